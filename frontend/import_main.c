@@ -678,6 +678,14 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }
 
+/* Where paths of images begin: where the input lies. */
+static gnnc_status find_folder(Options *o, RtPool *pool, RtError *e) {
+    const char *input = o->input[0];
+    if (strstr(input, "://")) return GNNC_OK;
+    o->how.folder = is_folder(input) ? input : rt_path_dir(pool, input);
+    return o->how.folder ? GNNC_OK : rt_fail_nomem(e, input);
+}
+
 static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool, RtError *e) {
     RtText text = {.pool = pool};
     RtOut to;
@@ -690,14 +698,16 @@ static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool,
     return st;
 }
 
-int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FILE *out, FILE *err) {
-    Options o = {.databases = databases, .task = {.val_time = NAN, .test_time = NAN}};
+int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *out, FILE *err) {
+    Options o = {.databases = readers ? readers->databases : NULL,
+                 .task = {.val_time = NAN, .test_time = NAN}};
     RtError e = {""};
     RtPool pool;
     RtDataset *d = NULL;
     if (!parse(argc, argv, &o, err))
         return fputs("'gnnc import --help' lists inputs and options\n", err), 2;
     if (o.help) return put_help(out), 0;
+    if (readers) o.how.read_image = readers->read_image;
     o.how.on_bad = on_bad;
     o.how.on_warning = on_warning;
     o.how.on_progress = is_terminal(err) ? on_progress : NULL;
@@ -710,6 +720,7 @@ int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FIL
     rt_pool_init(&pool, NULL);
     RtEncoders like;
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
+    if (st == GNNC_OK) st = find_folder(&o, &pool, &e);
     if (st == GNNC_OK && o.like) st = rt_encoders_open(&pool, o.like, &like, &e);
     if (o.like) o.how.like = &like;
     if (st == GNNC_OK && o.task_file) st = read_task(&o, &pool, &e);

@@ -22,8 +22,14 @@ typedef struct ImportDatabase {
                         RtError *err);
 } ImportDatabase;
 
-/* argv[0] is "import"; `databases` may be NULL: none is read. Returns the exit code: 0, 1
+/* What only the compiler's program links. */
+typedef struct ImportReaders {
+    const ImportDatabase *databases;
+    const char *(*read_image)(const char *path, int side, float *to); /* RtImport.read_image */
+} ImportReaders;
+
+/* argv[0] is "import"; `readers` may be NULL: there are none. Returns the exit code: 0, 1
  * (diagnosed), 2 (usage). */
-int gnnc_import_main(int argc, char **argv, const ImportDatabase *databases, FILE *out, FILE *err);
+int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *out, FILE *err);
 
 #endif

@@ -2,6 +2,7 @@
  * a wrong command line. */
 #include "frontend/cli.h"
 #include "frontend/source/export.h"
+#include "frontend/source/image.h"
 #include "frontend/source/source.h"
 
 #include <string.h>
@@ -38,8 +39,9 @@ static void run(Ctx *c, void *arg) {
 }
 
 int main(int argc, char **argv) {
+    const ImportReaders readers = {source_databases, source_read_image};
     if (argc > 1 && strcmp(argv[1], "import") == 0) /* has a command line of its own */
-        return gnnc_import_main(argc - 1, argv + 1, source_databases, stdout, stderr);
+        return gnnc_import_main(argc - 1, argv + 1, &readers, stdout, stderr);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return gnnc_export_main(argc - 1, argv + 1, stdout, stderr);
     Ctx c;

@@ -103,6 +103,11 @@ int32_t gnnc_encoder_n_columns(const gnnc_encoder *e, const char *table) {
     return n;
 }
 
+/* Rows may come without cells of it: none make a picture in a product. */
+static bool may_lack(const RtEncoding *k) {
+    return k->label || k->e.as == RT_AS_KEY || k->e.as == RT_AS_IMAGE;
+}
+
 static gnnc_element element_of(const RtEncoder *e) {
     switch (rt_column_kind(e->kind)->element) {
     case RT_DT_I32:
@@ -138,7 +143,7 @@ gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_
                         .kind = (gnnc_kind)c->kind,
                         .dtype = element_of(c),
                         .width = rt_encoder_values(c),
-                        .may_lack = k[i].label || c->as == RT_AS_KEY,
+                        .may_lack = may_lack(&k[i]),
                         .n_from = c->width};
     if (rt_col_facts[c->kind].codes) {
         own.n_categories = c->n_categories;
@@ -234,7 +239,7 @@ static gnnc_status find_raw(Call *c, const RtEncoding *k, const gnnc_cells ***ou
     for (int i = 0; i < n; i++) {
         gnnc_status st = find_cells(c, k, i, &v[i]);
         if (st != GNNC_OK) return st;
-        if (!v[i] && i == 0 && (k->label || k->e.as == RT_AS_KEY)) return GNNC_OK;
+        if (!v[i] && i == 0 && may_lack(k)) return GNNC_OK;
         if (!v[i])
             return rt_fail(&c->err, GNNC_E_MISSING,
                            "%s: the rows lack column '%s%s', of which %s makes '%s'", k->table,
@@ -403,7 +408,7 @@ static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
     for (int i = 0; i < n_made; i++) {
         const RtEncoding *k = made[i].how;
         bool named = k->e.names && rt_col_facts[k->e.kind].codes;
-        bool there, spare = k->label || k->e.as == RT_AS_KEY;
+        bool there, spare = may_lack(k);
         if ((st = check_graph(c, g, k, &there)) != GNNC_OK) return st;
         if (!there && spare) continue;
         values[r->n_columns++] = (gnnc_values){sizeof(gnnc_values),

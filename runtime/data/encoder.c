@@ -192,6 +192,7 @@ static const struct {
     [RT_AS_TEXT] = {"text", RT_COL_FLOAT, HAS_VALUES, rt_encode_text},
     [RT_AS_VECTOR] = {"vector", RT_COL_FLOAT, HAS_GAPS | HAS_VALUES, rt_encode_vector},
     [RT_AS_SEVERAL] = {"several", RT_COL_FLOAT, HAS_NAMES, rt_encode_several},
+    [RT_AS_IMAGE] = {"image", RT_COL_FLOAT, HAS_GAPS | HAS_VALUES, rt_encode_image},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -260,6 +261,8 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
         snprintf(to, n, "words of a text, hashed");
     else if (e->as == RT_AS_VECTOR)
         snprintf(to, n, "lists of numbers");
+    else if (e->as == RT_AS_IMAGE)
+        snprintf(to, n, "images of %d x %d pixels", rt_image_side(e->out), rt_image_side(e->out));
     else if (e->as == RT_AS_SEVERAL && e->separator)
         snprintf(to, n, "several of %d names, between '%c'", e->out - 1, e->separator);
     else if (e->as == RT_AS_SEVERAL)
@@ -401,7 +404,8 @@ static const char *read_values(const RtJson *v, RtEncoder *e) {
     if (!get_count(v, "values", &n) || n < 1 || n > RT_MOST_VALUES)
         return "'values' must be a number from 1 to 4096";
     e->out = (int)n;
-    return NULL;
+    bool image = e->as != RT_AS_IMAGE || rt_image_side(e->out);
+    return image ? NULL : "'values' of an image must be three times a square";
 }
 
 static const char *read_several(RtPool *pool, const RtJson *v, RtEncoder *e) {

@@ -25,7 +25,8 @@ typedef enum {
     RT_AS_BOOLEAN,  /* 0 or 1 */
     RT_AS_TEXT,     /* its words and their parts, hashed */
     RT_AS_VECTOR,   /* the numbers of a list */
-    RT_AS_SEVERAL   /* 1 for each category that is named */
+    RT_AS_SEVERAL,  /* 1 for each category that is named */
+    RT_AS_IMAGE     /* a small picture of the file that is named */
 } RtAs;
 
 /* The name of the code 0 that a column reserves for names that it does not have. */
@@ -38,7 +39,7 @@ typedef struct RtEncoder {
     rt_col_kind kind;       /* of the column */
     const char *from;       /* the raw column; of several the stem */
     int width;              /* NUMBER: raw columns from.0, from.1, ..; 0 = `from` alone */
-    bool gaps;              /* NUMBER, BOOLEAN, VECTOR: a cell may be empty, and is 0 then */
+    bool gaps;              /* NUMBER, BOOLEAN, VECTOR, IMAGE: a cell may be empty, and is 0 then */
     int out;                /* values of a row, of one cell; 0 = as many as there are raw columns */
     RtScale scale;          /* NUMBER: fitted to the rows that are learned from (encoder_scale.h) */
     double mean, deviation; /* STANDARD: the deviation of n, not n - 1, and 1 where all are equal */

@@ -44,6 +44,20 @@ const char *rt_encode_boolean(const RtEncoder *e, const RtCell *c, void *to, int
     return good ? NULL : "neither true nor false";
 }
 
+/* ---- images --------------------------------------------------------------------------- */
+int rt_image_side(int values) {
+    for (int side = 1; side <= RT_MOST_SIDE; side++)
+        if (3 * side * side == values) return side;
+    return 0;
+}
+
+const char *rt_encode_image(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at) {
+    (void)at;
+    memset((float *)to + row * e->out, 0, (size_t)e->out * sizeof(float));
+    if (!is_empty(c)) return "an image, which gnnc import alone reads";
+    return e->gaps ? NULL : "not an image";
+}
+
 /* ---- texts --------------------------------------------------------------------------- */
 /* FNV-1a of 64 bits (Fowler, Noll & Vo), over pieces. */
 static uint64_t hash_bytes(uint64_t h, const char *s, size_t n) {

@@ -6,6 +6,8 @@
 #include "encoder.h"
 
 enum {
+    RT_IMAGE_SIDE = 8, /* of a picture, unless something else is said */
+    RT_MOST_SIDE = 36,
     RT_TEXT_VALUES = 64,   /* of a text, unless something else is said */
     RT_MOST_VALUES = 4096, /* of any cell */
     RT_PART_TEXT = 256     /* bytes of one of several categories, at most */
@@ -15,6 +17,11 @@ const char *rt_encode_boolean(const RtEncoder *e, const RtCell *c, void *to, int
 const char *rt_encode_text(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at);
 const char *rt_encode_vector(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at);
 const char *rt_encode_several(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at);
+
+/* An error, of cells that are not empty: rt_import_cell() (import_image.h) reads them. */
+const char *rt_encode_image(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at);
+/* The side of 3 * side * side values; 0: there is none. */
+int rt_image_side(int values);
 
 /* "true", "f", "Yes", "0": *v; false: no such word. */
 bool rt_cell_boolean(const char *text, bool *v);

@@ -78,6 +78,10 @@ typedef struct RtImport {
     void (*on_warning)(void *user, const char *text);
     /* Of tables of texts, where nothing else is said of a column: */
     bool keeps_numbers; /* a query asks for them: they stay as they were (RtColumn.exact) */
+    /* Of cells that are paths of pictures: side * side numbers from 0 to 1 of red, then green, then
+     * blue.  NULL, or what the file is not.  NULL: pictures are not read. */
+    const char *(*read_image)(const char *path, int side, float *to);
+    const char *folder; /* where their paths begin; NULL: where the import runs */
     const char *asked;  /* the query; texts of columns that it names stay names.  NULL: none */
     bool standardize;   /* numbers but labels are standardised (import_encode.h) */
     bool unknown;       /* categories have a code for names that are not there */

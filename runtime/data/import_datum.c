@@ -11,6 +11,7 @@
 
 #include "encoder_cells.h"
 #include "import_build.h"
+#include "import_image.h"
 #include "import_index.h"
 #include "import_table.h"
 #include "runtime/encoders.h"
@@ -185,6 +186,7 @@ static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
     if (f->kind == RT_COL_FLOAT && !e->as) f->scale = w.scale;
     if (e->as == RT_AS_TEXT) e->out = w.values ? w.values : RT_TEXT_VALUES;
     if (e->as == RT_AS_VECTOR) e->out = (int)f->looks.width;
+    if (e->as == RT_AS_IMAGE) e->out = w.values ? w.values : 3 * RT_IMAGE_SIDE * RT_IMAGE_SIDE;
     e->unknown = f->kind == RT_COL_CAT && w.unknown;
     e->rare = e->unknown ? w.rare : 0;
     return true;
@@ -364,7 +366,7 @@ static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum
     bool text = f->encoder->as == RT_AS_TEXT;
     if (text && c->type == RT_DATUM_TEXT && rt_datum_bad_text(c)) return rt_datum_bad_text(c);
     if (empty && !text && !f->missing && !rt_datum_missing(x, f)) return NULL;
-    const char *what = rt_encode(f->encoder, &cell, f->to.all, to, &at);
+    const char *what = rt_import_cell(x->how, f->encoder, &cell, f->to.all, to, &at);
     if (what) return what;
     if (f->exact) keep_number(f, c, to);
     return f->missing ? rt_encode(f->missing, &cell, f->absent, to, &at) : NULL;
@@ -381,7 +383,7 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
         f->encoder->form = cell.text ? RT_DATE_ISO : RT_DATE_SECONDS;
         f->formed = true;
     }
-    const char *what = rt_encode(f->encoder, &cell, f->to.all, to, &at);
+    const char *what = rt_import_cell(x->how, f->encoder, &cell, f->to.all, to, &at);
     if (!what && f->exact) keep_number(f, c, to);
     if (!what && f->kind == RT_COL_CLASS && f->to.i32[to] >= f->n_categories)
         f->n_categories = (int64_t)f->to.i32[to] + 1;

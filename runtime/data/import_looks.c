@@ -25,6 +25,13 @@ static bool is_list(const char *s) {
     return !p.bad;
 }
 
+static bool is_picture(const char *s) {
+    static const char *const ends[] = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (rt_ends_with(s, ends[i])) return true;
+    return false;
+}
+
 void rt_looks_add(RtLooks *l, const char *text) {
     if (rt_cell_absent(text)) return;
     bool open = *text == '[' || *text == '{';
@@ -35,6 +42,7 @@ void rt_looks_add(RtLooks *l, const char *text) {
     l->n_bars += strchr(text, '|') != NULL;
     l->n_semicolons += strchr(text, ';') != NULL;
     l->n_words += count_words(text);
+    l->n_images += is_picture(text);
     if (width < 0) return;
     l->width = l->n_vectors++ ? (l->width == width ? width : -1) : width;
 }
@@ -125,6 +133,7 @@ gnnc_status rt_looks_fit(RtPool *keep, RtPool *scratch, const RtTextList *texts,
                          RtEncoder *e, RtError *err) {
     int64_t n = 0, width = 0;
     if (e->as == RT_AS_TEXT && !e->out) e->out = RT_TEXT_VALUES;
+    if (e->as == RT_AS_IMAGE && !e->out) e->out = 3 * RT_IMAGE_SIDE * RT_IMAGE_SIDE;
     if (e->as == RT_AS_SEVERAL && !e->out) {
         if (!collect(keep, scratch, texts, RT_MOST_VALUES, e, &n)) return rt_fail_nomem(err, what);
         if (n > RT_MOST_VALUES)

@@ -7,7 +7,7 @@
 
 typedef struct RtLooks {
     int64_t n; /* texts that were seen */
-    int64_t n_booleans, n_vectors, n_lists, n_bars, n_semicolons, n_words;
+    int64_t n_booleans, n_vectors, n_images, n_lists, n_bars, n_semicolons, n_words;
     int64_t width; /* of the vectors; -1: they differ */
 } RtLooks;
 

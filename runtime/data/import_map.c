@@ -92,11 +92,13 @@ static bool read_form(const char **s, const char *word, size_t n, RtWish *w) {
         w->as = RT_AS_VECTOR;
     else if (is(word, n, "text"))
         w->as = RT_AS_TEXT, good = take_number(s, RT_MOST_VALUES, &values);
+    else if (is(word, n, "image"))
+        w->as = RT_AS_IMAGE, good = take_number(s, RT_MOST_SIDE, &values);
     else if (is(word, n, "several"))
         w->as = RT_AS_SEVERAL, good = take_separator(s, &w->separator);
     else
         return read_scale(s, word, n, w);
-    w->values = (int)values;
+    w->values = w->as == RT_AS_IMAGE ? 3 * (int)(values * values) : (int)values;
     return good;
 }
 
@@ -122,7 +124,8 @@ static const char *read_wishes(const char *s, rt_col_kind kind, RtWish *w) {
                                           : false;
         if (!good)
             return "behind 'float' may stand 'standard', 'plain', 'quantile', 'piecewise' or "
-                   "'piecewise 16', 'boolean', 'text' or 'text 64', 'vector', 'several' or "
+                   "'piecewise 16', 'boolean', 'text' or 'text 64', 'vector', 'image' or 'image "
+                   "8', 'several' or "
                    "'several |', behind 'cat' 'unknown', 'unknown 5' or 'known', behind 'time' "
                    "'row' or 'other'";
         n_words++;

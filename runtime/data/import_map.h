@@ -14,8 +14,8 @@
 typedef struct RtWish {
     bool scaled; /* numbers: `scale` says how */
     RtScaleWish scale;
-    RtAs as;             /* FLOAT of cells that are no numbers: BOOLEAN, TEXT, VECTOR, SEVERAL */
-    int values;          /* .. TEXT: how many; 0 = as usual */
+    RtAs as;             /* FLOAT of cells that are no numbers: BOOLEAN, TEXT, .. */
+    int values;          /* .. TEXT, IMAGE: how many; 0 = as usual */
     char separator;      /* .. SEVERAL */
     bool unknown, known; /* a code for names that are not there; or none */
     int64_t rare;        /* .. for names of fewer rows, too */

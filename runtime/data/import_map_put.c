@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "encoder_cells.h"
 #include "import_map.h"
 #include "runtime/data/dataset.h"
 
@@ -21,6 +22,9 @@ static void put_float(const RtEncoder *e, char *to, size_t n) {
         break;
     case RT_AS_TEXT:
         snprintf(to, n, "text %d", e->out);
+        break;
+    case RT_AS_IMAGE:
+        snprintf(to, n, "image %d", rt_image_side(e->out));
         break;
     case RT_AS_VECTOR:
         snprintf(to, n, "vector");

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "import_build.h"
+#include "import_image.h"
 #include "import_like.h"
 
 static const char *cell_of(const RtCsv *t, int64_t row, int col) {
@@ -380,8 +381,9 @@ static bool fit(RtPool *keep, RtPool *scratch, const RtCsv *t, const RtFieldsWan
     e->from = f->name;
     if (!e->out) e->n_categories = -1;
     if (e->as == RT_AS_NUMBER) e->width = f->matrix ? f->width : 0;
-    bool gaps =
-        e->as == RT_AS_NUMBER ? !f->matrix : e->as == RT_AS_BOOLEAN || e->as == RT_AS_VECTOR;
+    bool gaps = e->as == RT_AS_NUMBER
+                    ? !f->matrix
+                    : e->as == RT_AS_BOOLEAN || e->as == RT_AS_VECTOR || e->as == RT_AS_IMAGE;
     e->gaps = gaps && has_empty(t, f->first);
     if (e->gaps && !(f->missing = missing_encoder(keep, f->name))) return false;
     if (e->as == RT_AS_TIME && (e->form == RT_DATE_NONE || e->form == RT_DATE_ISO))
@@ -452,9 +454,10 @@ static int place_of(const RtField *f, int i) {
     return f->place ? f->place[i] : f->first + i;
 }
 
-static const char *store_field(RtField *f, const RtCsv *t, int64_t from, int64_t to, int *at) {
+static const char *store_field(const RtImport *how, RtField *f, const RtCsv *t, int64_t from,
+                               int64_t to, int *at) {
     for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, place_of(f, i));
-    const char *what = rt_encode(f->encoder, f->cell, f->to.all, to, at);
+    const char *what = rt_import_cell(how, f->encoder, f->cell, f->to.all, to, at);
     if (!what && f->exact) {
         f->exact[to] = NAN;
         if (!rt_cell_absent(f->cell->text)) rt_encode_raw(f->cell, &f->exact[to]);
@@ -484,7 +487,7 @@ static void note_bad_cell(RtFields *f, RtField *x, int64_t n_rows, const char *c
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to) {
     for (int i = 0; i < f->n; i++) {
         int at;
-        const char *what = store_field(&f->v[i], t, from, to, &at);
+        const char *what = store_field(f->how, &f->v[i], t, from, to, &at);
         if (!what) continue;
         char name[68];
         const RtCell *cell = &f->v[i].cell[at];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "import_datum.h"
+#include "import_image.h"
 #include "import_looks.h"
 #include "import_table.h"
 
@@ -32,6 +33,12 @@ static bool are_many(RtPool *scratch, const RtCsv *t, int col, int64_t n, bool *
     return true;
 }
 
+static bool is_first_there(const RtImport *how, const RtTextList *texts) {
+    int64_t i = 0;
+    while (i < texts->n && rt_cell_absent(texts->at(texts->of, i))) i++;
+    return i < texts->n && rt_import_is_image(how, texts->at(texts->of, i));
+}
+
 /* Texts that are more than a name each. */
 gnnc_status rt_field_guess(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtField *f, RtError *err) {
@@ -43,6 +50,12 @@ gnnc_status rt_field_guess(RtPool *keep, RtPool *scratch, const RtCsv *t,
     for (int64_t r = 0; r < t->n_rows; r++) rt_looks_add(&looks, cell_of(t, r, f->first));
     if (!are_many(scratch, t, f->first, looks.n, &many)) return rt_fail_nomem(err, t->name);
     f->encoder->from = f->name;
+    if (looks.n && looks.n_images == looks.n && is_first_there(wanted->how, &list)) {
+        *f->encoder = (RtEncoder){.as = RT_AS_IMAGE, .from = f->name};
+        f->kind = RT_COL_FLOAT;
+        f->why = "all cells are paths of images";
+        return GNNC_OK;
+    }
     gnnc_status st = rt_looks_guess(keep, scratch, &looks, &list, many, f->encoder, &f->why, err);
     if (f->encoder->as != RT_AS_NUMBER) f->kind = RT_COL_FLOAT;
     return st;

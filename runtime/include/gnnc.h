@@ -1207,7 +1207,7 @@ typedef struct gnnc_encoded {
     int32_t width;            /* values of a row, [rows, width]; 0 = one, [rows] */
     int64_t n_categories;     /* of CAT and CLASS */
     const char *const *names; /* [n_categories], of codes; NULL = numbers */
-    int may_lack;             /* a label, a split, a key: rows may come without its cells */
+    int may_lack;             /* a label, split, key or image: rows may come without its cells */
     int32_t n_from;           /* raw columns "x.0", "x.1", ..; 0 = `from` alone */
 } gnnc_encoded;
 /* Columns that it makes of a table: 0 of one that it does not know.  The i-th.

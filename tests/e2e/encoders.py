@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What made the columns of a model's data goes with its weights: other data are made alike, or refused with both sides named.
 Prints `N passed, N failed`."""
+import base64
 import contextlib
 import csv
 import datetime
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
@@ -234,6 +236,56 @@ def database(path, rows):
     return path
 
 
+# 16 x 16 pixels, the upper half 200, the lower one 40
+JPEG = ("/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABALDA4MChAODQ4SERATGCgaGBYWGDEjJR0oOjM9PDkzODdASFxOQERXRTc4UG1RV19iZ2hnPk1xeXBkeFxlZ2P/wAALCAAQABABAREA"
+        "/8QAFgABAQEAAAAAAAAAAAAAAAAAAAYH/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQAAPwCkGXj/2Q==")
+
+
+def png(width, height, pixel):
+    """An RGB file; pixel(x, y) gives three bytes."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + b"".join(bytes(pixel(x, y)) for x in range(width)) for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def images():
+    """PNG and JPEG files become small tensors, means of their parts; what is no picture is a bad row."""
+    os.mkdir("pictures")
+    write("pictures/shot.csv", "id,photo\n1,a.png\n2,b.jpg\n3,\n4,sub/c.png\n")
+    os.mkdir("pictures/sub")
+    files = {"a.png": png(16, 8, lambda x, y: (255 * (x < 8), 51, 0)), "b.jpg": base64.b64decode(JPEG), "sub/c.png": png(1, 1, lambda x, y: (0, 0, 255))}
+    for name, data in files.items():
+        with open(f"pictures/{name}", "wb") as f:
+            f.write(data)
+    p = subprocess.run([GNNC, "import", "pictures", "-o", "p0", "--write-map", "p.map"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if "images of" not in p.stdout and "GNNC_CI" not in os.environ:
+        print("skipped: images, without libpng and libjpeg")
+        return
+    check("images are found", "photo      float [192], images of 8 x 8 pixels  (all cells are paths of images)" in p.stdout, p.stdout)
+    with open("p.map", encoding="utf-8") as f:
+        rules = f.read()
+    run(GNNC, "import", "pictures", "-o", "p1", "--map", write("p2.map", rules.replace("image 8", "image 2")))
+    got = [round(x, 2) for x in struct.unpack("<48f", values("p1/node.shot.photo.npy")[-192:])]
+    check("a PNG file", got[:12] == [1, 0, 1, 0, 0.2, 0.2, 0.2, 0.2, 0, 0, 0, 0], got)
+    check("a JPEG file", all(abs(x - (0.78 if i % 4 < 2 else 0.16)) < 0.03 for i, x in enumerate(got[12:24])), got)
+    check("no file, and one pixel", got[24:36] == [0] * 12 and got[36:] == [0] * 8 + [1] * 4, got)
+    check("a gap is told", values("p1/node.shot.photo_missing.npy")[-16:] == struct.pack("<4i", 0, 0, 1, 0))
+    run(GNNC, "import", "pictures", "-o", "p2", "--like", "p1")
+    check("like other images", values("p2/node.shot.photo.npy") == values("p1/node.shot.photo.npy"))
+    for name, data, says in (("a.png", None, "'a.png' is no file that is there"), ("a.png", files["a.png"][:60], "is a PNG file that"), ("a.png", b"GIF89a..", "neither a PNG nor"),
+                             ("b.jpg", files["b.jpg"][:20], "is a JPEG file that"), ("a.png", png(1, 1, lambda x, y: (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)), "is a PNG file that")):
+        os.remove(f"pictures/{name}")
+        if data is not None:
+            with open(f"pictures/{name}", "wb") as f:
+                f.write(data)
+        told = run(GNNC, "import", "pictures", "-o", "p3", "--map", "p2.map", code=1)
+        check(says, says in told and not os.path.exists("p3"), told)
+        with open(f"pictures/{name}", "wb") as f:
+            f.write(files[name])
+
+
 def given():
     """Columns that were made elsewhere: of a table, and of the task that asks of its rows."""
     def npy(path, rows, width, first=0.0):
@@ -366,6 +418,7 @@ other_data()
 like()
 cells_of_several_values()
 given()
+images()
 times()
 print(f"{done - len(failures)} passed, {len(failures)} failed")
 sys.exit(1 if failures else 0)

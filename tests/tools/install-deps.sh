@@ -7,7 +7,7 @@
 # Nothing missing: no apt call.  Without root or without a network: prints the one
 # apt line to run and stops with exit 2.
 set -u
-build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev"
+build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev"
 tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
@@ -33,6 +33,8 @@ brought() {
         libdnnl-dev) exists_one_of /usr/include/oneapi/dnnl/dnnl.h /usr/lib/libopenblas.so /usr/lib*/*/libopenblas.so ;; # no other cblas
         libpq-dev) exists_one_of /usr/include/postgresql/libpq-fe.h /usr/include/libpq-fe.h ;;
         postgresql) exists_one_of /usr/lib/postgresql/*/bin/initdb ;;
+        libpng-dev) exists_one_of /usr/include/png.h ;;
+        libjpeg-dev) exists_one_of /usr/include/jpeglib.h ;;
         libsqlite3-dev) exists_one_of /usr/include/sqlite3.h ;;
         libmetis-dev) exists_one_of /usr/include/metis.h /usr/include/*/metis.h ;;
         *) false ;;

@@ -58,6 +58,15 @@ TEST(vectors_and_booleans_are_spelt_in_several_ways) {
     CHECK(!encode(&e, "Yes", v) && *v == 1 && encode(&e, "maybe", v) && encode(&e, "", v));
 }
 
+TEST(products_read_no_images) {
+    RtEncoder e = {.as = RT_AS_IMAGE, .kind = RT_COL_FLOAT, .out = 12};
+    float v[12] = {1};
+    CHECK_STR(encode(&e, "a.png", v), "an image, which gnnc import alone reads");
+    CHECK(encode(&e, "", v) && v[0] == 0);
+    e.gaps = true;
+    CHECK(!encode(&e, "", v) && rt_image_side(12) == 2 && rt_image_side(13) == 0);
+}
+
 static int parts(const char *text, char separator, char out[4][RT_PART_TEXT]) {
     RtParts p;
     int n = 0;
