@@ -387,6 +387,13 @@ static LKernel *kernels(Reader *r, int *n_kernels) {
     return all.n ? all.v : NEW(r->p.a, LKernel);
 }
 
+bool loop_parse_one(Parser *p, LKernel *k) {
+    Reader r = {.p = *p};
+    bool ok = kernel(&r, k);
+    *p = r.p;
+    return ok;
+}
+
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels) {
     Reader r = {.p = parse_begin(c, file)};
     r.p.m = m;

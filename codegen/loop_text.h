@@ -2,6 +2,12 @@
 #ifndef CODEGEN_LOOP_TEXT_H
 #define CODEGEN_LOOP_TEXT_H
 
+#include "codegen/loop.h"
+#include "ir/parse.h"
+
+/* One kernel, from the word `kernel` on: for texts that hold more than kernels (loop_parse.c). */
+bool loop_parse_one(Parser *p, LKernel *k);
+
 extern const char *const loop_fn_words[]; /* by LFn; L_FN_OP is spelled as the graph op */
 extern const int loop_n_fn;
 extern const char *const loop_share_words[]; /* by LShare: " by ways" */

@@ -170,7 +170,9 @@ enum {
 
 typedef struct Plan {
     Module *m;
-    unsigned has; /* PLAN_* */
+    unsigned has;       /* PLAN_* */
+    uint32_t text_file; /* plan_parse: its own source; UINT32_MAX when made of a module */
+    uint32_t main_file; /* of the model, in Ctx.sources */
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
@@ -198,6 +200,8 @@ bool plan_group_leads(const PStep *s); /* the first of its group */
 /* Its place among all groups of the plan, in order; how many there are, for NULL. */
 int plan_group_index(const Plan *p, const PGroup *g);
 const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
+/* Types of a call's inputs, then of its results; how many in all. */
+int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in);
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop whose condition the host reads. */
@@ -221,7 +225,10 @@ bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
 bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]);
 /* The kernel that writes zeros there. */
 const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step);
-void plan_print(StrBuf *b, const Plan *p);          /* --emit=plan */
+void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
+/* Of one text: the plan, its kernels and its module.  NULL after diagnostics.  What a plan must
+ * hold beyond its grammar is plan_verify()'s to say. */
+Plan *plan_parse(Ctx *c, uint32_t file);
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);
 

@@ -27,6 +27,7 @@ const Pass *plan_all_passes_at(int i) {
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
+    p->text_file = UINT32_MAX;
     p->device = device;
     p->spmm = device ? spmm : SPMM_OWN;
     return p;

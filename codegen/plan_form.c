@@ -240,19 +240,23 @@ static int call_results(const Op *op, const Type **types) {
     return n;
 }
 
+int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
+    const Type **t = *types = NEWN(a, const Type *, 2 * (size_t)op->n_in + 1);
+    *n_in = op->n_in - op->when;
+    for (int i = 0; i < *n_in; i++) t[i] = &op->in[i + op->when]->type;
+    return *n_in + call_results(op, t + *n_in);
+}
+
 /* A result that nobody reads is written all the same, into scratch. */
 static void step_call(Lower *lo, const Unit *u) {
     const Op *op = u->roots.v[0];
-    const Type **types = NEWN(lo->a, const Type *, 2 * (size_t)op->n_in + 1);
-    int n_in = op->n_in - op->when, n_out = call_results(op, types + n_in);
-    PStep *s = cg_step(lo, PS_CALL, op, n_in + n_out);
+    const Type **types = NULL;
+    int n_in = 0, n_all = plan_call_types(lo->a, op, &types, &n_in), n_out = n_all - n_in;
+    PStep *s = cg_step(lo, PS_CALL, op, n_all);
     s->n_in = n_in;
     s->types = types;
     if (op->when) s->pred = cg_buf(lo, op->in[0]);
-    for (int i = 0; i < n_in; i++) {
-        types[i] = &op->in[i + op->when]->type;
-        s->bufs[i] = cg_buf(lo, op->in[i + op->when]);
-    }
+    for (int i = 0; i < n_in; i++) s->bufs[i] = cg_buf(lo, op->in[i + op->when]);
     for (int k = 0; k < n_out; k++) {
         const Op *r = result_of(u, k);
         const Type *t = types[n_in + k];

@@ -1,23 +1,60 @@
-/* --emit=plan: the buffers, then each phase's steps with what they read and write. */
+/* --emit=plan: the buffers, then each phase's steps with what they read and write; what is rather
+ * for the parser than for a reader comes behind: kernels, which values of the graph steps are for
+ * (plan_facts.c), and the module. */
 #include <inttypes.h>
 
 #include "codegen/lower.h"
-#include "codegen/plan.h"
+#include "codegen/loop_text.h"
+#include "codegen/plan_text.h"
 #include "ir/text.h"
+
+/* What a buffer is of: of an output the operation says the rest. */
+static void source(StrBuf *b, const PBuf *buf) {
+    switch (buf->kind) {
+    case PB_MAP:
+        ir_map_print(b, buf->map);
+        sb_printf(b, " %s", loop_part_words[buf->map_part]);
+        if (!buf->by) break;
+        sb_puts(b, " by ");
+        ir_map_print(b, buf->by);
+        break;
+    case PB_DATA:
+        ir_column_print(b, buf->col);
+        break;
+    case PB_VAR:
+        ir_string_print(b, buf->var->path);
+        break;
+    case PB_LOGICAL:
+        ir_name_print(b, buf->space->name);
+        break;
+    case PB_KEY:
+        sb_printf(b, "%d", buf->stream);
+        break;
+    default:
+        ir_string_print(b, buf->io_name);
+    }
+}
 
 static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
               dtype_name(buf->dt));
     expr_print(b, buf->count);
     sb_puts(b, "]");
-    if (buf->kind == PB_MAP) {
+    if (buf->kind != PB_TEMP) {
         sb_puts(b, " of ");
-        ir_map_print(b, buf->map);
+        source(b, buf);
     }
-    if (buf->kind == PB_TEMP) sb_printf(b, " in @%s", p->phases.v[buf->phase]->name);
+    if (buf->phase >= 0) {
+        sb_puts(b, " in @");
+        ir_name_print(b, p->phases.v[buf->phase]->name);
+    }
     if (buf->kind == PB_TEMP && p->has & PLAN_LIVES)
         sb_printf(b, " steps %d..%d", buf->first, buf->last);
     if (buf->block >= 0) sb_puts(b, " a block");
+    if (buf->type.rank || buf->type.layout != LAYOUT_DENSE) {
+        sb_puts(b, " holds ");
+        type_print(b, &buf->type);
+    }
     sb_puts(b, "\n");
 }
 
@@ -76,13 +113,18 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
-    if (s->space) sb_printf(b, " %s", s->space->name);
+    if (s->space) {
+        sb_puts(b, " ");
+        ir_name_print(b, s->space->name);
+    }
     if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
     names(b, p, s);
     if (s->kind == PS_GEMM) gemm(b, &s->gemm);
     if (s->extent) field(b, "over", s->extent);
     loop_balance_print(b, &s->balance);
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
+    if (s->recorded) sb_puts(b, " recorded");
+    if (s->by_chunk) sb_puts(b, " by_chunk");
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->epilogue) epilogue(b, p, ph, s->epilogue);
@@ -106,7 +148,9 @@ void plan_print(StrBuf *b, const Plan *p) {
     sb_puts(b, "}\n");
     for (int i = 0; i < p->phases.n; i++) {
         const PPhase *ph = p->phases.v[i];
-        sb_printf(b, "phase @%s {\n", ph->name);
+        sb_puts(b, "phase @");
+        ir_name_print(b, ph->name);
+        sb_puts(b, " {\n");
         for (int k = 0, next = 0; k < ph->steps.n; k++) {
             if (next < ph->blocks.n && ph->blocks.v[next].first == k)
                 blocks(b, &ph->blocks.v[next++]);
@@ -115,4 +159,7 @@ void plan_print(StrBuf *b, const Plan *p) {
         }
         sb_puts(b, "}\n");
     }
+    for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
+    plan_print_facts(b, p);
+    module_print_of(b, p->m, p->text_file);
 }

@@ -383,6 +383,58 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
+/* ---- from the text of a plan --------------------------------------------------------------- */
+static bool is_plan(const Job *j) {
+    return rt_ends_with(j->o.files.v[0], ".plan");
+}
+
+/* Its passes are those that --passes names. */
+static Plan *read_plan(Ctx *c, Job *j, const char *path) {
+    double start = cli_now_ms();
+    uint32_t file = ctx_add_file(c, path, (Span){0});
+    Plan *p = file == UINT32_MAX ? NULL : plan_parse(c, file);
+    cli_stage_time(c, &j->o, "the plan's text", start);
+    if (!p || c->n_errors || !module_verify(c, p->m, "the plan's text") || !plan_verify(c, p))
+        return NULL;
+    j->o.pass.dump = c->outside.log;
+    j->o.pass.progress = &j->progress;
+    if (j->o.reports & REPORT_FUSION || j->o.action == ACT_OPT) {
+        j->remarks = sb_new(c->a);
+        j->o.pass.remarks = &j->remarks;
+    }
+    j->effects = report_count_effects(p->m);
+    p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
+    p->loop_options = &j->o.pass;
+    const char *graph = passes_named(c, j->o.passes, OF_GRAPH); /* the driver refuses these */
+    const char *names = graph && *graph ? graph : passes_named(c, j->o.passes, OF_PLAN);
+    return plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p) ? p : NULL;
+}
+
+/* What a plan was made for is what it can be compiled for. */
+static bool targets_of_plan(Ctx *c, Job *j, const Plan *p) {
+    j->on = (CliTargets){plan_on_host(p) ? target_find("cpu") : NULL, p->device != NULL};
+    const char *want = j->o.target;
+    OutKind e = j->o.emit;
+    bool any = !strcmp(want, "auto") || e == OUT_IR || e == OUT_PLAN || e == OUT_LOOPS;
+    bool fits = any || (strstr(want, "cpu") ? j->on.host != NULL : true);
+    fits = fits && (any || !strstr(want, "cuda") || p->device);
+    if (!fits)
+        diag_add(c, DIAG_E0513, (Span){0}, "this plan was made for %s, not for %s",
+                 p->device ? p->host_too ? "cpu,cuda" : "cuda" : "cpu", want);
+    return fits;
+}
+
+static bool compile_plan(Ctx *c, Job *j) {
+    Plan *p = read_plan(c, j, j->o.files.v[0]);
+    PassChoices choices = {.n = 0};
+    if (!p || !targets_of_plan(c, j, p)) return false;
+    if (j->o.name) p->c_name = j->o.name;
+    if (j->o.emit == OUT_CUDA) j->on.host = NULL; /* the device's kernels alone */
+    if (j->progress.stopped) return print_plan(c, j, p);
+    if (j->o.reports && !print_reports(c, j, p, &choices)) return false;
+    return j->o.emit == OUT_IR ? print_module(c, j, p->m) : generate(c, j, &p, 1);
+}
+
 static bool never_came(Ctx *c, const char *pass) {
     diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", pass);
     return false;
@@ -395,6 +447,7 @@ static bool compile_one(Ctx *c, Job *j) {
     j->o.pass.choices = &choices;
     j->o.pass.scale = &scale;
     if (j->o.emit == OUT_AST) return print_ast(c, j);
+    if (is_plan(j)) return compile_plan(c, j);
     choose_targets(c, j);
     if (j->o.precision_auto) {
         j->o.pass.ranges = &ranges;
@@ -465,8 +518,10 @@ static bool compile(Ctx *c, Job *j) {
 static bool check(Ctx *c, Job *j) {
     for (int i = 0; i < j->o.files.n; i++) {
         int before = c->n_errors;
-        Module *m = read_module(c, j, j->o.files.v[i]);
+        bool plan = rt_ends_with(j->o.files.v[i], ".plan");
+        Module *m = plan ? NULL : read_module(c, j, j->o.files.v[i]);
         if (m) specialize(c, j, m);
+        if (plan) read_plan(c, j, j->o.files.v[i]);
         if (j->o.verbose && c->n_errors == before)
             ctx_log(c, "gnnc: %s is well-formed\n", j->o.files.v[i]);
     }
@@ -492,7 +547,17 @@ static bool optimise_loops(Ctx *c, Job *j) {
     return cli_write(c, j->o.out, b.s, b.n);
 }
 
+static bool optimise_plan(Ctx *c, Job *j) {
+    j->o.pass.verify_each = true;
+    Plan *p = read_plan(c, j, j->o.files.v[0]);
+    if (!p) return false;
+    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    j->o.emit = OUT_PLAN;
+    return print_plan(c, j, p);
+}
+
 static bool optimise(Ctx *c, Job *j) {
+    if (is_plan(j)) return optimise_plan(c, j);
     if (!j->o.passes) j->o.passes = "";
     if (rt_ends_with(j->o.files.v[0], ".loops")) return optimise_loops(c, j);
     Module *m = read_module(c, j, j->o.files.v[0]);

@@ -432,6 +432,8 @@ Map *map_cell(Module *m, Space *answers, Space *to);
  */
 bool map_pair_holds(Arena *a, const Map *m); /* its maps leave its rows, its size is theirs */
 Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to);
+/* Gives the first n maps of the module that order; false: one stands twice. */
+bool module_order_maps(Module *m, int n, Map *const *first);
 Space *space_queries(const Space *answers); /* of a REL_ANSWERS, KNOWN or EARLIER; else NULL */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at);
 Extern *extern_new(Module *m, const char *name, const char *file, Span at); /* name must be free */

@@ -363,9 +363,35 @@ Map *map_cell(Module *m, Space *answers, Space *to) {
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
+static const char *pair_key(const Module *m, const Map *first, const Map *second,
+                            const Map *through) {
+    return arena_printf(m->a, "pair %d %d %d", first->id, second->id, through ? through->id : -1);
+}
+
+/* Under what a pair is found; NULL: it is not. */
+static void enter_pairs(Module *m, bool found) {
+    for (int i = 0; i < m->maps.n; i++) {
+        Map *p = m->maps.v[i];
+        if (p->kind != MAP_PAIR) continue;
+        const char *key = pair_key(m, p->pair[0], p->pair[1], p->through);
+        strmap_put(m->a, &m->by_name[NAMES_MAP], key, found ? p : NULL);
+    }
+}
+
+bool module_order_maps(Module *m, int n, Map *const *first) {
+    enter_pairs(m, false);
+    int i = 0;
+    for (; i < n && first[i]->id >= i; i++) {
+        Map *other = m->maps.v[i], *here = first[i];
+        m->maps.v[other->id = here->id] = other;
+        m->maps.v[here->id = i] = here;
+    }
+    enter_pairs(m, true);
+    return i == n;
+}
+
 Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
-    const char *key =
-        arena_printf(m->a, "pair %d %d %d", first->id, second->id, through ? through->id : -1);
+    const char *key = pair_key(m, first, second, through);
     Map *map = named(m, NAMES_MAP, key);
     if (map) return map;
     if (!to) {

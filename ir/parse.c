@@ -247,7 +247,8 @@ bool parse_type(Parser *p, Type *t) {
     return true;
 }
 
-/* ---- positions: !path:line:col-[line:]col ------------------------------------------------ */
+/* ---- positions: !path:line:col-[line:]col[<path:line]
+ * ------------------------------------------------ */
 static bool span_path(Parser *p, const char **path) {
     if (p->p < p->end && *p->p == '"') {
         parse_lex_next(p);
@@ -302,8 +303,12 @@ bool parse_span(Parser *p, Span *at) {
             ok = span_number(p, &s.end_col);
         }
     }
+    const char *site = NULL;
+    if (ok && span_char(p, '<'))
+        ok = span_path(p, &site) && span_char(p, ':') && span_number(p, &s.site_line);
     if (!ok) return parse_expected(p, "a position, as '!file:line:column', after the '!'");
     s.file = file_index(p, path);
+    if (site) s.site_file = file_index(p, site);
     *at = s;
     parse_lex_next(p);
     return true;

@@ -27,6 +27,12 @@ typedef struct {
     Span span;
 } Tok;
 
+/* A function, and its values by the names that the text gave them. */
+typedef struct {
+    Func *f;
+    StrMap values;
+} ParseNames;
+
 typedef struct {
     Ctx *c;
     Arena *a;
@@ -38,7 +44,8 @@ typedef struct {
     bool ok;            /* nothing was reported yet */
     StrMap files;       /* path in a span -> source index + 1 */
     StrMap funcs;
-    StrMap values; /* of the function being read */
+    StrMap values;         /* of the function being read */
+    VEC(ParseNames) names; /* of those that were */
 } Parser;
 
 void parse_lex_next(Parser *p);

@@ -91,13 +91,23 @@ bool parse_map(Parser *p, Map **map) {
     return parse_expect(p, ')');
 }
 
+/* [one, other, both] of a concat: the first two may be one space. */
+static bool concat_spaces(Parser *p, Op *op) {
+    if (!parse_expect(p, '[')) return false;
+    for (op->n_over = 0; op->n_over < 3; op->n_over++)
+        if ((op->n_over && !parse_expect(p, ',')) || !parse_space(p, &op->over[op->n_over]))
+            return false;
+    return parse_expect(p, ']');
+}
+
 static bool over_attr(Parser *p, unsigned at, Op *op) {
     Span from = p->tok.span;
     if (at & OPA_OVER1) {
         op->n_over = 1;
         return parse_space(p, &op->over[0]);
     }
-    int want = at & OPA_OVER2 ? 2 : at & OPA_OVER3 ? 3 : 0;
+    if (at & OPA_OVER3) return concat_spaces(p, op);
+    int want = at & OPA_OVER2 ? 2 : 0;
     if (!parse_spaces(p, MAX_RANK, &op->n_over, op->over)) return false;
     if (!want || op->n_over == want) return true;
     return parse_fail(p, DIAG_E0409, from, "'%s' needs %d spaces here", op_mnemonic(op->kind),
@@ -370,5 +380,6 @@ void parse_func(Parser *p, bool body) {
     parse_lex_next(p);
     if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);
     while (!parse_stop(p) && !parse_is(p, '}')) op_line(p, &b);
+    vec_push(p->a, &p->names, ((ParseNames){b.f, p->values}));
     if (!parse_stop(p)) parse_expect(p, '}');
 }

@@ -17,27 +17,35 @@
 typedef struct {
     const Module *m;
     bool computation;
+    uint32_t own_file; /* positions in it are left out */
+    bool sites;        /* with the calls that led to a library's lines */
 } Whole;
 
-static void print_span(StrBuf *b, const Whole *w, Span at) {
-    const Module *m = w->m;
-    if (w->computation || at.line == 0 || at.file == m->text_file) return;
-    if (at.file >= (uint32_t)m->ctx->sources.n) return;
-    const char *path = m->ctx->sources.v[at.file].path;
-    sb_puts(b, "  !");
+static void print_path(StrBuf *b, const char *path) {
     if (text_is_bare_path(path))
         sb_puts(b, path);
     else
         ir_string_print(b, path);
+}
+
+void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span at) {
+    uint32_t n = (uint32_t)c->sources.n;
+    if (at.line == 0 || at.file == own_file || at.file >= n) return;
+    sb_puts(b, "  !");
+    print_path(b, c->sources.v[at.file].path);
     sb_printf(b, ":%u:%u", at.line, at.col);
     if (at.end_line == at.line)
         sb_printf(b, "-%u", at.end_col);
     else if (at.end_line)
         sb_printf(b, "-%u:%u", at.end_line, at.end_col);
+    if (!site || !at.site_line || at.site_file == own_file || at.site_file >= n) return;
+    sb_puts(b, "<");
+    print_path(b, c->sources.v[at.site_file].path);
+    sb_printf(b, ":%u", at.site_line);
 }
 
 static void end_line(StrBuf *b, const Whole *w, Span at) {
-    print_span(b, w, at);
+    if (!w->computation) ir_span_print(b, w->m->ctx, w->own_file, w->sites, at);
     sb_puts(b, "\n");
 }
 
@@ -56,7 +64,7 @@ void type_print(StrBuf *b, const Type *t) {
     if (t->rank) print_spaces(b, t->rank, t->dim);
 }
 
-static void print_column_name(StrBuf *b, const Column *c) {
+void ir_column_print(StrBuf *b, const Column *c) {
     if (text_is_bare_name(c->space->name) && text_is_bare_name(c->name)) {
         sb_printf(b, "%s.%s", c->space->name, c->name);
         return;
@@ -129,7 +137,7 @@ static void print_edge(StrBuf *b, const Space *s) {
 
 static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     sb_puts(b, "  column ");
-    print_column_name(b, c);
+    ir_column_print(b, c);
     sb_puts(b, ": ");
     if (c->kind == COL_FLOAT || c->kind == COL_CSR) {
         type_print(b, &c->type);
@@ -280,7 +288,7 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
 static void print_columns(StrBuf *b, const char *what, Column *const *c, int n) {
     for (int i = 0; i < n; i++) {
         sb_printf(b, "    %s ", what);
-        print_column_name(b, c[i]);
+        ir_column_print(b, c[i]);
         sb_puts(b, "\n");
     }
 }
@@ -354,6 +362,10 @@ static const char **name_values(Arena *a, const Func *f, bool hints) {
     return names;
 }
 
+const char **ir_value_names(Arena *a, const Func *f) {
+    return name_values(a, f, true);
+}
+
 static void pair_print(StrBuf *b, const Map *m) {
     sb_puts(b, "pair(");
     for (int i = 0; i < 2; i++) {
@@ -375,7 +387,7 @@ void ir_map_print(StrBuf *b, const Map *m) {
     }
     sb_printf(b, "%s(", text_MapKind.word[m->kind]);
     if (m->kind == MAP_COL)
-        print_column_name(b, m->col);
+        ir_column_print(b, m->col);
     else
         ir_name_print(b, m->from->name);
     if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
@@ -399,7 +411,7 @@ static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
     if (at & OPA_OVER1) ir_name_print(b, op->over[0]->name);
     if (at & (OPA_OVER | OPA_OVER2 | OPA_OVER3)) print_spaces(b, op->n_over, op->over);
     if (at & (OPA_COL | OPA_VAR | OPA_NAME | OPA_IMM | OPA_EXT | OPA_BODY)) sb_puts(b, " ");
-    if (at & OPA_COL) print_column_name(b, op->col);
+    if (at & OPA_COL) ir_column_print(b, op->col);
     if (at & OPA_VAR) ir_string_print(b, op->var->path);
     if (at & OPA_NAME && !(w->computation && is_message(op))) ir_string_print(b, op->name);
     if (at & OPA_EXT) ir_string_print(b, op->ext->name);
@@ -465,7 +477,7 @@ static void print_func(StrBuf *b, const Whole *w, const Func *f) {
 }
 
 void func_print(StrBuf *b, const Module *m, const Func *f) {
-    print_func(b, &(Whole){.m = m}, f);
+    print_func(b, &(Whole){.m = m, .own_file = m->text_file}, f);
 }
 
 /* ---- module ------------------------------------------------------------------------------ */
@@ -505,11 +517,15 @@ static void print_module(StrBuf *b, const Whole *w) {
 }
 
 void module_print(StrBuf *b, const Module *m) {
-    print_module(b, &(Whole){.m = m});
+    print_module(b, &(Whole){.m = m, .own_file = m->text_file});
+}
+
+void module_print_of(StrBuf *b, const Module *m, uint32_t own_file) {
+    print_module(b, &(Whole){.m = m, .own_file = own_file, .sites = true});
 }
 
 void module_print_spaces(StrBuf *b, const Module *m) {
-    const Whole w = {.m = m};
+    const Whole w = {.m = m, .own_file = m->text_file};
     sb_puts(b, "module");
     print_names(b, m);
     print_data(b, &w);

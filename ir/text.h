@@ -29,7 +29,15 @@ extern const int text_n_recipe;
 
 bool text_is_bare_name(const char *s);
 bool text_is_bare_path(const char *s);
-void ir_map_print(StrBuf *b, const Map *m); /* "src(cites)" */
-void text_real(StrBuf *b, double x);        /* shortest text that reads back to the same bits */
+void ir_map_print(StrBuf *b, const Map *m);       /* "src(cites)" */
+void ir_column_print(StrBuf *b, const Column *c); /* "paper.x" */
+/* "  !gat.gnn:12:20-29"; nothing of a position that is unknown, or in own_file.  With its site,
+ * where it has one: "!layers/gat.gnn:27:5-9<gat.gnn:12". */
+void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span at);
+/* By Op.id: what the text calls f's values; NULL: it has no result. */
+const char **ir_value_names(Arena *a, const Func *f);
+/* module_print(), with sites, and without positions in own_file alone. */
+void module_print_of(StrBuf *b, const Module *m, uint32_t own_file);
+void text_real(StrBuf *b, double x); /* shortest text that reads back to the same bits */
 
 #endif

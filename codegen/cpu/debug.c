@@ -22,9 +22,10 @@ void cpu_debug_begin(Cg *g) {
     add_flag(g, "Debug Info Version", LLVMDebugMetadataVersion());
     /* gdb 13 warns of 5's name tables, one an object, and ignores them. */
     add_flag(g, "Dwarf Version", 4);
-    LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC11, file_of(g, 0), "gnnc", 4,
-                                   g->opt->opt_level > 0, "", 0, 0, "", 0,
-                                   LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
+    LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC11,
+                                   file_of(g, g->plan->main_file), "gnnc", 4, g->opt->opt_level > 0,
+                                   "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0,
+                                   "", 0);
 }
 
 void cpu_debug_kernel(CgFn *f) {
