@@ -77,13 +77,16 @@ static void pure_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_statement(f, s);
 }
 
+static const char *lanes(CuFn *f) {
+    return f->sched.lanes ? arena_printf(f->a, "%d", f->sched.lanes) : "gn_lanes";
+}
+
 /* Which threads of the grid are this one's team. */
 static void team(CuFn *f) {
     const CuSched *c = &f->sched;
-    const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
-    if (c->kind == CU_BLOCK) cu_line(f, "const GnTeam gn = gn_block_team(%s);", lanes);
+    if (c->kind == CU_BLOCK) cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", lanes(f));
     if (c->kind == CU_TEAM)
-        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes, c->split ? "gn_ways" : "1");
+        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes(f), c->split ? "gn_ways" : "1");
 }
 
 /* What the team of an iteration does, its index being there. */
@@ -126,6 +129,76 @@ static const char *row_of(CuFn *f) {
     return row;
 }
 
+static bool reaches(const LStmt *s, const void *buf) {
+    return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
+}
+
+/* What is done for a row stands once, in a function for a team of either kind.  What it needs of
+ * the kernel: arguments, sizes, and what is computed before the parallel loop. */
+typedef VEC(const char *) Words;
+
+static Words row_needs(CuFn *f, bool types) {
+    const LKernel *k = f->k;
+    const LStmt *loop = f->sched.parallel;
+    Words to = {0};
+    bool *all = f->used, *used = f->used = NEWN(f->a, bool, k->n_regs + 1);
+    cu_mark(f, loop->body);
+    f->used = all;
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (!loop_find(loop->body, reaches, b)) continue;
+        const char *type = arena_printf(f->a, "%s%s *__restrict__ ", b->written ? "" : "const ",
+                                        cu_mem_type(b->dt));
+        vec_push(f->a, &to, arena_printf(f->a, "%s%s", types ? type : "", f->buf[i]));
+    }
+    for (int i = 0; i < f->cu->plan->m->syms.n; i++)
+        if (f->sym[i])
+            vec_push(f->a, &to, arena_printf(f->a, "%s%s", types ? "int64_t " : "", f->sym[i]));
+    if (f->many) vec_push(f->a, &to, types ? "const float *__restrict__ gn_room" : "gn_room");
+    if (f->many) vec_push(f->a, &to, types ? "int64_t gn_part" : "gn_part");
+    for (const LStmt *s = k->body; s != loop; s = s->next)
+        if (used[s->dst->id])
+            vec_push(f->a, &to,
+                     arena_printf(f->a, "%s%s%s", types ? cu_type(s->dst->dt) : "",
+                                  types ? " " : "", f->reg[s->dst->id]));
+    return to;
+}
+
+/* .. behind its first words, on as many lines as they fill. */
+static void put_words(CuFn *f, const char *first, const Words *w, const char *last) {
+    enum { WIDTH = 100 };
+    StrBuf *b = &f->cu->b;
+    size_t from = b->n;
+    sb_puts(b, first);
+    for (int i = 0; i < w->n; i++) {
+        bool fits = b->n - from + strlen(w->v[i]) + 4 <= WIDTH;
+        sb_puts(b, fits ? ", " : ",\n");
+        if (!fits) from = b->n;
+        for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(b, "    ");
+        sb_puts(b, w->v[i]);
+    }
+    sb_puts(b, last);
+}
+
+static void row_function(CuFn *f) {
+    const Words w = row_needs(f, true);
+    f->depth = 0;
+    cu_line(f, "template <class Team>");
+    put_words(
+        f, arena_printf(f->a, "GN_ROW void %s_row(const Team &gn, const int64_t gn_i", f->k->name),
+        &w, ") {\n");
+    f->depth = 1;
+    split_index(f);
+    iteration(f);
+    cu_close(f);
+}
+
+static void call_row(CuFn *f, const char *team) {
+    const Words w = row_needs(f, false);
+    const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
+    put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
+}
+
 /* Each thread looks at a row of a tile; then the block takes the hubs among them.  They come before
  * other rows: what takes longest begins first. */
 static void hubs(CuFn *f) {
@@ -138,12 +211,18 @@ static void hubs(CuFn *f) {
     cu_line(f, "gn_hub = %s;", is_hub(f));
     cu_close(f);
     cu_open(f, "GN_HUBS(gn_i, gn_tile, gn_hubs(gn_hub)) {");
-    c->kind = CU_BLOCK;
-    team(f);
-    split_index(f);
-    iteration(f);
-    c->kind = CU_TEAM;
+    call_row(f, arena_printf(f->a, "gn_block_team(%s)", lanes(f)));
     cu_close(f);
+    cu_close(f);
+}
+
+/* .. and teams the others. */
+static void rows_and_hubs(CuFn *f) {
+    hubs(f);
+    cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
+    cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel->var->id], row_of(f));
+    cu_line(f, "if (%s) continue;", is_hub(f));
+    call_row(f, "gn");
     cu_close(f);
 }
 
@@ -177,11 +256,13 @@ static bool elements_body(CuFn *f) {
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (elements_body(f)) return;
-    if (cu_has_hubs(f)) hubs(f);
+    if (cu_has_hubs(f)) {
+        rows_and_hubs(f);
+        return;
+    }
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     split_index(f);
-    if (cu_has_hubs(f)) cu_line(f, "if (%s) continue;", is_hub(f));
     iteration(f);
     cu_close(f);
 }
@@ -325,15 +406,12 @@ static void function(CuFn *f) {
     f->sized = f->sized && uses_sizes(f);
     f->many = cu_has_parts(f);
     if (f->many) cu_parts(f);
+    if (cu_has_hubs(f)) row_function(f);
     cu_signature(f, "");
     f->depth = 1;
     cu_begin(f);
     body(f);
     cu_close(f);
-}
-
-static bool reaches(const LStmt *s, const void *buf) {
-    return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
 
 /* A kernel of the plan, or a stage of one: what it needs of the arguments. */

@@ -90,7 +90,7 @@ static void body(CuFn *f) {
     const CuSched *c = &f->sched;
     const CuRun *r = run_of(f);
     const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
-    cu_line(f, "const GnTeam gn = gn_block_team(%s);", lanes);
+    cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", lanes);
     pure(f, f->k->body, c->parallel);
     cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[c->split->ptr->id]);
     if (f->used[c->parallel->var->id])

@@ -22,8 +22,7 @@ static void stand_for(CuFn *f, const LBuf *b, const LStmt *acc, const char *name
 }
 
 static const char *fold(CuFn *f, RedKind r, const char *x, const char *from, const char *to) {
-    return arena_printf(f->a, "gn_fold%s<%s>(gn, %s, %s, %s)",
-                        f->sched.kind == CU_BLOCK ? "_block" : "", fold_op[r], x, from, to);
+    return arena_printf(f->a, "gn_fold<%s>(gn, %s, %s, %s)", fold_op[r], x, from, to);
 }
 
 /* An access and the vector loop around it. */
@@ -246,10 +245,10 @@ static void entries(CuFn *f, const LStmt *s, const Part *part, int n) {
         cu_close(f);
         return;
     }
-    bool several = f->many && s == f->sched.split && f->sched.kind == CU_BLOCK;
+    bool several = f->many && s == f->sched.split;
     if (several) {
         const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
-        cu_open(f, "if (gn_has_parts(%s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
+        cu_open(f, "if (gn_has_parts(gn, %s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
         add_parts(f, s, part, n);
         f->depth--;
         cu_open(f, "} else {");
@@ -398,7 +397,7 @@ static bool all_lanes(const CuFn *f, const CuRun *r) {
 }
 
 void cu_wait(CuFn *f) {
-    cu_line(f, f->sched.kind == CU_BLOCK ? "__syncthreads();" : "__syncwarp(gn.mask);");
+    cu_line(f, "gn_wait(gn);");
 }
 
 /* Somebody asks which column it is: not where there is but one, and in arrays. */

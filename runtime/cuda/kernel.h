@@ -17,6 +17,7 @@ enum { GN_THREADS = 256 };
 #define GN_FN static inline __device__
 #define GN_HD static inline __host__ __device__
 #define GN_METHOD static inline __device__
+#define GN_ROW static __device__ __forceinline__ /* of two places that call it, both have it */
 
 /* ---- sizes ------------------------------------------------------------------------- */
 GN_HD int64_t gn_max64(int64_t x, int64_t y) {
@@ -187,12 +188,28 @@ GN_FN GnTeam gn_warp_team(int lanes, int ways) {
     return t;
 }
 
-/* The block. */
-GN_FN GnTeam gn_block_team(int lanes) {
+/* The block: what its threads do together differs from what those of a warp do, by its type. */
+struct GnBlockTeam : GnTeam {};
+GN_FN GnBlockTeam gn_block_team(int lanes) {
     int thread = (int)threadIdx.x;
-    GnTeam t = {lanes,  GN_THREADS / lanes, thread & (lanes - 1), thread / lanes,
-                thread, 0xffffffffu,        (int64_t)blockIdx.x,  (int64_t)gridDim.x};
+    GnBlockTeam t;
+    t.lanes = lanes;
+    t.ways = GN_THREADS / lanes;
+    t.lane = thread & (lanes - 1);
+    t.way = thread / lanes;
+    t.thread = thread;
+    t.mask = 0xffffffffu;
+    t.row = (int64_t)blockIdx.x;
+    t.rows = (int64_t)gridDim.x;
     return t;
+}
+
+/* Threads of a team wait for each other: what they wrote may be read. */
+GN_FN void gn_wait(const GnTeam &t) {
+    __syncwarp(t.mask);
+}
+GN_FN void gn_wait(const GnBlockTeam &) {
+    __syncthreads();
 }
 
 /* The reductions; x comes before y. */
@@ -253,9 +270,9 @@ template <class R, class T> GN_FN T gn_fold_lanes(const GnTeam &t, T v) {
 }
 
 /* The same for a block: in each warp, then warp after warp. */
-template <class R, class T> GN_FN T gn_fold_block(const GnTeam &t, T v, int from, int to) {
+template <class R, class T> GN_FN T gn_fold(const GnBlockTeam &t, T v, int from, int to) {
     __shared__ T part[GN_THREADS / 32][32];
-    v = gn_fold<R>(t, v, from, to < 32 ? to : 32);
+    v = gn_fold<R>((const GnTeam &)t, v, from, to < 32 ? to : 32);
     if (to <= 32) return v;
     __syncthreads(); /* what stands there has been read */
     part[t.thread / 32][t.thread % 32] = v;
@@ -341,6 +358,13 @@ static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers) {
 /* Longer than two parts: of two such rows one ends in a part, at most, and one begins. */
 GN_FN bool gn_has_parts(int64_t entries, int64_t part) {
     return part && entries > 2 * part;
+}
+/* .. and are added up by the team: a row of a warp's is no hub. */
+GN_FN bool gn_has_parts(const GnTeam &, int64_t, int64_t) {
+    return false;
+}
+GN_FN bool gn_has_parts(const GnBlockTeam &, int64_t entries, int64_t part) {
+    return gn_has_parts(entries, part);
 }
 
 /* What a part has of a row: entries first .. end - 1. */

@@ -31,7 +31,7 @@ static __global__ void gn_sum_parts(const int32_t *x, const int64_t *n, int64_t 
     const GnPart p = gn_part_of(*n);
     int64_t sum = 0;
     for (int64_t i = p.lo + threadIdx.x; i < p.hi; i += GN_THREADS) sum += x[i];
-    sum = gn_fold_block<GnSum>(gn_block_team(1), sum, 1, GN_THREADS);
+    sum = gn_fold<GnSum>(gn_block_team(1), sum, 1, GN_THREADS);
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
@@ -39,7 +39,7 @@ static __global__ void gn_sum_apply(int32_t *x, const int64_t *n, const int64_t 
     __shared__ int32_t tile_sum;
     const GnPart p = gn_part_of(*n);
     int64_t before = (int)threadIdx.x < (int)blockIdx.x ? part[threadIdx.x] : 0;
-    before = gn_fold_block<GnSum>(gn_block_team(1), before, 1, GN_THREADS);
+    before = gn_fold<GnSum>(gn_block_team(1), before, 1, GN_THREADS);
     for (int64_t at = p.lo; at < p.hi; at += GN_THREADS) {
         const int64_t i = at + threadIdx.x;
         const int32_t v = i < p.hi ? x[i] : 0, sum = gn_sum_up(v);

@@ -31,7 +31,7 @@ static void emitted(Ctx *c, void *arg) {
     Cu cu = {.c = c, .a = c->a, .plan = &p, .b = sb_new(c->a)};
     CHECK_MSG(cu_kernel(&cu, k), "%s", c->diags.n ? c->diags.v[0].text : "no text");
     if (!cu.b.s) return;
-    const char *text = strstr(cu.b.s, "__global__");
+    const char *text = strstr(cu.b.s, "\n */\n");
     for (int i = 0; i < 4 && t->want[i]; i++)
         CHECK_MSG(strstr(text, t->want[i]), "no '%s' in\n%s", t->want[i], text);
     for (int i = 0; i < 4 && t->never[i]; i++)
@@ -193,9 +193,9 @@ TEST(a_number_between_loops_stays_there) {
                                      "    store s[%v.1] %d.9\n"
                                      "  }\n"
                                      "}\n",
-                           .want = {"gn_part_1 = gn_part_1 + w_4;", "        m = m + gn_part_1;",
-                                    "        const float d_9 = expf(m_8);",
-                                    "        if (gn.thread == 0) s[v_1] = d_9;"},
+                           .want = {"gn_part_1 = gn_part_1 + w_4;", "\n    m = m + gn_part_1;",
+                                    "\n    const float d_9 = expf(m_8);",
+                                    "\n    if (gn.thread == 0) s[v_1] = d_9;"},
                            .never = {"GN_ROWS("}};
     check(&t);
 }
@@ -258,7 +258,7 @@ TEST(what_all_threads_read_is_written_behind_a_barrier) {
                                      "    store w[%v.1] %v.6\n"
                                      "  }\n"
                                      "}\n",
-                           .want = {"__syncwarp(gn.mask);\n        if (gn.thread == 0) w[v_1] ="},
+                           .want = {"gn_wait(gn);\n        if (gn.thread == 0) w[v_1] ="},
                            .never = {"GN_ROWS("}};
     check(&t);
 }
@@ -464,7 +464,7 @@ TEST(parts_of_a_sum_for_each_head_have_blocks) {
                                      "  }\n"
                                      "}\n",
                            .want = {"gn_block_team(4)", "gn_fold_lanes<GnSum>(gn, gn_sum_",
-                                    "gn_fold_block<GnSum>(gn, gn_part_",
+                                    "gn_fold<GnSum>(gn, gn_part_",
                                     "if (gn.thread == 0) y[c_1 * 2 + h_"},
                            .never = {"GN_ROWS("}};
     check(&t);
