@@ -55,28 +55,43 @@ static void file_has_shrunk(int signal) {
     _exit(RT_EXIT_FAILED);
 }
 
+static gnnc_status begin(RtCli *c) {
+    gnnc_status st = gnnc_trainer_create(&c->t, c->program);
+    if (st != GNNC_OK) {
+        c->t = NULL;
+        fprintf(stderr, "%s: %s\n", c->prog, gnnc_status_text(st));
+        return st;
+    }
+    gnnc_trainer_set_message(c->t, rt_cli_message, c);
+    gnnc_trainer_set_int(c->t, "map", 1);
+    return GNNC_OK;
+}
+
+int rt_cli_renew(RtCli *c) {
+    gnnc_trainer_destroy(c->t);
+    if (begin(c) != GNNC_OK) return RT_EXIT_FAILED;
+    c->format = -1; /* as before any option was read */
+    return rt_cli_parse(c, c->argc, c->argv);
+}
+
 static int run(const gnnc_program *model, const gnnc_program *rows, int argc, char **argv) {
     RtCli c = {.program = model,
                .rows = rows,
+               .argc = argc,
+               .argv = argv,
                .prog = argc > 0 ? base_name(argv[0]) : "gnnc",
                .n_epochs = -1,
                .format = -1,
                .is.struct_size = sizeof c.is,
                .recipe.struct_size = sizeof c.recipe};
-    gnnc_status st = gnnc_trainer_create(&c.t, model);
-    if (st != GNNC_OK) {
-        fprintf(stderr, "%s: %s\n", c.prog, gnnc_status_text(st));
-        return RT_EXIT_FAILED;
-    }
+    if (begin(&c) != GNNC_OK) return RT_EXIT_FAILED;
     gnnc_program_describe(model, &c.is);
     gnnc_program_recipe(model, &c.recipe);
-    gnnc_trainer_set_message(c.t, rt_cli_message, &c);
     /* A file size limit is reported as an error of the write, not by killing us. */
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     struct sigaction shrunk = {.sa_handler = file_has_shrunk}, bus_before;
     sigaction(SIGXFSZ, &ignore, &before);
     sigaction(SIGBUS, &shrunk, &bus_before);
-    gnnc_trainer_set_int(c.t, "map", 1);
     int code = rt_cli_parse(&c, argc, argv);
     if (code == RT_EXIT_OK) code = dispatch(&c);
     gnnc_trainer_destroy(c.t);

@@ -42,6 +42,9 @@ typedef struct RtCli {
     int format;              /* a gnnc_format; while options are read -1: none was given */
     char left[256];          /* the checkpoint that training leaves where none is named */
     int64_t top;             /* the most probable classes of a row; 0 = all */
+    int64_t seeds;           /* train: how many times; 0 = once */
+    int argc;                /* the command line, for each of them */
+    char **argv;
     bool json, profile;
     const char *trace;            /* --trace FILE */
     gnnc_limits limits;           /* --profile: of this machine */
@@ -67,6 +70,9 @@ enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
  * a message. */
 int rt_cli_parse(RtCli *c, int argc, char **argv);
 
+/* cli.c: another trainer in place of c->t, with the same options; the exit code */
+int rt_cli_renew(RtCli *c);
+
 /* cli_help.c, cli_info.c */
 void rt_cli_help(RtCli *c, FILE *f);
 void rt_cli_print_needs(const RtCli *c, FILE *f);
@@ -80,6 +86,9 @@ int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_CLI_PRINTF(2, 3);
 /* Prints what the trainer says went wrong; RT_EXIT_FAILED. */
 int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
+void rt_cli_json_number(double v);      /* likewise; null where it is not finite */
+/* What is reached without learning: lines, or a member of the JSON object under way. */
+void rt_cli_baselines(RtCli *c);
 void rt_cli_message(void *cli, const char *text);
 void rt_cli_epoch(RtCli *c, double seconds);
 /* Where training stands: "epoch 13", or "epoch 14, step 3 of 10". */
@@ -102,6 +111,8 @@ void rt_cli_json_what(const gnnc_step_info *s);
 /* Weights, then data; the exit code. */
 int rt_cli_start(RtCli *c);
 int rt_cli_train(RtCli *c);
+int rt_cli_train_once(RtCli *c);
+int rt_cli_train_seeds(RtCli *c); /* cli_seeds.c */
 int rt_cli_eval(RtCli *c);
 int rt_cli_write_values(RtCli *c); /* predict, embed */
 int rt_cli_bench(RtCli *c);

@@ -61,7 +61,7 @@ void rt_cli_json_string(const char *s) {
     putchar('"');
 }
 
-static void json_number(double v) {
+void rt_cli_json_number(double v) {
     if (isfinite(v))
         printf("%.9g", v);
     else
@@ -77,7 +77,7 @@ static void json_known(RtCli *c, const char *which) {
         if (n > 0) putchar(',');
         rt_cli_json_string(m.of);
         putchar(':');
-        json_number(m.value);
+        rt_cli_json_number(m.value);
     }
     if (n) putchar('}');
 }
@@ -130,7 +130,7 @@ static void json_baseline(RtCli *c, int i, const char *name, bool test) {
         if (n) putchar(',');
         rt_cli_json_string(b.metric);
         putchar(':');
-        json_number(test ? b.test : b.val);
+        rt_cli_json_number(test ? b.test : b.val);
     }
     putchar('}');
 }
@@ -147,6 +147,11 @@ static void json_baselines(RtCli *c) {
         while (baseline(c, ++i, &next) && strcmp(next.name, b.name) == 0) continue;
     }
     if (gnnc_trainer_n_baselines(c->t)) putchar(']');
+}
+
+void rt_cli_baselines(RtCli *c) {
+    if (c->log == RT_LOG_JSON) json_baselines(c);
+    if (c->log == RT_LOG_TEXT) text_baselines(c);
 }
 
 /* ---- what the model logs ------------------------------------------------------------ */
@@ -189,9 +194,9 @@ static void json_epoch(RtCli *c, int64_t epoch, double loss, double ms, double e
     double lr = NAN;
     gnnc_trainer_metric(c->t, "lr", &lr);
     printf("{\"epoch\":%lld,\"lr\":", (long long)epoch);
-    json_number(lr);
+    rt_cli_json_number(lr);
     fputs(",\"loss\":", stdout);
-    json_number(loss);
+    rt_cli_json_number(loss);
     json_splits(c);
     json_logged(c);
     printf(",\"ms\":%.3f,\"train_ms\":%.3f,\"eval_ms\":%.3f}\n", ms, ms - eval_ms, eval_ms);
@@ -270,7 +275,7 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
                    (long long)steps_of_epoch(c));
         json_splits(c);
         json_logged(c);
-        json_baselines(c);
+        rt_cli_baselines(c);
         if (skips) printf(",\"skipped_steps\":%.0f,\"loss_scale\":%g", skipped, scale);
         puts("}");
         return;
@@ -285,5 +290,5 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     text_splits(c);
     text_logged(c);
     putchar('\n');
-    text_baselines(c);
+    rt_cli_baselines(c);
 }

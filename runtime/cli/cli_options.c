@@ -25,6 +25,8 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
+    IN_CLI("--seeds", "N", RT_OPT_COUNT, seeds,
+           "train: so often, from this seed and the next ones; means and deviations"),
     OWN("--threads", "N", "threads", NULL),
     OWN("--variant", "N", "variant", NULL),
     OWN("--serial-ns", "N", "serial_ns", NULL),
@@ -302,6 +304,8 @@ static int check_predict(RtCli *c) {
                              : c->format >= 0 ? "--format"
                              : c->top         ? "--top"
                                               : NULL;
+    if (c->seeds && c->command != RT_CMD_TRAIN) return rt_cli_usage(c, "--seeds is for 'train'");
+    if (c->seeds && c->resume) return rt_cli_usage(c, "--seeds begin anew: no --resume");
     if (of_predict && c->command != RT_CMD_PREDICT)
         return rt_cli_usage(c, "%s is for 'predict'", of_predict);
     choose_format(c);

@@ -133,7 +133,7 @@ static int train_blocked(RtCli *c) {
     return 128 + c->by_signal;
 }
 
-int rt_cli_train(RtCli *c) {
+int rt_cli_train_once(RtCli *c) {
     char name[256];
     if (!c->is.has_recipe) {
         fprintf(stderr, "%s: error: the model (%s) has no train block\n", c->prog, c->is.source);
@@ -153,6 +153,10 @@ int rt_cli_train(RtCli *c) {
     while (pending_signal()) continue; /* repeated while saving: it was obeyed */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
+}
+
+int rt_cli_train(RtCli *c) {
+    return c->seeds > 1 ? rt_cli_train_seeds(c) : rt_cli_train_once(c);
 }
 
 int rt_cli_eval(RtCli *c) {

@@ -272,6 +272,22 @@ def of_selects():
     check("several answers: it learns", rc == 0 and "without learning, mean of its drivers:  val roc_auc" in told, told)
 
 
+def of_several_seeds():
+    """The weights are those of each seed by itself, and the means of what each is told to reach."""
+    rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "3", "--seeds", "2", "--out", "w", "--log=json")
+    lines = [json.loads(line) for line in told.splitlines()] if rc == 0 else [{}]
+    each, last = [line["test"]["roc_auc"] for line in lines if "kept_epoch" in line], lines[-1]
+    check("seeds", rc == 0 and [line["seed"] for line in lines if "seed" in line] == [3, 4] and len(each) == 2 and last["seeds"] == 2, told)
+    spread = last["test"]["roc_auc"]
+    check("their mean and deviation", abs(spread["mean"] - sum(each) / 2) < 1e-6 and last["baselines"] and
+          abs(spread["deviation"] - abs(each[0] - each[1]) / 2 ** 0.5) < 1e-6, f"{each} {last}")
+    run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "4", "--out", "w", "--log=none")
+    check("a seed by itself", bytes_of("w") == bytes_of("w.4") != bytes_of("w.3"))
+    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w")):
+        rc, told = run("./both.x", *wrong, "--data", "both", "--seeds", "2")
+        check("--seeds elsewhere", rc == 2 and "--seeds" in told, told)
+
+
 def rows_of(data, table, when):
     """(entity, answer) of the rows of a task that were asked at such times."""
     name = os.path.join(data, f"node.{table}")
@@ -312,6 +328,7 @@ def main():
     of_the_races()
     of_older_answers()
     of_selects()
+    of_several_seeds()
     of_wrong_selects()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)

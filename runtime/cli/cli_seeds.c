@@ -1,0 +1,128 @@
+/* train --seeds N: the same from several seeds, and what that makes of the metrics. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "cli_options.h"
+
+enum { MOST_METRICS = 64, MOST_NAME = 64 };
+
+/* Of one metric of one split. */
+typedef struct {
+    char of[MOST_NAME], split[8];
+    double mean, squares; /* of what is off the mean, summed (Welford 1962) */
+    int64_t n;
+} Spread;
+
+typedef struct {
+    Spread v[MOST_METRICS];
+    int n;
+} Spreads;
+
+static Spread *spread_of(Spreads *s, const gnnc_metric_info *m) {
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->v[i].of, m->of) == 0 && strcmp(s->v[i].split, m->split) == 0) return &s->v[i];
+    if (s->n == MOST_METRICS) return NULL;
+    Spread *to = &s->v[s->n++];
+    snprintf(to->of, sizeof to->of, "%s", m->of);
+    snprintf(to->split, sizeof to->split, "%s", m->split);
+    return to;
+}
+
+static void note(RtCli *c, Spreads *s) {
+    gnnc_metric_info m = {.struct_size = sizeof m};
+    for (int i = 0; gnnc_trainer_metric_info(c->t, i, &m) == GNNC_OK; i++) {
+        Spread *to = m.known && *m.split && !m.is_logged ? spread_of(s, &m) : NULL;
+        if (!to) continue;
+        double off = m.value - to->mean;
+        to->mean += off / (double)++to->n;
+        to->squares += off * (m.value - to->mean);
+    }
+}
+
+static double deviation(const Spread *s) {
+    return s->n > 1 ? sqrt(s->squares / (double)(s->n - 1)) : NAN;
+}
+
+static const char *const SPLITS[] = {"train", "val", "test"};
+enum { N_SPLITS = 3 };
+
+static void put_text(const Spreads *s, int64_t n) {
+    printf("%lld seeds, mean (deviation):", (long long)n);
+    for (int k = 0; k < N_SPLITS; k++)
+        for (int i = 0, first = 1; i < s->n; i++) {
+            const Spread *v = &s->v[i];
+            if (strcmp(v->split, SPLITS[k]) != 0) continue;
+            printf("%s%s %s %.4f (%.4f)", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->mean,
+                   deviation(v));
+            first = 0;
+        }
+    putchar('\n');
+}
+
+static void put_json_split(const Spreads *s, const char *split) {
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        const Spread *v = &s->v[i];
+        if (strcmp(v->split, split) != 0) continue;
+        printf(n++ ? "," : ",\"%s\":{", split);
+        rt_cli_json_string(v->of);
+        fputs(":{\"mean\":", stdout);
+        rt_cli_json_number(v->mean);
+        fputs(",\"deviation\":", stdout);
+        rt_cli_json_number(deviation(v));
+        putchar('}');
+    }
+    if (n) putchar('}');
+}
+
+static void put_result(RtCli *c, const Spreads *s) {
+    if (c->log == RT_LOG_NONE) return;
+    if (c->log == RT_LOG_JSON) {
+        printf("{\"seeds\":%lld", (long long)c->seeds);
+        for (int k = 0; k < N_SPLITS; k++) put_json_split(s, SPLITS[k]);
+        rt_cli_baselines(c);
+        puts("}");
+        return;
+    }
+    put_text(s, c->seeds);
+    rt_cli_baselines(c);
+}
+
+/* "my.ckpt.3": of the seed; NULL and "none" stay. */
+static const char *of_seed(const char *file, long long seed, char *to, size_t n) {
+    if (!file || strcmp(file, "none") == 0) return file;
+    return snprintf(to, n, "%s.%lld", file, seed) < (int)n ? to : NULL;
+}
+
+static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_signal) {
+    char checkpoint[4096], out[4096], usual[300];
+    RtCli c = *all;
+    snprintf(usual, sizeof usual, "%s.ckpt", c.is.name);
+    c.checkpoint =
+        of_seed(c.checkpoint ? c.checkpoint : usual, seed, checkpoint, sizeof checkpoint);
+    c.out = of_seed(c.out, seed, out, sizeof out);
+    if (!c.checkpoint || (all->out && !c.out)) return rt_cli_usage(&c, "--seeds: too long a name");
+    if (gnnc_trainer_set_int(c.t, "seed", seed) != GNNC_OK) return rt_cli_failed(&c);
+    if (c.log == RT_LOG_TEXT) printf("seed %lld\n", seed);
+    if (c.log == RT_LOG_JSON) printf("{\"seed\":%lld}\n", seed);
+    int code = rt_cli_train_once(&c);
+    *by_signal = c.by_signal;
+    if (code == RT_EXIT_OK) note(&c, s);
+    return code;
+}
+
+int rt_cli_train_seeds(RtCli *c) {
+    long long first = rt_cli_option_int(c, "seed");
+    int by_signal = 0, code = RT_EXIT_OK;
+    Spreads *s = calloc(1, sizeof *s);
+    if (!s) return rt_cli_usage(c, "--seeds: out of memory");
+    for (int64_t k = 0; k < c->seeds && code == RT_EXIT_OK && !by_signal; k++) {
+        if (k) code = rt_cli_renew(c);
+        if (code == RT_EXIT_OK) code = train_seed(c, first + k, s, &by_signal);
+    }
+    if (code == RT_EXIT_OK) put_result(c, s);
+    free(s);
+    return code;
+}
