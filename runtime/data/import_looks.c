@@ -7,7 +7,7 @@
 #include "encoder_cells.h"
 #include "import_index.h"
 
-/* A list of more names than a quarter of the rows, or than these, is one of texts. */
+/* Of more names than these, or of nearly as many as there are cells, they are no categories. */
 enum { MOST_GUESSED = 256, WORDS = 3 };
 
 /* ---- one text after another -------------------------------------------------------------- */
@@ -112,7 +112,8 @@ gnnc_status rt_looks_guess(RtPool *keep, RtPool *scratch, const RtLooks *l, cons
         *why = "all cells are lists of numbers";
     } else if (are_several(l, &e->separator)) {
         if (!collect(keep, scratch, texts, MOST_GUESSED, e, &n)) return rt_fail_nomem(err, e->from);
-        if (n <= MOST_GUESSED && 4 * n <= 3 * l->n + 4) {
+        bool few = !e->separator || 4 * n <= 3 * l->n + 4;
+        if (n <= MOST_GUESSED && few) {
             e->as = RT_AS_SEVERAL;
             *why = "cells name several categories";
             return GNNC_OK;

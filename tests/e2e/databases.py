@@ -231,10 +231,14 @@ def postgres(server):
     server.sql("""CREATE TABLE odd (k UUID PRIMARY KEY, at TIMESTAMPTZ, j JSON, b BYTEA, many NUMERIC, tags TEXT[], "a-b" MONEY);
         INSERT INTO odd VALUES ('00000000-0000-0000-0000-00000000000a', '2020-01-01 00:00:00+02', '{"x": 1}', '\\x00', 1.5, '{a,b}', 3.25),
         ('00000000-0000-0000-0000-000000000001', NULL, NULL, NULL, NULL, NULL, NULL);
-        CREATE DOMAIN short AS INTEGER; CREATE TABLE domains (s short);""", "postgres")
+        CREATE DOMAIN short AS INTEGER; CREATE TABLE domains (s short);
+        CREATE TABLE lists (k INTEGER PRIMARY KEY, place REAL[], tags TEXT[]);
+        INSERT INTO lists SELECT i, CASE WHEN i % 5 > 0 THEN ARRAY[i, 0.5] END, CASE i % 3 WHEN 0 THEN ARRAY['a', 'b c'] WHEN 1 THEN ARRAY['c"d'] END
+        FROM generate_series(1, 30) i""", "postgres")
     rc, told = imports(f"postgresql://gnnc@/postgres?host={server.at}", "odd")
     check("types of PostgreSQL alone", rc == 0 and "node odd: 2, with names" in told and "at         time" in told and
           "a_b        float" in told and "s          float" in told, told)
+    check("arrays of PostgreSQL", "place      float [2], lists of numbers" in told and "place_missing" in told and "tags       float [4], lists of 3 names" in told, told)
     server.sql("INSERT INTO odd (k, at) VALUES ('00000000-0000-0000-0000-000000000002', 'infinity')")
     refused("a time that is none", f"postgresql://gnnc@/postgres?host={server.at}",
             "odd: row 2: key '00000000-0000-0000-0000-00000000000..': column 'at': 'infinity' is not a time")
