@@ -216,11 +216,19 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
 
 /* ---- phases
  * ---------------------------------------------------------------------------------------- */
-/* One row per node, whatever order the model's arithmetic left; NULL: not on nodes. */
+/* Which of its dimensions a value's rows are: nodes, or else graphs; -1: it has none. */
+static int dim_of_rows(const Op *x) {
+    static const SpaceKind kinds[] = {SP_NODE, SP_GRAPH};
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < x->type.rank; i++)
+            if (x->type.dim[i]->kind == kinds[k]) return i;
+    return -1;
+}
+
+/* One row per node or graph, whatever order the model's arithmetic left; NULL: on neither. */
 static Op *node_rows(Elab *e, Op *x) {
-    int at = 0;
-    while (at < x->type.rank && x->type.dim[at]->kind != SP_NODE) at++;
-    if (at == x->type.rank) return NULL;
+    int at = dim_of_rows(x);
+    if (at < 0) return NULL;
     Space *to[MAX_RANK] = {x->type.dim[at]};
     for (int i = 0, k = 1; i < x->type.rank; i++)
         if (i != at) to[k++] = x->type.dim[i];
@@ -257,10 +265,7 @@ static void check_asked_for(Elab *e, Span span) {
     const char *at = e->opt->serve && strcmp(e->opt->embed, "all") ? e->opt->embed : "", *name;
     Names known = {0};
     for (int i = 0; i < e->bindings.n; i++) {
-        Op *x = e->bindings.v[i].op;
-        int d = 0;
-        while (d < x->type.rank && x->type.dim[d]->kind != SP_NODE) d++;
-        if (d < x->type.rank) vec_push(e->a, &known, e->bindings.v[i].name);
+        if (dim_of_rows(e->bindings.v[i].op) >= 0) vec_push(e->a, &known, e->bindings.v[i].name);
     }
     while ((name = next_layer(e, &at)))
         if (!func_output(e->b.f, arena_printf(e->a, "embed.%s", name)))

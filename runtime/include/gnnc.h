@@ -928,8 +928,8 @@ gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_
  * program; NULL: no layer i. */
 int gnnc_session_n_layers(const gnnc_session *s);
 const char *gnnc_session_layer_name(const gnnc_session *s, int i);
-/* Whose rows a layer has, a node type that lives as long as the program; how many these are; and
- * what there is of each: dim[0 .. *rank - 1] numbers.  Any of these may be NULL.
+/* Whose rows a layer has, a type of nodes or graphs, that lives as long as the program; how many
+ * these are; and what there is of each: dim[0 .. *rank - 1] numbers.  Any of these may be NULL.
  * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open on a graph, or runs on a
  * device). */
 gnnc_status gnnc_session_layer(gnnc_session *s, const char *layer, const char **table,

@@ -137,7 +137,7 @@ def main():
     gnnc, top = sys.argv[1:3]
     layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
     some_molecules("mols")
-    for name, text, wanted in (("molecules", MOLECULES % ("batch_norm()", "adam(lr = 1e-2)", "sample { batch 16 }"), []), ("across", ACROSS, ["h", "r"])):
+    for name, text, wanted in (("molecules", MOLECULES % ("batch_norm()", "adam(lr = 1e-2)", "sample { batch 16 }"), []), ("across", ACROSS, ["h", "r", "p", "z"])):
         with open(name + ".gnn", "w", encoding="utf-8") as f:
             f.write(layers(text))
         library, s, want = check_model(gnnc, name + ".gnn", name, "mols", 1, ("mol", 0), wanted)
