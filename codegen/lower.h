@@ -12,6 +12,7 @@
 #include "codegen/plan.h"
 #include "ir/guard.h"
 #include "ir/walk.h"
+#include "passes/limits.h"
 
 /* ---- what becomes of each operation of a function ------------------------- */
 typedef enum {
@@ -268,8 +269,6 @@ typedef enum {
 typedef VEC(const Op *) OpList;
 bool cg_list_has(const OpList *v, const Op *op);
 bool cg_has_map(const MapList *v, const Map *m);
-
-enum { CG_ROW_MAX = 1024 }; /* elements of a row of sums in a local array */
 
 typedef struct {
     UnitKind kind;

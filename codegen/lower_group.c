@@ -217,7 +217,7 @@ static LBuf *accumulators(const Group *p, const Op *op) {
     int64_t n[MAX_RANK], all = 1;
     for (int i = 1; i < op->type.rank && all; i++)
         all = expr_is_const(op->type.dim[i]->size, &n[i - 1]) ? all * n[i - 1] : 0;
-    if (all > 0 && all <= CG_ROW_MAX)
+    if (all > 0 && all <= PASS_ROW_MAX)
         return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, n, "acc");
     LBuf *row = own_row(p, op);
     if (!row) ctx_fault(p->g->lo->c, op->span, "a sum has no place");
@@ -365,7 +365,7 @@ static const Op *owner_of(Group *p, int i) {
     int64_t n;
     OpList sums = sums_of(p, p->value[i]);
     for (int k = 0; k < sums.n; k++) {
-        bool wide = !cg_row_size(&sums.v[k]->type, &n) || n > CG_ROW_MAX;
+        bool wide = !cg_row_size(&sums.v[k]->type, &n) || n > PASS_ROW_MAX;
         if (wide && !is_taken(p, i, sums.v[k])) return sums.v[k];
     }
     return NULL;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    TILE_MAX = CG_ROW_MAX,
+    TILE_MAX = PASS_ROW_MAX,
     TILE_MIN = 64,
     SHORT = 256, /* of several spaces together: they are to fit into registers */
 };

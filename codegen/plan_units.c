@@ -179,7 +179,7 @@ static int operand_at(const RowReads *r, const Op *x, int at) {
 static void note_sum(RowReads *r, const Op *op) {
     int64_t n;
     r->n_sums++;
-    if (cg_row_size(&op->type, &n) && n <= CG_ROW_MAX) return;
+    if (cg_row_size(&op->type, &n) && n <= PASS_ROW_MAX) return;
     r->n_wide++;
     r->wide = op;
 }

@@ -22,6 +22,7 @@
  * integer operations.  Recompute-or-store by cost follows Halide's compute_root and
  * Chen et al. 2016 in spirit, on a block small enough to need no search. */
 #include "ir/guard.h"
+#include "passes/limits.h"
 #include "passes/rewrite.h"
 
 enum {
@@ -31,7 +32,6 @@ enum {
     MAX_LOADS = 24,     /* arguments of one kernel */
     MAX_FLOPS = 400,    /* size of one kernel's body */
     MAX_OPS = 1000,     /* .. with all that costs nothing: the lowering is a recursion over it */
-    ROW_MAX = 1024,     /* elements of a row of sums that a kernel keeps to itself */
 };
 
 typedef struct {
@@ -94,7 +94,7 @@ static bool is_short_row(const Op *op) {
         if (!expr_is_const(op->type.dim[i]->size, &n)) return false;
         all *= n;
     }
-    return op->type.rank > 0 && all > 0 && all <= ROW_MAX;
+    return op->type.rank > 0 && all > 0 && all <= PASS_ROW_MAX;
 }
 
 /* Kinds whose element is a function of operand elements at known places. */
