@@ -184,9 +184,19 @@ static bool stops(const PassOptions *o, const Pass *p) {
     return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;
 }
 
+/* Is the pass left out?  So is one that needs what another would have given that is: *lost. */
+static bool is_left_out(const PassSubject *s, const Pass *p, const PassOptions *o, unsigned *lost) {
+    unsigned missing = p->needs & ~*s->has;
+    bool out = pass_is_listed(o->disable, p->name) || (missing && !(missing & ~*lost));
+    if (!out || p->required) return false;
+    *lost |= p->gives;
+    return true;
+}
+
 bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
+    unsigned lost = 0;
     for (size_t n; *names; names += n + (names[n] == ',')) {
         n = strcspn(names, ",");
         const Pass *p = s->find(arena_strndup(c->a, names, n));
@@ -194,7 +204,7 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
-        if (pass_is_listed(o->disable, p->name) && !p->required) continue;
+        if (is_left_out(s, p, o, &lost)) continue;
         ctx_poll(c);
         if (!run_one(c, s, p, o)) return false;
         if (stops(o, p)) return true;
