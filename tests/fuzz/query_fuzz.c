@@ -30,7 +30,18 @@ static RtDataset *shop(RtImport *how) {
     return d;
 }
 
-/* The first byte: which dates are said, and whether the cells' numbers are kept. */
+/* A task file names what it has, or the place where it is none. */
+static void parse_task(const char *text) {
+    RtPool pool;
+    RtTaskText t;
+    RtError err = {""};
+    rt_pool_init(&pool, NULL);
+    bool ok = rt_query_parse_task(&pool, text, &t, &err) == GNNC_OK;
+    if (ok ? !t.name || !t.entity || !t.sql || !(t.window >= 0) : !*err.text) abort();
+    rt_pool_free(&pool);
+}
+
+/* The first byte: which dates are said, whether the cells' numbers are kept, and older answers. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     enum { DAY = 86400 };
     if (n < 1) return 0;
@@ -43,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     RtTaskHow task = {.query = text,
                       .val_time = data[0] & 2 ? 60 * DAY : NAN,
                       .test_time = data[0] & 4 ? 80 * DAY : NAN,
+                      .history = data[0] & 16,
                       .every = data[0] & 8 ? 5 * DAY : 0};
     RtTaskMade made;
     RtError err = {""};
@@ -53,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         abort();
     }
     rt_dataset_close(d);
+    parse_task(text);
     free(text);
     return 0;
 }
