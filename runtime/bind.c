@@ -589,7 +589,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     gnnc_status st;
     b->data = rt_dataset_view(&x->rt->pool.from, data->data);
     if (!b->data) return rt_fail_nomem(err_of(x), "tables of the data");
-    if (data->at) TRY(st, rt_bind_at(x, b->data, *data->at));
+    if (data->at) TRY(st, data->put_at(x, b->data, *data->at));
     TRY(st, bound_new(x));
     if (data->known) take_known(x, data->known);
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));

@@ -42,6 +42,8 @@ typedef struct RtDataSource {
                              are these (-1: each tells its own); NULL: data */
     const double
         *at; /* the rows that are predicted are asked about then; NULL: when the data say */
+    /* .. which rt_bind_at() does: libraries that only predict are without it. */
+    gnnc_status (*put_at)(RtExec *x, RtDataset *view, double at);
 } RtDataSource;
 
 /* Binds every size that can be told without an index array: of derived

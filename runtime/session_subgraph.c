@@ -476,7 +476,7 @@ static gnnc_status bind(gnnc_session *s) {
     RtBrought *b = s->brought;
     const RtServed *of = s->of;
     const RtSampleGraph graph = {of->source.map.n_types, of->source.map.n_rels, b->type, b->rel};
-    const RtDataSource data = {b->graph->newest->data, 0, false, of->brings->known, NULL};
+    const RtDataSource data = {.data = b->graph->newest->data, .known = of->brings->known};
     gnnc_status st;
     rt_recycle_reset(&b->memory);
     RtAlloc a = rt_recycle_alloc(&b->memory);

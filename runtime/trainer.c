@@ -126,6 +126,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .stop_batches = rt_batches_stop,
                                     .device_sampler_lacks = rt_device_sampler_lacks,
                                     .resume = rt_checkpoint_resume,
+                                    .bind_at = rt_bind_at,
                                     .init_scalars = rt_scalars_init,
                                     .use_tuned = use_tuned,
                                     .reserve_history = reserve_history,
@@ -249,8 +250,12 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
 }
 
 static gnnc_status bind_sizes(gnnc_trainer *t) {
-    const RtDataSource data = {t->snapshot->data, t->options.split, t->graph_alone, NULL,
-                               isnan(t->options.asked) ? NULL : &t->options.asked};
+    bool asked = t->training && !isnan(t->options.asked);
+    const RtDataSource data = {.data = t->snapshot->data,
+                               .split = t->options.split,
+                               .alone = t->graph_alone,
+                               .at = asked ? &t->options.asked : NULL,
+                               .put_at = asked ? t->training->bind_at : NULL};
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 

@@ -50,12 +50,14 @@ enum { RT_N_SPLITS = 4 }; /* none, train, validation, test */
 /* What training does beyond what predicting rows needs.  A table, so that the linker leaves it out
  * of a library that has no trainers. */
 struct RtSource;
+struct RtDataset;
 typedef struct RtTraining {
     gnnc_status (*start_batches)(gnnc_trainer *t);
     void (*stop_batches)(gnnc_trainer *t);
     const char *(*device_sampler_lacks)(const rt_program *p);
     gnnc_status (*resume)(gnnc_trainer *t, const struct RtSource *from);
     gnnc_status (*init_scalars)(gnnc_trainer *t);
+    gnnc_status (*bind_at)(RtExec *x, struct RtDataset *view, double at);
     /* Before data are read, from this directory or, NULL, from none; once all else is planned. */
     void (*use_tuned)(gnnc_trainer *t, const char *directory);
     gnnc_status (*reserve_history)(gnnc_trainer *t);

@@ -79,6 +79,20 @@ class WholeInfo(Struct):
                 ("shape", Dims)]
 
 
+class Encoded(Struct):
+    _fields_ = [("struct_size", c_size_t), ("column", c_char_p), ("from", c_char_p), ("kind", c_int), ("dtype", c_int32),
+                ("width", c_int32), ("n_categories", c_int64), ("names", POINTER(c_char_p)), ("may_lack", c_int), ("n_from", c_int32)]
+
+
+class Cells(Struct):
+    _fields_ = [("struct_size", c_size_t), ("column", c_char_p), ("texts", POINTER(c_char_p)), ("numbers", c_void_p)]
+
+
+class Raw(Struct):
+    _fields_ = [("struct_size", c_size_t), ("table", c_char_p), ("count", c_int64), ("columns", POINTER(Cells)),
+                ("n_columns", c_int32), ("bad_row", c_int64), ("error", ctypes.c_char * 512)]
+
+
 class OptionInfo(Struct):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("help", c_char_p), ("type", c_int), ("settable", c_int),
                 ("is_set", c_int), ("int_value", c_int64), ("int_default", c_int64), ("int_least", c_int64),
@@ -96,7 +110,8 @@ class Baseline(Struct):
 
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_info": WholeInfo, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_info": WholeInfo,
+           "gnnc_encoded": Encoded, "gnnc_cells": Cells, "gnnc_raw": Raw, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
            "gnnc_baseline": Baseline}
 _names = POINTER(c_char_p)
 _values = (POINTER(POINTER(c_float)), POINTER(c_int), POINTER(c_int64))
@@ -133,6 +148,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_trainer_n_options": (c_int, [Handle]),
     "gnnc_trainer_option": (c_int, [Handle, c_int, POINTER(OptionInfo)]),
     "gnnc_trainer_device": (c_char_p, [Handle]),
+    "gnnc_trainer_set_stream": (c_int, [Handle, c_void_p]),
     "gnnc_trainer_set_message": (c_int, [Handle, Message, c_void_p]),
     "gnnc_trainer_load": (c_int, [Handle, c_char_p]),
     "gnnc_trainer_load_graph": (c_int, [Handle, Handle]),
@@ -175,6 +191,9 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_create": (c_int, [POINTER(Handle)]),
     "gnnc_session_destroy": (None, [Handle]),
     "gnnc_session_error": (c_char_p, [Handle]),
+    "gnnc_session_set_device": (c_int, [Handle, c_char_p]),
+    "gnnc_session_device": (c_char_p, [Handle]),
+    "gnnc_session_set_stream": (c_int, [Handle, c_void_p]),
     "gnnc_session_open": (c_int, [Handle, Handle, Handle]),
     "gnnc_session_clone": (c_int, [POINTER(Handle), Handle]),
     "gnnc_session_rows": (c_int64, [Handle]),
@@ -197,6 +216,15 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_pair_column": (c_char_p, [Handle, c_int, c_void_p]),
     "gnnc_session_predict_pairs": (c_int, [Handle, POINTER(Pairs), c_void_p]),
     "gnnc_session_top_pairs": (c_int, [Handle, POINTER(Pairs), c_int64, c_int, POINTER(c_int64), c_void_p]),
+    "gnnc_encoder_create": (c_int, [POINTER(Handle)]),
+    "gnnc_encoder_destroy": (None, [Handle]),
+    "gnnc_encoder_error": (c_char_p, [Handle]),
+    "gnnc_encoder_read": (c_int, [Handle, c_char_p]),
+    "gnnc_encoder_of_model": (c_int, [Handle, Handle]),
+    "gnnc_encoder_n_columns": (c_int32, [Handle, c_char_p]),
+    "gnnc_encoder_column": (c_int, [Handle, c_char_p, c_int32, POINTER(Encoded)]),
+    "gnnc_encoder_encode": (c_int, [Handle, POINTER(Raw), c_char_p, c_void_p, c_size_t]),
+    "gnnc_encoder_append": (c_int, [Handle, POINTER(Raw), Handle, POINTER(Array), POINTER(Array), POINTER(c_int64)]),
 }
 
 

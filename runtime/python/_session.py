@@ -40,12 +40,13 @@ class Model(_abi.Owner):
         model._own(pointer, None)
         return model
 
-    def session(self, graph: Optional[Graph] = None) -> Session:
+    def session(self, graph: Optional[Graph] = None, device: Optional[str] = None) -> Session:
         """A session over a graph, for one thread; clone() makes those of others.
 
         Without one, Session.predict_subgraph predicts rows of what each call brings.
+        device: "cpu" (the default), "cuda", "cuda:1" or "auto"
         """
-        return Session(self, graph)
+        return Session(self, graph, device)
 
 
 def _numbers(values: Any, what: str, like: Optional[np.ndarray] = None) -> np.ndarray:
@@ -82,10 +83,16 @@ class Session(_abi.Owner):
     """
     _prefix, _destroy = "gnnc_session_", "gnnc_session_destroy"
 
-    def __init__(self, model: Model, graph: Optional[Graph] = None) -> None:
+    def __init__(self, model: Model, graph: Optional[Graph] = None, device: Optional[str] = None,
+                 stream: Optional[int] = None) -> None:
+        """device: "cpu" (the default), "cuda", "cuda:1" or "auto"      stream: a CUDA stream's address (set_stream)"""
         pointer = None if graph is None else graph._ready()
         self._lent = _Lent() if graph is None else graph._lent
         self._make("gnnc_session_create", kept=self._lent)
+        if device is not None:
+            self._call("set_device", device.encode())
+        if stream is not None:
+            self._call("set_stream", stream)
         if pointer is None:
             self._call("open_model", model._shared())
         else:
@@ -97,6 +104,16 @@ class Session(_abi.Owner):
         self._call("row_shape", ctypes.byref(shape.rank), shape.dim)
         self.row_shape: Tuple[int, ...] = shape.tuple()
         self.rows: int = self._ask("rows")
+
+    @property
+    def device(self) -> str:
+        """Where it runs: cpu, or cuda."""
+        return self._ask("device").decode()
+
+    def set_stream(self, stream: int) -> None:
+        """Work is ordered with this CUDA stream from now on, such as torch.cuda.current_stream().cuda_stream: it comes after
+        what is there when a call begins, and what is put there later comes after it.  On the cpu there is nothing to order."""
+        self._call("set_stream", stream)
 
     def clone(self) -> Session:
         """Another one, which shares all but working memory."""

@@ -370,6 +370,11 @@ class Trainer(_abi.Owner):
             out[name] = values
         return out
 
+    def set_stream(self, stream: int) -> None:
+        """Work is ordered with this CUDA stream from now on, such as torch.cuda.current_stream().cuda_stream: it comes after
+        what is there when a call begins, and what is put there later comes after it.  On the cpu there is nothing to order."""
+        self._call("set_stream", stream)
+
     def set_parameter(self, name: str, values: Any) -> None:
         array = np.ascontiguousarray(values, dtype=np.float32)
         want = self._shapes().get(name)

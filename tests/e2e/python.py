@@ -842,6 +842,54 @@ def names():
     assert os.listdir("half") == ["x"] and os.listdir("half/x") == ["py.typed"]
 
 
+# ---- rows of cells -----------------------------------------------------------------------------------------
+def rows_of_cells():
+    """An encoder makes of cells what the import made of them, in the data's own order of names."""
+    os.makedirs("cells")
+    rows = [("a", "berlin", "20", "yes", "train"), ("b", "ankara", "40", "no", "train"), ("c", "cairo", "60", "yes", "val"),
+            ("d", "ankara", "30", "no", "test")]
+    with open("cells/nodes.csv", "w", encoding="utf-8") as f:
+        f.writelines(",".join(r) + "\n" for r in [("id", "city", "age", "y", "split"), *rows])
+    with open("cells/edges.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst\na,b\n")
+    run(GNNC, "import", "cells/nodes.csv", "cells/edges.csv", "-o", "cells.d", "--kind", "y=class", "--kind", "city=cat")
+    with open("cells.gnn", "w", encoding="utf-8") as f:
+        f.write("""graph G { node vertex { city: cat[K]; age: f32; y: class[C]; split }  edge link: vertex -> vertex }
+model M(g: G) -> f32[vertex, C] {
+  e = embedding(K, 4)
+  l = linear(C)
+  return l(e(g.vertex.city)) + expand(g.vertex.age, C)
+}
+train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 2  keep last }
+""")
+    cells = emit("cells.gnn", "cells", "-O0")
+    graph = cells.Graph.read("cells.d")
+    trainer = cells.Trainer(graph)
+    trainer.train()
+    trainer.save_weights("cells.ckpt")
+    model = trainer.to_model()
+    for source in (model, "cells.ckpt", "cells.d"):
+        e = cells.Encoder(source)
+        made = {c.column: c for c in e.columns("vertex")}
+        assert made["city"].names == ("ankara", "berlin", "cairo") and made["city"].kind == "cat" and made["y"].may_lack, made
+        assert e.columns("nothing") == []
+        raw = {"city": [r[1] for r in rows], "age": [int(r[2]) for r in rows]}
+        assert list(e.encode("vertex", "city", raw)) == [1, 0, 2, 0]
+        ages = e.encode("vertex", "age", {**raw, "age": [r[2] for r in rows]})
+        assert ages.dtype == np.float32 and np.array_equal(ages, e.encode("vertex", "age", raw))
+    fails("E_RANGE", "'oslo'", e.encode, "vertex", "city", {"city": ["ankara", "oslo"]})
+    fails("E_MISSING", "vertex.height", e.encode, "vertex", "height", {})
+    fails("E_SHAPE", "1 and 2 rows", e.encode, "vertex", "city", {"city": ["ankara"], "age": [1, 2]})
+    fails("E_STATE", "closed", lambda: (e.close(), e.columns("vertex")))
+    before = model.session(graph).predict()
+    assert cells.Encoder(model).append(graph, "vertex", {"city": ["berlin", "cairo"], "age": np.array([20.0, 60.0])}) == 4
+    graph.commit()
+    session = cells.Session(model, graph, device="cpu")
+    assert session.device == "cpu" and session.set_stream(0) is None
+    assert np.array_equal(session.predict([4, 5]), before[[0, 2]])
+    fails("E_MISSING", "'cuda'", cells.Session, model, graph, device="cuda")
+
+
 # ---- the documentation -----------------------------------------------------------------------------------
 def documentation():
     """Each block of docs/python.md in its order, in one program."""
@@ -880,6 +928,7 @@ def main():
     no_rows()
     rows_of_graphs()
     names()
+    rows_of_cells()
     python_compile.compiling(TOP, churn)
     documentation()
 
