@@ -497,22 +497,70 @@ TEST(a_column_of_a_table_without_references) {
     rt_dataset_close(d);
 }
 
+/* What a SELECT gives is read as one more table. */
+static gnnc_status selected(const RtAlloc *from, const char *rows, RtTaskMade *made, RtDataset **d,
+                            RtError *err) {
+    RtNamedBytes files[] = {FILE_OF("customers.csv", customers),
+                            FILE_OF("orders.csv", orders),
+                            {"t.csv", bytes(rows)}},
+                 map = FILE_OF("map", "t.entity -> customers\n");
+    RtFolder f = {.name = "shop", .files = files, .n_files = 3};
+    RtImport how = {0};
+    RtTaskHow task = {.val_time = NAN, .test_time = NAN, .history = true};
+    RtTaskText text = {.name = "t",
+                       .entity = "customers",
+                       .sql = "SELECT ..",
+                       .window = 10 * DAY,
+                       .val_time = 40 * DAY,
+                       .test_time = 60 * DAY};
+    *err = (RtError){""};
+    gnnc_status st = rt_import_tables(from, &f, &map, &how, d, err);
+    return st == GNNC_OK ? rt_import_task_sql(*d, &task, &text, made, err) : st;
+}
+
+static const char asked[] = "entity,time,answer\n1,1970-01-11,1\n2,1970-01-21,0\n3,1970-02-06,1\n"
+                            "1,1970-02-15,0\n2,1970-03-10,1\n";
+
+/* The window of the third row reaches into validation. */
+TEST(rows_of_a_select_are_in_parts_by_their_windows) {
+    RtTaskMade made;
+    RtDataset *d;
+    RtError err;
+    CHECK_MSG(selected(NULL, asked, &made, &d, &err) == GNNC_OK, "%s", err.text);
+    CHECK(made.n[0] == 1 && made.n[1] == 2 && made.n[2] == 1 && made.n[3] == 1 && !made.of_future);
+    CHECK(rt_dataset_edges(d, "t__customers") && !rt_dataset_edges(d, "t__entity"));
+    CHECK(rt_dataset_nodes(d, "t_history") && rt_dataset_check(d, &err) == GNNC_OK);
+    rt_dataset_close(d);
+    CHECK(selected(NULL, "entity,time,answer\n1,1970-01-11,1\n1,1970-01-11,0\n", &made, &d, &err) ==
+          GNNC_E_RANGE);
+    CHECK_MSG(strstr(err.text, "t: row 2: its entity is asked at its time twice: row 1"), "%s",
+              err.text);
+    rt_dataset_close(d);
+}
+
 TEST(every_allocation_may_fail) {
-    FailingAlloc f;
-    for (long n = 0;; n++) {
-        RtTaskMade made;
-        RtError err = {""};
-        RtAlloc from = failing(&f, n);
-        RtDataset *d = shop(&from);
-        gnnc_status st =
-            !d ? GNNC_E_NOMEM
-               : task(d, "COUNT(lines.* WHERE part = 'a', 0, 20) > 0 FOR EACH customers", &made,
-                      &err);
-        rt_dataset_close(d);
-        CHECK_MSG(f.n_live == 0 && (st == GNNC_OK || st == GNNC_E_NOMEM), "%ld: %ld live, %s", n,
-                  f.n_live, err.text);
-        if (st == GNNC_OK) break;
-    }
+    static const char *const queries[] = {
+        "COUNT(lines.* WHERE order_id != 10, 0, 20) > 0 FOR EACH customers",
+        "SUM(orders.price, 0, 20) FOR EACH customers", NULL};
+    for (int k = 0; k < 3; k++)
+        for (long n = 0;; n++) {
+            FailingAlloc f;
+            RtTaskMade made;
+            RtError err = {""};
+            RtAlloc from = failing(&f, n);
+            RtTaskHow how = {
+                .query = queries[k], .history = true, .val_time = 60 * DAY, .test_time = 80 * DAY};
+            RtDataset *d = NULL;
+            gnnc_status st = GNNC_E_NOMEM;
+            if (!queries[k])
+                st = selected(&from, asked, &made, &d, &err);
+            else if ((d = shop(&from)))
+                st = rt_import_task(d, &how, &made, &err);
+            rt_dataset_close(d);
+            CHECK_MSG(f.n_live == 0 && (st == GNNC_OK || st == GNNC_E_NOMEM), "%ld: %ld live, %s",
+                      n, f.n_live, err.text);
+            if (st == GNNC_OK) break;
+        }
 }
 
 TEST_MAIN()
