@@ -107,8 +107,8 @@ TEST(scaffolds_of_columns_know_what_was_told) {
         "node film {\n    rate: f32",
         "in 3 layers: cast, maker.",
         "said = f32(now[g.pays] - g.pays.date - 1e11)",
-        "y = y + from_task__rent_id(sum(earlier()(g.pays__rent_id, g.pays.v, said)"
-        "[reverse(g.task__rent_id).src], over = reverse(g.task__rent_id).dst))",
+        "y = y + from_task__rent_id(sum(earlier()(g.pays__rent_id, g.pays.v, said)",
+        "said)[reverse(g.task__rent_id).src], over = reverse(g.task__rent_id).dst))",
         "g.copy__film_id: [0, 0, 1]",
         "g.pays__rent_id: [10, 10, 0]",
         "own true"};
