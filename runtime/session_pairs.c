@@ -210,7 +210,7 @@ static gnnc_status take_columns(gnnc_session *s, gnnc_status st) {
     if (st == GNNC_OK) st = given;
     if (st == GNNC_OK && (in->n < 0 || (in->n && !in->src)))
         st = rt_fail(err, GNNC_E_ARG, "%lld pairs, and no array of sources", (long long)in->n);
-    bool brings = in->n_columns || s->of->n_pair_columns;
+    bool brings = in->n_columns || (s->of && s->of->n_pair_columns);
     if (st == GNNC_OK && brings) st = begin(s);
     for (int i = 0; i < in->n_columns; i++) st = take_column(s, rt_values_at(in->columns, i), st);
     return st == GNNC_OK && brings ? check_all(s) : st;

@@ -124,6 +124,22 @@ static void predict(Run *r, Session *s) {
     if (st == GNNC_OK) compare(r, s, &q, &a);
 }
 
+/* Rows have no names here; links are those of the graph. */
+static void ask_legend(Session *s) {
+    gnnc_legend *g = NULL;
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    int64_t row, n;
+    gnnc_status st = SESSION(s->s, gnnc_session_legend(s->s, &g));
+    if (!s->open) MUST(st != GNNC_OK);
+    MUST((st == GNNC_OK) == (g != NULL));
+    if (!g) return;
+    MUST(gnnc_legend_describe(g, &is) == GNNC_OK && is.width > 0 && is.n_table == s->rows.n);
+    MUST(gnnc_legend_find(g, "ash", &row) != GNNC_OK && *gnnc_legend_error(g));
+    st = gnnc_legend_links(g, 0, &n, 0, NULL);
+    if (st == GNNC_OK) MUST(s->kind == 1 && n >= 0 && n <= is.n_rows);
+    gnnc_legend_destroy(g);
+}
+
 static void ask_session(Run *r, Session *s) {
     int rank;
     int64_t dim[GNNC_MAX_RANK], n[3];
@@ -133,6 +149,7 @@ static void ask_session(Run *r, Session *s) {
     MUST((st == GNNC_OK) == s->open);
     st = gnnc_session_link_sizes(s->s, &n[0], &n[1], &n[2]);
     MUST((st == GNNC_OK) == (s->open && s->kind == 1));
+    ask_legend(s);
     if (next(&r->in) & 1 && gnnc_session_set_seed(s->s, s->seed + 1) == GNNC_OK) s->seed++;
 }
 
