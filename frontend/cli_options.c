@@ -69,6 +69,13 @@ static const char *pass_word(int i) {
     return p ? p->name : NULL;
 }
 
+/* Those that a program can do without. */
+static const char *spare_pass_word(int i) {
+    for (int k = 0; plan_all_passes_at(k); k++)
+        if (!plan_all_passes_at(k)->required && i-- == 0) return plan_all_passes_at(k)->name;
+    return NULL;
+}
+
 static const char *pass_or_all(int i) {
     return i == 0 ? "all" : pass_word(i - 1);
 }
@@ -226,8 +233,7 @@ SETTER(set_disable) {
     o->pass.disable = value;
     for (size_t n; *value; value += n + (value[n] == ',')) {
         n = strcspn(value, ",");
-        int i = index_of(pass_word, arena_strndup(a, value, n));
-        if (i < 0 || plan_all_passes_at(i)->required) return false;
+        if (index_of(spare_pass_word, arena_strndup(a, value, n)) < 0) return false;
     }
     return true;
 }
@@ -336,7 +342,7 @@ static const CliOption options[] = {
     {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed,
      NULL},
     {"--disable-pass", "A,B,..", "leave these passes out, where a program can do without them",
-     set_disable, pass_word},
+     set_disable, spare_pass_word},
     {"--stop-after", "PASS", "print what there is after that pass, or after that many, and stop",
      set_stop_after, pass_word},
     {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},

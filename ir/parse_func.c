@@ -91,12 +91,19 @@ bool parse_map(Parser *p, Map **map) {
     return parse_expect(p, ')');
 }
 
+static bool few_spaces(Parser *p, Span from, const Op *op, int want) {
+    return parse_fail(p, DIAG_E0409, from, "'%s' needs %d spaces here", op_mnemonic(op->kind),
+                      want);
+}
+
 /* [one, other, both] of a concat: the first two may be one space. */
-static bool concat_spaces(Parser *p, Op *op) {
+static bool concat_spaces(Parser *p, Span from, Op *op) {
     if (!parse_expect(p, '[')) return false;
-    for (op->n_over = 0; op->n_over < 3; op->n_over++)
-        if ((op->n_over && !parse_expect(p, ',')) || !parse_space(p, &op->over[op->n_over]))
-            return false;
+    for (op->n_over = 0; op->n_over < 3; op->n_over++) {
+        if (op->n_over && parse_is(p, ']')) return few_spaces(p, from, op, 3);
+        if (op->n_over && !parse_expect(p, ',')) return false;
+        if (!parse_space(p, &op->over[op->n_over])) return false;
+    }
     return parse_expect(p, ']');
 }
 
@@ -106,12 +113,10 @@ static bool over_attr(Parser *p, unsigned at, Op *op) {
         op->n_over = 1;
         return parse_space(p, &op->over[0]);
     }
-    if (at & OPA_OVER3) return concat_spaces(p, op);
+    if (at & OPA_OVER3) return concat_spaces(p, from, op);
     int want = at & OPA_OVER2 ? 2 : 0;
     if (!parse_spaces(p, MAX_RANK, &op->n_over, op->over)) return false;
-    if (!want || op->n_over == want) return true;
-    return parse_fail(p, DIAG_E0409, from, "'%s' needs %d spaces here", op_mnemonic(op->kind),
-                      want);
+    return !want || op->n_over == want || few_spaces(p, from, op, want);
 }
 
 bool parse_var(Parser *p, Var **v) {

@@ -58,7 +58,7 @@ TEST(text_in_memory_to_text_in_memory) {
         const char *kind, *begins;
     } kind[] = {{"ir", "module \"m\""},
                 {"plan", "buffers {"},
-                {"loops", "kernel m_"},
+                {"loops", "module \"m\""},
                 {"ast", "file  @"},
                 {"llvm", "; ModuleID"},
                 {"asm", "\t"},
