@@ -383,6 +383,11 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
+static bool never_came(Ctx *c, const char *pass) {
+    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", pass);
+    return false;
+}
+
 /* ---- from the text of a plan --------------------------------------------------------------- */
 static bool is_plan(const Job *j) {
     return rt_ends_with(j->o.files.v[0], ".plan");
@@ -431,13 +436,9 @@ static bool compile_plan(Ctx *c, Job *j) {
     if (j->o.name) p->c_name = j->o.name;
     if (j->o.emit == OUT_CUDA) j->on.host = NULL; /* the device's kernels alone */
     if (j->progress.stopped) return print_plan(c, j, p);
+    if (j->o.pass.stop_after) return never_came(c, j->o.pass.stop_after);
     if (j->o.reports && !print_reports(c, j, p, &choices)) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, p->m) : generate(c, j, &p, 1);
-}
-
-static bool never_came(Ctx *c, const char *pass) {
-    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", pass);
-    return false;
 }
 
 static bool compile_one(Ctx *c, Job *j) {
@@ -455,8 +456,10 @@ static bool compile_one(Ctx *c, Job *j) {
     }
     Module *m = make_module(c, j);
     if (!m) return false;
-    if (j->progress.stopped || (j->o.emit == OUT_IR && !j->o.reports && !j->o.variant))
-        return print_module(c, j, m);
+    bool last = j->o.emit == OUT_IR && !j->o.reports && !j->o.variant;
+    if (last && j->o.pass.stop_after && !j->progress.stopped)
+        return never_came(c, j->o.pass.stop_after);
+    if (j->progress.stopped || last) return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (p && j->progress.stopped) return print_plan(c, j, p);
     if (p && j->o.pass.stop_after) return never_came(c, j->o.pass.stop_after);
@@ -503,15 +506,18 @@ static bool compile_rows(Ctx *c, Job *j) {
     return true;
 }
 
-/* A trainer predicts rows on the host by themselves, unless it is one of a kind. */
+/* A trainer predicts rows on the host by themselves, unless it is one of a kind.  A plan is of one
+ * program, and nothing else is made of it. */
 static bool wants_rows(const Job *j) {
     const CliOptions *o = &j->o;
     bool odd = o->alone || o->infer || o->grads || o->passes || !strcmp(o->target, "cuda");
+    if (is_plan(j)) return false;
     return o->emit == OUT_PYTHON ||
            (o->emit == OUT_EXE && !odd && !rt_ends_with(o->files.v[0], ".gir"));
 }
 
 static bool compile(Ctx *c, Job *j) {
+    if (is_plan(j)) j->o.no_rows = "it was compiled from a plan, which is of one program";
     return (!wants_rows(j) || compile_rows(c, j)) && compile_one(c, j);
 }
 
