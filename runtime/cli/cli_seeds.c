@@ -114,10 +114,15 @@ static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_sign
 }
 
 int rt_cli_train_seeds(RtCli *c) {
-    long long first = rt_cli_option_int(c, "seed");
+    long long first = rt_cli_option_int(c, "seed"), last;
     int by_signal = 0, code = RT_EXIT_OK;
+    if (__builtin_add_overflow(first, c->seeds - 1, &last))
+        return rt_cli_usage(c, "--seeds: there are not so many seeds behind %lld", first);
     Spreads *s = calloc(1, sizeof *s);
-    if (!s) return rt_cli_usage(c, "--seeds: out of memory");
+    if (!s) {
+        fprintf(stderr, "%s: error: --seeds: out of memory\n", c->prog);
+        return RT_EXIT_FAILED;
+    }
     for (int64_t k = 0; k < c->seeds && code == RT_EXIT_OK && !by_signal; k++) {
         if (k) code = rt_cli_renew(c);
         if (code == RT_EXIT_OK) code = train_seed(c, first + k, s, &by_signal);

@@ -282,7 +282,7 @@ def of_several_seeds():
           abs(spread["deviation"] - abs(each[0] - each[1]) / 2 ** 0.5) < 1e-6, f"{each} {last}")
     run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "4", "--out", "w", "--log=none")
     check("a seed by itself", bytes_of("w") == bytes_of("w.4") != bytes_of("w.3"))
-    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w")):
+    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1))):
         rc, told = run("./both.x", *wrong, "--data", "both", "--seeds", "2")
         check("--seeds elsewhere", rc == 2 and "--seeds" in told, told)
 
