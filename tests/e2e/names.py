@@ -57,9 +57,11 @@ def quoted(s):
 
 
 def code(text):
-    """C without comments, what strings say, and which identifiers it has: a kernel begins with the file's name."""
+    """C without comments, what strings say, and which identifiers it has: a kernel begins with the file's name,
+    whose length says where lines end."""
     plain, _ = run(["cc", "-fpreprocessed", "-E", "-P", "-x", "c", text])
-    return re.sub(r"[A-Za-z_]\w*", "I", re.sub(r'"(?:[^"\\]|\\.)*"', '""', plain.decode(errors="replace")))
+    nameless = re.sub(r"[A-Za-z_]\w*", "I", re.sub(r'"(?:[^"\\]|\\.)*"', '""', plain.decode(errors="replace")))
+    return re.sub(r"\s+", " ", nameless)
 
 
 def data(path):
