@@ -33,7 +33,8 @@ gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow
 gnnc_status rt_task_times(RtTask *t);
 /* answer: as many as a row has. */
 gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answer, int part);
-/* KNOWN AFTER names columns that are there. */
+/* KNOWN AFTER names columns that are there; of rows of a table, neither it nor the target is their
+ * time. */
 gnnc_status rt_task_check_after(const RtTask *t);
 /* Makes the table of older answers, and the edges to whom they are about; of how->history. */
 gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges);

@@ -98,8 +98,9 @@ static gnnc_status find_columns(Taken *t) {
         if (!lacks) return rt_fail_nomem(t->task->err, "task");
         t->answer[i] = rt_table_column(&t->table, name);
         t->missing[i] = rt_table_column(&t->table, lacks);
-        bool usable = t->answer[i] && (t->answer[i]->kind == RT_COL_FLOAT ||
-                                       (t->answer[i]->kind == RT_COL_CAT && t->n_answers == 1));
+        bool usable = t->answer[i] && t->answer[i]->rank == 1 && /* no text, vector or list */
+                      (t->answer[i]->kind == RT_COL_FLOAT ||
+                       (t->answer[i]->kind == RT_COL_CAT && t->n_answers == 1));
         if (!usable) t->n_answers = 0;
     }
     if (t->n_answers && t->time && t->time->kind == RT_COL_TIME) return GNNC_OK;

@@ -46,6 +46,17 @@ static bool is_late_reference(const RtTask *t, const RtTable *edge) {
     return is_reference(t, edge) && late;
 }
 
+/* Rows are asked at their own time.  Without it everybody would read all of them, whenever. */
+static gnnc_status check_row_time(const RtTask *t) {
+    const RtColumn *time = t->row_time[t->entity - t->d->nodes];
+    if (!time || (!is_late(t, time->name) && !is_target(t, time->name))) return GNNC_OK;
+    return rt_fail(
+        t->err, GNNC_E_ARG,
+        "query: rows of '%s' are asked about at '%s', which so is known: --row-time names "
+        "another time, or %s=none",
+        t->entity->name, time->name, t->entity->name);
+}
+
 gnnc_status rt_task_check_after(const RtTask *t) {
     for (int i = 0; i < t->q.n_after; i++) {
         const char *name = t->q.after[i];
@@ -56,7 +67,7 @@ gnnc_status rt_task_check_after(const RtTask *t) {
             return rt_fail(t->err, GNNC_E_MISSING, "query: KNOWN AFTER: '%s' has no column '%.60s'",
                            t->entity->name, name);
     }
-    return GNNC_OK;
+    return t->of_column ? check_row_time(t) : GNNC_OK;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */

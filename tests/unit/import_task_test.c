@@ -497,6 +497,20 @@ TEST(a_column_of_a_table_without_references) {
     rt_dataset_close(d);
 }
 
+/* Without it rows would be read whenever they happened, and their answers with them. */
+TEST(the_time_that_rows_are_asked_at_is_known) {
+    static const char *const queries[] = {"orders.price KNOWN AFTER date",
+                                          "orders.date > 1970-02-01"};
+    for (int k = 0; k < 2; k++) {
+        RtDataset *d = shop(NULL);
+        RtTaskMade made;
+        RtError err = {""};
+        CHECK(task(d, queries[k], &made, &err) == GNNC_E_ARG);
+        CHECK_MSG(strstr(err.text, "rows of 'orders' are asked about at 'date'"), "%s", err.text);
+        rt_dataset_close(d);
+    }
+}
+
 /* What a SELECT gives is read as one more table. */
 static gnnc_status selected(const RtAlloc *from, const char *rows, RtTaskMade *made, RtDataset **d,
                             RtError *err) {
@@ -535,6 +549,10 @@ TEST(rows_of_a_select_are_in_parts_by_their_windows) {
           GNNC_E_RANGE);
     CHECK_MSG(strstr(err.text, "t: row 2: its entity is asked at its time twice: row 1"), "%s",
               err.text);
+    rt_dataset_close(d);
+    CHECK(selected(NULL, "entity,time,answer\n1,1970-01-11,\"[1,2]\"\n2,1970-01-21,\"[3,4]\"\n",
+                   &made, &d, &err) == GNNC_E_FORMAT);
+    CHECK_MSG(strstr(err.text, "answers are numbers, or one of a few texts"), "%s", err.text);
     rt_dataset_close(d);
 }
 
