@@ -689,7 +689,8 @@ static gnnc_status find_folder(Options *o, RtPool *pool, RtError *e) {
 static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool, RtError *e) {
     RtText text = {.pool = pool};
     RtOut to;
-    if (!rt_map_put(&text, d, o->task.query ? o->made.table : NULL)) return rt_fail_nomem(e, "map");
+    const char *const made[] = {o->made.table, o->made.history}; /* of a task; else NULL */
+    if (!rt_map_put(&text, d, made)) return rt_fail_nomem(e, "map");
     gnnc_status st = rt_out_open(&to, NULL, o->write_map, e);
     if (st != GNNC_OK) return st;
     st = rt_out_write(&to, text.s, text.n, e);

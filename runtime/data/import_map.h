@@ -36,9 +36,9 @@ const char *rt_map_column(RtPool *pool, const char *text, int *kind, RtWish *wis
 const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, const char *table,
                             const char *column, size_t n);
 
-/* The rules that make the columns as they are; but: a table that no source has, NULL: none.  false:
- * no memory. */
-bool rt_map_put(RtText *to, const RtDataset *d, const char *but);
+/* The rules that make the columns as they are; but: two tables that no source has, either NULL:
+ * none; or NULL.  false: no memory. */
+bool rt_map_put(RtText *to, const RtDataset *d, const char *const *but);
 /* What a column of this name gets by its wish and the import's options: `scale`, `unknown` and
  * `rare` are set.  Labels are scaled by a wish alone, as results are told in their units. */
 RtWish rt_wish_of(const RtImport *how, const RtWish *wish, const char *name);

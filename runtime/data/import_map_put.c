@@ -78,12 +78,18 @@ static bool put_table(RtText *to, const RtTable *t) {
     return ok;
 }
 
-bool rt_map_put(RtText *to, const RtDataset *d, const char *but) {
+static bool is_left_out(const RtTable *t, const char *const *but) {
+    for (int i = 0; but && i < 2; i++)
+        if (but[i] && strcmp(t->name, but[i]) == 0) return true;
+    return false;
+}
+
+bool rt_map_put(RtText *to, const RtDataset *d, const char *const *but) {
     bool ok = rt_text_printf(
         to, "# What gnnc import made of the columns: change it, and give it back by --map.\n"
             "# 'drop' leaves a column out; docs/data.md has the other words.\n");
     for (int i = 0; i < d->n_nodes && ok; i++)
-        if (!but || strcmp(d->nodes[i].name, but) != 0) ok = put_table(to, &d->nodes[i]);
+        if (!is_left_out(&d->nodes[i], but)) ok = put_table(to, &d->nodes[i]);
     for (int i = 0; i < d->n_edges && ok; i++) ok = put_table(to, &d->edges[i]);
     return ok;
 }

@@ -24,6 +24,7 @@ typedef struct RtTaskHow {
 typedef struct RtTaskMade {
     const char *asked;          /* the question, on one line */
     const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
+    const char *history;        /* .. of older answers; NULL: there is none */
     bool of_future;             /* rows of the time asked at are known, too */
     const char *told_table;     /* whose rows have told, by their times, .. */
     const char *told;           /* .. the number that is asked for; NULL: it is none, or goes */

@@ -81,6 +81,7 @@ gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges) {
                                     : "this task has several");
     if (rt_dataset_nodes(t->d, name))
         return rt_fail(t->err, GNNC_E_STATE, "there is a table '%s' already", name);
+    t->made->history = name;
     *table =
         (RtTable){.name = name, .count = t->rows.n, .graph = -1, .src_type = -1, .dst_type = -1};
     bool class = t->rows.n_classes > 0;

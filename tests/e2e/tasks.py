@@ -255,6 +255,11 @@ def of_selects():
                    "FOR EACH drivers ASSUMING COUNT(results.*, 0, 30) > 0", "--val-time", "2008-01-01", "--test-time", "2008-10-01", "--task", "dnf")
     of_2008 = [sorted(rows_of(d, "dnf", lambda t: t == 1222819200)) for d in ("dnf", "dnf.query")]  # 2008-10-01
     check("a SELECT and a query ask the same", rc == 0 and of_2008[0] == of_2008[1] and of_2008[0], f"{told} {of_2008}")
+    how = ("--force", "--label-history", "--task-sql", os.path.join(TOP, "tests", "fixtures", "f1", "position.task"))
+    rc, told = run(GNNC, "import", "races.db", "-o", "written", *how, "--write-map", "position.map")
+    again, said = run(GNNC, "import", "races.db", "-o", "mapped", *how, "--map", "position.map")
+    check("a map of an import with a task is read back", rc == again == 0 and
+          bytes_of("written/node.position_history.answer.npy") == bytes_of("mapped/node.position_history.answer.npy"), told + said)
     both = """# two answers
         task both { entity drivers  window 2 weeks  test_time 2008-10-01
         sql "SELECT driverId, date, statusId = 1, CASE WHEN grid < 9 THEN positionOrder <= 3 END FROM results JOIN races USING (raceId)
