@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #if SOURCE_HAVE_PNG
 #include <png.h>
@@ -128,6 +129,8 @@ const char *source_read_image(const char *path, int side, float *to) {
     static const unsigned char png[] = {0x89, 'P', 'N', 'G'}, jpeg[] = {0xff, 0xd8, 0xff};
     unsigned char head[4] = {0};
     Picture p = {0};
+    struct stat is;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return "no file"; /* a pipe may never open */
     FILE *f = fopen(path, "rbe");
     if (!f) return errno == ENOENT ? "no file that is there" : "a file that cannot be read";
     size_t n = fread(head, 1, sizeof head, f);

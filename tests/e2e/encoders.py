@@ -284,6 +284,9 @@ def images():
         check(says, says in told and not os.path.exists("p3"), told)
         with open(f"pictures/{name}", "wb") as f:
             f.write(files[name])
+    os.remove("pictures/a.png")
+    os.mkfifo("pictures/a.png")
+    check("nobody waits for a pipe", "'a.png' is no file" in run(GNNC, "import", "pictures", "-o", "p3", "--map", "p2.map", code=1))
 
 
 def given():
