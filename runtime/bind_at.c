@@ -8,7 +8,6 @@
 
 #include "bind.h"
 #include "codes.h"
-#include "codes.h"
 
 typedef struct {
     RtExec *x;

@@ -93,6 +93,7 @@ static gnnc_status write_all(Write *w) {
     if (rc != SQLITE_OK) return failed(w, "");
     sqlite3_busy_timeout(w->db, WAIT_MS);
     sqlite3_db_config(w->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(w->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL); /* it may have triggers */
     TRY(st, tell(w, "BEGIN IMMEDIATE"));
     TRY(st, make_table(w));
     TRY(st, begin_rows(w, &q));
