@@ -1,6 +1,6 @@
 /* What every plan must hold: buffers fit what is done with them, nothing is read
- * before it is written nor after another value took its place, and what a kernel writes it
- * reads under one name only. */
+ * before it is written nor after another value took its place, what a kernel writes it
+ * reads under one name only, and what has room for a block of rows is used in its loop. */
 #include <string.h>
 
 #include "codegen/plan.h"
@@ -257,8 +257,40 @@ static bool lives(Check *c, int at) {
     return true;
 }
 
+/* ---- loops over blocks of rows ---------------------------------------------------------- */
+static const PBlocks *loop_of(const PPhase *ph, const PBuf *b) {
+    return b->block < ph->blocks.n ? &ph->blocks.v[b->block] : NULL;
+}
+
+/* What has room for a block alone is there while its loop runs. */
+static bool is_in_block(Check *c, int at, int id) {
+    const PBuf *b = c->p->bufs.v[id];
+    const PBlocks *l = b->block < 0 ? NULL : loop_of(c->phase, b);
+    if (b->block < 0 || (l && at >= l->first && at <= l->last)) return true;
+    return bad(c, "%s is used outside of the loop over blocks that has it", b->name);
+}
+
+static bool blocks(Check *c, int at) {
+    for (int i = 0; i < c->step->n_bufs; i++)
+        if (!is_in_block(c, at, c->step->bufs[i])) return false;
+    return c->step->pred < 0 || is_in_block(c, at, c->step->pred);
+}
+
+static bool have_loops(Ctx *ctx, const Plan *p) {
+    bool ok = true;
+    for (int i = 0; i < p->bufs.n; i++) {
+        const PBuf *b = p->bufs.v[i];
+        bool has = b->block < 0 || (b->kind == PB_TEMP && b->phase >= 0 && b->phase < p->phases.n &&
+                                    loop_of(p->phases.v[b->phase], b));
+        if (!has)
+            diag_add(ctx, DIAG_E0542, (Span){0}, "%s holds a block, and no loop has it", b->name);
+        ok &= has;
+    }
+    return ok;
+}
+
 bool plan_verify(Ctx *ctx, const Plan *p) {
-    Check c = {.c = ctx, .p = p, .ok = true};
+    Check c = {.c = ctx, .p = p, .ok = have_loops(ctx, p)};
     c.holds = NEWN(ctx->a, Holds, (size_t)p->bufs.n + 1);
     for (int i = 0; i < p->phases.n; i++) {
         c.phase = p->phases.v[i];
@@ -266,7 +298,7 @@ bool plan_verify(Ctx *ctx, const Plan *p) {
         memset(c.holds, 0, (size_t)p->bufs.n * sizeof *c.holds);
         for (int k = 0; k < c.phase->steps.n; k++) {
             c.step = c.phase->steps.v[k];
-            if (!step(&c) || !lives(&c, k)) break;
+            if (!step(&c) || !lives(&c, k) || !blocks(&c, k)) break;
         }
     }
     return c.ok;
