@@ -46,6 +46,24 @@ static bool is_late_reference(const RtTask *t, const RtTable *edge) {
     return is_reference(t, edge) && late;
 }
 
+typedef struct {
+    const RtTable *edge;
+    bool found;
+} SoughtKey;
+
+static void see_key(void *user, const RtQueryExpr *e) {
+    SoughtKey *s = user;
+    bool own = e->value.agg == RT_AGG_NONE && e->rows->refers;
+    if (own && rt_query_is_key(s->edge, e->value.column)) s->found = true;
+}
+
+/* Where it leads is the answer, or tells of it. */
+static bool is_target_reference(const RtTask *t, const RtTable *edge) {
+    SoughtKey s = {edge, false};
+    if (is_reference(t, edge)) rt_query_each(t->q.target, see_key, &s);
+    return s.found;
+}
+
 /* Rows are asked at their own time.  Without it everybody would read all of them, whenever. */
 static gnnc_status check_row_time(const RtTask *t) {
     const RtColumn *time = t->row_time[t->entity - t->d->nodes];
@@ -210,7 +228,7 @@ static gnnc_status put_edges(RtTask *t, RtTable *to, int *n, RtTaskKey *keys, in
     }
     for (int i = 0; i < t->d->n_edges; i++) {
         const RtTable *e = &t->d->edges[i];
-        if (!is_reference(t, e) || is_late_reference(t, e)) continue;
+        if (!is_reference(t, e) || is_late_reference(t, e) || is_target_reference(t, e)) continue;
         const char *key = name_of_key(t, e);
         if (!key) return rt_fail_nomem(t->err, "task");
         const int32_t *refers = rt_query_refers(t->pool, t->d, e);
@@ -244,7 +262,9 @@ static void drop_columns(RtTask *t) {
 static void drop_edges(RtTask *t, RtTable *edges, int *n) {
     int kept = 0;
     for (int i = 0; i < *n; i++) {
-        if (t->of_column && is_late_reference(t, &edges[i])) continue;
+        bool goes =
+            is_late_reference(t, &edges[i]) || (!t->rows.time && is_target_reference(t, &edges[i]));
+        if (t->of_column && goes) continue;
         edges[kept++] = edges[i];
     }
     *n = kept;

@@ -497,6 +497,15 @@ TEST(a_column_of_a_table_without_references) {
     rt_dataset_close(d);
 }
 
+TEST(a_reference_that_is_asked_for_is_no_edge_of_its_row) {
+    RtDataset *d = shop(NULL);
+    RtTaskMade made;
+    RtError err = {""};
+    CHECK_MSG(task(d, "orders.customer_id = 1", &made, &err) == GNNC_OK, "%s", err.text);
+    CHECK(!rt_dataset_edges(d, "task__customer_id") && rt_dataset_edges(d, "orders__customer_id"));
+    rt_dataset_close(d);
+}
+
 /* Without it rows would be read whenever they happened, and their answers with them. */
 TEST(the_time_that_rows_are_asked_at_is_known) {
     static const char *const queries[] = {"orders.price KNOWN AFTER date",
