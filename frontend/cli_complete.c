@@ -174,7 +174,7 @@ static void zsh(FILE *to) {
     fputs("    )\n"
           "    if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n"
           "        _describe command commands\n"
-          "        _files -g '*.(gnn|gir|loops)'\n"
+          "        _files -g '*.(gnn|gir|plan|loops)'\n"
           "        return\n"
           "    fi\n"
           "    case ${words[2]} in\n"
@@ -185,7 +185,7 @@ static void zsh(FILE *to) {
     zsh_options(to, true);
     fputs("        '*:input:_files' ;;\n    *) _arguments \\\n", to);
     zsh_options(to, false);
-    fputs("        '*:file:_files -g \"*.(gnn|gir|loops)\"' ;;\n"
+    fputs("        '*:file:_files -g \"*.(gnn|gir|plan|loops)\"' ;;\n"
           "    esac\n"
           "}\n"
           "_gnnc \"$@\"\n",

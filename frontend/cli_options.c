@@ -363,7 +363,7 @@ static const CliOption options[] = {
 static const CliCommand commands[] = {
     {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
-    {"opt", "opt FILE.gir|FILE.loops --passes=A,..", "run passes on textual IR"},
+    {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
     {"help", "help [man|bash|zsh|fish]", "this; the manual page; a shell's completions"},
