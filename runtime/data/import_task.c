@@ -115,7 +115,7 @@ static double answer_of(const RtTask *t, int64_t row, double at) {
 /* ---- rows ------------------------------------------------------------------------------- */
 static gnnc_status grow(RtTask *t) {
     RtTaskRows *r = &t->rows, old = *r;
-    if (r->n < t->room) return GNNC_OK;
+    if (r->n < t->room && r->n < INT32_MAX) return GNNC_OK;
     t->room = t->room ? 2 * t->room : 1024;
     if (r->n == INT32_MAX)
         return rt_fail(t->err, GNNC_E_LIMIT, "query: more than 2^31 - 1 rows to learn from");
