@@ -498,7 +498,10 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
         !has_encoders(d->edges, d->n_edges))
         return rt_fail(e, GNNC_E_ARG, "%s is for tables: %s has no columns of cells", said,
                        o->input[0]);
-    if (o->like) return rt_import_like_check(d, o->how.like, o->input[0], e);
+    if (o->like) {
+        gnnc_status st = rt_import_like_check(d, o->how.like, o->input[0], e);
+        return st == GNNC_OK ? rt_import_encode_like(d, o->how.like, e) : st;
+    }
     bool dated = has_task(o) && !isnan(o->made.val_time);
     return rt_import_encode(d, &(RtFitRows){dated, o->made.val_time, o->split.by_time}, e);
 }

@@ -280,7 +280,7 @@ gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTa
                            .scratch = scratch,
                            .err = err};
     if (!out->v) return rt_fail_nomem(err, t->name);
-    if (how->like) return make_alike(out, take);
+    if (how->like && !t->sql) return make_alike(out, take); /* a task's answers are its own */
     for (int i = 0; i < t->n_columns; i++) {
         const RtSourceColumn *c = &t->columns[i];
         RtDatumField *f = &out->v[out->n];

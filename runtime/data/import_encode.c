@@ -172,3 +172,35 @@ gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err)
     rt_pool_free(&r.pool);
     return st;
 }
+
+/* Of node tables, as tasks make them after cells were read. */
+static RtColumn *find_unfitted(RtDataset *d, const RtEncoding *k, RtTable **t) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        *t = &d->nodes[i];
+        if (strcmp((*t)->name, k->table) != 0) continue;
+        for (int j = 0; j < (*t)->n_columns; j++) {
+            RtColumn *c = &(*t)->columns[j];
+            bool waits = c->exact && c->scale.as != RT_SCALE_PLAIN;
+            if (waits && strcmp(c->name, k->column) == 0) return c;
+        }
+    }
+    return NULL;
+}
+
+gnnc_status rt_import_encode_like(RtDataset *d, const RtEncoders *like, RtError *err) {
+    for (int i = 0; i < like->n; i++) {
+        const RtEncoding *k = &like->v[i];
+        RtTable *t;
+        RtColumn *c = k->e.as == RT_AS_NUMBER ? find_unfitted(d, k, &t) : NULL;
+        if (!c) continue;
+        RtEncoder *e = RT_NEW(&d->pool, RtEncoder);
+        if (!e || !rt_encoder_copy(&d->pool, &k->e, e)) return rt_fail_nomem(err, c->name);
+        const Fit f = {.d = d, .t = t, .err = err};
+        c->encoder = e;
+        gnnc_status st = scale_rows(&f, c, e);
+        if (st != GNNC_OK) return st;
+        rt_pool_drop(&d->pool, c->exact);
+        c->exact = NULL;
+    }
+    return GNNC_OK;
+}

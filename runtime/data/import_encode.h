@@ -3,6 +3,7 @@
 #define RUNTIME_IMPORT_ENCODE_H
 
 #include "import.h"
+#include "runtime/encoders.h"
 
 /* Which rows may tell, of tables without a split.  All zero: where nodes or edges have a split,
  * those that training rows lead to (import_reached.h), else all. */
@@ -17,5 +18,8 @@ typedef struct RtFitRows {
  * without a split the rows that `rows` says; of categories with a code for unknown names the others
  * are those that such rows have.  E_VALUE: a number becomes infinite. */
 gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *rows, RtError *err);
+/* Instead, with --like: numbers that are still to be scaled, as a task's older answers are, become
+ * what `like` makes of them. */
+gnnc_status rt_import_encode_like(RtDataset *d, const RtEncoders *like, RtError *err);
 
 #endif

@@ -260,6 +260,9 @@ def of_selects():
     again, said = run(GNNC, "import", "races.db", "-o", "mapped", *how, "--map", "position.map")
     check("a map of an import with a task is read back", rc == again == 0 and
           bytes_of("written/node.position_history.answer.npy") == bytes_of("mapped/node.position_history.answer.npy"), told + said)
+    again, said = run(GNNC, "import", "races.db", "-o", "alike", *how, "--like", "written")
+    check("older answers like others", again == 0 and all(bytes_of(f"written/node.{name}.npy") == bytes_of(f"alike/node.{name}.npy")
+          for name in ("position.y", "position_history.answer")), said)
     both = """# two answers
         task both { entity drivers  window 2 weeks  test_time 2008-10-01
         sql "SELECT driverId, date, statusId = 1, CASE WHEN grid < 9 THEN positionOrder <= 3 END FROM results JOIN races USING (raceId)
