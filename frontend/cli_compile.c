@@ -251,12 +251,20 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     return p;
 }
 
+/* Of a plan that was stopped, or made by chosen passes: without them nothing shares memory. */
+static bool find_lives(Ctx *c, Plan *p) {
+    bool lacks = (p->has & (PLAN_STEPS | PLAN_LIVES)) == PLAN_STEPS;
+    return !lacks || plan_run_passes(c, p, "lifetimes", NULL);
+}
+
 static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     const Plan *p = plan[0];
     const Target *t = choose_target(c, j);
     if (!t) return false;
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
+    for (int i = 0; i < n && e != OUT_PLAN; i++)
+        if (!find_lives(c, plan[i])) return false;
     bool ok = e == OUT_PLAN              ? print_plan(c, j, p)
               : e == OUT_LOOPS           ? print_loops(c, j, p, t)
               : e == OUT_HEADER          ? print_header(c, j, p)
