@@ -14,19 +14,20 @@ static int by_number(const void *x, const void *y) {
 }
 
 /* Of numbers the median, of two classes the share of the second, else the class that is most often;
- * of answers in ascending order. */
+ * of answers in ascending order, but of two classes. */
 static double middle(const double *v, int64_t n, int64_t n_classes) {
-    double best = 0, share = 0;
-    int64_t most = 0;
+    double best = 0;
+    int64_t most = 0, ones = 0;
     if (!n) return 0;
     if (!n_classes) return (v[(n - 1) / 2] + v[n / 2]) / 2;
+    for (int64_t i = 0; i < n && n_classes == 2; i++) ones += v[i] == 1;
+    if (n_classes == 2) return (double)ones / (double)n;
     for (int64_t i = 0; i < n;) {
         int64_t from = i;
         while (i < n && v[i] == v[from]) i++;
-        if (v[from] == 1) share = (double)(i - from) / (double)n;
         if (i - from > most) most = i - from, best = v[from];
     }
-    return n_classes == 2 ? share : best;
+    return best;
 }
 
 typedef struct {
@@ -98,7 +99,8 @@ static void look_at_training(Guess *g) {
     for (int64_t i = 0; i < g->rows->n; i++)
         if (g->rows->part[i] == 1 && !isnan(answer_of(g, i)))
             sum += g->train[n++] = answer_of(g, i);
-    if (n) qsort(g->train, (size_t)n, sizeof *g->train, by_number);
+    bool two = g->rows->n_classes == 2; /* a thousand times, of as many labels */
+    if (n && !two) qsort(g->train, (size_t)n, sizeof *g->train, by_number);
     g->otherwise = middle(g->train, n, g->rows->n_classes);
     g->average = n ? sum / (double)n : 0;
 }
