@@ -37,6 +37,9 @@ def _cells(column: str, values: Any, kept: List[Any]) -> Tuple[_abi.Cells, int]:
         kept.append(numbers)
         return _abi.Cells(column=column.encode(), numbers=numbers.ctypes.data), x.size
     texts = [None if v is None or v != v else str(v).encode() for v in x.tolist()]
+    cut = next((i for i, text in enumerate(texts) if text and b"\0" in text), None)
+    if cut is not None:
+        raise Error("E_VALUE", f"cells of '{column}': row {cut} holds a NUL byte")
     array = (ctypes.c_char_p * len(texts))(*texts)
     kept.append(array)
     return _abi.Cells(column=column.encode(), texts=ctypes.cast(array, ctypes.POINTER(ctypes.c_char_p))), x.size

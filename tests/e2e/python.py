@@ -878,6 +878,7 @@ train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 
         ages = e.encode("vertex", "age", {**raw, "age": [r[2] for r in rows]})
         assert ages.dtype == np.float32 and np.array_equal(ages, e.encode("vertex", "age", raw))
     fails("E_RANGE", "'oslo'", e.encode, "vertex", "city", {"city": ["ankara", "oslo"]})
+    fails("E_VALUE", "row 1 holds a NUL byte", e.encode, "vertex", "city", {"city": ["ankara", "ankara\0x"]})
     fails("E_MISSING", "vertex.height", e.encode, "vertex", "height", {})
     fails("E_SHAPE", "1 and 2 rows", e.encode, "vertex", "city", {"city": ["ankara"], "age": [1, 2]})
     fails("E_STATE", "closed", lambda: (e.close(), e.columns("vertex")))
