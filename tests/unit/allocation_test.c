@@ -17,6 +17,8 @@ typedef struct {
     gnnc_graph *g;
     gnnc_trainer *t;
     gnnc_model *m;
+    gnnc_session *s;
+    gnnc_legend *l;
     Bytes weights, saved;
     int n_lent; /* tensors that were not given back */
 } World;
@@ -121,6 +123,17 @@ static int rank;
 static int64_t dim[GNNC_MAX_RANK];
 static const char *name;
 static double number;
+static int64_t row, other_row, rows[E];
+
+/* In every form. */
+static gnnc_status write_rows(World *w) {
+    gnnc_written what = {.struct_size = sizeof what, .n = N, .values = numbers};
+    gnnc_status st = GNNC_OK;
+    for (what.format = GNNC_WRITE_NPY; what.format <= GNNC_WRITE_JSONL && st == GNNC_OK;
+         what.format++)
+        st = gnnc_legend_write(w->l, w->at->a, &what);
+    return st;
+}
 
 #define INFO(type) (&(type){.struct_size = sizeof(type)})
 
@@ -136,7 +149,11 @@ typedef enum {
     GRAPHED,
     LOADED,
     TRAINED,
-    MODEL
+    MODEL,
+    SESSION,
+    NAMED, /* a trainer with the legend of its nodes */
+    EDGES, /* .. that predicts rows of edges */
+    LINKED /* .. and the legend of these */
 } Stage;
 
 /* FAILS: may run out of memory, and is called again then.  ONCE: is not.  NONE: it allocates
@@ -210,6 +227,9 @@ typedef enum {
     NONE(trainer_n_baselines, TRAINED, gnnc_trainer_n_baselines(w->t) == 0) \
     NONE(trainer_baseline, TRAINED, gnnc_trainer_baseline(w->t, 0, INFO(gnnc_baseline)) == GNNC_E_RANGE) \
     FAILS(trainer_predict, LOADED, gnnc_trainer_predict(w->t, &out, &rank, dim)) \
+    FAILS(trainer_predict_rows, LOADED, gnnc_trainer_predict_rows(w->t, 2, (int64_t[]){3, 0}, values())) \
+    FAILS(trainer_save_values, CREATED, \
+          gnnc_trainer_save_values(w->t, w->at->a, numbers, 2, (int64_t[GNNC_MAX_RANK]){N, F})) \
     FAILS(trainer_embed, LOADED, gnnc_trainer_embed(w->t, "h", &out, &rank, dim)) \
     NONE(trainer_n_layers, LOADED, gnnc_trainer_n_layers(w->t) > 0) \
     NONE(trainer_layer_name, LOADED, gnnc_trainer_layer_name(w->t, 0) != NULL) \
@@ -282,6 +302,7 @@ typedef enum {
     ELSEWHERE(session_set_device, "tests/cudasim/embed.py") \
     ELSEWHERE(session_device, "tests/cudasim/embed.py") \
     ELSEWHERE(session_set_stream, "tests/cudasim/embed.py") \
+    NONE(session_set_message, SESSION, gnnc_session_set_message(w->s, hear, NULL) == GNNC_OK) \
     ELSEWHERE(session_open, "tests/e2e/sessions.py") \
     ELSEWHERE(session_clone, "tests/e2e/sessions.py") \
     ELSEWHERE(session_set_seed, "tests/e2e/sessions.py") \
@@ -307,6 +328,19 @@ typedef enum {
     ELSEWHERE(session_pair_column, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_predict_pairs, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_top_pairs, "tests/e2e/session_pairs.py") \
+    FAILS(trainer_legend, EDGES, gnnc_trainer_legend(w->t, &w->l)) \
+    ELSEWHERE(session_legend, "tests/e2e/predict.py") \
+    NONE(legend_destroy, NAMED, (gnnc_legend_destroy(w->l), !(w->l = NULL))) \
+    NONE(legend_error, NAMED, gnnc_legend_error(w->l) != NULL) \
+    NONE(legend_describe, NAMED, gnnc_legend_describe(w->l, INFO(gnnc_legend_info)) == GNNC_OK) \
+    NONE(legend_value, NAMED, gnnc_legend_value(w->l, 0) != NULL) \
+    NONE(legend_id, NAMED, !strcmp(gnnc_legend_id(w->l, 0, 7), "n7")) \
+    NONE(legend_highest, NAMED, gnnc_legend_highest(w->l, numbers) == 0) \
+    NONE(legend_convert, NAMED, gnnc_legend_convert(w->l, 1, numbers, values()) == GNNC_OK) \
+    FAILS(legend_find, NAMED, gnnc_legend_find(w->l, "n7", &row)) \
+    FAILS(legend_links, LINKED, gnnc_legend_links(w->l, 0, &row, E, rows)) \
+    NONE(legend_ends, LINKED, gnnc_legend_ends(w->l, 0, &row, &other_row) == GNNC_OK) \
+    FAILS(legend_write, NAMED, write_rows(w)) \
     NONE(program_describe, NOTHING, \
          gnnc_program_describe(&tiny_model, INFO(gnnc_program_info)) == GNNC_OK) \
     NONE(program_recipe, NOTHING, gnnc_program_recipe(&tiny_model, INFO(gnnc_recipe)) == GNNC_OK) \
@@ -317,7 +351,8 @@ typedef enum {
          gnnc_program_column(&tiny_model, 0, 0, INFO(gnnc_needed_column)) == GNNC_OK) \
     NONE(program_n_parameters, NOTHING, gnnc_program_n_parameters(&tiny_model) > 0) \
     NONE(program_parameter, NOTHING, gnnc_program_parameter(&tiny_model, 0, NULL) != NULL) \
-    ELSEWHERE(trainer_main, "tests/unit/cli_test.c")
+    ELSEWHERE(trainer_main, "tests/unit/cli_test.c") \
+    ELSEWHERE(trainer_main_with, "tests/unit/cli_test.c")
 /* clang-format on */
 
 /* ---- one call ------------------------------------------------------------------------------ */
@@ -362,12 +397,25 @@ out:
     return st;
 }
 
+/* The tiny program as if it predicted a row for each edge; nothing here runs it. */
+static rt_buf edge_bufs[N_TINY_BUFS];
+static rt_program edge_program;
+static const gnnc_program edge_model = {RT_PROGRAM_VERSION, &edge_program};
+static void predict_edges(void) {
+    memcpy(edge_bufs, tiny_bufs, sizeof edge_bufs);
+    edge_bufs[B_OUT].space = 1;
+    edge_program = tiny_program;
+    edge_program.bufs = edge_bufs;
+}
+
 static gnnc_status make_trainer(World *w, Stage to) {
+    const gnnc_program *model = to >= EDGES ? &edge_model : &tiny_model;
     gnnc_status st;
-    TRY(st, gnnc_trainer_create_with(&w->t, &tiny_model, failing_alloc, failing_release, &w->f));
+    TRY(st, gnnc_trainer_create_with(&w->t, model, failing_alloc, failing_release, &w->f));
     TRY(st, gnnc_trainer_set_int(w->t, "threads", 1));
     if (to >= LOADED) TRY(st, gnnc_trainer_load(w->t, w->at->dir));
     if (to == TRAINED) st = gnnc_trainer_epoch(w->t);
+    if (to == NAMED || to == LINKED) st = gnnc_trainer_legend(w->t, &w->l);
 out:
     return st;
 }
@@ -376,17 +424,21 @@ static void world_begin(World *w, Stage to) {
     gnnc_status st = GNNC_OK;
     failing(&w->f, -1);
     if ((to >= EMPTY && to <= LOGGED) || to == GRAPHED) st = make_graph(w, to);
-    if (st == GNNC_OK && to >= CREATED && to <= TRAINED) st = make_trainer(w, to);
+    if (st == GNNC_OK && ((to >= CREATED && to <= TRAINED) || to >= NAMED))
+        st = make_trainer(w, to);
     if (to == MODEL)
         st = gnnc_model_create_with(&w->m, &tiny_model, failing_alloc, failing_release, &w->f);
+    if (to == SESSION) st = gnnc_session_create_with(&w->s, failing_alloc, failing_release, &w->f);
     CHECK(st == GNNC_OK);
 }
 
 static void world_end(World *w, const char *name, long n) {
+    gnnc_legend_destroy(w->l);
+    gnnc_session_destroy(w->s);
     gnnc_trainer_destroy(w->t);
     gnnc_model_release(w->m);
     gnnc_graph_release(w->g);
-    w->t = NULL, w->m = NULL, w->g = NULL;
+    w->l = NULL, w->s = NULL, w->t = NULL, w->m = NULL, w->g = NULL;
     CHECK_MSG(w->f.n_live == 0, "%s, allocation %ld: %ld blocks leak", name, n, w->f.n_live);
     CHECK_MSG(w->n_lent == 0, "%s, allocation %ld: not given back", name, n);
 }
@@ -401,10 +453,13 @@ static bool fails(World *w, const Case *c, long n) {
     w->f.fail_at = -1;
     if (st != GNNC_OK && strncmp(c->name, "gnnc_trainer_", 13) == 0 && w->t)
         CHECK_MSG(gnnc_trainer_error(w->t)[0], "%s, allocation %ld: no words", c->name, n);
+    if (st != GNNC_OK && (c->stage == NAMED || c->stage == LINKED))
+        CHECK_MSG(gnnc_legend_error(w->l)[0], "%s, allocation %ld: no words", c->name, n);
     if (st != GNNC_OK && c->stage == MODEL) CHECK(gnnc_model_error(w->m)[0]);
     if (st != GNNC_OK && !c->once)
         CHECK_MSG(c->call(w) == GNNC_OK, "%s again, after allocation %ld: %s", c->name, n,
-                  w->t   ? gnnc_trainer_error(w->t)
+                  w->l   ? gnnc_legend_error(w->l)
+                  : w->t ? gnnc_trainer_error(w->t)
                   : w->g ? gnnc_graph_error(w->g)
                          : "");
     world_end(w, c->name, n);
@@ -419,6 +474,17 @@ static void allocates_nothing(World *w, const Case *c) {
     world_end(w, c->name, 0);
 }
 
+/* Nodes are called n0, n1, .. in the data. */
+static void name_nodes(const char *dir) {
+    static char schema[sizeof SCHEMA + 32], text[N * 8];
+    const char *at = strstr(SCHEMA, "\"columns\"");
+    int len = 0;
+    snprintf(schema, sizeof schema, "%.*s\"names\": \"names\", %s", (int)(at - SCHEMA), SCHEMA, at);
+    for (int i = 0; i < N; i++) len += snprintf(text + len, sizeof text - (size_t)len, "n%d\n", i);
+    write_text(dir, "schema.json", schema);
+    write_text(dir, "names", text);
+}
+
 /* A checkpoint, in p->b and in memory, and weights. */
 static void save_what_is_read(World *w) {
     world_begin(w, TRAINED);
@@ -431,6 +497,8 @@ static void save_what_is_read(World *w) {
 TEST(every_allocation_of_every_function_may_fail) {
     Place p = place_new();
     World w = {.at = &p};
+    predict_edges();
+    name_nodes(p.dir);
     save_what_is_read(&w);
     for (int i = 0; i < N_CASES; i++) {
         long n = 0;

@@ -27,7 +27,9 @@ static pid_t start(const char *line) {
     pid_t child = fork();
     if (child) return child;
     if (chdir(dir) || !freopen("out", "w", stdout) || !freopen("err", "w", stderr)) _exit(99);
-    int code = gnnc_trainer_main(&tiny_model, argc, argv);
+    bool predicts = argc > 1 && strcmp(argv[1], "predict") == 0; /* without a program of rows */
+    int code = predicts ? gnnc_trainer_main_with(&tiny_model, NULL, argc, argv)
+                        : gnnc_trainer_main(&tiny_model, argc, argv);
     fflush(NULL);
     _exit(code);
 }
