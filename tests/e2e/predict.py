@@ -625,8 +625,54 @@ def legend_of_a_session():
     assert lib.gnnc_legend_write(legend, b"no.out", r(Written(ctypes.sizeof(Written), 1, 0, 2, at(ids), None, at(out)))) == -3
     lib.gnnc_legend_destroy(legend)
     lib.gnnc_session_destroy(s)
+    memory_of_a_legend(lib, m, g, out)
     lib.gnnc_model_release(m)
     lib.gnnc_graph_release(g)
+
+
+def memory_of_a_legend(lib, m, g, values):
+    """Any allocation of gnnc_session_legend, and of what is then asked, may fail; the next call does what it should."""
+    libc, memory, r = ctypes.CDLL(None), {"live": 0, "left": -1}, ctypes.byref
+    libc.calloc.restype = ctypes.c_void_p
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    def give(_, n):
+        memory["left"] -= 1
+        memory["live"] += memory["left"] != -1
+        return libc.calloc(ctypes.c_size_t(1), ctypes.c_size_t(n or 1)) if memory["left"] != -1 else None
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    def take(_, p):
+        memory["live"] -= p is not None
+        libc.free(ctypes.c_void_p(p))
+
+    s, legend, row = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int64()
+    lib.gnnc_session_error.restype = ctypes.c_char_p
+    w = Written(ctypes.sizeof(Written), 2, 2, 2, None, None, ctypes.cast(values, ctypes.c_void_p))
+    assert lib.gnnc_session_create_with(r(s), give, take, None) == 0 and lib.gnnc_session_open(s, m, g) == 0
+    opened = memory["live"]
+
+    def until_it_goes(call, error, live=None):
+        """Of one object, which lives on."""
+        for n in range(1000):
+            memory["left"], before = n, memory["live"]
+            st, memory["left"] = call(), -1
+            if st == 0:
+                return n
+            assert st == -1 and error(), (n, st)
+            assert live is None or memory["live"] == before == live, (n, memory, live)
+            assert live is None or not legend
+
+    assert until_it_goes(lambda: lib.gnnc_session_legend(s, r(legend)), lambda: lib.gnnc_session_error(s), opened) > 3
+    words = lambda: lib.gnnc_legend_error(legend)
+    until_it_goes(lambda: lib.gnnc_legend_find(legend, IDS[3].encode(), r(row)), words)
+    assert row.value == 3
+    assert until_it_goes(lambda: lib.gnnc_legend_write(legend, b"short.out", r(w)), words) > 0
+    assert all(json.loads(line)["class_1"] in CLASSES for line in open("short.out", encoding="utf-8"))
+    lib.gnnc_legend_destroy(legend)
+    assert memory["live"] == opened
+    lib.gnnc_session_destroy(s)
+    assert memory["live"] == 0, memory
 
 
 for test in (by_themselves, classes_by_name, legend_of_a_session, own_loss_gives_scores, numbered_ids, one_name_for_a_row, other_bytes, labels_and_numbers, links_by_their_ends,
