@@ -3,11 +3,11 @@
 #   install-deps.sh build   what `make demo` needs
 #   install-deps.sh test    that, and what `make test` needs
 # Where GNNC_CI is set, `test` also brings nvcc from PyPI into build/cuda if there is none: with it
-# tests/cudasim/nvcc checks the emitted kernels, which other machines skip.
+# tests/cudasim/nvcc checks the emitted kernels, which other machines skip; and pyarrow into build/pyarrow.
 # Nothing missing: no apt call.  Without root or without a network: prints the one
 # apt line to run and stops with exit 2.
 set -u
-build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev"
+build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev libyaml-dev"
 tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
@@ -35,6 +35,7 @@ brought() {
         postgresql) exists_one_of /usr/lib/postgresql/*/bin/initdb ;;
         libpng-dev) exists_one_of /usr/include/png.h ;;
         libjpeg-dev) exists_one_of /usr/include/jpeglib.h ;;
+        libyaml-dev) exists_one_of /usr/include/yaml.h ;;
         libsqlite3-dev) exists_one_of /usr/include/sqlite3.h ;;
         libmetis-dev) exists_one_of /usr/include/metis.h /usr/include/*/metis.h ;;
         *) false ;;
@@ -52,12 +53,20 @@ bring_nvcc() {
     python3 -m pip install -q --target "$top/build/cuda" $wanted >&2 && chmod +x "$top"/build/cuda/nvidia/cu*/bin/* ||
         echo "gnnc: no nvcc could be had from PyPI; the checks that need one will fail" >&2
 }
+# Without it tests/e2e/relbench.py has nothing that reads Parquet.
+bring_pyarrow() {
+    [ -n "${GNNC_CI:-}" ] && [ "${1:-build}" = test ] || return 0
+    top=$(cd "$(dirname "$0")/../.." && pwd)
+    PYTHONPATH="$top/build/pyarrow" python3 -c 'import pyarrow' 2>/dev/null && return 0
+    python3 -m pip install -q --no-deps --target "$top/build/pyarrow" pyarrow >&2 ||
+        echo "gnnc: no pyarrow could be had from PyPI; what reads Parquet is not tested" >&2
+}
 missing=
 for p in $want; do
     brought "$p" && continue
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
-[ -z "$missing" ] && { bring_nvcc "$@"; exit 0; }
+[ -z "$missing" ] && { bring_nvcc "$@"; bring_pyarrow "$@"; exit 0; }
 
 line="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" != 0 ]; then
@@ -68,7 +77,7 @@ fi
 echo "gnnc: $line" >&2
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086  # a list of words is meant
-{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && { bring_nvcc "$@"; exit 0; }
+{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && { bring_nvcc "$@"; bring_pyarrow "$@"; exit 0; }
 echo "gnnc: the packages could not be installed; with a network and as root, run:" >&2
 echo "    apt-get update && $line" >&2
 exit 2

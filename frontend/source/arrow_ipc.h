@@ -1,0 +1,38 @@
+/* Arrow's IPC stream (arrow.apache.org/docs/format/Columnar.html): record batches of 64-bit whole
+ * numbers, f64, UTF-8 texts and times in microseconds, as the helper of parquet.c writes them.
+ * Metadata are FlatBuffers, little endian; every offset is checked before it is followed. */
+#ifndef FRONTEND_SOURCE_ARROW_IPC_H
+#define FRONTEND_SOURCE_ARROW_IPC_H
+
+#include "runtime/data/import_source.h"
+
+/* false: fewer bytes came. */
+typedef bool ArrowRead(void *user, void *to, size_t n);
+
+typedef enum { ARROW_INT64, ARROW_FLOAT64, ARROW_UTF8, ARROW_TIME } ArrowType;
+enum { ARROW_COLUMNS = 1 << 16 };
+
+typedef struct ArrowStream {
+    ArrowRead *read;
+    void *user;
+    RtPool pool; /* of the schema, and of texts of the present row */
+    int n_columns;
+    ArrowType *type;
+    struct ArrowPart {
+        size_t at, n;
+    } (*part)[3];  /* of the batch's body, by column: what is there, numbers or offsets, texts */
+    RtText *text;  /* the cells of the row, each ended by a NUL */
+    uint8_t *body; /* of the batch */
+    size_t n_body, room;
+    int64_t n_rows, row; /* of the batch */
+} ArrowStream;
+
+/* The schema; n_columns: so many are expected.  The caller ends the stream also after a failure.
+ * E_FORMAT: the bytes are no such stream; E_IO: what the writer says went wrong. */
+gnnc_status arrow_begin(ArrowStream *s, const RtAlloc *from, ArrowRead *read, void *user,
+                        int n_columns, RtError *err);
+/* The next row; *more = false: there is none.  Texts are valid until the next call. */
+gnnc_status arrow_next(ArrowStream *s, RtDatum *cell, bool *more, RtError *err);
+void arrow_end(ArrowStream *s);
+
+#endif
