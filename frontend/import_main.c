@@ -28,7 +28,8 @@ static const char usage[] =
     "  data.npz              one graph, many graphs, several types, triples, links, events\n"
     "  nodes.csv edges.csv   tables with headers; edges.csv alone is enough\n"
     "  DIR                   a folder: train.txt, valid.txt, test.txt (triples); metadata.yaml\n"
-    "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables\n"
+    "                        (GraphBolt); raw/ and split/ (Open Graph Benchmark); *.csv tables;\n"
+    "                        manifest.yaml, db/ and tasks/ (RelBench)\n"
     "  shop.sqlite           an SQLite database\n"
     "  postgresql://..       a PostgreSQL database\n"
     "  edges.txt             an edge list: two node numbers a line\n"
@@ -469,7 +470,7 @@ static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *
     if (st != GNNC_OK) return st;
     o->how.map = o->map ? &map : NULL; /* until the data are read */
     for (const ImportDatabase *b = o->databases; b && b->name && o->n_input == 1; b++)
-        if (!is_folder(first) && b->takes(first)) return read_database(o, b, d, e);
+        if (is_folder(first) == b->folder && b->takes(first)) return read_database(o, b, d, e);
     if (o->n_input == 2) return rt_import_csv(NULL, first, o->input[1], &o->how, d, e);
     if (is_folder(first)) return read_folder(o, pool, d, e);
     if (rt_ends_with(first, ".npz")) return rt_import_npz(NULL, first, &o->how, d, e);
@@ -502,7 +503,7 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
         gnnc_status st = rt_import_like_check(d, o->how.like, o->input[0], e);
         return st == GNNC_OK ? rt_import_encode_like(d, o->how.like, e) : st;
     }
-    bool dated = has_task(o) && !isnan(o->made.val_time);
+    bool dated = !isnan(o->made.val_time);
     return rt_import_encode(d, &(RtFitRows){dated, o->made.val_time, o->split.by_time}, e);
 }
 
@@ -672,7 +673,7 @@ static void print_error(FILE *err, const Options *o, const RtError *e) {
 static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {
     ScaffoldHow how = {
         .dir = o->dir, .by_time = o->split.by_time, .replace = o->force, .import = &o->how};
-    if (has_task(o)) {
+    if (o->made.table) {
         how.task = o->made.table;
         how.of_future = o->made.of_future;
         how.told_table = o->made.told_table;
@@ -702,9 +703,24 @@ static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool,
     return st;
 }
 
+/* A task of the source is a table that is there, or a question. */
+static void take_source_task(Options *o) {
+    const RtSourceTask *g = &o->how.source_task;
+    if (!g->found) return;
+    o->task.query = *g->query ? g->query : NULL;
+    if (isnan(o->task.val_time)) o->task.val_time = g->val_time;
+    if (isnan(o->task.test_time)) o->task.test_time = g->test_time;
+    if (o->task.query) return;
+    o->made.table = g->table;
+    o->made.of_future = true;
+    o->made.val_time = g->val_time;
+    o->made.test_time = g->test_time;
+}
+
 int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *out, FILE *err) {
     Options o = {.databases = readers ? readers->databases : NULL,
-                 .task = {.val_time = NAN, .test_time = NAN}};
+                 .task = {.val_time = NAN, .test_time = NAN},
+                 .made.val_time = NAN};
     RtError e = {""};
     RtPool pool;
     RtDataset *d = NULL;
@@ -721,6 +737,8 @@ int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *
     o.how.asked = o.task.query;
     if (has_task(&o) && !o.like) /* what a starter needs to learn */
         o.how.standardize = o.how.unknown = true;
+    o.how.source_task.name = o.task.query;
+    o.how.source_task.table = o.task.name ? o.task.name : "task";
     rt_pool_init(&pool, NULL);
     RtEncoders like;
     gnnc_status st = nothing_in_the_way(&o, &pool, &e);
@@ -732,6 +750,7 @@ int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *
     if (o.how.n_bad > RT_BAD_ROWS_TOLD)
         fprintf(err, "gnnc import: and %lld more bad rows\n",
                 (long long)o.how.n_bad - RT_BAD_ROWS_TOLD);
+    take_source_task(&o);
     if (st == GNNC_OK) st = rt_import_given(d, o.given, o.n_given, &e);
     if (st == GNNC_OK) st = rt_import_times(d, o.split.by_time, &o.how, &e);
     if (st == GNNC_OK && o.task.query) st = rt_import_task(d, &o.task, &o.made, &e);

@@ -20,6 +20,7 @@ typedef struct ImportDatabase {
     /* NULL: gnnc was built without its library.  See frontend/source/source.h. */
     gnnc_status (*open)(const RtAlloc *from, const char *input, RtImport *how, RtSource *out,
                         RtError *err);
+    bool folder; /* it is one */
 } ImportDatabase;
 
 /* What only the compiler's program links. */

@@ -91,7 +91,7 @@ static int export_file(const Options *o, FILE *out, FILE *err) {
     RtCsv csv = {.n_rows = 0};
     gnnc_status st = GNNC_E_ARG;
     const ImportDatabase *d = source_databases;
-    while (d->name && !d->takes(o->database)) d++;
+    while (d->name && (d->folder || !d->takes(o->database))) d++;
     rt_pool_init(&pool, NULL);
     if (!d->name)
         rt_fail(&e, st, "%s: no SQLite database, and no address of a PostgreSQL server",

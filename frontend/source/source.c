@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/data/io.h"
 
@@ -23,6 +24,15 @@ static bool is_postgres(const char *input) {
     return strncmp(input, "postgresql://", 13) == 0 || strncmp(input, "postgres://", 11) == 0;
 }
 
+static bool is_relbench(const char *input) {
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/manifest.yaml", input);
+    return n > 0 && n < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+#if !SOURCE_HAVE_YAML
+#define source_relbench_open NULL
+#endif
 #if !SOURCE_HAVE_SQLITE
 #define source_sqlite_open NULL
 #endif
@@ -30,9 +40,10 @@ static bool is_postgres(const char *input) {
 #define source_postgres_open NULL
 #endif
 const ImportDatabase source_databases[] = {
-    {"SQLite", "libsqlite3", is_sqlite, source_sqlite_open},
-    {"PostgreSQL", "libpq", is_postgres, source_postgres_open},
-    {NULL, NULL, NULL, NULL},
+    {"SQLite", "libsqlite3", is_sqlite, source_sqlite_open, false},
+    {"PostgreSQL", "libpq", is_postgres, source_postgres_open, false},
+    {"RelBench's", "libyaml", is_relbench, source_relbench_open, true},
+    {NULL, NULL, NULL, NULL, false},
 };
 
 /* ---- SQL ---------------------------------------------------------------------------------- */

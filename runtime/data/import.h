@@ -50,6 +50,15 @@ typedef struct RtBadFile {
     int64_t n;
 } RtBadFile;
 
+/* A task that a source comes with: rows with answers, or a question. */
+typedef struct RtSourceTask {
+    const char *name;           /* the one that is wanted; NULL = none */
+    const char *table;          /* .. as which */
+    bool found;                 /* out: it is there */
+    char query[2048];           /* out: what it asks; "" = the table is there */
+    double val_time, test_time; /* out: of the question, and of what may be fitted to */
+} RtSourceTask;
+
 typedef struct RtImport {
     const char *node, *edge;             /* names of the types; NULL = what the form suggests */
     const char *name, *source, *licence; /* for the schema; NULL = silent */
@@ -60,6 +69,7 @@ typedef struct RtImport {
     RtKindOf kinds[RT_IMPORT_KINDS];
     int n_lows;
     RtLowOf lows[RT_IMPORT_KINDS];
+    RtSourceTask source_task;
     int n_row_times;
     RtRowTimeOf row_times[RT_IMPORT_KINDS];
     int64_t n_nodes; /* where numbers are named: at least so many nodes; 0 = as many as are named */
