@@ -234,6 +234,10 @@ static bool add_low(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
+static bool names_table(const char *said, const char *table, size_t n) {
+    return strcspn(said, ".") == n && strncmp(said, table, n) == 0;
+}
+
 /* "orders.shipped", "customer=none" */
 static bool set_row_time(RtImport *how, const char *v, FILE *err) {
     const char *eq = strchr(v, '=');
@@ -242,7 +246,10 @@ static bool set_row_time(RtImport *how, const char *v, FILE *err) {
         return fprintf(err, "gnnc import: --row-time %s: TABLE.COLUMN or TABLE=none is expected\n",
                        v),
                false;
-    if (rt_import_say_row_time(how, v, n, eq)) return true;
+    for (int i = 0; i < how->n_row_times; i++)
+        if (names_table(how->row_times[i].column, v, strcspn(v, ".=")))
+            return fprintf(err, "gnnc import: --row-time %s: its table is named twice\n", v), false;
+    if (rt_import_say_row_time(how, RT_SAID_BY_OPTION, v, n, eq)) return true;
     return fprintf(err, "gnnc import: --row-time %s: too long a name, or more than %d\n", v,
                    RT_IMPORT_KINDS),
            false;

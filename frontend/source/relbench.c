@@ -73,23 +73,12 @@ static gnnc_status no_column(const RtSource *s, const RtJson *at, const char *ta
                    s->name, at->line, table, name);
 }
 
-/* What the user says of the table's time goes before. */
-static bool is_said(const RtImport *how, const char *table) {
-    size_t n = strlen(table);
-    for (int i = 0; i < how->n_row_times; i++) {
-        const char *said = how->row_times[i].column;
-        if (strncmp(said, table, n) == 0 && (!said[n] || said[n] == '.')) return true;
-    }
-    return false;
-}
-
 static gnnc_status say_time(RtSource *s, const RtSourceTable *t, const RtJson *is, RtError *err) {
     RelBench *x = s->state;
     const char *column = text_of(is, "time_col");
     const char *type = rt_identifier(&s->pool, t->name, strlen(t->name));
     bool timed = column != NULL;
     if (!type) return no_memory(s, err);
-    if (is_said(x->how, type)) return GNNC_OK;
     if (column && find_column(t, column) < 0) return no_column(s, is, t->name, column, err);
     for (int i = 0; i < t->n_columns && !timed; i++)
         timed = t->columns[i].declared == RT_DECLARED_TIME;
@@ -98,7 +87,8 @@ static gnnc_status say_time(RtSource *s, const RtSourceTable *t, const RtJson *i
     const char *said = id ? rt_pool_printf(&s->pool, "%s%s%s", type, *id ? "." : "", id) : NULL;
     if (!said) return no_memory(s, err);
     if (column) t->columns[find_column(t, column)].kind = RT_COL_TIME;
-    if (rt_import_say_row_time(x->how, said, strlen(said), !column)) return GNNC_OK;
+    if (rt_import_say_row_time(x->how, RT_SAID_BY_SOURCE, said, strlen(said), !column))
+        return GNNC_OK;
     return rt_fail(err, GNNC_E_LIMIT, "%s: too many tables with times", s->name);
 }
 

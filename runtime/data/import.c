@@ -150,11 +150,12 @@ bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col
     return false;
 }
 
-bool rt_import_say_row_time(RtImport *how, const char *column, size_t n, bool other) {
+bool rt_import_say_row_time(RtImport *how, RtSaidBy by, const char *column, size_t n, bool other) {
     if (how->n_row_times == RT_IMPORT_KINDS || n >= sizeof how->row_times->column) return false;
     RtRowTimeOf *r = &how->row_times[how->n_row_times++];
     memcpy(r->column, column, n);
     r->column[n] = '\0';
+    r->by = by;
     r->other = other;
     return true;
 }

@@ -29,10 +29,14 @@ typedef struct RtLowOf {
     bool used; /* out: it was rounded */
 } RtLowOf;
 
+/* Who says something of a table; what a later one says of it is not heard. */
+typedef enum RtSaidBy { RT_SAID_BY_OPTION, RT_SAID_BY_MAP, RT_SAID_BY_SOURCE } RtSaidBy;
+
 /* "orders.shipped": the rows happened then; other: they did not, and without a column not at any
  * time of the table. */
 typedef struct RtRowTimeOf {
     char column[160];
+    RtSaidBy by;
     bool other;
     bool used; /* out: there was such a time */
 } RtRowTimeOf;
@@ -173,7 +177,7 @@ bool rt_import_is_asked(const RtImport *how, const char *column);
 /* What --kind says of a column; false: nothing. */
 bool rt_import_kind(RtImport *how, const char *table, const char *column, rt_col_kind *kind);
 /* Adds what is said of the row time: `column` [n].  false: too many, or too long a name. */
-bool rt_import_say_row_time(RtImport *how, const char *column, size_t n, bool other);
+bool rt_import_say_row_time(RtImport *how, RtSaidBy by, const char *column, size_t n, bool other);
 /* RtColumn.why of a column that is a label by its name alone. */
 extern const char rt_why_label[];
 /* Whether the file has a header, as far as the user says. */

@@ -158,7 +158,7 @@ const char *rt_map_row_time(RtPool *pool, RtImport *how, const RtWish *wish, con
     const char *id = rt_identifier(pool, column, n);
     const char *name = id ? rt_pool_printf(pool, "%s.%s", table, id) : NULL;
     if (!name) return rt_map_no_memory;
-    if (rt_import_say_row_time(how, name, strlen(name), wish->other)) return NULL;
+    if (rt_import_say_row_time(how, RT_SAID_BY_MAP, name, strlen(name), wish->other)) return NULL;
     return "too long a name, or too many of them";
 }
 

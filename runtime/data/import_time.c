@@ -46,19 +46,27 @@ static bool is_no_event(const char *name) {
     return has_word(name, words);
 }
 
+static bool is_of(const RtRowTimeOf *r, const RtTable *t) {
+    size_t n = strlen(t->name);
+    return strncmp(r->column, t->name, n) == 0 && (!r->column[n] || r->column[n] == '.');
+}
+
 /* What is said of a column, or of its table's: -1 nothing, 0 its rows did not happen then, 1 they
  * did. */
 static int said_of(const RtTable *t, const char *column, RtImport *how) {
     size_t n = strlen(t->name);
     int said = -1;
+    RtSaidBy by = RT_SAID_BY_SOURCE;
+    for (int i = 0; how && i < how->n_row_times; i++)
+        if (is_of(&how->row_times[i], t) && how->row_times[i].by < by) by = how->row_times[i].by;
     for (int i = 0; how && i < how->n_row_times; i++) {
         RtRowTimeOf *r = &how->row_times[i];
+        if (!is_of(r, t)) continue;
         const char *rest = r->column + n;
-        if (strncmp(r->column, t->name, n) != 0) continue;
         bool all = !*rest && r->other;
         if (!all && (*rest != '.' || strcmp(rest + 1, column) != 0)) continue;
         r->used = true;
-        said = !r->other;
+        if (r->by == by) said = !r->other;
     }
     return said;
 }

@@ -92,6 +92,8 @@ def learn():
                        "--row-time", "orders.sent")
     check("other row times", rc == 0 and "node days: 7, at noon  (it is said to be so)" in told and
           "which is of 2024-02-29): it is not read for them; if it says when rows were written, --row-time customer=none" in told, told)
+    rc, told = imports("sent.sqlite", "twice", "--row-time", "orders.sent", "--row-time", "orders=none")
+    check("a table has one row time", rc == 2 and "--row-time orders=none: its table is named twice" in told, told)
     check("data that happened at another time are refused", "rows of 'orders' happened at 'sent', and the model (shop.gnn) reads them by "
           "'placed'" in run("./shop.model", "--data", "other", "--checkpoint", "none")[1])
     with open("shop.gnn", encoding="utf-8") as f, open("forgets.gnn", "w", encoding="utf-8") as g:

@@ -330,7 +330,9 @@ TEST(row_times_are_of_the_tables) {
         RtDataset *d = tables_of(files, 3, &how, &err);
         const char *said = cases[i].said;
         *told = '\0';
-        if (said) CHECK(rt_import_say_row_time(&how, said, strlen(said), cases[i].other));
+        if (said)
+            CHECK(rt_import_say_row_time(&how, RT_SAID_BY_OPTION, said, strlen(said),
+                                         cases[i].other));
         CHECK_MSG(d && rt_import_times(d, NULL, &how, &err) == GNNC_OK, "%s", err.text);
         const char *want[] = {cases[i].a, cases[i].b, cases[i].c};
         for (int k = 0; d && k < 3; k++)
@@ -341,11 +343,18 @@ TEST(row_times_are_of_the_tables) {
                   "%zu: %s", i, told);
         rt_dataset_close(d);
     }
-    RtNamedBytes files[] = {FILE_OF("a.csv", a)};
-    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("a.csv", a), FILE_OF("b.csv", b)};
+    RtImport how = {0}, both = {0};
     RtError err = {""};
-    RtDataset *d = tables_of(files, 1, &how, &err);
-    CHECK(rt_import_say_row_time(&how, "a.id", 4, false));
+    RtDataset *d = tables_of(files, 2, &both, &err);
+    CHECK(rt_import_say_row_time(&both, RT_SAID_BY_OPTION, "b.done", 6, false) &&
+          rt_import_say_row_time(&both, RT_SAID_BY_MAP, "b.paid", 6, false) &&
+          rt_import_say_row_time(&both, RT_SAID_BY_MAP, "b.done", 6, true));
+    CHECK(d && rt_import_times(d, NULL, &both, &err) == GNNC_OK);
+    if (d) CHECK_STR(d->nodes[1].time, "done"); /* an option goes before the map */
+    rt_dataset_close(d);
+    d = tables_of(files, 1, &how, &err);
+    CHECK(rt_import_say_row_time(&how, RT_SAID_BY_OPTION, "a.id", 4, false));
     CHECK(rt_import_times(d, NULL, &how, &err) == GNNC_E_MISSING && strstr(err.text, "a.id"));
     rt_dataset_close(d);
 }
