@@ -15,7 +15,7 @@ typedef struct {
     RtDataset *d;
     const RtTable *t;
     const int8_t *split; /* NULL: all rows are learned from, or those that are old enough: */
-    const double *time;  /* NULL: all are, or those that training rows lead to: */
+    const double *time;  /* NULL: those that training rows lead to: */
     double before;
     const bool *reached; /* NULL: all are */
     RtError *err;
@@ -162,7 +162,7 @@ gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err)
     gnnc_status st = GNNC_OK;
     if (!rows.dated && rows.by_time) find_date(d->nodes, d->n_nodes, &rows);
     if (!rows.dated && rows.by_time) find_date(d->edges, d->n_edges, &rows);
-    if (!rows.dated) st = rt_import_reached(d, &r, err);
+    st = rt_import_reached(d, &rows, &r, err);
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
         st = fit_table(d, &d->nodes[i], &rows, r.nodes ? r.nodes[i] : NULL, err);
     for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)

@@ -5,8 +5,9 @@
 #include "import.h"
 #include "runtime/encoders.h"
 
-/* Which rows may tell, of tables without a split.  All zero: where nodes or edges have a split,
- * those that training rows lead to (import_reached.h), else all. */
+/* Which rows may tell, of tables without a split: of those without a time, or where rows are not
+ * dated, those that training rows lead to (import_reached.h); all where no nodes or edges have a
+ * split. */
 typedef struct RtFitRows {
     bool dated;
     double before;       /* dated: rows with a row time (import_time.h), of this time on, may not */

@@ -2,8 +2,11 @@
  * One pass over the edges, whatever the distance is. */
 #include "import_reached.h"
 
+#include "import_time.h"
+
 typedef struct {
     const RtDataset *d;
+    const RtFitRows *rows;
     int64_t *first;  /* [node types] where its rows begin in one line of all rows */
     int64_t *parent; /* [all rows] */
     bool *trained;   /* of the sets' roots */
@@ -25,8 +28,23 @@ static int64_t root_of(Sets *s, int64_t x) {
     return x;
 }
 
-static bool is_held_out(const int8_t *parts, int64_t row) {
-    return parts && parts[row] > 1;
+/* Which rows of a table are held out: those of later parts, and where rows are dated late ones. */
+typedef struct {
+    const int8_t *parts;
+    const double *time;
+    double before;
+} HeldOut;
+
+static HeldOut held_out_of(const Sets *s, const RtTable *t) {
+    const RtColumn *time = s->rows->dated ? rt_import_row_time(t, s->rows->by_time) : NULL;
+    HeldOut h = {.parts = parts_of(t), .before = s->rows->before};
+    if (time && !h.parts) h.time = time->f64;
+    return h;
+}
+
+static bool is_held_out(const HeldOut *h, int64_t row) {
+    if (h->parts) return h->parts[row] > 1;
+    return h->time && !(h->time[row] < h->before); /* of unknown time: it may be later */
 }
 
 /* The smaller number leads: without ranks, halved paths are short enough. */
@@ -40,21 +58,20 @@ static int64_t join(Sets *s, int64_t a, int64_t b) {
 }
 
 static void join_ends(Sets *s, const RtTable *e) {
-    const int8_t *parts = parts_of(e), *src_parts = parts_of(&s->d->nodes[e->src_type]);
-    const int8_t *dst_parts = parts_of(&s->d->nodes[e->dst_type]);
+    HeldOut own = held_out_of(s, e), src = held_out_of(s, &s->d->nodes[e->src_type]);
+    HeldOut dst = held_out_of(s, &s->d->nodes[e->dst_type]);
     for (int64_t k = 0; k < e->count; k++) {
-        if (is_held_out(parts, k) || is_held_out(src_parts, e->src[k]) ||
-            is_held_out(dst_parts, e->dst[k]))
+        if (is_held_out(&own, k) || is_held_out(&src, e->src[k]) || is_held_out(&dst, e->dst[k]))
             continue;
         int64_t root =
             join(s, s->first[e->src_type] + e->src[k], s->first[e->dst_type] + e->dst[k]);
-        if (parts && parts[k] == 1) s->trained[root] = true;
+        if (own.parts && own.parts[k] == 1) s->trained[root] = true;
     }
 }
 
-static bool make_sets(RtPool *pool, const RtDataset *d, Sets *s) {
+static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, Sets *s) {
     int64_t n = 0;
-    *s = (Sets){.d = d, .first = RT_NEWN(pool, int64_t, d->n_nodes)};
+    *s = (Sets){.d = d, .rows = rows, .first = RT_NEWN(pool, int64_t, d->n_nodes)};
     for (int i = 0; s->first && i < d->n_nodes; i++) {
         s->first[i] = n;
         n += d->nodes[i].count;
@@ -79,7 +96,8 @@ static bool *reached_nodes(RtPool *pool, Sets *s, int type) {
     return to;
 }
 
-gnnc_status rt_import_reached(const RtDataset *d, RtReached *out, RtError *err) {
+gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReached *out,
+                              RtError *err) {
     RtPool *pool = &out->pool;
     Sets s;
     *out = (RtReached){0};
@@ -87,7 +105,7 @@ gnnc_status rt_import_reached(const RtDataset *d, RtReached *out, RtError *err) 
     if (!has_split(d->nodes, d->n_nodes) && !has_split(d->edges, d->n_edges)) return GNNC_OK;
     out->nodes = RT_NEWN(pool, const bool *, d->n_nodes);
     out->edges = RT_NEWN(pool, const bool *, d->n_edges);
-    if (!out->nodes || !out->edges || !make_sets(pool, d, &s))
+    if (!out->nodes || !out->edges || !make_sets(pool, d, rows, &s))
         return rt_fail_nomem(err, "encoders");
     for (int i = 0; i < d->n_nodes; i++)
         if (!(out->nodes[i] = reached_nodes(pool, &s, i))) return rt_fail_nomem(err, "encoders");

@@ -1,10 +1,11 @@
-/* Rows that training may read where nothing has a time: what the rows of part `train` lead to over
- * edges, in either direction, but not over rows and edges that are held out; and the edges at such
- * rows. */
+/* Rows of tables without a time that training may read: what the rows of part `train` lead to over
+ * edges, in either direction, but not over rows and edges that are held out, by their part or,
+ * where rows are dated, by their time; and the edges at such rows. */
 #ifndef RUNTIME_IMPORT_REACHED_H
 #define RUNTIME_IMPORT_REACHED_H
 
 #include "dataset.h"
+#include "import_encode.h"
 
 typedef struct RtReached {
     RtPool pool;        /* freed by the caller, also after a failure */
@@ -12,6 +13,7 @@ typedef struct RtReached {
     const bool **edges; /* [edge types][edges] */
 } RtReached;
 
-gnnc_status rt_import_reached(const RtDataset *d, RtReached *out, RtError *err);
+gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReached *out,
+                              RtError *err);
 
 #endif

@@ -212,23 +212,27 @@ TEST(without_a_time_rows_tell_that_training_rows_reach) {
     rt_dataset_close(d);
 }
 
-/* A split by time says what was before it in tables that have no split. */
+/* A split by time says what was before it in tables that have no split, and of tables without a
+ * time those rows tell that it leads to. */
 TEST(with_a_split_by_time_rows_tell_that_are_older) {
     static const RtNamedBytes files[] = {
         FILE_OF("sale.csv", "id,date,y\n1,2020-01-01,0\n2,2020-01-02,1\n3,2020-01-03,0\n"
                             "4,2020-01-04,1\n"),
-        FILE_OF("visit.csv", "id,sale_id,date,n\n1,1,2020-01-01,1\n2,1,2020-01-02,3\n"
-                             "3,1,2020-01-03,800\n4,2,2020-01-09,900\n"),
+        FILE_OF("visit.csv", "id,sale_id,place_id,date,n\n1,1,1,2020-01-01,1\n"
+                             "2,1,2,2020-01-02,3\n3,1,3,2020-01-03,800\n4,2,3,2020-01-09,900\n"),
+        FILE_OF("place.csv", "id,size\n1,10\n2,20\n3,600\n"),
     };
     RtSplitHow by_time = {.part = {0.5, 0.25, 0.25}, .by_time = "date"};
     RtImport how = {.standardize = true};
     RtError err;
-    RtDataset *d = tables_of(files, 2, &how, &err);
+    RtDataset *d = tables_of(files, 3, &how, &err);
     CHECK_MSG(d && rt_import_split(d, &by_time, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     CHECK(rt_import_encode(d, &(RtFitRows){.by_time = "date"}, &err) == GNNC_OK);
     const RtColumn *n = rt_table_column(rt_dataset_nodes(d, "visit"), "n");
     CHECK_MSG(n->encoder->mean == 2 && n->encoder->deviation == 1, "%g", n->encoder->mean);
+    const RtColumn *size = rt_table_column(rt_dataset_nodes(d, "place"), "size");
+    CHECK_MSG(size->encoder->mean == 15, "%g", size->encoder->mean);
     rt_dataset_close(d);
 }
 
