@@ -15,7 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 from batches import Trainer  # noqa: E402
 from directory import column, relation, write  # noqa: E402
-from sessions import E_MISSING, E_NOMEM, E_STATE, Library, Memory, OK, Session, rows  # noqa: E402
+from session_graphs import ACROSS, some_molecules  # noqa: E402
+from sessions import E_MISSING, E_NOMEM, E_STATE, Library, Memory, OK, Session, rows, run, train  # noqa: E402
 from sim import counts, orders, written  # noqa: E402
 
 E_DEVICE = -13
@@ -589,6 +590,29 @@ def wrong_devices(library, model, graph):
     del os.environ["CUDASIM_NO_DEVICE"]
 
 
+def rows_of_graphs(build):
+    """Batches of whole graphs, in any order and twice; what goes across graphs is there once."""
+    some_molecules("mols")
+    text = ACROSS.replace('"layers/', '"%s/models/layers/' % os.path.join(HERE, "..", ".."))
+    with open("across.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(build + "/gnnc", "across.gnn", "--target=cpu", "-o", "across")
+    flat, n = train("across", "mols", "graphs.weights")
+    written(build, "graphs", text, "cuda", ["--infer", "--name=graphs"])
+    os.rename("graphs.cuda.so", "libgraphs.so")
+    library = Library("graphs")
+    model, st = library.model("graphs.weights")
+    assert st == OK
+    s = OnDevice(library, model, library.graph("mols"), "cuda")
+    assert s.status == OK, s.error()
+    wanted = rows(flat, s.width, range(n))
+    ids = list(range(n)) + [7, 7, 3]
+    st, got = s.predict(ids)
+    assert st == OK, s.error()
+    assert all(near(x, wanted[i]) for i, x in zip(ids, rows(got, s.width, range(len(ids)))))
+    s.close()
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
@@ -625,6 +649,7 @@ def main():
         columns_that_cannot_be_there(trains, library, model, x)
         wrong_devices(library, model, graph)
         no_memory(library, graph)
+        rows_of_graphs(build)
 
 
 main()
