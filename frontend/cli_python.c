@@ -13,7 +13,7 @@
 
 enum { MODE_TEXT = 0644, MODE_LIBRARY = 0755 };
 static const char *const shared_files[] = {"_abi.py", "_graph.py", "_trainer.py", "_session.py",
-                                           "_encoder.py"};
+                                           "_encoder.py", "_legend.py"};
 
 typedef struct {
     Ctx *c;

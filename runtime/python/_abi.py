@@ -23,6 +23,7 @@ ELEMENTS = {"float16": 1, "float32": 2, "float64": 3, "int8": 4, "int16": 5, "in
 BY = {"source": 0, "destination": 1}
 KINDS = {"float": 0, "csr": 1, "cat": 2, "class": 3, "multilabel": 4, "time": 5, "id": 6, "split": 7}
 TABLES = {"nodes": 0, "edges": 1, "graphs": 2}
+FORMATS = {"npy": 0, "csv": 1, "jsonl": 2}
 OPTION_TYPES = {"int": 0, "real": 1, "text": 2}
 
 Handle = c_void_p
@@ -79,6 +80,17 @@ class WholeInfo(Struct):
                 ("shape", Dims)]
 
 
+class LegendInfo(Struct):
+    _fields_ = [("struct_size", c_size_t), ("table", c_char_p), ("destinations", c_char_p), ("n_rows", c_int64), ("n_table", c_int64),
+                ("n_destinations", c_int64), ("width", c_int64), ("rank", c_int32), ("dim", Dims), ("outcome", c_char_p),
+                ("word", c_char_p), ("has_classes", c_int32), ("has_labels", c_int32), ("has_ids", c_int32)]
+
+
+class Written(Struct):
+    _fields_ = [("struct_size", c_size_t), ("format", c_int32), ("top", c_int64), ("n", c_int64), ("row", c_void_p),
+                ("destination", c_void_p), ("values", c_void_p)]
+
+
 class Encoded(Struct):
     _fields_ = [("struct_size", c_size_t), ("column", c_char_p), ("from", c_char_p), ("kind", c_int), ("dtype", c_int32),
                 ("width", c_int32), ("n_categories", c_int64), ("names", POINTER(c_char_p)), ("may_lack", c_int), ("n_from", c_int32)]
@@ -111,6 +123,7 @@ class Baseline(Struct):
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
            "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_info": WholeInfo,
+           "gnnc_legend_info": LegendInfo, "gnnc_written": Written,
            "gnnc_encoded": Encoded, "gnnc_cells": Cells, "gnnc_raw": Raw, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
            "gnnc_baseline": Baseline}
 _names = POINTER(c_char_p)
@@ -216,6 +229,19 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_pair_column": (c_char_p, [Handle, c_int, c_void_p]),
     "gnnc_session_predict_pairs": (c_int, [Handle, POINTER(Pairs), c_void_p]),
     "gnnc_session_top_pairs": (c_int, [Handle, POINTER(Pairs), c_int64, c_int, POINTER(c_int64), c_void_p]),
+    "gnnc_trainer_legend": (c_int, [Handle, POINTER(Handle)]),
+    "gnnc_session_legend": (c_int, [Handle, POINTER(Handle)]),
+    "gnnc_legend_destroy": (None, [Handle]),
+    "gnnc_legend_error": (c_char_p, [Handle]),
+    "gnnc_legend_describe": (c_int, [Handle, POINTER(LegendInfo)]),
+    "gnnc_legend_value": (c_char_p, [Handle, c_int64]),
+    "gnnc_legend_id": (c_char_p, [Handle, c_int, c_int64]),
+    "gnnc_legend_highest": (c_int64, [Handle, c_void_p]),
+    "gnnc_legend_convert": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
+    "gnnc_legend_find": (c_int, [Handle, c_char_p, POINTER(c_int64)]),
+    "gnnc_legend_links": (c_int, [Handle, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)]),
+    "gnnc_legend_ends": (c_int, [Handle, c_int64, POINTER(c_int64), POINTER(c_int64)]),
+    "gnnc_legend_write": (c_int, [Handle, c_char_p, POINTER(Written)]),
     "gnnc_encoder_create": (c_int, [POINTER(Handle)]),
     "gnnc_encoder_destroy": (None, [Handle]),
     "gnnc_encoder_error": (c_char_p, [Handle]),

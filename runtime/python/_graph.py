@@ -83,6 +83,20 @@ def _plain(values: Any) -> Any:
     return values
 
 
+def _numbers(values: Any, what: str, like: Optional[np.ndarray] = None) -> np.ndarray:
+    """int64 [n], as many as `like` has."""
+    x = np.asarray(values)
+    if x.ndim != 1 or (x.size and x.dtype.kind not in "iu"):
+        raise Error("E_ARG", f"{what} are [n] integers, not {x.dtype} {list(x.shape)}")
+    if like is not None and x.size != like.size:
+        raise Error("E_ARG", f"{what} are {x.size}, and sources {like.size}")
+    return np.ascontiguousarray(x, dtype=np.int64)
+
+
+def _at(x: Optional[np.ndarray]) -> Optional[int]:
+    return None if x is None else x.ctypes.data
+
+
 def _numpy(values: Any) -> np.ndarray:
     values = _plain(values)
     if isinstance(values, np.ndarray) or hasattr(values, "__array__"):

@@ -9,7 +9,8 @@ import numpy as np
 
 from . import _abi, _facts
 from ._abi import Error, library
-from ._graph import Graph, Subgraph, _Held, _Lent
+from ._graph import Graph, Subgraph, _at, _Held, _Lent, _numbers
+from ._legend import Legend
 from ._trainer import Source, _buffer
 
 
@@ -49,22 +50,8 @@ class Model(_abi.Owner):
         return Session(self, graph, device)
 
 
-def _numbers(values: Any, what: str, like: Optional[np.ndarray] = None) -> np.ndarray:
-    """int64 [n], as many as `like` has."""
-    x = np.asarray(values)
-    if x.ndim != 1 or (x.size and x.dtype.kind not in "iu"):
-        raise Error("E_ARG", f"{what} are [n] integers, not {x.dtype} {list(x.shape)}")
-    if like is not None and x.size != like.size:
-        raise Error("E_ARG", f"{what} are {x.size}, and sources {like.size}")
-    return np.ascontiguousarray(x, dtype=np.int64)
-
-
 def _kinds(kind: Any, src: np.ndarray) -> Optional[np.ndarray]:
     return None if kind is None else _numbers(kind, "kinds", src)
-
-
-def _at(x: Optional[np.ndarray]) -> Optional[int]:
-    return None if x is None else x.ctypes.data
 
 
 class Whole(NamedTuple):
@@ -212,6 +199,10 @@ class Session(_abi.Owner):
         if x.shape != of.shape:
             raise Error("E_SHAPE", f"'{name}' is {list(of.shape)}, not {list(x.shape)}")
         self._call("set_whole", i, x.ctypes.data)
+
+    def legend(self) -> Legend:
+        """What rows are called, what numbers mean, and probabilities, of a session over a graph."""
+        return Legend(self)
 
     def set_seed(self, seed: int) -> None:
         """What is drawn for a row, of a model by time or compiled with --draw, is a function of this and the row."""

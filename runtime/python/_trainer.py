@@ -14,6 +14,7 @@ import numpy as np
 from . import _abi, _facts
 from ._abi import Error, library
 from ._graph import Graph
+from ._legend import Legend
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -344,6 +345,10 @@ class Trainer(_abi.Owner):
     def predict(self) -> np.ndarray:
         """The model's result for every row, with the present parameters, as float32."""
         return self._values("predict")
+
+    def legend(self) -> Legend:
+        """What rows of predict() are called, what their numbers mean, and probabilities."""
+        return Legend(self)
 
     def embed(self, layer: str) -> np.ndarray:
         """A hidden layer by its name in the model; `layers` lists them."""

@@ -239,6 +239,23 @@ def metrics_and_values(churn, graph):
     run("./trainer", "predict", "--data", CORA, "--weights", "churn.safetensors", "--out", "scores.npy")
     run("./trainer", "embed", "h", "--data", CORA, "--weights", "churn.safetensors", "--out", "h.npy")
     assert scores.dtype == np.float32 and (scores == np.load("scores.npy")).all()
+    legend = t.legend()
+    for form, top in (("csv", 0), ("jsonl", 2)):
+        run("./trainer", "predict", "--data", CORA, "--weights", "churn.safetensors", "--format", form, "--out", "want." + form,
+            *(["--top", str(top)] if top else []))
+        legend.write("legend." + form, scores, format=form, top=top)
+        assert read("legend." + form) == read("want." + form), form
+    assert (legend.table, legend.destinations, legend.rows, legend.row_shape) == ("paper", None, 2708, (7,)), legend
+    assert legend.outcome == "classes" and legend.has_labels and not legend.has_ids and legend.ids([3]) == [None]
+    exact = np.exp(scores.astype(float) - scores.max(axis=1, keepdims=True))
+    assert np.allclose(legend.convert(scores), exact / exact.sum(axis=1, keepdims=True), rtol=1e-6, atol=0)
+    assert legend.classes(scores) == [legend.values[i] for i in scores.argmax(axis=1)]
+    fails("E_SHAPE", "['n', 7]", legend.convert, scores[0])
+    fails("E_ARG", "no format 'xml'", legend.write, "x", scores, format="xml")
+    fails("E_ARG", "as many rows", legend.write, "x", scores, rows=[1])
+    fails("E_IO", "", legend.write, "none/x.csv", scores)
+    fails("E_MISSING", "do not name the rows of 'paper'", legend.find, ["3"])
+    fails("E_ARG", "are no edges", legend.ends, 0)
     assert t.layers == ["h"] and (t.embed("h") == np.load("h.npy")).all()
     assert t.weights_to_bytes() == read("churn.safetensors")
     values = t.parameters()
@@ -323,6 +340,7 @@ def subgraphs(churn, graph, scores):
     fails("E_SHAPE", "is []", s.set_whole, *whole, [1, 2])
     fails("E_ARG", "has rows", s.set_whole, *whole, 1)
     fails("E_ARG", "is of a table", over.read_whole, *whole)
+    fails("E_STATE", "its rows have no ids", s.legend)
     assert s.predict_subgraph(tables, []).shape == (0, 7)
     lent = s._lent
     for each in (s, own):
@@ -743,6 +761,16 @@ def pairs_of_nodes():
         left = [d for d in np.argsort(-scores[u], kind="stable") if (u, d) not in bought][:5]
         assert list(dst[u]) == left and list(best[u]) == list(scores[u][left]), u
     assert (s.top_links([3], 40, known=True)[0] >= 0).all()
+    with s.legend() as legend:
+        assert (legend.table, legend.destinations, legend.rows, legend.row_shape) == ("user", "item", len(bought), ())
+        first = [legend.ends(e) for e in legend.links(3)]
+        assert sorted(first) == sorted(p for p in bought if p[0] == 3) and legend.ids([3], destinations=True) == [None]
+        assert np.allclose(legend.convert(best[0]), 1 / (1 + np.exp(-best[0].astype(float))), rtol=1e-6)
+        legend.write("best.csv", best[0], rows=[0] * 5, destinations=dst[0])
+        with open("best.csv", encoding="utf-8") as f:
+            assert [(int(r["source"]), int(r["destination"])) for r in csv.DictReader(f)] == [(0, d) for d in dst[0]]
+        fails("E_ARG", "of no classes", legend.classes, best[0])
+        fails("E_RANGE", "no row 13", legend.links, USERS)
     s.set_seed(5)
     fails("E_ARG", "destinations are 2", s.predict_links, [0], [0, 1])
     fails("E_ARG", "integers", s.predict_links, [0.5], [0])
@@ -888,7 +916,29 @@ train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 
     session = cells.Session(model, graph, device="cpu")
     assert session.device == "cpu" and session.set_stream(0) is None
     assert np.array_equal(session.predict([4, 5]), before[[0, 2]])
+    the_legend(model.session(cells.Graph.read("cells.d")), before)
     fails("E_MISSING", "'cuda'", cells.Session, model, graph, device="cuda")
+
+
+def the_legend(session, scores):
+    """Ids as they were imported, names of classes, probabilities."""
+    legend = session.legend()
+    assert repr(legend) == "<Legend of vertex: classes of 4 rows>" and legend.has_ids and legend.has_classes
+    assert legend.ids([2, 0]) == ["c", "a"] and list(legend.find(["c", "a"])) == [2, 0] and list(legend.find("d")) == [3]
+    assert legend.values == ["no", "yes"] and legend.classes(scores) == [legend.values[i] for i in scores.argmax(axis=1)]
+    assert legend.classes([[np.nan, np.nan]]) == [None] and legend.word == "probability"
+    for name in ("nobody", "a\0"):
+        fails("E_RANGE", "no row of 'vertex' is called", legend.find, [name])
+    legend.write("rows.jsonl", scores[[2, 0]], rows=[2, 0], format="jsonl", top=1)
+    with open("rows.jsonl", encoding="utf-8") as f:
+        told = [json.loads(line) for line in f]
+    best = legend.convert(scores).max(axis=1)
+    assert [(r["id"], r["prediction"]) for r in told] == [(legend.ids([i])[0], legend.classes(scores[[i]])[0]) for i in (2, 0)], told
+    assert np.allclose([r["probability_1"] for r in told], best[[2, 0]], rtol=1e-6), told
+    session.close()
+    fails("E_STATE", "this Session is closed", legend.ids, [0])
+    legend.close()
+    fails("E_STATE", "closed", legend.ids, [0])
 
 
 # ---- the documentation -----------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ def the_interface(abi, top):
     assert abi.BY == words(enum(text, "gnnc_by"), "GNNC_BY_")
     assert abi.TABLES == words(enum(text, "gnnc_table"), "GNNC_")
     assert abi.OPTION_TYPES == words(enum(text, "gnnc_option_type"), "GNNC_OPTION_")
+    assert abi.FORMATS == words(enum(text, "gnnc_format"), "GNNC_WRITE_")
     assert abi.MAX_RANK == int(re.search(r"GNNC_MAX_RANK = (\d+)", text).group(1))
     for name, struct in abi.STRUCTS.items():
         body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), text, re.S).group(1)
@@ -110,7 +111,7 @@ def the_interface(abi, top):
         assert (kind._restype_, have) == (types.of(returns), types.parameters(takes)), (name, have)
     code = "".join(read(path) for path in glob.glob(top + "/runtime/python/*.py"))
     for name in abi.FUNCTIONS:
-        short = re.sub("^gnnc_(graph|trainer|model|session)_|_from$", "", name)
+        short = re.sub("^gnnc_(graph|trainer|model|session|legend)_|_from$", "", name)
         assert code.count(name) > 1 or '"%s"' % short in code, (name, "is declared, and not called")
 
 
