@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum { MODE_TEXT = 0644, MODE_LIBRARY = 0755 };
-static const char *const shared_files[] = {"_abi.py", "_graph.py", "_trainer.py", "_session.py",
-                                           "_encoder.py", "_legend.py"};
+static const char *const shared_files[] = {"_abi.py",     "_graph.py",   "_trainer.py",
+                                           "_session.py", "_encoder.py", "_legend.py"};
 
 typedef struct {
     Ctx *c;
