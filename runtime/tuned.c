@@ -12,14 +12,13 @@
 
 #include "runtime/data/io.h"
 #include "runtime/data/json.h"
+#include "runtime/exec/cpu.h"
 
 const char *rt_machine_kind(RtPool *pool, bool amx) {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-              __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512vl");
+    bool v3 = RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma") && RT_CPU_HAS(BMI2, "bmi2");
+    bool v4 = v3 && RT_CPU_HAS(AVX512F, "avx512f") && RT_CPU_HAS(AVX512BW, "avx512bw") &&
+              RT_CPU_HAS(AVX512VL, "avx512vl");
     return rt_pool_printf(pool, "x86-64-v%d%s", v4 ? 4 : v3 ? 3 : 2, amx ? ", amx" : "");
 #else
     struct utsname u;

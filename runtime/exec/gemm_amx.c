@@ -11,6 +11,7 @@
  *
  * A sum is one chain over k in order, 32 at a time, whatever tile it is in, so no cut of C
  * changes a bit. */
+#include "cpu.h"
 #include "gemm_amx.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ int64_t rt_amx_packed(int64_t n, int64_t k) {
 bool rt_amx_use(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
     unsigned a, b, c, d;
-    if (!__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl")) return false;
+    if (!RT_CPU_HAS(AVX512BW, "avx512bw") || !RT_CPU_HAS(AVX512VL, "avx512vl")) return false;
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & 1u << 5)) return false; /* AVX512_BF16 */
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
         return false;

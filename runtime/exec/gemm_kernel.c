@@ -12,6 +12,7 @@
  *
  * An element of C is one chain of fused operations over the block's k in order, whatever
  * rows or columns it is computed with, so no cut of C changes a bit. */
+#include "cpu.h"
 #include "gemm_kernel.h"
 
 #include <assert.h>
@@ -98,7 +99,7 @@ KERNEL(8, 2)
 KERNEL(8, 3)
 
 bool rt_gemm_own(void) {
-    return __builtin_cpu_supports("avx512f");
+    return RT_CPU_HAS(AVX512F, "avx512f");
 }
 
 static void run_panel(const Panel *t, int mr) {

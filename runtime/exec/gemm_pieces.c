@@ -18,6 +18,7 @@
  *
  * An element of C is the same operations in the same order in whatever tile it is, so no cut of
  * C changes a bit. */
+#include "cpu.h"
 #include "gemm_pieces.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ enum { GET_PERMISSION = 0x1022, TILE_DATA = 18 }; /* asm/prctl.h */
 static bool has_instructions(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    return (d >> 22 & 1) && (d >> 24 & 1) && rt_gemm_own() && __builtin_cpu_supports("avx512bw");
+    return (d >> 22 & 1) && (d >> 24 & 1) && rt_gemm_own() && RT_CPU_HAS(AVX512BW, "avx512bw");
 }
 
 bool rt_pieces_here(void) {

@@ -5,6 +5,7 @@
  *
  * The outline is gemm_kernel.c's.  Compiled twice, as the machine has AVX2 with fused operations or
  * not; which one runs is asked per call, as a call is a tile. */
+#include "cpu.h"
 #include "gemm_serial.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ __attribute__((target("avx2,fma"))) static void block_avx2(const Block *t) {
 typedef void block_fn(const Block *t);
 static block_fn *block_here(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return block_avx2;
+    if (RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma")) return block_avx2;
 #endif
     return block_anywhere;
 }

@@ -1,6 +1,7 @@
 /* bf16 is the upper half of an f32.  f16 has 5 bits of exponent and 10 of mantissa; machines with
  * AVX-512 convert sixteen at a time, others by the rules of IEEE 754.  (What AVX512-BF16 has for it
  * makes zeros of small numbers.) */
+#include "cpu.h"
 #include "round_16.h"
 
 #include <string.h>
@@ -101,7 +102,7 @@ __attribute__((target("avx512f"))) static int64_t to_bf16_wide(uint16_t *to, con
 }
 
 static int wide(void) {
-    return __builtin_cpu_supports("avx512f");
+    return RT_CPU_HAS(AVX512F, "avx512f");
 }
 #else
 static int64_t from_f16_wide(float *to, const uint16_t *from, int64_t n) {

@@ -269,6 +269,8 @@ def that_predicts():
     run(["strip", "-o", "stripped", "rows/libscore.so"])
     assert os.path.getsize("stripped") < MOST_BYTES, os.path.getsize("stripped")
     needed = lambda path: set(re.findall(r"NEEDED.*\[(\w+)", run(["readelf", "-d", path])))
+    written = [w[2] for w in map(str.split, run(["nm", "rows/libscore.so"]).splitlines()) if len(w) == 3 and w[1] in "bBC"]
+    assert written == ["completed.0"] or "-fsanitize" in " ".join(flags()), written  # which is of crtbegin.o
     assert needed("stripped") <= {"libc", "libm"} or "-fsanitize" in " ".join(flags()), needed("stripped")
     names = symbols("rows/libscore.so", "-D")
     assert names == {n for n in symbols("own/libchurn.so", "-D") if not n.startswith(("gnnc_trainer_", "churn"))} | {"score_program"}, names
