@@ -94,7 +94,7 @@ static int write_some(RtCli *c, RtCliRows *r) {
 
 static int write_values(RtCli *c, RtCliRows *r) {
     int code = rt_cli_rows_read(c, r);
-    if (code == RT_EXIT_OK && r->file && rt_cli_serves(c, r)) return rt_cli_serve(c, r);
+    if (code == RT_EXIT_OK && r->file && rt_cli_serve(c, r, &code)) return code;
     if (code == RT_EXIT_OK) code = rt_cli_start(c);
     if (code == RT_EXIT_OK) code = r->file ? write_some(c, r) : write_all(c);
     return code == RT_EXIT_OK ? rt_cli_profile_end(c) : code;

@@ -20,8 +20,8 @@ void rt_cli_rows_free(RtCliRows *r);
 /* Writes their values, [n, ..], and says so. */
 int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const float *values);
 
-/* cli_serve.c: can the rows be predicted by themselves, and is that worth it; all of it. */
-bool rt_cli_serves(const RtCli *c, const RtCliRows *r);
-int rt_cli_serve(RtCli *c, RtCliRows *r);
+/* cli_serve.c: predicts the rows by themselves and writes them, *code: how that went.  False: they
+ * are the trainer's, which has words for more, or can do what a session cannot. */
+bool rt_cli_serve(RtCli *c, RtCliRows *r, int *code);
 
 #endif

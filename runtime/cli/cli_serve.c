@@ -13,7 +13,6 @@ typedef struct {
     gnnc_session *session;
     gnnc_legend *legend;
     float *values;
-    const char *why; /* the last failure's */
 } Served;
 
 /* What a session has no word for. */
@@ -31,7 +30,7 @@ static bool asks_for_trainer(const RtCli *c) {
 }
 
 /* Links are the trainer's: a session scores pairs, whatever edges there are. */
-bool rt_cli_serves(const RtCli *c, const RtCliRows *r) {
+static bool serves(const RtCli *c, const RtCliRows *r) {
     bool links = c->is.has_recipe && strcmp(c->recipe.target, "links") == 0;
     return c->rows && !links && r->n_lines <= MOST_ROWS && !asks_for_trainer(c);
 }
@@ -39,57 +38,49 @@ bool rt_cli_serves(const RtCli *c, const RtCliRows *r) {
 static gnnc_status open_graph(const RtCli *c, Served *s) {
     gnnc_status st = gnnc_graph_create(&s->graph);
     if (st == GNNC_OK) st = gnnc_graph_read(s->graph, c->data, 1);
-    if (st == GNNC_OK) st = gnnc_graph_commit(s->graph);
-    if (st != GNNC_OK) s->why = s->graph ? gnnc_graph_error(s->graph) : gnnc_status_text(st);
-    return st;
+    return st == GNNC_OK ? gnnc_graph_commit(s->graph) : st;
 }
 
 static gnnc_status open_model(const RtCli *c, Served *s) {
     gnnc_status st = gnnc_model_create(&s->model, c->rows);
-    if (st == GNNC_OK) st = gnnc_model_load(s->model, c->weights);
-    if (st != GNNC_OK) s->why = s->model ? gnnc_model_error(s->model) : gnnc_status_text(st);
-    return st;
+    return st == GNNC_OK ? gnnc_model_load(s->model, c->weights) : st;
 }
 
 static gnnc_status open_session(RtCli *c, Served *s) {
     gnnc_status st = gnnc_session_create(&s->session);
     if (st == GNNC_OK) gnnc_session_set_message(s->session, rt_cli_message, c);
     if (st == GNNC_OK) st = gnnc_session_open(s->session, s->model, s->graph);
-    if (st == GNNC_OK) st = gnnc_session_legend(s->session, &s->legend);
-    if (st != GNNC_OK) s->why = s->session ? gnnc_session_error(s->session) : gnnc_status_text(st);
-    return st;
+    return st == GNNC_OK ? gnnc_session_legend(s->session, &s->legend) : st;
 }
 
-static gnnc_status predict(Served *s, const RtCliRows *r) {
-    gnnc_legend_info is = {.struct_size = sizeof is};
-    gnnc_legend_describe(s->legend, &is);
-    s->values = calloc((size_t)r->n * (size_t)is.width + 1, sizeof *s->values);
-    s->why = "predictions: out of memory";
-    if (!s->values) return GNNC_E_NOMEM;
-    gnnc_status st = gnnc_session_predict(s->session, r->n, r->row, s->values);
-    s->why = gnnc_session_error(s->session);
-    return st;
-}
-
-static int serve(RtCli *c, RtCliRows *r, Served *s) {
-    gnnc_status st = open_graph(c, s);
-    if (st == GNNC_OK) st = open_model(c, s);
-    if (st == GNNC_OK) st = open_session(c, s);
-    int code = st == GNNC_OK ? rt_cli_rows_find(c, r, s->legend) : RT_EXIT_OK;
-    if (code != RT_EXIT_OK) return code;
-    if (st == GNNC_OK) st = predict(s, r);
-    if (st == GNNC_OK) return rt_cli_write_rows(c, s->legend, r, s->values);
-    fprintf(stderr, "%s: error: %s\n", c->prog, s->why);
+static int failed(const RtCli *c, const char *why) {
+    fprintf(stderr, "%s: error: %s\n", c->prog, why);
     return RT_EXIT_FAILED;
 }
 
-int rt_cli_serve(RtCli *c, RtCliRows *r) {
+static int write_rows(RtCli *c, RtCliRows *r, Served *s) {
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    int code = rt_cli_rows_find(c, r, s->legend);
+    if (code != RT_EXIT_OK) return code;
+    gnnc_legend_describe(s->legend, &is);
+    s->values = calloc((size_t)r->n * (size_t)is.width + 1, sizeof *s->values);
+    if (!s->values) return failed(c, "predictions: out of memory");
+    if (gnnc_session_predict(s->session, r->n, r->row, s->values) != GNNC_OK)
+        return failed(c, gnnc_session_error(s->session));
+    return rt_cli_write_rows(c, s->legend, r, s->values);
+}
+
+bool rt_cli_serve(RtCli *c, RtCliRows *r, int *code) {
     Served s = {.graph = NULL};
-    int code = serve(c, r, &s);
+    if (!serves(c, r)) return false;
+    gnnc_status st = open_graph(c, &s);
+    if (st == GNNC_OK) st = open_model(c, &s);
+    if (st == GNNC_OK) st = open_session(c, &s);
+    if (st == GNNC_OK) *code = write_rows(c, r, &s);
     gnnc_legend_destroy(s.legend);
     gnnc_session_destroy(s.session);
     gnnc_model_release(s.model);
     gnnc_graph_release(s.graph);
     free(s.values);
-    return code;
+    return st == GNNC_OK;
 }

@@ -82,10 +82,11 @@ model M(g: G) -> f32[vertex, C] {
 train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 2  keep last }
 """,
     "graphs": """
-graph G { node n { x: f32[F] }  graph { y: class[C]; split } }
+graph G { node n { x: f32[F] }  edge e: n -> n  graph { y: class[C]; split } }
 model M(g: G) -> f32[graph, C] {
   l = linear(C)
-  return sum(l(g.n.x), over = graph)
+  h = l(g.n.x)
+  return sum(h + sum(h[g.e.src], over = g.e.dst), over = graph)
 }
 train M { target graph.y  loss cross_entropy  optimizer adam(lr = 0.1)  sample { batch 2 }  epochs 1  keep last }
 """}
@@ -505,13 +506,18 @@ def rows_that_are_graphs():
     n = 5
     save("parts/ptr.npy", "q", "<i8", (n + 1,), range(0, 2 * n + 1, 2))
     write("parts", {"n": {"count": 2 * n, "graph": "graph", "graph_ptr": "ptr.npy", "columns": {
-        "x": column("parts", "x", "float", [0.1 * i for i in range(2 * n)], width=1)}}}, {},
+        "x": column("parts", "x", "float", [0.1 * i for i in range(2 * n)], width=1)}}},
+          {"e": relation("parts", "e", "n", "n", [(0, 1), (9, 8)])},
           {"graph": {"count": n, "columns": {"y": column("parts", "y", "class", [i % 2 for i in range(n)], categories=2),
                                              "split": column("parts", "split", "split", [1, 1, 1, 2, 3])}}})
     t = compiled("whole_graphs", "graphs")
     trained("whole_graphs", "parts")
     p = Predicted(t, "parts", "--nodes=-", ask=b"4\n0\n")
     assert p.head == ["id", "prediction", "probability_0", "probability_1"] and [x[0] for x in p.rows] == ["4", "0"]
+    save("parts/e.npy", "i", "<i4", (2, 2), (0, 9, 5, 8))  # two graphs are one: no session opens there
+    run(t, "predict", "--data", "parts", "--weights", "whole_graphs.ckpt", "--out", "whole.npy")
+    every = array_of("whole.npy")[1]
+    assert Predicted(t, "parts", "--nodes=-", ask=b"4\n0\n").values == every[8:] + every[:2]
 
 
 def cora():
