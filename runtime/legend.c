@@ -233,17 +233,27 @@ int64_t gnnc_legend_highest(const gnnc_legend *g, const float *values) {
     return best;
 }
 
+/* Its part of a softmax, the highest's being 1: infinite ones share the row. */
+static double part_of(double v, double high) {
+    return v == high ? 1 : exp(v - high);
+}
+
+static void softmax(const gnnc_legend *g, const float *values, float *out) {
+    int64_t best = gnnc_legend_highest(g, values);
+    double high = best < 0 ? 0 : (double)values[best], sum = 0;
+    for (int64_t i = 0; i < g->width; i++) sum += part_of((double)values[i], high);
+    for (int64_t i = 0; i < g->width; i++) out[i] = (float)(part_of((double)values[i], high) / sum);
+}
+
 gnnc_status gnnc_legend_convert(const gnnc_legend *g, int64_t n, const float *values, float *out) {
     if (!g || n < 0 || (n && (!values || !out))) return GNNC_E_ARG;
+    bool odds = g->is == RT_OUTCOME_LOG_ODDS;
     for (int64_t r = 0; r < n; r++, values += g->width, out += g->width) {
-        int64_t best = gnnc_legend_highest(g, values);
-        double high = best < 0 ? 0 : (double)values[best], sum = 0;
-        bool classes = g->is == RT_OUTCOME_CLASSES, odds = g->is == RT_OUTCOME_LOG_ODDS;
-        for (int64_t i = 0; i < g->width && classes; i++) sum += exp((double)values[i] - high);
-        for (int64_t i = 0; i < g->width; i++) {
-            double v = (double)values[i];
-            out[i] = (float)(classes ? exp(v - high) / sum : odds ? 1 / (1 + exp(-v)) : v);
-        }
+        if (g->is == RT_OUTCOME_CLASSES)
+            softmax(g, values, out);
+        else
+            for (int64_t i = 0; i < g->width; i++)
+                out[i] = odds ? (float)(1 / (1 + exp(-(double)values[i]))) : values[i];
     }
     return GNNC_OK;
 }

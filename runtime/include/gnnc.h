@@ -1129,7 +1129,8 @@ const char *gnnc_legend_id(const gnnc_legend *g, int end, int64_t row);
  */
 int64_t gnnc_legend_highest(const gnnc_legend *g, const float *values);
 /* What the loss makes of rows: probabilities of scores of classes (softmax) and of log odds
- * (sigmoid); else they stay as they are.
+ * (sigmoid); else they stay as they are.  Of scores of classes those that are infinite share the
+ * row as a limit of finite ones would: of plus infinity alone, all the row; of NaN all are NaN.
  *   values, out  [n, width] as the model gives them; may be the same
  * Returns GNNC_E_ARG. */
 gnnc_status gnnc_legend_convert(const gnnc_legend *g, int64_t n, const float *values, float *out);

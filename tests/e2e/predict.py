@@ -614,6 +614,12 @@ def legend_of_a_session():
     out, ids = (ctypes.c_float * 6)(), (ctypes.c_int64 * 2)(3, 0)
     assert lib.gnnc_session_predict(s, ctypes.c_int64(2), ids, out) == 0
     assert CLASSES[lib.gnnc_legend_highest(legend, out)] == whole.rows[3][1]
+    up, none = math.inf, math.nan
+    for scores, want in (((1, up, 3), (0, 1, 0)), ((up, 2, up), (.5, 0, .5)), ((-up, 0, 0), (0, .5, .5)), ((-up,) * 3, (1 / 3,) * 3),
+                         ((up, none, 0), (none,) * 3), ((88, 89, -1e38), (0.26894143, 0.7310586, 0))):
+        two = (ctypes.c_float * 3)(*scores)
+        assert lib.gnnc_legend_convert(legend, ctypes.c_int64(1), two, two) == 0
+        assert all(abs(a - b) < 1e-6 or (a != a and b != b) for a, b in zip(two, want)), (scores, list(two))
     at = lambda x: ctypes.cast(x, ctypes.c_void_p)
     for form, top in ((1, 0), (1, 2), (2, 0), (0, 0)):
         w = Written(ctypes.sizeof(Written), form, top, 2, at(ids), None, at(out))
