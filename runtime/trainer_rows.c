@@ -45,8 +45,9 @@ out:
 
 gnnc_status gnnc_trainer_predict_rows(gnnc_trainer *t, int64_t n, const int64_t *id, float *out) {
     RT_NOT_NULL(t, t);
-    if (n < 0 || (n && !out)) return rt_null_argument(t, "out");
+    if (n && !out) return rt_null_argument(t, "out");
     rt_trainer_begin(t);
+    if (n < 0) return rt_fail(&t->rt.err, GNNC_E_ARG, "%lld rows", (long long)n);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     int buf = rt_trainer_prediction(t);

@@ -396,6 +396,19 @@ TEST(a_trainer_tells_of_what_runs) {
     scratch_remove(p.dir);
 }
 
+TEST(rows_fewer_than_none_are_told) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 2, 1);
+    float out[F];
+    CHECK(gnnc_trainer_predict_rows(t, -2, NULL, out) == GNNC_E_ARG);
+    CHECK_STR(gnnc_trainer_error(t), "-2 rows");
+    CHECK(gnnc_trainer_predict_rows(t, 1, NULL, NULL) == GNNC_E_ARG);
+    CHECK_STR(gnnc_trainer_error(t), "the argument 'out' is NULL");
+    CHECK(gnnc_trainer_predict_rows(t, 0, NULL, NULL) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- progress ------------------------------------------------------------------------------ */
 typedef struct {
     gnnc_progress last;
