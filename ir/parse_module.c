@@ -443,6 +443,9 @@ static bool brought_column(Parser *p) {
     if (!parse_column(p, &c)) return false;
     if (!space_is_drawn(c->space))
         return parse_fail(p, DIAG_E0403, at, "a column that is brought is one of a step's links");
+    for (int i = 0; i < p->m->recipe.sample.brought.n; i++)
+        if (p->m->recipe.sample.brought.v[i] == c)
+            return parse_fail(p, DIAG_E0403, at, "it is brought twice");
     vec_push(p->a, &p->m->recipe.sample.brought, c);
     return true;
 }

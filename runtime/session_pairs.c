@@ -21,6 +21,11 @@ static int time_column(const RtServed *of) {
     return -1;
 }
 
+static int64_t size_of(const RtServed *of, int space) {
+    const rt_space *s = &of->t->program->spaces[space];
+    return s->fixed >= 0 ? s->fixed : of->t->x.n[s->sym];
+}
+
 /* Names by the model's codes: of the weights, or else of the data. */
 static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
     gnnc_trainer *t = of->t;
@@ -35,6 +40,10 @@ static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
     const char *const *names = codes ? codes->names : named ? data->names : NULL;
     int64_t n = codes ? codes->n : named ? data->n_categories : 0;
     if (!names) return GNNC_OK;
+    int cat = p->columns[c->column].cat;
+    if (cat >= 0 && n != size_of(of, cat))
+        return rt_fail(&t->rt.err, GNNC_E_SHAPE, "'%s' has %lld names, the model %lld categories",
+                       of_weights, (long long)n, (long long)size_of(of, cat));
     if (!rt_names_new(&t->rt.pool, &c->names, n + 1))
         return rt_fail_nomem(&t->rt.err, "names of categories");
     for (int64_t i = 0; i < n; i++) rt_names_add(&c->names, names[i]);
@@ -46,10 +55,14 @@ gnnc_status rt_session_pairs_share(RtServed *of) {
     int n = p->sampling.n_brought, time = time_column(of);
     RtPairColumn *c = of->pair_column = RT_NEWN(&of->t->rt.pool, RtPairColumn, n + 1);
     gnnc_status st = c ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
+    if (st == GNNC_OK && of->draws && time < 0)
+        return rt_fail(&of->t->rt.err, GNNC_E_STATE,
+                       "'%s' draws neighbours of links, and has no time to draw them by", p->name);
     for (int i = 0; i < n && st == GNNC_OK; i++, c++) {
         int column = p->sampling.brought[i];
         *c = (RtPairColumn){.name = p->columns[column].name, .column = column, .is_read = true};
-        c->is_time = time >= 0 && strcmp(c->name, p->columns[time].name) == 0;
+        c->is_time = time >= 0 && strcmp(c->name, p->columns[time].name) == 0 &&
+                     p->columns[column].kind == RT_COL_TIME;
         if (c->is_time) time = -1;
         st = find_names(of, c);
     }
@@ -102,11 +115,6 @@ static gnnc_status check_given(gnnc_session *s, const gnnc_values *v, const RtPa
     if (csr || (!v->ptr && !v->idx)) return GNNC_OK;
     return rt_fail(err, GNNC_E_ARG, "pairs.%s: only stored entries have `ptr` and `idx`",
                    v->column);
-}
-
-static int64_t size_of(const RtServed *of, int space) {
-    const rt_space *s = &of->t->program->spaces[space];
-    return s->fixed >= 0 ? s->fixed : of->t->x.n[s->sym];
 }
 
 static gnnc_status check_shape(gnnc_session *s, const rt_column *want, RtColumn *c) {

@@ -5,6 +5,7 @@ time when each is asked for.  As the trainer scores the data's own edges; alone 
     session_pairs.py GNNC TOP
 """
 import ctypes
+import json
 import os
 import random
 import subprocess
@@ -15,7 +16,7 @@ from graph import DONE, Host, npy
 from session_links import ALONE, F32, I64, Links, best
 from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Memory, near, run
 
-E_SHAPE, E_VALUE = -2, -7
+E_SHAPE, E_FORMAT, E_VALUE = -2, -5, -7
 FLOAT, CAT, TIME = 0, 2, 5  # gnnc_kind
 
 
@@ -170,7 +171,24 @@ def check_columns(gnnc, layers):
         assert st == OK and row == best(dict(enumerate(scores)), range(ITEMS), 4), (i, row)
     check_errors(library, s, src, dst, coded)
     library.lib.gnnc_session_destroy(s)
+    check_names(library)
     print("ok columns")
+
+
+def check_names(library):
+    """Codes by names lie within the model's table, whatever a file of weights says they are called."""
+    with open("columns.weights", "rb") as f:
+        size = int.from_bytes(f.read(8), "little")
+        head, values = json.loads(f.read(size)), f.read()
+    for names, status, why in ((WAYS + ["gift"], E_SHAPE, "'buys.how' has 4 names, the model 3 categories"),
+                               (["card", "cash", "card"], E_FORMAT, "has 'card' twice")):
+        head["__metadata__"]["names:buys.how"] = json.dumps(names)
+        text = json.dumps(head).encode()
+        with open("names.weights", "wb") as f:
+            f.write(len(text).to_bytes(8, "little") + text + values)
+        s, st = library.open("names.weights", library.graph("shop"))
+        assert st == status and why in library.error(s), (names, st, library.error(s))
+        library.lib.gnnc_session_destroy(s)
 
 
 def check_errors(library, s, src, dst, coded):
@@ -188,7 +206,10 @@ def check_errors(library, s, src, dst, coded):
     fails(E_RANGE, "pairs.how: row 1: 'gift' is no category of the model", {**coded, "how": ([0, 1, 0, 0, 0], "<i4", ["cash", "gift"])})
     fails(E_RANGE, "destination %d" % ITEMS, coded, (src[:5], dst[:4] + [ITEMS]))
     assert library.score(s, [(0, 0)])[0] == E_MISSING and library.top(s, [0], 2)[0] == E_MISSING
-    assert library.score_with(s, [], [], {"w": ([], "<f4"), "how": ([], "<i4")})[0] in (OK, E_SHAPE)
+    fails(E_SHAPE, "pairs.w: 1 dimensions, 2 wanted", {"w": ([], "<f4"), "how": ([], "<i4")}, ([], []))
+    asked, none = pairs([], [], {"w": ([], "<f4"), "how": ([], "<i4")}, Host(False)), Host(False).array([], "<f4", (0, 2))
+    asked.keep[2][0].values = ctypes.cast(none, ctypes.c_void_p)
+    assert library.lib.gnnc_session_predict_pairs(s, ctypes.byref(asked), None) == OK, library.error(s)
     bad = Pairs(8, 1)
     assert library.lib.gnnc_session_predict_pairs(s, ctypes.byref(bad), None) == E_ARG and "gnnc_pairs" in library.error(s), library.error(s)
     none = Pairs(ctypes.sizeof(Pairs), 1, None, None, None, None, 2)
@@ -241,6 +262,7 @@ def check_time(gnnc, top, layers):
     library.lib.gnnc_session_destroy(s)
     library.lib.gnnc_model_release(m)
     check_drawn(gnnc, layers(text), src, dst, t)
+    check_untimed(gnnc)
     check_memory(library)
 
 
@@ -259,6 +281,25 @@ def check_drawn(gnnc, text, src, dst, t):
     for x in (s, clone):
         library.lib.gnnc_session_destroy(x)
     print("ok drawn", same)
+
+
+def check_untimed(gnnc):
+    """IR that is written by hand may draw neighbours of links by no time; a request has none then."""
+    run(gnnc, "events.gnn", "--target=cpu", "--infer", "--emit=ir", "-o", "untimed.gir")
+    with open("untimed.gir", encoding="utf-8") as f:
+        text = f.read()
+    lines = [line for line in text.splitlines() if not line.startswith("    time ")]
+    for name, text in (("untimed", lines), ("twice", [line for x in lines for line in [x] * (2 if "brought " in x else 1)])):
+        with open(name + ".gir", "w", encoding="utf-8") as f:
+            f.write("\n".join(text) + "\n")
+    run(gnnc, "untimed.gir", "--target=cpu", "-O0", "--emit=lib", "-o", "untimed_pairs")
+    library = Scores("untimed_pairs")
+    s, st = library.open("events.weights", library.graph("mail"))
+    assert st == E_STATE and "has no time to draw them by" in library.error(s), (st, library.error(s))
+    library.lib.gnnc_session_destroy(s)
+    r = subprocess.run([gnnc, "twice.gir", "--target=cpu", "--emit=ir", "-o", "no.gir"], capture_output=True, text=True)
+    assert r.returncode == 1 and "it is brought twice" in r.stderr, r.stderr
+    print("ok untimed")
 
 
 def check_memory(library):
