@@ -25,7 +25,7 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
-    IN_CLI("--seeds", "N", RT_OPT_COUNT, seeds,
+    IN_CLI("--seeds", "N", RT_OPT_TIMES, seeds,
            "train: so often, from this seed and the next ones; means and deviations"),
     OWN("--threads", "N", "threads", NULL),
     OWN("--variant", "N", "variant", NULL),
@@ -185,8 +185,10 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
         memcpy(at, &v, sizeof v);
         return RT_EXIT_OK;
     case RT_OPT_COUNT:
-        if (!parse_int(v, &n) || n < 0)
-            return rt_cli_usage(c, "%s: '%s' is no whole number from 0 on", o->name, v);
+    case RT_OPT_TIMES:
+        if (!parse_int(v, &n) || n < (o->kind == RT_OPT_TIMES))
+            return rt_cli_usage(c, "%s: '%s' is no whole number from %d on", o->name, v,
+                                o->kind == RT_OPT_TIMES);
         memcpy(at, &n, sizeof n);
         return RT_EXIT_OK;
     case RT_OPT_FLAG:

@@ -9,6 +9,7 @@
 typedef enum {
     RT_OPT_TEXT,  /* stored at offset of RtCli */
     RT_OPT_COUNT, /* int64_t >= 0 at offset */
+    RT_OPT_TIMES, /* int64_t >= 1 at offset */
     RT_OPT_FLAG,  /* bool at offset */
     RT_OPT_WORD,  /* which of the words, int at offset */
     RT_OPT_OWN,   /* the trainer's `option`, as its type is read */

@@ -49,13 +49,13 @@ static const char *const SPLITS[] = {"train", "val", "test"};
 enum { N_SPLITS = 3 };
 
 static void put_text(const Spreads *s, int64_t n) {
-    printf("%lld seeds, mean (deviation):", (long long)n);
+    printf("%lld seed%s, mean (deviation):", (long long)n, n == 1 ? "" : "s");
     for (int k = 0; k < N_SPLITS; k++)
         for (int i = 0, first = 1; i < s->n; i++) {
             const Spread *v = &s->v[i];
             if (strcmp(v->split, SPLITS[k]) != 0) continue;
-            printf("%s%s %s %.4f (%.4f)", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->mean,
-                   deviation(v));
+            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->mean);
+            if (v->n > 1) printf(" (%.4f)", deviation(v));
             first = 0;
         }
     putchar('\n');
@@ -97,13 +97,15 @@ static const char *of_seed(const char *file, long long seed, char *to, size_t n)
 }
 
 static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_signal) {
-    char checkpoint[4096], out[4096], usual[300];
+    char checkpoint[4096], out[4096], trace[4096], usual[300];
     RtCli c = *all;
     snprintf(usual, sizeof usual, "%s.ckpt", c.is.name);
     c.checkpoint =
         of_seed(c.checkpoint ? c.checkpoint : usual, seed, checkpoint, sizeof checkpoint);
     c.out = of_seed(c.out, seed, out, sizeof out);
-    if (!c.checkpoint || (all->out && !c.out)) return rt_cli_usage(&c, "--seeds: too long a name");
+    c.trace = of_seed(c.trace, seed, trace, sizeof trace);
+    if (!c.checkpoint || (all->out && !c.out) || (all->trace && !c.trace))
+        return rt_cli_usage(&c, "--seeds: too long a name");
     if (gnnc_trainer_set_int(c.t, "seed", seed) != GNNC_OK) return rt_cli_failed(&c);
     if (c.log == RT_LOG_TEXT) printf("seed %lld\n", seed);
     if (c.log == RT_LOG_JSON) printf("{\"seed\":%lld}\n", seed);

@@ -156,7 +156,7 @@ int rt_cli_train_once(RtCli *c) {
 }
 
 int rt_cli_train(RtCli *c) {
-    return c->seeds > 1 ? rt_cli_train_seeds(c) : rt_cli_train_once(c);
+    return c->seeds ? rt_cli_train_seeds(c) : rt_cli_train_once(c);
 }
 
 int rt_cli_eval(RtCli *c) {

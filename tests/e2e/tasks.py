@@ -290,9 +290,12 @@ def of_several_seeds():
           abs(spread["deviation"] - abs(each[0] - each[1]) / 2 ** 0.5) < 1e-6, f"{each} {last}")
     run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "4", "--out", "w", "--log=none")
     check("a seed by itself", bytes_of("w") == bytes_of("w.4") != bytes_of("w.3"))
-    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1))):
-        rc, told = run("./both.x", *wrong, "--data", "both", "--seeds", "2")
-        check("--seeds elsewhere", rc == 2 and "--seeds" in told, told)
+    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1)), ("train", "--seeds=0")):
+        rc, told = run("./both.x", *([] if "--seeds=0" in wrong else ["--seeds", "2"]), *wrong, "--data", "both")
+        check(f"--seeds of {wrong[-1]}", rc == 2 and "--seeds" in told, told)
+    rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "1", "--seed", "7", "--seeds", "1", "--trace", "t")
+    check("one seed is one of several", rc == 0 and "1 seed, mean (deviation):  train" in told and "(nan)" not in told, told)
+    check("each has a time line of its own", os.path.exists("t.7") and not os.path.exists("t"))
 
 
 def rows_of(data, table, when):
