@@ -6,6 +6,7 @@
 
 #include "codegen/plan_pass.h"
 #include "codegen/report.h"
+#include "passes/dump.h"
 
 #include <string.h>
 
@@ -44,6 +45,7 @@ static int index_of(CliWord *word, const char *value) {
         return i < (int)COUNT(words) ? words[i] : NULL;                                            \
     }
 WORDS(report_format_word, "text", "json")
+WORDS(change_word, "text", "diff")
 WORDS(runtime_word, "own", "shared")
 WORDS(spmm_word, [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse")
 enum { PRECISION_AUTO = 3, PRECISION_TF32 };
@@ -78,6 +80,18 @@ static const char *spare_pass_word(int i) {
 
 static const char *pass_or_all(int i) {
     return i == 0 ? "all" : pass_word(i - 1);
+}
+
+/* Passes of those words, each with or without the run that is meant, "cse,dce#2". */
+static bool are_passes(Arena *a, const char *names, CliWord *word) {
+    if (!*names) return false;
+    for (size_t n; *names; names += n + (names[n] == ',' && names[n + 1])) {
+        int nth;
+        const char *name = arena_strndup(a, names, pass_name_len(names, &nth));
+        if (nth < 0 || index_of(word, name) < 0 || (nth && strcmp(name, "all") == 0)) return false;
+        n = strcspn(names, ",");
+    }
+    return true;
 }
 
 SETTER(set_emit) {
@@ -217,31 +231,37 @@ SETTER(set_precision) {
 }
 
 SETTER(set_print_before) {
-    UNUSED_ARGS;
     o->pass.print_before = value;
-    return index_of(pass_or_all, value) >= 0;
+    return are_passes(a, value, pass_or_all);
 }
 
 SETTER(set_print_after) {
-    UNUSED_ARGS;
     o->pass.print_after = value;
-    return index_of(pass_or_all, value) >= 0;
+    return are_passes(a, value, pass_or_all);
+}
+
+SETTER(set_print_changed) {
+    UNUSED_ARGS;
+    int form = value ? index_of(change_word, value) : 0;
+    o->pass.print_changed = true;
+    o->pass.print_diff = form == 1;
+    return form >= 0;
+}
+
+SETTER(set_print_filter) {
+    o->pass.print_filter = value;
+    return !dump_bad_filter(a, value);
 }
 
 /* A list of passes that a program can do without. */
 SETTER(set_disable) {
     o->pass.disable = value;
-    for (size_t n; *value; value += n + (value[n] == ',')) {
-        n = strcspn(value, ",");
-        if (index_of(spare_pass_word, arena_strndup(a, value, n)) < 0) return false;
-    }
-    return true;
+    return !*value || are_passes(a, value, spare_pass_word);
 }
 
 SETTER(set_stop_after) {
-    UNUSED_ARGS;
     o->pass.stop_after = value;
-    return index_of(pass_word, value) >= 0 ||
+    return (!strchr(value, ',') && are_passes(a, value, pass_word)) ||
            (*value >= '1' && *value <= '9' && !value[strspn(value, "0123456789")]);
 }
 
@@ -262,7 +282,6 @@ SETTER(set_o2) {
         UNUSED_ARGS;                                                                               \
         return o->FIELD = true;                                                                    \
     }
-FLAG(set_print_changed, pass.print_changed)
 FLAG(set_time, pass.time_passes)
 FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
@@ -335,12 +354,16 @@ static const CliOption options[] = {
      set_measured, NULL},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
-    {"--print-before", "PASS", "print the IR before a pass, or before all", set_print_before,
-     pass_or_all},
+    {"--print-before", "PASS", "print the IR before a pass, or before all; dce#2: its second run",
+     set_print_before, pass_or_all},
     {"--print-after", "PASS", "print the IR after a pass, or after all", set_print_after,
      pass_or_all},
-    {"--print-changed", NULL, "print the IR after each pass that changed it", set_print_changed,
-     NULL},
+    {"--print-changed", "FORM",
+     "print the IR after each pass that changed it; diff: what it changed; alone: text",
+     set_print_changed, change_word},
+    {"--print-filter", "A,B,..",
+     "of what is printed: functions @NAME, kernels NAME, lines of %VALUE and of FILE:LINE alone",
+     set_print_filter, NULL},
     {"--disable-pass", "A,B,..", "leave these passes out, where a program can do without them",
      set_disable, spare_pass_word},
     {"--stop-after", "PASS", "print what there is after that pass, or after that many, and stop",
@@ -461,11 +484,18 @@ static const char *unknown(Arena *a, const char *arg) {
 static const char *refused(Arena *a, const CliOption *p, const char *value) {
     if (p->set == set_print_before || p->set == set_print_after)
         return arena_printf(a, "there is no pass '%s'", value);
+    if (p->set == set_print_filter)
+        return arena_printf(a, "--print-filter=%s: %s", value, dump_bad_filter(a, value));
     if (p->set == set_disable)
         return arena_printf(a, "a program cannot do without a pass of '%s', or there is none",
                             value);
     return arena_printf(a, "%s is %s\ngnnc: '%s' is not a value of that option", p->name, p->help,
                         value ? value : "");
+}
+
+/* The value may be left out; if it is not, it stands behind a '='. */
+static bool may_lack(const CliOption *p) {
+    return p->set == set_print_changed;
 }
 
 static bool is_action(const CliOption *p) {
@@ -476,7 +506,7 @@ const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value
     size_t n;
     const CliOption *p = find_option(name, &n);
     if (!p || name[n] || is_action(p)) return unknown(a, name);
-    if (!p->value != !value)
+    if (!p->value != !value && !may_lack(p))
         return arena_printf(a, p->value ? "'%s' needs a value" : "'%s' takes no value", name);
     const CliOptions before = *o;
     if (p->set(a, o, value)) return NULL;
@@ -497,7 +527,7 @@ static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, i
     const CliOption *p = find_option(arg, &n);
     if (!p) return unknown(a, arg);
     const char *value = NULL;
-    if (p->value) {
+    if (p->value && (arg[n] || !may_lack(p))) {
         value = arg[n] == '=' ? arg + n + 1 : arg[n] ? arg + n : *i + 1 < argc ? argv[++*i] : NULL;
         if (!value) return arena_printf(a, "'%s' needs a value", arg);
     }
@@ -515,68 +545,6 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
             return 2;
         }
     return 1;
-}
-
-/* NULL: they go together. */
-static const char *check_precision(const CliOptions *o) {
-    if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
-        return "--precision=auto measures values on data: say --data=DIR";
-    if (o->precision_auto && o->action == ACT_OPT)
-        return "--precision=auto measures values on data, which 'gnnc opt' does not read";
-    if (o->measured && o->action == ACT_COMPILE && !o->precision_auto)
-        return "--data is for --precision=auto: the trainer takes data when it runs";
-    return NULL;
-}
-
-static const char *check_kind(const CliOptions *o) {
-    if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_PYTHON || o->emit == OUT_OBJ))
-        return "-MD is of a result that is a file: say -o";
-    if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))
-        return "-MD is of what is built of a model, not of its text";
-    if (o->emit == OUT_PYTHON && (o->infer || o->grads))
-        return "--emit=python has a trainer, and rows predicted by themselves where they can be";
-    if (o->infer && o->emit == OUT_EXE && o->action == ACT_COMPILE)
-        return "--infer makes a library, --emit=infer: a trainer predicts rows by themselves "
-               "anyway";
-    if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
-    if (o->draw && !o->infer) return "--draw is for --infer";
-    bool compiles = o->action != ACT_CHECK; /* what for, the caller may say later */
-    if (o->embed && compiles && !o->infer && o->emit != OUT_PYTHON)
-        return "--embed is for --infer: a trainer embeds all layers";
-    return NULL;
-}
-
-static const char *check_files(Arena *a, const CliOptions *o) {
-    if (o->files.n == 0) return "no input file is named";
-    if (o->action == ACT_CHECK || o->files.n == 1) return NULL;
-    return strpbrk(o->files.v[0], "./")
-               ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
-               : arena_printf(a,
-                              "'%s' is no command (check, opt, import, export, help) and no file",
-                              o->files.v[0]);
-}
-
-/* After the files are known. */
-static const char *name_model(Arena *a, CliOptions *o) {
-    bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
-    if ((!several && o->emit != OUT_HEADER) || o->action != ACT_COMPILE) return NULL;
-    CliLibrary l = several ? cli_library(a, o) : (CliLibrary){"", cli_stem(a, o->files.v[0])};
-    const char *why = o->emit == OUT_LIB      ? cli_bad_base(a, l.base)
-                      : o->emit == OUT_PYTHON ? cli_bad_package(a, l.base)
-                                              : NULL;
-    if (!o->name) o->name = l.base;
-    if (!why && (why = cli_bad_name(a, o->name))) why = arena_printf(a, "%s: say --name=NAME", why);
-    return why;
-}
-
-const char *cli_settle(Arena *a, CliOptions *o) {
-    if (o->action == ACT_HELP && o->files.n && index_of(cli_manual_form, o->files.v[0]) < 0)
-        return arena_printf(a, "there is no help as '%s': man, bash, zsh, fish", o->files.v[0]);
-    if (o->action == ACT_HELP || o->action == ACT_VERSION) return NULL;
-    const char *why = check_precision(o);
-    if (!why) why = o->files.n ? check_kind(o) : NULL;
-    if (!why) why = check_files(a, o);
-    return why ? why : name_model(a, o);
 }
 
 CliOptions cli_defaults(void) {

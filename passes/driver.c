@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "passes/dump.h"
 #include "runtime/clock.h"
 
 static const Pass *const passes[] = {
@@ -32,11 +33,25 @@ const Pass *pass_find(const char *name) {
     return NULL;
 }
 
-bool pass_is_listed(const char *names, const char *name) {
-    size_t n = strlen(name), len;
-    for (; names && *names; names += len + (names[len] == ',')) {
-        len = strcspn(names, ",");
-        if (len == n && memcmp(names, name, n) == 0) return true;
+size_t pass_name_len(const char *text, int *nth) {
+    enum { MOST = 1000000 };
+    size_t n = strcspn(text, ",#");
+    *nth = 0;
+    if (text[n] != '#') return n;
+    const char *digits = text + n + 1;
+    for (; *digits >= '0' && *digits <= '9' && *nth < MOST; digits++)
+        *nth = *nth * 10 + (*digits - '0');
+    if (*nth == 0 || (*digits && *digits != ',')) *nth = -1;
+    return n;
+}
+
+bool pass_is_listed(const char *names, const char *name, int nth) {
+    size_t n = strlen(name), all;
+    for (; names && *names; names += all + (names[all] == ',')) {
+        int which;
+        all = strcspn(names, ",");
+        bool same = pass_name_len(names, &which) == n && memcmp(names, name, n) == 0;
+        if (same && (which == 0 || nth == 0 || which == nth)) return true;
     }
     return false;
 }
@@ -119,8 +134,8 @@ static const char *fact_name(unsigned missing) {
     return "typed operations";
 }
 
-static bool wanted(const char *which, const Pass *p) {
-    return which && (strcmp(which, "all") == 0 || strcmp(which, p->name) == 0);
+static bool wanted(const char *which, const Pass *p, int nth) {
+    return which && (strcmp(which, "all") == 0 || pass_is_listed(which, p->name, nth));
 }
 
 static const char *text_of(Ctx *c, const PassSubject *s) {
@@ -129,8 +144,31 @@ static const char *text_of(Ctx *c, const PassSubject *s) {
     return b.s ? b.s : "";
 }
 
-static void dump(const PassOptions *o, const char *when, const Pass *p, const char *text) {
-    fprintf(o->dump, "// ---- %s %s\n%s", when, p->name, text);
+/* Of a filtered text nothing may be left. */
+static void dump(const PassOptions *o, const char *when, const Pass *p, int nth, const char *text) {
+    if (*text || !o->print_filter)
+        fprintf(o->dump, "// ---- %s %s#%d\n%s", when, p->name, nth, text);
+}
+
+static void dump_of(Ctx *c, const PassSubject *s, const PassOptions *o, const char *when,
+                    const Pass *p, int nth) {
+    dump(o, when, p, nth, dump_filter(c->a, text_of(c, s), o->print_filter));
+}
+
+static void dump_change(Ctx *c, const PassSubject *s, const PassOptions *o, const Pass *p, int nth,
+                        const char *before) {
+    const char *after = text_of(c, s);
+    if (strcmp(before, after) == 0) return;
+    if (o->print_diff) before = dump_renamed(c->a, before, after);
+    before = dump_filter(c->a, before, o->print_filter);
+    after = dump_filter(c->a, after, o->print_filter);
+    if (strcmp(before, after) == 0) return;
+    StrBuf b = sb_new(c->a);
+    if (o->print_diff)
+        dump_diff(&b, before, after);
+    else
+        sb_puts(&b, after);
+    dump(o, "changed by", p, nth, b.s);
 }
 
 /* Runs the pass and keeps the facts in step with what it says of itself. */
@@ -161,33 +199,37 @@ static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
     return !missing && !barred;
 }
 
-static bool run_one(Ctx *c, const PassSubject *s, const Pass *p, const PassOptions *o) {
+static bool run_one(Ctx *c, const PassSubject *s, const Pass *p, int nth, const PassOptions *o) {
     if (!may_run(c, s, p)) return false;
     const char *before = o->print_changed && o->dump ? text_of(c, s) : NULL;
-    if (o->dump && wanted(o->print_before, p)) dump(o, "before", p, text_of(c, s));
+    if (o->dump && wanted(o->print_before, p, nth)) dump_of(c, s, o, "before", p, nth);
     if (!apply(c, s, p, o)) return false;
-    if (o->dump && wanted(o->print_after, p)) dump(o, "after", p, text_of(c, s));
-    if (before) {
-        const char *after = text_of(c, s);
-        if (strcmp(before, after) != 0) dump(o, "changed by", p, after);
-    }
+    if (o->dump && wanted(o->print_after, p, nth)) dump_of(c, s, o, "after", p, nth);
+    if (before) dump_change(c, s, o, p, nth, before);
     return !o->verify_each || s->verify(c, s->what, p->name);
 }
 
+/* Which run of the pass is this one, from 1 on? */
+static int meet(Ctx *c, PassProgress *at, const Pass *p) {
+    int nth = 1;
+    for (int i = 0; i < at->met.n; i++) nth += at->met.v[i] == p;
+    vec_push(c->a, &at->met, p);
+    return nth;
+}
+
 /* Has the pass that just ran, or the number of them, been asked for as the last one? */
-static bool stops(const PassOptions *o, const Pass *p) {
-    PassProgress *at = o->progress;
-    if (!at) return false;
+static bool stops(PassProgress *at, const PassOptions *o, const Pass *p, int nth) {
     at->n++;
     if (!o->stop_after) return false;
-    bool by_name = strcmp(o->stop_after, p->name) == 0;
+    bool by_name = pass_is_listed(o->stop_after, p->name, nth);
     return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;
 }
 
 /* Is the pass left out?  So is one that needs what another would have given that is: *lost. */
-static bool is_left_out(const PassSubject *s, const Pass *p, const PassOptions *o, unsigned *lost) {
+static bool is_left_out(const PassSubject *s, const Pass *p, int nth, const PassOptions *o,
+                        unsigned *lost) {
     unsigned missing = p->needs & ~*s->has;
-    bool out = pass_is_listed(o->disable, p->name) || (missing && !(missing & ~*lost));
+    bool out = pass_is_listed(o->disable, p->name, nth) || (missing && !(missing & ~*lost));
     if (!out || p->required) return false;
     *lost |= p->gives;
     return true;
@@ -196,6 +238,7 @@ static bool is_left_out(const PassSubject *s, const Pass *p, const PassOptions *
 bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
+    PassProgress alone = {0}, *at = o->progress ? o->progress : &alone;
     unsigned lost = 0;
     for (size_t n; *names; names += n + (names[n] == ',')) {
         n = strcspn(names, ",");
@@ -204,10 +247,11 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
-        if (is_left_out(s, p, o, &lost)) continue;
+        int nth = meet(c, at, p);
+        if (is_left_out(s, p, nth, o, &lost)) continue;
         ctx_poll(c);
-        if (!run_one(c, s, p, o)) return false;
-        if (stops(o, p)) return true;
+        if (!run_one(c, s, p, nth, o)) return false;
+        if (stops(at, o, p, nth)) return true;
     }
     return true;
 }

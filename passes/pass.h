@@ -79,19 +79,22 @@ const Pass *pass_at(int i);
 
 /* How far a compile has come, over all levels. */
 typedef struct {
-    int n;        /* passes that ran */
-    bool stopped; /* by stop_after */
+    int n;                 /* passes that ran */
+    bool stopped;          /* by stop_after */
+    VEC(const Pass *) met; /* those that ran or were left out, in their order */
 } PassProgress;
 
 typedef struct {
     bool verify_each;
     bool time_passes;
-    const char *print_before, *print_after; /* pass name, "all", or NULL */
-    bool print_changed;
-    const char *disable;    /* passes to leave out, "cse,fuse"; or NULL */
-    const char *stop_after; /* a pass, or the number of passes that run; or NULL */
-    PassProgress *progress; /* with stop_after; NULL: nobody asks */
-    FILE *dump;             /* where dumps and times go */
+    /* "dce" is each run of that pass, "dce#2" the second one in a list of them. */
+    const char *print_before, *print_after; /* such a name, "all", or NULL */
+    bool print_changed, print_diff;         /* with print_diff what changed alone */
+    const char *print_filter;               /* as dump_filter() takes it; or NULL */
+    const char *disable;                    /* passes to leave out, "cse,dce#2"; or NULL */
+    const char *stop_after;                 /* a pass, or the number of passes that run; or NULL */
+    PassProgress *progress;                 /* of a compile; NULL: these passes are all of it */
+    FILE *dump;                             /* where dumps and times go */
     StrBuf *remarks;
     PassChoices *choices;
     DType precision;
@@ -115,8 +118,11 @@ typedef struct {
 /* Comma-separated names of the level's passes, on what it has.  False after diagnostics (an
  * unknown name, an unmet need, a failure); o may be NULL. */
 bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *o);
-/* Is the name in the list "a,b,c"? */
-bool pass_is_listed(const char *names, const char *name);
+/* Is the nth run (from 1; 0: any of them) of the pass in the list "a,b#2,c"? */
+bool pass_is_listed(const char *names, const char *name, int nth);
+/* The length of a pass's name in "dce#2,cse", and which run of it is meant: 0, all of them; -1, the
+ * text is no number from 1 on. */
+size_t pass_name_len(const char *text, int *nth);
 
 /* Comma-separated names.  False after diagnostics (unknown name, unmet need, failure). */
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt);

@@ -58,7 +58,7 @@ static const char *fact(unsigned missing) {
 
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     PassOptions all = o ? *o : (PassOptions){0};
-    all.stop_after = NULL; /* which counts passes over a whole program, */
+    all.stop_after = NULL; /* which is of a whole program, as counts of passes are, */
     all.progress = NULL;
     all.time_passes = false; /* and these are run for each kernel */
     unsigned has = 0;

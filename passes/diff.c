@@ -1,0 +1,189 @@
+/* The difference of two texts by lines: Myers, "An O(ND) Difference Algorithm and Its Variations"
+ * (1986), section 4b, the variant that divides at the middle of the shortest path and needs memory
+ * for two rows of diagonals only. */
+#include "passes/dump.h"
+
+#include <string.h>
+
+enum {
+    MAX_STEPS = 4096, /* from either end; texts that differ by more are told as replaced */
+    AROUND = 3,       /* equal lines that are shown before and after what differs */
+};
+
+typedef struct {
+    const char *s;
+    size_t n;
+    uint32_t hash;
+} Line;
+
+typedef struct {
+    Line *line;
+    bool *only; /* by line: it is not in the other text */
+    int n;
+} Side;
+
+typedef struct {
+    Side old, new;
+    int *ahead, *back; /* by diagonal: how far a path comes from the beginning, and from the end */
+} Diff;
+
+static Side split(Arena *a, const char *text) {
+    Side s = {.n = 0};
+    int n = 1;
+    for (const char *p = text; *p; p++) n += *p == '\n';
+    s.line = NEWN(a, Line, (size_t)n);
+    s.only = NEWN(a, bool, (size_t)n);
+    while (*text) {
+        Line l = {.s = text, .n = strcspn(text, "\n"), .hash = 2166136261u};
+        for (size_t i = 0; i < l.n; i++) l.hash = (l.hash ^ (unsigned char)text[i]) * 16777619u;
+        s.line[s.n++] = l;
+        text += l.n + (text[l.n] == '\n');
+    }
+    return s;
+}
+
+static bool same(const Line *x, const Line *y) {
+    return x->hash == y->hash && x->n == y->n && memcmp(x->s, y->s, x->n) == 0;
+}
+
+/* Lines [x, x + n) of the old text, [y, y + m) of the new one. */
+typedef struct {
+    int x, n, y, m;
+} Box;
+
+static bool same_ahead(const Diff *d, const Box *b, int x, int y) {
+    return same(&d->old.line[b->x + x], &d->new.line[b->y + y]);
+}
+
+static bool same_back(const Diff *d, const Box *b, int x, int y) {
+    return same(&d->old.line[b->x + b->n - 1 - x], &d->new.line[b->y + b->m - 1 - y]);
+}
+
+typedef bool SameFn(const Diff *, const Box *, int, int);
+
+/* One step more on diagonal k of paths that took `steps` so far. */
+static int reach(const Diff *d, const Box *b, int *v, int k, int steps, SameFn *equal) {
+    bool down = k == -steps || (k != steps && v[k - 1] < v[k + 1]);
+    int x = down ? v[k + 1] : v[k - 1] + 1;
+    while (x < b->n && x - k < b->m && equal(d, b, x, x - k)) x++;
+    return v[k] = x;
+}
+
+/* A place that a shortest path goes through, as lines of the box; false: it is too long, or leads
+ * nowhere new. */
+static bool middle(const Diff *d, const Box *b, int *at_x, int *at_y) {
+    int delta = b->n - b->m;
+    bool odd = delta & 1;
+    d->ahead[1] = d->back[1] = 0;
+    for (int steps = 0; steps <= MAX_STEPS; steps++) {
+        int low = -steps + 2 * (steps > b->m ? steps - b->m : 0);
+        int high = steps - 2 * (steps > b->n ? steps - b->n : 0);
+        for (int side = 0; side < 2; side++)
+            for (int k = low; k <= high; k += 2) {
+                int *v = side ? d->back : d->ahead, *other = side ? d->ahead : d->back;
+                int x = reach(d, b, v, k, steps, side ? same_back : same_ahead), y = x - k;
+                int met = delta - k, range = side ? steps : steps - 1;
+                bool may = (side == 0) == odd && met >= -range && met <= range;
+                if (!may || x > b->n || y > b->m || x + other[met] < b->n) continue;
+                *at_x = side ? b->n - x : x;
+                *at_y = side ? b->m - y : y;
+                return (*at_x || *at_y) && (*at_x < b->n || *at_y < b->m);
+            }
+    }
+    return false;
+}
+
+static void mark(Side *s, int from, int n) {
+    for (int i = from; i < from + n; i++) s->only[i] = true;
+}
+
+static void compare(Diff *d, Box b) {
+    for (; b.n && b.m && same_ahead(d, &b, 0, 0); b.n--, b.m--) b.x++, b.y++;
+    for (; b.n && b.m && same_back(d, &b, 0, 0); b.n--) b.m--;
+    int x, y;
+    if (b.n && b.m && middle(d, &b, &x, &y)) {
+        compare(d, (Box){b.x, x, b.y, y});
+        compare(d, (Box){b.x + x, b.n - x, b.y + y, b.m - y});
+        return;
+    }
+    mark(&d->old, b.x, b.n);
+    mark(&d->new, b.y, b.m);
+}
+
+/* ---- as text ------------------------------------------------------------------------------- */
+static void put_line(StrBuf *b, const char *sign, const Line *l) {
+    sb_puts(b, sign);
+    sb_put(b, l->s, l->n);
+    sb_puts(b, "\n");
+}
+
+/* What line x of the old text is in. */
+static void put_block(StrBuf *b, const Side *old, int x) {
+    const char *name;
+    while (x >= 0 && (x >= old->n || !dump_block(old->line[x].s, &name))) x--;
+    if (x < 0) return;
+    size_t indent = strspn(old->line[x].s, " ");
+    const Line *l = &old->line[x];
+    sb_puts(b, " ");
+    sb_put(b, l->s + indent, (size_t)(name - l->s) - indent + dump_block(l->s, &name));
+}
+
+/* Lines from `old` and `new` on, as many as differ with no more than 2 * AROUND equal ones between;
+ * what follows is the text's next place. */
+static void put_hunk(StrBuf *b, const Diff *d, int *old, int *new) {
+    int x = *old, y = *new, equal = 0;
+    while ((x < d->old.n || y < d->new.n) && equal <= 2 * AROUND) {
+        bool gone = x < d->old.n && d->old.only[x], come = y < d->new.n && d->new.only[y];
+        x += gone || !come;
+        y += !gone;
+        equal = gone || come ? 0 : equal + 1;
+    }
+    int over = equal > AROUND ? equal - AROUND : 0, before = *old < AROUND ? *old : AROUND;
+    if (before > *new) before = *new;
+    int end_x = x - over, end_y = y - over;
+    x = *old - before;
+    y = *new - before;
+    sb_printf(b, "@@ -%d,%d +%d,%d @@", x + (end_x > x), end_x - x, y + (end_y > y), end_y - y);
+    put_block(b, &d->old, *old);
+    sb_puts(b, "\n");
+    while (x < end_x || y < end_y) {
+        if (x < end_x && d->old.only[x])
+            put_line(b, "-", &d->old.line[x++]);
+        else if (y < end_y && d->new.only[y])
+            put_line(b, "+", &d->new.line[y++]);
+        else
+            put_line(b, " ", &d->old.line[x++]), y++;
+    }
+    *old = end_x;
+    *new = end_y;
+}
+
+static Diff diff(Arena *a, const char *old, const char *new) {
+    Diff d = {.old = split(a, old), .new = split(a, new)};
+    size_t n = (size_t)d.old.n + (size_t)d.new.n + 4;
+    d.ahead = NEWN(a, int, 2 * n) + n;
+    d.back = NEWN(a, int, 2 * n) + n;
+    compare(&d, (Box){0, d.old.n, 0, d.new.n});
+    return d;
+}
+
+const int *dump_align(Arena *a, const char *old, const char *new) {
+    Diff d = diff(a, old, new);
+    int *to = NEWN(a, int, (size_t)d.old.n + 1);
+    for (int x = 0, y = 0; x < d.old.n; x++) {
+        while (!d.old.only[x] && d.new.only[y]) y++;
+        to[x] = d.old.only[x] ? -1 : y++;
+    }
+    return to;
+}
+
+void dump_diff(StrBuf *b, const char *before, const char *after) {
+    Diff d = diff(b->a, before, after);
+    for (int x = 0, y = 0; x < d.old.n || y < d.new.n;) {
+        bool differs = (x < d.old.n && d.old.only[x]) || (y < d.new.n &&d.new.only[y]);
+        if (differs)
+            put_hunk(b, &d, &x, &y);
+        else
+            x++, y++;
+    }
+}

@@ -1,0 +1,115 @@
+/* The part of an IR's text that is asked for.  It is found in the text, which is the same way for
+ * all levels: what stands in a block and which words a line has. */
+#include "passes/dump.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <string.h>
+
+size_t dump_block(const char *line, const char **name) {
+    static const char *const words[] = {"func ", "body ", "phase ", "facts ", "kernel "};
+    const char *s = line + strspn(line, " ");
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strncmp(s, words[i], strlen(words[i])) == 0) {
+            *name = s + strlen(words[i]);
+            return strcspn(*name, " (\n{");
+        }
+    return 0;
+}
+
+typedef VEC(const char *) Terms;
+typedef struct {
+    Terms blocks, values, places;
+} Filter;
+
+static Filter filter_of(Arena *a, const char *terms) {
+    Filter f = {.blocks = {0}};
+    for (size_t n; *terms; terms += n + (terms[n] == ',')) {
+        n = strcspn(terms, ",");
+        const char *t = arena_strndup(a, terms, n), *colon = strrchr(t, ':');
+        if (*t == '%')
+            vec_push(a, &f.values, t);
+        else if (colon && *t != '@')
+            vec_push(a, &f.places, t);
+        else
+            vec_push(a, &f.blocks, t);
+    }
+    return f;
+}
+
+const char *dump_bad_filter(Arena *a, const char *terms) {
+    for (size_t n;; terms += n + 1) {
+        n = strcspn(terms, ",");
+        const char *t = arena_strndup(a, terms, n), *colon = strrchr(t, ':');
+        bool place = colon && *t != '@' && *t != '%';
+        if (n == 0 || (n == 1 && strchr("@%:", *t))) return "it has a name that is empty";
+        if (place && (!colon[1] || colon[1 + strspn(colon + 1, "0123456789")]))
+            return arena_printf(a, "'%s' is no line of a file: gcn.gnn:12", t);
+        if (!terms[n]) return NULL;
+    }
+}
+
+static bool is_of_name(char c) {
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+static bool has_value(const char *line, size_t n, const char *value) {
+    size_t len = strlen(value);
+    for (const char *p = line; p + len <= line + n; p++)
+        if (memcmp(p, value, len) == 0 && !is_of_name(p[len])) return true;
+    return false;
+}
+
+/* "!models/gcn.gnn:12:3-9" or "<gcn.gnn:12" is at gcn.gnn:12, and at :12. */
+static bool has_place(const char *line, size_t n, const char *place) {
+    size_t len = strlen(place);
+    for (const char *p = line + 1; p + len <= line + n; p++) {
+        bool begins = *place == ':' ? !isdigit((unsigned char)p[-1]) : !!strchr("!</\"", p[-1]);
+        if (begins && memcmp(p, place, len) == 0 && !isdigit((unsigned char)p[len]) &&
+            memchr(line, '!', n))
+            return true;
+    }
+    return false;
+}
+
+static bool is_wanted(const Filter *f, const char *line, size_t n) {
+    if (!f->values.n && !f->places.n) return true;
+    for (int i = 0; i < f->values.n; i++)
+        if (has_value(line, n, f->values.v[i])) return true;
+    for (int i = 0; i < f->places.n; i++)
+        if (has_place(line, n, f->places.v[i])) return true;
+    return false;
+}
+
+static bool is_block_wanted(const Filter *f, const char *name) {
+    for (int i = 0; i < f->blocks.n; i++)
+        if (fnmatch(f->blocks.v[i], name, 0) == 0) return true;
+    return f->blocks.n == 0;
+}
+
+/* Lines that are wanted, below the first one of their block and above its last one. */
+const char *dump_filter(Arena *a, const char *text, const char *terms) {
+    if (!terms) return text;
+    Filter f = filter_of(a, terms);
+    StrBuf b = sb_new(a);
+    const char *head = NULL, *name; /* of the block that the line is in */
+    size_t indent = 0, n_head = 0;
+    bool in = f.blocks.n == 0, headed = false;
+    for (size_t n; *text; text += n) {
+        n = strcspn(text, "\n");
+        n += text[n] == '\n';
+        size_t len = dump_block(text, &name);
+        bool begins = len && !head;
+        bool ends = head && strspn(text, " ") == indent && text[indent] == '}';
+        if (begins) {
+            head = text, n_head = n, indent = strspn(text, " "), headed = false;
+            in = is_block_wanted(&f, arena_strndup(a, name, len));
+        }
+        bool wanted = in && (is_wanted(&f, text, n) || (ends && headed));
+        if (wanted && head && !headed && !begins) sb_put(&b, head, n_head);
+        if (wanted) sb_put(&b, text, n);
+        headed |= wanted && head;
+        if (ends) head = NULL, in = f.blocks.n == 0;
+    }
+    return b.s ? b.s : "";
+}
