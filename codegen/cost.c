@@ -247,6 +247,10 @@ static StepCost kernel_cost(Arena *a, const LKernel *k) {
     Walk w = {.a = a, .flops = expr_const(a, 0)};
     w.reg = NEWN(a, Dep, (size_t)k->n_regs + 1);
     block(&w, k->body);
+    for (int i = 0; i < k->stages.n; i++) {
+        w.reg = NEWN(a, Dep, (size_t)k->stages.v[i]->n_regs + 1);
+        block(&w, k->stages.v[i]->body);
+    }
     const Expr *none = expr_const(a, 0);
     StepCost c = {none, none, none, w.flops};
     for (int i = 0; i < w.seen.n; i++) {

@@ -156,6 +156,8 @@ struct LStmt {
     RedKind red;
 };
 
+typedef VEC(LKernel *) LKernels;
+
 struct LKernel {
     const char *name; /* a C identifier: "train_conv1_z_12" */
     VEC(LBuf *) bufs; /* arguments, in order */
@@ -164,6 +166,8 @@ struct LKernel {
     int n_regs;
     LThreads threads;
     VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
+    LKernels stages; /* launched one after the other instead of a body of its own, which it then
+                        lacks: each has all arguments (fission) */
     Span span;
 };
 

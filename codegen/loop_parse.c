@@ -9,6 +9,8 @@
 
 typedef struct {
     Parser p;
+    const char *of; /* the kernel that this one is a stage of, or NULL */
+    bool of_plan;   /* it may be one */
     LKernel *k;
     StrMap regs, bufs;
     int depth;
@@ -372,8 +374,12 @@ static bool kernel(Reader *r, LKernel *k) {
     r->regs = r->bufs = (StrMap){0};
     k->span = r->p.tok.span;
     if (!parse_accept_word(&r->p, "kernel")) return parse_expected(&r->p, "'kernel'");
-    return parse_name(&r->p, "the kernel's name", &k->name) && threads(r, &k->threads) &&
-           parse_expect(&r->p, '{') && arguments(r) && block(r, &k->body);
+    if (!parse_name(&r->p, "the kernel's name", &k->name)) return false;
+    if (r->of_plan && parse_accept_word(&r->p, "of") &&
+        !parse_name(&r->p, "the kernel that it is a stage of", &r->of))
+        return false;
+    return threads(r, &k->threads) && parse_expect(&r->p, '{') && arguments(r) &&
+           block(r, &k->body);
 }
 
 static LKernel *kernels(Reader *r, int *n_kernels) {
@@ -387,10 +393,11 @@ static LKernel *kernels(Reader *r, int *n_kernels) {
     return all.n ? all.v : NEW(r->p.a, LKernel);
 }
 
-bool loop_parse_one(Parser *p, LKernel *k) {
-    Reader r = {.p = *p};
+bool loop_parse_one(Parser *p, LKernel *k, const char **of) {
+    Reader r = {.p = *p, .of_plan = true};
     bool ok = kernel(&r, k);
     *p = r.p;
+    *of = r.of;
     return ok;
 }
 

@@ -200,9 +200,9 @@ static void threads(StrBuf *b, const LThreads *t) {
     sb_printf(b, " pack %d columns %d", t->pack, t->columns);
 }
 
-void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
-    (void)m;
+static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {
     sb_printf(b, "kernel %s", k->name);
+    if (of) sb_printf(b, " of %s", of->name);
     threads(b, &k->threads);
     sb_puts(b, " {\n");
     for (int i = 0; i < k->bufs.n; i++) {
@@ -211,4 +211,10 @@ void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
     }
     block(b, k->body, 1);
     sb_puts(b, "}\n");
+}
+
+void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
+    (void)m;
+    for (int i = 0; i < k->stages.n; i++) kernel(b, k->stages.v[i], k);
+    if (!k->stages.n) kernel(b, k, NULL);
 }

@@ -5,8 +5,9 @@
 #include "codegen/loop.h"
 #include "ir/parse.h"
 
-/* One kernel, from the word `kernel` on: for texts that hold more than kernels (loop_parse.c). */
-bool loop_parse_one(Parser *p, LKernel *k);
+/* One kernel, from the word `kernel` on: for texts that hold more than kernels (loop_parse.c).
+ * of: the name of the one that it is a stage of, or NULL. */
+bool loop_parse_one(Parser *p, LKernel *k, const char **of);
 
 extern const char *const loop_fn_words[]; /* by LFn; L_FN_OP is spelled as the graph op */
 extern const int loop_n_fn;

@@ -181,6 +181,8 @@ typedef struct Plan {
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
     const char *c_name;  /* its symbol is <c_name>_program; NULL = "model" */
     SpmmChoice spmm;     /* with a device */
+    const char *arranged; /* the target whose passes over loops its kernels have been through, and
+                             for which alone they are; NULL = none yet */
     const char *loop_passes;         /* over each kernel's loops; NULL = the target's */
     const PassOptions *loop_options; /* .. and what is asked of them; NULL = nothing */
     bool tf32;                       /* --precision=tf32: what a trainer does without being asked */
@@ -229,6 +231,7 @@ void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it
 /* Of one text: the plan, its kernels and its module.  NULL after diagnostics.  What a plan must
  * hold beyond its grammar is plan_verify()'s to say. */
 Plan *plan_parse(Ctx *c, uint32_t file);
+bool plan_in_text(const Ctx *c, uint32_t file);     /* or are there kernels alone? */
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);
 

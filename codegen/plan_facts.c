@@ -132,6 +132,7 @@ static void step(const Facts *f, int i, const PStep *s) {
         args(f, s->kernel);
         sb_puts(f->b, " at(");
         places(&l, s->kernel->body);
+        for (int k = 0; k < s->kernel->stages.n; k++) places(&l, s->kernel->stages.v[k]->body);
         end_run(&l);
         sb_puts(f->b, ")");
     }
@@ -148,6 +149,7 @@ static void text_field(StrBuf *b, const char *what, const char *text) {
 
 static void header(StrBuf *b, const Plan *p) {
     sb_puts(b, "plan {\n");
+    text_field(b, "arranged", p->arranged);
     text_field(b, "device", p->device);
     if (p->device && p->host_too) sb_puts(b, "  host\n");
     if (p->spmm) sb_printf(b, "  spmm %s\n", spmm_words[p->spmm]);

@@ -13,6 +13,7 @@
 
 #include "codegen/loop_text.h"
 #include "codegen/lower.h"
+#include "codegen/target.h"
 
 typedef struct {
     const char *word, *from, *end; /* the first word of its first line */
@@ -230,12 +231,59 @@ static bool phase(PlanReader *r, const Section *s) {
     return plan_parse_match(r);
 }
 
+static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
+    if (strmap_has(&r->kernels, k->name) || strcmp(cg_ident(r->p.a, k->name), k->name) != 0)
+        return parse_fail(&r->p, DIAG_E0542, at, "'%s' is taken, or no name in C", k->name);
+    strmap_put(r->p.a, &r->kernels, k->name, k);
+    return true;
+}
+
+static bool same_argument(const LBuf *x, const LBuf *y) {
+    bool same = x->kind == y->kind && !strcmp(x->name, y->name) && x->dt == y->dt &&
+                x->rank == y->rank && x->map == y->map && x->by == y->by && x->space == y->space &&
+                x->stream == y->stream && x->partial == y->partial;
+    for (int i = 0; same && i < x->rank; i++) same = expr_eq(x->dim[i], y->dim[i]);
+    return same;
+}
+
+/* A kernel in stages writes what one of them does. */
+static bool same_arguments(LKernel *whole, const LKernel *stage) {
+    bool same = whole->bufs.n == stage->bufs.n;
+    for (int i = 0; same && i < stage->bufs.n; i++) {
+        LBuf *b = whole->bufs.v[i];
+        same = same_argument(b, stage->bufs.v[i]);
+        b->written |= stage->bufs.v[i]->written;
+    }
+    return same;
+}
+
+/* Stages of a kernel stand one behind the other. */
+static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
+    Plan *p = r->plan;
+    LKernel *whole = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
+    if (!whole || !whole->stages.n || strcmp(whole->name, of) != 0) {
+        whole = loop_copy(r->p.a, stage);
+        whole->name = of;
+        whole->body = NULL;
+        whole->locals.n = 0;
+        if (!name_kernel(r, whole, stage->span)) return false;
+        vec_push(r->p.a, &p->kernels, whole);
+    }
+    if (!same_arguments(whole, stage))
+        return parse_fail(&r->p, DIAG_E0542, stage->span, "stages of '%s' differ in arguments", of);
+    vec_push(r->p.a, &whole->stages, stage);
+    return true;
+}
+
 static bool kernel(PlanReader *r) {
     LKernel *k = NEW(r->p.a, LKernel);
-    if (!loop_parse_one(&r->p, k)) return false;
-    if (strmap_has(&r->kernels, k->name) || strcmp(cg_ident(r->p.a, k->name), k->name) != 0)
-        return parse_fail(&r->p, DIAG_E0542, k->span, "'%s' is taken, or no name in C", k->name);
-    strmap_put(r->p.a, &r->kernels, k->name, k);
+    const char *of = NULL;
+    if (!loop_parse_one(&r->p, k, &of) || !name_kernel(r, k, k->span)) return false;
+    const Target *on = r->plan->arranged ? target_find(r->plan->arranged) : NULL;
+    if (of && (!on || !on->arrange))
+        return parse_fail(&r->p, DIAG_E0542, k->span,
+                          "a stage, in a plan whose kernels are not arranged for a device");
+    if (of) return add_stage(r, of, k);
     vec_push(r->p.a, &r->plan->kernels, k);
     return true;
 }
@@ -370,6 +418,14 @@ static bool is_whole(PlanReader *r) {
                                   "@%s: 'facts' say nothing of step %d", ph->name, k);
     }
     return true;
+}
+
+bool plan_in_text(const Ctx *c, uint32_t file) {
+    const Source *src = &c->sources.v[file];
+    const char *s = src->text, *end = s + src->n_bytes;
+    for (; s < end; s = line_end(s, end))
+        if (end - s > 6 && (!memcmp(s, "phase ", 6) || !memcmp(s, "plan {", 6))) return true;
+    return false;
 }
 
 Plan *plan_parse(Ctx *c, uint32_t file) {

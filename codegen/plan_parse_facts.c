@@ -1,5 +1,6 @@
 /* What a plan's text says behind the steps (plan_facts.c): what each is for, and the whole plan. */
 #include "codegen/plan_text.h"
+#include "codegen/target.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +104,29 @@ static void places(Places *l, LStmt *s) {
     }
 }
 
+/* Stages are of the same values. */
+static void tell_stages(const LKernel *k) {
+    for (int i = 0; i < k->stages.n; i++) {
+        LKernel *stage = k->stages.v[i];
+        stage->computes = k->computes;
+        stage->span = k->span;
+        for (int b = 0; b < k->bufs.n; b++) {
+            stage->bufs.v[b]->value = k->bufs.v[b]->value;
+            stage->bufs.v[b]->old = k->bufs.v[b]->old;
+        }
+    }
+}
+
 static bool kernel(PlanReader *r, PStep *s) {
     Places l = {.r = r, .ok = true};
     if (!args(r, s->kernel) || !computes(r, s->kernel)) return false;
     if (!parse_accept_word(&r->p, "at") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'at' and where the kernel's statements come from");
     places(&l, s->kernel->body);
+    for (int i = 0; i < s->kernel->stages.n; i++) places(&l, s->kernel->stages.v[i]->body);
     if (!l.ok) return false;
     s->kernel->span = s->op->span;
+    tell_stages(s->kernel);
     return l.left ? bad(r, "the kernel has fewer statements") : parse_expect(&r->p, ')');
 }
 
@@ -243,6 +259,10 @@ static bool field(PlanReader *r) {
     if (parse_accept_word(&r->p, "device")) {
         if (!parse_text(&r->p, "a device in quotes", &p->device)) return false;
         return !strcmp(p->device, "cuda") || bad(r, "the only device is \"cuda\"");
+    }
+    if (parse_accept_word(&r->p, "arranged")) {
+        if (!parse_text(&r->p, "a target in quotes", &p->arranged)) return false;
+        return target_find(p->arranged) || bad(r, "there is no such target");
     }
     if (parse_accept_word(&r->p, "host")) return p->host_too = true;
     if (parse_accept_word(&r->p, "tf32")) return p->tf32 = true;

@@ -142,7 +142,13 @@ static void blocks(StrBuf *b, const PBlocks *l) {
     sb_puts(b, "\n");
 }
 
+static void kernels(StrBuf *b, const Plan *p) {
+    for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
+}
+
+/* Kernels that are arranged for a target stand first: who prints those wants to see them. */
 void plan_print(StrBuf *b, const Plan *p) {
+    if (p->arranged) kernels(b, p);
     sb_puts(b, "buffers {\n");
     for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
     sb_puts(b, "}\n");
@@ -159,7 +165,7 @@ void plan_print(StrBuf *b, const Plan *p) {
         }
         sb_puts(b, "}\n");
     }
-    for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
+    if (!p->arranged) kernels(b, p);
     plan_print_facts(b, p);
     module_print_of(b, p->m, p->text_file);
 }

@@ -125,7 +125,9 @@ static bool argument(Check *c, int i) {
 static bool kernel(Check *c) {
     const PStep *s = c->step;
     if (!s->kernel || s->kernel->bufs.n != s->n_bufs) return bad(c, "arguments do not fit");
-    if (!loop_verify(c->c, c->p->m, s->kernel)) return c->ok = false;
+    if (!s->kernel->stages.n && !loop_verify(c->c, c->p->m, s->kernel)) return c->ok = false;
+    for (int i = 0; i < s->kernel->stages.n; i++)
+        if (!loop_verify(c->c, c->p->m, s->kernel->stages.v[i])) return c->ok = false;
     for (int i = 0; i < s->n_bufs; i++)
         if (!argument(c, i)) return false;
     for (int i = 0; i < s->n_bufs; i++) {

@@ -6,6 +6,7 @@
 #include "frontend/cli.h"
 #include "frontend/fe.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/data/io.h"
@@ -132,20 +133,9 @@ static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
-static void put_loops(StrBuf *b, const Loops *l) {
-    for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
-}
-
-/* Kernels as the target emits them. */
-static bool print_loops(Ctx *c, const Job *j, const Plan *p, const Target *t) {
-    StrBuf b = sb_new(c->a);
-    module_print_spaces(&b, p->m);
-    for (int i = 0; i < p->kernels.n; i++) {
-        Loops l;
-        if (!loop_pass_all(c, p, t, p->kernels.v[i], &l)) return false;
-        put_loops(&b, &l);
-    }
-    return cli_write(c, j->o.out, b.s, b.n);
+/* Kernels as the target emits them, and the plan that runs them. */
+static bool print_loops(Ctx *c, const Job *j, Plan *p, const Target *t) {
+    return loop_pass_arrange(c, p, t) && print_plan(c, j, p);
 }
 
 static bool print_header(Ctx *c, const Job *j, const Plan *p) {
@@ -258,7 +248,7 @@ static bool find_lives(Ctx *c, Plan *p) {
 }
 
 static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
-    const Plan *p = plan[0];
+    Plan *p = plan[0];
     const Target *t = choose_target(c, j);
     if (!t) return false;
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
@@ -391,21 +381,45 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
-static bool never_came(Ctx *c, const char *pass) {
-    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", pass);
+/* The passes over loops up to the last one that was asked for; NULL: it is none of them. */
+static const char *loop_passes_until(Ctx *c, const Job *j, const Plan *p, const Target *t) {
+    const char *stop = j->o.pass.stop_after, *all = loop_pass_names(p, t);
+    int done = j->progress.n;
+    for (const char *s = all; *s; s += *s == ',') {
+        const char *name = s;
+        s += strcspn(s, ",");
+        bool by_name = strlen(stop) == (size_t)(s - name) && !memcmp(stop, name, strlen(stop));
+        if (pass_is_listed(j->o.pass.disable, arena_strndup(c->a, name, (size_t)(s - name))))
+            continue;
+        if (by_name || strtol(stop, NULL, 10) == ++done)
+            return arena_strndup(c->a, all, (size_t)(s - all));
+    }
+    return NULL;
+}
+
+/* --stop-after names no pass over the graph, nor over the plan. */
+static bool stop_in_loops(Ctx *c, Job *j, Plan *p) {
+    const Target *t = choose_target(c, j);
+    if (!t) return false;
+    p->loop_passes = loop_passes_until(c, j, p, t);
+    if (p->loop_passes) return find_lives(c, p) && print_loops(c, j, p, t);
+    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", j->o.pass.stop_after);
     return false;
 }
 
-/* ---- from the text of a plan --------------------------------------------------------------- */
+/* ---- from the text of a plan, or of kernels and theirs -------------------------------------- */
+static bool is_plan_file(const char *path) {
+    return rt_ends_with(path, ".plan") || rt_ends_with(path, ".loops");
+}
+
 static bool is_plan(const Job *j) {
-    return rt_ends_with(j->o.files.v[0], ".plan");
+    return is_plan_file(j->o.files.v[0]);
 }
 
 /* Its passes are those that --passes names. */
-static Plan *read_plan(Ctx *c, Job *j, const char *path) {
+static Plan *parse_plan(Ctx *c, Job *j, uint32_t file) {
     double start = cli_now_ms();
-    uint32_t file = ctx_add_file(c, path, (Span){0});
-    Plan *p = file == UINT32_MAX ? NULL : plan_parse(c, file);
+    Plan *p = plan_parse(c, file);
     cli_stage_time(c, &j->o, "the plan's text", start);
     if (!p || c->n_errors || !module_verify(c, p->m, "the plan's text") || !plan_verify(c, p))
         return NULL;
@@ -420,7 +434,23 @@ static Plan *read_plan(Ctx *c, Job *j, const char *path) {
     p->loop_options = &j->o.pass;
     const char *graph = passes_named(c, j->o.passes, OF_GRAPH); /* the driver refuses these */
     const char *names = graph && *graph ? graph : passes_named(c, j->o.passes, OF_PLAN);
+    if (p->arranged && names && names != graph) {
+        diag_add(c, DIAG_E0513, (Span){0},
+                 "the kernels of this text are arranged for %s already, and '%s' is for plans "
+                 "whose kernels are not",
+                 p->arranged, names);
+        return NULL;
+    }
     return plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p) ? p : NULL;
+}
+
+static Plan *read_plan(Ctx *c, Job *j, const char *path) {
+    uint32_t file = ctx_add_file(c, path, (Span){0});
+    if (file == UINT32_MAX) return NULL;
+    if (!rt_ends_with(path, ".loops") || plan_in_text(c, file)) return parse_plan(c, j, file);
+    diag_add(c, DIAG_E0542, span_of(file, 1, 1, 1, 1),
+             "there is no plan that runs these kernels: --emit=loops writes both");
+    return NULL;
 }
 
 /* What a plan was made for is what it can be compiled for. */
@@ -444,7 +474,7 @@ static bool compile_plan(Ctx *c, Job *j) {
     if (j->o.name) p->c_name = j->o.name;
     if (j->o.emit == OUT_CUDA) j->on.host = NULL; /* the device's kernels alone */
     if (j->progress.stopped) return print_plan(c, j, p);
-    if (j->o.pass.stop_after) return never_came(c, j->o.pass.stop_after);
+    if (j->o.pass.stop_after) return stop_in_loops(c, j, p);
     if (j->o.reports && !print_reports(c, j, p, &choices)) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, p->m) : generate(c, j, &p, 1);
 }
@@ -464,13 +494,11 @@ static bool compile_one(Ctx *c, Job *j) {
     }
     Module *m = make_module(c, j);
     if (!m) return false;
-    bool last = j->o.emit == OUT_IR && !j->o.reports && !j->o.variant;
-    if (last && j->o.pass.stop_after && !j->progress.stopped)
-        return never_came(c, j->o.pass.stop_after);
+    bool last = j->o.emit == OUT_IR && !j->o.reports && !j->o.variant && !j->o.pass.stop_after;
     if (j->progress.stopped || last) return print_module(c, j, m);
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (p && j->progress.stopped) return print_plan(c, j, p);
-    if (p && j->o.pass.stop_after) return never_came(c, j->o.pass.stop_after);
+    if (p && j->o.pass.stop_after) return stop_in_loops(c, j, p);
     Plan *shown = p ? shown_variant(c, j, p, &choices) : NULL;
     if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, shown->m)
@@ -532,7 +560,7 @@ static bool compile(Ctx *c, Job *j) {
 static bool check(Ctx *c, Job *j) {
     for (int i = 0; i < j->o.files.n; i++) {
         int before = c->n_errors;
-        bool plan = rt_ends_with(j->o.files.v[i], ".plan");
+        bool plan = is_plan_file(j->o.files.v[i]);
         Module *m = plan ? NULL : read_module(c, j, j->o.files.v[i]);
         if (m) specialize(c, j, m);
         if (plan) read_plan(c, j, j->o.files.v[i]);
@@ -542,9 +570,17 @@ static bool check(Ctx *c, Job *j) {
     return c->n_errors == 0;
 }
 
-/* Passes over kernels that are text. */
+/* Passes over kernels that are text and have a plan. */
+static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
+    Plan *p = parse_plan(c, j, file);
+    const Target *t = p && p->arranged ? target_find(p->arranged) : &target_cpu;
+    return p && print_loops(c, j, p, t);
+}
+
+/* Passes over kernels that are text, behind a module of their spaces. */
 static bool optimise_loops(Ctx *c, Job *j) {
     uint32_t file = ctx_add_file(c, j->o.files.v[0], (Span){0});
+    if (file != UINT32_MAX && plan_in_text(c, file)) return optimise_arranged(c, j, file);
     const Target *t = strcmp(j->o.target, target_cuda.name) ? &target_cpu : &target_cuda;
     Module *m = NULL;
     int n = 0;
@@ -556,7 +592,7 @@ static bool optimise_loops(Ctx *c, Job *j) {
     for (int i = 0; i < n; i++) {
         Loops l = loop_pass_begin(c, m, t, &k[i]);
         if (!loop_verify(c, m, &k[i]) || !loop_pass_run(&l, j->o.passes, &j->o.pass)) return false;
-        put_loops(&b, &l);
+        for (int s = 0; s < l.k.n; s++) loop_print(&b, m, l.k.v[s]);
     }
     return cli_write(c, j->o.out, b.s, b.n);
 }
@@ -571,9 +607,10 @@ static bool optimise_plan(Ctx *c, Job *j) {
 }
 
 static bool optimise(Ctx *c, Job *j) {
-    if (is_plan(j)) return optimise_plan(c, j);
+    bool loops = rt_ends_with(j->o.files.v[0], ".loops");
+    if (is_plan(j) && !loops) return optimise_plan(c, j);
     if (!j->o.passes) j->o.passes = "";
-    if (rt_ends_with(j->o.files.v[0], ".loops")) return optimise_loops(c, j);
+    if (loops) return optimise_loops(c, j);
     Module *m = read_module(c, j, j->o.files.v[0]);
     j->o.pass.verify_each = true;
     if (!m || !run_passes(c, j, m)) return false;

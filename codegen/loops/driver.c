@@ -21,7 +21,8 @@ const Pass *loop_pass_find(const char *name) {
 
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k) {
     Loops l = {.c = c, .a = c->a, .m = m, .on = on, .columns = on->columns};
-    vec_push(c->a, &l.k, loop_copy(c->a, k));
+    for (int i = 0; i < k->stages.n; i++) vec_push(c->a, &l.k, loop_copy(c->a, k->stages.v[i]));
+    if (!k->stages.n) vec_push(c->a, &l.k, loop_copy(c->a, k));
     return l;
 }
 
@@ -69,8 +70,29 @@ bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     return pass_run_list(l->c, &s, names, &all);
 }
 
+const char *loop_pass_names(const Plan *p, const Target *on) {
+    if (p->loop_passes) return p->loop_passes;
+    return p->arranged || !on->loop_passes ? "" : on->loop_passes;
+}
+
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to) {
-    const char *names = p->loop_passes ? p->loop_passes : on->loop_passes;
     *to = loop_pass_begin(c, p->m, on, k);
-    return !names || loop_pass_run(to, names, p->loop_options);
+    return loop_pass_run(to, loop_pass_names(p, on), p->loop_options);
+}
+
+bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on) {
+    for (int i = 0; i < p->kernels.n; i++) {
+        LKernel *k = p->kernels.v[i];
+        Loops l;
+        if (!loop_pass_all(c, p, on, k, &l)) return false;
+        if (l.k.n == 1 && !k->stages.n)
+            *k = *l.k.v[0];
+        else
+            k->stages = l.k, k->body = NULL;
+    }
+    p->arranged = on->name;
+    p->device = on->arrange ? on->name : NULL;
+    p->host_too = !p->device;
+    p->loop_passes = NULL;
+    return true;
 }

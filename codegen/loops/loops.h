@@ -10,10 +10,6 @@
 #include "codegen/target.h"
 #include "passes/pass.h"
 
-/* What the passes run on: a kernel of the plan, or the stages that it has been cut into, in the
- * order in which they are launched. */
-typedef VEC(LKernel *) LKernels;
-
 typedef struct Loops {
     Ctx *c;
     Arena *a;
@@ -21,7 +17,7 @@ typedef struct Loops {
     const Target *on;
     int columns;         /* neighbouring columns that one lane may have */
     const char *disable; /* passes to leave out, "cse-loops,distribute"; or NULL */
-    LKernels k;
+    LKernels k;          /* a kernel of the plan, or the stages that it has been cut into */
 } Loops;
 
 #define LOOP_PASS(id) extern const Pass loop_pass_##id;
@@ -38,6 +34,10 @@ bool loop_pass_run(Loops *l, const char *names, const PassOptions *o);
 /* A kernel of the plan as the target emits it: after the target's passes, or those that the plan
  * names. */
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to);
+/* The names of these, in order; "" = none. */
+const char *loop_pass_names(const Plan *p, const Target *on);
+/* Kernels of the plan become what the target emits, and the plan that target's alone. */
+bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on);
 /* Runs `change`, which says whether it did, on each kernel.  True. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
 
