@@ -137,7 +137,8 @@ static gnnc_status check_csr(const Check *k) {
 /* ---- kinds ------------------------------------------------------------------ */
 static const char *float_of(double x, void *to, int64_t at) {
     ((float *)to)[at] = (float)x;
-    return isfinite((float)x) ? NULL : "not a number";
+    if (isfinite((float)x)) return NULL;
+    return isfinite(x) ? "too large: 3.4e38 at most" : "not a number";
 }
 
 static void widen_split(const void *from, int64_t n, void *to) {

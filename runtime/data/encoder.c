@@ -115,6 +115,11 @@ static const char *encode_class(const RtEncoder *e, const RtCell *cell, void *to
     return e->n_categories < 0 || v < e->n_categories ? NULL : "not a class";
 }
 
+/* Seconds that 63 bits hold: differences of such times are finite in f32, too. */
+static const char *bad_time(double v) {
+    return fabs(v) < 0x1p63 ? NULL : "not a time";
+}
+
 static const char *encode_time(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                int *at) {
     double *v = (double *)to + row;
@@ -125,12 +130,12 @@ static const char *encode_time(const RtEncoder *e, const RtCell *cell, void *to,
     if (!cell->text) {
         *v = cell->number;
         if (!seconds && e->form != RT_DATE_NONE) return "a number where times are dates";
-        return isfinite(*v) ? NULL : "not a time";
+        return bad_time(*v);
     }
     bool good = seconds                   ? rt_cell_number(cell->text, v)
                 : e->form == RT_DATE_NONE ? rt_cell_time(cell->text, v)
                                           : rt_cell_date(cell->text, e->form, v);
-    return good ? NULL : "not a time";
+    return good ? bad_time(*v) : "not a time";
 }
 
 static const char *encode_id(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,

@@ -229,6 +229,14 @@ bool rt_parts_next(RtParts *p, char part[RT_PART_TEXT]) {
     return false;
 }
 
+bool rt_cell_several(const char *text, char separator) {
+    char part[RT_PART_TEXT];
+    RtParts p;
+    rt_parts_open(&p, text, separator);
+    while (rt_parts_next(&p, part)) continue;
+    return !p.bad;
+}
+
 /* Names that have no value of their own share the first. */
 const char *rt_encode_several(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at) {
     float *v = (float *)to + row * e->out;

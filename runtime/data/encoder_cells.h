@@ -39,5 +39,7 @@ typedef struct RtParts {
 } RtParts;
 void rt_parts_open(RtParts *p, const char *text, char separator);
 bool rt_parts_next(RtParts *p, char part[RT_PART_TEXT]); /* false: no more, or bad */
+/* Can the cell be read so to its end? */
+bool rt_cell_several(const char *text, char separator);
 
 #endif

@@ -59,18 +59,21 @@ static size_t utf8_length(const unsigned char *s, size_t n) {
     return bad ? 0 : k;
 }
 
+static const char *const holds_nul = "binary: it holds a NUL byte";
+
 const char *rt_datum_bad_text(const RtDatum *c) {
     const unsigned char *s = (const unsigned char *)c->s;
     for (size_t at = 0, k; at < c->n; at += k) {
-        if (!s[at]) return "binary: it holds a NUL byte";
+        if (!s[at]) return holds_nul;
         if (!(k = utf8_length(s + at, c->n - at))) return "no UTF-8 text";
     }
     return NULL;
 }
 
-/* NaN is absent to encoders. */
-static bool is_empty(const RtDatum *c) {
-    return c->type == RT_DATUM_NULL || (c->type == RT_DATUM_TEXT && rt_cell_absent(c->s)) ||
+/* NaN is absent to encoders.  A text that begins with a NUL byte only looks so. */
+bool rt_datum_empty(const RtDatum *c) {
+    bool begins = c->type == RT_DATUM_TEXT && (*c->s || !c->n);
+    return c->type == RT_DATUM_NULL || (begins && rt_cell_absent(c->s)) ||
            (c->type == RT_DATUM_REAL && isnan(c->d));
 }
 
@@ -314,6 +317,13 @@ static bool too_many(const RtDatumFields *x, const RtDatumField *f) {
     return !rt_looks_worth(&f->looks) || rt_import_is_asked(x->how, f->name);
 }
 
+/* Told while its row is known. */
+static bool is_bad_list(const RtDatumFields *x, const RtDatumField *f, const char *s) {
+    const RtWish *w = &x->t->columns[f->column].wish;
+    bool asked = f->stated && f->kind == RT_COL_CAT && w->as == RT_AS_SEVERAL;
+    return asked && !rt_cell_absent(s) && !rt_cell_several(s, w->separator);
+}
+
 static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     RtQuoted number;
     const char *s = c->s;
@@ -331,6 +341,7 @@ static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *
     bool fresh = k < 0;
     const char *bad = fresh && c->type == RT_DATUM_TEXT ? rt_datum_bad_text(c) : NULL;
     if (bad) return bad;
+    if (fresh && is_bad_list(x, f, s)) return "not a list of categories";
     if (fresh && (k = rt_dict_add(&f->dict, s, n)) < 0)
         x->st = rt_fail_nomem(x->err, f->name);
     else if (fresh)
@@ -356,13 +367,13 @@ bool rt_datum_missing(RtDatumFields *x, RtDatumField *f) {
 static void keep_number(RtDatumField *f, const RtDatum *c, int64_t to) {
     RtCell cell = cell_of(f, c);
     f->exact[to] = NAN;
-    if (!is_empty(c)) rt_encode_raw(&cell, &f->exact[to]);
+    if (!rt_datum_empty(c)) rt_encode_raw(&cell, &f->exact[to]);
 }
 
 static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     RtCell cell = cell_of(f, c);
     int at;
-    bool empty = is_empty(c);
+    bool empty = rt_datum_empty(c);
     bool text = f->encoder->as == RT_AS_TEXT;
     if (text && c->type == RT_DATUM_TEXT && rt_datum_bad_text(c)) return rt_datum_bad_text(c);
     if (empty && !text && !f->missing && !rt_datum_missing(x, f)) return NULL;
@@ -376,10 +387,11 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
     int at;
     if (c->type == RT_DATUM_BLOB) return "binary data";
     if (f->texts) return store_text(x, f, c, to);
+    if (c->type == RT_DATUM_TEXT && memchr(c->s, 0, c->n)) return holds_nul;
     if (f->kind == RT_COL_FLOAT && !f->alike) return store_number(x, f, c, to);
     if (f->kind == RT_COL_ID && c->type == RT_DATUM_INTEGER) return f->to.i64[to] = c->i, NULL;
     RtCell cell = cell_of(f, c);
-    if (f->kind == RT_COL_TIME && !f->formed && !f->alike && !is_empty(c)) {
+    if (f->kind == RT_COL_TIME && !f->formed && !f->alike && !rt_datum_empty(c)) {
         f->encoder->form = cell.text ? RT_DATE_ISO : RT_DATE_SECONDS;
         f->formed = true;
     }

@@ -62,6 +62,8 @@ gnnc_status rt_datum_form(RtDatumFields *x, RtDatumField *f, int64_t n_rows);
 bool rt_datum_missing(RtDatumFields *x, RtDatumField *f);
 /* For messages: "'abc'", "12". */
 RtQuoted rt_datum_shown(const RtDatum *c);
+/* NULL, NaN, or a text that stands for it. */
+bool rt_datum_empty(const RtDatum *c);
 /* A text that a name can be: no NUL, UTF-8; NULL or what it is. */
 const char *rt_datum_bad_text(const RtDatum *c);
 

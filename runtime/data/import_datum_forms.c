@@ -43,8 +43,9 @@ static gnnc_status make_values(RtDatumFields *x, RtDatumField *f, int64_t n_rows
         const char *what = rt_encode(f->encoder, &cell, to, i, &at);
         if (!what && f->missing) what = rt_encode(f->missing, &cell, f->absent, i, &at);
         if (what)
-            return rt_fail(x->err, GNNC_E_VALUE, "%s: column '%.64s': %s is %s", x->t->name,
-                           f->name, rt_cell_quoted(cell.text).s, what);
+            return rt_fail(x->err, GNNC_E_VALUE, "%s: row %lld: column '%.64s': %s is %s",
+                           x->t->name, (long long)i + 1, f->name, rt_cell_quoted(cell.text).s,
+                           what);
     }
     return GNNC_OK;
 }

@@ -17,14 +17,6 @@ static int64_t count_words(const char *s) {
     return n;
 }
 
-static bool is_list(const char *s) {
-    char part[RT_PART_TEXT];
-    RtParts p;
-    rt_parts_open(&p, s, 0);
-    while (rt_parts_next(&p, part)) continue;
-    return !p.bad;
-}
-
 static bool is_picture(const char *s) {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -38,7 +30,7 @@ void rt_looks_add(RtLooks *l, const char *text) {
     int64_t width = open ? rt_cell_vector(text) : -1;
     l->n++;
     l->n_booleans += strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0;
-    l->n_lists += open && is_list(text);
+    l->n_lists += open && rt_cell_several(text, 0);
     l->n_bars += strchr(text, '|') != NULL;
     l->n_semicolons += strchr(text, ';') != NULL;
     l->n_words += count_words(text);

@@ -249,9 +249,7 @@ static gnnc_status find_row(Reading *r, Index *to, const RtKeyColumns *from, int
 static bool is_absent(Reading *r, const RtKeyColumns *from) {
     const RtDatum *const *cell = cells_of(r, from);
     for (int i = 0; i < from->n; i++)
-        if (cell[i]->type == RT_DATUM_NULL ||
-            (cell[i]->type == RT_DATUM_TEXT && rt_cell_absent(cell[i]->s)))
-            return true;
+        if (rt_datum_empty(cell[i])) return true;
     return false;
 }
 

@@ -129,7 +129,7 @@ TEST(numbers_are_less_the_mean_in_deviations) {
     CHECK(!encode(&e, "1000000001.5", 0, &v) && v == 6); /* in f32 it would be 0 */
     CHECK(!encode(&e, NULL, 1000000001.5, &v) && v == 6);
     CHECK(!encode(&e, "NULL", 0, &v) && v == 0 && !encode(&e, NULL, NAN, &v) && v == 0);
-    CHECK_STR(encode(&e, "1e300", 0, &v), "not a number");
+    CHECK_STR(encode(&e, "1e300", 0, &v), "too large: 3.4e38 at most");
     CHECK_STR(encode(&e, "5 kg", 0, &v), "not a number");
     CHECK_STR(encode(&e, NULL, INFINITY, &v), "not a number");
 }
@@ -165,6 +165,9 @@ TEST(times_have_one_form) {
     e.form = RT_DATE_SECONDS;
     CHECK(!encode(&e, "2020", 0, &v) && v == 2020 && !encode(&e, NULL, 2020, &v) && v == 2020);
     CHECK_STR(encode(&e, "2020-01-01", 0, &v), "not a time");
+    CHECK(!encode(&e, "-62167219200", 0, &v) && v == -62167219200);
+    CHECK_STR(encode(&e, "1e300", 0, &v), "not a time");
+    CHECK_STR(encode(&e, NULL, INFINITY, &v), "not a time");
     CHECK(!encode(&e, "", 0, &v) && isnan(v));
 }
 

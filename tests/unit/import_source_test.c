@@ -10,7 +10,8 @@
 #include "runtime/data/import_dict.h"
 #include "runtime/data/import_encode.h"
 
-/* A cell as a text: "" is NULL, "'x" the text x, "#" a blob, "nan" NaN; else a number. */
+/* A cell as a text: "" is NULL, "'x" the text x, ~ in it a NUL, "#" a blob, "nan" NaN; else a
+ * number. */
 typedef struct {
     const char *name, *columns, *declared; /* parted by blanks */
     const char *key, *rows;                /* rows end with '\n', cells with ' ' */
@@ -39,10 +40,17 @@ static gnnc_status begin(RtSource *s, int table, const int *column, int n, RtErr
     return GNNC_OK;
 }
 
-static RtDatum datum(const char *s) {
+static RtDatum text_datum(char *s) {
+    RtDatum c = {.type = RT_DATUM_TEXT, .n = strlen(s), .s = s};
+    for (; *s; s++)
+        if (*s == '~') *s = '\0';
+    return c;
+}
+
+static RtDatum datum(char *s) {
     if (!*s) return (RtDatum){.type = RT_DATUM_NULL};
     if (*s == '#') return (RtDatum){.type = RT_DATUM_BLOB};
-    if (*s == '\'') return (RtDatum){.type = RT_DATUM_TEXT, .n = strlen(s + 1), .s = s + 1};
+    if (*s == '\'') return text_datum(s + 1);
     if (strpbrk(s, ".en")) return (RtDatum){.type = RT_DATUM_REAL, .d = atof(s)};
     return (RtDatum){.type = RT_DATUM_INTEGER, .i = atoll(s)};
 }
@@ -351,6 +359,8 @@ TEST(bad_cells_are_told_with_table_row_and_column) {
                                {"w", "s", "text", "s", "'a\n\n", NULL},
                                {"x", "d", "date", "", "'0000-01-01\n'10000-01-01\n", NULL},
                                {"y", "n", "real", "", "1\n1e300\n", NULL},
+                               {"k", "n", "real", "", "1\n'5~x\n", NULL},
+                               {"l", "r k", "text text", "k", "'a 'a\n'~ 'b\n", "r l k"},
                                {"z", "k v", "int int", "k", "1 1\n1 2\n", NULL}};
     static const char *const want[] = {
         "t: row 2: key 8: column 'n': 'x' is not a number (1 bad row in all)",
@@ -358,16 +368,21 @@ TEST(bad_cells_are_told_with_table_row_and_column) {
         "v: row 2: key 'b\xc3': its key is no UTF-8 text (1 bad row in all)",
         "w: row 2: key NULL: no key (1 bad row in all)",
         "x: row 2: column 'd': '10000-01-01' is not a time (1 bad row in all)",
-        "y: row 2: column 'n': 1e+300 is not a number (1 bad row in all)"};
+        "y: row 2: column 'n': 1e+300 is too large: 3.4e38 at most (1 bad row in all)",
+        "k: row 2: column 'n': '5' is binary: it holds a NUL byte (1 bad row in all)",
+        "l: row 2: key 'b': column 'r': '' is no key of l (1 bad row in all)"};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++)
         refused(&bad[i], 1, NULL, (RtImport){0}, want[i]);
     RtImport how = {.skip_bad = true};
     RtDataset *d = whole(&bad[0], 1, NULL, &how);
     CHECK(d && how.n_bad == 1 && SAME(column(d, "t", "id")->i64, int64_t, 7, 9));
     rt_dataset_close(d);
-    refused(&bad[6], 1, "z.k,v key\nz.k key", (RtImport){0}, "map:2: the table has a key already");
-    Made twice = bad[6];
+    refused(&bad[8], 1, "z.k,v key\nz.k key", (RtImport){0}, "map:2: the table has a key already");
+    Made twice = bad[8];
     twice.key = "";
+    const Made lists = {"m", "k s", "int text", "k", "1 '[\"a\"]\n2 '[b\n", NULL};
+    refused(&lists, 1, "m.s float several", (RtImport){0},
+            "m: row 2: key 2: column 's': '[b' is not a list of categories (1 bad row in all)");
     refused(&twice, 1, "z.k key", (RtImport){0},
             "z: row 2: key 1: its key 1 is repeated: row 1 has it (1 bad row in all)");
 }
