@@ -522,8 +522,17 @@ static void print_split(FILE *out, const RtColumn *c) {
             c->n_splits == 1 ? "" : "s", (long long)n[1], (long long)n[2], (long long)n[3]);
 }
 
+/* Names of tables and columns may hold anything: a line stays one, and moves no cursor. */
+static void put_plain(FILE *out, const char *text) {
+    for (; *text; text++) fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
+}
+
 static void print_why(FILE *out, const char *why) {
-    if (why) fprintf(out, "  (%s)", why);
+    if (why) {
+        fputs("  (", out);
+        put_plain(out, why);
+        fputc(')', out);
+    }
     fputc('\n', out);
 }
 
@@ -566,8 +575,9 @@ static void print_bad(FILE *out, const RtImport *how) {
     int64_t others = how->n_bad;
     for (int i = 0; i < how->n_bad_files; i++) {
         const RtBadFile *f = &how->bad_files[i];
-        fprintf(out, "  %lld bad row%s left out of %s\n", (long long)f->n, f->n == 1 ? "" : "s",
-                f->file);
+        fprintf(out, "  %lld bad row%s left out of ", (long long)f->n, f->n == 1 ? "" : "s");
+        put_plain(out, f->file);
+        fputc('\n', out);
         others -= f->n;
     }
     if (others) fprintf(out, "  %lld bad rows left out of other files\n", (long long)others);
@@ -626,17 +636,25 @@ static void print_task(FILE *out, const Options *o) {
                 m->baselines[i].test);
 }
 
+static void put_told(FILE *err, const char *what, const char *text) {
+    fprintf(err, "gnnc import: %s", what);
+    put_plain(err, text);
+    fputc('\n', err);
+}
+
 static void on_bad(void *user, const char *text) {
-    fprintf(user, "gnnc import: %s\n", text);
+    put_told(user, "", text);
 }
 
 static void on_warning(void *user, const char *text) {
-    fprintf(user, "gnnc import: warning: %s\n", text);
+    put_told(user, "warning: ", text);
 }
 
 /* On a terminal, over and over on one line. */
 static void on_progress(void *user, const char *table, int64_t n, int64_t n_all) {
-    fprintf(user, "\r\x1b[K%s: %lld of %lld rows", table, (long long)n, (long long)n_all);
+    fputs("\r\x1b[K", user);
+    put_plain(user, table);
+    fprintf(user, ": %lld of %lld rows", (long long)n, (long long)n_all);
     if (n == n_all) fputs("\r\x1b[K", user);
     fflush(user);
 }
@@ -674,7 +692,9 @@ static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e
 static void print_error(FILE *err, const Options *o, const RtError *e) {
     const char *cure = o->how.n_bad && !o->how.skip_bad ? "--skip-bad leaves them out" : "";
     if (*cure && *o->how.cure) cure = o->how.cure;
-    fprintf(err, "gnnc import: error: %s%s%s\n", e->text, *cure ? "; " : "", cure);
+    fputs("gnnc import: error: ", err);
+    put_plain(err, e->text);
+    fprintf(err, "%s%s\n", *cure ? "; " : "", cure);
 }
 
 static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {

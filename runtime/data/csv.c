@@ -207,6 +207,16 @@ gnnc_status rt_text_check(RtBytes text, const char *name, RtError *err) {
 }
 
 /* ---- cells ---------------------------------------------------------------- */
+size_t rt_utf8_length(const unsigned char *s, size_t n) {
+    size_t k = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+    if (k > n) return 0;
+    for (size_t i = 1; i < k; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    bool bad = k > 2 && ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
+                         (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f));
+    return bad ? 0 : k;
+}
+
 RtQuoted rt_cell_quoted(const char *cell) {
     enum { MOST = 36 };
     RtQuoted q;

@@ -36,6 +36,9 @@ bool rt_cell_key(const char *cell, int64_t *v);
 /* "1,5" or "-1,5e3": a number with one decimal comma. */
 bool rt_cell_comma(const char *cell);
 
+/* Bytes of the character at s, of n at most; 0: none (RFC 3629). */
+size_t rt_utf8_length(const unsigned char *s, size_t n);
+
 /* "'abc'", for messages: a long cell is cut, what cannot be shown is '?'. */
 typedef struct {
     char s[48];

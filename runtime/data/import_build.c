@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "csv.h"
 #include "names.h"
 #include "relation.h"
 
@@ -42,14 +43,41 @@ static bool is_word(const char *s) {
     return false;
 }
 
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Puts the character at s: as it is, as its code where ASCII lacks it, so that tables of other
+ * scripts differ, or '_'.  How many bytes it has. */
+static size_t put_character(const char *s, size_t n, char **to) {
+    const unsigned char *u = (const unsigned char *)s;
+    size_t k = *u < 0x80 ? 1 : rt_utf8_length(u, n);
+    uint32_t code = *u & (k == 2 ? 0x1f : k == 3 ? 0x0f : 0x07);
+    bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || is_digit(*s);
+    for (size_t i = 1; i < k; i++) code = code << 6 | (u[i] & 0x3f);
+    if (k > 1)
+        *to += sprintf(*to, "u%04x", code);
+    else
+        *(*to)++ = plain ? *s : '_';
+    return k ? k : 1;
+}
+
+/* FNV-1a of 32 bits. */
+static uint32_t hash_of(const char *s, size_t n) {
+    uint32_t h = 0x811c9dc5u;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x01000193u;
+    return h;
+}
+
+/* What is too long ends in a hash of all of it. */
 char *rt_identifier(RtPool *pool, const char *s, size_t n) {
-    bool digit = n > 0 && *s >= '0' && *s <= '9';
-    char *name = rt_pool_printf(pool, "%s%.*s", digit ? "_" : "", (int)(n < 56 ? n : 56), s);
-    for (char *p = name; p && *p; p++) {
-        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
-        if (!letter && (*p < '0' || *p > '9')) *p = '_';
-    }
-    return name && is_word(name) ? rt_pool_printf(pool, "%s_", name) : name;
+    enum { MOST = 56, HASH = 9, WIDEST = 8 }; /* "_01234567", "u10ffff" */
+    char name[2 + MOST + WIDEST], *p = name;
+    if (n && is_digit(*s)) *p++ = '_';
+    for (size_t i = 0; i < n && s[i] && p <= name + MOST;) i += put_character(s + i, n - i, &p);
+    *p = '\0';
+    if (p > name + MOST) snprintf(name + MOST - HASH, HASH + 1, "_%08x", hash_of(s, strnlen(s, n)));
+    return rt_pool_printf(pool, "%s%s", name, is_word(name) ? "_" : "");
 }
 
 static bool is_one_of(const char *name, const char *const *list) {
@@ -125,8 +153,9 @@ static gnnc_status new_table(RtBuild *b, int section, RtTable *all, int *n, cons
         return rt_fail(b->err, GNNC_E_LIMIT, "%s: %s: too many tables", b->name, name);
     char *id = rt_identifier(&b->d->pool, name, strlen(name));
     if (!id) return rt_fail_nomem(b->err, name);
+    if (!*id) return rt_fail(b->err, GNNC_E_FORMAT, "%s: a table has no name", b->name);
     for (int i = 0; i < *n; i++)
-        if (strcmp(all[i].name, id) == 0 || !*id)
+        if (strcmp(all[i].name, id) == 0)
             return rt_fail(b->err, GNNC_E_FORMAT, "%s: two types are called '%s'", b->name, id);
     *out = &all[(*n)++];
     **out = (RtTable){.name = id, .count = count, .graph = -1, .src_type = -1, .dst_type = -1};
@@ -155,7 +184,12 @@ gnnc_status rt_build_edges(RtBuild *b, const char *name, const RtTable *src, con
 RtColumn *rt_build_column(RtBuild *b, RtTable *t, rt_col_kind kind, const char *name) {
     RtPool *pool = &b->d->pool;
     char *id = rt_identifier(pool, name, strlen(name));
-    bool taken = id && (!*id || rt_table_column(t, id));
+    bool taken = id && rt_table_column(t, id);
+    if (id && !*id) {
+        b->st = rt_fail(b->err, GNNC_E_FORMAT, "%s: '%s' has a column without a name", b->name,
+                        t->name);
+        return NULL;
+    }
     RtColumn *c = id && !taken ? rt_table_add_column(pool, t) : NULL;
     if (taken)
         b->st =

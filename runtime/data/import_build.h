@@ -49,7 +49,8 @@ gnnc_status rt_build_split(RtBuild *b, RtTable *t, int n_splits, RtColumn **out)
 gnnc_status rt_build_part(RtBuild *b, RtColumn *split, int k, const char *where, int64_t row,
                           int part);
 
-/* "_3d shape" from "3d shape": letters, digits and '_', no word of the language. */
+/* "_3d_shape" from "3d shape": letters, digits and '_', no word of the language; of an identifier
+ * itself. */
 char *rt_identifier(RtPool *pool, const char *s, size_t n);
 /* What a column's name says of its kind, in all forms alike. */
 bool rt_is_label(const char *name);    /* y, label, labels, class */

@@ -48,24 +48,13 @@ RtQuoted rt_datum_shown(const RtDatum *c) {
     return q;
 }
 
-/* Bytes of the character at s: 0: none (RFC 3629). */
-static size_t utf8_length(const unsigned char *s, size_t n) {
-    size_t k = *s < 0x80 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
-    if (k > n) return 0;
-    for (size_t i = 1; i < k; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    bool bad = k > 2 && ((*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] > 0x9f) ||
-                         (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] > 0x8f));
-    return bad ? 0 : k;
-}
-
 static const char *const holds_nul = "binary: it holds a NUL byte";
 
 const char *rt_datum_bad_text(const RtDatum *c) {
     const unsigned char *s = (const unsigned char *)c->s;
     for (size_t at = 0, k; at < c->n; at += k) {
         if (!s[at]) return holds_nul;
-        if (!(k = utf8_length(s + at, c->n - at))) return "no UTF-8 text";
+        if (!(k = rt_utf8_length(s + at, c->n - at))) return "no UTF-8 text";
     }
     return NULL;
 }

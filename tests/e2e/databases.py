@@ -120,6 +120,22 @@ def sqlite_rules():
             options=("--map", "map", "--dangling", "stop", "--skip-bad"))
 
 
+def names(all_names):
+    """Tables and columns of these names, that refer to each other."""
+    quoted = ['"' + n.replace('"', '""') + '"' for n in all_names]
+    sql = [f'CREATE TABLE {q} (k INTEGER PRIMARY KEY, {q} REAL, {p} INTEGER REFERENCES {p}); INSERT INTO {q} VALUES (1, 2.5, 1), (2, 1, NULL);'
+           for q, p in zip(quoted, quoted[1:] + quoted[:1])]
+    database("names.db", "".join(sql))
+    rc, told = imports("names.db", "names", "--scaffold", "names.gnn", "--write-map", "names.map")
+    check("names of any kind", rc == 0 and all(f"node {n}: 2" in told for n in (
+        "a_b___2J", "a_b___", "Gru00f6u00dfe", "u0438u043cu044f", "node_", "_7_dwarfs", "_s_n")) and "\x1b" not in told and
+          told.count("node x") == 2 and told.count("  edge ") == len(all_names), told)
+    rc, told = run(GNNC, "check", "names.gnn")
+    check("a model of names of any kind", rc == 0, told)
+    rc, told = imports("names.db", "names.again", "--map", "names.map")
+    check("the map knows them", rc == 0 and same("names", "names.again") == "schema.json", told)
+
+
 def sqlite_hostile():
     with open("none.sqlite", "w", encoding="utf-8") as f:
         f.write("no database at all " * 100)
@@ -141,11 +157,14 @@ def sqlite_hostile():
              "t: row 3: key 8: its key 1 is repeated: row 2 has it")):
         database(f"{name}.db", f"CREATE TABLE t (k INTEGER PRIMARY KEY, name TEXT, n INTEGER); INSERT INTO t VALUES (1, 'x', 0); {sql}")
         refused(f"a hostile {name}", f"{name}.db", says)
+    names(['a"b\n\x1b[2J', "a'b/..", "Größe", "имя", "год", "select", "node", "7 dwarfs", "%s%n", "x" * 300, "x" * 299 + "y", "--"])
     database("wide.db", "CREATE TABLE t (" + ", ".join(f"c{i} INTEGER" for i in range(1500)) + ");"
              "INSERT INTO t (c0, c1499) VALUES (1, 2)")
     rc, told = imports("wide.db", "wide")
     check("a table of many columns", rc == 0 and "c1499      float" in told, told[-2000:])
     database("empty.db", "CREATE TABLE a (k INTEGER PRIMARY KEY, x TEXT); CREATE TABLE b (a INTEGER REFERENCES a)")
+    database("unnamed.db", 'CREATE TABLE t ("" INTEGER, x REAL); INSERT INTO t VALUES (1, 2)')
+    refused("a column without a name", "unnamed.db", "'t' has a column without a name")
     rc, told = imports("empty.db", "empty")
     check("tables without rows", rc == 0 and "edge b__a: b -> a: 0" in told, told)
 

@@ -6,6 +6,7 @@
 
 #include "csv_util.h"
 #include "rt_test_util.h"
+#include "runtime/data/import_build.h"
 #include "runtime/data/import_datum.h"
 #include "runtime/data/import_dict.h"
 #include "runtime/data/import_encode.h"
@@ -187,6 +188,35 @@ TEST(texts_get_numbers) {
     CHECK(rt_dict_add(&d, "a\0b", 3) == 5001 && rt_dict_add(&d, "a\0c", 3) == 5002);
     CHECK(rt_dict_find(&d, "a\0b", 3) == 5001 && rt_dict_find(&d, "a", 1) == -1);
     rt_pool_free(&pool);
+}
+
+static void is_called(const char *name, const char *want) {
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    const char *id = rt_identifier(&pool, name, strlen(name));
+    CHECK_STR(id, want);
+    CHECK_STR(rt_identifier(&pool, id, strlen(id)), want);
+    rt_pool_free(&pool);
+}
+
+TEST(names_of_any_script_are_told_apart) {
+    char a[80], b[80], longest[57];
+    is_called("3d shape", "_3d_shape");
+    is_called("node", "node_");
+    is_called("gr\xc3\xb6\xc3\x9f"
+              "e",
+              "gru00f6u00dfe");
+    is_called("\xf0\x9f\x90\x8e\xe5\x90\x8d", "u1f40eu540d");
+    is_called("\xff\xc3(a\x80", "___a_");
+    memset(longest, 'x', 56);
+    longest[56] = 0;
+    is_called(longest, longest);
+    snprintf(a, sizeof a, "%sa", longest);
+    snprintf(b, sizeof b, "%.47s_694dfe8c", longest);
+    is_called(a, b);
+    snprintf(a, sizeof a, "1%.52s\xc3\xb6", longest);
+    snprintf(b, sizeof b, "_1%.45s_221fd8a1", longest);
+    is_called(a, b);
 }
 
 TEST(declared_types) {
