@@ -389,7 +389,7 @@ static const char *loop_passes_until(Ctx *c, const Job *j, const Plan *p, const 
         const char *name = s;
         s += strcspn(s, ",");
         bool by_name = strlen(stop) == (size_t)(s - name) && !memcmp(stop, name, strlen(stop));
-        if (pass_is_listed(j->o.pass.disable, arena_strndup(c->a, name, (size_t)(s - name))))
+        if (pass_is_listed(j->o.pass.disable, arena_strndup(c->a, name, (size_t)(s - name)), 1))
             continue;
         if (by_name || strtol(stop, NULL, 10) == ++done)
             return arena_strndup(c->a, all, (size_t)(s - all));
