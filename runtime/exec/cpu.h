@@ -11,7 +11,14 @@
 #endif
 #endif
 #ifdef CPU_FEATURE_ACTIVE
-#define RT_CPU_HAS(id, name) CPU_FEATURE_ACTIVE(id)
+/* As x86_cpu_active of the C library, which shifts an int into its sign. */
+static inline int rt_cpu_has(unsigned index) {
+    enum { LEAF_BITS = 8 * 4 * sizeof(unsigned) };
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(index / LEAF_BITS);
+    unsigned in_leaf = index % LEAF_BITS;
+    return (leaf->active_array[in_leaf / 32] >> in_leaf % 32 & 1) != 0;
+}
+#define RT_CPU_HAS(id, name) rt_cpu_has(x86_cpu_##id)
 #else
 #define RT_CPU_HAS(id, name) __builtin_cpu_supports(name)
 #endif
