@@ -447,6 +447,7 @@ typedef struct LinkTask {
 } LinkTask;
 Op *elab_links_loss(LinkTask *t, const Terms *losses);
 void elab_links_metrics(LinkTask *t, const Terms *metrics);
+Type elab_links_of_all(LinkTask *t); /* a score of each query and node */
 bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v);
 const FeDefine *elab_define_find(const Elab *e, const char *name);
 void elab_check_unused(Elab *e, const Ast *file);

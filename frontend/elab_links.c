@@ -188,6 +188,11 @@ static Space *space_here(LinkTask *t, RelKind k) {
     return drawn(e, k, base, t->item->span);
 }
 
+Type elab_links_of_all(LinkTask *t) {
+    Space *queries = space_here(t, REL_QUERIES), *dims[] = {queries, queries->dst};
+    return type_make(DT_F32, 2, dims);
+}
+
 static bool is_pairs(const LinkTask *t) {
     return t->pred->type.rank == 1;
 }

@@ -403,11 +403,6 @@ static void check_links(Elab *e) {
                  "what is known to a link is told by its own time, a column of an edge type of the "
                  "data: links(g.%s), time g.%s.<column>, ..",
                  base_of_data(e->links.base)->name, base_of_data(e->links.base)->name);
-    if (s->eval_links == LINKS_FORM_QUERIES)
-        diag_add(
-            e->c, DIAG_E0306, s->span,
-            "what is known to a link depends on its time, so no metric ranks all nodes at once: "
-            "roc_auc, average_precision or one of pred, target, mask");
 }
 
 /* What is known to a seed depends on its own time. */

@@ -304,9 +304,8 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     elab_recipe_terms(e, train, AST_METRIC, &metrics);
     LinksForm form = pred->type.rank == 1 ? LINKS_FORM_PAIRS : LINKS_FORM_QUERIES;
     if (p == PHASE_EVAL) {
-        bool ranks = e->timed && elab_links_mode_of(e, train, false) == LINKS_QUERIES;
-        if (!ranks) elab_links_metrics(&t, &metrics); /* else elab_check_sampled says why not */
-        if (metrics.n) recipe->sample.eval_links = ranks ? LINKS_FORM_QUERIES : form;
+        elab_links_metrics(&t, &metrics);
+        if (metrics.n) recipe->sample.eval_links = form;
         return;
     }
     elab_recipe(e, train, recipe);
@@ -316,7 +315,8 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
     if (!recipe->sample.batch) return;
     recipe->sample.train_links = form;
     t.recipe = recipe;
-    if (e->timed && form == LINKS_FORM_PAIRS) e->pred = pred->type;
+    bool ranks = elab_links_mode_of(e, train, false) == LINKS_QUERIES;
+    if (e->timed && form == LINKS_FORM_PAIRS) e->pred = ranks ? elab_links_of_all(&t) : pred->type;
     elab_output_of_phase(e, "loss", (OutputUse){.role = OUT_LOSS},
                          with_penalty(e, elab_links_loss(&t, &losses)));
 }
@@ -350,10 +350,12 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
 
-/* What @predict gave of all rows, or of all links of a split, in place of the model's body. */
+/* What @predict gave of all rows, of all links of a split, or of its queries and all nodes, in
+ * place of the model's body. */
 static Op *given(Elab *e, Frame *f, const Ast *model) {
     if (!e->pred.rank || !bind_model(e, f, model)) return NULL;
     if (e->links.target) e->links.now = e->pred.dim[0];
+    e->links.open = e->links.target && e->pred.rank == 2;
     return b_input(&e->b, "pred", e->pred);
 }
 

@@ -44,6 +44,45 @@ static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const i
     return rt_pull(&t->x, b);
 }
 
+static const double *times_of(const gnnc_trainer *t, int space) {
+    const rt_sampling *s = &t->program->sampling;
+    for (int i = 0; i < s->n_times; i++)
+        if (t->program->columns[s->times[i]].space == space)
+            return t->rt.bound->col[s->times[i]]->f64;
+    return NULL;
+}
+
+typedef struct {
+    double time;
+    int32_t edge;
+} Timed;
+
+/* Unknown times last. */
+static int by_time(const void *x, const void *y) {
+    double a = ((const Timed *)x)->time, b = ((const Timed *)y)->time;
+    return a != a ? b == b : b != b ? -1 : (a > b) - (a < b);
+}
+
+/* A source asks anew at each time. */
+static gnnc_status kinds_by_time(gnnc_trainer *t, const double *when, int64_t n, int64_t *kind) {
+    Timed *v = RT_NEWN(&t->rt.pool, Timed, n + 1);
+    int64_t n_times = 1, most = 0;
+    if (!v) return nomem(t);
+    for (int64_t e = 0; e < n; e++) v[e] = (Timed){when[e], (int32_t)e};
+    qsort(v, (size_t)n, sizeof *v, by_time);
+    for (int64_t i = 1; i < n; i++) n_times += by_time(&v[i - 1], &v[i]) != 0;
+    for (int64_t e = 0; e < n; e++) most = kind[e] > most ? kind[e] : most;
+    gnnc_status st = GNNC_OK;
+    if (most >= INT32_MAX / 2 / n_times)
+        st = rt_fail(&t->rt.err, GNNC_E_RANGE, "links of too many kinds and times");
+    for (int64_t i = 0, at = 0; i < n && st == GNNC_OK; i++) {
+        at += i && by_time(&v[i - 1], &v[i]) != 0;
+        kind[v[i].edge] = kind[v[i].edge] * n_times + at;
+    }
+    rt_pool_drop(&t->rt.pool, v);
+    return st;
+}
+
 static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
     RtPool *pool = &t->rt.pool;
     const int32_t *split, *kind = NULL;
@@ -61,6 +100,10 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
         int64_t way = way_of(t, b->base, e, &n_ways);
         kinds[e] = (kind ? kind[e] : 0) * n_ways + way;
     }
+    if (rt_predicts_batches(t->program)) b->when = times_of(t, b->base);
+    if (b->when && t->program->sampling.eval_links == RT_LINKS_QUERIES)
+        st = kinds_by_time(t, b->when, r->n_edges, kinds);
+    if (st != GNNC_OK) return st;
     return rt_links_index(pool, r, split, kinds, &b->links, &t->rt.err);
 }
 
@@ -190,14 +233,6 @@ gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const Rt
 }
 
 /* ---- neighbours ---------------------------------------------------------------------------- */
-static const double *times_of(const gnnc_trainer *t, int space) {
-    const rt_sampling *s = &t->program->sampling;
-    for (int i = 0; i < s->n_times; i++)
-        if (t->program->columns[s->times[i]].space == space)
-            return t->rt.bound->col[s->times[i]]->f64;
-    return NULL;
-}
-
 const double *rt_link_node_times(const gnnc_trainer *t, bool dst) {
     const rt_space *base = &t->program->spaces[t->links->base];
     return times_of(t, dst ? base->dst : base->src);
@@ -327,7 +362,6 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     b->n_val = rt_link_batches_of_split(b, false, RT_SPLIT_VAL, NULL);
     b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
     if (!b->held) return nomem(t);
-    if (rt_predicts_batches(t->program)) b->when = times_of(t, b->base);
     st = rt_minibatch_new(pool, &pool->from, &t->x, NULL, &b->eval, &t->rt.err);
 out:
     return st;

@@ -3,8 +3,10 @@
  *
  * What is before a link by time depends on that time, so there is no view of the graph that is
  * right for all of them: "predict" runs over batches of pairs with the neighbours drawn for each
- * link, and "eval" judges what it gave of the whole split, its input "pred".  These neighbours
- * depend on the link alone, so the size of batches changes no result. */
+ * link, and "eval" judges what it gave of the whole split, its input "pred"; of queries, what it
+ * gave of each with all nodes.  These neighbours depend on the link alone, so the size of batches
+ * changes no result. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,9 +109,21 @@ static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool 
     return given_negatives(t, split, pool, &pos, out);
 }
 
+static bool judges_queries(const gnnc_trainer *t) {
+    return t->program->sampling.eval_links == RT_LINKS_QUERIES;
+}
+
+static int64_t queries_at_once(const RtLinkBatches *b) {
+    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
+    if (n > b->batch) n = b->batch;
+    return n < 1 ? 1 : n;
+}
+
+/* The most that are judged at once. */
 static int64_t most_pairs(const gnnc_trainer *t) {
     const RtLinkBatches *b = t->links;
     int64_t most = 0;
+    if (judges_queries(t)) return queries_at_once(b) * b->links.rel->n_dst;
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST; split++) {
         int64_t n = rt_link_batches_of_split(b, false, split, NULL);
         n += b->no_split ? negatives_of_split(t, split, NULL) : n * drawn_for_each(t);
@@ -182,7 +196,7 @@ static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtDrawn *all, in
 }
 
 static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_all, int64_t from,
-                               int64_t n, const int32_t **which, int64_t *n_pairs) {
+                               int64_t n, int32_t **which, int64_t *n_pairs) {
     RtLinkScores *s = &t->links->scores;
     RtMinibatch *m = &s->batch;
     RtError *err = &t->rt.err;
@@ -209,7 +223,7 @@ static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64
     RtLinkScores *s = &t->links->scores;
     RtExec *x = &s->batch.x;
     size_t bytes = score_bytes(t);
-    if (t->rt.device && home == s->all)
+    if (t->rt.device && home == s->all && !judges_queries(t))
         return rt_device_put_rows(x, s->pred, s->judged, bytes, which, 0, n);
     gnnc_status st = rt_device_batch_pull(x, s->pred);
     for (int64_t i = 0; i < n && st == GNNC_OK; i++)
@@ -218,18 +232,74 @@ static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64
     return st;
 }
 
-static gnnc_status score(gnnc_trainer *t, const RtDrawn *all, int64_t n, void *home) {
+/* n links with their negatives, `at_once` links a batch. */
+static gnnc_status score(gnnc_trainer *t, const RtDrawn *all, int64_t n, int64_t at_once,
+                         void *home) {
     RtLinkBatches *b = t->links;
     gnnc_status st = GNNC_OK;
-    for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
-        const int32_t *which;
-        int64_t m, some = n - from < b->batch ? n - from : b->batch;
+    for (int64_t from = 0; from < n && st == GNNC_OK; from += at_once) {
+        int32_t *which;
+        int64_t m, some = n - from < at_once ? n - from : at_once;
         st = score_batch(t, all, n, from, some, &which, &m);
+        for (int64_t i = 0; all->cell && i < m && st == GNNC_OK; i++)
+            which[i] = all->cell[which[i]];
         if (st == GNNC_OK) st = keep(t, home, which, m);
     }
     /* Takes room for the largest now, not in the next epoch. */
     rt_recycle_reset(&b->scores.batch.memory);
     b->scores.ran |= st == GNNC_OK;
+    return st;
+}
+
+/* Nodes that a query is asked about share its tree, so many at most. */
+enum { MOST_CANDIDATES = 1024 };
+
+/* The n queries with the nodes from .. end - 1: as links with negatives, and the cells of all. */
+static gnnc_status candidates(gnnc_trainer *t, RtPool *pool, const RtDrawn *queries, int64_t from,
+                              int64_t end, RtDrawn *out) {
+    int64_t n = queries->n, k = end - from - 1, n_dst = t->links->links.rel->n_dst;
+    int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row, &out->cell};
+    *out = (RtDrawn){.n = n * (k + 1)};
+    for (int i = 0; i < 5; i++)
+        if (!(*part[i] = RT_NEWN(pool, int32_t, out->n + 1))) return nomem(t);
+    for (int64_t q = 0; q < n; q++)
+        for (int64_t v = from; v < end; v++) {
+            int64_t i = v == from ? q : n + q * k + (v - from - 1);
+            out->src[i] = queries->src[q];
+            out->dst[i] = (int32_t)v;
+            out->orig[i] = out->row[i] = queries->row[q];
+            out->cell[i] = (int32_t)(q * n_dst + v);
+        }
+    return GNNC_OK;
+}
+
+/* Nodes that are not there yet are below all that are. */
+static void leave_out(gnnc_trainer *t, const RtDrawn *queries) {
+    const RtLinkBatches *b = t->links;
+    const double *since = rt_link_node_times(t, true);
+    int64_t n_dst = b->links.rel->n_dst;
+    for (int64_t q = 0; since && q < queries->n; q++)
+        for (int64_t v = 0; v < n_dst; v++)
+            if (!(since[v] <= b->when[queries->row[q]]))
+                ((float *)b->scores.all)[q * n_dst + v] = -INFINITY;
+}
+
+/* A score of each query and node, to where "eval" reads them. */
+static gnnc_status score_all(gnnc_trainer *t, RtPool *pool, const RtDrawn *queries) {
+    RtLinkBatches *b = t->links;
+    RtLinkScores *s = &b->scores;
+    int64_t n_dst = b->links.rel->n_dst;
+    gnnc_status st = GNNC_OK;
+    for (int64_t v = 0; v < n_dst && st == GNNC_OK; v += MOST_CANDIDATES) {
+        int64_t end = n_dst - v < MOST_CANDIDATES ? n_dst : v + MOST_CANDIDATES, step;
+        RtDrawn all;
+        step = MOST_CANDIDATES / (end - v);
+        st = candidates(t, pool, queries, v, end, &all);
+        if (st == GNNC_OK) st = score(t, &all, queries->n, step, s->all);
+    }
+    leave_out(t, queries);
+    t->x.buf[s->judged] = s->all;
+    rt_push(&t->x, s->judged);
     return st;
 }
 
@@ -246,7 +316,7 @@ static gnnc_status predict(gnnc_trainer *t) {
     if (!s->value) return nomem(t);
     for (int64_t e = 0; e < n; e++) b->held[e] = (int32_t)e;
     TRY(st, rt_links_pairs(&b->links, pool, b->held, n, &none, &all, &t->rt.err));
-    st = score(t, &all, n, s->value);
+    st = score(t, &all, n, b->batch, s->value);
 out:
     return st;
 }
@@ -263,7 +333,7 @@ static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64
     RtLinkBatches *b = t->links;
     RtError *err = &t->rt.err;
     *out = (RtLinkBatch){.n = n, .held_out = true};
-    out->queries = t->program->sampling.eval_links == RT_LINKS_QUERIES;
+    out->queries = judges_queries(t);
     if (!out->queries) return pairs_of_split(t, split, n, pool, &out->pairs);
     return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
 }
@@ -277,19 +347,14 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     gnnc_status st;
     RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
     TRY(st, draw_held_out(t, pool, split, from, n, &links));
-    if (s->all) TRY(st, score(t, &links.pairs, n, s->all));
+    if (s->all && links.queries) TRY(st, score_all(t, pool, &links.asked.queries));
+    if (s->all && !links.queries) TRY(st, score(t, &links.pairs, n, b->batch, s->all));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t, m, &links, err));
     TRY(st, rt_batch_step_run(&b->test, m, !b->evaluated));
     st = rt_batch_metrics_add(t, &b->metrics, split);
 out:
     return st;
-}
-
-static int64_t queries_at_once(const RtLinkBatches *b) {
-    int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
-    if (n > b->batch) n = b->batch;
-    return n < 1 ? 1 : n;
 }
 
 /* What is a number for all pairs takes them all at once. */
@@ -323,7 +388,8 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST && st == GNNC_OK; split++) {
         int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, b->held);
         int64_t batch = held_at_once(b, form, n);
-        if (b->when) in_order_of_data(b->scores.placed, b->links.rel, b->held, n);
+        if (b->when && form == RT_LINKS_PAIRS)
+            in_order_of_data(b->scores.placed, b->links.rel, b->held, n);
         rt_batch_metrics_begin(t, &b->metrics, split);
         for (int64_t from = 0; from < n && st == GNNC_OK; from += batch)
             st = evaluate_batch(t, split, from, n - from < batch ? n - from : batch);

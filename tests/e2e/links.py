@@ -65,6 +65,32 @@ train M {
 """
 
 
+# What a user will buy again: what was bought before, newer first, beside a number for each item.
+AGAIN = """
+import "layers/links.gnn"
+graph Shop {
+  node user
+  node item { name: cat[K];  since: time }
+  edge buys: user -> item { t: time;  split }
+}
+model M(g: Shop) -> f32[links] {
+  p = links(g.buys)
+  param w: f32[K] = uniform(0, 1)
+  e = g.buys
+  now = max(p.t, over = p.dst)
+  asks = min(sum(ones(p), over = p.src), 1)
+  again = sum(asks[e.src] * exp(f32(e.t - now[e.dst]) / 10), over = e.dst)
+  return again[p.dst] + w[g.item.name][p.dst]
+}
+train M {
+  target links   loss sampled_softmax   metric map, precision, recall(k = 10), mrr
+  optimizer sgd(lr = 1)
+  sample { batch 5  negatives 3  avoid true  fanout [-1]  time g.buys.t, g.item.since }
+  epochs 1   keep best on val map
+}
+"""
+
+
 def edges(path, name, src, dst, ends, split, **cats):
     save("%s/%s.npy" % (path, name), "i", "<i4", (2, len(ends)), [e[0] for e in ends] + [e[1] for e in ends])
     save("%s/%s_split.npy" % (path, name), "b", "|i1", (len(ends),), split)
@@ -240,6 +266,25 @@ def metrics(score, triples, split, which):
             "ndcg": sum(ndcg) / len(ndcg)}
 
 
+def by_query(score, since, bought, which):
+    """Of each user at a time: all items that are there then, ranked."""
+    found, n = {"map": 0, "precision": 0, "recall": 0, "mrr": 0}, 0
+    asked, ranks = {}, []
+    for u, v, t, s in bought:
+        if s == which:
+            asked.setdefault((u, t), set()).add(v)
+    for (u, t), answers in asked.items():
+        x = [score(u, v, t) if since[v] <= t else -math.inf for v in range(len(since))]
+        best = sorted(range(len(x)), key=lambda v: -x[v])
+        hit = [v in answers for v in best[:10]]
+        found["map"] += sum(sum(hit[:i + 1]) / (i + 1) for i in range(10) if hit[i]) / min(10, len(answers))
+        found["precision"] += sum(hit) / 10
+        found["recall"] += sum(hit) / len(answers)
+        ranks += [1 + sum(x[w] > x[v] for w in range(len(x)) if w not in answers) for v in answers]
+    mean = {k: v / len(asked) for k, v in found.items()}
+    return {**mean, "mrr": sum(1 / r for r in ranks) / len(ranks)}
+
+
 # ---- checks ----------------------------------------------------------------------------------------------
 def near(got, want, tolerance, what):
     assert abs(got - want) <= tolerance * max(1, abs(want)), "%s: %.6f, expected %.6f" % (what, got, want)
@@ -334,6 +379,38 @@ def check_shop():
             near(lines[0][word]["roc_auc"], auc, 1e-4, loss + ": ROC-AUC")
 
 
+def check_ranks_by_time():
+    """A user is a query anew at each time, and all items that are there are ranked by what was known before."""
+    draw, users, items = random.Random(5), 6, 1100  # more than share a tree
+    since = [draw.randrange(0, 60) for _ in range(items)]
+    bought = [(u, v, 10.0 * t, 1 if t < 7 else 2 if t < 9 else 3) for t in range(10) for u in range(users) if draw.random() < 0.6
+              for v in draw.sample(range(u, u + 12), 4)]
+    os.mkdir("again")
+    relation = edges("again", "buys", "user", "item", [b[:2] for b in bought], [b[3] for b in bought])
+    save("again/t.npy", "d", "<f8", (len(bought),), [b[2] for b in bought])
+    relation["columns"]["t"] = {"kind": "time", "file": "t.npy"}
+    write("again", {"user": users, "item": items}, {"buys": relation})
+    schema = json.load(open("again/schema.json"))
+    save("again/name.npy", "i", "<i4", (items,), range(items))
+    save("again/since.npy", "d", "<f8", (items,), since)
+    schema["nodes"]["item"]["columns"] = {"name": {"kind": "cat", "categories": items, "file": "name.npy"},
+                                          "since": {"kind": "time", "file": "since.npy"}}
+    json.dump(schema, open("again/schema.json", "w"))
+    exe = build("again_model", AGAIN)
+    last = run(exe, "--data", "again", "--checkpoint", "again.ckpt")[-1]
+    w = tensors("again.ckpt")["w"]
+
+    def score(u, v, t):
+        return w[v] + sum(math.exp((s - t) / 10) for x, y, s, _ in bought if (x, y) == (u, v) and s < t)
+    for which, word in ((2, "val"), (3, "test")):
+        for name, want in by_query(score, since, bought, which).items():
+            near(last[word][name], want, 1e-5, "ranked by time: " + name)
+    one, two = (run(exe, "eval", "--data", "again", "--weights", "again.ckpt", *how)[-1]["test"]
+                for how in (("--threads", "1", "--batch", "1"), ("--threads", "3")))
+    for name, value in one.items():
+        near(two[name], value, 1e-6, "ranked in other batches: " + name)
+
+
 def check_resume():
     exe = build("resumed", KG % (D, "complex_links(R, dim, p_drop = 0.3)", "one_vs_all", 4))
     run(exe, "--data", "facts", "--epochs", "6", "--checkpoint", "whole")
@@ -365,6 +442,7 @@ if __name__ == "__main__":
     FACTS = facts("facts")
     check_facts_all()
     check_shop()
+    check_ranks_by_time()
     check_resume()
     check_validation()
     check_untrained()
