@@ -7,7 +7,7 @@
 
 #include "json.h"
 
-enum { MAX_HEADER = 100000000 };
+enum { MAX_HEADER = 100000000, PLACE = 64 };
 
 typedef struct {
     RtTensor t;
@@ -170,10 +170,24 @@ const char *rt_tensors_meta(const RtTensors *t, const char *key) {
 }
 
 /* ---- writing ------------------------------------------------------------ */
-static int by_size_then_name(const void *x, const void *y) {
+static size_t bytes_of(const RtTensor *t) {
+    RtArray a = t->a;
+    size_t n_bytes = 0;
+    rt_array_bytes(&a, &n_bytes);
+    return n_bytes;
+}
+
+/* There are no holes between tensors: those of whole places come first, so that all of them and the
+ * largest of the others begin at one. */
+static int by_place(const void *x, const void *y) {
     const RtTensor *a = *(const RtTensor *const *)x, *b = *(const RtTensor *const *)y;
-    size_t na = rt_dtype_bytes(a->a.dt), nb = rt_dtype_bytes(b->a.dt);
-    return na != nb ? (na > nb ? -1 : 1) : strcmp(a->name, b->name);
+    size_t na = bytes_of(a), nb = bytes_of(b), ea = rt_dtype_bytes(a->a.dt),
+           eb = rt_dtype_bytes(b->a.dt);
+    bool whole_a = na % PLACE == 0, whole_b = nb % PLACE == 0;
+    if (whole_a != whole_b) return whole_a ? -1 : 1;
+    if (ea != eb) return ea > eb ? -1 : 1;
+    if (!whole_a && na != nb) return na > nb ? -1 : 1;
+    return strcmp(a->name, b->name);
 }
 
 static bool put_meta(RtText *h, const RtTensors *t) {
@@ -194,7 +208,7 @@ static bool put_tensor(RtText *h, const RtTensor *t, size_t start, size_t n_byte
     return ok && rt_text_printf(h, "],\"data_offsets\":[%zu,%zu]}", start, start + n_bytes);
 }
 
-/* The header with its length in front; padded to 8 so that tensors are aligned. */
+/* The header with its length in front; padded so that the first tensor begins at a place. */
 static gnnc_status make_header(RtText *h, const RtTensors *t, const RtTensor **order,
                                const char *path, size_t *n_data, RtError *err) {
     uint8_t zero[8] = {0};
@@ -212,7 +226,7 @@ static gnnc_status make_header(RtText *h, const RtTensors *t, const RtTensor **o
         at += n_bytes;
     }
     ok = ok && rt_text_put(h, "}", 1);
-    while (ok && h->n % 8) ok = rt_text_put(h, " ", 1);
+    while (ok && h->n % PLACE) ok = rt_text_put(h, " ", 1);
     if (!ok) return rt_fail_nomem(err, path);
     uint64_t len = h->n - 8;
     for (int i = 0; i < 8; i++) h->s[i] = (char)(len >> 8 * i & 255);
@@ -228,7 +242,7 @@ static gnnc_status write_all(RtPool *pool, const char *name, const RtTensors *t,
     const RtTensor **order = RT_NEWN(pool, const RtTensor *, t->n);
     if (!order) return rt_fail_nomem(err, name);
     for (int i = 0; i < t->n; i++) order[i] = &t->v[i];
-    qsort(order, (size_t)t->n, sizeof *order, by_size_then_name);
+    qsort(order, (size_t)t->n, sizeof *order, by_place);
     TRY(st, make_header(&h, t, order, name, &n_left, err));
     st = to->write(to->user, h.s, h.n, n_left, err);
     for (int i = 0; i < t->n && st == GNNC_OK; i++) {

@@ -34,8 +34,9 @@ typedef struct RtSink {
     void *user;
 } RtSink;
 
-/* Tensors are laid out by falling element size, so that each is aligned.  Bytes depend on the
- * tensors only; `name` is for messages. */
+/* Tensors lie so that each is aligned for its elements, and those of a multiple of 64 bytes to 64:
+ * readers that map the file use them where they lie.  Bytes depend on the tensors only; `name` is
+ * for messages. */
 gnnc_status rt_safetensors_write(const RtAlloc *from, const char *name, const RtTensors *t,
                                  const RtSink *to, RtError *err);
 /* Replaces `path` atomically; on any error the old file is intact. */

@@ -120,6 +120,41 @@ TEST(saved_tensors_read_back) {
 }
 
 /* A file size limit stands for the full disk: write() fails just the same. */
+/* Readers map files and read tensors where they lie. */
+TEST(tensors_of_whole_places_begin_at_places) {
+    static const float v[64];
+    static const double d[3];
+    static const struct {
+        const char *name;
+        RtArray a;
+        bool at_place;
+    } all[] = {{"a", {.dt = RT_DT_F32, .rank = 1, .shape = {3}, .data = v}, false},
+               {"b", {.dt = RT_DT_F32, .rank = 2, .shape = {2, 16}, .data = v}, true},
+               {"c", {.dt = RT_DT_F64, .rank = 1, .shape = {3}, .data = d}, true},
+               {"d", {.dt = RT_DT_F32, .rank = 1, .shape = {33}, .data = v}, false},
+               {"e", {.dt = RT_DT_BF16, .rank = 1, .shape = {32}, .data = v}, true},
+               {"f", {.dt = RT_DT_F32, .rank = 1, .shape = {0}, .data = v}, true}};
+    enum { N = sizeof all / sizeof *all };
+    const char *dir, *path = new_path(&dir);
+    RtTensor v_all[N];
+    RtTensors t = {.n = N, .v = v_all}, u;
+    RtPool pool;
+    RtBytes file;
+    rt_pool_init(&pool, NULL);
+    for (int i = 0; i < N; i++) v_all[i] = (RtTensor){all[i].name, all[i].a};
+    CHECK(rt_safetensors_save(NULL, path, &t, NULL) == GNNC_OK);
+    CHECK(rt_file_map(&pool, path, &file, NULL) == GNNC_OK);
+    CHECK(rt_safetensors_parse(&pool, file, path, &u, NULL) == GNNC_OK);
+    for (int i = 0; i < N; i++) {
+        const RtTensor *is = rt_tensors_find(&u, all[i].name);
+        const uint8_t *p = is ? is->a.data : NULL;
+        CHECK(p >= file.p && p <= file.p + file.n); /* not a copy */
+        CHECK(((uintptr_t)p % 64 == 0) == all[i].at_place);
+    }
+    rt_pool_free(&pool);
+    scratch_remove(dir);
+}
+
 TEST(a_full_disk_leaves_the_old_file) {
     const char *dir, *path = new_path(&dir);
     RtTensors u;
