@@ -37,8 +37,10 @@ void rt_var_as_stored(const RtExec *x, int var, const void *written, void *store
 /* Variable `var` as an array with its outside shape.  Its data is `stored`, or a copy of that as it
  * is written; NULL: no memory. */
 RtArray rt_var_array(gnnc_trainer *t, RtPool *pool, int var, const void *stored);
-/* Makes a tensor of a file fit a variable: E_SHAPE, E_DTYPE where it cannot; floats of other
- * types are converted in place of the file's. */
+/* Fits a tensor of a file a variable?  E_SHAPE, E_DTYPE. */
+gnnc_status rt_tensor_check(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensor *from,
+                            int var);
+/* .. and floats of other types are converted in place of the file's. */
 gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from, int var);
 /* Copies a tensor that fits into a variable's buffer. */
 void rt_tensor_store(gnnc_trainer *t, const RtTensor *from, int var, void *to);

@@ -32,8 +32,18 @@ bool rt_memory_is_temp(const rt_program *p, int b) {
     return p->bufs[b].kind == RT_BUF_TEMP || rt_memory_passes(p, b);
 }
 
-static bool is_fixed(const rt_program *p, int b) {
+bool rt_memory_is_lent(const RtExec *x, int b) {
+    const rt_program *p = x->program;
+    for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++)
+        if (p->vars[v].buf == b)
+            return p->vars[v].kind == RT_VAR_PARAM || p->vars[v].kind == RT_VAR_STATE;
+    return false;
+}
+
+static bool is_fixed(const RtExec *x, int b) {
+    const rt_program *p = x->program;
     rt_buf_kind k = p->bufs[b].kind;
+    if (rt_memory_is_lent(x, b)) return false;
     return (k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
             k == RT_BUF_KEY) &&
            !rt_memory_is_temp(p, b);
@@ -250,7 +260,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         rt_buf_kind k = x->program->bufs[b].kind;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL) continue;
+        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL || rt_memory_is_lent(x, b)) continue;
         bool temp = rt_memory_is_temp(x->program, b);
         if (temp && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
         if (k == RT_BUF_DATA)
@@ -340,10 +350,13 @@ static void *huge_block(RtPool *pool, size_t n_bytes) {
 }
 
 /* At least a page: the pool aligns large requests, and empty buffers need an address. */
+void *rt_memory_block(RtPool *pool, size_t n_bytes) {
+    return n_bytes >= 4 * HUGE_PAGE ? huge_block(pool, n_bytes)
+                                    : rt_pool_alloc(pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
+}
+
 static void *block(RtExec *x, size_t n_bytes, const char *what) {
-    RtPool *pool = &x->rt->pool;
-    void *p = n_bytes >= 4 * HUGE_PAGE ? huge_block(pool, n_bytes)
-                                       : rt_pool_alloc(pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
+    void *p = rt_memory_block(&x->rt->pool, n_bytes);
     if (!p) rt_fail_nomem(&x->rt->err, what);
     return p;
 }
@@ -378,7 +391,7 @@ static void note_sizes(RtExec *x, RtMemory *m) {
 static void place_fixed(RtExec *x, char *at) {
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
-        if (!is_fixed(x->program, b) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
+        if (!is_fixed(x, b) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
         x->buf[b] = at;
         at += rounded(n);
     }
@@ -390,7 +403,7 @@ gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
         size_t n;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (is_fixed(x->program, b)) n_fixed += rounded(n);
+        if (is_fixed(x, b)) n_fixed += rounded(n);
     }
     char *fixed = block(x, n_fixed, "variables and outputs");
     if (!fixed) return GNNC_E_NOMEM;
@@ -411,7 +424,7 @@ gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
         if (st != GNNC_OK) return st;
         bool of_load =
             k == RT_BUF_TEMP && x->program->phases[x->program->bufs[b].phase].kind == RT_PHASE_LOAD;
-        if (n <= m->have_bytes[b] || (!is_fixed(x->program, b) && !of_load)) continue;
+        if (n <= m->have_bytes[b] || (!is_fixed(x, b) && !of_load)) continue;
         if (!(x->buf[b] = block(x, n, x->program->bufs[b].name))) return GNNC_E_NOMEM;
         m->have_bytes[b] = n;
     }

@@ -29,6 +29,9 @@ gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemo
 /* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
  * lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);
+/* Is it a parameter or state that the model's memory has?  The program's own variables, which are
+ * computed of these, are not. */
+bool rt_memory_is_lent(const RtExec *x, int b);
 /* .. or is it working memory of a phase? */
 bool rt_memory_is_temp(const rt_program *p, int b);
 /* Places the temporaries of one phase by the sizes x->n: offsets by buffer, and the bytes of all.
@@ -43,6 +46,8 @@ gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit);
 gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit);
 /* Gives every buffer but DATA, MAP and LOGICAL its memory, zeroed, 64-byte aligned. */
 gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m);
+/* Zeroed memory for a buffer: large ones in huge pages. */
+void *rt_memory_block(RtPool *pool, size_t n_bytes);
 /* Is there room for so much more, of mini-batches, where live_bytes are allocated?  GNNC_E_LIMIT as
  * above. */
 gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,

@@ -13,6 +13,7 @@ gnnc_status gnnc_model_create_with(gnnc_model **out, const gnnc_program *program
     if (!m) return GNNC_E_NOMEM;
     *m = (gnnc_model){.from = {alloc, release, user}, .program = program->tables};
     atomic_init(&m->n_refs, 1);
+    pthread_mutex_init(&m->storing, NULL);
     rt_pool_init(&m->pool, &m->from);
     *out = m;
     return GNNC_OK;
@@ -31,6 +32,7 @@ void gnnc_model_release(gnnc_model *m) {
     if (!m || atomic_fetch_sub(&m->n_refs, 1) > 1) return;
     RtAlloc from = m->from;
     rt_pool_free(&m->pool);
+    pthread_mutex_destroy(&m->storing);
     from.release(from.user, m);
 }
 
@@ -42,15 +44,16 @@ const char *gnnc_model_name(const gnnc_model *m) {
     return m ? m->program->name : "";
 }
 
-/* Are these bytes a safetensors file?  What is in it is compared with the program once data tell
- * the program's sizes. */
+/* Read once, for all sessions: what is in the file is compared with the program once data tell the
+ * program's sizes. */
 gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
     RtSource from = {.name = name, .memory = bytes};
-    RtTensors parsed;
-    RtPool scratch;
-    rt_pool_init(&scratch, &m->from);
-    gnnc_status st = rt_source_read(&scratch, &from, &parsed, &m->err);
-    rt_pool_free(&scratch);
+    gnnc_status st;
+    TRY(st, rt_source_read(&m->pool, &from, &m->f, &m->err));
+    TRY(st, rt_codes_read(&m->pool, name, &m->f, &m->codes, &m->n_codes, &m->err));
+    TRY(st, rt_encoders_read(&m->pool, name, &m->f, m->codes, m->n_codes, &m->encoders, &m->err));
+    if (!(m->stored = RT_NEWN(&m->pool, RtStored, m->f.n))) st = rt_fail_nomem(&m->err, name);
+out:
     if (st == GNNC_OK)
         m->weights = from;
     else
@@ -70,9 +73,9 @@ gnnc_status gnnc_model_load(gnnc_model *m, const char *path) {
     RtBytes bytes;
     gnnc_status st;
     TRY(st, may_load(m));
-    TRY(st, rt_file_read(&m->pool, path, &bytes, &m->err));
     char *own = rt_pool_strndup(&m->pool, path, strlen(path));
     if (!own) return rt_fail_nomem(&m->err, path);
+    TRY(st, rt_file_map(&m->pool, path, &bytes, &m->err));
     st = rt_model_take(m, own, bytes);
 out:
     return st;

@@ -189,7 +189,7 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
     t->rt.message = s->rt.message;
     t->rt.message_user = s->rt.message_user;
-    TRY(st, rt_given_open(t, &m->weights, false));
+    TRY(st, rt_model_give(m, t));
     if (!g) TRY(st, rt_session_empty_graph(t, brings, &empty));
     st = gnnc_trainer_load_graph(t, g ? g : empty);
 out:

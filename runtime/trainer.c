@@ -354,7 +354,9 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_trainer_set_grain(t));
     TRY(st, run_load_phase(t));
     TRY(st, rt_trainer_set_grain(t)); /* relations made in the load phase have their sizes now */
-    for (int v = 0; v < t->program->n_vars; v++) rt_init_var(&t->x, v, (uint64_t)t->options.seed);
+    for (int v = 0; v < t->program->n_vars; v++)
+        if (!rt_memory_is_lent(&t->x, t->program->vars[v].buf))
+            rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
     if (t->training) TRY(st, t->training->start_batches(t));
     if (t->training) TRY(st, t->training->reserve_best(t));

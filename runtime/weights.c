@@ -130,9 +130,12 @@ static gnnc_status other_rows(gnnc_trainer *t, RtPool *pool, const char *path, c
     return GNNC_OK;
 }
 
-/* Everything that can fail, before anything is stored. */
-gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from,
-                          int var) {
+static bool is_converted(const gnnc_trainer *t, const RtTensor *from, int var) {
+    return rt_dtype_kind(from->a.dt) == 'f' && t->program->vars[var].dt == RT_F32;
+}
+
+gnnc_status rt_tensor_check(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensor *from,
+                            int var) {
     RtArray want = rt_var_array(t, pool, var, NULL);
     char has[128], wants[128];
     if (!rt_shapes_agree(from->a.rank, from->a.shape, want.rank, want.shape)) {
@@ -143,12 +146,18 @@ gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTen
         return rt_fail(&t->rt.err, GNNC_E_SHAPE, "%s: '%s' is %s, in the model %s", path,
                        from->name, has, wants);
     }
-    bool floats = rt_dtype_kind(from->a.dt) == 'f' && t->program->vars[var].dt == RT_F32;
-    if (!floats && from->a.dt != want.dt)
-        return rt_fail(&t->rt.err, GNNC_E_DTYPE, "%s: '%s' is %s, in the model %s", path,
-                       from->name, rt_dtype_name(from->a.dt), rt_dtype_name(want.dt));
-    if (floats) from->a.data = rt_array_as_f32(pool, &from->a);
-    from->a.dt = want.dt;
+    if (is_converted(t, from, var) || from->a.dt == want.dt) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_DTYPE, "%s: '%s' is %s, in the model %s", path, from->name,
+                   rt_dtype_name(from->a.dt), rt_dtype_name(want.dt));
+}
+
+/* Everything that can fail, before anything is stored. */
+gnnc_status rt_tensor_fit(gnnc_trainer *t, RtPool *pool, const char *path, RtTensor *from,
+                          int var) {
+    gnnc_status st = rt_tensor_check(t, pool, path, from, var);
+    if (st != GNNC_OK) return st;
+    if (is_converted(t, from, var)) from->a.data = rt_array_as_f32(pool, &from->a);
+    from->a.dt = rt_file_dtype(t->program->vars[var].dt);
     return from->a.data ? GNNC_OK : rt_fail_nomem(&t->rt.err, from->name);
 }
 
@@ -271,7 +280,11 @@ static gnnc_status fit_all(gnnc_trainer *t, RtPool *pool, const char *path, cons
         RtTensor *from = rt_tensors_find(f, name);
         if (!from && n_missing++ < TOLD && n + strlen(name) + 5 < sizeof missing)
             n += (size_t)snprintf(missing + n, sizeof missing - n, "%s'%s'", n ? ", " : "", name);
-        gnnc_status st = from ? rt_tensor_fit(t, pool, path, from, t->shown[i]) : GNNC_OK;
+        gnnc_status st = GNNC_OK;
+        if (from && t->rt.model)
+            st = rt_tensor_check(t, pool, path, from, t->shown[i]);
+        else if (from)
+            st = rt_tensor_fit(t, pool, path, from, t->shown[i]);
         if (st != GNNC_OK) return st;
     }
     if (!n_missing) return GNNC_OK;
@@ -307,9 +320,12 @@ gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
     TRY(st, rt_node_rows(t, &pool, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));
     report_unexpected(t, path, &f);
-    store_all(t, &f);
+    if (t->rt.model)
+        TRY(st, rt_model_lend(t, &f));
+    else
+        store_all(t, &f);
     rt_push_vars(&t->x);
-    rt_average_anew(t);
+    if (!t->rt.model) rt_average_anew(t);
 out:
     rt_pool_free(&pool);
     return st;

@@ -11,7 +11,7 @@ typedef struct RtBytes {
 
 /* Maps a regular file read-only; the mapping lives as long as the pool.  A file that shrinks
  * meanwhile ends the process with SIGBUS, and one that changes changes what was checked: for
- * importers, which end soon, and for values that index nothing. */
+ * importers, which end soon, and for values that index nothing, as weights. */
 gnnc_status rt_file_map(RtPool *pool, const char *path, RtBytes *out, RtError *err);
 
 /* The bytes of a regular file as they are now, in the pool. */

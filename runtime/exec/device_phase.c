@@ -11,9 +11,10 @@ void rt_device_forget_recordings(RtDevice *d) {
 }
 
 /* ---- phases ------------------------------------------------------------------------ */
-/* Written by phases and kept from one to the next. */
+/* Written by phases and kept from one to the next; no phase writes a model's parameters. */
 static bool is_kept(const RtDevice *d, rt_buf_kind k) {
-    return ((k == RT_BUF_VAR || k == RT_BUF_SAVED) && !d->shares) || k == RT_BUF_OUTPUT;
+    bool kept = (k == RT_BUF_VAR && !d->x->rt->model) || k == RT_BUF_SAVED;
+    return (kept && !d->shares) || k == RT_BUF_OUTPUT;
 }
 
 static void device_is_newer(RtDevice *d, int phase) {

@@ -40,6 +40,7 @@ typedef struct RtRuntime {
     bool in_stream;              /* .. if it wants work to be ordered with one */
     struct RtBound *bound;       /* the data the program runs on (bind.h) */
     const struct RtGiven *given; /* weights that came before the data (codes.h); NULL = none */
+    gnnc_model *model;           /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
     bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */
     bool spill;             /* working memory that does not fit may lie in a file */
