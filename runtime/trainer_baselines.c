@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bind.h"
+#include "runtime/batch/link_batches.h"
 #include "runtime/data/judge.h"
 #include "trainer.h"
 
@@ -11,15 +12,20 @@ static bool is_measured(const gnnc_trainer *t, const char *metric) {
     return false;
 }
 
+/* What is learned; of links it is the column that says which of them are. */
+static const RtColumn *learned(const gnnc_trainer *t) {
+    const rt_column *col = t->target < 0 ? NULL : &t->program->columns[t->target];
+    int space = col ? col->space : rt_link_batches_base(t);
+    const RtTable *table = space < 0 ? NULL : t->rt.bound->table[space];
+    return table ? rt_table_column(table, col ? col->name : "split") : NULL;
+}
+
 /* The i-th that the model's metrics measure, too; *n: how many there are. */
 static const RtBaseline *find(const gnnc_trainer *t, int i, int *n) {
     const RtBaseline *found = NULL;
     *n = 0;
-    if (!t->loaded || t->target < 0 || t->rt.bound->split != 0)
-        return NULL; /* they are of split 0 */
-    const rt_column *col = &t->program->columns[t->target];
-    const RtTable *table = t->rt.bound->table[col->space];
-    const RtColumn *c = table ? rt_table_column(table, col->name) : NULL;
+    if (!t->loaded || t->rt.bound->split != 0) return NULL; /* they are of split 0 */
+    const RtColumn *c = learned(t);
     for (int k = 0; c && k < c->n_baselines; k++)
         if (is_measured(t, c->baselines[k].metric) && (*n)++ == i) found = &c->baselines[k];
     return found;

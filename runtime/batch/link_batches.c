@@ -338,6 +338,10 @@ const RtRelation *rt_link_batches_scored(const gnnc_trainer *t) {
     return t->links ? t->links->links.rel : NULL;
 }
 
+int rt_link_batches_base(const gnnc_trainer *t) {
+    return t->links ? t->links->base : -1;
+}
+
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]) {
     const rt_space *base = &t->program->spaces[t->links->base];
     type[0] = map->type_of_space[base->src];

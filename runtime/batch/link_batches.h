@@ -34,6 +34,7 @@ bool rt_link_batches_hides(const gnnc_trainer *t, int space);
 /* Edges, or queries that have one, of the training split: how many, and which. */
 int64_t rt_link_batches_seeds(const gnnc_trainer *t, int32_t *out);
 const RtRelation *rt_link_batches_scored(const gnnc_trainer *t); /* NULL: the model scores none */
+int rt_link_batches_base(const gnnc_trainer *t);                 /* .. its space; -1 */
 /* The relation that is scored, and of which types of a batch its ends are. */
 const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *map, int type[2]);
 /* For n seeds, with negatives that are a function of `at`; in `pool`. */

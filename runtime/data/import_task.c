@@ -83,6 +83,7 @@ static gnnc_status find_labels(RtTask *t) {
 /* Which answers there are: numbers, or classes. */
 static gnnc_status find_classes(RtTask *t) {
     const RtQueryExpr *e = t->q.target;
+    if (t->q.top) return rt_task_find_items(t);
     if (e->kind == RT_QUERY_VALUE && e->value.agg == RT_AGG_LIST_DISTINCT) return find_labels(t);
     if (e->kind != RT_QUERY_VALUE) {
         t->rows.n_classes = 2;
@@ -151,13 +152,13 @@ static bool holds(const RtTask *t, const RtQueryExpr *e, int64_t entity, double 
 
 /* A row, where there is an answer and the entity is asked about. */
 static gnnc_status ask(RtTask *t, int64_t entity, double at, int part) {
+    if (!holds(t, t->q.where, entity, at) || !holds(t, t->q.assuming, entity, at)) return GNNC_OK;
+    if (t->lists.of) return rt_task_add_list(t, entity, at, part);
     if (t->rows.n_labels)
         rt_query_list(t->q.target, entity, at, t->answer, t->rows.n_labels + t->unknown);
     else
         t->answer[0] = answer_of(t, entity, at);
-    if (isnan(t->answer[0]) || !holds(t, t->q.where, entity, at) ||
-        !holds(t, t->q.assuming, entity, at))
-        return GNNC_OK;
+    if (isnan(t->answer[0])) return GNNC_OK;
     return rt_task_add(t, entity, at, t->answer + (t->rows.n_labels ? t->unknown : 0), part);
 }
 

@@ -21,6 +21,16 @@ typedef struct RtTaskHow {
     double every;               /* seconds from one time asked at to the next; 0 = the window */
 } RtTaskHow;
 
+/* Of a task that ranks rows of a table, the items: which there are is told by rows of `event`. */
+typedef struct RtTaskRanks {
+    int top;                         /* 0: it does not */
+    const char *links;               /* the edge type from rows of the task to items */
+    const char *items, *event;       /* node types */
+    int n_way, n_keys;               /* edge types, one after the other, from the event .. */
+    const char *way[RT_QUERY_STEPS]; /* .. to the entity, */
+    const char *key[RT_QUERY_KEYS];  /* .. to the item */
+} RtTaskRanks;
+
 typedef struct RtTaskMade {
     const char *asked;          /* the question, on one line */
     const char *table;          /* with `y`, `split` and `time`, whose rows are predicted */
@@ -31,6 +41,7 @@ typedef struct RtTaskMade {
     double window;              /* seconds; 0: of a column */
     double val_time, test_time; /* NaN: drawn at random */
     int64_t n[4];               /* rows in no part, training, validation, test */
+    RtTaskRanks ranks;
     /* What is reached without learning: of one guess after the other, by each of the metrics; the
      * first is a scaffold's. */
     int n_baselines, n_metrics;

@@ -5,6 +5,15 @@
 
 #include "import_task.h"
 
+/* Of a task that ranks: the items that each row is answered by. */
+typedef struct RtTaskLists {
+    const RtTable *of; /* what is ranked; NULL: the task is none of these */
+    const RtQueryExpr *asked;
+    int64_t n, room, room_rows;
+    int32_t *item; /* [n] ascending within a row */
+    int64_t *end;  /* [rows.n] of each row */
+} RtTaskLists;
+
 typedef struct RtTask {
     RtDataset *d;
     RtPool *pool; /* goes when the task is made */
@@ -16,6 +25,7 @@ typedef struct RtTask {
     const RtTable *entity;
     const RtColumn *const *row_time; /* of node types */
     RtTaskRows rows;
+    RtTaskLists lists;
     int64_t room;
     double *scratch;
     double *answer;             /* of one row, room for all of its answers */
@@ -38,6 +48,15 @@ gnnc_status rt_task_add(RtTask *t, int64_t entity, double at, const double *answ
 gnnc_status rt_task_check_after(const RtTask *t);
 /* Makes the table of older answers, and the edges to whom they are about; of how->history. */
 gnnc_status rt_task_history(RtTask *t, RtTable *table, RtTable *edges);
+/* ---- import_task_items.c ---- */
+/* E_FORMAT: what RANK TOP stands behind is no list of rows; E_RANGE: there are fewer than two. */
+gnnc_status rt_task_find_items(RtTask *t);
+/* A row, where its list is not empty. */
+gnnc_status rt_task_add_list(RtTask *t, int64_t entity, double at, int part);
+/* The edges from rows to their items, of a table that will be the last one. */
+gnnc_status rt_task_put_items(RtTask *t, RtTable *to);
+/* ---- import_guess_items.c ---- */
+gnnc_status rt_task_guess_items(RtTask *t);
 /* E_RANGE: a part is empty.  Adds the table, its edges, its baselines. */
 gnnc_status rt_task_end(RtTask *t);
 

@@ -113,6 +113,8 @@ static const char *on_one_line(RtPool *pool, const char *text) {
 
 static bool put_answers(RtTask *t, RtTable *to) {
     const RtTaskRows *r = &t->rows;
+    t->made->asked = on_one_line(&t->d->pool, t->why);
+    if (t->lists.of) return t->made->asked;
     bool class = r->n_classes > 0 && !r->n_labels;
     int64_t n = r->n * rt_task_width(r);
     RtColumn *y = add_column(t, to, "y",
@@ -125,7 +127,7 @@ static bool put_answers(RtTask *t, RtTable *to) {
     if (r->n_labels) y->rank = 2, y->shape[1] = r->n_labels;
     y->n_categories = class ? r->n_classes : 0;
     y->names = class ? t->classes : NULL;
-    y->why = t->made->asked = on_one_line(&t->d->pool, t->why);
+    y->why = t->made->asked;
     for (int64_t i = 0; i < n && class; i++) codes[i] = (int32_t)r->answer[i];
     for (int64_t i = 0; i < n && !class; i++) numbers[i] = (float)r->answer[i];
     if (class)
@@ -273,7 +275,7 @@ static void drop_edges(RtTask *t, RtTable *edges, int *n) {
 static gnnc_status put_table(RtTask *t) {
     RtDataset *d = t->d;
     RtTable *nodes = RT_NEWN(&d->pool, RtTable, d->n_nodes + 2);
-    RtTable *edges = RT_NEWN(&d->pool, RtTable, 2 * d->n_edges + 2), history = {0};
+    RtTable *edges = RT_NEWN(&d->pool, RtTable, 2 * d->n_edges + 3), history = {0};
     RtTaskKey keys[MOST_KEYS];
     int n_edges = d->n_edges, n_keys = 0;
     gnnc_status st;
@@ -284,9 +286,16 @@ static gnnc_status put_table(RtTask *t) {
     if (!put_answers(t, &to) || !put_parts(t, &to)) return rt_fail_nomem(t->err, "task");
     if (t->of_column) TRY(st, put_columns(t, &to));
     TRY(st, put_edges(t, edges, &n_edges, keys, &n_keys));
-    TRY(st, rt_task_guess(t->pool, &d->pool, &t->rows, keys, n_keys, t->made, t->err));
-    to.columns[0].baselines = t->made->baselines; /* of y */
-    to.columns[0].n_baselines = t->made->n_baselines;
+    RtColumn *learned = &to.columns[0];
+    if (t->lists.of) {
+        TRY(st, rt_task_guess_items(t));
+        TRY(st, rt_task_put_items(t, &edges[n_edges]));
+        learned = &edges[n_edges++].columns[0];
+    } else {
+        TRY(st, rt_task_guess(t->pool, &d->pool, &t->rows, keys, n_keys, t->made, t->err));
+    }
+    learned->baselines = t->made->baselines;
+    learned->n_baselines = t->made->n_baselines;
     if (t->how->history) TRY(st, rt_task_history(t, &history, &edges[n_edges++]));
     drop_edges(t, edges, &n_edges);
     drop_columns(t);

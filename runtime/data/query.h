@@ -80,6 +80,8 @@ typedef struct RtQuery {
     const char *entity, *key; /* FOR EACH entity.key; key NULL: not said */
     RtQueryExpr *where;       /* of entities, when they are asked about; NULL: all */
     RtQueryExpr *assuming;    /* what is taken to happen in the window, too; NULL: nothing */
+    int top;                  /* RANK TOP: so many of a list, the likeliest first; 0: not said */
+    int ranked_at;            /* where it stands in the text */
     int n_after;              /* KNOWN AFTER: columns of the entity that come with the answer */
     const char **after;
 } RtQuery;
@@ -111,6 +113,7 @@ void rt_query_each(const RtQueryExpr *e, void see(void *user, const RtQueryExpr 
                    void *user);
 
 /* ---- query_bind.c: a query over tables ---------------------------------------------- */
+enum { RT_QUERY_STEPS = 8, RT_QUERY_KEYS = 2 };
 /* What a value reads.  Rows of an aggregate lie by entity, then by time. */
 typedef struct RtQueryRows {
     const RtTable *table;
@@ -118,12 +121,15 @@ typedef struct RtQueryRows {
     const RtColumn *missing; /* 1 where the number is absent; NULL: never */
     const int32_t *refers;   /* a foreign key: the row that each row leads to, -1 none */
     const RtTable *leads;    /* .. and of which table; NULL: no foreign key */
-    const int64_t *ptr;      /* [entities + 1] of an aggregate */
-    const int32_t *row;      /* rows of the table */
-    const double *time;      /* .. and their times */
-    const bool *fits;        /* of a TEST of categories, or of a foreign key: [categories], or
-                              * [rows] that it leads to, which pass */
-    double *constant;        /* of a TEST of numbers and times: [n] */
+    int n_keys, n_way;
+    const RtTable *key[RT_QUERY_KEYS];  /* .. by which edges */
+    const RtTable *way[RT_QUERY_STEPS]; /* of an aggregate: from its rows to their entity */
+    const int64_t *ptr;                 /* [entities + 1] of an aggregate */
+    const int32_t *row;                 /* rows of the table */
+    const double *time;                 /* .. and their times */
+    const bool *fits; /* of a TEST of categories, or of a foreign key: [categories], or
+                       * [rows] that it leads to, which pass */
+    double *constant; /* of a TEST of numbers and times: [n] */
 } RtQueryRows;
 
 typedef struct RtQueryData {
@@ -156,6 +162,8 @@ gnnc_status rt_query_bind_test(RtPool *pool, RtQueryExpr *e, RtError *err);
 double rt_query_value(const RtQueryExpr *e, int64_t row, double t, double *scratch);
 /* Of LIST_DISTINCT: labels[code] = 1 for each that is there, 0 for the others, of n codes. */
 void rt_query_list(const RtQueryExpr *e, int64_t row, double t, double *labels, int64_t n);
+/* .. those that are there, ascending, into `scratch`; how many. */
+int64_t rt_query_distinct(const RtQueryExpr *e, int64_t row, double t, double *scratch);
 /* 1 true, 0 false, -1 unknown, by SQL's rules for missing values. */
 int rt_query_test(const RtQueryExpr *e, int64_t row, double t, double *scratch);
 /* The most rows of an entity that a value of the expression reads. */

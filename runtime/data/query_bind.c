@@ -90,7 +90,7 @@ const int32_t *rt_query_refers(RtPool *pool, const RtDataset *d, const RtTable *
     return to;
 }
 
-enum { MOST_STEPS = 8 };
+enum { MOST_STEPS = RT_QUERY_STEPS };
 typedef struct {
     int n;
     const RtTable *edge[MOST_STEPS];
@@ -170,15 +170,46 @@ static const int32_t *owners(const Bind *b, const RtTable *t, const Path *way) {
 }
 
 /* ---- columns ------------------------------------------------------------------------- */
+/* The row that each row's key leads to, and of another key in that row; NULL: no memory. */
+static const int32_t *refers_by(const Bind *b, const RtTable *key, const RtTable *further) {
+    const int32_t *to = rt_query_refers(b->pool, b->d, key), *next;
+    int64_t n = b->d->nodes[key->src_type].count;
+    int32_t *both = further && to ? RT_NEWN(b->pool, int32_t, n + 1) : NULL;
+    if (!further || !both) return further ? NULL : to;
+    if (!(next = rt_query_refers(b->pool, b->d, further))) return NULL;
+    for (int64_t i = 0; i < n; i++) both[i] = to[i] < 0 ? -1 : next[to[i]];
+    return both;
+}
+
+/* A foreign key of the table, or of the one table it refers to that has such a key. */
+static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
+    const RtTable *t = r->table, *key = find_key(b, t, e->value.column), *further = NULL;
+    for (int i = 0; i < b->d->n_edges && (!key || further); i++) {
+        const RtTable *one = &b->d->edges[i], *two;
+        if (&b->d->nodes[one->src_type] != t || &b->d->nodes[one->dst_type] == t) continue;
+        if (!(two = find_key(b, &b->d->nodes[one->dst_type], e->value.column))) continue;
+        if (further)
+            return rt_fail(b->err, GNNC_E_FORMAT,
+                           "query, character %d: several tables that '%s' refers to have a foreign "
+                           "key '%.60s'",
+                           e->at, t->name, e->value.column);
+        key = one;
+        further = two;
+    }
+    if (!key) return GNNC_OK;
+    r->key[r->n_keys++] = key;
+    if (further) r->key[r->n_keys++] = further;
+    r->leads = &b->d->nodes[r->key[r->n_keys - 1]->dst_type];
+    r->refers = refers_by(b, key, further);
+    return r->refers ? GNNC_OK : rt_fail_nomem(b->err, "query");
+}
+
 static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
     const RtTable *t = r->table;
     char missing[160];
     int i = find_name(e->value.column, t->n_columns, column_name, t->columns);
-    const RtTable *key = i < 0 ? find_key(b, t, e->value.column) : NULL;
-    if (key && !(r->refers = rt_query_refers(b->pool, b->d, key)))
-        return rt_fail_nomem(b->err, "query");
-    if (key) r->leads = &b->d->nodes[key->dst_type];
-    if (key) return GNNC_OK;
+    gnnc_status st = i < 0 ? find_keys(b, e, r) : GNNC_OK;
+    if (st != GNNC_OK || r->refers) return st;
     if (i < 0)
         return rt_fail(b->err, GNNC_E_MISSING,
                        "query, character %d: '%s' has no column '%.60s'; the data have been "
@@ -272,6 +303,8 @@ static gnnc_status bind_aggregate(const Bind *b, RtQueryExpr *e, RtQueryRows *r)
         goto out;
     }
     TRY(st, find_path(b, e, r->table, &way));
+    r->n_way = way.n;
+    for (int i = 0; i < way.n; i++) r->way[i] = way.edge[i];
     if (e->value.where) TRY(st, bind_expr(b, e->value.where, r->table, true));
     const int32_t *owner = owners(b, r->table, &way);
     st = owner ? sort_rows(b, e, r, owner, time->f64) : rt_fail_nomem(b->err, "query");

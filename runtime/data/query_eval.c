@@ -48,15 +48,17 @@ static int by_number(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-static double count_distinct(const RtQueryRows *r, int64_t from, int64_t to, double *scratch) {
-    int64_t n = 0, distinct = 0;
+/* Ascending, each once; how many. */
+static int64_t distinct(const RtQueryRows *r, int64_t from, int64_t to, double *scratch) {
+    int64_t n = 0, kept = 0;
     for (int64_t i = from; i < to; i++) {
         double v = cell(r, r->row[i]);
         if (!isnan(v)) scratch[n++] = v;
     }
     if (n) qsort(scratch, (size_t)n, sizeof *scratch, by_number);
-    for (int64_t i = 0; i < n; i++) distinct += i == 0 || scratch[i] != scratch[i - 1];
-    return (double)distinct;
+    for (int64_t i = 0; i < n; i++)
+        if (kept == 0 || scratch[i] != scratch[kept - 1]) scratch[kept++] = scratch[i];
+    return kept;
 }
 
 /* Missing values are left out, as in SQL; without any, a sum is 0 and all but counts are missing.
@@ -65,7 +67,7 @@ static double aggregate(RtAgg agg, const RtQueryRows *r, int64_t from, int64_t t
                         double *scratch) {
     double sum = 0, first = NAN, last = NAN, least = INFINITY, most = -INFINITY;
     int64_t n = 0;
-    if (agg == RT_AGG_COUNT_DISTINCT) return count_distinct(r, from, to, scratch);
+    if (agg == RT_AGG_COUNT_DISTINCT) return (double)distinct(r, from, to, scratch);
     for (int64_t i = from; i < to; i++) {
         double v = cell(r, r->row[i]);
         if (isnan(v)) continue;
@@ -111,6 +113,13 @@ void rt_query_list(const RtQueryExpr *e, int64_t row, double t, double *labels, 
         double v = cell(r, r->row[i]);
         if (v >= 0 && v < (double)n) labels[(int64_t)v] = 1;
     }
+}
+
+int64_t rt_query_distinct(const RtQueryExpr *e, int64_t row, double t, double *scratch) {
+    const RtQueryRows *r = e->rows;
+    int64_t from = r->ptr[row], to = r->ptr[row + 1];
+    from = after(r->time, from, to, t + e->value.from);
+    return distinct(r, from, after(r->time, from, to, t + e->value.to), scratch);
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */

@@ -447,6 +447,20 @@ static void known_after(Parser *p, RtQuery *q) {
     } while (take_sign(p, ","));
 }
 
+enum { MOST_RANKED = 1000 };
+
+/* RANK TOP 10 */
+static void ranked(Parser *p, RtQuery *q) {
+    q->ranked_at = p->now.at;
+    if (!take_word(p, "RANK")) return;
+    if (!take_word(p, "TOP")) want(p, "TOP");
+    double n = p->now.number;
+    bool fits = p->now.kind == T_NUMBER && n >= 1 && n <= MOST_RANKED && n == (double)(int)n;
+    if (p->st == GNNC_OK && !fits) want(p, "a number of 1 to 1000");
+    if (p->st == GNNC_OK) q->top = (int)n;
+    next(p);
+}
+
 gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError *err) {
     Parser p = {.pool = pool, .text = text, .s = text, .what = "query", .err = err};
     *out = (RtQuery){.text = text};
@@ -455,6 +469,7 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
     next(&p);
     take_word(&p, "PREDICT");
     out->target = any(&p);
+    ranked(&p, out);
     if (take_word(&p, "FOR")) {
         take_word(&p, "EACH");
         out->entity = take_name(&p, "a table");
@@ -467,7 +482,7 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
         known_after(&p, out);
     }
     if (p.st == GNNC_OK && p.now.kind != T_END)
-        want(&p, "FOR EACH, WHERE, ASSUMING, KNOWN AFTER or the end of the query");
+        want(&p, "RANK TOP, FOR EACH, WHERE, ASSUMING, KNOWN AFTER or the end of the query");
     return p.st;
 }
 

@@ -141,6 +141,13 @@ static const struct {
     {"LIST_DISTINCT(lines.shop_id, 0, 20) AND born IS NULL FOR EACH customers",
      "compared with nothing"},
     {"lines.order_id", "is a foreign key: it can be counted and compared only"},
+    {"LIST_DISTINCT(lines.shop_id, 0, 20) RANK 5 FOR EACH customers", "TOP is expected, not '5'"},
+    {"LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 0 FOR EACH customers", "a number of 1 to 1000"},
+    {"LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 1.5 FOR EACH customers", "of 1 to 1000"},
+    {"LIST_DISTINCT(orders.status, 0, 20) RANK TOP 3 FOR EACH customers",
+     "character 37: RANK TOP stands behind LIST_DISTINCT(TABLE.KEY, ..) of a foreign key"},
+    {"COUNT(orders.*, 0, 20) RANK TOP 3 FOR EACH customers",
+     "RANK TOP stands behind LIST_DISTINCT"},
     {"COUNT(lines.* WHERE order_id = 99, 0, 20) FOR EACH customers",
      "no row of 'orders' has the key '99'"},
     {"COUNT(lines.* WHERE order_id > 1.5, 0, 20) FOR EACH customers", "'1.5' is no whole number"},
@@ -254,6 +261,77 @@ TEST(lists_are_several_answers) {
         CHECK(made.n_metrics == 2 && rt_dataset_check(d, &err) == GNNC_OK);
         rt_dataset_close(d);
     }
+}
+
+static const RtBaseline *baseline(const RtTaskMade *made, const char *name, const char *metric) {
+    for (int i = 0; i < made->n_baselines; i++)
+        if (strcmp(made->baselines[i].name, name) == 0 &&
+            strcmp(made->baselines[i].metric, metric) == 0)
+            return &made->baselines[i];
+    static const RtBaseline none = {"", "", NAN, NAN};
+    return &none;
+}
+
+/* Customer 1 alone has lines: of the south by day 20, of the north by day 60, of the south by 100.
+ */
+TEST(lists_that_are_ranked_are_edges) {
+    static const struct {
+        const char *name;
+        double val[3], test[3]; /* map, precision, recall */
+    } guesses[] = {{"most popular of all", {0, 0, 0}, {1, 0.5, 1}},
+                   {"most popular in the last window", {0, 0, 0}, {0, 0, 0}},
+                   {"latest of its customers", {0.5, 0.5, 1}, {0.5, 0.5, 1}},
+                   {"most frequent of its customers", {0.5, 0.5, 1}, {0.5, 0.5, 1}}};
+    static const char *const metric[] = {"map", "precision", "recall"};
+    RtDataset *d = shop(NULL);
+    const RtTaskHow how = {.query =
+                               "LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 2 FOR EACH customers",
+                           .val_time = 40 * DAY,
+                           .test_time = 80 * DAY};
+    RtTaskMade made;
+    RtError err = {""};
+    CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
+    const RtTable *t = rt_dataset_nodes(d, "task"), *e = rt_dataset_edges(d, "task__shops");
+    CHECK(t && t->count == 3 && !rt_table_column(t, "y") && e && e->count == 3);
+    for (int i = 0; e && i < 3; i++) {
+        CHECK(e->src[i] == i && e->dst[i] == (i == 1 ? 0 : 1)); /* north, south */
+        CHECK(rt_table_column(e, "split")->splits[i] == 1 + i);
+        CHECK(rt_table_column(e, "time")->f64[i] == rt_table_column(t, "time")->f64[i]);
+    }
+    CHECK(made.ranks.top == 2 && strcmp(made.ranks.links, "task__shops") == 0 &&
+          strcmp(made.ranks.event, "lines") == 0 && made.ranks.n_way == 2 &&
+          strcmp(made.ranks.way[0], "lines__order_id") == 0 &&
+          strcmp(made.ranks.way[1], "orders__customer_id") == 0 && made.ranks.n_keys == 1);
+    CHECK(e && rt_table_column(e, "split")->n_baselines == 12);
+    for (size_t k = 0; k < sizeof guesses / sizeof *guesses; k++)
+        for (int m = 0; m < 3; m++) {
+            const RtBaseline *b = baseline(&made, guesses[k].name, metric[m]);
+            CHECK_MSG(b->val == guesses[k].val[m] && b->test == guesses[k].test[m],
+                      "%s, %s: %g, %g", guesses[k].name, metric[m], b->val, b->test);
+        }
+    CHECK(rt_dataset_check(d, &err) == GNNC_OK);
+    rt_dataset_close(d);
+}
+
+/* A key of the row that the counted rows refer to; here it leads back to who is asked. */
+TEST(a_key_is_found_one_reference_away) {
+    RtDataset *d = shop(NULL);
+    RtTaskHow how = {.query =
+                         "LIST_DISTINCT(lines.customer_id, 0, 20) RANK TOP 1 FOR EACH customers",
+                     .val_time = 40 * DAY,
+                     .test_time = 80 * DAY};
+    RtTaskMade made;
+    RtError err = {""};
+    CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
+    const RtTable *e = rt_dataset_edges(d, "task__customers_ranked");
+    CHECK(e && e->count == 3 && made.ranks.n_keys == 2 &&
+          strcmp(made.ranks.key[0], "lines__order_id") == 0);
+    for (int64_t i = 0; e && i < e->count; i++) CHECK(e->dst[i] == 0);
+    rt_dataset_close(d);
+    d = shop(NULL);
+    how.history = true;
+    CHECK(rt_import_task(d, &how, &made, &err) == GNNC_E_ARG && strstr(err.text, "are lists"));
+    rt_dataset_close(d);
 }
 
 /* Each answer stands where its window ends, beside the one that was asked for. */
@@ -577,15 +655,18 @@ TEST(rows_of_a_select_are_in_parts_by_their_windows) {
 TEST(every_allocation_may_fail) {
     static const char *const queries[] = {
         "COUNT(lines.* WHERE order_id != 10, 0, 20) > 0 FOR EACH customers",
-        "SUM(orders.price, 0, 20) FOR EACH customers", NULL};
-    for (int k = 0; k < 3; k++)
+        "SUM(orders.price, 0, 20) FOR EACH customers",
+        "LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 2 FOR EACH customers", NULL};
+    for (int k = 0; k < 4; k++)
         for (long n = 0;; n++) {
             FailingAlloc f;
             RtTaskMade made;
             RtError err = {""};
             RtAlloc from = failing(&f, n);
-            RtTaskHow how = {
-                .query = queries[k], .history = true, .val_time = 60 * DAY, .test_time = 80 * DAY};
+            RtTaskHow how = {.query = queries[k],
+                             .history = k != 2,
+                             .val_time = 40 * DAY,
+                             .test_time = 80 * DAY};
             RtDataset *d = NULL;
             gnnc_status st = GNNC_E_NOMEM;
             if (!queries[k])
