@@ -325,6 +325,8 @@ PEERS = peers/bin/python
 long: all $(BUILD)/tests/random/model_check
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/service.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
+	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/databases.py $(call quoted,$(abspath $(BUILD)))/gnnc \
+	    $(call quoted,$(CURDIR)) 10000000; rc=$$?; rm -r "$$dir"; exit $$rc
 	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS); \
 	    else echo "no PyG: make long PEERS=PYTHON"; fi
 	python3 tests/random/run.py --campaign --build $(BUILD)

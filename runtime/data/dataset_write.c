@@ -43,18 +43,24 @@ static void put_int(Writer *w, int64_t v) {
         w->st = rt_fail_nomem(w->err, w->dir);
 }
 
-/* Saves an array as `file` and puts  , "key": "file"  */
-static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
-                      const int64_t *shape, const void *data) {
+/* Saves an array as `file` and puts  , "key": "file"; half: as rt_npy_create() has it. */
+static void put_halves(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
+                       const int64_t *shape, const void *data, const void *half) {
     RtArray a = {.dt = dt, .rank = rank, .data = data};
     if (w->st != GNNC_OK) return;
     memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
     const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
-    w->st = path ? rt_npy_create(&w->pool->from, path, &a, w->err) : rt_fail_nomem(w->err, file);
+    w->st =
+        path ? rt_npy_create(&w->pool->from, path, &a, half, w->err) : rt_fail_nomem(w->err, file);
     put(w, ", \"");
     put(w, key);
     put(w, "\": ");
     put_string(w, file);
+}
+
+static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
+                      const int64_t *shape, const void *data) {
+    put_halves(w, key, file, dt, rank, shape, data, NULL);
 }
 
 static const char *file_name(Writer *w, const char *stem, const char *suffix) {
@@ -199,18 +205,12 @@ static void check_name(Writer *w, const char *name) {
 }
 
 static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
-    int32_t *ends = RT_NEWN(w->pool, int32_t, 2 * t->count);
-    if (!ends) {
-        w->st = rt_fail_nomem(w->err, w->dir);
-        return;
-    }
-    if (t->count) memcpy(ends, t->src, (size_t)t->count * sizeof *ends);
-    if (t->count) memcpy(ends + t->count, t->dst, (size_t)t->count * sizeof *ends);
     put(w, ", \"src\": ");
     put_string(w, d->nodes[t->src_type].name);
     put(w, ", \"dst\": ");
     put_string(w, d->nodes[t->dst_type].name);
-    put_array(w, "file", file_name(w, stem, ""), RT_DT_I32, 2, (int64_t[]){2, t->count}, ends);
+    put_halves(w, "file", file_name(w, stem, ""), RT_DT_I32, 2, (int64_t[]){2, t->count}, t->src,
+               t->dst);
 }
 
 /* A name as a line: its own line ends and backslashes are escaped. */

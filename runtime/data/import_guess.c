@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "import_index.h"
 #include "import_task.h"
 
 typedef enum { MIDDLE, AVERAGE, MEAN, LAST } Guessed;
@@ -159,16 +160,16 @@ static gnnc_status make_room(Guess *g, const RtTaskKey *keys, int n_keys) {
     int64_t most = 1;
     for (int k = 0; k < n_keys; k++)
         if (keys[k].n > most) most = keys[k].n;
-    g->sum = RT_NEWN(g->pool, double, most);
-    g->last = RT_NEWN(g->pool, double, most);
-    g->count = RT_NEWN(g->pool, int64_t, most);
-    g->v = RT_NEWN(g->pool, RtJudged, g->rows->n + 1);
+    bool made = (g->sum = rt_import_room(g->pool, most, sizeof *g->sum, g->err)) &&
+                (g->last = rt_import_room(g->pool, most, sizeof *g->last, g->err)) &&
+                (g->count = rt_import_room(g->pool, most, sizeof *g->count, g->err)) &&
+                (g->v = rt_import_room(g->pool, g->rows->n + 1, sizeof *g->v, g->err)) &&
+                (g->train = rt_import_room(g->pool, g->rows->n + 1, sizeof *g->train, g->err));
+    if (!made) return GNNC_E_NOMEM;
     g->made->n_baselines = g->made->n_metrics = 0;
     for (int j = 0; j < RT_N_JUDGES; j++) g->made->n_metrics += fits(g, (RtJudge)j);
     g->made->baselines = RT_NEWN(g->keep, RtBaseline, g->made->n_metrics * (2 + 2 * n_keys));
-    g->train = RT_NEWN(g->pool, double, g->rows->n + 1);
-    bool made = g->sum && g->last && g->count && g->v && g->train && g->made->baselines;
-    return made ? GNNC_OK : rt_fail_nomem(g->err, "baselines");
+    return g->made->baselines ? GNNC_OK : rt_fail_nomem(g->err, "baselines");
 }
 
 gnnc_status rt_task_guess(RtPool *pool, RtPool *keep, const RtTaskRows *rows, const RtTaskKey *keys,

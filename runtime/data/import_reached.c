@@ -2,6 +2,7 @@
  * One pass over the edges, whatever the distance is. */
 #include "import_reached.h"
 
+#include "import_index.h"
 #include "import_time.h"
 
 typedef struct {
@@ -69,16 +70,18 @@ static void join_ends(Sets *s, const RtTable *e) {
     }
 }
 
-static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, Sets *s) {
+static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, Sets *s,
+                      RtError *err) {
     int64_t n = 0;
     *s = (Sets){.d = d, .rows = rows, .first = RT_NEWN(pool, int64_t, d->n_nodes)};
     for (int i = 0; s->first && i < d->n_nodes; i++) {
         s->first[i] = n;
         n += d->nodes[i].count;
     }
-    s->parent = RT_NEWN(pool, int64_t, n);
-    s->trained = RT_NEWN(pool, bool, n);
-    if (!s->first || !s->parent || !s->trained) return false;
+    if (!s->first) return rt_fail_nomem(err, "encoders"), false;
+    s->parent = rt_import_room(pool, n, sizeof *s->parent, err);
+    s->trained = s->parent ? rt_import_room(pool, n, sizeof *s->trained, err) : NULL;
+    if (!s->trained) return false;
     for (int64_t i = 0; i < n; i++) s->parent[i] = i;
     for (int i = 0; i < d->n_nodes; i++) {
         const int8_t *parts = parts_of(&d->nodes[i]);
@@ -89,8 +92,8 @@ static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, S
     return true;
 }
 
-static bool *reached_nodes(RtPool *pool, Sets *s, int type) {
-    bool *to = RT_NEWN(pool, bool, s->d->nodes[type].count);
+static bool *reached_nodes(RtPool *pool, Sets *s, int type, RtError *err) {
+    bool *to = rt_import_room(pool, s->d->nodes[type].count, sizeof *to, err);
     for (int64_t i = 0; to && i < s->d->nodes[type].count; i++)
         to[i] = s->trained[root_of(s, s->first[type] + i)];
     return to;
@@ -105,15 +108,15 @@ gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReach
     if (!has_split(d->nodes, d->n_nodes) && !has_split(d->edges, d->n_edges)) return GNNC_OK;
     out->nodes = RT_NEWN(pool, const bool *, d->n_nodes);
     out->edges = RT_NEWN(pool, const bool *, d->n_edges);
-    if (!out->nodes || !out->edges || !make_sets(pool, d, rows, &s))
-        return rt_fail_nomem(err, "encoders");
+    if (!out->nodes || !out->edges) return rt_fail_nomem(err, "encoders");
+    if (!make_sets(pool, d, rows, &s, err)) return GNNC_E_NOMEM;
     for (int i = 0; i < d->n_nodes; i++)
-        if (!(out->nodes[i] = reached_nodes(pool, &s, i))) return rt_fail_nomem(err, "encoders");
+        if (!(out->nodes[i] = reached_nodes(pool, &s, i, err))) return GNNC_E_NOMEM;
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *e = &d->edges[i];
         const bool *src = out->nodes[e->src_type], *dst = out->nodes[e->dst_type];
-        bool *to = RT_NEWN(pool, bool, e->count);
-        if (!(out->edges[i] = to)) return rt_fail_nomem(err, "encoders");
+        bool *to = rt_import_room(pool, e->count, sizeof *to, err);
+        if (!(out->edges[i] = to)) return GNNC_E_NOMEM;
         for (int64_t k = 0; k < e->count; k++) to[k] = src[e->src[k]] || dst[e->dst[k]];
     }
     return GNNC_OK;

@@ -7,6 +7,7 @@
 
 #include "dates.h"
 #include "import.h"
+#include "import_index.h"
 
 /* ---- which of several times -------------------------------------------------------------- */
 /* The length of the first word of a name: "birth" of "birth_date", "Birth" of "BirthDate". */
@@ -146,8 +147,9 @@ static gnnc_status begin_row_times(RtDataset *d, const char *by_time, bool *deri
                            "'%s' has a column '" RT_ROW_TIME "' that is no time: that is what the "
                            "time of rows is called which have none of their own",
                            t->name);
-        double *to = RT_NEWN(&d->pool, double, t->count);
-        RtColumn *c = to ? rt_table_add_column(&d->pool, t) : NULL;
+        double *to = rt_import_room(&d->pool, t->count, sizeof *to, err);
+        if (!to) return GNNC_E_NOMEM;
+        RtColumn *c = rt_table_add_column(&d->pool, t);
         if (!c) return rt_fail_nomem(err, t->name);
         for (int64_t r = 0; r < t->count; r++) to[r] = NAN;
         *c = (RtColumn){.name = RT_ROW_TIME, .kind = RT_COL_TIME, .n_rows = t->count, .rank = 1};

@@ -203,7 +203,7 @@ static gnnc_status check_array(const RtArray *a, const char *path, size_t *n_byt
 typedef gnnc_status OpenOut(RtOut *, const RtAlloc *, const char *, RtError *);
 
 static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, const RtArray *a,
-                        RtError *err) {
+                        const void *half, RtError *err) {
     RtOut o;
     size_t n_bytes;
     char prefix[PREFIX_MAX];
@@ -211,7 +211,8 @@ static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, co
     TRY(st, check_array(a, path, &n_bytes, err));
     TRY(st, open(&o, from, path, err));
     st = rt_out_write(&o, prefix, write_prefix(prefix, a), err);
-    if (st == GNNC_OK) st = rt_out_write(&o, a->data, n_bytes, err);
+    if (st == GNNC_OK) st = rt_out_write(&o, a->data, half ? n_bytes / 2 : n_bytes, err);
+    if (st == GNNC_OK && half) st = rt_out_write(&o, half, n_bytes / 2, err);
     if (st == GNNC_OK) return rt_out_commit(&o, err);
     rt_out_abort(&o);
 out:
@@ -219,9 +220,10 @@ out:
 }
 
 gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a, RtError *err) {
-    return save(rt_out_open, from, path, a, err);
+    return save(rt_out_open, from, path, a, NULL, err);
 }
 
-gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, RtError *err) {
-    return save(rt_out_create, from, path, a, err);
+gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, const void *half,
+                          RtError *err) {
+    return save(rt_out_create, from, path, a, half, err);
 }

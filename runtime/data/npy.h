@@ -70,8 +70,10 @@ gnnc_status rt_npy_parse(RtPool *pool, RtBytes file, const char *name, RtArray *
 gnnc_status rt_npy_open(RtPool *pool, const char *path, RtArray *out, RtError *err);
 /* Row-major arrays only. Replaces `path` atomically. */
 gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a, RtError *err);
-/* The same as a new file of a directory that is renamed as a whole (rt_out_create). */
-gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, RtError *err);
+/* The same as a new file of a directory that is renamed as a whole (rt_out_create).  half: where
+ * the last half of the elements lies; NULL: behind the first. */
+gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, const void *half,
+                          RtError *err);
 
 /* float16 and bfloat16 bits to float. */
 float rt_f16_to_f32(uint16_t bits);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """gnnc import of databases: SQLite, and a PostgreSQL server of its own on a private socket (left out where there is none, but
-for CI).  usage: databases.py GNNC TOP.  Prints `N passed, N failed`, and what it left out."""
+for CI).  usage: databases.py GNNC TOP [ROWS].  ROWS: of the table that is read in little memory, and of nothing else.  Prints `N passed, N failed`, and what it left out."""
 import filecmp
 import glob
 import os
+import resource
 import shutil
 import socket
 import sqlite3
@@ -13,6 +14,7 @@ import tempfile
 import threading
 
 GNNC, TOP = sys.argv[1:3]
+MANY, ROOM = 1_100_000, 20 << 20  # so many rows, in so many bytes besides files
 failures, done = [], 0
 
 
@@ -29,8 +31,8 @@ def run(*command, **more):
     return r.returncode, r.stdout
 
 
-def imports(source, to, *options):
-    return run(GNNC, "import", source, "-o", to, "--force", *options)
+def imports(source, to, *options, **more):
+    return run(GNNC, "import", source, "-o", to, "--force", *options, **more)
 
 
 def refused(what, source, *says, options=()):
@@ -169,6 +171,17 @@ def sqlite_hostile():
     check("tables without rows", rc == 0 and "edge b__a: b -> a: 0" in told, told)
 
 
+def little_memory(rows):
+    """Memory that is no file's is limited: what a row leaves there is bounded, however many there are."""
+    database("many.db", f"""PRAGMA synchronous = off; CREATE TABLE a (k INTEGER PRIMARY KEY, at DATE, s TEXT);
+        CREATE TABLE b (k INTEGER PRIMARY KEY, a INTEGER REFERENCES a, b INTEGER REFERENCES b, x REAL, c TEXT);
+        INSERT INTO a WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i, '2020-01-01', 's' || i % 10 FROM n;
+        INSERT INTO b WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+        SELECT i, 1 + i % 1000, nullif(i / 2, 0), i * 0.5, 'c' || i % 50 FROM n""")
+    rc, told = imports("many.db", "many", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (ROOM, ROOM)))
+    check(f"{rows} rows in {ROOM >> 20} MiB", rc == 0 and f"edge b__b: b -> b: {rows - 1}" in told and "node b: " in told, told)
+
+
 # ---- PostgreSQL -------------------------------------------------------------------------------------------------------
 class Server:
     """A server for this test alone.  initdb refuses root, so nobody runs it then."""
@@ -302,10 +315,12 @@ def main():
     if "without libsqlite3" in imports("a.db", "x")[1]:
         print("LEFT OUT: databases: this gnnc was built without libsqlite3\n0 passed, 0 failed")
         return "GNNC_CI" in os.environ
-    sqlite_whole()
-    sqlite_rules()
-    sqlite_hostile()
-    with_server()
+    little_memory(int(sys.argv[3]) if sys.argv[3:] else MANY)
+    if not sys.argv[3:]:
+        sqlite_whole()
+        sqlite_rules()
+        sqlite_hostile()
+        with_server()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
 
