@@ -23,6 +23,9 @@
  * Other phases read the copy where theirs would be the same; with an average of the parameters
  * (`ema`) evaluation's is not, and stays its own.
  *
+ * Of a program that serves rows nothing changes the state between its predictions: what each of
+ * them would round anew is rounded by @refresh, once.
+ *
  * Only what is narrower than the state it is computed of: another f32 copy would cost as much
  * memory as the parameter itself.  Micikevicius et al. 2018 keep a 16-bit copy beside the master
  * weights in the same way; NVIDIA Apex's fused optimizers write it in the update's kernel. */
@@ -110,6 +113,13 @@ static bool is_copy(Carry *c, const Op *op) {
     const Op *x = below_views(op->in[0]);
     if (!op->type.rank || x->type.dt == op->type.dt || x->kind == OP_CONST) return false;
     return c->of_state[x->id] && is_aligned(c, x);
+}
+
+/* Has it no rows, of which a batch has some? */
+static bool is_of_all(const Op *op) {
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.dim[i]->kind != SP_DIM) return false;
+    return true;
 }
 
 typedef struct {
@@ -276,8 +286,18 @@ static void keep(Carry *c, const Op *op) {
     const Kept *k = new_kept(c, x, of, op->type.dt);
     if (is_changed(c, x)) write_kept(c, x, k);
     pass_remark(c->p, of->span, "carry",
-                "'%s' is rounded to %s where it is updated, not when the next step reads it",
+                c->train
+                    ? "'%s' is rounded to %s where it is updated, not when the next step reads it"
+                    : "'%s' is rounded to %s once, not by each prediction",
                 of->path, dtype_name(op->type.dt));
+}
+
+static void keep_all(Carry *c, Func *f) {
+    VEC(Op *) copies = {0};
+    look_at(c, f);
+    for (Op *op = f->first; op; op = op->next)
+        if (is_copy(c, op) && (c->train || is_of_all(op))) vec_push(c->p->a, &copies, op);
+    for (int i = 0; i < copies.n; i++) keep(c, copies.v[i]);
 }
 
 /* ---- readers ------------------------------------------------------------------------------------
@@ -320,16 +340,16 @@ static void read_kept(Carry *c, Func *f) {
 
 static bool run(PassCtx *p, Module *m) {
     Carry c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
-    VEC(Op *) copies = {0};
-    if (!c.train || func_of(m, PHASE_REFRESH)) return true;
+    if ((!c.train && !m->recipe.sample.serve) || func_of(m, PHASE_REFRESH)) return true;
     c.kept = NEWN(p->a, const Kept *, (size_t)m->vars.n + 1);
     c.assigned = NEWN(p->a, Op *, (size_t)m->vars.n + 1);
-    for (Op *op = c.train->first; op; op = op->next)
+    for (Op *op = c.train ? c.train->first : NULL; op; op = op->next)
         if (op->kind == OP_ASSIGN) c.assigned[op->var->id] = op->in[0];
-    look_at(&c, c.train);
-    for (Op *op = c.train->first; op; op = op->next)
-        if (is_copy(&c, op)) vec_push(p->a, &copies, op);
-    for (int i = 0; i < copies.n; i++) keep(&c, copies.v[i]);
+    for (int i = 0, n = m->funcs.n; i < n; i++) {
+        Func *f = m->funcs.v[i];
+        bool served = f->phase == PHASE_PREDICT || f->phase == PHASE_EMBED;
+        if (c.train ? f == c.train : served && !f->body) keep_all(&c, f);
+    }
     for (int i = 0; i < m->funcs.n && c.n_kept; i++)
         if (!m->funcs.v[i]->body && m->funcs.v[i] != c.refresh) read_kept(&c, m->funcs.v[i]);
     return true;

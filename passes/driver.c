@@ -72,7 +72,7 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
 const char *pass_pipeline_infer(int opt_level) {
     return opt_level == 0 ? "canon,cse,dce,serve,dce,lower-csr,precision"
                           : "canon,cse,dce,one-hot,reorder,cse,serve,trim,canon,cse,dce,dots,"
-                            "shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,precision";
+                            "shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,precision,carry";
 }
 
 static bool is_update(const Op *op) {

@@ -34,9 +34,11 @@ bool rt_memory_is_temp(const rt_program *p, int b) {
 
 bool rt_memory_is_lent(const RtExec *x, int b) {
     const rt_program *p = x->program;
-    for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++)
+    for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++) {
+        rt_var_kind k = p->vars[v].kind;
         if (p->vars[v].buf == b)
-            return p->vars[v].kind == RT_VAR_PARAM || p->vars[v].kind == RT_VAR_STATE;
+            return k == RT_VAR_PARAM || k == RT_VAR_STATE || (k == RT_VAR_KEPT && !x->rt->device);
+    }
     return false;
 }
 

@@ -29,8 +29,7 @@ gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemo
 /* Does output b pass when another phase runs?  Predictions and embeddings are read at once, and
  * lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);
-/* Is it a parameter or state that the model's memory has?  The program's own variables, which are
- * computed of these, are not. */
+/* Is it a variable that a model's memory has (model_lend.c)? */
 bool rt_memory_is_lent(const RtExec *x, int b);
 /* .. or is it working memory of a phase? */
 bool rt_memory_is_temp(const rt_program *p, int b);

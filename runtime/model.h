@@ -14,6 +14,14 @@ typedef struct RtStored {
     int64_t turned;   /* rt_var_shape.turned, of a copy */
 } RtStored;
 
+/* What a program, or a variant of it, computes of the weights alone (@refresh), on the host. */
+typedef struct RtComputed {
+    struct RtComputed *next;
+    const rt_program *program;
+    void **data; /* [n_vars] of those that are kept */
+    bool done;
+} RtComputed;
+
 struct gnnc_model {
     atomic_int n_refs;
     RtAlloc from;
@@ -24,8 +32,9 @@ struct gnnc_model {
     int n_codes;
     RtCodes *codes; /* [n_codes] */
     RtEncoders encoders;
-    pthread_mutex_t storing; /* around `stored` and the pool, once there are weights */
+    pthread_mutex_t storing; /* around what follows and the pool, once there are weights */
     RtStored *stored;        /* [f.n] */
+    RtComputed *computed;
     RtError err;
 };
 
@@ -39,5 +48,7 @@ gnnc_status rt_model_give(gnnc_model *m, gnnc_trainer *t);
 /* Then its parameters are `f`: tensors of the model, some of them in the order of the data's rows
  * (rt_node_rows), which fit (rt_tensor_check). */
 gnnc_status rt_model_lend(gnnc_trainer *t, const RtTensors *f);
+/* .. and what the program keeps of them is there. */
+gnnc_status rt_model_refresh(gnnc_trainer *t);
 
 #endif

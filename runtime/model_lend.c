@@ -3,8 +3,9 @@
  * Where a file holds a tensor as programs read it, of the same type and order and at a place of 64
  * bytes, as kernels want it, they read the file's own bytes, which are mapped: the system has them
  * once for all processes, and may forget them.  Else there is one copy in the model, made by the
- * first session that reads it.  Rows that a graph has in another order than the weights are the
- * session's own, as they hang on both. */
+ * first session that reads it; so there is of what the program computes of weights alone, as 16-bit
+ * copies of them, but on a device, which has its own.  Rows that a graph has in another order than
+ * the weights are the session's own, as they hang on both. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -107,8 +108,61 @@ static gnnc_status lend(gnnc_trainer *t, const RtTensors *f, int var) {
     return st;
 }
 
+/* ---- what is computed of them ------------------------------------------------------ */
+static RtComputed *computed_of(const gnnc_trainer *t) {
+    RtComputed *c = t->rt.model->computed;
+    while (c && c->program != t->program) c = c->next;
+    return c;
+}
+
+static gnnc_status make_room(gnnc_trainer *t, RtComputed **out) {
+    gnnc_model *m = t->rt.model;
+    const rt_program *p = t->program;
+    RtComputed *c = RT_NEW(&m->pool, RtComputed);
+    if (!c || !(c->data = RT_NEWN(&m->pool, void *, p->n_vars))) return GNNC_E_NOMEM;
+    c->program = p;
+    for (int v = 0; v < p->n_vars; v++) {
+        size_t n;
+        if (p->vars[v].kind != RT_VAR_KEPT || p->vars[v].buf < 0) continue;
+        gnnc_status st = rt_buf_bytes(&t->x, p->vars[v].buf, &n);
+        if (st != GNNC_OK) return st;
+        if (!(c->data[v] = rt_memory_block(&m->pool, n))) return GNNC_E_NOMEM;
+    }
+    c->next = m->computed;
+    *out = m->computed = c;
+    return GNNC_OK;
+}
+
+static gnnc_status lend_computed(gnnc_trainer *t) {
+    gnnc_model *m = t->rt.model;
+    const rt_program *p = t->program;
+    pthread_mutex_lock(&m->storing);
+    RtComputed *c = computed_of(t);
+    gnnc_status st = c ? GNNC_OK : make_room(t, &c);
+    pthread_mutex_unlock(&m->storing);
+    for (int v = 0; v < p->n_vars && st == GNNC_OK; v++)
+        if (c->data[v]) t->x.buf[p->vars[v].buf] = c->data[v];
+    return st == GNNC_E_NOMEM ? rt_fail_nomem(&t->rt.err, m->weights.name) : st;
+}
+
 gnnc_status rt_model_lend(gnnc_trainer *t, const RtTensors *f) {
-    gnnc_status st = GNNC_OK;
+    bool keeps = rt_phase_of(t->program, RT_PHASE_REFRESH) && !t->rt.device;
+    gnnc_status st = keeps ? lend_computed(t) : GNNC_OK;
     for (int i = 0; i < t->n_shown && st == GNNC_OK; i++) st = lend(t, f, t->shown[i]);
+    return st;
+}
+
+gnnc_status rt_model_refresh(gnnc_trainer *t) {
+    const rt_phase *phase = rt_phase_of(t->program, RT_PHASE_REFRESH);
+    gnnc_model *m = t->rt.model;
+    gnnc_status st = GNNC_OK;
+    if (!phase) return GNNC_OK;
+    t->rt.vars_changed = false;
+    if (t->rt.device) return rt_phase_run(&t->x, phase);
+    pthread_mutex_lock(&m->storing);
+    RtComputed *c = computed_of(t);
+    if (!c->done) st = rt_phase_run(&t->x, phase);
+    c->done |= st == GNNC_OK;
+    pthread_mutex_unlock(&m->storing);
     return st;
 }

@@ -122,12 +122,11 @@ out:
 
 static gnnc_status serve(RtServed *of) {
     gnnc_trainer *t = of->t;
-    const rt_phase *refresh = rt_phase_of(t->program, RT_PHASE_REFRESH);
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
     gnnc_status st;
     TRY(st, find_prediction(of));
     TRY(st, rt_session_find_layers(of));
-    if (refresh) TRY(st, rt_phase_run(&t->x, refresh));
+    TRY(st, rt_model_refresh(t));
     if (of->brings) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
     else if (encode)

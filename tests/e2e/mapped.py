@@ -13,6 +13,7 @@ import sys
 from directory import column, relation, write
 from sessions import Library, Memory, OK, Session, build, near, rows, train
 
+SQUARE = 1000  # rows and columns of a layer
 KINDS, WIDTH, N = 40000, 48, 300  # a table of 7.7 MB, for few rows of data
 TABLE = KINDS * WIDTH * 4
 MODEL = """
@@ -140,6 +141,34 @@ def check(library, graph, weights, want, copies):
     print("ok", weights, "a session", more[0], "bytes")
 
 
+def in_16_bits(gnnc, graph):
+    """What is rounded for products is rounded once, for all sessions: a square layer's copy."""
+    text = MODEL.replace("hidden: int = %d" % WIDTH, "hidden: int = %d" % SQUARE).replace("kinds = embedding(K, hidden)", "back = linear(hidden)")
+    with open("low.gnn", "w", encoding="utf-8") as f:
+        f.write(text.replace("kinds(g.v.kind) + lin(g.v.x)", "back(relu(lin(g.v.x)))"))
+    build(gnnc, "low.gnn", "low", ("--precision=bf16",))
+    want, _ = train("low", "d", "low.w")
+    memory, library, sessions = Bytes(), Library("low_rows"), []
+    m, st = library.model("low.w", memory)
+    assert st == OK
+    before, made = memory.bytes, []
+    for _ in range(3):
+        mine = Bytes()
+        sessions.append(Session(library, m, graph, mine))
+        assert sessions[-1].status == OK, sessions[-1].error()
+        st, got = sessions[-1].predict([7])
+        assert st == OK and all(abs(x - y) < 0.02 * max(map(abs, want)) for x, y in zip(got, want[21:24])), (list(got), want[21:24])
+        made.append(memory.bytes - before)
+    copy = 2 * SQUARE * SQUARE
+    assert copy <= made[0] < 1.1 * copy and made == made[:1] * 3, made
+    library.lib.gnnc_model_release(m)
+    for s in sessions:
+        assert s.predict([7])[0] == OK
+        s.close()
+    assert memory.live == 0, memory.live
+    print("ok in 16 bits")
+
+
 def main():
     gnnc = sys.argv[1]
     with open("m.gnn", "w", encoding="utf-8") as f:
@@ -154,6 +183,7 @@ def main():
     widened("w", "converted")
     for weights, copies in (("w", 0), ("shifted", 1), ("converted", 1)):
         check(library, graph, weights, want, copies)
+    in_16_bits(gnnc, graph)
     library.lib.gnnc_graph_release(graph)
 
 
