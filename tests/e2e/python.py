@@ -954,6 +954,17 @@ def documentation():
     run(sys.executable, "documentation.py")
 
 
+def a_product():
+    """docs/embedding/nightly.py trains and serves as its page says."""
+    with open(TOP + "/docs/embedding/README.md", encoding="utf-8") as f:
+        says = re.search(r"nightly\.py 2>/dev/null\n```\n```text\n(.*?)```", f.read(), re.S).group(1)
+    os.mkdir("product")
+    run(GNNC, "-I" + TOP + "/models", TOP + "/docs/embedding/customers.gnn", "--target=cpu", "--emit=python", "-o", "product/churn")
+    p = subprocess.run([sys.executable, TOP + "/docs/embedding/nightly.py"], capture_output=True, text=True, timeout=100,
+                       env=dict(os.environ, PYTHONPATH="product"), check=False)
+    assert (p.returncode, p.stdout) == (0, says) and "##] 100 %" in p.stderr, (p.returncode, p.stdout, p.stderr[-2000:])
+
+
 def main():
     sys.path.insert(0, os.getcwd())
     churn = emit(TOP + "/models/gcn.gnn", "churn", "--embed=h")
@@ -982,6 +993,7 @@ def main():
     rows_of_cells()
     python_compile.compiling(TOP, churn)
     documentation()
+    a_product()
 
 
 if __name__ == "__main__":
