@@ -99,6 +99,10 @@ gnnc_status gnnc_graph_add_dlpack(gnnc_graph *g, const char *table, const char *
                                   gnnc_kind kind, struct DLManagedTensorVersioned *tensor,
                                   int64_t n_categories, const char *const *names) {
     gnnc_array a = {.struct_size = sizeof a};
+    if (tensor && g && rt_graph_begin(g) != GNNC_OK) {
+        delete_tensor(tensor);
+        return GNNC_E_STATE;
+    }
     gnnc_status st = take(g, tensor, true, &a);
     if (st != GNNC_OK) return st;
     if (is_there(tensor))

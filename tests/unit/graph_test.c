@@ -589,10 +589,14 @@ TEST(dlpack_tensors_that_are_refused_are_deleted) {
     CHECK(add_tensor(g, NULL) == GNNC_E_ARG);
     OK(g, gnnc_graph_commit(g));
     CHECK(add_tensor(g, &t) == GNNC_E_STATE && n_deleted == 11);
+    t.version.major = 2; /* whatever it is: the graph takes none */
+    CHECK(add_tensor(g, &t) == GNNC_E_STATE && n_deleted == 12);
+    CHECK(strstr(gnnc_graph_error(g), "the graph is committed"));
+    t.version.major = DLPACK_MAJOR_VERSION;
     t.deleter = NULL; /* a producer need not have one */
     CHECK(add_tensor(g, &t) == GNNC_E_STATE && g->data->nodes[0].n_columns == 0);
     gnnc_graph_release(g);
-    CHECK(n_deleted == 11);
+    CHECK(n_deleted == 12);
 }
 
 /* ---- what is in it ------------------------------------------------------------------------------
