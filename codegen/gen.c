@@ -303,20 +303,7 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Does an entry look anything up by an index of its own, and a row at that? */
-static bool gathers(const LStmt *s) {
-    bool index = false, loop = false;
-    for (; s; s = s->next) {
-        index |= s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
-        loop |= s->kind == L_FOR;
-    }
-    return index && loop;
-}
-
-enum {
-    UNROLL_MAX = 128,
-    AHEAD = 8, /* entries; 4 and 16 measured the same */
-};
+enum { UNROLL_MAX = 128 };
 
 LStmt *cg_close(Gen *g) {
     Scope *s = g->cur;
@@ -325,8 +312,6 @@ LStmt *cg_close(Gen *g) {
     s->open = false;
     g->cur = s->parent;
     put(g->cur, st);
-    bool elements = st->range == LR_SEGMENT || st->sched.parallel;
-    if (st->kind == L_FOR && elements && gathers(st->body)) st->sched.prefetch = AHEAD;
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
         int64_t n;
         st->sched.vector = true;

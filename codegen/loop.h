@@ -94,6 +94,15 @@ typedef struct {
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
+    /* On a processor; 0 = not: */
+    int lanes;  /* of a vector loop: iterations per vector */
+    bool whole; /* .. whose vectors stand one after the other, without a loop */
+    int flat;   /* with the vector loop that is its body it is one, of vectors with so many lanes */
+    int expand; /* scalars of all iterations are had at once, one per lane; loops between them run
+                   one iteration after the other */
+    bool prefix; /* .. only those before the first other statement, and then the rest of each */
+    int strips;  /* scalars before the first other statement are had for so many iterations at once
+                  */
     bool collapse; /* part of the parallel loop's index */
     LShare share;
     int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;

@@ -16,7 +16,7 @@ typedef struct {
     int depth;
 } Reader;
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, CPU_LANES = 16 };
 
 static bool block(Reader *r, LStmt **first);
 
@@ -235,6 +235,30 @@ static bool share(Reader *r, LShare *to) {
     return true;
 }
 
+/* How many lanes, behind a word. */
+static bool lanes(Reader *r, const char *word, int *to) {
+    int64_t n = 0;
+    if (!parse_accept_word(&r->p, word)) return true;
+    bool ok = parse_int(&r->p, "a number of lanes", 2, CPU_LANES, &n);
+    *to = (int)n;
+    return ok;
+}
+
+/* What a processor makes of the loop. */
+static bool vectors(Reader *r, LSched *s) {
+    s->vector = parse_accept_word(&r->p, "vector");
+    int64_t n = 0;
+    if (s->vector && r->p.tok.kind == T_NUMBER) {
+        if (!parse_int(&r->p, "a number of lanes", 2, CPU_LANES, &n)) return false;
+        s->lanes = (int)n;
+        s->whole = parse_accept_word(&r->p, "whole");
+    }
+    s->unroll = parse_accept_word(&r->p, "unroll");
+    if (!lanes(r, "flat", &s->flat) || !lanes(r, "expand", &s->expand)) return false;
+    s->prefix = s->expand && parse_accept_word(&r->p, "prefix");
+    return lanes(r, "strips", &s->strips);
+}
+
 static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -244,8 +268,7 @@ static bool loop(Reader *r, LStmt *s) {
     if (!range(r, s)) return false;
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
     if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
-    s->sched.vector = parse_accept_word(&r->p, "vector");
-    s->sched.unroll = parse_accept_word(&r->p, "unroll");
+    if (!vectors(r, &s->sched)) return false;
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
     int64_t ahead = 0;

@@ -125,7 +125,12 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.parallel) sb_puts(b, " parallel");
     loop_balance_print(b, &s->sched.balance);
     if (s->sched.vector) sb_puts(b, " vector");
+    if (s->sched.lanes) sb_printf(b, " %d%s", s->sched.lanes, s->sched.whole ? " whole" : "");
     if (s->sched.unroll) sb_puts(b, " unroll");
+    if (s->sched.flat) sb_printf(b, " flat %d", s->sched.flat);
+    if (s->sched.expand)
+        sb_printf(b, " expand %d%s", s->sched.expand, s->sched.prefix ? " prefix" : "");
+    if (s->sched.strips) sb_printf(b, " strips %d", s->sched.strips);
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);

@@ -1,7 +1,7 @@
 /* What every kernel must hold, whoever made it; targets rely on it without asking. */
 #include <string.h>
 
-#include "codegen/loop.h"
+#include "codegen/loops/loops.h"
 
 /* A load of what a buffer held before the kernel wrote there, in the loops of `path`. */
 typedef struct {
@@ -260,6 +260,30 @@ static bool is_collapsible(const Check *c, const LStmt *s) {
     return first == s && s->range == LR_EXTENT;
 }
 
+static bool is_power_of_2(int n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* What a processor is to make of the loop can be made of it. */
+static bool vectors(Check *c, const LStmt *s) {
+    const LSched *h = &s->sched;
+    const int lanes[] = {h->lanes, h->flat, h->expand, h->strips};
+    int64_t n;
+    for (size_t i = 0; i < COUNT(lanes); i++)
+        if (lanes[i] && !is_power_of_2(lanes[i])) return bad(c, "lanes are a power of two");
+    if (h->lanes && !loop_may_vectorise(c->c->a, c->k, s))
+        return bad(c, "the iterations of a vector loop are not independent");
+    if (h->whole && (h->parallel || !loop_extent(s, &n) || n > h->lanes * LOOP_WHOLE_VECTORS_MAX))
+        return bad(c, "a loop has too many vectors to stand one after the other");
+    if (h->flat && !loop_may_flatten(c->k, s, h->flat))
+        return bad(c, "two loops are no row of whole vectors");
+    if (h->expand && !loop_may_expand(s, h->expand, h->prefix))
+        return bad(c, "the iterations of a loop cannot be side by side");
+    if (h->strips && (h->parallel || s->range == LR_CHUNK || !loop_end_of_prefix(s, false)))
+        return bad(c, "nothing of a loop can be had for several iterations at once");
+    return true;
+}
+
 static bool loop(Check *c, const LStmt *s, int depth) {
     bool after = c->serial_loop; /* parallel ones come first, one behind the other */
     if (!s->sched.parallel && depth == 0) c->serial_loop = true;
@@ -273,7 +297,7 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop is shared by threads that are no team");
     if (s->sched.prefetch && s->range == LR_CHUNK)
         return bad(c, "what a chunk gathers cannot be prefetched");
-    return range(c, s) && nested(c, s, depth);
+    return range(c, s) && nested(c, s, depth) && vectors(c, s);
 }
 
 static bool statement(Check *c, const LStmt *s, int depth) {
@@ -305,10 +329,6 @@ static bool block(Check *c, const LStmt *s, int depth) {
         if (!statement(c, s, depth)) return false;
     }
     return true;
-}
-
-static bool is_power_of_2(int n) {
-    return n > 0 && (n & (n - 1)) == 0;
 }
 
 static bool threads(Check *c) {

@@ -17,14 +17,22 @@ typedef enum {
     EMIT_OBJECT
 } EmitKind; /* LLVM IR or CUDA C, assembly, object */
 
+/* What passes over loops read of the processor that kernels are made for. */
+typedef struct {
+    int lanes; /* f32 elements per vector register; 1 = there are none */
+    int ahead; /* entries of a segment whose rows are asked for before they come; 0 = none */
+} TargetMachine;
+
 struct Loops;
 typedef struct Target {
     const char *name;
-    int lanes;   /* f32 elements per vector register or warp */
+    int lanes;   /* f32 elements per warp, or per vector register at most */
     int columns; /* neighbouring columns that a lane may have at once, where lanes are threads */
     /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
+    /* NULL: it is of no matter.  False after diagnostics. */
+    bool (*find_machine)(Ctx *c, const TargetOptions *o, TargetMachine *to);
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
     /* What `schedule` makes of a kernel, which it may change: itself or a copy, whose `threads` and

@@ -237,6 +237,7 @@ const char *cli_output(Ctx *c, const CliOptions *o, const char *stem);
 /* What the result `out` was made from, as make reads it: to -MF's file, or beside it. */
 bool cli_depfile(Ctx *c, const Module *m, const CliOptions *o, const char *out);
 /* One file of the target's making (LLVM IR, assembly, object, C driver). */
+TargetOptions cli_target_options(const CliOptions *o);
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem);
 
 #endif

@@ -13,7 +13,7 @@ bool cli_makes_program(const CliOptions *o) {
            o->emit == OUT_ROWS_OBJ;
 }
 
-static TargetOptions target_options(const CliOptions *o) {
+TargetOptions cli_target_options(const CliOptions *o) {
     return (TargetOptions){.march = o->march, .opt_level = o->opt_level, .debug_info = true};
 }
 
@@ -86,7 +86,7 @@ typedef struct {
 } ObjectJob;
 
 static bool host_objects(Ctx *c, const ObjectJob *j) {
-    TargetOptions to = target_options(j->o);
+    TargetOptions to = cli_target_options(j->o);
     int v = j->p->variant;
     double start = cli_now_ms();
     if (j->t && !j->t->emit_kernels(c, j->p, &to, EMIT_OBJECT, part(c, j->dir, "kernels", v, "o")))
@@ -101,7 +101,7 @@ static bool host_objects(Ctx *c, const ObjectJob *j) {
 
 static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliHome *h,
                           const char *dir) {
-    TargetOptions to = target_options(o);
+    TargetOptions to = cli_target_options(o);
     const char *source = arena_printf(c->a, "%s/kernels.cu", dir);
     double start = cli_now_ms();
     bool ok =
@@ -178,7 +178,7 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
 }
 
 static bool emit_to(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *path) {
-    TargetOptions to = target_options(o);
+    TargetOptions to = cli_target_options(o);
     EmitKind kind = o->emit == OUT_LLVM || o->emit == OUT_CUDA ? EMIT_IR_TEXT
                     : o->emit == OUT_ASM                       ? EMIT_ASM
                                                                : EMIT_OBJECT;

@@ -135,7 +135,8 @@ static bool print_plan(Ctx *c, const Job *j, const Plan *p) {
 
 /* Kernels as the target emits them, and the plan that runs them. */
 static bool print_loops(Ctx *c, const Job *j, Plan *p, const Target *t) {
-    return loop_pass_arrange(c, p, t) && print_plan(c, j, p);
+    TargetOptions o = cli_target_options(&j->o);
+    return loop_pass_arrange(c, p, t, &o) && print_plan(c, j, p);
 }
 
 static bool print_header(Ctx *c, const Job *j, const Plan *p) {
@@ -572,6 +573,7 @@ static bool check(Ctx *c, Job *j) {
 
 /* Passes over kernels that are text and have a plan. */
 static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
+    j->o.pass.verify_each = true;
     Plan *p = parse_plan(c, j, file);
     const Target *t = p && p->arranged ? target_find(p->arranged) : &target_cpu;
     return p && print_loops(c, j, p, t);
@@ -582,15 +584,18 @@ static bool optimise_loops(Ctx *c, Job *j) {
     uint32_t file = ctx_add_file(c, j->o.files.v[0], (Span){0});
     if (file != UINT32_MAX && plan_in_text(c, file)) return optimise_arranged(c, j, file);
     const Target *t = strcmp(j->o.target, target_cuda.name) ? &target_cpu : &target_cuda;
+    TargetOptions o = cli_target_options(&j->o);
+    TargetMachine machine;
     Module *m = NULL;
     int n = 0;
     const LKernel *k = file == UINT32_MAX ? NULL : loop_parse_file(c, file, &m, &n);
-    if (!k) return false;
+    if (!k || !loop_pass_machine(c, t, &o, &machine)) return false;
     StrBuf b = sb_new(c->a);
     module_print_spaces(&b, m);
     j->o.pass.dump = c->outside.log;
+    j->o.pass.verify_each = true;
     for (int i = 0; i < n; i++) {
-        Loops l = loop_pass_begin(c, m, t, &k[i]);
+        Loops l = loop_pass_begin(c, m, t, &machine, &k[i]);
         if (!loop_verify(c, m, &k[i]) || !loop_pass_run(&l, j->o.passes, &j->o.pass)) return false;
         for (int s = 0; s < l.k.n; s++) loop_print(&b, m, l.k.v[s]);
     }

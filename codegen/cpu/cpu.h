@@ -15,7 +15,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/TargetMachine.h>
 
-#include "codegen/target.h"
+#include "codegen/loops/loops.h"
 
 /* What code generation must know of a processor, found before any code exists. */
 typedef struct {
@@ -92,8 +92,6 @@ typedef struct {
     LLVMValueRef *at;   /* [vectors of the tile] allocas */
 } CgCell;
 
-enum { WHOLE_VECTORS_MAX = 8 }; /* of a constant loop that is emitted vector by vector */
-
 typedef struct CgFn {
     Cg *g;
     const LKernel *k;
@@ -128,8 +126,6 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e);
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
 void cpu_stmt(CgFn *f, const LStmt *s);
-/* Do all iterations of the loop read or write buf at the same index? */
-bool cpu_at_one_place(const LStmt *loop, const LStmt *s);
 
 /* loop.c */
 /* A loop  for i in [lo, hi) step: the caller fills the body and calls cpu_loop_end. */
@@ -147,9 +143,6 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
-bool cpu_has_heavy(const LStmt *s, const LStmt *end); /* a scalar function of many instructions */
-bool cpu_writes(const LStmt *s, const LBuf *buf);     /* s or what follows */
-const LStmt *cpu_end_of_prefix(const LStmt *loop, bool constant);
 
 void cpu_keep(CgFn *f, const LReg *r, CgKept *k);
 void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane); /* into f->reg */
@@ -158,11 +151,10 @@ void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane); /* in
  */
 bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise);
 
-/* lanes.c: a constant loop with its scalars in lanes; false: emit it otherwise */
-bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n);
-/* A loop over short rows that lie side by side, as one long row: 8 heads of 8 in 4 vectors of 16.
- */
-bool cpu_one_row(CgFn *f, const LStmt *loop, int64_t n);
+/* lanes.c: a constant loop with its scalars in lanes (sched.expand) */
+void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n);
+/* A loop over short rows that lie side by side, as one long row (sched.flat). */
+void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n);
 /* Leaves acc's sum, v per lane, to the loop that is cut; false: fold it now. */
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
 /* Element `lane` of a local array of one element per lane. */
@@ -177,10 +169,8 @@ void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);
 const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
 
 /* vector.c */
-bool cpu_vector_loop(CgFn *f, const LStmt *s); /* false: emit it as a plain loop */
-/* May s and what follows run in lanes of the loop's variable?  varies: what differs by lane. */
-bool cpu_look(CgFn *f, const LStmt *loop, const LStmt *s, bool *varies);
-int cpu_width_for(CgFn *f, int64_t extent); /* lanes for a constant loop: 7 wide gets 8 */
+void cpu_vector_loop(CgFn *f, const LStmt *s); /* sched.lanes */
+int cpu_width_for(CgFn *f, int64_t extent);    /* lanes for a constant loop: 7 wide gets 8 */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);

@@ -111,12 +111,6 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
     }
 }
 
-bool cpu_at_one_place(const LStmt *loop, const LStmt *s) {
-    for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
-    return true;
-}
-
 /* ---- the function -------------------------------------------------------------------- */
 
 static void note_definitions(CgFn *f, const LStmt *s) {

@@ -15,57 +15,6 @@
  * (cpu_fold_lanes): eight rows of eight lanes take 21 instructions instead of 56. */
 #include "codegen/cpu/cpu.h"
 
-/* ---- may the loop be cut? ------------------------------------------------------------- */
-
-static bool is_declared(const LStmt *loop, const LBuf *b) {
-    for (const LStmt *s = loop->body; s; s = s->next)
-        if (s->kind == L_LOCAL && s->buf == b) return true;
-    return false;
-}
-
-/* The index of an access that is the loop's variable, or -1. */
-static int place(const LStmt *loop, const LStmt *s) {
-    for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var) return i;
-    return -1;
-}
-
-/* Iterations are apart in a buffer: its accesses have the variable at one and the same index. */
-static bool is_apart(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
-    for (; s; s = s->next) {
-        if (loop_is_access(s) && s->buf == b && place(loop, s) != at) return false;
-        if (!is_apart(loop, s->body, b, at)) return false;
-    }
-    return true;
-}
-
-static bool access_is_fine(const LStmt *loop, const LStmt *s) {
-    if (is_declared(loop, s->buf)) return s->buf->rank == 0;
-    if (!cpu_writes(loop->body, s->buf)) return true;
-    int at = place(loop, s);
-    return at >= 0 && is_apart(loop, loop->body, s->buf, at);
-}
-
-static bool body_is_fine(const LStmt *loop, const LStmt *s) {
-    for (; s; s = s->next) {
-        if (loop_is_access(s) && !access_is_fine(loop, s)) return false;
-        if (s->kind == L_IF || (s->kind == L_LOCAL && s->buf->rank)) return false;
-        if (s->kind == L_FOR && !body_is_fine(loop, s->body)) return false;
-    }
-    return true;
-}
-
-/* In lanes, what is written and what lies in registers lies side by side. */
-static bool lanes_are_fine(const LStmt *loop) {
-    for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!loop_is_access(s) || is_declared(loop, s->buf)) continue;
-        int at = place(loop, s);
-        bool free = s->kind == L_LOAD && (at < 0 || s->buf->kind != LB_LOCAL);
-        if (!free && at != s->buf->rank - 1) return false;
-    }
-    return true;
-}
-
 /* ---- one iteration's part of the lanes --------------------------------------------------- */
 
 typedef struct {
@@ -167,91 +116,30 @@ static void emit_prefix(Cut *c, const LStmt *rest) {
     }
 }
 
-/* Sums over vectors, which end in folds: cheaper together. */
-static bool has_sums(const LStmt *loop) {
-    for (const LStmt *s = loop->body; s; s = s->next)
-        for (const LStmt *a = s->kind == L_FOR && s->sched.vector ? s->body : NULL; a; a = a->next)
-            if (a->kind == L_ACC && is_declared(loop, a->buf)) return true;
-    return false;
-}
-
-bool cpu_by_lanes(CgFn *f, const LStmt *loop, int64_t n) {
-    if (f->w != 1 || n < 2 || n > f->g->machine.lanes) return false;
-    Cut c = {.f = f, .loop = loop, .n = (int)n, .w = cpu_width_for(f, n)};
+void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
+    Cut c = {.f = f, .loop = loop, .n = (int)n, .w = loop->sched.expand};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);
     c.local = NEWN(f->g->a, CgLocal, f->k->locals.n + 1);
-    const LStmt *rest = cpu_end_of_prefix(loop, true);
-    if (body_is_fine(loop, loop->body) && lanes_are_fine(loop) &&
-        (cpu_has_heavy(loop->body, NULL) || has_sums(loop)))
-        emit_cut(&c);
-    else if (rest && cpu_has_heavy(loop->body, rest))
-        emit_prefix(&c, rest);
+    if (loop->sched.prefix)
+        emit_prefix(&c, loop_end_of_prefix(loop, true));
     else
-        return false;
-    return true;
+        emit_cut(&c);
 }
 
 /* ---- two loops that are one row ------------------------------------------------------------- */
-
-static bool mentions(LReg *const *r, int n, const LReg *x, const LReg *y) {
-    for (int i = 0; i < n; i++)
-        if (r[i] == x || r[i] == y) return true;
-    return false;
-}
-
-/* Elements [.., h, f] of whole rows [h, f]: side by side in memory. */
-static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
-    int n = s->buf->rank;
-    return n >= 2 && s->idx[n - 2] == h->var && s->idx[n - 1] == f->var &&
-           expr_eq(s->buf->dim[n - 1], f->extent) && !mentions(s->idx, n - 2, h->var, f->var);
-}
-
-static bool rows_are_fine(const LStmt *h, const LStmt *f) {
-    for (const LStmt *s = f->body; s; s = s->next) {
-        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !loop_is_access(s))
-            return false;
-        if (s->kind == L_LET || is_row(s, h, f)) continue;
-        if (s->kind != L_LOAD || mentions(s->idx, s->buf->rank, h->var, f->var)) return false;
-    }
-    return true;
-}
-
-/* A local array that is added to row by row lies in vectors of that width, and stays so. */
-static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const LBuf *b) {
-    for (; s; s = s->next) {
-        bool row = h && h->body == f && !f->next && rows_are_fine(h, f);
-        if (s->kind == L_ACC && s->buf == b && !row) return false;
-        bool loop = s->kind == L_FOR;
-        if (!sums_are_rows(s->body, loop ? f : h, loop ? s : f, b)) return false;
-    }
-    return true;
-}
-
-static bool locals_are_rows(const CgFn *f, const LStmt *s) {
-    for (; s; s = s->next)
-        if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&
-            !sums_are_rows(f->k->body, NULL, NULL, s->buf))
-            return false;
-    return true;
-}
-
-bool cpu_one_row(CgFn *f, const LStmt *loop, int64_t n) {
+void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     Cg *g = f->g;
     const LStmt *in = loop->body;
-    int w = g->machine.lanes;
-    int64_t len;
-    if (f->w != 1 || !in || in->next || in->kind != L_FOR || !in->sched.vector) return false;
-    if (in->range != LR_EXTENT || !expr_is_const(in->extent, &len) || len < 1) return false;
-    bool fits = len < w && w % len == 0 && n * len % w == 0 && n * len <= w * WHOLE_VECTORS_MAX;
-    if (!fits || !rows_are_fine(loop, in) || !locals_are_rows(f, in->body)) return false;
-    f->w = w;
-    for (int64_t i = 0; i < n * len; i += w) {
+    int64_t len = 0;
+    bool known = loop_extent(in, &len);
+    CTX_HOLDS(g->c, known, loop->span);
+    f->w = loop->sched.flat;
+    for (int64_t i = 0; i < n * len; i += f->w) {
         f->reg[loop->var->id] = (CgVal){cpu_i64(g, 0), FORM_ONE, false};
         f->reg[in->var->id] = (CgVal){cpu_i64(g, i), FORM_SEQ, true};
         cpu_block(f, in->body);
     }
     f->w = 1;
-    return true;
 }
 
 /* ---- sums of all iterations --------------------------------------------------------------- */
@@ -259,7 +147,7 @@ bool cpu_one_row(CgFn *f, const LStmt *loop, int64_t n) {
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {
     CgLate *t = f->late;
     bool plain = cpu_type(f->g, acc->buf->dt) == cpu_mem_type(f->g, acc->buf->dt);
-    if (!t || t->loop != loop || !plain || !is_declared(t->cut, acc->buf)) return false;
+    if (!t || t->loop != loop || !plain || !loop_is_own(t->cut, acc->buf)) return false;
     t->acc[t->n] = acc;
     t->row[t->n++][t->i] = v;
     return true;

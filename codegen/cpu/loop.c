@@ -6,8 +6,6 @@
  * by one.  Each entry is still computed by the same operations. */
 #include "codegen/cpu/cpu.h"
 
-enum { UNROLL_MAX = 16 };
-
 /* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
 CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     Cg *g = f->g;
@@ -65,69 +63,7 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     }
 }
 
-static bool block_has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && block_has_loop(s->body))) return true;
-    return false;
-}
-
 /* ---- strips ---------------------------------------------------------------------------- */
-
-static bool is_heavy(const LStmt *s) {
-    if (s->kind != L_LET) return false;
-    if (s->fn == L_FN_RANDOM) return true;
-    if (s->fn != L_FN_OP) return false;
-    switch (s->op) {
-    case OP_EXP:
-    case OP_EXPM1:
-    case OP_LOG:
-    case OP_LOG1P:
-    case OP_TANH:
-    case OP_SIGMOID:
-    case OP_ERF:
-    case OP_SIN:
-    case OP_COS:
-    case OP_POW:
-    case OP_DIV:
-    case OP_SQRT:
-    case OP_RSQRT:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool cpu_has_heavy(const LStmt *s, const LStmt *rest) {
-    for (; s != rest; s = s->next)
-        if (is_heavy(s)) return true;
-    return false;
-}
-
-bool cpu_writes(const LStmt *s, const LBuf *buf) {
-    for (; s; s = s->next) {
-        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
-        if (cpu_writes(s->body, buf)) return true;
-    }
-    return false;
-}
-
-/* The statements of a loop before the first that is more than scalars from memory which the
- * loop only reads.  Local arrays are in registers: lanes read them where the loop is constant
- * and the variable their last index. */
-const LStmt *cpu_end_of_prefix(const LStmt *loop, bool constant) {
-    const LStmt *s = loop->body;
-    for (; s; s = s->next) {
-        bool load = s->kind == L_LOAD && !cpu_writes(loop->body, s->buf);
-        if (load && s->buf->kind == LB_LOCAL) load = constant || cpu_at_one_place(loop, s);
-        if (!load && s->kind != L_LET) return s;
-    }
-    return NULL;
-}
-
-static bool wants_strips(const LStmt *s, const LStmt *rest) {
-    return rest && cpu_has_heavy(s->body, rest) && !s->sched.parallel && !s->sched.unroll &&
-           s->range != LR_CHUNK;
-}
 
 void cpu_keep(CgFn *f, const LReg *r, CgKept *k) {
     Cg *g = f->g;
@@ -153,7 +89,7 @@ void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane) {
 /* The scalar part of entries i .. i + n - 1, n <= lanes. */
 static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
                          LLVMValueRef n) {
-    f->w = f->g->machine.lanes;
+    f->w = s->sched.strips;
     f->mask = f->rest = cpu_first_lanes(f, n);
     f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
     for (const LStmt *p = s->body; p != rest; p = p->next) cpu_stmt(f, p);
@@ -162,7 +98,7 @@ static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRe
 /* What needs nothing heavy is had again for each entry sooner than from the lanes: the loads of its
  * row need not wait for the last of them. */
 static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
-    if (is_heavy(s)) return false;
+    if (loop_is_heavy(s)) return false;
     LReg *const *r = s->kind == L_LOAD ? s->idx : s->arg;
     int n = s->kind == L_LOAD ? s->buf->rank : s->n_arg;
     for (int i = 0; i < n; i++)
@@ -194,11 +130,12 @@ static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueR
     cpu_loop_end(f, &l);
 }
 
-static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, void *arg) {
+static void strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     Cg *g = f->g;
-    LLVMValueRef lo, hi, w = cpu_i64(g, g->machine.lanes);
+    const LStmt *rest = loop_end_of_prefix(s, false);
+    LLVMValueRef lo, hi, w = cpu_i64(g, s->sched.strips);
     cpu_range(f, s, &lo, &hi);
-    CgLoop l = cpu_loop_begin(f, lo, hi, g->machine.lanes);
+    CgLoop l = cpu_loop_begin(f, lo, hi, s->sched.strips);
     LLVMValueRef left = LLVMBuildNSWSub(g->b, hi, l.i, "");
     LLVMValueRef n =
         LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, left, w, ""), left, w, "");
@@ -208,27 +145,18 @@ static void strips(CgFn *f, const LStmt *s, const LStmt *rest, CpuBody *body, vo
 }
 
 /* ---- constant loops ------------------------------------------------------------------------ */
-
-/* Constant loops are unrolled here rather than by LLVM, so that local arrays they
- * index fall apart into registers before any pass runs. */
-static bool unrolled_loop(CgFn *f, const LStmt *s) {
-    int64_t n;
-    if (s->range != LR_EXTENT || s->sched.parallel || !expr_is_const(s->extent, &n)) return false;
-    if (n > (s->sched.unroll ? UNROLL_MAX : block_has_loop(s->body) ? 1 : 4)) return false;
-    if (cpu_one_row(f, s, n) || cpu_by_lanes(f, s, n)) return true;
+static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
         cpu_block(f, s->body);
     }
-    return true;
 }
 
 /* ---- any loop ------------------------------------------------------------------------------ */
 
 void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg) {
-    const LStmt *rest = cpu_end_of_prefix(s, false);
-    if (may_strip && f->w == 1 && f->g->machine.lanes > 1 && wants_strips(s, rest)) {
-        strips(f, s, rest, body, arg);
+    if (may_strip && f->w == 1 && s->sched.strips) {
+        strips(f, s, body, arg);
         return;
     }
     LLVMValueRef lo, hi;
@@ -250,8 +178,22 @@ static void plain_loop(CgFn *f, const LStmt *s, void *arg) {
     cpu_entry_loop(f, s, true, plain_body, NULL);
 }
 
+/* Inside a vector loop, whose lanes are iterations of that one, loops have no vectors. */
 void cpu_for(CgFn *f, const LStmt *s) {
-    if (s->sched.vector && f->w == 1 && cpu_vector_loop(f, s)) return;
-    if (s->sched.parallel && cpu_rows_in_lanes(f, s, plain_loop)) return;
-    if (!unrolled_loop(f, s)) plain_loop(f, s, NULL);
+    const LSched *c = &s->sched;
+    int64_t n = 0;
+    if (c->lanes && f->w == 1)
+        cpu_vector_loop(f, s);
+    else if (c->parallel && cpu_rows_in_lanes(f, s, plain_loop))
+        return;
+    else if (!loop_extent(s, &n) || c->parallel)
+        plain_loop(f, s, NULL);
+    else if (c->flat && f->w == 1)
+        cpu_flat_loop(f, s, n);
+    else if (c->expand && f->w == 1)
+        cpu_expanded_loop(f, s, n);
+    else if (c->unroll && loop_is_short(s, &n))
+        unrolled_loop(f, s, n);
+    else
+        plain_loop(f, s, NULL);
 }

@@ -98,7 +98,7 @@ static void prefetch_row(CgFn *f, const Row *r, LLVMValueRef position) {
 void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position) {
     Cg *g = f->g;
     Rows r = {.loop = s};
-    if (s->sched.prefetch == 0 || g->opt->opt_level == 0) return;
+    if (s->sched.prefetch == 0) return;
     find_rows(&r, s->body, NULL);
     int n_ahead = s->sched.prefetch * (f->tile_at ? 2 : 1);
     LLVMValueRef ahead = LLVMBuildNSWAdd(g->b, position, cpu_i64(g, n_ahead), "");

@@ -105,9 +105,9 @@ static bool goes_by_row(const LStmt *loop, const LStmt *s) {
     if (is_entry_loop(s) || touches_row(s->body)) return true;
     const LBuf *b = first_stored(s->body);
     const LStmt *after = entries_after(s), *before = entries_before(loop, s);
-    if (b && after && cpu_writes(after->body, b)) return true;
-    bool ends = b && before && cpu_writes(before->body, b);
-    return ends && !has_sum(s->body) && !cpu_has_heavy(s->body, NULL);
+    if (b && after && loop_writes(after->body, b)) return true;
+    bool ends = b && before && loop_writes(before->body, b);
+    return ends && !has_sum(s->body) && !loop_has_heavy(s->body, NULL);
 }
 
 /* ---- runs of statements ------------------------------------------------------------------- */
@@ -161,11 +161,11 @@ static bool loops_are_fine(Rows *r, const LStmt *s, int64_t around) {
         if (s->kind == L_FOR && !expr_is_const(s->extent, &n)) {
             if (r->width && !expr_eq(r->width, s->extent)) return false;
             r->width = s->extent;
-            r->heavy |= cpu_has_heavy(s->body, NULL);
+            r->heavy |= loop_has_heavy(s->body, NULL);
             n = 1;
         }
         if (around * n > r->most) r->most = around * n;
-        r->heavy_short |= around * n > 1 && cpu_has_heavy(s->body, NULL);
+        r->heavy_short |= around * n > 1 && loop_has_heavy(s->body, NULL);
         if (!loops_are_fine(r, s->body, around * n)) return false;
     }
     return true;
@@ -188,7 +188,7 @@ static bool runs_in_lanes(Rows *r, const Run *run) {
         LStmt one = *s;
         one.next = NULL;
         if (s->kind == L_IF && has_entries(s->body)) return false;
-        if (!loops_are_fine(r, &one, 1) || !cpu_look(r->f, r->loop, &one, r->varies)) return false;
+        if (!loops_are_fine(r, &one, 1) || !loop_look(r->loop, &one, r->varies)) return false;
     }
     return true;
 }

@@ -67,7 +67,9 @@ static bool is_scalar_sum(const LStmt *s) {
 
 /* Scalars and their sums, then row loops. */
 static bool is_entry_loop(const Group *t, const LStmt *s) {
-    if (s->kind != L_FOR || s->sched.vector || s->sched.parallel || s->sched.unroll) return false;
+    int64_t n;
+    if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
+    if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
     const LStmt *p = s->body;
     while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
     if (!p) return false;
@@ -78,7 +80,7 @@ static bool is_entry_loop(const Group *t, const LStmt *s) {
 
 static bool group_writes(const Group *t, const LBuf *b) {
     for (int i = 0; i < t->n; i++)
-        if (cpu_writes(t->stmt[i]->body, b)) return true;
+        if (loop_writes(t->stmt[i]->body, b)) return true;
     return false;
 }
 
@@ -133,7 +135,7 @@ static bool is_scalar_of_entries(const Group *t, const LBuf *b) {
     while (at < t->n && loop_count_accesses(t->stmt[at]->body, b) == 0) at++;
     if (loop_count_accesses(t->stmt[at]->body, b) != 1) return false;
     for (int i = at + 1; i < t->n; i++)
-        if (cpu_writes(t->stmt[i]->body, b)) return false;
+        if (loop_writes(t->stmt[i]->body, b)) return false;
     for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
         if (is_scalar_sum(s) && s->buf == b) return true;
     return false;
@@ -205,7 +207,8 @@ static bool adds_to(const LStmt *s, const LBuf *b) {
  * one in memory would be loaded and stored for each entry. */
 static bool wants_tiles(const Group *t) {
     int64_t n;
-    if (!expr_is_const(t->width, &n) || n > (int64_t)t->f->g->machine.lanes * WHOLE_VECTORS_MAX)
+    if (!expr_is_const(t->width, &n) ||
+        n > (int64_t)t->f->g->machine.lanes * LOOP_WHOLE_VECTORS_MAX)
         return true;
     for (int i = 0; i < t->n_cell; i++)
         for (int k = 0; k < t->n; k++)

@@ -9,66 +9,6 @@
  *     ((l0+l8)+(l4+l12)) + ..   halves onto halves, always in this order. */
 #include "codegen/cpu/cpu.h"
 
-/* ---- may it be vectorised? ------------------------------------------------------------ */
-
-typedef struct {
-    CgFn *f;
-    bool *varies; /* [n_regs] differs by lane */
-    const LStmt *loop;
-} Look;
-
-static bool any_varies(const Look *k, LReg *const *r, int n) {
-    for (int i = 0; i < n; i++)
-        if (k->varies[r[i]->id]) return true;
-    return false;
-}
-
-static bool look_block(Look *k, const LStmt *s);
-
-static bool look(Look *k, const LStmt *s) {
-    bool at = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC
-                  ? any_varies(k, s->idx, s->buf->rank)
-                  : false;
-    bool private = s->buf && s->buf->kind == LB_LOCAL && loop_declares(k->loop->body, s->buf);
-    switch (s->kind) {
-    case L_LET:
-        k->varies[s->dst->id] = any_varies(k, s->arg, s->n_arg);
-        return true;
-    case L_LOAD:
-        k->varies[s->dst->id] = at || private;
-        return !(at && private);
-    case L_STORE:
-        return private ? !at : at || !k->varies[s->src->id];
-    case L_ACC:
-        return !(private && at);
-    case L_FOR:
-        if (s->range != LR_EXTENT && k->varies[s->at->id]) return false;
-        return look_block(k, s->body);
-    case L_IF:
-        return look_block(k, s->body);
-    case L_LOCAL:
-        return true;
-    }
-    return false;
-}
-
-static bool look_block(Look *k, const LStmt *s) {
-    for (; s; s = s->next)
-        if (!look(k, s)) return false;
-    return true;
-}
-
-bool cpu_look(CgFn *f, const LStmt *loop, const LStmt *s, bool *varies) {
-    Look k = {f, varies, loop};
-    return look_block(&k, s);
-}
-
-static bool can_vectorise(CgFn *f, const LStmt *loop) {
-    bool *varies = NEWN(f->g->a, bool, f->k->n_regs + 1);
-    varies[loop->var->id] = true;
-    return cpu_look(f, loop, loop->body, varies);
-}
-
 /* ---- reductions across lanes ------------------------------------------------------------ */
 
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
@@ -115,7 +55,7 @@ static bool touches(const LStmt *s, const LBuf *b) {
 }
 
 static bool is_kept(const LStmt *loop, const LStmt *s) {
-    return cpu_at_one_place(loop, s) && !loop_declares(loop->body, s->buf) &&
+    return loop_at_one_place(loop, s) && !loop_declares(loop->body, s->buf) &&
            !touches(loop->body, s->buf);
 }
 
@@ -185,30 +125,20 @@ static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef 
     LLVMPositionBuilderAtEnd(g->b, end);
 }
 
-static bool has_loop(const LStmt *s) {
-    for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
-    return false;
-}
-
 int cpu_width_for(CgFn *f, int64_t extent) {
     int w = f->g->machine.lanes;
     while (w / 2 >= extent && w > 1) w /= 2;
     return w;
 }
 
-bool cpu_vector_loop(CgFn *f, const LStmt *s) {
-    Cg *g = f->g;
-    int64_t n = -1;
-    bool constant = s->range == LR_EXTENT && !s->sched.parallel && expr_is_const(s->extent, &n);
-    int w = constant ? cpu_width_for(f, n) : g->machine.lanes;
-    if (w == 1 || !can_vectorise(f, s)) return false;
+void cpu_vector_loop(CgFn *f, const LStmt *s) {
+    int64_t n = 0;
+    bool whole = s->sched.whole && loop_extent(s, &n);
     LLVMValueRef lo = NULL, hi = NULL;
-    bool whole = constant && n <= (int64_t)w * (has_loop(s->body) ? 2 : WHOLE_VECTORS_MAX);
     if (!whole) cpu_range(f, s, &lo, &hi);
     CgFold fold[CPU_FOLD_MAX];
     int n_fold = 0;
-    f->w = w;
+    f->w = s->sched.lanes;
     find_folds(f, s, s->body, fold, &n_fold);
     f->fold = fold, f->n_fold = n_fold;
     if (whole)
@@ -216,6 +146,5 @@ bool cpu_vector_loop(CgFn *f, const LStmt *s) {
     else
         counted_loop(f, s, lo, hi);
     f->w = 1, f->fold = NULL, f->n_fold = 0;
-    finish_folds(f, s, fold, n_fold, w);
-    return true;
+    finish_folds(f, s, fold, n_fold, s->sched.lanes);
 }

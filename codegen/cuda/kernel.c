@@ -429,8 +429,9 @@ static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
 bool cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = step_of(cu->plan, k, &ph);
+    const TargetMachine none = {0};
     Loops l;
-    if (!loop_pass_all(cu->c, cu->plan, &target_cuda, k, &l)) return false;
+    if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &none, k, &l)) return false;
     CuFn whole = {.cu = cu,
                   .a = cu->a,
                   .skips = s && s->pred >= 0,

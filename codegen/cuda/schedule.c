@@ -276,7 +276,7 @@ static LKernel *schedule_as(CuFn *f, Loops *l, const LKernel *k, int way) {
         bool wide, heads;
     } how[WAYS] = {{"", true, false},   {"", false, false},   {ROWS, true, false},
                    {HEADS, true, true}, {ROWS, false, false}, {HEADS, false, true}};
-    Loops try = loop_pass_begin(l->c, l->m, l->on, k);
+    Loops try = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
     if (!how[way].wide) try.columns = 1;
     try.disable = l->disable;
     if (!loop_pass_run(&try, how[way].passes, NULL)) return NULL;

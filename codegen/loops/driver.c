@@ -19,8 +19,9 @@ const Pass *loop_pass_find(const char *name) {
     return NULL;
 }
 
-Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k) {
-    Loops l = {.c = c, .a = c->a, .m = m, .on = on, .columns = on->columns};
+Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
+                      const LKernel *k) {
+    Loops l = {.c = c, .a = c->a, .m = m, .on = on, .machine = *machine, .columns = on->columns};
     for (int i = 0; i < k->stages.n; i++) vec_push(c->a, &l.k, loop_copy(c->a, k->stages.v[i]));
     if (!k->stages.n) vec_push(c->a, &l.k, loop_copy(c->a, k));
     return l;
@@ -66,7 +67,7 @@ bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
     PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find};
-    all.verify_each = true;
+    all.verify_each |= l->on->arrange != NULL; /* statements move: each is checked, asked or not */
     return pass_run_list(l->c, &s, names, &all);
 }
 
@@ -75,16 +76,24 @@ const char *loop_pass_names(const Plan *p, const Target *on) {
     return p->arranged || !on->loop_passes ? "" : on->loop_passes;
 }
 
-bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to) {
-    *to = loop_pass_begin(c, p->m, on, k);
+bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to) {
+    *to = (TargetMachine){0};
+    return !on->find_machine || on->find_machine(c, o, to);
+}
+
+bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
+                   const LKernel *k, Loops *to) {
+    *to = loop_pass_begin(c, p->m, on, machine, k);
     return loop_pass_run(to, loop_pass_names(p, on), p->loop_options);
 }
 
-bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on) {
+bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
+    TargetMachine machine;
+    if (!loop_pass_machine(c, on, o, &machine)) return false;
     for (int i = 0; i < p->kernels.n; i++) {
         LKernel *k = p->kernels.v[i];
         Loops l;
-        if (!loop_pass_all(c, p, on, k, &l)) return false;
+        if (!loop_pass_all(c, p, on, &machine, k, &l)) return false;
         if (l.k.n == 1 && !k->stages.n)
             *k = *l.k.v[0];
         else

@@ -15,6 +15,7 @@ typedef struct Loops {
     Arena *a;
     const Module *m;
     const Target *on;
+    TargetMachine machine;
     int columns;         /* neighbouring columns that one lane may have */
     const char *disable; /* passes to leave out, "cse-loops,distribute"; or NULL */
     LKernels k;          /* a kernel of the plan, or the stages that it has been cut into */
@@ -28,16 +29,20 @@ const Pass *loop_pass_find(const char *name); /* NULL when there is none over lo
 const Pass *loop_pass_at(int i);              /* NULL behind the last one */
 
 /* A copy of the kernel, for passes to change. */
-Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const LKernel *k);
+Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
+                      const LKernel *k);
 /* Comma-separated names; each is followed by loop_verify().  False after diagnostics. */
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o);
 /* A kernel of the plan as the target emits it: after the target's passes, or those that the plan
  * names. */
-bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const LKernel *k, Loops *to);
+bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
+                   const LKernel *k, Loops *to);
 /* The names of these, in order; "" = none. */
 const char *loop_pass_names(const Plan *p, const Target *on);
 /* Kernels of the plan become what the target emits, and the plan that target's alone. */
-bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on);
+bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o);
+/* The processor that options name, where the target has one.  False after diagnostics. */
+bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to);
 /* Runs `change`, which says whether it did, on each kernel.  True. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
 
@@ -62,6 +67,33 @@ bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers);
 bool loop_fits_lanes(const Target *on, int64_t columns, int each);
 /* Loops over entries of a row whose threads go through them alike, or have a row each. */
 int loop_serial_entries(const LKernel *k);
+/* ---- vectors of a processor (codegen/loops/lanes.c) ------------------------------------------ */
+enum { LOOP_WHOLE_VECTORS_MAX = 8 }; /* of a constant loop that stand one after the other */
+/* Lanes for a loop over so many: 7 get 8, and what fills several vectors has all that there are. */
+int loop_lanes_for(const Loops *l, int64_t extent);
+/* May s and what follows run in lanes of the loop's variable?  varies, by register: what differs by
+ * lane. */
+bool loop_look(const LStmt *loop, const LStmt *s, bool *varies);
+bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop);
+/* Do all iterations of the loop read or write s->buf at the same index? */
+bool loop_at_one_place(const LStmt *loop, const LStmt *s);
+bool loop_writes(const LStmt *s, const LBuf *buf); /* s or what follows */
+/* A scalar function of many instructions, in s .. end or their lists alone. */
+bool loop_is_heavy(const LStmt *s);
+bool loop_has_heavy(const LStmt *s, const LStmt *end);
+/* The first statement of the loop that is more than scalars from memory which it only reads; NULL =
+ * there is none.  constant: local arrays may be read by lane. */
+const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant);
+/* A loop of so few iterations that they stand one after the other. */
+bool loop_is_short(const LStmt *s, int64_t *n);
+/* Is the local array declared in the loop's own list? */
+bool loop_is_own(const LStmt *loop, const LBuf *b);
+/* What sched.flat and sched.expand ask for. */
+bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
+bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
+/* Runs `change`, which says whether it did, on each loop that is not inside a vector. */
+bool loop_each_scalar(Loops *l, LKernel *k, bool (*change)(Loops *l, LKernel *k, LStmt *loop));
+
 /* Numbers registers in the order of the text. */
 void loop_number(LKernel *k);
 
