@@ -36,17 +36,24 @@ static int tile_of(bool arm, int lanes) {
     return arm || lanes == 16 ? 16 : 8;
 }
 
+/* Whose code is made is LLVM's default: that of the machine at hand. */
+static bool makes_arm(void) {
+    char *host = LLVMGetDefaultTargetTriple();
+    bool arm = strncmp(host, "aarch64", 7) == 0 || strncmp(host, "arm64", 5) == 0;
+    LLVMDisposeMessage(host);
+    return arm;
+}
+
 static void find_native(CgMachine *out) {
     char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
-    char *host = LLVMGetDefaultTargetTriple();
     size_t n_cpu = strlen(cpu), n_features = strlen(features);
     char *copy = malloc(n_cpu + n_features + 2);
-    bool arm = strncmp(host, "aarch64", 7) == 0 || strncmp(host, "arm64", 5) == 0;
+    bool arm = makes_arm();
     if (copy) {
         memcpy(copy, cpu, n_cpu + 1);
         memcpy(copy + n_cpu + 1, features, n_features + 1);
     }
-    LLVMDisposeMessage(cpu), LLVMDisposeMessage(features), LLVMDisposeMessage(host);
+    LLVMDisposeMessage(cpu), LLVMDisposeMessage(features);
     out->owned = copy;
     out->cpu = copy ? copy : "generic";
     out->features = copy ? copy + n_cpu + 1 : "";
@@ -55,6 +62,14 @@ static void find_native(CgMachine *out) {
     out->lanes = avx512 ? 16 : has(out->features, "+avx2") ? 8 : 4;
     out->fma = arm || has(out->features, "+fma");
     out->tile = tile_of(arm, out->lanes);
+}
+
+static bool is_other(Ctx *c, const char *march, bool arm) {
+    if (!strcmp(march, "generic") || arm == makes_arm()) return false;
+    diag_add(c, DIAG_E0531, (Span){0},
+             "'%s' is %s processor, and this gnnc makes code for %s machines alone", march,
+             arm ? "an ARM" : "an x86", arm ? "x86" : "ARM");
+    return true;
 }
 
 bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
@@ -66,6 +81,7 @@ bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
     for (size_t i = 0; i < COUNT(known); i++)
         if (!strcmp(march, known[i].name)) {
             bool arm = !strncmp(march, "neoverse", 8) || !strncmp(march, "apple", 5);
+            if (is_other(c, march, arm)) return false;
             *out = (CgMachine){.cpu = march,
                                .features = "",
                                .lanes = known[i].lanes,
