@@ -7,6 +7,7 @@ import os
 import resource
 import shutil
 import socket
+import struct
 import sqlite3
 import subprocess
 import sys
@@ -155,15 +156,47 @@ def sqlite_hostile():
             ("bytes", "INSERT INTO t VALUES (7, CAST(x'ff' AS TEXT), 1)", "t: row 2: key 7: column 'name': "),
             ("number", "INSERT INTO t VALUES (7, 'a', 'many')", "t: row 2: key 7: column 'n': 'many' is not a number"),
             ("blob", "INSERT INTO t VALUES (7, x'00', 1)", "t: row 2: key 7: column 'name': a blob is binary data"),
+            ("large", "INSERT INTO t VALUES (7, 'a', 1e308)", "t: row 2: key 7: column 'n': 1e+308 is too large: 3.4e38 at most"),
+            ("infinite", "INSERT INTO t VALUES (7, 'a', 9e999)", "t: row 2: key 7: column 'n': inf is not a number"),
+            ("early", "CREATE TABLE u (at DATE); INSERT INTO u VALUES ('-0001-01-01')", "u: row 1: column 'at': '-0001-01-01' is not a time"),
+            ("zone", "CREATE TABLE u (at DATE); INSERT INTO u VALUES ('2020-01-01 00:00 Europe/Rome')", "u: row 1: column 'at': '2020-01-01 00:00 Europe/Rome' is not a time"),
+            ("binary key", "CREATE TABLE u (k BLOB PRIMARY KEY); INSERT INTO u VALUES (x'01')", "u: row 1: key a blob: its key is binary data"),
+            ("long key", "CREATE TABLE u (k TEXT PRIMARY KEY); CREATE TABLE v (u REFERENCES u); INSERT INTO u VALUES (printf('%.*c', 1 << 20, 'k')); "
+             "INSERT INTO v SELECT k FROM u UNION ALL SELECT k || 'x' FROM u", "v: row 2: column 'u': 'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk..' is no key of u (1 bad row"),
+            ("column", 'CREATE TABLE u ("a b" REAL, a_b REAL); INSERT INTO u VALUES (1, 2)', "'u' has two columns 'a_b'"),
+            ("table", 'CREATE TABLE "a b" (x); CREATE TABLE a_b (x)', "tables 'a b' and 'a_b' are both called 'a_b'"),
             ("broken", "CREATE TABLE u (t INTEGER REFERENCES t(n)); INSERT INTO t VALUES (7, '', 1), (8, '', 1)",
              "t: row 3: key 8: its key 1 is repeated: row 2 has it")):
         database(f"{name}.db", f"CREATE TABLE t (k INTEGER PRIMARY KEY, name TEXT, n INTEGER); INSERT INTO t VALUES (1, 'x', 0); {sql}")
         refused(f"a hostile {name}", f"{name}.db", says)
     names(['a"b\n\x1b[2J', "a'b/..", "Größe", "имя", "год", "select", "node", "7 dwarfs", "%s%n", "x" * 300, "x" * 299 + "y", "--"])
-    database("wide.db", "CREATE TABLE t (" + ", ".join(f"c{i} INTEGER" for i in range(1500)) + ");"
-             "INSERT INTO t (c0, c1499) VALUES (1, 2)")
+    database("kinds.db", """CREATE TABLE t (k TEXT PRIMARY KEY, x REAL, g AS (x * 2), h AS (x * 3) STORED, at TIMESTAMP) WITHOUT ROWID;
+        CREATE VIEW v AS SELECT * FROM t; CREATE VIRTUAL TABLE r USING rtree (id, a, b); CREATE TABLE s (t TEXT REFERENCES t, n INT) STRICT;
+        INSERT INTO t (k, x, at) VALUES ('a', 1, '0000-01-01'), ('b', 2, '9999-12-31'), ('c', 3, '2016-12-31T23:59:60Z'), ('d', 4, '2016-12-31 23:30:00-02:30');
+        INSERT INTO s VALUES ('b', 1)""")
+    rc, told = imports("kinds.db", "kinds")
+    check("tables of any kind", rc == 0 and all(s in told for s in (
+        "node t: 4, with names, at at", "'v' is left out: it is a view", "'r' is left out: it is a virtual table", "edge s__t: s -> t: 1",
+        "column 'g' is left out: it is computed", "column 'h' is left out: it is computed")) and told.count("  node ") == 2, told)
+    with open("kinds/node.t.at.npy", "rb") as f:
+        at = struct.unpack("<4d", f.read()[-32:])
+    check("days of the calendar", at == (-62167219200, 253402214400, 1483228800, 1483236000), at)
+    os.mkdir("columns")
+    with open("columns/t.csv", "w", encoding="utf-8") as f:
+        f.writelines(",".join(row) + "\n" for row in [[f"c{i}" for i in range(10000)]] + [[str(i % r) for i in range(10000)] for r in (2, 3, 5)])
+    rc, told = imports("columns", "columns.d")
+    check("a file of 10,000 columns", rc == 0 and "c9999      float" in told and len(os.listdir("columns.d")) == 10001, told[-2000:])
+    with open("shop.sqlite", "rb") as f:
+        whole = bytearray(f.read())
+    for i in range(4096, len(whole), 1009):  # each page but the first, which says what tables there are
+        whole[i] ^= 0xff
+    with open("pages.sqlite", "wb") as f:
+        f.write(whole)
+    refused("pages that are damaged", "pages.sqlite", "pages.sqlite: ", "malformed")
+    database("wide.db", "CREATE TABLE t (" + ", ".join(f"c{i} INTEGER" for i in range(2000)) + ");"
+             "INSERT INTO t (c0, c1999) VALUES (1, 2)")
     rc, told = imports("wide.db", "wide")
-    check("a table of many columns", rc == 0 and "c1499      float" in told, told[-2000:])
+    check("a table of many columns", rc == 0 and "c1999      float" in told, told[-2000:])
     database("empty.db", "CREATE TABLE a (k INTEGER PRIMARY KEY, x TEXT); CREATE TABLE b (a INTEGER REFERENCES a)")
     database("unnamed.db", 'CREATE TABLE t ("" INTEGER, x REAL); INSERT INTO t VALUES (1, 2)')
     refused("a column without a name", "unnamed.db", "'t' has a column without a name")
@@ -262,7 +295,7 @@ def postgres(server):
         at = tempfile.mkdtemp(dir=server.at)
         cut_after(server, at, n)
         refused(f"a server that goes away after {n} bytes", f"postgresql://gnnc@/shop?host={at}", "shop: ", "server closed the connection")
-    server.sql("""CREATE TABLE odd (k UUID PRIMARY KEY, at TIMESTAMPTZ, j JSON, b BYTEA, many NUMERIC, tags TEXT[], "a-b" MONEY);
+    server.sql("""CREATE TABLE "Odd" (x REAL); CREATE TABLE odd (k UUID PRIMARY KEY, at TIMESTAMPTZ, j JSON, b BYTEA, many NUMERIC, tags TEXT[], "a-b" MONEY);
         INSERT INTO odd VALUES ('00000000-0000-0000-0000-00000000000a', '2020-01-01 00:00:00+02', '{"x": 1}', '\\x00', 1.5, '{a,b}', 3.25),
         ('00000000-0000-0000-0000-000000000001', NULL, NULL, NULL, NULL, NULL, NULL);
         CREATE DOMAIN short AS INTEGER; CREATE TABLE domains (s short);
@@ -273,6 +306,18 @@ def postgres(server):
     check("types of PostgreSQL alone", rc == 0 and "node odd: 2, with names" in told and "at         time" in told and
           "a_b        float" in told and "s          float" in told, told)
     check("arrays of PostgreSQL", "place      float [2], lists of numbers" in told and "place_missing" in told and "tags       float [4], lists of 3 names" in told, told)
+    ended = f"postgresql://gnnc@/ended?host={server.at}"
+    server.sql("CREATE DATABASE ended")
+    server.sql("""CREATE TABLE t (x INTEGER, y TEXT GENERATED ALWAYS AS (CASE WHEN x > 90000 THEN 'x' END) STORED);
+        CREATE FUNCTION gone(i INTEGER) RETURNS TEXT LANGUAGE plpgsql AS $$ BEGIN
+        IF i = 9000 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN i::text; END $$;
+        INSERT INTO t SELECT i FROM generate_series(1, 10000) i;
+        """ + "CREATE TABLE many (" + ", ".join(f"c{i} INTEGER" for i in range(1600)) + "); INSERT INTO many (c0, c1599) VALUES (1, 2)", "ended")
+    rc, told = imports(ended, "ended")
+    check("1,600 columns", rc == 0 and "c1599      float" in told, told[-2000:])
+    with open("gone.task", "w", encoding="utf-8") as f:
+        f.write('task gone { entity t  window 0 days  sql "SELECT 1, now(), gone(x) FROM t" }')
+    refused("a server that ends its session", ended, "ended: ", "connection", options=("--task-sql", "gone.task"))
     server.sql("INSERT INTO odd (k, at) VALUES ('00000000-0000-0000-0000-000000000002', 'infinity')")
     refused("a time that is none", f"postgresql://gnnc@/postgres?host={server.at}",
             "odd: row 2: key '00000000-0000-0000-0000-00000000000..': column 'at': 'infinity' is not a time")
