@@ -705,6 +705,8 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
         how.of_future = o->made.of_future;
         how.told_table = o->made.told_table;
         how.told = o->made.told;
+        how.ranks = o->made.ranks.top ? &o->made.ranks : NULL;
+        how.window = o->made.window;
     }
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "import_scaffold_rank.h"
 #include "import_scaffold_view.h"
 #include "runtime/data/encoder.h"
 #include "runtime/data/import_split.h"
@@ -738,8 +739,11 @@ gnnc_status gnnc_import_scaffold(const RtDataset *d, const ScaffoldHow *how, con
     if (!how->replace && access(path, F_OK) == 0)
         return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", path);
     rt_pool_init(&pool, &d->pool.from);
-    find_task(&s, &seen);
-    if (s.st == GNNC_OK) put_all(&s);
+    if (how->ranks)
+        s.st = scaffold_rank(&pool, d, how, &s.text, err);
+    else
+        find_task(&s, &seen);
+    if (s.st == GNNC_OK && !how->ranks) put_all(&s);
     gnnc_status st = s.st;
     if (st == GNNC_OK) TRY(st, rt_out_open(&o, &pool.from, path, err));
     if (st == GNNC_OK) st = rt_out_write(&o, s.text.s, s.text.n, err);

@@ -12,7 +12,9 @@ typedef struct ScaffoldHow {
     bool of_future;         /* .. which are asked at a time, and know what is of that time */
     const char *told_table; /* .. or are asked for a number that older rows of this table have */
     const char *told;       /* .. in this column; NULL = for something else */
-    bool replace;           /* a file that is there */
+    const struct RtTaskRanks *ranks; /* .. or rank items; NULL = they do not */
+    double window;                   /* .. of so many seconds */
+    bool replace;                    /* a file that is there */
     const RtImport *import; /* warned of a choice that may not be meant; NULL = nobody is */
 } ScaffoldHow;
 

@@ -217,6 +217,56 @@ def known_after(asked, first):
     check("answers are not read by those who are asked", same(first, other, len(first[2])) and first[0]["test"] != other[0]["test"])
 
 
+# ---- what each will buy: a list that is ranked --------------------------------------------------------------------------
+def baskets(db):
+    """Of 30 goods some are on offer, others every fourth week; a customer has favourites among them, who bought one lately has it still."""
+    db.executescript("""
+        CREATE TABLE customer (id INTEGER PRIMARY KEY, country TEXT);
+        CREATE TABLE good (id INTEGER PRIMARY KEY, price REAL);
+        CREATE TABLE basket (id INTEGER PRIMARY KEY, customer INTEGER REFERENCES customer, at DATETIME);
+        CREATE TABLE line (basket INTEGER REFERENCES basket, good INTEGER REFERENCES good)""")
+    draw, n = random.Random(3), 0
+    favourites = {c: draw.sample(range(1, 31), 4) for c in range(1, 37)}
+    db.executemany("INSERT INTO customer VALUES (?, 'at')", ((c,) for c in favourites))
+    db.executemany("INSERT INTO good VALUES (?, ?)", ((g, g * 1.5) for g in range(1, 31)))
+    for week in range(16):
+        offered = [g for g in range(1, 31) if (g + week // 2) % 10 == 0]
+        for c, his in favourites.items():
+            if draw.random() < 0.2:
+                his[draw.randrange(4)] = draw.randrange(1, 31)
+            n += 1
+            db.execute("INSERT INTO basket VALUES (?, ?, date('2024-01-01', ? || ' days'))", (n, c, 7 * week + c % 7))
+            for g in {draw.choice(his), draw.choice(his), draw.choice(offered)}:
+                db.execute("INSERT INTO line VALUES (?, ?)", (n, g))
+
+
+def of_lists():
+    """The starter as it is printed, beside popularity and the own past; nothing of a later week is read."""
+    ask = ("--predict", "LIST_DISTINCT(line.good, 0, 7) RANK TOP 5 FOR EACH customer", "--val-time", "2024-04-07", "--test-time", "2024-04-14")
+    database("lists.db", baskets)
+    rc, told = run(GNNC, "import", "lists.db", "-o", "lists", "--force", *ask, "--scaffold", "lists.gnn")
+    check("a list that is ranked", rc == 0 and "edge task__good: task -> good" in told and "without learning, map" in told, told)
+    rc, told = run(GNNC, "lists.gnn", "-o", "./lists.x")
+    check("the starter of a list compiles as it is printed", rc == 0, told)
+
+    def learned(data, *more):
+        rc, log = run("./lists.x", "--data", data, "--checkpoint", "none", "--out", f"{data}.weights", "--log=json", *more)
+        check(f"the starter learns {data}", rc == 0, log)
+        return json.loads(log.strip().splitlines()[-1])
+    last = learned("lists")
+    without = {b["name"]: b["test"] for b in last["baselines"]}
+    check("it ranks better than what nobody had to learn", len(without) == 4 and
+          all(last["test"]["map"] > b["map"] + 0.02 and last["test"]["recall"] > b["recall"] for b in without.values()), str(last))
+    first = learned("lists", "--epochs", "1"), bytes_of("lists.weights")
+    for name, day, read in (("later", "2024-04-15", False), ("before", "2024-04-05", True)):
+        database(f"{name}.db", baskets, f"INSERT INTO basket VALUES (90001, 7, '{day}'); INSERT INTO line VALUES (90001, 3)")
+        rc, told = run(GNNC, "import", f"{name}.db", "-o", name, "--force", *ask)
+        check(f"{name} is imported", rc == 0, told)
+        with_it = learned(name, "--epochs", "1")
+        same_bits = bytes_of(f"{name}.weights") == first[1] and with_it["val"] == first[0]["val"]
+        check(f"a basket {name} what is asked is {'read' if read else 'not read'}", same_bits != read, f"{first[0]} {with_it}")
+
+
 # ---- older answers ------------------------------------------------------------------------------------------------------
 def turn_answers(data, when):
     """The other answer where the time at which it was known is such."""
@@ -336,6 +386,7 @@ def main():
         return "GNNC_CI" in os.environ
     of_the_shop()
     of_the_races()
+    of_lists()
     of_older_answers()
     of_selects()
     of_several_seeds()
