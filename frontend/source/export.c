@@ -16,10 +16,11 @@ typedef gnnc_status WriteDatabase(const char *database, const Export *x, RtError
 static WriteDatabase *const writers[] = {source_sqlite_write, source_postgres_write};
 
 static const char usage[] =
-    "usage: gnnc export FILE.csv --into DATABASE --table NAME [--append | --replace]\n"
+    "usage: gnnc export FILE --into DATABASE --table NAME [--append | --replace]\n"
     "\n"
     "Writes the rows of a file, predictions say, into a table of an SQLite or PostgreSQL database\n"
-    "(shop.sqlite, postgresql://..), in one transaction: where a row fails, none is there.\n"
+    "(shop.sqlite, postgresql://..), in one transaction: where a row fails, none is there.  FILE\n"
+    "is CSV, or JSON lines where it is called .jsonl.\n"
     "\n"
     "  --into DATABASE  as of gnnc import\n"
     "  --table NAME     a new table, with the file's columns: whole numbers, numbers or texts\n"
@@ -65,14 +66,22 @@ static void on_bad_row(void *user, const char *file, int64_t line, const char *w
         rt_fail(first, GNNC_E_FORMAT, "%s: row %lld: %s", file, (long long)line, what);
 }
 
-static gnnc_status write_rows(const Options *o, WriteDatabase *write, RtPool *pool, RtCsv *csv,
-                              RtError *err) {
+static gnnc_status read_rows(const Options *o, RtPool *pool, RtCsv *csv, RtError *err) {
     RtBytes text;
     RtError bad = {""};
     gnnc_status st;
     TRY(st, rt_file_map(pool, o->file, &text, err));
+    if (rt_ends_with(o->file, ".jsonl")) return export_read_json(pool, text, o->file, csv, err);
     TRY(st, rt_csv_parse(pool, text, o->file, RT_HEADER_YES, on_bad_row, &bad, csv, err));
     if (bad.text[0]) return rt_fail(err, GNNC_E_FORMAT, "%s; nothing is written", bad.text);
+out:
+    return st;
+}
+
+static gnnc_status write_rows(const Options *o, WriteDatabase *write, RtPool *pool, RtCsv *csv,
+                              RtError *err) {
+    gnnc_status st;
+    TRY(st, read_rows(o, pool, csv, err));
     ExportType *type = RT_NEWN(pool, ExportType, csv->n_columns);
     if (!type) return rt_fail_nomem(err, o->file);
     for (int i = 0; i < csv->n_columns; i++) type[i] = type_of(csv, i);

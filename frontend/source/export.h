@@ -1,4 +1,4 @@
-/* `gnnc export`: a table of CSV, predictions say, into a table of a database. */
+/* `gnnc export`: a table of CSV or JSON lines, predictions say, into a table of a database. */
 #ifndef FRONTEND_SOURCE_EXPORT_H
 #define FRONTEND_SOURCE_EXPORT_H
 
@@ -19,6 +19,10 @@ typedef struct {
 
 /* Is the cell NULL in the database?  An empty one, and what is no number among numbers. */
 bool export_is_null(const Export *x, int column, const char *cell);
+
+/* An object a line, as the table that CSV is.  E_FORMAT: told with the row. */
+gnnc_status export_read_json(RtPool *pool, RtBytes text, const char *name, RtCsv *out,
+                             RtError *err);
 
 /* All rows, in one transaction: where one fails, the database is as it was. */
 gnnc_status source_sqlite_write(const char *database, const Export *x, RtError *err);

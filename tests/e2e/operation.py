@@ -138,6 +138,17 @@ def exported():
         f.write('key,"a ""b""",x\n007,"tab\t\\N",nan\n8,,1e3\n')
     sh("gnnc export odd.csv --into shop.sqlite --table odd")
     check("texts that are no numbers", table("SELECT * FROM odd") == [("007", "tab\t\\N", None), ("8", None, 1000.0)], table("SELECT * FROM odd"))
+    sh("./shop predict --data data/shop --at 2024-06-01 --out churn.jsonl")
+    sh("gnnc export churn.jsonl --into shop.sqlite --table of_json")
+    check("JSON lines are the same rows", table("SELECT * FROM of_json") == table(all_rows), table("SELECT * FROM of_json LIMIT 2"))
+    for rows, want in (('{"k": 9007199254740993, "a b": "x", "y": null}\n\n{"y": 1e3, "k": -1}\r\n', [(9007199254740993, "x", None), (-1, None, 1000.0)]),
+                       ('{"a": 1}\n{"b": 1}', "lines.jsonl: row 2: the first row has no b; nothing is written"),
+                       ('{"a": 1}\n{"a": [1]}', "row 2: neither text nor number: a"), ('{"a": 1}\n\n{"a": 1', "row 3: JSON:1: "), ("[1]", "row 1: no object"),
+                       ("{}", "row 1: an object without members"), ("\n", "lines.jsonl: there are no rows")):
+        with open("lines.jsonl", "w", encoding="utf-8") as f:
+            f.write(rows)
+        said = sh("gnnc export lines.jsonl --into shop.sqlite --table lines --replace", int(isinstance(want, str)))
+        check(f"JSON lines {rows}", want in said if isinstance(want, str) else table("SELECT * FROM lines") == want, said)
     db = sqlite3.connect("shop.sqlite")
     db.execute("CREATE TABLE strict (id INTEGER PRIMARY KEY, name TEXT)")
     db.commit()
