@@ -243,11 +243,19 @@ static void cost_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ";\n");
 }
 
+/* Whoever makes the product often packs it once. */
+static void emit_weight(Host *h, const PStep *s) {
+    if (h->p->bufs.v[s->bufs[1]]->kind != PB_VAR) return;
+    cost_field(h, "gemm.b_row", s->gemm.b_row);
+    cost_field(h, "gemm.b_col", s->gemm.b_col);
+    host_printf(h, "        c->weight = %d;\n", s->bufs[1]);
+}
+
 static void emit_costs(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     host_printf(h,
                 "static void cost_%d(int step, const int64_t *n, rt_step_cost *c) {\n"
-                "    (void)n;\n    *c = (rt_step_cost){.read = 0};\n    switch (step) {\n",
+                "    (void)n;\n    *c = (rt_step_cost){.weight = -1};\n    switch (step) {\n",
                 phase);
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
@@ -262,6 +270,7 @@ static void emit_costs(Host *h, int phase) {
             cost_field(h, "gemm.m", s->gemm.m);
             cost_field(h, "gemm.n", s->gemm.n);
             cost_field(h, "gemm.k", s->gemm.k);
+            emit_weight(h, s);
             host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
             host_printf(h, "        c->gemm.in = %s;\n", host_dtype(h->p->bufs.v[s->bufs[0]]->dt));
             host_printf(h, "        c->gemm.out = %s;\n", host_dtype(h->p->bufs.v[s->bufs[2]]->dt));

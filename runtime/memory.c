@@ -236,7 +236,8 @@ size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n) {
     for (int k = 0; ph->cost && k < ph->n_steps; k++) {
         rt_step_cost c;
         ph->cost(k, n, &c);
-        size_t gemm = rt_gemm_scratch(x, &c.gemm), rank = rt_rank_scratch(c.rank_len);
+        const void *b = c.weight >= 0 ? x->buf[c.weight] : NULL;
+        size_t gemm = rt_gemm_scratch(x, &c.gemm, b), rank = rt_rank_scratch(c.rank_len);
         if (gemm > most) most = gemm;
         if (rank > most) most = rank;
     }

@@ -35,6 +35,7 @@ struct gnnc_model {
     pthread_mutex_t storing; /* around what follows and the pool, once there are weights */
     RtStored *stored;        /* [f.n] */
     RtComputed *computed;
+    const struct RtPacked *packed; /* entries do not change: sessions read those that they found */
     RtError err;
 };
 
@@ -50,5 +51,8 @@ gnnc_status rt_model_give(gnnc_model *m, gnnc_trainer *t);
 gnnc_status rt_model_lend(gnnc_trainer *t, const RtTensors *f);
 /* .. and what the program keeps of them is there. */
 gnnc_status rt_model_refresh(gnnc_trainer *t);
+bool rt_model_has(const gnnc_model *m, const void *data); /* one of these; while `storing` */
+/* model_pack.c: weights as the products of predictions read them, t->rt.packed. */
+gnnc_status rt_model_pack(gnnc_trainer *t);
 
 #endif

@@ -152,6 +152,15 @@ gnnc_status rt_model_lend(gnnc_trainer *t, const RtTensors *f) {
     return st;
 }
 
+bool rt_model_has(const gnnc_model *m, const void *data) {
+    for (int i = 0; i < m->f.n; i++)
+        if (m->stored[i].data == data) return data != NULL;
+    for (const RtComputed *c = m->computed; c; c = c->next)
+        for (int v = 0; v < c->program->n_vars; v++)
+            if (c->data[v] == data) return data != NULL;
+    return false;
+}
+
 gnnc_status rt_model_refresh(gnnc_trainer *t) {
     const rt_phase *phase = rt_phase_of(t->program, RT_PHASE_REFRESH);
     gnnc_model *m = t->rt.model;

@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 28, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 29, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -328,7 +328,8 @@ typedef struct rt_step_cost {
     int64_t read, gathered,
         written; /* bytes; `gathered` is the part of `read` at computed places */
     int64_t flops;
-    rt_gemm gemm;     /* RT_STEP_GEMM: its sizes; else all 0 */
+    rt_gemm gemm;     /* RT_STEP_GEMM: its sizes, and B's strides where `weight` is; else all 0 */
+    int weight;       /* .. the buffer of the variable that B is; -1: it is none */
     int64_t rank_len; /* RT_STEP_RANK: elements ranked together */
 } rt_step_cost;
 /* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */

@@ -127,6 +127,7 @@ static gnnc_status serve(RtServed *of) {
     TRY(st, find_prediction(of));
     TRY(st, rt_session_find_layers(of));
     TRY(st, rt_model_refresh(t));
+    TRY(st, rt_model_pack(t));
     if (of->brings) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
     else if (encode)
@@ -158,6 +159,7 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->rt.bound = of->t->rt.bound;
     s->rt.no_amx = of->t->rt.no_amx;
     s->rt.amx = of->t->rt.amx;
+    s->rt.packed = of->t->rt.packed;
     TRY(st, rt_session_device_take(s, of));
     TRY(st, of->links ? rt_session_pairs_init(s, of) : take_rows(s, of));
     if (!of->links || of->draws) {

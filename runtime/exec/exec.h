@@ -34,13 +34,14 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    RtTeam *team;                /* NULL = the caller alone */
-    struct RtDevice *device;     /* where phases run; NULL = here (device.h) */
-    void *stream;                /* the host's there, */
-    bool in_stream;              /* .. if it wants work to be ordered with one */
-    struct RtBound *bound;       /* the data the program runs on (bind.h) */
-    const struct RtGiven *given; /* weights that came before the data (codes.h); NULL = none */
-    gnnc_model *model;           /* whose memory the parameters are (model.h); NULL = their own */
+    RtTeam *team;                  /* NULL = the caller alone */
+    struct RtDevice *device;       /* where phases run; NULL = here (device.h) */
+    void *stream;                  /* the host's there, */
+    bool in_stream;                /* .. if it wants work to be ordered with one */
+    struct RtBound *bound;         /* the data the program runs on (bind.h) */
+    const struct RtGiven *given;   /* weights that came before the data (codes.h); NULL = none */
+    const struct RtPacked *packed; /* weights, as products read them (gemm.h); NULL = none */
+    gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
     bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */
     bool spill;             /* working memory that does not fit may lie in a file */
@@ -88,7 +89,8 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
  * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
-size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g); /* what rt_gemm_f32 will ask for */
+/* What rt_gemm_f32 and rt_gemm_16 will ask for; b: of the weight that B is, or NULL. */
+size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g, const void *b);
 size_t rt_rank_scratch(int64_t len);
 
 const rt_phase *rt_phase_find(const rt_program *p, const char *name); /* NULL: there is none */

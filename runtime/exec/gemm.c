@@ -45,7 +45,8 @@ typedef struct {
     float *c;
     float *part; /* [splits][batch][m][n]: products of the k ranges, but the one that C holds */
     float *pack; /* own: B, [batch][tile of columns][k][..]: rt_gemm_pack */
-    void *room;  /* for both, of the caller's; NULL = rt_scratch's */
+    const float *ready; /* .. made before; NULL = it is to be */
+    void *room;         /* for both, of the caller's; NULL = rt_scratch's */
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
     int64_t packed;    /* floats of `pack` */
     bool own, amx;     /* our kernels; those on AMX */
@@ -130,7 +131,8 @@ static int64_t packed_floats(const Job *j, int64_t n) {
 }
 
 static float *packed_at(const Job *j, const Tile *t) {
-    return j->pack + t->batch * packed_floats(j, j->g.n) + packed_floats(j, t->l);
+    return (j->ready ? (float *)(uintptr_t)j->ready : j->pack) +
+           t->batch * packed_floats(j, j->g.n) + packed_floats(j, t->l);
 }
 
 /* False: an operand is not finite. */
@@ -143,7 +145,7 @@ static bool amx_tile(Job *j, const RtTile *own, int member) {
 static bool run_tile(Job *j, int64_t tile, int member) {
     Tile t = tile_at(j, tile);
     RtTile own = own_tile(j, &t);
-    if (j->packed) own.packed = packed_at(j, &t);
+    if (j->packed || j->ready) own.packed = packed_at(j, &t);
     if (j->amx && amx_tile(j, &own, member)) return true;
     if (j->amx || !j->own) return library_tile(j, &t);
     rt_gemm_tile(&own);
@@ -232,7 +234,9 @@ static void plan_tiles(Job *j) {
     bool fits = !g->long_k && g->batch * g->k * g->n <= PACKED_MOST;
     j->amx = j->x->rt->amx && suits_amx(g) && (g->long_k || fits);
     j->own = !j->amx && fits && rt_gemm_own();
-    j->packed = j->own || (j->amx && !g->long_k) ? g->batch * packed_floats(j, g->n) : 0;
+    bool packs = j->own || (j->amx && !g->long_k);
+    if (!j->own) j->ready = NULL;
+    j->packed = packs && !j->ready ? g->batch * packed_floats(j, g->n) : 0;
     j->tile_n = j->own || j->amx ? RT_PANEL_TILE : rt_gemm_serial.tile_n;
     j->tile_m = tile_rows(j);
     j->tiles_m = ceil_div(g->m, j->tile_m);
@@ -260,12 +264,51 @@ static size_t scratch_bytes(const Job *j) {
     return (size_t)(part_floats(j) + j->packed + work_floats(j)) * sizeof(float);
 }
 
-size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g) {
+static bool is_16(const rt_gemm *g) {
+    return g->in == RT_F16 || g->in == RT_BF16;
+}
+
+size_t rt_gemm_part_scratch(RtExec *x, const rt_gemm *g, const float *packed) {
+    Job j = {.x = x, .g = *g, .ready = packed};
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
-    if (g->in == RT_F16 || g->in == RT_BF16) return rt_gemm_16_scratch(x, g);
-    Job j = {.x = x, .g = *g};
     plan_tiles(&j);
     return scratch_bytes(&j);
+}
+
+size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g, const void *b) {
+    if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
+    if (is_16(g)) return rt_gemm_16_scratch(x, g, b);
+    return rt_gemm_part_scratch(x, g, rt_gemm_packed(x, g, b));
+}
+
+/* ---- packed before ----------------------------------------------------------------------- */
+const float *rt_gemm_packed(const RtExec *x, const rt_gemm *g, const void *b) {
+    for (const RtPacked *p = b && !g->long_k ? x->rt->packed : NULL; p; p = p->next)
+        if (p->b == b && p->k == g->k && p->n == g->n && p->b_row == g->b_row &&
+            p->b_col == g->b_col && g->batch == 1)
+            return p->data;
+    return NULL;
+}
+
+bool rt_gemm_packs(const RtExec *x, const rt_gemm *g) {
+    bool some = g->batch == 1 && !g->long_k && g->k > 0 && g->n > 0;
+    if (!some || g->k > PACKED_MOST / g->n || !rt_gemm_own()) return false;
+    return !is_16(g) || rt_gemm_16_packs(x, g);
+}
+
+gnnc_status rt_gemm_pack_whole(RtExec *x, const rt_gemm *g, const void *b, float *to) {
+    enum { IN_TILE = RT_PANEL_TILE / RT_PANEL };
+    if (is_16(g)) return rt_gemm_16_pack_whole(x, g, b, to);
+    for (int64_t i = 0; i < ceil_div(g->n, RT_PANEL); i++) {
+        int64_t l = i / IN_TILE * RT_PANEL_TILE;
+        RtTile t = {.b = (const float *)b + l * g->b_col,
+                    .b_row = g->b_row,
+                    .b_col = g->b_col,
+                    .n = least(RT_PANEL_TILE, g->n - l),
+                    .k = g->k};
+        rt_gemm_pack(&t, to + g->k * l, i % IN_TILE);
+    }
+    return GNNC_OK;
 }
 
 static gnnc_status get_scratch(RtExec *x, Job *j) {
@@ -311,15 +354,15 @@ static gnnc_status multiply(RtExec *x, Job *j) {
 }
 
 gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
-                         bool add, void *room) {
-    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .room = room};
+                         bool add, const float *packed, void *room) {
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .ready = packed, .room = room};
     return multiply(x, &j);
 }
 
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
     if (rt_step_first(x)) x->rt->count.library_calls++;
     if (x->rt->device) return rt_device_gemm(x, g, a, b, c);
-    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c};
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .ready = rt_gemm_packed(x, g, b)};
     if (x->rt->blocks.on) take_block(&x->rt->blocks, &j);
     return multiply(x, &j);
 }

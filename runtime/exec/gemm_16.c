@@ -244,45 +244,66 @@ typedef struct {
     size_t b, c, rest, all; /* bytes from A's on */
 } Room;
 
-static Room room_of(RtExec *x, const rt_gemm *g) {
+static Room room_of(RtExec *x, const rt_gemm *g, const float *packed) {
     Chunk h = chunk_of(g, least(CHUNK, chunked(g)));
     Room r = {.b = block_bytes(&h.a)};
-    r.c = r.b + block_bytes(&h.b);
+    r.c = r.b + (packed ? 0 : block_bytes(&h.b));
     r.rest = r.c + (h.c_f32 ? 0 : block_bytes(&h.c));
-    r.all = r.rest + rt_gemm_scratch(x, &h.g);
+    r.all = r.rest + rt_gemm_part_scratch(x, &h.g, packed);
     return r;
 }
 
-static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const Room *r, char *room) {
+static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const float *packed,
+                                  const Room *r, char *room) {
     const rt_gemm *g = &j->g;
     Chunk h = chunk_of(g, rows);
     float *a = (float *)(void *)room, *b = (float *)(void *)(room + r->b);
     char *c = h.c_f32 ? c_at(j, g->long_k ? 0 : lo * g->c_row) : room + r->c;
     convert(j, &h.a, j->a + lo * (g->long_k ? g->a_col : g->a_row), a, false);
-    if (g->long_k || lo == 0) convert(j, &h.b, j->b + (g->long_k ? lo * g->b_row : 0), b, false);
+    if (!packed && (g->long_k || lo == 0))
+        convert(j, &h.b, j->b + (g->long_k ? lo * g->b_row : 0), b, false);
     bool add = j->add || (g->long_k && lo > 0);
-    gnnc_status st = rt_gemm_part(j->x, &h.g, a, b, (float *)(void *)c, add, room + r->rest);
+    gnnc_status st =
+        rt_gemm_part(j->x, &h.g, a, b, (float *)(void *)c, add, packed, room + r->rest);
     if (st == GNNC_OK && !h.c_f32) convert(j, &h.c, c, c_at(j, lo * g->c_row), true);
     return st;
 }
 
 static gnnc_status multiply_converted(Job *j) {
-    Room r = room_of(j->x, &j->g);
+    const float *packed = rt_gemm_packed(j->x, &j->g, j->b);
+    Room r = room_of(j->x, &j->g, packed);
     char *room = rt_scratch(j->x, r.all);
     if (!room) return GNNC_E_NOMEM;
     gnnc_status st = GNNC_OK;
     int64_t n = chunked(&j->g);
     for (int64_t at = 0; st == GNNC_OK && at < n; at += CHUNK)
-        st = multiply_chunk(j, at, least(CHUNK, n - at), &r, room);
+        st = multiply_chunk(j, at, least(CHUNK, n - at), packed, &r, room);
     return st;
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
-size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g) {
+size_t rt_gemm_16_scratch(RtExec *x, const rt_gemm *g, const void *b) {
     Job j = {.x = x, .g = *g};
-    if (!by_tiles(x, g)) return room_of(x, g).all;
+    if (!by_tiles(x, g)) return room_of(x, g, rt_gemm_packed(x, g, b)).all;
     plan_tiles(&j);
     return room_bytes(&j) + part_bytes(&j) + pack_bytes(&j);
+}
+
+/* Not where some are made on AMX, which wants B itself, or packed in another way. */
+bool rt_gemm_16_packs(const RtExec *x, const rt_gemm *g) {
+    return !by_tiles(x, g) && !x->rt->amx;
+}
+
+gnnc_status rt_gemm_16_pack_whole(RtExec *x, const rt_gemm *g, const void *b, float *to) {
+    Job j = {.x = x, .g = *g, .b = b};
+    Chunk h = chunk_of(g, 1);
+    RtPool pool;
+    rt_pool_init(&pool, &x->rt->pool.from);
+    float *wide = rt_pool_alloc(&pool, block_bytes(&h.b), 1);
+    if (wide) convert(&j, &h.b, j.b, wide, false);
+    gnnc_status st = wide ? rt_gemm_pack_whole(x, &h.g, wide, to) : GNNC_E_NOMEM;
+    rt_pool_free(&pool);
+    return st;
 }
 
 /* Only the rows of the present block: of m, or of a long k. */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "runtime/exec/exec.h"
+#include "runtime/exec/gemm.h"
 #include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "runtime/exec/gemm_serial.h"
@@ -100,6 +101,31 @@ static int wrong(const rt_gemm *g, const float *a, const float *b, const float *
     return bad;
 }
 
+/* B that was packed before gives the same bits, and there is no room for it. */
+static void check_packed(RtExec *x, const rt_gemm *g, const void *a, const void *b,
+                         const void *want, int64_t n_bytes) {
+    if (!rt_gemm_packs(x, g)) return;
+    float *data = matrix(g->k * g->n);
+    char *c = malloc((size_t)n_bytes + 1);
+    RtPacked p = {.b = b, .k = g->k, .n = g->n, .b_row = g->b_row, .b_col = g->b_col, .data = data};
+    CHECK(data && c && rt_gemm_pack_whole(x, g, b, data) == GNNC_OK);
+    size_t before = rt_gemm_scratch(x, g, b);
+    x->rt->packed = &p;
+    CHECK(rt_gemm_packed(x, g, b) == data && !rt_gemm_packed(x, g, a));
+    CHECK(before == 0 || x->rt->amx || rt_gemm_scratch(x, g, b) < before);
+    memcpy(c, want, (size_t)n_bytes); /* with what lies between rows */
+    bool low = g->in == RT_F16 || g->in == RT_BF16;
+    CHECK((low ? rt_gemm_16(x, g, a, b, c) : rt_gemm_f32(x, g, a, b, (float *)(void *)c)) ==
+          GNNC_OK);
+    CHECK_MSG(memcmp(c, want, (size_t)n_bytes) == 0, "other bits of a packed B");
+    if (!x->rt->amx) data[0] += 1; /* it is what was read */
+    CHECK((low ? rt_gemm_16(x, g, a, b, c) : rt_gemm_f32(x, g, a, b, (float *)(void *)c)) ==
+          GNNC_OK);
+    CHECK(x->rt->amx || g->m == 0 || memcmp(c, want, (size_t)n_bytes) != 0);
+    x->rt->packed = NULL;
+    free(c), free(data);
+}
+
 static void check_shape(RtExec *x, const Shape *s) {
     rt_gemm g = layout(s);
     int64_t n_c = g.batch * g.c_batch;
@@ -113,6 +139,7 @@ static void check_shape(RtExec *x, const Shape *s) {
     for (int64_t r = 0; s->c_apart && r < g.batch * g.m; r++)
         CHECK(first[r * g.c_row + g.n] == gap[r * g.c_row + g.n]);
     CHECK(memcmp(first + n_c, gap + n_c, 16 * sizeof *c) == 0);
+    check_packed(x, &g, a, b, first, n_c * (int64_t)sizeof *c);
     for (int threads = 2; threads <= 5; threads++) {
         RtError err = {""};
         RtAlloc from = rt_alloc_default();
@@ -331,6 +358,7 @@ static void check_low(RtExec *x, const Shape *s, const Low *l) {
         CHECK(!memcmp(first + (r * g.c_row + g.n) * size, gap + (r * g.c_row + g.n) * size,
                       (size_t)size));
     CHECK(memcmp(first + n_c * size, gap + n_c * size, (size_t)(16 * size)) == 0);
+    check_packed(x, &g, a16, b16, first, n_c * size);
     RtError err = {""};
     RtAlloc from = rt_alloc_default();
     CHECK(rt_team_start(&x->rt->team, &from, 3, 2, &err) == GNNC_OK);
