@@ -105,9 +105,10 @@ static bool can_be_saved(const Serve *s, const Op *op) {
     return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
 }
 
-/* Sums over edges into a row that the batch has all of; a graph comes with all its rows. */
+/* Sums over edges into a row that the batch has all of; a graph comes with all its rows, and what
+ * is drawn for a row is no other one's, whichever way it is summed. */
 static bool sums_rows(const Serve *s, const Op *op) {
-    if (op->map->kind == MAP_DST) return true;
+    if (op->map->kind == MAP_DST || (s->trees && op->map->kind == MAP_SRC)) return true;
     return brings_graphs(s->m) && (op->map->kind == MAP_SRC || op->map->kind == MAP_GRAPH);
 }
 
@@ -508,6 +509,7 @@ static bool run(PassCtx *p, Module *m) {
     pass_serve_forget_labels(m);
     m->recipe.sample.serve = true;
     m->recipe.sample.disjoint |= drawn; /* what a row sees is its own */
+    s.trees = drawn;
     if (drawn) return serve_drawn(&s);
     bool graphs = rows->kind == SP_GRAPH;
     m->recipe.sample = (Sampling){.batch = 1, .n_hops = !graphs, .serve = true};

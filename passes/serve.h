@@ -19,6 +19,7 @@ typedef struct {
     PassCtx *p;
     Module *m;
     Func *f;          /* @predict */
+    bool trees;       /* each row asked for has nodes and edges of its own in the batch */
     ServeFact *fact;  /* by op id */
     OpTable known[2]; /* what is computed of the whole graph: in @load, in @encode */
     IrMarks marks;
