@@ -45,10 +45,11 @@ static void drop_part(gnnc_session *s) {
     if (s->rt.device) rt_device_close(&s->x);
     rt_batch_step_free(&s->step);
     rt_batch_step_free(&s->embed);
+    rt_batch_step_free(&s->explain);
     rt_minibatch_free(&s->m);
     rt_sampler_free(s->sampler);
     rt_session_pairs_drop(s);
-    s->step = s->embed = (RtBatchStep){0};
+    s->step = s->embed = s->explain = (RtBatchStep){0};
     s->m = (RtMinibatch){0};
     s->sampler = NULL;
     s->x = (RtExec){0};
@@ -176,8 +177,8 @@ out:
 }
 
 /* A trainer that does not train, of the model on the graph; NULL: on one without rows. */
-static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trainer **out,
-                        RtBrings **brings) {
+static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtSessionAt *at,
+                        gnnc_trainer **out, RtBrings **brings) {
     const gnnc_program program = {RT_PROGRAM_VERSION, m->program};
     gnnc_graph *empty = NULL;
     gnnc_trainer *t;
@@ -186,6 +187,10 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, gnnc_trai
     if (st != GNNC_OK) return rt_fail_nomem(&s->rt.err, "a session");
     RtOptions *o = &t->options;
     o->threads = 1;
+    if (at) {
+        o->asked = at->time;
+        t->put_at = at->put;
+    }
     TRY(st, rt_options_where(t, *s->device ? s->device : "cpu", &o->where, &o->ordinal));
     rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
     t->rt.message = s->rt.message;
@@ -198,7 +203,7 @@ out:
     return st;
 }
 
-static gnnc_status open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
+gnnc_status rt_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtSessionAt *at) {
     gnnc_trainer *t = NULL;
     RtBrings *brings = NULL;
     gnnc_status st;
@@ -206,7 +211,7 @@ static gnnc_status open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
     if (s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session is open already");
     if (!m->weights.memory.p)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
-    TRY(st, bind(s, m, g, &t, &brings));
+    TRY(st, bind(s, m, g, at, &t, &brings));
     RtServed *of = RT_NEW(&t->rt.pool, RtServed);
     if (!of) {
         st = rt_fail_nomem(&t->rt.err, "a session");
@@ -230,11 +235,11 @@ out:
 }
 
 gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g) {
-    return s && m && g ? open(s, m, g) : GNNC_E_ARG;
+    return s && m && g ? rt_session_open(s, m, g, NULL) : GNNC_E_ARG;
 }
 
 gnnc_status gnnc_session_open_model(gnnc_session *s, gnnc_model *m) {
-    return s && m ? open(s, m, NULL) : GNNC_E_ARG;
+    return s && m ? rt_session_open(s, m, NULL, NULL) : GNNC_E_ARG;
 }
 
 gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
@@ -343,6 +348,14 @@ static gnnc_status take_ids(gnnc_session *s, const RtSampleType *rows, int64_t f
         if (s->time) s->time[i] = rows->time[row];
     }
     return GNNC_OK;
+}
+
+gnnc_status rt_session_draw(gnnc_session *s, int64_t row) {
+    const RtSampleType rows = rows_of(s, &s->of->rows);
+    gnnc_status st = take_ids(s, &rows, 0, 1, &row);
+    if (st != GNNC_OK) return st;
+    rt_minibatch_begin(&s->m, &s->x, !s->ran);
+    return draw(s, &s->of->rows, 1);
 }
 
 gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,

@@ -119,7 +119,7 @@ struct gnnc_session {
     RtExec x;           /* the whole data, with errors and working memory of the session's */
     RtSampler *sampler; /* of rows */
     RtMinibatch m;
-    RtBatchStep step, embed;
+    RtBatchStep step, embed, explain;
     RtBrought *brought; /* NULL: rows are the graph's */
     RtPairs pairs;      /* of links */
     int32_t *id;        /* [BATCH] the rows of a batch */
@@ -127,11 +127,19 @@ struct gnnc_session {
     int32_t *row;   /* [BATCH] .. and what its rows are in it */
     double *time;   /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
-    bool ran, embedded;             /* once: there is room */
+    bool ran, embedded, explained;  /* once: there is room */
     struct RtSessionTensor *tensor; /* session_dlpack.c; NULL: none was given yet */
     atomic_int n_holders;           /* the host, and the tensor that it has */
 };
 
+/* When rows are asked about; put: rt_bind_at, which only who calls session_at.c is linked with. */
+typedef struct RtSessionAt {
+    double time;
+    gnnc_status (*put)(RtExec *x, RtDataset *view, double at);
+} RtSessionAt;
+
+/* g NULL: requests bring subgraphs; at NULL: rows are asked about when the data say. */
+gnnc_status rt_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtSessionAt *at);
 /* Before each call: GNNC_E_STATE where there are no data. */
 gnnc_status rt_session_opened(gnnc_session *s);
 /* .. or the model gives the other sort of predictions: rows of nodes, or scores of links. */
@@ -144,6 +152,8 @@ typedef gnnc_status RtTakeRows(gnnc_session *s, const RtServedRows *what, const 
 /* The same, batch by batch: `out` moves on. */
 gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
                             RtTakeRows *take, void *out);
+/* What that row is predicted from, to s->m.batch. */
+gnnc_status rt_session_draw(gnnc_session *s, int64_t row);
 /* GNNC_E_STATE where rows are not those of a graph. */
 gnnc_status rt_session_begin_rows(gnnc_session *s);
 /* What the rows of an output are. */

@@ -250,12 +250,12 @@ gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
 }
 
 static gnnc_status bind_sizes(gnnc_trainer *t) {
-    bool asked = t->training && !isnan(t->options.asked);
+    bool asked = !isnan(t->options.asked);
     const RtDataSource data = {.data = t->snapshot->data,
                                .split = t->options.split,
                                .alone = t->graph_alone,
                                .at = asked ? &t->options.asked : NULL,
-                               .put_at = asked ? t->training->bind_at : NULL};
+                               .put_at = t->training ? t->training->bind_at : t->put_at};
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 

@@ -66,7 +66,8 @@ typedef struct RtTraining {
 } RtTraining;
 
 struct gnnc_trainer {
-    const RtTraining *training;                /* NULL: it does not train, but serves sessions */
+    const RtTraining *training; /* NULL: it does not train, but serves sessions */
+    gnnc_status (*put_at)(RtExec *x, struct RtDataset *view, double at); /* .. asked about then */
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
     int variant;
     double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */

@@ -227,6 +227,7 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
                                 data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
         m->bound.col[c] = &m->column[c];
+        if (m->edit) m->edit(m, c, m->editor);
         TRY(st, rt_bind_taken(&m->x, c));
     }
 out:

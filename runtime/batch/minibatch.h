@@ -14,7 +14,11 @@ typedef struct RtBatchMap {
     int graph_space;                   /* -1 = the data are one graph */
 } RtBatchMap;
 
-typedef struct RtMinibatch {
+typedef struct RtMinibatch RtMinibatch;
+/* Changes values that were taken for the batch, before anything is made of them. */
+typedef void RtEditColumn(RtMinibatch *m, int column, void *user);
+
+struct RtMinibatch {
     RtBatch *batch; /* NULL = the whole graph */
     RtExec x;       /* variables, inputs, keys and outputs are those of the data's exec */
     RtBound bound;
@@ -29,7 +33,9 @@ typedef struct RtMinibatch {
                                   parameters; NULL: all have their own numbers */
     RtColumn *column;          /* [n_columns] */
     RtColumnBuf *column_buf;
-} RtMinibatch;
+    RtEditColumn *edit; /* NULL: they are the data's */
+    void *editor;
+};
 
 /* Is a row in this split of the which-th division, and labelled?  `label` may be NULL. */
 static inline bool rt_is_labelled(const RtColumn *split, int which, int of, const RtColumn *label,

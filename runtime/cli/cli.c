@@ -29,6 +29,8 @@ static int dispatch(RtCli *c) {
     case RT_CMD_PREDICT:
     case RT_CMD_EMBED:
         return rt_cli_write_values(c);
+    case RT_CMD_EXPLAIN:
+        return rt_cli_explain(c);
     case RT_CMD_BENCH:
         return rt_cli_bench(c);
     case RT_CMD_TUNE:

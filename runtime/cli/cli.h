@@ -22,9 +22,13 @@ typedef enum {
     RT_CMD_BENCH,
     RT_CMD_TUNE,
     RT_CMD_INFO,
+    RT_CMD_EXPLAIN,
     RT_CMD_HELP,
     RT_CMD_VERSION
 } RtCommand;
+
+/* Of explain; behind those of predictions. */
+enum { RT_FORMAT_TEXT = GNNC_WRITE_JSONL + 1, RT_FORMAT_JSON };
 
 typedef enum { RT_LOG_TEXT, RT_LOG_JSON, RT_LOG_NONE } RtLogMode;
 
@@ -36,14 +40,16 @@ typedef struct RtCli {
     RtCommand command;
     const char *data, *checkpoint, *resume, *weights, *out, *layer;
     const char *ids, *nodes; /* files with the rows that predict writes */
+    const char *id, *node;   /* the row that explain is about, .. */
+    const char *of_class;    /* .. and which of its numbers; NULL: the highest */
     bool default_checkpoint; /* nobody asked for it: failing to write it is a warning */
     bool saved;              /* the last save succeeded */
     int log;                 /* an RtLogMode */
-    int format;              /* a gnnc_format; while options are read -1: none was given */
-    char left[256];          /* the checkpoint that training leaves where none is named */
-    int64_t top;             /* the most probable classes of a row; 0 = all */
-    int64_t seeds;           /* train: how many times; 0 = once */
-    int argc;                /* the command line, for each of them */
+    int format;     /* a gnnc_format, or RT_FORMAT_*; while options are read -1: none was given */
+    char left[256]; /* the checkpoint that training leaves where none is named */
+    int64_t top;    /* the most probable classes of a row, parts of a kind; 0 = all */
+    int64_t seeds;  /* train: how many times; 0 = once */
+    int argc;       /* the command line, for each of them */
     char **argv;
     bool json, profile;
     const char *trace;            /* --trace FILE */
@@ -87,6 +93,8 @@ int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_CLI_PRINTF(2, 3);
 int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
 void rt_cli_json_number(double v);      /* likewise; null where it is not finite */
+void rt_cli_put_json_string(const char *s, FILE *f);
+void rt_cli_put_json_number(double v, FILE *f);
 /* What is reached without learning: lines, or a member of the JSON object under way. */
 void rt_cli_baselines(RtCli *c);
 void rt_cli_message(void *cli, const char *text);
@@ -115,6 +123,7 @@ int rt_cli_train_once(RtCli *c);
 int rt_cli_train_seeds(RtCli *c); /* cli_seeds.c */
 int rt_cli_eval(RtCli *c);
 int rt_cli_write_values(RtCli *c); /* predict, embed */
+int rt_cli_explain(RtCli *c);
 int rt_cli_bench(RtCli *c);
 int rt_cli_tune(RtCli *c);
 

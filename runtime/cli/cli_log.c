@@ -47,25 +47,33 @@ static bool next_known(RtCli *c, const char *which, int *i, gnnc_metric_info *m)
 static const char *const SPLITS[] = {"train", "val", "test"};
 enum { N_SPLITS = 3 };
 
-void rt_cli_json_string(const char *s) {
-    putchar('"');
+void rt_cli_put_json_string(const char *s, FILE *f) {
+    putc('"', f);
     for (; *s; s++) {
         unsigned char ch = (unsigned char)*s;
         if (ch == '"' || ch == '\\')
-            printf("\\%c", ch);
+            fprintf(f, "\\%c", ch);
         else if (ch < 0x20)
-            printf("\\u%04x", ch);
+            fprintf(f, "\\u%04x", ch);
         else
-            putchar(ch);
+            putc(ch, f);
     }
-    putchar('"');
+    putc('"', f);
+}
+
+void rt_cli_put_json_number(double v, FILE *f) {
+    if (isfinite(v))
+        fprintf(f, "%.9g", v);
+    else
+        fputs("null", f);
+}
+
+void rt_cli_json_string(const char *s) {
+    rt_cli_put_json_string(s, stdout);
 }
 
 void rt_cli_json_number(double v) {
-    if (isfinite(v))
-        printf("%.9g", v);
-    else
-        fputs("null", stdout);
+    rt_cli_put_json_number(v, stdout);
 }
 
 /* ,"val":{"loss":0.5,"accuracy":0.8}; nothing of which nothing is known */

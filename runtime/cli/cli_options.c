@@ -46,15 +46,22 @@ const RtCliOption rt_cli_options[] = {
     SET("--force", "other_data", 1, NULL),
     IN_CLI("--weights", "FILE", RT_OPT_TEXT, weights,
            "start from these weights (PyG's names, safetensors)"),
-    IN_CLI("--out", "FILE", RT_OPT_TEXT, out, "train: kept weights; predict, embed: the result"),
+    IN_CLI("--out", "FILE", RT_OPT_TEXT, out,
+           "train: kept weights; predict, embed, explain: the result"),
     OWN("--at", "DATE", "at",
-        "predict: all that a model of the future asks about, asked about then"),
+        "predict, explain: all that a model of the future asks about, asked about then"),
     IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,
            "predict: these rows, by their ids in the data, one a line; -: standard input"),
     IN_CLI("--nodes", "FILE", RT_OPT_TEXT, nodes, "predict: these rows, by number from 0"),
-    IN_CLI("--format", "npy|csv|jsonl", RT_OPT_WORD, format,
-           "predict: the model's numbers, or with ids, classes and probabilities"),
-    IN_CLI("--top", "K", RT_OPT_COUNT, top, "predict: the K most probable classes of each row"),
+    IN_CLI("--id", "KEY", RT_OPT_TEXT, id, "explain: this row, by its id in the data"),
+    IN_CLI("--node", "N", RT_OPT_TEXT, node, "explain: this row, by number from 0"),
+    IN_CLI("--class", "C", RT_OPT_TEXT, of_class,
+           "explain: this class or number of the row, by name or number (the highest)"),
+    IN_CLI("--format", "npy|csv|jsonl|text|json", RT_OPT_WORD, format,
+           "predict: the model's numbers, or with ids, classes and probabilities; explain: text, "
+           "json"),
+    IN_CLI("--top", "K", RT_OPT_COUNT, top,
+           "predict: the K most probable classes of each row; explain: K parts of each kind"),
     IN_CLI("--log", "text|json|none", RT_OPT_WORD, log, "one line an epoch"),
     IN_CLI("--json", NULL, RT_OPT_FLAG, json, "bench, info: print one JSON object"),
     IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
@@ -252,8 +259,8 @@ static int parse_option(RtCli *c, int argc, char **argv, int *i) {
 
 static int parse_word(RtCli *c, const char *word, int at) {
     static const char *const name[] = {"train", "eval", "predict", "embed",
-                                       "bench", "tune", "info"};
-    for (int k = 0; at == 0 && k < 7; k++)
+                                       "bench", "tune", "info",    "explain"};
+    for (int k = 0; at == 0 && k < 8; k++)
         if (strcmp(word, name[k]) == 0) {
             c->command = (RtCommand)k;
             return RT_EXIT_OK;
@@ -269,7 +276,7 @@ static int parse_word(RtCli *c, const char *word, int at) {
     if (at) return rt_cli_usage(c, "one word too many: '%s'", word);
     return rt_cli_usage(c,
                         "unknown command '%s'; there are train, eval, predict, embed, bench, tune, "
-                        "info, help%s",
+                        "info, explain, help%s",
                         word, access(word, F_OK) == 0 ? "; data are given by --data DIR" : "");
 }
 
@@ -285,10 +292,11 @@ static bool ends_with(const char *s, const char *end) {
 /* Where none is asked for, the file's name says it. */
 static void choose_format(RtCli *c) {
     if (c->format >= 0) return;
-    c->format = c->command != RT_CMD_PREDICT  ? GNNC_WRITE_NPY
-                : ends_with(c->out, ".csv")   ? GNNC_WRITE_CSV
-                : ends_with(c->out, ".jsonl") ? GNNC_WRITE_JSONL
-                                              : GNNC_WRITE_NPY;
+    c->format = c->command == RT_CMD_EXPLAIN   ? RT_FORMAT_TEXT
+                : c->command != RT_CMD_PREDICT ? GNNC_WRITE_NPY
+                : ends_with(c->out, ".csv")    ? GNNC_WRITE_CSV
+                : ends_with(c->out, ".jsonl")  ? GNNC_WRITE_JSONL
+                                               : GNNC_WRITE_NPY;
 }
 
 /* Where none are named, those that train left here. */
@@ -299,9 +307,22 @@ static void choose_weights(RtCli *c) {
     if (c->log != RT_LOG_NONE) fprintf(stderr, "%s: weights: %s\n", c->prog, c->left);
 }
 
+static int check_explain(RtCli *c) {
+    bool explains = c->command == RT_CMD_EXPLAIN;
+    const char *of_explain = c->id ? "--id" : c->node ? "--node" : c->of_class ? "--class" : NULL;
+    if (of_explain && !explains) return rt_cli_usage(c, "%s is for 'explain'", of_explain);
+    if (explains && !c->id == !c->node)
+        return rt_cli_usage(c, "explain is about one row: --id KEY or --node N");
+    if (c->format >= 0 && explains != (c->format >= RT_FORMAT_TEXT))
+        return rt_cli_usage(c, "--format of predict is npy, csv or jsonl, of explain text or json");
+    return RT_EXIT_OK;
+}
+
 static int check_predict(RtCli *c) {
+    bool explains = c->command == RT_CMD_EXPLAIN;
     const char *of_predict = c->ids           ? "--ids"
                              : c->nodes       ? "--nodes"
+                             : explains       ? NULL
                              : asked_at(c)    ? "--at"
                              : c->format >= 0 ? "--format"
                              : c->top         ? "--top"
@@ -310,6 +331,7 @@ static int check_predict(RtCli *c) {
     if (c->seeds && c->resume) return rt_cli_usage(c, "--seeds begin anew: no --resume");
     if (of_predict && c->command != RT_CMD_PREDICT)
         return rt_cli_usage(c, "%s is for 'predict'", of_predict);
+    if (check_explain(c) != RT_EXIT_OK) return RT_EXIT_USAGE;
     choose_format(c);
     if (c->ids && c->nodes) return rt_cli_usage(c, "--ids and --nodes exclude each other");
     if (c->top && c->format == GNNC_WRITE_NPY)
@@ -328,8 +350,8 @@ static int check_needs(RtCli *c) {
         return rt_cli_usage(c, "--data DIR is needed: the directory with the graph");
     if (c->command == RT_CMD_BENCH && c->n_epochs == 0)
         return rt_cli_usage(c, "bench times at least one step: --epochs N");
-    bool uses =
-        c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
+    bool uses = c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT ||
+                c->command == RT_CMD_EMBED || c->command == RT_CMD_EXPLAIN;
     if (uses) choose_weights(c);
     if (uses && !c->weights)
         return rt_cli_usage(

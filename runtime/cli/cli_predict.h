@@ -20,7 +20,20 @@ void rt_cli_rows_free(RtCliRows *r);
 /* Writes their values, [n, ..], and says so. */
 int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const float *values);
 
-/* cli_serve.c: predicts the rows by themselves and writes them, *code: how that went.  False: they
+/* cli_serve.c: a session over --data with --weights; close it whatever open gave. */
+typedef struct RtCliServed {
+    gnnc_graph *graph;
+    gnnc_model *model;
+    gnnc_session *session;
+    gnnc_legend *legend;
+    float *values;
+} RtCliServed;
+/* at: a date; NULL: none. */
+gnnc_status rt_cli_served_open(RtCli *c, const char *at, RtCliServed *s);
+const char *rt_cli_served_error(const RtCliServed *s); /* of what failed last */
+void rt_cli_served_close(RtCliServed *s);
+
+/* Predicts the rows by themselves and writes them, *code: how that went.  False: they
  * are the trainer's, which has words for more, or can do what a session cannot. */
 bool rt_cli_serve(RtCli *c, RtCliRows *r, int *code);
 

@@ -7,14 +7,6 @@
 
 enum { MOST_ROWS = 4096 }; /* of more a pass over the whole graph, by all threads, is faster */
 
-typedef struct {
-    gnnc_graph *graph;
-    gnnc_model *model;
-    gnnc_session *session;
-    gnnc_legend *legend;
-    float *values;
-} Served;
-
 /* What a session has no word for. */
 static bool asks_for_trainer(const RtCli *c) {
     static const char *const of[] = {"max_memory", "spill", "variant", "amx", "check_times", "at"};
@@ -35,22 +27,46 @@ static bool serves(const RtCli *c, const RtCliRows *r) {
     return c->rows && !links && r->n_lines <= MOST_ROWS && !asks_for_trainer(c);
 }
 
-static gnnc_status open_graph(const RtCli *c, Served *s) {
+static gnnc_status open_graph(const RtCli *c, RtCliServed *s) {
     gnnc_status st = gnnc_graph_create(&s->graph);
     if (st == GNNC_OK) st = gnnc_graph_read(s->graph, c->data, 1);
     return st == GNNC_OK ? gnnc_graph_commit(s->graph) : st;
 }
 
-static gnnc_status open_model(const RtCli *c, Served *s) {
+static gnnc_status open_model(const RtCli *c, RtCliServed *s) {
     gnnc_status st = gnnc_model_create(&s->model, c->rows);
     return st == GNNC_OK ? gnnc_model_load(s->model, c->weights) : st;
 }
 
-static gnnc_status open_session(RtCli *c, Served *s) {
+static gnnc_status open_session(RtCli *c, const char *at, RtCliServed *s) {
     gnnc_status st = gnnc_session_create(&s->session);
-    if (st == GNNC_OK) gnnc_session_set_message(s->session, rt_cli_message, c);
-    if (st == GNNC_OK) st = gnnc_session_open(s->session, s->model, s->graph);
+    if (st != GNNC_OK) return st;
+    gnnc_session_set_message(s->session, rt_cli_message, c);
+    st = at ? gnnc_session_open_at(s->session, s->model, s->graph, at)
+            : gnnc_session_open(s->session, s->model, s->graph);
     return st == GNNC_OK ? gnnc_session_legend(s->session, &s->legend) : st;
+}
+
+gnnc_status rt_cli_served_open(RtCli *c, const char *at, RtCliServed *s) {
+    gnnc_status st = open_graph(c, s);
+    if (st == GNNC_OK) st = open_model(c, s);
+    if (st == GNNC_OK) st = open_session(c, at, s);
+    return st;
+}
+
+const char *rt_cli_served_error(const RtCliServed *s) {
+    return s->session ? gnnc_session_error(s->session)
+           : s->model ? gnnc_model_error(s->model)
+           : s->graph ? gnnc_graph_error(s->graph)
+                      : "out of memory";
+}
+
+void rt_cli_served_close(RtCliServed *s) {
+    gnnc_legend_destroy(s->legend);
+    gnnc_session_destroy(s->session);
+    gnnc_model_release(s->model);
+    gnnc_graph_release(s->graph);
+    free(s->values);
 }
 
 static int failed(const RtCli *c, const char *why) {
@@ -58,7 +74,7 @@ static int failed(const RtCli *c, const char *why) {
     return RT_EXIT_FAILED;
 }
 
-static int write_rows(RtCli *c, RtCliRows *r, Served *s) {
+static int write_rows(RtCli *c, RtCliRows *r, RtCliServed *s) {
     gnnc_legend_info is = {.struct_size = sizeof is};
     int code = rt_cli_rows_find(c, r, s->legend);
     if (code != RT_EXIT_OK) return code;
@@ -71,16 +87,10 @@ static int write_rows(RtCli *c, RtCliRows *r, Served *s) {
 }
 
 bool rt_cli_serve(RtCli *c, RtCliRows *r, int *code) {
-    Served s = {.graph = NULL};
+    RtCliServed s = {.graph = NULL};
     if (!serves(c, r)) return false;
-    gnnc_status st = open_graph(c, &s);
-    if (st == GNNC_OK) st = open_model(c, &s);
-    if (st == GNNC_OK) st = open_session(c, &s);
+    gnnc_status st = rt_cli_served_open(c, NULL, &s);
     if (st == GNNC_OK) *code = write_rows(c, r, &s);
-    gnnc_legend_destroy(s.legend);
-    gnnc_session_destroy(s.session);
-    gnnc_model_release(s.model);
-    gnnc_graph_release(s.graph);
-    free(s.values);
+    rt_cli_served_close(&s);
     return st == GNNC_OK;
 }

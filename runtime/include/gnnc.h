@@ -897,6 +897,13 @@ gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream);
  * GNNC_E_VALUE (of a model with a row for each graph: an edge that joins two of them), and what
  * gnnc_trainer_load_weights and gnnc_trainer_load_graph return. */
 gnnc_status gnnc_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g);
+/* The same of a model of questions about the future (docs/data.md, "Tasks"): its rows are all
+ * entities that are there at the date `at`, in their order and by their names, asked about then.
+ * Nothing later is read, and neither the task's rows nor their labels need be there.
+ *   at  "2024-06-01", "2024-06-01 10:00:00" (UTC, or with a zone), or seconds since 1970
+ * Returns GNNC_E_RANGE (no date), GNNC_E_ARG (nobody asks about such rows at a time of his choice),
+ * and what gnnc_session_open returns. */
+gnnc_status gnnc_session_open_at(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const char *at);
 /* A session of the same model and graph for another thread: they share all but working memory.  To
  * put another model in place: open a session of it, clone that where requests are served, and
  * destroy each thread's old one when its request is done.  No thread waits for another.
@@ -1168,6 +1175,57 @@ typedef struct gnnc_written {
  * Returns GNNC_E_IO, GNNC_E_RANGE (no such row), GNNC_E_ARG (`top` of what has no labels, or of an
  * array; destinations of rows that are no pairs), GNNC_E_NOMEM. */
 gnnc_status gnnc_legend_write(gnnc_legend *g, const char *path, const gnnc_written *what);
+
+/* ---- explanations --------------------------------------------------------------------------- */
+/* What the prediction of a row hangs on (docs/explain.md).  Of a session over a graph, on the cpu,
+ * whose program was compiled with --explain; libgnnrt has this, and what is made with --emit=infer
+ * alone has not.
+ *
+ *     gnnc_explanation *e = NULL;
+ *     gnnc_session_explain(s, row, -1, &e);
+ *     gnnc_part p = {.struct_size = sizeof p};
+ *     for (int64_t i = 0; gnnc_explanation_part(e, i, &p) == GNNC_OK; i++)
+ *         ..                                                    p.name, p.gradient, p.ablation
+ *     gnnc_explanation_destroy(e); */
+typedef struct gnnc_explanation gnnc_explanation;
+typedef enum gnnc_part_kind {
+    GNNC_PART_TABLE,  /* all rows of a table but the one that is asked about */
+    GNNC_PART_PATH,   /* rows that relations lead to from there */
+    GNNC_PART_COLUMN, /* "orders.total" */
+    GNNC_PART_AGE     /* rows by how long before the row's time they were */
+} gnnc_part_kind;
+/* Texts live as long as the explanation. */
+typedef struct gnnc_part {
+    size_t struct_size;
+    int32_t kind; /* a gnnc_part_kind */
+    const char
+        *name;      /* "orders", "task -task__customer-> customer", "orders.total", "1 to 7 days" */
+    int64_t n_rows; /* that the prediction is made of */
+    double gradient; /* of the score by the part's values, times these, added up */
+    double ablation; /* the score less what it is without the part; NaN: that is not defined */
+} gnnc_part;
+typedef struct gnnc_explanation_info {
+    size_t struct_size;
+    int64_t row, output;
+    double at;       /* seconds: when the row is asked; NaN: the model knows no times */
+    double score;    /* what is explained: the output; of a class less the mean of all others */
+    double without;  /* .. with no edge, and nothing known in any column */
+    double gradient; /* of all parts of a kind together */
+    int64_t n_parts; /* tables, then paths, columns and ages; but for ages the weightiest first */
+} gnnc_explanation_info;
+/* Of row `row`, from 0.  It predicts anew once for each part; memory comes from the session's
+ * allocator.  *out is NULL after a failure.
+ *   output  which of the row's numbers; -1: the highest
+ * Returns GNNC_E_RANGE (no such row, no such output), GNNC_E_STATE (not open, no graph, on a
+ * device, scores of links, compiled without --explain), GNNC_E_ARG, GNNC_E_NOMEM; GNNC_E_ASSERT,
+ * GNNC_E_EXTERN of the model's own. */
+gnnc_status gnnc_session_explain(gnnc_session *s, int64_t row, int64_t output,
+                                 gnnc_explanation **out);
+void gnnc_explanation_destroy(gnnc_explanation *e); /* NULL is allowed */
+/* Returns GNNC_E_ARG. */
+gnnc_status gnnc_explanation_describe(const gnnc_explanation *e, gnnc_explanation_info *out);
+/* Returns GNNC_E_RANGE (there are no more), GNNC_E_ARG. */
+gnnc_status gnnc_explanation_part(const gnnc_explanation *e, int64_t i, gnnc_part *out);
 
 /* ---- rows of cells ----------------------------------------------------------------------- */
 /* What made the columns of a model's data of raw cells, when they were imported (gnnc import, of
