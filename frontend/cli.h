@@ -53,7 +53,7 @@ typedef struct {
     SpmmChoice spmm;
     int opt_level;
     const char *embed;
-    bool grads, infer, draw, alone, keep, verbose, report_json, tf32, precision_auto;
+    bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */
     unsigned variant; /* that reports and listings are of */
     PassOptions pass;

@@ -91,7 +91,7 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
     }
     const char *named = passes_named(c, j->o.passes, OF_GRAPH);
     const char *names = named        ? named
-                        : j->o.infer ? pass_pipeline_infer(j->o.opt_level)
+                        : j->o.infer ? pass_pipeline_infer(j->o.opt_level, j->o.explain)
                                      : pass_pipeline_named(j->o.opt_level, j->o.grads);
     bool ok = pass_run_all(c, m, names, p);
     cli_stage_time(c, &j->o, "passes", start);
@@ -171,6 +171,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
+    if (o->explain) sb_puts(&b, " --explain");
     if (o->infer && o->embed) sb_printf(&b, " --embed=%s", o->embed);
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->pass.disable) sb_printf(&b, " --disable-pass=%s", o->pass.disable);
@@ -537,7 +538,7 @@ static bool compile_rows(Ctx *c, Job *j) {
     bool ok = compile_one(c, &rows);
     j->o.rows = ok ? path : NULL;
     j->o.no_rows = ok || o->embed ? NULL : only_rows_fail(c, n_diags);
-    if (!ok && !j->o.no_rows && j->o.emit != OUT_EXE) return false;
+    if (!ok && (o->explain || (!j->o.no_rows && j->o.emit != OUT_EXE))) return false;
     c->diags.n = n_diags; /* warnings are given by what follows */
     c->n_errors = n_errors;
     return true;

@@ -287,6 +287,7 @@ FLAG(set_verify, pass.verify_each)
 FLAG(set_grads, grads)
 FLAG(set_infer, infer)
 FLAG(set_draw, draw)
+FLAG(set_explain, explain)
 FLAG(set_alone, alone)
 FLAG(set_keep, keep)
 FLAG(set_depends, depends)
@@ -332,6 +333,9 @@ static const CliOption options[] = {
     {"--draw", NULL,
      "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
      set_draw, NULL},
+    {"--explain", NULL,
+     "of exe and --infer: with what its explain needs, which tells what a prediction hangs on",
+     set_explain, NULL},
     {"--embed", "LAYERS",
      "of --infer and python: hidden layers of rows by themselves, too, as h,z or all", set_embed,
      NULL},

@@ -32,7 +32,10 @@ static const char *check_kind(const CliOptions *o) {
                "anyway";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if (o->draw && !o->infer) return "--draw is for --infer";
+    if (o->explain && o->alone) return "--explain needs the program that --no-rows leaves out";
     bool compiles = o->action != ACT_CHECK; /* what for, the caller may say later */
+    if (o->explain && compiles && !o->infer && o->emit != OUT_EXE)
+        return "--explain is for trainers and for --infer";
     if (o->embed && compiles && !o->infer && o->emit != OUT_PYTHON)
         return "--embed is for --infer: a trainer embeds all layers";
     return NULL;

@@ -216,7 +216,7 @@ bool module_draws(const Module *m, Phase phase) {
     bool graphs = s->serve && !s->n_hops && !s->train_links;
     bool by_row = s->batch && (graphs || (s->n_hops && (s->times.n || s->serve)));
     if (phase == PHASE_TRAIN) return s->batch && (!s->train_links || s->n_hops);
-    return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED);
+    return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED || phase == PHASE_EXPLAIN);
 }
 
 bool phase_saves(Phase phase) {

@@ -11,8 +11,9 @@
  * so gradients are optimised, fused and printed like anything else, and could be
  * differentiated again.  Only values between a parameter and the loss get one: data
  * never does (activity analysis, Griewank and Walther, Evaluating Derivatives, 2008,
- * ch. 6).  A value used several times sums its gradients from the last use to the
- * first, so the result has the same bits every time.
+ * ch. 6), but where it is data that gradients are asked for (explain.c).  A value used several
+ * times sums its gradients from the last use to the first, so the result has the same bits every
+ * time.
  *
  * What is wanted only where a condition holds (ir/guard.c) gives its operands gradients only
  * there: a selection at the edge of such a region says so.  Else the region's backward would be
@@ -28,7 +29,7 @@
 #include "ir/op/op.h"
 #include "passes/rewrite.h"
 
-/* Hung on the tag of each value between a parameter and the loss. */
+/* Hung on the tag of each value between what is wanted and the loss. */
 typedef struct {
     Op *grad; /* the sum so far */
 } Adjoint;
@@ -40,18 +41,25 @@ typedef struct {
     Op *loss;            /* the scalar */
     Op *last;            /* of the forward function */
     const Guard **guard; /* of its values */
+    const bool *leaf;    /* by op id: whose gradients are wanted; NULL: those of parameters */
     bool ok;
 } Ad;
 
-static bool depends(const Op *op) {
-    if (op->kind == OP_VAR) return op->var->kind == VAR_PARAM;
+/* What gradients are wanted of, beyond which none goes. */
+static bool is_wanted(const Ad *ad, const Op *op) {
+    if (ad->leaf) return ad->leaf[op->id];
+    return op->kind == OP_VAR && op->var->kind == VAR_PARAM;
+}
+
+static bool depends(const Ad *ad, const Op *op) {
+    if (is_wanted(ad, op)) return true;
     if (!op_impl(op->kind)->vjp || ad_is_flat(op)) return false;
     for (int i = 0; i < op->n_in; i++)
         if (op->in[i]->tag) return true;
     return false;
 }
 
-/* Tags the values that depend on a parameter and that the loss depends on. */
+/* Tags the values that depend on what is wanted and that the loss depends on. */
 static void mark(Ad *ad) {
     Func *f = ad->b.f;
     Arena *a = ad->p->a;
@@ -61,7 +69,7 @@ static void mark(Ad *ad) {
     for (Op *op = ad->last; op; op = op->prev)
         for (int i = 0; used[op->id] && i < op->n_in; i++) used[op->in[i]->id] = true;
     for (Op *op = f->first; op; op = op->next)
-        op->tag = used[op->id] && depends(op) ? NEW(a, Adjoint) : NULL;
+        op->tag = used[op->id] && depends(ad, op) ? NEW(a, Adjoint) : NULL;
 }
 
 /* g comes from a value that is wanted at `from`, x is wanted at `to`. */
@@ -122,7 +130,7 @@ static void refuse(Ad *ad, const Op *call) {
 
 static void differentiate(Ad *ad, Op *op) {
     Adjoint *at = op->tag;
-    if (!at || !at->grad || op->kind == OP_VAR) return;
+    if (!at || !at->grad || is_wanted(ad, op)) return;
     if (is_call(op) && !op->ext->grad) {
         refuse(ad, op);
         return;
@@ -161,6 +169,14 @@ static void put_outputs(Ad *ad, Module *m) {
     }
 }
 
+static void walk_back(Ad *ad, bool scaled) {
+    mark(ad);
+    ad->guard = ir_guards(ad->p->a, ad->b.f, NULL);
+    Op *seed = scaled ? pass_loss_scale_now(&ad->b) : ad_const(&ad->b, ad->loss, 1);
+    if (ad->loss->tag) accumulate(ad, ad->loss, seed, NULL, NULL);
+    for (Op *op = ad->last; op; op = op->prev) differentiate(ad, op);
+}
+
 bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     Op *out = func_output_of(f, OUT_LOSS);
     if (!out) {
@@ -181,14 +197,26 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     }
     if (!pass_unroll_func(p, m, f)) return false;
     ad.last = f->last;
-    mark(&ad);
-    ad.guard = ir_guards(p->a, f, NULL);
-    bool scaled = pass_loss_is_scaled(m, f);
-    Op *seed = scaled ? pass_loss_scale_now(&ad.b) : ad_const(&ad.b, ad.loss, 1);
-    if (ad.loss->tag) accumulate(&ad, ad.loss, seed, NULL, NULL);
-    for (Op *op = ad.last; op; op = op->prev) differentiate(&ad, op);
+    walk_back(&ad, pass_loss_is_scaled(m, f));
     put_outputs(&ad, m);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
+    return ad.ok;
+}
+
+bool pass_gradients_of(PassCtx *p, Module *m, Func *f, Op *of, const bool *leaf, Op **grad) {
+    Ad ad = {.p = p,
+             .b = {.m = m, .f = f, .span = of->span},
+             .loss = of,
+             .last = f->last,
+             .leaf = leaf,
+             .ok = true};
+    const Op *last = f->last;
+    walk_back(&ad, false);
+    for (Op *op = f->first; op != last->next; op = op->next) {
+        const Adjoint *at = op->tag;
+        op->tag = NULL;
+        grad[op->id] = at ? at->grad : NULL;
+    }
     return ad.ok;
 }
 

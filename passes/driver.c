@@ -69,10 +69,14 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                  "cse,dce,turn,breaks,fuse,remat,precision,carry";
 }
 
-const char *pass_pipeline_infer(int opt_level) {
-    return opt_level == 0 ? "canon,cse,dce,serve,dce,lower-csr,precision"
-                          : "canon,cse,dce,one-hot,reorder,cse,serve,trim,canon,cse,dce,dots,"
-                            "shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,precision,carry";
+#define INFER(EXPLAIN) "canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
+#define INFER_O2(EXPLAIN)                                                                          \
+    "canon,cse,dce,one-hot,reorder,cse,serve,trim," EXPLAIN "canon,cse,dce,dots,shares,"           \
+    "lower-csr,hoist,canon,cse,dce,breaks,fuse,precision,carry"
+
+const char *pass_pipeline_infer(int opt_level, bool explain) {
+    if (explain) return opt_level == 0 ? INFER("explain,") : INFER_O2("explain,");
+    return opt_level == 0 ? INFER("") : INFER_O2("");
 }
 
 static bool is_update(const Op *op) {

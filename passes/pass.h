@@ -130,7 +130,7 @@ bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt);
 /* The standard pipelines: "-O0", "-O2".  keep_grads leaves `output "grad.*"` instead
  * of parameter updates (used by gradient tests). */
 const char *pass_pipeline_named(int opt_level, bool keep_grads);
-/* Of a program that predicts rows by themselves and does not train. */
-const char *pass_pipeline_infer(int opt_level);
+/* Of a program that predicts rows by themselves and does not train, and may explain them. */
+const char *pass_pipeline_infer(int opt_level, bool explain);
 
 #endif
