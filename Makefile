@@ -180,6 +180,8 @@ LIBS_TEST = $(BUILD)/libtests.a $(BUILD)/libgnncc.a $(BUILD)/libgnnrt.a
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(LIBS_TEST) | $(BUILD)/link.flags
 	$(CC) $(SAN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LLVM_LIBS) $(RT_LIBS)
 $(BUILD)/tests/unit/cudasim_test: | $(BUILD)/libcudasim.a
+# It refuses what its runtime asks of the C library.
+$(BUILD)/tests/unit/main_memory_test: private RT_LIBS += $(foreach f,malloc calloc realloc free,-Wl,--wrap=$f)
 # They have the file itself, to look inside.
 $(BUILD)/tests/unit/sqlite_test: $(filter-out %/sqlite.o,$(SOURCE_OBJ))
 $(BUILD)/tests/unit/postgres_test: $(filter-out %/postgres.o,$(SOURCE_OBJ))

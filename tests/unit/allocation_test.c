@@ -351,8 +351,8 @@ typedef enum {
          gnnc_program_column(&tiny_model, 0, 0, INFO(gnnc_needed_column)) == GNNC_OK) \
     NONE(program_n_parameters, NOTHING, gnnc_program_n_parameters(&tiny_model) > 0) \
     NONE(program_parameter, NOTHING, gnnc_program_parameter(&tiny_model, 0, NULL) != NULL) \
-    ELSEWHERE(trainer_main, "tests/unit/cli_test.c") \
-    ELSEWHERE(trainer_main_with, "tests/unit/cli_test.c")
+    ELSEWHERE(trainer_main, "tests/unit/main_memory_test.c") \
+    ELSEWHERE(trainer_main_with, "tests/unit/main_memory_test.c")
 /* clang-format on */
 
 /* ---- one call ------------------------------------------------------------------------------ */
