@@ -2,6 +2,7 @@
 """What a prediction hangs on: explain of a model of the future, of a database in which the country alone decides, held against
 predictions of data that were changed by hand, and against finite differences.  usage: explain.py GNNC TOP.  Prints `N passed,
 N failed`."""
+import ctypes
 import datetime
 import json
 import os
@@ -12,6 +13,8 @@ import sqlite3
 import struct
 import subprocess
 import sys
+
+from sessions import E_NOMEM, Memory
 
 GNNC, TOP = sys.argv[1:3]
 failures, done = [], 0
@@ -170,6 +173,54 @@ def of_mistakes():
     check("--explain needs rows", "--no-rows" in told, told)
 
 
+class Info(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("row", ctypes.c_int64), ("output", ctypes.c_int64), ("numbers", ctypes.c_double * 4),
+                ("n_parts", ctypes.c_int64)]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("more", ctypes.c_int64 * 16)]
+
+
+def of_memory():
+    """Any allocation of gnnc_session_open_at and gnnc_session_explain may fail; the next call does what it should."""
+    run(GNNC, "shop.gnn", "--target=cpu", "--emit=infer", "--explain", "--runtime=shared", "-o", "shop_rows")
+    ctypes.CDLL(os.path.join(os.path.dirname(os.environ.get("GNNC", TOP + "/build/gnnc")), "libgnnrt.so"), mode=ctypes.RTLD_GLOBAL)
+    lib, g, m = ctypes.CDLL("./libshop_rows.so"), ctypes.c_void_p(), ctypes.c_void_p()
+    ref, info, none = ctypes.byref, Info(ctypes.sizeof(Info)), ctypes.c_void_p
+    lib.gnnc_session_error.restype = ctypes.c_char_p
+    program = ref(ctypes.c_char.in_dll(lib, "shop_rows_program"))
+    good = lib.gnnc_graph_create(ref(g)) == 0 and lib.gnnc_graph_read(g, b"data", 0) == 0 and lib.gnnc_graph_commit(g) == 0
+    good = good and lib.gnnc_model_create(ref(m), program) == 0 and lib.gnnc_model_load(m, b"shop.ckpt") == 0
+    check("a model and a graph", good)
+    n = 1
+    while good and n:
+        memory, s, e = Memory(), none(), none()
+        lib.gnnc_session_create_with(ref(s), *memory.arguments())
+        first = memory.n
+        memory.refuse = first + n
+        st = lib.gnnc_session_open_at(s, m, g, AT.encode())
+        if st == E_NOMEM:
+            st = 0 if lib.gnnc_session_error(s) and lib.gnnc_session_open_at(s, m, g, AT.encode()) == 0 else st
+        opened = memory.live
+        st = st or lib.gnnc_session_explain(s, ctypes.c_int64(3), ctypes.c_int64(-1), ref(e))
+        if st == E_NOMEM and not e:
+            st = 0 if lib.gnnc_session_error(s) and lib.gnnc_session_explain(s, ctypes.c_int64(3), ctypes.c_int64(-1), ref(e)) == 0 else st
+        good = st == 0 and lib.gnnc_explanation_describe(e, ref(info)) == 0 and info.n_parts > 0
+        part = Part(ctypes.sizeof(Part))
+        asked, n = n, n + 1 if memory.n >= memory.refuse else 0
+        before = memory.n
+        lib.gnnc_explanation_part(e, ctypes.c_int64(0), ref(part))
+        good = good and memory.n == before and opened > 0
+        lib.gnnc_explanation_destroy(e)
+        lib.gnnc_session_destroy(s)
+        good = good and memory.live == 0
+    check("where memory ends in an explanation", good, f"allocation {asked}: {st}")
+    check("an explanation takes memory", asked > 20, asked)
+    lib.gnnc_model_release(m)
+    lib.gnnc_graph_release(g)
+
+
 def main():
     shop("shop.db")
     run(GNNC, "import", "shop.db", "-o", "data", "--scaffold", "shop.gnn", "--predict", "COUNT(orders.*, 0, 20, days) > 0 FOR EACH customer.id",
@@ -187,6 +238,7 @@ def main():
     of_differences(e)
     of_forms(e)
     of_mistakes()
+    of_memory()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     sys.exit(bool(failures))
 

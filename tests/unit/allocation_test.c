@@ -328,6 +328,11 @@ typedef enum {
     ELSEWHERE(session_pair_column, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_predict_pairs, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_top_pairs, "tests/e2e/session_pairs.py") \
+    ELSEWHERE(session_open_at, "tests/e2e/explain.py") \
+    ELSEWHERE(session_explain, "tests/e2e/explain.py") \
+    ELSEWHERE(explanation_destroy, "tests/e2e/explain.py") \
+    ELSEWHERE(explanation_describe, "tests/e2e/explain.py") \
+    ELSEWHERE(explanation_part, "tests/e2e/explain.py") \
     FAILS(trainer_legend, EDGES, gnnc_trainer_legend(w->t, &w->l)) \
     ELSEWHERE(session_legend, "tests/e2e/predict.py") \
     NONE(legend_destroy, NAMED, (gnnc_legend_destroy(w->l), !(w->l = NULL))) \
