@@ -6,10 +6,12 @@
 #include <gnnc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST(x) ((x) ? (void)0 : __builtin_trap())
+#define MUST(x)                                                                                    \
+    ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), __builtin_trap()))
 
 /* ---- memory: bigger blocks than any of these graphs and models wants are refused ---------- */
 enum { MOST_BYTES = 64 << 20 };
@@ -44,7 +46,8 @@ static int below(Input *in, int n) {
 /* ---- the rows of a graph -------------------------------------------------------------------- */
 enum { MOST = 48, MOST_NEW = 4, CATEGORIES = 3 };
 enum { HAS_V = 1, HAS_E = 2, HAS_L = 4, HAS_X = 8, HAS_KIND = 16, HAS_Y = 32, HAS_SPLIT = 64 };
-enum { HAS_A = 128, HAS_LSPLIT = 256, HAS_ALL = 511 };
+enum { HAS_A = 128, HAS_LSPLIT = 256, HAS_ALL = 511, HAS_W = 512, HAS_G = 1024, HAS_EVERY = 2047 };
+enum { MOST_GRAPHS = 6 };
 
 typedef struct {
     float x[2 * MOST];
@@ -57,9 +60,15 @@ typedef struct {
     int8_t split[MOST];
 } Edges;
 typedef struct {
-    int has, n, n_e, n_l;
+    int64_t ptr[MOST_GRAPHS + 1];
+    int32_t y[MOST_GRAPHS];
+    int8_t split[MOST_GRAPHS];
+} Parts;
+typedef struct {
+    int has, n, n_e, n_l, n_g;
     Nodes v;
     Edges e, l;
+    Parts g; /* which nodes are divided into, where HAS_G */
 } Rows;
 
 static const char *const KINDS[CATEGORIES] = {"ash", "birch", "cedar"};
@@ -89,6 +98,47 @@ static void draw_edges(Input *in, Edges *e, int from, int n, int n_nodes) {
     }
 }
 
+/* Each part of the nodes, none empty, if there are as many nodes. */
+static void draw_graphs(Input *in, Rows *r) {
+    r->n_g = 1 + below(in, MOST_GRAPHS);
+    for (int i = 0; i <= r->n_g; i++) r->g.ptr[i] = (int64_t)i * r->n / r->n_g;
+    for (int i = 0; i < r->n_g; i++) {
+        r->g.y[i] = below(in, CATEGORIES);
+        r->g.split[i] = (int8_t)below(in, 4);
+    }
+}
+static int graph_of(const Rows *r, int v) {
+    int i = 0;
+    while (i + 1 < r->n_g && r->g.ptr[i + 1] <= v) i++;
+    return i;
+}
+/* Most edges stay in a graph. */
+static void keep_inside(Input *in, const Rows *r, Edges *e, int from, int n) {
+    for (int i = from; i < from + n && r->has & HAS_G && r->n; i++) {
+        int at = graph_of(r, e->src[i]), first = (int)r->g.ptr[at];
+        int wide = (int)r->g.ptr[at + 1] - first;
+        if (next(in) != 1) e->dst[i] = first + e->dst[i] % wide;
+    }
+}
+static bool crosses(const Rows *r) {
+    for (int i = 0; i < r->n_e; i++)
+        if (graph_of(r, r->e.src[i]) != graph_of(r, r->e.dst[i])) return true;
+    return false;
+}
+
+static gnnc_status add_graphs(gnnc_graph *g, const Rows *r) {
+    gnnc_array ptr = array_of(GNNC_DT_I64, r->n_g + 1, 0, r->g.ptr);
+    gnnc_array y = array_of(GNNC_DT_I32, r->n_g, 0, r->g.y);
+    gnnc_array split = array_of(GNNC_DT_I8, r->n_g, 0, r->g.split);
+    gnnc_status st = gnnc_graph_add_graphs(g, "graph", r->n_g);
+    if (st == GNNC_OK) st = gnnc_graph_divide(g, "v", "graph", &ptr);
+    if (st == GNNC_OK)
+        st = gnnc_graph_add_column(g, "graph", "y", GNNC_COL_CLASS, &y, CATEGORIES, NULL);
+    if (st == GNNC_OK)
+        st = gnnc_graph_add_column(g, "graph", "split", GNNC_COL_SPLIT, &split, -1, NULL);
+    return st;
+}
+
 /* One part of a graph that is built: `what` is a HAS_. */
 static gnnc_status add_part(gnnc_graph *g, const Rows *r, int what) {
     const Nodes *v = &r->v;
@@ -98,6 +148,7 @@ static gnnc_status add_part(gnnc_graph *g, const Rows *r, int what) {
                y = array_of(GNNC_DT_I32, r->n, 0, v->y);
     gnnc_array split = array_of(GNNC_DT_I8, r->n, 0, v->split);
     gnnc_array of_l = array_of(GNNC_DT_I8, r->n_l, 0, r->l.split);
+    gnnc_array w = array_of(GNNC_DT_F32, r->n_l, 0, r->l.a);
     const Edges *ends = what == HAS_E ? &r->e : &r->l;
     int n = what == HAS_E ? r->n_e : r->n_l;
     gnnc_array src = array_of(GNNC_DT_I32, n, 0, ends->src),
@@ -121,6 +172,10 @@ static gnnc_status add_part(gnnc_graph *g, const Rows *r, int what) {
         return gnnc_graph_add_column(g, "e", "a", GNNC_COL_FLOAT, &a, -1, NULL);
     case HAS_LSPLIT:
         return gnnc_graph_add_column(g, "l", "split", GNNC_COL_SPLIT, &of_l, -1, NULL);
+    case HAS_W:
+        return gnnc_graph_add_column(g, "l", "w", GNNC_COL_FLOAT, &w, -1, NULL);
+    case HAS_G:
+        return add_graphs(g, r);
     default:
         return GNNC_E_ARG;
     }
@@ -130,7 +185,7 @@ static gnnc_status add_part(gnnc_graph *g, const Rows *r, int what) {
 static gnnc_graph *built_of(const Rows *r) {
     gnnc_graph *g = NULL;
     MUST(gnnc_graph_create(&g) == GNNC_OK);
-    for (int what = 1; what < HAS_ALL; what *= 2)
+    for (int what = 1; what < HAS_EVERY; what *= 2)
         if (r->has & what) MUST(add_part(g, r, what) == GNNC_OK);
     MUST(gnnc_graph_commit(g) == GNNC_OK);
     return g;
@@ -154,26 +209,37 @@ static void drop(Bytes *b) {
     free(b->p);
     *b = (Bytes){0};
 }
-static bool same(const Bytes *a, const Bytes *b) {
+static inline bool same(const Bytes *a, const Bytes *b) {
     return a->n == b->n && (!a->n || !memcmp(a->p, b->p, a->n));
 }
 
 /* ---- what a run has ------------------------------------------------------------------------- */
-/* Of calls_rows.gnn and calls_links.gnn, by the compiler. */
+/* Of the models calls_*.gnn, by the compiler. */
 extern const gnnc_program calls_rows_program, calls_rows_infer_program;
 extern const gnnc_program calls_links_program, calls_links_infer_program;
-static const gnnc_program *const TRAINS[] = {&calls_rows_program, &calls_links_program};
-static const gnnc_program *const INFERS[] = {&calls_rows_infer_program, &calls_links_infer_program};
+extern const gnnc_program calls_pairs_program, calls_pairs_infer_program;
+extern const gnnc_program calls_graphs_program, calls_graphs_infer_program;
+enum { OF_ROWS, OF_LINKS, OF_PAIRS, OF_GRAPHS, MODELS };
+static const gnnc_program *const TRAINS[] = {&calls_rows_program, &calls_links_program,
+                                             &calls_pairs_program, &calls_graphs_program};
+static const gnnc_program *const INFERS[] = {&calls_rows_infer_program, &calls_links_infer_program,
+                                             &calls_pairs_infer_program,
+                                             &calls_graphs_infer_program};
 static const int NEEDS[] = {HAS_V | HAS_E | HAS_X | HAS_KIND | HAS_A,
-                            HAS_V | HAS_L | HAS_X | HAS_LSPLIT};
+                            HAS_V | HAS_L | HAS_X | HAS_LSPLIT, HAS_V | HAS_L | HAS_X | HAS_LSPLIT,
+                            HAS_V | HAS_E | HAS_X | HAS_G};
+static bool scores_pairs(int kind) {
+    return kind == OF_LINKS || kind == OF_PAIRS;
+}
 
-enum { SLOTS = 2, MOST_WEIGHTS = 12, MOST_CALLS = 160, MOST_COMPARED = 6, MOST_RESUMED = 2 };
+enum { SLOTS = 2, MOST_WEIGHTS = 16, MOST_CALLS = 160, MOST_COMPARED = 6, MOST_RESUMED = 2 };
 
 typedef struct {
     gnnc_graph *g;
     bool committed;
     Rows rows;       /* with those in the log */
     int n, n_e, n_l; /* that are committed */
+    bool unknown;    /* something of it is not in `rows` */
 } Graph;
 typedef struct {
     gnnc_model *m;
@@ -182,7 +248,7 @@ typedef struct {
 typedef struct {
     gnnc_session *s;
     int kind, weights;
-    bool open;
+    bool open, unknown;
     int64_t seed;
     Rows rows; /* of the snapshot */
 } Session;
@@ -190,14 +256,32 @@ typedef struct {
     gnnc_trainer *t;
     int kind;
     bool loaded, plain; /* plain: it has no option but its threads */
+    bool unknown;       /* as of Graph */
     Rows rows;
 } Trainer;
+/* A session without a graph, and the one that a request brings. */
+typedef struct {
+    gnnc_session *s;
+    int kind, weights;
+    bool open;
+    Graph g;
+} Brought;
+/* A tensor that the library gave, and what it holds. */
+typedef struct {
+    struct DLManagedTensorVersioned *t;
+    bool stays; /* it does not change while it is held */
+    int n;
+    float was[64];
+} Held;
 typedef struct {
     Input in;
     Graph g[SLOTS];
     Model m[SLOTS];
     Session s[SLOTS];
     Trainer t[SLOTS];
+    Brought b[SLOTS];
+    Held held[SLOTS];
+    int n_lent; /* tensors and record batches of ours that did not come back yet */
     int n_compared, n_resumed, cancel_in;
     Bytes saved; /* the last checkpoint */
     int saved_kind;

@@ -3,9 +3,11 @@
  *
  * What must hold: a failure has words; only a refused block is out of memory; what a call must
  * refuse it refuses; a session predicts, to the bit, what one does that is opened over a graph
- * built at once of the same rows; training goes on from a checkpoint to the same bits there; all
- * handles can be destroyed in any order, and nothing stays behind. */
-#include "calls_graph.h"
+ * built at once of the same rows; training goes on from a checkpoint to the same bits there; files
+ * hold what memory does; all handles can be destroyed in any order, what was lent comes back once,
+ * and nothing stays behind. */
+#include "calls_files.h"
+#include "calls_serve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -17,7 +19,7 @@ static void drop_model(Model *m) {
 
 static void new_model(Run *r, Model *m) {
     drop_model(m);
-    m->kind = next(&r->in) & 1;
+    m->kind = below(&r->in, MODELS);
     refused_before = n_refused;
     if (gnnc_model_create_with(&m->m, INFERS[m->kind], give, take_back, NULL) != GNNC_OK)
         MUST(!m->m && n_refused > refused_before);
@@ -49,8 +51,11 @@ static void open_session(Run *r, Session *s) {
     gnnc_status st = SESSION(s->s, gnnc_session_open(s->s, m->m, g->g));
     if (!s->s || !m->m || !g->g || s->open || m->weights < 0 || !g->committed) MUST(st != GNNC_OK);
     if (st != GNNC_OK) return;
-    MUST(weights_kind[m->weights] == m->kind && (g->rows.has & NEEDS[m->kind]) == NEEDS[m->kind]);
+    MUST(weights_kind[m->weights] == m->kind);
+    MUST(g->unknown || (g->rows.has & NEEDS[m->kind]) == NEEDS[m->kind]);
     s->open = true, s->kind = m->kind, s->weights = m->weights, s->rows = snapshot(g);
+    s->unknown = g->unknown;
+    MUST(s->kind != OF_GRAPHS || !crosses(&s->rows));
 }
 
 static void clone_session(Run *r, Session *s) {
@@ -68,88 +73,15 @@ static void clone_session(Run *r, Session *s) {
     s->s = made;
 }
 
-/* One question, of rows, pairs or the best pairs. */
-enum { ASK_ROWS, ASK_PAIRS, ASK_BEST, MOST_IDS = 5, MOST_BEST = 3 };
-typedef struct {
-    int what, n, k, with_known;
-    int64_t id[MOST_IDS], dst[MOST_IDS];
-} Question;
-typedef struct {
-    float score[MOST_IDS * MOST_BEST];
-    int64_t dst[MOST_IDS * MOST_BEST];
-} Answer;
-
-static gnnc_status ask(gnnc_session *s, const Question *q, Answer *a) {
-    memset(a, 0, sizeof *a);
-    if (q->what == ASK_ROWS) return gnnc_session_predict(s, q->n, q->id, a->score);
-    if (q->what == ASK_PAIRS)
-        return gnnc_session_predict_links(s, q->n, q->id, q->dst, NULL, a->score);
-    return gnnc_session_top_links(s, q->n, q->id, NULL, q->k, q->with_known, a->dst, a->score);
-}
-
-/* The same of a session over a graph that is built at once. */
-static void compare(Run *r, const Session *s, const Question *q, const Answer *got) {
-    gnnc_model *m = NULL;
-    gnnc_session *other = NULL;
-    Answer want;
-    long refuse = refuse_in;
-    if (r->n_compared++ >= MOST_COMPARED) return;
-    refuse_in = -1;
-    gnnc_graph *g = built_of(&s->rows);
-    MUST(gnnc_model_create(&m, INFERS[s->kind]) == GNNC_OK);
-    MUST(gnnc_model_load_from(m, weights[s->weights].p, weights[s->weights].n) == GNNC_OK);
-    MUST(gnnc_session_create(&other) == GNNC_OK && gnnc_session_open(other, m, g) == GNNC_OK);
-    MUST(gnnc_session_set_seed(other, s->seed) == GNNC_OK);
-    MUST(ask(other, q, &want) == GNNC_OK && !memcmp(&want, got, sizeof want));
-    gnnc_session_destroy(other);
-    gnnc_model_release(m);
-    gnnc_graph_release(g);
-    refuse_in = refuse;
-}
-
-static void predict(Run *r, Session *s) {
-    Question q = {.what = below(&r->in, 3), .n = below(&r->in, MOST_IDS + 1) - (next(&r->in) == 1)};
-    Answer a;
-    q.k = below(&r->in, MOST_BEST + 1), q.with_known = next(&r->in) & 1;
-    bool outside = false;
-    for (int i = 0; i < q.n; i++) {
-        q.id[i] = below(&r->in, s->rows.n + 2) - (next(&r->in) == 1);
-        q.dst[i] = below(&r->in, s->rows.n ? s->rows.n : 1);
-        outside |= q.id[i] < 0 || q.id[i] >= s->rows.n;
-    }
-    gnnc_status st = SESSION(s->s, ask(s->s, &q, &a));
-    if (!s->open || q.n < 0 || outside || (q.what == ASK_ROWS) != (s->kind == 0))
-        MUST(st != GNNC_OK);
-    if (q.what == ASK_BEST && q.k < 1) MUST(st != GNNC_OK);
-    if (st == GNNC_OK) compare(r, s, &q, &a);
-}
-
-/* Rows have no names here; links are those of the graph. */
-static void ask_legend(Session *s) {
-    gnnc_legend *g = NULL;
-    gnnc_legend_info is = {.struct_size = sizeof is};
-    int64_t row, n;
-    gnnc_status st = SESSION(s->s, gnnc_session_legend(s->s, &g));
-    if (!s->open) MUST(st != GNNC_OK);
-    MUST((st == GNNC_OK) == (g != NULL));
-    if (!g) return;
-    MUST(gnnc_legend_describe(g, &is) == GNNC_OK && is.width > 0 && is.n_table == s->rows.n);
-    MUST(gnnc_legend_find(g, "ash", &row) != GNNC_OK && *gnnc_legend_error(g));
-    st = gnnc_legend_links(g, 0, &n, 0, NULL);
-    if (st == GNNC_OK) MUST(s->kind == 1 && n >= 0 && n <= is.n_rows);
-    gnnc_legend_destroy(g);
-}
-
 static void ask_session(Run *r, Session *s) {
     int rank;
     int64_t dim[GNNC_MAX_RANK], n[3];
     MUST(gnnc_session_error(s->s));
-    MUST(gnnc_session_rows(s->s) == (s->open && s->kind == 0 ? s->rows.n : 0) || s->kind);
+    MUST(gnnc_session_rows(s->s) == (s->open ? n_rows(s) : 0) || scores_pairs(s->kind));
     gnnc_status st = gnnc_session_row_shape(s->s, &rank, dim);
     MUST((st == GNNC_OK) == s->open);
     st = gnnc_session_link_sizes(s->s, &n[0], &n[1], &n[2]);
-    MUST((st == GNNC_OK) == (s->open && s->kind == 1));
-    ask_legend(s);
+    MUST((st == GNNC_OK) == (s->open && scores_pairs(s->kind)));
     if (next(&r->in) & 1 && gnnc_session_set_seed(s->s, s->seed + 1) == GNNC_OK) s->seed++;
 }
 
@@ -167,7 +99,7 @@ static int hear(void *user, const gnnc_progress *now) {
 
 static void new_trainer(Run *r, Trainer *t) {
     drop_trainer(t);
-    t->kind = next(&r->in) & 1;
+    t->kind = below(&r->in, MODELS);
     refused_before = n_refused;
     if (gnnc_trainer_create_with(&t->t, TRAINS[t->kind], give, take_back, NULL) != GNNC_OK) {
         MUST(!t->t && n_refused > refused_before);
@@ -204,6 +136,8 @@ static void load_trainer(Run *r, Trainer *t) {
     if (!t->t || t->loaded || !g->committed) MUST(st != GNNC_OK);
     if (st != GNNC_OK) return;
     t->loaded = true;
+    t->unknown = g->unknown;
+    t->plain = t->plain && !g->unknown;
     t->rows = snapshot(g);
 }
 
@@ -336,7 +270,7 @@ static void resume(Run *r, Trainer *t) {
 static void to_model(Run *r, Trainer *t) {
     Model *m = &r->m[below(&r->in, SLOTS)];
     gnnc_model *made = NULL;
-    if (n_weights == MOST_WEIGHTS) return;
+    if (n_weights == MOST_WEIGHTS || t->unknown) return;
     gnnc_status st = TRAINER(t->t, gnnc_trainer_to_model(t->t, INFERS[t->kind], &made));
     MUST((st == GNNC_OK) == (made != NULL));
     if (!t->loaded) MUST(!made);
@@ -452,8 +386,61 @@ static void call_trainer(Run *r, int what, Trainer *t) {
     }
 }
 
+/* What is behind the first 40 came later, so that inputs that were kept mean what they did. */
+static void call_more(Run *r, int what, int slot) {
+    switch (what) {
+    case 0:
+        for (int part = 1; part < HAS_EVERY; part *= 2) {
+            if (part == HAS_E) build(r, &r->g[slot], HAS_G); /* edges stay in its graphs */
+            if (part != HAS_G) build(r, &r->g[slot], part);
+        }
+        break;
+    case 1:
+        build(r, &r->g[slot], next(&r->in) & 1 ? HAS_W : HAS_G);
+        break;
+    case 2:
+        lend_tensor(r, slot);
+        break;
+    case 3:
+        lend_batch(r, &r->g[slot]);
+        break;
+    case 4:
+        hold(r, slot);
+        break;
+    case 5:
+        embed(r, &r->s[slot]);
+        break;
+    case 6:
+        predict_pairs(r, &r->s[slot]);
+        break;
+    case 7:
+    case 8:
+    case 9:
+        call_brought(r, what - 7, &r->b[slot]);
+        break;
+    case 10:
+        ask_names(r, slot);
+        break;
+    case 11:
+        read_files(r, slot);
+        break;
+    case 12:
+        write_files(r, &r->t[slot]);
+        break;
+    case 13:
+        ask_encoder(r, slot);
+        break;
+    case 14:
+        run_main(r);
+        break;
+    case 15:
+        ask_whole(r, &r->s[slot], &r->b[slot]);
+        break;
+    }
+}
+
 static void call(Run *r) {
-    int what = below(&r->in, 40), slot = next(&r->in) & 1;
+    int what = below(&r->in, 56), slot = next(&r->in) & 1;
     if (what < 10)
         call_graph(r, what, &r->g[slot]);
     else if (what < 20)
@@ -465,20 +452,23 @@ static void call(Run *r) {
     else if (what == 34) {
         gnnc_graph_release(r->g[slot].g); /* whoever reads it keeps it */
         memset(&r->g[slot], 0, sizeof r->g[slot]);
-    }
+    } else if (what >= 40)
+        call_more(r, what - 40, slot);
 }
 
-/* Weights of both models: as they begin, and after an epoch. */
+/* Weights of each model: as they begin, and after an epoch. */
 static void first_weights(void) {
     static uint8_t bytes[512];
-    Rows rows = {.has = HAS_ALL, .n = 10, .n_e = 14, .n_l = 14};
+    Rows rows = {.has = HAS_EVERY, .n = 10, .n_e = 14, .n_l = 14, .n_g = 2};
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 151 >> 2);
     Input in = {bytes, bytes + sizeof bytes};
     draw_nodes(&in, &rows.v, 0, rows.n);
     draw_edges(&in, &rows.e, 0, rows.n_e, rows.n);
     draw_edges(&in, &rows.l, 0, rows.n_l, rows.n);
+    rows.g = (Parts){.ptr = {0, 5, 10}, .y = {0, CATEGORIES - 1}, .split = {1, 1}};
+    for (int i = 0; i < rows.n_e; i++) rows.e.dst[i] = rows.e.src[i] / 5 * 5 + rows.e.dst[i] % 5;
     gnnc_graph *g = built_of(&rows);
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < MODELS; kind++) {
         gnnc_trainer *t = NULL;
         MUST(gnnc_trainer_create(&t, TRAINS[kind]) == GNNC_OK);
         MUST(gnnc_trainer_load_graph(t, g) == GNNC_OK);
@@ -496,7 +486,9 @@ static void first_weights(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static Run run; /* large */
     if (!n_weights) first_weights();
+    if (!*folder) first_files();
     memset(&run, 0, sizeof run);
+    unlink_written();
     run.in = (Input){data, data + n};
     for (int i = 0; i < SLOTS; i++) run.m[i].weights = -1;
     for (int i = 0; i < MOST_CALLS && run.in.at < run.in.end; i++) call(&run);
@@ -506,7 +498,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         drop_model(&run.m[i]);
         drop_trainer(&run.t[i]);
         drop_session(&run.s[i]);
+        drop_brought(&run.b[i]);
     }
+    for (int i = 0; i < SLOTS; i++) let_go(&run.held[i]);
+    MUST(run.n_lent == 0);
     drop(&run.saved);
     for (; n_weights > n_first; n_weights--) drop(&weights[n_weights - 1]);
     MUST(n_live == 0);

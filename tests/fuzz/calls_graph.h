@@ -12,19 +12,32 @@ static void new_graph(Graph *g) {
     MUST((st == GNNC_OK) == (g->g != NULL) && (st == GNNC_OK || n_refused > refused_before));
 }
 
+/* What it holds is not known any more: it is let go. */
+static void spoil(Graph *g) {
+    gnnc_graph_release(g->g);
+    memset(g, 0, sizeof *g);
+}
+
 static void build(Run *r, Graph *g, int what) {
     Rows drawn = g->rows;
+    long refuse = refuse_in;
+    if (what == HAS_G && !(drawn.has & HAS_V)) return;
+    if (what == HAS_G) refuse_in = -1; /* several calls are one here */
     if (what == HAS_V) drawn.n = below(&r->in, 12);
     if (what == HAS_V) draw_nodes(&r->in, &drawn.v, 0, drawn.n);
     if (what == HAS_E || what == HAS_L) {
         int *n = what == HAS_E ? &drawn.n_e : &drawn.n_l;
+        Edges *e = what == HAS_E ? &drawn.e : &drawn.l;
         *n = drawn.n ? below(&r->in, 16) : 0;
-        draw_edges(&r->in, what == HAS_E ? &drawn.e : &drawn.l, 0, *n, drawn.n);
+        draw_edges(&r->in, e, 0, *n, drawn.n);
+        if (what == HAS_E) keep_inside(&r->in, &drawn, e, 0, *n);
     }
+    if (what == HAS_G) draw_graphs(&r->in, &drawn);
     drawn.has |= what;
     if (what == HAS_E) drawn.has &= ~HAS_A; /* a relation that is replaced loses its columns */
-    if (what == HAS_L) drawn.has &= ~HAS_LSPLIT;
+    if (what == HAS_L) drawn.has &= ~(HAS_LSPLIT | HAS_W);
     gnnc_status st = GRAPH(g->g, add_part(g->g, &drawn, what));
+    if (what == HAS_G) refuse_in = refuse;
     if (g->committed) MUST(st == GNNC_E_STATE);
     if (st == GNNC_OK) g->rows = drawn;
 }
@@ -82,7 +95,8 @@ static void append_nodes(Run *r, Graph *g) {
     rows.table = "v", rows.count = k, rows.columns = v, rows.n_columns = n_columns;
     gnnc_status st = append(g, &rows);
     bool has_x = to->has & HAS_X, has_kind = to->has & HAS_KIND;
-    if (!g->committed || (has_x && (wrong == 3 || wrong == 4 || (wrong == 1 && k))) ||
+    if (!g->committed || to->has & HAS_G ||
+        (has_x && (wrong == 3 || wrong == 4 || (wrong == 1 && k))) ||
         (has_kind && (wrong == 5 || (wrong == 2 && k))))
         MUST(st != GNNC_OK);
     if (st != GNNC_OK) return;
@@ -98,18 +112,22 @@ static void append_edges(Run *r, Graph *g, bool links) {
     int32_t dst[MOST_NEW] = {0};
     if (*n + k > MOST || !to->n) return;
     draw_edges(&r->in, e, *n, k, to->n);
+    if (!links) keep_inside(&r->in, to, e, *n, k);
     memcpy(dst, e->dst + *n, sizeof(int32_t) * (size_t)k);
     bool outside = k && (wrong == 1 || wrong == 2);
     if (outside) dst[0] = wrong == 1 ? to->n : -1;
     gnnc_array src = array_of(GNNC_DT_I32, k, 0, e->src + *n),
                ends = array_of(GNNC_DT_I32, k, 0, dst);
     gnnc_array a = array_of(GNNC_DT_F32, k, 1, e->a + *n),
-               s = array_of(GNNC_DT_I8, k, 0, e->split + *n);
-    gnnc_values v = links ? column("split", &s) : column("a", &a);
+               s = array_of(GNNC_DT_I8, k, 0, e->split + *n),
+               w = array_of(GNNC_DT_F32, k, 0, e->a + *n);
+    gnnc_values v[2] = {links ? column("split", &s) : column("a", &a), column("w", &w)};
+    int has = (to->has & (links ? HAS_LSPLIT : HAS_A)) != 0, has_w = links && to->has & HAS_W;
+    if (!has && has_w) v[0] = v[1];
     gnnc_rows rows = {.struct_size = sizeof rows};
     rows.table = links ? "l" : "e", rows.count = k, rows.src = &src;
     rows.dst = wrong == 3 ? NULL : &ends;
-    rows.columns = &v, rows.n_columns = (to->has & (links ? HAS_LSPLIT : HAS_A)) != 0;
+    rows.columns = v, rows.n_columns = has + has_w;
     gnnc_status st = append(g, &rows);
     if (!g->committed || !(to->has & (links ? HAS_L : HAS_E)) || outside || wrong == 3)
         MUST(st != GNNC_OK);
