@@ -75,7 +75,9 @@ static Value call_flatten(Elab *e, const Builtin *b, const Args *args) {
     if (n < 2) return val_tensor(x);
     Value flat = product(e, args, 1);
     Space *to = elab_space_of_dim(e, flat.key, flat.size, args->span);
-    if (!is_new(e, x, to, args->span)) return val_poison();
+    bool kept = false; /* one times a dimension is that dimension */
+    for (int i = 0; i < n; i++) kept = kept || s[i] == to;
+    if (!kept && !is_new(e, x, to, args->span)) return val_poison();
     x = move_last(e, x, n, s, args->span);
     Type t = x->type;
     t.rank -= n - 1;

@@ -220,6 +220,12 @@ TEST(checkpoint_paths_and_shapes) {
           "= glorot(1, fan_in 8, fan_out 6) as [1, 6, 8]");
 }
 
+TEST(a_dimension_flattened_with_one_is_itself) {
+    GIVES(GRAPH "model M(g: G; k: int = 8) -> f32[n, C] { a = linear(k)\n  b = linear(C)\n"
+                "  return b(flatten(expand(a(g.n.x), 1), 1, k)) }\n",
+          "param \"b.weight\": f32[C, ");
+}
+
 TEST(csr_is_kept_by_dropout_and_products) {
     GIVES(GRAPH "model M(g: G) -> f32[n, C] { lin = linear(C)\n"
                 "  return lin(dropout(g.n.x, 0.5)) }\n"
