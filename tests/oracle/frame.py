@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes layers/frame_resnet.safetensors: what PyTorch Frame's LinearEncoder and ResNet are by their definition, in plain PyTorch
+"""Writes layers/frame_resnet.safetensors: what LinearEncoder and ResNet of PyTorch Frame 0.3.0 are by their definition, in plain PyTorch
 (2.11.0 made the file; the tests only read it).
 
     frame.py FILE
@@ -27,7 +27,7 @@ class Encoder(nn.Module):
 
 
 class Block(nn.Module):
-    """relu(relu(norm2(lin2(relu(norm1(lin1(x)))))) + x), x by a linear layer where its width is another"""
+    """relu(norm2(lin2(relu(norm1(lin1(x)))))) + x, x by a linear layer where its width is another"""
 
     def __init__(self, width):
         super().__init__()
@@ -38,7 +38,7 @@ class Block(nn.Module):
     def forward(self, x):
         h = torch.relu(self.norm1(self.lin1(x)))
         h = torch.relu(self.norm2(self.lin2(h)))
-        return torch.relu(h + self.shortcut(x))
+        return h + self.shortcut(x)
 
 
 class ResNet(nn.Module):
