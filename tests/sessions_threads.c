@@ -1,6 +1,8 @@
 /* Sessions of one model in threads, while another thread opens and drops models, and others append
  * papers to the graph and commit them: what each predicts is what one session alone did, to the
- * bit. For tests/tsan, with a program of --infer and Cora.
+ * bit. For tests/tsan, with a program of --infer and Cora.  With -DTRAINERS two trainers of
+ * different models learn of the same graph meanwhile, what a trainer alone does, and one of them
+ * gives models that are served.
  *
  *     sessions_threads WEIGHTS DATA */
 #include <gnnc.h>
@@ -10,6 +12,14 @@
 #include <string.h>
 
 extern const gnnc_program model_program;
+#ifdef TRAINERS
+extern const gnnc_program gcn_program, gat_program;
+enum { LEARNERS = 2, EPOCHS = 2 };
+static const gnnc_program *const LEARNED[] = {&gcn_program, &gat_program};
+#else
+enum { LEARNERS = 0, EPOCHS = 0 };
+static const gnnc_program *const LEARNED[] = {NULL};
+#endif
 
 enum { THREADS = 3, RELOADS = 4, WRITERS = 2, PAPERS = 20 };
 
@@ -25,6 +35,69 @@ typedef struct {
     gnnc_graph *graph;
     int bad;
 } Reloads;
+
+/* A trainer of the snapshot that there was, and what one alone made of that. */
+typedef struct {
+    gnnc_trainer *t;
+    gnnc_graph *graph;
+    float *want;
+    int64_t n;
+    int serves, bad;
+} Learner;
+
+static gnnc_trainer *learner_of(const gnnc_program *p, gnnc_graph *g) {
+    gnnc_trainer *t = NULL;
+    gnnc_status st = gnnc_trainer_create(&t, p);
+    if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "threads", 2);
+    if (st == GNNC_OK) st = gnnc_trainer_set_int(t, "serial_ns", 0);
+    if (st == GNNC_OK) st = gnnc_trainer_load_graph(t, g);
+    if (st == GNNC_OK) return t;
+    fprintf(stderr, "%s\n", t ? gnnc_trainer_error(t) : gnnc_status_text(st));
+    exit(1);
+}
+
+/* What there is to predict after the last epoch. */
+static const float *learned(gnnc_trainer *t, int64_t *n) {
+    const float *data = NULL;
+    int rank;
+    int64_t dim[GNNC_MAX_RANK];
+    *n = 1;
+    for (int i = 0; i < EPOCHS; i++)
+        if (gnnc_trainer_epoch(t) != GNNC_OK) return NULL;
+    if (gnnc_trainer_predict(t, &data, &rank, dim) != GNNC_OK) return NULL;
+    for (int i = 0; i < rank; i++) *n *= dim[i];
+    return data;
+}
+
+static void learner_new(Learner *l, int i, gnnc_graph *g) {
+    gnnc_trainer *alone = learner_of(LEARNED[i], g);
+    const float *data = learned(alone, &l->n);
+    l->want = data ? malloc((size_t)l->n * sizeof *data) : NULL;
+    if (!l->want) exit(1);
+    memcpy(l->want, data, (size_t)l->n * sizeof *data);
+    gnnc_trainer_destroy(alone);
+    l->t = learner_of(LEARNED[i], g);
+    l->graph = g;
+    l->serves = i == 0;
+}
+
+static void *learn(void *arg) {
+    Learner *l = arg;
+    gnnc_model *m = NULL;
+    gnnc_session *s = NULL;
+    float row[64];
+    int64_t n, id = 7;
+    const float *got = learned(l->t, &n);
+    l->bad = !got || n != l->n || memcmp(got, l->want, (size_t)n * sizeof *got) != 0;
+    if (l->serves && !l->bad)
+        l->bad = gnnc_trainer_to_model(l->t, &model_program, &m) || gnnc_session_create(&s) ||
+                 gnnc_session_open(s, m, l->graph) || gnnc_session_predict(s, 1, &id, row);
+    gnnc_session_destroy(s);
+    gnnc_model_release(m);
+    gnnc_trainer_destroy(l->t);
+    free(l->want);
+    return NULL;
+}
 
 static gnnc_session *opened(const char *weights, gnnc_graph *g) {
     gnnc_model *m = NULL;
@@ -119,7 +192,8 @@ static void *reload(void *arg) {
 int main(int argc, char **argv) {
     gnnc_graph *g = NULL;
     Client c[THREADS];
-    pthread_t thread[THREADS], writer[WRITERS], reloader;
+    Learner learner[LEARNERS + 1] = {{0}};
+    pthread_t thread[THREADS], writer[WRITERS], trainer[LEARNERS + 1], reloader;
     int rank, bad = 0;
     int64_t dim[GNNC_MAX_RANK], width = 1;
     if (argc != 3 || gnnc_graph_create(&g) || gnnc_graph_read(g, argv[2], 0) ||
@@ -136,6 +210,8 @@ int main(int argc, char **argv) {
         if (!want || gnnc_session_clone(&c[i].s, s)) return 1;
     }
     gnnc_session_destroy(s); /* clones go on */
+    for (int i = 0; i < LEARNERS; i++) learner_new(&learner[i], i, g);
+    for (int i = 0; i < LEARNERS; i++) pthread_create(&trainer[i], NULL, learn, &learner[i]);
     pthread_create(&reloader, NULL, reload, &r);
     for (int i = 0; i < WRITERS; i++) {
         w[i] = r;
@@ -149,6 +225,10 @@ int main(int argc, char **argv) {
     for (int i = 0; i < WRITERS; i++) {
         pthread_join(writer[i], NULL);
         bad |= w[i].bad;
+    }
+    for (int i = 0; i < LEARNERS; i++) {
+        pthread_join(trainer[i], NULL);
+        bad |= learner[i].bad;
     }
     pthread_join(reloader, NULL);
     bad |= !all_appended(argv[1], g, rows, width);
