@@ -270,7 +270,7 @@ def mistakes(t, data):
     assert "ids.no: cannot open" in run(*common, "--ids", "ids.no", code=1)
     assert "cannot read" in run(*common, "--nodes", ".", code=1)
     for code, says, *options in [
-            (2, "'xml' is not npy, csv or jsonl", "--format=xml"), (2, "exclude each other", "--ids=-", "--nodes=-"),
+            (2, "'xml' is not npy", "--format=xml"), (2, "exclude each other", "--ids=-", "--nodes=-"),
             (2, "--top is of --format=csv", "--format=npy", "--top=2"), (2, "no whole number", "--top=some")]:
         assert says in run(*common, *options, code=code), says
     assert "--ids is for 'predict'" in run(t, "eval", "--data", data, "--weights", "moods.ckpt", "--ids=-", code=2)
