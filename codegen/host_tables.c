@@ -48,12 +48,13 @@ static const char *truth(bool x) {
     return x ? "true" : "false";
 }
 
-/* Host.in_batches */
+/* Host.in_batches; what a subgraph is brought for is one, too. */
 static const bool *find_in_batches(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
-        for (int k = 0; k < ph->steps.n && plan_is_of_batches(h->p, ph); k++)
+        bool batches = plan_is_of_batches(h->p, ph) || ph->func->phase == PHASE_ENDS;
+        for (int k = 0; k < ph->steps.n && batches; k++)
             for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
                 int buf = plan_touched(ph->steps.v[k], b);
                 if (buf >= 0) in[buf] = true;
@@ -203,7 +204,8 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
                 ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
                 "%d, .last = %d, .rank = %d, .block = %d",
                 space, b->kind == PB_KEY ? b->stream : -1, b->map ? b->map->id : -1,
-                b->by ? b->by->id : -1, b->kind == PB_TEMP || b->kind == PB_OUTPUT ? b->phase : -1,
+                b->by ? b->by->id : -1,
+                b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED ? b->phase : -1,
                 b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
                 io ? b->type.rank : 0, b->block);
     if (in_batches) host_puts(h, ", .in_batches = true");

@@ -220,7 +220,7 @@ bool module_draws(const Module *m, Phase phase) {
 }
 
 bool phase_saves(Phase phase) {
-    return phase == PHASE_LOAD || phase == PHASE_ENCODE;
+    return phase == PHASE_LOAD || phase == PHASE_ENCODE || phase == PHASE_ENDS;
 }
 
 const Op *module_saved(const Module *m, const char *name) {

@@ -286,7 +286,8 @@ static bool run(PassCtx *p, Module *m) {
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        bool stays = module_draws(m, f->phase) || (f->body && repeats(h.load.f, f));
+        bool stays = module_draws(m, f->phase) || f->phase == PHASE_ENDS ||
+                     (f->body && repeats(h.load.f, f));
         for (int k = 0; f->body && k < m->funcs.n; k++)
             stays |= module_draws(m, m->funcs.v[k]->phase) && repeats(m->funcs.v[k], f);
         if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);

@@ -36,7 +36,12 @@ bool pass_serve_is_rows(const Space *s) {
 
 /* Whole graphs come, and nothing is drawn around them. */
 static bool brings_graphs(const Module *m) {
-    return m->recipe.sample.n_hops == 0;
+    return m->recipe.sample.n_hops == 0 && !m->recipe.sample.train_links;
+}
+
+/* @ends of links: all of a graph, or of a part of it that has all edges at what is asked for. */
+static bool brings_part(const Module *m) {
+    return m->recipe.sample.n_hops == 0 && m->recipe.sample.train_links;
 }
 
 /* Are its edges, in a batch, all edges into the batch's nodes but those of the last hop? */
@@ -45,7 +50,7 @@ static bool is_drawn_along(const Module *m, const Space *s) {
     if (brings_graphs(m) && (!s->src->graph || !s->dst->graph)) return false;
     if (space_is_sampled(m, s)) return true;
     bool turned = s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
-    if (turned && !brings_graphs(m)) return false;
+    if (turned && !brings_graphs(m) && !brings_part(m)) return false;
     if (s->rel == REL_WHERE && !space_is_sampled(m, s->base[0])) return false;
     return is_drawn_along(m, s->base[0]) && (!s->base[1] || is_drawn_along(m, s->base[1]));
 }
@@ -109,6 +114,7 @@ static bool can_be_saved(const Serve *s, const Op *op) {
  * is drawn for a row is no other one's, whichever way it is summed. */
 static bool sums_rows(const Serve *s, const Op *op) {
     if (op->map->kind == MAP_DST || (s->trees && op->map->kind == MAP_SRC)) return true;
+    if (brings_part(s->m)) return op->map->kind == MAP_SRC;
     return brings_graphs(s->m) && (op->map->kind == MAP_SRC || op->map->kind == MAP_GRAPH);
 }
 
@@ -168,11 +174,21 @@ static void find_facts(Serve *s) {
 }
 
 /* ---- what is computed over the whole graph -------- */
+/* In the order in which they are run. */
+static const Phase kept_by[] = {PHASE_LOAD, PHASE_ENCODE, PHASE_ENDS};
+
+static int place_of(Phase phase) {
+    int i = 0;
+    while (kept_by[i] != phase) i++;
+    return i;
+}
+
 static Func *whole_func(Serve *s, Phase phase) {
     Func *f = func_of(s->m, phase);
     if (f) return f;
     f = func_new_phase(s->m, phase);
-    int first = phase == PHASE_ENCODE && func_of(s->m, PHASE_LOAD) ? 1 : 0;
+    int first = 0;
+    for (int i = 0; i < place_of(phase); i++) first += func_of(s->m, kept_by[i]) != NULL;
     for (int i = s->m->funcs.n - 1; i > first; i--) s->m->funcs.v[i] = s->m->funcs.v[i - 1];
     s->m->funcs.v[first] = f;
     return f;
@@ -194,7 +210,7 @@ static Op *once(OpTable *known, Op *copy) {
 /* Copies what op is made of; tags remember the copies of one function at a time. */
 static Op *copy_into(Serve *s, Builder *b, Op *op) {
     IrOps missing = ir_walk(s->p->a, &s->marks, op, is_new, NULL);
-    OpTable *known = &s->known[b->f->phase == PHASE_ENCODE];
+    OpTable *known = &s->known[place_of(b->f->phase)];
     known->a = s->p->a;
     for (int i = 0; i < missing.n; i++) {
         Op *x = missing.v[i];
@@ -225,15 +241,15 @@ static const char *new_name(Serve *s, const Func *f, const Op *op) {
         what = arena_printf(a, "degree.%s", op->map->from->name);
     else if (!op->hint && rows)
         what = arena_printf(a, "%s.%s", what, rows->name);
-    const char *base = arena_printf(a, "whole.%s", what), *name = base;
-    const Func *other = func_of(s->m, f->phase == PHASE_LOAD ? PHASE_ENCODE : PHASE_LOAD);
-    for (int k = 2; func_output(f, name) || (other && func_output(other, name)); k++)
-        name = arena_printf(a, "%s.%d", base, k);
+    const char *prefix = f->phase == PHASE_ENDS ? "ends" : "whole";
+    const char *base = arena_printf(a, "%s.%s", prefix, what), *name = base;
+    for (int k = 2; module_saved(s->m, name); k++) name = arena_printf(a, "%s.%d", base, k);
     return name;
 }
 
 static bool is_kept_value(const Op *out) {
-    return out->use.role == OUT_EMBED || strncmp(out->name, "whole.", 6) == 0;
+    return out->use.role == OUT_EMBED || strncmp(out->name, "whole.", 6) == 0 ||
+           strncmp(out->name, "ends.", 5) == 0;
 }
 
 /* As what a value of op is saved; @predict and @embed may read the same. */
@@ -245,6 +261,17 @@ static const char *saved_name(Serve *s, Builder *b, const Op *op, Op *value) {
     return name;
 }
 
+/* Where what is kept of it is computed. */
+static Phase phase_for(const Serve *s, bool invariant) {
+    return s->ends ? PHASE_ENDS : invariant ? PHASE_LOAD : PHASE_ENCODE;
+}
+
+static const char *when_kept(Phase phase) {
+    return phase == PHASE_LOAD     ? "over the whole graph, when data are loaded"
+           : phase == PHASE_ENCODE ? "over the whole graph, when weights are"
+                                   : "once for all pairs of a graph, or of a part that is brought";
+}
+
 static void save(Serve *s, Builder *b, Op *op) {
     Op *value = copy_into(s, b, op);
     b_like(b, op);
@@ -252,9 +279,8 @@ static void save(Serve *s, Builder *b, Op *op) {
     Builder here = b_for(s->m, s->f, op, op);
     s->fact[op->id].saved = b_saved(&here, name, op->type);
     s->fact[op->id].saved->hint = op->hint;
-    pass_remark(s->p, op->span, "serve", "'%s' is computed over the whole graph, %s",
-                op->hint ? op->hint : op_mnemonic(op->kind),
-                s->fact[op->id].invariant ? "when data are loaded" : "when weights are");
+    pass_remark(s->p, op->span, "serve", "'%s' is computed %s",
+                op->hint ? op->hint : op_mnemonic(op->kind), when_kept(b->f->phase));
 }
 
 /* Whole values that something row by row reads: those of the data alone first, then the others. */
@@ -272,7 +298,7 @@ static void save_whole(Serve *s, bool invariant) {
     }
     for (int i = 0; i < found.n; i++) found.v[i]->tag = NULL;
     if (!found.n) return;
-    Func *f = whole_func(s, invariant ? PHASE_LOAD : PHASE_ENCODE);
+    Func *f = whole_func(s, phase_for(s, invariant));
     Builder b = {.m = s->m, .f = f};
     for (int i = 0; i < found.n; i++) save(s, &b, found.v[i]);
     for (Op *op = s->f->first; op; op = op->next) op->tag = NULL;
@@ -294,8 +320,7 @@ static bool keep_layer(Serve *s, Op *out) {
                  "'%s' depends on the pairs that are scored: it is no layer of rows", out->use.of);
         return false;
     }
-    Builder b = {.m = s->m,
-                 .f = whole_func(s, s->fact[out->in[0]->id].invariant ? PHASE_LOAD : PHASE_ENCODE)};
+    Builder b = {.m = s->m, .f = whole_func(s, phase_for(s, s->fact[out->in[0]->id].invariant))};
     Op *value = copy_into(s, &b, out->in[0]);
     b_like(&b, out);
     b_output_as(&b, out->name, out->use, value);
@@ -335,6 +360,18 @@ void pass_serve_save_whole(Serve *s) {
     save_whole(s, false);
     read_saved(s);
     pass_dce_func(s->p->a, s->f);
+}
+
+void pass_serve_ends(Serve *s) {
+    Serve own = {.p = s->p, .m = s->m, .f = func_of(s->m, PHASE_ENDS)};
+    if (!own.f) return;
+    find_facts(&own);
+    pass_serve_save_whole(&own);
+}
+
+Op *pass_serve_copy_to_ends(Serve *s, Op *op, Builder *b) {
+    *b = (Builder){.m = s->m, .f = whole_func(s, PHASE_ENDS)};
+    return copy_into(s, b, op);
 }
 
 /* ---- what is drawn -------- */

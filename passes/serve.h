@@ -21,8 +21,9 @@ typedef struct {
     Func *f;          /* @predict */
     bool trees;       /* each row asked for has nodes and edges of its own in the batch */
     ServeFact *fact;  /* by op id */
-    OpTable known[2]; /* what is computed of the whole graph: in @load, in @encode */
+    OpTable known[3]; /* what is computed there already: in @load, @encode, @ends */
     IrMarks marks;
+    bool ends; /* what is kept for @predict is made in @ends */
 } Serve;
 
 /* Room for the facts of @predict, whose operations are numbered; sets `invariant`. */
@@ -31,6 +32,11 @@ void pass_serve_begin_facts(Serve *s);
 bool pass_serve_keep_layers(Serve *s, Func *layers);
 /* Puts `saved` in place of the whole values that others read. */
 void pass_serve_save_whole(Serve *s);
+
+/* What @ends needs of the whole graph, be it run over a part of it, is computed over that. */
+void pass_serve_ends(Serve *s);
+/* Copies what is made of op in another function to the end of @ends. */
+Op *pass_serve_copy_to_ends(Serve *s, Op *op, Builder *b);
 
 /* Rows of the data, and dimensions that are as long as there are some. */
 bool pass_serve_is_rows(const Space *s);

@@ -1,15 +1,16 @@
 /* Serving links: scores of pairs that a request brings.
  *
- *     @predict, over pairs p                       @encode
+ *     @predict, over pairs p                       @ends
  *       %h = contract %x %W       [v, F]             %h = contract %x %W
- *       %a = gather src(p) %h     [p, F]             output "whole.h" %h
+ *       %a = gather src(p) %h     [p, F]             output "ends.h" %h
  *       %b = gather dst(p) %h     [p, F]     ->    @predict, over the pairs that are brought
- *       %y = contract %a %b       [p]                %h = saved "whole.h"
+ *       %y = contract %a %b       [p]                %h = saved "ends.h"
  *       output "pred" %y                             %a = gather src(p) %h
  *                                                    ..
  *
- * What does not depend on the pairs is computed once, over the whole graph: in @load what the data
- * alone tell, in @encode what depends on parameters.  What is left reads it by a pair's ends.
+ * What does not depend on the pairs is computed in @ends, once over a graph, or over the part of it
+ * that a request brings; of that, what needs the whole graph in @load and @encode, as serve.c says.
+ * What is left reads it by a pair's ends.
  *
  * A pair that is brought need not be an edge of the data.  What kind of link it is the runtime
  * reads off any edge of that kind; other columns of the links come with the request.
@@ -171,20 +172,47 @@ static void serve_drawn(Serve *s) {
     how->negatives = 0;
 }
 
+/* Splits and kinds of a subgraph's edges are its own. */
+static void tell_links(Serve *s) {
+    static const char *const name[] = {"links.split", "links.kind"};
+    static const char *const again[] = {"ends.split", "ends.kind"};
+    Func *load = func_of(s->m, PHASE_LOAD);
+    Serve own = *s;
+    Builder b;
+    if (!load) return;
+    own.f = load;
+    func_number(load);
+    for (Op *op = load->first; op; op = op->next) op->tag = NULL;
+    own.marks = ir_marks_new(s->p->a, load->n_ops);
+    for (int i = 0; i < 2; i++) {
+        Op *out = func_output(load, name[i]);
+        Op *value = out ? pass_serve_copy_to_ends(&own, out->in[0], &b) : NULL;
+        if (!out) continue;
+        b_like(&b, out);
+        b_output(&b, again[i], value);
+    }
+    for (Op *op = load->first; op; op = op->next) op->tag = NULL;
+    memcpy(s->known, own.known, sizeof s->known);
+}
+
 bool pass_serve_links(Serve *s, Op *out, bool drawn) {
     const char *kind = kind_column(s);
     find_facts(s, kind);
     if (!is_served(s, drawn)) return false;
     drop_negatives(s);
     pass_serve_forget_labels(s->m);
+    s->ends = true;
     if (drawn) {
+        tell_links(s);
         serve_drawn(s);
     } else {
         Func *layers = func_of(s->m, PHASE_EMBED);
         if (layers && !pass_serve_keep_layers(s, layers)) return false;
         pass_serve_save_whole(s);
+        tell_links(s);
         s->m->recipe.sample =
             (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
+        pass_serve_ends(s);
     }
     bring_columns(s, kind);
     pass_remark(s->p, out->span, "serve",

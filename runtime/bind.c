@@ -309,6 +309,11 @@ static gnnc_status as_read(RtExec *x, rt_dtype t, const RtColumn **c) {
     return rt_column_as(&bound_of(x)->data->pool, x->rt->team, *c, t, c, err_of(x));
 }
 
+/* Nor need edges that a request brings say of which split they are. */
+static bool may_lack(const RtExec *x, const rt_column *want) {
+    return want->is_label || (want->kind == RT_COL_SPLIT && x->rt->bound->serves);
+}
+
 /* Sizes, and what lies in the file as it is used. */
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
@@ -317,7 +322,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     if (x->program->spaces[want->space].of_batch) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
     bool used = is_wanted(x, col), edges, as_is;
-    if (!c && (!used || want->is_label)) return GNNC_OK; /* see stand_in() */
+    if (!c && (!used || may_lack(x, want))) return GNNC_OK; /* see stand_in() */
     if (!c)
         return rt_fail(err_of(x), GNNC_E_MISSING,
                        "%s: '%s' has no column '%s', which the model (%s) needs", b->dir, t->name,
@@ -359,7 +364,7 @@ static gnnc_status stand_in_shape(RtExec *x, const rt_column *want, const RtTabl
     return GNNC_OK;
 }
 
-/* No label, in no split. */
+/* No label, in no split; of a request all is known. */
 static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     RtPool *pool = &x->rt->pool;
     int64_t n = 1;
@@ -374,6 +379,8 @@ static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     c->values = rt_pool_alloc(pool, (size_t)n, bytes);
     if (!c->values) return rt_fail_nomem(err_of(x), c->name);
     rt_column_fill_unknown(c, n);
+    if (c->kind == RT_COL_SPLIT && bound_of(x)->serves)
+        memset((void *)(uintptr_t)c->values, RT_SPLIT_TRAIN, (size_t)n * bytes);
     return GNNC_OK;
 }
 
@@ -382,7 +389,7 @@ static gnnc_status stand_in(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     bool of_batch = x->program->spaces[want->space].of_batch;
-    if (b->col[col] || of_batch || !want->is_label || !is_wanted(x, col)) return GNNC_OK;
+    if (b->col[col] || of_batch || !may_lack(x, want) || !is_wanted(x, col)) return GNNC_OK;
     RtColumn *c = RT_NEW(&x->rt->pool, RtColumn);
     if (!c) return rt_fail_nomem(err_of(x), want->name);
     *c = (RtColumn){.name = want->name, .kind = want->kind};

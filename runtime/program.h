@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 29, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 30, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -114,7 +114,7 @@ typedef struct {
     int map,
         by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
     int phase, first,
-        last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT: phase */
+        last;  /* TEMP: the steps of that phase between which it must exist; OUTPUT, SAVED: phase */
     int rank;  /* INPUT, OUTPUT, SAVED: without bound sizes */
     int block; /* TEMP: local to this one of its phase's `blocks`; -1 = to none */
     rt_output_role role; /* OUTPUT; SAVED: a layer of all rows */

@@ -104,13 +104,10 @@ static gnnc_status find_prediction(RtServed *of) {
     of->rows = (RtServedRows){.buf = pred, .type = -1};
     of->links = b->space >= 0 && p->spaces[b->space].drawn;
     of->graphs = p->sampling.seeds == RT_SEEDS_GRAPHS;
-    if (of->links && of->brings)
-        return rt_fail(
-            &of->t->rt.err, GNNC_E_STATE,
-            "'%s' scores links, of which no subgraph tells what the whole graph does: the "
-            "session is opened on a graph",
-            p->name);
-    if (of->links) return rt_session_links_share(of);
+    if (of->links) {
+        st = rt_session_links_share(of);
+        return st == GNNC_OK ? rt_session_find_whole(of) : st;
+    }
     if (b->space < 0 || (!of->graphs && !p->spaces[b->space].first))
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows", p->name);
     TRY(st, rt_batch_source_make(of->t, &of->source));
@@ -124,6 +121,7 @@ out:
 static gnnc_status serve(RtServed *of) {
     gnnc_trainer *t = of->t;
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
+    const rt_phase *ends = rt_phase_of(t->program, RT_PHASE_ENDS);
     gnnc_status st;
     TRY(st, find_prediction(of));
     TRY(st, rt_session_find_layers(of));
@@ -131,8 +129,8 @@ static gnnc_status serve(RtServed *of) {
     TRY(st, rt_model_pack(t));
     if (of->brings) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
-    else if (encode)
-        TRY(st, rt_phase_run(&t->x, encode));
+    if (encode && !of->brings) TRY(st, rt_phase_run(&t->x, encode));
+    if (ends && !of->brings && !of->draws) TRY(st, rt_phase_run(&t->x, ends));
     st = rt_session_device_share(of);
 out:
     return st;

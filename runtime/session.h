@@ -1,5 +1,5 @@
 /* What session.c, of rows of nodes and graphs, session_graphs.c, session_embed.c, session_links.c,
- * session_whole.c and session_subgraph.c share. */
+ * session_whole.c, session_subgraph.c and session_subgraph_links.c share. */
 #ifndef RUNTIME_SESSION_H
 #define RUNTIME_SESSION_H
 
@@ -94,12 +94,16 @@ typedef struct RtBrought {
     gnnc_graph *graph; /* NULL: none was asked for yet */
     RtRuntime rt;
     RtExec x;
-    RtSampleType *type;  /* [n_types] */
-    RtSampleRel *rel;    /* [n_rels] */
-    RtParts parts;       /* of many graphs */
-    const int32_t **row; /* [n_spaces] RtMinibatch.row */
-    void **whole;        /* [n_whole] values of no table */
-    bool *given;         /* [n_whole] .. that are there */
+    RtSampleType *type;   /* [n_types] */
+    RtSampleRel *rel;     /* [n_rels] */
+    RtParts parts;        /* of many graphs */
+    const int32_t **row;  /* [n_spaces] RtMinibatch.row */
+    void **whole;         /* [n_whole] values of no table */
+    bool *given;          /* [n_whole] .. that are there */
+    RtLinkBatches *links; /* of links: its edges */
+    RtServedKinds kinds;
+    RtBatchStep ends; /* what scores read of its nodes */
+    bool ran;         /* once: there is room */
 } RtBrought;
 
 /* What came with the pairs of a request. */
@@ -187,6 +191,17 @@ gnnc_status rt_session_subgraph_share(RtServed *of);
 gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of);
 void rt_session_subgraph_drop(gnnc_session *s);
 void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from);
+/* Before each request over one, whose subgraph is then bound. */
+gnnc_status rt_session_subgraph_begin(gnnc_session *s, bool links);
+gnnc_status rt_session_subgraph_bind(gnnc_session *s);
+
+/* session_subgraph_links.c: the subgraph's edges, and what scores read of its nodes.  Which models
+ * can be so asked; a session's own; of the request whose sizes, columns and base relations are
+ * bound. */
+gnnc_status rt_session_ends_share(RtServed *of);
+gnnc_status rt_session_ends_take(gnnc_session *s, const RtServed *of);
+void rt_session_ends_drop(RtBrought *b);
+gnnc_status rt_session_ends_bind(gnnc_session *s);
 
 /* session_device.c: where predictions are made.  What all sessions read is there, and nothing
  * changes it from now on; a session's own queue; who calls works with that device, behind the
@@ -198,6 +213,13 @@ void rt_session_tensor_drop(gnnc_session *s);
 
 /* What all sessions of links read; the trainer has its data and weights. */
 gnnc_status rt_session_links_share(RtServed *of);
+/* The kinds of l's edges. */
+gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *l, RtServedKinds *k,
+                                  RtError *err);
+/* Scores of the pairs that were taken, and the best destinations of their sources. */
+gnnc_status rt_session_score(gnnc_session *s, float *out);
+gnnc_status rt_session_best(gnnc_session *s, int64_t k, bool with_known, int64_t *dst,
+                            float *score);
 
 /* session_pairs.c: columns that come with pairs.  of->pair_column. */
 gnnc_status rt_session_pairs_share(RtServed *of);

@@ -28,14 +28,14 @@ static bool reads_edges(const rt_program *p) {
     return false;
 }
 
-static gnnc_status find_kinds(RtServed *of) {
-    const RtLinks *l = &of->t->links->links;
-    RtServedKinds *k = &of->kinds;
+gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *b, RtServedKinds *k,
+                                  RtError *err) {
+    const RtLinks *l = &b->links;
     k->n = 1;
     for (int64_t e = 0; e < l->rel->n_edges; e++)
         if (l->kind[e] >= k->n) k->n = l->kind[e] + 1;
-    k->edge = RT_NEWN(&of->t->rt.pool, int32_t, k->n);
-    if (!k->edge) return rt_fail_nomem(&of->t->rt.err, "kinds of links");
+    k->edge = RT_NEWN(pool, int32_t, k->n);
+    if (!k->edge) return rt_fail_nomem(err, "kinds of links");
     for (int64_t i = 0; i < k->n; i++) k->edge[i] = -1;
     for (int64_t e = l->rel->n_edges - 1; e >= 0; e--)
         if (l->kind[e] >= 0) k->edge[l->kind[e]] = (int32_t)e;
@@ -45,7 +45,7 @@ static gnnc_status find_kinds(RtServed *of) {
 gnnc_status rt_session_links_share(RtServed *of) {
     gnnc_status st;
     TRY(st, rt_link_batches_start(of->t));
-    TRY(st, find_kinds(of));
+    TRY(st, rt_session_find_kinds(&of->t->rt.pool, of->t->links, &of->kinds, &of->t->rt.err));
     of->reads_edges = reads_edges(of->t->program);
     of->draws = of->t->program->sampling.n_hops > 0;
     if (of->draws) TRY(st, rt_batch_source_make(of->t, &of->source));
@@ -55,8 +55,17 @@ out:
 }
 
 /* ---- a batch of pairs -------- */
+/* Of the request's subgraph, or of the graph. */
+static const RtLinkBatches *edges_of(const gnnc_session *s) {
+    return s->brought ? s->brought->links : s->of->t->links;
+}
+
+static const RtExec *data_of(const gnnc_session *s) {
+    return s->brought ? &s->brought->x : &s->x;
+}
+
 static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
-    const RtServedKinds *k = &s->of->kinds;
+    const RtServedKinds *k = s->brought ? &s->brought->kinds : &s->of->kinds;
     *edge = kind < 0 || kind >= k->n ? -1 : k->edge[kind];
     if (*edge >= 0 || (kind >= 0 && !s->of->reads_edges)) return GNNC_OK;
     return rt_fail(&s->rt.err, GNNC_E_RANGE, "kind %lld: the data have no link of it",
@@ -65,7 +74,7 @@ static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
 
 /* Of n pairs of the request what its columns have of them is to be said. */
 static gnnc_status new_pairs(gnnc_session *s, int64_t n, RtLinkBatch *b, int32_t **given) {
-    RtPool *pool = rt_minibatch_begin(&s->m, &s->x, !s->ran);
+    RtPool *pool = rt_minibatch_begin(&s->m, data_of(s), !s->ran);
     RtDrawn *d = &b->pairs;
     *b = (RtLinkBatch){.n = n, .held_out = true, .pairs = {.n = n}};
     d->src = RT_NEWN(pool, int32_t, n + 1);
@@ -96,17 +105,17 @@ static gnnc_status draw(gnnc_session *s, RtLinkBatch *b) {
     }
     b->when = when;
     b->key = key;
-    return rt_link_batches_around(s->of->t, s->sampler, &at, &s->of->source.map, &s->m, b,
+    return rt_link_batches_around(edges_of(s), s->sampler, &at, &s->of->source.map, &s->m, b,
                                   &s->rt.err);
 }
 
 /* Scores of the pairs: valid until the next batch. */
 static gnnc_status score(gnnc_session *s, RtLinkBatch *b, const float **out) {
-    const gnnc_trainer *t = s->of->t;
+    const RtBatchMap *map = s->of->draws ? &s->of->source.map : NULL;
     gnnc_status st;
     if (s->of->draws) TRY(st, draw(s, b));
-    TRY(st, rt_minibatch_bind(&s->m, &s->x, s->of->draws ? &s->of->source.map : NULL, &s->rt.err));
-    TRY(st, rt_link_batches_bind(t, &s->m, b, &s->rt.err));
+    TRY(st, rt_minibatch_bind(&s->m, data_of(s), map, &s->rt.err));
+    TRY(st, rt_link_batches_bind(edges_of(s), &s->m, b, &s->rt.err));
     TRY(st, rt_batch_step_run(&s->step, &s->m, !s->ran));
     TRY(st, rt_device_batch_pull(&s->m.x, s->of->rows.buf));
     s->ran = true;
@@ -129,7 +138,7 @@ gnnc_status gnnc_session_link_sizes(const gnnc_session *s, int64_t *n_src, int64
 /* Pairs [from, from + n) of the request. */
 static gnnc_status take_pairs(gnnc_session *s, int64_t from, int64_t n, RtLinkBatch *b) {
     const gnnc_pairs *in = &s->pairs.in;
-    const RtRelation *r = s->of->t->links->links.rel;
+    const RtRelation *r = edges_of(s)->links.rel;
     int32_t *given;
     gnnc_status st;
     TRY(st, new_pairs(s, n, b, &given));
@@ -146,7 +155,7 @@ out:
     return st;
 }
 
-static gnnc_status predict(gnnc_session *s, float *out) {
+gnnc_status rt_session_score(gnnc_session *s, float *out) {
     const gnnc_pairs *in = &s->pairs.in;
     gnnc_status st = GNNC_OK;
     if (in->n && (!in->dst || !out))
@@ -163,10 +172,17 @@ out:
     return st;
 }
 
+static gnnc_status take_over_graph(gnnc_session *s, const gnnc_pairs *pairs) {
+    gnnc_status st = rt_session_pairs_take(s, pairs);
+    if (st != GNNC_OK || !s->brought) return st;
+    return rt_fail(&s->rt.err, GNNC_E_STATE,
+                   "the session has no graph: gnnc_session_predict_subgraph_pairs");
+}
+
 gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs, float *out) {
     if (!s || !pairs) return GNNC_E_ARG;
-    gnnc_status st = rt_session_pairs_take(s, pairs);
-    if (st == GNNC_OK) st = predict(s, out);
+    gnnc_status st = take_over_graph(s, pairs);
+    if (st == GNNC_OK) st = rt_session_score(s, out);
     rt_session_pairs_end(s);
     return st;
 }
@@ -296,16 +312,17 @@ out:
     return st;
 }
 
-static gnnc_status top(gnnc_session *s, int64_t k, bool with_known, int64_t *dst, float *score) {
+gnnc_status rt_session_best(gnnc_session *s, int64_t k, bool with_known, int64_t *dst,
+                            float *score) {
     const gnnc_pairs *in = &s->pairs.in;
-    const RtLinks *l = &s->of->t->links->links;
+    const RtLinks *l = &edges_of(s)->links;
     gnnc_status st = GNNC_OK;
     if (k < 1 || (in->n && (!dst || !score)))
         return rt_fail(&s->rt.err, GNNC_E_ARG, "the best %lld destinations, or no room for them",
                        (long long)k);
     for (int64_t i = 0; i < in->n; i++) {
         Candidates c = {.l = l,
-                        .when = s->of->draws ? s->of->t->links->when : NULL,
+                        .when = s->of->draws ? edges_of(s)->when : NULL,
                         .time = s->pairs.time ? s->pairs.time[i] : 0,
                         .inclusive = s->of->t->program->sampling.inclusive};
         Best best = {.k = k, .dst = dst + i * k, .score = score + i * k};
@@ -322,8 +339,8 @@ out:
 gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
                                    int with_known, int64_t *dst, float *score) {
     if (!s || !pairs) return GNNC_E_ARG;
-    gnnc_status st = rt_session_pairs_take(s, pairs);
-    if (st == GNNC_OK) st = top(s, k, with_known, dst, score);
+    gnnc_status st = take_over_graph(s, pairs);
+    if (st == GNNC_OK) st = rt_session_best(s, k, with_known, dst, score);
     rt_session_pairs_end(s);
     return st;
 }

@@ -50,6 +50,21 @@ static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
     return GNNC_OK;
 }
 
+/* No subgraph tells the size of what comes with pairs alone. */
+static gnnc_status check_told(RtServed *of, const RtPairColumn *c) {
+    const rt_program *p = of->t->program;
+    const rt_column *want = &p->columns[c->column];
+    for (int i = -1; i < want->rank && of->brings; i++) {
+        int space = i < 0 ? want->cat : want->dim[i];
+        const rt_space *dim = space < 0 ? NULL : &p->spaces[space];
+        if (dim && dim->fixed < 0 && of->brings->known[dim->sym] < 0)
+            return rt_fail(&of->t->rt.err, GNNC_E_MISSING,
+                           "%s: no parameter tells the size of '%s', which '%s' of pairs has",
+                           p->source, dim->name, c->name);
+    }
+    return GNNC_OK;
+}
+
 gnnc_status rt_session_pairs_share(RtServed *of) {
     const rt_program *p = of->t->program;
     int n = p->sampling.n_brought, time = time_column(of);
@@ -64,7 +79,8 @@ gnnc_status rt_session_pairs_share(RtServed *of) {
         c->is_time = time >= 0 && strcmp(c->name, p->columns[time].name) == 0 &&
                      p->columns[column].kind == RT_COL_TIME;
         if (c->is_time) time = -1;
-        st = find_names(of, c);
+        st = check_told(of, c);
+        if (st == GNNC_OK) st = find_names(of, c);
     }
     if (st == GNNC_OK && time >= 0)
         *c++ = (RtPairColumn){.name = p->columns[time].name, .column = time, .is_time = true};

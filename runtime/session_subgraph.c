@@ -241,8 +241,11 @@ gnnc_status rt_session_subgraph_share(RtServed *of) {
                      w->name);
         goto out;
     }
-    for (int i = 0; i < of->source.spec.how.n_hops * of->source.map.n_rels; i++)
-        if (fanout[i]) fanout[i] = -1; /* who brings a subgraph has drawn */
+    if (of->links) TRY(st, rt_session_ends_share(of));
+    /* Who brings a subgraph has drawn; the newest are the same of all. */
+    bool drawn = of->source.spec.temporal && of->source.spec.how.pick == RT_PICK_RECENT;
+    for (int i = 0; i < of->source.spec.how.n_hops * of->source.map.n_rels && !drawn; i++)
+        if (fanout[i]) fanout[i] = -1;
     of->rows.n = 0;
     st = find_rows(of);
 out:
@@ -273,13 +276,14 @@ gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of) {
         b->whole[i] = rt_pool_alloc(pool, (size_t)w->width, (size_t)rt_type_bytes(w->dt));
         if (!b->whole[i]) return rt_fail_nomem(&s->rt.err, "a session");
     }
-    return GNNC_OK;
+    return of->links ? rt_session_ends_take(s, of) : GNNC_OK;
 }
 
 void rt_session_subgraph_drop(gnnc_session *s) {
     RtBrought *b = s->brought;
     s->brought = NULL;
     if (!b) return;
+    rt_session_ends_drop(b);
     gnnc_graph_release(b->graph);
     rt_recycle_free(&b->graph_memory);
     rt_recycle_free(&b->memory);
@@ -430,7 +434,7 @@ static gnnc_status take_whole(gnnc_session *s) {
         if (w->space >= 0)
             st = take_column(&b->x, w);
         else if (b->given[i])
-            s->m.x.buf[w->buf] = b->whole[i];
+            s->m.x.buf[w->buf] = b->x.buf[w->buf] = b->whole[i];
         else
             st = rt_fail(&b->rt.err, GNNC_E_MISSING,
                          "'%s', which '%s' computes of the whole graph, was not given: "
@@ -472,10 +476,26 @@ static gnnc_status empty_conditions(RtExec *x, const RtExec *like) {
     return GNNC_OK;
 }
 
-static gnnc_status bind(gnnc_session *s) {
+static gnnc_status bind_drawn(gnnc_session *s) {
     RtBrought *b = s->brought;
     const RtServed *of = s->of;
-    const RtSampleGraph graph = {of->source.map.n_types, of->source.map.n_rels, b->type, b->rel};
+    const RtBatchMap *map = &of->source.map;
+    const RtSampleGraph graph = {map->n_types, map->n_rels, b->type, b->rel};
+    gnnc_status st;
+    TRY(st, rt_batch_source_of(&b->x, map, b->type, b->rel));
+    for (int i = 0; i < map->n_rels && of->links; i++)
+        b->rel[i].hides = rt_link_batches_hides(of->t, map->space_of_rel[i]);
+    if (of->graphs) TRY(st, rt_session_graphs_take(s));
+    TRY(st, rt_sampler_read(s->sampler, &graph, &b->rt.err));
+    s->m.row = b->row;
+out:
+    return st;
+}
+
+gnnc_status rt_session_subgraph_bind(gnnc_session *s) {
+    RtBrought *b = s->brought;
+    const RtServed *of = s->of;
+    const bool draws = !of->links || of->draws;
     const RtDataSource data = {.data = b->graph->newest->data, .known = of->brings->known};
     gnnc_status st;
     rt_recycle_reset(&b->memory);
@@ -485,28 +505,33 @@ static gnnc_status bind(gnnc_session *s) {
     memcpy(b->x.buf, s->x.buf, (size_t)b->x.program->n_bufs * sizeof *b->x.buf);
     TRY(st, rt_bind_sizes(&b->x, NULL, &data));
     TRY(st, rt_bind_subgraph(&b->x));
-    TRY(st, empty_others(&b->x, &of->source.map));
+    if (draws) TRY(st, empty_others(&b->x, &of->source.map));
     TRY(st, take_rows(s));
     TRY(st, take_whole(s));
     TRY(st, empty_conditions(&b->x, &s->x));
-    TRY(st, rt_batch_source_of(&b->x, &of->source.map, b->type, b->rel));
-    if (of->graphs) TRY(st, rt_session_graphs_take(s));
-    TRY(st, rt_sampler_read(s->sampler, &graph, &b->rt.err));
-    s->m.row = b->row;
+    if (of->links) TRY(st, rt_session_ends_bind(s));
+    if (draws) TRY(st, bind_drawn(s));
 out:
     return st == GNNC_OK ? st : rt_fail(&s->rt.err, st, "%s", b->rt.err.text);
 }
 
-gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
-                                          float *out) {
-    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+gnnc_status rt_session_subgraph_begin(gnnc_session *s, bool links) {
     s->rt.err.text[0] = '\0';
     if (!s->brought) return no_subgraphs(s);
+    gnnc_status st = rt_session_begin(s, links);
+    if (st != GNNC_OK) return st;
     const gnnc_graph *g = s->brought->graph;
     if (!g || !g->committed)
         return rt_fail(&s->rt.err, GNNC_E_STATE,
                        g ? "the subgraph was not committed: gnnc_graph_commit is called before"
                          : "there is no subgraph: gnnc_session_subgraph gives one to be filled");
-    gnnc_status st = bind(s);
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
+                                          float *out) {
+    if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+    gnnc_status st = rt_session_subgraph_begin(s, false);
+    if (st == GNNC_OK) st = rt_session_subgraph_bind(s);
     return st == GNNC_OK ? rt_session_give(s, &s->of->rows, n, id, out) : st;
 }

@@ -10,8 +10,8 @@
 
 /* ---- what there is -------- */
 /* Whatever was computed before batches are: nothing of it is known of a graph without rows. */
-static bool is_whole(const rt_buf *b) {
-    return b->kind == RT_BUF_SAVED && b->in_batches;
+static bool is_whole(const rt_program *p, const rt_buf *b) {
+    return b->kind == RT_BUF_SAVED && b->in_batches && p->phases[b->phase].kind != RT_PHASE_ENDS;
 }
 
 /* The data's table that rows of a space are those of, each of one; -1: there is none. */
@@ -68,7 +68,7 @@ gnnc_status rt_session_find_whole(RtServed *of) {
     RtWhole *w = of->whole = RT_NEWN(&of->t->rt.pool, RtWhole, p->n_bufs + p->n_spaces);
     gnnc_status st = w ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++)
-        if (is_whole(&p->bufs[b])) put_value(of, b, &w[of->n_whole++]);
+        if (is_whole(p, &p->bufs[b])) put_value(of, b, &w[of->n_whole++]);
     for (int s = 0; s < p->n_spaces && st == GNNC_OK; s++)
         if (is_condition(p, s)) st = put_condition(of, s, &w[of->n_whole++]);
     return st;

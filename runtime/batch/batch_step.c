@@ -90,11 +90,15 @@ static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
     return GNNC_OK;
 }
 
-gnnc_status rt_batch_step_run(RtBatchStep *s, RtMinibatch *m, bool first) {
+gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const RtTaken *taken, bool first) {
     gnnc_status st;
-    TRY(st, place(s, &m->x, first));
-    TRY(st, rt_device_batch(&m->x, s->phase, s->offset, s->arena.n_bytes, s->most, m->taken));
-    st = rt_phase_run(&m->x, &m->x.program->phases[s->phase]);
+    TRY(st, place(s, x, first));
+    TRY(st, rt_device_batch(x, s->phase, s->offset, s->arena.n_bytes, s->most, taken));
+    st = rt_phase_run(x, &x->program->phases[s->phase]);
 out:
     return st;
+}
+
+gnnc_status rt_batch_step_run(RtBatchStep *s, RtMinibatch *m, bool first) {
+    return rt_batch_step_run_on(s, &m->x, m->taken, first);
 }

@@ -9,28 +9,28 @@
 #include "runtime/exec/device.h"
 #include "sample_key.h"
 
-static gnnc_status nomem(gnnc_trainer *t) {
-    return rt_fail_nomem(&t->rt.err, "batches of links");
+static gnnc_status nomem(const RtExec *x) {
+    return rt_fail_nomem(&x->rt->err, "batches of links");
 }
 
 /* ---- what is scored ---------------------------------------------------------------------- */
 /* Which way an edge of a union came from its bases: edges of two ways are of two kinds. */
-static int64_t way_of(const gnnc_trainer *t, int space, int64_t e, int64_t *n_ways) {
-    const rt_space *s = &t->program->spaces[space];
-    const RtRelation *r = &t->rt.bound->rel[space];
+static int64_t way_of(const RtExec *x, int space, int64_t e, int64_t *n_ways) {
+    const rt_space *s = &x->program->spaces[space];
+    const RtRelation *r = &x->rt->bound->rel[space];
     if (s->rel == RT_REL_BASE) return *n_ways = 1, 0;
     int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
-    int64_t inner = way_of(t, s->base[half], r->orig[half][e], n_ways);
+    int64_t inner = way_of(x, s->base[half], r->orig[half][e], n_ways);
     if (s->rel != RT_REL_UNION) return inner;
     *n_ways *= 2;
     return 2 * inner + half;
 }
 
-static bool has_origins(const gnnc_trainer *t, int space) {
-    const rt_space *s = &t->program->spaces[space];
+static bool has_origins(const rt_program *p, int space) {
+    const rt_space *s = &p->spaces[space];
     if (s->rel == RT_REL_SELF_LOOPS) return false;
     for (int k = 0; k < 2; k++)
-        if (s->base[k] >= 0 && !has_origins(t, s->base[k])) return false;
+        if (s->base[k] >= 0 && !has_origins(p, s->base[k])) return false;
     return true;
 }
 
@@ -44,11 +44,54 @@ static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const i
     return rt_pull(&t->x, b);
 }
 
-static const double *times_of(const gnnc_trainer *t, int space) {
-    const rt_sampling *s = &t->program->sampling;
+/* ---- columns of a step's links -------------------------------------------------------------- */
+static gnnc_status take_rows(RtExec *x, RtLinkBatches *b, const rt_column *want, RtColumn *to) {
+    RtPool *pool = &x->rt->pool;
+    const RtBound *data = x->rt->bound;
+    int64_t n = b->links.rel->n_edges;
+    int32_t *row = RT_NEWN(pool, int32_t, n + 1);
+    int table = -1, first = -1;
+    if (!row) return nomem(x);
+    for (int64_t e = 0; e < n; e++) {
+        row[e] = rt_bind_row(x->program, data->rel, b->base, e, &table);
+        if (first < 0) first = table;
+        if (table != first)
+            return rt_fail(&x->rt->err, GNNC_E_SHAPE,
+                           "'%s' of links: they come from more than one edge type", want->name);
+    }
+    if (first < 0) rt_bind_row(x->program, data->rel, b->base, 0, &first);
+    const RtTable *from = data->table[first];
+    const RtColumn *c = rt_table_column(from, want->name);
+    if (!c || c->kind != want->kind)
+        return rt_fail(&x->rt->err, GNNC_E_MISSING, "%s: '%s' has no column '%s' of this kind",
+                       data->dir, from->name, want->name);
+    rt_dtype type = rt_bind_type(x->program, want);
+    gnnc_status st = rt_column_as(pool, x->rt->team, c, type, &c, &x->rt->err);
+    return st == GNNC_OK ? rt_column_take(pool, c, row, n, to, &x->rt->err) : st;
+}
+
+bool rt_link_is_brought(const rt_program *p, int column) {
+    for (int i = 0; i < p->sampling.n_brought; i++)
+        if (p->sampling.brought[i] == column) return true;
+    return false;
+}
+
+static gnnc_status make_columns(RtExec *x, RtLinkBatches *b) {
+    const rt_program *p = x->program;
+    gnnc_status st = GNNC_OK;
+    if (!(b->all = RT_NEWN(&x->rt->pool, RtColumn, p->n_columns))) return nomem(x);
+    for (int c = 0; c < p->n_columns && st == GNNC_OK; c++) {
+        bool drawn = p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c);
+        if (drawn && b->links.rel->n_edges) st = take_rows(x, b, &p->columns[c], &b->all[c]);
+    }
+    return st;
+}
+
+static const double *times_of(const RtExec *x, int space) {
+    const rt_sampling *s = &x->program->sampling;
     for (int i = 0; i < s->n_times; i++)
-        if (t->program->columns[s->times[i]].space == space)
-            return t->rt.bound->col[s->times[i]]->f64;
+        if (x->program->columns[s->times[i]].space == space)
+            return x->rt->bound->col[s->times[i]]->f64;
     return NULL;
 }
 
@@ -64,90 +107,54 @@ static int by_time(const void *x, const void *y) {
 }
 
 /* A source asks anew at each time. */
-static gnnc_status kinds_by_time(gnnc_trainer *t, const double *when, int64_t n, int64_t *kind) {
-    Timed *v = RT_NEWN(&t->rt.pool, Timed, n + 1);
+static gnnc_status kinds_by_time(RtExec *x, const double *when, int64_t n, int64_t *kind) {
+    Timed *v = RT_NEWN(&x->rt->pool, Timed, n + 1);
     int64_t n_times = 1, most = 0;
-    if (!v) return nomem(t);
+    if (!v) return nomem(x);
     for (int64_t e = 0; e < n; e++) v[e] = (Timed){when[e], (int32_t)e};
     qsort(v, (size_t)n, sizeof *v, by_time);
     for (int64_t i = 1; i < n; i++) n_times += by_time(&v[i - 1], &v[i]) != 0;
     for (int64_t e = 0; e < n; e++) most = kind[e] > most ? kind[e] : most;
     gnnc_status st = GNNC_OK;
     if (most >= INT32_MAX / 2 / n_times)
-        st = rt_fail(&t->rt.err, GNNC_E_RANGE, "links of too many kinds and times");
+        st = rt_fail(&x->rt->err, GNNC_E_RANGE, "links of too many kinds and times");
     for (int64_t i = 0, at = 0; i < n && st == GNNC_OK; i++) {
         at += i && by_time(&v[i - 1], &v[i]) != 0;
         kind[v[i].edge] = kind[v[i].edge] * n_times + at;
     }
-    rt_pool_drop(&t->rt.pool, v);
+    rt_pool_drop(&x->rt->pool, v);
+    return st;
+}
+
+gnnc_status rt_link_batches_index(RtExec *x, RtLinkBatches *b, const int32_t *split,
+                                  const int32_t *kind) {
+    const RtRelation *r = &x->rt->bound->rel[b->base];
+    int64_t *kinds = RT_NEWN(&x->rt->pool, int64_t, r->n_edges + 1), n_ways = 1;
+    gnnc_status st;
+    if (!kinds) return nomem(x);
+    for (int64_t e = 0; e < r->n_edges; e++) {
+        int64_t way = way_of(x, b->base, e, &n_ways);
+        kinds[e] = (kind ? kind[e] : 0) * n_ways + way;
+    }
+    if (rt_predicts_batches(x->program)) b->when = times_of(x, b->base);
+    if (b->when && x->program->sampling.eval_links == RT_LINKS_QUERIES)
+        TRY(st, kinds_by_time(x, b->when, r->n_edges, kinds));
+    TRY(st, rt_links_index(&x->rt->pool, r, split, kinds, &b->links, &x->rt->err));
+    st = make_columns(x, b);
+out:
     return st;
 }
 
 static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
-    RtPool *pool = &t->rt.pool;
     const int32_t *split, *kind = NULL;
     gnnc_status st = loaded(t, "links.split", &b->base, &split);
     if (st == GNNC_OK) st = loaded(t, "links.kind", NULL, &kind);
     b->no_links = -1;
     if (st == GNNC_OK) st = loaded(t, "links.negatives", &b->no_links, &b->no_split);
     if (st != GNNC_OK) return st;
-    if (!split || !has_origins(t, b->base))
+    if (!split || !has_origins(t->program, b->base))
         return rt_fail(&t->rt.err, GNNC_E_ARG, "links that are no edges of the data");
-    const RtRelation *r = &t->rt.bound->rel[b->base];
-    int64_t *kinds = RT_NEWN(pool, int64_t, r->n_edges + 1), n_ways = 1;
-    if (!kinds) return nomem(t);
-    for (int64_t e = 0; e < r->n_edges; e++) {
-        int64_t way = way_of(t, b->base, e, &n_ways);
-        kinds[e] = (kind ? kind[e] : 0) * n_ways + way;
-    }
-    if (rt_predicts_batches(t->program)) b->when = times_of(t, b->base);
-    if (b->when && t->program->sampling.eval_links == RT_LINKS_QUERIES)
-        st = kinds_by_time(t, b->when, r->n_edges, kinds);
-    if (st != GNNC_OK) return st;
-    return rt_links_index(pool, r, split, kinds, &b->links, &t->rt.err);
-}
-
-/* ---- columns of a step's links -------------------------------------------------------------- */
-static gnnc_status take_rows(gnnc_trainer *t, RtLinkBatches *b, const rt_column *want,
-                             RtColumn *to) {
-    RtPool *pool = &t->rt.pool;
-    int64_t n = b->links.rel->n_edges;
-    int32_t *row = RT_NEWN(pool, int32_t, n + 1);
-    int table = -1, first = -1;
-    if (!row) return nomem(t);
-    for (int64_t e = 0; e < n; e++) {
-        row[e] = rt_bind_row(t->program, t->rt.bound->rel, b->base, e, &table);
-        if (first < 0) first = table;
-        if (table != first)
-            return rt_fail(&t->rt.err, GNNC_E_SHAPE,
-                           "'%s' of links: they come from more than one edge type", want->name);
-    }
-    if (first < 0) rt_bind_row(t->program, t->rt.bound->rel, b->base, 0, &first);
-    const RtTable *from = t->rt.bound->table[first];
-    const RtColumn *c = rt_table_column(from, want->name);
-    if (!c || c->kind != want->kind)
-        return rt_fail(&t->rt.err, GNNC_E_MISSING, "%s: '%s' has no column '%s' of this kind",
-                       t->rt.bound->dir, from->name, want->name);
-    rt_dtype type = rt_bind_type(t->program, want);
-    gnnc_status st = rt_column_as(pool, t->rt.team, c, type, &c, &t->rt.err);
-    return st == GNNC_OK ? rt_column_take(pool, c, row, n, to, &t->rt.err) : st;
-}
-
-bool rt_link_is_brought(const rt_program *p, int column) {
-    for (int i = 0; i < p->sampling.n_brought; i++)
-        if (p->sampling.brought[i] == column) return true;
-    return false;
-}
-
-static gnnc_status make_columns(gnnc_trainer *t, RtLinkBatches *b) {
-    const rt_program *p = t->program;
-    gnnc_status st = GNNC_OK;
-    if (!(b->all = RT_NEWN(&t->rt.pool, RtColumn, p->n_columns))) return nomem(t);
-    for (int c = 0; c < p->n_columns && st == GNNC_OK; c++) {
-        bool drawn = p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c);
-        if (drawn && b->links.rel->n_edges) st = take_rows(t, b, &p->columns[c], &b->all[c]);
-    }
-    return st;
+    return rt_link_batches_index(&t->x, b, split, kind);
 }
 
 /* ---- binding ----------------------------------------------------------------------------------
@@ -225,9 +232,8 @@ out:
     return st;
 }
 
-gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
+gnnc_status rt_link_batches_bind(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of,
                                  RtError *err) {
-    const RtLinkBatches *b = t->links;
     gnnc_status st = of->queries ? bind_asked(b, m, of) : bind_pairs(b, m, of);
     return st == GNNC_OK ? st : rt_fail(err, st, "%s", m->rt.err.text);
 }
@@ -235,7 +241,7 @@ gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const Rt
 /* ---- neighbours ---------------------------------------------------------------------------- */
 const double *rt_link_node_times(const gnnc_trainer *t, bool dst) {
     const rt_space *base = &t->program->spaces[t->links->base];
-    return times_of(t, dst ? base->dst : base->src);
+    return times_of(&t->x, dst ? base->dst : base->src);
 }
 
 static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBatch *of,
@@ -269,17 +275,17 @@ bool rt_link_batches_hides(const gnnc_trainer *t, int space) {
            comes_from(t->program, t->links->base, space);
 }
 
-gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
+gnnc_status rt_link_batches_around(const RtLinkBatches *b, RtSampler *s, const RtSampleAt *at,
                                    const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
                                    RtError *err) {
     RtDrawn *d = &of->pairs;
     RtSeeds ends[2];
-    int type[2];
-    gnnc_status st = trees_of(t->links, &m->rt.pool, of, &ends[0]);
+    const rt_space *base = &m->x.program->spaces[b->base];
+    gnnc_status st = trees_of(b, &m->rt.pool, of, &ends[0]);
     if (st != GNNC_OK) return rt_fail_nomem(err, "a batch of links");
     ends[1] = ends[0];
-    rt_link_batches_ends(t, map, type);
-    for (int k = 0; k < 2; k++) ends[k].type = type[k];
+    ends[0].type = map->type_of_space[base->src];
+    ends[1].type = map->type_of_space[base->dst];
     ends[0].id = d->src;
     ends[1].id = d->dst;
     ends[0].n_links = of->n;
@@ -354,18 +360,17 @@ gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
     RtPool *pool = &t->rt.pool;
     gnnc_status st;
-    if (!b) return nomem(t);
+    if (!b) return nomem(&t->x);
     for (int k = 0; k < RT_LINK_PARTS; k++) b->part[k] = -1;
     for (int s = 0; s < t->program->n_spaces; s++)
         if (t->program->spaces[s].drawn) b->part[t->program->spaces[s].rel - RT_REL_LINKS] = s;
     TRY(st, rt_batch_step_init(&b->test, &t->x, t, RT_PHASE_EVAL));
     TRY(st, index_links(t, b));
-    TRY(st, make_columns(t, b));
     b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
     b->n_train = rt_link_batches_seeds(t, NULL);
     b->n_val = rt_link_batches_of_split(b, false, RT_SPLIT_VAL, NULL);
     b->held = RT_NEWN(pool, int32_t, b->links.rel->n_edges + 1);
-    if (!b->held) return nomem(t);
+    if (!b->held) return nomem(&t->x);
     st = rt_minibatch_new(pool, &pool->from, &t->x, NULL, &b->eval, &t->rt.err);
 out:
     return st;

@@ -10,6 +10,8 @@
 #include "minibatch.h"
 #include "runtime/trainer.h"
 
+typedef struct RtLinkBatches RtLinkBatches; /* link_impl.h */
+
 /* What was drawn for a step; ends are rows of the data. */
 typedef struct RtLinkBatch {
     bool queries, held_out;
@@ -27,6 +29,10 @@ typedef struct RtLinkBatch {
 bool rt_link_is_brought(const rt_program *p, int column);
 
 gnnc_status rt_link_batches_start(gnnc_trainer *t);
+/* Of the edges that x is bound to, whose splits and kinds (NULL: of one) are given: what they ask,
+ * their columns and times, in x's memory; which relation b is of is there. */
+gnnc_status rt_link_batches_index(RtExec *x, RtLinkBatches *b, const int32_t *split,
+                                  const int32_t *kind);
 void rt_link_batches_stop(gnnc_trainer *t); /* a program without links: nothing */
 /* Are edges along the sampled relation `space` not drawn where they join the ends of a link, being
  * edges of what is scored? */
@@ -42,7 +48,7 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
                                  const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err);
 /* Cuts what lies around the pairs out of the graph, into the batch of m, and makes their ends rows
  * of it.  A link and its negatives share a tree and its time, where there are such. */
-gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const RtSampleAt *at,
+gnnc_status rt_link_batches_around(const RtLinkBatches *b, RtSampler *s, const RtSampleAt *at,
                                    const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
                                    RtError *err);
 /* Links by time are judged and predicted with neighbours from this graph, too, by at most so many
@@ -52,7 +58,7 @@ gnnc_status rt_link_batches_around(const gnnc_trainer *t, RtSampler *s, const Rt
 gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
                                   const RtBatchMap *map, int n_members);
 /* Binds them beside the batch, or the whole graph, that m is bound to; ends are its rows. */
-gnnc_status rt_link_batches_bind(const gnnc_trainer *t, RtMinibatch *m, const RtLinkBatch *of,
+gnnc_status rt_link_batches_bind(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of,
                                  RtError *err);
 /* A device notes metrics from `first` on: so many. */
 gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n);

@@ -208,9 +208,9 @@ static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_al
     rt_sampler_use(s->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
     TRY(st, cut_out(t, pool, all, n_all, from, n, &links.pairs, &places));
-    TRY(st, rt_link_batches_around(t, s->sampler, &at, s->map, m, &links, err));
+    TRY(st, rt_link_batches_around(t->links, s->sampler, &at, s->map, m, &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
-    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    TRY(st, rt_link_batches_bind(t->links, m, &links, err));
     st = rt_batch_step_run(&s->step, m, !s->ran);
     *which = places;
     *n_pairs = links.pairs.n;
@@ -350,7 +350,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     if (s->all && links.queries) TRY(st, score_all(t, pool, &links.asked.queries));
     if (s->all && !links.queries) TRY(st, score(t, &links.pairs, n, b->batch, s->all));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
-    TRY(st, rt_link_batches_bind(t, m, &links, err));
+    TRY(st, rt_link_batches_bind(t->links, m, &links, err));
     TRY(st, rt_batch_step_run(&b->test, m, !b->evaluated));
     st = rt_batch_metrics_add(t, &b->metrics, split);
 out:

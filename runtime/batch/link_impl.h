@@ -25,7 +25,7 @@ typedef struct RtLinkScores {
     bool ran;         /* once: there is room */
 } RtLinkScores;
 
-typedef struct RtLinkBatches {
+struct RtLinkBatches {
     RtLinks links;
     int base;                /* the space that is scored */
     int part[RT_LINK_PARTS]; /* spaces of a step, by kind; -1 = the program has none */
@@ -41,7 +41,7 @@ typedef struct RtLinkBatches {
     RtBatchMetrics metrics;
     bool evaluated; /* once: there is room */
     RtLinkScores scores;
-} RtLinkBatches;
+};
 
 /* Edges of a split, or queries that have one: how many, and which; `out` may be NULL. */
 int64_t rt_link_batches_of_split(const RtLinkBatches *b, bool queries, int split, int32_t *out);

@@ -40,6 +40,13 @@ static void take_whole(RtMinibatch *m, const RtBound *data) {
     memcpy(m->bound.balance, data->balance, sizeof *data->balance * (size_t)p->n_maps);
 }
 
+void rt_minibatch_over(RtMinibatch *m, const RtExec *x) {
+    const rt_program *p = x->program;
+    memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
+    memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
+    if (!m->batch) take_whole(m, x->rt->bound);
+}
+
 gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
                              RtMinibatch *m, RtError *err) {
     const rt_program *p = x->program;
@@ -67,9 +74,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
     m->bound.serves = p->sampling.serve;
-    memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
-    memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
-    if (!batch) take_whole(m, x->rt->bound);
+    rt_minibatch_over(m, x);
     return GNNC_OK;
 }
 

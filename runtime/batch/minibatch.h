@@ -57,6 +57,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
 void rt_minibatch_free(RtMinibatch *m);
 /* As much room as another one has; a batch in it is lost. */
 gnnc_status rt_minibatch_reserve(RtMinibatch *m, const RtMinibatch *like, RtError *err);
+/* Of a minibatch that is beside the whole graph: this one is that from now on. */
+void rt_minibatch_over(RtMinibatch *m, const RtExec *x);
 /* Forgets the batch before: its memory is free for what is made now, in the pool that this gives.
  * `first`: take room for larger batches to come. */
 RtPool *rt_minibatch_begin(RtMinibatch *m, const RtExec *data, bool first);

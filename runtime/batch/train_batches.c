@@ -152,9 +152,10 @@ static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at,
     gnnc_status st;
     TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
     if (b->draws)
-        TRY(st, rt_link_batches_around(t, b->sampler[worker], at, &b->source.map, m, &links, err));
+        TRY(st, rt_link_batches_around(t->links, b->sampler[worker], at, &b->source.map, m, &links,
+                                       err));
     TRY(st, rt_minibatch_bind(m, &t->x, &b->source.map, err));
-    st = rt_link_batches_bind(t, m, &links, err);
+    st = rt_link_batches_bind(t->links, m, &links, err);
 out:
     return st;
 }

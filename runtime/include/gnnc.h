@@ -962,9 +962,10 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
  *     gnnc_session_predict_subgraph(s, 1, &row, out);
  *
  * A row is predicted from all neighbours that the subgraph has, of a model by time from those that
- * are known at the row's.  Where it has all in-edges of as many hops as the model reads, the result
- * is that of the whole graph.  Of a model with a row for each graph one or several graphs are
- * brought, by gnnc_graph_add_graphs and gnnc_graph_divide, each with all of its nodes and edges.
+ * are known at the row's, and where the recipe picks the most recent from its number of them. Where
+ * it has all in-edges of as many hops as the model reads, the result is that of the whole graph. Of
+ * a model with a row for each graph one or several graphs are brought, by gnnc_graph_add_graphs and
+ * gnnc_graph_divide, each with all of its nodes and edges.
  *
  * Sizes that only data tell, such as numbers of columns and of classes, are those of the weights;
  * what no parameter tells each subgraph tells.  Categories have the model's names, or codes.  Of a
@@ -973,9 +974,10 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
  * number.
  *
  * Once per session, as gnnc_session_open; gnnc_session_rows is 0.
- * Returns GNNC_E_STATE (no weights, a program that trains or scores links, a parameter with a row
- * for each edge), GNNC_E_MISSING (no parameter tells the width of what is predicted), and what
- * gnnc_trainer_load_weights returns. */
+ * Of a model of links, gnnc_session_predict_subgraph_pairs and gnnc_session_top_subgraph_pairs.
+ * Returns GNNC_E_STATE (no weights, a program that trains, a parameter with a row for each edge),
+ * GNNC_E_MISSING (no parameter tells the width of what is predicted, or of a column of pairs), and
+ * what gnnc_trainer_load_weights returns. */
 gnnc_status gnnc_session_open_model(gnnc_session *s, gnnc_model *m);
 /* An empty graph in the session's memory, in place of the one before, which goes.  It is filled and
  * committed as any graph, takes no memory once there was one of its size, and is the session's:
@@ -1087,6 +1089,21 @@ gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs,
  * Returns what both return. */
 gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
                                    int with_known, int64_t *dst, float *score);
+/* The same of a session without a graph (gnnc_session_open_model), over the subgraph that was
+ * committed last: ends are its rows, and a kind that the model reads is one that it has an edge of.
+ *
+ * A score is that of the whole graph where the subgraph has, of as many hops as the model reads
+ * around both ends, all edges at the nodes, whichever way they lead; of links by time those that
+ * are known at the pair's time are seen, as many as the recipe draws where it picks the most recent
+ * (equal times in the order of the data), else all.  The best destinations are among the subgraph's
+ * rows.  Its edges need no split: then each is a link that the source has; else one in no split is
+ * none.
+ * Returns what gnnc_session_predict_subgraph and the functions above return. */
+gnnc_status gnnc_session_predict_subgraph_pairs(gnnc_session *s, const gnnc_pairs *pairs,
+                                                float *out);
+gnnc_status gnnc_session_top_subgraph_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
+                                            int with_known, int64_t *dst, float *score);
+
 /* ---- what predictions mean ------------------------------------------------------------------ */
 /* What rows of predictions are called, by the names that they were imported under; which class or
  * label each number is of, as it was called in training; and probabilities, where the loss defines

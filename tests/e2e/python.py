@@ -745,7 +745,7 @@ def pairs_of_nodes():
     bought, _ = shop("shop", 40, False)
     with open("pairs.gnn", "w", encoding="utf-8") as f:
         f.write(shop_model(*SCORES["drawn"]).replace('"layers/', '"%s/models/layers/' % TOP))
-    pairs = emit("pairs.gnn", "pairs")
+    pairs = emit("pairs.gnn", "scored")
     doc = pairs.__doc__
     assert "Session.predict_links" in doc and "s.predict_links([" in doc and "Session.predict\n" not in doc and "s.predict(" not in doc, doc
     graph = pairs.Graph.read("shop")

@@ -15,9 +15,10 @@ import sys
 from directory import column
 from graph import npy
 from links import D, N, KG, directed, distmult, edges, facts, tensors, write
+from pairs import F32, I64, best
+import subgraph_links
 from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Library, Memory, Session, near, run
 
-I64, F32 = ctypes.c_int64, ctypes.c_float
 USERS, ITEMS = 13, 5000  # more items than a batch has pairs
 
 # Values of all nodes by two layers and by none; a scorer with layers of its own; neighbours that training draws.
@@ -101,12 +102,6 @@ def infer(gnnc, name, text, *options):
     return Links(name + "_links")
 
 
-def best(scores, left, k):
-    """Of {destination: score}, the k best that are left: the lower row first where scores are equal."""
-    order = sorted((d for d in scores if d in left), key=lambda d: (-scores[d], d))[:k]
-    return [(d, scores[d]) for d in order] + [(-1, -float("inf"))] * (k - len(order))
-
-
 # ---- users and items ------------------------------------------------------------------------------------------
 def shop(path, n_items, every_pair):
     """With `every_pair`, the pairs that are no edges as well, in no split."""
@@ -174,6 +169,12 @@ def check_shop(gnnc, layers, name, small, pairs, bought):
             assert row == best(by_user[u], left, 38), (name, known, u, row)
     if name == "dot":
         check_layers(library, s)
+    over = object.__new__(Session)  # a mean over all users comes with what is known of the whole graph
+    over.lib, over.s = library.lib, s
+    m, _ = library.model(name + ".weights")
+    some = [[(*p, 0, want[p]) for p in of] for of in (pairs[:1], pairs[20:22], pairs[100:110:3])]
+    subgraph_links.check(name, over, m, small, "buys", 2, some, part=2)
+    library.lib.gnnc_model_release(m)
     print("ok", name)
     return library, s
 
@@ -226,7 +227,7 @@ def check_facts(gnnc, layers):
 def people(path, bipartite):
     r = random.Random(6)
     os.mkdir(path)
-    n = {"user": USERS, "item": 40} if bipartite else {"vertex": 30}
+    n = {"user": 60, "item": 90} if bipartite else {"vertex": 100}  # of which a pair sees a part
     ends = (list(n) * 2)[:2]
     pairs = sorted({tuple(r.randrange(n[t]) for t in ends) for _ in range(110)})
     some = lambda name, of: edges(path, name, *ends, of, [1 + (i % 5 == 3) + 2 * (i % 5 == 4) for i in range(len(of))])
@@ -244,8 +245,26 @@ SHIPPED = {"link": (lambda path: people(path, False), "hidden=8"), "lightgcn": (
            "distmult": (both_ways, "rank=8"), "complex": (both_ways, "rank=8")}
 
 
+HOPS = {"link": 2, "lightgcn": 3, "distmult": 1, "complex": 1}
+
+
+def check_subgraphs(library, s, name, links):
+    over = object.__new__(Session)
+    over.lib, over.s = library.lib, s
+    m, _ = library.model(name + ".weights")
+    relation = "triple" if name in ("distmult", "complex") else "link"
+    groups = [links[::40], links[3:4], links[5:12]]
+    facts = relation == "triple"
+    subgraph_links.check(name, over, m, name + ".data", relation, HOPS[name], groups, None, ("rel", True) if facts else (None, False),
+                         2 if facts else 0.7)
+    if name == "link":
+        subgraph_links.check_errors(over, m, name + ".data", relation, 2, links[7])
+        subgraph_links.check_memory(over, m, name + ".data", relation, 2, [links[3:4], links[8:10]], Memory)
+    library.lib.gnnc_model_release(m)
+
+
 def check_shipped(gnnc, layers, top):
-    """Alone and beside others as the trainer scores all edges; not of a subgraph, and why."""
+    """Alone, beside others and over a subgraph as the trainer scores all edges."""
     for name, (data, size) in SHIPPED.items():
         links = data(name + ".data")
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
@@ -262,12 +281,8 @@ def check_shipped(gnnc, layers, top):
         for e, (u, v, kind) in enumerate(links):
             assert near([got[e]], [want[e]]), (name, e, got[e], want[e])
             assert e % 5 or near(library.score(s, [(u, v)], [kind])[1], [want[e]]), (name, e)
+        check_subgraphs(library, s, name, [(*link, want[e]) for e, link in enumerate(links)])
         library.lib.gnnc_session_destroy(s)
-        m, _ = library.model(name + ".weights")
-        assert library.lib.gnnc_session_create(ctypes.byref(s)) == OK
-        assert library.lib.gnnc_session_open_model(s, m) == E_STATE and ALONE in library.error(s), library.error(s)
-        library.lib.gnnc_session_destroy(s)
-        library.lib.gnnc_model_release(m)
         print("ok", name)
 
 
@@ -325,7 +340,6 @@ def check_memory(library, data, weights):
     print("ok memory", n)
 
 
-ALONE = "scores links, of which no subgraph tells what the whole graph does: the session is opened on a graph"
 REFUSED = {"s = dot_score(p, w, h, dim)\n  return s - mean(s, over = p)": "would depend on which others are scored",
            "return dot_score(p, w, h, dim) * carry(g.buys.w, p)": "a pair that is brought is no edge of the data"}
 

@@ -13,40 +13,13 @@ import sys
 
 from directory import column, relation, write
 from graph import DONE, Host, npy
-from session_links import ALONE, F32, I64, Links, best
-from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Memory, near, run
+from pairs import F32, I64, Pairs, best, pairs
+import subgraph_links
+from session_links import Links
+from sessions import E_ARG, E_MISSING, E_NOMEM, E_RANGE, E_STATE, OK, Memory, Session, near, run
 
 E_SHAPE, E_FORMAT, E_VALUE = -2, -5, -7
 FLOAT, CAT, TIME = 0, 2, 5  # gnnc_kind
-
-
-class Values(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("column", ctypes.c_char_p), ("values", ctypes.c_void_p), ("ptr", ctypes.c_void_p),
-                ("idx", ctypes.c_void_p), ("names", ctypes.c_void_p), ("n_categories", I64)]
-
-
-class Pairs(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("n", I64), ("src", ctypes.c_void_p), ("dst", ctypes.c_void_p), ("kind", ctypes.c_void_p),
-                ("columns", ctypes.c_void_p), ("n_columns", ctypes.c_int32)]
-
-
-def pairs(src, dst, columns, host):
-    """columns: {name: ([a row's values], .npy type, names)}, or a list of these items."""
-    keep, values = [], []
-    for name, (rows, descr, *names) in columns.items() if isinstance(columns, dict) else columns:
-        wide = rows and isinstance(rows[0], (list, tuple))
-        flat = [x for row in rows for x in row] if wide else list(rows)
-        a = host.array(flat, descr, (len(rows), len(rows[0])) if wide else (len(rows),))
-        texts = (ctypes.c_char_p * len(names[0]))(*[x.encode() for x in names[0]]) if names else None
-        keep += [a, texts]
-        values.append(Values(ctypes.sizeof(Values), name.encode(), ctypes.cast(a, ctypes.c_void_p), None, None,
-                             ctypes.cast(texts, ctypes.c_void_p) if names else None, len(names[0]) if names else 0))
-    n, all_values = len(src), (Values * max(1, len(values)))(*values)
-    ends = [(I64 * max(1, n))(*x) if x is not None else None for x in (src, dst)]
-    p = Pairs(ctypes.sizeof(Pairs), n, *[ctypes.cast(x, ctypes.c_void_p) if x is not None else None for x in ends], None,
-              ctypes.cast(all_values, ctypes.c_void_p), len(values))
-    p.keep = (host, keep, all_values, ends)
-    return p
 
 
 class Scores(Links):
@@ -169,6 +142,13 @@ def check_columns(gnnc, layers):
     for i, row in enumerate(rows):
         scores = library.score_with(s, [src[i]] * ITEMS, list(range(ITEMS)), {"w": ([w[i]] * ITEMS, "<f4"), "how": ([how[i]] * ITEMS, "<i4")})[1]
         assert st == OK and row == best(dict(enumerate(scores)), range(ITEMS), 4), (i, row)
+    over = object.__new__(Session)
+    over.lib, over.s = library.lib, s
+    m, _ = library.model("columns.weights")
+    own = lambda links: {"w": ([w[link[4]] for link in links], "<f4"), "how": ([how[link[4]] for link in links], "<i4")}
+    groups = [[(src[e], dst[e], of[e], want[e], e) for e in some] for some in ([3], range(7, 30, 3))]
+    subgraph_links.check("columns", over, m, "shop", "buys", 1, groups, own, ("of", False))
+    library.lib.gnnc_model_release(m)
     check_errors(library, s, src, dst, coded)
     library.lib.gnnc_session_destroy(s)
     check_names(library)
@@ -232,7 +212,8 @@ NODES, EVENTS = 25, 160
 def mail(path):
     r = random.Random(8)
     os.mkdir(path)
-    src, dst = ([r.randrange(NODES) for _ in range(EVENTS)] for _ in range(2))
+    some = lambda: r.randrange(NODES) if r.random() < 0.7 else 0  # who has more events than are drawn
+    src, dst = ([some() for _ in range(EVENTS)] for _ in range(2))
     t = sorted(float(r.randrange(4000)) for _ in range(EVENTS))
     write(path, {"vertex": {"count": NODES, "columns": {}}},
           {"event": relation(path, "event", "vertex", "vertex", list(zip(src, dst)), t=column(path, "t", "time", t),
@@ -262,15 +243,23 @@ def check_time(gnnc, top, layers):
     st, _ = library.score_with(s, [0, 1], [1, 2], {"t": ([1.0, float("nan")], "<f8")})
     assert st == E_VALUE and "pairs.t: row 1 has no time" in library.error(s), library.error(s)
     assert library.score(s, [(0, 1)])[0] == E_MISSING and "no column 't', which tells what is known" in library.error(s), library.error(s)
+    check_subgraphs(library, s, [(src[e], dst[e], 0, want[e], t[e]) for e in range(EVENTS)])
     library.lib.gnnc_session_destroy(s)
-    m, _ = library.model("events.weights")
-    assert library.lib.gnnc_session_create(ctypes.byref(s)) == OK
-    assert library.lib.gnnc_session_open_model(s, m) == E_STATE and ALONE in library.error(s), library.error(s)
-    library.lib.gnnc_session_destroy(s)
-    library.lib.gnnc_model_release(m)
     check_drawn(gnnc, layers(text), src, dst, t)
     check_untimed(gnnc)
     check_memory(library)
+
+
+def check_subgraphs(library, s, links):
+    """Of all that is around a pair, later events too, the newest that it knows."""
+    over = object.__new__(Session)
+    over.lib, over.s = library.lib, s
+    m, _ = library.model("events.weights")
+    times = lambda links: {"t": ([link[4] for link in links], "<f8")}
+    groups = [[link] for link in links[::23]] + [links[70:73]]
+    subgraph_links.check("events", over, m, "mail", "event", 1, groups, times, part=2)
+    subgraph_links.check_memory(over, m, "mail", "event", 1, [links[9:10], links[12:14]], Memory, times)
+    library.lib.gnnc_model_release(m)
 
 
 def check_drawn(gnnc, text, src, dst, t):

@@ -86,7 +86,7 @@ Interp *check_interp(Ctx *c, const Check *k, Module *m, bool exact, uint64_t noi
     interp_set_input(in, "weight_decay", m->recipe.weight_decay);
     at_step(in, 0);
     bool ok = run_if_there(in, m, PHASE_LOAD) && run_if_there(in, m, PHASE_REFRESH) &&
-              run_if_there(in, m, PHASE_ENCODE);
+              run_if_there(in, m, PHASE_ENCODE) && run_if_there(in, m, PHASE_ENDS);
     if (ok)
         interp_batch(in, m);
     else

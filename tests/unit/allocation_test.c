@@ -328,6 +328,8 @@ typedef enum {
     ELSEWHERE(session_pair_column, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_predict_pairs, "tests/e2e/session_pairs.py") \
     ELSEWHERE(session_top_pairs, "tests/e2e/session_pairs.py") \
+    ELSEWHERE(session_predict_subgraph_pairs, "tests/e2e/subgraph_links.py") \
+    ELSEWHERE(session_top_subgraph_pairs, "tests/e2e/subgraph_links.py") \
     ELSEWHERE(session_open_at, "tests/e2e/explain.py") \
     ELSEWHERE(session_explain, "tests/e2e/explain.py") \
     ELSEWHERE(explanation_destroy, "tests/e2e/explain.py") \
