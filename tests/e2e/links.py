@@ -385,27 +385,27 @@ def check_ranks_by_time():
     since = [draw.randrange(0, 60) for _ in range(items)]
     bought = [(u, v, 10.0 * t, 1 if t < 7 else 2 if t < 9 else 3) for t in range(10) for u in range(users) if draw.random() < 0.6
               for v in draw.sample(range(u, u + 12), 4)]
-    os.mkdir("again")
-    relation = edges("again", "buys", "user", "item", [b[:2] for b in bought], [b[3] for b in bought])
-    save("again/t.npy", "d", "<f8", (len(bought),), [b[2] for b in bought])
+    os.mkdir("asked")
+    relation = edges("asked", "buys", "user", "item", [b[:2] for b in bought], [b[3] for b in bought])
+    save("asked/t.npy", "d", "<f8", (len(bought),), [b[2] for b in bought])
     relation["columns"]["t"] = {"kind": "time", "file": "t.npy"}
-    write("again", {"user": users, "item": items}, {"buys": relation})
-    schema = json.load(open("again/schema.json"))
-    save("again/name.npy", "i", "<i4", (items,), range(items))
-    save("again/since.npy", "d", "<f8", (items,), since)
+    write("asked", {"user": users, "item": items}, {"buys": relation})
+    schema = json.load(open("asked/schema.json"))
+    save("asked/name.npy", "i", "<i4", (items,), range(items))
+    save("asked/since.npy", "d", "<f8", (items,), since)
     schema["nodes"]["item"]["columns"] = {"name": {"kind": "cat", "categories": items, "file": "name.npy"},
                                           "since": {"kind": "time", "file": "since.npy"}}
-    json.dump(schema, open("again/schema.json", "w"))
+    json.dump(schema, open("asked/schema.json", "w"))
     exe = build("again_model", AGAIN)
-    last = run(exe, "--data", "again", "--checkpoint", "again.ckpt")[-1]
-    w = tensors("again.ckpt")["w"]
+    last = run(exe, "--data", "asked", "--checkpoint", "asked.ckpt")[-1]
+    w = tensors("asked.ckpt")["w"]
 
     def score(u, v, t):
         return w[v] + sum(math.exp((s - t) / 10) for x, y, s, _ in bought if (x, y) == (u, v) and s < t)
     for which, word in ((2, "val"), (3, "test")):
         for name, want in by_query(score, since, bought, which).items():
             near(last[word][name], want, 1e-5, "ranked by time: " + name)
-    one, two = (run(exe, "eval", "--data", "again", "--weights", "again.ckpt", *how)[-1]["test"]
+    one, two = (run(exe, "eval", "--data", "asked", "--weights", "asked.ckpt", *how)[-1]["test"]
                 for how in (("--threads", "1", "--batch", "1"), ("--threads", "3")))
     for name, value in one.items():
         near(two[name], value, 1e-6, "ranked in other batches: " + name)

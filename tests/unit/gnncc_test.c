@@ -56,16 +56,10 @@ static char *made(const gnncc_compiler *c, const char *path, gnncc_status want) 
 TEST(text_in_memory_to_text_in_memory) {
     static const struct {
         const char *kind, *begins;
-    } kind[] = {{"ir", "module \"m\""},
-                {"plan", "buffers {"},
-                {"loops", "kernel "},
-                {"ast", "file  @"},
-                {"llvm", "; ModuleID"},
-                {"asm", "\t"},
-                {"c", "/*"},
-                {"cuda", "/"},
-                {"obj", "\177ELF"},
-                {"header", "/*"}};
+    } kind[] = {
+        {"ir", "module \"m\""}, {"plan", "buffers {"}, {"loops", "kernel "}, {"ast", "file  @"},
+        {"llvm", "; ModuleID"}, {"asm", "\t"},         {"c", "/*"},          {"cuda", "/"},
+        {"obj", "\177ELF"},     {"header", "/*"}};
     gnncc_compiler *c = compiler();
     CHECK(setenv("TMPDIR", "/nonexistent", 1) == 0); /* no file is written */
     for (size_t i = 0; i < COUNT(kind); i++) {
