@@ -185,6 +185,7 @@ typedef struct Plan {
                              for which alone they are; NULL = none yet */
     const char *loop_passes;         /* over each kernel's loops; NULL = the target's */
     const PassOptions *loop_options; /* .. and what is asked of them; NULL = nothing */
+    int n_spare;                     /* passes so far that a program can do without */
     bool tf32;                       /* --precision=tf32: what a trainer does without being asked */
     int variant, n_variants;         /* of the program: the driver of the first lists the others */
     const char *choice;              /* what this variant decided; NULL = nothing */

@@ -407,6 +407,7 @@ static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
             n = most ? run_of(s, host, end - i) : 1;
+            if (n > 1 && !pass_may_rewrite(pc)) n = 1;
             ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);
         }

@@ -53,6 +53,7 @@ typedef struct {
     SpmmChoice spmm;
     int opt_level;
     const char *embed;
+    const char *bisect; /* the command that tells good programs, or NULL */
     bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports; /* REPORT_* */
     unsigned variant; /* that reports and listings are of */
@@ -144,6 +145,8 @@ void cli_linker_arg(Ctx *c, CliArgs *args, const char *s);
 void cli_cc(Ctx *c, CliArgs *args, const char *words);
 void cli_cc_compile(Ctx *c, CliArgs *args, const char *words);
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose); /* false after a diagnostic */
+/* The same of one that may end as it likes: *code is the shell's number for how it did. */
+bool cli_run_command(Ctx *c, CliArgs *args, int *code);
 
 /* What to compile for: as --target says; "auto": the cpu, and cuda where programs can be
  * made for it, which one line tells of when they cannot. */
@@ -232,6 +235,9 @@ bool cli_wheel(Ctx *c, const CliWheel *w, const char *path);
 /* plan [n]: the variants of the program. */
 bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
                const char *stem);
+/* Searches for the pass without which o->bisect is content, and says which it is.  False after a
+ * diagnostic. (cli_bisect.c) */
+bool cli_bisect(Ctx *c, const CliOptions *o);
 /* Where the result goes: "-" = standard output.  Of OUT_LIB cli_library() tells. */
 const char *cli_output(Ctx *c, const CliOptions *o, const char *stem);
 /* What the result `out` was made from, as make reads it: to -MF's file, or beside it. */

@@ -225,6 +225,15 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
     return true;
 }
 
+/* For its kernels' passes, which run when code is made of them. */
+static void keep_options(Ctx *c, const Job *j, Plan *p) {
+    PassOptions *o = NEW(c->a, PassOptions);
+    *o = j->o.pass;
+    p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
+    p->loop_options = o;
+    p->n_spare = j->progress.n_spare;
+}
+
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = cli_now_ms();
@@ -237,8 +246,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     p->c_name = j->o.name;
     p->tf32 = j->o.tf32;
     p->host_too = j->on.host != NULL;
-    p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
-    p->loop_options = &j->o.pass;
+    keep_options(c, j, p);
     cli_stage_time(c, &j->o, "plan", start);
     return p;
 }
@@ -432,8 +440,6 @@ static Plan *parse_plan(Ctx *c, Job *j, uint32_t file) {
         j->o.pass.remarks = &j->remarks;
     }
     j->effects = report_count_effects(p->m);
-    p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
-    p->loop_options = &j->o.pass;
     const char *graph = passes_named(c, j->o.passes, OF_GRAPH); /* the driver refuses these */
     const char *names = graph && *graph ? graph : passes_named(c, j->o.passes, OF_PLAN);
     if (p->arranged && names && names != graph) {
@@ -443,7 +449,9 @@ static Plan *parse_plan(Ctx *c, Job *j, uint32_t file) {
                  p->arranged, names);
         return NULL;
     }
-    return plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p) ? p : NULL;
+    bool ok = plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p);
+    keep_options(c, j, p);
+    return ok ? p : NULL;
 }
 
 static Plan *read_plan(Ctx *c, Job *j, const char *path) {
@@ -534,7 +542,10 @@ static bool compile_rows(Ctx *c, Job *j) {
     o->passes = NULL;
     o->depends = o->precision_auto = false;
     o->reports = o->variant = 0;
-    o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision};
+    o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision,
+                            .leave_from = j->o.pass.leave_from,
+                            .rewrite_from = j->o.pass.rewrite_from,
+                            .told = j->o.pass.told};
     bool ok = compile_one(c, &rows);
     j->o.rows = ok ? path : NULL;
     j->o.no_rows = ok || o->embed ? NULL : only_rows_fail(c, n_diags);
@@ -628,7 +639,7 @@ bool cli_compile(Ctx *c, const CliOptions *o) {
     Job j = {.o = *o};
     switch (o->action) {
     case ACT_COMPILE:
-        return compile(c, &j);
+        return o->bisect ? cli_bisect(c, o) : compile(c, &j);
     case ACT_CHECK:
         return check(c, &j);
     case ACT_OPT:

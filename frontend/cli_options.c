@@ -265,6 +265,30 @@ SETTER(set_stop_after) {
            (*value >= '1' && *value <= '9' && !value[strspn(value, "0123456789")]);
 }
 
+/* The number that the text begins with, and what follows it; -2: there is none. */
+static int count_from(const char **text) {
+    enum { MOST = 1000000 };
+    int n = 0, digits = (int)strspn(*text, "0123456789");
+    for (int i = 0; i < digits && n < MOST; i++) n = n * 10 + ((*text)[i] - '0');
+    *text += digits;
+    return digits ? n : -2;
+}
+
+/* "33", or "33:5" */
+SETTER(set_bisect_limit) {
+    UNUSED_ARGS;
+    const char *rest = value;
+    o->pass.leave_from = count_from(&rest) + 1;
+    o->pass.rewrite_from = *rest == ':' ? (rest++, count_from(&rest) + 1) : 0;
+    return *rest == 0 && o->pass.leave_from > 0 && o->pass.rewrite_from >= 0;
+}
+
+SETTER(set_bisect) {
+    UNUSED_ARGS;
+    o->bisect = value;
+    return *value != 0;
+}
+
 SETTER(set_o0) {
     UNUSED_ARGS;
     o->opt_level = 0;
@@ -372,6 +396,12 @@ static const CliOption options[] = {
      set_disable, spare_pass_word},
     {"--stop-after", "PASS", "print what there is after that pass, or after that many, and stop",
      set_stop_after, pass_word},
+    {"--bisect", "COMMAND",
+     "which pass is bad: COMMAND PROGRAM ends with 0 for a good program, else for a bad one",
+     set_bisect, NULL},
+    {"--bisect-limit", "N[:M]",
+     "leave out all passes that can be but the first N, and of the Nth all changes but the first M",
+     set_bisect_limit, NULL},
     {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
@@ -503,7 +533,7 @@ static bool may_lack(const CliOption *p) {
 }
 
 static bool is_action(const CliOption *p) {
-    return p->set == set_help || p->set == set_version;
+    return p->set == set_help || p->set == set_version || p->set == set_bisect;
 }
 
 const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value) {

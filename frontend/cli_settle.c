@@ -30,6 +30,8 @@ static const char *check_kind(const CliOptions *o) {
     if (o->infer && o->emit == OUT_EXE && o->action == ACT_COMPILE)
         return "--infer makes a library, --emit=infer: a trainer predicts rows by themselves "
                "anyway";
+    if (o->bisect && (o->action != ACT_COMPILE || o->emit == OUT_NONE))
+        return "--bisect compiles programs for its command: nothing is compiled here";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if (o->draw && !o->infer) return "--draw is for --infer";
     if (o->explain && o->alone) return "--explain needs the program that --no-rows leaves out";

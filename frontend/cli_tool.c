@@ -225,6 +225,14 @@ static bool not_built(Ctx *c, const CliArgs *args, int code, const char *told) {
     return false;
 }
 
+bool cli_run_command(Ctx *c, CliArgs *args, int *code) {
+    vec_push(c->a, args, (char *)NULL);
+    *code = UNKNOWN;
+    bool shell = c->outside.temp && host_takes_no_status();
+    if (!shell && !run(c, args->v, NULL, code)) return false;
+    return *code != UNKNOWN || (c->outside.temp && run_by_shell(c, args, NULL, code));
+}
+
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
     if (verbose) show(c, args);
     vec_push(c->a, args, (char *)NULL);

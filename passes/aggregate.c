@@ -212,7 +212,7 @@ static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     for (Op *z = f->first; z; z = z->next) {
         if (z->kind != OP_CONTRACT) continue;
         for (int i = 0; i < 2; i++) {
-            if (!is_candidate(&g, z, i) || !find_top(&g, z)) continue;
+            if (!is_candidate(&g, z, i) || !find_top(&g, z) || !pass_may_rewrite(p)) continue;
             rewrite(&g, z);
             pass_remark(p, z->span, "aggregate", "aggregates before it transforms");
             break;

@@ -19,6 +19,7 @@
 enum { MAX_ROUNDS = 8 };
 
 typedef struct {
+    PassCtx *p;
     Builder b;
     bool no_grad_below; /* gradients exist already: detach has done its work */
     bool changed;
@@ -319,7 +320,7 @@ static void walk(Canon *c, Func *f) {
             if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
         if (!op_has(op, OPT_PURE)) continue;
         Op *y = simplify(c, op);
-        if (!y || y == op) continue;
+        if (!y || y == op || !pass_may_rewrite(c->p)) continue;
         if (!y->hint) y->hint = op->hint;
         op->tag = y;
         c->changed = true;
@@ -328,7 +329,7 @@ static void walk(Canon *c, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Canon c = {.b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
+    Canon c = {.p = p, .b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
     for (int i = 0; i < m->funcs.n; i++) {
         c.b.f = m->funcs.v[i];
         int rounds = 0;

@@ -133,8 +133,8 @@ static void sort_operands(Op *op) {
 
 /* A duplicate's tag names the operation that replaces it; it is left without
  * users and goes at the end of the walk. */
-static void cse_func(Arena *a, Func *f) {
-    OpTable t = {.a = a};
+static void cse_func(PassCtx *p, Func *f) {
+    OpTable t = {.a = p->a};
     func_number(f);
     for (Op *op = f->first; op; op = op->next) {
         for (int i = 0; i < op->n_in; i++)
@@ -142,7 +142,7 @@ static void cse_func(Arena *a, Func *f) {
         if (op_acts(op) || op_has(op, OPT_NOCSE)) continue;
         sort_operands(op);
         Op *first = pass_table_add(&t, op);
-        if (first != op) op->tag = first;
+        if (first != op && pass_may_rewrite(p)) op->tag = first;
     }
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
@@ -151,7 +151,7 @@ static void cse_func(Arena *a, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    for (int i = 0; i < m->funcs.n; i++) cse_func(p->a, m->funcs.v[i]);
+    for (int i = 0; i < m->funcs.n; i++) cse_func(p, m->funcs.v[i]);
     return true;
 }
 

@@ -214,7 +214,7 @@ static bool run(PassCtx *p, Module *mod) {
         func_keep_users(p->a, b.f);
         for (Op *op = b.f->first; op; op = op->next) {
             if (!is_sum(op)) continue;
-            if (find(&m, op)) changed |= rewrite(p, &b, &m);
+            if (find(&m, op) && pass_may_rewrite(p)) changed |= rewrite(p, &b, &m);
             note_sum(p->a, op);
         }
         if (changed) pass_dce_func(p->a, b.f);

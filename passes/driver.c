@@ -138,8 +138,15 @@ static const char *fact_name(unsigned missing) {
     return "typed operations";
 }
 
-static bool wanted(const char *which, const Pass *p, int nth) {
-    return which && (strcmp(which, "all") == 0 || pass_is_listed(which, p->name, nth));
+/* A pass, as it comes. */
+typedef struct {
+    const Pass *p;
+    int nth;    /* which run of it, from 1 on */
+    int number; /* of those that a program can do without, from 1 on; 0: of a required one */
+} Run;
+
+static bool wanted(const char *which, const Run *r) {
+    return which && (strcmp(which, "all") == 0 || pass_is_listed(which, r->p->name, r->nth));
 }
 
 static const char *text_of(Ctx *c, const PassSubject *s) {
@@ -149,19 +156,18 @@ static const char *text_of(Ctx *c, const PassSubject *s) {
 }
 
 /* Of a filtered text nothing may be left. */
-static void dump(const PassOptions *o, const char *when, const Pass *p, int nth, const char *text) {
+static void dump(const PassOptions *o, const char *when, const Run *r, const char *text) {
     if (*text || !o->print_filter)
-        fprintf(o->dump, "// ---- %s %s#%d\n%s", when, p->name, nth, text);
+        fprintf(o->dump, "// ---- %s %s#%d\n%s", when, r->p->name, r->nth, text);
 }
 
 static void dump_of(Ctx *c, const PassSubject *s, const PassOptions *o, const char *when,
-                    const Pass *p, int nth) {
-    dump(o, when, p, nth, dump_filter(c->a, text_of(c, s), o->print_filter));
+                    const Run *r) {
+    dump(o, when, r, dump_filter(c->a, text_of(c, s), o->print_filter));
 }
 
-static void dump_change(Ctx *c, const PassSubject *s, const PassOptions *o, const Pass *p, int nth,
-                        const char *before) {
-    const char *after = text_of(c, s);
+static void dump_change(Ctx *c, const PassOptions *o, const Run *r, const char *before,
+                        const char *after) {
     if (strcmp(before, after) == 0) return;
     if (o->print_diff) before = dump_renamed(c->a, before, after);
     before = dump_filter(c->a, before, o->print_filter);
@@ -172,18 +178,30 @@ static void dump_change(Ctx *c, const PassSubject *s, const PassOptions *o, cons
         dump_diff(&b, before, after);
     else
         sb_puts(&b, after);
-    dump(o, "changed by", p, nth, b.s);
+    dump(o, "changed by", r, b.s);
+}
+
+bool pass_may_rewrite(PassCtx *p) {
+    return ++p->n_rewrites < p->rewrite_from || p->rewrite_from == 0;
+}
+
+/* Is it the last that runs of those that a program can do without? */
+static bool is_last(const PassOptions *o, const Run *r) {
+    return r->number > 0 && r->number == o->leave_from - 1;
 }
 
 /* Runs the pass and keeps the facts in step with what it says of itself. */
-static bool apply(Ctx *c, const PassSubject *s, const Pass *p, const PassOptions *o) {
+static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o,
+                  int *n_rewrites) {
+    const Pass *p = r->p;
     PassCtx pc = {.ctx = c,
                   .a = c->a,
                   .remarks = o->remarks,
                   .choices = o->choices,
                   .precision = o->precision,
                   .ranges = o->ranges,
-                  .scale = o->scale};
+                  .scale = o->scale,
+                  .rewrite_from = is_last(o, r) ? o->rewrite_from : 0};
     double start = rt_now();
     c->stage = arena_printf(c->a, "pass '%s'", p->name);
     bool ok = s->run(&pc, p, s->what);
@@ -191,6 +209,7 @@ static bool apply(Ctx *c, const PassSubject *s, const Pass *p, const PassOptions
     double took = rt_now() - start;
     if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
     *s->has = (*s->has & ~p->breaks) | p->gives;
+    *n_rewrites = pc.n_rewrites;
     return ok;
 }
 
@@ -203,39 +222,53 @@ static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
     return !missing && !barred;
 }
 
-static bool run_one(Ctx *c, const PassSubject *s, const Pass *p, int nth, const PassOptions *o) {
-    if (!may_run(c, s, p)) return false;
-    const char *before = o->print_changed && o->dump ? text_of(c, s) : NULL;
-    if (o->dump && wanted(o->print_before, p, nth)) dump_of(c, s, o, "before", p, nth);
-    if (!apply(c, s, p, o)) return false;
-    if (o->dump && wanted(o->print_after, p, nth)) dump_of(c, s, o, "after", p, nth);
-    if (before) dump_change(c, s, o, p, nth, before);
-    return !o->verify_each || s->verify(c, s->what, p->name);
+/* Of several programs that a compile makes the first that it changed. */
+static void tell(PassTold *t, const Run *r, const char *before, const char *after, int n_rewrites) {
+    if (t->last && (strcmp(t->before, t->after) != 0 || strcmp(before, after) == 0)) return;
+    t->last = r->p;
+    t->nth = r->nth;
+    t->n_rewrites = n_rewrites;
+    t->before = before;
+    t->after = after;
 }
 
-/* Which run of the pass is this one, from 1 on? */
-static int meet(Ctx *c, PassProgress *at, const Pass *p) {
-    int nth = 1;
-    for (int i = 0; i < at->met.n; i++) nth += at->met.v[i] == p;
+static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o) {
+    int n_rewrites;
+    if (!may_run(c, s, r->p)) return false;
+    bool shown = o->print_changed && o->dump, told = o->told && is_last(o, r);
+    const char *before = shown || told ? text_of(c, s) : NULL;
+    if (o->dump && wanted(o->print_before, r)) dump_of(c, s, o, "before", r);
+    if (!apply(c, s, r, o, &n_rewrites)) return false;
+    if (o->dump && wanted(o->print_after, r)) dump_of(c, s, o, "after", r);
+    const char *after = before ? text_of(c, s) : NULL;
+    if (shown) dump_change(c, o, r, before, after);
+    if (told) tell(o->told, r, before, after, n_rewrites);
+    return !o->verify_each || s->verify(c, s->what, r->p->name);
+}
+
+static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
+    Run r = {.p = p, .nth = 1, .number = p->required ? 0 : ++at->n_spare};
+    for (int i = 0; i < at->met.n; i++) r.nth += at->met.v[i] == p;
     vec_push(c->a, &at->met, p);
-    return nth;
+    if (told && told->n_spare < at->n_spare) told->n_spare = at->n_spare;
+    return r;
 }
 
 /* Has the pass that just ran, or the number of them, been asked for as the last one? */
-static bool stops(PassProgress *at, const PassOptions *o, const Pass *p, int nth) {
+static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
     at->n++;
     if (!o->stop_after) return false;
-    bool by_name = pass_is_listed(o->stop_after, p->name, nth);
+    bool by_name = pass_is_listed(o->stop_after, r->p->name, r->nth);
     return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;
 }
 
 /* Is the pass left out?  So is one that needs what another would have given that is: *lost. */
-static bool is_left_out(const PassSubject *s, const Pass *p, int nth, const PassOptions *o,
-                        unsigned *lost) {
-    unsigned missing = p->needs & ~*s->has;
-    bool out = pass_is_listed(o->disable, p->name, nth) || (missing && !(missing & ~*lost));
-    if (!out || p->required) return false;
-    *lost |= p->gives;
+static bool is_left_out(const PassSubject *s, const Run *r, const PassOptions *o, unsigned *lost) {
+    unsigned missing = r->p->needs & ~*s->has;
+    bool out = pass_is_listed(o->disable, r->p->name, r->nth) ||
+               (o->leave_from && r->number >= o->leave_from) || (missing && !(missing & ~*lost));
+    if (!out || r->p->required) return false;
+    *lost |= r->p->gives;
     return true;
 }
 
@@ -251,11 +284,11 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
-        int nth = meet(c, at, p);
-        if (is_left_out(s, p, nth, o, &lost)) continue;
+        Run r = meet(c, at, p, o->told);
+        if (is_left_out(s, &r, o, &lost)) continue;
         ctx_poll(c);
-        if (!run_one(c, s, p, nth, o)) return false;
-        if (stops(at, o, p, nth)) return true;
+        if (!run_one(c, s, &r, o)) return false;
+        if (stops(at, o, &r)) return true;
     }
     return true;
 }

@@ -483,7 +483,7 @@ static void fuse_func(PassCtx *p, Func *fn) {
     undo_cuts(&f);
     if (cut_chains(&f)) cut_sums(&f);
     for (int i = 0; i < f.n; i++) {
-        f.op[i]->fused = in_place(&f, f.op[i]);
+        f.op[i]->fused = in_place(&f, f.op[i]) && pass_may_rewrite(p);
         if (p->remarks) remark(&f, f.op[i], &f.node[i]);
     }
 }

@@ -248,7 +248,8 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     VEC(Op *) found = {0};
     for (Op *op = f->first; op; op = op->next)
         if (h->fact[op->id].used && !h->fact[op->id].stays) vec_push(h->p->a, &found, op);
-    for (int i = 0; i < found.n; i++) save(h, m, found.v[i]);
+    for (int i = 0; i < found.n; i++)
+        if (pass_may_rewrite(h->p)) save(h, m, found.v[i]);
     for (Op *op = f->first; op; op = op->next)
         for (int i = 0; i < op->n_in; i++)
             if (h->is[op->in[i]->id]) op->in[i] = h->is[op->in[i]->id];

@@ -16,6 +16,7 @@
 #include "passes/rewrite.h"
 
 typedef struct {
+    PassCtx *p;
     Builder b;
     int **user; /* by op id: ids of users */
     int *n_users;
@@ -63,7 +64,7 @@ static void from_rectified(const Masks *m, Op *lt) {
     Op *r = lt->kind == OP_LT && is_zero(lt->in[0])
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
                 : NULL;
-    if (r) lt->in[1] = r;
+    if (r && pass_may_rewrite(m->p)) lt->in[1] = r;
 }
 
 static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
@@ -87,7 +88,7 @@ static void from_scaled(Masks *m, Op *op) {
         double c;
         if (!is_scale(s, &c) || !type_eq(&g->type, &product->type)) continue;
         Op *y = find_user(m, lt->in[1], op, is_product_with, s);
-        if (!y) continue;
+        if (!y || !pass_may_rewrite(m->p)) continue;
         m->b.at = op;
         op->in[1] = op_after(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
         op->in[0] = op_after(m, op, OP_LT, lt->in[0], y);
@@ -114,7 +115,7 @@ static bool run(PassCtx *p, Module *mod) {
     for (int i = 0; i < mod->funcs.n; i++) {
         Func *f = mod->funcs.v[i];
         func_number(f);
-        Masks m = {.b = {.m = mod, .f = f}};
+        Masks m = {.p = p, .b = {.m = mod, .f = f}};
         link_users(p->a, &m, f);
         int n = f->n_ops; /* what is added needs no look */
         for (int k = 0; k < n; k++) from_rectified(&m, m.op[k]);

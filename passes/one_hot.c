@@ -95,7 +95,7 @@ static bool rewrite(PassCtx *p, Module *m, Op *op) {
         if (!is_code(m, op->in[i], &c)) continue;
         Builder b = b_for(m, op->func, op, op);
         Op *y = replacement(&b, op, &c, op->in[1 - i]);
-        if (!y) continue;
+        if (!y || !pass_may_rewrite(p)) continue;
         if (!type_eq(&y->type, &op->type)) y = b_copy(&b, y, op->type);
         y->hint = op->hint;
         op_replace_uses(op->func, op, y);

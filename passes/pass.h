@@ -52,7 +52,13 @@ typedef struct PassCtx {
     DType precision;      /* of large values; DT_VOID: as written */
     PassRanges *ranges;   /* .. of those that it holds; NULL: of all */
     PassScale *scale;     /* NULL: nobody asks */
+    int n_rewrites;       /* that were asked for so far .. */
+    int rewrite_from;     /* .. of which those from this one on are refused; 0: none is */
 } PassCtx;
+
+/* May a pass make its next change?  One that asks before each of them, in an order that is always
+ * the same, can be searched for the one that is wrong (gnnc --bisect). */
+bool pass_may_rewrite(PassCtx *p);
 
 struct Plan;
 struct Loops;
@@ -80,9 +86,18 @@ const Pass *pass_at(int i);
 /* How far a compile has come, over all levels. */
 typedef struct {
     int n;                 /* passes that ran */
+    int n_spare;           /* that came and that a program can do without */
     bool stopped;          /* by stop_after */
     VEC(const Pass *) met; /* those that ran or were left out, in their order */
 } PassProgress;
+
+/* What a search for a wrong pass wants to know. */
+typedef struct {
+    int n_spare;                /* as in PassProgress, at the end */
+    const Pass *last;           /* that ran of these; NULL: none did */
+    int nth, n_rewrites;        /* which run of it that was, and how many changes it asked for */
+    const char *before, *after; /* the text of what it ran on */
+} PassTold;
 
 typedef struct {
     bool verify_each;
@@ -94,7 +109,11 @@ typedef struct {
     const char *disable;                    /* passes to leave out, "cse,dce#2"; or NULL */
     const char *stop_after;                 /* a pass, or the number of passes that run; or NULL */
     PassProgress *progress;                 /* of a compile; NULL: these passes are all of it */
-    FILE *dump;                             /* where dumps and times go */
+    /* Passes that a program can do without are left out from this one of them on, counted from 1
+     * over all levels; of the last one that runs so are changes. 0: none. */
+    int leave_from, rewrite_from;
+    PassTold *told; /* NULL: nobody asks */
+    FILE *dump;     /* where dumps and times go */
     StrBuf *remarks;
     PassChoices *choices;
     DType precision;

@@ -281,7 +281,8 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
         r.product = NULL;
         r.walk++;
         bool there = late && are_there(&r, v, fact(&r, late)->place, 0);
-        if (there && (!r.product || gap >= PRODUCT_GAP)) again(&r, p, m, v, late);
+        if (there && (!r.product || gap >= PRODUCT_GAP) && pass_may_rewrite(p))
+            again(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);
 }

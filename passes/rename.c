@@ -25,9 +25,9 @@ static bool is_of_name(char c) {
 /* The next name of the line from `at` on, which ends at `end`. */
 static bool next_name(const char *line, const char *at, const char *end, Name *to) {
     const char *first = line + strspn(line, " ");
-    if (at <= first && isdigit((unsigned char)*first)) {
+    if (at <= first && first < end && isdigit((unsigned char)*first)) {
         *to = (Name){first, strspn(first, "0123456789"), 0};
-        if (first[to->n] == ':') return true;
+        if (first + to->n < end && first[to->n] == ':') return true;
     }
     at = memchr(at, '%', (size_t)(end - at));
     if (!at) return false;
@@ -69,10 +69,19 @@ static const char *stem_of(void *user, const char *line, const Name *name, size_
     return name->s;
 }
 
+/* Nor with what passes say of a value (`fused`, `again`), which is no other one for that. */
 static const char *without_numbers(Arena *a, const char *text) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
-    for (size_t n; *text; text += n) put_words(&b, text, n = line_len(text), stem_of, NULL);
+    for (size_t n, at; *text; text += n) {
+        n = line_len(text);
+        const char *is = memchr(text, '=', n);
+        at = is ? (size_t)(is - text) + 1 : 0;
+        put_words(&b, text, at, stem_of, NULL);
+        if (at && strncmp(text + at, " fused ", 7) == 0) at += 6;
+        if (at && strncmp(text + at, " again ", 7) == 0) at += 6;
+        put_words(&b, text + at, n - at, stem_of, NULL);
+    }
     return b.s;
 }
 
@@ -82,6 +91,7 @@ typedef struct {
     const char *name;
     StrMap names, met; /* all of them; those of the lines so far */
     StrMap to;         /* of the old text: what the new one calls it */
+    StrMap taken;      /* of the new text: what one of the old text is called */
 } Block;
 
 typedef struct {
@@ -131,9 +141,11 @@ static void pair(Arena *a, const Line *old, const Line *new) {
     for (; next_name(old->s, x_at, x_end, &x) && next_name(new->s, y_at, y_end, &y);
          x_at = x.s + x.n, y_at = y.s + y.n) {
         const char *from = arena_strndup(a, x.s, x.n), *to = arena_strndup(a, y.s, y.n);
-        if (!strmap_has(&old->in->met, from) && !strmap_has(&new->in->met, to) &&
-            !strmap_has(&old->in->to, from))
-            strmap_put(a, &old->in->to, from, (void *)(uintptr_t)to);
+        if (strmap_has(&old->in->met, from) || strmap_has(&new->in->met, to) ||
+            strmap_has(&old->in->to, from))
+            continue;
+        strmap_put(a, &old->in->to, from, (void *)(uintptr_t)to);
+        strmap_put(a, &new->in->taken, to, new->in);
     }
 }
 
@@ -155,7 +167,9 @@ static const char *new_name(void *user, const char *line, const Name *name, size
     const char *s = arena_strndup(r->a, name->s, name->n);
     const char *to = strmap_get(&r->line->in->to, s);
     (void)line;
-    if (!to && *s == '%' && r->partner && strmap_has(&r->partner->names, s))
+    bool there = !to && *s == '%' && r->partner && strmap_has(&r->partner->names, s);
+    /* A name that the model gave is another value's only where that is seen. */
+    if (there && (name->stem == 1 || strmap_has(&r->partner->taken, s)))
         to = arena_printf(r->a, "%s'", s);
     if (!to) to = s;
     *n = strlen(to);

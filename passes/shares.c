@@ -137,7 +137,7 @@ static bool is_within(const Type *x, const Type *y) {
 static bool divide_after(Shares *s, Op *sum) {
     Builder *b = &s->b;
     Op *share = find_share(sum->in[0], sum->map), *l = share ? divided_by(share) : NULL;
-    if (!l || !is_within(&l->type, &sum->type)) return false;
+    if (!l || !is_within(&l->type, &sum->type) || !pass_may_rewrite(s->p)) return false;
     Op *r = inverse_of(s, l);
     b->at = sum->next;
     Op *x = undivided(b, sum->in[0], share);

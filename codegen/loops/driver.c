@@ -58,17 +58,34 @@ static const char *fact(unsigned missing) {
     return "nothing";
 }
 
-bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
+/* For each kernel, so runs are counted from 1 for each of them, or go on from `at`. */
+static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
     PassOptions all = o ? *o : (PassOptions){0};
-    all.stop_after = NULL; /* which is of a whole program, as counts of passes are, */
-    all.progress = NULL;
-    all.time_passes = false; /* and these are run for each kernel */
+    all.stop_after = NULL; /* which is of a whole program, as times of passes are */
+    all.time_passes = false;
+    all.progress = at;
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
     PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find};
     all.verify_each |= l->on->arrange != NULL; /* statements move: each is checked, asked or not */
     return pass_run_list(l->c, &s, names, &all);
+}
+
+bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
+    return run_list(l, names, o, NULL);
+}
+
+/* The passes that a program can do without are numbered on from the plan's, kernel by kernel. */
+static int number_before(const Plan *p, const LKernel *k, Arena *a, const char *names) {
+    int each = 0, kernel = 0;
+    for (size_t n; *names; names += n + (names[n] == ',')) {
+        n = strcspn(names, ",");
+        const Pass *pass = loop_pass_find(arena_strndup(a, names, n));
+        each += pass && !pass->required;
+    }
+    while (kernel < p->kernels.n && p->kernels.v[kernel] != k) kernel++;
+    return p->n_spare + kernel * each;
 }
 
 const char *loop_pass_names(const Plan *p, const Target *on) {
@@ -83,8 +100,10 @@ bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetM
 
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
                    const LKernel *k, Loops *to) {
+    const char *names = loop_pass_names(p, on);
+    PassProgress at = {.n_spare = number_before(p, k, c->a, names)};
     *to = loop_pass_begin(c, p->m, on, machine, k);
-    return loop_pass_run(to, loop_pass_names(p, on), p->loop_options);
+    return run_list(to, names, p->loop_options, &at);
 }
 
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
