@@ -543,6 +543,7 @@ static bool compile_rows(Ctx *c, Job *j) {
     o->depends = o->precision_auto = false;
     o->reports = o->variant = 0;
     o->pass = (PassOptions){.precision = j->o.precision_auto ? DT_F32 : j->o.pass.precision,
+                            .disable = j->o.pass.disable,
                             .leave_from = j->o.pass.leave_from,
                             .rewrite_from = j->o.pass.rewrite_from,
                             .told = j->o.pass.told};
