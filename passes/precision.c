@@ -317,6 +317,7 @@ static void link_users(Precision *p) {
     p->wish = NEWN(p->p->a, DType, size);
     p->found = NEWN(p->p->a, const char *, size);
     p->read = NEWN(p->p->a, DType, size);
+    p->product = NEWN(p->p->a, DType, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
     for (int i = 0; i < n; i++)
@@ -403,7 +404,11 @@ static void take_ranges(Precision *p) {
 static void begin(Precision *p, Func *f) {
     p->f = f;
     take_wishes(p);
-    if (p->p->ranges && p->p->ranges->measured) take_ranges(p);
+    prec_find_products(p);
+    if (p->p->ranges && p->p->ranges->measured) {
+        take_ranges(p);
+        prec_find_products(p);
+    }
     for (int i = 0; i < p->n; i++)
         if (p->op[i]->kind == OP_DATA) p->read[i] = column_type(p, p->op[i]);
 }

@@ -23,6 +23,7 @@ typedef struct Precision {
     DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
     const char **found;  /* by op id: why the type does not hold it, by its measured range */
     DType *read;         /* by op id: of a column, the type that suits all its readers here */
+    DType *product; /* by op id: what the model says of a product, before anything is rounded */
 } Precision;
 
 enum {
@@ -31,6 +32,7 @@ enum {
     PREC_ERROR = 4,  /* made, element by element, of the numbers that are learned */
 };
 void prec_find_facts(Precision *p);
+void prec_find_products(Precision *p);
 
 /* ---- what a value is --------------------------------------------------------------------- */
 bool prec_is_half(DType dt);      /* of 16 bits */

@@ -149,14 +149,19 @@ static DType product_wish(const Precision *p, const Op *op) {
     return prec_is_half(z) ? z : op->want;
 }
 
+void prec_find_products(Precision *p) {
+    for (int i = 0; i < p->n; i++)
+        if (prec_is_product(p->op[i])) p->product[i] = product_wish(p, p->op[i]);
+}
+
 bool prec_is_f32_product(const Precision *p, const Op *op) {
-    return product_wish(p, op) == DT_F32;
+    return p->product[op->id] == DT_F32;
 }
 
 /* The type of both operands of a product. */
 DType prec_product_type(const Precision *p, const Op *op) {
     if (prec_is_half(op->type.dt)) return op->type.dt; /* decided, or written so */
-    DType wish = product_wish(p, op), x = op->in[0]->type.dt, y = op->in[1]->type.dt;
+    DType wish = p->product[op->id], x = op->in[0]->type.dt, y = op->in[1]->type.dt;
     if (wish || prec_is_half(p->general)) return wish ? wish : p->general;
     if (!prec_is_half(x) && !prec_is_half(y)) return DT_F32;
     return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
