@@ -76,8 +76,7 @@ const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
     return h.b.s;
 }
 
-/* ---- _facts.py --------------------------------------------------------------------------------
- */
+/* ---- _facts.py -------- */
 static void columns_of(Host *h, const Space *s) {
     host_puts(h, "{");
     for (int i = 0, n = 0; i < h->m->cols.n; i++) {

@@ -482,8 +482,7 @@ static void emit_var_shape(Host *h) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
-/* ---- program ----------------------------------------------------------------------------------
- */
+/* ---- program -------- */
 /* FNV-1a (Fowler, Noll, Vo) over what is computed, wherever its text stood when it was compiled. */
 uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;

@@ -48,8 +48,7 @@ static bool is_sum(const Group *p, const Op *op, const Map *through) {
     return op->kind == OP_SEGMENT && !through && op->map->to == p->rows;
 }
 
-/* ---- which sums are to be made, and which can be now --------------------------------------------
- */
+/* ---- which sums are to be made, and which can be now -------- */
 /* Where an operand of op is read: at the row (NULL), or at an entry of a map's segment. */
 static bool enters(const Group *p, const Op *op, Map *through, Map **below) {
     *below = through;
@@ -104,8 +103,7 @@ static bool can_be_made(Group *p, const Op *op) {
     return is_ready(p, op, NULL, op);
 }
 
-/* ---- one traversal of the entries
- * ---------------------------------------------------------------- */
+/* ---- one traversal of the entries -------- */
 /* What was found in this traversal is kept: the number of the turn, twice, and the answer. */
 static bool has_sum(Group *p, const Op *op) {
     const Lower *lo = p->g->lo;
@@ -278,8 +276,7 @@ static void make_sums(Group *p, int root) {
     }
 }
 
-/* ---- results
- * ---------------------------------------------------------------------------------------- */
+/* ---- results -------- */
 /* A space, or the parts of it that a view wants, so that there is no division. */
 static const Env *open_result(Group *p, const Op *op, const Env *env, Space *s, int *depth) {
     Gen *g = p->g;
@@ -351,8 +348,7 @@ static void make_roots(Group *p) {
     }
 }
 
-/* ---- the kernel
- * ---------------------------------------------------------------------------------------- */
+/* ---- the kernel -------- */
 /* Does another root give its row to the sum?  (Sums are reached through roots, too.) */
 static bool is_taken(const Group *p, int i, const Op *sum) {
     for (int k = 0; k < p->n; k++)

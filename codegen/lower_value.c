@@ -233,8 +233,7 @@ int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts
     return parts_below(g, op, axis, parts);
 }
 
-/* ---- random: runtime/exec/rng.h says what the row and the column are --------------------------
- */
+/* ---- random: runtime/exec/rng.h says what the row and the column are -------- */
 static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {
         Map *row = map_row(g->lo->m, s);

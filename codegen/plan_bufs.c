@@ -191,8 +191,7 @@ int cg_key_buf(Lower *lo, int stream) {
     return b->id;
 }
 
-/* ---- the buffer of a value --------------------------------------------------------------------
- */
+/* ---- the buffer of a value -------- */
 int cg_buf(const Lower *lo, const Op *op) {
     const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
     if (base->buf < 0) ctx_fault(lo->c, op->span, "'%s' has no buffer", op_mnemonic(op->kind));

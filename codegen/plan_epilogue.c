@@ -190,8 +190,7 @@ static const char *find_end(const Find *f, PEpilogue *e) {
     return NULL;
 }
 
-/* ---- sums of an operand's rows -----------------------------------------------------------------
- */
+/* ---- sums of an operand's rows -------- */
 /* A kernel that adds up one value as it is. */
 typedef struct {
     const LBuf *from;
@@ -286,8 +285,7 @@ static const char *find_sum(const Find *f, PEpilogue *e) {
     return e->kind ? NULL : why;
 }
 
-/* ---- all ----------------------------------------------------------------------------------------
- */
+/* ---- all -------- */
 static const char *find(const Find *f, PEpilogue *e) {
     const PStep *s = f->gemm;
     int64_t one;

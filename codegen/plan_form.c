@@ -135,8 +135,7 @@ static void classify(Lower *lo) {
     find_aliases(lo, whole);
 }
 
-/* ---- 4. steps
- * ------------------------------------------------------------------------------------- */
+/* ---- 4. steps -------- */
 static const char *note_of(Lower *lo, const Op *op) {
     StrBuf b = sb_new(lo->a);
     const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
@@ -373,8 +372,7 @@ static void last_copies(CgBuild *b) {
     }
 }
 
-/* ---- all
- * -------------------------------------------------------------------------------------------- */
+/* ---- all -------- */
 static bool check_dense(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.layout != LAYOUT_CSR) continue;

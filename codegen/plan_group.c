@@ -129,8 +129,7 @@ static void swap_orders(Find *f) {
     }
 }
 
-/* ---- groups -----------------------------------------------------------------------------------
- */
+/* ---- groups -------- */
 static const char *stays_alone(const PStep *s) {
     int64_t one;
     if (s->epilogue && s->epilogue->kind) return "a call for several has no ends";

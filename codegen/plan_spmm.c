@@ -73,8 +73,7 @@ bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
     return true;
 }
 
-/* ---- in a kernel -------------------------------------------------------------------------------
- */
+/* ---- in a kernel -------- */
 typedef struct {
     const LKernel *k;
     const LStmt *rows, *entries, *columns; /* loops, from the outside */

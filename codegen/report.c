@@ -128,8 +128,7 @@ bool report_is_device(const Report *r, const PStep *s) {
     return !plan_step_stops(s, r->p->device != NULL);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------
- */
+/* ---- all of them -------- */
 typedef struct {
     const char *text;
     size_t n;
@@ -175,8 +174,7 @@ static void remarks_json(Report *r) {
     json_end(r->j);
 }
 
-/* ---- which of the program's variants ----------------------------------------------------------
- */
+/* ---- which of the program's variants -------- */
 static void variant_text(Report *r) {
     const ReportOptions *o = r->o;
     if (o->n_variants < 2) return;

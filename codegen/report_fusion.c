@@ -8,8 +8,7 @@
 #include "runtime/cuda/spmm_cost.h"
 #include "runtime/program.h"
 
-/* ---- the roofline ------------------------------------------------------------------------------
- */
+/* ---- the roofline -------- */
 /* The least time of what moves and computes so much (Williams et al., Roofline, CACM 2009): every
  * byte that is asked for comes from memory once, or every operation keeps the units busy. */
 static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory) {
@@ -69,8 +68,7 @@ static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
     return ph->steps.n > 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------
- */
+/* ---- text -------- */
 static void text_list(Report *r, const char *title, const Ops *ops, bool types) {
     const char *before = "";
     if (!ops->n) return;
@@ -226,8 +224,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     }
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON -------- */
 static void json_ops(Report *r, const char *key, const Ops *ops) {
     json_array(r->j, key);
     for (int i = 0; i < ops->n; i++) {
@@ -292,8 +289,7 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     json_end(r->j);
 }
 
-/* ---- a phase
- * ------------------------------------------------------------------------------------- */
+/* ---- a phase -------- */
 typedef struct {
     int kernels, calls;
     const Expr *moved, *flops, *saved;

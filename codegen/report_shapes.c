@@ -126,8 +126,7 @@ static Checks checks_of(Report *r) {
     return out;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------
- */
+/* ---- text -------- */
 static void text_spaces(Report *r) {
     sb_puts(r->b, "  index spaces\n");
     for (int i = 0; i < r->p->m->spaces.n; i++) {

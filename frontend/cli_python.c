@@ -103,8 +103,7 @@ static bool add_written(Package *k, const char *library) {
            add_text(k, "py.typed", "");
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it -------- */
 static bool add_wheel(Package *k) {
     Ctx *c = k->c;
     const char *to = cli_wheel_path(c, k->n), *from = arena_printf(c->a, "%s/wheel", k->l->dir);

@@ -88,8 +88,7 @@ static void zip_end(Zip *z) {
     put_le(&z->b, 0, 2); /* no comment */
 }
 
-/* ---- what pip reads ---------------------------------------------------------------------------
- */
+/* ---- what pip reads -------- */
 /* "sha256=" and the hash in base 64 for file names, without padding. */
 static const char *hash(Arena *a, const CliWheelFile *f) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

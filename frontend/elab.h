@@ -237,8 +237,7 @@ const char *elab_names_list(Elab *e, const Names *known); /* "a, b, c", the firs
 /* "; did you mean 'x'?", else "; there are a, b, c": the end of a message */
 const char *elab_names_advice(Elab *e, const char *wrong, const Names *known);
 
-/* ---- elab_hint.c: the end of a message about an unknown name; "" where nothing is known -------
- */
+/* ---- elab_hint.c: how a message about an unknown name ends; "" where nothing is known -------- */
 const char *elab_hint_of_name(Elab *e, const char *name);
 const char *elab_hint_of_import(Elab *e, const char *name); /* of what a library file declares */
 const char *elab_hint_of_member(Elab *e, const char *name); /* of what is no handle */
@@ -340,8 +339,7 @@ void elab_comprehend(Elab *e, const char *name, Value v); /* binds without namin
 Value elab_node_member(Elab *e, Space *s, const char *name, Span at);
 Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at);
 
-/* ---- elab_stmt.c --------------------------------------------------------------------------------
- */
+/* ---- elab_stmt.c -------- */
 void elab_exec_block(Elab *e, const Ast *block);
 void elab_bind(Elab *e, const char *name, Value v);
 StrMap elab_copy_map(Elab *e, const StrMap *m);
@@ -355,15 +353,13 @@ void elab_leave(Elab *e);
 /* ---- elab_while.c */
 void elab_exec_while(Elab *e, const Ast *t);
 
-/* ---- elab_param.c
- * -------------------------------------------------------------------------------- */
+/* ---- elab_param.c -------- */
 void elab_exec_var(Elab *e, const Ast *t);
 VarInfo *elab_state_of(Elab *e, const Ast *target); /* the state that a name denotes, or NULL */
 void elab_assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at);
 void elab_flush_states(Elab *e);
 
-/* ---- elab_call.c
- * ---------------------------------------------------------------------------------- */
+/* ---- elab_call.c -------- */
 Value elab_eval_call(Elab *e, const Ast *t);
 Value elab_call_value(Elab *e, Value f, const Args *args);
 /* Binds the formals' names to args in the frame of the callee.  false after diagnostics. */
@@ -377,8 +373,7 @@ Value elab_frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type,
 Value elab_call_extern(Elab *e, const Ast *decl, const Args *args);
 void elab_check_extern(Elab *e, const Ast *decl);
 
-/* ---- elab_type.c
- * ----------------------------------------------------------------------------------- */
+/* ---- elab_type.c -------- */
 bool elab_type_is_tensor(const Ast *t);
 DType elab_type_dtype(const Ast *t);
 /* The type's spaces, all names known. */
@@ -387,8 +382,7 @@ bool elab_type_spaces(Elab *e, const Ast *t, Type *out);
 bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at);
 bool elab_fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what);
 
-/* ---- elab_graph.c, elab_train.c, elab_check.c
- * --------------------------------------------------------- */
+/* ---- elab_graph.c, elab_train.c, elab_check.c -------- */
 void elab_graph(Elab *e, const Ast *decl);
 Column *elab_graph_column(Elab *e, const Space *s, const char *name);
 Names elab_column_names(Elab *e, const Space *s);

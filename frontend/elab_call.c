@@ -369,8 +369,7 @@ static Value apply(Elab *e, Inst *inst, const Args *args) {
     return apply_layer(e, inst, args);
 }
 
-/* ---- any call ----------------------------------------------------------------------------------
- */
+/* ---- any call -------- */
 Value elab_call_value(Elab *e, Value f, const Args *args) {
     for (int i = 0; i < args->n; i++)
         if (elab_is_poison(args->v[i])) return val_poison();

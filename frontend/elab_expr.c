@@ -497,8 +497,7 @@ static Value eval_select(Elab *e, const Ast *t) {
     return val_poison();
 }
 
-/* ---- lists and dictionaries
- * ---------------------------------------------------------------------- */
+/* ---- lists and dictionaries -------- */
 const Values *elab_list_of(Elab *e, Value v, Span at) {
     if (v.kind == VAL_LIST) return v.list;
     if (v.kind == VAL_DICT) return &v.dict->key;
@@ -562,8 +561,7 @@ static Value eval_comprehension(Elab *e, const Ast *t, bool dict) {
     return xs ? out : val_poison();
 }
 
-/* ---- any expression
- * ------------------------------------------------------------------------------------ */
+/* ---- any expression -------- */
 static Value eval_kind(Elab *e, const Ast *t) {
     switch (t->kind) {
     case AST_NAME:

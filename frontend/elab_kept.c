@@ -56,8 +56,7 @@ Value elab_eval_kept(Elab *e, const Ast *t) {
     return val_poison();
 }
 
-/* ---- two words for one value ------------------------------------------------------------------
- */
+/* ---- two words for one value -------- */
 static DType word_of(const Op *op) {
     return op->kind == OP_STORE_AS ? op->dtype : DT_VOID;
 }

@@ -178,8 +178,7 @@ int elab_links_dims(const Elab *e, Space **dims) {
     return l->open ? 2 : 1;
 }
 
-/* ---- what losses and metrics may ask for -------------------------------------------------------
- */
+/* ---- what losses and metrics may ask for -------- */
 static Space *space_here(LinkTask *t, RelKind k) {
     Elab *e = t->e;
     Space *base = e->links.base;
@@ -325,8 +324,7 @@ static Value value_named(LinkTask *t, const char *name) {
     return x ? val_tensor(x) : val_poison();
 }
 
-/* ---- losses and metrics ------------------------------------------------------------------------
- */
+/* ---- losses and metrics -------- */
 static bool is_given(const Args *a, const char *name) {
     for (int i = 0; i < a->n_named; i++)
         if (strcmp(a->name[i], name) == 0) return true;

@@ -231,8 +231,7 @@ void elab_exec_var(Elab *e, const Ast *t) {
     for (int i = 0; i < names->n; i++) exec_var_one(e, t, i, &type, &init);
 }
 
-/* ---- state --------------------------------------------------------------------------------------
- */
+/* ---- state -------- */
 VarInfo *elab_state_of(Elab *e, const Ast *target) {
     return target->kind == AST_NAME ? strmap_get(&e->frame->states, target->text) : NULL;
 }

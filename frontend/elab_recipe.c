@@ -180,8 +180,7 @@ static const char *callee(Elab *e, const Ast *t) {
     return NULL;
 }
 
-/* ---- optimizers, schedules --------------------------------------------------------------------
- */
+/* ---- optimizers, schedules -------- */
 static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
     const char *name = callee(e, t);
     if (!name) return;
@@ -213,8 +212,7 @@ static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
     set_all(e, t, &s, false, r);
 }
 
-/* ---- groups
- * ----------------------------------------------------------------------------------------- */
+/* ---- groups -------- */
 static bool path_starts(const char *path, const char *prefix) {
     size_t n = strlen(prefix);
     return strncmp(path, prefix, n) == 0 && (path[n] == 0 || path[n] == '.');
@@ -272,8 +270,7 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
     vec_push(e->a, &r->groups, g);
 }
 
-/* ---- losses and metrics
- * -------------------------------------------------------------------------------- */
+/* ---- losses and metrics -------- */
 static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
     *out = (Term){.at = t, .weight = 1, .is_loss = is_loss};
     if (t->kind == AST_BAD) return false;
@@ -323,8 +320,7 @@ bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
     return ok;
 }
 
-/* ---- keep, stop
- * ---------------------------------------------------------------------------------------------- */
+/* ---- keep, stop -------- */
 /* By its own name, else the first of its function; -1 where there is none. */
 static int metric_named(Elab *e, const Terms *metrics, const char *name) {
     for (int i = 0; i < metrics->n; i++)
@@ -371,9 +367,7 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     r->keep_max = best ? !loss && m && !m->fn->flag : high;
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- all of it -------- */
 static bool once(Elab *e, const Ast *train, int i) {
     const Ast *t = train->kid[i];
     if (t->kind == AST_LOSS || t->kind == AST_METRIC || t->kind == AST_GROUP || t->kind == AST_BAD)

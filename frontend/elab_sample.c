@@ -339,9 +339,7 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     if (whole) s->edges = SAMPLE_INDUCED;
 }
 
-/* ---- what a sampled program cannot have
- * ----------------------------------------------------------
- */
+/* ---- what a sampled program cannot have -------- */
 static bool is_of_data(const Space *s) {
     return s->kind != SP_DIM;
 }

@@ -257,8 +257,7 @@ static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
     return val_poison();
 }
 
-/* ---- new values ---------------------------------------------------------------------------------
- */
+/* ---- new values -------- */
 static Value call_iota(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s = elab_dim_space(e, args->v[0], args->at[0]);

@@ -320,8 +320,7 @@ static void exec_if(Elab *e, const Ast *t) {
                  elab_kind_text(c));
 }
 
-/* ---- loops
- * ---------------------------------------------------------------------------------------- */
+/* ---- loops -------- */
 static void exec_for(Elab *e, const Ast *t) {
     Value in = elab_eval(e, t->kid[0]);
     if (in.kind == VAL_TENSOR) {
@@ -352,8 +351,7 @@ static void exec_for_edge(Elab *e, const Ast *t) {
     strmap_put(e->a, &e->frame->vars, "dst", dst);
 }
 
-/* ---- any statement
- * ----------------------------------------------------------------------------------- */
+/* ---- any statement -------- */
 static void exec_return(Elab *e, const Ast *t) {
     Frame *f = e->frame;
     f->result = elab_eval(e, t->kid[0]);

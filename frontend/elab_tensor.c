@@ -284,8 +284,7 @@ Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at) {
     return elab_is_poison(same) ? same : elab_tensor_unary(e, OP_NOT, same.op, at);
 }
 
-/* ---- products, gathers, orders ----------------------------------------------------------------
- */
+/* ---- products, gathers, orders -------- */
 static bool product_type(Elab *e, const Op *x, const Op *y, int n, Space *const *over, Type *t,
                          Span at) {
     *t = type_scalar(x->type.dt);
@@ -358,8 +357,7 @@ Value elab_tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at) {
     return val_tensor(b_copy(&e->b, x, type_make(x->type.dt, n, dims)));
 }
 
-/* ---- dimensions named by values
- * ------------------------------------------------------------------ */
+/* ---- dimensions named by values -------- */
 bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s) {
     for (int i = 0; i < x->type.rank; i++) {
         Space *d = x->type.dim[i];

@@ -113,8 +113,7 @@ bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target, cons
     return false;
 }
 
-/* ---- names of metrics
- * ------------------------------------------------------------------------ */
+/* ---- names of metrics -------- */
 /* hits(k = 1), hits(k = 10) are hits_1 and hits_10; a function that stands once goes by its own
  * name. */
 static const char *name_with_settings(Elab *e, const Terms *terms, int i) {
@@ -139,8 +138,7 @@ const char *elab_metric_name(Elab *e, const Terms *metrics, int i) {
     return nth == 1 ? name : arena_printf(e->a, "%s_%d", name, nth);
 }
 
-/* ---- what they take the model's result to be
- * ------------------------------------------------------------------------------------------- */
+/* ---- what they take the model's result to be -------- */
 static OutcomeKind outcome_of(Elab *e, const Term *t) {
     static const struct {
         const char *loss;

@@ -145,8 +145,7 @@ static Op *split_mask(Elab *e, const Target *t, int split) {
     return b_binary(&e->b, OP_AND, mask, labelled);
 }
 
-/* ---- losses and metrics ------------------------------------------------------------------------
- */
+/* ---- losses and metrics -------- */
 /* What does not fit is told where the value comes from: say for whom. */
 static void note_term(Elab *e, const Term *t, int before) {
     if (e->c->diags.n == before || e->c->diags.v[before].sev != SEV_ERROR) return;
@@ -214,8 +213,7 @@ static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, con
     }
 }
 
-/* ---- phases
- * ---------------------------------------------------------------------------------------- */
+/* ---- phases -------- */
 /* Which of its dimensions a value's rows are: nodes, or else graphs; -1: it has none. */
 static int dim_of_rows(const Op *x) {
     static const SpaceKind kinds[] = {SP_NODE, SP_GRAPH};

@@ -285,8 +285,7 @@ bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     return false;
 }
 
-/* ---- results ------------------------------------------------------------------------------------
- */
+/* ---- results -------- */
 static bool wrong_result(Elab *e, const Ast *t, const Op *x, Span at, const char *what,
                          const char *why) {
     diag_add(e->c, DIAG_E0213, at, "%s promises another type: the result is %s, %s", what,

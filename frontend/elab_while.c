@@ -219,8 +219,7 @@ static void run_turn(While *w, const StrMap *before) {
     w->ok = state_untouched(w) && w->slots.v[0].next && w->ok;
 }
 
-/* ---- values from outside -----------------------------------------------------------------------
- */
+/* ---- values from outside -------- */
 static bool is_small(const Op *x) {
     return x->n_in == 0 && x->kind != OP_VAR && x->kind != OP_ARG;
 }
@@ -271,8 +270,7 @@ static void find_outer(While *w) {
     for (int i = 0; i < brought.n; i++) brought.v[i]->tag = NULL;
 }
 
-/* ---- the loop
- * ------------------------------------------------------------------------------------ */
+/* ---- the loop -------- */
 /* Operands that change come first. */
 static void build(While *w, int64_t limit) {
     Elab *e = w->e;

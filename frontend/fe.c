@@ -143,8 +143,7 @@ static void load_prelude(Loader *l, const char *path) {
                  "cannot find the library's \"%s\"; say where it is with -I DIR", PRELUDE);
 }
 
-/* ---- models -----------------------------------------------------------------------------------
- */
+/* ---- models -------- */
 const Ast *fe_train_of(const Ast *file, const Ast *model) {
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_TRAIN && strcmp(file->kid[i]->text, model->text) == 0)

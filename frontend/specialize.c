@@ -67,8 +67,7 @@ static rt_program program_of(Arena *a, const Module *m) {
                         .columns = columns};
 }
 
-/* ---- constants in place of symbols ------------------------------------------------------------
- */
+/* ---- constants in place of symbols -------- */
 static void bind_expr(Arena *a, const Expr **e, const int64_t *width) {
     if (*e) *e = expr_bind(a, *e, width);
 }
@@ -96,8 +95,7 @@ static int64_t *widths(Arena *a, const Module *m, const int64_t *size) {
     return w;
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------- */
+/* ---- all of it -------- */
 static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
     for (int i = 0; i < m->spaces.n; i++)
         if (m->spaces.v[i]->kind == SP_EDGE && !b->ready[i])

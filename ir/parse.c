@@ -247,8 +247,7 @@ bool parse_type(Parser *p, Type *t) {
     return true;
 }
 
-/* ---- positions: !path:line:col-[line:]col[<path:line]
- * ------------------------------------------------ */
+/* ---- positions: !path:line:col-[line:]col[<path:line] -------- */
 static bool span_path(Parser *p, const char **path) {
     if (p->p < p->end && *p->p == '"') {
         parse_lex_next(p);

@@ -194,8 +194,7 @@ static bool sym_stmt(Parser *p) {
     return true;
 }
 
-/* ---- columns ------------------------------------------------------------------------------------
- */
+/* ---- columns -------- */
 /* "space.name": the longest prefix that names a space. */
 static bool column_name(Parser *p, Space **space, const char **name) {
     Span at = p->tok.span;
@@ -270,8 +269,7 @@ static bool column_stmt(Parser *p) {
     return parse_span(p, &c->span);
 }
 
-/* ---- variables
- * ------------------------------------------------------------------------------------ */
+/* ---- variables -------- */
 static bool init(Parser *p, Init *in) {
     int kind = 0;
     Span at = p->tok.span;
@@ -355,8 +353,7 @@ static bool extern_stmt(Parser *p) {
     return parse_span(p, &f->span);
 }
 
-/* ---- recipe
- * ------------------------------------------------------------------------------------------ */
+/* ---- recipe -------- */
 static bool recipe_value(Parser *p, const RecipeField *f) {
     void *at = (char *)&p->m->recipe + f->offset;
     int64_t n = 0;
@@ -478,8 +475,7 @@ static bool recipe_stmt(Parser *p) {
     return parse_expect(p, '}');
 }
 
-/* ---- module
- * ---------------------------------------------------------------------------------------------- */
+/* ---- module -------- */
 static bool has_stmt(Parser *p) {
     int bit;
     uint32_t line = p->prev_line;

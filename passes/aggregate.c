@@ -82,8 +82,7 @@ static Op *take_ahead(Aggregate *g) {
     return op;
 }
 
-/* ---- what is linear ----------------------------------------------------------------------------
- */
+/* ---- what is linear -------- */
 static bool is_linear(const Aggregate *g, const Op *op) {
     return info(op)->of == g->z;
 }

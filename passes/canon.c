@@ -71,8 +71,7 @@ static double rounded(DType dt, double v) {
     return dt == DT_F32 ? (double)(float)v : v;
 }
 
-/* ---- folding ------------------------------------------------------------------------------------
- */
+/* ---- folding -------- */
 static Op *fold(Canon *c, const Op *op) {
     double v[3];
     if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY || op->n_in > 3) return NULL;
@@ -120,8 +119,7 @@ static void look_through_copies(Canon *c, Op *op) {
     }
 }
 
-/* ---- rules, by kind
- * ------------------------------------------------------------------------------ */
+/* ---- rules, by kind -------- */
 static Op *add(Canon *c, const Op *op) {
     Op *x = op->in[0], *y = op->in[1];
     if (is_value(y, 0)) return as(c, op, x);
@@ -310,8 +308,7 @@ static Op *simplify(Canon *c, Op *op) {
     return y || !rules[op->kind] ? y : rules[op->kind](c, op);
 }
 
-/* ---- the pass
- * ---------------------------------------------------------------------------------------- */
+/* ---- the pass -------- */
 /* A replaced operation's tag names what replaces it. */
 static void walk(Canon *c, Func *f) {
     for (Op *op = f->first, *next; op; op = next) {

@@ -174,8 +174,7 @@ static const Kept *find_kept(const Carry *c, const Var *of, Op *x, DType dt) {
     return NULL;
 }
 
-/* ---- @refresh ---------------------------------------------------------------------------------
- */
+/* ---- @refresh -------- */
 /* x and what it is computed of, anew where b stands; what `done` has is there. */
 static Op *copied(Carry *c, Builder *b, const Pairs *done, Op *x) {
     Pairs all = {0};
@@ -226,8 +225,7 @@ static const Kept *new_kept(Carry *c, Op *x, const Var *of, DType dt) {
     return k;
 }
 
-/* ---- @train ------------------------------------------------------------------------------------
- */
+/* ---- @train -------- */
 /* A scalar that becomes another one in a kernel of its own, later: computed anew where it is read.
  */
 static bool is_small_step(const Op *x) {
@@ -300,8 +298,7 @@ static void keep_all(Carry *c, Func *f) {
     for (int i = 0; i < copies.n; i++) keep(c, copies.v[i]);
 }
 
-/* ---- readers ------------------------------------------------------------------------------------
- */
+/* ---- readers -------- */
 /* x, seen as `view` and the views below it see what they are of. */
 static Op *viewed(Builder *b, const Op *view, Op *x) {
     if (view->kind != OP_VIEW) return x;

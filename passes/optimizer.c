@@ -222,9 +222,7 @@ static Op *averaged(Optim *o, const Var *v, Op *next) {
     return add(o, average, mul(o, sub(o, next, average), rate));
 }
 
-/* ---- moments
- * -------------------------------------------------------------------------------------
- */
+/* ---- moments -------- */
 static Var *moment_of(Optim *o, const char *what, const Var *v) {
     return slot_as(o, what, v, o->r->bf16_moments ? DT_BF16 : v->type.dt);
 }

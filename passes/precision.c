@@ -302,8 +302,7 @@ static void follow_saved(Precision *p, Op *op) {
     tell_readers(p, op, op);
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------
- */
+/* ---- the pass -------- */
 static void link_users(Precision *p) {
     int *count = func_use_counts(p->p->a, p->f), n = 0;
     p->n = p->f->n_ops;
@@ -354,8 +353,7 @@ static void take_wishes(Precision *p) {
     }
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------
- */
+/* ---- ranges -------- */
 typedef VEC(Op *) Ops;
 
 /* A value that the rules would round, the model saying nothing. */

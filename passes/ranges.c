@@ -39,8 +39,7 @@ static const char *key_of(Arena *a, const Op *op) {
     return arena_printf(a, "%d", op->id);
 }
 
-/* ---- measuring --------------------------------------------------------------------------------
- */
+/* ---- measuring -------- */
 typedef struct {
     Builder b;
     DType dt; /* what it is measured for */
@@ -119,8 +118,7 @@ void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
     }
 }
 
-/* ---- what was measured --------------------------------------------------------------------------
- */
+/* ---- what was measured -------- */
 static const PassRange *find(const PassCtx *p, const char *func, const char *key) {
     const PassRanges *all = p->ranges;
     for (int i = 0; i < all->of.n; i++) {

@@ -155,8 +155,7 @@ static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
     return r;
 }
 
-/* ---- what is there ----------------------------------------------------------------------------
- */
+/* ---- what is there -------- */
 static bool are_there(Remat *r, const Op *x, int at, int depth);
 
 /* A product of rows by a weight that was not chosen before, and only it. */
@@ -213,8 +212,7 @@ static bool is_candidate(const Remat *r, const Op *v) {
     return !fact(r, v)->leaves;
 }
 
-/* ---- once more ---------------------------------------------------------------------------------
- */
+/* ---- once more -------- */
 static Op *note_copy(Remat *r, const Op *x, Op *copy) {
     vec_push(r->a, &r->copied, (Op *)x);
     return fact(r, x)->copy = copy;

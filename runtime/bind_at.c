@@ -75,8 +75,7 @@ static gnnc_status find_edges(Asking *a) {
                    entity->name);
 }
 
-/* ---- what stands in its place -----------------------------------------------------------------
- */
+/* ---- what stands in its place -------- */
 /* The entities that are there: as an import asks about them. */
 static gnnc_status make_rows(Asking *a) {
     const rt_program *p = a->x->program;

@@ -268,8 +268,7 @@ gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm
     return st == GNNC_OK ? run(m, RT_MAPS_TAKE, &t) : st;
 }
 
-/* ---- relations ---------------------------------------------------------------------------------
- */
+/* ---- relations -------- */
 const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
     return &m->rel[space];
 }
@@ -439,8 +438,7 @@ out:
     return st;
 }
 
-/* ---- back to the host ---------------------------------------------------------------------------
- */
+/* ---- back to the host -------- */
 static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t size,
                          const void **here) {
     if (*here || !there) return GNNC_OK;
@@ -499,8 +497,7 @@ bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
     return true;
 }
 
-/* ---- buffers
- * -------------------------------------------------------------------------------------- */
+/* ---- buffers -------- */
 void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {
     if (buf >= 0) m->buf[buf] = (void *)there; /* kernels only read MAP and LOGICAL buffers */
 }

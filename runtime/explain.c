@@ -14,8 +14,7 @@ static gnnc_status no_memory(RtExplain *x) {
     return rt_fail_nomem(&x->s->rt.err, "an explanation");
 }
 
-/* ---- what there is ----------------------------------------------------------------------------
- */
+/* ---- what there is -------- */
 static int of_data(const rt_program *p, int space) {
     return p->spaces[space].first ? p->spaces[space].whole : space;
 }
@@ -37,8 +36,7 @@ bool rt_explain_is_asked(const RtExplain *x, int type, int64_t node) {
     return !s->of->graphs && type == s->of->rows.type && node == x->b->seed[0][0];
 }
 
-/* ---- the score ----------------------------------------------------------------------------------
- */
+/* ---- the score -------- */
 static const float *numbers(const RtExplain *x) {
     const gnnc_session *s = x->s;
     int64_t row = s->graph ? s->row[0] : s->m.batch->seed[0][0];
@@ -98,8 +96,7 @@ static gnnc_status choose_output(RtExplain *x, int64_t output) {
     return GNNC_OK;
 }
 
-/* ---- parts
- * --------------------------------------------------------------------------------------- */
+/* ---- parts -------- */
 /* All of them, and where those of a kind begin. */
 typedef struct {
     int of_type, of_relation, of_path, of_column, of_age;
@@ -188,8 +185,7 @@ static bool list_parts(RtExplain *x, Parts *a) {
     return ok;
 }
 
-/* ---- gradient times input
- * ------------------------------------------------------------------------ */
+/* ---- gradient times input -------- */
 /* The one that is called "orders.total". */
 static int column_of(const RtExplain *x, const char *of) {
     for (int i = 0; i < x->p->n_columns; i++) {
@@ -243,8 +239,7 @@ out:
     return st;
 }
 
-/* ---- ablation ----------------------------------------------------------------------------------
- */
+/* ---- ablation -------- */
 static gnnc_status ablate(RtExplain *x, gnnc_part *part, RtExplainCut how, int which, int column) {
     double left = 0;
     gnnc_status st = without(x, how, which, column, &left);
@@ -307,8 +302,7 @@ static void take_parts(RtExplain *x, Parts *a) {
     x->e->is.n_parts = n;
 }
 
-/* ---- the call
- * ------------------------------------------------------------------------------------ */
+/* ---- the call -------- */
 static gnnc_status explain(RtExplain *x, int64_t row, int64_t output) {
     gnnc_session *s = x->s;
     Parts a = {.n = 0};

@@ -364,8 +364,7 @@ gnnc_status gnnc_graph_commit(gnnc_graph *g) {
     return st == GNNC_OK ? rt_graph_freeze(g) : st;
 }
 
-/* ---- what is in it ----------------------------------------------------------------------------
- */
+/* ---- what is in it -------- */
 static const RtTable *table_at(RtDataset *d, int i, gnnc_table *kind) {
     for (int k = GNNC_NODES; i >= 0 && k <= GNNC_GRAPHS; k++) {
         Section s = section_of(d, (gnnc_table)k);

@@ -221,8 +221,7 @@ static gnnc_status write_array(gnnc_legend *g, const char *path, const gnnc_writ
     return rt_npy_save(&g->from, path, &a, &g->err);
 }
 
-/* ---- what is asked ----------------------------------------------------------------------------
- */
+/* ---- what is asked -------- */
 static gnnc_status no_row(gnnc_legend *g, int64_t row, int64_t n) {
     return rt_fail(&g->err, GNNC_E_RANGE, "no row %lld: %lld, from 0", (long long)row,
                    (long long)n);

@@ -125,8 +125,7 @@ gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, s
     return st == GNNC_OK ? pack_phase(x, offset, &k, phase, n_bytes) : st;
 }
 
-/* ---- mini-batches ------------------------------------------------------------------------------
- */
+/* ---- mini-batches -------- */
 static bool is_brought(const rt_buf *b) {
     return b->kind == RT_BUF_DATA || b->kind == RT_BUF_MAP || b->kind == RT_BUF_LOGICAL ||
            (b->kind == RT_BUF_INPUT && b->rank > 0);

@@ -231,8 +231,7 @@ static Op *positive(Gen *g, Value *x) {
     return b_binary(&g->b, OP_ADD, y, b_const(&g->b, DT_F32, 0.5));
 }
 
-/* ---- kinds of items
- * ------------------------------------------------------------------------------- */
+/* ---- kinds of items -------- */
 
 static void gen_source(Gen *g) {
     RandomSpaces *s = g->s;
@@ -721,8 +720,7 @@ static void gen_item(Gen *g, const char *func) {
     }
 }
 
-/* ---- a function
- * -------------------------------------------------------------------------------------- */
+/* ---- a function -------- */
 
 static Op *term(Gen *g, const Value *v) {
     Op *r = b_random(&g->b, g->n_random++, v->op->type);

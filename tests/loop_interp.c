@@ -283,8 +283,7 @@ static bool kernel(LoopRun *r, const PStep *s) {
     return ok;
 }
 
-/* ---- library calls ----------------------------------------------------------------------------
- */
+/* ---- library calls -------- */
 static double at(LoopRun *r, const Array *a, int64_t i) {
     if (i >= 0 && i < a->n) return a->v[i];
     fail(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);

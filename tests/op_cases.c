@@ -627,8 +627,7 @@ static void wide_cases(Gen *g, const OpGraph *x) {
     finish(g, b_segment(b, RED_SUM, map_dst(g->m, x->edge), message), true);
 }
 
-/* ---- the table ----------------------------------------------------------------------------------
- */
+/* ---- the table -------- */
 
 static void generate(Gen *g) {
     OpCases *cs = g->cs;
@@ -701,8 +700,7 @@ OpCases *op_cases_build(Ctx *c) {
     return cs;
 }
 
-/* ---- data ---------------------------------------------------------------------------------------
- */
+/* ---- data -------- */
 
 static double value(int domain, uint32_t what, int64_t i) {
     float u = rt_uniform(rt_stream_key(1, 0, what), (uint32_t)i, 0);
@@ -767,8 +765,7 @@ void op_cases_give(const OpCases *cs, const OpCaseSink *to) {
     }
 }
 
-/* ---- for the interpreter ------------------------------------------------------------------------
- */
+/* ---- for the interpreter -------- */
 
 static void give_size(void *in, const Space *s, int64_t n) {
     interp_set_size(in, s, n);

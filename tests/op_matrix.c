@@ -63,8 +63,7 @@ static bool set_vars(CpuExec *x, const OpCases *cs) {
     return ok;
 }
 
-/* ---- fewer of them ------------------------------------------------------------------------------
- */
+/* ---- fewer of them -------- */
 static bool has_new_kind(const Func *f, bool *seen) {
     bool is_new = false;
     for (const Op *op = f->first; op; op = op->next) {

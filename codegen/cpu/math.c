@@ -334,8 +334,7 @@ static V emit_sincos(CgFn *f, V x, bool cosine) {
     return sel(g, infinite, c32(g, x, __builtin_nan("")), y);
 }
 
-/* ---- pow: 2^(y log2 |x|) in double
- * --------------------------------------------------------------- */
+/* ---- pow: 2^(y log2 |x|) in double -------- */
 
 /* log2 of a positive finite double that came from an f32: n + s (2/ln 2) (1 + s^2/3 + ..), s =
  * (m-1)/(m+1) */
@@ -388,8 +387,7 @@ static V emit_pow(Cg *g, V x, V y) {
     return sel(g, LLVMBuildOr(g->b, same(g, x, one), same(g, y, zero), ""), one, r);
 }
 
-/* ---- f64: libm
- * ------------------------------------------------------------------------------------- */
+/* ---- f64: libm -------- */
 
 static V libm_one(Cg *g, const char *name, V *x, int n) {
     LLVMTypeRef t[2] = {g->f64, g->f64}, ft = LLVMFunctionType(g->f64, t, (unsigned)n, 0);

@@ -172,8 +172,7 @@ static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
     return v ? v : cpu_math(f, s->op, dt, x[0], x[1]);
 }
 
-/* ---- random numbers: runtime/exec/rng.h in IR ---------------------------------------------------
- */
+/* ---- random numbers: runtime/exec/rng.h in IR -------- */
 
 static LLVMValueRef shift_xor(Cg *g, LLVMValueRef x, int bits) {
     LLVMValueRef s = LLVMBuildLShr(g->b, x, cpu_const_int(x, g->i32, bits), "");

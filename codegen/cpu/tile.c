@@ -439,8 +439,7 @@ static void emit_group(Group *t) {
     emit_open_rest(t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), most);
 }
 
-/* ---- entry -------------------------------------------------------------------------------------
- */
+/* ---- entry -------- */
 
 /* The width of the row loops among s and what follows. */
 static const Expr *find_width(const LStmt *s) {

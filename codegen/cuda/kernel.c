@@ -57,8 +57,7 @@ void cu_mark(CuFn *f, const LStmt *list) {
     mark_block(f, list, NULL);
 }
 
-/* ---- the function ------------------------------------------------------------------------------
- */
+/* ---- the function -------- */
 /* v, h and f from one index: the last varies fastest. */
 static void split_index(CuFn *f) {
     const CuSched *c = &f->sched;

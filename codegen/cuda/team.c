@@ -21,8 +21,7 @@
  * row (schedule.c). */
 #include "codegen/cuda/cuda.h"
 
-/* ---- what a kernel reads and writes -------------------------------------------------------------
- */
+/* ---- what a kernel reads and writes -------- */
 typedef struct {
     const LStmt *s;
     const LStmt *loop; /* the vector loop around it; NULL = outside */

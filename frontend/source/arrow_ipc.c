@@ -106,8 +106,7 @@ static gnnc_status read_message(ArrowStream *s, RtPool *pool, Message *m, bool *
     return GNNC_OK;
 }
 
-/* ---- the schema -------------------------------------------------------------------------------
- */
+/* ---- the schema -------- */
 static bool type_of(Flat *f, size_t column, ArrowType *to) {
     static const struct {
         int type;
@@ -162,8 +161,7 @@ gnnc_status arrow_begin(ArrowStream *s, const RtAlloc *from, ArrowRead *read, vo
     return st;
 }
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches -------- */
 /* Room for what has come, and as much again: a length alone takes none. */
 static gnnc_status read_body(ArrowStream *s, size_t n, RtError *err) {
     enum { LEAST = 1 << 16 };
@@ -232,8 +230,7 @@ static gnnc_status next_batch(ArrowStream *s, bool *more, RtError *err) {
     return st;
 }
 
-/* ---- cells ------------------------------------------------------------------------------------
- */
+/* ---- cells -------- */
 static gnnc_status text_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     const struct ArrowPart *p = s->part[i];
     uint32_t end[2];

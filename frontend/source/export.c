@@ -118,8 +118,7 @@ static int export_file(const Options *o, FILE *out, FILE *err) {
     return st == GNNC_OK ? 0 : 1;
 }
 
-/* ---- the command line -------------------------------------------------------------------------
- */
+/* ---- the command line -------- */
 /* "--table T", "--table=T"; NULL: another argument. */
 static const char **text_option(Options *o, const char *arg, const char **value) {
     const struct {

@@ -153,8 +153,7 @@ static gnnc_status ask(Parquet *p, const char *file, const RtSourceTable *t, con
     return st;
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files -------- */
 static rt_declared declared_of(const char *kind) {
     static const struct {
         const char *kind;

@@ -341,8 +341,7 @@ static void close_database(RtSource *s) {
     rt_pool_free(&s->pool);
 }
 
-/* ---- a SELECT ----------------------------------------------------------------------------------
- */
+/* ---- a SELECT -------- */
 /* The name of a type, a domain being what it stands for; NULL: an error. */
 static const char *type_name(RtSource *s, Oid type, RtError *err) {
     char oid[16];

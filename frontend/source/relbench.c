@@ -141,8 +141,7 @@ static gnnc_status read_tables(RtSource *s, RtError *err) {
     return st;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------
- */
+/* ---- tasks -------- */
 static gnnc_status no_task(const RtSource *s, const char *why, RtError *err) {
     const RelBench *x = s->state;
     return rt_fail(err, GNNC_E_FORMAT, "%s: task '%.80s': %s", s->name, x->how->source_task.name,
@@ -260,8 +259,7 @@ out:
     return st;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows -------- */
 static const char *raw_name(const RelBench *x, int column) {
     static const char *const key[] = {"time_col", "entity_col", "target_col"};
     return text_of(x->task, key[column]);

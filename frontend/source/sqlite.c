@@ -288,8 +288,7 @@ static void close_database(RtSource *s) {
     rt_pool_free(&s->pool);
 }
 
-/* ---- a SELECT ----------------------------------------------------------------------------------
- */
+/* ---- a SELECT -------- */
 /* The columns of the one statement that `sql` is. */
 static gnnc_status select_columns(RtSource *s, const char *name, const char *sql, int *n,
                                   RtError *err) {

@@ -277,8 +277,7 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
     rt_pool_free(&pool);
 }
 
-/* ---- a batch -----------------------------------------------------------------------------------
- */
+/* ---- a batch -------- */
 static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
     const RtDrawLayout *a = &s->at;

@@ -157,8 +157,7 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
     return rt_link_batches_index(&t->x, b, split, kind);
 }
 
-/* ---- binding ----------------------------------------------------------------------------------
- */
+/* ---- binding -------- */
 static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space, const RtDrawn *d,
                                 const RtLinkBatch *of) {
     const rt_program *p = m->x.program;

@@ -136,8 +136,7 @@ void rt_pipeline_stop(RtPipeline *p) {
     p->from.release(p->from.user, p);
 }
 
-/* ---- the consumer -----------------------------------------------------------------------------
- */
+/* ---- the consumer -------- */
 void rt_pipeline_begin(RtPipeline *p, int64_t first, int64_t end) {
     pthread_mutex_lock(&p->lock);
     p->is_cancelled = true;

@@ -208,8 +208,7 @@ gnnc_status rt_row_batches_some(gnnc_trainer *t, int buf, int64_t n, const int64
     return st;
 }
 
-/* ---- what others ask --------------------------------------------------------------------------
- */
+/* ---- what others ask -------- */
 const void *rt_row_batches_value(const gnnc_trainer *t, int buf, int64_t *n_rows) {
     const RtRowBatches *b = t->rows;
     if (!b || !b->value[buf]) return NULL;

@@ -233,8 +233,7 @@ out:
     return st;
 }
 
-/* ---- the course of a batch ----------------------------------------------------------------------
- */
+/* ---- the course of a batch -------- */
 static void clear(const RtSampler *s, RtBatch *b) {
     size_t n_ends = (size_t)b->n_hops + 1;
     for (int t = 0; t < b->n_types; t++) {

@@ -222,8 +222,7 @@ static gnnc_status number(RtSampler *s, RtBatch *b, bool alone, RtError *err) {
     }
 }
 
-/* ---- count, name -------------------------------------------------------------------------------
- */
+/* ---- count, name -------- */
 static void count_new(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     uint32_t n = 0;
     (void)b, (void)member;
@@ -262,8 +261,7 @@ static gnnc_status place_new(RtSampler *s, RtBatch *b, RtError *err) {
     return GNNC_OK;
 }
 
-/* ---- emit
- * ---------------------------------------------------------------------------------------- */
+/* ---- emit -------- */
 static void emit(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtSampleRel *r = &s->g.rel[c->rel];
     RtBatchEdges *e = &b->edges[c->rel];
@@ -291,8 +289,7 @@ static gnnc_status place_edges(RtSampler *s, RtBatch *b, RtError *err) {
     return GNNC_OK;
 }
 
-/* ---- the hop
- * ----------------------------------------------------------------------------------------- */
+/* ---- the hop -------- */
 static gnnc_status cut(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, RtError *err) {
     gnnc_status st = GNNC_OK;
     s->n_chunks = 0;

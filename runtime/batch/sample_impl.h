@@ -94,8 +94,7 @@ int64_t rt_pick(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, doubl
                 RtScored *scratch, int64_t *pos);
 void rt_sort_i64(int64_t *x, int64_t n);
 
-/* ---- sample_hide.c: edges between the ends of links --------------------------------------------
- */
+/* ---- sample_hide.c: edges between the ends of links -------- */
 /* Of a node type: which sources each of the first n nodes of the batch, its seeds, does not see. */
 typedef struct RtHidden {
     int64_t n, *ptr; /* [n + 2] */
@@ -103,8 +102,7 @@ typedef struct RtHidden {
     RtGrow ptr_buf, src_buf;
 } RtHidden;
 
-/* ---- the sampler ------------------------------------------------------------------------------
- */
+/* ---- the sampler -------- */
 /* Consecutive nodes of the frontier of one relation: what a member takes at a time. */
 typedef struct RtChunk {
     int rel;

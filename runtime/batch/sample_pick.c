@@ -229,8 +229,7 @@ static int64_t draw_weighted(const RtPicker *p, int64_t lo, int64_t hi, uint64_t
     return p->fanout;
 }
 
-/* ---- one node ---------------------------------------------------------------------------------
- */
+/* ---- one node -------- */
 static int64_t pick_known(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                           RtScored *known, int64_t *pos) {
     int64_t m = 0;

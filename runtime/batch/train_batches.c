@@ -100,8 +100,7 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
-/* ---- who draws --------------------------------------------------------------------------------
- */
+/* ---- who draws -------- */
 /* Asked for, and possible: else it is told why not, and the host draws. */
 static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
     const char *why = t->rt.device ? rt_device_sampler_lacks(t->program) : "there is no GPU in use";
@@ -189,8 +188,7 @@ static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtE
     return st;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life -------- */
 /* One for every four threads: a batch is made in a fraction of its step's time; where none is
  * drawn, very soon. */
 static int count_workers(const gnnc_trainer *t, const RtBatches *b) {
@@ -283,8 +281,7 @@ void rt_batches_stop(gnnc_trainer *t) {
     t->batches = NULL;
 }
 
-/* ---- the step
- * -------------------------------------------------------------------------------------- */
+/* ---- the step -------- */
 /* What one slot has seen, each has room for.  No memory is no failure here: slots without room grow
  * when they need it. */
 static void even_out(RtBatches *b) {
@@ -379,8 +376,7 @@ out:
     return st;
 }
 
-/* ---- what others ask
- * ------------------------------------------------------------------------------- */
+/* ---- what others ask -------- */
 int64_t rt_batches_per_epoch(const gnnc_trainer *t) {
     int64_t n = t->batches ? t->batches->n_batches : 1;
     return n ? n : 1; /* one that cannot be */

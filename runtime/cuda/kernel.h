@@ -123,8 +123,7 @@ GN_FN int64_t gn_to_i64(double x) {
     return x < -9223372036854775808.0 ? INT64_MIN : (int64_t)x;
 }
 
-/* ---- functions ----------------------------------------------------------------------------------
- */
+/* ---- functions -------- */
 GN_FN float gn_rsqrt(float x) {
     return 1.0f / sqrtf(x);
 }

@@ -170,8 +170,7 @@ static bool still_does(const CudaLt *l, const LtPlan *p) {
            r.workspaceSize <= RT_BLAS_WORKSPACE_BYTES;
 }
 
-/* ---- products -----------------------------------------------------------------------------------
- */
+/* ---- products -------- */
 static int bits(int64_t n) {
     int b = 0;
     while (n >> b) b++;

@@ -93,8 +93,7 @@ static __global__ void gn_draw_seeds_at(RtDraw d) {
     GN_ROWS(i, *d.n_seeds) d.seed_at[i] = (int32_t)(mark[d.slot[i]] - GN_NAMED);
 }
 
-/* ---- rows: how many edges ---------------------------------------------------------------------
- */
+/* ---- rows: how many edges -------- */
 static __global__ void gn_draw_rows(RtDraw d) {
     GN_SERIAL(1) {
         d.row_first[0] = 0;
@@ -124,8 +123,7 @@ static __global__ void gn_draw_count(RtDraw d, int hop) {
     }
 }
 
-/* ---- pick
- * ---------------------------------------------------------------------------------------- */
+/* ---- pick -------- */
 static __global__ void gn_draw_pick(RtDraw d, int hop) {
     const GnTeam t = gn_warp_team(32, 1);
     GN_TEAM_ROWS(i, d.row_first[d.n_rels], t) {
@@ -145,8 +143,7 @@ static __global__ void gn_draw_pick(RtDraw d, int hop) {
     }
 }
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------- */
+/* ---- numbers -------- */
 /* Entries of relations first .. first + n - 1: of all, or of the seeds alone. */
 static __global__ void gn_draw_first(RtDraw d, int first, int n) {
     GN_ROWS(i, d.drawn_first[n]) {
@@ -191,9 +188,7 @@ static __global__ void gn_draw_name(RtDraw d, int first, int n) {
     }
 }
 
-/* ---- edges
- * ------------------------------------------------------------------------------------------
- */
+/* ---- edges -------- */
 static __global__ void gn_draw_emit(RtDraw d) {
     GN_ROWS(i, d.drawn_first[d.n_rels]) {
         const int r = gn_draw_find(d.drawn_first, d.n_rels, i);
@@ -231,9 +226,7 @@ static __global__ void gn_draw_end(RtDraw d) {
     }
 }
 
-/* ---- a batch
- * ---------------------------------------------------------------------------------------
- */
+/* ---- a batch -------- */
 typedef struct {
     void *stream;
     int status; /* a cudaError_t: of the first launch that failed */

@@ -336,8 +336,7 @@ GN_FN void gn_draw_by_sums(const GnDrawRow &row, int64_t k, int64_t *choice, int
     for (; n < k; n++) pos[n] = last; /* rounding may put it at the last sum */
 }
 
-/* ---- one row -----------------------------------------------------------------------------------
- */
+/* ---- one row -------- */
 /* k positions of edges, ascending, of `known` that may be drawn; choice [k] is room. */
 GN_FN void gn_draw_edges(const GnTeam &t, const GnDrawRow &row, int64_t known, int64_t k,
                          int64_t *choice, int64_t *pos) {

@@ -59,8 +59,7 @@ out:
     return st;
 }
 
-/* ---- its rows ---------------------------------------------------------------------------------
- */
+/* ---- its rows -------- */
 typedef struct {
     double time;
     int32_t entity, row;
@@ -194,8 +193,7 @@ static gnnc_status check_end(Taken *t) {
     return refuse(t, last->row, why);
 }
 
-/* ---- the task ---------------------------------------------------------------------------------
- */
+/* ---- the task -------- */
 /* Where nothing is said, a tenth of the rows to judge on, and a tenth to choose by. */
 static gnnc_status choose_times(Taken *t) {
     RtTask *task = t->task;

@@ -45,8 +45,7 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
     return rt_memory_is_temp(x->program, b) && x->program->bufs[b].phase == phase;
 }
 
-/* ---- buckets ----------------------------------------------------------------------------------
- */
+/* ---- buckets -------- */
 void rt_device_forget_buckets(RtDevice *d) {
     for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
         RtDevicePhase *p = &d->batch.bucket[i / RT_BUCKETS][i % RT_BUCKETS];
@@ -105,8 +104,7 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
     b->now = &b->bucket[b->turn][shift];
 }
 
-/* ---- places -----------------------------------------------------------------------------------
- */
+/* ---- places -------- */
 /* Room for n bytes, a quarter more where there was too little: batches differ. */
 static gnnc_status make_room(RtDevice *d, RtDeviceLane *l, size_t here, size_t there) {
     if (here <= l->host_bytes && there <= l->n_bytes) return GNNC_OK;
@@ -342,8 +340,7 @@ void rt_device_batch_close(RtDevice *d) {
     d->batch = (RtDeviceBatch){0};
 }
 
-/* ---- what a batch gives ------------------------------------------------------------------------
- */
+/* ---- what a batch gives -------- */
 gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n) {
     RtDevice *d = x->rt->device;
     size_t n_bytes = (size_t)n * sizeof *row;
@@ -423,8 +420,7 @@ gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes) {
     return st;
 }
 
-/* ---- notes ------------------------------------------------------------------------------------
- */
+/* ---- notes -------- */
 gnnc_status rt_device_notes(RtExec *x, int64_t n) {
     RtDevice *d = x->rt->device;
     return d ? d->ops->alloc(d, (size_t)n * RT_NOTE_BYTES, &d->batch.notes) : GNNC_OK;

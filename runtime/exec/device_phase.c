@@ -133,8 +133,7 @@ const char *rt_device_lines(const RtDevice *d) {
     return ph && ph->steps && x->step < ph->n_steps ? ph->steps[x->step].lines : NULL;
 }
 
-/* ---- services ----------------------------------------------------------------------------------
- */
+/* ---- services -------- */
 void **rt_device_buffers(RtExec *x) {
     return x->rt->device->at.buf;
 }

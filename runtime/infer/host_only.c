@@ -65,8 +65,7 @@ void rt_profile_share_end(RtExec *x, int member, int64_t since) {
     (void)x, (void)member, (void)since;
 }
 
-/* ---- never called: callers have a device, its maps, or a profile -------------------------------
- */
+/* ---- never called: callers have a device, its maps, or a profile -------- */
 #define NEVER(name, ...)                                                                           \
     gnnc_status name(__VA_ARGS__) {                                                                \
         return GNNC_E_DEVICE;                                                                      \

@@ -129,8 +129,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t w
     return take(&wants->align[what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], 4, v, n_bytes);
 }
 
-/* ---- algorithms ---------------------------------------------------------------------------------
- */
+/* ---- algorithms -------- */
 static bool fits(cublasOperation_t t, cublasLtMatrixLayout_t at, uint64_t rows, uint64_t cols) {
     bool n = t == CUBLAS_OP_N;
     return at->rows == (n ? rows : cols) && at->cols == (n ? cols : rows) &&
@@ -185,8 +184,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t 
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- products -----------------------------------------------------------------------------------
- */
+/* ---- products -------- */
 typedef struct {
     struct cublasLtMatmulDesc op;
     struct cublasLtMatrixLayout at_a, at_b, at_d;

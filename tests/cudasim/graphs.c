@@ -215,8 +215,7 @@ static void run_all(const struct CUgraph_st *g) {
     }
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------
- */
+/* ---- graphs -------- */
 static bool settle(struct CUgraph_st *g, struct CUgraphExec_st *x) {
     bool ok = !g->by;
     for (Handle *h = g->handles; h; h = h->next) {

@@ -159,8 +159,7 @@ void cudasim_sync_block(void) {
     wait_here(m, AT_BARRIER);
 }
 
-/* ---- exchange between the lanes of a mask ------------------------------------------------------
- */
+/* ---- exchange between the lanes of a mask -------- */
 static void give(Machine *m, Thread *warp, unsigned mask, const Thread *self) {
     Exchange *of_warp = m->exchange[(warp - m->thread) / WARP];
     int at = 0;
@@ -201,8 +200,7 @@ const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
     return of_warp[self->got - 1].value;
 }
 
-/* ---- a launch ----------------------------------------------------------------------------------
- */
+/* ---- a launch -------- */
 static void run_block(Machine *m) {
     shuffle(m, m->order, m->n);
     m->n_begun = m->n_done = m->n_waiting = m->n_ready = 0;

@@ -210,8 +210,7 @@ bool cudasim_is_queued(const void *p, size_t n_bytes, cudaGraphExec_t x) {
     return found;
 }
 
-/* ---- streams: what they record is in graphs.c -------------------------------------------------
- */
+/* ---- streams: what they record is in graphs.c -------- */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
     (void)flags;
     *s = calloc(1, sizeof **s);

@@ -426,8 +426,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t n_bytes, cudaStream_t s)
     return cudaMemset2DAsync(to, n_bytes, value, n_bytes, 1, s);
 }
 
-/* ---- the device ---------------------------------------------------------------------------------
- */
+/* ---- the device -------- */
 /* CUDASIM_DEVICES=2: as many. */
 cudaError_t cudaGetDeviceCount(int *n) {
     const char *none = getenv("CUDASIM_NO_DEVICE"), *more = getenv("CUDASIM_DEVICES");

@@ -125,8 +125,7 @@ int check_differs(int level, const char *what, const char *why) {
     return DIFFER;
 }
 
-/* ---- graph and loops --------------------------------------------------------------------------
- */
+/* ---- graph and loops -------- */
 
 /* One pipeline on one variant.  `want` and `rounded` interpret the model as written. */
 typedef struct {
@@ -335,8 +334,7 @@ int check_stages(Ctx *c, const Check *k, int level, bool grads) {
     return status;
 }
 
-/* ---- code -------------------------------------------------------------------------------------
- */
+/* ---- code -------- */
 
 /* A parameter that nothing reads is in no program. */
 static bool start(CpuExec *x, const Check *k, Module *seen, Interp *in) {

@@ -6,8 +6,7 @@
 
 #include "gnnc_dlpack.h"
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds -------- */
 static gnnc_status all_kinds(gnnc_graph *g, int64_t n) {
     static const char *const names[] = {"red", "green", "blue"};
     static const float real[] = {0, 1, NAN, 1};
@@ -149,8 +148,7 @@ TEST(numbers_are_not_rounded) {
     gnnc_graph_release(g);
 }
 
-/* ---- what is refused
- * ----------------------------------------------------------------------------- */
+/* ---- what is refused -------- */
 /* Nothing is in the log, every array goes back once, and the next good call does well. */
 static void refuse(Good *k, gnnc_rows *r, gnnc_status want, const char *text) {
     int arrays = r->n_columns + (r->src != NULL) + (r->dst != NULL);

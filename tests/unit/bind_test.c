@@ -401,8 +401,7 @@ TEST(weights_of_other_shapes_and_types_load) {
     scratch_remove(dir);
 }
 
-/* ---- weights that are stored in another order than they are written in -------------------------
- */
+/* ---- weights that are stored in another order than they are written in -------- */
 static void turned_shape(int v, const int64_t *n, rt_var_shape *s) {
     var_shape(v, n, s);
     s->turned = n[S_F];

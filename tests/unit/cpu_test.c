@@ -175,8 +175,7 @@ TEST(random_numbers_are_those_of_the_runtime) {
     rig_free(&r);
 }
 
-/* ---- element types and casts -------------------------------------------------------------------
- */
+/* ---- element types and casts -------- */
 
 TEST(casts_between_element_types) {
     static const DType types[] = {DT_F32, DT_F64, DT_F16, DT_BF16, DT_I32, DT_I64, DT_I1};

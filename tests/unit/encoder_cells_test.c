@@ -218,8 +218,7 @@ TEST(a_file_says_how_cells_are_read) {
     free(f);
 }
 
-/* ---- cells that come later --------------------------------------------------------------------
- */
+/* ---- cells that come later -------- */
 TEST(an_encoder_makes_the_same_of_the_same_cells) {
     Films *f = films();
     RtImport how = {0};

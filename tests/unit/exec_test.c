@@ -238,8 +238,7 @@ TEST(initialisers_have_their_distributions) {
     CHECK(memcmp(v, w, 10 * sizeof *v) != 0);
 }
 
-/* ---- shapes of weights ------------------------------------------------------------------------
- */
+/* ---- shapes of weights -------- */
 #define SHAPE(...)                                                                                 \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) {                       \
         __VA_ARGS__                                                                                \

@@ -280,8 +280,7 @@ TEST(lists_of_one_length_are_rows) {
     refuse(&b, GNNC_COL_FLOAT, GNNC_E_ARG, "n.v: an Arrow array without its rows or its buffers");
 }
 
-/* ---- nulls and offsets ------------------------------------------------------------------------
- */
+/* ---- nulls and offsets -------- */
 TEST(nulls_are_what_the_kind_has_for_them) {
     static const int32_t y[ROWS] = {2, 0, 1, 3};
     static const double t[ROWS] = {1, 2, 3, 4};
@@ -345,8 +344,7 @@ TEST(offsets_of_a_slice) {
     gnnc_graph_release(g);
 }
 
-/* ---- what is refused
- * ----------------------------------------------------------------------------- */
+/* ---- what is refused -------- */
 TEST(a_batch_is_added_whole_or_not_at_all) {
     static const float good[ROWS] = {1, 2, 3, 4}, bad[ROWS] = {1, NAN, 3, 4}, old[ROWS] = {9};
     gnnc_graph *g = graph_of_rows();
@@ -439,8 +437,7 @@ TEST(every_refusal_has_its_name) {
     gnnc_graph_release(g);
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- memory -------- */
 static gnnc_status whole_life(FailingAlloc *f, TestBatch *b) {
     _Alignas(GNNC_ALIGN) static const float x[ROWS] = {1, 2, 3, 4};
     static const double v[10] = {0};

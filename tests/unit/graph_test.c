@@ -379,8 +379,7 @@ TEST(many_graphs) {
     gnnc_graph_release(g);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------
- */
+/* ---- what is refused -------- */
 static void refuse(gnnc_graph *g, gnnc_kind kind, gnnc_array a, gnnc_status want,
                    const char *text) {
     gnnc_status st = gnnc_graph_add_column(g, "n", "c", kind, &a, -1, NULL);
@@ -505,8 +504,7 @@ TEST(null_is_an_argument_that_is_refused) {
     gnnc_graph_release(g);
 }
 
-/* ---- DLPack -----------------------------------------------------------------------------------
- */
+/* ---- DLPack -------- */
 static void count_deleted(DLManagedTensorVersioned *t) {
     ++*(int *)t->manager_ctx;
 }
@@ -599,8 +597,7 @@ TEST(dlpack_tensors_that_are_refused_are_deleted) {
     CHECK(n_deleted == 12);
 }
 
-/* ---- what is in it ------------------------------------------------------------------------------
- */
+/* ---- what is in it -------- */
 TEST(tables_and_columns_are_listed) {
     Place p = place_new();
     gnnc_graph *g = graph_new();
@@ -632,8 +629,7 @@ TEST(tables_and_columns_are_listed) {
     place_end(&p);
 }
 
-/* ---- memory
- * -------------------------------------------------------------------------------------- */
+/* ---- memory -------- */
 static gnnc_status add_all_kinds(gnnc_graph *g, int *n_done) {
     static const char *const names[] = {"a", "b"};
     static const int32_t ptr[] = {0, 1, 2}, idx[] = {0, 1};

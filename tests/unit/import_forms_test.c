@@ -696,8 +696,7 @@ TEST(numbers_do_not_heed_the_locale) {
     CHECK(rt_strtod("x", &end) == 0 && *end == 'x');
 }
 
-/* ---- every form
- * ---------------------------------------------------------------------------------- */
+/* ---- every form -------- */
 TEST(every_form_reads_back_and_has_a_model) {
     static const char *const says[N_FORMS][2] = {
         [1] = {"sample { batch 32 }", "layers/batch_norm.gnn"},

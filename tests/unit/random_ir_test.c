@@ -194,8 +194,7 @@ static void child(Job *j) {
     _exit(ok ? 0 : 3);
 }
 
-/* ---- batches -----------------------------------------------------------------------------------
- */
+/* ---- batches -------- */
 
 /* How many functions gave a result before the child ended. */
 static int run_child(Job j, Result *got, int max, int *status) {
@@ -249,8 +248,7 @@ static void check_trials(Trial *t, int n) {
     check_level(t, n, 2 | CPU_EXEC_BF16);
 }
 
-/* ---- making it small ----------------------------------------------------------------------------
- */
+/* ---- making it small -------- */
 
 static bool has_cut(const RandomCase *c, int item) {
     for (int i = 0; i < c->n_cuts; i++)
@@ -345,8 +343,7 @@ TEST(random_training_agrees) {
     check_seeds((Trial){.trains = true, .c.smooth = true}, N_TRAIN);
 }
 
-/* ---- what was found before
- * ------------------------------------------------------------------------- */
+/* ---- what was found before -------- */
 
 static void replay(const char *path, int level) {
     static Result got[64];

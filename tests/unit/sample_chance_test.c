@@ -477,8 +477,7 @@ TEST(the_check_finds_newer_rows) {
     rt_pool_free(&w.pool);
 }
 
-/* ---- graphs and clusters
- * ---------------------------------------------------------------------------- */
+/* ---- graphs and clusters -------- */
 TEST(batches_of_graphs) {
     /* three graphs of 3, 0 and 2 nodes: 0>1, 1>2, 2>0; 3>4, 4>3, 4>4 */
     const int32_t src[6] = {0, 1, 2, 3, 4, 4}, dst[6] = {1, 2, 0, 4, 3, 4}, take[4] = {2, 0, 2, 1};

@@ -173,8 +173,7 @@ TEST(batches_are_the_same_however_they_are_prepared) {
     world_close(&j.w);
 }
 
-/* ---- columns ------------------------------------------------------------------------------------
- */
+/* ---- columns -------- */
 enum { ROWS = 50, TAKEN = 3000 };
 
 static void fill(RtPool *pool, RtColumn *c, rt_col_kind kind, int64_t width) {

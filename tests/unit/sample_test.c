@@ -212,8 +212,7 @@ TEST(induced_and_bidirectional_edges) {
     }
 }
 
-/* ---- threads, resuming ------------------------------------------------------------------------
- */
+/* ---- threads, resuming -------- */
 /* Large enough that members share the work; trees, hubs and weights in turn. */
 static void big_world(RtPool *pool, RtRelation *r, float *weight, int64_t n, int64_t n_edges) {
     int32_t *src = RT_NEWN(pool, int32_t, n_edges), *dst = RT_NEWN(pool, int32_t, n_edges);
@@ -361,8 +360,7 @@ TEST(later_epochs_take_no_memory) {
     rt_pool_free(&pool);
 }
 
-/* ---- what cannot be
- * --------------------------------------------------------------------------------- */
+/* ---- what cannot be -------- */
 static void refuse(const RtSampleGraph *g, RtSampleSpec spec, gnnc_status want, const char *words) {
     RtSampler *s;
     RtError err = {""};

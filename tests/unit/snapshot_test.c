@@ -323,8 +323,7 @@ TEST(done_may_commit) {
     gnnc_graph_release(c.g);
 }
 
-/* ---- threads
- * ---------------------------------------------------------------------------------------- */
+/* ---- threads -------- */
 enum { WRITERS = 3, CALLS = 40 };
 
 typedef struct {
@@ -399,8 +398,7 @@ TEST(threads_append_while_others_commit) {
     gnnc_graph_release(k.g);
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------- */
+/* ---- memory -------- */
 TEST(every_failing_allocation_leaves_the_old_snapshot) {
     Place *p = place_new();
     Part all = joined(p);

@@ -160,8 +160,7 @@ static void *reload(void *arg) {
     return NULL;
 }
 
-/* ---- what is right, and what it took
- * --------------------------------------------------------------- */
+/* ---- what is right, and what it took -------- */
 static gnnc_status expect(Load *l, gnnc_graph *g, int which) {
     gnnc_model *m = NULL;
     gnnc_session *s = NULL;

@@ -306,8 +306,7 @@ static void *keep(void *arg) {
     }
 }
 
-/* ---- HTTP
- * ------------------------------------------------------------------------------------------ */
+/* ---- HTTP -------- */
 static bool take_ids(Request *r, const cJSON *ids, int64_t rows) {
     int n = cJSON_IsArray(ids) ? cJSON_GetArraySize(ids) : 0;
     bool ok = n > 0 && n <= MOST_IDS && (r->id = calloc((size_t)n, sizeof *r->id));
@@ -411,8 +410,7 @@ static void completed(void *user, struct MHD_Connection *c, void **state,
     free(r);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------- */
+/* ---- life -------- */
 static bool open_service(Service *v, const char *data, const char *weights) {
     char why[512];
     int rank;
