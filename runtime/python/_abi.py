@@ -229,6 +229,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_pair_column": (c_char_p, [Handle, c_int, c_void_p]),
     "gnnc_session_predict_pairs": (c_int, [Handle, POINTER(Pairs), c_void_p]),
     "gnnc_session_top_pairs": (c_int, [Handle, POINTER(Pairs), c_int64, c_int, POINTER(c_int64), c_void_p]),
+    "gnnc_session_predict_subgraph_pairs": (c_int, [Handle, POINTER(Pairs), c_void_p]),
+    "gnnc_session_top_subgraph_pairs": (c_int, [Handle, POINTER(Pairs), c_int64, c_int, POINTER(c_int64), c_void_p]),
     "gnnc_trainer_legend": (c_int, [Handle, POINTER(Handle)]),
     "gnnc_session_legend": (c_int, [Handle, POINTER(Handle)]),
     "gnnc_legend_destroy": (None, [Handle]),

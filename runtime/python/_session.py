@@ -157,14 +157,17 @@ class Session(_abi.Owner):
         """
         ids = _numbers(ids, "ids")
         out = self._room(ids.size, self.row_shape, out)
+        with self._brought(tables):
+            self._call("predict_subgraph", ids.size, ids.ctypes.data, out.ctypes.data)
+        return out
+
+    def _brought(self, tables: Mapping[Any, Any]) -> Subgraph:
         pointer = _abi.Handle()
         self._call("subgraph", ctypes.byref(pointer))
         graph = Subgraph(pointer, self._lent)
         graph._fill(tables)
         graph.commit()
-        self._call("predict_subgraph", ids.size, ids.ctypes.data, out.ctypes.data)
-        graph.close()
-        return out
+        return graph
 
     @property
     def whole(self) -> Dict[str, Whole]:
@@ -234,10 +237,13 @@ class Session(_abi.Owner):
         src, dst: [n] rows of both ends        kind: [n] what kind of link (docs/c-api.md), or None: 0
         columns: of each of pair_columns n rows, as Graph.append takes them
         """
+        return self._score("predict_pairs", src, dst, kind, columns)
+
+    def _score(self, name: str, src: Any, dst: Any, kind: Any, columns: Optional[Mapping[str, Any]]) -> np.ndarray:
         src = _numbers(src, "sources")
         dst = _numbers(dst, "destinations", src)
         out, held = np.empty(src.size, dtype=np.float32), _Held()
-        self._call("predict_pairs", ctypes.byref(self._pairs(src, dst, kind, columns, held)), _at(out))
+        self._call(name, ctypes.byref(self._pairs(src, dst, kind, columns, held)), _at(out))
         return out
 
     def top_links(self, src: Any, k: int, kind: Any = None, known: bool = False,
@@ -247,12 +253,32 @@ class Session(_abi.Owner):
         Destinations that a source has a link to, of links by time before it is asked for, are left out unless `known`;
         where fewer are left, -1 and -inf.  columns: as of predict_links, a row for each source
         """
+        return self._best("top_pairs", src, k, kind, known, columns)
+
+    def _best(self, name: str, src: Any, k: int, kind: Any, known: bool,
+              columns: Optional[Mapping[str, Any]]) -> Tuple[np.ndarray, np.ndarray]:
         src = _numbers(src, "sources")
         dst = np.empty((src.size, k), dtype=np.int64)
         score, held = np.empty((src.size, k), dtype=np.float32), _Held()
         to = dst.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-        self._call("top_pairs", ctypes.byref(self._pairs(src, None, kind, columns, held)), k, int(known), to, _at(score))
+        self._call(name, ctypes.byref(self._pairs(src, None, kind, columns, held)), k, int(known), to, _at(score))
         return dst, score
+
+    def predict_subgraph_links(self, tables: Mapping[Any, Any], src: Any, dst: Any, kind: Any = None,
+                               columns: Optional[Mapping[str, Any]] = None) -> np.ndarray:
+        """The model's scores of pairs of a subgraph's rows, of a session without a graph: float32 [n].
+
+        tables: as of predict_subgraph, with all edges around both ends, whichever way they lead, of as many hops as the
+        model reads, for what a session over the whole graph would give        else: as of predict_links
+        """
+        with self._brought(tables):
+            return self._score("predict_subgraph_pairs", src, dst, kind, columns)
+
+    def top_subgraph_links(self, tables: Mapping[Any, Any], src: Any, k: int, kind: Any = None, known: bool = False,
+                           columns: Optional[Mapping[str, Any]] = None) -> Tuple[np.ndarray, np.ndarray]:
+        """As top_links, among the rows of a subgraph; tables as of predict_subgraph_links."""
+        with self._brought(tables):
+            return self._best("top_subgraph_pairs", src, k, kind, known, columns)
 
     def __repr__(self) -> str:
         return f"<Session of {_facts.MODEL}: {self.rows} rows of {list(self.row_shape)}>"

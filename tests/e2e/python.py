@@ -799,6 +799,14 @@ def links_by_time():
     dst, best = s.top_links([ends[0, 39]], 3, known=True, columns={"t": t[39:]})
     scores = s.predict_links(np.repeat(ends[0, 39], 12), np.arange(12), columns={"t": np.repeat(t[39:], 12)})
     assert list(dst[0]) == list(np.argsort(-scores, kind="stable")[:3]) and (best[0] == scores[dst[0]]).all()
+    own, asked = trainer.to_model().session(), {"t": t[order]}
+    tables = {"vertex": 12, ("vertex", "event", "vertex"): {"edge_index": ends, "t": t}}
+    assert (own.predict_subgraph_links(tables, *ends[:, order], columns=asked) == s.predict_links(*ends[:, order], columns=asked)).all()
+    among, of = own.top_subgraph_links(tables, [ends[0, 39]], 3, known=True, columns={"t": t[39:]})
+    assert (among == dst).all() and (of == best).all()
+    fails("E_RANGE", "destination 12", own.predict_subgraph_links, tables, [0], [12], columns={"t": t[:1]})
+    fails("E_MISSING", "no column 't'", own.predict_subgraph_links, tables, [0], [1])
+    fails("E_STATE", "has a graph", s.predict_subgraph_links, tables, [0], [1], columns={"t": t[:1]})
     fails("E_MISSING", "no column 't'", s.predict_links, [0], [1])
     fails("E_SHAPE", "pairs.t", s.predict_links, [0], [1], columns={"t": [1.0, 2.0]})
 
