@@ -397,9 +397,9 @@ static bool kernel(Reader *r, LKernel *k) {
     r->regs = r->bufs = (StrMap){0};
     k->span = r->p.tok.span;
     if (!parse_accept_word(&r->p, "kernel")) return parse_expected(&r->p, "'kernel'");
-    if (!parse_name(&r->p, "the kernel's name", &k->name)) return false;
+    if (!parse_ident(&r->p, "the kernel's name", &k->name)) return false;
     if (r->of_plan && parse_accept_word(&r->p, "of") &&
-        !parse_name(&r->p, "the kernel that it is a stage of", &r->of))
+        !parse_ident(&r->p, "the kernel that it is a stage of", &r->of))
         return false;
     return threads(r, &k->threads) && parse_expect(&r->p, '{') && arguments(r) &&
            block(r, &k->body);

@@ -63,6 +63,11 @@ bool parse_name(Parser *p, const char *what, const char **name) {
     return true;
 }
 
+bool parse_ident(Parser *p, const char *what, const char **name) {
+    bool ident = p->tok.kind == T_NAME && !strchr(p->tok.s, '.');
+    return ident ? parse_name(p, what, name) : parse_expected(p, what);
+}
+
 bool parse_text(Parser *p, const char *what, const char **text) {
     if (p->tok.kind != T_STRING) return parse_expected(p, what);
     return parse_name(p, what, text);

@@ -142,6 +142,8 @@ TEST(copies_of_kernels_are_their_own) {
 TEST(broken_kernels_are_refused) {
     static const Case cases[] = {
         {"select", "select", "used where it is not defined"},
+        {"kernel t", "kernel \"\"", "expected the kernel's name"},
+        {"kernel t", "kernel a.t", "expected the kernel's name"},
         {"%x.8: f32 = load x[%src.5", "%x.8: f32 = load x[%e.99", "%e.99 is not defined"},
         {"%src.5: i64 = cast", "%e.3: i64 = cast", "%e.3 is defined twice"},
         {"%x.8: f32 = load", "%x.8: i32 = load", "is i32, not f32"},
