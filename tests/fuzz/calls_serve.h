@@ -11,7 +11,7 @@ typedef struct {
     int what, n, k, with_known, layer;
     int64_t id[MOST_IDS], dst[MOST_IDS];
     float w[MOST_IDS]; /* what the pairs bring, if they do */
-    bool brings;
+    bool brings, in_subgraph;
 } Question;
 typedef struct {
     float score[MOST_IDS * MOST_WIDTH];
@@ -36,9 +36,12 @@ static gnnc_status ask(gnnc_session *s, const Question *q, Answer *a) {
     case ASK_BEST:
         return gnnc_session_top_links(s, q->n, q->id, NULL, q->k, q->with_known, a->dst, a->score);
     case ASK_PAIRS_WITH:
-        return gnnc_session_predict_pairs(s, &p, a->score);
+        return q->in_subgraph ? gnnc_session_predict_subgraph_pairs(s, &p, a->score)
+                              : gnnc_session_predict_pairs(s, &p, a->score);
     case ASK_BEST_WITH:
-        return gnnc_session_top_pairs(s, &p, q->k, q->with_known, a->dst, a->score);
+        return q->in_subgraph
+                   ? gnnc_session_top_subgraph_pairs(s, &p, q->k, q->with_known, a->dst, a->score)
+                   : gnnc_session_top_pairs(s, &p, q->k, q->with_known, a->dst, a->score);
     default:
         return gnnc_session_embed(s, gnnc_session_layer_name(s, q->layer), q->n, q->id, a->score);
     }
@@ -88,19 +91,26 @@ static void predict(Run *r, Session *s) {
     if (st == GNNC_OK) compare(r, s, &q, &a);
 }
 
-/* Pairs with a column of theirs, as one of the models wants it. */
-static void predict_pairs(Run *r, Session *s) {
+/* Asks for pairs with a column of theirs, as one of the models wants it.  refused: no session may
+ * answer this. */
+static Question draw_pairs(Run *r, const Session *s, bool *refused) {
     Question q = {.what = ASK_PAIRS_WITH + (next(&r->in) & 1), .n = below(&r->in, MOST_IDS + 1)};
-    Answer a;
     q.k = below(&r->in, MOST_BEST + 1), q.with_known = next(&r->in) & 1;
     q.brings = (s->kind == OF_PAIRS) != (next(&r->in) == 1);
     bool outside = draw_ids(r, s, &q, s->rows.n), no_number = q.n && next(&r->in) == 1;
     for (int i = 0; i < q.n; i++) q.w[i] = (float)(next(&r->in) - 128) / 16;
     if (no_number) q.w[0] = __builtin_nanf("");
-    gnnc_status st = SESSION(s->s, ask(s->s, &q, &a));
     bool fits = s->open && scores_pairs(s->kind) && q.brings == (s->kind == OF_PAIRS);
-    if (!fits || outside || (no_number && q.brings) || (q.what == ASK_BEST_WITH && q.k < 1))
-        MUST(st != GNNC_OK);
+    *refused = !fits || outside || (no_number && q.brings) || (q.what == ASK_BEST_WITH && q.k < 1);
+    return q;
+}
+
+static void predict_pairs(Run *r, Session *s) {
+    Answer a;
+    bool refused;
+    Question q = draw_pairs(r, s, &refused);
+    gnnc_status st = SESSION(s->s, ask(s->s, &q, &a));
+    if (refused) MUST(st != GNNC_OK);
     if (st == GNNC_OK) compare(r, s, &q, &a);
     static const double memory[8];
     gnnc_array x = array_of(below(&r->in, 15), below(&r->in, 4), next(&r->in) & 1, memory);
@@ -145,7 +155,7 @@ static void open_brought(Run *r, Brought *b) {
     refused_before = n_refused;
     if (gnnc_session_create_with(&b->s, give, take_back, NULL) != GNNC_OK) return;
     gnnc_status st = SESSION(b->s, gnnc_session_open_model(b->s, m->m));
-    if (!m->m || m->weights < 0 || scores_pairs(m->kind)) MUST(st != GNNC_OK);
+    if (!m->m || m->weights < 0) MUST(st != GNNC_OK);
     if (st == GNNC_OK) b->open = true, b->kind = m->kind, b->weights = m->weights;
     MUST(gnnc_session_rows(b->s) == 0);
 }
@@ -181,8 +191,11 @@ static void compare_whole(Run *r, const Brought *b, const Question *q, const Ans
     MUST(gnnc_model_create(&m, INFERS[b->kind]) == GNNC_OK);
     MUST(gnnc_model_load_from(m, weights[b->weights].p, weights[b->weights].n) == GNNC_OK);
     MUST(gnnc_session_create(&like.s) == GNNC_OK && gnnc_session_open(like.s, m, g) == GNNC_OK);
-    MUST(ask(like.s, q, &want) == GNNC_OK);
+    Question whole = *q;
+    whole.in_subgraph = false;
+    MUST(ask(like.s, &whole, &want) == GNNC_OK);
     for (int i = 0; i < q->n * width; i++) {
+        if (want.score[i] == got->score[i]) continue; /* or both are -inf: there is no row */
         float off = want.score[i] - got->score[i];
         MUST(off * off <= 1e-9f * (1 + want.score[i] * want.score[i]));
     }
@@ -202,17 +215,35 @@ static void predict_brought(Run *r, Brought *b) {
     if (!b->s) return;
     gnnc_status st = SESSION(b->s, gnnc_session_predict_subgraph(b->s, q.n, q.id, a.score));
     bool whole = (b->g.rows.has & NEEDS[b->kind]) == NEEDS[b->kind];
-    if (!b->open || !b->g.committed || q.n < 0) MUST(st != GNNC_OK);
+    if (!b->open || !b->g.committed || q.n < 0 || scores_pairs(b->kind)) MUST(st != GNNC_OK);
     if (q.n > 0 && (outside || !whole)) MUST(st != GNNC_OK);
     if (st != GNNC_OK || q.n < 1) return;
     MUST(gnnc_session_row_shape(b->s, &rank, dim) == GNNC_OK && rank == 1);
     if (b->kind != OF_GRAPHS || !crosses(&b->g.rows)) compare_whole(r, b, &q, &a, (int)dim[0]);
 }
 
+/* Splits may be missing: then other edges are links. */
+static void predict_brought_pairs(Run *r, Brought *b) {
+    Session like = {.kind = b->kind, .rows = b->g.rows, .open = b->open};
+    Answer a;
+    bool refused;
+    Question q = draw_pairs(r, &like, &refused);
+    int needs = NEEDS[b->kind], has = b->g.rows.has & needs;
+    q.in_subgraph = true;
+    gnnc_status st = SESSION(b->s, ask(b->s, &q, &a));
+    if (refused || !b->g.committed) MUST(st != GNNC_OK);
+    if (q.n && (has | HAS_LSPLIT) != needs) MUST(st != GNNC_OK);
+    if (st == GNNC_OK && has == needs)
+        compare_whole(r, b, &q, &a, q.what == ASK_BEST_WITH ? q.k : 1);
+}
+
 static void call_brought(Run *r, int what, Brought *b) {
     if (what == 0) open_brought(r, b);
     if (what == 1) bring(r, b);
-    if (what == 2) predict_brought(r, b);
+    if (what == 2 && scores_pairs(b->kind) && next(&r->in) != 1)
+        predict_brought_pairs(r, b);
+    else if (what == 2)
+        predict_brought(r, b);
 }
 
 /* What the model computes of the whole graph: neither of these has any. */
