@@ -14,8 +14,10 @@
 
 extern char **environ;
 
+/* Modules are not those of the folder that gnnc runs in, which may be the one with the data. */
 static const char script[] =
     "import sys\n"
+    "sys.path[:] = [p for p in sys.path if p]\n"
     "try:\n"
     "    import json, struct, pyarrow as pa, pyarrow.parquet as pq\n"
     "except ImportError:\n"

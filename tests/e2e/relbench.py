@@ -189,11 +189,21 @@ def without_pyarrow():
           "python3 -m pip install pyarrow", told)
 
 
+def with_modules_beside():
+    """Folders that come from elsewhere may hold Python files: no module is taken from where gnnc runs."""
+    write("from_elsewhere/manifest.yaml", MANIFEST)
+    for module in ("json", "struct", "pyarrow", "numpy"):
+        write(f"from_elsewhere/{module}.py", "open('taken', 'w').close()\n")
+    subprocess.run([GNNC, "import", ".", "-o", "nothing"], cwd="from_elsewhere", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    check("no module of the folder runs", not os.path.exists("from_elsewhere/taken"))
+
+
 def main():
     if "without libyaml" in subprocess.run([GNNC, "import", os.path.join(TOP, "models"), "-o", "x"], stderr=subprocess.PIPE, text=True, check=False).stderr:
         print("LEFT OUT: RelBench's folders: this gnnc was built without libyaml\n0 passed, 0 failed")
         return False
     without_pyarrow()
+    with_modules_beside()
     if subprocess.run(["python3", "-c", "import pyarrow"], stderr=subprocess.DEVNULL, check=False).returncode:
         print("LEFT OUT: RelBench's folders: python3 has no pyarrow")
     else:
