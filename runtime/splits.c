@@ -42,16 +42,16 @@ static bool has_label(const RtColumn *y, int64_t row) {
     return false;
 }
 
-/* `import` writes 0 for an empty cell and 1 beside it, in `<column>_missing`: such a target is no
+/* `import` writes 0 for an empty cell and 1 beside it, in a column of its own: such a target is no
  * number to learn, or to be measured by.  The first such row of a split, in the files' order. */
 static int64_t unknown_row(const gnnc_trainer *t, const RtColumn *y, int of_split) {
     const rt_column *col = t->program->columns;
     const RtTable *table = t->rt.bound->table[col[t->target].space];
-    char name[64];
-    snprintf(name, sizeof name, "%.54s_missing", col[t->target].name);
-    const RtColumn *missing = y->kind == RT_COL_FLOAT ? rt_table_column(table, name) : NULL;
+    const RtColumn *target = rt_table_column(table, col[t->target].name);
     const RtColumn *split = rt_table_column(table, col[of_split].name);
-    if (!missing || missing->kind != RT_COL_CAT || !split) return -1;
+    bool number = y->kind == RT_COL_FLOAT && target;
+    const RtColumn *missing = number ? rt_encoder_gaps(table, target) : NULL;
+    if (!missing || !split) return -1;
     const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
     for (int64_t i = 0; i < split->n_rows; i++)
         if (of[i] > 0 && of[i] < RT_N_SPLITS && missing->i32[i] != 0) return i;

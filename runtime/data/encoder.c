@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "csv.h"
+#include "dataset.h"
 #include "encoder_cells.h"
 #include "encoder_scale.h"
 
@@ -233,6 +234,18 @@ bool rt_encoder_index(RtPool *pool, RtEncoder *e) {
     if (!rt_names_new(pool, &e->codes, e->n_categories + 1)) return false;
     for (int64_t i = 0; i < e->n_categories; i++) rt_names_add(&e->codes, e->names[i]);
     return true;
+}
+
+/* ---- where cells are absent -------- */
+bool rt_encoder_tells_gaps(const RtColumn *c, const char *from) {
+    const RtEncoder *e = c->encoder;
+    return e && e->as == RT_AS_MISSING && strcmp(e->from, from) == 0;
+}
+
+const RtColumn *rt_encoder_gaps(const RtTable *t, const RtColumn *of) {
+    for (int i = 0; of->encoder && i < t->n_columns; i++)
+        if (rt_encoder_tells_gaps(&t->columns[i], of->encoder->from)) return &t->columns[i];
+    return NULL;
 }
 
 /* ---- in words ---------------------------------------------------------------------- */

@@ -88,6 +88,12 @@ bool rt_cell_whole(const char *text, int64_t *v);
 void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
                     const RtEncoder *e, const char *like);
 
+struct RtTable;
+/* The column of the table that is 1 where `of` has no cell; NULL: none is. */
+const RtColumn *rt_encoder_gaps(const struct RtTable *t, const RtColumn *of);
+/* Is it that of the raw column `from`? */
+bool rt_encoder_tells_gaps(const RtColumn *c, const char *from);
+
 /* The encoder of a column of this kind. */
 RtAs rt_encoder_of_kind(rt_col_kind k);
 /* What it is, for a report: "standardised: mean 3.5, deviation 1.2"; "" where nothing is to be

@@ -6,30 +6,31 @@
 #include "import_task_impl.h"
 
 /* ---- what comes with the answer -------- */
-/* A column, or the one that says where it is missing. */
-static bool is_part_of(const char *name, const char *of) {
+/* A column, or the one that says where it is missing: made by the import, or given by that name. */
+static bool is_part_of(const RtColumn *c, const char *of) {
     size_t n = strlen(of);
-    return strncmp(name, of, n) == 0 && (!name[n] || strcmp(name + n, "_missing") == 0);
+    bool named = strncmp(c->name, of, n) == 0 && (!c->name[n] || !strcmp(c->name + n, "_missing"));
+    return named || rt_encoder_tells_gaps(c, of);
 }
 
 typedef struct {
-    const char *name;
+    const RtColumn *column;
     bool found;
 } Sought;
 
 static void see_column(void *user, const RtQueryExpr *e) {
     Sought *s = user;
     const RtColumn *c = e->value.agg == RT_AGG_NONE ? e->rows->column : NULL;
-    if (c && is_part_of(s->name, c->name)) s->found = true;
+    if (c && is_part_of(s->column, c->name)) s->found = true;
 }
 
-static bool is_target(const RtTask *t, const char *column) {
+static bool is_target(const RtTask *t, const RtColumn *column) {
     Sought s = {column, false};
     rt_query_each(t->q.target, see_column, &s); /* NULL: there is no query */
     return s.found;
 }
 
-static bool is_late(const RtTask *t, const char *column) {
+static bool is_late(const RtTask *t, const RtColumn *column) {
     for (int i = 0; i < t->q.n_after; i++)
         if (is_part_of(column, t->q.after[i])) return true;
     return false;
@@ -67,7 +68,7 @@ static bool is_target_reference(const RtTask *t, const RtTable *edge) {
 /* Rows are asked at their own time.  Without it everybody would read all of them, whenever. */
 static gnnc_status check_row_time(const RtTask *t) {
     const RtColumn *time = t->row_time[t->entity - t->d->nodes];
-    if (!time || (!is_late(t, time->name) && !is_target(t, time->name))) return GNNC_OK;
+    if (!time || (!is_late(t, time) && !is_target(t, time))) return GNNC_OK;
     return rt_fail(
         t->err, GNNC_E_ARG,
         "query: rows of '%s' are asked about at '%s', which so is known: --row-time names "
@@ -178,8 +179,7 @@ static gnnc_status put_columns(RtTask *t, RtTable *to) {
     const RtColumn *time = t->row_time[t->entity - t->d->nodes];
     for (int i = 0; i < t->entity->n_columns; i++) {
         const RtColumn *c = &t->entity->columns[i];
-        if (c == time || c->kind == RT_COL_SPLIT || is_target(t, c->name) || is_late(t, c->name))
-            continue;
+        if (c == time || c->kind == RT_COL_SPLIT || is_target(t, c) || is_late(t, c)) continue;
         const char *name = name_beside(t, to, c->name);
         RtColumn *copy = name ? rt_table_add_column(&t->d->pool, to) : NULL;
         if (!copy) return rt_fail_nomem(t->err, "task");
@@ -254,8 +254,8 @@ static void drop_columns(RtTask *t) {
     int n = 0;
     if (!t->of_column) return;
     for (int i = 0; i < e->n_columns; i++) {
-        const char *name = e->columns[i].name;
-        if (is_late(t, name) || (!dated && is_target(t, name))) continue;
+        const RtColumn *c = &e->columns[i];
+        if (is_late(t, c) || (!dated && is_target(t, c))) continue;
         e->columns[n++] = e->columns[i];
     }
     e->n_columns = n;

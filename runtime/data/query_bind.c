@@ -1,11 +1,11 @@
 /* Names of a query become tables, columns and foreign keys; rows that are aggregated are put in the
  * order in which they are read: by entity, then by time. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "encoder.h"
 #include "query.h"
 
 typedef struct {
@@ -206,7 +206,6 @@ static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r
 
 static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
     const RtTable *t = r->table;
-    char missing[160];
     int i = find_name(e->value.column, t->n_columns, column_name, t->columns);
     gnnc_status st = i < 0 ? find_keys(b, e, r) : GNNC_OK;
     if (st != GNNC_OK || r->refers) return st;
@@ -221,9 +220,7 @@ static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows 
         return rt_fail(b->err, GNNC_E_FORMAT,
                        "query, character %d: '%s.%s' has several values a row", e->at, t->name,
                        r->column->name);
-    snprintf(missing, sizeof missing, "%.140s_missing", r->column->name);
-    const RtColumn *m = rt_table_column(t, missing);
-    if (r->column->kind == RT_COL_FLOAT && m && m->kind == RT_COL_CAT) r->missing = m;
+    if (r->column->kind == RT_COL_FLOAT) r->missing = rt_encoder_gaps(t, r->column);
     return GNNC_OK;
 }
 

@@ -235,6 +235,35 @@ TEST(a_column_is_hidden_from_its_own_row) {
     rt_dataset_close(d);
 }
 
+/* The column that says where another has gaps goes with it, however long its name is. */
+TEST(gaps_of_what_is_known_later_are_hidden) {
+#define LONG_NAME "days_until_the_parcel_was_handed_over_to_the_customer"
+    static const char rows[] = "id,price:float,date," LONG_NAME "\n"
+                               "1,5,1970-01-01,3\n2,1,1970-01-21,\n3,7,1970-02-01,2\n"
+                               "4,1,1970-02-20,\n5,8,1970-03-07,4\n6,2,1970-04-01,\n";
+    RtNamedBytes files[] = {FILE_OF("orders.csv", rows)};
+    RtFolder f = {.name = "shop", .files = files, .n_files = 1};
+    RtImport how = {0};
+    RtTaskMade made;
+    RtError err = {""};
+    RtDataset *d = NULL;
+    CHECK(rt_import_tables(NULL, &f, NULL, &how, &d, &err) == GNNC_OK);
+    const int gap = 3; /* behind the column */
+    CHECK(d && d->nodes->n_columns > gap && d->nodes->columns[gap].n_categories == 2);
+    CHECK_MSG(d && rt_import_task(d,
+                                  &(RtTaskHow){.query = "orders.price > 3 KNOWN AFTER " LONG_NAME,
+                                               .val_time = 40 * DAY,
+                                               .test_time = 60 * DAY},
+                                  &made, &err) == GNNC_OK,
+              "%s", err.text);
+    for (int i = 0; d && i < d->n_nodes; i++)
+        for (int c = 0; c < d->nodes[i].n_columns; c++)
+            CHECK_MSG(!strstr(d->nodes[i].columns[c].name, "parcel"), "%s.%s", d->nodes[i].name,
+                      d->nodes[i].columns[c].name);
+    rt_dataset_close(d);
+#undef LONG_NAME
+}
+
 /* A label for each category, or each row that a foreign key leads to. */
 TEST(lists_are_several_answers) {
     static const struct {
