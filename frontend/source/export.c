@@ -42,9 +42,18 @@ bool export_is_null(const Export *x, int column, const char *cell) {
     return !*cell || (x->type[column] != EXPORT_TEXT && is_no_number(cell));
 }
 
+/* A whole number with more digits than a real one has: another id, were it one. */
+static bool is_cut(const char *cell) {
+    const int64_t most = (int64_t)1 << 53;
+    const char *digits = cell + (*cell == '-');
+    int64_t v;
+    if (rt_cell_integer(cell, &v)) return v > most || v < -most;
+    return *digits && !digits[strspn(digits, "0123456789")];
+}
+
 /* Of all its cells; one without any is of texts. */
 static ExportType type_of(const RtCsv *t, int column) {
-    bool whole = true, number = true;
+    bool whole = true, number = true, cut = false;
     int64_t n = 0;
     for (int64_t i = 0; i < t->n_rows && number; i++) {
         const char *cell = t->cell[i * t->n_columns + column];
@@ -53,10 +62,12 @@ static ExportType type_of(const RtCsv *t, int column) {
         if (!*cell || is_no_number(cell)) continue;
         n++;
         whole = whole && rt_cell_key(cell, &v);
+        cut = cut || is_cut(cell);
         bool code = *cell == '0' && cell[1] >= '0' && cell[1] <= '9'; /* 007.5 is no number */
         number = whole || (!code && rt_cell_number(cell, &x));
     }
-    return !n || !number ? EXPORT_TEXT : whole ? EXPORT_INTEGER : EXPORT_REAL;
+    if (!n || !number || (cut && !whole)) return EXPORT_TEXT;
+    return whole ? EXPORT_INTEGER : EXPORT_REAL;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

@@ -30,7 +30,9 @@ static const char *cell_of(const Lines *x, const RtJson *v) {
     if (v->kind == RT_JSON_NULL) return "";
     if (v->kind == RT_JSON_BOOL) text = v->number != 0 ? "true" : "false";
     if (v->kind == RT_JSON_STRING) text = v->text;
-    if (v->kind == RT_JSON_NUMBER && v->is_int)
+    if (v->kind == RT_JSON_NUMBER && v->text)
+        text = v->text;
+    else if (v->kind == RT_JSON_NUMBER && v->is_int)
         snprintf(number, sizeof number, "%lld", (long long)v->i);
     else if (v->kind == RT_JSON_NUMBER)
         snprintf(number, sizeof number, "%.17g", v->number);

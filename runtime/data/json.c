@@ -164,9 +164,11 @@ static gnnc_status number(Parser *p, RtJson *v) {
     v->number = rt_strtod(text, &(const char *){NULL});
     errno = 0;
     v->i = v->is_int ? strtoll(text, NULL, 10) : 0;
-    if (errno == ERANGE) v->is_int = false;
     p->at += n;
-    return GNNC_OK;
+    if (errno != ERANGE) return GNNC_OK;
+    v->is_int = false;
+    v->text = rt_pool_strndup(p->pool, text, n);
+    return v->text ? GNNC_OK : no_memory(p);
 }
 
 /* ---- values ------------------------------------------------------------- */

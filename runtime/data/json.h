@@ -19,7 +19,8 @@ typedef struct RtJson RtJson;
 struct RtJson {
     RtJsonKind kind;
     const char *key;  /* in an object; else NULL */
-    const char *text; /* STRING: UTF-8 without NUL inside */
+    const char *text; /* STRING: UTF-8 without NUL inside; NUMBER: its digits, where it is whole and
+                         does not fit, else NULL */
     double number;    /* NUMBER; BOOL: 0 or 1 */
     bool is_int;      /* NUMBER without fraction or exponent that fits: `i` is exact */
     int64_t i;

@@ -138,6 +138,14 @@ def exported():
         f.write('key,"a ""b""",x\n007,"tab\t\\N",nan\n8,,1e3\n')
     sh("gnnc export odd.csv --into shop.sqlite --table odd")
     check("texts that are no numbers", table("SELECT * FROM odd") == [("007", "tab\t\\N", None), ("8", None, 1000.0)], table("SELECT * FROM odd"))
+    for name, rows in (("csv", "id,p,q\n12345678901234567890,9007199254740993,9007199254740992\n12345678901234567891,0.5,0.5\n"),
+                       ("jsonl", '{"id": 12345678901234567890, "p": 9007199254740993, "q": 9007199254740992}\n'
+                                 '{"id": 12345678901234567891, "p": 0.5, "q": 0.5}\n')):
+        with open(f"long.{name}", "w", encoding="utf-8") as f:
+            f.write(rows)
+        sh(f"gnnc export long.{name} --into shop.sqlite --table long_{name}")
+        check(f"no digit of a number is lost: {name}", table(f"SELECT * FROM long_{name}") ==
+              [("12345678901234567890", "9007199254740993", 2.0 ** 53), ("12345678901234567891", "0.5", 0.5)], table(f"SELECT * FROM long_{name}"))
     sh("./shop predict --data data/shop --at 2024-06-01 --out churn.jsonl")
     sh("gnnc export churn.jsonl --into shop.sqlite --table of_json")
     check("JSON lines are the same rows", table("SELECT * FROM of_json") == table(all_rows), table("SELECT * FROM of_json LIMIT 2"))
