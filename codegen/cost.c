@@ -152,17 +152,8 @@ static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *coun
 
 /* ---- statements ---------------------------------------------------------------------------- */
 static bool is_arithmetic(const LStmt *s) {
-    if (s->fn != L_FN_OP || !dtype_is_float(s->dst->dt)) return false;
-    switch (s->op) {
-    case OP_CAST:
-    case OP_DETACH:
-    case OP_STORE_AS:
-    case OP_COPY:
-    case OP_SELECT:
-        return false;
-    default:
-        return true;
-    }
+    bool counts = s->fn == L_FN_OP && op_cost(s->op) > 0 && s->op != OP_SELECT;
+    return counts && dtype_is_float(s->dst->dt);
 }
 
 static void add_flops(Walk *w) {

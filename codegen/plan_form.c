@@ -18,19 +18,9 @@ static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
 }
 
-/* Cheap enough to be computed wherever it is read. */
+/* It is computed of nothing, wherever it is read. */
 static bool always_inline(const Op *op) {
-    switch (op->kind) {
-    case OP_CONST:
-    case OP_IOTA:
-    case OP_SIZE:
-    case OP_RANDOM:
-    case OP_VALID:
-    case OP_INDEX:
-        return true;
-    default:
-        return false;
-    }
+    return op->n_in == 0 && !is_source(op) && op_has(op, OPT_PURE) && !op_has(op, OPT_LIB);
 }
 
 /* A reduction without rows of its own would be repeated in every row of its user. */

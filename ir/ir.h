@@ -183,7 +183,7 @@ typedef struct Extern {
 
 /* ---- operations -------------------------------------------------------------- */
 typedef enum {
-#define OP(id, mnemonic, n_in, traits, attrs, impl) OP_##id,
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl) OP_##id,
 #include "ops.def"
 #undef OP
     N_OPS
@@ -542,6 +542,7 @@ int func_n_carried(const Func *body);               /* how many operands of its 
 bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
+int op_cost(OpKind k);  /* of an element, in additions: one estimate for all who ask */
 int op_arity(OpKind k); /* -1 = any */
 unsigned op_traits(OpKind k);
 unsigned op_attrs(OpKind k); /* OPA_* */

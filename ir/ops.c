@@ -1,17 +1,18 @@
 /* The op table: what ops.def says about each operation, as arrays. */
 #include "ir/ir.h"
 
-#define OP(id, mnemonic, n_in, traits, attrs, impl) extern const OpImpl op_##impl;
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl) extern const OpImpl op_##impl;
 #include "ops.def"
 #undef OP
 
 static const struct {
     const char *mnemonic;
-    int n_in;
+    int n_in, cost;
     unsigned traits, attrs;
     const OpImpl *impl;
 } table[] = {
-#define OP(id, mnemonic, n_in, traits, attrs, impl) {mnemonic, n_in, traits, attrs, &op_##impl},
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl)                                          \
+    {mnemonic, n_in, cost, traits, attrs, &op_##impl},
 #include "ops.def"
 #undef OP
 };
@@ -22,6 +23,10 @@ const char *op_mnemonic(OpKind k) {
 
 int op_arity(OpKind k) {
     return table[k].n_in;
+}
+
+int op_cost(OpKind k) {
+    return table[k].cost;
 }
 
 unsigned op_traits(OpKind k) {

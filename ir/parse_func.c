@@ -271,7 +271,7 @@ static bool output_use(Parser *p, Op *op) {
 /* ---- one operation ---------------------------------------------------------------------- */
 static bool kind_of(Parser *p, OpKind *kind) {
     static const char *const words[] = {
-#define OP(id, mnemonic, n_in, traits, attrs, impl) mnemonic,
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl) mnemonic,
 #include "ops.def"
 #undef OP
     };

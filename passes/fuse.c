@@ -141,46 +141,13 @@ static bool user_repeats(const Op *user, const Op *x) {
 }
 
 /* ---- cost ---------------------------------------------------------------------------- */
-/* Costs are of this pass alone, hence a switch and no column of ops.def. */
 static Cost own_cost(const Op *op) {
-    switch (op->kind) {
-    case OP_EXP:
-    case OP_EXPM1:
-    case OP_LOG:
-    case OP_LOG1P:
-    case OP_TANH:
-    case OP_SIGMOID:
-    case OP_ERF:
-    case OP_SIN:
-    case OP_COS:
-    case OP_POW:
-        return (Cost){.flops = 20};
-    case OP_DIV:
-    case OP_SQRT:
-    case OP_RSQRT:
-        return (Cost){.flops = 6};
-    case OP_COPY: /* a transposed read goes across rows */
-        return (Cost){.far = pass_is_transpose(op)};
-    case OP_RANDOM:
-        return (Cost){.flops = 8, .random = true};
-    case OP_SEGMENT:
-    case OP_REDUCE:
-        return (Cost){.flops = CHEAP_FLOPS + 1}; /* never twice */
-    case OP_CONST:
-    case OP_IOTA:
-    case OP_SIZE:
-    case OP_CAST:
-    case OP_DETACH:
-    case OP_STORE_AS:
-    case OP_VIEW:
-    case OP_GATHER:
-        return (Cost){0};
-    case OP_INDEX:
-    case OP_VALID:
-        return (Cost){.loads = 1};
-    default:
-        return (Cost){.flops = 1};
-    }
+    Cost c = {.flops = op_cost(op->kind),
+              .loads = op->kind == OP_INDEX || op->kind == OP_VALID,
+              .far = op->kind == OP_COPY && pass_is_transpose(op), /* it is read across rows */
+              .random = op->kind == OP_RANDOM};
+    if (op->kind == OP_SEGMENT || op->kind == OP_REDUCE) c.flops = CHEAP_FLOPS + 1; /* not twice */
+    return c;
 }
 
 static bool in_place(const Fuse *f, const Op *op) {

@@ -73,24 +73,9 @@ bool pass_may_vary(const Op *op) {
            op->kind == OP_VAR || op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
-static bool is_cheap_kind(const Op *op) {
-    switch (op->kind) {
-    case OP_NEG:
-    case OP_ABS:
-    case OP_CAST:
-    case OP_DETACH:
-    case OP_STORE_AS:
-    case OP_COPY:
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_MAX:
-    case OP_MIN:
-    case OP_SELECT:
-        return true;
-    default:
-        return op_has(op, OPT_CMP) || op->type.dt == DT_I1 || !op_has(op, OPT_ELEM);
-    }
+/* More than an addition for each element. */
+static bool takes_work(const Op *op) {
+    return op_has(op, OPT_ELEM) && op->type.dt != DT_I1 && op_cost(op->kind) > 1;
 }
 
 static bool is_arithmetic(const Op *op) {
@@ -108,7 +93,7 @@ static void find_facts(Hoist *h) {
         x->invariant = !may_vary(h, op);
         x->reduces = op_has(op, OPT_REDUCE | OPT_LIB);
         x->gathers = op_has(op, OPT_INDEX);
-        x->works = !is_cheap_kind(op);
+        x->works = takes_work(op);
         for (int i = 0; i < op->n_in; i++) {
             const Fact *y = &h->fact[op->in[i]->id];
             x->invariant &= y->invariant;

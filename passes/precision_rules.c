@@ -96,11 +96,6 @@ static bool is_taken_off(const Precision *p, const Op *op) {
     return false;
 }
 
-static bool is_softmax_sum(const Op *op) {
-    bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
-    return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
-}
-
 static bool passes_on(const Op *op) {
     return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
 }
@@ -222,7 +217,7 @@ const char *prec_refuses(const Precision *p, const Op *op) {
     if (why || wish) return why;
     if (p->fact[op->id] & PREC_ERROR) return "it is an error of what is learned";
     if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
-    if (is_softmax_sum(op)) return "it is the sum of a softmax";
+    if (pass_is_softmax_sum(op)) return "it is the sum of a softmax";
     return p->fact[op->id] & PREC_SUMMED ? "a softmax or loss reads it" : NULL;
 }
 

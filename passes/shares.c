@@ -49,16 +49,23 @@ static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
     return top->kind == OP_SEGMENT && top->red == RED_MAX && top->map == map && top->in[0] == *x;
 }
 
-static bool is_softmax_sum(const Op *op) {
+bool pass_is_softmax_sum(const Op *op) {
+    bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
+    return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
+}
+
+/* .. of a node's entries, whose largest was taken off. */
+static bool is_shifted_sum(const Op *op) {
     Op *x, *m;
-    return is_sum(op) && is_shifted(op->in[0], op->map, &x, &m) && type_eq(&m->type, &op->type);
+    return is_sum(op) && pass_is_softmax_sum(op) && is_shifted(op->in[0], op->map, &x, &m) &&
+           type_eq(&m->type, &op->type);
 }
 
 /* Entries divided by their node's sum over the same map: that sum, else NULL. */
 static Op *divided_by(const Op *op) {
     const Op *g = op->kind == OP_DIV ? op->in[1] : NULL;
     if (!g || g->kind != OP_GATHER || !type_eq(&op->type, &op->in[0]->type)) return NULL;
-    return is_softmax_sum(g->in[0]) && g->in[0]->map == g->map ? g->in[0] : NULL;
+    return is_shifted_sum(g->in[0]) && g->in[0]->map == g->map ? g->in[0] : NULL;
 }
 
 /* select(l = 0, 0, x / l), as `dots` leaves it at a node: l and x, else NULL. */
@@ -69,7 +76,7 @@ static Op *divided_at_node(const Op *op, Op **x) {
     Op *l = q->in[1];
     *x = q->in[0];
     if (is->in[0] != l || !pass_is_const(is->in[1], &zero) || zero != 0) return NULL;
-    if (!pass_is_const(op->in[1], &zero) || zero != 0 || !is_softmax_sum(l)) return NULL;
+    if (!pass_is_const(op->in[1], &zero) || zero != 0 || !is_shifted_sum(l)) return NULL;
     return type_eq(&(*x)->type, &op->type) ? l : NULL;
 }
 

@@ -96,25 +96,7 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
     if (s->fn == L_FN_RANDOM) return true;
-    if (s->fn != L_FN_OP) return false;
-    switch (s->op) {
-    case OP_EXP:
-    case OP_EXPM1:
-    case OP_LOG:
-    case OP_LOG1P:
-    case OP_TANH:
-    case OP_SIGMOID:
-    case OP_ERF:
-    case OP_SIN:
-    case OP_COS:
-    case OP_POW:
-    case OP_DIV:
-    case OP_SQRT:
-    case OP_RSQRT:
-        return true;
-    default:
-        return false;
-    }
+    return s->fn == L_FN_OP && op_cost(s->op) > 1;
 }
 
 bool loop_has_heavy(const LStmt *s, const LStmt *end) {

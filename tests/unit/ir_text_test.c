@@ -202,7 +202,7 @@ TEST(every_operation_round_trips) {
     char *twice = once ? round_trip(once, true) : NULL;
     CHECK(twice);
     if (once && twice) CHECK_STR(twice, once);
-#define OP(id, mnemonic, n_in, traits, attrs, impl)                                                \
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl)                                          \
     CHECK_MSG(once &&strstr(once, " " mnemonic), "no '%s' in the text", mnemonic);
 #include "ir/ops.def"
 #undef OP
@@ -282,7 +282,7 @@ TEST(the_manual_is_true) {
     char *docs = read_docs(), quoted[64];
     int examples = 0;
     CHECK(*docs);
-#define OP(id, mnemonic, n_in, traits, attrs, impl)                                                \
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl)                                          \
     snprintf(quoted, sizeof quoted, "`%s", mnemonic);                                              \
     CHECK_MSG(strstr(docs, quoted), "docs/ir.md does not have '%s'", mnemonic);
 #include "ir/ops.def"
