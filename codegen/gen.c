@@ -303,8 +303,6 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-enum { UNROLL_MAX = 128 };
-
 LStmt *cg_close(Gen *g) {
     Scope *s = g->cur;
     LStmt *st = s->owner;
@@ -313,10 +311,9 @@ LStmt *cg_close(Gen *g) {
     g->cur = s->parent;
     put(g->cur, st);
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
-        int64_t n;
+        int64_t n, most = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
         st->sched.vector = true;
-        st->sched.unroll =
-            st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= UNROLL_MAX;
+        st->sched.unroll = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= most;
     }
     return st;
 }

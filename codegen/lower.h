@@ -12,7 +12,7 @@
 #include "codegen/plan.h"
 #include "ir/guard.h"
 #include "ir/walk.h"
-#include "passes/limits.h"
+#include "passes/threshold.h"
 
 /* ---- what becomes of each operation of a function ------------------------- */
 typedef enum {
@@ -253,6 +253,9 @@ const Expr *cg_tile_count(Gen *g, const Axis *a);
 /* Loops over the axes that t has; `local` gets positions in the tiles. */
 const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
+/* The innermost open loop, over an outer space: a short one is unrolled, so that local arrays fall
+ * apart into registers. */
+void cg_close_outer(Gen *g);
 
 /* ---- units: what is made by one step (plan_units.c) ------------------------- */
 typedef enum {

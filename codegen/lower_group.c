@@ -17,8 +17,6 @@
  * 2018): the scores of a row's entries are in cache when they are read again. */
 #include "codegen/lower.h"
 
-enum { UNROLL_MAX = 16 };
-
 typedef struct {
     Gen *g;
     int n;
@@ -141,16 +139,8 @@ static const Env *open_space(Gen *g, const Env *env, Space *s, int *depth) {
     return cg_bind(g, env, s, cg_open_for(g, s->size, "f"));
 }
 
-/* Outer loops over short spaces are unrolled, so that local arrays fall apart into registers. */
-static void close_space(Gen *g) {
-    int64_t n;
-    LStmt *st = cg_close(g);
-    bool small = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= UNROLL_MAX;
-    if (!st->sched.vector && small) st->sched.unroll = true;
-}
-
 static void close_spaces(Gen *g, int depth) {
-    while (depth-- > 0) close_space(g);
+    while (depth-- > 0) cg_close_outer(g);
 }
 
 static LReg *const *tile_index(const Tile *t, const Env *env, LReg **idx) {
@@ -215,7 +205,7 @@ static LBuf *accumulators(const Group *p, const Op *op) {
     int64_t n[MAX_RANK], all = 1;
     for (int i = 1; i < op->type.rank && all; i++)
         all = expr_is_const(op->type.dim[i]->size, &n[i - 1]) ? all * n[i - 1] : 0;
-    if (all > 0 && all <= PASS_ROW_MAX)
+    if (all > 0 && all <= pass_threshold(p->g->lo->c, PASS_T_ROW))
         return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, n, "acc");
     LBuf *row = own_row(p, op);
     if (!row) ctx_fault(p->g->lo->c, op->span, "a sum has no place");
@@ -360,8 +350,9 @@ static bool is_taken(const Group *p, int i, const Op *sum) {
 static const Op *owner_of(Group *p, int i) {
     int64_t n;
     OpList sums = sums_of(p, p->value[i]);
+    int most = pass_threshold(p->g->lo->c, PASS_T_ROW);
     for (int k = 0; k < sums.n; k++) {
-        bool wide = !cg_row_size(&sums.v[k]->type, &n) || n > PASS_ROW_MAX;
+        bool wide = !cg_row_size(&sums.v[k]->type, &n) || n > most;
         if (wide && !is_taken(p, i, sums.v[k])) return sums.v[k];
     }
     return NULL;

@@ -12,12 +12,6 @@
 
 #include <string.h>
 
-enum {
-    TILE_MAX = PASS_ROW_MAX,
-    TILE_MIN = 64,
-    SHORT = 256, /* of several spaces together: they are to fit into registers */
-};
-
 const Op *cg_peel(const Lower *lo, const Op *op) {
     while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
            op->in[0]->type.rank > 0)
@@ -84,11 +78,11 @@ static void flat_body(Rows *r) {
 
 /* A row is walked whole where it is short, else in equal tiles; 0: no such width is known
  * when compiling. */
-static int64_t tile_width(const Expr *size) {
-    int64_t n;
+static int64_t tile_width(const Ctx *c, const Expr *size) {
+    int64_t n, most = pass_threshold(c, PASS_T_ROW), least = pass_threshold(c, PASS_T_FORM_TILE);
     if (!expr_is_const(size, &n)) return 0;
-    if (n <= TILE_MAX) return n;
-    for (int64_t w = TILE_MAX; w >= TILE_MIN; w--)
+    if (n <= most) return n;
+    for (int64_t w = most; w >= least; w--)
         if (n % w == 0) return w;
     return 0;
 }
@@ -167,8 +161,8 @@ static void open_tiles(Rows *r, const Env *env, Axes *axes) {
         return;
     }
     Axis *a = &axes->v[0];
-    a->width = tile_width(a->space->size);
-    if (a->width == 0) a->width = TILE_MIN;
+    a->width = tile_width(g->lo->c, a->space->size);
+    if (a->width == 0) a->width = pass_threshold(g->lo->c, PASS_T_FORM_TILE);
     a->part = cg_open_for(g, cg_tile_count(g, a), "t");
     compute_tiled(r, env, axes, NULL);
     cg_close(g);
@@ -176,7 +170,7 @@ static void open_tiles(Rows *r, const Env *env, Axes *axes) {
 
 static void last_space(Rows *r, const Env *env, Space *s) {
     Gen *g = r->g;
-    int64_t n, width = tile_width(s->size);
+    int64_t n, width = tile_width(g->lo->c, s->size);
     Axes axes = {.n = 1, .v = {{.space = s, .width = width}}};
     if (cg_count_tiles(g, r->value, r->n, &axes, NULL) > 0) {
         if (width && expr_is_const(s->size, &n) && n == width)
@@ -192,14 +186,14 @@ static void last_space(Rows *r, const Env *env, Space *s) {
 
 /* Several spaces of constant extent that are short together: heads and features. */
 static bool short_rows(Rows *r, const Type *t, Axes *axes) {
-    int64_t n, all = 1;
+    int64_t n, all = 1, most = pass_threshold(r->g->lo->c, PASS_T_FORM_SHORT);
     *axes = (Axes){0};
     for (int k = 1; k < t->rank; k++) {
-        if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > SHORT) return false;
+        if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > most) return false;
         all *= n;
         axes->v[axes->n++] = (Axis){.space = t->dim[k], .width = n};
     }
-    return axes->n > 1 && all <= SHORT && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
+    return axes->n > 1 && all <= most && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
 }
 
 /* The maps whose segments the rows are, so that chunks get equal numbers of entries. */

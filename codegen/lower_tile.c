@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-enum { UNROLL_MAX = 16 };
-
 typedef struct {
     Gen *g;
     const Env *env;
@@ -62,15 +60,16 @@ const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env,
     return env;
 }
 
-/* Short outer loops are unrolled, so that local arrays fall apart into registers. */
+void cg_close_outer(Gen *g) {
+    int64_t n, most = pass_threshold(g->lo->c, PASS_T_FORM_UNROLL);
+    LStmt *st = cg_close(g);
+    bool small = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= most;
+    if (!st->sched.vector && small) st->sched.unroll = true;
+}
+
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t) {
-    for (int i = 0; i < axes->n; i++) {
-        if (!type_has(t, axes->v[i].space)) continue;
-        int64_t n;
-        LStmt *st = cg_close(g);
-        bool small = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= UNROLL_MAX;
-        if (!st->sched.vector && small) st->sched.unroll = true;
-    }
+    for (int i = 0; i < axes->n; i++)
+        if (type_has(t, axes->v[i].space)) cg_close_outer(g);
 }
 
 /* ---- accumulators ------------------------------------------------------------------------ */

@@ -206,7 +206,8 @@ static void gather(Find *f, int at) {
     PStep *first = f->ph->steps.v[at];
     first->group = g;
     vec_push(f->a, &g->steps, first);
-    for (int i = at + 1; i < f->ph->steps.n && g->steps.n < RT_GROUP_MAX; i++) {
+    int most = pass_threshold(f->lives.p->m->ctx, PASS_T_GROUP_PRODUCTS);
+    for (int i = at + 1; i < f->ph->steps.n && g->steps.n < most; i++) {
         PStep *s = f->ph->steps.v[i];
         if (s->kind != PS_GEMM || s->group || stays_alone(s)) continue;
         if (!alike(f->lives.p, first, s)) continue;

@@ -25,9 +25,6 @@
 #include "codegen/plan_pass.h"
 #include "passes/rewrite.h"
 
-/* Pointers are a kernel's parameters; a device takes 4 KiB of them. */
-enum { BUFS_MAX = 256 };
-
 /* ---- one loop of two --------------------------------------------------------------------- */
 static bool same_dims(const LBuf *x, const LBuf *y) {
     bool same = x->rank == y->rank && x->dt == y->dt && x->kind == y->kind;
@@ -288,13 +285,13 @@ static bool are_alike(const PStep *x, const PStep *y) {
 
 /* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
  * first. */
-static int run_of(PStep *const *s, int *host, int n) {
+static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n) {
     bool parts = plan_parts_loop(s[0]) != NULL;
-    int bufs = s[0]->n_bufs, count = 1;
+    int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
     host[0] = 0;
     for (; count < n && are_alike(s[0], s[count]); count++) {
         bufs += s[count]->n_bufs;
-        if (bufs > BUFS_MAX) break;
+        if (bufs > most) break;
         host[count] = host_of(s, host, count);
         if (parts && host[count] == count)
             host[count] = 0;
@@ -406,7 +403,7 @@ static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
         for (; n < most && plan_same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
-            n = most ? run_of(s, host, end - i) : 1;
+            n = most ? run_of(pc, s, host, end - i) : 1;
             if (n > 1 && !pass_may_rewrite(pc)) n = 1;
             ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);

@@ -19,16 +19,6 @@
 
 #include "runtime/pack.h"
 
-enum {
-    NODES = 100000,
-    EDGES = 1000000,
-    WIDTH = 64,
-    BLOCKS = 16, /* a local buffer counts as this part of the whole */
-    GRAINS = 32, /* differences below this part of the peak are none */
-    ROUNDS = 8,
-    MOST_STEPS = 400 /* of a phase; trying takes time with their square */
-};
-
 typedef struct {
     Order *o;
     int64_t *best, grain;
@@ -37,14 +27,19 @@ typedef struct {
 
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
     int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
-    for (int i = 0; i < m->syms.n; i++) n[i] = WIDTH;
+    int width = pass_threshold(m->ctx, PASS_T_ORDER_WIDTH);
+    for (int i = 0; i < m->syms.n; i++) n[i] = width;
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
         if (s->size->kind != EX_SYM) continue;
-        if (s->kind == SP_NODE) n[s->size->sym->id] = NODES;
-        if (s->kind == SP_EDGE) n[s->size->sym->id] = EDGES;
+        if (s->kind == SP_NODE) n[s->size->sym->id] = pass_threshold(m->ctx, PASS_T_ORDER_NODES);
+        if (s->kind == SP_EDGE) n[s->size->sym->id] = pass_threshold(m->ctx, PASS_T_ORDER_EDGES);
     }
     return n;
+}
+
+static int limit(const Order *o, PassThreshold t) {
+    return pass_threshold(o->p->m->ctx, t);
 }
 
 static void measure_buffers(Order *o) {
@@ -92,7 +87,7 @@ static void sum_lives(Order *o, bool in_loops) {
             live_in(o, o->first[b], o->last[b], o->bytes[b]);
         else
             live_in(o, o->from[o->first[b]], o->to[o->last[b]],
-                    o->block[b] >= 0 ? o->bytes[b] / BLOCKS : o->bytes[b]);
+                    o->block[b] >= 0 ? o->bytes[b] / limit(o, PASS_T_ORDER_BLOCK) : o->bytes[b]);
     }
     for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
 }
@@ -167,11 +162,12 @@ static bool try_step(Search *s, int step) {
 static void search(Order *o) {
     size_t steps = (size_t)o->n + 1;
     Search s = {.o = o, .best = NEWN(o->a, int64_t, steps), .kept = NEWN(o->a, int, steps)};
+    int grains = limit(o, PASS_T_ORDER_GRAIN), rounds = limit(o, PASS_T_ORDER_ROUNDS);
     measure(o);
     keep(&s);
-    s.grain = o->n && s.best[0] >= GRAINS ? s.best[0] / GRAINS : 1;
-    bool better = o->n <= MOST_STEPS;
-    for (int round = 0; better && round < ROUNDS; round++) {
+    s.grain = o->n && s.best[0] >= grains ? s.best[0] / grains : 1;
+    bool better = o->n <= limit(o, PASS_T_ORDER_STEPS);
+    for (int round = 0; better && round < rounds; round++) {
         better = false;
         for (int step = 0; step < o->n; step++)
             if (matters(&s, step) && try_step(&s, step)) better = true;
@@ -184,7 +180,7 @@ static void search(Order *o) {
  * a loop without which no phase needs more than the fullest one does is undone.  A loop changes
  * what is live in it only, so without it that is what it is without any. */
 static void undo_loops(Order *o, int64_t most) {
-    int64_t grain = most / GRAINS;
+    int64_t grain = most / limit(o, PASS_T_ORDER_GRAIN);
     sum_lives(o, false);
     for (int i = 0; i < o->loops.n; i++) {
         int64_t full = 0;

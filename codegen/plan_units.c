@@ -15,11 +15,6 @@
 
 #include <string.h>
 
-enum {
-    ROOTS_MAX = 16,
-    OPS_MAX = 1024, /* operations that one kernel computes or reads */
-};
-
 /* ---- what a root reads ------------------------------------------------------------------- */
 /* A value on the way from a root, at the root's own index or at others. */
 typedef struct {
@@ -179,7 +174,7 @@ static int operand_at(const RowReads *r, const Op *x, int at) {
 static void note_sum(RowReads *r, const Op *op) {
     int64_t n;
     r->n_sums++;
-    if (cg_row_size(&op->type, &n) && n <= PASS_ROW_MAX) return;
+    if (cg_row_size(&op->type, &n) && n <= pass_threshold(r->lo->c, PASS_T_ROW)) return;
     r->n_wide++;
     r->wide = op;
 }
@@ -251,8 +246,13 @@ static const Guard *guard_of(const Lower *lo, const Op *op) {
 
 /* A kernel of more would be long for those that walk it, and longer for a target's compiler, whose
  * time grows faster than the kernel. */
-static bool is_full(const Unit *u, int n_ops) {
-    return u->roots.n && u->n_ops + n_ops > OPS_MAX;
+static bool is_full(const Lower *lo, const Unit *u, int n_ops) {
+    return u->roots.n && u->n_ops + n_ops > pass_threshold(lo->c, PASS_T_FORM_OPS);
+}
+
+/* Does it store as many values as it may? */
+static bool has_all(const Lower *lo, const Unit *u) {
+    return u->roots.n >= pass_threshold(lo->c, PASS_T_FORM_ROOTS);
 }
 
 /* How op reads what unit u makes. */
@@ -271,7 +271,7 @@ static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const
  * they are computed from, unless one reads another at a different index. */
 static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
-    if (u->guard != guard_of(lo, op) || is_full(u, n_ops)) return false;
+    if (u->guard != guard_of(lo, op) || is_full(lo, u, n_ops)) return false;
     if (!u->alike || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
     CgRead read = read_of_unit(lo, us, op, u);
     return !read.elsewhere && (read.aligned || !u->sums);
@@ -366,7 +366,7 @@ static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
     if (!u->open) return (Way){u->alone, u->alone_op};
     if (u->rows != r->rows) return (Way){APART_PLACE, r->root};
     if (u->guard != g) return (Way){APART_GUARD, NULL};
-    if (u->roots.n >= ROOTS_MAX || is_full(u, r->n_ops)) return (Way){APART_FULL, NULL};
+    if (has_all(r->lo, u) || is_full(r->lo, u, r->n_ops)) return (Way){APART_FULL, NULL};
     if (!are_apart(&u->maps, &r->maps)) return (Way){APART_ENDS, NULL};
     const Op *other = met(&u->roots, &r->other);
     return (Way){other ? APART_SIBLING : APART_NOT, other};
@@ -404,8 +404,8 @@ static void note_reads(Cut *c, Unit *u, const RowReads *r) {
 }
 
 /* No root joins it any more. */
-static bool is_closed(const Unit *u) {
-    return !u->open || u->roots.n >= ROOTS_MAX || is_full(u, 0);
+static bool is_closed(const Lower *lo, const Unit *u) {
+    return !u->open || has_all(lo, u) || is_full(lo, u, 0);
 }
 
 /* Where the units from `from` on begin in the list. */
@@ -428,7 +428,7 @@ static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard
     int n = first_from(list, from);
     for (int i = n; i < list->n; i++) {
         int u = list->v[i];
-        if (is_closed(&c->us.v[u])) continue;
+        if (is_closed(c->lo, &c->us.v[u])) continue;
         list->v[n++] = u;
         if (u < best && may_share(&c->us.v[u], r, g)) best = u;
     }

@@ -1,5 +1,6 @@
 /* Which reports there are, and what they share. */
 #include "codegen/report.h"
+#include "passes/threshold.h"
 
 #include <string.h>
 
@@ -174,6 +175,12 @@ static void remarks_json(Report *r) {
     json_end(r->j);
 }
 
+static void thresholds_text(Report *r) {
+    StrBuf b = sb_new(r->a);
+    pass_thresholds_put(&b, r->c);
+    if (b.n) sb_printf(r->b, "with%s\n", b.s);
+}
+
 /* ---- which of the program's variants -------- */
 static void variant_text(Report *r) {
     const ReportOptions *o = r->o;
@@ -203,6 +210,7 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
         variant_json(&r);
     } else {
         variant_text(&r);
+        thresholds_text(&r);
     }
     for (size_t i = 0; i < COUNT(reports); i++)
         if (o->kinds & reports[i].kind) reports[i].print(&r);

@@ -19,8 +19,8 @@ typedef enum {
 
 /* What passes over loops read of the processor that kernels are made for. */
 typedef struct {
-    int lanes; /* f32 elements per vector register; 1 = there are none */
-    int ahead; /* entries of a segment whose rows are asked for before they come; 0 = none */
+    int lanes;       /* f32 elements per vector register; 1 = there are none */
+    bool prefetches; /* memory may be asked for before it is read */
 } TargetMachine;
 
 struct Loops;

@@ -55,8 +55,9 @@ typedef struct {
     const char *embed;
     const char *bisect; /* the command that tells good programs, or NULL */
     bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
-    unsigned reports; /* REPORT_* */
-    unsigned variant; /* that reports and listings are of */
+    unsigned reports;      /* REPORT_* */
+    const int *thresholds; /* as Ctx has them: NULL, all are as usual */
+    unsigned variant;      /* that reports and listings are of */
     PassOptions pass;
     /* OUT_PYTHON: what OUT_ROWS_OBJ made; NULL, and why there is none. */
     const char *rows, *no_rows;
@@ -91,8 +92,14 @@ bool cli_option_at(int i, CliOptionText *to);
 bool cli_setting_at(int i, CliOptionText *to); /* but for those that ask for help */
 const char *const *cli_alias_at(int i);        /* {"-h", "--help"} */
 
+/* --PASS.NAME=N is of another table, passes/thresholds.def.  NULL: set; else why not.
+ * (cli_threshold.c) */
+bool cli_is_threshold(const char *arg);
+const char *cli_set_threshold(Arena *a, CliOptions *o, const char *arg, const char *value);
+void cli_thresholds(FILE *to);
+
 /* The same as a manual page, or as a shell's completions: cli_manual.c, cli_complete.c. */
-const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish" */
+const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish", "thresholds" */
 void cli_manual(FILE *to, const char *form);
 void cli_complete(FILE *to, const char *shell);
 

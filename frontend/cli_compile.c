@@ -5,6 +5,7 @@
 #include "codegen/report.h"
 #include "frontend/cli.h"
 #include "frontend/fe.h"
+#include "passes/threshold.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,7 @@ static const char *options_text(Ctx *c, const Job *j) {
     if (o->infer && o->embed) sb_printf(&b, " --embed=%s", o->embed);
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->pass.disable) sb_printf(&b, " --disable-pass=%s", o->pass.disable);
+    pass_thresholds_put(&b, c);
     if (o->data) sb_puts(&b, " --specialize");
     return b.s;
 }
@@ -638,6 +640,7 @@ static bool optimise(Ctx *c, Job *j) {
 
 bool cli_compile(Ctx *c, const CliOptions *o) {
     Job j = {.o = *o};
+    c->thresholds = o->thresholds;
     switch (o->action) {
     case ACT_COMPILE:
         return o->bisect ? cli_bisect(c, o) : compile(c, &j);

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "frontend/import_main.h"
+#include "passes/threshold.h"
 
 const char *cli_manual_form(int i) {
-    static const char *const forms[] = {"man", "bash", "zsh", "fish"};
+    static const char *const forms[] = {"man", "bash", "zsh", "fish", "thresholds"};
     return i < (int)COUNT(forms) ? forms[i] : NULL;
 }
 
@@ -87,6 +88,21 @@ static void put_passes(FILE *to) {
     }
 }
 
+static void put_thresholds(FILE *to) {
+    section(to, "THRESHOLDS OF PASSES");
+    for (int t = 0; t < N_PASS_THRESHOLDS; t++) {
+        const PassThresholdText *x = pass_threshold_text((PassThreshold)t);
+        fputs(".TP\n.BI \"", to);
+        put(to, "--");
+        put(to, x->pass);
+        fputs(".", to);
+        put(to, x->name);
+        fputs("=\" \"N\"\n", to);
+        put(to, x->what);
+        fprintf(to, ": %d (%d to %d)\n", x->usual, x->least, x->most);
+    }
+}
+
 static void put_rest(FILE *to) {
     static const char *const variables[][2] = {
         {"CC", "the C compiler that compiles and links programs (default: cc)"},
@@ -115,12 +131,15 @@ static void put_page(FILE *to) {
         to);
     put_options(to);
     put_passes(to);
+    put_thresholds(to);
     put_rest(to);
 }
 
 void cli_manual(FILE *to, const char *form) {
     if (strcmp(form, cli_manual_form(0)) == 0)
         put_page(to);
+    else if (strcmp(form, "thresholds") == 0)
+        cli_thresholds(to);
     else
         cli_complete(to, form);
 }

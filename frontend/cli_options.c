@@ -423,7 +423,8 @@ static const CliCommand commands[] = {
     {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
-    {"help", "help [man|bash|zsh|fish]", "this; the manual page; a shell's completions"},
+    {"help", "help [man|bash|zsh|fish|thresholds]",
+     "this; the manual page; a shell's completions; numbers of passes"},
 };
 
 const CliCommand *cli_command_at(int i) {
@@ -465,6 +466,7 @@ void cli_help(FILE *to) {
     fputs("\npasses:\n", to);
     for (int i = 0; plan_all_passes_at(i); i++)
         fprintf(to, "  %-24s%s\n", plan_all_passes_at(i)->name, plan_all_passes_at(i)->summary);
+    fputs("\nnumbers by which passes decide: --PASS.NAME=N; gnnc help thresholds lists them\n", to);
     fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
 }
 
@@ -538,6 +540,7 @@ static bool is_action(const CliOption *p) {
 
 const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value) {
     size_t n;
+    if (cli_is_threshold(name)) return cli_set_threshold(a, o, name, value);
     const CliOption *p = find_option(name, &n);
     if (!p || name[n] || is_action(p)) return unknown(a, name);
     if (!p->value != !value && !may_lack(p))
@@ -557,7 +560,12 @@ bool cli_setting_at(int i, CliOptionText *to) {
 /* Takes argv[*i], and the argument after it where the option's value stands apart.  NULL: done. */
 static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i) {
     const char *arg = argv[*i];
-    size_t n;
+    size_t n = strcspn(arg, "=");
+    if (cli_is_threshold(arg))
+        return cli_set_threshold(a, o, arg,
+                                 arg[n]          ? arg + n + 1
+                                 : *i + 1 < argc ? argv[++*i]
+                                                 : NULL);
     const CliOption *p = find_option(arg, &n);
     if (!p) return unknown(a, arg);
     const char *value = NULL;

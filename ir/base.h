@@ -157,11 +157,12 @@ typedef struct Ctx {
     VEC(const char *) others; /* files that are compiled with them: C functions of the user's */
     DiagVec diags;
     int n_errors;
-    int max_errors;    /* checking stops recording after this many; default 50 */
-    bool mute_notes;   /* the last diagnostic was not recorded: neither are its notes */
-    bool running;      /* inside ctx_run */
-    bool faulted;      /* ctx_fault was called */
-    bool cancelled;    /* ctx_poll() found that it is */
+    int max_errors;        /* checking stops recording after this many; default 50 */
+    const int *thresholds; /* by number (passes/threshold.h); NULL: all as usual */
+    bool mute_notes;       /* the last diagnostic was not recorded: neither are its notes */
+    bool running;          /* inside ctx_run */
+    bool faulted;          /* ctx_fault was called */
+    bool cancelled;        /* ctx_poll() found that it is */
     const char *stage; /* what is being done, for ctx_fault: "pass 'cse'"; NULL: nothing named */
     jmp_buf oom;
     VEC(struct CtxDefer *) defers;

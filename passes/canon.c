@@ -16,8 +16,6 @@
 
 #include <math.h>
 
-enum { MAX_ROUNDS = 8 };
-
 typedef struct {
     PassCtx *p;
     Builder b;
@@ -329,12 +327,12 @@ static bool run(PassCtx *p, Module *m) {
     Canon c = {.p = p, .b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
     for (int i = 0; i < m->funcs.n; i++) {
         c.b.f = m->funcs.v[i];
-        int rounds = 0;
+        int rounds = 0, most = pass_threshold(p->ctx, PASS_T_CANON_ROUNDS);
         do {
             c.changed = false;
             walk(&c, c.b.f);
             pass_dce_func(p->a, c.b.f);
-        } while (c.changed && ++rounds < MAX_ROUNDS);
+        } while (c.changed && ++rounds < most);
     }
     return true;
 }

@@ -22,17 +22,7 @@
  * integer operations.  Recompute-or-store by cost follows Halide's compute_root and
  * Chen et al. 2016 in spirit, on a block small enough to need no search. */
 #include "ir/guard.h"
-#include "passes/limits.h"
 #include "passes/rewrite.h"
-
-enum {
-    CHEAP_FLOPS = 48,   /* recomputing this much beats a store and two loads */
-    AGAIN_FLOPS = 256,  /* no kernel computes more of what another one computes, too */
-    CHEAP_REPEATED = 4, /* the same, for every edge or feature anew */
-    MAX_LOADS = 24,     /* arguments of one kernel */
-    MAX_FLOPS = 400,    /* size of one kernel's body */
-    MAX_OPS = 1000,     /* .. with all that costs nothing: the lowering is a recursion over it */
-};
 
 typedef struct {
     int ops;
@@ -69,6 +59,10 @@ typedef struct {
     const Guard **guard; /* by op id: where it is wanted */
 } Fuse;
 
+static int limit(const Fuse *f, PassThreshold t) {
+    return pass_threshold(f->p->ctx, t);
+}
+
 /* ---- what may be fused ------------------------------------------------------------ */
 static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
@@ -88,13 +82,13 @@ static bool is_per_entry(const Op *op) {
     return op->type.rank > 0 && op->type.dim[0]->kind == SP_EDGE;
 }
 
-static bool is_short_row(const Op *op) {
+static bool is_short_row(const Fuse *f, const Op *op) {
     int64_t all = 1, n;
     for (int i = 1; i < op->type.rank; i++) {
         if (!expr_is_const(op->type.dim[i]->size, &n)) return false;
         all *= n;
     }
-    return op->type.rank > 0 && all > 0 && all <= PASS_ROW_MAX;
+    return op->type.rank > 0 && all > 0 && all <= limit(f, PASS_T_ROW);
 }
 
 /* Kinds whose element is a function of operand elements at known places. */
@@ -141,12 +135,13 @@ static bool user_repeats(const Op *user, const Op *x) {
 }
 
 /* ---- cost ---------------------------------------------------------------------------- */
-static Cost own_cost(const Op *op) {
+static Cost own_cost(const Fuse *f, const Op *op) {
     Cost c = {.flops = op_cost(op->kind),
               .loads = op->kind == OP_INDEX || op->kind == OP_VALID,
               .far = op->kind == OP_COPY && pass_is_transpose(op), /* it is read across rows */
               .random = op->kind == OP_RANDOM};
-    if (op->kind == OP_SEGMENT || op->kind == OP_REDUCE) c.flops = CHEAP_FLOPS + 1; /* not twice */
+    if (op->kind == OP_SEGMENT || op->kind == OP_REDUCE)
+        c.flops = limit(f, PASS_T_FUSE_CHEAP) + 1; /* never twice */
     return c;
 }
 
@@ -157,7 +152,7 @@ static bool in_place(const Fuse *f, const Op *op) {
 
 /* Adds what computing op in place takes; what was counted in this walk is free. */
 static void count_cost(Fuse *f, const Op *op, Cost *c) {
-    Cost own = own_cost(op);
+    Cost own = own_cost(f, op);
     c->ops++;
     c->flops += own.flops;
     c->loads += own.loads;
@@ -192,18 +187,19 @@ static bool is_scalar(const Op *op) {
 }
 
 /* May it be computed in several places or repeatedly? */
-static bool is_cheap(const Op *op, const Node *n) {
+static bool is_cheap(const Fuse *f, const Op *op, const Node *n) {
     const Cost *c = &n->cost;
+    int repeated = limit(f, PASS_T_FUSE_REPEATED);
     if (is_leaf(op)) return !(c->random && n->repeated);
     if (c->far || op_has(op, OPT_REDUCE)) return false;
-    if (n->repeated && !is_scalar(op))
-        return !c->random && c->flops <= CHEAP_REPEATED && c->loads <= 1;
-    if (op->kind == OP_GATHER) return c->flops <= CHEAP_REPEATED && c->loads <= 1;
-    return c->flops <= CHEAP_FLOPS && c->loads <= 2;
+    if (n->repeated && !is_scalar(op)) return !c->random && c->flops <= repeated && c->loads <= 1;
+    if (op->kind == OP_GATHER) return c->flops <= repeated && c->loads <= 1;
+    return c->flops <= limit(f, PASS_T_FUSE_CHEAP) && c->loads <= 2;
 }
 
-static bool fits(const Cost *c) {
-    return c->loads <= MAX_LOADS && c->flops <= MAX_FLOPS && c->ops <= MAX_OPS;
+static bool fits(const Fuse *f, const Cost *c) {
+    return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->flops <= limit(f, PASS_T_FUSE_FLOPS) &&
+           c->ops <= limit(f, PASS_T_FUSE_OPS);
 }
 
 /* ---- walks ------------------------------------------------------------------------------ */
@@ -253,7 +249,7 @@ static bool goes_straight(const Fuse *f, const Op *u, const Op *x) {
     const Node *un = &f->node[u->id];
     if (op_has(u, OPT_ELEM)) return leads(x, u) && (!in_place(f, u) || un->straight);
     bool back = u->kind == OP_GATHER && in_place(f, u) && !un->astray && un->via == u->map;
-    return back && x->kind == OP_SEGMENT && is_short_row(x) && map_is_sorted(u->map);
+    return back && x->kind == OP_SEGMENT && is_short_row(f, x) && map_is_sorted(u->map);
 }
 
 /* An entry's sum over its own features is computed with the entry. */
@@ -318,7 +314,7 @@ static void find_candidates(Fuse *f) {
  * are skipped elsewhere. */
 static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
     const Guard *g = f->guard[op->id];
-    if (!g || !g->heavy || n->cost.flops <= CHEAP_FLOPS) return false;
+    if (!g || !g->heavy || n->cost.flops <= limit(f, PASS_T_FUSE_CHEAP)) return false;
     for (int i = 0; i < f->n_users[op->id]; i++)
         if (f->guard[f->user[op->id][i]] != g) return true;
     return false;
@@ -329,8 +325,8 @@ static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
     if (is_row_sum(op) && !sum_allows(f, op)) return true;
     if (leaves_region(f, op, n)) return true;
     if (is_per_entry(op) && !n->repeated && !n->cost.far && op->kind != OP_SEGMENT)
-        return !fits(&n->cost);
-    return ((n->many || n->repeated) && !is_cheap(op, n)) || !fits(&n->cost);
+        return !fits(f, &n->cost);
+    return ((n->many || n->repeated) && !is_cheap(f, op, n)) || !fits(f, &n->cost);
 }
 
 static bool same_spaces(const Type *x, const Type *y) {
@@ -358,7 +354,7 @@ static void find_cuts(Fuse *f) {
         n->cost = cost_of(f, f->op[i]);
         n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
         bool sum = !n->can && is_row_sum(f->op[i]) && users_allow(f, f->op[i]);
-        bool may_wait = (n->cut || sum) && fits(&n->cost) && !leaves_region(f, f->op[i], n);
+        bool may_wait = (n->cut || sum) && fits(f, &n->cost) && !leaves_region(f, f->op[i], n);
         Node *later = may_wait ? heir(f, f->op[i]) : NULL;
         if (!later) continue;
         n->cut = false;
@@ -392,7 +388,8 @@ static bool cut_chains(Fuse *f) {
         if (!n->can || n->cut || is_leaf(f->op[i])) continue;
         const Cost c = cost_of(f, f->op[i]);
         bool again = n->many && !is_per_entry(f->op[i]);
-        n->cut = c.ops > MAX_OPS || (again && c.flops > AGAIN_FLOPS);
+        n->cut =
+            c.ops > limit(f, PASS_T_FUSE_OPS) || (again && c.flops > limit(f, PASS_T_FUSE_AGAIN));
         any |= n->cut;
     }
     return any;

@@ -278,7 +278,7 @@ static bool is_saved(const Precision *p, const char *name) {
 /* In @load and @encode: what they save for the other phases. */
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
-    bool fits = x->type.dt == DT_F32 && prec_is_wide(&x->type) && !op_has(x, OPT_RANGE);
+    bool fits = x->type.dt == DT_F32 && prec_is_wide(p, &x->type) && !op_has(x, OPT_RANGE);
     fits = fits && prec_is_half(prec_asked(p, x));
     if (!fits || !is_saved(p, out->name)) return;
     const char *why = saved_refused(p, out->name) ? "a phase reads it in f32"
@@ -359,7 +359,7 @@ typedef VEC(Op *) Ops;
 /* A value that the rules would round, the model saying nothing. */
 static bool is_rounded(Precision *p, Op *op) {
     if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->want) return false;
-    if (op->kind == OP_SAVED) return prec_is_wide(&op->type) && !prec_reader_refuses(p, op);
+    if (op->kind == OP_SAVED) return prec_is_wide(p, &op->type) && !prec_reader_refuses(p, op);
     if (op->kind == OP_DATA) return prec_is_loaded(op) && may_narrow(p, op) && !prec_refuses(p, op);
     return (prec_is_computed(op) || is_stored_view(op)) && !prec_refuses(p, op);
 }

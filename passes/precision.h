@@ -35,9 +35,10 @@ void prec_find_facts(Precision *p);
 void prec_find_products(Precision *p);
 
 /* ---- what a value is --------------------------------------------------------------------- */
-bool prec_is_half(DType dt);      /* of 16 bits */
-bool prec_is_view(const Op *op);  /* shows another value in memory, or a part of it */
-bool prec_is_wide(const Type *t); /* rows of features of a node, edge or graph */
+bool prec_is_half(DType dt);     /* of 16 bits */
+bool prec_is_view(const Op *op); /* shows another value in memory, or a part of it */
+bool prec_is_wide(const Precision *p,
+                  const Type *t); /* rows of features of a node, edge or graph */
 bool prec_is_computed(const Op *op);
 bool prec_is_loaded(const Op *op);
 /* A product of matrices in memory, of the types that this pass deals with. */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-enum { WIDE = 8 /* elements of a row from which on 16 bits are worth it */ };
-
 /* ---- what a value is --------------------------------------------------------------------- */
 bool prec_is_view(const Op *op) {
     return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
@@ -26,14 +24,14 @@ bool prec_is_product(const Op *op) {
 }
 
 /* Rows of features of a node, edge or graph. */
-bool prec_is_wide(const Type *t) {
+bool prec_is_wide(const Precision *p, const Type *t) {
     int64_t all = 1, n;
     if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;
     for (int i = 1; i < t->rank; i++) {
         if (!expr_is_const(t->dim[i]->size, &n)) return true;
         all *= n;
     }
-    return all >= WIDE;
+    return all >= pass_threshold(p->p->ctx, PASS_T_PRECISION_ROW);
 }
 
 /* Sums over entries that are made in the value's own row in memory, as only data knows how long
@@ -186,12 +184,14 @@ const char *prec_is_next(const Precision *p, const Op *op) {
 
 /* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
  * any size, but no row of a node, edge or graph. */
-static const char *how_small(const Type *t) {
+static const char *how_small(const Precision *p, const Type *t) {
     if (!t->rank) return "it is a scalar";
     for (int i = 1; i < t->rank && t->dim[0]->kind == SP_DIM; i++)
         if (t->dim[i]->kind != SP_DIM) return "its first dimension is none of nodes, edges, graphs";
     if (t->dim[0]->kind == SP_DIM) return "it has no row for each node, edge or graph";
-    if (t->rank > 1) return "its rows have fewer than 8 numbers";
+    if (t->rank > 1)
+        return arena_printf(p->p->a, "its rows have fewer than %d numbers",
+                            pass_threshold(p->p->ctx, PASS_T_PRECISION_ROW));
     return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
 }
 
@@ -207,7 +207,7 @@ const char *prec_refuses(const Precision *p, const Op *op) {
                : op->update          ? "the optimizer computes in f32"
                                      : "its layer says so";
     if (!wish && next) return next;
-    if (!wish && !prec_is_wide(&op->type)) return how_small(&op->type);
+    if (!wish && !prec_is_wide(p, &op->type)) return how_small(p, &op->type);
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (prec_is_product(op) && prec_is_f32_product(p, op)) return "it is a product in f32";

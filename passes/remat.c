@@ -29,12 +29,6 @@
  * the kernel that makes the first one. */
 #include "passes/rewrite.h"
 
-enum {
-    GAP = 4,          /* stored values over the same rows that a value must outlive.. */
-    PRODUCT_GAP = 16, /* ..when a product is made again for it */
-    DEPTH = 32        /* elementwise operations on the way to a leaf */
-};
-
 typedef VEC(Op *) Ops;
 
 /* Places in the function are those of its operations when the pass began, 1, 3, 5, ..; a copy
@@ -57,9 +51,10 @@ typedef struct {
 typedef struct {
     Func *f;
     Arena *a;
-    VEC(Fact) fact; /* by op id */
-    Rows *rows;     /* by space id */
-    Ops copied;     /* have a Fact.copy */
+    int gap, product_gap, depth; /* thresholds */
+    VEC(Fact) fact;              /* by op id */
+    Rows *rows;                  /* by space id */
+    Ops copied;                  /* have a Fact.copy */
     unsigned walk;
     const Op *product; /* the one that is made again */
 } Remat;
@@ -145,6 +140,9 @@ static void find_readers(Remat *r, Op *op) {
 
 static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
     Remat r = {.f = f, .a = p->a, .rows = NEWN(p->a, Rows, (size_t)m->spaces.n + 1)};
+    r.gap = pass_threshold(p->ctx, PASS_T_REMAT_GAP);
+    r.product_gap = pass_threshold(p->ctx, PASS_T_REMAT_PRODUCT);
+    r.depth = pass_threshold(p->ctx, PASS_T_REMAT_DEPTH);
     for (Op *op = f->first; op; op = op->next) {
         add_op(&r, op, 2 * r.fact.n + 1);
         find_readers(&r, op);
@@ -175,7 +173,7 @@ static bool is_first_visit(Remat *r, const Op *x) {
 
 /* Is x, an operand of what is computed again at `at`, there then? */
 static bool is_there(Remat *r, const Op *x, int at, int depth) {
-    if (depth == DEPTH) return false;
+    if (depth == r->depth) return false;
     if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
     if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
     if (!x->fused && x->n_in > 0)
@@ -196,7 +194,7 @@ static Op *late_reader(const Remat *r, Op *v, int *gap) {
     const Ops *readers = &fact(r, v)->readers;
     Op *late = NULL;
     const Op *before = v;
-    *gap = GAP - 1;
+    *gap = r->gap - 1;
     for (int i = 0; i < readers->n; before = readers->v[i++]) {
         int n = count_between(r, rows_of(r, v), before, readers->v[i]);
         if (n <= *gap) continue;
@@ -279,7 +277,7 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
         r.product = NULL;
         r.walk++;
         bool there = late && are_there(&r, v, fact(&r, late)->place, 0);
-        if (there && (!r.product || gap >= PRODUCT_GAP) && pass_may_rewrite(p))
+        if (there && (!r.product || gap >= r.product_gap) && pass_may_rewrite(p))
             again(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);

@@ -3,6 +3,7 @@
 #define PASSES_REWRITE_H
 
 #include "passes/pass.h"
+#include "passes/threshold.h"
 
 /* Removes dead pure operations of f; returns how many.  (dce.c) */
 int pass_dce_func(Arena *a, Func *f);

@@ -17,8 +17,6 @@
 #include "ir/op/op.h"
 #include "passes/rewrite.h"
 
-enum { MAX_OPS = 100000 }; /* of all turns */
-
 /* Of an operation, of which loops and their results ask. */
 typedef struct {
     bool wanted; /* the loss's gradient goes to it */
@@ -143,11 +141,12 @@ static void replace_results(Unroll *u) {
 static Op *expand(Unroll *u) {
     Op *loop = u->loop, *before = loop->prev;
     if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
-    if (loop->imm * loop->body->n_ops > MAX_OPS)
+    int most = pass_threshold(u->p->ctx, PASS_T_UNROLL_OPS);
+    if (loop->imm * loop->body->n_ops > most)
         return refuse(u, arena_printf(u->p->a,
                                       ", and %.0f turns of %d operations are more than the %d that "
-                                      "are unrolled at most",
-                                      loop->imm, loop->body->n_ops, MAX_OPS));
+                                      "are unrolled at most (--unroll.max-ops)",
+                                      loop->imm, loop->body->n_ops, most));
     u->carried = func_n_carried(loop->body);
     u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);

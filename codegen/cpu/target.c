@@ -84,8 +84,7 @@ static void enter_targets(void) {
 }
 
 static TargetMachine passes_read(const CgMachine *m, const TargetOptions *o) {
-    enum { AHEAD = 8 }; /* entries; 4 and 16 measured the same */
-    return (TargetMachine){.lanes = m->lanes, .ahead = o->opt_level == 0 ? 0 : AHEAD};
+    return (TargetMachine){.lanes = m->lanes, .prefetches = o->opt_level > 0};
 }
 
 static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {

@@ -9,6 +9,7 @@
 
 #include "codegen/target.h"
 #include "passes/pass.h"
+#include "passes/threshold.h"
 
 typedef struct Loops {
     Ctx *c;

@@ -6,7 +6,7 @@
  *     }
  *
  * A row at a computed place is in no cache, and without a hint each entry waits for memory
- * (codegen/cpu/prefetch.c). */
+ * (codegen/cpu/prefetch.c).  4, 8 and 16 entries ahead measured the same. */
 #include "codegen/loops/loops.h"
 
 /* Does an entry look anything up by an index of its own, and a row at that? */
@@ -30,7 +30,8 @@ static bool all(LStmt *s, int ahead) {
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return l->machine.ahead && all(k->body, l->machine.ahead);
+    int ahead = pass_threshold(l->c, PASS_T_PREFETCH_AHEAD);
+    return l->machine.prefetches && ahead && all(k->body, ahead);
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -7,20 +7,20 @@
  * any of its passes runs. */
 #include "codegen/loops/loops.h"
 
-static bool all(LStmt *s) {
+static bool all(const Loops *l, LStmt *s) {
     bool any = false;
+    int most = pass_threshold(l->c, PASS_T_UNROLL_TURNS);
     for (int64_t n; s; s = s->next) {
-        bool is = s->kind == L_FOR && loop_is_short(s, &n);
+        bool is = s->kind == L_FOR && loop_is_short(s, &n) && n <= most;
         any |= s->kind == L_FOR && is != s->sched.unroll;
         if (s->kind == L_FOR) s->sched.unroll = is;
-        any |= all(s->body);
+        any |= all(l, s->body);
     }
     return any;
 }
 
 static bool change(Loops *l, LKernel *k) {
-    (void)l;
-    return all(k->body);
+    return all(l, k->body);
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -19,7 +19,8 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
     bool constant = !s->sched.parallel && loop_extent(s, &n);
     int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
     if (!s->sched.vector || w < 2 || !loop_may_vectorise(l->a, k, s)) return false;
-    int vectors = has_loop(s->body) ? 2 : LOOP_WHOLE_VECTORS_MAX;
+    int most = pass_threshold(l->c, PASS_T_VECTORS);
+    int vectors = has_loop(s->body) && most > 2 ? 2 : most;
     s->sched.lanes = w;
     s->sched.whole = constant && n <= (int64_t)w * vectors;
     return true;

@@ -80,7 +80,7 @@ def bash():
     assert completed("m.gnn", "--emit", "=") == set(WORDS["--emit"].split())
     assert completed("m.gnn", "--emit", "=", "l") == {"lib", "loops", "llvm"}
     assert completed("opt", "--print-after", "=", "fu") == {"fuse"} | {p for p in PASSES if p.startswith("fu")}
-    assert completed("help", "") == {"man", "bash", "zsh", "fish"}
+    assert completed("help", "") == {"man", "bash", "zsh", "fish", "thresholds"}
     os.makedirs("here/folder")
     with open("here/im.gnn", "w", encoding="utf-8"):
         pass
