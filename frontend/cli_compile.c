@@ -393,16 +393,27 @@ static bool generate_all(Ctx *c, Job *j, Plan *first, Plan *shown, PassChoices *
     return generate(c, j, plan, n);
 }
 
+/* Which run of the pass it is that ends there in the list. */
+static int nth_of(const char *list, const char *pass, const char *end) {
+    int nth = 0;
+    for (const char *s = list; s < end; s += *s == ',') {
+        size_t n = strcspn(s, ",");
+        nth += n == strlen(pass) && !memcmp(s, pass, n);
+        s += n;
+    }
+    return nth;
+}
+
 /* The passes over loops up to the last one that was asked for; NULL: it is none of them. */
 static const char *loop_passes_until(Ctx *c, const Job *j, const Plan *p, const Target *t) {
     const char *stop = j->o.pass.stop_after, *all = loop_pass_names(p, t);
     int done = j->progress.n;
     for (const char *s = all; *s; s += *s == ',') {
-        const char *name = s;
-        s += strcspn(s, ",");
-        bool by_name = strlen(stop) == (size_t)(s - name) && !memcmp(stop, name, strlen(stop));
-        if (pass_is_listed(j->o.pass.disable, arena_strndup(c->a, name, (size_t)(s - name)), 1))
-            continue;
+        size_t n = strcspn(s, ",");
+        const char *name = arena_strndup(c->a, s, n);
+        s += n;
+        if (pass_is_listed(j->o.pass.disable, name, nth_of(all, name, s))) continue;
+        bool by_name = pass_is_listed(stop, name, nth_of(all, name, s));
         if (by_name || strtol(stop, NULL, 10) == ++done)
             return arena_strndup(c->a, all, (size_t)(s - all));
     }
