@@ -67,6 +67,21 @@ static void forget(Order *o, int from, int to) {
     }
 }
 
+const char *plan_order_end(Order *o, const PBlocks *l) {
+    if (l->last + 1 == o->n) return NULL;
+    int step = o->order[l->last + 1];
+    const PStep *s = o->ph->steps.v[step];
+    const Touch *t = &o->touch[step];
+    if (s->pred >= 0) return "it is not always wanted";
+    if (!plan_order_is_movable(s)) return "it is no kernel and no matrix product";
+    if (!t->rows) return "it cannot be run on a part of its rows";
+    if (!expr_eq(t->rows, l->rows)) return "it has other rows";
+    for (int i = l->first; i <= l->last; i++) note(o, o->order[i], true);
+    bool meets = !joins(o, step);
+    forget(o, l->first, l->last + 1);
+    return meets ? "it needs other rows of what the loop makes" : "it begins one";
+}
+
 /* Finds the lives of the buffers that the steps at first..last touch.  Ends outside are right. */
 static void find_lives(Order *o, int first, int last) {
     for (int i = first; i <= last; i++) {

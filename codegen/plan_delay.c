@@ -12,6 +12,7 @@
 
 #include "codegen/plan_order.h"
 #include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 /* ---- steps that wait ---------------------------------------------------------------------- */
 /* Reads nothing but scalars and partial sums. */
@@ -140,11 +141,43 @@ static void find_before(Delay *d) {
     }
 }
 
-static void delay(Arena *a, const Plan *p, PPhase *ph) {
+/* How many steps that stay the one at i goes behind. */
+static int steps_waited(const Delay *d, int i) {
+    int n = 0;
+    for (int k = i + 1; d->moves[i] && k < d->before[i]; k++) n += !d->moves[k];
+    return n;
+}
+
+/* What waits, by its longest; what would, and is in a loop. */
+static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
+    const PPhase *ph = d->ph;
+    int most = 0, longest = 0, waiting = 0;
+    for (int i = 0; pc->remarks && i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        int n = steps_waited(d, i);
+        waiting += n > 0;
+        if (n > most) most = n, longest = i;
+        if (!d->moves[i] && may_wait(p, s))
+            pass_remark(pc, s->span, "delay-sums",
+                        "@%s: '%s' (%s) does not wait: it is in a loop over blocks of rows",
+                        ph->name, s->note, s->kernel->name);
+    }
+    if (!waiting) return;
+    int to = d->before[longest];
+    const PStep *s = ph->steps.v[longest], *until = to < ph->steps.n ? ph->steps.v[to] : NULL;
+    pass_remark(pc, s->span, "delay-sums",
+                "@%s: %d steps that end sums wait; '%s' (%s) for the most others, %d, %s%s%s",
+                ph->name, waiting, s->note, s->kernel->name, most, until ? "until '" : "to the end",
+                until ? until->note : "", until ? "'" : "");
+}
+
+static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
+    Arena *a = pc->a;
     Delay d = delay_of(a, p, ph);
     int n = ph->steps.n, to = 0, next = 0, *place = NEWN(a, int, (size_t)n + 1);
     PStep **steps = NEWN(a, PStep *, (size_t)n + 1);
     find_before(&d);
+    remark_delays(pc, p, &d);
     for (int i = 0; i <= n; i++) {
         if (i < n && d.moves[i]) continue;
         for (; next < n && (!d.moves[next] || d.before[next] <= i); next++)
@@ -162,7 +195,7 @@ static void delay(Arena *a, const Plan *p, PPhase *ph) {
 }
 
 static bool run_delay(PassCtx *pc, Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) delay(pc->a, p, p->phases.v[i]);
+    for (int i = 0; i < p->phases.n; i++) delay(pc, p, p->phases.v[i]);
     return true;
 }
 
@@ -185,31 +218,50 @@ typedef struct {
 } Gather;
 
 /* How many steps the one at `at` must pass to stand before the next that it may share a loop over
- * parts with; 0: none. */
-static int way_to_parts(const PPhase *ph, int at) {
+ * parts with; 0: none.  between: a step that it cannot pass; or NULL. */
+static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
     const PStep *s = ph->steps.v[at];
+    *between = NULL;
     for (int i = at + 1; i < ph->steps.n; i++) {
         const PStep *next = ph->steps.v[i];
         const PBlocks *b = block_at(ph, i);
         if (!b && plan_same_parts(s, next) && !plan_steps_meet(s, next)) return i - 1 - at;
-        if (!plan_order_is_movable(next) || plan_steps_meet(s, next)) return 0;
+        if (plan_order_is_movable(next) && !plan_steps_meet(s, next)) continue;
+        *between = next;
+        return 0;
     }
     return 0;
 }
 
-/* Moves the step behind n others unless a step becomes fuller by that. */
-static void try_pass(Gather *g, int at, int n, int64_t most) {
+/* Is there a sum over the same parts at all, behind `at`? */
+static const PStep *later_parts(const PPhase *ph, int at) {
+    for (int i = at + 1; i < ph->steps.n; i++)
+        if (!block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
+            return ph->steps.v[i];
+    return NULL;
+}
+
+/* Moves the step behind n others unless a step becomes fuller by that: did it? */
+static bool try_pass(Gather *g, int at, int n, int64_t most) {
     PPhase *ph = g->ph;
     size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
     memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
     pass(ph, at, n);
-    if (plan_lives_most(&g->lives) <= most) return;
+    if (plan_lives_most(&g->lives) <= most) return true;
     memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
+    return false;
 }
 
-static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
+static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const char *why) {
+    pass_remark(pc, s->span, "gather-parts", "'%s' (%s) %s beside '%s' (%s)%s%s", s->note,
+                s->kernel->name, why ? "does not stand" : "stands", to->note, to->kernel->name,
+                why ? ": " : "", why ? why : "");
+}
+
+static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
+    Arena *a = pc->a;
     Gather g = {.ph = ph,
                 .lives = plan_lives(a, p, ph),
                 .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
@@ -217,13 +269,22 @@ static void gather_parts(Arena *a, const Plan *p, PPhase *ph) {
     int64_t most = plan_lives_most(&g.lives);
     for (int i = ph->steps.n - 2; i >= 0; i--) {
         if (!plan_parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
-        int n = way_to_parts(ph, i);
-        if (n) try_pass(&g, i, n, most);
+        const PStep *s = ph->steps.v[i], *between, *to = later_parts(ph, i);
+        int n = way_to_parts(ph, i, &between);
+        if (n)
+            remark_parts(pc, s, ph->steps.v[i + n + 1],
+                         try_pass(&g, i, n, most) ? NULL : "a step would be fuller");
+        else if (between && to)
+            remark_parts(pc, s, to,
+                         arena_printf(a, "'%s' is between them, %s", between->note,
+                                      plan_order_is_movable(between)
+                                          ? "and one needs what the other makes"
+                                          : "no kernel and no matrix product"));
     }
 }
 
 static bool run_gather(PassCtx *pc, Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) gather_parts(pc->a, p, p->phases.v[i]);
+    for (int i = 0; i < p->phases.n; i++) gather_parts(pc, p, p->phases.v[i]);
     return true;
 }
 

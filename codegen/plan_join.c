@@ -283,20 +283,33 @@ static bool are_alike(const PStep *x, const PStep *y) {
     return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_parts(x, y);
 }
 
+/* Which of s[0..n) keeps s[n] from being one with them. */
+static const PStep *in_the_way(PStep *const *s, int n) {
+    int i = n - 1;
+    while (i > 0 && !plan_steps_meet(s[i], s[n])) i--;
+    return s[i];
+}
+
 /* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
- * first. */
-static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n) {
+ * first.  why: the next one may not; NULL: it is of another kind, or there is none. */
+static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
     bool parts = plan_parts_loop(s[0]) != NULL;
     int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
     host[0] = 0;
+    *why = NULL;
     for (; count < n && are_alike(s[0], s[count]); count++) {
         bufs += s[count]->n_bufs;
+        if (bufs > most)
+            *why = arena_printf(pc->a, "together they have more than %d buffers", most);
         if (bufs > most) break;
         host[count] = host_of(s, host, count);
         if (parts && host[count] == count)
             host[count] = 0;
-        else if (host[count] < 0 || parts)
+        else if (host[count] < 0 || parts) {
+            *why = arena_printf(pc->a, "it needs all that '%s' makes, or the other way round",
+                                in_the_way(s, count)->note);
             break;
+        }
     }
     return count;
 }
@@ -403,7 +416,12 @@ static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
         for (; n < most && plan_same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
-            n = most ? run_of(pc, s, host, end - i) : 1;
+            const char *why = NULL;
+            n = most ? run_of(pc, s, host, end - i, &why) : 1;
+            if (why)
+                pass_remark(pc, s[n]->span, "join-kernels",
+                            "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
+                            s[n]->kernel->name, s[0]->note, why);
             if (n > 1 && !pass_may_rewrite(pc)) n = 1;
             ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);

@@ -268,28 +268,67 @@ static Order order_of(Arena *a, Plan *p, int phase) {
 }
 
 /* ---- passes ------------------------------------------------------------------------------- */
+static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
+    int moved = 0, first = 0, most = limit(o, PASS_T_ORDER_STEPS);
+    for (int i = o->n - 1; i >= 0; i--) {
+        if (o->order[i] == i) continue;
+        moved++;
+        first = i;
+    }
+    if (o->n < 2 || !before) return;
+    const PStep *s = o->ph->steps.v[o->order[first]];
+    if (o->n > most)
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: no order of its %d steps is tried: more than %d", o->ph->name, o->n,
+                    most);
+    else if (moved)
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: '%s' and %d other steps have other places, as less is live at the "
+                    "fuller steps: at most %.1f MB, was %.1f, by nominal sizes",
+                    o->ph->name, s->note, moved - 1, 1e-6 * (double)o->live[0],
+                    1e-6 * (double)before);
+    else
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: its %d steps stay: no order that was tried has less than %.1f MB live "
+                    "at the fullest step, by nominal sizes",
+                    o->ph->name, o->n, 1e-6 * (double)before);
+}
+
 static bool run_order(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         Order o = order_of(pc->a, p, i);
+        measure(&o);
+        int64_t before = o.live[0];
         search(&o);
+        remark_order(pc, &o, before);
         settle_order(p, &o);
     }
     return true;
 }
 
-static void remark_loops(PassCtx *pc, const Plan *p, const Order *o) {
-    const PPhase *ph = p->phases.v[o->phase];
-    for (int i = 0; i < o->loops.n; i++) {
+static const PStep *step_at(const Order *o, int at) {
+    return o->ph->steps.v[o->order[at]];
+}
+
+/* Before the order is settled. */
+static void remark_loops(PassCtx *pc, Order *o) {
+    const char *phase = o->ph->name;
+    for (int i = 0; pc->remarks && i < o->loops.n; i++) {
         const PBlocks *l = &o->loops.v[i];
-        pass_remark(pc, ph->steps.v[l->first]->span, "block-rows",
-                    "@%s: %d steps from '%s' on run on a block of rows at a time", ph->name,
-                    l->last - l->first + 1, ph->steps.v[l->first]->note);
+        const char *why = plan_order_end(o, l);
+        pass_remark(pc, step_at(o, l->first)->span, "block-rows",
+                    "@%s: %d steps from '%s' on run on a block of rows at a time", phase,
+                    l->last - l->first + 1, step_at(o, l->first)->note);
+        if (!why) continue;
+        const PStep *next = step_at(o, l->last + 1);
+        pass_remark(pc, next->span, "block-rows", "@%s: '%s' is not in the loop before it: %s",
+                    phase, next->note, why);
     }
     for (int i = 0; i < o->n; i++)
         if (o->apart[o->order[i]])
-            pass_remark(pc, ph->steps.v[i]->span, "block-rows",
-                        "@%s: '%s' begins no loop: the fullest step is another one", ph->name,
-                        ph->steps.v[i]->note);
+            pass_remark(pc, step_at(o, i)->span, "block-rows",
+                        "@%s: '%s' begins no loop: the fullest step is another one", phase,
+                        step_at(o, i)->note);
 }
 
 static bool run_blocks(PassCtx *pc, Plan *p) {
@@ -303,9 +342,9 @@ static bool run_blocks(PassCtx *pc, Plan *p) {
     }
     for (int i = 0; i < n; i++) {
         undo_loops(&o[i], most);
+        remark_loops(pc, &o[i]);
         settle_order(p, &o[i]);
         settle_loops(p, &o[i]);
-        remark_loops(pc, p, &o[i]);
     }
     return true;
 }

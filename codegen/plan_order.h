@@ -79,6 +79,8 @@ typedef struct {
 
 /* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
 void plan_order_cut(Order *o);
+/* Why the step behind the loop is not in it; NULL: there is none. */
+const char *plan_order_end(Order *o, const PBlocks *l);
 bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);

@@ -405,6 +405,27 @@ static void cut_sums(Fuse *f) {
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
+static const char *too_much(Fuse *f, const Cost *c) {
+    PassThreshold t = c->loads > limit(f, PASS_T_FUSE_LOADS)   ? PASS_T_FUSE_LOADS
+                      : c->flops > limit(f, PASS_T_FUSE_FLOPS) ? PASS_T_FUSE_FLOPS
+                                                               : PASS_T_FUSE_OPS;
+    int is = t == PASS_T_FUSE_LOADS ? c->loads : t == PASS_T_FUSE_FLOPS ? c->flops : c->ops;
+    const char *of = t == PASS_T_FUSE_LOADS   ? "tensors"
+                     : t == PASS_T_FUSE_FLOPS ? "flops"
+                                              : "operations";
+    return arena_printf(f->p->a, "with it a kernel has %d %s (--fuse.%s=%d)", is, of,
+                        pass_threshold_text(t)->name, limit(f, t));
+}
+
+static const char *why_cut(Fuse *f, const Op *op, const Node *n) {
+    if (leaves_region(f, op, n)) return "it is wanted only where a condition holds";
+    if (is_row_sum(op) && !sum_allows(f, op)) return "who reads its sum walks other rows";
+    if (!fits(f, &n->cost)) return too_much(f, &n->cost);
+    return arena_printf(f->p->a, "%s would compute it again (%d flops, %d tensors)",
+                        n->many ? "several kernels" : "a gather or broadcast", n->cost.flops,
+                        n->cost.loads);
+}
+
 static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
     if (in_place(f, op)) {
@@ -413,8 +434,7 @@ static void remark(Fuse *f, const Op *op, const Node *n) {
                         n->root->hint ? n->root->hint : op_mnemonic(n->root->kind),
                         n->many ? " and others" : "");
     } else if (n->cut) {
-        pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s would compute it again", what,
-                    n->many ? "several kernels" : "a gather or broadcast");
+        pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s", what, why_cut(f, op, n));
     } else if (kind_allows(op) && !is_leaf(op)) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored: a user needs it in memory", what);
     }

@@ -1,9 +1,14 @@
 /* Remarks: what a pass did or declined to do, with the model's line, the user's own first. */
 #include "passes/rewrite.h"
 
+#include <string.h>
+
+/* What came with the compiler is in "layers". */
 static void put_place(PassCtx *p, Span at, const char *end) {
-    if (at.line && at.file < (uint32_t)p->ctx->sources.n)
-        sb_printf(p->remarks, "%s:%u%s", p->ctx->sources.v[at.file].path, at.line, end);
+    if (!at.line || at.file >= (uint32_t)p->ctx->sources.n) return;
+    const Source *s = &p->ctx->sources.v[at.file];
+    const char *last = s->library ? strrchr(s->path, '/') : NULL;
+    sb_printf(p->remarks, "%s%s:%u%s", last ? "layers" : "", last ? last : s->path, at.line, end);
 }
 
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
