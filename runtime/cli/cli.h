@@ -48,7 +48,7 @@ typedef struct RtCli {
     int format;     /* a gnnc_format, or RT_FORMAT_*; while options are read -1: none was given */
     char left[256]; /* the checkpoint that training leaves where none is named */
     int64_t top;    /* the most probable classes of a row, parts of a kind; 0 = all */
-    int64_t seeds;  /* train: how many times; 0 = once */
+    int64_t seeds;  /* train: how many times; predict: by how many weights; 0 = once */
     int argc;       /* the command line, for each of them */
     char **argv;
     bool json, profile;

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "cli_options.h"
+#include "cli_predict.h"
 
 /* Rows of the table, by kind. */
 /* clang-format off */
@@ -26,7 +27,8 @@ const RtCliOption rt_cli_options[] = {
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
     IN_CLI("--seeds", "N", RT_OPT_TIMES, seeds,
-           "train: so often, from this seed and the next ones; means and deviations"),
+           "train: so often, from this seed and the next ones, means and deviations; predict: the "
+           "mean of what their weights, FILE.SEED, give"),
     OWN("--threads", "N", "threads", NULL),
     OWN("--variant", "N", "variant", NULL),
     OWN("--serial-ns", "N", "serial_ns", NULL),
@@ -301,8 +303,12 @@ static void choose_format(RtCli *c) {
 
 /* Where none are named, those that train left here. */
 static void choose_weights(RtCli *c) {
+    char of_first[sizeof c->left + 24];
     int n = snprintf(c->left, sizeof c->left, "%s.ckpt", c->is.name);
-    if (c->weights || n >= (int)sizeof c->left || access(c->left, R_OK) != 0) return;
+    const char *there =
+        c->seeds ? rt_cli_of_seed(c->left, rt_cli_option_int(c, "seed"), of_first, sizeof of_first)
+                 : c->left;
+    if (c->weights || n >= (int)sizeof c->left || access(there, R_OK) != 0) return;
     c->weights = c->left;
     if (c->log != RT_LOG_NONE) fprintf(stderr, "%s: weights: %s\n", c->prog, c->left);
 }
@@ -318,6 +324,17 @@ static int check_explain(RtCli *c) {
     return RT_EXIT_OK;
 }
 
+static int check_seeds(RtCli *c) {
+    long long first = rt_cli_option_int(c, "seed"), last;
+    if (c->seeds && c->command != RT_CMD_TRAIN && c->command != RT_CMD_PREDICT)
+        return rt_cli_usage(c, "--seeds is for 'train' and 'predict'");
+    if (c->seeds && c->resume)
+        return rt_cli_usage(c, "--seeds have weights of their own: no --resume");
+    if (c->seeds && __builtin_add_overflow(first, c->seeds - 1, &last))
+        return rt_cli_usage(c, "--seeds: there are not so many seeds behind %lld", first);
+    return RT_EXIT_OK;
+}
+
 static int check_predict(RtCli *c) {
     bool explains = c->command == RT_CMD_EXPLAIN;
     const char *of_predict = c->ids           ? "--ids"
@@ -327,8 +344,7 @@ static int check_predict(RtCli *c) {
                              : c->format >= 0 ? "--format"
                              : c->top         ? "--top"
                                               : NULL;
-    if (c->seeds && c->command != RT_CMD_TRAIN) return rt_cli_usage(c, "--seeds is for 'train'");
-    if (c->seeds && c->resume) return rt_cli_usage(c, "--seeds begin anew: no --resume");
+    if (check_seeds(c) != RT_EXIT_OK) return RT_EXIT_USAGE;
     if (of_predict && c->command != RT_CMD_PREDICT)
         return rt_cli_usage(c, "%s is for 'predict'", of_predict);
     if (check_explain(c) != RT_EXIT_OK) return RT_EXIT_USAGE;

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "cli_options.h"
+
 static int failed(const RtCli *c, const char *why) {
     fprintf(stderr, "%s: error: %s\n", c->prog, why);
     return RT_EXIT_FAILED;
@@ -79,24 +81,49 @@ int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const 
     return code;
 }
 
+static int predict_rows(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *to) {
+    if (c->seeds) return rt_cli_predict_seeds(c, g, r, to);
+    gnnc_status st = gnnc_trainer_predict_rows(c->t, r->n, r->row, to);
+    return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
+}
+
+/* Which rows: those asked for, or all. */
+static int find_rows(const RtCli *c, RtCliRows *r, gnnc_legend *g) {
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    if (r->file) return rt_cli_rows_find(c, r, g);
+    gnnc_legend_describe(g, &is);
+    r->n = is.n_rows;
+    return RT_EXIT_OK;
+}
+
 static int write_some(RtCli *c, RtCliRows *r) {
     gnnc_legend *g = NULL;
     if (gnnc_trainer_legend(c->t, &g) != GNNC_OK) return rt_cli_failed(c);
-    int code = rt_cli_rows_find(c, r, g);
+    int code = find_rows(c, r, g);
     float *to = code == RT_EXIT_OK ? room_for(c, g, r) : NULL;
-    if (to && gnnc_trainer_predict_rows(c->t, r->n, r->row, to) != GNNC_OK) code = rt_cli_failed(c);
-    if (!to) code = RT_EXIT_FAILED;
+    if (code == RT_EXIT_OK) code = to ? predict_rows(c, g, r, to) : RT_EXIT_FAILED;
     if (code == RT_EXIT_OK) code = rt_cli_write_rows(c, g, r, to);
     gnnc_legend_destroy(g);
     free(to);
     return code;
 }
 
+/* By the first of several seeds' weights, where there are several. */
+static int start(RtCli *c) {
+    char first[4096];
+    const char *given = c->weights;
+    if (c->seeds)
+        c->weights = rt_cli_of_seed(given, rt_cli_option_int(c, "seed"), first, sizeof first);
+    int code = c->weights ? rt_cli_start(c) : rt_cli_usage(c, "--weights: too long a name");
+    c->weights = given;
+    return code;
+}
+
 static int write_values(RtCli *c, RtCliRows *r) {
     int code = rt_cli_rows_read(c, r);
     if (code == RT_EXIT_OK && r->file && rt_cli_serve(c, r, &code)) return code;
-    if (code == RT_EXIT_OK) code = rt_cli_start(c);
-    if (code == RT_EXIT_OK) code = r->file ? write_some(c, r) : write_all(c);
+    if (code == RT_EXIT_OK) code = start(c);
+    if (code == RT_EXIT_OK) code = r->file || c->seeds ? write_some(c, r) : write_all(c);
     return code == RT_EXIT_OK ? rt_cli_profile_end(c) : code;
 }
 

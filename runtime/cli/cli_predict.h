@@ -20,6 +20,13 @@ void rt_cli_rows_free(RtCliRows *r);
 /* Writes their values, [n, ..], and says so. */
 int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const float *values);
 
+/* cli_seeds.c: "my.ckpt.3", of the seed; NULL and "none" stay, NULL where there is no room */
+const char *rt_cli_of_seed(const char *file, long long seed, char *to, size_t n);
+/* What the weights of c->seeds seeds give on the mean: of classes and labels the scores whose
+ * probabilities are the mean ones.
+ *   out  [n, ..] zeros */
+int rt_cli_predict_seeds(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *out);
+
 /* cli_serve.c: a session over --data with --weights; close it whatever open gave. */
 typedef struct RtCliServed {
     gnnc_graph *graph;

@@ -1,12 +1,19 @@
-/* train --seeds N: the same from several seeds, and what that makes of the metrics. */
+/* --seeds N: train the same from several seeds, and what that makes of the metrics; predict the
+ * mean of what they give (deep ensembles, Lakshminarayanan et al. 2017). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "cli_options.h"
+#include "cli_predict.h"
 
 enum { MOST_METRICS = 64, MOST_NAME = 64 };
+
+const char *rt_cli_of_seed(const char *file, long long seed, char *to, size_t n) {
+    if (!file || strcmp(file, "none") == 0) return file;
+    return snprintf(to, n, "%s.%lld", file, seed) < (int)n ? to : NULL;
+}
 
 /* Of one metric of one split. */
 typedef struct {
@@ -90,20 +97,14 @@ static void put_result(RtCli *c, const Spreads *s) {
     rt_cli_baselines(c);
 }
 
-/* "my.ckpt.3": of the seed; NULL and "none" stay. */
-static const char *of_seed(const char *file, long long seed, char *to, size_t n) {
-    if (!file || strcmp(file, "none") == 0) return file;
-    return snprintf(to, n, "%s.%lld", file, seed) < (int)n ? to : NULL;
-}
-
 static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_signal) {
     char checkpoint[4096], out[4096], trace[4096], usual[300];
     RtCli c = *all;
     snprintf(usual, sizeof usual, "%s.ckpt", c.is.name);
     c.checkpoint =
-        of_seed(c.checkpoint ? c.checkpoint : usual, seed, checkpoint, sizeof checkpoint);
-    c.out = of_seed(c.out, seed, out, sizeof out);
-    c.trace = of_seed(c.trace, seed, trace, sizeof trace);
+        rt_cli_of_seed(c.checkpoint ? c.checkpoint : usual, seed, checkpoint, sizeof checkpoint);
+    c.out = rt_cli_of_seed(c.out, seed, out, sizeof out);
+    c.trace = rt_cli_of_seed(c.trace, seed, trace, sizeof trace);
     if (!c.checkpoint || (all->out && !c.out) || (all->trace && !c.trace))
         return rt_cli_usage(&c, "--seeds: too long a name");
     if (gnnc_trainer_set_int(c.t, "seed", seed) != GNNC_OK) return rt_cli_failed(&c);
@@ -116,10 +117,8 @@ static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_sign
 }
 
 int rt_cli_train_seeds(RtCli *c) {
-    long long first = rt_cli_option_int(c, "seed"), last;
+    long long first = rt_cli_option_int(c, "seed");
     int by_signal = 0, code = RT_EXIT_OK;
-    if (__builtin_add_overflow(first, c->seeds - 1, &last))
-        return rt_cli_usage(c, "--seeds: there are not so many seeds behind %lld", first);
     Spreads *s = calloc(1, sizeof *s);
     if (!s) {
         fprintf(stderr, "%s: error: --seeds: out of memory\n", c->prog);
@@ -132,4 +131,41 @@ int rt_cli_train_seeds(RtCli *c) {
     if (code == RT_EXIT_OK) put_result(c, s);
     free(s);
     return code;
+}
+
+/* ---- predict ------------------------------------------------------------------------------ */
+/* What the model would give for such a mean; of classes and labels a probability is meant. */
+static float as_result(const gnnc_legend_info *is, float p) {
+    if (strcmp(is->word, "probability") != 0) return p;
+    return is->has_classes ? logf(p) : logf(p) - log1pf(-p);
+}
+
+static gnnc_status add_seed(const RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *one,
+                            int64_t count, float *sum) {
+    gnnc_status st = gnnc_trainer_predict_rows(c->t, r->n, r->row, one);
+    if (st == GNNC_OK) st = gnnc_legend_convert(g, r->n, one, one);
+    for (int64_t i = 0; st == GNNC_OK && i < count; i++) sum[i] += one[i];
+    return st;
+}
+
+int rt_cli_predict_seeds(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *out) {
+    char weights[4096];
+    gnnc_legend_info is = {.struct_size = sizeof is};
+    gnnc_legend_describe(g, &is);
+    int64_t count = r->n * is.width, first = rt_cli_option_int(c, "seed");
+    float *one = calloc((size_t)count + 1, sizeof *one);
+    gnnc_status st = GNNC_OK;
+    if (!one) {
+        fprintf(stderr, "%s: error: --seeds: out of memory\n", c->prog);
+        return RT_EXIT_FAILED;
+    }
+    for (int64_t k = 0; st == GNNC_OK && k < c->seeds; k++) {
+        if (k) /* the first one's are there: start has read the data by them */
+            st = gnnc_trainer_load_weights(
+                c->t, rt_cli_of_seed(c->weights, first + k, weights, sizeof weights));
+        if (st == GNNC_OK) st = add_seed(c, g, r, one, count, out);
+    }
+    for (int64_t i = 0; i < count; i++) out[i] = as_result(&is, out[i] / (float)c->seeds);
+    free(one);
+    return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
 }

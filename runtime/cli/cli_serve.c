@@ -18,7 +18,7 @@ static bool asks_for_trainer(const RtCli *c) {
         if (strcmp(o.name, "device") == 0 && o.is_set && strcmp(o.text_value, "cpu") != 0)
             return true;
     }
-    return c->profile || c->trace || c->resume;
+    return c->profile || c->trace || c->resume || c->seeds;
 }
 
 /* Links are the trainer's: a session scores pairs, whatever edges there are. */

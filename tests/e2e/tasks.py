@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Tasks of databases, from the question to the prediction: `gnnc import --predict`, the starter as it is printed, and what it
 must not read.  usage: tasks.py GNNC TOP.  Prints `N passed, N failed`."""
+import csv
 import filecmp
 import json
+import math
 import os
 import random
 import sqlite3
@@ -329,6 +331,36 @@ def of_selects():
     check("several answers: it learns", rc == 0 and "without learning, mean of its drivers:  val roc_auc" in told, told)
 
 
+def together(data, weights, seeds):
+    """What several seeds predict is the mean of their probabilities, whatever the form."""
+    def predicted(to, *how):
+        rc, told = run(f"./{data}.x", "predict", "--data", data, "--out", to, *how)
+        check(f"{to} is predicted", rc == 0, told)
+    each = []
+    for seed in seeds:
+        predicted("one.npy", "--weights", f"{weights}.{seed}")
+        each.append([1 / (1 + math.exp(-x)) for x in npy("one.npy")])
+    how = ("--weights", weights, "--seed", str(seeds[0]), "--seeds", str(len(seeds)))
+    predicted("all.npy", *how)
+    predicted("all.csv", *how)
+    want = [sum(p) / len(seeds) for p in zip(*each)]
+    got = [1 / (1 + math.exp(-x)) for x in npy("all.npy")]
+    check("seeds together", len(got) == len(want) and all(abs(a - b) < 1e-5 for a, b in zip(got, want)) and
+          any(abs(a - b) > 1e-3 for a, b in zip(*each)), f"{got[:9]} {want[:9]}")
+    with open("all.csv", encoding="utf-8") as f:
+        rows = list(csv.DictReader(f))
+    told = [float(r[k]) for r in rows for k in r if k.startswith("probability")]
+    check("seeds together, as probabilities", len(told) == len(want) and all(abs(a - b) < 1e-5 for a, b in zip(told, want)), f"{rows[:3]}")
+    with open("nodes", "w", encoding="utf-8") as f:
+        f.write("5\n2\n")
+    predicted("some.npy", "--nodes", "nodes", *how)
+    wide = len(want) // len(rows)
+    of_all = npy("all.npy")
+    check("seeds together, of some rows", npy("some.npy") == of_all[5 * wide:6 * wide] + of_all[2 * wide:3 * wide])
+    rc, told = run(f"./{data}.x", "predict", "--data", data, "--weights", weights, "--seed", "4", "--seeds", "2")
+    check("a seed that was not trained", rc == 1 and f"{weights}.5" in told, told)
+
+
 def of_several_seeds():
     """The weights are those of each seed by itself, and the means of what each is told to reach."""
     rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "3", "--seeds", "2", "--out", "w", "--log=json")
@@ -338,6 +370,7 @@ def of_several_seeds():
     spread = last["test"]["roc_auc"]
     check("their mean and deviation", abs(spread["mean"] - sum(each) / 2) < 1e-6 and last["baselines"] and
           abs(spread["deviation"] - abs(each[0] - each[1]) / 2 ** 0.5) < 1e-6, f"{each} {last}")
+    together("both", "w", (3, 4))
     run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "4", "--out", "w", "--log=none")
     check("a seed by itself", bytes_of("w") == bytes_of("w.4") != bytes_of("w.3"))
     for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1)), ("train", "--seeds=0")):
