@@ -419,6 +419,11 @@ static bool is_hop(const Op *op) {
     return op->kind == OP_GATHER && op->map->kind == MAP_SRC && !space_of_batch(op->map->from);
 }
 
+/* Is a value brought to the sources of edges: there, what it is made of lies a hop nearer? */
+static bool is_way_back(const Op *op) {
+    return op->kind == OP_SEGMENT && op->map->kind == MAP_SRC && !space_of_batch(op->map->from);
+}
+
 /* How far from the seeds what the loss is made of lies, at most. */
 static int hops_of_loss(Elab *e) {
     Func *f = func_of(e->m, PHASE_TRAIN);
@@ -429,7 +434,7 @@ static int hops_of_loss(Elab *e) {
     for (const Op *op = f->first; op != loss; op = op->next) {
         for (int i = 0; i < op->n_in; i++)
             if (hops[op->in[i]->id] > hops[op->id]) hops[op->id] = hops[op->in[i]->id];
-        hops[op->id] += is_hop(op);
+        hops[op->id] += is_hop(op) - (is_way_back(op) && hops[op->id] > 0);
     }
     return hops[loss->in[0]->id];
 }
