@@ -5,7 +5,7 @@
 
 #include "source.h"
 
-enum { MOST_DEPTH = 32, MOST_NODES = 1 << 20 };
+enum { MOST_DEPTH = 32, MOST_NODES = 1 << 14 };
 
 typedef struct {
     RtPool *pool;

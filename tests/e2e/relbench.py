@@ -189,6 +189,12 @@ def without_pyarrow():
           "python3 -m pip install pyarrow", told)
 
 
+def too_large():
+    """Keys are compared with each other: of 200,000 of them it took minutes."""
+    write("large/manifest.yaml", "".join(f"k{i}: 1\n" for i in range(17000)))
+    check("a manifest that is too large", "manifest.yaml:16384: nested too deeply, or too large" in run(GNNC, "import", "large", "-o", "nothing", code=1))
+
+
 def with_modules_beside():
     """Folders that come from elsewhere may hold Python files: no module is taken from where gnnc runs."""
     write("from_elsewhere/manifest.yaml", MANIFEST)
@@ -204,6 +210,7 @@ def main():
         return False
     without_pyarrow()
     with_modules_beside()
+    too_large()
     if subprocess.run(["python3", "-c", "import pyarrow"], stderr=subprocess.DEVNULL, check=False).returncode:
         print("LEFT OUT: RelBench's folders: python3 has no pyarrow")
     else:
