@@ -78,16 +78,27 @@ static Walk summed(Interp *in, const Op *op) {
     return w;
 }
 
+/* How far the element of t lies from where the walk began, by its steps: places are sums of what
+ * each index adds. */
+static int64_t *steps_of(Interp *in, const Walk *result, Walk over, const OpTensor *t) {
+    int64_t *step = NEWN(interp_scratch(in), int64_t, (size_t)over.count + 1);
+    for (; walk_live(&over); interp_walk_next(&over)) {
+        Walk both = interp_walk_join(result, &over);
+        step[over.at] = interp_walk_offset(&both, t);
+    }
+    return step;
+}
+
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
     if (!x || !y) return false;
-    const Walk over = summed(in, op);
-    for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
+    const Walk over = summed(in, op), first = interp_walk_new(in, &out->type);
+    const int64_t *sx = steps_of(in, &first, over, x), *sy = steps_of(in, &first, over, y);
+    for (Walk w = first; walk_live(&w); interp_walk_next(&w)) {
+        Walk both = interp_walk_join(&w, &over);
+        int64_t at_x = interp_walk_offset(&both, x), at_y = interp_walk_offset(&both, y);
         double sum = 0;
-        for (Walk s = over; walk_live(&s); interp_walk_next(&s)) {
-            Walk both = interp_walk_join(&w, &s);
-            sum += x->v[interp_walk_offset(&both, x)] * y->v[interp_walk_offset(&both, y)];
-        }
+        for (int64_t k = 0; k < over.count; k++) sum += x->v[at_x + sx[k]] * y->v[at_y + sy[k]];
         out->v[w.at] = sum;
     }
     return true;
