@@ -7,7 +7,7 @@
 #include "frontend/fe.h"
 #include "passes/autodiff.h"
 #include "runtime/data/safetensors.h"
-#include "tests/loop_interp.h"
+#include "codegen/loop_interp.h"
 
 enum { SEED = 7 };
 static const double learning_rate = 0.0625;

@@ -3,7 +3,7 @@
 #ifndef TESTS_RANDOM_STAGES_H
 #define TESTS_RANDOM_STAGES_H
 
-#include "interp_dataset.h"
+#include "frontend/interp_dataset.h"
 #include "tests/cpu_executor.h"
 
 enum { AGREE, DIFFER, INVALID }; /* exit statuses */

@@ -6,7 +6,7 @@
 
 #include "codegen/plan_pass.h"
 #include "ir/interp.h"
-#include "loop_interp.h"
+#include "codegen/loop_interp.h"
 #include "passes/pass.h"
 
 enum { N = 3, F = 2 };

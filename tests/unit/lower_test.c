@@ -8,7 +8,7 @@
 #include "codegen/plan_pass.h"
 #include "codegen/lower.h"
 #include "ir/interp.h"
-#include "loop_interp.h"
+#include "codegen/loop_interp.h"
 #include "op_cases.h"
 #include "passes/autodiff.h"
 

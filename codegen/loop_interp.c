@@ -1,4 +1,4 @@
-#include "loop_interp.h"
+#include "codegen/loop_interp.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +16,8 @@ struct LoopRun {
     Interp *in;
     Array *buf; /* by PBuf id */
     const char *error;
+    LoopStored *stored; /* or NULL */
+    void *user;
     /* the kernel being run */
     const PStep *step;
     const LKernel *k;
@@ -49,20 +51,26 @@ static Array copy(LoopRun *r, int64_t n, const double *x) {
 }
 
 /* ---- what is given -------------------------------------------------------------------- */
+/* The place in segment order of each row's first entry; -1 targets are in no segment. */
+static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t rows) {
+    int64_t *ptr = NEWN(r->c->a, int64_t, (size_t)rows + 2);
+    for (int64_t i = 0; i < n; i++)
+        if (to[i] >= 0) ptr[to[i] + 1]++;
+    for (int64_t v = 0; v < rows; v++) ptr[v + 1] += ptr[v];
+    return ptr;
+}
+
 static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     const int64_t *to = interp_map(r->in, m);
-    int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to), k = 0;
+    int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to);
     Array a = array(r, count);
     if (!to) return a;
     for (int64_t i = 0; part == LB_MAP_IDX && i < n; i++) a.v[i] = (double)to[i];
-    for (int64_t v = 0; part != LB_MAP_IDX && v <= rows; v++) {
-        if (part == LB_MAP_PTR) a.v[v] = (double)k;
-        for (int64_t i = 0; v < rows && i < n; i++) {
-            if (to[i] != v) continue;
-            if (part == LB_MAP_PERM) a.v[k] = (double)i;
-            k++;
-        }
-    }
+    if (part == LB_MAP_IDX) return a;
+    int64_t *ptr = segment_bounds(r, to, n, rows);
+    for (int64_t v = 0; part == LB_MAP_PTR && v <= rows; v++) a.v[v] = (double)ptr[v];
+    for (int64_t i = 0; part == LB_MAP_PERM && i < n; i++)
+        if (to[i] >= 0) a.v[ptr[to[i]]++] = (double)i;
     return a;
 }
 
@@ -233,10 +241,14 @@ static bool let(LoopRun *r, const LStmt *s) {
     return set(r, s->dst, let_value(r, s, x));
 }
 
-static Array local_array(LoopRun *r, const LBuf *b) {
+/* Its memory is that of the last time it was declared. */
+static void declare(LoopRun *r, const LBuf *b) {
+    Array *a = &r->local[b->id];
     int64_t n = 1;
     for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
-    return array(r, n);
+    if (!a->v || a->n < n) *a = array(r, n);
+    a->n = n;
+    for (int64_t i = 0; i < n; i++) a->v[i] = NAN;
 }
 
 static bool statement(LoopRun *r, const LStmt *s) {
@@ -260,7 +272,7 @@ static bool statement(LoopRun *r, const LStmt *s) {
         if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
         return at != NULL;
     case L_LOCAL:
-        r->local[s->buf->id] = local_array(r, s->buf);
+        declare(r, s->buf);
         return true;
     }
     return false;
@@ -272,15 +284,33 @@ static bool block(LoopRun *r, const LStmt *s) {
     return true;
 }
 
-static bool kernel(LoopRun *r, const PStep *s) {
-    r->step = s;
-    r->k = s->kernel;
-    r->reg = NEWN(r->c->a, double, (size_t)s->kernel->n_regs + 1);
-    r->set = NEWN(r->c->a, bool, (size_t)s->kernel->n_regs + 1);
-    r->local = NEWN(r->c->a, Array, (size_t)s->kernel->locals.n + 1);
-    bool ok = block(r, s->kernel->body);
+static bool launch(LoopRun *r, const LKernel *k) {
+    r->k = k;
+    r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
+    r->set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
+    r->local = NEWN(r->c->a, Array, (size_t)k->locals.n + 1);
+    bool ok = block(r, k->body);
     r->k = NULL;
     return ok;
+}
+
+/* Of a kernel that was cut each stage in turn. */
+static bool kernel(LoopRun *r, const PStep *s) {
+    const LKernel *k = s->kernel;
+    r->step = s;
+    bool ok = k->stages.n || launch(r, k);
+    for (int i = 0; i < k->stages.n && ok; i++) ok = launch(r, k->stages.v[i]);
+    for (int i = 0; i < k->bufs.n && ok && r->stored; i++) {
+        const LBuf *b = k->bufs.v[i];
+        const Array *a = b->value && b->written ? buf_at(r, s->bufs[i]) : NULL;
+        if (a) r->stored(r->user, b->value, a->n, a->v);
+    }
+    return ok;
+}
+
+void loop_run_tell(LoopRun *r, LoopStored *stored, void *user) {
+    r->stored = stored;
+    r->user = user;
 }
 
 /* ---- library calls -------- */
@@ -375,6 +405,13 @@ static bool zeros(LoopRun *r, const PStep *s) {
     return true;
 }
 
+/* Of a library call, whose third buffer has it. */
+static bool tell_result(LoopRun *r, const PStep *s) {
+    const Array *a = buf_at(r, s->bufs[2]);
+    if (r->stored && s->op) r->stored(r->user, s->op, a->n, a->v);
+    return true;
+}
+
 static bool step(LoopRun *r, const PStep *s) {
     bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
     if (!happens) return s->kind != PS_CALL || zeros(r, s);
@@ -382,9 +419,9 @@ static bool step(LoopRun *r, const PStep *s) {
     case PS_KERNEL:
         return kernel(r, s);
     case PS_GEMM:
-        return gemm(r, s);
+        return gemm(r, s) && tell_result(r, s);
     case PS_RANK:
-        return rank(r, s);
+        return rank(r, s) && tell_result(r, s);
     case PS_CALL:
         return user_call(r, s);
     case PS_COPY:
@@ -419,6 +456,8 @@ bool loop_run_phase(LoopRun *r, int phase) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         bool own = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+        bool anew = b->kind == PB_INPUT || b->kind == PB_KEY; /* of each step */
+        if (anew) r->buf[i].v = NULL;
         if (own && b->phase == phase) r->buf[i] = given(r, b);
     }
     return steps(r, ph, 0, ph->steps.n);

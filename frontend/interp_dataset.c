@@ -1,4 +1,4 @@
-#include "interp_dataset.h"
+#include "frontend/interp_dataset.h"
 
 #include <string.h>
 
@@ -37,15 +37,13 @@ static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
     return true;
 }
 
-static bool set_edges(Interp *in, const Module *m, const RtDataset *d) {
+static void set_edges(Interp *in, const Module *m, const RtDataset *d) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
         if (s->kind != SP_EDGE || s->rel != REL_BASE || s->whole) continue;
         const RtTable *t = table_of(d, s);
-        if (!t) return false;
-        interp_set_edges(in, s, t->count, t->src, t->dst);
+        if (t) interp_set_edges(in, s, t->count, t->src, t->dst);
     }
-    return true;
 }
 
 /* Links that are scored: the first edges, then negatives of each with another destination. */
@@ -86,29 +84,58 @@ static void set_widths(Interp *in, const Column *c, const RtColumn *x) {
 }
 
 static double element(const RtColumn *x, int64_t i) {
-    const RtArray a = {.dt = rt_column_kind(x->kind)->element, .data = x->values};
+    bool low = x->kind == RT_COL_FLOAT && !x->f32 && x->low;
+    RtArray a = {.dt = rt_column_kind(x->kind)->element, .data = x->values};
+    if (low) a = (RtArray){.dt = x->low_dt, .data = x->low};
     return rt_array_f64(&a, i);
 }
 
-static void set_dense(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+static int64_t count_of(const RtColumn *x) {
     int64_t n = 1;
     for (int k = 0; k < x->rank; k++) n *= x->shape[k];
+    return n;
+}
+
+static void set_dense(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+    int64_t n = count_of(x);
     double *v = NEWN(m->a, double, (size_t)n + 1);
-    for (int64_t i = 0; i < n; i++) v[i] = element(x, i);
+    for (int64_t i = 0; x->kind != RT_COL_CSR && i < n; i++) v[i] = element(x, i);
+    for (int64_t r = 0; x->kind == RT_COL_CSR && r < x->n_rows; r++)
+        for (int64_t k = x->csr.ptr[r]; k < x->csr.ptr[r + 1]; k++)
+            v[r * x->shape[1] + x->csr.col[k]] = (double)x->csr.val[k];
     interp_set_column(in, c, v);
 }
 
+/* What is not 0 of a column of rows, as stored entries. */
+static void set_entries(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+    int64_t n = count_of(x), width = x->shape[1], nnz = 0;
+    for (int64_t i = 0; i < n; i++) nnz += element(x, i) != 0;
+    int64_t *ptr = NEWN(m->a, int64_t, (size_t)x->n_rows + 1);
+    int32_t *col = NEWN(m->a, int32_t, (size_t)nnz + 1);
+    double *v = NEWN(m->a, double, (size_t)nnz + 1);
+    for (int64_t i = 0, k = 0; i < n; i++) {
+        double e = element(x, i);
+        if (e != 0) v[k] = e, col[k++] = (int32_t)(i % width);
+        ptr[i / width + 1] = k;
+    }
+    interp_set_csr(in, c, ptr, col, v);
+}
+
 static void set_csr(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
+    if (x->kind != RT_COL_CSR) {
+        set_entries(in, m, c, x);
+        return;
+    }
     double *v = NEWN(m->a, double, (size_t)x->csr.nnz + 1);
     for (int64_t i = 0; i < x->csr.nnz; i++) v[i] = (double)x->csr.val[i];
     interp_set_csr(in, c, x->csr.ptr, x->csr.col, v);
 }
 
-static bool set_columns(Interp *in, const Module *m, const RtDataset *d, bool widths) {
+static void set_columns(Interp *in, const Module *m, const RtDataset *d, bool widths) {
     for (int i = 0; i < m->cols.n; i++) {
         const Column *c = m->cols.v[i];
         const RtColumn *x = column_of(d, c);
-        if (!x) return false;
+        if (!x) continue; /* reading it is an error */
         if (widths)
             set_widths(in, c, x);
         else if (c->kind == COL_CSR)
@@ -116,14 +143,15 @@ static bool set_columns(Interp *in, const Module *m, const RtDataset *d, bool wi
         else
             set_dense(in, m, c, x);
     }
-    return true;
 }
 
 bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
-    bool ok = set_rows(in, m, d) && set_edges(in, m, d) && set_columns(in, m, d, true) &&
-              set_columns(in, m, d, false);
-    if (ok) set_drawn(in, m);
-    return ok;
+    if (!set_rows(in, m, d)) return false;
+    set_edges(in, m, d);
+    set_columns(in, m, d, true);
+    set_columns(in, m, d, false);
+    set_drawn(in, m);
+    return true;
 }
 
 /* ---- the batch ------------------------------------------------------------------------------ */
