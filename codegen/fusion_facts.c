@@ -255,6 +255,7 @@ static Reasons one_each(const Report *r, const Reasons *all) {
 
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all) {
     Reasons out = {0};
+    if (value->ask == ASK_STORE) add_text(r, &out, "the model says: store");
     reasons_of(r, f, value, value, &out);
     if (!out.n) reasons_within(r, f, value, &out);
     return all ? out : one_each(r, &out);

@@ -366,8 +366,32 @@ static void exec_eval(Elab *e, const Ast *t) {
                  elab_kind_text(v));
 }
 
+/* What fusion is asked for. */
+static void ask(Elab *e, const Ast *hint, const Ast *name) {
+    OpAsk what = strcmp(hint->text, "store") == 0 ? ASK_STORE : ASK_FUSE;
+    Value v = elab_eval(e, name);
+    if (elab_is_poison(v)) return;
+    if (v.kind != VAL_TENSOR)
+        diag_add(e->c, DIAG_E0204, name->span, "'%s' is said of a computed value, not of %s",
+                 hint->text, elab_kind_text(v));
+    else if (v.op->ask && v.op->ask != what)
+        diag_add(e->c, DIAG_E0320, name->span, "'%s' is to be stored and to be fused: one of them",
+                 name->text);
+    else {
+        v.op->ask = what;
+        v.op->hint = name->text; /* what is told of it has the name that was used */
+    }
+}
+
+static void exec_hint(Elab *e, const Ast *t) {
+    for (int i = 0; i < t->n; i++) ask(e, t, t->kid[i]);
+}
+
 static void exec_one(Elab *e, const Ast *t) {
     switch (t->kind) {
+    case AST_HINT:
+        exec_hint(e, t);
+        break;
     case AST_LET:
         exec_let(e, t);
         break;

@@ -84,6 +84,7 @@ static Ast *by_name_only(Ast *formals) {
 %token TRUE_ "'true'" FALSE_ "'false'" NONE "'none'" CSR "'csr'"
 %token TARGET "'target'" LOSS "'loss'" METRIC "'metric'" OPTIMIZER "'optimizer'" GROUP "'group'"
 %token SCHEDULE "'schedule'" CLIP "'clip'" EPOCHS "'epochs'" KEEP "'keep'" STOP "'stop'" SAMPLE "'sample'"
+%token <text> HINT "'store' or 'fuse'"
 %token ACCUMULATE "'accumulate'" EMA "'ema'"
 %token ARROW "'->'" EQ "'=='" NE "'!='" LE "'<='" GE "'>='" POW "'**'" DOTDOT "'..'"
 %token WHERE "'where'" AND "'and'" OR "'or'" NOT "'not'"
@@ -250,6 +251,7 @@ stmt: expr                          { $$ = MAKE(EVAL, @$, NULL, $1); }
     | IF expr block opt_else        { $$ = MAKE(IF, @$, NULL, $2, $3, $4); }
     | WHILE expr block              { $$ = MAKE(WHILE, @$, NULL, $2, $3); }
     | WHILE expr NAME expr block    { $$ = MAKE(WHILE, @$, $3, $2, $5, $4); }
+    | HINT names                    { $$ = $2; $$->kind = AST_HINT; $$->text = $1; $$->span = @$; }
     | RETURN expr                   { $$ = MAKE(RETURN, @$, NULL, $2); }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;

@@ -222,6 +222,13 @@ static bool is_statement_end(const Parser *p, const Token *t) {
            !continues_statement(t->code);
 }
 
+/* `store h`, `fuse h, z`: these words are names elsewhere.  The statement's first token was taken. */
+static bool is_hint(Parser *p, const char *word) {
+    if (!p->n_blocks || (strcmp(word, "store") != 0 && strcmp(word, "fuse") != 0)) return false;
+    const Token *next = peek(p);
+    return next->code == NAME && !next->first_on_line;
+}
+
 /* The place behind a token: what a missing one is told at. */
 static Span end_of(Span s) {
     return span_of(s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1);
@@ -241,9 +248,12 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
         if (t->first_on_line) *at = end_of(p->last_at);
         return p->last = SEP;
     }
+    bool first = p->last == SEP || p->last == '{';
     take(p);
     *val = t->val;
-    if (t->code != ';') return t->code;
+    int code = t->code;
+    if (code == NAME && first && is_hint(p, val->text)) return p->last = HINT;
+    if (code != ';') return code;
     return p->last = inside_parens(p) ? SEMI : SEP;
 }
 

@@ -231,6 +231,9 @@ enum {
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
 
+/* What the model asks of fusion for a value: `store x`, `fuse x`. */
+typedef enum { ASK_NOTHING, ASK_STORE, ASK_FUSE } OpAsk;
+
 /* What an output is for. */
 typedef struct {
     OutputRole role;
@@ -266,6 +269,7 @@ struct Op {
     bool when;       /* OPA_WHEN */
     bool again;      /* computed again: in no kernel that stands before it */
     bool fused;      /* set by fusion: computed inside its users' kernels, never stored */
+    OpAsk ask;       /* the model's word on that */
     /* The element type that its layer says (`conv @bf16`), or the optimizer; DT_VOID: none does.
      * It is said of all that they compute: what replaces an operation takes it over (b_for). */
     DType want;

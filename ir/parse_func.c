@@ -295,6 +295,9 @@ static const char *show(Parser *p, const Type *t) {
 static bool check(Parser *p, Op *op, Span at, bool named) {
     bool may_have = op->kind == OP_CALL_EFFECT, result = !op_has(op, OPT_EFFECT);
     if (may_have) result = named;
+    if (op->ask && !named)
+        return parse_fail(p, DIAG_E0406, at, "'%s' has no result to be stored or fused",
+                          op_mnemonic(op->kind));
     if (result != (op->type.dt != DT_VOID) || result != named)
         return parse_fail(p, DIAG_E0406, at,
                           result ? "'%s' needs a name for its result and, after ':', its type"
@@ -324,6 +327,9 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     bool poisoned = false;
     op.fused = parse_accept_word(p, "fused");
     op.again = parse_accept_word(p, "again");
+    op.ask = parse_accept_word(p, "store")  ? ASK_STORE
+             : parse_accept_word(p, "fuse") ? ASK_FUSE
+                                            : ASK_NOTHING;
     Span op_at = p->tok.span;
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;

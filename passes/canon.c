@@ -317,6 +317,7 @@ static void walk(Canon *c, Func *f) {
         Op *y = simplify(c, op);
         if (!y || y == op || !pass_may_rewrite(c->p)) continue;
         if (!y->hint) y->hint = op->hint;
+        if (!y->ask) y->ask = op->ask;
         op->tag = y;
         c->changed = true;
     }

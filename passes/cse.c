@@ -142,7 +142,9 @@ static void cse_func(PassCtx *p, Func *f) {
         if (op_acts(op) || op_has(op, OPT_NOCSE)) continue;
         sort_operands(op);
         Op *first = pass_table_add(&t, op);
-        if (first != op && pass_may_rewrite(p)) op->tag = first;
+        if (first == op || !pass_may_rewrite(p)) continue;
+        if (!first->ask) first->ask = op->ask;
+        op->tag = first;
     }
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;

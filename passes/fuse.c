@@ -302,9 +302,15 @@ static bool users_allow(const Fuse *f, const Op *op) {
     return f->n_users[op->id] > 0;
 }
 
+/* A constant is computed wherever it is read, whatever is asked. */
+static bool is_asked_to_lie(const Op *op) {
+    return op->ask == ASK_STORE && op->n_in > 0;
+}
+
 static void find_candidates(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         f->node[i].can = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
+        if (is_asked_to_lie(f->op[i])) f->node[i].can = false;
         find_roots(f, f->op[i]);
         if (is_row_sum(f->op[i]) && !sum_allows(f, f->op[i])) f->node[i].can = false;
     }
@@ -320,10 +326,16 @@ static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
     return false;
 }
 
+/* Where the model asks for it. */
+static bool is_possible(const Fuse *f, const Cost *c) {
+    return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->ops <= limit(f, PASS_T_FUSE_OPS);
+}
+
 /* A row's sum is computed with the row: in a kernel that walks the same rows. */
 static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
     if (is_row_sum(op) && !sum_allows(f, op)) return true;
     if (leaves_region(f, op, n)) return true;
+    if (op->ask == ASK_FUSE) return !is_possible(f, &n->cost);
     if (is_per_entry(op) && !n->repeated && !n->cost.far && op->kind != OP_SEGMENT)
         return !fits(f, &n->cost);
     return ((n->many || n->repeated) && !is_cheap(f, op, n)) || !fits(f, &n->cost);
@@ -344,8 +356,13 @@ static Node *heir(Fuse *f, const Op *op) {
     for (int i = 1; i < f->n_users[op->id]; i++)
         if (u[i] != u[0]) return NULL;
     const Op *user = f->op[u[0]];
-    bool fits_in = op_has(user, OPT_ELEM) && same_spaces(&user->type, &op->type);
+    bool fits_in =
+        op_has(user, OPT_ELEM) && user->ask != ASK_FUSE && same_spaces(&user->type, &op->type);
     return fits_in && f->node[u[0]].can ? &f->node[u[0]] : NULL;
+}
+
+static bool sum_waits(const Fuse *f, const Op *op) {
+    return is_row_sum(op) && users_allow(f, op) && !is_asked_to_lie(op);
 }
 
 static void find_cuts(Fuse *f) {
@@ -353,7 +370,7 @@ static void find_cuts(Fuse *f) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
         n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
-        bool sum = !n->can && is_row_sum(f->op[i]) && users_allow(f, f->op[i]);
+        bool sum = !n->can && sum_waits(f, f->op[i]);
         bool may_wait = (n->cut || sum) && fits(f, &n->cost) && !leaves_region(f, f->op[i], n);
         Node *later = may_wait ? heir(f, f->op[i]) : NULL;
         if (!later) continue;
@@ -366,7 +383,7 @@ static void find_cuts(Fuse *f) {
 
 /* A row's sum whose users are stored after all, in rows of the same kernel. */
 static bool sum_may_join(const Fuse *f, const Op *op) {
-    return is_row_sum(op) && users_allow(f, op) && sum_allows(f, op);
+    return sum_waits(f, op) && sum_allows(f, op);
 }
 
 /* With the final decisions of its users known, a cut may have lost its reason. */
@@ -387,7 +404,7 @@ static bool cut_chains(Fuse *f) {
         Node *n = &f->node[i];
         if (!n->can || n->cut || is_leaf(f->op[i])) continue;
         const Cost c = cost_of(f, f->op[i]);
-        bool again = n->many && !is_per_entry(f->op[i]);
+        bool again = n->many && !is_per_entry(f->op[i]) && f->op[i]->ask != ASK_FUSE;
         n->cut =
             c.ops > limit(f, PASS_T_FUSE_OPS) || (again && c.flops > limit(f, PASS_T_FUSE_AGAIN));
         any |= n->cut;
@@ -430,14 +447,61 @@ static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
     if (in_place(f, op)) {
         if (!is_leaf(op))
-            pass_remark(f->p, op->span, "fuse", "'%s' is computed in the kernel of '%s'%s", what,
+            pass_remark(f->p, op->span, "fuse", "'%s' is computed in the kernel of '%s'%s%s", what,
                         n->root->hint ? n->root->hint : op_mnemonic(n->root->kind),
-                        n->many ? " and others" : "");
+                        n->many ? " and others" : "",
+                        op->ask == ASK_FUSE ? ", as the model asks" : "");
+    } else if (is_asked_to_lie(op)) {
+        pass_remark(f->p, op->span, "fuse", "'%s' is stored, as the model asks", what);
     } else if (n->cut) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s", what, why_cut(f, op, n));
     } else if (kind_allows(op) && !is_leaf(op)) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored: a user needs it in memory", what);
     }
+}
+
+static const char *name_of(const Op *op) {
+    return op->kind == OP_OUTPUT ? op->name : op->hint ? op->hint : op_mnemonic(op->kind);
+}
+
+/* Who wants op in memory. */
+static const char *wanted(Fuse *f, const Op *op) {
+    for (int i = 0; i < f->n_users[op->id]; i++) {
+        const Op *u = f->op[f->user[op->id][i]];
+        const char *by = op_has(u, OPT_EFFECT)    ? "it is a result of the phase or of the step"
+                         : u->kind == OP_CONTRACT ? "the matrix product '%s' reads it in memory"
+                         : op_has(u, OPT_LIB)     ? "the call '%s' reads it in memory"
+                                                  : "'%s' shows it in memory";
+        if (user_allows(u) && !is_stored_view(f, u)) continue;
+        return op_has(u, OPT_EFFECT) ? by : arena_printf(f->p->a, by, name_of(u));
+    }
+    return "nothing reads it";
+}
+
+/* Why it is not fused, although the model asks for that. */
+static const char *why_not(Fuse *f, const Op *op, const Node *n) {
+    if (is_source(op)) return "it is data, a parameter or state, which lie in memory";
+    if (op->kind == OP_CONTRACT) return "it is a matrix product, which has a step of its own";
+    if (op_has(op, OPT_LIB)) return "it is a call, which has a step of its own";
+    if (op_has(op, OPT_REDUCE) && !is_row_sum(op)) return "it is a sum over all rows";
+    if (!kind_allows(op)) return "it is put together in memory";
+    if (!users_allow(f, op)) return wanted(f, op);
+    if (n->cut || !sum_allows(f, op)) return why_cut(f, op, n);
+    return "who reads it is stored with it";
+}
+
+/* Hints that are not followed are told once for a line.  Hidden layers are results of @embed, which
+ * says nothing about the model. */
+static void check_hint(Fuse *f, const Op *op, const Node *n) {
+    if (f->f->phase == PHASE_EMBED) return;
+    const char *why = op->ask == ASK_FUSE && !in_place(f, op) ? why_not(f, op, n)
+                      : op->ask == ASK_STORE && op->n_in == 0 && !is_source(op)
+                          ? "it is computed of nothing, wherever it is read"
+                          : NULL;
+    if (!why) return;
+    diag_warn(f->p->ctx, DIAG_E0320, ctx_user_span(f->p->ctx, op->span),
+              "'%s %s' is not followed in @%s: %s", op->ask == ASK_FUSE ? "fuse" : "store",
+              name_of(op), f->f->name, why);
 }
 
 static void link_users(Fuse *f) {
@@ -469,6 +533,7 @@ static void fuse_func(PassCtx *p, Func *fn) {
     for (int i = 0; i < f.n; i++) {
         f.op[i]->fused = in_place(&f, f.op[i]) && pass_may_rewrite(p);
         if (p->remarks) remark(&f, f.op[i], &f.node[i]);
+        if (f.op[i]->ask) check_hint(&f, f.op[i], &f.node[i]);
     }
 }
 

@@ -207,6 +207,7 @@ static Op *late_reader(const Remat *r, Op *v, int *gap) {
 /* Elementwise, over rows, and read by nothing that wants it outside of the step. */
 static bool is_candidate(const Remat *r, const Op *v) {
     if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v) || v->again) return false;
+    if (v->ask == ASK_STORE) return false;
     return !fact(r, v)->leaves;
 }
 
