@@ -530,6 +530,11 @@ static Value eval_dict(Elab *e, const Ast *t) {
     for (int i = 0; i < t->n; i++) {
         const Ast *pair = t->kid[i];
         Value k = elab_eval(e, pair->kid[0]);
+        if (!elab_is_poison(k) && elab_key_text(e, k) && elab_dict_at(e, d, k, false)) {
+            diag_add(e->c, DIAG_E0214, pair->kid[0]->span, "the key %s stands here twice",
+                     key_shown(e, k));
+            return val_poison();
+        }
         if (!add_pair(e, d, k, elab_eval(e, pair->kid[1]), pair->kid[0]->span)) return val_poison();
     }
     return d;
