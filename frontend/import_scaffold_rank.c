@@ -230,29 +230,53 @@ static void put_model(Ranked *s) {
 }
 
 /* ---- the recipe ------------------------------------------------------------------------------ */
-/* `n` neighbours along an edge type, or its reverse, at one hop of all. */
-static void put_fan(Ranked *s, const char *edge, bool reversed, int hop, int n, const char *end) {
-    int hops = s->ranks->n_way + s->ranks->n_keys;
-    PUT(s, "%sg.%s%s: [", reversed ? "reverse(" : "", edge, reversed ? ")" : "");
-    for (int i = 0; i < hops; i++) PUT(s, "%s%d", i ? ", " : "", i == hop ? n : 0);
-    PUT(s, "]%s", end);
+/* Neighbours along an edge type, or its reverse, at each hop. */
+typedef struct {
+    const RtTable *edge;
+    bool reversed;
+    int n[RT_QUERY_STEPS + RT_QUERY_KEYS];
+} Fan;
+
+typedef struct {
+    Fan v[2 * (RT_QUERY_STEPS + RT_QUERY_KEYS + 2)]; /* both ways of each */
+    int n;
+} Fans;
+
+/* An edge type may lead both to who asks and to the item. */
+static void add_fan(Fans *f, const RtTable *edge, bool reversed, int hop, int n) {
+    int i = 0;
+    while (i < f->n && (f->v[i].edge != edge || f->v[i].reversed != reversed)) i++;
+    if (i == f->n) f->v[f->n++] = (Fan){.edge = edge, .reversed = reversed};
+    f->v[i].n[hop] += n;
+}
+
+static Fans find_fans(const Ranked *s) {
+    const RtTaskRanks *r = s->ranks;
+    Fans f = {.n = 0};
+    add_fan(&f, s->ask, true, 0, 1);
+    add_fan(&f, s->ask, false, 0, 0);
+    for (int i = r->n_way - 1; i >= 0; i--)
+        add_fan(&f, s->way[i], false, r->n_way - i, i == r->n_way - 1 ? ITS_ROWS : ROWS_OF_EACH);
+    if (r->n_keys == 2) {
+        add_fan(&f, s->key[0], true, r->n_way + 1, 1);
+        add_fan(&f, s->key[0], false, 0, 0);
+    }
+    add_fan(&f, s->last, false, 0, OF_AN_ITEM);
+    add_fan(&f, s->links, false, 0, 0);
+    return f;
 }
 
 static void put_fanout(Ranked *s) {
-    static const char line[] = ",\n                   ";
-    const RtTaskRanks *r = s->ranks;
-    PUT(s, "  sample { fanout [");
-    put_fan(s, s->ask->name, true, 0, 1, line);
-    put_fan(s, s->ask->name, false, 0, 0, line);
-    for (int i = r->n_way - 1; i >= 0; i--)
-        put_fan(s, s->way[i]->name, false, r->n_way - i,
-                i == r->n_way - 1 ? ITS_ROWS : ROWS_OF_EACH, line);
-    if (r->n_keys == 2) {
-        put_fan(s, s->key[0]->name, true, r->n_way + 1, 1, line);
-        put_fan(s, s->key[0]->name, false, 0, 0, line);
+    const Fans f = find_fans(s);
+    int hops = s->ranks->n_way + s->ranks->n_keys;
+    for (int i = 0; i < f.n; i++) {
+        const Fan *x = &f.v[i];
+        PUT(s, i ? ",\n                   " : "  sample { fanout [");
+        PUT(s, "%sg.%s%s: [", x->reversed ? "reverse(" : "", x->edge->name, x->reversed ? ")" : "");
+        for (int k = 0; k < hops; k++) PUT(s, "%s%d", k ? ", " : "", x->n[k]);
+        PUT(s, "]");
     }
-    put_fan(s, s->last->name, false, 0, OF_AN_ITEM, line);
-    put_fan(s, s->links->name, false, 0, 0, "]\n");
+    PUT(s, "]\n");
 }
 
 static void put_recipe(Ranked *s) {

@@ -79,6 +79,31 @@ TEST(scaffolds_of_tasks_know_how_old_rows_are) {
         CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
 }
 
+/* Rows that lead both to who asks and to the items by one reference are drawn: it stands once. */
+TEST(scaffolds_that_rank_draw_each_reference) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {
+        FILE_OF("a.csv", "id,c\n1,x\n2,y\n"), FILE_OF("shop.csv", "id,s\n1,x\n2,y\n"),
+        FILE_OF("b.csv", "id,a_id,shop_id,date\n1,1,1,1970-01-01\n2,2,2,1970-01-03\n"
+                         "3,1,2,1970-01-05\n4,2,1,1970-01-09\n5,1,1,1970-01-10\n"),
+        FILE_OF("line.csv", "id,b_id\n1,1\n2,2\n3,3\n4,4\n5,5\n")};
+    RtDataset *d = tables_of(files, 4, &how, &err);
+    RtTaskHow task = {.query = "LIST_DISTINCT(line.shop_id, 0, 2) RANK TOP 2 FOR EACH a",
+                      .val_time = 3 * 86400,
+                      .test_time = 7 * 86400};
+    RtTaskMade made;
+    CHECK_MSG(d && rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
+    const char *text = scaffold_by(d, &(ScaffoldHow){.dir = "data",
+                                                     .task = made.table,
+                                                     .of_future = true,
+                                                     .ranks = &made.ranks,
+                                                     .window = made.window});
+    const char *lines = strstr(text, " g.line__b_id: [0, 0, 20, 0],\n");
+    CHECK_MSG(lines && !strstr(lines + 1, " g.line__b_id: ["), "%s", text);
+    CHECK_MSG(strstr(text, "reverse(g.line__b_id): [0, 0, 0, 1],\n"), "%s", text);
+}
+
 /* Of a column: what earlier rows of the same references had, and what references lead to. */
 TEST(scaffolds_of_columns_know_what_was_told) {
     RtError err;
