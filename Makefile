@@ -26,7 +26,7 @@ RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 # Of these what programs that only predict may need: no command line, no import, no library, no device.
 INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o batch/sample_cluster.o \
     exec/gemm_serial.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
-    exec/limits.o device_maps.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
+    exec/limits.o device_maps.o index_file.o data/kept.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
 HELPS = $(addprefix $(BUILD)/help.,man bash zsh fish)

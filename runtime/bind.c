@@ -3,6 +3,7 @@
  * phase reads may be missing from the data, unless a dimension needs them. */
 #include "bind.h"
 #include "device_maps.h"
+#include "index_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -551,13 +552,16 @@ static void drop_unused(RtExec *x) {
 }
 
 gnnc_status rt_bind_arrays(RtExec *x) {
+    RtBound *b = bound_of(x);
     gnnc_status st;
+    if (b->file) TRY(st, b->file->find(b->file, x, &b->found));
     TRY(st, rt_bind_derived(x));
     for (int c = 0; c < x->program->n_columns; c++)
         if (!is_late(x, x->program->columns[c].space)) TRY(st, arrange_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
-    x->rt->bound->fingerprint = rt_bind_fingerprint(x);
+    b->fingerprint = rt_bind_fingerprint(x);
+    if (b->file && !b->found) b->file->keep(b->file, x);
     rt_bind_there_drop(x);
     drop_unused(x);
 out:
@@ -593,6 +597,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     b->split = (int)data->split;
     b->memory = memory;
     b->alone = data->alone ? data->data : NULL;
+    b->file = data->file;
     gnnc_status st;
     b->data = rt_dataset_view(&x->rt->pool.from, data->data);
     if (!b->data) return rt_fail_nomem(err_of(x), "tables of the data");

@@ -25,11 +25,13 @@ typedef struct RtBound {
     int lacks;             /* a column of labels that the data do not have; -1 = none */
     const char *unknown;   /* they have it, with a class that the model does not: says which */
     const char **bound_by; /* [n_syms] who set the size, for messages */
-    const int64_t **balance; /* [n_maps] */
-    uint64_t fingerprint;    /* of what the program reads of the data */
-    bool has_conditions;     /* those of `where` were computed before */
-    bool serves;             /* a batch, or what batches are cut from for one request: only what
-                                their phases read is bound */
+    const int64_t **balance;  /* [n_maps] */
+    uint64_t fingerprint;     /* of what the program reads of the data */
+    bool has_conditions;      /* those of `where` were computed before */
+    struct RtIndexFile *file; /* index_file.h; NULL = index arrays are made, and not kept */
+    bool found;               /* .. in it: those of relations are there */
+    bool serves;              /* a batch, or what batches are cut from for one request: only what
+                                 their phases read is bound */
 } RtBound;
 
 /* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else
@@ -38,8 +40,9 @@ typedef struct RtDataSource {
     RtDataset *data;
     int64_t split;
     bool alone;
-    const int64_t *known; /* [n_syms] a subgraph that a request brings, of a model whose sizes
-                             are these (-1: each tells its own); NULL: data */
+    struct RtIndexFile *file; /* where their index arrays are kept; NULL = nowhere */
+    const int64_t *known;     /* [n_syms] a subgraph that a request brings, of a model whose sizes
+                                 are these (-1: each tells its own); NULL: data */
     const double
         *at; /* the rows that are predicted are asked about then; NULL: when the data say */
     /* .. which rt_bind_at() does: libraries that only predict are without it. */
@@ -70,6 +73,9 @@ void rt_bind_close(RtExec *x);
 uint64_t rt_bind_fingerprint(const RtExec *x);
 /* Does DATA buffer `buf` lie in a mapped file? */
 bool rt_bind_is_mapped(const RtExec *x, int buf);
+/* What rt_bind_fingerprint sees of an array of n_bytes: so many of them, to `to`. */
+size_t rt_bind_seen_bytes(size_t n_bytes);
+void rt_bind_seen(const void *p, size_t n_bytes, uint8_t *to);
 
 /* For minibatch.c, whose tables lie elsewhere.
  * Does a phase read this column? */
@@ -132,5 +138,9 @@ size_t rt_bind_matrix_bytes(const RtExec *x);
 
 /* bind_map.c: the buffers of maps and row keys whose space is ready. */
 gnnc_status rt_bind_space(RtExec *x, int space);
+/* Do the map's arrays, or those of buffer `buf` in another map's order, follow from the edges
+ * alone, of the whole data? */
+bool rt_bind_of_edges(const rt_program *p, int map);
+bool rt_bind_by_of_edges(const rt_program *p, int buf);
 
 #endif

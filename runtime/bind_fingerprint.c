@@ -23,18 +23,41 @@ static uint64_t mix_bytes(uint64_t h, const char *p, size_t n) {
     return h;
 }
 
+/* Where the i-th sample of a large array begins. */
+static size_t sample_at(size_t n_bytes, size_t i) {
+    size_t last = n_bytes - SAMPLE_BYTES;
+    return i == SAMPLES - 1 ? last : last / (SAMPLES - 1) * i;
+}
+
 static uint64_t mix_array(uint64_t h, const void *data, int64_t n, size_t element) {
     const char *p = data;
     size_t n_bytes = (size_t)n * element;
     h = mix(h, n_bytes);
     if (!p) return h;
     if (n_bytes <= WHOLE_BYTES) return mix_bytes(h, p, n_bytes);
-    size_t last = n_bytes - SAMPLE_BYTES;
-    for (size_t i = 0; i < SAMPLES; i++) {
-        size_t at = last / (SAMPLES - 1) * i;
-        h = mix_bytes(h, p + (i == SAMPLES - 1 ? last : at), SAMPLE_BYTES);
-    }
+    for (size_t i = 0; i < SAMPLES; i++) h = mix_bytes(h, p + sample_at(n_bytes, i), SAMPLE_BYTES);
     return h;
+}
+
+size_t rt_bind_seen_bytes(size_t n_bytes) {
+    return n_bytes <= WHOLE_BYTES ? n_bytes : SAMPLES * SAMPLE_BYTES;
+}
+
+void rt_bind_seen(const void *data, size_t n_bytes, uint8_t *to) {
+    const uint8_t *p = data;
+    bool whole = n_bytes <= WHOLE_BYTES;
+    if (whole && n_bytes) memcpy(to, p, n_bytes);
+    for (size_t i = 0; i < SAMPLES && !whole; i++)
+        memcpy(to + i * SAMPLE_BYTES, p + sample_at(n_bytes, i), SAMPLE_BYTES);
+}
+
+/* Ends that lie in their file still are seen as if they had been read. */
+static uint64_t mix_ends(uint64_t h, const RtTable *t, int end) {
+    const int32_t *p = end ? t->dst : t->src;
+    const RtBytes *seen = t->facts ? &t->facts[end] : NULL;
+    if (p) return mix_array(h, p, t->count, sizeof *p);
+    return seen ? mix_bytes(mix(h, (uint64_t)t->count * sizeof *p), (const char *)seen->p, seen->n)
+                : h;
 }
 
 static uint64_t mix_column(uint64_t h, const RtColumn *c) {
@@ -56,8 +79,7 @@ static uint64_t mix_column(uint64_t h, const RtColumn *c) {
 
 static uint64_t mix_table(uint64_t h, const RtTable *t, int64_t n_graphs) {
     h = mix(mix(h, rt_hash_text(t->name)), (uint64_t)t->count);
-    if (t->src) h = mix_array(h, t->src, t->count, sizeof *t->src);
-    if (t->dst) h = mix_array(h, t->dst, t->count, sizeof *t->dst);
+    for (int end = 0; end < 2; end++) h = mix_ends(h, t, end);
     if (t->graph_ptr) h = mix_array(h, t->graph_ptr, n_graphs + 1, sizeof *t->graph_ptr);
     return h;
 }

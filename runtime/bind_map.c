@@ -293,21 +293,42 @@ static bool is_read(const RtExec *x, int buf) {
     return buf >= 0 && (!x->rt->bound->serves || x->program->bufs[buf].in_batches);
 }
 
+bool rt_bind_of_edges(const rt_program *p, int map) {
+    const rt_map *m = &p->maps[map];
+    bool follows = m->kind == RT_MAP_SRC || m->kind == RT_MAP_DST || m->kind == RT_MAP_ORIG;
+    return follows && !p->spaces[m->from].of_batch;
+}
+
+bool rt_bind_by_of_edges(const rt_program *p, int buf) {
+    const rt_buf *b = &p->bufs[buf];
+    return rt_bind_of_edges(p, b->map) && rt_bind_of_edges(p, b->by);
+}
+
+/* Has the file of index arrays given it? */
+static bool is_found(const RtExec *x, int buf) {
+    const rt_program *p = x->program;
+    const rt_buf *b = &p->bufs[buf];
+    return x->rt->bound->found && (b->kind == RT_BUF_LOGICAL || rt_bind_by_of_edges(p, buf));
+}
+
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
+    const bool found = x->rt->bound->found;
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < p->n_maps && st == GNNC_OK; i++) {
         const rt_map *m = &p->maps[i];
         bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
         int buf = buffer_of(m);
-        if (m->from == space && read) st = bind_where(x, bind_map, i, buf);
+        if (m->from == space && read && !(found && rt_bind_of_edges(p, i)))
+            st = bind_where(x, bind_map, i, buf);
     }
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {
         const rt_buf *buf = &p->bufs[b];
         bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
-        if (by && is_read(x, b)) st = bind_where(x, bind_by, b, b);
-        if (buf->kind == RT_BUF_LOGICAL && buf->space == space && is_read(x, b))
-            st = bind_where(x, bind_logical, b, b);
+        bool logical = buf->kind == RT_BUF_LOGICAL && buf->space == space;
+        if (!(by || logical) || !is_read(x, b) || is_found(x, b)) continue;
+        if (by) st = bind_where(x, bind_by, b, b);
+        if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b);
     }
     return st;
 }

@@ -105,6 +105,7 @@ typedef struct {
 
 static EdgeCount count_base(const RtTable *t) {
     EdgeCount c = {t->count, 0};
+    if (!t->src) return (EdgeCount){t->count, t->n_loops};
     for (int64_t e = 0; e < t->count; e++) c.loops += t->src[e] == t->dst[e];
     return c;
 }

@@ -18,6 +18,7 @@
 #include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "graph.h"
+#include "index_file.h"
 #include "init.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
@@ -122,6 +123,10 @@ static gnnc_status reserve_best(gnnc_trainer *t) {
     return rt_device_keep(&t->x, t->best_bytes);
 }
 
+static gnnc_status open_index_file(gnnc_trainer *t) {
+    return rt_index_file_open(&t->x, t->snapshot->data, t->options.map != 0, &t->file);
+}
+
 static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .stop_batches = rt_batches_stop,
                                     .device_sampler_lacks = rt_device_sampler_lacks,
@@ -131,7 +136,8 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .use_tuned = use_tuned,
                                     .reserve_history = reserve_history,
                                     .reserve_best = reserve_best,
-                                    .restart_profile = rt_profile_restart};
+                                    .restart_profile = rt_profile_restart,
+                                    .open_index_file = open_index_file};
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
@@ -254,6 +260,7 @@ static gnnc_status bind_sizes(gnnc_trainer *t) {
     const RtDataSource data = {.data = t->snapshot->data,
                                .split = t->options.split,
                                .alone = t->graph_alone,
+                               .file = t->file,
                                .at = asked ? &t->options.asked : NULL,
                                .put_at = t->training ? t->training->bind_at : t->put_at};
     return rt_bind_sizes(&t->x, &t->memory, &data);
@@ -320,10 +327,12 @@ static gnnc_status choose_variant(gnnc_trainer *t) {
 static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     t->graph_alone = !t->graph;
     if (!t->graph_alone) return GNNC_OK;
-    gnnc_status st =
-        rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0, &t->graph, &t->rt.err);
-    if (st == GNNC_OK) t->snapshot = rt_graph_enter(t->graph);
-    return st;
+    bool keeps = t->training && !t->rt.device && isnan(t->options.asked);
+    gnnc_status st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0,
+                                   keeps ? t->options.cache : 0, &t->graph, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    t->snapshot = rt_graph_enter(t->graph);
+    return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;
 }
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {

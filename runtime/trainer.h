@@ -63,6 +63,8 @@ typedef struct RtTraining {
     gnnc_status (*reserve_history)(gnnc_trainer *t);
     gnnc_status (*reserve_best)(gnnc_trainer *t);
     gnnc_status (*restart_profile)(gnnc_trainer *t);
+    /* Of the data directory just opened: where index arrays are kept. */
+    gnnc_status (*open_index_file)(gnnc_trainer *t);
 } RtTraining;
 
 struct gnnc_trainer {
@@ -76,6 +78,7 @@ struct gnnc_trainer {
     gnnc_graph *graph;           /* the data; NULL before load */
     struct RtSnapshot *snapshot; /* .. as they were then */
     bool graph_alone;            /* .. which nobody else reads: load made it of a directory */
+    struct RtIndexFile *file;    /* where its index arrays are kept; NULL = nowhere */
     RtAlloc outer;               /* where memory comes from; rt.pool counts and passes on */
     pthread_mutex_t counting;    /* workers allocate, too */
     struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */

@@ -73,6 +73,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->x.balance = m->bound.balance;
     m->bound.split = 0; /* of a taken column only the chosen split is there */
     m->bound.has_conditions = true;
+    m->bound.file = NULL; /* whose arrays are of the whole data */
+    m->bound.found = false;
     m->bound.serves = p->sampling.serve;
     rt_minibatch_over(m, x);
     return GNNC_OK;

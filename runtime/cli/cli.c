@@ -66,6 +66,7 @@ static gnnc_status begin(RtCli *c) {
     }
     gnnc_trainer_set_message(c->t, rt_cli_message, c);
     gnnc_trainer_set_int(c->t, "map", 1);
+    gnnc_trainer_set_int(c->t, "cache", 1 << 18); /* those of fewer edges are made in a moment */
     return GNNC_OK;
 }
 

@@ -27,7 +27,19 @@ typedef struct RtTable {
                                * does; NULL = nobody says */
     const char *time_why;     /* .. why an import chose it */
     const char *names_file;   /* nodes: their names in the directory, a line each; NULL = none */
+    /* Edges that were not read yet (rt_dataset_open_late): src and dst are NULL. */
+    const char *ends_file;
+    int64_t n_loops;      /* of them; -1 = nobody knows */
+    const RtBytes *facts; /* [2] what the fingerprint sees of src and dst; NULL = nobody knows */
 } RtTable;
+
+/* What the files were when they were opened, told without reading them. */
+typedef struct RtStamp {
+    uint64_t key[2]; /* a hash of their names, sizes, times of change and inodes */
+    bool known;      /* of a directory, and all of them could be asked */
+    int64_t newest;  /* ns since 1970: when one of them was changed last, */
+    int64_t taken;   /* .. and when the first of them was asked */
+} RtStamp;
 
 typedef struct RtDataset {
     RtPool pool;                         /* owns everything but what is borrowed */
@@ -36,6 +48,7 @@ typedef struct RtDataset {
     const char *name, *source, *licence; /* "" when the schema is silent */
     int n_nodes, n_edges, n_graphs;
     RtTable *nodes, *edges, *graphs;
+    RtStamp stamp;
 } RtDataset;
 
 /* The caller closes *out; on failure *out is NULL.  map_values: columns of values (float, csr's
@@ -44,7 +57,12 @@ typedef struct RtDataset {
  * then relied on. */
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err);
-void rt_dataset_close(RtDataset *d); /* NULL is fine */
+/* The same, but tables of at least so many edges (0 = no table) are left in their files, of which
+ * only the shape is looked at: who needs them reads them, and then they are checked. */
+gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
+                                 int64_t late_edges, RtDataset **out, RtError *err);
+gnnc_status rt_dataset_read_ends(RtDataset *d, RtError *err); /* of all tables that lack them */
+void rt_dataset_close(RtDataset *d);                          /* NULL is fine */
 /* A view of `of`, which must outlive it and is not changed through it: tables and columns of its
  * own that may be changed, over the values of `of`.  What is converted for it is in its own pool.
  * Any number of views of one data set may be made and used at the same time.  NULL: no memory. */
@@ -93,6 +111,7 @@ typedef struct RtFiles {
                        RtError *err);
     void *user;
     bool map_values;
+    int64_t late_edges;
 } RtFiles;
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
                                   RtError *err);

@@ -248,11 +248,11 @@ static gnnc_status replace(RtOut *o, int fd, RtError *err) {
     gnnc_status st;
     const char *dir = rt_path_dir(&o->pool, o->path);
     if (!dir) return rt_fail_nomem(err, o->path);
-    if (fsync(fd) != 0) return rt_fail_errno(err, o->path, "sync");
+    if (!o->is_derived && fsync(fd) != 0) return rt_fail_errno(err, o->path, "sync");
     TRY(st, name_file(o, fd, err));
     if (rename(o->tmp, o->path) != 0) return rt_fail_errno(err, o->path, "replace");
     o->tmp = NULL;
-    st = rt_dir_sync(dir, err);
+    if (!o->is_derived) st = rt_dir_sync(dir, err);
 out:
     return st;
 }

@@ -30,6 +30,8 @@ typedef struct RtOut {
     RtPool pool;
     const char *path, *tmp; /* tmp: NULL while the file has no name */
     bool is_part;
+    bool is_derived; /* set after open: what a power cut spoils is made again, so nothing is synced
+                      */
 } RtOut;
 gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err);
 /* A new file of a directory that is renamed as a whole: made at its place, and not synced by

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "encoder.h"
@@ -70,17 +72,29 @@ out:
     return st;
 }
 
-static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
-                              bool values, const char **name, RtArray *out) {
+static gnnc_status name_of_file(Opener *o, const RtJson *object, const char *table, const char *key,
+                                const char **name) {
     *name = get_text(object, key);
-    if (!plain_name(*name))
-        return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: '%s' must name a file here",
-                       object->line, table, key);
-    if (!values || !o->files->map_values) return read_array(o, *name, out);
+    if (plain_name(*name)) return GNNC_OK;
+    return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: '%s' must name a file here",
+                   object->line, table, key);
+}
+
+/* Mapped: nothing is read before somebody does. */
+static gnnc_status look_at_array(Opener *o, const RtJson *object, const char *table,
+                                 const char *key, const char **name, RtArray *out) {
     RtBytes file;
-    gnnc_status st = o->files->get(o->files->user, &o->d->pool, *name, true, &file, o->err);
+    gnnc_status st = name_of_file(o, object, table, key, name);
+    if (st == GNNC_OK) st = o->files->get(o->files->user, &o->d->pool, *name, true, &file, o->err);
     if (st == GNNC_OK) st = rt_npy_parse(&o->d->pool, file, *name, out, o->err);
     return st;
+}
+
+static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
+                              bool values, const char **name, RtArray *out) {
+    if (values && o->files->map_values) return look_at_array(o, object, table, key, name, out);
+    gnnc_status st = name_of_file(o, object, table, key, name);
+    return st == GNNC_OK ? read_array(o, *name, out) : st;
 }
 
 static gnnc_status want_shape(Opener *o, const char *file, const RtArray *a, int rank,
@@ -388,20 +402,31 @@ out:
     return st;
 }
 
+static gnnc_status take_ends(Opener *o, const char *file, const RtArray *a, RtTable *t) {
+    const int32_t *ends;
+    gnnc_status st = rt_array_as_i32(&o->d->pool, a, file, &ends, o->err);
+    if (st != GNNC_OK) return st;
+    t->src = ends;
+    t->dst = ends + t->count;
+    return st;
+}
+
 static gnnc_status load_ends(Opener *o, const RtJson *v, RtTable *t) {
     RtArray a;
     const char *file;
-    const int32_t *ends;
+    bool late;
     gnnc_status st;
     t->src_type = find_table(o->d->nodes, o->d->n_nodes, get_text(v, "src"));
     t->dst_type = find_table(o->d->nodes, o->d->n_nodes, get_text(v, "dst"));
     if (t->src_type < 0 || t->dst_type < 0)
         return bad(o, v, t->name, "'src' and 'dst' must name node types");
-    TRY(st, open_array(o, v, t->name, "file", false, &file, &a));
+    t->n_loops = -1;
+    late = o->files->late_edges > 0 && t->count >= o->files->late_edges;
+    TRY(st, late ? look_at_array(o, v, t->name, "file", &file, &a)
+                 : open_array(o, v, t->name, "file", false, &file, &a));
     TRY(st, want_shape(o, file, &a, 2, (int64_t[]){2, t->count}));
-    TRY(st, rt_array_as_i32(&o->d->pool, &a, file, &ends, o->err));
-    t->src = ends;
-    t->dst = ends + t->count;
+    if (late) t->ends_file = file;
+    if (!late) st = take_ends(o, file, &a, t);
 out:
     return st;
 }
@@ -502,10 +527,43 @@ out:
     return st;
 }
 
+/* ---- directories ----------------------------------------------------------------- */
+typedef struct {
+    const char *dir;
+    RtStamp stamp;
+} Directory;
+
+static void mix(RtStamp *s, uint64_t word) {
+    s->key[0] = (s->key[0] ^ word) * 0x9e3779b97f4a7c15u;
+    s->key[0] ^= s->key[0] >> 32;
+    s->key[1] = (s->key[1] + word) * 0xd6e8feb86659fd93u;
+    s->key[1] ^= s->key[1] >> 29;
+}
+
+static int64_t in_ns(const struct timespec *t) {
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+/* Asked before the file is opened: should it be replaced in between, the stamp is of neither. */
+static void stamp_file(RtStamp *s, const char *name, const char *path) {
+    struct stat f;
+    s->known = s->known && stat(path, &f) == 0;
+    if (!s->known) return;
+    const uint64_t words[] = {(uint64_t)f.st_size, (uint64_t)f.st_ino, (uint64_t)in_ns(&f.st_mtim),
+                              (uint64_t)in_ns(&f.st_ctim)};
+    for (const char *c = name; *c; c++) mix(s, (unsigned char)*c);
+    for (int i = 0; i < 4; i++) mix(s, words[i]);
+    const int64_t changed[] = {in_ns(&f.st_mtim), in_ns(&f.st_ctim)};
+    for (int i = 0; i < 2; i++)
+        if (changed[i] > s->newest) s->newest = changed[i];
+}
+
 static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
                                 RtError *err) {
-    const char *path = rt_pool_printf(pool, "%s/%s", (const char *)user, name);
+    Directory *d = user;
+    const char *path = rt_pool_printf(pool, "%s/%s", d->dir, name);
     if (!path) return rt_fail_nomem(err, name);
+    stamp_file(&d->stamp, name, path);
     return map ? rt_file_map(pool, path, out, err) : rt_file_read(pool, path, out, err);
 }
 
@@ -516,10 +574,26 @@ static bool lacks_schema(const char *dir) {
     return n > 0 && n < (int)sizeof path && access(path, F_OK) != 0 && access(dir, F_OK) == 0;
 }
 
+/* Messages of the readers start with the file's name; say where it lies. */
+static gnnc_status say_where(gnnc_status st, const char *dir, const RtError *inner, RtError *err) {
+    if (st == GNNC_OK) return st;
+    bool said = strncmp(inner->text, dir, strlen(dir)) == 0;
+    return said ? rt_fail(err, st, "%s", inner->text)
+                : rt_fail(err, st, "%s/%.400s", dir, inner->text);
+}
+
 gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_values, RtDataset **out,
                             RtError *err) {
+    return rt_dataset_open_late(from, dir, map_values, 0, out, err);
+}
+
+gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
+                                 int64_t late_edges, RtDataset **out, RtError *err) {
     RtError inner = {""};
-    const RtFiles files = {get_from_dir, (void *)(uintptr_t)dir, map_values};
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    Directory from_dir = {dir, {.known = true, .taken = in_ns(&now)}};
+    const RtFiles files = {get_from_dir, &from_dir, map_values, late_edges};
     if (lacks_schema(dir))
         return rt_fail(err, GNNC_E_IO,
                        "%s: no data directory, it has no " SCHEMA ": 'gnnc import' makes one", dir);
@@ -529,8 +603,25 @@ gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_value
         *out = NULL;
         return rt_fail_nomem(err, dir);
     }
-    /* Messages of the readers start with the file's name; say where it lies. */
-    if (st == GNNC_OK || strncmp(inner.text, dir, strlen(dir)) == 0)
-        return st == GNNC_OK ? st : rt_fail(err, st, "%s", inner.text);
-    return rt_fail(err, st, "%s/%.400s", dir, inner.text);
+    if (st == GNNC_OK) (*out)->stamp = from_dir.stamp;
+    return say_where(st, dir, &inner, err);
+}
+
+gnnc_status rt_dataset_read_ends(RtDataset *d, RtError *err) {
+    RtError inner = {""};
+    Directory from_dir = {.dir = d->dir};
+    const RtFiles files = {get_from_dir, &from_dir, false, 0};
+    Opener o = {d, &files, &inner};
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < d->n_edges && st == GNNC_OK; i++) {
+        RtTable *t = &d->edges[i];
+        RtArray a;
+        if (t->src || !t->ends_file) continue;
+        TRY(st, read_array(&o, t->ends_file, &a));
+        TRY(st, want_shape(&o, t->ends_file, &a, 2, (int64_t[]){2, t->count}));
+        TRY(st, take_ends(&o, t->ends_file, &a, t));
+        st = rt_dataset_check_ends(d, t, &inner);
+    }
+out:
+    return say_where(st, d->dir, &inner, err);
 }

@@ -408,6 +408,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(max_memory, 0, 0, INT64_MAX, "bytes: refuse to load above it, 0 = what is free")           \
     INT(spill, 0, 0, 1, "working memory above that goes to a file in TMPDIR, or /var/tmp")         \
     INT(map, 0, 0, 1, "large columns of numbers stay in their files, mapped")                      \
+    INT(cache, 0, 0, INT64_MAX,                                                                    \
+        "index arrays are kept beside data of at least so many edges, 0 = never")                  \
     INT(labels, 0, 0, 1, "data without what only training and evaluating read are refused")        \
     INT(other_data, 0, 0, 1, "resume although the data are not those of the checkpoint")           \
     INT(signals, 0, 0, 1, "a loop that does not end is left for a blocked signal that waits")      \
@@ -432,6 +434,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   map          the mapped files must not shrink or change while the trainer lives: the process
  *                gets SIGBUS (the library installs no handler), or other values.  What indexes is
  *                always read.  gnnc_trainer_main sets 1
+ *   cache        of a directory, on the cpu: files *.kept in it (docs/runtime.md), mapped as `map`
+ *                says; what cannot be written is not.  gnnc_trainer_main sets 2^18
  *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT
  *   labels       without it training and evaluating fail with GNNC_E_MISSING, and the rest works
  *   signals      SIGINT, SIGTERM, SIGHUP or SIGPIPE, as after gnnc_trainer_stop; the host takes

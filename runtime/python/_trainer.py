@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     max_memory: int
     spill: int
     map: int
+    cache: int
     labels: int
     other_data: int
     signals: int
