@@ -50,7 +50,8 @@ typedef struct RtExplain {
                                      there */
     int8_t **node_age, **edge_age;
     RtExplainEdges *edges; /* [n_rels] */
-    double **usual;        /* [n_columns] what stands for an unknown value: of each of a row's */
+    double **usual;        /* [n_columns] what stands for an unknown value: of each of a row's; the
+                              session's, as it does not hang on the row */
     int masked;            /* column; or RT_MASK_* */
 } RtExplain;
 
@@ -68,7 +69,7 @@ const char *rt_explain_age(int age); /* "7 to 30 days" */
 gnnc_status rt_explain_keep(RtExplain *x);
 /* .. of which the batch has those again that are not cut; which: a type, relation, path or age. */
 void rt_explain_cut(RtExplain *x, RtExplainCut how, int which);
-/* What columns are masked by. */
+/* What columns are masked by: the first time a pass over all of them. */
 gnnc_status rt_explain_usual(RtExplain *x);
 RtEditColumn rt_explain_edit;
 

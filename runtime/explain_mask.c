@@ -131,14 +131,16 @@ static gnnc_status usual_code(RtExplain *x, const RtColumn *c, const RtCodes *co
 
 gnnc_status rt_explain_usual(RtExplain *x) {
     const RtBound *bound = x->s->of->t->rt.bound;
+    RtPool *pool = &x->s->rt.pool;
     gnnc_status st = GNNC_OK;
-    x->usual = RT_NEWN(x->pool, double *, x->p->n_columns + 1);
-    if (!x->usual) return no_memory(x);
+    if ((x->usual = x->s->usual)) return GNNC_OK;
+    double **all = RT_NEWN(pool, double *, x->p->n_columns + 1);
+    if (!all) return no_memory(x);
     for (int i = 0; i < x->p->n_columns && st == GNNC_OK; i++) {
         const RtColumn *c = bound->col[i];
         if (!c || !rt_bind_reads(x->p, i)) continue;
         int64_t width = rt_column_width(c);
-        double *v = x->usual[i] = RT_NEWN(x->pool, double, width + 1);
+        double *v = all[i] = RT_NEWN(pool, double, width + 1);
         if (!v) return no_memory(x);
         bool numbers = (c->kind == RT_COL_FLOAT && c->f32) || c->kind == RT_COL_MULTILABEL;
         if (numbers || c->kind == RT_COL_TIME) find_means(c, width, v);
@@ -146,6 +148,7 @@ gnnc_status rt_explain_usual(RtExplain *x) {
         st = usual_code(x, c, bound->codes ? &bound->codes[i] : NULL, v);
         for (int64_t k = 1; k < width; k++) v[k] = v[0];
     }
+    if (st == GNNC_OK) x->usual = x->s->usual = all;
     return st;
 }
 

@@ -55,6 +55,7 @@ static void drop_part(gnnc_session *s) {
     s->x = (RtExec){0};
     s->id = s->graph = s->row = NULL;
     s->time = NULL;
+    s->usual = NULL;
     s->rt.bound = NULL;
     s->rt.scratch = NULL;
     s->rt.scratch_bytes = 0;
