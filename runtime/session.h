@@ -131,7 +131,7 @@ struct gnnc_session {
     int32_t *row;   /* [BATCH] .. and what its rows are in it */
     double *time;   /* [BATCH] .. and their times; NULL: the model knows none */
     uint64_t seed;
-    bool ran, embedded, explained;  /* once: there is room */
+    bool ran, embedded, explained; /* once: there is room */
     double **usual; /* [n_columns] explain.h; NULL: no explanation was asked for yet */
     struct RtSessionTensor *tensor; /* session_dlpack.c; NULL: none was given yet */
     atomic_int n_holders;           /* the host, and the tensor that it has */
