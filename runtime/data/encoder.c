@@ -39,9 +39,9 @@ static bool is_absent(const RtCell *c) {
 
 /* Of ids that are given as numbers those are whole that a double tells apart. */
 static bool cell_whole(const RtCell *c, int64_t *v) {
-    const double most = 9007199254740992.0; /* 2^53 */
+    const double most = 0x1p53; /* which 2^53 + 1 is, too */
     if (c->text) return rt_cell_whole(c->text, v);
-    if (c->number != floor(c->number) || fabs(c->number) > most) return false;
+    if (c->number != floor(c->number) || fabs(c->number) >= most) return false;
     *v = (int64_t)c->number;
     return true;
 }

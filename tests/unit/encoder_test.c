@@ -177,6 +177,8 @@ TEST(ids_and_splits) {
     int8_t part;
     CHECK(!encode(&e, "9007199254740993", 0, &v) && v == 9007199254740993);
     CHECK(!encode(&e, NULL, 4294967296, &v) && v == 4294967296 && encode(&e, NULL, 1e18, &v));
+    CHECK(!encode(&e, NULL, -0x1p53 + 1, &v) && v == -9007199254740991);
+    CHECK(encode(&e, NULL, 0x1p53, &v) && encode(&e, NULL, -0x1p53, &v)); /* or one more */
     CHECK(!encode(&e, NULL, NAN, &v) && v == RT_ID_ABSENT && encode(&e, "x1", 0, &v));
     e.as = RT_AS_SPLIT;
     CHECK(!encode(&e, "Val", 0, &part) && part == 2 && !encode(&e, NULL, 3, &part) && part == 3);
