@@ -204,6 +204,7 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
     if (r.j) {
         json_object(r.j, NULL);
+        json_int(r.j, "version", REPORT_VERSION);
         json_text(r.j, "program", p->m->name);
         json_text(r.j, "options", p->options);
         json_text(r.j, "data", o->data);
@@ -211,6 +212,7 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     } else {
         variant_text(&r);
         thresholds_text(&r);
+        if (o->kinds & REPORT_FUSION) report_summary(&r);
     }
     for (size_t i = 0; i < COUNT(reports); i++)
         if (o->kinds & reports[i].kind) reports[i].print(&r);

@@ -38,6 +38,9 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);
  * noted in the module as places where a tracing compiler stops. */
 int report_count_effects(Module *m);
 
+/* Of the JSON form: grows when something goes, or means something else; docs/report.schema.json. */
+enum { REPORT_VERSION = 1 };
+
 /* ---- a small JSON writer (report_json.c) ----------------------------------------------- */
 enum { JSON_DEPTH = 16 };
 typedef struct {
@@ -76,6 +79,7 @@ const char *report_type(const Report *r, const Type *t);
 const char *report_op_name(const Op *op); /* the model's name for it, else the mnemonic */
 bool report_is_device(const Report *r, const PStep *s); /* no host effect */
 
+void report_summary(Report *r); /* text alone */
 void report_shapes(Report *r);
 void report_breaks(Report *r);
 void report_fusion(Report *r);

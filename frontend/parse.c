@@ -222,7 +222,8 @@ static bool is_statement_end(const Parser *p, const Token *t) {
            !continues_statement(t->code);
 }
 
-/* `store h`, `fuse h, z`: these words are names elsewhere.  The statement's first token was taken. */
+/* `store h`, `fuse h, z`: these words are names elsewhere.  The statement's first token was taken.
+ */
 static bool is_hint(Parser *p, const char *word) {
     if (!p->n_blocks || (strcmp(word, "store") != 0 && strcmp(word, "fuse") != 0)) return false;
     const Token *next = peek(p);

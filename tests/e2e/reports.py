@@ -16,6 +16,11 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "random"))
 from data import Data  # noqa: E402
+from schema import misfits  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with open(f"{TOP}/docs/report.schema.json", encoding="utf-8") as f:
+    SCHEMA = json.load(f)
 
 
 class Counters(ctypes.Structure):
@@ -156,6 +161,15 @@ def hold_memory(t, report):
         (c.peak_bytes, announced)
 
 
+def hold_schema(report):
+    """It fits, and what would not is seen."""
+    wrong = list(misfits(report, SCHEMA, SCHEMA))
+    assert not wrong, wrong[:9]
+    for key in report.keys() & set(SCHEMA["required"]):
+        assert list(misfits({k: v for k, v in report.items() if k != key}, SCHEMA, SCHEMA)), key
+    assert list(misfits(report | {"version": 0}, SCHEMA, SCHEMA)) and list(misfits(report | {"more": 1}, SCHEMA, SCHEMA))
+
+
 def hold_variant(gnnc, path, text, data, variant):
     """How many variants there are."""
     name = os.path.splitext(os.path.basename(path))[0]
@@ -164,6 +178,11 @@ def hold_variant(gnnc, path, text, data, variant):
                          check=True, capture_output=True)
     report = json.loads(out.stdout)
     assert report["variant"] == variant
+    hold_schema(report)
+    if variant == 0:
+        out = subprocess.run([gnnc, path, f"--specialize={data}", "--target=cuda", "--spmm=auto", "--emit=none", "--report=all",
+                              "--report-format=json"], check=True, capture_output=True)
+        hold_schema(json.loads(out.stdout))
     batches = re.search(r"^\s*sample\b", text, re.M) is not None
     quiet = report["breaks"]["host_effects_in_model"] == 0
     assert report["shapes"]["checks_per_step"] == 0
