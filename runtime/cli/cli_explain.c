@@ -1,5 +1,6 @@
 /* explain: what the prediction of one row hangs on, as text or as a JSON object. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,17 +192,21 @@ static void put(Told *t, FILE *to) {
 /* A file is replaced whole or not at all. */
 static int put_file(Told *t, const char *path) {
     char part[4096], why[4400];
-    int n = snprintf(part, sizeof part, "%s.part", path);
-    FILE *f = n < (int)sizeof part ? fopen(part, "w") : NULL;
+    int n = snprintf(part, sizeof part, "%s.%ld.part", path, (long)getpid());
+    bool fits = n < (int)sizeof part;
+    int fd = fits ? open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     bool ok = f != NULL;
     if (f) {
         put(t, f);
-        ok = !ferror(f);
+        ok = fflush(f) == 0 && !ferror(f) && fsync(fd) == 0;
         ok = fclose(f) == 0 && ok && rename(part, path) == 0;
     }
     if (ok) return RT_EXIT_OK;
-    snprintf(why, sizeof why, "cannot write %.4000s: %s", path, strerror(errno));
-    if (f) unlink(part);
+    snprintf(why, sizeof why, "cannot write %.4000s: %s", path,
+             strerror(fits ? errno : ENAMETOOLONG));
+    if (fd >= 0 && !f) close(fd);
+    if (fd >= 0) unlink(part);
     return failed(t->c, why);
 }
 

@@ -144,7 +144,12 @@ def of_forms(e):
           all(f"\n{kind} " in text for kind in ("tables", "paths", "columns", "ages")), text)
     few = explained("data", "--top", "2")
     check("no more parts than asked for", all(few[kind] == e[kind][:2] for kind in ("tables", "paths", "columns", "ages")), few)
-    check("to a file", explain("data", "--format", "json", "--out", "e.json") == "" and not os.path.exists("e.json.part"))
+    with open("e.json.part", "w", encoding="utf-8") as f:
+        f.write("somebody's own")
+    there = sorted([*os.listdir("."), "e.json"])
+    check("to a file", explain("data", "--format", "json", "--out", "e.json") == "" and sorted(os.listdir(".")) == there, os.listdir("."))
+    with open("e.json.part", encoding="utf-8") as f:
+        check("no other file is written", f.read() == "somebody's own")
     with open("e.json", encoding="utf-8") as f:
         check("the same there", json.load(f) == e)
     other = explained("data", "--class", "no")
