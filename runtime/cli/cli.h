@@ -56,6 +56,8 @@ typedef struct RtCli {
     gnnc_limits limits;           /* --profile: of this machine */
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
+    int64_t steps, save_steps; /* where training ends, and how often it is saved; 0 = not given */
+    bool paused;               /* between two steps, to be saved or to end */
     gnnc_trainer *t;
     int by_signal;    /* that ended training; 0 = none did */
     bool on_terminal; /* a progress line is shown */

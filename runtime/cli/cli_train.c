@@ -77,29 +77,56 @@ static void tell_warm_up(RtCli *c) {
     rt_cli_message(c, text);
 }
 
-/* A signal ends an epoch between two steps; behind the last one it is evaluated first. */
-static int hear_signals(void *cli, const gnnc_progress *now) {
+/* Those of resumed runs, too. */
+static int64_t steps_in_all(const RtCli *c) {
+    int64_t done = gnnc_trainer_steps_done(c->t), left = gnnc_trainer_steps_left(c->t);
+    return gnnc_trainer_epochs_done(c->t) * (done + left) + done;
+}
+
+/* What ends or interrupts an epoch between two steps; behind the last one it is evaluated first. */
+static int hear_step(void *cli, const gnnc_progress *now) {
     RtCli *c = cli;
-    if (now->steps_left) c->by_signal = pending_signal();
-    return c->by_signal;
+    if (!now->steps_left) return 0;
+    c->by_signal = pending_signal();
+    c->paused =
+        (c->steps && now->steps >= c->steps) || (c->save_steps && now->steps % c->save_steps == 0);
+    return c->by_signal || c->paused;
+}
+
+static bool is_done(const RtCli *c) {
+    return gnnc_trainer_done(c->t) || (c->steps && steps_in_all(c) >= c->steps);
+}
+
+/* An epoch, saved on the way as often as wanted; E_STOPPED: what ends it has come. */
+static gnnc_status run_epoch(RtCli *c, int *code) {
+    for (;;) {
+        c->paused = false;
+        gnnc_status st = gnnc_trainer_epoch(c->t);
+        if (st != GNNC_E_STOPPED || !c->paused || c->by_signal || is_done(c)) return st;
+        if ((*code = save(c)) != RT_EXIT_OK) return st;
+    }
 }
 
 /* A loop that did not end after a signal is no failure: the signal ended it. */
 static int epoch_failed(RtCli *c, gnnc_status st) {
-    if (st == GNNC_E_STOPPED && c->by_signal) return RT_EXIT_OK;
+    if (st == GNNC_E_STOPPED && (c->by_signal || c->paused)) return RT_EXIT_OK;
     if (st == GNNC_E_STOPPED) c->by_signal = pending_signal();
     return rt_cli_failed(c);
 }
 
 static int run_epochs(RtCli *c) {
-    gnnc_trainer_set_progress(c->t, hear_signals, c);
-    while (!gnnc_trainer_done(c->t)) {
+    gnnc_trainer_set_progress(c->t, hear_step, c);
+    while (!is_done(c)) {
         double begin = rt_cli_now();
-        gnnc_status st = gnnc_trainer_epoch(c->t);
+        int code = RT_EXIT_OK;
+        gnnc_status st = run_epoch(c, &code);
+        if (code != RT_EXIT_OK) return code;
         if (st != GNNC_OK) return epoch_failed(c, st);
         rt_cli_epoch(c, rt_cli_now() - begin);
         int64_t e = gnnc_trainer_epochs_done(c->t);
-        if (c->save_every && e % c->save_every == 0 && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
+        bool saves = (c->save_every && e % c->save_every == 0) ||
+                     (c->save_steps && steps_in_all(c) % c->save_steps == 0);
+        if (saves && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
         if ((c->by_signal = pending_signal())) return RT_EXIT_OK;
     }
     return RT_EXIT_OK;
