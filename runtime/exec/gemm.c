@@ -1,6 +1,6 @@
 /* Matrix products: tiles, each computed on one thread, by our own kernels where the machine
- * has AVX-512 (gemm_kernel.c), else by a library's sgemm called serially, or, where a program is to
- * need no library, by one in plain C (gemm_serial.c).
+ * has AVX-512 or AVX2 (gemm_kernel.c), else by a library's sgemm called serially, or, where a
+ * program is to need no library, by one in plain C (gemm_serial.c).
  *
  * Our own ones pack the weight once, not once per tile, leave the other operand as it is, and
  * take a narrow result (40 classes) at its width.  GFLOP/s of two threads, dnnl_sgemm of oneDNN

@@ -1,4 +1,4 @@
-/* A matrix product in plain C, for machines without AVX-512 where there is no library.
+/* A matrix product in plain C, of what our own kernels leave where there is no library.
  *
  *     for each 256 of k, for each 16 columns of B:  pack B
  *         for each 6 rows of A:  12 sums of 8 lanes stay in registers over the 256
@@ -50,7 +50,9 @@ INLINE void block(const Block *t) {
     }
     for (int64_t p = 0; p < t->k; p++) {
         Lanes b[VECTORS];
-        memcpy(b, t->b + p * COLUMNS, sizeof b);
+        /* Each by itself: of both at once compilers make pieces in memory, which are waited for. */
+        UNROLL for (int v = 0; v < VECTORS; v++)
+            memcpy(&b[v], t->b + p * COLUMNS + v * LANES, sizeof b[v]);
         UNROLL for (int r = 0; r < ROWS; r++) {
             float x = a[r][p * t->a_col];
             UNROLL for (int v = 0; v < VECTORS; v++) acc[r][v] += x * b[v];

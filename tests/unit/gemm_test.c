@@ -7,6 +7,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/exec/gemm.h"
 #include "runtime/exec/gemm_amx.h"
+#include "runtime/exec/gemm_kernel.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "runtime/exec/gemm_serial.h"
 #include "runtime/data/npy.h"
@@ -201,6 +202,52 @@ TEST(a_product_without_a_library) {
             check_plain(m, 16, 256, by & 1, by & 2);
             check_plain(m, 39, 600, by & 1, by & 2);
         }
+}
+
+/* What our own kernels promise: a chain of fused operations for each block of k, and the blocks
+ * added in order. */
+static float chain(const RtTile *t, int64_t i, int64_t j) {
+    float all = 0;
+    for (int64_t p = 0; p < t->k; p += RT_PANEL_K) {
+        float sum = 0;
+        for (int64_t q = p; q < t->k && q < p + RT_PANEL_K; q++)
+            sum = fmaf(t->a[i * t->a_row + q * t->a_col], t->b[q * t->b_row + j * t->b_col], sum);
+        all = p ? all + sum : sum;
+    }
+    return all;
+}
+
+/* By vectors of sixteen, where the machine has them, and of eight; rows of C have a gap. */
+static void check_own(int64_t m, int64_t n, int64_t k, bool a_by_cols) {
+    int64_t c_row = n + 3;
+    float *a = matrix(m * k), *b = matrix(k * n), *c = matrix(m * c_row), *gap = matrix(m * c_row);
+    float *packed = matrix(k * n);
+    RtTile t = {.a = a, .a_row = a_by_cols ? 1 : k, .a_col = a_by_cols ? m : 1, .packed = packed};
+    t.b = b, t.b_row = 1, t.b_col = k, t.c = c, t.c_row = c_row, t.m = m, t.n = n, t.k = k;
+    for (int64_t i = 0; i * RT_PANEL < n; i++) rt_gemm_pack(&t, packed, i);
+    for (int narrow = 0; narrow < 2; narrow++) {
+        memcpy(c, gap, (size_t)(m * c_row) * sizeof *c);
+        t.narrow = narrow;
+        rt_gemm_tile(&t);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < c_row; j++)
+                CHECK_MSG(c[i * c_row + j] == (j < n ? chain(&t, i, j) : gap[i * c_row + j]),
+                          "%d x %d x %d: element %d, %d", (int)m, (int)n, (int)k, (int)i, (int)j);
+    }
+    free(a), free(b), free(c), free(gap), free(packed);
+}
+
+TEST(our_own_kernels_are_chains_whatever_the_vectors) {
+    if (!rt_gemm_own()) {
+        fprintf(stderr, "no kernels of our own here: skipped\n");
+        return;
+    }
+    for (int64_t m = 1; m < 20; m += m < 9 ? 1 : 5)
+        for (int64_t n = 1; n < 150; n += n < 18 ? 1 : 43)
+            for (int64_t k = 1; k < 300; k += k < 9 ? 5 : 251) {
+                check_own(m, n, k, false);
+                check_own(m, n, k, true);
+            }
 }
 
 static bool amx_here(void) {
