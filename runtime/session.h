@@ -64,6 +64,7 @@ typedef struct RtServedRows {
     int space; /* .. which in the program is this one */
     int rank;  /* of a row of it */
     int64_t dim[GNNC_MAX_RANK], floats;
+    const char *untold; /* without a graph: a dimension of it that no parameter tells; NULL: none */
 } RtServedRows;
 
 /* What sessions share. */

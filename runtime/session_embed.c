@@ -46,11 +46,15 @@ const char *gnnc_session_layer_name(const gnnc_session *s, int i) {
 static gnnc_status layer_named(gnnc_session *s, const char *name, const RtServedRows **out) {
     char known[256] = ", and no other: compile it with --embed";
     gnnc_status st = rt_session_opened(s);
-    if (st == GNNC_OK && s->brought)
-        return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no graph: it embeds nothing");
     if (st == GNNC_OK && s->rt.device)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "sessions on a device embed nothing");
-    if (st != GNNC_OK || (*out = find(s->of, name))) return st;
+    if (st != GNNC_OK) return st;
+    *out = find(s->of, name);
+    if (*out && (*out)->untold)
+        return rt_fail(&s->rt.err, GNNC_E_MISSING,
+                       "%s: no parameter tells the size of '%s', which layer '%s' has",
+                       s->of->t->program->source, (*out)->untold, name);
+    if (*out) return GNNC_OK;
     for (int i = 0, at = 0; i < s->of->n_layers && at < (int)sizeof known; i++)
         at += snprintf(known + at, sizeof known - (size_t)at, "%s%s", i ? ", " : ": there is ",
                        s->of->layer[i].name);
@@ -71,14 +75,15 @@ gnnc_status gnnc_session_layer(gnnc_session *s, const char *layer, const char **
 }
 
 /* ---- rows of it -------- */
-/* All rows are there. */
-static gnnc_status copy_rows(gnnc_session *s, const RtServedRows *l, int64_t n, const int64_t *id,
-                             float *out) {
-    const float *all = s->of->t->x.buf[l->buf];
+/* All rows are there, of the graph or of what a request brought. */
+static gnnc_status copy_rows(gnnc_session *s, const RtServedRows *l, const RtExec *x, int64_t n,
+                             const int64_t *id, float *out) {
+    const float *all = x->buf[l->buf];
+    int64_t n_rows = x->n[x->program->spaces[l->space].sym];
     size_t row_bytes = (size_t)l->floats * sizeof *out;
     for (int64_t i = 0; i < n; i++) {
         int64_t row = id ? id[i] : i;
-        if (row < 0 || row >= l->n) return rt_session_no_row(s, "row", row, l->n);
+        if (row < 0 || row >= n_rows) return rt_session_no_row(s, "row", row, n_rows);
         if (row_bytes) memcpy(out + i * l->floats, all + row * l->floats, row_bytes);
     }
     return GNNC_OK;
@@ -89,6 +94,33 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
     if (!s || !layer || n < 0 || (n && !out)) return GNNC_E_ARG;
     const RtServedRows *l;
     gnnc_status st = layer_named(s, layer, &l);
+    if (st == GNNC_OK && s->brought)
+        st = rt_fail(&s->rt.err, GNNC_E_STATE,
+                     "the session has no graph: gnnc_session_embed_subgraph");
     if (st != GNNC_OK) return st;
-    return l->kept ? copy_rows(s, l, n, id, out) : rt_session_give(s, l, n, id, out);
+    return l->kept ? copy_rows(s, l, &s->of->t->x, n, id, out) : rt_session_give(s, l, n, id, out);
+}
+
+/* Of what all rows are computed of, a subgraph has that of scores of links. */
+static gnnc_status embed_brought(gnnc_session *s, const RtServedRows *l, int64_t n,
+                                 const int64_t *id, float *out) {
+    const rt_program *p = s->of->t->program;
+    bool of_ends = l->kept && p->phases[p->bufs[l->buf].phase].kind == RT_PHASE_ENDS;
+    if (l->kept && !of_ends)
+        return rt_fail(&s->rt.err, GNNC_E_STATE,
+                       "layer '%s' is computed of the whole graph: the session is opened on one",
+                       l->name);
+    gnnc_status st = rt_session_subgraph_bind(s);
+    if (st != GNNC_OK) return st;
+    return l->kept ? copy_rows(s, l, &s->brought->x, n, id, out)
+                   : rt_session_give(s, l, n, id, out);
+}
+
+gnnc_status gnnc_session_embed_subgraph(gnnc_session *s, const char *layer, int64_t n,
+                                        const int64_t *id, float *out) {
+    if (!s || !layer || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
+    const RtServedRows *l;
+    gnnc_status st = rt_session_subgraph_begin(s, s->of && s->of->links);
+    if (st == GNNC_OK) st = layer_named(s, layer, &l);
+    return st == GNNC_OK ? embed_brought(s, l, n, id, out) : st;
 }

@@ -247,6 +247,10 @@ gnnc_status rt_session_subgraph_share(RtServed *of) {
     for (int i = 0; i < of->source.spec.how.n_hops * of->source.map.n_rels && !drawn; i++)
         if (fanout[i]) fanout[i] = -1;
     of->rows.n = 0;
+    for (int i = 0; i < of->n_layers; i++) {
+        of->layer[i].n = 0;
+        of->layer[i].untold = untold(of, of->layer[i].buf);
+    }
     st = find_rows(of);
 out:
     return st;

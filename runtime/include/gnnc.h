@@ -942,9 +942,9 @@ gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_
 int gnnc_session_n_layers(const gnnc_session *s);
 const char *gnnc_session_layer_name(const gnnc_session *s, int i);
 /* Whose rows a layer has, a type of nodes or graphs, that lives as long as the program; how many
- * these are; and what there is of each: dim[0 .. *rank - 1] numbers.  Any of these may be NULL.
- * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open on a graph, or runs on a
- * device). */
+ * these are, 0 without a graph; and what there is of each: dim[0 .. *rank - 1] numbers.  Any of
+ * these may be NULL.
+ * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open, or runs on a device). */
 gnnc_status gnnc_session_layer(gnnc_session *s, const char *layer, const char **table,
                                int64_t *n_rows, int *rank, int64_t dim[GNNC_MAX_RANK]);
 /* Rows of a layer, as gnnc_trainer_embed gives them; `id` and `out` as of gnnc_session_predict.  Of
@@ -1000,6 +1000,11 @@ gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out);
  * runs there, too; `id` is NULL), GNNC_E_NOMEM; GNNC_E_ASSERT, GNNC_E_EXTERN of the model's own. */
 gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int64_t *id,
                                           float *out);
+/* Rows of a layer (gnnc_session_layer) over it, of a model of links, too, by what all edges around
+ * them tell; `id` [n] rows of the layer's type.  Returns what that and predict_subgraph return;
+ * GNNC_E_MISSING: no parameter tells its width; GNNC_E_STATE: it is of the whole graph alone. */
+gnnc_status gnnc_session_embed_subgraph(gnnc_session *s, const char *layer, int64_t n,
+                                        const int64_t *id, float *out);
 /* What the model computes of the whole graph and predictions read: degrees, means over all nodes,
  * which edges a condition keeps (0 or 1).  A session over a graph has them, and gives them by row;
  * with a subgraph they are given as columns, of kind GNNC_COL_FLOAT, of the table, under this name.

@@ -219,6 +219,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_set_seed": (c_int, [Handle, c_int64]),
     "gnnc_session_open_model": (c_int, [Handle, Handle]),
     "gnnc_session_subgraph": (c_int, [Handle, POINTER(Handle)]),
+    "gnnc_session_embed_subgraph": (c_int, [Handle, c_char_p, c_int64, c_void_p, c_void_p]),
     "gnnc_session_predict_subgraph": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
     "gnnc_session_n_whole": (c_int, [Handle]),
     "gnnc_session_whole_info": (c_int, [Handle, c_int, POINTER(WholeInfo)]),

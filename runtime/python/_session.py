@@ -161,6 +161,16 @@ class Session(_abi.Owner):
             self._call("predict_subgraph", ids.size, ids.ctypes.data, out.ctypes.data)
         return out
 
+    def embed_subgraph(self, layer: str, tables: Mapping[Any, Any], ids: Any, out: Optional[np.ndarray] = None) -> np.ndarray:
+        """Rows of a hidden layer over a subgraph, of a session without a graph; else as embed and predict_subgraph."""
+        ids = _numbers(ids, "ids")
+        shape = _abi.Shape.make()
+        self._call("layer", layer.encode(), None, None, ctypes.byref(shape.rank), shape.dim)
+        out = self._room(ids.size, shape.tuple(), out)
+        with self._brought(tables):
+            self._call("embed_subgraph", layer.encode(), ids.size, ids.ctypes.data, out.ctypes.data)
+        return out
+
     def _brought(self, tables: Mapping[Any, Any]) -> Subgraph:
         pointer = _abi.Handle()
         self._call("subgraph", ctypes.byref(pointer))

@@ -331,6 +331,9 @@ def subgraphs(churn, graph, scores):
         for own in (s, s.clone()):
             assert own.predict_subgraph(tables, np.searchsorted(near, [row]), out=out) is out
             assert np.abs(out - scores[row]).max() <= 1e-6 * np.abs(scores[row]).max()
+            hidden, want = own.embed_subgraph("h", tables, np.searchsorted(near, [row])), over.embed("h", [row])
+            assert hidden.shape == (1, 16) and np.abs(hidden - want).max() <= 1e-6 * np.abs(want).max()
+    fails("E_MISSING", "no layer 'k'", s.embed_subgraph, "k", tables, [0])
     fails("E_MISSING", "no column 'whole.degree.cites_sl'", s.predict_subgraph, {**tables, "paper": {"x": dense[near]}}, [0])
     fails("E_RANGE", "row 10000", s.predict_subgraph, tables, [10000])
     fails("E_MISSING", "paper", s.predict_subgraph, {}, [0])

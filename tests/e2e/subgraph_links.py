@@ -71,6 +71,8 @@ def check(name, session, model, path, relation, hops, groups, columns=None, kind
         assert st == OK, (name, st, b.error())
         for link, x in zip(links, got):
             assert near([x], [link[3]]), (name, link, x)
+        asked = {ends[k]: ([src, dst][k], [link[k] for link in links]) for k in (0, 1)}
+        assert subgraphs.check_layers(name, session, b, asked) or not b.lib.gnnc_session_n_layers(b.s), name
         n, link = len(nodes[ends[1]]), links[0]
         st, all_of = b.score([src[0]] * n, list(range(n)), of[:1] * n, columns([link] * n))
         for known in (0, 1):

@@ -217,6 +217,34 @@ class Brings:
         self.lib.gnnc_session_destroy(self.s)
 
 
+def layer_rows(b, call, s, layer, ids):
+    """Rows of a layer by that function: whose they are, how many there are, and what was given."""
+    lib, table, n, rank, dim = b.lib, ctypes.c_char_p(), ctypes.c_int64(), ctypes.c_int(), (ctypes.c_int64 * 8)()
+    assert lib.gnnc_session_layer(s, layer, ctypes.byref(table), ctypes.byref(n), ctypes.byref(rank), dim) == OK, layer
+    width = 1
+    for i in range(rank.value):
+        width *= dim[i]
+    out = (ctypes.c_float * (width * len(ids)))()
+    st = getattr(lib, "gnnc_session_" + call)(s, layer, ctypes.c_int64(len(ids)), (ctypes.c_int64 * len(ids))(*ids), out)
+    return st, table.value.decode(), n.value, [list(out[i * width:(i + 1) * width]) for i in range(len(ids))]
+
+
+def check_layers(name, session, b, of):
+    """Rows of layers over the subgraph that was brought; of: {type: (rows there, rows of the graph)}."""
+    b.lib.gnnc_session_layer_name.restype = ctypes.c_char_p
+    seen = 0
+    for i in range(b.lib.gnnc_session_n_layers(b.s)):
+        layer = b.lib.gnnc_session_layer_name(b.s, i)
+        _, table, _, _ = layer_rows(b, "embed", session.s, layer, [0])
+        here, there = of.get(table, ([], []))
+        st, _, n, got = layer_rows(b, "embed_subgraph", b.s, layer, here)
+        assert (st, n) == (OK, 0), (name, layer, st, b.error())
+        want = layer_rows(b, "embed", session.s, layer, there)[3]
+        assert all(near(x, y) for x, y in zip(got, want)), (name, layer, got, want)
+        seen += len(here)
+    return seen
+
+
 def whole_columns(session, nodes, edges, graphs=()):
     """Columns of the rows that are brought."""
     out = []
@@ -264,6 +292,10 @@ def check(name, session, model, path, kind, groups, hops, wanted):
         for i, v in enumerate(targets):
             assert near(got[i], wanted[v]), (name, v, got[i], wanted[v])
             assert near(got[i], over[i * b.width:(i + 1) * b.width]), (name, v)
+        of = {kind: (rows, targets)}
+        if r.graphs:  # all of their nodes, too
+            of.update((t, (list(range(len(ids))), ids)) for t, ids in r.nodes.items())
+        assert check_layers(name, session, b, of) or not b.lib.gnnc_session_n_layers(b.s), name
     b.close()
 
 
@@ -335,6 +367,8 @@ def check_memory(session, model, path, kind, targets, hops, Memory):
             st = r.fill(b.lib, b.s)
             assert st in (OK, E_NOMEM), (st, r.error)
             st = st or b.predict(rows)[0]
+            if b.lib.gnnc_session_n_layers(b.s) and kind not in data.graphs:
+                st = st or layer_rows(b, "embed_subgraph", b.s, b"h", rows)[0]
             assert st == OK or (st == E_NOMEM and memory.refuse > 0), (st, b.error())
 
     memory = Memory()
@@ -397,6 +431,8 @@ def check_errors(session, model, path):
     wrong(E_RANGE, "e", **changed("e", "ends", lambda e: [[len(nodes["v"])] + e[0][1:], e[1]]))
     r = Request(data, nodes, edges, whole)
     assert r.fill(lib, b.s) == OK and b.predict([0, 0])[0] == OK, b.error()  # it goes on
+    assert lib.gnnc_session_embed_subgraph(b.s, b"k", ctypes.c_int64(0), None, None) == E_MISSING and "there is h, m, there" in b.error(), b.error()
+    assert layer_rows(b, "embed_subgraph", b.s, b"h", [len(nodes["v"])])[0] == E_RANGE and "row %d" % len(nodes["v"]) in b.error()
     g = ctypes.c_void_p()
     assert lib.gnnc_session_subgraph(b.s, ctypes.byref(g)) == OK
     assert b.predict([0])[0] == E_STATE and "gnnc_graph_commit" in b.error(), b.error()
@@ -406,6 +442,9 @@ def check_errors(session, model, path):
     out = (ctypes.c_float * 64)()
     one = (ctypes.c_int64 * 1)(0)
     assert lib.gnnc_session_predict(b.s, ctypes.c_int64(1), one, out) == E_STATE and "no graph" in b.error()
+    assert lib.gnnc_session_embed(b.s, b"h", ctypes.c_int64(1), one, out) == E_STATE and "embed_subgraph" in b.error()
+    assert lib.gnnc_session_embed_subgraph(session.s, b"h", ctypes.c_int64(1), one, out) == E_STATE and "has a graph" in session.error()
+    assert lib.gnnc_session_embed_subgraph(b.s, b"h", ctypes.c_int64(1), None, out) == E_ARG
     assert lib.gnnc_session_read_whole(b.s, 0, ctypes.c_int64(1), one, out) == E_STATE
     assert lib.gnnc_session_subgraph(session.s, ctypes.byref(g)) == E_STATE and not g
     assert lib.gnnc_session_set_whole(session.s, 0, out) == E_STATE
@@ -414,7 +453,7 @@ def check_errors(session, model, path):
     assert lib.gnnc_session_set_whole(b.s, 99, out) == E_RANGE
     assert lib.gnnc_session_read_whole(session.s, of_rows, ctypes.c_int64(1), (ctypes.c_int64 * 1)(10**6), out) == E_RANGE
     assert lib.gnnc_session_open_model(b.s, model) == E_STATE
-    for call in ("open_model", "subgraph", "predict_subgraph", "whole_info", "read_whole", "set_whole"):
+    for call in ("open_model", "subgraph", "predict_subgraph", "embed_subgraph", "whole_info", "read_whole", "set_whole"):
         null = ctypes.c_void_p()
         assert getattr(lib, "gnnc_session_" + call)(null, null, null, null, null) == E_ARG, call
     b.close()

@@ -316,6 +316,7 @@ typedef enum {
     ELSEWHERE(session_open_model, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_subgraph, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_predict_subgraph, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_embed_subgraph, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_n_whole, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_whole_info, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_read_whole, "tests/e2e/subgraphs.py") \
