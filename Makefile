@@ -141,7 +141,7 @@ $(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HA
 SMALL = batch/batch_sizes batch/batch_source bind bind_at bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
     graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
     session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_cells data/encoder_scale data/io data/json data/npy data/safetensors \
-    data/schema legend model_lend model_pack legend_rows legend_write bind_fingerprint bind_map bind_relation graph_array graph_arrow_values session session_graphs \
+    data/schema legend model_lend model_pack reached legend_rows legend_write bind_fingerprint bind_map bind_relation graph_array graph_arrow_values session session_graphs \
     session_links session_pairs
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os $(if $(SAN),,-fno-asynchronous-unwind-tables)
 

@@ -23,6 +23,7 @@
 
 #include "bind.h"
 #include "codes.h"
+#include "reached.h"
 #include "runtime/exec/device.h"
 
 enum { N_META = 32 };
@@ -121,6 +122,16 @@ static void put_names(File *o) {
     o->f.n_meta += n;
 }
 
+/* Of the kept parameters. */
+static void put_reached(File *o) {
+    const gnnc_trainer *t = o->t;
+    int64_t kept = t->progress.best_epoch;
+    const double *then = kept ? t->history.v + (kept - 1) * t->n_scalars : NULL;
+    RtMeta *to = &o->f.meta[o->f.n_meta];
+    o->nomem |= rt_reached_put(t, then, &o->pool, to) != GNNC_OK;
+    o->f.n_meta += to->key != NULL;
+}
+
 static void put_variable(File *o, const char *prefix, int var, const void *data) {
     RtArray a = rt_var_array(o->t, &o->pool, var, data);
     o->nomem |= data && !a.data;
@@ -157,6 +168,7 @@ static gnnc_status write_file(File *o, const RtTarget *to) {
     put_identity(o);
     put_progress(o);
     put_names(o);
+    put_reached(o);
     put_variables(o);
     if (o->nomem) return rt_fail_nomem(&t->rt.err, o->path);
     return rt_target_write(t, to, &o->f);
@@ -434,6 +446,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     t->finished = false;
     t->trained = history->a.shape[0] > p.epoch;
     t->ahead = began_epochs(t) > p.epoch;
+    t->judged = !t->ahead;
     store_history(t, history);
     bool has_best = p.best_epoch > 0 && t->best;
     store_tensors(o, has_best);

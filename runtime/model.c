@@ -44,6 +44,12 @@ const char *gnnc_model_name(const gnnc_model *m) {
     return m ? m->program->name : "";
 }
 
+/* Of what failed nothing stays. */
+static void drop(gnnc_model *m) {
+    m->n_reached = 0;
+    rt_pool_free(&m->pool);
+}
+
 /* Read once, for all sessions: what is in the file is compared with the program once data tell the
  * program's sizes. */
 gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
@@ -52,12 +58,13 @@ gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
     TRY(st, rt_source_read(&m->pool, &from, &m->f, &m->err));
     TRY(st, rt_codes_read(&m->pool, name, &m->f, &m->codes, &m->n_codes, &m->err));
     TRY(st, rt_encoders_read(&m->pool, name, &m->f, m->codes, m->n_codes, &m->encoders, &m->err));
+    TRY(st, rt_reached_read(&m->pool, name, &m->f, &m->reached, &m->n_reached, &m->err));
     if (!(m->stored = RT_NEWN(&m->pool, RtStored, m->f.n))) st = rt_fail_nomem(&m->err, name);
 out:
     if (st == GNNC_OK)
         m->weights = from;
     else
-        rt_pool_free(&m->pool); /* of what failed nothing stays */
+        drop(m);
     return st;
 }
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint.h"
 #include "codes.h"
+#include "reached.h"
 
 /* A tensor of the weights as programs read it. */
 typedef struct RtStored {
@@ -32,6 +33,8 @@ struct gnnc_model {
     int n_codes;
     RtCodes *codes; /* [n_codes] */
     RtEncoders encoders;
+    int n_reached;
+    RtReached *reached;      /* [n_reached] */
     pthread_mutex_t storing; /* around what follows and the pool, once there are weights */
     RtStored *stored;        /* [f.n] */
     RtComputed *computed;

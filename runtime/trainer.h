@@ -103,6 +103,7 @@ struct gnnc_trainer {
     size_t best_bytes;
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
     bool ahead;                     /* steps were done since the last epoch ended */
+    bool judged;                    /* scalars of splits are the present parameters' */
     bool trained;                   /* .. all of the epoch's; its evaluation is not done */
     int last_phase;                 /* index, -1 = none has run */
     int *shown;                     /* [n_shown] variables that have a name outside: no slots */

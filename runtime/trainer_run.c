@@ -266,6 +266,7 @@ static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
         if (lacks != GNNC_OK) return lacks;
     }
     rt_trainer_inputs(t);
+    t->judged &= !trains;
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
          of_links = rt_link_batches_sizes(t, phase) != NULL;
     gnnc_status st = of_links               ? rt_link_batches_run(t, phase)
@@ -380,6 +381,7 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
     bool predicts = t->batches && rt_predicts_batches(t->program); /* which has the logs */
     if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, RT_PHASE_PREDICT));
+    t->judged = st == GNNC_OK;
     return st;
 }
 
@@ -519,6 +521,7 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
     if (t->progress.best_epoch && !t->finished) rt_best_restore(t);
+    t->judged = false;
     t->finished = true;
     if (t->keep >= 0 && t->progress.epoch && !t->progress.best_epoch)
         rt_message(&t->rt, "'%s' was NaN in every epoch: the last one is kept",

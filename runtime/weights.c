@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "codes.h"
 #include "model.h"
+#include "reached.h"
 #include "runtime/exec/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
@@ -197,8 +198,10 @@ static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program))};
+                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + 1)};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
+    ok = ok && rt_reached_put(t, NULL, &pool, &f.meta[f.n_meta]) == GNNC_OK;
+    f.n_meta += ok && f.meta[f.n_meta].key;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
         f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
@@ -324,6 +327,7 @@ gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
         TRY(st, rt_model_lend(t, &f));
     else
         store_all(t, &f);
+    t->judged = false;
     rt_push_vars(&t->x);
     if (!t->rt.model) rt_average_anew(t);
 out:
@@ -346,4 +350,11 @@ gnnc_status gnnc_trainer_load_weights(gnnc_trainer *t, const char *path) {
 gnnc_status gnnc_trainer_load_weights_from(gnnc_trainer *t, const void *data, size_t n_bytes) {
     RT_NOT_NULL(t, data);
     return load_weights(t, &(RtSource){.name = "the weights in memory", .memory = {data, n_bytes}});
+}
+
+gnnc_status gnnc_trainer_load_model(gnnc_trainer *t, const gnnc_model *m) {
+    RT_NOT_NULL(t, m);
+    if (m->weights.memory.p) return load_weights(t, &m->weights);
+    rt_trainer_begin(t);
+    return rt_fail(&t->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
 }

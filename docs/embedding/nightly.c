@@ -1,7 +1,7 @@
 /* A product that learns each night from what the day has brought, while it goes on answering.
  *
  * Two threads answer without end.  Each night customers and calls are appended to the graph, the
- * last night's weights are trained further on the new snapshot, and the threads get sessions of the
+ * last night's model is trained further on the new snapshot, and the threads get sessions of the
  * result, which they take up between two answers: nobody waits for anybody. */
 #include <gnnc.h>
 #include <pthread.h>
@@ -138,42 +138,27 @@ static void *serve(void *arg) {
 }
 
 /* ---- a night -------------------- */
-typedef struct {
-    char *p;
-    size_t n;
-} Bytes;
-
-static int take(void *user, const void *data, size_t n_bytes, size_t n_left) {
-    Bytes *to = user;
-    if (!to->n && !(to->p = malloc(n_bytes + n_left))) return 1;
-    memcpy(to->p + to->n, data, n_bytes);
-    to->n += n_bytes;
-    return 0;
-}
-
-/* Trains the weights further, or from the beginning where there are none yet; *model serves them.
- */
-static gnnc_status train(gnnc_graph *g, Bytes *weights, gnnc_model **model) {
+/* Trains the model further, or from the beginning where there is none yet: *model is the result. */
+static gnnc_status train(gnnc_graph *g, gnnc_model **model) {
     gnnc_trainer *t = NULL;
-    Bytes to = {0};
+    gnnc_model *newer = NULL;
     gnnc_status st = gnnc_trainer_create(&t, &churn_program);
-    if (st == GNNC_OK && weights->n) st = gnnc_trainer_set_int(t, "epochs", 20);
-    if (st == GNNC_OK && weights->n) st = gnnc_trainer_load_weights_from(t, weights->p, weights->n);
+    if (st == GNNC_OK && *model) st = gnnc_trainer_set_int(t, "epochs", 20);
+    if (st == GNNC_OK && *model) st = gnnc_trainer_load_model(t, *model);
     if (st == GNNC_OK) st = gnnc_trainer_load_graph(t, g);
     while (st == GNNC_OK && !gnnc_trainer_done(t)) st = gnnc_trainer_epoch(t);
     if (st == GNNC_OK) st = gnnc_trainer_keep_best(t, NULL);
-    if (st == GNNC_OK) st = gnnc_trainer_save_weights_to(t, take, &to);
-    if (st == GNNC_OK) st = gnnc_trainer_to_model(t, &score_program, model);
+    if (st == GNNC_OK) st = gnnc_trainer_to_model(t, &score_program, &newer);
     if (st != GNNC_OK)
         fprintf(stderr, "train: %s\n", t ? gnnc_trainer_error(t) : gnnc_status_text(st));
     gnnc_trainer_destroy(t);
-    free(weights->p);
-    *weights = to;
+    if (st != GNNC_OK) return st;
+    gnnc_model_release(*model); /* sessions of it keep it */
+    *model = newer;
     return st;
 }
 
-/* A session for each thread, of the model, which goes with the last of them, and the graph's last
- * snapshot. */
+/* A session for each thread, of the model and the graph's last snapshot. */
 static gnnc_status publish(gnnc_graph *g, gnnc_model *m, Server *server) {
     gnnc_session *s = NULL, *clone;
     gnnc_status st = gnnc_session_create(&s);
@@ -185,7 +170,6 @@ static gnnc_status publish(gnnc_graph *g, gnnc_model *m, Server *server) {
     if (st != GNNC_OK)
         fprintf(stderr, "publish: %s\n", s ? gnnc_session_error(s) : gnnc_status_text(st));
     gnnc_session_destroy(s);
-    gnnc_model_release(m);
     return st;
 }
 
@@ -195,13 +179,12 @@ static int64_t answers(const Server *server) {
     return n;
 }
 
-static gnnc_status night(gnnc_graph *g, const Day *d, Bytes *weights, Server *server) {
-    gnnc_model *m = NULL;
+static gnnc_status night(gnnc_graph *g, const Day *d, gnnc_model **model, Server *server) {
     int64_t before = answers(server);
     gnnc_status st = next_day(g, d);
-    if (st == GNNC_OK) st = train(g, weights, &m);
+    if (st == GNNC_OK) st = train(g, model);
     int64_t meanwhile = answers(server) - before;
-    if (st == GNNC_OK) st = publish(g, m, server);
+    if (st == GNNC_OK) st = publish(g, *model, server);
     if (st != GNNC_OK) return st;
     fprintf(stderr, "%lld answers were given meanwhile\n", (long long)meanwhile);
     printf("learned of %d more customers\n", A_DAY);
@@ -213,13 +196,12 @@ int main(void) {
     static Day day;
     gnnc_graph *g = NULL;
     gnnc_model *m = NULL;
-    Bytes weights = {0};
     uint32_t seed = 1;
     int started = 0;
     invent(&day, 0, &seed);
     gnnc_status st = gnnc_graph_create(&g);
     if (st == GNNC_OK) st = first_day(g, &day);
-    if (st == GNNC_OK) st = train(g, &weights, &m);
+    if (st == GNNC_OK) st = train(g, &m);
     if (st == GNNC_OK) st = publish(g, m, server);
     while (started < THREADS && st == GNNC_OK)
         if (pthread_create(&server[started].thread, NULL, serve, &server[started]) == 0)
@@ -228,7 +210,7 @@ int main(void) {
             st = GNNC_E_NOMEM;
     for (int i = 1; i <= NIGHTS && st == GNNC_OK; i++) {
         invent(&day, i * A_DAY, &seed);
-        st = night(g, &day, &weights, server);
+        st = night(g, &day, &m, server);
     }
     for (int i = 0; i < started; i++) {
         Server *s = &server[i];
@@ -240,7 +222,7 @@ int main(void) {
         if (st == GNNC_OK) printf("%d customers can be asked for\n", (int)s->rows);
     }
     for (int i = 0; i < THREADS; i++) gnnc_session_destroy(server[i].newer);
-    free(weights.p);
+    gnnc_model_release(m);
     if (st != GNNC_OK) fprintf(stderr, "nightly: %s\n", gnnc_status_text(st));
     gnnc_graph_release(g);
     return st != GNNC_OK;

@@ -1,7 +1,7 @@
 """A product that learns each night from what the day has brought, while it goes on answering: nightly.c in Python.
 
 The first training is cancelled by the host, which draws its progress, and goes on from memory.  Two threads answer without
-end.  Each night customers and calls are appended to the graph, the last weights are trained further on the new snapshot, and
+end.  Each night customers and calls are appended to the graph, the last model is trained further on the new snapshot, and
 the threads get sessions of the result, which they take up between two answers: nobody waits for anybody."""
 import collections
 import sys
@@ -58,8 +58,8 @@ def first_training(graph):
     return trainer
 
 
-def further(graph, weights):
-    trainer = churn.Trainer(graph, weights=weights, epochs=20)
+def further(graph, model):
+    trainer = churn.Trainer(graph, weights=model, epochs=20)
     trainer.train(progress=draw)
     return trainer
 
@@ -90,18 +90,18 @@ def publish(graph, model, servers):
         server.newer.append((session.clone(), scores))
 
 
-def night(first, graph, weights, servers, random):
+def night(first, graph, model, servers, random):
     columns, (src, dst) = invented(first, random)
     before = sum(server.answers for server in servers)
     graph.append("customer", columns)
     graph.append("calls", src=src, dst=dst)
     graph.commit()
-    trainer = further(graph, weights)
-    publish(graph, trainer.to_model(), servers)
+    newer = further(graph, model).to_model()
+    publish(graph, newer, servers)
     meanwhile = sum(server.answers for server in servers) - before
     sys.stderr.write("\n%d answers were given meanwhile\n" % meanwhile)
     print("learned of", A_DAY, "more customers", "while answering" if meanwhile else "")
-    return trainer.weights_to_bytes()
+    return newer
 
 
 def main():
@@ -110,13 +110,13 @@ def main():
     graph = churn.Graph.from_arrays({"customer": columns, ("customer", "calls", "customer"): calls})
     trainer = first_training(graph)
     servers = [Server() for _ in range(THREADS)]
-    publish(graph, trainer.to_model(), servers)
+    model = trainer.to_model()
+    publish(graph, model, servers)
     for server in servers:
         server.start()
     try:
-        weights = trainer.weights_to_bytes()
         for i in range(1, NIGHTS + 1):
-            weights = night(i * A_DAY, graph, weights, servers, random)
+            model = night(i * A_DAY, graph, model, servers, random)
         while any(server.is_alive() and server.rows != (NIGHTS + 1) * A_DAY for server in servers):
             time.sleep(0.001)  # until they have taken the last session up
     finally:

@@ -857,11 +857,20 @@ const char *gnnc_model_error(const gnnc_model *m);
 gnnc_status gnnc_model_load(gnnc_model *m, const char *path);
 gnnc_status gnnc_model_load_from(gnnc_model *m, const void *data, size_t n_bytes);
 const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as the program */
+/* Metrics of all splits as they were when the weights were kept: of the epoch that was, or of a
+ * later gnnc_trainer_evaluate.  0: the weights are none of a trainer's, or were changed since then.
+ * The i-th; texts are the model's.  Returns GNNC_E_ARG, GNNC_E_RANGE: no such. */
+int gnnc_model_n_metrics(const gnnc_model *m);
+gnnc_status gnnc_model_metric_info(const gnnc_model *m, int i, gnnc_metric_info *out);
 /* A model of what the trainer has learned so far, with the caller's one reference and the trainer's
  * allocator: `program` is that of --emit=infer of the trainer's model, or of another one with its
  * parameters.  Threads that serve can be given it while training goes on.
  * Returns GNNC_E_ARG (a program of another version of the compiler), GNNC_E_NOMEM. */
 gnnc_status gnnc_trainer_to_model(gnnc_trainer *t, const gnnc_program *program, gnnc_model **out);
+/* The way back, to train further from a model that is served: gnnc_trainer_load_weights with the
+ * model's weights, which are read in the call alone, from any thread beside its sessions.
+ * Returns GNNC_E_STATE (it has no weights), and what that returns. */
+gnnc_status gnnc_trainer_load_model(gnnc_trainer *t, const gnnc_model *m);
 
 /* ---- a session: predictions of some rows --------------------------------------------------- */
 /* One thread's working memory over a model and a graph.  A row is predicted from its neighbourhood:

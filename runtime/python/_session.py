@@ -41,6 +41,16 @@ class Model(_abi.Owner):
         model._own(pointer, None)
         return model
 
+    @property
+    def metrics(self) -> Dict[str, float]:
+        """Those of all splits as they were when the weights were kept: {"accuracy.test": 0.81, ..}; {}: nothing is known."""
+        found, model = {}, self._shared()
+        for i in range(library.gnnc_model_n_metrics(model)):
+            m = _abi.MetricInfo()
+            library.gnnc_model_metric_info(model, i, ctypes.byref(m))
+            found[m.name.decode()] = m.value
+        return found
+
     def session(self, graph: Optional[Graph] = None, device: Optional[str] = None) -> Session:
         """A session over a graph, for one thread; clone() makes those of others.
 

@@ -143,13 +143,13 @@ class Trainer(_abi.Owner):
 
     data: a Graph, or a data directory.
     weights, resume: a file, or its bytes, before the data are read: categories are then the file's by their
-        names.  resume goes on where a checkpoint stands.
+        names.  weights may be a Model, to train that further; resume goes on where a checkpoint stands.
     messages: is called with each line that the model prints or the library warns of; else they go to the logger
         of the package's name.
     """
     _prefix, _destroy = "gnnc_trainer_", "gnnc_trainer_destroy"
 
-    def __init__(self, data: Union[Graph, Path, None] = None, *, weights: Optional[Source] = None,
+    def __init__(self, data: Union[Graph, Path, None] = None, *, weights: Union[Source, Model, None] = None,
                  resume: Optional[Source] = None, messages: Optional[Callable[[str], Any]] = None,
                  **options: Unpack[Options]) -> None:
         kept: List[Any] = []  # the graph's arrays, later
@@ -439,9 +439,13 @@ class Trainer(_abi.Owner):
         """Goes on where save() was called; before the data are loaded, or after."""
         self._read("resume", source)
 
-    def load_weights(self, source: Source) -> None:
-        """Parameters from any safetensors file with these names; before the data are loaded, or after."""
-        self._read("load_weights", source)
+    def load_weights(self, source: Union[Source, Model]) -> None:
+        """Parameters from any safetensors file with these names, or of a Model; before the data are loaded, or after."""
+        from ._session import Model
+        if isinstance(source, Model):
+            self._call("load_model", source._shared())
+        else:
+            self._read("load_weights", source)
 
     def _read(self, name: str, source: Source) -> None:
         if isinstance(source, (bytes, bytearray, memoryview)):

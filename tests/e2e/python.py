@@ -361,6 +361,10 @@ def rows_that_come_later(churn):
     t = churn.Trainer(graph, seed=7, epochs=2)
     t.train()
     model = t.to_model()
+    assert model.metrics == {k: v for k, v in t.metrics.items() if k not in ("loss", "lr")} and "accuracy.test" in model.metrics
+    assert churn.Model(t.weights_to_bytes()).metrics == model.metrics
+    further = [churn.Trainer(graph, weights=w, seed=7, epochs=2) for w in (model, t.weights_to_bytes())]
+    assert further[0].train() == further[1].train() != t.metrics
     before = model.session(graph)
     first = before.predict([0, 5, n - 101])
     assert (churn.Model(t.weights_to_bytes()).session(graph).predict([0, 5, n - 101]) == first).all()

@@ -114,6 +114,14 @@ static gnnc_status append_node(World *w) {
     CHECK((st == GNNC_OK) == !r.error[0]);
     return st;
 }
+/* The model's own memory is the default one. */
+static gnnc_status load_model(World *w) {
+    if (!w->m) {
+        CHECK(gnnc_model_create(&w->m, &tiny_model) == GNNC_OK);
+        CHECK(gnnc_model_load_from(w->m, w->weights.p, w->weights.n) == GNNC_OK);
+    }
+    return gnnc_trainer_load_model(w->t, w->m);
+}
 static float *values(void) {
     static float v[64];
     return v;
@@ -283,6 +291,10 @@ typedef enum {
     FAILS(model_load, MODEL, gnnc_model_load(w->m, w->at->b)) \
     FAILS(model_load_from, MODEL, gnnc_model_load_from(w->m, w->weights.p, w->weights.n)) \
     NONE(model_name, MODEL, gnnc_model_name(w->m) != NULL) \
+    NONE(model_n_metrics, MODEL, gnnc_model_n_metrics(w->m) == 0) \
+    NONE(model_metric_info, MODEL, \
+         gnnc_model_metric_info(w->m, 0, INFO(gnnc_metric_info)) == GNNC_E_RANGE) \
+    FAILS(trainer_load_model, CREATED, load_model(w)) \
     FAILS(trainer_to_model, TRAINED, gnnc_trainer_to_model(w->t, &tiny_model, &w->m)) \
     NONE(session_create, NOTHING, gnnc_session_create(NULL) == GNNC_E_ARG) \
     NONE(encoder_create, NOTHING, gnnc_encoder_create(NULL) == GNNC_E_ARG) \

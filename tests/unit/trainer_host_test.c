@@ -546,8 +546,16 @@ TEST(fine_tuning_begins_anew_from_the_weights) {
     CHECK(gnnc_trainer_keep_best(first, NULL) == GNNC_OK);
     CHECK(gnnc_trainer_save_weights_to(first, append, &w) == GNNC_OK);
     change_targets(p.dir);
-    gnnc_trainer *t = tuned_for(&p, &w), *want = tuned_for(&p, NULL);
+    gnnc_trainer *t = tuned_for(&p, &w), *want = tuned_for(&p, NULL), *from = tuned_for(&p, NULL);
     copy_parameters(first, want);
+    gnnc_model *m = NULL;
+    CHECK(gnnc_model_create(&m, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_load_model(from, m) == GNNC_E_STATE);
+    CHECK(strstr(gnnc_trainer_error(from), "has no weights"));
+    gnnc_model_release(m);
+    CHECK(gnnc_trainer_to_model(first, &tiny_model, &m) == GNNC_OK);
+    CHECK(gnnc_trainer_load_model(from, m) == GNNC_OK);
+    gnnc_model_release(m); /* it is read in the call alone */
     CHECK(gnnc_trainer_epochs_done(t) == 0 && !gnnc_trainer_done(t));
     CHECK(gnnc_trainer_evaluate(t) == GNNC_OK);
     double before = metric(t, "loss.train");
@@ -555,13 +563,132 @@ TEST(fine_tuning_begins_anew_from_the_weights) {
     CHECK(metric(t, "lr") == 0.01); /* the first epoch of a warm-up of two */
     train_on(t, 4);
     train_on(want, 4);
+    train_on(from, 4);
     CHECK(gnnc_trainer_done(t) && metric(t, "loss.train") < before);
     CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK && gnnc_trainer_save(want, p.b) == GNNC_OK);
     CHECK(same_file(p.a, p.b));
+    CHECK(gnnc_trainer_save(from, p.b) == GNNC_OK && same_file(p.a, p.b));
+    free(w.p);
+    gnnc_trainer_destroy(first);
+    gnnc_trainer_destroy(from);
+    gnnc_trainer_destroy(t);
+    gnnc_trainer_destroy(want);
+    scratch_remove(p.dir);
+}
+
+TEST(a_model_is_where_training_begins_before_the_data) {
+    Place p = place_new();
+    Buffer w = {0};
+    gnnc_trainer *first = trainer_new(&p, 3, 1), *t = NULL;
+    train_on(first, 3);
+    gnnc_model *m = NULL;
+    CHECK(gnnc_trainer_to_model(first, &tiny_model, &m) == GNNC_OK);
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_load_model(t, m) == GNNC_OK);
+    gnnc_model_release(m);
+    CHECK_MSG(gnnc_trainer_load(t, p.dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK(gnnc_trainer_evaluate(t) == GNNC_OK);
+    CHECK(metric(t, "loss.val") == metric(first, "loss.val"));
     free(w.p);
     gnnc_trainer_destroy(first);
     gnnc_trainer_destroy(t);
-    gnnc_trainer_destroy(want);
+    scratch_remove(p.dir);
+}
+
+/* ---- what a model had reached ---------------------------------------------------------------- */
+static gnnc_model *model_of(const Buffer *b) {
+    gnnc_model *m = NULL;
+    CHECK(gnnc_model_create(&m, &tiny_model) == GNNC_OK);
+    CHECK_MSG(gnnc_model_load_from(m, b->p, b->n) == GNNC_OK, "%s", gnnc_model_error(m));
+    return m;
+}
+
+/* Its metrics are the trainer's as they are now; how many. */
+static int tells_as(const gnnc_model *m, gnnc_trainer *t) {
+    int n = gnnc_model_n_metrics(m);
+    gnnc_metric_info i = {.struct_size = sizeof i};
+    for (int k = 0; k < n; k++) {
+        char name[64];
+        CHECK(gnnc_model_metric_info(m, k, &i) == GNNC_OK && i.known && !i.is_logged);
+        snprintf(name, sizeof name, "%s.%s", i.of, i.split);
+        CHECK(strcmp(name, i.name) == 0 && i.value == metric(t, i.name));
+    }
+    CHECK(gnnc_model_metric_info(m, n, &i) == GNNC_E_RANGE);
+    CHECK(gnnc_model_metric_info(m, -1, &i) == GNNC_E_RANGE);
+    i.struct_size = 1;
+    CHECK(gnnc_model_metric_info(m, 0, &i) == GNNC_E_ARG);
+    return n;
+}
+
+/* Of the present parameters. */
+static int told_of(gnnc_trainer *t) {
+    gnnc_model *m = NULL;
+    CHECK(gnnc_trainer_to_model(t, &tiny_model, &m) == GNNC_OK);
+    int n = tells_as(m, t);
+    gnnc_model_release(m);
+    return n;
+}
+
+TEST(a_model_tells_what_its_parameters_have_reached) {
+    Place p = place_new();
+    Buffer c = {0};
+    float v[F];
+    gnnc_trainer *t = trainer_new(&p, 9, 1);
+    CHECK(told_of(t) == 0); /* nothing was evaluated yet */
+    train_on(t, 4);
+    int n = told_of(t);
+    CHECK(n > 1);
+    CHECK(gnnc_trainer_step(t) == GNNC_OK && told_of(t) == 0);
+    CHECK(gnnc_trainer_evaluate(t) == GNNC_OK && told_of(t) == n);
+    CHECK(gnnc_trainer_get_parameter(t, "lin.weight", v, F) == GNNC_OK);
+    CHECK(gnnc_trainer_set_parameter(t, "lin.weight", v, F) == GNNC_OK && told_of(t) == 0);
+    train_on(t, 9);
+    CHECK(gnnc_trainer_save_to(t, append, &c) == GNNC_OK);
+    CHECK(gnnc_trainer_keep_best(t, NULL) == GNNC_OK && told_of(t) == n);
+    gnnc_model *m = model_of(&c); /* of a checkpoint: those of the kept epoch */
+    CHECK(tells_as(m, t) == n);
+    gnnc_model_release(m);
+    CHECK(gnnc_model_n_metrics(NULL) == 0);
+    free(c.p);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* A checkpoint that was read and is written again is the same. */
+TEST(what_was_reached_is_kept_when_training_is_resumed) {
+    Place p = place_new();
+    gnnc_trainer *t = trainer_new(&p, 5, 1);
+    train_on(t, 5);
+    CHECK(gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    t = trainer_new(&p, 5, 1);
+    CHECK(gnnc_trainer_resume(t, p.a) == GNNC_OK);
+    CHECK(gnnc_trainer_save(t, p.b) == GNNC_OK && same_file(p.a, p.b));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(metrics_that_are_none_are_refused) {
+    Place p = place_new();
+    Buffer w = {0};
+    gnnc_trainer *t = trainer_new(&p, 5, 1);
+    train_on(t, 2);
+    CHECK(gnnc_trainer_save_weights_to(t, append, &w) == GNNC_OK);
+    char *at = memmem(w.p, w.n, "gnnc_metrics", 12), *value = at ? strchr(at, '{') : NULL;
+    CHECK(value);
+    char *number = value ? strstr(value, ": ") : NULL;
+    for (int i = 0; number && i < 2; i++) {
+        gnnc_model *m = NULL;
+        memcpy(i ? value : number + 2, i ? "[" : "true", i ? 1 : 4);
+        for (char *c = number + 6; !i && strchr("0123456789.e-", *c); c++) *c = ' ';
+        CHECK(gnnc_model_create(&m, &tiny_model) == GNNC_OK);
+        CHECK(gnnc_model_load_from(m, w.p, w.n) == GNNC_E_FORMAT && gnnc_model_n_metrics(m) == 0);
+        CHECK_MSG(strstr(gnnc_model_error(m), i ? "in memory:" : "is no number"), "%s",
+                  gnnc_model_error(m));
+        gnnc_model_release(m);
+    }
+    free(w.p);
+    gnnc_trainer_destroy(t);
     scratch_remove(p.dir);
 }
 

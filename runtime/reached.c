@@ -1,0 +1,77 @@
+#include "reached.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "model.h"
+#include "runtime/data/json.h"
+
+static const char KEY[] = "gnnc_metrics";
+
+/* ---- in files ----------------------------------------------------------------------- */
+static bool is_of_a_split(const RtScalar *s) {
+    return (s->role == RT_OUT_LOSS || s->role == RT_OUT_METRIC) && (s->split || s->of_split);
+}
+
+gnnc_status rt_reached_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to) {
+    RtText text = {.pool = pool};
+    bool ok = true;
+    *to = (RtMeta){0};
+    for (int i = 0; i < t->n_scalars && (values || t->judged); i++) {
+        const RtScalar *s = &t->scalars[i];
+        double v = values ? values[i] : s->known ? s->value : NAN;
+        if (!is_of_a_split(s) || !isfinite(v)) continue;
+        ok = ok && rt_text_put(&text, text.n ? ", " : "{", text.n ? 2 : 1);
+        ok = ok && rt_text_json_string(&text, s->name) && rt_text_printf(&text, ": %.17g", v);
+    }
+    if (ok && !text.n) return GNNC_OK;
+    ok = ok && rt_text_put(&text, "}", 1);
+    if (ok) *to = (RtMeta){KEY, text.s};
+    return ok ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+static gnnc_status read_one(RtPool *pool, const char *path, const RtJson *v, RtReached *to,
+                            RtError *err) {
+    const char *dot = strrchr(v->key, '.');
+    if (v->kind != RT_JSON_NUMBER || !isfinite(v->number))
+        return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s': '%s' is no number", path, KEY,
+                       v->key);
+    size_t n = dot ? (size_t)(dot - v->key) : strlen(v->key);
+    *to = (RtReached){v->key, rt_pool_strndup(pool, v->key, n), dot ? dot + 1 : "", v->number};
+    return to->of ? GNNC_OK : rt_fail_nomem(err, path);
+}
+
+gnnc_status rt_reached_read(RtPool *pool, const char *path, const RtTensors *f, RtReached **out,
+                            int *n, RtError *err) {
+    const char *text = rt_tensors_meta(f, KEY);
+    RtJson *all;
+    gnnc_status st;
+    *n = 0;
+    *out = NULL;
+    if (!text) return GNNC_OK;
+    TRY(st, rt_json_parse(pool, (RtBytes){(const uint8_t *)text, strlen(text)}, path, &all, err));
+    if (all->kind != RT_JSON_OBJECT)
+        return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s' is no object", path, KEY);
+    if (!(*out = RT_NEWN(pool, RtReached, all->n + 1))) return rt_fail_nomem(err, path);
+    for (const RtJson *v = all->first; v; v = v->next)
+        TRY(st, read_one(pool, path, v, &(*out)[(*n)++], err));
+out:
+    return st;
+}
+
+/* ---- of a model ------------------------------------------------------------------------ */
+int gnnc_model_n_metrics(const gnnc_model *m) {
+    return m ? m->n_reached : 0;
+}
+
+gnnc_status gnnc_model_metric_info(const gnnc_model *m, int i, gnnc_metric_info *out) {
+    if (!m || !out) return GNNC_E_ARG;
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_metric_info, out, value);
+    if (st != GNNC_OK) return st;
+    if (i < 0 || i >= m->n_reached) return GNNC_E_RANGE;
+    const RtReached *r = &m->reached[i];
+    gnnc_metric_info own = {
+        .name = r->name, .of = r->of, .split = r->split, .known = 1, .value = r->value};
+    rt_struct_give(out, &own, sizeof own);
+    return GNNC_OK;
+}
