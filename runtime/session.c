@@ -224,6 +224,7 @@ gnnc_status rt_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const
     gnnc_model_retain(m);
     of->model = m;
     s->of = of;
+    t->rt.message = NULL; /* who was told may be gone before the last clone */
     return GNNC_OK;
 out:
     if (t && t->rt.err.text[0]) rt_fail(&s->rt.err, st, "%s", t->rt.err.text);

@@ -36,6 +36,9 @@ Progress = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
 Write = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t, c_size_t)
 
 
+hears = Message(list.append)  # of a list, by its id
+
+
 class Struct(ctypes.Structure):
     """A structure of the library, which knows its own size."""
 
@@ -207,6 +210,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_create": (c_int, [POINTER(Handle)]),
     "gnnc_session_destroy": (None, [Handle]),
     "gnnc_session_error": (c_char_p, [Handle]),
+    "gnnc_session_set_message": (c_int, [Handle, Message, c_void_p]),
     "gnnc_session_set_device": (c_int, [Handle, c_char_p]),
     "gnnc_session_device": (c_char_p, [Handle]),
     "gnnc_session_set_stream": (c_int, [Handle, c_void_p]),

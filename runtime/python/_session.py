@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -81,19 +82,28 @@ class Session(_abi.Owner):
     _prefix, _destroy = "gnnc_session_", "gnnc_session_destroy"
 
     def __init__(self, model: Model, graph: Optional[Graph] = None, device: Optional[str] = None,
-                 stream: Optional[int] = None) -> None:
-        """device: "cpu" (the default), "cuda", "cuda:1" or "auto"      stream: a CUDA stream's address (set_stream)"""
+                 stream: Optional[int] = None, messages: Optional[Callable[[str], Any]] = None) -> None:
+        """device: "cpu" (the default), "cuda", "cuda:1" or "auto"      stream: a CUDA stream's address (set_stream)
+        messages: is called with each line that opening warns of; else they go to the logger of the package's name
+        """
         pointer = None if graph is None else graph._ready()
         self._lent = _Lent() if graph is None else graph._lent
-        self._make("gnnc_session_create", kept=self._lent)
+        heard: List[bytes] = []
+        self._make("gnnc_session_create", kept=(self._lent, heard))
+        self._call("set_message", _abi.hears, id(heard))
         if device is not None:
             self._call("set_device", device.encode())
         if stream is not None:
             self._call("set_stream", stream)
-        if pointer is None:
-            self._call("open_model", model._shared())
-        else:
-            self._call("open", model._shared(), pointer)
+        try:
+            if pointer is None:
+                self._call("open_model", model._shared())
+            else:
+                self._call("open", model._shared(), pointer)
+        finally:
+            self._call("set_message", _abi.Message(), None)
+            for line in heard:
+                (messages or logging.getLogger(__package__).warning)(line.decode(errors="replace"))
         self._measure()
 
     def _measure(self) -> None:

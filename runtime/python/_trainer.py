@@ -28,7 +28,6 @@ _STOPPED = _abi.STATUS["E_STOPPED"]
 # After each step the library asks whether to go on: no (a pointer is not None).  Then Python's own loop does, where
 # signals are seen.
 _after_each_step = _abi.Progress(operator.ne)
-_hears = _abi.Message(list.append)
 
 
 class Options(TypedDict, total=False):
@@ -158,7 +157,7 @@ class Trainer(_abi.Owner):
         self._messages = messages or logging.getLogger(__package__).warning
         kept.append(self._heard)
         self._make("gnnc_trainer_create", library.program(_facts.PROGRAM), kept=kept)
-        self._call("set_message", _hears, id(self._heard))
+        self._call("set_message", _abi.hears, id(self._heard))
         self._call("set_progress", _after_each_step, None)
         for name, value in options.items():
             self.set(name, value)  # type: ignore[arg-type]

@@ -932,7 +932,26 @@ train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 
     assert session.device == "cpu" and session.set_stream(0) is None
     assert np.array_equal(session.predict([4, 5]), before[[0, 2]])
     the_legend(model.session(cells.Graph.read("cells.d")), before)
+    units_that_are_not_told(cells)
     fails("E_MISSING", "'cuda'", cells.Session, model, graph, device="cuda")
+
+
+def units_that_are_not_told(cells):
+    """Numbers of a model that has them standardised: who opens a session over data that say nothing of it is told."""
+    run(GNNC, "import", "cells/nodes.csv", "cells/edges.csv", "-o", "scaled.d", "--kind", "y=class", "--kind", "city=cat", "--standardize")
+    trainer = cells.Trainer("scaled.d")
+    trainer.train()
+    model, told = trainer.to_model(), []
+    table = {"city": np.array(["berlin", "ankara"]), "age": np.array([20, 40], np.float32)}
+    graph = cells.Graph.from_arrays({"vertex": table, ("vertex", "link", "vertex"): [[0], [1]]})
+    session = cells.Session(model, graph, messages=told.append)
+    assert len(told) == 1 and "does not say how 'vertex.age' was made" in told[0] and "standardised: mean" in told[0], told
+    cells.Session(model, cells.Graph.read("scaled.d"), messages=told.append)
+    assert len(told) == 1, told
+    fails("E_ARG", "a number standardised: mean", cells.Session, model, cells.Graph.read("cells.d"), messages=told.append)
+    other = session.clone()
+    session.close()
+    assert np.isfinite(other.predict([0, 1])).all()
 
 
 def the_legend(session, scores):
