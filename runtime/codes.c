@@ -405,9 +405,10 @@ gnnc_status rt_codes_check(gnnc_trainer *t, const char *path, const RtTensors *f
     RtEncoders encoders;
     int n;
     rt_pool_init(&pool, &t->rt.pool.from);
+    bool bound = t->given && t->given->path == path; /* by it, and compared then */
     gnnc_status st = rt_codes_read(&pool, path, f, &v, &n, &t->rt.err);
-    if (st == GNNC_OK) st = rt_encoders_read(&pool, path, f, v, n, &encoders, &t->rt.err);
-    if (st == GNNC_OK) st = rt_encoders_check(&t->x, &encoders);
+    if (st == GNNC_OK && !bound) st = rt_encoders_read(&pool, path, f, v, n, &encoders, &t->rt.err);
+    if (st == GNNC_OK && !bound) st = rt_encoders_check(&t->x, &encoders);
     for (int c = 0; c < t->program->n_columns && st == GNNC_OK; c++)
         st = check_column(t, c, path, v, n);
     rt_pool_free(&pool);
