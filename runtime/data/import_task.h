@@ -60,7 +60,8 @@ struct RtSource;
  */
 gnnc_status rt_task_ask(struct RtSource *s, const RtTaskText *task, RtError *err);
 /* What was read becomes the task, as above.  E_RANGE: a row without entity or time, an entity that
- * is asked twice at one time, a window that is open when the data end; each with the row. */
+ * is asked twice at one time, or before it is there, a window that is open when the data end; each
+ * with the row. */
 gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskHow *how, const RtTaskText *text,
                                RtTaskMade *made, RtError *err);
 

@@ -149,6 +149,16 @@ static gnnc_status refuse(const Taken *t, int64_t row, const char *why) {
                    (long long)row + 1, why);
 }
 
+/* Models read the entity of a row whatever its time (`own true`): it must be there. */
+static gnnc_status check_born(const Taken *t, int64_t row, int32_t entity) {
+    const RtColumn *born = t->task->row_time[t->task->entity - t->task->d->nodes];
+    char at[2][RT_DATE_TEXT], why[160];
+    if (!born || !(born->f64[entity] > t->time->f64[row])) return GNNC_OK;
+    snprintf(why, sizeof why, "it is asked at %s, and its entity is there from %s on",
+             rt_date_text(t->time->f64[row], at[0]), rt_date_text(born->f64[entity], at[1]));
+    return refuse(t, row, why);
+}
+
 static gnnc_status sort_rows(Taken *t, const RtTable *edges) {
     RtTask *task = t->task;
     const int64_t n = t->table.count;
@@ -161,6 +171,8 @@ static gnnc_status sort_rows(Taken *t, const RtTable *edges) {
         if (entity[i] < 0)
             return refuse(t, i, "its entity is NULL, or the key of no row that is there");
         if (isnan(t->time->f64[i])) return refuse(t, i, "it has no time");
+        gnnc_status st = check_born(t, i, entity[i]);
+        if (st != GNNC_OK) return st;
         t->v[t->n++] = (Asked){t->time->f64[i], entity[i], (int32_t)i};
     }
     if (n) qsort(t->v, (size_t)n, sizeof *t->v, by_time);

@@ -401,6 +401,7 @@ def of_wrong_selects():
             ("a time beyond the data", "drivers", "30 days", one.format("2009-06-20"), "before the window of 30 days does"),
             ("twice", "drivers", "1 day", f"{one.format('2005-01-01')} UNION ALL {one.format('2005-01-01')}",
              "t: row 2: its entity is asked at its time twice: row 1 does, too"),
+            ("not there yet", "races", "1 day", "SELECT raceId, '1990-01-01', 1 FROM races", "t: row 1: it is asked at 1990-01-01, and its entity is there from "),
             ("two columns", "drivers", "1 day", "SELECT driverId, 1 FROM drivers", "the SELECT gives 2 columns"),
             ("no table", "cars", "1 day", one.format("2005-01-01"), "there is no table 'cars'"),
             ("no SQL", "drivers", "1 day", "SELEKT", "syntax error"),
