@@ -11,7 +11,10 @@
 
 enum { EXIT_OK = 0, EXIT_DIAGNOSED = 1, EXIT_USAGE = 2 };
 
-typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_HELP, ACT_VERSION } Action;
+typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_RUN, ACT_HELP, ACT_VERSION } Action;
+
+/* What is interpreted: the graph IR; the plan; its kernels as a target emits them. */
+typedef enum { LEVEL_IR, LEVEL_PLAN, LEVEL_LOOPS } CliLevel;
 
 typedef enum {
     OUT_EXE,
@@ -49,10 +52,14 @@ typedef struct {
     const char *target, *march;
     const char *cuda_arch; /* "sm_80,sm_90", or NULL */
     const char *data;      /* --specialize, or NULL */
-    const char *measured;  /* --data, or NULL: as --specialize */
+    const char *measured;  /* --data, or NULL: as --specialize, or what is interpreted runs on */
     SpmmChoice spmm;
     int opt_level;
     const char *embed;
+    /* ACT_RUN: */
+    CliLevel level;
+    int steps;
+    const char *values; /* to be shown, too, "z,h"; or NULL */
     const char *bisect; /* the command that tells good programs, or NULL */
     bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports;      /* REPORT_* */
@@ -106,6 +113,17 @@ void cli_complete(FILE *to, const char *shell);
 /* What the options say, done: compiles, checks or runs passes.  False after a diagnostic; an action
  * that is none of these does nothing. (cli_compile.c) */
 bool cli_compile(Ctx *c, const CliOptions *o);
+
+/* What the options make of a file for an interpreter, up to their level or to where they stop.  A
+ * text is as it stands: of the passes those run that --passes names. */
+typedef struct {
+    Module *m;
+    Plan *plan;        /* NULL: the graph IR */
+    const char *after; /* the last pass, "fuse#1"; NULL = none ran */
+    int n;             /* passes that ran */
+} CliProduct;
+bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to); /* false after a diagnostic */
+bool cli_interpret(Ctx *c, const CliOptions *o);               /* ACT_RUN (cli_run.c) */
 
 /* Of a library: DIR/BASE, where DIR is "" or ends with '/', as -o or the model's file says. */
 typedef struct {
@@ -200,6 +218,10 @@ const char *cli_stem(Arena *a, const char *path); /* "models/gcn.gnn" -> "gcn" *
 /* Sizes of the data directory, by Sym.id (-1: known only when the program runs); widths and
  * numbers of categories become constants of m.  NULL after a diagnostic. (specialize.c) */
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data);
+
+/* The data directory, checked as far as m reads it, until the Ctx is freed.  NULL after a
+ * diagnostic. (specialize.c) */
+struct RtDataset *cli_data(Ctx *c, const Module *m, const char *data);
 
 /* Runs a program that was made to measure ranges (passes/ranges.c) on data, a few steps and each
  * other phase once; fills r. */

@@ -420,14 +420,18 @@ static const char *loop_passes_until(Ctx *c, const Job *j, const Plan *p, const 
     return NULL;
 }
 
+static bool loops_stop(Ctx *c, const Job *j, Plan *p, const Target *t) {
+    p->loop_passes = loop_passes_until(c, j, p, t);
+    if (p->loop_passes) return true;
+    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", j->o.pass.stop_after);
+    return false;
+}
+
 /* --stop-after names no pass over the graph, nor over the plan. */
 static bool stop_in_loops(Ctx *c, Job *j, Plan *p) {
     const Target *t = choose_target(c, j);
     if (!t) return false;
-    p->loop_passes = loop_passes_until(c, j, p, t);
-    if (p->loop_passes) return find_lives(c, p) && print_loops(c, j, p, t);
-    diag_add(c, DIAG_E0511, (Span){0}, "--stop-after=%s: no such pass ran", j->o.pass.stop_after);
-    return false;
+    return loops_stop(c, j, p, t) && find_lives(c, p) && print_loops(c, j, p, t);
 }
 
 /* ---- from the text of a plan, or of kernels and theirs -------------------------------------- */
@@ -649,6 +653,81 @@ static bool optimise(Ctx *c, Job *j) {
     return print_module(c, j, m);
 }
 
+/* ---- for interpreters ------------------------------------------------------------------------ */
+/* The text as it stands, but for the passes that are named. */
+static bool is_text(const Job *j) {
+    return is_plan(j) || rt_ends_with(j->o.files.v[0], ".gir");
+}
+
+/* The variant that is asked for: which there are, the first one tells. */
+static Module *variant_module(Ctx *c, Job *j) {
+    PassChoices *ch = j->o.pass.choices;
+    Module *m = make_module(c, j);
+    if (!m || !j->o.variant) return m;
+    if (j->o.variant >= 1u << ch->n) {
+        diag_add(c, DIAG_E0513, (Span){0}, "there is no variant %u: this program has %d",
+                 j->o.variant, 1 << ch->n);
+        return NULL;
+    }
+    ch->closed = true;
+    ch->picked = j->o.variant;
+    return make_module(c, j);
+}
+
+/* Those over loops, which run on each kernel, count once. */
+static void tell_loop_passes(Ctx *c, const char *names, const char *disable, CliProduct *to) {
+    for (const char *s = names; *s; s += *s == ',') {
+        const char *at = s;
+        s += strcspn(s, ",");
+        const char *name = arena_strndup(c->a, at, (size_t)(s - at));
+        if (pass_is_listed(disable, name, 1)) continue;
+        to->after = name;
+        to->n++;
+    }
+}
+
+static bool arrange(Ctx *c, Job *j, CliProduct *to) {
+    Plan *p = to->plan;
+    const Target *t = choose_target(c, j);
+    TargetOptions o = cli_target_options(&j->o);
+    if (!t || (j->o.pass.stop_after && !loops_stop(c, j, p, t))) return false;
+    tell_loop_passes(c, loop_pass_names(p, t), j->o.pass.disable, to);
+    return find_lives(c, p) && loop_pass_arrange(c, p, t, &o);
+}
+
+static void tell_passes(Ctx *c, const Job *j, CliProduct *to) {
+    const PassProgress *at = &j->progress;
+    to->n = at->n;
+    if (at->last) to->after = arena_printf(c->a, "%s#%d", at->last->name, at->nth);
+}
+
+static bool produce_plan(Ctx *c, Job *j, CliProduct *to) {
+    bool text = is_plan(j);
+    to->plan = text ? read_plan(c, j, j->o.files.v[0])
+                    : make_plan(c, j, to->m, j->on.host ? NULL : target_cuda.name);
+    if (!to->plan) return false;
+    to->m = to->plan->m;
+    tell_passes(c, j, to);
+    if (j->progress.stopped || text || j->o.level == LEVEL_PLAN) return true;
+    return arrange(c, j, to);
+}
+
+bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to) {
+    Job j = {.o = *o};
+    PassChoices choices = {.n = 0};
+    PassScale scale = {.off = false};
+    *to = (CliProduct){.m = NULL};
+    j.o.emit = OUT_LOOPS; /* of one target */
+    j.o.pass.choices = &choices;
+    j.o.pass.scale = &scale;
+    if (is_text(&j) && !j.o.passes) j.o.passes = "";
+    if (!is_plan(&j)) choose_targets(c, &j);
+    bool ok = is_plan(&j) || (to->m = variant_module(c, &j));
+    bool graph = to->m && (j.o.level == LEVEL_IR || j.progress.stopped);
+    tell_passes(c, &j, to);
+    return ok && (graph || produce_plan(c, &j, to));
+}
+
 bool cli_compile(Ctx *c, const CliOptions *o) {
     Job j = {.o = *o};
     c->thresholds = o->thresholds;
@@ -659,6 +738,8 @@ bool cli_compile(Ctx *c, const CliOptions *o) {
         return check(c, &j);
     case ACT_OPT:
         return optimise(c, &j);
+    case ACT_RUN:
+        return cli_interpret(c, o);
     default:
         return false; /* nothing to compile */
     }

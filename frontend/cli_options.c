@@ -45,6 +45,7 @@ static int index_of(CliWord *word, const char *value) {
         return i < (int)COUNT(words) ? words[i] : NULL;                                            \
     }
 WORDS(report_format_word, "text", "json")
+WORDS(level_word, [LEVEL_IR] = "ir", [LEVEL_PLAN] = "plan", [LEVEL_LOOPS] = "loops")
 WORDS(change_word, "text", "diff")
 WORDS(runtime_word, "own", "shared")
 WORDS(spmm_word, [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse")
@@ -289,6 +290,26 @@ SETTER(set_bisect) {
     return *value != 0;
 }
 
+SETTER(set_level) {
+    UNUSED_ARGS;
+    int i = index_of(level_word, value);
+    if (i >= 0) o->level = (CliLevel)i;
+    return i >= 0;
+}
+
+SETTER(set_steps) {
+    UNUSED_ARGS;
+    const char *rest = value;
+    o->steps = count_from(&rest);
+    return *rest == 0 && o->steps >= 0;
+}
+
+SETTER(set_values) {
+    UNUSED_ARGS;
+    o->values = value;
+    return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
+}
+
 SETTER(set_o0) {
     UNUSED_ARGS;
     o->opt_level = 0;
@@ -378,8 +399,15 @@ static const CliOption options[] = {
      "of large values in memory: f32 (default), bf16 or f16; auto: f16, but f32 where f16 would "
      "not hold what is measured on --data; tf32: f32, rounded by a GPU's products",
      set_precision, precision_word},
-    {"--data", "DIR", "measure there for --precision=auto (default: that of --specialize)",
+    {"--data", "DIR",
+     "measure there for --precision=auto (default: that of --specialize); of run: what "
+     "is interpreted runs on that",
      set_measured, NULL},
+    {"--level", "LEVEL", "of run: ir (default), plan, or loops, its kernels as the target has them",
+     set_level, level_word},
+    {"--steps", "N", "of run: so many training steps (default 1)", set_steps, NULL},
+    {"--values", "A,B,..", "of run: show these values of the IR, too, by their names there",
+     set_values, NULL},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
     {"--print-before", "PASS", "print the IR before a pass, or before all; dce#2: its second run",
@@ -421,6 +449,7 @@ static const CliCommand commands[] = {
     {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
     {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
+    {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
     {"help", "help [man|bash|zsh|fish|thresholds]",
@@ -580,7 +609,7 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
     static const struct {
         const char *name;
         Action action;
-    } verbs[] = {{"check", ACT_CHECK}, {"opt", ACT_OPT}, {"help", ACT_HELP}};
+    } verbs[] = {{"check", ACT_CHECK}, {"opt", ACT_OPT}, {"run", ACT_RUN}, {"help", ACT_HELP}};
     for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             o->action = verbs[i].action;
@@ -590,7 +619,7 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
 }
 
 CliOptions cli_defaults(void) {
-    return (CliOptions){.target = "auto", .opt_level = 2};
+    return (CliOptions){.target = "auto", .opt_level = 2, .steps = 1};
 }
 
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {

@@ -9,12 +9,29 @@ static bool is_form(const char *word) {
     return false;
 }
 
+static bool interprets(const CliOptions *o) {
+    return o->action == ACT_RUN;
+}
+
 /* NULL: they go together. */
+static const char *check_interpreted(const CliOptions *o) {
+    if (!interprets(o)) {
+        bool own = o->level || o->values || o->steps != 1;
+        return own ? "--level, --steps and --values are for run" : NULL;
+    }
+    if (!o->measured) return "what is interpreted runs on data: say --data=DIR";
+    if (o->draw || o->explain || o->infer || o->reports)
+        return "run interprets what trains, and writes no report";
+    return NULL;
+}
+
 static const char *check_precision(const CliOptions *o) {
     if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
         return "--precision=auto measures values on data: say --data=DIR";
     if (o->precision_auto && o->action == ACT_OPT)
         return "--precision=auto measures values on data, which 'gnnc opt' does not read";
+    if (o->precision_auto && interprets(o))
+        return "--precision=auto compiles and measures: 'gnnc run' interprets";
     if (o->measured && o->action == ACT_COMPILE && !o->precision_auto)
         return "--data is for --precision=auto: the trainer takes data when it runs";
     return NULL;
@@ -49,7 +66,8 @@ static const char *check_files(Arena *a, const CliOptions *o) {
     return strpbrk(o->files.v[0], "./")
                ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
                : arena_printf(a,
-                              "'%s' is no command (check, opt, import, export, help) and no file",
+                              "'%s' is no command (check, opt, run, import, export, help) and no "
+                              "file",
                               o->files.v[0]);
 }
 
@@ -74,5 +92,6 @@ const char *cli_settle(Arena *a, CliOptions *o) {
     const char *why = check_precision(o);
     if (!why) why = o->files.n ? check_kind(o) : NULL;
     if (!why) why = check_files(a, o);
+    if (!why) why = check_interpreted(o);
     return why ? why : name_model(a, o);
 }

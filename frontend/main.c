@@ -23,6 +23,7 @@ static void run(Ctx *c, void *arg) {
     case ACT_COMPILE:
     case ACT_CHECK:
     case ACT_OPT:
+    case ACT_RUN:
         j->ok = cli_compile(c, &j->o);
         break;
     case ACT_HELP:

@@ -1,4 +1,4 @@
-/* --specialize=DATA: what a data directory tells about a model's sizes.
+/* --specialize=DATA: what a data directory tells about a model's sizes; and data for `gnnc run`.
  *
  * The module's spaces and columns, without any phase or buffer, are a program to the
  * runtime; binding that program to the data finds every size exactly as a trainer will,
@@ -67,6 +67,36 @@ static rt_program program_of(Arena *a, const Module *m) {
                         .columns = columns};
 }
 
+/* Which columns functions read. */
+static bool *columns_read(Arena *a, const Module *m) {
+    bool *read = NEWN(a, bool, (size_t)m->cols.n + 1);
+    for (int i = 0; i < m->maps.n; i++)
+        if (m->maps.v[i]->kind == MAP_COL) read[m->maps.v[i]->col->id] = true;
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_DATA) read[op->col->id] = true;
+    return read;
+}
+
+/* The same program with a buffer for each column that is read: such a one must be there, and is
+ * checked. */
+static rt_program program_that_reads(Arena *a, const Module *m) {
+    rt_program p = program_of(a, m);
+    rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
+    rt_buf *bufs = NEWN(a, rt_buf, (size_t)m->cols.n + 1);
+    const bool *read = columns_read(a, m);
+    for (int i = 0; i < m->cols.n; i++) {
+        columns[i] = p.columns[i];
+        bufs[i] = (rt_buf){
+            .name = m->cols.v[i]->name, .kind = RT_BUF_DATA, .dt = (rt_dtype)m->cols.v[i]->type.dt};
+        if (read[i]) columns[i].buf = i;
+    }
+    p.columns = columns;
+    p.bufs = bufs;
+    p.n_bufs = m->cols.n;
+    return p;
+}
+
 /* ---- constants in place of symbols -------- */
 static void bind_expr(Arena *a, const Expr **e, const int64_t *width) {
     if (*e) *e = expr_bind(a, *e, width);
@@ -119,6 +149,28 @@ static bool check_times(Ctx *c, const Module *m, const RtBound *b) {
                  s->name, time->name, s->name, time->name);
     }
     return ok;
+}
+
+static void close_data(void *arg) {
+    rt_dataset_close(arg);
+}
+
+RtDataset *cli_data(Ctx *c, const Module *m, const char *data) {
+    rt_program program = program_that_reads(c->a, m);
+    RtRuntime rt = {.err = {""}};
+    RtMemory memory = {.index_bytes = 0};
+    RtExec x = {.program = &program, .threads = 1, .rt = &rt};
+    x.n = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
+    x.buf = NEWN(c->a, void *, (size_t)m->cols.n + 1);
+    rt_pool_init(&rt.pool, NULL);
+    RtDataSource source = {.alone = false};
+    bool ok = rt_dataset_open(NULL, data, true, &source.data, &rt.err) == GNNC_OK &&
+              rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
+    rt_bind_close(&x);
+    rt_pool_free(&rt.pool);
+    if (source.data) ctx_defer(c, close_data, source.data);
+    if (!ok) diag_add(c, DIAG_E0005, (Span){0}, "--data: %s", rt.err.text);
+    return ok ? source.data : NULL;
 }
 
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {

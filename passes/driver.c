@@ -257,6 +257,8 @@ static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
 /* Has the pass that just ran, or the number of them, been asked for as the last one? */
 static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
     at->n++;
+    at->last = r->p;
+    at->nth = r->nth;
     if (!o->stop_after) return false;
     bool by_name = pass_is_listed(o->stop_after, r->p->name, r->nth);
     return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;

@@ -85,10 +85,12 @@ const Pass *pass_at(int i);
 
 /* How far a compile has come, over all levels. */
 typedef struct {
-    int n;                 /* passes that ran */
-    int n_spare;           /* that came and that a program can do without */
-    bool stopped;          /* by stop_after */
-    VEC(const Pass *) met; /* those that ran or were left out, in their order */
+    int n;                   /* passes that ran */
+    int n_spare;             /* that came and that a program can do without */
+    const struct Pass *last; /* that ran .. */
+    int nth;                 /* .. and which run of it that was, from 1 on */
+    bool stopped;            /* by stop_after */
+    VEC(const Pass *) met;   /* those that ran or were left out, in their order */
 } PassProgress;
 
 /* What a search for a wrong pass wants to know. */

@@ -67,6 +67,10 @@ static void store(void *p, rt_dtype dt, int64_t i, double v) {
         ((float *)p)[i] = (float)v;
 }
 
+double rt_init_value(const rt_var *v, const rt_var_shape *s, uint64_t seed, int64_t i) {
+    return value(v, rt_stream_key(seed, INIT_STEP, rt_hash_text(v->path)), i, bound_of(v, s));
+}
+
 void rt_init_var(RtExec *x, int v, uint64_t seed) {
     const rt_var *var = &x->program->vars[v];
     if (var->buf < 0) return; /* no phase uses it */

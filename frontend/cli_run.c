@@ -1,0 +1,231 @@
+/* gnnc run: what a model, its IR, its plan or its kernels compute, told by their interpreters. */
+#include "frontend/interpret.h"
+#include "ir/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/data/npy.h"
+
+typedef struct {
+    Ctx *c;
+    const CliOptions *o;
+    Interpreted x;
+    StrBuf out;
+    /* of the phase that runs */
+    Func *f;
+    const char *at;       /* "train.2", of files */
+    const char **name;    /* by Op.id */
+    const double **value; /* .. what a step stored, if it is asked for */
+    int64_t *count;
+    StrMap met; /* names that were asked for and are there */
+} Shown;
+
+/* ---- a value ----------------------------------------------------------------------------------
+ */
+static int64_t shape_of(const Shown *s, const Type *t, int64_t shape[]) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= shape[i] = interp_size(s->x.in, t->dim[i]);
+    return n;
+}
+
+static void put_shape(Shown *s, const Type *t, const int64_t *shape) {
+    sb_puts(&s->out, dtype_name(t->dt));
+    for (int i = 0; i < t->rank; i++)
+        sb_printf(&s->out, "%s%lld", i ? ", " : "[", (long long)shape[i]);
+    sb_puts(&s->out, t->rank ? "]" : "");
+}
+
+static void put_range(StrBuf *b, int64_t n, const double *v) {
+    double least = INFINITY, most = -INFINITY, sum = 0;
+    int64_t numbers = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(v[i])) continue;
+        least = fmin(least, v[i]), most = fmax(most, v[i]), sum += v[i];
+        numbers++;
+    }
+    if (numbers)
+        sb_printf(b, "  min %.6g  max %.6g  mean %.6g", least, most, sum / (double)numbers);
+    if (numbers < n) sb_printf(b, "  NaN %lld", (long long)(n - numbers));
+}
+
+/* What a file is called: names may have a '/'. */
+static bool save(Shown *s, const char *name, int rank, const int64_t *shape, int64_t n,
+                 const double *v) {
+    RtError err = {""};
+    RtAlloc from = rt_alloc_default();
+    char *file = arena_printf(s->c->a, "%s.%s.npy", s->at, name);
+    for (char *p = file; *p; p++)
+        if (*p == '/') *p = '_';
+    RtArray a = {.dt = RT_DT_F64, .rank = rank, .count = n, .data = v};
+    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
+    const char *path = arena_printf(s->c->a, "%s/%s", s->o->out, file);
+    if (rt_npy_save(&from, path, &a, &err) == GNNC_OK) return true;
+    diag_add(s->c, DIAG_E0003, (Span){0}, "%s", err.text);
+    return false;
+}
+
+/* Stored entries of a sparse value have no shape of their own. */
+static bool show(Shown *s, const char *name, const Type *t, int64_t n, const double *v) {
+    enum { FIRST = 6 };
+    int64_t shape[MAX_RANK + 1] = {0};
+    int rank = t->rank;
+    int64_t places = shape_of(s, t, shape);
+    sb_printf(&s->out, "  %-12s ", name);
+    put_shape(s, t, shape);
+    if (places != n) shape[0] = n, rank = 1;
+    if (rank) put_range(&s->out, n, v);
+    sb_puts(&s->out, rank ? " :" : " ");
+    for (int64_t i = 0; i < n && i < FIRST; i++) sb_printf(&s->out, " %.9g", v[i]);
+    sb_puts(&s->out, n > FIRST ? " ..\n" : "\n");
+    return !s->o->out || save(s, name, rank, shape, n, v);
+}
+/* ---- those that are asked for ------------------------------------------------------------------
+ */
+/* Is it the name, without its '%', or that of several, "z" of "z.1"?  A term's length, or 0. */
+static size_t asks_for(const char *term, const char *name) {
+    size_t n = strcspn(term, ","), k = strlen(name);
+    if (n == k && !memcmp(term, name, k)) return n;
+    while (k && name[k - 1] >= '0' && name[k - 1] <= '9') k--;
+    return k > 1 && name[k - 1] == '.' && n == k - 1 && !memcmp(term, name, n) ? n : 0;
+}
+
+static bool is_asked(Shown *s, const char *name) {
+    bool any = false;
+    for (const char *t = s->o->values; t && *t; t += strcspn(t, ","), t += *t == ',') {
+        t += *t == '%';
+        size_t n = asks_for(t, name);
+        if (n) strmap_put(s->c->a, &s->met, arena_strndup(s->c->a, t, n), s);
+        any |= n > 0;
+    }
+    return any;
+}
+
+static void keep_stored(void *user, const Op *op, int64_t n, const double *v) {
+    Shown *s = user;
+    if (op->func != s->f || op->type.dt == DT_VOID || !is_asked(s, s->name[op->id])) return;
+    double *copy = NEWN(s->c->a, double, (size_t)n + 1);
+    memcpy(copy, v, (size_t)n * sizeof *v);
+    s->value[op->id] = copy;
+    s->count[op->id] = n;
+}
+
+static const char *kernel_of(const Plan *p, const Op *op) {
+    for (int i = 0; i < p->kernels.n; i++)
+        for (int k = 0; k < p->kernels.v[i]->computes.n; k++)
+            if (p->kernels.v[i]->computes.v[k] == op) return p->kernels.v[i]->name;
+    return NULL;
+}
+
+/* Why a plan has no value for it. */
+static void put_unstored(Shown *s, const Op *op) {
+    const char *kernel = kernel_of(s->x.plan, op);
+    sb_printf(&s->out, "  %-12s ", s->name[op->id]);
+    if (kernel)
+        sb_printf(&s->out, "is computed in place by the kernel %s: --level=ir shows it\n", kernel);
+    else
+        sb_puts(&s->out, "is no value that a step stores: --level=ir shows it\n");
+}
+
+static bool show_value(Shown *s, const Op *op) {
+    const char *name = s->name[op->id];
+    const OpTensor *t = s->x.loops ? NULL : interp_value(s->x.in, op);
+    if (t) return show(s, name, &op->type, t->count, t->v);
+    if (s->value[op->id]) return show(s, name, &op->type, s->count[op->id], s->value[op->id]);
+    put_unstored(s, op);
+    return true;
+}
+
+static bool show_values(Shown *s) {
+    for (const Op *op = s->f->first; op; op = op->next) {
+        bool asked = op->type.dt != DT_VOID && is_asked(s, s->name[op->id]);
+        if (asked && !show_value(s, op)) return false;
+    }
+    return true;
+}
+
+/* A term that no phase has a value for. */
+static bool all_met(Shown *s) {
+    for (const char *t = s->o->values; t && *t; t += strcspn(t, ","), t += *t == ',') {
+        t += *t == '%';
+        const char *name = arena_strndup(s->c->a, t, strcspn(t, ","));
+        if (strmap_has(&s->met, name)) continue;
+        diag_add(s->c, DIAG_E0519, (Span){0}, "no phase that was run has a value '%%%s'%s", name,
+                 s->x.plan ? ""
+                           : "; passes rename and remove them: --emit=ir shows which there are");
+        return false;
+    }
+    return true;
+}
+
+/* ---- phases -----------------------------------------------------------------------------------
+ */
+static bool show_outputs(Shown *s) {
+    for (const Op *op = s->f->first; op; op = op->next) {
+        int64_t n = 0;
+        if (op->kind != OP_OUTPUT) continue;
+        const double *v = interpret_output(&s->x, s->f, op->name, &n);
+        if (v && !show(s, op->name, &op->in[0]->type, n, v)) return false;
+    }
+    return true;
+}
+
+static bool run_phase(Shown *s, Func *f, int step) {
+    Arena *a = s->c->a;
+    s->f = f;
+    s->name = ir_value_names(a, f);
+    s->value = NEWN(a, const double *, (size_t)f->n_ops + 1);
+    s->count = NEWN(a, int64_t, (size_t)f->n_ops + 1);
+    bool trains = f->phase == PHASE_TRAIN;
+    s->at = trains ? arena_printf(a, "%s.%d", f->name, step + 1) : f->name;
+    if (!interpret_phase(&s->x, f, step)) return false;
+    sb_printf(&s->out, "@%s", f->name);
+    if (trains) sb_printf(&s->out, ", step %d", step + 1);
+    sb_puts(&s->out, "\n");
+    return show_outputs(s) && show_values(s);
+}
+
+/* A training step, so many times, then what the others make of the parameters. */
+static bool run_phases(Shown *s) {
+    const Module *m = s->x.m;
+    Func *train = func_of(m, PHASE_TRAIN);
+    const char *why = train ? interpret_lacks(m, train) : NULL;
+    for (int i = 0; train && !why && i < s->o->steps; i++)
+        if (!run_phase(s, train, i)) return false;
+    if (why) sb_printf(&s->out, "@%s\n  %s\n", train->name, why);
+    for (int i = 0; i < m->funcs.n; i++) {
+        Func *f = m->funcs.v[i];
+        why = interpret_lacks(m, f);
+        if (f == train || (why && !*why)) continue;
+        if (!why && !run_phase(s, f, s->o->steps)) return false;
+        if (why) sb_printf(&s->out, "@%s\n  %s\n", f->name, why);
+    }
+    return true;
+}
+
+static void put_head(Shown *s, const CliProduct *p) {
+    sb_printf(&s->out, "%s: %s, on %s\n", s->o->files.v[0], interpret_what(s->c->a, p),
+              s->o->measured);
+    if (module_draws(p->m, PHASE_TRAIN))
+        sb_puts(&s->out, "nothing is drawn: the whole graph is the batch, and half of the rows "
+                         "that are learned are its seeds\n");
+}
+
+static bool make_directory(Ctx *c, const char *path) {
+    if (!path || mkdir(path, 0777) == 0 || errno == EEXIST) return true;
+    diag_add(c, DIAG_E0003, (Span){0}, "cannot make '%s': %s", path, strerror(errno));
+    return false;
+}
+
+bool cli_interpret(Ctx *c, const CliOptions *o) {
+    CliProduct p;
+    Shown s = {.c = c, .o = o, .out = sb_new(c->a)};
+    if (!make_directory(c, o->out) || !cli_produce(c, o, &p)) return false;
+    if (!interpret_begin(c, &p, o->measured, p.plan != NULL, &s.x)) return false;
+    if (s.x.loops) loop_run_tell(s.x.loops, keep_stored, &s);
+    put_head(&s, &p);
+    bool ok = run_phases(&s) && all_met(&s);
+    return ctx_write(c, NULL, s.out.s, s.out.n) && ok;
+}
