@@ -11,7 +11,15 @@
 
 enum { EXIT_OK = 0, EXIT_DIAGNOSED = 1, EXIT_USAGE = 2 };
 
-typedef enum { ACT_COMPILE, ACT_CHECK, ACT_OPT, ACT_RUN, ACT_HELP, ACT_VERSION } Action;
+typedef enum {
+    ACT_COMPILE,
+    ACT_CHECK,
+    ACT_OPT,
+    ACT_RUN,
+    ACT_COMPARE,
+    ACT_HELP,
+    ACT_VERSION
+} Action;
 
 /* What is interpreted: the graph IR; the plan; its kernels as a target emits them. */
 typedef enum { LEVEL_IR, LEVEL_PLAN, LEVEL_LOOPS } CliLevel;
@@ -56,10 +64,12 @@ typedef struct {
     SpmmChoice spmm;
     int opt_level;
     const char *embed;
-    /* ACT_RUN: */
+    /* ACT_RUN, ACT_COMPARE: */
     CliLevel level;
     int steps;
-    const char *values; /* to be shown, too, "z,h"; or NULL */
+    const char *values;  /* to be shown, too, "z,h"; or NULL */
+    const char *against; /* options of the other side, or NULL */
+    double tolerance;
     const char *bisect; /* the command that tells good programs, or NULL */
     bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports;      /* REPORT_* */
@@ -80,6 +90,8 @@ const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value
 const char *cli_settle(Arena *a, CliOptions *o);
 /* Fills o; on a mistake prints one line to err and returns false. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
+/* More options, in one text; NULL: done, else why not. */
+const char *cli_add(Arena *a, CliOptions *o, const char *words);
 void cli_help(FILE *to);
 /* Words of the text, in lines that begin at column `from`. */
 void cli_put_wrapped(FILE *to, const char *text, int from);
@@ -124,6 +136,7 @@ typedef struct {
 } CliProduct;
 bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to); /* false after a diagnostic */
 bool cli_interpret(Ctx *c, const CliOptions *o);               /* ACT_RUN (cli_run.c) */
+bool cli_compare(Ctx *c, const CliOptions *o);                 /* ACT_COMPARE; false: they differ */
 
 /* Of a library: DIR/BASE, where DIR is "" or ends with '/', as -o or the model's file says. */
 typedef struct {

@@ -740,6 +740,8 @@ bool cli_compile(Ctx *c, const CliOptions *o) {
         return optimise(c, &j);
     case ACT_RUN:
         return cli_interpret(c, o);
+    case ACT_COMPARE:
+        return cli_compare(c, o);
     default:
         return false; /* nothing to compile */
     }

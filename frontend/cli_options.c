@@ -8,6 +8,7 @@
 #include "codegen/report.h"
 #include "passes/dump.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/data/io.h"
@@ -310,6 +311,19 @@ SETTER(set_values) {
     return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
 }
 
+SETTER(set_against) {
+    UNUSED_ARGS;
+    o->against = value;
+    return *value != 0;
+}
+
+SETTER(set_tolerance) {
+    UNUSED_ARGS;
+    char *end;
+    o->tolerance = strtod(value, &end);
+    return *value >= '0' && *value <= '9' && !*end && o->tolerance < 1e30;
+}
+
 SETTER(set_o0) {
     UNUSED_ARGS;
     o->opt_level = 0;
@@ -400,14 +414,19 @@ static const CliOption options[] = {
      "not hold what is measured on --data; tf32: f32, rounded by a GPU's products",
      set_precision, precision_word},
     {"--data", "DIR",
-     "measure there for --precision=auto (default: that of --specialize); of run: what "
+     "measure there for --precision=auto (default: that of --specialize); of run and compare: what "
      "is interpreted runs on that",
      set_measured, NULL},
-    {"--level", "LEVEL", "of run: ir (default), plan, or loops, its kernels as the target has them",
+    {"--level", "LEVEL",
+     "of run and compare: ir (default), plan, or loops, its kernels as the target has them",
      set_level, level_word},
-    {"--steps", "N", "of run: so many training steps (default 1)", set_steps, NULL},
+    {"--steps", "N", "of run and compare: so many training steps (default 1)", set_steps, NULL},
     {"--values", "A,B,..", "of run: show these values of the IR, too, by their names there",
      set_values, NULL},
+    {"--against", "OPTIONS", "of compare: options of the other side, '-O0'", set_against, NULL},
+    {"--tolerance", "X",
+     "of compare: what may differ, in parts of the largest element (default 1e-5)", set_tolerance,
+     NULL},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
     {"--print-before", "PASS", "print the IR before a pass, or before all; dce#2: its second run",
@@ -450,6 +469,7 @@ static const CliCommand commands[] = {
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
     {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
     {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
+    {"compare", "compare A [B] --data DIR ..", "interpret two, say what first differs and why"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
     {"help", "help [man|bash|zsh|fish|thresholds]",
@@ -609,7 +629,11 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
     static const struct {
         const char *name;
         Action action;
-    } verbs[] = {{"check", ACT_CHECK}, {"opt", ACT_OPT}, {"run", ACT_RUN}, {"help", ACT_HELP}};
+    } verbs[] = {{"check", ACT_CHECK},
+                 {"opt", ACT_OPT},
+                 {"run", ACT_RUN},
+                 {"compare", ACT_COMPARE},
+                 {"help", ACT_HELP}};
     for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             o->action = verbs[i].action;
@@ -619,7 +643,21 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
 }
 
 CliOptions cli_defaults(void) {
-    return (CliOptions){.target = "auto", .opt_level = 2, .steps = 1};
+    return (CliOptions){.target = "auto", .opt_level = 2, .steps = 1, .tolerance = 1e-5};
+}
+
+const char *cli_add(Arena *a, CliOptions *o, const char *words) {
+    char *text = arena_strndup(a, words, strlen(words)), *rest = NULL;
+    VEC(char *) argv = {0};
+    for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        vec_push(a, &argv, w);
+    const char *why = NULL;
+    for (int i = 0; i < argv.n && !why; i++) {
+        bool option = argv.v[i][0] == '-' && argv.v[i][1];
+        why = option ? take_option(a, o, argv.n, argv.v, &i)
+                     : arena_printf(a, "'%s' is no option", argv.v[i]);
+    }
+    return why;
 }
 
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {

@@ -10,18 +10,26 @@ static bool is_form(const char *word) {
 }
 
 static bool interprets(const CliOptions *o) {
-    return o->action == ACT_RUN;
+    return o->action == ACT_RUN || o->action == ACT_COMPARE;
 }
 
 /* NULL: they go together. */
-static const char *check_interpreted(const CliOptions *o) {
+static const char *check_interpreted(Arena *a, const CliOptions *o) {
     if (!interprets(o)) {
-        bool own = o->level || o->values || o->steps != 1;
-        return own ? "--level, --steps and --values are for run" : NULL;
+        bool own = o->level || o->values || o->against || o->steps != 1;
+        return own ? "--level, --steps, --values and --against are for run and compare" : NULL;
     }
     if (!o->measured) return "what is interpreted runs on data: say --data=DIR";
+    if (o->values && o->action != ACT_RUN) return "--values is for run";
+    if (o->against && o->action != ACT_COMPARE) return "--against is for compare";
+    if (o->action == ACT_COMPARE && o->files.n == 1 && !o->against)
+        return "compare is of two files, or of one and --against=OPTIONS";
+    if (o->pass.stop_after && o->action == ACT_COMPARE)
+        return "compare finds the pass by itself: no --stop-after";
+    if (o->action == ACT_COMPARE && o->files.n > 2)
+        return arena_printf(a, "two files at a time: '%s' is one too many", o->files.v[2]);
     if (o->draw || o->explain || o->infer || o->reports)
-        return "run interprets what trains, and writes no report";
+        return "run and compare interpret what trains, and write no report";
     return NULL;
 }
 
@@ -31,7 +39,7 @@ static const char *check_precision(const CliOptions *o) {
     if (o->precision_auto && o->action == ACT_OPT)
         return "--precision=auto measures values on data, which 'gnnc opt' does not read";
     if (o->precision_auto && interprets(o))
-        return "--precision=auto compiles and measures: 'gnnc run' interprets";
+        return "--precision=auto compiles and measures: 'gnnc run' and 'compare' interpret";
     if (o->measured && o->action == ACT_COMPILE && !o->precision_auto)
         return "--data is for --precision=auto: the trainer takes data when it runs";
     return NULL;
@@ -62,13 +70,14 @@ static const char *check_kind(const CliOptions *o) {
 
 static const char *check_files(Arena *a, const CliOptions *o) {
     if (o->files.n == 0) return "no input file is named";
-    if (o->action == ACT_CHECK || o->files.n == 1) return NULL;
+    if (o->action == ACT_CHECK || o->action == ACT_COMPARE || o->files.n == 1) return NULL;
     return strpbrk(o->files.v[0], "./")
                ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
-               : arena_printf(a,
-                              "'%s' is no command (check, opt, run, import, export, help) and no "
-                              "file",
-                              o->files.v[0]);
+               : arena_printf(
+                     a,
+                     "'%s' is no command (check, opt, run, compare, import, export, help) and no "
+                     "file",
+                     o->files.v[0]);
 }
 
 /* After the files are known. */
@@ -92,6 +101,6 @@ const char *cli_settle(Arena *a, CliOptions *o) {
     const char *why = check_precision(o);
     if (!why) why = o->files.n ? check_kind(o) : NULL;
     if (!why) why = check_files(a, o);
-    if (!why) why = check_interpreted(o);
+    if (!why) why = check_interpreted(a, o);
     return why ? why : name_model(a, o);
 }

@@ -24,6 +24,7 @@ static void run(Ctx *c, void *arg) {
     case ACT_CHECK:
     case ACT_OPT:
     case ACT_RUN:
+    case ACT_COMPARE:
         j->ok = cli_compile(c, &j->o);
         break;
     case ACT_HELP:
