@@ -459,6 +459,20 @@ out:
     return st;
 }
 
+/* By its number alone: a run that goes on evaluates what one that was never stopped does. */
+static bool is_evaluated(const gnnc_trainer *t, int64_t epoch) {
+    return epoch % t->options.eval_every == 0;
+}
+
+/* Those of an earlier epoch are not this one's; what the steps have told stays. */
+static void forget_metrics(gnnc_trainer *t) {
+    int train = phase_index(t, RT_PHASE_TRAIN);
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->role != RT_OUT_VALUE && s->phase != train) s->known = false;
+    }
+}
+
 gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);
@@ -472,7 +486,10 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
     set_scalar(t, "lr", lr);
     int64_t begin = rt_now_ns();
-    TRY(st, evaluate(t));
+    if (is_evaluated(t, e + 1))
+        TRY(st, evaluate(t));
+    else
+        forget_metrics(t);
     t->rt.count.eval_ns += rt_now_ns() - begin;
     t->ahead = t->trained = false;
     t->rt.count.read_backs++;
@@ -491,7 +508,8 @@ int gnnc_trainer_done(const gnnc_trainer *t) {
     const RtProgress *p = &t->progress;
     int64_t patience = t->program->recipe.early_stop_patience;
     if (atomic_load(&t->stop) || t->finished || p->epoch >= t->options.epochs) return 1;
-    return patience > 0 && p->best_epoch > 0 && p->epoch - p->best_epoch >= patience;
+    return patience > 0 && p->best_epoch > 0 && is_evaluated(t, p->epoch) &&
+           p->epoch - p->best_epoch >= patience;
 }
 
 void gnnc_trainer_stop(gnnc_trainer *t) {
@@ -524,8 +542,9 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     t->judged = false;
     t->finished = true;
     if (t->keep >= 0 && t->progress.epoch && !t->progress.best_epoch)
-        rt_message(&t->rt, "'%s' was NaN in every epoch: the last one is kept",
-                   t->scalars[t->keep].name);
+        rt_message(&t->rt, "'%s' was NaN in every epoch%s: the last one is kept",
+                   t->scalars[t->keep].name,
+                   t->options.eval_every > 1 ? " that was evaluated" : "");
     if (epoch) *epoch = kept_epoch(t);
     t->rt.count.read_backs++;
     st = evaluate(t);

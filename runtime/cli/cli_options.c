@@ -48,6 +48,7 @@ const RtCliOption rt_cli_options[] = {
            "where to save: default the file resumed, else MODEL.ckpt of MODEL.gnn; none"),
     IN_CLI("--save-every", "N", RT_OPT_COUNT, save_every, "also save after every N epochs"),
     IN_CLI("--save-every-steps", "N", RT_OPT_COUNT, save_steps, "also save after every N steps"),
+    OWN("--eval-every", "N", "eval_every", NULL),
     IN_CLI("--steps", "N", RT_OPT_COUNT, steps,
            "end after N steps in all, where the epochs do not end before"),
     IN_CLI("--resume", "FILE", RT_OPT_TEXT, resume, "go on from a checkpoint, to the same bits"),

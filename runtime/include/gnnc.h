@@ -386,11 +386,13 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *     INT(name, default, least, most, help)   REAL(name, default, least, help)   TEXT(.., help)
  *
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
- * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, seed, split, batch, lr,
- * weight_decay; their last bits may on tf32, amx, variant, device, group_products; on nothing else.
+ * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, eval_every, seed, split,
+ * batch, lr, weight_decay; their last bits may on tf32, amx, variant, device, group_products; on
+ * nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
+    INT(eval_every, 1, 1, INT64_MAX, "epochs from one evaluation to the next")                     \
     INT(seed, 0, INT64_MIN, INT64_MAX, "of every random number")                                   \
     REAL(lr, 0, 0, "initial learning rate")                                                        \
     REAL(weight_decay, 0, 0, "weight decay, where the model takes it as an input")                 \
@@ -434,6 +436,8 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   map          the mapped files must not shrink or change while the trainer lives: the process
  *                gets SIGBUS (the library installs no handler), or other values.  What indexes is
  *                always read.  gnnc_trainer_main sets 1
+ *   eval_every   an epoch whose number is no multiple of it has no metrics of splits and is not
+ *                kept as the best one; a plateau and the end of patience are not looked for
  *   cache        of a directory, on the cpu: files *.kept in it (docs/runtime.md), mapped as `map`
  *                says; what cannot be written is not.  gnnc_trainer_main sets 2^18
  *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT

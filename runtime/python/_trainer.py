@@ -33,6 +33,7 @@ _after_each_step = _abi.Progress(operator.ne)
 class Options(TypedDict, total=False):
     """GNNC_OPTION_MAP of gnnc.h; Trainer.options() tells of each."""
     epochs: int
+    eval_every: int
     seed: int
     lr: float
     weight_decay: float

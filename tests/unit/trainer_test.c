@@ -28,6 +28,67 @@ TEST(training_learns) {
     scratch_remove(p.dir);
 }
 
+static gnnc_trainer *seldom_evaluated(int64_t epochs, int64_t every) {
+    gnnc_trainer *t = NULL;
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "epochs", epochs) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "eval_every", every) == GNNC_OK);
+    return t;
+}
+
+TEST(every_third_epoch_is_evaluated) {
+    Place p = place_new();
+    gnnc_trainer *each = seldom_evaluated(11, 1), *third = seldom_evaluated(11, 3);
+    CHECK(gnnc_trainer_set_int(third, "eval_every", 0) == GNNC_E_RANGE);
+    CHECK(gnnc_trainer_load(each, p.dir) == GNNC_OK && gnnc_trainer_load(third, p.dir) == GNNC_OK);
+    for (int e = 1; e <= 11; e++) {
+        double v;
+        train_on(each, e);
+        train_on(third, e);
+        CHECK(metric(each, "loss") == metric(third, "loss") && metric(third, "lr") > 0);
+        if (e % 3 == 0)
+            CHECK(metric(each, "loss.val") == metric(third, "loss.val"));
+        else
+            CHECK(gnnc_trainer_metric(third, "loss.val", &v) == GNNC_E_MISSING);
+    }
+    int64_t kept = 0;
+    CHECK(gnnc_trainer_keep_best(third, &kept) == GNNC_OK && kept > 0 && kept % 3 == 0);
+    CHECK(isfinite(metric(third, "loss.val")));
+    gnnc_trainer_destroy(each);
+    gnnc_trainer_destroy(third);
+    scratch_remove(p.dir);
+}
+
+TEST(a_run_that_is_seldom_evaluated_goes_on_to_the_same_bits) {
+    Place p = place_new();
+    gnnc_trainer *whole = seldom_evaluated(11, 3), *part = seldom_evaluated(11, 3);
+    CHECK(gnnc_trainer_load(whole, p.dir) == GNNC_OK && gnnc_trainer_load(part, p.dir) == GNNC_OK);
+    train_on(whole, 11);
+    CHECK(gnnc_trainer_save(whole, p.a) == GNNC_OK);
+    train_on(part, 4);
+    CHECK(gnnc_trainer_save(part, p.b) == GNNC_OK);
+    gnnc_trainer_destroy(part);
+    part = seldom_evaluated(11, 3);
+    CHECK(gnnc_trainer_load(part, p.dir) == GNNC_OK && gnnc_trainer_resume(part, p.b) == GNNC_OK);
+    train_on(part, 11);
+    CHECK(gnnc_trainer_save(part, p.b) == GNNC_OK && same_file(p.a, p.b));
+    gnnc_trainer_destroy(whole);
+    gnnc_trainer_destroy(part);
+    scratch_remove(p.dir);
+}
+
+TEST(without_an_evaluation_the_last_epoch_is_kept) {
+    Place p = place_new();
+    gnnc_trainer *t = seldom_evaluated(2, 3);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK);
+    train_on(t, 2);
+    int64_t kept = 0;
+    CHECK(gnnc_trainer_keep_best(t, &kept) == GNNC_OK && kept == 2);
+    CHECK(isfinite(metric(t, "loss.val")));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 TEST(where_relation_and_its_loops_are_built_at_load) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p, 0, 1);
