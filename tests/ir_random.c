@@ -210,11 +210,18 @@ static int finer(const Value *x, const Value *y) {
     return x->bits > y->bits ? x->bits : y->bits;
 }
 
+/* Now and then the model has a word on fusion. */
+static OpAsk hint_for(const Gen *g, OpKind k) {
+    int i = (5 * g->n + (int)k) % 13;
+    return i == 0 ? ASK_STORE : i == 1 ? ASK_FUSE : ASK_NOTHING;
+}
+
 /* The op if it is well-typed and not too large. */
 static Op *build(Gen *g, Op proto) {
     Op typed = proto;
     if (op_infer(g->m, &typed) || typed.type.rank > 4) return NULL;
     if (elements(g, &typed.type) > MAX_ELEMENTS) return NULL;
+    if (typed.type.rank) proto.ask = hint_for(g, proto.kind);
     return b_op(&g->b, &proto);
 }
 

@@ -215,6 +215,9 @@ TEST(options_are_listed) {
             CHECK_MSG(!gnncc_set(c, name, gnncc_option_word(n, k)), "%s", gnncc_error(c));
     }
     CHECK(n > 30 && words > 60);
+    CHECK(!gnncc_set(c, "--fuse.max-loads", "12"));
+    CHECK(gnncc_set(c, "--fuse.max-loads", "0") && strstr(gnncc_error(c), "from 1 to 200"));
+    CHECK(gnncc_set(c, "--fuse.max-loads", NULL) && gnncc_set(c, "--fuse.none", "1"));
     CHECK(!gnncc_option_name(-1) && !gnncc_option_value(n) && !gnncc_option_word(0, -1));
     CHECK_STR(gnncc_option_help(n), "");
     gnncc_destroy(c);

@@ -19,6 +19,7 @@
 #include "ir_data.h"
 #include "ir_random.h"
 #include "passes/autodiff.h"
+#include "passes/threshold.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { N_SEEDS = 30 }; /* five times as long each */
@@ -172,8 +173,21 @@ static void train(Ctx *c, const Job *j, Module *seen, Module *m) {
     if (x && start(c, x, seen)) run_steps(c, j, x, seen);
 }
 
+/* Half of the cases with each threshold of the passes at an end of its range: nothing may hang on
+ * them but time.  (A loop that is longer than the limit of `unroll` would be refused.) */
+static const int *thresholds(Ctx *c, uint64_t seed) {
+    int *t = NEWN(c->a, int, N_PASS_THRESHOLDS);
+    if (seed % 4 < 2) return NULL;
+    for (int i = 0; i < N_PASS_THRESHOLDS; i++) {
+        const PassThresholdText *x = pass_threshold_text((PassThreshold)i);
+        t[i] = i == PASS_T_UNROLL_OPS ? x->usual : seed % 4 == 2 ? x->least : x->most;
+    }
+    return t;
+}
+
 static void work(Ctx *c, void *arg) {
     const Job *j = arg;
+    if (j->trials) c->thresholds = thresholds(c, j->trials->c.seed);
     Module *seen = module_of(c, j), *m = module_of(c, j);
     if (m && trains(j)) train(c, j, seen, m);
     if (!m || trains(j)) return;
