@@ -55,7 +55,7 @@ static Array copy(LoopRun *r, int64_t n, const double *x) {
 static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t rows) {
     int64_t *ptr = NEWN(r->c->a, int64_t, (size_t)rows + 2);
     for (int64_t i = 0; i < n; i++)
-        if (to[i] >= 0) ptr[to[i] + 1]++;
+        if (to[i] >= 0 && to[i] < rows) ptr[to[i] + 1]++;
     for (int64_t v = 0; v < rows; v++) ptr[v + 1] += ptr[v];
     return ptr;
 }
@@ -70,7 +70,7 @@ static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     int64_t *ptr = segment_bounds(r, to, n, rows);
     for (int64_t v = 0; part == LB_MAP_PTR && v <= rows; v++) a.v[v] = (double)ptr[v];
     for (int64_t i = 0; part == LB_MAP_PERM && i < n; i++)
-        if (to[i] >= 0) a.v[ptr[to[i]]++] = (double)i;
+        if (to[i] >= 0 && to[i] < rows && ptr[to[i]] < count) a.v[ptr[to[i]]++] = (double)i;
     return a;
 }
 
@@ -163,7 +163,8 @@ static double *cell(LoopRun *r, const LBuf *b, LReg *const *idx) {
         at = at * n + x;
         count *= n;
     }
-    if (count > a->n) fail(r, "%s has %lld elements", b->name, (long long)a->n);
+    if (count > a->n || at < 0 || at >= a->n)
+        fail(r, "%s has %lld elements", b->name, (long long)a->n);
     return r->error ? NULL : &a->v[at];
 }
 
@@ -338,7 +339,7 @@ static bool gemm(LoopRun *r, const PStep *s) {
                     sum += at(r, A, b * x[4] + i * x[5] + k * x[6]) *
                            at(r, B, b * x[7] + k * x[8] + j * x[9]);
                 int64_t to = b * x[10] + i * x[11] + j;
-                if (to >= C->n) return fail(r, "gemm writes element %lld", (long long)to);
+                if (to < 0 || to >= C->n) return fail(r, "gemm writes element %lld", (long long)to);
                 C->v[to] = sum;
             }
     return !r->error;
@@ -352,7 +353,8 @@ static bool rank(LoopRun *r, const PStep *s) {
     for (int i = s->rank_axis + 1; i < t->rank; i++) inner *= interp_size(r->in, t->dim[i]);
     const Array *x = buf_at(r, s->bufs[0]), *m = buf_at(r, s->bufs[1]);
     Array *y = buf_at(r, s->bufs[2]);
-    if (m->n != x->n) return fail(r, "rank: a mask of another shape");
+    if (m->n != x->n || y->n < x->n) return fail(r, "rank: a mask or result of another shape");
+    if (x->n && (n < 1 || inner < 1)) return fail(r, "rank: an empty axis");
     for (int64_t i = 0; i < x->n; i++) {
         int64_t first = i - i / inner % n * inner;
         double rank = 1;

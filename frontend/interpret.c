@@ -23,16 +23,10 @@ const char *interpret_what(Arena *a, const CliProduct *p) {
 }
 
 /* ---- what it starts from -------------------------------------------------------------------- */
-static int64_t count_of(Interp *in, const Type *t) {
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= interp_size(in, t->dim[i]);
-    return n;
-}
-
 static void set_first_value(Interp *in, const Module *m, const Var *v) {
     const rt_var var = {
         .path = v->path, .init = (rt_init_kind)v->init.kind, .a = v->init.a, .b = v->init.b};
-    rt_var_shape shape = {.count = count_of(in, &v->type)};
+    rt_var_shape shape = {.count = interp_count(in, &v->type)};
     if (v->init.fan_in) shape.fan_in = interp_expr(in, v->init.fan_in);
     if (v->init.fan_out) shape.fan_out = interp_expr(in, v->init.fan_out);
     double *x = NEWN(m->a, double, (size_t)shape.count + 1);
@@ -125,7 +119,7 @@ const double *interpret_output(const Interpreted *x, const Func *f, const char *
 }
 
 const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n) {
-    *n = count_of(x->in, &v->type);
+    *n = interp_count(x->in, &v->type);
     if (!x->loops) return interp_var(x->in, v);
     const double *stored = loop_run_var(x->loops, v);
     double *written = NEWN(x->m->a, double, (size_t)*n + 1);

@@ -135,11 +135,22 @@ static void begin(Interp *in, Func *f) {
     memset(&in->results, 0, sizeof in->results);
 }
 
+int64_t interp_count(Interp *in, const Type *t) {
+    int64_t n = 1, most = INT64_MAX / (int64_t)sizeof(double) - 1;
+    bool fits = true;
+    for (int i = 0; i < t->rank; i++)
+        fits = !__builtin_mul_overflow(n, interp_size(in, t->dim[i]), &n) && fits;
+    if (fits && n >= 0 && n <= most) return n;
+    interp_fail(in, NULL, "there is no memory for so many elements");
+    return 0;
+}
+
 static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
     x->type = op->type;
-    x->count = op->type.dt == DT_VOID ? 0 : 1;
-    for (int i = 0; i < op->type.rank; i++)
-        x->count *= x->shape[i] = interp_size(in, op->type.dim[i]);
+    for (int i = 0; i < op->type.rank; i++) x->shape[i] = interp_size(in, op->type.dim[i]);
+    bool stored = op->type.layout == LAYOUT_CSR; /* rows times columns it has no memory for */
+    x->count = op->type.dt == DT_VOID || stored ? 0 : interp_count(in, &op->type);
+    if (in->error) return false;
     if (op->type.layout == LAYOUT_CSR) {
         const InterpCsr *c = interp_csr(in, op);
         if (!c) return false;

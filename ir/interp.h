@@ -82,6 +82,8 @@ Arena *interp_scratch(Interp *in);                           /* of this run */
 const OpTensor *interp_in(Interp *in, const Op *op, int i);
 const OpTensor *interp_in_dense(Interp *in, const Op *op, int i); /* zeros filled in */
 int64_t interp_size(Interp *in, const Space *s);
+/* Elements of all its spaces; 0 after interp_fail() of a number that there is no memory for. */
+int64_t interp_count(Interp *in, const Type *t);
 /* A variable's values from the order in which it is stored to that in which it is written. */
 void interp_as_written(Interp *in, const Var *v, const double *stored, double *written);
 void interp_as_stored(Interp *in, const Var *v, const double *written, double *stored);

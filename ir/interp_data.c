@@ -31,12 +31,6 @@ static double *copy_of(Interp *in, double *place, const double *v, int64_t n) {
     return place;
 }
 
-static int64_t count_of(Interp *in, const Type *t) {
-    int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= interp_size(in, t->dim[i]);
-    return n;
-}
-
 void interp_set_size(Interp *in, const Space *s, int64_t n) {
     interp_fit(in);
     if (s->size->kind == EX_SYM) in->sym[s->size->sym->id] = n;
@@ -51,7 +45,7 @@ void interp_set_first(Interp *in, const Space *s, int64_t n) {
 static void set_edge_column(Interp *in, const Column *c, const double *v) {
     const InterpEdges *e = interp_edges(in, c->space);
     if (!e) return;
-    int64_t n = count_of(in, &c->type), each = e->n ? n / e->n : 0;
+    int64_t n = interp_count(in, &c->type), each = e->n ? n / e->n : 0;
     double *place = in->col[c->id];
     if (!place) place = NEWN(in->a, double, (size_t)(n ? n : 1));
     for (int64_t i = 0; i < e->n; i++)
@@ -66,7 +60,7 @@ void interp_set_column(Interp *in, const Column *c, const double *v) {
     if (c->space->kind == SP_EDGE)
         set_edge_column(in, c, v);
     else
-        in->col[c->id] = copy_of(in, in->col[c->id], v, count_of(in, &c->type));
+        in->col[c->id] = copy_of(in, in->col[c->id], v, interp_count(in, &c->type));
 }
 
 void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,
@@ -87,7 +81,7 @@ void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32
 void interp_set_var(Interp *in, const Var *v, const double *x) {
     interp_fit(in);
     in->stale = true;
-    in->var[v->id] = copy_of(in, in->var[v->id], x, count_of(in, &v->type));
+    in->var[v->id] = copy_of(in, in->var[v->id], x, interp_count(in, &v->type));
 }
 
 /* Elements of a row as written: what is stored is the transpose. */
