@@ -36,7 +36,7 @@ BATCH = {"links": 100, "graph": 24, "rows": 16}
 # ---- data for what a model declares --------------------------------------------------------------------
 def declaration(path):
     """[(word, name, ends, {column: type})] of its graph: nodes, edges and graphs."""
-    text = re.sub(r"#.*", "", open(path, encoding="utf-8").read())
+    text = re.sub(r"#.*|\btimeless\b", "", open(path, encoding="utf-8").read())
     block = text[re.search(r"^graph \w+ \{", text, re.M).end():]
     block = block[:re.search(r"^\}", block, re.M).start()]
     out = []
