@@ -12,8 +12,7 @@ gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_gro
     for (int64_t i = 0; i < n; i++)
         if (keys[i] >= 0) ptr[keys[i] + 2]++;
     for (int64_t k = 2; k <= n_groups; k++) ptr[k] += ptr[k - 1];
-    int64_t n_kept = 0;
-    for (int64_t i = 0; i < n; i++) n_kept += keys[i] >= 0;
+    int64_t n_kept = n_groups ? ptr[n_groups] + ptr[n_groups + 1] : 0;
     int32_t *perm = RT_NEWN(pool, int32_t, n_kept);
     if (!perm) return rt_fail_nomem(err, "group permutation");
     for (int64_t i = 0; i < n; i++)

@@ -9,10 +9,15 @@ typedef struct {
     int32_t *src, *dst, *id, *orig[2];
 } Listing;
 
+static gnnc_status check_count(int64_t n_edges, RtError *err) {
+    if (n_edges <= INT32_MAX) return GNNC_OK;
+    return rt_fail(err, GNNC_E_RANGE, "a relation of %lld edges: at most 2^31 - 1 are possible",
+                   (long long)n_edges);
+}
+
 static gnnc_status listing_new(RtPool *pool, int64_t cap, int n_orig, Listing *l, RtError *err) {
-    if (cap > INT32_MAX)
-        return rt_fail(err, GNNC_E_RANGE, "a relation of %lld edges: at most 2^31 - 1 are possible",
-                       (long long)cap);
+    gnnc_status st = check_count(cap, err);
+    if (st != GNNC_OK) return st;
     *l = (Listing){.cap = cap};
     l->src = RT_NEWN(pool, int32_t, cap);
     l->dst = RT_NEWN(pool, int32_t, cap);
@@ -34,6 +39,15 @@ static void add(Listing *l, int32_t src, int32_t dst, int64_t id, int32_t o0, in
 static const int32_t *permuted(RtPool *pool, const int32_t *x, const int32_t *perm, int64_t n) {
     int32_t *y = RT_NEWN(pool, int32_t, n);
     for (int64_t i = 0; y && i < n; i++) y[i] = x[perm[i]];
+    return y;
+}
+
+/* The group of each element, in their order: written from end to end, which costs less than
+ * permuting the keys. */
+static const int32_t *group_of_each(RtPool *pool, const RtGroups *by) {
+    int32_t *y = RT_NEWN(pool, int32_t, by->n);
+    for (int64_t g = 0; y && g < by->n_groups; g++)
+        for (int64_t i = by->ptr[g]; i < by->ptr[g + 1]; i++) y[i] = (int32_t)g;
     return y;
 }
 
@@ -61,7 +75,9 @@ static gnnc_status finish(RtPool *pool, Listing *l, int64_t n_src, int64_t n_dst
     if (st != GNNC_OK) return st;
     RtRelation r = {
         .n_src = n_src, .n_dst = n_dst, .n_edges = l->n, .ptr = by_dst.ptr, .id_bound = id_bound};
-    bool ok = permute(pool, &r.src, &l->src, &by_dst) && permute(pool, &r.dst, &l->dst, &by_dst) &&
+    rt_pool_drop(pool, l->dst);
+    l->dst = NULL;
+    bool ok = permute(pool, &r.src, &l->src, &by_dst) && (r.dst = group_of_each(pool, &by_dst)) &&
               permute(pool, &r.id, &l->id, &by_dst);
     for (int k = 0; k < 2 && ok; k++)
         if (l->orig[k]) ok = permute(pool, &r.orig[k], &l->orig[k], &by_dst);
@@ -105,13 +121,20 @@ static gnnc_status check_bound(int64_t id_bound, RtError *err) {
 gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t n_edges,
                              const int32_t *src, const int32_t *dst, RtRelation *out,
                              RtError *err) {
-    Listing l;
-    gnnc_status st = listing_new(pool, n_edges, 0, &l, err);
+    RtGroups by_dst;
+    gnnc_status st = check_count(n_edges, err);
+    if (st == GNNC_OK) st = rt_group(pool, dst, n_edges, n_dst, &by_dst, err);
     if (st != GNNC_OK) return st;
-    for (int64_t e = 0; e < n_edges; e++) add(&l, src[e], dst[e], e, 0, 0);
-    st = finish(pool, &l, n_src, n_dst, n_edges, out, err);
-    if (st == GNNC_OK) out->orig[0] = out->id;
-    return st;
+    *out = (RtRelation){.n_src = n_src,
+                        .n_dst = n_dst,
+                        .n_edges = n_edges,
+                        .ptr = by_dst.ptr,
+                        .src = permuted(pool, src, by_dst.perm, n_edges),
+                        .dst = group_of_each(pool, &by_dst),
+                        .orig = {by_dst.perm, NULL},
+                        .id = by_dst.perm,
+                        .id_bound = n_edges};
+    return out->src && out->dst ? GNNC_OK : rt_fail_nomem(err, "edges of a relation");
 }
 
 static gnnc_status same_ends(const RtRelation *r, const char *what, RtError *err) {
