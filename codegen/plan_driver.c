@@ -28,6 +28,7 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
     p->text_file = UINT32_MAX;
+    p->main_file = m->main_file;
     p->device = device;
     p->spmm = device ? spmm : SPMM_OWN;
     return p;
@@ -64,7 +65,7 @@ static bool run(PassCtx *pc, const Pass *pass, void *p) {
 }
 
 bool plan_run_passes(Ctx *c, Plan *p, const char *names, const PassOptions *o) {
-    PassSubject s = {p, &p->has, print, verify, run, fact_name, plan_pass_find};
+    PassSubject s = {p, &p->has, print, verify, run, fact_name, plan_pass_find, NULL};
     return pass_run_list(c, &s, names, o);
 }
 

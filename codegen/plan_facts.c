@@ -168,41 +168,9 @@ static void header(StrBuf *b, const Plan *p) {
     sb_puts(b, p->m->maps.n ? "\n}\n" : "}\n");
 }
 
-/* ---- files -------------------------------------------------------------------------------- */
-/* By line: do operations of m come from it?  *n: lines. */
-static bool *read_lines(Arena *a, const Module *m, uint32_t file, uint32_t *n) {
-    bool *seen = NEWN(a, bool, PLAN_MAX_LINES + 1);
-    for (int i = 0; i < m->funcs.n; i++)
-        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (op->span.file != file || op->span.line > PLAN_MAX_LINES) continue;
-            seen[op->span.line] = true;
-            if (op->span.line > *n) *n = op->span.line;
-        }
-    return seen;
-}
-
-/* The lines that comments show. */
-static void lines(StrBuf *b, const Plan *p, uint32_t file) {
-    const char *s = p->m->ctx->sources.v[file].text;
-    uint32_t n = 0;
-    const bool *seen = read_lines(b->a, p->m, file, &n);
-    for (uint32_t line = 1; line <= n && *s; line++) {
-        int len = (int)strcspn(s, "\n");
-        if (seen[line] && len) sb_printf(b, "    %u: %.*s\n", line, len, s);
-        s += len + (s[len] == '\n');
-    }
-}
-
 static void sources(StrBuf *b, const Plan *p) {
-    const Ctx *c = p->m->ctx;
     sb_puts(b, "sources {\n");
-    for (uint32_t i = 0; i < (uint32_t)c->sources.n; i++) {
-        if (i == p->text_file) continue;
-        sb_puts(b, "  ");
-        ir_string_print(b, c->sources.v[i].path);
-        sb_puts(b, c->sources.v[i].library ? " library\n" : "\n");
-        lines(b, p, i);
-    }
+    module_print_sources(b, p->m, p->text_file);
     sb_puts(b, "}\n");
 }
 

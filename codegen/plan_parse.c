@@ -21,11 +21,6 @@ typedef struct {
 } Section;
 typedef VEC(Section) Sections;
 
-static const char *line_end(const char *s, const char *end) {
-    const char *nl = memchr(s, '\n', (size_t)(end - s));
-    return nl ? nl + 1 : end;
-}
-
 static bool begins(const char *s, const char *end) {
     return s < end && ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
 }
@@ -34,7 +29,7 @@ static Sections find_sections(Arena *a, const char *s, const char *end) {
     Sections all = {0};
     bool open = false;
     for (uint32_t line = 1; s < end; line++) {
-        const char *next = line_end(s, end);
+        const char *next = text_line_end(s, end);
         if (!open && begins(s, end)) {
             size_t n = 0;
             while (s + n < next && ((s[n] >= 'a' && s[n] <= 'z') || s[n] == '_')) n++;
@@ -121,7 +116,7 @@ static bool phase_name(PlanReader *r, int *phase) {
 
 /* Two numbers, `3..14`, behind the word at hand. */
 bool plan_parse_range(PlanReader *r, int *first, int *last) {
-    const char *end = line_end(r->p.p, r->p.end), *s = r->p.p;
+    const char *end = text_line_end(r->p.p, r->p.end), *s = r->p.p;
     char text[64];
     size_t n = (size_t)(end - s) < sizeof text - 1 ? (size_t)(end - s) : sizeof text - 1;
     int used = 0;
@@ -217,11 +212,11 @@ static bool declare_phase(PlanReader *r) {
 }
 
 static bool phase(PlanReader *r, const Section *s) {
-    const char *end = line_end(s->from, s->end);
+    const char *end = text_line_end(s->from, s->end);
     r->ph = r->plan->phases.v[find_phase(r->plan, r->p.tok.s)];
     for (uint32_t line = s->line + 1; end < s->end && *end != '}'; line++) {
         const char *from = end;
-        end = line_end(from, s->end);
+        end = text_line_end(from, s->end);
         r->p.p = r->p.line_start = from;
         r->p.end = end;
         r->p.line = line;
@@ -330,51 +325,8 @@ static bool read_facts(PlanReader *r, const Section *s) {
     return facts(r);
 }
 
-/* ---- files -------------------------------------------------------------------------------- */
-/* `17: the line`, as it is; the file's text up to there. */
-static bool source_line(PlanReader *r, const char *end, StrBuf *text, uint32_t *at) {
-    int64_t line = 0;
-    if (!parse_int(&r->p, "a line's number", *at, PLAN_MAX_LINES, &line) || !parse_is(&r->p, ':'))
-        return parse_expected(&r->p, "':' and the line, behind the lines before it");
-    const char *from = r->p.p + (r->p.p < end && *r->p.p == ' ');
-    for (; *at < line; ++*at) sb_puts(text, "\n");
-    sb_put(text, from, (size_t)(end - from));
-    ++*at;
-    return true;
-}
-
-static bool add_source(PlanReader *r, const char *path, bool library, const StrBuf *text) {
-    uint32_t i = ctx_add_text(r->p.c, path, text->n ? text->s : "", text->n);
-    if (i == UINT32_MAX) return false;
-    r->p.c->sources.v[i].library = library;
-    if (!r->plan->main_file) r->plan->main_file = i;
-    return true;
-}
-
 static bool read_sources(PlanReader *r, const Section *s) {
-    const char *end = line_end(s->from, s->end), *path = NULL;
-    bool library = false;
-    uint32_t at = 1;
-    StrBuf text = sb_new(r->p.a);
-    for (uint32_t line = s->line + 1; end < s->end && *end != '}'; line++) {
-        const char *from = end;
-        end = line_end(from, s->end);
-        r->p.p = r->p.line_start = from;
-        r->p.end = end;
-        r->p.line = line;
-        parse_lex_next(&r->p);
-        if (r->p.tok.kind == T_END) continue;
-        if (path && r->p.tok.kind == T_NUMBER) {
-            if (!source_line(r, end, &text, &at)) return false;
-            continue;
-        }
-        if (path && !add_source(r, path, library, &text)) return false;
-        if (!parse_text(&r->p, "a file's path in quotes", &path)) return false;
-        library = parse_accept_word(&r->p, "library");
-        text = sb_new(r->p.a);
-        at = 1;
-    }
-    return !path || add_source(r, path, library, &text);
+    return parse_sources(&r->p, s->from, s->end, s->line, &r->plan->main_file);
 }
 
 static bool read_module(PlanReader *r, const Section *s) {
@@ -423,7 +375,7 @@ static bool is_whole(PlanReader *r) {
 bool plan_in_text(const Ctx *c, uint32_t file) {
     const Source *src = &c->sources.v[file];
     const char *s = src->text, *end = s + src->n_bytes;
-    for (; s < end; s = line_end(s, end))
+    for (; s < end; s = text_line_end(s, end))
         if (end - s > 6 && (!memcmp(s, "phase ", 6) || !memcmp(s, "plan {", 6))) return true;
     return false;
 }

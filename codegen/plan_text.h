@@ -3,10 +3,7 @@
 #define CODEGEN_PLAN_TEXT_H
 
 #include "codegen/plan.h"
-#include "ir/parse.h"
-
-/* Of a file that comments of the generated code show. */
-enum { PLAN_MAX_LINES = 100000 };
+#include "ir/sources.h"
 
 extern const Words plan_fact_words; /* by bit of PLAN_* */
 extern const Words plan_spmm_words; /* by SpmmChoice */

@@ -91,9 +91,10 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         p->remarks = &j->remarks;
     }
     const char *named = passes_named(c, j->o.passes, OF_GRAPH);
-    const char *names = named        ? named
-                        : j->o.infer ? pass_pipeline_infer(j->o.opt_level, j->o.explain)
-                                     : pass_pipeline_named(j->o.opt_level, j->o.grads);
+    if (!named && !m->pending)
+        m->pending = j->o.infer ? pass_pipeline_infer(j->o.opt_level, j->o.explain)
+                                : pass_pipeline_named(j->o.opt_level, j->o.grads);
+    const char *names = named ? named : m->pending;
     bool ok = pass_run_all(c, m, names, p);
     cli_stage_time(c, &j->o, "passes", start);
     return ok;
@@ -124,7 +125,7 @@ static void choose_targets(Ctx *c, Job *j) {
 /* ---- actions ---------------------------------------------------------------------------- */
 static bool print_module(Ctx *c, const Job *j, const Module *m) {
     StrBuf b = sb_new(c->a);
-    module_print(&b, m);
+    module_print_file(&b, m);
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
@@ -259,6 +260,16 @@ static bool find_lives(Ctx *c, Plan *p) {
     return !lacks || plan_run_passes(c, p, "lifetimes", NULL);
 }
 
+/* The kernels of a plan for one target become what it emits, so that costs are of these. */
+static bool arrange_alone(Ctx *c, const Job *j, Plan *p, const Target *t) {
+    TargetOptions o = cli_target_options(&j->o);
+    bool both = plan_on_host(p) && p->device, host_too = p->host_too;
+    if (both || p->arranged) return true;
+    bool ok = loop_pass_arrange(c, p, t, &o);
+    p->host_too = host_too;
+    return ok;
+}
+
 static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     Plan *p = plan[0];
     const Target *t = choose_target(c, j);
@@ -266,7 +277,7 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
     const char *stem = cli_stem(c->a, j->o.files.v[0]);
     OutKind e = j->o.emit;
     for (int i = 0; i < n && e != OUT_PLAN; i++)
-        if (!find_lives(c, plan[i])) return false;
+        if (!find_lives(c, plan[i]) || !arrange_alone(c, j, plan[i], t)) return false;
     bool ok = e == OUT_PLAN              ? print_plan(c, j, p)
               : e == OUT_LOOPS           ? print_loops(c, j, p, t)
               : e == OUT_HEADER          ? print_header(c, j, p)

@@ -92,8 +92,8 @@ void strmap_put(Arena *a, StrMap *m, const char *key, void *val);
  * Ctx.sources.  Columns are bytes. */
 typedef struct {
     uint32_t file, line, col, end_line, end_col; /* end is exclusive */
-    /* The innermost call on its way that is no library's; line 0: none.  For reports, no part of
-     * the text form. */
+    /* The innermost call on its way that is no library's; line 0: none.  For reports; in the
+     * text of a file, not in dumps. */
     uint32_t site_file, site_line;
 } Span;
 static inline Span span_of(uint32_t file, uint32_t line, uint32_t col, uint32_t end_line,

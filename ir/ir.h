@@ -329,7 +329,7 @@ typedef struct {
 #include "runtime/contract.def"
     VEC(ParamGroup) groups;
     bool present;   /* a train block was written */
-    Span optimizer; /* what it says of that; no part of the IR's text */
+    Span optimizer; /* what it says of that */
     Sampling sample;
 } Recipe;
 
@@ -369,7 +369,10 @@ typedef struct Module {
     VEC(Note) notes;
     StrMap noted;
     int n_streams;
-    uint32_t text_file;      /* module_parse: its own source; UINT32_MAX when built */
+    uint32_t text_file;  /* module_parse: its own source; UINT32_MAX when built */
+    uint32_t main_file;  /* of the model, in Ctx.sources */
+    bool sourced;        /* module_parse: all positions are in the files that the text lists */
+    const char *pending; /* passes of its pipeline that have not run, "remat,carry"; NULL: all */
     StrMap by_name[N_NAMES]; /* kept by module.c */
     unsigned has;            /* IR_* facts, kept by the pass driver */
 } Module;
@@ -581,6 +584,8 @@ Op *ad_reduce_to(Builder *b, Op *g, const Type *t);
 void ir_name_print(StrBuf *b, const char *name);   /* bare where it can be, else quoted */
 void ir_string_print(StrBuf *b, const char *text); /* quoted, with escapes */
 void module_print(StrBuf *b, const Module *m);
+/* What is read again: with the passes that are to come, and the files that positions name. */
+void module_print_file(StrBuf *b, const Module *m);
 /* What its kernels speak of: names, sizes, spaces and columns. */
 void module_print_spaces(StrBuf *b, const Module *m);
 /* What m computes, for comparing: without positions, paths, messages, the model's own name and the

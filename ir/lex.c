@@ -117,11 +117,11 @@ static void lex_number(Parser *p, Tok *t) {
 }
 
 static void lex_sigil(Parser *p, Tok *t) {
-    t->kind = *p->p == '%' ? T_VALUE : T_FUNC;
+    TokKind kind = t->kind = *p->p == '%' ? T_VALUE : T_FUNC;
     p->p++;
-    if (t->kind == T_FUNC && peek(p, 0) == '"') {
+    if (peek(p, 0) == '"') {
         lex_string(p, t);
-        if (t->kind == T_STRING) t->kind = T_FUNC;
+        if (t->kind == T_STRING) t->kind = kind;
         return;
     }
     t->s = take_word(p);

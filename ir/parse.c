@@ -294,7 +294,10 @@ static uint32_t file_index(Parser *p, const char *path) {
 }
 
 bool parse_span(Parser *p, Span *at) {
-    if (!parse_is(p, '!')) return true;
+    if (!parse_is(p, '!')) {
+        if (p->sourced) *at = (Span){0};
+        return true;
+    }
     Span s = {0};
     const char *path = NULL;
     bool ok = span_path(p, &path) && span_char(p, ':') && span_number(p, &s.line) &&

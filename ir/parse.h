@@ -45,6 +45,8 @@ typedef struct {
     StrMap files;       /* path in a span -> source index + 1 */
     StrMap funcs;
     StrMap values;         /* of the function being read */
+    StrMap hints;          /* of them, as text_hint_of() keeps them */
+    bool sourced;          /* the text lists the files of its positions: what has none, has none */
     VEC(ParseNames) names; /* of those that were */
 } Parser;
 

@@ -343,10 +343,6 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     return check(p, &op, op_at, named) ? b_op(b, &op) : NULL;
 }
 
-static bool is_number(const char *s) {
-    return s[strspn(s, "0123456789")] == 0;
-}
-
 static void op_line(Parser *p, Builder *b) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -364,12 +360,13 @@ static void op_line(Parser *p, Builder *b) {
         parse_skip_line(p);
         return;
     }
-    if (name && strmap_has(&p->values, name))
-        parse_fail(p, DIAG_E0403, at, "'%%%s' is defined twice", name);
+    bool taken = name && strmap_has(&p->values, name);
+    if (taken) parse_fail(p, DIAG_E0403, at, "'%%%s' is defined twice", name);
     Op *op = operation(p, b, at, name != NULL);
     if (!op) parse_skip_line(p);
     if (!name) return;
-    if (op && !is_number(name)) op->hint = name;
+    const char *hint = text_is_number(name) || taken ? NULL : text_hint_of(p->a, &p->hints, name);
+    if (op) op->hint = hint;
     strmap_put(p->a, &p->values, name, op ? op : poison(p));
 }
 
@@ -387,7 +384,7 @@ void parse_func(Parser *p, bool body) {
     Builder b = {.m = p->m, .f = func_new(p->m, name)};
     b.f->span = at;
     b.f->body = body;
-    p->values = (StrMap){0};
+    p->values = p->hints = (StrMap){0};
     parse_lex_next(p);
     if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);
     while (!parse_stop(p) && !parse_is(p, '}')) op_line(p, &b);

@@ -1,7 +1,7 @@
 /* The statements of a module's text form: spaces, columns, variables, the recipe
  * (grammar: docs/ir.md).  One statement a line, as the printer writes them; after
  * a mistake, reading goes on at the next line, so that one run reports several. */
-#include "ir/parse.h"
+#include "ir/sources.h"
 
 #include <string.h>
 
@@ -469,7 +469,7 @@ static bool recipe_stmt(Parser *p) {
     Span at = p->tok.span;
     if (p->m->recipe.present) parse_fail(p, DIAG_E0403, at, "a second recipe");
     p->m->recipe.present = true;
-    if (!parse_expect(p, '{')) return false;
+    if (!parse_expect(p, '{') || !parse_span(p, &p->m->recipe.optimizer)) return false;
     while (!parse_stop(p) && !parse_is(p, '}'))
         if (!recipe_line(p)) parse_skip_line(p);
     return parse_expect(p, '}');
@@ -486,6 +486,22 @@ static bool has_stmt(Parser *p) {
     return true;
 }
 
+static bool pending_stmt(Parser *p) {
+    return parse_text(p, "names of passes in quotes", &p->m->pending);
+}
+
+static bool maps_stmt(Parser *p) {
+    VEC(Map *) all = {0};
+    Span at = p->tok.span;
+    do {
+        Map *m = NULL;
+        if (!parse_map(p, &m)) return false;
+        vec_push(p->a, &all, m);
+    } while (parse_accept(p, ','));
+    return module_order_maps(p->m, all.n, all.v) ||
+           parse_fail(p, DIAG_E0403, at, "a map stands twice in this list");
+}
+
 static bool streams_stmt(Parser *p) {
     int64_t n = 0;
     if (!parse_int(p, "the number of streams", 0, 1 << 20, &n)) return false;
@@ -500,7 +516,8 @@ static bool statement(Parser *p, const char *word, Span at) {
     } table[] = {{"dim", dim_stmt},         {"node", node_stmt},     {"graph", graph_stmt},
                  {"edge", edge_stmt},       {"member", member_stmt}, {"sym", sym_stmt},
                  {"column", column_stmt},   {"recipe", recipe_stmt}, {"has", has_stmt},
-                 {"streams", streams_stmt}, {"extern", extern_stmt}};
+                 {"streams", streams_stmt}, {"extern", extern_stmt}, {"pending", pending_stmt},
+                 {"maps", maps_stmt}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].word, word) == 0) return table[i].read(p);
     int var = text_find(&text_VarKind, word, strlen(word));
@@ -545,9 +562,34 @@ bool parse_module(Parser *p) {
     return p->c->n_errors < p->c->max_errors && parse_expect(p, '}');
 }
 
+/* The line `sources {` in the first column; NULL: there is none. */
+static const char *find_sources(const char *s, const char *end, uint32_t *line) {
+    static const char word[] = "sources {";
+    for (*line = 1; s < end; s = text_line_end(s, end), ++*line)
+        if ((size_t)(end - s) >= sizeof word - 1 && !memcmp(s, word, sizeof word - 1)) return s;
+    return NULL;
+}
+
+/* Files are read before the positions that name them, and end the text. */
+static bool read_sources(Parser *p, uint32_t *first) {
+    uint32_t line;
+    const char *from = find_sources(p->line_start, p->end, &line);
+    if (!from) return true;
+    if (from < p->p) return parse_expected(p, "'module', before the 'sources'");
+    Parser q = *p;
+    bool ok = parse_sources(&q, from, p->end, line, first) && q.ok;
+    if (ok && q.tok.kind != T_END) ok = parse_expected(&q, "the end of the text");
+    p->end = from;
+    p->sourced = true;
+    return ok;
+}
+
 Module *module_parse(Ctx *c, uint32_t file) {
     Parser p = parse_begin(c, file);
-    if (!parse_module(&p)) return NULL;
+    uint32_t first = 0;
+    if (!read_sources(&p, &first) || !parse_module(&p)) return NULL;
+    p.m->sourced = p.sourced;
+    p.m->main_file = first;
     if (p.tok.kind != T_END) parse_expected(&p, "the end of the text");
     return p.ok && p.tok.kind != T_BAD ? p.m : NULL;
 }

@@ -9,7 +9,7 @@
  *         %x = data paper.x : csr f32[paper, F]      !gat.gnn:12:20-29
  *
  * Positions in the text that a module itself was parsed from are left out. */
-#include "ir/text.h"
+#include "ir/sources.h"
 
 #include <string.h>
 
@@ -19,6 +19,7 @@ typedef struct {
     bool computation;
     uint32_t own_file; /* positions in it are left out */
     bool sites;        /* with the calls that led to a library's lines */
+    bool file;         /* with the passes that are to come, and the order of maps */
 } Whole;
 
 static void print_path(StrBuf *b, const char *path) {
@@ -309,9 +310,11 @@ static void print_sampling(StrBuf *b, const Sampling *s) {
     print_columns(b, "brought", s->brought.v, s->brought.n);
 }
 
-static void print_recipe(StrBuf *b, const Recipe *r) {
+static void print_recipe(StrBuf *b, const Whole *w) {
+    const Recipe *r = &w->m->recipe;
     if (!r->present) return;
-    sb_puts(b, "  recipe {\n");
+    sb_puts(b, "  recipe {");
+    end_line(b, w, r->optimizer);
     for (int i = 0; i < text_n_recipe; i++) print_field(b, r, &text_recipe[i]);
     for (int i = 0; i < r->groups.n; i++) {
         const ParamGroup *g = &r->groups.v[i];
@@ -331,23 +334,10 @@ static void print_recipe(StrBuf *b, const Recipe *r) {
 }
 
 /* ---- functions ------------------------------------------------------------------------ */
-/* A hint as a value name: letters, digits, '_' and '.', not starting with a digit. */
-static const char *clean_hint(Arena *a, const char *hint) {
-    if (text_is_bare_name(hint)) return hint;
-    char *s = arena_printf(a, "_%s", hint);
-    for (char *p = s; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.", *p))
-            *p = '_';
-    return s;
-}
-
-/* The count stored with a taken name makes n equal hints cost n steps, not n^2. */
-static const char *unique_name(Arena *a, StrMap *taken, const char *want) {
-    int *n = strmap_get(taken, want);
-    const char *s = want;
-    while (n && strmap_has(taken, s)) s = arena_printf(a, "%s.%d", want, ++*n);
-    strmap_put(a, taken, s, NEW(a, int));
-    return s;
+static const char *quoted(Arena *a, const char *name) {
+    StrBuf b = sb_new(a);
+    ir_name_print(&b, name);
+    return b.s;
 }
 
 static const char **name_values(Arena *a, const Func *f, bool hints) {
@@ -356,8 +346,9 @@ static const char **name_values(Arena *a, const Func *f, bool hints) {
     func_number((Func *)f);
     for (const Op *op = f->first; op; op = op->next) {
         if (op->type.dt == DT_VOID) continue;
-        names[op->id] = hints && op->hint ? unique_name(a, &taken, clean_hint(a, op->hint))
-                                          : arena_printf(a, "%d", op->id);
+        names[op->id] = hints && op->hint && *op->hint
+                            ? quoted(a, text_name_for(a, &taken, op->hint))
+                            : arena_printf(a, "%d", op->id);
     }
     return names;
 }
@@ -492,6 +483,15 @@ static void print_names(StrBuf *b, const Module *m) {
     sb_puts(b, "\n");
 }
 
+/* In the order of their numbers, which the functions do not show. */
+static void print_maps(StrBuf *b, const Module *m) {
+    for (int i = 0; i < m->maps.n; i++) {
+        sb_puts(b, i ? ", " : "  maps ");
+        ir_map_print(b, m->maps.v[i]);
+    }
+    if (m->maps.n) sb_puts(b, "\n");
+}
+
 static void print_module(StrBuf *b, const Whole *w) {
     const Module *m = w->m;
     sb_puts(b, "module");
@@ -505,11 +505,17 @@ static void print_module(StrBuf *b, const Whole *w) {
             if (m->has & 1u << i) sb_printf(b, " %s", text_facts.word[i]);
         sb_puts(b, "\n");
     }
+    if (m->pending && w->file) {
+        sb_puts(b, "  pending ");
+        ir_string_print(b, m->pending);
+        sb_puts(b, "\n");
+    }
     if (m->n_streams) sb_printf(b, "  streams %d\n", m->n_streams);
     print_data(b, w);
+    if (w->file) print_maps(b, m);
     for (int i = 0; i < m->vars.n; i++) print_var(b, w, m->vars.v[i]);
     for (int i = 0; i < m->externs.n; i++) print_extern(b, w, m->externs.v[i]);
-    print_recipe(b, &m->recipe);
+    print_recipe(b, w);
     for (int i = 0; i < m->funcs.n; i++) {
         sb_puts(b, "\n");
         print_func(b, w, m->funcs.v[i]);
@@ -519,6 +525,19 @@ static void print_module(StrBuf *b, const Whole *w) {
 
 void module_print(StrBuf *b, const Module *m) {
     print_module(b, &(Whole){.m = m, .own_file = m->text_file});
+}
+
+/* A text that was read and names no files has all of them in itself. */
+static bool has_sources(const Module *m) {
+    return m->sourced || m->text_file == UINT32_MAX;
+}
+
+void module_print_file(StrBuf *b, const Module *m) {
+    print_module(b, &(Whole){.m = m, .own_file = m->text_file, .sites = true, .file = true});
+    if (!has_sources(m)) return;
+    sb_puts(b, "sources {\n");
+    module_print_sources(b, m, m->text_file);
+    sb_puts(b, "}\n");
 }
 
 void module_print_of(StrBuf *b, const Module *m, uint32_t own_file) {

@@ -104,3 +104,74 @@ void text_real(StrBuf *b, double x) {
     }
     sb_puts(b, s);
 }
+
+/* ---- names of values ---------------------------------------------------------------------- */
+typedef struct {
+    int n; /* names made of this one */
+    const char *hint;
+} NameUse;
+
+static void take_name(Arena *a, StrMap *taken, const char *name, const char *hint) {
+    NameUse *u = NEW(a, NameUse);
+    u->hint = hint;
+    strmap_put(a, taken, name, u);
+}
+
+/* The first of base.1, base.2, .. that is free; the count that is kept makes n equal hints cost n
+ * steps, not n^2. */
+static const char *free_name(Arena *a, const StrMap *taken, const char *base, int *n) {
+    const char *s;
+    do {
+        s = arena_printf(a, "%s.%d", base, ++*n);
+    } while (strmap_has(taken, s));
+    return s;
+}
+
+/* "z.2" where a "z" is there, and this is the next one; NULL: it is a name of its own. */
+static NameUse *base_of(Arena *a, StrMap *taken, const char *name, int *n) {
+    const char *dot = strrchr(name, '.');
+    if (!dot || !dot[1] || dot[1] == '0' || dot[1 + strspn(dot + 1, "0123456789")]) return NULL;
+    const char *base = arena_strndup(a, name, (size_t)(dot - name));
+    NameUse *u = strmap_get(taken, base);
+    if (!u) return NULL;
+    *n = u->n;
+    bool next = strcmp(free_name(a, taken, base, n), name) == 0;
+    u->n = *n - 1; /* those before it are taken */
+    return next ? u : NULL;
+}
+
+static bool ends_in_dot(const char *name) {
+    size_t n = strlen(name);
+    return n > 0 && name[n - 1] == '.';
+}
+
+bool text_is_number(const char *s) {
+    return s[strspn(s, "0123456789")] == 0;
+}
+
+static bool is_misread(Arena *a, StrMap *taken, const char *hint) {
+    int n;
+    return ends_in_dot(hint) || text_is_number(hint) || base_of(a, taken, hint, &n);
+}
+
+const char *text_name_for(Arena *a, StrMap *taken, const char *hint) {
+    const char *name = hint;
+    NameUse *u = strmap_get(taken, name);
+    if (u ? strcmp(u->hint, hint) != 0 : is_misread(a, taken, hint))
+        name = arena_printf(a, "%s.", name);
+    u = strmap_get(taken, name);
+    if (u) name = free_name(a, taken, name, &u->n);
+    take_name(a, taken, name, hint);
+    return name;
+}
+
+const char *text_hint_of(Arena *a, StrMap *taken, const char *name) {
+    int n;
+    NameUse *u = base_of(a, taken, name, &n);
+    const char *hint = u                   ? u->hint
+                       : ends_in_dot(name) ? arena_strndup(a, name, strlen(name) - 1)
+                                           : name;
+    if (u) u->n = n;
+    take_name(a, taken, name, hint);
+    return hint;
+}

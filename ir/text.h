@@ -34,9 +34,15 @@ void ir_column_print(StrBuf *b, const Column *c); /* "paper.x" */
 /* "  !gat.gnn:12:20-29"; nothing of a position that is unknown, or in own_file.  With its site,
  * where it has one: "!layers/gat.gnn:27:5-9<gat.gnn:12". */
 void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span at);
-/* By Op.id: what the text calls f's values; NULL: it has no result. */
+/* Names of a function's values, by which text_hint_of() finds their hints again: a hint that is
+ * taken gets ".1", ".2", ..; one that would be misread for such a name a dot behind it. */
+const char *text_name_for(Arena *a, StrMap *taken, const char *hint);
+/* Of a value whose name is not taken yet, nor a number. */
+const char *text_hint_of(Arena *a, StrMap *taken, const char *name);
+bool text_is_number(const char *s); /* digits alone */
+/* By Op.id: how the text writes the names of f's values, %x or %"x:y"; NULL: it has no result. */
 const char **ir_value_names(Arena *a, const Func *f);
-/* module_print(), with sites, and without positions in own_file alone. */
+/* module_print(), but for positions in own_file alone. */
 void module_print_of(StrBuf *b, const Module *m, uint32_t own_file);
 void text_real(StrBuf *b, double x); /* shortest text that reads back to the same bits */
 

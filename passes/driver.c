@@ -287,12 +287,23 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
             return false;
         }
         Run r = meet(c, at, p, o->told);
+        if (s->ran) *s->ran = names + n;
         if (is_left_out(s, &r, o, &lost)) continue;
         ctx_poll(c);
         if (!run_one(c, s, &r, o)) return false;
         if (stops(at, o, &r)) return true;
     }
     return true;
+}
+
+/* Of a pipeline what is left of it after these passes, of which those up to `to` ran. */
+static const char *still_pending(const char *pending, const char *names, const char *to) {
+    while (pending && *pending && names < to) {
+        size_t n = strcspn(names, ","), m = strcspn(pending, ",");
+        if (n == m && memcmp(names, pending, n) == 0) pending += m + (pending[m] == ',');
+        names += n + (names[n] == ',');
+    }
+    return pending;
 }
 
 /* ---- the graph IR ------------------------------------------------------------------------- */
@@ -313,6 +324,9 @@ static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
 
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *o) {
     m->has |= facts(m);
-    PassSubject s = {m, &m->has, print_graph, verify_graph, run_graph, fact_name, pass_find};
-    return pass_run_list(c, &s, names, o);
+    const char *ran = names;
+    PassSubject s = {m, &m->has, print_graph, verify_graph, run_graph, fact_name, pass_find, &ran};
+    bool ok = pass_run_list(c, &s, names, o);
+    m->pending = still_pending(m->pending, names, ran);
+    return ok;
 }

@@ -135,6 +135,7 @@ typedef struct {
     bool (*run)(PassCtx *p, const Pass *pass, void *what);
     const char *(*fact)(unsigned missing); /* in words */
     const Pass *(*find)(const char *name);
+    const char **ran; /* NULL, or: behind the last name of the list that ran or was left out */
 } PassSubject;
 /* Comma-separated names of the level's passes, on what it has.  False after diagnostics (an
  * unknown name, an unmet need, a failure); o may be NULL. */

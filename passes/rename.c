@@ -32,6 +32,11 @@ static bool next_name(const char *line, const char *at, const char *end, Name *t
     at = memchr(at, '%', (size_t)(end - at));
     if (!at) return false;
     *to = (Name){at, 1, 1};
+    if (at + 1 < end && at[1] == '"') {
+        const char *quote = memchr(at + 2, '"', (size_t)(end - at - 2));
+        to->stem = to->n = quote ? (size_t)(quote + 1 - at) : 1;
+        return true;
+    }
     while (at + to->n < end && is_of_name(at[to->n])) to->n++;
     to->stem = to->n;
     while (isdigit((unsigned char)at[to->stem - 1])) to->stem--;

@@ -67,7 +67,7 @@ static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProg
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
-    PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find};
+    PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find, NULL};
     all.verify_each |= l->on->arrange != NULL; /* statements move: each is checked, asked or not */
     return pass_run_list(l->c, &s, names, &all);
 }

@@ -210,11 +210,14 @@ TEST(every_operation_round_trips) {
     free(twice);
 }
 
+static const char *const odd_hints[] = {"z",   "z.1", "z", "z",   "z.1", "z.2", "z.4",
+                                        "a-b", "3",   "",  "d.:", "e.",  "e",   "z"};
+
 static void build_hints(Ctx *c, void *arg) {
     Module *m = module_new(c, "odd \"name\"\n");
     Builder b = {.m = m, .f = func_new(m, "two words")};
-    const char *hints[] = {"z", "z.1", "z", "z", "a-b", "3", ""};
-    for (size_t i = 0; i < COUNT(hints); i++) b_const(&b, DT_F32, (double)i)->hint = hints[i];
+    for (size_t i = 0; i < COUNT(odd_hints); i++)
+        b_const(&b, DT_F32, (double)i)->hint = odd_hints[i];
     b_print(&b, "tab\t\x01", 1, &b.f->first);
     StrBuf s = sb_new(c->a);
     module_print(&s, m);
@@ -226,15 +229,61 @@ TEST(value_names_are_unique_and_clean) {
     char *text = NULL;
     CHECK(ctx_init(&c, NULL) && ctx_run(&c, build_hints, &text));
     CHECK_STR(text, "module \"odd \\\"name\\\"\\n\" {\n\n  func @\"two words\" {\n"
-                    "    %z = const 0 : f32\n    %z.1 = const 1 : f32\n"
-                    "    %z.2 = const 2 : f32\n    %z.3 = const 3 : f32\n"
-                    "    %_a_b = const 4 : f32\n    %_3 = const 5 : f32\n"
-                    "    %_ = const 6 : f32\n"
+                    "    %z = const 0 : f32\n    %z.1. = const 1 : f32\n"
+                    "    %z.1 = const 2 : f32\n    %z.2 = const 3 : f32\n"
+                    "    %z.1..1 = const 4 : f32\n    %z.2. = const 5 : f32\n"
+                    "    %z.4 = const 6 : f32\n    %\"a-b\" = const 7 : f32\n"
+                    "    %\"3.\" = const 8 : f32\n    %9 = const 9 : f32\n"
+                    "    %\"d.:\" = const 10 : f32\n    %e.. = const 11 : f32\n"
+                    "    %e = const 12 : f32\n    %z.3 = const 13 : f32\n"
                     "    print \"tab\\t\\x01\" %z\n  }\n}\n");
     char *again = round_trip(text, true);
     CHECK(again);
     if (again) CHECK_STR(again, text);
     free(again);
+    Round r = {.text = text, .n = strlen(text)};
+    CHECK(ctx_run(&c, round_run, &r) && r.m);
+    const Op *op = r.m ? r.m->funcs.v[0]->first : NULL;
+    for (size_t i = 0; i < COUNT(odd_hints) && op; i++, op = op->next)
+        CHECK_STR(op->hint ? op->hint : "", odd_hints[i]);
+    free(r.printed);
+    free(text);
+    ctx_free(&c);
+}
+
+static const char listed[] = "module \"m\" {\n"
+                             "  pending \"canon,lower-csr\"\n"
+                             "  node n  !m.gnn:1:2\n"
+                             "  edge e: n -> n\n"
+                             "  maps dst(e), src(e)\n"
+                             "\n"
+                             "  func @predict {\n"
+                             "    %one = const 1 : f32  !lib.gnn:2:1<m.gnn:2\n"
+                             "    %x = copy %one : f32[n]\n"
+                             "    %y = gather src(e) %x : f32[e]\n"
+                             "    %z = gather dst(e) %x : f32[e]\n"
+                             "  }\n"
+                             "}\n"
+                             "sources {\n"
+                             "  \"lib.gnn\" library\n"
+                             "    2:  the { line\n"
+                             "  \"m.gnn\"\n"
+                             "}\n";
+
+static void read_listed(Ctx *c, void *arg) {
+    StrBuf b = sb_new(c->a);
+    Module *m = module_parse(c, ctx_add_text(c, "t.gir", listed, strlen(listed)));
+    CHECK(m && m->funcs.v[0]->first->next->span.line == 0);
+    if (!m) return;
+    module_print_file(&b, m);
+    *(char **)arg = strdup(b.s);
+}
+
+TEST(the_text_of_a_file_has_what_is_to_come_maps_and_sources) {
+    Ctx c;
+    char *text = NULL;
+    CHECK(ctx_init(&c, NULL) && ctx_run(&c, read_listed, &text));
+    CHECK_STR(text ? text : "", listed);
     free(text);
     ctx_free(&c);
 }

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Every level of every shipped model is text that goes on from where it was printed.
+
+    levels.py GNNC TOP [MODEL..]
+
+For each model, target and level of optimisation: the graph IR, the plan and the loops print as they were read; each makes
+the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
+to the byte what the model itself is compiled to.  So is what is left of a pipeline that stopped half way.
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+GNNC, TOP = sys.argv[1], sys.argv[2]
+LEVELS = [("ir", "x.gir"), ("plan", "x.plan"), ("loops", "x.loops")]
+
+
+def gnnc(*args):
+    p = subprocess.run([GNNC, *args], capture_output=True, check=False)
+    if p.returncode:
+        raise ValueError(f"gnnc {' '.join(args)}: {p.stderr.decode()}")
+    return p.stdout
+
+
+def differs(what, a, b):
+    if a == b:
+        return []
+    at = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    line = a[:at].count(b"\n")
+    show = [t.split(b"\n")[line:line + 1] for t in (a, b)]
+    return [f"{what}: line {line + 1}: {show[0]} and {show[1]}"[:400]]
+
+
+def check(model, target, level):
+    """The differences found, in words."""
+    name = f"{os.path.basename(model)} {target} {level}"
+    options, bad = [level, f"--target={target}"], []
+    last = ["c", "cuda"] if target == "cuda" else ["c", "llvm"]
+    with tempfile.TemporaryDirectory() as folder:
+        want = {kind: gnnc(model, *options, f"--emit={kind}") for kind in [k for k, _ in LEVELS] + last}
+        for i, (kind, file) in enumerate(LEVELS):
+            path = os.path.join(folder, file)
+            with open(path, "wb") as f:
+                f.write(want[kind])
+            for then in [k for k, _ in LEVELS[i:]] + last:
+                bad += differs(f"{name}: {then} of {file}", want[then], gnnc(path, *options, f"--emit={then}"))
+        path = os.path.join(folder, "half.gir")
+        with open(path, "wb") as f:
+            f.write(gnnc(model, *options, "--stop-after=autodiff" if b"recipe" in want["ir"] else "--stop-after=1"))
+        bad += differs(f"{name}: what goes on after autodiff", want["ir"], gnnc(path, *options, "--emit=ir"))
+    return bad
+
+
+def main():
+    models = [os.path.join(TOP, "models", m) for m in sorted(os.listdir(os.path.join(TOP, "models")))
+              if m.endswith(".gnn") and (len(sys.argv) < 4 or m[:-4] in sys.argv[3:])]
+    assert models
+    jobs = [(m, t, o) for m in models for t in ("cpu", "cuda") for o in ("-O0", "-O2")]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        bad = sum(pool.map(lambda j: check(*j), jobs), [])
+    print("\n".join(bad))
+    sys.exit(bool(bad))
+
+
+main()
