@@ -62,9 +62,9 @@ bool parse_is(const Parser *p, char ch);
 bool parse_accept(Parser *p, char ch);
 bool parse_accept_word(Parser *p, const char *word);
 bool parse_expect(Parser *p, char ch);
-bool parse_name(Parser *p, const char *what, const char **name); /* word or string */
+bool parse_name(Parser *p, const char *what, const char **name);  /* word or string */
 bool parse_ident(Parser *p, const char *what, const char **name); /* word that is one in C, too */
-bool parse_text(Parser *p, const char *what, const char **text); /* string */
+bool parse_text(Parser *p, const char *what, const char **text);  /* string */
 bool parse_word(Parser *p, const Words *w, const char *what, int *value);
 bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n);
 bool parse_real(Parser *p, const char *what, double *x);
