@@ -24,11 +24,17 @@ const Pass *plan_all_passes_at(int i) {
     return i < (int)COUNT(passes) ? passes[i] : loop_pass_at(i - (int)COUNT(passes));
 }
 
+uint32_t plan_main_file(const Module *m, uint32_t otherwise) {
+    for (uint32_t i = 0; m->source_path && i < (uint32_t)m->ctx->sources.n; i++)
+        if (strcmp(m->ctx->sources.v[i].path, m->source_path) == 0) return i;
+    return otherwise;
+}
+
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
     p->text_file = UINT32_MAX;
-    p->main_file = m->main_file;
+    p->main_file = plan_main_file(m, m->main_file);
     p->device = device;
     p->spmm = device ? spmm : SPMM_OWN;
     return p;

@@ -13,6 +13,7 @@
 
 #include "codegen/loop_text.h"
 #include "codegen/lower.h"
+#include "codegen/plan_pass.h"
 #include "codegen/target.h"
 
 typedef struct {
@@ -401,5 +402,6 @@ Plan *plan_parse(Ctx *c, uint32_t file) {
         read_all(&r, &all, "phase", read_phase) && read_all(&r, &all, "facts", read_facts);
     if (!ok || !is_whole(&r)) return NULL;
     find_uses(r.plan);
+    r.plan->main_file = plan_main_file(r.plan->m, r.plan->main_file);
     return r.plan;
 }

@@ -19,6 +19,8 @@ const Pass *plan_pass_find(const char *name);
 /* A plan without a step, of a module in IR_NO_CSR with updated parameters or kept gradients.
  * device: the one whose libraries its steps may use ("cuda"); NULL: none.  spmm is for a device. */
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm);
+/* The file that the module says it was compiled from, if a position can be in it. */
+uint32_t plan_main_file(const Module *m, uint32_t otherwise);
 /* The passes that make a plan of it: of -O2, and of every level. */
 const char *plan_pipeline(const Plan *p);
 /* Comma-separated names, on the facts of the plan.  False after diagnostics. */
