@@ -284,6 +284,21 @@ static void to_model(Run *r, Trainer *t) {
     weights_kind[n_weights++] = t->kind;
 }
 
+/* The way back; what a model says of its metrics. */
+static void from_model(Run *r, Trainer *t) {
+    const Model *m = &r->m[below(&r->in, SLOTS)];
+    gnnc_metric_info info = {.struct_size = sizeof info};
+    int n = gnnc_model_n_metrics(m->m);
+    for (int i = 0; i < n; i++) {
+        MUST(gnnc_model_metric_info(m->m, i, &info) == GNNC_OK);
+        MUST(info.known && info.name && *info.of && *info.split);
+    }
+    MUST(gnnc_model_metric_info(m->m, n, &info) != GNNC_OK);
+    gnnc_status st = TRAINER(t->t, gnnc_trainer_load_model(t->t, m->m));
+    if (!t->t || !m->m || m->weights < 0) MUST(st != GNNC_OK);
+    if (t->loaded && m->m && m->kind != t->kind) MUST(st != GNNC_OK);
+}
+
 /* ---- one call after the other -------- */
 static void call_graph(Run *r, int what, Graph *g) {
     switch (what) {
@@ -436,11 +451,14 @@ static void call_more(Run *r, int what, int slot) {
     case 15:
         ask_whole(r, &r->s[slot], &r->b[slot]);
         break;
+    case 16:
+        from_model(r, &r->t[slot]);
+        break;
     }
 }
 
 static void call(Run *r) {
-    int what = below(&r->in, 56), slot = next(&r->in) & 1;
+    int what = below(&r->in, 57), slot = next(&r->in) & 1;
     if (what < 10)
         call_graph(r, what, &r->g[slot]);
     else if (what < 20)
