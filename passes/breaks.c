@@ -149,7 +149,7 @@ static bool run(PassCtx *p, Module *m) {
 
 const Pass pass_breaks = {
     .name = "breaks",
-    .summary = "move host effects to the end or the start of the step",
+    .summary = "graph breaks: move host effects to the end or the start of the step",
     .needs = IR_TYPED,
     .run = run,
 };

@@ -544,7 +544,7 @@ static bool run(PassCtx *p, Module *m) {
 
 const Pass pass_fuse = {
     .name = "fuse",
-    .summary = "decide which values are computed inside their users' kernels",
+    .summary = "fusion: which values are computed inside their users' kernels",
     .needs = IR_TYPED | IR_NO_CSR,
     .gives = IR_FUSED,
     .run = run,
