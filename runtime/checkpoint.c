@@ -128,6 +128,8 @@ static void put_reached(File *o) {
     int64_t kept = t->progress.best_epoch;
     const double *then = kept ? t->history.v + (kept - 1) * t->n_scalars : NULL;
     RtMeta *to = &o->f.meta[o->f.n_meta];
+    o->nomem |= rt_task_put(t->program, &o->pool, to) != GNNC_OK;
+    if (to->key) to = &o->f.meta[++o->f.n_meta];
     o->nomem |= rt_reached_put(t, then, &o->pool, to) != GNNC_OK;
     o->f.n_meta += to->key != NULL;
 }

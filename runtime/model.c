@@ -50,12 +50,20 @@ static void drop(gnnc_model *m) {
     rt_pool_free(&m->pool);
 }
 
+static gnnc_status check_task(gnnc_model *m, const char *name) {
+    const char *other;
+    gnnc_status st = rt_task_check(m->program, &m->pool, name, &m->f, &other);
+    if (st != GNNC_OK) return rt_fail_nomem(&m->err, name);
+    return other ? rt_fail(&m->err, GNNC_E_ARG, "%s", other) : GNNC_OK;
+}
+
 /* Read once, for all sessions: what is in the file is compared with the program once data tell the
  * program's sizes. */
 gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
     RtSource from = {.name = name, .memory = bytes};
     gnnc_status st;
     TRY(st, rt_source_read(&m->pool, &from, &m->f, &m->err));
+    TRY(st, check_task(m, name));
     TRY(st, rt_codes_read(&m->pool, name, &m->f, &m->codes, &m->n_codes, &m->err));
     TRY(st, rt_encoders_read(&m->pool, name, &m->f, m->codes, m->n_codes, &m->encoders, &m->err));
     TRY(st, rt_reached_read(&m->pool, name, &m->f, &m->reached, &m->n_reached, &m->err));

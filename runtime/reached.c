@@ -6,9 +6,34 @@
 #include "model.h"
 #include "runtime/data/json.h"
 
-static const char KEY[] = "gnnc_metrics";
+static const char KEY[] = "gnnc_metrics", TASK[] = "gnnc_task";
 
-/* ---- in files ----------------------------------------------------------------------- */
+/* ---- what is learned ------------------------------------------------------------------ */
+gnnc_status rt_task_put(const rt_program *p, RtPool *pool, RtMeta *to) {
+    const rt_recipe *r = &p->recipe;
+    const char *target = r->target ? r->target : r->learned;
+    RtText text = {.pool = pool};
+    *to = (RtMeta){0};
+    if (!r->present || !target) return GNNC_OK;
+    bool ok = rt_text_printf(&text, "{\"target\": ") && rt_text_json_string(&text, target) &&
+              rt_text_printf(&text, ", \"outcome\": \"%s\"}", rt_outcome_words.word[r->outcome]);
+    if (ok) *to = (RtMeta){TASK, text.s};
+    return ok ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, const RtTensors *f,
+                          const char **other) {
+    const char *has = rt_tensors_meta(f, TASK);
+    RtMeta gives;
+    gnnc_status st = rt_task_put(p, pool, &gives);
+    *other = NULL;
+    if (st != GNNC_OK || !has || !gives.key || strcmp(has, gives.value) == 0) return st;
+    *other = rt_pool_printf(pool, "%s: the weights have learned %.200s, and the model gives %.200s",
+                            path, has, gives.value);
+    return *other ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+/* ---- metrics in files ----------------------------------------------------------------------- */
 static bool is_of_a_split(const RtScalar *s) {
     return (s->role == RT_OUT_LOSS || s->role == RT_OUT_METRIC) && (s->split || s->of_split);
 }

@@ -1,8 +1,9 @@
-/* What metrics were when weights were kept, in the files of these:
+/* What weights have learned, and how well, in the files of these:
  *
+ *     metadata "gnnc_task"    = {"target": "paper.y", "outcome": "classes"}
  *     metadata "gnnc_metrics" = {"accuracy.val": 0.79, "loss.val": 0.64}
  *
- * Those of every split, of the parameters that the file has as its model's. */
+ * The metrics are those of every split, of the parameters that the file has as its model's. */
 #ifndef RUNTIME_REACHED_H
 #define RUNTIME_REACHED_H
 
@@ -18,6 +19,12 @@ typedef struct RtReached {
  * they are now, which are the parameters' where t->judged.  to->key NULL: there is nothing to say.
  */
 gnnc_status rt_reached_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to);
+/* The metadata of a program's target.  to->key NULL: it has none, as without a recipe. */
+gnnc_status rt_task_put(const rt_program *p, RtPool *pool, RtMeta *to);
+/* Have the weights of a file learned what the program gives?  They have where either says nothing
+ * of it.  Else *other tells both. */
+gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, const RtTensors *f,
+                          const char **other);
 /* None of a file that says nothing of it. */
 gnnc_status rt_reached_read(RtPool *pool, const char *path, const RtTensors *f, RtReached **out,
                             int *n, RtError *err);

@@ -198,8 +198,10 @@ static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + 1)};
+                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + 2)};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
+    ok = ok && rt_task_put(t->program, &pool, &f.meta[f.n_meta]) == GNNC_OK;
+    f.n_meta += ok && f.meta[f.n_meta].key;
     ok = ok && rt_reached_put(t, NULL, &pool, &f.meta[f.n_meta]) == GNNC_OK;
     f.n_meta += ok && f.meta[f.n_meta].key;
     for (int i = 0; ok && i < t->n_shown; i++) {
@@ -312,6 +314,16 @@ void rt_average_anew(gnnc_trainer *t) {
     }
 }
 
+/* A model refuses them (model.c); a trainer may learn the one from the other. */
+static gnnc_status tell_other_task(gnnc_trainer *t, RtPool *pool, const char *path,
+                                   const RtTensors *f) {
+    const char *other;
+    gnnc_status st = rt_task_check(t->program, pool, path, f, &other);
+    if (st != GNNC_OK) return rt_fail_nomem(&t->rt.err, path);
+    if (other) rt_message(&t->rt, "%s", other);
+    return GNNC_OK;
+}
+
 gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
     const char *path = from->name;
     gnnc_status st;
@@ -319,6 +331,7 @@ gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
     RtTensors f;
     rt_pool_init(&pool, &t->rt.pool.from);
     TRY(st, rt_source_read(&pool, from, &f, &t->rt.err));
+    if (!t->rt.model) TRY(st, tell_other_task(t, &pool, path, &f));
     TRY(st, rt_codes_check(t, path, &f));
     TRY(st, rt_node_rows(t, &pool, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));

@@ -857,7 +857,8 @@ const char *gnnc_model_error(const gnnc_model *m);
  * program's by gnnc_session_open, as data tell sizes.
  * A file is mapped until the model and its sessions have gone, and read where it lies: it may be
  * replaced by a rename, and must neither be written over nor be cut short (SIGBUS).
- * Returns GNNC_E_IO, GNNC_E_FORMAT, GNNC_E_STATE (it has its weights), GNNC_E_NOMEM. */
+ * Returns GNNC_E_IO, GNNC_E_FORMAT, GNNC_E_STATE (it has its weights), GNNC_E_NOMEM, GNNC_E_ARG
+ * (they have learned another target than the program's). */
 gnnc_status gnnc_model_load(gnnc_model *m, const char *path);
 gnnc_status gnnc_model_load_from(gnnc_model *m, const void *data, size_t n_bytes);
 const char *gnnc_model_name(const gnnc_model *m); /* "churn"; lives as long as the program */

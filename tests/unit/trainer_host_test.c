@@ -692,4 +692,27 @@ TEST(metrics_that_are_none_are_refused) {
     scratch_remove(p.dir);
 }
 
+/* A trainer may go on from them, and tells it; a product would serve what it does not ask for. */
+TEST(weights_of_another_task_are_no_models) {
+    Place p = place_new();
+    Buffer w = {0};
+    gnnc_model *m = NULL;
+    gnnc_trainer *t = trainer_new(&p, 5, 1);
+    CHECK(gnnc_trainer_save_weights_to(t, append, &w) == GNNC_OK);
+    gnnc_model_release(model_of(&w));
+    char *task = memmem(w.p, w.n, "gnnc_task", 9), *target = task ? strstr(task, "n.t\\") : NULL;
+    CHECK(target);
+    if (target) target[2] = 'u';
+    CHECK(gnnc_model_create(&m, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_model_load_from(m, w.p, w.n) == GNNC_E_ARG);
+    CHECK_MSG(strstr(gnnc_model_error(m), "have learned {\"target\": \"n.u\"") &&
+                  strstr(gnnc_model_error(m), "gives {\"target\": \"n.t\""),
+              "%s", gnnc_model_error(m));
+    CHECK(gnnc_trainer_load_weights_from(t, w.p, w.n) == GNNC_OK);
+    gnnc_model_release(m);
+    free(w.p);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 TEST_MAIN()
