@@ -46,8 +46,6 @@ const char *gnnc_session_layer_name(const gnnc_session *s, int i) {
 static gnnc_status layer_named(gnnc_session *s, const char *name, const RtServedRows **out) {
     char known[256] = ", and no other: compile it with --embed";
     gnnc_status st = rt_session_opened(s);
-    if (st == GNNC_OK && s->rt.device)
-        return rt_fail(&s->rt.err, GNNC_E_STATE, "sessions on a device embed nothing");
     if (st != GNNC_OK) return st;
     *out = find(s->of, name);
     if (*out && (*out)->untold)
@@ -97,6 +95,7 @@ gnnc_status gnnc_session_embed(gnnc_session *s, const char *layer, int64_t n, co
     if (st == GNNC_OK && s->brought)
         st = rt_fail(&s->rt.err, GNNC_E_STATE,
                      "the session has no graph: gnnc_session_embed_subgraph");
+    if (st == GNNC_OK) st = rt_session_device_begin(s);
     if (st != GNNC_OK) return st;
     return l->kept ? copy_rows(s, l, &s->of->t->x, n, id, out) : rt_session_give(s, l, n, id, out);
 }

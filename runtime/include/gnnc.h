@@ -958,7 +958,7 @@ const char *gnnc_session_layer_name(const gnnc_session *s, int i);
 /* Whose rows a layer has, a type of nodes or graphs, that lives as long as the program; how many
  * these are, 0 without a graph; and what there is of each: dim[0 .. *rank - 1] numbers.  Any of
  * these may be NULL.
- * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open, or runs on a device). */
+ * Returns GNNC_E_MISSING (no such layer), GNNC_E_STATE (it is not open). */
 gnnc_status gnnc_session_layer(gnnc_session *s, const char *layer, const char **table,
                                int64_t *n_rows, int *rank, int64_t dim[GNNC_MAX_RANK]);
 /* Rows of a layer, as gnnc_trainer_embed gives them; `id` and `out` as of gnnc_session_predict.  Of

@@ -195,6 +195,27 @@ def a_session(library, model, graph, wanted):
     assert memory.live == 0 and live - sim.cudasim_live_bytes() > 0, memory.live
 
 
+def layers_of_a_session(library, model, graph):
+    """Hidden layers by rows on the device are the host's, beside predictions, in clones, and none is there that was not compiled."""
+    host, s = Session(library, model, graph), OnDevice(library, model, graph, "cuda")
+    assert s.status == OK and s.layers() == host.layers() and "h" in s.layers(), (s.error(), s.layers())
+    clone = s.clone()
+    for _ in range(2):
+        for name in s.layers():
+            assert s.layer(name) == host.layer(name)
+            _, _, n, width = s.layer(name)
+            ids = [n - 1 - i for i in range(n)] + [0, 0, 7]
+            wanted = rows(host.embed(name)[1], width, range(n))
+            assert any(wanted[0])
+            for by in (s, clone):
+                st, got = by.embed(name, ids)
+                assert st == OK and by.predict([3])[0] == OK, by.error()
+                assert all(near(row, wanted[i]) for i, row in zip(ids, rows(got, width, range(len(ids))))), name
+    assert s.embed("none", n=0)[0] == E_MISSING
+    for by in (host, s, clone):
+        by.close()
+
+
 def sessions_of_threads(library, model, graph, wanted):
     """Clones in threads, whose GPU is another one until they call."""
     s, wrong = OnDevice(library, model, graph, "cuda"), []
@@ -624,7 +645,7 @@ def main():
         t.epoch()
         t.ok(trains.gnnc_trainer_save_weights(t.t, b"weights"))
         os.environ["TARGET"] = "cpu,cuda"
-        written(build, "rows", MODEL, "cuda", ["--infer", "--name=rows"])
+        written(build, "rows", MODEL, "cuda", ["--infer", "--embed=all", "--name=rows"])
         os.rename("rows.cuda.so", "librows.so")
         library = Library("rows")
         graph = library.graph("shop")
@@ -640,6 +661,7 @@ def main():
         for order in orders(library.lib):
             trains.cudasim_order(order.encode())
             a_session(library, model, graph, wanted)
+            layers_of_a_session(library, model, graph)
             sessions_of_threads(library, model, graph, wanted)
             a_session_and_a_stream(library, model, graph, wanted)
             a_trainer_and_a_stream(trains)
