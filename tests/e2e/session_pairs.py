@@ -328,6 +328,48 @@ def check_memory(library):
     print("ok memory", n)
 
 
+# ---- what is ranked by time ------------------------------------------------------------------------------------
+CIRCUITS, DRIVERS, RACES, RESULTS, ASKED = 12, 15, 60, 300, 40
+
+
+def races(path):
+    """As an import makes it: a result has a race and a driver, a question a driver and the circuits that are its answer."""
+    r = random.Random(9)
+    os.mkdir(path)
+    date = [86400.0 * 14 * i for i in range(RACES)]
+    of = [r.randrange(RACES) for _ in range(RESULTS)]
+    when = sorted(r.choice(date) for _ in range(ASKED))
+    answers = [(q, c) for q in range(ASKED) for c in r.sample(range(CIRCUITS), 3)]
+    split = [1 + (q > 25) + (q > 32) for q in range(ASKED)]
+    times = lambda table, values: {"count": len(values), "columns": {"date": column(path, table, "time", values)}}
+    one = lambda name, src, dst, n, to: relation(path, name, src, dst, [(i, r.randrange(to)) for i in range(n)])
+    name = column(path, "name", "cat", list(range(CIRCUITS)), categories=CIRCUITS)
+    write(path, {"circuits": {"count": CIRCUITS, "columns": {"name": name}}, "drivers": {"count": DRIVERS, "columns": {}},
+                 "races": times("race", date), "results": times("result", [date[i] for i in of]),
+                 "task": {"count": ASKED, "columns": {"time": column(path, "asked", "time", when)}}},
+          {"races__circuitId": one("at", "races", "circuits", RACES, CIRCUITS), "results__driverId": one("by", "results", "drivers", RESULTS, DRIVERS),
+           "results__raceId": relation(path, "in", "results", "races", list(enumerate(of))),
+           "task__drivers": one("who", "task", "drivers", ASKED, DRIVERS),
+           "task__circuits": relation(path, "answers", "task", "circuits", answers, time=column(path, "time", "time", [when[q] for q, _ in answers]),
+                                      split=column(path, "split", "split", [split[q] for q, _ in answers]))})
+    return [q for q, _ in answers], [c for _, c in answers], [when[q] for q, _ in answers]
+
+
+def check_ranked(gnnc, top, layers):
+    """The shipped models that recommend, whose links are questions and items: pairs, and the best items of each question."""
+    src, dst, t = races("races")
+    for name in ("f1_id_gnn", "f1_two_tower"):
+        with open(top + "/models/%s.gnn" % name, encoding="utf-8") as f:
+            library, s, flat = compiled(gnnc, name, layers(f.read()), "races")
+        assert library.columns(s) == [("time", TIME)]
+        check_scores(library, s, name, src, dst, {"time": (t, "<f8")}, in_data_order(flat, dst))
+        st, rows = library.top_with(s, src[-9::3], {"time": (t[-9::3], "<f8")}, 5, known=1)
+        for u, when, row in zip(src[-9::3], t[-9::3], rows):
+            scores = library.score_with(s, [u] * CIRCUITS, list(range(CIRCUITS)), {"time": ([when] * CIRCUITS, "<f8")})[1]
+            assert st == OK and row == best(dict(enumerate(scores)), range(CIRCUITS), 5), (name, u)
+        library.lib.gnnc_session_destroy(s)
+
+
 def check_refused(gnnc, text):
     """A mean over all pairs of a request would be another one in other company."""
     with open("refused.gnn", "w", encoding="utf-8") as f:
@@ -342,6 +384,7 @@ def main():
     layers = lambda text: text.replace('"layers/', '"%s/models/layers/' % top)
     check_columns(gnnc, layers)
     check_time(gnnc, top, layers)
+    check_ranked(gnnc, top, layers)
     with open("events.gnn", encoding="utf-8") as f:
         check_refused(gnnc, f.read().replace("return sum(out(relu(second(relu(h)))), 1)", "s = sum(out(relu(second(relu(h)))), 1)\n  return s - mean(s, over = p)"))
 
