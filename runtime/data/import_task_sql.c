@@ -152,10 +152,14 @@ static gnnc_status refuse(const Taken *t, int64_t row, const char *why) {
 /* Models read the entity of a row whatever its time (`own true`): it must be there. */
 static gnnc_status check_born(const Taken *t, int64_t row, int32_t entity) {
     const RtColumn *born = t->task->row_time[t->task->entity - t->task->d->nodes];
-    char at[2][RT_DATE_TEXT], why[160];
+    const char *table = t->task->entity->name;
+    char at[2][RT_DATE_TEXT], why[320];
     if (!born || !(born->f64[entity] > t->time->f64[row])) return GNNC_OK;
-    snprintf(why, sizeof why, "it is asked at %s, and its entity is there from %s on",
-             rt_date_text(t->time->f64[row], at[0]), rt_date_text(born->f64[entity], at[1]));
+    snprintf(
+        why, sizeof why,
+        "it is asked at %s, and its entity is there from %s on; if that time does not say when "
+        "rows were written, --row-time %.100s=none",
+        rt_date_text(t->time->f64[row], at[0]), rt_date_text(born->f64[entity], at[1]), table);
     return refuse(t, row, why);
 }
 

@@ -286,7 +286,7 @@ def postgres(server):
     with open("bought.task", "w", encoding="utf-8") as f:
         f.write("""task bought { entity customer  window 0 days  val_time 2024-01-01  test_time 2024-01-02 sql "
             SELECT buyer, placed, CASE WHEN total > 50 THEN 1 ELSE 0 END FROM orders WHERE placed < '2024-02-01' -- and no later" }""")
-    told = [imports(of, to, "--task-sql", "bought.task") for of, to in (("shop.sqlite", "bought"), (address, "bought.pg"))]
+    told = [imports(of, to, "--task-sql", "bought.task", "--row-time", "customer=none") for of, to in (("shop.sqlite", "bought"), (address, "bought.pg"))]
     check("a task by SQL", all(t[0] == 0 and "task bought" in t[1] for t in told) and same("bought", "bought.pg") == "", told)
     with open("wrong.task", "w", encoding="utf-8") as f:
         f.write('task t { entity customer window 1 day sql "SELEKT 1" }')
