@@ -209,8 +209,8 @@ static void loop(Walk *w, const LStmt *f) {
 
 static void block(Walk *w, const LStmt *s) {
     for (; s; s = s->next) switch (s->kind) {
-        case L_FOR:
-            loop(w, s);
+        case L_FOR: /* of two versions of a loop the first: both do the same */
+            if (!s->sched.above) loop(w, s);
             break;
         case L_IF:
             block(w, s->body);

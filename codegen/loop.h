@@ -103,7 +103,13 @@ typedef struct {
     bool prefix; /* .. only those before the first other statement, and then the rest of each */
     int strips;  /* scalars before the first other statement are had for so many iterations at once
                   */
-    bool collapse; /* part of the parallel loop's index */
+    int rows;    /* of the parallel loop: so many of its iterations are side by side in lanes .. */
+    bool serial; /* .. but for statements of its own list that go one iteration after the other */
+    /* One of two versions of a parallel loop that stand side by side, taken where sizes are so. */
+    const Expr *where; /* NULL: it is the only one; else it is taken where this is .. */
+    int most;          /* .. up to so much, or */
+    bool above;        /* above it, which the second one is */
+    bool collapse;     /* part of the parallel loop's index */
     LShare share;
     int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
                      0 = not */
@@ -180,9 +186,13 @@ struct LKernel {
     Span span;
 };
 
-/* Has k several parallel loops (plan_join.c)?  The caller's range is theirs, one behind the other.
- */
+/* Has k several parallel loops (plan_join.c), but for versions of one?  The caller's range is
+ * theirs, one behind the other. */
 bool loop_is_joined(const LKernel *k);
+
+/* Does k hold what passes for a processor alone write, and other targets do not read?
+ * (codegen/loop_walk.c) */
+bool loop_is_for_processor(const LKernel *k);
 
 static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;

@@ -220,7 +220,13 @@ static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
     return true;
 }
 
+/* Of two versions of a loop: is it the one that sizes ask for? */
+static bool is_taken(const LoopRun *r, const LSched *s) {
+    return !s->where || (interp_expr(r->in, s->where) > s->most) == s->above;
+}
+
 static bool loop(LoopRun *r, const LStmt *s) {
+    if (!is_taken(r, &s->sched)) return true;
     if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
     int64_t at = (int64_t)r->reg[s->at->id];
     if (s->range == LR_SEGMENT) {

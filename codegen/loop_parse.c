@@ -244,6 +244,20 @@ static bool lanes(Reader *r, const char *word, int *to) {
     return ok;
 }
 
+/* Which version of a parallel loop it is. */
+static bool versions(Reader *r, LSched *s) {
+    int64_t n = 0;
+    if (!lanes(r, "rows", &s->rows)) return false;
+    if (!parse_accept_word(&r->p, "where")) return true;
+    if (!parse_expr(&r->p, &s->where)) return false;
+    s->above = parse_accept_word(&r->p, "above");
+    if (!s->above && !parse_accept_word(&r->p, "up_to"))
+        return parse_expected(&r->p, "'up_to' or 'above'");
+    bool ok = parse_int(&r->p, "a number", 1, INT32_MAX, &n);
+    s->most = (int)n;
+    return ok;
+}
+
 /* What a processor makes of the loop. */
 static bool vectors(Reader *r, LSched *s) {
     s->vector = parse_accept_word(&r->p, "vector");
@@ -268,7 +282,8 @@ static bool loop(Reader *r, LStmt *s) {
     if (!range(r, s)) return false;
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
     if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
-    if (!vectors(r, &s->sched)) return false;
+    if (!versions(r, &s->sched) || !vectors(r, &s->sched)) return false;
+    s->sched.serial = parse_accept_word(&r->p, "serial");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
     int64_t ahead = 0;

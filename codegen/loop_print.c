@@ -117,6 +117,14 @@ void loop_balance_print(StrBuf *b, const MapList *maps) {
     }
 }
 
+static void versions(StrBuf *b, const LSched *s) {
+    if (s->rows) sb_printf(b, " rows %d", s->rows);
+    if (!s->where) return;
+    sb_puts(b, " where ");
+    expr_print(b, s->where);
+    sb_printf(b, " %s %d", s->above ? "above" : "up_to", s->most);
+}
+
 static void head_of_for(StrBuf *b, const LStmt *s) {
     sb_puts(b, "for ");
     reg(b, s->var);
@@ -124,6 +132,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     range(b, s);
     if (s->sched.parallel) sb_puts(b, " parallel");
     loop_balance_print(b, &s->sched.balance);
+    versions(b, &s->sched);
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.lanes) sb_printf(b, " %d%s", s->sched.lanes, s->sched.whole ? " whole" : "");
     if (s->sched.unroll) sb_puts(b, " unroll");
@@ -131,6 +140,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.expand)
         sb_printf(b, " expand %d%s", s->sched.expand, s->sched.prefix ? " prefix" : "");
     if (s->sched.strips) sb_printf(b, " strips %d", s->sched.strips);
+    if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);

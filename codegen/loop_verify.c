@@ -267,7 +267,7 @@ static bool is_power_of_2(int n) {
 /* What a processor is to make of the loop can be made of it. */
 static bool vectors(Check *c, const LStmt *s) {
     const LSched *h = &s->sched;
-    const int lanes[] = {h->lanes, h->flat, h->expand, h->strips};
+    const int lanes[] = {h->lanes, h->flat, h->expand, h->strips, h->rows};
     int64_t n;
     for (size_t i = 0; i < COUNT(lanes); i++)
         if (lanes[i] && !is_power_of_2(lanes[i])) return bad(c, "lanes are a power of two");
@@ -281,7 +281,13 @@ static bool vectors(Check *c, const LStmt *s) {
         return bad(c, "the iterations of a loop cannot be side by side");
     if (h->strips && (h->parallel || s->range == LR_CHUNK || !loop_end_of_prefix(s, false)))
         return bad(c, "nothing of a loop can be had for several iterations at once");
+    if (h->rows && (!h->parallel || h->lanes || !loop_may_run_rows(c->c->a, c->k, s)))
+        return bad(c, "the iterations of a loop cannot be side by side in lanes");
     return true;
+}
+
+static bool is_in_rows(const Check *c) {
+    return c->depth && c->path[c->depth - 1]->sched.rows;
 }
 
 static bool loop(Check *c, const LStmt *s, int depth) {
@@ -295,6 +301,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop cannot be part of the index of the loop around it");
     if (s->sched.share && c->k->threads.by != LT_TEAM && c->k->threads.by != LT_BLOCK)
         return bad(c, "a loop is shared by threads that are no team");
+    if (s->sched.serial && !is_in_rows(c))
+        return bad(c, "no iterations are side by side around a loop that is serial");
     if (s->sched.prefetch && s->range == LR_CHUNK)
         return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth) && vectors(c, s);
@@ -323,10 +331,39 @@ static bool statement(Check *c, const LStmt *s, int depth) {
     return bad(c, "an unknown statement");
 }
 
+/* ---- versions of a parallel loop ---------------------------------------------------- */
+static bool are_versions(const LStmt *s, const LStmt *t) {
+    if (!t || t->kind != L_FOR || s->kind != L_FOR) return false;
+    const LSched *x = &s->sched, *y = &t->sched;
+    return x->where && y->where && !x->above && y->above && x->most == y->most && x->parallel &&
+           y->parallel && expr_eq(x->where, y->where) && expr_eq(s->extent, t->extent);
+}
+
+/* One of the two runs, and each finds memory as it was before both. */
+static bool two_versions(Check *c, const LStmt *s, int depth) {
+    size_t n = (size_t)c->k->bufs.n + 1;
+    bool *before = NEWN(c->c->a, bool, n), *first = NEWN(c->c->a, bool, n);
+    OldLoads *old = NEWN(c->c->a, OldLoads, n);
+    memcpy(before, c->stored, n * sizeof *before);
+    memcpy(old, c->old, n * sizeof *old);
+    if (!statement(c, s, depth)) return false;
+    memcpy(first, c->stored, n * sizeof *first);
+    memcpy(c->stored, before, n * sizeof *before);
+    memcpy(c->old, old, n * sizeof *old);
+    c->span = s->next->span;
+    if (!statement(c, s->next, depth)) return false;
+    return !memcmp(first, c->stored, n * sizeof *first) ||
+           bad(c, "the versions of a parallel loop do not write the same");
+}
+
 static bool block(Check *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         c->span = s->span;
-        if (!statement(c, s, depth)) return false;
+        bool versions = are_versions(s, s->next);
+        if (s->kind == L_FOR && s->sched.where && !versions)
+            return bad(c, "a version of a parallel loop stands alone");
+        if (versions ? !two_versions(c, s, depth) : !statement(c, s, depth)) return false;
+        if (versions) s = s->next;
     }
     return true;
 }
@@ -351,7 +388,8 @@ static bool arguments(Check *c) {
 
 bool loop_is_joined(const LKernel *k) {
     int n = 0;
-    for (const LStmt *s = k->body; s; s = s->next) n += s->kind == L_FOR && s->sched.parallel;
+    for (const LStmt *s = k->body; s; s = s->next)
+        n += s->kind == L_FOR && s->sched.parallel && !s->sched.above;
     return n > 1;
 }
 

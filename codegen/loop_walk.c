@@ -80,6 +80,15 @@ int loop_count_segments(const LStmt *s) {
     return n;
 }
 
+static bool is_for_processor(const LStmt *s, const void *what) {
+    (void)what;
+    return s->kind == L_FOR && s->sched.where;
+}
+
+bool loop_is_for_processor(const LKernel *k) {
+    return loop_find(k->body, is_for_processor, NULL);
+}
+
 /* ---- order ------------------------------------------------------------------------- */
 bool loop_reads(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;

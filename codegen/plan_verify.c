@@ -125,6 +125,8 @@ static bool argument(Check *c, int i) {
 static bool kernel(Check *c) {
     const PStep *s = c->step;
     if (!s->kernel || s->kernel->bufs.n != s->n_bufs) return bad(c, "arguments do not fit");
+    if (!c->p->arranged && loop_is_for_processor(s->kernel))
+        return bad(c, "loops are arranged for a processor, and those of the plan are not");
     if (!s->kernel->stages.n && !loop_verify(c->c, c->p->m, s->kernel)) return c->ok = false;
     for (int i = 0; i < s->kernel->stages.n; i++)
         if (!loop_verify(c->c, c->p->m, s->kernel->stages.v[i])) return c->ok = false;

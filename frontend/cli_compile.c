@@ -617,7 +617,9 @@ static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
     j->o.pass.verify_each = true;
     Plan *p = parse_plan(c, j, file);
     const Target *t = p && p->arranged ? target_find(p->arranged) : &target_cpu;
-    return p && print_loops(c, j, p, t);
+    if (!p || !print_loops(c, j, p, t)) return false;
+    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    return true;
 }
 
 /* Passes over kernels that are text, behind a module of their spaces. */
@@ -635,11 +637,14 @@ static bool optimise_loops(Ctx *c, Job *j) {
     module_print_spaces(&b, m);
     j->o.pass.dump = c->outside.log;
     j->o.pass.verify_each = true;
+    j->remarks = sb_new(c->a);
+    j->o.pass.remarks = &j->remarks;
     for (int i = 0; i < n; i++) {
         Loops l = loop_pass_begin(c, m, t, &machine, &k[i]);
         if (!loop_verify(c, m, &k[i]) || !loop_pass_run(&l, j->o.passes, &j->o.pass)) return false;
         for (int s = 0; s < l.k.n; s++) loop_print(&b, m, l.k.v[s]);
     }
+    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
     return cli_write(c, j->o.out, b.s, b.n);
 }
 

@@ -122,6 +122,7 @@ bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after
 /* kernel.c */
 void cpu_kernel(Cg *g, const LKernel *k);
 void cpu_block(CgFn *f, const LStmt *s);
+void cpu_block_until(CgFn *f, const LStmt *s, const LStmt *end);
 LLVMValueRef cpu_size(CgFn *f, const Expr *e);
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
@@ -147,9 +148,8 @@ void cpu_for(CgFn *f, const LStmt *s);
 void cpu_keep(CgFn *f, const LReg *r, CgKept *k);
 void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane); /* into f->reg */
 
-/* rows.c: the parallel loop, narrow rows in lanes, others as `otherwise` emits it; false: none is
- */
-bool cpu_rows_in_lanes(CgFn *f, const LStmt *loop, CpuBody *otherwise);
+/* rows.c: a parallel loop whose iterations are in lanes (sched.rows) */
+void cpu_rows_in_lanes(CgFn *f, const LStmt *loop);
 
 /* lanes.c: a constant loop with its scalars in lanes (sched.expand) */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n);
@@ -165,8 +165,9 @@ LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row
 /* prefetch.c: asks for the rows that the entry `sched.prefetch` positions on will gather */
 void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);
 
-/* tile.c: emits s and what follows it as rows of vectors; the last statement emitted or NULL */
-const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s);
+/* tile.c: emits s and what follows it, before end, as rows of vectors; the last statement emitted
+ * or NULL */
+const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s, const LStmt *end);
 
 /* vector.c */
 void cpu_vector_loop(CgFn *f, const LStmt *s); /* sched.lanes */

@@ -76,19 +76,44 @@ static void emit_if(CgFn *f, const LStmt *s) {
     f->mask = outer;
 }
 
-void cpu_block(CgFn *f, const LStmt *s) {
-    while (s) {
-        const LStmt *after = f->w == 1 ? cpu_tiled_rows(f, s) : NULL;
+/* A parallel loop and the version of it that is taken where sizes are larger. */
+static void emit_versions(CgFn *f, const LStmt *s) {
+    Cg *g = f->g;
+    cpu_debug_at(f, s->span);
+    LLVMBasicBlockRef first = cpu_new_block(f, "narrow"), second = cpu_new_block(f, "wide"),
+                      end = cpu_new_block(f, "end");
+    LLVMValueRef most = cpu_i64(g, s->sched.most);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLE, cpu_size(f, s->sched.where), most, ""),
+                    first, second);
+    LLVMPositionBuilderAtEnd(g->b, first);
+    cpu_for(f, s);
+    LLVMBuildBr(g->b, end);
+    LLVMMoveBasicBlockAfter(second, LLVMGetInsertBlock(g->b));
+    LLVMPositionBuilderAtEnd(g->b, second);
+    cpu_for(f, s->next);
+    LLVMBuildBr(g->b, end);
+    LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
+    LLVMPositionBuilderAtEnd(g->b, end);
+}
+
+void cpu_block_until(CgFn *f, const LStmt *s, const LStmt *end) {
+    while (s != end) {
+        const LStmt *after = f->w == 1 ? cpu_tiled_rows(f, s, end) : NULL;
         if (!after) cpu_stmt(f, s);
         s = after ? after->next : s->next;
     }
+}
+
+void cpu_block(CgFn *f, const LStmt *s) {
+    cpu_block_until(f, s, NULL);
 }
 
 void cpu_stmt(CgFn *f, const LStmt *s) {
     cpu_debug_at(f, s->span);
     switch (s->kind) {
     case L_FOR:
-        cpu_for(f, s);
+        if (s->sched.where && !s->sched.above) emit_versions(f, s);
+        if (!s->sched.where) cpu_for(f, s);
         break;
     case L_IF:
         emit_if(f, s);
@@ -221,7 +246,7 @@ static void joined_loops(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef lo = f->lo, hi = f->hi, at = cpu_i64(g, 0);
     for (; s; s = s->next) {
-        if (s->kind == L_FOR) {
+        if (s->kind == L_FOR && !s->sched.above) {
             LLVMValueRef extent = cpu_size(f, s->extent);
             f->lo = part(f, lo, at, extent);
             f->hi = part(f, hi, at, extent);

@@ -173,8 +173,7 @@ static void plain_body(CgFn *f, const LStmt *s, void *arg) {
     cpu_block(f, s);
 }
 
-static void plain_loop(CgFn *f, const LStmt *s, void *arg) {
-    (void)arg;
+static void plain_loop(CgFn *f, const LStmt *s) {
     cpu_entry_loop(f, s, true, plain_body, NULL);
 }
 
@@ -184,10 +183,10 @@ void cpu_for(CgFn *f, const LStmt *s) {
     int64_t n = 0;
     if (c->lanes && f->w == 1)
         cpu_vector_loop(f, s);
-    else if (c->parallel && cpu_rows_in_lanes(f, s, plain_loop))
-        return;
+    else if (c->rows)
+        cpu_rows_in_lanes(f, s);
     else if (!loop_extent(s, &n) || c->parallel)
-        plain_loop(f, s, NULL);
+        plain_loop(f, s);
     else if (c->flat && f->w == 1)
         cpu_flat_loop(f, s, n);
     else if (c->expand && f->w == 1)
@@ -195,5 +194,5 @@ void cpu_for(CgFn *f, const LStmt *s) {
     else if (c->unroll && loop_is_short(s, &n))
         unrolled_loop(f, s, n);
     else
-        plain_loop(f, s, NULL);
+        plain_loop(f, s);
 }

@@ -208,5 +208,6 @@ const Target target_cpu = {
     .lanes = 16,
     .emit_kernels = emit_kernels,
     .find_machine = find_machine,
-    .loop_passes = "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,prefetch",
+    .loop_passes =
+        "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,vectorise-outer,prefetch",
 };

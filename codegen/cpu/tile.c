@@ -219,8 +219,8 @@ static bool wants_tiles(const Group *t) {
 }
 
 /* The longest run of statements from s on that may be tiled. */
-static bool find_group(Group *t, const LStmt *s) {
-    for (; s && t->n < GROUP_MAX; s = s->next) {
+static bool find_group(Group *t, const LStmt *s, const LStmt *end) {
+    for (; s != end && t->n < GROUP_MAX; s = s->next) {
         bool entries = is_entry_loop(t, s);
         if (!entries && !is_row_loop(t, s)) break;
         t->stmt[t->n++] = s;
@@ -462,19 +462,19 @@ static bool jammed(CgFn *f, const LStmt *s) {
     t.heads = (int)(heads > most ? most + 1 : heads);
     t.w = cpu_width_for(f, width);
     int64_t vectors = (width + t.w - 1) / t.w;
-    if (t.w == 1 || vectors * t.heads > most || !find_group(&t, first)) return false;
+    if (t.w == 1 || vectors * t.heads > most || !find_group(&t, first, NULL)) return false;
     if (t.stmt[t.n - 1]->next) return false;
     if (t.n_cell * vectors * t.heads > 2 * most) return false;
     emit_rest(&t, 0, width);
     return true;
 }
 
-const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s) {
+const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s, const LStmt *end) {
     if (f->g->machine.lanes == 1 || s->kind != L_FOR || s->sched.parallel) return NULL;
     if (!s->sched.vector && jammed(f, s)) return s;
     Group t = {.f = f, .heads = 1, .w = f->g->machine.lanes};
     t.width = s->sched.vector ? find_width(s) : find_width(s->body);
-    if (!t.width || !find_group(&t, s) || !wants_tiles(&t)) return NULL;
+    if (!t.width || !find_group(&t, s, end) || !wants_tiles(&t)) return NULL;
     int64_t n;
     if (expr_is_const(t.width, &n)) t.w = cpu_width_for(f, n);
     if (t.w == 1) return NULL;

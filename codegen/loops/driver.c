@@ -58,9 +58,23 @@ static const char *fact(unsigned missing) {
     return "nothing";
 }
 
+/* Loops that a text has arranged for a processor are no device's. */
+static bool suits_target(const Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        const LKernel *k = l->k.v[i];
+        if (!l->on->arrange || !loop_is_for_processor(k)) continue;
+        diag_add(l->c, DIAG_E0541, k->span,
+                 "kernel %s: its loops are arranged for a processor, not for %s", k->name,
+                 l->on->name);
+        return false;
+    }
+    return true;
+}
+
 /* For each kernel, so runs are counted from 1 for each of them, or go on from `at`. */
 static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
     PassOptions all = o ? *o : (PassOptions){0};
+    if (!suits_target(l)) return false;
     all.stop_after = NULL; /* which is of a whole program, as times of passes are */
     all.time_passes = false;
     all.progress = at;

@@ -92,6 +92,10 @@ bool loop_is_own(const LStmt *loop, const LBuf *b);
 /* What sched.flat and sched.expand ask for. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
+/* In a parallel loop of `rows`: does the statement go row by row?  The others are in lanes. */
+bool loop_is_serial(const LStmt *s);
+/* Can the parallel loop be so?  (codegen/loops/vectorise_outer.c) */
+bool loop_may_run_rows(Arena *a, const LKernel *k, const LStmt *loop);
 /* Runs `change`, which says whether it did, on each loop that is not inside a vector. */
 bool loop_each_scalar(Loops *l, LKernel *k, bool (*change)(Loops *l, LKernel *k, LStmt *loop));
 
