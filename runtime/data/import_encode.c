@@ -141,18 +141,28 @@ static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, co
     return st;
 }
 
+/* The first time that is held out of a table; false: none is, or rows that are learned from are
+ * later and it is no split by time. */
+static bool first_held_out(const RtTable *t, const char *by_time, double *first) {
+    const RtColumn *split = rt_table_column(t, "split");
+    const RtColumn *time = by_time ? rt_table_column(t, by_time) : rt_import_row_time(t, NULL);
+    double last = -INFINITY;
+    *first = INFINITY;
+    if (!split || split->kind != RT_COL_SPLIT || !time || time->kind != RT_COL_TIME) return false;
+    for (int64_t i = 0; i < t->count; i++) {
+        if (split->splits[i] > 1 && time->f64[i] < *first) *first = time->f64[i];
+        if (split->splits[i] == 1 && time->f64[i] > last) last = time->f64[i];
+    }
+    return isfinite(*first) && (by_time || last <= *first);
+}
+
 /* Without a task: a split by time says by itself what came before it. */
 static void find_date(const RtTable *t, int n, RtFitRows *rows) {
     for (int k = 0; k < n; k++) {
-        const RtColumn *split = rt_table_column(&t[k], "split");
-        const RtColumn *time = rt_table_column(&t[k], rows->by_time);
-        if (!split || split->kind != RT_COL_SPLIT || !time || time->kind != RT_COL_TIME) continue;
-        for (int64_t i = 0; i < t[k].count; i++) {
-            bool held = split->splits[i] > 1 && !isnan(time->f64[i]);
-            if (!held || (rows->dated && time->f64[i] >= rows->before)) continue;
-            rows->dated = true;
-            rows->before = time->f64[i];
-        }
+        double first;
+        if (!first_held_out(&t[k], rows->by_time, &first)) continue;
+        if (!rows->dated || first < rows->before) rows->before = first;
+        rows->dated = true;
     }
 }
 
@@ -160,8 +170,10 @@ gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err)
     RtFitRows rows = *given;
     RtReached r = {0};
     gnnc_status st = GNNC_OK;
-    if (!rows.dated && rows.by_time) find_date(d->nodes, d->n_nodes, &rows);
-    if (!rows.dated && rows.by_time) find_date(d->edges, d->n_edges, &rows);
+    if (!given->dated) {
+        find_date(d->nodes, d->n_nodes, &rows);
+        find_date(d->edges, d->n_edges, &rows);
+    }
     st = rt_import_reached(d, &rows, &r, err);
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
         st = fit_table(d, &d->nodes[i], &rows, r.nodes ? r.nodes[i] : NULL, err);

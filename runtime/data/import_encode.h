@@ -12,7 +12,7 @@ typedef struct RtFitRows {
     bool dated;
     double before;       /* dated: rows with a row time (import_time.h), of this time on, may not */
     const char *by_time; /* what says when rows happened; NULL = as names suggest.  Not dated: of a
-                          * table with a split the first time that is held out is `before` */
+                          * table with a split by time the first that is held out is `before` */
 } RtFitRows;
 
 /* Numbers that are to be scaled are, as the rows of part `train` of their table's split tell,

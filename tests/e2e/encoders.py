@@ -414,8 +414,29 @@ def times():
     check("times as Python has them", worst < 2e-5, worst)
 
 
+def held_out_by_time():
+    """Rows to learn from have a `split` and a time of their own: other tables' rows from validation on tell nothing.  In a split that
+    is not by time all rows that training rows lead to do."""
+    for name, parts, mean in (("by_time", ["train", "val", "test"], 2), ("drawn", ["val", "train", "test"], 404)):
+        db = sqlite3.connect(f"{name}.sqlite")
+        db.executescript("CREATE TABLE customer (id INTEGER PRIMARY KEY);"
+                         "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER REFERENCES customer, price REAL, date DATE);"
+                         "CREATE TABLE ask (id INTEGER PRIMARY KEY, customer INTEGER REFERENCES customer, time DATE, y INTEGER, split TEXT);"
+                         "INSERT INTO customer VALUES (0), (1);")
+        db.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", [(i, i % 2, price, f"{year}-05-05") for i, (price, year) in enumerate(
+            [(1, 2010), (3, 2011), (2, 2012), (1007, 2013), (1007, 2014)])])
+        db.executemany("INSERT INTO ask VALUES (?, ?, ?, ?, ?)", [(i, i % 2, f"{2012 + i // 2}-01-01", i % 2, parts[i // 2]) for i in range(6)])
+        db.commit()
+        db.close()
+        run(GNNC, "import", f"{name}.sqlite", "-o", f"{name}.d", "--standardize")
+        with open(f"{name}.d/schema.json", encoding="utf-8") as f:
+            e = json.load(f)["nodes"]["orders"]["columns"]["price"]["encoder"]
+        check(f"{name}: the mean is that of rows that training may read", e["mean"] == mean, e)
+
+
 os.chdir(tempfile.mkdtemp())
 training()
+held_out_by_time()
 the_unknown_is_trained()
 other_data()
 like()
