@@ -5,6 +5,7 @@
 
 #include "export.h"
 #include "runtime/data/json.h"
+#include "runtime/data/number.h"
 
 typedef struct {
     RtPool *pool;
@@ -35,7 +36,7 @@ static const char *cell_of(const Lines *x, const RtJson *v) {
     else if (v->kind == RT_JSON_NUMBER && v->is_int)
         snprintf(number, sizeof number, "%lld", (long long)v->i);
     else if (v->kind == RT_JSON_NUMBER)
-        snprintf(number, sizeof number, "%.17g", v->number);
+        rt_number_text(v->number, number);
     return rt_pool_strndup(x->pool, text, strlen(text));
 }
 

@@ -9,14 +9,14 @@
 #include "number.h"
 
 typedef struct {
-    char s[40];
+    char s[RT_NUMBER_TEXT];
 } Digits;
 
 /* A cell that is a number, as a text. */
 static const char *text_of(const RtCell *c, Digits *digits) {
     if (c->text) return c->text;
     if (isnan(c->number)) return "";
-    snprintf(digits->s, sizeof digits->s, "%.15g", c->number);
+    rt_number_text(c->number, digits->s);
     return digits->s;
 }
 

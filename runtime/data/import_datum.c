@@ -14,6 +14,7 @@
 #include "import_image.h"
 #include "import_index.h"
 #include "import_table.h"
+#include "number.h"
 #include "runtime/encoders.h"
 
 /* ---- declared types ------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ RtQuoted rt_datum_shown(const RtDatum *c) {
     RtQuoted q = {"NULL"};
     if (c->type == RT_DATUM_TEXT) return rt_cell_quoted(c->s);
     if (c->type == RT_DATUM_INTEGER) snprintf(q.s, sizeof q.s, "%lld", (long long)c->i);
-    if (c->type == RT_DATUM_REAL) snprintf(q.s, sizeof q.s, "%.9g", c->d);
+    if (c->type == RT_DATUM_REAL) rt_number_text(c->d, q.s);
     if (c->type == RT_DATUM_BLOB) snprintf(q.s, sizeof q.s, "a blob");
     return q;
 }

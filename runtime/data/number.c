@@ -57,6 +57,23 @@ double rt_strtod(const char *s, const char **end) {
     return v;
 }
 
+__attribute__((format(printf, 2, 3))) static void print(char to[RT_NUMBER_TEXT], const char *fmt,
+                                                        ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    rt_vsnprintf(to, RT_NUMBER_TEXT, fmt, ap);
+    va_end(ap);
+}
+
+/* Any text of 15 digits is read as a number of its own, and 17 tell any two apart. */
+void rt_number_text(double v, char to[RT_NUMBER_TEXT]) {
+    const char *end;
+    for (int digits = 15; digits <= 17; digits++) {
+        print(to, "%.*g", digits, v);
+        if (rt_strtod(to, &end) == v) return;
+    }
+}
+
 int rt_vsnprintf(char *to, size_t n, const char *fmt, va_list ap) {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = c ? uselocale(c) : (locale_t)0;
     int k = vsnprintf(to, n, fmt, ap);

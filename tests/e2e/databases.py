@@ -3,6 +3,7 @@
 for CI).  usage: databases.py GNNC TOP [ROWS].  ROWS: of the table that is read in little memory, and of nothing else.  Prints `N passed, N failed`, and what it left out."""
 import filecmp
 import glob
+import json
 import os
 import resource
 import shutil
@@ -114,6 +115,11 @@ def sqlite_rules():
         INSERT INTO a VALUES (1, 'p'), (2, 'q'); INSERT INTO b VALUES (1.5, 1, '2020-01-01'), (2, 3, '2020-01-02'), (NULL, NULL, NULL);""")
     with open("map", "w", encoding="utf-8") as f:
         f.write("b.a_n -> a # not declared\na.two_words cat unknown\n")
+    database("reals.db", REALS)
+    rc, told = imports("reals.db", "reals", "--kind", "r.x=cat")
+    check("reals as names", rc == 0, told)
+    if rc == 0:
+        reals("reals")
     refused("a reference to no row", "rules.db", "b: row 3: column 'a_n': 3 is no key of a (1 bad row", options=("--map", "map"))
     for how, says in (("keep", "edge b__a_n: b -> a: 1  (column 'a_n', absent in 1 rows, 1 lead to no row)"),
                       ("drop", "node b: 2\n")):
@@ -121,6 +127,20 @@ def sqlite_rules():
         check(f"--dangling {how}", rc == 0 and says in told and "two_words  cat, 3 categories" in told, told)
     refused("--dangling stop", "rules.db", "1 references lead to no row (b: row 3",
             options=("--map", "map", "--dangling", "stop", "--skip-bad"))
+
+
+REALS = """CREATE TABLE r (k DOUBLE PRECISION PRIMARY KEY, x DOUBLE PRECISION);
+    INSERT INTO r VALUES (0.1, 0.1), (0.30000000000000004, 0.3), (0.3, 0.30000000000000004), (1e22, 1e-7), (100000, 123456789.125), (0.3333333333333333, 2.5)"""
+
+
+def reals(directory):
+    """Reals that become names are the shortest texts that are read back as the same numbers."""
+    with open(f"{directory}/node.r.names.txt", encoding="utf-8") as f:
+        keys = f.read().splitlines()
+    with open(f"{directory}/schema.json", encoding="utf-8") as f:
+        values = json.load(f)["nodes"]["r"]["columns"]["x"]["names"]
+    check(f"{directory}: names of reals", sorted(keys) == sorted(["0.1", "0.30000000000000004", "0.3", "1e+22", "100000", "0.3333333333333333"]) and
+          sorted(values) == sorted(["0.1", "0.3", "0.30000000000000004", "1e-07", "123456789.125", "2.5"]), (keys, values))
 
 
 def names(all_names):
@@ -283,6 +303,10 @@ def postgres(server):
     rc, told = imports(address, "pg")
     check("PostgreSQL", rc == 0 and "'expensive' is left out: it is a view" in told, told)
     check("a copy in SQLite gives the same directory", rc == 0 and same("shop", "pg") == "", rc or same("shop", "pg"))
+    server.sql("CREATE DATABASE reals")
+    server.sql(REALS, "reals")
+    rc, told = imports(f"postgresql://gnnc@/reals?host={server.at}", "reals.pg", "--kind", "r.x=cat")
+    check("reals of PostgreSQL as names", rc == 0 and same("reals", "reals.pg") == "", told)
     with open("bought.task", "w", encoding="utf-8") as f:
         f.write("""task bought { entity customer  window 0 days  val_time 2024-01-01  test_time 2024-01-02 sql "
             SELECT buyer, placed, CASE WHEN total > 50 THEN 1 ELSE 0 END FROM orders WHERE placed < '2024-02-01' -- and no later" }""")
