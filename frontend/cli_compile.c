@@ -240,6 +240,11 @@ static void keep_options(Ctx *c, const Job *j, Plan *p) {
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = cli_now_ms();
+    if (!(m->has & IR_TYPED)) {
+        diag_add(c, DIAG_E0510, (Span){0},
+                 "a plan needs typed operations (run shape-propagation first)");
+        return NULL;
+    }
     Plan *p = plan_new(m, device, j->o.spmm);
     const char *names = passes_named(c, j->o.passes, OF_PLAN);
     j->o.pass.progress = &j->progress;

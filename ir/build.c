@@ -100,7 +100,7 @@ Op *b_op(Builder *b, const Op *proto) {
         op->update = b->update;
     }
     op->span = b_site(b, op->span);
-    const char *why = op_infer(b->m, op);
+    const char *why = op->untyped ? NULL : op_infer(b->m, op);
     if (why) ctx_fault(b->m->ctx, op->span, "cannot build '%s': %s", op_mnemonic(op->kind), why);
     link_before(b->f, op, b->at);
     add_as_user(b->f, op);

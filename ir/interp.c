@@ -162,6 +162,7 @@ static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
 
 static bool eval(Interp *in, Op *op) {
     OpTensor *x = &in->value[op->id];
+    if (op->untyped) return interp_fail(in, op, "has no type yet: shape-propagation gives it");
     if (!shape_value(in, op, x)) return false;
     if (!op_impl(op->kind)->eval(in, op, x) || in->error) return false;
     round_all(in, x);

@@ -267,6 +267,7 @@ struct Op {
     int stream;      /* random: given by the front end, kept by every pass */
     DType dtype;     /* OPA_DTYPE */
     bool when;       /* OPA_WHEN */
+    bool untyped;    /* text left its type, or an operand's, to the pass shape-propagation */
     bool again;      /* computed again: in no kernel that stands before it */
     bool fused;      /* set by fusion: computed inside its users' kernels, never stored */
     OpAsk ask;       /* the model's word on that */
@@ -550,6 +551,8 @@ bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
 int op_cost(OpKind k);  /* of an element, in additions: one estimate for all who ask */
+/* One of an operation that is still untyped, too. */
+bool op_has_result(const Op *op);
 int op_arity(OpKind k); /* -1 = any */
 unsigned op_traits(OpKind k);
 unsigned op_attrs(OpKind k); /* OPA_* */

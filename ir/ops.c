@@ -41,6 +41,10 @@ bool op_has(const Op *op, OpTraits t) {
     return (op_traits(op->kind) & (unsigned)t) != 0;
 }
 
+bool op_has_result(const Op *op) {
+    return op->type.dt != DT_VOID || (op->untyped && !op_has(op, OPT_EFFECT));
+}
+
 const OpImpl *op_impl(OpKind k) {
     return table[k].impl;
 }

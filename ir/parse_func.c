@@ -218,7 +218,7 @@ static bool operand(Parser *p, Operands *in, bool *poisoned) {
     if (!x)
         return parse_fail(p, DIAG_E0405, p->tok.span, "no value '%%%s' is defined before this line",
                           p->tok.s);
-    if (x->type.dt == DT_VOID) *poisoned = true;
+    if (!op_has_result(x)) *poisoned = true;
     vec_push(p->a, in, x);
     parse_lex_next(p);
     return true;
@@ -291,18 +291,34 @@ static const char *show(Parser *p, const Type *t) {
     return b.s;
 }
 
+/* Does its type follow from its operands and attributes?  Then text may leave it out. */
+static bool type_follows(const Op *op) {
+    return !op_has(op, OPT_EFFECT) && !(op_attrs(op->kind) & OPA_TYPE);
+}
+
+static bool is_untyped(const Op *op, bool named) {
+    bool untyped = named && op->type.dt == DT_VOID && type_follows(op);
+    for (int i = 0; i < op->n_in; i++) untyped |= op->in[i]->untyped;
+    return untyped;
+}
+
 /* infer() may follow operands and, for csr values, what @load saved. */
 static bool check(Parser *p, Op *op, Span at, bool named) {
     bool may_have = op->kind == OP_CALL_EFFECT, result = !op_has(op, OPT_EFFECT);
+    bool typed = op->type.dt != DT_VOID;
     if (may_have) result = named;
     if (op->ask && !named)
         return parse_fail(p, DIAG_E0406, at, "'%s' has no result to be stored or fused",
                           op_mnemonic(op->kind));
-    if (result != (op->type.dt != DT_VOID) || result != named)
+    if (result != named || (typed ? !result : result && !type_follows(op)))
         return parse_fail(p, DIAG_E0406, at,
-                          result ? "'%s' needs a name for its result and, after ':', its type"
-                                 : "'%s' has no result, so no name and no type",
+                          !result            ? "'%s' has no result, so no name and no type"
+                          : type_follows(op) ? "'%s' needs a name for its result"
+                                             : "'%s' needs a name for its result and, after ':', "
+                                               "its type, which nothing else says",
                           op_mnemonic(op->kind));
+    op->untyped = is_untyped(op, named);
+    if (op->untyped) return true;
     Op tried = *op;
     const char *why = op_infer(p->m, &tried);
     if (why) return parse_fail(p, DIAG_E0406, at, "'%s': %s", op_mnemonic(op->kind), why);

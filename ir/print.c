@@ -345,7 +345,7 @@ static const char **name_values(Arena *a, const Func *f, bool hints) {
     StrMap taken = {0};
     func_number((Func *)f);
     for (const Op *op = f->first; op; op = op->next) {
-        if (op->type.dt == DT_VOID) continue;
+        if (!op_has_result(op)) continue;
         names[op->id] = hints && op->hint && *op->hint
                             ? quoted(a, text_name_for(a, &taken, op->hint))
                             : arena_printf(a, "%d", op->id);
@@ -438,7 +438,7 @@ static void print_use(StrBuf *b, const Op *op) {
 
 static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {
     sb_puts(b, "    ");
-    if (op->type.dt != DT_VOID) sb_printf(b, "%%%s = ", names[op->id]);
+    if (op_has_result(op)) sb_printf(b, "%%%s = ", names[op->id]);
     if (op->fused) sb_puts(b, "fused ");
     if (op->again) sb_puts(b, "again ");
     if (op->ask) sb_puts(b, op->ask == ASK_STORE ? "store " : "fuse ");
@@ -446,7 +446,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
     print_attrs(b, w, op);
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
-        bool known = x && x->func == op->func && x->type.dt != DT_VOID;
+        bool known = x && x->func == op->func && op_has_result(x);
         sb_printf(b, "%s%%%s", i ? ", " : " ", known ? names[x->id] : "?");
     }
     print_use(b, op);

@@ -78,7 +78,7 @@ static bool cond_holds(const Module *m, const Space *s) {
     if (!out || out->n_in != 1 || !out->in[0]) return false;
     if (s->base[0]->whole) return true; /* the condition is that of the whole relation */
     Type want = type_make(DT_I1, 1, (Space *const *)&s->base[0]);
-    return type_eq(&out->in[0]->type, &want);
+    return out->in[0]->untyped || type_eq(&out->in[0]->type, &want);
 }
 
 static void check_space(Verifier *v, const Space *s) {
@@ -208,7 +208,7 @@ static bool operands_hold(Verifier *v, const Op *op, Op *const *order) {
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
         bool known = x && x->func == v->f && x->id < v->f->n_ops && order[x->id] == x;
-        if (known && x->id < op->id && x->type.dt != DT_VOID) continue;
+        if (known && x->id < op->id && op_has_result(x)) continue;
         broken(v, op->span, "operand %d of %s %s", i + 1, who(v, op),
                !known            ? "is not in the function"
                : x->id >= op->id ? "is defined after it"
@@ -226,6 +226,7 @@ static const char *show(Verifier *v, const Type *t) {
 
 static void check_type(Verifier *v, const Op *op) {
     if (op->type.dt != DT_VOID && !type_holds(v, op->span, who(v, op), &op->type)) return;
+    if (op->untyped) return;
     Op tried = *op;
     const char *why = op_infer(v->m, &tried);
     if (why)
@@ -241,7 +242,7 @@ static void check_saved(Verifier *v, const Op *op) {
         broken(v, op->span, "%s stands in @%s itself", who(v, op), v->f->name);
     else if (!out || out->n_in != 1 || !out->in[0])
         broken(v, op->span, "%s: @load has no output \"%s\"", who(v, op), op->name);
-    else if (!type_eq(&out->in[0]->type, &op->type))
+    else if (!out->in[0]->untyped && !type_eq(&out->in[0]->type, &op->type))
         broken(v, op->span, "%s is %s, but @%s puts out %s", who(v, op), show(v, &op->type),
                out->func->name, show(v, &out->in[0]->type));
 }

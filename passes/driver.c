@@ -58,21 +58,25 @@ bool pass_is_listed(const char *names, const char *name, int nth) {
 
 const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     if (opt_level == 0)
-        return keep_grads ? "unroll,autodiff,dce,lower-csr,precision"
-                          : "unroll,loss-scale,autodiff,optimizer,dce,lower-csr,precision";
-    return keep_grads
-               ? "density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,autodiff,canon,cse,dce,"
-                 "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,breaks,fuse,"
-                 "remat,precision,carry"
-               : "density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,loss-scale,autodiff,"
-                 "optimizer,canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,"
-                 "cse,dce,turn,breaks,fuse,remat,precision,carry";
+        return keep_grads ? "shape-propagation,unroll,autodiff,dce,lower-csr,precision"
+                          : "shape-propagation,unroll,loss-scale,autodiff,optimizer,dce,lower-csr,"
+                            "precision";
+    return keep_grads ? "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,"
+                        "autodiff,canon,cse,dce,"
+                        "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,graph-break-"
+                        "elimination,fuse,"
+                        "remat,precision,carry"
+                      : "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,"
+                        "loss-scale,autodiff,"
+                        "optimizer,canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,"
+                        "cse,dce,turn,graph-break-elimination,fuse,remat,precision,carry";
 }
 
-#define INFER(EXPLAIN) "canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
+#define INFER(EXPLAIN) "shape-propagation,canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
 #define INFER_O2(EXPLAIN)                                                                          \
-    "canon,cse,dce,one-hot,reorder,cse,serve,trim," EXPLAIN "canon,cse,dce,dots,shares,"           \
-    "lower-csr,hoist,canon,cse,dce,breaks,fuse,precision,carry"
+    "shape-propagation,canon,cse,dce,one-hot,reorder,cse,serve,trim," EXPLAIN                      \
+    "canon,cse,dce,dots,shares,"                                                                   \
+    "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,carry"
 
 const char *pass_pipeline_infer(int opt_level, bool explain) {
     if (explain) return opt_level == 0 ? INFER("explain,") : INFER_O2("explain,");
@@ -99,6 +103,7 @@ static unsigned facts(const Module *m) {
             if (op->fused) has |= IR_FUSED;
             if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR)
                 has &= ~(unsigned)IR_NO_CSR;
+            if (op->untyped) has &= ~(unsigned)(IR_TYPED | IR_NO_CSR);
         }
     }
     return has;
@@ -135,7 +140,7 @@ static const char *fact_name(unsigned missing) {
     if (missing & IR_OPTIM) return "explicit parameter updates (run optimizer first)";
     if (missing & IR_NO_CSR) return "no CSR values (run lower-csr first)";
     if (missing & IR_FUSED) return "fusion decisions (run fuse first)";
-    return "typed operations";
+    return "typed operations (run shape-propagation first)";
 }
 
 /* A pass, as it comes. */
@@ -323,7 +328,7 @@ static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
 }
 
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *o) {
-    m->has |= facts(m);
+    m->has = (m->has & ~(unsigned)IR_TYPED) | facts(m);
     const char *ran = names;
     PassSubject s = {m, &m->has, print_graph, verify_graph, run_graph, fact_name, pass_find, &ran};
     bool ok = pass_run_list(c, &s, names, o);

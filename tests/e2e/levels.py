@@ -5,10 +5,12 @@
 
 For each model, target and level of optimisation: the graph IR, the plan and the loops print as they were read; each makes
 the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
-to the byte what the model itself is compiled to.  So is what is left of a pipeline that stopped half way.
+to the byte what the model itself is compiled to.  So is what is left of a pipeline that stopped half way.  Types that follow
+from operands are inferred as the model has them.
 """
 import concurrent.futures
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,23 @@ def differs(what, a, b):
     return [f"{what}: line {line + 1}: {show[0]} and {show[1]}"[:400]]
 
 
+# Operations whose type their operands do not tell.
+STATED = {b"const", b"input", b"saved", b"random", b"arg", b"cast", b"copy", b"contract", b"view", b"call", b"call_effect"}
+RESULT = re.compile(rb"^(    %\S+ = (?:(?:store|fuse) )?(\w+)\b.*?) : (?:csr )?\w+(?:\[[^]]*\])?(?= |$)", re.M)
+
+
+def inferred(model, folder):
+    """The front end's IR without the types that follow."""
+    path = os.path.join(folder, "untyped.gir")
+    whole = gnnc(model, "--emit=ir", "--passes=")
+    untyped = RESULT.sub(lambda m: m[0] if m[2] in STATED else m[1], whole)
+    assert len(whole) - len(untyped) > 1000, model
+    for text in (whole, untyped):
+        with open(path, "wb") as f:
+            f.write(text)
+        yield gnnc("opt", path, "--passes=shape-propagation")
+
+
 def check(model, target, level):
     """The differences found, in words."""
     name = f"{os.path.basename(model)} {target} {level}"
@@ -48,6 +67,7 @@ def check(model, target, level):
                 bad += differs(f"{name}: {then} of {file}", want[then], gnnc(path, *options, f"--emit={then}"))
         if target != "cpu" or level != "-O2":
             return bad
+        bad += differs(f"{name}: inferred types", *inferred(model, folder))
         path = os.path.join(folder, "half.gir")
         with open(path, "wb") as f:
             f.write(gnnc(model, *options, "--stop-after=autodiff" if b"recipe" in want["ir"] else "--stop-after=1"))

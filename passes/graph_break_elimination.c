@@ -57,7 +57,7 @@ static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
     const char *what = op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind);
     const char *text = arena_printf(m->a, "%s is moved to the %s of the step", what, where);
     module_note(m, op->func, op->span, false, text);
-    pass_remark(p, op->span, "breaks", "%s", text);
+    pass_remark(p, op->span, "graph-break-elimination", "%s", text);
 }
 
 /* From the last effect to the first: as late as the next one and the first user allow. */
@@ -147,9 +147,9 @@ static bool run(PassCtx *p, Module *m) {
     return true;
 }
 
-const Pass pass_breaks = {
-    .name = "breaks",
-    .summary = "graph breaks: move host effects to the end or the start of the step",
+const Pass pass_graph_break_elimination = {
+    .name = "graph-break-elimination",
+    .summary = "move host effects to the end or the start of the step",
     .needs = IR_TYPED,
     .run = run,
 };
