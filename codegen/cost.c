@@ -213,6 +213,7 @@ static void block(Walk *w, const LStmt *s) {
             if (!s->sched.above) loop(w, s);
             break;
         case L_IF:
+        case L_TILE:
             block(w, s->body);
             break;
         case L_LET:

@@ -109,6 +109,8 @@ typedef struct {
     const Expr *where; /* NULL: it is the only one; else it is taken where this is .. */
     int most;          /* .. up to so much, or */
     bool above;        /* above it, which the second one is */
+    bool jam;          /* of constant extent: its iterations side by side in registers, in the
+                          tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
     LShare share;
     int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
@@ -123,6 +125,8 @@ typedef enum {
     L_ACC,   /* buf[idx..] = combine(red, buf[idx..], src) */
     L_LOCAL, /* declares local array buf; contents undefined until stored */
     L_IF,    /* if cond { body } */
+    L_TILE,  /* body, of loops over `extent` columns and over entries around such: for `columns` of
+                them at a time */
 } LStmtKind;
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
@@ -142,15 +146,18 @@ typedef enum {
     L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/exec/rng.h */
 } LFn;
 
+/* Rows of sums in registers at a time. */
+enum { LOOP_KEPT_MAX = 4 };
+
 struct LStmt {
     LStmtKind kind;
     LStmt *next;
     Span span; /* the model line */
-    /* L_FOR, L_IF */
+    /* L_FOR, L_IF, L_TILE */
     LStmt *body;
     LReg *var; /* L_FOR */
     LRangeKind range;
-    const Expr *extent; /* EXTENT: 0 .. extent;  CHUNK: the whole range being split */
+    const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split */
     LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments */
     LReg *at;           /* SEGMENT: which;  CHUNK: chunk number c in 0 .. n_chunks */
     const Expr
@@ -169,6 +176,10 @@ struct LStmt {
     LBuf *buf; /* also L_LOCAL */
     LReg *idx[MAX_RANK];
     RedKind red;
+    /* L_TILE */
+    int columns, lanes; /* at a time, and in a vector */
+    int n_kept;         /* arrays whose rows registers keep .. */
+    LBuf *kept[LOOP_KEPT_MAX];
 };
 
 typedef VEC(LKernel *) LKernels;
@@ -198,7 +209,7 @@ static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
 }
 static inline bool loop_has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF;
+    return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE;
 }
 /* The first of s, what follows it, and their bodies for which `is` holds; NULL = it holds for none
  * (codegen/loop_walk.c). */

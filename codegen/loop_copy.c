@@ -78,6 +78,7 @@ static LStmt *copy_one(Copy *c, const LStmt *s) {
     t->next = NULL;
     t->buf = buf_of(c, s->buf);
     t->ptr = buf_of(c, s->ptr);
+    for (int i = 0; i < s->n_kept; i++) t->kept[i] = buf_of(c, s->kept[i]);
     t->at = reg_of(c, s->at);
     t->cond = reg_of(c, s->cond);
     t->src = reg_of(c, s->src);

@@ -283,6 +283,7 @@ static bool loop(Reader *r, LStmt *s) {
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
     if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
     if (!versions(r, &s->sched) || !vectors(r, &s->sched)) return false;
+    s->sched.jam = parse_accept_word(&r->p, "jam");
     s->sched.serial = parse_accept_word(&r->p, "serial");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
@@ -290,6 +291,29 @@ static bool loop(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "prefetch") && !parse_int(&r->p, "a number", 1, 1024, &ahead))
         return false;
     s->sched.prefetch = (int)ahead;
+    return body(r, s);
+}
+
+static bool keeps(Reader *r, LStmt *s) {
+    do {
+        if (s->n_kept == LOOP_KEPT_MAX) return parse_expected(&r->p, "'{'");
+        if (!buf(r, &s->kept[s->n_kept])) return false;
+        s->n_kept++;
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
+static bool tile(Reader *r, LStmt *s) {
+    int64_t n = 0;
+    s->kind = L_TILE;
+    if (!parse_expr(&r->p, &s->extent)) return false;
+    if (!parse_accept_word(&r->p, "by")) return parse_expected(&r->p, "'by'");
+    if (!parse_int(&r->p, "a number of columns", 2, 1024, &n)) return false;
+    s->columns = (int)n;
+    if (r->p.tok.kind != T_NAME || strcmp(r->p.tok.s, "vector"))
+        return parse_expected(&r->p, "'vector'");
+    if (!lanes(r, "vector", &s->lanes)) return false;
+    if (parse_accept_word(&r->p, "keeps") && !keeps(r, s)) return false;
     return body(r, s);
 }
 
@@ -368,6 +392,7 @@ static bool statement(Reader *r, LStmt *s) {
     if (r->p.tok.kind == T_VALUE) return assignment(r, s);
     if (parse_accept_word(&r->p, "for")) return loop(r, s);
     if (parse_accept_word(&r->p, "if")) return branch(r, s);
+    if (parse_accept_word(&r->p, "tile")) return tile(r, s);
     if (parse_accept_word(&r->p, "local")) return local(r, s);
     if (parse_accept_word(&r->p, "store")) return store(r, s);
     if (parse_accept_word(&r->p, "acc")) return acc(r, s);

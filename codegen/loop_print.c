@@ -140,10 +140,18 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.expand)
         sb_printf(b, " expand %d%s", s->sched.expand, s->sched.prefix ? " prefix" : "");
     if (s->sched.strips) sb_printf(b, " strips %d", s->sched.strips);
+    if (s->sched.jam) sb_puts(b, " jam");
     if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
     if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);
+}
+
+static void tile(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "tile ");
+    expr_print(b, s->extent);
+    sb_printf(b, " by %d vector %d", s->columns, s->lanes);
+    for (int i = 0; i < s->n_kept; i++) sb_printf(b, "%s %s", i ? "," : " keeps", s->kept[i]->name);
 }
 
 static void let(StrBuf *b, const LStmt *s) {
@@ -172,6 +180,9 @@ static void statement(StrBuf *b, const LStmt *s) {
         sb_puts(b, "if ");
         reg(b, s->cond);
         break;
+    case L_TILE:
+        tile(b, s);
+        break;
     case L_LET:
         let(b, s);
         break;
@@ -199,9 +210,8 @@ static void block(StrBuf *b, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         indent(b, depth);
         statement(b, s);
-        bool nested = s->kind == L_FOR || s->kind == L_IF;
-        sb_puts(b, nested ? " {\n" : "\n");
-        if (!nested) continue;
+        sb_puts(b, loop_has_body(s) ? " {\n" : "\n");
+        if (!loop_has_body(s)) continue;
         block(b, s->body, depth + 1);
         indent(b, depth);
         sb_puts(b, "}\n");

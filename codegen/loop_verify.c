@@ -281,9 +281,22 @@ static bool vectors(Check *c, const LStmt *s) {
         return bad(c, "the iterations of a loop cannot be side by side");
     if (h->strips && (h->parallel || s->range == LR_CHUNK || !loop_end_of_prefix(s, false)))
         return bad(c, "nothing of a loop can be had for several iterations at once");
+    if (h->jam && (h->lanes || h->flat || h->expand || !loop_jammed_tile(s)))
+        return bad(c, "a loop whose iterations are in registers together is no tile");
     if (h->rows && (!h->parallel || h->lanes || !loop_may_run_rows(c->c->a, c->k, s)))
         return bad(c, "the iterations of a loop cannot be side by side in lanes");
     return true;
+}
+
+/* Its loops are verified before it. */
+static bool tile(Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    const LStmt *jam = up && up->sched.jam && loop_jammed_tile(up) == s ? up : NULL;
+    for (int i = 0; i < s->n_kept; i++)
+        if (!buffer(c, s->kept[i])) return false;
+    if (!is_power_of_2(s->lanes)) return bad(c, "lanes are a power of two");
+    return loop_may_tile(c->k, s, jam) ||
+           bad(c, "loops cannot be done for a tile of columns at a time");
 }
 
 static bool is_in_rows(const Check *c) {
@@ -314,6 +327,8 @@ static bool statement(Check *c, const LStmt *s, int depth) {
         return loop(c, s, depth);
     case L_IF:
         return use(c, s->cond, DT_I1) && nested(c, s, depth);
+    case L_TILE:
+        return nested(c, s, depth) && tile(c, s);
     case L_LET:
         if (!let(c, s)) return false;
         c->moves[s->dst->id] = moves_of(c, s);

@@ -20,6 +20,7 @@ typedef enum {
 /* What passes over loops read of the processor that kernels are made for. */
 typedef struct {
     int lanes;       /* f32 elements per vector register; 1 = there are none */
+    int sums;        /* vector registers for rows of sums: half of what there are */
     bool prefetches; /* memory may be asked for before it is read */
 } TargetMachine;
 

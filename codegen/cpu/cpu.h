@@ -142,7 +142,7 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 
 /* Emits what a loop does for one entry, from statement s on. */
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
-void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg);
+void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
 
 void cpu_keep(CgFn *f, const LReg *r, CgKept *k);
@@ -165,13 +165,12 @@ LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row
 /* prefetch.c: asks for the rows that the entry `sched.prefetch` positions on will gather */
 void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);
 
-/* tile.c: emits s and what follows it, before end, as rows of vectors; the last statement emitted
- * or NULL */
-const LStmt *cpu_tiled_rows(CgFn *f, const LStmt *s, const LStmt *end);
+/* tile.c: rows of sums in registers; of all iterations of a loop around them (sched.jam) */
+void cpu_tile(CgFn *f, const LStmt *s);
+void cpu_jammed_loop(CgFn *f, const LStmt *jam);
 
 /* vector.c */
-void cpu_vector_loop(CgFn *f, const LStmt *s); /* sched.lanes */
-int cpu_width_for(CgFn *f, int64_t extent);    /* lanes for a constant loop: 7 wide gets 8 */
+void cpu_vector_loop(CgFn *f, const LStmt *s);         /* sched.lanes */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);

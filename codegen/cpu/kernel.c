@@ -97,11 +97,7 @@ static void emit_versions(CgFn *f, const LStmt *s) {
 }
 
 void cpu_block_until(CgFn *f, const LStmt *s, const LStmt *end) {
-    while (s != end) {
-        const LStmt *after = f->w == 1 ? cpu_tiled_rows(f, s, end) : NULL;
-        if (!after) cpu_stmt(f, s);
-        s = after ? after->next : s->next;
-    }
+    for (; s != end; s = s->next) cpu_stmt(f, s);
 }
 
 void cpu_block(CgFn *f, const LStmt *s) {
@@ -109,7 +105,8 @@ void cpu_block(CgFn *f, const LStmt *s) {
 }
 
 void cpu_stmt(CgFn *f, const LStmt *s) {
-    cpu_debug_at(f, s->span);
+    bool tile = s->kind == L_TILE || s->sched.jam; /* whose statements have their lines */
+    if (!tile) cpu_debug_at(f, s->span);
     switch (s->kind) {
     case L_FOR:
         if (s->sched.where && !s->sched.above) emit_versions(f, s);
@@ -117,6 +114,9 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
         break;
     case L_IF:
         emit_if(f, s);
+        break;
+    case L_TILE:
+        cpu_tile(f, s);
         break;
     case L_LET:
         f->reg[s->dst->id] = cpu_let(f, s);
@@ -141,7 +141,7 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
 static void note_definitions(CgFn *f, const LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_LET) f->def[s->dst->id] = s;
-        if (s->kind == L_FOR || s->kind == L_IF) note_definitions(f, s->body);
+        if (loop_has_body(s)) note_definitions(f, s->body);
     }
 }
 

@@ -154,8 +154,8 @@ static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
 
 /* ---- any loop ------------------------------------------------------------------------------ */
 
-void cpu_entry_loop(CgFn *f, const LStmt *s, bool may_strip, CpuBody *body, void *arg) {
-    if (may_strip && f->w == 1 && s->sched.strips) {
+void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
+    if (f->w == 1 && s->sched.strips) {
         strips(f, s, body, arg);
         return;
     }
@@ -174,7 +174,7 @@ static void plain_body(CgFn *f, const LStmt *s, void *arg) {
 }
 
 static void plain_loop(CgFn *f, const LStmt *s) {
-    cpu_entry_loop(f, s, true, plain_body, NULL);
+    cpu_entry_loop(f, s, plain_body, NULL);
 }
 
 /* Inside a vector loop, whose lanes are iterations of that one, loops have no vectors. */
@@ -183,6 +183,8 @@ void cpu_for(CgFn *f, const LStmt *s) {
     int64_t n = 0;
     if (c->lanes && f->w == 1)
         cpu_vector_loop(f, s);
+    else if (c->jam && f->w == 1)
+        cpu_jammed_loop(f, s);
     else if (c->rows)
         cpu_rows_in_lanes(f, s);
     else if (!loop_extent(s, &n) || c->parallel)

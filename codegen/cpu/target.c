@@ -84,7 +84,7 @@ static void enter_targets(void) {
 }
 
 static TargetMachine passes_read(const CgMachine *m, const TargetOptions *o) {
-    return (TargetMachine){.lanes = m->lanes, .prefetches = o->opt_level > 0};
+    return (TargetMachine){.lanes = m->lanes, .sums = m->tile, .prefetches = o->opt_level > 0};
 }
 
 static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {
@@ -209,5 +209,5 @@ const Target target_cpu = {
     .emit_kernels = emit_kernels,
     .find_machine = find_machine,
     .loop_passes =
-        "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,vectorise-outer,prefetch",
+        "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,vectorise-outer,tile,prefetch",
 };

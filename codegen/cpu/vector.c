@@ -49,7 +49,7 @@ LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
 static bool touches(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next) {
         if ((s->kind == L_LOAD || s->kind == L_STORE) && s->buf == b) return true;
-        if ((s->kind == L_FOR || s->kind == L_IF) && touches(s->body, b)) return true;
+        if (loop_has_body(s) && touches(s->body, b)) return true;
     }
     return false;
 }
@@ -62,7 +62,7 @@ static bool is_kept(const LStmt *loop, const LStmt *s) {
 static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold, int *n) {
     Cg *g = f->g;
     for (; s; s = s->next) {
-        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, loop, s->body, fold, n);
+        if (loop_has_body(s)) find_folds(f, loop, s->body, fold, n);
         if (s->kind != L_ACC || *n == CPU_FOLD_MAX || !is_kept(loop, s)) continue;
         LLVMValueRef at = cpu_alloca(f, cpu_wide(cpu_type(g, s->buf->dt), f->w), 1);
         LLVMBuildStore(g->b, cpu_identity(f, s->red, s->buf->dt, f->w), at);
@@ -123,12 +123,6 @@ static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef 
     LLVMBuildBr(g->b, end);
     LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
     LLVMPositionBuilderAtEnd(g->b, end);
-}
-
-int cpu_width_for(CgFn *f, int64_t extent) {
-    int w = f->g->machine.lanes;
-    while (w / 2 >= extent && w > 1) w /= 2;
-    return w;
 }
 
 void cpu_vector_loop(CgFn *f, const LStmt *s) {

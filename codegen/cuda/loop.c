@@ -53,6 +53,8 @@ void cu_statement(CuFn *f, const LStmt *s) {
         else
             cu_loop(f, s, NULL, NULL);
         break;
+    case L_TILE: /* of a processor: no pass over a device's loops lets it by */
+        break;
     case L_IF:
         cu_open(f, "if (%s) {", f->reg[s->cond->id]);
         cu_block(f, s->body);

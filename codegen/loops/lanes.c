@@ -13,7 +13,7 @@ int loop_lanes_for(const Loops *l, int64_t extent) {
 
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
+        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
     return false;
 }
 
@@ -57,6 +57,8 @@ static bool look(Look *k, const LStmt *s) {
         return look_block(k, s->body);
     case L_LOCAL:
         return true;
+    case L_TILE: /* has vectors of its own */
+        return false;
     }
     return false;
 }
@@ -150,7 +152,7 @@ static bool body_is_fine(const LStmt *loop, const LStmt *s) {
     for (; s; s = s->next) {
         if (loop_is_access(s) && !access_is_fine(loop, s)) return false;
         if (s->kind == L_IF || (s->kind == L_LOCAL && s->buf->rank)) return false;
-        if (s->kind == L_FOR && !body_is_fine(loop, s->body)) return false;
+        if (loop_has_body(s) && !body_is_fine(loop, s->body)) return false;
     }
     return true;
 }
@@ -158,6 +160,7 @@ static bool body_is_fine(const LStmt *loop, const LStmt *s) {
 /* In lanes, what is written and what lies in registers lies side by side. */
 static bool lanes_are_fine(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next) {
+        if (s->kind == L_TILE) return false;
         if (!loop_is_access(s) || loop_is_own(loop, s->buf)) continue;
         int at = place(loop, s);
         bool free = s->kind == L_LOAD && (at < 0 || s->buf->kind != LB_LOCAL);

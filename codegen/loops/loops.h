@@ -92,6 +92,12 @@ bool loop_is_own(const LStmt *loop, const LBuf *b);
 /* What sched.flat and sched.expand ask for. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
+/* ---- rows of sums in registers (codegen/loops/tile.c) --------------------------------------- */
+enum { LOOP_TILE_MAX = 16 };                            /* vectors of a tile, over all heads */
+bool loop_is_row_of(const LStmt *s, const Expr *width); /* a vector loop over so many columns */
+/* Can the tile, that ends the loop `jam` or (NULL) is by itself, be had as it says? */
+bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam);
+const LStmt *loop_jammed_tile(const LStmt *jam); /* which is all of its body but arrays, or NULL */
 /* In a parallel loop of `rows`: does the statement go row by row?  The others are in lanes. */
 bool loop_is_serial(const LStmt *s);
 /* Can the parallel loop be so?  (codegen/loops/vectorise_outer.c) */

@@ -10,7 +10,7 @@
 
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
-        if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
+        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
     return false;
 }
 

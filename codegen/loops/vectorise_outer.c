@@ -108,7 +108,8 @@ static bool goes_by_row(const LStmt *loop, const LStmt *s) {
 }
 
 bool loop_is_serial(const LStmt *s) {
-    return s->kind == L_LOCAL ? !is_small(s->buf) : s->kind == L_FOR && s->sched.serial;
+    if (s->kind == L_LOCAL) return !is_small(s->buf);
+    return s->kind == L_TILE || (s->kind == L_FOR && s->sched.serial);
 }
 
 /* ---- runs of statements ------------------------------------------------------------------- */
