@@ -50,11 +50,12 @@ typedef struct {
     Plan *p;
     Func *f;
     int phase;
-    const int *args;     /* in the body of a loop: buffers of its operands; else NULL */
-    int carried;         /* .. of them those that a `next` replaces */
-    OpInfo *info;        /* by Op.id */
-    StrMap names;        /* of buffers */
-    StrMap known;        /* buffers of sources, maps and keys */
+    const int *args; /* in the body of a loop: buffers of its operands; else NULL */
+    int carried;     /* .. of them those that a `next` replaces */
+    OpInfo *info;    /* by Op.id */
+    StrMap names;    /* of buffers */
+    StrMap kernels;  /* names of kernels: loops may share a body, whose kernels are made for each */
+    StrMap known;    /* buffers of sources, maps and keys */
     const Guard **guard; /* by Op.id: where values are wanted */
     CgReads **reads;     /* by Op.id: of roots, see cg_reads() */
     int *slot;           /* by Op.id: scratch of cg_reads() */
@@ -351,6 +352,8 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
 const char *cg_value_name(Lower *lo, const Op *op);
+/* `name`, or with a number behind it where that is taken; it is then. */
+const char *cg_take_name(Lower *lo, StrMap *taken, const char *name);
 const Expr *cg_count(Lower *lo, const Type *t);
 
 #endif

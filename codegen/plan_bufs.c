@@ -23,11 +23,15 @@ const char *cg_value_name(Lower *lo, const Op *op) {
     return arena_printf(lo->a, "%s_%d", cg_ident(lo->a, hint), op->id);
 }
 
-PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
+const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {
     const char *unique = name;
-    for (int i = 2; strmap_has(&lo->names, unique); i++)
-        unique = arena_printf(lo->a, "%s_%d", name, i);
-    strmap_put(lo->a, &lo->names, unique, lo);
+    for (int i = 2; strmap_has(taken, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
+    strmap_put(lo->a, taken, unique, lo);
+    return unique;
+}
+
+PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
+    const char *unique = cg_take_name(lo, &lo->names, name);
     PBuf *b = NEW(lo->a, PBuf);
     b->id = lo->p->bufs.n;
     b->kind = kind;

@@ -153,6 +153,7 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
 
 void cg_step_kernel(Gen *g, const Op *op) {
     LKernel *k = cg_gen_done(g);
+    k->name = cg_take_name(g->lo, &g->lo->kernels, k->name);
     PStep *s = cg_step(g->lo, PS_KERNEL, op, k->bufs.n);
     for (int i = 0; i < k->bufs.n; i++) s->bufs[i] = g->arg_buf.v[i];
     s->kernel = k;

@@ -550,7 +550,7 @@ int func_n_carried(const Func *body);               /* how many operands of its 
 bool op_acts(const Op *op);
 bool op_has(const Op *op, OpTraits t);
 const char *op_mnemonic(OpKind k);
-int op_cost(OpKind k);  /* of an element, in additions: one estimate for all who ask */
+int op_cost(OpKind k); /* of an element, in additions: one estimate for all who ask */
 /* One of an operation that is still untyped, too. */
 bool op_has_result(const Op *op);
 int op_arity(OpKind k); /* -1 = any */
