@@ -12,7 +12,9 @@ F1 is a folder with f1.sqlite (Ergast's tables) and task-driver-position.csv, -d
              drawn uniformly from what test asks for (0 to 6.5 years; 3.3 for dnf and top3), each several times.
   live       each row reads what happened up to its own date.
 
-`drivers.number` (a driver of today has one) is no column of either.  The recipe stands in bench/models/f1_driver.gnn; each
+`drivers.number` (a driver of today has one) is no column of either.  Numbers of events are spread as a normal distribution
+(`float quantile`), in which what lies beyond all that was learned from is as the most that was: points for a win were 10 at most before
+2010, and 25 since.  The recipe stands in bench/models/f1_driver.gnn; each
 run keeps the epoch that is best on validation.  Beside it: the median of training, the driver's mean of training labels, his
 mean place (or rate) in the year before, from results alone, and with --trees (a Python that has numpy and scikit-learn)
 gradient boosted trees on counts of the same rows, their number of trees chosen on validation.  Of each: mean and standard
@@ -37,6 +39,10 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DAY = 86400
 VAL, TEST = "2005-01-01", "2010-01-01"
 CUT = ("results", "standings", "constructor_results", "constructor_standings", "qualifying", "races")
+# numbers of events, whose range changes over the years
+NUMBERS = ("results.grid", "results.positionOrder", "results.points", "results.laps", "standings.points", "standings.position",
+           "standings.wins", "constructor_standings.points", "constructor_standings.position", "constructor_standings.wins",
+           "qualifying.position")
 # of each: the target's column, years that test looks ahead at most, rows to make of each (for training)
 TASKS = {"position": ("position", 6.5, 3), "dnf": ("did_not_finish", 3.3, 3), "top3": ("qualifying", 3.3, 10)}
 
@@ -246,7 +252,9 @@ def run(*command):
 def learned(args, work, name, number):
     """Predictions by seed, of the epoch that was best on validation."""
     base = os.path.join(work, name)
-    run(args.gnnc, "import", base + ".sqlite", "-o", base, "--force", "--standardize", "--unknown")
+    with open(base + ".map", "w", encoding="utf-8") as f:
+        f.writelines(f"{column} float quantile\n" for column in NUMBERS)
+    run(args.gnnc, "import", base + ".sqlite", "-o", base, "--force", "--standardize", "--unknown", "--map", base + ".map")
     with open(base + ".gnn", "w", encoding="utf-8") as f:
         f.write(model(number))
     run(args.gnnc, "--target=cpu", base + ".gnn", "-o", base + ".t")
