@@ -479,26 +479,59 @@ static void find_scale(const Scaffold *s, double *mean, double *deviation) {
     if (squares > 0) *deviation = sqrt(squares / n);
 }
 
-/* What rows of the same references said, beside what messages bring: it is learned as it stands. */
-static void put_told(Scaffold *s) {
+/* How what was told becomes a number as it stands in the cells: `mean` and `deviation`, and whether
+ * the column has them already.  false: it is of another scale, which has no way back. */
+static bool told_scale(const Scaffold *s, double *mean, double *deviation, bool *scaled) {
+    const RtEncoder *e = s->told->encoder;
+    *scaled = e && e->as == RT_AS_NUMBER && e->scale == RT_SCALE_STANDARD;
+    if (*scaled) *mean = e->mean, *deviation = e->deviation;
+    return *scaled || !e || (e->as == RT_AS_NUMBER && e->scale == RT_SCALE_PLAIN);
+}
+
+/* What earlier rows of the same references had, by each of these. */
+static void put_told(Scaffold *s, double mean, double deviation, bool scaled) {
     const RtDataset *d = s->d;
-    if (!s->told) return;
+    const char *of = s->told_of->name;
     PUT(s,
-        "  y = out(dropout(x, p))\n"
         "  # What earlier rows of the same references had.\n"
         "  said = f32(now[g.%s] - g.%s.%s - 1e11)\n",
-        s->told_of->name, s->told_of->name, time_of(s, s->told_of)->name);
+        of, of, time_of(s, s->told_of)->name);
+    if (scaled)
+        PUT(s, "  had = g.%s.%s\n", of, s->told->name);
+    else
+        PUT(s, "  had = (g.%s.%s - %.9g) / %.9g\n", of, s->told->name, mean, deviation);
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *own = &d->edges[i], *e = told_along(s, own);
         if (!e) continue;
-        PUT(s, "  from_%s = linear(", own->name);
-        put_size(s, s->home->name);
         PUT(s,
-            ", bias = false)\n"
-            "  y = y + from_%s(sum(earlier()(g.%s, g.%s.%s, said)[reverse(g.%s).src], over = "
-            "reverse(g.%s).dst))\n",
-            own->name, e->name, s->told_of->name, s->told->name, own->name, own->name);
+            "  told_%s = sum(earlier()(g.%s, had, said)[reverse(g.%s).src], over = "
+            "reverse(g.%s).dst)\n"
+            "  from_%s = linear(1, bias = false)\n"
+            "  y = y + from_%s(told_%s)\n",
+            own->name, e->name, own->name, own->name, own->name, own->name, own->name);
     }
+}
+
+/* The result begins with what was told, where something was; what messages bring is added. */
+static void put_told_result(Scaffold *s, double mean, double deviation) {
+    const char *plus = "";
+    bool scaled, back = told_scale(s, &mean, &deviation, &scaled);
+    PUT(s, "  y = out(dropout(x, p))\n");
+    put_told(s, mean, deviation, scaled || !back);
+    if (back) PUT(s, "  begin = ");
+    for (int i = 0; back && i < s->d->n_edges; i++) {
+        const RtTable *own = &s->d->edges[i];
+        if (!told_along(s, own)) continue;
+        PUT(s, "%ssettled()(told_%s)", plus, own->name);
+        plus = " + ";
+    }
+    PUT(s,
+        "%s  # The mean of what is learned, and its deviation: the rest is of size 1.\n"
+        "  return %.9g + %.9g * ",
+        back ? "\n" : "", mean, deviation);
+    PUT(s, back ? "(sum(slice(begin, 2, 0, 1), 1) / max(sum(slice(begin, 2, 1, 1), 1), 1e-6) + "
+                  "slight()(sum(y, 1)))\n"
+                : "sum(y, 1)\n");
 }
 
 /* A graph is what its nodes are on average, and at most. */
@@ -514,11 +547,12 @@ static void put_readout(Scaffold *s, const char *of, bool one) {
             nodes, nodes);
     else
         PUT(s, "  x = h[g.%s]\n", of);
-    put_told(s);
-    const char *y = s->told ? "y" : "out(dropout(x, p))";
+    const char *y = "out(dropout(x, p))";
     double mean = 0, deviation = 1;
     if (one) find_scale(s, &mean, &deviation);
-    if (one && (mean != 0 || deviation != 1))
+    if (one && s->told)
+        put_told_result(s, mean, deviation);
+    else if (one && (mean != 0 || deviation != 1))
         PUT(s,
             "  # The mean of what is learned, and its deviation: the rest is of size 1.\n"
             "  return %.6g + %.6g * sum(%s, 1)\n",
@@ -695,17 +729,6 @@ static void put_parts(Scaffold *s) {
                "  param w: f32[out] = normal(0, 1)\n"
                "  return expand(x, out) * w\n"
                "}\n\n");
-    if (s->told)
-        PUT(s, "# Of what rows that refer to a node had: the mean, the newest, and whether there "
-               "is any.\n"
-               "layer earlier()(e: edge(S -> D), x: f32[S], age: f32[S]) -> f32[D, 3] {\n"
-               "  days = age / 86400\n"
-               "  least = min(days[e.src], over = e.dst)\n"
-               "  w = exp(least[e.dst] - days[e.src])\n"
-               "  newest = sum(w * x[e.src], over = e.dst) / max(sum(w, over = e.dst), 1e-6)\n"
-               "  return concat(expand(mean(x[e.src], over = e.dst), 1), expand(newest, 1), "
-               "expand(min(degree(e, e.dst), 1), 1), over = 1)\n"
-               "}\n\n");
     if (any_encoded(s, BY_DEGREE))
         PUT(s, "# How many edges a node has, where it has nothing else: a row of a table each.\n"
                "layer degrees(out: int; most: int = 64)(d: f32[N]) -> f32[N, out] {\n"
@@ -722,6 +745,7 @@ static void put_all(Scaffold *s) {
     if (s->graphs && d->n_edges) PUT(s, "import \"layers/batch_norm.gnn\"\n");
     if (any_feature(s, has_unknown)) PUT(s, "import \"layers/categories.gnn\"\n");
     if (any_of_nodes(s, has_time)) PUT(s, "import \"layers/time.gnn\"\n");
+    if (s->told) PUT(s, "import \"layers/history.gnn\"\n");
     PUT(s, "\n");
     put_graph(s);
     put_parts(s);

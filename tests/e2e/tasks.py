@@ -117,6 +117,29 @@ def races(db):
 RACES = ("--predict", "results.positionOrder KNOWN AFTER points, statusId", "--val-time", "2008-01-01", "--test-time", "2008-10-01")
 
 
+# ---- prices: what an item costs -----------------------------------------------------------------------------------------
+def prices(db):
+    """As much as the last time; a third of the items became dearer once, long before rows are held out."""
+    db.executescript("""CREATE TABLE items (id INTEGER PRIMARY KEY, sort TEXT);
+        CREATE TABLE orders (id INTEGER PRIMARY KEY, date DATE);
+        CREATE TABLE lines (id INTEGER PRIMARY KEY, order_id INTEGER REFERENCES orders, item_id INTEGER REFERENCES items, price REAL, n INTEGER);""")
+    draw = random.Random(3)
+    price = [round(draw.uniform(1, 90), 2) for _ in range(40)]
+    db.executemany("INSERT INTO items VALUES (?, ?)", [(i, "abcd"[i % 4]) for i in range(40)])
+    for order in range(300):
+        db.execute("INSERT INTO orders VALUES (?, date('2020-01-01', ? || ' days'))", (order, order))
+        for item in draw.sample(range(40), 4):
+            dear = 1.25 if item % 3 == 0 and order >= 150 else 1
+            db.execute("INSERT INTO lines VALUES (NULL, ?, ?, ?, ?)", (order, item, round(price[item] * dear, 2), draw.randrange(1, 9)))
+
+
+def stays_as_it_was():
+    """The starter, as it is printed, adds nothing to the last price where there is nothing to add."""
+    asked = Asked("prices", prices, ("--predict", "lines.price"))
+    result, told = asked.before[0]["test"]["mae"], asked.baselines("mae")
+    check("the last price", told["last of its item_id"] == 0 and result < 1e-4 and told["mean of its item_id"] > 0.1, f"{result} {told}")
+
+
 # ---- what both go through -----------------------------------------------------------------------------------------------
 class Asked:
     """A database with a question: imported, learned by its starter, predicted."""
@@ -433,6 +456,7 @@ def main():
     of_older_answers()
     of_selects()
     of_several_seeds()
+    stays_as_it_was()
     of_wrong_selects()
     print(f"{done - len(failures)} passed, {len(failures)} failed")
     return bool(failures)
