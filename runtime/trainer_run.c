@@ -385,6 +385,35 @@ static gnnc_status evaluate(gnnc_trainer *t) {
     return st;
 }
 
+/* The metrics of a split are computed of what was predicted of its rows. */
+static bool judges_values(const gnnc_trainer *t) {
+    int buf = rt_trainer_prediction(t);
+    return t->rows && !t->rt.device && buf >= 0 && t->program->bufs[buf].dt == RT_F32;
+}
+
+gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions) {
+    RT_NOT_NULL(t, t);
+    RT_NOT_NULL(t, predictions);
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st;
+    TRY(st, need_phase(t, RT_PHASE_EVAL, &p));
+    TRY(st, rt_splits_known(t));
+    if (!judges_values(t))
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "model '%s' judges no predictions that are given: only one by time does, on "
+                       "the CPU",
+                       t->program->name);
+    TRY(st, rt_bind_judges(&t->x));
+    rt_trainer_inputs(t);
+    t->judged = false; /* these are none of the parameters' */
+    TRY(st, rt_row_batches_judge(t, p, predictions));
+    t->last_phase = (int)(p - t->program->phases);
+    rt_scalars_read(t, t->last_phase);
+out:
+    return st;
+}
+
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     RT_NOT_NULL(t, t);
     rt_trainer_begin(t);

@@ -162,6 +162,13 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     return st == GNNC_OK ? rt_phase_run(&t->x, eval) : st;
 }
 
+gnnc_status rt_row_batches_judge(gnnc_trainer *t, const rt_phase *eval, const float *values) {
+    RtRowBatches *b = t->rows;
+    size_t bytes = row_bytes(t, t->x.n, rt_buf_find(t->program, RT_BUF_OUTPUT, "pred"));
+    if (b->judged >= 0) memcpy(t->x.buf[b->judged], values, (size_t)b->n_rows * bytes);
+    return rt_phase_run(&t->x, eval);
+}
+
 static gnnc_status make_values(gnnc_trainer *t, int phase) {
     RtRowBatches *b = t->rows;
     for (int buf = 0; buf < t->program->n_bufs; buf++) {

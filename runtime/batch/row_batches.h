@@ -21,6 +21,8 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
 void rt_row_batches_stop(gnnc_trainer *t);
 /* Runs "eval", over what "predict" gives of the labelled rows of all splits. */
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
+/* Runs "eval", over these predictions of all rows; the trainer has such batches and no device. */
+gnnc_status rt_row_batches_judge(gnnc_trainer *t, const rt_phase *eval, const float *values);
 /* Runs "predict" or "embed" over all rows. */
 gnnc_status rt_row_batches_run(gnnc_trainer *t, const rt_phase *phase);
 /* What "predict" gives as output `buf`, f32, for rows id[0 .. n), which there are; NULL: the first

@@ -123,6 +123,7 @@ int rt_cli_start(RtCli *c);
 int rt_cli_train(RtCli *c);
 int rt_cli_train_once(RtCli *c);
 int rt_cli_train_seeds(RtCli *c); /* cli_seeds.c */
+int rt_cli_eval_seeds(RtCli *c);  /* likewise */
 int rt_cli_eval(RtCli *c);
 int rt_cli_write_values(RtCli *c); /* predict, embed */
 int rt_cli_explain(RtCli *c);

@@ -26,9 +26,10 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
-    IN_CLI("--seeds", "N", RT_OPT_TIMES, seeds,
-           "train: so often, from this seed and the next ones, means and deviations; predict: the "
-           "mean of what their weights, FILE.SEED, give"),
+    IN_CLI(
+        "--seeds", "N", RT_OPT_TIMES, seeds,
+        "train: so often, from this seed and the next ones, means and deviations; eval: those of "
+        "their weights, FILE.SEED, and of all together; predict: the mean of what they give"),
     OWN("--threads", "N", "threads", NULL),
     OWN("--variant", "N", "variant", NULL),
     OWN("--serial-ns", "N", "serial_ns", NULL),
@@ -333,8 +334,9 @@ static int check_explain(RtCli *c) {
 
 static int check_seeds(RtCli *c) {
     long long first = rt_cli_option_int(c, "seed"), last;
-    if (c->seeds && c->command != RT_CMD_TRAIN && c->command != RT_CMD_PREDICT)
-        return rt_cli_usage(c, "--seeds is for 'train' and 'predict'");
+    if (c->seeds && c->command != RT_CMD_TRAIN && c->command != RT_CMD_EVAL &&
+        c->command != RT_CMD_PREDICT)
+        return rt_cli_usage(c, "--seeds is for 'train', 'eval' and 'predict'");
     if (c->seeds && c->resume)
         return rt_cli_usage(c, "--seeds have weights of their own: no --resume");
     if (c->seeds && __builtin_add_overflow(first, c->seeds - 1, &last))

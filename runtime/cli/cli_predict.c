@@ -108,21 +108,10 @@ static int write_some(RtCli *c, RtCliRows *r) {
     return code;
 }
 
-/* By the first of several seeds' weights, where there are several. */
-static int start(RtCli *c) {
-    char first[4096];
-    const char *given = c->weights;
-    if (c->seeds)
-        c->weights = rt_cli_of_seed(given, rt_cli_option_int(c, "seed"), first, sizeof first);
-    int code = c->weights ? rt_cli_start(c) : rt_cli_usage(c, "--weights: too long a name");
-    c->weights = given;
-    return code;
-}
-
 static int write_values(RtCli *c, RtCliRows *r) {
     int code = rt_cli_rows_read(c, r);
     if (code == RT_EXIT_OK && r->file && rt_cli_serve(c, r, &code)) return code;
-    if (code == RT_EXIT_OK) code = start(c);
+    if (code == RT_EXIT_OK) code = rt_cli_start_first(c);
     if (code == RT_EXIT_OK) code = r->file || c->seeds ? write_some(c, r) : write_all(c);
     return code == RT_EXIT_OK ? rt_cli_profile_end(c) : code;
 }

@@ -22,6 +22,8 @@ int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const 
 
 /* cli_seeds.c: "my.ckpt.3", of the seed; NULL and "none" stay, NULL where there is no room */
 const char *rt_cli_of_seed(const char *file, long long seed, char *to, size_t n);
+/* As rt_cli_start, by the first of several seeds' weights, where there are several. */
+int rt_cli_start_first(RtCli *c);
 /* What the weights of c->seeds seeds give on the mean: of classes and labels the scores whose
  * probabilities are the mean ones.
  *   out  [n, ..] zeros */

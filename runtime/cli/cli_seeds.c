@@ -1,5 +1,5 @@
-/* --seeds N: train the same from several seeds, and what that makes of the metrics; predict the
- * mean of what they give (deep ensembles, Lakshminarayanan et al. 2017). */
+/* --seeds N: train the same from several seeds, and what that makes of the metrics; predict and
+ * judge the mean of what they give (deep ensembles, Lakshminarayanan et al. 2017). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@ typedef struct {
     char of[MOST_NAME], split[8];
     double mean, squares; /* of what is off the mean, summed (Welford 1962) */
     int64_t n;
+    double together; /* of the mean of what all give; NaN: nobody has asked, or it cannot be told */
 } Spread;
 
 typedef struct {
@@ -34,6 +35,7 @@ static Spread *spread_of(Spreads *s, const gnnc_metric_info *m) {
     Spread *to = &s->v[s->n++];
     snprintf(to->of, sizeof to->of, "%s", m->of);
     snprintf(to->split, sizeof to->split, "%s", m->split);
+    to->together = NAN;
     return to;
 }
 
@@ -48,12 +50,32 @@ static void note(RtCli *c, Spreads *s) {
     }
 }
 
+static void note_together(RtCli *c, Spreads *s) {
+    gnnc_metric_info m = {.struct_size = sizeof m};
+    for (int i = 0; gnnc_trainer_metric_info(c->t, i, &m) == GNNC_OK; i++) {
+        Spread *to = m.known && *m.split && !m.is_logged ? spread_of(s, &m) : NULL;
+        if (to) to->together = m.value;
+    }
+}
+
 static double deviation(const Spread *s) {
     return s->n > 1 ? sqrt(s->squares / (double)(s->n - 1)) : NAN;
 }
 
 static const char *const SPLITS[] = {"train", "val", "test"};
 enum { N_SPLITS = 3 };
+
+static void put_together(const Spreads *s) {
+    fputs("seeds together:", stdout);
+    for (int k = 0; k < N_SPLITS; k++)
+        for (int i = 0, first = 1; i < s->n; i++) {
+            const Spread *v = &s->v[i];
+            if (strcmp(v->split, SPLITS[k]) != 0) continue;
+            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->together);
+            first = 0;
+        }
+    putchar('\n');
+}
 
 static void put_text(const Spreads *s, int64_t n) {
     printf("%lld seed%s, mean (deviation):", (long long)n, n == 1 ? "" : "s");
@@ -68,7 +90,7 @@ static void put_text(const Spreads *s, int64_t n) {
     putchar('\n');
 }
 
-static void put_json_split(const Spreads *s, const char *split) {
+static void put_json_split(const Spreads *s, const char *split, bool together) {
     int n = 0;
     for (int i = 0; i < s->n; i++) {
         const Spread *v = &s->v[i];
@@ -79,21 +101,24 @@ static void put_json_split(const Spreads *s, const char *split) {
         rt_cli_json_number(v->mean);
         fputs(",\"deviation\":", stdout);
         rt_cli_json_number(deviation(v));
+        if (together) fputs(",\"together\":", stdout);
+        if (together) rt_cli_json_number(v->together);
         putchar('}');
     }
     if (n) putchar('}');
 }
 
-static void put_result(RtCli *c, const Spreads *s) {
+static void put_result(RtCli *c, const Spreads *s, bool together) {
     if (c->log == RT_LOG_NONE) return;
     if (c->log == RT_LOG_JSON) {
         printf("{\"seeds\":%lld", (long long)c->seeds);
-        for (int k = 0; k < N_SPLITS; k++) put_json_split(s, SPLITS[k]);
+        for (int k = 0; k < N_SPLITS; k++) put_json_split(s, SPLITS[k], together);
         rt_cli_baselines(c);
         puts("}");
         return;
     }
     put_text(s, c->seeds);
+    if (together) put_together(s);
     rt_cli_baselines(c);
 }
 
@@ -128,7 +153,7 @@ int rt_cli_train_seeds(RtCli *c) {
         if (k) code = rt_cli_renew(c);
         if (code == RT_EXIT_OK) code = train_seed(c, first + k, s, &by_signal);
     }
-    if (code == RT_EXIT_OK) put_result(c, s);
+    if (code == RT_EXIT_OK) put_result(c, s, false);
     free(s);
     return code;
 }
@@ -140,6 +165,25 @@ static float as_result(const gnnc_legend_info *is, float p) {
     return is->has_classes ? logf(p) : logf(p) - log1pf(-p);
 }
 
+int rt_cli_start_first(RtCli *c) {
+    char first[4096];
+    const char *given = c->weights;
+    if (c->seeds)
+        c->weights = rt_cli_of_seed(given, rt_cli_option_int(c, "seed"), first, sizeof first);
+    int code = c->weights ? rt_cli_start(c) : rt_cli_usage(c, "--weights: too long a name");
+    c->weights = given;
+    return code;
+}
+
+/* The first one's are there: start has read the data by them. */
+static gnnc_status load_seed(RtCli *c, int64_t k) {
+    char weights[4096];
+    long long seed = rt_cli_option_int(c, "seed") + k;
+    if (!k) return GNNC_OK;
+    return gnnc_trainer_load_weights(c->t,
+                                     rt_cli_of_seed(c->weights, seed, weights, sizeof weights));
+}
+
 static gnnc_status add_seed(const RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *one,
                             int64_t count, float *sum) {
     gnnc_status st = gnnc_trainer_predict_rows(c->t, r->n, r->row, one);
@@ -149,10 +193,9 @@ static gnnc_status add_seed(const RtCli *c, const gnnc_legend *g, const RtCliRow
 }
 
 int rt_cli_predict_seeds(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *out) {
-    char weights[4096];
     gnnc_legend_info is = {.struct_size = sizeof is};
     gnnc_legend_describe(g, &is);
-    int64_t count = r->n * is.width, first = rt_cli_option_int(c, "seed");
+    int64_t count = r->n * is.width;
     float *one = calloc((size_t)count + 1, sizeof *one);
     gnnc_status st = GNNC_OK;
     if (!one) {
@@ -160,12 +203,86 @@ int rt_cli_predict_seeds(RtCli *c, const gnnc_legend *g, const RtCliRows *r, flo
         return RT_EXIT_FAILED;
     }
     for (int64_t k = 0; st == GNNC_OK && k < c->seeds; k++) {
-        if (k) /* the first one's are there: start has read the data by them */
-            st = gnnc_trainer_load_weights(
-                c->t, rt_cli_of_seed(c->weights, first + k, weights, sizeof weights));
+        st = load_seed(c, k);
         if (st == GNNC_OK) st = add_seed(c, g, r, one, count, out);
     }
     for (int64_t i = 0; i < count; i++) out[i] = as_result(&is, out[i] / (float)c->seeds);
     free(one);
     return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
+}
+
+/* ---- eval --------------------------------------------------------------------------------- */
+typedef struct {
+    gnnc_legend *legend;
+    gnnc_legend_info is;
+    int64_t count;    /* numbers of all rows */
+    float *one, *sum; /* [count] */
+    bool together;    /* the model judges predictions that are given */
+} Jury;
+
+static gnnc_status begin_jury(RtCli *c, Jury *j) {
+    *j = (Jury){.is.struct_size = sizeof j->is, .together = true};
+    if (gnnc_trainer_legend(c->t, &j->legend) != GNNC_OK)
+        return GNNC_OK; /* evaluated all the same */
+    gnnc_legend_describe(j->legend, &j->is);
+    j->count = j->is.n_rows * j->is.width;
+    j->one = calloc((size_t)j->count + 1, sizeof *j->one);
+    j->sum = calloc((size_t)j->count + 1, sizeof *j->sum);
+    return j->one && j->sum ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+/* One seed's metrics.  Where predictions can be judged they are made once, for both. */
+static gnnc_status judge_seed(RtCli *c, Jury *j) {
+    gnnc_status st = GNNC_E_STATE;
+    if (j->together && j->legend) {
+        st = gnnc_trainer_judge(c->t, j->one); /* of nothing yet: can it? */
+        if (st == GNNC_OK) st = gnnc_trainer_predict_rows(c->t, j->is.n_rows, NULL, j->one);
+        if (st == GNNC_OK) st = gnnc_trainer_judge(c->t, j->one);
+    }
+    j->together &= st != GNNC_E_STATE;
+    if (!j->together) return gnnc_trainer_evaluate(c->t);
+    if (st == GNNC_OK) st = gnnc_legend_convert(j->legend, j->is.n_rows, j->one, j->one);
+    for (int64_t i = 0; st == GNNC_OK && i < j->count; i++) j->sum[i] += j->one[i];
+    return st;
+}
+
+static gnnc_status judge_all(RtCli *c, Jury *j, Spreads *s) {
+    gnnc_status st = GNNC_OK;
+    for (int64_t k = 0; st == GNNC_OK && k < c->seeds; k++) {
+        st = load_seed(c, k);
+        if (st == GNNC_OK) st = judge_seed(c, j);
+        if (st == GNNC_OK) note(c, s);
+    }
+    if (st != GNNC_OK || !j->together) return st;
+    for (int64_t i = 0; i < j->count; i++)
+        j->sum[i] = as_result(&j->is, j->sum[i] / (float)c->seeds);
+    st = gnnc_trainer_judge(c->t, j->sum);
+    if (st == GNNC_OK) note_together(c, s);
+    return st;
+}
+
+int rt_cli_eval_seeds(RtCli *c) {
+    int code = rt_cli_start_first(c);
+    if (code != RT_EXIT_OK) return code;
+    Jury j;
+    Spreads *s = calloc(1, sizeof *s);
+    gnnc_status st = s ? begin_jury(c, &j) : GNNC_E_NOMEM;
+    if (st == GNNC_E_NOMEM) {
+        fprintf(stderr, "%s: error: --seeds: out of memory\n", c->prog);
+        code = RT_EXIT_FAILED;
+    } else if (judge_all(c, &j, s) != GNNC_OK) {
+        code = rt_cli_failed(c);
+    } else {
+        put_result(c, s, j.together);
+        if (!j.together && c->log == RT_LOG_TEXT)
+            rt_cli_message(c, "all seeds together are judged of a model by time, on the CPU");
+        code = rt_cli_profile_end(c);
+    }
+    if (s) {
+        gnnc_legend_destroy(j.legend);
+        free(j.one);
+        free(j.sum);
+    }
+    free(s);
+    return code;
 }

@@ -187,6 +187,7 @@ int rt_cli_train(RtCli *c) {
 }
 
 int rt_cli_eval(RtCli *c) {
+    if (c->seeds) return rt_cli_eval_seeds(c);
     double begin = rt_cli_now();
     int code = rt_cli_start(c);
     if (code != RT_EXIT_OK) return code;

@@ -569,6 +569,10 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
  * has no recipe, or the data no labels; GNNC_E_RANGE: a label is of a class that it does not know.
  */
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
+/* The same of predictions that are given, of all rows as gnnc_trainer_predict has them, in place of
+ * the parameters' own: those of several models together.  Only of a model by time, whose metrics
+ * are computed of what was predicted, and on the CPU; else GNNC_E_STATE. */
+gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions);
 /* Scalars by name: "loss" (of the last step), "lr", "loss.val", "accuracy.test", ..: as of the
  * last epoch or evaluate.  GNNC_E_MISSING: no such metric, nothing was computed yet, or its split
  * has no row. */

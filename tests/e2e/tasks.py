@@ -363,6 +363,31 @@ def of_selects():
     check("several answers: it learns", rc == 0 and "without learning, mean of its drivers:  val roc_auc" in told, told)
 
 
+def judged(data, weights, seeds, told, log):
+    """Means and deviations are those of the seeds; together they are judged by the mean of their probabilities."""
+    if log == "text":
+        check("eval --seeds tells both", f"{len(seeds)} seeds, mean (deviation):  train" in told and "\nseeds together:  train" in told, told)
+        return
+    last, each = json.loads(told.splitlines()[-1]), []
+    for seed in seeds:
+        rc, one = run(f"./{data}.x", "eval", "--data", data, "--weights", f"{weights}.{seed}", "--log=json")
+        check("a seed by itself", rc == 0, one)
+        each.append(json.loads(one.splitlines()[-1])["test"]["roc_auc"])
+    mean = sum(each) / len(each)
+    deviation = math.sqrt(sum((x - mean) ** 2 for x in each) / (len(each) - 1))
+    got = last["test"]["roc_auc"]
+    check("eval --seeds", abs(got["mean"] - mean) < 1e-6 and abs(got["deviation"] - deviation) < 1e-6 and last["seeds"] == len(seeds), f"{got} {each}")
+    labels, scores = npy(f"{data}/node.{data}.y.npy"), npy("all.npy")
+    wide = 2
+    part = bytes_of(f"{data}/node.{data}.split.npy")[-len(labels) // wide:]
+    areas = []
+    for l in range(wide):
+        at = [wide * i + l for i, p in enumerate(part) if p == 3 and not math.isnan(labels[wide * i + l])]
+        pairs = [(scores[a] > scores[b]) + (scores[a] == scores[b]) / 2 for a in at if labels[a] == 1 for b in at if labels[b] == 0]
+        areas.append(sum(pairs) / len(pairs))
+    check("their mean is judged", abs(got["together"] - sum(areas) / wide) < 1e-5, f"{got} {areas}")
+
+
 def together(data, weights, seeds):
     """What several seeds predict is the mean of their probabilities, whatever the form."""
     def predicted(to, *how):
@@ -388,6 +413,10 @@ def together(data, weights, seeds):
     predicted("some.npy", "--nodes", "nodes", *how)
     wide = len(want) // len(rows)
     of_all = npy("all.npy")
+    for log in ("text", "json"):
+        rc, told = run(f"./{data}.x", "eval", "--data", data, f"--log={log}", *how[:-2], "--seeds", str(len(seeds)))
+        check(f"eval --seeds, {log}", rc == 0, told)
+        judged(data, weights, seeds, told, log)
     check("seeds together, of some rows", npy("some.npy") == of_all[5 * wide:6 * wide] + of_all[2 * wide:3 * wide])
     rc, told = run(f"./{data}.x", "predict", "--data", data, "--weights", weights, "--seed", "4", "--seeds", "2")
     check("a seed that was not trained", rc == 1 and f"{weights}.5" in told, told)

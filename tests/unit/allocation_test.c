@@ -229,6 +229,7 @@ typedef enum {
     NONE(trainer_epochs_total, TRAINED, gnnc_trainer_epochs_total(w->t) > 0) \
     FAILS(trainer_keep_best, TRAINED, gnnc_trainer_keep_best(w->t, NULL)) \
     FAILS(trainer_evaluate, LOADED, gnnc_trainer_evaluate(w->t)) \
+    NONE(trainer_judge, LOADED, gnnc_trainer_judge(w->t, values()) == GNNC_E_STATE) \
     NONE(trainer_metric, TRAINED, gnnc_trainer_metric(w->t, "loss", &number) == GNNC_OK) \
     NONE(trainer_n_metrics, TRAINED, gnnc_trainer_n_metrics(w->t) > 0) \
     NONE(trainer_metric_info, TRAINED, gnnc_trainer_metric_info(w->t, 0, INFO(gnnc_metric_info)) == GNNC_OK) \
