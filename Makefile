@@ -314,7 +314,7 @@ uninstall:
 	rm -f $(addprefix $(TO)/lib/,libgnncc.so libgnncc.so.$(CC_SO) libgnncc.a pkgconfig/gnncc.pc) $(TO)/include/gnncc.h
 
 # What clang warns of, in all but what tests/tsan compiles with the same warnings: the runtime.
-WARNING = xargs -P $$(nproc) -n 8 clang-19 -fsyntax-only $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(INC_COMPILER)
+WARNING = xargs -P $${JOBS:-$$(nproc)} -n 8 clang-19 -fsyntax-only $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(INC_COMPILER)
 warnings: $(GEN)
 	@printf '%s\n' $(COMPILER_SRC) frontend/main.c $(wildcard tests/*.c tests/unit/*.c tests/random/*.c) bench/sampler.c | \
 	    $(WARNING) -Itests $(LLVM_CFLAGS)
@@ -329,6 +329,7 @@ long: all $(BUILD)/tests/random/model_check
 	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/databases.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) 10000000; rc=$$?; rm -r "$$dir"; exit $$rc
+	tests/fuzz/run 60
 	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS); \
 	    else echo "no PyG: make long PEERS=PYTHON"; fi
 	python3 tests/random/run.py --campaign --build $(BUILD)
@@ -342,6 +343,7 @@ clean:
 
 .PHONY: all FORCE abi cuda gpu-bundle unit install wheel uninstall demo test check long accuracy warnings format format-check clean
 .SECONDARY:
--include $(shell find $(BUILD) -name '*.d' -type f 2>/dev/null)
+# Not those of other builds, which may be under way.
+-include $(shell find $(BUILD) -path '$(BUILD)/*san' -prune -o -path $(BUILD)/fuzz -prune -o -name '*.d' -type f -print 2>/dev/null)
 print-%:
 	@echo '$($*)'

@@ -23,7 +23,7 @@ def shell(command, cwd, text=None):
 def copy_tree(top, to):
     wrong = shell(f"git ls-files -z | xargs -0 cp -a --parents -t {to}", top)
     return wrong or shell(f"mkdir {to}/build && cd build && cp -a -t {to}/build "
-                          "$(ls -A | grep -vE '^(clang|asan|tsan|msan|cov)')", top)
+                          "$(ls -A | grep -vE '^(clang|asan|tsan|msan|cov|fuzz|cuda|pyarrow|wheel)')", top)
 
 
 def write(tree, name, body):

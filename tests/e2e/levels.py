@@ -80,7 +80,7 @@ def main():
               if m.endswith(".gnn") and (len(sys.argv) < 4 or m[:-4] in sys.argv[3:])]
     assert models
     jobs = [(m, t, o) for m in models for t in ("cpu", "cuda") for o in ("-O0", "-O2")]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count())) as pool:
         bad = sum(pool.map(lambda j: check(*j), jobs), [])
     print("\n".join(bad))
     sys.exit(bool(bad))

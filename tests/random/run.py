@@ -210,7 +210,7 @@ def options():
     ap.add_argument("first", type=int, nargs="?")
     ap.add_argument("count", type=int, nargs="?", default=1)
     ap.add_argument("--build", default=os.path.join(TOP, "build"))
-    ap.add_argument("--jobs", type=int, default=os.cpu_count())
+    ap.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS") or os.cpu_count()))
     ap.add_argument("--state")
     ap.add_argument("--seconds", type=float, help="a campaign stops after the chunk under way")
     ap.add_argument("--seed", default=None)
