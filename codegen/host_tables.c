@@ -93,8 +93,10 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
     host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %s,\n", condition_buf(h, s),
                 s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
                 truth(read && space_is_untimed(h->m, s)));
+    bool all = s->once && !s->once->whole;
     host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
-                space_name(h, s->whole), s->hops);
+                space_name(h, s->whole), all ? h->m->recipe.sample.n_hops : s->hops);
+    if (s->once) host_puts(h, "        .once = true,\n");
     if (in_batches) host_puts(h, "        .in_batches = true,\n");
     bool given = s->kind == SP_EDGE && s->rel == REL_BASE;
     if (!read && given && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
@@ -157,6 +159,8 @@ static void emit_maps(Host *h) {
         if (m->kind == MAP_PAIR)
             host_printf(h, ", .pair = {%d, %d}, .through = %d", m->pair[0]->id, m->pair[1]->id,
                         m->through ? m->through->id : -1);
+        if (m->kind == MAP_VIA)
+            host_printf(h, ", .pair = {%d, -1}, .through = %d", m->pair[0]->id, m->through->id);
         host_puts(h, "},\n");
     }
     close_table(h, h->m->maps.n);

@@ -151,8 +151,8 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
 
 /* ---- maps, random keys ------------------------------------------------------------------ */
 static const char *map_name(Lower *lo, const Map *m) {
-    const char *at = m->kind == MAP_COL ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name)
-                                        : m->from->name;
+    const char *at =
+        m->col ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name) : m->from->name;
     const char *name = arena_printf(lo->a, "%s_%s", text_MapKind.word[m->kind], at);
     if (m->kind == MAP_ORIG) name = arena_printf(lo->a, "%s_%d", name, m->which);
     return cg_ident(lo->a, name);

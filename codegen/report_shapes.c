@@ -66,6 +66,8 @@ static const char *first_rows(const Report *r, const Space *s) {
 
 static const char *origin(const Report *r, const Space *s) {
     const Column *c;
+    if (s->once)
+        return arena_printf(r->a, "rows of '%s' that a batch has, each once", s->once->name);
     if (s->whole) return first_rows(r, s);
     switch (s->kind) {
     case SP_NODE:

@@ -189,7 +189,7 @@ void interp_batch(Interp *in, const Module *m) {
     for (int h = 0; h < m->recipe.sample.n_hops; h++) {
         for (int i = 0; i < m->spaces.n; i++) {
             const Space *s = m->spaces.v[i];
-            if (s->kind == SP_NODE && s->whole && s->hops == h)
+            if (s->kind == SP_NODE && s->whole && s->hops == h && !s->once)
                 interp_set_first(in, s, end[s->whole->id]);
         }
         add_hop(in, m, end);

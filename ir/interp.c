@@ -53,7 +53,9 @@ Arena *interp_scratch(Interp *in) {
 /* The size of a derived relation is known once it is built. */
 int64_t interp_size(Interp *in, const Space *s) {
     if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
-    if (s->kind == SP_NODE && s->whole && !in->space[s->id].cut) return interp_size(in, s->whole);
+    const InterpSpace *of = &in->space[s->id];
+    if (s->once && !of->distinct) return interp_size(in, s->once);
+    if (s->kind == SP_NODE && s->whole && !of->cut && !s->once) return interp_size(in, s->whole);
     return interp_expr(in, s->size);
 }
 

@@ -38,6 +38,8 @@ void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
 /* A drawn relation's edges (REL_LINKS, ..): orig = edge of its base. */
 void interp_set_drawn(Interp *in, const Space *s, int64_t n, const int32_t *src, const int32_t *dst,
                       const int32_t *orig);
+/* Rows of the data that the nodes of s->once are, any numbers; without it no row is there twice. */
+void interp_set_rows_of(Interp *in, const Space *s, const int32_t *row);
 void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph); /* [N], MAP_GRAPH */
 void interp_set_column(Interp *in, const Column *c, const double *v);
 void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,

@@ -69,6 +69,22 @@ void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph) {
     in->space[node->id].graph = g;
 }
 
+/* Rows are numbered as they first come. */
+void interp_set_rows_of(Interp *in, const Space *s, const int32_t *row) {
+    interp_fit(in);
+    int64_t n = interp_size(in, s->once), n_rows = 0;
+    int64_t *to = NEWN(in->a, int64_t, (size_t)n + 1), *first = NEWN(in->a, int64_t, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t k = 0;
+        while (k < n_rows && row[first[k]] != row[i]) k++;
+        if (k == n_rows) first[n_rows++] = i;
+        to[i] = k;
+    }
+    in->space[s->id].distinct = to;
+    in->space[s->id].first = first;
+    interp_set_size(in, s, n_rows);
+}
+
 /* ---- derived relations --------------------------------------------------------- */
 
 typedef struct {
@@ -230,6 +246,20 @@ static const int64_t *pairs(Interp *in, const Map *m) {
     return at;
 }
 
+static const int64_t *numbers(Interp *in, int64_t n) {
+    int64_t *x = NEWN(in->a, int64_t, (size_t)n + 1);
+    for (int64_t i = 0; i < n; i++) x[i] = i;
+    return x;
+}
+
+static const int64_t *behind_first(Interp *in, const Map *m) {
+    const int64_t *first = interp_map(in, m->through), *col = interp_map(in, m->pair[0]);
+    int64_t n = interp_size(in, m->from);
+    int64_t *at = first && col ? NEWN(in->a, int64_t, (size_t)n + 1) : NULL;
+    for (int64_t i = 0; at && i < n; i++) at[i] = col[first[i]];
+    return at;
+}
+
 const int64_t *interp_map(Interp *in, const Map *m) {
     const InterpSpace *from = &in->space[m->from->id];
     const int64_t *index = NULL;
@@ -243,6 +273,13 @@ const int64_t *interp_map(Interp *in, const Map *m) {
         return column_map(in, m);
     case MAP_PAIR:
         return pairs(in, m);
+    case MAP_DISTINCT:
+        index = in->space[m->to->id].distinct;
+        return index ? index : numbers(in, interp_size(in, m->from));
+    case MAP_FIRST:
+        return from->distinct ? from->first : numbers(in, interp_size(in, m->from));
+    case MAP_VIA:
+        return behind_first(in, m);
     case MAP_GRAPH:
         index = from->graph;
         break;

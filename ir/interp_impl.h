@@ -35,10 +35,11 @@ typedef struct {
 } InterpExtern;
 
 typedef struct {
-    const InterpEdges *edges; /* by Space.id, SP_EDGE */
-    const InterpCsr *csr;     /* by Space.id, SP_NZ */
-    const int64_t *graph;     /* by Space.id, SP_NODE: graph of a row */
-    bool cut;                 /* by Space.id, SP_NODE: a prefix that need not be all rows */
+    const InterpEdges *edges;        /* by Space.id, SP_EDGE */
+    const InterpCsr *csr;            /* by Space.id, SP_NZ */
+    const int64_t *graph;            /* by Space.id, SP_NODE: graph of a row */
+    bool cut;                        /* by Space.id, SP_NODE: a prefix that need not be all rows */
+    const int64_t *distinct, *first; /* by Space.id, of space_once(): MAP_DISTINCT, MAP_FIRST */
 } InterpSpace;
 
 struct Interp {

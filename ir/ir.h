@@ -89,6 +89,10 @@ struct Space {
      */
     Space *whole;
     int hops;
+    /* SP_NODE of a sampled batch: the rows of the data that the nodes of this type, or of this
+     * first part of one, are, each once, in the order in which they first come.  NULL = it is none.
+     */
+    Space *once;
 };
 
 /* ---- maps between spaces -------------------------------------------------- */
@@ -100,7 +104,8 @@ typedef struct Map {
     int which;   /* MAP_ORIG: 0 or 1 */
     int id;      /* index in Module.maps */
     /* MAP_PAIR: pair[0](x) * size of pair[1]'s target + pair[1](x).  The one that is a column of
-     * the base relation is read through that MAP_ORIG of `from`; NULL: none is. */
+     * the base relation is read through that MAP_ORIG of `from`; NULL: none is.  MAP_VIA: pair[0]
+     * of where the MAP_FIRST `through` leads. */
     struct Map *pair[2], *through;
 } Map;
 bool rel_is_drawn(RelKind k);      /* of a step over links */
@@ -402,6 +407,8 @@ Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
 /* The seeds: the first rows of a node type, before the recipe says how many hops follow.  Interned
  * with the prefixes. */
 Space *space_seeds(Module *m, Space *node, Span at);
+/* The rows of the data that these nodes of a sampled batch are, each once. */
+Space *space_once(Module *m, Space *node, Span at); /* interned */
 /* REL_LINKS or REL_POSITIVES of a step that sees a part of the graph: they join its seeds. */
 Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at);
 bool space_joins_seeds(const Space *s); /* is it one of these? */
@@ -436,6 +443,11 @@ Map *map_nzcol(Module *m, Space *nz);
 Map *map_orig(Module *m, Space *derived, int which);
 /* to: a dimension of as many entries as base queries times destinations */
 Map *map_cell(Module *m, Space *answers, Space *to);
+/* From its nodes, or fewer first ones; there are no more of these than of its own. */
+Map *map_distinct(Module *m, Space *node, Space *once);
+bool space_is_within(const Space *node, const Space *once);
+Map *map_first(Module *m, Space *once);         /* to nodes of the whole type */
+Map *map_via(Module *m, Map *col, Space *once); /* col, a MAP_COL of the whole type, behind that */
 /* The pair's targets are one dimension, of both sizes' product: `to`, or NULL for the pair's own.
  */
 bool map_pair_holds(Arena *a, const Map *m); /* its maps leave its rows, its size is theirs */

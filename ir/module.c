@@ -136,9 +136,13 @@ Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Sp
     return s;
 }
 
+static bool is_prefix(const Space *s, const Space *whole, int hops) {
+    return s->whole == whole && s->hops == hops && !s->once;
+}
+
 Space *space_seeds(Module *m, Space *node, Span at) {
     for (int i = 0; i < m->spaces.n; i++)
-        if (m->spaces.v[i]->whole == node && m->spaces.v[i]->hops == 0) return m->spaces.v[i];
+        if (is_prefix(m->spaces.v[i], node, 0)) return m->spaces.v[i];
     Space *s = space_node(m, arena_printf(m->a, "%s.0", node->name), at);
     s->whole = node;
     return s;
@@ -251,7 +255,7 @@ Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
     if (whole->kind == SP_EDGE && !space_is_sampled(m, whole))
         return prefix_of_derived(m, whole, hops, at);
     for (int i = 0; i < m->spaces.n; i++)
-        if (m->spaces.v[i]->whole == whole && m->spaces.v[i]->hops == hops) return m->spaces.v[i];
+        if (is_prefix(m->spaces.v[i], whole, hops)) return m->spaces.v[i];
     const char *name = arena_printf(m->a, "%s.%d", whole->name, hops);
     Space *s;
     if (whole->kind == SP_NODE)
@@ -261,6 +265,17 @@ Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
                        space_prefix(m, whole->dst, hops, at), at);
     s->whole = whole;
     s->hops = hops;
+    return s;
+}
+
+Space *space_once(Module *m, Space *node, Span at) {
+    CTX_HOLDS(m->ctx, node->kind == SP_NODE && !node->once, at);
+    for (int i = 0; i < m->spaces.n; i++)
+        if (m->spaces.v[i]->once == node) return m->spaces.v[i];
+    Space *s = space_node(m, arena_printf(m->a, "%s.rows", node->name), at);
+    s->whole = node->whole ? node->whole : node;
+    s->hops = node->hops;
+    s->once = node;
     return s;
 }
 
@@ -361,6 +376,30 @@ Map *map_orig(Module *m, Space *derived, int which) {
 Map *map_cell(Module *m, Space *answers, Space *to) {
     CTX_HOLDS(m->ctx, space_queries(answers) && to->kind == SP_DIM, (Span){0});
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
+}
+
+bool space_is_within(const Space *node, const Space *once) {
+    const Space *all = once->once;
+    if (!all || node->kind != SP_NODE || node->once) return false;
+    return node == all || (node->whole == once->whole && (!all->whole || node->hops <= all->hops));
+}
+
+Map *map_distinct(Module *m, Space *node, Space *once) {
+    CTX_HOLDS(m->ctx, space_is_within(node, once), (Span){0});
+    return map_get(m, MAP_DISTINCT, node, once, NULL, 0);
+}
+
+Map *map_first(Module *m, Space *once) {
+    CTX_HOLDS(m->ctx, once->once, (Span){0});
+    return map_get(m, MAP_FIRST, once, once->whole, NULL, 0);
+}
+
+Map *map_via(Module *m, Map *col, Space *once) {
+    CTX_HOLDS(m->ctx, once->once && col->kind == MAP_COL && col->from == once->whole, (Span){0});
+    Map *first = map_first(m, once), *map = map_get(m, MAP_VIA, once, col->to, col->col, 0);
+    map->pair[0] = col;
+    map->through = first;
+    return map;
 }
 
 static const char *pair_key(const Module *m, const Map *first, const Map *second,

@@ -16,13 +16,19 @@
 /* The edge, entry or node space in the parentheses of a map. */
 static bool map_of_space(Parser *p, MapKind k, Map **map) {
     static const SpaceKind needs[] = {
-        [MAP_SRC] = SP_EDGE,   [MAP_DST] = SP_EDGE, [MAP_ORIG] = SP_EDGE, [MAP_CELL] = SP_EDGE,
-        [MAP_GRAPH] = SP_NODE, [MAP_ROW] = SP_NZ,   [MAP_NZCOL] = SP_NZ};
+        [MAP_SRC] = SP_EDGE,  [MAP_DST] = SP_EDGE,      [MAP_ORIG] = SP_EDGE,
+        [MAP_CELL] = SP_EDGE, [MAP_GRAPH] = SP_NODE,    [MAP_ROW] = SP_NZ,
+        [MAP_NZCOL] = SP_NZ,  [MAP_DISTINCT] = SP_NODE, [MAP_FIRST] = SP_NODE};
     Span at = p->tok.span;
     Space *s = NULL, *to = NULL;
     int64_t which = 0;
     if (!parse_space(p, &s)) return false;
     bool ok = s->kind == needs[k] && (k != MAP_GRAPH || s->graph);
+    if (ok && k == MAP_DISTINCT) {
+        if (!parse_expect(p, ',') || !parse_space(p, &to)) return false;
+        ok = space_is_within(s, to);
+    }
+    if (k == MAP_FIRST) ok = ok && s->once;
     if (ok && k == MAP_ORIG) {
         if (!parse_expect(p, ',') || !parse_int(p, "which base", 0, 1, &which)) return false;
         ok = s->base[which] != NULL;
@@ -52,6 +58,12 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     case MAP_CELL:
         *map = map_cell(p->m, s, to);
         break;
+    case MAP_DISTINCT:
+        *map = map_distinct(p->m, s, to);
+        break;
+    case MAP_FIRST:
+        *map = map_first(p->m, s);
+        break;
     default:
         *map = map_orig(p->m, s, (int)which);
     }
@@ -71,13 +83,28 @@ static bool map_of_pair(Parser *p, Map **map) {
            parse_fail(p, DIAG_E0409, at, "these two maps have no common rows");
 }
 
+/* via(paper.kind, rows): `rows` are distinct ones of paper. */
+static bool map_behind_first(Parser *p, Map **map) {
+    Span at = p->tok.span;
+    Column *c = NULL;
+    Space *once = NULL;
+    if (!parse_column(p, &c) || !parse_expect(p, ',') || !parse_space(p, &once)) return false;
+    if (!c->cat || !once->once || once->whole != c->space)
+        return parse_fail(p, DIAG_E0409, at, "'%s' has no map 'via'", once->name);
+    *map = map_via(p->m, map_col(p->m, c), once);
+    return true;
+}
+
 bool parse_map(Parser *p, Map **map) {
     int k = 0;
-    if (!parse_word(p, &text_MapKind, "a map: src, dst, graph, col, row, nzcol, orig, cell or pair",
+    if (!parse_word(p, &text_MapKind,
+                    "a map: src, dst, graph, col, row, nzcol, orig, cell, pair, distinct, first or "
+                    "via",
                     &k))
         return false;
     if (!parse_expect(p, '(')) return false;
     if (k == MAP_PAIR) return map_of_pair(p, map) && parse_expect(p, ')');
+    if (k == MAP_VIA) return map_behind_first(p, map) && parse_expect(p, ')');
     if (k == MAP_COL) {
         Span at = p->tok.span;
         Column *c = NULL;

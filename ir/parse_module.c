@@ -68,6 +68,20 @@ static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, i
     return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*whole)->name);
 }
 
+/* distinct(paper), after 'distinct' */
+static bool once_of(Parser *p, Span at, const char *name) {
+    Space *node = NULL;
+    if (!parse_expect(p, '(') || !space_of(p, SP_NODE, "a node type", &node)) return false;
+    if (!parse_expect(p, ')')) return false;
+    int before = p->m->spaces.n;
+    Space *s = node->once ? NULL : space_once(p->m, node, at);
+    if (!s || p->m->spaces.n == before)
+        return parse_fail(p, DIAG_E0403, at, "'%s' has each of its rows once in '%s'", node->name,
+                          s ? s->name : node->name);
+    if (strcmp(name, s->name) != 0) space_rename(p->m, s, name);
+    return own_size(p, s, "N_") && parse_span(p, &s->span);
+}
+
 static bool node_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -75,7 +89,8 @@ static bool node_stmt(Parser *p) {
     Space *whole = NULL;
     int hops = 0;
     if (parse_accept(p, '=')) {
-        if (!parse_accept_word(p, "first")) return parse_expected(p, "'first'");
+        if (parse_accept_word(p, "distinct")) return once_of(p, at, name);
+        if (!parse_accept_word(p, "first")) return parse_expected(p, "'first' or 'distinct'");
         if (!prefix_of(p, SP_NODE, "a node type", &whole, &hops)) return false;
     }
     Space *s = space_node(p->m, name, at);

@@ -101,6 +101,12 @@ static void print_dim(StrBuf *b, const Space *s) {
 }
 
 static void print_prefix(StrBuf *b, const Space *s) {
+    if (s->once) {
+        sb_puts(b, " = distinct(");
+        ir_name_print(b, s->once->name);
+        sb_puts(b, ")");
+        return;
+    }
     sb_puts(b, " = first(");
     ir_name_print(b, s->whole->name);
     sb_printf(b, ", %d)", s->hops);
@@ -377,10 +383,14 @@ void ir_map_print(StrBuf *b, const Map *m) {
         return;
     }
     sb_printf(b, "%s(", text_MapKind.word[m->kind]);
-    if (m->kind == MAP_COL)
+    if (m->kind == MAP_COL || m->kind == MAP_VIA)
         ir_column_print(b, m->col);
     else
         ir_name_print(b, m->from->name);
+    if (m->kind == MAP_VIA || m->kind == MAP_DISTINCT) {
+        sb_puts(b, ", ");
+        ir_name_print(b, m->kind == MAP_VIA ? m->from->name : m->to->name);
+    }
     if (m->kind == MAP_ORIG) sb_printf(b, ", %d", m->which);
     if (m->kind == MAP_CELL) {
         sb_puts(b, ", ");

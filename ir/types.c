@@ -88,5 +88,5 @@ bool map_pair_holds(Arena *a, const Map *m) {
 
 bool map_is_partial(const Map *m) {
     if (m->kind == MAP_PAIR) return map_is_partial(m->pair[0]) || map_is_partial(m->pair[1]);
-    return m->kind == MAP_COL || m->kind == MAP_ORIG;
+    return m->kind == MAP_COL || m->kind == MAP_ORIG || m->kind == MAP_VIA;
 }

@@ -91,6 +91,9 @@ static void check_space(Verifier *v, const Space *s) {
         if (s->rel == REL_ANSWERS) ok = ok && s->base[0]->rel == REL_QUERIES;
         if (s->rel > REL_ANSWERS) ok = ok && s->base[0]->rel == REL_ANSWERS;
     }
+    if (s->once)
+        ok = ok && owns_space(m, s->once) && s->once->kind == SP_NODE && !s->once->once &&
+             s->whole == (s->once->whole ? s->once->whole : s->once);
     if (s->whole)
         ok = ok && owns_space(m, s->whole) && s->whole->kind == s->kind && !s->whole->whole &&
              (s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE));
@@ -139,6 +142,15 @@ static void check_map(Verifier *v, const Map *m) {
         break;
     case MAP_PAIR:
         to = map_pair_holds(v->c->a, m) ? m->to : NULL;
+        break;
+    case MAP_DISTINCT:
+        to = m->to && space_is_within(from, m->to) ? m->to : NULL;
+        break;
+    case MAP_FIRST:
+        to = from->once ? from->whole : NULL;
+        break;
+    case MAP_VIA:
+        to = from->once && m->pair[0] && m->pair[0]->from == from->whole ? m->pair[0]->to : NULL;
         break;
     }
     if (!to || to != m->to)

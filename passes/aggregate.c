@@ -98,8 +98,8 @@ static int carrier(const Aggregate *g, const Op *u) {
     bool first = is_linear(g, u->in[0]);
     bool second = u->n_in > 1 && is_linear(g, u->in[1]);
     switch (u->kind) {
-    case OP_GATHER: /* rows may be W's: a table's, by category */
-        return type_has(&g->w->type, u->map->to) ? -1 : 0;
+    case OP_GATHER: /* rows may be W's: a table's, by category; or fewer than are gathered */
+        return type_has(&g->w->type, u->map->to) || u->map->kind == MAP_DISTINCT ? -1 : 0;
     case OP_NEG:
         return 0;
     case OP_SEGMENT:

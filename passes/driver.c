@@ -61,15 +61,16 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
         return keep_grads ? "shape-propagation,unroll,autodiff,dce,lower-csr,precision"
                           : "shape-propagation,unroll,loss-scale,autodiff,optimizer,dce,lower-csr,"
                             "precision";
-    return keep_grads ? "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,"
-                        "autodiff,canon,cse,dce,"
-                        "aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,graph-break-"
-                        "elimination,fuse,"
-                        "remat,precision,carry"
-                      : "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,"
-                        "loss-scale,autodiff,"
-                        "optimizer,canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,"
-                        "cse,dce,turn,graph-break-elimination,fuse,remat,precision,carry";
+#define UP_TO_GRADIENTS                                                                            \
+    "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,distinct,"
+#define AFTER_GRADIENTS "canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,"
+#define AT_THE_END "graph-break-elimination,fuse,remat,precision,carry"
+    return keep_grads ? UP_TO_GRADIENTS "autodiff," AFTER_GRADIENTS AT_THE_END
+                      : UP_TO_GRADIENTS "loss-scale,autodiff,optimizer," AFTER_GRADIENTS
+                                        "turn," AT_THE_END;
+#undef UP_TO_GRADIENTS
+#undef AFTER_GRADIENTS
+#undef AT_THE_END
 }
 
 #define INFER(EXPLAIN) "shape-propagation,canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"

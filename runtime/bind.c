@@ -144,7 +144,7 @@ static bool is_read(const rt_program *p, int col, bool in_batches) {
         const rt_map *map = &p->maps[m];
         bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
         if (!is_map_used(p, m, in_batches)) continue;
-        if (map->kind == RT_MAP_COL && map->col == col) return true;
+        if ((map->kind == RT_MAP_COL || map->kind == RT_MAP_VIA) && map->col == col) return true;
         for (int k = 0; k < 2 && map->kind == RT_MAP_PAIR; k++)
             if (p->maps[map->pair[k]].kind == RT_MAP_COL && p->maps[map->pair[k]].col == col)
                 return true;

@@ -8,6 +8,13 @@
 #include "memory.h"
 #include "runtime/data/relation.h"
 
+/* The rows of the data that nodes of a batch are, each once. */
+typedef struct RtOnce {
+    int64_t n;
+    const int32_t *distinct; /* of each node: the number of its row */
+    const int32_t *first;    /* of each row: the first node that it is */
+} RtOnce;
+
 typedef struct RtBound {
     RtDataset *data; /* a view of those that are bound */
     const char *dir; /* what messages call them */
@@ -26,6 +33,7 @@ typedef struct RtBound {
     const char *unknown;   /* they have it, with a class that the model does not: says which */
     const char **bound_by; /* [n_syms] who set the size, for messages */
     const int64_t **balance;  /* [n_maps] */
+    const RtOnce *once;       /* [n_spaces] of a batch, its `once` spaces; NULL: no batch */
     uint64_t fingerprint;     /* of what the program reads of the data */
     bool has_conditions;      /* those of `where` were computed before */
     struct RtIndexFile *file; /* index_file.h; NULL = index arrays are made, and not kept */

@@ -131,6 +131,26 @@ out:
     return st;
 }
 
+/* A column's codes of the first node of each row. */
+static gnnc_status of_first(RtExec *x, const rt_map *m, Arrays *a) {
+    const int32_t *code = x->rt->bound->col[m->col]->i32,
+                  *first = x->rt->bound->once[m->from].first;
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; i < a->n_from; i++) idx[i] = code[first[i]];
+    a->idx = idx;
+    return GNNC_OK;
+}
+
+/* Rows that a batch has, each once; they are made here, as the device has no kernel for it. */
+static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
+    if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
+    if (m->kind == RT_MAP_VIA) return of_first(x, m, a);
+    bool first = m->kind == RT_MAP_FIRST;
+    a->idx = first ? x->rt->bound->once[m->from].first : x->rt->bound->once[m->to].distinct;
+    return GNNC_OK;
+}
+
 static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     const RtBound *b = x->rt->bound;
     const RtRelation *r = a->on ? rt_device_relation_there(a->on, m->from) : &b->rel[m->from];
@@ -157,6 +177,10 @@ static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
         break;
     case RT_MAP_PAIR:
         return of_pair(x, m, a);
+    case RT_MAP_DISTINCT:
+    case RT_MAP_FIRST:
+    case RT_MAP_VIA:
+        return of_once(x, m, a);
     }
     return GNNC_OK;
 }
@@ -319,7 +343,9 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         const rt_map *m = &p->maps[i];
         bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
         int buf = buffer_of(m);
-        if (m->from == space && read && !(found && rt_bind_of_edges(p, i)))
+        bool whole =
+            m->kind == RT_MAP_DISTINCT && !x->rt->bound->once; /* no batch has rows twice */
+        if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
             st = bind_where(x, bind_map, i, buf);
     }
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {

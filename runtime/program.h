@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 30, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 31, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -51,6 +51,7 @@ typedef struct {
     int graph;             /* RT_SP_NODE: its graph space or -1 */
     bool first;            /* of a batch: the first rows of `whole`, all that is needed where */
     int whole, hops;       /* `hops` layers follow */
+    bool once;             /* `first`, NODE: the rows of the data that these are, each once */
     bool untimed;          /* NODE, EDGE of the data: rows are read whatever time they have, though
                               the model does not call them timeless */
     bool drawn;            /* links, which a step brings */
@@ -80,7 +81,7 @@ typedef struct {
     int col, which;
     int idx_buf, ptr_buf, perm_buf; /* -1 = not needed */
     int pair[2], through; /* RT_MAP_PAIR: maps; a column of other rows is read through that
-                             map of `from`, -1: none is */
+                             map of `from`, -1: none is.  RT_MAP_VIA: pair[0], read through that */
 } rt_map;
 
 typedef struct {

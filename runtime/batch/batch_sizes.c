@@ -67,6 +67,8 @@ static double edges_within(const Hops *h, int rel, int hops) {
 static int64_t size_in_batch(const Hops *h, int space) {
     const rt_space *s = &h->p->spaces[space];
     int of = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;
+    if (s->kind == RT_SP_NODE && s->once && h->nodes[of][hops] > (double)size_of(h, of))
+        return size_of(h, of);
     if (s->kind == RT_SP_NODE) return as_count(h->nodes[of][hops]);
     if (s->kind == RT_SP_EDGE && (s->first || h->p->spaces[of].sampled))
         return as_count(edges_within(h, of, hops));

@@ -61,6 +61,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.ready = RT_NEWN(pool, bool, p->n_spaces);
     m->bound.table = RT_NEWN(pool, const RtTable *, p->n_spaces);
     m->nodes = RT_NEWN(pool, RtTable, p->n_spaces);
+    m->once = RT_NEWN(pool, RtOnce, p->n_spaces);
+    m->bound.once = batch ? m->once : NULL;
     m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
     bool gathers = x->rt->device && x->rt->device->gathers;
@@ -68,7 +70,8 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
         return rt_fail_nomem(err, "batches");
     m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
     if (!m->x.n || !m->x.buf || !m->column || !m->column_buf || !m->bound.rel || !m->bound.ready ||
-        !m->bound.table || !m->nodes || !m->bound.col || !m->bound.nz || !m->bound.balance)
+        !m->bound.table || !m->nodes || !m->once || !m->bound.col || !m->bound.nz ||
+        !m->bound.balance)
         return rt_fail_nomem(err, "batches");
     m->x.balance = m->bound.balance;
     m->bound.split = 0; /* of a taken column only the chosen split is there */
@@ -161,6 +164,24 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
     r->nested = whole->src == whole->dst;
     m->bound.ready[space] = true;
     m->x.n[s->sym] = r->n_edges;
+}
+
+/* The rows of a type that the batch has, for all spaces of them; how many come among the first
+ * nodes, these say. */
+static gnnc_status bind_once(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, int space) {
+    const rt_program *p = m->x.program;
+    const rt_space *s = &p->spaces[space];
+    int type = map->type_of_space[s->whole], like = 0;
+    while (!p->spaces[like].once || p->spaces[like].whole != s->whole) like++;
+    RtOnce *to = &m->once[space];
+    *to = m->once[like];
+    if (like == space) {
+        int64_t n_all = data->n[p->spaces[s->whole].sym];
+        gnnc_status st = rt_batch_once(&m->rt.pool, &m->batch->nodes[type], n_all, to, &m->rt.err);
+        if (st != GNNC_OK) return st;
+    }
+    m->x.n[s->sym] = rt_once_among(to, rt_batch_nodes_needed(m->batch, type, s->hops));
+    return GNNC_OK;
 }
 
 /* Nodes come graph by graph: where those of each begin. */
@@ -306,8 +327,11 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
         return GNNC_OK;
     }
     bind_base(m, map);
-    for (int s = 0; s < m->x.program->n_spaces; s++)
-        if (m->x.program->spaces[s].first) bind_prefix(m, map, s);
+    for (int s = 0; s < m->x.program->n_spaces; s++) {
+        const rt_space *sp = &m->x.program->spaces[s];
+        if (sp->once) TRY(st, bind_once(m, data, map, s));
+        if (sp->first && !sp->once) bind_prefix(m, map, s);
+    }
     TRY(st, bind_graphs(m, data, map));
     TRY(st, bind_columns(m, data, map));
     TRY(st, bind_whole_rows(m, data, map));

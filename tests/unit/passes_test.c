@@ -124,6 +124,66 @@ static void run_gcn(Ctx *c, void *arg) {
     }
 }
 
+/* ---- rows that a batch has several times: tests/passes/distinct.gir ---------------------------
+ */
+enum { NODES = 6, SEEDS = 3, WIDE = 64, KINDS = 3 };
+
+static double spread(int i) {
+    return sin(0.7 * i + 1);
+}
+
+/* Nodes 0, 2 and 5 are one row of the data, 1 and 4 another one. */
+static Interp *one_batch(Ctx *c, Module *m, const char *passes) {
+    static const int32_t src[] = {0, 1, 2, 3, 4, 5, 0}, dst[] = {0, 0, 1, 1, 2, 2, 1};
+    static const int32_t row[NODES] = {9, 4, 9, 7, 4, 9};
+    double x[NODES * WIDE], kind[NODES], own[SEEDS * WIDE], w[WIDE * WIDE];
+    for (int i = 0; i < NODES * WIDE; i++) x[i] = spread(100 * row[i / WIDE] + i % WIDE);
+    for (int i = 0; i < NODES; i++) kind[i] = row[i] == 7 ? -1 : row[i] % KINDS;
+    for (int i = 0; i < SEEDS * WIDE; i++) own[i] = spread(i + 7);
+    PassOptions o = {.verify_each = true};
+    bool ok = pass_run_all(c, m, passes, &o);
+    CHECK_MSG(ok, "%s", passes);
+    if (!ok) return NULL;
+    Interp *in = interp_new(c, m);
+    interp_set_exact(in, true);
+    interp_set_size(in, space_find(m, "v"), NODES);
+    interp_set_size(in, space_find(m, "seed"), SEEDS);
+    interp_set_size(in, space_find(m, "K"), KINDS);
+    interp_set_edges(in, space_find(m, "e"), COUNT(src), src, dst);
+    interp_set_column(in, column_find(m, "v", "x"), x);
+    interp_set_column(in, column_find(m, "v", "kind"), kind);
+    interp_set_column(in, column_find(m, "seed", "x"), own);
+    for (int i = 0; i < m->vars.n; i++) {
+        for (int k = 0; k < WIDE * WIDE; k++) w[k] = spread(k + 31 * i);
+        interp_set_var(in, m->vars.v[i], w);
+    }
+    Space *once = space_find(m, "v.rows");
+    if (once) interp_set_rows_of(in, once, row);
+    CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
+    if (once) CHECK(interp_size(in, once) == 3);
+    return in;
+}
+
+static void run_distinct(Ctx *c, void *arg) {
+    (void)arg;
+    uint32_t file = ctx_add_file(c, "tests/passes/distinct.gir", (Span){0});
+    Module *m = file == UINT32_MAX ? NULL : module_parse(c, file);
+    Module *n = file == UINT32_MAX ? NULL : module_parse(c, file);
+    CHECK(m && n);
+    Interp *before = m ? one_batch(c, m, "autodiff,dce") : NULL;
+    Interp *after =
+        n ? one_batch(c, n, "distinct,autodiff,canon,cse,dce,aggregate,masks,dots,fuse") : NULL;
+    if (!before || !after) return;
+    CHECK(!space_find(m, "v.rows") && space_find(n, "v.rows"));
+    const char *out[] = {"loss", "grad.table", "grad.w", "grad.u"};
+    for (size_t i = 0; i < COUNT(out); i++)
+        compare(out[i], interp_output(before, out[i]), interp_output(after, out[i]));
+}
+
+TEST(rows_that_come_several_times_are_computed_once) {
+    with_ctx(run_distinct, NULL);
+}
+
 /* ---- positions ------------------------------------------------------------------------------ */
 /* Layers of two element types, each operation at a place of its own, or all at none. */
 static void prepare(Module *m, bool somewhere) {

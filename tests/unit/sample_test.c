@@ -2,6 +2,8 @@
  * the same batches for every team and after a resume, hostile requests, lack of memory. */
 #include "sample_util.h"
 
+#include "runtime/batch/minibatch.h"
+
 enum { HOPS = 3 };
 static const int32_t FAN[HOPS * N_RELS] = {4, 3, -1, 2, 5, 3, 2, 2, 0, 5, 2, 6, 1, 2, 1};
 static const int32_t ALL[HOPS * N_RELS] = {-1, -1, -1, -1, -1, -1, -1, -1,
@@ -284,6 +286,40 @@ TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
 }
 
 /* Ids chosen so that all fall into the shard of one of two members. */
+/* By comparing each node with all before it; ids below n_all. */
+static void check_once(int64_t n, int64_t n_all, int64_t step) {
+    RtPool pool;
+    RtOnce o;
+    rt_pool_init(&pool, NULL);
+    int32_t *id = RT_NEWN(&pool, int32_t, n);
+    for (int64_t i = 0; i < n; i++)
+        id[i] = (int32_t)(some(9, (uint32_t)i, (uint32_t)(n_all / step)) * step);
+    RtBatchNodes v = {.n = n, .id = id};
+    CHECK(rt_batch_once(&pool, &v, n_all, &o, NULL) == GNNC_OK);
+    int64_t n_rows = 0;
+    for (int64_t i = 0; i < n; i++) {
+        CHECK(rt_once_among(&o, i) == n_rows);
+        int64_t k = 0;
+        while (id[k] != id[i]) k++;
+        if (k == i) {
+            CHECK(o.first[n_rows] == i);
+            n_rows++;
+        }
+        CHECK(o.distinct[i] == o.distinct[k] && o.first[o.distinct[i]] == k);
+    }
+    CHECK(o.n == n_rows && rt_once_among(&o, n) == n_rows);
+    rt_pool_free(&pool);
+}
+
+/* Rows with places of their own, and fewer places than rows, whose ids are multiples of these. */
+TEST(rows_of_a_batch_are_numbered_as_they_first_come) {
+    check_once(0, 5, 1);
+    check_once(400, 30, 1);
+    check_once(400, 1000000, 1);
+    check_once(400, 1 << 20, 1024);
+    check_once(400, 1 << 12, 1024);
+}
+
 TEST(ids_that_crowd_in_one_shard) {
     enum { N = 20000, E = 4000 };
     RtPool pool;
