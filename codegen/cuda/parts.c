@@ -37,7 +37,7 @@ static bool is_direct(const CuRun *r, const LStmt *loop) {
 bool cu_has_parts(const CuFn *f) {
     const CuSched *c = &f->sched;
     const LBuf *target[CU_TARGETS_MAX];
-    if (!cu_has_hubs(f) || c->n_inner) return false;
+    if (!cu_has_hubs(f) || c->n_inner || c->split->range != LR_SEGMENT) return false;
     const CuRun *r = run_of(f);
     if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, c->split))
         return false;
