@@ -214,6 +214,7 @@ static void block(Walk *w, const LStmt *s) {
             break;
         case L_IF:
         case L_TILE:
+        case L_COLUMNS:
             block(w, s->body);
             break;
         case L_LET:
@@ -227,6 +228,7 @@ static void block(Walk *w, const LStmt *s) {
             store(w, s);
             break;
         case L_LOCAL:
+        case L_BARRIER:
             break;
         }
 }

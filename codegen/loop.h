@@ -62,12 +62,16 @@ struct LBuf {
 typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
 
 typedef VEC(Map *) MapList;
+typedef VEC(LBuf *) LBufs;
 
-/* Who goes through the iterations of a loop in a row that a team of threads has. */
+/* Who goes through the iterations of a loop, or the columns of L_COLUMNS, in a row that a team of
+ * threads has. */
 typedef enum {
-    LS_ALIKE, /* each thread of the team through all of them, or lanes have a column each */
+    LS_ALIKE, /* each thread of the team through all of them, or lanes have a column each; of
+                 columns: all threads at once, each lane having all of its own */
     LS_WAYS,  /* its ways by turns */
     LS_TEAM,  /* all of its threads by turns */
+    LS_LANES, /* its lanes by turns, in each way */
 } LShare;
 
 /* Who takes the iterations of a kernel's parallel loop on a device, with those of the loops that
@@ -127,6 +131,9 @@ typedef enum {
     L_IF,    /* if cond { body } */
     L_TILE,  /* body, of loops over `extent` columns and over entries around such: for `columns` of
                 them at a time */
+    L_COLUMNS, /* body, whose loops over columns share the columns of a range: lanes of a team have
+                  a column of all of them.  What it defines is known behind it */
+    L_BARRIER, /* the threads of a team wait for each other */
 } LStmtKind;
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
@@ -153,7 +160,7 @@ struct LStmt {
     LStmtKind kind;
     LStmt *next;
     Span span; /* the model line */
-    /* L_FOR, L_IF, L_TILE */
+    /* L_FOR, L_IF, L_TILE, L_COLUMNS */
     LStmt *body;
     LReg *var; /* L_FOR */
     LRangeKind range;
@@ -163,7 +170,8 @@ struct LStmt {
     const Expr
         *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
     LSched sched;
-    LReg *cond; /* L_IF */
+    LBufs promoted; /* L_COLUMNS: arguments whose row is in registers there */
+    LReg *cond;     /* L_IF */
     /* L_LET, L_LOAD, L_STORE, L_ACC */
     LReg *dst, *src;
     bool old; /* L_LOAD: of what the buffer held before this kernel wrote there */
@@ -209,7 +217,7 @@ static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
 }
 static inline bool loop_has_body(const LStmt *s) {
-    return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE;
+    return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;
 }
 /* The first of s, what follows it, and their bodies for which `is` holds; NULL = it holds for none
  * (codegen/loop_walk.c). */

@@ -87,6 +87,9 @@ static LStmt *copy_one(Copy *c, const LStmt *s) {
     t->dst = define(c, s->dst, t);
     t->var = define(c, s->var, t);
     t->body = copy_list(c, s->body);
+    t->promoted = (LBufs){0};
+    for (int i = 0; i < s->promoted.n; i++)
+        vec_push(c->a, &t->promoted, buf_of(c, s->promoted.v[i]));
     return t;
 }
 

@@ -266,7 +266,10 @@ static bool statement(LoopRun *r, const LStmt *s) {
     case L_IF:
         return r->reg[s->cond->id] == 0 || block(r, s->body);
     case L_TILE:
+    case L_COLUMNS:
         return block(r, s->body);
+    case L_BARRIER:
+        return true;
     case L_LET:
         return let(r, s);
     case L_LOAD:

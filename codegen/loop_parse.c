@@ -228,9 +228,9 @@ static bool balance(Reader *r, MapList *maps) {
 }
 
 static bool share(Reader *r, LShare *to) {
-    static const Words shares = {loop_share_words + LS_WAYS, 2};
+    static const Words shares = {loop_share_words + LS_WAYS, 3};
     int by = 0;
-    if (!parse_word(&r->p, &shares, "ways or team", &by)) return false;
+    if (!parse_word(&r->p, &shares, "ways, team or lanes", &by)) return false;
     *to = (LShare)(LS_WAYS + by);
     return true;
 }
@@ -322,6 +322,18 @@ static bool branch(Reader *r, LStmt *s) {
     return use(r, &s->cond) && body(r, s);
 }
 
+static bool columns(Reader *r, LStmt *s) {
+    s->kind = L_COLUMNS;
+    if (!range(r, s)) return false;
+    if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
+    if (parse_accept_word(&r->p, "promote")) do {
+            LBuf *b = NULL;
+            if (!buf(r, &b)) return false;
+            vec_push(r->p.a, &s->promoted, b);
+        } while (parse_accept(&r->p, ','));
+    return body(r, s);
+}
+
 static bool local(Reader *r, LStmt *s) {
     s->kind = L_LOCAL;
     s->buf = new_buf(r, LB_LOCAL);
@@ -393,9 +405,14 @@ static bool statement(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "for")) return loop(r, s);
     if (parse_accept_word(&r->p, "if")) return branch(r, s);
     if (parse_accept_word(&r->p, "tile")) return tile(r, s);
+    if (parse_accept_word(&r->p, "columns")) return columns(r, s);
     if (parse_accept_word(&r->p, "local")) return local(r, s);
     if (parse_accept_word(&r->p, "store")) return store(r, s);
     if (parse_accept_word(&r->p, "acc")) return acc(r, s);
+    if (parse_accept_word(&r->p, "barrier")) {
+        s->kind = L_BARRIER;
+        return true;
+    }
     return parse_expected(&r->p, "a statement");
 }
 
@@ -427,7 +444,7 @@ static bool threads(Reader *r, LThreads *t) {
     if (!parse_word(&r->p, &takers, "threads, teams or blocks", &by)) return false;
     *t = (LThreads){.by = (LTaker)(LT_THREAD + by)};
     if (t->by == LT_THREAD) return true;
-    t->pack = t->columns = 1;
+    t->columns = 1;
     return count(r, "lanes", 1, &t->lanes) && count(r, "pack", 1, &t->pack) &&
            count(r, "columns", 1, &t->columns);
 }

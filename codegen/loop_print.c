@@ -26,7 +26,8 @@ const int loop_n_fn = (int)COUNT(loop_fn_words);
 const char *const loop_part_words[] = {
     [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
 
-const char *const loop_share_words[] = {[LS_ALIKE] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team"};
+const char *const loop_share_words[] = {
+    [LS_ALIKE] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team", [LS_LANES] = "lanes"};
 const char *const loop_taker_words[] = {
     [LT_NOBODY] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
 
@@ -154,6 +155,14 @@ static void tile(StrBuf *b, const LStmt *s) {
     for (int i = 0; i < s->n_kept; i++) sb_printf(b, "%s %s", i ? "," : " keeps", s->kept[i]->name);
 }
 
+static void head_of_columns(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "columns ");
+    range(b, s);
+    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
+    for (int i = 0; i < s->promoted.n; i++)
+        sb_printf(b, "%s%s", i ? ", " : " promote ", s->promoted.v[i]->name);
+}
+
 static void let(StrBuf *b, const LStmt *s) {
     reg(b, s->dst);
     sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
@@ -182,6 +191,12 @@ static void statement(StrBuf *b, const LStmt *s) {
         break;
     case L_TILE:
         tile(b, s);
+        break;
+    case L_COLUMNS:
+        head_of_columns(b, s);
+        break;
+    case L_BARRIER:
+        sb_puts(b, "barrier");
         break;
     case L_LET:
         let(b, s);
@@ -222,7 +237,8 @@ static void threads(StrBuf *b, const LThreads *t) {
     if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
     if (t->by != LT_TEAM && t->by != LT_BLOCK) return;
     if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
-    sb_printf(b, " pack %d columns %d", t->pack, t->columns);
+    if (t->pack) sb_printf(b, " pack %d", t->pack);
+    sb_printf(b, " columns %d", t->columns);
 }
 
 static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {

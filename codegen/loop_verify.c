@@ -28,7 +28,7 @@ typedef struct {
     const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
     int depth;
     Span span; /* of the statement being checked */
-    bool serial_loop, ok;
+    bool serial_loop, in_columns, ok;
 } Check;
 
 static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -321,6 +321,37 @@ static bool loop(Check *c, const LStmt *s, int depth) {
     return range(c, s) && nested(c, s, depth) && vectors(c, s);
 }
 
+static bool has_team(const Check *c) {
+    return c->k->threads.by == LT_TEAM || c->k->threads.by == LT_BLOCK;
+}
+
+/* What is computed there is known behind it, and arrays are not: they are columns of lanes. */
+static bool columns(Check *c, const LStmt *s, int depth) {
+    if (!has_team(c)) return bad(c, "columns are shared by threads that are no team");
+    if (c->in_columns) return bad(c, "columns stand among others");
+    if (s->sched.share == LS_WAYS) return bad(c, "columns are no ways' by turns");
+    if (!range(c, s)) return false;
+    for (int i = 0; i < s->promoted.n; i++) {
+        const LBuf *b = s->promoted.v[i];
+        if (!buffer(c, b)) return false;
+        if (b->kind == LB_LOCAL || !b->written)
+            return bad(c, "%s is promoted and not written", b->name);
+    }
+    c->in_columns = true;
+    bool ok = block(c, s->body, depth);
+    c->in_columns = false;
+    for (int i = 0; i < c->k->locals.n; i++)
+        if (c->k->locals.v[i]->rank && loop_declares(s->body, c->k->locals.v[i]))
+            c->declared[i] = false;
+    return ok;
+}
+
+static bool barrier(Check *c) {
+    if (!has_team(c) || c->in_columns)
+        return bad(c, "threads wait for each other in a team, and not among columns");
+    return true;
+}
+
 static bool statement(Check *c, const LStmt *s, int depth) {
     switch (s->kind) {
     case L_FOR:
@@ -342,6 +373,10 @@ static bool statement(Check *c, const LStmt *s, int depth) {
         return written(c, s);
     case L_LOCAL:
         return local(c, s->buf);
+    case L_COLUMNS:
+        return columns(c, s, depth);
+    case L_BARRIER:
+        return barrier(c);
     }
     return bad(c, "an unknown statement");
 }
@@ -386,7 +421,7 @@ static bool block(Check *c, const LStmt *s, int depth) {
 static bool threads(Check *c) {
     const LThreads *t = &c->k->threads;
     if (t->by != LT_TEAM && t->by != LT_BLOCK) return true;
-    if (!is_power_of_2(t->pack) || !is_power_of_2(t->columns) ||
+    if ((t->pack && !is_power_of_2(t->pack)) || !is_power_of_2(t->columns) ||
         (t->lanes && !is_power_of_2(t->lanes)))
         return bad(c, "lanes, packs and columns are powers of two");
     return true;

@@ -276,7 +276,7 @@ static bool kernel(PlanReader *r) {
     const char *of = NULL;
     if (!loop_parse_one(&r->p, k, &of) || !name_kernel(r, k, k->span)) return false;
     const Target *on = r->plan->arranged ? target_find(r->plan->arranged) : NULL;
-    if (of && (!on || !on->arrange))
+    if (of && (!on || !on->columns))
         return parse_fail(&r->p, DIAG_E0542, k->span,
                           "a stage, in a plan whose kernels are not arranged for a device");
     if (of) return add_stage(r, of, k);

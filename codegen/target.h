@@ -24,11 +24,11 @@ typedef struct {
     bool prefetches; /* memory may be asked for before it is read */
 } TargetMachine;
 
-struct Loops;
 typedef struct Target {
     const char *name;
     int lanes;   /* f32 elements per warp, or per vector register at most */
-    int columns; /* neighbouring columns that a lane may have at once, where lanes are threads */
+    int columns; /* neighbouring columns that a lane may have at once, where lanes are threads of a
+                    device; 0 = they are not */
     /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
@@ -36,9 +36,6 @@ typedef struct Target {
     bool (*find_machine)(Ctx *c, const TargetOptions *o, TargetMachine *to);
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
-    /* What `schedule` makes of a kernel, which it may change: itself or a copy, whose `threads` and
-     * loops say who takes them; NULL = no threads. */
-    LKernel *(*arrange)(struct Loops *l, LKernel *k);
     /* A machine that reports estimate times for: NULL = they measure (--profile). */
     const char *machine;
     double bytes_per_s, flops_per_s; /* of its memory; f32, without tensor cores */

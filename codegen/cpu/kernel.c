@@ -133,6 +133,11 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
     case L_LOCAL:
         cpu_local(f, s);
         break;
+    case L_COLUMNS: /* of a device's teams: no loop of its own */
+        cpu_block(f, s->body);
+        break;
+    case L_BARRIER:
+        break;
     }
 }
 

@@ -172,7 +172,7 @@ static void put(CuFn *f, const Stream *s) {
 void cu_element_pack(CuFn *f, const CuNest *nest, void (*element)(CuFn *f, const CuNest *nest)) {
     Elements e = elements(f, nest);
     const int pack = pack_of(&e), outer = f->alias.n;
-    bool wanted[CU_COLLAPSE_MAX + 1];
+    bool wanted[LOOP_COLLAPSE_MAX + 1];
     for (int i = 0; i < e.streams.n; i++)
         if (is_packed(&e.streams.v[i])) begin(f, &e.streams.v[i], pack);
     for (int i = 0; i < nest->n; i++) stand_for(f, &e, nest->loop[i]->body, next_of(nest, i));

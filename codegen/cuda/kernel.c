@@ -14,13 +14,13 @@ static const LStmt *computed_in(const LStmt *loop, const LReg *r) {
     return r->def->kind == L_LET && loop_has(loop->body, r->def) ? r->def : NULL;
 }
 
-/* Elements in registers have no address; a row's is only needed when the run ends (run.c). */
+/* Elements in registers have no address; a row's is only needed when its columns are done
+ * (columns.c). */
 static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     bool team = f->sched.kind != CU_THREAD;
     bool column = team && b->kind == LB_LOCAL;
-    bool cell = team && b->kind != LB_LOCAL && b->written && f->sched.cell[b->id] &&
-                cu_run_has(&f->sched.runs.v[f->sched.cell[b->id] - 1], s);
+    bool cell = cu_promoted(f, s);
     if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {
         bool at_column = column && loop && (s->idx[i] == loop->var || computed_in(loop, s->idx[i]));
@@ -49,8 +49,8 @@ static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     if (s->kind == L_STORE || s->kind == L_ACC) mark_use(f, s->src);
     if (s->kind == L_IF) mark_use(f, s->cond);
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_use(f, s->at);
-    if (f->sched.kind != CU_THREAD && cu_is_columns(f, s)) loop = s;
-    if (s->kind == L_FOR || s->kind == L_IF) mark_block(f, s->body, loop);
+    if (f->sched.kind != CU_THREAD && loop_is_columns(s)) loop = s;
+    if (loop_has_body(s)) mark_block(f, s->body, loop);
 }
 
 void cu_mark(CuFn *f, const LStmt *list) {
@@ -101,12 +101,12 @@ static void iteration(CuFn *f) {
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
 bool cu_has_hubs(const CuFn *f) {
-    const LStmt *loop[CU_TARGETS_MAX];
+    const LStmt *loop[LOOP_TARGETS_MAX];
     return f->sched.kind == CU_TEAM && cu_row_entries(f, loop) > 0;
 }
 
 static const char *is_hub(CuFn *f) {
-    const LStmt *loop[CU_TARGETS_MAX];
+    const LStmt *loop[LOOP_TARGETS_MAX];
     const int n = cu_row_entries(f, loop);
     const char *row = f->reg[f->sched.parallel->var->id], *all = NULL;
     for (int i = 0; i < n; i++) {

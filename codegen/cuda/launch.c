@@ -65,14 +65,13 @@ static const char *iterations(CuFn *f, const LStmt *s) {
     return arena_printf(f->a, "gn_ceildiv(%s, %s)", n, cu_host_expr(f, m->to->size));
 }
 
-/* The widest range of the runs that lanes share. */
+/* The widest range that lanes share. */
 static const char *width(CuFn *f) {
-    const CuSched *c = &f->sched;
     const char *n = NULL;
-    for (int i = 0; i < c->runs.n; i++) {
-        if (cu_takes_all(c, &c->runs.v[i])) continue;
-        const char *m = iterations(f, c->runs.v[i].range);
-        int pack = cu_pack_of(f, &c->runs.v[i]);
+    for (int i = 0; i < f->team.runs.n; i++) {
+        if (loop_takes_all(&f->team, &f->team.runs.v[i])) continue;
+        const char *m = iterations(f, f->team.runs.v[i].range);
+        int pack = cu_pack_of(f, &f->team.runs.v[i]);
         if (pack > 1) m = arena_printf(f->a, "gn_ceildiv(%s, %d)", m, pack);
         n = n ? arena_printf(f->a, "gn_max64(%s, %s)", n, m) : m;
     }
@@ -81,7 +80,7 @@ static const char *width(CuFn *f) {
 
 /* What ways have by turns: of the relation of which a row has most. */
 static const char *entries(CuFn *f) {
-    const LStmt *loop[CU_TARGETS_MAX];
+    const LStmt *loop[LOOP_TARGETS_MAX];
     const int n = cu_row_entries(f, loop);
     if (n == 0) return iterations(f, f->sched.split);
     const char *most = NULL;
@@ -98,7 +97,9 @@ static const char *entries(CuFn *f) {
 static const char *team(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
-    if (!c->lanes) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", width(f));
+    const char *most = c->lanes ? NULL : width(f);
+    if (most) cu_line(f, "int gn_lanes = gn_power_of_2(%s, 32);", most);
+    if (!c->lanes && !most) cu_line(f, "int gn_lanes = 32;");
     if (c->kind == CU_BLOCK) return "GN_THREADS";
     if (!c->split) return lanes;
     cu_line(f, "int gn_ways = gn_ways_for(%s, %s);", entries(f), lanes);

@@ -45,10 +45,15 @@ static void value(CuFn *f, const LStmt *s, const char *v) {
         cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], v);
 }
 
+static void columns(CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->team.runs.n; i++)
+        if (f->team.runs.v[i].at == s) cu_columns(f, &f->team.runs.v[i]);
+}
+
 void cu_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
-        if (f->run && !f->serial && cu_is_columns(f, s))
+        if (f->among && !f->serial && loop_is_columns(s))
             cu_column(f, s);
         else
             cu_loop(f, s, NULL, NULL);
@@ -75,17 +80,15 @@ void cu_statement(CuFn *f, const LStmt *s) {
     case L_LOCAL:
         cu_local(f, s->buf);
         break;
+    case L_COLUMNS:
+        columns(f, s);
+        break;
+    case L_BARRIER:
+        cu_line(f, "gn_wait(gn);");
+        break;
     }
 }
 
 void cu_block(CuFn *f, const LStmt *s) {
-    while (s) {
-        const CuRun *r = f->sched.kind == CU_THREAD || f->run ? NULL : cu_run_at(f, s);
-        const LStmt *next = r ? r->end : s->next;
-        if (r)
-            cu_run(f, r);
-        else
-            cu_statement(f, s);
-        s = next;
-    }
+    for (; s; s = s->next) cu_statement(f, s);
 }

@@ -62,18 +62,17 @@ const char *cu_load(CuFn *f, const LStmt *s) {
     return s->buf->dt == DT_I1 ? arena_printf(f->a, "%s != 0", at) : at;
 }
 
-/* In a team only some threads write to memory: outside runs the first, in a run those of the
- * first way, each its columns. */
+/* In a team only some threads write to memory: outside columns the first, among columns those of
+ * the first way, each its columns. */
 const char *cu_writers(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_THREAD) return "";
-    if (!f->run) return "if (gn.thread == 0) ";
-    bool several = (c->split || c->kind == CU_BLOCK) && !f->run->flat;
+    if (!f->among) return "if (gn.thread == 0) ";
+    bool several = (c->split || c->kind == CU_BLOCK) && !f->among->flat;
     return several ? "if (gn.way == 0) " : "";
 }
 
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
-    if (f->sched.kind != CU_THREAD && !f->run && f->sched.waits[b->id]) cu_wait(f);
     if (is_half(b->dt))
         cu_line(f, "%sgn_store(%s, %s);", cu_writers(f), at, v);
     else

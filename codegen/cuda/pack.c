@@ -9,82 +9,7 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
-enum { PACK_BYTES = 16 };
-
-static bool is_cell(const CuFn *f, const LBuf *b) {
-    return b->kind != LB_LOCAL && b->written && f->sched.cell && f->sched.cell[b->id];
-}
-
-/* s, of the loop's own list: what may not happen is neither loaded nor stored.  Neighbouring
- * columns are neighbours in memory, and a multiple of n of them is a row.  What is stored is
- * stored last, so that nothing else in the loop may meet it. */
-static bool is_packed(const LStmt *s, const LStmt *loop, int n) {
-    const LBuf *b = s->buf;
-    bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
-    int64_t width;
-    if (s->kind == L_STORE && loop_count_accesses(loop->body, b) > 1) return false;
-    if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
-    for (int i = 0; i + 1 < b->rank; i++)
-        if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
-    return s->idx[b->rank - 1] == loop->var && expr_is_const(b->dim[b->rank - 1], &width) &&
-           width % n == 0 && dtype_bytes(b->dt) * n <= PACK_BYTES;
-}
-
-/* ---- how many ------------------------------------------------------------------------- */
-typedef struct {
-    const CuFn *f;
-    int n;      /* columns of a lane */
-    int packed; /* accesses that would be packed */
-    bool ok;
-} Choice;
-
-static void note(Choice *c, const LStmt *s, const LStmt *loop) {
-    for (; s; s = s->next) {
-        if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
-        if (loop && loop_is_access(s)) c->packed += is_packed(s, loop, c->n);
-        if (loop_is_access(s) && is_cell(c->f, s->buf)) c->ok = false;
-        if (s->kind != L_FOR && s->kind != L_IF) continue;
-        note(c, s->body, cu_is_columns(c->f, s) && s->range == LR_EXTENT ? s : NULL);
-    }
-}
-
-/* Every run of known width can be dealt out so, and something is loaded or stored at once. */
-static bool is_fine(const CuFn *f, int n) {
-    Choice c = {.f = f, .n = n, .ok = true};
-    bool any = false;
-    for (int i = 0; i < f->sched.runs.n; i++) {
-        const CuRun *r = &f->sched.runs.v[i];
-        int64_t width;
-        if (r->range->range != LR_EXTENT) continue;
-        if (!expr_is_const(r->range->extent, &width) || width % n) return false;
-        if (r->together && width / n > 32) return false;
-        any = true;
-    }
-    note(&c, f->sched.parallel ? f->sched.parallel->body : f->k->body, NULL);
-    return any && c.ok && c.packed > 0;
-}
-
-/* A column each. */
-static bool fits(const CuFn *f) {
-    for (int i = 0; i < f->sched.runs.n; i++) {
-        const CuRun *r = &f->sched.runs.v[i];
-        int64_t width;
-        if (r->together && expr_is_const(r->range->extent, &width) && width > 32) return false;
-    }
-    return true;
-}
-
-bool cu_can_pack(CuFn *f, int n) {
-    return n > 1 ? f->sched.kind == CU_TEAM && is_fine(f, n) : fits(f);
-}
-
-int cu_pack(CuFn *f) {
-    int n = f->sched.kind == CU_TEAM ? target_cuda.columns : 1;
-    while (n > 1 && !is_fine(f, n)) n /= 2;
-    return n > 1 ? n : fits(f);
-}
-
-int cu_pack_of(const CuFn *f, const CuRun *r) {
+int cu_pack_of(const CuFn *f, const LoopColumns *r) {
     return r->range->range == LR_EXTENT ? f->sched.pack : 1;
 }
 
@@ -112,7 +37,7 @@ static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = own && loop_is_access(s) && is_packed(s, loop, f->sched.pack);
+        bool packed = own && loop_is_access(s) && loop_is_packed(s, loop, f->sched.pack);
         for (int i = 0; loop_is_access(s) && !packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
         if (s->kind == L_IF && asks(f, s->body, loop, false)) return true;
@@ -137,7 +62,7 @@ void cu_packed_body(CuFn *f, const LStmt *loop) {
     VEC(const char *) to = {0};
     f->reg[loop->var->id] = f->first;
     for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!loop_is_access(s) || !is_packed(s, loop, n)) continue;
+        if (!loop_is_access(s) || !loop_is_packed(s, loop, n)) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
         const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_names++);
         const char *at = cu_element(f, s), *type = pack_type(f, s->buf);

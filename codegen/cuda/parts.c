@@ -21,30 +21,36 @@ static bool is_alone(const LStmt *s, const LStmt *body) {
     return true;
 }
 
-static const CuRun *run_of(const CuFn *f) {
-    for (int i = 0; i < f->sched.runs.n; i++)
-        if (cu_run_has(&f->sched.runs.v[i], f->sched.split)) return &f->sched.runs.v[i];
+static const LoopColumns *run_of(const CuFn *f) {
+    for (int i = 0; i < f->team.runs.n; i++)
+        if (loop_columns_have(&f->team.runs.v[i], f->sched.split)) return &f->team.runs.v[i];
     return NULL;
 }
 
-static bool is_direct(const CuRun *r, const LStmt *loop) {
+static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
     }
     return false;
 }
 
+/* Nothing before `end` reads what the row computes. */
+static bool is_plain(const LStmt *s, const LStmt *end) {
+    for (; s != end; s = s->next)
+        if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+    return true;
+}
+
 bool cu_has_parts(const CuFn *f) {
     const CuSched *c = &f->sched;
-    const LBuf *target[CU_TARGETS_MAX];
+    const LBuf *target[LOOP_TARGETS_MAX];
     if (!cu_has_hubs(f) || c->n_inner || c->split->range != LR_SEGMENT) return false;
-    const CuRun *r = run_of(f);
+    const LoopColumns *r = run_of(f);
     if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, c->split))
         return false;
     if (loop_count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
         return false;
-    for (const LStmt *s = c->parallel->body; s != c->split; s = s->next)
-        if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+    if (!is_plain(c->parallel->body, r->at) || !is_plain(r->first, c->split)) return false;
     int n = cu_split_targets(f, c->split, target);
     for (int i = 0; i < n; i++)
         if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
@@ -54,7 +60,7 @@ bool cu_has_parts(const CuFn *f) {
 
 /* Numbers that a part of a row leaves in gn_room. */
 const char *cu_part_numbers(CuFn *f, bool host) {
-    const LBuf *target[CU_TARGETS_MAX];
+    const LBuf *target[LOOP_TARGETS_MAX];
     int n = cu_split_targets(f, f->sched.split, target);
     const Expr *numbers = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, n));
     return host ? cu_host_expr(f, numbers) : cu_expr(f, numbers);
@@ -88,15 +94,15 @@ static void pure(CuFn *f, const LStmt *s, const LStmt *end) {
 
 static void body(CuFn *f) {
     const CuSched *c = &f->sched;
-    const CuRun *r = run_of(f);
+    const LoopColumns *r = run_of(f);
     const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
     cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", lanes);
     pure(f, f->k->body, c->parallel);
     cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[c->split->ptr->id]);
     if (f->used[c->parallel->var->id])
         cu_line(f, "const int64_t %s = gn_at.row;", f->reg[c->parallel->var->id]);
-    pure(f, c->parallel->body, r->first);
-    cu_run(f, r);
+    pure(f, c->parallel->body, r->at);
+    cu_columns(f, r);
     cu_close(f);
 }
 
@@ -107,7 +113,8 @@ void cu_parts(CuFn *f) {
     f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
     f->parts = true;
     cu_mark(f, c->split->body);
-    mark_before(f, c->parallel->body, c->split);
+    mark_before(f, run_of(f)->first, c->split);
+    mark_before(f, c->parallel->body, run_of(f)->at);
     mark_before(f, f->k->body, c->parallel);
     c->kind = CU_BLOCK;
     cu_signature(f, "_parts");

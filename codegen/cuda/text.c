@@ -147,7 +147,7 @@ static void note_block(CuFn *f, StrMap *taken, const LStmt *s) {
         note_syms(f, taken, s->size);
         bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
         for (int i = 1; access && i < s->buf->rank; i++) note_syms(f, taken, s->buf->dim[i]);
-        if (s->kind == L_FOR || s->kind == L_IF) note_block(f, taken, s->body);
+        if (loop_has_body(s)) note_block(f, taken, s->body);
     }
 }
 
@@ -158,7 +158,7 @@ static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
         if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
             f->reg[r->id] = unique(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
-        if (s->kind == L_FOR || s->kind == L_IF) name_registers(f, taken, s->body);
+        if (loop_has_body(s)) name_registers(f, taken, s->body);
     }
 }
 

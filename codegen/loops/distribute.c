@@ -10,7 +10,7 @@
  *     }                                       for c in C vector { acc sum y[c] w z[e, c] }
  *                                           }
  *
- * Where lanes have all columns at once, one loop does both (codegen/cuda/find_run.c).  (Loop
+ * Where lanes have all columns at once, one loop does both (codegen/loops/columns.c).  (Loop
  * distribution: Kennedy and McKinley 1990.) */
 #include "codegen/loops/loops.h"
 

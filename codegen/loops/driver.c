@@ -62,7 +62,7 @@ static const char *fact(unsigned missing) {
 static bool suits_target(const Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
-        if (!l->on->arrange || !loop_is_for_processor(k)) continue;
+        if (!l->on->columns || !loop_is_for_processor(k)) continue;
         diag_add(l->c, DIAG_E0541, k->span,
                  "kernel %s: its loops are arranged for a processor, not for %s", k->name,
                  l->on->name);
@@ -81,9 +81,12 @@ static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProg
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
+    l->asked = &all;
     PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find, NULL};
-    all.verify_each |= l->on->arrange != NULL; /* statements move: each is checked, asked or not */
-    return pass_run_list(l->c, &s, names, &all);
+    all.verify_each |= l->on->columns > 0; /* statements move: each is checked, asked or not */
+    bool ok = pass_run_list(l->c, &s, names, &all);
+    l->asked = NULL;
+    return ok;
 }
 
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
@@ -133,7 +136,7 @@ bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o
             k->stages = l.k, k->body = NULL;
     }
     p->arranged = on->name;
-    p->device = on->arrange ? on->name : NULL;
+    p->device = on->columns ? on->name : NULL;
     p->host_too = !p->device;
     p->loop_passes = NULL;
     return true;

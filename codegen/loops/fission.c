@@ -112,7 +112,7 @@ static bool has_long_rows(const LKernel *k) {
 
 /* Entries go to the threads of a team, and elements to a thread each. */
 static bool is_shared_out(Loops *l, const LKernel *k) {
-    const LKernel *t = l->on->arrange(l, loop_copy(l->a, k));
+    const LKernel *t = loop_schedule(l, loop_copy(l->a, k));
     return loop_serial_entries(t) == 0 && !has_long_rows(t);
 }
 
@@ -140,7 +140,7 @@ static int longest(Loops *l, const Row *r, int first) {
 static bool cut(Loops *l, const LKernel *k, LKernels *to) {
     const LStmt *parallel = loop_parallel(k);
     if (!parallel || k->threads.by) return false;
-    if (loop_serial_entries(l->on->arrange(l, loop_copy(l->a, k))) == 0) return false;
+    if (loop_serial_entries(loop_schedule(l, loop_copy(l->a, k))) == 0) return false;
     const Row r = row_of(l->a, k, parallel);
     LKernels all = {0};
     for (int first = 0, end; first < r.in.n; first = end) {
@@ -156,9 +156,9 @@ static bool cut(Loops *l, const LKernel *k, LKernels *to) {
 static bool run(PassCtx *p, Loops *l) {
     LKernels all = {0};
     (void)p;
-    for (int i = 0; i < l->k.n && l->on->arrange; i++)
+    for (int i = 0; i < l->k.n && l->on->columns; i++)
         if (!cut(l, l->k.v[i], &all)) vec_push(l->a, &all, l->k.v[i]);
-    if (l->on->arrange) l->k = all;
+    if (l->on->columns) l->k = all;
     for (int i = 0; i < l->k.n; i++) loop_number(l->k.v[i]);
     return true;
 }

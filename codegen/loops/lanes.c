@@ -54,8 +54,10 @@ static bool look(Look *k, const LStmt *s) {
         if (s->range != LR_EXTENT && k->varies[s->at->id]) return false;
         return look_block(k, s->body);
     case L_IF:
+    case L_COLUMNS:
         return look_block(k, s->body);
     case L_LOCAL:
+    case L_BARRIER:
         return true;
     case L_TILE: /* has vectors of its own */
         return false;

@@ -17,9 +17,10 @@ typedef struct Loops {
     const Module *m;
     const Target *on;
     TargetMachine machine;
-    int columns;         /* neighbouring columns that one lane may have */
-    const char *disable; /* passes to leave out, "cse-loops,distribute"; or NULL */
-    LKernels k;          /* a kernel of the plan, or the stages that it has been cut into */
+    int columns;              /* neighbouring columns that one lane may have */
+    const char *disable;      /* passes to leave out, "cse-loops,distribute"; or NULL */
+    const PassOptions *asked; /* of the passes that run now: what passes that run others show */
+    LKernels k;               /* a kernel of the plan, or the stages that it has been cut into */
 } Loops;
 
 #define LOOP_PASS(id) extern const Pass loop_pass_##id;
@@ -54,10 +55,22 @@ LStmt *loop_parallel(const LKernel *k);
 /* What is done for a row: the list inside the parallel loop and the loops that are made part of its
  * index; NULL = there is none. */
 LStmt **loop_row(LKernel *k);
+/* The loop that ends the list and is part of the parallel loop's index; NULL = there is none. */
+LStmt *loop_collapsed(LStmt *s);
+/* .. that can be.  (codegen/loops/collapse.c) */
+enum { LOOP_COLLAPSE_MAX = 4 };
+LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too);
+/* Makes such loops part of the index, and no others; how many. */
+int loop_collapse(Arena *a, LKernel *k, bool vector_too);
 bool loop_is_one(const Expr *e);              /* an axis whose index is 0 */
 bool loop_extent(const LStmt *s, int64_t *n); /* of a loop over a known number of iterations */
 void loop_replace(LStmt *s, const LReg *from, LReg *to); /* in s, what follows it, and bodies */
 LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def);
+/* What `schedule` makes of a kernel, which it may change: itself or a copy, which says who takes
+ * its loops.  (codegen/loops/schedule.c) */
+LKernel *loop_schedule(Loops *l, LKernel *k);
+/* Parts of a long row: so few that each may have a block. */
+bool loop_has_chunk_of(const LStmt *parallel);
 /* The loop's body takes its place; behind it. */
 LStmt **loop_dissolve(LStmt **at);
 /* The i-th dimensions for which out[i] holds leave a local array. */

@@ -1,5 +1,5 @@
 /* The order of a row's statements, such that loops over the same columns stand side by side and
- * lanes can go through them together (codegen/cuda/team.c): what stands between two loops without
+ * lanes can go through them together (`fuse-columns`): what stands between two loops without
  * need moves out of the way.
  *
  *     for e { acc sum m .. }                   store s 0

@@ -12,7 +12,7 @@ LStmt *loop_parallel(const LKernel *k) {
 }
 
 /* The loop that ends the list and is part of the parallel loop's index. */
-static LStmt *collapsed(LStmt *s) {
+LStmt *loop_collapsed(LStmt *s) {
     while (s && is_value(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
 }
@@ -20,7 +20,7 @@ static LStmt *collapsed(LStmt *s) {
 LStmt **loop_row(LKernel *k) {
     LStmt *loop = loop_parallel(k);
     if (!loop) return NULL;
-    for (LStmt *in; (in = collapsed(loop->body));) loop = in;
+    for (LStmt *in; (in = loop_collapsed(loop->body));) loop = in;
     return &loop->body;
 }
 
@@ -119,4 +119,16 @@ static void number(LStmt *s, int *next) {
 void loop_number(LKernel *k) {
     k->n_regs = 0;
     number(k->body, &k->n_regs);
+}
+
+static bool has_chunk_of(const LStmt *s, const LReg *row) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
+        if (loop_has_body(s) && has_chunk_of(s->body, row)) return true;
+    }
+    return false;
+}
+
+bool loop_has_chunk_of(const LStmt *parallel) {
+    return has_chunk_of(parallel->body, parallel->var);
 }

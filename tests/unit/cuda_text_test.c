@@ -487,6 +487,7 @@ TEST_MAIN()
 /* ---- schedules that stand in the text ------------------------------------------------------ */
 /* A kernel by `threads` whose entries are shared as `share` says, with `store` at its end. */
 static const char *scheduled(Arena *a, const char *threads, const char *share, const char *store) {
+    bool team = strstr(threads, "teams") || strstr(threads, "blocks");
     return arena_printf(a,
                         "kernel t%s {\n"
                         "  out y: f32[N_p, 16]\n"
@@ -495,6 +496,7 @@ static const char *scheduled(Arena *a, const char *threads, const char *share, c
                         "  map src: idx src(e)\n"
                         "  %%c.0: f32 = const 0\n"
                         "  for %%v.1 in N_p parallel {\n"
+                        "    %s\n"
                         "    local acc: f32[16]\n"
                         "    for %%f.2 in 16 vector { store acc[%%f.2] %%c.0 }\n"
                         "    for %%e.3 in segment ptr[%%v.1]%s {\n"
@@ -509,9 +511,11 @@ static const char *scheduled(Arena *a, const char *threads, const char *share, c
                         "      %%a.9: f32 = load acc[%%f.8]\n"
                         "      %s\n"
                         "    }\n"
+                        "    %s\n"
                         "  }\n"
                         "}\n",
-                        threads, share, store);
+                        threads, team ? "columns 16 by lanes {" : "", share, store,
+                        team ? "}" : "");
 }
 
 static const char own_row[] = "store y[%v.1, %f.8] %a.9";
@@ -572,12 +576,13 @@ TEST(schedules_that_cannot_be_are_refused) {
         {" by teams lanes 3 pack 1 columns 1", "", own_row, "powers of two"},
         {" by teams lanes 8 pack 32 columns 8", "", own_row, "so many columns each"},
         {" by blocks pack 1 columns 8", "", own_row, "no team of threads"},
-        {" by teams pack 1 columns 8", " by team", own_row, "cannot share a loop"},
+        {" by teams pack 1 columns 8", " by team", own_row, "does not share columns"},
+        {" by teams pack 1 columns 8", " by lanes", own_row, "cannot share a loop"},
         {" by threads", " by ways", own_row, "threads that are no team"},
         /* a row that others write, too */
         {" by teams pack 1 columns 8", " by ways",
          "store y[%f.8, %f.8] %a.9 %b.10: f32 = load y[%v.1, %f.8] store y[%v.1, %f.8] %b.10",
-         "no team of threads"},
+         "what another one writes of y"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) with_ctx(refused, &cases[i]);
 }

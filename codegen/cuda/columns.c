@@ -1,16 +1,11 @@
-/* A run (team.c): its columns to lanes, one after another where there are more columns. */
+/* The statement `columns`: each lane has one, and the next where there are more columns than lanes.
+ */
 #include "codegen/cuda/cuda.h"
 
 #include <string.h>
 
 static const char *const fold_op[] = {
     [RED_SUM] = "GnSum", [RED_MAX] = "GnMax", [RED_MIN] = "GnMin"};
-
-const CuRun *cu_run_at(const CuFn *f, const LStmt *s) {
-    for (int i = 0; i < f->sched.runs.n; i++)
-        if (f->sched.runs.v[i].first == s) return &f->sched.runs.v[i];
-    return NULL;
-}
 
 static const char *fresh(CuFn *f, const char *what) {
     return arena_printf(f->a, "gn_%s_%d", what, f->n_names++);
@@ -36,9 +31,9 @@ static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const L
     for (; s != end; s = s->next) {
         bool access = s->kind == L_STORE || s->kind == L_ACC || s->kind == L_LOAD;
         if (access && s->buf == b && (kind < 0 || (int)s->kind == kind)) return (Spot){s, loop};
-        if (s->kind == L_FOR || s->kind == L_IF) {
+        if (loop_has_body(s)) {
             bool own = loop && loop->range == LR_SEGMENT;
-            const LStmt *in = !own && cu_is_columns(f, s) ? s : loop;
+            const LStmt *in = !own && loop_is_columns(s) ? s : loop;
             Spot found = find_access(f, s->body, NULL, in, b, kind);
             if (found.at) return found;
         }
@@ -68,16 +63,16 @@ static bool is_fold(const LStmt *s, const LStmt *loop) {
     return true;
 }
 
-/* inner: those whose sum is made anew for each entry, else those of the whole run. */
-static void find_folds(CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end, const LStmt *loop,
-                       bool inner, Folds *out) {
+/* inner: those whose sum is made anew for each entry, else those of all statements. */
+static void find_folds(CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                       const LStmt *loop, bool inner, Folds *out) {
     for (; s != end; s = s->next) {
-        if (is_fold(s, loop) && cu_is_inner(r, s->buf) == inner) {
+        if (is_fold(s, loop) && loop_is_inner(r, s->buf) == inner) {
             Fold x = {s, fresh(f, "sum")};
             vec_push(f->a, out, x);
         }
-        const LStmt *in = cu_is_columns(f, s) ? s : loop;
-        if (s->kind == L_FOR || s->kind == L_IF) find_folds(f, r, s->body, NULL, in, inner, out);
+        const LStmt *in = loop_is_columns(s) ? s : loop;
+        if (loop_has_body(s)) find_folds(f, r, s->body, NULL, in, inner, out);
     }
 }
 
@@ -91,7 +86,7 @@ static void begin_folds(CuFn *f, const Folds *folds) {
 }
 
 /* inner: of the lanes of one way, while others are at another entry. */
-static void end_folds(CuFn *f, const CuRun *r, const Folds *folds, bool inner) {
+static void end_folds(CuFn *f, const LoopColumns *r, const Folds *folds, bool inner) {
     for (int i = 0; i < folds->n; i++) {
         LStmt s = *folds->v[i].acc;
         LReg all = {.id = s.src->id, .dt = s.src->dt};
@@ -108,7 +103,7 @@ static void end_folds(CuFn *f, const CuRun *r, const Folds *folds, bool inner) {
     }
 }
 
-/* Columns that are others than the run's, or that lanes do not have all at once. */
+/* Columns that are others than the range's, or that lanes do not have all at once. */
 static void by_turns(CuFn *f, const LStmt *s) {
     const char *first = f->first, *on = f->on;
     f->first = f->on = NULL;
@@ -119,17 +114,18 @@ static void by_turns(CuFn *f, const LStmt *s) {
     f->first = first;
 }
 
-/* A vector loop of a run: the thread has one of its columns.  Sums over it that the entry needs
+/* A vector loop: the thread has one of its columns.  Sums over it that the entry needs
  * are made at once. */
 void cu_column(CuFn *f, const LStmt *s) {
     Folds inner = {0};
     int outer = f->alias.n;
-    if (f->run->together || f->run->dots) find_folds(f, f->run, s->body, NULL, s, true, &inner);
+    if (f->among->together || f->among->turns)
+        find_folds(f, f->among, s->body, NULL, s, true, &inner);
     begin_folds(f, &inner);
-    if (cu_takes_turns(f->run, s)) {
+    if (loop_takes_turns(f->among, s)) {
         by_turns(f, s);
         f->alias.n = outer;
-        end_folds(f, f->run, &inner, true);
+        end_folds(f, f->among, &inner, true);
         return;
     }
     if (f->on) cu_open(f, "if (%s) {", f->on);
@@ -143,7 +139,7 @@ void cu_column(CuFn *f, const LStmt *s) {
     }
     if (f->on) cu_close(f);
     f->alias.n = outer;
-    end_folds(f, f->run, &inner, true);
+    end_folds(f, f->among, &inner, true);
 }
 
 /* ---- entries by turns -------------------------------------------------------------- */
@@ -258,8 +254,8 @@ static void entries(CuFn *f, const LStmt *s, const Part *part, int n) {
 }
 
 static bool split_loop(CuFn *f, const LStmt *s) {
-    const LBuf *target[CU_TARGETS_MAX];
-    Part part[CU_TARGETS_MAX];
+    const LBuf *target[LOOP_TARGETS_MAX];
+    Part part[LOOP_TARGETS_MAX];
     int n = cu_split_targets(f, s, target), outer = f->alias.n;
     for (int i = 0; i < n; i++) begin_part(f, s, target[i], &part[i]);
     for (int i = 0; i < n; i++)
@@ -298,7 +294,7 @@ static const char *cell_memory(CuFn *f, Spot spot) {
     return text;
 }
 
-static bool is_top_store(const CuRun *r, const LStmt *at) {
+static bool is_top_store(const LoopColumns *r, const LStmt *at) {
     if (at->kind != L_STORE) return false;
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         for (const LStmt *p = s->kind == L_FOR && s->sched.vector ? s->body : NULL; p; p = p->next)
@@ -307,12 +303,11 @@ static bool is_top_store(const CuRun *r, const LStmt *at) {
     return false;
 }
 
-static void begin_cells(CuFn *f, const CuRun *r, Cells *cells) {
+static void begin_cells(CuFn *f, const LoopColumns *r, Cells *cells) {
     for (int i = 0; i < f->k->bufs.n; i++) {
         const LBuf *b = f->k->bufs.v[i];
         Spot spot = {NULL, NULL};
-        if (f->sched.cell[i] == r - f->sched.runs.v + 1)
-            spot = find_access(f, r->first, r->end, NULL, b, -1);
+        if (loop_is_promoted(r->at, b)) spot = find_access(f, r->first, r->end, NULL, b, -1);
         if (!spot.at) continue;
         Cell c = {spot, fresh(f, "cell")};
         cu_line(f, "%s %s = 0;", cu_type(b->dt), c.name);
@@ -339,9 +334,9 @@ static void end_cells(CuFn *f, const Cells *cells, int outer) {
     if (f->on) cu_close(f);
 }
 
-/* ---- the run ----------------------------------------------------------------------- */
-/* Values at the top of a run hang on nothing in it: they come first. */
-static void hoist(CuFn *f, const CuRun *r) {
+/* ---- the statement ----------------------------------------------------------------------- */
+/* Values at the top hang on nothing else there: they come first. */
+static void hoist(CuFn *f, const LoopColumns *r) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         bool value = s->kind == L_LET || s->kind == L_LOAD;
         if (value && f->used[s->dst->id]) cu_statement(f, s);
@@ -349,7 +344,7 @@ static void hoist(CuFn *f, const CuRun *r) {
 }
 
 /* A local array: of each column what its other dimensions hold. */
-static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
+static void column_array(CuFn *f, const LoopColumns *r, const LBuf *b) {
     const char *name = f->local[b->id];
     Spot spot = find_access(f, r->first, r->end, NULL, b, -1);
     int place = place_of(spot);
@@ -362,7 +357,7 @@ static void column_array(CuFn *f, const CuRun *r, const LBuf *b) {
     stand_for(f, b, NULL, b->rank == 1 ? cu_of_each(f, name) : name, b->rank == 1 ? -1 : place);
 }
 
-static void columns(CuFn *f, const CuRun *r) {
+static void statements(CuFn *f, const LoopColumns *r) {
     Cells cells = {0};
     int outer = f->alias.n;
     if (f->parts) {
@@ -380,8 +375,8 @@ static void columns(CuFn *f, const CuRun *r) {
     end_cells(f, &cells, outer);
 }
 
-static bool splits(CuFn *f, const CuRun *r) {
-    const LBuf *target[CU_TARGETS_MAX];
+static bool splits(CuFn *f, const LoopColumns *r) {
+    const LBuf *target[LOOP_TARGETS_MAX];
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (cu_split_targets(f, s, target)) return true;
     }
@@ -389,28 +384,24 @@ static bool splits(CuFn *f, const CuRun *r) {
 }
 
 /* Every lane has a column each time. */
-static bool all_lanes(const CuFn *f, const CuRun *r) {
+static bool all_lanes(const CuFn *f, const LoopColumns *r) {
     int64_t n;
     int lanes = f->sched.lanes;
     return r->range->range == LR_EXTENT && expr_is_const(r->range->extent, &n) && lanes &&
            n % (lanes * cu_pack_of(f, r)) == 0;
 }
 
-void cu_wait(CuFn *f) {
-    cu_line(f, "gn_wait(gn);");
-}
-
 /* Somebody asks which column it is: not where there is but one, and in arrays. */
-static bool asks(const CuFn *f, const CuRun *r, const LStmt *s, const LStmt *end) {
+static bool asks(const CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) {
-        bool columns = cu_is_columns(f, s);
-        if (columns && f->used[s->var->id] && !cu_takes_turns(r, s)) return true;
+        bool columns = loop_is_columns(s);
+        if (columns && f->used[s->var->id] && !loop_takes_turns(r, s)) return true;
         if (!columns && loop_has_body(s) && asks(f, r, s->body, NULL)) return true;
     }
     return false;
 }
 
-void cu_run(CuFn *f, const CuRun *r) {
+void cu_columns(CuFn *f, const LoopColumns *r) {
     Folds folds = {0};
     int outer = f->alias.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];
@@ -418,7 +409,7 @@ void cu_run(CuFn *f, const CuRun *r) {
     cu_bounds(f, r->range, &lo, &hi);
     if (!f->parts) find_folds(f, r, r->first, r->end, NULL, false, &folds);
     begin_folds(f, &folds);
-    bool masked = (splits(f, r) || r->together || r->dots) && !all_lanes(f, r);
+    bool masked = (splits(f, r) || r->together || r->turns) && !all_lanes(f, r);
     const int pack = cu_pack_of(f, r);
     const char *times = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
     const char *at = pack > 1 ? fresh(f, "first") : c;
@@ -441,15 +432,14 @@ void cu_run(CuFn *f, const CuRun *r) {
                 zero ? "" : " + ", first, times, at, hi, at,
                 r->flat ? "gn.lanes * gn.ways" : "gn.lanes", times);
     }
-    f->run = r;
+    f->among = r;
     f->column = c;
     f->first = pack > 1 ? at : NULL;
-    columns(f, r);
+    statements(f, r);
     f->on = NULL;
     f->first = NULL;
-    f->run = NULL;
+    f->among = NULL;
     if (!r->together) cu_close(f);
     f->alias.n = outer;
-    if (r->settles && !f->parts) cu_wait(f);
     end_folds(f, r, &folds, false);
 }
