@@ -188,15 +188,16 @@ $(BUILD)/tests/unit/postgres_test: $(filter-out %/postgres.o,$(SOURCE_OBJ))
 $(BUILD)/tests/unit/sqlite_test $(BUILD)/tests/unit/postgres_test: private RT_LIBS += $(SOURCE_LIBS)
 $(BUILD)/tests/unit/postgres_test.o: private INC_COMPILER += $(SOURCE_CC)
 
-# The compiler's objects, but for LLVM's half, which tell of each basic block that they run.
+# The compiler's objects, but for LLVM's half, which tell of each basic block that they run; not of builds with sanitizers.
 COUNTED = $(patsubst $(BUILD)/%,$(BUILD)/counted/%,$(filter-out $(BUILD)/codegen/cpu/%,$(COMPILER_OBJ)))
 $(BUILD)/counted/%.o: %.c | $(GEN)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -fsanitize-coverage=trace-pc $(INC_COMPILER) -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -O1 -g0 -fsanitize-coverage=trace-pc $(INC_COMPILER) -c -o $@ $<
 $(BUILD)/counted/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -fsanitize-coverage=trace-pc -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
-$(BUILD)/tests/unit/growth_test: $(COUNTED)
+	$(CC) $(CFLAGS_ALL) -O1 -g0 -fsanitize-coverage=trace-pc -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
+$(BUILD)/tests/unit/growth_test: $(if $(SAN),,$(COUNTED))
+$(BUILD)/tests/unit/growth_test.o: private CFLAGS_ALL += $(if $(SAN),,-DCOUNTED)
 
 # One folder for a machine with a GPU: tests, recorded results, benchmarks (docs/cuda.md).
 $(BUILD)/tests/gpu/record_ops: $(BUILD)/tests/gpu/record_ops.o $(LIBS_TEST)
