@@ -70,21 +70,36 @@ static void put(void *x, cudaDataType_t t, long long i, float v) {
         ((float *)x)[i] = v;
 }
 
+/* In `sum`, of m: column j of the product, each element's terms in their order.  `wide` is a,
+ * column by column. */
+static void multiply_column(const Gemm *g, const double *wide, const void *b, int j, double *sum) {
+    memset(sum, 0, (size_t)g->m * sizeof *sum);
+    for (int l = 0; l < g->k; l++) {
+        const double *column = wide + (size_t)l * (size_t)g->m;
+        double by = element(
+            b, g->in, g->tb == CUBLAS_OP_N ? l + (long long)j * g->ldb : j + (long long)l * g->ldb);
+        for (int i = 0; i < g->m; i++) sum[i] += column[i] * by;
+    }
+}
+
 static void multiply_one(const Gemm *g, const void *a, const void *b, void *c) {
-    for (int j = 0; j < g->n; j++)
+    size_t m = (size_t)g->m, k = (size_t)g->k;
+    double *wide = malloc((m * k + m + 1) * sizeof *wide), *sum = wide + m * k;
+    if (!wide) cudasim_fail("no memory for a product");
+    for (size_t l = 0; l < k; l++)
+        for (size_t i = 0; i < m; i++)
+            wide[l * m + i] = element(a, g->in,
+                                      (long long)(g->ta == CUBLAS_OP_N ? i + l * (size_t)g->lda
+                                                                       : l + i * (size_t)g->lda));
+    for (int j = 0; j < g->n; j++) {
+        multiply_column(g, wide, b, j, sum);
         for (int i = 0; i < g->m; i++) {
             long long at = i + (long long)j * g->ldc;
-            double sum = 0;
-            for (int l = 0; l < g->k; l++)
-                sum += element(a, g->in,
-                               g->ta == CUBLAS_OP_N ? i + (long long)l * g->lda
-                                                    : l + (long long)i * g->lda) *
-                       element(b, g->in,
-                               g->tb == CUBLAS_OP_N ? l + (long long)j * g->ldb
-                                                    : j + (long long)l * g->ldb);
             double old = g->beta != 0 ? g->beta * element(c, g->out, at) : 0;
-            put(c, g->out, at, (float)(g->alpha * sum + old));
+            put(c, g->out, at, (float)(g->alpha * sum[i] + old));
         }
+    }
+    free(wide);
 }
 
 static size_t size_of(cudaDataType_t t) {

@@ -120,8 +120,9 @@ static Fiber *next(Machine *m) {
     if (m->n_done == m->n) return fiber_host();
     bool may_begin = m->n_begun < m->n;
     if (!may_begin && !m->n_ready) open_barrier(m);
-    if (m->n_ready > 0 && (!may_begin || draw(m) >> 63)) {
-        int i = draw_below(m, m->n_ready), t = m->ready[i];
+    uint64_t r = draw(m); /* its highest bit, and the 32 lowest */
+    if (m->n_ready > 0 && (!may_begin || r >> 63)) {
+        int i = (int)((r & UINT32_MAX) * (uint64_t)m->n_ready >> 32), t = m->ready[i];
         m->ready[i] = m->ready[--m->n_ready];
         m->now = &m->thread[t];
         m->now->state = READY;

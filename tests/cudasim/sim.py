@@ -45,14 +45,19 @@ def written(build, name, text, device, options=()):
     return library(build, name, source, device, options)
 
 
-def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps=20, **options):
-    """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before.
-    gathers: columns are gathered in front of it."""
-    t, u = (trainer(sim, data, threads=2, buckets=b, **options) for b in (0, 1))
+def losses_of_epochs(trainer, epochs):
     for _ in range(epochs):
-        t.epoch()
-        u.epoch()
-        a, b = t.metric("loss"), u.metric("loss")
+        trainer.epoch()
+        yield trainer.metric("loss")
+
+
+def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps=20, want=None, **options):
+    """Steps of rounded sizes: the losses of the batches' own, and one launch where the bucket was seen before.
+    gathers: columns are gathered in front of it.  Returns the losses of the batches' own sizes; want: those of an earlier
+    call, which no order changes."""
+    want = want or list(losses_of_epochs(trainer(sim, data, threads=2, buckets=0, **options), epochs))
+    u = trainer(sim, data, threads=2, buckets=1, **options)
+    for a, b in zip(want, losses_of_epochs(u, epochs)):
         assert a == a and abs(a - b) <= near * max(1, abs(a)), (a, b)
     first = counts(sim)
     for _ in range(steps):
@@ -62,3 +67,4 @@ def buckets_are_replayed(trainer, sim, data, gathers, near=2e-5, epochs=4, steps
     assert now["launches"] == steps * gathers, now
     assert now["synchronisations"] == now["device_to_host"] == now["allocations"] == 0, now
     assert now["host_to_device"] == 2 * steps, now
+    return want
