@@ -406,14 +406,15 @@ TEST(large_files_are_read_in_linear_time) {
 
 TEST(imports_may_be_cyclic_or_missing) {
     fails_with("import \"no/such.gnn\"\n", "", 0, "", "E0301");
-    FILE *f = fopen("/tmp/gnnc_cycle.gnn", "w");
-    fputs("import \"gnnc_cycle.gnn\"\nfn f(x) { return x }\n", f);
+    char path[] = "/tmp/gnnc_cycle_XXXXXX.gnn";
+    FILE *f = fdopen(mkstemps(path, 4), "w");
+    fprintf(f, "import \"%s\"\nfn f(x) { return x }\n", strrchr(path, '/') + 1);
     fclose(f);
     char *text;
-    bool ok = compile("/tmp/gnnc_cycle.gnn", (FeOptions){.check_only = true}, &text);
+    bool ok = compile(path, (FeOptions){.check_only = true}, &text);
     CHECK_MSG(ok, "%s", text);
     free(text);
-    remove("/tmp/gnnc_cycle.gnn");
+    remove(path);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -113,10 +113,12 @@ static void empty(Ctx *c, void *arg) {
     (void)arg;
     Plan *p = NEW(c->a, Plan);
     p->m = module_new(c, "empty");
-    CHECK(host_emit(c, p, "/tmp/gnnc_host_empty.c"));
-    CHECK(accepts("gcc", "/tmp/gnnc_host_empty.c"));
-    CHECK(accepts("clang-19", "/tmp/gnnc_host_empty.c"));
-    unlink("/tmp/gnnc_host_empty.c");
+    char path[] = "/tmp/gnnc_host_empty_XXXXXX.c";
+    close(mkstemps(path, 2));
+    CHECK(host_emit(c, p, path));
+    CHECK(accepts("gcc", path));
+    CHECK(accepts("clang-19", path));
+    unlink(path);
 }
 
 TEST(a_program_without_anything) {
