@@ -229,6 +229,7 @@ static void block(Walk *w, const LStmt *s) {
             break;
         case L_LOCAL:
         case L_BARRIER:
+        case L_PREFETCH:
             break;
         }
 }

@@ -117,8 +117,6 @@ typedef struct {
                           tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
     LShare share;
-    int prefetch; /* segments, elements: rows gathered this many positions on may be asked for now;
-                     0 = not */
 } LSched;
 
 typedef enum {
@@ -131,9 +129,10 @@ typedef enum {
     L_IF,    /* if cond { body } */
     L_TILE,  /* body, of loops over `extent` columns and over entries around such: for `columns` of
                 them at a time */
-    L_COLUMNS, /* body, whose loops over columns share the columns of a range: lanes of a team have
-                  a column of all of them.  What it defines is known behind it */
-    L_BARRIER, /* the threads of a team wait for each other */
+    L_COLUMNS,  /* body, whose loops over columns share the columns of a range: lanes of a team have
+                   a column of all of them.  What it defines is known behind it */
+    L_PREFETCH, /* first in a loop: buf[ptr[at + ahead]] may be asked for now */
+    L_BARRIER,  /* the threads of a team wait for each other */
 } LStmtKind;
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
@@ -165,8 +164,10 @@ struct LStmt {
     LReg *var; /* L_FOR */
     LRangeKind range;
     const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split */
-    LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments */
-    LReg *at;           /* SEGMENT: which;  CHUNK: chunk number c in 0 .. n_chunks */
+    LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
+                           L_PREFETCH: the index array */
+    LReg *at; /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
+                 n_chunks */
     const Expr
         *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
     LSched sched;
@@ -181,9 +182,12 @@ struct LStmt {
     const Expr *size;
     int n_arg;
     LReg *arg[4];
-    LBuf *buf; /* also L_LOCAL */
+    LBuf *buf; /* also L_LOCAL, L_PREFETCH */
     LReg *idx[MAX_RANK];
     RedKind red;
+    /* L_PREFETCH */
+    int ahead;   /* positions, of the index array's last one at most */
+    int n_lines; /* of memory, from the row's first on; 0 = the tile's part of the row */
     /* L_TILE */
     int columns, lanes; /* at a time, and in a vector */
     int n_kept;         /* arrays whose rows registers keep .. */
@@ -215,6 +219,10 @@ bool loop_is_for_processor(const LKernel *k);
 
 static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+}
+/* Is it from a line of the model?  The others say how those around or behind them are done. */
+static inline bool loop_has_place(const LStmt *s) {
+    return s->kind != L_TILE && s->kind != L_PREFETCH;
 }
 static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;

@@ -265,6 +265,8 @@ static bool statement(LoopRun *r, const LStmt *s) {
         return loop(r, s);
     case L_IF:
         return r->reg[s->cond->id] == 0 || block(r, s->body);
+    case L_PREFETCH:
+        return true;
     case L_TILE:
     case L_COLUMNS:
         return block(r, s->body);

@@ -197,10 +197,14 @@ static bool body(Reader *r, LStmt *s) {
     return ok;
 }
 
+/* ptr[%at */
+static bool place(Reader *r, LStmt *s) {
+    return buf(r, &s->ptr) && parse_expect(&r->p, '[') && use(r, &s->at);
+}
+
 static bool segment(Reader *r, LStmt *s) {
     s->range = LR_SEGMENT;
-    if (!buf(r, &s->ptr) || !parse_expect(&r->p, '[') || !use(r, &s->at)) return false;
-    return parse_expect(&r->p, ']');
+    return place(r, s) && parse_expect(&r->p, ']');
 }
 
 static bool chunk(Reader *r, LStmt *s) {
@@ -287,11 +291,21 @@ static bool loop(Reader *r, LStmt *s) {
     s->sched.serial = parse_accept_word(&r->p, "serial");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
-    int64_t ahead = 0;
-    if (parse_accept_word(&r->p, "prefetch") && !parse_int(&r->p, "a number", 1, 1024, &ahead))
-        return false;
-    s->sched.prefetch = (int)ahead;
     return body(r, s);
+}
+
+static bool prefetch(Reader *r, LStmt *s) {
+    int64_t ahead = 0, n = 0;
+    s->kind = L_PREFETCH;
+    if (!buf(r, &s->buf) || !parse_expect(&r->p, '[') || !place(r, s)) return false;
+    if (!parse_expect(&r->p, '+') || !parse_int(&r->p, "a number", 1, 1024, &ahead)) return false;
+    if (!parse_expect(&r->p, ']') || !parse_expect(&r->p, ']')) return false;
+    s->ahead = (int)ahead;
+    if (parse_accept_word(&r->p, "tile")) return true;
+    if (!parse_accept_word(&r->p, "lines")) return parse_expected(&r->p, "'lines' or 'tile'");
+    bool ok = parse_int(&r->p, "a number of lines", 1, 64, &n);
+    s->n_lines = (int)n;
+    return ok;
 }
 
 static bool keeps(Reader *r, LStmt *s) {
@@ -406,6 +420,7 @@ static bool statement(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "if")) return branch(r, s);
     if (parse_accept_word(&r->p, "tile")) return tile(r, s);
     if (parse_accept_word(&r->p, "columns")) return columns(r, s);
+    if (parse_accept_word(&r->p, "prefetch")) return prefetch(r, s);
     if (parse_accept_word(&r->p, "local")) return local(r, s);
     if (parse_accept_word(&r->p, "store")) return store(r, s);
     if (parse_accept_word(&r->p, "acc")) return acc(r, s);

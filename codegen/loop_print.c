@@ -145,7 +145,16 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
-    if (s->sched.prefetch) sb_printf(b, " prefetch %d", s->sched.prefetch);
+}
+
+static void prefetch(StrBuf *b, const LStmt *s) {
+    sb_printf(b, "prefetch %s[%s[", s->buf->name, s->ptr->name);
+    reg(b, s->at);
+    sb_printf(b, " + %d]]", s->ahead);
+    if (s->n_lines)
+        sb_printf(b, " lines %d", s->n_lines);
+    else
+        sb_puts(b, " tile");
 }
 
 static void tile(StrBuf *b, const LStmt *s) {
@@ -188,6 +197,9 @@ static void statement(StrBuf *b, const LStmt *s) {
     case L_IF:
         sb_puts(b, "if ");
         reg(b, s->cond);
+        break;
+    case L_PREFETCH:
+        prefetch(b, s);
         break;
     case L_TILE:
         tile(b, s);

@@ -27,7 +27,8 @@ typedef struct {
     OldLoads *old;      /* by argument, so far */
     const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
     int depth;
-    Span span; /* of the statement being checked */
+    const LStmt *tile; /* that we are in, by itself */
+    Span span;         /* of the statement being checked */
     bool serial_loop, in_columns, ok;
 } Check;
 
@@ -288,12 +289,30 @@ static bool vectors(Check *c, const LStmt *s) {
     return true;
 }
 
-/* Its loops are verified before it. */
-static bool tile(Check *c, const LStmt *s) {
+/* It stands first in a loop that runs one iteration after the other. */
+static bool prefetch(Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL, *p = up ? up->body : NULL;
+    if (!buffer(c, s->buf) || !buffer(c, s->ptr) || !use(c, s->at, DT_I64)) return false;
+    if (s->buf->kind == LB_LOCAL || !s->buf->rank)
+        return bad(c, "%s has no rows in memory that could be asked for", s->buf->name);
+    if (s->ptr->kind == LB_LOCAL || s->ptr->rank != 1 || dtype_is_float(s->ptr->dt))
+        return bad(c, "%s is no index of rows", s->ptr->name);
+    while (p && p != s && p->kind == L_PREFETCH) p = p->next;
+    const LSched *h = up ? &up->sched : NULL;
+    if (p != s || s->at != up->var || h->lanes || h->flat || h->expand || h->unroll || h->rows)
+        return bad(c, "what is asked for early stands first in the loop of its entries");
+    return s->n_lines || c->tile || bad(c, "there is no tile whose part of a row is asked for");
+}
+
+static bool tile(Check *c, const LStmt *s, int depth) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
     const LStmt *jam = up && up->sched.jam && loop_jammed_tile(up) == s ? up : NULL;
     for (int i = 0; i < s->n_kept; i++)
         if (!buffer(c, s->kept[i])) return false;
+    c->tile = jam ? NULL : s;
+    bool ok = nested(c, s, depth);
+    c->tile = NULL;
+    if (!ok) return false;
     if (!is_power_of_2(s->lanes)) return bad(c, "lanes are a power of two");
     return loop_may_tile(c->k, s, jam) ||
            bad(c, "loops cannot be done for a tile of columns at a time");
@@ -316,8 +335,6 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop is shared by threads that are no team");
     if (s->sched.serial && !is_in_rows(c))
         return bad(c, "no iterations are side by side around a loop that is serial");
-    if (s->sched.prefetch && s->range == LR_CHUNK)
-        return bad(c, "what a chunk gathers cannot be prefetched");
     return range(c, s) && nested(c, s, depth) && vectors(c, s);
 }
 
@@ -358,8 +375,10 @@ static bool statement(Check *c, const LStmt *s, int depth) {
         return loop(c, s, depth);
     case L_IF:
         return use(c, s->cond, DT_I1) && nested(c, s, depth);
+    case L_PREFETCH:
+        return prefetch(c, s);
     case L_TILE:
-        return nested(c, s, depth) && tile(c, s);
+        return tile(c, s, depth);
     case L_LET:
         if (!let(c, s)) return false;
         c->moves[s->dst->id] = moves_of(c, s);

@@ -82,7 +82,8 @@ int loop_count_segments(const LStmt *s) {
 
 static bool is_for_processor(const LStmt *s, const void *what) {
     (void)what;
-    return s->kind == L_TILE || (s->kind == L_FOR && (s->sched.where || s->sched.jam));
+    return s->kind == L_TILE || s->kind == L_PREFETCH ||
+           (s->kind == L_FOR && (s->sched.where || s->sched.jam));
 }
 
 bool loop_is_for_processor(const LKernel *k) {

@@ -86,6 +86,10 @@ static void end_run(Places *l) {
 
 static void places(Places *l, const LStmt *s) {
     for (; s; s = s->next) {
+        if (!loop_has_place(s)) {
+            places(l, s->body);
+            continue;
+        }
         Span at = s->span.line && s->span.file != l->f->p->text_file ? s->span : (Span){0};
         if (!same_place(l->at, at)) end_run(l);
         l->at = at;

@@ -96,10 +96,11 @@ static bool next_run(Places *l) {
 
 static void places(Places *l, LStmt *s) {
     for (; s && l->ok; s = s->next) {
-        if (!l->left && !next_run(l)) l->ok = false;
+        bool has = loop_has_place(s);
+        if (has && !l->left && !next_run(l)) l->ok = false;
         if (!l->ok) return;
-        if (l->is_known) s->span = l->at;
-        l->left--;
+        if (has && l->is_known) s->span = l->at;
+        l->left -= has;
         places(l, s->body);
     }
 }

@@ -21,7 +21,8 @@ typedef enum {
 typedef struct {
     int lanes;       /* f32 elements per vector register; 1 = there are none */
     int sums;        /* vector registers for rows of sums: half of what there are */
-    bool prefetches; /* memory may be asked for before it is read */
+    bool prefetches; /* memory may be asked for before it is read .. */
+    int line;        /* .. so many bytes at a time */
 } TargetMachine;
 
 typedef struct Target {

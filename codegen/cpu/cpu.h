@@ -69,7 +69,7 @@ typedef struct {
     LLVMValueRef at; /* alloca of a vector */
 } CgFold;
 
-enum { CPU_FOLD_MAX = 16, CPU_LANES_MAX = 16 };
+enum { CPU_FOLD_MAX = 16, CPU_LANES_MAX = 16, CPU_LINE = 64 /* bytes of memory at a time */ };
 
 /* Sums of one loop in each iteration of a loop that is cut into lanes (lanes.c): still per lane. */
 typedef struct {
@@ -162,8 +162,8 @@ CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane);
 /* n sums, each per lane, in the first lanes of one vector of w: each as cpu_fold_lanes adds it. */
 LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w);
 
-/* prefetch.c: asks for the rows that the entry `sched.prefetch` positions on will gather */
-void cpu_prefetch(CgFn *f, const LStmt *s, LLVMValueRef position);
+/* prefetch.c */
+void cpu_prefetch(CgFn *f, const LStmt *s);
 
 /* tile.c: rows of sums in registers; of all iterations of a loop around them (sched.jam) */
 void cpu_tile(CgFn *f, const LStmt *s);

@@ -105,8 +105,7 @@ void cpu_block(CgFn *f, const LStmt *s) {
 }
 
 void cpu_stmt(CgFn *f, const LStmt *s) {
-    bool tile = s->kind == L_TILE || s->sched.jam; /* whose statements have their lines */
-    if (!tile) cpu_debug_at(f, s->span);
+    if (loop_has_place(s) && !s->sched.jam) cpu_debug_at(f, s->span);
     switch (s->kind) {
     case L_FOR:
         if (s->sched.where && !s->sched.above) emit_versions(f, s);
@@ -114,6 +113,9 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
         break;
     case L_IF:
         emit_if(f, s);
+        break;
+    case L_PREFETCH:
+        cpu_prefetch(f, s);
         break;
     case L_TILE:
         cpu_tile(f, s);

@@ -92,7 +92,8 @@ static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRe
     f->w = s->sched.strips;
     f->mask = f->rest = cpu_first_lanes(f, n);
     f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
-    for (const LStmt *p = s->body; p != rest; p = p->next) cpu_stmt(f, p);
+    for (const LStmt *p = s->body; p != rest; p = p->next)
+        if (p->dst) cpu_stmt(f, p);
 }
 
 /* What needs nothing heavy is had again for each entry sooner than from the lanes: the loads of its
@@ -113,15 +114,15 @@ static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueR
     bool *light = NEWN(f->g->a, bool, f->k->n_regs + 1);
     cpu_keep(f, s->var, &kept[s->var->id]);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
+        if (!p->dst) continue;
         light[p->dst->id] = is_light(s, p, light);
         if (!light[p->dst->id]) cpu_keep(f, p->dst, &kept[p->dst->id]);
     }
     f->w = 1, f->mask = f->rest = NULL;
     CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
     cpu_pick(f, s->var, &kept[s->var->id], l.i);
-    cpu_prefetch(f, s, f->reg[s->var->id].v);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
-        if (light[p->dst->id])
+        if (!p->dst || light[p->dst->id])
             cpu_stmt(f, p);
         else
             cpu_pick(f, p->dst, &kept[p->dst->id], l.i);
@@ -163,7 +164,6 @@ void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     cpu_range(f, s, &lo, &hi);
     CgLoop l = cpu_loop_begin(f, lo, hi, 1);
     f->reg[s->var->id] = (CgVal){l.i, FORM_ONE, false};
-    cpu_prefetch(f, s, l.i);
     body(f, s->body, arg);
     cpu_loop_end(f, &l);
 }

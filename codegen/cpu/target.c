@@ -84,7 +84,8 @@ static void enter_targets(void) {
 }
 
 static TargetMachine passes_read(const CgMachine *m, const TargetOptions *o) {
-    return (TargetMachine){.lanes = m->lanes, .sums = m->tile, .prefetches = o->opt_level > 0};
+    return (TargetMachine){
+        .lanes = m->lanes, .sums = m->tile, .prefetches = o->opt_level > 0, .line = CPU_LINE};
 }
 
 static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {

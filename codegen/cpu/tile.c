@@ -90,7 +90,7 @@ static void entry_body(CgFn *f, const LStmt *first, void *arg) {
                 emit_row_loop(t, s, head);
             else if (s->kind == L_ACC)
                 emit_scalar_sum(t, s);
-            else
+            else if (s->kind != L_PREFETCH || head == 0)
                 cpu_stmt(f, s);
         }
     }

@@ -58,6 +58,7 @@ void cu_statement(CuFn *f, const LStmt *s) {
         else
             cu_loop(f, s, NULL, NULL);
         break;
+    case L_PREFETCH:
     case L_TILE: /* of a processor: no pass over a device's loops lets it by */
         break;
     case L_IF:

@@ -59,7 +59,8 @@ static bool look(Look *k, const LStmt *s) {
     case L_LOCAL:
     case L_BARRIER:
         return true;
-    case L_TILE: /* has vectors of its own */
+    case L_PREFETCH: /* of one iteration */
+    case L_TILE:     /* has vectors of its own */
         return false;
     }
     return false;
@@ -114,6 +115,7 @@ bool loop_has_heavy(const LStmt *s, const LStmt *end) {
 const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant) {
     const LStmt *s = loop->body;
     for (; s; s = s->next) {
+        if (s->kind == L_PREFETCH) continue;
         bool load = s->kind == L_LOAD && !loop_writes(loop->body, s->buf);
         if (load && s->buf->kind == LB_LOCAL) load = constant || loop_at_one_place(loop, s);
         if (!load && s->kind != L_LET) return s;

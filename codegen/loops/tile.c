@@ -69,6 +69,7 @@ static bool is_entry_loop(const Group *t, const LStmt *s) {
     if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
     if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
     const LStmt *p = s->body;
+    while (p && p->kind == L_PREFETCH) p = p->next;
     while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
     if (!p) return false;
     for (; p; p = p->next)

@@ -32,7 +32,8 @@ static const char kernel_text[] = "kernel t {\n"
                                   "        }\n"
                                   "      }\n"
                                   "    }\n"
-                                  "    for %e.9 in segment dst_ptr[%v.2] prefetch 8 {\n"
+                                  "    for %e.9 in segment dst_ptr[%v.2] {\n"
+                                  "      prefetch x[src[%e.9 + 8]] lines 2\n"
                                   "    }\n"
                                   "    for %i.10 in chunk %v.2 of 64: 8*N_p vector {\n"
                                   "      %u.11: i64 = iadd %i.10 %n.0\n"
@@ -156,8 +157,12 @@ TEST(broken_kernels_are_refused) {
         {"in 16 vector unroll", "in 16 vector unroll collapse", "part of the index"},
         {"segment dst_ptr", "segment src", "no bounds"},
         {"by src(e)", "by dst(e)", "in the order of that map's segments"},
-        {"8*N_p vector", "8*N_p vector prefetch 2", "what a chunk gathers"},
-        {"prefetch 8", "prefetch 0", "a number"},
+        {"%e.9 + 8", "%e.9 + 0", "a number"},
+        {"src[%e.9 + 8", "src[%v.2 + 8", "stands first in the loop of its entries"},
+        {"prefetch x[src", "prefetch x[x", "is no index of rows"},
+        {"prefetch x[src", "prefetch sum[src", "no rows in memory"},
+        {"lines 2", "lines 65", "a number of lines"},
+        {"lines 2", "tile", "no tile whose part"},
         {"if %is.6", "if %src.5", "is i64, not i1"},
         {"iadd %i.10", "iadd %c.1", "is f32, not i64"},
         {"ige %src.5 %n.0", "segment %src.5 %n.0", "no scalar function"},
