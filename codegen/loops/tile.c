@@ -163,9 +163,9 @@ static bool access_is_fine(Group *t, const LStmt *s, const LReg *column) {
 
 static bool body_is_fine(Group *t, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
-        bool loop = s->kind == L_FOR || s->kind == L_TILE;
-        if (s->kind == L_LOCAL || s->kind == L_TILE || (column && loop))
-            return no(t, "there is more than rows in it");
+        bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
+        bool loop = s->kind == L_FOR || s->kind == L_PREFETCH;
+        if (!plain && !(loop && !column)) return no(t, "there is more than rows in it");
         if (loop_is_access(s) && !access_is_fine(t, s, column)) return false;
         if (s->kind == L_FOR && !body_is_fine(t, s->body, s->var)) return false;
         if (s->kind == L_IF && !body_is_fine(t, s->body, column)) return false;
