@@ -127,11 +127,7 @@ static void put_reached(File *o) {
     const gnnc_trainer *t = o->t;
     int64_t kept = t->progress.best_epoch;
     const double *then = kept ? t->history.v + (kept - 1) * t->n_scalars : NULL;
-    RtMeta *to = &o->f.meta[o->f.n_meta];
-    o->nomem |= rt_task_put(t->program, &o->pool, to) != GNNC_OK;
-    if (to->key) to = &o->f.meta[++o->f.n_meta];
-    o->nomem |= rt_reached_put(t, then, &o->pool, to) != GNNC_OK;
-    o->f.n_meta += to->key != NULL;
+    o->nomem |= rt_learned_put(t, then, &o->pool, o->f.meta, &o->f.n_meta) != GNNC_OK;
 }
 
 static void put_variable(File *o, const char *prefix, int var, const void *data) {

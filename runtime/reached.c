@@ -9,7 +9,8 @@
 static const char KEY[] = "gnnc_metrics", TASK[] = "gnnc_task";
 
 /* ---- what is learned ------------------------------------------------------------------ */
-gnnc_status rt_task_put(const rt_program *p, RtPool *pool, RtMeta *to) {
+/* to->key NULL: it has no target, as without a recipe. */
+static gnnc_status put_task(const rt_program *p, RtPool *pool, RtMeta *to) {
     const rt_recipe *r = &p->recipe;
     const char *target = r->target ? r->target : r->learned;
     RtText text = {.pool = pool};
@@ -25,7 +26,7 @@ gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, c
                           const char **other) {
     const char *has = rt_tensors_meta(f, TASK);
     RtMeta gives;
-    gnnc_status st = rt_task_put(p, pool, &gives);
+    gnnc_status st = put_task(p, pool, &gives);
     *other = NULL;
     if (st != GNNC_OK || !has || !gives.key || strcmp(has, gives.value) == 0) return st;
     *other = rt_pool_printf(pool, "%s: the weights have learned %.200s, and the model gives %.200s",
@@ -38,7 +39,9 @@ static bool is_of_a_split(const RtScalar *s) {
     return (s->role == RT_OUT_LOSS || s->role == RT_OUT_METRIC) && (s->split || s->of_split);
 }
 
-gnnc_status rt_reached_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to) {
+/* to->key NULL: there is nothing to say. */
+static gnnc_status put_reached(const gnnc_trainer *t, const double *values, RtPool *pool,
+                               RtMeta *to) {
     RtText text = {.pool = pool};
     bool ok = true;
     *to = (RtMeta){0};
@@ -53,6 +56,15 @@ gnnc_status rt_reached_put(const gnnc_trainer *t, const double *values, RtPool *
     ok = ok && rt_text_put(&text, "}", 1);
     if (ok) *to = (RtMeta){KEY, text.s};
     return ok ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+gnnc_status rt_learned_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to,
+                           int *n) {
+    gnnc_status st = put_task(t->program, pool, &to[*n]);
+    if (to[*n].key) ++*n;
+    if (st == GNNC_OK) st = put_reached(t, values, pool, &to[*n]);
+    if (to[*n].key) ++*n;
+    return st;
 }
 
 static gnnc_status read_one(RtPool *pool, const char *path, const RtJson *v, RtReached *to,

@@ -15,12 +15,12 @@ typedef struct RtReached {
     double value;
 } RtReached;
 
-/* Metadata of values [n_scalars] of the trainer's scalars, NaN where one is not known; NULL: as
- * they are now, which are the parameters' where t->judged.  to->key NULL: there is nothing to say.
- */
-gnnc_status rt_reached_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to);
-/* The metadata of a program's target.  to->key NULL: it has none, as without a recipe. */
-gnnc_status rt_task_put(const rt_program *p, RtPool *pool, RtMeta *to);
+enum { RT_LEARNED_ROOM = 2 };
+/* Metadata for a file of weights behind to[0 .. *n), RT_LEARNED_ROOM at most.  values [n_scalars]:
+ * of the trainer's scalars, NaN where one is not known; NULL: as they are now, which are the
+ * parameters' where t->judged. */
+gnnc_status rt_learned_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to,
+                           int *n);
 /* Have the weights of a file learned what the program gives?  They have where either says nothing
  * of it.  Else *other tells both. */
 gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, const RtTensors *f,

@@ -198,12 +198,9 @@ static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
     RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + 2)};
+                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + RT_LEARNED_ROOM)};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
-    ok = ok && rt_task_put(t->program, &pool, &f.meta[f.n_meta]) == GNNC_OK;
-    f.n_meta += ok && f.meta[f.n_meta].key;
-    ok = ok && rt_reached_put(t, NULL, &pool, &f.meta[f.n_meta]) == GNNC_OK;
-    f.n_meta += ok && f.meta[f.n_meta].key;
+    ok = ok && rt_learned_put(t, NULL, &pool, f.meta, &f.n_meta) == GNNC_OK;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
         f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
