@@ -13,6 +13,7 @@ from ._graph import Graph, _Arrays, _numpy
 from ._session import Model
 
 _KINDS = {number: name for name, number in _abi.KINDS.items()}
+_EXACT = 2**53  # whole numbers below it are told apart as float64; others go as texts
 _ELEMENTS = {number: name for name, number in _abi.ELEMENTS.items()}
 
 
@@ -32,7 +33,8 @@ def _cells(column: str, values: Any, kept: List[Any]) -> Tuple[_abi.Cells, int]:
     x = np.asarray(values)
     if x.ndim != 1:
         raise Error("E_SHAPE", f"cells of '{column}' are one a row, not {list(x.shape)}")
-    if x.dtype.kind in "iuf":
+    exact = x.dtype.kind == "f" or bool(np.all((x > -_EXACT) & (x < _EXACT))) if x.dtype.kind in "iuf" else False
+    if exact:
         numbers = np.ascontiguousarray(x, dtype=np.float64)
         kept.append(numbers)
         return _abi.Cells(column=column.encode(), numbers=numbers.ctypes.data), x.size
