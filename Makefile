@@ -142,7 +142,7 @@ SMALL = batch/batch_sizes batch/batch_source bind bind_at bind_form bind_table b
     graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
     session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_cells data/encoder_scale data/io data/json data/npy data/safetensors \
     data/schema legend model_lend model_pack reached legend_rows legend_write bind_fingerprint bind_map bind_relation graph_array graph_arrow_values session session_graphs \
-    session_links session_pairs
+    session_links session_pairs session_at session_subgraph_links graph_values
 $(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os $(if $(SAN),,-fno-asynchronous-unwind-tables)
 
 # What is asked once, by people, is compiled small: libraries that only predict have it, too.

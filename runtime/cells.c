@@ -332,18 +332,19 @@ static gnnc_status encode_all(Call *c, Made *made, int *n_made) {
 }
 
 /* What the graph's column says of itself, so that what binds it can compare. */
-static gnnc_status keep_encoder(Call *c, gnnc_graph *g, const RtEncoding *k) {
-    RtTable *t = rt_graph_table(g, k->table);
-    RtColumn *to = t ? (RtColumn *)(uintptr_t)rt_table_column(t, k->column) : NULL;
+static gnnc_status keep_encoder(gnnc_graph *g, RtColumn *to, const RtEncoder *e) {
     RtEncoder *own = RT_NEW(&g->data->pool, RtEncoder);
-    if (!to || !own || !rt_encoder_copy(&g->data->pool, &k->e, own))
-        return rt_fail_nomem(&c->err, k->column);
-    if (rt_col_facts[k->e.kind].codes) {
+    if (!own || !rt_encoder_copy(&g->data->pool, e, own)) return rt_fail_nomem(&g->err, to->name);
+    if (rt_col_facts[e->kind].codes) {
         own->codes = (RtNames){0};
-        own->names = k->e.names ? to->names : NULL;
+        own->names = e->names ? to->names : NULL;
     }
     to->encoder = own;
     return GNNC_OK;
+}
+
+static RtColumn *column_of(RtTable *t, const char *name) {
+    return (RtColumn *)(uintptr_t)rt_table_column(t, name);
 }
 
 static gnnc_status add_made(Call *c, gnnc_graph *g, const Made *made) {
@@ -351,7 +352,113 @@ static gnnc_status add_made(Call *c, gnnc_graph *g, const Made *made) {
     int64_t n = rt_col_facts[k->e.kind].codes ? k->e.n_categories : -1;
     gnnc_status st = gnnc_graph_add_column(g, k->table, k->column, (gnnc_kind)k->e.kind,
                                            &made->values, n, n < 0 ? NULL : k->e.names);
-    return st == GNNC_OK ? keep_encoder(c, g, k) : rt_fail(&c->err, st, "%s", gnnc_graph_error(g));
+    RtTable *t = st == GNNC_OK ? rt_graph_table(g, k->table) : NULL;
+    if (t) st = keep_encoder(g, column_of(t, k->column), &k->e);
+    return st == GNNC_OK ? st : rt_fail(&c->err, st, "%s", gnnc_graph_error(g));
+}
+
+/* ---- columns that came without their cells ------------------------------------------------- */
+static const gnnc_encoder unchecked;
+
+const gnnc_encoder *gnnc_encoder_unchecked(void) {
+    return &unchecked;
+}
+
+/* What made table.column; none of what is unchecked. */
+static gnnc_status find_encoding(const gnnc_encoder *e, const char *table, const char *column,
+                                 const RtEncoding **k, RtError *err) {
+    *k = NULL;
+    if (e == &unchecked) return GNNC_OK;
+    if (!e->ready)
+        return rt_fail(err, GNNC_E_STATE, "the encoder has no columns: gnnc_encoder_read");
+    *k = rt_encoders_find(&e->all, table, column);
+    if (*k) return GNNC_OK;
+    return rt_fail(err, GNNC_E_MISSING, "%s says nothing of a column '%.64s.%.64s'", e->all.of,
+                   table, column);
+}
+
+/* Without names of their own codes are the encoder's, of which there are enough. */
+static bool has_names_of(const RtColumn *c, const RtEncoder *e) {
+    int64_t n = e->n_categories;
+    if (!c->names || !e->names) return n < 0 || c->n_categories <= n;
+    bool same = c->n_categories == n;
+    for (int64_t i = 0; same && i < n; i++) same = strcmp(c->names[i], e->names[i]) == 0;
+    return same;
+}
+
+static gnnc_status check_form(gnnc_graph *g, const RtEncoding *k, const RtColumn *c,
+                              const char *of) {
+    int64_t values = rt_encoder_values(&k->e) ? rt_encoder_values(&k->e) : 1;
+    if (c->kind != k->e.kind)
+        return rt_fail(&g->err, GNNC_E_ARG, "%s.%s is of kind %s, and of kind %s in %s", k->table,
+                       k->column, rt_col_kind_name(c->kind), rt_col_kind_name(k->e.kind), of);
+    if (rt_column_width(c) != values)
+        return rt_fail(&g->err, GNNC_E_SHAPE, "%s.%s has %lld values a row, and %lld in %s",
+                       k->table, k->column, (long long)rt_column_width(c), (long long)values, of);
+    if (!rt_col_facts[c->kind].codes || has_names_of(c, &k->e)) return GNNC_OK;
+    return rt_fail(&g->err, GNNC_E_ARG, "%s.%s has other names than %s, more, or another order",
+                   k->table, k->column, of);
+}
+
+/* Its codes have the encoder's names, too. */
+static gnnc_status set_encoded(gnnc_graph *g, const RtEncoding *k, RtColumn *c, const char *of) {
+    RtColumn own = *c;
+    gnnc_status st = check_form(g, k, c, of);
+    if (st == GNNC_OK && rt_col_facts[c->kind].codes && !c->names && k->e.names) {
+        own.n_categories = k->e.n_categories;
+        st = rt_graph_names(g, k->column, k->e.names, own.n_categories, &own.names);
+    }
+    if (st == GNNC_OK) st = keep_encoder(g, &own, &k->e);
+    if (st == GNNC_OK) *c = own;
+    return st;
+}
+
+gnnc_status gnnc_graph_set_encoded(gnnc_graph *g, const char *table, const char *column,
+                                   const gnnc_encoder *e) {
+    const RtEncoding *k;
+    gnnc_status st = rt_graph_begin(g);
+    if (st != GNNC_OK) return st;
+    if (!table || !column || !e)
+        return rt_graph_null(g, !table ? "table" : !column ? "column" : "e");
+    RtTable *t = rt_graph_table(g, table);
+    if (!t) return GNNC_E_MISSING;
+    RtColumn *c = column_of(t, column);
+    if (!c)
+        return rt_fail(&g->err, GNNC_E_MISSING, "%s: there is no column '%.64s'", table, column);
+    if ((st = find_encoding(e, table, column, &k, &g->err)) != GNNC_OK) return st;
+    if (k) return set_encoded(g, k, c, e->all.of);
+    c->encoder = &rt_encoder_unchecked;
+    return GNNC_OK;
+}
+
+static gnnc_status not_made(const gnnc_values *v, const char *table, const RtEncoder *how,
+                            const char *whose, RtError *err) {
+    char text[120];
+    if (v->encoder || !how || !rt_encoder_is_fitted(how)) return GNNC_OK;
+    return rt_fail(err, GNNC_E_ARG,
+                   "%s.%s: the values do not say how they were made, and are a %s in %s: "
+                   "gnnc_values.encoder says it",
+                   table, v->column, rt_encoder_named(how, text, sizeof text), whose);
+}
+
+gnnc_status rt_values_made(const gnnc_values *v, const char *table, const RtEncoder *how,
+                           const char *whose, gnnc_values *own, RtError *err) {
+    const RtEncoding *k = NULL;
+    char text[120], other[120];
+    *own = (gnnc_values){0};
+    memcpy(own, v, v->struct_size < sizeof *own ? v->struct_size : sizeof *own);
+    gnnc_status st = not_made(own, table, how, whose, err);
+    if (st == GNNC_OK && own->encoder)
+        st = find_encoding(own->encoder, table, own->column, &k, err);
+    if (st != GNNC_OK || !k) return st;
+    if (!own->names && k->e.names && rt_col_facts[k->e.kind].codes) {
+        own->names = k->e.names;
+        own->n_categories = k->e.n_categories;
+    }
+    if (!how || !rt_encoder_differs(how, &k->e, text, sizeof text)) return GNNC_OK;
+    rt_encoder_differs(&k->e, how, other, sizeof other);
+    return rt_fail(err, GNNC_E_ARG, "%s.%s is a %s in %s, and a %s in %s", table, own->column, text,
+                   whose, other, own->encoder->all.of);
 }
 
 /* All columns or none: those of before come back. */
@@ -383,18 +490,11 @@ gnnc_status gnnc_encoder_add(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *
     return close_call(&c, rows, st);
 }
 
-/* The columns of a committed graph, which nothing changes, were made alike. */
-static gnnc_status check_graph(Call *c, const gnnc_graph *g, const RtEncoding *k, bool *there) {
+/* Does the committed graph, of which nothing changes, have such a column? */
+static bool is_there(const gnnc_graph *g, const RtEncoding *k) {
     const RtTable *t = rt_dataset_nodes(g->data, k->table);
     if (!t) t = rt_dataset_edges(g->data, k->table);
-    const RtColumn *has = t ? rt_table_column(t, k->column) : NULL;
-    char text[120], other[120];
-    *there = has;
-    if (!has || !has->encoder || !rt_encoder_differs(has->encoder, &k->e, text, sizeof text))
-        return GNNC_OK;
-    rt_encoder_differs(&k->e, has->encoder, other, sizeof other);
-    return rt_fail(&c->err, GNNC_E_ARG, "%s.%s is a %s in the graph, and a %s in %s", k->table,
-                   k->column, text, other, c->e->all.of);
+    return t && rt_table_column(t, k->column);
 }
 
 static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
@@ -407,17 +507,11 @@ static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
     if ((st = encode_all(c, made, &n_made)) != GNNC_OK) return st;
     for (int i = 0; i < n_made; i++) {
         const RtEncoding *k = made[i].how;
-        bool named = k->e.names && rt_col_facts[k->e.kind].codes;
-        bool there, spare = may_lack(k);
-        if ((st = check_graph(c, g, k, &there)) != GNNC_OK) return st;
-        if (!there && spare) continue;
-        values[r->n_columns++] = (gnnc_values){sizeof(gnnc_values),
-                                               k->column,
-                                               &made[i].values,
-                                               NULL,
-                                               NULL,
-                                               named ? k->e.names : NULL,
-                                               named ? k->e.n_categories : 0};
+        if (may_lack(k) && !is_there(g, k)) continue;
+        values[r->n_columns++] = (gnnc_values){.struct_size = sizeof(gnnc_values),
+                                               .column = k->column,
+                                               .values = &made[i].values,
+                                               .encoder = c->e};
     }
     r->columns = values;
     return GNNC_OK;

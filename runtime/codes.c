@@ -171,11 +171,11 @@ static Readers readers_of(const RtExec *x, int col) {
 
 /* A code that the model does not have, and why that is wrong: in a label it is wrong once the label
  * is read. */
-static gnnc_status unknown_code(RtExec *x, int col, const char *why) {
+static gnnc_status unknown_code(RtExec *x, int col, gnnc_status st, const char *why) {
     RtBound *b = x->rt->bound;
     Readers by = readers_of(x, col);
     if (!why) return rt_fail_nomem(&x->rt->err, x->program->columns[col].name);
-    if (by == ANYONE) return rt_fail(&x->rt->err, GNNC_E_RANGE, "%s", why);
+    if (by == ANYONE) return rt_fail(&x->rt->err, st, "%s", why);
     if (by == JUDGES && b->lacks < 0) {
         b->lacks = col;
         b->unknown = why;
@@ -189,7 +189,7 @@ static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at
     const char *known = some_names(pool, k);
     if (!known) return rt_fail_nomem(&x->rt->err, k->of);
     return unknown_code(
-        x, col,
+        x, col, GNNC_E_RANGE,
         rt_pool_printf(pool,
                        "%s: row %lld of '%s' is '%.64s', which the model of %s does not know: it "
                        "was trained with %s",
@@ -236,6 +236,29 @@ static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     return GNNC_OK;
 }
 
+/* Codes that nobody can tell the meaning of, beside names of the model's.  NULL: no memory. */
+static const char *nameless(RtExec *x, const RtCodes *k, const char *path) {
+    const char *known = some_names(&x->rt->pool, k);
+    return known ? rt_pool_printf(&x->rt->pool,
+                                  "%s has no names for the codes of '%s', and the model of %s was "
+                                  "trained with %s: the names are given with the column, or "
+                                  "gnnc_graph_set_encoded says which they are",
+                                  x->rt->bound->dir, k->of, path, known)
+                 : NULL;
+}
+
+static bool is_nameless(const RtColumn *c) {
+    bool unchecked = c && c->encoder && c->encoder->as == RT_AS_UNCHECKED;
+    return has_codes(c) && !c->names && !unchecked;
+}
+
+static gnnc_status bind_codes(RtExec *x, int col, const RtCodes *k) {
+    const RtColumn *c = rt_bind_own(x, col);
+    if (k && has_codes(c) && c->names && c->names != k->names) return translate(x, col, k);
+    if (!k || !is_nameless(c)) return GNNC_OK;
+    return unknown_code(x, col, GNNC_E_ARG, nameless(x, k, x->rt->given->path));
+}
+
 gnnc_status rt_codes_bind(RtExec *x) {
     const RtGiven *g = x->rt->given;
     RtBound *b = x->rt->bound;
@@ -247,7 +270,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
         if (!of) return rt_fail_nomem(&x->rt->err, want->name);
         const RtCodes *k = g ? rt_codes_find(g->codes, g->n, of) : NULL;
         bool named = has_codes(c) && c->names;
-        gnnc_status st = k && named && c->names != k->names ? translate(x, i, k) : GNNC_OK;
+        gnnc_status st = bind_codes(x, i, k);
         if (st != GNNC_OK) return st;
         if (k)
             b->codes[i] = *k;
@@ -259,7 +282,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
 
 static gnnc_status high_code(RtExec *x, int col, int64_t at, int64_t n_categories) {
     const RtColumn *c = rt_bind_own(x, col);
-    return unknown_code(x, col,
+    return unknown_code(x, col, GNNC_E_RANGE,
                         rt_pool_printf(&x->rt->pool,
                                        "%s: row %lld of '%s.%s' is %s %d, the model of %s has %lld",
                                        x->rt->bound->dir, (long long)row_of(c, at),
@@ -376,22 +399,28 @@ static bool equal(const RtCodes *a, const RtCodes *b) {
     return same;
 }
 
+/* Of data that have no names for it. */
+static gnnc_status check_nameless(RtExec *x, int col, const char *path, const RtCodes *v, int n) {
+    if (!is_nameless(rt_bind_own(x, col)) || !rt_bind_is_used(x->program, col)) return GNNC_OK;
+    const char *of = rt_bind_column_name(x, col);
+    if (!of) return rt_fail_nomem(&x->rt->err, path);
+    const RtCodes *k = rt_codes_find(v, n, of);
+    const char *why = k ? nameless(x, k, path) : NULL;
+    if (!k) return GNNC_OK;
+    return why ? rt_fail(&x->rt->err, GNNC_E_ARG, "%s", why) : rt_fail_nomem(&x->rt->err, path);
+}
+
 static gnnc_status check_column(gnnc_trainer *t, int col, const char *path, const RtCodes *v,
                                 int n) {
     const RtCodes *has = &t->rt.bound->codes[col];
-    if (!has->of || rt_codes_find(t->rt.bound->codes, col, has->of)) return GNNC_OK;
+    if (!has->of) return check_nameless(&t->x, col, path, v, n);
+    if (rt_codes_find(t->rt.bound->codes, col, has->of)) return GNNC_OK;
     const RtCodes *k = rt_codes_find(v, n, has->of);
-    const RtColumn *c = rt_bind_own(&t->x, col);
     if (!k)
         rt_message(&t->rt,
                    "%s has no names for '%s': that its codes mean what those of %s do "
                    "could not be compared",
                    path, has->of, t->rt.bound->dir);
-    else if (c && !c->names)
-        rt_message(&t->rt,
-                   "'%s' of %s has no names: that its codes mean what those of %s do could "
-                   "not be compared",
-                   has->of, t->rt.bound->dir, path);
     if (!k || equal(has, k)) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_ARG,
                    "%s: the names of '%s' are other ones than those of %s, or in another order: "

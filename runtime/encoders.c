@@ -44,6 +44,7 @@ static gnnc_status read_one(const File *f, const RtJson *v, RtEncoding *to) {
     to->column = column->text;
     to->label = label && label->kind == RT_JSON_BOOL && label->number != 0;
     const char *what = rt_encoder_read(f->pool, encoder, to->column, k, &to->e);
+    if (!what && to->e.as == RT_AS_UNCHECKED) what = "it makes nothing of cells";
     if (what) return bad(f, to->column, what);
     return rt_col_facts[k].codes ? read_names(f, v, to) : GNNC_OK;
 }
@@ -131,6 +132,7 @@ static gnnc_status read_column(const File *f, const RtJson *v, const char *table
     *to = (RtEncoding){.table = table, .column = v->key, .label = label};
     const char *what = rt_encoder_read(f->pool, encoder, v->key, c.kind, &to->e);
     if (what) return bad_column(f, v, what);
+    if (to->e.as == RT_AS_UNCHECKED) return out->n--, GNNC_OK;
     return rt_col_facts[c.kind].codes ? read_schema_names(f, v, &to->e) : GNNC_OK;
 }
 
@@ -278,7 +280,7 @@ gnnc_status rt_encoders_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
     *n = 0;
     bool ok = lists;
     for (int i = 0; i < p->n_columns && ok; i++) {
-        if (!v[i].how) continue;
+        if (!v[i].how || v[i].how->as == RT_AS_UNCHECKED) continue;
         Listed *l = list_of(pool, lists, n, v[i].of);
         const char *column = v[i].of + strcspn(v[i].of, ".") + 1;
         ok = l && put_encoding(&l->list, &p->columns[i], column, v[i].how);
@@ -291,17 +293,24 @@ gnnc_status rt_encoders_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
     return ok ? GNNC_OK : GNNC_E_NOMEM;
 }
 
+static gnnc_status does_not_say(RtExec *x, const char *of, const RtEncoder *wants,
+                                const char *path) {
+    char text[120];
+    const char *dir = x->rt->bound->dir;
+    return rt_fail(&x->rt->err, GNNC_E_ARG,
+                   "%s does not say how '%s' was made, which in the model of %s is a %s: "
+                   "gnnc_graph_set_encoded says it, of a directory \"encoder\" in its schema.json, "
+                   "as gnnc import --like writes it",
+                   dir, of, path, rt_encoder_named(wants, text, sizeof text));
+}
+
 static gnnc_status compare(RtExec *x, int col, const char *of, const RtEncoder *wants,
                            const char *path) {
     char text[120], other[120];
     const RtColumn *c = rt_bind_own(x, col);
     const char *dir = x->rt->bound->dir;
     const RtEncoder *has = c ? c->encoder : NULL;
-    if (c && !has && wants->scale != RT_SCALE_PLAIN)
-        rt_message(x->rt,
-                   "%s does not say how '%s' was made: that it is, as in the model of %s, %s could "
-                   "not be compared",
-                   dir, of, path, rt_encoder_told(wants, text, sizeof text));
+    if (c && !has && rt_encoder_is_fitted(wants)) return does_not_say(x, of, wants, path);
     if (!has || !rt_encoder_differs(has, wants, text, sizeof text)) return GNNC_OK;
     rt_encoder_differs(wants, has, other, sizeof other);
     return rt_fail(

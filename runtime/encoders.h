@@ -55,7 +55,7 @@ const RtEncoding *rt_encoders_of(const RtEncoders *v, const char *of);
 /* Metadata for a file of weights, to[0 .. *n): one for each table at most. */
 gnnc_status rt_encoders_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 /* While data are bound: E_ARG where a column that the program reads was made otherwise than the
- * given file's; one message where that could not be compared. */
+ * given file's, or does not say how and would look the same. */
 gnnc_status rt_encoders_bind(RtExec *x);
 /* The same once data are bound, of encoders that were read now. */
 gnnc_status rt_encoders_check(RtExec *x, const RtEncoders *given);

@@ -168,6 +168,11 @@ void rt_graph_pay_back(gnnc_graph *one);
 gnnc_status rt_values_check(const gnnc_values *all, int32_t *n, RtError *err);
 const gnnc_values *rt_values_at(const gnnc_values *all, int i);
 void rt_values_give_back(const gnnc_values *v);
+/* cells.c: *own = v, with the names that its encoder has for codes.  E_ARG, E_MISSING, E_STATE:
+ * they are not made as `how` (NULL: nobody says) makes table.column of `whose`, or nobody says it.
+ */
+gnnc_status rt_values_made(const gnnc_values *v, const char *table, const struct RtEncoder *how,
+                           const char *whose, gnnc_values *own, RtError *err);
 /* A column of the table, for which its arrays are borrowed.
  *   n_codes  of codes without names of their own: -1 = by the codes
  *   n_columns  of stored entries */

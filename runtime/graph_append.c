@@ -209,12 +209,15 @@ static gnnc_status add_column(Call *a, const RtColumn *like, const gnnc_values *
 /* The arrays of a column are taken over, whatever `st` is by now. */
 static gnnc_status take_column(Call *a, const gnnc_values *v, gnnc_status st) {
     const RtColumn *like = NULL;
+    gnnc_values own;
     if (st == GNNC_OK) st = check_given(a, v, &like);
+    if (st == GNNC_OK)
+        st = rt_values_made(v, a->in.table, like->encoder, "the graph", &own, &a->one.err);
     if (st != GNNC_OK) {
         rt_values_give_back(v);
         return st;
     }
-    st = add_column(a, like, v);
+    st = add_column(a, like, v = &own);
     if (st != GNNC_OK) return st;
     RtColumn *c = (RtColumn *)(uintptr_t)rt_table_column(table_of(a), v->column);
     st = check_shape(a, like, c);

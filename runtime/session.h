@@ -22,6 +22,8 @@ typedef struct RtPairColumn {
     bool is_time;  /* what is known to the pair is told by it */
     bool is_read;  /* by kernels */
     RtNames names; /* of its categories, by the model's codes; cap 0: they have none */
+    const char *table;    /* of the edges */
+    const RtEncoder *how; /* what it was made of for the model; NULL: nobody says */
 } RtPairColumn;
 
 /* Links of a pair's kind, by their number: gnnc_session_link_sizes. */

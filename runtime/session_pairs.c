@@ -50,6 +50,13 @@ static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
     return GNNC_OK;
 }
 
+static void find_encoder(RtServed *of, RtPairColumn *c) {
+    const gnnc_trainer *t = of->t;
+    c->table = t->program->spaces[rt_bind_base(t->program, c->column)].name;
+    const RtEncoding *k = rt_encoders_find(&t->given->encoders, c->table, c->name);
+    c->how = k ? &k->e : NULL;
+}
+
 /* No subgraph tells the size of what comes with pairs alone. */
 static gnnc_status check_told(RtServed *of, const RtPairColumn *c) {
     const rt_program *p = of->t->program;
@@ -81,9 +88,13 @@ gnnc_status rt_session_pairs_share(RtServed *of) {
         if (c->is_time) time = -1;
         st = check_told(of, c);
         if (st == GNNC_OK) st = find_names(of, c);
+        find_encoder(of, c);
     }
     if (st == GNNC_OK && time >= 0)
-        *c++ = (RtPairColumn){.name = p->columns[time].name, .column = time, .is_time = true};
+        *c++ = (RtPairColumn){.name = p->columns[time].name,
+                              .column = time,
+                              .is_time = true,
+                              .table = p->spaces[rt_bind_base(p, time)].name};
     of->n_pair_columns = (int)(c - of->pair_column);
     return st;
 }
@@ -182,11 +193,15 @@ static gnnc_status check_times(gnnc_session *s, const RtColumn *c) {
 static gnnc_status take_column(gnnc_session *s, const gnnc_values *v, gnnc_status st) {
     gnnc_graph *g = &s->pairs.one;
     const RtPairColumn *of = NULL;
+    gnnc_values own;
     if (st == GNNC_OK) st = check_given(s, v, &of);
+    if (st == GNNC_OK)
+        st = rt_values_made(v, of->table, of->how, s->of->t->given->path, &own, &s->rt.err);
     if (st != GNNC_OK) {
         rt_values_give_back(v);
         return st;
     }
+    v = &own;
     const rt_program *p = s->of->t->program;
     const rt_column *want = &p->columns[of->column];
     st = rt_values_add(g, TABLE, v, (gnnc_kind)want->kind,

@@ -23,7 +23,8 @@ static gnnc_status add_column(const rt_program *p, RtPool *pool, const int64_t *
     if (rt_table_column(t, want->name)) return GNNC_OK;
     RtColumn *c = rt_table_add_column(pool, t);
     if (!c) return GNNC_E_NOMEM;
-    *c = (RtColumn){.name = want->name, .kind = want->kind, .n_rows = count};
+    *c = (RtColumn){
+        .name = want->name, .kind = want->kind, .n_rows = count, .encoder = &rt_encoder_unchecked};
     c->rank = want->rank + 1;
     c->shape[0] = count;
     for (int i = 0; i < want->rank; i++) c->shape[i + 1] = size_of(p, n, want->dim[i]);

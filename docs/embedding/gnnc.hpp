@@ -87,6 +87,52 @@ template <class T, void (*Retain)(T *), void (*Release)(T *)> class counted {
     T *p;
 };
 
+// A program with weights; nothing of it changes.
+class model {
+  public:
+    model(const gnnc_program &program, const std::string &weights) : model(program) {
+        gnnc::check(gnnc_model_load(get(), weights.c_str()), gnnc_model_error(get()));
+    }
+    model(const gnnc_program &program, const std::vector<char> &weights) : model(program) {
+        gnnc::check(gnnc_model_load_from(get(), weights.data(), weights.size()),
+                    gnnc_model_error(get()));
+    }
+    gnnc_model *get() const {
+        return handle.get();
+    }
+
+  private:
+    explicit model(const gnnc_program &program) {
+        gnnc_model *m = nullptr;
+        gnnc::check(gnnc_model_create(&m, &program), "a model");
+        handle = handle_type(m);
+    }
+    using handle_type = counted<gnnc_model, gnnc_model_retain, gnnc_model_release>;
+    handle_type handle;
+};
+
+// What made the columns that the model learned from; any number of threads share it.
+class encoder {
+  public:
+    explicit encoder(const model &m) {
+        gnnc_encoder *e = nullptr;
+        gnnc::check(gnnc_encoder_create(&e), "an encoder");
+        handle.reset(e);
+        gnnc::check(gnnc_encoder_of_model(e, m.get()), gnnc_encoder_error(e));
+    }
+    const gnnc_encoder *get() const {
+        return handle.get();
+    }
+
+  private:
+    struct destroy {
+        void operator()(gnnc_encoder *e) const {
+            gnnc_encoder_destroy(e);
+        }
+    };
+    std::unique_ptr<gnnc_encoder, destroy> handle;
+};
+
 // Data; built by one thread, and shared by any number once it is committed.
 class graph {
   public:
@@ -111,6 +157,10 @@ class graph {
         const gnnc_array a = array(values, width);
         return check(gnnc_graph_add_column(get(), table, name, kind, &a, -1, nullptr));
     }
+    // The column's values are this encoder's, or right without one: gnnc_encoder_unchecked().
+    graph &encoded(const char *table, const char *name, const gnnc_encoder *e) {
+        return check(gnnc_graph_set_encoded(get(), table, name, e));
+    }
     graph &commit() {
         return check(gnnc_graph_commit(get()));
     }
@@ -131,30 +181,6 @@ class graph {
         return *this;
     }
     counted<gnnc_graph, gnnc_graph_retain, gnnc_graph_release> handle;
-};
-
-// A program with weights; nothing of it changes.
-class model {
-  public:
-    model(const gnnc_program &program, const std::string &weights) : model(program) {
-        gnnc::check(gnnc_model_load(get(), weights.c_str()), gnnc_model_error(get()));
-    }
-    model(const gnnc_program &program, const std::vector<char> &weights) : model(program) {
-        gnnc::check(gnnc_model_load_from(get(), weights.data(), weights.size()),
-                    gnnc_model_error(get()));
-    }
-    gnnc_model *get() const {
-        return handle.get();
-    }
-
-  private:
-    explicit model(const gnnc_program &program) {
-        gnnc_model *m = nullptr;
-        gnnc::check(gnnc_model_create(&m, &program), "a model");
-        handle = handle_type(m);
-    }
-    using handle_type = counted<gnnc_model, gnnc_model_retain, gnnc_model_release>;
-    handle_type handle;
 };
 
 // One thread's predictions; it moves, and clone() makes one for another thread.

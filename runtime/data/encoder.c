@@ -169,6 +169,12 @@ static const char *encode_split(const RtEncoder *e, const RtCell *cell, void *to
     return "not one of train (1), val, valid, validation, dev (2), test (3), none (0)";
 }
 
+static const char *encode_nothing(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
+                                  int *at) {
+    (void)e, (void)cell, (void)to, (void)row, (void)at;
+    return "in a column that is made of no cells";
+}
+
 /* Parameters that a kind has beside `from`, as the JSON has them. */
 typedef enum {
     HAS_NOTHING = 0,
@@ -199,8 +205,10 @@ static const struct {
     [RT_AS_VECTOR] = {"vector", RT_COL_FLOAT, HAS_GAPS | HAS_VALUES, rt_encode_vector},
     [RT_AS_SEVERAL] = {"several", RT_COL_FLOAT, HAS_NAMES, rt_encode_several},
     [RT_AS_IMAGE] = {"image", RT_COL_FLOAT, HAS_GAPS | HAS_VALUES, rt_encode_image},
+    [RT_AS_UNCHECKED] = {"unchecked", RT_COL_FLOAT, HAS_NOTHING, encode_nothing},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
+const RtEncoder rt_encoder_unchecked = {.as = RT_AS_UNCHECKED, .from = ""};
 
 RtAs rt_encoder_of_kind(rt_col_kind k) {
     int i = k == RT_COL_FLOAT ? N_KINDS : RT_AS_CATEGORY; /* not FLOAT's others */
@@ -293,8 +301,7 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
     return to;
 }
 
-/* "number as it is", "text of 64 values". */
-static const char *tell_float(const RtEncoder *e, char *to, size_t n) {
+const char *rt_encoder_named(const RtEncoder *e, char *to, size_t n) {
     int at = snprintf(to, n, "%s ", kinds[e->as].word);
     if (e->as == RT_AS_NUMBER)
         rt_scale_told(e, to + at, n - (size_t)at);
@@ -321,14 +328,20 @@ static bool same_float(const RtEncoder *a, const RtEncoder *b) {
 }
 
 const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n) {
+    if (a->as == RT_AS_UNCHECKED || b->as == RT_AS_UNCHECKED) return NULL;
     if (kinds[a->as].kind == RT_COL_FLOAT && kinds[b->as].kind == RT_COL_FLOAT)
-        return same_float(a, b) ? NULL : tell_float(a, text, n);
+        return same_float(a, b) ? NULL : rt_encoder_named(a, text, n);
     if (a->as != b->as) return NULL; /* their columns are of two kinds, or mean the same */
     if (a->as != RT_AS_TIME || a->form == RT_DATE_NONE || b->form == RT_DATE_NONE) return NULL;
     /* Dates of all forms are seconds since 1970 */
     if ((a->form == RT_DATE_SECONDS) == (b->form == RT_DATE_SECONDS)) return NULL;
     snprintf(text, n, "%s", a->form == RT_DATE_SECONDS ? "time as a number" : "time of dates");
     return text;
+}
+
+bool rt_encoder_is_fitted(const RtEncoder *e) {
+    return e->scale != RT_SCALE_PLAIN || e->as == RT_AS_TEXT || e->as == RT_AS_SEVERAL ||
+           e->as == RT_AS_IMAGE;
 }
 
 /* "'ankara', 'berlin', .." */
@@ -465,7 +478,7 @@ static const char *read_kind(const RtJson *v, RtEncoder *e) {
     while (k < N_KINDS && strcmp(kinds[k].word, as->text) != 0) k++;
     if (k == N_KINDS) return "unknown 'as'";
     e->as = (RtAs)k;
-    bool fits = k == RT_AS_NUMBER ? number : kinds[k].kind == e->kind;
+    bool fits = k == RT_AS_NUMBER ? number : k == RT_AS_UNCHECKED || kinds[k].kind == e->kind;
     return fits ? NULL : "it makes columns of another kind";
 }
 

@@ -26,7 +26,8 @@ typedef enum {
     RT_AS_TEXT,     /* its words and their parts, hashed */
     RT_AS_VECTOR,   /* the numbers of a list */
     RT_AS_SEVERAL,  /* 1 for each category that is named */
-    RT_AS_IMAGE     /* a small picture of the file that is named */
+    RT_AS_IMAGE,    /* a small picture of the file that is named */
+    RT_AS_UNCHECKED /* of no cells: who has the column answers for it, and nothing is compared */
 } RtAs;
 
 /* The name of the code 0 that a column reserves for names that it does not have. */
@@ -99,9 +100,15 @@ RtAs rt_encoder_of_kind(rt_col_kind k);
 /* What it is, for a report: "standardised: mean 3.5, deviation 1.2"; "" where nothing is to be
  * said.  Returns `to`. */
 const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n);
+/* "number standardised: mean 3.5, deviation 1.2", "text of 64 values".  Returns `to`. */
+const char *rt_encoder_named(const RtEncoder *e, char *to, size_t n);
 /* Do both make the same of the same cell?  NULL, or what of `a`, which `b` has not, in which the
  * names of categories are not looked at; in `text`. */
 const char *rt_encoder_differs(const RtEncoder *a, const RtEncoder *b, char *text, size_t n);
+/* Are its values something else than the numbers of the cells, which nobody can tell by them?
+ * Categories are told by their names. */
+bool rt_encoder_is_fitted(const RtEncoder *e);
+extern const RtEncoder rt_encoder_unchecked;
 
 /* ---- as JSON, in schema.json and in files of weights -------------------------------- */
 /* All but names and their number; `column` is the column's own name.  false: no memory. */

@@ -211,7 +211,7 @@ static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, R
     const char *what = rt_encoder_read(&o->d->pool, at, c->name, c->kind, e);
     int values = rt_encoder_values(e);
     bool rows = c->rank == (values ? 2 : 1) && (!values || c->shape[1] == values);
-    if (!what && !rows) what = "it makes rows of another shape";
+    if (!what && !rows && e->as != RT_AS_UNCHECKED) what = "it makes rows of another shape";
     if (!what && rt_column_has_codes(c)) what = rt_encoder_names(e, c->n_categories, c->names);
     if (what)
         return rt_fail(o->err, GNNC_E_FORMAT, SCHEMA ":%d: %s: encoder: %s", at->line, table, what);

@@ -305,6 +305,7 @@ gnnc_status gnnc_graph_commit(gnnc_graph *g);
  */
 /* Values of the new rows in one column, as of gnnc_graph_add_column and gnnc_graph_add_csr.  The
  * kind, what a row's shape is, and the categories are the column's as it was committed. */
+typedef struct gnnc_encoder gnnc_encoder; /* rows of cells, below */
 typedef struct gnnc_values {
     size_t struct_size;
     const char *column;
@@ -313,6 +314,8 @@ typedef struct gnnc_values {
     const char *const *names; /* of CAT and CLASS: what the codes here mean, [n_categories] texts;
                                * NULL = what they mean in the column */
     int64_t n_categories;     /* of `names` */
+    const gnnc_encoder *encoder; /* that made the values, as of gnnc_graph_set_encoded; NULL where
+                                  * nothing was fitted to the column's */
 } gnnc_values;
 /* Rows for one table of nodes or edges. */
 typedef struct gnnc_rows {
@@ -334,8 +337,9 @@ typedef struct gnnc_rows {
  * Returns GNNC_E_STATE (the graph is not committed), GNNC_E_MISSING (no such table or column; a
  * column is lacking), GNNC_E_DTYPE, _SHAPE, _RANGE (an end is no node, a code or name no category
  * of the column, more than 2^31 - 1 rows), _VALUE, _FORMAT, _NOMEM: `error` has table, column and
- * row, counted from 0 in this call; GNNC_E_ARG (of another struct_size nothing is read, and none of
- * the columns behind one of another struct_size). */
+ * row, counted from 0 in this call; GNNC_E_ARG (values that do not say how they were made, or were
+ * made otherwise than the column's; of another struct_size nothing is read, and none of the columns
+ * behind one of another struct_size). */
 gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows);
 
 /* What is in it, while it is built (by the thread that builds), or in its newest snapshot (by any):
@@ -1108,7 +1112,8 @@ typedef struct gnnc_pairs {
  * called when it returns.
  *   out  [n] the caller's
  * Returns what gnnc_session_predict_links returns; GNNC_E_MISSING (a column is lacking), GNNC_E_ARG
- * (one that the model does not read, or is given twice; of another struct_size nothing is read),
+ * (one that the model does not read, is given twice, does not say how it was made or was made
+ * otherwise than in training; of another struct_size nothing is read),
  * GNNC_E_DTYPE, _SHAPE, _FORMAT, GNNC_E_VALUE (what is not finite), GNNC_E_RANGE (a code or name
  * that is no category of the model): the message has column and row. */
 gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs, float *out);
@@ -1287,7 +1292,6 @@ gnnc_status gnnc_explanation_part(const gnnc_explanation *e, int64_t i, gnnc_par
  *
  * One thread makes it; from then on nothing of it changes, and any number of threads share it.  Its
  * allocator's functions are called from each thread that encodes. */
-typedef struct gnnc_encoder gnnc_encoder;
 /* Without columns yet.  *out is NULL after a failure.  Returns GNNC_E_ARG, GNNC_E_NOMEM. */
 gnnc_status gnnc_encoder_create(gnnc_encoder **out);
 gnnc_status gnnc_encoder_create_with(gnnc_encoder **out, gnnc_alloc_fn *alloc,
@@ -1347,6 +1351,24 @@ typedef struct gnnc_raw {
  * `error` has table, row and column; what was written of `to` means nothing. */
 gnnc_status gnnc_encoder_encode(const gnnc_encoder *e, gnnc_raw *rows, const char *column, void *to,
                                 size_t n_bytes);
+/* Says of a column of a graph that is being built that this encoder made its values, as
+ * gnnc_encoder_encode does; its codes then have the encoder's names.  Where a model learned of
+ * numbers that were fitted (standardised), of texts, or of categories with names, it refuses a
+ * column that does not say how it was made:
+ *
+ *     gnnc_graph_set_encoded(g, "person", "age", e);
+ *     gnnc_graph_set_encoded(g, "person", "age", gnnc_encoder_unchecked());
+ *
+ * The second line is for pipelines of the caller's own: he answers for it that the values are as
+ * the model has them, and nothing is compared.  The encoder may go before the graph does.
+ * Returns GNNC_E_MISSING (no such table or column; the encoder makes none that is called so),
+ * GNNC_E_ARG (the encoder's are of another kind, or have other names, or fewer), GNNC_E_SHAPE (..
+ * or are more or fewer a row), GNNC_E_STATE (the graph is committed; no columns yet), GNNC_E_NOMEM.
+ */
+gnnc_status gnnc_graph_set_encoded(gnnc_graph *g, const char *table, const char *column,
+                                   const gnnc_encoder *e);
+/* Makes nothing, lasts for ever, and is not destroyed; never NULL. */
+const gnnc_encoder *gnnc_encoder_unchecked(void);
 /* All columns that there are cells for, added to a table of `count` rows of a graph that is being
  * built, or none.  Labels, splits and keys may be lacking.
  * Returns what gnnc_encoder_encode and gnnc_graph_add_column return. */

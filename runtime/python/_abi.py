@@ -64,7 +64,7 @@ class ColumnInfo(Struct):
 
 class Values(Struct):
     _fields_ = [("struct_size", c_size_t), ("column", c_char_p), ("values", POINTER(Array)), ("ptr", POINTER(Array)),
-                ("idx", POINTER(Array)), ("names", POINTER(c_char_p)), ("n_categories", c_int64)]
+                ("idx", POINTER(Array)), ("names", POINTER(c_char_p)), ("n_categories", c_int64), ("encoder", Handle)]
 
 
 class Rows(Struct):
@@ -260,6 +260,8 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_encoder_of_model": (c_int, [Handle, Handle]),
     "gnnc_encoder_n_columns": (c_int32, [Handle, c_char_p]),
     "gnnc_encoder_column": (c_int, [Handle, c_char_p, c_int32, POINTER(Encoded)]),
+    "gnnc_graph_set_encoded": (c_int, [Handle, c_char_p, c_char_p, Handle]),
+    "gnnc_encoder_unchecked": (Handle, []),
     "gnnc_encoder_encode": (c_int, [Handle, POINTER(Raw), c_char_p, c_void_p, c_size_t]),
     "gnnc_encoder_append": (c_int, [Handle, POINTER(Raw), Handle, POINTER(Array), POINTER(Array), POINTER(c_int64)]),
 }

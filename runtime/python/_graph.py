@@ -34,6 +34,7 @@ class Column(NamedTuple):
     kind: Optional[str] = None  # float, csr, cat, class, multilabel, time, id, split; None: as the model has it
     categories: int = -1  # of cat and class; -1: one more than the largest code
     names: Optional[Sequence[str]] = None  # of the categories
+    encoder: Union[_abi.Owner, str, None] = None  # the Encoder that made the values, or "unchecked" (Graph.set_encoded)
 
 
 class ColumnInfo(NamedTuple):
@@ -60,6 +61,14 @@ def _bytes(name: str) -> bytes:
 
 def _texts(names: Sequence[str]) -> Any:
     return (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
+
+
+def _made_by(encoder: Union[_abi.Owner, str, None]) -> Any:
+    if encoder == "unchecked":
+        return library.gnnc_encoder_unchecked()
+    if encoder is not None and getattr(encoder, "_prefix", "") != "gnnc_encoder_":
+        raise Error("E_ARG", f"{encoder!r} is no Encoder, nor \"unchecked\"")
+    return None if encoder is None else encoder._shared()  # type: ignore[union-attr]
 
 
 def _declared(table: str) -> Dict[str, str]:
@@ -293,12 +302,19 @@ class Graph(_abi.Owner):
 
     # ---- columns --------------------------------------------------------------------------------
     def add_column(self, table: str, column: str, values: Any, kind: Optional[str] = None, *, categories: int = -1,
-                   names: Optional[Sequence[str]] = None) -> None:
+                   names: Optional[Sequence[str]] = None, encoder: Union[_abi.Owner, str, None] = None) -> None:
         """A column: an array, a tensor, or a sparse matrix of SciPy.
 
         kind: float, csr, cat, class, multilabel, time, id or split; without it the model's own.  Texts, of cat
         and class, become numbers of their sorted names, or of `names`; datetime64, of time, becomes seconds.
+        encoder: as of set_encoded
         """
+        self._add_values(table, column, values, kind, categories, names)
+        if encoder is not None:
+            self.set_encoded(table, column, encoder)
+
+    def _add_values(self, table: str, column: str, values: Any, kind: Optional[str], categories: int,
+                    names: Optional[Sequence[str]]) -> None:
         if hasattr(values, "tocsr"):
             matrix = _canonical(values)
             self.add_csr(table, column, matrix.shape[1], matrix.indptr, matrix.indices, matrix.data)
@@ -313,6 +329,15 @@ class Graph(_abi.Owner):
             categories = len(names)
         self._give("add_column", _bytes(table), _bytes(column), _abi.KINDS[kind], _Values(values), categories,
                    None if names is None else _texts(names))
+
+    def set_encoded(self, table: str, column: str, encoder: Union[_abi.Owner, str]) -> None:
+        """Says that this Encoder made the values of a column; codes then mean its names.
+
+        A model that learned of standardised numbers, hashed texts or named categories refuses columns that do not
+        say how they were made.  encoder="unchecked": they are as the model has them by a pipeline of your own, for
+        which you answer.
+        """
+        self._call("set_encoded", _bytes(table), _bytes(column), _made_by(encoder))
 
     @staticmethod
     def _kind(table: str, column: str, values: Any, kind: Optional[str]) -> str:
@@ -387,7 +412,7 @@ class Graph(_abi.Owner):
     def _later(arrays: Union[_Arrays, _Held], table: str, name: str, value: Any) -> _abi.Values:
         column = value if isinstance(value, Column) else Column(value)
         values, names = column.values, column.names
-        out = _abi.Values(column=_bytes(name))
+        out = _abi.Values(column=_bytes(name), encoder=_made_by(column.encoder))
         if hasattr(values, "tocsr"):
             matrix = _canonical(values)
             out.ptr, out.idx, out.values = (ctypes.pointer(arrays.add(v)) for v in (
@@ -463,7 +488,8 @@ class Graph(_abi.Owner):
                 self.divide(table, next(iter(_facts.GRAPHS)), value)
             elif name not in ("edge_index", "count"):
                 value = value if isinstance(value, Column) else Column(value)
-                self.add_column(table, name, value.values, value.kind, categories=value.categories, names=value.names)
+                self.add_column(table, name, value.values, value.kind, categories=value.categories, names=value.names,
+                                encoder=value.encoder)
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:

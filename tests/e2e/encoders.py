@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -141,6 +142,40 @@ def other_data():
                   f"{data}: 'vertex.age' is a number " in told and f"in the model of {path} a number standardised: mean" in told, told)
     told = run("./ages", "--data", plain, "--resume", "ages.ckpt", "--force", code=1)
     check("resume: data of another form", "'vertex.age' is a number as it is" in told, told)
+
+
+def unsaid():
+    """Data that do not say how they were made are refused, unless who has them answers for them."""
+    run("./ages", "predict", "--data", "here.d", "--weights", "w.st", "--out", "here.npy")
+    for what, column, change, says in (
+            ("no encoder", "age", lambda c: c.pop("encoder"), "unsaid.d does not say how 'vertex.age' was made, which in the model of w.st is a number standardised: mean "),
+            ("unchecked numbers", "age", lambda c: c.update(encoder={"as": "unchecked"}), None),
+            ("no names", "city", lambda c: (c.pop("names"), c.pop("encoder")), "unsaid.d has no names for the codes of 'vertex.city', and the model of w.st was trained with '<unknown>', "),
+            ("unchecked codes", "city", lambda c: (c.pop("names"), c.update(encoder={"as": "unchecked"})), None),
+            ("not of gaps", "age_missing", lambda c: c.pop("encoder"), None)):
+        shutil.rmtree("unsaid.d", ignore_errors=True)
+        shutil.copytree("here.d", "unsaid.d")
+        with open("here.d/schema.json", encoding="utf-8") as f:
+            schema = json.load(f)
+        change(schema["nodes"]["vertex"]["columns"][column])
+        write("unsaid.d/schema.json", json.dumps(schema))
+        told = run("./ages", "predict", "--data", "unsaid.d", "--weights", "w.st", "--out", "unsaid.npy", code=1 if says else 0)
+        check(what, says in told if says else values("unsaid.npy") == values("here.npy"), told)
+    # labels of no names: predicted, and not judged by
+    change = schema["nodes"]["vertex"]["columns"]
+    change["y"].pop("names"), change["y"].pop("encoder")
+    write("unsaid.d/schema.json", json.dumps(schema))
+    run("./ages", "predict", "--data", "unsaid.d", "--weights", "w.st", "--out", "unsaid.npy")
+    told = run("./ages", "eval", "--data", "unsaid.d", "--weights", "w.st", code=1)
+    check("classes without names", "has no names for the codes of 'vertex.y'" in told, told)
+    # what is unchecked has no encoder: a model says nothing of it, and nothing is made like it
+    change["age"]["encoder"] = {"as": "unchecked"}
+    write("unsaid.d/schema.json", json.dumps(schema))
+    run("./ages", "--data", "unsaid.d", "--log=none", "--epochs", 1, "--out", "u.st", "--checkpoint=none")
+    made = [c["column"] for c in json.loads(metadata("u.st")["encoders:vertex"])]
+    check("a model of unchecked numbers", "age" not in made and "city" in made, made)
+    told = run(GNNC, "import", "here.csv", "here.e.csv", "-o", "unsaid2.d", "--like", "unsaid.d")
+    check("nothing is made like it", "'age' is left out" in told, told)
 
 
 def like():
@@ -439,6 +474,7 @@ training()
 held_out_by_time()
 the_unknown_is_trained()
 other_data()
+unsaid()
 like()
 cells_of_several_values()
 given()

@@ -788,6 +788,32 @@ def pairs_of_nodes():
     fails("E_ARG", "'t' is no column that 'pairs' reads of pairs", s.predict_links, [0], [0], columns={"t": [1.0]})
 
 
+def pairs_say_how_they_were_made():
+    """Columns of pairs are the model's edges' as they were fitted, or an error."""
+    with open("priced.nodes.csv", "w", encoding="utf-8") as f:
+        f.write("id,x\n" + "".join(f"{i},{i % 5 / 4}\n" for i in range(20)))
+    with open("priced.edges.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst,w,split\n" + "".join(f"{i % 20},{(7 * i + 1) % 20},{10 + i},{'train' if i < 50 else 'val'}\n" for i in range(60)))
+    run(GNNC, "import", "priced.nodes.csv", "priced.edges.csv", "-o", "priced.d", "--node", "v", "--edge", "l", "--standardize")
+    with open(TOP + "/tests/fuzz/calls_pairs.gnn", encoding="utf-8") as f:
+        text = f.read().replace("x: f32[X]", "x: f32").replace("near(g.v.x)", "near(expand(g.v.x, 1))")
+    with open("priced.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    priced = emit("priced.gnn", "priced", "-O0")
+    trainer = priced.Trainer("priced.d", epochs=1)
+    trainer.train()
+    model = trainer.to_model()
+    s, e = model.session(priced.Graph.read("priced.d")), priced.Encoder(model)
+    ends, w = ([0, 3], [5, 4]), e.encode("l", "w", {"w": [20, 31]})
+    want = s.predict_links(*ends, columns={"w": priced.Column(w, encoder=e)})
+    assert np.isfinite(want).all()
+    assert np.array_equal(s.predict_links(*ends, columns={"w": priced.Column(w, encoder="unchecked")}), want)
+    fails("E_ARG", "l.w: the values do not say how they were made, and are a number standardised: mean", s.predict_links, *ends, columns={"w": [20.0, 31.0]})
+    run(GNNC, "import", "priced.nodes.csv", "priced.edges.csv", "-o", "plain.d", "--node", "v", "--edge", "l")
+    other = priced.Encoder("plain.d")
+    fails("E_ARG", "l.w is a number standardised: mean", s.top_links, [0], 1, columns={"w": priced.Column(w[:1], encoder=other)})
+
+
 def links_by_time():
     """A pair brings its time, as numbers or dates."""
     with open(TOP + "/models/events.gnn", encoding="utf-8") as f:
@@ -932,25 +958,64 @@ train M { target vertex.y  loss cross_entropy  optimizer adam(lr = 0.1)  epochs 
     assert session.device == "cpu" and session.set_stream(0) is None
     assert np.array_equal(session.predict([4, 5]), before[[0, 2]])
     the_legend(model.session(cells.Graph.read("cells.d")), before)
-    units_that_are_not_told(cells)
+    arrays_say_how_they_were_made(cells)
     fails("E_MISSING", "'cuda'", cells.Session, model, graph, device="cuda")
 
 
-def units_that_are_not_told(cells):
-    """Numbers of a model that has them standardised: who opens a session over data that say nothing of it is told."""
+def arrays_say_how_they_were_made(cells):
+    """Numbers of a model that has them standardised, and codes whose names it knows: right, or an error with both sides; never silent."""
     run(GNNC, "import", "cells/nodes.csv", "cells/edges.csv", "-o", "scaled.d", "--kind", "y=class", "--kind", "city=cat", "--standardize")
     trainer = cells.Trainer("scaled.d")
     trainer.train()
-    model, told = trainer.to_model(), []
-    table = {"city": np.array(["berlin", "ankara"]), "age": np.array([20, 40], np.float32)}
-    graph = cells.Graph.from_arrays({"vertex": table, ("vertex", "link", "vertex"): [[0], [1]]})
-    session = cells.Session(model, graph, messages=told.append)
-    assert len(told) == 1 and "does not say how 'vertex.age' was made" in told[0] and "standardised: mean" in told[0], told
-    cells.Session(model, cells.Graph.read("scaled.d"), messages=told.append)
-    assert len(told) == 1, told
+    model, told, ends = trainer.to_model(), [], {("vertex", "link", "vertex"): [[0], [1]]}
+    encoder, plain = cells.Encoder(model), cells.Encoder("cells.d")
+    raw = {"city": ["berlin", "ankara"], "age": [20, 40]}
+    age, city = (encoder.encode("vertex", c, raw) for c in ("age", "city"))
+    C, read = cells.Column, cells.Session(model, cells.Graph.read("scaled.d"), messages=told.append)
+    want = read.predict([0, 1])
+    for ages, cities, why in (
+            (C(age, encoder=encoder), C(city, encoder=encoder), None),
+            (C(age, encoder="unchecked"), C(city, encoder="unchecked"), None),
+            (C(age, encoder=encoder), np.array(raw["city"]), None),
+            (C(age, encoder=encoder), C(city, names=["ankara", "berlin", "cairo"], encoder=encoder), None),
+            (age, C(city, encoder=encoder), "does not say how 'vertex.age' was made, which in the model of weights of a trainer is a number standardised: mean"),
+            (C(age, encoder=encoder), city, "has no names for the codes of 'vertex.city', and the model of weights of a trainer was trained with 'ankara', 'berlin', 'cairo'"),
+            (C(age, encoder=plain), C(city, encoder=encoder), "'vertex.age' is a number as it is, and in the model of weights of a trainer a number standardised: mean"),
+            (C(age, encoder=encoder), C(city, names=["berlin", "ankara", "cairo"], encoder=encoder), "vertex.city has other names than"),
+            (C(age, encoder=encoder), C(city, "class", encoder=encoder), "vertex.city is of kind class, and of kind cat in"),
+            (C(np.stack([age, age], 1), encoder=encoder), C(city, encoder=encoder), "vertex.age has 2 values a row, and 1 in"),
+            (C(age, encoder=encoder), C(city + 2, encoder=encoder), "more, or another order"),
+            (C(age, encoder=model), C(city, encoder=encoder), "is no Encoder, nor"),
+    ):
+        tables = {"vertex": {"age": ages, "city": cities}, **ends}
+        for ask in (lambda: cells.Session(model, cells.Graph.from_arrays(tables), messages=told.append).predict([0, 1]),
+                    lambda: cells.Session(model, messages=told.append).predict_subgraph(tables, [0, 1])):
+            try:
+                got = ask()
+                assert why is None and np.array_equal(got, want), (why, got, want)
+            except cells.Error as e:
+                assert why and why in str(e), (why, e)
     fails("E_ARG", "a number standardised: mean", cells.Session, model, cells.Graph.read("cells.d"), messages=told.append)
-    other = session.clone()
-    session.close()
+    graph = cells.Graph.read("scaled.d")
+    fails("E_MISSING", "there is no column 'height'", graph.set_encoded, "vertex", "height", encoder)
+    fails("E_ARG", "vertex.age: the values do not say how they were made, and are a number standardised: mean", graph.commit().append,
+          "vertex", {"age": age, "city": city})
+    fails("E_ARG", "vertex.age is a number standardised: mean", graph.append, "vertex", {"age": C(age, encoder=plain), "city": city})
+    for by in (encoder, "unchecked"):
+        graph.append("vertex", {"age": C(age, encoder=by), "city": C(city, encoder=by)})
+    graph.commit()
+    assert np.array_equal(cells.Session(model, graph, messages=told.append).predict([4, 5, 6, 7]), np.concatenate([want, want]))
+    assert told == [], told
+    with open("cells/keys.csv", "w", encoding="utf-8") as f:
+        f.write("id,age\n9007199254740993,1\n7,2\n")
+    with open("cells/of_keys.csv", "w", encoding="utf-8") as f:
+        f.write("src,dst\n7,9007199254740993\n")
+    run(GNNC, "import", "cells/keys.csv", "cells/of_keys.csv", "-o", "keys.d")
+    for key in ([2**53 + 1, -2**53 - 1], [2**63 - 1, 7]):  # whole numbers that no double tells apart
+        assert cells.Encoder("keys.d").encode("vertex", "id", {"id": np.array(key)}).tolist() == key, key
+    fails("E_VALUE", "is not a whole number", cells.Encoder("keys.d").encode, "vertex", "id", {"id": np.array([2**63], np.uint64)})
+    other = read.clone()
+    read.close()
     assert np.isfinite(other.predict([0, 1])).all()
 
 
@@ -1021,6 +1086,7 @@ def main():
     several_types()
     pairs_of_nodes()
     links_by_time()
+    pairs_say_how_they_were_made()
     no_rows()
     rows_of_graphs()
     names()

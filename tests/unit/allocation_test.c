@@ -307,6 +307,8 @@ typedef enum {
     ELSEWHERE(encoder_n_columns, "tests/unit/cells_test.c") \
     ELSEWHERE(encoder_column, "tests/unit/cells_test.c") \
     ELSEWHERE(encoder_encode, "tests/unit/cells_test.c") \
+    ELSEWHERE(graph_set_encoded, "tests/unit/cells_test.c") \
+    NONE(encoder_unchecked, NOTHING, gnnc_encoder_unchecked() != NULL) \
     ELSEWHERE(encoder_add, "tests/unit/cells_test.c") \
     ELSEWHERE(encoder_append, "tests/unit/cells_test.c") \
     ELSEWHERE(session_create_with, "tests/e2e/sessions.py") \

@@ -189,6 +189,62 @@ TEST(rows_go_into_a_graph_and_are_appended) {
     gnnc_graph_release(g);
 }
 
+#define SAYS(g, call, st, text)                                                                    \
+    CHECK_MSG((call) == (st) && strstr(gnnc_graph_error(g), text), #call ": %s",                   \
+              gnnc_graph_error(g))
+
+/* Two rows of `city` as codes, and of `age`. */
+static gnnc_graph *of_arrays(const gnnc_array *age, const gnnc_array *city,
+                             const char *const *names) {
+    gnnc_graph *g = graph_new();
+    OK(g, gnnc_graph_add_nodes(g, "vertex", 2));
+    OK(g, gnnc_graph_add_column(g, "vertex", "age", GNNC_COL_FLOAT, age, -1, NULL));
+    OK(g, gnnc_graph_add_column(g, "vertex", "city", GNNC_COL_CAT, city, names ? 3 : -1, names));
+    return g;
+}
+
+TEST(arrays_say_how_they_were_made) {
+    static const float ages[4] = {1, 2, 3, 4};
+    static const int32_t codes[2] = {2, 0}, high[2] = {3, 0};
+    static const char *const turned[] = {"<unknown>", "rome", "oslo"};
+    const gnnc_array age = array_of(GNNC_DT_F32, 1, 2, 0, ages),
+                     wide = array_of(GNNC_DT_F32, 2, 2, 2, ages),
+                     city = array_of(GNNC_DT_I32, 1, 2, 0, codes),
+                     cities = array_of(GNNC_DT_I32, 1, 2, 0, high);
+    gnnc_encoder *none = NULL;
+    Rig r;
+    rig_open(&r, (RtImport){.standardize = true, .unknown = true});
+    CHECK(gnnc_encoder_create(&none) == GNNC_OK);
+    gnnc_graph *g = of_arrays(&age, &city, NULL);
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "age", NULL), GNNC_E_ARG, "'e' is NULL");
+    SAYS(g, gnnc_graph_set_encoded(g, "person", "age", r.e), GNNC_E_MISSING, "'person'");
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "size", r.e), GNNC_E_MISSING, "no column 'size'");
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "age", none), GNNC_E_STATE, "has no columns");
+    OK(g, gnnc_graph_set_encoded(g, "vertex", "age", r.e));
+    OK(g, gnnc_graph_set_encoded(g, "vertex", "city", r.e));
+    CHECK(column_of(g, "vertex", "age")->encoder->mean == 20.5);
+    CHECK(column_of(g, "vertex", "city")->n_categories == 3);
+    CHECK_STR(column_of(g, "vertex", "city")->names[2], "rome");
+    OK(g, gnnc_graph_set_encoded(g, "vertex", "age", gnnc_encoder_unchecked()));
+    CHECK(column_of(g, "vertex", "age")->encoder->as == RT_AS_UNCHECKED);
+    OK(g, gnnc_graph_add_column(g, "vertex", "when", GNNC_COL_FLOAT, &age, -1, NULL));
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "when", r.e), GNNC_E_ARG,
+         "vertex.when is of kind float, and of kind time in ");
+    OK(g, gnnc_graph_commit(g));
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "age", r.e), GNNC_E_STATE, "committed");
+    gnnc_graph_release(g);
+    g = of_arrays(&wide, &city, turned);
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "age", r.e), GNNC_E_SHAPE, "has 2 values a row");
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "city", r.e), GNNC_E_ARG, "has other names than");
+    CHECK(!column_of(g, "vertex", "age")->encoder && !column_of(g, "vertex", "city")->encoder);
+    gnnc_graph_release(g);
+    g = of_arrays(&age, &cities, NULL);
+    SAYS(g, gnnc_graph_set_encoded(g, "vertex", "city", r.e), GNNC_E_ARG, "more, or another order");
+    gnnc_graph_release(g);
+    gnnc_encoder_destroy(none);
+    rig_close(&r);
+}
+
 TEST(edges_are_rows_too) {
     Rig r;
     int64_t first;
@@ -291,6 +347,9 @@ static gnnc_status all_of(Rig *r, FailingAlloc *f, gnnc_encoder **e) {
         CHECK(rt_dataset_nodes(g->data, "vertex")->n_columns == 0); /* all or none */
         goto out;
     }
+    TRY(st, gnnc_graph_set_encoded(g, "vertex", "age", *e));
+    ((RtColumn *)(uintptr_t)column_of(g, "vertex", "city"))->names = NULL;
+    TRY(st, gnnc_graph_set_encoded(g, "vertex", "city", *e));
     TRY(st, gnnc_graph_commit(g));
     TRY(st, gnnc_encoder_append(*e, &r->rows, g, NULL, NULL, NULL));
 out:
