@@ -154,12 +154,22 @@ static inline void cudasim_copy(void **to, char *room, void **args, const size_t
     }
 }
 
+/* Room for them.  A kernel has hundreds where a model has many relations: clang folds 256. */
+constexpr size_t cudasim_room(const size_t *size, size_t n) {
+    size_t room = 16;
+    for (size_t i = 0; i < n; i++) room += (size[i] + 15) & ~(size_t)15;
+    return room;
+}
+template <class... P> struct cudasim_sizes {
+    static constexpr size_t of[] = {sizeof(P)..., 0};
+};
+
 /* Arguments one after another, with the place of each: std::tuple takes a third of a model's time
  * to compile. */
 template <class... P> struct cudasim_closure {
     void (*kernel)(P...);
     void *arg[sizeof...(P) + 1];
-    alignas(16) char bytes[(((sizeof(P) + 15) & ~(size_t)15) + ... + 16)];
+    alignas(16) char bytes[cudasim_room(cudasim_sizes<P...>::of, sizeof...(P))];
 };
 
 template <class... P, size_t... I>
