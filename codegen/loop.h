@@ -85,9 +85,10 @@ typedef enum {
 
 typedef struct {
     LTaker by;
+    int pack; /* neighbouring elements that a thread has, or columns that a lane has of loops that
+                 stand by themselves; 0 = one */
     /* Of teams and blocks: */
     int lanes;   /* threads side by side; 0 = as many as the widths that the launch knows ask for */
-    int pack;    /* neighbouring columns that a lane has of loops that stand by themselves */
     int columns; /* that a lane may have where lanes go through several loops together */
 } LThreads;
 
@@ -117,6 +118,7 @@ typedef struct {
                           tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
     LShare share;
+    bool split; /* by ways: of a long row several blocks have parts */
 } LSched;
 
 typedef enum {

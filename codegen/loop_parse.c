@@ -291,6 +291,7 @@ static bool loop(Reader *r, LStmt *s) {
     s->sched.serial = parse_accept_word(&r->p, "serial");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
+    s->sched.split = parse_accept_word(&r->p, "split");
     return body(r, s);
 }
 
@@ -458,7 +459,7 @@ static bool threads(Reader *r, LThreads *t) {
     if (!parse_accept_word(&r->p, "by")) return true;
     if (!parse_word(&r->p, &takers, "threads, teams or blocks", &by)) return false;
     *t = (LThreads){.by = (LTaker)(LT_THREAD + by)};
-    if (t->by == LT_THREAD) return true;
+    if (t->by == LT_THREAD) return count(r, "pack", 1, &t->pack);
     t->columns = 1;
     return count(r, "lanes", 1, &t->lanes) && count(r, "pack", 1, &t->pack) &&
            count(r, "columns", 1, &t->columns);

@@ -145,6 +145,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
+    if (s->sched.split) sb_puts(b, " split");
 }
 
 static void prefetch(StrBuf *b, const LStmt *s) {
@@ -247,10 +248,9 @@ static void block(StrBuf *b, const LStmt *s, int depth) {
 
 static void threads(StrBuf *b, const LThreads *t) {
     if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
-    if (t->by != LT_TEAM && t->by != LT_BLOCK) return;
     if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
     if (t->pack) sb_printf(b, " pack %d", t->pack);
-    sb_printf(b, " columns %d", t->columns);
+    if (t->columns) sb_printf(b, " columns %d", t->columns);
 }
 
 static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {

@@ -333,6 +333,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop cannot be part of the index of the loop around it");
     if (s->sched.share && c->k->threads.by != LT_TEAM && c->k->threads.by != LT_BLOCK)
         return bad(c, "a loop is shared by threads that are no team");
+    if (s->sched.split && s->sched.share != LS_WAYS)
+        return bad(c, "a loop is split among blocks and no ways share it");
     if (s->sched.serial && !is_in_rows(c))
         return bad(c, "no iterations are side by side around a loop that is serial");
     return range(c, s) && nested(c, s, depth) && vectors(c, s);
@@ -439,6 +441,8 @@ static bool block(Check *c, const LStmt *s, int depth) {
 
 static bool threads(Check *c) {
     const LThreads *t = &c->k->threads;
+    if (t->by == LT_THREAD && t->pack && !is_power_of_2(t->pack))
+        return bad(c, "elements of a thread are a power of two");
     if (t->by != LT_TEAM && t->by != LT_BLOCK) return true;
     if ((t->pack && !is_power_of_2(t->pack)) || !is_power_of_2(t->columns) ||
         (t->lanes && !is_power_of_2(t->lanes)))

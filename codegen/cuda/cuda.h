@@ -37,13 +37,6 @@ typedef struct {
     const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
 
-/* Loops that an index of elements runs over, outermost first; each but the last has nothing behind
- * the next. */
-typedef struct {
-    const LStmt *loop[LOOP_COLLAPSE_MAX + 1];
-    int n;
-} CuNest;
-
 /* A name that stands for a buffer's element while a part of the text is written. */
 typedef struct {
     const LBuf *buf;
@@ -131,8 +124,7 @@ void cu_packed_body(CuFn *f, const LStmt *loop);
 
 /* elements.c: neighbouring elements of a thread that has several; 1 = it has one.  Their text has
  * what `element` writes for element gn_k of the gn_on from gn_from on. */
-int cu_elements(CuFn *f, const CuNest *nest);
-void cu_element_pack(CuFn *f, const CuNest *nest, void (*element)(CuFn *f, const CuNest *nest));
+void cu_element_pack(CuFn *f, const LoopNest *nest, void (*element)(CuFn *f, const LoopNest *nest));
 
 /* parts.c: several blocks for a row */
 bool cu_has_parts(const CuFn *f);
@@ -154,7 +146,6 @@ void cu_columns(CuFn *f, const LoopColumns *r);
 bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
-CuNest cu_nest(const CuFn *f);  /* of a kernel with one parallel loop */
 void cu_tails(Cu *cu);          /* kernels that write zeros behind a batch's rows */
 
 #endif

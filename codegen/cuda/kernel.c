@@ -225,14 +225,7 @@ static void rows_and_hubs(CuFn *f) {
     cu_close(f);
 }
 
-CuNest cu_nest(const CuFn *f) {
-    const CuSched *c = &f->sched;
-    CuNest nest = {{c->parallel}, 1};
-    for (int i = 0; i < c->n_inner; i++) nest.loop[nest.n++] = c->inner[i];
-    return nest;
-}
-
-static void one_of_nest(CuFn *f, const CuNest *nest) {
+static void one_of_nest(CuFn *f, const LoopNest *nest) {
     bool used = false;
     for (int i = 0; i < nest->n; i++) used = used || f->used[nest->loop[i]->var->id];
     if (used) cu_line(f, "const int64_t gn_i = gn_from + gn_k;");
@@ -241,8 +234,8 @@ static void one_of_nest(CuFn *f, const CuNest *nest) {
 }
 
 static bool elements_body(CuFn *f) {
-    CuNest nest = cu_nest(f);
-    const int pack = f->sched.kind == CU_THREAD ? cu_elements(f, &nest) : 1;
+    const LoopNest nest = loop_nest(f->k);
+    const int pack = f->sched.kind == CU_THREAD ? f->sched.pack : 1;
     if (pack == 1) return false;
     cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
     cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);

@@ -108,9 +108,7 @@ static const char *team(CuFn *f) {
 
 /* size: of a team; NULL = there are none.  A recorded launch has as many as its bucket needs. */
 static const char *threads(CuFn *f, const char *size) {
-    bool one = f->sched.parallel && !size && !loop_is_joined(f->k);
-    CuNest nest = cu_nest(f);
-    const int pack = one ? cu_elements(f, &nest) : 1;
+    const int pack = size ? 1 : f->sched.pack;
     const char *most = extent(f, true), *n = "gn_extent";
     if (f->sized && strcmp(most, cu_extent(f)) != 0)
         n = arena_printf(f->a, "(gn_n ? %s : gn_extent)", most);

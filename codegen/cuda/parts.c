@@ -7,55 +7,16 @@
  *
  * Parts lie at multiples of gn_part, whatever rows are, so where a sum goes is known without
  * looking at other rows, and sums are always made in the same order.  NAME_parts is launched only
- * where there are many entries (gn_part_of_entries()). */
+ * where there are many entries (gn_part_of_entries()).  Which loops are so: the pass `split-rows`.
+ */
 #include "codegen/cuda/cuda.h"
 
-/* Nothing that the row computed before is read in the loop. */
-static bool is_alone(const LStmt *s, const LStmt *body) {
-    for (; s; s = s->next) {
-        if (loop_has_body(s) && !is_alone(s->body, body)) return false;
-        if (s->kind != L_LOAD) continue;
-        bool own = s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (!own && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
-    }
-    return true;
+bool cu_has_parts(const CuFn *f) {
+    return f->sched.split && f->sched.split->sched.split;
 }
 
 static const LoopColumns *run_of(const CuFn *f) {
-    for (int i = 0; i < f->team.runs.n; i++)
-        if (loop_columns_have(&f->team.runs.v[i], f->sched.split)) return &f->team.runs.v[i];
-    return NULL;
-}
-
-static bool is_direct(const LoopColumns *r, const LStmt *loop) {
-    for (const LStmt *s = r->first; s != r->end; s = s->next) {
-        if (s == loop) return true;
-    }
-    return false;
-}
-
-/* Nothing before `end` reads what the row computes. */
-static bool is_plain(const LStmt *s, const LStmt *end) {
-    for (; s != end; s = s->next)
-        if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
-    return true;
-}
-
-bool cu_has_parts(const CuFn *f) {
-    const CuSched *c = &f->sched;
-    const LBuf *target[LOOP_TARGETS_MAX];
-    if (!cu_has_hubs(f) || c->n_inner || c->split->range != LR_SEGMENT) return false;
-    const LoopColumns *r = run_of(f);
-    if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, c->split))
-        return false;
-    if (loop_count_segments(c->parallel->body) != 1 || !is_alone(c->split->body, c->split->body))
-        return false;
-    if (!is_plain(c->parallel->body, r->at) || !is_plain(r->first, c->split)) return false;
-    int n = cu_split_targets(f, c->split, target);
-    for (int i = 0; i < n; i++)
-        if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
-            return false;
-    return n > 0;
+    return loop_columns_with(&f->team, f->sched.split);
 }
 
 /* Numbers that a part of a row leaves in gn_room. */

@@ -94,6 +94,12 @@ bool cu_schedule(CuFn *f) {
     const LStmt *s = find_impossible(f, f->k->body);
     if (s) return refuse(f, s->span, "a loop cannot be part of its index");
     if (team && !read_team(f)) return false;
+    if (!team && c->pack > 1) {
+        const LoopNest nest = loop_nest(f->k);
+        const LoopElements e = loop_elements(f->a, f->k, &nest);
+        if (!nest.n || loop_most_elements(&e, LOOP_ELEMENTS_MAX) < c->pack)
+            return refuse(f, f->k->span, "a thread cannot have so many elements");
+    }
     c->split = find_split(f);
     return true;
 }

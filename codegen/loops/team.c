@@ -399,6 +399,8 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, boo
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->sched.share != share_of(t, s, in, direct))
             fault(t, s->span, "its threads cannot share a loop like this");
+        if (s->sched.split && !loop_may_split(t, s))
+            fault(t, s->span, "blocks cannot share a loop like this");
         const LoopColumns *inner = in;
         for (int i = 0; s->kind == L_COLUMNS && i < t->runs.n; i++)
             if (t->runs.v[i].at == s) inner = &t->runs.v[i];

@@ -107,4 +107,43 @@ int loop_pack(const LKernel *k);                 /* .. that it says; 1 = it says
  * happen is neither loaded nor stored. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n);
 
+/* ---- elements of a thread (codegen/loops/coarsen_threads.c) --------------------------------- */
+/* Loops that an index of elements runs over, outermost first; each but the last has nothing behind
+ * the next. */
+typedef struct {
+    const LStmt *loop[LOOP_COLLAPSE_MAX + 1];
+    int n;
+} LoopNest;
+LoopNest loop_nest(const LKernel *k); /* of the parallel loop, if it is the only one */
+
+/* A buffer that is reached at the thread's own element. */
+typedef struct {
+    const LBuf *buf;
+    bool fits; /* a written one is reached nowhere else */
+    bool sure; /* nothing asks first whether it may be */
+    bool read; /* before it is surely written */
+    bool written;
+    const char *name; /* for who emits it */
+} LoopStream;
+
+typedef struct {
+    Arena *a;
+    const LoopNest *nest;
+    bool *used; /* [n_regs] somebody needs the value */
+    VEC(LoopStream) streams;
+    bool straight; /* no loops and no arrays in it */
+} LoopElements;
+enum { LOOP_ELEMENTS_MAX = 8 };
+LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest);
+/* A power of two, at most `most`. */
+int loop_most_elements(const LoopElements *e, int most);
+bool loop_is_own_element(const LoopNest *nest, const LStmt *s);
+bool loop_is_packed_stream(const LoopStream *s);
+
+/* ---- long rows (codegen/loops/split_rows.c) ------------------------------------------------- */
+/* Several blocks may have the entries of loop s, which ways share. */
+bool loop_may_split(const LoopTeam *t, const LStmt *s);
+/* The columns among whose statements it stands; NULL = none. */
+const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s);
+
 #endif
