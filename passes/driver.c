@@ -62,7 +62,7 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                           : "shape-propagation,unroll,loss-scale,autodiff,optimizer,dce,lower-csr,"
                             "precision";
 #define UP_TO_GRADIENTS                                                                            \
-    "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,unroll,trim,distinct,"
+    "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,narrow,unroll,trim,distinct,"
 #define AFTER_GRADIENTS "canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,"
 #define AT_THE_END "graph-break-elimination,fuse,remat,precision,carry"
     return keep_grads ? UP_TO_GRADIENTS "autodiff," AFTER_GRADIENTS AT_THE_END
@@ -75,7 +75,7 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
 
 #define INFER(EXPLAIN) "shape-propagation,canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
 #define INFER_O2(EXPLAIN)                                                                          \
-    "shape-propagation,canon,cse,dce,one-hot,reorder,cse,serve,trim," EXPLAIN                      \
+    "shape-propagation,canon,cse,dce,one-hot,reorder,cse,narrow,serve,trim," EXPLAIN               \
     "canon,cse,dce,dots,shares,"                                                                   \
     "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,carry"
 

@@ -184,6 +184,48 @@ TEST(rows_that_come_several_times_are_computed_once) {
     with_ctx(run_distinct, NULL);
 }
 
+/* ---- products that are taken apart: tests/passes/narrow.gir
+ * -------------------------------------- */
+static Interp *few_rows(Ctx *c, Module *m, const char *passes) {
+    double x[NODES * 2], kind[NODES], w[32 * 96];
+    PassOptions o = {.verify_each = true};
+    bool ok = pass_run_all(c, m, passes, &o);
+    CHECK_MSG(ok, "%s", passes);
+    if (!ok) return NULL;
+    for (int i = 0; i < NODES; i++) kind[i] = i % (KINDS + 1) - 1;
+    for (int i = 0; i < NODES * 2; i++) x[i] = spread(i);
+    Interp *in = interp_new(c, m);
+    interp_set_exact(in, true);
+    interp_set_size(in, space_find(m, "n"), NODES);
+    interp_set_size(in, space_find(m, "K"), KINDS);
+    interp_set_column(in, column_find(m, "n", "x"), x);
+    interp_set_column(in, column_find(m, "n", "kind"), kind);
+    for (int i = 0; i < m->vars.n; i++) {
+        for (size_t k = 0; k < COUNT(w); k++) w[k] = spread((int)k + 31 * i);
+        interp_set_var(in, m->vars.v[i], w);
+    }
+    CHECK_MSG(interp_run(in, func_of(m, PHASE_TRAIN)), "%s", interp_error(in));
+    return in;
+}
+
+static void run_narrow(Ctx *c, void *arg) {
+    (void)arg;
+    uint32_t file = ctx_add_file(c, "tests/passes/narrow.gir", (Span){0});
+    Module *m = file == UINT32_MAX ? NULL : module_parse(c, file);
+    Module *n = file == UINT32_MAX ? NULL : module_parse(c, file);
+    CHECK(m && n);
+    Interp *before = m ? few_rows(c, m, "autodiff,dce") : NULL;
+    Interp *after = n ? few_rows(c, n, "narrow,autodiff,canon,cse,dce") : NULL;
+    if (!before || !after) return;
+    const char *out[] = {"loss", "y", "grad.w", "grad.b", "grad.t", "grad.v", "grad.u"};
+    for (size_t i = 0; i < COUNT(out); i++)
+        compare(out[i], interp_output(before, out[i]), interp_output(after, out[i]));
+}
+
+TEST(products_that_are_taken_apart_are_the_same) {
+    with_ctx(run_narrow, NULL);
+}
+
 /* ---- positions ------------------------------------------------------------------------------ */
 /* Layers of two element types, each operation at a place of its own, or all at none. */
 static void prepare(Module *m, bool somewhere) {
