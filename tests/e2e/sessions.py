@@ -433,6 +433,26 @@ SHIPPED = {
 }
 
 
+# Of rows by time: what customers spend.
+BY_TIME = ("relational_sage", "relational_transformer")
+
+
+def purchases(path, customers=40, items=12, orders=160, asked=60):
+    r = random.Random(11)
+    os.mkdir(path)
+    pick = lambda n, k: [r.randrange(k) for _ in range(n)]
+    numbers = lambda name, n: column(path, name, "float", [r.gauss(0, 1) for _ in range(n)])
+    days = lambda name, n: column(path, name, "time", sorted(86400.0 * r.randrange(400) for _ in range(n)))
+    one = lambda name, src, dst, n, to: relation(path, name, src, dst, list(enumerate(pick(n, to))))
+    write(path, {"customers": {"count": customers, "columns": {"country": column(path, "country", "cat", pick(customers, 3), categories=3)}},
+                 "items": {"count": items, "columns": {"price": numbers("price", items), "sort": column(path, "sort", "cat", pick(items, 4), categories=4)}},
+                 "orders": {"count": orders, "columns": {"total": numbers("total", orders), "placed": days("placed", orders)}},
+                 "task": {"count": asked, "columns": {"y": numbers("y", asked), "time": days("time", asked),
+                                                      "split": column(path, "parts", "split", [1 + (i > 40) + (i > 50) for i in range(asked)])}}},
+          {"orders__customer_id": one("by", "orders", "customers", orders, customers), "orders__item_id": one("of", "orders", "items", orders, items),
+           "task__customers": one("who", "task", "customers", asked, customers)})
+
+
 # Sums over edges of what does not come along them from their sources; relations of which only the whole graph is read;
 # parameters with a row for each edge.
 BODIES = {
@@ -602,7 +622,7 @@ ON_CORA = ("gcn", "sage", "gat", "gin", "sage_sampled")
 
 
 def check_all_are_held(top):
-    held = [*ON_CORA, *SHIPPED]
+    held = [*ON_CORA, *SHIPPED, *BY_TIME]
     for file, names in HELD.items():
         with open("%s/tests/e2e/%s" % (top, file), encoding="utf-8") as f:
             text = f.read()
@@ -628,6 +648,10 @@ def main():
         tables(name + ".data", nodes, edges)
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
             compiled(gnnc, name, layers(f.read()), name + ".data", 7, (kind, hops))[1].close()
+    purchases("purchases.data")
+    for name in BY_TIME:
+        with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
+            compiled(gnnc, name, layers(f.read()), "purchases.data", 7)[1].close()
     check_drawn(gnnc, top, cora)
     check_errors(gnnc, gcn, cora)
     check_to_model(cora)
