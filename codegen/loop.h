@@ -177,7 +177,9 @@ struct LStmt {
     LReg *cond;     /* L_IF */
     /* L_LET, L_LOAD, L_STORE, L_ACC */
     LReg *dst, *src;
-    bool old; /* L_LOAD: of what the buffer held before this kernel wrote there */
+    bool remat; /* L_LET, L_LOAD: in a loop of strips, had again for each of its iterations, not
+                   taken from the lanes that had it for all of them */
+    bool old;   /* L_LOAD: of what the buffer held before this kernel wrote there */
     LFn fn;
     OpKind op;
     double imm;

@@ -412,6 +412,7 @@ static bool assignment(Reader *r, LStmt *s) {
         s->kind = L_LET;
         if (!function_name(r, s) || !let_args(r, s)) return false;
     }
+    s->remat = parse_accept_word(&r->p, "remat");
     return define(r, name, at, dt, s, &s->dst);
 }
 

@@ -188,6 +188,7 @@ static void let(StrBuf *b, const LStmt *s) {
         sb_puts(b, " ");
         reg(b, s->arg[i]);
     }
+    if (s->remat) sb_puts(b, " remat");
 }
 
 static void statement(StrBuf *b, const LStmt *s) {
@@ -218,6 +219,7 @@ static void statement(StrBuf *b, const LStmt *s) {
         reg(b, s->dst);
         sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->old ? "load_old" : "load");
         element(b, s->buf, s->idx);
+        if (s->remat) sb_puts(b, " remat");
         break;
     case L_STORE:
     case L_ACC:

@@ -289,6 +289,16 @@ static bool vectors(Check *c, const LStmt *s) {
     return true;
 }
 
+/* Of a loop of strips the scalars before the first other statement are had twice. */
+static bool is_in_strip(const Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    if (!up || !up->sched.strips) return false;
+    const LStmt *end = loop_end_of_prefix(up, false);
+    for (const LStmt *p = up->body; p && p != end; p = p->next)
+        if (p == s) return true;
+    return false;
+}
+
 /* It stands first in a loop that runs one iteration after the other. */
 static bool prefetch(Check *c, const LStmt *s) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL, *p = up ? up->body : NULL;
@@ -372,6 +382,8 @@ static bool barrier(Check *c) {
 }
 
 static bool statement(Check *c, const LStmt *s, int depth) {
+    if (s->remat && !is_in_strip(c, s))
+        return bad(c, "there are no lanes that a scalar could be taken from instead");
     switch (s->kind) {
     case L_FOR:
         return loop(c, s, depth);

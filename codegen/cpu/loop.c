@@ -96,33 +96,18 @@ static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRe
         if (p->dst) cpu_stmt(f, p);
 }
 
-/* What needs nothing heavy is had again for each entry sooner than from the lanes: the loads of its
- * row need not wait for the last of them. */
-static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
-    if (loop_is_heavy(s)) return false;
-    LReg *const *r = s->kind == L_LOAD ? s->idx : s->arg;
-    int n = s->kind == L_LOAD ? s->buf->rank : s->n_arg;
-    for (int i = 0; i < n; i++)
-        for (const LStmt *p = loop->body; p != s; p = p->next)
-            if (p->dst == r[i] && !light[p->dst->id]) return false;
-    return true;
-}
-
 static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef n, CpuBody *body,
                           void *arg) {
     CgKept *kept = NEWN(f->g->a, CgKept, f->k->n_regs + 1);
-    bool *light = NEWN(f->g->a, bool, f->k->n_regs + 1);
     cpu_keep(f, s->var, &kept[s->var->id]);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
-        if (!p->dst) continue;
-        light[p->dst->id] = is_light(s, p, light);
-        if (!light[p->dst->id]) cpu_keep(f, p->dst, &kept[p->dst->id]);
+        if (p->dst && !p->remat) cpu_keep(f, p->dst, &kept[p->dst->id]);
     }
     f->w = 1, f->mask = f->rest = NULL;
     CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
     cpu_pick(f, s->var, &kept[s->var->id], l.i);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
-        if (!p->dst || light[p->dst->id])
+        if (!p->dst || p->remat)
             cpu_stmt(f, p);
         else
             cpu_pick(f, p->dst, &kept[p->dst->id], l.i);

@@ -50,7 +50,9 @@ static bool verify(Ctx *c, void *what, const char *after) {
 }
 
 static bool run(PassCtx *p, const Pass *pass, void *what) {
-    return pass->run_loops(p, what);
+    Loops *l = what;
+    l->pass = p;
+    return pass->run_loops(p, l);
 }
 
 static const char *fact(unsigned missing) {

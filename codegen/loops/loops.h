@@ -18,6 +18,7 @@ typedef struct Loops {
     const Target *on;
     TargetMachine machine;
     int columns;              /* neighbouring columns that one lane may have */
+    PassCtx *pass;            /* that which runs, for what it says */
     const char *disable;      /* passes to leave out, "cse-loops,distribute"; or NULL */
     const PassOptions *asked; /* of the passes that run now: what passes that run others show */
     LKernels k;               /* a kernel of the plan, or the stages that it has been cut into */

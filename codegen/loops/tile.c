@@ -360,7 +360,10 @@ static bool jam(Loops *l, Group *t, LStmt *s) {
     LStmt *tile = wrap(l, first, t, (int)vectors);
     s->sched.jam = true;
     s->sched.expand = 0, s->sched.prefix = false;
-    for (LStmt *e = tile->body; e; e = e->next) e->sched.strips = 0;
+    for (LStmt *e = tile->body; e; e = e->next) {
+        e->sched.strips = 0;
+        for (LStmt *p = e->body; p; p = p->next) p->remat = false;
+    }
     return true;
 }
 
