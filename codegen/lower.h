@@ -30,6 +30,7 @@ typedef struct {
     bool gemm;      /* a contract that is a library call */
     bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
     int root;       /* of the kernel that is being made: where it stands in Gen.roots */
+    int number;     /* in names: its place among the others, or among dumps, which change no name */
     bool given;     /* its buffer holds another value from that one's unit on */
 } OpInfo;
 

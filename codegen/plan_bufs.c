@@ -20,7 +20,8 @@ const char *cg_ident(Arena *a, const char *s) {
 /* "z_12": readable, and unique within the function */
 const char *cg_value_name(Lower *lo, const Op *op) {
     const char *hint = op->hint ? op->hint : op_mnemonic(op->kind);
-    return arena_printf(lo->a, "%s_%d", cg_ident(lo->a, hint), op->id);
+    const char *kind = op->ask == ASK_APART ? "_dump" : "";
+    return arena_printf(lo->a, "%s%s_%d", cg_ident(lo->a, hint), kind, cg_info(lo, op)->number);
 }
 
 const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {

@@ -6,8 +6,8 @@
  *     b1 = b1 - db1                       b1 = b1 - db1
  *
  * delay-sums: steps that read only scalars and partial sums wait until somebody wants their result,
- * as that keeps nothing large alive.  gather-parts: sums over the same parts of rows are brought
- * together where that makes no step fuller. */
+ * as that keeps nothing large alive; dumps (--dump-values) go last.  gather-parts:
+ * sums over the same parts of rows are brought together where that makes no step fuller. */
 #include <string.h>
 
 #include "codegen/plan_order.h"
@@ -50,6 +50,31 @@ static void pass(PPhase *ph, int at, int n) {
     for (int i = 0; i < ph->blocks.n; i++) {
         PBlocks *b = &ph->blocks.v[i];
         if (b->first > at && b->last <= at + n) b->first--, b->last--;
+    }
+}
+
+/* ---- dumps ---------------------------------------------------------------------------------- */
+static bool is_dump(const PStep *s) {
+    return s->kind == PS_KERNEL && s->op->ask == ASK_APART;
+}
+
+/* How many steps the one at `at` may pass, and not into a loop over blocks. */
+static int way_to_end(const PPhase *ph, int at) {
+    int n = 0;
+    for (int i = at + 1; i < ph->steps.n; i++) {
+        const PBlocks *b = block_at(ph, i);
+        if (!plan_order_is_movable(ph->steps.v[i])) break;
+        if (plan_steps_meet(ph->steps.v[at], ph->steps.v[i])) break;
+        if (!b || b->last == i) n = i - at;
+    }
+    return n;
+}
+
+void plan_dumps_last(PPhase *ph) {
+    for (int i = ph->steps.n - 1; i >= 0; i--) {
+        const PStep *s = ph->steps.v[i];
+        int n = is_dump(s) && plan_order_is_movable(s) && !block_at(ph, i) ? way_to_end(ph, i) : 0;
+        if (n) pass(ph, i, n);
     }
 }
 
@@ -195,7 +220,11 @@ static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
 }
 
 static bool run_delay(PassCtx *pc, Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) delay(pc, p, p->phases.v[i]);
+    for (int i = 0; i < p->phases.n; i++) {
+        plan_dumps_last(p->phases.v[i]);
+        delay(pc, p, p->phases.v[i]);
+        plan_dumps_last(p->phases.v[i]); /* some wait until the end */
+    }
     return true;
 }
 

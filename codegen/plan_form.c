@@ -100,7 +100,10 @@ static void classify(Lower *lo) {
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
     bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
     Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
+    int n_dumped = 0, n_others = 0;
     for (Op *op = lo->f->first; op; op = op->next) {
+        bool dump = op->ask == ASK_APART || op->use.role == OUT_DUMP;
+        cg_info(lo, op)->number = dump ? n_dumped++ : n_others++;
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }

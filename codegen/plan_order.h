@@ -81,6 +81,9 @@ typedef struct {
 void plan_order_cut(Order *o);
 /* Why the step behind the loop is not in it; NULL: there is none. */
 const char *plan_order_end(Order *o, const PBlocks *l);
+/* Steps of dumps (--dump-values), for which nobody waits, go behind all that they may pass, so that
+ * they part no others.  (plan_delay.c) */
+void plan_dumps_last(PPhase *ph);
 bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);

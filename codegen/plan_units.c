@@ -271,6 +271,7 @@ static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const
  * they are computed from, unless one reads another at a different index. */
 static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
+    if (u->roots.v[0]->ask == ASK_APART) return false;
     if (u->guard != guard_of(lo, op) || is_full(lo, u, n_ops)) return false;
     if (!u->alike || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
     CgRead read = read_of_unit(lo, us, op, u);
@@ -515,11 +516,12 @@ static void cut_rows(Cut *c, const Op *op) {
     Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
     RowReads r = row_reads_of(lo, op, t->rank ? t->dim[0] : NULL);
     ApartCause alone = why_alone(c, &r, op);
-    Unit *u = last && joins(lo, &c->us, last, op, r.n_ops) ? last : NULL;
+    bool apart = op->ask == ASK_APART;
+    Unit *u = last && !apart && joins(lo, &c->us, last, op, r.n_ops) ? last : NULL;
     if (!u && !alone && !op->again) u = find_rows(c, &r);
     if (!u) {
         u = fresh_unit(c, UNIT_ROWS);
-        u->open = true;
+        u->open = !apart;
     }
     if (alone && u->open) {
         u->open = false;

@@ -95,6 +95,8 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         m->pending = j->o.infer ? pass_pipeline_infer(j->o.opt_level, j->o.explain)
                                 : pass_pipeline_named(j->o.opt_level, j->o.grads);
     const char *names = named ? named : m->pending;
+    if (p->dump_values && !named && j->o.action != ACT_OPT)
+        names = arena_printf(c->a, "%s%sdump-values", names, *names ? "," : "");
     bool ok = pass_run_all(c, m, names, p);
     cli_stage_time(c, &j->o, "passes", start);
     return ok;

@@ -305,10 +305,20 @@ SETTER(set_steps) {
     return *rest == 0 && o->steps >= 0;
 }
 
+static bool is_list(const char *value) {
+    return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
+}
+
 SETTER(set_values) {
     UNUSED_ARGS;
     o->values = value;
-    return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
+    return is_list(value);
+}
+
+SETTER(set_dump_values) {
+    UNUSED_ARGS;
+    o->pass.dump_values = value;
+    return is_list(value);
 }
 
 SETTER(set_against) {
@@ -427,6 +437,9 @@ static const CliOption options[] = {
     {"--tolerance", "X",
      "of compare: what may differ, in parts of the largest element (default 1e-5)", set_tolerance,
      NULL},
+    {"--dump-values", "A,B,..",
+     "values of the IR that the trainer writes with its --dump-values=DIR; what is fused stays so",
+     set_dump_values, NULL},
     {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
     {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
     {"--print-before", "PASS", "print the IR before a pass, or before all; dce#2: its second run",

@@ -84,23 +84,10 @@ static bool show(Shown *s, const char *name, const Type *t, int64_t n, const dou
 }
 /* ---- those that are asked for ------------------------------------------------------------------
  */
-/* Is it the name, without its '%', or that of several, "z" of "z.1"?  A term's length, or 0. */
-static size_t asks_for(const char *term, const char *name) {
-    size_t n = strcspn(term, ","), k = strlen(name);
-    if (n == k && !memcmp(term, name, k)) return n;
-    while (k && name[k - 1] >= '0' && name[k - 1] <= '9') k--;
-    return k > 1 && name[k - 1] == '.' && n == k - 1 && !memcmp(term, name, n) ? n : 0;
-}
-
 static bool is_asked(Shown *s, const char *name) {
-    bool any = false;
-    for (const char *t = s->o->values; t && *t; t += strcspn(t, ","), t += *t == ',') {
-        t += *t == '%';
-        size_t n = asks_for(t, name);
-        if (n) strmap_put(s->c->a, &s->met, arena_strndup(s->c->a, t, n), s);
-        any |= n > 0;
-    }
-    return any;
+    const char *term = text_asked(s->c->a, s->o->values, name);
+    if (term) strmap_put(s->c->a, &s->met, term, s);
+    return term != NULL;
 }
 
 static void keep_stored(void *user, const Op *op, int64_t n, const double *v) {
@@ -146,18 +133,14 @@ static bool show_values(Shown *s) {
     return true;
 }
 
-/* A term that no phase has a value for. */
+/* Has some phase a value for each term? */
 static bool all_met(Shown *s) {
-    for (const char *t = s->o->values; t && *t; t += strcspn(t, ","), t += *t == ',') {
-        t += *t == '%';
-        const char *name = arena_strndup(s->c->a, t, strcspn(t, ","));
-        if (strmap_has(&s->met, name)) continue;
+    const char *name = text_unmet(s->c->a, s->o->values, &s->met);
+    if (name)
         diag_add(s->c, DIAG_E0519, (Span){0}, "no phase that was run has a value '%%%s'%s", name,
                  s->x.plan ? ""
                            : "; passes rename and remove them: --emit=ir shows which there are");
-        return false;
-    }
-    return true;
+    return name == NULL;
 }
 
 /* ---- phases -----------------------------------------------------------------------------------

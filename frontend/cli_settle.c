@@ -46,6 +46,8 @@ static const char *check_precision(const CliOptions *o) {
 }
 
 static const char *check_kind(const CliOptions *o) {
+    if (o->pass.dump_values && (interprets(o) || o->infer || o->emit == OUT_PYTHON))
+        return "--dump-values is of a trainer; of what is interpreted --values shows values";
     if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_PYTHON || o->emit == OUT_OBJ))
         return "-MD is of a result that is a file: say -o";
     if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))

@@ -237,7 +237,8 @@ enum {
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
 
 /* What the model asks of fusion for a value: `store x`, `fuse x`. */
-typedef enum { ASK_NOTHING, ASK_STORE, ASK_FUSE } OpAsk;
+/* .. and a pass: in a kernel of its own, which no other joins. */
+typedef enum { ASK_NOTHING, ASK_STORE, ASK_FUSE, ASK_APART, N_ASKS } OpAsk;
 
 /* What an output is for. */
 typedef struct {

@@ -370,9 +370,8 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     bool poisoned = false;
     op.fused = parse_accept_word(p, "fused");
     op.again = parse_accept_word(p, "again");
-    op.ask = parse_accept_word(p, "store")  ? ASK_STORE
-             : parse_accept_word(p, "fuse") ? ASK_FUSE
-                                            : ASK_NOTHING;
+    for (int i = ASK_STORE; i < N_ASKS && !op.ask; i++)
+        if (parse_accept_word(p, text_asks.word[i])) op.ask = (OpAsk)i;
     Span op_at = p->tok.span;
     if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
     if (!operands(p, &op, op_at, &poisoned)) return NULL;

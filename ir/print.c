@@ -451,7 +451,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
     if (op_has_result(op)) sb_printf(b, "%%%s = ", names[op->id]);
     if (op->fused) sb_puts(b, "fused ");
     if (op->again) sb_puts(b, "again ");
-    if (op->ask) sb_puts(b, op->ask == ASK_STORE ? "store " : "fuse ");
+    if (op->ask) sb_printf(b, "%s ", text_asks.word[op->ask]);
     sb_puts(b, op_mnemonic(op->kind));
     print_attrs(b, w, op);
     for (int i = 0; i < op->n_in; i++) {

@@ -18,6 +18,7 @@
     const Words text_##name = {name##_words, (int)COUNT(name##_words)}
 
 WORDS(reds, "sum", "max", "min");
+WORDS(asks, "", "store", "fuse", "apart");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */
 
 int text_find(const Words *w, const char *s, size_t n) {
@@ -143,6 +144,35 @@ static NameUse *base_of(Arena *a, StrMap *taken, const char *name, int *n) {
 static bool ends_in_dot(const char *name) {
     size_t n = strlen(name);
     return n > 0 && name[n - 1] == '.';
+}
+
+/* Is the term the name, or that of several, "z" of "z.1"? */
+static bool asks_for(const char *term, size_t n, const char *name) {
+    size_t k = strlen(name);
+    if (n == k && !memcmp(term, name, k)) return true;
+    while (k && name[k - 1] >= '0' && name[k - 1] <= '9') k--;
+    return k > 1 && name[k - 1] == '.' && n == k - 1 && !memcmp(term, name, n);
+}
+
+const char *text_asked(Arena *a, const char *list, const char *name) {
+    size_t n;
+    for (const char *t = list; t && *t; t += n, t += *t == ',') {
+        t += *t == '%';
+        n = strcspn(t, ",");
+        if (asks_for(t, n, name)) return arena_strndup(a, t, n);
+    }
+    return NULL;
+}
+
+const char *text_unmet(Arena *a, const char *list, const StrMap *met) {
+    size_t n;
+    for (const char *t = list; t && *t; t += n, t += *t == ',') {
+        t += *t == '%';
+        n = strcspn(t, ",");
+        const char *term = arena_strndup(a, t, n);
+        if (!strmap_has(met, term)) return term;
+    }
+    return NULL;
 }
 
 bool text_is_number(const char *s) {

@@ -10,7 +10,7 @@ typedef struct {
     const char *const *word;
     int n;
 } Words;
-extern const Words text_reds, text_facts;
+extern const Words text_reds, text_facts, text_asks; /* text_asks: from ASK_STORE on */
 /* text_RelKind, ..: of each enumeration in runtime/contract.def. */
 #define END(type, rt_type) extern const Words text_##type;
 #include "runtime/contract.def"
@@ -39,6 +39,11 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
 const char *text_name_for(Arena *a, StrMap *taken, const char *hint);
 /* Of a value whose name is not taken yet, nor a number. */
 const char *text_hint_of(Arena *a, StrMap *taken, const char *name);
+/* Of a list "z,%h" the term that asks for the value: its name, or "z" of "z.1".  NULL: none does.
+ */
+const char *text_asked(Arena *a, const char *list, const char *name);
+/* The first of its terms that is not in `met`; NULL: there is none. */
+const char *text_unmet(Arena *a, const char *list, const StrMap *met);
 bool text_is_number(const char *s); /* digits alone */
 /* By Op.id: how the text writes the names of f's values, %x or %"x:y"; NULL: it has no result. */
 const char **ir_value_names(Arena *a, const Func *f);

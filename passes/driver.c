@@ -207,6 +207,7 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
                   .precision = o->precision,
                   .ranges = o->ranges,
                   .scale = o->scale,
+                  .dump_values = o->dump_values,
                   .rewrite_from = is_last(o, r) ? o->rewrite_from : 0};
     double start = rt_now();
     c->stage = arena_printf(c->a, "pass '%s'", p->name);

@@ -47,13 +47,14 @@ typedef struct {
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
-    PassChoices *choices; /* NULL: first answers everywhere */
-    StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
-    DType precision;      /* of large values; DT_VOID: as written */
-    PassRanges *ranges;   /* .. of those that it holds; NULL: of all */
-    PassScale *scale;     /* NULL: nobody asks */
-    int n_rewrites;       /* that were asked for so far .. */
-    int rewrite_from;     /* .. of which those from this one on are refused; 0: none is */
+    PassChoices *choices;    /* NULL: first answers everywhere */
+    StrBuf *remarks;         /* what was done and why not, one line each; NULL = nobody asks */
+    DType precision;         /* of large values; DT_VOID: as written */
+    PassRanges *ranges;      /* .. of those that it holds; NULL: of all */
+    PassScale *scale;        /* NULL: nobody asks */
+    const char *dump_values; /* "z,h": values that outputs show; NULL: none */
+    int n_rewrites;          /* that were asked for so far .. */
+    int rewrite_from;        /* .. of which those from this one on are refused; 0: none is */
 } PassCtx;
 
 /* May a pass make its next change?  One that asks before each of them, in an order that is always
@@ -121,6 +122,7 @@ typedef struct {
     DType precision;
     PassRanges *ranges;
     PassScale *scale;
+    const char *dump_values;
 } PassOptions;
 
 /* Which answer this variant takes, 0 or 1; questions are told apart by their text. */

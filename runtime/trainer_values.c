@@ -54,6 +54,13 @@ gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float *
     return give(t, b, data, rank, dim);
 }
 
+const char *gnnc_trainer_dumped(const gnnc_trainer *t, int i) {
+    const rt_program *p = t ? t->program : NULL;
+    for (int b = 0; p && b < p->n_bufs; b++)
+        if (p->bufs[b].role == RT_OUT_DUMP && i-- == 0) return p->bufs[b].io_name;
+    return NULL;
+}
+
 int rt_trainer_prediction(const gnnc_trainer *t) {
     const rt_phase *ph = rt_phase_of(t->program, RT_PHASE_PREDICT);
     const rt_program *p = t->program;

@@ -57,7 +57,9 @@ typedef struct RtCli {
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
     int64_t steps, save_steps; /* where training ends, and how often it is saved; 0 = not given */
-    bool paused;               /* between two steps, to be saved or to end */
+    bool paused;               /* between two steps, to be looked at, to be saved or to end .. */
+    bool saves;                /* .. to be saved */
+    const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
     int by_signal;    /* that ended training; 0 = none did */
     bool on_terminal; /* a progress line is shown */
@@ -116,6 +118,11 @@ int rt_cli_profile_end(RtCli *c);
 void rt_cli_print_step(const gnnc_step_info *s);
 /* ,"note":"..","site":"..","product":[1,2708,16,1433] */
 void rt_cli_json_what(const gnnc_step_info *s);
+
+/* cli_dump.c: with --dump-values, what the program was compiled to show of the phase that ran last,
+ * "train", as DIR/train.N.z.npy, n < 0: DIR/predict.z.npy.  The exit code. */
+int rt_cli_dump_begin(RtCli *c);
+int rt_cli_dump(RtCli *c, const char *phase, int64_t n);
 
 /* cli_train.c, cli_predict.c, cli_bench.c */
 /* Weights, then data; the exit code. */

@@ -74,6 +74,8 @@ const RtCliOption rt_cli_options[] = {
            "predict: the K most probable classes of each row; explain: K parts of each kind"),
     IN_CLI("--log", "text|json|none", RT_OPT_WORD, log, "one line an epoch"),
     IN_CLI("--json", NULL, RT_OPT_FLAG, json, "bench, info: print one JSON object"),
+    IN_CLI("--dump-values", "DIR", RT_OPT_TEXT, dump,
+           "write the values that the program was compiled with --dump-values for, step by step"),
     IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
            "time, bytes and FLOPs of every kernel and library call"),
     IN_CLI("--trace", "FILE", RT_OPT_TEXT, trace,

@@ -88,8 +88,8 @@ static int hear_step(void *cli, const gnnc_progress *now) {
     RtCli *c = cli;
     if (!now->steps_left) return 0;
     c->by_signal = pending_signal();
-    c->paused =
-        (c->steps && now->steps >= c->steps) || (c->save_steps && now->steps % c->save_steps == 0);
+    c->saves = c->save_steps && now->steps % c->save_steps == 0;
+    c->paused = c->saves || c->dump || (c->steps && now->steps >= c->steps);
     return c->by_signal || c->paused;
 }
 
@@ -97,13 +97,23 @@ static bool is_done(const RtCli *c) {
     return gnnc_trainer_done(c->t) || (c->steps && steps_in_all(c) >= c->steps);
 }
 
-/* An epoch, saved on the way as often as wanted; E_STOPPED: what ends it has come. */
+/* Behind a step, and behind the evaluation of its epoch. */
+static int dump(RtCli *c, bool evaluated) {
+    int code = rt_cli_dump(c, "train", steps_in_all(c));
+    if (code == RT_EXIT_OK && evaluated)
+        code = rt_cli_dump(c, "eval", gnnc_trainer_epochs_done(c->t));
+    return code;
+}
+
+/* An epoch, looked at and saved on the way as often as wanted; E_STOPPED: what ends it has come. */
 static gnnc_status run_epoch(RtCli *c, int *code) {
     for (;;) {
-        c->paused = false;
+        c->paused = c->saves = false;
         gnnc_status st = gnnc_trainer_epoch(c->t);
-        if (st != GNNC_E_STOPPED || !c->paused || c->by_signal || is_done(c)) return st;
-        if ((*code = save(c)) != RT_EXIT_OK) return st;
+        bool pause = st == GNNC_E_STOPPED && c->paused;
+        if (st == GNNC_OK || pause) *code = dump(c, st == GNNC_OK);
+        if (*code != RT_EXIT_OK || !pause || c->by_signal || is_done(c)) return st;
+        if (c->saves && (*code = save(c)) != RT_EXIT_OK) return st;
     }
 }
 
@@ -115,6 +125,7 @@ static int epoch_failed(RtCli *c, gnnc_status st) {
 }
 
 static int run_epochs(RtCli *c) {
+    if (rt_cli_dump_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     gnnc_trainer_set_progress(c->t, hear_step, c);
     while (!is_done(c)) {
         double begin = rt_cli_now();
@@ -190,8 +201,10 @@ int rt_cli_eval(RtCli *c) {
     if (c->seeds) return rt_cli_eval_seeds(c);
     double begin = rt_cli_now();
     int code = rt_cli_start(c);
+    if (code == RT_EXIT_OK) code = rt_cli_dump_begin(c);
     if (code != RT_EXIT_OK) return code;
     if (gnnc_trainer_evaluate(c->t) != GNNC_OK) return rt_cli_failed(c);
+    if (rt_cli_dump(c, "eval", -1) != RT_EXIT_OK) return RT_EXIT_FAILED;
     rt_cli_result(c, 0, rt_cli_now() - begin);
     return rt_cli_profile_end(c);
 }

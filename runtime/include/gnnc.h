@@ -795,6 +795,10 @@ gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase);
  * GNNC_E_STATE: its memory has been used again since. */
 gnnc_status gnnc_trainer_output(gnnc_trainer *t, const char *name, const float **data, int *rank,
                                 int64_t dim[GNNC_MAX_RANK]);
+/* The name of the ith output that --dump-values made, "train.z": the value z of a training step,
+ * which gnnc_trainer_output() gives behind the step.  The program's; NULL: there are not so many.
+ */
+const char *gnnc_trainer_dumped(const gnnc_trainer *t, int i);
 
 /* ---- what runs ------------------------------------------------------------------------- */
 /* Phases of the variant that runs, before load of the first. GNNC_E_RANGE: no phase i. */
