@@ -70,6 +70,7 @@ static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *met) {
         Op *out =
             b_output(&b, arena_printf(p->a, "%s.%s", f->name, name[i]), dumped(&d, &b, all[i]));
         out->use.role = OUT_DUMP;
+        out->use.of = name[i];
         strmap_put(p->a, met, term, f);
         pass_remark(p, all[i]->span, "dump-values", "'%%%s' of @%s is %s", name[i], f->name,
                     all[i]->fused ? "computed again, apart" : "read where it is stored");

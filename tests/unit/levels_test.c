@@ -63,7 +63,7 @@ static Plan *plan_again(Ctx *c, const Plan *p) {
 }
 
 static Plan *plan_for(Ctx *c, Module *m, const Target *on) {
-    return plan_of_module(c, m, on->arrange ? on->name : NULL, SPMM_OWN, NULL);
+    return plan_of_module(c, m, on->columns ? on->name : NULL, SPMM_OWN, NULL);
 }
 
 static void check_plans(Ctx *c, const char *what, const Plan *p, const Plan *other) {
