@@ -417,6 +417,18 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
     }
 }
 
+/* Where no epoch is kept the metrics in the file are the parameters' own, as they were judged last: at
+ * the end of an epoch, or since, when the host asked. */
+static void store_reached(gnnc_trainer *t, const RtReached *r, int n) {
+    t->judged = t->progress.best_epoch ? !t->ahead : n > 0;
+    for (int k = 0; k < n && !t->progress.best_epoch; k++)
+        for (int i = 0; i < t->n_scalars; i++) {
+            if (strcmp(t->scalars[i].name, r[k].name) != 0) continue;
+            t->scalars[i].value = r[k].value;
+            t->scalars[i].known = true;
+        }
+}
+
 static int64_t began_epochs(const gnnc_trainer *t) {
     int64_t n = rt_batches_per_epoch(t);
     return t->progress.step / n + (t->progress.step % n > 0);
@@ -427,12 +439,15 @@ static gnnc_status resume(File *o, const RtSource *from) {
     RtProgress p = {0};
     RtOptions opt = t->options;
     const RtTensor *history = NULL;
+    RtReached *reached;
+    int n_reached;
     gnnc_status st;
     TRY(st, rt_source_read(&o->pool, from, &o->f, &t->rt.err));
     TRY(st, check_identity(o));
     TRY(st, rt_codes_check(t, o->path, &o->f));
     TRY(st, rt_node_rows(t, &o->pool, o->path, &o->f));
     TRY(st, get_progress(o, &p, &opt));
+    TRY(st, rt_reached_read(&o->pool, o->path, &o->f, &reached, &n_reached, &t->rt.err));
     TRY(st, fit_tensors(o, &p, &history));
     TRY(st, rt_history_reserve(t, history->a.shape[0], opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
@@ -444,8 +459,8 @@ static gnnc_status resume(File *o, const RtSource *from) {
     t->finished = false;
     t->trained = history->a.shape[0] > p.epoch;
     t->ahead = began_epochs(t) > p.epoch;
-    t->judged = !t->ahead;
     store_history(t, history);
+    store_reached(t, reached, n_reached);
     bool has_best = p.best_epoch > 0 && t->best;
     store_tensors(o, has_best);
     rt_push_vars(&t->x);

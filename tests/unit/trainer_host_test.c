@@ -668,6 +668,40 @@ TEST(what_was_reached_is_kept_when_training_is_resumed) {
     scratch_remove(p.dir);
 }
 
+/* So is one of parameters that were judged otherwise than by the end of an epoch, or are not any
+ * more. */
+static gnnc_status nothing(gnnc_trainer *t) {
+    return gnnc_trainer_device(t) ? GNNC_OK : GNNC_E_STATE;
+}
+
+static gnnc_status step_then_evaluate(gnnc_trainer *t) {
+    gnnc_status st = gnnc_trainer_step(t);
+    return st == GNNC_OK ? gnnc_trainer_evaluate(t) : st;
+}
+
+static gnnc_status set_parameter(gnnc_trainer *t) {
+    float v[F];
+    gnnc_status st = gnnc_trainer_get_parameter(t, "lin.weight", v, F);
+    return st == GNNC_OK ? gnnc_trainer_set_parameter(t, "lin.weight", v, F) : st;
+}
+
+TEST(what_the_host_judged_is_kept_when_training_is_resumed) {
+    gnnc_status (*const does[])(gnnc_trainer *) = {
+        nothing, gnnc_trainer_evaluate, gnnc_trainer_step, step_then_evaluate, set_parameter};
+    for (size_t i = 0; i < 2 * (sizeof does / sizeof *does); i++) {
+        Place p = place_new();
+        gnnc_trainer *t = trainer_new(&p, 5, 1);
+        if (i % 2) train_on(t, 1);
+        CHECK(does[i / 2](t) == GNNC_OK && gnnc_trainer_save(t, p.a) == GNNC_OK);
+        gnnc_trainer_destroy(t);
+        t = trainer_new(&p, 5, 1);
+        CHECK(gnnc_trainer_resume(t, p.a) == GNNC_OK && gnnc_trainer_save(t, p.b) == GNNC_OK);
+        CHECK_MSG(same_file(p.a, p.b), "case %d", (int)i);
+        gnnc_trainer_destroy(t);
+        scratch_remove(p.dir);
+    }
+}
+
 /* Weights in memory, of which a test changes bytes behind the first `word`: *at. */
 static gnnc_trainer *weights_with(const Place *p, Buffer *w, const char *word, char **at) {
     gnnc_trainer *t = trainer_new(p, 5, 1);
