@@ -234,6 +234,7 @@ static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices
 static void keep_options(Ctx *c, const Job *j, Plan *p) {
     PassOptions *o = NEW(c->a, PassOptions);
     *o = j->o.pass;
+    o->remarks = NULL; /* they have been told when code is made */
     p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
     p->loop_options = o;
     p->n_spare = j->progress.n_spare;

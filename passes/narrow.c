@@ -134,6 +134,11 @@ static Op *leaf(Narrow *n, Op *x, Op *v, const Type *out) {
     return number ? b_copy(&n->b, b_binary(&n->b, OP_MUL, x, v), t) : b_contract(&n->b, x, v, t);
 }
 
+/* Rows first; rows that are all one number each, copied to them, give a product without rows. */
+static Op *added(Narrow *n, Op *x, Op *y) {
+    return has_rows(n, x) ? b_binary(&n->b, OP_ADD, x, y) : b_binary(&n->b, OP_ADD, y, x);
+}
+
 static Op *concatenated(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     Op *y[2];
     for (int i = 0; i < 2; i++) {
@@ -141,7 +146,7 @@ static Op *concatenated(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
         Op *part = b_slice(&n->b, v, x->over[2], x->over[i], at);
         y[i] = product(n, x->in[i], part, out, depth + 1);
     }
-    return b_binary(&n->b, OP_ADD, y[0], y[1]);
+    return added(n, y[0], y[1]);
 }
 
 /* x times the weight: [rows, ..] or, of an x without rows, the rest of `out`. */
@@ -161,10 +166,10 @@ static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     case OP_MUL:
         at = carrier(n, x);
         return product(n, x->in[at], b_binary(&n->b, OP_MUL, v, x->in[1 - at]), out, depth + 1);
-    default: /* a sum; rows first */
+    default: /* a sum */
         at = !has_rows(n, x->in[0]);
         Op *y = product(n, x->in[at], v, out, depth + 1);
-        return b_binary(&n->b, OP_ADD, y, product(n, x->in[1 - at], v, out, depth + 1));
+        return added(n, y, product(n, x->in[1 - at], v, out, depth + 1));
     }
 }
 
@@ -205,7 +210,8 @@ static bool try_operand(Narrow *n, Op *op, int i) {
     if (!pass_may_rewrite(n->p)) return false;
     n->b = b_for(n->m, op->func, op, op);
     v = renamed(n, v, op, &out);
-    Op *y = b_view(&n->b, product(n, x, v, &out, 0), op->type);
+    Op *y = product(n, x, v, &out, 0);
+    y = b_view(&n->b, has_rows(n, y) ? y : b_copy(&n->b, y, out), op->type);
     y->hint = op->hint;
     op_replace_uses(op->func, op, y);
     pass_remark(n->p, op->span, "narrow",

@@ -417,8 +417,8 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
     }
 }
 
-/* Where no epoch is kept the metrics in the file are the parameters' own, as they were judged last: at
- * the end of an epoch, or since, when the host asked. */
+/* Where no epoch is kept the metrics in the file are the parameters' own, as they were judged last:
+ * at the end of an epoch, or since, when the host asked. */
 static void store_reached(gnnc_trainer *t, const RtReached *r, int n) {
     t->judged = t->progress.best_epoch ? !t->ahead : n > 0;
     for (int k = 0; k < n && !t->progress.best_epoch; k++)
