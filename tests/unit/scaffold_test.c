@@ -127,16 +127,18 @@ TEST(scaffolds_of_columns_know_what_was_told) {
                                                      .task = made.table,
                                                      .told_table = made.told_table,
                                                      .told = made.told});
-    static const char *const says[] = {
-        "layers: int = 3",
-        "node film {\n    rate: f32",
-        "in 3 layers: cast, maker.",
-        "said = f32(now[g.pays] - g.pays.date - 1e11)",
-        "y = y + from_task__rent_id(sum(earlier()(g.pays__rent_id, g.pays.v, said)",
-        "said)[reverse(g.task__rent_id).src], over = reverse(g.task__rent_id).dst))",
-        "g.copy__film_id: [0, 0, 1]",
-        "g.pays__rent_id: [10, 10, 0]",
-        "own true"};
+    static const char *const says[] = {"layers: int = 3",
+                                       "node film {\n    rate: f32",
+                                       "in 3 layers: cast, maker.",
+                                       "said = f32(now[g.pays] - g.pays.date - 1e11)",
+                                       "told_task__rent_id = sum(earlier()(g.pays__rent_id, had, "
+                                       "said)[reverse(g.task__rent_id).src], "
+                                       "over = reverse(g.task__rent_id).dst)",
+                                       "y = y + from_task__rent_id(told_task__rent_id)",
+                                       "begin = settled()(told_task__rent_id)",
+                                       "g.copy__film_id: [0, 0, 1]",
+                                       "g.pays__rent_id: [10, 10, 0]",
+                                       "own true"};
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
         CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
 }
