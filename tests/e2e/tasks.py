@@ -434,7 +434,7 @@ def of_several_seeds():
     together("both", "w", (3, 4))
     run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "2", "--seed", "4", "--out", "w", "--log=none")
     check("a seed by itself", bytes_of("w") == bytes_of("w.4") != bytes_of("w.3"))
-    for wrong in (("eval", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1)), ("train", "--seeds=0")):
+    for wrong in (("bench", "--weights", "w"), ("train", "--resume", "w"), ("train", "--seed", str(2**63 - 1)), ("train", "--seeds=0")):
         rc, told = run("./both.x", *([] if "--seeds=0" in wrong else ["--seeds", "2"]), *wrong, "--data", "both")
         check(f"--seeds of {wrong[-1]}", rc == 2 and "--seeds" in told, told)
     rc, told = run("./both.x", "--data", "both", "--checkpoint", "none", "--epochs", "1", "--seed", "7", "--seeds", "1", "--trace", "t")
