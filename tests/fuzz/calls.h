@@ -240,6 +240,7 @@ typedef struct {
     Rows rows;       /* with those in the log */
     int n, n_e, n_l; /* that are committed */
     bool unknown;    /* something of it is not in `rows` */
+    bool fitted;     /* `x` says that it is made of texts */
 } Graph;
 typedef struct {
     gnnc_model *m;
@@ -287,6 +288,7 @@ typedef struct {
     int saved_kind;
 } Run;
 
+static gnnc_encoder *of_texts, *of_nothing; /* of `x` and `kind`; of no columns yet */
 static Bytes weights[MOST_WEIGHTS]; /* the first two of each model are kept from run to run */
 static int weights_kind[MOST_WEIGHTS], n_weights, n_first;
 

@@ -93,6 +93,22 @@ static void first_files(void) {
     }
 }
 
+/* Encoders that others than the data's columns were made by. */
+static void first_encoders(void) {
+    static const char schema[] =
+        "{\"format\": 1, \"nodes\": {\"v\": {\"count\": 9, \"columns\": {"
+        "\"x\": {\"kind\": \"float\", \"shape\": [9, 2], \"file\": \"x.npy\","
+        " \"encoder\": {\"as\": \"text\", \"values\": 2}},"
+        "\"kind\": {\"kind\": \"cat\", \"categories\": 3, \"names\": [\"ash\", \"birch\", "
+        "\"cedar\"], \"file\": \"kind.npy\", \"encoder\": {\"as\": \"category\"}}}}}}";
+    const char *schema_of_data = path_of("schema.json"), *aside = path_of("aside");
+    MUST(rename(schema_of_data, aside) == 0);
+    write_bytes("schema.json", schema, sizeof schema - 1);
+    MUST(gnnc_encoder_create(&of_texts) == GNNC_OK && gnnc_encoder_create(&of_nothing) == GNNC_OK);
+    MUST(gnnc_encoder_read(of_texts, folder) == GNNC_OK);
+    MUST(rename(aside, schema_of_data) == 0);
+}
+
 /* Each input begins with the same files. */
 static void unlink_written(void) {
     static const char *const names[] = {"saved",
@@ -274,7 +290,7 @@ static void ask_encoder(Run *r, int slot) {
     }
     Graph *g = &r->g[slot];
     if (g->g && !g->committed) {
-        if (gnnc_encoder_add(e, &rows, g->g) == GNNC_OK) g->unknown = true;
+        if (gnnc_encoder_add(e, &rows, g->g) == GNNC_OK) g->unknown = true, g->fitted = false;
     } else if (g->g && g->rows.n + 4 < MOST &&
                gnnc_encoder_append(e, &rows, g->g, NULL, NULL, &first) == GNNC_OK)
         spoil(g);

@@ -454,11 +454,17 @@ static void call_more(Run *r, int what, int slot) {
     case 16:
         from_model(r, &r->t[slot]);
         break;
+    case 17:
+        embed_brought(r, &r->b[slot]);
+        break;
+    case 18:
+        set_encoded(r, next(&r->in) == 1 ? &r->b[slot].g : &r->g[slot]);
+        break;
     }
 }
 
 static void call(Run *r) {
-    int what = below(&r->in, 57), slot = next(&r->in) & 1;
+    int what = below(&r->in, 59), slot = next(&r->in) & 1;
     if (what < 10)
         call_graph(r, what, &r->g[slot]);
     else if (what < 20)
@@ -504,7 +510,7 @@ static void first_weights(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static Run run; /* large */
     if (!n_weights) first_weights();
-    if (!*folder) first_files();
+    if (!*folder) first_files(), first_encoders();
     memset(&run, 0, sizeof run);
     unlink_written();
     run.in = (Input){data, data + n};

@@ -40,6 +40,7 @@ static void build(Run *r, Graph *g, int what) {
     if (what == HAS_G) refuse_in = refuse;
     if (g->committed) MUST(st == GNNC_E_STATE);
     if (st == GNNC_OK) g->rows = drawn;
+    if (st == GNNC_OK && what == HAS_X) g->fitted = false;
 }
 
 static void commit(Graph *g) {
@@ -87,7 +88,11 @@ static void append_nodes(Run *r, Graph *g) {
                       array_of(GNNC_DT_I8, k, 0, to->v.split + at)};
     if (wrong == 3) a[0].shape[1] = 1;
     gnnc_values v[5];
-    if (to->has & HAS_X && wrong != 4) v[n_columns++] = column("x", &a[0]);
+    const gnnc_encoder *by = wrong == 6   ? of_texts
+                             : wrong == 7 ? gnnc_encoder_unchecked()
+                             : wrong == 8 ? of_nothing
+                                          : NULL;
+    if (to->has & HAS_X && wrong != 4) v[n_columns++] = column("x", &a[0]), v[0].encoder = by;
     if (to->has & HAS_KIND) v[n_columns++] = column(wrong == 5 ? "kid" : "kind", &a[1]);
     if (to->has & HAS_Y && labels) v[n_columns++] = column("y", &a[2]);
     if (to->has & HAS_SPLIT && labels) v[n_columns++] = column("split", &a[3]);
@@ -96,8 +101,8 @@ static void append_nodes(Run *r, Graph *g) {
     gnnc_status st = append(g, &rows);
     bool has_x = to->has & HAS_X, has_kind = to->has & HAS_KIND;
     if (!g->committed || to->has & HAS_G ||
-        (has_x && (wrong == 3 || wrong == 4 || (wrong == 1 && k))) ||
-        (has_kind && (wrong == 5 || (wrong == 2 && k))))
+        (has_x && (wrong == 3 || wrong == 4 || wrong == 8 || (wrong == 1 && k))) ||
+        (has_x && g->fitted && !by) || (has_kind && (wrong == 5 || (wrong == 2 && k))))
         MUST(st != GNNC_OK);
     if (st != GNNC_OK) return;
     MUST(rows.first == at);
@@ -134,6 +139,21 @@ static void append_edges(Run *r, Graph *g, bool links) {
     if (st != GNNC_OK) return;
     MUST(rows.first == *n);
     *n += k;
+}
+
+/* Says how a column was made. */
+static void set_encoded(Run *r, Graph *g) {
+    static const char *const names[] = {"x", "kind", "nothing"};
+    const gnnc_encoder *by[] = {of_texts, gnnc_encoder_unchecked(), of_nothing, NULL};
+    int what = below(&r->in, 4), at = below(&r->in, 3);
+    gnnc_status st = GRAPH(g->g, gnnc_graph_set_encoded(g->g, "v", names[at], by[what]));
+    bool there = at < 2 && g->rows.has & (at ? HAS_KIND : HAS_X);
+    if (!there || what > 1 || g->committed) MUST(st != GNNC_OK);
+    if (there && what < 2 && !g->committed && !g->unknown)
+        MUST(st == GNNC_OK || st == GNNC_E_NOMEM);
+    if (st != GNNC_OK) return;
+    if (!what) g->unknown = true; /* weights have it, too */
+    if (!at) g->fitted = !what;
 }
 
 /* Calls that no graph takes. */

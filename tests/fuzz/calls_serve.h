@@ -43,7 +43,10 @@ static gnnc_status ask(gnnc_session *s, const Question *q, Answer *a) {
                    ? gnnc_session_top_subgraph_pairs(s, &p, q->k, q->with_known, a->dst, a->score)
                    : gnnc_session_top_pairs(s, &p, q->k, q->with_known, a->dst, a->score);
     default:
-        return gnnc_session_embed(s, gnnc_session_layer_name(s, q->layer), q->n, q->id, a->score);
+        return q->in_subgraph ? gnnc_session_embed_subgraph(s, gnnc_session_layer_name(s, q->layer),
+                                                            q->n, q->id, a->score)
+                              : gnnc_session_embed(s, gnnc_session_layer_name(s, q->layer), q->n,
+                                                   q->id, a->score);
     }
 }
 
@@ -235,6 +238,31 @@ static void predict_brought_pairs(Run *r, Brought *b) {
     if (q.n && (has | HAS_LSPLIT) != needs) MUST(st != GNNC_OK);
     if (st == GNNC_OK && has == needs)
         compare_whole(r, b, &q, &a, q.what == ASK_BEST_WITH ? q.k : 1);
+}
+
+static void embed_brought(Run *r, Brought *b) {
+    Question q = {.what = ASK_LAYER, .n = below(&r->in, MOST_IDS + 1), .in_subgraph = true};
+    Session like = {.kind = b->kind, .rows = b->g.rows};
+    Answer a;
+    const char *table = NULL;
+    int64_t n = 0, dim[GNNC_MAX_RANK], width = 1;
+    int rank = 0, n_layers = gnnc_session_n_layers(b->s);
+    MUST(n_layers > 0 || !b->open);
+    q.layer = below(&r->in, n_layers + 1);
+    const char *name = gnnc_session_layer_name(b->s, q.layer);
+    MUST((name != NULL) == (q.layer < n_layers));
+    if (!b->s || !name) return;
+    gnnc_status st = SESSION(b->s, gnnc_session_layer(b->s, name, &table, &n, &rank, dim));
+    if (st != GNNC_OK) return; /* no parameter tells its width */
+    MUST(table && n == 0);
+    for (int i = 0; i < rank; i++) width *= dim[i];
+    MUST(width <= MOST_WIDTH);
+    bool outside = draw_ids(r, &like, &q, strcmp(table, "v") ? like.rows.n_g : like.rows.n);
+    st = SESSION(b->s, ask(b->s, &q, &a));
+    if (!b->g.committed || outside) MUST(st != GNNC_OK);
+    bool whole = (b->g.rows.has & NEEDS[b->kind]) == NEEDS[b->kind];
+    if (st != GNNC_OK || !q.n || !whole || (b->kind == OF_GRAPHS && crosses(&b->g.rows))) return;
+    compare_whole(r, b, &q, &a, (int)width);
 }
 
 static void call_brought(Run *r, int what, Brought *b) {
