@@ -270,6 +270,7 @@ typedef enum {
     ELSEWHERE(trainer_tune, "tests/unit/profile_test.c") \
     FAILS(trainer_run_phase, LOADED, gnnc_trainer_run_phase(w->t, "predict")) \
     NONE(trainer_output, TRAINED, gnnc_trainer_output(w->t, "loss", &out, &rank, dim) == GNNC_OK) \
+    NONE(trainer_dumped, LOADED, gnnc_trainer_dumped(w->t, 0) == NULL) \
     NONE(trainer_n_phases, LOADED, gnnc_trainer_n_phases(w->t) > 0) \
     NONE(trainer_phase_info, LOADED, \
          gnnc_trainer_phase_info(w->t, 0, INFO(gnnc_phase_info)) == GNNC_OK) \
