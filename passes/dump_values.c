@@ -19,10 +19,7 @@
 
 typedef struct {
     PassCtx *p;
-    Module *m;
-    Func *f;
     Op **copy; /* by Op.id: what is computed inside kernels, once more; NULL: not yet */
-    int n;     /* operations that f had */
 } Dump;
 
 /* Phases whose outputs are saved for others have no outputs to look at. */
@@ -59,11 +56,11 @@ static Op *dumped(Dump *d, Builder *b, Op *x) {
 
 static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *met) {
     const char **name = ir_value_names(p->a, f);
-    Dump d = {.p = p, .m = m, .f = f, .n = f->n_ops};
-    d.copy = NEWN(p->a, Op *, (size_t)d.n + 1);
-    Op **all = NEWN(p->a, Op *, (size_t)d.n + 1);
+    int n = f->n_ops; /* before dumps are added */
+    Dump d = {.p = p, .copy = NEWN(p->a, Op *, (size_t)n + 1)};
+    Op **all = NEWN(p->a, Op *, (size_t)n + 1);
     for (Op *op = f->first; op; op = op->next) all[op->id] = op;
-    for (int i = 0; i < d.n; i++) {
+    for (int i = 0; i < n; i++) {
         const char *term = op_has_result(all[i]) ? text_asked(p->a, p->dump_values, name[i]) : NULL;
         if (!term) continue;
         Builder b = b_for(m, f, all[i]->next, all[i]); /* before a variable changes */

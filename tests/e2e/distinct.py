@@ -5,15 +5,14 @@ usage: distinct.py GNNC TOP.  Prints `N passed, N failed`."""
 import json
 import os
 import random
-import subprocess
 import sys
 
 GNNC, TOP = sys.argv[1:3]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import directory  # noqa: E402
+from checks import check, end, run  # noqa: E402
 
 DAY = 86400.0
-failures, done = [], 0
 
 MODEL = """import "layers/frame.gnn"
 graph G {
@@ -43,20 +42,6 @@ model M(g: G) -> f32[task] {
 train M { target task.y   loss mse   optimizer adam(lr = 1e-2)   epochs 2
   sample { fanout [-1, 8, 4]  batch 16  own true  time g.a.t, g.b.t, g.c.t, g.task.t } }
 """
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
-
-
-def run(*command):
-    r = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", check=False)
-    check(" ".join(command)[:200], r.returncode == 0, r.stdout)
-    return r.stdout
 
 
 def small(folder):
@@ -107,5 +92,4 @@ def main():
 
 
 main()
-print(f"{done - len(failures)} passed, {len(failures)} failed")
-sys.exit(bool(failures))
+sys.exit(end())

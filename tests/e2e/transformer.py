@@ -15,28 +15,9 @@ import sys
 GNNC, TOP = sys.argv[1:3]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import directory  # noqa: E402
+from checks import bytes_of, check, end, run  # noqa: E402
 
-failures, done = [], 0
 DAY = 86400.0
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
-
-
-def run(*command):
-    r = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", check=False)
-    check(" ".join(command)[:200], r.returncode == 0, r.stdout)
-    return r.stdout
-
-
-def bytes_of(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def numbers(path):
@@ -329,8 +310,7 @@ def main():
     else:
         of_races()
         of_circuits()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    return bool(failures)
+    return end()
 
 
 sys.exit(main())
