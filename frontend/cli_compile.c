@@ -20,6 +20,7 @@ typedef struct {
     int n_sizes;
     CliTargets on;
     PassProgress progress;
+    PassTimes *times; /* of passes over loops */
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -210,8 +211,17 @@ static int count_variants(const Job *j, const PassChoices *ch) {
     return j->on.host ? 1 << ch->n : 1;
 }
 
-static bool print_reports(Ctx *c, const Job *j, const Plan *p, const PassChoices *ch) {
+/* What passes say of the kernels of each target: these run when code is made. */
+static bool tell_loops(Ctx *c, Job *j, const Plan *p) {
+    TargetOptions o = cli_target_options(&j->o);
+    if (!(j->o.reports & REPORT_FUSION)) return true;
+    return (!plan_on_host(p) || loop_pass_remarks(c, p, &target_cpu, &o, &j->remarks)) &&
+           (!p->device || loop_pass_remarks(c, p, &target_cuda, &o, &j->remarks));
+}
+
+static bool print_reports(Ctx *c, Job *j, const Plan *p, const PassChoices *ch) {
     StrBuf b = sb_new(c->a);
+    if (!tell_loops(c, j, p)) return false;
     ReportOptions o = {.kinds = j->o.reports,
                        .json = j->o.report_json,
                        .sizes = known_sizes(c, j, p->m),
@@ -235,6 +245,7 @@ static void keep_options(Ctx *c, const Job *j, Plan *p) {
     PassOptions *o = NEW(c->a, PassOptions);
     *o = j->o.pass;
     o->remarks = NULL; /* they have been told when code is made */
+    o->times = o->time_passes ? j->times : NULL;
     p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
     p->loop_options = o;
     p->n_spare = j->progress.n_spare;
@@ -292,6 +303,7 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
               : e == OUT_NONE            ? true
               : cli_makes_program(&j->o) ? cli_build(c, plan, n, j->on.host, &j->o, stem)
                                          : cli_emit(c, p, t, &j->o, stem);
+    if (c->outside.log) pass_times_print(c->outside.log, j->times);
     return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
 }
 
@@ -624,8 +636,12 @@ static bool check(Ctx *c, Job *j) {
 static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
     j->o.pass.verify_each = true;
     Plan *p = parse_plan(c, j, file);
-    const Target *t = p && p->arranged ? target_find(p->arranged) : &target_cpu;
-    if (!p || !print_loops(c, j, p, t)) return false;
+    if (!p) return false;
+    const Target *t = p->arranged ? target_find(p->arranged) : &target_cpu;
+    PassOptions asked = *p->loop_options;
+    asked.remarks = &j->remarks;
+    p->loop_options = &asked;
+    if (!print_loops(c, j, p, t)) return false;
     if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
     return true;
 }
@@ -753,7 +769,7 @@ bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to) {
 }
 
 bool cli_compile(Ctx *c, const CliOptions *o) {
-    Job j = {.o = *o};
+    Job j = {.o = *o, .times = NEW(c->a, PassTimes)};
     c->thresholds = o->thresholds;
     switch (o->action) {
     case ACT_COMPILE:

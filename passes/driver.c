@@ -196,6 +196,20 @@ static bool is_last(const PassOptions *o, const Run *r) {
     return r->number > 0 && r->number == o->leave_from - 1;
 }
 
+static void add_time(Arena *a, PassTimes *t, const Pass *p, double seconds) {
+    int i = 0;
+    while (i < t->n && t->v[i].pass != p) i++;
+    if (i == t->n) vec_push(a, t, ((PassTime){.pass = p}));
+    t->v[i].seconds += seconds;
+    t->v[i].n++;
+}
+
+void pass_times_print(FILE *to, const PassTimes *t) {
+    for (int i = 0; i < t->n; i++)
+        fprintf(to, "%9.3f ms  %s  [loops of %d kernels]\n", 1e3 * t->v[i].seconds,
+                t->v[i].pass->name, t->v[i].n);
+}
+
 /* Runs the pass and keeps the facts in step with what it says of itself. */
 static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o,
                   int *n_rewrites) {
@@ -214,7 +228,10 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
     bool ok = s->run(&pc, p, s->what);
     c->stage = NULL;
     double took = rt_now() - start;
-    if (o->time_passes && o->dump) fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
+    if (o->times)
+        add_time(c->a, o->times, p, took);
+    else if (o->time_passes && o->dump)
+        fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
     *s->has = (*s->has & ~p->breaks) | p->gives;
     *n_rewrites = pc.n_rewrites;
     return ok;

@@ -102,9 +102,18 @@ typedef struct {
     const char *before, *after; /* the text of what it ran on */
 } PassTold;
 
+/* How long passes took that run once for each kernel, over all of them. */
+typedef struct {
+    const Pass *pass;
+    double seconds;
+    int n; /* kernels */
+} PassTime;
+typedef VEC(PassTime) PassTimes;
+
 typedef struct {
     bool verify_each;
     bool time_passes;
+    PassTimes *times; /* where times are added up, instead of being told; or NULL */
     /* "dce" is each run of that pass, "dce#2" the second one in a list of them. */
     const char *print_before, *print_after; /* such a name, "all", or NULL */
     bool print_changed, print_diff;         /* with print_diff what changed alone */
@@ -147,6 +156,9 @@ bool pass_is_listed(const char *names, const char *name, int nth);
 /* The length of a pass's name in "dce#2,cse", and which run of it is meant: 0, all of them; -1, the
  * text is no number from 1 on. */
 size_t pass_name_len(const char *text, int *nth);
+
+/* A line for each of them. */
+void pass_times_print(FILE *to, const PassTimes *t);
 
 /* Comma-separated names.  False after diagnostics (unknown name, unmet need, failure). */
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *opt);

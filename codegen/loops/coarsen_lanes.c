@@ -43,20 +43,24 @@ static void note(Choice *c, const LStmt *s, const LStmt *loop) {
     }
 }
 
-/* All columns of known width can be dealt out so, and something is loaded or stored at once. */
-static bool is_fine(const LoopTeam *t, int n) {
+/* Why not all columns of known width can be dealt out so, with something loaded or stored at once;
+ * NULL: they can. */
+static const char *unfit(const LoopTeam *t, int n) {
     Choice c = {.n = n, .ok = true};
     bool any = false;
     for (int i = 0; i < t->runs.n; i++) {
         const LoopColumns *r = &t->runs.v[i];
         int64_t width;
         if (r->range->range != LR_EXTENT) continue;
-        if (!expr_is_const(r->range->extent, &width) || width % n) return false;
-        if (r->together && width / n > t->on->lanes) return false;
+        if (!expr_is_const(r->range->extent, &width)) return "a width is not known";
+        if (width % n) return "a width is no multiple of so many";
+        if (r->together && width / n > t->on->lanes) return "there are too many columns";
         any = true;
     }
     note(&c, t->k->body, NULL);
-    return any && c.ok && c.packed > 0;
+    if (!any) return "entries alone are shared out";
+    if (!c.ok) return "lanes have rows in registers, or arrays of more than a column";
+    return c.packed ? NULL : "nothing of neighbouring columns is loaded or stored at once";
 }
 
 /* A column each. */
@@ -74,13 +78,13 @@ int loop_pack(const LKernel *k) {
 }
 
 bool loop_may_coarsen(const LoopTeam *t, int n) {
-    return n > 1 ? t->k->threads.by == LT_TEAM && is_fine(t, n) : fits(t);
+    return n > 1 ? t->k->threads.by == LT_TEAM && !unfit(t, n) : fits(t);
 }
 
 /* A power of two; 0 = lanes cannot have all columns that they go through together. */
 static int pack_of(const LoopTeam *t) {
     int n = t->k->threads.by == LT_TEAM ? t->on->columns : 1;
-    while (n > 1 && !is_fine(t, n)) n /= 2;
+    while (n > 1 && unfit(t, n)) n /= 2;
     return n > 1 ? n : fits(t);
 }
 
@@ -130,7 +134,11 @@ static bool run(PassCtx *p, Loops *l) {
         by->lanes = lanes_of(&t, pack);
         const char *lanes = by->lanes ? arena_printf(l->a, "of %d lanes", by->lanes)
                                       : "as many lanes as the launch finds columns for";
-        pass_remark(p, k->span, "coarsen-lanes", "%s: %d columns each, %s", k->name, pack, lanes);
+        const char *why = pack > 1 || l->on->columns < 2 ? NULL
+                          : by->by != LT_TEAM            ? "a block has the row"
+                                                         : unfit(&t, 2);
+        pass_remark(p, k->span, "coarsen-lanes", "%s: %d columns each, %s%s%s", k->name, pack,
+                    lanes, why ? "; not more: " : "", why ? why : "");
     }
     return true;
 }

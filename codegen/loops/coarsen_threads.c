@@ -93,6 +93,16 @@ LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest) {
     return e;
 }
 
+/* Why a thread has one of them; NULL: it has more. */
+static const char *only_one(const LoopElements *e, int most, int pack) {
+    bool any = false;
+    for (int i = 0; i < e->streams.n; i++) any |= loop_is_packed_stream(&e->streams.v[i]);
+    if (pack > 1) return NULL;
+    if (!e->straight) return "there are loops or arrays in it";
+    if (!any) return "nothing lies at its own elements alone";
+    return most < 2 ? "coarsen-threads.max-elements says so" : "there are too few, or they are too wide";
+}
+
 int loop_most_elements(const LoopElements *e, int most) {
     int widest = 0, pack = 1;
     int64_t n = 1, extent;
@@ -126,8 +136,9 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopElements e = loop_elements(l->a, k, &nest);
         const int pack = loop_most_elements(&e, most);
         if (pack > 1) k->threads.pack = pack;
-        pass_remark(p, k->span, "coarsen-threads", "%s: %d elements for a thread%s", k->name, pack,
-                    e.straight ? "" : ": there are loops or arrays in it");
+        const char *why = only_one(&e, most, pack);
+        pass_remark(p, k->span, "coarsen-threads", "%s: %d elements for a thread%s%s", k->name,
+                    pack, why ? ": " : "", why ? why : "");
     }
     return true;
 }

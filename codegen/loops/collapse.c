@@ -77,12 +77,19 @@ static bool loads_written(const LStmt *s) {
     return false;
 }
 
-LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too) {
-    LStmt *l = only_loop(body);
-    if (!l || loads_written(body) || (l->sched.vector && !vector_too)) return NULL;
+/* Why the loop that ends the row is no part of the index; NULL: it may be. */
+static const char *fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
+                         bool vector_too) {
+    if (loads_written(body)) return "what the kernel writes is read before it";
+    if (l->sched.vector && !vector_too) return "lanes have its columns";
     int *place = NEWN(a, int, k->bufs.n + 1);
     for (int i = 0; i < k->bufs.n; i++) place[i] = -1;
-    return all_at(l->body, l, place) ? l : NULL;
+    return all_at(l->body, l, place) ? NULL : "its iterations write, or read, elements of others";
+}
+
+LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too) {
+    LStmt *l = only_loop(body);
+    return l && !fault(a, k, body, l, vector_too) ? l : NULL;
 }
 
 static void forget(LStmt *s) {
@@ -103,11 +110,24 @@ int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
     return n;
 }
 
+/* The loop in the innermost of those that are part of it, which is none. */
+static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
+    LStmt **row = loop_row(k), *last = row ? only_loop(*row) : NULL;
+    const char *why = n == LOOP_COLLAPSE_MAX ? "there are four"
+                      : last                 ? fault(l->a, k, *row, last, false)
+                                             : NULL;
+    if (last && why)
+        pass_remark(p, last->span, "collapse", "%s: not the loop over %s: %s", k->name,
+                    loop_range_text(l->a, last), why);
+}
+
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];
-        int n = k->threads.by ? 0 : loop_collapse(l->a, k, false);
+        if (k->threads.by) continue;
+        int n = loop_collapse(l->a, k, false);
         if (n) pass_remark(p, k->span, "collapse", "%s: %d loops", k->name, n);
+        tell_left(p, l, k, n);
     }
     return true;
 }

@@ -7,6 +7,7 @@
  *
  * Schedules ask how far columns are apart by comparing registers. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 static bool same_let(const LStmt *x, const LStmt *y) {
     bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
@@ -15,28 +16,48 @@ static bool same_let(const LStmt *x, const LStmt *y) {
     return same;
 }
 
-static bool merge(LStmt *list) {
-    bool any = false;
+static bool commutes(const LStmt *s) {
+    bool op = s->fn == L_FN_OP && (s->op == OP_ADD || s->op == OP_MUL);
+    return op || s->fn == L_FN_IADD || s->fn == L_FN_IMUL;
+}
+
+static bool is_turned(const LStmt *x, const LStmt *y) {
+    return x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
+           x->n_arg == 2 && y->n_arg == 2 && commutes(x) && x->arg[0] == y->arg[1] &&
+           x->arg[1] == y->arg[0];
+}
+
+typedef struct {
+    int merged, turned;
+} Count;
+
+static void merge(LStmt *list, Count *n) {
     for (LStmt *s = list; s; s = s->next) {
-        if (loop_has_body(s)) any |= merge(s->body);
+        if (loop_has_body(s)) merge(s->body, n);
         for (LStmt **at = &s->next; *at;) {
             LStmt *other = *at;
             if (!same_let(s, other)) {
+                n->turned += is_turned(s, other);
                 at = &other->next;
                 continue;
             }
             *at = other->next;
             loop_replace(*at, other->dst, s->dst);
-            any = true;
+            n->merged++;
         }
     }
-    return any;
 }
 
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
-    (void)l;
-    return row && merge(*row);
+    Count n = {0};
+    if (row) merge(*row, &n);
+    if (n.merged)
+        pass_remark(l->pass, k->span, "cse-loops", "%s: %d values are had once", k->name, n.merged);
+    if (n.turned)
+        pass_remark(l->pass, k->span, "cse-loops",
+                    "%s: not %d values: their arguments are in another order", k->name, n.turned);
+    return n.merged > 0;
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -1,5 +1,6 @@
 /* Values that nobody reads go. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 static void count_uses(const LStmt *s, int *uses) {
     for (; s; s = s->next) {
@@ -12,13 +13,13 @@ static void count_uses(const LStmt *s, int *uses) {
     }
 }
 
-static bool drop_unused(LStmt **at, const int *uses) {
-    bool dropped = false;
+static int drop_unused(LStmt **at, const int *uses) {
+    int dropped = 0;
     for (LStmt *s = *at; s; s = *at) {
-        dropped |= drop_unused(&s->body, uses);
+        dropped += drop_unused(&s->body, uses);
         if (s->dst && uses[s->dst->id] == 0) {
             *at = s->next;
-            dropped = true;
+            dropped++;
         } else {
             at = &s->next;
         }
@@ -26,11 +27,24 @@ static bool drop_unused(LStmt **at, const int *uses) {
     return dropped;
 }
 
+static void tell(PassCtx *p, const LKernel *k, int dropped) {
+    if (dropped) pass_remark(p, k->span, "dce-loops", "%s: %d values are gone", k->name, dropped);
+    for (int i = 0; i < k->locals.n; i++) {
+        const LBuf *b = k->locals.v[i];
+        if (loop_declares(k->body, b) && !loop_loads(k->body, b))
+            pass_remark(p, k->span, "dce-loops", "%s: not the array %s, which is only written",
+                        k->name, b->name);
+    }
+}
+
 static bool change(Loops *l, LKernel *k) {
-    for (bool any = false;; any = true) {
+    for (int n, all = 0;; all += n) {
         int *uses = NEWN(l->a, int, (size_t)k->n_regs + 1);
         count_uses(k->body, uses);
-        if (!drop_unused(&k->body, uses)) return any;
+        n = drop_unused(&k->body, uses);
+        if (n) continue;
+        tell(l->pass, k, all);
+        return all > 0;
     }
 }
 

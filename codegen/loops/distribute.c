@@ -13,6 +13,7 @@
  * Where lanes have all columns at once, one loop does both (codegen/loops/columns.c).  (Loop
  * distribution: Kennedy and McKinley 1990.) */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 /* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
 static bool has_wide(const Loops *l, const LStmt *s) {
@@ -115,17 +116,30 @@ static void define(LStmt *s) {
     }
 }
 
+static void tell(Loops *l, const LKernel *k, const LStmt *s, const char *what) {
+    pass_remark(l->pass, s->span, "distribute", "%s: sums over %s to numbers and to columns %s",
+                k->name, loop_range_text(l->a, s), what);
+}
+
 /* Entries are dealt to threads where they are added up to numbers, to ways where they are to
  * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **at = loop_row(k);
     bool any = false;
     for (LStmt *s; at && (s = *at); at = &s->next) {
-        if (s->kind != L_FOR || s->range != LR_SEGMENT || !has_wide(l, s->body)) continue;
+        if (s->kind != L_FOR || s->range != LR_SEGMENT) continue;
         if (!loop_adds_up(s->body, s->body, true) || !loop_adds_up(s->body, s->body, false))
             continue;
+        if (!has_wide(l, s->body)) {
+            tell(l, k, s, "stay one loop: lanes have all of their columns at once");
+            continue;
+        }
         LStmt *numbers = slice(l->a, k, s, true), *columns = slice(l->a, k, s, false);
-        if (!may_split(numbers, columns)) continue;
+        if (!may_split(numbers, columns)) {
+            tell(l, k, s, "stay one loop: what one half adds up is read in the other");
+            continue;
+        }
+        tell(l, k, s, "are two loops");
         columns = loop_copy_again(l->a, k, columns);
         columns->next = s->next;
         numbers->next = NULL;

@@ -77,8 +77,8 @@ static bool suits_target(const Loops *l) {
 static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
     PassOptions all = o ? *o : (PassOptions){0};
     if (!suits_target(l)) return false;
-    all.stop_after = NULL; /* which is of a whole program, as times of passes are */
-    all.time_passes = false;
+    all.stop_after = NULL; /* which is of a whole program */
+    if (!all.times) all.time_passes = false;
     all.progress = at;
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
@@ -123,6 +123,24 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
     PassProgress at = {.n_spare = number_before(p, k, c->a, names)};
     *to = loop_pass_begin(c, p->m, on, machine, k);
     return run_list(to, names, p->loop_options, &at);
+}
+
+bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
+                       StrBuf *to) {
+    PassOptions asked = p->loop_options ? *p->loop_options : (PassOptions){0};
+    Plan told = *p;
+    TargetMachine machine;
+    asked.remarks = to;
+    asked.dump = NULL;
+    asked.times = NULL;
+    asked.told = NULL;
+    told.loop_options = &asked;
+    if (!loop_pass_machine(c, on, o, &machine)) return false;
+    for (int i = 0; i < p->kernels.n; i++) {
+        Loops l;
+        if (!loop_pass_all(c, &told, on, &machine, p->kernels.v[i], &l)) return false;
+    }
+    return true;
 }
 
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {

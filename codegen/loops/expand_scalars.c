@@ -12,6 +12,7 @@
  * other statement are had at once (`prefix`).  Worth it where there is a function of many
  * instructions, or sums over vectors, which are folded together (codegen/cpu/lanes.c). */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 /* Sums over vectors, which end in folds: cheaper together. */
 static bool has_sums(const LStmt *loop) {
@@ -21,17 +22,29 @@ static bool has_sums(const LStmt *loop) {
     return false;
 }
 
+static bool no(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
+    pass_remark(l->pass, s->span, "expand-scalars", "%s: scalars of %s are by themselves: %s",
+                k->name, loop_range_text(l->a, s), why);
+    return false;
+}
+
 static bool one(Loops *l, LKernel *k, LStmt *s) {
-    (void)k;
     int64_t n = 0;
     int most = l->machine.lanes;
     if (s->sched.lanes || s->sched.flat || !loop_extent(s, &n)) return false;
     const LStmt *rest = loop_end_of_prefix(s, true);
     bool all = loop_may_expand(s, most, false) && (loop_has_heavy(s->body, NULL) || has_sums(s));
     bool prefix = loop_may_expand(s, most, true) && loop_has_heavy(s->body, rest);
-    if (!all && !prefix) return false;
+    if (!all && !prefix && (n < 2 || s->sched.parallel)) return false;
+    bool worth = loop_has_heavy(s->body, NULL) || has_sums(s);
+    if (!all && !prefix)
+        return no(l, k, s,
+                  worth ? loop_expand_fault(s, most)
+                        : "no function of many instructions, and no sum over vectors, is in them");
     s->sched.expand = loop_lanes_for(l, n);
     s->sched.prefix = !all;
+    pass_remark(l->pass, s->span, "expand-scalars", "%s: scalars of %s are had at once%s", k->name,
+                loop_range_text(l->a, s), all ? "" : ", up to the first other statement");
     return true;
 }
 

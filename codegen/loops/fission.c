@@ -12,6 +12,7 @@
  * long as teams can have them.  Rows of a stage see what the stages before have written of
  * theirs, as they did within the row. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 typedef struct {
     Arena *a;
@@ -145,11 +146,18 @@ static bool cut(Loops *l, const LKernel *k, LKernels *to) {
     LKernels all = {0};
     for (int first = 0, end; first < r.in.n; first = end) {
         end = longest(l, &r, first);
-        if (!end) return false;
+        if (!end) {
+            pass_remark(l->pass, r.in.v[first]->span, "fission",
+                        "%s: not: no piece of a row that begins with its statement %d can be "
+                        "shared out to threads",
+                        k->name, first + 1);
+            return false;
+        }
         LKernel *s = stage(&r, first, end, all.n + 1);
         vec_push(l->a, &all, s);
     }
     for (int i = 0; i < all.n; i++) vec_push(l->a, to, all.v[i]);
+    pass_remark(l->pass, k->span, "fission", "%s: %d stages", k->name, all.n);
     return true;
 }
 

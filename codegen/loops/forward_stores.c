@@ -6,6 +6,7 @@
  *
  * Of a team the first thread alone writes: what others need is handed on. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 static int count_writes(const LStmt *s, const LBuf *b) {
     int n = 0;
@@ -23,10 +24,10 @@ static bool same_place(const LStmt *x, const LStmt *y) {
     return true;
 }
 
-static bool forward(LStmt *s, const LStmt *store) {
-    bool any = false;
+static int forward(LStmt *s, const LStmt *store) {
+    int n = 0;
     for (; s; s = s->next) {
-        if (loop_has_body(s)) any |= forward(s->body, store);
+        if (loop_has_body(s)) n += forward(s->body, store);
         if (s->kind != L_LOAD || !same_place(s, store)) continue;
         LStmt was = *s;
         *s = (LStmt){.kind = L_LET, .next = was.next, .span = was.span, .dst = was.dst};
@@ -34,19 +35,33 @@ static bool forward(LStmt *s, const LStmt *store) {
         s->op = OP_CAST;
         s->n_arg = 1;
         s->arg[0] = store->src;
-        any = true;
+        n++;
     }
-    return any;
+    return n;
+}
+
+/* A store of the row's own that is read again, for a while or for good. */
+static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
+    if (n)
+        pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
+                    s->buf->name, n);
+    if (!loop_loads(s->next, s->buf)) return;
+    pass_remark(p, s->span, "forward-stores", "%s: %s is read again: %s", k->name, s->buf->name,
+                s->src->dt != s->buf->dt             ? "it is rounded where it is stored"
+                : count_writes(row, s->buf) > 1 ? "the row writes it more than once"
+                                                : "at another place");
 }
 
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;
-    (void)l;
-    for (LStmt *s = row ? *row : NULL; s; s = s->next)
-        if (s->kind == L_STORE && s->buf->kind != LB_LOCAL && s->src->dt == s->buf->dt &&
-            count_writes(*row, s->buf) == 1)
-            any |= forward(s->next, s);
+    for (LStmt *s = row ? *row : NULL; s; s = s->next) {
+        if (s->kind != L_STORE || s->buf->kind == LB_LOCAL) continue;
+        bool may = s->src->dt == s->buf->dt && count_writes(*row, s->buf) == 1;
+        int n = may ? forward(s->next, s) : 0;
+        any |= n > 0;
+        tell(l->pass, k, *row, s, n);
+    }
     return any;
 }
 

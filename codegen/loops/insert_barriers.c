@@ -57,7 +57,18 @@ static void insert(Barriers *x, LStmt **at) {
     }
 }
 
-static int insert_all(Loops *l, LKernel *k) {
+/* Columns that write what nothing behind them reads. */
+static void tell_none(PassCtx *p, const LKernel *k, const LoopTeam *t, const bool *behind) {
+    for (int i = 0; i < k->bufs.n && t->runs.n > 1; i++) {
+        int run = k->bufs.v[i]->written ? loop_writing_columns(t, k->bufs.v[i]) : -1;
+        if (run >= 0 && !behind[run])
+            pass_remark(p, t->runs.v[run].at->span, "insert-barriers",
+                        "%s: none behind columns of %s: no other thread reads it", k->name,
+                        k->bufs.v[i]->name);
+    }
+}
+
+static int insert_all(PassCtx *p, Loops *l, LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     Barriers x = {.t = &t, .behind = NEWN(l->a, bool, t.runs.n + 1)};
     for (int i = 0; i < t.accesses.n; i++) {
@@ -65,14 +76,15 @@ static int insert_all(Loops *l, LKernel *k) {
         if (loop_is_settled(&t, a)) x.behind[loop_writing_columns(&t, a->s->buf)] = true;
     }
     if (!t.fault) insert(&x, &k->body);
+    if (!t.fault) tell_none(p, k, &t, x.behind);
     return x.n;
 }
 
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        int n = k->threads.by > LT_THREAD ? insert_all(l, k) : 0;
-        if (n) pass_remark(p, k->span, "insert-barriers", "%s: %d", k->name, n);
+        int n = k->threads.by > LT_THREAD ? insert_all(p, l, k) : 0;
+        if (n) pass_remark(p, k->span, "insert-barriers", "%s: %d barriers", k->name, n);
     }
     return true;
 }

@@ -22,14 +22,19 @@
  * neighbouring teams share.  (Loop interchange and fission by iterations: Allen and Kennedy 1984.)
  */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 typedef struct {
     Loops *l;
     int *place; /* [locals] which dimension heads are; -1 = none */
     LReg *head;
-    int64_t n; /* heads */
-    bool ok;
+    int64_t n;       /* heads */
+    const char *why; /* they cannot be around the row; NULL: they can */
 } Heads;
+
+static void refuse(Heads *h, const char *why) {
+    if (!h->why) h->why = why;
+}
 
 static bool has_known_extent(const LStmt *s, const void *none) {
     int64_t n;
@@ -39,19 +44,25 @@ static bool has_known_extent(const LStmt *s, const void *none) {
 /* Where local arrays have the head: always at one place.  loop: over heads, whose own locals are
  * each head's already. */
 static void find_places(Heads *h, const LStmt *s, const LStmt *loop) {
-    for (; s && h->ok; s = s->next) {
+    Arena *a = h->l->a;
+    for (; s && !h->why; s = s->next) {
         int64_t n;
         bool heads = !loop && loop_extent(s, &n);
-        if (heads && n != h->n) h->ok = false;
+        if (heads && n != h->n)
+            refuse(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
+                                   (long long)n));
         if (loop_has_body(s)) find_places(h, s->body, heads ? s : loop);
-        if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop) h->ok = false;
-        if ((s->kind == L_STORE || s->kind == L_ACC) && !loop) h->ok = false;
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop)
+            refuse(h, arena_printf(a, "a loop over %s columns stands outside heads",
+                                   loop_range_text(a, s)));
+        if ((s->kind == L_STORE || s->kind == L_ACC) && !loop)
+            refuse(h, arena_printf(a, "%s is written outside heads", s->buf->name));
         if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
         if (loop && loop_declares(loop->body, s->buf)) continue;
         int at = -1, *place = &h->place[s->buf->id];
         for (int i = 0; loop && i < s->buf->rank; i++)
             if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
-        if (at < 0) h->ok = false;
+        if (at < 0) refuse(h, arena_printf(a, "heads meet in %s", s->buf->name));
         *place = at;
     }
 }
@@ -81,12 +92,17 @@ static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;
-    Heads h = {.l = l, .ok = true};
+    Heads h = {.l = l};
     if (!first || !loop_extent(first, &h.n)) return false;
     h.place = NEWN(l->a, int, (size_t)k->locals.n + 1);
     for (int i = 0; i < k->locals.n; i++) h.place[i] = -1;
     find_places(&h, *row, NULL);
-    if (!h.ok) return false;
+    if (h.why) {
+        pass_remark(l->pass, k->span, "interchange", "%s: not: %s", k->name, h.why);
+        return false;
+    }
+    pass_remark(l->pass, k->span, "interchange", "%s: %lld heads are around a row", k->name,
+                (long long)h.n);
     LStmt *loop = NEW(l->a, LStmt);
     *loop = (LStmt){.kind = L_FOR, .extent = first->extent, .span = first->span};
     loop->sched.collapse = true;

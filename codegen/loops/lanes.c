@@ -173,11 +173,20 @@ static bool lanes_are_fine(const LStmt *loop) {
     return true;
 }
 
-bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
+static bool fits_a_vector(const LStmt *s, int lanes) {
     int64_t n;
-    if (!loop_is_short(s, &n) || n < 2 || n > lanes) return false;
-    if (prefix) return loop_end_of_prefix(s, true) != NULL;
-    return body_is_fine(s, s->body) && lanes_are_fine(s);
+    return loop_is_short(s, &n) && n >= 2 && n <= lanes;
+}
+
+const char *loop_expand_fault(const LStmt *s, int lanes) {
+    if (!fits_a_vector(s, lanes)) return "there are more of them than lanes";
+    if (!body_is_fine(s, s->body)) return "iterations share what they write";
+    return lanes_are_fine(s) ? NULL : "what they write does not lie side by side";
+}
+
+bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
+    if (prefix) return fits_a_vector(s, lanes) && loop_end_of_prefix(s, true);
+    return !loop_expand_fault(s, lanes);
 }
 
 /* ---- two loops that are one row --------------------------------------------------------- */
@@ -223,14 +232,22 @@ static bool locals_are_rows(const LKernel *k, const LStmt *s) {
     return true;
 }
 
-bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
+const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
     const LStmt *in = s->body;
     int64_t n, len;
-    if (!loop_is_short(s, &n)) return false;
-    if (!in || in->next || in->kind != L_FOR || !in->sched.vector) return false;
-    if (!loop_extent(in, &len) || len < 1 || len >= lanes || lanes % len) return false;
-    if (n * len % lanes || n * len > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return false;
-    return rows_are_fine(s, in) && locals_are_rows(k, in->body);
+    if (!loop_is_short(s, &n)) return "there are many rows, or only data know how many";
+    if (!loop_extent(in, &len) || len < 1) return "only data know how long they are";
+    if (len >= lanes || lanes % len) return "a row is no part of a vector";
+    if (n * len % lanes) return "they are no whole vectors";
+    if (n * len > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return "they are too many vectors";
+    if (!rows_are_fine(s, in)) return "rows have scalars of their own, or do not lie side by side";
+    return locals_are_rows(k, in->body) ? NULL : "a sum in registers is no row elsewhere";
+}
+
+bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
+    const LStmt *in = s->body;
+    bool rows = in && !in->next && in->kind == L_FOR && in->sched.vector;
+    return rows && !loop_flat_fault(k, s, lanes);
 }
 
 /* ---- what passes share ------------------------------------------------------------------ */

@@ -44,6 +44,8 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
 const char *loop_pass_names(const Plan *p, const Target *on);
 /* Kernels of the plan become what the target emits, and the plan that target's alone. */
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o);
+/* What these passes say of the plan's kernels, which stay as they are. */
+bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o, StrBuf *to);
 /* The processor that options name, where the target has one.  False after diagnostics. */
 bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to);
 /* Runs `change`, which says whether it did, on each kernel.  True. */
@@ -65,6 +67,7 @@ LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_to
 int loop_collapse(Arena *a, LKernel *k, bool vector_too);
 bool loop_is_one(const Expr *e);              /* an axis whose index is 0 */
 bool loop_extent(const LStmt *s, int64_t *n); /* of a loop over a known number of iterations */
+const char *loop_range_text(Arena *a, const LStmt *s); /* "8", "F", "entries of ptr", for remarks */
 void loop_replace(LStmt *s, const LReg *from, LReg *to); /* in s, what follows it, and bodies */
 LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def);
 /* What `schedule` makes of a kernel, which it may change: itself or a copy, which says who takes
@@ -105,7 +108,11 @@ bool loop_is_short(const LStmt *s, int64_t *n);
 bool loop_is_own(const LStmt *loop, const LBuf *b);
 /* What sched.flat and sched.expand ask for. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
+/* .. of a loop whose body is a vector loop: why not; NULL: it may. */
+const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes);
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
+/* .. of a short loop: why not all of it; NULL: it may. */
+const char *loop_expand_fault(const LStmt *s, int lanes);
 /* ---- rows of sums in registers (codegen/loops/tile.c) --------------------------------------- */
 enum { LOOP_TILE_MAX = 16 };                            /* vectors of a tile, over all heads */
 bool loop_is_row_of(const LStmt *s, const Expr *width); /* a vector loop over so many columns */

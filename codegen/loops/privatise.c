@@ -17,12 +17,12 @@ static int share(PassCtx *p, Loops *l, const LKernel *k) {
     for (int i = 0; i < t.runs.n && !t.fault; i++)
         for (LStmt *s = t.runs.v[i].at->body; s; s = s->next) {
             if (s->kind != L_FOR || loop_is_columns(s) || s->sched.share) continue;
-            if (loop_private_sums(&t, s, target)) s->sched.share = LS_WAYS, n++;
-            if (!s->sched.share && s->range == LR_SEGMENT)
-                pass_remark(p, s->span, "privatise",
-                            "%s: not: entries hand on more than sums in "
-                            "registers",
-                            k->name);
+            int sums = 0;
+            const char *why = loop_private_fault(&t, s, target, &sums);
+            if (!why) s->sched.share = LS_WAYS, n++;
+            if (why && s->range == LR_SEGMENT)
+                pass_remark(p, s->span, "privatise", "%s: not %s: %s", k->name,
+                            loop_range_text(l->a, s), why);
         }
     return n;
 }

@@ -41,11 +41,10 @@ static void promote(PassCtx *p, Loops *l, const LKernel *k) {
         if (!b->written || may_wait(&t, b) || !loop_is_reread(&t, b)) continue;
         LStmt *c = columns_of(&t, b);
         if (c && loop_is_promoted(c, b)) continue;
-        bool one = loop_is_one_element(&t, b);
-        if (one) vec_push(l->a, &c->promoted, b);
-        pass_remark(p, k->span, "promote-rows", "%s: %s of %s%s", k->name, one ? "a row" : "no row",
-                    b->name,
-                    one ? " is in registers" : ": lanes have several elements of it, or others do");
+        const char *why = loop_several_elements(&t, b);
+        if (!why) vec_push(l->a, &c->promoted, b);
+        pass_remark(p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
+                    b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");
     }
 }
 

@@ -7,23 +7,25 @@
  *       acc sum y[c, h] v                     store y[c, h] acc
  *     }                                                                                       */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 typedef struct {
     const LStmt *row, *first; /* of the accesses: a store of the row's own list */
     const LBuf *buf;
     int n_acc;
-    bool ok;
+    const char *why; /* it cannot be in a register; NULL: it can */
 } Number;
 
 static void look(Number *x, const LStmt *s, bool top) {
-    for (; s && x->ok; s = s->next) {
+    for (; s && !x->why; s = s->next) {
         if (loop_has_body(s)) look(x, s->body, false);
         if (!loop_is_access(s) || s->buf != x->buf) continue;
         if (!x->first) x->first = top && s->kind == L_STORE ? s : NULL;
         x->n_acc += s->kind == L_ACC && !top;
-        x->ok = x->first != NULL;
-        for (int i = 0; x->ok && i < s->buf->rank; i++)
-            x->ok = s->idx[i] == x->first->idx[i] && !loop_defines(x->row, s->idx[i]);
+        if (!x->first) x->why = "the row does not store it first";
+        for (int i = 0; !x->why && i < s->buf->rank; i++)
+            if (s->idx[i] != x->first->idx[i] || loop_defines(x->row, s->idx[i]))
+                x->why = "the row has several elements of it";
     }
 }
 
@@ -59,15 +61,26 @@ static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     return declared;
 }
 
+static bool adds_to(const LStmt *s, const void *b) {
+    return s->kind == L_ACC && s->buf == b;
+}
+
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;
     if (!row || !loop_has_range(*row, LR_CHUNK)) return false;
     for (int i = 0; i < k->bufs.n; i++) {
-        Number x = {.row = *row, .buf = k->bufs.v[i], .ok = true};
-        if (!x.buf->written) continue;
+        Number x = {.row = *row, .buf = k->bufs.v[i]};
+        if (!x.buf->written || !loop_find(*row, adds_to, x.buf)) continue;
         look(&x, *row, true);
-        if (!x.ok || !x.n_acc) continue;
+        if (!x.why && !x.n_acc) x.why = "nothing is added to it in a loop";
+        if (x.why) {
+            pass_remark(l->pass, k->span, "promote-scalars", "%s: not %s: %s", k->name, x.buf->name,
+                        x.why);
+            continue;
+        }
+        pass_remark(l->pass, k->span, "promote-scalars", "%s: %s is in a register", k->name,
+                    x.buf->name);
         *row = keep(l->a, k, *row, &x);
         any = true;
     }

@@ -11,6 +11,7 @@
  * First comes what needs no loop, but for results and arrays; then each loop behind what it needs,
  * those that make numbers before others; in front of a run what can be done then; then the rest. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 typedef struct {
     VEC(LStmt *) in;
@@ -138,10 +139,56 @@ static LStmt *reordered(Arena *a, LStmt *s) {
     return head;
 }
 
+static bool is_same_range(const LStmt *x, const LStmt *y) {
+    return x->kind == L_FOR && y->kind == L_FOR && x->range == LR_EXTENT && y->range == LR_EXTENT &&
+           expr_eq(x->extent, y->extent);
+}
+
+/* Does `later` wait for `earlier`, or for what does? */
+static bool needs(Arena *a, const LStmt *later, const LStmt *earlier) {
+    VEC(const LStmt *) wait = {0};
+    vec_push(a, &wait, earlier);
+    for (const LStmt *s = earlier->next; s; s = s->next) {
+        bool waits = false;
+        for (int i = 0; i < wait.n && !waits; i++) waits = loop_depends(s, wait.v[i]);
+        if (s == later) return waits;
+        if (waits) vec_push(a, &wait, s);
+    }
+    return false;
+}
+
+/* The loop that must stand between s and a later one over the same columns; NULL: there is none. */
+static const LStmt *parts(Arena *a, const LStmt *s) {
+    const LStmt *between = NULL;
+    for (const LStmt *x = s->next; x; x = x->next) {
+        if (is_same_range(s, x)) return between && needs(a, x, between) ? between : NULL;
+        if (!between && has_loop(x) && needs(a, x, s)) between = x;
+    }
+    return NULL;
+}
+
+static void tell(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
+    if (moved) pass_remark(l->pass, k->span, "reorder-loops", "%s: another order", k->name);
+    for (const LStmt *s = l->pass->remarks ? row : NULL; s; s = s->next) {
+        const LStmt *between = s->kind == L_FOR ? parts(l->a, s) : NULL;
+        if (between)
+            pass_remark(l->pass, between->span, "reorder-loops",
+                        "%s: loops over %s stay apart: the loop over %s needs the first, and the "
+                        "second needs it",
+                        k->name, loop_range_text(l->a, s), loop_range_text(l->a, between));
+    }
+}
+
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
+    VEC(const LStmt *) was = {0};
+    bool moved = false;
     if (!row || !*row) return false;
+    for (const LStmt *s = *row; s; s = s->next) vec_push(l->a, &was, s);
     *row = reordered(l->a, *row);
+    int i = 0;
+    for (const LStmt *s = *row; s; s = s->next) moved |= was.v[i++] != s;
+    tell(l, k, *row, moved);
     return true;
 }
 

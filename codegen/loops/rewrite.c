@@ -33,6 +33,13 @@ bool loop_extent(const LStmt *s, int64_t *n) {
     return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
 }
 
+const char *loop_range_text(Arena *a, const LStmt *s) {
+    StrBuf b = sb_new(a);
+    if (s->range == LR_SEGMENT) return arena_printf(a, "entries of %s", s->ptr->name);
+    expr_print(&b, s->extent);
+    return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", b.s) : b.s;
+}
+
 void loop_replace(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
         if (s->src == from) s->src = to;

@@ -96,6 +96,13 @@ LKernel *loop_schedule(Loops *l, LKernel *k) {
     return best ? best : by_threads(l, k);
 }
 
+/* Why no team can have it as it is. */
+static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
+    const PassOptions o = {.disable = l->disable, .remarks = p->remarks};
+    Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
+    if (p->remarks) (void)loop_pass_run(&again, "collapse,fuse-columns", &o);
+}
+
 static void tell(PassCtx *p, const LKernel *k) {
     int serial = loop_serial_entries(k);
     const char *who = k->threads.by == LT_TEAM    ? "a team of threads"
@@ -110,9 +117,10 @@ static bool run(PassCtx *p, Loops *l) {
         if (l->k.v[i]->threads.by) continue;
         LKernel *k = l->k.v[i];
         int way = 0;
-        l->k.v[i] = best_of(l, k, &way);
-        if (l->k.v[i] && l->asked && (l->asked->dump || l->asked->remarks)) show(l, k, way);
-        if (!l->k.v[i]) l->k.v[i] = by_threads(l, k);
+        LKernel *best = best_of(l, k, &way);
+        if (best && l->asked && (l->asked->dump || l->asked->remarks)) show(l, k, way);
+        if (!best) tell_why(p, l, k);
+        l->k.v[i] = best ? best : by_threads(l, k);
         loop_number(l->k.v[i]);
         tell(p, l->k.v[i]);
     }

@@ -40,22 +40,29 @@ const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s) {
     return NULL;
 }
 
-bool loop_may_split(const LoopTeam *t, const LStmt *s) {
+const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     const LStmt *row = loop_parallel(t->k);
     const LBuf *target[LOOP_TARGETS_MAX];
     const LoopColumns *r = loop_columns_with(t, s);
-    bool one = t->k->threads.by == LT_TEAM && row && !loop_collapsed(row->body);
-    if (!one || s->range != LR_SEGMENT || s->at != row->var || s->sched.share != LS_WAYS)
-        return false;
-    if (!r || !r->at_top || r->range->range != LR_EXTENT || r->together || !is_direct(r, s))
-        return false;
-    if (loop_count_segments(row->body) != 1 || !is_alone(s->body, s->body)) return false;
-    if (!is_plain(row->body, r->at) || !is_plain(r->first, s)) return false;
+    if (t->k->threads.by != LT_TEAM || !row) return "a team has no row of it";
+    if (loop_collapsed(row->body)) return "each head of a row has a team";
+    if (s->range != LR_SEGMENT || s->at != row->var) return "they are no entries of a row";
+    if (s->sched.share != LS_WAYS) return "ways do not share them";
+    if (!r || !r->at_top || r->range->range != LR_EXTENT || !is_direct(r, s))
+        return "they are summed to no columns of the row";
+    if (r->together) return "lanes need each other's columns";
+    if (loop_count_segments(row->body) != 1) return "the row goes through entries more than once";
+    if (!is_alone(s->body, s->body) || !is_plain(row->body, r->at) || !is_plain(r->first, s))
+        return "they need what the row has computed";
     int n = loop_private_sums(t, s, target);
     for (int i = 0; i < n; i++)
         if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
-            return false;
-    return n > 0;
+            return arena_printf(t->a, "%s has no f32 columns", target[i]->name);
+    return n > 0 ? NULL : "they add up nothing";
+}
+
+bool loop_may_split(const LoopTeam *t, const LStmt *s) {
+    return !loop_split_fault(t, s);
 }
 
 /* The first loop that ways share: others would need room of their own for what they leave. */
@@ -73,11 +80,10 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         LStmt *s = t.fault ? NULL : first_shared(&t);
         if (!s || s->sched.split) continue;
-        s->sched.split = loop_may_split(&t, s);
-        pass_remark(p, k->span, "split-rows", "%s: %s", k->name,
-                    s->sched.split ? "several blocks may have a long row"
-                                   : "not: entries need what the row has computed, or their sums "
-                                     "are no f32 columns");
+        const char *why = loop_split_fault(&t, s);
+        s->sched.split = !why;
+        pass_remark(p, k->span, "split-rows", "%s: %s%s", k->name,
+                    why ? "not: " : "several blocks may have a long row", why ? why : "");
     }
     return true;
 }

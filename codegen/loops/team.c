@@ -243,20 +243,27 @@ static bool defined_below(const LoopColumns *c, const LReg *r) {
 }
 
 /* All accesses are among the same columns, at one element for each. */
-bool loop_is_one_element(const LoopTeam *t, const LBuf *b) {
+const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b || loop_is_settled(t, a)) continue;
         if (!first) first = a;
-        if (a->run < 0 || a->run != first->run || a->fold || !a->loop) return false;
+        if (a->run < 0) return "it is reached outside columns";
+        if (a->run != first->run) return "other columns reach it, too";
+        if (a->fold || !a->loop) return "all lanes reach one element of it";
         for (int k = 0; k < b->rank; k++) {
             if (k == a->place || loop_is_one(b->dim[k])) continue;
             bool inner = defined_below(&t->runs.v[a->run], a->s->idx[k]);
-            if (inner || a->s->idx[k] != first->s->idx[k]) return false;
+            if (inner || a->s->idx[k] != first->s->idx[k])
+                return "lanes have several elements of it";
         }
     }
-    return first != NULL;
+    return first ? NULL : "nothing reaches it before a barrier";
+}
+
+bool loop_is_one_element(const LoopTeam *t, const LBuf *b) {
+    return !loop_several_elements(t, b);
 }
 
 static bool has_acc(const LoopTeam *t, const LBuf *b) {
@@ -357,14 +364,16 @@ static bool only_reads(const Entries *e, const LStmt *s) {
     return !b->written || (writes >= 0 && e->run > writes);
 }
 
-static bool has_effect_but(Entries *e, const LStmt *s) {
+/* Which statement has another effect; NULL: none has. */
+static const LStmt *other_effect(Entries *e, const LStmt *s) {
     for (; s; s = s->next) {
-        if (loop_has_body(s) && has_effect_but(e, s->body)) return true;
+        const LStmt *in = loop_has_body(s) ? other_effect(e, s->body) : NULL;
+        if (in) return in;
         if (!loop_is_access(s)) continue;
         bool own = s->buf->kind == LB_LOCAL && loop_declares(e->body, s->buf);
-        if (!own && !only_reads(e, s) && !adds_to_register(e, s)) return true;
+        if (!own && !only_reads(e, s) && !adds_to_register(e, s)) return s;
     }
-    return false;
+    return NULL;
 }
 
 static bool is_long(const LStmt *s) {
@@ -372,15 +381,33 @@ static bool is_long(const LStmt *s) {
     return s->range != LR_EXTENT || !expr_is_const(s->extent, &n) || n >= 32;
 }
 
-int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
+static const char *effect_text(const LoopTeam *t, const LStmt *s) {
+    const char *name = s->buf->name;
+    if (s->kind == L_STORE) return arena_printf(t->a, "they store %s", name);
+    if (s->kind == L_LOAD) return arena_printf(t->a, "they read %s, which the row writes", name);
+    return arena_printf(t->a, "they add to %s, which is in no register of its own", name);
+}
+
+const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
     Entries e = {.t = t, .body = s->body, .run = -1, .target = target};
-    if (s->kind != L_FOR || loop_is_columns(s) || !is_long(s) || t->one_way) return 0;
+    if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
+    if (!is_long(s)) return "they are too few";
+    if (t->one_way) return "a row of memory, or a sum over lanes, is one thread's";
     for (int i = 0; i < t->runs.n && e.run < 0; i++)
         if (is_direct(&t->runs.v[i], s)) e.run = i;
-    if (e.run < 0 || has_effect_but(&e, s->body)) return 0;
+    if (e.run < 0) return "another loop is around them";
+    const LStmt *other = other_effect(&e, s->body);
+    if (other) return effect_text(t, other);
     for (int i = 0; i < e.n; i++)
-        if (loop_loads(s->body, target[i])) return 0;
-    return e.n;
+        if (loop_loads(s->body, target[i]))
+            return arena_printf(t->a, "they read the sum %s", target[i]->name);
+    *n = e.n;
+    return e.n ? NULL : "they add up nothing";
+}
+
+int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
+    int n = 0;
+    return loop_private_fault(t, s, target, &n) ? 0 : n;
 }
 
 static LShare share_of(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {

@@ -90,10 +90,14 @@ bool loop_is_read_first(const LoopTeam *t, const LBuf *b);
 bool loop_is_reread(const LoopTeam *t, const LBuf *b); /* what it holds is added to, or read */
 /* Of a written argument: each lane has one element of it. */
 bool loop_is_one_element(const LoopTeam *t, const LBuf *b);
+/* .. why it has not; NULL: it has. */
+const char *loop_several_elements(const LoopTeam *t, const LBuf *b);
 bool loop_is_promoted(const LStmt *columns, const LBuf *b);
 /* What loop s among the columns adds up, of columns or of the row, where its entries may go to
  * several threads; how many, 0 = they may not. */
 int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target);
+/* .. why they may not, *n of which would be added up; NULL: they may. */
+const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n);
 /* The text's schedule can be; false: why not, and where, is t->fault and t->span. */
 bool loop_team_is_fine(LoopTeam *t);
 
@@ -143,6 +147,7 @@ bool loop_is_packed_stream(const LoopStream *s);
 /* ---- long rows (codegen/loops/split_rows.c) ------------------------------------------------- */
 /* Several blocks may have the entries of loop s, which ways share. */
 bool loop_may_split(const LoopTeam *t, const LStmt *s);
+const char *loop_split_fault(const LoopTeam *t, const LStmt *s); /* why not; NULL: they may */
 /* The columns among whose statements it stands; NULL = none. */
 const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s);
 

@@ -7,6 +7,7 @@
  * after the other (`whole`): local arrays that the loop indexes then live in registers, as sums of
  * a sparse product do.  Where lanes cannot be independent the loop stays as it is. */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
@@ -18,11 +19,23 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
     int64_t n = -1;
     bool constant = !s->sched.parallel && loop_extent(s, &n);
     int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
-    if (!s->sched.vector || w < 2 || !loop_may_vectorise(l->a, k, s)) return false;
+    if (!s->sched.vector) return false;
+    const char *of = loop_range_text(l->a, s);
+    const char *why = w < 2 ? l->machine.lanes < 2 ? "the processor has none" : "it is one iteration"
+                      : loop_may_vectorise(l->a, k, s) ? NULL
+                                                       : "its iterations need each other";
+    if (why) {
+        pass_remark(l->pass, s->span, "vector-width", "%s: no vectors of %s: %s", k->name, of, why);
+        return false;
+    }
     int most = pass_threshold(l->c, PASS_T_VECTORS);
     int vectors = has_loop(s->body) && most > 2 ? 2 : most;
     s->sched.lanes = w;
     s->sched.whole = constant && n <= (int64_t)w * vectors;
+    pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, w, of,
+                s->sched.whole ? "one after the other"
+                : constant     ? "in a loop: there are too many"
+                               : "in a loop: only data know how many");
     return true;
 }
 

@@ -5,6 +5,7 @@
  *       store y[%v, %f] %x
  *     }                                        }                                              */
 #include "codegen/loops/loops.h"
+#include "passes/rewrite.h"
 
 /* Every access to b has r among its indices, at one place. */
 static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
@@ -20,36 +21,42 @@ static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
     return true;
 }
 
-/* Iterations reach nothing of each other's. */
-static bool is_independent(const LStmt *s, const LStmt *body, const LReg *r) {
+/* What iterations reach of each other's; NULL: nothing. */
+static const char *shared(Arena *a, const LStmt *s, const LStmt *body, const LReg *r) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) return false;
-        if (s->kind == L_IF && !is_independent(s->body, body, r)) return false;
+        if (s->kind == L_FOR) return "there is a loop in it";
+        if (s->kind == L_LOCAL && s->buf->rank) return "there is an array in it";
+        const char *why = s->kind == L_IF ? shared(a, s->body, body, r) : NULL;
+        if (why) return why;
         if (!loop_is_access(s)) continue;
         const LBuf *b = s->buf;
         if (b->kind == LB_LOCAL && loop_declares(body, b)) continue;
         if (s->kind == L_LOAD && (b->kind == LB_LOCAL || !b->written)) continue;
         int place = -1;
-        if (b->kind == LB_LOCAL || !is_at(body, b, r, &place)) return false;
+        if (b->kind == LB_LOCAL || !is_at(body, b, r, &place))
+            return arena_printf(a, "its iterations share %s", b->name);
     }
-    return true;
+    return NULL;
 }
 
-static bool vectorise(LStmt *s) {
+static bool vectorise(Loops *l, const LKernel *k, LStmt *s) {
     bool any = false;
     for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->range == LR_EXTENT && !s->sched.vector &&
-            is_independent(s->body, s->body, s->var))
-            any = s->sched.vector = true;
-        if (loop_has_body(s)) any |= vectorise(s->body);
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !s->sched.vector) {
+            const char *why = shared(l->a, s->body, s->body, s->var);
+            pass_remark(l->pass, s->span, "vectorise", "%s: the loop over %s is %s%s", k->name,
+                        loop_range_text(l->a, s), why ? "no vector loop: " : "a vector loop",
+                        why ? why : "");
+            any |= s->sched.vector = !why;
+        }
+        if (loop_has_body(s)) any |= vectorise(l, k, s->body);
     }
     return any;
 }
 
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
-    (void)l;
-    return row && vectorise(*row);
+    return row && vectorise(l, k, *row);
 }
 
 static bool run(PassCtx *p, Loops *l) {
