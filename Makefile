@@ -24,7 +24,7 @@ COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
 RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 # Of these what programs that only predict may need: no command line, no import, no library, no device.
-INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o batch/sample_cluster.o \
+INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o metis_cut.o batch/sample_cluster.o \
     exec/gemm_serial.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
     exec/limits.o device_maps.o index_file.o data/kept.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
@@ -52,7 +52,7 @@ SOURCE_PNG := $(wildcard /usr/include/png.h)
 SOURCE_JPEG := $(wildcard /usr/include/jpeglib.h)
 SOURCE_YAML := $(wildcard /usr/include/yaml.h)
 SOURCE_LIBS = $(if $(SOURCE_YAML),-lyaml) $(if $(SOURCE_SQLITE),-lsqlite3) $(if $(SOURCE_POSTGRES),-lpq) $(if $(SOURCE_PNG),-lpng) $(if $(SOURCE_JPEG),-ljpeg)
-SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source export export_json image $(if $(SOURCE_SQLITE),sqlite sqlite_write) $(if $(SOURCE_POSTGRES),postgres postgres_write) $(if $(SOURCE_YAML),yaml relbench parquet arrow_ipc))
+SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source export export_json image partition $(if $(SOURCE_SQLITE),sqlite sqlite_write) $(if $(SOURCE_POSTGRES),postgres postgres_write) $(if $(SOURCE_YAML),yaml relbench parquet arrow_ipc))
 SOURCE_CC = -DSOURCE_HAVE_YAML=$(if $(SOURCE_YAML),1,0) -DSOURCE_HAVE_PNG=$(if $(SOURCE_PNG),1,0) -DSOURCE_HAVE_JPEG=$(if $(SOURCE_JPEG),1,0) \
     -DSOURCE_HAVE_SQLITE=$(if $(SOURCE_SQLITE),1,0) -DSOURCE_HAVE_POSTGRES=$(if $(SOURCE_POSTGRES),1,0) \
     $(if $(filter %/postgresql/libpq-fe.h,$(SOURCE_POSTGRES)),-isystem $(patsubst %/,%,$(dir $(SOURCE_POSTGRES))))
@@ -132,9 +132,9 @@ GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_BLAS=1)
 # Cluster batches want METIS; without it asking for them is an error that says so.
 HAVE_METIS := $(wildcard /usr/include/metis.h)
 METIS_LIB = $(if $(HAVE_METIS),-lmetis)
-$(BUILD)/runtime/exec/gemm_serial.o $(BUILD)/runtime/batch/sample_cluster.o: $(BUILD)/link.flags
+$(BUILD)/runtime/exec/gemm_serial.o $(BUILD)/runtime/metis_cut.o: $(BUILD)/link.flags
 $(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
-$(BUILD)/runtime/batch/sample_cluster.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
+$(BUILD)/runtime/metis_cut.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.  Debuggers have
 # their tables of these frames in the debug information, and all frames have pointers.
