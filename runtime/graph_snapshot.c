@@ -176,6 +176,7 @@ static gnnc_status grow(const Growth *w, RtError *err) {
         t->dst = dst;
     }
     if (count > t->count) t->names = NULL, t->names_file = NULL; /* new rows have none */
+    if (count > t->count) t->n_parts = 0, t->part_ptr = NULL, t->part_rows = NULL;
     t->count = count;
     return GNNC_OK;
 }

@@ -131,6 +131,47 @@ static gnnc_status check_graph_ptr(const RtDataset *d, const RtTable *t, RtError
                    (long long)t->count);
 }
 
+static bool ascends(const int64_t *ptr, int64_t n, int64_t end) {
+    for (int64_t i = 0; i < n; i++)
+        if (ptr[i + 1] < ptr[i]) return false;
+    return ptr[0] == 0 && ptr[n] == end;
+}
+
+/* Each row came from one of its own. */
+static gnnc_status check_part_rows(const RtAlloc *from, const RtTable *t, RtError *err) {
+    RtPool pool;
+    rt_pool_init(&pool, from);
+    uint8_t *seen = RT_NEWN(&pool, uint8_t, t->count / 8 + 1);
+    gnnc_status st = seen ? GNNC_OK : rt_fail_nomem(err, t->name);
+    for (int64_t i = 0; i < t->count && st == GNNC_OK; i++) {
+        int32_t row = t->part_rows[i];
+        bool in = row >= 0 && row < t->count;
+        if (!in || seen[row / 8] >> row % 8 & 1)
+            st = rt_fail(err, GNNC_E_RANGE, "%s: part_rows: row %lld was row %d, which %s", t->name,
+                         (long long)i, row, in ? "another was, too" : "there is none of");
+        else
+            seen[row / 8] |= (uint8_t)(1 << row % 8);
+    }
+    rt_pool_free(&pool);
+    return st;
+}
+
+static gnnc_status check_parts(const RtDataset *d, const RtTable *t, int n_parts, RtError *err) {
+    if (t->n_parts != n_parts)
+        return rt_fail(err, GNNC_E_SHAPE, "%s: %d parts, another table has %d", t->name, t->n_parts,
+                       n_parts);
+    if (!n_parts) return GNNC_OK;
+    if (!ascends(t->part_ptr, n_parts, t->count))
+        return rt_fail(err, GNNC_E_FORMAT, "%s: bounds of parts must ascend from 0 to %lld",
+                       t->name, (long long)t->count);
+    const int64_t *of = t->graph >= 0 ? d->graphs[t->graph].part_ptr : NULL;
+    for (int p = 0; of && p <= n_parts; p++)
+        if (t->graph_ptr[of[p]] != t->part_ptr[p])
+            return rt_fail(err, GNNC_E_FORMAT, "%s: part %d does not begin where its graphs do",
+                           t->name, p);
+    return check_part_rows(&d->pool.from, t, err);
+}
+
 gnnc_status rt_dataset_check_ends(const RtDataset *d, const RtTable *t, RtError *err) {
     int64_t n_src = d->nodes[t->src_type].count, n_dst = d->nodes[t->dst_type].count;
     if (!t->src && t->ends_file) return GNNC_OK; /* when they are read */
@@ -149,6 +190,11 @@ gnnc_status rt_dataset_check(const RtDataset *d, RtError *err) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
         if (d->nodes[i].graph >= 0) st = check_graph_ptr(d, &d->nodes[i], err);
+    int n_parts = d->n_nodes ? d->nodes->n_parts : 0;
+    for (int i = 0; i < d->n_graphs && st == GNNC_OK; i++)
+        st = check_parts(d, &d->graphs[i], n_parts, err);
+    for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
+        st = check_parts(d, &d->nodes[i], n_parts, err);
     for (int i = 0; i < d->n_edges && st == GNNC_OK; i++)
         st = rt_dataset_check_ends(d, &d->edges[i], err);
     return st;

@@ -8,6 +8,8 @@
 
 #include "column.h"
 
+enum { RT_PARTS_MOST = 4096 }; /* of a partitioned data set */
+
 typedef struct RtTable {
     const char *name;
     int64_t count;
@@ -16,6 +18,11 @@ typedef struct RtTable {
     /* nodes of a data set of many graphs */
     int graph;                /* index in graphs, -1 = none */
     const int64_t *graph_ptr; /* [n_graphs + 1] rows of a graph are consecutive */
+    /* nodes and graphs of a data set that `gnnc partition` wrote; all of them have the same n_parts
+     */
+    int n_parts;              /* 0 = it was not partitioned */
+    const int64_t *part_ptr;  /* [n_parts + 1] rows of a part are consecutive */
+    const int32_t *part_rows; /* [count] the row that each was before */
     /* edges, in file order */
     int src_type, dst_type; /* indices in nodes */
     const int32_t *src, *dst;
@@ -61,6 +68,10 @@ gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_value
  * only the shape is looked at: who needs them reads them, and then they are checked. */
 gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
                                  int64_t late_edges, RtDataset **out, RtError *err);
+/* The same, but all files are mapped, edges as well, for who goes through them once and ends soon.
+ */
+gnnc_status rt_dataset_open_mapped(const RtAlloc *from, const char *dir, RtDataset **out,
+                                   RtError *err);
 gnnc_status rt_dataset_read_ends(RtDataset *d, RtError *err); /* of all tables that lack them */
 void rt_dataset_close(RtDataset *d);                          /* NULL is fine */
 /* A view of `of`, which must outlive it and is not changed through it: tables and columns of its
@@ -104,13 +115,27 @@ gnnc_status rt_dataset_place(RtPool *pool, const char *dir, bool *taken, RtError
  * else in the way is an error. */
 gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err);
 
+/* How the rows of a table move into parts: row i is the row rows[i] of the data. */
+typedef struct RtMove {
+    const int32_t *rows, *place; /* [count] each; place[rows[i]] = i */
+    const int64_t *ptr;          /* [n_parts + 1] */
+    const int32_t *original;     /* [count] part_rows of the result */
+} RtMove;
+typedef struct RtMoves {
+    int n_parts;
+    const RtMove *nodes, *graphs; /* [n_nodes], [n_graphs] */
+} RtMoves;
+/* The same data in that order; edges stay in theirs.  Files are written a piece at a time. */
+gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const char *dir,
+                                   bool replace, RtError *err);
+
 /* Where open gets its files; the directory reader and the fuzzer differ here.  map: the bytes may
  * lie in a file, as they index nothing. */
 typedef struct RtFiles {
     gnnc_status (*get)(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
                        RtError *err);
     void *user;
-    bool map_values;
+    bool map_values, map_all;
     int64_t late_edges;
 } RtFiles;
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,

@@ -20,11 +20,14 @@
 #include "json.h"
 #include "judge.h"
 #include "kept.h"
+#include "moved.h"
 
 typedef struct {
     RtPool *pool;
     const char *dir; /* the temporary one */
     RtText json;
+    const RtMoves *moves; /* NULL = rows stay */
+    const RtMove *move;   /* .. of the table that is being written */
     RtError *err;
     gnnc_status st; /* the first failure; later calls do nothing */
 } Writer;
@@ -44,24 +47,43 @@ static void put_int(Writer *w, int64_t v) {
         w->st = rt_fail_nomem(w->err, w->dir);
 }
 
-/* Saves an array as `file` and puts  , "key": "file"; half: as rt_npy_create() has it. */
-static void put_halves(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
-                       const int64_t *shape, const void *data, const void *half) {
-    RtArray a = {.dt = dt, .rank = rank, .data = data};
-    if (w->st != GNNC_OK) return;
-    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
-    const char *path = rt_pool_printf(w->pool, "%s/%s", w->dir, file);
-    w->st =
-        path ? rt_npy_create(&w->pool->from, path, &a, half, w->err) : rt_fail_nomem(w->err, file);
+/* Puts  , "key": "file"  and returns where the file is to be written; NULL: a failure. */
+static const char *put_file(Writer *w, const char *key, const char *file) {
     put(w, ", \"");
     put(w, key);
     put(w, "\": ");
     put_string(w, file);
+    const char *path = w->st == GNNC_OK ? rt_pool_printf(w->pool, "%s/%s", w->dir, file) : NULL;
+    if (!path && w->st == GNNC_OK) w->st = rt_fail_nomem(w->err, file);
+    return path;
+}
+
+/* Saves an array as `file`; half: as rt_npy_create() has it. */
+static void put_halves(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
+                       const int64_t *shape, const void *data, const void *half) {
+    RtArray a = {.dt = dt, .rank = rank, .data = data};
+    const char *path = put_file(w, key, file);
+    if (!path) return;
+    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
+    w->st = rt_npy_create(&w->pool->from, path, &a, half, w->err);
 }
 
 static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, int rank,
                       const int64_t *shape, const void *data) {
     put_halves(w, key, file, dt, rank, shape, data, NULL);
+}
+
+/* [lists, rows, ..]: rows of the table that is being written, which may move. */
+static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int rank,
+                     const int64_t *shape, const void *data) {
+    RtArray a = {.dt = dt, .rank = rank, .data = data};
+    memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
+    if (!w->move) {
+        put_array(w, "file", file, dt, rank, shape, data);
+        return;
+    }
+    const char *path = put_file(w, "file", file);
+    if (path) w->st = rt_moved_rows(&w->pool->from, path, &a, lists, w->move->rows, w->err);
 }
 
 static const char *file_name(Writer *w, const char *stem, const char *suffix) {
@@ -76,13 +98,30 @@ static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
     bool bf16 = c->low_dt == RT_DT_BF16;
     if (c->low) {
         put(w, bf16 ? ", \"dtype\": \"bf16\"" : ", \"dtype\": \"f16\"");
-        put_array(w, "file", file, bf16 ? RT_DT_U16 : RT_DT_F16, c->rank, c->shape, c->low);
+        put_rows(w, file, bf16 ? RT_DT_U16 : RT_DT_F16, 0, c->rank, c->shape, c->low);
         return;
     }
-    put_array(w, "file", file, rt_column_kind(c->kind)->element, c->rank, c->shape, c->values);
+    put_rows(w, file, rt_column_kind(c->kind)->element, 0, c->rank, c->shape, c->values);
+}
+
+static void move_csr(Writer *w, const RtCsr *m, const char *stem) {
+    const RtAlloc *from = &w->pool->from;
+    const int32_t *rows = w->move->rows;
+    const char *path = put_file(w, "ptr", file_name(w, stem, ".ptr"));
+    if (path) w->st = rt_moved_ptr(from, path, m->ptr, m->n_rows, rows, w->err);
+    path = put_file(w, "col", file_name(w, stem, ".col"));
+    if (path)
+        w->st = rt_moved_entries(from, path, RT_DT_I32, m->col, m->ptr, m->n_rows, rows, w->err);
+    path = put_file(w, "val", file_name(w, stem, ".val"));
+    if (path)
+        w->st = rt_moved_entries(from, path, RT_DT_F32, m->val, m->ptr, m->n_rows, rows, w->err);
 }
 
 static void put_csr(Writer *w, const RtCsr *m, const char *stem) {
+    if (w->move) {
+        move_csr(w, m, stem);
+        return;
+    }
     put_array(w, "ptr", file_name(w, stem, ".ptr"), RT_DT_I64, 1, (int64_t[]){m->n_rows + 1},
               m->ptr);
     put_array(w, "col", file_name(w, stem, ".col"), RT_DT_I32, 1, &m->nnz, m->col);
@@ -182,8 +221,8 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
         put_csr(w, &c->csr, stem);
         break;
     case RT_LAYOUT_SPLITS:
-        put_array(w, "file", file_name(w, stem, ""), RT_DT_I8, 2,
-                  (int64_t[]){c->n_splits, c->n_rows}, c->splits);
+        put_rows(w, file_name(w, stem, ""), RT_DT_I8, c->n_splits, 2,
+                 (int64_t[]){c->n_splits, c->n_rows}, c->splits);
         break;
     }
     put(w, "}");
@@ -210,8 +249,16 @@ static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char
     put_string(w, d->nodes[t->src_type].name);
     put(w, ", \"dst\": ");
     put_string(w, d->nodes[t->dst_type].name);
-    put_halves(w, "file", file_name(w, stem, ""), RT_DT_I32, 2, (int64_t[]){2, t->count}, t->src,
-               t->dst);
+    const char *file = file_name(w, stem, ""), *path;
+    if (!w->moves) {
+        put_halves(w, "file", file, RT_DT_I32, 2, (int64_t[]){2, t->count}, t->src, t->dst);
+        return;
+    }
+    const int32_t *const end[] = {t->src, t->dst};
+    const int32_t *const place[] = {w->moves->nodes[t->src_type].place,
+                                    w->moves->nodes[t->dst_type].place};
+    path = put_file(w, "file", file);
+    if (path) w->st = rt_moved_ends(&w->pool->from, path, t->count, end, place, w->err);
 }
 
 /* A name as a line: its own line ends and backslashes are escaped. */
@@ -248,6 +295,45 @@ static void put_names(Writer *w, const RtTable *t, const char *stem) {
     put_string(w, ok ? file : "");
 }
 
+/* Names that stand in the data's directory, a line each. */
+static void move_names(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
+    RtBytes text;
+    RtPool file;
+    rt_pool_init(&file, &w->pool->from);
+    const char *name = rt_pool_printf(w->pool, "%s.names.txt", stem);
+    const char *from = rt_pool_printf(w->pool, "%s/%s", d->dir, t->names_file);
+    if (w->st == GNNC_OK && (!name || !from)) w->st = rt_fail_nomem(w->err, w->dir);
+    const char *to = put_file(w, "names", name ? name : "");
+    if (to) w->st = rt_file_map(&file, from, &text, w->err);
+    if (w->st == GNNC_OK)
+        w->st = rt_moved_lines(&w->pool->from, to, text, from, t->count, w->move->rows, w->err);
+    rt_pool_free(&file);
+}
+
+/* Where nodes of a graph lie; the graphs may move. */
+static void put_graph_ptr(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
+    const RtTable *g = &d->graphs[t->graph];
+    const char *file = file_name(w, stem, ".graph_ptr"), *path;
+    put(w, ", \"graph\": ");
+    put_string(w, g->name);
+    if (!w->moves) {
+        put_array(w, "graph_ptr", file, RT_DT_I64, 1, (int64_t[]){g->count + 1}, t->graph_ptr);
+        return;
+    }
+    path = put_file(w, "graph_ptr", file);
+    if (path)
+        w->st = rt_moved_ptr(&w->pool->from, path, t->graph_ptr, g->count,
+                             w->moves->graphs[t->graph].rows, w->err);
+}
+
+static void put_parts(Writer *w, const RtTable *t, const char *stem) {
+    if (!w->move) return;
+    put_array(w, "part_ptr", file_name(w, stem, ".part_ptr"), RT_DT_I64, 1,
+              (int64_t[]){w->moves->n_parts + 1}, w->move->ptr);
+    put_array(w, "part_rows", file_name(w, stem, ".part_rows"), RT_DT_I32, 1, (int64_t[]){t->count},
+              w->move->original);
+}
+
 /* When its rows happened; a task may have left the column out. */
 static void put_time(Writer *w, const RtTable *t) {
     if (!t->time || (*t->time && !rt_table_column(t, t->time))) return;
@@ -272,12 +358,9 @@ static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const cha
     if (t->src) put_ends(w, d, t, stem);
     if (t->src) put_why(w, t->why);
     if (t->names) put_names(w, t, stem);
-    if (t->graph_ptr) {
-        put(w, ", \"graph\": ");
-        put_string(w, d->graphs[t->graph].name);
-        put_array(w, "graph_ptr", file_name(w, stem, ".graph_ptr"), RT_DT_I64, 1,
-                  (int64_t[]){d->graphs[t->graph].count + 1}, t->graph_ptr);
-    }
+    if (t->names_file && w->move) move_names(w, d, t, stem);
+    if (t->graph_ptr) put_graph_ptr(w, d, t, stem);
+    put_parts(w, t, stem);
     put_time(w, t);
     put(w, ", \"columns\": {");
     for (int i = 0; i < t->n_columns; i++) {
@@ -287,14 +370,17 @@ static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const cha
     put(w, "}}");
 }
 
-static void put_section(Writer *w, const RtDataset *d, const char *key, const RtTable *t, int n) {
+static void put_section(Writer *w, const RtDataset *d, const char *key, const RtTable *t, int n,
+                        const RtMove *move) {
     if (n == 0) return;
     put(w, ",\n  ");
     put_string(w, key);
     put(w, ": {");
     for (int i = 0; i < n; i++) {
         put(w, i ? ",\n" : "\n");
+        w->move = move ? &move[i] : NULL;
         put_table(w, d, &t[i], key);
+        if (w->moves) rt_dataset_forget_pages(d); /* they were read once */
     }
     put(w, "}");
 }
@@ -313,9 +399,10 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
     put_text(w, "name", d->name);
     put_text(w, "source", d->source);
     put_text(w, "licence", d->licence);
-    put_section(w, d, "nodes", d->nodes, d->n_nodes);
-    put_section(w, d, "edges", d->edges, d->n_edges);
-    put_section(w, d, "graphs", d->graphs, d->n_graphs);
+    const RtMoves *m = w->moves;
+    put_section(w, d, "nodes", d->nodes, d->n_nodes, m ? m->nodes : NULL);
+    put_section(w, d, "edges", d->edges, d->n_edges, NULL);
+    put_section(w, d, "graphs", d->graphs, d->n_graphs, m ? m->graphs : NULL);
     put(w, "\n}\n");
     if (w->st == GNNC_OK) w->st = write_text(w, "schema.json", &w->json);
     return w->st == GNNC_OK ? rt_dir_sync_files(w->dir, w->err) : w->st;
@@ -551,8 +638,8 @@ static void remove_abandoned(RtPool *pool, const char *dir) {
     if (list) closedir(list);
 }
 
-static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, bool replace,
-                             RtError *err) {
+static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const RtMoves *moves,
+                             const char *dir, bool replace, RtError *err) {
     dir = without_slashes(pool, dir);
     const char *tmp = dir ? rt_pool_printf(pool, "%s.tmp.%ld", dir, (long)getpid()) : NULL;
     if (!tmp) return rt_fail_nomem(err, "data directory");
@@ -561,7 +648,7 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, 
     remove_abandoned(pool, dir);
     if (mkdir(tmp, 0777) != 0) return rt_fail_errno(err, tmp, "create");
     int lock = lock_dir(AT_FDCWD, tmp);
-    Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .err = err, .st = GNNC_OK};
+    Writer w = {.pool = pool, .dir = tmp, .json = {.pool = pool}, .moves = moves, .err = err};
     st = write_all(&w, d);
     if (st == GNNC_OK) st = install(pool, tmp, dir, replace, err);
     if (st != GNNC_OK) remove_tree(pool, tmp, NULL);
@@ -569,10 +656,15 @@ static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const char *dir, 
     return st;
 }
 
-gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err) {
+gnnc_status rt_dataset_write_moved(const RtDataset *d, const RtMoves *m, const char *dir,
+                                   bool replace, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, &d->pool.from);
-    gnnc_status st = write_dir(&pool, d, dir, replace, err);
+    gnnc_status st = write_dir(&pool, d, m, dir, replace, err);
     rt_pool_free(&pool);
     return st;
+}
+
+gnnc_status rt_dataset_write(const RtDataset *d, const char *dir, bool replace, RtError *err) {
+    return rt_dataset_write_moved(d, NULL, dir, replace, err);
 }

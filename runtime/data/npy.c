@@ -202,16 +202,24 @@ static gnnc_status check_array(const RtArray *a, const char *path, size_t *n_byt
 
 typedef gnnc_status OpenOut(RtOut *, const RtAlloc *, const char *, RtError *);
 
+static gnnc_status begin(OpenOut *open, RtOut *o, const RtAlloc *from, const char *path,
+                         const RtArray *a, size_t *n_bytes, RtError *err) {
+    char prefix[PREFIX_MAX];
+    gnnc_status st = check_array(a, path, n_bytes, err);
+    if (st == GNNC_OK) st = open(o, from, path, err);
+    if (st != GNNC_OK) return st;
+    st = rt_out_write(o, prefix, write_prefix(prefix, a), err);
+    if (st != GNNC_OK) rt_out_abort(o);
+    return st;
+}
+
 static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, const RtArray *a,
                         const void *half, RtError *err) {
     RtOut o;
     size_t n_bytes;
-    char prefix[PREFIX_MAX];
     gnnc_status st;
-    TRY(st, check_array(a, path, &n_bytes, err));
-    TRY(st, open(&o, from, path, err));
-    st = rt_out_write(&o, prefix, write_prefix(prefix, a), err);
-    if (st == GNNC_OK) st = rt_out_write(&o, a->data, half ? n_bytes / 2 : n_bytes, err);
+    TRY(st, begin(open, &o, from, path, a, &n_bytes, err));
+    st = rt_out_write(&o, a->data, half ? n_bytes / 2 : n_bytes, err);
     if (st == GNNC_OK && half) st = rt_out_write(&o, half, n_bytes / 2, err);
     if (st == GNNC_OK) return rt_out_commit(&o, err);
     rt_out_abort(&o);
@@ -226,4 +234,10 @@ gnnc_status rt_npy_save(const RtAlloc *from, const char *path, const RtArray *a,
 gnnc_status rt_npy_create(const RtAlloc *from, const char *path, const RtArray *a, const void *half,
                           RtError *err) {
     return save(rt_out_create, from, path, a, half, err);
+}
+
+gnnc_status rt_npy_begin(RtOut *o, const RtAlloc *from, const char *path, const RtArray *a,
+                         RtError *err) {
+    size_t n_bytes;
+    return begin(rt_out_create, o, from, path, a, &n_bytes, err);
 }

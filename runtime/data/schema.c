@@ -92,7 +92,8 @@ static gnnc_status look_at_array(Opener *o, const RtJson *object, const char *ta
 
 static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
                               bool values, const char **name, RtArray *out) {
-    if (values && o->files->map_values) return look_at_array(o, object, table, key, name, out);
+    if (o->files->map_all || (values && o->files->map_values))
+        return look_at_array(o, object, table, key, name, out);
     gnnc_status st = name_of_file(o, object, table, key, name);
     return st == GNNC_OK ? read_array(o, *name, out) : st;
 }
@@ -343,6 +344,7 @@ static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, in
     TRY(st, check_keys(o, v, where, known));
     const char *kind = get_text(v, "kind");
     c->name = v->key;
+    c->why = get_text(v, "why");
     c->n_rows = n_rows;
     if (!kind || !rt_col_kind_find(kind, &c->kind)) return bad(o, v, where, "unknown 'kind'");
     TRY(st, read_shape(o, v, where, c));
@@ -402,6 +404,28 @@ out:
     return st;
 }
 
+/* Parts of rows that `gnnc partition` made: where each begins, and what rows were before. */
+static gnnc_status load_parts(Opener *o, const RtJson *v, RtTable *t) {
+    RtArray a;
+    const char *file;
+    gnnc_status st;
+    if (!rt_json_get(v, "part_ptr") && !rt_json_get(v, "part_rows")) return GNNC_OK;
+    TRY(st, open_array(o, v, t->name, "part_ptr", false, &file, &a));
+    TRY(st, want_integers(o, file, &a));
+    if (a.rank != 1 || a.count < 2 || a.count > RT_PARTS_MOST + 1)
+        return rt_fail(o->err, GNNC_E_SHAPE, "%s: bounds of 1 to %d parts are expected", file,
+                       RT_PARTS_MOST);
+    t->n_parts = (int)a.count - 1;
+    t->part_ptr = rt_array_as_i64(&o->d->pool, &a);
+    if (!t->part_ptr) return rt_fail_nomem(o->err, file);
+    TRY(st, open_array(o, v, t->name, "part_rows", false, &file, &a));
+    TRY(st, want_integers(o, file, &a));
+    TRY(st, want_shape(o, file, &a, 1, &t->count));
+    st = rt_array_as_i32(&o->d->pool, &a, file, &t->part_rows, o->err);
+out:
+    return st;
+}
+
 static gnnc_status take_ends(Opener *o, const char *file, const RtArray *a, RtTable *t) {
     const int32_t *ends;
     gnnc_status st = rt_array_as_i32(&o->d->pool, a, file, &ends, o->err);
@@ -447,10 +471,10 @@ static gnnc_status load_time(Opener *o, const RtJson *v, RtTable *t) {
 typedef enum { NODES, EDGES, GRAPHS } Section;
 
 static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTable *t) {
-    static const char *const known[][8] = {
-        {"count", "columns", "graph", "graph_ptr", "names", "time", NULL},
+    static const char *const known[][9] = {
+        {"count", "columns", "graph", "graph_ptr", "names", "time", "part_ptr", "part_rows", NULL},
         {"count", "columns", "src", "dst", "file", "why", "time", NULL},
-        {"count", "columns", NULL},
+        {"count", "columns", "part_ptr", "part_rows", NULL},
     };
     gnnc_status st;
     t->name = v->key;
@@ -467,6 +491,8 @@ static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTab
         return bad(o, v, t->name, "'names' must name a file here");
     if (section == NODES) TRY(st, load_graph_ptr(o, v, t));
     if (section == EDGES) TRY(st, load_ends(o, v, t));
+    if (section != EDGES) TRY(st, load_parts(o, v, t));
+    t->why = get_text(v, "why");
     TRY(st, load_columns(o, v, t));
     st = load_time(o, v, t);
 out:
@@ -587,13 +613,14 @@ gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_value
     return rt_dataset_open_late(from, dir, map_values, 0, out, err);
 }
 
-gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
-                                 int64_t late_edges, RtDataset **out, RtError *err) {
+static gnnc_status open_dir(const RtAlloc *from, const char *dir, RtFiles files, RtDataset **out,
+                            RtError *err) {
     RtError inner = {""};
     struct timespec now = {0};
     clock_gettime(CLOCK_REALTIME, &now);
     Directory from_dir = {dir, {.known = true, .taken = in_ns(&now)}};
-    const RtFiles files = {get_from_dir, &from_dir, map_values, late_edges};
+    files.get = get_from_dir;
+    files.user = &from_dir;
     if (lacks_schema(dir))
         return rt_fail(err, GNNC_E_IO,
                        "%s: no data directory, it has no " SCHEMA ": 'gnnc import' makes one", dir);
@@ -607,10 +634,21 @@ gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_
     return say_where(st, dir, &inner, err);
 }
 
+gnnc_status rt_dataset_open_late(const RtAlloc *from, const char *dir, bool map_values,
+                                 int64_t late_edges, RtDataset **out, RtError *err) {
+    const RtFiles files = {.map_values = map_values, .late_edges = late_edges};
+    return open_dir(from, dir, files, out, err);
+}
+
+gnnc_status rt_dataset_open_mapped(const RtAlloc *from, const char *dir, RtDataset **out,
+                                   RtError *err) {
+    return open_dir(from, dir, (RtFiles){.map_all = true}, out, err);
+}
+
 gnnc_status rt_dataset_read_ends(RtDataset *d, RtError *err) {
     RtError inner = {""};
     Directory from_dir = {.dir = d->dir};
-    const RtFiles files = {get_from_dir, &from_dir, false, 0};
+    const RtFiles files = {.get = get_from_dir, .user = &from_dir};
     Opener o = {d, &files, &inner};
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < d->n_edges && st == GNNC_OK; i++) {

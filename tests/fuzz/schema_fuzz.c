@@ -61,7 +61,7 @@ static void read_encoders(RtBytes text) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     RtBytes text = {data, n};
     read_encoders(text);
-    RtFiles files = {get, &text, true, 0};
+    RtFiles files = {.get = get, .user = &text, .map_values = true};
     RtDataset *d;
     if (rt_dataset_open_files(NULL, &files, &d, NULL) != GNNC_OK) return 0;
     for (int i = 0; i < d->n_nodes; i++) reorder(&d->nodes[i], &d->pool);

@@ -281,7 +281,7 @@ static gnnc_status get(void *user, RtPool *pool, const char *name, bool map, RtB
 
 static gnnc_status open_patched(const Patch *p, RtError *err) {
     RtDataset *d;
-    RtFiles files = {get, (void *)(uintptr_t)p, true, 0};
+    RtFiles files = {.get = get, .user = (void *)(uintptr_t)p, .map_values = true};
     *err = (RtError){""};
     gnnc_status st = rt_dataset_open_files(NULL, &files, &d, err);
     rt_dataset_close(d);
@@ -464,7 +464,8 @@ static void opens_low(const char *schema, float first, float last, bool mapped) 
     RtPool pool;
     const RtColumn *wide;
     RtError err = {""};
-    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}, true, 0};
+    RtFiles files = {
+        .get = get, .user = &(Patch){"schema.json", schema, strlen(schema)}, .map_values = true};
     CHECK_MSG(rt_dataset_open_files(NULL, &files, &d, &err) == GNNC_OK, "%s", err.text);
     if (!d) return;
     const RtColumn *x = d->nodes->columns;
@@ -628,7 +629,8 @@ TEST(masks_instead_of_codes) {
     CHECK_STR(err.text, "none.npy: row 0 is in two parts of split 0"); /* val and test */
     none.data = (uint8_t[]){0, 0, 0, 0};
     CHECK(rt_npy_save(NULL, path, &none, NULL) == GNNC_OK);
-    RtFiles files = {get, &(Patch){"schema.json", schema, strlen(schema)}, true, 0};
+    RtFiles files = {
+        .get = get, .user = &(Patch){"schema.json", schema, strlen(schema)}, .map_values = true};
     CHECK(rt_dataset_open_files(NULL, &files, &d, NULL) == GNNC_OK);
     const int8_t want[4] = {0, 1, 1, 0};
     CHECK(d && !memcmp(d->nodes->columns->splits, want, 4));
