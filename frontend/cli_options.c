@@ -484,6 +484,7 @@ static const CliCommand commands[] = {
     {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
     {"compare", "compare A [B] --data DIR ..", "interpret two, say what first differs and why"},
     {"import", "import ..", "make a data directory (gnnc import --help)"},
+    {"partition", "partition DIR P -o OUT", "put its rows into parts (gnnc partition --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
     {"help", "help [man|bash|zsh|fish|thresholds]",
      "this; the manual page; a shell's completions; numbers of passes"},

@@ -3,6 +3,7 @@
 #include "frontend/cli.h"
 #include "frontend/source/export.h"
 #include "frontend/source/image.h"
+#include "frontend/source/partition.h"
 #include "frontend/source/source.h"
 
 #include <string.h>
@@ -46,6 +47,8 @@ int main(int argc, char **argv) {
         return gnnc_import_main(argc - 1, argv + 1, &readers, stdout, stderr);
     if (argc > 1 && strcmp(argv[1], "export") == 0)
         return gnnc_export_main(argc - 1, argv + 1, stdout, stderr);
+    if (argc > 1 && strcmp(argv[1], "partition") == 0)
+        return gnnc_partition_main(argc - 1, argv + 1, stdout, stderr);
     Ctx c;
     Call j = {.argc = argc, .argv = argv};
     bool began = ctx_init(&c, NULL);

@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "cli_options.h"
 #include "cli_predict.h"
+#include "runtime/data/number.h"
 
 /* Rows of the table, by kind. */
 /* clang-format off */
@@ -127,22 +128,6 @@ static bool parse_real(const char *s, double *v) {
     return end != s && !*end;
 }
 
-static bool parse_bytes(const char *s, int64_t *v) {
-    char *end;
-    errno = 0;
-    long long x = strtoll(s, &end, 10);
-    int shift = 0;
-    if (end == s || errno || x < 0) return false;
-    if (*end == 'K') shift = 10;
-    if (*end == 'M') shift = 20;
-    if (*end == 'G') shift = 30;
-    end += shift != 0;
-    if (*end == 'i') end++;
-    if (*end == 'B') end++;
-    *v = (int64_t)((uint64_t)x << shift);
-    return !*end && (*v >> shift) == x;
-}
-
 /* Which of the words "a|b|c"; -1: none of them. */
 static int parse_word_of(const char *words, const char *s) {
     for (int i = 0;; i++) {
@@ -221,7 +206,7 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     case RT_OPT_OWN:
         return set_own(c, o, v);
     case RT_OPT_BYTES:
-        if (!parse_bytes(v, &n))
+        if (!rt_read_bytes(v, &n))
             return rt_cli_usage(c, "%s: '%s' is no number of bytes: 2000, 64K, 4G", o->name, v);
         return trainer_option(c, o, gnnc_trainer_set_int(c->t, o->option, n));
     case RT_OPT_SET:

@@ -1,0 +1,183 @@
+/* The command line of `gnnc partition`, and what it reports.  Here and not in the compiler's
+ * library, as METIS is linked by gnnc alone. */
+#include "partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data/csv.h"
+#include "runtime/data/number.h"
+#include "runtime/data/partition.h"
+
+static const char usage[] =
+    "usage: gnnc partition DIR PARTS -o OUT [options]\n"
+    "\n"
+    "Writes the data directory DIR with its nodes in another order: those of a part follow each\n"
+    "other, parts have as much of everything, and few edges lie between them.\n"
+    "\n"
+    "  -o OUT           the data directory to write\n"
+    "  --method METHOD  metis: by the METIS library, in memory; stream: edges are read from their\n"
+    "                   file over and over; rows: the order stays; without it metis where it fits\n"
+    "  --memory BYTES   .. into so much (K, M, G); default: what is free\n"
+    "  --seed N         of metis (0)\n"
+    "  --force          replace the data directory if it exists\n"
+    "  --help           or -h: print this\n";
+
+static const char *const methods[] = {
+    [RT_CUT_METIS] = "metis", [RT_CUT_STREAM] = "stream", [RT_CUT_ROWS] = "rows"};
+
+typedef struct {
+    const char *from, *parts, *to, *method, *memory, *seed;
+    bool force, help;
+    RtPartitionHow how;
+} Options;
+
+/* ---- the report ----------------------------------------------------------------------------- */
+static double share(int64_t n, int64_t of) {
+    return of ? 100.0 * (double)n / (double)of : 0;
+}
+
+/* Of what there is nothing, no part has more than its share. */
+static double over(int64_t most, int64_t all, int n_parts) {
+    return all ? (double)most * n_parts / (double)all : 1;
+}
+
+static void print_balance(FILE *out, const RtPartition *p) {
+    int64_t edges = 0;
+    fputs("  most of a part, in shares:", out);
+    for (int i = 0; i < p->moves.n_parts; i++)
+        if (p->part[i].edges > edges) edges = p->part[i].edges;
+    fprintf(out, " edges %.2f", over(edges, p->edges, p->moves.n_parts));
+    for (int i = 0; i < p->n_tables; i++) {
+        const RtPartTable *t = &p->table[i];
+        fprintf(out, ", %s %.2f", t->name, over(t->most, t->rows, p->moves.n_parts));
+        if (t->train)
+            fprintf(out, " (train %.2f)", over(t->most_train, t->train, p->moves.n_parts));
+    }
+    fputc('\n', out);
+}
+
+static void print_parts(FILE *out, const RtPartition *p) {
+    int64_t in = 0, back = 0;
+    fprintf(out, "  %5s %12s %12s %12s %12s %12s\n", "part", "nodes", "edges", "train", "rows in",
+            "rows out");
+    for (int i = 0; i < p->moves.n_parts; i++) {
+        const RtPartFacts *f = &p->part[i];
+        fprintf(out, "  %5d %12lld %12lld %12lld %12lld %12lld\n", i, (long long)f->nodes,
+                (long long)f->edges, (long long)f->train, (long long)f->in, (long long)f->out);
+        in += f->in;
+        back += f->out;
+    }
+    fprintf(
+        out,
+        "  rows in: of other parts, that edges come from; rows out: that they go to\n"
+        "  a layer of 64 f32 numbers a row needs %.2f MB of other parts, its gradient %.2f MB\n",
+        (double)in * 256e-6, (double)back * 256e-6);
+}
+
+static void print_report(FILE *out, const Options *o, const RtPartition *p) {
+    fprintf(out, "%s: %d parts, by %s\n", o->to, p->moves.n_parts, methods[p->by]);
+    fprintf(out, "  cut: %lld of %lld edges, %.2f %% (by chance %.2f %%)\n", (long long)p->cut,
+            (long long)p->edges, share(p->cut, p->edges), 100 * p->by_chance);
+    print_balance(out, p);
+    print_parts(out, p);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+static gnnc_status make(const Options *o, RtPool *pool, RtPartition *p, RtError *err) {
+    RtDataset *d = NULL;
+    bool taken;
+    gnnc_status st;
+    TRY(st, rt_dataset_place(pool, o->to, &taken, err));
+    if (taken && !o->force)
+        return rt_fail(err, GNNC_E_IO, "%s: exists already; --force replaces it", o->to);
+    TRY(st, rt_dataset_open_mapped(NULL, o->from, &d, err));
+    TRY(st, rt_partition(pool, d, &o->how, p, err));
+    st = rt_dataset_write_moved(d, &p->moves, o->to, o->force, err);
+out:
+    rt_dataset_close(d);
+    return st;
+}
+
+static int partition(const Options *o, FILE *out, FILE *err) {
+    RtPool pool;
+    RtError e = {""};
+    RtPartition p = {.edges = 0};
+    rt_pool_init(&pool, NULL);
+    gnnc_status st = make(o, &pool, &p, &e);
+    if (st == GNNC_OK)
+        print_report(out, o, &p);
+    else
+        fprintf(err, "gnnc partition: error: %s\n", e.text);
+    rt_pool_free(&pool);
+    return st == GNNC_OK ? 0 : 1;
+}
+
+/* ---- the command line
+ * ---------------------------------------------------------------------------- */
+static const char **text_option(Options *o, const char *arg, const char **value) {
+    const struct {
+        const char *name;
+        const char **to;
+    } texts[] = {
+        {"-o", &o->to}, {"--method", &o->method}, {"--memory", &o->memory}, {"--seed", &o->seed}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t n = strlen(texts[i].name);
+        if (strncmp(arg, texts[i].name, n) != 0 || (arg[n] && arg[n] != '=')) continue;
+        *value = arg[n] ? arg + n + 1 : NULL;
+        return texts[i].to;
+    }
+    return NULL;
+}
+
+static bool flag(Options *o, const char *arg) {
+    if (strcmp(arg, "--force") == 0) return o->force = true;
+    if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return o->help = true;
+    return false;
+}
+
+static const char *read_words(Options *o) {
+    int64_t n = 0;
+    if (!o->from) return "which data directory?";
+    if (!o->parts || !rt_cell_integer(o->parts, &n)) return "how many parts? gnnc partition DIR 4";
+    if (n < 1 || n > RT_PARTS_MOST) return "there may be 1 to 4096 parts";
+    if (!o->to || !*o->to) return "where to? -o OUT";
+    o->how.n_parts = (int)n;
+    for (int m = RT_CUT_METIS; o->method && m <= RT_CUT_ROWS; m++)
+        if (strcmp(o->method, methods[m]) == 0) o->how.by = (RtCutBy)m;
+    if (o->method && o->how.by == RT_CUT_CHOOSE) return "--method is metis, stream or rows";
+    if (o->memory && (!rt_read_bytes(o->memory, &o->how.memory) || !o->how.memory))
+        return "--memory is a number of bytes: 64M, 4G";
+    n = 0;
+    if (o->seed && (!rt_cell_integer(o->seed, &n) || n < 0)) return "--seed is a whole number";
+    o->how.seed = (uint64_t)n;
+    return NULL;
+}
+
+static bool parse(int argc, char **argv, Options *o, FILE *err) {
+    for (int i = 1; i < argc; i++) {
+        const char *value = NULL, **to = text_option(o, argv[i], &value), *option = argv[i];
+        if (to && !value) value = i + 1 < argc ? argv[++i] : NULL;
+        if (to && !value) return fprintf(err, "gnnc partition: %s needs a value\n", option), false;
+        if (to)
+            *to = value;
+        else if (option[0] == '-' && !flag(o, option))
+            return fprintf(err, "gnnc partition: unknown option %s\n", option), false;
+        else if (option[0] != '-' && o->parts)
+            return fprintf(err, "gnnc partition: one word too many: %s\n", option), false;
+        else if (option[0] != '-')
+            *(o->from ? &o->parts : &o->from) = option;
+    }
+    const char *wrong = o->help ? NULL : read_words(o);
+    if (wrong) fprintf(err, "gnnc partition: %s\n", wrong);
+    return !wrong;
+}
+
+int gnnc_partition_main(int argc, char **argv, FILE *out, FILE *err) {
+    Options o = {.force = false};
+    if (!parse(argc, argv, &o, err)) return fputs(usage, err), 2;
+    if (o.help) return fputs(usage, out) >= 0 ? 0 : 1;
+    int status = partition(&o, out, err);
+    return fflush(out) == 0 ? status : 1;
+}

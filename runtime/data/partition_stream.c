@@ -1,0 +1,223 @@
+/* Parts of a graph whose edges are read from their files, over and over, and never held.
+ *
+ * Clusters grow while edges go by (Hollocou et al. 2017, "A streaming algorithm for graph
+ * clustering"): of an edge between two clusters, the end in the smaller one goes over to the
+ * larger one, unless that is full.  Clusters are then what grows, up to a larger size, and so on;
+ * in the end they are packed into parts, the largest first (as 2PS does: Mayer et al. 2020).
+ *
+ * Refinement counts for each unit how many neighbours it has in each part, for some units at a
+ * time, and moves it to where most are.  That some move together is what keeps two neighbours from
+ * changing places. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "partition.h"
+
+enum {
+    COUNT_BYTES = 64 << 20, /* of counters, at most */
+    SHARES_LOG = 3,         /* at least 8 shares of the units move one after the other */
+};
+
+/* ---- clusters ----------------------------------------------------------------------------- */
+typedef struct {
+    const int32_t *label; /* the thing that a unit belongs to */
+    int32_t *to;          /* [n] the cluster of a thing */
+    int64_t *own, *vol;   /* [n] work of a thing, of a cluster */
+    int64_t most;
+} Growth;
+
+static void grow(void *arg, int64_t a, int64_t b) {
+    Growth *g = arg;
+    int32_t x = g->label[a], y = g->label[b];
+    if (g->to[x] == g->to[y]) return;
+    if (g->vol[g->to[x]] > g->vol[g->to[y]]) {
+        int32_t swap = x;
+        x = y;
+        y = swap;
+    }
+    int32_t from = g->to[x], into = g->to[y];
+    if (g->vol[into] + g->own[x] > g->most) return;
+    g->vol[from] -= g->own[x];
+    g->vol[into] += g->own[x];
+    g->to[x] = into;
+}
+
+/* ---- packing ------------------------------------------------------------------------------- */
+typedef struct {
+    int64_t vol;
+    int32_t cluster;
+} Piece;
+
+static int by_size(const void *x, const void *y) {
+    const Piece *a = x, *b = y;
+    if (a->vol != b->vol) return a->vol < b->vol ? 1 : -1;
+    return a->cluster < b->cluster ? -1 : 1;
+}
+
+static gnnc_status pack(RtPool *pool, const RtUnits *u, const int64_t *vol, int32_t *part_of,
+                        RtError *err) {
+    int64_t n = 0, *load = RT_NEWN(pool, int64_t, u->n_parts);
+    for (int64_t i = 0; i < u->n; i++) n += vol[i] > 0;
+    Piece *p = RT_NEWN(pool, Piece, n);
+    if (!p || !load) return rt_fail_nomem(err, "parts");
+    n = 0;
+    for (int64_t i = 0; i < u->n; i++)
+        if (vol[i] > 0) p[n++] = (Piece){vol[i], (int32_t)i};
+    qsort(p, (size_t)n, sizeof *p, by_size);
+    for (int64_t i = 0; i < n; i++) {
+        int least = 0;
+        for (int k = 1; k < u->n_parts; k++)
+            if (load[k] < load[least]) least = k;
+        load[least] += p[i].vol;
+        part_of[p[i].cluster] = least;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtError *err) {
+    static const int share[] = {64, 8, 1}; /* of a part, that a cluster has at most */
+    int64_t all = 0;
+    Growth g = {.label = label,
+                .to = RT_NEWN(pool, int32_t, u->n),
+                .own = RT_NEWN(pool, int64_t, u->n),
+                .vol = RT_NEWN(pool, int64_t, u->n)};
+    if (!g.to || !g.own || !g.vol) return rt_fail_nomem(err, "parts");
+    for (int64_t i = 0; i < u->n; i++) {
+        all += g.vol[i] = u->work[i];
+        label[i] = (int32_t)i;
+    }
+    for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
+        memcpy(g.own, g.vol, (size_t)u->n * sizeof *g.vol);
+        for (int64_t i = 0; i < u->n; i++) g.to[i] = (int32_t)i;
+        g.most = all / u->n_parts / share[k];
+        rt_units_edges(u, grow, &g);
+        for (int64_t i = 0; i < u->n; i++) label[i] = g.to[label[i]];
+    }
+    gnnc_status st = pack(pool, u, g.vol, g.to, err);
+    for (int64_t i = 0; i < u->n && st == GNNC_OK; i++) label[i] = g.to[label[i]];
+    return st;
+}
+
+gnnc_status rt_units_stream(const RtUnits *u, int32_t *part, RtError *err) {
+    RtPool pool;
+    rt_pool_init(&pool, &u->pool->from);
+    gnnc_status st = cluster(&pool, u, part, err);
+    rt_pool_free(&pool);
+    return st == GNNC_OK ? rt_units_refine(u, 10, part, err) : st;
+}
+
+/* ---- refinement ------------------------------------------------------------------------------ */
+typedef struct {
+    const RtUnits *u;
+    int32_t *part;
+    uint32_t *near; /* [units of the share][n_parts] */
+    int shift;      /* 2^shift shares; unit v is in share v mod 2^shift */
+    int64_t share, moved;
+    int64_t patience; /* neighbours that may be lost to leave a part that has too much */
+    int64_t slack;    /* in 100: how much more than its cap a part may have */
+} Refine;
+
+static void count_near(void *arg, int64_t a, int64_t b) {
+    Refine *r = arg;
+    int64_t mask = ((int64_t)1 << r->shift) - 1;
+    if ((a & mask) == r->share) r->near[(a >> r->shift) * r->u->n_parts + r->part[b]]++;
+    if ((b & mask) == r->share) r->near[(b >> r->shift) * r->u->n_parts + r->part[a]]++;
+}
+
+static int table_of(const RtUnits *u, int64_t v) {
+    int t = 0;
+    while (v >= u->first[t + 1]) t++;
+    return t;
+}
+
+/* What a unit adds to a part: its work, a row, perhaps a training row. */
+typedef struct {
+    int at[3];
+    int64_t by[3];
+} Adds;
+
+static Adds adds_of(const RtUnits *u, int64_t v) {
+    int t = table_of(u, v);
+    return (Adds){{0, 1 + t, 1 + u->n_tables + t}, {u->work[v], 1, u->train[v]}};
+}
+
+static bool exceeds(const Refine *r, int part, const Adds *a, bool added) {
+    const int64_t *load = r->u->load + (int64_t)part * rt_n_loads(r->u);
+    for (int i = 0; i < 3; i++) {
+        int64_t cap = r->u->cap[a->at[i]];
+        cap += cap / 100 * r->slack;
+        if (a->by[i] && load[a->at[i]] + (added ? a->by[i] : 0) > cap) return true;
+    }
+    return false;
+}
+
+static void add(const RtUnits *u, int part, const Adds *a, int sign) {
+    int64_t *load = u->load + (int64_t)part * rt_n_loads(u);
+    for (int i = 0; i < 3; i++) load[a->at[i]] += sign * a->by[i];
+}
+
+static void place(Refine *r, int64_t v) {
+    const RtUnits *u = r->u;
+    const uint32_t *near = r->near + (v >> r->shift) * u->n_parts;
+    const int n_loads = rt_n_loads(u);
+    Adds a = adds_of(u, v);
+    int now = r->part[v], best = -1;
+    bool full = exceeds(r, now, &a, false);
+    for (int p = 0; p < u->n_parts; p++) {
+        if (p == now || exceeds(r, p, &a, true)) continue;
+        if (best < 0 || near[p] > near[best] ||
+            (near[p] == near[best] && u->load[p * n_loads] < u->load[best * n_loads]))
+            best = p;
+    }
+    if (best < 0 || (int64_t)near[best] <= (int64_t)near[now] - (full ? r->patience + 1 : 0))
+        return;
+    add(u, now, &a, -1);
+    add(u, best, &a, 1);
+    r->part[v] = best;
+    r->moved++;
+}
+
+static void round_of(Refine *r) {
+    int64_t shares = (int64_t)1 << r->shift;
+    r->moved = 0;
+    for (r->share = 0; r->share < shares; r->share++) {
+        int64_t n = (r->u->n - r->share + shares - 1) >> r->shift;
+        if (n > 0) memset(r->near, 0, (size_t)(n * r->u->n_parts) * sizeof *r->near);
+        rt_units_edges(r->u, count_near, r);
+        for (int64_t v = r->share; v < r->u->n; v += shares) place(r, v);
+    }
+}
+
+static void load_parts(const RtUnits *u, const int32_t *part) {
+    memset(u->load, 0, (size_t)(u->n_parts * rt_n_loads(u)) * sizeof *u->load);
+    for (int64_t v = 0; v < u->n; v++) {
+        Adds a = adds_of(u, v);
+        add(u, part[v], &a, 1);
+    }
+}
+
+static bool has_too_much(const RtUnits *u) {
+    int n = rt_n_loads(u);
+    for (int i = 0; i < u->n_parts * n; i++)
+        if (u->load[i] > u->cap[i % n]) return true;
+    return false;
+}
+
+gnnc_status rt_units_refine(const RtUnits *u, int n_rounds, int32_t *part, RtError *err) {
+    RtPool pool;
+    Refine r = {.u = u, .part = part, .shift = SHARES_LOG};
+    while (((u->n >> r.shift) + 1) * u->n_parts > COUNT_BYTES / (int64_t)sizeof *r.near) r.shift++;
+    rt_pool_init(&pool, &u->pool->from);
+    r.near = RT_NEWN(&pool, uint32_t, ((u->n >> r.shift) + 1) * u->n_parts);
+    if (!r.near) return rt_fail_nomem(err, "parts");
+    load_parts(u, part);
+    for (int k = 0; k < n_rounds; k++) {
+        int left = n_rounds - 1 - k;
+        r.slack = left < 4 ? 0 : 30;
+        r.patience = left ? left < 4 ? 4 << (3 - left) : 0 : INT64_MAX / 2;
+        round_of(&r);
+        if (r.moved <= u->n / 1000 && !has_too_much(u)) break;
+    }
+    rt_pool_free(&pool);
+    return GNNC_OK;
+}
