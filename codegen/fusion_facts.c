@@ -136,38 +136,9 @@ static bool made_in(const FusionFacts *f, const Op *op, int step) {
     return false;
 }
 
-/* What follows the name of the reading kernel and the line of `via`, or of the root; "gathered by"
- * alone stands before it. */
-static const char *const apart_text[APART_COUNT_] = {
-    [APART_NOT] = "reads it, in the loop of others over the same elements",
-    [APART_GATHER] = "in place it would be computed once per entry",
-    [APART_ENTRY] = "sums it over entries: it has a row for each of them",
-    [APART_VIEW] = "reads it through a view: only values with the same dimensions share rows",
-    [APART_WHOLE] = "reads it in each row: it must be complete",
-    [APART_PLACE] = "reads it at other rows",
-    [APART_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
-    [APART_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
-    [APART_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
-    [APART_CROWDED] = "sums over too many relations for one kernel",
-    [APART_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
-    [APART_AGAIN] = "is computed again where it is needed, which holds less memory",
-    [APART_GUARD] = "is wanted under another condition",
-    [APART_FULL] = "reads it: its kernel has as many results as one may have",
-    [APART_ENDS] = "sums over the other end of the same edges: their rows differ in length",
-    [APART_SIBLING] = "also needs other rows of",
-    [APART_LATER] = "also needs",
-    [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
-    [APART_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
-    [APART_SUM] = "reads it when its sums over all rows are complete",
-    [APART_PARTS] = "reads it: the parts of a concatenation are copied side by side",
-    [APART_CALL] = "reads it: it is made by a call, not in a kernel",
-    [APART_LONG] = "sums it over all rows, in parts of its own",
-    [APART_COPY] = "copies it beside others",
-};
-
 static const char *apart_reason(const Report *r, const PApart *p, const char *kernel) {
     bool needs = p->why == APART_SIBLING || p->why == APART_LATER;
-    const char *at = where(r, p->via && !needs ? p->via : p->root), *text = apart_text[p->why];
+    const char *at = where(r, p->via && !needs ? p->via : p->root), *text = plan_apart_text(p->why);
     if (p->why == APART_GATHER) return arena_printf(r->a, "gathered by %s%s: %s", kernel, at, text);
     if (needs)
         text = arena_printf(r->a, "%s %s%s, made %s it", text, report_op_name(p->via),

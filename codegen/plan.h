@@ -145,6 +145,10 @@ typedef enum {
     APART_COUNT_    /* number of causes */
 } ApartCause;
 
+/* What follows the name of the reader and the line of `via`, or of the root; of APART_GATHER
+ * "gathered by" stands before that.  (codegen/plan_form.c) */
+const char *plan_apart_text(ApartCause why);
+
 typedef struct {
     const Op *value, *root, *via;
     ApartCause why;

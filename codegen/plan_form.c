@@ -10,6 +10,7 @@
  * roots' values, and a loop's body is cut when the walk comes to it. */
 #include "codegen/lower.h"
 #include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -449,6 +450,63 @@ static bool lower_func(Lower *lo, Func *f) {
     return lower_steps(lo);
 }
 
+/* ---- what is said of it -------- */
+static const char *const apart_text[APART_COUNT_] = {
+    [APART_NOT] = "reads it, in the loop of others over the same elements",
+    [APART_GATHER] = "in place it would be computed once per entry",
+    [APART_ENTRY] = "sums it over entries: it has a row for each of them",
+    [APART_VIEW] = "reads it through a view: only values with the same dimensions share rows",
+    [APART_WHOLE] = "reads it in each row: it must be complete",
+    [APART_PLACE] = "reads it at other rows",
+    [APART_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
+    [APART_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
+    [APART_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
+    [APART_CROWDED] = "sums over too many relations for one kernel",
+    [APART_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
+    [APART_AGAIN] = "is computed again where it is needed, which holds less memory",
+    [APART_GUARD] = "is wanted under another condition",
+    [APART_FULL] = "reads it: its kernel has as many results as one may have",
+    [APART_ENDS] = "sums over the other end of the same edges: their rows differ in length",
+    [APART_SIBLING] = "also needs other rows of",
+    [APART_LATER] = "also needs",
+    [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
+    [APART_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
+    [APART_SUM] = "reads it when its sums over all rows are complete",
+    [APART_PARTS] = "reads it: the parts of a concatenation are copied side by side",
+    [APART_CALL] = "reads it: it is made by a call, not in a kernel",
+    [APART_LONG] = "sums it over all rows, in parts of its own",
+    [APART_COPY] = "copies it beside others",
+};
+
+const char *plan_apart_text(ApartCause why) {
+    return apart_text[why];
+}
+
+static void tell_apart(PassCtx *pc, const PApart *x) {
+    const bool needs = x->why == APART_SIBLING || x->why == APART_LATER;
+    const Op *reader = x->via && !needs ? x->via : x->root;
+    const char *text = apart_text[x->why];
+    if (needs)
+        text = arena_printf(pc->a, "%s '%s', made %s it", text, pass_named(x->via),
+                            x->why == APART_LATER ? "after" : "with");
+    pass_remark(pc, x->value->span, "form-kernels",
+                "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
+                pass_named(x->root), pass_named(reader),
+                x->why == APART_GATHER ? "gathers it: " : "", text);
+}
+
+static void tell(PassCtx *pc, const PPhase *ph) {
+    int kernels = 0, values = 0;
+    for (int i = 0; i < ph->steps.n; i++) {
+        kernels += ph->steps.v[i]->kernel != NULL;
+        values += ph->steps.v[i]->kernel ? ph->steps.v[i]->kernel->computes.n : 0;
+    }
+    pass_remark(pc, ph->func->span, "form-kernels", "@%s: %d values in %d kernels, %d other steps",
+                ph->name, values, kernels, ph->steps.n - kernels);
+    for (int i = 0; i < ph->apart.n; i++)
+        if (ph->apart.v[i].why != APART_NOT) tell_apart(pc, &ph->apart.v[i]);
+}
+
 static bool run(PassCtx *pc, Plan *p) {
     Module *m = p->m;
     Lower lo = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
@@ -458,6 +516,7 @@ static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
             return false;
+    for (int i = 0; i < p->phases.n && pc->remarks; i++) tell(pc, p->phases.v[i]);
     return true;
 }
 

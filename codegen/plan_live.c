@@ -4,6 +4,7 @@
 
 #include "codegen/plan_order.h"
 #include "codegen/plan_pass.h"
+#include "passes/rewrite.h"
 
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
     return (Lives){.p = p,
@@ -60,15 +61,19 @@ static void used_in(Plan *p, int buf, int step) {
 }
 
 /* What is there before a loop and used in it is there until it ends. */
-static void live_through(Plan *p, int phase, int from, int to) {
+static int live_through(Plan *p, int phase, int from, int to) {
+    int n = 0;
     for (int i = 0; i < p->bufs.n; i++) {
         PBuf *b = p->bufs.v[i];
         bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
-        if (b->kind == PB_TEMP && b->phase == phase && across) b->last = to;
+        if (b->kind != PB_TEMP || b->phase != phase || !across) continue;
+        b->last = to;
+        n++;
     }
+    return n;
 }
 
-static void find_phase(Plan *p, int phase) {
+static void find_phase(PassCtx *pc, Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
@@ -81,13 +86,26 @@ static void find_phase(Plan *p, int phase) {
             for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
     }
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
-        if (ph->steps.v[i]->kind == PS_LOOP) live_through(p, phase, i, ph->steps.v[i]->other);
+        if (ph->steps.v[i]->kind == PS_LOOP) {
+            int n = live_through(p, phase, i, ph->steps.v[i]->other);
+            if (n)
+                pass_remark(pc, ph->steps.v[i]->span, "lifetimes",
+                            "@%s: %d temporaries do not end with their last use: each turn of the "
+                            "loop reads them",
+                            ph->name, n);
+        }
+    int n = 0;
+    for (int i = 0; i < p->bufs.n; i++)
+        n += p->bufs.v[i]->kind == PB_TEMP && p->bufs.v[i]->phase == phase &&
+             p->bufs.v[i]->first >= 0;
+    if (n && ph->func)
+        pass_remark(pc, ph->func->span, "lifetimes",
+                    "@%s: %d temporaries, each from its first use to its last", ph->name, n);
 }
 
 static bool run(PassCtx *pc, Plan *p) {
-    (void)pc;
     for (int i = 0; i < p->bufs.n; i++) p->bufs.v[i]->first = p->bufs.v[i]->last = -1;
-    for (int i = 0; i < p->phases.n; i++) find_phase(p, i);
+    for (int i = 0; i < p->phases.n; i++) find_phase(pc, p, i);
     return true;
 }
 

@@ -137,13 +137,14 @@ typedef struct {
 } Remark;
 typedef VEC(Remark) Remarks;
 
-/* Each once.  What fuse decided is told above, kernel by kernel. */
+/* Each once.  What fuse and form-kernels decided is told above, kernel by kernel. */
 static Remarks remarks_of(const Report *r) {
     Remarks all = {0};
     for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
         Remark x = {s, strcspn(s, "\n"), 1};
         s += x.n + (s[x.n] == '\n');
-        if (memmem(x.text, x.n, ": fuse: ", 8)) continue;
+        if (memmem(x.text, x.n, ": fuse: ", 8) || memmem(x.text, x.n, ": form-kernels: ", 16))
+            continue;
         int i = 0;
         while (i < all.n && (all.v[i].n != x.n || memcmp(all.v[i].text, x.text, x.n) != 0)) i++;
         if (i < all.n)

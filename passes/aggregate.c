@@ -29,6 +29,7 @@ typedef struct {
     VEC(Op *) linear; /* in the order of the function */
     Op *top;          /* the last linear one */
     bool crossed;     /* a segment sum */
+    const char *why;  /* x is not summed first */
 } Aggregate;
 
 /* ---- places ------------------------------------------------------------------------------- */
@@ -146,11 +147,16 @@ static bool find_top(Aggregate *g, Op *z) {
         for (int i = 0; i < u->n_in; i++) {
             Op *x = u->in[i];
             if (!is_linear(g, x)) continue;
-            if (g->top && g->top != x) return false;
+            if (g->top && g->top != x) {
+                g->why = "several values that are linear in it are read";
+                return false;
+            }
             g->top = x;
         }
     }
-    return g->top && g->top != z && g->crossed;
+    bool found = g->top && g->top != z && g->crossed;
+    if (!found) g->why = "nothing that is linear in it is summed over edges";
+    return found;
 }
 
 static const Expr *width(const Aggregate *g, bool summed) {
@@ -166,11 +172,18 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
     int64_t in, out;
     g->x = z->in[i];
     g->w = z->in[1 - i];
-    if (g->w->kind != OP_VAR || g->x->type.layout != LAYOUT_DENSE) return false;
+    g->why = NULL;
+    if (g->w->kind != OP_VAR) return false;
+    g->why = "the operand is sparse";
+    if (g->x->type.layout != LAYOUT_DENSE) return false;
+    g->why = "each row has a weight of its own";
     for (int k = 0; k < z->type.rank; k++)
         if (type_has(&g->x->type, z->type.dim[k]) && type_has(&g->w->type, z->type.dim[k]))
             return false;
-    return expr_is_const(width(g, true), &in) && expr_is_const(width(g, false), &out) && in <= out;
+    g->why = "only data know which is wider";
+    if (!expr_is_const(width(g, true), &in) || !expr_is_const(width(g, false), &out)) return false;
+    g->why = in > out ? "the product is narrower" : NULL;
+    return in <= out;
 }
 
 static Op *over(const Aggregate *g, Op *x) {
@@ -211,7 +224,13 @@ static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     for (Op *z = f->first; z; z = z->next) {
         if (z->kind != OP_CONTRACT) continue;
         for (int i = 0; i < 2; i++) {
-            if (!is_candidate(&g, z, i) || !find_top(&g, z) || !pass_may_rewrite(p)) continue;
+            if (!is_candidate(&g, z, i) || !find_top(&g, z)) {
+                if (g.why)
+                    pass_remark(p, z->span, "aggregate", "'%s' is multiplied as it is: %s",
+                                pass_named(z), g.why);
+                continue;
+            }
+            if (!pass_may_rewrite(p)) continue;
             rewrite(&g, z);
             pass_remark(p, z->span, "aggregate", "aggregates before it transforms");
             break;

@@ -149,7 +149,7 @@ static void differentiate(Ad *ad, Op *op) {
  * on it, as in PyTorch: then no optimizer touches it, not even to let it decay, whether or
  * not a pass took its reads away before. */
 static void put_outputs(Ad *ad, Module *m) {
-    int n = 0; /* of ids: a pass may have dropped variables */
+    int n_grads = 0, n = 0; /* of ids: a pass may have dropped variables */
     for (int i = 0; i < m->vars.n; i++) n = m->vars.v[i]->id < n ? n : m->vars.v[i]->id + 1;
     Op **sum = NEWN(ad->p->a, Op *, (size_t)n + 1);
     Op *end = ad->last->next;
@@ -161,12 +161,18 @@ static void put_outputs(Ad *ad, Module *m) {
     }
     for (int i = 0; i < m->vars.n; i++) {
         Var *v = m->vars.v[i];
+        if (!sum[v->id] && v->kind == VAR_PARAM)
+            pass_remark(ad->p, v->span, "autodiff",
+                        "'%s' has no gradient: the loss does not depend on it", v->path);
         if (!sum[v->id]) continue;
+        n_grads++;
         ad->b.span = v->span;
         ad->b.want = ad->want;
         OutputUse grad = {.role = OUT_GRAD, .var = v};
         b_output_as(&ad->b, arena_printf(m->a, "grad.%s", v->path), grad, sum[v->id]);
     }
+    pass_remark(ad->p, ad->b.f->span, "autodiff", "@%s: gradients of %d parameters", ad->b.f->name,
+                n_grads);
 }
 
 static void walk_back(Ad *ad, bool scaled) {

@@ -15,12 +15,14 @@
 #include "ir/op/elementwise.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     PassCtx *p;
     Builder b;
     bool no_grad_below; /* gradients exist already: detach has done its work */
     bool changed;
+    int n_simple[N_OPS]; /* that were replaced in a function */
 } Canon;
 
 /* ---- recognising ------------------------------------------------------------------------- */
@@ -248,7 +250,12 @@ static Op *transposed_sum(Canon *c, const Op *op) {
         if (!is_summed_up_to(sum, x, op->type.dim[0]) || !op_has(y, OPT_SOURCE)) continue;
         if (type_has(&y->type, op->type.dim[0])) return NULL;
         if (x->type.layout == LAYOUT_CSR || y->type.layout == LAYOUT_CSR) return NULL;
-        if (!is_used_once(c, sum)) return NULL;
+        if (!is_used_once(c, sum)) {
+            pass_remark(c->p, op->span, "canon",
+                        "'%s' is copied into another order: the sum is read as it is, too",
+                        pass_named(sum));
+            return NULL;
+        }
         return b_reduce(&c->b, sum->red, b_binary(&c->b, OP_MUL, x, y), sum->n_over, sum->over);
     }
     return NULL;
@@ -307,6 +314,22 @@ static Op *simplify(Canon *c, Op *op) {
 }
 
 /* ---- the pass -------- */
+/* "3 add, 1 mul"; NULL: nothing. */
+static const char *counts_text(Arena *a, const int *n) {
+    StrBuf b = sb_new(a);
+    for (int k = 0; k < N_OPS; k++)
+        if (n[k]) sb_printf(&b, "%s%d %s", b.n ? ", " : "", n[k], op_mnemonic((OpKind)k));
+    return b.n ? b.s : NULL;
+}
+
+static void tell(const Canon *c, const Func *f, bool stopped) {
+    const char *done = counts_text(c->p->a, c->n_simple);
+    if (done) pass_remark(c->p, f->span, "canon", "@%s: %s are simplified", f->name, done);
+    if (stopped)
+        pass_remark(c->p, f->span, "canon",
+                    "@%s: rules still apply after --canon.max-rounds rounds over it", f->name);
+}
+
 /* A replaced operation's tag names what replaces it. */
 static void walk(Canon *c, Func *f) {
     for (Op *op = f->first, *next; op; op = next) {
@@ -319,6 +342,7 @@ static void walk(Canon *c, Func *f) {
         if (!y->hint) y->hint = op->hint;
         if (!y->ask) y->ask = op->ask;
         op->tag = y;
+        c->n_simple[op->kind]++;
         c->changed = true;
     }
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
@@ -328,12 +352,14 @@ static bool run(PassCtx *p, Module *m) {
     Canon c = {.p = p, .b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
     for (int i = 0; i < m->funcs.n; i++) {
         c.b.f = m->funcs.v[i];
+        memset(c.n_simple, 0, sizeof c.n_simple);
         int rounds = 0, most = pass_threshold(p->ctx, PASS_T_CANON_ROUNDS);
         do {
             c.changed = false;
             walk(&c, c.b.f);
             pass_dce_func(p->a, c.b.f);
         } while (c.changed && ++rounds < most);
+        tell(&c, c.b.f, c.changed);
     }
     return true;
 }

@@ -115,6 +115,31 @@ static bool is_copy(Carry *c, const Op *op) {
     return c->of_state[x->id] && is_aligned(c, x);
 }
 
+/* The variable that x is computed of in its kernel, and whether that is read in another order. */
+static const Op *variable_below(const Op *x, int depth, bool *turned) {
+    enum { DEEPEST = 8 };
+    if (x->kind == OP_VAR) return x;
+    if (depth == DEEPEST || (!x->fused && x->kind != OP_VIEW)) return NULL;
+    for (int i = 0; i < x->n_in; i++) {
+        const Op *v = variable_below(x->in[i], depth + 1, turned);
+        if (v) *turned |= pass_is_transpose(x);
+        if (v) return v;
+    }
+    return NULL;
+}
+
+/* A weight that is rounded in the step, and why. */
+static void tell_left(Carry *c, const Op *op) {
+    bool turned = false;
+    if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return;
+    const Op *x = below_views(op->in[0]), *v = variable_below(x, 0, &turned);
+    if (!v || !op->type.rank) return;
+    pass_remark(c->p, op->span, "carry", "'%s' is rounded in each step: %s", v->var->path,
+                turned                ? "it is read in another order than it is updated in"
+                : !c->of_state[x->id] ? "more than variables is in it"
+                                      : "its elements lie elsewhere than those of what is updated");
+}
+
 /* Has it no rows, of which a batch has some? */
 static bool is_of_all(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
@@ -280,6 +305,9 @@ static bool is_changed(Carry *c, const Op *x) {
 static void keep(Carry *c, const Op *op) {
     Op *x = below_views(op->in[0]);
     const Var *of = main_var(c, x);
+    if (!of)
+        pass_remark(c->p, op->span, "carry",
+                    "'%s' is rounded in each step: no variable has its spaces", pass_named(x));
     if (!of || find_kept(c, of, x, op->type.dt)) return;
     const Kept *k = new_kept(c, x, of, op->type.dt);
     if (is_changed(c, x)) write_kept(c, x, k);
@@ -294,7 +322,10 @@ static void keep_all(Carry *c, Func *f) {
     VEC(Op *) copies = {0};
     look_at(c, f);
     for (Op *op = f->first; op; op = op->next)
-        if (is_copy(c, op) && (c->train || is_of_all(op))) vec_push(c->p->a, &copies, op);
+        if (is_copy(c, op) && (c->train || is_of_all(op)))
+            vec_push(c->p->a, &copies, op);
+        else
+            tell_left(c, op);
     for (int i = 0; i < copies.n; i++) keep(c, copies.v[i]);
 }
 

@@ -131,21 +131,50 @@ static void sort_operands(Op *op) {
     op->in[1] = x;
 }
 
+/* What is drawn twice is equal, but not one; as little is what layers of different precision
+ * compute. */
+static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
+    static const DType wants[] = {DT_VOID, DT_F32, DT_BF16, DT_F16};
+    const DType want = op->want;
+    if (op_acts(op)) return;
+    if (op_has(op, OPT_NOCSE)) {
+        if (pass_table_add(drawn, op) != op)
+            pass_remark(p, op->span, "cse", "'%s' is drawn twice", pass_named(op));
+        return;
+    }
+    if (pass_table_find(met, op)) return;
+    for (size_t i = 0; i < COUNT(wants); i++) {
+        op->want = wants[i];
+        const Op *other = wants[i] == want ? NULL : pass_table_find(met, op);
+        op->want = want;
+        if (!other || other->want == want) continue;
+        pass_remark(p, op->span, "cse", "'%s' is computed twice, in layers of different precision",
+                    pass_named(op));
+        return;
+    }
+}
+
 /* A duplicate's tag names the operation that replaces it; it is left without
  * users and goes at the end of the walk. */
 static void cse_func(PassCtx *p, Func *f) {
-    OpTable t = {.a = p->a};
+    OpTable t = {.a = p->a}, drawn = {.a = p->a};
+    int n = 0;
     func_number(f);
     for (Op *op = f->first; op; op = op->next) {
         for (int i = 0; i < op->n_in; i++)
             if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
+        if (p->remarks) tell_apart(p, &t, &drawn, op);
         if (op_acts(op) || op_has(op, OPT_NOCSE)) continue;
         sort_operands(op);
         Op *first = pass_table_add(&t, op);
         if (first == op || !pass_may_rewrite(p)) continue;
         if (!first->ask) first->ask = op->ask;
         op->tag = first;
+        n++;
     }
+    if (n)
+        pass_remark(p, f->span, "cse", "@%s: %d operations are ones that are there already",
+                    f->name, n);
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->tag) op_remove(op);

@@ -24,14 +24,26 @@ int pass_dce_func(Arena *a, Func *f) {
     return removed;
 }
 
-static void sink_assigns(Func *f) {
+static int sink_assigns(Func *f) {
     Op *first_moved = NULL;
+    int n = 0;
     for (Op *op = f->first, *next; op && op != first_moved; op = next) {
         next = op->next;
         if (op->kind != OP_ASSIGN) continue;
         if (!first_moved) first_moved = op;
+        n += op->next && op->next->kind != OP_ASSIGN;
         op_move_before(op, NULL);
     }
+    return n;
+}
+
+/* Nobody reads what it gives, and it stays for what it does. */
+static void tell_kept(PassCtx *p, Func *f) {
+    const int *uses = func_use_counts(p->a, f);
+    for (const Op *op = f->first; op; op = op->next)
+        if (op_has_result(op) && op_acts(op) && !uses[op->id])
+            pass_remark(p, op->span, "dce", "'%s' of @%s is read by nobody and stays: it acts",
+                        pass_named(op), f->name);
 }
 
 static void tag_bodies(const Func *f) {
@@ -56,8 +68,14 @@ static void drop_bodies(Module *m) {
 
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
-        sink_assigns(m->funcs.v[i]);
-        pass_dce_func(p->a, m->funcs.v[i]);
+        Func *f = m->funcs.v[i];
+        int moved = sink_assigns(f), gone = pass_dce_func(p->a, f);
+        if (moved)
+            pass_remark(p, f->span, "dce", "@%s: %d assignments go to the end", f->name, moved);
+        if (gone)
+            pass_remark(p, f->span, "dce", "@%s: %d operations that nobody reads are gone", f->name,
+                        gone);
+        if (p->remarks) tell_kept(p, f);
     }
     drop_bodies(m);
     return true;

@@ -35,6 +35,7 @@ typedef struct {
         Space *rows;  /* a function of such a row alone; NULL: it is none */
         bool is_root; /* to be computed once, and gathered */
         Op *over;     /* .. over distinct rows */
+        bool told;    /* that it is too little work */
     } *fact;          /* by op id */
     Space **most;     /* by space id of a whole type: the longest of its roots' rows */
 } Distinct;
@@ -164,7 +165,16 @@ static void mark_root(Distinct *d, Op *op) {
     struct Fact *x = &d->fact[op->id];
     bool seed = x->rows && x->rows->whole && x->rows->hops == 0;
     bool reads = op->kind == OP_DATA || op->kind == OP_GATHER || is_cut(op);
-    if (!x->rows || x->is_root || seed || reads || !takes_work(d, op)) return;
+    if (!x->rows || x->is_root || seed || reads) return;
+    if (!takes_work(d, op)) {
+        if (!x->told)
+            pass_remark(d->p, op->span, "distinct",
+                        "'%s' of @%s is computed for each node: it takes less than "
+                        "--distinct.min-flops operations an element",
+                        pass_named(op), d->f->name);
+        x->told = true;
+        return;
+    }
     Space **most = &d->most[whole_of(x->rows)->id];
     x->is_root = true;
     if (!*most || ((*most)->whole && (!x->rows->whole || x->rows->hops > (*most)->hops)))

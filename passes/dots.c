@@ -160,11 +160,14 @@ static void note_sum(Arena *a, Op *sum) {
     }
 }
 
-static bool find(Match *m, Op *sum) {
+static bool find(PassCtx *p, Match *m, Op *sum) {
     *m = (Match){.sum = sum, .x = factors_of(sum->in[0])};
     if (m->x.overflow || !find_dot(m)) return false;
     for (const Summed *s = m->far->tag; s; s = s->before)
         if (fits(m, s->sum)) return true;
+    pass_remark(p, sum->span, "dots",
+                "'%s' is summed by itself: no sum over %s of '%s' by the same weights is there",
+                pass_named(sum), sum->map->from->name, pass_named(m->far));
     return false;
 }
 
@@ -214,7 +217,7 @@ static bool run(PassCtx *p, Module *mod) {
         func_keep_users(p->a, b.f);
         for (Op *op = b.f->first; op; op = op->next) {
             if (!is_sum(op)) continue;
-            if (find(&m, op) && pass_may_rewrite(p)) changed |= rewrite(p, &b, &m);
+            if (find(p, &m, op) && pass_may_rewrite(p)) changed |= rewrite(p, &b, &m);
             note_sum(p->a, op);
         }
         if (changed) pass_dce_func(p->a, b.f);

@@ -186,6 +186,12 @@ static void put_share(Explain *e, const Share *s) {
     b_output_as(&e->b, name, (OutputUse){.role = OUT_SHARE, .of = of}, s->sum);
 }
 
+static bool has_share(const Shares *all, const Column *col) {
+    for (int i = 0; i < all->n; i++)
+        if (all->v[i].col == col) return true;
+    return false;
+}
+
 static void put_shares(Explain *e, const Op *last) {
     Shares all = {0};
     for (Op *op = e->f->first; op != last->next; op = op->next) {
@@ -194,6 +200,11 @@ static void put_shares(Explain *e, const Op *last) {
         add_share(e, &all, e->from[op->id].col, share_of(e, op, e->grad[op->id]));
     }
     for (int i = 0; i < all.n; i++) put_share(e, &all.v[i]);
+    for (const Op *op = e->f->first; op != last->next; op = op->next)
+        if (op->kind == OP_DATA && !has_share(&all, op->col))
+            pass_remark(e->p, op->span, "explain",
+                        "no share of '%s.%s': no number of it reaches the score",
+                        op->col->space->name, op->col->name);
     pass_remark(e->p, e->b.span, "explain", "shares of %d columns", all.n);
 }
 

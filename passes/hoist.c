@@ -145,6 +145,32 @@ static void find_stays(Hoist *h) {
     }
 }
 
+/* Why a value of the data alone is computed in each step; NULL: it is no work. */
+static const char *stays_because(Hoist *h, const Op *op) {
+    const Fact *x = &h->fact[op->id];
+    bool work = x->works || x->reduces || op_has(op, OPT_REDUCE | OPT_LIB) || op->kind == OP_GATHER;
+    if (op->n_in == 0 || !work) return NULL;
+    if (op->kind == OP_GATHER) return "what it gathers is smaller";
+    if (is_message(op)) return "it has a row for each edge or stored entry";
+    if (!is_worth_saving(h, op)) return "it is cheap";
+    return "rows as many as the data's are saved for @train alone";
+}
+
+/* Those that a step's own values read. */
+static void tell_stays(Hoist *h) {
+    bool *told = NEWN(h->p->a, bool, (size_t)h->f->n_ops);
+    for (Op *op = h->f->first; op; op = op->next)
+        for (int i = 0; i < op->n_in && !h->fact[op->id].invariant; i++) {
+            const Op *x = op->in[i];
+            bool stays = h->fact[x->id].invariant && h->fact[x->id].stays && !told[x->id];
+            const char *why = stays ? stays_because(h, x) : NULL;
+            if (why)
+                pass_remark(h->p, x->span, "hoist", "'%s' of @%s is computed in each step: %s",
+                            pass_named(x), h->f->name, why);
+            told[x->id] = true;
+        }
+}
+
 /* ---- moving ------------------------------------------------------------------------------ */
 /* The value in @load or @encode of a `saved`, which that outputs; NULL: it is none of its. */
 static Op *own_value(const Hoist *h, const Op *op) {
@@ -230,6 +256,7 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     h->marks = ir_marks_new(h->p->a, f->n_ops);
     find_facts(h);
     find_stays(h);
+    if (h->p->remarks) tell_stays(h);
     VEC(Op *) found = {0};
     for (Op *op = f->first; op; op = op->next)
         if (h->fact[op->id].used && !h->fact[op->id].stays) vec_push(h->p->a, &found, op);

@@ -103,9 +103,15 @@ static bool has_f16(const PassCtx *p, const Func *f) {
 /* The variables: whether they are there tells the passes behind that the loss is scaled. */
 static bool run(PassCtx *p, Module *m) {
     const Func *f = func_of(m, PHASE_TRAIN);
-    if (p->scale && p->scale->off) return true;
-    if (!f || !has_f16(p, f) || m->recipe.optim == OPTIM_NONE) return true;
-    if (var_of_role(m, ROLE_LOSS_SCALE)) return true;
+    const char *why = !f                                ? NULL
+                      : p->scale && p->scale->off       ? "no gradient lies in f16"
+                      : !has_f16(p, f)                  ? "nothing is kept in f16"
+                      : m->recipe.optim == OPTIM_NONE   ? "nothing is updated"
+                      : var_of_role(m, ROLE_LOSS_SCALE) ? "it is already"
+                                                        : NULL;
+    if (why) pass_remark(p, f->span, "loss-scale", "the loss is not scaled: %s", why);
+    if (!f || why) return true;
+    pass_remark(p, f->span, "loss-scale", "the loss is scaled, by %g at first", first_scale);
     scalar(m, ROLE_LOSS_SCALE, "opt.loss_scale", first_scale);
     scalar(m, ROLE_GOOD_STEPS, "opt.loss_scale.good", 0);
     scalar(m, ROLE_SKIPPED_STEPS, "opt.loss_scale.skipped", 0);

@@ -253,6 +253,8 @@ static void lower(Low *l, Op *op) {
     if (op->kind == OP_DATA && op->type.layout == LAYOUT_CSR) {
         op->type = type_make(op->type.dt, 1, (Space *[]){op->col->nz});
         set_sparse(l, op, op->col->nz, op);
+        pass_remark(l->p, op->span, "lower-csr", "'%s' of @%s is the stored entries of %s.%s",
+                    pass_named(op), l->b.f->name, op->col->space->name, op->col->name);
         return;
     }
     Space *nz = sparse_operand(op);

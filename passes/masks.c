@@ -34,9 +34,9 @@ static Op *rectified(const Op *op) {
     return is_zero(op->in[1]) ? op->in[0] : is_zero(op->in[0]) ? op->in[1] : NULL;
 }
 
-/* select(keep, c, 0) with c >= 1 */
-static bool is_scale(const Op *op, double *c) {
-    return op->kind == OP_SELECT && is_zero(op->in[2]) && pass_is_const(op->in[1], c) && *c >= 1;
+/* select(keep, c, 0) */
+static bool is_mask(const Op *op, double *c) {
+    return op->kind == OP_SELECT && is_zero(op->in[2]) && pass_is_const(op->in[1], c);
 }
 
 /* A user of x that is there before `at`, where fits(user, x, arg). */
@@ -59,12 +59,24 @@ static bool is_product_with(const Op *user, const Op *x, const void *s) {
     return (user->in[0] == x && user->in[1] == s) || (user->in[1] == x && user->in[0] == s);
 }
 
+static bool rectified_at_all(const Masks *m, const Op *x) {
+    for (int i = 0; i < m->n_users[x->id]; i++)
+        if (rectified(m->op[m->user[x->id][i]]) == x) return true;
+    return false;
+}
+
 /* lt(0, x) where max(x, 0) exists */
 static void from_rectified(const Masks *m, Op *lt) {
     Op *r = lt->kind == OP_LT && is_zero(lt->in[0])
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
                 : NULL;
-    if (r && pass_may_rewrite(m->p)) lt->in[1] = r;
+    if (!r && lt->kind == OP_LT && is_zero(lt->in[0]) && rectified_at_all(m, lt->in[1]))
+        pass_remark(m->p, lt->span, "masks", "'%s' is stored for its sign: max(%s, 0) comes later",
+                    pass_named(lt->in[1]), pass_named(lt->in[1]));
+    if (!r || !pass_may_rewrite(m->p)) return;
+    lt->in[1] = r;
+    pass_remark(m->p, lt->span, "masks", "the sign of '%s' is read off '%s'",
+                pass_named(r->in[rectified(r) == r->in[1]]), pass_named(r));
 }
 
 static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
@@ -86,9 +98,21 @@ static void from_scaled(Masks *m, Op *op) {
     for (int i = 0; i < 2; i++) {
         Op *s = product->in[i], *g = product->in[1 - i];
         double c;
-        if (!is_scale(s, &c) || !type_eq(&g->type, &product->type)) continue;
+        if (!is_mask(s, &c) || !type_eq(&g->type, &product->type)) continue;
+        if (c < 1) {
+            pass_remark(m->p, op->span, "masks",
+                        "the mask '%s' is read again: a scale of %g could make a result vanish",
+                        pass_named(s), c);
+            continue;
+        }
         Op *y = find_user(m, lt->in[1], op, is_product_with, s);
+        if (!y)
+            pass_remark(m->p, op->span, "masks",
+                        "the mask '%s' is read again: its product with '%s' is not there",
+                        pass_named(s), pass_named(lt->in[1]));
         if (!y || !pass_may_rewrite(m->p)) continue;
+        pass_remark(m->p, op->span, "masks", "the sign of '%s' and the mask are read off '%s'",
+                    pass_named(lt->in[1]), pass_named(y));
         m->b.at = op;
         op->in[1] = op_after(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
         op->in[0] = op_after(m, op, OP_LT, lt->in[0], y);

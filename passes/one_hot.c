@@ -89,12 +89,24 @@ static Op *replacement(Builder *b, const Op *op, const Code *c, Op *x) {
     return look_up_both(b, c, x->map, x->in[0]);
 }
 
+static void tell_left(PassCtx *p, const Op *op, const Code *c, const Op *x) {
+    const char *why = x->type.layout != LAYOUT_DENSE  ? "what it is multiplied with is sparse"
+                      : type_has(&op->type, c->kinds) ? "kinds are not summed over"
+                      : !type_has(&op->type, c->rows) ? "rows are summed over"
+                      : type_has(&x->type, c->rows)   ? "what it is multiplied with is made of rows"
+                                                      : "what it is multiplied with has no row for "
+                                                        "each kind";
+    pass_remark(p, op->span, "one-hot", "'%s' is summed over %s: %s", pass_named(op),
+                c->kinds->name, why);
+}
+
 static bool rewrite(PassCtx *p, Module *m, Op *op) {
     Code c;
     for (int i = 0; i < 2; i++) {
         if (!is_code(m, op->in[i], &c)) continue;
         Builder b = b_for(m, op->func, op, op);
         Op *y = replacement(&b, op, &c, op->in[1 - i]);
+        if (!y) tell_left(p, op, &c, op->in[1 - i]);
         if (!y || !pass_may_rewrite(p)) continue;
         if (!type_eq(&y->type, &op->type)) y = b_copy(&b, y, op->type);
         y->hint = op->hint;

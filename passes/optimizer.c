@@ -410,6 +410,17 @@ static void keep_wide(Optim *o, Grads *gs) {
     }
 }
 
+static void tell_left(PassCtx *p, const Module *m, const Grads *gs) {
+    for (int i = 0; i < m->vars.n; i++) {
+        const Var *v = m->vars.v[i];
+        bool has = v->kind != VAR_PARAM;
+        for (int k = 0; k < gs->n && !has; k++) has = gs->v[k].var == v;
+        if (!has)
+            pass_remark(p, v->span, "optimizer", "'%s' stays as it is: it has no gradient",
+                        v->path);
+    }
+}
+
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
     if (!f || m->recipe.optim == OPTIM_NONE) return true;
@@ -441,6 +452,9 @@ static bool run(PassCtx *p, Module *m) {
         b_assign(&o.b, updates_made(&o), keep_old(&o, when, one_more, o.updates));
     }
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
+    pass_remark(p, o.r->optimizer, "optimizer", "%d parameters are updated%s", gs.n,
+                when ? ", in some steps" : "");
+    tell_left(p, m, &gs);
     return true;
 }
 

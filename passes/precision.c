@@ -416,6 +416,20 @@ static void measure(Precision *p) {
     if (!is_load(p->f)) pass_ranges_add(p->p, p->m, p->f, all.n, all.v);
 }
 
+/* Of a function that anything of is asked for in 16 bits. */
+static void tell(const Precision *p) {
+    int n = 0;
+    for (const Op *op = p->f->first; op; op = op->next)
+        n += prec_is_half(op->type.dt) && !op->fused;
+    if (!n && !prec_is_half(p->general)) return;
+    pass_remark(p->p, p->f->span, "precision", "@%s: %d values in memory have 16 bits", p->f->name,
+                n);
+    for (const Op *op = p->f->first; op; op = op->next)
+        if (op->why && op->type.dt == DT_F32 && !op->fused && prec_is_wide(p, &op->type))
+            pass_remark(p->p, op->span, "precision", "'%s' of @%s stays f32: %s", pass_named(op),
+                        p->f->name, op->why);
+}
+
 /* New operations have no number that anything here asks for. */
 static void precise_func(Precision *p) {
     for (int i = 0; i < p->n; i++) {
@@ -433,6 +447,7 @@ static void precise_func(Precision *p) {
     }
     for (int i = 0; i < p->n; i++)
         if (prec_is_product(p->op[i])) round_operands(p, p->op[i]);
+    if (p->p->remarks) tell(p);
     pass_dce_func(p->p->a, p->f);
 }
 

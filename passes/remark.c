@@ -11,6 +11,10 @@ static void put_place(PassCtx *p, Span at, const char *end) {
     sb_printf(p->remarks, "%s%s:%u%s", last ? "layers" : "", last ? last : s->path, at.line, end);
 }
 
+const char *pass_named(const Op *op) {
+    return op->hint ? op->hint : op_mnemonic(op->kind);
+}
+
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     if (!p->remarks) return;
     Span user = ctx_user_span(p->ctx, at);

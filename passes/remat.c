@@ -278,7 +278,19 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
         r.product = NULL;
         r.walk++;
         bool there = late && are_there(&r, v, fact(&r, late)->place, 0);
-        if (there && (!r.product || gap >= r.product_gap) && pass_may_rewrite(p))
+        const char *why =
+            !late    ? NULL
+            : !there ? "what it is made of is not there then"
+            : r.product && gap < r.product_gap
+                ? arena_printf(p->a,
+                               "a product is made again where %d values of its rows come "
+                               "between, and here are %d",
+                               r.product_gap, gap)
+                : NULL;
+        if (why)
+            pass_remark(p, v->span, "remat", "'%s' is kept for '%s': %s", pass_named(v),
+                        pass_named(late), why);
+        else if (late && pass_may_rewrite(p))
             again(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);

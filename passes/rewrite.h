@@ -72,6 +72,9 @@ double pass_range_scale(const PassCtx *p);
 /* .. and what it was, "at most 3.2"; NULL: it was not measured. */
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op);
 
+/* What people know the operation by: its name in the model, or what it is. */
+const char *pass_named(const Op *op);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 

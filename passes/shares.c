@@ -111,18 +111,20 @@ static bool factors_of(Op *op, int depth, Op **v, int *n) {
     return true;
 }
 
-/* The one division by a sum over map among the factors of op; there may be no second. */
-static Op *find_share(Op *op, const Map *map) {
+/* The one division by a sum over map among the factors of op; *found are there, and a second one
+ * may not be. */
+static Op *find_share(Op *op, const Map *map, int *found) {
     Op *v[FACTORS_MAX], *share = NULL;
-    int n = 0, found = 0;
+    int n = 0;
+    *found = 0;
     if (!factors_of(op, 0, v, &n)) return NULL;
     for (int i = 0; i < n; i++) {
         const Op *l = divided_by(v[i]);
         if (!l || l->map != map) continue;
         share = v[i];
-        found++;
+        ++*found;
     }
-    return found == 1 ? share : NULL;
+    return *found == 1 ? share : NULL;
 }
 
 /* The product op without that division. */
@@ -143,7 +145,11 @@ static bool is_within(const Type *x, const Type *y) {
 
 static bool divide_after(Shares *s, Op *sum) {
     Builder *b = &s->b;
-    Op *share = find_share(sum->in[0], sum->map), *l = share ? divided_by(share) : NULL;
+    int n;
+    Op *share = find_share(sum->in[0], sum->map, &n), *l = share ? divided_by(share) : NULL;
+    if (n > 1)
+        pass_remark(s->p, sum->span, "shares", "the entries of '%s' are divided, by %d sums",
+                    pass_named(sum), n);
     if (!l || !is_within(&l->type, &sum->type) || !pass_may_rewrite(s->p)) return false;
     Op *r = inverse_of(s, l);
     b->at = sum->next;

@@ -108,6 +108,18 @@ static bool is_fixed(const Module *m, const Op *op) {
     return false;
 }
 
+/* In a word, why is_fixed() holds. */
+static const char *fixed_because(const Op *op) {
+    int n;
+    rows_of(&op->type, &n);
+    if (!is_by_row(op)) return "its rows are not those of what it is made of";
+    if (n != 1) return "it has rows of two kinds";
+    if (op_has(op, OPT_LIB)) return "a library makes it";
+    if (op->kind == OP_SEGMENT && op->map->kind != MAP_DST) return "it sums along sources";
+    if (op->kind == OP_RANDOM) return "its numbers go by places in a listing of edges";
+    return "what it reads is over all rows";
+}
+
 static void find_facts(Trim *t) {
     func_number(t->f);
     t->fact = NEWN(t->p->a, struct Fact, (size_t)t->f->n_ops + 1);
@@ -185,17 +197,22 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
     Trim t = {.p = p, .m = m, .f = f, .top = m->recipe.sample.n_hops, .b = {.m = m, .f = f}};
     find_facts(&t);
     find_levels(&t);
-    int n_trimmed = 0;
+    int n_trimmed = 0, n_kept = 0;
+    const Op *kept = NULL;
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         const struct Fact *x = &t.fact[op->id];
         if (x->level < 0) continue;
         n_trimmed += x->rows && !x->fixed && x->level < t.top;
+        if (x->rows && x->fixed && !op_has(op, OPT_SOURCE)) n_kept++, kept = kept ? kept : op;
         trim_op(&t, op);
     }
     func_keep_users(p->a, f);
     for (int i = 0; i < t.taken.n; i++) op_replace_uses(f, t.taken.v[i], t.taken.v[i]->in[0]);
     pass_dce_func(p->a, f);
+    if (n_kept)
+        pass_remark(p, kept->span, "trim", "%d values of @%s over all rows, '%s' first: %s", n_kept,
+                    f->name, pass_named(kept), fixed_because(kept));
     if (n_trimmed)
         pass_remark(p, m->recipe.sample.span, "trim", "%d values of @%s over the rows needed",
                     n_trimmed, f->name);

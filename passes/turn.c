@@ -39,9 +39,10 @@ typedef struct {
     const Var *var;
     Type is, be; /* the order of spaces now, and the one that is wanted */
     int turn;
-    Ops mine;   /* of the variable's spaces, to be made in the other order; their tag is.. */
-    void *mark; /* ..this */
-    int copies; /* that are saved, less those that are made */
+    Ops mine;        /* of the variable's spaces, to be made in the other order; their tag is.. */
+    void *mark;      /* ..this */
+    int copies;      /* that are saved, less those that are made */
+    const char *why; /* it stays as it is */
 } Turn;
 
 static bool is_mine(const Turn *t, const Op *op) {
@@ -197,7 +198,10 @@ static bool weigh(Turn *t) {
         t->copies += is_back(t, op);
         for (const Use *u = op->users; u; u = u->next) {
             if (!u->user->func) continue;
-            if (!is_mine(t, u->user) && !may_read(t, u->user)) return false;
+            if (!is_mine(t, u->user) && !may_read(t, u->user)) {
+                t->why = arena_printf(t->p->a, "'%s' reads it as it is", pass_named(u->user));
+                return false;
+            }
             t->copies += u->user->kind == OP_COPY;
         }
         for (int k = 0; k < op->n_in && is_plain(op); k++) t->copies -= is_foreign(t, op->in[k]);
@@ -292,7 +296,15 @@ static bool turn_variable(Turn *t, const Var *v) {
     t->is = v->type;
     if (v->turn || !find_order(t)) return false;
     find_mine(t);
-    if (!weigh(t) || !all_assigns_fit(t)) return false;
+    t->why = NULL;
+    bool pays = weigh(t);
+    if (!pays && !t->why) t->why = "as many copies would come as go";
+    if (pays && !all_assigns_fit(t)) t->why = "what it becomes is made in the order that it has";
+    if (t->why) {
+        pass_remark(t->p, v->span, "turn", "'%s' keeps the order of its spaces: %s", v->path,
+                    t->why);
+        return false;
+    }
     rewrite(t);
     turn_variables(t);
     pass_remark(t->p, v->span, "turn", "'%s' is stored with its last %d of %d spaces first",

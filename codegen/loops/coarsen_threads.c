@@ -100,7 +100,8 @@ static const char *only_one(const LoopElements *e, int most, int pack) {
     if (pack > 1) return NULL;
     if (!e->straight) return "there are loops or arrays in it";
     if (!any) return "nothing lies at its own elements alone";
-    return most < 2 ? "coarsen-threads.max-elements says so" : "there are too few, or they are too wide";
+    return most < 2 ? "coarsen-threads.max-elements says so"
+                    : "there are too few, or they are too wide";
 }
 
 int loop_most_elements(const LoopElements *e, int most) {

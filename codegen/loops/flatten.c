@@ -21,8 +21,8 @@ static const LStmt *row_of(const LStmt *s) {
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *in = row_of(s);
     if (s->sched.lanes || s->range != LR_EXTENT || s->sched.parallel || !in) return false;
-    const char *why = in == s->body ? loop_flat_fault(k, s, l->machine.lanes)
-                                    : "each has scalars of its own";
+    const char *why =
+        in == s->body ? loop_flat_fault(k, s, l->machine.lanes) : "each has scalars of its own";
     if (why) {
         pass_remark(l->pass, s->span, "flatten", "%s: not %s rows of %s: %s", k->name,
                     loop_range_text(l->a, s), loop_range_text(l->a, in), why);

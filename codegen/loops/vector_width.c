@@ -21,9 +21,13 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
     int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
     if (!s->sched.vector) return false;
     const char *of = loop_range_text(l->a, s);
-    const char *why = w < 2 ? l->machine.lanes < 2 ? "the processor has none" : "it is one iteration"
-                      : loop_may_vectorise(l->a, k, s) ? NULL
-                                                       : "its iterations need each other";
+    const char *why = NULL;
+    if (l->machine.lanes < 2)
+        why = "the processor has none";
+    else if (w < 2)
+        why = "it is one iteration";
+    else if (!loop_may_vectorise(l->a, k, s))
+        why = "its iterations need each other";
     if (why) {
         pass_remark(l->pass, s->span, "vector-width", "%s: no vectors of %s: %s", k->name, of, why);
         return false;
