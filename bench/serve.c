@@ -1,12 +1,19 @@
 /* Predictions of single rows through the C interface, one after the other; and data to do it on.
  *
  *     serve generate DIR NODES EDGES FEATURES CLASSES
- *     serve requests DATA WEIGHTS REQUESTS THREADS
+ *     serve requests DATA WEIGHTS THREADS FIRST WORKERS
  *
- * `requests` opens the graph and the model, prints "ready", waits for a line, and asks for rows
- * k * 2654435761 mod N, so that other systems can ask for the same; a hundredth as many, at least
- * 200, come before that.  Each thread has a session of its own.  One line of JSON.  The model is
- * the program called `served`: cc serve.c -I. libserved.so -pthread, where gnnc wrote served.h. */
+ * `requests` opens the graph and the model and prints the first rows, as a line of JSON.  Then each
+ * line BEGIN SECONDS that it reads is a measurement: its threads, each with a session of its own,
+ * ask for one row after the other, from now on, and what they were given from BEGIN, by
+ * CLOCK_MONOTONIC, to SECONDS later is the next line.  Threads of one process and several
+ * processes that are given the same BEGIN are so measured alike, over the same time, all of them
+ * busy in all of it.
+ *
+ * Row k * 2654435761 mod N is the k-th, so that other systems can ask for the same.  Threads are
+ * the workers FIRST, FIRST + 1, .. of WORKERS, who have every WORKERS-th row: of several processes
+ * none is helped by what another has just read into a cache that they share.  The model is the
+ * program called `served`: cc serve.c -I. libserved.so -pthread, where gnnc wrote served.h. */
 #include <errno.h>
 #include <gnnc.h>
 #include <pthread.h>
@@ -18,7 +25,12 @@
 
 #include "served.h"
 
-enum { MOST_THREADS = 256, LEAST_WARM = 200, SHOWN = 8 };
+enum {
+    MOST_THREADS = 256,
+    SHOWN = 8,
+    LINE = 128
+}; /* bytes that a core takes from another at once */
+#define FASTEST 1e-6 /* seconds of a request: what there is room for */
 
 /* ---- data ----------------------------------------------------------------------------------- */
 static uint64_t drawn(uint64_t *state) { /* splitmix64: Steele, Lea and Flood 2014 */
@@ -95,14 +107,16 @@ static int generate(const Wanted *w) {
 /* ---- requests -------------------- */
 typedef struct {
     pthread_t thread;
-    pthread_barrier_t *begin;
     gnnc_session *session;
-    int64_t requests, warm, first, step, width;
-    double *seconds; /* [requests] */
-    float *out;      /* [width] */
-    float *shown;    /* [SHOWN, width]; of the first thread */
-    double since, until;
+    int64_t next, step; /* of k */
+    double begin, end;
+    int64_t room, n; /* requests of [begin, end] */
+    float *seconds;  /* [n] */
+    float *out;      /* of a row; no line of it is another worker's */
+    double took;     /* all n of them */
+    double kept_off; /* .. of which others had the processor */
     gnnc_status st;
+    char apart[LINE];
 } Asker;
 
 static double now(void) {
@@ -111,54 +125,93 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void predict(Asker *a, int64_t k) {
-    uint64_t n = (uint64_t)gnnc_session_rows(a->session);
+/* How long this thread was ready and other programs had its processor; a wait for a lock is none of
+ * it.  0 where the system does not tell. */
+static double kept_off(void) {
+    long long ran, waited = 0;
+    FILE *f = fopen("/proc/thread-self/schedstat", "r");
+    if (f && fscanf(f, "%lld %lld", &ran, &waited) != 2) waited = 0;
+    if (f) fclose(f);
+    return 1e-9 * (double)waited;
+}
+
+static gnnc_status predict(gnnc_session *s, int64_t k, float *out) {
+    uint64_t n = (uint64_t)gnnc_session_rows(s);
     int64_t id = (int64_t)((uint64_t)k * 2654435761u % n);
-    if (a->st == GNNC_OK) a->st = gnnc_session_predict(a->session, 1, &id, a->out);
+    return gnnc_session_predict(s, 1, &id, out);
 }
 
 static void *ask(void *arg) {
     Asker *a = arg;
-    for (int64_t i = 0; i < a->warm; i++) predict(a, a->requests * a->step + i);
-    pthread_barrier_wait(a->begin);
-    double t = a->since = now();
-    for (int64_t i = 0; i < a->requests; i++) {
-        predict(a, a->first + i * a->step);
-        double after = now();
-        a->seconds[i] = after - t;
-        t = after;
-        if (a->shown && i < SHOWN)
-            memcpy(a->shown + i * a->width, a->out, (size_t)a->width * sizeof *a->out);
+    double begin, off, t, after;
+    int64_t k = a->next;
+    a->n = 0;
+    do {
+        a->st = predict(a->session, k, a->out);
+        k += a->step;
+    } while ((t = now()) < a->begin && a->st == GNNC_OK);
+    off = kept_off();
+    for (begin = t = now(); a->n < a->room && a->st == GNNC_OK; t = after) {
+        a->st = predict(a->session, k, a->out);
+        k += a->step;
+        if ((after = now()) > a->end) break;
+        a->seconds[a->n++] = (float)(after - t);
     }
-    a->until = t;
+    a->took = t - begin;
+    a->kept_off = kept_off() - off;
+    a->next = k;
     return NULL;
 }
 
 static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
+    float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
 }
 
-static void report(const Asker *a, int threads, double opened) {
-    double since = a[0].since, until = a[0].until, *all = a[0].seconds;
-    int64_t n = threads * a[0].requests;
-    for (int i = 1; i < threads; i++) {
-        if (a[i].since < since) since = a[i].since;
-        if (a[i].until > until) until = a[i].until;
+static int report(const Asker *a, int threads) {
+    int64_t n = 0, least = a[0].n;
+    double rate = 0, off = 0;
+    for (int i = 0; i < threads; i++) n += a[i].n;
+    for (int i = 0; i < threads; i++) least = a[i].n < least ? a[i].n : least;
+    float *all = least ? malloc((size_t)n * sizeof *all) : NULL;
+    if (!all) return 0;
+    n = 0;
+    for (int i = 0; i < threads; n += a[i++].n) {
+        memcpy(all + n, a[i].seconds, (size_t)a[i].n * sizeof *all);
+        rate += (double)a[i].n / a[i].took;
+        if (a[i].kept_off / a[i].took > off) off = a[i].kept_off / a[i].took;
     }
     qsort(all, (size_t)n, sizeof *all, by_size);
-    printf("{\"system\": \"gnnc\", \"threads\": %d, \"requests\": %lld, \"open_s\": %.3f, "
-           "\"median_us\": %.2f, \"p99_us\": %.2f, \"requests_per_s\": %.1f, \"rows\": [",
-           threads, (long long)n, opened, all[n / 2] * 1e6, all[n * 99 / 100] * 1e6,
-           (double)n / (until - since));
-    for (int64_t i = 0; i < SHOWN && i < a[0].requests; i++)
-        for (int64_t j = 0; j < a[0].width; j++)
-            printf("%s%.9g%s",
-                   j   ? ", "
-                   : i ? ", ["
-                       : "[",
-                   (double)a[0].shown[i * a[0].width + j], j + 1 < a[0].width ? "" : "]");
-    printf("]}\n");
+    printf("{\"requests\": %lld, \"median_us\": %.2f, \"p99_us\": %.2f, \"requests_per_s\": %.1f, "
+           "\"kept_off\": %.4f}\n",
+           (long long)n, (double)all[n / 2] * 1e6, (double)all[n * 99 / 100] * 1e6, rate, off);
+    fflush(stdout);
+    free(all);
+    return 1;
+}
+
+/* One measurement: 0 after a failure. */
+static int measure(Asker *a, int threads, double begin, double seconds) {
+    int bad = 0, n = 0;
+    for (int i = 0; i < threads; i++) {
+        a[i].begin = begin;
+        a[i].end = begin + seconds;
+        a[i].room = (int64_t)(seconds / FASTEST) + 1;
+        a[i].seconds = malloc((size_t)a[i].room * sizeof *a[i].seconds);
+        if (a[i].seconds) /* pages that are there before the time is taken */
+            memset(a[i].seconds, 1, (size_t)a[i].room * sizeof *a[i].seconds);
+        bad |= !a[i].seconds;
+    }
+    while (!bad && n < threads && pthread_create(&a[n].thread, NULL, ask, &a[n]) == 0) n++;
+    bad |= n < threads;
+    for (int i = 0; i < n; i++) {
+        pthread_join(a[i].thread, NULL);
+        if (a[i].st != GNNC_OK && !bad++)
+            fprintf(stderr, "serve: %s\n", gnnc_session_error(a[i].session));
+    }
+    if (!bad && !report(a, threads)) bad = fprintf(stderr, "serve: not one request has ended\n");
+    for (int i = 0; i < threads; i++) free(a[i].seconds);
+    return !bad;
 }
 
 static const char *open_first(const char *data, const char *weights, gnnc_session **s) {
@@ -180,13 +233,26 @@ static const char *open_first(const char *data, const char *weights, gnnc_sessio
     return st == GNNC_OK ? NULL : *why ? why : gnnc_status_text(st);
 }
 
-static int serve(const char *data, const char *weights, int64_t requests, int threads) {
+/* The first rows, and how long it took to be able to answer. */
+static int show(gnnc_session *s, double opened, int64_t width, float *out) {
+    printf("{\"system\": \"gnnc\", \"open_s\": %.3f, \"rows\": [", opened);
+    for (int64_t k = 0; k < SHOWN; k++) {
+        if (predict(s, k, out) != GNNC_OK) return 0;
+        printf(k ? ", [" : "[");
+        for (int64_t j = 0; j < width; j++) printf(j ? ", %.9g" : "%.9g", (double)out[j]);
+        printf("]");
+    }
+    printf("]}\n");
+    fflush(stdout);
+    return 1;
+}
+
+static int serve(const char *data, const char *weights, int threads, int first, int workers) {
     static Asker a[MOST_THREADS];
     gnnc_session *s = NULL;
-    pthread_barrier_t begin;
     int rank;
     int64_t dim[GNNC_MAX_RANK], width = 1;
-    double since = now();
+    double since = now(), begin, seconds;
     const char *why = open_first(data, weights, &s);
     if (why || gnnc_session_row_shape(s, &rank, dim)) {
         fprintf(stderr, "serve: %s\n", why ? why : "no rows");
@@ -194,36 +260,19 @@ static int serve(const char *data, const char *weights, int64_t requests, int th
     }
     double opened = now() - since;
     for (int i = 0; i < rank; i++) width *= dim[i];
-    double *seconds = calloc((size_t)(requests * threads), sizeof *seconds);
-    float *out = calloc((size_t)((threads + SHOWN) * width), sizeof *out);
-    if (!seconds || !out) return 1;
-    pthread_barrier_init(&begin, NULL, (unsigned)threads);
-    for (int i = 0; i < threads; i++) {
-        a[i] = (Asker){.begin = &begin, .requests = requests, .first = i, .step = threads};
-        a[i].warm = requests / 100 > LEAST_WARM ? requests / 100 : LEAST_WARM;
-        a[i].width = width;
-        a[i].seconds = seconds + i * requests;
-        a[i].out = out + i * width;
-        a[i].shown = i ? NULL : out + threads * width;
-        if (gnnc_session_clone(&a[i].session, s) != GNNC_OK) return 1;
+    size_t row = ((size_t)width * sizeof(float) / LINE + 2) * LINE;
+    char *out = calloc((size_t)threads, row);
+    int ok = out && show(s, opened, width, (float *)out);
+    for (int i = 0; i < threads && ok; i++) {
+        a[i] = (Asker){.next = first + i, .step = workers};
+        a[i].out = (float *)(out + (size_t)i * row);
+        ok = gnnc_session_clone(&a[i].session, s) == GNNC_OK;
     }
-    printf("ready\n");
-    fflush(stdout);
-    if (getchar() == EOF) return 1;
-    for (int i = 0; i < threads; i++)
-        if (pthread_create(&a[i].thread, NULL, ask, &a[i]) != 0) return 1;
-    int bad = 0;
-    for (int i = 0; i < threads; i++) {
-        pthread_join(a[i].thread, NULL);
-        if (a[i].st != GNNC_OK && !bad++) fprintf(stderr, "%s\n", gnnc_session_error(a[i].session));
-        gnnc_session_destroy(a[i].session);
-    }
-    if (!bad) report(a, threads, opened);
+    while (ok && scanf("%lf %lf", &begin, &seconds) == 2) ok = measure(a, threads, begin, seconds);
+    for (int i = 0; i < threads; i++) gnnc_session_destroy(a[i].session);
     gnnc_session_destroy(s);
-    pthread_barrier_destroy(&begin);
-    free(seconds);
     free(out);
-    return bad != 0;
+    return !ok;
 }
 
 int main(int argc, char **argv) {
@@ -234,9 +283,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "serve: %s: %s\n", w.dir, strerror(errno));
         return 1;
     }
-    if (argc != 6 || strcmp(argv[1], "requests") != 0) return 2;
-    int64_t requests = atoll(argv[4]);
-    int threads = atoi(argv[5]);
-    if (requests < 1 || threads < 1 || threads > MOST_THREADS) return 2;
-    return serve(argv[2], argv[3], requests, threads);
+    if (argc != 7 || strcmp(argv[1], "requests") != 0) return 2;
+    int threads = atoi(argv[4]), first = atoi(argv[5]), workers = atoi(argv[6]);
+    if (threads < 1 || threads > MOST_THREADS || first < 0 || first + threads > workers) return 2;
+    return serve(argv[2], argv[3], threads, first, workers);
 }

@@ -26,6 +26,8 @@ export EXTERNAL_PHMAP_INCLUDE_DIR="$sources/parallel-hashmap"
 if [ -d "$sources/cutlass/include" ]; then
     export EXTERNAL_CUTLASS_INCLUDE_DIR="$sources/cutlass/include"
 fi
+# cmake asks nothing of an nvcc that is newer than it, where the architectures are given; no CUDA is compiled
+export TORCH_CUDA_ARCH_LIST="${TORCH_CUDA_ARCH_LIST:-8.0}"
 # the wheel is made with the compiler's flags of this machine, as the measured programs are
 CXXFLAGS="${CXXFLAGS:--O3 -march=native}" PATH="$(dirname "$python"):$PATH" "$python" -m pip install -q --no-build-isolation --no-deps .
 cd /
