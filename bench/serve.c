@@ -25,11 +25,8 @@
 
 #include "served.h"
 
-enum {
-    MOST_THREADS = 256,
-    SHOWN = 8,
-    LINE = 128
-}; /* bytes that a core takes from another at once */
+enum { MOST_THREADS = 256, SHOWN = 8 };
+enum { LINE = 128 }; /* bytes that a core takes from another at once */
 #define FASTEST 1e-6 /* seconds of a request: what there is room for */
 
 /* ---- data ----------------------------------------------------------------------------------- */
@@ -154,7 +151,7 @@ static void *ask(void *arg) {
     for (begin = t = now(); a->n < a->room && a->st == GNNC_OK; t = after) {
         a->st = predict(a->session, k, a->out);
         k += a->step;
-        if ((after = now()) > a->end) break;
+        if ((after = now()) > a->end && a->n) break; /* one there is, however long it took */
         a->seconds[a->n++] = (float)(after - t);
     }
     a->took = t - begin;
