@@ -21,7 +21,7 @@ GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
 COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
     passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
-RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/%,$(wildcard runtime/*.c runtime/*/*.c))
+RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/% runtime/mpi/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 # Of these what programs that only predict may need: no command line, no import, no library, no device.
 INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o metis_cut.o batch/sample_cluster.o \
@@ -29,8 +29,9 @@ INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/z
     exec/limits.o device_maps.o index_file.o data/kept.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
+MPICC := $(shell command -v mpicc)
 HELPS = $(addprefix $(BUILD)/help.,man bash zsh fish)
-all: $(HELPS) $(BUILD)/gnnc $(BUILD)/libgnncc.so $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda
+all: $(HELPS) $(BUILD)/gnnc $(BUILD)/libgnncc.so $(BUILD)/libgnnrt.a $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(BUILD)/libgnnrt.so cuda $(if $(MPICC),$(BUILD)/gnnrt_mpi.o $(BUILD)/mpi.flags)
 
 # Said before the compiler is compiled: which tool is missing, and how to get it.
 need = command -v $(1) >/dev/null || { echo "gnnc needs $(2), and there is no '$(1)' here;" \
@@ -135,6 +136,13 @@ METIS_LIB = $(if $(HAVE_METIS),-lmetis)
 $(BUILD)/runtime/exec/gemm_serial.o $(BUILD)/runtime/metis_cut.o: $(BUILD)/link.flags
 $(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
 $(BUILD)/runtime/metis_cut.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
+
+# Processes that train together, where MPI is: gnnc --mpi links it.
+MPI_LINK = $(shell mpicc --showme:link 2>/dev/null || mpicc -link_info | cut -d' ' -f2-)
+$(BUILD)/gnnrt_mpi.o: runtime/mpi/mpi.c
+	@mkdir -p $(@D)
+	$(MPICC) $(CFLAGS_ALL) -I. -Iruntime/include -c -o $@ $<
+$(BUILD)/mpi.flags: FLAGS = $(MPI_LINK)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.  Debuggers have
 # their tables of these frames in the debug information, and all frames have pointers.
@@ -284,6 +292,7 @@ install: all $(BUILD)/static/libgnncc.a $(BUILD)/gnncc.pc
 	install -d $(TO)/bin $(TO)/include $(LIB)/include
 	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
 	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(LIB)/
+	$(if $(MPICC),install -m 644 $(BUILD)/gnnrt_mpi.o $(BUILD)/mpi.flags $(LIB)/)
 	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(TO)/lib/
 	ln -sf libgnnrt.so.$(SO) $(TO)/lib/libgnnrt.so
 	install -m 755 $(BUILD)/libgnncc.so.$(CC_SO) $(TO)/lib/

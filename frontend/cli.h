@@ -54,6 +54,7 @@ typedef struct {
         *name; /* --name; of OUT_LIB, OUT_PYTHON, OUT_HEADER never NULL: what C calls the model */
     const char *depfile; /* -MF, or NULL */
     bool depends;        /* -MD or -MF */
+    bool mpi;            /* OUT_EXE: trains in several processes, too */
     bool shared_runtime; /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
     const char *passes;  /* --passes, or NULL */
     const char *model;   /* --model, or NULL */
@@ -160,6 +161,7 @@ typedef struct {
     const char *include[2];            /* for the generated driver; [1] may be NULL */
     const char *models;                /* the layer library's parent, or NULL */
     const char *python;                /* the directory of what all Python packages share */
+    const char *mpi_object, *mpi_flags; /* of --mpi; the file may be absent */
     const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */
 } CliHome;
 bool cli_find_home(Ctx *c, CliHome *h); /* false after a diagnostic */

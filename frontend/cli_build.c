@@ -49,6 +49,17 @@ static bool find_parts(Ctx *c, CliParts *l, Plan *const *plan, int n) {
     return cli_extern_objects(c, l->p, l->home, l->o, l->dir, &l->objects, &l->shared);
 }
 
+static bool mpi(Ctx *c, const CliHome *h, CliArgs *args) {
+    if (access(h->mpi_object, R_OK) != 0) {
+        diag_add(c, DIAG_E0002, (Span){0},
+                 "--mpi: this gnnc was built without MPI; install libopenmpi-dev and build again");
+        return false;
+    }
+    cli_arg(c, args, h->mpi_object);
+    cli_line_args(c, args, h->mpi_flags);
+    return true;
+}
+
 static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     CliArgs args = {0};
     cli_cc(c, &args, "-o");
@@ -56,6 +67,7 @@ static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     cli_args(c, &args, &l->objects);
     if (l->o->rows) cli_arg(c, &args, l->o->rows);
     cli_args(c, &args, &l->shared);
+    if (l->o->mpi && !mpi(c, l->home, &args)) return false;
     cli_arg(c, &args, l->home->lib);
     if (l->p->device && !cli_cuda_libraries(c, l->home, false, &args)) return false;
     cli_line_args(c, &args, l->home->link_flags);

@@ -74,6 +74,8 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
     h->models = cli_models_dir(c);
     h->python = join(c, dir, tree ? "../runtime/python" : "../share/gnnc/python");
+    h->mpi_object = join(c, lib, "gnnrt_mpi.o");
+    h->mpi_flags = read_text(c, join(c, lib, "mpi.flags"));
     h->cuda_lib = join(c, lib, "libgnnrt_cuda.a");
     h->cuda_flags = read_text(c, join(c, lib, "cuda.flags"));
     if (exists(h->lib)) return true;

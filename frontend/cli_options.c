@@ -361,6 +361,7 @@ FLAG(set_alone, alone)
 FLAG(set_keep, keep)
 FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
+FLAG(set_mpi, mpi)
 
 SETTER(set_help) {
     UNUSED_ARGS;
@@ -471,6 +472,8 @@ static const CliOption options[] = {
     {"--variant", "N",
      "reports and listings of that one of a program's variants (default 0; reports list them)",
      set_variant, NULL},
+    {"--mpi", NULL, "a program that trains in several processes, too: mpirun -n 4 ./train", set_mpi,
+     NULL},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
     {"-v", NULL, "say what is done", set_verbose, NULL},
     {"--version", NULL, "or -V: print the version", set_version, NULL},

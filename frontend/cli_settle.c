@@ -59,6 +59,7 @@ static const char *check_kind(const CliOptions *o) {
                "anyway";
     if (o->bisect && (o->action != ACT_COMPILE || o->emit == OUT_NONE))
         return "--bisect compiles programs for its command: nothing is compiled here";
+    if (o->mpi && o->emit != OUT_EXE) return "--mpi is for programs that train";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if (o->draw && !o->infer) return "--draw is for --infer";
     if (o->explain && o->alone) return "--explain needs the program that --no-rows leaves out";

@@ -13,6 +13,7 @@
 #include "runtime/batch/row_batches.h"
 #include "splits.h"
 #include "runtime/batch/train_batches.h"
+#include "runtime/batch/train_shares.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
 static bool is_metric(const rt_buf *b) {
@@ -482,6 +483,7 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
         TRY(st, run_phase(t, train));
         goes_on = tell(t);
     }
+    if (n == 0 || !goes_on) TRY(st, rt_shares_settle(t));
     if (n == 0) TRY(st, end_steps(t));
     if (!goes_on) st = cancelled(t);
 out:

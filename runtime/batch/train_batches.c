@@ -19,6 +19,7 @@
 #include "train_heavy.h"
 #include "train_losses.h"
 #include "train_parts.h"
+#include "train_shares.h"
 
 typedef struct RtBatches {
     RtBatchSource source;
@@ -177,6 +178,7 @@ static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const
 static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
     gnnc_trainer *t = user;
     RtBatches *b = t->batches;
+    if (!rt_shares_mine(t, b->epoch * b->n_batches + number)) return GNNC_OK;
     int64_t from = number * b->batch, left = b->n_seeds - from;
     int64_t n = left < b->batch ? left : b->batch;
     RtSampleAt at = {(uint64_t)t->options.seed, (uint64_t)b->epoch, (uint64_t)number};
@@ -238,7 +240,9 @@ out:
 }
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
-    if (!t->program->sampling.batch || !rt_phase_of(t->program, RT_PHASE_TRAIN)) return GNNC_OK;
+    bool trains = rt_phase_of(t->program, RT_PHASE_TRAIN) != NULL;
+    if (trains && !t->program->sampling.batch && t->comm) return rt_shares_start(t, t->comm);
+    if (!trains || !t->program->sampling.batch) return GNNC_OK;
     const rt_sampling *s = &t->program->sampling;
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
     if (!b) return nomem(t);
@@ -262,13 +266,15 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (on_device) TRY(st, make_device_sampler(t, b));
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
-    st = rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err);
+    TRY(st, rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err));
+    if (t->comm) st = rt_shares_start(t, t->comm);
 out:
     return st;
 }
 
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
+    t->shares = NULL; /* the pool has it */
     if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */
     rt_link_batches_stop(t);
     rt_row_batches_stop(t);
@@ -366,9 +372,13 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     if (b->epoch != epoch || b->next != batch) begin_run(t, b, epoch, batch);
     b->next = -1; /* a failed run begins anew */
     TRY(st, rt_pipeline_next(b->pipeline, &number, &slot, &t->rt.err));
-    RtMinibatch *m = &b->slot[slot];
-    TRY(st, rt_batch_step_run(&b->step, m, epoch == b->first_epoch));
-    TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
+    if (t->shares) TRY(st, rt_shares_begin(t));
+    if (rt_shares_mine(t, t->progress.step))
+        TRY(st, rt_batch_step_run(&b->step, &b->slot[slot], epoch == b->first_epoch));
+    if (t->shares)
+        rt_shares_end(t, batch, b->n_learned[batch]);
+    else
+        TRY(st, rt_losses_add(t, &b->losses, batch, b->n_learned[batch]));
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/comm.h"
+#include "runtime/trainer.h"
+
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -64,6 +67,7 @@ static gnnc_status begin(RtCli *c) {
         fprintf(stderr, "%s: %s\n", c->prog, gnnc_status_text(st));
         return st;
     }
+    c->t->comm = c->comm;
     gnnc_trainer_set_message(c->t, rt_cli_message, c);
     gnnc_trainer_set_int(c->t, "map", 1);
     gnnc_trainer_set_int(c->t, "cache", 1 << 18); /* those of fewer edges are made in a moment */
@@ -74,7 +78,9 @@ int rt_cli_renew(RtCli *c) {
     gnnc_trainer_destroy(c->t);
     if (begin(c) != GNNC_OK) return RT_EXIT_FAILED;
     c->format = -1; /* as before any option was read */
-    return rt_cli_parse(c, c->argc, c->argv);
+    int code = rt_cli_parse(c, c->argc, c->argv);
+    rt_ranks_share(c);
+    return code;
 }
 
 static int run(const gnnc_program *model, const gnnc_program *rows, int argc, char **argv) {
@@ -87,6 +93,8 @@ static int run(const gnnc_program *model, const gnnc_program *rows, int argc, ch
                .format = -1,
                .is.struct_size = sizeof c.is,
                .recipe.struct_size = sizeof c.recipe};
+    RtComm comm;
+    if (rt_ranks_begin(&c, &argc, &argv, &comm) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (begin(&c) != GNNC_OK) return RT_EXIT_FAILED;
     gnnc_program_describe(model, &c.is);
     gnnc_program_recipe(model, &c.recipe);
@@ -96,11 +104,12 @@ static int run(const gnnc_program *model, const gnnc_program *rows, int argc, ch
     sigaction(SIGXFSZ, &ignore, &before);
     sigaction(SIGBUS, &shrunk, &bus_before);
     int code = rt_cli_parse(&c, argc, argv);
-    if (code == RT_EXIT_OK) code = dispatch(&c);
+    if (code == RT_EXIT_OK && rt_ranks_share(&c)) code = dispatch(&c);
     gnnc_trainer_destroy(c.t);
     sigaction(SIGXFSZ, &before, NULL);
     sigaction(SIGBUS, &bus_before, NULL);
-    return flush_output(&c, code);
+    code = flush_output(&c, code);
+    return rt_ranks_end(&c, code);
 }
 
 /* Numbers are printed as JSON and scripts read them, whatever the host's locale. */

@@ -4,6 +4,7 @@
 #define RUNTIME_CLI_H
 
 #include <gnnc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
@@ -61,6 +62,8 @@ typedef struct RtCli {
     bool saves;                /* .. to be saved */
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
+    const struct RtComm *comm; /* processes that train together (runtime/comm.h); NULL = none do */
+    bool met, all_failed;      /* they know whether the first one has started; it has not */
     int by_signal;    /* that ended training; 0 = none did */
     bool on_terminal; /* a progress line is shown */
     double shown_at;  /* when it was last drawn */
@@ -79,6 +82,18 @@ enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
 /* cli_options.c: fills c and sets the trainer's options.  RT_EXIT_OK, or the exit code after
  * a message. */
 int rt_cli_parse(RtCli *c, int argc, char **argv);
+
+/* cli_ranks.c: several processes.  Joins them, if the program can; the exit code. */
+struct RtComm;
+int rt_ranks_begin(RtCli *c, int *argc, char ***argv, struct RtComm *comm);
+/* Once options are read: what only one of them does, the others leave; false: all of it. */
+bool rt_ranks_share(RtCli *c);
+/* Data were loaded, or c->t failed to: what fails in all of them, the first one tells. */
+int rt_ranks_started(RtCli *c);
+bool rt_ranks_tells(RtCli *c);
+/* The number of this process where it is not the first; 0 = it is, or the only one. */
+int rt_ranks_number(const RtCli *c);
+int rt_ranks_end(const RtCli *c, int code); /* the exit code */
 
 /* cli.c: another trainer in place of c->t, with the same options; the exit code */
 int rt_cli_renew(RtCli *c);
@@ -125,6 +140,8 @@ int rt_cli_dump_begin(RtCli *c);
 int rt_cli_dump(RtCli *c, const char *phase, int64_t n);
 
 /* cli_train.c, cli_predict.c, cli_bench.c */
+/* Those that end training between two steps. */
+sigset_t rt_cli_stop_signals(void);
 /* Weights, then data; the exit code. */
 int rt_cli_start(RtCli *c);
 int rt_cli_train(RtCli *c);

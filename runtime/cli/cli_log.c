@@ -15,6 +15,7 @@ static void clear_progress(RtCli *c) {
 
 int rt_cli_usage(const RtCli *c, const char *fmt, ...) {
     va_list ap;
+    if (rt_ranks_number(c)) return RT_EXIT_USAGE; /* the first one has the same words */
     fprintf(stderr, "%s: ", c->prog);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
@@ -25,12 +26,16 @@ int rt_cli_usage(const RtCli *c, const char *fmt, ...) {
 
 int rt_cli_failed(RtCli *c) {
     clear_progress(c);
+    int rank = rt_ranks_number(c);
+    if (!rt_ranks_tells(c)) return RT_EXIT_FAILED;
+    if (rank) fprintf(stderr, "rank %d: ", rank);
     fprintf(stderr, "%s: error: %s\n", c->prog, gnnc_trainer_error(c->t));
     return RT_EXIT_FAILED;
 }
 
 void rt_cli_message(void *cli, const char *text) {
     RtCli *c = cli;
+    if (rt_ranks_number(c)) return; /* the first one has it, too */
     clear_progress(c);
     fprintf(stderr, "%s: %s\n", c->prog, text);
 }

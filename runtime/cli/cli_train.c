@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "runtime/batch/train_shares.h"
+#include "runtime/comm.h"
 
 /* ---- signals ------------------------------------------------------------------
  * They are blocked while training (threads made later inherit that) and taken between steps or
  * epochs: no handler, hence no global state. */
-static sigset_t stop_signals(void) {
+sigset_t rt_cli_stop_signals(void) {
     static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     sigset_t s;
     sigemptyset(&s);
@@ -18,7 +20,7 @@ static sigset_t stop_signals(void) {
 }
 
 static int pending_signal(void) {
-    sigset_t s = stop_signals();
+    sigset_t s = rt_cli_stop_signals();
     int n = sigtimedwait(&s, NULL, &(struct timespec){0, 0});
     return n > 0 ? n : 0;
 }
@@ -87,7 +89,7 @@ static int64_t steps_in_all(const RtCli *c) {
 static int hear_step(void *cli, const gnnc_progress *now) {
     RtCli *c = cli;
     if (!now->steps_left) return 0;
-    c->by_signal = pending_signal();
+    c->by_signal = rt_shares_hear(c->t, pending_signal());
     c->saves = c->save_steps && now->steps % c->save_steps == 0;
     c->paused = c->saves || c->dump || (c->steps && now->steps >= c->steps);
     return c->by_signal || c->paused;
@@ -138,7 +140,7 @@ static int run_epochs(RtCli *c) {
         bool saves = (c->save_every && e % c->save_every == 0) ||
                      (c->save_steps && steps_in_all(c) % c->save_steps == 0);
         if (saves && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
-        if ((c->by_signal = pending_signal())) return RT_EXIT_OK;
+        if ((c->by_signal = rt_shares_hear(c->t, pending_signal()))) return RT_EXIT_OK;
     }
     return RT_EXIT_OK;
 }
@@ -157,6 +159,7 @@ static int train_blocked(RtCli *c) {
     double begin = rt_cli_now();
     gnnc_trainer_set_int(c->t, "signals", 1);
     int code = rt_cli_start(c);
+    if (code == RT_EXIT_OK) code = rt_ranks_started(c);
     if (code == RT_EXIT_OK) tell_done(c);
     if (code == RT_EXIT_OK) tell_warm_up(c);
     if (code == RT_EXIT_OK) code = run_epochs(c);
@@ -165,9 +168,10 @@ static int train_blocked(RtCli *c) {
     if (code != RT_EXIT_OK || !c->by_signal) return code;
     char place[96];
     rt_cli_place(c, place, sizeof place);
-    fprintf(stderr, "%s: stopped by SIG%s %s %s%s\n", c->prog, sigabbrev_np(c->by_signal),
-            gnnc_trainer_steps_done(c->t) ? "in" : "after", place,
-            strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
+    if (!rt_ranks_number(c))
+        fprintf(stderr, "%s: stopped by SIG%s %s %s%s\n", c->prog, sigabbrev_np(c->by_signal),
+                gnnc_trainer_steps_done(c->t) ? "in" : "after", place,
+                strcmp(c->checkpoint, "none") ? "; --resume goes on" : "");
     return 128 + c->by_signal;
 }
 
@@ -184,8 +188,9 @@ int rt_cli_train_once(RtCli *c) {
         c->default_checkpoint = true;
     }
     if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
-    c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO);
-    sigset_t signals = stop_signals(), before;
+    c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO) &&
+                     !(c->comm && c->comm->n > 1); /* mpirun's, which passes lines on */
+    sigset_t signals = rt_cli_stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     int code = train_blocked(c);
     while (pending_signal()) continue; /* repeated while saving: it was obeyed */

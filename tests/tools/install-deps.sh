@@ -8,7 +8,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev libyaml-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev python3 python3-numpy${GNNC_CI:+ python3-pip}"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev libopenmpi-dev openmpi-bin python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -38,6 +38,8 @@ brought() {
         libyaml-dev) exists_one_of /usr/include/yaml.h ;;
         libsqlite3-dev) exists_one_of /usr/include/sqlite3.h ;;
         libmetis-dev) exists_one_of /usr/include/metis.h /usr/include/*/metis.h ;;
+        libopenmpi-dev) has_one_of mpicc ;;
+        openmpi-bin) has_one_of mpirun ;;
         *) false ;;
     esac >/dev/null 2>&1
 }

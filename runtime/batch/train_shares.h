@@ -1,0 +1,30 @@
+/* Steps that several processes share: of the k steps whose gradients make one update
+ * (`accumulate k`), each process makes some, and the last is made by all.
+ *
+ * The gradients of a step are computed by themselves, not on top of the sum, and added to it in
+ * the order of the steps once all are there: the bits are the same whoever made them.  All
+ * processes then make the last step and the update, and have the same parameters. */
+#ifndef RUNTIME_TRAIN_SHARES_H
+#define RUNTIME_TRAIN_SHARES_H
+
+#include "runtime/comm.h"
+#include "runtime/trainer.h"
+
+typedef struct RtShares RtShares;
+
+/* Of a program that was linked for it; after the data were loaded.  A model that steps of several
+ * processes cannot train is an error where there are several. */
+gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm);
+/* Does this process make step `step` of the run? */
+bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
+/* Around the step t->progress.step: all of them, also those that others make. */
+gnnc_status rt_shares_begin(gnnc_trainer *t);
+/* It was batch `batch` of its epoch, and counts n rows. */
+void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
+/* The sums and the epoch's loss become those of all steps so far: all processes call it behind the
+ * same step. */
+gnnc_status rt_shares_settle(gnnc_trainer *t);
+/* A signal that this process was given; the one that all know of, from the next update on. */
+int rt_shares_hear(gnnc_trainer *t, int signal);
+
+#endif

@@ -1,0 +1,35 @@
+/* Ranks by MPI.  Errors of MPI end all of them (MPI_ERRORS_ARE_FATAL, its default), as does a rank
+ * that dies. */
+#include <mpi.h>
+
+#include "runtime/comm.h"
+
+static gnnc_status bcast(void *p, size_t n_bytes, int from, RtError *err) {
+    enum { MOST = 1 << 30 }; /* MPI counts in int */
+    char *s = p;
+    for (size_t n; n_bytes > 0; s += n, n_bytes -= n) {
+        n = n_bytes < MOST ? n_bytes : MOST;
+        if (MPI_Bcast(s, (int)n, MPI_BYTE, from, MPI_COMM_WORLD) != MPI_SUCCESS)
+            return rt_fail(err, GNNC_E_IO, "MPI: rank %d could not be heard", from);
+    }
+    return GNNC_OK;
+}
+
+static void end(bool failed) {
+    if (failed)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    else
+        MPI_Finalize();
+}
+
+gnnc_status rt_mpi_begin(int *argc, char ***argv, RtComm *comm, RtError *err) {
+    int provided;
+    *comm = (RtComm){.bcast = bcast, .end = end};
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+        return rt_fail(err, GNNC_E_IO, "MPI cannot be started");
+    if (provided < MPI_THREAD_FUNNELED)
+        return rt_fail(err, GNNC_E_IO, "this MPI allows no threads");
+    MPI_Comm_rank(MPI_COMM_WORLD, &comm->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &comm->n);
+    return GNNC_OK;
+}

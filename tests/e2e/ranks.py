@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Programs that train in several processes by MPI: the same bits in any number of them, also when they end, are killed, and go
+on in another number; one line where they cannot.  usage: ranks.py GNNC TOP.  Prints `N passed, N failed`."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from checks import bytes_of, check, end, run  # noqa: E402
+
+GNNC, TOP = sys.argv[1:3]
+CORA = TOP + "/models/data/cora"
+MPIRUN = ["timeout", "120", "mpirun", "--oversubscribe"]
+os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+SAGE = """
+import "layers/sage.gnn"
+graph G { node paper { x: csr f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: G) -> f32[paper, C] {
+  a = sage_conv(16)
+  b = sage_conv(C)
+  return b(g.cites, dropout(relu(a(g.cites, dropout(g.paper.x, 0.5))), 0.5))
+}
+train M {
+  target paper.y  loss cross_entropy  metric accuracy
+  optimizer adam(lr = 1e-2)  epochs 6  keep best on val accuracy
+  %s
+}
+"""
+LINKS = """
+import "layers/sage.gnn"
+import "layers/links.gnn"
+graph G { node v { x: f32[F] }  edge e: v -> v { split } }
+model M(g: G) -> f32[links] {
+  p = links(g.e)
+  conv = sage_conv(8)
+  h = conv(g.e where in_split(g.e, "train"), g.v.x)
+  return contract(h[p.src], h[p.dst], 1)
+}
+train M { target links  loss bce_with_logits  metric roc_auc  optimizer adam(lr = 1e-2)  epochs 3  %s }
+"""
+PLAIN = "sample { fanout [5, 3]  batch 9 }  accumulate 5"
+MODELS = {"nodes": PLAIN, "clipped": "sample { fanout [5, 3]  batch 9 }  accumulate 4  clip 0.5  ema 0.9",
+          "clusters": "sample { clusters 20  batch 3 }  accumulate 3"}
+
+
+def compiled(name, text, *options):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(GNNC, name + ".gnn", "--target=cpu", "-o", name, *options)
+    return "./" + name
+
+
+def told(n, exe, *options):
+    """What rank 0 says of training in n processes, times aside; n = 0: without mpirun."""
+    text = run(*(MPIRUN + ["-n", str(n)] if n else []), exe, "--data", CORA, "--log=json", *options)
+    lines = [json.loads(line) for line in text.splitlines() if line[:1] == "{"]
+    return [{k: v for k, v in line.items() if not k.endswith("ms") and k != "seconds"} for line in lines]
+
+
+# ---- the same bits ---------------------------------------------------------------------------------
+for name, sample in MODELS.items():
+    exe = compiled(name, SAGE % sample, "--mpi")
+    first = told(0, exe, "--checkpoint", name + ".0")
+    check(f"{name}: it learns", first[-1]["train"]["loss"] < first[0]["train"]["loss"], first)
+    for n in (1, 2, 3, 4):
+        lines = told(n, exe, "--checkpoint", f"{name}.{n}", "--threads", str(1 + n % 2), "--workers", str(n % 3))
+        check(f"{name}: {n} processes tell the same", lines == first, (lines, first))
+        check(f"{name}: {n} processes leave the same", bytes_of(f"{name}.{n}") == bytes_of(name + ".0"))
+alone = compiled("alone", SAGE % PLAIN)
+one = told(0, alone, "--checkpoint", "alone.0")
+two = told(2, "./nodes", "--checkpoint", "none")
+check("as a program that knows no processes", abs(one[-1]["val"]["loss"] / two[-1]["val"]["loss"] - 1) < 1e-5, (one, two))
+
+# ---- ended in the middle of an update, killed, and gone on with in another number ------------------------
+told(1, "./nodes", "--epochs", "9", "--checkpoint", "all")
+for n, steps, m in ((3, 37, 2), (2, 43, 4), (4, 1, 1), (1, 9, 3)):
+    told(n, "./nodes", "--epochs", "9", "--steps", str(steps), "--checkpoint", "part")
+    told(m, "./nodes", "--epochs", "9", "--resume", "part", "--checkpoint", "rest")
+    check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
+
+
+def ranks_of(job):
+    """Processes that mpirun started, by rank."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = bytes_of(f"/proc/{pid}/cmdline").split(b"\0")
+            env = dict(x.split(b"=", 1) for x in bytes_of(f"/proc/{pid}/environ").split(b"\0") if b"=" in x)
+        except OSError:
+            continue
+        if words[0] == b"./nodes" and env.get(b"OF_TEST") == job.encode():
+            found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
+    return found
+
+
+def started(n, job, *options):
+    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), "./nodes", "--data", CORA, "--epochs", "1000000", *options],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
+    for _ in range(600):
+        if len(ranks_of(job)) == n and os.path.exists(job):
+            return p
+        time.sleep(0.05)
+    check(f"{job}: it has begun", False)
+    return p
+
+
+def steps_in(file):
+    text = bytes_of(file)
+    return int(json.loads(text[8:8 + int.from_bytes(text[:8], "little")])["__metadata__"]["step"])
+
+
+for k, n in enumerate((2, 3, 4)):  # kill -9
+    job = f"killed.{k}"
+    p = started(n, job, "--checkpoint", job, "--save-every-steps", "7", "--log=none")
+    begun = time.time()
+    os.kill(ranks_of(job)[k % n], signal.SIGKILL)
+    p.wait(timeout=60)
+    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 20 and not ranks_of(job))
+    n_steps = steps_in(job) + 60 + k
+    for m, to in ((1, "a"), (1 + n % 4, "b")):
+        told(m, "./nodes", "--resume", job, "--epochs", "1000000", "--steps", str(n_steps), "--checkpoint", to)
+    check(f"{job}: gone on with in another number", bytes_of("a") == bytes_of("b"))
+for n in (2, 3):  # a signal to all of them: they agree where to end
+    job = f"asked.{n}"
+    p = started(n, job, "--checkpoint", job, "--save-every-steps", "16", "--log=none")
+    for pid in ranks_of(job).values():
+        os.kill(pid, signal.SIGTERM)
+    text = p.communicate(timeout=60)[0]
+    check(f"{job}: stopped, and told once", text.count("stopped by SIGTERM") == 1, text)
+    n_steps = steps_in(job) + 60
+    for m, to in ((1, "a"), (4, "b")):
+        told(m, "./nodes", "--resume", job, "--epochs", "1000000", "--steps", str(n_steps), "--checkpoint", to)
+    check(f"{job}: gone on with", bytes_of("a") == bytes_of("b"))
+
+for n in (1, 3):  # of several seeds
+    run(*MPIRUN, "-n", str(n), "./nodes", "--data", CORA, "--seeds", "2", "--epochs", "2", "--checkpoint", f"seeds{n}", "--log=none")
+    check(f"two seeds in {n} processes", sorted(f for f in os.listdir() if f.startswith(f"seeds{n}")) == [f"seeds{n}.0", f"seeds{n}.1"])
+check("seeds: the same bits", all(bytes_of(f"seeds1.{k}") == bytes_of(f"seeds3.{k}") for k in (0, 1)))
+
+# ---- what only one does ------------------------------------------------------------------------------------
+run("./nodes", "predict", "--data", CORA, "--weights", "all", "--out", "one.npy")
+text = run(*MPIRUN, "-n", "3", "./nodes", "predict", "--data", CORA, "--weights", "all", "--out", "three.npy")
+check("predictions are written once", bytes_of("one.npy") == bytes_of("three.npy"), text)
+text = run(*MPIRUN, "-n", "3", "./nodes", "eval", "--data", CORA, "--weights", "all")
+check("metrics are told once", text.count("accuracy") == 3, text)
+
+# ---- one line where they cannot ----------------------------------------------------------------------------
+NORM = SAGE.replace('import "layers/sage.gnn"', 'import "layers/sage.gnn"\nimport "layers/batch_norm.gnn"').replace(
+    "  return b(", "  norm = batch_norm()\n  return b(").replace("relu(a(g.cites, dropout(g.paper.x, 0.5)))",
+                                                              "relu(norm(a(g.cites, dropout(g.paper.x, 0.5))))")
+shutil.copytree(CORA, "other")
+with open("other/node.paper.y.npy", "r+b") as f:
+    f.seek(-40, 2)
+    f.write(bytes(40))
+for what, n, command in (
+        ("'accumulate n' says", 2, [compiled("none", SAGE % "sample { fanout [5, 3]  batch 9 }", "--mpi"), "--data", CORA]),
+        ("'sample' makes batches", 2, [compiled("whole", SAGE % "accumulate 2", "--mpi"), "--data", CORA]),
+        ("state that each step changes", 2, [compiled("norm", NORM % PLAIN, "--mpi"), "--data", CORA]),
+        ("gnnc --mpi makes", 2, [alone, "--data", CORA]),
+        ("'--nothing'", 2, ["./nodes", "--data", CORA, "--nothing"]),
+        ("cannot open", 3, ["./nodes", "--data", "nowhere"]),
+        ("trains with another data than rank 0", 2,
+         ["sh", "-c", f"d=other; [ $OMPI_COMM_WORLD_RANK = 0 ] && d='{CORA}'; exec ./nodes --data $d --checkpoint none"]),
+        ("trains with another seed than rank 0", 3,
+         ["sh", "-c", f"exec ./nodes --data '{CORA}' --checkpoint none --seed $((OMPI_COMM_WORLD_RANK == 2))"])):
+    r = subprocess.run(MPIRUN + ["-n", str(n), *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    lines = [line for line in r.stdout.splitlines() if "error:" in line or line.startswith("nodes: ")]
+    check(f"told: {what}", r.returncode in (1, 2) and len(lines) == 1 and what in lines[0], r.stdout)
+run(compiled("norm2", NORM % PLAIN, "--mpi"), "--data", CORA, "--epochs", "1", "--checkpoint", "none")  # alone it learns
+r = subprocess.run([GNNC, "nodes.gnn", "--mpi", "--emit=lib", "-o", "x"], text=True, capture_output=True, check=False)
+check("no library", r.returncode == 2 and "--mpi is for programs" in r.stderr, r.stderr)
+needed = run("readelf", "-d", alone)
+check("a program that does not ask for it has no MPI", "NEEDED" in needed and "mpi" not in needed, needed)
+sys.exit(end())
