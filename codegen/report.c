@@ -46,6 +46,7 @@ static const char *stop_text(const Op *op) {
 
 int report_count_effects(Module *m) {
     int n = 0;
+    if (m->effects_counted) return m->n_effects;
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
             bool effect = op->kind == OP_PRINT || op->kind == OP_ASSERT;
@@ -53,7 +54,8 @@ int report_count_effects(Module *m) {
             if (effect) module_note(m, op->func, op->span, true, stop_text(op));
             n += effect;
         }
-    return n;
+    m->effects_counted = true;
+    return m->n_effects = n;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */

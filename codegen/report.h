@@ -34,8 +34,8 @@ typedef struct {
 } ReportOptions;
 
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);
-/* Host effects in all functions: print, assert, C functions with one.  Those of f alone are
- * noted in the module as places where a tracing compiler stops. */
+/* Host effects in all functions before any pass: print, assert, C functions with one.  Those of f
+ * alone are noted in the module as places where a tracing compiler stops. */
 int report_count_effects(Module *m);
 
 /* Of the JSON form: grows when something goes, or means something else; docs/report.schema.json. */

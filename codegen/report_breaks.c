@@ -64,7 +64,7 @@ static int as_written(const Report *r, const PPhase *ph) {
     int n = 1;
     for (int i = 0; i < r->p->m->notes.n; i++) {
         const Note *x = &r->p->m->notes.v[i];
-        n += x->stops && x->func == ph->func;
+        n += x->stops && !strcmp(x->func, ph->func->name);
     }
     return n;
 }

@@ -340,10 +340,10 @@ typedef struct {
     Sampling sample;
 } Recipe;
 
-/* What became of something that would interrupt a step: for --report=breaks.  No part of the
- * text form. */
+/* What became of something that would interrupt a step: for --report=breaks.  The function may be
+ * one that a pass has taken away. */
 typedef struct {
-    const Func *func;
+    const char *func;
     Span span;
     bool stops; /* a compiler that traces the program would stop here */
     const char *text;
@@ -375,6 +375,8 @@ typedef struct Module {
     Recipe recipe;
     VEC(Note) notes;
     StrMap noted;
+    bool effects_counted; /* before any pass: */
+    int n_effects;        /* print, assert and C functions with an effect */
     int n_streams;
     uint32_t text_file;  /* module_parse: its own source; UINT32_MAX when built */
     uint32_t main_file;  /* of the model, in Ctx.sources */
@@ -466,6 +468,8 @@ Func *func_new_body(Module *m, Func *f);
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
+/* .. of a function by its name; false: it was there. */
+bool module_note_of(Module *m, const char *func, Span at, bool stops, const char *text);
 Func *func_find(const Module *m, const char *name);
 Func *func_of(const Module *m, Phase phase); /* NULL: m has none */
 Space *space_find(const Module *m, const char *name);

@@ -496,13 +496,16 @@ Extern *extern_new(Module *m, const char *name, const char *file, Span at) {
     return f;
 }
 
+bool module_note_of(Module *m, const char *func, Span at, bool stops, const char *text) {
+    const char *key = arena_printf(m->a, "%s %u %u %u %s", func, at.file, at.line, at.col, text);
+    if (strmap_has(&m->noted, key)) return false;
+    strmap_put(m->a, &m->noted, key, NULL);
+    vec_push(m->a, &m->notes, ((Note){func, at, stops, text}));
+    return true;
+}
+
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text) {
-    char key[300];
-    if (!f || !at.line) return;
-    snprintf(key, sizeof key, "%s %u %u %u %s", f->name, at.file, at.line, at.col, text);
-    if (strmap_has(&m->noted, key)) return;
-    strmap_put(m->a, &m->noted, arena_strndup(m->a, key, strlen(key)), NULL);
-    vec_push(m->a, &m->notes, ((Note){f, at, stops, text}));
+    if (f && at.line) module_note_of(m, f->name, at, stops, text);
 }
 
 Func *func_new(Module *m, const char *name) {

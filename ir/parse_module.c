@@ -505,6 +505,29 @@ static bool pending_stmt(Parser *p) {
     return parse_text(p, "names of passes in quotes", &p->m->pending);
 }
 
+/* note @train stops "'log' is read at the end of the epoch"  !gcn.gnn:9:3-20 */
+static bool note_stmt(Parser *p) {
+    const char *func = p->tok.s, *text = NULL;
+    Span at = p->tok.span;
+    if (p->tok.kind != T_FUNC)
+        return parse_fail(p, DIAG_E0401, at, "expected a function's name, as '@train'");
+    parse_lex_next(p);
+    bool stops = parse_accept_word(p, "stops");
+    if (!parse_text(p, "what became of it, in quotes", &text)) return false;
+    if (!parse_span(p, &at)) return false;
+    if (!at.line) return parse_fail(p, DIAG_E0401, p->tok.span, "a note has a position");
+    return module_note_of(p->m, func, at, stops, text) ||
+           parse_fail(p, DIAG_E0403, at, "this note stands there already");
+}
+
+static bool effects_stmt(Parser *p) {
+    int64_t n = 0;
+    if (!parse_int(p, "the number of host effects in the model", 0, INT32_MAX, &n)) return false;
+    p->m->effects_counted = true;
+    p->m->n_effects = (int)n;
+    return true;
+}
+
 static bool maps_stmt(Parser *p) {
     VEC(Map *) all = {0};
     Span at = p->tok.span;
@@ -532,7 +555,7 @@ static bool statement(Parser *p, const char *word, Span at) {
                  {"edge", edge_stmt},       {"member", member_stmt}, {"sym", sym_stmt},
                  {"column", column_stmt},   {"recipe", recipe_stmt}, {"has", has_stmt},
                  {"streams", streams_stmt}, {"extern", extern_stmt}, {"pending", pending_stmt},
-                 {"maps", maps_stmt}};
+                 {"maps", maps_stmt},       {"note", note_stmt},     {"effects", effects_stmt}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].word, word) == 0) return table[i].read(p);
     int var = text_find(&text_VarKind, word, strlen(word));

@@ -19,6 +19,7 @@ typedef struct {
     bool computation;
     uint32_t own_file; /* positions in it are left out */
     bool sites;        /* with the calls that led to a library's lines */
+    bool notes;        /* with what became of breaks */
     bool file;         /* with the passes that are to come, and the order of maps */
 } Whole;
 
@@ -502,6 +503,26 @@ static void print_maps(StrBuf *b, const Module *m) {
     if (m->maps.n) sb_puts(b, "\n");
 }
 
+/* A text that was read and names no files has all of them in itself. */
+static bool has_sources(const Module *m) {
+    return m->sourced || m->text_file == UINT32_MAX;
+}
+
+/* What --report=breaks tells, by places in the files that the model was compiled from. */
+static void print_notes(StrBuf *b, const Whole *w) {
+    const Module *m = w->m;
+    if (m->effects_counted && m->n_effects) sb_printf(b, "  effects %d\n", m->n_effects);
+    for (int i = 0; i < m->notes.n; i++) {
+        const Note *x = &m->notes.v[i];
+        if (x->span.file == w->own_file) continue;
+        sb_puts(b, "  note @");
+        ir_name_print(b, x->func);
+        sb_puts(b, x->stops ? " stops " : " ");
+        ir_string_print(b, x->text);
+        end_line(b, w, x->span);
+    }
+}
+
 static void print_module(StrBuf *b, const Whole *w) {
     const Module *m = w->m;
     sb_puts(b, "module");
@@ -530,6 +551,7 @@ static void print_module(StrBuf *b, const Whole *w) {
         sb_puts(b, "\n");
         print_func(b, w, m->funcs.v[i]);
     }
+    if (w->notes) print_notes(b, w);
     sb_puts(b, "}\n");
 }
 
@@ -537,13 +559,12 @@ void module_print(StrBuf *b, const Module *m) {
     print_module(b, &(Whole){.m = m, .own_file = m->text_file});
 }
 
-/* A text that was read and names no files has all of them in itself. */
-static bool has_sources(const Module *m) {
-    return m->sourced || m->text_file == UINT32_MAX;
-}
-
 void module_print_file(StrBuf *b, const Module *m) {
-    print_module(b, &(Whole){.m = m, .own_file = m->text_file, .sites = true, .file = true});
+    print_module(b, &(Whole){.m = m,
+                             .own_file = m->text_file,
+                             .sites = true,
+                             .file = true,
+                             .notes = has_sources(m)});
     if (!has_sources(m)) return;
     sb_puts(b, "sources {\n");
     module_print_sources(b, m, m->text_file);
@@ -551,7 +572,7 @@ void module_print_file(StrBuf *b, const Module *m) {
 }
 
 void module_print_of(StrBuf *b, const Module *m, uint32_t own_file) {
-    print_module(b, &(Whole){.m = m, .own_file = own_file, .sites = true});
+    print_module(b, &(Whole){.m = m, .own_file = own_file, .sites = true, .notes = true});
 }
 
 void module_print_spaces(StrBuf *b, const Module *m) {

@@ -46,6 +46,7 @@ static Listing list_file(Arena *a, const Module *m, uint32_t file) {
     for (int i = 0; i < m->externs.n; i++) name_file(&l, m->externs.v[i]->span);
     for (int i = 0; i < m->vars.n; i++) see_line(&l, m->vars.v[i]->span);
     see_line(&l, m->recipe.optimizer);
+    for (int i = 0; i < m->notes.n; i++) name_file(&l, m->notes.v[i].span);
     for (int i = 0; i < m->funcs.n; i++) {
         name_file(&l, m->funcs.v[i]->span);
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next) see_line(&l, op->span);

@@ -5,10 +5,11 @@
 
 For each model, target and level of optimisation: the graph IR, the plan and the loops print as they were read; each makes
 the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
-to the byte what the model itself is compiled to.  So is what is left of a pipeline that stopped half way.  Types that follow
+to the byte what the model itself is compiled to, and so is the report of breaks.  So is what is left of a pipeline that stopped half way.  Types that follow
 from operands are inferred as the model has them.
 """
 import concurrent.futures
+import json
 import os
 import re
 import subprocess
@@ -52,11 +53,17 @@ def inferred(model, folder):
         yield gnnc("opt", path, "--passes=shape-propagation")
 
 
+def told(report):
+    """A text is of one variant, and was not called so."""
+    return json.dumps(json.loads(report)["breaks"], indent=1).encode()
+
+
 def check(model, target, level):
     """The differences found, in words."""
     name = f"{os.path.basename(model)} {target} {level}"
     options, bad = [level, f"--target={target}"], []
     last = ["cuda" if target == "cuda" else "llvm"] + (["c"] if level == "-O2" else [])
+    breaks = ["--emit=none", "--report=breaks", "--report-format=json"]
     with tempfile.TemporaryDirectory() as folder:
         want = {kind: gnnc(model, *options, f"--emit={kind}") for kind in [k for k, _ in LEVELS] + last}
         for i, (kind, file) in enumerate(LEVELS):
@@ -65,6 +72,7 @@ def check(model, target, level):
                 f.write(want[kind])
             for then in [k for k, _ in LEVELS[i:i + 2]] + last:
                 bad += differs(f"{name}: {then} of {file}", want[then], gnnc(path, *options, f"--emit={then}"))
+            bad += differs(f"{name}: breaks of {file}", told(gnnc(model, *options, *breaks)), told(gnnc(path, *options, *breaks)))
         if target != "cpu" or level != "-O2":
             return bad
         bad += differs(f"{name}: inferred types", *inferred(model, folder))
