@@ -179,7 +179,8 @@ def both_ways(path, edges, columns):
 
 
 def data(path, users=1600, items=900):
-    r = random.Random(1)
+    """Of each user as many edges, whatever their number."""
+    r, bought, known = random.Random(1), users * 35 // 8, users * 25 // 8
     os.mkdir(path)
     skewed = lambda n: min(int(20 * r.paretovariate(2)) - 20, n - 1)
     y = [r.randrange(4) for _ in range(users)]
@@ -187,15 +188,15 @@ def data(path, users=1600, items=900):
     item = {"x": column(path, "ix", "float", [r.gauss(0, 1) for _ in range(items * 3)], width=3)}
     user["y"] = column(path, "y", "class", y, categories=4)
     item["kind"] = column(path, "kind", "cat", [r.randrange(6) for _ in range(items)], categories=6)
-    user["split"] = column(path, "split", "split", [1 if i < 1120 else 2 if i < 1360 else 3 for i in range(users)])
+    user["split"] = column(path, "split", "split", [1 if i < users * 7 // 10 else 2 if i < users * 17 // 20 else 3 for i in range(users)])
     edges, sizes = {}, {"user": users, "item": items}
-    for name, src, dst, n in (("buys", "user", "item", 7000), ("bought_by", "item", "user", 7000), ("knows", "user", "user", 5000)):
+    for name, src, dst, n in (("buys", "user", "item", bought), ("bought_by", "item", "user", bought), ("knows", "user", "user", known)):
         ends = [r.randrange(sizes[src]) for _ in range(n)] + [skewed(sizes[dst]) if r.random() < .1 else r.randrange(sizes[dst]) for _ in range(n)]
         edges[name] = relation(path, name, src, dst, list(zip(ends[:n], ends[n:])))
-    at = [r.random() * 100 for _ in range(7000)]
+    at = [r.random() * 100 for _ in range(bought)]
     edges["bought_by"]["columns"]["at"] = edges["buys"]["columns"]["at"] = column(path, "at", "time", at)
     user["since"] = column(path, "since", "time", [r.random() * 100 for _ in range(users)])
-    w = [r.random() for _ in range(7000)]
+    w = [r.random() for _ in range(bought)]
     edges["buys"]["columns"]["w"] = column(path, "w", "float", w)
     both_ways(path, edges, {"w": w, "at": at})
     user["age"] = column(path, "age", "float", [y[i] + r.gauss(0, 1) for i in range(users)])
