@@ -144,18 +144,19 @@ $(BUILD)/gnnrt_mpi.o: runtime/mpi/mpi.c
 	$(MPICC) $(CFLAGS_ALL) -I. -Iruntime/include -c -o $@ $<
 $(BUILD)/mpi.flags: FLAGS = $(MPI_LINK)
 
-# Read or asked once a run: compiled for size, of which libraries that only predict have little.  Debuggers have
-# their tables of these frames in the debug information, and all frames have pointers.
+# Read or asked once a run: compiled for size, of which libraries that only predict have little.
 SMALL = batch/batch_sizes batch/batch_source bind bind_at bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
     graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
     session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_cells data/encoder_scale data/io data/json data/npy data/safetensors \
     data/schema legend model_lend model_pack reached legend_rows legend_write bind_fingerprint bind_map bind_relation graph_array graph_arrow_values session session_graphs \
     session_links session_pairs session_at session_subgraph_links graph_values
-$(SMALL:%=$(BUILD)/runtime/%.o): CFLAGS_ALL += -Os $(if $(SAN),,-fno-asynchronous-unwind-tables)
+$(SMALL:%=$(BUILD)/runtime/%.o): private CFLAGS_ALL += -Os
 
 # What is asked once, by people, is compiled small: libraries that only predict have it, too.
 $(BUILD)/runtime/describe.o: private CFLAGS_ALL += -Os
-RUNTIME_CC = $(CC) $(CFLAGS_ALL) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
+# No tables to unwind by: nothing is thrown through the runtime (docs/c-api.md), debuggers have theirs in the debug
+# information, and all frames have pointers.
+RUNTIME_CC = $(CC) $(CFLAGS_ALL) $(if $(SAN),,-fno-asynchronous-unwind-tables) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
 $(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o: $(BUILD)/runtime.flags
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
