@@ -23,9 +23,9 @@ COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
 RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/% runtime/mpi/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
-# Of these what programs that only predict may need: no command line, no import, no library, no device.
+# Of these what programs that only predict may need: no command line, no import, no library, no device, no f32 on AMX.
 INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o metis_cut.o batch/sample_cluster.o \
-    exec/gemm_serial.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
+    exec/gemm_serial.o exec/gemm_pieces.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
     exec/limits.o device_maps.o index_file.o data/kept.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 

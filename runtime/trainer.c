@@ -408,7 +408,10 @@ static gnnc_status load_once(gnnc_trainer *t) {
 static gnnc_status load(gnnc_trainer *t, const char *directory) {
     t->rt.no_amx = !t->options.amx;
     /* Asked for by every trainer: results do not depend on who ran in this process before. */
-    t->rt.amx = t->options.amx && rt_amx_use() && rt_pieces_here();
+    bool amx = t->options.amx && rt_amx_use();
+    /* Pieces pay in large products alone, and round otherwise: a row would be predicted by itself
+     * in other bits than among many, so what serves sessions does without. */
+    t->rt.amx = amx && t->training && rt_pieces_here();
     if (t->training) t->training->use_tuned(t, directory);
     start_schedule(t);
     gnnc_status st = start_team(t);

@@ -1,7 +1,9 @@
-/* In place of exec/device*.c, device_maps.c and exec/profile.c, where programs predict on the host
- * alone (libgnnrt_infer.a): what these do without a device, and while nobody measures. */
+/* In place of exec/device*.c, device_maps.c, exec/profile.c and exec/gemm_pieces.c, where programs
+ * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
+ * measures, and where f32 products are never on AMX (trainer.c). */
 #include "runtime/device_maps.h"
 #include "runtime/exec/device_spmm.h"
+#include "runtime/exec/gemm_pieces.h"
 #include "runtime/exec/profile.h"
 
 /* ---- called without a device, too ------------------------------------------------------------ */
@@ -124,4 +126,29 @@ void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
 void rt_profile_begin(RtExec *x, const rt_phase *phase) {
 }
 void rt_profile_step(RtExec *x, int step) {
+}
+
+/* ---- f32 on AMX ------------------------------------------------------------------------------ */
+bool rt_pieces_here(void) {
+    return false;
+}
+
+int64_t rt_pieces_packed(int64_t k, int64_t n) {
+    (void)k, (void)n;
+    return 0;
+}
+
+bool rt_pieces_pack(const RtTile *t, float *to, int64_t i) {
+    (void)t, (void)to, (void)i;
+    return false;
+}
+
+bool rt_pieces_tile(const RtTile *t, float *work) {
+    (void)t, (void)work;
+    return false;
+}
+
+bool rt_pieces_long_tile(const RtTile *t, float *work) {
+    (void)t, (void)work;
+    return false;
 }
