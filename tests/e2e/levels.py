@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every level of every shipped model is text that goes on from where it was printed.
 
-    levels.py GNNC TOP [MODEL..]
+    levels.py GNNC TOP [MODEL.. | libraries]
 
 For each model, target and level of optimisation: the graph IR, the plan and the loops print as they were read; each makes
 the text of the next level that the model makes; and what is made of each at last (LLVM's code, CUDA, the host driver) is
@@ -83,13 +83,40 @@ def check(model, target, level):
     return bad
 
 
+def library(*args):
+    """By file, the library that is made."""
+    with tempfile.TemporaryDirectory() as folder:
+        gnnc(*args, "--target=cpu", "--emit=lib", "--name=my", "-o", os.path.join(folder, "my"))
+        return {f: open(os.path.join(folder, f), "rb").read() for f in sorted(os.listdir(folder))}
+
+
+def check_libraries():
+    """A model whose sizes decide nothing makes the same library from each level; one with variants makes all of them from a
+    text that stands before the passes which ask, and one of them from a later text."""
+    bad = []
+    with tempfile.TemporaryDirectory() as folder:
+        for model, text, stop in [("events", "x.gir", "--emit=ir"), ("events", "x.plan", "--emit=plan"), ("events", "x.loops", "--emit=loops"),
+                                  ("gcn", "first.gir", "--stop-after=shape-propagation")]:
+            source, path = os.path.join(TOP, "models", model + ".gnn"), os.path.join(folder, text)
+            gnnc(source, "--target=cpu", stop, "-o", path)
+            want, got = library(source), library(path)
+            bad += [f"lib of {model} from {text}: {f} differs" for f in want if want[f] != got.get(f)]
+        gnnc(source, "--target=cpu", "--emit=ir", "-o", path)
+        got = library(path)
+        if len(got["libmy.a"]) >= 0.8 * len(want["libmy.a"]):
+            bad.append("lib of gcn from its last IR is not one variant of two")
+    return bad
+
+
 def main():
     models = [os.path.join(TOP, "models", m) for m in sorted(os.listdir(os.path.join(TOP, "models")))
               if m.endswith(".gnn") and (len(sys.argv) < 4 or m[:-4] in sys.argv[3:])]
-    assert models
+    assert models or "libraries" in sys.argv
     jobs = [(m, t, o) for m in models for t in ("cpu", "cuda") for o in ("-O0", "-O2")]
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS") or os.cpu_count())) as pool:
         bad = sum(pool.map(lambda j: check(*j), jobs), [])
+    if len(sys.argv) < 4 or "libraries" in sys.argv:
+        bad += check_libraries()
     print("\n".join(bad))
     sys.exit(bool(bad))
 
