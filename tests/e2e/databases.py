@@ -15,17 +15,10 @@ import sys
 import tempfile
 import threading
 
+from checks import check, end
+
 GNNC, TOP = sys.argv[1:3]
 MANY, ROOM = 1_100_000, 20 << 20  # so many rows, in so many bytes besides files
-failures, done = [], 0
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def run(*command, **more):
@@ -390,8 +383,7 @@ def main():
         sqlite_rules()
         sqlite_hostile()
         with_server()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    return bool(failures)
+    return end()
 
 
 sys.exit(main())

@@ -17,6 +17,8 @@ import sys
 import tempfile
 import zlib
 
+from checks import bytes_of, check, end
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
 MODEL = """
@@ -39,15 +41,6 @@ model Ages(g: G; hidden: int = 8) -> f32[vertex, C] {
 }
 train Ages { target vertex.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.05)  epochs 20  keep last }
 """
-failures, done = [], 0
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def run(*argv, code=0):
@@ -63,13 +56,8 @@ def write(path, text):
     return path
 
 
-def values(path):
-    with open(path, "rb") as f:
-        return f.read()
-
-
 def metadata(path):
-    data = values(path)
+    data = bytes_of(path)
     return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]
 
 
@@ -120,7 +108,7 @@ def the_unknown_is_trained():
     run("./ages", "--data", "here.d", "--log=none", "--epochs", 0, "--out", "w0.st")
     rows = []
     for path in ("w0.st", "w.st"):
-        data = values(path)
+        data = bytes_of(path)
         n = struct.unpack("<Q", data[:8])[0]
         at = json.loads(data[8:8 + n])["city.weight"]["data_offsets"][0] + 8 + n
         rows.append(data[at:at + 32])
@@ -160,7 +148,7 @@ def unsaid():
         change(schema["nodes"]["vertex"]["columns"][column])
         write("unsaid.d/schema.json", json.dumps(schema))
         told = run("./ages", "predict", "--data", "unsaid.d", "--weights", "w.st", "--out", "unsaid.npy", code=1 if says else 0)
-        check(what, says in told if says else values("unsaid.npy") == values("here.npy"), told)
+        check(what, says in told if says else bytes_of("unsaid.npy") == bytes_of("here.npy"), told)
     # labels of no names: predicted, and not judged by
     change = schema["nodes"]["vertex"]["columns"]
     change["y"].pop("names"), change["y"].pop("encoder")
@@ -184,13 +172,13 @@ def like():
     for path in ("here.d", "w.st", "ages.ckpt"):
         data, told = imported(f"like-{path}", rows, "--like", path)
         for c in ("age", "age_missing", "city", "y", "split"):
-            check(f"{path}: the same {c} of the same rows", values(f"{data}/node.vertex.{c}.npy") == values(f"here.d/node.vertex.{c}.npy"))
-        check(f"{path}: the same w", values(f"{data}/edge.link.w.npy") == values("here.d/edge.link.w.npy"))
+            check(f"{path}: the same {c} of the same rows", bytes_of(f"{data}/node.vertex.{c}.npy") == bytes_of(f"here.d/node.vertex.{c}.npy"))
+        check(f"{path}: the same w", bytes_of(f"{data}/edge.link.w.npy") == bytes_of("here.d/edge.link.w.npy"))
         check(f"{path}: what is not read is told", ("'joined' is left out" in told) == (path != "here.d"), told)
     turned = [{k: r[k] for k in ("split", "city", "y", "age", "id")} for r in rows]
     data, _ = imported("turned", turned, "--like", "w.st")
     for c in ("age", "city", "y"):
-        check(f"columns in another order: {c}", values(f"{data}/node.vertex.{c}.npy") == values(f"here.d/node.vertex.{c}.npy"))
+        check(f"columns in another order: {c}", bytes_of(f"{data}/node.vertex.{c}.npy") == bytes_of(f"here.d/node.vertex.{c}.npy"))
     # few rows, no gap, no label, a new city
     few = [dict(r, age=r["age"] or "44") for r in people(12, ["cairo", "delhi"], 2)]
     data, told = imported("few", few, "--like", "w.st", columns=["id", "city", "age"])
@@ -199,13 +187,13 @@ def like():
     other = [dict(r, city=r["city"].replace("delhi", "<unknown>")) for r in few]
     data, _ = imported("said", other, "--like", "here.d", columns=["id", "city", "age", "joined"])
     run("./ages", "predict", "--data", data, "--weights", "w.st", "--out", "said.npy")
-    check("a name that is not known is the unknown one", values("few.npy") == values("said.npy"))
+    check("a name that is not known is the unknown one", bytes_of("few.npy") == bytes_of("said.npy"))
     # a city with a code of its own in other data is the model's unknown one
     with open(f"{data}/schema.json", encoding="utf-8") as f:
         schema = f.read()
     write(f"{data}/schema.json", schema.replace("cairo", "delhi"))
     told = run("./ages", "predict", "--data", data, "--weights", "w.st", "--out", "new.npy")
-    check("other data's names that the model does not know", values("new.npy") != values("said.npy"))
+    check("other data's names that the model does not know", bytes_of("new.npy") != bytes_of("said.npy"))
     refused(few)
 
 
@@ -302,13 +290,13 @@ def images():
     with open("p.map", encoding="utf-8") as f:
         rules = f.read()
     run(GNNC, "import", "pictures", "-o", "p1", "--map", write("p2.map", rules.replace("image 8", "image 2")))
-    got = [round(x, 2) for x in struct.unpack("<48f", values("p1/node.shot.photo.npy")[-192:])]
+    got = [round(x, 2) for x in struct.unpack("<48f", bytes_of("p1/node.shot.photo.npy")[-192:])]
     check("a PNG file", got[:12] == [1, 0, 1, 0, 0.2, 0.2, 0.2, 0.2, 0, 0, 0, 0], got)
     check("a JPEG file", all(abs(x - (0.78 if i % 4 < 2 else 0.16)) < 0.03 for i, x in enumerate(got[12:24])), got)
     check("no file, and one pixel", got[24:36] == [0] * 12 and got[36:] == [0] * 8 + [1] * 4, got)
-    check("a gap is told", values("p1/node.shot.photo_missing.npy")[-16:] == struct.pack("<4i", 0, 0, 1, 0))
+    check("a gap is told", bytes_of("p1/node.shot.photo_missing.npy")[-16:] == struct.pack("<4i", 0, 0, 1, 0))
     run(GNNC, "import", "pictures", "-o", "p2", "--like", "p1")
-    check("like other images", values("p2/node.shot.photo.npy") == values("p1/node.shot.photo.npy"))
+    check("like other images", bytes_of("p2/node.shot.photo.npy") == bytes_of("p1/node.shot.photo.npy"))
     for name, data, says in (("a.png", None, "'a.png' is no file that is there"), ("a.png", files["a.png"][:60], "is a PNG file that"), ("a.png", b"GIF89a..", "neither a PNG nor"),
                              ("b.jpg", files["b.jpg"][:20], "is a JPEG file that"), ("a.png", png(1, 1, lambda x, y: (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)), "is a PNG file that")):
         os.remove(f"pictures/{name}")
@@ -335,7 +323,7 @@ def given():
     npy("p.npy", 600, 3)
     told = run(GNNC, "import", "films", "-o", "g1", "--given", "film.poster=p.npy", "--scaffold", "g.gnn")
     check("a given column is told", "poster     float [3]  (given as p.npy)" in told, told)
-    check("its values", values("g1/node.film.poster.npy")[-4 * 1800:] == values("p.npy")[-4 * 1800:])
+    check("its values", bytes_of("g1/node.film.poster.npy")[-4 * 1800:] == bytes_of("p.npy")[-4 * 1800:])
     with open("g.gnn", encoding="utf-8") as f:
         check("a starter reads it", "film_poster(g.film.poster)" in f.read())
     run(GNNC, "import", "films.db", "-o", "g2", "--like", "f.st", "--given=film.poster=p.npy")
@@ -369,9 +357,9 @@ def cells_of_several_values():
     run(GNNC, "import", database("films.db", rows), "-o", "f2", "--map", "g.map")
     run(GNNC, "import", "films.db", "-o", "f3")
     for c in columns:
-        check(f"{c}: a database gives what a folder gives", values(f"f1/node.film.{c}.npy") == values(f"f2/node.film.{c}.npy"))
+        check(f"{c}: a database gives what a folder gives", bytes_of(f"f1/node.film.{c}.npy") == bytes_of(f"f2/node.film.{c}.npy"))
         if c != "price":
-            check(f"{c}: found by itself", values(f"f0/node.film.{c}.npy") == values(f"f3/node.film.{c}.npy"))
+            check(f"{c}: found by itself", bytes_of(f"f0/node.film.{c}.npy") == bytes_of(f"f3/node.film.{c}.npy"))
     write("films.gnn", FILMS)
     run(GNNC, "films.gnn", "--target=cpu", "-o", "films.bin")
     told = run("./films.bin", "--data", "f1", "--log=json", "--out", "f.st")
@@ -383,7 +371,7 @@ def cells_of_several_values():
     run(GNNC, "import", "films", "-o", "f5", "--like", "f.st")
     for c in set(columns) - {"emb_missing"}:
         for data in ("f4", "f5"):
-            check(f"{data}: {c} as the model has it", values(f"{data}/node.film.{c}.npy") == values(f"f1/node.film.{c}.npy"))
+            check(f"{data}: {c} as the model has it", bytes_of(f"{data}/node.film.{c}.npy") == bytes_of(f"f1/node.film.{c}.npy"))
     told = run("./films.bin", "eval", "--data", "f0", "--weights", "f.st", code=1)
     check("another form is refused", "f0" in told, told)
 
@@ -402,7 +390,7 @@ train Times { target n.y  loss mse  optimizer sgd(lr = 0.1)  epochs 1  keep last
 
 def tensors(path):
     """{name: rows}"""
-    data = values(path)
+    data = bytes_of(path)
     n = struct.unpack("<Q", data[:8])[0]
     found = {}
     for name, t in json.loads(data[8:8 + n]).items():
@@ -430,7 +418,7 @@ def times():
     run("./times", "--data", "t.d", "--log=none", "--out", "t.st", "--epochs", 0)
     run("./times", "predict", "--data", "t.d", "--weights", "t.st", "--out", "t.npy")
     w = tensors("t.st")
-    got = struct.unpack(f"<{3 * len(moments) + 3}f", values("t.npy")[-12 * len(moments) - 12:])
+    got = struct.unpack(f"<{3 * len(moments) + 3}f", bytes_of("t.npy")[-12 * len(moments) - 12:])
 
     def dot(what, row, x):
         return sum(a * b for a, b in zip(w[f"{what}.table.weight"][row], x)) + w[f"{what}.table.bias"][0][row]
@@ -480,5 +468,4 @@ cells_of_several_values()
 given()
 images()
 times()
-print(f"{done - len(failures)} passed, {len(failures)} failed")
-sys.exit(1 if failures else 0)
+sys.exit(end())

@@ -14,19 +14,11 @@ import struct
 import subprocess
 import sys
 
+from checks import check, end
 from sessions import E_NOMEM, Memory
 
 GNNC, TOP = sys.argv[1:3]
-failures, done = [], 0
 AT = "2024-03-01"
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def run(*command, code=0):
@@ -244,8 +236,7 @@ def main():
     of_forms(e)
     of_mistakes()
     of_memory()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    sys.exit(end())
 
 
 main()

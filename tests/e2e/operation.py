@@ -11,17 +11,10 @@ import sqlite3
 import subprocess
 import sys
 
+from checks import check, end
+
 GNNC, TOP = sys.argv[1:3]
-failures, done = [], 0
 QUERY = "COUNT(orders.*, 0, 90, days) = 0 FOR EACH customer.id"
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def sh(command, code=0):
@@ -200,8 +193,7 @@ def main():
     later()
     exported()
     others()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    return bool(failures)
+    return end()
 
 
 sys.exit(main())

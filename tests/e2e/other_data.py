@@ -13,6 +13,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC, CORA = os.path.join(TOP, "build", "gnnc"), os.path.join(TOP, "models", "data", "cora")
 sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
+from checks import bytes_of, check, end  # noqa: E402
 from run import Trainer  # noqa: E402
 
 MOOD = {"ankara": "sad", "berlin": "glad", "cairo": "angry", "delhi": "glad"}
@@ -26,15 +27,6 @@ model Cities(g: G) -> f32[vertex, C] {
 }
 train Cities { target vertex.y  loss cross_entropy  metric accuracy  optimizer adam(lr = 0.1)  epochs 60  keep last }
 """
-failures, done = [], 0
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def run(*argv, code=0):
@@ -46,11 +38,6 @@ def run(*argv, code=0):
 
 def accuracy(told, split="test"):
     return json.loads(told.strip().splitlines()[-1])[split]["accuracy"]
-
-
-def values(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def cities(folder, names, n, labels=True):
@@ -70,7 +57,7 @@ def cities(folder, names, n, labels=True):
 
 
 def header(path):
-    data = values(path)
+    data = bytes_of(path)
     n = struct.unpack("<Q", data[:8])[0]
     return json.loads(data[8:8 + n]), data[8 + n:]
 
@@ -121,7 +108,7 @@ def categories():
               "'ankara', 'berlin', 'cairo'" in told and told.count("\n") == 1, told)
         told = run(model, "embed", "h", "--data", bare, "--weights", file, "--out", "b.npy")
         run(model, "embed", "h", "--data", fewer, "--weights", file, "--out", "f.npy")
-        check(f"{file}: rows of the same cities without labels", values("b.npy") == values("f.npy"))
+        check(f"{file}: rows of the same cities without labels", bytes_of("b.npy") == bytes_of("f.npy"))
     told = run(model, "--data", more, "--resume", "cities.ckpt", "--force", "--log=none", code=1)
     check("resume: a name that the model does not know", "is 'delhi'" in told, told)
     told = run(model, "--data", fewer, "--resume", "cities.ckpt", "--force", "--epochs", 61, "--log=json",
@@ -135,7 +122,7 @@ def categories():
     turn("turned", ["cairo", "ankara", "berlin"])
     run(model, "--data", "turned", "--resume", "cities.ckpt", "--epochs", 70, "--log=none", "--checkpoint", "a.ckpt")
     run(model, "--data", here, "--resume", "cities.ckpt", "--epochs", 70, "--log=none", "--checkpoint", "b.ckpt")
-    check("resume goes on to the same bits, whatever the codes", values("a.ckpt") == values("b.ckpt"))
+    check("resume goes on to the same bits, whatever the codes", bytes_of("a.ckpt") == bytes_of("b.ckpt"))
     without_names("w.st", "old.st")
     told = run(model, "eval", "--data", here, "--weights", "old.st", "--log=none")
     check("a file without names", told.count("could not be compared") == 2, told)
@@ -152,7 +139,7 @@ def unknown_labels(model):
     for data, to in ((strange, "a.npy"), (bare, "b.npy")):
         run(model, "predict", "--data", data, "--weights", "w.st", "--out", to)
         run(model, "embed", "h", "--data", data, "--weights", "w.st", "--out", f"h{to}")
-    check("predicts over unknown classes", values("a.npy") == values("b.npy") and values("ha.npy") == values("hb.npy"))
+    check("predicts over unknown classes", bytes_of("a.npy") == bytes_of("b.npy") and bytes_of("ha.npy") == bytes_of("hb.npy"))
     for argv in (["eval", "--weights", "w.st"], ["--resume", "cities.ckpt", "--force"]):
         told = run(model, *argv, "--data", strange, code=1)
         check("does not judge by unknown classes", "row 1 of 'vertex.y' is 'calm', which the model of" in told, told)
@@ -178,7 +165,7 @@ def turn(data, names):
         schema = json.load(f)
     c = schema["nodes"]["vertex"]["columns"]["city"]
     to, c["names"] = [names.index(n) for n in c["names"]], names
-    raw = values(f"{data}/{c['file']}")
+    raw = bytes_of(f"{data}/{c['file']}")
     at = 10 + struct.unpack("<H", raw[8:10])[0]
     codes = struct.unpack(f"<{(len(raw) - at) // 4}i", raw[at:])
     with open(f"{data}/{c['file']}", "wb") as f:
@@ -218,7 +205,7 @@ def labels():
         run(f"./{name}", "--data", CORA, "--epochs", 2, "--log=none", "--out", f"{name}.st")
         for data, to in ((CORA, "a.npy"), (bare, "b.npy"), (only, "c.npy")):
             run(f"./{name}", "predict", "--data", data, "--weights", f"{name}.st", "--out", to)
-        check(f"{name} predicts without labels", values("a.npy") == values("b.npy") == values("c.npy"))
+        check(f"{name} predicts without labels", bytes_of("a.npy") == bytes_of("b.npy") == bytes_of("c.npy"))
         told = run(f"./{name}", "eval", "--data", bare, "--weights", f"{name}.st", code=1)
         check(f"{name} is not evaluated without labels", "'paper' has no column 'y'" in told, told)
         told = run(f"./{name}", "--data", only, code=1)
@@ -321,7 +308,7 @@ def higher_classes():
     few = without(CORA, "few_classes")
     with open(f"{few}/schema.json", encoding="utf-8") as f:
         file = json.load(f)["nodes"]["paper"]["columns"]["y"]["file"]
-    raw = values(f"{few}/{file}")
+    raw = bytes_of(f"{few}/{file}")
     at = 10 + struct.unpack("<H", raw[8:10])[0]
     y = struct.unpack(f"<{(len(raw) - at) // 4}i", raw[at:])
     with open(f"{few}/{file}", "wb") as f:
@@ -335,7 +322,7 @@ def higher_classes():
         run(f"./{name}", "--data", few, "--epochs", 2, "--log=none", "--out", "few.st", "--checkpoint", "none")
         for data, to in ((CORA, "a.npy"), ("bare_cora", "b.npy")):
             run(f"./{name}", "predict", "--data", data, "--weights", "few.st", "--out", to)
-        check(f"{name} predicts over higher classes", values("a.npy") == values("b.npy"))
+        check(f"{name} predicts over higher classes", bytes_of("a.npy") == bytes_of("b.npy"))
         told = run(f"./{name}", "eval", "--data", CORA, "--weights", "few.st", code=1)
         check(f"{name} does not judge by higher classes", "of 'paper.y' is class" in told and "has 5" in told, told)
 
@@ -345,8 +332,7 @@ def main():
         os.chdir(tmp)
         for part in (categories, labels, sizes, higher_classes, entities, times, foreseen):
             part()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    return bool(failures)
+    return end()
 
 
 sys.exit(main())

@@ -12,16 +12,9 @@ import struct
 import subprocess
 import sys
 
+from checks import bytes_of, check, end
+
 GNNC, TOP = sys.argv[1:3]
-failures, done = [], 0
-
-
-def check(what, holds, told=""):
-    global done
-    done += 1
-    if not holds:
-        failures.append(what)
-        print(f"FAILED {what}\n{told}")
 
 
 def run(*command):
@@ -37,11 +30,6 @@ def database(name, build, more=""):
     db.executescript(more)
     db.commit()
     db.close()
-
-
-def bytes_of(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 def learned_of(path):
@@ -487,8 +475,7 @@ def main():
     of_several_seeds()
     stays_as_it_was()
     of_wrong_selects()
-    print(f"{done - len(failures)} passed, {len(failures)} failed")
-    return bool(failures)
+    return end()
 
 
 sys.exit(main())
