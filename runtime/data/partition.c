@@ -50,8 +50,12 @@ static int64_t unit_of(const RtUnits *u, int type, int32_t row) {
 
 static void edges_of(const RtUnits *u, const RtTable *t,
                      void (*visit)(void *to, int64_t a, int64_t b), void *to) {
+    const int32_t *src_graph = u->graph[t->src_type], *dst_graph = u->graph[t->dst_type];
+    int64_t src_first = u->first[u->of_type[t->src_type]];
+    int64_t dst_first = u->first[u->of_type[t->dst_type]];
     for (int64_t e = 0; e < t->count; e++) {
-        int64_t a = unit_of(u, t->src_type, t->src[e]), b = unit_of(u, t->dst_type, t->dst[e]);
+        int64_t a = src_first + (src_graph ? src_graph[t->src[e]] : t->src[e]);
+        int64_t b = dst_first + (dst_graph ? dst_graph[t->dst[e]] : t->dst[e]);
         if (a != b) visit(to, a, b);
         if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
     }

@@ -15,7 +15,7 @@
 
 enum {
     COUNT_BYTES = 64 << 20, /* of counters, at most */
-    SHARES_LOG = 3,         /* at least 8 shares of the units move one after the other */
+    SHARES_LOG = 2,         /* at least 4 shares of the units move one after the other */
 };
 
 /* ---- clusters ----------------------------------------------------------------------------- */

@@ -1,15 +1,30 @@
-/* Ranks by MPI.  Errors of MPI end all of them (MPI_ERRORS_ARE_FATAL, its default), as does a rank
+/* Ranks by MPI.  Who waits looks now and then: MPI's own waiting takes a whole core, which workers
+ * and other processes of the machine may need.  Errors of MPI end all of them (MPI_ERRORS_ARE_FATAL, its default), as does a rank
  * that dies. */
 #include <mpi.h>
+#include <time.h>
 
 #include "runtime/comm.h"
+
+/* Some hundred microseconds without a pause, then one of 20 each. */
+static int wait_for(MPI_Request *r) {
+    enum { BUSY = 1000 };
+    int done = 0, st = MPI_SUCCESS;
+    for (int64_t i = 0; !done && st == MPI_SUCCESS; i++) {
+        if (i > BUSY) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        st = MPI_Test(r, &done, MPI_STATUS_IGNORE);
+    }
+    return st;
+}
 
 static gnnc_status bcast(void *p, size_t n_bytes, int from, RtError *err) {
     enum { MOST = 1 << 30 }; /* MPI counts in int */
     char *s = p;
     for (size_t n; n_bytes > 0; s += n, n_bytes -= n) {
+        MPI_Request r;
         n = n_bytes < MOST ? n_bytes : MOST;
-        if (MPI_Bcast(s, (int)n, MPI_BYTE, from, MPI_COMM_WORLD) != MPI_SUCCESS)
+        if (MPI_Ibcast(s, (int)n, MPI_BYTE, from, MPI_COMM_WORLD, &r) != MPI_SUCCESS ||
+            wait_for(&r) != MPI_SUCCESS)
             return rt_fail(err, GNNC_E_IO, "MPI: rank %d could not be heard", from);
     }
     return GNNC_OK;
