@@ -9,12 +9,14 @@
 typedef struct RtComm RtComm;
 struct RtComm {
     int rank, n;
-    gnnc_status (*bcast)(void *p, size_t n_bytes, int from,
-                         RtError *err); /* from's bytes, to all */
-    void (*end)(bool failed);           /* failed: all ranks end, whatever they do */
+    int64_t patience_s; /* that one waits for another at most */
+    /* from's bytes, to all.  E_IO: they did not come. */
+    gnnc_status (*bcast)(const RtComm *c, void *p, size_t n_bytes, int from, RtError *err);
+    void (*end)(bool failed); /* failed: all ranks end, whatever they do */
 };
 
 /* Joins the others, if there are any; comm->n = 1: none.  NULL: the program was not linked so. */
-gnnc_status rt_mpi_begin(int *argc, char ***argv, RtComm *comm, RtError *err) __attribute__((weak));
+gnnc_status rt_mpi_begin(int *argc, char ***argv, RtComm *comm, RtError *err)
+    __attribute__((weak));
 
 #endif

@@ -162,7 +162,7 @@ static gnnc_status agree(gnnc_trainer *t) {
                                  (uint64_t)t->options.epochs};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
-    gnnc_status st = s->comm->bcast(first, sizeof first, 0, &t->rt.err);
+    gnnc_status st = s->comm->bcast(s->comm, first, sizeof first, 0, &t->rt.err);
     for (int i = 0; i < 8 && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
@@ -218,7 +218,8 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
     gnnc_status st = GNNC_OK;
     for (; s && s->from < s->to && st == GNNC_OK; s->from++) {
         const Head *h = head_of(s, s->from);
-        st = s->comm->bcast(head_of(s, s->from), s->slot_bytes, maker_of(s, s->from), &t->rt.err);
+        st = s->comm->bcast(s->comm, head_of(s, s->from), s->slot_bytes, maker_of(s, s->from),
+                            &t->rt.err);
         if (st != GNNC_OK) break;
         if (h->heard && !s->told) s->told = h->heard;
         take_loss(t, h);

@@ -57,12 +57,13 @@ typedef struct RtCli {
     gnnc_limits limits;           /* --profile: of this machine */
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
+    int64_t patience;          /* seconds; 0 = not given */
     int64_t steps, save_steps; /* where training ends, and how often it is saved; 0 = not given */
     bool paused;               /* between two steps, to be looked at, to be saved or to end .. */
     bool saves;                /* .. to be saved */
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
-    const struct RtComm *comm; /* processes that train together (runtime/comm.h); NULL = none do */
+    struct RtComm *comm;  /* processes that train together (runtime/comm.h); NULL = none do */
     bool met, all_failed;      /* they know whether the first one has started; it has not */
     int by_signal;    /* that ended training; 0 = none did */
     bool on_terminal; /* a progress line is shown */

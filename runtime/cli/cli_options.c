@@ -59,6 +59,8 @@ const RtCliOption rt_cli_options[] = {
            "start from these weights (PyG's names, safetensors)"),
     IN_CLI("--out", "FILE", RT_OPT_TEXT, out,
            "train: kept weights; predict, embed, explain: the result"),
+    IN_CLI("--patience", "N", RT_OPT_COUNT, patience,
+           "of several processes: seconds that one waits for another (1800)"),
     OWN("--at", "DATE", "at",
         "predict, explain: all that a model of the future asks about, asked about then"),
     IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,

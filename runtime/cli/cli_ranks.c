@@ -55,8 +55,8 @@ int rt_ranks_number(const RtCli *c) {
 static bool first_started(RtCli *c, bool started) {
     char well = started;
     c->met = true;
-    c->comm->bcast(&well, 1, 0, NULL);
-    c->all_failed = !well;
+    gnnc_status st = c->comm->bcast(c->comm, &well, 1, 0, NULL);
+    c->all_failed = st == GNNC_OK && !well;
     return well;
 }
 
@@ -73,6 +73,7 @@ bool rt_ranks_tells(RtCli *c) {
 }
 
 bool rt_ranks_share(RtCli *c) {
+    if (c->comm) c->comm->patience_s = c->patience ? c->patience : 1800;
     if (rt_ranks_number(c) == 0) return true;
     c->checkpoint = "none";
     c->out = c->trace = c->dump = NULL;

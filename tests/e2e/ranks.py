@@ -125,6 +125,12 @@ for k, n in enumerate((2, 3, 4)):  # kill -9
     for m, to in ((1, "a"), (1 + n % 4, "b")):
         told(m, "./nodes", "--resume", job, "--epochs", "1000000", "--steps", str(n_steps), "--checkpoint", to)
     check(f"{job}: gone on with in another number", bytes_of("a") == bytes_of("b"))
+job = "hangs"  # one stands still
+p = started(3, job, "--checkpoint", job, "--save-every-steps", "7", "--log=none", "--patience", "2")
+begun = time.time()
+os.kill(ranks_of(job)[1], signal.SIGSTOP)
+text = p.communicate(timeout=60)[0]
+check("a process that hangs", "sends did not come in 2 s" in text and p.returncode and time.time() - begun < 20, text)
 for n in (2, 3):  # a signal to all of them: they agree where to end
     job = f"asked.{n}"
     p = started(n, job, "--checkpoint", job, "--save-every-steps", "16", "--log=none")
