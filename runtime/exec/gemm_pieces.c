@@ -355,7 +355,8 @@ static void multiply_rows(Square *s, const Half *b, int64_t b_strip, int64_t n) 
         s->c = c + j;
         s->n = n - j;
         square(s);
-        for (int i = 0; i < 2; i++) s->ahead[i].at += s->ahead[i].rows * s->ahead[i].row;
+        for (int i = 0; i < 2; i++)
+            if (s->ahead[i].at) s->ahead[i].at += s->ahead[i].rows * s->ahead[i].row;
     }
 }
 
