@@ -13,14 +13,14 @@
 enum { MAX_THREADS = 1024, WARP = 32 };
 typedef enum { NOT_BEGUN, READY, AT_BARRIER, AT_EXCHANGE, DONE } State;
 
+/* What each switch looks at fits one line of the caches; where the thread is stands elsewhere. */
 typedef struct {
+    _Alignas(64) Fiber *fiber; /* it is on; NULL = has not begun */
+    uint64_t value;
     State state;
-    cudasim_place place;
-    Fiber *fiber; /* it is on; NULL = has not begun */
     unsigned mask;
     int arrived; /* lanes of the masks whose first lane this is, at an exchange */
     int got;     /* the exchange of its warp that it reads, + 1; 0 = none */
-    uint64_t value;
 } Thread;
 
 /* What the lanes of a mask gave each other, while any of them may read it. */
@@ -31,6 +31,7 @@ typedef struct {
 
 typedef struct {
     Thread thread[MAX_THREADS];
+    cudasim_place place[MAX_THREADS];
     Exchange exchange[MAX_THREADS / WARP][WARP + 1]; /* a lane reads one, and one is made */
     Fiber *fiber[MAX_THREADS];                       /* made so far, idle ones first */
     int n_fibers, n_idle;
@@ -48,11 +49,10 @@ static Machine *machine(void) {
     return &m;
 }
 
-static uint64_t draw(Machine *m) { /* splitmix64 */
-    uint64_t x = m->random += 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
+/* Knuth's linear congruential generator, drawn from at each switch: its high bits are the random
+ * ones. */
+static uint64_t draw(Machine *m) {
+    return m->random = m->random * 6364136223846793005u + 1442695040888963407u;
 }
 
 /* Less than n. */
@@ -76,14 +76,15 @@ void cudasim_seed(uint64_t seed) {
 const cudasim_place *cudasim_now(void) {
     Machine *m = machine();
     if (!m->now) cudasim_fail("device code runs outside a kernel");
-    return &m->now->place;
+    return &m->place[m->now - m->thread];
 }
 
 void cudasim_fail(const char *what) {
     Machine *m = machine();
     fprintf(stderr, "cudasim: %s", what);
     if (m->now)
-        fprintf(stderr, " (block %u, thread %u)", m->now->place.block.x, m->now->place.flat);
+        fprintf(stderr, " (block %u, thread %u)", m->place[m->now - m->thread].block.x,
+                (unsigned)(m->now - m->thread));
     fputs("\n", stderr);
     abort();
 }
@@ -120,9 +121,9 @@ static Fiber *next(Machine *m) {
     if (m->n_done == m->n) return fiber_host();
     bool may_begin = m->n_begun < m->n;
     if (!may_begin && !m->n_ready) open_barrier(m);
-    uint64_t r = draw(m); /* its highest bit, and the 32 lowest */
+    uint64_t r = draw(m); /* its highest bit, and the 32 below */
     if (m->n_ready > 0 && (!may_begin || r >> 63)) {
-        int i = (int)((r & UINT32_MAX) * (uint64_t)m->n_ready >> 32), t = m->ready[i];
+        int i = (int)((r << 1 >> 32) * (uint64_t)m->n_ready >> 32), t = m->ready[i];
         m->ready[i] = m->ready[--m->n_ready];
         m->now = &m->thread[t];
         m->now->state = READY;
@@ -178,8 +179,11 @@ static void give(Machine *m, Thread *warp, unsigned mask, const Thread *self) {
 
 const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
     Machine *m = machine();
-    Thread *self = m->now, *warp = m->thread + self->place.flat / WARP * WARP;
-    if (!(mask >> self->place.flat % WARP & 1)) cudasim_fail("a lane outside its own mask");
+    Thread *self = m->now;
+    unsigned flat = (unsigned)(self - m->thread);
+    Thread *warp = m->thread + flat / WARP * WARP;
+    if (!(mask >> flat % WARP & 1)) cudasim_fail("a lane outside its own mask");
+    int lanes = mask == UINT32_MAX ? WARP : __builtin_popcount(mask); /* which asks a library */
     Exchange *of_warp = m->exchange[(warp - m->thread) / WARP];
     if (self->got) of_warp[self->got - 1].readers--;
     self->got = 0;
@@ -187,13 +191,13 @@ const uint64_t *cudasim_exchange(unsigned mask, uint64_t value) {
     self->value = value;
     self->state = AT_EXCHANGE;
     Thread *first = warp + __builtin_ctz(mask);
-    bool all = ++first->arrived >= __builtin_popcount(mask);
+    bool all = ++first->arrived >= lanes;
     for (unsigned left = mask; all && left; left &= left - 1) {
         const Thread *t = warp + __builtin_ctz(left);
         all = t < m->thread + m->n && t->state == AT_EXCHANGE && t->mask == mask;
     }
     if (all) {
-        first->arrived -= __builtin_popcount(mask); /* of another mask some may wait there, too */
+        first->arrived -= lanes; /* of another mask some may wait there, too */
         give(m, warp, mask, self);
     } else {
         wait_here(m, AT_EXCHANGE);
@@ -220,7 +224,7 @@ static void run_block(Machine *m) {
 static void place_threads(Machine *m, const CudasimLaunch *l) {
     const unsigned *g = l->grid, *d = l->block;
     for (unsigned t = 0; t < (unsigned)m->n; t++) {
-        cudasim_place *p = &m->thread[t].place;
+        cudasim_place *p = &m->place[t];
         p->flat = t;
         p->thread.x = t % d[0], p->thread.y = t / d[0] % d[1], p->thread.z = t / d[0] / d[1];
         p->block_dim.x = d[0], p->block_dim.y = d[1], p->block_dim.z = d[2];
@@ -231,7 +235,7 @@ static void place_threads(Machine *m, const CudasimLaunch *l) {
 static void place_block(Machine *m, const CudasimLaunch *l, unsigned b) {
     const unsigned *g = l->grid, x = b % g[0], y = b / g[0] % g[1], z = b / g[0] / g[1];
     for (int i = 0; i < m->n; i++) {
-        cudasim_place *p = &m->thread[i].place;
+        cudasim_place *p = &m->place[i];
         p->block.x = x, p->block.y = y, p->block.z = z;
     }
 }
@@ -243,8 +247,8 @@ void cudasim_run(const CudasimLaunch *l) {
     m->n = (int)(l->block[0] * l->block[1] * l->block[2]);
     m->call = l->call;
     m->closure = l->closure;
-    unsigned first = (unsigned)(draw(m) % n_blocks);
-    bool backwards = draw(m) % 2;
+    unsigned first = (unsigned)((draw(m) >> 32) * n_blocks >> 32);
+    bool backwards = draw(m) >> 63;
     place_threads(m, l);
     for (unsigned i = 0; i < n_blocks; i++) {
         place_block(m, l, (first + (backwards ? n_blocks - i : i)) % n_blocks);
