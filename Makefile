@@ -255,10 +255,10 @@ $(BUILD)/tests/random/model_check: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/
 $(BUILD)/tests/unit/%.o: tests/unit/%.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -Itests -c -o $@ $<
-unit: $(UNIT) $(BUILD)/tests/random/model_check $(BUILD)/bench/sampler
+unit: $(UNIT) $(BUILD)/tests/random/model_check $(BUILD)/bench/sampler $(BUILD)/bench/products
 
-# The driver of bench/sampler.py; `unit` builds it, so that it keeps up with the runtime.
-$(BUILD)/bench/sampler: $(BUILD)/bench/sampler.o $(BUILD)/libgnnrt.a
+# The driver of bench/sampler.py, and products: `unit` builds them, so that they keep up with the runtime.
+$(BUILD)/bench/sampler $(BUILD)/bench/products: %: %.o $(BUILD)/libgnnrt.a
 	$(CC) $(SAN) -o $@ $^ $(RT_LIBS)
 $(BUILD)/bench/%.o: bench/%.c
 	@mkdir -p $(@D)
@@ -327,7 +327,7 @@ uninstall:
 # What clang warns of, in all but what tests/tsan compiles with the same warnings: the runtime.
 WARNING = xargs -P $${JOBS:-$$(nproc)} -n 8 clang-19 -fsyntax-only $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(INC_COMPILER)
 warnings: $(GEN)
-	@printf '%s\n' $(COMPILER_SRC) frontend/main.c $(wildcard tests/*.c tests/unit/*.c tests/random/*.c) bench/sampler.c | \
+	@printf '%s\n' $(COMPILER_SRC) frontend/main.c $(wildcard tests/*.c tests/unit/*.c tests/random/*.c) bench/sampler.c bench/products.c | \
 	    $(WARNING) -Itests $(LLVM_CFLAGS)
 	@printf '%s\n' $(wildcard runtime/cuda/*.c tests/cudasim/*.c) | $(WARNING) -Itests/cudasim -Itests/cudasim/include
 	@printf '%s\n' $(GEN) | $(WARNING) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable -Ifrontend

@@ -89,7 +89,7 @@ static void put_identity(File *o) {
     put_meta(o, "program", program_text(t, &o->pool));
     put_meta(o, "compiler", t->program->compiler);
     put_meta(o, "options", t->program->options);
-    put_meta(o, "machine", rt_machine_kind(&o->pool, t->rt.amx));
+    put_meta(o, "machine", rt_machine_kind(&o->pool, &t->rt));
     put_meta(o, "sizes", sizes_text(t, &o->pool));
     put_meta(o, "data", data_text(t, &o->pool));
 }
@@ -297,7 +297,7 @@ static gnnc_status check_identity(File *o) {
         TRY(st, check_same(o, "batches", batches, "way to make batches"));
     }
     const char *machine = rt_tensors_meta(&o->f, "machine"),
-               *here = rt_machine_kind(&o->pool, t->rt.amx);
+               *here = rt_machine_kind(&o->pool, &t->rt);
     if (machine && here && strcmp(machine, here) != 0)
         rt_message(&t->rt, "%s was written on %s; on %s the last bits may differ", o->path, machine,
                    here);

@@ -1,8 +1,9 @@
-/* Weights packed for matrix products (gemm_kernel.c) when the first session of a model is opened.
+/* Weights packed for matrix products (gemm_kernel.c, gemm_tiles_16.h) when the first session of a
+ * model is opened.
  *
  * Each session would have room for the largest of them, and pack them anew for each prediction.
  * What is packed is the model's own tensor, whose address is its name as long as the model lives.
- * Products on AMX take pieces of the weight itself, and pack these (gemm_pieces.c, gemm_amx.c). */
+ * f32 products on AMX take pieces of the weight itself, and pack these (gemm_pieces.c). */
 #include "memory.h"
 #include "model.h"
 #include "runtime/exec/gemm.h"
@@ -10,9 +11,9 @@
 static gnnc_status add(gnnc_trainer *t, const rt_gemm *g, const void *b) {
     gnnc_model *m = t->rt.model;
     RtPacked *p = RT_NEW(&m->pool, RtPacked);
-    float *to = p ? rt_memory_block(&m->pool, (size_t)(g->k * g->n) * sizeof *to) : NULL;
-    gnnc_status st = to ? rt_gemm_pack_whole(&t->x, g, b, to) : GNNC_E_NOMEM;
-    if (st != GNNC_OK) return rt_fail_nomem(&t->rt.err, "a session");
+    void *to = p ? rt_memory_block(&m->pool, rt_gemm_packed_bytes(&t->x, g)) : NULL;
+    if (!to) return rt_fail_nomem(&t->rt.err, "a session");
+    rt_gemm_pack_whole(&t->x, g, b, to);
     *p = (RtPacked){.next = m->packed,
                     .b = b,
                     .k = g->k,
@@ -36,7 +37,7 @@ static gnnc_status pack_step(gnnc_trainer *t, const rt_phase *ph, int step) {
     if (c.weight < 0 || has_rows(t->program, c.weight)) return GNNC_OK;
     const void *b = t->x.buf[c.weight];
     bool whole = c.gemm.k * c.gemm.n == t->program->buf_count(c.weight, t->x.n);
-    if (!whole || !rt_gemm_packs(&t->x, &c.gemm) || rt_gemm_packed(&t->x, &c.gemm, b))
+    if (!whole || !rt_gemm_packed_bytes(&t->x, &c.gemm) || rt_gemm_packed(&t->x, &c.gemm, b))
         return GNNC_OK;
     return rt_model_has(t->rt.model, b) ? add(t, &c.gemm, b) : GNNC_OK;
 }

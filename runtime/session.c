@@ -157,7 +157,7 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->x.profile = NULL;
     s->x.threads = 1;
     s->rt.bound = of->t->rt.bound;
-    s->rt.no_amx = of->t->rt.no_amx;
+    s->rt.products16 = of->t->rt.products16;
     s->rt.amx = of->t->rt.amx;
     s->rt.packed = of->t->rt.packed;
     TRY(st, rt_session_device_take(s, of));

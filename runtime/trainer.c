@@ -406,7 +406,7 @@ static gnnc_status load_once(gnnc_trainer *t) {
 
 /* Of t->graph, or, where that is NULL, of the directory; which may be NULL else. */
 static gnnc_status load(gnnc_trainer *t, const char *directory) {
-    t->rt.no_amx = !t->options.amx;
+    t->rt.products16 = rt_products_16(t->options.amx);
     /* Asked for by every trainer: results do not depend on who ran in this process before. */
     bool amx = t->options.amx && rt_amx_use();
     /* Pieces pay in large products alone, and round otherwise: a row would be predicted by itself

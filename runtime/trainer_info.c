@@ -95,7 +95,7 @@ out:
 
 /* ---- the machine, and the loss scale -------- */
 const char *gnnc_trainer_machine(gnnc_trainer *t) {
-    const char *kind = t ? rt_machine_kind(&t->rt.pool, t->rt.amx) : NULL;
+    const char *kind = t ? rt_machine_kind(&t->rt.pool, &t->rt) : NULL;
     return kind ? kind : "";
 }
 

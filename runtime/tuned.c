@@ -14,15 +14,20 @@
 #include "runtime/data/json.h"
 #include "runtime/exec/cpu.h"
 
-const char *rt_machine_kind(RtPool *pool, bool amx) {
+const char *rt_machine_kind(RtPool *pool, const RtRuntime *rt) {
 #if defined(__x86_64__)
     bool v3 = RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma") && RT_CPU_HAS(BMI2, "bmi2");
     bool v4 = v3 && RT_CPU_HAS(AVX512F, "avx512f") && RT_CPU_HAS(AVX512BW, "avx512bw") &&
               RT_CPU_HAS(AVX512VL, "avx512vl");
-    return rt_pool_printf(pool, "x86-64-v%d%s", v4 ? 4 : v3 ? 3 : 2, amx ? ", amx" : "");
+    bool dot = rt->products16 == RT_BY_DOT_PRODUCTS;
+    return rt_pool_printf(pool, "x86-64-v%d%s%s",
+                          v4   ? 4
+                          : v3 ? 3
+                               : 2,
+                          rt->amx ? ", amx" : "", dot ? ", avx512_bf16" : "");
 #else
     struct utsname u;
-    (void)amx;
+    (void)rt;
     return rt_pool_printf(pool, "%s", uname(&u) == 0 ? u.machine : "unknown");
 #endif
 }
@@ -33,7 +38,7 @@ typedef struct {
 } Key;
 
 static bool key_of(gnnc_trainer *t, RtPool *pool, const char *dir, Key *k) {
-    const char *kind = rt_machine_kind(pool, t->rt.amx);
+    const char *kind = rt_machine_kind(pool, &t->rt);
     k->program = rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
     k->machine = rt_pool_printf(pool, "%s, %d cores", kind ? kind : "", rt_usable_cores());
     k->path = rt_pool_printf(pool, "%s/tuned.json", dir);

@@ -14,6 +14,9 @@
 /* Where a program is to run: wherever is best, on the host, on its device. */
 typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 
+/* Ways to make products of 16-bit matrices (gemm_tiles_16.h). */
+typedef enum { RT_BY_TILE_REGISTERS, RT_BY_DOT_PRODUCTS, RT_BY_F32 } RtProducts16;
+
 struct RtBound;
 struct RtGiven;
 struct RtDevice;
@@ -43,15 +46,15 @@ typedef struct RtRuntime {
     const struct RtPacked *packed; /* weights, as products read them (gemm.h); NULL = none */
     gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
-    bool vars_changed;      /* by somebody else than a phase: what is kept of them is old */
-    bool spill;             /* working memory that does not fit may lie in a file */
-    bool amx;               /* f32 matrix products may use AMX (gemm_pieces.h) */
-    bool no_amx;            /* and those of bf16 may not (gemm_16.c) */
-    bool *alone;            /* [steps of all phases] too short to share, or NULL */
-    const bool *alone_here; /* [steps] of the phase that runs */
-    const atomic_int *stop; /* not 0: an end was asked for */
-    bool by_signal;         /* signals that wait ask for it, too: option "signals" */
-    double asked;           /* s, when a loop first saw that; 0 = none did */
+    bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
+    bool spill;              /* working memory that does not fit may lie in a file */
+    bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
+    RtProducts16 products16; /* the first way to be tried (gemm_16.c) */
+    bool *alone;             /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here;  /* [steps] of the phase that runs */
+    const atomic_int *stop;  /* not 0: an end was asked for */
+    bool by_signal;          /* signals that wait ask for it, too: option "signals" */
+    double asked;            /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 
 /* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
@@ -89,6 +92,8 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
  * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
+/* The fastest way of this machine.  amx: false = as if it had no AMX. */
+RtProducts16 rt_products_16(bool amx);
 /* What rt_gemm_f32 and rt_gemm_16 will ask for; b: of the weight that B is, or NULL. */
 size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g, const void *b);
 size_t rt_rank_scratch(int64_t len);

@@ -206,8 +206,7 @@ static void fill_zero(const rt_gemm *g, float *c) {
             memset(c + b * g->c_batch + i * g->c_row, 0, (size_t)g->n * sizeof *c);
 }
 
-/* Rows of a tile: more where the product is thin. */
-static int64_t rows_of(const rt_gemm *g, int64_t least_rows, int64_t most_rows) {
+int64_t rt_gemm_tile_rows(const rt_gemm *g, int64_t least_rows, int64_t most_rows) {
     int64_t rows = TILE_WORK / g->n / g->k / least_rows * least_rows;
     return most(least_rows, least(most_rows, rows));
 }
@@ -224,9 +223,9 @@ static bool suits_amx(const rt_gemm *g) {
 
 static int64_t tile_rows(const Job *j) {
     const rt_gemm *g = &j->g;
-    if (j->amx) return rows_of(g, AMX_M, 8 * AMX_M);
-    return j->own ? rows_of(g, OWN_M, 8 * OWN_M)
-                  : rows_of(g, rt_gemm_serial.tile_m, rt_gemm_serial.tile_m_thin);
+    if (j->amx) return rt_gemm_tile_rows(g, AMX_M, 8 * AMX_M);
+    return j->own ? rt_gemm_tile_rows(g, OWN_M, 8 * OWN_M)
+                  : rt_gemm_tile_rows(g, rt_gemm_serial.tile_m, rt_gemm_serial.tile_m_thin);
 }
 
 static void plan_tiles(Job *j) {
@@ -268,21 +267,25 @@ static bool is_16(const rt_gemm *g) {
     return g->in == RT_F16 || g->in == RT_BF16;
 }
 
-size_t rt_gemm_part_scratch(RtExec *x, const rt_gemm *g, const float *packed) {
+static size_t scratch_of(RtExec *x, const rt_gemm *g, const float *packed) {
     Job j = {.x = x, .g = *g, .ready = packed};
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
     plan_tiles(&j);
     return scratch_bytes(&j);
 }
 
+size_t rt_gemm_part_scratch(RtExec *x, const rt_gemm *g) {
+    return scratch_of(x, g, NULL);
+}
+
 size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g, const void *b) {
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;
     if (is_16(g)) return rt_gemm_16_scratch(x, g, b);
-    return rt_gemm_part_scratch(x, g, rt_gemm_packed(x, g, b));
+    return scratch_of(x, g, rt_gemm_packed(x, g, b));
 }
 
 /* ---- packed before ----------------------------------------------------------------------- */
-const float *rt_gemm_packed(const RtExec *x, const rt_gemm *g, const void *b) {
+const void *rt_gemm_packed(const RtExec *x, const rt_gemm *g, const void *b) {
     for (const RtPacked *p = b && !g->long_k ? x->rt->packed : NULL; p; p = p->next)
         if (p->b == b && p->k == g->k && p->n == g->n && p->b_row == g->b_row &&
             p->b_col == g->b_col && g->batch == 1)
@@ -290,15 +293,19 @@ const float *rt_gemm_packed(const RtExec *x, const rt_gemm *g, const void *b) {
     return NULL;
 }
 
-bool rt_gemm_packs(const RtExec *x, const rt_gemm *g) {
+size_t rt_gemm_packed_bytes(const RtExec *x, const rt_gemm *g) {
     bool some = g->batch == 1 && !g->long_k && g->k > 0 && g->n > 0;
-    if (!some || g->k > PACKED_MOST / g->n || !rt_gemm_own()) return false;
-    return !is_16(g) || rt_gemm_16_packs(x, g);
+    if (!some || g->k > PACKED_MOST / g->n) return 0;
+    if (is_16(g)) return rt_gemm_16_packed_bytes(x, g);
+    return rt_gemm_own() ? (size_t)(g->k * g->n) * sizeof(float) : 0;
 }
 
-gnnc_status rt_gemm_pack_whole(RtExec *x, const rt_gemm *g, const void *b, float *to) {
+void rt_gemm_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, void *to) {
     enum { IN_TILE = RT_PANEL_TILE / RT_PANEL };
-    if (is_16(g)) return rt_gemm_16_pack_whole(x, g, b, to);
+    if (is_16(g)) {
+        rt_gemm_16_pack_whole(x, g, b, to);
+        return;
+    }
     for (int64_t i = 0; i < ceil_div(g->n, RT_PANEL); i++) {
         int64_t l = i / IN_TILE * RT_PANEL_TILE;
         RtTile t = {.b = (const float *)b + l * g->b_col,
@@ -306,9 +313,8 @@ gnnc_status rt_gemm_pack_whole(RtExec *x, const rt_gemm *g, const void *b, float
                     .b_col = g->b_col,
                     .n = least(RT_PANEL_TILE, g->n - l),
                     .k = g->k};
-        rt_gemm_pack(&t, to + g->k * l, i % IN_TILE);
+        rt_gemm_pack(&t, (float *)to + g->k * l, i % IN_TILE);
     }
-    return GNNC_OK;
 }
 
 static gnnc_status get_scratch(RtExec *x, Job *j) {
@@ -354,8 +360,8 @@ static gnnc_status multiply(RtExec *x, Job *j) {
 }
 
 gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c,
-                         bool add, const float *packed, void *room) {
-    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .ready = packed, .room = room};
+                         bool add, void *room) {
+    Job j = {.x = x, .g = *g, .a = a, .b = b, .c = c, .add = add, .room = room};
     return multiply(x, &j);
 }
 

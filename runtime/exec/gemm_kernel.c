@@ -314,7 +314,7 @@ void rt_gemm_tile(const RtTile *t) {
     Panel x = {.a_row = t->a_row, .a_col = t->a_col, .c_row = t->c_row, .wide = wide};
     for (int64_t p = 0; p < t->k; p += RT_PANEL_K) {
         x.k = least(RT_PANEL_K, t->k - p);
-        x.add = p > 0;
+        x.add = t->add || p > 0;
         for (int64_t i = 0; i < t->m; i += mr) {
             x.rows = (int)least(mr, t->m - i);
             x.a = t->a + i * t->a_row + p * t->a_col;

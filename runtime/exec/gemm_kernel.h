@@ -22,6 +22,7 @@ typedef struct {
     int64_t b_row, b_col;
     float *c;
     int64_t c_row, m, n, k;
+    bool add;    /* to what C holds */
     bool narrow; /* by vectors of eight, also where there are longer ones */
 } RtTile;
 

@@ -126,14 +126,35 @@ static int wide(void) {
 }
 #endif
 
+enum { LANES = 16 };
+
+/* The last numbers of a row are filled up, to be converted in one piece. */
 void rt_to_f32(rt_dtype t, float *to, const uint16_t *from, int64_t n) {
     bool bf16 = t == RT_BF16;
     int64_t done = !wide() ? 0 : (bf16 ? from_bf16_wide : from_f16_wide)(to, from, n);
+    if (done == n) return;
+    if (wide()) {
+        uint16_t rest[LANES] = {0};
+        float f[LANES];
+        memcpy(rest, from + done, (size_t)(n - done) * sizeof *rest);
+        (bf16 ? from_bf16_wide : from_f16_wide)(f, rest, LANES);
+        memcpy(to + done, f, (size_t)(n - done) * sizeof *f);
+        return;
+    }
     (bf16 ? from_bf16_plain : from_f16_plain)(to + done, from + done, n - done);
 }
 
 void rt_from_f32(rt_dtype t, uint16_t *to, const float *from, int64_t n) {
     bool bf16 = t == RT_BF16;
     int64_t done = !wide() ? 0 : (bf16 ? to_bf16_wide : to_f16_wide)(to, from, n);
+    if (done == n) return;
+    if (wide()) {
+        float rest[LANES] = {0};
+        uint16_t h[LANES];
+        memcpy(rest, from + done, (size_t)(n - done) * sizeof *rest);
+        (bf16 ? to_bf16_wide : to_f16_wide)(h, rest, LANES);
+        memcpy(to + done, h, (size_t)(n - done) * sizeof *h);
+        return;
+    }
     (bf16 ? to_bf16_plain : to_f16_plain)(to + done, from + done, n - done);
 }

@@ -105,11 +105,13 @@ static int wrong(const rt_gemm *g, const float *a, const float *b, const float *
 /* B that was packed before gives the same bits, and there is no room for it. */
 static void check_packed(RtExec *x, const rt_gemm *g, const void *a, const void *b,
                          const void *want, int64_t n_bytes) {
-    if (!rt_gemm_packs(x, g)) return;
-    float *data = matrix(g->k * g->n);
+    size_t packed_bytes = rt_gemm_packed_bytes(x, g);
+    if (!packed_bytes) return;
+    float *data = matrix((int64_t)(packed_bytes + 3) / 4);
     char *c = malloc((size_t)n_bytes + 1);
     RtPacked p = {.b = b, .k = g->k, .n = g->n, .b_row = g->b_row, .b_col = g->b_col, .data = data};
-    CHECK(data && c && rt_gemm_pack_whole(x, g, b, data) == GNNC_OK);
+    CHECK(data && c);
+    rt_gemm_pack_whole(x, g, b, data);
     size_t before = rt_gemm_scratch(x, g, b);
     x->rt->packed = &p;
     CHECK(rt_gemm_packed(x, g, b) == data && !rt_gemm_packed(x, g, a));
@@ -418,13 +420,100 @@ static void check_low(RtExec *x, const Shape *s, const Low *l) {
     free(a), free(b), free(c), free(a16), free(b16), free(first), free(other), free(gap);
 }
 
+/* By every way that this machine has. */
 TEST(sixteen_bits) {
-    RtRuntime rt = {.scratch_bytes = 0};
-    rt_pool_init(&rt.pool, NULL);
-    RtExec x = {.threads = 1, .rt = &rt};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        for (size_t k = 0; k < sizeof lows / sizeof *lows; k++) check_low(&x, &shapes[i], &lows[k]);
+    for (int by = RT_BY_TILE_REGISTERS; by <= RT_BY_F32 + amx_here(); by++) {
+        RtRuntime rt;
+        RtExec x = host(&rt, by > RT_BY_F32); /* at last in f32, but on AMX */
+        rt.products16 = by > RT_BY_F32 ? RT_BY_F32 : (RtProducts16)by;
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (size_t k = 0; k < sizeof lows / sizeof *lows; k++)
+                check_low(&x, &shapes[i], &lows[k]);
+        rt_pool_free(&rt.pool);
+    }
+}
+
+/* Converted operands have the bits that f32's product of them has. */
+static void check_widened(const Shape *s, rt_dtype in) {
+    rt_gemm g = layout(s);
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+    float *want = matrix(g.m * g.n);
+    uint16_t *a16 = rounded(in, a, g.m * g.k), *b16 = rounded(in, b, g.k * g.n);
+    multiply(&g, false, a, b, want);
+    RtRuntime rt;
+    RtExec x = host(&rt, false);
+    rt.products16 = RT_BY_F32;
+    g.in = in, g.out = RT_F32;
+    CHECK(rt_gemm_16(&x, &g, a16, b16, c) == GNNC_OK);
+    CHECK_MSG(!memcmp(c, want, (size_t)(g.m * g.n) * sizeof *c), "%d x %d x %d: not f32's bits",
+              (int)s->m, (int)s->n, (int)s->k);
     rt_pool_free(&rt.pool);
+    free(a), free(b), free(c), free(want), free(a16), free(b16);
+}
+
+TEST(widened_is_the_product_in_f32) {
+    static const Shape some[] = {{1, 1, 128, 128, false, false, false, false},
+                                 {1, 2500, 3, 9, false, true, false, false},
+                                 {1, 250, 300, 600, true, false, false, false},
+                                 {1, 121, 65, 513, true, true, false, false}};
+    for (size_t i = 0; rt_gemm_own() && i < sizeof some / sizeof *some; i++) {
+        check_widened(&some[i], RT_BF16);
+        check_widened(&some[i], RT_F16);
+    }
+}
+
+/* Infinities and what is no number, in A and in B, are what they are in f32; and so by any cut. */
+static void check_strange_16(const Shape *s, float strange, bool in_b) {
+    rt_gemm g = layout(s);
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n);
+    float *c = matrix(g.m * g.n), *want = matrix(g.m * g.n);
+    (in_b ? b : a)[(in_b ? g.n : g.m) * g.k / 2] = strange;
+    uint16_t *a16 = rounded(RT_F16, a, g.m * g.k), *b16 = rounded(RT_F16, b, g.k * g.n);
+    multiply(&g, false, a, b, want);
+    RtRuntime rt;
+    RtExec x = host(&rt, amx_here());
+    rt.products16 = RT_BY_F32, g.in = RT_F16, g.out = RT_F32;
+    CHECK(rt_gemm_16(&x, &g, a16, b16, c) == GNNC_OK);
+    for (int64_t i = 0; i < g.m * g.n; i++) {
+        bool same = isnan(want[i]) ? isnan(c[i])
+                    : isinf(want[i])
+                        ? want[i] == c[i]
+                        : fabsf(want[i] - c[i]) <=
+                              1e-6f * (2000 + (fabsf(strange) < INFINITY ? fabsf(strange) : 0));
+        CHECK_MSG(same, "%g in %s: %g is not %g", (double)strange, in_b ? "B" : "A", (double)c[i],
+                  (double)want[i]);
+        if (!same) break;
+    }
+    rt_pool_free(&rt.pool);
+    free(a), free(b), free(c), free(want), free(a16), free(b16);
+}
+
+TEST(strange_numbers_of_sixteen_bits) {
+    static const float strange[] = {INFINITY, -INFINITY, NAN, 65504.0f, 0x1p-24f};
+    static const Shape some[] = {{1, 300, 200, 600, false, true, false, false},
+                                 {1, 160, 192, 1500, true, false, true, false}};
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+        for (int k = 0; k < 4; k++) check_strange_16(&some[k / 2], strange[i], k % 2);
+}
+
+/* Cuts of C change no bit, by any way. */
+TEST(rows_of_sixteen_bits_by_themselves) {
+    rt_gemm g = layout(&(Shape){1, 400, 200, 290, false, true, false, false});
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n);
+    float *c = matrix(g.m * g.n), *part = matrix(g.m * g.n);
+    uint16_t *a16 = rounded(RT_BF16, a, g.m * g.k), *b16 = rounded(RT_BF16, b, g.k * g.n);
+    g.in = RT_BF16, g.out = RT_F32;
+    for (RtProducts16 by = RT_BY_TILE_REGISTERS; by <= RT_BY_F32; by++) {
+        RtRuntime rt;
+        RtExec x = host(&rt, false);
+        rt.products16 = by, g.m = 400;
+        CHECK(rt_gemm_16(&x, &g, a16, b16, c) == GNNC_OK);
+        g.m = 339;
+        CHECK(rt_gemm_16(&x, &g, a16 + 61 * g.k, b16, part) == GNNC_OK);
+        CHECK(!memcmp(part, c + 61 * g.n, (size_t)(g.m * g.n) * sizeof *c));
+        rt_pool_free(&rt.pool);
+    }
+    free(a), free(b), free(c), free(part), free(a16), free(b16);
 }
 
 /* Every bf16 there is, exactly, and what lies between two of them; in plain and in wide code. */
