@@ -354,7 +354,7 @@ const RtTiles16 *rt_tiles_dot(void) {
     return has_units() ? &dot_tiles : NULL;
 }
 bool rt_dot_pays(void) {
-    unsigned a, b, c, d;
+    unsigned a, b = 0, c = 0, d = 0;
     return has_units() && __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx &&
            c == signature_AMD_ecx && d == signature_AMD_edx;
 }

@@ -170,6 +170,7 @@ def compiling(top, churn):
     """churn: what the command line makes of models/gcn.gnn."""
     os.environ["XDG_CACHE_HOME"] = os.path.join(os.getcwd(), "cache")
     os.environ["PYTHONPATH"] = top + "/frontend/python"
+    os.environ.setdefault("CFLAGS", "-O0")  # as tests/tools/gnnc, which made `churn`
     sys.path.insert(0, top + "/frontend/python")
     import gnnc
     the_interface(top, gnnc)
