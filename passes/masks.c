@@ -99,7 +99,7 @@ static void from_scaled(Masks *m, Op *op) {
         Op *s = product->in[i], *g = product->in[1 - i];
         double c;
         if (!is_mask(s, &c) || !type_eq(&g->type, &product->type)) continue;
-        if (c < 1) {
+        if (!(c >= 1)) { /* nor is NaN */
             pass_remark(m->p, op->span, "masks",
                         "the mask '%s' is read again: a scale of %g could make a result vanish",
                         pass_named(s), c);
