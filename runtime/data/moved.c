@@ -110,19 +110,19 @@ gnnc_status rt_moved_entries(const RtAlloc *from, const char *path, RtDtype dt, 
 }
 
 /* Where the lines begin; the last may have no end. */
-static const int64_t *find_lines(RtPool *pool, const char *name, RtBytes text, int64_t n,
-                                 RtError *err) {
+static gnnc_status find_lines(RtPool *pool, const char *name, RtBytes text, int64_t n,
+                              const int64_t **out, RtError *err) {
     int64_t *ptr = RT_NEWN(pool, int64_t, n + 1), k = 0;
-    if (!ptr) return rt_fail_nomem(err, name), NULL;
+    *out = ptr;
+    if (!ptr) return rt_fail_nomem(err, name);
     for (size_t at = 0; at < text.n; k++) {
         const uint8_t *end = memchr(text.p + at, '\n', text.n - at);
         at = end ? (size_t)(end - text.p) + 1 : text.n;
         if (k < n) ptr[k + 1] = (int64_t)at;
     }
-    if (k == n) return ptr;
-    rt_fail(err, GNNC_E_FORMAT, "%s: %lld lines, there are %lld nodes", name, (long long)k,
-            (long long)n);
-    return NULL;
+    if (k == n) return GNNC_OK;
+    return rt_fail(err, GNNC_E_FORMAT, "%s: %lld lines, there are %lld nodes", name, (long long)k,
+                   (long long)n);
 }
 
 gnnc_status rt_moved_lines(const RtAlloc *from, const char *path, RtBytes text, const char *name,
@@ -130,8 +130,8 @@ gnnc_status rt_moved_lines(const RtAlloc *from, const char *path, RtBytes text, 
     Sink s;
     gnnc_status st = open_sink(&s, from, path, NULL, err);
     if (st != GNNC_OK) return st;
-    const int64_t *ptr = find_lines(&s.pool, name, text, n, err);
-    if (!ptr) s.st = GNNC_E_FORMAT;
+    const int64_t *ptr;
+    s.st = find_lines(&s.pool, name, text, n, &ptr, err);
     for (int64_t i = 0; i < n && s.st == GNNC_OK; i++) {
         const uint8_t *line = text.p + ptr[rows[i]];
         size_t len = (size_t)(ptr[rows[i] + 1] - ptr[rows[i]]);

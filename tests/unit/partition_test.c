@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rt_test_util.h"
+#include "runtime/data/moved.h"
 #include "runtime/metis_cut.h"
 #include "test.h"
 
@@ -40,6 +41,25 @@ TEST(every_failed_allocation_is_survived) {
         CHECK(st == GNNC_OK);
         scratch_remove(dir);
     }
+    scratch_remove(scratch);
+}
+
+TEST(lines_that_move_are_all_there_or_no_memory_is) {
+    const char *scratch = scratch_new();
+    char path[300];
+    const int32_t rows[] = {1, 0};
+    const RtBytes text = {(const uint8_t *)"a\nb", 3};
+    gnnc_status st = GNNC_E_NOMEM;
+    snprintf(path, sizeof path, "%s/names.txt", scratch);
+    for (long k = 0; st != GNNC_OK && k < 100; k++) {
+        FailingAlloc f;
+        RtError err = {""};
+        RtAlloc from = failing(&f, k);
+        st = rt_moved_lines(&from, path, text, "names", 2, rows, &err);
+        CHECK_MSG(st == GNNC_OK || st == GNNC_E_NOMEM, "%d: %s", st, err.text);
+        CHECK(f.n_live == 0);
+    }
+    CHECK(st == GNNC_OK);
     scratch_remove(scratch);
 }
 
