@@ -31,7 +31,7 @@ typedef struct {
     rt_gemm g;
     const RtTiles16 *by;
     const uint16_t *a, *b;
-    char *c;
+    char *c;           /* NULL = B is packed, and no more */
     const char *ready; /* B, packed before; NULL = it is to be */
     bool add;          /* to what is in C */
     float *part;       /* [splits][batch][m][n]: sums of the ranges of a long k, but the one in C */
@@ -122,7 +122,7 @@ static RtTile16 tile_at(const Job *j, int64_t tile) {
                   .b = j->b + batch * g->b_batch + p * g->b_row + l * g->b_col,
                   .b_row = g->b_row,
                   .b_col = g->b_col,
-                  .c = c_at(j, batch * g->c_batch + i * g->c_row + l),
+                  .c = j->c ? c_at(j, batch * g->c_batch + i * g->c_row + l) : NULL,
                   .c_row = g->c_row,
                   .m = least(j->tile_m, g->m - i),
                   .n = least(RT_TILE_16_COLS, g->n - l),

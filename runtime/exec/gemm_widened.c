@@ -17,9 +17,10 @@ enum {
     ROWS = 24, /* converted at a time, of a stored by rows: they stay in the first-level cache */
     ROWS_APART = 96, /* .. by columns: whole cache lines of each; all are multiples of 6 and of 8 */
     TILE_ROWS = 2 * ROWS_APART,
-    COLS = RT_PANEL_TILE,
+    COLS = RT_TILE_16_COLS,
     BLOCK_K = RT_PANEL_K
 };
+_Static_assert((int)RT_TILE_16_COLS <= (int)RT_PANEL_TILE, "a tile is one of rt_gemm_tile's");
 
 /* What a thread works with. */
 typedef struct {
