@@ -83,8 +83,7 @@ static void print_report(FILE *out, const Options *o, const RtPartition *p) {
     print_parts(out, p);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 static gnnc_status make(const Options *o, RtPool *pool, RtPartition *p, RtError *err) {
     RtDataset *d = NULL;
     bool taken;
@@ -114,8 +113,7 @@ static int partition(const Options *o, FILE *out, FILE *err) {
     return st == GNNC_OK ? 0 : 1;
 }
 
-/* ---- the command line
- * ---------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 static const char **text_option(Options *o, const char *arg, const char **value) {
     const struct {
         const char *name;

@@ -93,8 +93,7 @@ static void count_step(gnnc_trainer *t, int64_t n) {
     *(float *)t->x.buf[t->shares->counter] = (float)n;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 static const char *lacks(const gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (!t->batches) return "its steps see the whole graph; 'sample' makes batches";
@@ -144,8 +143,7 @@ gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm) {
     return GNNC_OK;
 }
 
-/* ---- steps
- * ----------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 /* Processes of two programs, of two copies of the data or of two seeds would learn nonsense. */
 static gnnc_status agree(gnnc_trainer *t) {
     RtShares *s = t->shares;

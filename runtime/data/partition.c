@@ -115,8 +115,7 @@ static gnnc_status weigh(RtUnits *u, RtError *err) {
     return GNNC_OK;
 }
 
-/* ---- ways to cut
- * ---------------------------------------------------------------------------------- */
+/* ---- ways to cut ----------------------------------------------------------------------------- */
 /* A weight of METIS's to each load of which a part is to have some; work is the first. */
 static int choose_weights(const RtUnits *u, int load[WEIGHTS_MOST]) {
     int n = 1;
@@ -181,8 +180,7 @@ static gnnc_status cut(const RtUnits *u, const RtPartitionHow *how, RtCutBy by, 
     return GNNC_OK;
 }
 
-/* ---- where rows go
- * --------------------------------------------------------------------------------- */
+/* ---- where rows go --------------------------------------------------------------------------- */
 /* Rows of a part stay in their order.  part_of: of row i. */
 static gnnc_status order(RtPool *pool, const RtTable *t, const int32_t *part, const int32_t *of,
                          int n_parts, RtMove *to, RtError *err) {
@@ -218,8 +216,7 @@ static gnnc_status order_all(const RtUnits *u, const int32_t *part, RtMoves *m, 
     return st;
 }
 
-/* ---- the report
- * ------------------------------------------------------------------------------------ */
+/* ---- the report ------------------------------------------------------------------------------ */
 typedef struct {
     const RtUnits *u;
     const int32_t *part;
