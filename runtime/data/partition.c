@@ -10,8 +10,7 @@ enum {
     WEIGHTS_MOST = 8        /* that METIS balances: each makes its cut worse */
 };
 
-/* ---- units ------------------------------------------------------------------------------------
- */
+/* ---- units ----------------------------------------------------------------------------------- */
 static gnnc_status list_units(RtUnits *u, RtError *err) {
     const RtDataset *d = u->d;
     RtPool *pool = u->pool;
@@ -66,12 +65,11 @@ void rt_units_edges(const RtUnits *u, void (*visit)(void *to, int64_t a, int64_t
     for (int i = 0; i < u->d->n_edges; i++) edges_of(u, &u->d->edges[i], visit, to);
 }
 
-/* ---- what is balanced --------------------------------------------------------------------------
- */
+/* ---- what is balanced ------------------------------------------------------------------------ */
 static void count_work(void *arg, int64_t a, int64_t b) {
     const RtUnits *u = arg;
-    u->work[a]++;
-    u->work[b]++;
+    u->work[a] += u->work[a] < UINT32_MAX;
+    u->work[b] += u->work[b] < UINT32_MAX;
 }
 
 static void mark_train(const RtUnits *u, int t) {
@@ -261,7 +259,9 @@ static void count_edges(Told *w) {
             int dst = w->part[unit_of(u, t->dst_type, t->dst[e])];
             w->out->part[dst].edges++;
             w->out->cut += src != dst;
+            if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
         }
+        rt_dataset_forget_pages(u->d);
     }
     w->out->edges = u->n_edges;
 }

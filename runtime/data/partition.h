@@ -61,8 +61,8 @@ typedef struct RtUnits {
     int64_t *load, *cap;   /* [n_parts][1 + 2 n_tables], [1 + 2 n_tables]: work, rows, train */
 } RtUnits;
 
-static inline int rt_n_loads(const RtUnits *u) {
-    return 1 + 2 * u->n_tables;
+static inline int64_t rt_n_loads(const RtUnits *u) {
+    return 1 + 2 * (int64_t)u->n_tables;
 }
 /* Visits every edge between two units. */
 void rt_units_edges(const RtUnits *u, void (*visit)(void *to, int64_t a, int64_t b), void *to);

@@ -142,7 +142,7 @@ static Adds adds_of(const RtUnits *u, int64_t v) {
 }
 
 static bool exceeds(const Refine *r, int part, const Adds *a, bool added) {
-    const int64_t *load = r->u->load + (int64_t)part * rt_n_loads(r->u);
+    const int64_t *load = r->u->load + part * rt_n_loads(r->u);
     for (int i = 0; i < 3; i++) {
         int64_t cap = r->u->cap[a->at[i]];
         cap += cap / 100 * r->slack;
@@ -152,14 +152,14 @@ static bool exceeds(const Refine *r, int part, const Adds *a, bool added) {
 }
 
 static void add(const RtUnits *u, int part, const Adds *a, int sign) {
-    int64_t *load = u->load + (int64_t)part * rt_n_loads(u);
+    int64_t *load = u->load + part * rt_n_loads(u);
     for (int i = 0; i < 3; i++) load[a->at[i]] += sign * a->by[i];
 }
 
 static void place(Refine *r, int64_t v) {
     const RtUnits *u = r->u;
     const uint32_t *near = r->near + (v >> r->shift) * u->n_parts;
-    const int n_loads = rt_n_loads(u);
+    const int64_t n_loads = rt_n_loads(u);
     Adds a = adds_of(u, v);
     int now = r->part[v], best = -1;
     bool full = exceeds(r, now, &a, false);
@@ -197,8 +197,8 @@ static void load_parts(const RtUnits *u, const int32_t *part) {
 }
 
 static bool has_too_much(const RtUnits *u) {
-    int n = rt_n_loads(u);
-    for (int i = 0; i < u->n_parts * n; i++)
+    int64_t n = rt_n_loads(u);
+    for (int64_t i = 0; i < u->n_parts * n; i++)
         if (u->load[i] > u->cap[i % n]) return true;
     return false;
 }
