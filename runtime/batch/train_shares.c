@@ -4,6 +4,8 @@
 
 #include "runtime/bind.h"
 #include "runtime/exec/device.h"
+#include "runtime/init.h"
+#include "runtime/tuned.h"
 
 /* What a step sends, before its gradients. */
 typedef struct {
@@ -144,24 +146,30 @@ gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm) {
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
-/* Processes of two programs, of two copies of the data or of two seeds would learn nonsense. */
+/* Processes of two programs, of two copies of the data or of two seeds would learn nonsense, and
+ * those of two kinds of processor part by the last bits of each update. */
 static gnnc_status agree(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    static const char *const what[] = {"program", "data",  "seed",          "size of a batch",
-                                       "step",    "steps", "learning rate", "epochs"};
+    static const char *const what[] = {
+        "program", "data",          "seed",   "size of a batch",  "step",
+        "steps",   "learning rate", "epochs", "kind of processor"};
+    enum { N = sizeof what / sizeof *what };
     double lr = t->options.lr;
-    uint64_t first[8], own[8] = {t->program->fingerprint,
+    const char *machine = rt_machine_kind(&t->rt.pool, &t->rt);
+    if (!machine) return rt_fail_nomem(&t->rt.err, "steps");
+    uint64_t first[N], own[N] = {t->program->fingerprint,
                                  t->rt.bound->fingerprint,
                                  (uint64_t)t->options.seed,
                                  (uint64_t)t->options.batch,
                                  (uint64_t)t->progress.step,
                                  (uint64_t)s->k,
                                  0,
-                                 (uint64_t)t->options.epochs};
+                                 (uint64_t)t->options.epochs,
+                                 rt_hash_text(machine)};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
     gnnc_status st = s->comm->bcast(s->comm, first, sizeof first, 0, &t->rt.err);
-    for (int i = 0; i < 8 && st == GNNC_OK; i++)
+    for (int i = 0; i < N && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
                          s->comm->rank, what[i]);
