@@ -274,8 +274,8 @@ out:
 
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
-    t->shares = NULL; /* the pool has it */
     if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */
+    t->shares = NULL;                     /* the pool has it */
     rt_link_batches_stop(t);
     rt_row_batches_stop(t);
     if (!b) return;
