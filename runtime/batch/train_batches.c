@@ -382,6 +382,7 @@ gnnc_status rt_batches_run(gnnc_trainer *t) {
     b->next = batch + 1;
     if (epoch == b->first_epoch && b->next == b->n_batches) even_out(b);
 out:
+    if (st != GNNC_OK && t->shares) rt_shares_undo(t);
     if (st != GNNC_OK) rt_batches_settle(t); /* it may be that steps go on */
     return st;
 }

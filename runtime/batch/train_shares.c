@@ -21,7 +21,8 @@ struct RtShares {
     int64_t n;           /* numbers of all of them */
     size_t slot_bytes;   /* a Head and n numbers */
     char *slot;          /* [k - 1][slot_bytes] of the steps since the last update */
-    float *base;         /* [n] the sums while a step is made */
+    float *base;         /* [n] the sums while a step is made .. */
+    bool apart;          /* .. which is now */
     int64_t from, to;    /* steps whose slots nobody has added yet */
     int64_t heard, told; /* signals: of this process; of any, as all know */
     bool agreed;         /* all train the same model on the same data */
@@ -188,8 +189,15 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
     if (!is_last(s, step) && rt_shares_mine(t, step)) {
         read_sums(t, s->base);
         write_sums(t, NULL);
+        s->apart = true;
     }
     return GNNC_OK;
+}
+
+void rt_shares_undo(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    if (s->apart) write_sums(t, s->base);
+    s->apart = false;
 }
 
 static void take_loss(gnnc_trainer *t, const Head *h) {
@@ -213,7 +221,7 @@ void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
     if (rt_shares_mine(t, step)) {
         *head_of(s, step) = h;
         read_sums(t, numbers_of(s, step));
-        write_sums(t, s->base);
+        rt_shares_undo(t);
     }
     count_step(t, place_of(s, step) + 1);
     s->to = step + 1;

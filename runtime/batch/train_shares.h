@@ -21,6 +21,8 @@ bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
 gnnc_status rt_shares_begin(gnnc_trainer *t);
 /* It was batch `batch` of its epoch, and counts n rows. */
 void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
+/* .. and where it failed: the sums are what they were before it. */
+void rt_shares_undo(gnnc_trainer *t);
 /* The sums and the epoch's loss become those of all steps so far: all processes call it behind the
  * same step. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);
