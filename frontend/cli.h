@@ -152,15 +152,15 @@ const char *cli_bad_package(Arena *a, const char *base); /* of Python */
 /* Where the runtime is: beside gnnc, or libgnncc.so, in a build tree, or as `make install` put it.
  */
 typedef struct {
-    const char *lib;                   /* .../libgnnrt.a */
-    const char *infer_lib;             /* .../libgnnrt_infer.a: the part that predicts rows */
-    const char *so;                    /* .../libgnnrt.so; it may be absent */
-    const char *api;                   /* the directory of gnnc.h */
-    const char *link_flags;            /* link.flags: what libgnnrt.a needs, an argument a line */
-    const char *infer_flags;           /* infer.flags: .. and libgnnrt_infer.a */
-    const char *include[2];            /* for the generated driver; [1] may be NULL */
-    const char *models;                /* the layer library's parent, or NULL */
-    const char *python;                /* the directory of what all Python packages share */
+    const char *lib;                    /* .../libgnnrt.a */
+    const char *infer_lib;              /* .../libgnnrt_infer.a: the part that predicts rows */
+    const char *so;                     /* .../libgnnrt.so; it may be absent */
+    const char *api;                    /* the directory of gnnc.h */
+    const char *link_flags;             /* link.flags: what libgnnrt.a needs, an argument a line */
+    const char *infer_flags;            /* infer.flags: .. and libgnnrt_infer.a */
+    const char *include[2];             /* for the generated driver; [1] may be NULL */
+    const char *models;                 /* the layer library's parent, or NULL */
+    const char *python;                 /* the directory of what all Python packages share */
     const char *mpi_object, *mpi_flags; /* of --mpi; the file may be absent */
     const char *cuda_lib, *cuda_flags; /* the CUDA half and what it needs; the file may be absent */
 } CliHome;

@@ -151,9 +151,9 @@ gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm) {
  * those of two kinds of processor part by the last bits of each update. */
 static gnnc_status agree(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    static const char *const what[] = {
-        "program", "data",          "seed",   "size of a batch",  "step",
-        "steps",   "learning rate", "epochs", "kind of processor"};
+    static const char *const what[] = {"program",         "data",   "seed",
+                                       "size of a batch", "step",   "steps",
+                                       "learning rate",   "epochs", "kind of processor"};
     enum { N = sizeof what / sizeof *what };
     double lr = t->options.lr;
     const char *machine = rt_machine_kind(&t->rt.pool, &t->rt);

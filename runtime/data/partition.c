@@ -88,11 +88,11 @@ static int64_t cap_of(int64_t all, int n_parts, int64_t one) {
 }
 
 static gnnc_status weigh(RtUnits *u, RtError *err) {
-    int64_t work = 0, most = 1;
+    int64_t work = 0, most = 1, n_caps = rt_n_loads(u), n_loads = n_caps * u->n_parts;
     u->work = RT_NEWN(u->pool, uint32_t, u->n);
     u->train = RT_NEWN(u->pool, uint8_t, u->n);
-    u->load = RT_NEWN(u->pool, int64_t, u->n_parts * rt_n_loads(u));
-    u->cap = RT_NEWN(u->pool, int64_t, rt_n_loads(u));
+    u->load = RT_NEWN(u->pool, int64_t, n_loads);
+    u->cap = RT_NEWN(u->pool, int64_t, n_caps);
     if (!u->work || !u->train || !u->load || !u->cap) return rt_fail_nomem(err, "parts");
     for (int i = 0; i < u->d->n_nodes; i++)
         for (int64_t v = 0; v < u->d->nodes[i].count; v++) u->work[unit_of(u, i, (int32_t)v)]++;
@@ -131,7 +131,7 @@ gnnc_status rt_units_metis(const RtUnits *u, uint64_t seed, int32_t *part, RtErr
     RtPool pool;
     int load[WEIGHTS_MOST], n = choose_weights(u, load);
     rt_pool_init(&pool, &u->pool->from);
-    int32_t *weight = RT_NEWN(&pool, int32_t, u->n * n);
+    int32_t *weight = RT_NEWN(&pool, int32_t, n * u->n);
     gnnc_status st = weight ? GNNC_OK : rt_fail_nomem(err, "parts");
     for (int t = 0; t < u->n_tables && weight; t++)
         for (int64_t v = u->first[t]; v < u->first[t + 1]; v++) /* halves: sums stay small */
