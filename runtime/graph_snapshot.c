@@ -80,11 +80,13 @@ void rt_graph_leave(gnnc_graph *g, RtSnapshot *s) {
     Gone gone = {0};
     if (!s) return;
     rt_pool_init(&gone.arrays, &g->from);
-    pthread_mutex_lock(&g->lock);
+    /* A graph that goes has no other user: a request over a subgraph takes no lock. */
+    bool shared = atomic_load_explicit(&g->n_refs, memory_order_relaxed) > 0;
+    if (shared) pthread_mutex_lock(&g->lock);
     bool last = --s->n_refs == 0;
     for (int i = 0; last && i < rt_graph_n_tables(g); i++)
         if (--s->of[i]->n_refs == 0) unlink_version(g, i, s->of[i], &gone);
-    pthread_mutex_unlock(&g->lock);
+    if (shared) pthread_mutex_unlock(&g->lock);
     if (last && s->data != g->data) rt_dataset_close(s->data); /* s lies in it */
     release_gone(&gone);
 }
