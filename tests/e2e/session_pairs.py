@@ -367,6 +367,14 @@ def check_ranked(gnnc, top, layers):
         for u, when, row in zip(src[-9::3], t[-9::3], rows):
             scores = library.score_with(s, [u] * CIRCUITS, list(range(CIRCUITS)), {"time": ([when] * CIRCUITS, "<f8")})[1]
             assert st == OK and row == best(dict(enumerate(scores)), range(CIRCUITS), 5), (name, u)
+        want = in_data_order(flat, dst)
+        links = [(src[e], dst[e], 0, want[e], t[e]) for e in range(len(src))]
+        times = lambda links: {"time": ([link[4] for link in links], "<f8")}
+        over = object.__new__(Session)
+        over.lib, over.s = library.lib, s
+        m, _ = library.model(name + ".weights")
+        subgraph_links.check(name, over, m, "races", "task__circuits", 4, [links[5:6], links[-1:], links[40:43]], times, part=2)
+        library.lib.gnnc_model_release(m)
         library.lib.gnnc_session_destroy(s)
 
 

@@ -651,7 +651,7 @@ def main():
     purchases("purchases.data")
     for name in BY_TIME:
         with open("%s/models/%s.gnn" % (top, name), encoding="utf-8") as f:
-            compiled(gnnc, name, layers(f.read()), "purchases.data", 7)[1].close()
+            compiled(gnnc, name, layers(f.read()), "purchases.data", 7, ("task", 3))[1].close()
     check_drawn(gnnc, top, cora)
     check_errors(gnnc, gcn, cora)
     check_to_model(cora)
