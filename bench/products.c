@@ -1,8 +1,8 @@
 /* Matrix products of f32, bf16 and f16 by the runtime itself: GFLOP/s of each type, and its ratio
  * to f32's, of sizes that graph networks have.  One line of JSON a product.
  *   products [THREADS [amx | dot | f32]]
- * THREADS: 1 where not said.  amx: all that the machine has; dot: as on a machine without AMX; f32:
- * nor AVX512-BF16.
+ * THREADS: 1 where not said.  amx, or no word: all that the machine has; dot: AVX512-BF16, no AMX;
+ * f32: neither.
  * Each product is run for a tenth of a second, seven times; the median counts.  The types of one
  * size take turns, so that a slower moment of the machine meets them all. */
 #include <stdbool.h>
@@ -111,15 +111,20 @@ static bool run(RtExec *x, const Size *s, Type *types, size_t n_types) {
     return fflush(stdout) == 0;
 }
 
-static RtProducts16 way(const char *name) {
-    if (!strcmp(name, "dot")) return RT_BY_DOT_PRODUCTS;
-    return strcmp(name, "f32") ? RT_BY_TILE_REGISTERS : RT_BY_F32;
+static bool find_way(const char *name, RtProducts16 *way) {
+    static const char *const names[] = {"amx", "dot", "f32"};
+    const RtProducts16 ways[] = {rt_products_16(true), RT_BY_DOT_PRODUCTS, RT_BY_F32};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(name, names[i])) return *way = ways[i], true;
+    return false;
 }
 
 int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
-    RtProducts16 fastest = argc < 3 ? RT_BY_TILE_REGISTERS : way(argv[2]);
-    bool amx = fastest == RT_BY_TILE_REGISTERS;
+    RtProducts16 fastest;
+    const char *name = argc < 3 ? "amx" : argv[2];
+    if (!find_way(name, &fastest)) return fprintf(stderr, "products: no way is %s\n", name), 2;
+    bool amx = !strcmp(name, "amx");
     Type types[] = {{.in = RT_F32, .out = RT_F32, .name = "f32"},
                     {.in = RT_BF16, .out = RT_BF16, .name = "bf16"},
                     {.in = RT_F16, .out = RT_F16, .name = "f16"}};
