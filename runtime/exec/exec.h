@@ -49,7 +49,7 @@ typedef struct RtRuntime {
     bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
     bool spill;              /* working memory that does not fit may lie in a file */
     bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
-    RtProducts16 products16; /* the first way to be tried (gemm_16.c) */
+    RtProducts16 products16; /* how bf16 is multiplied (gemm_16.c) */
     bool *alone;             /* [steps of all phases] too short to share, or NULL */
     const bool *alone_here;  /* [steps] of the phase that runs */
     const atomic_int *stop;  /* not 0: an end was asked for */
