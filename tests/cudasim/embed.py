@@ -17,6 +17,9 @@ from batches import Trainer  # noqa: E402
 from directory import column, relation, write  # noqa: E402
 from session_graphs import ACROSS, some_molecules  # noqa: E402
 from sessions import E_MISSING, E_NOMEM, E_STATE, Library, Memory, OK, Session, rows, run, train  # noqa: E402
+import session_links  # noqa: E402
+import subgraph_links  # noqa: E402
+import subgraphs  # noqa: E402
 from sim import counts, orders, written  # noqa: E402
 
 E_DEVICE = -13
@@ -578,7 +581,7 @@ def no_memory(library, graph):
 
     whole = Memory()
     assert serve(whole) == OK
-    for n in range(2, whole.n + 1, 5):
+    for n in range(2, whole.n + 1):
         assert serve(Memory(n)) == E_NOMEM, n
     room, refused = 1 << 20, 0
     while room < 1 << 28:
@@ -587,6 +590,69 @@ def no_memory(library, graph):
         room *= 2
     lib.cudasim_memory(ctypes.c_int64(-1))
     assert 3 < refused < 8, refused
+
+
+def brought_to(kind, device, session, model):
+    """A session of the model alone, on that device, which knows what is of no table."""
+    b = object.__new__(kind)
+    b.lib, b.s, b.width = session.lib, ctypes.c_void_p(), session.width
+    assert b.lib.gnnc_session_create(ctypes.byref(b.s)) == OK and b.lib.gnnc_session_set_device(b.s, device.encode()) == OK
+    assert b.lib.gnnc_session_open_model(b.s, model) == OK, b.error()
+    assert b.lib.gnnc_session_device(b.s) == device.encode()
+    b.give(session)
+    return b
+
+
+def subgraphs_there(library, model, graph, wanted):
+    """Rows of subgraphs that requests bring, and their layers; nothing is allocated after the first ones of their size."""
+    host, data = Session(library, model, graph), subgraphs.Data("shop")
+    b = brought_to(subgraphs.Brings, "cuda", host, model)
+    for targets in ([3], [USERS - 1, 0, 7, 7]):
+        r, at = subgraphs.request(host, data, "user", targets, 3)
+        for _ in range(3):
+            before = counts(library.lib)["allocations"]
+            assert r.fill(b.lib, b.s) == OK, r.error
+            st, got = b.predict(at)
+            assert st == OK, b.error()
+            assert all(near(row, wanted[v]) for v, row in zip(targets, got)), targets
+            st, _, _, hidden = subgraphs.layer_rows(b, "embed_subgraph", b.s, b"h", at)
+            assert st == OK and near(flat(hidden), host.embed("h", targets)[1]), b.error()
+        assert counts(library.lib)["allocations"] == before
+    for x in (host, b):
+        x.close()
+
+
+def links_there(build):
+    """Scores of pairs, the best of a source and layers are the host's, over the graph and over a subgraph that is brought."""
+    text = session_links.shop_model(*session_links.SCORES["dot"]).replace('"layers/', '"%s/models/layers/' % os.path.join(HERE, "..", ".."))
+    session_links.shop("pairs", 40, False)
+    with open("dot.gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(build + "/gnnc", "dot.gnn", "--target=cpu", "--no-rows", "-o", "dot")
+    run("./dot", "--data", "pairs", "--epochs", "1", "--out", "dot.weights", "--log=none", "--checkpoint=none")
+    written(build, "dot_links", text, "cuda", ["--infer", "--embed=u", "--name=dot_links"])
+    os.rename("dot_links.cuda.so", "libdot_links.so")
+    library = session_links.Links("dot_links")
+    model, st = library.model("dot.weights")
+    graph = library.graph("pairs")
+    sessions = [OnDevice(library, model, graph, device) for device in ("cpu", "cuda")]
+    asked = [(u, i) for u in range(session_links.USERS) for i in range(40)]
+    said = [(library.score(s.s, asked), library.top(s.s, [0, 3, 12], 4), s.embed("u", [3, 0, 3])) for s in sessions]
+    (want, best, layer), (got, best_there, layer_there) = said
+    assert want[0] == got[0] == best[0] == best_there[0] == layer[0] == layer_there[0] == OK, [s.error() for s in sessions]
+    assert near(got[1], want[1]) and near(list(layer_there[1]), list(layer[1])) and any(want[1])
+    for here, there in zip(best[1], best_there[1]):
+        assert [d for d, _ in here] == [d for d, _ in there] and near([x for _, x in there], [x for _, x in here]), (here, there)
+    sessions[0].width, data, link = 1, subgraphs.Data("pairs"), (3, 4, 0)
+    r, _, ends = subgraph_links.around(sessions[0], data, ("user", "item"), [link], 2)
+    for device in ("cpu", "cuda"):
+        b = brought_to(subgraph_links.Links, device, sessions[0], model)
+        assert r.fill(b.lib, b.s) == OK, r.error
+        st, score = b.score(*ends)
+        assert st == OK and near(score, [want[1][asked.index(link[:2])]]), (device, st, b.error())
+        b.close()
+    for s in sessions:
+        s.close()
 
 
 def wrong_devices(library, model, graph):
@@ -662,6 +728,7 @@ def main():
             trains.cudasim_order(order.encode())
             a_session(library, model, graph, wanted)
             layers_of_a_session(library, model, graph)
+            subgraphs_there(library, model, graph, wanted)
             sessions_of_threads(library, model, graph, wanted)
             a_session_and_a_stream(library, model, graph, wanted)
             a_trainer_and_a_stream(trains)
@@ -672,6 +739,7 @@ def main():
         wrong_devices(library, model, graph)
         no_memory(library, graph)
         rows_of_graphs(build)
+        links_there(build)
 
 
 main()
