@@ -114,12 +114,15 @@ static gnnc_status weigh(RtUnits *u, RtError *err) {
 }
 
 /* ---- ways to cut ----------------------------------------------------------------------------- */
-/* A weight of METIS's to each load of which a part is to have some; work is the first. */
+/* A weight of METIS's to each load of which a part is to have some; work is the first.  Where all
+ * rows are training rows, one weight is both. */
 static int choose_weights(const RtUnits *u, int load[WEIGHTS_MOST]) {
     int n = 1;
     load[0] = 0;
-    for (int i = 1; i < rt_n_loads(u) && n < WEIGHTS_MOST; i++)
-        if (u->cap[i] > 16 && u->cap[i] != u->cap[i - 1]) load[n++] = i;
+    for (int i = 1; i < rt_n_loads(u) && n < WEIGHTS_MOST; i++) {
+        bool both = i > u->n_tables && u->cap[i] == u->cap[i - u->n_tables];
+        if (u->cap[i] > 16 && !both) load[n++] = i;
+    }
     return n;
 }
 
