@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -25,6 +26,17 @@ static gnnc_status clone_once(gnnc_session **out, const gnnc_session *s) {
     return n++ < 2 ? gnnc_session_clone(out, s) : GNNC_E_NOMEM; /* two for the one worker */
 }
 #define gnnc_session_clone clone_once
+"""
+SLOW = """
+#include <gnnc.h>
+#include <stdio.h>
+#include <unistd.h>
+static gnnc_status slow(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
+    fprintf(stderr, "%d\\n", (int)n);
+    usleep(1000000);
+    return gnnc_session_predict(s, n, id, out);
+}
+#define gnnc_session_predict slow
 """
 
 
@@ -50,9 +62,10 @@ def build():
     assert len(lines) == 2, lines
     for line in lines:
         run("sh", "-c", line + " -Wall -Wextra -Wpedantic -Werror", env={**os.environ, "TOP": TOP})
-    with open("clone_once.h", "w", encoding="utf-8") as f:
-        f.write(CLONE_ONCE)
-    run("sh", "-c", lines[0] + "_once -include clone_once.h", env={**os.environ, "TOP": TOP})
+    for name, text in (("once", CLONE_ONCE), ("slow", SLOW)):
+        with open(name + ".h", "w", encoding="utf-8") as f:
+            f.write(text)
+        run("sh", "-c", f"{lines[0]}_{name} -include {name}.h", env={**os.environ, "TOP": TOP})
 
 
 def ask(port, path, body):
@@ -121,8 +134,35 @@ def no_memory_for_workers():
     assert p.returncode == 0, p.returncode
 
 
+def requests_together():
+    """What arrives while the one worker predicts is one prediction after it, and each request has its own rows of that."""
+    with subprocess.Popen(["./serve_slow", "0", CORA, "0.st", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        try:
+            port, said = p.stdout.readline().split()[-1], {}
+            ids = [[5], [7, 9], [5], [2707, 0, 7], [9]]
+            threads = [threading.Thread(target=lambda i=i: said.update({i: ask(port, "/predict", json.dumps({"ids": ids[i]}))})) for i in range(len(ids))]
+            threads[0].start()
+            predicted = [int(p.stderr.readline())]  # it is under way
+            for t in threads[1:]:
+                t.start()
+            for t in threads:
+                t.join()
+        finally:
+            p.terminate()
+        predicted += map(int, p.stderr.read().split())
+    assert predicted[0] == 1 and sum(predicted) == sum(map(len, ids)) and len(predicted) < len(ids), predicted
+    rows = {}
+    for i, (status, answer) in said.items():
+        assert status == 200 and len(answer["scores"]) == len(ids[i]), (ids[i], status, answer)
+        for row, scores in zip(ids[i], answer["scores"]):
+            known = rows.setdefault(row, scores)
+            assert max(abs(a - b) for a, b in zip(scores, known)) <= 1e-6 * max(map(abs, known)), (row, scores, known)
+    assert len(said) == len(ids) and len({tuple(r) for r in rows.values()}) == len(rows) == 5, rows
+
+
 def main():
     build()
+    requests_together()
     no_memory_for_workers()
     with subprocess.Popen(["./serve", "0", CORA, "0.st"], stdout=subprocess.PIPE, text=True) as p:
         try:
