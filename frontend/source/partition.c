@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/data/csv.h"
-#include "runtime/data/number.h"
+#include "runtime/cli/bytes.h"
 #include "runtime/data/partition.h"
 
 static const char usage[] =

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bytes.h"
 #include "cli.h"
 #include "cli_options.h"
 #include "cli_predict.h"
-#include "runtime/data/number.h"
 
 /* Rows of the table, by kind. */
 /* clang-format off */

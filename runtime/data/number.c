@@ -5,7 +5,6 @@
  * embeds a trainer has set a German one. */
 #include "number.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,20 +78,4 @@ int rt_vsnprintf(char *to, size_t n, const char *fmt, va_list ap) {
     if (before) uselocale(before);
     if (c) freelocale(c);
     return k;
-}
-
-bool rt_read_bytes(const char *s, int64_t *v) {
-    char *end;
-    errno = 0;
-    long long x = strtoll(s, &end, 10);
-    int shift = 0;
-    if (end == s || errno || x < 0) return false;
-    if (*end == 'K') shift = 10;
-    if (*end == 'M') shift = 20;
-    if (*end == 'G') shift = 30;
-    end += shift != 0;
-    if (*end == 'i') end++;
-    if (*end == 'B') end++;
-    *v = (int64_t)((uint64_t)x << shift);
-    return !*end && (*v >> shift) == x;
 }

@@ -12,8 +12,6 @@ double rt_strtod(const char *s, const char **end);
 enum { RT_NUMBER_TEXT = 32 };
 /* Into a text of so many bytes: the shortest that is read back as the same double. */
 void rt_number_text(double v, char to[RT_NUMBER_TEXT]);
-/* "512M", "4GiB": bytes; false: it is none. */
-bool rt_read_bytes(const char *s, int64_t *v);
 /* As vsnprintf() in the "C" locale: JSON has no "0,5". */
 int rt_vsnprintf(char *to, size_t n, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
