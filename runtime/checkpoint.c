@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "runtime/batch/train_batches.h"
+#include "runtime/batch/train_shares.h"
 #include "tuned.h"
 
 #include "bind.h"
@@ -181,6 +182,7 @@ static gnnc_status save(gnnc_trainer *t, const RtTarget *to) {
                        "the state of training is gone once the kept parameters are in place");
     File o = {.t = t, .path = to->name};
     st = rt_batches_settle(t);
+    if (st == GNNC_OK) st = rt_shares_settle(t);
     if (st == GNNC_OK) st = rt_pull_vars(&t->x);
     if (st == GNNC_OK) st = rt_device_best_pull(&t->x, t->best, t->best_bytes);
     if (st != GNNC_OK) return st;

@@ -84,7 +84,7 @@ struct gnnc_trainer {
     struct RtLinkBatches *links; /* link_batches.h; NULL = the model scores no links */
     struct RtRowBatches *rows;   /* row_batches.h; NULL = rows do not depend on their time */
     struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
-    const struct RtComm *comm;   /* comm.h; NULL = the program knows no other processes */
+    gnnc_processes processes;    /* that train together; n = 0: nobody has told of any */
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
     struct RtGiven *given;       /* weights that came before the data; NULL = none */
     RtMemory memory;

@@ -329,9 +329,10 @@ static void begin_telling(gnnc_trainer *t) {
     if (t->tell) t->began_ns = rt_now_ns();
 }
 
-/* A GPU's steps are not waited for. */
+/* A GPU's steps are not waited for; one that another process makes is not there yet. */
 static double loss_of_step(gnnc_trainer *t) {
-    const RtScalar *loss = t->rt.device ? NULL : rt_scalar_loss(t, RT_SPLIT_NONE);
+    bool here = !t->rt.device && rt_shares_mine(t, t->progress.step - 1);
+    const RtScalar *loss = here ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
     return loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : NAN;
 }
 

@@ -241,7 +241,7 @@ out:
 
 gnnc_status rt_batches_start(gnnc_trainer *t) {
     bool trains = rt_phase_of(t->program, RT_PHASE_TRAIN) != NULL;
-    if (trains && !t->program->sampling.batch && t->comm) return rt_shares_start(t, t->comm);
+    if (trains && !t->program->sampling.batch && t->processes.n) return rt_shares_start(t);
     if (!trains || !t->program->sampling.batch) return GNNC_OK;
     const rt_sampling *s = &t->program->sampling;
     RtBatches *b = t->batches = RT_NEW(&t->rt.pool, RtBatches);
@@ -267,7 +267,7 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     TRY(st, make_notes(t, b));
     spec.n_slots = b->n_slots;
     TRY(st, rt_pipeline_start(&b->pipeline, from, &spec, &t->rt.err));
-    if (t->comm) st = rt_shares_start(t, t->comm);
+    if (t->processes.n) st = rt_shares_start(t);
 out:
     return st;
 }

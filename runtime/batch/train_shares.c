@@ -10,11 +10,10 @@
 /* What a step sends, before its gradients. */
 typedef struct {
     double loss;
-    int64_t batch, rows, heard;
+    int64_t batch, rows, asked;
 } Head;
 
 struct RtShares {
-    const RtComm *comm;
     int64_t k;
     int counter;         /* buffer of the steps since the last update */
     int n_sums, *sum;    /* buffers of the sums of gradients */
@@ -24,7 +23,8 @@ struct RtShares {
     float *base;         /* [n] the sums while a step is made .. */
     bool apart;          /* .. which is now */
     int64_t from, to;    /* steps whose slots nobody has added yet */
-    int64_t heard, told; /* signals: of this process; of any, as all know */
+    int64_t asked;       /* by this process; 0 = nothing */
+    int64_t known, told; /* by any: it came with a step; the update is done in all */
     bool agreed;         /* all train the same model on the same data */
 };
 
@@ -34,8 +34,8 @@ static int64_t place_of(const RtShares *s, int64_t step) {
     return step % s->k;
 }
 
-static int maker_of(const RtShares *s, int64_t step) {
-    return (int)(place_of(s, step) % s->comm->n);
+static int maker_of(const gnnc_trainer *t, int64_t step) {
+    return (int)(place_of(t->shares, step) % t->processes.n);
 }
 
 static bool is_last(const RtShares *s, int64_t step) {
@@ -44,7 +44,7 @@ static bool is_last(const RtShares *s, int64_t step) {
 
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step) {
     const RtShares *s = t->shares;
-    return !s || is_last(s, step) || maker_of(s, step) == s->comm->rank;
+    return !s || is_last(s, step) || maker_of(t, step) == t->processes.rank;
 }
 
 static Head *head_of(const RtShares *s, int64_t step) {
@@ -123,16 +123,16 @@ static void find_sums(gnnc_trainer *t, RtShares *s) {
     }
 }
 
-gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm) {
+gnnc_status rt_shares_start(gnnc_trainer *t) {
     const char *why = lacks(t);
     RtPool *pool = &t->rt.pool;
-    if (why && comm->n > 1)
+    if (why && t->processes.n > 1)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "%d processes cannot train this model: %s",
-                       comm->n, why);
+                       t->processes.n, why);
     if (why) return GNNC_OK;
     RtShares *s = RT_NEW(pool, RtShares);
     if (!s) return rt_fail_nomem(&t->rt.err, "steps");
-    *s = (RtShares){.comm = comm, .k = t->program->recipe.accumulate, .counter = -1};
+    *s = (RtShares){.k = t->program->recipe.accumulate, .counter = -1};
     s->sum = RT_NEWN(pool, int, t->program->n_vars);
     if (!s->sum) return rt_fail_nomem(&t->rt.err, "steps");
     find_sums(t, s);
@@ -147,6 +147,15 @@ gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm) {
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
+/* `from`'s bytes, to all. */
+static gnnc_status broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int from) {
+    const gnnc_processes *p = &t->processes;
+    gnnc_status st = p->n > 1 ? p->broadcast(p->user, bytes, n_bytes, from) : GNNC_OK;
+    if (st == GNNC_OK) return GNNC_OK;
+    return rt_fail(&t->rt.err, st, "what rank %d sends did not come: %s", from,
+                   gnnc_status_text(st));
+}
+
 /* Processes of two programs, of two copies of the data or of two seeds would learn nonsense, and
  * those of two kinds of processor part by the last bits of each update. */
 static gnnc_status agree(gnnc_trainer *t) {
@@ -169,11 +178,11 @@ static gnnc_status agree(gnnc_trainer *t) {
                                  rt_hash_text(machine)};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
-    gnnc_status st = s->comm->bcast(s->comm, first, sizeof first, 0, &t->rt.err);
+    gnnc_status st = broadcast(t, first, sizeof first, 0);
     for (int i = 0; i < N && st == GNNC_OK; i++)
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
-                         s->comm->rank, what[i]);
+                         t->processes.rank, what[i]);
     s->agreed = st == GNNC_OK;
     return st;
 }
@@ -212,14 +221,17 @@ void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n) {
     int64_t step = t->progress.step;
     const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     double v = loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : 0;
-    Head h = {v, batch, n, s->heard};
+    Head h = {v, batch, n, s->asked};
     if (is_last(s, step)) {
         take_loss(t, &h);
         s->from = s->to = step + 1;
+        if (s->known) s->told = s->known;
+        s->known = 0;
         return;
     }
     if (rt_shares_mine(t, step)) {
         *head_of(s, step) = h;
+        s->asked = 0;
         read_sums(t, numbers_of(s, step));
         rt_shares_undo(t);
     }
@@ -232,19 +244,38 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
     gnnc_status st = GNNC_OK;
     for (; s && s->from < s->to && st == GNNC_OK; s->from++) {
         const Head *h = head_of(s, s->from);
-        st = s->comm->bcast(s->comm, head_of(s, s->from), s->slot_bytes, maker_of(s, s->from),
-                            &t->rt.err);
+        st = broadcast(t, head_of(s, s->from), s->slot_bytes, maker_of(t, s->from));
         if (st != GNNC_OK) break;
-        if (h->heard && !s->told) s->told = h->heard;
+        if (h->asked && !s->known) s->known = h->asked;
         take_loss(t, h);
         add_sums(t, numbers_of(s, s->from));
     }
     return st;
 }
 
-int rt_shares_hear(gnnc_trainer *t, int signal) {
-    RtShares *s = t->shares;
-    if (!s || s->comm->n == 1) return signal;
-    if (signal) s->heard = signal;
-    return (int)s->told;
+/* ---- the interface --------------------------------------------------------------------------- */
+gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p) {
+    RT_NOT_NULL(t, p);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_processes, p, user);
+    if (st != GNNC_OK) return st;
+    if (p->n < 1 || p->rank < 0 || p->rank >= p->n)
+        return rt_fail(&t->rt.err, GNNC_E_ARG, "there is no rank %d of %d processes", p->rank,
+                       p->n);
+    if (p->n > 1 && !p->broadcast)
+        return rt_fail(&t->rt.err, GNNC_E_ARG, "%d processes without 'broadcast'", p->n);
+    if (t->loaded)
+        return rt_fail(&t->rt.err, GNNC_E_STATE, "processes must be told of before load");
+    t->processes = *p;
+    return GNNC_OK;
+}
+
+/* What was told is forgotten in all alike, with what this process has asked meanwhile. */
+int gnnc_trainer_agree(gnnc_trainer *t, int asked) {
+    RtShares *s = t ? t->shares : NULL;
+    if (!s || t->processes.n == 1) return t ? asked : 0;
+    if (asked) s->asked = asked;
+    int told = (int)s->told;
+    if (told) s->told = s->asked = 0;
+    return told;
 }

@@ -7,14 +7,13 @@
 #ifndef RUNTIME_TRAIN_SHARES_H
 #define RUNTIME_TRAIN_SHARES_H
 
-#include "runtime/comm.h"
 #include "runtime/trainer.h"
 
 typedef struct RtShares RtShares;
 
-/* Of a program that was linked for it; after the data were loaded.  A model that steps of several
- * processes cannot train is an error where there are several. */
-gnnc_status rt_shares_start(gnnc_trainer *t, const RtComm *comm);
+/* Of a trainer that was told of processes; after the data were loaded.  A model that steps of
+ * several processes cannot train is an error where there are several. */
+gnnc_status rt_shares_start(gnnc_trainer *t);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
 /* Around the step t->progress.step: all of them, also those that others make. */
@@ -23,10 +22,8 @@ gnnc_status rt_shares_begin(gnnc_trainer *t);
 void rt_shares_end(gnnc_trainer *t, int64_t batch, int64_t n);
 /* .. and where it failed: the sums are what they were before it. */
 void rt_shares_undo(gnnc_trainer *t);
-/* The sums and the epoch's loss become those of all steps so far: all processes call it behind the
- * same step. */
+/* The sums and the epoch's loss become those of all steps so far: it waits for
+ * those that make them. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);
-/* A signal that this process was given; the one that all know of, from the next update on. */
-int rt_shares_hear(gnnc_trainer *t, int signal);
 
 #endif

@@ -6,9 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/comm.h"
-#include "runtime/trainer.h"
-
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -67,7 +64,7 @@ static gnnc_status begin(RtCli *c) {
         fprintf(stderr, "%s: %s\n", c->prog, gnnc_status_text(st));
         return st;
     }
-    c->t->comm = c->comm;
+    if (c->mpi) gnnc_trainer_set_processes(c->t, &c->mpi->processes);
     gnnc_trainer_set_message(c->t, rt_cli_message, c);
     gnnc_trainer_set_int(c->t, "map", 1);
     gnnc_trainer_set_int(c->t, "cache", 1 << 18); /* those of fewer edges are made in a moment */
@@ -93,8 +90,8 @@ static int run(const gnnc_program *model, const gnnc_program *rows, int argc, ch
                .format = -1,
                .is.struct_size = sizeof c.is,
                .recipe.struct_size = sizeof c.recipe};
-    RtComm comm;
-    if (rt_ranks_begin(&c, &argc, &argv, &comm) != RT_EXIT_OK) return RT_EXIT_FAILED;
+    RtMpi mpi;
+    if (rt_ranks_begin(&c, &argc, &argv, &mpi) != RT_EXIT_OK) return RT_EXIT_FAILED;
     if (begin(&c) != GNNC_OK) return RT_EXIT_FAILED;
     gnnc_program_describe(model, &c.is);
     gnnc_program_recipe(model, &c.recipe);

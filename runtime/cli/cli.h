@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "cli_mpi.h"
+
 #if defined(__GNUC__)
 #define RT_CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
@@ -57,18 +59,18 @@ typedef struct RtCli {
     gnnc_limits limits;           /* --profile: of this machine */
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
-    int64_t patience;          /* seconds; 0 = not given */
+    int64_t patience;             /* seconds; 0 = not given */
     int64_t steps, save_steps; /* where training ends, and how often it is saved; 0 = not given */
     bool paused;               /* between two steps, to be looked at, to be saved or to end .. */
     bool saves;                /* .. to be saved */
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
-    struct RtComm *comm;  /* processes that train together (runtime/comm.h); NULL = none do */
-    bool met, all_failed;      /* they know whether the first one has started; it has not */
-    int by_signal;    /* that ended training; 0 = none did */
-    bool on_terminal; /* a progress line is shown */
-    double shown_at;  /* when it was last drawn */
-    int64_t eval_ns;  /* of evaluations, up to the last epoch that was told */
+    RtMpi *mpi;           /* processes that train together; NULL = the program knows none */
+    bool met, all_failed; /* they know whether the first one has started; it has not */
+    int by_signal;        /* that ended training; 0 = none did */
+    bool on_terminal;     /* a progress line is shown */
+    double shown_at;      /* when it was last drawn */
+    int64_t eval_ns;      /* of evaluations, up to the last epoch that was told */
 } RtCli;
 
 /* In seconds, from anywhere, never back. */
@@ -85,8 +87,8 @@ enum { RT_EXIT_OK = 0, RT_EXIT_FAILED = 1, RT_EXIT_USAGE = 2 };
 int rt_cli_parse(RtCli *c, int argc, char **argv);
 
 /* cli_ranks.c: several processes.  Joins them, if the program can; the exit code. */
-struct RtComm;
-int rt_ranks_begin(RtCli *c, int *argc, char ***argv, struct RtComm *comm);
+int rt_ranks_begin(RtCli *c, int *argc, char ***argv, RtMpi *mpi);
+bool rt_ranks_several(const RtCli *c);
 /* Once options are read: what only one of them does, the others leave; false: all of it. */
 bool rt_ranks_share(RtCli *c);
 /* Data were loaded, or c->t failed to: what fails in all of them, the first one tells. */
@@ -94,6 +96,8 @@ int rt_ranks_started(RtCli *c);
 bool rt_ranks_tells(RtCli *c);
 /* The number of this process where it is not the first; 0 = it is, or the only one. */
 int rt_ranks_number(const RtCli *c);
+/* Seconds that one was waited for, and did not come; 0 = none was. */
+int64_t rt_ranks_waited(const RtCli *c);
 int rt_ranks_end(const RtCli *c, int code); /* the exit code */
 
 /* cli.c: another trainer in place of c->t, with the same options; the exit code */

@@ -29,7 +29,10 @@ int rt_cli_failed(RtCli *c) {
     int rank = rt_ranks_number(c);
     if (!rt_ranks_tells(c)) return RT_EXIT_FAILED;
     if (rank) fprintf(stderr, "rank %d: ", rank);
-    fprintf(stderr, "%s: error: %s\n", c->prog, gnnc_trainer_error(c->t));
+    fprintf(stderr, "%s: error: %s", c->prog, gnnc_trainer_error(c->t));
+    int64_t waited = rt_ranks_waited(c);
+    if (waited) fprintf(stderr, " (waited %lld s: --patience)", (long long)waited);
+    fputc('\n', stderr);
     return RT_EXIT_FAILED;
 }
 

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "runtime/comm.h"
-#include "runtime/trainer.h"
 
 /* How many processes a launcher says it started; a program that cannot join them would train alone
  * in each, and all would write one checkpoint. */
@@ -23,57 +21,66 @@ static Launched launched(void) {
     return (Launched){1, 0};
 }
 
-int rt_ranks_begin(RtCli *c, int *argc, char ***argv, RtComm *comm) {
-    RtError err = {""};
+int rt_ranks_begin(RtCli *c, int *argc, char ***argv, RtMpi *mpi) {
+    const char *why = NULL;
     Launched l = launched();
     sigset_t signals = rt_cli_stop_signals(), before;
     if (!rt_mpi_begin && l.n <= 1) return RT_EXIT_OK;
     pthread_sigmask(SIG_BLOCK, &signals, &before); /* MPI's threads are not to take them */
     if (!rt_mpi_begin)
-        rt_fail(&err, GNNC_E_STATE,
-                "%d processes were started: gnnc --mpi makes a program that trains in several",
-                l.n);
-    else if (rt_mpi_begin(argc, argv, comm, &err) == GNNC_OK && l.n > 1 && comm->n == 1)
-        rt_fail(&err, GNNC_E_STATE, "%d processes were started by another MPI than gnnc's", l.n);
+        why = "gnnc --mpi makes a program that trains in several";
+    else if (!(why = rt_mpi_begin(argc, argv, mpi)) && l.n > 1 && mpi->processes.n == 1)
+        why = "by another MPI than gnnc's";
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err.text[0]) {
-        if (l.rank == 0) fprintf(stderr, "%s: error: %s\n", c->prog, err.text);
+    if (why) {
+        if (l.rank == 0 && l.n == 1) fprintf(stderr, "%s: error: %s\n", c->prog, why);
+        if (l.rank == 0 && l.n > 1)
+            fprintf(stderr, "%s: error: %d processes were started: %s\n", c->prog, l.n, why);
         return RT_EXIT_FAILED;
     }
-    c->comm = comm;
+    c->mpi = mpi;
     c->argc = *argc;
     c->argv = *argv;
-    if (comm->rank > 0 && !freopen("/dev/null", "w", stdout)) return RT_EXIT_FAILED;
+    if (rt_ranks_number(c) > 0 && !freopen("/dev/null", "w", stdout)) return RT_EXIT_FAILED;
     return RT_EXIT_OK;
 }
 
 int rt_ranks_number(const RtCli *c) {
-    return c->comm ? c->comm->rank : 0;
+    return c->mpi ? c->mpi->processes.rank : 0;
+}
+
+bool rt_ranks_several(const RtCli *c) {
+    return c->mpi && c->mpi->processes.n > 1;
+}
+
+int64_t rt_ranks_waited(const RtCli *c) {
+    return c->mpi && c->mpi->late ? c->mpi->patience_s : 0;
 }
 
 /* What the first one has to say of its start. */
 static bool first_started(RtCli *c, bool started) {
     char well = started;
     c->met = true;
-    gnnc_status st = c->comm->bcast(c->comm, &well, 1, 0, NULL);
+    const gnnc_processes *p = &c->mpi->processes;
+    gnnc_status st = p->broadcast(p->user, &well, 1, 0);
     c->all_failed = st == GNNC_OK && !well;
     return well;
 }
 
 int rt_ranks_started(RtCli *c) {
-    if (!c->comm || c->comm->n == 1 || c->met) return RT_EXIT_OK;
+    if (!rt_ranks_several(c) || c->met) return RT_EXIT_OK;
     return first_started(c, true) ? RT_EXIT_OK : RT_EXIT_FAILED;
 }
 
 bool rt_ranks_tells(RtCli *c) {
-    if (!c->comm || c->comm->n == 1 || c->command != RT_CMD_TRAIN) return true;
-    if (!c->met) return first_started(c, false) || c->comm->rank == 0;
-    if (c->comm->rank) usleep(500000); /* all may end before that */
+    if (!rt_ranks_several(c) || c->command != RT_CMD_TRAIN) return true;
+    if (!c->met) return first_started(c, false) || rt_ranks_number(c) == 0;
+    if (rt_ranks_number(c)) usleep(500000); /* all may end before that */
     return true;
 }
 
 bool rt_ranks_share(RtCli *c) {
-    if (c->comm) c->comm->patience_s = c->patience ? c->patience : 1800;
+    if (c->mpi && c->patience) c->mpi->patience_s = c->patience;
     if (rt_ranks_number(c) == 0) return true;
     c->checkpoint = "none";
     c->out = c->trace = c->dump = NULL;
@@ -85,7 +92,7 @@ bool rt_ranks_share(RtCli *c) {
 /* A signal has ended training in all of them alike, and the first one says so: mpirun ends all
  * where one fails.  Any other failure may be this one's alone. */
 int rt_ranks_end(const RtCli *c, int code) {
-    if (!c->comm) return code;
-    c->comm->end(code != RT_EXIT_OK && !c->by_signal && !c->all_failed);
+    if (!c->mpi) return code;
+    rt_mpi_end(code != RT_EXIT_OK && !c->by_signal && !c->all_failed);
     return c->by_signal && rt_ranks_number(c) ? RT_EXIT_OK : code;
 }

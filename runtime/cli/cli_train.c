@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "runtime/batch/train_shares.h"
-#include "runtime/comm.h"
 
 /* ---- signals ------------------------------------------------------------------
  * They are blocked while training (threads made later inherit that) and taken between steps or
@@ -89,7 +87,7 @@ static int64_t steps_in_all(const RtCli *c) {
 static int hear_step(void *cli, const gnnc_progress *now) {
     RtCli *c = cli;
     if (!now->steps_left) return 0;
-    c->by_signal = rt_shares_hear(c->t, pending_signal());
+    c->by_signal = gnnc_trainer_agree(c->t, pending_signal());
     c->saves = c->save_steps && now->steps % c->save_steps == 0;
     c->paused = c->saves || c->dump || (c->steps && now->steps >= c->steps);
     return c->by_signal || c->paused;
@@ -140,7 +138,7 @@ static int run_epochs(RtCli *c) {
         bool saves = (c->save_every && e % c->save_every == 0) ||
                      (c->save_steps && steps_in_all(c) % c->save_steps == 0);
         if (saves && save(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
-        if ((c->by_signal = rt_shares_hear(c->t, pending_signal()))) return RT_EXIT_OK;
+        if ((c->by_signal = gnnc_trainer_agree(c->t, pending_signal()))) return RT_EXIT_OK;
     }
     return RT_EXIT_OK;
 }
@@ -189,7 +187,7 @@ int rt_cli_train_once(RtCli *c) {
     }
     if (check_outputs(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     c->on_terminal = c->log == RT_LOG_TEXT && isatty(STDOUT_FILENO) &&
-                     !(c->comm && c->comm->n > 1); /* mpirun's, which passes lines on */
+                     !rt_ranks_several(c); /* mpirun's, which passes lines on */
     sigset_t signals = rt_cli_stop_signals(), before;
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     int code = train_blocked(c);

@@ -508,6 +508,39 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
 
+/* ---- several processes --------------------------------------------------------- */
+/* They share the steps of an update, as those of gnnc --mpi do (docs/distributed.md), by whatever
+ * the host sends bytes with: each has a trainer of the same program with the same data and options,
+ * and all do the same calls that train, in the same order; their parameters are the same to the
+ * bit.  Only one need evaluate, save and predict.
+ *
+ * Sends: n_bytes at `bytes` (also more than 2^31) of process `from` are written there in all
+ * others, and the call returns when they may be used again.  All processes do it in the same order.
+ * In the thread of the call that trains or saves; it must not call the trainer.  What is not
+ * GNNC_OK the trainer's call returns; how long one waits for another is the host's to decide, and
+ * once it gave up none of them trains on. */
+typedef gnnc_status gnnc_broadcast_fn(void *user, void *bytes, size_t n_bytes, int from);
+typedef struct gnnc_processes {
+    size_t struct_size;
+    int rank, n;                  /* this process, from 0; how many there are */
+    gnnc_broadcast_fn *broadcast; /* may be NULL where n is 1 */
+    void *user;                   /* the host's, until the trainer is destroyed */
+} gnnc_processes;
+/* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
+ * processes adds gradients in another order, which changes the last bits.
+ * Returns GNNC_E_ARG (its struct_size; rank, n or broadcast), GNNC_E_STATE (after load).
+ * GNNC_E_STATE, too, is what load returns where several cannot train the model, with the reason,
+ * and what the first step returns where a process has other data, options or another kind of
+ * processor than the first. */
+gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p);
+/* What one process asks of all, for all to do it behind the same step: `asked` is a number, 0 =
+ * nothing.  Returns what one of them has asked, once, in each of them behind the same update, the
+ * next or the one after it; else 0.  All call it behind the same steps: behind each, also in a
+ * gnnc_progress_fn, or between epochs.  Of several that ask at once one is heard; who makes no
+ * step but the updates' last, as some do where n is k or more of `accumulate k`, is not.  Alone:
+ * `asked`. */
+int gnnc_trainer_agree(gnnc_trainer *t, int asked);
+
 /* ---- data -------------------------------------------------------------------- */
 /* Opens a data directory, checks it against the model, allocates everything, runs what
  * depends on the data alone and initialises the parameters.  Once per trainer: after a failure
@@ -527,14 +560,15 @@ gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph);
 /* Told after each step of gnnc_trainer_epoch and gnnc_trainer_step, in the thread of that call. Not
  * 0 = cancel: the call returns GNNC_E_STOPPED with the step done, and that is where training
  * stands: it can be saved, and goes on with the next call.  It must not call the trainer, except
- * gnnc_trainer_stop.  On a GPU it is told of steps that are queued.  NULL (default): nobody is
- * told, at no cost. */
+ * gnnc_trainer_stop and gnnc_trainer_agree.  On a GPU it is told of steps that are queued.  NULL
+ * (default): nobody is told, at no cost. */
 typedef struct gnnc_progress {
     size_t struct_size; /* the library's */
     int64_t steps;      /* done in all, with those of a checkpoint that was resumed */
     int64_t epochs_done, epochs_total;
     int64_t steps_done, steps_left; /* of the epoch under way, after this step */
-    double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back */
+    double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back,
+                     * and where another process makes the step */
     double seconds; /* since the call began */
 } gnnc_progress;
 typedef int gnnc_progress_fn(void *user, const gnnc_progress *now);

@@ -130,7 +130,7 @@ p = started(3, job, "--checkpoint", job, "--save-every-steps", "7", "--log=none"
 begun = time.time()
 os.kill(ranks_of(job)[1], signal.SIGSTOP)
 text = p.communicate(timeout=200)[0]
-check("a process that hangs", "sends did not come in 2 s" in text and p.returncode and time.time() - begun < 60, text)
+check("a process that hangs", "sends did not come" in text and "waited 2 s: --patience" in text and p.returncode and time.time() - begun < 60, text)
 for n in (2, 3):  # a signal to all of them: they agree where to end
     job = f"asked.{n}"
     p = started(n, job, "--checkpoint", job, "--save-every-steps", "16", "--log=none")

@@ -216,6 +216,9 @@ typedef enum {
     NONE(trainer_set_message, CREATED, gnnc_trainer_set_message(w->t, hear, NULL) == GNNC_OK) \
     FAILS(trainer_create_with, NOTHING, \
           gnnc_trainer_create_with(&w->t, &tiny_model, failing_alloc, failing_release, &w->f)) \
+    NONE(trainer_set_processes, CREATED, gnnc_trainer_set_processes(w->t, &(gnnc_processes){ \
+         .struct_size = sizeof(gnnc_processes), .n = 1}) == GNNC_OK) \
+    NONE(trainer_agree, LOADED, gnnc_trainer_agree(w->t, 3) == 3) \
     ONCE(trainer_load, CREATED, gnnc_trainer_load(w->t, w->at->dir)) \
     ONCE(trainer_load_graph, GRAPHED, gnnc_trainer_load_graph(w->t, w->g)) \
     NONE(trainer_set_progress, CREATED, gnnc_trainer_set_progress(w->t, NULL, NULL) == GNNC_OK) \

@@ -52,6 +52,7 @@ TEST(fields_of_public_structures_stay_where_they_are) {
     CHECK(offsetof(gnnc_values, struct_size) == 0 && offsetof(gnnc_values, n_categories) == 48);
     CHECK(offsetof(gnnc_rows, struct_size) == 0 && offsetof(gnnc_rows, error) == 64);
     CHECK(offsetof(gnnc_metric_info, struct_size) == 0 && offsetof(gnnc_metric_info, value) == 40);
+    CHECK(offsetof(gnnc_processes, struct_size) == 0 && offsetof(gnnc_processes, user) == 24);
     CHECK(offsetof(gnnc_baseline, struct_size) == 0 && offsetof(gnnc_baseline, test) == 32);
     CHECK(offsetof(gnnc_encoded, struct_size) == 0 && offsetof(gnnc_encoded, may_lack) == 56);
     CHECK(offsetof(gnnc_cells, struct_size) == 0 && offsetof(gnnc_cells, numbers) == 24);

@@ -505,6 +505,55 @@ TEST(a_cancelled_step_is_done) {
     scratch_remove(p.dir);
 }
 
+/* ---- processes ----------------------------------------------------------------------------- */
+static gnnc_status nothing_comes(void *user, void *bytes, size_t n_bytes, int from) {
+    (void)user, (void)bytes, (void)n_bytes, (void)from;
+    return GNNC_E_IO;
+}
+
+TEST(processes_that_cannot_be_are_refused) {
+    Place p = place_new();
+    gnnc_trainer *t = NULL;
+    const gnnc_processes good = {sizeof good, 1, 2, nothing_comes, NULL};
+    struct {
+        gnnc_processes is;
+        const char *why;
+    } bad[] = {
+        {{0, 1, 2, nothing_comes, NULL}, "struct_size of the gnnc_processes is 0"},
+        {{sizeof good, 2, 2, nothing_comes, NULL}, "no rank 2 of 2 processes"},
+        {{sizeof good, -1, 2, nothing_comes, NULL}, "no rank -1 of 2 processes"},
+        {{sizeof good, 0, 0, nothing_comes, NULL}, "no rank 0 of 0 processes"},
+        {{sizeof good, 1, 2, NULL, NULL}, "2 processes without 'broadcast'"},
+    };
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        CHECK(gnnc_trainer_set_processes(t, &bad[i].is) == GNNC_E_ARG);
+        CHECK_MSG(strstr(gnnc_trainer_error(t), bad[i].why), "%s", gnnc_trainer_error(t));
+    }
+    CHECK(gnnc_trainer_set_processes(t, NULL) == GNNC_E_ARG);
+    CHECK_STR(gnnc_trainer_error(t), "the argument 'p' is NULL");
+    CHECK(gnnc_trainer_set_processes(NULL, &good) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK); /* what was refused is nothing */
+    CHECK(gnnc_trainer_set_processes(t, &good) == GNNC_E_STATE);
+    CHECK(gnnc_trainer_epoch(t) == GNNC_OK);
+    CHECK(gnnc_trainer_agree(t, 7) == 7 && gnnc_trainer_agree(t, 0) == 0);
+    CHECK(gnnc_trainer_agree(NULL, 7) == 0);
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+TEST(a_model_that_processes_cannot_train) {
+    Place p = place_new();
+    gnnc_trainer *t = NULL;
+    gnnc_processes is = {sizeof is, 0, 2, nothing_comes, NULL};
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_STATE);
+    CHECK(strstr(gnnc_trainer_error(t), "2 processes cannot train this model: its steps see"));
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
 /* ---- fine-tuning ---------------------------------------------------------------------------- */
 /* The same graph with other targets. */
 static void change_targets(const char *dir) {

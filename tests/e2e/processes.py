@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""gnnc_trainer_set_processes without an MPI: trainers of one program in threads of this process, whose broadcast copies
+from one to the others.  Each ends with the bits of one that is told of one process.
+
+    processes.py GNNC TOP     prints `N passed, N failed`"""
+import ctypes
+import math
+import os
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from checks import bytes_of, check, end  # noqa: E402
+
+GNNC, TOP = sys.argv[1:3]
+CORA = TOP.encode() + b"/models/data/cora"
+E_IO, E_STATE, E_STOPPED = -4, -10, -15
+K, EPOCHS = 5, 3
+MODEL = """
+import "layers/sage.gnn"
+graph G { node paper { x: csr f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: G) -> f32[paper, C] {
+  a = sage_conv(16)
+  b = sage_conv(C)
+  return b(g.cites, dropout(relu(a(g.cites, dropout(g.paper.x, 0.5))), 0.5))
+}
+train M {
+  target paper.y  loss cross_entropy  metric accuracy
+  optimizer adam(lr = 1e-2)  epochs %d  keep best on val accuracy
+  sample { fanout [5, 3]  batch 9 }  accumulate %d
+}
+""" % (EPOCHS, K)
+
+Broadcast = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class Processes(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("rank", ctypes.c_int), ("n", ctypes.c_int), ("broadcast", Broadcast),
+                ("user", ctypes.c_void_p)]
+
+
+class Progress(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), *((name, ctypes.c_int64) for name in (
+        "steps", "epochs_done", "epochs_total", "steps_done", "steps_left")), ("loss", ctypes.c_double), ("seconds", ctypes.c_double)]
+
+
+Hear = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Progress))
+
+
+class Bus:
+    """What n threads send by.  fails_at: the number of a broadcast that fails in all."""
+    def __init__(self, n, fails_at=-1):
+        self.barrier, self.fails_at, self.sent, self.wrong = threading.Barrier(n), fails_at, None, []
+
+    def of(self, rank):
+        count = 0
+
+        def broadcast(_, to, n_bytes, sender):
+            nonlocal count
+            count += 1
+            if count == self.fails_at:
+                return E_IO
+            try:
+                if rank == sender:
+                    self.sent = count, sender, ctypes.string_at(to, n_bytes)
+                self.barrier.wait(60)
+                if self.sent[:2] != (count, sender) or len(self.sent[2]) != n_bytes:
+                    self.wrong.append((rank, count, sender, n_bytes, self.sent[:2]))
+                    return E_IO
+                if rank != sender:
+                    ctypes.memmove(to, self.sent[2], n_bytes)
+                self.barrier.wait(60)
+            except threading.BrokenBarrierError:
+                return E_IO
+            return 0
+        return Broadcast(broadcast)
+
+
+class Trainer:
+    def __init__(self, lib, rank, n, bus, seed=0):
+        self.lib, self.rank, self.bus, self.t = lib, rank, bus, ctypes.c_void_p()
+        self.kept = bus.of(rank) if bus else Broadcast()
+        p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None)
+        self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
+        self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
+        self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
+        self.ok(lib.gnnc_trainer_set_processes(self.t, ctypes.byref(p)))
+        self.ok(lib.gnnc_trainer_load(self.t, CORA))
+
+    def error(self):
+        return self.lib.gnnc_trainer_error(self.t).decode()
+
+    def ok(self, st):
+        assert st == 0, (st, self.error())
+
+    def epochs(self, n=EPOCHS):
+        for _ in range(n):
+            self.ok(self.lib.gnnc_trainer_epoch(self.t))
+
+    def steps(self, n):
+        for _ in range(n):
+            self.ok(self.lib.gnnc_trainer_step(self.t))
+
+    def save(self, name):
+        self.ok(self.lib.gnnc_trainer_save(self.t, name.encode()))
+
+    def heard(self, fn):
+        self.hear = Hear(lambda _, now: fn(self, now[0]))
+        self.ok(self.lib.gnnc_trainer_set_progress(self.t, self.hear, None))
+
+    def agree(self, asked):
+        return self.lib.gnnc_trainer_agree(self.t, asked)
+
+
+def in_threads(lib, n, does, fails_at=-1, seed=lambda rank: 0):
+    """does(trainer) of each of n; what they returned."""
+    bus, out = (Bus(n, fails_at) if n > 1 else None), [None] * n
+
+    def run(rank):
+        t = Trainer(lib, rank, n, bus, seed(rank))
+        try:
+            out[rank] = does(t)
+        except AssertionError as e:
+            out[rank] = e
+            if bus:
+                bus.barrier.abort()
+        lib.gnnc_trainer_destroy(t.t)
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check(f"{n} processes send the same in the same order", not bus or not bus.wrong, bus and bus.wrong)
+    return out
+
+
+with open("model.gnn", "w", encoding="utf-8") as f:
+    f.write(MODEL)
+subprocess.run([GNNC, "model.gnn", "--target=cpu", "--emit=lib", "--name=model", "-o", "model"], check=True)
+lib = ctypes.CDLL("./libmodel.so")
+lib.gnnc_trainer_error.restype = ctypes.c_char_p
+
+# ---- the same bits ---------------------------------------------------------------------------------
+def trains(t):
+    t.epochs()
+    t.save(f"all.{t.rank}")
+
+
+check("one trains", in_threads(lib, 1, trains) == [None])
+os.rename("all.0", "all")
+for n in (2, 3):
+    check(f"{n} train", in_threads(lib, n, trains) == [None] * n)
+    check(f"{n}: the bits of one", all(bytes_of(f"all.{rank}") == bytes_of("all") for rank in range(n)))
+
+# ---- a step, a checkpoint within an update ------------------------------------------------------------
+def stops_within(t):
+    t.steps(K + 3)
+    t.save(f"part.{t.rank}")
+
+
+def only_one_saves(t):
+    t.steps(K + 3)
+    if t.rank == 0:
+        t.save("part.0")
+    t.steps(K - 3)
+    t.save(f"whole.{t.rank}")
+
+
+in_threads(lib, 1, stops_within)
+part = bytes_of("part.0")
+check("two save within an update", in_threads(lib, 2, stops_within) == [None] * 2)
+check("what they save is what one does", bytes_of("part.0") == bytes_of("part.1") == part)
+os.remove("part.0")
+check("one of two saves within an update", in_threads(lib, 2, only_one_saves) == [None] * 2)
+check("it is what one does, and both go on alike", bytes_of("part.0") == part and bytes_of("whole.0") == bytes_of("whole.1"))
+
+# ---- losses are of the steps that are made here ----------------------------------------------------------
+def losses(t):
+    seen = []
+    t.heard(lambda t, now: seen.append(now.loss) or 0)
+    t.steps(2 * K)
+    return seen
+
+
+alone, (a, b) = in_threads(lib, 1, losses)[0], in_threads(lib, 2, losses)
+for rank, seen in enumerate((a, b)):
+    here = [i % K == K - 1 or i % K % 2 == rank for i in range(2 * K)]
+    check(f"rank {rank} is told losses of its steps", [x == y if h else math.isnan(x) for x, y, h in zip(seen, alone, here)] == [True] * 2 * K,
+          (seen, alone))
+
+# ---- what one asks, all do ---------------------------------------------------------------------------------
+def agrees(asker, step):
+    def does(t):
+        told = []
+
+        def hear(t, now):
+            what = t.agree(9 if t.rank == asker and now.steps == step else 0)
+            if what:
+                told.append((now.steps, what))
+            return what
+        t.heard(hear)
+        st = [t.lib.gnnc_trainer_epoch(t.t)]
+        t.save(f"asked.{t.rank}")
+        while len(st) < EPOCHS + 1:
+            st.append(t.lib.gnnc_trainer_epoch(t.t))
+        t.save(f"rest.{t.rank}")
+        return told, st
+    return does
+
+
+for asker, step, behind in ((0, 1, K), (1, 1, K), (1, 3, K), (0, 3, 2 * K), (1, 4, 2 * K), (0, K, 2 * K)):
+    want = ([(behind, 9)], [E_STOPPED] + [0] * EPOCHS)
+    said = in_threads(lib, 2, agrees(asker, step))
+    check(f"what rank {asker} asks behind step {step}, both are told behind {behind}, once", said == [want] * 2, said)
+    check("they go on to the same bits", all(bytes_of(f"rest.{rank}") == bytes_of("all") for rank in (0, 1)))
+    check("and stood at the same step", bytes_of("asked.0") == bytes_of("asked.1"))
+said = in_threads(lib, 1, lambda t: (t.agree(4), t.agree(0)))
+check("one agrees with itself", said == [(4, 0)], said)
+
+# ---- where they cannot ---------------------------------------------------------------------------------------
+def epoch(t):
+    st = t.lib.gnnc_trainer_epoch(t.t)
+    if st == E_STATE:
+        t.bus.barrier.abort()
+    return st, t.error()
+
+
+for n, at in ((2, 1), (2, 4), (3, 7)):
+    said = in_threads(lib, n, epoch, fails_at=at)
+    check(f"broadcast {at} of {n} fails", all(st == E_IO and "sends did not come: input or output failed" in e for st, e in said), said)
+said = in_threads(lib, 2, epoch, seed=lambda rank: rank)
+check("another seed", said[1][0] == E_STATE and "rank 1 trains with another seed than rank 0" in said[1][1], said)
+sys.exit(end())
