@@ -6,6 +6,7 @@ themselves, and whatever is done to them ends as Python says.  With NumPy.
 """
 import ast
 import base64
+import contextlib
 import csv
 import ctypes
 import gc
@@ -566,6 +567,28 @@ def interruptions(churn, graph):
     assert read("again.ckpt") == read("whole.ckpt"), end
 
 
+class Cell(io.StringIO):
+    """What a notebook has for standard error: no descriptor, no terminal; what was flushed is shown."""
+    shown = ""
+
+    def flush(self):
+        self.shown = self.getvalue()
+
+
+def typed(churn):
+    """All that the packages say has its types, which py.typed promises to who checks."""
+    for package in (os.path.dirname(churn.__file__), TOP + "/frontend/python/gnnc"):
+        assert os.path.exists(package + "/py.typed")
+        functions = 0
+        for name in [n for n in os.listdir(package) if n.endswith(".py")]:
+            for f in ast.walk(ast.parse(read(f"{package}/{name}"))):
+                if isinstance(f, ast.FunctionDef):
+                    a, functions = f.args, functions + 1
+                    bare = [x.arg for x in [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg] if x and not x.annotation]
+                    assert f.returns and not set(bare) - {"self", "cls"}, (package, name, f.name, bare)
+        assert functions > 10, package
+
+
 def lines(churn, graph):
     """A progress line that is written over; what the library says."""
     code = "import churn; churn.Trainer(%r, epochs=3).train(progress=True)" % CORA
@@ -573,7 +596,11 @@ def lines(churn, graph):
     assert said.endswith("\n") and said.count("\n") == 1, said
     assert re.search(r"\repoch 3/3  loss 1\.9\d+  loss\.val 1\.9\d+  accuracy\.val 0\.\d+  \d+ s *$", said.rstrip("\n")), said
     t = churn.Trainer(graph, epochs=2)
-    t.train()
+    cell = Cell()
+    with contextlib.redirect_stderr(cell):
+        t.train(progress=True)
+    shown = cell.getvalue().rstrip().split("\r")
+    assert cell.shown == cell.getvalue().rstrip("\n") and len(shown) > 2 and shown[0] == "" and "epoch 2/2" in shown[-1], cell.getvalue()
     heard, logged = [], logging.Handler()
     logged.emit = lambda record: heard.append(record.getMessage())
     logging.getLogger("churn").addHandler(logged)
@@ -1070,6 +1097,7 @@ def main():
     python_header.the_interface(churn._abi, TOP)
     python_header.the_options(churn, TOP)
     the_options(churn)
+    typed(churn)
     the_wheel()
     the_installer()
     graph = same_bits(churn)
