@@ -341,7 +341,8 @@ long: all $(BUILD)/tests/random/model_check
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/databases.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) 10000000; rc=$$?; rm -r "$$dir"; exit $$rc
 	tests/fuzz/run 60
-	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS); \
+	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS) && \
+	    $(PEERS) tests/oracle/pyg_data.py $(BUILD)/gnnc . models/data/cora; \
 	    else echo "no PyG: make long PEERS=PYTHON"; fi
 	python3 tests/random/run.py --campaign --build $(BUILD)
 format-check:
