@@ -86,6 +86,8 @@ def one_block(kind, words, body, code, cwd, env):
         want = words.strip() == "fails"
         for line in body.replace("\\\n", " ").splitlines():
             status, said = shell(line, cwd, env)
+            for left_out in re.findall(r"^LEFT OUT: .*", said, re.M):
+                print(left_out)
             if status != want:
                 return False, f"{line}\nexit {status}\n{said}"
     if kind == "text" and words.strip().startswith("of "):
