@@ -4,6 +4,7 @@
     library.py BUILD CORA
 
 Programs of two models, linked in every way, end with the trainers' own checkpoints, bit for bit."""
+import glob
 import os
 import re
 import shutil
@@ -87,6 +88,14 @@ def exported():
     assert "[libgnnrt.so.0]" in needed and "libdnnl" not in needed, needed
     assert "$ORIGIN" in needed
     assert not symbols("trainer", "-D") & (functions | {"model_program"})
+
+
+def the_command_line():
+    """The trainers' main is a host as any other: of the runtime its objects ask for what gnnc.h has, and nothing else."""
+    objects = sorted(glob.glob(BUILD + "/runtime/cli/*.o"))
+    asked = {w[-1] for w in map(str.split, run(["nm", "-u", *objects]).splitlines()) if len(w) == 2 and w[0] == "U"}
+    asked &= symbols(BUILD + "/libgnnrt.a") - set().union(*map(symbols, objects))
+    assert len(objects) > 5 and len(asked) > 40 and all(n.startswith("gnnc_") for n in asked), asked
 
 
 def headers():
@@ -439,6 +448,7 @@ def main():
     headers()
     cpp_arrays()
     exported()
+    the_command_line()
     linkings()
     interposed()
     that_predicts()
