@@ -1,6 +1,7 @@
 """The Python package gnnc, the compiler for Python: what it makes is what the command line makes, kept by content; what is wrong
 arrives as values; and it declares what gnncc.h says.  Called by python.py."""
 import ctypes
+import faulthandler
 import glob
 import os
 import pickle
@@ -143,6 +144,28 @@ def interrupted(top, gnnc):
         os.environ["TMPDIR"] = old
 
 
+def interrupted_at_the_end(gnnc):
+    """Ctrl-C that comes when a call ends, or just begins, is heard, and nobody waits for what has ended."""
+    killers = []
+
+    def quick(*_args):
+        killers.append(threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)))
+        killers[-1].start()
+        return 0
+    heard = 0
+    faulthandler.dump_traceback_later(120, exit=True)  # it waited without end once
+    for _ in range(100):
+        job = gnnc._library.Compiler([], {})
+        try:
+            job.run(quick)
+            killers[-1].join()
+            time.sleep(0.1)  # else it is heard behind the call
+        except KeyboardInterrupt:
+            heard += 1
+    faulthandler.cancel_dump_traceback_later()
+    assert heard > 80, heard
+
+
 def imported(gnnc):
     with open("links.csv", "w", encoding="utf-8") as f:
         f.write("src,dst\n" + "".join("%d,%d\n" % (i, (i * 7 + 1) % 20) for i in range(20)))
@@ -178,5 +201,6 @@ def compiling(top, churn):
     mistakes_as_values(gnnc)
     stages(top, gnnc)
     interrupted(top, gnnc)
+    interrupted_at_the_end(gnnc)
     imported(gnnc)
     the_wheel(top)

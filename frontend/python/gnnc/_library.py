@@ -204,31 +204,48 @@ class Compiler:
     def run(self, function: Callable[..., int], *args: Any) -> Result:
         """A call beside this thread, which hears Ctrl-C meanwhile and cancels it."""
         pointer, status = Handle(), [STATUS["E_NOMEM"]]
+        begin: List[None] = [None]  # whoever takes it decides whether the call is made
+        ended: List[None] = []
         done = threading.Lock()
         done.acquire()
 
         def call() -> None:
+            if not _take(begin):
+                return
             try:
                 status[0] = function(self._pointer, *args, ctypes.byref(pointer))
             finally:
+                ended.append(None)
                 done.release()
 
-        threading.Thread(target=call, name="gnnc", daemon=True).start()
         try:
+            threading.Thread(target=call, name="gnnc", daemon=True).start()
             done.acquire()  # not Thread.join(), which takes a thread for ended once it was interrupted
         except BaseException:
             self._stop.append(None)
-            _wait(done)
+            if not _take(begin):
+                _wait(done, ended)
             library.result_destroy(pointer)
             raise
         return Result(status[0], pointer)
 
 
-def _wait(done: threading.Lock) -> None:
-    """Whatever else arrives: what the other thread works on is freed behind it."""
-    while True:
+def _take(begin: List[None]) -> bool:
+    """Of several threads, one gets it."""
+    try:
+        begin.pop()
+        return True
+    except IndexError:
+        return False
+
+
+def _wait(done: threading.Lock, ended: List[None]) -> None:
+    """Whatever else arrives: what the other thread works on is freed behind it.
+
+    A signal may come when `done` has just been acquired: then the other thread has ended.
+    """
+    while not ended:
         try:
             done.acquire()
-            return
         except BaseException:  # pylint: disable=broad-except
             continue
