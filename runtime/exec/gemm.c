@@ -23,6 +23,7 @@
 
 #include "gemm.h"
 #include "gemm_amx.h"
+#include "gemm_cuts.h"
 #include "gemm_kernel.h"
 #include "gemm_pieces.h"
 #include "gemm_serial.h"
@@ -56,16 +57,6 @@ typedef struct {
     atomic_bool failed;
     atomic_bool plain; /* B is not finite: no product on AMX */
 } Job;
-
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
-static int64_t most(int64_t x, int64_t y) {
-    return x > y ? x : y;
-}
 
 static RtStored stored(int64_t rows, int64_t cols, int64_t row, int64_t col) {
     if (col == 1 && (row >= cols || rows == 1)) return (RtStored){'N', most(row, most(cols, 1))};

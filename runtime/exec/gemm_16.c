@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gemm.h"
+#include "gemm_cuts.h"
 #include "gemm_serial.h"
 #include "gemm_tiles_16.h"
 #include "profile.h"
@@ -42,12 +43,6 @@ typedef struct {
     atomic_bool failed;
 } Job;
 
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
 static size_t aligned(size_t n) {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }

@@ -15,6 +15,7 @@
  * rows, columns or vectors it is computed with, so no cut of C changes a bit, and neither do the
  * vectors. */
 #include "cpu.h"
+#include "gemm_cuts.h"
 #include "gemm_kernel.h"
 
 #include <assert.h>
@@ -41,10 +42,8 @@ typedef struct {
 #define AVX512 __attribute__((target("avx512f")))
 #define INLINE_AVX512 static inline __attribute__((always_inline, target("avx512f")))
 #if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
 #define UNROLL_SOME _Pragma("clang loop unroll_count(4)")
 #else
-#define UNROLL _Pragma("GCC unroll 8")
 #define UNROLL_SOME _Pragma("GCC unroll 4")
 #endif
 
@@ -275,9 +274,6 @@ static void run_panel(const Panel *t, int mr) {
 #endif
 
 /* ---- packing ------------------------------------------------------------------------- */
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
 
 /* [k][64] from b on; a panel's last columns are followed by nothing. */
 static void pack_panel(const RtTile *t, float *to, const float *b, int64_t k, int64_t cols) {

@@ -19,6 +19,7 @@
  * An element of C is the same operations in the same order in whatever tile it is, so no cut of
  * C changes a bit. */
 #include "cpu.h"
+#include "gemm_cuts.h"
 #include "gemm_pieces.h"
 
 #include <assert.h>
@@ -34,12 +35,6 @@
 #define INLINE_AMX                                                                                 \
     static inline __attribute__((always_inline, target("amx-tile,amx-bf16,avx512f,avx512bw")))
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 enum {
     LINE = 16,            /* floats of a cache line */
     SIDE = 16,            /* rows of a hardware tile, and its columns of f32 */
@@ -50,13 +45,6 @@ enum {
     TWO_STRIPS = 2 * BLOCK_K / STEP * PIECES * HALVES
 };
 enum { H, M, L };
-
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
 
 /* ---- may we? --------------------------------------------------------------------------- */
 enum { GET_PERMISSION = 0x1022, TILE_DATA = 18 }; /* asm/prctl.h */

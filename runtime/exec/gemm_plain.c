@@ -6,6 +6,7 @@
  * The outline is gemm_kernel.c's.  Compiled twice, as the machine has AVX2 with fused operations or
  * not; which one runs is asked per call, as a call is a tile. */
 #include "cpu.h"
+#include "gemm_cuts.h"
 #include "gemm_serial.h"
 
 #include <string.h>
@@ -14,12 +15,6 @@ enum { ROWS = 6, LANES = 8, VECTORS = 2, COLUMNS = LANES * VECTORS, DEPTH = 256 
 
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float))));
 #define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
 /* Up to ROWS rows of A against a packed panel of B. */
 typedef struct {
     const float *a; /* element (r, p) at a[r * a_row + p * a_col] */
@@ -76,10 +71,6 @@ static block_fn *block_here(void) {
     if (RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma")) return block_avx2;
 #endif
     return block_anywhere;
-}
-
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
 }
 
 /* [k][COLUMNS], filled up with zeros. */

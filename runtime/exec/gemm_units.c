@@ -14,6 +14,7 @@
  * two ways differ in how the two products of a pair are rounded. */
 #include "cpu.h"
 #include "gemm_amx.h"
+#include "gemm_cuts.h"
 #include "gemm_tiles_16.h"
 
 #include <string.h>
@@ -23,12 +24,6 @@
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 enum {
     EDGE = 16,          /* rows and columns of a unit of sums */
@@ -41,13 +36,6 @@ enum {
     ROOM = 2 * (ROWS + COLS) * BLOCK_K + 4 * ROWS * COLS,
     GROUP = 8 /* rows of sums that dot products keep in registers, two units wide */
 };
-
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
 
 /* Units are used in pairs; an odd last one is zeros. */
 static int64_t even(int64_t x) {

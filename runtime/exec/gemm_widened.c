@@ -6,6 +6,7 @@
  *
  * An element is what gemm.c makes of converted operands: a chain for each 256 of k, the chains
  * added in order. */
+#include "gemm_cuts.h"
 #include "gemm_kernel.h"
 #include "gemm_serial.h"
 #include "gemm_tiles_16.h"
@@ -27,13 +28,6 @@ typedef struct {
     float a[ROWS_APART * BLOCK_K], b[BLOCK_K * COLS], c[ROWS_APART * COLS];
     float sums[ROWS_APART * RT_PANEL]; /* of a library, to be added */
 } Room;
-
-static int64_t ceil_div(int64_t x, int64_t y) {
-    return (x + y - 1) / y;
-}
-static int64_t least(int64_t x, int64_t y) {
-    return x < y ? x : y;
-}
 
 static size_t packed_bytes(int64_t n, int64_t k) {
     return (size_t)(n * k) * sizeof(float);
