@@ -115,7 +115,7 @@ static bool find_way(const char *name, RtProducts16 *way) {
     static const char *const names[] = {"amx", "dot", "f32"};
     const RtProducts16 ways[] = {rt_products_16(true), RT_BY_DOT_PRODUCTS, RT_BY_F32};
     for (int i = 0; i < 3; i++)
-        if (!strcmp(name, names[i])) return *way = ways[i], true;
+        if (!strcmp(name, names[i])) return *way = ways[i], rt_products_16_here(*way);
     return false;
 }
 
@@ -123,7 +123,8 @@ int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     RtProducts16 fastest;
     const char *name = argc < 3 ? "amx" : argv[2];
-    if (!find_way(name, &fastest)) return fprintf(stderr, "products: no way is %s\n", name), 2;
+    if (!find_way(name, &fastest))
+        return fprintf(stderr, "products: there is no way %s here\n", name), 2;
     bool amx = !strcmp(name, "amx");
     Type types[] = {{.in = RT_F32, .out = RT_F32, .name = "f32"},
                     {.in = RT_BF16, .out = RT_BF16, .name = "bf16"},

@@ -15,7 +15,6 @@
 #include "device_maps.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/device_spmm.h"
-#include "runtime/exec/gemm_amx.h"
 #include "runtime/exec/gemm_pieces.h"
 #include "graph.h"
 #include "index_file.h"
@@ -406,9 +405,10 @@ static gnnc_status load_once(gnnc_trainer *t) {
 
 /* Of t->graph, or, where that is NULL, of the directory; which may be NULL else. */
 static gnnc_status load(gnnc_trainer *t, const char *directory) {
+    /* AMX is asked for by every trainer: results do not depend on who ran in this process before.
+     */
     t->rt.products16 = rt_products_16(t->options.amx);
-    /* Asked for by every trainer: results do not depend on who ran in this process before. */
-    bool amx = t->options.amx && rt_amx_use();
+    bool amx = t->rt.products16 == RT_BY_TILE_REGISTERS;
     /* Pieces pay in large products alone, and round otherwise: a row would be predicted by itself
      * in other bits than among many, so what serves sessions does without. */
     t->rt.amx = amx && t->training && rt_pieces_here();

@@ -15,7 +15,7 @@
 typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 
 /* Ways to make products of 16-bit matrices (gemm_tiles_16.h). */
-typedef enum { RT_BY_TILE_REGISTERS, RT_BY_DOT_PRODUCTS, RT_BY_F32 } RtProducts16;
+typedef enum { RT_BY_F32, RT_BY_DOT_PRODUCTS, RT_BY_TILE_REGISTERS } RtProducts16;
 
 struct RtBound;
 struct RtGiven;
@@ -94,6 +94,8 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 void *rt_scratch(RtExec *x, size_t n_bytes);
 /* The fastest way of this machine.  amx: false = as if it had no AMX. */
 RtProducts16 rt_products_16(bool amx);
+/* May it be asked for here?  RT_BY_F32 may everywhere. */
+bool rt_products_16_here(RtProducts16 by);
 /* What rt_gemm_f32 and rt_gemm_16 will ask for; b: of the weight that B is, or NULL. */
 size_t rt_gemm_scratch(RtExec *x, const rt_gemm *g, const void *b);
 size_t rt_rank_scratch(int64_t len);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gemm.h"
+#include "gemm_amx.h"
 #include "gemm_cuts.h"
 #include "gemm_serial.h"
 #include "gemm_tiles_16.h"
@@ -53,14 +54,18 @@ static char *c_at(const Job *j, int64_t element) {
 
 /* ---- cuts --------------------------------------------------------------------------------- */
 static const RtTiles16 *tiles_of(const RtExec *x, const rt_gemm *g) {
-    const RtTiles16 *of = NULL;
-    if (g->in == RT_BF16 && x->rt->products16 == RT_BY_TILE_REGISTERS) of = rt_tiles_amx();
-    if (g->in == RT_BF16 && x->rt->products16 == RT_BY_DOT_PRODUCTS) of = rt_tiles_dot();
-    return of ? of : rt_tiles_widened();
+    RtProducts16 by = g->in == RT_BF16 ? x->rt->products16 : RT_BY_F32;
+    return by == RT_BY_TILE_REGISTERS ? rt_tiles_amx()
+           : by == RT_BY_DOT_PRODUCTS ? rt_tiles_dot()
+                                      : rt_tiles_widened();
+}
+
+bool rt_products_16_here(RtProducts16 by) {
+    return by == RT_BY_TILE_REGISTERS ? rt_amx_use() : by == RT_BY_F32 || rt_dot_here();
 }
 
 RtProducts16 rt_products_16(bool amx) {
-    if (amx && rt_tiles_amx()) return RT_BY_TILE_REGISTERS;
+    if (amx && rt_amx_use()) return RT_BY_TILE_REGISTERS;
     return rt_dot_pays() ? RT_BY_DOT_PRODUCTS : RT_BY_F32;
 }
 
@@ -152,13 +157,13 @@ static void run_tiles(void *arg, int member, int n_members) {
     Job *j = arg;
     int64_t since = rt_profile_share_begin(j->x);
     int was = rt_gemm_serial.begin();
-    j->by->begin();
+    if (j->by->begin) j->by->begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;) {
         RtTile16 t = tile_at(j, i);
         if (!j->by->tile(&t, j->room + (size_t)member * j->by->room))
             atomic_store(&j->failed, true);
     }
-    j->by->end();
+    if (j->by->end) j->by->end();
     rt_gemm_serial.end(was);
     rt_profile_share_end(j->x, member, since);
 }

@@ -34,18 +34,19 @@ typedef struct {
     size_t (*packed)(int64_t n, int64_t k);
     int64_t (*panels)(int64_t n);
     void (*pack)(const RtTile16 *t, char *to, int64_t i);
-    /* Around the tiles that a thread computes. */
+    /* Around the tiles that a thread computes; NULL: nothing is to be done. */
     void (*begin)(void);
     void (*end)(void);
     bool (*tile)(const RtTile16 *t, char *room); /* false: no memory */
 } RtTiles16;
 
-/* Of two bf16 operands: the tile registers of AMX; the dot products of AVX512-BF16.  NULL: this
- * machine has none of the kind. */
+/* Of two bf16 operands: the tile registers of AMX, where rt_amx_use; the dot products of
+ * AVX512-BF16, where rt_dot_here. */
 const RtTiles16 *rt_tiles_amx(void);
 const RtTiles16 *rt_tiles_dot(void);
-/* Are its dot products faster than f32's?  On AMD's (Zen 4 and later) twice; on Intel's a Xeon of
- * the fourth generation makes 105 GFLOP/s of them, and 160 in f32. */
+bool rt_dot_here(void);
+/* Are the machine's dot products faster than f32's?  On AMD's (Zen 4 and later) twice; on Intel's a
+ * Xeon of the fourth generation makes 105 GFLOP/s of them, and 160 in f32. */
 bool rt_dot_pays(void);
 /* Of any operands, on any machine: f32 kernels on blocks that are converted in the cache. */
 const RtTiles16 *rt_tiles_widened(void);

@@ -313,9 +313,6 @@ static bool tile_dot(const RtTile16 *t, char *room) {
     return true;
 }
 
-static void nothing(void) {
-}
-
 static const RtTiles16 amx_tiles = {.rows = ROWS,
                                     .rows_thin = ROWS,
                                     .room = ROOM,
@@ -331,15 +328,16 @@ static const RtTiles16 dot_tiles = {.rows = ROWS,
                                     .packed = packed_bytes,
                                     .panels = panels_of,
                                     .pack = pack_panel,
-                                    .begin = nothing,
-                                    .end = nothing,
                                     .tile = tile_dot};
 
 const RtTiles16 *rt_tiles_amx(void) {
-    return rt_amx_use() ? &amx_tiles : NULL;
+    return &amx_tiles;
 }
 const RtTiles16 *rt_tiles_dot(void) {
-    return has_units() ? &dot_tiles : NULL;
+    return &dot_tiles;
+}
+bool rt_dot_here(void) {
+    return has_units();
 }
 bool rt_dot_pays(void) {
     unsigned a, b = 0, c = 0, d = 0;
@@ -359,6 +357,9 @@ const RtTiles16 *rt_tiles_amx(void) {
 }
 const RtTiles16 *rt_tiles_dot(void) {
     return NULL;
+}
+bool rt_dot_here(void) {
+    return false;
 }
 bool rt_dot_pays(void) {
     return false;

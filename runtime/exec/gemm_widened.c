@@ -139,17 +139,12 @@ static bool tile(const RtTile16 *t, char *room) {
     return true;
 }
 
-static void nothing(void) {
-}
-
 static const RtTiles16 tiles = {.rows = TILE_ROWS,
                                 .rows_thin = 8 * TILE_ROWS,
                                 .room = (sizeof(Room) + 63) / 64 * 64,
                                 .packed = packed_bytes,
                                 .panels = panels_of,
                                 .pack = pack_panel,
-                                .begin = nothing,
-                                .end = nothing,
                                 .tile = tile};
 
 const RtTiles16 *rt_tiles_widened(void) {
