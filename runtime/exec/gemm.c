@@ -176,12 +176,13 @@ static void run_tiles(void *arg, int member, int n_members) {
     (void)n_members;
     Job *j = arg;
     int64_t since = rt_profile_share_begin(j->x);
-    int was = rt_gemm_serial.begin();
+    RtSerialState was;
+    if (!j->own) rt_gemm_serial.begin(&was);
     if (j->amx) rt_amx_begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;)
         if (!run_tile(j, i, member)) atomic_store(&j->failed, true);
     if (j->amx) rt_amx_end();
-    rt_gemm_serial.end(was);
+    if (!j->own) rt_gemm_serial.end(&was);
     rt_profile_share_end(j->x, member, since);
 }
 

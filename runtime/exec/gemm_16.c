@@ -14,6 +14,7 @@
 #include "gemm.h"
 #include "gemm_amx.h"
 #include "gemm_cuts.h"
+#include "gemm_kernel.h"
 #include "gemm_serial.h"
 #include "gemm_tiles_16.h"
 #include "profile.h"
@@ -156,7 +157,9 @@ static void run_tiles(void *arg, int member, int n_members) {
     (void)n_members;
     Job *j = arg;
     int64_t since = rt_profile_share_begin(j->x);
-    int was = rt_gemm_serial.begin();
+    bool library = j->by == rt_tiles_widened() && !rt_gemm_own();
+    RtSerialState was;
+    if (library) rt_gemm_serial.begin(&was);
     if (j->by->begin) j->by->begin();
     for (int64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->n_tiles;) {
         RtTile16 t = tile_at(j, i);
@@ -164,7 +167,7 @@ static void run_tiles(void *arg, int member, int n_members) {
             atomic_store(&j->failed, true);
     }
     if (j->by->end) j->by->end();
-    rt_gemm_serial.end(was);
+    if (library) rt_gemm_serial.end(&was);
     rt_profile_share_end(j->x, member, since);
 }
 

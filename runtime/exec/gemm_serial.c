@@ -3,27 +3,37 @@
 #include "gemm_serial.h"
 
 #if RT_GEMM_DNNL || RT_GEMM_BLAS
+#include <pthread.h>
 /* Of libgomp, as oneDNN is; declared here because clang's <omp.h> is another package's. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
 
 /* oneDNN asks OpenMP.  The setting is the calling thread's own; a caller in the host's thread gets
- * his back. */
-static int begin(void) {
-    int was = omp_get_max_threads();
+ * his back.
+ *
+ * oneDNN 2.6's AVX-512 kernels use the stack pointer as any register, and let it point into the
+ * heap: there the kernel would write the frame of a signal's handler, over whatever lies there.  So
+ * signals wait until the products are made, but for those that a fault raises. */
+static void begin(RtSerialState *was) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+    sigset_t held;
+    was->threads = omp_get_max_threads();
     omp_set_num_threads(1);
-    return was;
+    sigfillset(&held);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&held, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &held, &was->signals);
 }
 
-static void end(int was) {
-    omp_set_num_threads(was);
+static void end(const RtSerialState *was) {
+    pthread_sigmask(SIG_SETMASK, &was->signals, NULL);
+    omp_set_num_threads(was->threads);
 }
 #else
-static int begin(void) {
-    return 0;
+static void begin(RtSerialState *was) {
+    (void)was;
 }
 
-static void end(int was) {
+static void end(const RtSerialState *was) {
     (void)was;
 }
 #endif

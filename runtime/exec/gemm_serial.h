@@ -3,6 +3,7 @@
 #ifndef RUNTIME_GEMM_SERIAL_H
 #define RUNTIME_GEMM_SERIAL_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,13 +17,20 @@ typedef struct {
 typedef bool rt_sgemm_fn(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k, const float *a,
                          const float *b, float *c, int64_t ldc);
 
+/* What the calling thread had before its products. */
+typedef struct {
+    int threads; /* of OpenMP */
+    sigset_t signals;
+} RtSerialState;
+
 typedef struct {
     int64_t tile_m, tile_n, tile_m_thin; /* what one call should get */
     int64_t split_k;
     rt_sgemm_fn *sgemm;
-    /* Says that the calling thread is alone, and gives what undoes that. */
-    int (*begin)(void);
-    void (*end)(int was);
+    /* Around the calls of sgemm that a thread makes: says that it is alone, and holds signals back.
+     * `end` gives it what it had. */
+    void (*begin)(RtSerialState *was);
+    void (*end)(const RtSerialState *was);
 } RtGemmSerial;
 extern const RtGemmSerial rt_gemm_serial;
 

@@ -3,6 +3,9 @@
 #include "test.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "runtime/exec/exec.h"
 #include "runtime/exec/gemm.h"
@@ -354,6 +357,40 @@ TEST(rows_by_themselves_on_amx) {
     multiply(&g, true, a + 50 * g.k, b, part);
     CHECK(memcmp(part, c + 50 * g.n, (size_t)(g.m * g.n) * sizeof *c) == 0);
     free(a), free(b), free(c), free(part);
+}
+
+/* ---- signals ----------------------------------------------------------------------------- */
+static uintptr_t stack_lo, stack_hi;
+static volatile sig_atomic_t caught, elsewhere;
+
+static void where_are_we(int signal) {
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    (void)signal;
+    caught++;
+    if (here < stack_lo || here >= stack_hi) elsewhere++;
+}
+
+/* A handler's frame lies where the stack pointer points to, and that is the thread's stack
+ * whenever a signal is heard: a library's kernels may have it point into the heap. */
+TEST(signals_meet_a_stack) {
+    pthread_attr_t of;
+    void *lo = NULL;
+    size_t n = 0;
+    CHECK(pthread_getattr_np(pthread_self(), &of) == 0 && !pthread_attr_getstack(&of, &lo, &n));
+    pthread_attr_destroy(&of);
+    stack_lo = (uintptr_t)lo, stack_hi = stack_lo + n;
+    struct sigaction before, now = {.sa_handler = where_are_we};
+    struct itimerval soon = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+    CHECK(sigaction(SIGALRM, &now, &before) == 0);
+    rt_gemm g = layout(&(Shape){1, 16, 7, 2708, true, false, true, false});
+    float *a = matrix(g.m * g.k), *b = matrix(g.k * g.n), *c = matrix(g.m * g.n);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    for (int i = 0; i < 100000 && caught < 1000; i++) multiply(&g, false, a, b, c);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    CHECK_MSG(caught > 100 && elsewhere == 0, "%d signals, of them %d not on the stack",
+              (int)caught, (int)elsewhere);
+    free(a), free(b), free(c);
 }
 
 /* ---- 16 bits ---------------------------------------------------------------------------- */
