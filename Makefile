@@ -53,7 +53,7 @@ SOURCE_PNG := $(wildcard /usr/include/png.h)
 SOURCE_JPEG := $(wildcard /usr/include/jpeglib.h)
 SOURCE_YAML := $(wildcard /usr/include/yaml.h)
 SOURCE_LIBS = $(if $(SOURCE_YAML),-lyaml) $(if $(SOURCE_SQLITE),-lsqlite3) $(if $(SOURCE_POSTGRES),-lpq) $(if $(SOURCE_PNG),-lpng) $(if $(SOURCE_JPEG),-ljpeg)
-SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source export export_json image partition $(if $(SOURCE_SQLITE),sqlite sqlite_write) $(if $(SOURCE_POSTGRES),postgres postgres_write) $(if $(SOURCE_YAML),yaml relbench parquet arrow_ipc))
+SOURCE_OBJ = $(patsubst %,$(BUILD)/frontend/source/%.o,source export export_json image options partition $(if $(SOURCE_SQLITE),sqlite sqlite_write) $(if $(SOURCE_POSTGRES),postgres postgres_write) $(if $(SOURCE_YAML),yaml relbench parquet arrow_ipc))
 SOURCE_CC = -DSOURCE_HAVE_YAML=$(if $(SOURCE_YAML),1,0) -DSOURCE_HAVE_PNG=$(if $(SOURCE_PNG),1,0) -DSOURCE_HAVE_JPEG=$(if $(SOURCE_JPEG),1,0) \
     -DSOURCE_HAVE_SQLITE=$(if $(SOURCE_SQLITE),1,0) -DSOURCE_HAVE_POSTGRES=$(if $(SOURCE_POSTGRES),1,0) \
     $(if $(filter %/postgresql/libpq-fe.h,$(SOURCE_POSTGRES)),-isystem $(patsubst %/,%,$(dir $(SOURCE_POSTGRES))))

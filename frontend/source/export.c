@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "options.h"
 #include "source.h"
 
 #if !SOURCE_HAVE_SQLITE
@@ -130,21 +131,6 @@ static int export_file(const Options *o, FILE *out, FILE *err) {
 }
 
 /* ---- the command line -------- */
-/* "--table T", "--table=T"; NULL: another argument. */
-static const char **text_option(Options *o, const char *arg, const char **value) {
-    const struct {
-        const char *name;
-        const char **to;
-    } texts[] = {{"--into", &o->database}, {"--table", &o->table}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        size_t n = strlen(texts[i].name);
-        if (strncmp(arg, texts[i].name, n) != 0 || (arg[n] && arg[n] != '=')) continue;
-        *value = arg[n] ? arg + n + 1 : NULL;
-        return texts[i].to;
-    }
-    return NULL;
-}
-
 static bool flag(Options *o, const char *arg) {
     if (strcmp(arg, "--append") == 0) return o->append = true;
     if (strcmp(arg, "--replace") == 0) return o->replace = true;
@@ -153,18 +139,17 @@ static bool flag(Options *o, const char *arg) {
 }
 
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
+    const SourceOption texts[] = {{"--into", &o->database}, {"--table", &o->table}, {NULL, NULL}};
     for (int i = 1; i < argc; i++) {
-        const char *value = NULL, **to = text_option(o, argv[i], &value);
-        if (to && !value) value = i + 1 < argc ? argv[++i] : NULL;
-        if (to && !value) return fprintf(err, "gnnc export: %s needs a value\n", argv[i]), false;
-        if (to)
-            *to = value;
-        else if (argv[i][0] == '-' && !flag(o, argv[i]))
-            return fprintf(err, "gnnc export: unknown option %s\n", argv[i]), false;
-        else if (argv[i][0] != '-' && o->file)
-            return fprintf(err, "gnnc export: one file too many: %s\n", argv[i]), false;
-        else if (argv[i][0] != '-')
-            o->file = argv[i];
+        const char *word = argv[i];
+        SourceOptionRead read = source_option(texts, argc, argv, &i, "export", err);
+        if (read == OPTION_WRONG) return false;
+        if (read == OPTION_READ) continue;
+        if (word[0] == '-' && !flag(o, word))
+            return fprintf(err, "gnnc export: unknown option %s\n", word), false;
+        if (word[0] != '-' && o->file)
+            return fprintf(err, "gnnc export: one file too many: %s\n", word), false;
+        if (word[0] != '-') o->file = word;
     }
     if (o->help) return true;
     const char *lacks = !o->file                  ? "no file is named"

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/data/csv.h"
+#include "options.h"
 #include "runtime/cli/bytes.h"
+#include "runtime/data/csv.h"
 #include "runtime/data/partition.h"
 
 static const char usage[] =
@@ -114,21 +115,6 @@ static int partition(const Options *o, FILE *out, FILE *err) {
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
-static const char **text_option(Options *o, const char *arg, const char **value) {
-    const struct {
-        const char *name;
-        const char **to;
-    } texts[] = {
-        {"-o", &o->to}, {"--method", &o->method}, {"--memory", &o->memory}, {"--seed", &o->seed}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        size_t n = strlen(texts[i].name);
-        if (strncmp(arg, texts[i].name, n) != 0 || (arg[n] && arg[n] != '=')) continue;
-        *value = arg[n] ? arg + n + 1 : NULL;
-        return texts[i].to;
-    }
-    return NULL;
-}
-
 static bool flag(Options *o, const char *arg) {
     if (strcmp(arg, "--force") == 0) return o->force = true;
     if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return o->help = true;
@@ -154,18 +140,21 @@ static const char *read_words(Options *o) {
 }
 
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
+    const SourceOption texts[] = {{"-o", &o->to},
+                                  {"--method", &o->method},
+                                  {"--memory", &o->memory},
+                                  {"--seed", &o->seed},
+                                  {NULL, NULL}};
     for (int i = 1; i < argc; i++) {
-        const char *value = NULL, **to = text_option(o, argv[i], &value), *option = argv[i];
-        if (to && !value) value = i + 1 < argc ? argv[++i] : NULL;
-        if (to && !value) return fprintf(err, "gnnc partition: %s needs a value\n", option), false;
-        if (to)
-            *to = value;
-        else if (option[0] == '-' && !flag(o, option))
-            return fprintf(err, "gnnc partition: unknown option %s\n", option), false;
-        else if (option[0] != '-' && o->parts)
-            return fprintf(err, "gnnc partition: one word too many: %s\n", option), false;
-        else if (option[0] != '-')
-            *(o->from ? &o->parts : &o->from) = option;
+        const char *word = argv[i];
+        SourceOptionRead read = source_option(texts, argc, argv, &i, "partition", err);
+        if (read == OPTION_WRONG) return false;
+        if (read == OPTION_READ) continue;
+        if (word[0] == '-' && !flag(o, word))
+            return fprintf(err, "gnnc partition: unknown option %s\n", word), false;
+        if (word[0] != '-' && o->parts)
+            return fprintf(err, "gnnc partition: one word too many: %s\n", word), false;
+        if (word[0] != '-') *(o->from ? &o->parts : &o->from) = word;
     }
     const char *wrong = o->help ? NULL : read_words(o);
     if (wrong) fprintf(err, "gnnc partition: %s\n", wrong);
