@@ -223,50 +223,47 @@ typedef struct {
     const int32_t *part;
     RtPartition *out;
     const int64_t *type_first; /* [n_nodes + 1] first number of a node type */
-    uint64_t *seen;            /* [nodes] parts that were told of it */
+    uint64_t *seen;            /* [nodes] parts that were told of it, */
+    int base;                  /* .. of 64 from this one on */
 } Told;
 
-static int64_t add_far(Told *w, int64_t node, int part, int base) {
-    if (part < base || part >= base + 64) return 0;
-    uint64_t bit = (uint64_t)1 << (part - base), had = w->seen[node] & bit;
+static int64_t add_far(Told *w, int64_t node, int part) {
+    if (part < w->base || part >= w->base + 64) return 0;
+    uint64_t bit = (uint64_t)1 << (part - w->base), had = w->seen[node] & bit;
     w->seen[node] |= bit;
     return !had;
 }
 
-/* Rows that the edges of parts base .. base + 63 lead to, or come from, in other parts. */
-static void far_rows(Told *w, int base, bool out) {
+/* Edge e of table t, whose ends lie in these parts. */
+typedef void EdgeFn(Told *w, const RtTable *t, int64_t e, int src, int dst);
+
+static void tell_edges(Told *w, EdgeFn *tell) {
     const RtUnits *u = w->u;
     for (int k = 0; k < u->d->n_edges; k++) {
         const RtTable *t = &u->d->edges[k];
         for (int64_t e = 0; e < t->count; e++) {
-            int src = w->part[unit_of(u, t->src_type, t->src[e])];
-            int dst = w->part[unit_of(u, t->dst_type, t->dst[e])];
-            if (src != dst && out)
-                w->out->part[src].out +=
-                    add_far(w, w->type_first[t->dst_type] + t->dst[e], src, base);
-            if (src != dst && !out)
-                w->out->part[dst].in +=
-                    add_far(w, w->type_first[t->src_type] + t->src[e], dst, base);
+            tell(w, t, e, w->part[unit_of(u, t->src_type, t->src[e])],
+                 w->part[unit_of(u, t->dst_type, t->dst[e])]);
             if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
         }
         rt_dataset_forget_pages(u->d);
     }
 }
 
-static void count_edges(Told *w) {
-    const RtUnits *u = w->u;
-    for (int k = 0; k < u->d->n_edges; k++) {
-        const RtTable *t = &u->d->edges[k];
-        for (int64_t e = 0; e < t->count; e++) {
-            int src = w->part[unit_of(u, t->src_type, t->src[e])];
-            int dst = w->part[unit_of(u, t->dst_type, t->dst[e])];
-            w->out->part[dst].edges++;
-            w->out->cut += src != dst;
-            if (e % FORGET_EDGES == FORGET_EDGES - 1) rt_dataset_forget_pages(u->d);
-        }
-        rt_dataset_forget_pages(u->d);
-    }
-    w->out->edges = u->n_edges;
+/* Rows that the edges of parts base .. base + 63 lead to, or come from, in other parts. */
+static void far_out(Told *w, const RtTable *t, int64_t e, int src, int dst) {
+    if (src != dst)
+        w->out->part[src].out += add_far(w, w->type_first[t->dst_type] + t->dst[e], src);
+}
+
+static void far_in(Told *w, const RtTable *t, int64_t e, int src, int dst) {
+    if (src != dst) w->out->part[dst].in += add_far(w, w->type_first[t->src_type] + t->src[e], dst);
+}
+
+static void count_edge(Told *w, const RtTable *t, int64_t e, int src, int dst) {
+    (void)t, (void)e;
+    w->out->part[dst].edges++;
+    w->out->cut += src != dst;
 }
 
 static gnnc_status tell_halo(RtPool *pool, Told *w, RtError *err) {
@@ -276,10 +273,11 @@ static gnnc_status tell_halo(RtPool *pool, Told *w, RtError *err) {
     w->type_first = first;
     w->seen = first ? RT_NEWN(pool, uint64_t, first[d->n_nodes]) : NULL;
     if (!w->seen) return rt_fail_nomem(err, "parts");
-    for (int base = 0; base < w->u->n_parts; base += 64)
-        for (int out = 0; out < 2; out++) {
+    static EdgeFn *const ways[] = {far_in, far_out};
+    for (w->base = 0; w->base < w->u->n_parts; w->base += 64)
+        for (int i = 0; i < 2; i++) {
             memset(w->seen, 0, (size_t)first[d->n_nodes] * sizeof *w->seen);
-            far_rows(w, base, out);
+            tell_edges(w, ways[i]);
         }
     return GNNC_OK;
 }
@@ -324,7 +322,8 @@ static gnnc_status tell(const RtUnits *u, const int32_t *part, RtPartition *o, R
     }
     o->by_chance = all > 0 ? 1 - same / all / all : 0;
     tell_tables(&w);
-    count_edges(&w);
+    tell_edges(&w, count_edge);
+    o->edges = u->n_edges;
     rt_pool_init(&pool, &u->pool->from);
     gnnc_status st = tell_halo(&pool, &w, err);
     rt_pool_free(&pool);
