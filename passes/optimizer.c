@@ -174,7 +174,9 @@ static void accumulate(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         Grad *g = &gs->v[i];
         o->b.span = g->var->span;
-        Op *sum = add(o, g->grad, b_var(&o->b, slot_of(o, "sum", g->var)));
+        Var *slot = slot_of(o, "sum", g->var);
+        slot->role = ROLE_SUMMED_GRADIENT;
+        Op *sum = add(o, g->grad, b_var(&o->b, slot));
         g->sum = b_select(&o->b, o->due, num(o, 0), sum);
         g->grad = scale(o, sum, 1 / k);
     }

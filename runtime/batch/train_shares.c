@@ -28,8 +28,6 @@ struct RtShares {
     bool agreed;         /* all train the same model on the same data */
 };
 
-static const char SUM[] = "opt.sum."; /* what passes/optimizer.c calls them */
-
 static int64_t place_of(const RtShares *s, int64_t step) {
     return step % s->k;
 }
@@ -105,8 +103,8 @@ static const char *lacks(const gnnc_trainer *t) {
     for (int i = 0; i < p->n_vars; i++) {
         if (p->vars[i].kind == RT_VAR_STATE) return "a layer has state that each step changes";
         if (p->vars[i].role == RT_ROLE_LOSS_SCALE) return "its loss is scaled (f16)";
-        bool sum = !strncmp(p->vars[i].path, SUM, sizeof SUM - 1);
-        if (sum && p->vars[i].dt != RT_F32) return "its gradients are not of f32";
+        if (p->vars[i].role == RT_ROLE_SUMMED_GRADIENT && p->vars[i].dt != RT_F32)
+            return "its gradients are not of f32";
     }
     return NULL;
 }
@@ -117,7 +115,7 @@ static void find_sums(gnnc_trainer *t, RtShares *s) {
         const rt_var *v = &p->vars[i];
         if (v->buf < 0) continue;
         if (v->role == RT_ROLE_SUMMED_STEPS) s->counter = v->buf;
-        if (strncmp(v->path, SUM, sizeof SUM - 1) != 0) continue;
+        if (v->role != RT_ROLE_SUMMED_GRADIENT) continue;
         s->sum[s->n_sums++] = v->buf;
         s->n += numbers_in(t, v->buf);
     }
