@@ -93,6 +93,7 @@ bool rt_ranks_share(RtCli *c) {
  * where one fails.  Any other failure may be this one's alone. */
 int rt_ranks_end(const RtCli *c, int code) {
     if (!c->mpi) return code;
-    rt_mpi_end(code != RT_EXIT_OK && !c->by_signal && !c->all_failed);
+    bool here_only = rt_ranks_several(c) && code != RT_EXIT_OK && !c->by_signal && !c->all_failed;
+    rt_mpi_end(here_only);
     return c->by_signal && rt_ranks_number(c) ? RT_EXIT_OK : code;
 }

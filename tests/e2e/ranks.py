@@ -184,6 +184,9 @@ for what, n, command in wrong:
 run(compiled("norm2", NORM % PLAIN, "--mpi"), "--data", CORA, "--epochs", "1", "--checkpoint", "none")  # alone it learns
 r = subprocess.run([GNNC, "nodes.gnn", "--mpi", "--emit=lib", "-o", "x"], text=True, capture_output=True, check=False)
 check("no library", r.returncode == 2 and "--mpi is for programs" in r.stderr, r.stderr)
+wrong = subprocess.run(["./nodes", "--nonsense"], capture_output=True, text=True, check=False)
+check("one that is alone ends as others do", wrong.returncode == 2 and "--nonsense" in wrong.stderr and "MPI" not in wrong.stderr,
+      wrong)
 needed = run("readelf", "-d", alone)
 check("a program that does not ask for it has no MPI", "NEEDED" in needed and "mpi" not in needed, needed)
 sys.exit(end())
