@@ -38,6 +38,7 @@ int rt_ranks_begin(RtCli *c, int *argc, char ***argv, RtMpi *mpi) {
             fprintf(stderr, "%s: error: %d processes were started: %s\n", c->prog, l.n, why);
         return RT_EXIT_FAILED;
     }
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* mpirun mixes what comes in pieces */
     c->mpi = mpi;
     c->argc = *argc;
     c->argv = *argv;
