@@ -191,6 +191,7 @@ def the_wheel(top):
 
 def compiling(top, churn):
     """churn: what the command line makes of models/gcn.gnn."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background commands ignore it
     os.environ["XDG_CACHE_HOME"] = os.path.join(os.getcwd(), "cache")
     os.environ["PYTHONPATH"] = top + "/frontend/python"
     os.environ.setdefault("CFLAGS", "-O0")  # as tests/tools/gnnc, which made `churn`
