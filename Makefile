@@ -279,50 +279,64 @@ accuracy: all
 	@python3 bench/accuracy.py --gnnc $(BUILD)/gnnc
 
 # ---- installation ----------------------------------------------------------------
-TO = $(call quoted,$(DESTDIR)$(PREFIX))
-LIB = $(TO)/lib/gnnc
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
+MANDIR ?= $(DATADIR)/man
+to = $(call quoted,$(DESTDIR)$(1))
+BIN = $(call to,$(BINDIR))
+LIB = $(call to,$(LIBDIR))
+INCLUDE = $(call to,$(INCLUDEDIR))
+DATA = $(call to,$(DATADIR))
+HOME_DIR = $(LIB)/gnnc
 # What gnnc says of itself (HELPS, in this order), where manuals and shells look for it.
-MANUAL = $(TO)/share/man/man1/gnnc.1 $(TO)/share/bash-completion/completions/gnnc \
-    $(TO)/share/zsh/site-functions/_gnnc $(TO)/share/fish/vendor_completions.d/gnnc.fish
-# As pkg-config reads it, from where it lies.
-$(BUILD)/gnncc.pc: Makefile $(BUILD)/link.flags
-	@printf '%s\n' 'prefix=$${pcfiledir}/../..' '' 'Name: gnncc' 'Description: the compiler gnnc as a library' \
-	    'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' 'Libs: -L$${prefix}/lib -lgnncc' \
-	    'Libs.private: $(LLVM_LIBS) $(RT_LIBS)' > $@
-install: all $(BUILD)/static/libgnncc.a $(BUILD)/gnncc.pc
-	install -d $(TO)/bin $(TO)/include $(LIB)/include
-	install -m 755 $(BUILD)/gnnc $(TO)/bin/gnnc
-	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(LIB)/
-	$(if $(MPICC),install -m 644 $(BUILD)/gnnrt_mpi.o $(BUILD)/mpi.flags $(LIB)/)
-	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(TO)/lib/
-	ln -sf libgnnrt.so.$(SO) $(TO)/lib/libgnnrt.so
-	install -m 755 $(BUILD)/libgnncc.so.$(CC_SO) $(TO)/lib/
-	ln -sf libgnncc.so.$(CC_SO) $(TO)/lib/libgnncc.so
-	install -d $(TO)/lib/pkgconfig
-	install -m 644 $(BUILD)/static/libgnncc.a $(TO)/lib/
-	install -m 644 $(BUILD)/gnncc.pc $(TO)/lib/pkgconfig/
-	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(LIB)/include/
-	install -d $(LIB)/include/cuda
-	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(LIB)/include/cuda/
-	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(LIB)/)
-	install -m 644 runtime/include/*.h frontend/include/gnncc.h $(TO)/include/
-	install -d $(TO)/share/gnnc/models/layers
-	install -m 644 models/*.gnn $(TO)/share/gnnc/models/
-	install -m 644 models/layers/*.gnn $(TO)/share/gnnc/models/layers/
-	install -d $(TO)/share/gnnc/python
-	install -m 644 runtime/python/*.py $(TO)/share/gnnc/python/
+MANUAL = $(call to,$(MANDIR))/man1/gnnc.1 $(DATA)/bash-completion/completions/gnnc \
+    $(DATA)/zsh/site-functions/_gnnc $(DATA)/fish/vendor_completions.d/gnnc.fish
+# From one folder to another, wherever both are moved: below LIBDIR the path is as long as LIBDIR says.
+between = realpath -m --relative-to=$(1) $(2)
+# As pkg-config reads them, from where they lie.
+pc = printf '%s\n' "prefix=\$${pcfiledir}/$$($(call between,$(LIB)/pkgconfig,$(call to,$(PREFIX))))" 'libdir=$${pcfiledir}/..' \
+    "includedir=\$${pcfiledir}/$$($(call between,$(LIB)/pkgconfig,$(INCLUDE)))" '' 'Name: $(1)' 'Description: $(2)' \
+    'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -l$(1)' 'Libs.private: $(3)' > $(LIB)/pkgconfig/$(1).pc
+install: all $(BUILD)/static/libgnncc.a
+	install -d $(BIN) $(INCLUDE) $(HOME_DIR)/include $(LIB)/pkgconfig
+	install -m 755 $(BUILD)/gnnc $(HOME_DIR)/gnnc
+	ln -sf "$$($(call between,$(BIN),$(HOME_DIR)/gnnc))" $(BIN)/gnnc
+	install -m 644 $(BUILD)/libgnnrt.a $(BUILD)/link.flags $(BUILD)/libgnnrt_infer.a $(BUILD)/infer.flags $(HOME_DIR)/
+	$(if $(MPICC),install -m 644 $(BUILD)/gnnrt_mpi.o $(BUILD)/mpi.flags $(HOME_DIR)/)
+	{ $(call between,$(HOME_DIR),$(INCLUDE)); $(call between,$(HOME_DIR),$(DATA)/gnnc); } > $(HOME_DIR)/paths
+	install -m 755 $(BUILD)/libgnnrt.so.$(SO) $(BUILD)/libgnncc.so.$(CC_SO) $(LIB)/
+	ln -sf libgnnrt.so.$(SO) $(LIB)/libgnnrt.so
+	ln -sf gnnc/libgnnrt.a $(LIB)/libgnnrt.a
+	ln -sf libgnncc.so.$(CC_SO) $(LIB)/libgnncc.so
+	install -m 644 $(BUILD)/static/libgnncc.a $(LIB)/
+	$(call pc,gnncc,the compiler gnnc as a library,$(LLVM_LIBS) $(RT_LIBS))
+	$(call pc,gnnrt,the runtime of models that gnnc compiled,$(RT_LIBS))
+	install -m 644 runtime/include/*.h runtime/program.h runtime/contract.def $(HOME_DIR)/include/
+	install -d $(HOME_DIR)/include/cuda
+	install -m 644 $(filter-out %/cuda.h %_cost.h,$(wildcard runtime/cuda/*.h)) $(HOME_DIR)/include/cuda/
+	$(if $(NVCC),install -m 644 $(BUILD)/libgnnrt_cuda.a $(BUILD)/cuda.flags $(HOME_DIR)/)
+	install -m 644 runtime/include/*.h frontend/include/gnncc.h $(INCLUDE)/
+	install -d $(DATA)/gnnc/models/layers
+	install -m 644 models/*.gnn $(DATA)/gnnc/models/
+	install -m 644 models/layers/*.gnn $(DATA)/gnnc/models/layers/
+	install -d $(DATA)/gnnc/python
+	install -m 644 runtime/python/*.py $(DATA)/gnnc/python/
 	set -- $(HELPS); for to in $(MANUAL); do \
 	    install -d "$${to%/*}" && install -m 644 $$1 "$$to" || exit 1; shift; done
 # The compiler for Python: pip install build/gnnc-*.whl.
+WHEEL = $(abspath $(BUILD))/wheel
 wheel: all
-	@rm -rf $(call quoted,$(BUILD)/wheel)
-	@$(MAKE) --no-print-directory -s install DESTDIR= PREFIX=$(call quoted,$(abspath $(BUILD))/wheel)
-	@python3 frontend/python/wheel.py frontend/python/gnnc $(call quoted,$(BUILD)/wheel) $(VERSION) $(call quoted,$(BUILD))
+	@rm -rf $(call quoted,$(WHEEL))
+	@$(MAKE) --no-print-directory -s install DESTDIR= PREFIX=$(call quoted,$(WHEEL)) BINDIR=$(call quoted,$(WHEEL)/bin) \
+	    LIBDIR=$(call quoted,$(WHEEL)/lib) INCLUDEDIR=$(call quoted,$(WHEEL)/include) DATADIR=$(call quoted,$(WHEEL)/share)
+	@python3 frontend/python/wheel.py frontend/python/gnnc $(call quoted,$(WHEEL)) $(VERSION) $(call quoted,$(BUILD))
 uninstall:
-	rm -rf $(LIB) $(TO)/share/gnnc
-	rm -f $(MANUAL)
-	rm -f $(TO)/bin/gnnc $(TO)/lib/libgnnrt.so $(TO)/lib/libgnnrt.so.$(SO) $(patsubst runtime/%,$(TO)/%,$(wildcard runtime/include/*.h))
-	rm -f $(addprefix $(TO)/lib/,libgnncc.so libgnncc.so.$(CC_SO) libgnncc.a pkgconfig/gnncc.pc) $(TO)/include/gnncc.h
+	rm -rf $(HOME_DIR) $(DATA)/gnnc
+	rm -f $(MANUAL) $(BIN)/gnnc
+	rm -f $(addprefix $(LIB)/,libgnnrt.so libgnnrt.so.$(SO) libgnnrt.a libgnncc.so libgnncc.so.$(CC_SO) libgnncc.a pkgconfig/gnncc.pc pkgconfig/gnnrt.pc)
+	rm -f $(patsubst runtime/include/%,$(INCLUDE)/%,$(wildcard runtime/include/*.h)) $(INCLUDE)/gnncc.h
 
 # What clang warns of, in all but what tests/tsan compiles with the same warnings: the runtime.
 WARNING = xargs -P $${JOBS:-$$(nproc)} -n 8 clang-19 -fsyntax-only $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(INC_COMPILER)

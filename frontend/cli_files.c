@@ -60,20 +60,39 @@ static const char *read_text(Ctx *c, const char *path) {
     return text;
 }
 
+/* The folder of the runtime's files: that of gnnc in a build tree, LIBDIR/gnnc of an installation.
+ * There gnnc itself is; BINDIR has a link to it, and libgnncc.so is beside the folder. */
+static const char *home_dir(Ctx *c) {
+    const char *dir = own_dir(c), *installed = join(c, dir, "gnnc");
+    char path[PATH_MAX];
+    struct stat s;
+    if (exists(join(c, dir, "libgnnrt.a")) && !exists(join(c, installed, "paths"))) return dir;
+    if (!realpath(installed, path) || stat(path, &s) != 0) return dir;
+    return S_ISDIR(s.st_mode) ? arena_strndup(c->a, path, strlen(path)) : folder_of(c, path);
+}
+
+/* Where `make install` put the rest, from that folder: two lines.  A build tree has no such file. */
+static void other_dirs(Ctx *c, const char *home, const char **include, const char **data) {
+    const char *text = read_text(c, join(c, home, "paths")), *end = strchr(text, '\n');
+    *include = *data = NULL;
+    if (!end) return;
+    *include = join(c, home, arena_strndup(c->a, text, (size_t)(end - text)));
+    *data = join(c, home, arena_strndup(c->a, end + 1, strcspn(end + 1, "\n")));
+}
+
 bool cli_find_home(Ctx *c, CliHome *h) {
-    const char *dir = own_dir(c);
-    bool tree = exists(join(c, dir, "libgnnrt.a"));
-    const char *lib = tree ? dir : join(c, dir, "../lib/gnnc");
+    const char *lib = home_dir(c), *include, *data;
+    other_dirs(c, lib, &include, &data);
     h->lib = join(c, lib, "libgnnrt.a");
     h->infer_lib = join(c, lib, "libgnnrt_infer.a");
-    h->so = join(c, dir, tree ? "libgnnrt.so" : "../lib/libgnnrt.so");
-    h->api = join(c, dir, tree ? "../runtime/include" : "../include");
+    h->so = join(c, lib, include ? "../libgnnrt.so" : "libgnnrt.so");
+    h->api = include ? include : join(c, lib, "../runtime/include");
     h->link_flags = read_text(c, join(c, lib, "link.flags"));
     h->infer_flags = read_text(c, join(c, lib, "infer.flags"));
-    h->include[0] = join(c, dir, tree ? "../runtime/include" : "../lib/gnnc/include");
-    h->include[1] = tree ? join(c, dir, "../runtime") : NULL;
+    h->include[0] = include ? join(c, lib, "include") : h->api;
+    h->include[1] = include ? NULL : join(c, lib, "../runtime");
     h->models = cli_models_dir(c);
-    h->python = join(c, dir, tree ? "../runtime/python" : "../share/gnnc/python");
+    h->python = data ? join(c, data, "python") : join(c, lib, "../runtime/python");
     h->mpi_object = join(c, lib, "gnnrt_mpi.o");
     h->mpi_flags = read_text(c, join(c, lib, "mpi.flags"));
     h->cuda_lib = join(c, lib, "libgnnrt_cuda.a");
@@ -85,9 +104,10 @@ bool cli_find_home(Ctx *c, CliHome *h) {
 }
 
 const char *cli_models_dir(Ctx *c) {
-    const char *dir = own_dir(c);
-    const char *tree = join(c, dir, "../models"), *installed = join(c, dir, "../share/gnnc/models");
-    c->outside.library = exists(installed) ? installed : exists(tree) ? tree : NULL;
+    const char *home = home_dir(c), *include, *data;
+    other_dirs(c, home, &include, &data);
+    const char *models = data ? join(c, data, "models") : join(c, home, "../models");
+    c->outside.library = exists(models) ? models : NULL;
     return c->outside.library;
 }
 

@@ -115,7 +115,7 @@ gnncc_status gnncc_add_file(gnncc_compiler *c, const char *name, const char *tex
  * Models that call C functions are refused then. */
 gnncc_status gnncc_only_files(gnncc_compiler *c);
 /* Where the runtime and the layer library are: the folder of libgnncc.so or gnnc in a build tree,
- * or bin/ or lib/ of an installation.  NULL, as at first: where this library is.
+ * or BINDIR or LIBDIR of an installation.  NULL, as at first: where this library is.
  * GNNCC_E_ARG: there is no such folder. */
 gnncc_status gnncc_set_home(gnncc_compiler *c, const char *directory);
 /* Whom to ask whether to go on; NULL, as at first: nobody. */

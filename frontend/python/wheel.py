@@ -12,7 +12,9 @@ import subprocess
 import sys
 import zipfile
 
-LEFT_OUT = ("libgnncc.a", "libgnncc.so", "libgnnrt.so", "gnncc.pc")  # links, and what programs in C are linked with
+# Links, the program, and what programs in C are linked with.
+LEFT_OUT = ("lib/libgnncc.a", "lib/libgnncc.so", "lib/libgnnrt.so", "lib/libgnnrt.a", "lib/gnnc/gnnc", "lib/pkgconfig/gnncc.pc",
+            "lib/pkgconfig/gnnrt.pc")
 FOLDERS = ("include", "lib", "share/gnnc")
 
 
@@ -23,9 +25,11 @@ def files(code, installed):
     for folder in FOLDERS:
         for at, folders, names in os.walk(os.path.join(installed, folder)):
             folders.sort()
-            for name in sorted(set(names) - set(LEFT_OUT)):
+            for name in sorted(names):
                 path = os.path.join(at, name)
-                yield "gnnc/" + re.sub(r"\.so\.\d+$", ".so", os.path.relpath(path, installed)), path
+                inside = os.path.relpath(path, installed)
+                if inside not in LEFT_OUT:
+                    yield "gnnc/" + re.sub(r"\.so\.\d+$", ".so", inside), path
 
 
 def info(version, tag):
