@@ -8,7 +8,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev libyaml-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev libopenmpi-dev openmpi-bin python3 python3-numpy${GNNC_CI:+ python3-pip}"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev libopenmpi-dev openmpi-bin rustc python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -22,7 +22,7 @@ exists_one_of() { for f in "$@"; do [ -e "$f" ] && return; done; return 1; }
 brought() {
     case $1 in
         gcc) has_one_of cc ;;
-        make | flex | bison | python3 | g++ | cmake | pkg-config) has_one_of "$1" ;;
+        make | flex | bison | python3 | rustc | g++ | cmake | pkg-config) has_one_of "$1" ;;
         abigail-tools) has_one_of abidiff ;;
         locales) exists_one_of /usr/share/i18n/locales/de_DE ;;
         python3-pip) python3 -m pip --version ;;
