@@ -71,7 +71,7 @@ static const char *home_dir(Ctx *c) {
     return S_ISDIR(s.st_mode) ? arena_strndup(c->a, path, strlen(path)) : folder_of(c, path);
 }
 
-/* Where `make install` put the rest, from that folder: two lines.  A build tree has no such file. */
+/* Where `make install` put the rest, from that folder: two lines; a build tree has none. */
 static void other_dirs(Ctx *c, const char *home, const char **include, const char **data) {
     const char *text = read_text(c, join(c, home, "paths")), *end = strchr(text, '\n');
     *include = *data = NULL;
