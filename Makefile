@@ -17,16 +17,17 @@ LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem 
 LLVM_LIBS := $(shell $(LLVM_CONFIG) --ldflags --libs core analysis passes native 2>/dev/null)
 
 # ---- sources by wildcard: a new file is built without a word here ------------
-GEN = $(BUILD)/gen/frontend/lex.c $(BUILD)/gen/frontend/grammar.c
-COMPILER_SRC = $(filter-out frontend/main.c,$(wildcard frontend/*.c)) $(wildcard ir/*.c ir/op/*.c \
-    passes/*.c codegen/*.c codegen/*/*.c)
+GEN = $(BUILD)/gen/frontend/syntax/lex.c $(BUILD)/gen/frontend/syntax/grammar.c
+COMPILER_SRC = $(filter-out frontend/main.c frontend/source/%,$(wildcard frontend/*.c frontend/*/*.c)) \
+    $(wildcard ir/*.c ir/op/*.c passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
 RUNTIME_SRC = $(filter-out runtime/cuda/% runtime/infer/% runtime/mpi/%,$(wildcard runtime/*.c runtime/*/*.c))
 RUNTIME_OBJ = $(RUNTIME_SRC:%.c=$(BUILD)/%.o)
 # Of these what programs that only predict may need: no command line, no import, no library, no device, no f32 on AMX.
-INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% data/import% data/zip.o metis_cut.o batch/sample_cluster.o \
-    exec/gemm_serial.o exec/gemm_pieces.o exec/device.o exec/device_batch.o exec/device_phase.o exec/device_spmm.o exec/profile.o \
-    exec/limits.o device_maps.o index_file.o data/kept.o explain.o explain_mask.o explain_paths.o),$(RUNTIME_OBJ)) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
+INFER_OBJ = $(filter-out $(addprefix $(BUILD)/runtime/,cli/% import/% partition/% explain/% sample/sample_cluster.o \
+    gemm/gemm_serial.o gemm/gemm_pieces.o device/device.o device/device_batch.o device/device_phase.o device/device_spmm.o \
+    device/device_maps.o exec/profile.o exec/limits.o index_file.o data/kept.o),$(RUNTIME_OBJ)) \
+    $(BUILD)/runtime/gemm/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/*_test.c))
 
 MPICC := $(shell command -v mpicc)
@@ -85,7 +86,7 @@ $(BUILD)/libgnncc.a: $(COMPILER_OBJ)
 	rm -f $@ && ar rcs $@ $^
 # The compiler for other programs: nothing is seen of it but gnncc_*.  Of the runtime it has what reads data.
 $(COMPILER_OBJ): CFLAGS_ALL += -fPIC
-VERSION := $(shell sed -n 's/^\#define GNNC_VERSION_TEXT "\(.*\)"$$/\1/p' frontend/cli.h)
+VERSION := $(shell sed -n 's/^\#define GNNC_VERSION_TEXT "\(.*\)"$$/\1/p' frontend/cli/cli.h)
 CC_SO := $(shell sed -n 's/^\#define GNNCC_ABI_VERSION \([0-9]*\)$$/\1/p' frontend/include/gnncc.h)
 CC_PARTS = $(COMPILER_OBJ) $(BUILD)/libgnnrt.a
 CC_LIBS = $(LLVM_LIBS) -pthread -lz -lm
@@ -133,9 +134,9 @@ GEMM_DEF = $(if $(HAVE_DNNL),-DRT_GEMM_DNNL=1,-DRT_GEMM_BLAS=1)
 # Cluster batches want METIS; without it asking for them is an error that says so.
 HAVE_METIS := $(wildcard /usr/include/metis.h)
 METIS_LIB = $(if $(HAVE_METIS),-lmetis)
-$(BUILD)/runtime/exec/gemm_serial.o $(BUILD)/runtime/metis_cut.o: $(BUILD)/link.flags
-$(BUILD)/runtime/exec/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
-$(BUILD)/runtime/metis_cut.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
+$(BUILD)/runtime/gemm/gemm_serial.o $(BUILD)/runtime/partition/metis_cut.o: $(BUILD)/link.flags
+$(BUILD)/runtime/gemm/gemm_serial.o: CFLAGS_ALL += $(GEMM_DEF)
+$(BUILD)/runtime/partition/metis_cut.o: CFLAGS_ALL += -DRT_HAVE_METIS=$(if $(HAVE_METIS),1,0)
 
 # Processes that train together, where MPI is: gnnc --mpi links it.
 MPI_LINK = $(shell mpicc --showme:link 2>/dev/null || mpicc -link_info | cut -d' ' -f2-)
@@ -145,40 +146,46 @@ $(BUILD)/gnnrt_mpi.o: runtime/mpi/mpi.c
 $(BUILD)/mpi.flags: FLAGS = $(MPI_LINK)
 
 # Read or asked once a run: compiled for size, of which libraries that only predict have little.
-SMALL = batch/batch_sizes batch/batch_source bind bind_at bind_form bind_table bind_there cells codes dlpack encoders graph graph_append graph_arrow graph_column \
-    graph_dlpack graph_snapshot memory memory_limit model node_names options session_device session_dlpack session_embed session_whole \
-    session_subgraph trainer weights data/dataset init splits variant data/encoder data/encoder_cells data/encoder_scale data/io data/json data/npy data/safetensors \
-    data/schema legend model_lend model_pack reached legend_rows legend_write bind_fingerprint bind_map bind_relation graph_array graph_arrow_values session session_graphs \
-    session_links session_pairs session_at session_subgraph_links graph_values
+SMALL = memory memory_limit options variant \
+    $(addprefix batch/,batch_sizes batch_source) \
+    $(addprefix bind/,bind bind_at bind_fingerprint bind_form bind_map bind_relation bind_table bind_there) \
+    $(addprefix data/,dataset encoder encoder_cells encoder_scale io json npy safetensors schema) \
+    $(addprefix graph/,dlpack graph graph_append graph_array graph_arrow graph_arrow_values graph_column \
+        graph_dlpack graph_snapshot graph_values node_names) \
+    $(addprefix model/,cells codes encoders legend legend_rows legend_write model model_lend model_pack \
+        reached weights) \
+    $(addprefix session/,session session_at session_device session_dlpack session_embed session_graphs \
+        session_links session_pairs session_subgraph session_subgraph_links session_whole) \
+    $(addprefix trainer/,init splits trainer)
 $(SMALL:%=$(BUILD)/runtime/%.o): private CFLAGS_ALL += -Os
 
 # What is asked once, by people, is compiled small: libraries that only predict have it, too.
-$(BUILD)/runtime/describe.o: private CFLAGS_ALL += -Os
+$(BUILD)/runtime/model/describe.o: private CFLAGS_ALL += -Os
 # No tables to unwind by: nothing is thrown through the runtime (docs/c-api.md), debuggers have theirs in the debug
 # information, and all frames have pointers.
 RUNTIME_CC = $(CC) $(CFLAGS_ALL) $(if $(SAN),,-fno-asynchronous-unwind-tables) -fPIC -fno-semantic-interposition -ffunction-sections -fdata-sections -I. -Iruntime/include
-$(RUNTIME_OBJ) $(BUILD)/runtime/exec/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o: $(BUILD)/runtime.flags
+$(RUNTIME_OBJ) $(BUILD)/runtime/gemm/gemm_serial_plain.o $(BUILD)/runtime/infer/host_only.o: $(BUILD)/runtime.flags
 $(BUILD)/runtime/%.o: runtime/%.c
 	@mkdir -p $(@D)
 	$(RUNTIME_CC) -c -o $@ $<
-$(BUILD)/runtime/exec/gemm_serial_plain.o: runtime/exec/gemm_serial.c
+$(BUILD)/runtime/gemm/gemm_serial_plain.o: runtime/gemm/gemm_serial.c
 	@mkdir -p $(@D)
 	$(RUNTIME_CC) -c -o $@ $<
 $(BUILD)/codegen/cpu/%.o: codegen/cpu/%.c | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) $(LLVM_CFLAGS) -c -o $@ $<
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
-	$(CC) $(CFLAGS_ALL) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend/syntax -c -o $@ $<
 $(BUILD)/%.o: %.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -c -o $@ $<
 
-$(BUILD)/gen/frontend/lex.c: frontend/lex.l $(BUILD)/gen/frontend/grammar.c
+$(BUILD)/gen/frontend/syntax/lex.c: frontend/syntax/lex.l $(BUILD)/gen/frontend/syntax/grammar.c
 	@mkdir -p $(@D)
-	$(FLEX) -o $@ --header-file=$(BUILD)/gen/frontend/lex.h $<
-$(BUILD)/gen/frontend/grammar.c: frontend/grammar.y | $(BUILD)/tools.ok
+	$(FLEX) -o $@ --header-file=$(BUILD)/gen/frontend/syntax/lex.h $<
+$(BUILD)/gen/frontend/syntax/grammar.c: frontend/syntax/grammar.y | $(BUILD)/tools.ok
 	@mkdir -p $(@D)
-	$(BISON) -Wall -Werror -Wno-yacc --defines=$(BUILD)/gen/frontend/grammar.h -o $@ $<
+	$(BISON) -Wall -Werror -Wno-yacc --defines=$(BUILD)/gen/frontend/syntax/grammar.h -o $@ $<
 
 # ---- tests -------------------------------------------------------------------
 # What tests share, each a member of one archive: a test takes those that it calls.
@@ -204,7 +211,7 @@ $(BUILD)/counted/%.o: %.c | $(GEN)
 	$(CC) $(CFLAGS_ALL) -O1 -g0 -fsanitize-coverage=trace-pc $(INC_COMPILER) -c -o $@ $<
 $(BUILD)/counted/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -O1 -g0 -fsanitize-coverage=trace-pc -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend -c -o $@ $<
+	$(CC) $(CFLAGS_ALL) -O1 -g0 -fsanitize-coverage=trace-pc -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable $(INC_COMPILER) -Ifrontend/syntax -c -o $@ $<
 $(BUILD)/tests/unit/growth_test: $(if $(SAN),,$(COUNTED))
 $(BUILD)/tests/unit/growth_test.o: private CFLAGS_ALL += $(if $(SAN),,-DCOUNTED)
 
@@ -344,7 +351,7 @@ warnings: $(GEN)
 	@printf '%s\n' $(COMPILER_SRC) frontend/main.c $(wildcard tests/*.c tests/unit/*.c tests/random/*.c) bench/sampler.c bench/products.c | \
 	    $(WARNING) -Itests $(LLVM_CFLAGS)
 	@printf '%s\n' $(wildcard runtime/cuda/*.c tests/cudasim/*.c) | $(WARNING) -Itests/cudasim -Itests/cudasim/include
-	@printf '%s\n' $(GEN) | $(WARNING) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable -Ifrontend
+	@printf '%s\n' $(GEN) | $(WARNING) -Wno-sign-compare -Wno-unused-function -Wno-unused-but-set-variable -Ifrontend/syntax
 
 # What takes longer than CI; the last part goes on where it stopped (tests/random/README.md).
 # PEERS: a Python that has PyG (bench/README.md); without it nothing is compared with PyG itself.

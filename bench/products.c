@@ -12,9 +12,9 @@
 
 #include "runtime/clock.h"
 #include "runtime/exec/exec.h"
-#include "runtime/exec/gemm.h"
-#include "runtime/exec/gemm_amx.h"
-#include "runtime/exec/gemm_pieces.h"
+#include "runtime/gemm/gemm.h"
+#include "runtime/gemm/gemm_amx.h"
+#include "runtime/gemm/gemm_pieces.h"
 #include "runtime/exec/round_16.h"
 #include "runtime/exec/team.h"
 

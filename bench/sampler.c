@@ -10,7 +10,7 @@
 #include "runtime/clock.h"
 #include "runtime/data/data.h"
 #include "runtime/batch/pipeline.h"
-#include "runtime/batch/sample.h"
+#include "runtime/sample/sample.h"
 
 enum { MOST_HOPS = 8, MOST_SLOTS = 64 };
 

@@ -5,7 +5,7 @@
 #ifndef CODEGEN_COST_H
 #define CODEGEN_COST_H
 
-#include "codegen/plan.h"
+#include "codegen/plan/plan.h"
 
 typedef struct {
     const Expr *read;     /* bytes loaded from buffers; what is read again in a row counts once */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "codegen/lower.h"
+#include "codegen/lower/lower.h"
 
 static bool has(const Ops *v, const Op *op) {
     for (int i = 0; i < v->n; i++)

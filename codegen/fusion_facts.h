@@ -2,7 +2,7 @@
 #ifndef CODEGEN_FUSION_FACTS_H
 #define CODEGEN_FUSION_FACTS_H
 
-#include "codegen/report.h"
+#include "codegen/report/report.h"
 
 typedef VEC(const Op *) Ops;
 typedef VEC(int) StepList;

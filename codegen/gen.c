@@ -4,7 +4,7 @@
  * from the kernel's list to the innermost loop.  A loop is linked into its parent
  * only when it is closed, so a statement put into an outer scope while an inner
  * one is open comes before the inner loop: that is all the code motion there is. */
-#include "codegen/lower.h"
+#include "codegen/lower/lower.h"
 #include "ir/text.h"
 
 #include <string.h>

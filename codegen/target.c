@@ -1,7 +1,7 @@
 /* Targets by name. */
 #include "codegen/target.h"
 
-#include "codegen/lower.h"
+#include "codegen/lower/lower.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* A target is data plus a few functions.  Both lower the loop IR and nothing else;
- * the C host driver (codegen/host.c) is shared. */
+ * the C host driver (codegen/host/host.c) is shared. */
 #ifndef CODEGEN_TARGET_H
 #define CODEGEN_TARGET_H
 
-#include "codegen/plan.h"
+#include "codegen/plan/plan.h"
 
 typedef struct {
     const char *march; /* "native", "x86-64-v3", ..; NULL = native */

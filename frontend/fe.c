@@ -1,7 +1,7 @@
 /* The front end's entry: files and imports, top-level names, which model. */
 #include "frontend/fe.h"
-#include "frontend/elab.h"
-#include "frontend/parse.h"
+#include "frontend/elab/elab.h"
+#include "frontend/syntax/parse.h"
 
 #include <limits.h>
 #include <stdlib.h>

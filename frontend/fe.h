@@ -2,7 +2,7 @@
 #ifndef FRONTEND_FE_H
 #define FRONTEND_FE_H
 
-#include "frontend/ast.h"
+#include "frontend/syntax/ast.h"
 #include "ir/ir.h"
 
 typedef struct {

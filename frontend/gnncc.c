@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/cli.h"
-#include "frontend/import_main.h"
+#include "frontend/cli/cli.h"
+#include "frontend/import/import_main.h"
 
 struct gnncc_compiler {
     Ctx ctx;

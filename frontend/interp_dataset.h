@@ -1,5 +1,5 @@
 /* A data directory given to the reference interpreter: what a compiled program binds by
- * itself (runtime/bind.c), here by plain copies. */
+ * itself (runtime/bind/bind.c), here by plain copies. */
 #ifndef FRONTEND_INTERP_DATASET_H
 #define FRONTEND_INTERP_DATASET_H
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "frontend/interp_dataset.h"
-#include "runtime/init.h"
-#include "runtime/schedule.h"
+#include "runtime/trainer/init.h"
+#include "runtime/trainer/schedule.h"
 
 enum { FIRST_SEED = 0 }; /* a trainer's, where none is said (GNNC_OPTION_MAP) */
 

@@ -1,5 +1,5 @@
 /* Programs that are interpreted on data, for `gnnc run` and `gnnc compare`: the graph IR by
- * ir/interp.h, a plan and its kernels by codegen/loop_interp.h.
+ * ir/interp.h, a plan and its kernels by codegen/loop/loop_interp.h.
  *
  * Parameters start as a trainer's do with its first seed, and steps have its seeds, learning rates
  * and weight decay.  Nothing is drawn: of a sampled model the whole graph is the batch
@@ -7,8 +7,8 @@
 #ifndef FRONTEND_INTERPRET_H
 #define FRONTEND_INTERPRET_H
 
-#include "codegen/loop_interp.h"
-#include "frontend/cli.h"
+#include "codegen/loop/loop_interp.h"
+#include "frontend/cli/cli.h"
 
 struct RtDataset;
 

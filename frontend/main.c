@@ -1,6 +1,6 @@
 /* gnnc: the command line.  Only this file chooses an exit status: 0 done, 1 a diagnosed mistake, 2
  * a wrong command line. */
-#include "frontend/cli.h"
+#include "frontend/cli/cli.h"
 #include "frontend/source/export.h"
 #include "frontend/source/image.h"
 #include "frontend/source/partition.h"

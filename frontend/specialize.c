@@ -5,9 +5,9 @@
  * derived relations included, and reports the same mistakes.  Widths and numbers of
  * categories then become constants, so that loops over them are unrolled and vectors have
  * their length; numbers of nodes and edges are used by the reports alone. */
-#include "frontend/cli.h"
+#include "frontend/cli/cli.h"
 
-#include "runtime/bind.h"
+#include "runtime/bind/bind.h"
 
 /* ---- the module's tables as the runtime's ------------------------------------------------- */
 static int id_of(const Space *s) {

@@ -7,7 +7,8 @@
  * The gradient of W that was made from A (X W) reads X and A' dY, neither Z nor A X; so with
  * O = F the forward is free to take the order that keeps less.  A (X W) needs all rows of X W
  * before the first row of the sum, (A X) W a row of A X for a row of the result: such steps
- * run in blocks of rows, and no array of N rows stands between them (codegen/plan_blocks.c).
+ * run in blocks of rows, and no array of N rows stands between them
+ * (codegen/plan_passes/plan_blocks.c).
  *
  * Between Z and Y may stand whatever is linear in Z and does not look along W's spaces, and
  * nothing else may read Z.  Before autodiff `reorder` decides, and the gradient follows it. */

@@ -7,7 +7,7 @@
  * A product over stored entries reads a row of W per entry; one over dense rows computes with
  * zeros, but at the rate of a matrix product.  Which is less work is known with the density of
  * the data alone, so the program gets a variant for each, the stored entries first (devices
- * run that); both read either form of file (runtime/bind_form.c).  All columns are asked for
+ * run that); both read either form of file (runtime/bind/bind_form.c).  All columns are asked for
  * in one question: a second one would double the variants, and with them the time to compile.
  *
  * Operations on a CSR value mean the same on dense rows: a zero stays a zero, and a random

@@ -8,7 +8,7 @@
  *                                                 output "paper.x" (reduce sum [F] (mul %g, %x))
  *
  * Gradient times input (Shrikumar et al. 2016), a number for each row of each column: what the
- * runtime adds up by table, path, column and time (runtime/explain.c).  An input is where
+ * runtime adds up by table, path, column and time (runtime/explain/explain.c).  An input is where
  * numbers first come from the data: a column of numbers; the row of a table of parameters that a
  * category chooses, as a whole; the number that is made of a time, a flag or a code.  It is said of
  * the column that it is made of; of several, of the one of its own rows.  The score is

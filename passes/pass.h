@@ -1,9 +1,9 @@
 /* A pass is a value: it can be named, listed, timed, verified, left out and run alone
  * on text (gnnc opt file.gir --passes=a,b).  passes.def lists each over the graph IR once,
- * codegen/plan_passes.def each over the step plan, codegen/loops/passes.def each over the loops
- * of a kernel; pipelines are lists of names.  One driver
- * runs all: it checks `needs`, verifies after each pass when asked to, and blames the pass
- * that broke what it was given. */
+ * codegen/plan_passes/plan_passes.def each over the step plan, codegen/loop_passes/passes.def each
+ * over the loops of a kernel; pipelines are lists of names.  One driver runs all: it checks
+ * `needs`, verifies after each pass when asked to, and blames the pass that broke what it was
+ * given. */
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
 

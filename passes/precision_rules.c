@@ -35,7 +35,7 @@ bool prec_is_wide(const Precision *p, const Type *t) {
 }
 
 /* Sums over entries that are made in the value's own row in memory, as only data knows how long
- * it is (codegen/lower_rows.c): the row holds f32. */
+ * it is (codegen/lower/lower_rows.c): the row holds f32. */
 static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     int64_t n;
     if ((!root && !op->fused) || !ir_marks_first(p->marks, op->id)) return false;

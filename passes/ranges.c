@@ -4,10 +4,10 @@
  *     %b = fused lt 0, %a                    output "range.3.some", reduce sum (cast %b)
  *     %c = fused and %b, lt %a, %least       output "range.3.small", reduce sum (cast %c)
  *
- * The program with these outputs, all in f32, runs a few steps on data (frontend/cli_measure.c);
- * what it tells comes back in PassRanges, by phase and place of the value: the passes before make
- * the same program both times.  So measuring needs no run-time library of its own, and costs the
- * program that is built in the end nothing.
+ * The program with these outputs, all in f32, runs a few steps on data
+ * (frontend/cli/cli_measure.c); what it tells comes back in PassRanges, by phase and place of the
+ * value: the passes before make the same program both times.  So measuring needs no run-time
+ * library of its own, and costs the program that is built in the end nothing.
  *
  * A value stays f32 where its largest element, HEADROOM times over (training goes on after the
  * steps that are measured), is more than the type holds, or where more than FEW of what is not zero

@@ -10,7 +10,7 @@
  * between, through the fullest step.  Where it is elementwise in what is there anyway (data,
  * variables, random masks, and values that later operations read, too), another copy of it is
  * made for the late readers: about the traffic of reading it back, and with its readers in
- * one loop over blocks of rows it never exists as a whole (codegen/plan_blocks.c).
+ * one loop over blocks of rows it never exists as a whole (codegen/plan_passes/plan_blocks.c).
  *
  * A product by a weight is made again on the way, one at most, where the value would outlive so
  * many others that its time is a small part of the step's and a hidden layer is a large part of its

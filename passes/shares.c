@@ -8,7 +8,7 @@
  *
  * A softmax over the entries of a node divides each by one number of the node.  Where the shares
  * are weights of a sum over the same entries, it comes after the sum, which then does not wait
- * for %l: both are made in one walk (codegen/lower_group.c) with one exponential per entry
+ * for %l: both are made in one walk (codegen/lower/lower_group.c) with one exponential per entry
  * instead of two.  In the backward a share is e^(x - (m + log l)), and the gradient of the
  * logits the share times what differs: the node keeps m + log l alone.  As in Dao et al. 2022,
  * "FlashAttention", algorithms 1 and 4.

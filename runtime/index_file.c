@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "init.h"
+#include "runtime/trainer/init.h"
 #include "runtime/data/kept.h"
 
 enum { N_FACTS = 3 }; /* arrays of a table in ends.kept */

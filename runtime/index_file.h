@@ -10,7 +10,7 @@
 #ifndef RUNTIME_INDEX_FILE_H
 #define RUNTIME_INDEX_FILE_H
 
-#include "bind.h"
+#include "runtime/bind/bind.h"
 
 /* Functions are found here, so that libraries that only predict are without them. */
 typedef struct RtIndexFile {

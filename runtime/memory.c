@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bind.h"
-#include "device_maps.h"
+#include "runtime/bind/bind.h"
+#include "runtime/device/device_maps.h"
 #include "runtime/batch/batch_sizes.h"
 #include "runtime/data/io.h"
-#include "pack.h"
+#include "runtime/pack.h"
 
 static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "runtime/data/dates.h"
-#include "runtime/exec/device.h"
-#include "trainer.h"
+#include "runtime/device/device.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct {
     const char *name, *help;

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_PACK_H
 #define RUNTIME_PACK_H
 
-#include "status.h"
+#include "runtime/status.h"
 
 typedef struct {
     size_t n_bytes; /* in: 0 takes no room */

@@ -1,5 +1,5 @@
 /* What a compiled model is to the runtime: tables and functions that the generated
- * host driver defines (codegen/host.c writes them) and libgnnrt drives.  Everything
+ * host driver defines (codegen/host/host.c writes them) and libgnnrt drives.  Everything
  * here is const; all state lives in the RtExec of a trainer.
  *
  * The driver's phase functions call back only what is declared under "services". */
@@ -333,7 +333,7 @@ typedef struct rt_step_cost {
     int weight;       /* .. the buffer of the variable that B is; -1: it is none */
     int64_t rank_len; /* RT_STEP_RANK: elements ranked together */
 } rt_step_cost;
-/* See PGemm in codegen/plan.h.  Tiles and the split of a long k depend on sizes only. */
+/* See PGemm in codegen/plan/plan.h.  Tiles and the split of a long k depend on sizes only. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c);
 /* What a product on a device does at its end, in place of further steps (PEpilogue). */
 typedef struct {

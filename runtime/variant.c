@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "runtime/batch/batch_sizes.h"
-#include "bind.h"
+#include "runtime/bind/bind.h"
 #include "runtime/exec/exec.h"
 
 const rt_phase *rt_variant_phase(const rt_program *p) {

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "op_low.h"
 #include "passes/autodiff.h"
-#include "runtime/exec/device.h"
-#include "runtime/trainer.h"
+#include "runtime/device/device.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct {
     gnnc_status (*create)(gnnc_trainer **, const gnnc_program *);

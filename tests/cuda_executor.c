@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 
 /* Five thousand kernels in one file: clang takes a third of gcc's time.  Lines of the debugger and

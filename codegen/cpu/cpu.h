@@ -15,7 +15,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <llvm-c/TargetMachine.h>
 
-#include "codegen/loops/loops.h"
+#include "codegen/loop_passes/loops.h"
 
 /* What code generation must know of a processor, found before any code exists. */
 typedef struct {

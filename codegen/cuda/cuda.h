@@ -6,7 +6,7 @@
 #ifndef CODEGEN_CUDA_H
 #define CODEGEN_CUDA_H
 
-#include "codegen/loops/team.h"
+#include "codegen/loop_passes/team.h"
 
 /* The file being written. */
 typedef struct {
@@ -56,7 +56,7 @@ typedef struct {
     bool skips_not;   /* .. unless it holds */
     bool many;        /* several blocks may have a row (parts.c) */
     bool parts;       /* what they do is being written */
-    bool sized;       /* it may read its sizes from the device (codegen/plan_buckets.c) */
+    bool sized; /* it may read its sizes from the device (codegen/plan_passes/plan_buckets.c) */
     CuSched sched;
     LoopTeam team;    /* .. and what its threads do */
     const char **reg; /* [n_regs] names */

@@ -12,7 +12,7 @@
  *
  * Each element is computed as it would be alone.  The last thread may have fewer: what is not there
  * is neither loaded nor stored.  Buffers begin at multiples of 64 bytes, at least.
- * (How many there are: codegen/loops/coarsen_threads.c.) */
+ * (How many there are: codegen/loop_passes/coarsen_threads.c.) */
 #include "codegen/cuda/cuda.h"
 
 static const LStmt *next_of(const LoopNest *nest, int i) {

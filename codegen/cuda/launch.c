@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Sizes are rounded up one by one (codegen/plan_buckets.c), so the difference of two may be less
- * than that of a batch's own, and even nothing: what is taken away does not count. */
+/* Sizes are rounded up one by one (codegen/plan_passes/plan_buckets.c), so the difference of two
+ * may be less than that of a batch's own, and even nothing: what is taken away does not count. */
 static const Expr *at_most(Arena *a, const Expr *e) {
     if (e->kind == EX_CONST) return e->c < 0 ? expr_const(a, 0) : e;
     if (e->kind == EX_SYM) return e;

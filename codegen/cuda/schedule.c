@@ -1,6 +1,6 @@
-/* How the iterations of a kernel meet threads, as its text says (codegen/loops/schedule.c): a team
- * of threads for each, else a thread for each.  What the text says and cannot be is refused, and
- * nothing is emitted. */
+/* How the iterations of a kernel meet threads, as its text says (codegen/loop_passes/schedule.c): a
+ * team of threads for each, else a thread for each.  What the text says and cannot be is refused,
+ * and nothing is emitted. */
 #include "codegen/cuda/cuda.h"
 
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {

@@ -1,5 +1,5 @@
 /* Zeros behind a batch's rows, where a product of rounded size sums over them
- * (codegen/plan_buckets.c). */
+ * (codegen/plan_passes/plan_buckets.c). */
 #include "codegen/cuda/cuda.h"
 
 static const char *operand(CuFn *f, const PGemm *g, const PTail *t) {

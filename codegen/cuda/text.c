@@ -1,6 +1,6 @@
 /* Names, types and numbers as CUDA C spells them. */
 #include "codegen/cuda/cuda.h"
-#include "codegen/lower.h"
+#include "codegen/lower/lower.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef FRONTEND_SOURCE_ARROW_IPC_H
 #define FRONTEND_SOURCE_ARROW_IPC_H
 
-#include "runtime/data/import_source.h"
+#include "runtime/import/import_source.h"
 
 /* false: fewer bytes came. */
 typedef bool ArrowRead(void *user, void *to, size_t n);

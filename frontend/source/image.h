@@ -2,7 +2,7 @@
 #ifndef FRONTEND_SOURCE_IMAGE_H
 #define FRONTEND_SOURCE_IMAGE_H
 
-/* As RtReadImage says (runtime/data/import_image.h). */
+/* As RtReadImage says (runtime/import/import_image.h). */
 const char *source_read_image(const char *path, int side, float *to);
 
 #endif

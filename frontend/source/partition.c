@@ -8,7 +8,7 @@
 #include "options.h"
 #include "runtime/cli/bytes.h"
 #include "runtime/data/csv.h"
-#include "runtime/data/partition.h"
+#include "runtime/partition/partition.h"
 
 static const char usage[] =
     "usage: gnnc partition DIR PARTS -o OUT [options]\n"

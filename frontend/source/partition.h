@@ -1,4 +1,4 @@
-/* `gnnc partition`: a data directory with its rows in parts (runtime/data/partition.h). */
+/* `gnnc partition`: a data directory with its rows in parts (runtime/partition/partition.h). */
 #ifndef FRONTEND_SOURCE_PARTITION_H
 #define FRONTEND_SOURCE_PARTITION_H
 

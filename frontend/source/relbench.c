@@ -9,8 +9,8 @@
 
 #include "parquet.h"
 #include "runtime/data/dates.h"
-#include "runtime/data/import_build.h"
-#include "runtime/data/import_table.h"
+#include "runtime/import/import_build.h"
+#include "runtime/import/import_table.h"
 #include "source.h"
 
 enum { PARTS = 3, TASK_TIME = 0, TASK_ENTITY, TASK_TARGET, TASK_SPLIT, TASK_COLUMNS };

@@ -3,8 +3,8 @@
 #ifndef FRONTEND_SOURCE_H
 #define FRONTEND_SOURCE_H
 
-#include "frontend/import_main.h"
-#include "runtime/data/import_source.h"
+#include "frontend/import/import_main.h"
+#include "runtime/import/import_source.h"
 #include "runtime/data/json.h"
 
 /* The database at `input`, its catalogue read; the caller closes it by its form, also when it

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 
 gnnc_status rt_batch_metrics_init(gnnc_trainer *t, RtBatchMetrics *m, int64_t first,
                                   int64_t n_runs) {

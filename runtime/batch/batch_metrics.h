@@ -4,7 +4,7 @@
 #ifndef RUNTIME_BATCH_METRICS_H
 #define RUNTIME_BATCH_METRICS_H
 
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct RtBatchMetrics {
     int64_t first, n_notes, next; /* of the device: where they begin, room, the next one */

@@ -6,7 +6,7 @@
  * first.  A table of open addressing finds them; where the data have no more rows than it has
  * places, each row has its own. */
 #include "minibatch.h"
-#include "sample_key.h"
+#include "runtime/sample/sample_key.h"
 
 gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, RtOnce *out,
                           RtError *err) {

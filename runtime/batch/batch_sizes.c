@@ -4,9 +4,9 @@
  * memory is foreseen. */
 #include "batch_sizes.h"
 
-#include "runtime/bind.h"
+#include "runtime/bind/bind.h"
 #include "links.h"
-#include "sample.h"
+#include "runtime/sample/sample.h"
 
 enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
 

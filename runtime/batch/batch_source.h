@@ -4,8 +4,8 @@
 #define RUNTIME_BATCH_SOURCE_H
 
 #include "minibatch.h"
-#include "runtime/trainer.h"
-#include "sample.h"
+#include "runtime/trainer/trainer.h"
+#include "runtime/sample/sample.h"
 
 typedef struct RtBatchSource {
     RtBatchMap map;

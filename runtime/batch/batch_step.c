@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 #include "runtime/memory.h"
 
 gnnc_status rt_batch_step_init(RtBatchStep *s, RtExec *x, gnnc_trainer *t, rt_phase_kind phase) {

@@ -4,7 +4,7 @@
 
 #include "minibatch.h"
 #include "recycle.h"
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct RtBatchStep {
     RtExec *x;       /* what it is a part of: the data's sizes, errors, working memory */

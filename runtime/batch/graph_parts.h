@@ -3,7 +3,7 @@
 #define RUNTIME_GRAPH_PARTS_H
 
 #include "minibatch.h"
-#include "sample.h"
+#include "runtime/sample/sample.h"
 
 /* Rows of each graph, as the data have them.  E_VALUE: a node type that is in no graph. */
 gnnc_status rt_parts_of_graphs(RtPool *pool, const RtExec *data, const RtBatchMap *map,

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "link_impl.h"
-#include "runtime/bind.h"
-#include "runtime/exec/device.h"
-#include "sample_key.h"
+#include "runtime/bind/bind.h"
+#include "runtime/device/device.h"
+#include "runtime/sample/sample_key.h"
 
 static gnnc_status nomem(const RtExec *x) {
     return rt_fail_nomem(&x->rt->err, "batches of links");

@@ -8,7 +8,7 @@
 
 #include "links.h"
 #include "minibatch.h"
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct RtLinkBatches RtLinkBatches; /* link_impl.h */
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "link_impl.h"
-#include "runtime/exec/device.h"
-#include "sample_key.h"
+#include "runtime/device/device.h"
+#include "runtime/sample/sample_key.h"
 
 static gnnc_status nomem(gnnc_trainer *t) {
     return rt_fail_nomem(&t->rt.err, "held-out links");

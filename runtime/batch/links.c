@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "sample_key.h"
+#include "runtime/sample/sample_key.h"
 
 /* ---- the index ------------------------------------------------------------------------- */
 static gnnc_status no_memory(RtError *err) {

@@ -7,7 +7,7 @@
 
 #include "runtime/exec/exec.h"
 #include "runtime/data/relation.h"
-#include "sample.h"
+#include "runtime/sample/sample.h"
 
 /* Scores of a batch of queries stay below 256 MiB where one query allows it. */
 enum { RT_MOST_SCORES = 1 << 26 };

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtError *err) {
     *m = (RtBatchMap){.graph_space = -1};

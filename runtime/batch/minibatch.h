@@ -3,7 +3,7 @@
 #ifndef RUNTIME_MINIBATCH_H
 #define RUNTIME_MINIBATCH_H
 
-#include "runtime/bind.h"
+#include "runtime/bind/bind.h"
 #include "recycle.h"
 
 /* Which space of the program is which type or relation of the batch; -1 = none. */

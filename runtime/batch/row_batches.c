@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "batch_step.h"
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 #include "runtime/memory.h"
 
 enum { PREDICT, EMBED, N_STEPS };

@@ -7,8 +7,8 @@
 #define RUNTIME_ROW_BATCHES_H
 
 #include "minibatch.h"
-#include "runtime/trainer.h"
-#include "sample.h"
+#include "runtime/trainer/trainer.h"
+#include "runtime/sample/sample.h"
 
 /* Rows (or graphs) of a split of the target that have a label, in the order of the data: how many,
  * and which; `out` may be NULL. */

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "batch_step.h"
-#include "device_sample.h"
+#include "runtime/device/device_sample.h"
 #include "batch_source.h"
 #include "runtime/contract.h"
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 #include "link_batches.h"
 #include "row_batches.h"
-#include "sample.h"
+#include "runtime/sample/sample.h"
 #include "train_heavy.h"
 #include "train_losses.h"
 #include "train_parts.h"

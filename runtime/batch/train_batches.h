@@ -9,7 +9,7 @@
 
 #include "minibatch.h"
 #include "pipeline.h"
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 /* Draws from the data that the trainer is bound to.  After the load phase. */
 gnnc_status rt_batches_start(gnnc_trainer *t);

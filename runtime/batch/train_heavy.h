@@ -2,7 +2,7 @@
 #ifndef RUNTIME_TRAIN_HEAVY_H
 #define RUNTIME_TRAIN_HEAVY_H
 
-#include "sample.h"
+#include "runtime/sample/sample.h"
 
 typedef struct RtHeavy {
     const RtSampleGraph *g;

@@ -1,6 +1,6 @@
 #include "train_losses.h"
 
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 
 gnnc_status rt_losses_init(gnnc_trainer *t, RtLosses *l, int64_t n_steps) {
     RtPool *pool = &t->rt.pool;

@@ -5,7 +5,7 @@
 #ifndef RUNTIME_TRAIN_LOSSES_H
 #define RUNTIME_TRAIN_LOSSES_H
 
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct RtLosses {
     int64_t from, to; /* steps of the epoch whose losses the device has noted, and nobody read */

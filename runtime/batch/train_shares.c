@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "runtime/bind.h"
-#include "runtime/exec/device.h"
-#include "runtime/init.h"
-#include "runtime/tuned.h"
+#include "runtime/bind/bind.h"
+#include "runtime/device/device.h"
+#include "runtime/trainer/init.h"
+#include "runtime/trainer/tuned.h"
 
 /* What a step sends, before its gradients. */
 typedef struct {

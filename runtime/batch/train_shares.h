@@ -7,7 +7,7 @@
 #ifndef RUNTIME_TRAIN_SHARES_H
 #define RUNTIME_TRAIN_SHARES_H
 
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 typedef struct RtShares RtShares;
 

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_CUDA_H
 #define RUNTIME_CUDA_H
 
-#include "runtime/exec/device.h"
+#include "runtime/device/device.h"
 
 #include <cublasLt.h>
 #include <cublas_v2.h>

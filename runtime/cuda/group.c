@@ -1,7 +1,7 @@
 /* Several matrix products with one call of cuBLAS: batched where all have one shape, else grouped.
  *
  * Both take the operands' addresses from arrays in device memory, which are there since sizes were
- * bound, or came with the batch (exec/device.h: RtPlaces.pointers); shapes are the host's.  So a
+ * bound, or came with the batch (device/device.h: RtPlaces.pointers); shapes are the host's.  So a
  * call copies and allocates nothing, and can be recorded.  Where the library lacks the function
  * (before cuBLAS 12.5), declines these types once or fails at them, products are made one by one
  * from then on: the first run of a phase, which is not recorded, finds that out. */

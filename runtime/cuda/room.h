@@ -1,4 +1,4 @@
-/* How much of a device's memory a kernel may use while it runs (kernel.h, runtime/exec/device.c).
+/* How much of a device's memory a kernel may use while it runs (kernel.h, runtime/device/device.c).
  */
 #ifndef RUNTIME_CUDA_ROOM_H
 #define RUNTIME_CUDA_ROOM_H

@@ -1,4 +1,4 @@
-/* Neighbour sampling on the device: the batches of runtime/batch/sample.c, bit for bit.
+/* Neighbour sampling on the device: the batches of runtime/sample/sample.c, bit for bit.
  *
  * A warp takes a row, that is a node of the last hop in a relation into its type, and chooses as
  * the host does (sample_pick.h).  Rows come relation by relation, and so do

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "runtime/exec/device_spmm.h"
+#include "runtime/device/device_spmm.h"
 
 #define LIBRARY "libcusparse.so." CUDA_TEXT(CUSPARSE_VER_MAJOR)
 

@@ -1,6 +1,6 @@
 /* Blocks of rows: where steps follow each other row by row, the driver runs all of them on one
  * block of rows before the next, so that what only these steps touch exists for one block at a
- * time, and is still in cache when it is read (codegen/plan_blocks.c finds such steps).
+ * time, and is still in cache when it is read (codegen/plan_passes/plan_blocks.c finds such steps).
  *
  * A sum over rows is made in chunks of rows that are added in order, so a block is some whole
  * chunks: the same sums either way.  The sizes decide, never the number of threads. */
@@ -20,7 +20,7 @@ static inline int64_t rt_ceil_div(int64_t x, int64_t y) {
     return (x + y - 1) / y;
 }
 
-/* Rows of a chunk, as codegen/lower_long.c cuts them. */
+/* Rows of a chunk, as codegen/lower/lower_long.c cuts them. */
 static inline int64_t rt_sum_chunk(int64_t rows) {
     int64_t n = rt_ceil_div(rows, RT_SUM_ROWS);
     return rt_ceil_div(rows, n < 1 ? 1 : n > RT_SUM_CHUNKS ? RT_SUM_CHUNKS : n);

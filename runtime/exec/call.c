@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "device.h"
+#include "runtime/device/device.h"
 #include "exec.h"
 #include "runtime/clock.h"
 

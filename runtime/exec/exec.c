@@ -1,7 +1,7 @@
 /* Running a program's phases: inputs and random keys in, scalars out, and the services
  * that the generated driver calls (launches and matrix products have files of their
  * own).  Nothing here allocates once the scratch has its size. */
-#include "device.h"
+#include "runtime/device/device.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,9 +10,9 @@
  * more rows; sizes grow until one run takes long enough to be timed. */
 #include <string.h>
 
-#include "device.h"
+#include "runtime/device/device.h"
 #include "runtime/clock.h"
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 enum { STREAM_FLOATS = 16 << 20, STREAM_RUNS = 4, M = 4096, N = 256, GEMM_RUNS = 8 };
 

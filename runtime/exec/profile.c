@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "runtime/device/device.h"
 #include "runtime/clock.h"
 #include "runtime/data/io.h"
 #include "runtime/data/json.h"

@@ -5,7 +5,7 @@
  * thread counts.  NaN sorts last, all NaNs being tied. */
 #include <math.h>
 
-#include "device.h"
+#include "runtime/device/device.h"
 
 typedef struct {
     float v;

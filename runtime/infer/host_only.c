@@ -1,9 +1,9 @@
-/* In place of exec/device*.c, device_maps.c, exec/profile.c and exec/gemm_pieces.c, where programs
+/* In place of the files of device/, exec/profile.c and gemm/gemm_pieces.c, where programs
  * predict on the host alone (libgnnrt_infer.a): what these do without a device, while nobody
  * measures, and where f32 products are never on AMX (trainer.c). */
-#include "runtime/device_maps.h"
-#include "runtime/exec/device_spmm.h"
-#include "runtime/exec/gemm_pieces.h"
+#include "runtime/device/device_maps.h"
+#include "runtime/device/device_spmm.h"
+#include "runtime/gemm/gemm_pieces.h"
 #include "runtime/exec/profile.h"
 
 /* ---- called without a device, too ------------------------------------------------------------ */

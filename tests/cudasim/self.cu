@@ -6,7 +6,7 @@
  *                  some, outside: ends with a message
  */
 #include "cuda/sample_pick.h"
-#include "runtime/batch/sample_key.h"
+#include "runtime/sample/sample_key.h"
 
 #include <stdio.h>
 #include <string.h>

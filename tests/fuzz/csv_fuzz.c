@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as nodes.csv and edges.csv (parted by a 0x01 byte), as
  * edges.csv alone, and as an edge list. */
-#include "runtime/data/import.h"
+#include "runtime/import/import.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as a folder of files, parted by 0x01 bytes (a name, then its text),
  * read as each kind of folder; and as .npz archives whose relations become types. */
-#include "runtime/data/import_folder.h"
+#include "runtime/import/import_folder.h"
 
 #include <string.h>
 

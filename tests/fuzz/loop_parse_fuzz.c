@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as loop IR.  Kernels that parse and verify must print to a text
  * that parses again and prints the same. */
-#include "codegen/loop.h"
+#include "codegen/loop/loop.h"
 
 #include "round_trip.h"
 

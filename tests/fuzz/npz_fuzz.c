@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as a one-graph .npz archive. */
-#include "runtime/data/import.h"
+#include "runtime/import/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,7 +1,7 @@
 /* Fuzz target: the eight Planetoid files, each but the last with its length (two
  * bytes, little endian) in front; and the whole input as one pickle. */
-#include "runtime/data/import.h"
-#include "runtime/data/pickle.h"
+#include "runtime/import/import.h"
+#include "runtime/import/pickle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/data/import_folder.h"
-#include "runtime/data/import_task.h"
+#include "runtime/import/import_folder.h"
+#include "runtime/import/import_task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

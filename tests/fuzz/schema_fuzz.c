@@ -1,7 +1,7 @@
 /* Fuzz target: any text as schema.json, beside small good files of several shapes.
  * What is accepted can be put into another order; encoders have a table and a column. */
 #include "runtime/data/dataset.h"
-#include "runtime/encoders.h"
+#include "runtime/model/encoders.h"
 
 #include <stdio.h>
 #include <string.h>

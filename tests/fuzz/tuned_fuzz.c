@@ -4,7 +4,7 @@
 
 #include "tests/unit/rt_test_util.h"
 #include "tests/unit/tiny_program.h"
-#include "runtime/tuned.h"
+#include "runtime/trainer/tuned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/exec/device.h"
-#include "runtime/trainer.h"
+#include "runtime/device/device.h"
+#include "runtime/trainer/trainer.h"
 
 extern const gnnc_program model_program;
 

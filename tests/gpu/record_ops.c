@@ -3,7 +3,7 @@
  * cpu target is held against it on the way.
  *
  *     record_ops DIR             run from the root of the source tree; DIR and DIR/data exist */
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "cpu_executor.h"
 #include "op_cases.h"

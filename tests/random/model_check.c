@@ -5,7 +5,7 @@
  *
  * The stages, in the order in which a program is made (tests/random/stages.h):
  *     graph  the graph IR after the passes, by the same interpreter
- *     loops  the plan and its kernels, by the interpreter of codegen/loop_interp.h
+ *     loops  the plan and its kernels, by the interpreter of codegen/loop/loop_interp.h
  *     code   compiled kernels and driver, on one and on three threads (tests/cpu_executor.h), and
  *            N steps with the recipe's optimizer
  * The first two are made of every variant of the program.  --grads: once more, with gradients as

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "frontend/fe.h"
 #include "passes/autodiff.h"
 #include "runtime/data/safetensors.h"
-#include "codegen/loop_interp.h"
+#include "codegen/loop/loop_interp.h"
 
 enum { SEED = 7 };
 static const double learning_rate = 0.0625;

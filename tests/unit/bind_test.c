@@ -7,7 +7,7 @@
 #include "rt_test_util.h"
 #include "runtime/data/npy.h"
 #include "runtime/data/safetensors.h"
-#include "runtime/trainer.h"
+#include "runtime/trainer/trainer.h"
 
 enum { S_N, S_G, S_E, S_F, S_C, S_K, S_NZ, S_LOOPS, S_REV, S_UNION, N_SYMS };
 enum {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "ctx_test.h"
-#include "frontend/cli.h"
+#include "frontend/cli/cli.h"
 #include "ir/interp.h"
 #include "ir_data.h"
 

@@ -6,7 +6,7 @@
 #include "csv_util.h"
 #include "graph_util.h"
 #include "runtime/data/encoder.h"
-#include "runtime/data/import_encode.h"
+#include "runtime/import/import_encode.h"
 #include "runtime/data/safetensors.h"
 #include "tiny_program.h"
 

@@ -1,6 +1,6 @@
 /* The whole compiler, from a .gnn file to LLVM IR and the host driver, with its n-th block
  * of memory refused, for every n: ctx_run says so, and nothing stays behind. */
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"

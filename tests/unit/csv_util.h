@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "runtime/data/csv.h"
-#include "runtime/data/import.h"
-#include "runtime/data/import_folder.h"
+#include "runtime/import/import.h"
+#include "runtime/import/import_folder.h"
 #include "test.h"
 
 /* What was told so far, a line each. */

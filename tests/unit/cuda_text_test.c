@@ -3,7 +3,7 @@
 #include "ctx_test.h"
 
 #include "codegen/cuda/cuda.h"
-#include "codegen/loop.h"
+#include "codegen/loop/loop.h"
 
 static Module *module(Ctx *c) {
     Module *m = module_new(c, "t");

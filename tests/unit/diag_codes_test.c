@@ -1,6 +1,6 @@
 /* Codes that only a mistake in the compiler itself can cause, so that no input file
  * gives them: each is provoked by hand. */
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "ctx_test.h"
 

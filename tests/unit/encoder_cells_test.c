@@ -7,8 +7,8 @@
 #include "csv_util.h"
 #include "graph_util.h"
 #include "runtime/data/encoder_cells.h"
-#include "runtime/data/import_encode.h"
-#include "runtime/data/import_map.h"
+#include "runtime/import/import_encode.h"
+#include "runtime/import/import_map.h"
 
 enum { D = 64 };
 

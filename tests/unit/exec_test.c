@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#include "runtime/init.h"
-#include "runtime/checkpoint.h"
+#include "runtime/trainer/init.h"
+#include "runtime/trainer/checkpoint.h"
 #include "runtime/pack.h"
-#include "runtime/schedule.h"
+#include "runtime/trainer/schedule.h"
 #include "tiny_program.h"
 
 static bool near(double a, double b) {

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "ir/interp.h"
-#include "codegen/loop_interp.h"
+#include "codegen/loop/loop_interp.h"
 #include "passes/pass.h"
 
 enum { N = 3, F = 2 };

@@ -3,7 +3,7 @@
  * every file of tests/errors fails with the text its `expect-error` comment gives,
  * and every file of models/ compiles.  `--dump file.gnn` prints a file's IR. */
 #include "frontend/fe.h"
-#include "frontend/parse.h"
+#include "frontend/syntax/parse.h"
 #include "ctx_test.h"
 
 #include <dirent.h>

@@ -8,11 +8,11 @@
 #include <sys/time.h>
 
 #include "runtime/exec/exec.h"
-#include "runtime/exec/gemm.h"
-#include "runtime/exec/gemm_amx.h"
-#include "runtime/exec/gemm_kernel.h"
-#include "runtime/exec/gemm_pieces.h"
-#include "runtime/exec/gemm_serial.h"
+#include "runtime/gemm/gemm.h"
+#include "runtime/gemm/gemm_amx.h"
+#include "runtime/gemm/gemm_kernel.h"
+#include "runtime/gemm/gemm_pieces.h"
+#include "runtime/gemm/gemm_serial.h"
 #include "runtime/data/npy.h"
 #include "runtime/exec/round_16.h"
 #include "runtime/exec/team.h"

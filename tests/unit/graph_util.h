@@ -3,7 +3,7 @@
 #ifndef TESTS_GRAPH_UTIL_H
 #define TESTS_GRAPH_UTIL_H
 
-#include "runtime/graph.h"
+#include "runtime/graph/graph.h"
 #include "test.h"
 #include "tiny_data.h"
 

@@ -4,7 +4,7 @@
  * what the second doubling adds is about twice of what the first one adds; were a part
  * of it quadratic, it would go to four times.  A build with sanitizers counts nothing (it would
  * compile the compiler twice): there the models are compiled with 2n turns, no more. */
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"

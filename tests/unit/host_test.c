@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "codegen/plan_pass.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "passes/pass.h"
 

@@ -3,8 +3,8 @@
 
 #include "csv_util.h"
 #include "runtime/data/encoder.h"
-#include "runtime/data/import_encode.h"
-#include "runtime/data/import_split.h"
+#include "runtime/import/import_encode.h"
+#include "runtime/import/import_split.h"
 
 static const char NODES[] = "id,age,city,y:float,split\n"
                             "1,1000000001,rome,5,train\n2,,rome,6,train\n"

@@ -7,9 +7,9 @@
 #include <math.h>
 
 #include "csv_util.h"
-#include "frontend/import_scaffold.h"
+#include "frontend/import/import_scaffold.h"
 #include "runtime/data/number.h"
-#include "runtime/data/yaml.h"
+#include "runtime/import/yaml.h"
 #include "rt_test_util.h"
 #include "zip_util.h"
 

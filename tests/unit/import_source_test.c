@@ -6,10 +6,10 @@
 
 #include "csv_util.h"
 #include "rt_test_util.h"
-#include "runtime/data/import_build.h"
-#include "runtime/data/import_datum.h"
-#include "runtime/data/import_dict.h"
-#include "runtime/data/import_encode.h"
+#include "runtime/import/import_build.h"
+#include "runtime/import/import_datum.h"
+#include "runtime/import/import_dict.h"
+#include "runtime/import/import_encode.h"
 
 /* A cell as a text: "" is NULL, "'x" the text x, ~ in it a NUL, "#" a blob, "nan" NaN; else a
  * number. */

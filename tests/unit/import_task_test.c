@@ -3,8 +3,8 @@
 
 #include "csv_util.h"
 #include "rt_test_util.h"
-#include "runtime/data/import_task.h"
-#include "runtime/data/import_time.h"
+#include "runtime/import/import_task.h"
+#include "runtime/import/import_time.h"
 
 enum { DAY = 86400 };
 

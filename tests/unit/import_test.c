@@ -4,10 +4,10 @@
 #include <math.h>
 
 #include "csv_util.h"
-#include "frontend/import_main.h"
+#include "frontend/import/import_main.h"
 #include "runtime/data/dates.h"
-#include "runtime/data/import_split.h"
-#include "runtime/data/pickle.h"
+#include "runtime/import/import_split.h"
+#include "runtime/import/pickle.h"
 #include "rt_test_util.h"
 
 /* ---- CSV ------------------------------------------------------------------------- */

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "runtime/bind.h"
+#include "runtime/bind/bind.h"
 #include "runtime/data/kept.h"
-#include "runtime/graph.h"
-#include "runtime/trainer.h"
+#include "runtime/graph/graph.h"
+#include "runtime/trainer/trainer.h"
 #include "tiny_trainer.h"
 
 /* The tiny program with relations that follow from the edges alone. */

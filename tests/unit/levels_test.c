@@ -1,8 +1,8 @@
 /* Random training steps (ir_random.h) at every level: graph IR, plan and the loops of both targets
  * print as they were read, and the plan that is made of a text is the one that is made of the
  * module.  tests/e2e/levels.py does so for the shipped models, down to machine code and CUDA. */
-#include "codegen/loops/loops.h"
-#include "codegen/plan_pass.h"
+#include "codegen/loop_passes/loops.h"
+#include "codegen/plan_passes/plan_pass.h"
 #include "ctx_test.h"
 #include "ir_random.h"
 

@@ -4,7 +4,7 @@
 #include "rt_test_util.h"
 #include "runtime/batch/links.h"
 #include "runtime/exec/rng.h"
-#include "runtime/batch/sample_key.h"
+#include "runtime/sample/sample_key.h"
 
 enum { N_SRC = 12, N_DST = 9, N_EDGES = 120, N_KINDS = 3 };
 

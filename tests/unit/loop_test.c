@@ -1,7 +1,7 @@
 /* The text form of kernels, and what loop_verify refuses. */
 #include "ctx_test.h"
 
-#include "codegen/loop.h"
+#include "codegen/loop/loop.h"
 
 static const char kernel_text[] = "kernel t {\n"
                                   "  out y: f32[N_p, 16]\n"

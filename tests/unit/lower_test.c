@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-#include "codegen/plan_pass.h"
-#include "codegen/lower.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "codegen/lower/lower.h"
 #include "ir/interp.h"
-#include "codegen/loop_interp.h"
+#include "codegen/loop/loop_interp.h"
 #include "op_cases.h"
 #include "passes/autodiff.h"
 

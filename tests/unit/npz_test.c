@@ -1,8 +1,8 @@
 /* Zip archives and the one-graph .npz forms, whole and hostile. */
 #include "test.h"
 
-#include "runtime/data/import.h"
-#include "runtime/data/zip.h"
+#include "runtime/import/import.h"
+#include "runtime/import/zip.h"
 #include "rt_test_util.h"
 #include "zip_util.h"
 

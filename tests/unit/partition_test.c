@@ -1,12 +1,12 @@
 /* gnnc partition, within one process: every allocation may fail, and nothing is left then. */
-#include "runtime/data/partition.h"
+#include "runtime/partition/partition.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 #include "rt_test_util.h"
 #include "runtime/data/moved.h"
-#include "runtime/metis_cut.h"
+#include "runtime/partition/metis_cut.h"
 #include "test.h"
 
 static gnnc_status cora_in_parts(const RtAlloc *from, RtCutBy by, const char *dir, RtError *err) {

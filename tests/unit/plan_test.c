@@ -1,8 +1,8 @@
 /* What plan_verify refuses, and that modules which cannot be lowered are reported. */
 #include "ctx_test.h"
 
-#include "codegen/plan_pass.h"
-#include "codegen/plan.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "codegen/plan/plan.h"
 
 static const char text[] = "module \"t\" {\n"
                            "  node v\n"

@@ -6,7 +6,7 @@
 #include "tiny_program.h"
 
 #include "runtime/data/json.h"
-#include "runtime/tuned.h"
+#include "runtime/trainer/tuned.h"
 
 typedef struct {
     char dir[64], trace[100], tuned[100];

@@ -8,8 +8,8 @@
 
 #include "rt_test_util.h"
 #include "runtime/exec/rng.h"
-#include "runtime/batch/sample.h"
-#include "runtime/batch/sample_key.h"
+#include "runtime/sample/sample.h"
+#include "runtime/sample/sample_key.h"
 
 static inline uint32_t some(uint32_t seed, uint32_t i, uint32_t below) {
     return rt_mix32(rt_mix32(i + 1) ^ (seed * 0x9E3779B9u)) % below;

@@ -4,10 +4,10 @@
 #include "test.h"
 
 #include "csv_util.h"
-#include "frontend/import_scaffold.h"
-#include "runtime/data/import_split.h"
+#include "frontend/import/import_scaffold.h"
+#include "runtime/import/import_split.h"
 #include "rt_test_util.h"
-#include "runtime/data/import_task.h"
+#include "runtime/import/import_task.h"
 
 /* The starter of d, which is closed; valid until the next call. */
 static const char *scaffold_by(RtDataset *d, const ScaffoldHow *how) {

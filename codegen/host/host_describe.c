@@ -1,0 +1,125 @@
+/* What a model reads and gives, in words: for the header of its library, for its Python package. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "codegen/host/host.h"
+
+/* A batch's rows are told of as the whole graph's. */
+static const Space *whole(const Space *s) {
+    return s->whole ? s->whole : s;
+}
+
+int64_t host_known_size(const Space *s) {
+    int64_t size;
+    return expr_is_const(whole(s)->size, &size) ? size : -1;
+}
+
+static void shape_text(Host *h, const Type *t, int from) {
+    for (int i = from; i < t->rank; i++) {
+        host_puts(h, i > from ? ", " : "[");
+        host_comment(h, whole(t->dim[i])->name);
+        if (host_known_size(t->dim[i]) >= 0)
+            host_printf(h, " = %" PRId64, host_known_size(t->dim[i]));
+    }
+    if (t->rank > from) host_puts(h, "]");
+}
+
+/* ---- what it reads ------------------------------------------------------------------------- */
+static void column_text(Host *h, const Column *c, bool is_label) {
+    host_puts(h, "      ");
+    host_comment(h, c->name);
+    host_printf(h, ": %s", column_facts[c->kind].said);
+    if (c->cat) {
+        host_puts(h, "[");
+        host_comment(h, c->cat->name);
+        host_puts(h, "]");
+    }
+    shape_text(h, &c->type, 1);
+    host_puts(h, is_label ? "    (to train and evaluate)\n" : "\n");
+}
+
+HostTable host_table(const Space *s) {
+    bool edges = s->kind == SP_EDGE && s->rel == REL_BASE;
+    if (s->whole) return HOST_NO_TABLE;
+    return edges                 ? HOST_EDGES
+           : s->kind == SP_NODE  ? HOST_NODES
+           : s->kind == SP_GRAPH ? HOST_GRAPHS
+                                 : HOST_NO_TABLE;
+}
+
+static void table_text(Host *h, const Space *s) {
+    static const char *const words[] = {
+        [HOST_NODES] = "node", [HOST_EDGES] = "edge", [HOST_GRAPHS] = "graph"};
+    host_printf(h, "    %s ", words[host_table(s)]);
+    host_comment(h, s->name);
+    if (host_table(s) == HOST_EDGES) {
+        host_puts(h, ": ");
+        host_comment(h, s->src->name);
+        host_puts(h, " -> ");
+        host_comment(h, s->dst->name);
+    }
+    host_puts(h, "\n");
+}
+
+static void inputs_text(Host *h) {
+    const bool *labels = host_labels(h->a, h->m);
+    host_puts(h, "\nIt reads\n");
+    for (int i = 0; i < h->m->spaces.n; i++) {
+        const Space *s = h->m->spaces.v[i];
+        if (!host_table(s)) continue;
+        table_text(h, s);
+        for (int k = 0; k < h->m->cols.n; k++)
+            if (h->m->cols.v[k]->space == s) column_text(h, h->m->cols.v[k], labels[k]);
+    }
+}
+
+/* ---- what it gives -------------------------------------------------------------------------- */
+static const char *name_of(const PBuf *b) {
+    bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    bool given = output && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
+    return !given ? NULL : b->use.role == OUT_EMBED && b->use.of ? b->use.of : b->io_name;
+}
+
+const char *host_given(const Plan *p, int i) {
+    const PBuf *b = p->bufs.v[i];
+    const char *name = name_of(b);
+    for (int k = 0; k < i && name; k++) {
+        const char *before = name_of(p->bufs.v[k]);
+        if (before && !strcmp(before, name) && p->bufs.v[k]->use.role == b->use.role) return NULL;
+    }
+    return name;
+}
+
+static void outputs_text(Host *h, const char *predict, const char *embed) {
+    host_puts(h, "\nIt gives, as f32\n");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const char *name = host_given(h->p, i);
+        if (!name) continue;
+        host_puts(h, "    ");
+        host_comment(h, name);
+        shape_text(h, &h->p->bufs.v[i]->type, 0);
+        host_printf(h, "    %s\n", h->p->bufs.v[i]->use.role == OUT_PRED ? predict : embed);
+    }
+}
+
+const char *host_model_name(const Plan *p) {
+    return p->m->recipe.model_name ? p->m->recipe.model_name : p->m->name;
+}
+
+void host_title(Host *h) {
+    host_puts(h, "The model ");
+    host_comment(h, host_model_name(h->p));
+    host_puts(h, " of ");
+    host_comment(h, h->m->source_path ? h->m->source_path : h->m->name);
+    host_puts(h, ", compiled by gnnc");
+    if (h->p->options) {
+        host_puts(h, " ");
+        host_comment(h, h->p->options);
+    }
+    host_puts(h, ".\n");
+}
+
+void host_describe(Host *h, const char *predict, const char *embed) {
+    inputs_text(h);
+    outputs_text(h, predict, embed);
+}

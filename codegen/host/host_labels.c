@@ -1,0 +1,86 @@
+/* Which columns only training and judging read: labels, splits, and what else no prediction needs.
+ * A data set may lack these and be predicted on.
+ *
+ * A column is read by a function of the module, or by @load for what such a function reads of it:
+ * readers flow backwards from the values that @load saves. */
+#include <string.h>
+
+#include "codegen/host/host.h"
+
+enum { JUDGING = 1, OTHERS = 2 };
+
+typedef struct {
+    Arena *a;
+    const Module *m;
+    StrMap saved;      /* readers of what @load saves, by name */
+    unsigned *columns; /* readers by column */
+} Readers;
+
+static unsigned saved_readers(const Readers *r, const char *name) {
+    return (unsigned)(uintptr_t)strmap_get(&r->saved, name);
+}
+
+static void read_column(Readers *r, const Column *c, unsigned by) {
+    if (c) r->columns[c->id] |= by;
+}
+
+/* What an op reads by itself, through its map, and by the stored entries that it is made of. */
+static void read_by_op(Readers *r, const Op *op, unsigned by) {
+    read_column(r, op->col, by);
+    if (op->map) {
+        read_column(r, op->map->col, by);
+        read_column(r, op->map->from->nz_of, by);
+    }
+    for (int i = 0; i < op->type.rank; i++) read_column(r, op->type.dim[i]->nz_of, by);
+    if (op->kind == OP_SAVED)
+        strmap_put(r->a, &r->saved, op->name, (void *)(uintptr_t)(saved_readers(r, op->name) | by));
+    for (const Op *b = op->body ? op->body->first : NULL; b; b = b->next) read_by_op(r, b, by);
+}
+
+static unsigned readers_of(const Op *op) {
+    return (unsigned)(uintptr_t)op->tag;
+}
+
+/* What nobody reads by its name is the runtime's: conditions of relations, links and their splits.
+ */
+static unsigned own_readers(const Readers *r, const Op *op) {
+    if (op->kind != OP_OUTPUT) return op_acts(op) ? OTHERS : 0;
+    unsigned by = saved_readers(r, op->name);
+    for (int i = 0; i < r->m->spaces.n; i++) {
+        const char *cond = r->m->spaces.v[i]->cond;
+        if (cond && !strcmp(cond, op->name)) return OTHERS;
+    }
+    return by ? by : OTHERS;
+}
+
+static void read_by_load(Readers *r, Func *load) {
+    for (Op *op = load->last; op; op = op->prev) {
+        unsigned by = readers_of(op) | own_readers(r, op);
+        for (int i = 0; i < op->n_in; i++)
+            op->in[i]->tag = (void *)(uintptr_t)(readers_of(op->in[i]) | by);
+        if (by) read_by_op(r, op, by);
+    }
+    for (Op *op = load->first; op; op = op->next) op->tag = NULL;
+}
+
+static bool judges(const Func *f) {
+    return f->phase == PHASE_TRAIN || f->phase == PHASE_EVAL;
+}
+
+bool *host_labels(Arena *a, const Module *m) {
+    Readers r = {.a = a, .m = m, .columns = NEWN(a, unsigned, (size_t)m->cols.n + 1)};
+    Func *load = func_of(m, PHASE_LOAD);
+    for (int i = 0; i < m->funcs.n; i++) {
+        const Func *f = m->funcs.v[i];
+        if (f->body || f == load) continue;
+        for (const Op *op = f->first; op; op = op->next)
+            read_by_op(&r, op, judges(f) ? JUDGING : OTHERS);
+    }
+    if (load) read_by_load(&r, load);
+    const Sampling *s = &m->recipe.sample;
+    for (int i = 0; i < s->times.n; i++) read_column(&r, s->times.v[i], OTHERS);
+    for (int i = 0; i < s->weights.n; i++) read_column(&r, s->weights.v[i], OTHERS);
+    bool *labels = NEWN(a, bool, (size_t)m->cols.n + 1);
+    for (int i = 0; i < m->cols.n; i++) labels[i] = r.columns[i] == JUDGING;
+    return labels;
+}

@@ -1,0 +1,407 @@
+/* The driver's phase functions: a comment and a call per step. */
+#include <inttypes.h>
+
+#include "codegen/host/host.h"
+
+static void step_comment(Host *h, int index, const PStep *s) {
+    host_printf(h, "\n    /* %d: ", index);
+    host_comment(h, s->note ? s->note : "");
+    if (s->span.line && (int)s->span.file < h->c->sources.n) {
+        const char *path = h->c->sources.v[s->span.file].path;
+        host_puts(h, "  (");
+        host_comment(h, path);
+        host_printf(h, ":%u)", s->span.line);
+    }
+    host_puts(h, " */\n");
+}
+
+static const char *buf_name(const Host *h, int id) {
+    return h->p->bufs.v[id]->name;
+}
+
+static void find_bounds(Host *h) {
+    h->bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind == PB_MAP && b->map_part == LB_MAP_PTR) h->bounds[b->map->id] = true;
+    }
+}
+
+/* {buf[..], ..}: the kernel's arguments, and the condition that a device's kernel tests */
+static void emit_arguments(Host *h, const PStep *s, int pred) {
+    host_puts(h, "\n        (void *const[]){");
+    if (s->n_bufs == 0) host_puts(h, "NULL");
+    for (int i = 0; i < s->n_bufs; i++)
+        host_printf(h, "%sbuf[B_%s]",
+                    i == 0  ? ""
+                    : i % 4 ? ", "
+                            : ",\n                        ",
+                    buf_name(h, s->bufs[i]));
+    if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
+    if (h->device) host_puts(h, ", rt_device_room(x)");
+    if (h->device && h->buckets) host_puts(h, ", rt_device_sizes(x)");
+    host_puts(h, "}");
+}
+
+static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
+    const char *name = s->kernel->name;
+    host_printf(h, "%sst = rt_device_launch(x, %s_%s, \"%s\",", indent, name, h->device, name);
+    emit_arguments(h, s, s->pred);
+    host_puts(h, ");\n");
+}
+
+/* The kernel, where the library does not make its product. */
+static void emit_spmm(Host *h, int index, const PStep *s) {
+    host_printf(h,
+                "    bool made_%d;\n    st = rt_device_spmm(x, %d, &made_%d);\n"
+                "    if (st == GNNC_OK && !made_%d)\n",
+                index, s->spmm->index, index, index);
+    emit_device_kernel(h, "        ", s);
+}
+
+static int n_bounds(const Host *h, const PStep *s) {
+    int n = 0;
+    for (int i = 0; i < s->balance.n; i++) n += h->bounds[s->balance.v[i]->id];
+    return n;
+}
+
+/* How many maps, and which. */
+static void emit_balance(Host *h, const PStep *s) {
+    const char *before = "";
+    host_printf(h, "%d, (const int[]){", n_bounds(h, s));
+    for (int i = 0; i < s->balance.n; i++) {
+        if (!h->bounds[s->balance.v[i]->id]) continue;
+        host_printf(h, "%s%d", before, s->balance.v[i]->id);
+        before = ", ";
+    }
+    host_puts(h, "}");
+}
+
+static void emit_kernel(Host *h, const PStep *s) {
+    bool balanced = s->extent && n_bounds(h, s) > 0;
+    host_printf(h, "    rt_launch%s(x, %s,",
+                balanced      ? "_balanced"
+                : s->by_chunk ? "_chunks"
+                              : "",
+                s->kernel->name);
+    emit_arguments(h, s, -1);
+    host_puts(h, ",\n        ");
+    if (balanced)
+        emit_balance(h, s);
+    else if (s->extent)
+        host_expr(h, s->extent);
+    else
+        host_puts(h, "-1");
+    host_puts(h, ");\n");
+}
+
+static void gemm_field(Host *h, const char *name, const Expr *e) {
+    host_printf(h, "        .%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ",\n");
+}
+
+static void emit_product(Host *h, const PStep *s) {
+    host_printf(h, "buf[B_%s], buf[B_%s], buf[B_%s]", buf_name(h, s->bufs[0]),
+                buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+}
+
+/* A product that does what other steps would; those, where it cannot. */
+static void emit_epilogue(Host *h, int index, const PStep *s) {
+    const PEpilogue *e = s->epilogue;
+    host_printf(h,
+                "        &(const rt_epilogue){.kind = %s, .side = ", host_PEpilogueKind[e->kind]);
+    if (e->side >= 0)
+        host_printf(h, "buf[B_%s]", buf_name(h, e->side));
+    else
+        host_puts(h, "NULL");
+    host_printf(h, ", .out = buf[B_%s]},\n        ", buf_name(h, e->out));
+    emit_product(h, s);
+    host_printf(h, ", &within_%d);\n    if (st == GNNC_OK && !within_%d) { /* steps", index, index);
+    const PPhase *ph = h->p->phases.v[h->phase];
+    for (int i = 0; i < e->n_covers; i++) host_printf(h, " %d", plan_step_index(ph, e->covers[i]));
+    host_puts(h, " */\n");
+    for (int i = 0; i < e->n_covers; i++) {
+        if (i) host_puts(h, "        if (st != GNNC_OK) return st;\n");
+        emit_device_kernel(h, "        ", e->covers[i]);
+    }
+    host_puts(h, "    }\n");
+}
+
+/* The sizes of a product, as members of an initializer. */
+static void emit_sizes(Host *h, const PStep *s) {
+    const PGemm *g = &s->gemm;
+    const struct {
+        const char *name;
+        const Expr *e;
+    } field[] = {{"batch", g->batch},
+                 {"m", g->m},
+                 {"n", g->n},
+                 {"k", g->k},
+                 {"a_batch", g->a_batch},
+                 {"a_row", g->a_row},
+                 {"a_col", g->a_col},
+                 {"b_batch", g->b_batch},
+                 {"b_row", g->b_row},
+                 {"b_col", g->b_col},
+                 {"c_batch", g->c_batch},
+                 {"c_row", g->c_row}};
+    DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
+    for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
+    if (in != DT_F32)
+        host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
+    host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
+}
+
+/* All products of a group, at the first one's place. */
+static void emit_group(Host *h, const PGroup *g) {
+    host_printf(h, "    st = rt_device_gemm_group(x, %d, (const rt_gemm[]){\n",
+                plan_group_index(h->p, g));
+    for (int i = 0; i < g->steps.n; i++) {
+        host_printf(h, "      { /* %s */\n", buf_name(h, g->steps.v[i]->bufs[2]));
+        emit_sizes(h, g->steps.v[i]);
+        host_puts(h, i + 1 < g->steps.n ? ",\n" : "});\n");
+    }
+}
+
+static void emit_gemm(Host *h, int index, const PStep *s) {
+    bool ends = h->device && s->epilogue && s->epilogue->kind;
+    if (ends)
+        host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
+    else
+        host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
+                    h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
+    emit_sizes(h, s);
+    host_puts(h, ",\n");
+    if (ends) {
+        emit_epilogue(h, index, s);
+        return;
+    }
+    host_puts(h, "        ");
+    emit_product(h, s);
+    host_puts(h, ");\n");
+}
+
+/* A product of rounded size sums over zeros behind the batch's rows. */
+static void emit_tail(Host *h, int index, const PStep *s) {
+    PTail t[2];
+    if (!h->device || !h->buckets || !plan_tails(h->a, h->p, s, t)) return;
+    const char *name = plan_tail_name(h->a, h->p, h->p->phases.v[h->phase], index);
+    host_printf(h,
+                "    if (rt_device_sizes(x)) {\n"
+                "        st = rt_device_launch(x, %s_%s, \"%s\",\n"
+                "            (void *const[]){buf[B_%s], buf[B_%s], rt_device_sizes(x)});\n"
+                "        if (st != GNNC_OK) return st;\n    }\n",
+                name, h->device, name, buf_name(h, t[0].buf), buf_name(h, t[1].buf));
+}
+
+static void axis_product(Host *h, const Type *t, int from, int to) {
+    const Expr *e = expr_const(h->a, 1);
+    for (int i = from; i < to; i++) e = expr_mul(h->a, e, t->dim[i]->size);
+    host_expr(h, e);
+}
+
+static void emit_rank(Host *h, const PStep *s) {
+    const Type *t = &s->op->in[0]->type; /* the buffer's may be that of a view */
+    host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
+                buf_name(h, s->bufs[0]), buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
+    axis_product(h, t, 0, s->rank_axis);
+    host_puts(h, ", ");
+    axis_product(h, t, s->rank_axis, s->rank_axis + 1);
+    host_puts(h, ", ");
+    axis_product(h, t, s->rank_axis + 1, t->rank);
+    host_printf(h, ", %d);\n", (int)(2 * s->op->imm));
+}
+
+static void emit_copy(Host *h, const PStep *s) {
+    const PBuf *from = h->p->bufs.v[s->bufs[0]];
+    host_printf(h, "    rt_copy(x, buf[B_%s], buf[B_%s], (size_t)", buf_name(h, s->bufs[1]),
+                from->name);
+    host_expr(h, from->count);
+    host_printf(h, " * %d);\n", dtype_bytes(from->dt));
+}
+
+static void emit_print(Host *h, const PStep *s) {
+    host_puts(h, "    st = rt_print(x, ");
+    host_string(h, s->text);
+    host_printf(h, ", %d, ", s->n_bufs);
+    if (s->n_bufs == 0)
+        host_puts(h, "NULL");
+    else
+        host_puts(h, "(const int[]){");
+    for (int i = 0; i < s->n_bufs; i++)
+        host_printf(h, "%sB_%s", i ? ", " : "", buf_name(h, s->bufs[i]));
+    host_puts(h, s->n_bufs ? "});\n" : ");\n");
+}
+
+static void emit_assert(Host *h, const PStep *s) {
+    const PBuf *cond = h->p->bufs.v[s->bufs[0]];
+    host_puts(h, "    st = rt_assert(x, ");
+    host_string(h, s->text);
+    host_printf(h, ", buf[B_%s], ", cond->name);
+    host_expr(h, cond->count);
+    host_puts(h, ");\n");
+}
+
+/* The host reads the condition: its own memory, or a device's, which asks for itself where it has
+ * recorded the phase.  Where the phase cannot be recorded, rt_turn() says so before its body stops.
+ */
+static void emit_loop(Host *h, int index, const PStep *s) {
+    if (h->device && (s->recorded || (h->buckets && s->limit))) {
+        host_printf(h, "    for (int64_t i%d = 0; rt_device_turn(x, i%d, %" PRId64 ", B_%s, ",
+                    index, index, s->limit, buf_name(h, s->bufs[0]));
+        host_string(h, host_line(h, s));
+        host_printf(h, ", &st); i%d++) {\n", index);
+        return;
+    }
+    if (s->limit)
+        host_printf(h, "    for (int64_t i%d = 0; i%d < %" PRId64 " && ", index, index, s->limit);
+    else
+        host_puts(h, "    while (");
+    host_printf(h, "rt_turn(x, B_%s, ", buf_name(h, s->bufs[0]));
+    host_string(h, host_line(h, s));
+    host_puts(h, ", &st)");
+    if (s->limit) host_printf(h, "; i%d++", index);
+    host_puts(h, ") {\n");
+}
+
+/* On a device conditions stay there: kernels test them, library calls run both arms, and the
+ * result is selected. */
+static bool is_skipped(const Host *h, const PStep *s) {
+    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_stops(s, true));
+}
+
+static void emit_step(Host *h, int index, const PStep *s) {
+    bool status = true, skipped = is_skipped(h, s);
+    const PStep *by = s->group ? s->group->steps.v[0] : s->made_by;
+    if (h->device && by && by != s) {
+        host_printf(h, "    /* within %d */\n", plan_step_index(h->p->phases.v[h->phase], by));
+        return;
+    }
+    if (s->kind == PS_END) {
+        host_puts(h, "    }\n    if (st != GNNC_OK) return st;\n");
+        return;
+    }
+    host_printf(h, "    rt_step(x, %d);\n", index);
+    if (s->kind == PS_LOOP) {
+        emit_loop(h, index, s);
+        return;
+    }
+    if (skipped)
+        host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
+                    s->pred_not ? "false" : "true");
+    switch (s->kind) {
+    case PS_KERNEL:
+        status = h->device != NULL;
+        if (!status)
+            emit_kernel(h, s);
+        else if (s->spmm && s->spmm->index >= 0)
+            emit_spmm(h, index, s);
+        else
+            emit_device_kernel(h, "    ", s);
+        break;
+    case PS_COPY:
+        emit_copy(h, s), status = false;
+        break;
+    case PS_GEMM:
+        if (h->device && s->group) {
+            for (int i = 0; i < s->group->steps.n; i++)
+                emit_tail(h, index + i, s->group->steps.v[i]);
+            emit_group(h, s->group);
+        } else {
+            emit_tail(h, index, s);
+            emit_gemm(h, index, s);
+        }
+        break;
+    case PS_RANK:
+        emit_rank(h, s);
+        break;
+    case PS_RELATION:
+        host_printf(h, "    st = rt_build_relation(x, %s);\n", h->space[s->space->id]);
+        break;
+    case PS_CALL:
+        host_call(h, index, s);
+        break;
+    case PS_PRINT:
+        emit_print(h, s);
+        break;
+    case PS_ASSERT:
+        emit_assert(h, s);
+        break;
+    case PS_LOOP:
+    case PS_END:
+        break; /* above */
+    }
+    if (skipped) host_puts(h, "    }\n");
+    if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
+}
+
+/* The steps of a loop over blocks, a level further in. */
+static void emit_blocks(Host *h, const PPhase *ph, int loop) {
+    const PBlocks *l = &ph->blocks.v[loop];
+    int n = 0;
+    host_puts(h, "\n    rt_blocks_begin(x, ");
+    host_expr(h, l->rows);
+    host_puts(h, ", (const int[]){");
+    for (int k = h->local[loop]; k >= 0; k = h->next_local[k])
+        host_printf(h, "%sB_%s", n++ ? ", " : "", buf_name(h, k));
+    host_printf(h, "}, %d);\n    while (rt_blocks_next(x)) {\n", n);
+    StrBuf outer = h->b;
+    h->b = sb_new(h->a);
+    for (int i = l->first; i <= l->last; i++) {
+        step_comment(h, i, ph->steps.v[i]);
+        emit_step(h, i, ph->steps.v[i]);
+    }
+    const char *body = h->b.s;
+    h->b = outer;
+    for (bool fresh = true; *body; fresh = *body++ == '\n') {
+        if (fresh && *body != '\n') host_puts(h, "    ");
+        sb_put(&h->b, body, 1);
+    }
+    host_puts(h, "    }\n");
+}
+
+/* The phase's buffers that are local to each of its loops over blocks, in order. */
+static void find_locals(Host *h, const PPhase *ph) {
+    h->local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
+    h->next_local = NEWN(h->a, int, (size_t)h->p->bufs.n + 1);
+    for (int i = 0; i < ph->blocks.n; i++) h->local[i] = -1;
+    for (int i = h->p->bufs.n - 1; i >= 0; i--) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind != PB_TEMP || b->phase != h->phase || b->block < 0) continue;
+        h->next_local[i] = h->local[b->block];
+        h->local[b->block] = i;
+    }
+}
+
+static void emit_phase(Host *h, const PPhase *ph) {
+    find_locals(h, ph);
+    for (int i = 0, next = 0; i < ph->steps.n; i++) {
+        if (!h->device && next < ph->blocks.n && ph->blocks.v[next].first == i) {
+            i = ph->blocks.v[next].last;
+            emit_blocks(h, ph, next++);
+            continue;
+        }
+        step_comment(h, i, ph->steps.v[i]);
+        emit_step(h, i, ph->steps.v[i]);
+    }
+}
+
+void host_phases(Host *h) {
+    find_bounds(h);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        h->phase = i;
+        h->buckets = plan_has_buckets(h->a, h->p, ph);
+        if (!h->device || !plan_on_host(h->p)) host_call_wrappers(h, ph);
+        host_printf(h, "static gnnc_status run_phase_%d%s%s(RtExec *x) { /* ", i,
+                    h->device ? "_" : "", h->device ? h->device : "");
+        host_comment(h, ph->name);
+        host_printf(h, " */\n    void **buf = %s;\n",
+                    h->device ? "rt_device_buffers(x)" : "x->buf");
+        host_puts(h, "    const int64_t *n = x->n;\n"
+                     "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
+        emit_phase(h, ph);
+        host_puts(h, "    return st;\n}\n\n");
+    }
+}

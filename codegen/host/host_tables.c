@@ -1,0 +1,597 @@
+/* The tables of runtime/program.h. */
+#include "codegen/cost.h"
+#include "codegen/host/host.h"
+#include "codegen/plan_passes/plan_order.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int id_of(const Space *s) {
+    return s ? s->id : -1;
+}
+
+/* The name of a space's enumerator, or -1. */
+static const char *space_name(const Host *h, const Space *s) {
+    return s ? h->space[s->id] : "-1";
+}
+
+static void open_table(Host *h, const char *type, const char *name, int n) {
+    if (n > 0) host_printf(h, "static const %s %s[] = {\n", type, name);
+}
+static void close_table(Host *h, int n) {
+    if (n > 0) host_puts(h, "};\n\n");
+}
+
+const char *host_dtype(DType t) {
+    static const char *const name[] = {
+#define DTYPE(id, text, bytes, c) "RT_" #id,
+#include "runtime/contract.def"
+    };
+    return name[t];
+}
+
+/* ---- spaces, columns, maps ------------------------------------------------------------- */
+
+static int condition_buf(const Host *h, const Space *s) {
+    for (int i = 0; i < h->p->phases.n; i++)
+        for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
+            const PStep *st = h->p->phases.v[i]->steps.v[j];
+            bool same = s->rel == REL_WHERE && st->kind == PS_RELATION &&
+                        st->space->rel == REL_WHERE && !strcmp(st->space->cond, s->cond);
+            if ((st->space == s || same) && st->kind == PS_RELATION && st->n_bufs > 0)
+                return st->bufs[0];
+        }
+    return -1;
+}
+
+static const char *truth(bool x) {
+    return x ? "true" : "false";
+}
+
+/* Host.in_batches; what a subgraph is brought for is one, too. */
+static const bool *find_in_batches(const Host *h) {
+    bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        bool batches = plan_is_of_batches(h->p, ph) || ph->func->phase == PHASE_ENDS;
+        for (int k = 0; k < ph->steps.n && batches; k++)
+            for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
+                int buf = plan_touched(ph->steps.v[k], b);
+                if (buf >= 0) in[buf] = true;
+            }
+    }
+    return in;
+}
+
+static void mark_relation(bool *in, const Space *s) {
+    if (!s || s->kind != SP_EDGE || in[s->id]) return;
+    in[s->id] = true;
+    mark_relation(in, s->base[0]);
+    mark_relation(in, s->base[1]);
+}
+
+/* By space: is it a relation along which a phase that runs over batches reads, or one of which such
+ * a relation is derived? */
+static const bool *find_relations_in_batches(const Host *h) {
+    bool *in = NEWN(h->a, bool, (size_t)h->m->spaces.n + 1);
+    for (int i = 0; i < h->p->bufs.n; i++)
+        if (h->in_batches[i] && h->p->bufs.v[i]->map) mark_relation(in, h->p->bufs.v[i]->map->from);
+    return in;
+}
+
+static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
+    int64_t fixed = -1;
+    bool sym = s->size->kind == EX_SYM;
+    if (s->kind == SP_DIM) expr_is_const(s->size, &fixed);
+    host_printf(h, "    [%s] = {.name = ", h->space[s->id]);
+    host_string(h, s->name);
+    host_printf(h, ", .kind = %s, .sym = %s, .fixed = %" PRId64 ", .rel = %s,\n",
+                host_SpaceKind[s->kind], sym ? h->sym[s->size->sym->id] : "-1", fixed,
+                host_RelKind[s->kind == SP_EDGE ? s->rel : REL_BASE]);
+    host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
+                space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %s,\n", condition_buf(h, s),
+                s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
+                truth(read && space_is_untimed(h->m, s)));
+    bool all = s->once && !s->once->whole;
+    host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
+                space_name(h, s->whole), all ? h->m->recipe.sample.n_hops : s->hops);
+    if (s->once) host_puts(h, "        .once = true,\n");
+    if (in_batches) host_puts(h, "        .in_batches = true,\n");
+    bool given = s->kind == SP_EDGE && s->rel == REL_BASE;
+    if (!read && given && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
+    host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
+                truth(space_is_drawn(s)), truth(space_of_batch(s)),
+                truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));
+}
+
+static void emit_spaces(Host *h) {
+    const bool *read = module_reads(h->m), *in_batches = find_relations_in_batches(h);
+    open_table(h, "rt_space", "spaces", h->m->spaces.n);
+    for (int i = 0; i < h->m->spaces.n; i++)
+        emit_space(h, h->m->spaces.v[i], read[i], in_batches[i]);
+    close_table(h, h->m->spaces.n);
+}
+
+static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if (b->kind != kind) continue;
+        if (kind == PB_DATA && b->col == what) return i;
+        if (kind == PB_VAR && b->var == what) return i;
+        if (kind == PB_MAP && b->map == what && (int)b->map_part == part && !b->by) return i;
+    }
+    return -1;
+}
+
+static void emit_column(Host *h, const Column *c, bool is_label) {
+    int buf = buf_of(h, PB_DATA, c, 0);
+    bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
+    host_puts(h, "    {.name = ");
+    host_string(h, c->name);
+    host_printf(h, ", .kind = %s, .space = %s, .rank = %d, .dim = {",
+                host_ColKind[rows ? COL_FLOAT : c->kind], space_name(h, c->space),
+                c->type.rank > 0 ? c->type.rank - 1 : 0);
+    for (int i = 1; i < c->type.rank; i++)
+        host_printf(h, "%s%s", i > 1 ? ", " : "", space_name(h, c->type.dim[i]));
+    if (c->type.rank <= 1) host_puts(h, "0");
+    host_printf(h, "}, .cat = %s, .nz = %s, .buf = %d, .is_label = %s},\n", space_name(h, c->cat),
+                space_name(h, c->nz), buf, is_label ? "true" : "false");
+}
+
+static void emit_columns(Host *h) {
+    const bool *labels = host_labels(h->a, h->m);
+    open_table(h, "rt_column", "columns", h->m->cols.n);
+    for (int i = 0; i < h->m->cols.n; i++) emit_column(h, h->m->cols.v[i], labels[i]);
+    close_table(h, h->m->cols.n);
+}
+
+static void emit_maps(Host *h) {
+    open_table(h, "rt_map", "maps", h->m->maps.n);
+    for (int i = 0; i < h->m->maps.n; i++) {
+        const Map *m = h->m->maps.v[i];
+        host_printf(h, "    {.kind = %s, .from = %s, .to = %s, .col = %d, .which = %d,",
+                    host_MapKind[m->kind], space_name(h, m->from), space_name(h, m->to),
+                    m->col ? m->col->id : -1, m->which);
+        host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d",
+                    buf_of(h, PB_MAP, m, LB_MAP_IDX), buf_of(h, PB_MAP, m, LB_MAP_PTR),
+                    buf_of(h, PB_MAP, m, LB_MAP_PERM));
+        if (m->kind == MAP_PAIR)
+            host_printf(h, ", .pair = {%d, %d}, .through = %d", m->pair[0]->id, m->pair[1]->id,
+                        m->through ? m->through->id : -1);
+        if (m->kind == MAP_VIA)
+            host_printf(h, ", .pair = {%d, -1}, .through = %d", m->pair[0]->id, m->through->id);
+        host_puts(h, "},\n");
+    }
+    close_table(h, h->m->maps.n);
+}
+
+/* ---- variables, buffers, phases --------------------------------------------------------- */
+
+static void emit_vars(Host *h) {
+    open_table(h, "rt_var", "vars", h->m->vars.n);
+    for (int i = 0; i < h->m->vars.n; i++) {
+        const Var *v = h->m->vars.v[i];
+        host_puts(h, "    {.path = ");
+        host_string(h, v->path);
+        host_printf(h, ", .kind = %s, .dt = %s, .buf = %d, .group = ", host_VarKind[v->kind],
+                    host_dtype(v->type.dt), buf_of(h, PB_VAR, v, 0));
+        host_string(h, v->group);
+        host_printf(h, ", .init = %s, .a = %a, .b = %a", host_InitKind[v->init.kind], v->init.a,
+                    v->init.b);
+        if (v->role) host_printf(h, ", .role = %s", host_VarRole[v->role]);
+        host_puts(h, "},\n");
+    }
+    close_table(h, h->m->vars.n);
+}
+
+static void emit_use(Host *h, const PBuf *b) {
+    bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+    if (!output || b->use.role == OUT_VALUE) return;
+    host_printf(h, ",\n        .role = %s, .split = %s, .hops = %d, .of = ",
+                host_OutputRole[b->use.role], host_SplitKind[b->use.split], b->use.hops);
+    host_string(h, b->use.of);
+}
+
+static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
+    bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
+    bool rows = io || b->kind == PB_VAR;
+    int space = b->kind == PB_LOGICAL      ? id_of(b->space)
+                : rows && b->type.rank > 0 ? id_of(b->type.dim[0])
+                                           : -1;
+    host_printf(h, "    [B_%s] = {.name = ", b->name);
+    host_string(h, b->name);
+    host_printf(h, ", .kind = %s, .dt = %s, .io_name = ", host_PBufKind[b->kind],
+                host_dtype(b->dt));
+    host_string(h, b->io_name);
+    host_printf(h,
+                ", .space = %d, .stream = %d, .map = %d, .by = %d,\n        .phase = %d, .first = "
+                "%d, .last = %d, .rank = %d, .block = %d",
+                space, b->kind == PB_KEY ? b->stream : -1, b->map ? b->map->id : -1,
+                b->by ? b->by->id : -1,
+                b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED ? b->phase : -1,
+                b->kind == PB_TEMP ? b->first : -1, b->kind == PB_TEMP ? b->last : -1,
+                io ? b->type.rank : 0, b->block);
+    if (in_batches) host_puts(h, ", .in_batches = true");
+    emit_use(h, b);
+    host_puts(h, "},\n");
+}
+
+static void emit_bufs(Host *h) {
+    open_table(h, "rt_buf", "bufs", h->p->bufs.n);
+    for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], h->in_batches[i]);
+    close_table(h, h->p->bufs.n);
+}
+
+static void emit_step_infos(Host *h, int phase) {
+    const PPhase *ph = h->p->phases.v[phase];
+    open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        host_puts(h, "    {");
+        host_string(h, cg_step_name(s));
+        host_printf(h, ", %s, ", host_PStepKind[s->kind]);
+        host_string(h, s->note ? s->note : "");
+        host_puts(h, ", ");
+        host_string(h, cg_step_lines(h->m, h->a, s, true));
+        host_puts(h, ", ");
+        host_string(h, cg_step_site(h->m, h->a, s));
+        host_puts(h, "},\n");
+    }
+    close_table(h, ph->steps.n);
+}
+
+static void cost_field(Host *h, const char *name, const Expr *e) {
+    int64_t v;
+    if (expr_is_const(e, &v) && v == 0) return;
+    host_printf(h, "        c->%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ";\n");
+}
+
+/* Whoever makes the product often packs it once. */
+static void emit_weight(Host *h, const PStep *s) {
+    if (h->p->bufs.v[s->bufs[1]]->kind != PB_VAR) return;
+    cost_field(h, "gemm.b_row", s->gemm.b_row);
+    cost_field(h, "gemm.b_col", s->gemm.b_col);
+    host_printf(h, "        c->weight = %d;\n", s->bufs[1]);
+}
+
+static void emit_costs(Host *h, int phase) {
+    const PPhase *ph = h->p->phases.v[phase];
+    host_printf(h,
+                "static void cost_%d(int step, const int64_t *n, rt_step_cost *c) {\n"
+                "    (void)n;\n    *c = (rt_step_cost){.weight = -1};\n    switch (step) {\n",
+                phase);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        StepCost c = cg_step_cost(h->a, h->p, s);
+        host_printf(h, "    case %d:\n", i);
+        cost_field(h, "read", c.read);
+        cost_field(h, "gathered", c.gathered);
+        cost_field(h, "written", c.written);
+        cost_field(h, "flops", c.flops);
+        if (s->kind == PS_GEMM) {
+            cost_field(h, "gemm.batch", s->gemm.batch);
+            cost_field(h, "gemm.m", s->gemm.m);
+            cost_field(h, "gemm.n", s->gemm.n);
+            cost_field(h, "gemm.k", s->gemm.k);
+            emit_weight(h, s);
+            host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
+            host_printf(h, "        c->gemm.in = %s;\n", host_dtype(h->p->bufs.v[s->bufs[0]]->dt));
+            host_printf(h, "        c->gemm.out = %s;\n", host_dtype(h->p->bufs.v[s->bufs[2]]->dt));
+        }
+        if (s->kind == PS_RANK)
+            cost_field(h, "rank_len", s->op->in[0]->type.dim[s->rank_axis]->size);
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+static void emit_block_table(Host *h, int phase) {
+    const PPhase *ph = h->p->phases.v[phase];
+    if (!ph->blocks.n) return;
+    open_table(h, "rt_blocks", arena_printf(h->a, "blocks_%d", phase), ph->blocks.n);
+    for (int i = 0; i < ph->blocks.n; i++)
+        host_printf(h, "    {.first = %d, .last = %d},\n", ph->blocks.v[i].first,
+                    ph->blocks.v[i].last);
+    close_table(h, ph->blocks.n);
+    host_printf(h,
+                "static int64_t block_rows_%d(int i, const int64_t *n) {\n    (void)n;\n"
+                "    switch (i) {\n",
+                phase);
+    for (int i = 0; i < ph->blocks.n; i++) {
+        host_printf(h, "    case %d: return ", i);
+        host_expr(h, ph->blocks.v[i].rows);
+        host_puts(h, ";\n");
+    }
+    host_puts(h, "    default: return 0;\n    }\n}\n\n");
+}
+
+/* Whether a device may record it for rounded sizes, or what keeps it from that. */
+static void emit_buckets(Host *h, const PPhase *ph) {
+    const char *why;
+    if (!h->p->device || !plan_is_by_batches(h->p, ph)) return;
+    const PStep *s = plan_buckets_lack(h->a, h->p, ph, &why);
+    host_puts(h, s ? ".buckets_lack = " : ".buckets = true");
+    if (s) host_string(h, arena_printf(h->a, "%s: %s", host_line(h, s), why));
+    host_puts(h, ", ");
+}
+
+static void emit_phase_table(Host *h) {
+    for (int i = 0; i < h->p->phases.n; i++) {
+        emit_step_infos(h, i);
+        emit_costs(h, i);
+        emit_block_table(h, i);
+    }
+    open_table(h, "rt_phase", "phases", h->p->phases.n);
+    for (int i = 0; i < h->p->phases.n; i++) {
+        const PPhase *ph = h->p->phases.v[i];
+        int kernels = 0, calls = 0;
+        for (int j = 0; j < ph->steps.n; j++) {
+            PStepKind k = ph->steps.v[j]->kind;
+            kernels += k == PS_KERNEL, calls += k == PS_GEMM || k == PS_RANK || k == PS_CALL;
+        }
+        host_puts(h, "    {.name = ");
+        host_string(h, ph->name);
+        host_printf(h, ", .kind = %s, %s.n_steps = %d, ", host_Phase[ph->func->phase],
+                    plan_is_of_batches(h->p, ph) ? ".batches = true, " : "", ph->steps.n);
+        if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
+        if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
+        emit_buckets(h, ph);
+        host_printf(h, ".n_kernels = %d, .n_library_calls = %d,\n", kernels, calls);
+        if (ph->blocks.n)
+            host_printf(
+                h, "        .n_blocks = %d, .blocks = blocks_%d, .block_rows = block_rows_%d,\n",
+                ph->blocks.n, i, i);
+        if (ph->steps.n)
+            host_printf(h, "        .steps = steps_%d, .cost = cost_%d},\n", i, i);
+        else
+            host_printf(h, "        .steps = NULL, .cost = cost_%d},\n", i);
+    }
+    close_table(h, h->p->phases.n);
+}
+
+static void spmm_size(Host *h, const char *name, const Expr *e) {
+    host_printf(h, "            .%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ",\n");
+}
+
+static void spmm_buf(Host *h, const char *name, int buf) {
+    if (buf < 0)
+        host_printf(h, " .%s = -1,", name);
+    else
+        host_printf(h, " .%s = B_%s,", name, h->p->bufs.v[buf]->name);
+}
+
+static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
+    host_printf(h, "    case %d:\n        *s = (rt_spmm){.phase = %d, .step = %d,", m->index, phase,
+                step);
+    spmm_buf(h, "ptr", m->ptr);
+    spmm_buf(h, "idx", m->idx);
+    spmm_buf(h, "perm", m->perm);
+    host_puts(h, "\n           ");
+    spmm_buf(h, "weight", m->weight);
+    spmm_buf(h, "dense", m->dense);
+    spmm_buf(h, "out", m->out);
+    host_puts(h, "\n");
+    spmm_size(h, "rows", m->rows);
+    spmm_size(h, "cols", m->cols);
+    spmm_size(h, "entries", m->entries);
+    spmm_size(h, "width", m->width);
+    if (h->p->spmm == SPMM_LIBRARY) host_puts(h, "            .wanted = true,\n");
+    spmm_size(h, "own_bytes", m->own);
+    spmm_size(h, "library_bytes", m->library);
+    host_puts(h, "        };\n        break;\n");
+}
+
+/* Sparse products that the device's library may make. */
+static void emit_spmms(Host *h) {
+    if (!plan_spmm_count(h->p)) return;
+    host_puts(h, "static void spmm(int i, const int64_t *n, rt_spmm *s) {\n"
+                 "    (void)n;\n    switch (i) {\n");
+    for (int i = 0; i < h->p->phases.n; i++)
+        for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
+            const PSpmm *m = h->p->phases.v[i]->steps.v[k]->spmm;
+            if (m && m->index >= 0) emit_spmm(h, i, k, m);
+        }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+/* Which buffers the products of each group have. */
+static int emit_groups(Host *h) {
+    int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
+    StrBuf groups = sb_new(h->a);
+    open_table(h, "int", "group_bufs", n);
+    for (int i = 0; i < h->p->phases.n && n; i++)
+        for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
+            const PStep *s = h->p->phases.v[i]->steps.v[k];
+            if (!plan_group_leads(s)) continue;
+            const PGroup *g = s->group;
+            for (int which = 0; which < 3; which++)
+                for (int m = 0; m < g->steps.n; m++)
+                    host_printf(h, "%sB_%s,", m ? " " : "    ",
+                                h->p->bufs.v[g->steps.v[m]->bufs[which]]->name);
+            host_puts(h, "\n");
+            sb_printf(&groups, "    {.n = %d, .first = %d, .bufs = group_bufs + %d},\n", g->steps.n,
+                      first, first);
+            first += 3 * g->steps.n;
+        }
+    close_table(h, n);
+    open_table(h, "rt_product_group", "groups", n);
+    if (n) host_puts(h, groups.s);
+    close_table(h, n);
+    return n;
+}
+
+/* ---- sizes as functions ---------------------------------------------------------------------- */
+
+static void emit_buf_count(Host *h) {
+    host_puts(h, "static int64_t buf_count(int buf, const int64_t *n) {\n    (void)n;\n    switch "
+                 "(buf) {\n");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        host_printf(h, "    case B_%s: return ", h->p->bufs.v[i]->name);
+        host_expr(h, h->p->bufs.v[i]->count);
+        host_puts(h, ";\n");
+    }
+    host_puts(h, "    default: return 0;\n    }\n}\n\n");
+}
+
+static void emit_buf_shape(Host *h) {
+    host_puts(h, "static void buf_shape(int buf, const int64_t *n, int64_t *dim) {\n"
+                 "    (void)n, (void)dim;\n    switch (buf) {\n");
+    for (int i = 0; i < h->p->bufs.n; i++) {
+        const PBuf *b = h->p->bufs.v[i];
+        if ((b->kind != PB_OUTPUT && b->kind != PB_SAVED) || b->type.rank == 0) continue;
+        host_printf(h, "    case B_%s:\n", b->name);
+        for (int j = 0; j < b->type.rank; j++) {
+            host_printf(h, "        dim[%d] = ", j);
+            host_expr(h, b->type.dim[j]->size);
+            host_puts(h, ";\n");
+        }
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+static void shape_field(Host *h, const char *name, const Expr *e) {
+    if (!e) return;
+    host_printf(h, "        out->%s = ", name);
+    host_expr(h, e);
+    host_puts(h, ";\n");
+}
+
+static void emit_var_shape(Host *h) {
+    host_puts(h, "static void var_shape(int var, const int64_t *n, rt_var_shape *out) {\n"
+                 "    (void)n;\n    *out = (rt_var_shape){.rank = 0};\n    switch (var) {\n");
+    for (int i = 0; i < h->m->vars.n; i++) {
+        const Var *v = h->m->vars.v[i];
+        const Type written = var_written_type(v);
+        int rank = v->save_rank ? v->save_rank : written.rank;
+        host_printf(h, "    case %d: /* ", i);
+        host_comment(h, v->path);
+        host_printf(h, " */\n        out->rank = %d;\n", rank);
+        for (int j = 0; j < rank; j++)
+            shape_field(h, arena_printf(h->a, "dim[%d]", j),
+                        v->save_rank ? v->save_shape[j] : written.dim[j]->size);
+        shape_field(h, "count", type_count(h->a, &v->type));
+        shape_field(h, "fan_in", v->init.fan_in);
+        shape_field(h, "fan_out", v->init.fan_out);
+        const Expr *columns = expr_const(h->a, 1);
+        for (int j = 0; j < v->turn; j++) columns = expr_mul(h->a, columns, v->type.dim[j]->size);
+        if (v->turn) shape_field(h, "turned", columns);
+        host_puts(h, "        break;\n");
+    }
+    host_puts(h, "    default: break;\n    }\n}\n\n");
+}
+
+/* ---- program -------- */
+/* FNV-1a (Fowler, Noll, Vo) over what is computed, wherever its text stood when it was compiled. */
+uint64_t plan_fingerprint(Arena *a, const Plan *p) {
+    if (p->fingerprint) return p->fingerprint;
+    StrBuf b = sb_new(a);
+    module_print_computation(&b, p->m);
+    uint64_t x = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
+    return x;
+}
+
+static void count_and_table(Host *h, const char *name, int n) {
+    host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
+}
+
+/* Those of other variants are in files of their own. */
+static const char *tables_name(Host *h, int variant) {
+    return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "tables";
+}
+
+static void emit_variants(Host *h) {
+    int n = h->p->n_variants;
+    if (h->p->variant || n < 2) return;
+    for (int i = 1; i < n; i++) host_printf(h, "extern const rt_program %s;\n", tables_name(h, i));
+    host_puts(h, "static const rt_program *const variants[] = {");
+    for (int i = 0; i < n; i++) host_printf(h, "%s&%s", i ? ", " : "", tables_name(h, i));
+    host_puts(h, "};\n");
+}
+
+static void emit_program(Host *h, int n_metrics, int n_groups) {
+    host_printf(h, "%sconst rt_program %s = {\n    .name = ", h->p->variant ? "" : "static ",
+                tables_name(h, h->p->variant));
+    host_string(h, h->m->name);
+    host_puts(h, ",\n    .source = ");
+    host_string(h, h->m->source_path ? h->m->source_path : "");
+    host_puts(h, ",\n    .compiler = \"gnnc\",\n    .options = ");
+    host_string(h, h->p->options ? h->p->options : "");
+    host_printf(h, ",\n    .tf32 = %s", h->p->tf32 ? "true" : "false");
+    host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n",
+                plan_fingerprint(h->a, h->p));
+    count_and_table(h, "syms", h->m->syms.n);
+    count_and_table(h, "spaces", h->m->spaces.n);
+    count_and_table(h, "columns", h->m->cols.n);
+    count_and_table(h, "maps", h->m->maps.n);
+    count_and_table(h, "vars", h->m->vars.n);
+    count_and_table(h, "bufs", h->p->bufs.n);
+    count_and_table(h, "phases", h->p->phases.n);
+    host_printf(h,
+                "    .n_streams = %d,\n    .buf_count = buf_count,\n    .buf_shape = buf_shape,\n"
+                "    .var_shape = var_shape,\n",
+                h->m->n_streams);
+    host_recipe(h, n_metrics);
+    host_sampling(h);
+    if (h->p->choice) {
+        host_puts(h, "    .choice = ");
+        host_string(h, h->p->choice);
+        host_puts(h, ",\n");
+    }
+    if (!h->p->variant && h->p->n_variants > 1)
+        host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
+    if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
+    for (int i = 0; h->p->device && i < OWN_COUNT; i++) {
+        const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
+        if (!own) continue;
+        host_printf(h, "    .device_%s = %s_%s,\n", target_own_kind((OwnKernel)i), own,
+                    h->p->device);
+    }
+    if (n_groups) count_and_table(h, "groups", n_groups);
+    if (h->p->device && plan_spmm_count(h->p))
+        host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n", plan_spmm_count(h->p));
+    host_puts(h, "};\n");
+}
+
+static void emit_syms(Host *h) {
+    open_table(h, "char *const", "syms", h->m->syms.n);
+    for (int i = 0; i < h->m->syms.n; i++) {
+        host_printf(h, "    [%s] = ", h->sym[i]);
+        host_string(h, h->m->syms.v[i]->name);
+        host_puts(h, ",\n");
+    }
+    close_table(h, h->m->syms.n);
+}
+
+void host_tables(Host *h) {
+    emit_syms(h);
+    h->in_batches = find_in_batches(h);
+    emit_spaces(h);
+    emit_columns(h);
+    emit_maps(h);
+    emit_vars(h);
+    emit_bufs(h);
+    emit_phase_table(h);
+    int n_groups = emit_groups(h);
+    if (h->p->device) emit_spmms(h);
+    emit_buf_count(h);
+    emit_buf_shape(h);
+    emit_var_shape(h);
+    int n_metrics = host_metrics(h);
+    host_sampling_tables(h);
+    host_printf(h, "%s const rt_program %s;\n", h->p->variant ? "extern" : "static",
+                tables_name(h, h->p->variant));
+    emit_variants(h);
+    emit_program(h, n_metrics, n_groups);
+    if (!h->p->variant)
+        host_printf(h,
+                    "extern const gnnc_program %s;\n"
+                    "const gnnc_program %s = {RT_PROGRAM_VERSION, &tables};\n",
+                    host_symbol(h), host_symbol(h));
+}

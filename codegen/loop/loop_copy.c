@@ -1,0 +1,123 @@
+/* Copies: a kernel, for who changes one and wants the other as it is; and statements of one, for
+ * who does something twice in it. */
+#include "codegen/loop/loop.h"
+
+#include <string.h>
+
+typedef struct {
+    Arena *a;
+    LKernel *k;          /* to which what the statements define is added; NULL: numbers stay */
+    LBuf **buf, **local; /* what stands for them; NULL = themselves */
+    LReg **reg;          /* [n_regs] of those whose definition has been copied */
+} Copy;
+
+static LBuf *copy_buf(Arena *a, const LBuf *from) {
+    LBuf *to = NEW(a, LBuf);
+    *to = *from;
+    return to;
+}
+
+static LBuf **copy_bufs(Arena *a, LBuf *const *from, int n) {
+    LBuf **to = NEWN(a, LBuf *, (size_t)n + 1);
+    for (int i = 0; i < n; i++) to[i] = copy_buf(a, from[i]);
+    return to;
+}
+
+static LBuf *buf_of(const Copy *c, LBuf *b) {
+    if (!b) return NULL;
+    LBuf **to = b->kind == LB_LOCAL ? c->local : c->buf;
+    return to && to[b->id] ? to[b->id] : b;
+}
+
+static LReg *reg_of(const Copy *c, LReg *r) {
+    return r && c->reg[r->id] ? c->reg[r->id] : r;
+}
+
+static LReg *define(Copy *c, const LReg *r, const LStmt *by) {
+    if (!r) return NULL;
+    LReg *to = c->reg[r->id] = NEW(c->a, LReg);
+    *to = *r;
+    to->def = by;
+    if (c->k) to->id = c->k->n_regs++;
+    return to;
+}
+
+static bool is_name(const LKernel *k, const char *s) {
+    for (int i = 0; i < k->bufs.n; i++)
+        if (!strcmp(k->bufs.v[i]->name, s)) return true;
+    for (int i = 0; i < k->locals.n; i++)
+        if (!strcmp(k->locals.v[i]->name, s)) return true;
+    return false;
+}
+
+const char *loop_new_name(Arena *a, const LKernel *k, const char *like) {
+    size_t n = strlen(like), stem = n;
+    while (stem && like[stem - 1] >= '0' && like[stem - 1] <= '9') stem--;
+    if (stem == n || stem < 2 || like[stem - 1] != '_')
+        stem = n; /* "acc_2" is another acc, "x2" is a name */
+    else
+        stem--;
+    const char *s = arena_strndup(a, like, stem);
+    for (int i = 2; is_name(k, s); i++) s = arena_printf(a, "%.*s_%d", (int)stem, like, i);
+    return s;
+}
+
+static void declare(Copy *c, const LBuf *b) {
+    LBuf *to = c->local[b->id] = copy_buf(c->a, b);
+    to->id = c->k->locals.n;
+    to->name = loop_new_name(c->a, c->k, b->name);
+    vec_push(c->a, &c->k->locals, to);
+}
+
+static LStmt *copy_list(Copy *c, const LStmt *s);
+
+static LStmt *copy_one(Copy *c, const LStmt *s) {
+    LStmt *t = NEW(c->a, LStmt);
+    if (s->kind == L_LOCAL && c->k) declare(c, s->buf);
+    *t = *s;
+    t->next = NULL;
+    t->buf = buf_of(c, s->buf);
+    t->ptr = buf_of(c, s->ptr);
+    for (int i = 0; i < s->n_kept; i++) t->kept[i] = buf_of(c, s->kept[i]);
+    t->at = reg_of(c, s->at);
+    t->cond = reg_of(c, s->cond);
+    t->src = reg_of(c, s->src);
+    for (int i = 0; i < s->n_arg; i++) t->arg[i] = reg_of(c, s->arg[i]);
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) t->idx[i] = reg_of(c, s->idx[i]);
+    t->dst = define(c, s->dst, t);
+    t->var = define(c, s->var, t);
+    t->body = copy_list(c, s->body);
+    t->promoted = (LBufs){0};
+    for (int i = 0; i < s->promoted.n; i++)
+        vec_push(c->a, &t->promoted, buf_of(c, s->promoted.v[i]));
+    return t;
+}
+
+static LStmt *copy_list(Copy *c, const LStmt *s) {
+    LStmt *head = NULL, **tail = &head;
+    for (; s; s = s->next) {
+        *tail = copy_one(c, s);
+        tail = &(*tail)->next;
+    }
+    return head;
+}
+
+LKernel *loop_copy(Arena *a, const LKernel *k) {
+    LKernel *to = NEW(a, LKernel);
+    *to = *k;
+    to->bufs.v = copy_bufs(a, k->bufs.v, k->bufs.n);
+    to->locals.v = copy_bufs(a, k->locals.v, k->locals.n);
+    to->bufs.cap = to->bufs.n;
+    to->locals.cap = to->locals.n;
+    Copy c = {.a = a, .buf = to->bufs.v, .local = to->locals.v};
+    c.reg = NEWN(a, LReg *, (size_t)k->n_regs + 1);
+    to->body = copy_list(&c, k->body);
+    return to;
+}
+
+LStmt *loop_copy_again(Arena *a, LKernel *k, const LStmt *s) {
+    Copy c = {.a = a, .k = k};
+    c.reg = NEWN(a, LReg *, (size_t)k->n_regs + 1);
+    c.local = NEWN(a, LBuf *, (size_t)k->locals.n + 1);
+    return copy_one(&c, s);
+}

@@ -1,0 +1,496 @@
+#include "codegen/loop/loop_interp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/op/elementwise.h"
+
+typedef struct {
+    int64_t n;
+    double *v;
+} Array;
+
+struct LoopRun {
+    Ctx *c;
+    const Plan *p;
+    Interp *in;
+    Array *buf; /* by PBuf id */
+    const char *error;
+    LoopStored *stored; /* or NULL */
+    void *user;
+    /* the kernel being run */
+    const PStep *step;
+    const LKernel *k;
+    double *reg;
+    bool *set; /* registers that hold a value */
+    Array *local;
+};
+
+static bool fail(LoopRun *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool fail(LoopRun *r, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    if (!r->error) {
+        const char *what = arena_vprintf(r->c->a, fmt, ap);
+        r->error = arena_printf(r->c->a, "%s: %s", r->k ? r->k->name : "plan", what);
+    }
+    va_end(ap);
+    return false;
+}
+
+static Array array(LoopRun *r, int64_t n) {
+    Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
+    for (int64_t i = 0; i < n; i++) a.v[i] = NAN;
+    return a;
+}
+
+static Array copy(LoopRun *r, int64_t n, const double *x) {
+    Array a = array(r, n);
+    if (x) memcpy(a.v, x, (size_t)n * sizeof *x);
+    return a;
+}
+
+/* ---- what is given -------------------------------------------------------------------- */
+/* The place in segment order of each row's first entry; -1 targets are in no segment. */
+static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t rows) {
+    int64_t *ptr = NEWN(r->c->a, int64_t, (size_t)rows + 2);
+    for (int64_t i = 0; i < n; i++)
+        if (to[i] >= 0 && to[i] < rows) ptr[to[i] + 1]++;
+    for (int64_t v = 0; v < rows; v++) ptr[v + 1] += ptr[v];
+    return ptr;
+}
+
+static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
+    const int64_t *to = interp_map(r->in, m);
+    int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to);
+    Array a = array(r, count);
+    if (!to) return a;
+    for (int64_t i = 0; part == LB_MAP_IDX && i < n; i++) a.v[i] = (double)to[i];
+    if (part == LB_MAP_IDX) return a;
+    int64_t *ptr = segment_bounds(r, to, n, rows);
+    for (int64_t v = 0; part == LB_MAP_PTR && v <= rows; v++) a.v[v] = (double)ptr[v];
+    for (int64_t i = 0; part == LB_MAP_PERM && i < n; i++)
+        if (to[i] >= 0 && to[i] < rows && ptr[to[i]] < count) a.v[ptr[to[i]]++] = (double)i;
+    return a;
+}
+
+/* m(perm[k]): the map's targets in the order of the segments of another one. */
+static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
+    Array perm = map_part(r, by, LB_MAP_PERM, count), a = array(r, count);
+    const int64_t *to = interp_map(r->in, m);
+    for (int64_t k = 0; to && k < count; k++)
+        if (!isnan(perm.v[k])) a.v[k] = (double)to[(int64_t)perm.v[k]];
+    return a;
+}
+
+/* A column of stored entries as rows, where a program's variant wants it so. */
+static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
+    const int64_t *row = interp_map(r->in, map_row(r->p->m, b->col->nz));
+    const int64_t *col = interp_map(r->in, map_nzcol(r->p->m, b->col->nz));
+    const double *v = interp_column(r->in, b->col);
+    int64_t width = interp_size(r->in, b->col->type.dim[1]);
+    Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
+    for (int64_t k = 0; row && col && k < interp_size(r->in, b->col->nz); k++)
+        a.v[row[k] * width + col[k]] = v[k];
+    return a;
+}
+
+static Array data(LoopRun *r, const PBuf *b, int64_t n) {
+    bool rows = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
+    return rows ? dense_rows(r, b, n) : copy(r, n, interp_column(r->in, b->col));
+}
+
+static Array variable(LoopRun *r, const Var *v, int64_t n) {
+    const double *written = interp_var(r->in, v);
+    Array a = copy(r, n, written);
+    if (written) interp_as_stored(r->in, v, written, a.v);
+    return a;
+}
+
+static Array given(LoopRun *r, const PBuf *b) {
+    int64_t n = interp_expr(r->in, b->count);
+    switch (b->kind) {
+    case PB_DATA:
+        return data(r, b, n);
+    case PB_VAR:
+        return variable(r, b->var, n);
+    case PB_INPUT:
+        return copy(r, n, interp_input(r->in, b->io_name, n));
+    case PB_MAP:
+        if (b->by) return map_by(r, b->map, b->by, n);
+        return map_part(r, b->map, b->map_part, n);
+    case PB_LOGICAL: {
+        Array a = array(r, n);
+        const InterpEdges *e = interp_edges(r->in, b->space);
+        for (int64_t i = 0; e && i < n; i++) a.v[i] = (double)e->key[i];
+        return a;
+    }
+    case PB_KEY: {
+        RtKey key = interp_stream_key(r->in, b->stream);
+        return copy(r, 2, (double[]){key.k0, key.k1});
+    }
+    default:
+        return array(r, n);
+    }
+}
+
+LoopRun *loop_run_new(Ctx *c, const Plan *p, Interp *in) {
+    LoopRun *r = NEW(c->a, LoopRun);
+    *r = (LoopRun){.c = c, .p = p, .in = in};
+    r->buf = NEWN(c->a, Array, (size_t)p->bufs.n);
+    for (int i = 0; i < p->m->spaces.n; i++) /* derived relations get their sizes */
+        if (p->m->spaces.v[i]->kind == SP_EDGE) interp_edges(in, p->m->spaces.v[i]);
+    return r;
+}
+
+const char *loop_run_error(const LoopRun *r) {
+    return r->error;
+}
+
+static Array *buf_at(LoopRun *r, int id) {
+    if (!r->buf[id].v) r->buf[id] = given(r, r->p->bufs.v[id]);
+    return &r->buf[id];
+}
+
+/* ---- kernels ------------------------------------------------------------------------------ */
+static double *cell(LoopRun *r, const LBuf *b, LReg *const *idx) {
+    Array *a = b->kind == LB_LOCAL ? &r->local[b->id] : buf_at(r, r->step->bufs[b->id]);
+    int64_t at = 0, count = 1;
+    for (int i = 0; i < b->rank; i++) {
+        int64_t n = interp_expr(r->in, b->dim[i]), x = (int64_t)r->reg[idx[i]->id];
+        if (!r->set[idx[i]->id]) fail(r, "an index of %s is not set", b->name);
+        if (x < 0 || x >= n) fail(r, "index %lld of %s[%lld]", (long long)x, b->name, (long long)n);
+        at = at * n + x;
+        count *= n;
+    }
+    if (count > a->n || at < 0 || at >= a->n)
+        fail(r, "%s has %lld elements", b->name, (long long)a->n);
+    return r->error ? NULL : &a->v[at];
+}
+
+static bool set(LoopRun *r, const LReg *dst, double v) {
+    r->reg[dst->id] = v;
+    return r->set[dst->id] = true;
+}
+
+static double let_value(LoopRun *r, const LStmt *s, const double *x) {
+    switch (s->fn) {
+    case L_FN_OP: {
+        Op in[3] = {0}, *ins[3] = {&in[0], &in[1], &in[2]};
+        Op op = {.kind = s->op, .type = {.dt = s->dst->dt}, .n_in = s->n_arg, .in = ins};
+        for (int i = 0; i < s->n_arg; i++) in[i].type.dt = s->arg[i]->dt;
+        return op_elementwise_apply(&op, x);
+    }
+    case L_FN_CONST:
+        return s->imm;
+    case L_FN_SIZE:
+        return (double)interp_expr(r->in, s->size);
+    case L_FN_IADD:
+        return x[0] + x[1];
+    case L_FN_ISUB:
+        return x[0] - x[1];
+    case L_FN_IMUL:
+        return x[0] * x[1];
+    case L_FN_IDIV:
+        return x[1] == 0 ? 0 : floor(x[0] / x[1]);
+    case L_FN_IREM:
+        return x[1] == 0 ? 0 : fmod(x[0], x[1]);
+    case L_FN_ILT:
+        return x[0] < x[1];
+    case L_FN_IGE:
+        return x[0] >= x[1];
+    case L_FN_IEQ:
+        return x[0] == x[1];
+    case L_FN_RANDOM:
+        return (double)rt_uniform((RtKey){(uint32_t)x[0], (uint32_t)x[1]}, (uint32_t)x[2],
+                                  (uint32_t)x[3]);
+    }
+    return NAN;
+}
+
+static bool block(LoopRun *r, const LStmt *s);
+
+static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
+    bool back = s->sched.parallel || s->sched.vector;
+    for (int64_t i = lo; i < hi; i++) {
+        int64_t k = back ? hi - 1 - (i - lo) : i;
+        set(r, s->var, (double)k);
+        if (!block(r, s->body)) return false;
+    }
+    return true;
+}
+
+/* Of two versions of a loop: is it the one that sizes ask for? */
+static bool is_taken(const LoopRun *r, const LSched *s) {
+    return !s->where || (interp_expr(r->in, s->where) > s->most) == s->above;
+}
+
+static bool loop(LoopRun *r, const LStmt *s) {
+    if (!is_taken(r, &s->sched)) return true;
+    if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
+    int64_t at = (int64_t)r->reg[s->at->id];
+    if (s->range == LR_SEGMENT) {
+        const Array *ptr = buf_at(r, r->step->bufs[s->ptr->id]);
+        if (at < 0 || at + 1 >= ptr->n) return fail(r, "segment %lld", (long long)at);
+        return iterate(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1]);
+    }
+    int64_t n = interp_expr(r->in, s->extent), c = interp_expr(r->in, s->n_chunks);
+    int64_t len = c ? (n + c - 1) / c : 0, lo = at * len, hi = (at + 1) * len;
+    return iterate(r, s, lo, hi < n ? hi : n);
+}
+
+static bool let(LoopRun *r, const LStmt *s) {
+    double x[4];
+    for (int i = 0; i < s->n_arg; i++) {
+        if (!r->set[s->arg[i]->id]) return fail(r, "register %d is not set", s->arg[i]->id);
+        x[i] = r->reg[s->arg[i]->id];
+    }
+    return set(r, s->dst, let_value(r, s, x));
+}
+
+/* Its memory is that of the last time it was declared. */
+static void declare(LoopRun *r, const LBuf *b) {
+    Array *a = &r->local[b->id];
+    int64_t n = 1;
+    for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
+    if (!a->v || a->n < n) *a = array(r, n);
+    a->n = n;
+    for (int64_t i = 0; i < n; i++) a->v[i] = NAN;
+}
+
+static bool statement(LoopRun *r, const LStmt *s) {
+    double *at;
+    switch (s->kind) {
+    case L_FOR:
+        return loop(r, s);
+    case L_IF:
+        return r->reg[s->cond->id] == 0 || block(r, s->body);
+    case L_PREFETCH:
+        return true;
+    case L_TILE:
+    case L_COLUMNS:
+        return block(r, s->body);
+    case L_BARRIER:
+        return true;
+    case L_LET:
+        return let(r, s);
+    case L_LOAD:
+        at = cell(r, s->buf, s->idx);
+        return at && set(r, s->dst, *at);
+    case L_STORE:
+        at = cell(r, s->buf, s->idx);
+        if (at) *at = r->reg[s->src->id];
+        return at != NULL;
+    case L_ACC:
+        at = cell(r, s->buf, s->idx);
+        if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
+        return at != NULL;
+    case L_LOCAL:
+        declare(r, s->buf);
+        return true;
+    }
+    return false;
+}
+
+static bool block(LoopRun *r, const LStmt *s) {
+    for (; s; s = s->next)
+        if (!statement(r, s)) return false;
+    return true;
+}
+
+static bool launch(LoopRun *r, const LKernel *k) {
+    r->k = k;
+    r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
+    r->set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
+    r->local = NEWN(r->c->a, Array, (size_t)k->locals.n + 1);
+    bool ok = block(r, k->body);
+    r->k = NULL;
+    return ok;
+}
+
+/* Of a kernel that was cut each stage in turn. */
+static bool kernel(LoopRun *r, const PStep *s) {
+    const LKernel *k = s->kernel;
+    r->step = s;
+    bool ok = k->stages.n || launch(r, k);
+    for (int i = 0; i < k->stages.n && ok; i++) ok = launch(r, k->stages.v[i]);
+    for (int i = 0; i < k->bufs.n && ok && r->stored; i++) {
+        const LBuf *b = k->bufs.v[i];
+        const Array *a = b->value && b->written ? buf_at(r, s->bufs[i]) : NULL;
+        if (a) r->stored(r->user, b->value, a->n, a->v);
+    }
+    return ok;
+}
+
+void loop_run_tell(LoopRun *r, LoopStored *stored, void *user) {
+    r->stored = stored;
+    r->user = user;
+}
+
+/* ---- library calls -------- */
+static double at(LoopRun *r, const Array *a, int64_t i) {
+    if (i >= 0 && i < a->n) return a->v[i];
+    fail(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);
+    return 0;
+}
+
+static bool gemm(LoopRun *r, const PStep *s) {
+    const PGemm *g = &s->gemm;
+    const Expr *const e[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
+                             g->a_col, g->b_batch, g->b_row, g->b_col, g->c_batch, g->c_row};
+    int64_t x[12];
+    for (int i = 0; i < 12; i++) x[i] = interp_expr(r->in, e[i]);
+    if ((x[5] != 1 && x[6] != 1) || (x[8] != 1 && x[9] != 1))
+        return fail(r, "gemm: no stride is 1");
+    const Array *A = buf_at(r, s->bufs[0]), *B = buf_at(r, s->bufs[1]);
+    Array *C = buf_at(r, s->bufs[2]);
+    for (int64_t b = 0; b < x[0]; b++)
+        for (int64_t i = 0; i < x[1]; i++)
+            for (int64_t j = 0; j < x[2]; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < x[3]; k++)
+                    sum += at(r, A, b * x[4] + i * x[5] + k * x[6]) *
+                           at(r, B, b * x[7] + k * x[8] + j * x[9]);
+                int64_t to = b * x[10] + i * x[11] + j;
+                if (to < 0 || to >= C->n) return fail(r, "gemm writes element %lld", (long long)to);
+                C->v[to] = sum;
+            }
+    return !r->error;
+}
+
+/* 1 + smaller ones + a share of the other equal ones, among the elements with mask */
+static bool rank(LoopRun *r, const PStep *s) {
+    const Op *op = s->op;
+    const Type *t = &op->type;
+    int64_t n = interp_size(r->in, t->dim[s->rank_axis]), inner = 1;
+    for (int i = s->rank_axis + 1; i < t->rank; i++) inner *= interp_size(r->in, t->dim[i]);
+    const Array *x = buf_at(r, s->bufs[0]), *m = buf_at(r, s->bufs[1]);
+    Array *y = buf_at(r, s->bufs[2]);
+    if (m->n != x->n || y->n < x->n) return fail(r, "rank: a mask or result of another shape");
+    if (x->n && (n < 1 || inner < 1)) return fail(r, "rank: an empty axis");
+    for (int64_t i = 0; i < x->n; i++) {
+        int64_t first = i - i / inner % n * inner;
+        double rank = 1;
+        for (int64_t k = 0; k < n; k++) {
+            int64_t j = first + k * inner;
+            if (m->v[j] != 0 && j != i)
+                rank += x->v[j] < x->v[i] ? 1 : x->v[j] == x->v[i] ? op->imm : 0;
+        }
+        y->v[i] = m->v[i] != 0 ? rank : 0;
+    }
+    return true;
+}
+
+static bool copy_step(LoopRun *r, const PStep *s) {
+    const Array *from = buf_at(r, s->bufs[0]);
+    Array *to = buf_at(r, s->bufs[1]);
+    if (from->n != to->n) return fail(r, "copy of %lld elements", (long long)from->n);
+    memcpy(to->v, from->v, (size_t)from->n * sizeof *from->v);
+    return true;
+}
+
+/* ---- the user's functions ------------------------------------------------------------------ */
+static OpTensor tensor_of(LoopRun *r, const Type *t, Array *a) {
+    OpTensor x = {.type = *t, .count = a->n, .v = a->v};
+    for (int i = 0; i < t->rank; i++) x.shape[i] = interp_size(r->in, t->dim[i]);
+    return x;
+}
+
+static bool user_call(LoopRun *r, const PStep *s) {
+    OpTensor *t = NEWN(r->c->a, OpTensor, (size_t)s->n_bufs + 1);
+    const OpTensor **in = NEWN(r->c->a, const OpTensor *, (size_t)s->n_bufs + 1);
+    OpTensor **out = NEWN(r->c->a, OpTensor *, (size_t)s->n_bufs + 1);
+    for (int i = 0; i < s->n_bufs; i++) {
+        t[i] = tensor_of(r, s->types[i], buf_at(r, s->bufs[i]));
+        if (i < s->n_in)
+            in[i] = &t[i];
+        else
+            out[i - s->n_in] = &t[i];
+    }
+    bool ok = interp_call(r->in, s->op, cg_symbol(s->op), s->n_in, in, s->n_bufs - s->n_in, out);
+    return ok || fail(r, "%s", interp_error(r->in));
+}
+
+/* What a call that does not happen gives. */
+static bool zeros(LoopRun *r, const PStep *s) {
+    for (int i = s->n_in; i < s->n_bufs; i++) {
+        Array *a = buf_at(r, s->bufs[i]);
+        memset(a->v, 0, (size_t)a->n * sizeof *a->v);
+    }
+    return true;
+}
+
+/* Of a library call, whose third buffer has it. */
+static bool tell_result(LoopRun *r, const PStep *s) {
+    const Array *a = buf_at(r, s->bufs[2]);
+    if (r->stored && s->op) r->stored(r->user, s->op, a->n, a->v);
+    return true;
+}
+
+static bool step(LoopRun *r, const PStep *s) {
+    bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
+    if (!happens) return s->kind != PS_CALL || zeros(r, s);
+    switch (s->kind) {
+    case PS_KERNEL:
+        return kernel(r, s);
+    case PS_GEMM:
+        return gemm(r, s) && tell_result(r, s);
+    case PS_RANK:
+        return rank(r, s) && tell_result(r, s);
+    case PS_CALL:
+        return user_call(r, s);
+    case PS_COPY:
+        return copy_step(r, s);
+    default:
+        return true;
+    }
+}
+
+static bool steps(LoopRun *r, const PPhase *ph, int from, int to);
+
+static bool turns(LoopRun *r, const PPhase *ph, int at) {
+    const PStep *s = ph->steps.v[at];
+    for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
+        if (!steps(r, ph, at + 1, s->other)) return false;
+    return true;
+}
+
+static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
+    for (int i = from; i < to; i++) {
+        const PStep *s = ph->steps.v[i];
+        if (!(s->kind == PS_LOOP ? turns(r, ph, i) : step(r, s))) return false;
+        if (s->kind == PS_LOOP) i = s->other;
+    }
+    return true;
+}
+
+/* Temporaries start as NaN in every phase, outputs too. */
+bool loop_run_phase(LoopRun *r, int phase) {
+    const PPhase *ph = r->p->phases.v[phase];
+    r->error = NULL;
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        bool own = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+        bool anew = b->kind == PB_INPUT || b->kind == PB_KEY; /* of each step */
+        if (anew) r->buf[i].v = NULL;
+        if (own && b->phase == phase) r->buf[i] = given(r, b);
+    }
+    return steps(r, ph, 0, ph->steps.n);
+}
+
+const double *loop_run_output(LoopRun *r, int phase, const char *name, int64_t *n) {
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if ((b->kind != PB_OUTPUT && b->kind != PB_SAVED) || b->phase != phase) continue;
+        if (strcmp(b->io_name, name)) continue;
+        *n = buf_at(r, i)->n;
+        return r->buf[i].v;
+    }
+    return NULL;
+}
+
+const double *loop_run_var(LoopRun *r, const Var *v) {
+    for (int i = 0; i < r->p->bufs.n; i++)
+        if (r->p->bufs.v[i]->kind == PB_VAR && r->p->bufs.v[i]->var == v) return buf_at(r, i)->v;
+    return NULL;
+}

@@ -1,0 +1,275 @@
+/* The text form of a kernel; loop_parse.c reads it back.
+ *
+ *     kernel gcn_train_h_12 {
+ *       out h_12: f32[N_paper, 16]
+ *       in z_9: f32[N_paper, 16]
+ *       map src: idx src(cites)
+ *       for %v.0 in N_paper parallel balanced dst(cites) {
+ *         local acc: f32[16]
+ *         for %e.2 in segment dst_ptr[%v.0] {
+ *           %src.3: i32 = load src[%e.2]
+ *           ...
+ *           acc sum acc[%f.5] %t.7
+ *
+ * Registers are %hint.number, numbered in order of definition. */
+#include "codegen/loop/loop.h"
+#include "codegen/lower/lower.h"
+#include "codegen/loop/loop_text.h"
+#include "ir/text.h"
+
+const char *const loop_fn_words[] = {
+    [L_FN_OP] = "",       [L_FN_CONST] = "const", [L_FN_SIZE] = "size", [L_FN_IADD] = "iadd",
+    [L_FN_ISUB] = "isub", [L_FN_IMUL] = "imul",   [L_FN_IDIV] = "idiv", [L_FN_IREM] = "irem",
+    [L_FN_ILT] = "ilt",   [L_FN_IGE] = "ige",     [L_FN_IEQ] = "ieq",   [L_FN_RANDOM] = "random"};
+const int loop_n_fn = (int)COUNT(loop_fn_words);
+
+const char *const loop_part_words[] = {
+    [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
+
+const char *const loop_share_words[] = {
+    [LS_ALIKE] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team", [LS_LANES] = "lanes"};
+const char *const loop_taker_words[] = {
+    [LT_NOBODY] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
+
+static void indent(StrBuf *b, int depth) {
+    for (int i = 0; i < depth; i++) sb_puts(b, "  ");
+}
+
+static void reg(StrBuf *b, const LReg *r) {
+    sb_printf(b, "%%%s.%d", r->hint && *r->hint ? cg_ident(b->a, r->hint) : "v", r->id);
+}
+
+static void exprs(StrBuf *b, int n, const Expr *const *e) {
+    sb_puts(b, "[");
+    for (int i = 0; i < n; i++) {
+        if (i) sb_puts(b, ", ");
+        expr_print(b, e[i]);
+    }
+    sb_puts(b, "]");
+}
+
+static void array_type(StrBuf *b, const LBuf *buf) {
+    sb_puts(b, dtype_name(buf->dt));
+    if (buf->rank) exprs(b, buf->rank, buf->dim);
+}
+
+static void element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
+    sb_puts(b, buf->name);
+    if (!buf->rank) return;
+    for (int i = 0; i < buf->rank; i++) {
+        sb_puts(b, i ? ", " : "[");
+        reg(b, idx[i]);
+    }
+    sb_puts(b, "]");
+}
+
+static void argument(StrBuf *b, const LBuf *buf) {
+    switch (buf->kind) {
+    case LB_MAP_IDX:
+    case LB_MAP_PTR:
+    case LB_MAP_PERM:
+        sb_printf(b, "map %s: %s ", buf->name, loop_part_words[buf->kind]);
+        ir_map_print(b, buf->map);
+        if (!buf->by) break;
+        sb_puts(b, " by ");
+        ir_map_print(b, buf->by);
+        break;
+    case LB_LOGICAL:
+        sb_printf(b, "logical %s: ", buf->name);
+        ir_name_print(b, buf->space->name);
+        break;
+    case LB_KEY:
+        sb_printf(b, "key %s: %d", buf->name, buf->stream);
+        break;
+    default:
+        sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
+        array_type(b, buf);
+        if (buf->begun) sb_puts(b, " begun");
+        if (buf->partial) sb_printf(b, " partial %d", buf->partial);
+    }
+    sb_puts(b, "\n");
+}
+
+static void range(StrBuf *b, const LStmt *s) {
+    switch (s->range) {
+    case LR_EXTENT:
+        expr_print(b, s->extent);
+        break;
+    case LR_SEGMENT:
+        sb_printf(b, "segment %s[", s->ptr->name);
+        reg(b, s->at);
+        sb_puts(b, "]");
+        break;
+    case LR_CHUNK:
+        sb_puts(b, "chunk ");
+        reg(b, s->at);
+        sb_puts(b, " of ");
+        expr_print(b, s->n_chunks);
+        sb_puts(b, ": ");
+        expr_print(b, s->extent);
+        break;
+    }
+}
+
+void loop_balance_print(StrBuf *b, const MapList *maps) {
+    for (int i = 0; i < maps->n; i++) {
+        sb_puts(b, i ? ", " : " balanced ");
+        ir_map_print(b, maps->v[i]);
+    }
+}
+
+static void versions(StrBuf *b, const LSched *s) {
+    if (s->rows) sb_printf(b, " rows %d", s->rows);
+    if (!s->where) return;
+    sb_puts(b, " where ");
+    expr_print(b, s->where);
+    sb_printf(b, " %s %d", s->above ? "above" : "up_to", s->most);
+}
+
+static void head_of_for(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "for ");
+    reg(b, s->var);
+    sb_puts(b, " in ");
+    range(b, s);
+    if (s->sched.parallel) sb_puts(b, " parallel");
+    loop_balance_print(b, &s->sched.balance);
+    versions(b, &s->sched);
+    if (s->sched.vector) sb_puts(b, " vector");
+    if (s->sched.lanes) sb_printf(b, " %d%s", s->sched.lanes, s->sched.whole ? " whole" : "");
+    if (s->sched.unroll) sb_puts(b, " unroll");
+    if (s->sched.flat) sb_printf(b, " flat %d", s->sched.flat);
+    if (s->sched.expand)
+        sb_printf(b, " expand %d%s", s->sched.expand, s->sched.prefix ? " prefix" : "");
+    if (s->sched.strips) sb_printf(b, " strips %d", s->sched.strips);
+    if (s->sched.jam) sb_puts(b, " jam");
+    if (s->sched.serial) sb_puts(b, " serial");
+    if (s->sched.collapse) sb_puts(b, " collapse");
+    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
+    if (s->sched.split) sb_puts(b, " split");
+}
+
+static void prefetch(StrBuf *b, const LStmt *s) {
+    sb_printf(b, "prefetch %s[%s[", s->buf->name, s->ptr->name);
+    reg(b, s->at);
+    sb_printf(b, " + %d]]", s->ahead);
+    if (s->n_lines)
+        sb_printf(b, " lines %d", s->n_lines);
+    else
+        sb_puts(b, " tile");
+}
+
+static void tile(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "tile ");
+    expr_print(b, s->extent);
+    sb_printf(b, " by %d vector %d", s->columns, s->lanes);
+    for (int i = 0; i < s->n_kept; i++) sb_printf(b, "%s %s", i ? "," : " keeps", s->kept[i]->name);
+}
+
+static void head_of_columns(StrBuf *b, const LStmt *s) {
+    sb_puts(b, "columns ");
+    range(b, s);
+    if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
+    for (int i = 0; i < s->promoted.n; i++)
+        sb_printf(b, "%s%s", i ? ", " : " promote ", s->promoted.v[i]->name);
+}
+
+static void let(StrBuf *b, const LStmt *s) {
+    reg(b, s->dst);
+    sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
+              s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
+    if (s->fn == L_FN_CONST) {
+        sb_puts(b, " ");
+        text_real(b, s->imm);
+    } else if (s->fn == L_FN_SIZE) {
+        sb_puts(b, " ");
+        expr_print(b, s->size);
+    }
+    for (int i = 0; i < s->n_arg; i++) {
+        sb_puts(b, " ");
+        reg(b, s->arg[i]);
+    }
+    if (s->remat) sb_puts(b, " remat");
+}
+
+static void statement(StrBuf *b, const LStmt *s) {
+    switch (s->kind) {
+    case L_FOR:
+        head_of_for(b, s);
+        break;
+    case L_IF:
+        sb_puts(b, "if ");
+        reg(b, s->cond);
+        break;
+    case L_PREFETCH:
+        prefetch(b, s);
+        break;
+    case L_TILE:
+        tile(b, s);
+        break;
+    case L_COLUMNS:
+        head_of_columns(b, s);
+        break;
+    case L_BARRIER:
+        sb_puts(b, "barrier");
+        break;
+    case L_LET:
+        let(b, s);
+        break;
+    case L_LOAD:
+        reg(b, s->dst);
+        sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->old ? "load_old" : "load");
+        element(b, s->buf, s->idx);
+        if (s->remat) sb_puts(b, " remat");
+        break;
+    case L_STORE:
+    case L_ACC:
+        sb_puts(b, s->kind == L_STORE ? "store " : "acc ");
+        if (s->kind == L_ACC) sb_printf(b, "%s ", text_reds.word[s->red]);
+        element(b, s->buf, s->idx);
+        sb_puts(b, " ");
+        reg(b, s->src);
+        break;
+    case L_LOCAL:
+        sb_printf(b, "local %s: ", s->buf->name);
+        array_type(b, s->buf);
+        break;
+    }
+}
+
+static void block(StrBuf *b, const LStmt *s, int depth) {
+    for (; s; s = s->next) {
+        indent(b, depth);
+        statement(b, s);
+        sb_puts(b, loop_has_body(s) ? " {\n" : "\n");
+        if (!loop_has_body(s)) continue;
+        block(b, s->body, depth + 1);
+        indent(b, depth);
+        sb_puts(b, "}\n");
+    }
+}
+
+static void threads(StrBuf *b, const LThreads *t) {
+    if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
+    if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
+    if (t->pack) sb_printf(b, " pack %d", t->pack);
+    if (t->columns) sb_printf(b, " columns %d", t->columns);
+}
+
+static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {
+    sb_printf(b, "kernel %s", k->name);
+    if (of) sb_printf(b, " of %s", of->name);
+    threads(b, &k->threads);
+    sb_puts(b, " {\n");
+    for (int i = 0; i < k->bufs.n; i++) {
+        indent(b, 1);
+        argument(b, k->bufs.v[i]);
+    }
+    block(b, k->body, 1);
+    sb_puts(b, "}\n");
+}
+
+void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
+    (void)m;
+    for (int i = 0; i < k->stages.n; i++) kernel(b, k->stages.v[i], k);
+    if (!k->stages.n) kernel(b, k, NULL);
+}

@@ -1,0 +1,496 @@
+/* What every kernel must hold, whoever made it; targets rely on it without asking. */
+#include <string.h>
+
+#include "codegen/loop_passes/loops.h"
+
+/* A load of what a buffer held before the kernel wrote there, in the loops of `path`. */
+typedef struct {
+    const LStmt *load;
+    int depth;
+    const LStmt *const *path;
+} OldLoad;
+
+typedef VEC(OldLoad) OldLoads;
+
+enum { PATH_MAX_DEPTH = 64 }; /* one bit of a mask each */
+
+typedef struct {
+    Ctx *c;
+    const LKernel *k;
+    bool *defined;      /* registers in scope, by id */
+    bool *declared;     /* locals in scope, by id */
+    bool *once;         /* registers defined anywhere */
+    bool *known;        /* locals declared anywhere */
+    uint64_t *moves;    /* by register: in which of the open loops no two turns give it one value */
+    bool *stored;       /* arguments written so far, by id */
+    bool *local_stored; /* .. and locals */
+    OldLoads *old;      /* by argument, so far */
+    const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
+    int depth;
+    const LStmt *tile; /* that we are in, by itself */
+    Span span;         /* of the statement being checked */
+    bool serial_loop, in_columns, ok;
+} Check;
+
+static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+static bool bad(Check *c, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *what = arena_vprintf(c->c->a, fmt, ap);
+    va_end(ap);
+    diag_add(c->c, DIAG_E0541, c->span, "kernel %s: %s", c->k->name, what);
+    return c->ok = false;
+}
+
+static bool use(Check *c, const LReg *r, DType dt) {
+    if (!r) return bad(c, "a register is missing");
+    if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
+    if (!c->defined[r->id]) return bad(c, "register %d is used where it is not defined", r->id);
+    if (dt != DT_VOID && r->dt != dt)
+        return bad(c, "register %d is %s, not %s", r->id, dtype_name(r->dt), dtype_name(dt));
+    return true;
+}
+
+static bool define(Check *c, const LStmt *s, DType dt) {
+    const LReg *r = s->kind == L_FOR ? s->var : s->dst;
+    if (!r) return bad(c, "a result is missing");
+    if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
+    if (c->once[r->id]) return bad(c, "register %d is defined twice", r->id);
+    if (r->def != s) return bad(c, "register %d is another statement's", r->id);
+    c->defined[r->id] = c->once[r->id] = true;
+    if (r->dt != dt)
+        return bad(c, "register %d is %s, not %s", r->id, dtype_name(r->dt), dtype_name(dt));
+    return true;
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+static bool in_list(const LBuf *b, int n, LBuf *const *v) {
+    return b->id >= 0 && b->id < n && v[b->id] == b;
+}
+
+static bool buffer(Check *c, const LBuf *b) {
+    if (!b) return bad(c, "a buffer is missing");
+    if (b->kind != LB_LOCAL)
+        return in_list(b, c->k->bufs.n, c->k->bufs.v) || bad(c, "%s is no argument", b->name);
+    if (!in_list(b, c->k->locals.n, c->k->locals.v)) return bad(c, "%s is not listed", b->name);
+    return c->declared[b->id] || bad(c, "local %s is used where it is not declared", b->name);
+}
+
+static bool element(Check *c, const LBuf *b, LReg *const *idx) {
+    if (!buffer(c, b)) return false;
+    for (int i = 0; i < b->rank; i++)
+        if (!use(c, idx[i], DT_I64)) return false;
+    return true;
+}
+
+static bool local(Check *c, const LBuf *b) {
+    if (!b || b->kind != LB_LOCAL || !in_list(b, c->k->locals.n, c->k->locals.v))
+        return bad(c, "a local array that is not listed");
+    if (c->known[b->id]) return bad(c, "local %s is declared twice", b->name);
+    c->known[b->id] = c->declared[b->id] = true;
+    for (int i = 0; i < b->rank; i++)
+        if (!expr_is_const(b->dim[i], NULL))
+            return bad(c, "the size of local %s is not constant", b->name);
+    return true;
+}
+
+/* ---- old values --------------------------------------------------------------------- */
+/* An update in place reads an element before it is overwritten, in the same turn of each loop:
+ *
+ *     for v: for f: %x = load_old y[v, f]; ..; store y[v, f] %z
+ *
+ * A sum gathered in y before that would be read instead: so no write may stand before a load_old
+ * of the same buffer, and one behind it must be of the element that the loops around both have
+ * got to, or an earlier turn has overwritten what a later one reads. */
+static bool *stored_flag(const Check *c, const LBuf *b) {
+    return b->kind == LB_LOCAL ? &c->local_stored[b->id] : &c->stored[b->id];
+}
+
+static bool load(Check *c, const LStmt *s) {
+    const LBuf *b = s->buf;
+    bool stored = *stored_flag(c, b);
+    if (s->old && (b->kind == LB_LOCAL || !b->written))
+        return bad(c, "%s has no old value, as the kernel does not write it", b->name);
+    if (s->old && stored) return bad(c, "%s is overwritten before its old value is read", b->name);
+    if (!s->old && b->written && !stored) return bad(c, "%s is read before it is written", b->name);
+    if (!s->old) return true;
+    OldLoad o = {.load = s, .depth = c->depth};
+    const LStmt **path = NEWN(c->c->a, const LStmt *, (size_t)c->depth + 1);
+    for (int i = 0; i < c->depth; i++) path[i] = c->path[i];
+    o.path = path;
+    vec_push(c->c->a, &c->old[b->id], o);
+    return true;
+}
+
+/* The loops, as bits, in whose turns the load and the store meet the same element and no other. */
+static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
+    uint64_t loops = 0;
+    for (int i = 0; i < store->buf->rank; i++)
+        if (load->idx[i] == store->idx[i]) loops |= c->moves[store->idx[i]->id];
+    return loops;
+}
+
+static bool has_turns(const LStmt *loop) {
+    int64_t n;
+    return loop->range != LR_EXTENT || !expr_is_const(loop->extent, &n) || n > 1;
+}
+
+static bool overwrites(Check *c, const LStmt *s) {
+    const LBuf *b = s->buf;
+    const OldLoads *old = b->kind == LB_LOCAL ? NULL : &c->old[b->id];
+    for (int i = 0; old && i < old->n; i++) {
+        uint64_t loops = in_step(c, old->v[i].load, s);
+        for (int k = 0; k < c->depth && k < old->v[i].depth; k++)
+            if (c->path[k] == old->v[i].path[k] && !(loops >> k & 1) && has_turns(c->path[k]))
+                return bad(c, "%s is overwritten before its old value is read in a later turn",
+                           b->name);
+    }
+    bool *stored = stored_flag(c, b);
+    if (s->kind == L_ACC && !*stored) return bad(c, "%s is added to before it is set", b->name);
+    return *stored = true;
+}
+
+static bool written(Check *c, const LStmt *s) {
+    if (!element(c, s->buf, s->idx) || !use(c, s->src, s->buf->dt)) return false;
+    if (!s->buf->written) return bad(c, "%s is stored to but not marked as written", s->buf->name);
+    return overwrites(c, s);
+}
+
+/* An element's place in a permutation is its own, and a chunk or a segment overlaps no other. */
+static uint64_t moves_of(const Check *c, const LStmt *s) {
+    uint64_t loops = 0;
+    switch (s->kind) {
+    case L_FOR:
+        loops = (uint64_t)1 << c->depth;
+        return s->range == LR_EXTENT ? loops : loops | c->moves[s->at->id];
+    case L_LET:
+        if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB && s->fn != L_FN_IMUL &&
+            !(s->fn == L_FN_OP && s->op == OP_CAST))
+            return 0;
+        for (int i = 0; i < s->n_arg; i++) loops |= c->moves[s->arg[i]->id];
+        return loops;
+    case L_LOAD:
+        return s->buf->kind == LB_MAP_PERM ? c->moves[s->idx[0]->id] : 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- scalars ----------------------------------------------------------------------- */
+static bool index_fn(Check *c, const LStmt *s, DType result) {
+    if (s->n_arg != 2) return bad(c, "index arithmetic takes two arguments");
+    return use(c, s->arg[0], DT_I64) && use(c, s->arg[1], DT_I64) && define(c, s, result);
+}
+
+static bool let(Check *c, const LStmt *s) {
+    static const DType key[] = {DT_I32, DT_I32, DT_I64, DT_I64};
+    if (!s->dst) return bad(c, "a result is missing");
+    switch (s->fn) {
+    case L_FN_OP:
+        if (!(op_traits(s->op) & OPT_ELEM) || op_arity(s->op) != s->n_arg)
+            return bad(c, "'%s' of %d arguments is no scalar function", op_mnemonic(s->op),
+                       s->n_arg);
+        for (int i = 0; i < s->n_arg; i++)
+            if (!use(c, s->arg[i], DT_VOID)) return false;
+        return define(c, s, s->dst->dt);
+    case L_FN_CONST:
+        return define(c, s, s->dst->dt);
+    case L_FN_SIZE:
+        return (s->size || bad(c, "a size is missing")) && define(c, s, DT_I64);
+    case L_FN_IADD:
+    case L_FN_ISUB:
+    case L_FN_IMUL:
+    case L_FN_IDIV:
+    case L_FN_IREM:
+        return index_fn(c, s, DT_I64);
+    case L_FN_ILT:
+    case L_FN_IGE:
+    case L_FN_IEQ:
+        return index_fn(c, s, DT_I1);
+    case L_FN_RANDOM:
+        if (s->n_arg != 4) return bad(c, "random takes four arguments");
+        for (int i = 0; i < 4; i++)
+            if (!use(c, s->arg[i], key[i])) return false;
+        return define(c, s, DT_F32);
+    }
+    return bad(c, "an unknown scalar function");
+}
+
+/* ---- loops ------------------------------------------------------------------------- */
+static bool block(Check *c, const LStmt *s, int depth);
+
+/* What a block defines ends with it. */
+static bool nested(Check *c, const LStmt *s, int depth) {
+    size_t n = (size_t)c->k->n_regs, l = (size_t)c->k->locals.n;
+    bool *regs = NEWN(c->c->a, bool, n + l + 1), *locals = regs + n, is_loop = s->kind == L_FOR;
+    memcpy(regs, c->defined, n * sizeof *regs);
+    memcpy(locals, c->declared, l * sizeof *locals);
+    if (is_loop && c->depth == PATH_MAX_DEPTH) return bad(c, "loops nest too deeply");
+    bool ok = !is_loop || define(c, s, DT_I64);
+    if (ok && is_loop) {
+        c->moves[s->var->id] = moves_of(c, s);
+        c->path[c->depth++] = s;
+    }
+    ok = ok && block(c, s->body, depth + 1);
+    c->depth -= is_loop;
+    memcpy(c->defined, regs, n * sizeof *regs);
+    memcpy(c->declared, locals, l * sizeof *locals);
+    return ok;
+}
+
+static bool range(Check *c, const LStmt *s) {
+    switch (s->range) {
+    case LR_EXTENT:
+        return s->extent || bad(c, "a loop has no extent");
+    case LR_SEGMENT:
+        if (!s->ptr || s->ptr->kind != LB_MAP_PTR) return bad(c, "a segment has no bounds");
+        return buffer(c, s->ptr) && use(c, s->at, DT_I64);
+    case LR_CHUNK:
+        if (!s->extent || !s->n_chunks) return bad(c, "a chunk has no extent");
+        return use(c, s->at, DT_I64);
+    }
+    return bad(c, "an unknown range");
+}
+
+/* Values stand before it in the loop around it, and nothing behind it. */
+static bool is_collapsible(const Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    if (!up || !(up->sched.parallel || up->sched.collapse) || s->next) return false;
+    const LStmt *first = up->body;
+    while (first && (first->kind == L_LET || first->kind == L_LOAD)) first = first->next;
+    return first == s && s->range == LR_EXTENT;
+}
+
+static bool is_power_of_2(int n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+/* What a processor is to make of the loop can be made of it. */
+static bool vectors(Check *c, const LStmt *s) {
+    const LSched *h = &s->sched;
+    const int lanes[] = {h->lanes, h->flat, h->expand, h->strips, h->rows};
+    int64_t n;
+    for (size_t i = 0; i < COUNT(lanes); i++)
+        if (lanes[i] && !is_power_of_2(lanes[i])) return bad(c, "lanes are a power of two");
+    if (h->lanes && !loop_may_vectorise(c->c->a, c->k, s))
+        return bad(c, "the iterations of a vector loop are not independent");
+    if (h->whole && (h->parallel || !loop_extent(s, &n) || n > h->lanes * LOOP_WHOLE_VECTORS_MAX))
+        return bad(c, "a loop has too many vectors to stand one after the other");
+    if (h->flat && !loop_may_flatten(c->k, s, h->flat))
+        return bad(c, "two loops are no row of whole vectors");
+    if (h->expand && !loop_may_expand(s, h->expand, h->prefix))
+        return bad(c, "the iterations of a loop cannot be side by side");
+    if (h->strips && (h->parallel || s->range == LR_CHUNK || !loop_end_of_prefix(s, false)))
+        return bad(c, "nothing of a loop can be had for several iterations at once");
+    if (h->jam && (h->lanes || h->flat || h->expand || !loop_jammed_tile(s)))
+        return bad(c, "a loop whose iterations are in registers together is no tile");
+    if (h->rows && (!h->parallel || h->lanes || !loop_may_run_rows(c->c->a, c->k, s)))
+        return bad(c, "the iterations of a loop cannot be side by side in lanes");
+    return true;
+}
+
+/* Of a loop of strips the scalars before the first other statement are had twice. */
+static bool is_in_strip(const Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    if (!up || !up->sched.strips) return false;
+    const LStmt *end = loop_end_of_prefix(up, false);
+    for (const LStmt *p = up->body; p && p != end; p = p->next)
+        if (p == s) return true;
+    return false;
+}
+
+/* It stands first in a loop that runs one iteration after the other. */
+static bool prefetch(Check *c, const LStmt *s) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL, *p = up ? up->body : NULL;
+    if (!buffer(c, s->buf) || !buffer(c, s->ptr) || !use(c, s->at, DT_I64)) return false;
+    if (s->buf->kind == LB_LOCAL || !s->buf->rank)
+        return bad(c, "%s has no rows in memory that could be asked for", s->buf->name);
+    if (s->ptr->kind == LB_LOCAL || s->ptr->rank != 1 || dtype_is_float(s->ptr->dt))
+        return bad(c, "%s is no index of rows", s->ptr->name);
+    while (p && p != s && p->kind == L_PREFETCH) p = p->next;
+    const LSched *h = up ? &up->sched : NULL;
+    if (p != s || s->at != up->var || h->lanes || h->flat || h->expand || h->unroll || h->rows)
+        return bad(c, "what is asked for early stands first in the loop of its entries");
+    return s->n_lines || c->tile || bad(c, "there is no tile whose part of a row is asked for");
+}
+
+static bool tile(Check *c, const LStmt *s, int depth) {
+    const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
+    const LStmt *jam = up && up->sched.jam && loop_jammed_tile(up) == s ? up : NULL;
+    for (int i = 0; i < s->n_kept; i++)
+        if (!buffer(c, s->kept[i])) return false;
+    c->tile = jam ? NULL : s;
+    bool ok = nested(c, s, depth);
+    c->tile = NULL;
+    if (!ok) return false;
+    if (!is_power_of_2(s->lanes)) return bad(c, "lanes are a power of two");
+    return loop_may_tile(c->k, s, jam) ||
+           bad(c, "loops cannot be done for a tile of columns at a time");
+}
+
+static bool is_in_rows(const Check *c) {
+    return c->depth && c->path[c->depth - 1]->sched.rows;
+}
+
+static bool loop(Check *c, const LStmt *s, int depth) {
+    bool after = c->serial_loop; /* parallel ones come first, one behind the other */
+    if (!s->sched.parallel && depth == 0) c->serial_loop = true;
+    if (s->sched.parallel && (after || depth > 0 || s->range != LR_EXTENT))
+        return bad(c, "only the first outermost loops may be parallel");
+    if (s->sched.balance.n && !s->sched.parallel)
+        return bad(c, "a loop that is not parallel is balanced");
+    if (s->sched.collapse && !is_collapsible(c, s))
+        return bad(c, "a loop cannot be part of the index of the loop around it");
+    if (s->sched.share && c->k->threads.by != LT_TEAM && c->k->threads.by != LT_BLOCK)
+        return bad(c, "a loop is shared by threads that are no team");
+    if (s->sched.split && s->sched.share != LS_WAYS)
+        return bad(c, "a loop is split among blocks and no ways share it");
+    if (s->sched.serial && !is_in_rows(c))
+        return bad(c, "no iterations are side by side around a loop that is serial");
+    return range(c, s) && nested(c, s, depth) && vectors(c, s);
+}
+
+static bool has_team(const Check *c) {
+    return c->k->threads.by == LT_TEAM || c->k->threads.by == LT_BLOCK;
+}
+
+/* What is computed there is known behind it, and arrays are not: they are columns of lanes. */
+static bool columns(Check *c, const LStmt *s, int depth) {
+    if (!has_team(c)) return bad(c, "columns are shared by threads that are no team");
+    if (c->in_columns) return bad(c, "columns stand among others");
+    if (s->sched.share == LS_WAYS) return bad(c, "columns are no ways' by turns");
+    if (!range(c, s)) return false;
+    for (int i = 0; i < s->promoted.n; i++) {
+        const LBuf *b = s->promoted.v[i];
+        if (!buffer(c, b)) return false;
+        if (b->kind == LB_LOCAL || !b->written)
+            return bad(c, "%s is promoted and not written", b->name);
+    }
+    c->in_columns = true;
+    bool ok = block(c, s->body, depth);
+    c->in_columns = false;
+    for (int i = 0; i < c->k->locals.n; i++)
+        if (c->k->locals.v[i]->rank && loop_declares(s->body, c->k->locals.v[i]))
+            c->declared[i] = false;
+    return ok;
+}
+
+static bool barrier(Check *c) {
+    if (!has_team(c) || c->in_columns)
+        return bad(c, "threads wait for each other in a team, and not among columns");
+    return true;
+}
+
+static bool statement(Check *c, const LStmt *s, int depth) {
+    if (s->remat && !is_in_strip(c, s))
+        return bad(c, "there are no lanes that a scalar could be taken from instead");
+    switch (s->kind) {
+    case L_FOR:
+        return loop(c, s, depth);
+    case L_IF:
+        return use(c, s->cond, DT_I1) && nested(c, s, depth);
+    case L_PREFETCH:
+        return prefetch(c, s);
+    case L_TILE:
+        return tile(c, s, depth);
+    case L_LET:
+        if (!let(c, s)) return false;
+        c->moves[s->dst->id] = moves_of(c, s);
+        return true;
+    case L_LOAD:
+        if (!element(c, s->buf, s->idx) || !load(c, s) || !define(c, s, s->buf->dt)) return false;
+        c->moves[s->dst->id] = moves_of(c, s);
+        return true;
+    case L_STORE:
+    case L_ACC:
+        return written(c, s);
+    case L_LOCAL:
+        return local(c, s->buf);
+    case L_COLUMNS:
+        return columns(c, s, depth);
+    case L_BARRIER:
+        return barrier(c);
+    }
+    return bad(c, "an unknown statement");
+}
+
+/* ---- versions of a parallel loop ---------------------------------------------------- */
+static bool are_versions(const LStmt *s, const LStmt *t) {
+    if (!t || t->kind != L_FOR || s->kind != L_FOR) return false;
+    const LSched *x = &s->sched, *y = &t->sched;
+    return x->where && y->where && !x->above && y->above && x->most == y->most && x->parallel &&
+           y->parallel && expr_eq(x->where, y->where) && expr_eq(s->extent, t->extent);
+}
+
+/* One of the two runs, and each finds memory as it was before both. */
+static bool two_versions(Check *c, const LStmt *s, int depth) {
+    size_t n = (size_t)c->k->bufs.n + 1;
+    bool *before = NEWN(c->c->a, bool, n), *first = NEWN(c->c->a, bool, n);
+    OldLoads *old = NEWN(c->c->a, OldLoads, n);
+    memcpy(before, c->stored, n * sizeof *before);
+    memcpy(old, c->old, n * sizeof *old);
+    if (!statement(c, s, depth)) return false;
+    memcpy(first, c->stored, n * sizeof *first);
+    memcpy(c->stored, before, n * sizeof *before);
+    memcpy(c->old, old, n * sizeof *old);
+    c->span = s->next->span;
+    if (!statement(c, s->next, depth)) return false;
+    return !memcmp(first, c->stored, n * sizeof *first) ||
+           bad(c, "the versions of a parallel loop do not write the same");
+}
+
+static bool block(Check *c, const LStmt *s, int depth) {
+    for (; s; s = s->next) {
+        c->span = s->span;
+        bool versions = are_versions(s, s->next);
+        if (s->kind == L_FOR && s->sched.where && !versions)
+            return bad(c, "a version of a parallel loop stands alone");
+        if (versions ? !two_versions(c, s, depth) : !statement(c, s, depth)) return false;
+        if (versions) s = s->next;
+    }
+    return true;
+}
+
+static bool threads(Check *c) {
+    const LThreads *t = &c->k->threads;
+    if (t->by == LT_THREAD && t->pack && !is_power_of_2(t->pack))
+        return bad(c, "elements of a thread are a power of two");
+    if (t->by != LT_TEAM && t->by != LT_BLOCK) return true;
+    if ((t->pack && !is_power_of_2(t->pack)) || !is_power_of_2(t->columns) ||
+        (t->lanes && !is_power_of_2(t->lanes)))
+        return bad(c, "lanes, packs and columns are powers of two");
+    return true;
+}
+
+static bool arguments(Check *c) {
+    for (int i = 0; i < c->k->bufs.n; i++) {
+        const LBuf *b = c->k->bufs.v[i];
+        if (b->by && (b->kind != LB_MAP_IDX || b->by->from != b->map->from || map_is_sorted(b->by)))
+            return bad(c, "%s cannot be in the order of that map's segments", b->name);
+    }
+    return true;
+}
+
+bool loop_is_joined(const LKernel *k) {
+    int n = 0;
+    for (const LStmt *s = k->body; s; s = s->next)
+        n += s->kind == L_FOR && s->sched.parallel && !s->sched.above;
+    return n > 1;
+}
+
+bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
+    (void)m;
+    Check c = {.c = ctx, .k = k, .span = k->span, .ok = true};
+    size_t n = (size_t)k->n_regs + 1, l = (size_t)k->locals.n + 1;
+    c.defined = NEWN(ctx->a, bool, n);
+    c.once = NEWN(ctx->a, bool, n);
+    c.declared = NEWN(ctx->a, bool, l);
+    c.known = NEWN(ctx->a, bool, l);
+    c.moves = NEWN(ctx->a, uint64_t, n);
+    c.stored = NEWN(ctx->a, bool, (size_t)k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) c.stored[i] = k->bufs.v[i]->begun;
+    c.local_stored = NEWN(ctx->a, bool, l);
+    c.old = NEWN(ctx->a, OldLoads, (size_t)k->bufs.n + 1);
+    if (arguments(&c) && threads(&c)) block(&c, k->body, 0);
+    return c.ok;
+}

@@ -1,0 +1,123 @@
+/* Questions about statements that several targets ask. */
+#include "codegen/loop/loop.h"
+
+const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *what),
+                       const void *what) {
+    for (const LStmt *in; s; s = s->next) {
+        if (is(s, what)) return s;
+        if (loop_has_body(s) && (in = loop_find(s->body, is, what))) return in;
+    }
+    return NULL;
+}
+
+static bool is_value(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
+static bool is_same(const LStmt *s, const void *one) {
+    return s == one;
+}
+
+static bool is_declaration(const LStmt *s, const void *buf) {
+    return s->kind == L_LOCAL && s->buf == buf;
+}
+
+static bool is_load(const LStmt *s, const void *buf) {
+    return s->kind == L_LOAD && s->buf == buf;
+}
+
+static bool is_value_of(const LStmt *s, const void *reg) {
+    return is_value(s) && s->dst == reg;
+}
+
+static bool is_definition(const LStmt *s, const void *reg) {
+    return is_value_of(s, reg) || (s->kind == L_FOR && s->var == reg);
+}
+
+static bool is_over(const LStmt *s, const void *range) {
+    return s->kind == L_FOR && s->range == *(const LRangeKind *)range;
+}
+
+bool loop_has(const LStmt *s, const LStmt *one) {
+    return loop_find(s, is_same, one);
+}
+
+bool loop_declares(const LStmt *s, const LBuf *b) {
+    return loop_find(s, is_declaration, b);
+}
+
+bool loop_computes(const LStmt *s, const LReg *r) {
+    return loop_find(s, is_value_of, r);
+}
+
+bool loop_defines(const LStmt *s, const LReg *r) {
+    return loop_find(s, is_definition, r);
+}
+
+bool loop_loads(const LStmt *s, const LBuf *b) {
+    return loop_find(s, is_load, b);
+}
+
+bool loop_has_range(const LStmt *s, LRangeKind range) {
+    return loop_find(s, is_over, &range);
+}
+
+int loop_count_accesses(const LStmt *s, const LBuf *b) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += loop_is_access(s) && s->buf == b;
+        if (loop_has_body(s)) n += loop_count_accesses(s->body, b);
+    }
+    return n;
+}
+
+int loop_count_segments(const LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += s->kind == L_FOR && s->range == LR_SEGMENT;
+        if (loop_has_body(s)) n += loop_count_segments(s->body);
+    }
+    return n;
+}
+
+static bool is_for_processor(const LStmt *s, const void *what) {
+    (void)what;
+    return s->kind == L_TILE || s->kind == L_PREFETCH ||
+           (s->kind == L_FOR && (s->sched.where || s->sched.jam));
+}
+
+bool loop_is_for_processor(const LKernel *k) {
+    return loop_find(k->body, is_for_processor, NULL);
+}
+
+/* ---- order ------------------------------------------------------------------------- */
+bool loop_reads(const LStmt *s, const LReg *r) {
+    if (s->src == r || s->cond == r || s->at == r) return true;
+    for (int i = 0; i < s->n_arg; i++)
+        if (s->arg[i] == r) return true;
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+        if (s->idx[i] == r) return true;
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
+        if (loop_reads(in, r)) return true;
+    return false;
+}
+
+static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
+    bool own = (loop_is_access(s) || s->kind == L_LOCAL) && s->buf == b;
+    if (own && !(only_writes && s->kind == L_LOAD)) return true;
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
+        if (touches(in, b, only_writes)) return true;
+    return false;
+}
+
+static bool conflicts(const LStmt *x, const LStmt *y) {
+    bool any = loop_is_access(x) || x->kind == L_LOCAL;
+    if (any && touches(y, x->buf, x->kind == L_LOAD)) return true;
+    for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
+        if (conflicts(in, y)) return true;
+    return false;
+}
+
+bool loop_depends(const LStmt *later, const LStmt *earlier) {
+    return (is_value(earlier) && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
+}

@@ -1,0 +1,150 @@
+/* How many lanes a team has, and how many neighbouring columns each of them.
+ *
+ *     kernel k by teams columns 8 {     =>     kernel k by teams lanes 4 pack 4 columns 8 {
+ *       .. columns 16 by lanes {                 .. columns 16 by lanes {
+ *
+ * Thread coarsening (Volkov and Demmel 2008; Magni, Dubach, O'Boyle 2013): where all widths are
+ * known and even, what a lane loads and stores of a row is done at once, 16 bytes where it can be.
+ * Lanes are the least power of two that covers the columns, a warp's at most; the launch settles
+ * them where only data know how many columns there are. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+enum { PACK_BYTES = 16 };
+
+/* Neighbouring columns are neighbours in memory, and a multiple of n of them is a row.  What is
+ * stored is stored last, so that nothing else in the loop may meet it. */
+bool loop_is_packed(const LStmt *s, const LStmt *loop, int n) {
+    const LBuf *b = s->buf;
+    bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
+    int64_t width;
+    if (s->kind == L_STORE && loop_count_accesses(loop->body, b) > 1) return false;
+    if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
+    for (int i = 0; i + 1 < b->rank; i++)
+        if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
+    return s->idx[b->rank - 1] == loop->var && expr_is_const(b->dim[b->rank - 1], &width) &&
+           width % n == 0 && dtype_bytes(b->dt) * n <= PACK_BYTES;
+}
+
+/* ---- columns of a lane ---------------------------------------------------------------------- */
+typedef struct {
+    int n;      /* columns of a lane */
+    int packed; /* accesses that would be done at once */
+    bool ok;
+} Choice;
+
+static void note(Choice *c, const LStmt *s, const LStmt *loop) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
+        if (s->kind == L_COLUMNS && s->promoted.n) c->ok = false;
+        if (loop && loop_is_access(s)) c->packed += loop_is_packed(s, loop, c->n);
+        if (!loop_has_body(s)) continue;
+        note(c, s->body, loop_is_columns(s) && s->range == LR_EXTENT ? s : NULL);
+    }
+}
+
+/* Why not all columns of known width can be dealt out so, with something loaded or stored at once;
+ * NULL: they can. */
+static const char *unfit(const LoopTeam *t, int n) {
+    Choice c = {.n = n, .ok = true};
+    bool any = false;
+    for (int i = 0; i < t->runs.n; i++) {
+        const LoopColumns *r = &t->runs.v[i];
+        int64_t width;
+        if (r->range->range != LR_EXTENT) continue;
+        if (!expr_is_const(r->range->extent, &width)) return "a width is not known";
+        if (width % n) return "a width is no multiple of so many";
+        if (r->together && width / n > t->on->lanes) return "there are too many columns";
+        any = true;
+    }
+    note(&c, t->k->body, NULL);
+    if (!any) return "entries alone are shared out";
+    if (!c.ok) return "lanes have rows in registers, or arrays of more than a column";
+    return c.packed ? NULL : "nothing of neighbouring columns is loaded or stored at once";
+}
+
+/* A column each. */
+static bool fits(const LoopTeam *t) {
+    for (int i = 0; i < t->runs.n; i++) {
+        const LoopColumns *r = &t->runs.v[i];
+        int64_t width;
+        if (r->together && loop_extent(r->range, &width) && width > t->on->lanes) return false;
+    }
+    return true;
+}
+
+int loop_pack(const LKernel *k) {
+    return k->threads.pack ? k->threads.pack : 1;
+}
+
+bool loop_may_coarsen(const LoopTeam *t, int n) {
+    return n > 1 ? t->k->threads.by == LT_TEAM && !unfit(t, n) : fits(t);
+}
+
+/* A power of two; 0 = lanes cannot have all columns that they go through together. */
+static int pack_of(const LoopTeam *t) {
+    int n = t->k->threads.by == LT_TEAM ? t->on->columns : 1;
+    while (n > 1 && unfit(t, n)) n /= 2;
+    return n > 1 ? n : fits(t);
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+bool loop_takes_all(const LoopTeam *t, const LoopColumns *r) {
+    bool columns = false;
+    for (int i = 0; i < t->runs.n; i++) columns = columns || !t->runs.v[i].flat;
+    bool block = t->k->threads.by == LT_BLOCK;
+    return r->flat && (block || (columns && r->range->range == LR_SEGMENT));
+}
+
+static int power_of_2(int64_t n, int most) {
+    int p = 1;
+    while (p < n && p < most) p *= 2;
+    return p;
+}
+
+static int lanes_of(const LoopTeam *t, int pack) {
+    int lanes = 1, all = t->on->lanes;
+    bool known = true, any = false;
+    for (int i = 0; i < t->runs.n; i++) {
+        const LStmt *range = t->runs.v[i].range;
+        int64_t n = 0;
+        if (loop_takes_all(t, &t->runs.v[i])) continue;
+        any = true;
+        if (!loop_extent(range, &n))
+            known = false;
+        else if (power_of_2(n / pack, all) > lanes)
+            lanes = power_of_2(n / pack, all);
+    }
+    return !any ? all : known || lanes == all ? lanes : 0;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        LKernel *k = l->k.v[i];
+        LThreads *by = &k->threads;
+        if (by->by <= LT_THREAD || by->pack) continue;
+        const LoopTeam t = loop_team(l->a, l->on, k, false);
+        const int pack = t.fault ? 0 : pack_of(&t);
+        if (!pack) {
+            pass_remark(p, k->span, "coarsen-lanes", "%s: not: lanes cannot have all columns",
+                        k->name);
+            continue;
+        }
+        by->pack = pack;
+        by->lanes = lanes_of(&t, pack);
+        const char *lanes = by->lanes ? arena_printf(l->a, "of %d lanes", by->lanes)
+                                      : "as many lanes as the launch finds columns for";
+        const char *why = pack > 1 || l->on->columns < 2 ? NULL
+                          : by->by != LT_TEAM            ? "a block has the row"
+                                                         : unfit(&t, 2);
+        pass_remark(p, k->span, "coarsen-lanes", "%s: %d columns each, %s%s%s", k->name, pack,
+                    lanes, why ? "; not more: " : "", why ? why : "");
+    }
+    return true;
+}
+
+const Pass loop_pass_coarsen_lanes = {
+    .name = "coarsen-lanes",
+    .summary = "how many lanes a team has, and how many neighbouring columns each of them",
+    .run_loops = run,
+};

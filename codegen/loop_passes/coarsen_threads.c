@@ -1,0 +1,151 @@
+/* Several neighbouring elements for a thread, in kernels that have a thread for each: what lies at
+ * the thread's own elements is loaded and stored at once, 16 bytes where it can be.
+ *
+ *     kernel k by threads {                    kernel k by threads pack 4 {
+ *       for %i in N parallel {          =>       (the same)
+ *         %x = load x[%i]
+ *
+ * Thread coarsening (Volkov and Demmel 2008): as many elements as the widest type of what lies
+ * there lets be loaded at once.  Where several loops share a launch (the updates of all parameters)
+ * elements stay one by one: with packs nvcc gave such kernels up to 128 registers in place of 64.
+ */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+enum { PACK_BYTES = 16 };
+
+/* Registers that somebody needs, who is needed himself. */
+static void mark_reg(bool *used, const LReg *r) {
+    if (r) used[r->id] = true;
+}
+
+static void mark(bool *used, const LStmt *s) {
+    if (!s) return;
+    mark(used, s->next);
+    if (s->dst && !used[s->dst->id]) return;
+    for (int i = 0; i < s->n_arg; i++) mark_reg(used, s->arg[i]);
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+        if (!loop_is_one(s->buf->dim[i])) mark_reg(used, s->idx[i]);
+    mark_reg(used, s->src);
+    mark_reg(used, s->cond);
+    mark_reg(used, s->at);
+    if (loop_has_body(s)) mark(used, s->body);
+}
+
+/* The loops' variables in their order, in dimensions as long as their ranges. */
+bool loop_is_own_element(const LoopNest *nest, const LStmt *s) {
+    const LBuf *b = s->buf;
+    int at = 0;
+    for (int i = 0; i < nest->n; i++) {
+        const LStmt *loop = nest->loop[i];
+        if (loop_is_one(loop->extent)) continue;
+        while (at < b->rank && loop_is_one(b->dim[at])) at++;
+        if (at == b->rank || s->idx[at] != loop->var) return false;
+        if (!expr_eq(b->dim[at++], loop->extent)) return false;
+    }
+    bool any = at > 0;
+    while (at < b->rank && loop_is_one(b->dim[at])) at++;
+    return any && at == b->rank;
+}
+
+static LoopStream *stream_of(LoopElements *e, const LBuf *b) {
+    for (int i = 0; i < e->streams.n; i++)
+        if (e->streams.v[i].buf == b) return &e->streams.v[i];
+    LoopStream s = {.buf = b, .fits = true};
+    vec_push(e->a, &e->streams, s);
+    return &e->streams.v[e->streams.n - 1];
+}
+
+static void note_access(LoopElements *e, const LStmt *s, bool sure) {
+    if (s->buf->kind == LB_LOCAL || (s->kind == L_LOAD && !e->used[s->dst->id])) return;
+    bool own = loop_is_own_element(e->nest, s);
+    if (!own && !s->buf->written) return;
+    LoopStream *x = stream_of(e, s->buf);
+    bool stored = s->kind == L_STORE && sure;
+    x->fits = x->fits && own;
+    x->read = x->read || (!stored && !x->written);
+    x->sure = x->sure || sure;
+    x->written = x->written || s->kind != L_LOAD;
+}
+
+/* Up to `end`: the next loop of the nest, or NULL. */
+static void note(LoopElements *e, const LStmt *s, const LStmt *end, bool sure) {
+    for (; s && s != end; s = s->next) {
+        if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) e->straight = false;
+        if (loop_is_access(s)) note_access(e, s, sure);
+        if (s->kind == L_IF) note(e, s->body, NULL, false);
+    }
+}
+
+bool loop_is_packed_stream(const LoopStream *s) {
+    return s->fits && s->sure;
+}
+
+static const LStmt *next_of(const LoopNest *nest, int i) {
+    return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
+}
+
+LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest) {
+    LoopElements e = {.a = a, .nest = nest, .straight = true};
+    e.used = NEWN(a, bool, k->n_regs + 1);
+    mark(e.used, k->body);
+    for (int i = 0; i < nest->n; i++) note(&e, nest->loop[i]->body, next_of(nest, i), true);
+    return e;
+}
+
+/* Why a thread has one of them; NULL: it has more. */
+static const char *only_one(const LoopElements *e, int most, int pack) {
+    bool any = false;
+    for (int i = 0; i < e->streams.n; i++) any |= loop_is_packed_stream(&e->streams.v[i]);
+    if (pack > 1) return NULL;
+    if (!e->straight) return "there are loops or arrays in it";
+    if (!any) return "nothing lies at its own elements alone";
+    return most < 2 ? "coarsen-threads.max-elements says so"
+                    : "there are too few, or they are too wide";
+}
+
+int loop_most_elements(const LoopElements *e, int most) {
+    int widest = 0, pack = 1;
+    int64_t n = 1, extent;
+    for (int i = 0; i < e->streams.n; i++) {
+        const LoopStream *s = &e->streams.v[i];
+        if (loop_is_packed_stream(s) && dtype_bytes(s->buf->dt) > widest)
+            widest = dtype_bytes(s->buf->dt);
+    }
+    for (int i = 0; i < e->nest->n; i++)
+        n *= expr_is_const(e->nest->loop[i]->extent, &extent) ? extent : most;
+    if (!e->straight || widest == 0) return 1;
+    while (pack * 2 <= most && pack * 2 * widest <= PACK_BYTES) pack *= 2;
+    return n < pack ? 1 : pack;
+}
+
+LoopNest loop_nest(const LKernel *k) {
+    LoopNest nest = {{loop_parallel(k)}, 0};
+    for (const LStmt *l = nest.loop[0]; l && nest.n <= LOOP_COLLAPSE_MAX;) {
+        nest.loop[nest.n++] = l;
+        l = loop_collapsed(l->body);
+    }
+    return nest;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    const int most = pass_threshold(l->c, PASS_T_COARSEN);
+    for (int i = 0; i < l->k.n && l->on->columns; i++) {
+        LKernel *k = l->k.v[i];
+        const LoopNest nest = loop_nest(k);
+        if (k->threads.by != LT_THREAD || k->threads.pack || !nest.n) continue;
+        const LoopElements e = loop_elements(l->a, k, &nest);
+        const int pack = loop_most_elements(&e, most);
+        if (pack > 1) k->threads.pack = pack;
+        const char *why = only_one(&e, most, pack);
+        pass_remark(p, k->span, "coarsen-threads", "%s: %d elements for a thread%s%s", k->name,
+                    pack, why ? ": " : "", why ? why : "");
+    }
+    return true;
+}
+
+const Pass loop_pass_coarsen_threads = {
+    .name = "coarsen-threads",
+    .summary = "how many neighbouring elements a thread has, where a thread has each",
+    .run_loops = run,
+};

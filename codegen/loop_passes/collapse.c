@@ -1,0 +1,139 @@
+/* Loops that end a row and write disjoint elements become part of the parallel loop's index.
+ *
+ *     for %v in N parallel {                   for %v in N parallel {
+ *       scalars of %v                            scalars of %v
+ *       for %h in 8 { y[%v, %h] = .. }    =>     for %h in 8 collapse { y[%v, %h] = .. }
+ *     }                                        }
+ *
+ * (OpenMP's word.)  All before such a loop is cheap, and nothing but it has effects.  Vector loops
+ * are left to lanes, if a team may have the row. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+static bool is_pure(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
+static bool is_size(const LReg *r, int64_t n) {
+    const LStmt *d = r->def;
+    int64_t size;
+    return d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) && size == n;
+}
+
+static bool is_below(const LReg *r, int64_t n) {
+    const LStmt *d = r->def;
+    int64_t extent;
+    return d->kind == L_FOR && d->range == LR_EXTENT && expr_is_const(d->extent, &extent) &&
+           extent <= n;
+}
+
+static bool is_product(const LReg *r, const LReg *by, int64_t n) {
+    const LStmt *d = r->def;
+    if (d->kind != L_LET || d->fn != L_FN_IMUL) return false;
+    return (d->arg[0] == by && is_size(d->arg[1], n)) || (d->arg[1] == by && is_size(d->arg[0], n));
+}
+
+/* An index x of a dimension that has each of the loop's iterations n places: i * n + c, c < n. */
+static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
+    const LStmt *d = x->def;
+    int64_t size, n;
+    if (!expr_is_const(dim, &size) || !expr_is_const(loop->extent, &n) || n == 0 || size % n)
+        return false;
+    if (d->kind != L_LET || d->fn != L_FN_IADD) return false;
+    n = size / n;
+    return (is_product(d->arg[0], loop->var, n) && is_below(d->arg[1], n)) ||
+           (is_product(d->arg[1], loop->var, n) && is_below(d->arg[0], n));
+}
+
+/* Every store and acc to an argument below s, and every load of what is written, is at a place of
+ * the loop's iteration alone: its variable is an index, always the same one, or the block that it
+ * has of a dimension. */
+static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s) && !all_at(s->body, loop, place)) return false;
+        if (!loop_is_access(s) || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
+        int *p = &place[s->buf->id], at = -1;
+        for (int i = 0; i < s->buf->rank; i++) {
+            if (s->idx[i] == loop->var && (*p < 0 || *p == i)) at = i;
+            if (*p >= 0 && *p != MAX_RANK + i) continue;
+            if (is_block_of(s->idx[i], loop, s->buf->dim[i])) at = MAX_RANK + i;
+        }
+        if (at < 0) return false;
+        *p = at;
+    }
+    return true;
+}
+
+/* The loop that ends the block, when all before it is cheap and nothing but it has effects. */
+static LStmt *only_loop(LStmt *s) {
+    while (s && is_pure(s)) s = s->next;
+    bool plain = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
+    return plain ? s : NULL;
+}
+
+static bool loads_written(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_LOAD && s->buf->written) return true;
+    return false;
+}
+
+/* Why the loop that ends the row is no part of the index; NULL: it may be. */
+static const char *fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
+                         bool vector_too) {
+    if (loads_written(body)) return "what the kernel writes is read before it";
+    if (l->sched.vector && !vector_too) return "lanes have its columns";
+    int *place = NEWN(a, int, k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) place[i] = -1;
+    return all_at(l->body, l, place) ? NULL : "its iterations write, or read, elements of others";
+}
+
+LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too) {
+    LStmt *l = only_loop(body);
+    return l && !fault(a, k, body, l, vector_too) ? l : NULL;
+}
+
+static void forget(LStmt *s) {
+    for (; s; s = s->next) {
+        s->sched.collapse = false;
+        if (loop_has_body(s)) forget(s->body);
+    }
+}
+
+int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
+    LStmt *body = loop_parallel(k) ? loop_parallel(k)->body : NULL;
+    int n = 0;
+    forget(k->body);
+    for (LStmt *l; n < LOOP_COLLAPSE_MAX && (l = loop_may_collapse(a, k, body, vector_too)); n++) {
+        l->sched.collapse = true;
+        body = l->body;
+    }
+    return n;
+}
+
+/* The loop in the innermost of those that are part of it, which is none. */
+static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
+    LStmt **row = loop_row(k), *last = row ? only_loop(*row) : NULL;
+    const char *why = n == LOOP_COLLAPSE_MAX ? "there are four"
+                      : last                 ? fault(l->a, k, *row, last, false)
+                                             : NULL;
+    if (last && why)
+        pass_remark(p, last->span, "collapse", "%s: not the loop over %s: %s", k->name,
+                    loop_range_text(l->a, last), why);
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n && l->on->columns; i++) {
+        LKernel *k = l->k.v[i];
+        if (k->threads.by) continue;
+        int n = loop_collapse(l->a, k, false);
+        if (n) pass_remark(p, k->span, "collapse", "%s: %d loops", k->name, n);
+        tell_left(p, l, k, n);
+    }
+    return true;
+}
+
+const Pass loop_pass_collapse = {
+    .name = "collapse",
+    .summary = "loops that end a row are part of the parallel loop's index",
+    .run_loops = run,
+};

@@ -1,0 +1,290 @@
+/* Which statements of a row share columns (`columns`, codegen/loop_passes/fuse_columns.c).
+ *
+ * All their vector loops have one range, but for sums that an entry needs: lanes take the columns
+ * of these by turns.  Where a number of the row is made in the midst of it, of entries or of other
+ * numbers, all threads go through the statements once, each lane having all of its columns in
+ * registers; then anything may stand between the loops that threads can do alike. */
+#include "codegen/loop_passes/team.h"
+
+/* ---- ranges and registers ---------------------------------------------------------- */
+/* The lanes of a way have all columns at once, so that they can meet in the midst of them. */
+bool loop_is_narrow(const LoopTeam *t, const LStmt *range) {
+    int64_t n;
+    return range->range == LR_EXTENT && expr_is_const(range->extent, &n) &&
+           loop_fits_lanes(t->on, n, t->columns);
+}
+
+/* Entries of a segment, whose sums alone leave the loop: as good as columns.  A loop over columns
+ * in it is the thread's own, unless lanes could have them all. */
+static bool only_sums(const LoopTeam *t, const LStmt *s, const LStmt *body) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && (!s->sched.vector || loop_is_narrow(t, s))) return false;
+        if (loop_has_body(s) && !only_sums(t, s->body, body)) return false;
+        bool own = loop_is_access(s) && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (s->kind == L_STORE && !own) return false;
+        if (s->kind == L_ACC && !own && s->buf->rank) return false;
+        bool row = s->kind == L_LOAD && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL && !own && !row) return false;
+    }
+    return true;
+}
+
+bool loop_only_sums(const LoopTeam *t, const LStmt *loop) {
+    return only_sums(t, loop->body, loop->body);
+}
+
+bool loop_is_columns(const LStmt *s) {
+    if (s->kind != L_FOR || s->sched.parallel) return false;
+    return s->sched.vector || (s->range == LR_SEGMENT && s->sched.share == LS_TEAM);
+}
+
+bool loop_same_range(const LStmt *x, const LStmt *y) {
+    if (x->range != y->range) return false;
+    if (x->range == LR_EXTENT) return expr_eq(x->extent, y->extent);
+    if (x->range == LR_SEGMENT) return x == y;
+    return x->at == y->at && expr_eq(x->extent, y->extent) && expr_eq(x->n_chunks, y->n_chunks);
+}
+
+LoopDistance loop_distance(const LStmt *loop, const LReg *r) {
+    if (r == loop->var) return (LoopDistance){true, L_FN_OP, NULL};
+    const LStmt *d = r->def;
+    if (d->kind != L_LET || (d->fn != L_FN_IADD && d->fn != L_FN_ISUB)) return (LoopDistance){0};
+    bool first = d->arg[0] == loop->var, second = d->arg[1] == loop->var && d->fn == L_FN_IADD;
+    const LReg *by = first ? d->arg[1] : d->arg[0];
+    if ((!first && !second) || loop_defines(loop->body, by) || by == loop->var)
+        return (LoopDistance){0};
+    return (LoopDistance){true, d->fn, by};
+}
+
+/* ---- what shares columns
+ * -------------------------------------------------------------------------- */
+typedef struct {
+    const LoopTeam *t;
+    LoopColumns of; /* the statements, and what has been seen of them */
+    int n_columns;  /* vector loops */
+} Look;
+
+static bool is_declared_in(const LoopColumns *r, const LBuf *b) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (s->kind == L_LOCAL && s->buf == b) return true;
+    }
+    return false;
+}
+
+/* A local array among the statements has one column in each lane. */
+bool loop_is_column_array(const LoopColumns *r, const LBuf *b) {
+    return b->kind == LB_LOCAL && b->rank >= 1 && is_declared_in(r, b);
+}
+
+/* One index follows the column, the others nothing in the vector loop. */
+static bool is_in_column(const LStmt *s, const LStmt *loop) {
+    int n = 0;
+    for (int i = 0; i < s->buf->rank; i++) {
+        if (loop_distance(loop, s->idx[i]).ok)
+            n++;
+        else if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i]))
+            return false;
+    }
+    return n == 1;
+}
+
+bool loop_columns_have(const LoopColumns *r, const LStmt *s) {
+    for (const LStmt *at = r->first; at != r->end; at = at->next) {
+        if (at == s || (loop_has_body(at) && loop_has(at->body, s))) return true;
+    }
+    return false;
+}
+
+bool loop_is_inner(const LoopColumns *r, const LBuf *b) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (loop_has_body(s) && loop_declares(s->body, b)) return true;
+    }
+    return false;
+}
+
+bool loop_follows_column(const LStmt *s, const LStmt *loop) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return true;
+    return false;
+}
+
+static bool column_access(Look *r, const LStmt *s, const LStmt *loop) {
+    const LBuf *b = s->buf;
+    if (b->kind == LB_LOCAL && loop_declares(loop->body, b)) return true; /* the thread's own */
+    if (loop_is_column_array(&r->of, b)) return is_in_column(s, loop);
+    if (b->kind == LB_LOCAL && is_declared_in(&r->of, b)) return s->kind == L_LOAD;
+    if (s->kind == L_LOAD) return b->kind != LB_LOCAL || b->rank == 0;
+    if (b->kind == LB_LOCAL) {
+        r->of.together |= loop_is_inner(&r->of, b);
+        return s->kind == L_ACC && b->rank == 0;
+    }
+    return s->kind == L_ACC || loop_follows_column(s, loop);
+}
+
+static bool column_body(Look *r, const LStmt *s, const LStmt *loop) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && loop->range != LR_SEGMENT) return false;
+        if (loop_is_access(s) && !column_access(r, s, loop)) return false;
+        if (s->kind == L_LOCAL && s->buf->rank) return false;
+        if (loop_has_body(s) && !column_body(r, s->body, loop)) return false;
+    }
+    return true;
+}
+
+static bool adds_columns(const LoopTeam *t, const LStmt *s, const LStmt *loop, const LBuf *b) {
+    for (; s; s = s->next) {
+        if (loop && s->kind == L_ACC && s->buf == b) return true;
+        const LStmt *in = loop || loop_is_columns(s) ? s : NULL;
+        if (loop_has_body(s) && adds_columns(t, s->body, in, b)) return true;
+    }
+    return false;
+}
+
+/* A loop adds its columns to number b, which is done when all statements are. */
+static bool is_late(const Look *r, const LBuf *b) {
+    for (const LStmt *s = r->of.first; s != r->of.end; s = s->next) {
+        const LStmt *in = loop_is_columns(s) ? s : NULL;
+        if (loop_has_body(s) && adds_columns(r->t, s->body, in, b)) return true;
+    }
+    return false;
+}
+
+/* Statements outside the vector loops.  At the top they are moved before all others, so they must
+ * need nothing of these, unless threads go through them together: then they stay where they are,
+ * and may make numbers of the row.  Deeper they may have locals of their own, and add to the row's.
+ */
+static bool scalar_access(Look *r, const LStmt *s, const LStmt *body) {
+    const LBuf *b = s->buf;
+    if (b->kind == LB_LOCAL && b->rank == 0 && !body) {
+        r->of.together = true;
+        return !is_late(r, b);
+    }
+    if (b->kind == LB_LOCAL && b->rank == 0 && body) {
+        bool own = loop_declares(body, b);
+        if (s->kind == L_ACC && !own) r->of.together = true;
+        return own || s->kind != L_STORE;
+    }
+    return s->kind == L_LOAD && b->kind != LB_LOCAL && !b->written;
+}
+
+/* A sum over columns into a number of the entry: lanes can take them by turns, however many there
+ * are. */
+static bool is_dot(const LStmt *s, const LStmt *body) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR || s->kind == L_STORE || s->kind == L_LOCAL) return false;
+        if (s->kind == L_IF && !is_dot(s->body, body)) return false;
+        if (!loop_is_access(s)) continue;
+        bool local = s->buf->kind == LB_LOCAL;
+        if (local && s->buf->rank) return false;
+        if (s->kind == L_ACC && !(local && loop_declares(body, s->buf))) return false;
+    }
+    return true;
+}
+
+static bool is_dot_of(const LoopColumns *r, const LStmt *loop) {
+    if (loop->kind != L_FOR || !loop->sched.vector || loop->range != LR_EXTENT) return false;
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (s->kind == L_FOR && s != loop && loop_has(s->body, loop))
+            return is_dot(loop->body, s->body);
+    }
+    return false;
+}
+
+bool loop_takes_turns(const LoopColumns *r, const LStmt *loop) {
+    if (!r->turns) return false;
+    return !loop_same_range(loop, r->range) || (!r->together && is_dot_of(r, loop));
+}
+
+/* The loop whose columns lanes have: not one that they can take by turns, if there is another. */
+static const LStmt *find_range(const LoopTeam *t, const LoopColumns *r, const LStmt *s,
+                               const LStmt *end, bool dots) {
+    for (const LStmt *in; s && s != end; s = s->next) {
+        bool columns = loop_is_columns(s);
+        if (columns && (dots ? loop_is_narrow(t, s) : !is_dot_of(r, s))) return s;
+        if (!columns && loop_has_body(s) && (in = find_range(t, r, s->body, NULL, dots))) return in;
+    }
+    return NULL;
+}
+
+static bool look_at(Look *r, const LStmt *s, const LStmt *body);
+
+static bool look_at_list(Look *r, const LStmt *s, const LStmt *body) {
+    for (; s; s = s->next)
+        if (!look_at(r, s, body)) return false;
+    return true;
+}
+
+/* A choice of the row's: nothing in it is the threads' own. */
+static bool is_plain_if(const LStmt *s) {
+    if (s->kind != L_IF) return false;
+    for (const LStmt *in = s->body; in; in = in->next)
+        if (in->kind == L_LOCAL || loop_has_body(in)) return false;
+    return true;
+}
+
+/* body: of the outermost loop or `if` around s; NULL = s is at the top */
+static bool look_at(Look *r, const LStmt *s, const LStmt *body) {
+    if (s->kind == L_LOCAL && s->buf->rank == 0 && !body) r->of.together = true;
+    if (s->kind == L_LOCAL) return !body || s->buf->rank == 0;
+    if (is_plain_if(s) && !body) return look_at_list(r, s->body, NULL);
+    if (s->kind == L_LET) return true;
+    if (loop_is_access(s)) return scalar_access(r, s, body);
+    if (loop_is_columns(s)) {
+        r->n_columns++;
+        if (!r->of.range) r->of.range = s;
+        bool same = loop_same_range(s, r->of.range), dot = is_dot_of(&r->of, s);
+        if (same && (!dot || loop_is_narrow(r->t, s))) return column_body(r, s->body, s);
+        r->of.turns = true;
+        return dot;
+    }
+    return look_at_list(r, s->body, body ? body : s->body);
+}
+
+static bool uses_columns(const LoopTeam *t, const LStmt *s) {
+    for (; s; s = s->next)
+        if (loop_is_columns(s) || (loop_has_body(s) && uses_columns(t, s->body))) return true;
+    return false;
+}
+
+static bool look(Look *r) {
+    LoopColumns *c = &r->of;
+    c->range = find_range(r->t, c, c->first, c->end, false);
+    if (!c->range) c->range = find_range(r->t, c, c->first, c->end, true);
+    for (const LStmt *s = c->first; s != c->end; s = s->next) {
+        if (!look_at(r, s, NULL)) return false;
+    }
+    bool alone = c->first->next == c->end && loop_is_columns(c->first);
+    if (r->n_columns == 0 || (c->together && !loop_is_narrow(r->t, c->range))) return false;
+    return c->range->range != LR_SEGMENT || alone;
+}
+
+static bool arrays_end_here(const LoopColumns *r) {
+    for (const LStmt *s = r->first; s->next != r->end; s = s->next)
+        if (s->kind == L_LOCAL && s->buf->rank && loop_count_accesses(r->end, s->buf)) return false;
+    return true;
+}
+
+bool loop_share_columns(const LoopTeam *t, LoopColumns *r) {
+    Look l = {.t = t, .of = *r};
+    l.of.together = l.of.turns = false;
+    if (!look(&l)) return false;
+    *r = l.of;
+    return true;
+}
+
+bool loop_find_columns(const LoopTeam *t, const LStmt *s, LoopColumns *out) {
+    bool found = false;
+    bool may_begin =
+        s->kind == L_LOCAL ? s->buf->rank >= 1 : loop_has_body(s) && uses_columns(t, s);
+    for (const LStmt *e = s; may_begin && e; e = e->next) {
+        bool writes = e->kind == L_STORE || e->kind == L_ACC;
+        if (writes && (e->buf->kind != LB_LOCAL || e->buf->rank)) break;
+        if (!loop_has_body(e)) continue;
+        Look r = {.t = t, .of = {.first = s, .end = e->next}};
+        if (!look(&r) || !arrays_end_here(&r.of)) continue;
+        r.of.flat = s == e && loop_is_columns(s);
+        *out = r.of;
+        found = true;
+    }
+    return found;
+}

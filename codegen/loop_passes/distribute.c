@@ -1,0 +1,164 @@
+/* A loop over entries that adds up numbers of the row and columns too, as two loops: entries are
+ * dealt to threads where they are added up to numbers, to ways where they are to columns.
+ *
+ *     for e in segment ptr[v] {             for e in segment ptr[v] {
+ *       w of e                                w of e
+ *       acc sum total w                       acc sum total w
+ *       for c in C vector {                 }
+ *         acc sum y[c] w z[e, c]            for e in segment ptr[v] {
+ *       }                                     w of e
+ *     }                                       for c in C vector { acc sum y[c] w z[e, c] }
+ *                                           }
+ *
+ * Where lanes have all columns at once, one loop does both (codegen/loop_passes/columns.c).  (Loop
+ * distribution: Kennedy and McKinley 1990.) */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+/* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
+static bool has_wide(const Loops *l, const LStmt *s) {
+    for (int64_t n; s; s = s->next) {
+        bool columns = s->kind == L_FOR && s->sched.vector;
+        bool fits = loop_extent(s, &n) && loop_fits_lanes(l->on, n, l->columns);
+        if (columns && !fits) return true;
+        if (loop_has_body(s) && has_wide(l, s->body)) return true;
+    }
+    return false;
+}
+
+typedef struct {
+    const LStmt *body;
+    bool numbers;    /* which sums stay */
+    bool *reg, *buf; /* [n_regs], [locals] are needed */
+    bool changed;
+} Slice;
+
+static void need(Slice *x, bool *what) {
+    x->changed = x->changed || !*what;
+    *what = true;
+}
+
+static bool is_kept(const Slice *x, const LStmt *s) {
+    bool local = s->buf && s->buf->kind == LB_LOCAL;
+    bool own = local && loop_declares(x->body, s->buf);
+    if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
+    if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
+    if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->numbers;
+    for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
+        if (is_kept(x, in)) return true;
+    return !loop_has_body(s) && !x->numbers; /* a store */
+}
+
+static void mark(Slice *x, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        if (s->src) need(x, &x->reg[s->src->id]);
+        if (s->cond) need(x, &x->reg[s->cond->id]);
+        if (s->at) need(x, &x->reg[s->at->id]);
+        for (int i = 0; i < s->n_arg; i++) need(x, &x->reg[s->arg[i]->id]);
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) need(x, &x->reg[s->idx[i]->id]);
+        if (s->kind == L_LOAD && s->buf->kind == LB_LOCAL) need(x, &x->buf[s->buf->id]);
+        if (loop_has_body(s)) mark(x, s->body);
+    }
+}
+
+/* A copy of what is kept. */
+static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
+    LStmt *head = NULL, **tail = &head;
+    for (; s; s = s->next) {
+        if (!is_kept(x, s)) continue;
+        LStmt *c = *tail = NEW(a, LStmt);
+        *c = *s;
+        c->next = NULL;
+        if (loop_has_body(s)) c->body = kept(a, x, s->body);
+        tail = &c->next;
+    }
+    return head;
+}
+
+static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers) {
+    Slice x = {.body = loop->body, .numbers = numbers, .changed = true};
+    x.reg = NEWN(a, bool, k->n_regs + 1);
+    x.buf = NEWN(a, bool, k->locals.n + 1);
+    while (x.changed) {
+        x.changed = false;
+        mark(&x, loop->body);
+    }
+    LStmt *c = NEW(a, LStmt);
+    *c = *loop;
+    c->body = kept(a, &x, loop->body);
+    return c;
+}
+
+/* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
+ * all at once. */
+static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
+    for (; s; s = s->next) {
+        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool own = writes && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (writes && !own && loop_loads(other, s->buf)) return true;
+        if (loop_has_body(s) && is_read(s->body, body, other)) return true;
+    }
+    return false;
+}
+
+static bool may_split(const LStmt *numbers, const LStmt *columns) {
+    return !is_read(numbers->body, numbers->body, columns->body) &&
+           !is_read(columns->body, columns->body, numbers->body);
+}
+
+/* The first half has the registers of the loop that it stands for. */
+static void define(LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->dst) s->dst->def = s;
+        if (s->var) s->var->def = s;
+        if (loop_has_body(s)) define(s->body);
+    }
+}
+
+static void tell(Loops *l, const LKernel *k, const LStmt *s, const char *what) {
+    pass_remark(l->pass, s->span, "distribute", "%s: sums over %s to numbers and to columns %s",
+                k->name, loop_range_text(l->a, s), what);
+}
+
+/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
+ * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
+static bool change(Loops *l, LKernel *k) {
+    LStmt **at = loop_row(k);
+    bool any = false;
+    for (LStmt *s; at && (s = *at); at = &s->next) {
+        if (s->kind != L_FOR || s->range != LR_SEGMENT) continue;
+        if (!loop_adds_up(s->body, s->body, true) || !loop_adds_up(s->body, s->body, false))
+            continue;
+        if (!has_wide(l, s->body)) {
+            tell(l, k, s, "stay one loop: lanes have all of their columns at once");
+            continue;
+        }
+        LStmt *numbers = slice(l->a, k, s, true), *columns = slice(l->a, k, s, false);
+        if (!may_split(numbers, columns)) {
+            tell(l, k, s, "stay one loop: what one half adds up is read in the other");
+            continue;
+        }
+        tell(l, k, s, "are two loops");
+        columns = loop_copy_again(l->a, k, columns);
+        columns->next = s->next;
+        numbers->next = NULL;
+        define(numbers);
+        numbers->next = columns;
+        *at = numbers;
+        s = columns;
+        any = true;
+    }
+    return any;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_distribute = {
+    .name = "distribute",
+    .summary = "a loop over entries that adds up numbers and wide columns is two loops",
+    .run_loops = run,
+};

@@ -1,0 +1,163 @@
+/* What the pass driver (passes/driver.c) needs to run passes over the loops of a kernel. */
+#include "codegen/loop_passes/loops.h"
+
+#include <string.h>
+
+static const Pass *const passes[] = {
+#define LOOP_PASS(id) &loop_pass_##id,
+#include "codegen/loop_passes/passes.def"
+#undef LOOP_PASS
+};
+
+const Pass *loop_pass_at(int i) {
+    return i < (int)COUNT(passes) ? passes[i] : NULL;
+}
+
+const Pass *loop_pass_find(const char *name) {
+    for (size_t i = 0; i < COUNT(passes); i++)
+        if (strcmp(passes[i]->name, name) == 0) return passes[i];
+    return NULL;
+}
+
+Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
+                      const LKernel *k) {
+    Loops l = {.c = c, .a = c->a, .m = m, .on = on, .machine = *machine, .columns = on->columns};
+    for (int i = 0; i < k->stages.n; i++) vec_push(c->a, &l.k, loop_copy(c->a, k->stages.v[i]));
+    if (!k->stages.n) vec_push(c->a, &l.k, loop_copy(c->a, k));
+    return l;
+}
+
+bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
+    for (int i = 0; i < l->k.n; i++)
+        if (change(l, l->k.v[i])) loop_number(l->k.v[i]);
+    return true;
+}
+
+/* ---- for the driver ----------------------------------------------------------------------- */
+static void print(StrBuf *b, const void *what) {
+    const Loops *l = what;
+    for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
+}
+
+static bool verify(Ctx *c, void *what, const char *after) {
+    const Loops *l = what;
+    for (int i = 0; i < l->k.n; i++) {
+        if (loop_verify(c, l->m, l->k.v[i])) continue;
+        diag_note(c, (Span){0}, "it was found after the pass '%s'", after);
+        return false;
+    }
+    return true;
+}
+
+static bool run(PassCtx *p, const Pass *pass, void *what) {
+    Loops *l = what;
+    l->pass = p;
+    return pass->run_loops(p, l);
+}
+
+static const char *fact(unsigned missing) {
+    (void)missing;
+    return "nothing";
+}
+
+/* Loops that a text has arranged for a processor are no device's. */
+static bool suits_target(const Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        const LKernel *k = l->k.v[i];
+        if (!l->on->columns || !loop_is_for_processor(k)) continue;
+        diag_add(l->c, DIAG_E0541, k->span,
+                 "kernel %s: its loops are arranged for a processor, not for %s", k->name,
+                 l->on->name);
+        return false;
+    }
+    return true;
+}
+
+/* For each kernel, so runs are counted from 1 for each of them, or go on from `at`. */
+static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
+    PassOptions all = o ? *o : (PassOptions){0};
+    if (!suits_target(l)) return false;
+    all.stop_after = NULL; /* which is of a whole program */
+    if (!all.times) all.time_passes = false;
+    all.progress = at;
+    unsigned has = 0;
+    if (!all.disable) all.disable = l->disable;
+    l->disable = all.disable; /* for passes that run others */
+    l->asked = &all;
+    PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find, NULL};
+    all.verify_each |= l->on->columns > 0; /* statements move: each is checked, asked or not */
+    bool ok = pass_run_list(l->c, &s, names, &all);
+    l->asked = NULL;
+    return ok;
+}
+
+bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
+    return run_list(l, names, o, NULL);
+}
+
+/* The passes that a program can do without are numbered on from the plan's, kernel by kernel. */
+static int number_before(const Plan *p, const LKernel *k, Arena *a, const char *names) {
+    int each = 0, kernel = 0;
+    for (size_t n; *names; names += n + (names[n] == ',')) {
+        n = strcspn(names, ",");
+        const Pass *pass = loop_pass_find(arena_strndup(a, names, n));
+        each += pass && !pass->required;
+    }
+    while (kernel < p->kernels.n && p->kernels.v[kernel] != k) kernel++;
+    return p->n_spare + kernel * each;
+}
+
+const char *loop_pass_names(const Plan *p, const Target *on) {
+    if (p->loop_passes) return p->loop_passes;
+    return p->arranged || !on->loop_passes ? "" : on->loop_passes;
+}
+
+bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to) {
+    *to = (TargetMachine){0};
+    return !on->find_machine || on->find_machine(c, o, to);
+}
+
+bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
+                   const LKernel *k, Loops *to) {
+    const char *names = loop_pass_names(p, on);
+    PassProgress at = {.n_spare = number_before(p, k, c->a, names)};
+    *to = loop_pass_begin(c, p->m, on, machine, k);
+    return run_list(to, names, p->loop_options, &at);
+}
+
+bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
+                       StrBuf *to) {
+    PassOptions asked = p->loop_options ? *p->loop_options : (PassOptions){0};
+    Plan told = *p;
+    TargetMachine machine;
+    asked.remarks = to;
+    asked.dump = NULL;
+    asked.times = NULL;
+    asked.told = NULL;
+    told.loop_options = &asked;
+    if (!loop_pass_machine(c, on, o, &machine)) return false;
+    for (int i = 0; i < p->kernels.n; i++) {
+        Loops l;
+        if (!loop_pass_all(c, &told, on, &machine, p->kernels.v[i], &l)) return false;
+    }
+    return true;
+}
+
+bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
+    TargetMachine machine;
+    if (!loop_pass_machine(c, on, o, &machine)) return false;
+    for (int i = 0; i < p->kernels.n; i++) {
+        LKernel *k = p->kernels.v[i];
+        Loops l;
+        if (!loop_pass_all(c, p, on, &machine, k, &l)) return false;
+        if (l.k.n == 1 && !k->stages.n)
+            *k = *l.k.v[0];
+        else
+            k->stages = l.k, k->body = NULL;
+    }
+    p->arranged = on->name;
+    p->device = on->columns ? on->name : NULL;
+    p->host_too = !p->device;
+    p->loop_passes = NULL;
+    return true;
+}

@@ -1,0 +1,178 @@
+/* A row whose heads meet, and then may part again: several kernels, launched one after the other.
+ *
+ *     for v in N parallel {                 NAME_stage1    a team for each head of a row
+ *       h[v, head, c] = sums over entries
+ *       for c { y[v, c] = mean of h }       NAME_stage2    a thread for each y[v, c]
+ *       .. sums over entries that need y    NAME_stage3    a team for each head of a row
+ *     }
+ *
+ * Where no team can have a row as it stands (`schedule`), its list is cut between statements that
+ * hand each other on nothing but what is in memory.  What is computed from sizes, and from what
+ * the kernel does not write, is computed anew where it is needed.  Pieces are put together again as
+ * long as teams can have them.  Rows of a stage see what the stages before have written of
+ * theirs, as they did within the row. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+typedef struct {
+    Arena *a;
+    const LKernel *k;
+    const LStmt *parallel;
+    VEC(const LStmt *) in; /* the row's list */
+    bool *anew;            /* [in] a value that each stage may compute for itself */
+    bool *cut;             /* [in] a stage may end behind it */
+} Row;
+
+/* ---- where ----------------------------------------------------------------------------- */
+/* Nothing that it needs is the row's but what may be computed anew. */
+static bool is_anew(const Row *r, int i) {
+    const LStmt *s = r->in.v[i];
+    bool value = s->kind == L_LET || (s->kind == L_LOAD && s->buf->kind != LB_LOCAL);
+    if (!value || (s->kind == L_LOAD && s->buf->written)) return false;
+    for (int j = 0; j < i; j++)
+        if (!r->anew[j] && r->in.v[j]->dst && loop_reads(s, r->in.v[j]->dst)) return false;
+    return true;
+}
+
+/* The last statement that needs a register or a local array of statement i. */
+static int last_use(const Row *r, int i) {
+    const LStmt *s = r->in.v[i];
+    int last = i;
+    if (r->anew[i]) return i;
+    for (int j = i + 1; j < r->in.n; j++) {
+        bool array = s->kind == L_LOCAL && loop_depends(r->in.v[j], s);
+        if (array || (s->dst && loop_reads(r->in.v[j], s->dst))) last = j;
+    }
+    return last;
+}
+
+static Row row_of(Arena *a, const LKernel *k, const LStmt *parallel) {
+    Row r = {.a = a, .k = k, .parallel = parallel};
+    for (const LStmt *s = parallel->body; s; s = s->next) vec_push(a, &r.in, s);
+    r.anew = NEWN(a, bool, r.in.n + 1);
+    r.cut = NEWN(a, bool, r.in.n + 1);
+    int together = 0; /* up to here */
+    for (int i = 0; i < r.in.n; i++) {
+        r.anew[i] = is_anew(&r, i);
+        int last = last_use(&r, i);
+        if (last > together) together = last;
+        r.cut[i] = together <= i && !r.anew[i];
+    }
+    return r;
+}
+
+/* ---- a stage --------------------------------------------------------------------------- */
+static bool writes(const LStmt *s, const void *buf) {
+    return (s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf;
+}
+
+/* Leaves statements first .. end - 1 of the row, and what is computed anew. */
+static void keep(const Row *r, LStmt **at, int first, int end) {
+    for (int i = 0; *at; i++) {
+        if (i >= end || (i < first && !r->anew[i]))
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    }
+}
+
+static bool is_written_before(const Row *r, int end, const LBuf *b) {
+    for (int i = 0; i < end; i++) {
+        const LStmt *s = r->in.v[i];
+        if (writes(s, b) || (loop_has_body(s) && loop_find(s->body, writes, b))) return true;
+    }
+    return false;
+}
+
+static LKernel *stage(const Row *r, int first, int end, int number) {
+    LKernel *k = loop_copy(r->a, r->k);
+    LStmt *s = k->body;
+    k->name = arena_printf(r->a, "%s_stage%d", r->k->name, number);
+    while (!s->sched.parallel) s = s->next;
+    keep(r, &s->body, first, end);
+    for (int i = 0; i < k->bufs.n; i++) {
+        LBuf *b = k->bufs.v[i];
+        b->written = loop_find(s->body, writes, b);
+        b->begun = b->written && (b->begun || is_written_before(r, first, r->k->bufs.v[i]));
+    }
+    return k;
+}
+
+/* ---- which ----------------------------------------------------------------------------- */
+static bool is_collapsed(const LKernel *k) {
+    for (const LStmt *s = loop_parallel(k)->body; s; s = s->next)
+        if (s->kind == L_FOR && s->sched.collapse) return true;
+    return false;
+}
+
+/* A thread for each row goes through loops over columns by itself. */
+static bool has_long_rows(const LKernel *k) {
+    return k->threads.by == LT_THREAD && !is_collapsed(k) &&
+           loop_has_range(loop_parallel(k)->body, LR_EXTENT);
+}
+
+/* Entries go to the threads of a team, and elements to a thread each. */
+static bool is_shared_out(Loops *l, const LKernel *k) {
+    const LKernel *t = loop_schedule(l, loop_copy(l->a, k));
+    return loop_serial_entries(t) == 0 && !has_long_rows(t);
+}
+
+static int next_cut(const Row *r, int from) {
+    while (from < r->in.n - 1 && !r->cut[from]) from++;
+    return from + 1;
+}
+
+/* The longest piece from there on whose work can be shared out; its end, 0 = none can. */
+static int longest(Loops *l, const Row *r, int first) {
+    int best = 0;
+    for (int end = first; end < r->in.n;) {
+        end = next_cut(r, end);
+        const LKernel *k = stage(r, first, end, 0);
+        bool entries = loop_has_range(k->body, LR_SEGMENT);
+        if (is_shared_out(l, k) || (best == 0 && !entries))
+            best = end;
+        else if (best)
+            break;
+    }
+    return best;
+}
+
+/* The stages, behind those that there are; false: it cannot be cut. */
+static bool cut(Loops *l, const LKernel *k, LKernels *to) {
+    const LStmt *parallel = loop_parallel(k);
+    if (!parallel || k->threads.by) return false;
+    if (loop_serial_entries(loop_schedule(l, loop_copy(l->a, k))) == 0) return false;
+    const Row r = row_of(l->a, k, parallel);
+    LKernels all = {0};
+    for (int first = 0, end; first < r.in.n; first = end) {
+        end = longest(l, &r, first);
+        if (!end) {
+            pass_remark(l->pass, r.in.v[first]->span, "fission",
+                        "%s: not: no piece of a row that begins with its statement %d can be "
+                        "shared out to threads",
+                        k->name, first + 1);
+            return false;
+        }
+        LKernel *s = stage(&r, first, end, all.n + 1);
+        vec_push(l->a, &all, s);
+    }
+    for (int i = 0; i < all.n; i++) vec_push(l->a, to, all.v[i]);
+    pass_remark(l->pass, k->span, "fission", "%s: %d stages", k->name, all.n);
+    return true;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    LKernels all = {0};
+    (void)p;
+    for (int i = 0; i < l->k.n && l->on->columns; i++)
+        if (!cut(l, l->k.v[i], &all)) vec_push(l->a, &all, l->k.v[i]);
+    if (l->on->columns) l->k = all;
+    for (int i = 0; i < l->k.n; i++) loop_number(l->k.v[i]);
+    return true;
+}
+
+const Pass loop_pass_fission = {
+    .name = "fission",
+    .summary = "a row whose heads meet and part again is several kernels, one after the other",
+    .run_loops = run,
+};

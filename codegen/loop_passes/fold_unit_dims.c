@@ -1,0 +1,91 @@
+/* Loops and dimensions of one iteration go.
+ *
+ *     for %v in N parallel {                for %v in N parallel {
+ *       local acc: f32[1, 16]                 local acc: f32[16]
+ *       for %h in 1 {                         for %f in 16 { store acc[%f] %c }
+ *         for %f in 16 { store acc[%h, %f] %c }
+ *       }
+ *     }                                     }
+ *
+ * (MLIR's fold-unit-extent-dims.)  What is left of a row is what a team could share. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+static bool is_once(const LStmt *s) {
+    int64_t n;
+    return loop_extent(s, &n) && n == 1 && !s->sched.parallel;
+}
+
+static bool any_once(const LStmt *s, const void *none) {
+    return is_once(s) && !none;
+}
+
+/* The index of all such loops, before the parallel one. */
+static LReg *zero_of(Loops *l, LKernel *k) {
+    LStmt *s = NEW(l->a, LStmt);
+    *s = (LStmt){.kind = L_LET, .fn = L_FN_SIZE, .size = expr_const(l->a, 0), .span = k->span};
+    s->dst = loop_reg(l->a, k, DT_I64, "n", s);
+    s->next = k->body;
+    k->body = s;
+    return s->dst;
+}
+
+static int fold_loops(LStmt **at, LReg *zero) {
+    int n = 0;
+    while (*at) {
+        LStmt *s = *at;
+        if (loop_has_body(s)) n += fold_loops(&s->body, zero);
+        if (is_once(s)) {
+            loop_replace(s->body, s->var, zero);
+            at = loop_dissolve(at);
+            n++;
+        } else {
+            at = &s->next;
+        }
+    }
+    return n;
+}
+
+static int fold_dims(LStmt *row, LBuf *b) {
+    bool out[MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < b->rank; i++) n += out[i] = loop_is_one(b->dim[i]);
+    if (n) loop_drop_dims(row, b, out);
+    return n;
+}
+
+/* Loops of one iteration that stay. */
+static void tell_left(PassCtx *p, const LKernel *k, bool has_row) {
+    const LStmt *parallel = loop_parallel(k);
+    int64_t n;
+    if (parallel && loop_extent(parallel, &n) && n == 1)
+        pass_remark(p, k->span, "fold-unit-dims",
+                    "%s: not the parallel loop: threads share its index", k->name);
+    if (!has_row && loop_find(k->body, any_once, NULL))
+        pass_remark(p, k->span, "fold-unit-dims", "%s: not: there is no row that a team could have",
+                    k->name);
+}
+
+static bool change(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    int loops = 0, dims = 0;
+    if (row && loop_find(*row, any_once, NULL)) loops = fold_loops(row, zero_of(l, k));
+    for (int i = 0; row && i < k->locals.n; i++) dims += fold_dims(*row, k->locals.v[i]);
+    if (loops + dims)
+        pass_remark(l->pass, k->span, "fold-unit-dims",
+                    "%s: %d loops and %d dimensions of one iteration are gone", k->name, loops,
+                    dims);
+    tell_left(l->pass, k, row != NULL);
+    return loops + dims > 0;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_fold_unit_dims = {
+    .name = "fold-unit-dims",
+    .summary = "loops and dimensions of one iteration go",
+    .run_loops = run,
+};

@@ -1,0 +1,77 @@
+/* A number that the row stores is not read again.
+ *
+ *     store m[%v] %x                           store m[%v] %x
+ *     ..                                =>     ..
+ *     %y: f32 = load m[%v]                     %y: f32 = cast %x
+ *
+ * Of a team the first thread alone writes: what others need is handed on. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+static int count_writes(const LStmt *s, const LBuf *b) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += (s->kind == L_STORE || s->kind == L_ACC) && s->buf == b;
+        if (loop_has_body(s)) n += count_writes(s->body, b);
+    }
+    return n;
+}
+
+static bool same_place(const LStmt *x, const LStmt *y) {
+    if (x->buf != y->buf) return false;
+    for (int i = 0; i < x->buf->rank; i++)
+        if (x->idx[i] != y->idx[i] && !loop_is_one(x->buf->dim[i])) return false;
+    return true;
+}
+
+static int forward(LStmt *s, const LStmt *store) {
+    int n = 0;
+    for (; s; s = s->next) {
+        if (loop_has_body(s)) n += forward(s->body, store);
+        if (s->kind != L_LOAD || !same_place(s, store)) continue;
+        LStmt was = *s;
+        *s = (LStmt){.kind = L_LET, .next = was.next, .span = was.span, .dst = was.dst};
+        s->fn = L_FN_OP;
+        s->op = OP_CAST;
+        s->n_arg = 1;
+        s->arg[0] = store->src;
+        n++;
+    }
+    return n;
+}
+
+/* A store of the row's own that is read again, for a while or for good. */
+static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
+    if (n)
+        pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
+                    s->buf->name, n);
+    if (!loop_loads(s->next, s->buf)) return;
+    pass_remark(p, s->span, "forward-stores", "%s: %s is read again: %s", k->name, s->buf->name,
+                s->src->dt != s->buf->dt        ? "it is rounded where it is stored"
+                : count_writes(row, s->buf) > 1 ? "the row writes it more than once"
+                                                : "at another place");
+}
+
+static bool change(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    bool any = false;
+    for (LStmt *s = row ? *row : NULL; s; s = s->next) {
+        if (s->kind != L_STORE || s->buf->kind == LB_LOCAL) continue;
+        bool may = s->src->dt == s->buf->dt && count_writes(*row, s->buf) == 1;
+        int n = may ? forward(s->next, s) : 0;
+        any |= n > 0;
+        tell(l->pass, k, *row, s, n);
+    }
+    return any;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_forward_stores = {
+    .name = "forward-stores",
+    .summary = "a number that the row stores is handed on, not read again",
+    .run_loops = run,
+};

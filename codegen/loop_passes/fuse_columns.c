@@ -1,0 +1,117 @@
+/* Loops of a row over the same columns, with what stands between them, are carried out together:
+ * a lane of the row's team of threads has a column of all of them, so that local arrays become
+ * registers.
+ *
+ *     for %v in N parallel {                for %v in N parallel {
+ *       local acc: f32[16]                    columns 16 by lanes {
+ *       for %f in 16 vector { .. }              local acc: f32[16]
+ *       for %e in segment p[%v] {       =>      for %f in 16 vector { .. }
+ *         for %g in 16 vector { .. }            for %e in segment p[%v] {
+ *       }                                         for %g in 16 vector { .. }
+ *     }                                         }
+ *                                             }
+ *                                           }
+ *
+ * Loop fusion with array contraction (Gao, Olsen, Sarkar, Thekkath 1992); what the statements may
+ * be is in columns.c.  A kernel has teams only where no thread of one reads what another has
+ * written (team.c): else it is left as it is, and a thread has a row.  A loop over the entries of a
+ * segment that only adds up numbers is one over columns, too (`by team`). */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+/* Which loops over entries are as good as columns: those of a segment that only sum. */
+static void mark_sums(const LoopTeam *t, LStmt *s, bool segments) {
+    for (; s; s = s->next) {
+        bool sums = segments && s->kind == L_FOR && s->range == LR_SEGMENT && loop_only_sums(t, s);
+        if (s->kind == L_FOR) s->sched.share = sums ? LS_TEAM : LS_ALIKE;
+        if (loop_has_body(s)) mark_sums(t, s->body, segments);
+    }
+}
+
+static void mark_turns(const LoopColumns *r, LStmt *s, bool direct) {
+    for (; s; s = s->next) {
+        bool columns = loop_is_columns(s);
+        if (columns && s->range == LR_SEGMENT && !(direct && r->flat)) s->sched.share = LS_ALIKE;
+        if (columns && loop_takes_turns(r, s)) s->sched.share = LS_LANES;
+        if (loop_has_body(s)) mark_turns(r, s->body, false);
+    }
+}
+
+/* Statements *at .. r->end become the body of one; what is behind it. */
+static LStmt **enclose(Arena *a, LStmt **at, const LoopColumns *r) {
+    LStmt *c = NEW(a, LStmt), **last = at;
+    const LStmt *range = r->range;
+    while (*last != r->end) last = &(*last)->next;
+    *c = (LStmt){.kind = L_COLUMNS, .span = range->span, .body = *at, .next = *last};
+    c->range = range->range;
+    c->extent = range->extent;
+    c->n_chunks = range->n_chunks;
+    c->ptr = range->ptr;
+    c->at = range->at;
+    c->sched.share = r->flat ? LS_TEAM : r->together ? LS_ALIKE : LS_LANES;
+    *last = NULL;
+    *at = c;
+    LoopColumns all = *r;
+    all.end = NULL;
+    mark_turns(&all, c->body, true);
+    return &c->next;
+}
+
+static void enclose_all(const LoopTeam *t, LStmt **at) {
+    while (*at) {
+        LoopColumns r = {0};
+        if (loop_find_columns(t, *at, &r)) {
+            at = enclose(t->a, at, &r);
+            continue;
+        }
+        if (loop_has_body(*at)) enclose_all(t, &(*at)->body);
+        at = &(*at)->next;
+    }
+}
+
+/* Where lanes write elements of their own, other threads must not take these. */
+static void keep_to_lanes(LoopTeam *t) {
+    for (int i = 0; i < t->runs.n; i++) {
+        LStmt *c = t->runs.v[i].at;
+        if (c->sched.share == LS_TEAM && c->range != LR_SEGMENT) c->sched.share = LS_LANES;
+    }
+}
+
+/* In a copy; NULL and why: it cannot be. */
+static LKernel *fused(Loops *l, const LKernel *from, bool segments, const char **why) {
+    LKernel *k = loop_copy(l->a, from);
+    const LStmt *parallel = loop_parallel(k);
+    LStmt **row = parallel ? loop_row(k) : &k->body;
+    bool block = !parallel || loop_has_chunk_of(parallel);
+    k->threads = (LThreads){.by = block ? LT_BLOCK : LT_TEAM, .columns = l->columns};
+    const LoopTeam look = {.a = l->a, .on = l->on, .k = k, .columns = l->columns};
+    mark_sums(&look, *row, segments);
+    enclose_all(&look, row);
+    LoopTeam t = loop_team(l->a, l->on, k, false);
+    *why = t.fault;
+    if (t.fault) return NULL;
+    if (loop_has_own_lanes(&t)) keep_to_lanes(&t);
+    return k;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n && l->on->columns; i++) {
+        LKernel *k = l->k.v[i];
+        const char *why = NULL;
+        if (k->threads.by) continue;
+        LKernel *to = fused(l, k, true, &why);
+        if (!to) to = fused(l, k, false, &why);
+        if (to) l->k.v[i] = to;
+        if (to)
+            pass_remark(p, k->span, "fuse-columns", "%s: a team of threads has a row", k->name);
+        else
+            pass_remark(p, k->span, "fuse-columns", "%s: not: %s", k->name, why);
+    }
+    return true;
+}
+
+const Pass loop_pass_fuse_columns = {
+    .name = "fuse-columns",
+    .summary = "loops of a row over the same columns are one, of which a lane has a column",
+    .run_loops = run,
+};

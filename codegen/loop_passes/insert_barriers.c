@@ -1,0 +1,97 @@
+/* Threads of a team wait for each other where one reads what another has written.
+ *
+ *     columns 16 by lanes {                columns 16 by lanes {
+ *       .. store y[%v, %f] %x                .. store y[%v, %f] %x
+ *     }                              =>    }
+ *     columns 8 by lanes {                 barrier
+ *       .. load y[%v, %g]                  columns 8 by lanes {
+ *     }                                      .. load y[%v, %g]
+ *                                          }
+ *
+ * Behind columns that write what is read later, and before a number of the row is written that all
+ * threads have read. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+typedef struct {
+    const LoopTeam *t;
+    bool *behind; /* [runs] */
+    int n;
+} Barriers;
+
+static LStmt *barrier(Arena *a, const LStmt *by, LStmt *next) {
+    LStmt *s = NEW(a, LStmt);
+    *s = (LStmt){.kind = L_BARRIER, .span = by->span, .next = next};
+    return s;
+}
+
+static bool is_read(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf == b && a->s->kind == L_LOAD && !loop_is_settled(t, a)) return true;
+    }
+    return false;
+}
+
+/* The store stands outside columns, so the first thread writes. */
+static bool waits(const LoopTeam *t, const LStmt *s) {
+    bool writes = (s->kind == L_STORE || s->kind == L_ACC) && s->buf->kind != LB_LOCAL;
+    return writes && is_read(t, s->buf) && loop_is_read_first(t, s->buf);
+}
+
+static void insert(Barriers *x, LStmt **at) {
+    for (const LStmt *last = NULL; *at; last = *at, at = &(*at)->next) {
+        LStmt *s = *at;
+        bool is_behind = false;
+        for (int i = 0; i < x->t->runs.n; i++) is_behind |= x->t->runs.v[i].at == s && x->behind[i];
+        if (is_behind && !(s->next && s->next->kind == L_BARRIER)) {
+            s->next = barrier(x->t->a, s, s->next);
+            x->n++;
+        }
+        if (waits(x->t, s) && !(last && last->kind == L_BARRIER)) {
+            *at = barrier(x->t->a, s, s);
+            at = &(*at)->next;
+            x->n++;
+        }
+        if (loop_has_body(s) && s->kind != L_COLUMNS) insert(x, &s->body);
+    }
+}
+
+/* Columns that write what nothing behind them reads. */
+static void tell_none(PassCtx *p, const LKernel *k, const LoopTeam *t, const bool *behind) {
+    for (int i = 0; i < k->bufs.n && t->runs.n > 1; i++) {
+        int run = k->bufs.v[i]->written ? loop_writing_columns(t, k->bufs.v[i]) : -1;
+        if (run >= 0 && !behind[run])
+            pass_remark(p, t->runs.v[run].at->span, "insert-barriers",
+                        "%s: none behind columns of %s: no other thread reads it", k->name,
+                        k->bufs.v[i]->name);
+    }
+}
+
+static int insert_all(PassCtx *p, Loops *l, LKernel *k) {
+    const LoopTeam t = loop_team(l->a, l->on, k, false);
+    Barriers x = {.t = &t, .behind = NEWN(l->a, bool, t.runs.n + 1)};
+    for (int i = 0; i < t.accesses.n; i++) {
+        const LoopAccess *a = &t.accesses.v[i];
+        if (loop_is_settled(&t, a)) x.behind[loop_writing_columns(&t, a->s->buf)] = true;
+    }
+    if (!t.fault) insert(&x, &k->body);
+    if (!t.fault) tell_none(p, k, &t, x.behind);
+    return x.n;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        LKernel *k = l->k.v[i];
+        int n = k->threads.by > LT_THREAD ? insert_all(p, l, k) : 0;
+        if (n) pass_remark(p, k->span, "insert-barriers", "%s: %d barriers", k->name, n);
+    }
+    return true;
+}
+
+const Pass loop_pass_insert_barriers = {
+    .name = "insert-barriers",
+    .summary = "threads of a team wait where one reads what another has written",
+    .run_loops = run,
+    .required = true,
+};

@@ -1,0 +1,127 @@
+/* Heads around what is done for a row, where they stand inside it.
+ *
+ *     for v in N parallel {                         for v in N parallel {
+ *       local m: f32[8]                               for h in 8 collapse {
+ *       for f in 8 { store m[f] -inf }                  local m: f32
+ *       for e in segment ptr[v] {                       store m -inf
+ *         scalars of e                                  for e in segment ptr[v] {
+ *         for f in 8 { acc max m[f] .. }                  scalars of e
+ *       }                                                 acc max m ..
+ *       local y: f32[8, 16]                             }
+ *       for e in segment ptr[v] {                       local y: f32[16]
+ *         for f in 8 {                                  for e in segment ptr[v] {
+ *           scalars of e, f, m[f]                         scalars of e, h, m
+ *           for c in 16 vector { acc y[f, c] .. }         for c in 16 vector { acc y[c] .. }
+ *         }                                             }
+ *       }                                             }
+ *     }                                             }
+ *
+ * Heads do not need each other, so each becomes a part of the parallel loop's index and has a team:
+ * a sum over entries into one number is then dealt to all of its threads, and one into columns to
+ * lanes and ways.  What is read once for all heads of a row is read by each, out of the cache that
+ * neighbouring teams share.  (Loop interchange and fission by iterations: Allen and Kennedy 1984.)
+ */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+typedef struct {
+    Loops *l;
+    int *place; /* [locals] which dimension heads are; -1 = none */
+    LReg *head;
+    int64_t n;       /* heads */
+    const char *why; /* they cannot be around the row; NULL: they can */
+} Heads;
+
+static void refuse(Heads *h, const char *why) {
+    if (!h->why) h->why = why;
+}
+
+static bool has_known_extent(const LStmt *s, const void *none) {
+    int64_t n;
+    return loop_extent(s, &n) && !none;
+}
+
+/* Where local arrays have the head: always at one place.  loop: over heads, whose own locals are
+ * each head's already. */
+static void find_places(Heads *h, const LStmt *s, const LStmt *loop) {
+    Arena *a = h->l->a;
+    for (; s && !h->why; s = s->next) {
+        int64_t n;
+        bool heads = !loop && loop_extent(s, &n);
+        if (heads && n != h->n)
+            refuse(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
+                                   (long long)n));
+        if (loop_has_body(s)) find_places(h, s->body, heads ? s : loop);
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop)
+            refuse(h, arena_printf(a, "a loop over %s columns stands outside heads",
+                                   loop_range_text(a, s)));
+        if ((s->kind == L_STORE || s->kind == L_ACC) && !loop)
+            refuse(h, arena_printf(a, "%s is written outside heads", s->buf->name));
+        if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
+        if (loop && loop_declares(loop->body, s->buf)) continue;
+        int at = -1, *place = &h->place[s->buf->id];
+        for (int i = 0; loop && i < s->buf->rank; i++)
+            if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
+        if (at < 0) refuse(h, arena_printf(a, "heads meet in %s", s->buf->name));
+        *place = at;
+    }
+}
+
+/* The outermost loops over heads dissolve. */
+static void dissolve(Heads *h, LStmt **at) {
+    int64_t n;
+    while (*at) {
+        LStmt *s = *at;
+        if (loop_extent(s, &n)) {
+            loop_replace(s->body, s->var, h->head);
+            at = loop_dissolve(at);
+        } else {
+            if (loop_has_body(s)) dissolve(h, &s->body);
+            at = &s->next;
+        }
+    }
+}
+
+static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
+    bool out[MAX_RANK] = {0};
+    if (h->place[b->id] < 0) return;
+    out[h->place[b->id]] = true;
+    loop_drop_dims(row, b, out);
+}
+
+static bool change(Loops *l, LKernel *k) {
+    LStmt **row = loop_row(k);
+    const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;
+    Heads h = {.l = l};
+    if (!first || !loop_extent(first, &h.n)) return false;
+    h.place = NEWN(l->a, int, (size_t)k->locals.n + 1);
+    for (int i = 0; i < k->locals.n; i++) h.place[i] = -1;
+    find_places(&h, *row, NULL);
+    if (h.why) {
+        pass_remark(l->pass, k->span, "interchange", "%s: not: %s", k->name, h.why);
+        return false;
+    }
+    pass_remark(l->pass, k->span, "interchange", "%s: %lld heads are around a row", k->name,
+                (long long)h.n);
+    LStmt *loop = NEW(l->a, LStmt);
+    *loop = (LStmt){.kind = L_FOR, .extent = first->extent, .span = first->span};
+    loop->sched.collapse = true;
+    h.head = loop->var = loop_reg(l->a, k, DT_I64, "h", loop);
+    dissolve(&h, row);
+    for (int i = 0; i < k->locals.n; i++) drop_heads(&h, *row, k->locals.v[i]);
+    loop->body = *row;
+    *row = loop;
+    return true;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_interchange = {
+    .name = "interchange",
+    .summary =
+        "heads that need nothing of each other around the row, as part of the parallel index",
+    .run_loops = run,
+};

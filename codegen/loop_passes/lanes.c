@@ -1,0 +1,267 @@
+/* What vectors of a processor may hold: which loops can run in lanes, and what it takes to have
+ * several iterations side by side.  Passes ask before they write a schedule down, and
+ * loop_verify() of any schedule that a text has. */
+#include "codegen/loop_passes/loops.h"
+
+enum { UNROLL_MAX = 16 };
+
+int loop_lanes_for(const Loops *l, int64_t extent) {
+    int w = l->machine.lanes;
+    while (w / 2 >= extent && w > 1) w /= 2;
+    return w;
+}
+
+static bool has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
+    return false;
+}
+
+bool loop_is_short(const LStmt *s, int64_t *n) {
+    if (!loop_extent(s, n) || s->sched.parallel) return false;
+    return *n <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
+}
+
+/* ---- in lanes of a loop's variable ------------------------------------------------------ */
+typedef struct {
+    bool *varies; /* [n_regs] differs by lane */
+    const LStmt *loop;
+} Look;
+
+static bool any_varies(const Look *k, LReg *const *r, int n) {
+    for (int i = 0; i < n; i++)
+        if (k->varies[r[i]->id]) return true;
+    return false;
+}
+
+static bool look_block(Look *k, const LStmt *s);
+
+static bool look(Look *k, const LStmt *s) {
+    bool at = loop_is_access(s) && any_varies(k, s->idx, s->buf->rank);
+    bool private = s->buf && s->buf->kind == LB_LOCAL && loop_declares(k->loop->body, s->buf);
+    switch (s->kind) {
+    case L_LET:
+        k->varies[s->dst->id] = any_varies(k, s->arg, s->n_arg);
+        return true;
+    case L_LOAD:
+        k->varies[s->dst->id] = at || private;
+        return !(at && private);
+    case L_STORE:
+        return private ? !at : at || !k->varies[s->src->id];
+    case L_ACC:
+        return !(private && at);
+    case L_FOR:
+        if (s->range != LR_EXTENT && k->varies[s->at->id]) return false;
+        return look_block(k, s->body);
+    case L_IF:
+    case L_COLUMNS:
+        return look_block(k, s->body);
+    case L_LOCAL:
+    case L_BARRIER:
+        return true;
+    case L_PREFETCH: /* of one iteration */
+    case L_TILE:     /* has vectors of its own */
+        return false;
+    }
+    return false;
+}
+
+static bool look_block(Look *k, const LStmt *s) {
+    for (; s; s = s->next)
+        if (!look(k, s)) return false;
+    return true;
+}
+
+bool loop_look(const LStmt *loop, const LStmt *s, bool *varies) {
+    Look k = {varies, loop};
+    return look_block(&k, s);
+}
+
+bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
+    bool *varies = NEWN(a, bool, (size_t)k->n_regs + 1);
+    varies[loop->var->id] = true;
+    return loop_look(loop, loop->body, varies);
+}
+
+/* ---- scalars of several iterations ------------------------------------------------------ */
+bool loop_at_one_place(const LStmt *loop, const LStmt *s) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
+    return true;
+}
+
+bool loop_writes(const LStmt *s, const LBuf *buf) {
+    for (; s; s = s->next) {
+        if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
+        if (loop_writes(s->body, buf)) return true;
+    }
+    return false;
+}
+
+bool loop_is_heavy(const LStmt *s) {
+    if (s->kind != L_LET) return false;
+    if (s->fn == L_FN_RANDOM) return true;
+    return s->fn == L_FN_OP && op_cost(s->op) > 1;
+}
+
+bool loop_has_heavy(const LStmt *s, const LStmt *end) {
+    for (; s != end; s = s->next)
+        if (loop_is_heavy(s)) return true;
+    return false;
+}
+
+/* Local arrays are in registers: lanes read them where the loop is constant and the variable their
+ * last index. */
+const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant) {
+    const LStmt *s = loop->body;
+    for (; s; s = s->next) {
+        if (s->kind == L_PREFETCH) continue;
+        bool load = s->kind == L_LOAD && !loop_writes(loop->body, s->buf);
+        if (load && s->buf->kind == LB_LOCAL) load = constant || loop_at_one_place(loop, s);
+        if (!load && s->kind != L_LET) return s;
+    }
+    return NULL;
+}
+
+bool loop_is_own(const LStmt *loop, const LBuf *b) {
+    for (const LStmt *s = loop->body; s; s = s->next)
+        if (s->kind == L_LOCAL && s->buf == b) return true;
+    return false;
+}
+
+/* The index of an access that is the loop's variable, or -1. */
+static int place(const LStmt *loop, const LStmt *s) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == loop->var) return i;
+    return -1;
+}
+
+/* Iterations are apart in a buffer: its accesses have the variable at one and the same index. */
+static bool is_apart(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
+    for (; s; s = s->next) {
+        if (loop_is_access(s) && s->buf == b && place(loop, s) != at) return false;
+        if (!is_apart(loop, s->body, b, at)) return false;
+    }
+    return true;
+}
+
+static bool access_is_fine(const LStmt *loop, const LStmt *s) {
+    if (loop_is_own(loop, s->buf)) return s->buf->rank == 0;
+    if (!loop_writes(loop->body, s->buf)) return true;
+    int at = place(loop, s);
+    return at >= 0 && is_apart(loop, loop->body, s->buf, at);
+}
+
+static bool body_is_fine(const LStmt *loop, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (loop_is_access(s) && !access_is_fine(loop, s)) return false;
+        if (s->kind == L_IF || (s->kind == L_LOCAL && s->buf->rank)) return false;
+        if (loop_has_body(s) && !body_is_fine(loop, s->body)) return false;
+    }
+    return true;
+}
+
+/* In lanes, what is written and what lies in registers lies side by side. */
+static bool lanes_are_fine(const LStmt *loop) {
+    for (const LStmt *s = loop->body; s; s = s->next) {
+        if (s->kind == L_TILE) return false;
+        if (!loop_is_access(s) || loop_is_own(loop, s->buf)) continue;
+        int at = place(loop, s);
+        bool free = s->kind == L_LOAD && (at < 0 || s->buf->kind != LB_LOCAL);
+        if (!free && at != s->buf->rank - 1) return false;
+    }
+    return true;
+}
+
+static bool fits_a_vector(const LStmt *s, int lanes) {
+    int64_t n;
+    return loop_is_short(s, &n) && n >= 2 && n <= lanes;
+}
+
+const char *loop_expand_fault(const LStmt *s, int lanes) {
+    if (!fits_a_vector(s, lanes)) return "there are more of them than lanes";
+    if (!body_is_fine(s, s->body)) return "iterations share what they write";
+    return lanes_are_fine(s) ? NULL : "what they write does not lie side by side";
+}
+
+bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
+    if (prefix) return fits_a_vector(s, lanes) && loop_end_of_prefix(s, true);
+    return !loop_expand_fault(s, lanes);
+}
+
+/* ---- two loops that are one row --------------------------------------------------------- */
+static bool mentions(LReg *const *r, int n, const LReg *x, const LReg *y) {
+    for (int i = 0; i < n; i++)
+        if (r[i] == x || r[i] == y) return true;
+    return false;
+}
+
+/* Elements [.., h, f] of whole rows [h, f]: side by side in memory. */
+static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
+    int n = s->buf->rank;
+    return n >= 2 && s->idx[n - 2] == h->var && s->idx[n - 1] == f->var &&
+           expr_eq(s->buf->dim[n - 1], f->extent) && !mentions(s->idx, n - 2, h->var, f->var);
+}
+
+static bool rows_are_fine(const LStmt *h, const LStmt *f) {
+    for (const LStmt *s = f->body; s; s = s->next) {
+        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !loop_is_access(s))
+            return false;
+        if (s->kind == L_LET || is_row(s, h, f)) continue;
+        if (s->kind != L_LOAD || mentions(s->idx, s->buf->rank, h->var, f->var)) return false;
+    }
+    return true;
+}
+
+/* A local array that is added to row by row lies in vectors of that width, and stays so. */
+static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const LBuf *b) {
+    for (; s; s = s->next) {
+        bool row = h && h->body == f && !f->next && rows_are_fine(h, f);
+        if (s->kind == L_ACC && s->buf == b && !row) return false;
+        bool loop = s->kind == L_FOR;
+        if (!sums_are_rows(s->body, loop ? f : h, loop ? s : f, b)) return false;
+    }
+    return true;
+}
+
+static bool locals_are_rows(const LKernel *k, const LStmt *s) {
+    for (; s; s = s->next)
+        if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&
+            !sums_are_rows(k->body, NULL, NULL, s->buf))
+            return false;
+    return true;
+}
+
+const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
+    const LStmt *in = s->body;
+    int64_t n, len;
+    if (!loop_is_short(s, &n)) return "there are many rows, or only data know how many";
+    if (!loop_extent(in, &len) || len < 1) return "only data know how long they are";
+    if (len >= lanes || lanes % len) return "a row is no part of a vector";
+    if (n * len % lanes) return "they are no whole vectors";
+    if (n * len > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return "they are too many vectors";
+    if (!rows_are_fine(s, in)) return "rows have scalars of their own, or do not lie side by side";
+    return locals_are_rows(k, in->body) ? NULL : "a sum in registers is no row elsewhere";
+}
+
+bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
+    const LStmt *in = s->body;
+    bool rows = in && !in->next && in->kind == L_FOR && in->sched.vector;
+    return rows && !loop_flat_fault(k, s, lanes);
+}
+
+/* ---- what passes share ------------------------------------------------------------------ */
+typedef bool Change(Loops *l, LKernel *k, LStmt *loop);
+
+static bool each(Loops *l, LKernel *k, LStmt *s, Change *change) {
+    bool any = false;
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR) any |= change(l, k, s);
+        if (loop_has_body(s) && !s->sched.lanes) any |= each(l, k, s->body, change);
+    }
+    return any;
+}
+
+bool loop_each_scalar(Loops *l, LKernel *k, Change *change) {
+    return each(l, k, k->body, change);
+}

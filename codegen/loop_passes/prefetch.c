@@ -1,0 +1,157 @@
+/* Rows that entries gather are asked for before they come.
+ *
+ *     for %e in segment ptr[%v] {              for %e in segment ptr[%v] {
+ *       %s = load src[%e]               =>       prefetch z[src[%e + 8]] lines 2
+ *       for %f in F vector {                     %s = load src[%e]
+ *         .. load z[%s, %f] .. }                 for %f in F vector { .. load z[%s, %f] .. }
+ *     }                                        }
+ *
+ * A row at a computed place is in no cache and on nobody's list: without a hint each entry waits
+ * for memory.  Segments lie one behind the other, so the entry some positions on is mostly the next
+ * row's, and wanted soon too.  4, 8 and 16 entries ahead measured the same.  Up to sixteen lines of
+ * a row are asked for: with four, leaving the others to the machine's own prefetcher, a training
+ * step of GAT with 8 x 32 features took 1.91 s instead of 1.67.
+ *
+ * Where a row is taken in tiles each asks for its own part of it, and twice as far ahead, since an
+ * entry's work is short: a layer of 256 features over 2.5 M entries took 75 ms instead of 88. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+enum { UNKNOWN_LINES = 2 }; /* of a row whose width only data know */
+
+typedef struct {
+    const LBuf *buf;
+    const LStmt *index;
+    bool tiled; /* its last index is the column: only the tile's part of the row is wanted */
+} Row;
+
+typedef struct {
+    PassCtx *p;
+    Loops *l;
+    LKernel *k;
+    bool any;
+    /* of a loop */
+    const LStmt *loop;
+    VEC(Row) row;
+    int n_more; /* rows that there are beside these */
+} Walk;
+
+/* Does an entry look anything up by an index of its own, and a row at that? */
+static bool gathers(const LStmt *s) {
+    bool index = false, loop = false;
+    for (; s; s = s->next) {
+        index |= s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
+        loop |= s->kind == L_FOR || s->kind == L_TILE;
+    }
+    return index && loop;
+}
+
+/* r as (index array)[position], seen through casts; NULL otherwise. */
+static const LStmt *index_load(const LStmt *loop, const LReg *r) {
+    for (const LStmt *s = loop->body; s; s = s->next) {
+        if (s->dst != r) continue;
+        bool cast = s->kind == L_LET && s->fn == L_FN_OP && s->op == OP_CAST;
+        if (cast) return index_load(loop, s->arg[0]);
+        bool index = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && s->buf->rank == 1;
+        return index && s->idx[0] == loop->var && !dtype_is_float(s->buf->dt) ? s : NULL;
+    }
+    return NULL;
+}
+
+static void add_row(Walk *w, const LBuf *buf, const LStmt *index, bool tiled) {
+    for (int i = 0; i < w->row.n; i++)
+        if (w->row.v[i].buf == buf && w->row.v[i].index->buf == index->buf) return;
+    if (w->row.n < pass_threshold(w->l->c, PASS_T_PREFETCH_ROWS))
+        vec_push(w->l->a, &w->row, ((Row){buf, index, tiled}));
+    else
+        w->n_more++;
+}
+
+static void find_rows(Walk *w, const LStmt *s, const LReg *column) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s))
+            find_rows(w, s->body, s->kind == L_FOR && s->sched.vector ? s->var : column);
+        if (s->kind != L_LOAD || s->buf->kind == LB_LOCAL || s->buf->rank == 0) continue;
+        const LStmt *index = index_load(w->loop, s->idx[0]);
+        bool tiled = s->buf->rank == 2 && s->idx[1] == column;
+        if (index) add_row(w, s->buf, index, tiled);
+    }
+}
+
+/* Lines of a row, as far as its width is known. */
+static int lines_of(const Loops *l, const LBuf *b) {
+    int64_t most = pass_threshold(l->c, PASS_T_PREFETCH_LINES), n;
+    int64_t bytes = dtype_bytes(b->dt), line = l->machine.line;
+    for (int i = 1; i < b->rank; i++) {
+        if (!expr_is_const(b->dim[i], &n))
+            return (int)(most < UNKNOWN_LINES ? most : UNKNOWN_LINES);
+        bytes = n < most * line ? bytes * n : most * line;
+    }
+    int64_t lines = (bytes + line - 1) / line;
+    return (int)(lines < most ? lines : most);
+}
+
+static void ask_for(Walk *w, LStmt *loop, const LStmt *tile, int ahead) {
+    LStmt **at = &loop->body, *first = loop->body;
+    for (int i = 0; i < w->row.n; i++) {
+        const Row *r = &w->row.v[i];
+        LStmt *s = NEW(w->l->a, LStmt);
+        *s = (LStmt){.kind = L_PREFETCH, .span = loop->span, .next = first};
+        s->buf = w->k->bufs.v[r->buf->id];
+        s->ptr = w->k->bufs.v[r->index->buf->id];
+        s->at = loop->var;
+        s->ahead = ahead;
+        s->n_lines = tile && r->tiled ? 0 : lines_of(w->l, r->buf);
+        *at = s;
+        at = &s->next;
+    }
+}
+
+static void one(Walk *w, LStmt *loop, const LStmt *tile) {
+    int ahead = pass_threshold(w->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
+    w->loop = loop;
+    w->row.n = w->n_more = 0;
+    find_rows(w, loop->body, NULL);
+    ask_for(w, loop, tile, ahead);
+    w->any |= w->row.n > 0;
+    if (w->row.n)
+        pass_remark(w->p, loop->span, "prefetch", "rows that %s gathers are asked for %d ahead",
+                    w->k->name, ahead);
+    if (!w->row.n || w->n_more)
+        pass_remark(
+            w->p, loop->span, "prefetch", "rows that %s gathers are not asked for: %s", w->k->name,
+            w->n_more ? "there are too many" : "their places are no elements of an index array");
+}
+
+/* Of one after the other, in the tile or (NULL) by themselves. */
+static void all(Walk *w, LStmt *s, const LStmt *tile) {
+    for (; s; s = s->next) {
+        if (!loop_has_body(s) || s->sched.lanes || s->sched.flat) continue;
+        const LStmt *first = s->body;
+        bool elements = s->kind == L_FOR && (s->range == LR_SEGMENT || s->sched.parallel);
+        bool asked = first && first->kind == L_PREFETCH;
+        if (s->kind == L_TILE)
+            all(w, s->body, s);
+        else if (s->sched.jam)
+            all(w, loop_jammed_tile(s)->body, NULL);
+        else
+            all(w, s->body, tile);
+        if (elements && !asked && !s->sched.rows && gathers(first)) one(w, s, tile);
+    }
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    if (!l->machine.prefetches || !pass_threshold(l->c, PASS_T_PREFETCH_AHEAD)) return true;
+    for (int i = 0; i < l->k.n; i++) {
+        Walk w = {.p = p, .l = l, .k = l->k.v[i]};
+        all(&w, w.k->body, NULL);
+        if (w.any) loop_number(w.k);
+    }
+    return true;
+}
+
+const Pass loop_pass_prefetch = {
+    .name = "prefetch",
+    .summary = "rows that entries gather are asked for before they come",
+    .run_loops = run,
+};

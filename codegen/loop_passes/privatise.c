@@ -1,0 +1,43 @@
+/* Entries of a row go to the ways of its team by turns: each way adds up what it has, and at the
+ * end they are added in their order.
+ *
+ *     for %e in segment p[%v] {            for %e in segment p[%v] by ways {
+ *       for %f in 16 vector {        =>      (the same)
+ *         acc sum acc[%f] %x
+ *
+ * Privatisation of reductions (Rauchwerger and Padua 1995): all that leaves the loop are sums in
+ * registers, and none of them is read in it. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+static int share(PassCtx *p, Loops *l, const LKernel *k) {
+    const LoopTeam t = loop_team(l->a, l->on, k, false);
+    const LBuf *target[LOOP_TARGETS_MAX];
+    int n = 0;
+    for (int i = 0; i < t.runs.n && !t.fault; i++)
+        for (LStmt *s = t.runs.v[i].at->body; s; s = s->next) {
+            if (s->kind != L_FOR || loop_is_columns(s) || s->sched.share) continue;
+            int sums = 0;
+            const char *why = loop_private_fault(&t, s, target, &sums);
+            if (!why) s->sched.share = LS_WAYS, n++;
+            if (why && s->range == LR_SEGMENT)
+                pass_remark(p, s->span, "privatise", "%s: not %s: %s", k->name,
+                            loop_range_text(l->a, s), why);
+        }
+    return n;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        const LKernel *k = l->k.v[i];
+        int n = k->threads.by > LT_THREAD ? share(p, l, k) : 0;
+        if (n) pass_remark(p, k->span, "privatise", "%s: %d loops over entries", k->name, n);
+    }
+    return true;
+}
+
+const Pass loop_pass_privatise = {
+    .name = "privatise",
+    .summary = "entries of a row go to the ways of its team by turns, each with its own sums",
+    .run_loops = run,
+};

@@ -1,0 +1,61 @@
+/* A row of the result that is added to, or read again, stays in registers while its columns are
+ * gone through.
+ *
+ *     columns F by lanes {                     columns F by lanes promote y {
+ *       for %f in F vector {                     (the same)
+ *         store y[%v, %f] %zero
+ *       }                                =>
+ *       for %e in segment p[%v] {
+ *         for %f in F vector {
+ *           acc sum y[%v, %f] %x
+ *
+ * Register promotion (Cooper and Lu 1997): lanes have one element of it each, which is loaded
+ * before the first statement, if that does not store it, and stored behind the last one.  Without
+ * it a column's entries are one thread's, as others would not see what it adds. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+/* Which columns reach it. */
+static LStmt *columns_of(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf == b && !loop_is_settled(t, a))
+            return a->run < 0 ? NULL : t->runs.v[a->run].at;
+    }
+    return NULL;
+}
+
+static bool may_wait(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf == b && a->s->kind == L_LOAD && !loop_is_settled(t, a))
+            return loop_is_read_first(t, b);
+    }
+    return false;
+}
+
+static void promote(PassCtx *p, Loops *l, const LKernel *k) {
+    const LoopTeam t = loop_team(l->a, l->on, k, false);
+    for (int i = 0; i < k->bufs.n && !t.fault; i++) {
+        LBuf *b = k->bufs.v[i];
+        if (!b->written || may_wait(&t, b) || !loop_is_reread(&t, b)) continue;
+        LStmt *c = columns_of(&t, b);
+        if (c && loop_is_promoted(c, b)) continue;
+        const char *why = loop_several_elements(&t, b);
+        if (!why) vec_push(l->a, &c->promoted, b);
+        pass_remark(p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
+                    b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");
+    }
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++)
+        if (l->k.v[i]->threads.by > LT_THREAD) promote(p, l, l->k.v[i]);
+    return true;
+}
+
+const Pass loop_pass_promote_rows = {
+    .name = "promote-rows",
+    .summary = "a row of the result that is added to stays in registers",
+    .run_loops = run,
+};

@@ -1,0 +1,141 @@
+/* What passes over the loop IR share. */
+#include "codegen/loop_passes/loops.h"
+
+static bool is_value(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
+LStmt *loop_parallel(const LKernel *k) {
+    LStmt *s = k->body;
+    while (s && is_value(s)) s = s->next;
+    return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
+}
+
+/* The loop that ends the list and is part of the parallel loop's index. */
+LStmt *loop_collapsed(LStmt *s) {
+    while (s && is_value(s)) s = s->next;
+    return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
+}
+
+LStmt **loop_row(LKernel *k) {
+    LStmt *loop = loop_parallel(k);
+    if (!loop) return NULL;
+    for (LStmt *in; (in = loop_collapsed(loop->body));) loop = in;
+    return &loop->body;
+}
+
+bool loop_is_one(const Expr *e) {
+    int64_t n;
+    return expr_is_const(e, &n) && n == 1;
+}
+
+bool loop_extent(const LStmt *s, int64_t *n) {
+    return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
+}
+
+const char *loop_range_text(Arena *a, const LStmt *s) {
+    StrBuf b = sb_new(a);
+    if (s->range == LR_SEGMENT) return arena_printf(a, "entries of %s", s->ptr->name);
+    expr_print(&b, s->extent);
+    return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", b.s) : b.s;
+}
+
+void loop_replace(LStmt *s, const LReg *from, LReg *to) {
+    for (; s; s = s->next) {
+        if (s->src == from) s->src = to;
+        if (s->cond == from) s->cond = to;
+        if (s->at == from) s->at = to;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == from) s->arg[i] = to;
+        for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+            if (s->idx[i] == from) s->idx[i] = to;
+        if (loop_has_body(s)) loop_replace(s->body, from, to);
+    }
+}
+
+LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def) {
+    LReg *r = NEW(a, LReg);
+    *r = (LReg){.id = k->n_regs++, .dt = dt, .hint = hint, .def = def};
+    return r;
+}
+
+LStmt **loop_dissolve(LStmt **at) {
+    LStmt *next = (*at)->next;
+    *at = (*at)->body;
+    while (*at) at = &(*at)->next;
+    *at = next;
+    return at;
+}
+
+static void drop_indices(LStmt *s, const LBuf *b, const bool *out) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s)) drop_indices(s->body, b, out);
+        if (!loop_is_access(s) || s->buf != b) continue;
+        int n = 0;
+        for (int i = 0; i < b->rank; i++)
+            if (!out[i]) s->idx[n++] = s->idx[i];
+    }
+}
+
+void loop_drop_dims(LStmt *s, LBuf *b, const bool *out) {
+    drop_indices(s, b, out);
+    int n = 0;
+    for (int i = 0; i < b->rank; i++)
+        if (!out[i]) b->dim[n++] = b->dim[i];
+    b->rank = n;
+}
+
+bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
+    for (; s; s = s->next) {
+        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (s->kind == L_ACC && !own && number == numbers) return true;
+        if (loop_has_body(s) && loop_adds_up(s->body, body, numbers)) return true;
+    }
+    return false;
+}
+
+bool loop_fits_lanes(const Target *on, int64_t columns, int most) {
+    int64_t each = 1;
+    while (each < most && columns % (each * 2) == 0) each *= 2;
+    return columns <= on->lanes * each;
+}
+
+static int count_serial(const LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_ALIKE;
+        if (loop_has_body(s)) n += count_serial(s->body);
+    }
+    return n;
+}
+
+int loop_serial_entries(const LKernel *k) {
+    const LStmt *s = loop_parallel(k);
+    return s ? count_serial(s->body) : 0;
+}
+
+static void number(LStmt *s, int *next) {
+    for (; s; s = s->next) {
+        LReg *defines = s->kind == L_FOR ? s->var : s->dst;
+        if (defines) defines->id = (*next)++;
+        number(s->body, next);
+    }
+}
+
+void loop_number(LKernel *k) {
+    k->n_regs = 0;
+    number(k->body, &k->n_regs);
+}
+
+static bool has_chunk_of(const LStmt *s, const LReg *row) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
+        if (loop_has_body(s) && has_chunk_of(s->body, row)) return true;
+    }
+    return false;
+}
+
+bool loop_has_chunk_of(const LStmt *parallel) {
+    return has_chunk_of(parallel->body, parallel->var);
+}

@@ -1,0 +1,134 @@
+/* Which threads of a device do what.
+ *
+ *     kernel k {                           kernel k by teams lanes 4 pack 4 columns 8 {
+ *       for %v in N parallel {               for %v in N parallel {
+ *         local acc: f32[16]                   columns 16 by lanes {
+ *         for %e in segment p[%v] {     =>       local acc: f32[16]
+ *                                                for %e in segment p[%v] by ways {
+ *
+ * A team of threads for each row where one can have it (`fuse-columns` and the passes behind it),
+ * if need be after others that change its loops, else a thread for each.  Of several ways to have
+ * it the one is taken that leaves the fewest loops over entries to one thread after the other.
+ *
+ * A kernel that says it already is left as it is. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+/* What makes a row's loops such that a team can have their entries, as they are and with heads
+ * around them. */
+#define ROW "promote-scalars,vectorise,cse-loops,forward-stores,distribute,reorder-loops,dce-loops,"
+#define ROWS "fold-unit-dims," ROW
+#define HEADS "fold-unit-dims,interchange," ROW
+/* .. and what says that it has. */
+#define TEAM "collapse,fuse-columns,promote-rows,insert-barriers,privatise,coarsen-lanes"
+
+/* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
+ * they are, in another order, and by heads. */
+enum { WAYS = 6 };
+static const struct {
+    const char *passes;
+    bool wide, heads;
+} ways[WAYS] = {{TEAM, true, false},      {TEAM, false, false},      {ROWS TEAM, true, false},
+                {HEADS TEAM, true, true}, {ROWS TEAM, false, false}, {HEADS TEAM, false, true}};
+
+static bool has_entries(const LStmt *s) {
+    return loop_has_range(s, LR_SEGMENT) || loop_has_range(s, LR_CHUNK);
+}
+
+static bool has_heads(LKernel *k) {
+    return loop_row(k) != &loop_parallel(k)->body;
+}
+
+/* The kernel after the passes of a way; NULL = that cannot be had. */
+static LKernel *schedule_as(Loops *l, const LKernel *k, int way) {
+    Loops try = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
+    if (!ways[way].wide) try.columns = 1;
+    try.disable = l->disable;
+    if (!loop_pass_run(&try, ways[way].passes, NULL)) return NULL;
+    LKernel *to = try.k.v[0];
+    const LoopTeam team = loop_team(l->a, l->on, to, true);
+    bool had = to->threads.by && !team.fault && loop_may_coarsen(&team, loop_pack(to));
+    return had && (!ways[way].heads || has_heads(to)) ? to : NULL;
+}
+
+/* A thread for each row, or element. */
+static LKernel *by_threads(Loops *l, LKernel *k) {
+    if (!loop_is_joined(k)) loop_collapse(l->a, k, true);
+    k->threads = (LThreads){.by = LT_THREAD};
+    return k;
+}
+
+/* The passes of the way that is taken, as if they were called for. */
+static void show(Loops *l, const LKernel *k, int way) {
+    const PassOptions *o = l->asked;
+    PassOptions shown = {.print_before = o->print_before,
+                         .print_after = o->print_after,
+                         .print_changed = o->print_changed,
+                         .print_diff = o->print_diff,
+                         .print_filter = o->print_filter,
+                         .disable = o->disable,
+                         .dump = o->dump,
+                         .remarks = o->remarks};
+    Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
+    if (!ways[way].wide) again.columns = 1;
+    (void)loop_pass_run(&again, ways[way].passes, &shown);
+}
+
+static LKernel *best_of(Loops *l, const LKernel *k, int *best_way) {
+    const LStmt *parallel = loop_parallel(k);
+    bool entries = parallel && has_entries(parallel->body);
+    LKernel *best = NULL;
+    int least = -1;
+    for (int way = 0; way < (entries ? WAYS : 2) && least != 0; way++) {
+        LKernel *to = schedule_as(l, k, way);
+        int serial = to ? loop_serial_entries(to) : 0;
+        if (!to || (best && serial >= least)) continue;
+        least = serial;
+        best = to;
+        *best_way = way;
+    }
+    return best;
+}
+
+LKernel *loop_schedule(Loops *l, LKernel *k) {
+    int way;
+    LKernel *best = best_of(l, k, &way);
+    return best ? best : by_threads(l, k);
+}
+
+/* Why no team can have it as it is. */
+static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
+    const PassOptions o = {.disable = l->disable, .remarks = p->remarks};
+    Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
+    if (p->remarks) (void)loop_pass_run(&again, "collapse,fuse-columns", &o);
+}
+
+static void tell(PassCtx *p, const LKernel *k) {
+    int serial = loop_serial_entries(k);
+    const char *who = k->threads.by == LT_TEAM    ? "a team of threads"
+                      : k->threads.by == LT_BLOCK ? "a block of threads"
+                                                  : "a thread";
+    pass_remark(p, k->span, "schedule", "%s: %s for each row%s", k->name, who,
+                serial ? ", which goes through entries one after the other" : "");
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n && l->on->columns; i++) {
+        if (l->k.v[i]->threads.by) continue;
+        LKernel *k = l->k.v[i];
+        int way = 0;
+        LKernel *best = best_of(l, k, &way);
+        if (best && l->asked && (l->asked->dump || l->asked->remarks)) show(l, k, way);
+        if (!best) tell_why(p, l, k);
+        l->k.v[i] = best ? best : by_threads(l, k);
+        loop_number(l->k.v[i]);
+        tell(p, l->k.v[i]);
+    }
+    return true;
+}
+
+const Pass loop_pass_schedule = {
+    .name = "schedule",
+    .summary = "which threads of a device take a kernel's rows, and share their loops",
+    .run_loops = run,
+};

@@ -1,0 +1,95 @@
+/* Rows with more entries than a block should have: several blocks take parts of them first.
+ *
+ *     for %e in segment p[%v] by ways {     =>     for %e in segment p[%v] by ways split {
+ *
+ * Split reductions (CUTLASS's split-K; merge-based SpMV, Merrill and Garland 2016, for the cut by
+ * entries).  For rows whose entries need nothing that the row computed before, and whose sums are
+ * f32 columns: each block leaves its part's in memory, and the row's own adds them up in their
+ * order.  How long a row must be is the runtime's (runtime/cuda/kernel.h), which knows the rows. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+/* Nothing that the row computed before is read in the loop. */
+static bool is_alone(const LStmt *s, const LStmt *body) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s) && !is_alone(s->body, body)) return false;
+        if (s->kind != L_LOAD) continue;
+        bool own = s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (!own && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+    }
+    return true;
+}
+
+static bool is_direct(const LoopColumns *r, const LStmt *loop) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (s == loop) return true;
+    }
+    return false;
+}
+
+/* Nothing before `end` reads what the row computes. */
+static bool is_plain(const LStmt *s, const LStmt *end) {
+    for (; s != end; s = s->next)
+        if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+    return true;
+}
+
+const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s) {
+    for (int i = 0; i < t->runs.n; i++)
+        if (loop_columns_have(&t->runs.v[i], s)) return &t->runs.v[i];
+    return NULL;
+}
+
+const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
+    const LStmt *row = loop_parallel(t->k);
+    const LBuf *target[LOOP_TARGETS_MAX];
+    const LoopColumns *r = loop_columns_with(t, s);
+    if (t->k->threads.by != LT_TEAM || !row) return "a team has no row of it";
+    if (loop_collapsed(row->body)) return "each head of a row has a team";
+    if (s->range != LR_SEGMENT || s->at != row->var) return "they are no entries of a row";
+    if (s->sched.share != LS_WAYS) return "ways do not share them";
+    if (!r || !r->at_top || r->range->range != LR_EXTENT || !is_direct(r, s))
+        return "they are summed to no columns of the row";
+    if (r->together) return "lanes need each other's columns";
+    if (loop_count_segments(row->body) != 1) return "the row goes through entries more than once";
+    if (!is_alone(s->body, s->body) || !is_plain(row->body, r->at) || !is_plain(r->first, s))
+        return "they need what the row has computed";
+    int n = loop_private_sums(t, s, target);
+    for (int i = 0; i < n; i++)
+        if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))
+            return arena_printf(t->a, "%s has no f32 columns", target[i]->name);
+    return n > 0 ? NULL : "they add up nothing";
+}
+
+bool loop_may_split(const LoopTeam *t, const LStmt *s) {
+    return !loop_split_fault(t, s);
+}
+
+/* The first loop that ways share: others would need room of their own for what they leave. */
+static LStmt *first_shared(const LoopTeam *t) {
+    for (int i = 0; i < t->runs.n; i++)
+        for (LStmt *s = t->runs.v[i].at->body; s; s = s->next)
+            if (s->kind == L_FOR && s->sched.share == LS_WAYS) return s;
+    return NULL;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        const LKernel *k = l->k.v[i];
+        if (k->threads.by != LT_TEAM) continue;
+        const LoopTeam t = loop_team(l->a, l->on, k, false);
+        LStmt *s = t.fault ? NULL : first_shared(&t);
+        if (!s || s->sched.split) continue;
+        const char *why = loop_split_fault(&t, s);
+        s->sched.split = !why;
+        pass_remark(p, k->span, "split-rows", "%s: %s%s", k->name,
+                    why ? "not: " : "several blocks may have a long row", why ? why : "");
+    }
+    return true;
+}
+
+const Pass loop_pass_split_rows = {
+    .name = "split-rows",
+    .summary = "several blocks take parts of a row with very many entries",
+    .run_loops = run,
+};

@@ -1,0 +1,457 @@
+/* A team of threads for each row: what the text of a kernel says that they do, and whether that is
+ * safe.
+ *
+ *     for v in N parallel {                         a team of 16 x 2 threads takes row v
+ *       columns 16 by lanes {
+ *         local acc: f32[16]
+ *         for f in 16 vector { store acc[f] 0 }      lane f has column f, in registers
+ *         for e in segment ptr[v] by ways {          entries go to the team's 2 *ways* by turns,
+ *           scalars of e                             each adds up its own, and at the end of
+ *           for f in 16 vector { acc sum acc[f] .. } the entries they are added
+ *         }
+ *         for f in 16 vector { .. acc[f] .. }
+ *       }
+ *     }
+ *
+ * Outside `columns` all threads of a team do the same, but that the first one alone writes.  A sum
+ * over a vector loop into one place is made by each lane for its columns and then added
+ * across lanes.  All additions are in an order that team and sizes fix.
+ *
+ * What must hold so that no thread reads what another one wrote: among columns a written buffer is
+ * reached through the column, always at the same distance from it; elsewhere it is only
+ * written, by the first thread.  What others have written is read behind a barrier. */
+#include "codegen/loop_passes/team.h"
+
+static void fault(LoopTeam *t, Span at, const char *what) {
+    if (!t->fault) t->span = at;
+    if (!t->fault) t->fault = what;
+}
+
+static LoopAccess access_of(const LStmt *s, const LStmt *loop) {
+    LoopAccess a = {.s = s, .loop = loop, .place = -1};
+    for (int i = 0; loop && i < s->buf->rank && a.place < 0; i++) {
+        a.d = loop_distance(loop, s->idx[i]);
+        if (a.d.ok) a.place = i;
+    }
+    return a;
+}
+
+/* ---- what the text says --------------------------------------------------------------------- */
+static LoopAccess *note_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
+    vec_push(t->a, &t->accesses, access_of(s, loop));
+    LoopAccess *a = &t->accesses.v[t->accesses.n - 1];
+    a->run = -1;
+    a->barriers = t->barriers;
+    return a;
+}
+
+static bool is_direct(const LoopColumns *r, const LStmt *loop) {
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        if (s == loop) return true;
+    }
+    return false;
+}
+
+/* Accesses among columns: folds are accs whose place does not follow the column. */
+static void note_columns(LoopTeam *t, const LoopColumns *r, const LStmt *s, const LStmt *loop) {
+    for (; s; s = s->next) {
+        if (loop_is_access(s)) {
+            LoopAccess *a = note_access(t, s, loop);
+            a->run = t->runs.n - 1;
+            a->fold = loop && s->kind == L_ACC && !loop_is_column_array(r, s->buf) &&
+                      !(s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf)) &&
+                      !loop_follows_column(s, loop) && !loop_is_inner(r, s->buf);
+            a->top = loop && is_direct(r, loop);
+            a->turns = loop && loop_takes_turns(r, loop);
+        }
+        bool own = loop && loop->range == LR_SEGMENT;
+        if (loop_has_body(s)) note_columns(t, r, s->body, !own && loop_is_columns(s) ? s : loop);
+    }
+}
+
+static void note_region(LoopTeam *t, LStmt *s, bool top) {
+    LoopColumns r = {.at = s, .first = s->body, .at_top = top, .barriers = t->barriers};
+    bool shared = s->body && loop_share_columns(t, &r);
+    bool same = shared && s->range == r.range->range && s->at == r.range->at &&
+                s->ptr == r.range->ptr &&
+                (s->range == LR_SEGMENT || expr_eq(s->extent, r.range->extent)) &&
+                (s->range != LR_CHUNK || expr_eq(s->n_chunks, r.range->n_chunks));
+    r.flat = s->sched.share == LS_TEAM;
+    bool alone = shared && !r.first->next && loop_is_columns(r.first);
+    if (!same || r.together != (s->sched.share == LS_ALIKE) || (r.flat && !alone)) {
+        fault(t, s->span, "what stands there does not share columns like this");
+        return;
+    }
+    vec_push(t->a, &t->runs, r);
+    note_columns(t, &t->runs.v[t->runs.n - 1], r.first, NULL);
+}
+
+/* top: s is the row's list. */
+static void note_block(LoopTeam *t, LStmt *s, bool top) {
+    for (; s && !t->fault; s = s->next) {
+        if (s->kind == L_COLUMNS) {
+            note_region(t, s, top);
+            continue;
+        }
+        t->barriers += s->kind == L_BARRIER && top;
+        if (loop_is_access(s)) note_access(t, s, NULL)->top = top;
+        if (loop_is_columns(s)) fault(t, s->span, "a loop over columns has no lanes");
+        if (s->kind == L_LOCAL && s->buf->rank)
+            fault(t, s->span, "a local array is of a whole row");
+        if (loop_has_body(s)) note_block(t, s->body, false);
+    }
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+static bool same_distance(const LoopAccess *x, const LoopAccess *y) {
+    return x->place == y->place && x->d.fn == y->d.fn && x->d.by == y->d.by &&
+           loop_same_range(x->loop, y->loop);
+}
+
+/* The last columns of the row that write b, where nothing else does; -1 = there are none. */
+int loop_writing_columns(const LoopTeam *t, const LBuf *b) {
+    int run = -1;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b || a->s->kind == L_LOAD) continue;
+        if (a->run < 0 || a->fold || !t->runs.v[a->run].at_top) return -1;
+        if (a->run > run) run = a->run;
+    }
+    return run;
+}
+
+/* Where threads wait for each other. */
+static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int columns) {
+    return !t->strict || a->barriers > t->runs.v[columns].barriers;
+}
+
+bool loop_is_settled(const LoopTeam *t, const LoopAccess *a) {
+    if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
+    int run = loop_writing_columns(t, a->s->buf);
+    if (run < 0 || !is_behind_barrier(t, a, run)) return false;
+    if (a->run >= 0) return a->run > run;
+    for (int i = 0; &t->accesses.v[i] < a; i++)
+        if (t->accesses.v[i].run == run && t->accesses.v[i].s->buf == a->s->buf) return true;
+    return false;
+}
+
+bool loop_is_read_first(const LoopTeam *t, const LBuf *b) {
+    bool written = false;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b) continue;
+        if (a->run >= 0 || !a->top || (a->s->kind == L_LOAD && written)) return false;
+        written = written || a->s->kind != L_LOAD;
+    }
+    return true;
+}
+
+/* .. and do so. */
+static bool waits_to_write(const LoopTeam *t, const LBuf *b) {
+    int read = -1;
+    for (int i = 0; i < t->accesses.n && t->strict; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b) continue;
+        if (a->s->kind == L_LOAD && a->barriers > read) read = a->barriers;
+        if (a->s->kind != L_LOAD && a->barriers <= read) return false;
+    }
+    return true;
+}
+
+/* Whether threads may reach buffer b as they do. */
+static bool buffer_is_fine(const LoopTeam *t, const LBuf *b, bool *own_lane) {
+    const LoopAccess *first = NULL;
+    int n = 0, n_column = 0, n_first = 0, n_load = 0;
+    bool same = true;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b || loop_is_settled(t, a)) continue;
+        if (a->turns) return false;
+        n++;
+        n_load += a->s->kind == L_LOAD;
+        if (!a->loop || a->fold) {
+            n_first++;
+            continue;
+        }
+        n_column++;
+        if (!first) first = a;
+        same = same && a->place >= 0 && same_distance(a, first);
+    }
+    if (n_column == 0) /* the first thread writes */
+        return n_load == 0 || (loop_is_read_first(t, b) && waits_to_write(t, b));
+    if (n == 1 && first->s->kind != L_ACC) return n_load == 0; /* each its own element, once */
+    *own_lane = true;
+    return n_first == 0 && same;
+}
+
+/* A local scalar that vector loops add into must not be touched among the same columns otherwise.
+ */
+static bool fold_is_fine(const LoopTeam *t, const LoopAccess *fold) {
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != fold->s->buf || a->run != fold->run) continue;
+        if (!a->fold || a->s->red != fold->s->red) return false;
+    }
+    return true;
+}
+
+static bool arrays_are_fine(const LoopTeam *t, const LBuf *b) {
+    const LoopAccess *first = NULL;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b || !a->loop) continue;
+        if (!first) first = a;
+        if (!same_distance(a, first)) return false;
+    }
+    return true;
+}
+
+bool loop_has_own_lanes(const LoopTeam *t) {
+    bool own = false;
+    for (int i = 0; i < t->k->bufs.n; i++)
+        if (t->k->bufs.v[i]->written) (void)buffer_is_fine(t, t->k->bufs.v[i], &own);
+    return own;
+}
+
+static void check_memory(LoopTeam *t) {
+    const LKernel *k = t->k;
+    bool own;
+    for (int i = 0; i < k->bufs.n; i++)
+        if (k->bufs.v[i]->written && !buffer_is_fine(t, k->bufs.v[i], &own))
+            fault(t, k->span,
+                  arena_printf(t->a,
+                               "a thread could read or write what another one "
+                               "writes of %s",
+                               k->bufs.v[i]->name));
+    for (int i = 0; i < k->locals.n; i++)
+        if (k->locals.v[i]->rank && !arrays_are_fine(t, k->locals.v[i]))
+            fault(t, k->span,
+                  arena_printf(t->a, "lanes have other columns of %s in other places",
+                               k->locals.v[i]->name));
+    for (int i = 0; i < t->accesses.n; i++)
+        if (t->accesses.v[i].fold && !fold_is_fine(t, &t->accesses.v[i]))
+            fault(t, t->accesses.v[i].s->span, "a sum over lanes is used before it is made");
+}
+
+/* ---- registers for rows ------------------------------------------------------------ */
+static bool defined_below(const LoopColumns *c, const LReg *r) {
+    for (const LStmt *s = c->first; s != c->end; s = s->next) {
+        if (s->kind == L_FOR && s->var == r) return true;
+        if (loop_has_body(s) && loop_defines(s->body, r)) return true;
+    }
+    return false;
+}
+
+/* All accesses are among the same columns, at one element for each. */
+const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
+    const LoopAccess *first = NULL;
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf != b || loop_is_settled(t, a)) continue;
+        if (!first) first = a;
+        if (a->run < 0) return "it is reached outside columns";
+        if (a->run != first->run) return "other columns reach it, too";
+        if (a->fold || !a->loop) return "all lanes reach one element of it";
+        for (int k = 0; k < b->rank; k++) {
+            if (k == a->place || loop_is_one(b->dim[k])) continue;
+            bool inner = defined_below(&t->runs.v[a->run], a->s->idx[k]);
+            if (inner || a->s->idx[k] != first->s->idx[k])
+                return "lanes have several elements of it";
+        }
+    }
+    return first ? NULL : "nothing reaches it before a barrier";
+}
+
+bool loop_is_one_element(const LoopTeam *t, const LBuf *b) {
+    return !loop_several_elements(t, b);
+}
+
+static bool has_acc(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++)
+        if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_ACC &&
+            !t->accesses.v[i].fold)
+            return true;
+    return false;
+}
+
+static bool is_loaded(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->accesses.n; i++)
+        if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_LOAD &&
+            !loop_is_settled(t, &t->accesses.v[i]))
+            return true;
+    return false;
+}
+
+bool loop_is_reread(const LoopTeam *t, const LBuf *b) {
+    return has_acc(t, b) || is_loaded(t, b);
+}
+
+bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
+    for (int i = 0; i < columns->promoted.n; i++)
+        if (columns->promoted.v[i] == b) return true;
+    return false;
+}
+
+static const LStmt *promoted_in(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->runs.n; i++)
+        if (loop_is_promoted(t->runs.v[i].at, b)) return t->runs.v[i].at;
+    return NULL;
+}
+
+/* Every access that does not come behind a barrier is among these columns. */
+static bool is_only_there(const LoopTeam *t, const LBuf *b, const LStmt *columns) {
+    for (int i = 0; i < t->accesses.n; i++) {
+        const LoopAccess *a = &t->accesses.v[i];
+        if (a->s->buf == b && !loop_is_settled(t, a) && t->runs.v[a->run].at != columns)
+            return false;
+    }
+    return true;
+}
+
+static void check_promoted(LoopTeam *t) {
+    for (int i = 0; i < t->runs.n; i++) {
+        const LStmt *c = t->runs.v[i].at;
+        for (int k = 0; k < c->promoted.n; k++) {
+            const LBuf *b = c->promoted.v[k];
+            if (!loop_is_one_element(t, b) || !is_only_there(t, b, c))
+                fault(t, c->span,
+                      arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
+        }
+    }
+}
+
+/* ---- entries that ways share ---------------------------------------------------------------- */
+/* Threads that have other entries would read or write what they do not have in registers: one
+ * thread has all entries of a column. */
+static bool is_one_way(const LoopTeam *t) {
+    for (int i = 0; i < t->k->bufs.n; i++) {
+        const LBuf *b = t->k->bufs.v[i];
+        if (!b->written || (is_loaded(t, b) && loop_is_read_first(t, b))) continue;
+        if (loop_is_reread(t, b) && !promoted_in(t, b)) return true;
+    }
+    for (int i = 0; i < t->accesses.n; i++)
+        if (t->accesses.v[i].fold && !t->accesses.v[i].top && !t->runs.v[t->accesses.v[i].run].flat)
+            return true;
+    return false;
+}
+
+/* A loop over entries that is looked at. */
+typedef struct {
+    const LoopTeam *t;
+    const LStmt *body;
+    int run; /* which columns it is among */
+    const LBuf **target;
+    int n;
+} Entries;
+
+/* s adds to a register of the column, or to one of the row, and does nothing else to it. */
+static bool adds_to_register(Entries *e, const LStmt *s) {
+    const LBuf *b = s->buf;
+    bool in_register = b->kind == LB_LOCAL || promoted_in(e->t, b);
+    if (s->kind != L_ACC || !in_register) return false;
+    for (int i = 0; i < e->n; i++)
+        if (e->target[i] == b) return false;
+    if (e->n == LOOP_TARGETS_MAX) return false;
+    e->target[e->n++] = b;
+    return true;
+}
+
+static bool only_reads(const Entries *e, const LStmt *s) {
+    const LBuf *b = s->buf;
+    if (s->kind != L_LOAD) return false;
+    if (b->kind == LB_LOCAL) return b->rank == 0;
+    const int writes = b->written ? loop_writing_columns(e->t, b) : -1;
+    return !b->written || (writes >= 0 && e->run > writes);
+}
+
+/* Which statement has another effect; NULL: none has. */
+static const LStmt *other_effect(Entries *e, const LStmt *s) {
+    for (; s; s = s->next) {
+        const LStmt *in = loop_has_body(s) ? other_effect(e, s->body) : NULL;
+        if (in) return in;
+        if (!loop_is_access(s)) continue;
+        bool own = s->buf->kind == LB_LOCAL && loop_declares(e->body, s->buf);
+        if (!own && !only_reads(e, s) && !adds_to_register(e, s)) return s;
+    }
+    return NULL;
+}
+
+static bool is_long(const LStmt *s) {
+    int64_t n;
+    return s->range != LR_EXTENT || !expr_is_const(s->extent, &n) || n >= 32;
+}
+
+static const char *effect_text(const LoopTeam *t, const LStmt *s) {
+    const char *name = s->buf->name;
+    if (s->kind == L_STORE) return arena_printf(t->a, "they store %s", name);
+    if (s->kind == L_LOAD) return arena_printf(t->a, "they read %s, which the row writes", name);
+    return arena_printf(t->a, "they add to %s, which is in no register of its own", name);
+}
+
+const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
+    Entries e = {.t = t, .body = s->body, .run = -1, .target = target};
+    if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
+    if (!is_long(s)) return "they are too few";
+    if (t->one_way) return "a row of memory, or a sum over lanes, is one thread's";
+    for (int i = 0; i < t->runs.n && e.run < 0; i++)
+        if (is_direct(&t->runs.v[i], s)) e.run = i;
+    if (e.run < 0) return "another loop is around them";
+    const LStmt *other = other_effect(&e, s->body);
+    if (other) return effect_text(t, other);
+    for (int i = 0; i < e.n; i++)
+        if (loop_loads(s->body, target[i]))
+            return arena_printf(t->a, "they read the sum %s", target[i]->name);
+    *n = e.n;
+    return e.n ? NULL : "they add up nothing";
+}
+
+int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
+    int n = 0;
+    return loop_private_fault(t, s, target, &n) ? 0 : n;
+}
+
+static LShare share_of(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
+    const LBuf *target[LOOP_TARGETS_MAX];
+    if (loop_is_columns(s)) {
+        if (s->range == LR_SEGMENT)
+            return in && in->flat && loop_only_sums(t, s) ? LS_TEAM : LS_ALIKE;
+        return in && loop_takes_turns(in, s) ? LS_LANES : LS_ALIKE;
+    }
+    bool ways = direct && s->sched.share == LS_WAYS && loop_private_sums(t, s, target);
+    return ways ? LS_WAYS : LS_ALIKE;
+}
+
+/* Who goes through a loop, as the text says, can do so. */
+static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
+    for (; s; s = s->next) {
+        if (s->kind == L_FOR && s->sched.share != share_of(t, s, in, direct))
+            fault(t, s->span, "its threads cannot share a loop like this");
+        if (s->sched.split && !loop_may_split(t, s))
+            fault(t, s->span, "blocks cannot share a loop like this");
+        const LoopColumns *inner = in;
+        for (int i = 0; s->kind == L_COLUMNS && i < t->runs.n; i++)
+            if (t->runs.v[i].at == s) inner = &t->runs.v[i];
+        if (loop_has_body(s)) check_shares(t, s->body, inner, s->kind == L_COLUMNS);
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
+    LoopTeam t = {.a = a, .on = on, .k = k, .columns = k->threads.columns, .strict = strict};
+    const LStmt *parallel = loop_parallel(k);
+    if (loop_is_joined(k)) fault(&t, k->span, "several loops share its launch");
+    LStmt *row = k->body;
+    if (parallel) row = parallel->body;
+    for (LStmt *in; (in = loop_collapsed(row));) row = in->body;
+    note_block(&t, row, true);
+    if (!t.fault && t.runs.n == 0) fault(&t, k->span, "nothing in it can be shared out to lanes");
+    if (!t.fault) check_memory(&t);
+    if (!t.fault) t.one_way = is_one_way(&t);
+    return t;
+}
+
+bool loop_team_is_fine(LoopTeam *t) {
+    if (!t->fault) check_promoted(t);
+    if (!t->fault) check_shares(t, t->k->body, NULL, false);
+    return !t->fault;
+}

@@ -1,0 +1,159 @@
+/* What a team of threads does with a row of a kernel (team.c, columns.c): which statements share
+ * columns, who touches what, and whether that is safe.
+ *
+ * Passes decide it and the text says it (`columns`, `barrier`, `by ways`); a target that emits the
+ * text reads it from there. */
+#ifndef CODEGEN_TEAM_H
+#define CODEGEN_TEAM_H
+
+#include "codegen/loop_passes/loops.h"
+
+enum { LOOP_TARGETS_MAX = 8 };
+
+/* Statements whose vector loops share columns: those of a statement `columns`, or some that may
+ * become one. */
+typedef struct {
+    LStmt *at;                /* the statement `columns`; NULL = there is none yet */
+    const LStmt *first, *end; /* end: behind the last one, or NULL */
+    const LStmt *range;       /* one of the loops: lanes have its columns */
+    bool flat;                /* one loop alone: its iterations go to all threads of the team */
+    bool at_top;              /* in the row, and in no loop of it */
+    bool together; /* all threads go through it once: they need each other in its midst */
+    bool turns;    /* lanes take columns of some loop by turns: all must be there */
+    int barriers;  /* that stand before it */
+} LoopColumns;
+
+/* How an index follows from the column: itself, or at a fixed distance. */
+typedef struct {
+    bool ok;
+    LFn fn; /* L_FN_OP: itself; IADD, ISUB */
+    const LReg *by;
+} LoopDistance;
+
+typedef struct {
+    const LStmt *s;
+    const LStmt *loop; /* the vector loop around it; NULL = outside */
+    int run;           /* which columns it is among; -1 = none */
+    int place;         /* of the column among its indices; -1 = not there */
+    LoopDistance d;
+    bool fold;    /* acc of a vector loop into one place */
+    bool turns;   /* lanes take the loop's columns by turns, whoever has them elsewhere */
+    bool top;     /* the vector loop is in no other loop of its columns; outside, s is in none */
+    int barriers; /* that stand before it */
+} LoopAccess;
+
+typedef struct {
+    Arena *a;
+    const Target *on;
+    const LKernel *k;
+    int columns; /* that a lane may have where lanes go through several loops together */
+    VEC(LoopColumns) runs;
+    VEC(LoopAccess) accesses;
+    int barriers;
+    bool one_way;      /* entries must not be shared by several threads */
+    bool strict;       /* threads wait for each other only where a barrier says so */
+    const char *fault; /* why a team cannot have it; NULL = it can */
+    Span span;         /* .. and where */
+} LoopTeam;
+
+/* ---- columns (codegen/loop_passes/columns.c)
+ * ------------------------------------------------------ */
+/* A loop that lanes, or threads of a team, have an iteration each of. */
+bool loop_is_columns(const LStmt *s);
+bool loop_same_range(const LStmt *x, const LStmt *y);
+LoopDistance loop_distance(const LStmt *loop, const LReg *r);
+/* The lanes of a way can have all of its columns at once. */
+bool loop_is_narrow(const LoopTeam *t, const LStmt *range);
+/* Entries of a segment, whose sums alone leave the loop: as good as columns. */
+bool loop_only_sums(const LoopTeam *t, const LStmt *loop);
+bool loop_follows_column(const LStmt *s, const LStmt *loop); /* an index hangs on the loop's */
+bool loop_columns_have(const LoopColumns *r, const LStmt *s);
+bool loop_is_column_array(const LoopColumns *r, const LBuf *b); /* a local: a column per lane */
+bool loop_is_inner(const LoopColumns *r, const LBuf *b); /* a local declared in a loop of them */
+/* Its lanes take the loop's columns by turns, as they do not have them all. */
+bool loop_takes_turns(const LoopColumns *r, const LStmt *loop);
+/* Finds what r->first .. r->end share; false: nothing, as one of the statements cannot. */
+bool loop_share_columns(const LoopTeam *t, LoopColumns *r);
+/* The longest such list that begins at s. */
+bool loop_find_columns(const LoopTeam *t, const LStmt *s, LoopColumns *out);
+
+/* ---- teams (codegen/loop_passes/team.c)
+ * ----------------------------------------------------------- */
+/* What the text of a kernel says that is taken by teams or blocks; its fault. */
+LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict);
+/* Its lanes have elements of their own in memory, that others must not touch: columns of such a
+ * kernel may not go to all threads. */
+bool loop_has_own_lanes(const LoopTeam *t);
+/* A load behind the columns that write its buffer, which the team waits for. */
+bool loop_is_settled(const LoopTeam *t, const LoopAccess *a);
+int loop_writing_columns(const LoopTeam *t, const LBuf *b); /* -1 = there are none, or others */
+/* All threads read it before the first one writes it: they must wait for each other in between. */
+bool loop_is_read_first(const LoopTeam *t, const LBuf *b);
+bool loop_is_reread(const LoopTeam *t, const LBuf *b); /* what it holds is added to, or read */
+/* Of a written argument: each lane has one element of it. */
+bool loop_is_one_element(const LoopTeam *t, const LBuf *b);
+/* .. why it has not; NULL: it has. */
+const char *loop_several_elements(const LoopTeam *t, const LBuf *b);
+bool loop_is_promoted(const LStmt *columns, const LBuf *b);
+/* What loop s among the columns adds up, of columns or of the row, where its entries may go to
+ * several threads; how many, 0 = they may not. */
+int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target);
+/* .. why they may not, *n of which would be added up; NULL: they may. */
+const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n);
+/* The text's schedule can be; false: why not, and where, is t->fault and t->span. */
+bool loop_team_is_fine(LoopTeam *t);
+
+/* Its iterations go to all threads of a team, whatever the lanes of other columns are. */
+bool loop_takes_all(const LoopTeam *t, const LoopColumns *r);
+
+/* ---- columns of a lane (codegen/loop_passes/coarsen_lanes.c)
+ * -------------------------------------- */
+bool loop_may_coarsen(const LoopTeam *t, int n); /* they can be so many */
+int loop_pack(const LKernel *k);                 /* .. that it says; 1 = it says nothing */
+/* s, of the loop's own list, reaches all n neighbouring columns of a lane at once: what may not
+ * happen is neither loaded nor stored. */
+bool loop_is_packed(const LStmt *s, const LStmt *loop, int n);
+
+/* ---- elements of a thread (codegen/loop_passes/coarsen_threads.c)
+ * --------------------------------- */
+/* Loops that an index of elements runs over, outermost first; each but the last has nothing behind
+ * the next. */
+typedef struct {
+    const LStmt *loop[LOOP_COLLAPSE_MAX + 1];
+    int n;
+} LoopNest;
+LoopNest loop_nest(const LKernel *k); /* of the parallel loop, if it is the only one */
+
+/* A buffer that is reached at the thread's own element. */
+typedef struct {
+    const LBuf *buf;
+    bool fits; /* a written one is reached nowhere else */
+    bool sure; /* nothing asks first whether it may be */
+    bool read; /* before it is surely written */
+    bool written;
+    const char *name; /* for who emits it */
+} LoopStream;
+
+typedef struct {
+    Arena *a;
+    const LoopNest *nest;
+    bool *used; /* [n_regs] somebody needs the value */
+    VEC(LoopStream) streams;
+    bool straight; /* no loops and no arrays in it */
+} LoopElements;
+enum { LOOP_ELEMENTS_MAX = 8 };
+LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest);
+/* A power of two, at most `most`. */
+int loop_most_elements(const LoopElements *e, int most);
+bool loop_is_own_element(const LoopNest *nest, const LStmt *s);
+bool loop_is_packed_stream(const LoopStream *s);
+
+/* ---- long rows (codegen/loop_passes/split_rows.c)
+ * ------------------------------------------------- */
+/* Several blocks may have the entries of loop s, which ways share. */
+bool loop_may_split(const LoopTeam *t, const LStmt *s);
+const char *loop_split_fault(const LoopTeam *t, const LStmt *s); /* why not; NULL: they may */
+/* The columns among whose statements it stands; NULL = none. */
+const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s);
+
+#endif

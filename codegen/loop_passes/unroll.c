@@ -1,0 +1,51 @@
+/* Iterations of short constant loops stand one after the other.
+ *
+ *     for %i in 3 {                   =>     for %i in 3 unroll {
+ *     for %h in 40 unroll {                  for %h in 40 {
+ *
+ * Here rather than in LLVM, so that local arrays that they index fall apart into registers before
+ * any of its passes runs. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+/* Of a loop over a known number of iterations. */
+static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int64_t n, int most) {
+    if (is)
+        pass_remark(l->pass, s->span, "unroll-loops", "%s: %lld iterations one after the other",
+                    k->name, (long long)n);
+    else
+        pass_remark(l->pass, s->span, "unroll-loops", "%s: a loop of %lld stays: %s", k->name,
+                    (long long)n,
+                    n > most          ? "unroll-loops.max-turns is less"
+                    : s->sched.unroll ? "they are more than stand one after the other"
+                                      : "nobody asks for it, and it is not short, or has loops");
+}
+
+static bool all(const Loops *l, const LKernel *k, LStmt *s) {
+    bool any = false;
+    int most = pass_threshold(l->c, PASS_T_UNROLL_TURNS);
+    for (int64_t n; s; s = s->next) {
+        bool is = s->kind == L_FOR && loop_is_short(s, &n) && n <= most;
+        bool known = loop_extent(s, &n) && !s->sched.parallel && !s->sched.lanes;
+        if (known && s->range == LR_EXTENT) tell(l, k, s, is, n, most);
+        any |= s->kind == L_FOR && is != s->sched.unroll;
+        if (s->kind == L_FOR) s->sched.unroll = is;
+        any |= all(l, k, s->body);
+    }
+    return any;
+}
+
+static bool change(Loops *l, LKernel *k) {
+    return all(l, k, k->body);
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_unroll = {
+    .name = "unroll-loops",
+    .summary = "iterations of short constant loops stand one after the other",
+    .run_loops = run,
+};

@@ -1,0 +1,59 @@
+/* How many iterations of a vector loop a vector of the processor has.
+ *
+ *     for %f in 7 vector unroll {         =>     for %f in 7 vector 8 whole unroll {
+ *     for %f in F vector {                       for %f in F vector 16 {
+ *
+ * A constant width has the least power of two that holds it, and up to a few vectors stand one
+ * after the other (`whole`): local arrays that the loop indexes then live in registers, as sums of
+ * a sparse product do.  Where lanes cannot be independent the loop stays as it is. */
+#include "codegen/loop_passes/loops.h"
+#include "passes/rewrite.h"
+
+static bool has_loop(const LStmt *s) {
+    for (; s; s = s->next)
+        if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
+    return false;
+}
+
+static bool one(Loops *l, LKernel *k, LStmt *s) {
+    int64_t n = -1;
+    bool constant = !s->sched.parallel && loop_extent(s, &n);
+    int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
+    if (!s->sched.vector) return false;
+    const char *of = loop_range_text(l->a, s);
+    const char *why = NULL;
+    if (l->machine.lanes < 2)
+        why = "the processor has none";
+    else if (w < 2)
+        why = "it is one iteration";
+    else if (!loop_may_vectorise(l->a, k, s))
+        why = "its iterations need each other";
+    if (why) {
+        pass_remark(l->pass, s->span, "vector-width", "%s: no vectors of %s: %s", k->name, of, why);
+        return false;
+    }
+    int most = pass_threshold(l->c, PASS_T_VECTORS);
+    int vectors = has_loop(s->body) && most > 2 ? 2 : most;
+    s->sched.lanes = w;
+    s->sched.whole = constant && n <= (int64_t)w * vectors;
+    pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, w, of,
+                s->sched.whole ? "one after the other"
+                : constant     ? "in a loop: there are too many"
+                               : "in a loop: only data know how many");
+    return true;
+}
+
+static bool change(Loops *l, LKernel *k) {
+    return loop_each_scalar(l, k, one);
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    (void)p;
+    return loop_pass_each(l, change);
+}
+
+const Pass loop_pass_vector_width = {
+    .name = "vector-width",
+    .summary = "how many iterations of a vector loop a vector has",
+    .run_loops = run,
+};

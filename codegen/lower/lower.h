@@ -1,0 +1,360 @@
+/* Inside of the lowering from graph IR to kernels and plan (codegen/lower/,
+ * gen.c, plan_passes/); nobody else includes it.
+ *
+ * A kernel is made by asking for root values *at an index*: an Env binds index
+ * spaces to registers, cg_value() gives the register that holds a value there,
+ * generating its `fused` operands on the way.  Every statement is put into the
+ * outermost open scope in which its arguments exist, so what does not depend on
+ * an inner loop's variable leaves that loop by itself. */
+#ifndef CODEGEN_LOWER_H
+#define CODEGEN_LOWER_H
+
+#include "codegen/plan/plan.h"
+#include "ir/guard.h"
+#include "ir/walk.h"
+#include "passes/threshold.h"
+
+/* ---- what becomes of each operation of a function ------------------------- */
+typedef enum {
+    HOW_DEAD,   /* nothing needs it */
+    HOW_INLINE, /* computed inside its users' kernels */
+    HOW_ALIAS,  /* a view: the bytes of `base` under other dims */
+    HOW_STORED, /* has a buffer, written by a step of this phase */
+    HOW_SOURCE, /* has a buffer that was there before: data, variable, input, saved */
+} How;
+
+typedef struct {
+    How how;
+    int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
+    const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
+    bool gemm;      /* a contract that is a library call */
+    bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
+    int root;       /* of the kernel that is being made: where it stands in Gen.roots */
+    int number;     /* in names: its place among the others, or among dumps, which change no name */
+    bool given;     /* its buffer holds another value from that one's unit on */
+} OpInfo;
+
+/* How a root's kernel reads a stored value: at its own index, at others. */
+typedef struct {
+    const Op *base;
+    bool aligned, elsewhere;
+} CgRead;
+typedef VEC(CgRead) CgReads;
+
+/* Places that a walk over rows tells apart (plan_units.c). */
+enum { CG_PLACES = 32 };
+
+typedef struct {
+    Ctx *c;
+    Arena *a;
+    Module *m;
+    Plan *p;
+    Func *f;
+    int phase;
+    const int *args; /* in the body of a loop: buffers of its operands; else NULL */
+    int carried;     /* .. of them those that a `next` replaces */
+    OpInfo *info;    /* by Op.id */
+    StrMap names;    /* of buffers */
+    StrMap kernels;  /* names of kernels: loops may share a body, whose kernels are made for each */
+    StrMap known;    /* buffers of sources, maps and keys */
+    const Guard **guard; /* by Op.id: where values are wanted */
+    CgReads **reads;     /* by Op.id: of roots, see cg_reads() */
+    int *slot;           /* by Op.id: scratch of cg_reads() */
+    unsigned *sums;      /* by Op.id: scratch of lower_group.c, of its turn */
+    unsigned sums_turn;
+    IrMarks *marks;     /* of 2 * Op.id, and one more */
+    IrMarks *computed;  /* of Op.id: what the kernel at hand computes */
+    IrMarks *row_marks; /* of Op.id * CG_PLACES and a place */
+} Lower;
+
+/* ---- the kernel under construction (gen.c) -------------------------------- */
+typedef struct Scope Scope;
+struct Scope {
+    Scope *parent;
+    LStmt *owner; /* the L_FOR or L_IF whose body it is; NULL = the kernel */
+    LStmt *head, **tail;
+    int depth;
+    bool open;
+};
+
+/* Index spaces to index registers, innermost binding first; never modified. */
+typedef struct Env Env;
+struct Env {
+    const Env *up;
+    const Space *space;
+    LReg *reg;
+};
+
+/* "op at these indices is in reg" */
+typedef struct {
+    const void *what; /* Op, Map, Space */
+    int n;
+    LReg *key[MAX_RANK];
+    LReg *reg;
+    int before; /* the one before it in its chain, from 1; 0 = none */
+} Memo;
+enum { CG_MEMO_BITS = 8 };
+
+/* A space that a row runs along, or a part of it. */
+typedef struct {
+    Space *space;
+    int64_t width; /* of the part, or of the space; 0 = only data knows */
+    LReg *part;    /* which; NULL = all of the space */
+} Axis;
+
+typedef struct {
+    int n;
+    Axis v[MAX_RANK]; /* in the order of storage */
+} Axes;
+
+/* A reduction's results along the axes, in a local array or in the row of the kernel's result. */
+typedef struct {
+    const Op *op;
+    LBuf *acc;
+    bool whole;             /* the axes are whole spaces: a position is an index */
+    bool is_axis[MAX_RANK]; /* by position in op's type */
+    LReg *key[MAX_RANK];    /* the other indices */
+    Scope *scope;
+} Tile;
+
+typedef struct {
+    LReg *var, *pos; /* an element and its position in the order of segments */
+    Map *map;
+    LReg *at; /* the loop over pos runs through segment `at` of map */
+} SegVar;
+
+typedef struct {
+    LReg *whole; /* = flattened parts */
+    int n;
+    const Space *space[MAX_RANK];
+    LReg *part[MAX_RANK];
+} Split;
+
+typedef struct {
+    LReg *index, *local; /* position in the space, position in the tile */
+} TileIndex;
+
+typedef struct {
+    LFn fn;
+    DType dt;
+    double imm;
+    const Expr *size;
+    LReg *reg;
+} ConstMemo;
+
+typedef struct {
+    Lower *lo;
+    Arena *a;
+    LKernel *k;
+    Span span;
+    Scope *cur;  /* innermost open scope */
+    Scope *root; /* the kernel's statement list */
+    Scope *par;  /* body of the parallel loop, NULL without one */
+    LReg *flat;  /* one index for all dims: every stored value is loaded at it */
+    const Op *const *roots;
+    int n_roots;
+    const bool *done;       /* by root: it is in memory; NULL = none is */
+    VEC(Scope *) reg_scope; /* by LReg.id */
+    VEC(int) arg_buf;       /* PBuf of each argument */
+    int *slot, n_slots;     /* .. and a table of arguments, by it and their dimensions */
+    StrMap names;           /* of arguments and local arrays */
+    VEC(Memo) memo;
+    int memo_last[1 << CG_MEMO_BITS]; /* of each chain, from 1; 0 = none */
+    VEC(Tile) tiles;
+    VEC(TileIndex) tile_index;
+    VEC(SegVar) segs;
+    VEC(Split) splits;
+    VEC(ConstMemo) consts;
+    VEC(const Map *) walk_maps; /* of cg_walk_first() */
+} Gen;
+
+void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix);
+LKernel *cg_gen_done(Gen *g);
+void cg_number(LStmt *s, int *next); /* the registers of s and what follows */
+LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
+Scope *cg_reg_scope(const Gen *g, const LReg *r);
+bool cg_scope_open(const Gen *g, const Scope *s);
+Scope *cg_deepest(const Gen *g, int n, LReg *const *r);
+
+LReg *cg_const(Gen *g, DType dt, double v);
+LReg *cg_size(Gen *g, const Expr *e);
+LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg);
+LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y); /* I64 arithmetic and comparison */
+LReg *cg_cast(Gen *g, LReg *x, DType dt);
+LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
+LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op); /* that b holds or held */
+void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
+void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
+LBuf *cg_local(Gen *g, DType dt, const char *hint); /* a scalar */
+LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint);
+
+LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
+LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
+                    const char *hint);
+void cg_open_if(Gen *g, LReg *cond);
+LStmt *cg_close(
+    Gen *g); /* closes the innermost scope; a loop without loops in it becomes `vector` */
+LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var);
+
+LBuf *cg_arg_value(Gen *g, const Op *op,
+                   const Type *as); /* the buffer of op under the dims of `as` */
+LBuf *cg_arg_flat(Gen *g, const Op *op);
+LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
+LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
+LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
+LBuf *cg_arg_logical(Gen *g, Space *s);
+LBuf *cg_arg_key(Gen *g, int stream);
+
+const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
+LReg *cg_lookup(const Env *e, const Space *s);
+
+/* ---- values at an index (lower_value.c) ---------------------- */
+LReg *cg_value(Gen *g, const Op *op, const Env *env);
+const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
+int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
+LReg *cg_random(Gen *g, const Op *op, const Env *env);
+LReg *cg_map_at(Gen *g, Map *m, LReg *from);              /* I64 */
+void cg_gen_roots(Gen *g, const Op *const *roots, int n); /* what the kernel makes */
+bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a root not stored yet */
+/* A walk over what a row computes: is it the first time that op is met at the row (NULL), or at an
+ * entry of the segments of `through`?  Of very many maps the last ones count as one. */
+void cg_walk_start(Gen *g);
+bool cg_walk_first(Gen *g, const Op *op, const Map *through);
+void cg_note_computed(Gen *g, const Op *op); /* for reports */
+int cg_value_parts(Gen *g, const Op *op, const Space *axis,
+                   Space *const **parts); /* spaces that a view under op wants in its place */
+
+/* ---- reductions (lower_reduce.c) --------------------------------------------- */
+/* What a segment, reduce or contract sums: `over` spaces or the entries of a segment. */
+typedef struct {
+    const Op *op;
+    RedKind red;
+    Map *map; /* segment */
+    int n_over;
+    Space *over[MAX_RANK];
+} Reduction;
+bool cg_reduction(const Op *op, Reduction *r);
+bool cg_reduction_long(const Op *op); /* many rows into a small result: two kernels */
+LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
+double cg_identity(RedKind red, DType dt);
+DType cg_sum_dtype(DType dt); /* that a reduction into dt is made in: 16 bits in f32 */
+LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
+LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
+int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);     /* loops; how many */
+LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
+
+/* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
+int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last);
+/* Computes the tiles that the roots need at env, which binds all but the axes.  row: accumulate
+ * there (the only tile is that row's value up to its last elementwise steps), or NULL. */
+void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, const Axes *axes,
+                     LBuf *row);
+LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key); /* or NULL */
+const Expr *cg_tile_count(Gen *g, const Axis *a);
+/* Loops over the axes that t has; `local` gets positions in the tiles. */
+const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
+void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
+/* The innermost open loop, over an outer space: a short one is unrolled, so that local arrays fall
+ * apart into registers. */
+void cg_close_outer(Gen *g);
+
+/* ---- units: what is made by one step (plan_units.c) ------------------------- */
+typedef enum {
+    UNIT_ROWS,
+    UNIT_LONG,
+    UNIT_CONCAT,
+    UNIT_GEMM,
+    UNIT_RANK,
+    UNIT_CALL,
+    UNIT_LOOP,
+    UNIT_EFFECT
+} UnitKind;
+
+typedef VEC(const Op *) OpList;
+bool cg_list_has(const OpList *v, const Op *op);
+bool cg_has_map(const MapList *v, const Map *m);
+
+typedef struct {
+    UnitKind kind;
+    OpList roots;
+    /* UNIT_ROWS */
+    bool alike;         /* all roots are elementwise, or sums of segments, over the same spaces */
+    bool sums;          /* one is a sum */
+    bool group;         /* roots of several shapes, or several sums: lower_group.c */
+    bool open;          /* others may join */
+    ApartCause alone;   /* why not, .. */
+    const Op *alone_op; /* .. for which of the roots */
+    const Guard *guard; /* where all roots are wanted; NULL = always */
+    const Space *rows;  /* the first space of the roots */
+    MapList maps;       /* whose segments are summed */
+    int n_sums;
+    int n_ops;         /* that the kernel computes or reads, counted once for each root */
+    OpList row, other; /* stored values read at the same row, and elsewhere */
+} Unit;
+
+typedef struct {
+    Unit *v;
+    int n, cap;
+    int *of; /* by Op.id: the unit that makes it; -1: none */
+} Units;
+
+Units cg_cut_units(Lower *lo);
+bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
+/* What the kernel of root reads, each stored value once. */
+const CgReads *cg_reads(const Lower *lo, const Op *root);
+CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target);
+/* Are the two one value?  Two reads of one variable, or operand of a loop, are. */
+bool cg_reads_same(const Op *x, const Op *y);
+/* A stored view of a fused value is that value, stored under its own dims. */
+const Op *cg_peel(const Lower *lo, const Op *op);
+
+/* ---- root kernels: append steps to the phase ---------------------------------- */
+void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
+void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps);
+void cg_lower_concat(Lower *lo, const Op *op);
+/* Is op, which `user` reads, some of its parts? */
+bool cg_concat_continues(const Op *op, const Op *user);
+void cg_lower_long(Lower *lo, const Op *op);
+bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
+void cg_lower_gemm(Lower *lo, const Op *op);
+int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix);
+
+/* ---- plan (plan_bufs.c, plan_form.c) ------------------------------------------- */
+static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
+    return &lo->info[op->id];
+}
+/* What a phase is made of while its steps are. */
+typedef struct {
+    const Op *effect;
+    int from, to;
+} CgCopy;
+
+typedef struct {
+    Lower *lo;
+    Units units;
+    VEC(CgCopy) now;  /* outputs of values that stay: where the output stands */
+    VEC(CgCopy) last; /* at the end of the phase */
+} CgBuild;
+
+void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
+int cg_buf(const Lower *lo, const Op *op);
+PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
+int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
+int cg_source_buf(Lower *lo, const Op *op);
+bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
+int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
+int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
+int cg_logical_buf(Lower *lo, Space *s);
+int cg_key_buf(Lower *lo, int stream);
+/* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
+bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
+PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
+void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
+const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
+const char *cg_value_name(Lower *lo, const Op *op);
+/* `name`, or with a number behind it where that is taken; it is then. */
+const char *cg_take_name(Lower *lo, StrMap *taken, const char *name);
+const Expr *cg_count(Lower *lo, const Type *t);
+
+#endif

@@ -1,0 +1,187 @@
+/* contract as a library matrix product, of f32 or 16-bit operands.
+ *
+ * The spaces of x, y and the result fall into four groups:
+ *     batch: in all three    m: x and result    n: y and result    k: x and y
+ * A group whose spaces lie side by side, in one order, in every tensor that has it is
+ * one matrix dimension with one stride.  The result's rows may be n: then x and y
+ * change places.  Where a group is scattered, or no stride of an operand is 1, the
+ * operand is first copied in the order batch, m, k (or k, n). */
+#include "codegen/lower/lower.h"
+
+#include <string.h>
+
+typedef struct {
+    int n;
+    Space *s[MAX_RANK];
+} Group;
+
+typedef struct {
+    Group batch, m, n, k;
+} Groups;
+
+static void add(Group *g, Space *s) {
+    g->s[g->n++] = s;
+}
+
+static Groups groups_of(const Type *x, const Type *y, const Type *c) {
+    Groups g = {0};
+    for (int i = 0; i < c->rank; i++) {
+        bool in_x = type_has(x, c->dim[i]), in_y = type_has(y, c->dim[i]);
+        add(in_x && in_y ? &g.batch : in_x ? &g.m : &g.n, c->dim[i]);
+    }
+    for (int i = 0; i < x->rank; i++)
+        if (!type_has(c, x->dim[i])) add(&g.k, x->dim[i]);
+    return g;
+}
+
+static const Expr *size_of(Arena *a, const Group *g) {
+    const Expr *e = expr_const(a, 1);
+    for (int i = 0; i < g->n; i++) e = expr_mul(a, e, g->s[i]->size);
+    return e;
+}
+
+/* Are the group's spaces side by side and in order in t? */
+static bool together(const Type *t, const Group *g) {
+    int at = g->n ? type_find(t, g->s[0]) : 0;
+    for (int i = 0; i < g->n; i++)
+        if (at + i >= t->rank || t->dim[at + i] != g->s[i]) return false;
+    return true;
+}
+
+static const Expr *stride_of(Arena *a, const Type *t, const Group *g) {
+    const Expr *e = expr_const(a, 1);
+    if (g->n == 0) return expr_const(a, 0);
+    for (int i = type_find(t, g->s[g->n - 1]) + 1; i < t->rank; i++)
+        e = expr_mul(a, e, t->dim[i]->size);
+    return e;
+}
+
+static bool is_last(const Type *t, const Group *g) {
+    return t->rank > 0 && g->n > 0 && t->dim[t->rank - 1] == g->s[g->n - 1];
+}
+
+static bool has_long(const Group *g) {
+    for (int i = 0; i < g->n; i++)
+        if (g->s[i]->kind != SP_DIM) return true;
+    return false;
+}
+
+static bool is_one(Arena *a, const Group *g) {
+    int64_t n;
+    return expr_is_const(size_of(a, g), &n) && n <= 1;
+}
+
+/* Swaps x and y where the result's last space is one of x's. */
+static bool swapped(const Op *op) {
+    const Type *c = &op->type;
+    return c->rank > 0 && !type_has(&op->in[1]->type, c->dim[c->rank - 1]);
+}
+
+/* The order of k is the one that x has (then y is copied when it differs), unless only
+ * y keeps its k together. */
+bool cg_gemm_fits(Lower *lo, const Op *op) {
+    if (op->kind != OP_CONTRACT || cg_sum_dtype(op->type.dt) != DT_F32) return false;
+    bool sw = swapped(op);
+    const Type *x = &op->in[sw]->type, *y = &op->in[!sw]->type, *c = &op->type;
+    Groups g = groups_of(x, y, c);
+    if (is_one(lo->a, &g.m) || is_one(lo->a, &g.n) || is_one(lo->a, &g.k)) return false;
+    if (has_long(&g.batch) || (has_long(&g.k) && c->dt != DT_F32)) return false;
+    return together(c, &g.batch) && together(c, &g.m) && together(c, &g.n) && is_last(c, &g.n);
+}
+
+/* ---- operands in the order that the library wants -------------------------------------- */
+typedef struct {
+    Type type; /* dims in the order of storage */
+    int buf;
+} Operand;
+
+static bool usable(const Type *t, const Group *batch, const Group *p, const Group *q) {
+    return together(t, batch) && together(t, p) && together(t, q) &&
+           (is_last(t, p) || is_last(t, q));
+}
+
+static Type ordered(const Type *t, const Group *a, const Group *b, const Group *c) {
+    Type r = {.dt = t->dt, .layout = LAYOUT_DENSE};
+    const Group *all[] = {a, b, c};
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < all[k]->n; i++) r.dim[r.rank++] = all[k]->s[i];
+    return r;
+}
+
+/* A kernel that writes op's elements into a new buffer, in the order of `want`, which may
+ * have more spaces. */
+int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix) {
+    Gen gen, *g = &gen;
+    const char *name = arena_printf(lo->a, "%s%s", cg_value_name(lo, of), suffix);
+    int buf = cg_temp(lo, name, want->dt, cg_count(lo, want));
+    lo->p->bufs.v[buf]->type = *want;
+    cg_gen_init(g, lo, of, suffix);
+    const Expr *dim[MAX_RANK];
+    LReg *idx[MAX_RANK];
+    const Env *env = NULL;
+    for (int i = 0; i < want->rank; i++) dim[i] = want->dim[i]->size;
+    LBuf *out = cg_arg_partial(g, buf, of->id, want->dt, want->rank, dim);
+    out->written = true;
+    for (int i = 0; i < want->rank; i++) {
+        if (i == 0)
+            cg_open_parallel(g, dim[0], "v", &idx[0]);
+        else
+            idx[i] = cg_open_for(g, dim[i], "f");
+        env = cg_bind(g, env, want->dim[i], idx[i]);
+    }
+    cg_store(g, out, idx, cg_value(g, op, env));
+    while (g->cur != g->root) cg_close(g);
+    cg_step_kernel(g, of);
+    return buf;
+}
+
+static Operand operand(Lower *lo, const Op *op, const Group *batch, const Group *p, const Group *q,
+                       const Op *of, const char *suffix) {
+    if (usable(&op->type, batch, p, q)) return (Operand){.type = op->type, .buf = cg_buf(lo, op)};
+    Type want = ordered(&op->type, batch, p, q);
+    return (Operand){.type = want, .buf = cg_copy_as(lo, op, &want, of, suffix)};
+}
+
+static bool same_order(const Type *t, const Group *g) {
+    return together(t, g);
+}
+
+/* k in y's order when y then needs no copy and x needs one anyway. */
+static void choose_k(Groups *g, const Type *x, const Type *y) {
+    if (same_order(x, &g->k) && same_order(y, &g->k)) return;
+    Group k = {0};
+    for (int i = 0; i < y->rank; i++)
+        for (int j = 0; j < g->k.n; j++)
+            if (g->k.s[j] == y->dim[i]) add(&k, y->dim[i]);
+    if (!usable(x, &g->batch, &g->m, &g->k) && usable(y, &g->batch, &k, &g->n)) g->k = k;
+}
+
+void cg_lower_gemm(Lower *lo, const Op *op) {
+    Arena *a = lo->a;
+    bool sw = swapped(op);
+    const Op *x = op->in[sw], *y = op->in[!sw];
+    const Type *c = &op->type;
+    Groups g = groups_of(&x->type, &y->type, c);
+    choose_k(&g, &x->type, &y->type);
+    Operand A = operand(lo, x, &g.batch, &g.m, &g.k, op, "_a");
+    Operand B = operand(lo, y, &g.batch, &g.k, &g.n, op, "_b");
+    PStep *s = cg_step(lo, PS_GEMM, op, 3);
+    s->bufs[0] = A.buf;
+    s->bufs[1] = B.buf;
+    s->bufs[2] = cg_buf(lo, op);
+    s->gemm = (PGemm){
+        .batch = size_of(a, &g.batch),
+        .m = size_of(a, &g.m),
+        .n = size_of(a, &g.n),
+        .k = size_of(a, &g.k),
+        .a_batch = stride_of(a, &A.type, &g.batch),
+        .a_row = stride_of(a, &A.type, &g.m),
+        .a_col = stride_of(a, &A.type, &g.k),
+        .b_batch = stride_of(a, &B.type, &g.batch),
+        .b_row = stride_of(a, &B.type, &g.k),
+        .b_col = stride_of(a, &B.type, &g.n),
+        .c_batch = stride_of(a, c, &g.batch),
+        .c_row = stride_of(a, c, &g.m),
+        .long_k = has_long(&g.k),
+    };
+}

@@ -1,0 +1,153 @@
+/* Reductions inside a kernel: segment, reduce and contract are one thing here, a
+ * monoid over some index spaces or over the entries of a segment.
+ *
+ * Three forms:
+ *   inline    acc = identity;  for the reduced indices: acc += term       one scalar
+ *   tile      (lower_tile.c) a row of results at once
+ *   long      (lower_long.c) many rows into a small result: chunks, then their sum */
+#include "codegen/lower/lower.h"
+
+#include <math.h>
+
+/* ---- what is reduced ----------------------------------------------------------------- */
+bool cg_reduction(const Op *op, Reduction *r) {
+    *r = (Reduction){.op = op, .red = op->red};
+    switch (op->kind) {
+    case OP_SEGMENT:
+        r->map = op->map;
+        return true;
+    case OP_REDUCE:
+        for (int i = 0; i < op->n_over; i++) r->over[r->n_over++] = op->over[i];
+        return true;
+    case OP_CONTRACT: {
+        const Type *x = &op->in[0]->type;
+        r->red = RED_SUM;
+        for (int i = 0; i < x->rank; i++)
+            if (!type_has(&op->type, x->dim[i])) r->over[r->n_over++] = x->dim[i];
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+static bool is_long(const Space *s) {
+    return s->kind != SP_DIM;
+}
+
+bool cg_reduction_long(const Op *op) {
+    Reduction r;
+    if (!cg_reduction(op, &r) || r.map) return false;
+    bool over = false;
+    for (int i = 0; i < r.n_over; i++) over |= is_long(r.over[i]);
+    for (int i = 0; i < op->type.rank; i++)
+        if (is_long(op->type.dim[i])) return false;
+    return over;
+}
+
+/* A sum of many terms of 16 bits would stop growing at the 256th equal one. */
+DType cg_sum_dtype(DType dt) {
+    return dt == DT_F16 || dt == DT_BF16 ? DT_F32 : dt;
+}
+
+LReg *cg_term(Gen *g, const Reduction *r, const Env *env) {
+    DType dt = cg_sum_dtype(r->op->type.dt);
+    LReg *x = cg_cast(g, cg_value(g, r->op->in[0], env), dt);
+    if (r->op->kind != OP_CONTRACT) return x;
+    LReg *arg[] = {x, cg_cast(g, cg_value(g, r->op->in[1], env), dt)};
+    return cg_let(g, L_FN_OP, OP_MUL, dt, "t", 2, arg);
+}
+
+double cg_identity(RedKind red, DType dt) {
+    if (red == RED_SUM) return 0;
+    double big = dtype_is_float(dt) ? (double)INFINITY : dt == DT_I64 ? 0x1p63 : 0x1p31;
+    if (dt == DT_I1) return red == RED_MIN;
+    if (red == RED_MAX) return -big;
+    return dtype_is_float(dt) ? big : dt == DT_I64 ? 0x1.fffffffffffffp62 : big - 1;
+}
+
+/* Opens the loops over what is reduced; returns how many. */
+int cg_open_reduced(Gen *g, const Reduction *r, const Env **env) {
+    if (r->map) {
+        LReg *at = cg_lookup(*env, r->map->to);
+        LReg *e = cg_open_segment(g, r->map, at, "e");
+        *env = cg_bind(g, *env, r->map->from, e);
+        return 1;
+    }
+    for (int i = 0; i < r->n_over; i++)
+        *env = cg_bind(g, *env, r->over[i], cg_open_for(g, r->over[i]->size, "k"));
+    return r->n_over;
+}
+
+/* I1: nothing is reduced here; NULL when that cannot be. */
+LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env) {
+    LReg *one = cg_size(g, expr_const(g->a, 1)), *zero = cg_size(g, expr_const(g->a, 0));
+    if (r->map) {
+        LBuf *ptr = cg_arg_map(g, r->map, LB_MAP_PTR);
+        LReg *at = cg_lookup(env, r->map->to), *next = cg_index(g, L_FN_IADD, at, one);
+        return cg_index(g, L_FN_IEQ, cg_load(g, ptr, &at, "lo"), cg_load(g, ptr, &next, "hi"));
+    }
+    const Expr *n = expr_const(g->a, 1);
+    for (int i = 0; i < r->n_over; i++) n = expr_mul(g->a, n, r->over[i]->size);
+    int64_t c;
+    if (expr_is_const(n, &c) && c > 0) return NULL;
+    return cg_index(g, L_FN_IEQ, cg_size(g, n), zero);
+}
+
+/* A reduction is made no further out than the parallel loop: what stands before that
+ * is run by every call. */
+static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) {
+    LReg *key[MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < op->type.rank; i++)
+        if (i != except) key[n++] = cg_lookup(env, op->type.dim[i]);
+    Scope *s = cg_deepest(g, n, key);
+    if (g->par && s->depth < g->par->depth && cg_scope_open(g, g->par)) s = g->par;
+    return s;
+}
+
+/* ---- inline ------------------------------------------------------------------------------ */
+LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
+    Reduction r;
+    bool ok = cg_reduction(op, &r);
+    CTX_HOLDS(g->lo->c, ok, op->span);
+    DType dt = cg_sum_dtype(op->type.dt);
+    Scope *back = g->cur;
+    g->cur = reduction_scope(g, op, env, -1);
+    LBuf *acc = cg_local(g, dt, "acc");
+    cg_store(g, acc, NULL, cg_const(g, dt, cg_identity(r.red, dt)));
+    const Env *inner = env;
+    int depth = cg_open_reduced(g, &r, &inner);
+    cg_acc(g, r.red, acc, NULL, cg_term(g, &r, inner));
+    while (depth-- > 0) cg_close(g);
+    LReg *empty = r.red == RED_SUM ? NULL : cg_reduces_nothing(g, &r, env);
+    if (empty) {
+        cg_open_if(g, empty);
+        cg_store(g, acc, NULL, cg_const(g, dt, 0));
+        cg_close(g);
+    }
+    LReg *v = cg_cast(g, cg_load(g, acc, NULL, op->hint), op->type.dt);
+    g->cur = back;
+    return v;
+}
+
+/* best value and its index; a later equal one does not replace it */
+LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
+    DType dt = op->in[0]->type.dt;
+    Scope *back = g->cur;
+    g->cur = reduction_scope(g, op, env, -1);
+    LBuf *best = cg_local(g, dt, "best"), *at = cg_local(g, DT_I32, "at");
+    cg_store(g, best, NULL, cg_const(g, dt, cg_identity(RED_MAX, dt)));
+    cg_store(g, at, NULL, cg_const(g, DT_I32, 0));
+    LReg *i = cg_open_for(g, op->over[0]->size, "k");
+    LReg *x = cg_value(g, op->in[0], cg_bind(g, env, op->over[0], i));
+    LReg *pair[] = {cg_load(g, best, NULL, "b"), x};
+    cg_open_if(g, cg_let(g, L_FN_OP, OP_LT, DT_I1, "is", 2, pair));
+    cg_store(g, best, NULL, x);
+    cg_store(g, at, NULL, cg_cast(g, i, DT_I32));
+    cg_close(g);
+    cg_close(g)->sched = (LSched){0};
+    LReg *v = cg_load(g, at, NULL, op->hint);
+    g->cur = back;
+    return v;
+}

@@ -1,0 +1,251 @@
+/* Kernels that compute values row by row: a loop over each space of the roots, the
+ * first one parallel, the last one vectorised.
+ *
+ *     for v in N parallel            for i in N*F parallel vector     (flat)
+ *       [tiles of reductions]          y[i] = f(x[i], ..)
+ *       for f in F vector
+ *         y[v, f] = ..
+ *
+ * Several roots over the same spaces share one kernel: all values first, then all
+ * stores, so a root may be updated in place. */
+#include "codegen/lower/lower.h"
+
+#include <string.h>
+
+const Op *cg_peel(const Lower *lo, const Op *op) {
+    while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
+           op->in[0]->type.rank > 0)
+        op = op->in[0];
+    return op;
+}
+
+typedef struct {
+    Gen *g;
+    int n;
+    const Op *const *root; /* whose buffers are written */
+    const Op **value;      /* what is computed: cg_peel(root) */
+    LBuf **out;
+} Rows;
+
+/* ---- flat kernels ------------------------------------------------------------------- */
+/* Does op at a flat index need its operands at that same flat index only?  Of what was asked in
+ * this walk the answer was yes, or the walk is over; of one element, under a view, `t` is
+ * another type, which has one element, too. */
+static bool is_flat(const Gen *g, const Op *op, const Type *t) {
+    bool full = op->type.rank > 0, inlined = cg_is_inline(g, op);
+    if (full && !type_same_spaces(&op->type, t)) return false;
+    if (!ir_marks_first(g->lo->marks, 2 * op->id + 1)) return true;
+    if (op->kind == OP_VIEW && inlined) /* of one element: no index but 0 */
+        return full == (op->in[0]->type.rank > 0) && is_flat(g, op->in[0], &op->in[0]->type);
+    if (!inlined) return true;
+    if (op->kind == OP_CONST || op->kind == OP_SIZE) return true;
+    if (!op_has(op, OPT_ELEM)) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (!is_flat(g, op->in[i], t)) return false;
+    return true;
+}
+
+static bool all_flat(const Rows *r) {
+    ir_marks_start(r->g->lo->marks);
+    for (int i = 0; i < r->n; i++) {
+        const Type *t = &r->value[i]->type;
+        if (t->rank == 0 || !is_flat(r->g, r->value[i], t)) return false;
+    }
+    return true;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------- */
+static void values_and_stores(Rows *r, const Env *env) {
+    Gen *g = r->g;
+    LReg **v = NEWN(g->a, LReg *, (size_t)r->n);
+    for (int i = 0; i < r->n; i++) v[i] = cg_value(g, r->value[i], env);
+    for (int i = 0; i < r->n; i++) {
+        LReg *idx[MAX_RANK] = {g->flat};
+        const Type *t = &r->value[i]->type;
+        for (int k = 0; k < t->rank && !g->flat; k++) idx[k] = cg_lookup(env, t->dim[k]);
+        cg_store(g, r->out[i], idx, v[i]);
+    }
+}
+
+static void flat_body(Rows *r) {
+    Gen *g = r->g;
+    LReg *i;
+    cg_open_parallel(g, cg_count(g->lo, &r->value[0]->type), "i", &i);
+    g->flat = i;
+    values_and_stores(r, NULL);
+    cg_close(g);
+}
+
+/* A row is walked whole where it is short, else in equal tiles; 0: no such width is known
+ * when compiling. */
+static int64_t tile_width(const Ctx *c, const Expr *size) {
+    int64_t n, most = pass_threshold(c, PASS_T_ROW), least = pass_threshold(c, PASS_T_FORM_TILE);
+    if (!expr_is_const(size, &n)) return 0;
+    if (n <= most) return n;
+    for (int64_t w = most; w >= least; w--)
+        if (n % w == 0) return w;
+    return 0;
+}
+
+/* Walks the axis by its parts, so that a view needs no division: true when done. */
+static bool in_parts(Rows *r, const Env *env, Space *axis) {
+    Gen *g = r->g;
+    Space *const *part = NULL;
+    Split s = {0};
+    for (int i = 0; i < r->n && s.n < 2; i++) s.n = cg_value_parts(g, r->value[i], axis, &part);
+    if (s.n < 2) return false;
+    for (int k = 0; k < s.n; k++) {
+        LReg *i = cg_open_for(g, part[k]->size, "f");
+        LReg *size = cg_size(g, part[k]->size);
+        s.space[k] = part[k];
+        s.part[k] = i;
+        s.whole = k ? cg_index(g, L_FN_IADD, cg_index(g, L_FN_IMUL, s.whole, size), i) : i;
+    }
+    vec_push(g->a, &g->splits, s);
+    values_and_stores(r, cg_bind(g, env, axis, s.whole));
+    for (int k = 0; k < s.n; k++) cg_close(g);
+    return true;
+}
+
+typedef VEC(int) BufList;
+
+/* Notes the buffers of what the kernel reads for op: it needs their old values. */
+static void note_read(const Gen *g, const Op *op, BufList *read) {
+    Lower *lo = g->lo;
+    if (!ir_marks_first(lo->marks, op->id)) return;
+    if (!cg_is_inline(g, op)) {
+        vec_push(g->a, read, cg_buf(lo, op));
+        return;
+    }
+    for (int i = 0; i < op->n_in; i++) note_read(g, op->in[i], read);
+}
+
+static bool has_buf(const BufList *bufs, int buf) {
+    for (int i = 0; i < bufs->n; i++)
+        if (bufs->v[i] == buf) return true;
+    return false;
+}
+
+/* A result's row where the sum may be gathered: one of its type, in a buffer that this kernel
+ * does not read, as the sum would destroy what it reads there.  NULL: there is none. */
+static LBuf *own_row(const Rows *r, const Op *sum) {
+    Lower *lo = r->g->lo;
+    BufList read = {0};
+    if (sum->type.dt != DT_F32) return NULL;
+    ir_marks_start(lo->marks);
+    for (int i = 0; i < r->n; i++) note_read(r->g, r->value[i], &read);
+    for (int i = 0; i < r->n; i++)
+        if (r->out[i]->dt == DT_F32 && !has_buf(&read, cg_buf(lo, r->root[i])) &&
+            type_same_spaces(&sum->type, &r->value[i]->type))
+            return r->out[i];
+    return NULL;
+}
+
+static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) {
+    Gen *g = r->g;
+    const Type *t = &r->value[0]->type;
+    LReg *local[MAX_RANK];
+    cg_reduce_tiles(g, r->value, r->n, env, axes, row);
+    values_and_stores(r, cg_open_axes(g, axes, t, env, local));
+    cg_close_axes(g, axes, t);
+}
+
+/* The last space, whose width nobody knows: one sum in the result's own row, or tiles. */
+static void open_tiles(Rows *r, const Env *env, Axes *axes) {
+    Gen *g = r->g;
+    const Op *sum;
+    bool alone = cg_count_tiles(g, r->value, r->n, axes, &sum) == 1;
+    LBuf *row = alone ? own_row(r, sum) : NULL;
+    if (row) {
+        compute_tiled(r, env, axes, row);
+        return;
+    }
+    Axis *a = &axes->v[0];
+    a->width = tile_width(g->lo->c, a->space->size);
+    if (a->width == 0) a->width = pass_threshold(g->lo->c, PASS_T_FORM_TILE);
+    a->part = cg_open_for(g, cg_tile_count(g, a), "t");
+    compute_tiled(r, env, axes, NULL);
+    cg_close(g);
+}
+
+static void last_space(Rows *r, const Env *env, Space *s) {
+    Gen *g = r->g;
+    int64_t n, width = tile_width(g->lo->c, s->size);
+    Axes axes = {.n = 1, .v = {{.space = s, .width = width}}};
+    if (cg_count_tiles(g, r->value, r->n, &axes, NULL) > 0) {
+        if (width && expr_is_const(s->size, &n) && n == width)
+            compute_tiled(r, env, &axes, NULL);
+        else
+            open_tiles(r, env, &axes);
+        return;
+    }
+    if (in_parts(r, env, s)) return;
+    values_and_stores(r, cg_bind(g, env, s, cg_open_for(g, s->size, "f")));
+    cg_close(g);
+}
+
+/* Several spaces of constant extent that are short together: heads and features. */
+static bool short_rows(Rows *r, const Type *t, Axes *axes) {
+    int64_t n, all = 1, most = pass_threshold(r->g->lo->c, PASS_T_FORM_SHORT);
+    *axes = (Axes){0};
+    for (int k = 1; k < t->rank; k++) {
+        if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > most) return false;
+        all *= n;
+        axes->v[axes->n++] = (Axis){.space = t->dim[k], .width = n};
+    }
+    return axes->n > 1 && all <= most && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
+}
+
+/* The maps whose segments the rows are, so that chunks get equal numbers of entries. */
+static void segment_maps(const Gen *g, const Op *op, const Space *rows, MapList *maps) {
+    if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return;
+    if (op->kind == OP_SEGMENT && op->map->to == rows && !cg_has_map(maps, op->map))
+        vec_push(g->a, maps, op->map);
+    for (int i = 0; i < op->n_in; i++) segment_maps(g, op->in[i], rows, maps);
+}
+
+static void nested_body(Rows *r) {
+    Gen *g = r->g;
+    const Type *t = &r->value[0]->type;
+    const Env *env = NULL;
+    LReg *i;
+    if (t->rank == 0) {
+        values_and_stores(r, NULL);
+        return;
+    }
+    LStmt *loop = cg_open_parallel(g, t->dim[0]->size, "v", &i);
+    ir_marks_start(g->lo->marks);
+    for (int k = 0; k < r->n; k++) segment_maps(g, r->value[k], t->dim[0], &loop->sched.balance);
+    env = cg_bind(g, env, t->dim[0], i);
+    Axes axes;
+    bool is_short = short_rows(r, t, &axes);
+    for (int k = 1; k + 1 < t->rank && !is_short; k++)
+        env = cg_bind(g, env, t->dim[k], cg_open_for(g, t->dim[k]->size, "h"));
+    if (is_short)
+        compute_tiled(r, env, &axes, NULL);
+    else if (t->rank > 1)
+        last_space(r, env, t->dim[t->rank - 1]);
+    else
+        values_and_stores(r, env);
+    while (g->cur != g->root) cg_close(g);
+}
+
+void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
+    Gen gen, *g = &gen;
+    cg_gen_init(g, lo, roots[n - 1], "");
+    Rows r = {.g = g, .n = n, .root = roots};
+    r.value = NEWN(lo->a, const Op *, (size_t)n);
+    r.out = NEWN(lo->a, LBuf *, (size_t)n);
+    for (int i = 0; i < n; i++) r.value[i] = cg_peel(lo, roots[i]);
+    cg_gen_roots(g, r.value, n);
+    bool flat = all_flat(&r);
+    for (int i = 0; i < n; i++) {
+        r.out[i] = flat ? cg_arg_flat(g, roots[i]) : cg_arg_value(g, roots[i], &r.value[i]->type);
+        r.out[i]->written = true;
+    }
+    if (flat)
+        flat_body(&r);
+    else
+        nested_body(&r);
+    cg_step_kernel(g, roots[n - 1]);
+}

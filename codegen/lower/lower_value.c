@@ -1,0 +1,375 @@
+/* The register that holds a value at an index.
+ *
+ * A stored value is loaded; a fused one is computed, its operands asked for at
+ * their own indices.  What was computed once in a scope that is still open is
+ * found again in the memo, so a value used twice at the same index is computed
+ * once, and common index arithmetic likewise. */
+#include "codegen/lower/lower.h"
+#include "ir/text.h"
+
+#include <string.h>
+
+/* ---- memo ------------------------------------------------------------------------ */
+/* Entries of one operation, map or space are in one chain, the last one first. */
+static int *chain_of(Gen *g, const void *what) {
+    uint64_t h = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15u;
+    return &g->memo_last[h >> (64 - CG_MEMO_BITS)];
+}
+
+static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
+    for (int i = *chain_of(g, what); i; i = g->memo.v[i - 1].before) {
+        const Memo *m = &g->memo.v[i - 1];
+        if (m->what == what && m->n == n && !memcmp(m->key, key, (size_t)n * sizeof *key) &&
+            cg_scope_open(g, cg_reg_scope(g, m->reg)))
+            return m->reg;
+    }
+    return NULL;
+}
+
+static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *reg) {
+    int *last = chain_of(g, what);
+    Memo m = {.what = what, .n = n, .reg = reg, .before = *last};
+    for (int i = 0; i < n; i++) m.key[i] = key[i];
+    vec_push(g->a, &g->memo, m);
+    *last = g->memo.n;
+}
+
+/* ---- walks -------------------------------------------------------------------------- */
+void cg_walk_start(Gen *g) {
+    ir_marks_start(g->lo->row_marks);
+    g->walk_maps.n = 0;
+}
+
+bool cg_walk_first(Gen *g, const Op *op, const Map *through) {
+    int i = 0;
+    while (i < g->walk_maps.n && g->walk_maps.v[i] != through) i++;
+    if (i == g->walk_maps.n && i < CG_PLACES - 1) vec_push(g->a, &g->walk_maps, through);
+    return ir_marks_first(g->lo->row_marks, op->id * CG_PLACES + i);
+}
+
+/* ---- maps -------------------------------------------------------------------------- */
+LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
+    const SegVar *seg = NULL;
+    for (int i = g->segs.n - 1; i >= 0 && !seg; i--)
+        if (g->segs.v[i].var == from) seg = &g->segs.v[i];
+    if (seg && seg->map == m) return seg->at;
+    LReg *r = memo_find(g, m, 1, &from);
+    if (r) return r;
+    bool by = seg && seg->pos != seg->var;
+    LBuf *idx = by ? cg_arg_map_by(g, m, seg->map) : cg_arg_map(g, m, LB_MAP_IDX);
+    LReg *at = by ? seg->pos : from;
+    r = cg_cast(g, cg_load(g, idx, &at, text_MapKind.word[m->kind]), DT_I64);
+    memo_add(g, m, 1, &from, r);
+    return r;
+}
+
+static LReg *mapped(Gen *g, Map *m, LReg *from) {
+    LReg *to = cg_map_at(g, m, from);
+    return map_is_partial(m) ? cg_index(g, L_FN_IGE, to, cg_size(g, expr_const(g->a, 0))) : NULL;
+}
+
+/* ---- values that need a branch: 0 outside of it -------------------------------------- */
+/* The branch is made in the scope where the result's indices exist; inside it, `in`
+ * gives the value.  An index that is only good inside goes through guarded(). */
+typedef struct {
+    LBuf *cell;
+    Scope *back;
+} Branch;
+
+static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
+    Branch b = {.back = g->cur};
+    g->cur = cg_deepest(g, n, key);
+    if (g->par && g->cur->depth < g->par->depth && cg_scope_open(g, g->par)) g->cur = g->par;
+    b.cell = cg_local(g, op->type.dt, "cell");
+    cg_store(g, b.cell, NULL, cg_const(g, op->type.dt, 0));
+    return b;
+}
+
+static LReg *branch_end(Gen *g, Branch b, const Op *op) {
+    LReg *r = cg_load(g, b.cell, NULL, op->hint);
+    g->cur = b.back;
+    return r;
+}
+
+/* A copy of i that exists only inside the open branch, so that nothing indexed by it
+ * moves out. */
+static LReg *guarded(Gen *g, LReg *i) {
+    LReg *inner = cg_reg(g, DT_I64, i->hint, g->cur);
+    LStmt *st = NEW(g->a, LStmt);
+    st->kind = L_LET;
+    st->span = g->span;
+    st->fn = L_FN_IADD;
+    st->dst = inner;
+    inner->def = st;
+    st->n_arg = 2;
+    st->arg[0] = i;
+    st->arg[1] = cg_size(g, expr_const(g->a, 0));
+    *g->cur->tail = st;
+    g->cur->tail = &st->next;
+    return inner;
+}
+
+static LReg *gather(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+    LReg *from = cg_lookup(env, op->map->from);
+    LReg *to = cg_map_at(g, op->map, from);
+    LReg *valid = mapped(g, op->map, from);
+    if (!valid) return cg_value(g, op->in[0], cg_bind(g, env, op->map->to, to));
+    Branch b = branch_begin(g, op, n, key);
+    cg_open_if(g, valid);
+    LReg *v = cg_value(g, op->in[0], cg_bind(g, env, op->map->to, guarded(g, to)));
+    cg_store(g, b.cell, NULL, v);
+    cg_close(g);
+    return branch_end(g, b, op);
+}
+
+static LReg *concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+    Branch b = branch_begin(g, op, n, key);
+    LReg *i = cg_lookup(env, op->over[2]), *split = cg_size(g, op->over[0]->size);
+    for (int k = 0; k < 2; k++) {
+        LReg *in = cg_index(g, k ? L_FN_IGE : L_FN_ILT, i, split);
+        cg_open_if(g, in);
+        LReg *j = guarded(g, i);
+        if (k) j = cg_index(g, L_FN_ISUB, j, split);
+        cg_store(g, b.cell, NULL, cg_value(g, op->in[k], cg_bind(g, env, op->over[k], j)));
+        cg_close(g);
+    }
+    return branch_end(g, b, op);
+}
+
+/* ---- views ------------------------------------------------------------------------- */
+static const Expr *product(Gen *g, Space *const *d, int n) {
+    const Expr *e = expr_const(g->a, 1);
+    for (int i = 0; i < n; i++) e = expr_mul(g->a, e, d[i]->size);
+    return e;
+}
+
+static LReg *flatten(Gen *g, Space *const *d, int n, const Env *env) {
+    LReg *i = n ? cg_lookup(env, d[0]) : cg_size(g, expr_const(g->a, 0));
+    for (int k = 1; k < n; k++) {
+        i = cg_index(g, L_FN_IMUL, i, cg_size(g, d[k]->size));
+        i = cg_index(g, L_FN_IADD, i, cg_lookup(env, d[k]));
+    }
+    return i;
+}
+
+static const Env *split_known(Gen *g, const Env *env, Space *const *d, int n, const LReg *whole) {
+    for (int i = 0; i < g->splits.n; i++) {
+        Split *s = &g->splits.v[i];
+        if (s->whole != whole || s->n != n) continue;
+        if (memcmp(s->space, d, (size_t)n * sizeof *d)) continue;
+        for (int k = 0; k < n; k++) env = cg_bind(g, env, d[k], s->part[k]);
+        return env;
+    }
+    return NULL;
+}
+
+/* Binds d[0..n) to the digits of `whole`. */
+static const Env *unflatten(Gen *g, const Env *env, Space *const *d, int n, LReg *whole) {
+    const Env *known = split_known(g, env, d, n, whole);
+    if (known) return known;
+    for (int k = n - 1; k > 0; k--) {
+        LReg *size = cg_size(g, d[k]->size);
+        env = cg_bind(g, env, d[k], cg_index(g, L_FN_IREM, whole, size));
+        whole = cg_index(g, L_FN_IDIV, whole, size);
+    }
+    return n ? cg_bind(g, env, d[0], whole) : env;
+}
+
+/* Smallest groups of leading dims with equal products; all that is left when there are none. */
+static void match_groups(Gen *g, const Type *r, int i, const Type *x, int j, int *ni, int *nj) {
+    for (int total = 2; total <= r->rank - i + x->rank - j; total++)
+        for (*ni = 1; *ni < total && *ni <= r->rank - i; (*ni)++) {
+            *nj = total - *ni;
+            if (*nj > x->rank - j) continue;
+            if (expr_eq(product(g, r->dim + i, *ni), product(g, x->dim + j, *nj))) return;
+        }
+    *ni = r->rank - i;
+    *nj = x->rank - j;
+}
+
+/* Both types list the same elements in the same order.  Equal leading spaces keep their
+ * index; between them, groups of equal size are flattened and split again. */
+const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
+    const Type *r = &op->type, *x = &op->in[0]->type;
+    const Env *out = env;
+    for (int i = 0, j = 0, ni, nj; i < r->rank || j < x->rank; i += ni, j += nj) {
+        ni = nj = 1;
+        if (i < r->rank && j < x->rank && r->dim[i] == x->dim[j]) {
+            out = cg_bind(g, out, x->dim[j], cg_lookup(env, r->dim[i]));
+            continue;
+        }
+        match_groups(g, r, i, x, j, &ni, &nj);
+        out = unflatten(g, out, x->dim + j, nj, flatten(g, r->dim + i, ni, env));
+    }
+    return out;
+}
+
+/* The spaces that the view's operand has in place of `whole`; how many, 0 = not so. */
+int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts) {
+    const Type *r = &op->type, *x = &op->in[0]->type;
+    for (int i = 0, j = 0, ni, nj; i < r->rank && j < x->rank; i += ni, j += nj) {
+        ni = nj = 1;
+        if (r->dim[i] == x->dim[j]) continue;
+        match_groups(g, r, i, x, j, &ni, &nj);
+        *parts = x->dim + j;
+        if (r->dim[i] == whole) return ni == 1 ? nj : 0;
+    }
+    return 0;
+}
+
+/* Those that were looked at had none. */
+static int parts_below(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return 0;
+    if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
+    int n = 0;
+    for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
+        n = parts_below(g, op->in[i], axis, parts);
+    return n;
+}
+
+/* Spaces that some view under op wants in place of `axis`. */
+int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+    ir_marks_start(g->lo->marks);
+    return parts_below(g, op, axis, parts);
+}
+
+/* ---- random: runtime/exec/rng.h says what the row and the column are -------- */
+static LReg *logical_row(Gen *g, Space *s, LReg *i) {
+    if (s->kind == SP_NZ) {
+        Map *row = map_row(g->lo->m, s);
+        return logical_row(g, row->to, cg_map_at(g, row, i));
+    }
+    if (s->kind != SP_EDGE) return i;
+    LReg *r = memo_find(g, s, 1, &i);
+    if (r) return r;
+    r = cg_cast(g, cg_load(g, cg_arg_logical(g, s), &i, "row"), DT_I64);
+    memo_add(g, s, 1, &i, r);
+    return r;
+}
+
+LReg *cg_random(Gen *g, const Op *op, const Env *env) {
+    const Type *t = &op->type;
+    LReg *zero = cg_size(g, expr_const(g->a, 0)), *one = cg_size(g, expr_const(g->a, 1));
+    LReg *row = zero, *col = zero;
+    if (t->rank) {
+        LReg *i = cg_lookup(env, t->dim[0]);
+        row = logical_row(g, t->dim[0], i);
+        bool nz = t->dim[0]->kind == SP_NZ;
+        if (nz) col = cg_map_at(g, map_nzcol(g->lo->m, t->dim[0]), i);
+        if (t->rank > 1) {
+            LReg *rest = flatten(g, t->dim + 1, t->rank - 1, env);
+            LReg *width = nz ? cg_size(g, product(g, t->dim + 1, t->rank - 1)) : NULL;
+            col = nz ? cg_index(g, L_FN_IADD, cg_index(g, L_FN_IMUL, col, width), rest) : rest;
+        }
+    }
+    LBuf *key = cg_arg_key(g, op->stream);
+    LReg *arg[] = {cg_load(g, key, &zero, "k0"), cg_load(g, key, &one, "k1"), row, col};
+    return cg_let(g, L_FN_RANDOM, 0, DT_F32, "u", 4, arg);
+}
+
+/* ---- everything ------------------------------------------------------------------------------ */
+static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
+    CTX_HOLDS(g->lo->c, op_has(op, OPT_ELEM), op->span);
+    LReg *arg[4] = {0};
+    for (int i = 0; i < op->n_in; i++) arg[i] = cg_value(g, op->in[i], env);
+    return cg_let(g, L_FN_OP, op->kind, op->type.dt, op->hint, op->n_in, arg);
+}
+
+static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+    switch (op->kind) {
+    case OP_CONST:
+        return cg_const(g, op->type.dt, op->imm);
+    case OP_IOTA:
+        return cg_cast(g, cg_lookup(env, op->type.dim[0]), op->type.dt);
+    case OP_SIZE:
+        return cg_cast(g, cg_size(g, op->over[0]->size), op->type.dt);
+    case OP_RANDOM:
+        return cg_random(g, op, env);
+    case OP_COPY:
+    case OP_DETACH:
+    case OP_STORE_AS:
+        return cg_value(g, op->in[0], env);
+    case OP_GATHER:
+        return gather(g, op, env, n, key);
+    case OP_VALID: {
+        LReg *from = cg_lookup(env, op->map->from), *zero = cg_size(g, expr_const(g->a, 0));
+        return cg_index(g, L_FN_IGE, cg_map_at(g, op->map, from), zero);
+    }
+    case OP_INDEX:
+        return cg_cast(g, cg_map_at(g, op->map, cg_lookup(env, op->map->from)), DT_I32);
+    case OP_SEGMENT:
+    case OP_REDUCE:
+    case OP_CONTRACT:
+        return cg_reduce_inline(g, op, env);
+    case OP_ARGMAX:
+        return cg_argmax_inline(g, op, env);
+    case OP_VIEW:
+        return cg_value(g, op->in[0], g->flat ? env : cg_view_env(g, op, env));
+    case OP_CONCAT:
+        return concat(g, op, env, n, key);
+    case OP_SLICE: {
+        LReg *i = cg_lookup(env, op->over[1]), *off = cg_size(g, op->off);
+        env = cg_bind(g, env, op->over[0], cg_index(g, L_FN_IADD, i, off));
+        return cg_value(g, op->in[0], env);
+    }
+    default:
+        return elementwise(g, op, env);
+    }
+}
+
+static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
+    if (g->flat && n) return cg_load_value(g, cg_arg_flat(g, op), &g->flat, op);
+    return cg_load_value(g, cg_arg_value(g, op, &op->type), key, op);
+}
+
+void cg_note_computed(Gen *g, const Op *op) {
+    if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
+}
+
+void cg_gen_roots(Gen *g, const Op *const *roots, int n) {
+    g->roots = roots;
+    g->n_roots = n;
+    for (int i = n - 1; i >= 0; i--) cg_info(g->lo, roots[i])->root = i;
+}
+
+bool cg_is_inline(const Gen *g, const Op *op) {
+    const OpInfo *x = cg_info(g->lo, op);
+    if (x->how == HOW_INLINE) return true;
+    bool root = x->root < g->n_roots && g->roots[x->root] == op;
+    return root && !(g->done && g->done[x->root]);
+}
+
+static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
+    int n = op->type.rank;
+    if (g->flat) {
+        key[0] = g->flat;
+        return n > 0;
+    }
+    for (int i = 0; i < n; i++) {
+        key[i] = cg_lookup(env, op->type.dim[i]);
+        if (!key[i])
+            ctx_fault(g->lo->c, op->span, "'%s' is asked for where '%s' has no index",
+                      op_mnemonic(op->kind), op->type.dim[i]->name);
+    }
+    return n;
+}
+
+LReg *cg_value(Gen *g, const Op *op, const Env *env) {
+    LReg *key[MAX_RANK];
+    int n = key_of(g, op, env, key);
+    LReg *r = memo_find(g, op, n, key);
+    if (!r) r = cg_from_tile(g, op, n, key);
+    if (r) return r;
+    Span saved = g->span;
+    bool inline_it = cg_is_inline(g, op);
+    if (inline_it) {
+        if (op->span.line) g->span = op->span;
+        r = compute(g, op, env, n, key);
+        cg_note_computed(g, op);
+        g->span = saved;
+    } else {
+        r = load_stored(g, op, n, key);
+    }
+    memo_add(g, op, n, key, r);
+    return r;
+}

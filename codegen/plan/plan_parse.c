@@ -1,0 +1,407 @@
+/* Reads the text form of a step plan (plan_print.c): sections that begin with a word and end with a
+ * brace, both in the first column.
+ *
+ *     buffers { .. }   phase @train { .. }   kernel NAME { .. }   facts @train { .. }   plan { .. }
+ *     sources { .. }   module "gcn" { .. }
+ *
+ * The module stands last, for readers, and is read first.  Of a step's line the lexer sees what is
+ * no free text: reasons and the note behind `;` are taken as they are.  The text may be hostile:
+ * everything is looked up by name or within bounds, and plan_verify() checks the rest. */
+#include "codegen/plan/plan_text.h"
+
+#include <string.h>
+
+#include "codegen/loop/loop_text.h"
+#include "codegen/lower/lower.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "codegen/target.h"
+
+typedef struct {
+    const char *word, *from, *end; /* the first word of its first line */
+    uint32_t line;
+} Section;
+typedef VEC(Section) Sections;
+
+static bool begins(const char *s, const char *end) {
+    return s < end && ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
+}
+
+static Sections find_sections(Arena *a, const char *s, const char *end) {
+    Sections all = {0};
+    bool open = false;
+    for (uint32_t line = 1; s < end; line++) {
+        const char *next = text_line_end(s, end);
+        if (!open && begins(s, end)) {
+            size_t n = 0;
+            while (s + n < next && ((s[n] >= 'a' && s[n] <= 'z') || s[n] == '_')) n++;
+            vec_push(a, &all, ((Section){arena_strndup(a, s, n), s, end, line}));
+            open = true;
+        }
+        if (open && *s == '}') {
+            all.v[all.n - 1].end = next;
+            open = false;
+        }
+        s = next;
+    }
+    return all;
+}
+
+static void enter(PlanReader *r, const Section *s) {
+    r->p.p = r->p.line_start = s->from;
+    r->p.end = s->end;
+    r->p.line = s->line;
+    r->p.tok = (Tok){0};
+    parse_lex_next(&r->p);
+}
+
+bool plan_parse_buf(PlanReader *r, int *buf) {
+    Span at = r->p.tok.span;
+    const char *name = NULL;
+    if (!parse_name(&r->p, "the name of a buffer", &name)) return false;
+    const PBuf *b = strmap_get(&r->bufs, name);
+    if (!b) return parse_fail(&r->p, DIAG_E0542, at, "there is no buffer '%s'", name);
+    *buf = b->id;
+    return true;
+}
+
+/* ---- buffers ------------------------------------------------------------------------------ */
+static const struct {
+    const char *word;
+    LBufKind part;
+} map_parts[] = {{"idx", LB_MAP_IDX}, {"ptr", LB_MAP_PTR}, {"perm", LB_MAP_PERM}};
+
+static bool map_source(PlanReader *r, PBuf *b) {
+    if (!parse_map(&r->p, &b->map)) return false;
+    for (size_t i = 0; i < COUNT(map_parts); i++)
+        if (parse_accept_word(&r->p, map_parts[i].word)) b->map_part = map_parts[i].part;
+    if (b->map_part == LB_VALUE) return parse_expected(&r->p, "idx, ptr or perm");
+    return !parse_accept_word(&r->p, "by") || parse_map(&r->p, &b->by);
+}
+
+static bool source(PlanReader *r, PBuf *b) {
+    int64_t n = 0;
+    switch (b->kind) {
+    case PB_TEMP:
+        return true;
+    case PB_MAP:
+        return map_source(r, b);
+    case PB_DATA:
+        return parse_column(&r->p, &b->col);
+    case PB_VAR:
+        return parse_var(&r->p, &b->var);
+    case PB_LOGICAL:
+        return parse_space(&r->p, &b->space);
+    case PB_KEY:
+        if (!parse_int(&r->p, "a random stream", 0, INT32_MAX, &n)) return false;
+        b->stream = (int)n;
+        return true;
+    default:
+        return parse_text(&r->p, "a name in quotes", &b->io_name);
+    }
+}
+
+static int find_phase(const Plan *p, const char *name) {
+    for (int i = 0; i < p->phases.n; i++)
+        if (!strcmp(p->phases.v[i]->name, name)) return i;
+    return -1;
+}
+
+static bool phase_name(PlanReader *r, int *phase) {
+    if (r->p.tok.kind != T_FUNC) return parse_expected(&r->p, "a phase, as '@train'");
+    *phase = find_phase(r->plan, r->p.tok.s);
+    if (*phase < 0)
+        return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "there is no phase '@%s'", r->p.tok.s);
+    parse_lex_next(&r->p);
+    return true;
+}
+
+/* Two numbers, `3..14`, behind the word at hand. */
+bool plan_parse_range(PlanReader *r, int *first, int *last) {
+    const char *end = text_line_end(r->p.p, r->p.end), *s = r->p.p;
+    char text[64];
+    size_t n = (size_t)(end - s) < sizeof text - 1 ? (size_t)(end - s) : sizeof text - 1;
+    int used = 0;
+    memcpy(text, s, n);
+    text[n] = 0;
+    if (sscanf(text, " %9d..%9d%n", first, last, &used) != 2 || !used)
+        return parse_expected(&r->p, "'steps' and two numbers, as '3..14'");
+    r->p.p = s + used;
+    parse_lex_next(&r->p);
+    return true;
+}
+
+static bool is_word(const PlanReader *r, const char *word) {
+    return r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, word);
+}
+
+/* Where a temporary is, and what type its value has. */
+static bool life(PlanReader *r, PBuf *b) {
+    if (parse_accept_word(&r->p, "in") && !phase_name(r, &b->phase)) return false;
+    bool written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
+    if (written && b->phase < 0) return parse_expected(&r->p, "'in' and the buffer's phase");
+    if (is_word(r, "steps") && !plan_parse_range(r, &b->first, &b->last)) return false;
+    if (parse_accept_word(&r->p, "a")) {
+        if (!parse_accept_word(&r->p, "block") || b->kind != PB_TEMP)
+            return parse_expected(&r->p, "'a block', of a temporary");
+        b->block = 0; /* plan_parse_match() finds which */
+    }
+    return !parse_accept_word(&r->p, "holds") || parse_type(&r->p, &b->type);
+}
+
+static bool buffer(PlanReader *r) {
+    PBuf *b = NEW(r->p.a, PBuf);
+    int kind = 0;
+    *b = (PBuf){.id = r->plan->bufs.n, .phase = -1, .first = -1, .last = -1, .block = -1};
+    if (r->p.tok.kind != T_VALUE) return parse_expected(&r->p, "a buffer, as '%0'");
+    parse_lex_next(&r->p);
+    if (!parse_word(&r->p, &text_PBufKind, "a kind of buffers", &kind)) return false;
+    b->kind = (PBufKind)kind;
+    Span at = r->p.tok.span;
+    if (!parse_name(&r->p, "the buffer's name", &b->name) || !parse_expect(&r->p, ':'))
+        return false;
+    if (strmap_has(&r->bufs, b->name) || strcmp(cg_ident(r->p.a, b->name), b->name) != 0)
+        return parse_fail(&r->p, DIAG_E0542, at, "'%s' is taken, or no name in C", b->name);
+    Span dt_at = r->p.tok.span;
+    const char *dt = NULL;
+    if (!parse_name(&r->p, "an element type", &dt)) return false;
+    for (int i = DT_VOID + 1; i < N_DTYPES; i++)
+        if (!strcmp(dt, dtype_name((DType)i))) b->dt = (DType)i;
+    if (b->dt == DT_VOID)
+        return parse_fail(&r->p, DIAG_E0542, dt_at, "'%s' is no element type", dt);
+    b->type = type_scalar(b->dt);
+    if (!parse_expect(&r->p, '[') || !parse_expr(&r->p, &b->count) || !parse_expect(&r->p, ']'))
+        return false;
+    if (parse_accept_word(&r->p, "of") ? !source(r, b) : b->kind != PB_TEMP)
+        return parse_expected(&r->p, "'of' and what the buffer holds");
+    if (!life(r, b)) return false;
+    strmap_put(r->p.a, &r->bufs, b->name, b);
+    vec_push(r->p.a, &r->plan->bufs, b);
+    return true;
+}
+
+static bool buffers(PlanReader *r) {
+    parse_lex_next(&r->p);
+    if (!parse_expect(&r->p, '{')) return false;
+    while (!parse_is(&r->p, '}'))
+        if (!buffer(r)) return false;
+    return true;
+}
+
+/* What an output is for stands in the module. */
+static void find_uses(const Plan *p) {
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        const Op *out = b->phase >= 0 && b->io_name
+                            ? func_output(p->phases.v[b->phase]->func, b->io_name)
+                            : NULL;
+        if (out) b->use = out->use;
+    }
+}
+
+/* ---- phases, kernels ---------------------------------------------------------------------- */
+static bool declare_phase(PlanReader *r) {
+    parse_lex_next(&r->p);
+    Func *f = r->p.tok.kind == T_FUNC ? func_find(r->p.m, r->p.tok.s) : NULL;
+    if (!f || f->body || find_phase(r->plan, f->name) >= 0)
+        return parse_fail(&r->p, DIAG_E0542, r->p.tok.span,
+                          "a phase has the name of a function of the module, and one section");
+    PPhase *ph = NEW(r->p.a, PPhase);
+    ph->name = f->name;
+    ph->func = f;
+    vec_push(r->p.a, &r->plan->phases, ph);
+    return true;
+}
+
+static bool phase(PlanReader *r, const Section *s) {
+    const char *end = text_line_end(s->from, s->end);
+    r->ph = r->plan->phases.v[find_phase(r->plan, r->p.tok.s)];
+    for (uint32_t line = s->line + 1; end < s->end && *end != '}'; line++) {
+        const char *from = end;
+        end = text_line_end(from, s->end);
+        r->p.p = r->p.line_start = from;
+        r->p.end = end;
+        r->p.line = line;
+        parse_lex_next(&r->p);
+        if (r->p.tok.kind != T_END && !plan_parse_step(r, end)) return false;
+    }
+    return plan_parse_match(r);
+}
+
+static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
+    if (strmap_has(&r->kernels, k->name) || strcmp(cg_ident(r->p.a, k->name), k->name) != 0)
+        return parse_fail(&r->p, DIAG_E0542, at, "'%s' is taken, or no name in C", k->name);
+    strmap_put(r->p.a, &r->kernels, k->name, k);
+    return true;
+}
+
+static bool same_argument(const LBuf *x, const LBuf *y) {
+    bool same = x->kind == y->kind && !strcmp(x->name, y->name) && x->dt == y->dt &&
+                x->rank == y->rank && x->map == y->map && x->by == y->by && x->space == y->space &&
+                x->stream == y->stream && x->partial == y->partial;
+    for (int i = 0; same && i < x->rank; i++) same = expr_eq(x->dim[i], y->dim[i]);
+    return same;
+}
+
+/* A kernel in stages writes what one of them does. */
+static bool same_arguments(LKernel *whole, const LKernel *stage) {
+    bool same = whole->bufs.n == stage->bufs.n;
+    for (int i = 0; same && i < stage->bufs.n; i++) {
+        LBuf *b = whole->bufs.v[i];
+        same = same_argument(b, stage->bufs.v[i]);
+        b->written |= stage->bufs.v[i]->written;
+    }
+    return same;
+}
+
+/* Stages of a kernel stand one behind the other. */
+static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
+    Plan *p = r->plan;
+    LKernel *whole = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
+    if (!whole || !whole->stages.n || strcmp(whole->name, of) != 0) {
+        whole = loop_copy(r->p.a, stage);
+        whole->name = of;
+        whole->body = NULL;
+        whole->locals.n = 0;
+        if (!name_kernel(r, whole, stage->span)) return false;
+        vec_push(r->p.a, &p->kernels, whole);
+    }
+    if (!same_arguments(whole, stage))
+        return parse_fail(&r->p, DIAG_E0542, stage->span, "stages of '%s' differ in arguments", of);
+    vec_push(r->p.a, &whole->stages, stage);
+    return true;
+}
+
+static bool kernel(PlanReader *r) {
+    LKernel *k = NEW(r->p.a, LKernel);
+    const char *of = NULL;
+    if (!loop_parse_one(&r->p, k, &of) || !name_kernel(r, k, k->span)) return false;
+    const Target *on = r->plan->arranged ? target_find(r->plan->arranged) : NULL;
+    if (of && (!on || !on->columns))
+        return parse_fail(&r->p, DIAG_E0542, k->span,
+                          "a stage, in a plan whose kernels are not arranged for a device");
+    if (of) return add_stage(r, of, k);
+    vec_push(r->p.a, &r->plan->kernels, k);
+    return true;
+}
+
+static bool facts(PlanReader *r) {
+    int ph = 0;
+    parse_lex_next(&r->p);
+    if (!phase_name(r, &ph) || !parse_expect(&r->p, '{')) return false;
+    r->ph = r->plan->phases.v[ph];
+    return plan_parse_facts(r);
+}
+
+/* ---- all ---------------------------------------------------------------------------------- */
+typedef bool SectionReader(PlanReader *r, const Section *s);
+
+static bool read_header(PlanReader *r, const Section *s) {
+    (void)s;
+    parse_lex_next(&r->p);
+    return parse_expect(&r->p, '{') && plan_parse_header(r);
+}
+
+static bool read_declared(PlanReader *r, const Section *s) {
+    (void)s;
+    return declare_phase(r);
+}
+
+static bool read_buffers(PlanReader *r, const Section *s) {
+    (void)s;
+    return buffers(r);
+}
+
+static bool read_kernel(PlanReader *r, const Section *s) {
+    (void)s;
+    return kernel(r);
+}
+
+static bool read_phase(PlanReader *r, const Section *s) {
+    parse_lex_next(&r->p);
+    return phase(r, s);
+}
+
+static bool read_facts(PlanReader *r, const Section *s) {
+    (void)s;
+    return facts(r);
+}
+
+static bool read_sources(PlanReader *r, const Section *s) {
+    return parse_sources(&r->p, s->from, s->end, s->line, &r->plan->main_file);
+}
+
+static bool read_module(PlanReader *r, const Section *s) {
+    (void)s;
+    if (r->plan->m) return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "a second module");
+    bool ok = parse_module(&r->p) && r->p.ok;
+    r->plan->m = r->p.m;
+    return ok;
+}
+
+static bool read_all(PlanReader *r, const Sections *all, const char *word, SectionReader *read) {
+    for (int i = 0; i < all->n; i++) {
+        if (strcmp(all->v[i].word, word) != 0) continue;
+        enter(r, &all->v[i]);
+        if (!read(r, &all->v[i]) || !r->p.ok) return false;
+    }
+    return true;
+}
+
+static bool known_words(PlanReader *r, const Sections *all) {
+    static const char *const words[] = {"buffers", "phase",   "kernel", "facts",
+                                        "plan",    "sources", "module"};
+    for (int i = 0; i < all->n; i++) {
+        size_t k = 0;
+        while (k < COUNT(words) && strcmp(words[k], all->v[i].word) != 0) k++;
+        if (k < COUNT(words)) continue;
+        Span at = span_of(r->p.file, all->v[i].line, 1, all->v[i].line, 1);
+        return parse_fail(&r->p, DIAG_E0542, at, "'%s' begins no section of a plan",
+                          all->v[i].word);
+    }
+    return true;
+}
+
+/* Every step has what its kind needs. */
+static bool is_whole(PlanReader *r) {
+    for (int i = 0; i < r->plan->phases.n; i++) {
+        const PPhase *ph = r->plan->phases.v[i];
+        for (int k = 0; k < ph->steps.n; k++)
+            if (!ph->steps.v[k]->op)
+                return parse_fail(&r->p, DIAG_E0542, ph->steps.v[k]->span,
+                                  "@%s: 'facts' say nothing of step %d", ph->name, k);
+    }
+    return true;
+}
+
+bool plan_in_text(const Ctx *c, uint32_t file) {
+    const Source *src = &c->sources.v[file];
+    const char *s = src->text, *end = s + src->n_bytes;
+    for (; s < end; s = text_line_end(s, end))
+        if (end - s > 6 && (!memcmp(s, "phase ", 6) || !memcmp(s, "plan {", 6))) return true;
+    return false;
+}
+
+Plan *plan_parse(Ctx *c, uint32_t file) {
+    const Source *src = &c->sources.v[file];
+    PlanReader r = {.p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true}};
+    Sections all = find_sections(c->a, src->text, src->text + src->n_bytes);
+    r.plan = NEW(c->a, Plan);
+    r.plan->text_file = file;
+    if (!known_words(&r, &all) || !read_all(&r, &all, "sources", read_sources) ||
+        !read_all(&r, &all, "module", read_module))
+        return NULL;
+    if (!r.plan->m) {
+        parse_fail(&r.p, DIAG_E0542, span_of(file, 1, 1, 1, 1), "the text has no module");
+        return NULL;
+    }
+    for (int i = 0; i < r.p.names.n; i++) vec_push(c->a, &r.names, r.p.names.v[i]);
+    for (int i = 0; i < r.plan->m->funcs.n; i++) func_number(r.plan->m->funcs.v[i]);
+    bool ok =
+        read_all(&r, &all, "plan", read_header) && read_all(&r, &all, "phase", read_declared) &&
+        read_all(&r, &all, "buffers", read_buffers) && read_all(&r, &all, "kernel", read_kernel) &&
+        read_all(&r, &all, "phase", read_phase) && read_all(&r, &all, "facts", read_facts);
+    if (!ok || !is_whole(&r)) return NULL;
+    find_uses(r.plan);
+    r.plan->main_file = plan_main_file(r.plan->m, r.plan->main_file);
+    return r.plan;
+}

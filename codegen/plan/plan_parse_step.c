@@ -1,0 +1,282 @@
+/* Steps of a plan's text (plan_print.c):
+ *
+ *     0: gemm(x, w, z) batch=1 m=N_v .. c_row=16 epilogue adds a bias, b, for 1 [alone: ..]  ; z =
+ * .. steps 1..2 in blocks of N_v 1: kernel gcn_train_h_3(h, z) over=N_v balanced dst(e) within 0  ;
+ * h = add z, b
+ *
+ * The parts that are words for people are told by what they begin with, and taken as they are. */
+#include "codegen/plan/plan_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ends *end where `begin` stands in [from, *end), and gives what is behind it. */
+static const char *cut(Arena *a, const char *from, const char **end, const char *begin) {
+    size_t n = strlen(begin);
+    const char *at = memmem(from, (size_t)(*end - from), begin, n);
+    if (!at) return NULL;
+    const char *text = arena_strndup(a, at + n, (size_t)(*end - at) - n);
+    *end = at;
+    return text;
+}
+
+static PlanTails cut_tails(PlanReader *r, const char *end) {
+    Arena *a = r->p.a;
+    const char *from = r->p.p;
+    while (end > from && strchr(" \r\n", end[-1])) end--;
+    PlanTails t = {.note = cut(a, from, &end, "  ; ")};
+    cut(a, from, &end, " within "); /* the product says it, too */
+    t.spmm = cut(a, from, &end, " spmm ");
+    t.call = cut(a, from, &end, " [");
+    t.epilogue = cut(a, from, &end, " epilogue ");
+    r->p.end = end;
+    return t;
+}
+
+static bool bad(PlanReader *r, const char *what) {
+    return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "%s", what);
+}
+
+/* ---- what the lexer reads ----------------------------------------------------------------- */
+static bool buffers(PlanReader *r, PStep *s) {
+    VEC(int) ids = {0};
+    if (!parse_expect(&r->p, '(')) return false;
+    while (!parse_is(&r->p, ')')) {
+        int id = -1;
+        if (!plan_parse_buf(r, &id)) return false;
+        vec_push(r->p.a, &ids, id);
+        if (!parse_accept(&r->p, ',')) break;
+    }
+    s->n_bufs = ids.n;
+    s->bufs = NEWN(r->p.a, int, (size_t)ids.n + 1);
+    if (ids.n) memcpy(s->bufs, ids.v, (size_t)ids.n * sizeof *ids.v);
+    return parse_expect(&r->p, ')');
+}
+
+static bool size(PlanReader *r, const char *name, const Expr **e) {
+    if (!parse_accept_word(&r->p, name))
+        return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s=' and a size", name);
+    return parse_expect(&r->p, '=') && parse_expr(&r->p, e);
+}
+
+static bool gemm(PlanReader *r, PGemm *g) {
+    bool ok = size(r, "batch", &g->batch) && size(r, "m", &g->m) && size(r, "n", &g->n) &&
+              size(r, "k", &g->k) && size(r, "a_batch", &g->a_batch) &&
+              size(r, "a_row", &g->a_row) && size(r, "a_col", &g->a_col) &&
+              size(r, "b_batch", &g->b_batch) && size(r, "b_row", &g->b_row) &&
+              size(r, "b_col", &g->b_col) && size(r, "c_batch", &g->c_batch) &&
+              size(r, "c_row", &g->c_row);
+    g->long_k = ok && parse_accept_word(&r->p, "long_k");
+    return ok;
+}
+
+static bool balance(PlanReader *r, MapList *maps) {
+    do {
+        Map *m = NULL;
+        if (!parse_map(&r->p, &m)) return false;
+        vec_push(r->p.a, maps, m);
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
+static bool when(PlanReader *r, PStep *s) {
+    s->pred_not = parse_accept_word(&r->p, "not");
+    return plan_parse_buf(r, &s->pred);
+}
+
+/* What stands between the kind and the buffers: of a call its function, which the facts name. */
+static bool subject(PlanReader *r, PStep *s) {
+    Span at = r->p.tok.span;
+    const char *name = NULL;
+    if (s->kind == PS_RELATION) return parse_space(&r->p, &s->space);
+    if (s->kind != PS_KERNEL && s->kind != PS_CALL) return true;
+    if (!parse_name(&r->p, "the name of what is called", &name)) return false;
+    if (s->kind == PS_CALL) return true;
+    s->kernel = strmap_get(&r->kernels, name);
+    if (s->kernel) strmap_put(r->p.a, &r->kernels, name, NULL);
+    return s->kernel || parse_fail(&r->p, DIAG_E0542, at,
+                                   "'%s' is no kernel, or of a step before this one", name);
+}
+
+static bool words(PlanReader *r, PStep *s) {
+    int64_t limit = 0;
+    if (s->kind == PS_GEMM && !gemm(r, &s->gemm)) return false;
+    if (r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, "over") && !size(r, "over", &s->extent))
+        return false;
+    if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->balance)) return false;
+    if (parse_accept_word(&r->p, "limit") && !parse_int(&r->p, "a limit", 1, INT32_MAX, &limit))
+        return false;
+    s->limit = limit;
+    s->recorded = parse_accept_word(&r->p, "recorded");
+    s->by_chunk = parse_accept_word(&r->p, "by_chunk");
+    if (parse_accept_word(&r->p, "when") && !when(r, s)) return false;
+    return r->p.tok.kind == T_END || parse_expected(&r->p, "the end of the step");
+}
+
+static bool blocks(PlanReader *r) {
+    PBlocks b = {0};
+    if (!plan_parse_range(r, &b.first, &b.last)) return false;
+    if (!parse_accept_word(&r->p, "in") || !parse_accept_word(&r->p, "blocks") ||
+        !parse_accept_word(&r->p, "of"))
+        return parse_expected(&r->p, "'in blocks of' and a number of rows");
+    if (!parse_expr(&r->p, &b.rows)) return false;
+    int after = r->ph->blocks.n ? r->ph->blocks.v[r->ph->blocks.n - 1].last : -1;
+    if (b.first <= after || b.first != r->ph->steps.n || b.last < b.first)
+        return bad(r, "a loop over blocks stands before its first step, behind the one before it");
+    vec_push(r->p.a, &r->ph->blocks, b);
+    return true;
+}
+
+bool plan_parse_step(PlanReader *r, const char *end) {
+    int kind = 0;
+    int64_t number = 0;
+    if (r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, "steps")) return blocks(r);
+    PlanTails t = cut_tails(r, end);
+    PStep *s = NEW(r->p.a, PStep);
+    s->pred = -1;
+    s->note = t.note;
+    s->span = r->p.tok.span;
+    if (!parse_int(&r->p, "the step's number", r->ph->steps.n, r->ph->steps.n, &number) ||
+        !parse_expect(&r->p, ':') || !parse_word(&r->p, &text_PStepKind, "a kind of steps", &kind))
+        return false;
+    s->kind = (PStepKind)kind;
+    if (!subject(r, s) || !buffers(r, s) || !words(r, s)) return false;
+    vec_push(r->p.a, &r->ph->steps, s);
+    vec_push(r->p.a, &r->tails, t);
+    return true;
+}
+
+/* ---- what needs all steps of the phase ---------------------------------------------------- */
+static bool bad_step(PlanReader *r, int i, const char *what) {
+    return parse_fail(&r->p, DIAG_E0542, r->ph->steps.v[i]->span, "step %d: %s", i, what);
+}
+
+/* "3 4": the steps that product number `at` covers. */
+static bool covers(PlanReader *r, int at, PEpilogue *e, const char *text) {
+    int most = e->kind == PE_SUM_A || e->kind == PE_SUM_B ? 2 : 1;
+    for (char *end; *text; text = end) {
+        long i = strtol(text, &end, 10);
+        PStep *s = end > text && i >= 0 && i < r->ph->steps.n ? r->ph->steps.v[i] : NULL;
+        if (!s || s->kind != PS_KERNEL || s->made_by || e->n_covers == most)
+            return bad_step(r, at, "it covers a step that it cannot");
+        s->made_by = r->ph->steps.v[at];
+        e->covers[e->n_covers++] = s;
+    }
+    if (e->n_covers < most) return bad_step(r, at, "it covers too few steps");
+    const PStep *end = e->covers[0];
+    for (int i = 0; i < end->n_bufs && i < end->kernel->bufs.n; i++)
+        if (most == 1 && end->kernel->bufs.v[i]->written) e->out = end->bufs[i];
+    if (most == 2) e->out = r->ph->steps.v[at]->bufs[2];
+    return e->out >= 0 || bad_step(r, at, "it covers a kernel without a result");
+}
+
+static bool epilogue(PlanReader *r, int at, const char *text) {
+    PEpilogue *e = r->ph->steps.v[at]->epilogue = NEW(r->p.a, PEpilogue);
+    *e = (PEpilogue){.side = -1, .out = -1};
+    bool none = !strncmp(text, "none: ", 6);
+    if (none) e->why_not = text + 6;
+    if (none) return true;
+    const char *of = strstr(text, ", for ");
+    if (!of) return bad_step(r, at, "an epilogue says of which steps it is: ', for 3'");
+    const char *what = arena_strndup(r->p.a, text, (size_t)(of - text)), *side = strstr(what, ", ");
+    const PBuf *b = side ? strmap_get(&r->bufs, side + 2) : NULL;
+    size_t n = side ? (size_t)(side - what) : strlen(what);
+    int kind = text_find(&text_PEpilogueKind, what, n);
+    if (kind <= PE_NONE || (kind != PE_RELU) != (b != NULL))
+        return bad_step(r, at, "there is no such epilogue, or no such buffer");
+    e->kind = (PEpilogueKind)kind;
+    e->side = b ? b->id : -1;
+    return covers(r, at, e, of + 6);
+}
+
+static bool group(PlanReader *r, int at, int first, int last, bool equal) {
+    PPhase *ph = r->ph;
+    if (first < 0 || last <= first || last >= ph->steps.n || at < first || at > last)
+        return bad_step(r, at, "a group has two steps or more, and it is one of them");
+    if (at > first) {
+        PGroup *g = ph->steps.v[first]->group;
+        bool in = g && at - first < g->steps.n && g->steps.v[at - first] == ph->steps.v[at];
+        return in || bad_step(r, at, "its group is another one");
+    }
+    PGroup *g = NEW(r->p.a, PGroup);
+    g->equal = equal;
+    for (int i = first; i <= last; i++) {
+        if (ph->steps.v[i]->kind != PS_GEMM || ph->steps.v[i]->group)
+            return bad_step(r, i, "a group is of products, each in one");
+        ph->steps.v[i]->group = g;
+        vec_push(r->p.a, &g->steps, ph->steps.v[i]);
+    }
+    return true;
+}
+
+/* `group 3..5, of one shape]`, `alone: why (with 3)]` */
+static bool call(PlanReader *r, int at, const char *text) {
+    PStep *s = r->ph->steps.v[at];
+    size_t n = strlen(text);
+    int first = 0, last = 0;
+    if (!n || text[n - 1] != ']') return bad_step(r, at, "']' is missing");
+    if (sscanf(text, "group %9d..%9d", &first, &last) == 2)
+        return group(r, at, first, last, strstr(text, "of one shape") != NULL);
+    if (strncmp(text, "alone: ", 7) != 0)
+        return bad_step(r, at, "a product is in a group, or alone");
+    const char *with = strstr(text, " (with ");
+    s->alone = arena_strndup(r->p.a, text + 7, with ? (size_t)(with - text) - 7 : n - 8);
+    if (!with) return true;
+    if (sscanf(with, " (with %9d", &first) != 1 || first < 0 || first >= r->ph->steps.n)
+        return bad_step(r, at, "there is no such step");
+    s->alone_from = r->ph->steps.v[first];
+    return true;
+}
+
+static bool spmm(PlanReader *r, int at, const char *text) {
+    PSpmm *x = r->ph->steps.v[at]->spmm = NEW(r->p.a, PSpmm); /* the facts say the rest */
+    x->index = -1;
+    if (!strncmp(text, "none: ", 6)) x->why_not = text + 6;
+    if (x->why_not) return true;
+    bool next = sscanf(text, "%9d", &x->index) == 1 && x->index == r->n_spmm++;
+    return next || bad_step(r, at, "sparse products are numbered from 0 on");
+}
+
+/* Loops and their ends name each other by their places. */
+static bool match_loops(PlanReader *r) {
+    VEC(int) open = {0};
+    PPhase *ph = r->ph;
+    for (int i = 0; i < ph->steps.n; i++) {
+        if (ph->steps.v[i]->kind == PS_LOOP) vec_push(r->p.a, &open, i);
+        if (ph->steps.v[i]->kind != PS_END) continue;
+        if (!open.n) return bad_step(r, i, "no loop is open");
+        ph->steps.v[i]->other = open.v[--open.n];
+        ph->steps.v[open.v[open.n]]->other = i;
+    }
+    return !open.n || bad_step(r, open.v[open.n - 1], "the loop has no end");
+}
+
+/* The loop over blocks that each local temporary is local to. */
+static bool find_blocks(PlanReader *r) {
+    PPhase *ph = r->ph;
+    if (ph->blocks.n && ph->blocks.v[ph->blocks.n - 1].last >= ph->steps.n)
+        return bad_step(r, ph->steps.n - 1, "the last loop over blocks goes on");
+    for (int i = 0; i < ph->blocks.n; i++)
+        for (int k = ph->blocks.v[i].first; k <= ph->blocks.v[i].last; k++)
+            for (int j = 0; j < ph->steps.v[k]->n_bufs; j++) {
+                PBuf *b = r->plan->bufs.v[ph->steps.v[k]->bufs[j]];
+                if (b->block >= 0) b->block = i;
+            }
+    return true;
+}
+
+bool plan_parse_match(PlanReader *r) {
+    for (int i = 0; i < r->ph->steps.n; i++) {
+        const PlanTails *t = &r->tails.v[i];
+        const PStep *s = r->ph->steps.v[i];
+        bool product = s->kind == PS_GEMM && s->n_bufs == 3;
+        if ((t->epilogue || t->call) && !product) return bad_step(r, i, "it is no product");
+        if (t->spmm && !s->kernel) return bad_step(r, i, "it is no kernel");
+        if ((t->epilogue && !epilogue(r, i, t->epilogue)) || (t->call && !call(r, i, t->call)) ||
+            (t->spmm && !spmm(r, i, t->spmm)))
+            return false;
+    }
+    r->tails.n = 0;
+    return match_loops(r) && find_blocks(r);
+}

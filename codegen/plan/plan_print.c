@@ -1,0 +1,171 @@
+/* --emit=plan: the buffers, then each phase's steps with what they read and write; what is rather
+ * for the parser than for a reader comes behind: kernels, which values of the graph steps are for
+ * (plan_facts.c), and the module. */
+#include <inttypes.h>
+
+#include "codegen/lower/lower.h"
+#include "codegen/loop/loop_text.h"
+#include "codegen/plan/plan_text.h"
+#include "ir/text.h"
+
+/* What a buffer is of: of an output the operation says the rest. */
+static void source(StrBuf *b, const PBuf *buf) {
+    switch (buf->kind) {
+    case PB_MAP:
+        ir_map_print(b, buf->map);
+        sb_printf(b, " %s", loop_part_words[buf->map_part]);
+        if (!buf->by) break;
+        sb_puts(b, " by ");
+        ir_map_print(b, buf->by);
+        break;
+    case PB_DATA:
+        ir_column_print(b, buf->col);
+        break;
+    case PB_VAR:
+        ir_string_print(b, buf->var->path);
+        break;
+    case PB_LOGICAL:
+        ir_name_print(b, buf->space->name);
+        break;
+    case PB_KEY:
+        sb_printf(b, "%d", buf->stream);
+        break;
+    default:
+        ir_string_print(b, buf->io_name);
+    }
+}
+
+static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
+    sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
+              dtype_name(buf->dt));
+    expr_print(b, buf->count);
+    sb_puts(b, "]");
+    if (buf->kind != PB_TEMP) {
+        sb_puts(b, " of ");
+        source(b, buf);
+    }
+    if (buf->phase >= 0) {
+        sb_puts(b, " in @");
+        ir_name_print(b, p->phases.v[buf->phase]->name);
+    }
+    if (buf->kind == PB_TEMP && p->has & PLAN_LIVES)
+        sb_printf(b, " steps %d..%d", buf->first, buf->last);
+    if (buf->block >= 0) sb_puts(b, " a block");
+    if (buf->type.rank || buf->type.layout != LAYOUT_DENSE) {
+        sb_puts(b, " holds ");
+        type_print(b, &buf->type);
+    }
+    sb_puts(b, "\n");
+}
+
+static void names(StrBuf *b, const Plan *p, const PStep *s) {
+    sb_puts(b, "(");
+    for (int i = 0; i < s->n_bufs; i++)
+        sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[s->bufs[i]]->name);
+    sb_puts(b, ")");
+}
+
+static void field(StrBuf *b, const char *name, const Expr *e) {
+    sb_printf(b, " %s=", name);
+    expr_print(b, e);
+}
+
+static void gemm(StrBuf *b, const PGemm *g) {
+    field(b, "batch", g->batch);
+    field(b, "m", g->m);
+    field(b, "n", g->n);
+    field(b, "k", g->k);
+    field(b, "a_batch", g->a_batch);
+    field(b, "a_row", g->a_row);
+    field(b, "a_col", g->a_col);
+    field(b, "b_batch", g->b_batch);
+    field(b, "b_row", g->b_row);
+    field(b, "b_col", g->b_col);
+    field(b, "c_batch", g->c_batch);
+    field(b, "c_row", g->c_row);
+    if (g->long_k) sb_puts(b, " long_k");
+}
+
+static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
+    if (!e->kind) {
+        sb_printf(b, " epilogue none: %s", e->why_not);
+        return;
+    }
+    sb_printf(b, " epilogue %s", plan_epilogue_text(e));
+    if (e->side >= 0) sb_printf(b, ", %s", p->bufs.v[e->side]->name);
+    sb_puts(b, ", for");
+    for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
+}
+
+static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
+    const PGroup *g = s->group;
+    if (!g) {
+        sb_printf(b, " [alone: %s", s->alone);
+        if (s->alone_from) sb_printf(b, " (with %d)", plan_step_index(ph, s->alone_from));
+        sb_puts(b, "]");
+        return;
+    }
+    int first = plan_step_index(ph, g->steps.v[0]);
+    sb_printf(b, " [group %d..%d, %s]", first, first + g->steps.n - 1,
+              g->equal ? "of one shape" : "of several shapes");
+}
+
+static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
+    sb_puts(b, text_PStepKind.word[s->kind]);
+    if (s->kernel) sb_printf(b, " %s", s->kernel->name);
+    if (s->space) {
+        sb_puts(b, " ");
+        ir_name_print(b, s->space->name);
+    }
+    if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
+    names(b, p, s);
+    if (s->kind == PS_GEMM) gemm(b, &s->gemm);
+    if (s->extent) field(b, "over", s->extent);
+    loop_balance_print(b, &s->balance);
+    if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
+    if (s->recorded) sb_puts(b, " recorded");
+    if (s->by_chunk) sb_puts(b, " by_chunk");
+    if (s->pred >= 0)
+        sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
+    if (s->epilogue) epilogue(b, p, ph, s->epilogue);
+    if (s->group || s->alone) group(b, ph, s);
+    if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);
+    if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
+    if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
+    if (s->note) sb_printf(b, "  ; %s", s->note);
+    sb_puts(b, "\n");
+}
+
+static void blocks(StrBuf *b, const PBlocks *l) {
+    sb_printf(b, "  steps %d..%d in blocks of ", l->first, l->last);
+    expr_print(b, l->rows);
+    sb_puts(b, "\n");
+}
+
+static void kernels(StrBuf *b, const Plan *p) {
+    for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
+}
+
+/* Kernels that are arranged for a target stand first: who prints those wants to see them. */
+void plan_print(StrBuf *b, const Plan *p) {
+    if (p->arranged) kernels(b, p);
+    sb_puts(b, "buffers {\n");
+    for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
+    sb_puts(b, "}\n");
+    for (int i = 0; i < p->phases.n; i++) {
+        const PPhase *ph = p->phases.v[i];
+        sb_puts(b, "phase @");
+        ir_name_print(b, ph->name);
+        sb_puts(b, " {\n");
+        for (int k = 0, next = 0; k < ph->steps.n; k++) {
+            if (next < ph->blocks.n && ph->blocks.v[next].first == k)
+                blocks(b, &ph->blocks.v[next++]);
+            sb_printf(b, "  %d: ", k);
+            step(b, p, ph, ph->steps.v[k]);
+        }
+        sb_puts(b, "}\n");
+    }
+    if (!p->arranged) kernels(b, p);
+    plan_print_facts(b, p);
+    module_print_of(b, p->m, p->text_file);
+}

@@ -1,0 +1,42 @@
+/* What the printer and the parser of the step plan share. */
+#ifndef CODEGEN_PLAN_TEXT_H
+#define CODEGEN_PLAN_TEXT_H
+
+#include "codegen/plan/plan.h"
+#include "ir/sources.h"
+
+extern const Words plan_fact_words; /* by bit of PLAN_* */
+extern const Words plan_spmm_words; /* by SpmmChoice */
+
+/* Behind the steps: for each phase what its steps are for, then what holds of all. */
+void plan_print_facts(StrBuf *b, const Plan *p);
+
+/* What a step's line says in words, as it is; NULL: nothing. */
+typedef struct {
+    const char *epilogue, *call, *spmm, *note;
+} PlanTails;
+
+/* While a plan is read. */
+typedef struct {
+    Parser p; /* within a section of the text, or a line of it */
+    Plan *plan;
+    PPhase *ph;
+    StrMap bufs, kernels; /* by name */
+    VEC(ParseNames) names;
+    VEC(PlanTails) tails; /* by step of the phase */
+    int n_spmm;
+} PlanReader;
+
+/* One line of a phase: a step, or a loop over blocks.  (plan_parse_step.c) */
+bool plan_parse_step(PlanReader *r, const char *end);
+/* What needs all steps of the phase. */
+bool plan_parse_match(PlanReader *r);
+/* After `facts @train {`, and after `plan {`.  (plan_parse_facts.c) */
+bool plan_parse_facts(PlanReader *r);
+bool plan_parse_header(PlanReader *r);
+
+bool plan_parse_buf(PlanReader *r, int *buf); /* by its name */
+/* Two numbers, `3..14`, behind the word at hand. */
+bool plan_parse_range(PlanReader *r, int *first, int *last);
+
+#endif

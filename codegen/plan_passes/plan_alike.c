@@ -1,0 +1,61 @@
+/* Which steps may be one launch, and which must stay in their order: read off their kernels. */
+#include "codegen/plan_passes/plan_order.h"
+
+bool plan_stmt_is_pure(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
+const LStmt *plan_first_loop(const LKernel *k) {
+    const LStmt *s = k->body;
+    while (s && plan_stmt_is_pure(s)) s = s->next;
+    return s;
+}
+
+/* Scalars, then stores of scalars. */
+bool plan_is_scalar(const PStep *s) {
+    const LStmt *p = s->kernel->body;
+    while (p && (plan_stmt_is_pure(p) || p->kind == L_STORE)) p = p->next;
+    return !p;
+}
+
+/* A parallel loop over elements. */
+bool plan_is_elementwise(const PStep *s) {
+    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART) return false;
+    if (plan_is_scalar(s)) return true;
+    const LStmt *l = plan_first_loop(s->kernel);
+    return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
+}
+
+/* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
+LStmt *plan_parts_loop(const PStep *s) {
+    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART) return NULL;
+    LStmt *l = s->kernel->body;
+    while (l && plan_stmt_is_pure(l)) l = l->next;
+    if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;
+    for (const LStmt *p = l->body; p; p = p->next) {
+        bool part = p->kind == L_FOR && p->range == LR_CHUNK && p->at == l->var;
+        if (part && expr_eq(p->n_chunks, l->extent)) return l;
+    }
+    return NULL;
+}
+
+bool plan_same_parts(const PStep *x, const PStep *y) {
+    const LStmt *l = plan_parts_loop(x), *m = plan_parts_loop(y);
+    return l && m && expr_eq(l->extent, m->extent);
+}
+
+/* Must the one be before the other?  A product does what it covers when it is made itself. */
+bool plan_steps_meet(const PStep *x, const PStep *y) {
+    if (x->op == y->op && x->op->kind == OP_CONCAT) return false; /* its parts */
+    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
+        if (plan_steps_meet(x->epilogue->covers[i], y)) return true;
+    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
+        if (plan_steps_meet(x, y->epilogue->covers[i])) return true;
+    bool kernels = x->kind == PS_KERNEL && y->kind == PS_KERNEL;
+    for (int i = 0; i < x->n_bufs; i++)
+        for (int k = 0; k < y->n_bufs; k++)
+            if (x->bufs[i] == y->bufs[k] &&
+                (!kernels || plan_step_writes(x, x->bufs[i]) || plan_step_writes(y, x->bufs[i])))
+                return true;
+    return false;
+}

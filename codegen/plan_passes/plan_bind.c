@@ -1,0 +1,245 @@
+/* Which buffer each stored value of a phase has: an output's or a variable's own where that is
+ * safe, that of an operand which nobody needs any more, else a temporary. */
+#include <string.h>
+
+#include "codegen/lower/lower.h"
+
+/* A unit whose root reads a stored value. */
+typedef struct {
+    int unit;
+    const Op *root;
+    CgRead how;
+} ReadBy;
+typedef VEC(ReadBy) ReadByList;
+
+/* Who reads what, found once for all values. */
+typedef struct {
+    ReadByList *by; /* by Op.id of the value; of several reads of one variable, of the first */
+    const Op **var; /* by Var.id: the first read of the variable */
+    const Op **arg; /* by number: of the loop's operand */
+    int last_loop;  /* the last unit that is a loop: it reads its operands again and again */
+} Readers;
+
+/* The operation under whose number the readers of op are kept; NULL: nobody reads it. */
+static const Op *kept_under(const Readers *rs, const Op *op) {
+    if (op->kind == OP_VAR) return rs->var[op->var->id];
+    return op->kind == OP_ARG ? rs->arg[(int)op->imm] : op;
+}
+
+static void find_sources(Readers *rs, const Lower *lo) {
+    int n_args = 0;
+    for (const Op *op = lo->f->first; op; op = op->next)
+        if ((op->kind == OP_ARG || op->kind == OP_NEXT) && op->imm >= n_args)
+            n_args = (int)op->imm + 1;
+    rs->var = NEWN(lo->a, const Op *, (size_t)lo->m->vars.n + 1);
+    rs->arg = NEWN(lo->a, const Op *, (size_t)n_args + 1);
+    for (const Op *op = lo->f->last; op; op = op->prev) {
+        if (op->kind == OP_VAR) rs->var[op->var->id] = op;
+        if (op->kind == OP_ARG) rs->arg[(int)op->imm] = op;
+    }
+}
+
+static Readers readers_of(const Lower *lo, const Units *us) {
+    Readers rs = {.last_loop = -1};
+    rs.by = NEWN(lo->a, ReadByList, (size_t)lo->f->n_ops + 1);
+    find_sources(&rs, lo);
+    for (int u = 0; u < us->n; u++) {
+        if (us->v[u].kind == UNIT_LOOP) rs.last_loop = u;
+        for (int k = 0; k < us->v[u].roots.n; k++) {
+            const Op *root = us->v[u].roots.v[k];
+            const CgReads *all = cg_reads(lo, root);
+            for (int i = 0; i < all->n; i++) {
+                int under = kept_under(&rs, all->v[i].base)->id;
+                vec_push(lo->a, &rs.by[under], ((ReadBy){u, root, all->v[i]}));
+            }
+        }
+    }
+    return rs;
+}
+
+/* ---- variables and outputs ------------------------------------------------------------------ */
+/* What an `assign` or `next` replaces, as it is read. */
+static Op replaced_by(const Op *as) {
+    if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
+    return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
+}
+
+/* May the unit that computes x write it over the old value?  Only when nobody reads that
+ * later, nor this unit at another index. */
+static bool in_place(const Lower *lo, const Units *us, const Readers *rs, const Op *assign) {
+    const Op *x = cg_info(lo, assign->in[0])->base;
+    Op var = replaced_by(assign);
+    if (!type_eq(&x->type, &var.type)) return false;
+    int at = us->of[x->id];
+    CTX_HOLDS(lo->c, at >= 0, x->span);
+    if (rs->last_loop >= at) return false; /* its operands, again and again */
+    const Op *old = kept_under(rs, &var);
+    for (int i = 0; old && i < rs->by[old->id].n; i++) {
+        const ReadBy *r = &rs->by[old->id].v[i];
+        const Unit *u = &us->v[r->unit];
+        if (r->unit < at) continue;
+        bool rows = u->kind == UNIT_ROWS && !u->group && op_has(r->root, OPT_ELEM);
+        if (r->how.elsewhere || (r->how.aligned && (r->unit > at || !rows))) return false;
+    }
+    return true;
+}
+
+static bool is_saved(const Lower *lo, const char *name) {
+    for (int i = 0; i < lo->m->funcs.n; i++)
+        for (Op *op = lo->m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
+    return false;
+}
+
+/* What @load and @encode output for others to read is saved, and layers of all rows are. */
+static int output_buf(Lower *lo, const Op *out) {
+    bool read = is_saved(lo, out->name) || out->use.role == OUT_EMBED;
+    bool saved = phase_saves(lo->f->phase) && read;
+    const Type *t = &out->in[0]->type;
+    const char *name =
+        arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), cg_ident(lo->a, out->name));
+    int id = saved ? cg_saved_buf(lo, out->name, t)
+                   : cg_new_buf(lo, PB_OUTPUT, name, t->dt, cg_count(lo, t))->id;
+    PBuf *b = lo->p->bufs.v[id];
+    b->type = *t;
+    b->phase = lo->phase;
+    b->io_name = out->name;
+    b->use = out->use;
+    return b->id;
+}
+
+static void bind_output(CgBuild *b, const Op *out) {
+    Lower *lo = b->lo;
+    const OpInfo *in = cg_info(lo, out->in[0]);
+    OpInfo *base = cg_info(lo, in->base);
+    int buf = output_buf(lo, out);
+    if (base->how == HOW_STORED && base->buf < 0) {
+        base->buf = buf;
+        return;
+    }
+    CgCopy c = {.effect = out, .to = buf};
+    if (base->how == HOW_SOURCE)
+        vec_push(lo->a, &b->now, c);
+    else
+        vec_push(lo->a, &b->last, c);
+}
+
+static void bind_assign(CgBuild *b, const Readers *rs, const Op *as) {
+    Lower *lo = b->lo;
+    OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
+    Op var = replaced_by(as);
+    int buf = cg_source_buf(lo, &var);
+    if (base->how == HOW_STORED && base->buf < 0 && in_place(lo, &b->units, rs, as)) {
+        base->buf = buf;
+        return;
+    }
+    CgCopy c = {.effect = as, .to = buf};
+    vec_push(lo->a, &b->last, c);
+}
+
+/* ---- temporaries ---------------------------------------------------------------------------- */
+/* The last unit that reads each stored value, or one after all units where a copy does. */
+static int *last_reads(const CgBuild *b, const Readers *rs) {
+    const Lower *lo = b->lo;
+    int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
+    for (int id = 0; id < lo->f->n_ops; id++)
+        for (int i = 0; i < rs->by[id].n; i++) /* in the order of units */
+            last[rs->by[id].v[i].how.base->id] = rs->by[id].v[i].unit;
+    for (int u = 0; u < b->units.n; u++) {
+        const Guard *g = b->units.v[u].guard; /* nor is its condition written by the unit */
+        int *of = g ? &last[cg_info(lo, g->cond)->base->id] : NULL;
+        if (of && *of < u + 1) *of = u + 1;
+    }
+    for (int i = 0; i < b->last.n; i++)
+        last[cg_info(lo, b->last.v[i].effect->in[0])->base->id] = b->units.n;
+    return last;
+}
+
+/* What the choice of buffers looks at. */
+typedef struct {
+    const int *last;
+    OpList *ends;          /* by unit: values of others that nobody reads after it */
+    signed char *row_sums; /* by Op.id: sums_in_row(), 1 or -1; 0 = not known */
+} Temps;
+
+/* Is x a temporary that unit u may write over, as nobody reads it later, nor this unit at
+ * another index than it writes? */
+static bool may_take(const CgBuild *b, const int *last, const Op *x, int u) {
+    const Lower *lo = b->lo;
+    const OpInfo *i = cg_info(lo, x);
+    const Unit *unit = &b->units.v[u];
+    if (i->how != HOW_STORED || i->given || i->buf < 0 || last[x->id] != u) return false;
+    if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
+    for (int k = 0; k < unit->roots.n; k++) {
+        const Op *r = unit->roots.v[k];
+        if (!op_has(r, OPT_ELEM) || cg_read_of(lo, r, x).elsewhere) return false;
+    }
+    return true;
+}
+
+/* Sums that a kernel makes in a row of its result, where data decides the row's width: the row
+ * cannot hold an operand, too. */
+static bool sums_in_row(const Lower *lo, const Op *op, bool root, signed char *known) {
+    int64_t n;
+    if (!root && cg_info(lo, op)->how != HOW_INLINE) return false;
+    const Type *t = &op->type;
+    if (op_has(op, OPT_REDUCE)) return !t->rank || !expr_is_const(t->dim[t->rank - 1]->size, &n);
+    if (known[op->id]) return known[op->id] > 0;
+    bool any = false;
+    for (int i = 0; i < op->n_in && !any; i++) any = sums_in_row(lo, op->in[i], false, known);
+    known[op->id] = any ? 1 : -1;
+    return any;
+}
+
+/* An operand of the same type whose buffer op may be computed in; -1: none. */
+static int operand_buf(CgBuild *b, const Temps *t, const Op *op) {
+    const Lower *lo = b->lo;
+    int u = b->units.of[op->id];
+    const Unit *unit = &b->units.v[u];
+    if (unit->kind != UNIT_ROWS || unit->group || !op_has(op, OPT_ELEM)) return -1;
+    if (sums_in_row(lo, op, true, t->row_sums)) return -1;
+    for (int i = 0; i < t->ends[u].n && t->ends[u].v[i]->id < op->id; i++) {
+        const Op *x = t->ends[u].v[i];
+        if (!type_eq(&x->type, &op->type) || !may_take(b, t->last, x, u)) continue;
+        cg_info(lo, x)->given = true;
+        return cg_info(lo, x)->buf;
+    }
+    return -1;
+}
+
+static Temps temps_of(const CgBuild *b, const Readers *rs) {
+    const Lower *lo = b->lo;
+    Temps t = {.last = last_reads(b, rs)};
+    t.ends = NEWN(lo->a, OpList, (size_t)b->units.n + 2);
+    t.row_sums = NEWN(lo->a, signed char, (size_t)lo->f->n_ops + 1);
+    for (const Op *op = lo->f->first; op; op = op->next) {
+        int u = t.last[op->id];
+        if (cg_info(lo, op)->how == HOW_STORED && b->units.of[op->id] != u)
+            vec_push(lo->a, &t.ends[u], op);
+    }
+    return t;
+}
+
+static void bind_temps(CgBuild *b, const Readers *rs) {
+    Lower *lo = b->lo;
+    const Temps t = temps_of(b, rs);
+    for (Op *op = lo->f->first; op; op = op->next) {
+        OpInfo *i = cg_info(lo, op);
+        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
+        if (i->how != HOW_STORED || i->buf >= 0) continue;
+        i->buf = operand_buf(b, &t, op);
+        if (i->buf >= 0) continue;
+        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
+        lo->p->bufs.v[i->buf]->type = op->type;
+    }
+}
+
+void cg_bind_buffers(CgBuild *b) {
+    Lower *lo = b->lo;
+    const Readers rs = readers_of(lo, &b->units);
+    for (Op *op = lo->f->first; op; op = op->next)
+        if (op->kind == OP_ASSIGN || op->kind == OP_NEXT) bind_assign(b, &rs, op);
+    for (Op *op = lo->f->first; op; op = op->next)
+        if (op->kind == OP_OUTPUT) bind_output(b, op);
+    bind_temps(b, &rs);
+}

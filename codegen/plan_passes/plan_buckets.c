@@ -1,0 +1,108 @@
+/* Phases over mini-batches that a device may record for rounded sizes ("buckets").
+ *
+ * A recording is of one size, batches are of many.  So a step is recorded for sizes that are
+ * rounded up: buffers, grids and matrix products have the rounded ones, and kernels read the
+ * batch's own from the device, where they lie beside what the batch brings.  Rows behind the
+ * batch's own are then touched by matrix products alone: as rows of a product they make rows that
+ * nobody reads; as rows that are summed over (long_k) they have to be zeros, which step "tail"
+ * writes before it.  It may only write where nothing is: an operand can be the first rows of a
+ * larger value. */
+#include "codegen/lower/lower.h"
+
+#include <string.h>
+
+static bool varies(const Module *m, const Expr *e) {
+    if (e->kind == EX_CONST) return false;
+    if (e->kind == EX_SYM) return e->sym->of && space_varies(m, e->sym->of);
+    return varies(m, e->a) || varies(m, e->b);
+}
+
+/* Rows of k that the operand's buffer holds; NULL: they cannot be told. */
+static const Expr *own_rows(Arena *a, const PBuf *b, const Expr *others, const Expr *k,
+                            const Expr *stride) {
+    if (b->kind != PB_TEMP && b->kind != PB_DATA) return NULL;
+    if (expr_eq(b->count, expr_mul(a, others, k))) return k;
+    if (!b->type.rank) return NULL;
+    const Expr *rows = b->type.dim[0]->size;
+    return expr_eq(b->count, expr_mul(a, rows, stride)) ? rows : NULL;
+}
+
+bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
+    const PGemm *g = &s->gemm;
+    if (s->kind != PS_GEMM || !varies(p->m, g->k)) return false;
+    const Expr *const others[] = {g->m, g->n}, *const row[] = {g->a_row, g->b_col},
+                      *const step[] = {g->a_col, g->b_row},
+                      *const batch[] = {g->a_batch, g->b_batch};
+    for (int i = 0; i < 2; i++) {
+        const Expr *rest = expr_mul(a, g->batch, others[i]);
+        out[i] = (PTail){.buf = s->bufs[i],
+                         .n = others[i],
+                         .batch = batch[i],
+                         .row = row[i],
+                         .step = step[i],
+                         .own = own_rows(a, p->bufs.v[s->bufs[i]], rest, g->k, step[i])};
+    }
+    return true;
+}
+
+static const char *product_lacks(Arena *a, const Plan *p, const PStep *s) {
+    const PGemm *g = &s->gemm;
+    const Expr *const same[] = {g->batch,   g->n,     g->a_batch, g->a_row,   g->a_col,
+                                g->b_batch, g->b_row, g->b_col,   g->c_batch, g->c_row};
+    PTail t[2];
+    for (size_t i = 0; i < COUNT(same); i++)
+        if (varies(p->m, same[i])) return "a product's columns are as many as a batch has rows";
+    if (!plan_tails(a, p, s, t)) return NULL;
+    bool told = t[0].own && t[1].own && (expr_eq(t[0].own, g->k) || expr_eq(t[1].own, g->k));
+    return told ? NULL : "a product sums over rows of a batch that do not stand alone";
+}
+
+/* There is room for rows behind the batch's own. */
+static const char *copy_lacks(const Plan *p, const PStep *s) {
+    const PBuf *from = p->bufs.v[s->bufs[0]], *to = p->bufs.v[s->bufs[1]];
+    bool room = (from->kind == PB_TEMP || from->kind == PB_DATA) && to->kind == PB_TEMP;
+    return room || !varies(p->m, from->count) ? NULL : "rows of a batch are copied";
+}
+
+static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
+    switch (s->kind) {
+    case PS_KERNEL:
+        return NULL;
+    case PS_GEMM:
+        return product_lacks(a, p, s);
+    case PS_COPY:
+        return copy_lacks(p, s);
+    case PS_LOOP:
+        return s->limit ? NULL : "the host reads the condition of a 'while' without 'limit'";
+    case PS_END:
+        return NULL;
+    case PS_RANK:
+        return "ranks would count rows behind the batch's own";
+    case PS_CALL:
+        return "a C function would be called with rounded sizes";
+    case PS_RELATION:
+    case PS_PRINT:
+    case PS_ASSERT:
+        break;
+    }
+    return "the host takes part";
+}
+
+const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const char **why) {
+    for (int i = 0; i < ph->steps.n; i++)
+        if ((*why = step_lacks(a, p, ph->steps.v[i]))) return ph->steps.v[i];
+    return NULL;
+}
+
+bool plan_is_by_batches(const Plan *p, const PPhase *ph) {
+    return p->m->recipe.sample.batch && ph->func->phase == PHASE_TRAIN;
+}
+
+bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {
+    const char *why;
+    return plan_is_by_batches(p, ph) && !plan_buckets_lack(a, p, ph, &why);
+}
+
+const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step) {
+    return arena_printf(a, "%s_%s_tail_%d", cg_ident(a, p->m->name), cg_ident(a, ph->name), step);
+}

@@ -1,0 +1,204 @@
+/* The buffers of a plan and their names.  Data, variables, inputs, maps and keys
+ * have one buffer each, shared by all phases. */
+#include "codegen/lower/lower.h"
+#include "ir/text.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- names ------------------------------------------------------------------------ */
+const char *cg_ident(Arena *a, const char *s) {
+    StrBuf b = sb_new(a);
+    sb_puts(&b, "");
+    for (; *s; s++) {
+        char c = isalnum((unsigned char)*s) ? *s : '_';
+        sb_put(&b, &c, 1);
+    }
+    return b.s;
+}
+
+/* "z_12": readable, and unique within the function */
+const char *cg_value_name(Lower *lo, const Op *op) {
+    const char *hint = op->hint ? op->hint : op_mnemonic(op->kind);
+    const char *kind = op->ask == ASK_APART ? "_dump" : "";
+    return arena_printf(lo->a, "%s%s_%d", cg_ident(lo->a, hint), kind, cg_info(lo, op)->number);
+}
+
+const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {
+    const char *unique = name;
+    for (int i = 2; strmap_has(taken, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
+    strmap_put(lo->a, taken, unique, lo);
+    return unique;
+}
+
+PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
+    const char *unique = cg_take_name(lo, &lo->names, name);
+    PBuf *b = NEW(lo->a, PBuf);
+    b->id = lo->p->bufs.n;
+    b->kind = kind;
+    b->name = unique;
+    b->dt = dt;
+    b->type = type_scalar(dt);
+    b->count = count;
+    b->phase = b->first = b->last = b->block = -1;
+    vec_push(lo->a, &lo->p->bufs, b);
+    return b;
+}
+
+const Expr *cg_count(Lower *lo, const Type *t) {
+    return type_count(lo->a, t);
+}
+
+int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
+    PBuf *b = cg_new_buf(
+        lo, PB_TEMP, arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), name), dt, count);
+    b->phase = lo->phase;
+    return b->id;
+}
+
+const char *cg_symbol(const Op *call) {
+    return call->kind == OP_CALL_GRAD ? call->ext->grad : call->ext->name;
+}
+
+bool plan_in_loop(const PPhase *ph, int step) {
+    for (int i = 0; i < step; i++)
+        if (ph->steps.v[i]->kind == PS_LOOP && ph->steps.v[i]->other > step) return true;
+    return false;
+}
+
+bool plan_step_stops(const PStep *s, bool on_device) {
+    if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
+    if (s->kind == PS_LOOP) return on_device && !s->recorded;
+    return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
+}
+
+bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
+    const Sampling *s = &p->m->recipe.sample;
+    Phase phase = ph->func->phase;
+    if (phase == PHASE_EVAL) return s->batch && s->eval_links;
+    if (phase == PHASE_PREDICT && s->serve && s->train_links) return true;
+    return s->batch && (phase == PHASE_TRAIN || module_draws(p->m, phase));
+}
+
+/* ---- sources ------------------------------------------------------------------------- */
+/* What is looked for by its meaning is kept under a key that says it. */
+static PBuf *known(Lower *lo, const char *key) {
+    return strmap_get(&lo->known, key);
+}
+
+static void remember(Lower *lo, const char *key, PBuf *b) {
+    strmap_put(lo->a, &lo->known, key, b);
+}
+
+static const char *source_key(Lower *lo, const Op *op) {
+    if (op->kind == OP_DATA) return arena_printf(lo->a, "data %d", op->col->id);
+    if (op->kind == OP_VAR) return arena_printf(lo->a, "var %d", op->var->id);
+    return arena_printf(lo->a, "%s %s", op_mnemonic(op->kind), op->name);
+}
+
+static const char *source_name(Lower *lo, const Op *op) {
+    Arena *a = lo->a;
+    switch (op->kind) {
+    case OP_DATA:
+        return arena_printf(a, "data_%s_%s", cg_ident(a, op->col->space->name),
+                            cg_ident(a, op->col->name));
+    case OP_VAR:
+        return arena_printf(a, "var_%s", cg_ident(a, op->var->path));
+    default:
+        return arena_printf(a, "in_%s", cg_ident(a, op->name));
+    }
+}
+
+/* The runtime gives a sparse column in one form. */
+bool cg_read_one_way(Lower *lo) {
+    const Op **first = NEWN(lo->a, const Op *, (size_t)lo->m->cols.n + 1);
+    for (int i = 0; i < lo->m->funcs.n; i++)
+        for (const Op *op = lo->m->funcs.v[i]->first; op; op = op->next) {
+            if (op->kind != OP_DATA) continue;
+            const Op **seen = &first[op->col->id];
+            if (!*seen) *seen = op;
+            if (type_eq(&(*seen)->type, &op->type)) continue;
+            diag_add(lo->c, DIAG_E0540, op->span,
+                     "'%s.%s' is read both as stored entries and as dense rows",
+                     op->col->space->name, op->col->name);
+            return false;
+        }
+    return true;
+}
+
+int cg_source_buf(Lower *lo, const Op *op) {
+    static const PBufKind kinds[] = {
+        [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
+    if (op->kind == OP_ARG) return lo->args[(int)op->imm];
+    const char *key = source_key(lo, op);
+    PBuf *b = known(lo, key);
+    if (b) return b->id;
+    Type t = op->kind == OP_VAR ? op->var->type : op->type;
+    b = cg_new_buf(lo, kinds[op->kind], source_name(lo, op), t.dt, cg_count(lo, &t));
+    b->type = t;
+    b->col = op->kind == OP_DATA ? op->col : NULL;
+    b->var = op->kind == OP_VAR ? op->var : NULL;
+    b->io_name = op->kind == OP_INPUT || op->kind == OP_SAVED ? op->name : NULL;
+    remember(lo, key, b);
+    return b->id;
+}
+
+int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
+    PBuf *b = cg_new_buf(lo, PB_SAVED, arena_printf(lo->a, "saved_%s", cg_ident(lo->a, name)),
+                         t->dt, cg_count(lo, t));
+    remember(lo, arena_printf(lo->a, "saved %s", name), b);
+    return b->id;
+}
+
+/* ---- maps, random keys ------------------------------------------------------------------ */
+static const char *map_name(Lower *lo, const Map *m) {
+    const char *at =
+        m->col ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name) : m->from->name;
+    const char *name = arena_printf(lo->a, "%s_%s", text_MapKind.word[m->kind], at);
+    if (m->kind == MAP_ORIG) name = arena_printf(lo->a, "%s_%d", name, m->which);
+    return cg_ident(lo->a, name);
+}
+
+int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
+    static const char *const suffix[] = {
+        [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
+    const char *key = arena_printf(lo->a, "map %d %d %d", m->id, (int)part, by ? by->id : -1);
+    if (known(lo, key)) return known(lo, key)->id;
+    bool ptr = part == LB_MAP_PTR;
+    const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
+    const char *name = arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]);
+    if (by) name = arena_printf(lo->a, "%s_by_%s", name, map_name(lo, by));
+    PBuf *b = cg_new_buf(lo, PB_MAP, name, ptr ? DT_I64 : DT_I32, n);
+    b->map = m;
+    b->by = by;
+    b->map_part = part;
+    remember(lo, key, b);
+    return b->id;
+}
+
+int cg_logical_buf(Lower *lo, Space *s) {
+    const char *key = arena_printf(lo->a, "logical %d", s->id);
+    if (known(lo, key)) return known(lo, key)->id;
+    const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
+    PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
+    b->space = s;
+    remember(lo, key, b);
+    return b->id;
+}
+
+int cg_key_buf(Lower *lo, int stream) {
+    const char *key = arena_printf(lo->a, "key %d", stream);
+    if (known(lo, key)) return known(lo, key)->id;
+    PBuf *b =
+        cg_new_buf(lo, PB_KEY, arena_printf(lo->a, "key_%d", stream), DT_I32, expr_const(lo->a, 2));
+    b->stream = stream;
+    remember(lo, key, b);
+    return b->id;
+}
+
+/* ---- the buffer of a value -------- */
+int cg_buf(const Lower *lo, const Op *op) {
+    const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
+    if (base->buf < 0) ctx_fault(lo->c, op->span, "'%s' has no buffer", op_mnemonic(op->kind));
+    return base->buf;
+}

@@ -1,0 +1,327 @@
+/* Two passes that bring steps side by side for plan_join.c.
+ *
+ *     db1 = partials of b1, added up      dw2 = g' h
+ *     dw2 = g' h                     =>   ..
+ *     ..                                  db1 = partials of b1, added up
+ *     b1 = b1 - db1                       b1 = b1 - db1
+ *
+ * delay-sums: steps that read only scalars and partial sums wait until somebody wants their result,
+ * as that keeps nothing large alive; dumps (--dump-values) go last.  gather-parts:
+ * sums over the same parts of rows are brought together where that makes no step fuller. */
+#include <string.h>
+
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+
+/* ---- steps that wait ---------------------------------------------------------------------- */
+/* Reads nothing but scalars and partial sums. */
+static bool may_wait(const Plan *p, const PStep *s) {
+    int64_t n;
+    if (!plan_is_elementwise(s)) return false;
+    for (int i = 0; i < s->n_bufs; i++) {
+        const LBuf *b = s->kernel->bufs.v[i];
+        if (!b->written && !b->partial && !expr_is_const(p->bufs.v[s->bufs[i]]->count, &n))
+            return false;
+    }
+    return true;
+}
+
+/* The loop over blocks that the step at `at` is in, or NULL. */
+static const PBlocks *block_at(const PPhase *ph, int at) {
+    int low = 0, high = ph->blocks.n; /* in the order of the phase */
+    while (low < high) {
+        int i = (low + high) / 2;
+        const PBlocks *b = &ph->blocks.v[i];
+        if (at >= b->first && at <= b->last) return b;
+        if (b->last < at)
+            low = i + 1;
+        else
+            high = i;
+    }
+    return NULL;
+}
+
+/* The step at `at` goes behind `n` others. */
+static void pass(PPhase *ph, int at, int n) {
+    PStep **to = &ph->steps.v[at], *s = *to;
+    memmove(to, to + 1, (size_t)n * sizeof *to);
+    to[n] = s;
+    for (int i = 0; i < ph->blocks.n; i++) {
+        PBlocks *b = &ph->blocks.v[i];
+        if (b->first > at && b->last <= at + n) b->first--, b->last--;
+    }
+}
+
+/* ---- dumps ---------------------------------------------------------------------------------- */
+static bool is_dump(const PStep *s) {
+    return s->kind == PS_KERNEL && s->op->ask == ASK_APART;
+}
+
+/* How many steps the one at `at` may pass, and not into a loop over blocks. */
+static int way_to_end(const PPhase *ph, int at) {
+    int n = 0;
+    for (int i = at + 1; i < ph->steps.n; i++) {
+        const PBlocks *b = block_at(ph, i);
+        if (!plan_order_is_movable(ph->steps.v[i])) break;
+        if (plan_steps_meet(ph->steps.v[at], ph->steps.v[i])) break;
+        if (!b || b->last == i) n = i - at;
+    }
+    return n;
+}
+
+void plan_dumps_last(PPhase *ph) {
+    for (int i = ph->steps.n - 1; i >= 0; i--) {
+        const PStep *s = ph->steps.v[i];
+        int n = is_dump(s) && plan_order_is_movable(s) && !block_at(ph, i) ? way_to_end(ph, i) : 0;
+        if (n) pass(ph, i, n);
+    }
+}
+
+/* Who touches a buffer, in order: a step, or what it covers. */
+typedef struct {
+    int at;
+    const PStep *step;
+} Toucher;
+typedef VEC(Toucher) Touchers;
+
+/* The steps that stay where they are, by their places.  Each of the others stands before one. */
+typedef struct {
+    Arena *a;
+    PPhase *ph;
+    Touchers *all, *alone; /* by buffer; alone: who writes there, or is no kernel */
+    bool *moves;           /* by place: it waits, outside of loops over blocks */
+    int *stays, *stop;     /* by place: the next one that stays; .. that nobody passes */
+    int *end;              /* by place: the last step up to it that one may stand behind */
+    int *before;           /* by place of one that moves: which it stands before */
+} Delay;
+
+static void note_touches(Delay *d, const PStep *s, int at) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        bool alone = s->kind != PS_KERNEL || plan_step_writes(s, s->bufs[i]);
+        vec_push(d->a, &d->all[s->bufs[i]], ((Toucher){at, s}));
+        if (alone) vec_push(d->a, &d->alone[s->bufs[i]], ((Toucher){at, s}));
+    }
+    for (int i = 0; s->epilogue && i < s->epilogue->n_covers; i++)
+        note_touches(d, s->epilogue->covers[i], at);
+}
+
+static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
+    size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
+    Delay d = {.a = a, .ph = ph};
+    d.all = NEWN(a, Touchers, bufs);
+    d.alone = NEWN(a, Touchers, bufs);
+    d.moves = NEWN(a, bool, n);
+    d.stays = NEWN(a, int, n);
+    d.stop = NEWN(a, int, n);
+    d.end = NEWN(a, int, n);
+    d.before = NEWN(a, int, n);
+    for (int i = 0, end = -1; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        const PBlocks *b = block_at(ph, i);
+        bool waits = may_wait(p, s), device = s->kind == PS_KERNEL || s->kind == PS_GEMM;
+        d.moves[i] = waits && !b;
+        d.stop[i] = !device || s->pred >= 0 || waits ? i : -1;
+        if (!d.moves[i] && (!b || b->last == i)) end = i;
+        d.end[i] = end;
+        if (!d.moves[i]) note_touches(&d, s, i);
+    }
+    d.stays[ph->steps.n] = d.stop[ph->steps.n] = ph->steps.n;
+    for (int i = ph->steps.n - 1; i >= 0; i--) {
+        d.stays[i] = d.moves[i] ? d.stays[i + 1] : i;
+        if (d.moves[i] || d.stop[i] < 0) d.stop[i] = d.stop[i + 1];
+    }
+    return d;
+}
+
+/* The first of t behind `at` that is not another part of the step's concatenation. */
+static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
+    int low = 0, high = t->n;
+    while (low < high) {
+        int i = (low + high) / 2;
+        if (t->v[i].at <= at)
+            low = i + 1;
+        else
+            high = i;
+    }
+    for (; low < t->n && t->v[low].at < most; low++)
+        if (t->v[low].step->op != s->op || s->op->kind != OP_CONCAT) return t->v[low].at;
+    return most;
+}
+
+/* The steps that wait, from the last one: each to the first step that it must not pass, as another
+ * one that waits is company; but not into a loop over blocks. */
+static void find_before(Delay *d) {
+    int company = d->ph->steps.n;
+    for (int i = d->ph->steps.n - 1; i >= 0; i--) {
+        const PStep *s = d->ph->steps.v[i];
+        if (!d->moves[i]) continue;
+        int to = company < d->stop[i] ? company : d->stop[i];
+        for (int k = 0; k < s->n_bufs; k++) {
+            bool written = s->kernel->bufs.v[k]->written;
+            to = first_touch(&(written ? d->all : d->alone)[s->bufs[k]], s, i, to);
+        }
+        int end = to > 0 ? d->end[to - 1] : -1;
+        company = d->before[i] = d->stays[end > i ? end + 1 : i];
+    }
+}
+
+/* How many steps that stay the one at i goes behind. */
+static int steps_waited(const Delay *d, int i) {
+    int n = 0;
+    for (int k = i + 1; d->moves[i] && k < d->before[i]; k++) n += !d->moves[k];
+    return n;
+}
+
+/* What waits, by its longest; what would, and is in a loop. */
+static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
+    const PPhase *ph = d->ph;
+    int most = 0, longest = 0, waiting = 0;
+    for (int i = 0; pc->remarks && i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        int n = steps_waited(d, i);
+        waiting += n > 0;
+        if (n > most) most = n, longest = i;
+        if (!d->moves[i] && may_wait(p, s))
+            pass_remark(pc, s->span, "delay-sums",
+                        "@%s: '%s' (%s) does not wait: it is in a loop over blocks of rows",
+                        ph->name, s->note, s->kernel->name);
+    }
+    if (!waiting) return;
+    int to = d->before[longest];
+    const PStep *s = ph->steps.v[longest], *until = to < ph->steps.n ? ph->steps.v[to] : NULL;
+    pass_remark(pc, s->span, "delay-sums",
+                "@%s: %d steps that end sums wait; '%s' (%s) for the most others, %d, %s%s%s",
+                ph->name, waiting, s->note, s->kernel->name, most, until ? "until '" : "to the end",
+                until ? until->note : "", until ? "'" : "");
+}
+
+static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
+    Arena *a = pc->a;
+    Delay d = delay_of(a, p, ph);
+    int n = ph->steps.n, to = 0, next = 0, *place = NEWN(a, int, (size_t)n + 1);
+    PStep **steps = NEWN(a, PStep *, (size_t)n + 1);
+    find_before(&d);
+    remark_delays(pc, p, &d);
+    for (int i = 0; i <= n; i++) {
+        if (i < n && d.moves[i]) continue;
+        for (; next < n && (!d.moves[next] || d.before[next] <= i); next++)
+            if (d.moves[next]) steps[to++] = ph->steps.v[next];
+        if (i == n) break;
+        place[i] = to;
+        steps[to++] = ph->steps.v[i];
+    }
+    if (n) memcpy(ph->steps.v, steps, (size_t)n * sizeof *steps);
+    for (int i = 0; i < ph->blocks.n; i++) {
+        PBlocks *b = &ph->blocks.v[i];
+        b->first = place[b->first];
+        b->last = place[b->last];
+    }
+}
+
+static bool run_delay(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) {
+        plan_dumps_last(p->phases.v[i]);
+        delay(pc, p, p->phases.v[i]);
+        plan_dumps_last(p->phases.v[i]); /* some wait until the end */
+    }
+    return true;
+}
+
+const Pass plan_pass_delay_sums = {
+    .name = "delay-sums",
+    .summary = "let steps that only end sums wait until their result is wanted",
+    .needs = PLAN_STEPS,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run_delay,
+};
+
+/* ---- sums over parts -------------------------------------------------------------------- */
+/* What moving sums about takes. */
+typedef struct {
+    PPhase *ph;
+    Lives lives;
+    PStep **steps; /* the phase before a move */
+    PBlocks *blocks;
+} Gather;
+
+/* How many steps the one at `at` must pass to stand before the next that it may share a loop over
+ * parts with; 0: none.  between: a step that it cannot pass; or NULL. */
+static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
+    const PStep *s = ph->steps.v[at];
+    *between = NULL;
+    for (int i = at + 1; i < ph->steps.n; i++) {
+        const PStep *next = ph->steps.v[i];
+        const PBlocks *b = block_at(ph, i);
+        if (!b && plan_same_parts(s, next) && !plan_steps_meet(s, next)) return i - 1 - at;
+        if (plan_order_is_movable(next) && !plan_steps_meet(s, next)) continue;
+        *between = next;
+        return 0;
+    }
+    return 0;
+}
+
+/* Is there a sum over the same parts at all, behind `at`? */
+static const PStep *later_parts(const PPhase *ph, int at) {
+    for (int i = at + 1; i < ph->steps.n; i++)
+        if (!block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
+            return ph->steps.v[i];
+    return NULL;
+}
+
+/* Moves the step behind n others unless a step becomes fuller by that: did it? */
+static bool try_pass(Gather *g, int at, int n, int64_t most) {
+    PPhase *ph = g->ph;
+    size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
+    memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
+    if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
+    pass(ph, at, n);
+    if (plan_lives_most(&g->lives) <= most) return true;
+    memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
+    if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
+    return false;
+}
+
+static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const char *why) {
+    pass_remark(pc, s->span, "gather-parts", "'%s' (%s) %s beside '%s' (%s)%s%s", s->note,
+                s->kernel->name, why ? "does not stand" : "stands", to->note, to->kernel->name,
+                why ? ": " : "", why ? why : "");
+}
+
+static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
+    Arena *a = pc->a;
+    Gather g = {.ph = ph,
+                .lives = plan_lives(a, p, ph),
+                .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
+                .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
+    int64_t most = plan_lives_most(&g.lives);
+    for (int i = ph->steps.n - 2; i >= 0; i--) {
+        if (!plan_parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
+        const PStep *s = ph->steps.v[i], *between, *to = later_parts(ph, i);
+        int n = way_to_parts(ph, i, &between);
+        if (n)
+            remark_parts(pc, s, ph->steps.v[i + n + 1],
+                         try_pass(&g, i, n, most) ? NULL : "a step would be fuller");
+        else if (between && to)
+            remark_parts(pc, s, to,
+                         arena_printf(a, "'%s' is between them, %s", between->note,
+                                      plan_order_is_movable(between)
+                                          ? "and one needs what the other makes"
+                                          : "no kernel and no matrix product"));
+    }
+}
+
+static bool run_gather(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) gather_parts(pc, p, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_gather_parts = {
+    .name = "gather-parts",
+    .summary = "bring together the sums over the same parts of rows, where no step becomes fuller",
+    .needs = PLAN_STEPS,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run_gather,
+};

@@ -1,0 +1,342 @@
+/* What a device's library can do at the end of a matrix product, in place of steps beside it.
+ *
+ *     z = x @ w;  y = z + b;  h = max(y, 0)        one product that adds a bias and cuts at 0
+ *     dw = g' @ x;  db = sum of g over rows        one product that sums an operand it reads anyway
+ *
+ * NVIDIA calls these epilogues (cuBLASLt; Thakkar et al., CUTLASS).  A step that a product covers
+ * stays in the plan: the host runs it, and so does the device, right behind the product, where the
+ * library has no algorithm for the sizes.  So nothing here changes what is computed, and steps that
+ * are covered are not joined with others.
+ *
+ * The library's gelu is the tanh approximation, ours is exact: not used.  Its bit mask for the
+ * backward pass of relu (RELU_AUX) is not either: the backward pass reads h itself, which the next
+ * layer's weights need anyway. */
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "ir/text.h"
+#include "passes/rewrite.h"
+
+typedef struct {
+    Arena *a;
+    const Plan *p;
+    PPhase *ph;
+    int at; /* of the product */
+    PStep *gemm;
+} Find;
+
+static bool is_float(const Plan *p, int buf) {
+    return p->bufs.v[buf]->dt == DT_F32;
+}
+
+/* Is buf touched (or written, if asked) by a step strictly between two? */
+static bool between(const PPhase *ph, int from, int to, int buf, bool written) {
+    for (int i = from + 1; i < to; i++)
+        if (written ? plan_step_writes(ph->steps.v[i], buf)
+                    : plan_step_touches(ph->steps.v[i], buf))
+            return true;
+    return false;
+}
+
+static bool same_loop(const PPhase *ph, int from, int to) {
+    for (int i = from; i <= to; i++) {
+        PStepKind k = ph->steps.v[i]->kind;
+        if (k == PS_LOOP || k == PS_END) return false;
+    }
+    return true;
+}
+
+/* ---- a bias, a cut at 0 ------------------------------------------------------------------- */
+/* A kernel that stores one value at each place of its loops. */
+typedef struct {
+    const LStmt *store;
+    int n_loops;
+    const LStmt *loop[MAX_RANK];
+    int n_lets;        /* statements that compute */
+    const char *other; /* what is more than this; NULL = nothing */
+} Flat;
+
+static const char *more_of(const LStmt *s) {
+    if (s->kind == L_FOR && s->range == LR_SEGMENT) return "sums entries of its rows";
+    if (s->kind == L_FOR && s->range == LR_CHUNK) return "sums over its rows";
+    if (s->kind == L_LET) return s->fn == L_FN_RANDOM ? "draws random numbers" : "computes indices";
+    return s->kind == L_STORE ? "stores more than one value" : "has more than one loop";
+}
+
+static void read_flat(Flat *f, const LStmt *s) {
+    for (; s && !f->other; s = s->next) {
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !s->next && f->n_loops < MAX_RANK) {
+            f->loop[f->n_loops++] = s;
+            read_flat(f, s->body);
+        } else if (s->kind == L_STORE && !f->store && !s->next) {
+            f->store = s;
+        } else if (s->kind == L_LET && s->fn == L_FN_OP) {
+            f->n_lets++;
+        } else if (s->kind != L_LOAD &&
+                   !(s->kind == L_LET && (s->fn == L_FN_CONST || s->fn == L_FN_SIZE))) {
+            f->other = more_of(s);
+        }
+    }
+}
+
+static bool is_zero(const LStmt *s) {
+    return s && s->kind == L_LET && s->fn == L_FN_CONST && s->imm == 0;
+}
+
+static bool is_op(const LStmt *s, OpKind k) {
+    return s && s->kind == L_LET && s->fn == L_FN_OP && s->op == k && s->n_arg == 2;
+}
+
+/* The operand of max(x, 0), or s itself. */
+static const LStmt *under_cut(const LStmt *s, bool *cut) {
+    if (!is_op(s, OP_MAX)) return s;
+    for (int i = 0; i < 2; i++)
+        if (is_zero(s->arg[i]->def)) {
+            *cut = true;
+            return s->arg[!i]->def;
+        }
+    return s;
+}
+
+/* Does the load read as many of the store's last indices as its buffer has, over all of them? */
+static bool is_last_part(const LStmt *load, const LStmt *store) {
+    int skip = store->buf->rank - load->buf->rank;
+    for (int i = 0; skip >= 0 && i < load->buf->rank; i++)
+        if (load->idx[i] != store->idx[skip + i] ||
+            !expr_eq(load->buf->dim[i], store->buf->dim[skip + i]))
+            return false;
+    return skip >= 0;
+}
+
+/* Each place once, in loops over all of the buffer. */
+static bool is_whole(const Flat *f) {
+    const LBuf *b = f->store->buf;
+    if (f->n_loops != b->rank) return false;
+    for (int i = 0; i < b->rank; i++) {
+        int k = 0;
+        while (k < f->n_loops && f->loop[k]->var != f->store->idx[i]) k++;
+        if (k == f->n_loops || !expr_eq(f->loop[k]->extent, b->dim[i])) return false;
+    }
+    return true;
+}
+
+static const Expr *size_of(Arena *a, const LBuf *b) {
+    const Expr *n = expr_const(a, 1);
+    for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
+    return n;
+}
+
+static int buf_of(const PStep *s, const LBuf *b) {
+    return b->kind == LB_VALUE ? s->bufs[b->id] : -1;
+}
+
+/* Why the kernel k is not the end of the product, or NULL and what it is. */
+static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
+    const PGemm *g = &f->gemm->gemm;
+    Flat flat = {0};
+    read_flat(&flat, k->kernel->body);
+    if (flat.other) return flat.other;
+    if (!flat.store || !is_whole(&flat)) return "is no plain loop over its elements";
+    if (!expr_eq(size_of(f->a, flat.store->buf), expr_mul(f->a, g->m, g->n)))
+        return "makes another number of elements";
+    bool cut = false;
+    const LStmt *add = under_cut(flat.store->src->def, &cut);
+    const LStmt *z = add, *bias = NULL;
+    if (is_op(add, OP_ADD)) {
+        z = add->arg[0]->def;
+        bias = add->arg[1]->def;
+        if (z && z->kind == L_LOAD && buf_of(k, z->buf) != f->gemm->bufs[2]) {
+            const LStmt *t = z;
+            z = bias, bias = t;
+        }
+        if (!bias || bias->kind != L_LOAD || !is_last_part(bias, flat.store) ||
+            !expr_eq(size_of(f->a, bias->buf), g->n))
+            return "adds what is no bias";
+    }
+    bool reads = z && z->kind == L_LOAD && buf_of(k, z->buf) == f->gemm->bufs[2];
+    if (!reads || !is_last_part(z, flat.store) || z->buf->rank != flat.store->buf->rank ||
+        flat.n_lets != cut + (bias != NULL))
+        return "computes more than a bias and a cut at 0";
+    if (!cut && !bias) return "is a copy";
+    e->kind = cut ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
+    e->side = bias ? buf_of(k, bias->buf) : -1;
+    e->out = buf_of(k, flat.store->buf);
+    return e->side < 0 || is_float(f->p, e->side) ? NULL : "adds a bias of 16 bits";
+}
+
+/* The only reader of z, or the first one of a z that it overwrites. */
+static int next_use(const PPhase *ph, int from, int buf) {
+    for (int i = from + 1; i < ph->steps.n; i++)
+        if (plan_step_touches(ph->steps.v[i], buf)) return i;
+    return -1;
+}
+
+static const char *find_end(const Find *f, PEpilogue *e) {
+    const PPhase *ph = f->ph;
+    int z = f->gemm->bufs[2], at = next_use(ph, f->at, z);
+    PStep *k = at < 0 ? NULL : ph->steps.v[at];
+    if (!k) return "nobody in the phase reads its result";
+    if (k->kind != PS_KERNEL) return "a library call or a copy reads its result";
+    if (k->made_by || k->pred >= 0) return "what reads its result is not always wanted";
+    if (!same_loop(ph, f->at, at)) return "what reads its result is in another loop";
+    const char *why = as_end(f, k, e);
+    if (why) return arena_printf(f->a, "%s %s", k->kernel->name, why);
+    bool own = f->p->bufs.v[z]->kind == PB_TEMP && next_use(ph, at, z) < 0;
+    if (e->out != z && !own) return "its result is read elsewhere, too";
+    if (e->out == f->gemm->bufs[0] || e->out == f->gemm->bufs[1] ||
+        between(ph, f->at, at, e->out, false) ||
+        (e->side >= 0 && (between(ph, f->at, at, e->side, true) || e->side == e->out)))
+        return arena_printf(f->a, "%s writes what is in use until then", k->kernel->name);
+    e->covers[e->n_covers++] = k;
+    return NULL;
+}
+
+/* ---- sums of an operand's rows -------- */
+/* A kernel that adds up one value as it is. */
+typedef struct {
+    const LBuf *from;
+    const LReg *loaded;
+    bool ok;
+} Summed;
+
+static void read_sum(Summed *r, const LStmt *s) {
+    for (; s && r->ok; s = s->next) {
+        if (s->kind == L_LOAD) {
+            r->ok = !r->from && s->buf->kind == LB_VALUE;
+            r->from = s->buf;
+            r->loaded = s->dst;
+        } else if (s->kind == L_ACC) {
+            r->ok = s->red == RED_SUM && r->loaded && s->src == r->loaded;
+        } else {
+            r->ok = (s->kind == L_LET && s->fn == L_FN_CONST) || s->kind == L_STORE ||
+                    (s->kind == L_FOR && s->range != LR_SEGMENT);
+        }
+        read_sum(r, s->body);
+    }
+}
+
+/* Has the operand of the sum the rows first, then the spaces of the result? */
+static bool sums_rows(const PStep *s) {
+    const Op *op = s->op;
+    if (!op || op->kind != OP_REDUCE || op->type.dt != DT_F32) return false;
+    const Type *x = &op->in[0]->type, *y = &op->type;
+    if (x->rank != y->rank + 1 || x->dt != DT_F32) return false;
+    for (int i = 0; i < y->rank; i++)
+        if (y->dim[i] != x->dim[i + 1]) return false;
+    return true;
+}
+
+/* The buffer whose rows the kernel's parts are the sums of, or -1. */
+static int summed_buffer(const PStep *s) {
+    Summed r = {.ok = true};
+    if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->made_by || !sums_rows(s))
+        return -1;
+    read_sum(&r, s->kernel->body);
+    const LBuf *to = s->kernel->bufs.v[0];
+    bool parts = r.ok && r.from && to->written && to->partial && !r.from->written;
+    return parts ? buf_of(s, r.from) : -1;
+}
+
+/* Operand `i` of the product as rows of `count` elements, one after another, over which it sums. */
+static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
+    int64_t one;
+    const Expr *step = i ? g->b_col : g->a_row, *row = i ? g->b_row : g->a_col;
+    return expr_is_const(step, &one) && one == 1 && expr_eq(row, count) &&
+           expr_eq(i ? g->n : g->m, count);
+}
+
+static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
+    const PPhase *ph = f->ph;
+    PStep *parts = ph->steps.v[at], *sum = NULL;
+    int sum_at = -1;
+    for (int k = at + 1; k < ph->steps.n && !sum; k++)
+        if (ph->steps.v[k]->kind == PS_KERNEL && plan_step_touches(ph->steps.v[k], parts->bufs[0]))
+            sum = ph->steps.v[sum_at = k];
+    if (!sum || sum->op != parts->op || sum->n_bufs != 2 || sum->pred >= 0) return "shares its sum";
+    int db = sum->bufs[0], lo = at < f->at ? at : f->at, hi = sum_at > f->at ? sum_at : f->at;
+    if (!same_loop(ph, lo, hi)) return "is in another loop";
+    if (between(ph, lo, hi, f->gemm->bufs[i], true)) return "sums what takes its place";
+    if (sum_at < f->at && between(ph, sum_at, f->at, db, false)) return "is wanted before it";
+    if (sum_at > f->at && between(ph, f->at, sum_at, db, false))
+        return "is made over another value";
+    if (plan_step_touches(f->gemm, db) || !is_float(f->p, db)) return "is of 16 bits";
+    e->kind = i ? PE_SUM_B : PE_SUM_A;
+    e->side = db;
+    e->out = f->gemm->bufs[2];
+    e->covers[e->n_covers++] = parts;
+    e->covers[e->n_covers++] = sum;
+    return NULL;
+}
+
+static const char *find_sum(const Find *f, PEpilogue *e) {
+    const char *why = "no step sums an operand over the same rows";
+    for (int at = 0; at < f->ph->steps.n && !e->kind; at++) {
+        const PStep *s = f->ph->steps.v[at];
+        int buf = summed_buffer(s);
+        for (int i = 0; i < 2 && buf >= 0 && !e->kind; i++) {
+            const Expr *count = type_count(f->a, &s->op->type);
+            const Space *rows = s->op->in[0]->type.dim[0];
+            if (buf != f->gemm->bufs[i] || !is_rows_of(&f->gemm->gemm, i, count) ||
+                !expr_eq(f->gemm->gemm.k, rows->size))
+                continue;
+            const char *not = try_sum(f, at, i, e);
+            if (not) why = arena_printf(f->a, "%s %s", s->kernel->name, not);
+        }
+    }
+    return e->kind ? NULL : why;
+}
+
+/* ---- all -------- */
+static const char *find(const Find *f, PEpilogue *e) {
+    const PStep *s = f->gemm;
+    int64_t one;
+    for (int i = 0; i < 3; i++)
+        if (!is_float(f->p, s->bufs[i])) return "its operands are of 16 bits";
+    if (s->pred >= 0) return "it is not always wanted";
+    if (!expr_is_const(s->gemm.batch, &one) || one != 1) return "it is several matrices at once";
+    if (!expr_eq(s->gemm.c_row, s->gemm.n)) return "its rows lie apart";
+    return s->gemm.long_k ? find_sum(f, e) : find_end(f, e);
+}
+
+static void cover(PassCtx *pc, Find *f) {
+    PEpilogue *e = NEW(f->a, PEpilogue);
+    const char *why_not = find(f, e);
+    if (why_not) *e = (PEpilogue){.side = -1, .out = -1, .why_not = why_not};
+    f->gemm->epilogue = e;
+    for (int i = 0; i < e->n_covers; i++) e->covers[i]->made_by = f->gemm;
+    if (why_not)
+        pass_remark(pc, f->gemm->span, "epilogues", "'%s' covers nothing: %s", f->gemm->note,
+                    why_not);
+    else
+        pass_remark(pc, f->gemm->span, "epilogues", "'%s' %s", f->gemm->note,
+                    plan_epilogue_text(e));
+}
+
+static bool run(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n && p->device; i++) {
+        Find f = {.a = pc->a, .p = p, .ph = p->phases.v[i]};
+        for (f.at = 0; f.at < f.ph->steps.n; f.at++) {
+            f.gemm = f.ph->steps.v[f.at];
+            if (f.gemm->kind == PS_GEMM) cover(pc, &f);
+        }
+    }
+    return true;
+}
+
+const Pass plan_pass_epilogues = {
+    .name = "epilogues",
+    .summary = "let a device's matrix products add biases, cut at 0 and sum operands",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_EPILOGUES,
+    .bars = PLAN_EPILOGUES | PLAN_GROUPS,
+    .run_plan = run,
+};
+
+int plan_step_index(const PPhase *ph, const PStep *s) {
+    int i = 0;
+    while (i < ph->steps.n && ph->steps.v[i] != s) i++;
+    return i;
+}
+
+const char *plan_epilogue_text(const PEpilogue *e) {
+    return text_PEpilogueKind.word[e->kind];
+}

@@ -1,0 +1,530 @@
+/* The first pass over the plan: steps for each function of the module, a phase per function.
+ *
+ *   1. decide what each operation becomes (lower.h: How), backwards from the effects
+ *   2. cut the stored ones into units: a kernel over several roots, a library call, ..
+ *   3. give every stored value a buffer (plan_bind.c): an output's or a variable's own where that
+ * is safe, that of an operand which nobody needs any more, else a temporary
+ *   4. generate the steps of each unit in order, then the copies that must come last
+ *
+ * Cutting, choosing buffers and lowering are one walk: a kernel is made by asking for its
+ * roots' values, and a loop's body is cut when the walk comes to it. */
+#include "codegen/lower/lower.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+/* ---- 1. what each operation becomes ---------------------------------------------------- */
+static bool is_source(const Op *op) {
+    return op_has(op, OPT_SOURCE);
+}
+
+/* It is computed of nothing, wherever it is read. */
+static bool always_inline(const Op *op) {
+    return op->n_in == 0 && !is_source(op) && op_has(op, OPT_PURE) && !op_has(op, OPT_LIB);
+}
+
+/* A reduction without rows of its own would be repeated in every row of its user. */
+static bool has_rows(const Op *op) {
+    for (int i = 0; i < op->type.rank; i++)
+        if (op->type.dim[i]->kind != SP_DIM) return true;
+    return false;
+}
+
+static bool may_inline(const Lower *lo, const Op *op) {
+    if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm || cg_info(lo, op)->spmm) return false;
+    if (always_inline(op)) return true;
+    if (!op->fused) return false;
+    return !(op_has(op, OPT_REDUCE) && !has_rows(op));
+}
+
+/* Operands that must lie in memory: of effects and of library calls. */
+static bool wants_memory(const Lower *lo, const Op *user) {
+    return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
+}
+
+/* By whom a value is read. */
+typedef struct {
+    int n;
+    const Op *last;
+} Uses;
+
+/* Nobody but a concatenation reads it, which writes its parts itself. */
+static bool is_part(const Op *op, const Uses *u) {
+    return u->n == 1 && cg_concat_continues(op, u->last);
+}
+
+static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
+    OpInfo *i = cg_info(lo, op);
+    i->base = op;
+    if (!used)
+        i->how = HOW_DEAD;
+    else if (is_source(op))
+        i->how = HOW_SOURCE;
+    else if (op->type.dt != DT_VOID)
+        i->how = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
+}
+
+/* The first rows of a value are where it is. */
+static bool is_first_rows(const Op *op) {
+    int64_t off;
+    return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
+           op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
+}
+
+/* A view of bytes that exist is those bytes.  `whole`: effects take the buffer as it is. */
+static void find_aliases(Lower *lo, const bool *whole) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        OpInfo *i = cg_info(lo, op);
+        if (i->how == HOW_DEAD || (op->kind != OP_VIEW && (!is_first_rows(op) || whole[op->id])))
+            continue;
+        const OpInfo *x = cg_info(lo, op->in[0]);
+        if (x->how != HOW_ALIAS && x->how != HOW_STORED && x->how != HOW_SOURCE) continue;
+        i->how = HOW_ALIAS;
+        i->base = x->base;
+    }
+}
+
+static void classify(Lower *lo) {
+    func_number(lo->f);
+    int n = lo->f->n_ops;
+    lo->info = NEWN(lo->a, OpInfo, (size_t)n + 1);
+    lo->reads = NEWN(lo->a, CgReads *, (size_t)n + 1);
+    lo->slot = NEWN(lo->a, int, (size_t)n + 1);
+    lo->sums = NEWN(lo->a, unsigned, (size_t)n + 1);
+    lo->marks = NEW(lo->a, IrMarks);
+    *lo->marks = ir_marks_new(lo->a, 2 * n + 1);
+    lo->computed = NEW(lo->a, IrMarks);
+    *lo->computed = ir_marks_new(lo->a, n + 1);
+    lo->row_marks = NEW(lo->a, IrMarks);
+    *lo->row_marks = ir_marks_new(lo->a, CG_PLACES * n);
+    bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
+    bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
+    Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
+    int n_dumped = 0, n_others = 0;
+    for (Op *op = lo->f->first; op; op = op->next) {
+        bool dump = op->ask == ASK_APART || op->use.role == OUT_DUMP;
+        cg_info(lo, op)->number = dump ? n_dumped++ : n_others++;
+        cg_info(lo, op)->buf = -1;
+        cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
+    }
+    lo->guard = ir_guards(lo->a, lo->f, memory); /* conditions of steps */
+    for (Op *op = lo->f->last; op; op = op->prev) {
+        const Op *dense;
+        used[op->id] |= op_acts(op);
+        cg_info(lo, op)->spmm = used[op->id] && cg_wants_spmm(lo, op, &dense);
+        if (cg_info(lo, op)->spmm) memory[dense->id] = true;
+        decide(lo, op, used[op->id], memory[op->id]);
+        if (used[op->id] && !memory[op->id] && is_part(op, &uses[op->id]))
+            cg_info(lo, op)->how = HOW_INLINE;
+        for (int k = 0; k < op->n_in && used[op->id]; k++) {
+            used[op->in[k]->id] = true;
+            uses[op->in[k]->id].n++;
+            uses[op->in[k]->id].last = op;
+            memory[op->in[k]->id] |= wants_memory(lo, op);
+            whole[op->in[k]->id] |=
+                op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && whole[op->id]);
+        }
+    }
+    find_aliases(lo, whole);
+}
+
+/* ---- 4. steps -------- */
+static const char *note_of(Lower *lo, const Op *op) {
+    StrBuf b = sb_new(lo->a);
+    const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
+    if (name) sb_printf(&b, "%s = ", name);
+    sb_puts(&b, op_mnemonic(op->kind));
+    for (int i = 0; i < op->n_in; i++) {
+        const char *h = op->in[i]->hint;
+        sb_printf(&b, "%s %s", i ? "," : "", h ? h : op_mnemonic(op->in[i]->kind));
+    }
+    return b.s;
+}
+
+PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
+    PStep *s = NEW(lo->a, PStep);
+    s->kind = kind;
+    s->pred = -1;
+    s->op = op;
+    s->span = op->span;
+    s->note = note_of(lo, op);
+    s->n_bufs = n_bufs;
+    s->bufs = NEWN(lo->a, int, (size_t)n_bufs + 1);
+    vec_push(lo->a, &lo->p->phases.v[lo->phase]->steps, s);
+    return s;
+}
+
+void cg_step_kernel(Gen *g, const Op *op) {
+    LKernel *k = cg_gen_done(g);
+    k->name = cg_take_name(g->lo, &g->lo->kernels, k->name);
+    PStep *s = cg_step(g->lo, PS_KERNEL, op, k->bufs.n);
+    for (int i = 0; i < k->bufs.n; i++) s->bufs[i] = g->arg_buf.v[i];
+    s->kernel = k;
+    for (const LStmt *st = k->body; st; st = st->next)
+        if (st->kind == L_FOR && st->sched.parallel) {
+            s->extent = st->extent;
+            s->balance = st->sched.balance;
+        }
+    vec_push(g->a, &g->lo->p->kernels, k);
+}
+
+static void step_copy(Lower *lo, const Op *effect, int from, int to) {
+    PStep *s = cg_step(lo, PS_COPY, effect, 2);
+    s->bufs[0] = from;
+    s->bufs[1] = to;
+}
+
+/* The library wants a mask for every element. */
+static void step_rank(Lower *lo, const Op *op) {
+    Type full = op->in[0]->type;
+    full.dt = DT_I1;
+    bool same = type_eq(&op->in[1]->type, &full);
+    int mask = same ? cg_buf(lo, op->in[1]) : cg_copy_as(lo, op->in[1], &full, op, "_mask");
+    PStep *s = cg_step(lo, PS_RANK, op, 3);
+    s->bufs[0] = cg_buf(lo, op->in[0]);
+    s->bufs[1] = mask;
+    s->bufs[2] = cg_buf(lo, op);
+    s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
+}
+
+/* Relations that the output `name` of @load selects the edges of. */
+static void step_relations(Lower *lo, const Op *out) {
+    if (lo->f->phase != PHASE_LOAD) return;
+    for (int i = 0; i < lo->m->spaces.n; i++) {
+        Space *s = lo->m->spaces.v[i];
+        if (s->kind != SP_EDGE || s->rel != REL_WHERE || strcmp(s->cond, out->name)) continue;
+        PStep *st = cg_step(lo, PS_RELATION, out, 1);
+        st->bufs[0] = cg_buf(lo, out->in[0]);
+        st->space = s;
+    }
+}
+
+static void step_effect(CgBuild *b, const Op *op) {
+    Lower *lo = b->lo;
+    if (op->kind == OP_OUTPUT) {
+        for (int i = 0; i < b->now.n; i++)
+            if (b->now.v[i].effect == op) step_copy(lo, op, cg_buf(lo, op->in[0]), b->now.v[i].to);
+        step_relations(lo, op);
+        return;
+    }
+    int first = op->when;
+    PStep *s = cg_step(lo, op->kind == OP_PRINT ? PS_PRINT : PS_ASSERT, op, op->n_in - first);
+    for (int i = first; i < op->n_in; i++) s->bufs[i - first] = cg_buf(lo, op->in[i]);
+    if (op->when) s->pred = cg_buf(lo, op->in[0]);
+    s->text = op->name;
+}
+
+/* The k-th result of a call: itself, or the `result` that asks for it. */
+static const Op *result_of(const Unit *u, int k) {
+    for (int i = 1; i < u->roots.n; i++)
+        if ((int)u->roots.v[i]->imm == k) return u->roots.v[i];
+    return k == 0 ? u->roots.v[0] : NULL;
+}
+
+/* Types of what a call gives; those of a gradient follow its inputs. */
+static int call_results(const Op *op, const Type **types) {
+    int n = 0;
+    if (op->kind != OP_CALL_GRAD) {
+        types[0] = &op->type;
+        return op->type.dt != DT_VOID;
+    }
+    for (int i = 0; i < op->n_in - 2; i++)
+        if (dtype_is_float(op->in[i]->type.dt)) types[n++] = &op->in[i]->type;
+    return n;
+}
+
+int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
+    const Type **t = *types = NEWN(a, const Type *, 2 * (size_t)op->n_in + 1);
+    *n_in = op->n_in - op->when;
+    for (int i = 0; i < *n_in; i++) t[i] = &op->in[i + op->when]->type;
+    return *n_in + call_results(op, t + *n_in);
+}
+
+/* A result that nobody reads is written all the same, into scratch. */
+static void step_call(Lower *lo, const Unit *u) {
+    const Op *op = u->roots.v[0];
+    const Type **types = NULL;
+    int n_in = 0, n_all = plan_call_types(lo->a, op, &types, &n_in), n_out = n_all - n_in;
+    PStep *s = cg_step(lo, PS_CALL, op, n_all);
+    s->n_in = n_in;
+    s->types = types;
+    if (op->when) s->pred = cg_buf(lo, op->in[0]);
+    for (int i = 0; i < n_in; i++) s->bufs[i] = cg_buf(lo, op->in[i + op->when]);
+    for (int k = 0; k < n_out; k++) {
+        const Op *r = result_of(u, k);
+        const Type *t = types[n_in + k];
+        const char *name = arena_printf(lo->a, "%s_unused", cg_value_name(lo, op));
+        s->bufs[n_in + k] = r && cg_info(lo, r)->how != HOW_DEAD
+                                ? cg_buf(lo, r)
+                                : cg_temp(lo, name, t->dt, cg_count(lo, t));
+    }
+}
+
+static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
+
+/* What changes starts as a copy of its operand and ends as the loop's result; the body's steps
+ * stand between PS_LOOP and PS_END. */
+static void step_loop(Lower *lo, const Unit *u) {
+    const Op *op = u->roots.v[0];
+    int carried = func_n_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
+    for (int k = 0; k < op->n_in; k++) {
+        const Op *r = k < carried ? result_of(u, k) : NULL, *x = op->in[k];
+        const char *name = arena_printf(lo->a, "%s_%d", cg_value_name(lo, op), k);
+        args[k] = k >= carried ? cg_buf(lo, x)
+                  : r && cg_info(lo, r)->how != HOW_DEAD
+                      ? cg_buf(lo, r)
+                      : cg_temp(lo, name, x->type.dt, cg_count(lo, &x->type));
+        if (k >= carried) continue;
+        lo->p->bufs.v[args[k]]->type = x->type;
+        step_copy(lo, op, cg_buf(lo, x), args[k]);
+    }
+    const PPhase *ph = lo->p->phases.v[lo->phase];
+    PStep *begin = cg_step(lo, PS_LOOP, op, 1);
+    int at = ph->steps.n - 1;
+    begin->bufs[0] = args[0];
+    begin->limit = (int64_t)op->imm;
+    lower_body(lo, op->body, args, carried);
+    PStep *end = cg_step(lo, PS_END, op, 1);
+    end->bufs[0] = args[0];
+    end->other = at;
+    begin->other = ph->steps.n - 1;
+}
+
+/* Steps from `from` on are wanted only where the unit is, if its condition is known by then. */
+static void skip_steps(CgBuild *b, int u, int from) {
+    Lower *lo = b->lo;
+    const Unit *unit = &b->units.v[u];
+    const Guard *g = unit->guard;
+    if (!g || unit->kind == UNIT_CALL || unit->kind == UNIT_LOOP || unit->kind == UNIT_EFFECT)
+        return;
+    const OpInfo *i = cg_info(lo, g->cond);
+    bool known = i->how == HOW_SOURCE || (i->how == HOW_STORED && b->units.of[g->cond->id] < u);
+    const PPhase *ph = lo->p->phases.v[lo->phase];
+    for (int k = from; k < ph->steps.n && known; k++) {
+        ph->steps.v[k]->pred = i->buf;
+        ph->steps.v[k]->pred_not = !g->holds;
+        ph->steps.v[k]->pred_at = g->cond->span;
+    }
+}
+
+static void step_unit(CgBuild *b, const Unit *u) {
+    Lower *lo = b->lo;
+    const Op *op = u->roots.v[0];
+    switch (u->kind) {
+    case UNIT_ROWS:
+        if (u->group)
+            cg_lower_group(lo, u->roots.v, u->roots.n, &u->maps);
+        else
+            cg_lower_rows(lo, u->roots.v, u->roots.n);
+        break;
+    case UNIT_LONG:
+        cg_lower_long(lo, op);
+        break;
+    case UNIT_CONCAT:
+        cg_lower_concat(lo, op);
+        break;
+    case UNIT_GEMM:
+        cg_lower_gemm(lo, op);
+        break;
+    case UNIT_RANK:
+        step_rank(lo, op);
+        break;
+    case UNIT_CALL:
+        step_call(lo, u);
+        break;
+    case UNIT_LOOP:
+        step_loop(lo, u);
+        break;
+    case UNIT_EFFECT:
+        step_effect(b, op);
+        break;
+    }
+}
+
+/* Copies that read a variable which another copy or kernel writes go through a
+ * temporary, taken before anything is written. */
+static void save_old_values(CgBuild *b) {
+    Lower *lo = b->lo;
+    for (int i = 0; i < b->last.n; i++) {
+        CgCopy *c = &b->last.v[i];
+        const Op *base = cg_info(lo, c->effect->in[0])->base;
+        c->from = cg_buf(lo, c->effect->in[0]);
+        bool changes = base->kind == OP_VAR || (base->kind == OP_ARG && base->imm < lo->carried);
+        if (!changes || c->from == c->to) continue;
+        int t = cg_temp(lo, arena_printf(lo->a, "%s_old", cg_value_name(lo, base)), base->type.dt,
+                        cg_count(lo, &base->type));
+        lo->p->bufs.v[t]->type = base->type;
+        step_copy(lo, c->effect, c->from, t);
+        c->from = t;
+    }
+}
+
+static void last_copies(CgBuild *b) {
+    for (int i = 0; i < b->last.n; i++) {
+        const CgCopy *c = &b->last.v[i];
+        if (c->from != c->to) step_copy(b->lo, c->effect, c->from, c->to);
+    }
+}
+
+/* ---- all -------- */
+static bool check_dense(Lower *lo) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->type.layout != LAYOUT_CSR) continue;
+        diag_add(lo->c, DIAG_E0540, op->span,
+                 "a value is still sparse: pass 'lower-csr' must run first");
+        return false;
+    }
+    return true;
+}
+
+/* Sums over all rows are made in parts, whose number is one dimension more (lower_long.c). */
+static bool check_ranks(Lower *lo) {
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->type.rank < MAX_RANK || !cg_reduction_long(op) || cg_gemm_fits(lo, op)) continue;
+        diag_add(lo->c, DIAG_E0540, op->span,
+                 "a sum over all nodes or edges leaves %d dimensions: at most %d can be kept",
+                 op->type.rank, MAX_RANK - 1);
+        return false;
+    }
+    return true;
+}
+
+static bool check_saved(Lower *lo) {
+    bool ok = true;
+    for (Op *op = lo->f->first; op; op = op->next) {
+        if (op->kind != OP_SAVED) continue;
+        int id = cg_source_buf(lo, op);
+        const PBuf *b = lo->p->bufs.v[id];
+        if (b->phase >= 0) continue;
+        diag_add(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
+        ok = false;
+    }
+    return ok;
+}
+
+/* The steps of a function, at the end of the phase. */
+static bool lower_steps(Lower *lo) {
+    if (!check_dense(lo) || !check_ranks(lo) || !check_saved(lo)) return false;
+    CgBuild b = {.lo = lo};
+    classify(lo);
+    b.units = cg_cut_units(lo);
+    cg_bind_buffers(&b);
+    save_old_values(&b);
+    for (int i = 0; i < b.units.n; i++) {
+        int from = lo->p->phases.v[lo->phase]->steps.n;
+        step_unit(&b, &b.units.v[i]);
+        skip_steps(&b, i, from);
+    }
+    last_copies(&b);
+    return true;
+}
+
+static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
+    Lower outer = *lo;
+    lo->f = f;
+    lo->args = args;
+    lo->carried = carried;
+    bool ok = lower_steps(lo);
+    lo->f = outer.f;
+    lo->args = outer.args;
+    lo->carried = outer.carried;
+    lo->info = outer.info;
+    lo->guard = outer.guard;
+    lo->reads = outer.reads;
+    lo->slot = outer.slot;
+    lo->sums = outer.sums;
+    lo->marks = outer.marks;
+    lo->computed = outer.computed;
+    lo->row_marks = outer.row_marks;
+    return ok;
+}
+
+static bool lower_func(Lower *lo, Func *f) {
+    PPhase *ph = NEW(lo->a, PPhase);
+    ph->name = f->name;
+    ph->func = f;
+    lo->f = f;
+    lo->phase = lo->p->phases.n;
+    vec_push(lo->a, &lo->p->phases, ph);
+    return lower_steps(lo);
+}
+
+/* ---- what is said of it -------- */
+static const char *const apart_text[APART_COUNT_] = {
+    [APART_NOT] = "reads it, in the loop of others over the same elements",
+    [APART_GATHER] = "in place it would be computed once per entry",
+    [APART_ENTRY] = "sums it over entries: it has a row for each of them",
+    [APART_VIEW] = "reads it through a view: only values with the same dimensions share rows",
+    [APART_WHOLE] = "reads it in each row: it must be complete",
+    [APART_PLACE] = "reads it at other rows",
+    [APART_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
+    [APART_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
+    [APART_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
+    [APART_CROWDED] = "sums over too many relations for one kernel",
+    [APART_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
+    [APART_AGAIN] = "is computed again where it is needed, which holds less memory",
+    [APART_GUARD] = "is wanted under another condition",
+    [APART_FULL] = "reads it: its kernel has as many results as one may have",
+    [APART_ENDS] = "sums over the other end of the same edges: their rows differ in length",
+    [APART_SIBLING] = "also needs other rows of",
+    [APART_LATER] = "also needs",
+    [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
+    [APART_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
+    [APART_SUM] = "reads it when its sums over all rows are complete",
+    [APART_PARTS] = "reads it: the parts of a concatenation are copied side by side",
+    [APART_CALL] = "reads it: it is made by a call, not in a kernel",
+    [APART_LONG] = "sums it over all rows, in parts of its own",
+    [APART_COPY] = "copies it beside others",
+};
+
+const char *plan_apart_text(ApartCause why) {
+    return apart_text[why];
+}
+
+static void tell_apart(PassCtx *pc, const PApart *x) {
+    const bool needs = x->why == APART_SIBLING || x->why == APART_LATER;
+    const Op *reader = x->via && !needs ? x->via : x->root;
+    const char *text = apart_text[x->why];
+    if (needs)
+        text = arena_printf(pc->a, "%s '%s', made %s it", text, pass_named(x->via),
+                            x->why == APART_LATER ? "after" : "with");
+    pass_remark(pc, x->value->span, "form-kernels",
+                "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
+                pass_named(x->root), pass_named(reader),
+                x->why == APART_GATHER ? "gathers it: " : "", text);
+}
+
+static void tell(PassCtx *pc, const PPhase *ph) {
+    int kernels = 0, values = 0;
+    for (int i = 0; i < ph->steps.n; i++) {
+        kernels += ph->steps.v[i]->kernel != NULL;
+        values += ph->steps.v[i]->kernel ? ph->steps.v[i]->kernel->computes.n : 0;
+    }
+    pass_remark(pc, ph->func->span, "form-kernels", "@%s: %d values in %d kernels, %d other steps",
+                ph->name, values, kernels, ph->steps.n - kernels);
+    for (int i = 0; i < ph->apart.n; i++)
+        if (ph->apart.v[i].why != APART_NOT) tell_apart(pc, &ph->apart.v[i]);
+}
+
+static bool run(PassCtx *pc, Plan *p) {
+    Module *m = p->m;
+    Lower lo = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
+    if (!cg_read_one_way(&lo)) return false;
+    Func *load = func_of(m, PHASE_LOAD);
+    if (load && !lower_func(&lo, load)) return false;
+    for (int i = 0; i < m->funcs.n; i++)
+        if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
+            return false;
+    for (int i = 0; i < p->phases.n && pc->remarks; i++) tell(pc, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_form_kernels = {
+    .name = "form-kernels",
+    .summary = "cut values into kernels and library calls, give them buffers and lower them",
+    .bars = PLAN_STEPS,
+    .gives = PLAN_STEPS,
+    .run_plan = run,
+    .required = true,
+};

@@ -1,0 +1,288 @@
+/* Products that a device's library makes with one call: those of the relations or node types of a
+ * layer, and their gradients.
+ *
+ *     y1 = x1 @ w1;  .. ;  y2 = x2 @ w2        =>        y1, y2 = x1 @ w1, x2 @ w2;  ..
+ *
+ * Two products belong together if neither needs what the other makes, in any number of steps, and
+ * the steps between them can go in front of both or behind both.  A product of a few thousand rows
+ * fills a part of a GPU: several at once fill more of it, and there is one launch instead of many.
+ * NVIDIA calls that grouped (cuBLAS 12.5), or batched where all have one shape.
+ *
+ * The steps stay what they are, and the host runs them as ever; what a group adds is that they
+ * stand side by side, and that its buffers are all there at once.  Loops over blocks of rows stay
+ * whole, as the host needs them, and no step becomes fuller than the fullest one.  Whether a group
+ * is worth a call depends on sizes: runtime/cuda/group_cost.h says when, and the device makes the
+ * products one by one where it is not, or where its library declines. */
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+#include "runtime/program.h"
+
+typedef struct {
+    Arena *a;
+    PPhase *ph;
+    Lives lives;
+    int64_t most;  /* bytes at the fullest step */
+    PStep **steps; /* scratch: the phase in another order, */
+    int *from;     /* where its steps stood, */
+    bool *early;   /* the steps that must come first, */
+    int *block;    /* the loop over blocks that each is in, or -1 */
+    PBlocks *blocks;
+} Find;
+
+/* ---- order ----------------------------------------------------------------------------------- */
+/* Must they stay in their order?  A product does what it covers when it is made itself. */
+static bool conflict(const PStep *x, const PStep *y) {
+    for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
+        if (conflict(x->epilogue->covers[i], y)) return true;
+    for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
+        if (conflict(x, y->epilogue->covers[i])) return true;
+    for (int i = 0; i < x->n_bufs; i++) {
+        int b = x->bufs[i];
+        if (plan_step_touches(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
+            return true;
+    }
+    return x->pred >= 0 && plan_step_writes(y, x->pred);
+}
+
+/* Others see what was done before it, or it is done again and again. */
+static bool is_fence(const PStep *s) {
+    return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT || s->kind == PS_ASSERT ||
+           s->kind == PS_CALL || s->kind == PS_RELATION;
+}
+
+/* The steps between `last` and `at` that must stay in front of the one at `at`; or why no order
+ * brings it to the group that stands at first..last. */
+static const char *find_early(const Find *f, int first, int last, int at) {
+    PStep *const *s = f->ph->steps.v;
+    for (int i = at - 1; i >= first; i--) {
+        f->early[i] = conflict(s[i], s[at]);
+        for (int k = i + 1; k < at && !f->early[i]; k++)
+            f->early[i] = k > last && f->early[k] && conflict(s[i], s[k]);
+        if (i <= last && f->early[i]) return "one needs the other, or what it leaves";
+        if (i > last && is_fence(s[i])) return "the host takes part between them";
+    }
+    return NULL;
+}
+
+static void put(Find *f, int *to, int from) {
+    f->from[*to] = from;
+    f->steps[(*to)++] = f->ph->steps.v[from];
+}
+
+/* What is needed first; the group with the step at `at` behind it, or in front; the others. */
+static void arrange(Find *f, int first, int last, int at, bool behind) {
+    int to = 0;
+    for (int i = 0; i < first; i++) put(f, &to, i);
+    for (int i = last + 1; i < at; i++)
+        if (f->early[i]) put(f, &to, i);
+    if (!behind) put(f, &to, at);
+    for (int i = first; i <= last; i++) put(f, &to, i);
+    if (behind) put(f, &to, at);
+    for (int i = last + 1; i < at; i++)
+        if (!f->early[i]) put(f, &to, i);
+    for (int i = at + 1; i < f->ph->steps.n; i++) put(f, &to, i);
+}
+
+/* Are the steps of each loop over blocks side by side in the new order?  Where they then are. */
+static bool blocks_stay(Find *f) {
+    const PPhase *ph = f->ph;
+    for (int i = 0; i < ph->steps.n; i++) f->block[i] = -1;
+    for (int b = 0; b < ph->blocks.n; b++) {
+        f->blocks[b] = ph->blocks.v[b];
+        for (int i = ph->blocks.v[b].first; i <= ph->blocks.v[b].last; i++) f->block[i] = b;
+    }
+    for (int i = 0, seen = 0; i < ph->steps.n; i++) {
+        int b = f->block[f->from[i]];
+        bool goes_on = i > 0 && f->block[f->from[i - 1]] == b;
+        if (b < 0) continue;
+        if (!goes_on && b != seen++) return false;
+        if (!goes_on) f->blocks[b].first = i;
+        f->blocks[b].last = i;
+    }
+    return true;
+}
+
+/* Are the products of each other group side by side in the new order? */
+static bool groups_stay(const Find *f, const PGroup *but) {
+    for (int i = 0; i < f->ph->steps.n; i++) {
+        const PGroup *g = f->steps[i]->group;
+        if (!g || g == but || f->steps[i] != g->steps.v[0]) continue;
+        for (int k = 1; k < g->steps.n; k++)
+            if (i + k >= f->ph->steps.n || f->steps[i + k] != g->steps.v[k]) return false;
+    }
+    return true;
+}
+
+/* Exchanges the phase's order with the one in scratch. */
+static void swap_orders(Find *f) {
+    PPhase *ph = f->ph;
+    for (int i = 0; i < ph->steps.n; i++) {
+        PStep *s = ph->steps.v[i];
+        ph->steps.v[i] = f->steps[i];
+        f->steps[i] = s;
+    }
+    for (int i = 0; i < ph->blocks.n; i++) {
+        PBlocks b = ph->blocks.v[i];
+        ph->blocks.v[i] = f->blocks[i];
+        f->blocks[i] = b;
+    }
+}
+
+/* ---- groups -------- */
+static const char *stays_alone(const PStep *s) {
+    int64_t one;
+    if (s->epilogue && s->epilogue->kind) return "a call for several has no ends";
+    if (s->pred >= 0) return "it is not always wanted";
+    if (!expr_is_const(s->gemm.batch, &one) || one != 1) return "it is several matrices itself";
+    return NULL;
+}
+
+static bool same_shape(const PGemm *x, const PGemm *y) {
+    const Expr *const a[] = {x->m, x->n, x->k, x->a_row, x->a_col, x->b_row, x->b_col, x->c_row},
+                      *const b[] = {y->m,     y->n,     y->k,     y->a_row,
+                                    y->a_col, y->b_row, y->b_col, y->c_row};
+    for (size_t i = 0; i < COUNT(a); i++)
+        if (!expr_eq(a[i], b[i])) return false;
+    return true;
+}
+
+/* Can a call be for both?  One with results of another type than operands wants one shape. */
+static bool alike(const Plan *p, const PStep *x, const PStep *y) {
+    DType in = p->bufs.v[x->bufs[0]]->dt, out = p->bufs.v[x->bufs[2]]->dt;
+    return in == p->bufs.v[y->bufs[0]]->dt && out == p->bufs.v[y->bufs[2]]->dt &&
+           x->gemm.long_k == y->gemm.long_k && (in == out || same_shape(&x->gemm, &y->gemm));
+}
+
+static void note_alone(PStep *s, const char *why, const PStep *from) {
+    if (s->alone) return;
+    s->alone = why;
+    s->alone_from = from;
+}
+
+static int first_of(const Find *f, const PGroup *g) {
+    return plan_step_index(f->ph, g->steps.v[0]);
+}
+
+/* Brings the product at `at` to the group, which stands in front of it; or why not. */
+static const char *bring(Find *f, PGroup *g, int at) {
+    int n = g->steps.n, first = first_of(f, g), last = first + n - 1;
+    PStep *s = f->ph->steps.v[at];
+    const char *why = find_early(f, first, last, at);
+    if (why) return why;
+    for (int behind = 1; behind >= 0; behind--) {
+        arrange(f, first, last, at, behind);
+        bool blocks = blocks_stay(f);
+        if (!blocks || !groups_stay(f, g)) {
+            why = blocks ? "another group is between them"
+                         : "a loop over blocks of rows, for the cpu, is between them";
+            continue;
+        }
+        swap_orders(f);
+        vec_push(f->a, &g->steps, s);
+        s->group = g;
+        if (plan_lives_most(&f->lives) <= f->most) {
+            first = plan_step_index(f->ph, g->steps.v[0]) - !behind;
+            for (int i = 0; i <= n; i++) g->steps.v[i] = f->ph->steps.v[first + i];
+            return NULL;
+        }
+        why = "more would have to be in memory at once";
+        g->steps.n = n;
+        s->group = NULL;
+        swap_orders(f);
+    }
+    return why;
+}
+
+static bool all_equal(const PGroup *g) {
+    for (int i = 1; i < g->steps.n; i++)
+        if (!same_shape(&g->steps.v[0]->gemm, &g->steps.v[i]->gemm)) return false;
+    return true;
+}
+
+/* The group that begins with the product at `at`. */
+static void gather(Find *f, int at) {
+    PGroup *g = NEW(f->a, PGroup);
+    PStep *first = f->ph->steps.v[at];
+    first->group = g;
+    vec_push(f->a, &g->steps, first);
+    int most = pass_threshold(f->lives.p->m->ctx, PASS_T_GROUP_PRODUCTS);
+    for (int i = at + 1; i < f->ph->steps.n && g->steps.n < most; i++) {
+        PStep *s = f->ph->steps.v[i];
+        if (s->kind != PS_GEMM || s->group || stays_alone(s)) continue;
+        if (!alike(f->lives.p, first, s)) continue;
+        const char *why = bring(f, g, i);
+        if (!why) continue;
+        note_alone(first, why, s);
+        note_alone(s, why, first);
+    }
+    if (g->steps.n == 1) first->group = NULL;
+    g->equal = all_equal(g);
+}
+
+static void remark(PassCtx *pc, const PStep *s) {
+    if (!s->group)
+        pass_remark(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
+                    s->alone);
+    else if (plan_group_leads(s))
+        pass_remark(pc, s->span, "group-products", "'%s' and %d more are one call", s->note,
+                    s->group->steps.n - 1);
+}
+
+static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
+    size_t n = (size_t)ph->steps.n + 1;
+    Find f = {.a = pc->a,
+              .ph = ph,
+              .lives = plan_lives(pc->a, p, ph),
+              .steps = NEWN(pc->a, PStep *, n),
+              .from = NEWN(pc->a, int, n),
+              .early = NEWN(pc->a, bool, n),
+              .block = NEWN(pc->a, int, n),
+              .blocks = NEWN(pc->a, PBlocks, (size_t)ph->blocks.n + 1)};
+    f.most = plan_lives_most(&f.lives);
+    for (int i = 0; i < ph->steps.n; i++) {
+        PStep *s = ph->steps.v[i];
+        if (s->kind != PS_GEMM || s->group) continue;
+        const char *why = stays_alone(s);
+        if (why)
+            s->alone = why;
+        else
+            gather(&f, i);
+    }
+    for (int i = 0; i < ph->steps.n; i++) {
+        PStep *s = ph->steps.v[i];
+        if (s->kind != PS_GEMM) continue;
+        note_alone(s, "the phase has no other of its types, over sums of its kind", NULL);
+        remark(pc, s);
+    }
+}
+
+static bool run(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n && p->device; i++) group_phase(pc, p, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_group_products = {
+    .name = "group-products",
+    .summary = "bring together the matrix products that a device makes with one call",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_GROUPS,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run,
+};
+
+bool plan_group_leads(const PStep *s) {
+    return s->group && s->group->steps.v[0] == s;
+}
+
+int plan_group_index(const Plan *p, const PGroup *g) {
+    int n = 0;
+    for (int i = 0; i < p->phases.n; i++)
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++) {
+            const PStep *s = p->phases.v[i]->steps.v[k];
+            if (g && s->group == g) return n;
+            n += plan_group_leads(s);
+        }
+    return n;
+}

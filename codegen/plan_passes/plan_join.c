@@ -1,0 +1,451 @@
+/* One launch for elementwise kernels of different sizes: the updates of all parameters, the last
+ * sums of all split reductions.
+ *
+ *     kernel w { for i in 64*F parallel { .. } }           kernel w_x2 {
+ *     kernel b { for j in 64   parallel { .. } }     =>      for i in 64*F parallel { .. }
+ *                                                            for j in 64   parallel { .. }
+ *                                                          }                over 64*F + 64
+ *
+ * The parallel loops lie one behind the other in one index range, which threads or a grid share: a
+ * "multi-tensor" kernel (NVIDIA Apex), or horizontal fusion (Li et al., HFuse, CGO 2022), for any
+ * elementwise work.  A launch costs about a microsecond, as much as the update of a small
+ * parameter, and the work of the large ones is shared better; nothing else changes.
+ *
+ * Elementwise steps that stand next to each other (plan_delay.c brings them there) are put in the
+ * order of their distance from the last one, and joined where none reads or writes what another one
+ * writes.  One that does so at its own elements only (a parameter's update and the last sum of its
+ * gradient) goes on in the other one's loop, so that the thread that wrote an element reads it.
+ *
+ * Sums over rows are made in parts, a few thousand rows each (lower_long.c).  Those over the same
+ * number of parts share one loop over them, the bodies one after the other. */
+#include <limits.h>
+#include <string.h>
+
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+
+/* ---- one loop of two --------------------------------------------------------------------- */
+static bool same_dims(const LBuf *x, const LBuf *y) {
+    bool same = x->rank == y->rank && x->dt == y->dt && x->kind == y->kind;
+    for (int i = 0; i < x->rank && same; i++) same = expr_eq(x->dim[i], y->dim[i]);
+    return same;
+}
+
+static bool is_one(const Expr *e) {
+    int64_t n;
+    return expr_is_const(e, &n) && n == 1;
+}
+
+static bool mentions(const LStmt *s, const LBuf *b, const LStmt *end) {
+    for (; s && s != end; s = s->next)
+        if (s->buf == b || mentions(s->body, b, NULL)) return true;
+    return false;
+}
+
+/* Is b, where s and what follows touch it, touched at the element `at` alone? */
+static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
+    for (; s; s = s->next) {
+        if (s->buf == b && b->rank && (b->rank > 1 || s->idx[0] != at)) return false;
+        if (!is_at(s->body, b, at)) return false;
+    }
+    return true;
+}
+
+/* Does the step touch b at the element of its iteration, and only there?  A scalar is that of a
+ * loop of one iteration. */
+static bool at_element(const PStep *s, const LBuf *b) {
+    const LStmt *loop = plan_is_scalar(s) ? NULL : plan_first_loop(s->kernel);
+    if (!loop) return b->rank == 0;
+    if (b->rank == 0 && !is_one(loop->extent)) return false;
+    return !mentions(s->kernel->body, b, loop) && is_at(loop->body, b, loop->var);
+}
+
+static bool same_extent(const PStep *x, const PStep *y) {
+    const LStmt *l = plan_is_scalar(x) ? NULL : plan_first_loop(x->kernel);
+    const LStmt *m = plan_is_scalar(y) ? NULL : plan_first_loop(y->kernel);
+    if (l && m) return expr_eq(l->extent, m->extent);
+    return (!l || is_one(l->extent)) && (!m || is_one(m->extent));
+}
+
+/* May y, which meets x, be computed behind x in one loop? */
+static bool may_follow(const PStep *x, const PStep *y) {
+    if (!plan_is_elementwise(x) || !plan_is_elementwise(y) || !same_extent(x, y)) return false;
+    for (int i = 0; i < x->n_bufs; i++)
+        for (int k = 0; k < y->n_bufs; k++) {
+            const LBuf *b = x->kernel->bufs.v[i], *c = y->kernel->bufs.v[k];
+            if (x->bufs[i] != y->bufs[k] || (!b->written && !c->written)) continue;
+            if (!same_dims(b, c) || !at_element(x, b) || !at_element(y, c)) return false;
+        }
+    return true;
+}
+
+/* The step of s[0..n) in whose loop s[n] may be computed; n: in one of its own; -1: in none. */
+static int host_of(PStep *const *s, const int *host, int n) {
+    int in = n;
+    for (int i = 0; i < n; i++) {
+        if (!plan_steps_meet(s[i], s[n])) continue;
+        if ((in < n && in != host[i]) || !may_follow(s[i], s[n])) return -1;
+        in = host[i];
+    }
+    return in;
+}
+
+/* ---- one kernel of two ------------------------------------------------------------------- */
+typedef struct {
+    Arena *a;
+    LKernel *k; /* being made */
+    VEC(int) buf;
+    VEC(int) writer; /* by argument: the first of the kernels that writes it; NO_WRITER: none */
+    LBuf **as;       /* arguments of the kernel that is added, here */
+} Join;
+
+enum { NO_WRITER = INT_MAX };
+
+static bool is_taken(const Join *j, const char *name) {
+    for (int i = 0; i < j->k->bufs.n; i++)
+        if (!strcmp(j->k->bufs.v[i]->name, name)) return true;
+    for (int i = 0; i < j->k->locals.n; i++)
+        if (!strcmp(j->k->locals.v[i]->name, name)) return true;
+    return false;
+}
+
+static const char *free_name(const Join *j, const char *want) {
+    const char *name = want;
+    for (int n = 2; is_taken(j, name); n++) name = arena_printf(j->a, "%s_%d", want, n);
+    return name;
+}
+
+/* The argument `to` is also b, of kernel number n, which comes after those that it is of. */
+static void merge(Join *j, int to, const LBuf *b, int n) {
+    LBuf *have = j->k->bufs.v[to];
+    if (!b->written) return;
+    if (!have->written) {
+        have->old = have->value;
+        j->writer.v[to] = n;
+    }
+    have->value = b->value;
+    have->written = true;
+}
+
+static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
+    for (int i = 0; i < j->k->bufs.n; i++)
+        if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) {
+            merge(j, i, b, n);
+            return j->k->bufs.v[i];
+        }
+    b->name = free_name(j, b->name);
+    vec_push(j->a, &j->k->bufs, b);
+    vec_push(j->a, &j->buf, buf);
+    vec_push(j->a, &j->writer, b->written ? n : NO_WRITER);
+    return b;
+}
+
+static void use_arguments(Join *j, LStmt *s) {
+    for (; s; s = s->next) {
+        if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->as[s->buf->id];
+        use_arguments(j, s->body);
+    }
+}
+
+/* What kernel number n loads is old to the new kernel where a later one is the first to write
+ * there, and not where an earlier one did. */
+static void mark_old(const Join *j, LStmt *s, int n) {
+    for (; s; s = s->next) {
+        if (s->kind == L_LOAD && s->buf->kind != LB_LOCAL) {
+            int writer = j->writer.v[s->buf->id];
+            if (writer != n) s->old = writer != NO_WRITER && writer > n;
+        }
+        mark_old(j, s->body, n);
+    }
+}
+
+static void add_kernel(Join *j, const PStep *s, int n) {
+    LKernel *k = s->kernel;
+    j->as = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) j->as[i] = argument(j, k->bufs.v[i], s->bufs[i], n);
+    use_arguments(j, k->body);
+    for (int i = 0; i < k->locals.n; i++) {
+        k->locals.v[i]->id = j->k->locals.n;
+        k->locals.v[i]->name = free_name(j, k->locals.v[i]->name);
+        vec_push(j->a, &j->k->locals, k->locals.v[i]);
+    }
+    for (int i = 0; i < k->computes.n; i++) vec_push(j->a, &j->k->computes, k->computes.v[i]);
+}
+
+typedef struct {
+    LStmt *head, **tail;
+} List;
+
+static void put(List *l, LStmt *s) {
+    s->next = NULL;
+    *l->tail = s;
+    l->tail = &s->next;
+}
+
+/* A kernel of scalars is a loop of one iteration, with all that it reads: another thread would read
+ * what this one writes. */
+static LStmt *loop_of_one(Join *j, const PStep *step) {
+    LStmt *loop = NEW(j->a, LStmt);
+    *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = step->kernel->body};
+    loop->extent = expr_const(j->a, 1);
+    loop->sched.parallel = true;
+    loop->var = NEW(j->a, LReg);
+    *loop->var = (LReg){.dt = DT_I64, .hint = "one", .def = loop};
+    return loop;
+}
+
+/* Puts what the kernel computes before its loop with the scalars of all; the loop. */
+static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
+    if (plan_is_scalar(step)) return loop_of_one(j, step);
+    LStmt *s = step->kernel->body;
+    for (LStmt *next; plan_stmt_is_pure(s); s = next) {
+        next = s->next;
+        put(scalars, s);
+    }
+    return s;
+}
+
+static void use_variable(LStmt *s, const LReg *was, LReg *is) {
+    for (; s; s = s->next) {
+        LReg **r[] = {&s->at, &s->cond, &s->src};
+        for (size_t i = 0; i < sizeof r / sizeof *r; i++)
+            if (*r[i] == was) *r[i] = is;
+        for (int i = 0; i < s->n_arg; i++)
+            if (s->arg[i] == was) s->arg[i] = is;
+        for (int i = 0; s->buf && i < s->buf->rank; i++)
+            if (s->idx[i] == was) s->idx[i] = is;
+        use_variable(s->body, was, is);
+    }
+}
+
+static void append_body(LStmt *loop, LStmt *more) {
+    LStmt **end = &loop->body;
+    use_variable(more->body, more->var, loop->var);
+    while (*end) end = &(*end)->next;
+    *end = more->body;
+}
+
+/* The scalars of all, then their loops, those of a host with the bodies of its guests. */
+static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
+    LStmt **loop = NEWN(j->a, LStmt *, (size_t)n);
+    List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
+    const LKernel *first = s[0]->kernel;
+    j->k = NEW(j->a, LKernel);
+    j->k->name = arena_printf(j->a, "%s_x%d", first->name, n);
+    j->k->span = first->span;
+    for (int i = 0; i < n; i++) add_kernel(j, s[i], i);
+    for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
+    for (int i = 0; i < n; i++) mark_old(j, s[i]->kernel->body, i);
+    for (int i = 0; i < n; i++) loop[i] = take_loop(j, s[i], &scalars);
+    for (int i = 0; i < n; i++) {
+        if (host[i] == i)
+            put(&loops, loop[i]);
+        else
+            append_body(loop[host[i]], loop[i]);
+    }
+    *scalars.tail = loops.head;
+    j->k->body = scalars.head;
+    cg_number(j->k->body, &j->k->n_regs);
+    return j->k;
+}
+
+/* ---- the phase's steps ---------------------------------------------------------------------- */
+static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
+    int to = 0;
+    for (int i = 0; i < p->kernels.n; i++) {
+        LKernel *k = p->kernels.v[i];
+        bool gone = false;
+        for (int m = 1; m < n; m++) gone |= k == s[m]->kernel;
+        if (!gone) p->kernels.v[to++] = k == s[0]->kernel ? by : k;
+    }
+    p->kernels.n = to;
+}
+
+static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
+    Join j = {.a = pc->a};
+    PStep *one = NEW(pc->a, PStep);
+    *one = *s[0];
+    LKernel *k = join_kernels(&j, s, host, n);
+    replace_kernels(p, s, n, k);
+    one->kernel = k;
+    one->note = arena_printf(pc->a, "%s; and %d more", s[0]->note, n - 1);
+    one->bufs = j.buf.v;
+    one->n_bufs = j.buf.n;
+    one->extent = expr_const(pc->a, 0);
+    for (const LStmt *l = plan_first_loop(k); l; l = l->next)
+        one->extent = expr_add(pc->a, one->extent, l->extent);
+    pass_remark(pc, one->span, "join-kernels", "'%s' are one launch", one->note);
+    return one;
+}
+
+static bool are_alike(const PStep *x, const PStep *y) {
+    return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_parts(x, y);
+}
+
+/* Which of s[0..n) keeps s[n] from being one with them. */
+static const PStep *in_the_way(PStep *const *s, int n) {
+    int i = n - 1;
+    while (i > 0 && !plan_steps_meet(s[i], s[n])) i--;
+    return s[i];
+}
+
+/* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
+ * first.  why: the next one may not; NULL: it is of another kind, or there is none. */
+static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
+    bool parts = plan_parts_loop(s[0]) != NULL;
+    int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
+    host[0] = 0;
+    *why = NULL;
+    for (; count < n && are_alike(s[0], s[count]); count++) {
+        bufs += s[count]->n_bufs;
+        if (bufs > most)
+            *why = arena_printf(pc->a, "together they have more than %d buffers", most);
+        if (bufs > most) break;
+        host[count] = host_of(s, host, count);
+        if (parts && host[count] == count)
+            host[count] = 0;
+        else if (host[count] < 0 || parts) {
+            *why = arena_printf(pc->a, "it needs all that '%s' makes, or the other way round",
+                                in_the_way(s, count)->note);
+            break;
+        }
+    }
+    return count;
+}
+
+/* The ends of loops name each other by their places, which change: a PS_LOOP that waits for its end
+ * holds the place of the one around it. */
+static void match_loop(PPhase *ph, int at, int *open) {
+    PStep *s = ph->steps.v[at];
+    if (s->kind == PS_LOOP) {
+        s->other = *open;
+        *open = at;
+    } else if (s->kind == PS_END) {
+        PStep *begin = ph->steps.v[*open];
+        s->other = *open;
+        *open = begin->other;
+        begin->other = at;
+    }
+}
+
+/* How many steps from `at` on lie before the next loop over blocks; none if `at` is in one. */
+static int free_steps(const PPhase *ph, const PBlocks *next, int at) {
+    return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
+}
+
+/* How far from the last one the steps are that touch a buffer, plus one; 0: there are none.  Parts
+ * of one concatenation do not meet, so that of steps for another operation is kept, too. */
+typedef struct {
+    int most, other;
+    const Op *op; /* of `most` */
+} Far;
+
+static void note_far(Far *f, int far, const Op *op) {
+    if (far > f->most) {
+        if (f->op != op) f->other = f->most;
+        f->most = far;
+        f->op = op;
+    } else if (far > f->other && op != f->op) {
+        f->other = far;
+    }
+}
+
+static int far_of(const Far *f, const PStep *s) {
+    return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->most;
+}
+
+/* By buffer: of all steps that touch it, and of those that write there. */
+typedef struct {
+    Far *all, *writing;
+} Fars;
+
+/* How many steps must come after s, of those noted, one after the other. */
+static int distance(const Fars *fars, const PStep *s) {
+    int most = 0;
+    for (int k = 0; k < s->n_bufs; k++) {
+        const Far *f = s->kernel->bufs.v[k]->written ? fars->all : fars->writing;
+        int far = far_of(&f[s->bufs[k]], s);
+        if (far > most) most = far;
+    }
+    return most;
+}
+
+static void note_distance(const Fars *fars, const PStep *s, int far) {
+    for (int k = 0; k < s->n_bufs; k++) {
+        note_far(&fars->all[s->bufs[k]], far + 1, s->op);
+        if (s->kernel->bufs.v[k]->written) note_far(&fars->writing[s->bufs[k]], far + 1, s->op);
+    }
+}
+
+static void forget_distances(const Fars *fars, PStep *const *s, int n) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < s[i]->n_bufs; k++)
+            fars->all[s[i]->bufs[k]] = fars->writing[s[i]->bufs[k]] = (Far){0};
+}
+
+/* Elementwise steps by how many others must come after them, one after the other. */
+static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
+    int *far = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
+    PStep **old = NEWN(a, PStep *, (size_t)n + 1);
+    for (int i = n - 1; i >= 0; i--) {
+        far[i] = distance(fars, s[i]);
+        note_distance(fars, s[i], far[i]);
+        at[far[i]]++;
+        old[i] = s[i];
+    }
+    forget_distances(fars, s, n);
+    for (int i = n - 1, first = 0; i >= 0; i--) { /* the first place of those so far */
+        int many = at[i];
+        at[i] = first;
+        first += many;
+    }
+    for (int i = 0; i < n; i++) s[at[far[i]]++] = old[i];
+}
+
+/* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
+static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
+    int to = 0, open = -1, block = 0, *host = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
+    size_t n_bufs = (size_t)p->bufs.n + 1;
+    const Fars fars = {NEWN(pc->a, Far, n_bufs), NEWN(pc->a, Far, n_bufs)};
+    for (int i = 0, n; i < ph->steps.n;) {
+        PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
+        int most = free_steps(ph, b, i);
+        for (n = 0; n < most && plan_is_elementwise(ph->steps.v[i + n]);) n++;
+        by_distance(pc->a, &fars, &ph->steps.v[i], n);
+        for (; n < most && plan_same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
+        for (int end = i + (n ? n : 1); i < end; i += n, to++) {
+            PStep **s = &ph->steps.v[i];
+            const char *why = NULL;
+            n = most ? run_of(pc, s, host, end - i, &why) : 1;
+            if (why)
+                pass_remark(pc, s[n]->span, "join-kernels",
+                            "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
+                            s[n]->kernel->name, s[0]->note, why);
+            if (n > 1 && !pass_may_rewrite(pc)) n = 1;
+            ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
+            match_loop(ph, to, &open);
+        }
+        if (b && i == b->last + 1) {
+            b->first -= i - to;
+            b->last = to - 1;
+            block++;
+        }
+    }
+    ph->steps.n = to;
+}
+
+static bool run_join(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) join_phase(pc, p, p->phases.v[i]);
+    return true;
+}
+
+const Pass plan_pass_join_kernels = {
+    .name = "join-kernels",
+    .summary = "make one launch of elementwise kernels, and of sums over the same parts",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_JOINED,
+    .breaks = PLAN_LIVES,
+    .bars = PLAN_GROUPS,
+    .run_plan = run_join,
+};

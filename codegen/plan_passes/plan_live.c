@@ -1,0 +1,119 @@
+/* The lives of a phase's temporaries, and what they fill while it runs: for moves of steps that
+ * must not make it more.  Sizes are nominal (plan_order.c). */
+#include <string.h>
+
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+
+Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
+    return (Lives){.p = p,
+                   .ph = ph,
+                   .sizes = plan_order_nominal_sizes(a, p->m),
+                   .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
+                   .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
+}
+
+static void used_at(Lives *l, int buf, int step) {
+    RtPackItem *it = &l->life[buf];
+    if (it->first < 0 || step < it->first) it->first = step;
+    if (step > it->last) it->last = step;
+}
+
+static void find_lives(Lives *l) {
+    for (int b = 0; b < l->p->bufs.n; b++) l->life[b].first = l->life[b].last = -1;
+    for (int i = 0; i < l->ph->steps.n; i++) {
+        const PStep *s = l->ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_at(l, s->bufs[k], i);
+        if (s->pred >= 0) used_at(l, s->pred, i);
+        for (int k = 0; s->group && k < s->group->steps.n; k++)
+            for (int j = 0; j < 3; j++) used_at(l, s->group->steps.v[k]->bufs[j], i);
+    }
+}
+
+int64_t plan_lives_most(Lives *l) {
+    int64_t most = 0, live = 0;
+    memset(l->live, 0, ((size_t)l->ph->steps.n + 1) * sizeof *l->live);
+    find_lives(l);
+    for (int b = 0; b < l->p->bufs.n; b++) {
+        const PBuf *buf = l->p->bufs.v[b];
+        RtPackItem *it = &l->life[b];
+        if (it->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
+        for (int i = 0; i < l->ph->blocks.n; i++)
+            rt_pack_span(it, l->ph->blocks.v[i].first, l->ph->blocks.v[i].last);
+        int64_t n = expr_eval(buf->count, l->sizes) * dtype_bytes(buf->dt);
+        l->live[it->first] += n;
+        l->live[it->last + 1] -= n;
+    }
+    for (int i = 0; i < l->ph->steps.n; i++) {
+        live += l->live[i];
+        if (live > most) most = live;
+    }
+    return most;
+}
+
+/* ---- of the plan as it is ------------------------------------------------------------------ */
+static void used_in(Plan *p, int buf, int step) {
+    PBuf *b = p->bufs.v[buf];
+    if (b->kind != PB_TEMP) return;
+    if (b->first < 0 || step < b->first) b->first = step;
+    if (step > b->last) b->last = step;
+}
+
+/* What is there before a loop and used in it is there until it ends. */
+static int live_through(Plan *p, int phase, int from, int to) {
+    int n = 0;
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        bool across = b->first >= 0 && b->first < from && b->last >= from && b->last < to;
+        if (b->kind != PB_TEMP || b->phase != phase || !across) continue;
+        b->last = to;
+        n++;
+    }
+    return n;
+}
+
+static void find_phase(PassCtx *pc, Plan *p, int phase) {
+    const PPhase *ph = p->phases.v[phase];
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
+        if (s->pred >= 0) used_in(p, s->pred, i);
+        for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
+            for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
+                used_in(p, s->epilogue->covers[k]->bufs[j], i);
+        for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
+            for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
+    }
+    for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
+        if (ph->steps.v[i]->kind == PS_LOOP) {
+            int n = live_through(p, phase, i, ph->steps.v[i]->other);
+            if (n)
+                pass_remark(pc, ph->steps.v[i]->span, "lifetimes",
+                            "@%s: %d temporaries do not end with their last use: each turn of the "
+                            "loop reads them",
+                            ph->name, n);
+        }
+    int n = 0;
+    for (int i = 0; i < p->bufs.n; i++)
+        n += p->bufs.v[i]->kind == PB_TEMP && p->bufs.v[i]->phase == phase &&
+             p->bufs.v[i]->first >= 0;
+    if (n && ph->func)
+        pass_remark(pc, ph->func->span, "lifetimes",
+                    "@%s: %d temporaries, each from its first use to its last", ph->name, n);
+}
+
+static bool run(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->bufs.n; i++) p->bufs.v[i]->first = p->bufs.v[i]->last = -1;
+    for (int i = 0; i < p->phases.n; i++) find_phase(pc, p, i);
+    return true;
+}
+
+const Pass plan_pass_lifetimes = {
+    .name = "lifetimes",
+    .summary = "find the steps between which each temporary holds a value",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_LIVES,
+    .run_plan = run,
+    .required = true,
+};

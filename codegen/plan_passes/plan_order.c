@@ -1,0 +1,373 @@
+/* The order of a phase's steps.
+ *
+ * Any order in which no step passes one that it shares a written buffer with gives the same
+ * results; they differ in what is live at once.  Starting from the order of the IR, a step is
+ * moved as far back or ahead as it can go, where that lowers the live bytes at the fullest
+ * step, or makes fewer steps as full; loops over blocks (plan_blocks.c) are cut anew for each
+ * try, as what is local to one counts as one block.  Finding the best order is NP-complete
+ * (Sethi 1975, "Complete register allocation problems"); what the search finds is what a person
+ * would move: a gradient's product down to where it is added, a weight's gradient up to where
+ * its operands die.
+ *
+ * Sizes that only data know are taken as a graph of 100,000 nodes of degree 10 with 64 features. */
+#include "codegen/plan_passes/plan_order.h"
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/pack.h"
+
+typedef struct {
+    Order *o;
+    int64_t *best, grain;
+    int *kept; /* the best order */
+} Search;
+
+int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
+    int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
+    int width = pass_threshold(m->ctx, PASS_T_ORDER_WIDTH);
+    for (int i = 0; i < m->syms.n; i++) n[i] = width;
+    for (int i = 0; i < m->spaces.n; i++) {
+        const Space *s = m->spaces.v[i];
+        if (s->size->kind != EX_SYM) continue;
+        if (s->kind == SP_NODE) n[s->size->sym->id] = pass_threshold(m->ctx, PASS_T_ORDER_NODES);
+        if (s->kind == SP_EDGE) n[s->size->sym->id] = pass_threshold(m->ctx, PASS_T_ORDER_EDGES);
+    }
+    return n;
+}
+
+static int limit(const Order *o, PassThreshold t) {
+    return pass_threshold(o->p->m->ctx, t);
+}
+
+static void measure_buffers(Order *o) {
+    int64_t *n = plan_order_nominal_sizes(o->a, o->p->m);
+    for (int b = 0; b < o->p->bufs.n; b++) {
+        const PBuf *buf = o->p->bufs.v[b];
+        bool mine = buf->kind == PB_TEMP && buf->phase == o->phase;
+        o->bytes[b] = mine ? expr_eval(buf->count, n) * dtype_bytes(buf->dt) : 0;
+    }
+    /* Partial sums are small beside rows, and their ends wait for each other (plan_join.c). */
+    for (int i = 0; i < o->ph->steps.n; i++) {
+        const PStep *s = o->ph->steps.v[i];
+        for (int k = 0; s->kind == PS_KERNEL && k < s->n_bufs; k++)
+            if (s->kernel->bufs.v[k]->partial) o->bytes[s->bufs[k]] = 0;
+    }
+}
+
+static int descending(const void *x, const void *y) {
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a < b) - (a > b);
+}
+
+/* By position: the ends of the loop that it is in. */
+static void find_ends(Order *o) {
+    for (int i = 0; i < o->n; i++) o->from[i] = o->to[i] = i;
+    for (int i = 0; i < o->loops.n; i++)
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++) {
+            o->from[k] = o->loops.v[i].first;
+            o->to[k] = o->loops.v[i].last;
+        }
+}
+
+static void live_in(Order *o, int first, int last, int64_t n) {
+    o->live[first] += n;
+    o->live[last + 1] -= n;
+}
+
+/* Live bytes by position, with the loops or as if there were none. */
+static void sum_lives(Order *o, bool in_loops) {
+    memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
+    for (int i = 0; i < o->n_bufs; i++) {
+        int b = o->bufs[i];
+        if (!o->bytes[b]) continue;
+        if (!in_loops)
+            live_in(o, o->first[b], o->last[b], o->bytes[b]);
+        else
+            live_in(o, o->from[o->first[b]], o->to[o->last[b]],
+                    o->block[b] >= 0 ? o->bytes[b] / limit(o, PASS_T_ORDER_BLOCK) : o->bytes[b]);
+    }
+    for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
+}
+
+/* Live bytes of every step, the fullest first. */
+static void measure(Order *o) {
+    plan_order_cut(o);
+    find_ends(o);
+    sum_lives(o, true);
+    qsort(o->live, (size_t)o->n, sizeof *o->live, descending);
+}
+
+/* Is what was measured less than the best? */
+static bool is_less(const Search *s) {
+    for (int i = 0; i < s->o->n; i++) {
+        int64_t live = s->o->live[i] / s->grain, best = s->best[i] / s->grain;
+        if (live != best) return live < best;
+    }
+    return false;
+}
+
+static void keep(Search *s) {
+    memcpy(s->best, s->o->live, (size_t)s->o->n * sizeof *s->best);
+    memcpy(s->kept, s->o->order, (size_t)s->o->n * sizeof *s->kept);
+}
+
+/* Must x and y stay in their order? */
+static bool ordered(const Order *o, int x, int y) {
+    const PStep *s = o->ph->steps.v[x], *t = o->ph->steps.v[y];
+    if (!plan_order_is_movable(s) || !plan_order_is_movable(t)) return true;
+    for (int i = 0; i < s->n_bufs; i++)
+        for (int j = 0; j < t->n_bufs; j++)
+            if (s->bufs[i] == t->bufs[j] && (o->touch[x].written[i] || o->touch[y].written[j]))
+                return true;
+    return false;
+}
+
+/* Moves the step at position `at` as far as it can go; false: nowhere. */
+static bool move(Order *o, int at, int way) {
+    int step = o->order[at], to = at;
+    while (to + way >= 0 && to + way < o->n && !ordered(o, step, o->order[to + way])) {
+        o->order[to] = o->order[to + way];
+        to += way;
+    }
+    o->order[to] = step;
+    return to != at;
+}
+
+/* Whether something large is read or written by it: others change nothing. */
+static bool matters(const Search *s, int step) {
+    const PStep *st = s->o->ph->steps.v[step];
+    for (int i = 0; i < st->n_bufs; i++)
+        if (s->o->bytes[st->bufs[i]] >= s->grain) return true;
+    return false;
+}
+
+static bool try_step(Search *s, int step) {
+    for (int way = 1; way >= -1; way -= 2) {
+        int at = 0;
+        memcpy(s->o->order, s->kept, (size_t)s->o->n * sizeof *s->kept);
+        while (s->o->order[at] != step) at++;
+        if (!move(s->o, at, way)) continue;
+        measure(s->o);
+        if (!is_less(s)) continue;
+        keep(s);
+        return true;
+    }
+    return false;
+}
+
+/* Leaves o->order with the least live bytes that were found. */
+static void search(Order *o) {
+    size_t steps = (size_t)o->n + 1;
+    Search s = {.o = o, .best = NEWN(o->a, int64_t, steps), .kept = NEWN(o->a, int, steps)};
+    int grains = limit(o, PASS_T_ORDER_GRAIN), rounds = limit(o, PASS_T_ORDER_ROUNDS);
+    measure(o);
+    keep(&s);
+    s.grain = o->n && s.best[0] >= grains ? s.best[0] / grains : 1;
+    bool better = o->n <= limit(o, PASS_T_ORDER_STEPS);
+    for (int round = 0; better && round < rounds; round++) {
+        better = false;
+        for (int step = 0; step < o->n; step++)
+            if (matters(&s, step) && try_step(&s, step)) better = true;
+    }
+    memcpy(o->order, s.kept, (size_t)o->n * sizeof *s.kept);
+    measure(o);
+}
+
+/* All phases share one arena, and between the parts of a loop other data pass through the caches:
+ * a loop without which no phase needs more than the fullest one does is undone.  A loop changes
+ * what is live in it only, so without it that is what it is without any. */
+static void undo_loops(Order *o, int64_t most) {
+    int64_t grain = most / limit(o, PASS_T_ORDER_GRAIN);
+    sum_lives(o, false);
+    for (int i = 0; i < o->loops.n; i++) {
+        int64_t full = 0;
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
+            if (o->live[k] > full) full = o->live[k];
+        o->apart[o->order[o->loops.v[i].first]] = full <= most + grain / 2;
+    }
+    plan_order_cut(o);
+}
+
+/* ---- the phase -------------------------------------------------------------------------- */
+/* By buffer: do all steps of the phase touch it at their own rows? */
+static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch *touch) {
+    bool *by_row = NEWN(a, bool, (size_t)p->bufs.n + 1);
+    memset(by_row, true, (size_t)p->bufs.n);
+    for (int i = 0; i < ph->steps.n; i++) {
+        const PStep *s = ph->steps.v[i];
+        if (s->pred >= 0) by_row[s->pred] = false;
+        for (int k = 0; k < s->n_bufs; k++)
+            if (!touch[i].rows || touch[i].at[k] != AT_ROW) by_row[s->bufs[k]] = false;
+    }
+    return by_row;
+}
+
+static void settle_order(Plan *p, const Order *o) {
+    PPhase *ph = p->phases.v[o->phase];
+    PStep **s = NEWN(o->a, PStep *, (size_t)o->n + 1);
+    for (int i = 0; i < o->n; i++) s[i] = ph->steps.v[o->order[i]];
+    if (o->n) memcpy(ph->steps.v, s, (size_t)o->n * sizeof *s);
+}
+
+static void settle_loops(Plan *p, const Order *o) {
+    PPhase *ph = p->phases.v[o->phase];
+    for (int i = 0; i < o->loops.n; i++) {
+        vec_push(o->a, &ph->blocks, o->loops.v[i]);
+        for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
+            ph->steps.v[k]->by_chunk = o->touch[o->order[k]].by_chunk;
+    }
+    for (int b = 0; b < o->p->bufs.n; b++)
+        if (o->block[b] >= 0) p->bufs.v[b]->block = o->block[b];
+}
+
+static void list_buffers(Order *o) {
+    for (int i = 0; i < o->n; i++) {
+        const PStep *s = o->ph->steps.v[i];
+        for (int k = 0; k < plan_n_touched(s); k++) {
+            int b = plan_touched(s, k);
+            if (!o->seen[b]) o->bufs[o->n_bufs++] = b;
+            o->seen[b] = 1;
+        }
+    }
+    memset(o->seen, 0, (size_t)o->p->bufs.n);
+}
+
+static Order order_of(Arena *a, Plan *p, int phase) {
+    PPhase *ph = p->phases.v[phase];
+    size_t n = (size_t)ph->steps.n + 1, bufs = (size_t)p->bufs.n + 1;
+    Touch *touch = NEWN(a, Touch, n);
+    for (int i = 0; i < ph->steps.n; i++) touch[i] = plan_touch(a, p, ph->steps.v[i]);
+    Order o = {.a = a,
+               .p = p,
+               .ph = ph,
+               .phase = phase,
+               .n = ph->steps.n,
+               .touch = touch,
+               .by_row = find_by_row(a, p, ph, touch),
+               .order = NEWN(a, int, n),
+               .bufs = NEWN(a, int, bufs),
+               .first = NEWN(a, int, bufs),
+               .last = NEWN(a, int, bufs),
+               .block = NEWN(a, int, bufs),
+               .seen = NEWN(a, unsigned char, bufs),
+               .apart = NEWN(a, bool, n),
+               .member = NEWN(a, int, n),
+               .behind = NEWN(a, int, n),
+               .from = NEWN(a, int, n),
+               .to = NEWN(a, int, n),
+               .bytes = NEWN(a, int64_t, bufs),
+               .live = NEWN(a, int64_t, n)};
+    for (int i = 0; i < o.n; i++) o.order[i] = i;
+    for (int b = 0; b < p->bufs.n; b++) o.block[b] = -1;
+    list_buffers(&o);
+    measure_buffers(&o);
+    return o;
+}
+
+/* ---- passes ------------------------------------------------------------------------------- */
+static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
+    int moved = 0, first = 0, most = limit(o, PASS_T_ORDER_STEPS);
+    for (int i = o->n - 1; i >= 0; i--) {
+        if (o->order[i] == i) continue;
+        moved++;
+        first = i;
+    }
+    if (o->n < 2 || !before) return;
+    const PStep *s = o->ph->steps.v[o->order[first]];
+    if (o->n > most)
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: no order of its %d steps is tried: more than %d", o->ph->name, o->n,
+                    most);
+    else if (moved)
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: '%s' and %d other steps have other places, as less is live at the "
+                    "fuller steps: at most %.1f MB, was %.1f, by nominal sizes",
+                    o->ph->name, s->note, moved - 1, 1e-6 * (double)o->live[0],
+                    1e-6 * (double)before);
+    else
+        pass_remark(pc, s->span, "order-steps",
+                    "@%s: its %d steps stay: no order that was tried has less than %.1f MB live "
+                    "at the fullest step, by nominal sizes",
+                    o->ph->name, o->n, 1e-6 * (double)before);
+}
+
+static bool run_order(PassCtx *pc, Plan *p) {
+    for (int i = 0; i < p->phases.n; i++) {
+        plan_dumps_last(p->phases.v[i]);
+        Order o = order_of(pc->a, p, i);
+        measure(&o);
+        int64_t before = o.live[0];
+        search(&o);
+        remark_order(pc, &o, before);
+        settle_order(p, &o);
+        plan_dumps_last(p->phases.v[i]);
+    }
+    return true;
+}
+
+static const PStep *step_at(const Order *o, int at) {
+    return o->ph->steps.v[o->order[at]];
+}
+
+/* Before the order is settled. */
+static void remark_loops(PassCtx *pc, Order *o) {
+    const char *phase = o->ph->name;
+    for (int i = 0; pc->remarks && i < o->loops.n; i++) {
+        const PBlocks *l = &o->loops.v[i];
+        const char *why = plan_order_end(o, l);
+        pass_remark(pc, step_at(o, l->first)->span, "block-rows",
+                    "@%s: %d steps from '%s' on run on a block of rows at a time", phase,
+                    l->last - l->first + 1, step_at(o, l->first)->note);
+        if (!why) continue;
+        const PStep *next = step_at(o, l->last + 1);
+        pass_remark(pc, next->span, "block-rows", "@%s: '%s' is not in the loop before it: %s",
+                    phase, next->note, why);
+    }
+    for (int i = 0; i < o->n; i++)
+        if (o->apart[o->order[i]])
+            pass_remark(pc, step_at(o, i)->span, "block-rows",
+                        "@%s: '%s' begins no loop: the fullest step is another one", phase,
+                        step_at(o, i)->note);
+}
+
+static bool run_blocks(PassCtx *pc, Plan *p) {
+    int n = p->phases.n;
+    int64_t most = 0;
+    Order *o = NEWN(pc->a, Order, (size_t)n + 1);
+    for (int i = 0; i < n; i++) {
+        o[i] = order_of(pc->a, p, i);
+        measure(&o[i]);
+        if (o[i].live[0] > most) most = o[i].live[0];
+    }
+    for (int i = 0; i < n; i++) {
+        undo_loops(&o[i], most);
+        remark_loops(pc, &o[i]);
+        settle_order(p, &o[i]);
+        settle_loops(p, &o[i]);
+    }
+    return true;
+}
+
+enum { LATER = PLAN_BLOCKS | PLAN_EPILOGUES | PLAN_JOINED | PLAN_GROUPS };
+
+const Pass plan_pass_order_steps = {
+    .name = "order-steps",
+    .summary = "order steps so that less is live at the fullest one",
+    .needs = PLAN_STEPS,
+    .breaks = PLAN_LIVES,
+    .bars = LATER,
+    .run_plan = run_order,
+};
+
+const Pass plan_pass_block_rows = {
+    .name = "block-rows",
+    .summary = "run steps that follow each other row by row on a block of rows at a time",
+    .needs = PLAN_STEPS,
+    .gives = PLAN_BLOCKS,
+    .breaks = PLAN_LIVES,
+    .bars = LATER,
+    .run_plan = run_blocks,
+};

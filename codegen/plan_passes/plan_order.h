@@ -1,0 +1,91 @@
+/* Inside of the decisions on the order of steps: plan_touch.c, plan_blocks.c, plan_order.c. */
+#ifndef CODEGEN_PLAN_ORDER_H
+#define CODEGEN_PLAN_ORDER_H
+
+#include "codegen/lower/lower.h"
+#include "runtime/pack.h"
+
+typedef enum {
+    AT_ROW = 1, /* at the step's own rows */
+    ANYWHERE = 2,
+    IN_PARTS = 4, /* written: a sum over rows, or this chunk's part of one */
+} At;
+
+/* How a step touches its buffers, by argument. */
+typedef struct {
+    const Expr *rows; /* NULL: it cannot be run on a part of them */
+    bool by_chunk;    /* its parallel loop is over chunks of the rows */
+    unsigned *at;     /* bits of At */
+    bool *written;
+} Touch;
+
+/* `written` is known of kernels and products. */
+Touch plan_touch(Arena *a, const Plan *p, const PStep *s);
+
+/* Reads or writes the buffer, or is wanted under it as a condition. */
+bool plan_step_touches(const PStep *s, int buf);
+bool plan_step_writes(const PStep *s, int buf);
+
+/* The buffers that a step touches: its arguments, then the condition. */
+static inline int plan_n_touched(const PStep *s) {
+    return s->n_bufs + (s->pred >= 0);
+}
+
+static inline int plan_touched(const PStep *s, int i) {
+    return i < s->n_bufs ? s->bufs[i] : s->pred;
+}
+
+/* A kernel's scalars; the loop behind them (plan_alike.c). */
+bool plan_stmt_is_pure(const LStmt *s);
+const LStmt *plan_first_loop(const LKernel *k);
+/* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
+bool plan_is_scalar(const PStep *s);
+bool plan_is_elementwise(const PStep *s);
+/* The loop of a kernel that is one over parts of rows and nothing else, or NULL; over the same? */
+LStmt *plan_parts_loop(const PStep *s);
+bool plan_same_parts(const PStep *x, const PStep *y);
+/* Must the one be before the other? */
+bool plan_steps_meet(const PStep *x, const PStep *y);
+
+/* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
+typedef struct {
+    const Plan *p;
+    const PPhase *ph;
+    const int64_t *sizes;
+    int64_t *live;    /* [steps + 1] */
+    RtPackItem *life; /* [bufs] */
+} Lives;
+Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
+int64_t plan_lives_most(Lives *l); /* bytes at the fullest step, in the order of now */
+
+/* A phase's steps in some order, and the loops over blocks in it. */
+typedef struct {
+    Arena *a;
+    const Plan *p;
+    const PPhase *ph;
+    int phase, n;
+    const Touch *touch; /* by step of the phase */
+    const bool *by_row; /* by buffer: touched at rows only, by steps that can be cut */
+    int *bufs, n_bufs;  /* those that the steps touch */
+    int *order;         /* the i-th step */
+    VEC(PBlocks) loops;
+    int *first, *last, *block; /* by buffer: positions, loop that it is local to or -1 */
+    unsigned char *seen;       /* by buffer: scratch */
+    bool *apart;               /* by step: the loop that it would begin is not wanted */
+    int *member, *behind;      /* [n] scratch */
+    int *from, *to;            /* by position: the ends of the loop that it is in */
+    int64_t *bytes, *live;     /* by buffer; by position, the fullest first: nominal */
+} Order;
+
+/* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
+void plan_order_cut(Order *o);
+/* Why the step behind the loop is not in it; NULL: there is none. */
+const char *plan_order_end(Order *o, const PBlocks *l);
+/* Steps of dumps (--dump-values), for which nobody waits, go behind all that they may pass, so that
+ * they part no others.  (plan_delay.c) */
+void plan_dumps_last(PPhase *ph);
+bool plan_order_is_movable(const PStep *s);
+/* By symbol: a size of the order of what data will say. */
+int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);
+
+#endif

@@ -1,0 +1,134 @@
+/* How the steps of a plan touch their buffers: at the rows that they are run on, anywhere, or in
+ * parts that are summed.  Read off the loops of kernels and the strides of products. */
+#include "codegen/plan_passes/plan_order.h"
+
+bool plan_step_touches(const PStep *s, int buf) {
+    for (int i = 0; i < s->n_bufs; i++)
+        if (s->bufs[i] == buf) return true;
+    return s->pred == buf;
+}
+
+bool plan_step_writes(const PStep *s, int buf) {
+    for (int i = 0; i < s->n_bufs; i++)
+        if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))
+            return s->kind != PS_GEMM || i == 2;
+    return false;
+}
+
+static bool is_rows(const Type *t) {
+    return t->rank > 0 && t->layout == LAYOUT_DENSE && t->dim[0]->kind != SP_DIM;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------- */
+typedef struct {
+    const LReg *outer, *chunk; /* the parallel variable; the one that runs through its chunk */
+    Touch *t;
+} Walk;
+
+static void touched(Walk *w, const LBuf *b, const LReg *index) {
+    if (b->kind == LB_LOCAL) return;
+    At at = ANYWHERE;
+    if (w->chunk && b->written)
+        at = index == w->outer ? IN_PARTS : ANYWHERE;
+    else if (index && index == (w->chunk ? w->chunk : w->outer))
+        at = AT_ROW;
+    w->t->at[b->id] |= at;
+}
+
+static void walk(Walk *w, const LStmt *s) {
+    for (; s; s = s->next) {
+        bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+        if (access) touched(w, s->buf, s->buf->rank ? s->idx[0] : NULL);
+        if (s->kind == L_FOR && s->range == LR_SEGMENT) touched(w, s->ptr, NULL);
+        walk(w, s->body);
+    }
+}
+
+static const LStmt *parallel_loop(const LKernel *k) {
+    for (const LStmt *s = k->body; s; s = s->next)
+        if (s->kind == L_FOR && s->sched.parallel) return s;
+    return NULL;
+}
+
+static const LStmt *chunk_loop(const LStmt *loop) {
+    for (const LStmt *s = loop->body; s; s = s->next)
+        if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == loop->var &&
+            expr_eq(s->n_chunks, loop->extent))
+            return s;
+    return NULL;
+}
+
+/* The rows of a kernel without chunks: of what it writes first.  A flat loop over all elements
+ * takes a row's elements together. */
+static const Expr *rows_of_kernel(const Plan *p, const PStep *s) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        const LBuf *l = s->kernel->bufs.v[i];
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        if (!l->written) continue;
+        if (!is_rows(&b->type) || l->rank == 0) return NULL;
+        bool flat = l->rank == 1 && expr_eq(b->count, s->extent);
+        bool by_row = expr_eq(b->type.dim[0]->size, s->extent) && expr_eq(l->dim[0], s->extent);
+        return flat || by_row ? b->type.dim[0]->size : NULL;
+    }
+    return NULL;
+}
+
+/* Buffers of other lengths than the rows' are no rows of this kernel. */
+static void check_lengths(const Plan *p, const PStep *s, Touch *t) {
+    for (int i = 0; i < s->n_bufs; i++) {
+        const PBuf *b = p->bufs.v[s->bufs[i]];
+        const LBuf *l = s->kernel->bufs.v[i];
+        const Expr *length = t->by_chunk ? t->rows : s->extent;
+        bool fits = l->rank && expr_eq(l->dim[0], length);
+        bool whole = is_rows(&b->type) && expr_eq(b->type.dim[0]->size, t->rows);
+        if (t->at[i] == AT_ROW && !(fits && whole)) t->at[i] = ANYWHERE;
+    }
+}
+
+static void touch_kernel(const Plan *p, const PStep *s, Touch *t) {
+    for (int i = 0; i < s->n_bufs; i++) t->written[i] = s->kernel->bufs.v[i]->written;
+    const LStmt *loop = s->extent ? parallel_loop(s->kernel) : NULL;
+    if (!loop) return;
+    const LStmt *chunk = chunk_loop(loop);
+    t->by_chunk = chunk != NULL;
+    t->rows = chunk ? chunk->extent : rows_of_kernel(p, s);
+    if (!t->rows) return;
+    Walk w = {.outer = loop->var, .chunk = chunk ? chunk->var : NULL, .t = t};
+    walk(&w, s->kernel->body);
+    check_lengths(p, s, t);
+    for (int i = 0; i < s->n_bufs; i++)
+        if (t->written[i] && t->at[i] != (chunk ? IN_PARTS : AT_ROW)) t->rows = NULL;
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+/* Do steps of `stride` elements lead from row to row of the buffer? */
+static bool by_rows(Arena *a, const PBuf *b, const Expr *rows, const Expr *stride) {
+    return is_rows(&b->type) && expr_eq(b->type.dim[0]->size, rows) &&
+           expr_eq(expr_mul(a, rows, stride), b->count);
+}
+
+static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
+    const PGemm *g = &s->gemm;
+    const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
+    int64_t batch;
+    t->written[2] = true; /* by any rows */
+    if (!expr_is_const(g->batch, &batch) || batch != 1) return;
+    const Expr *rows = g->long_k ? g->k : g->m;
+    bool x_rows = by_rows(a, x, rows, g->long_k ? g->a_col : g->a_row);
+    bool y_rows = g->long_k && by_rows(a, y, rows, g->b_row);
+    bool z_rows = !g->long_k && by_rows(a, z, rows, g->c_row);
+    if (g->long_k ? !x_rows || !y_rows : !z_rows) return;
+    t->rows = rows;
+    t->at[0] = x_rows ? AT_ROW : ANYWHERE;
+    t->at[1] = y_rows ? AT_ROW : ANYWHERE;
+    t->at[2] = z_rows ? AT_ROW : IN_PARTS;
+}
+
+Touch plan_touch(Arena *a, const Plan *p, const PStep *s) {
+    Touch t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
+               .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};
+    if (s->kind == PS_KERNEL) touch_kernel(p, s, &t);
+    if (s->kind == PS_GEMM) touch_gemm(a, p, s, &t);
+    if (s->pred >= 0) t.rows = NULL;
+    return t;
+}

@@ -1,0 +1,245 @@
+/* --report=memory: every buffer with its size and life, and the arena of each phase.
+ *
+ * The runtime packs the temporaries of all phases into one arena by their lives, from the
+ * actual sizes; with known sizes the same function packs them here, so the number is that
+ * of `./train info`.  Without sizes there is no order of sizes to pack by: then what is
+ * live at each step is printed with all rows; what is local to blocks of rows takes fewer. */
+#include "codegen/report/report.h"
+#include "ir/text.h"
+
+#include <string.h>
+
+#include "runtime/exec/blocks.h"
+#include "runtime/pack.h"
+
+static const char *const lives[] = {
+    [PB_DATA] = "as the data",
+    [PB_VAR] = "as the trainer",
+    [PB_INPUT] = "as the trainer, written before each phase",
+    [PB_SAVED] = "as the data, written by @load or @encode",
+    [PB_OUTPUT] = "as the trainer, until its phase runs again",
+    [PB_MAP] = "as the data",
+    [PB_LOGICAL] = "as the data",
+    [PB_KEY] = "as the trainer, written before each phase",
+};
+
+static const Expr *bytes(const Report *r, const PBuf *b) {
+    return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
+}
+
+/* What phases but @load and @train give, other than scalars, lies in the arena. */
+static bool in_arena(const Report *r, const PBuf *b) {
+    if (b->kind != PB_OUTPUT) return b->kind == PB_TEMP;
+    Phase phase = r->p->phases.v[b->phase]->func->phase;
+    return b->type.rank > 0 && phase != PHASE_LOAD && phase != PHASE_TRAIN;
+}
+
+static int first_step(const PBuf *b) {
+    return b->kind == PB_TEMP ? b->first : 0;
+}
+
+static int last_step(const Report *r, const PBuf *b) {
+    return b->kind == PB_TEMP ? b->last : r->p->phases.v[b->phase]->steps.n;
+}
+
+static const Expr *total(const Report *r, PBufKind kind, int phase) {
+    const Expr *e = expr_const(r->a, 0);
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        bool arena = in_arena(r, b);
+        if (kind == PB_TEMP ? arena && b->phase == phase : b->kind == kind && !arena)
+            e = expr_add(r->a, e, bytes(r, b));
+    }
+    return e;
+}
+
+/* What is live at `step`, from what is live at the one before. */
+static const Expr *live_next(const Report *r, int phase, int step, const Expr *live) {
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (!in_arena(r, b) || b->phase != phase) continue;
+        if (first_step(b) == step) live = expr_add(r->a, live, bytes(r, b));
+        if (last_step(r, b) == step - 1)
+            live = expr_add(r->a, live, expr_mul(r->a, expr_const(r->a, -1), bytes(r, b)));
+    }
+    return live;
+}
+
+/* A trainer that may run on the host or a device: the host's. */
+static bool on_host(const Report *r) {
+    return plan_on_host(r->p);
+}
+
+/* Of n bytes those that are needed at a time: of what is local to blocks of rows one block. */
+static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
+    int64_t rows;
+    if (b->block < 0 || !on_host(r)) return true;
+    if (!report_value(r, r->p->phases.v[b->phase]->blocks.v[b->block].rows, &rows)) return false;
+    if (rows > 0) *n = rt_block_bytes(*n, rows, RT_ALIGN);
+    return true;
+}
+
+/* Bytes of the packed phase; false: a size is not known. */
+static bool packed(const Report *r, int phase, int64_t *n_bytes) {
+    size_t most = (size_t)r->p->bufs.n + 1;
+    RtPackItem *item = NEWN(r->a, RtPackItem, most);
+    int *order = NEWN(r->a, int, most), *live = NEWN(r->a, int, most), n = 0;
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        int64_t v;
+        if (!in_arena(r, b) || b->phase != phase) continue;
+        if (!report_value(r, bytes(r, b), &v)) return false;
+        if (!block_bytes(r, b, &v)) return false;
+        item[n] =
+            (RtPackItem){.n_bytes = (size_t)v, .first = first_step(b), .last = last_step(r, b)};
+        item[n].loop = on_host(r) ? b->block + 1 : 0;
+        item[n].first_in = b->first;
+        item[n].last_in = b->last;
+        const PPhase *ph = r->p->phases.v[phase];
+        for (int k = 0; on_host(r) && k < ph->blocks.n; k++)
+            rt_pack_span(&item[n], ph->blocks.v[k].first, ph->blocks.v[k].last);
+        n++;
+    }
+    *n_bytes = (int64_t)rt_pack(item, n, order, live);
+    return true;
+}
+
+static const char *life(const Report *r, const PBuf *b) {
+    if (b->kind == PB_OUTPUT && in_arena(r, b))
+        return arena_printf(r->a, "until another phase runs than @%s",
+                            r->p->phases.v[b->phase]->name);
+    if (b->kind != PB_TEMP) return lives[b->kind];
+    return arena_printf(r->a, "@%s steps %d..%d", r->p->phases.v[b->phase]->name, b->first,
+                        b->last);
+}
+
+/* ---- text ------------------------------------------------------------------------------ */
+static void text_buffers(Report *r, PBufKind kind) {
+    for (int i = 0; i < r->p->bufs.n; i++) {
+        const PBuf *b = r->p->bufs.v[i];
+        if (b->kind != kind) continue;
+        sb_printf(r->b, "    %-28s %s[", b->name, dtype_name(b->dt));
+        expr_print(r->b, b->count);
+        sb_puts(r->b, "]  ");
+        report_amount(r, bytes(r, b), "B");
+        sb_printf(r->b, "  %s\n", life(r, b));
+    }
+}
+
+static void text_live(Report *r, int phase) {
+    const Expr *before = NULL, *e = expr_const(r->a, 0);
+    for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
+        e = live_next(r, phase, s, e);
+        if (before && expr_eq(e, before)) continue;
+        before = e;
+        sb_printf(r->b, "      live from step %d: ", s);
+        report_amount(r, e, "B");
+        sb_puts(r->b, "\n");
+    }
+}
+
+static void text_blocks(Report *r, int phase) {
+    const PPhase *ph = r->p->phases.v[phase];
+    for (int i = 0; i < ph->blocks.n; i++) {
+        sb_printf(r->b, "      steps %d..%d in blocks of ", ph->blocks.v[i].first,
+                  ph->blocks.v[i].last);
+        expr_print(r->b, ph->blocks.v[i].rows);
+        sb_puts(r->b, " rows; of each a block:");
+        for (int k = 0, n = 0; k < r->p->bufs.n; k++) {
+            const PBuf *b = r->p->bufs.v[k];
+            if (b->block == i && b->phase == phase)
+                sb_printf(r->b, "%s %s", n++ ? "," : "", b->name);
+        }
+        sb_puts(r->b, "\n");
+    }
+}
+
+static void text_phase(Report *r, int phase) {
+    int64_t n;
+    sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
+    if (packed(r, phase, &n)) {
+        report_amount(r, expr_const(r->a, n), "B");
+        sb_puts(r->b, " packed, ");
+    }
+    report_amount(r, total(r, PB_TEMP, phase), "B");
+    sb_puts(r->b, " without sharing\n");
+    text_blocks(r, phase);
+    text_live(r, phase);
+}
+
+static void text(Report *r) {
+    sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
+    for (int k = 0; k < text_PBufKind.n; k++) {
+        if (k == PB_TEMP) continue;
+        const Expr *e = total(r, (PBufKind)k, 0);
+        int64_t none;
+        if (expr_is_const(e, &none) && none == 0) continue;
+        sb_printf(r->b, "  %s: ", text_PBufKind.word[k]);
+        report_amount(r, e, "B");
+        sb_puts(r->b, "\n");
+        text_buffers(r, (PBufKind)k);
+    }
+    sb_puts(r->b, "  temp: one arena, as large as the largest phase\n");
+    text_buffers(r, PB_TEMP);
+    for (int p = 0; p < r->p->phases.n; p++) text_phase(r, p);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------- */
+static void json_buffer(Report *r, const PBuf *b) {
+    json_object(r->j, NULL);
+    json_text(r->j, "name", b->name);
+    json_text(r->j, "kind", text_PBufKind.word[b->kind]);
+    json_text(r->j, "type", dtype_name(b->dt));
+    report_json_expr(r, "bytes", bytes(r, b));
+    json_text(r->j, "life", life(r, b));
+    if (b->kind == PB_TEMP) {
+        json_int(r->j, "first", b->first);
+        json_int(r->j, "last", b->last);
+        json_bool(r->j, "block", b->block >= 0);
+    }
+    json_end(r->j);
+}
+
+static void json_phase(Report *r, int phase) {
+    int64_t n;
+    const PPhase *ph = r->p->phases.v[phase];
+    json_object(r->j, NULL);
+    json_text(r->j, "phase", ph->name);
+    if (packed(r, phase, &n)) json_int(r->j, "packed_bytes", n);
+    report_json_expr(r, "unshared_bytes", total(r, PB_TEMP, phase));
+    json_array(r->j, "blocks");
+    for (int i = 0; i < ph->blocks.n; i++) {
+        json_object(r->j, NULL);
+        json_int(r->j, "first", ph->blocks.v[i].first);
+        json_int(r->j, "last", ph->blocks.v[i].last);
+        report_json_expr(r, "rows", ph->blocks.v[i].rows);
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_array(r->j, "live_bytes");
+    const Expr *live = expr_const(r->a, 0);
+    for (int s = 0; s < ph->steps.n; s++) {
+        live = live_next(r, phase, s, live);
+        json_object(r->j, NULL);
+        json_int(r->j, "step", s);
+        report_json_expr(r, "bytes", live);
+        json_end(r->j);
+    }
+    json_end(r->j);
+    json_end(r->j);
+}
+
+static void json(Report *r) {
+    json_object(r->j, "memory");
+    json_array(r->j, "buffers");
+    for (int i = 0; i < r->p->bufs.n; i++) json_buffer(r, r->p->bufs.v[i]);
+    json_end(r->j);
+    json_array(r->j, "arena");
+    for (int p = 0; p < r->p->phases.n; p++) json_phase(r, p);
+    json_end(r->j);
+    json_end(r->j);
+}
+
+void report_memory(Report *r) {
+    (r->j ? json : text)(r);
+}

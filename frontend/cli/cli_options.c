@@ -1,0 +1,696 @@
+/* Arguments to CliOptions.  One table lists every option with its help line and its words, so that
+ * --help, the manual page and shells' completions (cli_manual.c, cli_complete.c) cannot fall
+ * behind.
+ */
+#include "frontend/cli/cli.h"
+
+#include "codegen/plan_passes/plan_pass.h"
+#include "codegen/report/report.h"
+#include "passes/dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/data/io.h"
+
+typedef bool Setter(Arena *a, CliOptions *o, const char *value);
+
+typedef struct {
+    const char *name;  /* "--emit" */
+    const char *value; /* what stands after '=' in the help, NULL = a flag */
+    const char *help;
+    Setter *set;
+    CliWord *word; /* the values there are; NULL = any */
+} CliOption;
+
+static const char *const emit_names[] = {
+    [OUT_EXE] = "exe",       [OUT_LIB] = "lib",       [OUT_AST] = "ast",   [OUT_IR] = "ir",
+    [OUT_PLAN] = "plan",     [OUT_LOOPS] = "loops",   [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
+    [OUT_OBJ] = "obj",       [OUT_C] = "c",           [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
+    [OUT_PYTHON] = "python", [OUT_HEADER] = "header",
+};
+
+#define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
+#define UNUSED_ARGS (void)a, (void)value
+
+/* Which of the words; -1: none. */
+static int index_of(CliWord *word, const char *value) {
+    for (int i = 0; word(i); i++)
+        if (strcmp(word(i), value) == 0) return i;
+    return -1;
+}
+
+#define WORDS(NAME, ...)                                                                           \
+    static const char *NAME(int i) {                                                               \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        return i < (int)COUNT(words) ? words[i] : NULL;                                            \
+    }
+WORDS(report_format_word, "text", "json")
+WORDS(level_word, [LEVEL_IR] = "ir", [LEVEL_PLAN] = "plan", [LEVEL_LOOPS] = "loops")
+WORDS(change_word, "text", "diff")
+WORDS(runtime_word, "own", "shared")
+WORDS(spmm_word, [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse")
+enum { PRECISION_AUTO = 3, PRECISION_TF32 };
+WORDS(precision_word, "f32", "bf16", "f16", [PRECISION_AUTO] = "auto", [PRECISION_TF32] = "tf32")
+
+static const char *target_word(int i) {
+    static const char *const words[] = {
+        "auto",
+#define TARGET(id) #id,
+#include "codegen/targets.def"
+#undef TARGET
+    };
+    return i < (int)COUNT(words) ? words[i] : NULL;
+}
+
+static const char *emit_word(int i) {
+    int n = COUNT(emit_names);
+    return i < n ? emit_names[i] : i == n ? "infer" : NULL;
+}
+
+static const char *pass_word(int i) {
+    const Pass *p = plan_all_passes_at(i);
+    return p ? p->name : NULL;
+}
+
+/* Those that a program can do without. */
+static const char *spare_pass_word(int i) {
+    for (int k = 0; plan_all_passes_at(k); k++)
+        if (!plan_all_passes_at(k)->required && i-- == 0) return plan_all_passes_at(k)->name;
+    return NULL;
+}
+
+static const char *pass_or_all(int i) {
+    return i == 0 ? "all" : pass_word(i - 1);
+}
+
+/* Passes of those words, each with or without the run that is meant, "cse,dce#2". */
+static bool are_passes(Arena *a, const char *names, CliWord *word) {
+    if (!*names) return false;
+    for (size_t n; *names; names += n + (names[n] == ',' && names[n + 1])) {
+        int nth;
+        const char *name = arena_strndup(a, names, pass_name_len(names, &nth));
+        if (nth < 0 || index_of(word, name) < 0 || (nth && strcmp(name, "all") == 0)) return false;
+        n = strcspn(names, ",");
+    }
+    return true;
+}
+
+SETTER(set_emit) {
+    UNUSED_ARGS;
+    int i = index_of(emit_word, value);
+    o->infer |= i == (int)COUNT(emit_names);
+    if (i >= 0) o->emit = i < (int)COUNT(emit_names) ? (OutKind)i : OUT_LIB;
+    return i >= 0;
+}
+
+SETTER(set_target) {
+    o->target = value;
+    if (strcmp(value, "auto") == 0) return true;
+    while (*value) {
+        size_t n = strcspn(value, ",");
+        if (!target_find(arena_strndup(a, value, n))) return false;
+        value += n + (value[n] == ',' && value[n + 1]);
+        if (*value == ',') return false;
+    }
+    return *o->target != 0;
+}
+
+SETTER(set_report) {
+    UNUSED_ARGS;
+    o->reports |= report_kinds(value);
+    return report_kinds(value) != 0;
+}
+
+SETTER(set_report_format) {
+    UNUSED_ARGS;
+    int i = index_of(report_format_word, value);
+    o->report_json = i == 1;
+    return i >= 0;
+}
+
+SETTER(set_variant) {
+    UNUSED_ARGS;
+    o->variant = (unsigned)(*value - '0');
+    return *value >= '0' && *value <= '9' && !value[1];
+}
+
+SETTER(set_define) {
+    const char *eq = strchr(value, '=');
+    if (!eq || eq == value || !eq[1]) return false;
+    vec_push(a, &o->defines, value);
+    return true;
+}
+
+SETTER(set_include) {
+    vec_push(a, &o->includes, value);
+    return *value != 0;
+}
+
+SETTER(set_out) {
+    UNUSED_ARGS;
+    o->out = value;
+    return *value != 0;
+}
+
+SETTER(set_name) {
+    o->name = value;
+    return !cli_bad_name(a, value);
+}
+
+SETTER(set_depfile) {
+    UNUSED_ARGS;
+    o->depfile = value;
+    return o->depends = *value != 0;
+}
+
+SETTER(set_runtime) {
+    UNUSED_ARGS;
+    int i = index_of(runtime_word, value);
+    o->shared_runtime = i == 1;
+    return i >= 0;
+}
+
+SETTER(set_model) {
+    UNUSED_ARGS;
+    o->model = value;
+    return *value != 0;
+}
+
+SETTER(set_data) {
+    UNUSED_ARGS;
+    o->data = value;
+    return *value != 0;
+}
+
+SETTER(set_measured) {
+    UNUSED_ARGS;
+    o->measured = value;
+    return *value != 0;
+}
+
+SETTER(set_cuda_arch) {
+    UNUSED_ARGS;
+    o->cuda_arch = value;
+    return *value >= '0' && value[strspn(value, "sm_0123456789af,")] == 0;
+}
+
+SETTER(set_march) {
+    UNUSED_ARGS;
+    o->march = value;
+    return *value != 0;
+}
+
+SETTER(set_embed) {
+    UNUSED_ARGS;
+    o->embed = value;
+    return *value != 0;
+}
+
+SETTER(set_spmm) {
+    UNUSED_ARGS;
+    int i = index_of(spmm_word, value);
+    if (i >= 0) o->spmm = (SpmmChoice)i;
+    return i >= 0;
+}
+
+SETTER(set_passes) {
+    UNUSED_ARGS;
+    o->passes = value;
+    return true;
+}
+
+SETTER(set_precision) {
+    UNUSED_ARGS;
+    static const DType type[] = {DT_F32, DT_BF16,
+                                 DT_F16, [PRECISION_AUTO] = DT_F16, /* where it holds the values */
+                                 [PRECISION_TF32] = DT_F32};        /* in memory */
+    int i = index_of(precision_word, value);
+    o->tf32 = i == PRECISION_TF32;
+    o->precision_auto = i == PRECISION_AUTO;
+    if (i >= 0) o->pass.precision = type[i];
+    return i >= 0;
+}
+
+SETTER(set_print_before) {
+    o->pass.print_before = value;
+    return are_passes(a, value, pass_or_all);
+}
+
+SETTER(set_print_after) {
+    o->pass.print_after = value;
+    return are_passes(a, value, pass_or_all);
+}
+
+SETTER(set_print_changed) {
+    UNUSED_ARGS;
+    int form = value ? index_of(change_word, value) : 0;
+    o->pass.print_changed = true;
+    o->pass.print_diff = form == 1;
+    return form >= 0;
+}
+
+SETTER(set_print_filter) {
+    o->pass.print_filter = value;
+    return !dump_bad_filter(a, value);
+}
+
+/* A list of passes that a program can do without. */
+SETTER(set_disable) {
+    o->pass.disable = value;
+    return !*value || are_passes(a, value, spare_pass_word);
+}
+
+SETTER(set_stop_after) {
+    o->pass.stop_after = value;
+    return (!strchr(value, ',') && are_passes(a, value, pass_word)) ||
+           (*value >= '1' && *value <= '9' && !value[strspn(value, "0123456789")]);
+}
+
+/* The number that the text begins with, and what follows it; -2: there is none. */
+static int count_from(const char **text) {
+    enum { MOST = 1000000 };
+    int n = 0, digits = (int)strspn(*text, "0123456789");
+    for (int i = 0; i < digits && n < MOST; i++) n = n * 10 + ((*text)[i] - '0');
+    *text += digits;
+    return digits ? n : -2;
+}
+
+/* "33", or "33:5" */
+SETTER(set_bisect_limit) {
+    UNUSED_ARGS;
+    const char *rest = value;
+    o->pass.leave_from = count_from(&rest) + 1;
+    o->pass.rewrite_from = *rest == ':' ? (rest++, count_from(&rest) + 1) : 0;
+    return *rest == 0 && o->pass.leave_from > 0 && o->pass.rewrite_from >= 0;
+}
+
+SETTER(set_bisect) {
+    UNUSED_ARGS;
+    o->bisect = value;
+    return *value != 0;
+}
+
+SETTER(set_level) {
+    UNUSED_ARGS;
+    int i = index_of(level_word, value);
+    if (i >= 0) o->level = (CliLevel)i;
+    return i >= 0;
+}
+
+SETTER(set_steps) {
+    UNUSED_ARGS;
+    const char *rest = value;
+    o->steps = count_from(&rest);
+    return *rest == 0 && o->steps >= 0;
+}
+
+static bool is_list(const char *value) {
+    return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
+}
+
+SETTER(set_values) {
+    UNUSED_ARGS;
+    o->values = value;
+    return is_list(value);
+}
+
+SETTER(set_dump_values) {
+    UNUSED_ARGS;
+    o->pass.dump_values = value;
+    return is_list(value);
+}
+
+SETTER(set_against) {
+    UNUSED_ARGS;
+    o->against = value;
+    return *value != 0;
+}
+
+SETTER(set_tolerance) {
+    UNUSED_ARGS;
+    char *end;
+    o->tolerance = strtod(value, &end);
+    return *value >= '0' && *value <= '9' && !*end && o->tolerance < 1e30;
+}
+
+SETTER(set_o0) {
+    UNUSED_ARGS;
+    o->opt_level = 0;
+    return true;
+}
+
+SETTER(set_o2) {
+    UNUSED_ARGS;
+    o->opt_level = 2;
+    return true;
+}
+
+#define FLAG(NAME, FIELD)                                                                          \
+    SETTER(NAME) {                                                                                 \
+        UNUSED_ARGS;                                                                               \
+        return o->FIELD = true;                                                                    \
+    }
+FLAG(set_time, pass.time_passes)
+FLAG(set_verify, pass.verify_each)
+FLAG(set_grads, grads)
+FLAG(set_infer, infer)
+FLAG(set_draw, draw)
+FLAG(set_explain, explain)
+FLAG(set_alone, alone)
+FLAG(set_keep, keep)
+FLAG(set_depends, depends)
+FLAG(set_verbose, verbose)
+FLAG(set_mpi, mpi)
+
+SETTER(set_help) {
+    UNUSED_ARGS;
+    o->action = ACT_HELP;
+    return true;
+}
+
+SETTER(set_version) {
+    UNUSED_ARGS;
+    o->action = ACT_VERSION;
+    return true;
+}
+
+static const CliOption options[] = {
+    {"-o", "FILE",
+     "write the result there (default: the model's name); with --emit=lib, DIR/NAME of its files",
+     set_out, NULL},
+    {"--name", "NAME", "what C calls the model: NAME_program (default: the NAME of -o)", set_name,
+     NULL},
+    {"--runtime", "WHOSE",
+     "of --emit=lib: own (default), the library has it inside, or shared, libgnnrt.so", set_runtime,
+     runtime_word},
+    {"-MD", NULL, "write what the result was made from, as make reads it, beside it (.d)",
+     set_depends, NULL},
+    {"-MF", "FILE", "the same, there", set_depfile, NULL},
+    {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define, NULL},
+    {"--model", "NAME", "which model of the file (default: the last)", set_model, NULL},
+    {"-I", "DIR", "look for imported files there too", set_include, NULL},
+    {"-O0", NULL, "no optimisation", set_o0, NULL},
+    {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2, NULL},
+    {"--emit", "KIND",
+     "exe, lib, infer (lib with --infer), python (a package and its wheel), ast, ir, plan, loops, "
+     "llvm, asm, obj, c, cuda, header (of lib, alone) or none",
+     set_emit, emit_word},
+    {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer, NULL},
+    {"--no-rows", NULL,
+     "of exe: without the program by which its predict --ids computes the rows asked for alone",
+     set_alone, NULL},
+    {"--draw", NULL,
+     "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
+     set_draw, NULL},
+    {"--explain", NULL,
+     "of exe and --infer: with what its explain needs, which tells what a prediction hangs on",
+     set_explain, NULL},
+    {"--embed", "LAYERS",
+     "of --infer and python: hidden layers of rows by themselves, too, as h,z or all", set_embed,
+     NULL},
+    {"--target", "LIST", "auto, cpu, cuda or cpu,cuda (default auto: both where nvcc is)",
+     set_target, target_word},
+    {"--march", "CPU", "native (default), x86-64-v3, ..", set_march, NULL},
+    {"--cuda-arch", "LIST",
+     "GPUs to compile for (default: sm_80,sm_90, and sm_100 from CUDA 12.8 on)", set_cuda_arch,
+     NULL},
+    {"--spmm", "WHO",
+     "sparse products on a GPU: own (default), cusparse, or auto (cusparse where it moves less)",
+     set_spmm, spmm_word},
+    {"--specialize", "DATA", "make that data directory's widths constants of the program", set_data,
+     NULL},
+    {"--precision", "TYPE",
+     "of large values in memory: f32 (default), bf16 or f16; auto: f16, but f32 where f16 would "
+     "not hold what is measured on --data; tf32: f32, rounded by a GPU's products",
+     set_precision, precision_word},
+    {"--data", "DIR",
+     "measure there for --precision=auto (default: that of --specialize); of run and compare: what "
+     "is interpreted runs on that",
+     set_measured, NULL},
+    {"--level", "LEVEL",
+     "of run and compare: ir (default), plan, or loops, its kernels as the target has them",
+     set_level, level_word},
+    {"--steps", "N", "of run and compare: so many training steps (default 1)", set_steps, NULL},
+    {"--values", "A,B,..", "of run: show these values of the IR, too, by their names there",
+     set_values, NULL},
+    {"--against", "OPTIONS", "of compare: options of the other side, '-O0'", set_against, NULL},
+    {"--tolerance", "X",
+     "of compare: what may differ, in parts of the largest element (default 1e-5)", set_tolerance,
+     NULL},
+    {"--dump-values", "A,B,..",
+     "values of the IR that the trainer writes with its --dump-values=DIR; what is fused stays so",
+     set_dump_values, NULL},
+    {"--grads", NULL, "keep gradients as outputs instead of updating parameters", set_grads, NULL},
+    {"--passes", "A,B,..", "run these passes instead of the -O pipeline", set_passes, pass_word},
+    {"--print-before", "PASS", "print the IR before a pass, or before all; dce#2: its second run",
+     set_print_before, pass_or_all},
+    {"--print-after", "PASS", "print the IR after a pass, or after all", set_print_after,
+     pass_or_all},
+    {"--print-changed", "FORM",
+     "print the IR after each pass that changed it; diff: what it changed; alone: text",
+     set_print_changed, change_word},
+    {"--print-filter", "A,B,..",
+     "of what is printed: functions @NAME, kernels NAME, lines of %VALUE and of FILE:LINE alone",
+     set_print_filter, NULL},
+    {"--disable-pass", "A,B,..", "leave these passes out, where a program can do without them",
+     set_disable, spare_pass_word},
+    {"--stop-after", "PASS", "print what there is after that pass, or after that many, and stop",
+     set_stop_after, pass_word},
+    {"--bisect", "COMMAND",
+     "which pass is bad: COMMAND PROGRAM ends with 0 for a good program, else for a bad one",
+     set_bisect, NULL},
+    {"--bisect-limit", "N[:M]",
+     "leave out all passes that can be but the first N, and of the Nth all changes but the first M",
+     set_bisect_limit, NULL},
+    {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
+    {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
+    {"--report", "WHAT",
+     "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report,
+     report_word},
+    {"--report-format", "FORM", "text or json", set_report_format, report_format_word},
+    {"--variant", "N",
+     "reports and listings of that one of a program's variants (default 0; reports list them)",
+     set_variant, NULL},
+    {"--mpi", NULL, "a program that trains in several processes, too: mpirun -n 4 ./train", set_mpi,
+     NULL},
+    {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
+    {"-v", NULL, "say what is done", set_verbose, NULL},
+    {"--version", NULL, "or -V: print the version", set_version, NULL},
+    {"--help", NULL, "or -h: print this", set_help, NULL},
+};
+
+static const CliCommand commands[] = {
+    {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
+    {"check", "check FILE.gnn..", "report mistakes, write nothing"},
+    {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
+    {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
+    {"compare", "compare A [B] --data DIR ..", "interpret two, say what first differs and why"},
+    {"import", "import ..", "make a data directory (gnnc import --help)"},
+    {"partition", "partition DIR P -o OUT", "put its rows into parts (gnnc partition --help)"},
+    {"export", "export ..", "write predictions into a database (gnnc export --help)"},
+    {"help", "help [man|bash|zsh|fish|thresholds]",
+     "this; the manual page; a shell's completions; numbers of passes"},
+};
+
+const CliCommand *cli_command_at(int i) {
+    return i < (int)COUNT(commands) ? &commands[i] : NULL;
+}
+
+bool cli_option_at(int i, CliOptionText *to) {
+    if (i >= (int)COUNT(options)) return false;
+    const CliOption *o = &options[i];
+    *to = (CliOptionText){o->name, o->value, o->help, o->word};
+    return true;
+}
+
+/* Words of the text, in lines that begin at column `from`. */
+void cli_put_wrapped(FILE *to, const char *text, int from) {
+    enum { WIDTH = 100 };
+    for (int at = from; *text;) {
+        int n = (int)strcspn(text, " ");
+        if (at > from && at + 1 + n > WIDTH) at = fprintf(to, "\n%*s", from, "") - 1;
+        at += fprintf(to, "%s%.*s", at > from ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+    fputs("\n", to);
+}
+
+void cli_help(FILE *to) {
+    enum { HELP_AT = 26 };
+    for (int i = 0; cli_command_at(i); i++)
+        fprintf(to, "%s gnnc %-36s%s\n", i ? "      " : "usage:", cli_command_at(i)->how,
+                cli_command_at(i)->what);
+    fputs("\noptions:\n", to);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        const CliOption *p = &options[i];
+        int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
+                        p->value ? p->value : "");
+        fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
+        cli_put_wrapped(to, p->help, HELP_AT);
+    }
+    fputs("\npasses:\n", to);
+    for (int i = 0; plan_all_passes_at(i); i++)
+        fprintf(to, "  %-24s%s\n", plan_all_passes_at(i)->name, plan_all_passes_at(i)->summary);
+    fputs("\nnumbers by which passes decide: --PASS.NAME=N; gnnc help thresholds lists them\n", to);
+    fputs("\nexit status: 0 done, 1 a diagnosed mistake, 2 a wrong command line\n", to);
+}
+
+/* Makefiles of C programs say the first ones, everybody the last. */
+static const char *const aliases[][2] = {
+    {"-O", "-O2"}, {"-O1", "-O2"}, {"-O3", "-O2"}, {"-h", "--help"}, {"-V", "--version"}};
+
+const char *const *cli_alias_at(int i) {
+    return i < (int)COUNT(aliases) ? aliases[i] : NULL;
+}
+
+/* ---- parsing ------------------------------------------------------------------------- */
+/* Length of the option's name in arg, or 0 when arg is another option. */
+static size_t matches(const CliOption *p, const char *arg) {
+    size_t n = strlen(p->name);
+    if (strncmp(arg, p->name, n) != 0) return 0;
+    if (arg[n] == 0) return n;
+    if (!p->value) return 0;
+    return p->name[1] != '-' || arg[n] == '=' ? n : 0; /* -ofile, -Dx=1, --emit=ir */
+}
+
+static const CliOption *find_option(const char *arg, size_t *n) {
+    for (size_t i = 0; i < COUNT(aliases); i++)
+        if (strcmp(arg, aliases[i][0]) == 0) {
+            const CliOption *o = find_option(aliases[i][1], n);
+            *n = strlen(arg);
+            return o;
+        }
+    for (size_t i = 0; i < COUNT(options); i++)
+        if ((*n = matches(&options[i], arg)) != 0) return &options[i];
+    return NULL;
+}
+
+/* The option that a word begins like, or begins: --reports, --emits=ir; NULL: none. */
+static const char *option_like(const char *arg) {
+    size_t n = strcspn(arg, "=");
+    for (size_t i = 0; i < COUNT(options) && n > 4; i++) {
+        size_t m = strlen(options[i].name);
+        if (m > 4 && strncmp(options[i].name, arg, n < m ? n : m) == 0) return options[i].name;
+    }
+    return NULL;
+}
+
+static const char *unknown(Arena *a, const char *arg) {
+    const char *like = option_like(arg);
+    return like ? arena_printf(a, "there is no option '%s'; did you mean '%s'?", arg, like)
+                : arena_printf(a, "there is no option '%s'", arg);
+}
+
+/* Why the option is not set to that. */
+static const char *refused(Arena *a, const CliOption *p, const char *value) {
+    if (p->set == set_print_before || p->set == set_print_after)
+        return arena_printf(a, "there is no pass '%s'", value);
+    if (p->set == set_print_filter)
+        return arena_printf(a, "--print-filter=%s: %s", value, dump_bad_filter(a, value));
+    if (p->set == set_disable)
+        return arena_printf(a, "a program cannot do without a pass of '%s', or there is none",
+                            value);
+    return arena_printf(a, "%s is %s\ngnnc: '%s' is not a value of that option", p->name, p->help,
+                        value ? value : "");
+}
+
+/* The value may be left out; if it is not, it stands behind a '='. */
+static bool may_lack(const CliOption *p) {
+    return p->set == set_print_changed;
+}
+
+static bool is_action(const CliOption *p) {
+    return p->set == set_help || p->set == set_version || p->set == set_bisect;
+}
+
+const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value) {
+    size_t n;
+    if (cli_is_threshold(name)) return cli_set_threshold(a, o, name, value);
+    const CliOption *p = find_option(name, &n);
+    if (!p || name[n] || is_action(p)) return unknown(a, name);
+    if (!p->value != !value && !may_lack(p))
+        return arena_printf(a, p->value ? "'%s' needs a value" : "'%s' takes no value", name);
+    const CliOptions before = *o;
+    if (p->set(a, o, value)) return NULL;
+    *o = before;
+    return refused(a, p, value);
+}
+
+bool cli_setting_at(int i, CliOptionText *to) {
+    for (int k = 0; cli_option_at(k, to); k++)
+        if (!is_action(&options[k]) && i-- == 0) return true;
+    return false;
+}
+
+/* Takes argv[*i], and the argument after it where the option's value stands apart.  NULL: done. */
+static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i) {
+    const char *arg = argv[*i];
+    size_t n = strcspn(arg, "=");
+    if (cli_is_threshold(arg))
+        return cli_set_threshold(a, o, arg,
+                                 arg[n]          ? arg + n + 1
+                                 : *i + 1 < argc ? argv[++*i]
+                                                 : NULL);
+    const CliOption *p = find_option(arg, &n);
+    if (!p) return unknown(a, arg);
+    const char *value = NULL;
+    if (p->value && (arg[n] || !may_lack(p))) {
+        value = arg[n] == '=' ? arg + n + 1 : arg[n] ? arg + n : *i + 1 < argc ? argv[++*i] : NULL;
+        if (!value) return arena_printf(a, "'%s' needs a value", arg);
+    }
+    return p->set(a, o, value) ? NULL : refused(a, p, value);
+}
+
+static int first_argument(CliOptions *o, int argc, char **argv) {
+    static const struct {
+        const char *name;
+        Action action;
+    } verbs[] = {{"check", ACT_CHECK},
+                 {"opt", ACT_OPT},
+                 {"run", ACT_RUN},
+                 {"compare", ACT_COMPARE},
+                 {"help", ACT_HELP}};
+    for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            o->action = verbs[i].action;
+            return 2;
+        }
+    return 1;
+}
+
+CliOptions cli_defaults(void) {
+    return (CliOptions){.target = "auto", .opt_level = 2, .steps = 1, .tolerance = 1e-5};
+}
+
+const char *cli_add(Arena *a, CliOptions *o, const char *words) {
+    char *text = arena_strndup(a, words, strlen(words)), *rest = NULL;
+    VEC(char *) argv = {0};
+    for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        vec_push(a, &argv, w);
+    const char *why = NULL;
+    for (int i = 0; i < argv.n && !why; i++) {
+        bool option = argv.v[i][0] == '-' && argv.v[i][1];
+        why = option ? take_option(a, o, argv.n, argv.v, &i)
+                     : arena_printf(a, "'%s' is no option", argv.v[i]);
+    }
+    return why;
+}
+
+bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
+    *o = cli_defaults();
+    int i = first_argument(o, argc, argv);
+    bool only_files = false;
+    const char *why = NULL;
+    for (; i < argc && !why; i++) {
+        if (!only_files && strcmp(argv[i], "--") == 0)
+            only_files = true;
+        else if (only_files || argv[i][0] != '-' || !argv[i][1])
+            vec_push(a, &o->files, (const char *)argv[i]);
+        else
+            why = take_option(a, o, argc, argv, &i);
+    }
+    if (!why) why = cli_settle(a, o);
+    if (why) fprintf(err, "gnnc: %s; see gnnc --help\n", why);
+    return !why;
+}

@@ -1,0 +1,395 @@
+/* Between the scanner and the grammar: which line breaks end a statement (as Go's
+ * automatic semicolons, but looking at both neighbours, docs/language.md section 1),
+ * which words are keywords only inside a recipe, and how to get past a mistake. */
+#include "frontend/syntax/parse.h"
+#include "frontend/syntax/lex.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *word;
+    int token;
+} Word;
+
+/* ---- for the scanner --------------------------------------------------- */
+void fe_advance(Parser *p, Span *at, const char *text, size_t n) {
+    *at = span_of(p->file, p->line, p->col, p->line, p->col + (uint32_t)n);
+    if (n == 1 && text[0] == '\n') {
+        p->line++;
+        p->col = 1;
+    } else {
+        p->col += (uint32_t)n;
+    }
+}
+
+static int word_find(const Word *w, size_t n, const char *text) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(w[i].word, text) == 0) return w[i].token;
+    return 0;
+}
+
+int fe_keyword(const char *word) {
+    static const Word words[] = {
+        {"import", IMPORT}, {"const", CONST},   {"graph", GRAPH}, {"node", NODE_},
+        {"edge", EDGE},     {"model", MODEL},   {"train", TRAIN}, {"layer", LAYER},
+        {"fn", FN},         {"extern", EXTERN}, {"param", PARAM}, {"state", STATE},
+        {"for", FOR},       {"in", IN},         {"if", IF},       {"else", ELSE},
+        {"while", WHILE},   {"return", RETURN}, {"as", AS},       {"true", TRUE_},
+        {"false", FALSE_},  {"none", NONE},     {"csr", CSR},     {"where", WHERE},
+        {"and", AND},       {"or", OR},         {"not", NOT},     {"f32", ETYPE},
+        {"f64", ETYPE},     {"f16", ETYPE},     {"bf16", ETYPE},  {"i32", ETYPE},
+        {"i64", ETYPE},     {"bool", ETYPE},
+    };
+    int t = word_find(words, COUNT(words), word);
+    return t ? t : NAME;
+}
+
+static int recipe_keyword(const char *word) {
+    static const Word words[] = {
+        {"target", TARGET}, {"loss", LOSS},         {"metric", METRIC}, {"optimizer", OPTIMIZER},
+        {"group", GROUP},   {"schedule", SCHEDULE}, {"clip", CLIP},     {"epochs", EPOCHS},
+        {"keep", KEEP},     {"stop", STOP},         {"sample", SAMPLE}, {"accumulate", ACCUMULATE},
+        {"ema", EMA},
+    };
+    return word_find(words, COUNT(words), word);
+}
+
+int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {
+    errno = 0;
+    double v = strtod(val->text, NULL);
+    bool bad = errno == ERANGE && v != 0 && (v > 1 || v < -1);
+    if (bad || (whole && v > 9007199254740992.0)) { /* 2^53: exact in a double */
+        diag_add(p->c, DIAG_E0105, *at, "the number is too large");
+        v = 0;
+    }
+    val->num = v;
+    return whole ? INT : FLOAT;
+}
+
+const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
+    StrBuf b = sb_new(p->c->a);
+    sb_puts(&b, "");
+    for (size_t i = 1; i + 1 < n; i++) {
+        char ch = text[i];
+        if (ch == '\\') {
+            ch = text[++i];
+            if (ch == 'n')
+                ch = '\n';
+            else if (ch == 't')
+                ch = '\t';
+            else if (ch != '\\' && ch != '"')
+                diag_add(p->c, DIAG_E0102, *at, "unknown escape '\\%c' in a string", ch);
+        }
+        sb_put(&b, &ch, 1);
+    }
+    return b.s;
+}
+
+void fe_bad_char(Parser *p, Span at, const char *text) {
+    diag_add(p->c, DIAG_E0101, at, "the character '%s' has no meaning here%s", text,
+             fe_char_hint(*text));
+}
+
+/* ---- tokens as the scanner gives them, brackets counted ------------------ */
+static int closer_of(int open) {
+    return open == '(' ? ')' : open == '[' ? ']' : '}';
+}
+
+static void open_bracket(Parser *p, const Token *t) {
+    if (p->n_brackets == MAX_BRACKETS) {
+        diag_add(p->c, DIAG_E0104, t->span, "brackets are nested more than %d deep", MAX_BRACKETS);
+        p->stopped = true;
+        return;
+    }
+    p->bracket[p->n_brackets].open = t->code;
+    p->bracket[p->n_brackets++].at = t->span;
+    if (t->code == '{' && p->saw_train) {
+        p->train_depth = p->n_brackets;
+        p->saw_train = false;
+    }
+}
+
+/* A '}' also ends whatever '(' and '[' were left open inside its '{'. */
+static void close_bracket(Parser *p, int code) {
+    int n = p->n_brackets;
+    while (code == '}' && n && p->bracket[n - 1].open != '{') n--;
+    if (n && closer_of(p->bracket[n - 1].open) == code) p->n_brackets = n - 1;
+    if (p->n_brackets < p->train_depth) p->train_depth = 0;
+    if (!p->n_brackets) p->silent = false;
+}
+
+/* The next token that is not a line break, without taking it. */
+static Token *peek(Parser *p) {
+    Token *t = &p->ahead;
+    if (p->has_ahead) return t;
+    p->has_ahead = true;
+    t->first_on_line = p->last == 0;
+    while ((t->code = fe_scan_lex(&t->val, &t->span, p->scanner)) == FE_NEWLINE)
+        t->first_on_line = true;
+    if (t->code == 0) t->span = span_of(p->file, p->line, p->col, p->line, p->col);
+    return t;
+}
+
+static bool is_word(int code) {
+    return code == NAME || code == ETYPE || (code >= IMPORT && code <= CSR) || code == WHERE ||
+           code == AND || code == OR || code == NOT;
+}
+
+/* What a word means here: after a dot every word is a name, and directly inside `train { }` some
+ * names are keywords, but not where only a name can stand: `target target.y`. */
+static int word_token(const Parser *p, const Token *t) {
+    if (p->last == '.') return NAME;
+    if (t->code == NAME && (p->last == TARGET || p->last == LOSS || p->last == METRIC)) return NAME;
+    if (t->code != NAME || !p->train_depth || p->n_brackets != p->train_depth) return t->code;
+    bool split_before = p->last == TRAIN || (p->last == NAME && strcmp(p->last_text, "val") == 0);
+    int k = recipe_keyword(t->val.text);
+    return k && !(k == LOSS && split_before) ? k : NAME;
+}
+
+static void take(Parser *p) {
+    Token *t = &p->ahead;
+    p->has_ahead = false;
+    if (is_word(t->code)) t->code = word_token(p, t);
+    if (t->code == TRAIN && !p->n_brackets) p->saw_train = true;
+    if (p->last == SEP || p->last == '{' || p->last == 0) p->stmt_col = t->span.col;
+    p->last = t->code;
+    p->last_at = t->span;
+    if (t->code == NAME) p->last_text = t->val.text;
+    if (t->code == '(' || t->code == '[' || t->code == '{') open_bracket(p, t);
+    if (t->code == ')' || t->code == ']' || t->code == '}') close_bracket(p, t->code);
+}
+
+/* ---- which tokens the grammar sees ------------------------------------------ */
+static bool ends_statement(int code) {
+    return is_word(code) || code == STRING || code == INT || code == FLOAT || code == ')' ||
+           code == ']' || code == '}';
+}
+
+static bool continues_statement(int code) {
+    switch (code) {
+    case 0:
+    case AS:
+    case ELSE:
+    case WHERE:
+    case AND:
+    case OR:
+    case IN:
+    case ARROW:
+    case EQ:
+    case NE:
+    case LE:
+    case GE:
+    case POW:
+    case DOTDOT:
+        return true;
+    default:
+        return code < 128 && strchr("+-*/%@=<>?:,.(){}[];", code) != NULL;
+    }
+}
+
+static bool inside_parens(const Parser *p) {
+    return p->n_brackets && p->bracket[p->n_brackets - 1].open != '{';
+}
+
+static bool starts_declaration(const Token *t) {
+    return t->code == IMPORT || t->code == CONST || t->code == LAYER || t->code == FN ||
+           t->code == EXTERN || t->code == MODEL || t->code == TRAIN;
+}
+
+/* A declaration's keyword at the start of a line inside brackets: one was left
+ * open.  It is closed for the user, so that the rest still makes sense.  (`layer`
+ * and `train` may also start a line inside parentheses, as a formal's type.) */
+static bool is_left_open(const Parser *p, const Token *t) {
+    if (p->n_brackets && t->code == 0) return true;
+    return p->n_brackets && t->first_on_line && starts_declaration(t) &&
+           (t->span.col == 1 || !inside_parens(p));
+}
+
+static int close_for_user(Parser *p, Span *at) {
+    int i = p->n_brackets - 1, open = p->bracket[i].open;
+    if (!p->silent) diag_add(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
+    bool more = p->n_brackets > 1;
+    close_bracket(p, closer_of(open));
+    p->silent = more;
+    *at = p->ahead.span;
+    return p->last = closer_of(open);
+}
+
+static bool is_statement_end(const Parser *p, const Token *t) {
+    return (t->first_on_line || p->last == '}') && !inside_parens(p) && ends_statement(p->last) &&
+           !continues_statement(t->code);
+}
+
+/* `store h`, `fuse h, z`: these words are names elsewhere.  The statement's first token was taken.
+ */
+static bool is_hint(Parser *p, const char *word) {
+    if (!p->n_blocks || (strcmp(word, "store") != 0 && strcmp(word, "fuse") != 0)) return false;
+    const Token *next = peek(p);
+    return next->code == NAME && !next->first_on_line;
+}
+
+/* The place behind a token: what a missing one is told at. */
+static Span end_of(Span s) {
+    return span_of(s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1);
+}
+
+int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
+    Token *t = peek(p);
+    while (t->code == ';' && (p->last == SEP || p->last == '{' || p->last == 0)) {
+        p->has_ahead = false;
+        t = peek(p);
+    }
+    *at = t->span;
+    p->n_given++;
+    if (p->stopped) return 0;
+    if (is_left_open(p, t)) return close_for_user(p, at);
+    if (is_statement_end(p, t)) {
+        if (t->first_on_line) *at = end_of(p->last_at);
+        return p->last = SEP;
+    }
+    bool first = p->last == SEP || p->last == '{';
+    take(p);
+    *val = t->val;
+    int code = t->code;
+    if (code == NAME && first && is_hint(p, val->text)) return p->last = HINT;
+    if (code != ';') return code;
+    return p->last = inside_parens(p) ? SEMI : SEP;
+}
+
+/* ---- mistakes -------------------------------------------------------------- */
+void fe_error(const Span *at, Parser *p, const char *text) {
+    bool echo = p->mute;
+    p->mute = false;
+    if (p->stopped || p->silent || echo) return;
+    if (strcmp(text, "memory exhausted") == 0)
+        diag_add(p->c, DIAG_E0104, *at, "this is nested too deep");
+    else if (p->train_depth && p->n_brackets == p->train_depth &&
+             strcmp(text, "unexpected name") == 0)
+        diag_add(
+            p->c, DIAG_E0103, *at,
+            "a recipe has no '%s'; it has target, loss, metric, optimizer, group, schedule, clip, "
+            "accumulate, ema, epochs, keep, stop, sample%s",
+            p->last_text, fe_setting_hint(p->last_text));
+    else
+        diag_add(p->c, DIAG_E0103, *at, "%s%s", text, fe_syntax_hint(p, at));
+}
+
+void fe_block_open(Parser *p) {
+    if (p->n_blocks <= MAX_BRACKETS) p->block_depth[p->n_blocks++] = p->n_brackets;
+}
+
+void fe_block_close(Parser *p) {
+    if (p->n_blocks) p->n_blocks--;
+}
+
+static bool at_statement_end(const Parser *p, const Token *t, int depth) {
+    if (p->n_brackets <= depth)
+        return t->code == '}' || t->code == ';' ||
+               (t->first_on_line && !continues_statement(t->code));
+    for (int i = depth; i < p->n_brackets; i++)
+        if (p->bracket[i].open == '{') return false;
+    return t->first_on_line && (t->code == '}' || t->span.col <= p->stmt_col);
+}
+
+/* Two recoveries without a token between them: the token in the way must go. */
+static bool is_stuck(Parser *p) {
+    bool stuck = p->n_given == p->sync_given;
+    p->sync_given = p->n_given;
+    return stuck;
+}
+
+bool fe_sync_statement(Parser *p, int next) {
+    if (is_stuck(p)) return next != 0;
+    int depth = p->n_blocks ? p->block_depth[p->n_blocks - 1] : 0;
+    if (next == 0 || p->n_brackets < depth || (next == SEP && p->n_brackets == depth)) return false;
+    for (Token *t = peek(p); t->code && !p->stopped; t = peek(p)) {
+        if (at_statement_end(p, t, depth)) break;
+        if (p->n_brackets <= depth + 1 && is_left_open(p, t)) break;
+        take(p);
+    }
+    if (p->n_brackets > depth) p->n_brackets = depth;
+    p->last = NAME; /* so that a line break ends the statement */
+    p->last_text = "";
+    return true;
+}
+
+bool fe_sync_declaration(Parser *p, int next) {
+    bool stuck = is_stuck(p);
+    if (next == 0) return false;
+    bool keep = next == IMPORT || next == CONST || next == GRAPH || next == LAYER || next == FN ||
+                next == EXTERN || next == MODEL || next == TRAIN;
+    keep = keep && !stuck;
+    for (Token *t = peek(p); !keep && t->code && !p->stopped; t = peek(p)) {
+        bool graph = t->code == GRAPH && (t->span.col == 1 || !p->n_brackets);
+        if (t->first_on_line && (starts_declaration(t) || graph)) break;
+        take(p);
+    }
+    if (!keep) p->last = SEP;
+    p->n_brackets = p->n_blocks = p->train_depth = 0;
+    p->silent = false;
+    return !keep;
+}
+
+/* ---- whole files --------------------------------------------------------------- */
+/* The length of the UTF-8 sequence at s, 0 when there is none (truncated,
+ * overlong, a surrogate, beyond U+10FFFF). */
+static size_t utf8_length(const unsigned char *s, size_t n) {
+    if (s[0] < 0x80) return 1;
+    size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || n < len) return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)) return 0;
+    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
+    return len;
+}
+
+/* An archive of arrays, an array, or packed text. */
+static bool is_data(const unsigned char *s, size_t n) {
+    static const char *const begins[] = {"PK\x03\x04", "\x93NUMPY", "\x1f\x8b"};
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (n >= strlen(begins[i]) && memcmp(s, begins[i], strlen(begins[i])) == 0) return true;
+    return false;
+}
+
+static bool text_is_sound(Ctx *c, uint32_t file) {
+    const Source *src = &c->sources.v[file];
+    const unsigned char *s = (const unsigned char *)src->text;
+    uint32_t line = 1;
+    size_t start = 0;
+    for (size_t i = 0; i < src->n_bytes;) {
+        size_t len = s[i] ? utf8_length(s + i, src->n_bytes - i) : 0;
+        if (len == 0) {
+            uint32_t col = (uint32_t)(i - start) + 1;
+            bool data = is_data(s, src->n_bytes);
+            diag_add(c, DIAG_E0106, span_of(file, line, col, line, col + 1),
+                     data   ? "byte 0x%02x: this is a file of data, no model: gnnc import makes a "
+                              "data directory of it"
+                     : s[i] ? "byte 0x%02x: the file is not valid UTF-8"
+                            : "a NUL byte (0x%02x): this is not a text file",
+                     s[i]);
+            return false;
+        }
+        if (s[i] == '\n') line++, start = i + 1;
+        i += len;
+    }
+    return true;
+}
+
+Ast *fe_parse_file(Ctx *c, uint32_t file) {
+    if (!text_is_sound(c, file)) return NULL;
+    Parser *p = NEW(c->a, Parser);
+    p->c = c;
+    p->file = file;
+    p->line = p->col = 1;
+    p->last_text = "";
+    size_t n = c->sources.v[file].n_bytes;
+    char *text = NEWN(c->a, char, n + 2); /* flex wants two NULs behind */
+    memcpy(text, c->sources.v[file].text, n);
+    if (fe_scan_lex_init_extra(p, &p->scanner) != 0) return NULL;
+    fe_scan__scan_buffer(text, n + 2, p->scanner);
+    fe_parse(p);
+    return p->result;
+}

@@ -1,0 +1,360 @@
+/* Index arrays of the maps that leave one space: where relations and columns already
+ * hold them they are used as they are; the rest is made here, and only when asked for.
+ *
+ * Balanced loops: the rows of a map are cut into RT_CHUNKS runs of nearly equal work,
+ * where a row costs one plus its entries.  Hub rows make a run of their own; the cut
+ * depends on the data only, never on the thread count (cf. the edge-balanced "merge
+ * path" of Merrill and Garland 2016, of which this is the row-aligned form). */
+#include "bind.h"
+#include "runtime/device/device_maps.h"
+
+typedef struct {
+    RtDeviceMaps *on; /* where they are made; NULL: here */
+    const int32_t *idx;
+    const int64_t *ptr;
+    const int32_t *perm;
+    int64_t n_from, n_to;
+} Arrays;
+
+int64_t rt_size(const rt_program *p, const int64_t *n, int space) {
+    const rt_space *s = &p->spaces[space];
+    return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? n[s->sym] : 0;
+}
+
+int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map) {
+    const rt_map *m = &p->maps[map];
+    if (m->kind != RT_MAP_PAIR) return rt_size(p, n, m->to);
+    return rt_size(p, n, p->maps[m->pair[0]].to) * rt_size(p, n, p->maps[m->pair[1]].to);
+}
+
+static void set_groups(Arrays *a, const RtGroups *g) {
+    a->ptr = g->ptr;
+    a->perm = g->perm;
+}
+
+/* What the host has of the data, where the arrays are made. */
+static gnnc_status take_idx(Arrays *a, const int32_t *here) {
+    const void *p = here;
+    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_from, sizeof *here, &p) : GNNC_OK;
+    a->idx = p;
+    return st;
+}
+
+static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
+    const void *p = here;
+    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_to + 1, sizeof *here, &p) : GNNC_OK;
+    a->ptr = p;
+    return st;
+}
+
+static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
+    const RtTable *t = x->rt->bound->table[m->from];
+    const RtBound *b = x->rt->bound;
+    if (!t->graph_ptr || t->graph < 0)
+        return rt_fail(&x->rt->err, GNNC_E_MISSING,
+                       "%s: node type '%s' is not divided into graphs (no graph_ptr)", b->dir,
+                       t->name);
+    if (&b->data->graphs[t->graph] != b->table[m->to])
+        return rt_fail(&x->rt->err, GNNC_E_SHAPE,
+                       "%s: node type '%s' is divided into '%s', in the model into '%s'", b->dir,
+                       t->name, b->data->graphs[t->graph].name, b->table[m->to]->name);
+    gnnc_status st = take_ptr(a, t->graph_ptr);
+    if (m->idx_buf < 0 || st != GNNC_OK) return st;
+    if (a->on) return rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx);
+    return rt_table_graph_of(&x->rt->pool, t, a->n_to, &a->idx, &x->rt->err);
+}
+
+/* Of the entries of a CSR column; the device groups them by itself. */
+static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
+    int col = x->program->spaces[m->from].col;
+    const RtCsr *csr = &x->rt->bound->col[col]->csr;
+    RtNz *nz = &x->rt->bound->nz[col];
+    bool rows = m->kind == RT_MAP_ROW;
+    gnnc_status st = rows ? take_ptr(a, csr->ptr) : take_idx(a, csr->col);
+    if (st != GNNC_OK) return st;
+    if (a->on) return rows ? rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx) : st;
+    if (!nz->row) st = rt_csr_nz(&x->rt->pool, csr, nz, &x->rt->err);
+    if (rows)
+        a->idx = nz->row;
+    else
+        set_groups(a, &nz->by_col);
+    return st;
+}
+
+static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
+    RtRelation *r = &x->rt->bound->rel[m->from];
+    if (a->on || (m->ptr_buf < 0 && m->perm_buf < 0)) return GNNC_OK;
+    gnnc_status st = rt_relation_group_src(&x->rt->pool, r, &x->rt->err);
+    if (st == GNNC_OK) set_groups(a, &r->by_src);
+    return st;
+}
+
+static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a);
+
+/* The targets of one map of a pair; -1 = the pair has none. */
+static gnnc_status half_of(RtExec *x, int map, Arrays *a) {
+    const rt_map *m = &x->program->maps[map];
+    rt_map wanted = *m;
+    *a = (Arrays){.n_from = rt_size(x->program, x->n, m->from),
+                  .n_to = rt_map_rows(x->program, x->n, map)};
+    wanted.idx_buf = 0;
+    wanted.ptr_buf = wanted.perm_buf = -1;
+    return arrays_of(x, &wanted, a);
+}
+
+/* The place of each row in the targets of two maps.  They are made here, as the device has no
+ * kernel for it. */
+static gnnc_status of_pair(RtExec *x, const rt_map *m, Arrays *a) {
+    const rt_map *maps = x->program->maps;
+    Arrays half[2], base = {0};
+    gnnc_status st;
+    if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "pairs are made by the host");
+    if (a->n_to > INT32_MAX)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE,
+                       "'%s' times '%s' is %lld rows: more than 2^31 - 1 have no index",
+                       x->program->spaces[maps[m->pair[0]].to].name,
+                       x->program->spaces[maps[m->pair[1]].to].name, (long long)a->n_to);
+    for (int k = 0; k < 2; k++) TRY(st, half_of(x, m->pair[k], &half[k]));
+    if (m->through >= 0) TRY(st, half_of(x, m->through, &base));
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; i < a->n_from; i++) {
+        int32_t at[2];
+        for (int k = 0; k < 2; k++) {
+            int64_t row = maps[m->pair[k]].from == m->from ? i : base.idx[i];
+            at[k] = row < 0 ? -1 : half[k].idx[row];
+        }
+        idx[i] = at[0] < 0 || at[1] < 0 ? -1 : (int32_t)(at[0] * half[1].n_to + at[1]);
+    }
+    a->idx = idx;
+out:
+    return st;
+}
+
+/* A column's codes of the first node of each row. */
+static gnnc_status of_first(RtExec *x, const rt_map *m, Arrays *a) {
+    const int32_t *code = x->rt->bound->col[m->col]->i32,
+                  *first = x->rt->bound->once[m->from].first;
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; i < a->n_from; i++) idx[i] = code[first[i]];
+    a->idx = idx;
+    return GNNC_OK;
+}
+
+/* Rows that a batch has, each once; they are made here, as the device has no kernel for it. */
+static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
+    if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
+    if (m->kind == RT_MAP_VIA) return of_first(x, m, a);
+    bool first = m->kind == RT_MAP_FIRST;
+    a->idx = first ? x->rt->bound->once[m->from].first : x->rt->bound->once[m->to].distinct;
+    return GNNC_OK;
+}
+
+static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
+    const RtBound *b = x->rt->bound;
+    const RtRelation *r = a->on ? rt_device_relation_there(a->on, m->from) : &b->rel[m->from];
+    switch (m->kind) {
+    case RT_MAP_SRC:
+        a->idx = r->src;
+        return of_sources(x, m, a);
+    case RT_MAP_DST:
+        a->idx = r->dst;
+        a->ptr = r->ptr;
+        break;
+    case RT_MAP_GRAPH:
+        return of_graph(x, m, a);
+    case RT_MAP_COL:
+        return take_idx(a, b->col[m->col]->i32);
+    case RT_MAP_ROW:
+    case RT_MAP_NZCOL:
+        return of_entries(x, m, a);
+    case RT_MAP_ORIG:
+        a->idx = r->orig[m->which];
+        break;
+    case RT_MAP_CELL:
+        a->idx = r->cell;
+        break;
+    case RT_MAP_PAIR:
+        return of_pair(x, m, a);
+    case RT_MAP_DISTINCT:
+    case RT_MAP_FIRST:
+    case RT_MAP_VIA:
+        return of_once(x, m, a);
+    }
+    return GNNC_OK;
+}
+
+/* Segments of a map that nobody has grouped yet; the identity where they are in order. */
+static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
+    RtPool *pool = &x->rt->pool;
+    bool wants_groups = (m->ptr_buf >= 0 && !a->ptr) || (m->perm_buf >= 0 && !a->perm);
+    if (!wants_groups) return GNNC_OK;
+    if (!a->ptr) {
+        RtGroups g = {0};
+        gnnc_status st = a->on ? rt_there_group(a->on, a->idx, a->n_from, a->n_to, &g)
+                               : rt_group(pool, a->idx, a->n_from, a->n_to, &g, &x->rt->err);
+        set_groups(a, &g);
+        return st;
+    }
+    if (a->on) return rt_there_take(a->on, NULL, NULL, NULL, a->n_from, &a->perm);
+    int32_t *perm = RT_NEWN(pool, int32_t, a->n_from);
+    if (!perm) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; i < a->n_from; i++) perm[i] = (int32_t)i;
+    a->perm = perm;
+    return GNNC_OK;
+}
+
+int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row) {
+    int64_t work = row;
+    for (int i = 0; i < n; i++) work += ptr[i][row];
+    return work;
+}
+
+/* Binary search, as all terms ascend. */
+int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work) {
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (rt_work_before(ptr, n, mid) < work)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
+    int64_t *bound = RT_NEWN(&x->rt->pool, int64_t, RT_CHUNKS + 1);
+    if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");
+    int64_t work = a->ptr[a->n_to] + a->n_to;
+    for (int c = 0; c <= RT_CHUNKS; c++)
+        bound[c] = rt_row_at(&a->ptr, 1, 0, a->n_to,
+                             work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
+    x->rt->bound->balance[map] = bound;
+    return GNNC_OK;
+}
+
+/* Buffer b is an array of n elements; one of the host's is compared with the device's, if that
+ * has made it too. */
+static gnnc_status point(RtExec *x, RtDeviceMaps *on, int b, const void *p, int64_t n,
+                         size_t size) {
+    RtDeviceMaps *both = rt_device_maps(x);
+    if (b < 0) return GNNC_OK;
+    if (on) {
+        rt_there_point(on, b, p);
+        return GNNC_OK;
+    }
+    x->buf[b] = (void *)p; /* kernels only read MAP and LOGICAL buffers */
+    return both ? rt_there_compare(both, b, p, n, size) : GNNC_OK;
+}
+
+static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
+    const rt_map *m = &x->program->maps[map];
+    const rt_program *p = x->program;
+    Arrays a = {.on = on, .n_from = rt_size(p, x->n, m->from), .n_to = rt_map_rows(p, x->n, map)};
+    gnnc_status st;
+    TRY(st, arrays_of(x, m, &a));
+    TRY(st, complete(x, m, &a));
+    TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
+    TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
+    TRY(st, point(x, on, m->perm_buf, a.perm, on || !a.ptr ? 0 : a.ptr[a.n_to], sizeof *a.perm));
+    if (m->ptr_buf >= 0 && !on) st = balance(x, map, &a);
+out:
+    return st;
+}
+
+/* A map's targets in the order of another map's segments: the far ends of a node's edges
+ * side by side, where a kernel runs through them. */
+static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
+    const rt_buf *b = &x->program->bufs[buf];
+    rt_map m = x->program->maps[b->map], by = x->program->maps[b->by];
+    const rt_program *p = x->program;
+    Arrays to = {
+        .on = on, .n_from = rt_size(p, x->n, m.from), .n_to = rt_map_rows(p, x->n, b->map)};
+    Arrays order = {.on = on, .n_from = to.n_from, .n_to = rt_map_rows(p, x->n, b->by)};
+    const int32_t *there;
+    gnnc_status st;
+    m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */
+    TRY(st, arrays_of(x, &m, &to));
+    TRY(st, arrays_of(x, &by, &order));
+    TRY(st, complete(x, &by, &order));
+    if (on) {
+        TRY(st, rt_there_take(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
+        return point(x, on, buf, there, to.n_from, sizeof *there);
+    }
+    int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
+    if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t k = 0; k < order.ptr[order.n_to]; k++) idx[k] = to.idx[order.perm[k]];
+    st = point(x, on, buf, idx, to.n_from, sizeof *idx);
+out:
+    return st;
+}
+
+static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
+    int space = x->program->bufs[buf].space;
+    const RtRelation *r = &x->rt->bound->rel[space];
+    const int32_t *id = on ? rt_device_relation_there(on, space)->id : r->id;
+    return point(x, on, buf, id, r->n_edges, sizeof *id);
+}
+
+typedef gnnc_status Bind(RtExec *x, int of, RtDeviceMaps *on);
+
+/* On the device, or here; or, to compare, on both. */
+static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf) {
+    RtDeviceMaps *m = rt_device_maps(x);
+    gnnc_status st = m ? bind(x, of, m) : GNNC_OK;
+    if (m && rt_device_maps_give_up(x, x->program->bufs[buf].name, &st)) m = NULL;
+    if (st != GNNC_OK || (m && !rt_device_maps_check(m))) return st;
+    return bind(x, of, NULL);
+}
+
+/* Whose name a message may have; -1: nobody wants the map. */
+static int buffer_of(const rt_map *m) {
+    return m->idx_buf >= 0 ? m->idx_buf : m->ptr_buf >= 0 ? m->ptr_buf : m->perm_buf;
+}
+
+static bool is_read(const RtExec *x, int buf) {
+    return buf >= 0 && (!x->rt->bound->serves || x->program->bufs[buf].in_batches);
+}
+
+bool rt_bind_of_edges(const rt_program *p, int map) {
+    const rt_map *m = &p->maps[map];
+    bool follows = m->kind == RT_MAP_SRC || m->kind == RT_MAP_DST || m->kind == RT_MAP_ORIG;
+    return follows && !p->spaces[m->from].of_batch;
+}
+
+bool rt_bind_by_of_edges(const rt_program *p, int buf) {
+    const rt_buf *b = &p->bufs[buf];
+    return rt_bind_of_edges(p, b->map) && rt_bind_of_edges(p, b->by);
+}
+
+/* Has the file of index arrays given it? */
+static bool is_found(const RtExec *x, int buf) {
+    const rt_program *p = x->program;
+    const rt_buf *b = &p->bufs[buf];
+    return x->rt->bound->found && (b->kind == RT_BUF_LOGICAL || rt_bind_by_of_edges(p, buf));
+}
+
+gnnc_status rt_bind_space(RtExec *x, int space) {
+    const rt_program *p = x->program;
+    const bool found = x->rt->bound->found;
+    gnnc_status st = GNNC_OK;
+    for (int i = 0; i < p->n_maps && st == GNNC_OK; i++) {
+        const rt_map *m = &p->maps[i];
+        bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
+        int buf = buffer_of(m);
+        bool whole =
+            m->kind == RT_MAP_DISTINCT && !x->rt->bound->once; /* no batch has rows twice */
+        if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
+            st = bind_where(x, bind_map, i, buf);
+    }
+    for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++) {
+        const rt_buf *buf = &p->bufs[b];
+        bool by = buf->kind == RT_BUF_MAP && buf->by >= 0 && p->maps[buf->map].from == space;
+        bool logical = buf->kind == RT_BUF_LOGICAL && buf->space == space;
+        if (!(by || logical) || !is_read(x, b) || is_found(x, b)) continue;
+        if (by) st = bind_where(x, bind_by, b, b);
+        if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b);
+    }
+    return st;
+}

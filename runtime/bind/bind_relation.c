@@ -1,0 +1,194 @@
+/* Relations of the program: those of the data's edges, and those derived from them, counted before
+ * there are arrays and then built as soon as what they are made of is there. */
+#include "bind.h"
+
+#include "runtime/device/device_maps.h"
+#include "runtime/device/device.h"
+
+int32_t rt_bind_row(const rt_program *p, const RtRelation *rel, int space, int64_t e, int *table) {
+    for (;;) {
+        const rt_space *s = &p->spaces[space];
+        const RtRelation *r = &rel[space];
+        int half = s->rel == RT_REL_UNION && r->orig[0][e] < 0;
+        *table = space;
+        if (s->rel == RT_REL_BASE || r->orig[half][e] < 0) return r->orig[half][e];
+        e = r->orig[half][e];
+        space = s->base[half];
+    }
+}
+
+/* ---- one relation ---------------------------------------------------------------- */
+/* Is it made of rows of a batch, and is there none yet? */
+static bool waits_for_batch(const RtExec *x, int space) {
+    const rt_space *s = &x->program->spaces[space];
+    if (s->first) return !x->rt->bound->rel[space].ptr;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && waits_for_batch(x, s->base[k])) return true;
+    return false;
+}
+
+static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
+    const rt_space *s = &x->program->spaces[space];
+    RtBound *b = x->rt->bound;
+    RtPool *pool = &x->rt->pool;
+    const RtRelation *base = s->base[0] >= 0 ? &b->rel[s->base[0]] : NULL;
+    const RtTable *t = b->table[space];
+    if (waits_for_batch(x, space)) /* its index arrays are as long as its ends say */
+        return rt_relation_base(pool, rt_size(x->program, x->n, s->src),
+                                rt_size(x->program, x->n, s->dst), 0, NULL, NULL, out, &x->rt->err);
+    switch (s->rel) {
+    case RT_REL_BASE:
+        return rt_relation_base(pool, b->table[s->src]->count, b->table[s->dst]->count, t->count,
+                                t->src, t->dst, out, &x->rt->err);
+    case RT_REL_SELF_LOOPS:
+        return rt_relation_self_loops(pool, base, out, &x->rt->err);
+    case RT_REL_NO_LOOPS:
+        return rt_relation_no_loops(pool, base, out, &x->rt->err);
+    case RT_REL_REVERSE:
+        return rt_relation_reverse(pool, base, out, &x->rt->err);
+    case RT_REL_UNDIRECTED:
+        return rt_relation_undirected(pool, base, out, &x->rt->err);
+    case RT_REL_UNION:
+        return rt_relation_union(pool, base, &b->rel[s->base[1]], out, &x->rt->err);
+    case RT_REL_WHERE:
+        return rt_relation_where(pool, base, x->buf[s->cond_buf], out, &x->rt->err);
+    default:
+        return GNNC_E_ARG; /* drawn, not derived */
+    }
+}
+
+/* Of the data's edges, and not done, while all that it is made of is. */
+static bool is_next(const rt_program *p, const bool *done, int space) {
+    const rt_space *s = &p->spaces[space];
+    if (s->kind != RT_SP_EDGE || s->first || done[space]) return false;
+    for (int k = 0; k < 2; k++)
+        if (s->base[k] >= 0 && !done[s->base[k]]) return false;
+    return true;
+}
+
+bool rt_bind_drawn_from(const rt_program *p, int space) {
+    return p->sampling.train_links || p->spaces[space].of_batch ||
+           (p->sampling.batch && p->spaces[space].sampled);
+}
+
+/* On the device, and then as much of it as the host reads; or here; or, to compare, both. */
+static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
+    RtDeviceMaps *m = rt_device_maps(x);
+    gnnc_status st = m ? rt_device_relation(m, space, out) : GNNC_OK;
+    if (m && rt_device_maps_give_up(x, x->program->spaces[space].name, &st)) m = NULL;
+    if (st != GNNC_OK) return st;
+    if (!m) return derive(x, space, out);
+    if (!rt_device_maps_check(m))
+        return rt_bind_drawn_from(x->program, space) ? rt_device_relation_home(x, space, true) : st;
+    int64_t there = out->n_edges;
+    st = derive(x, space, out);
+    if (st != GNNC_OK || out->n_edges == there) return st;
+    return rt_fail(&x->rt->err, GNNC_E_ASSERT, "edge type '%s': %lld edges, on the device %lld",
+                   x->program->spaces[space].name, (long long)out->n_edges, (long long)there);
+}
+
+static gnnc_status build(RtExec *x, int space) {
+    RtBound *b = x->rt->bound;
+    gnnc_status st = derive_where(x, space, &b->rel[space]);
+    if (st != GNNC_OK)
+        return rt_fail(&x->rt->err, st, "edge type '%s': %s", x->program->spaces[space].name,
+                       gnnc_status_text(st));
+    b->ready[space] = true;
+    x->n[x->program->spaces[space].sym] = b->rel[space].n_edges; /* an edge space's own symbol */
+    return GNNC_OK;
+}
+
+/* ---- sizes before there are arrays ------------------------------------------------ */
+typedef struct {
+    int64_t edges, loops;
+} EdgeCount;
+
+static EdgeCount count_base(const RtTable *t) {
+    EdgeCount c = {t->count, 0};
+    if (!t->src) return (EdgeCount){t->count, t->n_loops};
+    for (int64_t e = 0; e < t->count; e++) c.loops += t->src[e] == t->dst[e];
+    return c;
+}
+
+/* At least so many; exact but where equal edges or a condition decide. */
+static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCount *known) {
+    const EdgeCount none = {0, 0}, b = s->base[0] >= 0 ? known[s->base[0]] : none;
+    switch (s->rel) {
+    case RT_REL_SELF_LOOPS: {
+        int64_t n = x->n[x->program->spaces[s->dst].sym];
+        return (EdgeCount){b.edges - b.loops + n, n};
+    }
+    case RT_REL_NO_LOOPS:
+        return (EdgeCount){b.edges - b.loops, 0};
+    case RT_REL_REVERSE:
+        return b;
+    case RT_REL_UNION:
+        return (EdgeCount){b.edges + known[s->base[1]].edges, b.loops + known[s->base[1]].loops};
+    default:
+        return none;
+    }
+}
+
+gnnc_status rt_bind_count_edges(RtExec *x) {
+    const rt_program *p = x->program;
+    RtPool pool;
+    rt_pool_init(&pool, &x->rt->pool.from);
+    EdgeCount *c = RT_NEWN(&pool, EdgeCount, p->n_spaces);
+    bool *done = RT_NEWN(&pool, bool, p->n_spaces);
+    for (bool more = c && done; more;) { /* bases may come in any order */
+        more = false;
+        for (int s = 0; s < p->n_spaces; s++) {
+            if (!is_next(p, done, s)) continue;
+            const RtTable *t = x->rt->bound->table[s];
+            c[s] = p->spaces[s].rel == RT_REL_BASE ? count_base(t)
+                                                   : count_derived(x, &p->spaces[s], c);
+            x->n[p->spaces[s].sym] = c[s].edges;
+            done[s] = more = true;
+        }
+    }
+    gnnc_status st = c && done ? GNNC_OK : rt_fail_nomem(&x->rt->err, "tables of the data");
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* ---- building ------------------------------------------------------------------------ */
+/* Everything that can be built without a new condition; bases may come in any order. */
+static gnnc_status build_ready(RtExec *x, bool map_too) {
+    for (bool more = true; more;) {
+        more = false;
+        for (int s = 0; s < x->program->n_spaces; s++) {
+            rt_rel_kind rel = x->program->spaces[s].rel;
+            if (rel >= RT_REL_LINKS || !is_next(x->program, x->rt->bound->ready, s)) continue;
+            if (rel == RT_REL_WHERE && !x->rt->bound->has_conditions) continue;
+            const rt_space *sp = &x->program->spaces[s];
+            if (x->rt->bound->serves && !sp->in_batches && !sp->sampled) continue;
+            gnnc_status st = build(x, s);
+            if (st == GNNC_OK && map_too) st = rt_bind_arrange(x, s);
+            if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
+            if (st != GNNC_OK) return st;
+            more = true;
+        }
+    }
+    return GNNC_OK;
+}
+
+gnnc_status rt_bind_derived(RtExec *x) {
+    return build_ready(x, false);
+}
+
+gnnc_status rt_build_relation(RtExec *x, int space) {
+    if (x->rt->bound->ready[space]) return GNNC_OK;
+    gnnc_status st;
+    int64_t before = x->rt->count.live_bytes;
+    if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
+    TRY(st, build(x, space));
+    TRY(st, rt_bind_arrange(x, space));
+    TRY(st, rt_bind_space(x, space));
+    TRY(st, build_ready(x, true));
+    rt_device_maps_trim(x, true);
+    x->rt->bound->memory->index_bytes += (size_t)(x->rt->count.live_bytes - before);
+    TRY(st, rt_memory_grow(x, x->rt->bound->memory));
+    st = rt_device_place(x, x->rt->bound->memory);
+out:
+    return st;
+}

@@ -1,0 +1,370 @@
+/* Two copies of a program's buffers, and which is newer.  See device.h. */
+#include "device.h"
+
+#include "device_spmm.h"
+
+#include <string.h>
+
+#include "runtime/cuda/room.h"
+#include "runtime/device/device_maps.h"
+#include "runtime/memory.h"
+#include "runtime/trainer/trainer.h"
+
+/* Of numbers; rows that another phase gave lie where that put them. */
+static bool is_input(const rt_buf *b) {
+    return (b->kind == RT_BUF_INPUT || b->kind == RT_BUF_KEY) && b->rank == 0;
+}
+
+static bool is_scalar_output(const rt_buf *b) {
+    return b->kind == RT_BUF_OUTPUT && b->rank == 0;
+}
+
+/* ---- open and close ---------------------------------------------------------------- */
+static gnnc_status make_tables(RtDevice *d) {
+    RtPool *pool = &d->x->rt->pool;
+    const rt_program *p = d->x->program;
+    d->at.buf = RT_NEWN(pool, void *, p->n_bufs);
+    d->at.n_bytes = RT_NEWN(pool, size_t, p->n_bufs);
+    d->newer = RT_NEWN(pool, RtNewer, p->n_bufs);
+    d->phase = RT_NEWN(pool, RtDevicePhase, p->n_phases);
+    d->staged = rt_pool_alloc(pool, (size_t)p->n_bufs + 1, d->ops->align);
+    d->lent = RT_NEWN(pool, const void *, p->n_bufs);
+    bool ok = d->at.buf && d->at.n_bytes && d->newer && d->phase && d->staged && d->lent;
+    return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
+}
+
+/* A machine without a GPU is no failure where the host can do the work; one that ran out of
+ * memory is. */
+static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
+    RtRuntime *rt = d->x->rt;
+    gnnc_status st = d->ops->open(d);
+    if (st == GNNC_OK) st = d->ops->alloc(d, RT_DEVICE_ROOM_BYTES, &d->room);
+    if (st == GNNC_OK) {
+        rt->device = d;
+        return GNNC_OK;
+    }
+    d->ops->release(d, d->room);
+    d->ops->close(d);
+    if (want != RT_ON_ANY || st != GNNC_E_DEVICE || !rt_runs_on_host(d->x->program)) return st;
+    rt_message(rt, "%s; running on the cpu", rt->err.text);
+    rt->err.text[0] = '\0';
+    return GNNC_OK;
+}
+
+gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32) {
+    const RtDeviceOps *ops = x->program->device;
+    if (!ops || want == RT_ON_HOST) return GNNC_OK;
+    RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
+    if (!d) return rt_fail_nomem(&x->rt->err, "the device");
+    *d = (RtDevice){.ops = ops, .x = x, .now = x, .running = -1, .ordinal = ordinal, .tf32 = tf32};
+    gnnc_status st;
+    TRY(st, make_tables(d));
+    st = open_or_stay(d, want);
+out:
+    return st;
+}
+
+gnnc_status rt_device_share(RtExec *x, const RtExec *of) {
+    const RtDevice *from = of->rt->device;
+    if (!from) return GNNC_OK;
+    size_t n_bufs = (size_t)x->program->n_bufs;
+    RtDevice *d = RT_NEW(&x->rt->pool, RtDevice);
+    if (!d) return rt_fail_nomem(&x->rt->err, "the device");
+    *d = (RtDevice){.ops = from->ops,
+                    .x = x,
+                    .now = x,
+                    .running = -1,
+                    .ordinal = from->ordinal,
+                    .tf32 = from->tf32,
+                    .groups = from->groups,
+                    .gathers = from->gathers,
+                    .shares = true};
+    gnnc_status st = make_tables(d);
+    if (st != GNNC_OK) return st;
+    memcpy(d->at.buf, from->at.buf, n_bufs * sizeof *d->at.buf);
+    memcpy(d->at.n_bytes, from->at.n_bytes, n_bufs * sizeof *d->at.n_bytes);
+    return open_or_stay(d, RT_ON_DEVICE);
+}
+
+void rt_device_close(RtExec *x) {
+    RtDevice *d = x->rt->device;
+    if (!d) return;
+    d->ops->enter(d);
+    rt_device_forget_recordings(d);
+    rt_device_spmm_close(d);
+    rt_device_maps_close(d);
+    d->ops->release(d, d->fixed);
+    d->ops->release(d, d->arena);
+    d->ops->release(d, d->best);
+    d->ops->release(d, d->work);
+    d->ops->release(d, d->room);
+    d->ops->unpin(d, d->read_back);
+    rt_device_batch_close(d);
+    d->ops->close(d);
+    x->rt->device = NULL;
+}
+
+/* ---- copies ------------------------------------------------------------------------ */
+static bool any_newer_input(const RtDevice *d) {
+    for (int b = 0; b < d->x->program->n_bufs; b++)
+        if (is_input(&d->x->program->bufs[b]) && d->newer[b] == RT_HOST_NEWER) return true;
+    return false;
+}
+
+static size_t offset_of(const RtDevice *d, int b) {
+    return (size_t)((char *)d->at.buf[b] - (char *)d->fixed);
+}
+
+static gnnc_status upload_inputs(RtDevice *d) {
+    if (!any_newer_input(d)) return GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        if (!is_input(&d->x->program->bufs[b])) continue;
+        memcpy(d->staged + offset_of(d, b), d->x->buf[b], d->at.n_bytes[b]);
+        d->newer[b] = RT_SAME;
+    }
+    return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
+}
+
+static gnnc_status upload_if_newer(RtDevice *d, int b) {
+    if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) return GNNC_OK;
+    gnnc_status st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
+    if (st == GNNC_OK) d->newer[b] = RT_SAME;
+    return st;
+}
+
+gnnc_status rt_device_upload(RtDevice *d) {
+    gnnc_status st = upload_inputs(d);
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) st = upload_if_newer(d, b);
+    return st;
+}
+
+gnnc_status rt_device_has(RtExec *x, const void *here, const void **there) {
+    RtDevice *d = x->rt->device;
+    *there = NULL;
+    for (int b = 0; b < x->program->n_bufs && here; b++) {
+        rt_buf_kind k = x->program->bufs[b].kind;
+        if ((k != RT_BUF_MAP && k != RT_BUF_LOGICAL) || x->buf[b] != here) continue;
+        *there = d->at.buf[b];
+        return upload_if_newer(d, b);
+    }
+    return GNNC_OK;
+}
+
+/* All scalar outputs with one copy. */
+static gnnc_status download_scalars(RtDevice *d) {
+    char *to = d->read_back;
+    gnnc_status st = d->ops->download(d, to, (char *)d->fixed + d->in_bytes, d->out_bytes);
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        if (!is_scalar_output(&d->x->program->bufs[b]) || d->newer[b] != RT_DEVICE_NEWER) continue;
+        memcpy(d->x->buf[b], to + offset_of(d, b) - d->in_bytes, d->at.n_bytes[b]);
+        d->newer[b] = RT_SAME;
+    }
+    return st;
+}
+
+gnnc_status rt_device_download(RtExec *x, int b) {
+    RtDevice *d = x->rt->device;
+    if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
+    gnnc_status st = d->ops->download(d, x->buf[b], d->at.buf[b], d->at.n_bytes[b]);
+    if (st == GNNC_OK) d->newer[b] = RT_SAME;
+    return st;
+}
+
+/* ---- places ------------------------------------------------------------------------ */
+typedef struct {
+    RtDevice *d;
+    const RtMemory *m;
+    size_t at;
+} Layout;
+
+static bool in_arena(const Layout *l, int b) {
+    const char *p = l->d->x->buf[b], *lo = l->m->arena;
+    bool temp = l->d->x->program->bufs[b].kind == RT_BUF_TEMP;
+    return temp && p >= lo && p < lo + l->m->arena_bytes;
+}
+
+/* There before anything is placed, or NULL. */
+static void *own_place(const RtDevice *d, int b) {
+    return d->built && d->built[b] ? d->built[b] : (void *)(uintptr_t)d->lent[b];
+}
+
+static gnnc_status put(Layout *l, int b) {
+    size_t n, align = l->d->ops->align;
+    gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
+    l->d->at.n_bytes[b] = n;
+    l->d->at.buf[b] = (void *)l->at;      /* an offset until the block exists */
+    l->at += (n + align) / align * align; /* at least one unit: an address of its own */
+    return st;
+}
+
+enum { PART_IN, PART_OUT, PART_REST, N_PARTS };
+
+static int part_of(const rt_buf *b) {
+    return is_input(b) ? PART_IN : is_scalar_output(b) ? PART_OUT : PART_REST;
+}
+
+int rt_group_pointers(const rt_program *p) {
+    const rt_product_group *last = p->n_groups ? &p->groups[p->n_groups - 1] : NULL;
+    return last ? last->first + 3 * last->n : 0;
+}
+
+void rt_group_table(const rt_program *p, void *const *buf, void **out) {
+    for (int i = 0; i < p->n_groups; i++)
+        for (int k = 0; k < 3 * p->groups[i].n; k++)
+            out[p->groups[i].first + k] = buf[p->groups[i].bufs[k]];
+}
+
+static gnnc_status upload_pointers(RtDevice *d) {
+    const rt_program *p = d->x->program;
+    size_t n = (size_t)rt_group_pointers(p);
+    if (!n) return GNNC_OK;
+    void **here = rt_scratch(d->x, n * sizeof *here);
+    if (!here) return GNNC_E_NOMEM;
+    rt_group_table(p, d->at.buf, here);
+    return d->ops->upload(d, d->at.pointers, here, n * sizeof *here);
+}
+
+static gnnc_status lay_out(Layout *l) {
+    RtDevice *d = l->d;
+    for (int part = 0; part < N_PARTS; part++) {
+        for (int b = 0; b < d->x->program->n_bufs; b++) {
+            bool other = part_of(&d->x->program->bufs[b]) != part;
+            if (other || in_arena(l, b) || own_place(d, b)) continue;
+            gnnc_status st = put(l, b);
+            if (st != GNNC_OK) return st;
+        }
+        if (part == PART_IN) d->in_bytes = l->at;
+        if (part == PART_OUT) d->out_bytes = l->at - d->in_bytes;
+    }
+    d->at.pointers = (void *)l->at; /* an offset, as above; a multiple of the alignment */
+    l->at += (size_t)rt_group_pointers(d->x->program) * sizeof(void *);
+    return GNNC_OK;
+}
+
+/* Offsets in the arena are the host's, whose alignment is as good. */
+static gnnc_status settle(Layout *l) {
+    RtDevice *d = l->d;
+    gnnc_status st = GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        if (in_arena(l, b)) {
+            d->at.buf[b] = (char *)d->arena + ((char *)d->x->buf[b] - (char *)l->m->arena);
+            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
+        } else if (own_place(d, b)) {
+            d->at.buf[b] = own_place(d, b);
+            st = rt_buf_bytes(d->x, b, &d->at.n_bytes[b]);
+        } else {
+            d->at.buf[b] = (char *)d->fixed + (size_t)d->at.buf[b];
+        }
+    }
+    d->at.pointers = (void **)((char *)d->fixed + (size_t)d->at.pointers);
+    return st == GNNC_OK ? upload_pointers(d) : st;
+}
+
+/* What the phase under way has computed, or is going to. */
+static bool is_live(const RtDevice *d, const rt_buf *buf) {
+    bool of_phase = buf->kind == RT_BUF_TEMP || buf->kind == RT_BUF_OUTPUT;
+    return d->running >= 0 && (buf->kind == RT_BUF_SAVED || (of_phase && buf->phase == d->running));
+}
+
+/* What the device alone has goes to the host before its place goes away; a buffer whose size
+ * changed has nothing worth keeping. */
+static gnnc_status bring_home(RtDevice *d) {
+    gnnc_status st = GNNC_OK;
+    for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        size_t n;
+        if (is_live(d, buf)) d->newer[b] = RT_DEVICE_NEWER;
+        if (rt_buf_bytes(d->x, b, &n) == GNNC_OK && n == d->at.n_bytes[b]) st = rt_pull(d->x, b);
+    }
+    return st;
+}
+
+static void host_is_newer(RtDevice *d) {
+    for (int b = 0; b < d->x->program->n_bufs; b++) {
+        const rt_buf *buf = &d->x->program->bufs[b];
+        bool dead = buf->kind == RT_BUF_TEMP && buf->phase != d->running;
+        d->newer[b] = dead || own_place(d, b) ? RT_SAME : RT_HOST_NEWER;
+    }
+}
+
+/* Before anything is allocated, as the message says what it would be for. */
+static gnnc_status check_room(RtDevice *d, size_t fixed, const RtMemory *m) {
+    RtMemoryLimit most = {0, "free on the device are"};
+    gnnc_status st = d->ops->free_bytes(d, &most.n_bytes);
+    size_t all = fixed + m->arena_bytes;
+    return st != GNNC_OK || all <= most.n_bytes ? st
+                                                : rt_memory_refuse(d->x, &m->need, all, most, "");
+}
+
+gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    Layout l = {d, m, 0};
+    gnnc_status st = GNNC_OK;
+    if (d->fixed) TRY(st, bring_home(d));
+    rt_device_forget_recordings(d);
+    rt_device_spmm_close(d);
+    d->ops->release(d, d->fixed);
+    d->ops->release(d, d->arena);
+    d->ops->unpin(d, d->read_back);
+    d->fixed = d->arena = d->read_back = NULL;
+    TRY(st, lay_out(&l));
+    TRY(st, check_room(d, l.at, m));
+    TRY(st, d->ops->pin(d, d->out_bytes, &d->read_back));
+    TRY(st, d->ops->alloc(d, l.at, &d->fixed));
+    TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
+    d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
+    TRY(st, settle(&l));
+    host_is_newer(d);
+    if (d->running >= 0) st = rt_device_upload(d);
+out:
+    return st;
+}
+
+/* ---- the best epoch ---------------------------------------------------------------- */
+gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    if (!d) return GNNC_OK;
+    d->best_bytes = n_bytes;
+    return d->ops->alloc(d, n_bytes, &d->best);
+}
+
+void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
+    RtDevice *d = x->rt->device;
+    char *kept = (char *)d->best + offset;
+    rt_device_copy(x, store ? kept : (char *)d->at.buf[b], store ? (char *)d->at.buf[b] : kept,
+                   n_bytes);
+    if (store)
+        d->best_is_newer = true;
+    else
+        d->newer[b] = RT_DEVICE_NEWER;
+}
+
+gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    if (!d || !d->best_is_newer) return GNNC_OK;
+    d->best_is_newer = false;
+    return d->ops->download(d, host, d->best, n_bytes);
+}
+
+gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes) {
+    RtDevice *d = x->rt->device;
+    return d && d->best ? d->ops->upload(d, d->best, host, n_bytes) : GNNC_OK;
+}
+
+/* ---- what a trainer says of it ------------------------------------------------------ */
+gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    return t->rt.device ? t->rt.device->ops->wait(t->rt.device) : GNNC_OK;
+}
+
+int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
+    if (!t) return 0;
+    const RtDevice *d = t->rt.device;
+    if (!d) return 0;
+    size_t batch = d->batch.arena_bytes + d->batch.listed_bytes + d->batch.rows_bytes;
+    for (int i = 0; i < RT_LANES; i++) batch += d->batch.lane[i].n_bytes;
+    return (int64_t)(RT_DEVICE_ROOM_BYTES + d->fixed_bytes + d->arena_bytes + d->best_bytes +
+                     d->work_bytes + d->sampler_bytes + d->built_bytes + d->spmms.n_bytes + batch);
+}

@@ -1,0 +1,298 @@
+/* A machine beside the host that runs a program's phases.
+ *
+ * The host keeps a copy of every buffer that it ever reads or writes (data, maps, variables,
+ * inputs, keys, outputs) where it always was: RtExec.buf.  The device has buffers of its
+ * own, and for each it is known which side is newer.  So the rest of the runtime works on
+ * host memory and says what it does:
+ *
+ *     rt_push(x, b)   the host has written buffer b: upload it before the next phase
+ *     rt_pull(x, b)   the host is about to read buffer b: bring it here if it is older
+ *
+ * Without a device both do nothing.  Small inputs travel together, and so do scalar outputs:
+ * a step uploads once, an epoch is read back once.  What a mini-batch brings is one more upload.
+ *
+ * What differs between kinds of devices stands in RtDeviceOps; a program for one names its
+ * table (rt_program.device), so that the runtime itself needs no vendor's library. */
+#ifndef RUNTIME_DEVICE_H
+#define RUNTIME_DEVICE_H
+
+#include "runtime/batch/batch.h"
+#include "runtime/exec/exec.h"
+
+typedef struct RtDevice RtDevice;
+struct RtMemory;
+struct RtDeviceMaps;
+struct RtSparse;
+
+/* All work goes into one queue, in order.  Calls return before the work is done, download()
+ * after it.  Failures are recorded in x->rt->err. */
+typedef struct RtDeviceOps {
+    const char *name; /* "cuda" */
+    int dlpack;       /* a DLDeviceType (gnnc_dlpack.h) */
+    size_t align;     /* of buffers */
+    gnnc_status (*open)(RtDevice *d);
+    void (*close)(RtDevice *d);
+    /* The calling thread works with the device from here on. */
+    void (*enter)(RtDevice *d);
+    gnnc_status (*free_bytes)(RtDevice *d, size_t *n);           /* that alloc() could give */
+    gnnc_status (*alloc)(RtDevice *d, size_t n_bytes, void **p); /* zeroed */
+    void (*release)(RtDevice *d, void *p);
+    gnnc_status (*upload)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*download)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*copy)(RtDevice *d, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg);
+    gnnc_status (*gemm)(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c);
+    /* As rt_device_gemm_with(), but without a product where the end cannot be done; may be NULL. */
+    gnnc_status (*gemm_with)(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
+                             const float *b, bool *within);
+    /* The products of a group with one call; pointers: their operands and results, as
+     * rt_product_group has them, there.  *made = false: it would not be worth it, or the library
+     * cannot; may be NULL. */
+    gnnc_status (*gemm_group)(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
+                              bool *made);
+    /* Keeps what the library wants for a product, until close; *product = NULL: it is not there, or
+     * does not make such ones.  May be NULL, and so the others. */
+    gnnc_status (*spmm_open)(RtDevice *d, const struct RtSparse *s, void **product);
+    gnnc_status (*spmm)(RtDevice *d, void *product, const void *dense, void *out);
+    void (*spmm_close)(RtDevice *d, void *product);
+    /* Work between begin and end is recorded, not done, and done by each replay. */
+    gnnc_status (*record_begin)(RtDevice *d);
+    gnnc_status (*record_end)(RtDevice *d, void **recording);
+    /* What is recorded in between is repeated while the byte there holds, at most `limit` times:
+     * it is read before each turn.  May be asked where has_loops(d); one may hold others. */
+    bool (*has_loops)(const RtDevice *d);
+    gnnc_status (*loop_begin)(RtDevice *d, const void *condition, int64_t limit);
+    gnnc_status (*loop_end)(RtDevice *d);
+    gnnc_status (*replay)(RtDevice *d, void *recording);
+    void (*forget)(RtDevice *d, void *recording);
+    gnnc_status (*wait)(RtDevice *d); /* until all work is done */
+    /* What is queued from now on comes after what the host's stream has so far, and the other way.
+     */
+    gnnc_status (*follow)(RtDevice *d, void *stream);
+    gnnc_status (*lead)(RtDevice *d, void *stream);
+    /* Page-locked memory of the host. */
+    gnnc_status (*pin)(RtDevice *d, size_t n_bytes, void **p);
+    void (*unpin)(RtDevice *d, void *p);
+    /* Copies from such memory beside the queue, in lanes.  begin: until the lane's last copy is
+     * done, so that what it copied from may be written.  copy: after the work that was queued
+     * before the lane's last end; what is queued from now on comes after it.  end: what is queued
+     * so far reads what was copied. */
+    gnnc_status (*lane_begin)(RtDevice *d, int lane);
+    gnnc_status (*lane_copy)(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes);
+    gnnc_status (*lane_end)(RtDevice *d, int lane);
+    /* A queue beside both, for one thread at a time that is not the trainer's: failures are its
+     * own. Memory of the host is page-locked.  wait: until the side's work is done. */
+    gnnc_status (*side_open)(RtDevice *d);
+    gnnc_status (*side_upload)(RtDevice *d, void *to, const void *from, size_t n_bytes,
+                               RtError *err);
+    gnnc_status (*side_download)(RtDevice *d, void *to, const void *from, size_t n_bytes,
+                                 RtError *err);
+    gnnc_status (*side_launch)(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg,
+                               RtError *err);
+    gnnc_status (*side_clear)(RtDevice *d, void *p, size_t n_bytes, RtError *err);
+    gnnc_status (*side_wait)(RtDevice *d, RtError *err);
+    /* Time stamp i < RT_STAMPS of the queue; times between each two of the first n + 1, after
+     * a wait. */
+    gnnc_status (*stamp)(RtDevice *d, int i);
+    gnnc_status (*stamps)(RtDevice *d, int n, int64_t *ns);
+    /* For the vendor's profilers: what is queued in between belongs to `name`.  May be NULL. */
+    void (*range_begin)(RtDevice *d, const char *name);
+    void (*range_end)(RtDevice *d);
+} RtDeviceOps;
+
+enum { RT_STAMPS = 256, RT_LANES = 2, RT_NOTE_BYTES = 8 };
+
+typedef enum { RT_SAME, RT_HOST_NEWER, RT_DEVICE_NEWER } RtNewer;
+
+typedef struct RtDevicePhase {
+    int64_t runs;
+    bool stops;      /* it waits for the host somewhere: cannot be recorded */
+    bool refused;    /* of RtDevice.phase: a recording went wrong, of whatever sizes */
+    void *recording; /* NULL = none yet */
+} RtDevicePhase;
+
+typedef struct RtPlaces {
+    void **buf;      /* [n_bufs] in device memory */
+    size_t *n_bytes; /* [n_bufs] placed */
+    void **pointers; /* in device memory: the table of all groups; NULL: there are none */
+} RtPlaces;
+
+typedef struct RtDeviceLane {
+    void *host, *there; /* page-locked; on the device */
+    size_t n_bytes, host_bytes;
+} RtDeviceLane;
+
+/* A batch's rows of a buffer of the data. */
+typedef struct RtTaken {
+    int64_t row_bytes; /* 0: the batch brings the buffer */
+    int space;
+    bool wide; /* rows.i64, not i32 */
+    RtRows rows;
+} RtTaken;
+
+enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth of it */
+
+/* device_batch.c */
+typedef struct RtDeviceBatch {
+    RtPlaces at;
+    RtDeviceLane lane[RT_LANES];
+    int turn;
+    void *arena;
+    size_t arena_bytes;
+    void *notes; /* RT_NOTE_BYTES each */
+    void *rows;  /* rt_device_rows */
+    /* Steps recorded for rounded sizes, where that is wanted. */
+    bool wanted;
+    RtDevicePhase bucket[RT_LANES][RT_BUCKETS], *now; /* NULL: as many rows as there are */
+    int64_t *most, *n; /* [n_syms] there is room for; of the bucket */
+    void *sizes;       /* the batch's own, on the device, while its step is queued */
+    /* Columns that are gathered there: the list lies in the lane behind the sizes. */
+    size_t list_at, *rows_at; /* [n_bufs] */
+    int n_gathers;
+    int64_t gathered_words;
+    size_t pointers_at; /* in the lane, as the list is */
+    int32_t *listed;    /* rows that batches give; NULL = not sent */
+    size_t listed_bytes, rows_bytes;
+} RtDeviceBatch;
+
+/* device_spmm.h */
+typedef struct RtDeviceSpmms {
+    struct RtSpmm *of;          /* [n_spmms]; NULL = none was opened */
+    struct RtSpmmArray *arrays; /* made for them */
+    size_t n_bytes;             /* there, of arrays and workspaces */
+} RtDeviceSpmms;
+
+struct RtDevice {
+    const RtDeviceOps *ops;
+    RtExec *x;   /* the trainer's */
+    RtExec *now; /* whose phase runs: that, or a mini-batch's */
+    void *self;  /* of the kind of device */
+    RtPlaces at;
+    RtDeviceBatch batch;
+    RtNewer *newer; /* [n_bufs] */
+    void *fixed, *arena;
+    size_t in_bytes, out_bytes; /* inputs stand first in `fixed`, scalar outputs follow */
+    char *staged;               /* [in_bytes] on the host */
+    void *read_back;            /* [out_bytes] there, page-locked */
+    void *room;                 /* of any kernel, while it runs: RT_DEVICE_ROOM_BYTES */
+    void *work;                 /* of library calls: as much as any has wanted */
+    size_t work_bytes;
+    void *best;         /* the best epoch's variables, one after another */
+    bool best_is_newer; /* than the host's copy of them */
+    int ordinal;        /* which of the machine's; -1, until it is open: the thread's */
+    bool tf32;          /* matrix products may round their factors */
+    bool groups;        /* products, where that is worth it */
+    bool gathers;       /* columns of batches out of the data's, by program.device_gather */
+    bool samples;       /* it draws batches, by program.device_sample */
+    bool shares;        /* what no batch brings is another's memory, in which nothing changes */
+    bool never_record;  /* a failure shall be told at the call that caused it */
+    size_t fixed_bytes, arena_bytes, best_bytes, sampler_bytes;
+    struct RtDeviceMaps *maps; /* device_maps.h; NULL = the host builds index arrays */
+    void **built;              /* [n_bufs] those that were built there, or NULL; NULL = none */
+    size_t built_bytes;
+    const void **lent; /* [n_bufs] the host's memory there, or NULL */
+    RtDeviceSpmms spmms;
+    RtDevicePhase *phase;      /* [n_phases] */
+    int running;               /* phase, -1 = none */
+    RtDevicePhase *may_record; /* the run under way; NULL: it is of no size that comes again */
+    bool recording;
+    size_t missing_bytes; /* of `work`, to what is recorded */
+    gnnc_status status;   /* first failure of a service that returns nothing */
+};
+
+/* Opens the program's device, if it has one and `want` lets it.  RT_ON_ANY: without a usable
+ * device the host goes on alone, where the program was compiled for it too. */
+gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32);
+/* For x, whose data and variables are those of `of`: a queue of its own on the same device, with
+ * the same places.  What is queued for `of` must be done; without a device there is nothing to do.
+ */
+gnnc_status rt_device_share(RtExec *x, const RtExec *of);
+bool rt_runs_on_host(const rt_program *p);
+void rt_device_close(RtExec *x);
+/* Gives every buffer its place, by the sizes and host places of now; values move along. */
+gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m);
+/* Uploads what is newer here. */
+gnnc_status rt_device_upload(RtDevice *d);
+gnnc_status rt_device_download(RtExec *x, int b); /* for rt_pull() */
+/* Runs a phase: uploads what is newer here, then the phase or its recording. */
+gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
+/* Before it for a mini-batch, x being the batch's: uploads what it brings.  `offset`: of the
+ * phase's temporaries, in an arena of its own, which has room for sizes `most`.  taken [n_bufs]:
+ * what the device takes out of the data's buffers by itself; or NULL. */
+gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
+                            const int64_t *most, const RtTaken *taken);
+gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
+/* The phase, or what of it was recorded in p. */
+gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
+                                    RtDevicePhase *p);
+/* Places or sizes change: what was recorded is made anew. */
+void rt_device_forget_recordings(RtDevice *d);
+/* Whether steps over batches are recorded for rounded sizes, where they can be. */
+void rt_device_want_buckets(RtExec *x, bool wanted);
+void rt_device_forget_buckets(RtDevice *d);
+void rt_device_batch_close(RtDevice *d);
+/* Room for n notes; note i becomes scalar b; [first, first + n) are read back. */
+gnnc_status rt_device_notes(RtExec *x, int64_t n);
+gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
+gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
+/* Rows that batches will give, each once, in their order: sent when they are listed first, and the
+ * same from then on. */
+gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n);
+/* After the run of a mini-batch, x being the batch's: the n rows of what it gave as buffer b become
+ * rows row[first ..] of the trainer's buffer `to`, there, `row` being the list, or none was listed;
+ * or all of it comes to x->buf[b]. */
+gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
+                               int64_t first, int64_t n);
+gnnc_status rt_device_batch_pull(RtExec *x, int b);
+/* Rows row[n] of it, one after another, to memory there: a copy for all that follow each other. */
+gnnc_status rt_device_take_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+                                int64_t n);
+/* Once: room for such rows, where their number is known only when batches are; on the host nothing.
+ */
+gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes);
+/* The step under way, for messages: "gcn_train_h_17 (models/gcn.gnn:14)" is its name and lines. */
+RT_SERVICE const char *rt_device_lines(const RtDevice *d);
+
+/* Entries in the table of all groups' pointers, and that table for buffers at `buf`. */
+int rt_group_pointers(const rt_program *p);
+void rt_group_table(const rt_program *p, void *const *buf, void **out);
+
+/* Where the device has the index array that the host has `here`, sent by the time of the queue's
+ * end; NULL = nowhere.  It stays there once data are loaded. */
+gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
+
+void rt_push(RtExec *x, int b);
+gnnc_status rt_pull(RtExec *x, int b);
+/* Buffers of variables, all of them. */
+void rt_push_vars(RtExec *x);
+gnnc_status rt_pull_vars(RtExec *x);
+
+/* The best epoch's variables stay on the device; `host` is where a copy of them goes. */
+gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */
+void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store);
+gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes);
+gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
+
+/* The stream that the host wants work ordered with (device_stream.c): work that is queued between
+ * the two is, where there is one, and a device. */
+void rt_device_order(RtRuntime *rt, void *stream);
+gnnc_status rt_device_follow(RtExec *x);
+gnnc_status rt_device_lead(RtExec *x);
+
+/* Services of program.h whose operands are in device memory.  Where the host takes part (assert,
+ * store, fetch) the phase is not recorded. */
+gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
+void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
+gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
+                           int64_t len, int64_t inner, int ties);
+gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+/* The host's copy of a buffer, made by a function of the host, goes to the device. */
+gnnc_status rt_device_store(RtExec *x, int b);
+gnnc_status rt_device_fetch(RtExec *x, int b); /* buffer b, in the middle of a phase */
+/* The same, where the phase may be recorded all the same: this is asked on the device then. */
+gnnc_status rt_device_peek(RtExec *x, int b);
+
+/* The host's part of them, on host memory (exec.c). */
+gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count);
+
+#endif

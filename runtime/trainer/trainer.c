@@ -1,0 +1,480 @@
+/* A trainer's life: create, options, load, destroy.  The order of load is the order in
+ * which a mistake is cheapest to find: schema, sizes, memory, then the work. */
+#include "trainer.h"
+
+#include <limits.h>
+#include <math.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/bind/bind.h"
+#include "checkpoint.h"
+#include "runtime/model/codes.h"
+#include "runtime/device/device_maps.h"
+#include "runtime/device/device.h"
+#include "runtime/device/device_spmm.h"
+#include "runtime/gemm/gemm_pieces.h"
+#include "runtime/graph/graph.h"
+#include "runtime/index_file.h"
+#include "init.h"
+#include "runtime/exec/profile.h"
+#include "splits.h"
+#include "runtime/device/device_sample.h"
+#include "runtime/batch/train_batches.h"
+#include "tuned.h"
+#include "runtime/variant.h"
+
+const char *gnnc_version(void) {
+    return GNNC_VERSION;
+}
+
+/* The trainer's pools ask here, so that allocations are counted. */
+typedef struct {
+    _Alignas(max_align_t) size_t n_bytes;
+} Counted;
+
+static void *counted_alloc(void *user, size_t n_bytes) {
+    gnnc_trainer *t = user;
+    gnnc_counters *c = &t->rt.count;
+    if (n_bytes > SIZE_MAX / 2) return NULL;
+    pthread_mutex_lock(&t->counting);
+    Counted *block = t->outer.alloc(t->outer.user, sizeof *block + n_bytes);
+    if (block) {
+        c->allocations++;
+        c->allocated_bytes += (int64_t)n_bytes;
+        c->live_bytes += (int64_t)n_bytes;
+        if (c->live_bytes > c->peak_bytes) c->peak_bytes = c->live_bytes;
+        block->n_bytes = n_bytes;
+    }
+    pthread_mutex_unlock(&t->counting);
+    return block ? block + 1 : NULL;
+}
+
+static void counted_release(void *user, void *block) {
+    gnnc_trainer *t = user;
+    Counted *b = (Counted *)block - 1;
+    pthread_mutex_lock(&t->counting);
+    t->rt.count.live_bytes -= (int64_t)b->n_bytes;
+    t->outer.release(t->outer.user, b);
+    pthread_mutex_unlock(&t->counting);
+}
+
+static gnnc_status create_tables(gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    t->x.n = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
+    t->x.buf = RT_NEWN(&t->rt.pool, void *, p->n_bufs);
+    t->shown = RT_NEWN(&t->rt.pool, int, p->n_vars);
+    if (!t->x.n || !t->x.buf || !t->shown) return GNNC_E_NOMEM;
+    rt_var_kind order[2] = {RT_VAR_PARAM, RT_VAR_STATE};
+    for (int k = 0; k < 2; k++)
+        for (int v = 0; v < p->n_vars; v++)
+            if (p->vars[v].kind == order[k] && p->vars[v].buf >= 0) t->shown[t->n_shown++] = v;
+    return t->training ? t->training->init_scalars(t) : GNNC_OK;
+}
+
+gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const RtAlloc *from,
+                           const RtTraining *training) {
+    *out = NULL;
+    if (model->version != RT_PROGRAM_VERSION) return GNNC_E_ARG;
+    gnnc_trainer *t = from->alloc(from->user, sizeof *t);
+    if (!t) return GNNC_E_NOMEM;
+    t->training = training;
+    t->program = t->first_program = model->tables;
+    t->outer = *from;
+    pthread_mutex_init(&t->counting, NULL);
+    rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
+    t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
+    t->last_phase = t->keep = -1;
+    atomic_init(&t->stop, 0);
+    atomic_init(&t->n_holders, 1);
+    t->options = rt_options_of(t->program);
+    gnnc_status st = create_tables(t);
+    if (st == GNNC_OK)
+        *out = t;
+    else
+        gnnc_trainer_destroy(t);
+    return st;
+}
+
+/* ---- what training wants besides ------------------------------------------------------- */
+/* What was tuned counts where the user chose nothing. */
+static void use_tuned(gnnc_trainer *t, const char *directory) {
+    RtOptions *o = &t->options;
+    RtChoice c;
+    if (!o->tuned || !directory || !rt_tuned_find(t, directory, &c)) return;
+    if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
+    if (o->threads || o->serial_ns >= 0) return;
+    o->threads = c.threads;
+    o->serial_ns = c.serial_ns;
+}
+
+static gnnc_status reserve_history(gnnc_trainer *t) {
+    return rt_history_reserve(t, 0, t->options.epochs);
+}
+
+static gnnc_status reserve_best(gnnc_trainer *t) {
+    if (t->keep < 0) return GNNC_OK;
+    for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
+    t->best = rt_pool_alloc(&t->rt.pool, t->best_bytes, 1);
+    if (!t->best) return rt_fail_nomem(&t->rt.err, "the kept parameters");
+    return rt_device_keep(&t->x, t->best_bytes);
+}
+
+static gnnc_status open_index_file(gnnc_trainer *t) {
+    return rt_index_file_open(&t->x, t->snapshot->data, t->options.map != 0, &t->file);
+}
+
+static const RtTraining TRAINING = {.start_batches = rt_batches_start,
+                                    .stop_batches = rt_batches_stop,
+                                    .device_sampler_lacks = rt_device_sampler_lacks,
+                                    .resume = rt_checkpoint_resume,
+                                    .bind_at = rt_bind_at,
+                                    .init_scalars = rt_scalars_init,
+                                    .use_tuned = use_tuned,
+                                    .reserve_history = reserve_history,
+                                    .reserve_best = reserve_best,
+                                    .restart_profile = rt_profile_restart,
+                                    .open_index_file = open_index_file};
+
+gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
+                                     gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user) {
+    if (out) *out = NULL;
+    if (!out || !model || !alloc || !release) return GNNC_E_ARG;
+    return rt_trainer_new(out, model, &(RtAlloc){alloc, release, user}, &TRAINING);
+}
+
+gnnc_status gnnc_trainer_create(gnnc_trainer **out, const gnnc_program *model) {
+    RtAlloc a = rt_alloc_default();
+    return gnnc_trainer_create_with(out, model, a.alloc, a.release, a.user);
+}
+
+void gnnc_trainer_destroy(gnnc_trainer *t) {
+    if (!t || atomic_fetch_sub(&t->n_holders, 1) > 1) return;
+    RtAlloc outer = t->outer;
+    if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
+    if (t->training) t->training->stop_batches(t);
+    rt_team_stop(t->rt.team);
+    rt_device_close(&t->x);
+    rt_bind_close(&t->x);
+    if (t->graph) rt_graph_leave(t->graph, t->snapshot);
+    gnnc_graph_release(t->graph);
+    rt_given_close(t->given);
+    rt_pool_free(&t->rt.pool);
+    pthread_mutex_destroy(&t->counting);
+    outer.release(outer.user, t);
+}
+
+const char *gnnc_trainer_error(const gnnc_trainer *t) {
+    return t ? t->rt.err.text : "";
+}
+
+gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {
+    if (!t) return GNNC_E_ARG;
+    rt_trainer_begin(t);
+    return rt_fail(&t->rt.err, GNNC_E_ARG, "the argument '%s' is NULL", name);
+}
+
+void rt_trainer_begin(gnnc_trainer *t) {
+    if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
+    t->rt.err.text[0] = '\0';
+    t->rt.stop = NULL; /* an evaluation after the end is not stopped by what ended the training */
+    t->rt.asked = 0;
+}
+
+gnnc_status rt_trainer_need_data(gnnc_trainer *t) {
+    if (t->loaded) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+}
+
+const char *gnnc_trainer_device(const gnnc_trainer *t) {
+    if (!t) return "";
+    return t->rt.device ? t->rt.device->ops->name : "cpu";
+}
+
+gnnc_status gnnc_trainer_set_stream(gnnc_trainer *t, void *stream) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    rt_device_order(&t->rt, stream);
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void *user) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    t->rt.message = fn;
+    t->rt.message_user = user;
+    return GNNC_OK;
+}
+
+/* ---- load -------------------------------------------------------------------- */
+int rt_usable_cores(void) {
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? n : 1;
+}
+
+static void start_schedule(gnnc_trainer *t) {
+    const rt_recipe *r = &t->program->recipe;
+    t->schedule = (RtSchedule){.kind = r->sched,
+                               .lr = t->options.lr,
+                               .gamma = r->gamma,
+                               .min_lr = r->min_lr,
+                               .warmup_epochs = r->warmup_epochs,
+                               .step_epochs = r->step_epochs,
+                               .patience = r->patience,
+                               .epochs = t->options.epochs,
+                               .larger_is_better = t->keep >= 0 && r->keep_max};
+}
+
+static bool has_late_relations(const rt_program *p) {
+    for (int s = 0; s < p->n_spaces; s++)
+        if (p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].rel == RT_REL_WHERE) return true;
+    return false;
+}
+
+static gnnc_status run_load_phase(gnnc_trainer *t) {
+    const rt_phase *load = rt_phase_of(t->program, RT_PHASE_LOAD);
+    rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
+    gnnc_status st = load ? rt_phase_run(&t->x, load) : GNNC_OK;
+    if (st != GNNC_OK || !has_late_relations(t->program)) return st;
+    st = rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
+    return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
+}
+
+gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
+    int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
+    gnnc_status st = rt_grain_set(&t->x, ns);
+    for (int i = 0; i < t->program->n_phases && st == GNNC_OK; i++) {
+        const rt_phase *ph = &t->program->phases[i];
+        const int64_t *n = rt_phase_sizes(t, ph);
+        if (n != t->x.n) rt_grain_set_phase(&t->x, ph, n, ns);
+    }
+    return st;
+}
+
+static gnnc_status bind_sizes(gnnc_trainer *t) {
+    bool asked = !isnan(t->options.asked);
+    const RtDataSource data = {.data = t->snapshot->data,
+                               .split = t->options.split,
+                               .alone = t->graph_alone,
+                               .file = t->file,
+                               .at = asked ? &t->options.asked : NULL,
+                               .put_at = t->training ? t->training->bind_at : t->put_at};
+    return rt_bind_sizes(&t->x, &t->memory, &data);
+}
+
+/* Another variant of the program: its tables, and the data bound to them. */
+static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p) {
+    gnnc_status st;
+    rt_bind_close(&t->x);
+    t->rt.bound = NULL;
+    t->program = t->x.program = p;
+    t->n_shown = t->n_scalars = 0;
+    t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
+    TRY(st, create_tables(t));
+    if (t->x.profile) TRY(st, t->training->restart_profile(t));
+    st = bind_sizes(t);
+out:
+    return st;
+}
+
+static gnnc_status take_variant(gnnc_trainer *t, int v) {
+    const rt_program *p = t->first_program->variants[v];
+    t->variant = v;
+    gnnc_status st = p == t->program ? GNNC_OK : switch_to(t, p);
+    return st == GNNC_OK ? rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory) : st;
+}
+
+/* The variants from the fastest on, until one fits in memory; nobody else's choice is changed. */
+static gnnc_status best_variant(gnnc_trainer *t) {
+    bool tried[RT_MAX_VARIANTS] = {false};
+    gnnc_status st = GNNC_E_LIMIT;
+    for (int i = 0; i < t->first_program->n_variants && st == GNNC_E_LIMIT; i++) {
+        int v = rt_variant_best(t->estimate_ms, tried, t->first_program->n_variants);
+        tried[v] = true;
+        t->rt.err.text[0] = '\0'; /* of the one before, which is too large */
+        st = take_variant(t, v);
+    }
+    return st;
+}
+
+/* On a device there is one program. */
+static gnnc_status try_variants(gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    if (p->n_variants < 2 || t->rt.device)
+        return rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory);
+    for (int i = 0; i < p->n_variants; i++) t->estimate_ms[i] = rt_variant_estimate(&t->x, i);
+    if (t->options.variant < 0) return best_variant(t);
+    if (t->options.variant < p->n_variants) return take_variant(t, (int)t->options.variant);
+    return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
+                   (long long)t->options.variant, p->n_variants - 1);
+}
+
+/* One that fits in memory, however slow, before one whose working memory lies in a file. */
+static gnnc_status choose_variant(gnnc_trainer *t) {
+    gnnc_status st = try_variants(t);
+    if (!t->options.spill || t->rt.device) return st;
+    t->rt.spill = true;
+    if (st != GNNC_E_LIMIT) return st;
+    t->rt.err.text[0] = '\0';
+    return try_variants(t);
+}
+
+/* A directory becomes a graph that nobody else reads; of a graph there is a snapshot already. */
+static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
+    t->graph_alone = !t->graph;
+    if (!t->graph_alone) return GNNC_OK;
+    bool keeps = t->training && !t->rt.device && isnan(t->options.asked);
+    gnnc_status st = rt_graph_open(&t->rt.pool.from, directory, t->options.map != 0,
+                                   keeps ? t->options.cache : 0, &t->graph, &t->rt.err);
+    if (st != GNNC_OK) return st;
+    t->snapshot = rt_graph_enter(t->graph);
+    return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;
+}
+
+static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
+    gnnc_status st;
+    t->memory.batch = t->options.batch;
+    t->rt.by_signal = t->options.signals != 0;
+    TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
+    rt_device_want_buckets(&t->x, t->options.buckets != 0);
+    TRY(st, rt_device_follow(&t->x));
+    if (t->rt.device) {
+        t->rt.device->gathers = t->options.device_features && t->program->device_gather;
+        t->rt.device->groups = t->options.group_products != 0;
+        t->rt.device->samples = t->options.device_sampler && t->training &&
+                                !t->training->device_sampler_lacks(t->program);
+        if (t->options.device_maps) TRY(st, rt_device_maps_open(&t->x, t->options.check_maps != 0));
+    }
+    TRY(st, open_graph(t, directory));
+    TRY(st, bind_sizes(t));
+    if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
+    TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
+    TRY(st, choose_variant(t));
+    rt_splits_count(t);
+    TRY(st, rt_bind_arrays(&t->x));
+    if (t->training) TRY(st, t->training->reserve_history(t));
+    TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
+    TRY(st, rt_memory_alloc(&t->x, &t->memory));
+    TRY(st, rt_device_place(&t->x, &t->memory));
+    TRY(st, rt_trainer_set_grain(t));
+    TRY(st, run_load_phase(t));
+    TRY(st, rt_trainer_set_grain(t)); /* relations made in the load phase have their sizes now */
+    for (int v = 0; v < t->program->n_vars; v++)
+        if (!rt_memory_is_lent(&t->x, t->program->vars[v].buf))
+            rt_init_var(&t->x, v, (uint64_t)t->options.seed);
+    rt_push_vars(&t->x);
+    if (t->training) TRY(st, t->training->start_batches(t));
+    if (t->training) TRY(st, t->training->reserve_best(t));
+    st = rt_device_spmm_open(&t->x);
+out:
+    return st;
+}
+
+static gnnc_status start_team(gnnc_trainer *t) {
+    int cores = rt_usable_cores();
+    if (!t->options.threads) t->options.threads = cores;
+    t->x.threads = (int)t->options.threads;
+    return rt_team_start(&t->rt.team, &t->rt.pool.from, t->x.threads, cores, &t->rt.err);
+}
+
+gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns) {
+    rt_team_stop(t->rt.team);
+    t->rt.team = NULL;
+    t->options.threads = threads;
+    t->options.serial_ns = serial_ns;
+    gnnc_status st = start_team(t);
+    return st == GNNC_OK ? rt_trainer_set_grain(t) : st;
+}
+
+static gnnc_status take_given(gnnc_trainer *t) {
+    const RtSource from = {.name = t->given->path, .given = &t->given->f};
+    return t->given->resumes ? t->training->resume(t, &from) : rt_weights_load(t, &from);
+}
+
+static gnnc_status load_once(gnnc_trainer *t) {
+    rt_trainer_begin(t);
+    if (t->planned)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "load was called before: it is called once per trainer");
+    t->planned = true;
+    return GNNC_OK;
+}
+
+/* Of t->graph, or, where that is NULL, of the directory; which may be NULL else. */
+static gnnc_status load(gnnc_trainer *t, const char *directory) {
+    /* AMX is asked for by every trainer: results do not depend on who ran in this process before.
+     */
+    t->rt.products16 = rt_products_16(t->options.amx);
+    bool amx = t->rt.products16 == RT_BY_TILE_REGISTERS;
+    /* Pieces pay in large products alone, and round otherwise: a row would be predicted by itself
+     * in other bits than among many, so what serves sessions does without. */
+    t->rt.amx = amx && t->training && rt_pieces_here();
+    if (t->training) t->training->use_tuned(t, directory);
+    start_schedule(t);
+    gnnc_status st = start_team(t);
+    if (st == GNNC_OK) st = prepare(t, directory);
+    t->loaded = st == GNNC_OK;
+    t->options.variant = t->variant;
+    if (t->options.serial_ns < 0) t->options.serial_ns = RT_SERIAL_NS;
+    if (st == GNNC_OK && t->given) st = take_given(t);
+    rt_given_close(t->given);
+    t->loaded = st == GNNC_OK;
+    return st;
+}
+
+gnnc_status gnnc_trainer_load(gnnc_trainer *t, const char *directory) {
+    RT_NOT_NULL(t, directory);
+    gnnc_status st = load_once(t);
+    return st == GNNC_OK ? load(t, directory) : st;
+}
+
+gnnc_status rt_trainer_load_snapshot(gnnc_trainer *t, gnnc_graph *graph, RtSnapshot *s) {
+    gnnc_status st = load_once(t);
+    if (st != GNNC_OK) {
+        rt_graph_leave(graph, s);
+        return st;
+    }
+    gnnc_graph_retain(graph);
+    t->graph = graph;
+    t->snapshot = s;
+    return load(t, graph->data->dir);
+}
+
+gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph) {
+    RT_NOT_NULL(t, graph);
+    if (!graph->committed) {
+        rt_trainer_begin(t);
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the graph was not committed: gnnc_graph_commit is called before");
+    }
+    return rt_trainer_load_snapshot(t, graph, rt_graph_enter(graph));
+}
+
+gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_memory, out, batch_bytes);
+    if (st != GNNC_OK) return st;
+    if (!t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
+    rt_struct_give(out, &t->memory.need, sizeof t->memory.need);
+    return GNNC_OK;
+}
+
+gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
+    pthread_mutex_lock(&t->counting);
+    gnnc_counters now = t->rt.count;
+    pthread_mutex_unlock(&t->counting);
+    return now;
+}
+
+gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_counters, out, eval_ns);
+    gnnc_counters now = rt_trainer_counters(t);
+    if (st == GNNC_OK) rt_struct_give(out, &now, sizeof now);
+    return st;
+}

@@ -1,0 +1,585 @@
+/* Training and evaluation.  A step is one run of the "train" phase; an epoch adds what a
+ * user sees: metrics of every split ("eval"), the schedule, and the copy of the best
+ * parameters.  Scalars are read once per epoch, all at the same place. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/bind/bind.h"
+#include "runtime/contract.h"
+#include "runtime/clock.h"
+#include "runtime/device/device.h"
+#include "runtime/batch/link_batches.h"
+#include "runtime/batch/row_batches.h"
+#include "splits.h"
+#include "runtime/batch/train_batches.h"
+#include "runtime/batch/train_shares.h"
+
+/* ---- scalars ---------------------------------------------------------------- */
+static bool is_metric(const rt_buf *b) {
+    bool read = b->role == RT_OUT_LOSS || b->role == RT_OUT_METRIC || b->role == RT_OUT_LOG;
+    return b->kind == RT_BUF_OUTPUT && b->rank == 0 && read;
+}
+
+/* The output that says whether a logged one of the same phase happened. */
+static int condition_of(const rt_program *p, int buf) {
+    const rt_buf *log = buf >= 0 ? &p->bufs[buf] : NULL;
+    for (int b = 0; log && log->role == RT_OUT_LOG && b < p->n_bufs; b++) {
+        const rt_buf *c = &p->bufs[b];
+        if (c->role == RT_OUT_LOGGED && c->phase == log->phase && !strcmp(c->of, log->of)) return b;
+    }
+    return -1;
+}
+
+static int rows_of(const rt_program *p, const char *metric) {
+    for (int b = 0; b < p->n_bufs; b++)
+        if (p->bufs[b].role == RT_OUT_ROWS && !strcmp(p->bufs[b].of, metric)) return b;
+    return -1;
+}
+
+/* One output of links' @eval is a metric of either held-out split. */
+static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
+    const rt_program *p = t->program;
+    const char *of = p->bufs[buf].of;
+    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST; split++) {
+        const char *name = rt_pool_printf(&t->rt.pool, "%s.%s", of, rt_split_words.word[split]);
+        if (!name) return GNNC_E_NOMEM;
+        t->scalars[t->n_scalars++] = (RtScalar){.name = name,
+                                                .role = RT_OUT_METRIC,
+                                                .of = of,
+                                                .buf = -1,
+                                                .phase = -1,
+                                                .eval_buf = -1,
+                                                .when_buf = -1,
+                                                .of_split = split,
+                                                .sum_buf = buf,
+                                                .rows_buf = rows_of(p, of)};
+    }
+    return GNNC_OK;
+}
+
+static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
+    const rt_buf *b = buf >= 0 ? &t->program->bufs[buf] : NULL;
+    for (int i = 0; i < t->n_scalars; i++)
+        if (strcmp(t->scalars[i].name, name) == 0) {
+            if (b && b->role == RT_OUT_LOG) t->scalars[i].eval_buf = buf;
+            return;
+        }
+    t->scalars[t->n_scalars++] = (RtScalar){.name = name,
+                                            .buf = buf,
+                                            .phase = b ? b->phase : -1,
+                                            .role = b ? b->role : RT_OUT_VALUE,
+                                            .of = b ? b->of : NULL,
+                                            .eval_buf = -1,
+                                            .split = b ? (int)b->split : 0,
+                                            .when_buf = condition_of(t->program, buf)};
+}
+
+gnnc_status rt_scalars_init(gnnc_trainer *t) {
+    const rt_program *p = t->program;
+    t->scalars = RT_NEWN(&t->rt.pool, RtScalar, 2 * p->n_bufs + 1);
+    if (!t->scalars) return GNNC_E_NOMEM;
+    add_scalar(t, "lr", -1);
+    for (int b = 0; b < p->n_bufs; b++) {
+        if (!is_metric(&p->bufs[b])) continue;
+        bool of_links = p->sampling.eval_links && p->bufs[b].role == RT_OUT_METRIC;
+        if (!of_links)
+            add_scalar(t, p->bufs[b].io_name, b);
+        else if (add_link_metric(t, b) != GNNC_OK)
+            return GNNC_E_NOMEM;
+    }
+    const rt_recipe *r = &p->recipe;
+    char name[128];
+    t->keep = -1;
+    if (!r->present || !r->keep_metric) return GNNC_OK;
+    snprintf(name, sizeof name, "%s.%s", r->keep_metric, rt_split_words.word[r->keep_split & 3]);
+    RtScalar *s = rt_scalar_find(t, name);
+    if (!s) s = rt_scalar_find(t, r->keep_metric);
+    if (s) t->keep = (int)(s - t->scalars);
+    return GNNC_OK;
+}
+
+RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name) {
+    for (int i = 0; i < t->n_scalars; i++)
+        if (strcmp(t->scalars[i].name, name) == 0) return &t->scalars[i];
+    return NULL;
+}
+
+RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split) {
+    for (int i = 0; i < t->n_scalars; i++)
+        if (t->scalars[i].role == RT_OUT_LOSS && t->scalars[i].split == (int)split)
+            return &t->scalars[i];
+    return NULL;
+}
+
+void rt_scalars_read(gnnc_trainer *t, int phase) {
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->buf < 0 || s->phase != phase) continue;
+        s->value = rt_buf_read(&t->x, s->buf, 0);
+        s->known = s->when_buf < 0 || rt_buf_read(&t->x, s->when_buf, 0) != 0;
+        s->known &= !s->split || t->split_rows[s->split] != 0;
+    }
+}
+
+/* What a step logs is of that step; without one, evaluation has its own value of it. */
+static void read_logs_of_eval(gnnc_trainer *t) {
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->eval_buf < 0) continue;
+        int when = condition_of(t->program, s->eval_buf);
+        s->value = rt_buf_read(&t->x, s->eval_buf, 0);
+        s->known = when < 0 || rt_buf_read(&t->x, when, 0) != 0;
+    }
+}
+
+static void set_scalar(gnnc_trainer *t, const char *name, double v) {
+    RtScalar *s = rt_scalar_find(t, name);
+    s->value = v;
+    s->known = true;
+}
+
+int gnnc_trainer_n_metrics(const gnnc_trainer *t) {
+    if (!t) return 0;
+    return t->n_scalars;
+}
+
+static bool is_known(const gnnc_trainer *t, const RtScalar *s) {
+    return s->known && !(s->split && t->loaded && t->split_rows[s->split] == 0);
+}
+
+gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_metric_info, out, value);
+    if (st != GNNC_OK) return st;
+    if (i < 0 || i >= t->n_scalars) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no metric %d", i);
+    const RtScalar *s = &t->scalars[i];
+    int split = s->of_split ? s->of_split : s->split;
+    gnnc_metric_info own = {.name = s->name,
+                            .of = s->of ? s->of : s->name,
+                            .split = split ? rt_split_words.word[split] : "",
+                            .is_logged = s->role == RT_OUT_LOG,
+                            .known = is_known(t, s),
+                            .value = is_known(t, s) ? s->value : NAN};
+    rt_struct_give(out, &own, sizeof own);
+    return GNNC_OK;
+}
+
+gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value) {
+    RT_NOT_NULL(t, name);
+    RT_NOT_NULL(t, value);
+    rt_trainer_begin(t);
+    const RtScalar *s = rt_scalar_find(t, name);
+    if (!s) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no metric '%s'", name);
+    if (s->split && t->loaded && t->split_rows[s->split] == 0)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' is of a split without rows", name);
+    if (!s->known) return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' was not computed yet", name);
+    *value = s->value;
+    return GNNC_OK;
+}
+
+/* ---- history ------------------------------------------------------------------- */
+/* Untouched rows cost no memory. */
+gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted) {
+    int64_t ahead = n_wanted < RT_FIRST_EPOCHS ? n_wanted : RT_FIRST_EPOCHS;
+    int64_t cap = n_done > ahead ? n_done : ahead;
+    if (cap <= t->history.cap) return GNNC_OK;
+    if (cap < 2 * t->history.cap) cap = 2 * t->history.cap;
+    double *v = rt_pool_alloc(&t->rt.pool, (size_t)cap, sizeof *v * (size_t)t->n_scalars);
+    if (!v) return rt_fail_nomem(&t->rt.err, "the history of the epochs");
+    if (t->history.v) memcpy(v, t->history.v, (size_t)(t->history.cap * t->n_scalars) * sizeof *v);
+    t->history = (RtHistory){v, cap};
+    return GNNC_OK;
+}
+
+void rt_history_note(gnnc_trainer *t, int64_t epoch) {
+    for (int i = 0; i < t->n_scalars; i++)
+        t->history.v[epoch * t->n_scalars + i] = t->scalars[i].known ? t->scalars[i].value : NAN;
+}
+
+/* ---- the best parameters ---------------------------------------------------------- */
+size_t rt_var_bytes(gnnc_trainer *t, int var) {
+    size_t n = 0;
+    rt_buf_bytes(&t->x, t->program->vars[var].buf, &n);
+    return n;
+}
+
+/* fn(present, kept, bytes) over the shown variables. */
+static void each_best(gnnc_trainer *t, bool store) {
+    char *at = t->best;
+    t->rt.vars_changed |= !store;
+    for (int i = 0; at && i < t->n_shown; i++) {
+        int b = t->program->vars[t->shown[i]].buf;
+        void *now = t->x.buf[b];
+        size_t n = rt_var_bytes(t, t->shown[i]);
+        if (t->rt.device)
+            rt_device_best(&t->x, (size_t)(at - (char *)t->best), b, n, store);
+        else
+            memcpy(store ? at : now, store ? now : at, n);
+        at += n;
+    }
+}
+
+void rt_best_store(gnnc_trainer *t) {
+    each_best(t, true);
+}
+
+void rt_best_restore(gnnc_trainer *t) {
+    each_best(t, false);
+}
+
+void *rt_best_of(gnnc_trainer *t, int shown) {
+    if (!t->best || t->progress.best_epoch == 0)
+        return t->x.buf[t->program->vars[t->shown[shown]].buf];
+    char *at = t->best;
+    for (int i = 0; i < shown; i++) at += rt_var_bytes(t, t->shown[i]);
+    return at;
+}
+
+/* The first of equal epochs stays. */
+static void keep_if_best(gnnc_trainer *t) {
+    if (t->keep < 0 || !t->scalars[t->keep].known) return;
+    double v = t->scalars[t->keep].value;
+    RtProgress *p = &t->progress;
+    bool better = t->program->recipe.keep_max ? v > p->best : v < p->best;
+    if (isnan(v) || (p->best_epoch && !better)) return;
+    p->best = v;
+    p->best_epoch = p->epoch;
+    rt_best_store(t);
+}
+
+/* ---- steps and epochs ----------------------------------------------------------------- */
+void rt_trainer_inputs(gnnc_trainer *t) {
+    rt_write_keys(&t->x, (uint64_t)t->options.seed, (uint64_t)t->progress.step);
+    rt_write_input(&t->x, "lr",
+                   rt_schedule_lr(&t->schedule, &t->progress.plateau, t->progress.epoch));
+    rt_write_input(&t->x, "weight_decay", t->options.weight_decay);
+    rt_write_input(&t->x, "step", (double)(t->progress.step + 1));
+    t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
+}
+
+static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
+    int index = (int)(phase - t->program->phases);
+    bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
+    if (trains || judges) {
+        gnnc_status lacks = rt_bind_judges(&t->x);
+        if (lacks != GNNC_OK) return lacks;
+    }
+    rt_trainer_inputs(t);
+    t->judged &= !trains;
+    bool of_rows = rt_row_batches_sizes(t, phase) != NULL,
+         of_links = rt_link_batches_sizes(t, phase) != NULL;
+    gnnc_status st = of_links               ? rt_link_batches_run(t, phase)
+                     : judges && t->rows    ? rt_row_batches_evaluate(t, phase)
+                     : of_rows              ? rt_row_batches_run(t, phase)
+                     : trains && t->batches ? rt_batches_run(t)
+                                            : rt_phase_run(&t->x, phase);
+    if (st != GNNC_OK) return st;
+    t->last_phase = index;
+    if (trains) {
+        t->progress.step++;
+        t->rt.count.steps++;
+        t->ahead = true;
+        t->trained = false;
+    }
+    return GNNC_OK;
+}
+
+static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
+    gnnc_status st = rt_device_follow(&t->x);
+    if (st != GNNC_OK) return st;
+    st = run_unordered(t, phase);
+    gnnc_status after = rt_device_lead(&t->x);
+    return st != GNNC_OK ? st : after;
+}
+
+static gnnc_status need_named(gnnc_trainer *t, const char *name, const rt_phase **phase) {
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    *phase = rt_phase_find(t->program, name);
+    if (*phase) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_MISSING, "model '%s' has no phase '%s'", t->program->name,
+                   name);
+}
+
+static gnnc_status need_phase(gnnc_trainer *t, rt_phase_kind kind, const rt_phase **phase) {
+    return need_named(t, rt_phase_kind_words.word[kind], phase);
+}
+
+gnnc_status gnnc_trainer_run_phase(gnnc_trainer *t, const char *phase) {
+    RT_NOT_NULL(t, phase);
+    rt_trainer_begin(t);
+    t->rt.stop = &t->stop;
+    const rt_phase *p = NULL;
+    gnnc_status st = need_named(t, phase, &p);
+    return st == GNNC_OK ? run_phase(t, p) : st;
+}
+
+/* ---- who is told of steps -------------------------------------------------------------- */
+gnnc_status gnnc_trainer_set_progress(gnnc_trainer *t, gnnc_progress_fn *fn, void *user) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    t->tell = fn;
+    t->tell_user = user;
+    return GNNC_OK;
+}
+
+static void begin_telling(gnnc_trainer *t) {
+    if (t->tell) t->began_ns = rt_now_ns();
+}
+
+/* A GPU's steps are not waited for; one that another process makes is not there yet. */
+static double loss_of_step(gnnc_trainer *t) {
+    bool here = !t->rt.device && rt_shares_mine(t, t->progress.step - 1);
+    const RtScalar *loss = here ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
+    return loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : NAN;
+}
+
+/* After a step; false: the host wants no other. */
+static bool tell(gnnc_trainer *t) {
+    if (!t->tell) return true;
+    int64_t n = rt_batches_per_epoch(t), done = t->progress.step % n;
+    if (!done) done = n;
+    const gnnc_progress now = {.struct_size = sizeof now,
+                               .steps = t->progress.step,
+                               .epochs_done = t->progress.epoch,
+                               .epochs_total = t->options.epochs,
+                               .steps_done = done,
+                               .steps_left = n - done,
+                               .loss = loss_of_step(t),
+                               .seconds = 1e-9 * (double)(rt_now_ns() - t->began_ns)};
+    return t->tell(t->tell_user, &now) == 0;
+}
+
+static gnnc_status cancelled(gnnc_trainer *t) {
+    return rt_fail(&t->rt.err, GNNC_E_STOPPED, "cancelled by the host after step %lld",
+                   (long long)t->progress.step);
+}
+
+gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    begin_telling(t);
+    const rt_phase *p = NULL;
+    gnnc_status st;
+    TRY(st, need_phase(t, RT_PHASE_TRAIN, &p));
+    TRY(st, rt_splits_check(t));
+    TRY(st, run_phase(t, p));
+    if (!tell(t)) st = cancelled(t);
+out:
+    return st;
+}
+
+static int phase_index(const gnnc_trainer *t, rt_phase_kind kind) {
+    const rt_phase *p = rt_phase_of(t->program, kind);
+    return p ? (int)(p - t->program->phases) : -1;
+}
+
+static gnnc_status evaluate(gnnc_trainer *t) {
+    const rt_phase *eval = rt_phase_of(t->program, RT_PHASE_EVAL);
+    if (!eval) return GNNC_OK;
+    gnnc_status st = run_phase(t, eval);
+    if (st == GNNC_OK) rt_scalars_read(t, (int)(eval - t->program->phases));
+    bool predicts = t->batches && rt_predicts_batches(t->program); /* which has the logs */
+    if (st == GNNC_OK && predicts) rt_scalars_read(t, phase_index(t, RT_PHASE_PREDICT));
+    t->judged = st == GNNC_OK;
+    return st;
+}
+
+/* The metrics of a split are computed of what was predicted of its rows. */
+static bool judges_values(const gnnc_trainer *t) {
+    int buf = rt_trainer_prediction(t);
+    return t->rows && !t->rt.device && buf >= 0 && t->program->bufs[buf].dt == RT_F32;
+}
+
+gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions) {
+    RT_NOT_NULL(t, t);
+    RT_NOT_NULL(t, predictions);
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st;
+    TRY(st, need_phase(t, RT_PHASE_EVAL, &p));
+    TRY(st, rt_splits_known(t));
+    if (!judges_values(t))
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "model '%s' judges no predictions that are given: only one by time does, on "
+                       "the CPU",
+                       t->program->name);
+    TRY(st, rt_bind_judges(&t->x));
+    rt_trainer_inputs(t);
+    t->judged = false; /* these are none of the parameters' */
+    TRY(st, rt_row_batches_judge(t, p, predictions));
+    t->last_phase = (int)(p - t->program->phases);
+    rt_scalars_read(t, t->last_phase);
+out:
+    return st;
+}
+
+gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    const rt_phase *p = NULL;
+    gnnc_status st = need_phase(t, RT_PHASE_EVAL, &p);
+    if (st == GNNC_OK) st = rt_splits_known(t);
+    if (st != GNNC_OK) return st;
+    t->rt.count.read_backs++;
+    st = evaluate(t);
+    if (st == GNNC_OK) read_logs_of_eval(t);
+    return st;
+}
+
+static bool has_f16(const rt_program *p) {
+    for (int i = 0; i < p->n_bufs; i++)
+        if (p->bufs[i].dt == RT_F16) return true;
+    return false;
+}
+
+static gnnc_status check_loss(gnnc_trainer *t) {
+    const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
+    if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
+    return rt_fail(&t->rt.err, GNNC_E_VALUE, "the loss became %s in epoch %lld; %s may help",
+                   isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch,
+                   has_f16(t->program) ? "what exceeds 65504 kept in f32 (--precision=auto finds "
+                                         "it, @f32 says it) or a lower learning rate"
+                                       : "a lower learning rate");
+}
+
+/* What the schedule watches: the kept metric, else the validation loss, else, where there is no
+ * such split, the loss. */
+static const RtScalar *watched(gnnc_trainer *t) {
+    if (t->keep >= 0) return &t->scalars[t->keep];
+    const RtScalar *s = rt_scalar_loss(t, RT_SPLIT_VAL);
+    return s && t->split_rows[2] ? s : rt_scalar_loss(t, RT_SPLIT_NONE);
+}
+
+static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
+    gnnc_status st = need_phase(t, RT_PHASE_TRAIN, phase);
+    if (st != GNNC_OK) return st;
+    if (t->finished)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the kept parameters are in place: resume from a checkpoint to go on");
+    st = rt_splits_check(t);
+    return st != GNNC_OK ? st : rt_history_reserve(t, t->progress.epoch + 1, 0);
+}
+
+/* What the last step of an epoch leaves for its evaluation. */
+static gnnc_status end_steps(gnnc_trainer *t) {
+    gnnc_status st = rt_batches_settle(t);
+    if (st != GNNC_OK) return st;
+    rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
+    const RtProgress *p = &t->progress;
+    if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
+        set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
+    t->trained = true;
+    return GNNC_OK;
+}
+
+/* The steps of the epoch under way that are not done yet. */
+static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
+    gnnc_status st = GNNC_OK;
+    bool goes_on = true;
+    int64_t n = gnnc_trainer_steps_left(t);
+    for (; n > 0 && goes_on; n--) {
+        TRY(st, run_phase(t, train));
+        goes_on = tell(t);
+    }
+    if (n == 0 || !goes_on) TRY(st, rt_shares_settle(t));
+    if (n == 0) TRY(st, end_steps(t));
+    if (!goes_on) st = cancelled(t);
+out:
+    return st;
+}
+
+/* By its number alone: a run that goes on evaluates what one that was never stopped does. */
+static bool is_evaluated(const gnnc_trainer *t, int64_t epoch) {
+    return epoch % t->options.eval_every == 0;
+}
+
+/* Those of an earlier epoch are not this one's; what the steps have told stays. */
+static void forget_metrics(gnnc_trainer *t) {
+    int train = phase_index(t, RT_PHASE_TRAIN);
+    for (int i = 0; i < t->n_scalars; i++) {
+        RtScalar *s = &t->scalars[i];
+        if (s->role != RT_OUT_VALUE && s->phase != train) s->known = false;
+    }
+}
+
+gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    begin_telling(t);
+    t->rt.stop = &t->stop;
+    const rt_phase *train = NULL;
+    int64_t e = t->progress.epoch;
+    double lr = rt_schedule_lr(&t->schedule, &t->progress.plateau, e);
+    gnnc_status st;
+    TRY(st, can_train(t, &train));
+    if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
+    set_scalar(t, "lr", lr);
+    int64_t begin = rt_now_ns();
+    if (is_evaluated(t, e + 1))
+        TRY(st, evaluate(t));
+    else
+        forget_metrics(t);
+    t->rt.count.eval_ns += rt_now_ns() - begin;
+    t->ahead = t->trained = false;
+    t->rt.count.read_backs++;
+    t->progress.epoch = e + 1;
+    rt_history_note(t, e);
+    const RtScalar *w = watched(t);
+    if (w && w->known) rt_schedule_observe(&t->schedule, &t->progress.plateau, e, w->value);
+    TRY(st, check_loss(t)); /* what diverged is never kept */
+    keep_if_best(t);
+out:
+    return st;
+}
+
+int gnnc_trainer_done(const gnnc_trainer *t) {
+    if (!t) return 1;
+    const RtProgress *p = &t->progress;
+    int64_t patience = t->program->recipe.early_stop_patience;
+    if (atomic_load(&t->stop) || t->finished || p->epoch >= t->options.epochs) return 1;
+    return patience > 0 && p->best_epoch > 0 && is_evaluated(t, p->epoch) &&
+           p->epoch - p->best_epoch >= patience;
+}
+
+void gnnc_trainer_stop(gnnc_trainer *t) {
+    if (!t) return;
+    atomic_store(&t->stop, 1);
+}
+
+int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t) {
+    if (!t) return 0;
+    return t->progress.epoch;
+}
+
+int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
+    if (!t) return 0;
+    return t->options.epochs;
+}
+
+/* Where none was the best, parameters are as they are: behind any step, of the next one. */
+static int64_t kept_epoch(const gnnc_trainer *t) {
+    const RtProgress *p = &t->progress;
+    return p->best_epoch ? p->best_epoch : p->epoch + t->ahead;
+}
+
+gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    gnnc_status st = rt_trainer_need_data(t);
+    if (st != GNNC_OK) return st;
+    if (t->progress.best_epoch && !t->finished) rt_best_restore(t);
+    t->judged = false;
+    t->finished = true;
+    if (t->keep >= 0 && t->progress.epoch && !t->progress.best_epoch)
+        rt_message(&t->rt, "'%s' was NaN in every epoch%s: the last one is kept",
+                   t->scalars[t->keep].name,
+                   t->options.eval_every > 1 ? " that was evaluated" : "");
+    if (epoch) *epoch = kept_epoch(t);
+    t->rt.count.read_backs++;
+    st = evaluate(t);
+    if (st == GNNC_OK) read_logs_of_eval(t);
+    return st;
+}
