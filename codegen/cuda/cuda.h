@@ -93,9 +93,6 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 bool cu_schedule(CuFn *f);
 /* What a loop adds up that the ways of a team share; how many, 0 = they do not share it. */
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
-/* Of each relation whose entries a row has by turns, such a loop; how many, LOOP_TARGETS_MAX at
- * most. */
-int cu_row_entries(const CuFn *f, const LStmt **loop);
 /* The columns that s, an access, is among, if its buffer's row is in registers there; or NULL. */
 const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s);
 
@@ -133,7 +130,6 @@ const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column
 void cu_parts(CuFn *f);
 
 /* loop.c, columns.c, kernel.c, launch.c */
-bool cu_has_hubs(const CuFn *f);
 void cu_mark(CuFn *f, const LStmt *list); /* the registers that it needs */
 void cu_begin(CuFn *f);
 void cu_signature(CuFn *f, const char *suffix);

@@ -100,21 +100,20 @@ static void iteration(CuFn *f) {
 }
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
-bool cu_has_hubs(const CuFn *f) {
-    const LStmt *loop[LOOP_TARGETS_MAX];
-    return f->sched.kind == CU_TEAM && cu_row_entries(f, loop) > 0;
+static bool has_hubs(const CuFn *f) {
+    return f->sched.parallel && f->sched.parallel->sched.hubs;
 }
 
 static const char *is_hub(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
-    const int n = cu_row_entries(f, loop);
+    const int n = loop_row_entries(&f->team, loop);
     const char *row = f->reg[f->sched.parallel->var->id], *all = NULL;
     for (int i = 0; i < n; i++) {
         const char *ptr = f->buf[loop[i]->ptr->id];
         const char *entries = arena_printf(f->a, "%s[%s + 1] - %s[%s]", ptr, row, ptr, row);
         all = all ? arena_printf(f->a, "%s + %s", all, entries) : entries;
     }
-    return arena_printf(f->a, "gn_is_hub(%s, gn.ways)", all);
+    return arena_printf(f->a, "gn_is_hub(%s, gn.ways, %d)", all, f->sched.parallel->sched.hubs);
 }
 
 /* The parallel loop's part of an index. */
@@ -248,7 +247,7 @@ static bool elements_body(CuFn *f) {
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (elements_body(f)) return;
-    if (cu_has_hubs(f)) {
+    if (has_hubs(f)) {
         rows_and_hubs(f);
         return;
     }
@@ -398,7 +397,7 @@ static void function(CuFn *f) {
     f->sized = f->sized && uses_sizes(f);
     f->many = cu_has_parts(f);
     if (f->many) cu_parts(f);
-    if (cu_has_hubs(f)) row_function(f);
+    if (has_hubs(f)) row_function(f);
     cu_signature(f, "");
     f->depth = 1;
     cu_begin(f);

@@ -81,7 +81,7 @@ static const char *width(CuFn *f) {
 /* What ways have by turns: of the relation of which a row has most. */
 static const char *entries(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
-    const int n = cu_row_entries(f, loop);
+    const int n = loop_row_entries(&f->team, loop);
     if (n == 0) return iterations(f, f->sched.split);
     const char *most = NULL;
     for (int i = 0; i < n; i++) {
@@ -147,7 +147,9 @@ static void arguments(CuFn *f, StrBuf *names) {
 static void parts(CuFn *f, const char *names) {
     const Map *m = f->sched.split->ptr->map;
     const char *entries = cu_host_expr(f, m->from->size);
-    cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s);", entries, cu_part_numbers(f, true));
+    const LSched *by = &f->sched.split->sched;
+    cu_line(f, "int64_t gn_part = gn_part_of_entries(%s, %s, %d, %d);", entries,
+            cu_part_numbers(f, true), by->split, by->split_from);
     cu_open(f, "if (gn_part) {");
     cu_line(f, "void *gn_parts[] = {%s&gn_room, &gn_part, &gn_extent};", names ? names : "");
     cu_line(f,

@@ -8,32 +8,6 @@ int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {
                                                          : 0;
 }
 
-static int add_relation(const LStmt **loop, int n, const LStmt *s) {
-    for (int i = 0; i < n; i++)
-        if (loop[i]->ptr == s->ptr) return n;
-    if (n < LOOP_TARGETS_MAX) loop[n++] = s;
-    return n;
-}
-
-int cu_row_entries(const CuFn *f, const LStmt **loop) {
-    const CuSched *c = &f->sched;
-    int n = 0;
-    for (int i = 0; c->parallel && i < f->team.runs.n; i++)
-        for (const LStmt *s = f->team.runs.v[i].first; s; s = s->next) {
-            bool entries = s->kind == L_FOR && s->range == LR_SEGMENT && s->at == c->parallel->var;
-            if (entries && s->sched.share == LS_WAYS) n = add_relation(loop, n, s);
-        }
-    return n;
-}
-
-/* The first loop that ways share. */
-static const LStmt *find_split(const CuFn *f) {
-    for (int i = 0; i < f->team.runs.n; i++)
-        for (const LStmt *s = f->team.runs.v[i].first; s; s = s->next)
-            if (s->kind == L_FOR && s->sched.share == LS_WAYS) return s;
-    return NULL;
-}
-
 const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->team.runs.n; i++) {
         const LoopColumns *r = &f->team.runs.v[i];
@@ -79,6 +53,10 @@ static bool read_team(CuFn *f) {
     if ((t->by == LT_TEAM) != (c->parallel && !loop_has_chunk_of(c->parallel)))
         return refuse(f, f->k->span, "no team of threads can have its rows like this");
     if (!loop_team_is_fine(&f->team)) return refuse(f, f->team.span, f->team.fault);
+    const LStmt *loop[LOOP_TARGETS_MAX];
+    if (c->parallel && c->parallel->sched.hubs && !loop_row_entries(&f->team, loop))
+        return refuse(f, c->parallel->span,
+                      "ways share no entries of rows that a block could take");
     if (!loop_may_coarsen(&f->team, c->pack))
         return refuse(f, f->k->span, "lanes cannot have so many columns each");
     return true;
@@ -100,6 +78,6 @@ bool cu_schedule(CuFn *f) {
         if (!nest.n || loop_most_elements(&e, LOOP_ELEMENTS_MAX) < c->pack)
             return refuse(f, f->k->span, "a thread cannot have so many elements");
     }
-    c->split = find_split(f);
+    c->split = loop_first_shared(&f->team);
     return true;
 }

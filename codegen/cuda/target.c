@@ -60,7 +60,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
 const Target target_cuda = {.name = "cuda",
                             .lanes = 32,
                             .columns = 8,
-                            .loop_passes = "fission,schedule,coarsen-threads,split-rows",
+                            .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows",
                             .emit_kernels = emit_kernels,
                             .machine = "H200",
                             .bytes_per_s = 4.8e12,

@@ -118,7 +118,9 @@ typedef struct {
                           tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
     LShare share;
-    bool split; /* by ways: of a long row several blocks have parts */
+    int hubs;  /* of the parallel loop: a block takes a row that has more entries for each way */
+    int split; /* by ways: several blocks have parts of so many entries of a long row .. */
+    int split_from; /* .. where all rows together have so many */
 } LSched;
 
 typedef enum {

@@ -277,6 +277,20 @@ static bool vectors(Reader *r, LSched *s) {
     return lanes(r, "strips", &s->strips);
 }
 
+static bool entries(Reader *r, int *to) {
+    int64_t n = 0;
+    bool ok = parse_int(&r->p, "a number of entries", 1, INT32_MAX, &n);
+    *to = (int)n;
+    return ok;
+}
+
+static bool splits(Reader *r, LSched *s) {
+    if (!parse_accept_word(&r->p, "split")) return true;
+    if (!entries(r, &s->split)) return false;
+    if (!parse_accept_word(&r->p, "from")) return parse_expected(&r->p, "'from'");
+    return entries(r, &s->split_from);
+}
+
 static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -286,13 +300,13 @@ static bool loop(Reader *r, LStmt *s) {
     if (!range(r, s)) return false;
     s->sched.parallel = parse_accept_word(&r->p, "parallel");
     if (parse_accept_word(&r->p, "balanced") && !balance(r, &s->sched.balance)) return false;
+    if (parse_accept_word(&r->p, "hubs") && !entries(r, &s->sched.hubs)) return false;
     if (!versions(r, &s->sched) || !vectors(r, &s->sched)) return false;
     s->sched.jam = parse_accept_word(&r->p, "jam");
     s->sched.serial = parse_accept_word(&r->p, "serial");
     s->sched.collapse = parse_accept_word(&r->p, "collapse");
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
-    s->sched.split = parse_accept_word(&r->p, "split");
-    return body(r, s);
+    return splits(r, &s->sched) && body(r, s);
 }
 
 static bool prefetch(Reader *r, LStmt *s) {

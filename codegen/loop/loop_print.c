@@ -133,6 +133,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     range(b, s);
     if (s->sched.parallel) sb_puts(b, " parallel");
     loop_balance_print(b, &s->sched.balance);
+    if (s->sched.hubs) sb_printf(b, " hubs %d", s->sched.hubs);
     versions(b, &s->sched);
     if (s->sched.vector) sb_puts(b, " vector");
     if (s->sched.lanes) sb_printf(b, " %d%s", s->sched.lanes, s->sched.whole ? " whole" : "");
@@ -145,7 +146,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
-    if (s->sched.split) sb_puts(b, " split");
+    if (s->sched.split) sb_printf(b, " split %d from %d", s->sched.split, s->sched.split_from);
 }
 
 static void prefetch(StrBuf *b, const LStmt *s) {

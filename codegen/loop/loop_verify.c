@@ -343,6 +343,8 @@ static bool loop(Check *c, const LStmt *s, int depth) {
         return bad(c, "a loop cannot be part of the index of the loop around it");
     if (s->sched.share && c->k->threads.by != LT_TEAM && c->k->threads.by != LT_BLOCK)
         return bad(c, "a loop is shared by threads that are no team");
+    if (s->sched.hubs && (!s->sched.parallel || c->k->threads.by != LT_TEAM))
+        return bad(c, "a block takes rows with many entries of a loop whose rows have no teams");
     if (s->sched.split && s->sched.share != LS_WAYS)
         return bad(c, "a loop is split among blocks and no ways share it");
     if (s->sched.serial && !is_in_rows(c))

@@ -1,11 +1,14 @@
 /* Rows with more entries than a block should have: several blocks take parts of them first.
  *
- *     for %e in segment p[%v] by ways {     =>     for %e in segment p[%v] by ways split {
+ *     for %e in segment p[%v] by ways {     =>     for %e in segment p[%v] by ways split 2048 from
+ * 65536 {
  *
  * Split reductions (CUTLASS's split-K; merge-based SpMV, Merrill and Garland 2016, for the cut by
  * entries).  For rows whose entries need nothing that the row computed before, and whose sums are
  * f32 columns: each block leaves its part's in memory, and the row's own adds them up in their
- * order.  How long a row must be is the runtime's (runtime/cuda/kernel.h), which knows the rows. */
+ * order.  A row is long that has more entries than two parts; a block that has such rows (`hubs`)
+ * adds up what others left.  Where all rows have fewer entries than `from` that is not worth a
+ * launch. */
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
@@ -45,6 +48,7 @@ const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     const LBuf *target[LOOP_TARGETS_MAX];
     const LoopColumns *r = loop_columns_with(t, s);
     if (t->k->threads.by != LT_TEAM || !row) return "a team has no row of it";
+    if (!row->sched.hubs) return "no block takes its rows with many entries";
     if (loop_collapsed(row->body)) return "each head of a row has a team";
     if (s->range != LR_SEGMENT || s->at != row->var) return "they are no entries of a row";
     if (s->sched.share != LS_WAYS) return "ways do not share them";
@@ -65,23 +69,17 @@ bool loop_may_split(const LoopTeam *t, const LStmt *s) {
     return !loop_split_fault(t, s);
 }
 
-/* The first loop that ways share: others would need room of their own for what they leave. */
-static LStmt *first_shared(const LoopTeam *t) {
-    for (int i = 0; i < t->runs.n; i++)
-        for (LStmt *s = t->runs.v[i].at->body; s; s = s->next)
-            if (s->kind == L_FOR && s->sched.share == LS_WAYS) return s;
-    return NULL;
-}
-
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
         if (k->threads.by != LT_TEAM) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
-        LStmt *s = t.fault ? NULL : first_shared(&t);
+        /* others would need room of their own for what they leave */
+        LStmt *s = t.fault ? NULL : loop_first_shared(&t);
         if (!s || s->sched.split) continue;
         const char *why = loop_split_fault(&t, s);
-        s->sched.split = !why;
+        if (!why) s->sched.split = pass_threshold(l->c, PASS_T_SPLIT_PART);
+        if (!why) s->sched.split_from = pass_threshold(l->c, PASS_T_SPLIT_FROM);
         pass_remark(p, k->span, "split-rows", "%s: %s%s", k->name,
                     why ? "not: " : "several blocks may have a long row", why ? why : "");
     }

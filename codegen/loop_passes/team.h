@@ -148,6 +148,13 @@ int loop_most_elements(const LoopElements *e, int most);
 bool loop_is_own_element(const LoopNest *nest, const LStmt *s);
 bool loop_is_packed_stream(const LoopStream *s);
 
+/* ---- rows with many entries (codegen/loop_passes/block_hubs.c)
+ * ------------------------------------ */
+/* Of each relation whose entries ways share in a row, such a loop; how many, LOOP_TARGETS_MAX at
+ * most. */
+int loop_row_entries(const LoopTeam *t, const LStmt **loop);
+LStmt *loop_first_shared(const LoopTeam *t); /* the first loop that ways share, or NULL */
+
 /* ---- long rows (codegen/loop_passes/split_rows.c)
  * ------------------------------------------------- */
 /* Several blocks may have the entries of loop s, which ways share. */

@@ -54,9 +54,7 @@ GN_FN float gn_round_bf16(float x) {
 
 /* ---- neighbours in memory ----------------------------------------------------------- */
 /* Loaded and stored at once: p is a multiple of N elements from where a buffer begins. */
-template <class T, int N> struct alignas(sizeof(T) * N) GnPack {
-    T at[N];
-};
+template <class T, int N> struct alignas(sizeof(T) * N) GnPack { T at[N]; };
 template <int N, class T> GN_FN GnPack<T, N> gn_pack(const T *p) {
     return *reinterpret_cast<const GnPack<T, N> *>(p);
 }
@@ -307,12 +305,9 @@ GN_FN int32_t gn_sum_up(int32_t v) {
 }
 
 /* ---- hubs -------------------------------------------------------------------------- */
-/* A row with more entries than this for each way of its team waits for a block. */
-#ifndef GN_HUB_ENTRIES
-#define GN_HUB_ENTRIES 256
-#endif
-GN_FN bool gn_is_hub(int64_t entries, int ways) {
-    return entries > (int64_t)GN_HUB_ENTRIES * ways;
+/* A row with more entries than so many for each way of its team waits for a block. */
+GN_FN bool gn_is_hub(int64_t entries, int ways, int each) {
+    return entries > (int64_t)each * ways;
 }
 
 /* Which threads of the block have a hub, as bits, for all of them. */
@@ -338,20 +333,15 @@ GN_FN const unsigned *gn_hubs(bool hub) {
                  gn_once; gn_once = 0)
 
 /* ---- rows for several blocks ---------------------------------------------------------- */
-#ifndef GN_PART_ENTRIES
-#define GN_PART_ENTRIES 2048 /* of a part, at least */
-#endif
-#ifndef GN_PARTS_FROM
-#define GN_PARTS_FROM 65536 /* so many entries of all rows are worth a launch more */
-#endif
-
-/* Entries of a part, whose sums are so many numbers; 0 = one block has a row.  Each part has room
- * for a row that began before it and for one that begins in it. */
-static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers) {
+/* Entries of a part, at least so many, whose sums are so many numbers; 0 = one block has a row, as
+ * all rows have fewer than `from`.  Each part has room for a row that began before it and for one
+ * that begins in it. */
+static inline int64_t gn_part_of_entries(int64_t entries, int64_t numbers, int64_t least,
+                                         int64_t from) {
     const int64_t parts =
         RT_DEVICE_ROOM_BYTES / (int64_t)(2 * sizeof(float)) / gn_max64(numbers, 1);
-    if (entries < GN_PARTS_FROM || parts < 1) return 0;
-    return gn_max64(GN_PART_ENTRIES, gn_ceildiv(entries, parts));
+    if (entries < from || parts < 1) return 0;
+    return gn_max64(least, gn_ceildiv(entries, parts));
 }
 
 /* Longer than two parts: of two such rows one ends in a part, at most, and one begins. */
@@ -409,7 +399,7 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
 /* Slots of the parts of a row's entries first .. end - 1, by turns. */
 #define GN_PARTS_OF(slot, first, end, part, t)                                                     \
     for (int64_t gn_from_part = (first) / (part), gn_p = gn_from_part + t.way,                     \
-                 gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + (t.way == 0);                \
+                 gn_to_part = ((end)-1) / (part), slot = 2 * gn_p + (t.way == 0);                  \
          gn_p <= gn_to_part; gn_p += t.ways, slot = 2 * gn_p)
 
 /* ---- rows and launches ------------------------------------------------------------- */

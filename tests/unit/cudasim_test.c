@@ -6,9 +6,16 @@
 #include "frontend/fe.h"
 #include "op_cases.h"
 #include "op_matrix.h"
+#include "passes/threshold.h"
 
 /* Graphs of tests are small: so are their hubs, and the parts of rows that several blocks have. */
-static const char small_hubs[] = "-DGN_HUB_ENTRIES=4 -DGN_PART_ENTRIES=2 -DGN_PARTS_FROM=1";
+static void small_hubs(Ctx *c, bool parts) {
+    int *to = NEWN(c->a, int, N_PASS_THRESHOLDS);
+    for (int t = 0; t < N_PASS_THRESHOLDS; t++) to[t] = pass_threshold(c, (PassThreshold)t);
+    to[PASS_T_HUB_ENTRIES] = 4;
+    if (parts) to[PASS_T_SPLIT_PART] = 2, to[PASS_T_SPLIT_FROM] = 1;
+    c->thresholds = to;
+}
 
 typedef struct {
     int level;
@@ -18,7 +25,8 @@ typedef struct {
 static void matrix(Ctx *c, void *arg) {
     const Run *r = arg;
     OpCases *cs = op_matrix_cases(c, r->level);
-    CpuExec *x = cpu_exec_passes(c, cs->m, r->level) ? cuda_exec_build(c, cs->m, small_hubs) : NULL;
+    small_hubs(c, true);
+    CpuExec *x = cpu_exec_passes(c, cs->m, r->level) ? cuda_exec_build(c, cs->m, "") : NULL;
     diag_print_all(c, stderr, false);
     CHECK(x != NULL);
     if (!x) return;
@@ -100,9 +108,8 @@ static void model_steps(Ctx *c, void *arg) {
     const char *name = model->name, *dirs[] = {"models"};
     FeOptions fe = {.dirs = dirs, .n_dirs = 1};
     Module *m = fe_compile(c, arena_printf(c->a, "%s.gnn", name), &fe);
-    CpuExec *x = m && cpu_exec_train_passes(c, m, 2)
-                     ? cuda_exec_build(c, m, "-O1 -DGN_HUB_ENTRIES=4")
-                     : NULL;
+    small_hubs(c, false); /* parts are launches of their own */
+    CpuExec *x = m && cpu_exec_train_passes(c, m, 2) ? cuda_exec_build(c, m, "-O1") : NULL;
     diag_print_all(c, stderr, false);
     CHECK(x && cpu_exec_load(x, "models/data/cora", 7, 0.01));
     if (x) count_steps(x, model);

@@ -1,0 +1,61 @@
+/* Rows with many entries are taken by a block, all of whose threads are one team.
+ *
+ *     for %v in N parallel {                     =>     for %v in N parallel hubs 256 {
+ *       .. for %e in segment p[%v] by ways {              (the same)
+ *
+ * A row has many where it has more than so many for each way of its team, of all relations whose
+ * entries ways share: a power-law graph has few such rows, and without this one warp would end long
+ * after all others (Merrill, Garland and Grimshaw 2012 choose among thread, warp and block by the
+ * number of a node's neighbours, too). */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+static int add_relation(const LStmt **loop, int n, const LStmt *s) {
+    for (int i = 0; i < n; i++)
+        if (loop[i]->ptr == s->ptr) return n;
+    if (n < LOOP_TARGETS_MAX) loop[n++] = s;
+    return n;
+}
+
+int loop_row_entries(const LoopTeam *t, const LStmt **loop) {
+    const LStmt *row = loop_parallel(t->k);
+    int n = 0;
+    for (int i = 0; row && i < t->runs.n; i++)
+        for (const LStmt *s = t->runs.v[i].first; s != t->runs.v[i].end; s = s->next) {
+            bool entries = s->kind == L_FOR && s->range == LR_SEGMENT && s->at == row->var;
+            if (entries && s->sched.share == LS_WAYS) n = add_relation(loop, n, s);
+        }
+    return n;
+}
+
+LStmt *loop_first_shared(const LoopTeam *t) {
+    for (int i = 0; i < t->runs.n; i++)
+        for (LStmt *s = t->runs.v[i].at->body; s; s = s->next)
+            if (s->kind == L_FOR && s->sched.share == LS_WAYS) return s;
+    return NULL;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        LKernel *k = l->k.v[i];
+        LStmt *row = loop_parallel(k);
+        const LStmt *loop[LOOP_TARGETS_MAX];
+        if (k->threads.by != LT_TEAM || !row || row->sched.hubs) continue;
+        const LoopTeam t = loop_team(l->a, l->on, k, false);
+        if (t.fault) continue;
+        const int n = loop_row_entries(&t, loop);
+        if (n) row->sched.hubs = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
+        pass_remark(p, k->span, "block-hubs", "%s: %s", k->name,
+                    n ? arena_printf(l->a,
+                                     "a block takes rows with more than %d entries for each way",
+                                     row->sched.hubs)
+                      : "not: ways share no entries of a row");
+    }
+    return true;
+}
+
+const Pass loop_pass_block_hubs = {
+    .name = "block-hubs",
+    .summary = "a block of threads takes rows with many entries",
+    .run_loops = run,
+};
