@@ -33,7 +33,7 @@ bool interpret_phase(Interpreted *x, Func *f, int step);
 const double *interpret_output(const Interpreted *x, const Func *f, const char *name, int64_t *n);
 /* Now, in the order in which it is written; NULL: nothing of the program has it. */
 const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n);
-/* "the graph IR after carry#1" */
+/* "the graph IR after round-weights#1" */
 const char *interpret_what(Arena *a, const CliProduct *p);
 /* A message about it: "@train: ..". */
 bool interpret_fail(Ctx *c, const Func *f, const char *why);

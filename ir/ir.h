@@ -378,10 +378,11 @@ typedef struct Module {
     bool effects_counted; /* before any pass: */
     int n_effects;        /* print, assert and C functions with an effect */
     int n_streams;
-    uint32_t text_file;  /* module_parse: its own source; UINT32_MAX when built */
-    uint32_t main_file;  /* of the model, in Ctx.sources */
-    bool sourced;        /* module_parse: all positions are in the files that the text lists */
-    const char *pending; /* passes of its pipeline that have not run, "remat,carry"; NULL: all */
+    uint32_t text_file; /* module_parse: its own source; UINT32_MAX when built */
+    uint32_t main_file; /* of the model, in Ctx.sources */
+    bool sourced;       /* module_parse: all positions are in the files that the text lists */
+    const char
+        *pending; /* passes of its pipeline that have not run, "remat,round-weights"; NULL: all */
     StrMap by_name[N_NAMES]; /* kept by module.c */
     unsigned has;            /* IR_* facts, kept by the pass driver */
 } Module;

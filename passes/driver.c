@@ -63,11 +63,13 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                             "precision";
 #define UP_TO_GRADIENTS                                                                            \
     "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,narrow,unroll,trim,distinct,"
-#define AFTER_GRADIENTS "canon,cse,dce,aggregate,masks,dots,shares,lower-csr,hoist,canon,cse,dce,"
-#define AT_THE_END "graph-break-elimination,fuse,remat,precision,carry"
+#define AFTER_GRADIENTS                                                                            \
+    "canon,cse,dce,aggregate,recompute-masks,reuse-dot-sums,late-division,lower-csr,hoist,canon,"  \
+    "cse,dce,"
+#define AT_THE_END "graph-break-elimination,fuse,remat,precision,round-weights"
     return keep_grads ? UP_TO_GRADIENTS "autodiff," AFTER_GRADIENTS AT_THE_END
                       : UP_TO_GRADIENTS "loss-scale,autodiff,optimizer," AFTER_GRADIENTS
-                                        "turn," AT_THE_END;
+                                        "transpose-weights," AT_THE_END;
 #undef UP_TO_GRADIENTS
 #undef AFTER_GRADIENTS
 #undef AT_THE_END
@@ -76,8 +78,8 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
 #define INFER(EXPLAIN) "shape-propagation,canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
 #define INFER_O2(EXPLAIN)                                                                          \
     "shape-propagation,canon,cse,dce,one-hot,reorder,cse,narrow,serve,trim," EXPLAIN               \
-    "canon,cse,dce,dots,shares,"                                                                   \
-    "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,carry"
+    "canon,cse,dce,reuse-dot-sums,late-division,"                                                  \
+    "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,round-weights"
 
 const char *pass_pipeline_infer(int opt_level, bool explain) {
     if (explain) return opt_level == 0 ? INFER("explain,") : INFER_O2("explain,");

@@ -40,7 +40,7 @@ bool pass_is_const(const Op *op, double *v);
 /* A copy in another order of spaces, broadcasting or not: it reads across rows.  (cse.c) */
 bool pass_is_transpose(const Op *op);
 
-/* What a softmax divides by: a sum of exponentials.  (shares.c) */
+/* What a softmax divides by: a sum of exponentials.  (late_division.c) */
 bool pass_is_softmax_sum(const Op *op);
 
 /* A contraction that a library computes, with its operands in memory.  (fuse.c) */

@@ -125,7 +125,7 @@ TEST(sparse_lowering_preserves_every_case) {
 
 TEST(hoisting_preserves_every_case) {
     check_passes("lower-csr,hoist");
-    check_passes("lower-csr,turn");
+    check_passes("lower-csr,transpose-weights");
 }
 
 /* But for rounding, which the exact interpreter leaves out. */

@@ -8,7 +8,8 @@
 #include "passes/pass.h"
 #include "ctx_test.h"
 
-static const char o2_rest[] = "canon,cse,dce,masks,dots,lower-csr,hoist,canon,cse,dce,turn,fuse";
+static const char o2_rest[] = "canon,cse,dce,recompute-masks,reuse-dot-sums,lower-csr,hoist,canon,"
+                              "cse,dce,transpose-weights,fuse";
 
 /* ---- the op table -------------------------------------------------------------------- */
 static Interp *interp_of(Ctx *c, const OpCases *cs) {
@@ -172,7 +173,10 @@ static void run_distinct(Ctx *c, void *arg) {
     CHECK(m && n);
     Interp *before = m ? one_batch(c, m, "autodiff,dce") : NULL;
     Interp *after =
-        n ? one_batch(c, n, "distinct,autodiff,canon,cse,dce,aggregate,masks,dots,fuse") : NULL;
+        n ? one_batch(
+                c, n,
+                "distinct,autodiff,canon,cse,dce,aggregate,recompute-masks,reuse-dot-sums,fuse")
+          : NULL;
     if (!before || !after) return;
     CHECK(!space_find(m, "v.rows") && space_find(n, "v.rows"));
     const char *out[] = {"loss", "grad.table", "grad.w", "grad.u"};

@@ -301,14 +301,15 @@ static bool turn_variable(Turn *t, const Var *v) {
     if (!pays && !t->why) t->why = "as many copies would come as go";
     if (pays && !all_assigns_fit(t)) t->why = "what it becomes is made in the order that it has";
     if (t->why) {
-        pass_remark(t->p, v->span, "turn", "'%s' keeps the order of its spaces: %s", v->path,
-                    t->why);
+        pass_remark(t->p, v->span, "transpose-weights", "'%s' keeps the order of its spaces: %s",
+                    v->path, t->why);
         return false;
     }
     rewrite(t);
     turn_variables(t);
-    pass_remark(t->p, v->span, "turn", "'%s' is stored with its last %d of %d spaces first",
-                v->path, t->turn, v->type.rank);
+    pass_remark(t->p, v->span, "transpose-weights",
+                "'%s' is stored with its last %d of %d spaces first", v->path, t->turn,
+                v->type.rank);
     return true;
 }
 
@@ -322,8 +323,8 @@ static bool run(PassCtx *p, Module *m) {
     return true;
 }
 
-const Pass pass_turn = {
-    .name = "turn",
+const Pass pass_transpose_weights = {
+    .name = "transpose-weights",
     .summary = "store weights in the order in which the step reads them",
     .needs = IR_TYPED | IR_NO_CSR,
     .breaks = IR_FUSED,

@@ -165,7 +165,7 @@ static bool find(PassCtx *p, Match *m, Op *sum) {
     if (m->x.overflow || !find_dot(m)) return false;
     for (const Summed *s = m->far->tag; s; s = s->before)
         if (fits(m, s->sum)) return true;
-    pass_remark(p, sum->span, "dots",
+    pass_remark(p, sum->span, "reuse-dot-sums",
                 "'%s' is summed by itself: no sum over %s of '%s' by the same weights is there",
                 pass_named(sum), sum->map->from->name, pass_named(m->far));
     return false;
@@ -204,8 +204,8 @@ static bool rewrite(PassCtx *p, Builder *b, Match *m) {
     y = type_eq(&y->type, &m->sum->type) ? y : b_copy(b, y, m->sum->type);
     y->hint = m->sum->hint;
     op_replace_uses(b->f, m->sum, y);
-    pass_remark(p, m->sum->span, "dots", "a sum over %s is made from the sum that is there",
-                m->sum->map->from->name);
+    pass_remark(p, m->sum->span, "reuse-dot-sums",
+                "a sum over %s is made from the sum that is there", m->sum->map->from->name);
     return true;
 }
 
@@ -225,8 +225,8 @@ static bool run(PassCtx *p, Module *mod) {
     return true;
 }
 
-const Pass pass_dots = {
-    .name = "dots",
+const Pass pass_reuse_dot_sums = {
+    .name = "reuse-dot-sums",
     .summary = "sums of products with a row, from the sum that is there",
     .needs = IR_TYPED,
     .breaks = IR_FUSED,

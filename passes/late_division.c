@@ -68,7 +68,7 @@ static Op *divided_by(const Op *op) {
     return is_shifted_sum(g->in[0]) && g->in[0]->map == g->map ? g->in[0] : NULL;
 }
 
-/* select(l = 0, 0, x / l), as `dots` leaves it at a node: l and x, else NULL. */
+/* select(l = 0, 0, x / l), as `reuse-dot-sums` leaves it at a node: l and x, else NULL. */
 static Op *divided_at_node(const Op *op, Op **x) {
     double zero = 1;
     const Op *is = op->kind == OP_SELECT ? op->in[0] : NULL, *q = is ? op->in[2] : NULL;
@@ -148,7 +148,7 @@ static bool divide_after(Shares *s, Op *sum) {
     int n;
     Op *share = find_share(sum->in[0], sum->map, &n), *l = share ? divided_by(share) : NULL;
     if (n > 1)
-        pass_remark(s->p, sum->span, "shares", "the entries of '%s' are divided, by %d sums",
+        pass_remark(s->p, sum->span, "late-division", "the entries of '%s' are divided, by %d sums",
                     pass_named(sum), n);
     if (!l || !is_within(&l->type, &sum->type) || !pass_may_rewrite(s->p)) return false;
     Op *r = inverse_of(s, l);
@@ -157,7 +157,7 @@ static bool divide_after(Shares *s, Op *sum) {
     b_like(b, sum);
     Op *y = b_segment(b, RED_SUM, sum->map, x);
     replace(s, sum, b_binary(b, OP_MUL, y, r));
-    pass_remark(s->p, sum->span, "shares", "the sum over %s is divided, not its entries",
+    pass_remark(s->p, sum->span, "late-division", "the sum over %s is divided, not its entries",
                 sum->map->from->name);
     return true;
 }
@@ -247,8 +247,8 @@ static bool run(PassCtx *p, Module *m) {
     return true;
 }
 
-const Pass pass_shares = {
-    .name = "shares",
+const Pass pass_late_division = {
+    .name = "late-division",
     .summary = "a softmax's division after the sum that it weighs",
     .needs = IR_TYPED,
     .breaks = IR_FUSED,

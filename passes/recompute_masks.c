@@ -71,11 +71,12 @@ static void from_rectified(const Masks *m, Op *lt) {
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
                 : NULL;
     if (!r && lt->kind == OP_LT && is_zero(lt->in[0]) && rectified_at_all(m, lt->in[1]))
-        pass_remark(m->p, lt->span, "masks", "'%s' is stored for its sign: max(%s, 0) comes later",
-                    pass_named(lt->in[1]), pass_named(lt->in[1]));
+        pass_remark(m->p, lt->span, "recompute-masks",
+                    "'%s' is stored for its sign: max(%s, 0) comes later", pass_named(lt->in[1]),
+                    pass_named(lt->in[1]));
     if (!r || !pass_may_rewrite(m->p)) return;
     lt->in[1] = r;
-    pass_remark(m->p, lt->span, "masks", "the sign of '%s' is read off '%s'",
+    pass_remark(m->p, lt->span, "recompute-masks", "the sign of '%s' is read off '%s'",
                 pass_named(r->in[rectified(r) == r->in[1]]), pass_named(r));
 }
 
@@ -100,19 +101,20 @@ static void from_scaled(Masks *m, Op *op) {
         double c;
         if (!is_mask(s, &c) || !type_eq(&g->type, &product->type)) continue;
         if (!(c >= 1)) { /* nor is NaN */
-            pass_remark(m->p, op->span, "masks",
+            pass_remark(m->p, op->span, "recompute-masks",
                         "the mask '%s' is read again: a scale of %g could make a result vanish",
                         pass_named(s), c);
             continue;
         }
         Op *y = find_user(m, lt->in[1], op, is_product_with, s);
         if (!y)
-            pass_remark(m->p, op->span, "masks",
+            pass_remark(m->p, op->span, "recompute-masks",
                         "the mask '%s' is read again: its product with '%s' is not there",
                         pass_named(s), pass_named(lt->in[1]));
         if (!y || !pass_may_rewrite(m->p)) continue;
-        pass_remark(m->p, op->span, "masks", "the sign of '%s' and the mask are read off '%s'",
-                    pass_named(lt->in[1]), pass_named(y));
+        pass_remark(m->p, op->span, "recompute-masks",
+                    "the sign of '%s' and the mask are read off '%s'", pass_named(lt->in[1]),
+                    pass_named(y));
         m->b.at = op;
         op->in[1] = op_after(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
         op->in[0] = op_after(m, op, OP_LT, lt->in[0], y);
@@ -149,8 +151,8 @@ static bool run(PassCtx *p, Module *mod) {
     return true;
 }
 
-const Pass pass_masks = {
-    .name = "masks",
+const Pass pass_recompute_masks = {
+    .name = "recompute-masks",
     .summary = "backward masks from the results that are stored anyway",
     .needs = IR_TYPED,
     .breaks = IR_FUSED,
