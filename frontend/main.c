@@ -26,6 +26,7 @@ static void run(Ctx *c, void *arg) {
     case ACT_OPT:
     case ACT_RUN:
     case ACT_COMPARE:
+    case ACT_FMT:
         j->ok = cli_compile(c, &j->o);
         break;
     case ACT_HELP:

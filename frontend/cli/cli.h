@@ -17,6 +17,7 @@ typedef enum {
     ACT_OPT,
     ACT_RUN,
     ACT_COMPARE,
+    ACT_FMT,
     ACT_HELP,
     ACT_VERSION
 } Action;
@@ -71,7 +72,8 @@ typedef struct {
     const char *values;  /* to be shown, too, "z,h"; or NULL */
     const char *against; /* options of the other side, or NULL */
     double tolerance;
-    const char *bisect; /* the command that tells good programs, or NULL */
+    bool fmt_check, fmt_diff; /* ACT_FMT: tell what would change */
+    const char *bisect;       /* the command that tells good programs, or NULL */
     bool grads, infer, draw, explain, alone, keep, verbose, report_json, tf32, precision_auto;
     unsigned reports;      /* REPORT_* */
     const int *thresholds; /* as Ctx has them: NULL, all are as usual */
@@ -220,6 +222,8 @@ bool cli_write_all(int fd, const void *from, size_t n);
 const char *cli_temp_dir(Ctx *c, const CliOptions *o);
 /* Writes all of text to path by way of a temporary file beside it; NULL or "-" = stdout. */
 bool cli_write(Ctx *c, const char *path, const char *text, size_t n);
+/* The same in place of a file that is there, whose mode stays. */
+bool cli_replace(Ctx *c, const char *path, const char *text, size_t n);
 /* Moves a finished file to its place, across file systems too. */
 bool cli_install(Ctx *c, const char *from, const char *to);
 /* The same of several, all or none; one that is a link is said by what it leads to. */
@@ -241,6 +245,9 @@ struct RtDataset *cli_data(Ctx *c, const Module *m, const char *data);
 /* Runs a program that was made to measure ranges (passes/ranges.c) on data, a few steps and each
  * other phase once; fills r. */
 bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r);
+
+/* ACT_FMT (cli_fmt.c); false: a mistake, or something differs from what --check asks for. */
+bool cli_fmt(Ctx *c, const CliOptions *o);
 
 /* What a program is made of. */
 typedef struct {

@@ -782,6 +782,8 @@ bool cli_compile(Ctx *c, const CliOptions *o) {
         return cli_interpret(c, o);
     case ACT_COMPARE:
         return cli_compare(c, o);
+    case ACT_FMT:
+        return cli_fmt(c, o);
     default:
         return false; /* nothing to compile */
     }

@@ -200,6 +200,16 @@ static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, m
     return false;
 }
 
+/* The mode is that of the file, whatever the mask. */
+static bool replace(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
+    char *temp = temp_beside(c, path, text, n, mode);
+    if (!temp) return false;
+    if (chmod(temp, mode) == 0 && rename(temp, path) == 0) return true;
+    cannot_write(c, path);
+    unlink(temp);
+    return false;
+}
+
 /* Devices and pipes are written in place: there is nothing to rename. */
 static bool is_special(const char *path) {
     struct stat s;
@@ -218,6 +228,14 @@ bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
     if (!path || strcmp(path, "-") == 0) return ctx_write(c, NULL, text, n);
     return is_special(path) ? write_special(c, path, text, n)
                             : write_beside(c, path, text, n, 0666);
+}
+
+bool cli_replace(Ctx *c, const char *path, const char *text, size_t n) {
+    struct stat s;
+    const char *file = follow_link(c, path);
+    if (!file || stat(file, &s) != 0) return cannot_write(c, path);
+    return is_special(file) ? write_special(c, file, text, n)
+                            : replace(c, file, text, n, s.st_mode & 07777);
 }
 
 /* No arena allocation while the file is open: running out of memory jumps away. */

@@ -362,6 +362,8 @@ FLAG(set_keep, keep)
 FLAG(set_depends, depends)
 FLAG(set_verbose, verbose)
 FLAG(set_mpi, mpi)
+FLAG(set_fmt_check, fmt_check)
+FLAG(set_fmt_diff, fmt_diff)
 
 SETTER(set_help) {
     UNUSED_ARGS;
@@ -432,6 +434,9 @@ static const CliOption options[] = {
      "of run and compare: ir (default), plan, or loops, its kernels as the target has them",
      set_level, level_word},
     {"--steps", "N", "of run and compare: so many training steps (default 1)", set_steps, NULL},
+    {"--check", NULL, "of fmt: write nothing; name the files that would change, and end with 1",
+     set_fmt_check, NULL},
+    {"--diff", NULL, "of fmt: the same, and show what would change", set_fmt_diff, NULL},
     {"--values", "A,B,..", "of run: show these values of the IR, too, by their names there",
      set_values, NULL},
     {"--against", "OPTIONS", "of compare: options of the other side, '-O0'", set_against, NULL},
@@ -483,6 +488,7 @@ static const CliOption options[] = {
 static const CliCommand commands[] = {
     {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
+    {"fmt", "fmt [FILE.gnn]..", "the one layout of files, or of standard input"},
     {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
     {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
     {"compare", "compare A [B] --data DIR ..", "interpret two, say what first differs and why"},
@@ -646,11 +652,8 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
     static const struct {
         const char *name;
         Action action;
-    } verbs[] = {{"check", ACT_CHECK},
-                 {"opt", ACT_OPT},
-                 {"run", ACT_RUN},
-                 {"compare", ACT_COMPARE},
-                 {"help", ACT_HELP}};
+    } verbs[] = {{"check", ACT_CHECK},     {"opt", ACT_OPT}, {"run", ACT_RUN},
+                 {"compare", ACT_COMPARE}, {"fmt", ACT_FMT}, {"help", ACT_HELP}};
     for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             o->action = verbs[i].action;

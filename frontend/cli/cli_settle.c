@@ -61,6 +61,8 @@ static const char *check_kind(const CliOptions *o) {
         return "--bisect compiles programs for its command: nothing is compiled here";
     if (o->mpi && o->emit != OUT_EXE) return "--mpi is for programs that train";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
+    if ((o->fmt_check || o->fmt_diff) && o->action != ACT_FMT)
+        return "--check and --diff are for fmt";
     if (o->draw && !o->infer) return "--draw is for --infer";
     if (o->explain && o->alone) return "--explain needs the program that --no-rows leaves out";
     bool compiles = o->action != ACT_CHECK; /* what for, the caller may say later */
@@ -72,15 +74,16 @@ static const char *check_kind(const CliOptions *o) {
 }
 
 static const char *check_files(Arena *a, const CliOptions *o) {
+    if (o->action == ACT_FMT) return NULL; /* none: standard input */
     if (o->files.n == 0) return "no input file is named";
     if (o->action == ACT_CHECK || o->action == ACT_COMPARE || o->files.n == 1) return NULL;
     return strpbrk(o->files.v[0], "./")
                ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
-               : arena_printf(
-                     a,
-                     "'%s' is no command (check, opt, run, compare, import, export, help) and no "
-                     "file",
-                     o->files.v[0]);
+               : arena_printf(a,
+                              "'%s' is no command (check, fmt, opt, run, compare, import, export, "
+                              "help) and no "
+                              "file",
+                              o->files.v[0]);
 }
 
 /* After the files are known. */

@@ -285,8 +285,8 @@ expr: word                          { $$ = NODE(NAME, @1, $1); }
     | TRUE_                         { $$ = with_num(NODE(BOOL, @1, NULL), 1); }
     | FALSE_                        { $$ = with_num(NODE(BOOL, @1, NULL), 0); }
     | NONE                          { $$ = NODE(NONE, @1, NULL); }
-    | '(' expr ')'                  { $$ = $2; }
-    | expr '?' expr ':' expr        { $$ = MAKE(SELECT, @$, NULL, $1, $3, $5); }
+    | '(' expr ')'                  { $$ = $2; fe_mark(p, @1, ROLE_GROUP); }
+    | expr '?' expr ':' expr        { $$ = MAKE(SELECT, @$, NULL, $1, $3, $5); fe_mark(p, @4, ROLE_SELECT); }
     | expr WHERE expr               { $$ = BIN(WHERE, @$, $1, $3); }
     | expr OR expr                  { $$ = BIN(OR, @$, $1, $3); }
     | expr AND expr                 { $$ = BIN(AND, @$, $1, $3); }
@@ -304,19 +304,19 @@ expr: word                          { $$ = NODE(NAME, @1, $1); }
     | expr '/' expr                 { $$ = BIN(DIV, @$, $1, $3); }
     | expr '%' expr                 { $$ = BIN(MOD, @$, $1, $3); }
     | expr '@' expr                 { $$ = BIN(AT, @$, $1, $3); }
-    | '-' expr %prec NEG            { $$ = with_op(MAKE(UNARY, @$, NULL, $2), OPR_NEG); }
+    | '-' expr %prec NEG            { $$ = with_op(MAKE(UNARY, @$, NULL, $2), OPR_NEG); fe_mark(p, @1, ROLE_PREFIX); }
     | expr POW expr                 { $$ = BIN(POW, @$, $1, $3); }
     | expr '(' args ')'             { $$ = with_span(add_all(p, MAKE(CALL, @$, NULL, $1), $3), @$); }
     | expr '[' exprs ']'            { $$ = with_span(add_all(p, MAKE(INDEX, @$, NULL, $1), $3), @$); }
     | expr '.' NAME                 { $$ = MAKE(MEMBER, @$, $3, $1); }
-    | '[' ']'                       { $$ = NODE(ARRAY, @$, NULL); }
-    | '[' exprs ']'                 { $$ = $2; $$->kind = AST_ARRAY; $$->span = @$; }
-    | '[' ':' ']'                   { $$ = NODE(DICT, @$, NULL); }
-    | '[' pairs ']'                 { $$ = $2; $$->span = @$; }
+    | '[' ']'                       { $$ = NODE(ARRAY, @$, NULL); fe_mark(p, @1, ROLE_GROUP); }
+    | '[' exprs ']'                 { $$ = $2; $$->kind = AST_ARRAY; $$->span = @$; fe_mark(p, @1, ROLE_GROUP); }
+    | '[' ':' ']'                   { $$ = NODE(DICT, @$, NULL); fe_mark(p, @1, ROLE_GROUP); }
+    | '[' pairs ']'                 { $$ = $2; $$->span = @$; fe_mark(p, @1, ROLE_GROUP); }
     | '[' expr FOR NAME IN expr opt_if ']'
-                                    { $$ = MAKE(ARRAY_FOR, @$, $4, $2, $6, $7); }
+                                    { $$ = MAKE(ARRAY_FOR, @$, $4, $2, $6, $7); fe_mark(p, @1, ROLE_GROUP); }
     | '[' expr ':' expr FOR NAME IN expr opt_if ']'
-                                    { $$ = MAKE(DICT_FOR, @$, $6, $2, $4, $8, $9); }
+                                    { $$ = MAKE(DICT_FOR, @$, $6, $2, $4, $8, $9); fe_mark(p, @1, ROLE_GROUP); }
     ;
 opt_if: %empty                      { $$ = NULL; }
     | IF expr                       { $$ = $2; }
@@ -339,7 +339,7 @@ arg: expr
 
 /* ---- recipes ---- */
 titems: %empty                      { $$ = NODE(LIST, ((Span){0}), NULL); }
-    | titems titem                  { $$ = ADD($1, $2); }
+    | titems titem                  { $$ = ADD($1, $2); fe_mark(p, @2, ROLE_ITEM); }
     | titems SEP
     ;
 titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $4)); }
@@ -363,7 +363,7 @@ settings: %empty                    { $$ = NODE(LIST, ((Span){0}), NULL); }
     | settings setting              { $$ = ADD($1, $2); }
     | settings SEP
     ;
-setting: NAME exprs                 { $$ = $2; $$->kind = AST_SETTING; $$->text = $1; $$->span = @1; }
+setting: NAME exprs                 { $$ = $2; $$->kind = AST_SETTING; $$->text = $1; $$->span = @1; fe_mark(p, @1, ROLE_ITEM); }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 any_name: NAME

@@ -235,13 +235,15 @@ static Span end_of(Span s) {
     return span_of(s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1);
 }
 
-int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
+/* first: whether the token is the first one on its line. */
+static int next_token(FE_STYPE *val, Span *at, Parser *p, bool *first) {
     Token *t = peek(p);
     while (t->code == ';' && (p->last == SEP || p->last == '{' || p->last == 0)) {
         p->has_ahead = false;
         t = peek(p);
     }
     *at = t->span;
+    *first = t->first_on_line;
     p->n_given++;
     if (p->stopped) return 0;
     if (is_left_open(p, t)) return close_for_user(p, at);
@@ -249,13 +251,44 @@ int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
         if (t->first_on_line) *at = end_of(p->last_at);
         return p->last = SEP;
     }
-    bool first = p->last == SEP || p->last == '{';
+    bool begins = p->last == SEP || p->last == '{';
     take(p);
     *val = t->val;
     int code = t->code;
-    if (code == NAME && first && is_hint(p, val->text)) return p->last = HINT;
+    if (code == NAME && begins && is_hint(p, val->text)) return p->last = HINT;
     if (code != ';') return code;
     return p->last = inside_parens(p) ? SEMI : SEP;
+}
+
+int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
+    bool first, begins = p->last == SEP || p->last == '{' || p->last == 0;
+    int code = next_token(val, at, p, &first);
+    if (p->record && code)
+        vec_push(p->c->a, &p->record->token, ((GivenToken){code, *at, first, begins, ROLE_PLAIN}));
+    return code;
+}
+
+/* ---- for those who write the text again ------------------------------------ */
+void fe_comment(Parser *p, const Span *at) {
+    if (p->record) vec_push(p->c->a, &p->record->comment, *at);
+}
+
+static bool stands_before(Span a, Span b) {
+    return a.line < b.line || (a.line == b.line && a.col < b.col);
+}
+
+void fe_mark(Parser *p, Span at, TokenRole role) {
+    int lo = 0, hi = p->record ? p->record->token.n : 0;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (stands_before(p->record->token.v[mid].span, at))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (!p->record || lo == p->record->token.n) return;
+    GivenToken *t = &p->record->token.v[lo];
+    if (!stands_before(at, t->span) && t->code != SEP) t->role = role;
 }
 
 /* ---- mistakes -------------------------------------------------------------- */
@@ -379,10 +412,15 @@ static bool text_is_sound(Ctx *c, uint32_t file) {
 }
 
 Ast *fe_parse_file(Ctx *c, uint32_t file) {
+    return fe_parse_tokens(c, file, NULL);
+}
+
+Ast *fe_parse_tokens(Ctx *c, uint32_t file, TokenList *to) {
     if (!text_is_sound(c, file)) return NULL;
     Parser *p = NEW(c->a, Parser);
     p->c = c;
     p->file = file;
+    p->record = to;
     p->line = p->col = 1;
     p->last_text = "";
     size_t n = c->sources.v[file].n_bytes;

@@ -26,8 +26,33 @@ typedef struct {
     bool first_on_line;
 } Token;
 
+/* What the grammar knows of a token that its text does not tell (grammar.y marks it). */
+typedef enum {
+    ROLE_PLAIN,
+    ROLE_GROUP,  /* '(' and '[' that begin a value: no call, index or list of dimensions */
+    ROLE_PREFIX, /* the '-' of -x */
+    ROLE_SELECT, /* the ':' of c ? a : b */
+    ROLE_ITEM,   /* the first word of a setting, or of an item of a recipe */
+} TokenRole;
+
+/* A token as the grammar sees it; SEP of a line break has no text. */
+typedef struct {
+    int code;
+    Span span;
+    bool first_on_line;
+    bool begins; /* a statement, a declaration, or what stands behind '{' */
+    TokenRole role;
+} GivenToken;
+
+/* The whole text of a file: for those who write it again. */
+typedef struct {
+    VEC(GivenToken) token;
+    VEC(Span) comment;
+} TokenList;
+
 struct Parser {
     Ctx *c;
+    TokenList *record; /* NULL: nobody asks */
     uint32_t file;
     uint32_t line, col;
     void *scanner;
@@ -61,7 +86,10 @@ const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n);
 void fe_bad_char(Parser *p, Span at, const char *text);
 int fe_scan_lex(FE_STYPE *val, Span *at, void *scanner);
 
+void fe_comment(Parser *p, const Span *at);
+
 /* for the grammar */
+void fe_mark(Parser *p, Span at, TokenRole role); /* of the token that begins there */
 int fe_lex(FE_STYPE *val, Span *at, Parser *p);
 void fe_error(const Span *at, Parser *p, const char *text);
 void fe_block_open(Parser *p);
@@ -79,5 +107,7 @@ bool fe_sync_declaration(Parser *p, int next);
 /* A file's tree; NULL after diagnostics when nothing could be made of it.  With
  * syntax errors the tree holds AST_BAD nodes. */
 Ast *fe_parse_file(Ctx *c, uint32_t file);
+/* The same, and every token and comment of it in order. */
+Ast *fe_parse_tokens(Ctx *c, uint32_t file, TokenList *to);
 
 #endif
