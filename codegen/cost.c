@@ -35,6 +35,7 @@ typedef struct {
     const LBuf *by; /* where the index comes from; NULL = loop variables alone */
     const Expr *count;
     bool write;
+    Span at; /* of the first statement */
 } Access;
 
 typedef struct {
@@ -44,6 +45,7 @@ typedef struct {
     Nest nest[MAX_DEPTH];
     int depth;
     VEC(Access) seen;
+    CostLines *lines; /* of FLOPs; NULL: nobody asks */
     const Expr *flops;
 } Walk;
 
@@ -141,12 +143,13 @@ static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
     return expr_mul(w->a, e, times(w, loops));
 }
 
-static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write) {
+static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write,
+                        Span at) {
     for (int i = 0; i < w->seen.n; i++) {
         const Access *x = &w->seen.v[i];
         if (x->buf == b && x->by == by && x->write == write && expr_eq(x->count, count)) return;
     }
-    Access x = {b, by, count, write};
+    Access x = {b, by, count, write, at};
     vec_push(w->a, &w->seen, x);
 }
 
@@ -156,15 +159,29 @@ static bool is_arithmetic(const LStmt *s) {
     return counts && dtype_is_float(s->dst->dt);
 }
 
-static void add_flops(Walk *w) {
-    w->flops = expr_add(w->a, w->flops, times(w, all_loops(w)));
+/* What a line of the model has, and the user's call that led to it, is one. */
+static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, const Expr *flops) {
+    int i = 0;
+    while (i < l->n &&
+           !(l->v[i].at.file == at.file && l->v[i].at.line == at.line &&
+             l->v[i].at.site_file == at.site_file && l->v[i].at.site_line == at.site_line))
+        i++;
+    if (i == l->n) vec_push(a, l, ((CostLine){at, expr_const(a, 0), expr_const(a, 0)}));
+    l->v[i].bytes = expr_add(a, l->v[i].bytes, bytes);
+    l->v[i].flops = expr_add(a, l->v[i].flops, flops);
+}
+
+static void add_flops(Walk *w, Span at) {
+    const Expr *n = times(w, all_loops(w));
+    w->flops = expr_add(w->a, w->flops, n);
+    if (w->lines) add_to_line(w->a, w->lines, at, expr_const(w->a, 0), n);
 }
 
 static void let(Walk *w, const LStmt *s) {
     Dep d = {0};
     for (int i = 0; i < s->n_arg; i++) d = joined(d, w->reg[s->arg[i]->id]);
     w->reg[s->dst->id] = d;
-    if (is_arithmetic(s)) add_flops(w);
+    if (is_arithmetic(s)) add_flops(w, s->span);
 }
 
 static void load(Walk *w, const LStmt *s) {
@@ -173,7 +190,7 @@ static void load(Walk *w, const LStmt *s) {
         w->reg[s->dst->id] = joined(of_local(w, s->buf), d);
         return;
     }
-    note_access(w, s->buf, d.source, access_count(w, s, d), false);
+    note_access(w, s->buf, d.source, access_count(w, s, d), false, s->span);
     w->reg[s->dst->id] = (Dep){d.loops, true, s->buf};
 }
 
@@ -182,8 +199,8 @@ static void store(Walk *w, const LStmt *s) {
     if (s->buf->kind == LB_LOCAL)
         add_to_local(w, s->buf, joined(w->reg[s->src->id], d));
     else
-        note_access(w, s->buf, d.source, access_count(w, s, d), true);
-    if (s->kind == L_ACC && dtype_is_float(s->src->dt)) add_flops(w);
+        note_access(w, s->buf, d.source, access_count(w, s, d), true, s->span);
+    if (s->kind == L_ACC && dtype_is_float(s->src->dt)) add_flops(w, s->span);
 }
 
 static void block(Walk *w, const LStmt *s);
@@ -191,7 +208,7 @@ static void block(Walk *w, const LStmt *s);
 static void segment_reads(Walk *w, const LStmt *f) {
     Dep at = w->reg[f->at->id];
     const Expr *rows = times(w, at.loops & all_loops(w));
-    note_access(w, f->ptr, at.source, expr_add(w->a, rows, expr_const(w->a, 1)), false);
+    note_access(w, f->ptr, at.source, expr_add(w->a, rows, expr_const(w->a, 1)), false, f->span);
 }
 
 static void loop(Walk *w, const LStmt *f) {
@@ -238,8 +255,8 @@ static const Expr *bytes(Arena *a, const Expr *count, DType dt) {
     return expr_mul(a, count, expr_const(a, dtype_bytes(dt)));
 }
 
-static StepCost kernel_cost(Arena *a, const LKernel *k) {
-    Walk w = {.a = a, .flops = expr_const(a, 0)};
+static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
+    Walk w = {.a = a, .lines = lines, .flops = expr_const(a, 0)};
     w.reg = NEWN(a, Dep, (size_t)k->n_regs + 1);
     block(&w, k->body);
     for (int i = 0; i < k->stages.n; i++) {
@@ -256,6 +273,7 @@ static StepCost kernel_cost(Arena *a, const LKernel *k) {
         else
             c.read = expr_add(a, c.read, n);
         if (!x->write && x->by) c.gathered = expr_add(a, c.gathered, n);
+        if (lines) add_to_line(a, lines, x->at, n, none);
     }
     return c;
 }
@@ -313,7 +331,7 @@ static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
-        return kernel_cost(a, s->kernel);
+        return kernel_cost(a, s->kernel, NULL);
     case PS_GEMM:
         return gemm_cost(a, p, s);
     case PS_RANK:
@@ -325,6 +343,14 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     default:
         return whole_buffers(a, p, s, s->n_bufs, -1);
     }
+}
+
+CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s) {
+    CostLines lines = {0};
+    StepCost c = s->kind == PS_KERNEL ? kernel_cost(a, s->kernel, &lines) : cg_step_cost(a, p, s);
+    if (s->kind != PS_KERNEL)
+        add_to_line(a, &lines, s->span, expr_add(a, c.read, c.written), c.flops);
+    return lines;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -16,6 +16,15 @@ typedef struct {
 
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s);
 
+/* The same by lines of the model: what their statements move and compute.  Each access is of the
+ * first statement that makes it. */
+typedef struct {
+    Span at;
+    const Expr *bytes, *flops; /* read and written */
+} CostLine;
+typedef VEC(CostLine) CostLines;
+CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s);
+
 /* As seen from the model's folder; what came with the compiler is in "layers". */
 const char *cg_path_short(const Module *m, uint32_t file);
 /* Lines whose operations the step computes: "gcn.gnn:13 layers/gcn.gnn:17,21"; whole: paths. */

@@ -155,7 +155,8 @@ static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value
         if (p->value != value || !made_in(f, p->root, step)) continue;
         const char *reader = f->ph->steps.v[step]->kernel->name;
         bool later = p->why == APART_SIBLING || p->why == APART_LATER;
-        add_reason(r, out, (Reason){apart_reason(r, p, reader), reader, later});
+        add_reason(r, out,
+                   (Reason){apart_reason(r, p, reader), reader, later, plan_apart_cure(p->why)});
         any = true;
     }
     return any;
@@ -205,7 +206,7 @@ static void reasons_within(const Report *r, const FusionFacts *f, const Op *valu
             add_reason(r, out,
                        (Reason){arena_printf(r->a, "read again in its own kernel%s",
                                              where(r, users->v[i])),
-                                "itself", false});
+                                "itself", false, NULL});
 }
 
 /* Of several causes that keep two kernels apart one is told, what they read themselves first. */

@@ -9,6 +9,7 @@ typedef VEC(int) StepList;
 typedef struct {
     const char *text, *reader; /* of a kernel that reads it there may be several; NULL: no kernel */
     bool later;                /* it reads it only behind something else that it needs */
+    const char *cure;          /* what would change it; NULL: nothing that can be set */
 } Reason;
 typedef VEC(Reason) Reasons;
 

@@ -227,8 +227,8 @@ static void aggregate_func(PassCtx *p, Module *m, Func *f) {
         for (int i = 0; i < 2; i++) {
             if (!is_candidate(&g, z, i) || !find_top(&g, z)) {
                 if (g.why)
-                    pass_remark(p, z->span, "aggregate", "'%s' is multiplied as it is: %s",
-                                pass_named(z), g.why);
+                    pass_refusal(p, z->span, "aggregate", "'%s' is multiplied as it is: %s",
+                                 pass_named(z), g.why);
                 continue;
             }
             if (!pass_may_rewrite(p)) continue;

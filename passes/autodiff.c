@@ -109,8 +109,8 @@ static Op *dense_twin(Ad *ad, Op *op) {
         proto.in[i] = is_csr(op->in[i]) ? b_copy(&ad->b, op->in[i], t) : op->in[i];
         proto.in[i]->tag = op->in[i]->tag;
     }
-    pass_remark(ad->p, op->span, "autodiff", "'%s' is differentiated on a dense copy of csr data",
-                op_mnemonic(op->kind));
+    pass_refusal(ad->p, op->span, "autodiff", "'%s' is differentiated on a dense copy of csr data",
+                 op_mnemonic(op->kind));
     return b_op(&ad->b, &proto);
 }
 

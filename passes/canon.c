@@ -251,9 +251,9 @@ static Op *transposed_sum(Canon *c, const Op *op) {
         if (type_has(&y->type, op->type.dim[0])) return NULL;
         if (x->type.layout == LAYOUT_CSR || y->type.layout == LAYOUT_CSR) return NULL;
         if (!is_used_once(c, sum)) {
-            pass_remark(c->p, op->span, "canon",
-                        "'%s' is copied into another order: the sum is read as it is, too",
-                        pass_named(sum));
+            pass_refusal(c->p, op->span, "canon",
+                         "'%s' is copied into another order: the sum is read as it is, too",
+                         pass_named(sum));
             return NULL;
         }
         return b_reduce(&c->b, sum->red, b_binary(&c->b, OP_MUL, x, y), sum->n_over, sum->over);
@@ -326,8 +326,8 @@ static void tell(const Canon *c, const Func *f, bool stopped) {
     const char *done = counts_text(c->p->a, c->n_simple);
     if (done) pass_remark(c->p, f->span, "canon", "@%s: %s are simplified", f->name, done);
     if (stopped)
-        pass_remark(c->p, f->span, "canon",
-                    "@%s: rules still apply after --canon.max-rounds rounds over it", f->name);
+        pass_refusal(c->p, f->span, "canon",
+                     "@%s: rules still apply after --canon.max-rounds rounds over it", f->name);
 }
 
 /* A replaced operation's tag names what replaces it. */

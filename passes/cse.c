@@ -139,7 +139,7 @@ static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
     if (op_acts(op)) return;
     if (op_has(op, OPT_NOCSE)) {
         if (pass_table_add(drawn, op) != op)
-            pass_remark(p, op->span, "cse", "'%s' is drawn twice", pass_named(op));
+            pass_refusal(p, op->span, "cse", "'%s' is drawn twice", pass_named(op));
         return;
     }
     if (pass_table_find(met, op)) return;
@@ -148,8 +148,8 @@ static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
         const Op *other = wants[i] == want ? NULL : pass_table_find(met, op);
         op->want = want;
         if (!other || other->want == want) continue;
-        pass_remark(p, op->span, "cse", "'%s' is computed twice, in layers of different precision",
-                    pass_named(op));
+        pass_refusal(p, op->span, "cse", "'%s' is computed twice, in layers of different precision",
+                     pass_named(op));
         return;
     }
 }

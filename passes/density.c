@@ -129,10 +129,11 @@ static bool run(PassCtx *p, Module *m) {
     if (!names) return true;
     const Op *bad = fills_zeros(p, m);
     if (bad) {
-        pass_remark(p, bad->span, "density",
-                    "computes with the stored entries of %s: '%s' of dense rows could make more of "
-                    "a zero",
-                    names, op_mnemonic(bad->kind));
+        pass_refusal(
+            p, bad->span, "density",
+            "computes with the stored entries of %s: '%s' of dense rows could make more of "
+            "a zero",
+            names, op_mnemonic(bad->kind));
         return true;
     }
     const char *stored = arena_printf(p->a, "computes with the stored entries of %s", names);

@@ -168,10 +168,10 @@ static void mark_root(Distinct *d, Op *op) {
     if (!x->rows || x->is_root || seed || reads) return;
     if (!takes_work(d, op)) {
         if (!x->told)
-            pass_remark(d->p, op->span, "distinct",
-                        "'%s' of @%s is computed for each node: it takes less than "
-                        "--distinct.min-flops operations an element",
-                        pass_named(op), d->f->name);
+            pass_refusal(d->p, op->span, "distinct",
+                         "'%s' of @%s is computed for each node: it takes less than "
+                         "--distinct.min-flops operations an element",
+                         pass_named(op), d->f->name);
         x->told = true;
         return;
     }

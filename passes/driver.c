@@ -213,12 +213,14 @@ void pass_times_print(FILE *to, const PassTimes *t) {
 }
 
 /* Runs the pass and keeps the facts in step with what it says of itself. */
-static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o,
-                  int *n_rewrites) {
+static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o, int *n_rewrites,
+                  double *took) {
     const Pass *p = r->p;
     PassCtx pc = {.ctx = c,
                   .a = c->a,
                   .remarks = o->remarks,
+                  .record = o->record,
+                  .of = o->of,
                   .choices = o->choices,
                   .precision = o->precision,
                   .ranges = o->ranges,
@@ -229,11 +231,11 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
     c->stage = arena_printf(c->a, "pass '%s'", p->name);
     bool ok = s->run(&pc, p, s->what);
     c->stage = NULL;
-    double took = rt_now() - start;
+    *took = rt_now() - start;
     if (o->times)
-        add_time(c->a, o->times, p, took);
+        add_time(c->a, o->times, p, *took);
     else if (o->time_passes && o->dump)
-        fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * took, p->name);
+        fprintf(o->dump, "%9.3f ms  %s\n", 1e3 * *took, p->name);
     *s->has = (*s->has & ~p->breaks) | p->gives;
     *n_rewrites = pc.n_rewrites;
     return ok;
@@ -258,17 +260,29 @@ static void tell(PassTold *t, const Run *r, const char *before, const char *afte
     t->after = after;
 }
 
+static const char *diff_of(Ctx *c, const char *before, const char *after) {
+    if (strcmp(before, after) == 0) return "";
+    StrBuf b = sb_new(c->a);
+    dump_diff(&b, dump_renamed(c->a, before, after), after);
+    return b.s ? b.s : "";
+}
+
 static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o) {
     int n_rewrites;
+    double took;
     if (!may_run(c, s, r->p)) return false;
     bool shown = o->print_changed && o->dump, told = o->told && is_last(o, r);
-    const char *before = shown || told ? text_of(c, s) : NULL;
+    bool recorded = o->record && o->record_diffs;
+    const char *before = shown || told || recorded ? text_of(c, s) : NULL;
     if (o->dump && wanted(o->print_before, r)) dump_of(c, s, o, "before", r);
-    if (!apply(c, s, r, o, &n_rewrites)) return false;
+    if (!apply(c, s, r, o, &n_rewrites, &took)) return false;
     if (o->dump && wanted(o->print_after, r)) dump_of(c, s, o, "after", r);
     const char *after = before ? text_of(c, s) : NULL;
     if (shown) dump_change(c, o, r, before, after);
     if (told) tell(o->told, r, before, after, n_rewrites);
+    if (recorded)
+        vec_push(c->a, &o->record->events,
+                 ((PassEvent){r->p, o->of, r->nth, took, diff_of(c, before, after)}));
     return !o->verify_each || s->verify(c, s->what, r->p->name);
 }
 

@@ -24,6 +24,8 @@
 #include "ir/guard.h"
 #include "passes/rewrite.h"
 
+#include <string.h>
+
 typedef struct {
     int ops;
     int flops;
@@ -443,6 +445,26 @@ static const char *why_cut(Fuse *f, const Op *op, const Node *n) {
                         n->cost.loads);
 }
 
+/* What would have it computed in place; NULL: nothing that can be set.  Gradients have no name in
+ * the model. */
+static const char *cure(Fuse *f, const Op *op, const Node *n) {
+    const Cost *c = &n->cost;
+    if (leaves_region(f, op, n) || (is_row_sum(op) && !sum_allows(f, op))) return NULL;
+    if (!fits(f, c))
+        return arena_printf(f->p->a, "a larger --fuse.%s",
+                            c->loads > limit(f, PASS_T_FUSE_LOADS)   ? "max-loads"
+                            : c->flops > limit(f, PASS_T_FUSE_FLOPS) ? "max-flops"
+                                                                     : "max-ops");
+    if (op->hint && strncmp(op->hint, "d.", 2) != 0)
+        return arena_printf(f->p->a, "`fuse %s` where the model names it", op->hint);
+    bool alone = !c->far && !c->random && !op_has(op, OPT_REDUCE);
+    if (n->repeated && alone && c->loads <= 1 && c->flops > limit(f, PASS_T_FUSE_REPEATED))
+        return arena_printf(f->p->a, "--fuse.repeated-flops=%d", c->flops);
+    if (!n->repeated && alone && c->loads <= 2 && c->flops > limit(f, PASS_T_FUSE_CHEAP))
+        return arena_printf(f->p->a, "--fuse.cheap-flops=%d", c->flops);
+    return NULL;
+}
+
 static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
     if (in_place(f, op)) {
@@ -454,7 +476,11 @@ static void remark(Fuse *f, const Op *op, const Node *n) {
     } else if (is_asked_to_lie(op)) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored, as the model asks", what);
     } else if (n->cut) {
-        pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s", what, why_cut(f, op, n));
+        const char *would = cure(f, op, n), *why = why_cut(f, op, n);
+        if (would)
+            pass_refusal_of(f->p, op, would, "fuse", "'%s' is stored: %s", what, why);
+        else
+            pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s", what, why);
     } else if (kind_allows(op) && !is_leaf(op)) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored: a user needs it in memory", what);
     }

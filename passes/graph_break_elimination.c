@@ -73,10 +73,10 @@ static void sink(PassCtx *p, Module *m, Func *f) {
         Op *to = at->first_user;
         if (!to || place_of(&places, to)->at >= place_of(&places, limit)->at) to = limit;
         if (to && to != limit && place_of(&places, NULL)->work > place_of(&places, to)->work)
-            pass_remark(p, op->span, "graph-break-elimination",
-                        "%s interrupts the step: '%s' needs what it gives",
-                        op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind),
-                        pass_named(to));
+            pass_refusal(p, op->span, "graph-break-elimination",
+                         "%s interrupts the step: '%s' needs what it gives",
+                         op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind),
+                         pass_named(to));
         if (to != op->next) {
             bool matters = place_of(&places, to)->work > at->work;
             at->at = place_of(&places, to)->at;

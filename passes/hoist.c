@@ -165,8 +165,8 @@ static void tell_stays(Hoist *h) {
             bool stays = h->fact[x->id].invariant && h->fact[x->id].stays && !told[x->id];
             const char *why = stays ? stays_because(h, x) : NULL;
             if (why)
-                pass_remark(h->p, x->span, "hoist", "'%s' of @%s is computed in each step: %s",
-                            pass_named(x), h->f->name, why);
+                pass_refusal(h->p, x->span, "hoist", "'%s' of @%s is computed in each step: %s",
+                             pass_named(x), h->f->name, why);
             told[x->id] = true;
         }
 }

@@ -148,8 +148,8 @@ static bool divide_after(Shares *s, Op *sum) {
     int n;
     Op *share = find_share(sum->in[0], sum->map, &n), *l = share ? divided_by(share) : NULL;
     if (n > 1)
-        pass_remark(s->p, sum->span, "late-division", "the entries of '%s' are divided, by %d sums",
-                    pass_named(sum), n);
+        pass_refusal(s->p, sum->span, "late-division",
+                     "the entries of '%s' are divided, by %d sums", pass_named(sum), n);
     if (!l || !is_within(&l->type, &sum->type) || !pass_may_rewrite(s->p)) return false;
     Op *r = inverse_of(s, l);
     b->at = sum->next;

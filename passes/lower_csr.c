@@ -101,7 +101,7 @@ static Op *densify(Low *l, Op *x) {
     Op *spread = b_select(&l->b, in_column(l, &at), i->value, zero(l, i->value->type.dt));
     Type want = type_make(i->value->type.dt, 2, (Space *[]){at.row->to, at.col->to});
     i->dense = reorder(l, b_segment(&l->b, RED_SUM, at.row, spread), &want);
-    pass_remark(l->p, x->span, "lower-csr", "sparse value made dense for a user that is not");
+    pass_refusal(l->p, x->span, "lower-csr", "sparse value made dense for a user that is not");
     return i->dense;
 }
 

@@ -208,11 +208,11 @@ static bool try_operand(Narrow *n, Op *op, int i) {
     double o = width(n, &op->type), before = 2 * width(n, &x->type) * o, after = cost(n, x, o, 0);
     if (after * 100 >= before * pass_threshold(n->p->ctx, PASS_T_NARROW_PART)) {
         if (after < before)
-            pass_remark(n->p, op->span, "narrow",
-                        "'%s' stays: %.0f operations would be left of %.0f, and "
-                        "--narrow.max-part is %d %%",
-                        pass_named(op), after, before,
-                        pass_threshold(n->p->ctx, PASS_T_NARROW_PART));
+            pass_refusal(n->p, op->span, "narrow",
+                         "'%s' stays: %.0f operations would be left of %.0f, and "
+                         "--narrow.max-part is %d %%",
+                         pass_named(op), after, before,
+                         pass_threshold(n->p->ctx, PASS_T_NARROW_PART));
         return false;
     }
     if (!pass_may_rewrite(n->p)) return false;

@@ -96,8 +96,8 @@ static void tell_left(PassCtx *p, const Op *op, const Code *c, const Op *x) {
                       : type_has(&x->type, c->rows)   ? "what it is multiplied with is made of rows"
                                                       : "what it is multiplied with has no row for "
                                                         "each kind";
-    pass_remark(p, op->span, "one-hot", "'%s' is summed over %s: %s", pass_named(op),
-                c->kinds->name, why);
+    pass_refusal(p, op->span, "one-hot", "'%s' is summed over %s: %s", pass_named(op),
+                 c->kinds->name, why);
 }
 
 static bool rewrite(PassCtx *p, Module *m, Op *op) {

@@ -44,11 +44,38 @@ typedef struct {
     bool needed; /* .. and a gradient lies in memory in f16 */
 } PassScale;
 
+struct Pass;
+/* A pass that ran, and what it changed. */
+typedef struct {
+    const struct Pass *pass;
+    const char *of; /* of a pass over loops the kernel's name; else NULL */
+    int nth;        /* which run of it: of passes over loops for each kernel */
+    double seconds;
+    const char *diff; /* as dump_diff() writes it; "" = it changed nothing */
+} PassEvent;
+
+/* What a pass could not do, and why. */
+typedef struct {
+    const char *pass, *of; /* .. as above */
+    Span at;
+    const char *text;
+    const Op *op;     /* that lies in memory because of it; NULL: it is about something else */
+    const char *cure; /* of op: what would change it */
+} PassRefusal;
+
+/* What a compile did, for reports that show it. */
+typedef struct {
+    VEC(PassEvent) events;
+    VEC(PassRefusal) refusals;
+} PassRecord;
+
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
     PassChoices *choices;    /* NULL: first answers everywhere */
     StrBuf *remarks;         /* what was done and why not, one line each; NULL = nobody asks */
+    PassRecord *record;      /* NULL: nobody asks */
+    const char *of;          /* of a pass over loops the kernel's name; else NULL */
     DType precision;         /* of large values; DT_VOID: as written */
     PassRanges *ranges;      /* .. of those that it holds; NULL: of all */
     PassScale *scale;        /* NULL: nobody asks */
@@ -127,6 +154,9 @@ typedef struct {
     PassTold *told; /* NULL: nobody asks */
     FILE *dump;     /* where dumps and times go */
     StrBuf *remarks;
+    PassRecord *record; /* NULL: nobody asks */
+    bool record_diffs;  /* .. also for what each pass changed */
+    const char *of;     /* of passes over loops the kernel's name */
     PassChoices *choices;
     DType precision;
     PassRanges *ranges;

@@ -426,8 +426,8 @@ static void tell(const Precision *p) {
                 n);
     for (const Op *op = p->f->first; op; op = op->next)
         if (op->why && op->type.dt == DT_F32 && !op->fused && prec_is_wide(p, &op->type))
-            pass_remark(p->p, op->span, "precision", "'%s' of @%s stays f32: %s", pass_named(op),
-                        p->f->name, op->why);
+            pass_refusal(p->p, op->span, "precision", "'%s' of @%s stays f32: %s", pass_named(op),
+                         p->f->name, op->why);
 }
 
 /* New operations have no number that anything here asks for. */

@@ -71,9 +71,9 @@ static void from_rectified(const Masks *m, Op *lt) {
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
                 : NULL;
     if (!r && lt->kind == OP_LT && is_zero(lt->in[0]) && rectified_at_all(m, lt->in[1]))
-        pass_remark(m->p, lt->span, "recompute-masks",
-                    "'%s' is stored for its sign: max(%s, 0) comes later", pass_named(lt->in[1]),
-                    pass_named(lt->in[1]));
+        pass_refusal(m->p, lt->span, "recompute-masks",
+                     "'%s' is stored for its sign: max(%s, 0) comes later", pass_named(lt->in[1]),
+                     pass_named(lt->in[1]));
     if (!r || !pass_may_rewrite(m->p)) return;
     lt->in[1] = r;
     pass_remark(m->p, lt->span, "recompute-masks", "the sign of '%s' is read off '%s'",
@@ -101,16 +101,16 @@ static void from_scaled(Masks *m, Op *op) {
         double c;
         if (!is_mask(s, &c) || !type_eq(&g->type, &product->type)) continue;
         if (!(c >= 1)) { /* nor is NaN */
-            pass_remark(m->p, op->span, "recompute-masks",
-                        "the mask '%s' is read again: a scale of %g could make a result vanish",
-                        pass_named(s), c);
+            pass_refusal(m->p, op->span, "recompute-masks",
+                         "the mask '%s' is read again: a scale of %g could make a result vanish",
+                         pass_named(s), c);
             continue;
         }
         Op *y = find_user(m, lt->in[1], op, is_product_with, s);
         if (!y)
-            pass_remark(m->p, op->span, "recompute-masks",
-                        "the mask '%s' is read again: its product with '%s' is not there",
-                        pass_named(s), pass_named(lt->in[1]));
+            pass_refusal(m->p, op->span, "recompute-masks",
+                         "the mask '%s' is read again: its product with '%s' is not there",
+                         pass_named(s), pass_named(lt->in[1]));
         if (!y || !pass_may_rewrite(m->p)) continue;
         pass_remark(m->p, op->span, "recompute-masks",
                     "the sign of '%s' and the mask are read off '%s'", pass_named(lt->in[1]),

@@ -288,8 +288,8 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
                                r.product_gap, gap)
                 : NULL;
         if (why)
-            pass_remark(p, v->span, "remat", "'%s' is kept for '%s': %s", pass_named(v),
-                        pass_named(late), why);
+            pass_refusal(p, v->span, "remat", "'%s' is kept for '%s': %s", pass_named(v),
+                         pass_named(late), why);
         else if (late && pass_may_rewrite(p))
             again(&r, p, m, v, late);
     }

@@ -265,7 +265,7 @@ static bool try_operand(Reorder *r, Op *op, int i) {
     find_leaves(r, terms, 0);
     const char *why = objection(r, terms);
     if (*why) {
-        if (r->crossed) pass_remark(r->p, op->span, "reorder", "aggregates first: %s", why);
+        if (r->crossed) pass_refusal(r->p, op->span, "reorder", "aggregates first: %s", why);
         return false;
     }
     r->b = b_for(r->m, op->func, op, op);

@@ -165,9 +165,9 @@ static bool find(PassCtx *p, Match *m, Op *sum) {
     if (m->x.overflow || !find_dot(m)) return false;
     for (const Summed *s = m->far->tag; s; s = s->before)
         if (fits(m, s->sum)) return true;
-    pass_remark(p, sum->span, "reuse-dot-sums",
-                "'%s' is summed by itself: no sum over %s of '%s' by the same weights is there",
-                pass_named(sum), sum->map->from->name, pass_named(m->far));
+    pass_refusal(p, sum->span, "reuse-dot-sums",
+                 "'%s' is summed by itself: no sum over %s of '%s' by the same weights is there",
+                 pass_named(sum), sum->map->from->name, pass_named(m->far));
     return false;
 }
 

@@ -134,10 +134,11 @@ static void tell_left(Carry *c, const Op *op) {
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return;
     const Op *x = below_views(op->in[0]), *v = variable_below(x, 0, &turned);
     if (!v || !op->type.rank) return;
-    pass_remark(c->p, op->span, "round-weights", "'%s' is rounded in each step: %s", v->var->path,
-                turned                ? "it is read in another order than it is updated in"
-                : !c->of_state[x->id] ? "more than variables is in it"
-                                      : "its elements lie elsewhere than those of what is updated");
+    pass_refusal(c->p, op->span, "round-weights", "'%s' is rounded in each step: %s", v->var->path,
+                 turned ? "it is read in another order than it is updated in"
+                 : !c->of_state[x->id]
+                     ? "more than variables is in it"
+                     : "its elements lie elsewhere than those of what is updated");
 }
 
 /* Has it no rows, of which a batch has some? */
@@ -306,8 +307,8 @@ static void keep(Carry *c, const Op *op) {
     Op *x = below_views(op->in[0]);
     const Var *of = main_var(c, x);
     if (!of)
-        pass_remark(c->p, op->span, "round-weights",
-                    "'%s' is rounded in each step: no variable has its spaces", pass_named(x));
+        pass_refusal(c->p, op->span, "round-weights",
+                     "'%s' is rounded in each step: no variable has its spaces", pass_named(x));
     if (!of || find_kept(c, of, x, op->type.dt)) return;
     const Kept *k = new_kept(c, x, of, op->type.dt);
     if (is_changed(c, x)) write_kept(c, x, k);

@@ -301,8 +301,8 @@ static bool turn_variable(Turn *t, const Var *v) {
     if (!pays && !t->why) t->why = "as many copies would come as go";
     if (pays && !all_assigns_fit(t)) t->why = "what it becomes is made in the order that it has";
     if (t->why) {
-        pass_remark(t->p, v->span, "transpose-weights", "'%s' keeps the order of its spaces: %s",
-                    v->path, t->why);
+        pass_refusal(t->p, v->span, "transpose-weights", "'%s' keeps the order of its spaces: %s",
+                     v->path, t->why);
         return false;
     }
     rewrite(t);

@@ -211,8 +211,8 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
     for (int i = 0; i < t.taken.n; i++) op_replace_uses(f, t.taken.v[i], t.taken.v[i]->in[0]);
     pass_dce_func(p->a, f);
     if (n_kept)
-        pass_remark(p, kept->span, "trim", "%d values of @%s over all rows, '%s' first: %s", n_kept,
-                    f->name, pass_named(kept), fixed_because(kept));
+        pass_refusal(p, kept->span, "trim", "%d values of @%s over all rows, '%s' first: %s",
+                     n_kept, f->name, pass_named(kept), fixed_because(kept));
     if (n_trimmed)
         pass_remark(p, m->recipe.sample.span, "trim", "%d values of @%s over the rows needed",
                     n_trimmed, f->name);

@@ -177,9 +177,9 @@ bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
         const Fact *fact = &u.fact.v[op->id];
         if (op->kind != OP_LOOP || !fact->wanted || !fact->varies) {
             if (op->kind == OP_LOOP)
-                pass_remark(p, op->span, "unroll", "'while' stays a loop: %s",
-                            fact->wanted ? "no parameter is among what it starts from"
-                                         : "the loss does not depend on it");
+                pass_refusal(p, op->span, "unroll", "'while' stays a loop: %s",
+                             fact->wanted ? "no parameter is among what it starts from"
+                                          : "the loss does not depend on it");
             op = op->next;
             continue;
         }

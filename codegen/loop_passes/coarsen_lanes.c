@@ -126,8 +126,8 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         const int pack = t.fault ? 0 : pack_of(&t);
         if (!pack) {
-            pass_remark(p, k->span, "coarsen-lanes", "%s: not: lanes cannot have all columns",
-                        k->name);
+            pass_refusal(p, k->span, "coarsen-lanes", "%s: not: lanes cannot have all columns",
+                         k->name);
             continue;
         }
         by->pack = pack;
@@ -137,8 +137,9 @@ static bool run(PassCtx *p, Loops *l) {
         const char *why = pack > 1 || l->on->columns < 2 ? NULL
                           : by->by != LT_TEAM            ? "a block has the row"
                                                          : unfit(&t, 2);
-        pass_remark(p, k->span, "coarsen-lanes", "%s: %d columns each, %s%s%s", k->name, pack,
-                    lanes, why ? "; not more: " : "", why ? why : "");
+        (why ? pass_refusal : pass_remark)(p, k->span, "coarsen-lanes",
+                                           "%s: %d columns each, %s%s%s", k->name, pack, lanes,
+                                           why ? "; not more: " : "", why ? why : "");
     }
     return true;
 }

@@ -138,8 +138,9 @@ static bool run(PassCtx *p, Loops *l) {
         const int pack = loop_most_elements(&e, most);
         if (pack > 1) k->threads.pack = pack;
         const char *why = only_one(&e, most, pack);
-        pass_remark(p, k->span, "coarsen-threads", "%s: %d elements for a thread%s%s", k->name,
-                    pack, why ? ": " : "", why ? why : "");
+        (why ? pass_refusal : pass_remark)(p, k->span, "coarsen-threads",
+                                           "%s: %d elements for a thread%s%s", k->name, pack,
+                                           why ? ": " : "", why ? why : "");
     }
     return true;
 }

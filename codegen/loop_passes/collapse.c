@@ -117,8 +117,8 @@ static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
                       : last                 ? fault(l->a, k, *row, last, false)
                                              : NULL;
     if (last && why)
-        pass_remark(p, last->span, "collapse", "%s: not the loop over %s: %s", k->name,
-                    loop_range_text(l->a, last), why);
+        pass_refusal(p, last->span, "collapse", "%s: not the loop over %s: %s", k->name,
+                     loop_range_text(l->a, last), why);
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -55,8 +55,8 @@ static bool change(Loops *l, LKernel *k) {
     if (n.merged)
         pass_remark(l->pass, k->span, "cse-loops", "%s: %d values are had once", k->name, n.merged);
     if (n.turned)
-        pass_remark(l->pass, k->span, "cse-loops",
-                    "%s: not %d values: their arguments are in another order", k->name, n.turned);
+        pass_refusal(l->pass, k->span, "cse-loops",
+                     "%s: not %d values: their arguments are in another order", k->name, n.turned);
     return n.merged > 0;
 }
 

@@ -32,8 +32,8 @@ static void tell(PassCtx *p, const LKernel *k, int dropped) {
     for (int i = 0; i < k->locals.n; i++) {
         const LBuf *b = k->locals.v[i];
         if (loop_declares(k->body, b) && !loop_loads(k->body, b))
-            pass_remark(p, k->span, "dce-loops", "%s: not the array %s, which is only written",
-                        k->name, b->name);
+            pass_refusal(p, k->span, "dce-loops", "%s: not the array %s, which is only written",
+                         k->name, b->name);
     }
 }
 

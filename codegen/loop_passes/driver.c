@@ -80,6 +80,7 @@ static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProg
     all.stop_after = NULL; /* which is of a whole program */
     if (!all.times) all.time_passes = false;
     all.progress = at;
+    all.of = l->k.n ? l->k.v[0]->name : NULL;
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
@@ -134,6 +135,7 @@ bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOpti
     asked.dump = NULL;
     asked.times = NULL;
     asked.told = NULL;
+    asked.record_diffs = false;
     told.loop_options = &asked;
     if (!loop_pass_machine(c, on, o, &machine)) return false;
     for (int i = 0; i < p->kernels.n; i++) {

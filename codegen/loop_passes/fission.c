@@ -147,10 +147,10 @@ static bool cut(Loops *l, const LKernel *k, LKernels *to) {
     for (int first = 0, end; first < r.in.n; first = end) {
         end = longest(l, &r, first);
         if (!end) {
-            pass_remark(l->pass, r.in.v[first]->span, "fission",
-                        "%s: not: no piece of a row that begins with its statement %d can be "
-                        "shared out to threads",
-                        k->name, first + 1);
+            pass_refusal(l->pass, r.in.v[first]->span, "fission",
+                         "%s: not: no piece of a row that begins with its statement %d can be "
+                         "shared out to threads",
+                         k->name, first + 1);
             return false;
         }
         LKernel *s = stage(&r, first, end, all.n + 1);

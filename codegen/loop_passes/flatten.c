@@ -24,8 +24,8 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
     const char *why =
         in == s->body ? loop_flat_fault(k, s, l->machine.lanes) : "each has scalars of its own";
     if (why) {
-        pass_remark(l->pass, s->span, "flatten", "%s: not %s rows of %s: %s", k->name,
-                    loop_range_text(l->a, s), loop_range_text(l->a, in), why);
+        pass_refusal(l->pass, s->span, "flatten", "%s: not %s rows of %s: %s", k->name,
+                     loop_range_text(l->a, s), loop_range_text(l->a, in), why);
         return false;
     }
     pass_remark(l->pass, s->span, "flatten", "%s: %s rows of %s are one", k->name,

@@ -59,11 +59,11 @@ static void tell_left(PassCtx *p, const LKernel *k, bool has_row) {
     const LStmt *parallel = loop_parallel(k);
     int64_t n;
     if (parallel && loop_extent(parallel, &n) && n == 1)
-        pass_remark(p, k->span, "fold-unit-dims",
-                    "%s: not the parallel loop: threads share its index", k->name);
+        pass_refusal(p, k->span, "fold-unit-dims",
+                     "%s: not the parallel loop: threads share its index", k->name);
     if (!has_row && loop_find(k->body, any_once, NULL))
-        pass_remark(p, k->span, "fold-unit-dims", "%s: not: there is no row that a team could have",
-                    k->name);
+        pass_refusal(p, k->span, "fold-unit-dims",
+                     "%s: not: there is no row that a team could have", k->name);
 }
 
 static bool change(Loops *l, LKernel *k) {

@@ -46,10 +46,10 @@ static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s,
         pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
                     s->buf->name, n);
     if (!loop_loads(s->next, s->buf)) return;
-    pass_remark(p, s->span, "forward-stores", "%s: %s is read again: %s", k->name, s->buf->name,
-                s->src->dt != s->buf->dt        ? "it is rounded where it is stored"
-                : count_writes(row, s->buf) > 1 ? "the row writes it more than once"
-                                                : "at another place");
+    pass_refusal(p, s->span, "forward-stores", "%s: %s is read again: %s", k->name, s->buf->name,
+                 s->src->dt != s->buf->dt        ? "it is rounded where it is stored"
+                 : count_writes(row, s->buf) > 1 ? "the row writes it more than once"
+                                                 : "at another place");
 }
 
 static bool change(Loops *l, LKernel *k) {

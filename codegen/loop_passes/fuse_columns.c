@@ -105,7 +105,7 @@ static bool run(PassCtx *p, Loops *l) {
         if (to)
             pass_remark(p, k->span, "fuse-columns", "%s: a team of threads has a row", k->name);
         else
-            pass_remark(p, k->span, "fuse-columns", "%s: not: %s", k->name, why);
+            pass_refusal(p, k->span, "fuse-columns", "%s: not: %s", k->name, why);
     }
     return true;
 }

@@ -98,7 +98,7 @@ static bool change(Loops *l, LKernel *k) {
     for (int i = 0; i < k->locals.n; i++) h.place[i] = -1;
     find_places(&h, *row, NULL);
     if (h.why) {
-        pass_remark(l->pass, k->span, "interchange", "%s: not: %s", k->name, h.why);
+        pass_refusal(l->pass, k->span, "interchange", "%s: not: %s", k->name, h.why);
         return false;
     }
     pass_remark(l->pass, k->span, "interchange", "%s: %lld heads are around a row", k->name,

@@ -118,7 +118,7 @@ static void one(Walk *w, LStmt *loop, const LStmt *tile) {
         pass_remark(w->p, loop->span, "prefetch", "rows that %s gathers are asked for %d ahead",
                     w->k->name, ahead);
     if (!w->row.n || w->n_more)
-        pass_remark(
+        pass_refusal(
             w->p, loop->span, "prefetch", "rows that %s gathers are not asked for: %s", w->k->name,
             w->n_more ? "there are too many" : "their places are no elements of an index array");
 }

@@ -21,8 +21,8 @@ static int share(PassCtx *p, Loops *l, const LKernel *k) {
             const char *why = loop_private_fault(&t, s, target, &sums);
             if (!why) s->sched.share = LS_WAYS, n++;
             if (why && s->range == LR_SEGMENT)
-                pass_remark(p, s->span, "privatise", "%s: not %s: %s", k->name,
-                            loop_range_text(l->a, s), why);
+                pass_refusal(p, s->span, "privatise", "%s: not %s: %s", k->name,
+                             loop_range_text(l->a, s), why);
         }
     return n;
 }

@@ -43,8 +43,9 @@ static void promote(PassCtx *p, Loops *l, const LKernel *k) {
         if (c && loop_is_promoted(c, b)) continue;
         const char *why = loop_several_elements(&t, b);
         if (!why) vec_push(l->a, &c->promoted, b);
-        pass_remark(p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
-                    b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");
+        (why ? pass_refusal : pass_remark)(
+            p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
+            b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");
     }
 }
 

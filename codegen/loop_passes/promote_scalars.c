@@ -75,8 +75,8 @@ static bool change(Loops *l, LKernel *k) {
         look(&x, *row, true);
         if (!x.why && !x.n_acc) x.why = "nothing is added to it in a loop";
         if (x.why) {
-            pass_remark(l->pass, k->span, "promote-scalars", "%s: not %s: %s", k->name, x.buf->name,
-                        x.why);
+            pass_refusal(l->pass, k->span, "promote-scalars", "%s: not %s: %s", k->name,
+                         x.buf->name, x.why);
             continue;
         }
         pass_remark(l->pass, k->span, "promote-scalars", "%s: %s is in a register", k->name,

@@ -172,10 +172,10 @@ static void tell(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
     for (const LStmt *s = l->pass->remarks ? row : NULL; s; s = s->next) {
         const LStmt *between = s->kind == L_FOR ? parts(l->a, s) : NULL;
         if (between)
-            pass_remark(l->pass, between->span, "reorder-loops",
-                        "%s: loops over %s stay apart: the loop over %s needs the first, and the "
-                        "second needs it",
-                        k->name, loop_range_text(l->a, s), loop_range_text(l->a, between));
+            pass_refusal(l->pass, between->span, "reorder-loops",
+                         "%s: loops over %s stay apart: the loop over %s needs the first, and the "
+                         "second needs it",
+                         k->name, loop_range_text(l->a, s), loop_range_text(l->a, between));
     }
 }
 

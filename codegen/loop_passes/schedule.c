@@ -68,7 +68,9 @@ static void show(Loops *l, const LKernel *k, int way) {
                          .print_filter = o->print_filter,
                          .disable = o->disable,
                          .dump = o->dump,
-                         .remarks = o->remarks};
+                         .remarks = o->remarks,
+                         .record = o->record,
+                         .of = o->of};
     Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
     if (!ways[way].wide) again.columns = 1;
     (void)loop_pass_run(&again, ways[way].passes, &shown);
@@ -98,7 +100,8 @@ LKernel *loop_schedule(Loops *l, LKernel *k) {
 
 /* Why no team can have it as it is. */
 static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
-    const PassOptions o = {.disable = l->disable, .remarks = p->remarks};
+    const PassOptions o = {
+        .disable = l->disable, .remarks = p->remarks, .record = p->record, .of = p->of};
     Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
     if (p->remarks) (void)loop_pass_run(&again, "collapse,fuse-columns", &o);
 }

@@ -80,8 +80,9 @@ static bool run(PassCtx *p, Loops *l) {
         const char *why = loop_split_fault(&t, s);
         if (!why) s->sched.split = pass_threshold(l->c, PASS_T_SPLIT_PART);
         if (!why) s->sched.split_from = pass_threshold(l->c, PASS_T_SPLIT_FROM);
-        pass_remark(p, k->span, "split-rows", "%s: %s%s", k->name,
-                    why ? "not: " : "several blocks may have a long row", why ? why : "");
+        (why ? pass_refusal : pass_remark)(p, k->span, "split-rows", "%s: %s%s", k->name,
+                                           why ? "not: " : "several blocks may have a long row",
+                                           why ? why : "");
     }
     return true;
 }

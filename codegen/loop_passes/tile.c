@@ -402,8 +402,8 @@ static void refused(Walk *w, const Group *t, const LStmt *s) {
         w->told = t->n > 1 ? t->stmt[t->n - 1] : NULL;
     }
     if (!told && sum)
-        pass_remark(w->p, s->span, "tile", "a sum of %s is not had in tiles: %s", w->k->name,
-                    t->why ? t->why : "there is more than rows in it");
+        pass_refusal(w->p, s->span, "tile", "a sum of %s is not had in tiles: %s", w->k->name,
+                     t->why ? t->why : "there is more than rows in it");
 }
 
 static bool try(Walk *w, LStmt **at, const LStmt *end) {

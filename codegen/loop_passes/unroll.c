@@ -14,11 +14,11 @@ static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int6
         pass_remark(l->pass, s->span, "unroll-loops", "%s: %lld iterations one after the other",
                     k->name, (long long)n);
     else
-        pass_remark(l->pass, s->span, "unroll-loops", "%s: a loop of %lld stays: %s", k->name,
-                    (long long)n,
-                    n > most          ? "unroll-loops.max-turns is less"
-                    : s->sched.unroll ? "they are more than stand one after the other"
-                                      : "nobody asks for it, and it is not short, or has loops");
+        pass_refusal(l->pass, s->span, "unroll-loops", "%s: a loop of %lld stays: %s", k->name,
+                     (long long)n,
+                     n > most          ? "unroll-loops.max-turns is less"
+                     : s->sched.unroll ? "they are more than stand one after the other"
+                                       : "nobody asks for it, and it is not short, or has loops");
 }
 
 static bool all(const Loops *l, const LKernel *k, LStmt *s) {

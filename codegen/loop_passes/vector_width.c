@@ -28,8 +28,9 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
         why = "it is one iteration";
     else if (!loop_may_vectorise(l->a, k, s))
         why = "its iterations need each other";
-    if (why) {
-        pass_remark(l->pass, s->span, "vector-width", "%s: no vectors of %s: %s", k->name, of, why);
+    if (why) { /* of one iteration nothing is lost */
+        (w < 2 ? pass_remark : pass_refusal)(l->pass, s->span, "vector-width",
+                                             "%s: no vectors of %s: %s", k->name, of, why);
         return false;
     }
     int most = pass_threshold(l->c, PASS_T_VECTORS);

@@ -44,9 +44,10 @@ static bool vectorise(Loops *l, const LKernel *k, LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_EXTENT && !s->sched.vector) {
             const char *why = shared(l->a, s->body, s->body, s->var);
-            pass_remark(l->pass, s->span, "vectorise", "%s: the loop over %s is %s%s", k->name,
-                        loop_range_text(l->a, s), why ? "no vector loop: " : "a vector loop",
-                        why ? why : "");
+            (why ? pass_refusal
+                 : pass_remark)(l->pass, s->span, "vectorise", "%s: the loop over %s is %s%s",
+                                k->name, loop_range_text(l->a, s),
+                                why ? "no vector loop: " : "a vector loop", why ? why : "");
             any |= s->sched.vector = !why;
         }
         if (loop_has_body(s)) any |= vectorise(l, k, s->body);

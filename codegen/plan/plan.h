@@ -148,6 +148,8 @@ typedef enum {
 /* What follows the name of the reader and the line of `via`, or of the root; of APART_GATHER
  * "gathered by" stands before that.  (codegen/plan_passes/plan_form.c) */
 const char *plan_apart_text(ApartCause why);
+/* What would put them together; NULL: nothing that can be set. */
+const char *plan_apart_cure(ApartCause why);
 
 typedef struct {
     const Op *value, *root, *via;

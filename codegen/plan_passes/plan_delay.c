@@ -183,9 +183,9 @@ static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
         waiting += n > 0;
         if (n > most) most = n, longest = i;
         if (!d->moves[i] && may_wait(p, s))
-            pass_remark(pc, s->span, "delay-sums",
-                        "@%s: '%s' (%s) does not wait: it is in a loop over blocks of rows",
-                        ph->name, s->note, s->kernel->name);
+            pass_refusal(pc, s->span, "delay-sums",
+                         "@%s: '%s' (%s) does not wait: it is in a loop over blocks of rows",
+                         ph->name, s->note, s->kernel->name);
     }
     if (!waiting) return;
     int to = d->before[longest];
@@ -284,9 +284,10 @@ static bool try_pass(Gather *g, int at, int n, int64_t most) {
 }
 
 static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const char *why) {
-    pass_remark(pc, s->span, "gather-parts", "'%s' (%s) %s beside '%s' (%s)%s%s", s->note,
-                s->kernel->name, why ? "does not stand" : "stands", to->note, to->kernel->name,
-                why ? ": " : "", why ? why : "");
+    (why ? pass_refusal : pass_remark)(pc, s->span, "gather-parts",
+                                       "'%s' (%s) %s beside '%s' (%s)%s%s", s->note,
+                                       s->kernel->name, why ? "does not stand" : "stands", to->note,
+                                       to->kernel->name, why ? ": " : "", why ? why : "");
 }
 
 static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {

@@ -304,8 +304,8 @@ static void cover(PassCtx *pc, Find *f) {
     f->gemm->epilogue = e;
     for (int i = 0; i < e->n_covers; i++) e->covers[i]->made_by = f->gemm;
     if (why_not)
-        pass_remark(pc, f->gemm->span, "epilogues", "'%s' covers nothing: %s", f->gemm->note,
-                    why_not);
+        pass_refusal(pc, f->gemm->span, "epilogues", "'%s' covers nothing: %s", f->gemm->note,
+                     why_not);
     else
         pass_remark(pc, f->gemm->span, "epilogues", "'%s' %s", f->gemm->note,
                     plan_epilogue_text(e));

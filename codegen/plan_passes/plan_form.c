@@ -482,6 +482,18 @@ const char *plan_apart_text(ApartCause why) {
     return apart_text[why];
 }
 
+/* What one may set to have them together; none: that reader needs memory. */
+static const char *const apart_cure[APART_COUNT_] = {
+    [APART_FULL] = "--form-kernels.max-roots or --form-kernels.max-ops",
+    [APART_WIDE] = "--fuse.max-row, or --specialize where the data know the width",
+    [APART_AGAIN] = "--disable-pass=remat",
+    [APART_SPARSE] = "--spmm=own",
+};
+
+const char *plan_apart_cure(ApartCause why) {
+    return apart_cure[why];
+}
+
 static void tell_apart(PassCtx *pc, const PApart *x) {
     const bool needs = x->why == APART_SIBLING || x->why == APART_LATER;
     const Op *reader = x->via && !needs ? x->via : x->root;

@@ -222,8 +222,8 @@ static void gather(Find *f, int at) {
 
 static void remark(PassCtx *pc, const PStep *s) {
     if (!s->group)
-        pass_remark(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
-                    s->alone);
+        pass_refusal(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
+                     s->alone);
     else if (plan_group_leads(s))
         pass_remark(pc, s->span, "group-products", "'%s' and %d more are one call", s->note,
                     s->group->steps.n - 1);

@@ -419,9 +419,9 @@ static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
             const char *why = NULL;
             n = most ? run_of(pc, s, host, end - i, &why) : 1;
             if (why)
-                pass_remark(pc, s[n]->span, "join-kernels",
-                            "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
-                            s[n]->kernel->name, s[0]->note, why);
+                pass_refusal(pc, s[n]->span, "join-kernels",
+                             "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
+                             s[n]->kernel->name, s[0]->note, why);
             if (n > 1 && !pass_may_rewrite(pc)) n = 1;
             ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);

@@ -278,9 +278,9 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
     if (o->n < 2 || !before) return;
     const PStep *s = o->ph->steps.v[o->order[first]];
     if (o->n > most)
-        pass_remark(pc, s->span, "order-steps",
-                    "@%s: no order of its %d steps is tried: more than %d", o->ph->name, o->n,
-                    most);
+        pass_refusal(pc, s->span, "order-steps",
+                     "@%s: no order of its %d steps is tried: more than %d", o->ph->name, o->n,
+                     most);
     else if (moved)
         pass_remark(pc, s->span, "order-steps",
                     "@%s: '%s' and %d other steps have other places, as less is live at the "
@@ -323,14 +323,14 @@ static void remark_loops(PassCtx *pc, Order *o) {
                     l->last - l->first + 1, step_at(o, l->first)->note);
         if (!why) continue;
         const PStep *next = step_at(o, l->last + 1);
-        pass_remark(pc, next->span, "block-rows", "@%s: '%s' is not in the loop before it: %s",
-                    phase, next->note, why);
+        pass_refusal(pc, next->span, "block-rows", "@%s: '%s' is not in the loop before it: %s",
+                     phase, next->note, why);
     }
     for (int i = 0; i < o->n; i++)
         if (o->apart[o->order[i]])
-            pass_remark(pc, step_at(o, i)->span, "block-rows",
-                        "@%s: '%s' begins no loop: the fullest step is another one", phase,
-                        step_at(o, i)->note);
+            pass_refusal(pc, step_at(o, i)->span, "block-rows",
+                         "@%s: '%s' begins no loop: the fullest step is another one", phase,
+                         step_at(o, i)->note);
 }
 
 static bool run_blocks(PassCtx *pc, Plan *p) {

@@ -297,9 +297,10 @@ static void recognise(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, in
     x->library = library_bytes(pc->a, x, m.n_sums, rest);
     x->why_not = why_own(p, ph, s, &m, x, plain);
     if (!x->why_not) x->index = (*n)++;
-    pass_remark(pc, s->span, "sparse-products", "'%s' %s%s", s->note,
-                x->why_not ? "stays a kernel: " : "is a sparse product of the library",
-                x->why_not ? x->why_not : "");
+    (x->why_not ? pass_refusal : pass_remark)(pc, s->span, "sparse-products", "'%s' %s%s", s->note,
+                                              x->why_not ? "stays a kernel: "
+                                                         : "is a sparse product of the library",
+                                              x->why_not ? x->why_not : "");
 }
 
 static bool run(PassCtx *pc, Plan *p) {

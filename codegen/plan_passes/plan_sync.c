@@ -46,8 +46,8 @@ static bool run(PassCtx *pc, Plan *p) {
             if (s->kind != PS_LOOP) continue;
             s->recorded = !why;
             if (why)
-                pass_remark(pc, s->span, "sync-removal", "the host asks for the condition: %s",
-                            why);
+                pass_refusal(pc, s->span, "sync-removal", "the host asks for the condition: %s",
+                             why);
             else
                 pass_remark(pc, s->span, "sync-removal", "the device asks for the condition");
         }

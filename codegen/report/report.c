@@ -1,4 +1,5 @@
 /* Which reports there are, and what they share. */
+#include "codegen/plan_passes/plan_order.h"
 #include "codegen/report/report.h"
 #include "passes/threshold.h"
 
@@ -9,9 +10,11 @@ static const struct {
     unsigned kind;
     void (*print)(Report *r);
 } reports[] = {
-    {"shapes", REPORT_SHAPES, report_shapes}, {"breaks", REPORT_BREAKS, report_breaks},
-    {"fusion", REPORT_FUSION, report_fusion}, {"syncs", REPORT_SYNCS, report_syncs},
-    {"memory", REPORT_MEMORY, report_memory}, {"precision", REPORT_PRECISION, report_precision},
+    {"shapes", REPORT_SHAPES, report_shapes},    {"breaks", REPORT_BREAKS, report_breaks},
+    {"fusion", REPORT_FUSION, report_fusion},    {"syncs", REPORT_SYNCS, report_syncs},
+    {"memory", REPORT_MEMORY, report_memory},    {"precision", REPORT_PRECISION, report_precision},
+    {"missed", REPORT_MISSED, report_missed},    {"source", REPORT_SOURCE, report_source},
+    {"kernels", REPORT_KERNELS, report_kernels}, {"verdict", REPORT_VERDICT, report_verdict},
 };
 
 static unsigned kind_of(const char *name, size_t n) {
@@ -71,6 +74,23 @@ bool report_value(const Report *r, const Expr *e, int64_t *v) {
     return true;
 }
 
+/* Sizes that are known, else nominal ones. */
+static void find_sizes(Report *r) {
+    const Module *m = r->p->m;
+    int64_t *n = plan_order_nominal_sizes(r->a, m);
+    r->known = true;
+    for (int i = 0; i < m->syms.n; i++) {
+        bool is = r->o->sizes && r->o->sizes[i] >= 0;
+        if (is) n[i] = r->o->sizes[i];
+        r->known &= is;
+    }
+    r->nominal = n;
+}
+
+double report_nominal(const Report *r, const Expr *e) {
+    return (double)expr_eval(e, r->nominal);
+}
+
 static void scaled(StrBuf *b, double v, const char *unit) {
     static const char *const prefix[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
@@ -104,7 +124,10 @@ void report_json_expr(Report *r, const char *key, const Expr *e) {
     expr_print(&s, e);
     json_object(r->j, key);
     json_text(r->j, "expr", s.s);
-    if (report_value(r, e, &v)) json_int(r->j, "value", v);
+    if (report_value(r, e, &v))
+        json_int(r->j, "value", v);
+    else
+        json_int(r->j, "nominal", (int64_t)report_nominal(r, e));
     json_end(r->j);
 }
 
@@ -125,6 +148,14 @@ const char *report_op_name(const Op *op) {
     if (op->hint) return op->hint;
     if (op->kind == OP_VAR || op->kind == OP_ASSIGN) return op->var->path;
     return op->name ? op->name : op_mnemonic(op->kind);
+}
+
+int report_main_phase(const Report *r) {
+    static const Phase wanted[] = {PHASE_TRAIN, PHASE_PREDICT, PHASE_EVAL};
+    for (size_t k = 0; k < COUNT(wanted); k++)
+        for (int i = 0; i < r->p->phases.n; i++)
+            if (r->p->phases.v[i]->func->phase == wanted[k]) return i;
+    return r->p->phases.n - 1;
 }
 
 bool report_is_device(const Report *r, const PStep *s) {
@@ -205,6 +236,7 @@ static void variant_json(Report *r) {
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Json json = {.b = b};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
+    find_sizes(&r);
     if (r.j) {
         json_object(r.j, NULL);
         json_int(r.j, "version", REPORT_VERSION);

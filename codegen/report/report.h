@@ -15,11 +15,22 @@ enum {
     REPORT_SYNCS = 1 << 3,
     REPORT_MEMORY = 1 << 4,
     REPORT_PRECISION = 1 << 5,
-    REPORT_ALL = (1 << 6) - 1,
+    REPORT_VERDICT = 1 << 6,
+    REPORT_SOURCE = 1 << 7,
+    REPORT_MISSED = 1 << 8,
+    REPORT_KERNELS = 1 << 9,
+    REPORT_ALL = (1 << 10) - 1,
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
 const char *report_word(int i); /* "all", then the others; behind the last NULL */
+
+/* What the device's assembler says of a function that it was given. */
+typedef struct {
+    const char *name;
+    int registers, shared_bytes, spill_bytes, stack_bytes;
+} ReportBuilt;
+typedef VEC(ReportBuilt) ReportBuilts;
 
 typedef struct {
     unsigned kinds;
@@ -28,6 +39,12 @@ typedef struct {
     const char *data;          /* whose sizes they are */
     const Target *roof;        /* whose machine bounds times from below; NULL: no times */
     const char *remarks;       /* of the passes, one per line; NULL = none */
+    const PassRecord *record;  /* what they refused; NULL: it was not asked for */
+    const Target *on;          /* for which kernels are emitted .. */
+    const TargetOptions *to;   /* .. and how */
+    const ReportBuilts *built; /* what that target's assembler says; NULL: it was not asked .. */
+    const char *not_built;     /* .. and why; NULL: there is none to ask */
+    double compile_ms;         /* 0: it is not told */
     int effects_before;        /* host effects in the model before any pass */
     int variant, n_variants;   /* which of the program's is told of */
     const char *const *choice; /* [n_variants] what each does */
@@ -45,6 +62,7 @@ enum { REPORT_VERSION = 1 };
 enum { JSON_DEPTH = 16 };
 typedef struct {
     StrBuf *b;
+    bool in_html; /* no '<' stands in a text */
     int depth;
     int n[JSON_DEPTH]; /* members written so far */
     char close[JSON_DEPTH];
@@ -65,13 +83,19 @@ typedef struct {
     const ReportOptions *o;
     StrBuf *b; /* text */
     Json *j;   /* NULL: text is wanted */
+    /* Sizes that are known, else nominal ones, which tell large from small; are all known? */
+    const int64_t *nominal;
+    bool known;
+    int n_missed;
 } Report;
 
 /* Value of e with the known sizes; false: some size is not known. */
 bool report_value(const Report *r, const Expr *e, int64_t *v);
 /* "64*E_cites", with " = 660.5 kB" where known.  unit: "B", "FLOP" or "" */
 void report_amount(Report *r, const Expr *e, const char *unit);
-/* {"expr": "..", "value": n} */
+/* By known and nominal sizes. */
+double report_nominal(const Report *r, const Expr *e);
+/* {"expr": "..", "value": n}, or instead of the value a nominal one. */
 void report_json_expr(Report *r, const char *key, const Expr *e);
 const char *report_at(const Report *r,
                       Span at); /* "models/gcn.gnn:14"; for people "gcn.gnn:14"; "" */
@@ -86,5 +110,28 @@ void report_fusion(Report *r);
 void report_syncs(Report *r);
 void report_memory(Report *r);
 void report_precision(Report *r);
+void report_verdict(Report *r);
+void report_source(Report *r);
+void report_missed(Report *r);
+void report_kernels(Report *r);
+
+/* ---- of one phase ---------------------------------------------------------------------- */
+/* The phase that all is about: training, else the first one that the program runs for its own
+ * sake; -1: there is none. */
+int report_main_phase(const Report *r);
+typedef struct {
+    int kernels, calls;
+    const Expr *moved, *flops, *saved;
+} ReportSum;
+ReportSum report_phase_sum(const Report *r, const PPhase *ph);
+/* The least time of all its steps on the machine of the report; false: it is not known. */
+bool report_phase_at_best(const Report *r, const PPhase *ph, double *us);
+/* Does a library's product do the step, where the program runs on a device? */
+bool report_is_covered(const Report *r, const PStep *s);
+int report_reads_per_run(Report *r, int phase); /* by the host (report_syncs.c) */
+/* The step at which most bytes of temporaries are live, by nominal sizes, and these; -1: none. */
+int report_peak(const Report *r, int phase, const Expr **live);
+bool report_is_live(const Report *r, int phase, const PBuf *b, int step);
+const Expr *report_buffer_bytes(const Report *r, const PBuf *b);
 
 #endif

@@ -25,7 +25,7 @@ static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory
 }
 
 /* Done by a product?  Not on the host, whose numbers are told where a program runs there, too. */
-static bool is_covered(const Report *r, const PStep *s) {
+bool report_is_covered(const Report *r, const PStep *s) {
     return s->made_by && !plan_on_host(r->p);
 }
 
@@ -48,7 +48,7 @@ static bool is_library_call(const Report *r, const PStep *s) {
 static StepCost cost_there(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
-    if (is_covered(r, s)) return nothing;
+    if (report_is_covered(r, s)) return nothing;
     StepCost c = cg_step_cost(r->a, r->p, s);
     if (is_library_call(r, s))
         c.read = expr_add(r->a, s->spmm->library, expr_mul(r->a, c.written, less));
@@ -56,7 +56,7 @@ static StepCost cost_there(const Report *r, const PStep *s) {
 }
 
 /* All steps of a phase, one after the other; false: a size is not known. */
-static bool phase_at_best(const Report *r, const PPhase *ph, double *us) {
+bool report_phase_at_best(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
         StepCost c = cost_there(r, ph->steps.v[i]);
@@ -209,7 +209,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     if (s->made_by)
         sb_printf(r->b, "      within   %d on a GPU, where its library has an algorithm\n",
                   plan_step_index(f->ph, s->made_by));
-    if (!is_covered(r, s)) text_cost(r, &cost);
+    if (!report_is_covered(r, s)) text_cost(r, &cost);
     text_list(r, "in place", &kept, true);
     if (kept.n) {
         sb_puts(r->b, "      saves    ");
@@ -290,11 +290,6 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- a phase -------- */
-typedef struct {
-    int kernels, calls;
-    const Expr *moved, *flops, *saved;
-} Sum;
-
 /* Made by the call for the first of its group?  The host has a call for each. */
 static bool is_with_others(const Report *r, const PStep *s) {
     RtGroupCost c;
@@ -302,14 +297,14 @@ static bool is_with_others(const Report *r, const PStep *s) {
     return !group_cost(r, s->group, &c) || rt_group_pays(&c);
 }
 
-static Sum sum_of(const Report *r, const FusionFacts *f) {
+static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     const PPhase *ph = f->ph;
     const Expr *none = expr_const(r->a, 0);
-    Sum t = {0, 0, none, none, none};
+    ReportSum t = {0, 0, none, none, none};
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cost_there(r, s);
-        t.kernels += s->kind == PS_KERNEL && !is_covered(r, s) && !is_library_call(r, s);
+        t.kernels += s->kind == PS_KERNEL && !report_is_covered(r, s) && !is_library_call(r, s);
         t.calls += is_library_call(r, s) || (s->kind == PS_GEMM && !is_with_others(r, s)) ||
                    s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
@@ -319,9 +314,14 @@ static Sum sum_of(const Report *r, const FusionFacts *f) {
     return t;
 }
 
+ReportSum report_phase_sum(const Report *r, const PPhase *ph) {
+    FusionFacts f = fusion_facts(r, ph);
+    return sum_of(r, &f);
+}
+
 static void text_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_facts(r, ph);
-    Sum t = sum_of(r, &f);
+    ReportSum t = sum_of(r, &f);
     sb_printf(r->b, "  @%s: %d kernels, %d library calls\n    moves    ", ph->name, t.kernels,
               t.calls);
     report_amount(r, t.moved, "B");
@@ -331,7 +331,7 @@ static void text_phase(Report *r, const PPhase *ph) {
     report_amount(r, t.saved, "B");
     sb_puts(r->b, " by keeping values out of memory\n");
     double us;
-    if (phase_at_best(r, ph, &us))
+    if (report_phase_at_best(r, ph, &us))
         sb_printf(r->b, "    at best  %.3g us on an %s (%.3g TB/s, %.3g TFLOP/s in f32)\n", us,
                   r->o->roof->machine, 1e-12 * r->o->roof->bytes_per_s,
                   1e-12 * r->o->roof->flops_per_s);
@@ -340,7 +340,7 @@ static void text_phase(Report *r, const PPhase *ph) {
 
 static void json_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_facts(r, ph);
-    Sum t = sum_of(r, &f);
+    ReportSum t = sum_of(r, &f);
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
     json_int(r->j, "kernels", t.kernels);

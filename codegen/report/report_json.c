@@ -4,16 +4,34 @@
 #include <assert.h>
 #include <inttypes.h>
 
-static void string(StrBuf *b, const char *s) {
+/* The length of the character of UTF-8 that s begins with; 0: it begins with none (RFC 3629). */
+static size_t utf8(const unsigned char *s) {
+    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
+    if (n == 4 && (s[0] < 0xf0 || s[0] > 0xf4)) return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    bool longer = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool beyond = (s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf4 && s[1] >= 0x90);
+    return longer || beyond ? 0 : n;
+}
+
+/* Bytes that are no UTF-8, which names of files may have, become U+FFFD. */
+static void string(const Json *j, const char *s) {
+    StrBuf *b = j->b;
     sb_puts(b, "\"");
-    for (; *s; s++) {
+    for (size_t n; *s; s += n) {
         unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
+        n = utf8((const unsigned char *)s);
+        if (!n)
+            sb_puts(b, "\\ufffd"), n = 1;
+        else if (c == '"' || c == '\\')
             sb_printf(b, "\\%c", c);
-        else if (c < 0x20)
+        else if (c == '\n')
+            sb_puts(b, "\\n");
+        else if (c < 0x20 || (c == '<' && j->in_html))
             sb_printf(b, "\\u%04x", c);
         else
-            sb_put(b, s, 1);
+            sb_put(b, s, n);
     }
     sb_puts(b, "\"");
 }
@@ -24,7 +42,7 @@ static void begin(Json *j, const char *key) {
         sb_printf(j->b, "\n%*s", j->depth, "");
     }
     if (!key) return;
-    string(j->b, key);
+    string(j, key);
     sb_puts(j->b, ": ");
 }
 
@@ -54,7 +72,7 @@ void json_end(Json *j) {
 void json_text(Json *j, const char *key, const char *s) {
     begin(j, key);
     if (s)
-        string(j->b, s);
+        string(j, s);
     else
         sb_puts(j->b, "null");
 }

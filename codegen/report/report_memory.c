@@ -65,6 +65,26 @@ static const Expr *live_next(const Report *r, int phase, int step, const Expr *l
     return live;
 }
 
+const Expr *report_buffer_bytes(const Report *r, const PBuf *b) {
+    return bytes(r, b);
+}
+
+bool report_is_live(const Report *r, int phase, const PBuf *b, int step) {
+    return in_arena(r, b) && b->phase == phase && first_step(b) <= step && step <= last_step(r, b);
+}
+
+int report_peak(const Report *r, int phase, const Expr **live) {
+    const Expr *e = *live = expr_const(r->a, 0);
+    int at = -1;
+    for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
+        e = live_next(r, phase, s, e);
+        if (at >= 0 && report_nominal(r, e) <= report_nominal(r, *live)) continue;
+        *live = e;
+        at = s;
+    }
+    return at;
+}
+
 /* A trainer that may run on the host or a device: the host's. */
 static bool on_host(const Report *r) {
     return plan_on_host(r->p);

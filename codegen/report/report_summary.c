@@ -1,5 +1,4 @@
 /* What stands first: per phase how much there is of it, and the steps that move most. */
-#include "codegen/plan_passes/plan_order.h"
 #include "codegen/report/report.h"
 
 #include <stdlib.h>
@@ -19,27 +18,14 @@ static int compare(const void *x, const void *y) {
     return a->at - b->at;
 }
 
-/* Sizes that are known, else nominal ones, which tell large from small. */
-static const int64_t *sizes_for(const Report *r, bool *known) {
-    const Module *m = r->p->m;
-    int64_t *n = plan_order_nominal_sizes(r->a, m);
-    *known = true;
-    for (int i = 0; i < m->syms.n; i++) {
-        bool is = r->o->sizes && r->o->sizes[i] >= 0;
-        if (is) n[i] = r->o->sizes[i];
-        *known &= is;
-    }
-    return n;
-}
-
-static void phase(Report *r, const PPhase *ph, const int64_t *sizes) {
+static void phase(Report *r, const PPhase *ph) {
     Line *line = NEWN(r->a, Line, (size_t)ph->steps.n + 1);
     double all = 0;
     int kernels = 0, calls = 0;
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cg_step_cost(r->a, r->p, s);
-        line[i] = (Line){s, i, (double)expr_eval(expr_add(r->a, c.read, c.written), sizes)};
+        line[i] = (Line){s, i, report_nominal(r, expr_add(r->a, c.read, c.written))};
         all += line[i].bytes;
         kernels += s->kind == PS_KERNEL;
         calls += s->kind == PS_GEMM || s->kind == PS_RANK;
@@ -53,10 +39,8 @@ static void phase(Report *r, const PPhase *ph, const int64_t *sizes) {
 }
 
 void report_summary(Report *r) {
-    bool known;
-    const int64_t *sizes = sizes_for(r, &known);
     sb_printf(r->b, "summary: bytes that steps move, the most first%s\n",
-              known ? "" : ", by nominal sizes where the data's are not known");
+              r->known ? "" : ", by nominal sizes where the data's are not known");
     for (int i = 0; i < r->p->phases.n; i++)
-        if (r->p->phases.v[i]->steps.n) phase(r, r->p->phases.v[i], sizes);
+        if (r->p->phases.v[i]->steps.n) phase(r, r->p->phases.v[i]);
 }

@@ -166,6 +166,12 @@ static void json(Report *r, const Crossings *all) {
     json_end(r->j);
 }
 
+int report_reads_per_run(Report *r, int phase) {
+    Crossings all = {0};
+    phase_crossings(r, phase, &all);
+    return reads_per_run(&all, phase);
+}
+
 void report_syncs(Report *r) {
     Crossings all = {0};
     for (int p = 0; p < r->p->phases.n; p++) phase_crossings(r, p, &all);

@@ -87,9 +87,10 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
     p->progress = &j->progress;
     j->progress = (PassProgress){0};
     j->effects = report_count_effects(m);
-    if (j->o.reports & REPORT_FUSION) {
+    if (j->o.reports & (REPORT_FUSION | REPORT_MISSED)) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
+        p->record = NEW(c->a, PassRecord);
     }
     const char *named = passes_named(c, j->o.passes, OF_GRAPH);
     if (!named && !m->pending)
@@ -214,13 +215,14 @@ static int count_variants(const Job *j, const PassChoices *ch) {
 /* What passes say of the kernels of each target: these run when code is made. */
 static bool tell_loops(Ctx *c, Job *j, const Plan *p) {
     TargetOptions o = cli_target_options(&j->o);
-    if (!(j->o.reports & REPORT_FUSION)) return true;
+    if (!(j->o.reports & (REPORT_FUSION | REPORT_MISSED))) return true;
     return (!plan_on_host(p) || loop_pass_remarks(c, p, &target_cpu, &o, &j->remarks)) &&
            (!p->device || loop_pass_remarks(c, p, &target_cuda, &o, &j->remarks));
 }
 
 static bool print_reports(Ctx *c, Job *j, const Plan *p, const PassChoices *ch) {
     StrBuf b = sb_new(c->a);
+    TargetOptions to = cli_target_options(&j->o);
     if (!tell_loops(c, j, p)) return false;
     ReportOptions o = {.kinds = j->o.reports,
                        .json = j->o.report_json,
@@ -228,6 +230,9 @@ static bool print_reports(Ctx *c, Job *j, const Plan *p, const PassChoices *ch) 
                        .data = j->o.data,
                        .roof = j->on.cuda ? &target_cuda : NULL,
                        .remarks = j->remarks.s,
+                       .record = j->o.pass.record,
+                       .on = j->on.host ? j->on.host : &target_cuda,
+                       .to = &to,
                        .effects_before = j->effects,
                        .variant = (int)j->o.variant,
                        .n_variants = count_variants(j, ch)};
@@ -323,6 +328,7 @@ static bool measure_ranges(Ctx *c, const Job *j, PassRanges *r) {
     probe.o.name = NULL; /* cli_measure() has one of its own */
     probe.o.reports = 0;
     probe.o.pass.remarks = NULL;
+    probe.o.pass.record = NULL;
     probe.o.pass.stop_after = NULL;
     probe.on.cuda = false;
     Module *m = read_module(c, &probe, probe.o.files.v[0]);
@@ -339,6 +345,7 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
     Job v = *j;
     if (picked != j->o.variant) v.o.reports = 0;
     v.o.pass.remarks = NULL;
+    v.o.pass.record = NULL;
     v.o.pass.choices->picked = picked;
     int n_diags = c->diags.n;
     if (v.o.pass.ranges && !measure_ranges(c, &v, v.o.pass.ranges)) return NULL;
@@ -351,7 +358,7 @@ static Plan *make_variant(Ctx *c, Job *j, const Plan *first, unsigned picked) {
         p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
     if (p) p->host_too = false;
     if (p) p->fingerprint = plan_fingerprint(c->a, first);
-    if (picked == j->o.variant) j->remarks = v.remarks;
+    if (picked == j->o.variant) j->remarks = v.remarks, j->o.pass.record = v.o.pass.record;
     return p;
 }
 
@@ -362,6 +369,7 @@ static bool needs_scale(Ctx *c, const Job *j) {
     PassChoices choices = *j->o.pass.choices;
     v.o.pass.choices = &choices;
     v.o.pass.remarks = NULL;
+    v.o.pass.record = NULL;
     v.o.reports = 0;
     choices.closed = true;
     for (int i = 1; i < n && !j->o.pass.scale->needed; i++) {
@@ -483,9 +491,10 @@ static Plan *parse_plan(Ctx *c, Job *j, uint32_t file) {
         return NULL;
     j->o.pass.dump = c->outside.log;
     j->o.pass.progress = &j->progress;
-    if (j->o.reports & REPORT_FUSION || j->o.action == ACT_OPT) {
+    if (j->o.reports & (REPORT_FUSION | REPORT_MISSED) || j->o.action == ACT_OPT) {
         j->remarks = sb_new(c->a);
         j->o.pass.remarks = &j->remarks;
+        j->o.pass.record = NEW(c->a, PassRecord);
     }
     j->effects = report_count_effects(p->m);
     const char *graph = passes_named(c, j->o.passes, OF_GRAPH); /* the driver refuses these */

@@ -471,8 +471,10 @@ static const CliOption options[] = {
     {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
-     "shapes, breaks, fusion, syncs, memory, precision (or several: a,b) or all", set_report,
-     report_word},
+     "verdict, source, missed, kernels, shapes, breaks, fusion, syncs, memory, precision (or "
+     "several: "
+     "a,b) or all",
+     set_report, report_word},
     {"--report-format", "FORM", "text or json", set_report_format, report_format_word},
     {"--variant", "N",
      "reports and listings of that one of a program's variants (default 0; reports list them)",

@@ -1,0 +1,156 @@
+/* --report=kernels: how each kernel is emitted: who takes its rows and columns, in which vectors,
+ * and what the device's assembler says it needs. */
+#include "codegen/loop/loop_text.h"
+#include "codegen/loop_passes/loops.h"
+#include "codegen/report/report.h"
+
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    const LThreads *threads; /* of a device */
+    int lanes;               /* of vectors, at most; 0 = there is no vector loop */
+    int tile;                /* columns of a sum in registers at a time; 0 = none */
+    int rows;                /* side by side in lanes; 0 = none */
+    int strips;              /* entries whose scalars are had at once; 0 = none */
+    int ahead; /* entries that rows are asked for before they come; 0 = they are not */
+    int registers, shared_bytes, spill_bytes, stack_bytes;
+    bool built;
+} Kernel;
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+static void look(Kernel *k, const LStmt *s) {
+    for (; s; s = s->next) {
+        k->lanes = most(k->lanes, most(s->sched.lanes, s->kind == L_TILE ? s->lanes : 0));
+        k->lanes = most(k->lanes, most(s->sched.flat, s->sched.expand));
+        k->rows = most(k->rows, s->sched.rows);
+        k->strips = most(k->strips, s->sched.strips);
+        if (s->kind == L_TILE) k->tile = most(k->tile, s->columns);
+        if (s->kind == L_PREFETCH) k->ahead = most(k->ahead, s->ahead);
+        if (loop_has_body(s)) look(k, s->body);
+    }
+    k->lanes = most(k->lanes, k->rows);
+}
+
+/* One kernel may be several functions of the device: NAME, and NAME_parts of long rows. */
+static void add_built(const Report *r, Kernel *k) {
+    size_t n = strlen(k->name);
+    for (int i = 0; r->o->built && i < r->o->built->n; i++) {
+        const ReportBuilt *x = &r->o->built->v[i];
+        if (strncmp(x->name, k->name, n) != 0 || (x->name[n] && strcmp(x->name + n, "_parts")))
+            continue;
+        k->built = true;
+        k->registers = most(k->registers, x->registers);
+        k->shared_bytes = most(k->shared_bytes, x->shared_bytes);
+        k->spill_bytes = most(k->spill_bytes, x->spill_bytes);
+        k->stack_bytes = most(k->stack_bytes, x->stack_bytes);
+    }
+}
+
+/* Of 100 warps that a multiprocessor may have those that have room (sm_80 to sm_100: 64 warps, 64
+ * Ki registers, dealt to warps by 256; kernels are launched in blocks of 256 threads). */
+static int occupancy(const Kernel *k) {
+    enum { WARPS = 64, FILE_SIZE = 65536, UNIT = 256, BLOCK_WARPS = 8, SHARED = 228 * 1024 };
+    int each = (k->registers * 32 + UNIT - 1) / UNIT * UNIT;
+    int blocks = each ? FILE_SIZE / each / BLOCK_WARPS : WARPS / BLOCK_WARPS;
+    if (k->shared_bytes && SHARED / k->shared_bytes < blocks) blocks = SHARED / k->shared_bytes;
+    int warps = blocks * BLOCK_WARPS;
+    return 100 * (warps < WARPS ? warps : WARPS) / WARPS;
+}
+
+/* ---- text -------- */
+static void text_kernel(Report *r, const Kernel *k) {
+    StrBuf *b = r->b;
+    sb_printf(b, "    %s:", k->name);
+    if (k->threads->by) sb_printf(b, " by %s", loop_taker_words[k->threads->by]);
+    if (k->threads->lanes) sb_printf(b, " of %d lanes", k->threads->lanes);
+    if (k->threads->pack > 1) sb_printf(b, ", %d neighbours", k->threads->pack);
+    if (k->lanes) sb_printf(b, " vectors of %d", k->lanes);
+    if (!k->lanes && !k->threads->by) sb_puts(b, " scalars");
+    if (k->tile) sb_printf(b, ", %d columns in registers", k->tile);
+    if (k->rows) sb_printf(b, ", %d rows in lanes", k->rows);
+    if (k->strips) sb_printf(b, ", %d entries at once", k->strips);
+    if (k->ahead) sb_printf(b, ", asks %d ahead", k->ahead);
+    if (k->built)
+        sb_printf(b, "; %d registers, %d B shared, %d B spilled, occupancy %d %%", k->registers,
+                  k->shared_bytes, k->spill_bytes, occupancy(k));
+    sb_puts(b, "\n");
+}
+
+/* ---- JSON -------- */
+static void positive(Json *j, const char *key, int v) {
+    if (v > 0) json_int(j, key, v);
+}
+
+static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) {
+    Json *j = r->j;
+    json_object(j, NULL);
+    json_text(j, "name", k->name);
+    json_text(j, "phase", ph->name);
+    json_int(j, "step", step);
+    if (k->threads->by) json_text(j, "by", loop_taker_words[k->threads->by]);
+    positive(j, "team_lanes", k->threads->lanes);
+    positive(j, "neighbours", k->threads->pack);
+    positive(j, "vector", k->lanes);
+    positive(j, "tile_columns", k->tile);
+    positive(j, "rows_in_lanes", k->rows);
+    positive(j, "entries_at_once", k->strips);
+    positive(j, "prefetch_ahead", k->ahead);
+    if (k->built) {
+        json_int(j, "registers", k->registers);
+        json_int(j, "shared_bytes", k->shared_bytes);
+        json_int(j, "spill_bytes", k->spill_bytes);
+        json_int(j, "stack_bytes", k->stack_bytes);
+        json_int(j, "occupancy_percent", occupancy(k));
+    }
+    json_end(j);
+}
+
+/* ---- all -------- */
+static void one(Report *r, const PPhase *ph, int step, const LKernel *k) {
+    Kernel facts = {.name = k->name, .threads = &k->threads};
+    look(&facts, k->body);
+    add_built(r, &facts);
+    if (r->j)
+        json_kernel(r, ph, step, &facts);
+    else
+        text_kernel(r, &facts);
+}
+
+/* As it is emitted: a kernel, or the stages that it is cut into. */
+static void emitted(Report *r, const TargetMachine *machine, const PPhase *ph, int step) {
+    const LKernel *k = ph->steps.v[step]->kernel;
+    Loops l = {0};
+    if (r->p->arranged) {
+        for (int i = 0; i < k->stages.n; i++) one(r, ph, step, k->stages.v[i]);
+        if (!k->stages.n) one(r, ph, step, k);
+        return;
+    }
+    if (!loop_pass_all(r->c, r->p, r->o->on, machine, k, &l)) return;
+    for (int i = 0; i < l.k.n; i++) one(r, ph, step, l.k.v[i]);
+}
+
+void report_kernels(Report *r) {
+    TargetMachine machine = {0};
+    if (!r->o->on || !loop_pass_machine(r->c, r->o->on, r->o->to, &machine)) return;
+    if (r->j) {
+        json_object(r->j, "kernels");
+        json_text(r->j, "target", r->o->on->name);
+        json_text(r->j, "not_built", r->o->built ? NULL : r->o->not_built);
+        json_array(r->j, "all");
+    } else {
+        sb_printf(r->b, "kernels: as they are emitted for %s\n", r->o->on->name);
+    }
+    for (int p = 0; p < r->p->phases.n; p++) {
+        const PPhase *ph = r->p->phases.v[p];
+        if (!r->j) sb_printf(r->b, "  @%s\n", ph->name);
+        for (int i = 0; i < ph->steps.n; i++)
+            if (ph->steps.v[i]->kernel) emitted(r, &machine, ph, i);
+    }
+    if (!r->j) return;
+    json_end(r->j);
+    json_end(r->j);
+}

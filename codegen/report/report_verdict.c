@@ -1,0 +1,83 @@
+/* --report=verdict: what a step is, in a few numbers, each with the report that shows where it
+ * comes from. */
+#include "codegen/report/report.h"
+
+static void text_bytes(Report *r, const char *title, const Expr *e, const char *unit,
+                       const char *of) {
+    int64_t v;
+    sb_printf(r->b, "  %-9s %.3g M%s%s", title, 1e-6 * report_nominal(r, e), unit,
+              report_value(r, e, &v) ? "" : " by nominal sizes");
+    sb_printf(r->b, "  (%s)\n", of);
+}
+
+static void text(Report *r, const PPhase *ph, int phase) {
+    ReportSum t = report_phase_sum(r, ph);
+    const Expr *live;
+    double us;
+    int peak = report_peak(r, phase, &live);
+    sb_printf(r->b, "verdict on a run of @%s\n", ph->name);
+    if (report_phase_at_best(r, ph, &us))
+        sb_printf(r->b, "  at best   %.3g us on an %s  (fusion)\n", us, r->o->roof->machine);
+    else
+        sb_printf(r->b, "  at best   %s\n",
+                  r->o->roof ? "unknown: only data tell the sizes, --specialize=DATA reads them"
+                             : "unknown of a processor: the trainer's --profile measures it");
+    text_bytes(r, "moves", t.moved, "B", "fusion");
+    text_bytes(r, "computes", t.flops, "FLOP", "fusion");
+    text_bytes(r, "saves", t.saved, "B", "fusion");
+    sb_printf(r->b, "  launches  %d kernels, %d library calls  (kernels)\n", t.kernels, t.calls);
+    sb_printf(r->b, "  waits     the host reads %d times  (syncs)\n",
+              report_reads_per_run(r, phase));
+    if (peak >= 0) {
+        text_bytes(r, "holds", live, "B", "memory");
+        sb_printf(r->b, "            at step %d, %s\n", peak, cg_step_name(ph->steps.v[peak]));
+    }
+    sb_printf(r->b, "  missed    %d opportunities  (missed)\n", r->n_missed);
+}
+
+static void json(Report *r, const PPhase *ph, int phase) {
+    ReportSum t = report_phase_sum(r, ph);
+    const Expr *live;
+    double us;
+    int peak = report_peak(r, phase, &live);
+    json_text(r->j, "phase", ph->name);
+    json_bool(r->j, "sizes_known", r->known);
+    json_int(r->j, "kernels", t.kernels);
+    json_int(r->j, "library_calls", t.calls);
+    report_json_expr(r, "moved", t.moved);
+    report_json_expr(r, "flops", t.flops);
+    report_json_expr(r, "saved", t.saved);
+    json_int(r->j, "reads_per_run", report_reads_per_run(r, phase));
+    json_int(r->j, "missed", r->n_missed);
+    if (peak >= 0) {
+        json_int(r->j, "peak_step", peak);
+        report_json_expr(r, "peak", live);
+    }
+    if (report_phase_at_best(r, ph, &us)) json_int(r->j, "at_best_ns", (int64_t)(1e3 * us));
+    if (r->o->compile_ms > 0) json_int(r->j, "compile_ms", (int64_t)r->o->compile_ms);
+}
+
+/* What bounds times from below (report_fusion.c). */
+static void json_roof(Report *r) {
+    const Target *roof = r->o->roof;
+    if (!roof || !roof->machine) return;
+    json_object(r->j, "roof");
+    json_text(r->j, "machine", roof->machine);
+    json_int(r->j, "bytes_per_s", (int64_t)roof->bytes_per_s);
+    json_int(r->j, "flops_per_s", (int64_t)roof->flops_per_s);
+    json_end(r->j);
+}
+
+void report_verdict(Report *r) {
+    int phase = report_main_phase(r);
+    if (phase < 0) return;
+    const PPhase *ph = r->p->phases.v[phase];
+    if (!r->j) {
+        text(r, ph, phase);
+        return;
+    }
+    json_object(r->j, "verdict");
+    json(r, ph, phase);
+    json_roof(r);
+    json_end(r->j);
+}
