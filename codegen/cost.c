@@ -246,6 +246,7 @@ static void block(Walk *w, const LStmt *s) {
             break;
         case L_LOCAL:
         case L_BARRIER:
+        case L_FOLD:
         case L_PREFETCH:
             break;
         }

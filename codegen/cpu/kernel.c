@@ -139,6 +139,7 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
         cpu_block(f, s->body);
         break;
     case L_BARRIER:
+    case L_FOLD:
         break;
     }
 }

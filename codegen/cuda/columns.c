@@ -20,6 +20,10 @@ static const char *fold(CuFn *f, RedKind r, const char *x, const char *from, con
     return arena_printf(f->a, "gn_fold<%s>(gn, %s, %s, %s)", fold_op[r], x, from, to);
 }
 
+static const char *fold_ways(CuFn *f, RedKind r, const char *x) {
+    return fold(f, r, x, "gn.lanes", "gn.lanes * gn.ways");
+}
+
 /* An access and the vector loop around it. */
 typedef struct {
     const LStmt *at, *loop;
@@ -49,58 +53,43 @@ static int place_of(Spot p) {
 }
 
 /* ---- sums over columns ------------------------------------------------------------- */
-typedef struct {
-    const LStmt *acc;
-    const char *name;
-} Fold;
-typedef VEC(Fold) Folds;
-
-static bool is_fold(const LStmt *s, const LStmt *loop) {
-    if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
-    if (s->buf->kind == LB_LOCAL) return s->buf->rank == 0;
-    for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
-    return true;
-}
-
-/* inner: those whose sum is made anew for each entry, else those of all statements. */
-static void find_folds(CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end,
-                       const LStmt *loop, bool inner, Folds *out) {
+/* inner: those whose sum is made anew for each entry, else those of all statements.  Until the
+ * statement `fold` each thread has its own. */
+static void begin_sums(CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                       const LStmt *loop, bool inner, LShare by) {
     for (; s != end; s = s->next) {
-        if (is_fold(s, loop) && loop_is_inner(r, s->buf) == inner) {
-            Fold x = {s, fresh(f, "sum")};
-            vec_push(f->a, out, x);
+        if (loop_is_fold(s, loop) && loop_is_inner(r, s->buf) == inner) {
+            CuPart p = {.acc = s, .name = fresh(f, "sum"), .by = by};
+            vec_push(f->a, &f->pending, p);
         }
         const LStmt *in = loop_is_columns(s) ? s : loop;
-        if (loop_has_body(s)) find_folds(f, r, s->body, NULL, in, inner, out);
+        if (loop_has_body(s)) begin_sums(f, r, s->body, NULL, in, inner, by);
     }
 }
 
-static void begin_folds(CuFn *f, const Folds *folds) {
-    for (int i = 0; i < folds->n; i++) {
-        const LStmt *s = folds->v[i].acc;
-        cu_line(f, "%s %s = %s;", cu_type(s->buf->dt), folds->v[i].name,
+static void declare_sums(CuFn *f, int from) {
+    for (int i = from; i < f->pending.n; i++) {
+        const LStmt *s = f->pending.v[i].acc;
+        cu_line(f, "%s %s = %s;", cu_type(s->buf->dt), f->pending.v[i].name,
                 cu_identity(f->a, s->red, s->buf->dt));
-        stand_for(f, s->buf, s, folds->v[i].name, -1);
+        stand_for(f, s->buf, s, f->pending.v[i].name, -1);
     }
 }
 
-/* inner: of the lanes of one way, while others are at another entry. */
-static void end_folds(CuFn *f, const LoopColumns *r, const Folds *folds, bool inner) {
-    for (int i = 0; i < folds->n; i++) {
-        LStmt s = *folds->v[i].acc;
-        LReg all = {.id = s.src->id, .dt = s.src->dt};
-        const char *keep = f->reg[all.id];
-        const char *to = r->flat ? "gn.lanes * gn.ways" : "gn.lanes";
-        const char *all_of = inner ? arena_printf(f->a, "gn_fold_lanes<%s>(gn, %s)", fold_op[s.red],
-                                                  folds->v[i].name)
-                                   : fold(f, s.red, folds->v[i].name, "1", to);
-        cu_line(f, "%s = %s;", folds->v[i].name, all_of);
-        s.src = &all;
-        f->reg[all.id] = folds->v[i].name;
-        cu_acc(f, &s);
-        f->reg[all.id] = keep;
-    }
+/* Of lanes: of one way, while others are at another entry, or of all of them. */
+static void end_sum(CuFn *f, const CuPart *p) {
+    LStmt s = *p->acc;
+    LReg all = {.id = s.src->id, .dt = s.src->dt};
+    const char *keep = f->reg[all.id];
+    const char *to = p->by == LS_TEAM ? "gn.lanes * gn.ways" : "gn.lanes";
+    if (f->among)
+        cu_line(f, "%s = gn_fold_lanes<%s>(gn, %s);", p->name, fold_op[s.red], p->name);
+    else
+        cu_line(f, "%s = %s;", p->name, fold(f, s.red, p->name, "1", to));
+    s.src = &all;
+    f->reg[all.id] = p->name;
+    cu_acc(f, &s);
+    f->reg[all.id] = keep;
 }
 
 /* Columns that are others than the range's, or that lanes do not have all at once. */
@@ -117,15 +106,13 @@ static void by_turns(CuFn *f, const LStmt *s) {
 /* A vector loop: the thread has one of its columns.  Sums over it that the entry needs
  * are made at once. */
 void cu_column(CuFn *f, const LStmt *s) {
-    Folds inner = {0};
-    int outer = f->alias.n;
+    int outer = f->alias.n, before = f->pending.n;
     if (f->among->together || f->among->turns)
-        find_folds(f, f->among, s->body, NULL, s, true, &inner);
-    begin_folds(f, &inner);
+        begin_sums(f, f->among, s->body, NULL, s, true, LS_LANES);
+    declare_sums(f, before);
     if (loop_takes_turns(f->among, s)) {
         by_turns(f, s);
         f->alias.n = outer;
-        end_folds(f, f->among, &inner, true);
         return;
     }
     if (f->on) cu_open(f, "if (%s) {", f->on);
@@ -139,23 +126,12 @@ void cu_column(CuFn *f, const LStmt *s) {
     }
     if (f->on) cu_close(f);
     f->alias.n = outer;
-    end_folds(f, f->among, &inner, true);
 }
 
 /* ---- entries by turns -------------------------------------------------------------- */
-/* What a loop's entries are added up in: a register of the thread, or a few. */
-typedef struct {
-    const LStmt *acc;
-    int place;     /* of an array: its dimension of the column */
-    int64_t count; /* registers */
-    bool array;
-    bool each; /* one for each column of the lane */
-    const char *name;
-} Part;
-
-static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
+static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, CuPart *p) {
     Spot spot = find_access(f, loop->body, NULL, NULL, b, L_ACC);
-    *p = (Part){.acc = spot.at, .place = place_of(spot), .name = fresh(f, "part")};
+    *p = (CuPart){.by = LS_WAYS, .acc = spot.at, .place = place_of(spot), .name = fresh(f, "part")};
     p->array = b->kind == LB_LOCAL && b->rank > 1;
     p->count = p->array ? cu_count_without(b, p->place) : 1;
     p->each = f->first && spot.loop;
@@ -177,12 +153,12 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, Part *p) {
             p->name, zero);
 }
 
-static const char *part_name(CuFn *f, const Part *p) {
+static const char *part_name(CuFn *f, const CuPart *p) {
     return p->each ? cu_of_each(f, p->name) : p->name;
 }
 
-/* Adds the parts of all ways to what was there before. */
-static void end_part(CuFn *f, const Part *p) {
+/* Adds the parts of all ways, folded or still to be, to what was there before. */
+static void end_part(CuFn *f, const CuPart *p) {
     DType dt = p->acc->buf->dt;
     const char *at = cu_element(f, p->acc), *part = part_name(f, p);
     if (p->each) cu_each(f);
@@ -192,7 +168,7 @@ static void end_part(CuFn *f, const Part *p) {
         at = arena_printf(f->a, "%s[gn_k]", f->local[p->acc->buf->id]);
         part = arena_printf(f->a, "%s[gn_k]", part);
     }
-    cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
+    if (!p->folded) cu_line(f, "%s = %s;", part, fold_ways(f, p->acc->red, part));
     cu_line(f, "%s = %s;", at, cu_combine(f, p->acc->red, dt, at, part));
     if (p->array) cu_close(f);
     if (p->each) cu_each_end(f);
@@ -207,18 +183,22 @@ static const char *if_on(const CuFn *f) {
     return f->on ? arena_printf(f->a, "if (%s) ", f->on) : "";
 }
 
-/* A block has gone through its entries: what they make goes to where the row's block finds it. */
-static void put_part(CuFn *f, const Part *p, int target) {
-    const char *part = cu_of_each(f, p->name);
-    const char *at = cu_part_at(f, target, "gn_at.slot", column_of_each(f));
-    cu_each(f);
-    cu_line(f, "%s = %s;", part, fold(f, p->acc->red, part, "gn.lanes", "gn.lanes * gn.ways"));
-    cu_line(f, "%sif (gn.way == 0) %s = %s;", if_on(f), at, part);
-    cu_each_end(f);
+/* A part's block has gone through its entries: the sums of all ways go to where the row's block
+ * finds them. */
+static void leave_parts(CuFn *f, const CuPart *part, int n) {
+    for (int i = 0; i < n; i++) {
+        const char *name = cu_of_each(f, part[i].name);
+        const char *at = cu_part_number(f, i, column_of_each(f));
+        cu_each(f);
+        cu_line(f, "%s = %s;", name, fold_ways(f, part[i].acc->red, name));
+        cu_line(f, "%sgn_leave(gn, %s, %s, %s);", if_on(f), cu_part_numbers(f, false), at, name);
+        cu_each_end(f);
+    }
+    cu_line(f, "if (gn_is_part(gn)) continue;");
 }
 
 /* The row's block, where others have gone through the entries. */
-static void add_parts(CuFn *f, const LStmt *s, const Part *part, int n) {
+static void add_parts(CuFn *f, const LStmt *s, const CuPart *part, int n) {
     const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
     cu_open(f, "GN_PARTS_OF(gn_slot, %s[%s], %s[%s + 1], gn_part, gn) {", ptr, row, ptr, row);
     cu_each(f);
@@ -231,40 +211,59 @@ static void add_parts(CuFn *f, const LStmt *s, const Part *part, int n) {
     cu_close(f);
 }
 
+static bool has_parts(const CuFn *f, const LStmt *s) {
+    return f->many && s == f->sched.split;
+}
+
 /* The entries of a row: by turns of its ways, or what several blocks have made of them. */
-static void entries(CuFn *f, const LStmt *s, const Part *part, int n) {
-    const char *v = f->reg[s->var->id];
-    if (f->parts) {
-        cu_open(f, "for (int64_t %s = gn_at.first + gn.way; %s < gn_at.end; %s += gn.ways) {", v, v,
-                v);
-        cu_block(f, s->body);
-        cu_close(f);
+static void entries(CuFn *f, const LStmt *s, const CuPart *part, int n) {
+    if (!has_parts(f, s)) {
+        cu_loop(f, s, "gn.way", "gn.ways");
         return;
     }
-    bool several = f->many && s == f->sched.split;
-    if (several) {
-        const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
-        cu_open(f, "if (gn_has_parts(gn, %s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
-        add_parts(f, s, part, n);
-        f->depth--;
-        cu_open(f, "} else {");
-    }
-    cu_loop(f, s, "gn.way", "gn.ways");
-    if (several) cu_close(f);
+    const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id], *v = f->reg[s->var->id];
+    cu_open(f, "if (gn_has_parts(gn, %s[%s + 1] - %s[%s], gn_part)) {", ptr, row, ptr, row);
+    add_parts(f, s, part, n);
+    f->depth--;
+    cu_open(f, "} else {");
+    cu_line(f, "const int64_t gn_end_%d = gn_end(gn, %s[%s + 1]);", s->var->id, ptr, row);
+    cu_open(f, "for (int64_t %s = gn_first(gn, %s[%s]) + gn.way; %s < gn_end_%d; %s += gn.ways) {",
+            v, ptr, row, v, s->var->id, v);
+    cu_block(f, s->body);
+    cu_close(f);
+    cu_close(f);
+    leave_parts(f, part, n);
 }
 
 static bool split_loop(CuFn *f, const LStmt *s) {
     const LBuf *target[LOOP_TARGETS_MAX];
-    Part part[LOOP_TARGETS_MAX];
+    CuPart part[LOOP_TARGETS_MAX];
     int n = cu_split_targets(f, s, target), outer = f->alias.n;
     for (int i = 0; i < n; i++) begin_part(f, s, target[i], &part[i]);
     for (int i = 0; i < n; i++)
         stand_for(f, target[i], NULL, part_name(f, &part[i]), part[i].array ? part[i].place : -1);
     if (n) entries(f, s, part, n);
     f->alias.n = outer;
-    for (int i = 0; i < n && !f->parts; i++) end_part(f, &part[i]);
-    for (int i = 0; i < n && f->parts; i++) put_part(f, &part[i], i);
+    for (int i = 0; i < n; i++) {
+        part[i].folded = has_parts(f, s);
+        vec_push(f->a, &f->pending, part[i]);
+    }
     return n > 0;
+}
+
+/* What has been added up of the buffer since the last one. */
+void cu_fold(CuFn *f, const LStmt *s) {
+    int n = 0;
+    for (int i = 0; i < f->pending.n; i++) {
+        const CuPart *p = &f->pending.v[i];
+        if (p->acc->buf != s->buf || p->by != s->sched.share)
+            f->pending.v[n++] = *p;
+        else if (p->by == LS_WAYS)
+            end_part(f, p);
+        else
+            end_sum(f, p);
+    }
+    f->pending.n = n;
 }
 
 /* ---- rows in registers ------------------------------------------------------------- */
@@ -360,10 +359,6 @@ static void column_array(CuFn *f, const LoopColumns *r, const LBuf *b) {
 static void statements(CuFn *f, const LoopColumns *r) {
     Cells cells = {0};
     int outer = f->alias.n;
-    if (f->parts) {
-        split_loop(f, f->sched.split);
-        return;
-    }
     begin_cells(f, r, &cells);
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         bool hoisted = !r->together && (s->kind == L_LET || s->kind == L_LOAD);
@@ -402,13 +397,12 @@ static bool asks(const CuFn *f, const LoopColumns *r, const LStmt *s, const LStm
 }
 
 void cu_columns(CuFn *f, const LoopColumns *r) {
-    Folds folds = {0};
-    int outer = f->alias.n;
+    int outer = f->alias.n, before = f->pending.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];
     if (!r->together) hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
-    if (!f->parts) find_folds(f, r, r->first, r->end, NULL, false, &folds);
-    begin_folds(f, &folds);
+    begin_sums(f, r, r->first, r->end, NULL, false, r->flat ? LS_TEAM : LS_LANES);
+    declare_sums(f, before);
     bool masked = (splits(f, r) || r->together || r->turns) && !all_lanes(f, r);
     const int pack = cu_pack_of(f, r);
     const char *times = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
@@ -440,6 +434,7 @@ void cu_columns(CuFn *f, const LoopColumns *r) {
     f->first = NULL;
     f->among = NULL;
     if (!r->together) cu_close(f);
+    if (f->many && loop_columns_with(&f->team, f->sched.split) == r && r->at->next)
+        cu_line(f, "if (gn_is_part(gn)) return;");
     f->alias.n = outer;
-    end_folds(f, r, &folds, false);
 }

@@ -46,6 +46,20 @@ typedef struct {
     bool memory; /* of the type that memory has, not of a register's */
 } CuAlias;
 
+/* What a thread has added up by itself, until the statement `fold` of its buffer: a register, or a
+ * few. */
+typedef struct {
+    const LStmt *acc; /* what adds to it */
+    LShare by;        /* whose results are combined: ways', lanes' or all threads' */
+    const char *name;
+    /* of ways: */
+    int place;     /* of an array: its dimension of the column */
+    int64_t count; /* registers */
+    bool array;
+    bool each;   /* one for each column of the lane */
+    bool folded; /* what is left is to add it to what was there before */
+} CuPart;
+
 /* The kernel being written. */
 typedef struct {
     Cu *cu;
@@ -55,7 +69,7 @@ typedef struct {
     bool skips;       /* it tests a condition first, and then may do nothing */
     bool skips_not;   /* .. unless it holds */
     bool many;        /* several blocks may have a row (parts.c) */
-    bool parts;       /* what they do is being written */
+    bool parts;       /* .. and the signature of their kernel is being written */
     bool sized; /* it may read its sizes from the device (codegen/plan_passes/plan_buckets.c) */
     CuSched sched;
     LoopTeam team;    /* .. and what its threads do */
@@ -68,6 +82,7 @@ typedef struct {
     int depth;        /* of indentation */
     /* where the text is */
     VEC(CuAlias) alias;
+    VEC(CuPart) pending;
     const LoopColumns *among; /* NULL = outside */
     const char *column;       /* the index of vector loops in it */
     const char *first;        /* where each lane has several columns: its first */
@@ -126,12 +141,16 @@ void cu_element_pack(CuFn *f, const LoopNest *nest, void (*element)(CuFn *f, con
 /* parts.c: several blocks for a row */
 bool cu_has_parts(const CuFn *f);
 const char *cu_part_numbers(CuFn *f, bool host);
+const char *cu_part_number(CuFn *f, int target, const char *column);
 const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column);
 void cu_parts(CuFn *f);
 
 /* loop.c, columns.c, kernel.c, launch.c */
 void cu_mark(CuFn *f, const LStmt *list); /* the registers that it needs */
 void cu_begin(CuFn *f);
+void cu_until(CuFn *f, const LStmt *s, const LStmt *end);
+const char *cu_lanes(CuFn *f);               /* as they are called in a kernel */
+void cu_call_row(CuFn *f, const char *team); /* for the row that has index gn_i */
 void cu_signature(CuFn *f, const char *suffix);
 void cu_block(CuFn *f, const LStmt *s);
 void cu_statement(CuFn *f, const LStmt *s);
@@ -139,6 +158,7 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
 void cu_column(CuFn *f, const LStmt *s);
 void cu_columns(CuFn *f, const LoopColumns *r);
+void cu_fold(CuFn *f, const LStmt *s);
 bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */

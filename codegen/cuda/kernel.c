@@ -21,7 +21,6 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool team = f->sched.kind != CU_THREAD;
     bool column = team && b->kind == LB_LOCAL;
     bool cell = cu_promoted(f, s);
-    if (cell && f->parts) return; /* the row's own block writes it */
     for (int i = 0; i < b->rank; i++) {
         bool at_column = column && loop && (s->idx[i] == loop->var || computed_in(loop, s->idx[i]));
         if (loop_is_one(b->dim[i]) || at_column) continue;
@@ -72,20 +71,21 @@ static void split_index(CuFn *f) {
     }
 }
 
-static void pure_until(CuFn *f, const LStmt *s, const LStmt *end) {
+void cu_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_statement(f, s);
 }
 
-static const char *lanes(CuFn *f) {
+const char *cu_lanes(CuFn *f) {
     return f->sched.lanes ? arena_printf(f->a, "%d", f->sched.lanes) : "gn_lanes";
 }
 
 /* Which threads of the grid are this one's team. */
 static void team(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (c->kind == CU_BLOCK) cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", lanes(f));
+    if (c->kind == CU_BLOCK) cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", cu_lanes(f));
     if (c->kind == CU_TEAM)
-        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", lanes(f), c->split ? "gn_ways" : "1");
+        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", cu_lanes(f),
+                c->split ? "gn_ways" : "1");
 }
 
 /* What the team of an iteration does, its index being there. */
@@ -93,7 +93,7 @@ static void iteration(CuFn *f) {
     const CuSched *c = &f->sched;
     const LStmt *s = c->parallel->body;
     for (int i = 0; i < c->n_inner; i++) {
-        pure_until(f, s, c->inner[i]);
+        cu_until(f, s, c->inner[i]);
         s = c->inner[i]->body;
     }
     cu_block(f, s);
@@ -135,6 +135,14 @@ static bool reaches(const LStmt *s, const void *buf) {
  * the kernel: arguments, sizes, and what is computed before the parallel loop. */
 typedef VEC(const char *) Words;
 
+static void add_word(CuFn *f, Words *to, const char *type, const char *name) {
+    vec_push(f->a, to, arena_printf(f->a, "%s%s", type, name));
+}
+
+static const char *pointer(CuFn *f, const char *type, bool written) {
+    return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
+}
+
 static Words row_needs(CuFn *f, bool types) {
     const LKernel *k = f->k;
     const LStmt *loop = f->sched.parallel;
@@ -145,20 +153,16 @@ static Words row_needs(CuFn *f, bool types) {
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         if (!loop_find(loop->body, reaches, b)) continue;
-        const char *type = arena_printf(f->a, "%s%s *__restrict__ ", b->written ? "" : "const ",
-                                        cu_mem_type(b->dt));
-        vec_push(f->a, &to, arena_printf(f->a, "%s%s", types ? type : "", f->buf[i]));
+        add_word(f, &to, types ? pointer(f, cu_mem_type(b->dt), b->written) : "", f->buf[i]);
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
-        if (f->sym[i])
-            vec_push(f->a, &to, arena_printf(f->a, "%s%s", types ? "int64_t " : "", f->sym[i]));
-    if (f->many) vec_push(f->a, &to, types ? "const float *__restrict__ gn_room" : "gn_room");
-    if (f->many) vec_push(f->a, &to, types ? "int64_t gn_part" : "gn_part");
+        if (f->sym[i]) add_word(f, &to, types ? "int64_t " : "", f->sym[i]);
+    if (f->many) add_word(f, &to, types ? pointer(f, "float", false) : "", "gn_room");
+    if (f->many) add_word(f, &to, types ? "int64_t " : "", "gn_part");
     for (const LStmt *s = k->body; s != loop; s = s->next)
         if (used[s->dst->id])
-            vec_push(f->a, &to,
-                     arena_printf(f->a, "%s%s%s", types ? cu_type(s->dst->dt) : "",
-                                  types ? " " : "", f->reg[s->dst->id]));
+            add_word(f, &to, types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
+                     f->reg[s->dst->id]);
     return to;
 }
 
@@ -170,7 +174,8 @@ static void put_words(CuFn *f, const char *first, const Words *w, const char *la
     sb_puts(b, first);
     for (int i = 0; i < w->n; i++) {
         bool fits = b->n - from + strlen(w->v[i]) + 4 <= WIDTH;
-        sb_puts(b, fits ? ", " : ",\n");
+        if (b->s[b->n - 1] != '(') sb_puts(b, fits ? ", " : ",");
+        if (!fits) sb_puts(b, "\n");
         if (!fits) from = b->n;
         for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(b, "    ");
         sb_puts(b, w->v[i]);
@@ -191,7 +196,7 @@ static void row_function(CuFn *f) {
     cu_close(f);
 }
 
-static void call_row(CuFn *f, const char *team) {
+void cu_call_row(CuFn *f, const char *team) {
     const Words w = row_needs(f, false);
     const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
     put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
@@ -209,7 +214,7 @@ static void hubs(CuFn *f) {
     cu_line(f, "gn_hub = %s;", is_hub(f));
     cu_close(f);
     cu_open(f, "GN_HUBS(gn_i, gn_tile, gn_hubs(gn_hub)) {");
-    call_row(f, arena_printf(f->a, "gn_block_team(%s)", lanes(f)));
+    cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes(f)));
     cu_close(f);
     cu_close(f);
 }
@@ -220,7 +225,7 @@ static void rows_and_hubs(CuFn *f) {
     cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel->var->id], row_of(f));
     cu_line(f, "if (%s) continue;", is_hub(f));
-    call_row(f, "gn");
+    cu_call_row(f, "gn");
     cu_close(f);
 }
 
@@ -283,7 +288,7 @@ static void body(CuFn *f) {
     }
     team(f);
     if (c->parallel) {
-        pure_until(f, f->k->body, c->parallel);
+        cu_until(f, f->k->body, c->parallel);
         parallel_body(f);
         return;
     }
@@ -335,24 +340,28 @@ static void comment(CuFn *f, bool lines) {
 void cu_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
-    StrBuf *b = &f->cu->b;
-    sb_printf(b, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(", k->name, suffix);
-    for (int i = 0; i < k->bufs.n; i++)
-        if (!f->has || f->has[i])
-            sb_printf(b, "\n    %s%s *__restrict__ %s,", k->bufs.v[i]->written ? "" : "const ",
-                      cu_mem_type(k->bufs.v[i]->dt), f->buf[i]);
-    if (f->skips) sb_puts(b, "\n    const unsigned char *__restrict__ gn_when,");
-    const char *type = f->sized ? "int64_t" : "const int64_t";
-    if (f->sized) sb_puts(b, "\n    const int64_t *__restrict__ gn_n,");
+    const char *size = f->sized ? "int64_t " : "const int64_t ";
+    Words to = {0};
+    f->depth = 0;
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (f->has && !f->has[i]) continue;
+        add_word(f, &to, pointer(f, cu_mem_type(b->dt), b->written), f->buf[i]);
+    }
+    if (f->skips) add_word(f, &to, pointer(f, "unsigned char", false), "gn_when");
+    if (f->sized) add_word(f, &to, pointer(f, "int64_t", false), "gn_n");
     for (int i = 0; i < m->syms.n; i++)
-        if (f->sym[i]) sb_printf(b, "\n    %s %s,", type, f->sym[i]);
-    if (f->sched.kind != CU_THREAD && !f->sched.lanes) sb_puts(b, "\n    const int gn_lanes,");
+        if (f->sym[i]) add_word(f, &to, size, f->sym[i]);
+    if (f->sched.kind != CU_THREAD && !f->sched.lanes) add_word(f, &to, "const int ", "gn_lanes");
     if (f->sched.kind == CU_TEAM && f->sched.split && !f->parts)
-        sb_puts(b, "\n    const int gn_ways,");
-    if (f->many)
-        sb_printf(b, "\n    %sfloat *__restrict__ gn_room,\n    const int64_t gn_part,",
-                  f->parts ? "" : "const ");
-    sb_printf(b, "\n    %s gn_extent) {\n", type);
+        add_word(f, &to, "const int ", "gn_ways");
+    if (f->many) add_word(f, &to, pointer(f, "float", f->parts), "gn_room");
+    if (f->many) add_word(f, &to, "const int64_t ", "gn_part");
+    add_word(f, &to, size, "gn_extent");
+    put_words(f,
+              arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
+                           k->name, suffix),
+              &to, ") {\n");
 }
 
 /* Sizes of the batch, where the launch was recorded for rounded ones. */
@@ -396,8 +405,8 @@ static void function(CuFn *f) {
     cu_names(f);
     f->sized = f->sized && uses_sizes(f);
     f->many = cu_has_parts(f);
-    if (f->many) cu_parts(f);
     if (has_hubs(f)) row_function(f);
+    if (f->many) cu_parts(f);
     cu_signature(f, "");
     f->depth = 1;
     cu_begin(f);

@@ -84,6 +84,9 @@ void cu_statement(CuFn *f, const LStmt *s) {
     case L_COLUMNS:
         columns(f, s);
         break;
+    case L_FOLD:
+        cu_fold(f, s);
+        break;
     case L_BARRIER:
         cu_line(f, "gn_wait(gn);");
         break;

@@ -137,6 +137,8 @@ typedef enum {
                    a column of all of them.  What it defines is known behind it */
     L_PREFETCH, /* first in a loop: buf[ptr[at + ahead]] may be asked for now */
     L_BARRIER,  /* the threads of a team wait for each other */
+    L_FOLD,     /* behind what they share: what its ways, lanes or all threads have added up each by
+                   itself is combined, and added to buf */
 } LStmtKind;
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
@@ -188,9 +190,9 @@ struct LStmt {
     const Expr *size;
     int n_arg;
     LReg *arg[4];
-    LBuf *buf; /* also L_LOCAL, L_PREFETCH */
+    LBuf *buf; /* also L_LOCAL, L_PREFETCH, L_FOLD */
     LReg *idx[MAX_RANK];
-    RedKind red;
+    RedKind red; /* also L_FOLD */
     /* L_PREFETCH */
     int ahead;   /* positions, of the index array's last one at most */
     int n_lines; /* of memory, from the row's first on; 0 = the tile's part of the row */

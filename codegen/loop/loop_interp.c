@@ -271,6 +271,7 @@ static bool statement(LoopRun *r, const LStmt *s) {
     case L_COLUMNS:
         return block(r, s->body);
     case L_BARRIER:
+    case L_FOLD: /* one thread has added up all of it */
         return true;
     case L_LET:
         return let(r, s);

@@ -384,6 +384,16 @@ static bool acc(Reader *r, LStmt *s) {
     return element(r, s) && use(r, &s->src);
 }
 
+static bool fold(Reader *r, LStmt *s) {
+    int red = 0;
+    s->kind = L_FOLD;
+    if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
+    s->red = (RedKind)red;
+    if (!buf(r, &s->buf)) return false;
+    if (!parse_accept_word(&r->p, "by")) return parse_expected(&r->p, "'by'");
+    return share(r, &s->sched.share);
+}
+
 static bool function_name(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -440,6 +450,7 @@ static bool statement(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "local")) return local(r, s);
     if (parse_accept_word(&r->p, "store")) return store(r, s);
     if (parse_accept_word(&r->p, "acc")) return acc(r, s);
+    if (parse_accept_word(&r->p, "fold")) return fold(r, s);
     if (parse_accept_word(&r->p, "barrier")) {
         s->kind = L_BARRIER;
         return true;

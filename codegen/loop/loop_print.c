@@ -213,6 +213,10 @@ static void statement(StrBuf *b, const LStmt *s) {
     case L_BARRIER:
         sb_puts(b, "barrier");
         break;
+    case L_FOLD:
+        sb_printf(b, "fold %s %s by %s", text_reds.word[s->red], s->buf->name,
+                  loop_share_words[s->sched.share]);
+        break;
     case L_LET:
         let(b, s);
         break;

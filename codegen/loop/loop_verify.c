@@ -412,6 +412,9 @@ static bool statement(Check *c, const LStmt *s, int depth) {
         return columns(c, s, depth);
     case L_BARRIER:
         return barrier(c);
+    case L_FOLD:
+        return buffer(c, s->buf) &&
+               (has_team(c) || bad(c, "what threads have added up is folded in no team"));
     }
     return bad(c, "an unknown statement");
 }

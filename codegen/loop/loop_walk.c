@@ -102,8 +102,12 @@ bool loop_reads(const LStmt *s, const LReg *r) {
     return false;
 }
 
+static bool is_of_buffer(const LStmt *s) {
+    return loop_is_access(s) || s->kind == L_LOCAL || s->kind == L_FOLD;
+}
+
 static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
-    bool own = (loop_is_access(s) || s->kind == L_LOCAL) && s->buf == b;
+    bool own = is_of_buffer(s) && s->buf == b;
     if (own && !(only_writes && s->kind == L_LOAD)) return true;
     for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
         if (touches(in, b, only_writes)) return true;
@@ -111,8 +115,7 @@ static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
 }
 
 static bool conflicts(const LStmt *x, const LStmt *y) {
-    bool any = loop_is_access(x) || x->kind == L_LOCAL;
-    if (any && touches(y, x->buf, x->kind == L_LOAD)) return true;
+    if (is_of_buffer(x) && touches(y, x->buf, x->kind == L_LOAD)) return true;
     for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
         if (conflicts(in, y)) return true;
     return false;

@@ -58,6 +58,7 @@ static bool look(Look *k, const LStmt *s) {
         return look_block(k, s->body);
     case L_LOCAL:
     case L_BARRIER:
+    case L_FOLD:
         return true;
     case L_PREFETCH: /* of one iteration */
     case L_TILE:     /* has vectors of its own */

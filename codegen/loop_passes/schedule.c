@@ -20,7 +20,7 @@
 #define ROWS "fold-unit-dims," ROW
 #define HEADS "fold-unit-dims,interchange," ROW
 /* .. and what says that it has. */
-#define TEAM "collapse,fuse-columns,promote-rows,insert-barriers,privatise,coarsen-lanes"
+#define TEAM "collapse,fuse-columns,promote-rows,insert-barriers,privatise,coarsen-lanes,insert-folds"
 
 /* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
  * they are, in another order, and by heads. */

@@ -30,10 +30,17 @@ static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
-/* Nothing before `end` reads what the row computes. */
-static bool is_plain(const LStmt *s, const LStmt *end) {
-    for (; s != end; s = s->next)
+/* Nothing before `end` reads what the row computes, or writes to memory: the blocks that have parts
+ * do it, too. */
+static bool is_plain(const LStmt *s, const LStmt *end, const LStmt *columns) {
+    for (; s != end; s = s->next) {
         if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
+        bool writes = s->kind == L_STORE || s->kind == L_ACC;
+        bool own =
+            writes && (s->buf->kind == LB_LOCAL || (columns && loop_is_promoted(columns, s->buf)));
+        if (writes && !own) return false;
+        if (loop_has_body(s) && !is_plain(s->body, NULL, columns)) return false;
+    }
     return true;
 }
 
@@ -56,8 +63,9 @@ const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
         return "they are summed to no columns of the row";
     if (r->together) return "lanes need each other's columns";
     if (loop_count_segments(row->body) != 1) return "the row goes through entries more than once";
-    if (!is_alone(s->body, s->body) || !is_plain(row->body, r->at) || !is_plain(r->first, s))
-        return "they need what the row has computed";
+    if (!is_alone(s->body, s->body) || !is_plain(row->body, r->at, NULL) ||
+        !is_plain(r->first, s, r->at))
+        return "they need what the row has computed, or it stores before";
     int n = loop_private_sums(t, s, target);
     for (int i = 0; i < n; i++)
         if (target[i]->dt != DT_F32 || (target[i]->kind == LB_LOCAL && target[i]->rank != 1))

@@ -450,8 +450,21 @@ LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
     return t;
 }
 
+/* What threads add up each by itself is folded, and nothing else is. */
+static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
+    if (s && s->kind == L_FOLD) fault(t, s->span, "a fold is behind nothing that is shared");
+    for (; s; s = s->next) {
+        if (!loop_folds_fit(all, s))
+            fault(t, s->span, "what its threads add up each by itself is not folded behind it");
+        if (loop_has_body(s)) check_folds(t, all, s->body);
+    }
+}
+
 bool loop_team_is_fine(LoopTeam *t) {
     if (!t->fault) check_promoted(t);
     if (!t->fault) check_shares(t, t->k->body, NULL, false);
+    if (t->fault) return false;
+    const LoopFolds all = loop_folds(t);
+    check_folds(t, &all, t->k->body);
     return !t->fault;
 }

@@ -106,6 +106,21 @@ bool loop_team_is_fine(LoopTeam *t);
 /* Its iterations go to all threads of a team, whatever the lanes of other columns are. */
 bool loop_takes_all(const LoopTeam *t, const LoopColumns *r);
 
+/* ---- sums of several threads (codegen/loop_passes/insert_folds.c) --------------------------- */
+typedef struct {
+    const LStmt *behind;
+    RedKind red;
+    LBuf *buf;
+    LShare by; /* of its ways, its lanes, or all threads */
+} LoopFold;
+typedef VEC(LoopFold) LoopFolds;
+/* s, of the vector loop's body, adds all columns to one place. */
+bool loop_is_fold(const LStmt *s, const LStmt *loop);
+/* Where what the text shares is to be folded; those behind one statement in their order. */
+LoopFolds loop_folds(const LoopTeam *t);
+/* Those behind s stand there, and no others. */
+bool loop_folds_fit(const LoopFolds *all, const LStmt *s);
+
 /* ---- columns of a lane (codegen/loop_passes/coarsen_lanes.c)
  * -------------------------------------- */
 bool loop_may_coarsen(const LoopTeam *t, int n); /* they can be so many */

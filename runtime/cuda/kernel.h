@@ -361,6 +361,51 @@ struct GnRowPart {
     int64_t row, first, end, slot;
 };
 
+/* A block that has a part of a row, for what the row's own block finds in its place: it goes
+ * through the part's entries, leaves their sums in `room`, and does nothing else for the row. */
+struct GnPartTeam : GnBlockTeam {
+    GnRowPart at;
+    float *room;
+};
+GN_FN GnPartTeam gn_part_team(int lanes, const GnRowPart &at, float *room) {
+    GnPartTeam t;
+    static_cast<GnBlockTeam &>(t) = gn_block_team(lanes);
+    t.at = at;
+    t.room = room;
+    return t;
+}
+GN_FN bool gn_has_parts(const GnPartTeam &, int64_t, int64_t) {
+    return false;
+}
+
+/* Of a row's entries, those of the team: bounds of all are given. */
+GN_FN int64_t gn_first(const GnTeam &, int64_t first) {
+    return first;
+}
+GN_FN int64_t gn_first(const GnPartTeam &t, int64_t) {
+    return t.at.first;
+}
+GN_FN int64_t gn_end(const GnTeam &, int64_t end) {
+    return end;
+}
+GN_FN int64_t gn_end(const GnPartTeam &t, int64_t) {
+    return t.at.end;
+}
+
+/* Number i of those that each part leaves. */
+GN_FN void gn_leave(const GnTeam &, int64_t, int64_t, float) {
+}
+GN_FN void gn_leave(const GnPartTeam &t, int64_t numbers, int64_t i, float v) {
+    if (t.way == 0) t.room[t.at.slot * numbers + i] = v;
+}
+/* The rest of the row is its own block's. */
+GN_FN bool gn_is_part(const GnTeam &) {
+    return false;
+}
+GN_FN bool gn_is_part(const GnPartTeam &) {
+    return true;
+}
+
 /* The row that has entry i. */
 GN_FN int64_t gn_row_of(const int64_t *ptr, int64_t rows, int64_t i) {
     int64_t lo = 0, hi = rows; /* ptr[lo] <= i < ptr[hi] */
@@ -399,7 +444,7 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
 /* Slots of the parts of a row's entries first .. end - 1, by turns. */
 #define GN_PARTS_OF(slot, first, end, part, t)                                                     \
     for (int64_t gn_from_part = (first) / (part), gn_p = gn_from_part + t.way,                     \
-                 gn_to_part = ((end)-1) / (part), slot = 2 * gn_p + (t.way == 0);                  \
+                 gn_to_part = ((end) - 1) / (part), slot = 2 * gn_p + (t.way == 0);                \
          gn_p <= gn_to_part; gn_p += t.ways, slot = 2 * gn_p)
 
 /* ---- rows and launches ------------------------------------------------------------- */

@@ -1,0 +1,134 @@
+/* What threads of a team have added up each by itself becomes one number.
+ *
+ *     for %e in segment p[%v] by ways {          for %e in segment p[%v] by ways {
+ *       .. acc sum acc[%f] %x                       .. acc sum acc[%f] %x
+ *     }                                     =>   }
+ *                                                fold sum acc by ways
+ *
+ * Behind a loop whose entries ways share, of what it adds up; behind `columns`, of what their
+ * lanes, or all threads, add to one place of the row; and behind a loop over columns, of what its
+ * lanes add to a number that the entry has.  Partial results are combined in an order that the
+ * team's size fixes. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+bool loop_is_fold(const LStmt *s, const LStmt *loop) {
+    if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
+    return s->buf->kind == LB_LOCAL ? s->buf->rank == 0 : !loop_follows_column(s, loop);
+}
+
+typedef struct {
+    const LoopTeam *t;
+    LoopFolds to;
+} Find;
+
+/* One of a buffer behind a statement: it is of all that has been added there. */
+static void add(Find *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by) {
+    for (int i = x->to.n; i > 0 && x->to.v[i - 1].behind == behind; i--)
+        if (x->to.v[i - 1].buf == buf) return;
+    LoopFold f = {behind, red, buf, by};
+    vec_push(x->t->a, &x->to, f);
+}
+
+/* inner: sums that are made anew for each entry, else those of all statements. */
+static void add_sums(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                     const LStmt *loop, bool inner, const LStmt *behind, LShare by) {
+    for (; s != end; s = s->next) {
+        if (loop_is_fold(s, loop) && loop_is_inner(r, s->buf) == inner)
+            add(x, behind, s->red, s->buf, by);
+        const LStmt *in = loop_is_columns(s) ? s : loop;
+        if (loop_has_body(s)) add_sums(x, r, s->body, NULL, in, inner, behind, by);
+    }
+}
+
+/* serial: in columns that a thread goes through by itself. */
+static void add_inner(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                      bool serial) {
+    for (; s != end; s = s->next) {
+        bool columns = !serial && loop_is_columns(s);
+        if (columns && (r->together || r->turns))
+            add_sums(x, r, s->body, NULL, s, true, s, LS_LANES);
+        bool own = columns && (loop_takes_turns(r, s) || s->range == LR_SEGMENT);
+        if (loop_has_body(s)) add_inner(x, r, s->body, NULL, serial || own);
+    }
+}
+
+static bool is_acc(const LStmt *s, const void *buf) {
+    return s->kind == L_ACC && s->buf == buf;
+}
+
+static void add_ways(Find *x, const LoopColumns *r) {
+    const LBuf *target[LOOP_TARGETS_MAX];
+    for (const LStmt *s = r->first; s != r->end; s = s->next) {
+        const bool ways = s->kind == L_FOR && s->sched.share == LS_WAYS;
+        const int n = ways ? loop_private_sums(x->t, s, target) : 0;
+        for (int i = 0; i < n; i++)
+            add(x, s, loop_find(s->body, is_acc, target[i])->red, (LBuf *)target[i], LS_WAYS);
+    }
+}
+
+LoopFolds loop_folds(const LoopTeam *t) {
+    Find x = {.t = t};
+    for (int i = 0; i < t->runs.n; i++) {
+        const LoopColumns *r = &t->runs.v[i];
+        add_ways(&x, r);
+        add_inner(&x, r, r->first, r->end, false);
+        add_sums(&x, r, r->first, r->end, NULL, false, r->at, r->flat ? LS_TEAM : LS_LANES);
+    }
+    return x.to;
+}
+
+bool loop_folds_fit(const LoopFolds *all, const LStmt *s) {
+    const LStmt *p = s->next;
+    for (int i = 0; i < all->n; i++) {
+        const LoopFold *f = &all->v[i];
+        if (f->behind != s) continue;
+        if (!p || p->kind != L_FOLD || p->buf != f->buf) return false;
+        if (p->red != f->red || p->sched.share != f->by) return false;
+        p = p->next;
+    }
+    return s->kind == L_FOLD || !p || p->kind != L_FOLD;
+}
+
+/* ---- the pass ------------------------------------------------------------------------------- */
+static int insert(Arena *a, const LoopFolds *all, LStmt *s) {
+    int n = 0;
+    for (; s; s = s->next) {
+        LStmt **at = &s->next;
+        if (loop_has_body(s)) n += insert(a, all, s->body);
+        for (int i = 0; i < all->n && !loop_folds_fit(all, s); i++) {
+            if (all->v[i].behind != s) continue;
+            LStmt *f = NEW(a, LStmt);
+            *f = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
+            f->buf = all->v[i].buf;
+            f->red = all->v[i].red;
+            f->sched.share = all->v[i].by;
+            *at = f;
+            at = &f->next;
+            n++;
+        }
+    }
+    return n;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        LKernel *k = l->k.v[i];
+        if (k->threads.by <= LT_THREAD) continue;
+        const LoopTeam t = loop_team(l->a, l->on, k, false);
+        const LoopFolds all = t.fault ? (LoopFolds){0} : loop_folds(&t);
+        const int n = insert(l->a, &all, k->body);
+        if (n || !all.n)
+            pass_remark(p, k->span, "insert-folds", "%s: %s", k->name,
+                        n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n)
+                          : "none: no thread adds up what is another's, too");
+    }
+    return true;
+}
+
+const Pass loop_pass_insert_folds = {
+    .name = "insert-folds",
+    .summary = "what threads of a team have added up each by itself becomes one number",
+    .run_loops = run,
+    .required = true,
+};
