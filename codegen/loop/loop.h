@@ -230,7 +230,7 @@ static inline bool loop_is_access(const LStmt *s) {
 }
 /* Is it from a line of the model?  The others say how those around or behind them are done. */
 static inline bool loop_has_place(const LStmt *s) {
-    return s->kind != L_TILE && s->kind != L_PREFETCH;
+    return s->kind != L_TILE && s->kind != L_PREFETCH && s->kind != L_FOLD;
 }
 static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;
