@@ -6,8 +6,8 @@
  *     b1 = b1 - db1                       b1 = b1 - db1
  *
  * delay-sums: steps that read only scalars and partial sums wait until somebody wants their result,
- * as that keeps nothing large alive; dumps (--dump-values) go last.  gather-parts:
- * sums over the same parts of rows are brought together where that makes no step fuller. */
+ * as that keeps nothing large alive.  gather-parts: sums over the same parts of rows are brought
+ * together where that makes no step fuller. */
 #include <string.h>
 
 #include "codegen/plan_passes/plan_order.h"
@@ -28,7 +28,7 @@ static bool may_wait(const Plan *p, const PStep *s) {
 }
 
 /* The loop over blocks that the step at `at` is in, or NULL. */
-static const PBlocks *block_at(const PPhase *ph, int at) {
+const PBlocks *plan_block_at(const PPhase *ph, int at) {
     int low = 0, high = ph->blocks.n; /* in the order of the phase */
     while (low < high) {
         int i = (low + high) / 2;
@@ -43,38 +43,13 @@ static const PBlocks *block_at(const PPhase *ph, int at) {
 }
 
 /* The step at `at` goes behind `n` others. */
-static void pass(PPhase *ph, int at, int n) {
+void plan_step_pass(PPhase *ph, int at, int n) {
     PStep **to = &ph->steps.v[at], *s = *to;
     memmove(to, to + 1, (size_t)n * sizeof *to);
     to[n] = s;
     for (int i = 0; i < ph->blocks.n; i++) {
         PBlocks *b = &ph->blocks.v[i];
         if (b->first > at && b->last <= at + n) b->first--, b->last--;
-    }
-}
-
-/* ---- dumps ---------------------------------------------------------------------------------- */
-static bool is_dump(const PStep *s) {
-    return s->kind == PS_KERNEL && s->op->ask == ASK_APART;
-}
-
-/* How many steps the one at `at` may pass, and not into a loop over blocks. */
-static int way_to_end(const PPhase *ph, int at) {
-    int n = 0;
-    for (int i = at + 1; i < ph->steps.n; i++) {
-        const PBlocks *b = block_at(ph, i);
-        if (!plan_order_is_movable(ph->steps.v[i])) break;
-        if (plan_steps_meet(ph->steps.v[at], ph->steps.v[i])) break;
-        if (!b || b->last == i) n = i - at;
-    }
-    return n;
-}
-
-void plan_dumps_last(PPhase *ph) {
-    for (int i = ph->steps.n - 1; i >= 0; i--) {
-        const PStep *s = ph->steps.v[i];
-        int n = is_dump(s) && plan_order_is_movable(s) && !block_at(ph, i) ? way_to_end(ph, i) : 0;
-        if (n) pass(ph, i, n);
     }
 }
 
@@ -118,7 +93,7 @@ static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
     d.before = NEWN(a, int, n);
     for (int i = 0, end = -1; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        const PBlocks *b = block_at(ph, i);
+        const PBlocks *b = plan_block_at(ph, i);
         bool waits = may_wait(p, s), device = s->kind == PS_KERNEL || s->kind == PS_GEMM;
         d.moves[i] = waits && !b;
         d.stop[i] = !device || s->pred >= 0 || waits ? i : -1;
@@ -220,11 +195,7 @@ static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
 }
 
 static bool run_delay(PassCtx *pc, Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) {
-        plan_dumps_last(p->phases.v[i]);
-        delay(pc, p, p->phases.v[i]);
-        plan_dumps_last(p->phases.v[i]); /* some wait until the end */
-    }
+    for (int i = 0; i < p->phases.n; i++) delay(pc, p, p->phases.v[i]);
     return true;
 }
 
@@ -253,7 +224,7 @@ static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
     *between = NULL;
     for (int i = at + 1; i < ph->steps.n; i++) {
         const PStep *next = ph->steps.v[i];
-        const PBlocks *b = block_at(ph, i);
+        const PBlocks *b = plan_block_at(ph, i);
         if (!b && plan_same_parts(s, next) && !plan_steps_meet(s, next)) return i - 1 - at;
         if (plan_order_is_movable(next) && !plan_steps_meet(s, next)) continue;
         *between = next;
@@ -265,7 +236,7 @@ static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
 /* Is there a sum over the same parts at all, behind `at`? */
 static const PStep *later_parts(const PPhase *ph, int at) {
     for (int i = at + 1; i < ph->steps.n; i++)
-        if (!block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
+        if (!plan_block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
             return ph->steps.v[i];
     return NULL;
 }
@@ -276,7 +247,7 @@ static bool try_pass(Gather *g, int at, int n, int64_t most) {
     size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
     memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
-    pass(ph, at, n);
+    plan_step_pass(ph, at, n);
     if (plan_lives_most(&g->lives) <= most) return true;
     memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
@@ -298,7 +269,7 @@ static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
                 .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
     int64_t most = plan_lives_most(&g.lives);
     for (int i = ph->steps.n - 2; i >= 0; i--) {
-        if (!plan_parts_loop(ph->steps.v[i]) || block_at(ph, i)) continue;
+        if (!plan_parts_loop(ph->steps.v[i]) || plan_block_at(ph, i)) continue;
         const PStep *s = ph->steps.v[i], *between, *to = later_parts(ph, i);
         int n = way_to_parts(ph, i, &between);
         if (n)

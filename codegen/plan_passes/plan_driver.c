@@ -40,11 +40,23 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     return p;
 }
 
+static bool has_dumps(const Module *m) {
+    for (int i = 0; i < m->funcs.n; i++)
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
+            if (op->ask == ASK_APART) return true;
+    return false;
+}
+
+#define ON_HOST(dumps)                                                                             \
+    "form-kernels," dumps "order-steps," dumps "block-rows," dumps "delay-sums," dumps             \
+    "gather-parts,join-kernels,lifetimes"
+#define ON_DEVICE(dumps)                                                                           \
+    "form-kernels," dumps "order-steps," dumps "block-rows,epilogues," dumps "delay-sums," dumps   \
+    "gather-parts,join-kernels,group-products,lifetimes,sparse-products,sync-removal"
+
 const char *plan_pipeline(const Plan *p) {
-    return p->device ? "form-kernels,order-steps,block-rows,epilogues,delay-sums,gather-parts,"
-                       "join-kernels,group-products,lifetimes,sparse-products,sync-removal"
-                     : "form-kernels,order-steps,block-rows,delay-sums,gather-parts,join-kernels,"
-                       "lifetimes";
+    if (has_dumps(p->m)) return p->device ? ON_DEVICE("dumps-last,") : ON_HOST("dumps-last,");
+    return p->device ? ON_DEVICE("") : ON_HOST("");
 }
 
 static const char *fact_name(unsigned facts) {

@@ -296,14 +296,12 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
 
 static bool run_order(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
-        plan_dumps_last(p->phases.v[i]);
         Order o = order_of(pc->a, p, i);
         measure(&o);
         int64_t before = o.live[0];
         search(&o);
         remark_order(pc, &o, before);
         settle_order(p, &o);
-        plan_dumps_last(p->phases.v[i]);
     }
     return true;
 }

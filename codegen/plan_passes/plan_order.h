@@ -81,9 +81,10 @@ typedef struct {
 void plan_order_cut(Order *o);
 /* Why the step behind the loop is not in it; NULL: there is none. */
 const char *plan_order_end(Order *o, const PBlocks *l);
-/* Steps of dumps (--dump-values), for which nobody waits, go behind all that they may pass, so that
- * they part no others.  (plan_delay.c) */
-void plan_dumps_last(PPhase *ph);
+/* The loop over blocks that the step at `at` is in, or NULL; the step there goes behind n others
+ * (plan_delay.c). */
+const PBlocks *plan_block_at(const PPhase *ph, int at);
+void plan_step_pass(PPhase *ph, int at, int n);
 bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);
