@@ -88,11 +88,21 @@ static void import(Loader *l, const char *path, const Ast *t) {
     diag_add(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
 }
 
+static Ast *parse(Elab *e, uint32_t id) {
+    if (!e->opt->notes) return fe_parse_file(e->c, id);
+    FeFile *f = NEW(e->a, FeFile);
+    f->id = id;
+    Ast *tree = fe_parse_tokens(e->c, id, &f->tokens);
+    f->tree = tree;
+    vec_push(e->a, &e->opt->notes->files, f);
+    return tree;
+}
+
 /* Parses a source that is in memory, then what it imports, then enters its names. */
 static Ast *load_source(Loader *l, const char *path, uint32_t id, bool prelude) {
     Elab *e = l->e;
     if (prelude) e->prelude_file = id;
-    Ast *file = fe_parse_file(e->c, id);
+    Ast *file = parse(e, id);
     e->names_missing = e->names_missing || !file;
     if (!file) return NULL;
     for (int i = 0; i < file->n; i++)
@@ -127,6 +137,7 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     }
     uint32_t id = ctx_add_file(e->c, path, from);
     if (id == UINT32_MAX) return NULL;
+    if (e->opt->notes && !prelude && !from.line) e->opt->notes->file = id;
     if (prelude) l->library = folder_of(e, key);
     e->c->sources.v[id].library = l->library && strcmp(folder_of(e, key), l->library) == 0;
     return load_source(l, path, id, prelude);
@@ -269,6 +280,10 @@ static Module *elab_file(Elab *e, const Ast *file) {
     if (model) elab_model(e, model, fe_train_of(file, model));
     elab_check_other_models(e, file, model);
     elab_check_unused(e, file);
+    if (e->opt->notes) {
+        e->opt->notes->globals = e->globals;
+        e->opt->notes->prelude = e->prelude;
+    }
     return model && e->c->n_errors == 0 ? e->m : NULL;
 }
 

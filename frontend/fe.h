@@ -3,11 +3,42 @@
 #define FRONTEND_FE_H
 
 #include "frontend/syntax/ast.h"
+#include "frontend/syntax/tokens.h"
 #include "ir/ir.h"
 
 typedef struct {
     const char *name, *value; /* -D name=value */
 } FeDefine;
+
+/* Of an expression or a parameter, as it was elaborated first. */
+typedef struct {
+    const Ast *at;
+    const char *type;    /* "f32[paper, hidden]", "int = 8", .. */
+    Span declared;       /* what it names in the graph or calls; line 0: nothing */
+    const Ast *decl;     /* the layer or function that it is; NULL: none */
+    const char *builtin; /* .. or the built-in one */
+} FeNote;
+
+/* A file that was read. */
+typedef struct {
+    uint32_t id;
+    const Ast *tree; /* NULL: it is no text */
+    TokenList tokens;
+} FeFile;
+
+/* What editors ask for beside the module: it stays, whatever is wrong with the file.  Lives in the
+ * arena of the compile. */
+typedef struct {
+    const char *ask;         /* a name that nothing has; NULL: none */
+    VEC(const char *) known; /* .. what could stand in its place, where the compiler can say */
+    uint32_t file;           /* the one that was asked for: notes are of it alone */
+    VEC(FeFile *) files;
+    StrMap globals, prelude; /* name -> Ast * of a declaration */
+    FeNote *slot;
+    int n, cap;
+} FeNotes;
+const FeNote *fe_note_of(const FeNotes *n, const Ast *t); /* NULL: it was not elaborated */
+const char *fe_builtin_name(int i);                       /* NULL behind the last */
 
 typedef struct {
     const FeDefine *defs; /* override `const`s and the model's parameters */
@@ -19,6 +50,7 @@ typedef struct {
     bool serve;        /* @predict of a model of links scores pairs that are brought */
     bool draw;         /* .. and of rows sees as many neighbours as the recipe draws */
     const char *embed; /* of `serve`: these layers, "h,z" or "all", are given, too; NULL = none */
+    FeNotes *notes;    /* NULL: nobody asks */
 } FeOptions;
 
 /* Parses, checks and elaborates.  The module has a function per phase: @train (with

@@ -27,6 +27,7 @@ static void run(Ctx *c, void *arg) {
     case ACT_RUN:
     case ACT_COMPARE:
     case ACT_FMT:
+    case ACT_LSP:
         j->ok = cli_compile(c, &j->o);
         break;
     case ACT_HELP:

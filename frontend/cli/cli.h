@@ -5,6 +5,7 @@
 #define FRONTEND_CLI_H
 
 #include "codegen/target.h"
+#include "frontend/fe.h"
 #include "passes/pass.h"
 
 #define GNNC_VERSION_TEXT "0.1.0"
@@ -18,6 +19,7 @@ typedef enum {
     ACT_RUN,
     ACT_COMPARE,
     ACT_FMT,
+    ACT_LSP,
     ACT_HELP,
     ACT_VERSION
 } Action;
@@ -128,6 +130,9 @@ void cli_complete(FILE *to, const char *shell);
 /* What the options say, done: compiles, checks or runs passes.  False after a diagnostic; an action
  * that is none of these does nothing. (cli_compile.c) */
 bool cli_compile(Ctx *c, const CliOptions *o);
+
+/* What the front end is asked for: imports are looked for in -I and in the library. */
+FeOptions cli_front_end_options(Ctx *c, const CliOptions *o);
 
 /* What the options make of a file for an interpreter, up to their level or to where they stop.  A
  * text is as it stands: of the passes those run that --passes names. */
@@ -248,6 +253,8 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r);
 
 /* ACT_FMT (cli_fmt.c); false: a mistake, or something differs from what --check asks for. */
 bool cli_fmt(Ctx *c, const CliOptions *o);
+/* ACT_LSP (cli_lsp.c); false: it was not told to end. */
+bool cli_lsp(Ctx *c, const CliOptions *o);
 
 /* What a program is made of. */
 typedef struct {

@@ -24,7 +24,7 @@ typedef struct {
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
-static FeOptions front_end_options(Ctx *c, const CliOptions *o) {
+FeOptions cli_front_end_options(Ctx *c, const CliOptions *o) {
     FeDefine *defs = NEWN(c->a, FeDefine, (size_t)o->defines.n);
     for (int i = 0; i < o->defines.n; i++) {
         const char *eq = strchr(o->defines.v[i], '=');
@@ -53,7 +53,7 @@ static Module *parse_ir(Ctx *c, const char *path) {
 
 static Module *read_module(Ctx *c, Job *j, const char *path) {
     double start = cli_now_ms();
-    FeOptions fe = front_end_options(c, &j->o);
+    FeOptions fe = cli_front_end_options(c, &j->o);
     Module *m = rt_ends_with(path, ".gir") ? parse_ir(c, path) : fe_compile(c, path, &fe);
     cli_stage_time(c, &j->o, "front end", start);
     if (!m || c->n_errors) return NULL;
@@ -793,6 +793,8 @@ bool cli_compile(Ctx *c, const CliOptions *o) {
         return cli_compare(c, o);
     case ACT_FMT:
         return cli_fmt(c, o);
+    case ACT_LSP:
+        return cli_lsp(c, o);
     default:
         return false; /* nothing to compile */
     }

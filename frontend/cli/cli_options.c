@@ -491,6 +491,7 @@ static const CliCommand commands[] = {
     {NULL, "MODEL.gnn [-o TRAINER] [OPTION]..", "compile a model into a trainer"},
     {"check", "check FILE.gnn..", "report mistakes, write nothing"},
     {"fmt", "fmt [FILE.gnn]..", "the one layout of files, or of standard input"},
+    {"lsp", "lsp [-I DIR]..", "a language server, for editors (docs/editor.md)"},
     {"opt", "opt FILE.gir|plan|loops --passes=..", "run passes on textual IR, a plan or loops"},
     {"run", "run FILE --data DIR ..", "interpret a model, IR, a plan or loops on data"},
     {"compare", "compare A [B] --data DIR ..", "interpret two, say what first differs and why"},
@@ -655,7 +656,8 @@ static int first_argument(CliOptions *o, int argc, char **argv) {
         const char *name;
         Action action;
     } verbs[] = {{"check", ACT_CHECK},     {"opt", ACT_OPT}, {"run", ACT_RUN},
-                 {"compare", ACT_COMPARE}, {"fmt", ACT_FMT}, {"help", ACT_HELP}};
+                 {"compare", ACT_COMPARE}, {"fmt", ACT_FMT}, {"lsp", ACT_LSP},
+                 {"help", ACT_HELP}};
     for (size_t i = 0; argc > 1 && i < COUNT(verbs); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             o->action = verbs[i].action;

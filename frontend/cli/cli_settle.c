@@ -74,16 +74,19 @@ static const char *check_kind(const CliOptions *o) {
 }
 
 static const char *check_files(Arena *a, const CliOptions *o) {
+    if (o->action == ACT_LSP)
+        return o->files.n ? arena_printf(a, "lsp takes no file: '%s'", o->files.v[0]) : NULL;
     if (o->action == ACT_FMT) return NULL; /* none: standard input */
     if (o->files.n == 0) return "no input file is named";
     if (o->action == ACT_CHECK || o->action == ACT_COMPARE || o->files.n == 1) return NULL;
     return strpbrk(o->files.v[0], "./")
                ? arena_printf(a, "one file at a time: '%s' is one too many", o->files.v[1])
-               : arena_printf(a,
-                              "'%s' is no command (check, fmt, opt, run, compare, import, export, "
-                              "help) and no "
-                              "file",
-                              o->files.v[0]);
+               : arena_printf(
+                     a,
+                     "'%s' is no command (check, fmt, lsp, opt, run, compare, import, export, "
+                     "help) and no "
+                     "file",
+                     o->files.v[0]);
 }
 
 /* After the files are known. */

@@ -237,6 +237,10 @@ const char *elab_names_list(Elab *e, const Names *known); /* "a, b, c", the firs
 /* "; did you mean 'x'?", else "; there are a, b, c": the end of a message */
 const char *elab_names_advice(Elab *e, const char *wrong, const Names *known);
 
+/* ---- elab_note.c: what is kept for editors, if FeOptions.notes asks for it ------------------- */
+void elab_note(Elab *e, const Ast *t, Value v);
+void elab_note_known(Elab *e, const char *wrong, const Names *known);
+
 /* ---- elab_hint.c: how a message about an unknown name ends; "" where nothing is known -------- */
 const char *elab_hint_of_name(Elab *e, const char *name);
 const char *elab_hint_of_import(Elab *e, const char *name); /* of what a library file declares */

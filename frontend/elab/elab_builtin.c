@@ -247,6 +247,13 @@ const Builtin *elab_builtin_find(const char *name) {
     return NULL;
 }
 
+const char *fe_builtin_name(int i) {
+    for (size_t t = 0; t < COUNT(tables); t++)
+        for (const Builtin *b = tables[t]; b->name; b++)
+            if (i-- == 0) return b->name;
+    return NULL;
+}
+
 void elab_builtin_names(Elab *e, Names *to) {
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const Builtin *b = tables[i]; b->name; b++) elab_names_add(e, to, b->name);

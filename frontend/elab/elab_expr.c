@@ -609,6 +609,7 @@ static Value eval_kind(Elab *e, const Ast *t) {
 Value elab_eval(Elab *e, const Ast *t) {
     if (!elab_enter(e, t->span)) return val_poison();
     Value v = eval_kind(e, t);
+    if (e->opt->notes) elab_note(e, t, v);
     elab_leave(e);
     return v;
 }

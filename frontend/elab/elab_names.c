@@ -65,6 +65,7 @@ const char *elab_names_list(Elab *e, const Names *known) {
 }
 
 const char *elab_names_advice(Elab *e, const char *wrong, const Names *known) {
+    elab_note_known(e, wrong, known);
     const char *near = elab_names_nearest(wrong, known);
     if (near) return arena_printf(e->a, "; did you mean '%s'?", near);
     return known->n ? arena_printf(e->a, "; there %s %s", known->n == 1 ? "is" : "are",

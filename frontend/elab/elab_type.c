@@ -262,7 +262,7 @@ static bool accepts_none(const Ast *formal) {
     return formal->kid[1] && formal->kid[1]->kind == AST_NONE;
 }
 
-bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
+static bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
     if (elab_is_poison(*v)) return false;
     if (!t || (v->kind == VAL_NONE && accepts_none(formal))) return true;
@@ -283,6 +283,12 @@ bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     }
     diag_add(e->c, DIAG_E0201, t->span, "there is no type '%s'", t->text);
     return false;
+}
+
+bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
+    if (!fit_formal(e, f, formal, v, at)) return false;
+    elab_note(e, formal, *v);
+    return true;
 }
 
 /* ---- results -------- */

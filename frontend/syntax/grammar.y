@@ -55,6 +55,10 @@ static Ast *add_all(Parser *p, Ast *to, Ast *from) {
     return to;
 }
 
+static void mark_all(Parser *p, const Ast *names, TokenRole role) {
+    for (int i = 0; i < names->n; i++) fe_mark(p, names->kid[i]->span, role);
+}
+
 static Ast *by_name_only(Ast *formals) {
     for (int i = 0; i < formals->n; i++) formals->kid[i]->flag = 1;
     return formals;
@@ -119,25 +123,25 @@ item: decl
     | error                         { RECOVER(declaration); $$ = NODE(BAD, @1, NULL); }
     ;
 decl: IMPORT STRING                 { $$ = NODE(IMPORT, @$, $2); }
-    | CONST NAME '=' expr           { $$ = MAKE(CONST, @$, $2, $4); }
-    | GRAPH NAME lbrace members rbrace { $$ = $4; $$->kind = AST_GRAPH; $$->text = $2; $$->span = @2; }
+    | CONST NAME '=' expr           { fe_mark(p, @2, ROLE_DECLARES); $$ = MAKE(CONST, @$, $2, $4); }
+    | GRAPH NAME lbrace members rbrace { fe_mark(p, @2, ROLE_DECLARES); $$ = $4; $$->kind = AST_GRAPH; $$->text = $2; $$->span = @2; }
     | LAYER NAME '(' formals ')' '(' formals ')' opt_result block
-                                    { $$ = MAKE(LAYER, @2, $2, $4, $7, $9, $10); }
+                                    { fe_mark(p, @2, ROLE_DECLARES); $$ = MAKE(LAYER, @2, $2, $4, $7, $9, $10); }
     | FN NAME '(' formals ')' opt_result opt_minimize block
-                                    { $$ = MAKE(FN, @2, $2, $4, $6, $8); $$->flag = $7 != NULL; }
+                                    { fe_mark(p, @2, ROLE_DECLARES); $$ = MAKE(FN, @2, $2, $4, $6, $8); $$->flag = $7 != NULL; }
     | EXTERN FN NAME '(' formals ')' opt_result extern_attrs
-                                    { $$ = add_all(p, MAKE(EXTERN, @3, $3, $5, $7), $8); }
+                                    { fe_mark(p, @3, ROLE_DECLARES); $$ = add_all(p, MAKE(EXTERN, @3, $3, $5, $7), $8); }
     | MODEL NAME '(' formals ')' opt_result block
-                                    { $$ = MAKE(MODEL, @2, $2, $4, $6, $7); }
+                                    { fe_mark(p, @2, ROLE_DECLARES); $$ = MAKE(MODEL, @2, $2, $4, $6, $7); }
     | TRAIN NAME lbrace titems rbrace { $$ = $4; $$->kind = AST_TRAIN; $$->text = $2; $$->span = @2; }
     ;
 opt_minimize: %empty                { $$ = NULL; }
-    | NAME                          { $$ = NODE(NAME, @1, $1);
+    | NAME                          { fe_mark(p, @1, ROLE_WORD); $$ = NODE(NAME, @1, $1);
                                       if (strcmp($1, "minimize") != 0)
                                           diag_add(p->c, DIAG_E0103, @1, "expected 'minimize' or the body, found '%s'", $1); }
     ;
 extern_attrs: %empty                { $$ = NODE(LIST, ((Span){0}), NULL); }
-    | extern_attrs NAME             { $$ = ADD($1, NODE(NAME, @2, $2)); }
+    | extern_attrs NAME             { fe_mark(p, @2, ROLE_WORD); $$ = ADD($1, NODE(NAME, @2, $2)); }
     | extern_attrs STRING           { $$ = ADD($1, NODE(STRING, @2, $2)); }
     ;
 
@@ -147,19 +151,19 @@ members: %empty                     { $$ = NODE(LIST, ((Span){0}), NULL); }
     | members SEP
     ;
 member: NODE_ NAME opt_timeless opt_columns
-                                    { $$ = $4; $$->kind = AST_NODE_DECL; $$->text = $2; $$->span = @2;
+                                    { fe_mark(p, @2, ROLE_DATA); $$ = $4; $$->kind = AST_NODE_DECL; $$->text = $2; $$->span = @2;
                                       $$->flag = $3 ? DECL_TIMELESS : 0; }
     | EDGE NAME ':' NAME ARROW NAME opt_timeless opt_columns
-                                    { $$ = MAKE(EDGE_DECL, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6));
+                                    { fe_mark(p, @2, ROLE_DATA); $$ = MAKE(EDGE_DECL, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6));
                                       $$->flag = $7 ? DECL_TIMELESS : 0;
                                       add_all(p, $$, $8); $$->span = span_join(@2, @6); }
     | EDGE NAME '=' NAME '(' NAME ')'
-                                    { $$ = MAKE(EDGE_ALIAS, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6)); $$->span = span_join(@2, @7); }
+                                    { fe_mark(p, @4, ROLE_WORD); fe_mark(p, @2, ROLE_DATA); $$ = MAKE(EDGE_ALIAS, @2, $2, NODE(NAME, @4, $4), NODE(NAME, @6, $6)); $$->span = span_join(@2, @7); }
     | GRAPH lbrace columns rbrace   { $$ = $3; $$->kind = AST_GRAPH_DECL; $$->text = "graph"; $$->span = @1; }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 opt_timeless: %empty                { $$ = NULL; }
-    | NAME                          { $$ = NODE(NAME, @1, $1);
+    | NAME                          { fe_mark(p, @1, ROLE_WORD); $$ = NODE(NAME, @1, $1);
                                       if (strcmp($1, "timeless") != 0)
                                           diag_add(p->c, DIAG_E0103, @1, "expected 'timeless', the columns or the end of the line, found '%s'", $1); }
     ;
@@ -176,8 +180,8 @@ columns: %empty                     { $$ = NODE(LIST, ((Span){0}), NULL); }
 columns1: column                    { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | columns1 SEP column           { $$ = ADD($1, $3); }
     ;
-column: NAME ':' type               { $$ = MAKE(COLUMN, @$, $1, $3); }
-    | NAME                          { $$ = MAKE(COLUMN, @$, $1, NULL); }
+column: NAME ':' type               { fe_mark(p, @1, ROLE_DATA); $$ = MAKE(COLUMN, @$, $1, $3); }
+    | NAME                          { fe_mark(p, @1, ROLE_DATA); $$ = MAKE(COLUMN, @$, $1, NULL); }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
 
@@ -190,10 +194,10 @@ formals: %empty                     { $$ = NODE(LIST, ((Span){0}), NULL); }
 formal_list: formal                 { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | formal_list ',' formal        { $$ = ADD($1, $3); }
     ;
-formal: word                        { $$ = MAKE(FORMAL, @1, $1, NULL, NULL); }
-    | word ':' type                 { $$ = MAKE(FORMAL, @$, $1, $3, NULL); }
-    | word '=' expr                 { $$ = MAKE(FORMAL, @$, $1, NULL, $3); }
-    | word ':' type '=' expr        { $$ = MAKE(FORMAL, @$, $1, $3, $5); }
+formal: word                        { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @1, $1, NULL, NULL); }
+    | word ':' type                 { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, $3, NULL); }
+    | word '=' expr                 { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, NULL, $3); }
+    | word ':' type '=' expr        { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, $3, $5); }
     ;
 word: NAME                          /* these two are keywords only where a declaration stands */
     | EDGE                          { $$ = "edge"; }
@@ -241,16 +245,17 @@ stmt_list: stmt                     { $$ = ADD(NODE(BLOCK, @1, NULL), $1); }
     | stmt_list SEP stmt            { $$ = ADD($1, $3); }
     ;
 stmt: expr                          { $$ = MAKE(EVAL, @$, NULL, $1); }
-    | expr '=' expr                 { $$ = MAKE(LET, @$, NULL, $1, $3); }
+    | expr '=' expr                 { if ($1->kind == AST_NAME) fe_mark(p, $1->span, ROLE_BINDS);
+                                      $$ = MAKE(LET, @$, NULL, $1, $3); }
     | PARAM names ':' type opt_kept '=' expr saved
-                                    { $$ = MAKE(VAR, @$, "param", $2, $4, $7, $8, $5); }
+                                    { mark_all(p, $2, ROLE_BINDS); $$ = MAKE(VAR, @$, "param", $2, $4, $7, $8, $5); }
     | STATE names ':' type '=' expr saved
-                                    { $$ = MAKE(VAR, @$, "state", $2, $4, $6, $7, NULL); }
-    | FOR NAME IN expr block        { $$ = MAKE(FOR, @$, $2, $4, $5); }
+                                    { mark_all(p, $2, ROLE_BINDS); $$ = MAKE(VAR, @$, "state", $2, $4, $6, $7, NULL); }
+    | FOR NAME IN expr block        { fe_mark(p, @2, ROLE_BINDS); $$ = MAKE(FOR, @$, $2, $4, $5); }
     | FOR EDGE expr block           { $$ = MAKE(FOR_EDGE, @$, NULL, $3, $4); }
     | IF expr block opt_else        { $$ = MAKE(IF, @$, NULL, $2, $3, $4); }
     | WHILE expr block              { $$ = MAKE(WHILE, @$, NULL, $2, $3); }
-    | WHILE expr NAME expr block    { $$ = MAKE(WHILE, @$, $3, $2, $5, $4); }
+    | WHILE expr NAME expr block    { fe_mark(p, @3, ROLE_WORD); $$ = MAKE(WHILE, @$, $3, $2, $5, $4); }
     | HINT names                    { $$ = $2; $$->kind = AST_HINT; $$->text = $1; $$->span = @$; }
     | RETURN expr                   { $$ = MAKE(RETURN, @$, NULL, $2); }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
@@ -276,7 +281,7 @@ saved_one: STRING                   { $$ = NODE(SAVED, @1, $1); }
     ;
 
 /* ---- expressions ---- */
-expr: word                          { $$ = NODE(NAME, @1, $1); }
+expr: word                          { fe_mark(p, @1, ROLE_USES); $$ = NODE(NAME, @1, $1); }
     | GRAPH                         { $$ = NODE(NAME, @1, "graph"); }
     | ETYPE                         { $$ = NODE(NAME, @1, $1); }
     | INT                           { $$ = with_num(NODE(INT, @1, NULL), $1); }
@@ -308,15 +313,15 @@ expr: word                          { $$ = NODE(NAME, @1, $1); }
     | expr POW expr                 { $$ = BIN(POW, @$, $1, $3); }
     | expr '(' args ')'             { $$ = with_span(add_all(p, MAKE(CALL, @$, NULL, $1), $3), @$); }
     | expr '[' exprs ']'            { $$ = with_span(add_all(p, MAKE(INDEX, @$, NULL, $1), $3), @$); }
-    | expr '.' NAME                 { $$ = MAKE(MEMBER, @$, $3, $1); }
+    | expr '.' NAME                 { fe_mark(p, @3, ROLE_MEMBER); $$ = MAKE(MEMBER, @$, $3, $1); }
     | '[' ']'                       { $$ = NODE(ARRAY, @$, NULL); fe_mark(p, @1, ROLE_GROUP); }
     | '[' exprs ']'                 { $$ = $2; $$->kind = AST_ARRAY; $$->span = @$; fe_mark(p, @1, ROLE_GROUP); }
     | '[' ':' ']'                   { $$ = NODE(DICT, @$, NULL); fe_mark(p, @1, ROLE_GROUP); }
     | '[' pairs ']'                 { $$ = $2; $$->span = @$; fe_mark(p, @1, ROLE_GROUP); }
     | '[' expr FOR NAME IN expr opt_if ']'
-                                    { $$ = MAKE(ARRAY_FOR, @$, $4, $2, $6, $7); fe_mark(p, @1, ROLE_GROUP); }
+                                    { fe_mark(p, @4, ROLE_BINDS); $$ = MAKE(ARRAY_FOR, @$, $4, $2, $6, $7); fe_mark(p, @1, ROLE_GROUP); }
     | '[' expr ':' expr FOR NAME IN expr opt_if ']'
-                                    { $$ = MAKE(DICT_FOR, @$, $6, $2, $4, $8, $9); fe_mark(p, @1, ROLE_GROUP); }
+                                    { $$ = MAKE(DICT_FOR, @$, $6, $2, $4, $8, $9); fe_mark(p, @1, ROLE_GROUP); fe_mark(p, @6, ROLE_BINDS); }
     ;
 opt_if: %empty                      { $$ = NULL; }
     | IF expr                       { $$ = $2; }
@@ -334,7 +339,7 @@ arg_list: arg                       { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | arg_list ',' arg              { $$ = ADD($1, $3); }
     ;
 arg: expr
-    | word '=' expr                 { $$ = MAKE(NAMED, @$, $1, $3); }
+    | word '=' expr                 { fe_mark(p, @1, ROLE_NAMED); $$ = MAKE(NAMED, @$, $1, $3); }
     ;
 
 /* ---- recipes ---- */
@@ -342,7 +347,7 @@ titems: %empty                      { $$ = NODE(LIST, ((Span){0}), NULL); }
     | titems titem                  { $$ = ADD($1, $2); fe_mark(p, @2, ROLE_ITEM); }
     | titems SEP
     ;
-titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $4)); }
+titem: TARGET any_name '.' NAME     { fe_mark(p, @4, ROLE_MEMBER); $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $4)); }
     | TARGET any_name               { $$ = MAKE(TARGET, @$, $2, NULL); }
     | LOSS exprs                    { $$ = $2; $$->kind = AST_LOSS; }
     | METRIC exprs                  { $$ = $2; $$->kind = AST_METRIC; }
@@ -355,7 +360,7 @@ titem: TARGET any_name '.' NAME     { $$ = MAKE(TARGET, @$, $2, NODE(NAME, @4, $
     | EMA expr                      { $$ = MAKE(EMA, @$, NULL, $2); }
     | EPOCHS expr                   { $$ = MAKE(EPOCHS, @$, NULL, $2); }
     | KEEP keep_words               { $$ = $2; $$->kind = AST_KEEP; $$->span = @$; }
-    | STOP NAME expr                { $$ = MAKE(STOP, @$, $2, $3); }
+    | STOP NAME expr                { fe_mark(p, @2, ROLE_WORD); $$ = MAKE(STOP, @$, $2, $3); }
     | SAMPLE lbrace settings rbrace { $$ = $3; $$->kind = AST_SAMPLE; $$->span = @1; }
     | error                         { RECOVER(statement); $$ = NODE(BAD, @1, NULL); }
     ;
@@ -372,15 +377,15 @@ any_name: NAME
 keep_words: keep_word               { $$ = ADD(NODE(LIST, @1, NULL), NODE(NAME, @1, $1)); }
     | keep_words keep_word          { $$ = ADD($1, NODE(NAME, @2, $2)); }
     ;
-keep_word: NAME
+keep_word: NAME                     { fe_mark(p, @1, ROLE_WORD); $$ = $1; }
     | TRAIN                         { $$ = "train"; }
     ;
 paths: path                         { $$ = ADD(NODE(LIST, @1, NULL), $1); }
     | paths ',' path                { $$ = ADD($1, $3); }
     ;
-path: NAME                          { $$ = NODE(NAME, @1, $1); }
+path: NAME                          { fe_mark(p, @1, ROLE_PATH); $$ = NODE(NAME, @1, $1); }
     | STRING                        { $$ = NODE(NAME, @1, $1); }
-    | path '.' NAME                 { $$ = NODE(NAME, @$, arena_printf(p->c->a, "%s.%s", $1->text, $3)); }
+    | path '.' NAME                 { fe_mark(p, @3, ROLE_MEMBER); $$ = NODE(NAME, @$, arena_printf(p->c->a, "%s.%s", $1->text, $3)); }
     | path '.' INT                  { $$ = NODE(NAME, @$, arena_printf(p->c->a, "%s.%.0f", $1->text, $3)); }
     ;
 %%

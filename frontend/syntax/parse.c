@@ -30,30 +30,38 @@ static int word_find(const Word *w, size_t n, const char *text) {
     return 0;
 }
 
+static const Word keywords[] = {
+    {"import", IMPORT}, {"const", CONST}, {"graph", GRAPH},   {"node", NODE_},  {"edge", EDGE},
+    {"model", MODEL},   {"train", TRAIN}, {"layer", LAYER},   {"fn", FN},       {"extern", EXTERN},
+    {"param", PARAM},   {"state", STATE}, {"for", FOR},       {"in", IN},       {"if", IF},
+    {"else", ELSE},     {"while", WHILE}, {"return", RETURN}, {"as", AS},       {"true", TRUE_},
+    {"false", FALSE_},  {"none", NONE},   {"csr", CSR},       {"where", WHERE}, {"and", AND},
+    {"or", OR},         {"not", NOT},     {"f32", ETYPE},     {"f64", ETYPE},   {"f16", ETYPE},
+    {"bf16", ETYPE},    {"i32", ETYPE},   {"i64", ETYPE},     {"bool", ETYPE},
+};
+
+static const Word recipe_words[] = {
+    {"target", TARGET}, {"loss", LOSS},         {"metric", METRIC}, {"optimizer", OPTIMIZER},
+    {"group", GROUP},   {"schedule", SCHEDULE}, {"clip", CLIP},     {"epochs", EPOCHS},
+    {"keep", KEEP},     {"stop", STOP},         {"sample", SAMPLE}, {"accumulate", ACCUMULATE},
+    {"ema", EMA},
+};
+
 int fe_keyword(const char *word) {
-    static const Word words[] = {
-        {"import", IMPORT}, {"const", CONST},   {"graph", GRAPH}, {"node", NODE_},
-        {"edge", EDGE},     {"model", MODEL},   {"train", TRAIN}, {"layer", LAYER},
-        {"fn", FN},         {"extern", EXTERN}, {"param", PARAM}, {"state", STATE},
-        {"for", FOR},       {"in", IN},         {"if", IF},       {"else", ELSE},
-        {"while", WHILE},   {"return", RETURN}, {"as", AS},       {"true", TRUE_},
-        {"false", FALSE_},  {"none", NONE},     {"csr", CSR},     {"where", WHERE},
-        {"and", AND},       {"or", OR},         {"not", NOT},     {"f32", ETYPE},
-        {"f64", ETYPE},     {"f16", ETYPE},     {"bf16", ETYPE},  {"i32", ETYPE},
-        {"i64", ETYPE},     {"bool", ETYPE},
-    };
-    int t = word_find(words, COUNT(words), word);
+    int t = word_find(keywords, COUNT(keywords), word);
     return t ? t : NAME;
 }
 
 static int recipe_keyword(const char *word) {
-    static const Word words[] = {
-        {"target", TARGET}, {"loss", LOSS},         {"metric", METRIC}, {"optimizer", OPTIMIZER},
-        {"group", GROUP},   {"schedule", SCHEDULE}, {"clip", CLIP},     {"epochs", EPOCHS},
-        {"keep", KEEP},     {"stop", STOP},         {"sample", SAMPLE}, {"accumulate", ACCUMULATE},
-        {"ema", EMA},
-    };
-    return word_find(words, COUNT(words), word);
+    return word_find(recipe_words, COUNT(recipe_words), word);
+}
+
+const char *fe_word(int i) {
+    return i < (int)COUNT(keywords) ? keywords[i].word : NULL;
+}
+
+const char *fe_recipe_word(int i) {
+    return i < (int)COUNT(recipe_words) ? recipe_words[i].word : NULL;
 }
 
 int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {

@@ -3,6 +3,7 @@
 #define FRONTEND_PARSE_H
 
 #include "frontend/syntax/ast.h"
+#include "frontend/syntax/tokens.h"
 
 /* Brackets open at once, in one file. */
 enum { MAX_BRACKETS = 200 };
@@ -25,30 +26,6 @@ typedef struct {
     Span span;
     bool first_on_line;
 } Token;
-
-/* What the grammar knows of a token that its text does not tell (grammar.y marks it). */
-typedef enum {
-    ROLE_PLAIN,
-    ROLE_GROUP,  /* '(' and '[' that begin a value: no call, index or list of dimensions */
-    ROLE_PREFIX, /* the '-' of -x */
-    ROLE_SELECT, /* the ':' of c ? a : b */
-    ROLE_ITEM,   /* the first word of a setting, or of an item of a recipe */
-} TokenRole;
-
-/* A token as the grammar sees it; SEP of a line break has no text. */
-typedef struct {
-    int code;
-    Span span;
-    bool first_on_line;
-    bool begins; /* a statement, a declaration, or what stands behind '{' */
-    TokenRole role;
-} GivenToken;
-
-/* The whole text of a file: for those who write it again. */
-typedef struct {
-    VEC(GivenToken) token;
-    VEC(Span) comment;
-} TokenList;
 
 struct Parser {
     Ctx *c;
@@ -81,6 +58,9 @@ struct Parser {
 /* for the scanner */
 void fe_advance(Parser *p, Span *at, const char *text, size_t n);
 int fe_keyword(const char *word);
+/* All keywords, and those of recipes; NULL behind the last. */
+const char *fe_word(int i);
+const char *fe_recipe_word(int i);
 int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole);
 const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n);
 void fe_bad_char(Parser *p, Span at, const char *text);
