@@ -162,7 +162,7 @@ static void put_outputs(Ad *ad, Module *m) {
     for (int i = 0; i < m->vars.n; i++) {
         Var *v = m->vars.v[i];
         if (!sum[v->id] && v->kind == VAR_PARAM)
-            pass_remark(ad->p, v->span, "autodiff",
+            pass_declined(ad->p, v->span, "autodiff",
                         "'%s' has no gradient: the loss does not depend on it", v->path);
         if (!sum[v->id]) continue;
         n_grads++;

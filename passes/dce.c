@@ -42,8 +42,8 @@ static void tell_kept(PassCtx *p, Func *f) {
     const int *uses = func_use_counts(p->a, f);
     for (const Op *op = f->first; op; op = op->next)
         if (op_has_result(op) && op_acts(op) && !uses[op->id])
-            pass_remark(p, op->span, "dce", "'%s' of @%s is read by nobody and stays: it acts",
-                        pass_named(op), f->name);
+            pass_declined(p, op->span, "dce", "'%s' of @%s is read by nobody and stays: it acts",
+                          pass_named(op), f->name);
 }
 
 static void tag_bodies(const Func *f) {

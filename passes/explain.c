@@ -202,9 +202,9 @@ static void put_shares(Explain *e, const Op *last) {
     for (int i = 0; i < all.n; i++) put_share(e, &all.v[i]);
     for (const Op *op = e->f->first; op != last->next; op = op->next)
         if (op->kind == OP_DATA && !has_share(&all, op->col))
-            pass_remark(e->p, op->span, "explain",
-                        "no share of '%s.%s': no number of it reaches the score",
-                        op->col->space->name, op->col->name);
+            pass_declined(e->p, op->span, "explain",
+                          "no share of '%s.%s': no number of it reaches the score",
+                          op->col->space->name, op->col->name);
     pass_remark(e->p, e->b.span, "explain", "shares of %d columns", all.n);
 }
 

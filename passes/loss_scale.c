@@ -109,7 +109,7 @@ static bool run(PassCtx *p, Module *m) {
                       : m->recipe.optim == OPTIM_NONE   ? "nothing is updated"
                       : var_of_role(m, ROLE_LOSS_SCALE) ? "it is already"
                                                         : NULL;
-    if (why) pass_remark(p, f->span, "loss-scale", "the loss is not scaled: %s", why);
+    if (why) pass_declined(p, f->span, "loss-scale", "the loss is not scaled: %s", why);
     if (!f || why) return true;
     pass_remark(p, f->span, "loss-scale", "the loss is scaled, by %g at first", first_scale);
     scalar(m, ROLE_LOSS_SCALE, "opt.loss_scale", first_scale);

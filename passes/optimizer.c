@@ -418,8 +418,8 @@ static void tell_left(PassCtx *p, const Module *m, const Grads *gs) {
         bool has = v->kind != VAR_PARAM;
         for (int k = 0; k < gs->n && !has; k++) has = gs->v[k].var == v;
         if (!has)
-            pass_remark(p, v->span, "optimizer", "'%s' stays as it is: it has no gradient",
-                        v->path);
+            pass_declined(p, v->span, "optimizer", "'%s' stays as it is: it has no gradient",
+                          v->path);
     }
 }
 

@@ -61,6 +61,7 @@ typedef struct {
     const char *text;
     const Op *op;     /* that lies in memory because of it; NULL: it is about something else */
     const char *cure; /* of op: what would change it */
+    bool costs;       /* something, as far as the pass knows */
 } PassRefusal;
 
 /* What a compile did, for reports that show it. */
@@ -68,6 +69,9 @@ typedef struct {
     VEC(PassEvent) events;
     VEC(PassRefusal) refusals;
 } PassRecord;
+
+/* Remarks of these alone, as all remarks are printed (passes/remark.c). */
+void pass_refusals_put(Ctx *c, StrBuf *to, const PassRecord *from);
 
 typedef struct PassCtx {
     Ctx *ctx;

@@ -4,11 +4,11 @@
 #include <string.h>
 
 /* What came with the compiler is in "layers". */
-static void put_place(PassCtx *p, Span at, const char *end) {
-    if (!at.line || at.file >= (uint32_t)p->ctx->sources.n) return;
-    const Source *s = &p->ctx->sources.v[at.file];
+static void put_place(const Ctx *c, StrBuf *b, Span at, const char *end) {
+    if (!at.line || at.file >= (uint32_t)c->sources.n) return;
+    const Source *s = &c->sources.v[at.file];
     const char *last = s->library ? strrchr(s->path, '/') : NULL;
-    sb_printf(p->remarks, "%s%s:%u%s", last ? "layers" : "", last ? last : s->path, at.line, end);
+    sb_printf(b, "%s%s:%u%s", last ? "layers" : "", last ? last : s->path, at.line, end);
 }
 
 const char *pass_named(const Op *op) {
@@ -16,15 +16,26 @@ const char *pass_named(const Op *op) {
 }
 
 /* A line: "gat.gnn:14: fuse: text". */
-static void put_remark(PassCtx *p, Span at, const char *pass, const char *text) {
-    Span user = ctx_user_span(p->ctx, at);
-    put_place(p, user, ": ");
-    sb_printf(p->remarks, "%s: %s", pass, text);
+static void put_line(const Ctx *c, StrBuf *b, Span at, const char *pass, const char *text) {
+    Span user = ctx_user_span(c, at);
+    put_place(c, b, user, ": ");
+    sb_printf(b, "%s: %s", pass, text);
     if (user.file != at.file || user.line != at.line) {
-        sb_puts(p->remarks, " [");
-        put_place(p, at, "]");
+        sb_puts(b, " [");
+        put_place(c, b, at, "]");
     }
-    sb_puts(p->remarks, "\n");
+    sb_puts(b, "\n");
+}
+
+static void put_remark(PassCtx *p, Span at, const char *pass, const char *text) {
+    put_line(p->ctx, p->remarks, at, pass, text);
+}
+
+void pass_refusals_put(Ctx *c, StrBuf *to, const PassRecord *from) {
+    for (int i = 0; i < from->refusals.n; i++) {
+        const PassRefusal *x = &from->refusals.v[i];
+        put_line(c, to, x->at, x->pass, x->text);
+    }
 }
 
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
@@ -46,6 +57,15 @@ void pass_refusal(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     va_start(ap, fmt);
     const char *text = arena_vprintf(p->a, fmt, ap);
     va_end(ap);
+    refuse(p, &(PassRefusal){.pass = pass, .of = p->of, .at = at, .text = text, .costs = true});
+}
+
+void pass_declined(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
+    if (!p->remarks) return;
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_vprintf(p->a, fmt, ap);
+    va_end(ap);
     refuse(p, &(PassRefusal){.pass = pass, .of = p->of, .at = at, .text = text});
 }
 
@@ -56,5 +76,5 @@ void pass_refusal_of(PassCtx *p, const Op *op, const char *cure, const char *pas
     va_start(ap, fmt);
     const char *text = arena_vprintf(p->a, fmt, ap);
     va_end(ap);
-    refuse(p, &(PassRefusal){pass, p->of, op->span, text, op, cure});
+    refuse(p, &(PassRefusal){pass, p->of, op->span, text, op, cure, true});
 }

@@ -79,6 +79,8 @@ const char *pass_named(const Op *op);
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same of what was not done, which costs something: --report=missed has it, too. */
 void pass_refusal(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
+/* .. which costs nothing, as nothing would be better. */
+void pass_declined(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* .. because of which op lies in memory; cure: what would change it. */
 void pass_refusal_of(PassCtx *p, const Op *op, const char *cure, const char *pass, const char *fmt,
                      ...) PRINTF_LIKE(5, 6);

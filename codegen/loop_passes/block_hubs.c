@@ -45,11 +45,11 @@ static bool run(PassCtx *p, Loops *l) {
         if (t.fault) continue;
         const int n = loop_row_entries(&t, loop);
         if (n) row->sched.hubs = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
-        pass_remark(p, k->span, "block-hubs", "%s: %s", k->name,
-                    n ? arena_printf(l->a,
-                                     "a block takes rows with more than %d entries for each way",
-                                     row->sched.hubs)
-                      : "not: ways share no entries of a row");
+        (n ? pass_remark : pass_declined)(
+            p, k->span, "block-hubs", "%s: %s", k->name,
+            n ? arena_printf(l->a, "a block takes rows with more than %d entries for each way",
+                             row->sched.hubs)
+              : "not: ways share no entries of a row");
     }
     return true;
 }

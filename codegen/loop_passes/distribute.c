@@ -116,9 +116,10 @@ static void define(LStmt *s) {
     }
 }
 
-static void tell(Loops *l, const LKernel *k, const LStmt *s, const char *what) {
-    pass_remark(l->pass, s->span, "distribute", "%s: sums over %s to numbers and to columns %s",
-                k->name, loop_range_text(l->a, s), what);
+static void tell(Loops *l, const LKernel *k, const LStmt *s, bool done, const char *what) {
+    (done ? pass_remark : pass_declined)(l->pass, s->span, "distribute",
+                                         "%s: sums over %s to numbers and to columns %s", k->name,
+                                         loop_range_text(l->a, s), what);
 }
 
 /* Entries are dealt to threads where they are added up to numbers, to ways where they are to
@@ -131,15 +132,15 @@ static bool change(Loops *l, LKernel *k) {
         if (!loop_adds_up(s->body, s->body, true) || !loop_adds_up(s->body, s->body, false))
             continue;
         if (!has_wide(l, s->body)) {
-            tell(l, k, s, "stay one loop: lanes have all of their columns at once");
+            tell(l, k, s, false, "stay one loop: lanes have all of their columns at once");
             continue;
         }
         LStmt *numbers = slice(l->a, k, s, true), *columns = slice(l->a, k, s, false);
         if (!may_split(numbers, columns)) {
-            tell(l, k, s, "stay one loop: what one half adds up is read in the other");
+            tell(l, k, s, false, "stay one loop: what one half adds up is read in the other");
             continue;
         }
-        tell(l, k, s, "are two loops");
+        tell(l, k, s, true, "are two loops");
         columns = loop_copy_again(l->a, k, columns);
         columns->next = s->next;
         numbers->next = NULL;

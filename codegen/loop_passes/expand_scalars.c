@@ -23,8 +23,8 @@ static bool has_sums(const LStmt *loop) {
 }
 
 static bool no(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
-    pass_remark(l->pass, s->span, "expand-scalars", "%s: scalars of %s are by themselves: %s",
-                k->name, loop_range_text(l->a, s), why);
+    pass_declined(l->pass, s->span, "expand-scalars", "%s: scalars of %s are by themselves: %s",
+                  k->name, loop_range_text(l->a, s), why);
     return false;
 }
 

@@ -62,9 +62,9 @@ static void tell_none(PassCtx *p, const LKernel *k, const LoopTeam *t, const boo
     for (int i = 0; i < k->bufs.n && t->runs.n > 1; i++) {
         int run = k->bufs.v[i]->written ? loop_writing_columns(t, k->bufs.v[i]) : -1;
         if (run >= 0 && !behind[run])
-            pass_remark(p, t->runs.v[run].at->span, "insert-barriers",
-                        "%s: none behind columns of %s: no other thread reads it", k->name,
-                        k->bufs.v[i]->name);
+            pass_declined(p, t->runs.v[run].at->span, "insert-barriers",
+                          "%s: none behind columns of %s: no other thread reads it", k->name,
+                          k->bufs.v[i]->name);
     }
 }
 

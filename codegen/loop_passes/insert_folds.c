@@ -119,9 +119,10 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopFolds all = t.fault ? (LoopFolds){0} : loop_folds(&t);
         const int n = insert(l->a, &all, k->body);
         if (n || !all.n)
-            pass_remark(p, k->span, "insert-folds", "%s: %s", k->name,
-                        n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n)
-                          : "none: no thread adds up what is another's, too");
+            (n ? pass_remark
+               : pass_declined)(p, k->span, "insert-folds", "%s: %s", k->name,
+                                n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n)
+                                  : "none: no thread adds up what is another's, too");
     }
     return true;
 }

@@ -20,7 +20,8 @@
 #define ROWS "fold-unit-dims," ROW
 #define HEADS "fold-unit-dims,interchange," ROW
 /* .. and what says that it has. */
-#define TEAM "collapse,fuse-columns,promote-rows,insert-barriers,privatise,coarsen-lanes,insert-folds"
+#define TEAM                                                                                       \
+    "collapse,fuse-columns,promote-rows,insert-barriers,privatise,coarsen-lanes,insert-folds"
 
 /* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
  * they are, in another order, and by heads. */
@@ -111,8 +112,9 @@ static void tell(PassCtx *p, const LKernel *k) {
     const char *who = k->threads.by == LT_TEAM    ? "a team of threads"
                       : k->threads.by == LT_BLOCK ? "a block of threads"
                                                   : "a thread";
-    pass_remark(p, k->span, "schedule", "%s: %s for each row%s", k->name, who,
-                serial ? ", which goes through entries one after the other" : "");
+    (serial ? pass_declined
+            : pass_remark)(p, k->span, "schedule", "%s: %s for each row%s", k->name, who,
+                           serial ? ", which goes through entries one after the other" : "");
 }
 
 static bool run(PassCtx *p, Loops *l) {

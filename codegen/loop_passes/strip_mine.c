@@ -37,10 +37,10 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
         return false;
     if (s->sched.lanes || !rest || !loop_has_heavy(s->body, rest)) {
         if (s->range == LR_SEGMENT)
-            pass_remark(l->pass, s->span, "strip-mine", "entries of %s are by themselves: %s",
-                        k->name,
-                        s->sched.lanes ? "they are in lanes"
-                                       : "no scalar of theirs takes many instructions");
+            pass_declined(l->pass, s->span, "strip-mine", "entries of %s are by themselves: %s",
+                          k->name,
+                          s->sched.lanes ? "they are in lanes"
+                                         : "no scalar of theirs takes many instructions");
         return false;
     }
     s->sched.strips = l->machine.lanes;

@@ -277,8 +277,8 @@ static bool one(PassCtx *p, Loops *l, LKernel *k, LStmt *s) {
     Rows r = begin(l->a, k, s);
     cut(&r);
     if (!is_fine(&r) || !is_worth_it(&r, l->machine.lanes)) {
-        pass_remark(p, s->span, "vectorise-outer", "rows of %s are not in lanes: %s", k->name,
-                    r.why);
+        pass_declined(p, s->span, "vectorise-outer", "rows of %s are not in lanes: %s", k->name,
+                      r.why);
         return false;
     }
     if (r.width) add_version(l, k, s, r.width);

@@ -501,10 +501,10 @@ static void tell_apart(PassCtx *pc, const PApart *x) {
     if (needs)
         text = arena_printf(pc->a, "%s '%s', made %s it", text, pass_named(x->via),
                             x->why == APART_LATER ? "after" : "with");
-    pass_remark(pc, x->value->span, "form-kernels",
-                "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
-                pass_named(x->root), pass_named(reader),
-                x->why == APART_GATHER ? "gathers it: " : "", text);
+    pass_declined(pc, x->value->span, "form-kernels",
+                  "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
+                  pass_named(x->root), pass_named(reader),
+                  x->why == APART_GATHER ? "gathers it: " : "", text);
 }
 
 static void tell(PassCtx *pc, const PPhase *ph) {

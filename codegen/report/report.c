@@ -199,14 +199,22 @@ static void remarks_text(Report *r) {
     }
 }
 
-static void remarks_json(Report *r) {
-    json_array(r->j, "remarks");
-    for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
+static void lines_json(Report *r, const char *name, const char *s) {
+    json_array(r->j, name);
+    while (s && *s) {
         size_t n = strcspn(s, "\n");
         json_text(r->j, NULL, arena_strndup(r->a, s, n));
         s += n + (s[n] == '\n');
     }
     json_end(r->j);
+}
+
+/* All of them, and those that say what was not done. */
+static void remarks_json(Report *r) {
+    StrBuf refused = sb_new(r->a);
+    if (r->o->record) pass_refusals_put(r->c, &refused, r->o->record);
+    lines_json(r, "remarks", r->o->remarks);
+    lines_json(r, "refused", refused.s);
 }
 
 static void thresholds_text(Report *r) {

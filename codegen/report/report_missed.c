@@ -98,7 +98,7 @@ static void remarks(Report *r, Misses *all) {
     for (int i = 0; rec && i < rec->refusals.n; i++) {
         const PassRefusal *x = &rec->refusals.v[i];
         int k = first;
-        if (x->op) continue;
+        if (x->op || !x->costs) continue;
         while (k < all->n && !same_remark(&all->v[k], x)) k++;
         if (k < all->n) {
             all->v[k].times++;

@@ -641,6 +641,16 @@ static bool check(Ctx *c, Job *j) {
     return c->n_errors == 0;
 }
 
+/* With --report=missed alone what they refused, else all. */
+static void tell_remarks(Ctx *c, const Job *j) {
+    StrBuf b = sb_new(c->a);
+    const PassRecord *r = j->o.pass.record;
+    bool refused = r && (j->o.reports & REPORT_MISSED) && !(j->o.reports & REPORT_FUSION);
+    if (refused) pass_refusals_put(c, &b, r);
+    const StrBuf *said = refused ? &b : &j->remarks;
+    if (said->n) ctx_log(c, "%s", said->s);
+}
+
 /* Passes over kernels that are text and have a plan. */
 static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
     j->o.pass.verify_each = true;
@@ -651,7 +661,7 @@ static bool optimise_arranged(Ctx *c, Job *j, uint32_t file) {
     asked.remarks = &j->remarks;
     p->loop_options = &asked;
     if (!print_loops(c, j, p, t)) return false;
-    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    tell_remarks(c, j);
     return true;
 }
 
@@ -672,12 +682,13 @@ static bool optimise_loops(Ctx *c, Job *j) {
     j->o.pass.verify_each = true;
     j->remarks = sb_new(c->a);
     j->o.pass.remarks = &j->remarks;
+    j->o.pass.record = NEW(c->a, PassRecord);
     for (int i = 0; i < n; i++) {
         Loops l = loop_pass_begin(c, m, t, &machine, &k[i]);
         if (!loop_verify(c, m, &k[i]) || !loop_pass_run(&l, j->o.passes, &j->o.pass)) return false;
         for (int s = 0; s < l.k.n; s++) loop_print(&b, m, l.k.v[s]);
     }
-    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    tell_remarks(c, j);
     return cli_write(c, j->o.out, b.s, b.n);
 }
 
@@ -685,7 +696,7 @@ static bool optimise_plan(Ctx *c, Job *j) {
     j->o.pass.verify_each = true;
     Plan *p = read_plan(c, j, j->o.files.v[0]);
     if (!p) return false;
-    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    tell_remarks(c, j);
     j->o.emit = OUT_PLAN;
     return print_plan(c, j, p);
 }
@@ -698,7 +709,7 @@ static bool optimise(Ctx *c, Job *j) {
     Module *m = read_module(c, j, j->o.files.v[0]);
     j->o.pass.verify_each = true;
     if (!m || !run_passes(c, j, m)) return false;
-    if (j->remarks.n) ctx_log(c, "%s", j->remarks.s);
+    tell_remarks(c, j);
     return print_module(c, j, m);
 }
 
