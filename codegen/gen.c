@@ -6,6 +6,7 @@
  * one is open comes before the inner loop: that is all the code motion there is. */
 #include "codegen/lower/lower.h"
 #include "ir/text.h"
+#include "runtime/exec/blocks.h"
 
 #include <string.h>
 
@@ -282,11 +283,12 @@ LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     return e;
 }
 
-LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
                     const char *hint) {
     LStmt *st = open_loop(g, LR_CHUNK, hint);
     st->at = chunk;
     st->n_chunks = n_chunks;
+    st->ptr = cuts;
     st->extent = extent;
     return st->var;
 }
@@ -449,6 +451,13 @@ LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by) {
 LBuf *cg_arg_logical(Gen *g, Space *s) {
     const Expr *n = s->size;
     LBuf *b = arg(g, LB_LOGICAL, cg_logical_buf(g->lo, s), "logical", DT_I32, 1, &n);
+    b->space = s;
+    return b;
+}
+
+LBuf *cg_arg_cuts(Gen *g, Space *s) {
+    const Expr *n = expr_const(g->a, RT_SUM_CHUNKS + 1);
+    LBuf *b = arg(g, LB_CUTS, cg_cuts_buf(g->lo, s), "cuts", DT_I64, 1, &n);
     b->space = s;
     return b;
 }

@@ -262,7 +262,8 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         rt_buf_kind k = x->program->bufs[b].kind;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL || rt_memory_is_lent(x, b)) continue;
+        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL || k == RT_BUF_CUTS || rt_memory_is_lent(x, b))
+            continue;
         bool temp = rt_memory_is_temp(x->program, b);
         if (temp && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
         if (k == RT_BUF_DATA)

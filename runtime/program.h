@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 32, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 33, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -109,7 +109,7 @@ typedef struct {
     rt_dtype dt;
     const char
         *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
-    int space;    /* LOGICAL: of which space; VAR, INPUT, SAVED, OUTPUT: space of dimension 0, or
+    int space;    /* LOGICAL, CUTS: of which space; VAR, INPUT, SAVED, OUTPUT: space of dimension 0, or
                      -1 */
     int stream;   /* KEY */
     int map,
@@ -208,6 +208,23 @@ typedef struct {
     int64_t own_bytes, library_bytes;
 } rt_spmm;
 
+/* Rows that processes need of those that others own: which the own rows of `from` reach through
+ * index arrays, one after the other. */
+enum { RT_REACH_MAX = 4 };
+typedef struct {
+    int from; /* space */
+    int n, hop[RT_REACH_MAX]; /* buffers of maps: bounds of segments, or indices */
+} rt_reach;
+
+/* A step that brings rows of a buffer that other processes own (exchange.c). */
+typedef struct {
+    int buf, space; /* whose rows */
+    bool cuts;      /* its rows are those of partial sums, one for each cut of the space's rows */
+    int n;          /* of `reach`; 0 = all rows */
+    const rt_reach *reach;
+    int phase, step;
+} rt_exchange_step;
+
 typedef struct rt_program {
     const char *name;     /* "gcn" */
     const char *source;   /* "models/gcn.gnn" */
@@ -255,6 +272,9 @@ typedef struct rt_program {
     int (*device_probe)(void *const *arg, const int64_t *n, void *stream); /* 0: it runs there */
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
+    bool by_parts; /* processes may share the rows of data in parts */
+    int n_exchanges;
+    const rt_exchange_step *exchanges;
     int n_spmms; /* sparse products of its library, with n bound */
     void (*spmm)(int i, const int64_t *n, rt_spmm *s);
     /* There: what the library reads of them (cuda/spmm.h). */
@@ -317,6 +337,16 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
 void rt_blocks_begin(RtExec *x, int64_t rows, const int *local, int n);
 bool rt_blocks_next(RtExec *x);
 
+/* Rows that processes share (exec_own.c): of those of `space` the own ones.  extent: iterations of
+ * the loop over all rows; balanced by n_maps maps, or by rows. */
+void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t extent, int n_maps,
+                   const int *map);
+/* Of the sums over the rows of a space the own ones: k is run over cuts. */
+void rt_launch_own_cuts(RtExec *x, int space, rt_kernel *k, void *const *arg);
+void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, size_t n_bytes);
+/* Brings what others have of the rows of exchange i of the program. */
+gnnc_status rt_exchange(RtExec *x, int i);
+
 typedef struct {
     int64_t batch, m, n, k;
     int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
@@ -348,6 +378,10 @@ gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *
 gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g);
 /* Sparse product i by the library; *made = false: it does not make that one. */
 gnnc_status rt_device_spmm(RtExec *x, int i, bool *made);
+/* Products of rows that processes share, part by part: of the own rows, or, with a long k, the sum
+ * over all parts by a tree that their number fixes, which all processes get. */
+gnnc_status rt_gemm_parts(RtExec *x, int space, const rt_gemm *g, const void *a, const void *b,
+                          void *c);
 /* Of 16-bit operands, summed in f32 (gemm_16.c); long k: with a result in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
 

@@ -36,9 +36,20 @@ static LLVMValueRef one(CgFn *f, const LReg *r) {
     return f->reg[r->id].v;
 }
 
-/* CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
+/* ptr[at] .. ptr[at + 1] */
+static void bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    LLVMValueRef at = one(f, s->at);
+    *lo = cpu_load_at(f, s->ptr, at);
+    *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(f->g->b, at, cpu_i64(f->g, 1), ""));
+}
+
+/* Without cuts CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
 static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
+    if (s->ptr) {
+        bounds(f, s, lo, hi);
+        return;
+    }
     LLVMValueRef extent = cpu_size(f, s->extent), n = cpu_size(f, s->n_chunks);
     LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cpu_i64(g, 1), ""), "");
     len = LLVMBuildSDiv(g->b, len, n, "");
@@ -55,9 +66,7 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     } else if (s->range == LR_EXTENT) {
         *lo = cpu_i64(g, 0), *hi = cpu_size(f, s->extent);
     } else if (s->range == LR_SEGMENT) {
-        LLVMValueRef at = one(f, s->at);
-        *lo = cpu_load_at(f, s->ptr, at);
-        *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(g->b, at, cpu_i64(g, 1), ""));
+        bounds(f, s, lo, hi);
     } else {
         chunk_range(f, s, lo, hi);
     }

@@ -17,6 +17,7 @@ typedef struct {
     int *local;             /* by loop over blocks: the first buffer that is local to it, or -1 */
     int *next_local;        /* by buffer: the next one */
     int phase;              /* being written */
+    int n_exchanges;        /* of the phases so far */
     bool buckets;           /* it may be recorded for rounded sizes */
     const bool *in_batches; /* by buffer: does a phase that runs over batches touch it? */
 } Host;

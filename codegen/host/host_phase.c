@@ -77,7 +77,28 @@ static void emit_balance(Host *h, const PStep *s) {
     host_puts(h, "}");
 }
 
+/* Of rows that processes share, the own ones. */
+static void emit_own_kernel(Host *h, const PStep *s) {
+    host_printf(h, "    rt_launch_own%s(x, %s, %s,", s->cuts ? "_cuts" : "", h->space[s->own->id],
+                s->kernel->name);
+    emit_arguments(h, s, -1);
+    if (!s->cuts) {
+        host_puts(h, ",\n        ");
+        host_expr(h, s->extent);
+        host_puts(h, ", ");
+        if (n_bounds(h, s))
+            emit_balance(h, s);
+        else
+            host_puts(h, "0, NULL");
+    }
+    host_puts(h, ");\n");
+}
+
 static void emit_kernel(Host *h, const PStep *s) {
+    if (s->own) {
+        emit_own_kernel(h, s);
+        return;
+    }
     bool balanced = s->extent && n_bounds(h, s) > 0;
     host_printf(h, "    rt_launch%s(x, %s,",
                 balanced      ? "_balanced"
@@ -168,6 +189,8 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
     bool ends = h->device && s->epilogue && s->epilogue->kind;
     if (ends)
         host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
+    else if (s->own)
+        host_printf(h, "    st = rt_gemm_parts(x, %s, &(rt_gemm){\n", h->space[s->own->id]);
     else
         host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
                     h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
@@ -215,8 +238,9 @@ static void emit_rank(Host *h, const PStep *s) {
 
 static void emit_copy(Host *h, const PStep *s) {
     const PBuf *from = h->p->bufs.v[s->bufs[0]];
-    host_printf(h, "    rt_copy(x, buf[B_%s], buf[B_%s], (size_t)", buf_name(h, s->bufs[1]),
-                from->name);
+    host_printf(h, s->own ? "    rt_copy_own(x, %s, %s, " : "    rt_copy(x, ",
+                s->own ? h->space[s->own->id] : "", s->cuts ? "true" : "false");
+    host_printf(h, "buf[B_%s], buf[B_%s], (size_t)", buf_name(h, s->bufs[1]), from->name);
     host_expr(h, from->count);
     host_printf(h, " * %d);\n", dtype_bytes(from->dt));
 }
@@ -328,6 +352,9 @@ static void emit_step(Host *h, int index, const PStep *s) {
     case PS_ASSERT:
         emit_assert(h, s);
         break;
+    case PS_EXCHANGE:
+        host_printf(h, "    st = rt_exchange(x, %d);\n", h->n_exchanges++);
+        break;
     case PS_LOOP:
     case PS_END:
         break; /* above */
@@ -388,6 +415,7 @@ static void emit_phase(Host *h, const PPhase *ph) {
 }
 
 void host_phases(Host *h) {
+    h->n_exchanges = 0;
     find_bounds(h);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];

@@ -196,9 +196,9 @@ static void emit_use(Host *h, const PBuf *b) {
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     bool rows = io || b->kind == PB_VAR;
-    int space = b->kind == PB_LOGICAL      ? id_of(b->space)
-                : rows && b->type.rank > 0 ? id_of(b->type.dim[0])
-                                           : -1;
+    int space = b->kind == PB_LOGICAL || b->kind == PB_CUTS ? id_of(b->space)
+                : rows && b->type.rank > 0                  ? id_of(b->type.dim[0])
+                                                            : -1;
     host_printf(h, "    [B_%s] = {.name = ", b->name);
     host_string(h, b->name);
     host_printf(h, ", .kind = %s, .dt = %s, .io_name = ", host_PBufKind[b->kind],
@@ -425,6 +425,39 @@ static int emit_groups(Host *h) {
     return n;
 }
 
+/* Which rows the process wants of what others have, step by step. */
+static int emit_exchanges(Host *h) {
+    int n = 0;
+    StrBuf table = sb_new(h->a);
+    for (int i = 0; i < h->p->phases.n; i++)
+        for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
+            const PStep *s = h->p->phases.v[i]->steps.v[k];
+            if (s->kind != PS_EXCHANGE) continue;
+            if (s->reach.n) host_printf(h, "static const rt_reach reach_%d[] = {\n", n);
+            for (int j = 0; j < s->reach.n; j++) {
+                const PReach *r = &s->reach.v[j];
+                host_printf(h, "    {.from = %s, .n = %d, .hop = {", h->space[r->from->id], r->n);
+                for (int m = 0; m < r->n; m++)
+                    host_printf(h, "%sB_%s", m ? ", " : "", h->p->bufs.v[r->hop[m]]->name);
+                host_puts(h, "}},\n");
+            }
+            if (s->reach.n) host_puts(h, "};\n");
+            sb_printf(&table, "    {.buf = B_%s, .space = %s, .cuts = %s, .n = %d, .reach = ",
+                      h->p->bufs.v[s->bufs[0]]->name, h->space[s->own->id], truth(s->cuts),
+                      s->reach.n);
+            if (s->reach.n)
+                sb_printf(&table, "reach_%d", n);
+            else
+                sb_puts(&table, "NULL");
+            sb_printf(&table, ", .phase = %d, .step = %d},\n", i, k);
+            n++;
+        }
+    open_table(h, "rt_exchange_step", "exchanges", n);
+    if (n) host_puts(h, table.s);
+    close_table(h, n);
+    return n;
+}
+
 /* ---- sizes as functions ---------------------------------------------------------------------- */
 
 static void emit_buf_count(Host *h) {
@@ -492,6 +525,7 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
     StrBuf b = sb_new(a);
     module_print_computation(&b, p->m);
+    if (p->by_parts) sb_puts(&b, "by parts"); /* sums are cut elsewhere */
     uint64_t x = 0xcbf29ce484222325u;
     for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
     return x;
@@ -515,7 +549,7 @@ static void emit_variants(Host *h) {
     host_puts(h, "};\n");
 }
 
-static void emit_program(Host *h, int n_metrics, int n_groups) {
+static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) {
     host_printf(h, "%sconst rt_program %s = {\n    .name = ", h->p->variant ? "" : "static ",
                 tables_name(h, h->p->variant));
     host_string(h, h->m->name);
@@ -554,6 +588,8 @@ static void emit_program(Host *h, int n_metrics, int n_groups) {
                     h->p->device);
     }
     if (n_groups) count_and_table(h, "groups", n_groups);
+    if (h->p->by_parts) host_puts(h, "    .by_parts = true,\n");
+    if (n_exchanges) count_and_table(h, "exchanges", n_exchanges);
     if (h->p->device && plan_spmm_count(h->p))
         host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n", plan_spmm_count(h->p));
     host_puts(h, "};\n");
@@ -578,7 +614,7 @@ void host_tables(Host *h) {
     emit_vars(h);
     emit_bufs(h);
     emit_phase_table(h);
-    int n_groups = emit_groups(h);
+    int n_groups = emit_groups(h), n_exchanges = emit_exchanges(h);
     if (h->p->device) emit_spmms(h);
     emit_buf_count(h);
     emit_buf_shape(h);
@@ -588,7 +624,7 @@ void host_tables(Host *h) {
     host_printf(h, "%s const rt_program %s;\n", h->p->variant ? "extern" : "static",
                 tables_name(h, h->p->variant));
     emit_variants(h);
-    emit_program(h, n_metrics, n_groups);
+    emit_program(h, n_metrics, n_groups, n_exchanges);
     if (!h->p->variant)
         host_printf(h,
                     "extern const gnnc_program %s;\n"

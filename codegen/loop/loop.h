@@ -38,6 +38,7 @@ typedef enum {
                     maps */
     LB_LOGICAL,  /* i32[space]: row key of random streams (edge spaces) */
     LB_KEY,      /* i32[2]: this step's key (k0, k1) of a random stream */
+    LB_CUTS,     /* i64[RT_SUM_CHUNKS + 1]: where sums over the rows of a space are cut */
 } LBufKind;
 
 struct LBuf {
@@ -53,7 +54,7 @@ struct LBuf {
     const Op *old;   /* .. written: whose value it held before, that this kernel reads; or NULL */
     Map *map;        /* LB_MAP_* */
     Map *by;         /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
-    Space *space;    /* LB_LOGICAL */
+    Space *space;    /* LB_LOGICAL, LB_CUTS */
     int stream;      /* LB_KEY */
     int partial; /* LB_VALUE with value NULL: scratch number from 1, shared with the next kernel of
                     group */
@@ -171,7 +172,8 @@ struct LStmt {
     LRangeKind range;
     const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split */
     LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
-                           L_PREFETCH: the index array */
+                           L_PREFETCH: the index array;
+                           CHUNK: LB_CUTS, ptr[at] .. ptr[at+1]; NULL = equal parts */
     LReg *at; /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
                  n_chunks */
     const Expr

@@ -125,6 +125,12 @@ static Array given(LoopRun *r, const PBuf *b) {
         for (int64_t i = 0; e && i < n; i++) a.v[i] = (double)e->key[i];
         return a;
     }
+    case PB_CUTS: {
+        Array a = array(r, n);
+        int64_t rows = interp_size(r->in, b->space);
+        for (int64_t i = 0; i < n; i++) a.v[i] = (double)(rows * i / (n - 1));
+        return a;
+    }
     case PB_KEY: {
         RtKey key = interp_stream_key(r->in, b->stream);
         return copy(r, 2, (double[]){key.k0, key.k1});
@@ -229,7 +235,7 @@ static bool loop(LoopRun *r, const LStmt *s) {
     if (!is_taken(r, &s->sched)) return true;
     if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
     int64_t at = (int64_t)r->reg[s->at->id];
-    if (s->range == LR_SEGMENT) {
+    if (s->range == LR_SEGMENT || s->ptr) {
         const Array *ptr = buf_at(r, r->step->bufs[s->ptr->id]);
         if (at < 0 || at + 1 >= ptr->n) return fail(r, "segment %lld", (long long)at);
         return iterate(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1]);

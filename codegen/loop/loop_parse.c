@@ -4,6 +4,7 @@
 #include "codegen/loop/loop.h"
 #include "codegen/loop/loop_text.h"
 #include "ir/parse.h"
+#include "runtime/exec/blocks.h"
 
 #include <string.h>
 
@@ -160,6 +161,13 @@ static bool logical_arg(Reader *r) {
     return true;
 }
 
+static bool cuts_arg(Reader *r) {
+    LBuf *b = new_buf(r, LB_CUTS);
+    if (!b || !parse_space(&r->p, &b->space)) return false;
+    one_dim(r, b, DT_I64, expr_const(r->p.a, RT_SUM_CHUNKS + 1));
+    return true;
+}
+
 static bool key_arg(Reader *r) {
     LBuf *b = new_buf(r, LB_KEY);
     int64_t n = 0;
@@ -181,6 +189,8 @@ static bool arguments(Reader *r) {
             ok = logical_arg(r);
         else if (parse_accept_word(&r->p, "key"))
             ok = key_arg(r);
+        else if (parse_accept_word(&r->p, "cuts"))
+            ok = cuts_arg(r);
         else
             return true;
         if (!ok) return false;
@@ -211,8 +221,9 @@ static bool chunk(Reader *r, LStmt *s) {
     s->range = LR_CHUNK;
     if (!use(r, &s->at)) return false;
     if (!parse_accept_word(&r->p, "of")) return parse_expected(&r->p, "'of'");
-    return parse_expr(&r->p, &s->n_chunks) && parse_expect(&r->p, ':') &&
-           parse_expr(&r->p, &s->extent);
+    bool ok = parse_expr(&r->p, &s->n_chunks) && parse_expect(&r->p, ':') &&
+              parse_expr(&r->p, &s->extent);
+    return ok && (!parse_accept_word(&r->p, "at") || buf(r, &s->ptr));
 }
 
 static bool range(Reader *r, LStmt *s) {

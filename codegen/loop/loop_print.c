@@ -81,6 +81,10 @@ static void argument(StrBuf *b, const LBuf *buf) {
     case LB_KEY:
         sb_printf(b, "key %s: %d", buf->name, buf->stream);
         break;
+    case LB_CUTS:
+        sb_printf(b, "cuts %s: ", buf->name);
+        ir_name_print(b, buf->space->name);
+        break;
     default:
         sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
         array_type(b, buf);
@@ -107,6 +111,7 @@ static void range(StrBuf *b, const LStmt *s) {
         expr_print(b, s->n_chunks);
         sb_puts(b, ": ");
         expr_print(b, s->extent);
+        if (s->ptr) sb_printf(b, " at %s", s->ptr->name);
         break;
     }
 }

@@ -247,6 +247,8 @@ static bool range(Check *c, const LStmt *s) {
         return buffer(c, s->ptr) && use(c, s->at, DT_I64);
     case LR_CHUNK:
         if (!s->extent || !s->n_chunks) return bad(c, "a chunk has no extent");
+        if (s->ptr && (s->ptr->kind != LB_CUTS || !buffer(c, s->ptr)))
+            return bad(c, "a chunk is cut by no cuts");
         return use(c, s->at, DT_I64);
     }
     return bad(c, "an unknown range");

@@ -190,7 +190,8 @@ LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *h
 
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
-LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent,
+/* cuts: where the chunks are cut, or NULL: in equal parts. */
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
                     const char *hint);
 void cg_open_if(Gen *g, LReg *cond);
 LStmt *cg_close(
@@ -204,6 +205,7 @@ LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
 LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
 LBuf *cg_arg_logical(Gen *g, Space *s);
+LBuf *cg_arg_cuts(Gen *g, Space *s);
 LBuf *cg_arg_key(Gen *g, int stream);
 
 const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
@@ -346,6 +348,7 @@ bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
 int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 int cg_logical_buf(Lower *lo, Space *s);
+int cg_cuts_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
 /* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);

@@ -12,7 +12,15 @@
 
 #include "runtime/exec/blocks.h"
 
-static const Expr *chunk_count(Arena *a, const Expr *rows) {
+/* Where processes share rows, sums are cut where these are. */
+static bool by_cuts(const Lower *lo, const Space *rows) {
+    return lo->p->by_parts && plan_is_owned(rows);
+}
+
+static const Expr *chunk_count(const Lower *lo, const Space *s) {
+    Arena *a = lo->a;
+    const Expr *rows = s->size;
+    if (by_cuts(lo, s)) return expr_const(a, RT_SUM_CHUNKS);
     const Expr *n = expr_ceildiv(a, rows, expr_const(a, RT_SUM_ROWS));
     return expr_max(a, expr_const(a, 1), expr_min(a, expr_const(a, RT_SUM_CHUNKS), n));
 }
@@ -59,7 +67,8 @@ static void fill(Gen *g, LBuf *buf, LReg *chunk, const Type *t, LReg *v) {
 }
 
 static const Env *open_over(Gen *g, const Long *l, LReg *chunk, const Env *env, int *depth) {
-    LReg *i = cg_open_chunk(g, chunk, l->n_chunks, l->rows->size, "i");
+    LBuf *cuts = by_cuts(g->lo, l->rows) ? cg_arg_cuts(g, l->rows) : NULL;
+    LReg *i = cg_open_chunk(g, chunk, l->n_chunks, l->rows->size, cuts, "i");
     env = cg_bind(g, env, l->rows, i);
     *depth = 1;
     for (int k = 0; k < l->r.n_over; k++) {
@@ -148,7 +157,7 @@ void cg_lower_long(Lower *lo, const Op *op) {
     bool ok = cg_reduction(op, &l.r);
     CTX_HOLDS(lo->c, ok && !l.r.map && l.r.n_over > 0 && op->type.rank < MAX_RANK, op->span);
     l.rows = longest(&l.r);
-    l.n_chunks = chunk_count(lo->a, l.rows->size);
+    l.n_chunks = chunk_count(lo, l.rows);
     l.dim[l.rank++] = l.n_chunks;
     for (int i = 0; i < op->type.rank; i++) l.dim[l.rank++] = op->type.dim[i]->size;
     const Expr *count = expr_mul(lo->a, l.n_chunks, cg_count(lo, &op->type));

@@ -44,7 +44,7 @@ static LReg *open_axis(Gen *g, const Axis *a, LReg **local) {
     } else {
         const Expr *n_tiles = cg_tile_count(g, a);
         const Expr *len = expr_ceildiv(g->a, a->space->size, n_tiles);
-        f = cg_open_chunk(g, a->part, n_tiles, a->space->size, "f");
+        f = cg_open_chunk(g, a->part, n_tiles, a->space->size, NULL, "f");
         *local = cg_index(g, L_FN_ISUB, f, cg_index(g, L_FN_IMUL, a->part, cg_size(g, len)));
     }
     TileIndex ti = {.index = f, .local = *local};

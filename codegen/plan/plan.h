@@ -21,7 +21,7 @@ typedef struct {
     Map *map;
     LBufKind map_part;      /* PB_MAP: LB_MAP_IDX, _PTR or _PERM */
     Map *by;                /* PB_MAP: LB_MAP_IDX in the order of this map's segments; or NULL */
-    Space *space;           /* PB_LOGICAL */
+    Space *space;           /* PB_LOGICAL, PB_CUTS */
     int stream;             /* PB_KEY */
     int phase, first, last; /* PB_TEMP: steps between which it holds a value */
     int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
@@ -74,6 +74,14 @@ typedef struct {
     const char *why_not;
 } PSpmm;
 
+/* Rows that steps read of a value: from the rows of a space that a process owns, through index
+ * arrays one after the other.  (codegen/plan_passes/plan_exchange.c) */
+enum { REACH_MAX = 4 };
+typedef struct {
+    Space *from;
+    int n, hop[REACH_MAX]; /* buffers: segment bounds, or indices */
+} PReach;
+
 typedef struct PStep {
     PStepKind kind;
     Span span;
@@ -104,6 +112,11 @@ typedef struct PStep {
     const char *text; /* PS_PRINT, PS_ASSERT */
     int rank_axis;    /* PS_RANK */
     bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
+    /* Where processes share rows: whose rows each does its own of, and PS_EXCHANGE brings others
+     * of; NULL: each does all. */
+    Space *own;
+    bool cuts; /* .. its rows are those of partial sums, one for each cut of the space's rows */
+    VEC(PReach) reach; /* PS_EXCHANGE: what is read; none = all */
     const Op *op;     /* the graph op that the step is for */
 } PStep;
 
@@ -182,6 +195,7 @@ typedef struct Plan {
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
+    bool by_parts;        /* processes may share the rows of data in parts */
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
     bool host_too;       /* with a device: the host's kernels as well, one is chosen when it runs */
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
@@ -204,6 +218,11 @@ static inline bool plan_on_host(const Plan *p) {
 }
 
 int plan_spmm_count(const Plan *p); /* sparse products that the library may make */
+/* Are the rows of the space owned by processes that share them: is each in one part of the data?
+ */
+bool plan_is_owned(const Space *s);
+/* Do m(a) and a belong to the same process? */
+bool plan_map_keeps_owner(const Map *m);
 int plan_step_index(const PPhase *ph, const PStep *s);
 bool plan_group_leads(const PStep *s); /* the first of its group */
 /* Its place among all groups of the plan, in order; how many there are, for NULL. */

@@ -158,6 +158,7 @@ static void header(StrBuf *b, const Plan *p) {
     if (p->device && p->host_too) sb_puts(b, "  host\n");
     if (p->spmm) sb_printf(b, "  spmm %s\n", spmm_words[p->spmm]);
     if (p->tf32) sb_puts(b, "  tf32\n");
+    if (p->by_parts) sb_puts(b, "  by_parts\n");
     text_field(b, "options", p->options);
     text_field(b, "name", p->c_name);
     if (p->fingerprint) sb_printf(b, "  fingerprint \"%016" PRIx64 "\"\n", p->fingerprint);

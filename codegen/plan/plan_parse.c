@@ -90,6 +90,7 @@ static bool source(PlanReader *r, PBuf *b) {
     case PB_VAR:
         return parse_var(&r->p, &b->var);
     case PB_LOGICAL:
+    case PB_CUTS:
         return parse_space(&r->p, &b->space);
     case PB_KEY:
         if (!parse_int(&r->p, "a random stream", 0, INT32_MAX, &n)) return false;

@@ -187,6 +187,8 @@ static bool fits(const PStep *s, const Op *op) {
         return op->kind == OP_PRINT;
     case PS_ASSERT:
         return op->kind == OP_ASSERT && s->n_bufs == 1;
+    case PS_EXCHANGE:
+        return s->n_bufs == 1 && s->own;
     }
     return false;
 }
@@ -267,6 +269,7 @@ static bool field(PlanReader *r) {
     }
     if (parse_accept_word(&r->p, "host")) return p->host_too = true;
     if (parse_accept_word(&r->p, "tf32")) return p->tf32 = true;
+    if (parse_accept_word(&r->p, "by_parts")) return p->by_parts = true;
     if (parse_accept_word(&r->p, "options"))
         return parse_text(&r->p, "options in quotes", &p->options);
     if (parse_accept_word(&r->p, "name")) return parse_text(&r->p, "a name", &p->c_name);

@@ -99,6 +99,30 @@ static bool subject(PlanReader *r, PStep *s) {
                                    "'%s' is no kernel, or of a step before this one", name);
 }
 
+static bool reach(PlanReader *r, PStep *s) {
+    do {
+        PReach x = {0};
+        if (!parse_space(&r->p, &x.from) || !parse_expect(&r->p, '(')) return false;
+        do {
+            if (x.n == REACH_MAX) return bad(r, "rows are reached through too many arrays");
+            if (!plan_parse_buf(r, &x.hop[x.n++])) return false;
+        } while (parse_accept(&r->p, ','));
+        if (!parse_expect(&r->p, ')')) return false;
+        vec_push(r->p.a, &s->reach, x);
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
+/* Whose rows each process does its own of; of an exchange, which others it brings. */
+static bool owned(PlanReader *r, PStep *s) {
+    s->cuts = parse_accept_word(&r->p, "cuts");
+    if (s->cuts && !parse_accept_word(&r->p, "of")) return parse_expected(&r->p, "'of'");
+    if (!parse_space(&r->p, &s->own)) return false;
+    if (s->kind != PS_EXCHANGE || parse_accept_word(&r->p, "all")) return true;
+    if (!parse_accept_word(&r->p, "reach")) return parse_expected(&r->p, "'all' or 'reach'");
+    return reach(r, s);
+}
+
 static bool words(PlanReader *r, PStep *s) {
     int64_t limit = 0;
     if (s->kind == PS_GEMM && !gemm(r, &s->gemm)) return false;
@@ -110,6 +134,7 @@ static bool words(PlanReader *r, PStep *s) {
     s->limit = limit;
     s->recorded = parse_accept_word(&r->p, "recorded");
     s->by_chunk = parse_accept_word(&r->p, "by_chunk");
+    if (parse_accept_word(&r->p, "own") && !owned(r, s)) return false;
     if (parse_accept_word(&r->p, "when") && !when(r, s)) return false;
     return r->p.tok.kind == T_END || parse_expected(&r->p, "the end of the step");
 }

@@ -25,6 +25,7 @@ static void source(StrBuf *b, const PBuf *buf) {
         ir_string_print(b, buf->var->path);
         break;
     case PB_LOGICAL:
+    case PB_CUTS:
         ir_name_print(b, buf->space->name);
         break;
     case PB_KEY:
@@ -110,6 +111,21 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
               g->equal ? "of one shape" : "of several shapes");
 }
 
+/* Whose rows are a process's own; of an exchange, which others it brings. */
+static void owned(StrBuf *b, const Plan *p, const PStep *s) {
+    sb_puts(b, s->cuts ? " own cuts of " : " own ");
+    ir_name_print(b, s->own->name);
+    if (s->kind == PS_EXCHANGE && !s->reach.n) sb_puts(b, " all");
+    for (int i = 0; i < s->reach.n; i++) {
+        const PReach *r = &s->reach.v[i];
+        sb_puts(b, i ? ", " : " reach ");
+        ir_name_print(b, r->from->name);
+        for (int k = 0; k < r->n; k++)
+            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[r->hop[k]]->name);
+        sb_puts(b, ")");
+    }
+}
+
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
@@ -125,6 +141,7 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->recorded) sb_puts(b, " recorded");
     if (s->by_chunk) sb_puts(b, " by_chunk");
+    if (s->own) owned(b, p, s);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->epilogue) epilogue(b, p, ph, s->epilogue);

@@ -191,6 +191,19 @@ static bool user_call(Check *c) {
     return true;
 }
 
+/* The same value, of which more rows are there. */
+static bool exchanges(Check *c) {
+    const PStep *s = c->step;
+    if (s->n_bufs != 1 || !s->own) return bad(c, "rows of no value");
+    for (int i = 0; i < s->reach.n; i++)
+        for (int k = 0; k < s->reach.v[i].n; k++) {
+            int hop = s->reach.v[i].hop[k];
+            if (hop < 0 || hop >= c->p->bufs.n || c->p->bufs.v[hop]->kind != PB_MAP)
+                return bad(c, "rows are reached through no index array");
+        }
+    return reads(c, s->bufs[0]);
+}
+
 static bool condition(Check *c) {
     const PBuf *b = c->p->bufs.v[c->step->pred];
     return (b->dt == DT_I1 || bad(c, "%s is no condition", b->name)) && reads(c, c->step->pred);
@@ -248,6 +261,8 @@ static bool step(Check *c) {
     case PS_PRINT:
     case PS_ASSERT:
         return call(c, -1, false);
+    case PS_EXCHANGE:
+        return exchanges(c);
     }
     return bad(c, "an unknown step");
 }

@@ -20,7 +20,8 @@ bool plan_is_scalar(const PStep *s) {
 
 /* A parallel loop over elements. */
 bool plan_is_elementwise(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART) return false;
+    if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
+        return false;
     if (plan_is_scalar(s)) return true;
     const LStmt *l = plan_first_loop(s->kernel);
     return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
@@ -28,7 +29,8 @@ bool plan_is_elementwise(const PStep *s) {
 
 /* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
 LStmt *plan_parts_loop(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART) return NULL;
+    if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
+        return NULL;
     LStmt *l = s->kernel->body;
     while (l && plan_stmt_is_pure(l)) l = l->next;
     if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;

@@ -83,6 +83,7 @@ static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
     case PS_RELATION:
     case PS_PRINT:
     case PS_ASSERT:
+    case PS_EXCHANGE:
         break;
     }
     return "the host takes part";

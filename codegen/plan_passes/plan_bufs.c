@@ -2,6 +2,7 @@
  * have one buffer each, shared by all phases. */
 #include "codegen/lower/lower.h"
 #include "ir/text.h"
+#include "runtime/exec/blocks.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -181,6 +182,16 @@ int cg_logical_buf(Lower *lo, Space *s) {
     if (known(lo, key)) return known(lo, key)->id;
     const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
+    b->space = s;
+    remember(lo, key, b);
+    return b->id;
+}
+
+int cg_cuts_buf(Lower *lo, Space *s) {
+    const char *key = arena_printf(lo->a, "cuts %d", s->id);
+    if (known(lo, key)) return known(lo, key)->id;
+    const char *name = arena_printf(lo->a, "cuts_%s", cg_ident(lo->a, s->name));
+    PBuf *b = cg_new_buf(lo, PB_CUTS, name, DT_I64, expr_const(lo->a, RT_SUM_CHUNKS + 1));
     b->space = s;
     remember(lo, key, b);
     return b->id;

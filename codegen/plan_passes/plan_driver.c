@@ -53,8 +53,12 @@ static bool has_dumps(const Module *m) {
 #define ON_DEVICE(dumps)                                                                           \
     "form-kernels," dumps "order-steps," dumps "block-rows,epilogues," dumps "delay-sums," dumps   \
     "gather-parts,join-kernels,group-products,lifetimes,sparse-products,sync-removal"
+#define BY_PARTS(dumps)                                                                            \
+    "form-kernels," dumps "order-steps," dumps "delay-sums," dumps                                 \
+    "place-exchanges,join-kernels,lifetimes"
 
 const char *plan_pipeline(const Plan *p) {
+    if (p->by_parts) return has_dumps(p->m) ? BY_PARTS("dumps-last,") : BY_PARTS("");
     if (has_dumps(p->m)) return p->device ? ON_DEVICE("dumps-last,") : ON_HOST("dumps-last,");
     return p->device ? ON_DEVICE("") : ON_HOST("");
 }

@@ -20,6 +20,7 @@ static const char *const lives[] = {
     [PB_OUTPUT] = "as the trainer, until its phase runs again",
     [PB_MAP] = "as the data",
     [PB_LOGICAL] = "as the data",
+    [PB_CUTS] = "as the data",
     [PB_KEY] = "as the trainer, written before each phase",
 };
 

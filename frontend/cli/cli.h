@@ -58,6 +58,7 @@ typedef struct {
     const char *depfile; /* -MF, or NULL */
     bool depends;        /* -MD or -MF */
     bool mpi;            /* OUT_EXE: trains in several processes, too */
+    bool parts;          /* processes may share the rows of data in parts */
     bool shared_runtime; /* OUT_LIB: linked with libgnnrt.so, not with libgnnrt.a */
     const char *passes;  /* --passes, or NULL */
     const char *model;   /* --model, or NULL */

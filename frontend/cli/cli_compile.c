@@ -256,6 +256,12 @@ static void keep_options(Ctx *c, const Job *j, Plan *p) {
     p->n_spare = j->progress.n_spare;
 }
 
+/* Steps that see the whole graph, of processes that may share its rows. */
+static bool shares_rows(const Job *j, const Module *m) {
+    const Sampling *s = &m->recipe.sample;
+    return (j->o.mpi || j->o.parts) && !s->batch && !s->train_links && !s->serve;
+}
+
 /* device: whose library calls the plan may use; NULL = none. */
 static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
     double start = cli_now_ms();
@@ -265,6 +271,7 @@ static Plan *make_plan(Ctx *c, Job *j, Module *m, const char *device) {
         return NULL;
     }
     Plan *p = plan_new(m, device, j->o.spmm);
+    p->by_parts = !device && shares_rows(j, m);
     const char *names = passes_named(c, j->o.passes, OF_PLAN);
     j->o.pass.progress = &j->progress;
     if (!plan_run_passes(c, p, names ? names : plan_pipeline(p), &j->o.pass)) return NULL;
@@ -563,6 +570,7 @@ static bool compile_one(Ctx *c, Job *j) {
     if (!m) return false;
     bool last = j->o.emit == OUT_IR && !j->o.reports && !j->o.variant && !j->o.pass.stop_after;
     if (j->progress.stopped || last) return print_module(c, j, m);
+    if (j->on.host && shares_rows(j, m)) j->on.cuda = false; /* they do on processors alone */
     Plan *p = make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
     if (p && j->progress.stopped) return print_plan(c, j, p);
     if (p && j->o.pass.stop_after) return stop_in_loops(c, j, p);

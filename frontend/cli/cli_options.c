@@ -364,6 +364,7 @@ FLAG(set_verbose, verbose)
 FLAG(set_mpi, mpi)
 FLAG(set_fmt_check, fmt_check)
 FLAG(set_fmt_diff, fmt_diff)
+FLAG(set_parts, parts)
 
 SETTER(set_help) {
     UNUSED_ARGS;
@@ -481,6 +482,9 @@ static const CliOption options[] = {
      set_variant, NULL},
     {"--mpi", NULL, "a program that trains in several processes, too: mpirun -n 4 ./train", set_mpi,
      NULL},
+    {"--parts", NULL,
+     "processes may share the rows of data that gnnc partition wrote (with --mpi: always)",
+     set_parts, NULL},
     {"--keep", NULL, "keep the temporary directory and say where it is", set_keep, NULL},
     {"-v", NULL, "say what is done", set_verbose, NULL},
     {"--version", NULL, "or -V: print the version", set_version, NULL},

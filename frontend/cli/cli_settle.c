@@ -59,7 +59,8 @@ static const char *check_kind(const CliOptions *o) {
                "anyway";
     if (o->bisect && (o->action != ACT_COMPILE || o->emit == OUT_NONE))
         return "--bisect compiles programs for its command: nothing is compiled here";
-    if (o->mpi && o->emit != OUT_EXE) return "--mpi is for programs that train";
+    if (o->mpi && (o->emit == OUT_LIB || o->emit == OUT_PYTHON || o->infer))
+        return "--mpi is for programs that train; --parts for libraries";
     if (o->shared_runtime && o->emit != OUT_LIB) return "--runtime=shared is for --emit=lib";
     if ((o->fmt_check || o->fmt_diff) && o->action != ACT_FMT)
         return "--check and --diff are for fmt";

@@ -4,6 +4,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/own.h"
 #include "runtime/trainer/init.h"
 #include "runtime/trainer/tuned.h"
 
@@ -122,6 +123,7 @@ static void find_sums(gnnc_trainer *t, RtShares *s) {
 }
 
 gnnc_status rt_shares_start(gnnc_trainer *t) {
+    if (rt_own_several(&t->x)) return GNNC_OK; /* they share rows, not steps */
     const char *why = lacks(t);
     RtPool *pool = &t->rt.pool;
     if (why && t->processes.n > 1)
@@ -154,14 +156,41 @@ static gnnc_status broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int f
                    gnnc_status_text(st));
 }
 
+/* Of all variables, as they are now: those that are resumed, or a file of weights, may be others.
+ */
+static uint64_t hash_vars(gnnc_trainer *t) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int v = 0; v < t->program->n_vars; v++) {
+        size_t n = 0;
+        int b = t->program->vars[v].buf;
+        if (b < 0 || t->program->vars[v].kind == RT_VAR_KEPT) continue;
+        if (rt_buf_bytes(&t->x, b, &n) != GNNC_OK) continue;
+        const unsigned char *p = t->x.buf[b];
+        for (size_t i = 0; i + 4 <= n; i += 4) {
+            uint32_t word;
+            memcpy(&word, p + i, sizeof word);
+            h = (h ^ word) * 0x100000001b3u;
+        }
+    }
+    return h;
+}
+
 /* Processes of two programs, of two copies of the data or of two seeds would learn nonsense, and
  * those of two kinds of processor part by the last bits of each update. */
-static gnnc_status agree(gnnc_trainer *t) {
-    RtShares *s = t->shares;
-    static const char *const what[] = {"program",         "data",   "seed",
-                                       "size of a batch", "step",   "steps",
-                                       "learning rate",   "epochs", "kind of processor"};
+gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
+    static const char *const what[] = {"program",
+                                       "data",
+                                       "seed",
+                                       "size of a batch",
+                                       "step",
+                                       "steps",
+                                       "learning rate",
+                                       "epochs",
+                                       "kind of processor",
+                                       "variant of the program",
+                                       "file of parameters"};
     enum { N = sizeof what / sizeof *what };
+    if (t->processes.n < 2) return GNNC_OK;
     double lr = t->options.lr;
     const char *machine = rt_machine_kind(&t->rt.pool, &t->rt);
     if (!machine) return rt_fail_nomem(&t->rt.err, "steps");
@@ -170,10 +199,12 @@ static gnnc_status agree(gnnc_trainer *t) {
                                  (uint64_t)t->options.seed,
                                  (uint64_t)t->options.batch,
                                  (uint64_t)t->progress.step,
-                                 (uint64_t)s->k,
+                                 t->shares ? (uint64_t)t->shares->k : 0,
                                  0,
                                  (uint64_t)t->options.epochs,
-                                 rt_hash_text(machine)};
+                                 rt_hash_text(machine),
+                                 (uint64_t)t->variant,
+                                 trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
     gnnc_status st = broadcast(t, first, sizeof first, 0);
@@ -181,14 +212,14 @@ static gnnc_status agree(gnnc_trainer *t) {
         if (first[i] != own[i])
             st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank %d trains with another %s than rank 0",
                          t->processes.rank, what[i]);
-    s->agreed = st == GNNC_OK;
     return st;
 }
 
 gnnc_status rt_shares_begin(gnnc_trainer *t) {
     RtShares *s = t->shares;
     int64_t step = t->progress.step;
-    gnnc_status st = s->agreed ? GNNC_OK : agree(t);
+    gnnc_status st = s->agreed ? GNNC_OK : rt_processes_agree(t, true);
+    s->agreed = st == GNNC_OK;
     if (st == GNNC_OK && s->to != step) s->from = s->to = step; /* it was resumed elsewhere */
     if (st == GNNC_OK && is_last(s, step)) st = rt_shares_settle(t);
     if (st != GNNC_OK) return st;
@@ -264,13 +295,21 @@ gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p)
         return rt_fail(&t->rt.err, GNNC_E_ARG, "%d processes without 'broadcast'", p->n);
     if (t->loaded)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "processes must be told of before load");
-    t->processes = *p;
+    t->processes = (gnnc_processes){0};
+    memcpy(&t->processes, p, p->struct_size < sizeof *p ? p->struct_size : sizeof *p);
     return GNNC_OK;
+}
+
+/* The first that one of them asks for: all hear it at once. */
+static int hear_all(gnnc_trainer *t, int asked) {
+    int heard = 0;
+    return rt_own_hear(&t->x, asked, &heard) == GNNC_OK ? heard : 0;
 }
 
 /* What was told is forgotten in all alike, with what this process has asked meanwhile. */
 int gnnc_trainer_agree(gnnc_trainer *t, int asked) {
     RtShares *s = t ? t->shares : NULL;
+    if (t && rt_own_several(&t->x)) return hear_all(t, asked);
     if (!s || t->processes.n == 1) return t ? asked : 0;
     if (asked) s->asked = asked;
     int told = (int)s->told;

@@ -7,6 +7,7 @@
  * path" of Merrill and Garland 2016, of which this is the row-aligned form). */
 #include "bind.h"
 #include "runtime/device/device_maps.h"
+#include "runtime/exec/own.h"
 
 typedef struct {
     RtDeviceMaps *on; /* where they are made; NULL: here */
@@ -356,5 +357,5 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         if (by) st = bind_where(x, bind_by, b, b);
         if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b);
     }
-    return st;
+    return st == GNNC_OK ? rt_own_bind(x, space) : st;
 }

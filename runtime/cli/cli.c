@@ -64,7 +64,6 @@ static gnnc_status begin(RtCli *c) {
         fprintf(stderr, "%s: %s\n", c->prog, gnnc_status_text(st));
         return st;
     }
-    if (c->mpi) gnnc_trainer_set_processes(c->t, &c->mpi->processes);
     gnnc_trainer_set_message(c->t, rt_cli_message, c);
     gnnc_trainer_set_int(c->t, "map", 1);
     gnnc_trainer_set_int(c->t, "cache", 1 << 18); /* those of fewer edges are made in a moment */

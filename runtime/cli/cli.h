@@ -65,6 +65,7 @@ typedef struct RtCli {
     bool saves;                /* .. to be saved */
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
+    gnnc_processes processes; /* as the trainer knows them: by way of cli_ranks.c */
     RtMpi *mpi;           /* processes that train together; NULL = the program knows none */
     bool met, all_failed; /* they know whether the first one has started; it has not */
     int by_signal;        /* that ended training; 0 = none did */

@@ -10,6 +10,7 @@ typedef struct RtMpi {
     gnnc_processes processes; /* its user is this */
     int64_t patience_s;       /* that one waits for another at most */
     bool late;                /* one has waited so long */
+    void *requests;           /* what goes and comes, [2 * processes.n] */
 } RtMpi;
 
 /* Joins the others, if there are any: NULL, or why not. */

@@ -32,6 +32,7 @@ static const char *path_of(const RtCli *c) {
 
 static int write_with(const RtCli *c, gnnc_legend *g, int64_t n, const int64_t *row,
                       const float *values) {
+    if (rt_ranks_number(c)) return RT_EXIT_OK; /* the first one writes */
     const gnnc_written what = {.struct_size = sizeof what,
                                .format = c->format,
                                .top = c->top,
@@ -52,9 +53,9 @@ static int write_all(RtCli *c) {
     if (!array && gnnc_trainer_legend(c->t, &g) != GNNC_OK) return rt_cli_failed(c);
     gnnc_status st = embeds ? gnnc_trainer_embed(c->t, c->layer, &data, &rank, dim)
                             : gnnc_trainer_predict(c->t, &data, &rank, dim);
-    if (st == GNNC_OK && array)
+    if (st == GNNC_OK && array && !rt_ranks_number(c))
         st = gnnc_trainer_save_values(c->t, path_of(c), data, rank, dim);
-    else if (st == GNNC_OK)
+    else if (st == GNNC_OK && !array)
         code = write_with(c, g, dim[0], NULL, data);
     gnnc_legend_destroy(g);
     if (st != GNNC_OK) return rt_cli_failed(c);

@@ -68,26 +68,59 @@ static bool first_started(RtCli *c, bool started) {
     return well;
 }
 
+/* What all of them do, and the first one tells of. */
+static bool is_together(const RtCli *c) {
+    bool runs =
+        c->command == RT_CMD_EVAL || c->command == RT_CMD_PREDICT || c->command == RT_CMD_EMBED;
+    return rt_ranks_several(c) && (c->command == RT_CMD_TRAIN || (runs && c->is.shares_rows));
+}
+
 int rt_ranks_started(RtCli *c) {
-    if (!rt_ranks_several(c) || c->met) return RT_EXIT_OK;
+    if (!is_together(c) || c->met) return RT_EXIT_OK;
     return first_started(c, true) ? RT_EXIT_OK : RT_EXIT_FAILED;
 }
 
 bool rt_ranks_tells(RtCli *c) {
-    if (!rt_ranks_several(c) || c->command != RT_CMD_TRAIN) return true;
+    if (!is_together(c)) return true;
     if (!c->met) return first_started(c, false) || rt_ranks_number(c) == 0;
+    if (c->all_failed) return rt_ranks_number(c) == 0;
     if (rt_ranks_number(c)) usleep(500000); /* all may end before that */
     return true;
 }
 
+/* Who sends or waits has started: those that fail before wait for what the first one says. */
+static gnnc_status broadcast(void *user, void *bytes, size_t n_bytes, int from) {
+    RtCli *c = user;
+    if (rt_ranks_started(c) != RT_EXIT_OK) return GNNC_E_IO;
+    return c->mpi->processes.broadcast(c->mpi, bytes, n_bytes, from);
+}
+
+static gnnc_status exchange(void *user, const void *const *out, const size_t *n_out,
+                            void *const *in, const size_t *n_in) {
+    RtCli *c = user;
+    if (rt_ranks_started(c) != RT_EXIT_OK) return GNNC_E_IO;
+    return c->mpi->processes.exchange(c->mpi, out, n_out, in, n_in);
+}
+
+static void introduce(RtCli *c) {
+    if (!c->mpi) return;
+    c->processes = c->mpi->processes;
+    c->processes.broadcast = broadcast;
+    c->processes.exchange = exchange;
+    c->processes.user = c;
+    if (!is_together(c)) c->processes.rank = 0, c->processes.n = 1;
+    gnnc_trainer_set_processes(c->t, &c->processes);
+}
+
 bool rt_ranks_share(RtCli *c) {
     if (c->mpi && c->patience) c->mpi->patience_s = c->patience;
+    introduce(c);
     if (rt_ranks_number(c) == 0) return true;
     c->checkpoint = "none";
     c->out = c->trace = c->dump = NULL;
     c->profile = false;
     c->log = RT_LOG_NONE;
-    return c->command == RT_CMD_TRAIN;
+    return is_together(c);
 }
 
 /* A signal has ended training in all of them alike, and the first one says so: mpirun ends all

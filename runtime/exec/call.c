@@ -37,6 +37,7 @@ static sigset_t stop_signals(void) {
 /* ---- loops ------------------------------------------------------------------------ */
 static bool is_asked_to_stop(const RtRuntime *rt) {
     sigset_t pending, asks = stop_signals();
+    if (rt->together) return false;
     if (rt->stop && atomic_load_explicit(rt->stop, memory_order_relaxed)) return true;
     if (!rt->by_signal || sigpending(&pending) != 0) return false;
     return sigandset(&pending, &pending, &asks) == 0 && !sigisemptyset(&pending);

@@ -20,6 +20,7 @@ typedef enum { RT_BY_F32, RT_BY_DOT_PRODUCTS, RT_BY_TILE_REGISTERS } RtProducts1
 struct RtBound;
 struct RtGiven;
 struct RtDevice;
+typedef struct RtOwn RtOwn;
 
 /* The loop over blocks that runs (exec_blocks.c). */
 typedef struct {
@@ -46,6 +47,7 @@ typedef struct RtRuntime {
     const struct RtPacked *packed; /* weights, as products read them (gemm.h); NULL = none */
     gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
+    RtOwn *own; /* rows that processes share (own.h); NULL = the program shares none */
     bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
     bool spill;              /* working memory that does not fit may lie in a file */
     bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
@@ -54,6 +56,7 @@ typedef struct RtRuntime {
     const bool *alone_here;  /* [steps] of the phase that runs */
     const atomic_int *stop;  /* not 0: an end was asked for */
     bool by_signal;          /* signals that wait ask for it, too: option "signals" */
+    bool together;           /* with other processes, which end behind the same step alone */
     double asked;            /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "blocks.h"
+#include "own.h"
 #include "profile.h"
 
 enum { CHUNK_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
@@ -78,6 +79,12 @@ static void launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t lo, int64_
     rt_team_run(rt_step_team(x), run_chunks, &l);
 }
 
+static void take_maps(Loop *l, int n_maps, const int *map) {
+    const RtExec *x = l->x;
+    l->n_ptr = n_maps < RT_BALANCE_MAX ? n_maps : RT_BALANCE_MAX;
+    for (int i = 0; i < l->n_ptr; i++) l->ptr[i] = x->buf[x->program->maps[map[i]].ptr_buf];
+}
+
 /* In a block, as many iterations per row as the loop has of all rows. */
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
     const RtBlocks *b = &x->rt->blocks;
@@ -97,6 +104,33 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
         launch(x, k, arg, 0, n_chunks);
 }
 
+void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t extent, int n_maps,
+                   const int *map) {
+    int64_t rows = rt_size(x->program, x->n, space), per_row = rows > 0 ? extent / rows : 0;
+    if (!rt_own_several(x)) {
+        n_maps ? rt_launch_balanced(x, k, arg, n_maps, map) : launch(x, k, arg, 0, extent);
+        return;
+    }
+    RtRange own = rt_own_rows(x, space, x->rt->own->rank);
+    if (!n_maps) {
+        launch(x, k, arg, own.lo * per_row, own.hi * per_row);
+        return;
+    }
+    Loop l = {.x = x, .kernel = k, .arg = arg, .n = x->n, .n_chunks = RT_CHUNKS};
+    x->rt->count.launches++;
+    take_maps(&l, n_maps, map);
+    l.first = own.lo;
+    l.extent = own.hi - own.lo;
+    rt_team_run(rt_step_team(x), run_chunks, &l);
+}
+
+void rt_launch_own_cuts(RtExec *x, int space, rt_kernel *k, void *const *arg) {
+    RtRange own = {0, RT_SUM_CHUNKS};
+    (void)space;
+    if (rt_own_several(x)) own = rt_own_cuts(x->rt->own, x->rt->own->rank);
+    launch(x, k, arg, own.lo, own.hi);
+}
+
 /* One map's chunks are known since data were loaded; several maps' are found by the threads, each
  * for its own rows. */
 void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, const int *map) {
@@ -109,8 +143,7 @@ void rt_launch_balanced(RtExec *x, rt_kernel *k, void *const *arg, int n_maps, c
         rt_team_run(rt_step_team(x), run_chunks, &l);
         return;
     }
-    l.n_ptr = n_maps < RT_BALANCE_MAX ? n_maps : RT_BALANCE_MAX;
-    for (int i = 0; i < l.n_ptr; i++) l.ptr[i] = x->buf[p->maps[map[i]].ptr_buf];
+    take_maps(&l, n_maps, map);
     l.first = b->on ? b->lo : 0;
     l.extent = b->on ? b->hi - b->lo : rt_map_rows(p, x->n, map[0]);
     atomic_init(&l.next, 0);

@@ -509,10 +509,12 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
                                      gnnc_alloc_fn *alloc, gnnc_release_fn *release, void *user);
 
 /* ---- several processes --------------------------------------------------------- */
-/* They share the steps of an update, as those of gnnc --mpi do (docs/distributed.md), by whatever
+/* They share the steps of an update, or the rows of data in parts (gnnc_program_info.shares_rows),
+ * as those of gnnc --mpi do (docs/distributed.md), by whatever
  * the host sends bytes with: each has a trainer of the same program with the same data and options,
  * and all do the same calls that train, in the same order; their parameters are the same to the
- * bit.  Only one need evaluate, save and predict.
+ * bit.  Only one need evaluate, save and predict; where they share rows all evaluate, predict and
+ * embed, and one need save.
  *
  * Sends: n_bytes at `bytes` (also more than 2^31) of process `from` are written there in all
  * others, and the call returns when they may be used again.  All processes do it in the same order.
@@ -520,11 +522,18 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * GNNC_OK the trainer's call returns; how long one waits for another is the host's to decide, and
  * once it gave up none of them trains on. */
 typedef gnnc_status gnnc_broadcast_fn(void *user, void *bytes, size_t n_bytes, int from);
+/* Point to point: to process r go n_out[r] bytes at out[r], and from it come n_in[r] bytes, to
+ * in[r]; nothing goes to the process itself, and what has no bytes is no message.  All processes
+ * call it in the same order, with sizes that fit each other, and it returns when what was sent may
+ * be changed and what comes is there.  Else as gnnc_broadcast_fn. */
+typedef gnnc_status gnnc_exchange_fn(void *user, const void *const *out, const size_t *n_out,
+                                     void *const *in, const size_t *n_in);
 typedef struct gnnc_processes {
     size_t struct_size;
     int rank, n;                  /* this process, from 0; how many there are */
     gnnc_broadcast_fn *broadcast; /* may be NULL where n is 1 */
     void *user;                   /* the host's, until the trainer is destroyed */
+    gnnc_exchange_fn *exchange;   /* NULL: they share no rows (gnnc --parts) */
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
  * processes adds gradients in another order, which changes the last bits.
@@ -760,6 +769,8 @@ typedef struct gnnc_counters {
     int64_t live_bytes;      /* allocated and not returned: what only loading needs goes back */
     int64_t peak_bytes;      /* the most that live_bytes was */
     int64_t eval_ns;         /* gnnc_trainer_epoch: the time its evaluations took */
+    int64_t sent_bytes;      /* rows and sums, to other processes that share rows */
+    int64_t messages;        /* .. so often */
 } gnnc_counters;
 gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out);
 
@@ -1430,6 +1441,7 @@ typedef struct gnnc_program_info {
     int has_recipe;             /* a train block */
     int trains, evaluates;      /* phases that it has */
     int predicts, embeds;
+    int shares_rows; /* processes may share the rows of data in parts (gnnc --mpi, --parts) */
 } gnnc_program_info;
 /* GNNC_E_ARG, of all that return a status here: a program of another version of the compiler. */
 gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info *out);

@@ -26,7 +26,8 @@ gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info
                              .trains = rt_phase_of(p, RT_PHASE_TRAIN) != NULL,
                              .evaluates = rt_phase_of(p, RT_PHASE_EVAL) != NULL,
                              .predicts = rt_phase_of(p, RT_PHASE_PREDICT) != NULL,
-                             .embeds = rt_phase_of(p, RT_PHASE_EMBED) != NULL};
+                             .embeds = rt_phase_of(p, RT_PHASE_EMBED) != NULL,
+                             .shares_rows = p->by_parts};
     rt_struct_give(out, &own, sizeof own);
     return GNNC_OK;
 }

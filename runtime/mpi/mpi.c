@@ -2,16 +2,18 @@
  * and other processes of the machine may need.  Errors of MPI end all of them
  * (MPI_ERRORS_ARE_FATAL, its default), as does a rank that dies. */
 #include <mpi.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "runtime/cli/cli_mpi.h"
 
 /* Some hundred microseconds without a pause, then one of 20 each. */
-static bool comes(MPI_Request *r, RtMpi *mpi) {
+static bool comes(int n, MPI_Request *r, RtMpi *mpi) {
     enum { BUSY = 1000 };
     int done = 0;
     double begin = MPI_Wtime();
-    for (int64_t i = 0; MPI_Test(r, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done; i++) {
+    for (int64_t i = 0; MPI_Testall(n, r, &done, MPI_STATUSES_IGNORE) == MPI_SUCCESS && !done;
+         i++) {
         if (i < BUSY) continue;
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
         mpi->late = MPI_Wtime() - begin >= (double)mpi->patience_s;
@@ -20,17 +22,47 @@ static bool comes(MPI_Request *r, RtMpi *mpi) {
     return done;
 }
 
+enum { MOST = 1 << 30 }; /* MPI counts in int */
+
 static gnnc_status broadcast(void *user, void *bytes, size_t n_bytes, int from) {
-    enum { MOST = 1 << 30 }; /* MPI counts in int */
     char *s = bytes;
     for (size_t n; n_bytes > 0; s += n, n_bytes -= n) {
         MPI_Request r;
         n = n_bytes < MOST ? n_bytes : MOST;
         if (MPI_Ibcast(s, (int)n, MPI_BYTE, from, MPI_COMM_WORLD, &r) != MPI_SUCCESS ||
-            !comes(&r, user))
+            !comes(1, &r, user))
             return GNNC_E_IO;
     }
     return GNNC_OK;
+}
+
+/* The piece of n bytes that begins at `at`, as MPI counts. */
+static int piece(size_t n, size_t at) {
+    return n <= at ? 0 : n - at < MOST ? (int)(n - at) : MOST;
+}
+
+static gnnc_status exchange(void *user, const void *const *out, const size_t *n_out,
+                            void *const *in, const size_t *n_in) {
+    RtMpi *mpi = user;
+    MPI_Request *requests = mpi->requests;
+    gnnc_status st = GNNC_OK;
+    bool more = true;
+    for (size_t at = 0; more && st == GNNC_OK; at += MOST) {
+        int n = 0;
+        more = false;
+        for (int r = 0; r < mpi->processes.n; r++) {
+            int comes_in = piece(n_in[r], at), goes = piece(n_out[r], at);
+            if (comes_in)
+                MPI_Irecv((char *)in[r] + at, comes_in, MPI_BYTE, r, 0, MPI_COMM_WORLD,
+                          &requests[n++]);
+            if (goes)
+                MPI_Isend((const char *)out[r] + at, goes, MPI_BYTE, r, 0, MPI_COMM_WORLD,
+                          &requests[n++]);
+            more |= comes_in == MOST || goes == MOST;
+        }
+        if (n && !comes(n, requests, mpi)) st = GNNC_E_IO;
+    }
+    return st;
 }
 
 void rt_mpi_end(bool failed) {
@@ -44,11 +76,14 @@ const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     int provided;
     gnnc_processes *p = &mpi->processes;
     *mpi = (RtMpi){.patience_s = 1800};
-    *p = (gnnc_processes){.struct_size = sizeof *p, .broadcast = broadcast, .user = mpi};
+    *p = (gnnc_processes){
+        .struct_size = sizeof *p, .broadcast = broadcast, .exchange = exchange, .user = mpi};
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         return "MPI cannot be started";
     if (provided < MPI_THREAD_FUNNELED) return "this MPI allows no threads";
     MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &p->n);
+    mpi->requests = calloc(2 * (size_t)p->n, sizeof(MPI_Request));
+    if (!mpi->requests) return "out of memory";
     return NULL;
 }

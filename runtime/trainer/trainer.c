@@ -19,10 +19,12 @@
 #include "runtime/graph/graph.h"
 #include "runtime/index_file.h"
 #include "init.h"
+#include "runtime/exec/own.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
 #include "runtime/device/device_sample.h"
 #include "runtime/batch/train_batches.h"
+#include "runtime/batch/train_shares.h"
 #include "tuned.h"
 #include "runtime/variant.h"
 
@@ -136,6 +138,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .reserve_history = reserve_history,
                                     .reserve_best = reserve_best,
                                     .restart_profile = rt_profile_restart,
+                                    .agree = rt_processes_agree,
                                     .open_index_file = open_index_file};
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
@@ -338,6 +341,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     t->memory.batch = t->options.batch;
     t->rt.by_signal = t->options.signals != 0;
+    t->rt.together = t->processes.n > 1;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));
     rt_device_want_buckets(&t->x, t->options.buckets != 0);
     TRY(st, rt_device_follow(&t->x));
@@ -353,8 +357,10 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
     TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
     TRY(st, choose_variant(t));
+    TRY(st, rt_own_open(&t->x, &t->processes));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
+    if (rt_own_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));
     if (t->training) TRY(st, t->training->reserve_history(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));

@@ -63,6 +63,8 @@ typedef struct RtTraining {
     gnnc_status (*reserve_history)(gnnc_trainer *t);
     gnnc_status (*reserve_best)(gnnc_trainer *t);
     gnnc_status (*restart_profile)(gnnc_trainer *t);
+    /* Of processes that share rows: do all have the same data and options? */
+    gnnc_status (*agree)(gnnc_trainer *t, bool trains);
     /* Of the data directory just opened: where index arrays are kept. */
     gnnc_status (*open_index_file)(gnnc_trainer *t);
 } RtTraining;
@@ -85,6 +87,7 @@ struct gnnc_trainer {
     struct RtRowBatches *rows;   /* row_batches.h; NULL = rows do not depend on their time */
     struct RtBatches *batches;   /* train_batches.h; NULL = every step sees the whole graph */
     gnnc_processes processes;    /* that train together; n = 0: nobody has told of any */
+    bool agreed;                 /* .. and share rows: they train the same */
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
     struct RtGiven *given;       /* weights that came before the data; NULL = none */
     RtMemory memory;

@@ -14,6 +14,7 @@
 #include "splits.h"
 #include "runtime/batch/train_batches.h"
 #include "runtime/batch/train_shares.h"
+#include "runtime/exec/own.h"
 
 /* ---- scalars ---------------------------------------------------------------- */
 static bool is_metric(const rt_buf *b) {
@@ -265,6 +266,11 @@ static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
     if (trains || judges) {
         gnnc_status lacks = rt_bind_judges(&t->x);
         if (lacks != GNNC_OK) return lacks;
+    }
+    if (trains && !t->agreed && rt_own_several(&t->x)) {
+        gnnc_status st = rt_processes_agree(t, true);
+        if (st != GNNC_OK) return st;
+        t->agreed = true;
     }
     rt_trainer_inputs(t);
     t->judged &= !trains;

@@ -1,159 +1,191 @@
 #!/usr/bin/env python3
-"""Training by batches of whole graphs and of clusters.
-
-    parts.py GNNC     writes data sets, compiles models, trains them
-
-What a step sees is held against the whole: with all graphs, or all clusters, in one batch training is that of
-the model without a `sample` block; where nothing is learned (lr 0) an epoch's loss is that of all rows, however
-they are cut, so every graph came once, with all its nodes and edges.
-"""
+"""Processes that share the rows of data in parts: the same bits in any number of them as in one, also evaluated, predicted,
+killed and gone on with in another number; one line where they cannot.  usage: parts.py GNNC TOP.  Prints `N passed, N failed`."""
+import array
+import json
+import math
 import os
 import random
+import signal
+import subprocess
 import sys
+import time
 
-from batches import Trainer, compiled, data, no_memory, same_everywhere, same_levels
-from directory import column, relation, save, write
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from checks import bytes_of, check, end, run  # noqa: E402
 
-# Two node types, relations within and between them, columns of graphs: a normalisation over the batch.
-MOLECULES = """
+GNNC, TOP = sys.argv[1:3]
+CORA = TOP + "/models/data/cora"
+MPIRUN = ["timeout", "300", "mpirun", "--oversubscribe"]
+os.environ |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+CODES = {"<f4": "f", "<i4": "i", "<i8": "q", "|i1": "b"}
+
+
+# ---- data ---------------------------------------------------------------------------------------------------
+def put(path, code, shape, values):
+    head = f"{{'descr': '{code}', 'fortran_order': False, 'shape': ({','.join(map(str, shape))},), }}"
+    head += " " * ((-len(head) - 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
+        f.write(array.array(CODES[code], values).tobytes())
+
+
+def shop(path):
+    """Two node types of very different sizes, edges with columns between them and within one, a few without any edge."""
+    r = random.Random(3)
+    n, m = 1500, 7
+    os.mkdir(path)
+    p = lambda name: os.path.join(path, name)  # noqa: E731
+    put(p("x.npy"), "<f4", (n, 6), [r.gauss(0, 1) for _ in range(6 * n)])
+    put(p("kind.npy"), "<i4", (n,), [r.randrange(5) for _ in range(n)])
+    put(p("y.npy"), "<i4", (n,), [v % 2 if r.random() < 0.9 else -1 for v in range(n)])
+    put(p("split.npy"), "|i1", (n,), [1 + v % 3 for v in range(n)])
+    dst = [v for v in range(n - 20) for _ in range(1 + v % 9)]
+    src = [r.randrange(n) if r.random() < 0.1 else (v + 4 * r.randrange(9)) % n for v in dst]
+    put(p("likes.npy"), "<i4", (2, len(src)), src + dst)
+    put(p("w.npy"), "<f4", (len(src), 2), [r.random() for _ in range(2 * len(src))])
+    put(p("rel.npy"), "<i4", (len(src),), [r.randrange(3) for _ in src])
+    put(p("at.npy"), "<i4", (2, n), [*range(n)] + [v * m // n for v in range(n)])
+    column = lambda kind, file, **more: {"kind": kind, "file": file, **more}  # noqa: E731
+    schema = {"format": 1,
+              "nodes": {"user": {"count": n, "columns": {
+                  "x": column("float", "x.npy", shape=[n, 6]), "kind": column("cat", "kind.npy", categories=5),
+                  "y": column("class", "y.npy", categories=2), "split": column("split", "split.npy")}},
+                  "place": {"count": m, "columns": {}}},
+              "edges": {"likes": {"src": "user", "dst": "user", "count": len(src), "file": "likes.npy", "columns": {
+                  "w": column("float", "w.npy", shape=[len(src), 2]), "rel": column("cat", "rel.npy", categories=3)}},
+                  "lives": {"src": "user", "dst": "place", "count": n, "file": "at.npy", "columns": {}}}}
+    with open(p("schema.json"), "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+
+
+def molecules(path):
+    r = random.Random(5)
+    k = 90
+    os.mkdir(path)
+    p = lambda name: os.path.join(path, name)  # noqa: E731
+    sizes = [r.randrange(1, 9) for _ in range(k)]
+    ptr = [sum(sizes[:i]) for i in range(k + 1)]
+    n = ptr[-1]
+    dst = [v for g in range(k) for v in range(ptr[g], ptr[g + 1]) for _ in range(2)]
+    at = [g for g in range(k) for v in range(ptr[g], ptr[g + 1]) for _ in range(2)]
+    src = [r.randrange(ptr[g], ptr[g + 1]) for g in at]
+    put(p("x.npy"), "<f4", (n, 3), [r.random() for _ in range(3 * n)])
+    put(p("ptr.npy"), "<i8", (k + 1,), ptr)
+    put(p("bond.npy"), "<i4", (2, len(src)), src + dst)
+    put(p("y.npy"), "<f4", (k, 1), [r.random() for _ in range(k)])
+    put(p("split.npy"), "|i1", (k,), [1 + (g > 40) + (g > 60) for g in range(k)])
+    schema = {"format": 1,
+              "nodes": {"atom": {"count": n, "graph": "molecule", "graph_ptr": "ptr.npy",
+                                 "columns": {"x": {"kind": "float", "shape": [n, 3], "file": "x.npy"}}}},
+              "edges": {"bond": {"src": "atom", "dst": "atom", "count": len(src), "file": "bond.npy", "columns": {}}},
+              "graphs": {"molecule": {"count": k, "columns": {"y": {"kind": "float", "shape": [k, 1], "file": "y.npy"},
+                                                              "split": {"kind": "split", "file": "split.npy"}}}}}
+    with open(p("schema.json"), "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+
+
+def partitioned(data, parts):
+    run(GNNC, "partition", data, str(parts), "-o", f"{os.path.basename(data)}.{parts}", "--method", "stream")
+    return f"{os.path.basename(data)}.{parts}"
+
+
+shop("shop")
+molecules("molecules")
+CORA4, CORA5, SHOP, MOLECULES = partitioned(CORA, 4), partitioned(CORA, 5), partitioned("shop", 4), partitioned("molecules", 7)
+
+# ---- models -------------------------------------------------------------------------------------------------
+HEAD = """
+import "layers/gat.gnn"
 import "layers/sage.gnn"
 import "layers/batch_norm.gnn"
-
-graph Molecules {
-  node atom { x: f32[F];  kind: cat[K] }
-  node ring { x: f32[G] }
-  edge bond: atom -> atom { w: f32 }
-  edge part: atom -> ring
-  graph { size: f32;  y: class[C];  split }
+import "layers/rgcn.gnn"
+graph G {
+  node user { x: f32[F];  kind: cat[K];  y: class[C];  split }
+  node place
+  edge likes: user -> user { w: f32[W];  rel: cat[R] }
+  edge lives: user -> place
 }
-
-model M(g: Molecules; hidden: int = 8) -> f32[graph, C] {
-  atoms = linear(hidden)
-  kinds = embedding(K, hidden)
-  rings = linear(hidden)
-  conv = sage_conv(hidden)
-  up = sage_conv(hidden)
-  norm = %s
-  out = linear(C)
-  h = atoms(g.atom.x) + kinds(g.atom.kind)
-  strong = g.bond where g.bond.w > 0.3
-  h = relu(norm(conv(with_self_loops(g.bond), h) + sum(h[strong.src], over = strong.dst)))
-  r = relu(up(g.part, h, rings(g.ring.x)))
-  return out(mean(h, over = graph) + sum(r, over = graph) + max(h, over = graph) * g.graph.size)
+model M(g: G) -> f32[user, C] {
+%s
 }
-
-train M {
-  target graph.y   loss cross_entropy   metric accuracy
-  optimizer %s
-  %s
-  epochs 30
-}
+train M { target user.y  loss cross_entropy  metric %s  optimizer adam(lr = 1e-2)  epochs %d  keep best on val loss }
 """
-
-PEOPLE = """
-import "layers/sage.gnn"
-
-graph Shop {
-  node user { x: f32[F];  y: class[C];  split }
-  node item { x: f32[G] }
-  edge buys: user -> item { w: f32 }
-  edge bought_by: item -> user
-  edge knows: user -> user
+# Types of different sizes, both directions, states, ranks; columns of edges; rows of parameters for nodes; a loop.
+SHOP_MODELS = {
+    "types": (HEAD, """
+  back = reverse(g.lives)
+  norm = batch_norm()
+  a = linear(8)
+  h = norm(a(dropout(g.user.x, 0.2)))
+  p = mean(h[g.lives.src], over = g.lives.dst)
+  u = h + sum(p[back.src], over = back.dst)
+  b = linear(C)
+  return b(relu(u))""", "roc_auc, accuracy"),
+    "edges": (HEAD, """
+  both = undirected(g.likes)
+  k = linear(8)
+  s = linear(8)
+  m = relu(s(g.user.x)[g.likes.src] + k(g.likes.w))
+  h = max(m, over = g.likes.dst) + s(g.user.x)
+  conv = gat_conv(2, 4)
+  b = linear(C)
+  return b(relu(conv(both, dropout(h, 0.3))))""", "accuracy"),
+    "kinds": (HEAD, """
+  conv = rgcn_conv(R, 8, bases = 2)
+  b = rgcn_conv(R, C)
+  return b(g.likes, relu(conv(g.likes, rel = g.likes.rel)), rel = g.likes.rel)""", "accuracy")}
+POOL = """
+import "layers/gin.gnn"
+import "layers/mlp.gnn"
+import "layers/batch_norm.gnn"
+graph G { node atom { x: f32[F] }  edge bond: atom -> atom  graph { y: f32[T];  split } }
+model M(g: G) -> f32[graph, T] {
+  conv = gin_conv(mlp(8, 8))
+  norm = batch_norm()
+  h = relu(norm(conv(g.bond, g.atom.x)))
+  out = linear(T)
+  return out(sum(h, over = graph))
 }
-
-model M(g: Shop; hidden: int = 8) -> f32[user, C] {
-  a = sage_conv(hidden)
-  b = sage_conv(hidden)
-  lin = linear(hidden)
-  out = linear(C)
-  if %s { return out(relu(lin(g.user.x))) }
-  items = relu(a(g.buys, g.user.x, g.item.x))
-  h = relu(b(g.bought_by, items, lin(g.user.x)))
-  return out(h + sum(h[g.knows.src], over = g.knows.dst))
-}
-
-train M {
-  target user.y   loss cross_entropy   metric accuracy
-  optimizer %s
-  %s
-  epochs 40
-}
+train M { target graph.y  loss mse  metric mae  optimizer adam(lr = 1e-2)  epochs %d }
 """
 
 
-def molecules(path, graphs=600):
-    r = random.Random(2)
-    os.mkdir(path)
-    y = [r.randrange(3) for _ in range(graphs)]
-    atoms, rings = [0], [0]
-    for _ in range(graphs):
-        atoms.append(atoms[-1] + int(3 + 5 * r.paretovariate(3)))
-        rings.append(rings[-1] + r.randrange(4))
-    n, m = atoms[-1], rings[-1]
-    of = [g for g in range(graphs) for _ in range(atoms[g], atoms[g + 1])]
-    bonds = [(i, r.randrange(atoms[of[i]], atoms[of[i] + 1])) for i in range(n) for _ in range(r.randrange(1, 4))]
-    inside = [(r.randrange(atoms[g], atoms[g + 1]), k) for g in range(graphs) for k in range(rings[g], rings[g + 1])
-              for _ in range(3)]
-    ax = column(path, "ax", "float", [r.gauss(0, 0.5) + (y[of[i // 4]] == i % 4) for i in range(4 * n)], width=4)
-    rx = column(path, "rx", "float", [r.gauss(0, 1) for _ in range(2 * m)], width=2)
-    kind = column(path, "kind", "cat", [r.randrange(5) for _ in range(n)], categories=5)
-    label = column(path, "y", "class", [v if i % 11 else -1 for i, v in enumerate(y)], categories=3)
-    size = column(path, "size", "float", [0.1 * (atoms[g + 1] - atoms[g]) for g in range(graphs)])
-    split = column(path, "split", "split", [1 if g % 5 < 3 else 2 + g % 2 for g in range(graphs)])
-    save(path + "/ap.npy", "q", "<i8", (graphs + 1,), atoms)
-    save(path + "/rp.npy", "q", "<i8", (graphs + 1,), rings)
-    w = column(path, "w", "float", [r.random() for _ in bonds])
-    write(path,
-          {"atom": {"count": n, "graph": "mol", "graph_ptr": "ap.npy", "columns": {"x": ax, "kind": kind}},
-           "ring": {"count": m, "graph": "mol", "graph_ptr": "rp.npy", "columns": {"x": rx}}},
-          {"bond": relation(path, "bond", "atom", "atom", bonds, w=w),
-           "part": relation(path, "part", "atom", "ring", inside)},
-          {"mol": {"count": graphs, "columns": {"y": label, "size": size, "split": split}}})
+def compiled(name, text, *options):
+    with open(name + ".gnn", "w", encoding="utf-8") as f:
+        f.write(text)
+    run(GNNC, name + ".gnn", "-o", name, *options)
+    return "./" + name
 
 
-def same_as_whole(batches, whole, path):
-    """One batch of everything is the full batch in another order of rows."""
-    t, u = Trainer(batches, path), Trainer(whole, path)
-    for _ in range(3):
-        assert t.left() == 1
-        t.epoch()
-        u.epoch()
-        for name in ("loss", "loss.val"):
-            assert abs(t.metric(name) - u.metric(name)) < 1e-4, (name, t.metric(name), u.metric(name))
+def lines_of(text):
+    lines = [json.loads(line) for line in text.splitlines() if line[:1] == "{"]
+    return [{k: v for k, v in line.items() if not k.endswith("ms") and k != "seconds"} for line in lines]
 
 
-def every_one_once(batches, path):
-    """Batches of any number: the epoch's loss is that of the train split."""
-    for batch in (1, 7, 64):
-        t = Trainer(batches, path, batch=batch)
-        t.epoch()
-        assert abs(t.metric("loss") - t.metric("loss.train")) < 1e-5, (batch, t.metric("loss"), t.metric("loss.train"))
+def told(n, exe, data, *options):
+    """What the first of n processes says, times aside; n = 0: without mpirun."""
+    return lines_of(run(*(MPIRUN + ["-n", str(n)] if n else []), exe, "--data", data, "--log=json", *options))
 
 
-def main():
-    gnnc = sys.argv[1]
-    molecules("molecules")
-    model = lambda name, norm, optimizer, sample, level="-O2": compiled(
-        gnnc, name, MOLECULES % (norm, optimizer, sample), level)
-    adam, still = "adam(lr = 1e-2)", "sgd(lr = 0)"
-    fast = model("graphs", "batch_norm()", adam, "sample { batch 8 }")
-    same_everywhere(fast, "molecules", 7, 34)
-    no_memory(fast, "molecules", 30)
-    same_levels(fast, model("graphs", "batch_norm()", adam, "sample { batch 8 }", "-O0"), "molecules")
-    same_as_whole(model("all", "linear(hidden)", adam, "sample { batch 5000 }"),
-                  model("full", "linear(hidden)", adam, ""), "molecules")
-    every_one_once(model("still", "linear(hidden)", still, "sample { batch 8 }"), "molecules")
-
-    data("shop")
-    model = lambda name, alone, optimizer, sample, level="-O2": compiled(
-        gnnc, name, PEOPLE % (alone, optimizer, sample), level)
-    fast = model("clusters", "false", adam, "sample { clusters 80  batch 2 }")
-    same_everywhere(fast, "shop", 7, 33)
-    no_memory(fast, "shop", 30)
-    same_levels(fast, model("clusters", "false", adam, "sample { clusters 80  batch 2 }", "-O0"))
-    same_as_whole(model("one", "false", adam, "sample { clusters 5  batch 5 }"), model("none", "false", adam, ""), "shop")
-    every_one_once(model("apart", "true", still, "sample { clusters 90  batch 2 }"), "shop")
+def same_in_any_number(name, exe, data, parts, *options):
+    first = told(0, exe, data, "--checkpoint", name + ".0", *options)
+    check(f"{name}: it learns", first[-1]["train"]["loss"] < first[0]["train"]["loss"], first)
+    for n in range(2, parts + 1):
+        lines = told(n, exe, data, "--checkpoint", f"{name}.{n}", "--threads", str(1 + n % 2), *options)
+        check(f"{name}: {n} processes tell the same", lines == first, (lines, first))
+        check(f"{name}: {n} processes leave the same", bytes_of(f"{name}.{n}") == bytes_of(name + ".0"))
+    return first
 
 
-if __name__ == "__main__":
-    main()
+STEPS = 20
+for model in ("gcn", "sage", "gat", "gin"):
+    run(GNNC, f"{TOP}/models/{model}.gnn", "--mpi", "-o", model)
+    same_in_any_number(model, "./" + model, CORA4, 4, "--epochs", str(STEPS))
+same_in_any_number("gcn", "./gcn", CORA5, 3, "--epochs", "5")  # parts that cannot be shared evenly
+for name, (head, body, metrics) in SHOP_MODELS.items():
+    exe = compiled(name, head % (body, metrics, STEPS), "--mpi")
+    same_in_any_number(name, exe, SHOP, 4)
+exe = compiled("pool", POOL % STEPS, "--mpi")
+same_in_any_number("pool", exe, MOLECULES, 4)
+sys.exit(end())

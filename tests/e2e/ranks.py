@@ -165,7 +165,7 @@ with open("other/node.paper.y.npy", "r+b") as f:
     f.write(bytes(40))
 wrong = [
     ("'accumulate n' says", 2, [compiled("none", SAGE % "sample { fanout [5, 3]  batch 9 }", "--mpi"), "--data", CORA]),
-    ("'sample' makes batches", 2, [compiled("whole", SAGE % "accumulate 2", "--mpi"), "--data", CORA]),
+    ("share rows of data in 1 part", 2, [compiled("whole", SAGE % "accumulate 2", "--mpi"), "--data", CORA]),
     ("state that each step changes", 2, [compiled("norm", NORM % PLAIN, "--mpi"), "--data", CORA]),
     ("gnnc --mpi makes", 2, [alone, "--data", CORA]),
     ("'--nothing'", 2, ["./nodes", "--data", CORA, "--nothing"]),

@@ -1,0 +1,208 @@
+/* Exchanges of rows: a process tells the others once which rows of theirs it reads, and from then
+ * on they come with each run of the step, each once.
+ *
+ * Which these are follows from index arrays (rt_reach): from the own rows of a space through bounds
+ * of segments and indices to rows of the buffer's.  Exchanges of the same rows share the lists. */
+#include "own.h"
+
+#include <string.h>
+
+/* By process: rows [at[r], at[r + 1]) of `row`. */
+typedef struct {
+    int64_t *at;
+    int32_t *row;
+} Lists;
+
+typedef struct RtHalo {
+    Lists to, from; /* own rows that others read; theirs that are read here */
+} RtHalo;
+
+/* ---- which rows -------------------------------------------------------------------------------
+ */
+/* Some of n indices: a range, or those that are marked. */
+typedef struct {
+    int64_t n, lo, hi;
+    uint8_t *marked; /* NULL: all of lo .. hi - 1 */
+} Set;
+
+static bool has(const Set *s, int64_t i) {
+    return !s->marked || s->marked[i];
+}
+
+static gnnc_status nomem(RtExec *x) {
+    return rt_fail_nomem(&x->rt->err, "rows of other processes");
+}
+
+/* How many there are behind hop k. */
+static int64_t size_behind(const RtExec *x, const rt_exchange_step *e, const rt_reach *r, int k) {
+    if (k + 1 == r->n) return rt_size(x->program, x->n, e->space);
+    int next = r->hop[k + 1];
+    return x->program->buf_count(next, x->n) - (x->program->bufs[next].dt == RT_I64);
+}
+
+static void mark_segments(const Set *from, const int64_t *ptr, Set *to) {
+    for (int64_t i = from->lo; i < from->hi; i++)
+        if (has(from, i)) memset(to->marked + ptr[i], 1, (size_t)(ptr[i + 1] - ptr[i]));
+}
+
+static void mark_targets(const Set *from, const int32_t *idx, Set *to) {
+    for (int64_t i = from->lo; i < from->hi; i++)
+        if (has(from, i) && idx[i] >= 0) to->marked[idx[i]] = 1;
+}
+
+static gnnc_status follow(RtExec *x, const rt_exchange_step *e, const rt_reach *r,
+                          uint8_t *wanted) {
+    RtPool *pool = x->rt->own->pool;
+    RtRange own = rt_own_rows(x, r->from, x->rt->own->rank);
+    Set s = {.n = rt_size(x->program, x->n, r->from), .lo = own.lo, .hi = own.hi};
+    for (int k = 0; k < r->n; k++) {
+        const void *hop = x->buf[r->hop[k]];
+        bool bounds = x->program->bufs[r->hop[k]].dt == RT_I64, last = k + 1 == r->n;
+        Set to = {.n = size_behind(x, e, r, k)};
+        to.hi = to.n;
+        if (bounds && !s.marked && !last) { /* segments of a range follow each other */
+            const int64_t *ptr = hop;
+            s = (Set){.n = to.n, .lo = ptr[s.lo], .hi = ptr[s.hi]};
+            continue;
+        }
+        to.marked = last ? wanted : RT_NEWN(pool, uint8_t, to.n + 1);
+        if (!to.marked) return nomem(x);
+        (bounds ? mark_segments(&s, hop, &to) : mark_targets(&s, hop, &to));
+        rt_pool_drop(pool, s.marked);
+        s = to;
+    }
+    return GNNC_OK;
+}
+
+/* Rows of others among those that are wanted, by process. */
+static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wanted, Lists *l) {
+    const RtOwn *o = x->rt->own;
+    int64_t n = 0, rows = rt_size(x->program, x->n, e->space);
+    RtRange own = rt_own_rows(x, e->space, o->rank);
+    for (int64_t i = 0; i < rows; i++) n += wanted[i] && (i < own.lo || i >= own.hi);
+    l->at = RT_NEWN(o->pool, int64_t, o->n + 1);
+    l->row = RT_NEWN(o->pool, int32_t, n + 1);
+    if (!l->at || !l->row) return nomem(x);
+    n = 0;
+    for (int r = 0; r < o->n; r++) {
+        RtRange of = rt_own_rows(x, e->space, r);
+        for (int64_t i = of.lo; i < of.hi && r != o->rank; i++)
+            if (wanted[i]) l->row[n++] = (int32_t)i;
+        l->at[r + 1] = n;
+    }
+    return GNNC_OK;
+}
+
+/* ---- telling each other -----------------------------------------------------------------------
+ */
+static gnnc_status tell(RtExec *x, RtMail *m) {
+    return rt_own_exchange(x, "rows", m);
+}
+
+/* How many rows each wants of each, and then which. */
+static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
+    const RtOwn *o = x->rt->own;
+    gnnc_status st;
+    for (int r = 0; r < o->n; r++) {
+        count[r] = h->from.at[r + 1] - h->from.at[r];
+        rt_mail_put(m, r, &count[r], sizeof *count, &h->to.at[r + 1], sizeof *count);
+    }
+    TRY(st, tell(x, m));
+    for (int r = 0; r < o->n; r++) h->to.at[r + 1] += h->to.at[r];
+    h->to.row = RT_NEWN(o->pool, int32_t, h->to.at[o->n] + 1);
+    if (!h->to.row) return nomem(x);
+    for (int r = 0; r < o->n; r++)
+        rt_mail_put(m, r, h->from.row + h->from.at[r], (size_t)count[r] * sizeof(int32_t),
+                    h->to.row + h->to.at[r],
+                    (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof(int32_t));
+    st = tell(x, m);
+out:
+    return st;
+}
+
+static gnnc_status make(RtExec *x, const rt_exchange_step *e, RtMail *m, RtHalo *h) {
+    const RtOwn *o = x->rt->own;
+    gnnc_status st = GNNC_OK;
+    uint8_t *wanted = RT_NEWN(o->pool, uint8_t, rt_size(x->program, x->n, e->space) + 1);
+    int64_t *count = RT_NEWN(o->pool, int64_t, o->n);
+    h->to.at = RT_NEWN(o->pool, int64_t, o->n + 1);
+    if (!wanted || !count || !h->to.at) st = nomem(x);
+    for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
+    if (st == GNNC_OK) st = list(x, e, wanted, &h->from);
+    if (st == GNNC_OK) st = ask(x, m, h, count);
+    rt_pool_drop(o->pool, wanted);
+    rt_pool_drop(o->pool, count);
+    return st;
+}
+
+static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
+    bool same = a->space == b->space && a->cuts == b->cuts && a->n == b->n;
+    for (int i = 0; i < a->n && same; i++) {
+        const rt_reach *r = &a->reach[i], *s = &b->reach[i];
+        same = r->from == s->from && r->n == s->n &&
+               memcmp(r->hop, s->hop, (size_t)r->n * sizeof *r->hop) == 0;
+    }
+    return same;
+}
+
+static gnnc_status find(RtExec *x, int i, RtMail *m, RtHalo **out) {
+    RtOwn *o = x->rt->own;
+    const rt_exchange_step *all = x->program->exchanges;
+    for (int k = 0; k < x->program->n_exchanges && !o->halo[i]; k++)
+        if (o->halo[k] && same_rows(&all[i], &all[k])) o->halo[i] = o->halo[k];
+    *out = o->halo[i];
+    if (*out) return GNNC_OK;
+    RtHalo *h = RT_NEW(o->pool, RtHalo);
+    gnnc_status st = h ? make(x, &all[i], m, h) : nomem(x);
+    if (st == GNNC_OK) *out = o->halo[i] = h;
+    return st;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------
+ */
+/* All rows of each process, from where they lie to where they will. */
+static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMail *m, char *buf,
+                             size_t row) {
+    const RtOwn *o = x->rt->own;
+    for (int r = 0; r < o->n; r++) {
+        RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
+        RtRange of = e->cuts ? rt_own_cuts(o, r) : rt_own_rows(x, e->space, r);
+        rt_mail_put(m, r, buf + (size_t)own.lo * row, (size_t)(own.hi - own.lo) * row,
+                    buf + (size_t)of.lo * row, (size_t)(of.hi - of.lo) * row);
+    }
+    return tell(x, m);
+}
+
+static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMail *m, char *buf, size_t row) {
+    const RtOwn *o = x->rt->own;
+    int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
+    char *out = rt_own_room(x, 0, (size_t)n_to * row + 1);
+    char *in = rt_own_room(x, 1, (size_t)n_from * row + 1);
+    if (!out || !in) return GNNC_E_NOMEM;
+    for (int64_t i = 0; i < n_to; i++)
+        memcpy(out + (size_t)i * row, buf + (size_t)h->to.row[i] * row, row);
+    for (int r = 0; r < o->n; r++)
+        rt_mail_put(m, r, out + (size_t)h->to.at[r] * row,
+                    (size_t)(h->to.at[r + 1] - h->to.at[r]) * row, in + (size_t)h->from.at[r] * row,
+                    (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
+    gnnc_status st = tell(x, m);
+    for (int64_t i = 0; i < n_from && st == GNNC_OK; i++)
+        memcpy(buf + (size_t)h->from.row[i] * row, in + (size_t)i * row, row);
+    return st;
+}
+
+gnnc_status rt_exchange(RtExec *x, int i) {
+    const rt_exchange_step *e = &x->program->exchanges[i];
+    RtMail m;
+    RtHalo *h = NULL;
+    size_t n = 0;
+    if (!rt_own_several(x)) return GNNC_OK;
+    int64_t rows = e->cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, e->space);
+    gnnc_status st = rt_buf_bytes(x, e->buf, &n);
+    if (st != GNNC_OK || rows == 0) return st;
+    if (st == GNNC_OK && e->n) st = find(x, i, &m, &h);
+    if (st == GNNC_OK)
+        st = h ? bring_some(x, h, &m, x->buf[e->buf], n / (size_t)rows)
+               : bring_all(x, e, &m, x->buf[e->buf], n / (size_t)rows);
+    return st;
+}

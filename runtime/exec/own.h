@@ -1,0 +1,70 @@
+/* Rows that processes share.  Data in parts (`gnnc partition`) have rows of a part side by side, so
+ * a process owns one range of each space's rows: those of its parts, the edges into them, their
+ * stored entries.  Rows keep the numbers they have in the whole, and buffers the room of the whole,
+ * of which a process touches its own rows and those that exchanges bring it.
+ *
+ * Sums over rows are cut into RT_SUM_CHUNKS pieces, each within a part, whoever owns it: the bits
+ * are the same in any number of processes.  So a process owns a range of these, too. */
+#ifndef RUNTIME_OWN_H
+#define RUNTIME_OWN_H
+
+#include "blocks.h"
+#include "exec.h"
+
+struct RtHalo;
+
+struct RtOwn {
+    const gnnc_processes *processes;
+    int rank, n, n_parts;
+    const int64_t **cuts; /* [n_spaces], each [RT_SUM_CHUNKS + 1] rows; NULL: not owned, or not
+                             known yet */
+    struct RtHalo **halo; /* [n_exchanges] made at the first one */
+    RtPool *pool;
+    char *room[2]; /* rows that go and come */
+    size_t room_bytes[2];
+    float *sums; /* of products over rows */
+    size_t sums_bytes;
+};
+
+typedef struct {
+    int64_t lo, hi;
+} RtRange;
+
+/* For a program of rows in parts, when sizes are bound: p may be NULL.  E_STATE: the data are not
+ * in as many parts. */
+gnnc_status rt_own_open(RtExec *x, const gnnc_processes *p);
+/* The cuts of a space's rows, and the buffers that hold them, once its index arrays are there. */
+gnnc_status rt_own_bind(RtExec *x, int space);
+
+/* Do several processes share rows? */
+static inline bool rt_own_several(const RtExec *x) {
+    return x->rt->own && x->rt->own->n > 1;
+}
+/* Parts, cuts and rows of a process. */
+RtRange rt_own_parts(const RtOwn *o, int rank);
+RtRange rt_own_cuts(const RtOwn *o, int rank);
+RtRange rt_own_rows(const RtExec *x, int space, int rank);
+RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part);
+
+/* What goes to each process and comes of it; there are no more than parts. */
+typedef struct {
+    const void *out[RT_SUM_CHUNKS];
+    void *in[RT_SUM_CHUNKS];
+    size_t n_out[RT_SUM_CHUNKS], n_in[RT_SUM_CHUNKS];
+} RtMail;
+static inline void rt_mail_put(RtMail *m, int r, const void *out, size_t n_out, void *in,
+                               size_t n_in) {
+    m->out[r] = out;
+    m->n_out[r] = n_out;
+    m->in[r] = in;
+    m->n_in[r] = n_in;
+}
+/* Sends and takes all of it, but what is of the process itself: counted, and told of where it
+ * fails. */
+gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m);
+/* What processes ask of all: the first that is not 0, by rank. */
+gnnc_status rt_own_hear(RtExec *x, int asked, int *heard);
+/* Room `which` of at least so many bytes; NULL: no memory (recorded). */
+char *rt_own_room(RtExec *x, int which, size_t n_bytes);
+
+#endif
