@@ -17,7 +17,7 @@ LLVM_CFLAGS := $(shell $(LLVM_CONFIG) --cflags 2>/dev/null | sed 's/-I/-isystem 
 LLVM_LIBS := $(shell $(LLVM_CONFIG) --ldflags --libs core analysis passes native 2>/dev/null)
 
 # ---- sources by wildcard: a new file is built without a word here ------------
-GEN = $(BUILD)/gen/frontend/syntax/lex.c $(BUILD)/gen/frontend/syntax/grammar.c
+GEN = $(BUILD)/gen/frontend/syntax/lex.c $(BUILD)/gen/frontend/syntax/grammar.c $(BUILD)/gen/codegen/page.c
 COMPILER_SRC = $(filter-out frontend/main.c frontend/source/%,$(wildcard frontend/*.c frontend/*/*.c)) \
     $(wildcard ir/*.c ir/op/*.c passes/*.c codegen/*.c codegen/*/*.c)
 COMPILER_OBJ = $(COMPILER_SRC:%.c=$(BUILD)/%.o) $(GEN:%.c=%.o)
@@ -180,6 +180,12 @@ $(BUILD)/%.o: %.c | $(GEN)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(INC_COMPILER) -c -o $@ $<
 
+# What --emit=html writes, as arrays: page.html is cg_page_html, with a 0 behind it.
+PAGE = $(addprefix codegen/report/page/page.,html css js)
+$(BUILD)/gen/codegen/page.c: $(PAGE)
+	@mkdir -p $(@D)
+	@for f in $(PAGE); do n=$${f##*.}; echo "extern const unsigned char cg_page_$$n[];"; echo "const unsigned char cg_page_$$n[] = {"; \
+	    od -An -v -tu1 $$f | sed 's/[0-9][0-9]*/&,/g'; echo "0};"; done > $@.part && mv $@.part $@
 $(BUILD)/gen/frontend/syntax/lex.c: frontend/syntax/lex.l $(BUILD)/gen/frontend/syntax/grammar.c
 	@mkdir -p $(@D)
 	$(FLEX) -o $@ --header-file=$(BUILD)/gen/frontend/syntax/lex.h $<

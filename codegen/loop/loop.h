@@ -268,6 +268,8 @@ const char *loop_new_name(Arena *a, const LKernel *k, const char *like);
 
 /* text (codegen/loop/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
+/* For people: each line with its place in the model, as the graph IR has it. */
+void loop_print_places(StrBuf *b, const Module *m, const LKernel *k);
 void loop_balance_print(StrBuf *b, const MapList *maps);
 bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file,

@@ -246,13 +246,16 @@ static void statement(StrBuf *b, const LStmt *s) {
     }
 }
 
-static void block(StrBuf *b, const LStmt *s, int depth) {
+/* c: lines end with where they are from; NULL: they do not. */
+static void block(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         indent(b, depth);
         statement(b, s);
-        sb_puts(b, loop_has_body(s) ? " {\n" : "\n");
+        sb_puts(b, loop_has_body(s) ? " {" : "");
+        if (c) ir_span_print(b, c, UINT32_MAX, true, s->span);
+        sb_puts(b, "\n");
         if (!loop_has_body(s)) continue;
-        block(b, s->body, depth + 1);
+        block(b, c, s->body, depth + 1);
         indent(b, depth);
         sb_puts(b, "}\n");
     }
@@ -265,7 +268,7 @@ static void threads(StrBuf *b, const LThreads *t) {
     if (t->columns) sb_printf(b, " columns %d", t->columns);
 }
 
-static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {
+static void kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of) {
     sb_printf(b, "kernel %s", k->name);
     if (of) sb_printf(b, " of %s", of->name);
     threads(b, &k->threads);
@@ -274,12 +277,20 @@ static void kernel(StrBuf *b, const LKernel *k, const LKernel *of) {
         indent(b, 1);
         argument(b, k->bufs.v[i]);
     }
-    block(b, k->body, 1);
+    block(b, c, k->body, 1);
     sb_puts(b, "}\n");
+}
+
+static void whole(StrBuf *b, const Ctx *c, const LKernel *k) {
+    for (int i = 0; i < k->stages.n; i++) kernel(b, c, k->stages.v[i], k);
+    if (!k->stages.n) kernel(b, c, k, NULL);
 }
 
 void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
     (void)m;
-    for (int i = 0; i < k->stages.n; i++) kernel(b, k->stages.v[i], k);
-    if (!k->stages.n) kernel(b, k, NULL);
+    whole(b, NULL, k);
+}
+
+void loop_print_places(StrBuf *b, const Module *m, const LKernel *k) {
+    whole(b, m->ctx, k);
 }

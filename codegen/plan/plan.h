@@ -255,6 +255,8 @@ bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]);
 /* The kernel that writes zeros there. */
 const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step);
 void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
+/* For people: buffers and steps alone, each step with its place in the model. */
+void plan_print_steps(StrBuf *b, const Plan *p);
 /* Of one text: the plan, its kernels and its module.  NULL after diagnostics.  What a plan must
  * hold beyond its grammar is plan_verify()'s to say. */
 Plan *plan_parse(Ctx *c, uint32_t file);

@@ -150,7 +150,6 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
     if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
     if (s->note) sb_printf(b, "  ; %s", s->note);
-    sb_puts(b, "\n");
 }
 
 static void blocks(StrBuf *b, const PBlocks *l) {
@@ -163,9 +162,8 @@ static void kernels(StrBuf *b, const Plan *p) {
     for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
 }
 
-/* Kernels that are arranged for a target stand first: who prints those wants to see them. */
-void plan_print(StrBuf *b, const Plan *p) {
-    if (p->arranged) kernels(b, p);
+/* places: steps end with where they are from. */
+static void steps(StrBuf *b, const Plan *p, bool places) {
     sb_puts(b, "buffers {\n");
     for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
     sb_puts(b, "}\n");
@@ -179,9 +177,21 @@ void plan_print(StrBuf *b, const Plan *p) {
                 blocks(b, &ph->blocks.v[next++]);
             sb_printf(b, "  %d: ", k);
             step(b, p, ph, ph->steps.v[k]);
+            if (places) ir_span_print(b, p->m->ctx, UINT32_MAX, true, ph->steps.v[k]->span);
+            sb_puts(b, "\n");
         }
         sb_puts(b, "}\n");
     }
+}
+
+void plan_print_steps(StrBuf *b, const Plan *p) {
+    steps(b, p, true);
+}
+
+/* Kernels that are arranged for a target stand first: who prints those wants to see them. */
+void plan_print(StrBuf *b, const Plan *p) {
+    if (p->arranged) kernels(b, p);
+    steps(b, p, false);
     if (!p->arranged) kernels(b, p);
     plan_print_facts(b, p);
     module_print_of(b, p->m, p->text_file);

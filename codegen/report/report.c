@@ -242,7 +242,7 @@ static void variant_json(Report *r) {
 }
 
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
-    Json json = {.b = b};
+    Json json = {.b = b, .in_html = o->in_html};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};
     find_sizes(&r);
     if (r.j) {

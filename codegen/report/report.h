@@ -30,11 +30,14 @@ typedef struct {
     const char *name;
     int registers, shared_bytes, spill_bytes, stack_bytes;
 } ReportBuilt;
-typedef VEC(ReportBuilt) ReportBuilts;
+typedef struct ReportBuilts {
+    ReportBuilt *v;
+    int n, cap;
+} ReportBuilts;
 
-typedef struct {
+typedef struct ReportOptions {
     unsigned kinds;
-    bool json;
+    bool json, in_html;
     const int64_t *sizes;      /* by Sym.id; -1 = unknown.  NULL: none is known */
     const char *data;          /* whose sizes they are */
     const Target *roof;        /* whose machine bounds times from below; NULL: no times */
@@ -62,7 +65,7 @@ enum { REPORT_VERSION = 1 };
 enum { JSON_DEPTH = 16 };
 typedef struct {
     StrBuf *b;
-    bool in_html; /* no '<' stands in a text */
+    bool in_html; /* no '<' stands in a text, and all is one line */
     int depth;
     int n[JSON_DEPTH]; /* members written so far */
     char close[JSON_DEPTH];

@@ -39,7 +39,7 @@ static void string(const Json *j, const char *s) {
 static void begin(Json *j, const char *key) {
     if (j->depth > 0) {
         if (j->n[j->depth - 1]++) sb_puts(j->b, ",");
-        sb_printf(j->b, "\n%*s", j->depth, "");
+        if (!j->in_html) sb_printf(j->b, "\n%*s", j->depth, "");
     }
     if (!key) return;
     string(j, key);
@@ -64,7 +64,7 @@ void json_array(Json *j, const char *key) {
 
 void json_end(Json *j) {
     int n = j->n[--j->depth];
-    if (n) sb_printf(j->b, "\n%*s", j->depth, "");
+    if (n && !j->in_html) sb_printf(j->b, "\n%*s", j->depth, "");
     sb_put(j->b, &j->close[j->depth], 1);
     if (j->depth == 0) sb_puts(j->b, "\n");
 }

@@ -213,10 +213,11 @@ static void json_buffer(Report *r, const PBuf *b) {
     json_text(r->j, "type", dtype_name(b->dt));
     report_json_expr(r, "bytes", bytes(r, b));
     json_text(r->j, "life", life(r, b));
-    if (b->kind == PB_TEMP) {
-        json_int(r->j, "first", b->first);
-        json_int(r->j, "last", b->last);
-        json_bool(r->j, "block", b->block >= 0);
+    if (in_arena(r, b)) {
+        json_text(r->j, "phase", r->p->phases.v[b->phase]->name);
+        json_int(r->j, "first", first_step(b));
+        json_int(r->j, "last", last_step(r, b));
+        json_bool(r->j, "block", b->kind == PB_TEMP && b->block >= 0);
     }
     json_end(r->j);
 }

@@ -41,6 +41,7 @@ typedef enum {
     OUT_C,
     OUT_CUDA,
     OUT_HEADER,   /* of OUT_LIB, alone */
+    OUT_HTML,     /* a page of all reports and stages */
     OUT_NONE,     /* reports alone */
     OUT_SO,       /* a library's shared object alone: for gnnc itself */
     OUT_ROWS_OBJ, /* of OUT_PYTHON: the program that predicts rows, as one object */
@@ -215,6 +216,12 @@ bool cli_link_shared(Ctx *c, CliArgs *args, const char *file);
 const char *cli_find_nvcc(Ctx *c); /* NULL: there is none */
 bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                      const char *object);
+/* kernels.cu for one GPU, as PTX (text of c's arena, *n bytes) and what ptxas says of each
+ * function. false: *why there is none; no diagnostics. */
+struct ReportBuilts;
+bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
+                       const char *dir, const char **ptx, size_t *n, struct ReportBuilts *built,
+                       const char **why);
 /* Its half of the runtime, what that needs of libgnnrt.a unless it finds it in libgnnrt.so, and the
  * toolkit's libraries. */
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args);
@@ -256,6 +263,11 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r);
 bool cli_fmt(Ctx *c, const CliOptions *o);
 /* ACT_LSP (cli_lsp.c); false: it was not told to end. */
 bool cli_lsp(Ctx *c, const CliOptions *o);
+
+/* --emit=html (cli_page.c): p after its passes, not arranged.  ro is completed here. */
+struct ReportOptions;
+bool cli_page(Ctx *c, Plan *p, const Target *t, const CliOptions *o, struct ReportOptions *ro,
+              double since);
 
 /* What a program is made of. */
 typedef struct {

@@ -21,6 +21,7 @@ typedef struct {
     CliTargets on;
     PassProgress progress;
     PassTimes *times; /* of passes over loops */
+    double since;     /* milliseconds, when the compile began */
 } Job;
 
 /* ---- stages -------------------------------------------------------------------------- */
@@ -91,6 +92,7 @@ static bool run_passes(Ctx *c, Job *j, Module *m) {
         j->remarks = sb_new(c->a);
         p->remarks = &j->remarks;
         p->record = NEW(c->a, PassRecord);
+        p->record_diffs = j->o.emit == OUT_HTML;
     }
     const char *named = passes_named(c, j->o.passes, OF_GRAPH);
     if (!named && !m->pending)
@@ -220,25 +222,34 @@ static bool tell_loops(Ctx *c, Job *j, const Plan *p) {
            (!p->device || loop_pass_remarks(c, p, &target_cuda, &o, &j->remarks));
 }
 
+/* Of p, which is not arranged; to, choice: for as long as the options. */
+static bool report_options(Ctx *c, Job *j, const Plan *p, const PassChoices *ch, TargetOptions *to,
+                           ReportOptions *o) {
+    const char **choice = NEWN(c->a, const char *, 1 << PASS_MAX_CHOICES);
+    if (!tell_loops(c, j, p)) return false;
+    *to = cli_target_options(&j->o);
+    *o = (ReportOptions){.kinds = j->o.reports,
+                         .json = j->o.report_json,
+                         .sizes = known_sizes(c, j, p->m),
+                         .data = j->o.data,
+                         .roof = j->on.cuda ? &target_cuda : NULL,
+                         .remarks = j->remarks.s,
+                         .record = j->o.pass.record,
+                         .on = j->on.host ? j->on.host : &target_cuda,
+                         .to = to,
+                         .effects_before = j->effects,
+                         .variant = (int)j->o.variant,
+                         .n_variants = count_variants(j, ch)};
+    for (int i = 0; i < o->n_variants; i++) choice[i] = choice_text(c, ch, (unsigned)i);
+    o->choice = choice;
+    return true;
+}
+
 static bool print_reports(Ctx *c, Job *j, const Plan *p, const PassChoices *ch) {
     StrBuf b = sb_new(c->a);
-    TargetOptions to = cli_target_options(&j->o);
-    if (!tell_loops(c, j, p)) return false;
-    ReportOptions o = {.kinds = j->o.reports,
-                       .json = j->o.report_json,
-                       .sizes = known_sizes(c, j, p->m),
-                       .data = j->o.data,
-                       .roof = j->on.cuda ? &target_cuda : NULL,
-                       .remarks = j->remarks.s,
-                       .record = j->o.pass.record,
-                       .on = j->on.host ? j->on.host : &target_cuda,
-                       .to = &to,
-                       .effects_before = j->effects,
-                       .variant = (int)j->o.variant,
-                       .n_variants = count_variants(j, ch)};
-    const char *choice[1 << PASS_MAX_CHOICES];
-    for (int i = 0; i < o.n_variants; i++) choice[i] = choice_text(c, ch, (unsigned)i);
-    o.choice = choice;
+    TargetOptions to;
+    ReportOptions o;
+    if (!report_options(c, j, p, ch, &to, &o)) return false;
     report_print(&b, c, p, &o);
     if (result_is_file(&j->o)) return cli_write(c, NULL, b.s, b.n);
     ctx_log(c, "%s", b.s);
@@ -317,6 +328,14 @@ static bool generate(Ctx *c, Job *j, Plan *const *plan, int n) {
                                          : cli_emit(c, p, t, &j->o, stem);
     if (c->outside.log) pass_times_print(c->outside.log, j->times);
     return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
+}
+
+static bool print_page(Ctx *c, Job *j, Plan *p, const PassChoices *ch) {
+    const Target *t = choose_target(c, j);
+    TargetOptions to;
+    ReportOptions o;
+    return t && find_lives(c, p) && report_options(c, j, p, ch, &to, &o) &&
+           cli_page(c, p, t, &j->o, &o, j->since);
 }
 
 static bool specialize(Ctx *c, Job *j, Module *m) {
@@ -549,6 +568,7 @@ static bool compile_plan(Ctx *c, Job *j) {
     if (j->o.emit == OUT_CUDA) j->on.host = NULL; /* the device's kernels alone */
     if (j->progress.stopped) return print_plan(c, j, p);
     if (j->o.pass.stop_after) return stop_in_loops(c, j, p);
+    if (j->o.emit == OUT_HTML) return print_page(c, j, p, &choices);
     if (j->o.reports && !print_reports(c, j, p, &choices)) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, p->m) : generate(c, j, &p, 1);
 }
@@ -575,6 +595,7 @@ static bool compile_one(Ctx *c, Job *j) {
     if (p && j->progress.stopped) return print_plan(c, j, p);
     if (p && j->o.pass.stop_after) return stop_in_loops(c, j, p);
     Plan *shown = p ? shown_variant(c, j, p, &choices) : NULL;
+    if (shown && j->o.emit == OUT_HTML) return print_page(c, j, shown, &choices);
     if (!shown || (j->o.reports && !print_reports(c, j, shown, &choices))) return false;
     return j->o.emit == OUT_IR ? print_module(c, j, shown->m)
                                : generate_all(c, j, p, shown, &choices);
@@ -797,7 +818,8 @@ bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to) {
 }
 
 bool cli_compile(Ctx *c, const CliOptions *o) {
-    Job j = {.o = *o, .times = NEW(c->a, PassTimes)};
+    Job j = {.o = *o, .times = NEW(c->a, PassTimes), .since = cli_now_ms()};
+    if (o->emit == OUT_HTML) j.o.reports = REPORT_ALL;
     c->thresholds = o->thresholds;
     switch (o->action) {
     case ACT_COMPILE:

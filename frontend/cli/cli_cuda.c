@@ -2,11 +2,13 @@
  *
  * CUDA_HOME names it where it is set, and then nothing else is looked at; else nvcc of PATH,
  * else the place where NVIDIA's installer puts it. */
+#include "codegen/report/report.h"
 #include "frontend/cli/cli.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *nvcc_in(Ctx *c, const char *dir, size_t n, const char *below) {
@@ -107,6 +109,87 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
     cli_split_args(c, &args, "-c -o");
     ok = ok && path_arg(c, &args, "", object) && path_arg(c, &args, "", source);
     return ok && cli_run_tool(c, &args, o->verbose || o->keep);
+}
+
+/* ---- what the assembler says -------- */
+/* The number behind `word` in the line that s begins with; 0: it is not there. */
+static int number_before(const char *s, const char *word) {
+    const char *end = s + strcspn(s, "\n"), *at = strstr(s, word);
+    if (!at || at > end) return 0;
+    while (at > s && at[-1] == ' ') at--;
+    while (at > s && at[-1] >= '0' && at[-1] <= '9') at--;
+    return (int)strtol(at, NULL, 10);
+}
+
+/* "_Z14gcn_train_z_13Pf..": the function's own name. */
+static const char *plain_name(Ctx *c, const char *s, size_t n) {
+    if (n < 3 || strncmp(s, "_Z", 2) != 0) return arena_strndup(c->a, s, n);
+    char *name;
+    size_t own = strtoul(s + 2 + (s[2] == 'L'), &name, 10);
+    if (own > n || name + own > s + n) return arena_strndup(c->a, s, n);
+    return arena_strndup(c->a, name, own);
+}
+
+/* ptxas -v: "Compiling entry function 'NAME' for ..", spills, then "Used 32 registers, ..". */
+static void read_usage(Ctx *c, const char *text, ReportBuilts *to) {
+    static const char entry[] = "Compiling entry function '";
+    for (const char *s = text; (s = strstr(s, entry));) {
+        s += sizeof entry - 1;
+        const char *next = strstr(s, entry), *used = strstr(s, "Used "),
+                   *frame = strstr(s, " bytes stack frame");
+        ReportBuilt x = {.name = plain_name(c, s, strcspn(s, "'"))};
+        if (!used || (next && used > next)) continue;
+        x.registers = number_before(used, " registers");
+        x.shared_bytes = number_before(used, " bytes smem");
+        if (frame && frame < used) {
+            while (frame > s && frame[-1] != '\n') frame--;
+            x.stack_bytes = number_before(frame, " bytes stack frame");
+            x.spill_bytes = number_before(frame, " bytes spill stores");
+        }
+        vec_push(c->a, to, x);
+    }
+}
+
+static bool quiet(Ctx *c, CliArgs *args, const char *told) {
+    CliArgs sh = {0};
+    int code = 0;
+    cli_arg(c, &sh, "/bin/sh");
+    cli_arg(c, &sh, "-c");
+    cli_arg(c, &sh, "exec \"$@\" >\"$0\" 2>&1");
+    cli_arg(c, &sh, told);
+    cli_args(c, &sh, args);
+    return cli_run_command(c, &sh, &code) && code == 0;
+}
+
+bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
+                       const char *dir, const char **ptx, size_t *n, ReportBuilts *built,
+                       const char **why) {
+    const char *nvcc = cli_find_nvcc(c), *out = arena_printf(c->a, "%s/kernels.ptx", dir);
+    const char *told = arena_printf(c->a, "%s/ptxas.txt", dir), *arch = "sm_90";
+    struct stat s;
+    *why = "there is no nvcc in CUDA_HOME or PATH";
+    if (!nvcc) return false;
+    if (o->cuda_arch) arch = arena_strndup(c->a, o->cuda_arch, strcspn(o->cuda_arch, ","));
+    CliArgs args = {0}, as = {0};
+    bool ok = path_arg(c, &args, "", nvcc);
+    cli_split_args(c, &args, "-std=c++17 -O3 -lineinfo -ptx -arch");
+    cli_arg(c, &args, arch);
+    for (int i = 0; ok && i < 2 && h->include[i]; i++) ok = path_arg(c, &args, "-I", h->include[i]);
+    cli_arg(c, &args, "-o");
+    ok = ok && path_arg(c, &args, "", out) && path_arg(c, &args, "", source);
+    const char *slash = strrchr(nvcc, '/');
+    cli_arg(c, &as, arena_printf(c->a, "%.*s/ptxas", (int)(slash - nvcc), nvcc));
+    cli_split_args(c, &as, "-v -o /dev/null -arch");
+    cli_arg(c, &as, arch);
+    cli_arg(c, &as, out);
+    *why = "nvcc could not compile the kernels; --emit=exe -v shows why";
+    if (!ok || !quiet(c, &args, told) || !quiet(c, &as, told)) return false;
+    const char *usage = cli_read(c, told, &s);
+    if (!usage) return false;
+    read_usage(c, usage, built);
+    *ptx = cli_read(c, out, &s);
+    *n = *ptx ? (size_t)s.st_size : 0;
+    return *ptx != NULL;
 }
 
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args) {

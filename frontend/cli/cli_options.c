@@ -27,7 +27,7 @@ static const char *const emit_names[] = {
     [OUT_EXE] = "exe",       [OUT_LIB] = "lib",       [OUT_AST] = "ast",   [OUT_IR] = "ir",
     [OUT_PLAN] = "plan",     [OUT_LOOPS] = "loops",   [OUT_LLVM] = "llvm", [OUT_ASM] = "asm",
     [OUT_OBJ] = "obj",       [OUT_C] = "c",           [OUT_CUDA] = "cuda", [OUT_NONE] = "none",
-    [OUT_PYTHON] = "python", [OUT_HEADER] = "header",
+    [OUT_PYTHON] = "python", [OUT_HEADER] = "header", [OUT_HTML] = "html",
 };
 
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
@@ -397,7 +397,7 @@ static const CliOption options[] = {
     {"-O2", NULL, "all optimisations (default); -O, -O1 and -O3 are the same", set_o2, NULL},
     {"--emit", "KIND",
      "exe, lib, infer (lib with --infer), python (a package and its wheel), ast, ir, plan, loops, "
-     "llvm, asm, obj, c, cuda, header (of lib, alone) or none",
+     "llvm, asm, obj, c, cuda, header (of lib, alone), html (a page that shows all of it) or none",
      set_emit, emit_word},
     {"--infer", NULL, "predict rows by themselves, and nothing else: no training", set_infer, NULL},
     {"--no-rows", NULL,

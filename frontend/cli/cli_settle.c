@@ -50,13 +50,15 @@ static const char *check_kind(const CliOptions *o) {
         return "--dump-values is of a trainer; of what is interpreted --values shows values";
     if (o->depends && !(o->out ? strcmp(o->out, "-") : o->emit <= OUT_PYTHON || o->emit == OUT_OBJ))
         return "-MD is of a result that is a file: say -o";
-    if (o->depends && (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE))
+    if (o->depends &&
+        (o->emit == OUT_IR || o->emit == OUT_AST || o->emit == OUT_NONE || o->emit == OUT_HTML))
         return "-MD is of what is built of a model, not of its text";
     if (o->emit == OUT_PYTHON && (o->infer || o->grads))
         return "--emit=python has a trainer, and rows predicted by themselves where they can be";
     if (o->infer && o->emit == OUT_EXE && o->action == ACT_COMPILE)
         return "--infer makes a library, --emit=infer: a trainer predicts rows by themselves "
                "anyway";
+    if (o->emit == OUT_HTML && o->reports) return "--emit=html has every report: no --report";
     if (o->bisect && (o->action != ACT_COMPILE || o->emit == OUT_NONE))
         return "--bisect compiles programs for its command: nothing is compiled here";
     if (o->mpi && (o->emit == OUT_LIB || o->emit == OUT_PYTHON || o->infer))

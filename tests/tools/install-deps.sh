@@ -2,6 +2,7 @@
 # Installs what gnnc needs to build and to be tested, on Debian 12 or later.
 #   install-deps.sh build   what `make demo` needs
 #   install-deps.sh test    that, and what `make test` needs
+# `test` also tries to bring chromium, a download of 124 MB: without it the page of --emit=html is not looked at.
 # Where GNNC_CI is set, `test` also brings nvcc from PyPI into build/cuda if there is none: with it
 # tests/cudasim/nvcc checks the emitted kernels, which other machines skip; and pyarrow into build/pyarrow.
 # Nothing missing: no apt call.  Without root or without a network: prints the one
@@ -63,12 +64,18 @@ bring_pyarrow() {
     python3 -m pip install -q --no-deps --target "$top/build/pyarrow" pyarrow >&2 ||
         echo "gnnc: no pyarrow could be had from PyPI; what reads Parquet is not tested" >&2
 }
+bring_browser() {
+    [ "${1:-build}" = test ] && [ "$(id -u)" = 0 ] || return 0
+    has_one_of chromium >/dev/null && return 0
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >&2 ||
+        echo "gnnc: no chromium could be had; the page of --emit=html is not looked at" >&2
+}
 missing=
 for p in $want; do
     brought "$p" && continue
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing="$missing $p"
 done
-[ -z "$missing" ] && { bring_nvcc "$@"; bring_pyarrow "$@"; exit 0; }
+[ -z "$missing" ] && { bring_nvcc "$@"; bring_pyarrow "$@"; bring_browser "$@"; exit 0; }
 
 line="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" != 0 ]; then
@@ -79,7 +86,7 @@ fi
 echo "gnnc: $line" >&2
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086  # a list of words is meant
-{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && { bring_nvcc "$@"; bring_pyarrow "$@"; exit 0; }
+{ $line >&2 || { apt-get update >&2 && $line >&2; }; } && { bring_nvcc "$@"; bring_pyarrow "$@"; bring_browser "$@"; exit 0; }
 echo "gnnc: the packages could not be installed; with a network and as root, run:" >&2
 echo "    apt-get update && $line" >&2
 exit 2

@@ -1,0 +1,119 @@
+/* The page is page/page.html with page.css and page.js in it, which make embeds
+ * (gen/codegen/page.c), and the data as JSON in scripts that are none.  No '<' stands in them, so
+ * nothing ends them early.
+ *
+ * Texts of stages are large, so they are deflated (RFC 1950) in base64, and the page inflates the
+ * one that is looked at. */
+#include "codegen/report/report_page.h"
+
+#include <string.h>
+#include <zlib.h>
+
+extern const unsigned char cg_page_html[], cg_page_css[], cg_page_js[];
+
+/* ---- packed texts -------- */
+static void *take(void *arena, unsigned n, unsigned size) {
+    return arena_alloc(arena, n, size, _Alignof(max_align_t));
+}
+
+static void give_back(void *arena, void *block) {
+    (void)arena;
+    (void)block;
+}
+
+static void base64(StrBuf *b, const unsigned char *s, size_t n) {
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned v = (unsigned)s[i] << 16;
+        if (i + 1 < n) v |= (unsigned)s[i + 1] << 8;
+        if (i + 2 < n) v |= s[i + 2];
+        char four[4] = {digit[v >> 18], digit[v >> 12 & 63], digit[v >> 6 & 63], digit[v & 63]};
+        if (i + 1 >= n) four[2] = '=';
+        if (i + 2 >= n) four[3] = '=';
+        sb_put(b, four, 4);
+    }
+}
+
+static const char *packed(Arena *a, const char *text, size_t n) {
+    StrBuf b = sb_new(a);
+    z_stream z = {.zalloc = take, .zfree = give_back, .opaque = a};
+    z.next_in = (unsigned char *)text; /* which deflate() only reads */
+    z.avail_in = (uInt)n;
+    if (deflateInit(&z, Z_DEFAULT_COMPRESSION) != Z_OK) return "";
+    size_t most = deflateBound(&z, (uLong)n);
+    z.next_out = NEWN(a, unsigned char, most);
+    z.avail_out = (uInt)most;
+    unsigned char *out = z.next_out;
+    deflate(&z, Z_FINISH);
+    deflateEnd(&z);
+    base64(&b, out, z.total_out);
+    return b.s ? b.s : "";
+}
+
+static void json_text_of(Json *j, Arena *a, const PageText *t) {
+    json_object(j, NULL);
+    json_text(j, "kind", t->kind);
+    json_text(j, "title", t->title);
+    json_int(j, "bytes", (int64_t)t->n);
+    if (t->text) json_text(j, "packed", packed(a, t->text, t->n));
+    json_end(j);
+}
+
+/* ---- passes -------- */
+/* One text has all differences, one behind the other. */
+static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
+    StrBuf all = sb_new(a);
+    json_array(j, "passes");
+    for (int i = 0; i < rec->events.n; i++) {
+        const PassEvent *e = &rec->events.v[i];
+        size_t n = strlen(e->diff);
+        json_object(j, NULL);
+        json_text(j, "pass", e->pass->name);
+        json_text(j, "summary", e->pass->summary);
+        json_int(j, "run", e->nth);
+        if (e->of) json_text(j, "kernel", e->of);
+        json_text(j, "level", e->pass->run_loops ? "loops" : e->pass->run_plan ? "plan" : "graph");
+        json_int(j, "us", (int64_t)(1e6 * e->seconds));
+        json_int(j, "from", (int64_t)all.n);
+        json_int(j, "bytes", (int64_t)n);
+        json_end(j);
+        sb_put(&all, e->diff, n);
+    }
+    json_end(j);
+    json_text(j, "diffs", packed(a, all.n ? all.s : "", all.n));
+}
+
+/* ---- the page -------- */
+/* The template up to the mark, and what it goes on with. */
+static const char *up_to(StrBuf *b, const char *from, const char *mark) {
+    const char *at = strstr(from, mark);
+    if (!at) return from;
+    sb_put(b, from, (size_t)(at - from));
+    return at + strlen(mark);
+}
+
+void report_page(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o, const PageText *text,
+                 int n_texts) {
+    ReportOptions all = *o;
+    Json j = {.b = b, .in_html = true};
+    all.kinds = REPORT_ALL;
+    all.json = true;
+    all.in_html = true;
+    const char *rest = up_to(b, (const char *)cg_page_html, "@STYLE@");
+    sb_puts(b, (const char *)cg_page_css);
+    rest = up_to(b, rest, "@REPORT@");
+    report_print(b, c, p, &all);
+    rest = up_to(b, rest, "@STAGES@");
+    json_object(&j, NULL);
+    char print[17];
+    snprintf(print, sizeof print, "%016llx", (unsigned long long)plan_fingerprint(c->a, p));
+    json_text(&j, "fingerprint", print);
+    json_array(&j, "texts");
+    for (int i = 0; i < n_texts; i++) json_text_of(&j, c->a, &text[i]);
+    json_end(&j);
+    if (o->record) json_passes(&j, c->a, o->record);
+    json_end(&j);
+    rest = up_to(b, rest, "@SCRIPT@");
+    sb_puts(b, (const char *)cg_page_js);
+    sb_puts(b, rest);
+}
