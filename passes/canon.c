@@ -23,6 +23,7 @@ typedef struct {
     bool no_grad_below; /* gradients exist already: detach has done its work */
     bool changed;
     int n_simple[N_OPS]; /* that were replaced in a function */
+    PassOps simple;
 } Canon;
 
 /* ---- recognising ------------------------------------------------------------------------- */
@@ -322,9 +323,11 @@ static const char *counts_text(Arena *a, const int *n) {
     return b.n ? b.s : NULL;
 }
 
-static void tell(const Canon *c, const Func *f, bool stopped) {
+static void tell(Canon *c, const Func *f, bool stopped) {
     const char *done = counts_text(c->p->a, c->n_simple);
-    if (done) pass_remark(c->p, f->span, "canon", "@%s: %s are simplified", f->name, done);
+    if (done)
+        pass_remark(c->p, f->span, "canon", "@%s: %s are simplified%s", f->name, done,
+                    pass_ops_text(c->p, &c->simple));
     if (stopped)
         pass_refusal(c->p, f->span, "canon",
                      "@%s: rules still apply after --canon.max-rounds rounds over it", f->name);
@@ -343,6 +346,7 @@ static void walk(Canon *c, Func *f) {
         if (!y->ask) y->ask = op->ask;
         op->tag = y;
         c->n_simple[op->kind]++;
+        pass_ops_add(c->p, &c->simple, op);
         c->changed = true;
     }
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
@@ -353,6 +357,7 @@ static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         c.b.f = m->funcs.v[i];
         memset(c.n_simple, 0, sizeof c.n_simple);
+        c.simple = (PassOps){0};
         int rounds = 0, most = pass_threshold(p->ctx, PASS_T_CANON_ROUNDS);
         do {
             c.changed = false;

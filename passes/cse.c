@@ -158,6 +158,7 @@ static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
  * users and goes at the end of the walk. */
 static void cse_func(PassCtx *p, Func *f) {
     OpTable t = {.a = p->a}, drawn = {.a = p->a};
+    PassOps gone = {0};
     int n = 0;
     func_number(f);
     for (Op *op = f->first; op; op = op->next) {
@@ -170,11 +171,12 @@ static void cse_func(PassCtx *p, Func *f) {
         if (first == op || !pass_may_rewrite(p)) continue;
         if (!first->ask) first->ask = op->ask;
         op->tag = first;
+        pass_ops_add(p, &gone, op);
         n++;
     }
     if (n)
-        pass_remark(p, f->span, "cse", "@%s: %d operations are ones that are there already",
-                    f->name, n);
+        pass_remark(p, f->span, "cse", "@%s: %d operations are ones that are there already%s",
+                    f->name, n, pass_ops_text(p, &gone));
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->tag) op_remove(op);

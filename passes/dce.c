@@ -11,17 +11,31 @@
  * kernels read variables in place. */
 #include "passes/rewrite.h"
 
-int pass_dce_func(Arena *a, Func *f) {
+typedef VEC(const Op *) Gone;
+
+static void sweep(Arena *a, Func *f, Gone *gone) {
     int *uses = func_use_counts(a, f);
-    int removed = 0;
     for (Op *op = f->last, *prev; op; op = prev) {
         prev = op->prev;
         if (uses[op->id] || op_acts(op)) continue;
         for (int i = 0; i < op->n_in; i++) uses[op->in[i]->id]--;
         op_remove(op);
-        removed++;
+        vec_push(a, gone, op);
     }
-    return removed;
+}
+
+int pass_dce_func(Arena *a, Func *f) {
+    Gone gone = {0};
+    sweep(a, f, &gone);
+    return gone.n;
+}
+
+static void tell_gone(PassCtx *p, const Func *f, const Gone *gone) {
+    PassOps ops = {0};
+    for (int i = gone->n - 1; i >= 0; i--) pass_ops_add(p, &ops, gone->v[i]);
+    if (gone->n)
+        pass_remark(p, f->span, "dce", "@%s: %d operations that nobody reads are gone%s", f->name,
+                    gone->n, pass_ops_text(p, &ops));
 }
 
 static int sink_assigns(Func *f) {
@@ -69,12 +83,12 @@ static void drop_bodies(Module *m) {
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
-        int moved = sink_assigns(f), gone = pass_dce_func(p->a, f);
+        Gone gone = {0};
+        int moved = sink_assigns(f);
+        sweep(p->a, f, &gone);
         if (moved)
             pass_remark(p, f->span, "dce", "@%s: %d assignments go to the end", f->name, moved);
-        if (gone)
-            pass_remark(p, f->span, "dce", "@%s: %d operations that nobody reads are gone", f->name,
-                        gone);
+        tell_gone(p, f, &gone);
         if (p->remarks) tell_kept(p, f);
     }
     drop_bodies(m);

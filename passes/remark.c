@@ -15,6 +15,29 @@ const char *pass_named(const Op *op) {
     return op->hint ? op->hint : op_mnemonic(op->kind);
 }
 
+enum { OPS_NAMED_MAX = 8 };
+
+void pass_ops_add(PassCtx *p, PassOps *to, const Op *op) {
+    if (!p->remarks) return;
+    to->n++;
+    if (to->named == OPS_NAMED_MAX) return;
+    StrBuf one = sb_new(p->a);
+    sb_printf(&one, "'%s' (", pass_named(op));
+    size_t n = one.n;
+    put_place(p->ctx, &one, ctx_user_span(p->ctx, op->span), ")");
+    const char *text = one.n > n ? one.s : arena_printf(p->a, "'%s'", pass_named(op));
+    if (!to->text.a) to->text = sb_new(p->a);
+    if (to->text.n && strstr(to->text.s, text)) return;
+    sb_printf(&to->text, "%s %s", to->text.n ? "," : ":", text);
+    to->named++;
+}
+
+const char *pass_ops_text(PassCtx *p, const PassOps *of) {
+    if (!of->n) return "";
+    if (of->n == of->named) return of->text.s;
+    return arena_printf(p->a, "%s and %d more", of->text.s, of->n - of->named);
+}
+
 /* A line: "gat.gnn:14: fuse: text". */
 static void put_line(const Ctx *c, StrBuf *b, Span at, const char *pass, const char *text) {
     Span user = ctx_user_span(c, at);

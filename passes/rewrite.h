@@ -75,6 +75,15 @@ const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op);
 /* What people know the operation by: its name in the model, or what it is. */
 const char *pass_named(const Op *op);
 
+/* The first few operations that a remark is about, by name and the user's line. */
+typedef struct {
+    StrBuf text;
+    int n, named;
+} PassOps;
+void pass_ops_add(PassCtx *p, PassOps *to, const Op *op);
+/* ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */
+const char *pass_ops_text(PassCtx *p, const PassOps *of);
+
 /* One line for --report: "gat.gnn:14: fuse: ..." */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same of what was not done, which costs something: --report=missed has it, too. */
