@@ -123,6 +123,7 @@ const char *const *cli_alias_at(int i);        /* {"-h", "--help"} */
 bool cli_is_threshold(const char *arg);
 const char *cli_set_threshold(Arena *a, CliOptions *o, const char *arg, const char *value);
 void cli_thresholds(FILE *to);
+void cli_words(FILE *to); /* (cli_words.c) */
 
 /* The same as a manual page, or as a shell's completions: cli_manual.c, cli_complete.c. */
 const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish", "thresholds" */

@@ -8,7 +8,7 @@
 #include "passes/threshold.h"
 
 const char *cli_manual_form(int i) {
-    static const char *const forms[] = {"man", "bash", "zsh", "fish", "thresholds"};
+    static const char *const forms[] = {"man", "bash", "zsh", "fish", "thresholds", "words"};
     return i < (int)COUNT(forms) ? forms[i] : NULL;
 }
 
@@ -140,6 +140,8 @@ void cli_manual(FILE *to, const char *form) {
         put_page(to);
     else if (strcmp(form, "thresholds") == 0)
         cli_thresholds(to);
+    else if (strcmp(form, "words") == 0)
+        cli_words(to);
     else
         cli_complete(to, form);
 }

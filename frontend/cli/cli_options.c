@@ -502,8 +502,8 @@ static const CliCommand commands[] = {
     {"import", "import ..", "make a data directory (gnnc import --help)"},
     {"partition", "partition DIR P -o OUT", "put its rows into parts (gnnc partition --help)"},
     {"export", "export ..", "write predictions into a database (gnnc export --help)"},
-    {"help", "help [man|bash|zsh|fish|thresholds]",
-     "this; the manual page; a shell's completions; numbers of passes"},
+    {"help", "help [man|bash|zsh|fish|thresholds|words]",
+     "this; the manual page; a shell's completions; numbers of passes; words of the language"},
 };
 
 const CliCommand *cli_command_at(int i) {

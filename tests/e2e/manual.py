@@ -33,7 +33,7 @@ COMMANDS = re.findall(r"^(?:usage:|      ) gnnc ([a-z]+) ", HELP, re.M)
 PASSES = re.findall(r"^  ([a-z][\w-]+) ", HELP[HELP.index("\npasses:"):], re.M)
 WORDS = {"--emit": "exe lib infer python ast ir plan loops llvm asm obj c cuda header none", "--runtime": "own shared", "--spmm": "own auto cusparse",
          "--precision": "f32 bf16 f16 auto tf32", "--report-format": "text json", "--target": "auto cpu cuda",
-         "--report": "all shapes breaks fusion syncs memory precision"}
+         "--report": "all verdict source missed kernels shapes breaks fusion syncs memory precision"}
 
 
 def tables_are_whole():
@@ -80,7 +80,7 @@ def bash():
     assert completed("m.gnn", "--emit", "=") == set(WORDS["--emit"].split())
     assert completed("m.gnn", "--emit", "=", "l") == {"lib", "loops", "llvm"}
     assert completed("opt", "--print-after", "=", "fu") == {"fuse"} | {p for p in PASSES if p.startswith("fu")}
-    assert completed("help", "") == {"man", "bash", "zsh", "fish", "thresholds"}
+    assert completed("help", "") == {"man", "bash", "zsh", "fish", "thresholds", "words"}
     os.makedirs("here/folder")
     with open("here/im.gnn", "w", encoding="utf-8"):
         pass

@@ -9,7 +9,7 @@
 # apt line to run and stops with exit 2.
 set -u
 build="gcc libc6-dev make flex bison llvm-19-dev libdnnl-dev zlib1g-dev libmetis-dev libsqlite3-dev libpq-dev libpng-dev libjpeg-dev libyaml-dev"
-tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales libmicrohttpd-dev libcjson-dev libopenmpi-dev openmpi-bin rustc python3 python3-numpy${GNNC_CI:+ python3-pip}"
+tests="$build llvm-19-tools clang-19 libclang-rt-19-dev clang-format-19 g++ cmake pkg-config abigail-tools postgresql locales neovim libmicrohttpd-dev libcjson-dev libopenmpi-dev openmpi-bin rustc python3 python3-numpy${GNNC_CI:+ python3-pip}"
 case "${1:-build}" in
     build) want=$build ;;
     test) want=$tests ;;
@@ -25,6 +25,7 @@ brought() {
         gcc) has_one_of cc ;;
         make | flex | bison | python3 | rustc | g++ | cmake | pkg-config) has_one_of "$1" ;;
         abigail-tools) has_one_of abidiff ;;
+        neovim) has_one_of nvim ;;
         locales) exists_one_of /usr/share/i18n/locales/de_DE ;;
         python3-pip) python3 -m pip --version ;;
         python3-numpy) python3 -c 'import numpy' || /usr/bin/python3 -c 'import numpy' ;;
