@@ -49,9 +49,9 @@ static bool needs_own(const Plan *p, OwnKernel k) {
 
 const char *target_own_kind(OwnKernel k) {
     static const char *const kinds[OWN_COUNT] = {
-        [OWN_RANK] = "rank",     [OWN_GATHER] = "gather", [OWN_SCATTER] = "scatter",
-        [OWN_SAMPLE] = "sample", [OWN_MAPS] = "maps",     [OWN_SPMM] = "spmm",
-        [OWN_TURN] = "turn",     [OWN_PROBE] = "probe"};
+        [OWN_RANK] = "rank",       [OWN_GATHER] = "gather", [OWN_SCATTER] = "scatter",
+        [OWN_SAMPLE] = "sample",   [OWN_MAPS] = "maps",     [OWN_SPMM] = "spmm",
+        [OWN_ITERATE] = "iterate", [OWN_PROBE] = "probe"};
     return kinds[k];
 }
 

@@ -61,7 +61,7 @@ typedef enum {
     OWN_SAMPLE,  /* draws batches of neighbours */
     OWN_MAPS,    /* builds index arrays */
     OWN_SPMM,    /* makes what a library's sparse products read */
-    OWN_TURN,    /* counts turns of a loop */
+    OWN_ITERATE, /* counts iterations of a loop */
     OWN_PROBE,   /* launches nothing: can the GPU run what was compiled? */
     OWN_COUNT
 } OwnKernel;

@@ -220,7 +220,7 @@ void interp_put_next(Interp *in, int which, const OpTensor *x) {
     in->then[which] = x;
 }
 
-/* Each turn has values of its own: those of the last one are operands of the next. */
+/* Each iteration has values of its own: those of the last one are operands of the next. */
 bool interp_body(Interp *in, Func *body, const OpTensor **now) {
     int n = func_n_carried(body);
     Interp outer = *in;
@@ -308,7 +308,7 @@ void interp_put_result(Interp *in, const Op *op, int which, const OpTensor *x) {
 }
 
 const OpTensor *interp_result(Interp *in, const Op *op, int which) {
-    for (int i = in->results.n - 1; i >= 0; i--) /* the last turn's, in a loop */
+    for (int i = in->results.n - 1; i >= 0; i--) /* the last iteration's, in a loop */
         if (in->results.v[i].op == op && in->results.v[i].which == which) return in->results.v[i].x;
     return NULL;
 }

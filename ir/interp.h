@@ -104,7 +104,8 @@ bool interp_call(Interp *in, const Op *op, const char *symbol, int n_in,
 /* Further results of an op that has several, from 1. */
 void interp_put_result(Interp *in, const Op *op, int which, const OpTensor *x);
 const OpTensor *interp_result(Interp *in, const Op *op, int which); /* NULL: none */
-/* Loops: an operand now (NULL: no loop runs), one for the next turn, one turn of a body. */
+/* Loops: an operand now (NULL: no loop runs), one for the next iteration, one iteration of a body.
+ */
 const OpTensor *interp_arg(Interp *in, int which);
 void interp_put_next(Interp *in, int which, const OpTensor *x);
 bool interp_body(Interp *in, Func *body, const OpTensor **now);

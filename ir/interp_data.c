@@ -87,13 +87,13 @@ void interp_set_var(Interp *in, const Var *v, const double *x) {
 /* Elements of a row as written: what is stored is the transpose. */
 static int64_t row_of(Interp *in, const Var *v) {
     int64_t n = 1;
-    for (int i = 0; i < v->turn; i++) n *= interp_size(in, v->type.dim[i]);
+    for (int i = 0; i < v->transposed; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
 }
 
 static int64_t rows_of(Interp *in, const Var *v) {
     int64_t n = 1;
-    for (int i = v->turn; i < v->type.rank; i++) n *= interp_size(in, v->type.dim[i]);
+    for (int i = v->transposed; i < v->type.rank; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
 }
 

@@ -168,7 +168,8 @@ typedef struct Var {
     const char *group; /* parameter group, NULL = default */
     VarRole role;
     struct Var *of; /* VAR_SLOT: the parameter whose state it is; NULL = of none alone */
-    int turn;       /* `type` is as stored: its first `turn` spaces are the last ones as written */
+    int transposed; /* `type` is as stored: its first `transposed` spaces are the last ones as
+                       written */
     int id;
     Span span;
 } Var;

@@ -470,7 +470,7 @@ Var *var_of_role(const Module *m, VarRole role) {
 
 Type var_written_type(const Var *v) {
     Type t = v->type;
-    for (int i = 0; i < t.rank; i++) t.dim[i] = v->type.dim[(i + v->turn) % t.rank];
+    for (int i = 0; i < t.rank; i++) t.dim[i] = v->type.dim[(i + v->transposed) % t.rank];
     return t;
 }
 

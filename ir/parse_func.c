@@ -217,7 +217,7 @@ static bool attributes(Parser *p, Op *op) {
     if (at & OPA_BODY && !body_attr(p, &op->body)) return false;
     if (at & OPA_LIMIT && parse_accept_word(p, "limit")) {
         int64_t n = 0;
-        if (!parse_int(p, "the most turns", 1, INT32_MAX, &n)) return false;
+        if (!parse_int(p, "the most iterations", 1, INT32_MAX, &n)) return false;
         op->imm = (double)n;
     }
     if (at & OPA_IMM && !parse_real(p, "a number", &op->imm)) return false;

@@ -337,15 +337,15 @@ static bool var_stmt(Parser *p, VarKind k) {
     if (p->tok.kind != T_STRING) return parse_expected(p, "a path in quotes");
     if (!new_name(p, NAMES_VAR, "a path", &path) || !parse_expect(p, ':')) return false;
     Span type_at = p->tok.span;
-    int64_t turn = 0;
+    int64_t transposed = 0;
     if (!parse_type(p, &t)) return false;
-    if (parse_accept_word(p, "turned") &&
-        !parse_int(p, "how many of its spaces are the last as written", 1, t.rank - 1, &turn))
+    if (parse_accept_word(p, "transposed") &&
+        !parse_int(p, "how many of its spaces are the last as written", 1, t.rank - 1, &transposed))
         return false;
     if (!parse_expect(p, '=') || !init(p, &in)) return false;
     if (t.layout != LAYOUT_DENSE) return parse_fail(p, DIAG_E0409, type_at, "a variable is dense");
     Var *v = var_new(p->m, k, path, t, in, at);
-    v->turn = (int)turn;
+    v->transposed = (int)transposed;
     if (parse_accept_word(p, "as") && !save_shape(p, v)) return false;
     if (parse_accept_word(p, "group") && !parse_text(p, "a group's name", &v->group)) return false;
     return var_use(p, v) && parse_span(p, &v->span);

@@ -234,7 +234,7 @@ static void print_var(StrBuf *b, const Whole *w, const Var *v) {
     ir_string_print(b, v->path);
     sb_puts(b, ": ");
     type_print(b, &v->type);
-    if (v->turn) sb_printf(b, " turned %d", v->turn);
+    if (v->transposed) sb_printf(b, " transposed %d", v->transposed);
     sb_puts(b, " = ");
     print_init(b, &v->init);
     for (int i = 0; i < v->save_rank; i++) {

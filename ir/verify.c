@@ -169,9 +169,9 @@ static void check_var(Verifier *v, const Var *var) {
     const char *whose = arena_printf(v->c->a, "the variable \"%s\"", var->path);
     if (!type_holds(v, var->span, whose, &var->type)) return;
     if (var->type.layout != LAYOUT_DENSE) broken(v, var->span, "%s is not dense", whose);
-    if (var->turn < 0 || (var->turn && var->turn >= var->type.rank))
-        broken(v, var->span, "%s cannot be turned by %d of its %d spaces", whose, var->turn,
-               var->type.rank);
+    if (var->transposed < 0 || (var->transposed && var->transposed >= var->type.rank))
+        broken(v, var->span, "%s cannot be transposed by %d of its %d spaces", whose,
+               var->transposed, var->type.rank);
     if (!save_holds(v, var))
         broken(v, var->span, "%s and its checkpoint shape differ in their number of elements",
                whose);

@@ -458,7 +458,7 @@ static bool run(PassCtx *c, Module *m) {
     Precision *all = NEWN(c->a, Precision, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         Func *f = m->funcs.v[i];
-        bool in_loop = f->body && c->ranges; /* turns of a loop have no ranges */
+        bool in_loop = f->body && c->ranges; /* iterations of a loop have no ranges */
         all[i] = (Precision){.p = c,
                              .m = m,
                              .all = all,

@@ -11,7 +11,7 @@ int pass_dce_func(Arena *a, Func *f);
 /* Does f compute gradients, told or used to update parameters?  (driver.c) */
 bool pass_has_gradients(const Func *f);
 
-/* Makes turns of the loops between a parameter and the loss; false after a diagnostic: one
+/* Makes iterations of the loops between a parameter and the loss; false after a diagnostic: one
  * has no limit.  (unroll.c) */
 bool pass_unroll_func(PassCtx *p, Module *m, Func *f);
 

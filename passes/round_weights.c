@@ -48,7 +48,7 @@ typedef struct {
     /* Of the function that is looked at, by op id: */
     bool *of_state;
     IrMarks marks;
-} Carry;
+} RoundWeights;
 
 /* ---- what is computed of the state alone ---------------------------------------------------- */
 static bool is_half(DType dt) {
@@ -63,7 +63,7 @@ static bool is_leaf(const Op *op) {
     return op->kind == OP_CONST || op->kind == OP_VAR;
 }
 
-static void look_at(Carry *c, Func *f) {
+static void look_at(RoundWeights *c, Func *f) {
     func_number(f);
     c->marks = ir_marks_new(c->p->a, f->n_ops);
     c->of_state = NEWN(c->p->a, bool, (size_t)f->n_ops + 1);
@@ -81,7 +81,7 @@ static bool enter_all(void *user, const Op *op) {
 }
 
 /* What x is computed of and itself, operands first. */
-static IrOps made_of(Carry *c, const Op *x) {
+static IrOps made_of(RoundWeights *c, const Op *x) {
     return ir_walk(c->p->a, &c->marks, x, enter_all, NULL);
 }
 
@@ -91,13 +91,13 @@ static Op *below_views(Op *x) {
     return x;
 }
 
-static Op *assigned(const Carry *c, const Op *var) {
+static Op *assigned(const RoundWeights *c, const Op *var) {
     return var->kind == OP_VAR ? c->assigned[var->var->id] : NULL;
 }
 
 /* Is each variable that @train changes written element by element where the copy's elements are?
  * Scalars are known everywhere. */
-static bool is_aligned(Carry *c, const Op *x) {
+static bool is_aligned(RoundWeights *c, const Op *x) {
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         const Op *op = ops.v[i];
@@ -108,7 +108,7 @@ static bool is_aligned(Carry *c, const Op *x) {
 }
 
 /* A rounded copy of state in memory. */
-static bool is_copy(Carry *c, const Op *op) {
+static bool is_copy(RoundWeights *c, const Op *op) {
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return false;
     const Op *x = below_views(op->in[0]);
     if (!op->type.rank || x->type.dt == op->type.dt || x->kind == OP_CONST) return false;
@@ -116,26 +116,26 @@ static bool is_copy(Carry *c, const Op *op) {
 }
 
 /* The variable that x is computed of in its kernel, and whether that is read in another order. */
-static const Op *variable_below(const Op *x, int depth, bool *turned) {
+static const Op *variable_below(const Op *x, int depth, bool *transposed) {
     enum { DEEPEST = 8 };
     if (x->kind == OP_VAR) return x;
     if (depth == DEEPEST || (!x->fused && x->kind != OP_VIEW)) return NULL;
     for (int i = 0; i < x->n_in; i++) {
-        const Op *v = variable_below(x->in[i], depth + 1, turned);
-        if (v) *turned |= pass_is_transpose(x);
+        const Op *v = variable_below(x->in[i], depth + 1, transposed);
+        if (v) *transposed |= pass_is_transpose(x);
         if (v) return v;
     }
     return NULL;
 }
 
 /* A weight that is rounded in the step, and why. */
-static void tell_left(Carry *c, const Op *op) {
-    bool turned = false;
+static void tell_left(RoundWeights *c, const Op *op) {
+    bool transposed = false;
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return;
-    const Op *x = below_views(op->in[0]), *v = variable_below(x, 0, &turned);
+    const Op *x = below_views(op->in[0]), *v = variable_below(x, 0, &transposed);
     if (!v || !op->type.rank) return;
     pass_refusal(c->p, op->span, "round-weights", "'%s' is rounded in each step: %s", v->var->path,
-                 turned ? "it is read in another order than it is updated in"
+                 transposed ? "it is read in another order than it is updated in"
                  : !c->of_state[x->id]
                      ? "more than variables is in it"
                      : "its elements lie elsewhere than those of what is updated");
@@ -165,7 +165,7 @@ static bool is_alike(const Op *x, const Op *y) {
 
 /* Do x and y of two functions compute the same?  The tag of an operation is the one that it was
  * compared with. */
-static bool is_same(const Carry *c, Op *x, Op *y) {
+static bool is_same(const RoundWeights *c, Op *x, Op *y) {
     Pairs todo = {0}, seen = {0};
     bool same = true;
     vec_push(c->p->a, &todo, ((Pair){x, y}));
@@ -183,7 +183,7 @@ static bool is_same(const Carry *c, Op *x, Op *y) {
 }
 
 /* The parameter that x is made of, or another variable of its spaces. */
-static const Var *main_var(Carry *c, const Op *x) {
+static const Var *main_var(RoundWeights *c, const Op *x) {
     const Var *found = NULL;
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++) {
@@ -194,7 +194,7 @@ static const Var *main_var(Carry *c, const Op *x) {
     return found;
 }
 
-static const Kept *find_kept(const Carry *c, const Var *of, Op *x, DType dt) {
+static const Kept *find_kept(const RoundWeights *c, const Var *of, Op *x, DType dt) {
     for (const Kept *k = of ? c->kept[of->id] : NULL; k; k = k->next)
         if (k->var->type.dt == dt && is_same(c, x, k->made)) return k;
     return NULL;
@@ -202,7 +202,7 @@ static const Kept *find_kept(const Carry *c, const Var *of, Op *x, DType dt) {
 
 /* ---- @refresh -------- */
 /* x and what it is computed of, anew where b stands; what `done` has is there. */
-static Op *copied(Carry *c, Builder *b, const Pairs *done, Op *x) {
+static Op *copied(RoundWeights *c, Builder *b, const Pairs *done, Op *x) {
     Pairs all = {0};
     for (int i = 0; i < done->n; i++) {
         done->v[i].of->tag = done->v[i].is;
@@ -226,13 +226,13 @@ static Op *copied(Carry *c, Builder *b, const Pairs *done, Op *x) {
     return is;
 }
 
-static const char *free_path(const Carry *c, const Var *of, DType dt) {
+static const char *free_path(const RoundWeights *c, const Var *of, DType dt) {
     const char *first = arena_printf(c->m->a, "%s %s", of->path, dtype_name(dt)), *path = first;
     for (int n = 2; var_find(c->m, path); n++) path = arena_printf(c->m->a, "%s %d", first, n);
     return path;
 }
 
-static const Kept *new_kept(Carry *c, Op *x, const Var *of, DType dt) {
+static const Kept *new_kept(RoundWeights *c, Op *x, const Var *of, DType dt) {
     Type t = x->type;
     t.dt = dt;
     Init zero = {.kind = INIT_CONST};
@@ -267,7 +267,7 @@ static void need(Ends *e, Op *x) {
     if (!e->last || x->id > e->last->id) e->last = x;
 }
 
-static void find_ends(Carry *c, Ends *e, const Op *x) {
+static void find_ends(RoundWeights *c, Ends *e, const Op *x) {
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         Op *op = ops.v[i], *end = assigned(c, op);
@@ -280,7 +280,7 @@ static void find_ends(Carry *c, Ends *e, const Op *x) {
 }
 
 /* Behind the last operation that it needs: in the kernel that makes that one. */
-static void write_kept(Carry *c, Op *x, const Kept *k) {
+static void write_kept(RoundWeights *c, Op *x, const Kept *k) {
     Ends e = {.last = NULL};
     find_ends(c, &e, x);
     Builder b = {.m = c->m, .f = c->train, .at = e.last->next, .span = k->var->span};
@@ -296,14 +296,14 @@ static void write_kept(Carry *c, Op *x, const Kept *k) {
     b_assign(&b, k->var, low);
 }
 
-static bool is_changed(Carry *c, const Op *x) {
+static bool is_changed(RoundWeights *c, const Op *x) {
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++)
         if (assigned(c, ops.v[i])) return true;
     return false;
 }
 
-static void keep(Carry *c, const Op *op) {
+static void keep(RoundWeights *c, const Op *op) {
     Op *x = below_views(op->in[0]);
     const Var *of = main_var(c, x);
     if (!of)
@@ -319,7 +319,7 @@ static void keep(Carry *c, const Op *op) {
                 of->path, dtype_name(op->type.dt));
 }
 
-static void keep_all(Carry *c, Func *f) {
+static void keep_all(RoundWeights *c, Func *f) {
     VEC(Op *) copies = {0};
     look_at(c, f);
     for (Op *op = f->first; op; op = op->next)
@@ -345,7 +345,7 @@ typedef struct {
     const Kept *kept;
 } Reader;
 
-static void read_kept(Carry *c, Func *f) {
+static void read_kept(RoundWeights *c, Func *f) {
     VEC(Reader) found = {0};
     look_at(c, f);
     func_keep_users(c->p->a, f);
@@ -368,7 +368,7 @@ static void read_kept(Carry *c, Func *f) {
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Carry c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
+    RoundWeights c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
     if ((!c.train && !m->recipe.sample.serve) || func_of(m, PHASE_REFRESH)) return true;
     c.kept = NEWN(p->a, const Kept *, (size_t)m->vars.n + 1);
     c.assigned = NEWN(p->a, Op *, (size_t)m->vars.n + 1);

@@ -12,10 +12,10 @@
  *
  * A sparse product gathers rows of the weight, so it wants the summed space first, where PyG's
  * Linear has it last; its gradient comes in that order, too.  Each step would transpose both.  So
- * the variable and its optimizer slots are stored in the other order (Var.turn) and the update is
- * made in it, where nothing else wants the old one: the update's elementwise operations, sums over
- * all of it (the norm that gradients are clipped by), and matrix products, which read either order.
- * Files, initial values and the C API keep the written order.
+ * the variable and its optimizer slots are stored in the other order (Var.transposed) and the
+ * update is made in it, where nothing else wants the old one: the update's elementwise operations,
+ * sums over all of it (the norm that gradients are clipped by), and matrix products, which read
+ * either order. Files, initial values and the C API keep the written order.
  *
  * The layout is chosen for all phases at once, as in the data layout assignment of XLA and of
  * Liu et al. 2019, "Optimizing CNN Model Inference on CPUs" (NeoCPU), where a weight is
@@ -37,23 +37,23 @@ typedef struct {
     Module *m;
     Places *places; /* by var id */
     const Var *var;
-    Type is, be; /* the order of spaces now, and the one that is wanted */
-    int turn;
+    Type is, be;     /* the order of spaces now, and the one that is wanted */
+    int by;          /* its last `by` spaces come first */
     Ops mine;        /* of the variable's spaces, to be made in the other order; their tag is.. */
     void *mark;      /* ..this */
     int copies;      /* that are saved, less those that are made */
     const char *why; /* it stays as it is */
-} Turn;
+} Transpose;
 
-static bool is_mine(const Turn *t, const Op *op) {
+static bool is_mine(const Transpose *t, const Op *op) {
     return op->tag == t->mark;
 }
 
-static const Places *places_of(const Turn *t, const Var *v) {
+static const Places *places_of(const Transpose *t, const Var *v) {
     return &t->places[v->id];
 }
 
-static void note(Turn *t, Op *op) {
+static void note(Transpose *t, Op *op) {
     Arena *a = t->p->a;
     if (op->kind == OP_VAR) vec_push(a, &t->places[op->var->id].reads, op);
     if (op->kind == OP_ASSIGN) vec_push(a, &t->places[op->var->id].assigns, op);
@@ -62,7 +62,7 @@ static void note(Turn *t, Op *op) {
         vec_push(a, &t->places[x->var->id].copies, op);
 }
 
-static void find_places(Turn *t) {
+static void find_places(Transpose *t) {
     t->places = NEWN(t->p->a, Places, (size_t)t->m->vars.n + 1);
     for (int i = 0; i < t->m->vars.n; i++) {
         Var *v = t->m->vars.v[i];
@@ -80,41 +80,41 @@ static bool same_order(const Type *x, const Type *y) {
     return type_same_spaces(x, y);
 }
 
-/* The first spaces of t moved behind the others: the last `turn` come first. */
-static Type turned(const Type *t, int turn) {
+/* The first spaces of t moved behind the others: the last `by` come first. */
+static Type transposed(const Type *t, int by) {
     Type y = *t;
-    for (int i = 0; i < t->rank; i++) y.dim[i] = t->dim[(i + t->rank - turn) % t->rank];
+    for (int i = 0; i < t->rank; i++) y.dim[i] = t->dim[(i + t->rank - by) % t->rank];
     return y;
 }
 
 /* How many of the last spaces of x come first in y; 0: it is another order, or the same. */
-static int turn_of(const Type *x, const Type *y) {
-    for (int turn = 1; turn < x->rank; turn++) {
-        Type t = turned(x, turn);
-        if (same_order(&t, y)) return turn;
+static int transposed_by(const Type *x, const Type *y) {
+    for (int by = 1; by < x->rank; by++) {
+        Type t = transposed(x, by);
+        if (same_order(&t, y)) return by;
     }
     return 0;
 }
 
 /* A slot of the variable's optimizer state, or itself. */
-static bool is_of(const Turn *t, const Var *v) {
+static bool is_of(const Transpose *t, const Var *v) {
     if (v == t->var) return true;
     return v->of == t->var && same_order(&v->type, &t->is);
 }
 
 /* The one order other than its own that copies of the variable have. */
-static bool find_order(Turn *t) {
+static bool find_order(Transpose *t) {
     const Ops *copies = &places_of(t, t->var)->copies;
-    t->turn = 0;
+    t->by = 0;
     for (int i = 0; i < copies->n; i++) {
         const Op *op = copies->v[i];
         if (!op->func || op->in[0]->kind != OP_VAR || op->in[0]->var != t->var) continue;
-        int turn = turn_of(&t->is, &op->type);
-        if (!turn || (t->turn && t->turn != turn)) return false;
-        t->turn = turn;
+        int by = transposed_by(&t->is, &op->type);
+        if (!by || (t->by && t->by != by)) return false;
+        t->by = by;
     }
-    if (t->turn) t->be = turned(&t->is, t->turn);
-    return t->turn > 0;
+    if (t->by) t->be = transposed(&t->is, t->by);
+    return t->by > 0;
 }
 
 /* ---- what must follow --------------------------------------------------------------------- */
@@ -123,20 +123,20 @@ static bool is_plain(const Op *op) {
 }
 
 /* A copy of what is in the wanted order already. */
-static bool is_back(const Turn *t, const Op *op) {
+static bool is_back(const Transpose *t, const Op *op) {
     return op->kind == OP_COPY && same_order(&op->type, &t->is) &&
            same_order(&op->in[0]->type, &t->be);
 }
 
 /* May op be made in the other order, where its users want it so? */
-static bool can_turn(const Turn *t, const Op *op) {
+static bool can_transpose(const Transpose *t, const Op *op) {
     if (op->type.dt == DT_VOID || !same_order(&op->type, &t->is)) return false;
     if (op->kind == OP_VAR) return is_of(t, op->var);
     return is_plain(op) || is_back(t, op) || (op->kind == OP_CONTRACT && op->type.rank == 2);
 }
 
 /* Does `user` not mind the order of its operand?  What is elementwise follows. */
-static bool may_read(const Turn *t, const Op *user) {
+static bool may_read(const Transpose *t, const Op *user) {
     switch (user->kind) {
     case OP_COPY:
         return same_order(&user->type, &t->be);
@@ -147,17 +147,17 @@ static bool may_read(const Turn *t, const Op *user) {
     case OP_REDUCE:
         return user->n_over == t->is.rank;
     default:
-        return is_plain(user) && can_turn(t, user);
+        return is_plain(user) && can_transpose(t, user);
     }
 }
 
-static void take(Turn *t, Op *op) {
-    if (is_mine(t, op) || !can_turn(t, op)) return;
+static void take(Transpose *t, Op *op) {
+    if (is_mine(t, op) || !can_transpose(t, op)) return;
     op->tag = t->mark;
     vec_push(t->p->a, &t->mine, op);
 }
 
-static void take_reads(Turn *t, const Var *v) {
+static void take_reads(Transpose *t, const Var *v) {
     const Ops *reads = &places_of(t, v)->reads;
     for (int i = 0; i < reads->n; i++)
         if (reads->v[i]->func) take(t, reads->v[i]);
@@ -170,7 +170,7 @@ static int by_place(const void *x, const void *y) {
 
 /* What reads of the variable and its slots reach: elementwise operations join with what is there.
  */
-static void find_mine(Turn *t) {
+static void find_mine(Transpose *t) {
     const Places *of = places_of(t, t->var);
     t->mine.n = 0;
     t->mark = NEW(t->p->a, char);
@@ -186,12 +186,12 @@ static void find_mine(Turn *t) {
 }
 
 /* An operand that is not made in the wanted order, but must be read in it. */
-static bool is_foreign(const Turn *t, const Op *x) {
+static bool is_foreign(const Transpose *t, const Op *x) {
     return x->type.dt != DT_VOID && same_order(&x->type, &t->is) && !is_mine(t, x);
 }
 
 /* Counts the copies; false: somebody wants the order that is. */
-static bool weigh(Turn *t) {
+static bool weigh(Transpose *t) {
     t->copies = 0;
     for (int i = 0; i < t->mine.n; i++) {
         const Op *op = t->mine.v[i];
@@ -210,14 +210,14 @@ static bool weigh(Turn *t) {
 }
 
 /* An assignment of what does not follow would need a copy behind it. */
-static bool assigns_fit(const Turn *t, const Var *v) {
+static bool assigns_fit(const Transpose *t, const Var *v) {
     const Ops *assigns = &places_of(t, v)->assigns;
     for (int i = 0; i < assigns->n; i++)
         if (is_of(t, v) && !is_mine(t, assigns->v[i]->in[0])) return false;
     return true;
 }
 
-static bool all_assigns_fit(const Turn *t) {
+static bool all_assigns_fit(const Transpose *t) {
     const Places *of = places_of(t, t->var);
     bool fit = assigns_fit(t, t->var);
     for (int i = 0; i < of->slots.n && fit; i++) fit = assigns_fit(t, of->slots.v[i]);
@@ -225,12 +225,12 @@ static bool all_assigns_fit(const Turn *t) {
 }
 
 /* ---- the other order ------------------------------------------------------------------------- */
-static void reorder(const Turn *t, Type *type) {
+static void reorder(const Transpose *t, Type *type) {
     for (int i = 0; i < type->rank; i++) type->dim[i] = t->be.dim[i];
 }
 
 /* Copies are new places: its function is numbered anew. */
-static void read_turned(Turn *t, Op *op) {
+static void read_transposed(Transpose *t, Op *op) {
     Builder b = b_for(t->m, op->func, op, op);
     bool any = false;
     for (int k = 0; k < op->n_in; k++) {
@@ -245,14 +245,14 @@ static void read_turned(Turn *t, Op *op) {
     if (any) func_number(op->func);
 }
 
-static void add_copies(Turn *t, Ops *found, const Op *of) {
+static void add_copies(Transpose *t, Ops *found, const Op *of) {
     for (const Use *u = of->users; u; u = u->next)
         if (u->user->func && u->user->kind == OP_COPY) vec_push(t->p->a, found, u->user);
 }
 
 /* The copies among what is made in the other order, those of it, and those of such copies; some
  * more than once. */
-static Ops find_copies(Turn *t) {
+static Ops find_copies(Transpose *t) {
     Ops found = {0};
     for (int i = 0; i < t->mine.n; i++) {
         if (t->mine.v[i]->kind == OP_COPY) vec_push(t->p->a, &found, t->mine.v[i]);
@@ -264,10 +264,10 @@ static Ops find_copies(Turn *t) {
     return found;
 }
 
-static void rewrite(Turn *t) {
+static void rewrite(Transpose *t) {
     const Ops copies = find_copies(t);
     for (int i = 0; i < t->mine.n; i++)
-        if (is_plain(t->mine.v[i])) read_turned(t, t->mine.v[i]);
+        if (is_plain(t->mine.v[i])) read_transposed(t, t->mine.v[i]);
     for (int i = 0; i < t->mine.n; i++) reorder(t, &t->mine.v[i]->type);
     for (int i = 0; i < copies.n; i++) {
         Op *op = copies.v[i];
@@ -277,24 +277,24 @@ static void rewrite(Turn *t) {
     }
 }
 
-static void turn_variables(const Turn *t) {
+static void transpose_variables(const Transpose *t) {
     const Places *of = places_of(t, t->var);
     for (int i = 0; i < of->slots.n; i++) {
         Var *v = of->slots.v[i];
         if (!is_of(t, v)) continue;
-        v->turn = t->turn;
+        v->transposed = t->by;
         reorder(t, &v->type);
     }
     Var *v = var_find(t->m, t->var->path); /* last: slots are told by its order */
-    v->turn = t->turn;
+    v->transposed = t->by;
     reorder(t, &v->type);
 }
 
 /* Is it stored in another order from now on? */
-static bool turn_variable(Turn *t, const Var *v) {
+static bool transpose_variable(Transpose *t, const Var *v) {
     t->var = v;
     t->is = v->type;
-    if (v->turn || !find_order(t)) return false;
+    if (v->transposed || !find_order(t)) return false;
     find_mine(t);
     t->why = NULL;
     bool pays = weigh(t);
@@ -306,19 +306,18 @@ static bool turn_variable(Turn *t, const Var *v) {
         return false;
     }
     rewrite(t);
-    turn_variables(t);
+    transpose_variables(t);
     pass_remark(t->p, v->span, "transpose-weights",
-                "'%s' is stored with its last %d of %d spaces first", v->path, t->turn,
-                v->type.rank);
+                "'%s' is stored with its last %d of %d spaces first", v->path, t->by, v->type.rank);
     return true;
 }
 
 static bool run(PassCtx *p, Module *m) {
-    Turn t = {.p = p, .m = m};
+    Transpose t = {.p = p, .m = m};
     bool any = false;
     find_places(&t);
     for (int i = 0; i < m->vars.n; i++)
-        if (m->vars.v[i]->kind == VAR_PARAM) any |= turn_variable(&t, m->vars.v[i]);
+        if (m->vars.v[i]->kind == VAR_PARAM) any |= transpose_variable(&t, m->vars.v[i]);
     for (int i = 0; any && i < m->funcs.n; i++) pass_dce_func(p->a, m->funcs.v[i]);
     return true;
 }

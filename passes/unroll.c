@@ -1,16 +1,16 @@
-/* Loops that gradients go through become as many turns as their limit says.
+/* Loops that gradients go through become as many iterations as their limit says.
  *
- *     %r = loop @train.loop limit 2 %go, %h        %h1 = (a turn of %h)
+ *     %r = loop @train.loop limit 2 %go, %h        %h1 = (an iteration of %h)
  *     %y = result 1 %r                      ->     %y1 = select %go, %h1, %h
  *                                                  %go1 = select %go, (more of %h1), 0
- *                                                  %h2 = (a turn of %y1)
+ *                                                  %h2 = (an iteration of %y1)
  *                                                  %y = select %go1, %h2, %y1
  *
- * Reverse mode needs every turn's values, so there must be a bound on their number: XLA says the
- * same of lax.while_loop, and lax.scan, which has one, keeps them all, too.  A turn that does not
- * happen is skipped where the step runs: its kernels are wanted only where its condition holds
- * (ir/guard.c).  Loops without a gradient stay: those of evaluations, and those whose result is
- * detached, as a fixed point is that one more step differentiates (Fung et al., JFB: Jacobian-
+ * Reverse mode needs every iteration's values, so there must be a bound on their number: XLA says
+ * the same of lax.while_loop, and lax.scan, which has one, keeps them all, too.  An iteration that
+ * does not happen is skipped where the step runs: its kernels are wanted only where its condition
+ * holds (ir/guard.c).  Loops without a gradient stay: those of evaluations, and those whose result
+ * is detached, as a fixed point is that one more step differentiates (Fung et al., JFB: Jacobian-
  * free backpropagation, AAAI 2022). */
 #include <string.h>
 
@@ -27,7 +27,7 @@ typedef struct {
     PassCtx *p;
     Builder b;
     Op *loop;
-    Op **now, **then; /* operands of the loop in this turn, and in the next one */
+    Op **now, **then; /* operands of the loop in this iteration, and in the next one */
     int carried;
     const Op *loss;
     VEC(Fact) fact; /* by op id */
@@ -59,8 +59,9 @@ static void find_varies(Unroll *u, const Op *op) {
     u->fact.v[op->id].varies = varies;
 }
 
-/* ---- one turn ------------------------------------------------------------------------------- */
-/* An effect of the body happens where the turn does. */
+/* ---- one iteration
+ * ------------------------------------------------------------------------------- */
+/* An effect of the body happens where the iteration does. */
 static void guard_effect(Unroll *u, Op *proto) {
     Op *active = u->now[0];
     if (proto->kind == OP_ASSERT) {
@@ -94,7 +95,7 @@ static void copy_op(Unroll *u, Op *op) {
     op->tag = b_op(&u->b, &proto);
 }
 
-static void turn(Unroll *u) {
+static void iteration(Unroll *u) {
     Op *active = u->now[0];
     for (Op *op = u->loop->body->first; op; op = op->next) copy_op(u, op);
     b_like(&u->b, u->loop);
@@ -110,12 +111,13 @@ static void turn(Unroll *u) {
 static Op *refuse(Unroll *u, const char *why) {
     diag_add(u->p->ctx, DIAG_E0515, u->loop->span,
              "the loss depends on parameters through this loop%s", why);
-    diag_note(u->p->ctx, u->loop->span,
-              "'while c limit n { .. }' bounds the turns; detach(..) of the result needs no bound");
+    diag_note(
+        u->p->ctx, u->loop->span,
+        "'while c limit n { .. }' bounds the iterations; detach(..) of the result needs no bound");
     return NULL;
 }
 
-/* x is made in the turns, and what reads it read `was`. */
+/* x is made in the iterations, and what reads it read `was`. */
 static void replace(Unroll *u, Op *was, Op *x) {
     Fact *fact = &u->fact.v[x->id];
     fact->wanted |= was == u->loss;
@@ -127,7 +129,7 @@ static void replace(Unroll *u, Op *was, Op *x) {
     op_remove(was);
 }
 
-/* What reads the loop's results reads what the last turn made. */
+/* What reads the loop's results reads what the last iteration made. */
 static void replace_results(Unroll *u) {
     Op *loop = u->loop;
     for (const Use *use = loop->users; use; use = use->next) {
@@ -137,21 +139,22 @@ static void replace_results(Unroll *u) {
     replace(u, loop, u->now[0]);
 }
 
-/* The loop becomes turns; those that come first then, or NULL after a diagnostic. */
+/* The loop becomes iterations; those that come first then, or NULL after a diagnostic. */
 static Op *expand(Unroll *u) {
     Op *loop = u->loop, *before = loop->prev;
-    if (!loop->imm) return refuse(u, ", and how many turns there are is not known");
+    if (!loop->imm) return refuse(u, ", and how many iterations there are is not known");
     int most = pass_threshold(u->p->ctx, PASS_T_UNROLL_OPS);
     if (loop->imm * loop->body->n_ops > most)
-        return refuse(u, arena_printf(u->p->a,
-                                      ", and %.0f turns of %d operations are more than the %d that "
-                                      "are unrolled at most (--unroll.max-ops)",
-                                      loop->imm, loop->body->n_ops, most));
+        return refuse(
+            u, arena_printf(u->p->a,
+                            ", and %.0f iterations of %d operations are more than the %d that "
+                            "are unrolled at most (--unroll.max-ops)",
+                            loop->imm, loop->body->n_ops, most));
     u->carried = func_n_carried(loop->body);
     u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);
     memcpy(u->now, loop->in, (size_t)loop->n_in * sizeof(Op *));
-    for (int i = 0; i < (int)loop->imm; i++) turn(u);
+    for (int i = 0; i < (int)loop->imm; i++) iteration(u);
     for (Op *op = loop->body->first; op; op = op->next) op->tag = NULL;
     Op *first = before ? before->next : u->b.f->first;
     for (Op *op = first; op != loop; op = op->next) {
@@ -184,10 +187,11 @@ bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
             continue;
         }
         const Span at = op->span;
-        const char *text = arena_printf(m->a,
-                                        "'while' becomes %g turns, for its gradient; those that "
-                                        "do not happen are skipped",
-                                        op->imm);
+        const char *text =
+            arena_printf(m->a,
+                         "'while' becomes %g iterations, for its gradient; those that "
+                         "do not happen are skipped",
+                         op->imm);
         u.loop = u.b.at = op;
         op = expand(&u);
         if (!op) return false;
@@ -205,7 +209,7 @@ static bool run(PassCtx *p, Module *m) {
 
 const Pass pass_unroll = {
     .name = "unroll",
-    .summary = "make turns of the loops that gradients go through",
+    .summary = "make iterations of the loops that gradients go through",
     .needs = IR_TYPED,
     .run = run,
     .required = true,

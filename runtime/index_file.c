@@ -309,13 +309,13 @@ static bool in_range(const int32_t *p, int64_t n, const Slot *s) {
 static void check_values(void *arg, int member, int n_members) {
     enum { SOME = 1 << 18 };
     Walk *w = arg;
-    int64_t turn = 0;
+    int64_t place = 0;
     for (int i = 0; i < w->n_slots; i++) {
         const Slot *s = &w->slots[i];
         if (s->element != sizeof(int32_t)) continue;
         const int32_t *p = *s->at;
         for (int64_t at = 0; at < s->n; at += SOME) {
-            if (turn++ % n_members != member) continue;
+            if (place++ % n_members != member) continue;
             int64_t n = s->n - at < SOME ? s->n - at : SOME;
             if (!in_range(p + at, n, s)) atomic_fetch_add(&w->n_bad, 1);
         }

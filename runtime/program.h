@@ -100,7 +100,8 @@ typedef struct {
     int rank;
     int64_t dim[RT_MAX_RANK]; /* checkpoint shape (PyG's) */
     int64_t count, fan_in, fan_out;
-    int64_t turned; /* in memory: the transpose of the file's rows of so many elements; 0: as it */
+    int64_t
+        transposed; /* in memory: the transpose of the file's rows of so many elements; 0: as it */
 } rt_var_shape;
 
 typedef struct {
@@ -267,8 +268,8 @@ typedef struct rt_program {
     /* Index arrays of maps, built there: an RtMapsOp and what it reads (cuda/maps_list.h); NULL =
      * the host builds them. */
     int (*device_maps)(void *const *arg, const int64_t *n, void *stream);
-    /* What goes around a loop of a recording (cuda/turn.h); NULL = there is none. */
-    int (*device_turn)(void *const *arg, const int64_t *n, void *stream);
+    /* What goes around a loop of a recording (cuda/iterate.h); NULL = there is none. */
+    int (*device_iterate)(void *const *arg, const int64_t *n, void *stream);
     int (*device_probe)(void *const *arg, const int64_t *n, void *stream); /* 0: it runs there */
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
@@ -405,10 +406,10 @@ void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st);
 /* The same of a loop that goes on while the condition holds; `line` for messages: "m.gnn:8".  One
  * that does not end after an end was asked for sets *st, too. */
-bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st);
-/* The same on a device, before turn 0, 1, .. up to limit. */
-bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
-                    gnnc_status *st);
+bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st);
+/* The same on a device, before iteration 0, 1, .. up to limit. */
+bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
+                        gnnc_status *st);
 /* A function of the user's: inputs, then results. */
 enum { RT_MAX_CALL = 64 };
 typedef int rt_extern_fn(gnnc_tensor *t, void *stream);

@@ -27,7 +27,7 @@ static void own_kernel(Cu *cu, OwnKernel k) {
         [OWN_SAMPLE] = {"sample", "what to draw"},
         [OWN_MAPS] = {"maps", "what to do, with what"},
         [OWN_SPMM] = {"spmm", "from, by, to, how many and what"},
-        [OWN_TURN] = {"turn", "loop, condition, turns, limit, begins"},
+        [OWN_ITERATE] = {"iterate", "loop, condition, iterations, limit, begins"},
         [OWN_PROBE] = {"probe", "none"},
     };
     const char *name = target_own_name(cu->a, cu->plan, k);

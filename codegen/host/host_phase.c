@@ -268,11 +268,12 @@ static void emit_assert(Host *h, const PStep *s) {
 }
 
 /* The host reads the condition: its own memory, or a device's, which asks for itself where it has
- * recorded the phase.  Where the phase cannot be recorded, rt_turn() says so before its body stops.
+ * recorded the phase.  Where the phase cannot be recorded, rt_iterates() says so before its body
+ * stops.
  */
 static void emit_loop(Host *h, int index, const PStep *s) {
     if (h->device && (s->recorded || (h->buckets && s->limit))) {
-        host_printf(h, "    for (int64_t i%d = 0; rt_device_turn(x, i%d, %" PRId64 ", B_%s, ",
+        host_printf(h, "    for (int64_t i%d = 0; rt_device_iterates(x, i%d, %" PRId64 ", B_%s, ",
                     index, index, s->limit, buf_name(h, s->bufs[0]));
         host_string(h, host_line(h, s));
         host_printf(h, ", &st); i%d++) {\n", index);
@@ -282,7 +283,7 @@ static void emit_loop(Host *h, int index, const PStep *s) {
         host_printf(h, "    for (int64_t i%d = 0; i%d < %" PRId64 " && ", index, index, s->limit);
     else
         host_puts(h, "    while (");
-    host_printf(h, "rt_turn(x, B_%s, ", buf_name(h, s->bufs[0]));
+    host_printf(h, "rt_iterates(x, B_%s, ", buf_name(h, s->bufs[0]));
     host_string(h, host_line(h, s));
     host_puts(h, ", &st)");
     if (s->limit) host_printf(h, "; i%d++", index);

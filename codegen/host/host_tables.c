@@ -512,8 +512,9 @@ static void emit_var_shape(Host *h) {
         shape_field(h, "fan_in", v->init.fan_in);
         shape_field(h, "fan_out", v->init.fan_out);
         const Expr *columns = expr_const(h->a, 1);
-        for (int j = 0; j < v->turn; j++) columns = expr_mul(h->a, columns, v->type.dim[j]->size);
-        if (v->turn) shape_field(h, "turned", columns);
+        for (int j = 0; j < v->transposed; j++)
+            columns = expr_mul(h->a, columns, v->type.dim[j]->size);
+        if (v->transposed) shape_field(h, "transposed", columns);
         host_puts(h, "        break;\n");
     }
     host_puts(h, "    default: break;\n    }\n}\n\n");

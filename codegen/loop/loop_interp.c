@@ -455,7 +455,7 @@ static bool step(LoopRun *r, const PStep *s) {
 
 static bool steps(LoopRun *r, const PPhase *ph, int from, int to);
 
-static bool turns(LoopRun *r, const PPhase *ph, int at) {
+static bool iterations(LoopRun *r, const PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at];
     for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
         if (!steps(r, ph, at + 1, s->other)) return false;
@@ -465,7 +465,7 @@ static bool turns(LoopRun *r, const PPhase *ph, int at) {
 static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = ph->steps.v[i];
-        if (!(s->kind == PS_LOOP ? turns(r, ph, i) : step(r, s))) return false;
+        if (!(s->kind == PS_LOOP ? iterations(r, ph, i) : step(r, s))) return false;
         if (s->kind == PS_LOOP) i = s->other;
     }
     return true;

@@ -17,14 +17,15 @@ enum { PATH_MAX_DEPTH = 64 }; /* one bit of a mask each */
 typedef struct {
     Ctx *c;
     const LKernel *k;
-    bool *defined;      /* registers in scope, by id */
-    bool *declared;     /* locals in scope, by id */
-    bool *once;         /* registers defined anywhere */
-    bool *known;        /* locals declared anywhere */
-    uint64_t *moves;    /* by register: in which of the open loops no two turns give it one value */
-    bool *stored;       /* arguments written so far, by id */
-    bool *local_stored; /* .. and locals */
-    OldLoads *old;      /* by argument, so far */
+    bool *defined;  /* registers in scope, by id */
+    bool *declared; /* locals in scope, by id */
+    bool *once;     /* registers defined anywhere */
+    bool *known;    /* locals declared anywhere */
+    uint64_t
+        *moves;   /* by register: in which of the open loops no two iterations give it one value */
+    bool *stored; /* arguments written so far, by id */
+    bool *local_stored;                /* .. and locals */
+    OldLoads *old;                     /* by argument, so far */
     const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
     int depth;
     const LStmt *tile; /* that we are in, by itself */
@@ -95,13 +96,13 @@ static bool local(Check *c, const LBuf *b) {
 }
 
 /* ---- old values --------------------------------------------------------------------- */
-/* An update in place reads an element before it is overwritten, in the same turn of each loop:
+/* An update in place reads an element before it is overwritten, in the same iteration of each loop:
  *
  *     for v: for f: %x = load_old y[v, f]; ..; store y[v, f] %z
  *
  * A sum gathered in y before that would be read instead: so no write may stand before a load_old
  * of the same buffer, and one behind it must be of the element that the loops around both have
- * got to, or an earlier turn has overwritten what a later one reads. */
+ * got to, or an earlier iteration has overwritten what a later one reads. */
 static bool *stored_flag(const Check *c, const LBuf *b) {
     return b->kind == LB_LOCAL ? &c->local_stored[b->id] : &c->stored[b->id];
 }
@@ -122,7 +123,8 @@ static bool load(Check *c, const LStmt *s) {
     return true;
 }
 
-/* The loops, as bits, in whose turns the load and the store meet the same element and no other. */
+/* The loops, as bits, in whose iterations the load and the store meet the same element and no
+ * other. */
 static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
     uint64_t loops = 0;
     for (int i = 0; i < store->buf->rank; i++)
@@ -130,7 +132,7 @@ static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
     return loops;
 }
 
-static bool has_turns(const LStmt *loop) {
+static bool has_iterations(const LStmt *loop) {
     int64_t n;
     return loop->range != LR_EXTENT || !expr_is_const(loop->extent, &n) || n > 1;
 }
@@ -141,8 +143,8 @@ static bool overwrites(Check *c, const LStmt *s) {
     for (int i = 0; old && i < old->n; i++) {
         uint64_t loops = in_step(c, old->v[i].load, s);
         for (int k = 0; k < c->depth && k < old->v[i].depth; k++)
-            if (c->path[k] == old->v[i].path[k] && !(loops >> k & 1) && has_turns(c->path[k]))
-                return bad(c, "%s is overwritten before its old value is read in a later turn",
+            if (c->path[k] == old->v[i].path[k] && !(loops >> k & 1) && has_iterations(c->path[k]))
+                return bad(c, "%s is overwritten before its old value is read in a later iteration",
                            b->name);
     }
     bool *stored = stored_flag(c, b);

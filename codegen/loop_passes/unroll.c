@@ -16,14 +16,14 @@ static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int6
     else
         pass_refusal(l->pass, s->span, "unroll-loops", "%s: a loop of %lld stays: %s", k->name,
                      (long long)n,
-                     n > most          ? "unroll-loops.max-turns is less"
+                     n > most          ? "unroll-loops.max-iterations is less"
                      : s->sched.unroll ? "they are more than stand one after the other"
                                        : "nobody asks for it, and it is not short, or has loops");
 }
 
 static bool all(const Loops *l, const LKernel *k, LStmt *s) {
     bool any = false;
-    int most = pass_threshold(l->c, PASS_T_UNROLL_TURNS);
+    int most = pass_threshold(l->c, PASS_T_UNROLL_ITERATIONS);
     for (int64_t n; s; s = s->next) {
         bool is = s->kind == L_FOR && loop_is_short(s, &n) && n <= most;
         bool known = loop_extent(s, &n) && !s->sched.parallel && !s->sched.lanes;

@@ -102,15 +102,15 @@ static bool can_be_made(Group *p, const Op *op) {
 }
 
 /* ---- one traversal of the entries -------- */
-/* What was found in this traversal is kept: the number of the turn, twice, and the answer. */
+/* What was found in this traversal is kept: the number of the traversal, twice, and the answer. */
 static bool has_sum(Group *p, const Op *op) {
     const Lower *lo = p->g->lo;
     unsigned *known = &lo->sums[op->id];
     if (!cg_is_inline(p->g, op) || tile_of(p, op)) return false;
-    if (*known / 2 == lo->sums_turn) return *known % 2;
+    if (*known / 2 == lo->sums_mark) return *known % 2;
     bool sum = op_has(op, OPT_REDUCE);
     for (int i = 0; i < op->n_in && !sum; i++) sum = has_sum(p, op->in[i]);
-    *known = 2 * lo->sums_turn + sum;
+    *known = 2 * lo->sums_mark + sum;
     return sum;
 }
 
@@ -241,7 +241,7 @@ static void traverse(Group *p, const OpList *sums) {
     Gen *g = p->g;
     Tiles tiles = {0};
     Map *m = sums->v[0]->map;
-    p->g->lo->sums_turn++;
+    p->g->lo->sums_mark++;
     for (int i = 0; i < sums->n; i++) open_tile(p, sums->v[i], &tiles);
     LReg *e = cg_open_segment(g, m, p->row, "e");
     add_terms(p, &tiles, 1, cg_bind(g, p->env, m->from, e));

@@ -18,7 +18,7 @@ typedef struct {
     const PPhase *phase;
     const PStep *step;
     Holds *holds;       /* by buffer id */
-    VEC(Holds *) loops; /* the same before the first turn of each open loop */
+    VEC(Holds *) loops; /* the same before the first iteration of each open loop */
     bool ok;
 } Check;
 
@@ -61,7 +61,7 @@ static bool writes(Check *c, int id, const Op *made) {
 }
 
 /* ---- whose value it is ------------------------------------------------------------------ */
-/* The first value of a loop's operand, in each of its turns. */
+/* The first value of a loop's operand, in each of its iterations. */
 static bool is_operand(const Check *c, int id) {
     const Holds *h = &c->holds[id], *first = &c->loops.v[c->loops.n - 1][id];
     return h->made == first->made && h->full == first->full;

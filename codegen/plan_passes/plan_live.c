@@ -89,10 +89,11 @@ static void find_phase(PassCtx *pc, Plan *p, int phase) {
         if (ph->steps.v[i]->kind == PS_LOOP) {
             int n = live_through(p, phase, i, ph->steps.v[i]->other);
             if (n)
-                pass_refusal(pc, ph->steps.v[i]->span, "lifetimes",
-                             "@%s: %d temporaries do not end with their last use: each turn of the "
-                             "loop reads them",
-                             ph->name, n);
+                pass_refusal(
+                    pc, ph->steps.v[i]->span, "lifetimes",
+                    "@%s: %d temporaries do not end with their last use: each iteration of the "
+                    "loop reads them",
+                    ph->name, n);
         }
     int n = 0;
     for (int i = 0; i < p->bufs.n; i++)

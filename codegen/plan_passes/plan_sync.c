@@ -1,6 +1,7 @@
 /* Sync removal: loops whose condition a device asks for by itself.
  *
- *     loop c { .. }      the host waits for c, once a turn   =>   recorded with the step, no wait
+ *     loop c { .. }      the host waits for c, once an iteration   =>   recorded with the step, no
+ * wait
  *
  * That is so in phases that nothing else stops.  Without a bound a loop stays the host's, which can
  * leave it when it is asked to; so do the loops of a phase over batches, which is recorded for

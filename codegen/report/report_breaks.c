@@ -33,7 +33,7 @@ static int count_breaks(const Report *r, const PPhase *ph) {
 
 /* One that has a limit is the host's where the phase is not recorded anyway. */
 static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
-    const char *reads = "the host reads the condition of 'while' before each turn";
+    const char *reads = "the host reads the condition of 'while' before each iteration";
     const char *why = !s->limit                       ? "without 'limit' it may have no end"
                       : ph->func->phase == PHASE_LOAD ? "data are loaded once"
                       : !plan_is_of_batches(r->p, ph) ? "the phase stops for other steps, too"
@@ -142,7 +142,7 @@ static void regions_text(Report *r, const PPhase *ph) {
 
 static const char recorded[] =
     "the device reads the condition of 'while', in a recording (CUDA 12.4); "
-    "with an older CUDA the host does, before each turn";
+    "with an older CUDA the host does, before each iteration";
 
 static void loops_text(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++)

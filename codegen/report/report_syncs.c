@@ -10,10 +10,10 @@
 #include <string.h>
 
 /* READ_OLD: of a loop that is recorded, where CUDA can record loops. */
-typedef enum { READ_STEP, READ_TURN, READ_OLD, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
+typedef enum { READ_STEP, READ_ITERATION, READ_OLD, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
 static const char *const when_word[] = {
-    "each run",   "each turn",  "each turn where CUDA is older than 12.4",
-    "each epoch", "on request", "before each run"};
+    "each run",   "each iteration", "each iteration where CUDA is older than 12.4",
+    "each epoch", "on request",     "before each run"};
 
 typedef struct {
     int phase;
@@ -52,7 +52,7 @@ static void host_steps(Report *r, int phase, Crossings *out) {
         if (report_is_device(r, s) && !s->recorded) continue;
         const char *what = s->space ? s->space->name : s->text ? s->text : cg_step_name(s);
         When when = s->recorded                                 ? READ_OLD
-                    : s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_TURN
+                    : s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_ITERATION
                                                                 : READ_STEP;
         Crossing c = {phase, when, what, cause_of(s), report_at(r, s->span), s->n_bufs};
         vec_push(r->a, out, c);
@@ -124,10 +124,10 @@ static int reads_per_epoch(Report *r, const Crossings *all) {
 
 static void text(Report *r, const Crossings *all) {
     for (int p = 0; p < r->p->phases.n; p++) {
-        int turn = reads_per(READ_TURN, all, p);
+        int iteration = reads_per(READ_ITERATION, all, p);
         sb_printf(r->b, "  @%s: %d host read%s of device values per run", r->p->phases.v[p]->name,
                   reads_per_run(all, p), reads_per_run(all, p) == 1 ? "" : "s");
-        if (turn) sb_printf(r->b, ", %d more per turn of a loop", turn);
+        if (iteration) sb_printf(r->b, ", %d more per iteration of a loop", iteration);
         sb_puts(r->b, "\n");
         for (int i = 0; i < all->n; i++) {
             const Crossing *c = &all->v[i];
@@ -156,7 +156,7 @@ static void json(Report *r, const Crossings *all) {
         json_object(r->j, NULL);
         json_text(r->j, "phase", r->p->phases.v[p]->name);
         json_int(r->j, "reads_per_run", reads_per_run(all, p));
-        json_int(r->j, "reads_per_turn", reads_per(READ_TURN, all, p));
+        json_int(r->j, "reads_per_iteration", reads_per(READ_ITERATION, all, p));
         json_array(r->j, "crossings");
         for (int i = 0; i < all->n; i++)
             if (all->v[i].phase == p) json_crossing(r, &all->v[i]);

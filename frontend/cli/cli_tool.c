@@ -152,13 +152,13 @@ static int wait_for(pid_t pid) {
     return ended < 0 ? UNKNOWN : code_of(status);
 }
 
-static const struct timespec turn = {.tv_nsec = 5 * 1000 * 1000};
+static const struct timespec pause_time = {.tv_nsec = 5 * 1000 * 1000};
 
 /* The compiler proper may outlive cc for a moment, and write into the private directory. */
 static void end_group(pid_t pid) {
     kill(-pid, SIGTERM);
     wait_for(pid);
-    for (int i = 0; i < 100 && kill(-pid, 0) == 0; i++) nanosleep(&turn, NULL);
+    for (int i = 0; i < 100 && kill(-pid, 0) == 0; i++) nanosleep(&pause_time, NULL);
 }
 
 /* The same for as long as nobody cancels. */
@@ -173,7 +173,7 @@ static int wait_unless_cancelled(Ctx *c, pid_t pid) {
             c->cancelled = true;
             longjmp(c->oom, 1);
         }
-        nanosleep(&turn, NULL);
+        nanosleep(&pause_time, NULL);
     }
     return code_of(status);
 }

@@ -26,7 +26,7 @@ static void mark_read(const Module *m, const Space *s, bool *read) {
 }
 
 /* What nothing uses is not read: columns of the data from which those along a derived relation were
- * made.  What a loop turns over is. */
+ * made.  What a loop repeats over is. */
 static void mark_read_by(Elab *e, Func *f, bool *read) {
     int *uses = func_use_counts(e->a, f);
     for (const Op *op = f->last; op; op = op->prev) {

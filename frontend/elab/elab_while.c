@@ -8,12 +8,12 @@
  *     }                                         with the body, then the condition again, in
  * @train.loop
  *
- * What the body assigns and what stood before it is carried from turn to turn; its other names
- * end with the turn.  The condition is elaborated twice: for the first turn, and behind the body
- * for the next ones.  Values from outside that the body reads are found afterwards, as operands
- * of another function: small ones are computed again inside, the others become operands of the
- * loop.  While the condition is known when compiling, turns are elaborated one by one, as `for`
- * does it; so the first turn of the example is, if diff starts as a number. */
+ * What the body assigns and what stood before it is carried from iteration to iteration; its other
+ * names end with the iteration.  The condition is elaborated twice: for the first iteration, and
+ * behind the body for the next ones.  Values from outside that the body reads are found afterwards,
+ * as operands of another function: small ones are computed again inside, the others become operands
+ * of the loop.  While the condition is known when compiling, iterations are elaborated one by one,
+ * as `for` does it; so the first iteration of the example is, if diff starts as a number. */
 #include "frontend/elab/elab.h"
 
 #include <string.h>
@@ -105,10 +105,12 @@ static void rebind(While *w, const StrMap *before, LeafFn *fn) {
     }
 }
 
-/* ---- a turn --------------------------------------------------------------------------------- */
+/* ---- an iteration
+ * --------------------------------------------------------------------------------- */
 static void misfit(While *w, const Slot *s, const char *what) {
-    diag_add(w->e->c, DIAG_E0317, w->at->span, "'%s' is %s before this 'while' and %s after a turn",
-             s->name, elab_type_text(w->e, &s->init->type), what);
+    diag_add(w->e->c, DIAG_E0317, w->at->span,
+             "'%s' is %s before this 'while' and %s after an iteration", s->name,
+             elab_type_text(w->e, &s->init->type), what);
     w->ok = false;
 }
 
@@ -160,7 +162,7 @@ static void find_nexts(While *w, const StrMap *before) {
         }
         if (!same_leaves(*v, *now)) {
             diag_add(w->e->c, DIAG_E0317, w->at->span,
-                     "'%s' is %s before this 'while' and %s after a turn%s", name,
+                     "'%s' is %s before this 'while' and %s after an iteration%s", name,
                      elab_kind_text(*v), elab_kind_text(*now),
                      v->kind == now->kind ? " with other members" : "");
             w->ok = false;
@@ -202,11 +204,11 @@ static bool state_untouched(While *w) {
 }
 
 /* Elaborates the body and the condition behind it, both in a function of their own. */
-static void run_turn(While *w, const StrMap *before) {
+static void run_iteration(While *w, const StrMap *before) {
     Elab *e = w->e;
     Frame *f = e->frame;
     Op *when = e->when;
-    e->when = NULL; /* a turn happens as a whole */
+    e->when = NULL; /* an iteration happens as a whole */
     rebind(w, before, inside);
     elab_exec_block(e, w->at->kid[1]);
     e->when = when;
@@ -316,7 +318,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     w.body->span = t->span;
     Builder outer = e->b;
     e->b = (Builder){.m = e->m, .f = w.body, .span = t->span, .want = outer.want};
-    run_turn(&w, &before);
+    run_iteration(&w, &before);
     e->b = outer;
     if (w.ok) find_outer(&w);
     if (w.ok) {
@@ -348,15 +350,15 @@ static bool limit_of(Elab *e, const Ast *t, int64_t *limit) {
 void elab_exec_while(Elab *e, const Ast *t) {
     int64_t limit;
     if (!limit_of(e, t, &limit)) return;
-    for (int64_t turn = 0; !e->frame->returned && !e->gave_up; turn++) {
+    for (int64_t iteration = 0; !e->frame->returned && !e->gave_up; iteration++) {
         Value c = elab_eval(e, t->kid[0]);
-        if (elab_is_poison(c) || (limit && turn == limit)) return;
+        if (elab_is_poison(c) || (limit && iteration == limit)) return;
         if (c.kind == VAL_BOOL && !c.num) return;
         if (c.kind != VAL_BOOL) {
             While w = {.e = e, .at = t};
             bool one = c.kind == VAL_TENSOR && c.op->type.dt == DT_I1 && c.op->type.rank == 0;
             if (one)
-                computed_while(e, t, c.op, limit ? limit - turn : 0);
+                computed_while(e, t, c.op, limit ? limit - iteration : 0);
             else
                 condition(&w); /* tells what is wrong */
             return;

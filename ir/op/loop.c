@@ -18,7 +18,7 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
-enum { MAX_TURNS = 1000000 }; /* the oracle gives up on a loop that does not end */
+enum { MAX_ITERATIONS = 1000000 }; /* the oracle gives up on a loop that does not end */
 
 /* ---- types ----------------------------------------------------------------------------- */
 static const char *infer_which(const Op *op) {
@@ -80,8 +80,8 @@ static bool eval_loop(Interp *in, const Op *op, OpTensor *out) {
     int carried = func_n_carried(op->body);
     const OpTensor **now = NEWN(interp_scratch(in), const OpTensor *, (size_t)op->n_in);
     for (int k = 0; k < op->n_in; k++) now[k] = interp_in(in, op, k);
-    for (int turn = 0; now[0]->v[0] && (!op->imm || turn < op->imm); turn++) {
-        if (turn == MAX_TURNS) return interp_fail(in, op, "does not end");
+    for (int iteration = 0; now[0]->v[0] && (!op->imm || iteration < op->imm); iteration++) {
+        if (iteration == MAX_ITERATIONS) return interp_fail(in, op, "does not end");
         if (!interp_body(in, op->body, now)) return false;
     }
     out->v[0] = now[0]->v[0];

@@ -66,7 +66,7 @@ static void close_device(RtDevice *d) {
     drop_lanes(c);
     rt_cuda_side_close(c);
     rt_cuda_order_close(c);
-    if (c->turns) cudaFree(c->turns);
+    if (c->iterations) cudaFree(c->iterations);
     if (c->zeroed) cudaEventDestroy(c->zeroed);
     if (c->stream) cudaStreamDestroy(c->stream);
     d->self = NULL;
@@ -157,9 +157,9 @@ static gnnc_status upload(RtDevice *d, void *to, const void *from, size_t n_byte
     if (n_bytes == 0) return GNNC_OK;
     gnnc_status st = s->slots ? GNNC_OK : make_staging(d, s);
     if (st != GNNC_OK) return st;
-    s->turn = (s->turn + 1) % CUDA_SLOTS;
-    cudaEvent_t read = s->read[s->turn];
-    void *slot = (char *)s->slots + (size_t)s->turn * CUDA_SLOT_BYTES;
+    s->slot = (s->slot + 1) % CUDA_SLOTS;
+    cudaEvent_t read = s->read[s->slot];
+    void *slot = (char *)s->slots + (size_t)s->slot * CUDA_SLOT_BYTES;
     bool staged = n_bytes <= CUDA_SLOT_BYTES;
     CUDA_CHECK(d, what, rt_cuda_await(read));
     if (staged) memcpy(slot, from, n_bytes);

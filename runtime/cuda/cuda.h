@@ -107,13 +107,13 @@ typedef struct CudaPages {
     void *p;
 } CudaPages;
 
-/* Page-locked memory that small uploads are taken into, in turns: a slot is written again when the
+/* Page-locked memory that small uploads are taken into, in order: a slot is written again when the
  * copy from it is done.  A step brings one or two of them. */
 enum { CUDA_SLOTS = 16, CUDA_SLOT_BYTES = 64 << 10 };
 typedef struct CudaStaging {
     void *slots; /* NULL: none were taken yet */
     cudaEvent_t read[CUDA_SLOTS];
-    int turn;
+    int slot;
 } CudaStaging;
 
 typedef struct Cuda {
@@ -136,7 +136,7 @@ typedef struct Cuda {
     cudaEvent_t theirs, ours; /* order.c; NULL: not yet */
     CudaLoop *loop;           /* [most_loops] one within the other */
     int n_loops, most_loops;  /* open ones; 0 = there can be none */
-    int64_t *turns;           /* [most_loops] on the device: that each has made */
+    int64_t *iterations;      /* [most_loops] on the device: that each has made */
     cudaGraph_t whole;        /* that they are in, from the first body on; NULL: the stream's own */
 } Cuda;
 

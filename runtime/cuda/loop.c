@@ -1,7 +1,7 @@
 /* Loops in a recording: conditional nodes of a CUDA graph (CUDA 12.4), whose body is a graph that
  * the device repeats while a number holds, without the host.
  *
- *     .. -> gn_turn -> [ while: body .. -> gn_turn ] -> ..
+ *     .. -> gn_iterate -> [ while: body .. -> gn_iterate ] -> ..
  *
  * The stream that records goes along: at a loop's begin the recording so far ends, and it goes on
  * into the body's graph; at the loop's end it goes on in the graph around, behind the node.  So
@@ -9,7 +9,7 @@
 #include "cuda.h"
 
 #if CUDART_VERSION >= 12040
-/* Kernels of the program, a driver that knows such nodes, and room for the counts of turns. */
+/* Kernels of the program, a driver that knows such nodes, and room for the counts of iterations. */
 gnnc_status rt_cuda_loops_open(RtDevice *d) {
     const rt_program *p = d->x->program;
     Cuda *c = rt_cuda_of(d);
@@ -21,19 +21,21 @@ gnnc_status rt_cuda_loops_open(RtDevice *d) {
         if (n > most) most = n;
     }
     CUDA_CHECK(d, "the driver's version", cudaDriverGetVersion(&driver));
-    if (!p->device_turn || !most || driver < 12040) return GNNC_OK;
+    if (!p->device_iterate || !most || driver < 12040) return GNNC_OK;
     if (!(c->loop = RT_NEWN(&d->x->rt->pool, CudaLoop, most)))
         return rt_fail_nomem(&d->x->rt->err, "loops");
-    CUDA_CHECK(d, "loops", cudaMalloc((void **)&c->turns, (size_t)most * sizeof *c->turns));
+    CUDA_CHECK(d, "loops",
+               cudaMalloc((void **)&c->iterations, (size_t)most * sizeof *c->iterations));
     c->most_loops = most;
     return GNNC_OK;
 }
 
-static gnnc_status turn(RtDevice *d, int begins) {
+static gnnc_status iteration(RtDevice *d, int begins) {
     Cuda *c = rt_cuda_of(d);
     CudaLoop *l = &c->loop[c->n_loops - 1];
-    void *const arg[] = {&l->handle, l->condition, c->turns + c->n_loops - 1, &l->limit, &begins};
-    return d->ops->launch(d, d->x->program->device_turn, "while", arg);
+    void *const arg[] = {&l->handle, l->condition, c->iterations + c->n_loops - 1, &l->limit,
+                         &begins};
+    return d->ops->launch(d, d->x->program->device_iterate, "while", arg);
 }
 
 /* Behind what the stream has recorded so far. */
@@ -91,7 +93,7 @@ gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit
     TRY(st, around(d, &l->around));
     CUDA_CHECK(d, "a loop", cudaGraphConditionalHandleCreate(&l->handle, l->around, 0, 0));
     c->n_loops++;
-    TRY(st, turn(d, 1));
+    TRY(st, iteration(d, 1));
     TRY(st, add_node(d, l));
     CUDA_CHECK(d, "a loop", cudaStreamEndCapture(c->stream, &same));
     if (!c->whole) c->whole = same; /* ours from here on */
@@ -105,7 +107,7 @@ gnnc_status rt_cuda_loop_end(RtDevice *d) {
     CudaLoop *l = &c->loop[c->n_loops - 1];
     cudaGraph_t body;
     gnnc_status st;
-    TRY(st, turn(d, 0));
+    TRY(st, iteration(d, 0));
     CUDA_CHECK(d, "a loop", cudaStreamEndCapture(c->stream, &body));
     c->n_loops--;
     st = into(d, l->around, &l->node);

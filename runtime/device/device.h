@@ -59,7 +59,7 @@ typedef struct RtDeviceOps {
     gnnc_status (*record_begin)(RtDevice *d);
     gnnc_status (*record_end)(RtDevice *d, void **recording);
     /* What is recorded in between is repeated while the byte there holds, at most `limit` times:
-     * it is read before each turn.  May be asked where has_loops(d); one may hold others. */
+     * it is read before each iteration.  May be asked where has_loops(d); one may hold others. */
     bool (*has_loops)(const RtDevice *d);
     gnnc_status (*loop_begin)(RtDevice *d, const void *condition, int64_t limit);
     gnnc_status (*loop_end)(RtDevice *d);
@@ -136,7 +136,7 @@ enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth 
 typedef struct RtDeviceBatch {
     RtPlaces at;
     RtDeviceLane lane[RT_LANES];
-    int turn;
+    int slot; /* of lane[] and bucket[]: the batch that is being made */
     void *arena;
     size_t arena_bytes;
     void *notes; /* RT_NOTE_BYTES each */

@@ -101,7 +101,7 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
         if (s->varies) b->n[s->sym] = part_of(most[s->sym], shift);
     }
     nest(p, b->n);
-    b->now = &b->bucket[b->turn][shift];
+    b->now = &b->bucket[b->slot][shift];
 }
 
 /* ---- places -------- */
@@ -229,7 +229,7 @@ static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtTaken *t = &l->taken[b];
     return (RtGather){.from = l->d->at.buf[b],
-                      .row = (char *)batch->lane[batch->turn].there + batch->rows_at[b],
+                      .row = (char *)batch->lane[batch->slot].there + batch->rows_at[b],
                       .to = batch->at.buf[b],
                       .row_bytes = t->row_bytes,
                       .first = first,
@@ -240,7 +240,7 @@ static RtGather gather_of(const Lay *l, int b, int64_t first) {
 /* Writes the list and the numbers of rows into the block on the host. */
 static void list_gathers(const Lay *l) {
     RtDeviceBatch *batch = &l->d->batch;
-    char *host = batch->lane[batch->turn].host;
+    char *host = batch->lane[batch->slot].host;
     int n = 0;
     batch->gathered_words = 0;
     for (int b = 0; b < l->x->program->n_bufs; b++) {
@@ -259,7 +259,7 @@ static void list_gathers(const Lay *l) {
 static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
     RtExec *x = l->x;
     RtDeviceBatch *batch = &l->d->batch;
-    RtDeviceLane *lane = &batch->lane[batch->turn];
+    RtDeviceLane *lane = &batch->lane[batch->slot];
     if (batch->now) memcpy(lane->host, x->n, (size_t)x->program->n_syms * sizeof *x->n);
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t from = (size_t)batch->at.buf[b];
@@ -287,16 +287,16 @@ gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t a
     RtDeviceBatch *b = &d->batch;
     gnnc_status st = GNNC_OK;
     if (!b->at.buf) TRY(st, make_tables(d));
-    b->turn = !b->turn;
-    TRY(st, d->ops->lane_begin(d, b->turn));
+    b->slot = !b->slot;
+    TRY(st, d->ops->lane_begin(d, b->slot));
     b->now = NULL;
     if (b->wanted && x->program->phases[phase].buckets) choose_bucket(x, d, most);
     Lay l = {.x = x, .d = d, .taken = taken, .room = rounded(x, d)};
     TRY(st, lay_out(&l));
-    TRY(st, make_room(d, &b->lane[b->turn], l.copied, l.used));
+    TRY(st, make_room(d, &b->lane[b->slot], l.copied, l.used));
     TRY(st, make_arena(d, arena_bytes));
     TRY(st, settle(&l, phase, offset));
-    st = d->ops->lane_copy(d, b->turn, b->lane[b->turn].there, b->lane[b->turn].host, l.copied);
+    st = d->ops->lane_copy(d, b->slot, b->lane[b->slot].there, b->lane[b->slot].host, l.copied);
 out:
     return st;
 }
@@ -306,7 +306,7 @@ static gnnc_status gather(RtExec *x, RtDevice *d) {
     RtDeviceBatch *b = &d->batch;
     if (!b->n_gathers) return GNNC_OK;
     int64_t n[] = {b->n_gathers, b->gathered_words};
-    void *const arg[] = {(char *)b->lane[b->turn].there + b->list_at, n};
+    void *const arg[] = {(char *)b->lane[b->slot].there + b->list_at, n};
     return rt_device_launch(x, x->program->device_gather, "gather", arg);
 }
 
@@ -317,14 +317,14 @@ gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase) {
     RtExec room = rounded(x, d);
     d->at = b->at;
     d->now = &room;
-    b->sizes = b->now ? b->lane[b->turn].there : NULL;
+    b->sizes = b->now ? b->lane[b->slot].there : NULL;
     gnnc_status st = gather(&room, d);
     if (st == GNNC_OK)
         st = b->now ? rt_device_run_or_replay(d, &room, phase, b->now) : phase->run_device(&room);
     b->sizes = NULL;
     d->at = trainers;
     d->now = d->x;
-    gnnc_status done = d->ops->lane_end(d, d->batch.turn);
+    gnnc_status done = d->ops->lane_end(d, d->batch.slot);
     return st != GNNC_OK ? st : done;
 }
 

@@ -47,8 +47,8 @@ static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevic
 
 static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p);
 
-/* The body of a loop that had no turn in the first run is met here for the first time, and may want
- * memory. */
+/* The body of a loop that had no iteration in the first run is met here for the first time, and may
+ * want memory. */
 static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     void *work;
     gnnc_status st = record(d, x, phase, p);

@@ -52,22 +52,22 @@ static gnnc_status check_stop(RtRuntime *rt, const char *line) {
     return rt_fail(&rt->err, GNNC_E_STOPPED, "%s: stopped in a loop that did not end", line);
 }
 
-bool rt_turn(RtExec *x, int buf, const char *line, gnnc_status *st) {
+bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st) {
     if (!rt_when(x, buf, true, st)) return false;
     *st = check_stop(x->rt, line);
     return *st == GNNC_OK;
 }
 
 /* Recorded once, between its begin and its end. */
-bool rt_device_turn(RtExec *x, int64_t turn, int64_t limit, int buf, const char *line,
-                    gnnc_status *st) {
+bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
+                        gnnc_status *st) {
     RtDevice *d = x->rt->device;
     if (d->recording) {
-        *st = turn ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
-        return *st == GNNC_OK && !turn;
+        *st = iteration ? d->ops->loop_end(d) : d->ops->loop_begin(d, d->at.buf[buf], limit);
+        return *st == GNNC_OK && !iteration;
     }
-    if (turn >= limit) return false;
-    if (!d->ops->has_loops || !d->ops->has_loops(d)) return rt_turn(x, buf, line, st);
+    if (iteration >= limit) return false;
+    if (!d->ops->has_loops || !d->ops->has_loops(d)) return rt_iterates(x, buf, line, st);
     x->rt->count.read_backs++;
     *st = rt_device_peek(x, buf);
     if (*st != GNNC_OK || !*(const uint8_t *)x->buf[buf]) return false;

@@ -175,7 +175,7 @@ NARROW(6, 1)
 NARROW(6, 2)
 
 /* Eight numbers of each of eight rows, by columns. */
-INLINE_AVX2 void turn(__m256 x[8]) {
+INLINE_AVX2 void transpose(__m256 x[8]) {
     __m256 y[8];
     UNROLL for (int i = 0; i < 4; i++) {
         y[2 * i] = _mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]);
@@ -203,7 +203,7 @@ AVX2 static void thin(const Panel *t) {
     for (; p + 8 <= t->k; p += 8) {
         UNROLL for (int i = 0; i < 8; i++) x[i] =
             _mm256_loadu_ps(col == 1 ? t->a + i * row + p : t->a + (p + i) * col);
-        if (col == 1) turn(x);
+        if (col == 1) transpose(x);
         UNROLL for (int i = 0; i < 8; i++) acc =
             _mm256_fmadd_ps(x[i], _mm256_broadcast_ss(t->b + p + i), acc);
     }

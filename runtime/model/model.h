@@ -11,8 +11,8 @@
 
 /* A tensor of the weights as programs read it. */
 typedef struct RtStored {
-    const void *data; /* in the file, or a copy of the model's; NULL: nobody has read it yet */
-    int64_t turned;   /* rt_var_shape.turned, of a copy */
+    const void *data;   /* in the file, or a copy of the model's; NULL: nobody has read it yet */
+    int64_t transposed; /* rt_var_shape.transposed, of a copy */
 } RtStored;
 
 /* What a program, or a variant of it, computes of the weights alone (@refresh), on the host. */

@@ -77,11 +77,11 @@ static gnnc_status copy(gnnc_trainer *t, RtPool *pool, const RtTensor *from, int
 
 /* The first session that wants it finds or makes it. */
 static gnnc_status find(gnnc_trainer *t, const RtTensor *from, int var, RtStored *is,
-                        int64_t turned) {
+                        int64_t transposed) {
     gnnc_model *m = t->rt.model;
     RtDtype want = rt_file_dtype(t->program->vars[var].dt);
-    is->turned = turned;
-    if (turned || from->a.dt != want || !is_at_place(from->a.data))
+    is->transposed = transposed;
+    if (transposed || from->a.dt != want || !is_at_place(from->a.data))
         return copy(t, &m->pool, from, var, &is->data);
     gnnc_status st = read_ahead(m, from, &t->rt.err);
     if (st == GNNC_OK) is->data = from->a.data;
@@ -99,8 +99,8 @@ static gnnc_status lend(gnnc_trainer *t, const RtTensors *f, int var) {
     bool same = from->a.data == m->f.v[from - f->v].a.data;
     if (same) {
         pthread_mutex_lock(&m->storing);
-        if (!is->data) st = find(t, from, var, is, shape.turned);
-        if (is->turned == shape.turned) own = is->data;
+        if (!is->data) st = find(t, from, var, is, shape.transposed);
+        if (is->transposed == shape.transposed) own = is->data;
         pthread_mutex_unlock(&m->storing);
     }
     if (!own && st == GNNC_OK) st = copy(t, &t->rt.pool, from, var, &own);

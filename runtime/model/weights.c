@@ -28,8 +28,8 @@ static rt_var_shape shape_of(const RtExec *x, int var) {
 void rt_var_as_written(const RtExec *x, int var, const void *stored, void *written) {
     rt_var_shape s = shape_of(x, var);
     size_t bytes = rt_dtype_bytes(rt_file_dtype(x->program->vars[var].dt));
-    if (s.turned)
-        transpose(stored, written, s.count, s.turned, bytes);
+    if (s.transposed)
+        transpose(stored, written, s.count, s.transposed, bytes);
     else if (s.count)
         memcpy(written, stored, (size_t)s.count * bytes);
 }
@@ -37,8 +37,8 @@ void rt_var_as_written(const RtExec *x, int var, const void *stored, void *writt
 void rt_var_as_stored(const RtExec *x, int var, const void *written, void *stored) {
     rt_var_shape s = shape_of(x, var);
     size_t bytes = rt_dtype_bytes(rt_file_dtype(x->program->vars[var].dt));
-    if (s.turned)
-        transpose(written, stored, s.count, s.count / s.turned, bytes);
+    if (s.transposed)
+        transpose(written, stored, s.count, s.count / s.transposed, bytes);
     else if (s.count)
         memcpy(stored, written, (size_t)s.count * bytes);
 }
@@ -99,7 +99,7 @@ RtArray rt_var_array(gnnc_trainer *t, RtPool *pool, int var, const void *stored)
                  .count = s.count,
                  .data = stored};
     memcpy(a.shape, s.dim, sizeof(int64_t) * (size_t)s.rank);
-    if (!stored || !s.turned || !s.count) return a;
+    if (!stored || !s.transposed || !s.count) return a;
     void *written = rt_pool_alloc(pool, (size_t)s.count, rt_dtype_bytes(a.dt));
     if (written) rt_var_as_written(&t->x, var, stored, written);
     a.data = written;

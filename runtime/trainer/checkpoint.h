@@ -31,7 +31,7 @@ gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors
 bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b);
 RtDtype rt_file_dtype(rt_dtype t);
 /* Between the order of elements in memory and that of files and the C API, which is the one as
- * written (rt_var_shape.turned). */
+ * written (rt_var_shape.transposed). */
 void rt_var_as_written(const RtExec *x, int var, const void *stored, void *written);
 void rt_var_as_stored(const RtExec *x, int var, const void *written, void *stored);
 /* Variable `var` as an array with its outside shape.  Its data is `stored`, or a copy of that as it

@@ -78,7 +78,7 @@ void rt_init_var(RtExec *x, int v, uint64_t seed) {
     x->program->var_shape(v, x->n, &shape);
     RtKey key = rt_stream_key(seed, INIT_STEP, rt_hash_text(var->path));
     double bound = bound_of(var, &shape);
-    int64_t row = shape.turned ? shape.turned : 1, rows = shape.count / row;
+    int64_t row = shape.transposed ? shape.transposed : 1, rows = shape.count / row;
     for (int64_t i = 0; i < shape.count; i++)
         store(x->buf[var->buf], var->dt, i % row * rows + i / row, value(var, key, i, bound));
 }

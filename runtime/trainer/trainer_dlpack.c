@@ -85,10 +85,10 @@ gnnc_status gnnc_trainer_embed_dlpack(gnnc_trainer *t, const char *layer,
 }
 
 /* Columns of a matrix that lies transposed are as far apart as it has rows. */
-static void turn(RtTensorOut *o, int rank, int64_t count, int64_t turned) {
-    int64_t columns = 1, rows = turned ? count / turned : 0;
+static void transpose(RtTensorOut *o, int rank, int64_t count, int64_t transposed) {
+    int64_t columns = 1, rows = transposed ? count / transposed : 0;
     int i = rank;
-    while (i > 0 && columns < turned) {
+    while (i > 0 && columns < transposed) {
         columns *= o->shape[--i];
         o->stride[i] *= rows;
     }
@@ -111,6 +111,6 @@ gnnc_status gnnc_trainer_parameter_dlpack(gnnc_trainer *t, const char *name,
     t->program->var_shape(var, t->x.n, &s);
     int b = t->program->vars[var].buf;
     st = hold(t, d ? d->at.buf[b] : t->x.buf[b], false, s.rank, s.dim, &h);
-    if (st == GNNC_OK && s.turned) turn(&h->out, s.rank, s.count, s.turned);
+    if (st == GNNC_OK && s.transposed) transpose(&h->out, s.rank, s.count, s.transposed);
     return finish(t, st, h, out);
 }

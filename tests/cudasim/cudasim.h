@@ -28,7 +28,7 @@ typedef struct {
     /* Of library calls, recorded ones when they are: products with an epilogue, several at once,
      * sparse ones. */
     int64_t ends, groups, spmms;
-    int64_t turns;       /* of loops in graphs */
+    int64_t iterations;  /* of loops in graphs */
     int64_t event_waits; /* of the host, for an event; the other waits are synchronisations */
 } cudasim_counters;
 cudasim_counters *cudasim_count(void);      /* since the start; may be written */

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`while` on the cuda target, by the simulator: a recording asks for the condition on the device.
 
-    loops.py BUILD    tests/cudasim/turns.gnn on Cora, and a loop in steps over batches
+    loops.py BUILD    tests/cudasim/iterations.gnn on Cora, and a loop in steps over batches
 
-Turns are the cpu's, a step waits for nothing; with a driver that is too old, without a limit or under the profiler
+Iterations are the cpu's, a step waits for nothing; with a driver that is too old, without a limit or under the profiler
 the host reads the condition, and results are the same bits.  Recordings that fail in the middle: failures.py.
 """
 import ctypes
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import batches  # noqa: E402
 from sim import buckets_are_replayed, counts, library, orders, written  # noqa: E402
 
-MODEL = os.path.join(HERE, "turns.gnn")
+MODEL = os.path.join(HERE, "iterations.gnn")
 CORA = os.path.join(TOP, "models/data/cora")
 
 # A loop in the middle of a step over a batch, of as many rows as that has.
@@ -59,7 +59,7 @@ def steps_cost(sim, t, n):
         t.step()
     now = counts(sim)
     t.ok(t.lib.gnnc_trainer_wait(t.t))
-    now["turns"] = counts(sim)["turns"]  # are counted when they are made
+    now["iterations"] = counts(sim)["iterations"]  # are counted when they are made
     return {k: now[k] - first[k] for k in now}
 
 
@@ -78,14 +78,14 @@ def curve(lib, epochs=6):
 
 
 def replayed(cpu, sim):
-    """The counts of turns are the cpu's, those of the last epochs by recordings of training and evaluation."""
+    """The counts of iterations are the cpu's, those of the last epochs by recordings of training and evaluation."""
     _, want = curve(cpu)
     t, have = curve(sim)
     for a, b in zip(want, have):
         assert a[2] == b[2] and all(abs(x - y) < 1e-4 for x, y in zip(a, b)), (a, b)
     assert {x[2] for x in want} and max(x[2] for x in want) > 202, want  # some in loops, some in loops in these
     now = steps_cost(sim, t, 5)
-    assert now["graph_launches"] == 5 and now["turns"] > 10, now
+    assert now["graph_launches"] == 5 and now["iterations"] > 10, now
     assert now["launches"] == now["library_calls"] == now["synchronisations"] == now["device_to_host"] == 0, now
     return have
 
@@ -97,7 +97,7 @@ def read_by_the_host(sim, want):
     now = steps_cost(sim, t, 5)
     del os.environ["CUDASIM_DRIVER"]
     assert have == want, (have, want)
-    assert now["turns"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
+    assert now["iterations"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
 
 
 def without_a_limit(build, want):
@@ -107,11 +107,11 @@ def without_a_limit(build, want):
     t, have = curve(sim, 3)
     now = steps_cost(sim, t, 5)
     assert have == want[:3], (have, want)
-    assert now["turns"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
+    assert now["iterations"] == now["graph_launches"] == 0 and now["device_to_host"] >= 5 * 2, now
 
 
 def stopped_inside(build):
-    """What stops the host within a loop that has no turn at first: the phase is not recorded, and turns are the cpu's."""
+    """What stops the host within a loop that has no iteration at first: the phase is not recorded, and iterations are the cpu's."""
     text = open(MODEL, encoding="utf-8").read()
     text = text[:text.index("  diff = ")] + "  rounds = 0.0 * max(abs(h))\n  t = detach(sum(z))\nLOOP" + text[text.index('  log("rounds"'):]
     text = text.replace("return up(z + detach(h))", "return up(z)")
@@ -127,7 +127,7 @@ def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
-        cpu, sim = (library(build, "turns", MODEL, device) for device in ("cpu", "cuda"))
+        cpu, sim = (library(build, "iterations", MODEL, device) for device in ("cpu", "cuda"))
         for _ in orders(sim):
             bits = replayed(cpu, sim)
         read_by_the_host(sim, bits)
@@ -136,9 +136,9 @@ def main():
         batches.data("shop")
         looped = written(build, "looped", BATCHED, "cuda")
         for _ in orders(looped):
-            before = counts(looped)["turns"]
+            before = counts(looped)["iterations"]
             buckets_are_replayed(batches.Trainer, looped, "shop", gathers=1)
-            assert counts(looped)["turns"] > before
+            assert counts(looped)["iterations"] > before
 
 
 main()

@@ -315,7 +315,7 @@ static void count_node(const Node *n) {
 void cudasim_count_recorded(const Node *n) {
     lock();
     if (n->kind == NODE_COPY && n->copy != cudaMemcpyDeviceToDevice) count_copy(n->copy);
-    if (n->kind == NODE_LOOP) COUNT(turns);
+    if (n->kind == NODE_LOOP) COUNT(iterations);
     unlock();
 }
 

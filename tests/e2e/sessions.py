@@ -355,7 +355,7 @@ def check_clone(library, graph, weights):
 
 
 # Two node types; relations that only the model knows; a table with a row for each node; sums over edges' data, over all
-# nodes and over a loop's turns.
+# nodes and over a loop's iterations.
 MIXED = """
 graph G {
   node v { x: f32[X];  kind: cat[K];  y: class[C];  split }

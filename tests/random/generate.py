@@ -322,7 +322,7 @@ class Body:
         self.emit("}" + (f" else {{ {name} = {self.r.choice(['relu', 'softplus', 'sin'])}({v.name} - 0.1) }}" if self.r.random() < 0.4 else ""))
         self.values.append(Value(name, v.dims, v.mag * 1.5))
 
-    def turns(self):
+    def iterations(self):
         """A loop of the program: messages until they settle, a counter, a history in a list."""
         loops = [e for e in self.relations if e.src == e.dst and self.on(e.src, 1, 2)]
         if not loops:
@@ -341,9 +341,9 @@ class Body:
         step = f"{scale} * sum({h}[{e.name}.src], over = {e.name}.dst)"
         self.emit(f"while {test} limit {r.choice([1, 2, 3])} {{")
         self.emit(f"  {old} = {h}")
-        turn = r.choice([f"{h} = 0.3 * tanh({v.name}) + 0.7 * {step}", f"{h} = {h} * 0.5 + 0.5 * {step}",
+        body = r.choice([f"{h} = 0.3 * tanh({v.name}) + 0.7 * {step}", f"{h} = {h} * 0.5 + 0.5 * {step}",
                          f"if {diff} > 0.2 {{ {h} = {h} * 0.5 + 0.5 * {step} }} else {{ {h} = {h} * 0.9 }}"])
-        self.emit("  " + turn)
+        self.emit("  " + body)
         if history:
             self.emit(f"  {history}[1] = {history}[0] * 0.9 + {h} * 0.1")
             self.emit(f"  {history}[0] = {h}")
@@ -491,7 +491,7 @@ class Body:
 
     STATEMENTS = [(unary, 5), (binary, 6), (linear, 5), (matmul, 3), (bias, 2), (heads, 2), (reduce, 4), (softmax, 2),
                   (reshape, 2), (expand, 1), (dropout, 2), (condition, 1), (loop, 1), (gram, 1), (derive, 3),
-                  (message, 9), (graph_pool, 1), (branch, 1), (turns, 1), (state, 1), (whole, 1), (extra, 1),
+                  (message, 9), (graph_pool, 1), (branch, 1), (iterations, 1), (state, 1), (whole, 1), (extra, 1),
                   (segments, 4), (table, 2), (carried, 2), (edge_features, 2), (ranked, 1), (worded, 2)]
 
     def grow(self, n):

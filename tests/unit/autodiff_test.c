@@ -196,8 +196,8 @@ static double loss_at(Fixture *x, const Var *v, const double *values) {
     return interp_output(in, "loss")->v[0];
 }
 
-/* The loop's own loss, by differences, against the gradient of its turns: all that happen (5 of
- * 9), and as many as the limit lets. */
+/* The loop's own loss, by differences, against the gradient of its iterations: all that happen (5
+ * of 9), and as many as the limit lets. */
 static void check_loop(Ctx *c, int limit) {
     Fixture x = fixture(c);
     Var *v = param(&x, "v", 1, x.node);

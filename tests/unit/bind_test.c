@@ -404,7 +404,7 @@ TEST(weights_of_other_shapes_and_types_load) {
 /* ---- weights that are stored in another order than they are written in -------- */
 static void turned_shape(int v, const int64_t *n, rt_var_shape *s) {
     var_shape(v, n, s);
-    s->turned = n[S_F];
+    s->transposed = n[S_F];
 }
 
 /* In memory [6, 2, 2]: what is written as (i, k), a row of 6 in 4, is at 4 k + i. */

@@ -1,9 +1,9 @@
 /* The work of each stage of ours grows with the operations of a model, not with their square nor
  * with the ways through them.  Counted, not timed: the compiler's objects that this test links with
- * tell of each basic block that they run (Makefile: counted).  Of n, 2n and 4n turns of a model,
- * what the second doubling adds is about twice of what the first one adds; were a part
- * of it quadratic, it would go to four times.  A build with sanitizers counts nothing (it would
- * compile the compiler twice): there the models are compiled with 2n turns, no more. */
+ * tell of each basic block that they run (Makefile: counted).  Of n, 2n and 4n iterations of a
+ * model, what the second doubling adds is about twice of what the first one adds; were a part of it
+ * quadratic, it would go to four times.  A build with sanitizers counts nothing (it would compile
+ * the compiler twice): there the models are compiled with 2n iterations, no more. */
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
@@ -80,8 +80,9 @@ static void stages_grow(const char *text, int64_t n, int opt_level, int from, in
     for (int i = from; i <= to; i++) {
         double first = (double)y.count[i] - (double)x.count[i];
         double second = (double)z.count[i] - (double)y.count[i];
-        CHECK_MSG(second < 2.5 * first, "%s, -O%d: %.0f visits for %lld turns, %.0f for %lld, %.0f",
-                  stages[i], opt_level, (double)x.count[i], (long long)n, (double)y.count[i],
+        CHECK_MSG(second < 2.5 * first,
+                  "%s, -O%d: %.0f visits for %lld iterations, %.0f for %lld, %.0f", stages[i],
+                  opt_level, (double)x.count[i], (long long)n, (double)y.count[i],
                   (long long)(2 * n), (double)z.count[i]);
     }
 }
@@ -140,7 +141,7 @@ TEST(recurrence) {
           200, 2);
 }
 
-/* Neurons behind a convolution: the backward reads what each turn of the forward made. */
+/* Neurons behind a convolution: the backward reads what each iteration of the forward made. */
 TEST(spiking_neurons_trained) {
     grows("import \"layers/gcn.gnn\"\n" GRAPH "model M(g: G) -> f32[n, C] {\n"
           "  conv = gcn_conv(16)\n  lin = linear(C)\n  u = conv(g.e, g.n.x)\n"
@@ -155,7 +156,7 @@ TEST(spiking_neurons_trained) {
           20, 2);
 }
 
-/* Each turn's sum is a step, and a loop over blocks that a phase may do without. */
+/* Each iteration's sum is a step, and a loop over blocks that a phase may do without. */
 TEST(sum_over_edges_in_each_turn) {
     plan_grows(GRAPH "model M(g: G) -> f32[n, C] {\n"
                      "  p = linear(C)\n  h = p(g.n.x)\n  x = tanh(h)\n"
@@ -173,7 +174,7 @@ TEST(sum_over_edges_in_each_turn_of_a_loop_with_a_limit) {
                50, 2);
 }
 
-/* Without fusion every turn is a step, and many steps are one kernel. */
+/* Without fusion every iteration is a step, and many steps are one kernel. */
 TEST(chain_of_stored_values) {
     grows(GRAPH "model M(g: G) -> f32[n, F] {\n"
                 "  h = g.n.x\n"

@@ -59,7 +59,7 @@ static const Case module_cases[] = {
     {"column n.z: void", "E0409", "cannot be void", 13},
     {"param \"v\": f32[F] = glorot(1)", "E0409", "needs fan_in and fan_out", 21},
     {"param \"v\": csr f32[n, F] = const(0)", "E0409", "is dense", 12},
-    {"param \"v\": f32[n, F] turned 2 = const(0)", "E0407", "last as written", 29},
+    {"param \"v\": f32[n, F] transposed 2 = const(0)", "E0407", "last as written", 33},
     {"func @a {\n}\nfunc @a {\n}", "E0403", "'@a' is defined twice", 6},
 };
 
