@@ -95,6 +95,7 @@ typedef struct {
     /* The innermost call on its way that is no library's; line 0: none.  For reports; in the
      * text of a file, not in dumps. */
     uint32_t site_file, site_line;
+    const char *site_name; /* the layer's instance there, "conv1", "blocks.0.att"; or NULL */
 } Span;
 static inline Span span_of(uint32_t file, uint32_t line, uint32_t col, uint32_t end_line,
                            uint32_t end_col) {

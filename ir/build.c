@@ -29,6 +29,7 @@ Span b_site(const Builder *b, Span at) {
     if (b->site.line == 0) return at;
     at.site_file = b->site.file;
     at.site_line = b->site.line;
+    at.site_name = b->site.site_name;
     return at;
 }
 

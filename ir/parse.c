@@ -3,6 +3,7 @@
  * expressions are bounded, and names are looked up in constant time. */
 #include "ir/parse.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -252,7 +253,7 @@ bool parse_type(Parser *p, Type *t) {
     return true;
 }
 
-/* ---- positions: !path:line:col-[line:]col[<path:line] -------- */
+/* ---- positions: !path:line:col-[line:]col[<path:line[@name]] -------- */
 static bool span_path(Parser *p, const char **path) {
     if (p->p < p->end && *p->p == '"') {
         parse_lex_next(p);
@@ -262,6 +263,16 @@ static bool span_path(Parser *p, const char **path) {
     const char *from = p->p;
     while (p->p < p->end && !strchr(" \t\r\n:\"", *p->p)) p->p++;
     *path = arena_strndup(p->a, from, (size_t)(p->p - from));
+    return p->p > from;
+}
+
+/* As bare paths are; others are in quotes. */
+static bool span_name(Parser *p, const char **name) {
+    if (p->p < p->end && *p->p == '"') return span_path(p, name);
+    const char *from = p->p;
+    while (p->p < p->end && (isalnum((unsigned char)*p->p) || (*p->p && strchr("_./-+", *p->p))))
+        p->p++;
+    *name = arena_strndup(p->a, from, (size_t)(p->p - from));
     return p->p > from;
 }
 
@@ -313,6 +324,7 @@ bool parse_span(Parser *p, Span *at) {
     const char *site = NULL;
     if (ok && span_char(p, '<'))
         ok = span_path(p, &site) && span_char(p, ':') && span_number(p, &s.site_line);
+    if (ok && site && span_char(p, '@')) ok = span_name(p, &s.site_name);
     if (!ok) return parse_expected(p, "a position, as '!file:line:column', after the '!'");
     s.file = file_index(p, path);
     if (site) s.site_file = file_index(p, site);

@@ -44,6 +44,9 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
     sb_puts(b, "<");
     print_path(b, c->sources.v[at.site_file].path);
     sb_printf(b, ":%u", at.site_line);
+    if (!at.site_name) return;
+    sb_puts(b, "@");
+    print_path(b, at.site_name);
 }
 
 static void end_line(StrBuf *b, const Whole *w, Span at) {

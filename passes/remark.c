@@ -45,6 +45,7 @@ static void put_line(const Ctx *c, StrBuf *b, Span at, const char *pass, const c
     sb_printf(b, "%s: %s", pass, text);
     if (user.file != at.file || user.line != at.line) {
         sb_puts(b, " [");
+        if (at.site_name) sb_printf(b, "%s, ", at.site_name);
         put_place(c, b, at, "]");
     }
     sb_puts(b, "\n");

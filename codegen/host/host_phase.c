@@ -3,14 +3,25 @@
 
 #include "codegen/host/host.h"
 
+static void place(Host *h, Span at) {
+    host_comment(h, h->c->sources.v[at.file].path);
+    host_printf(h, ":%u", at.line);
+}
+
+/* What it computes, of which instance of a layer, and the lines: the user's own first. */
 static void step_comment(Host *h, int index, const PStep *s) {
     host_printf(h, "\n    /* %d: ", index);
     host_comment(h, s->note ? s->note : "");
     if (s->span.line && (int)s->span.file < h->c->sources.n) {
-        const char *path = h->c->sources.v[s->span.file].path;
+        const Span user = ctx_user_span(h->c, s->span);
+        const bool inside = user.file != s->span.file || user.line != s->span.line;
         host_puts(h, "  (");
-        host_comment(h, path);
-        host_printf(h, ":%u)", s->span.line);
+        if (s->span.site_name) host_comment(h, s->span.site_name);
+        if (s->span.site_name) host_puts(h, ", ");
+        if (inside) place(h, user);
+        if (inside) host_puts(h, ", ");
+        place(h, s->span);
+        host_puts(h, ")");
     }
     host_puts(h, " */\n");
 }

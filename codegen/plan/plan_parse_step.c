@@ -25,6 +25,7 @@ static PlanTails cut_tails(PlanReader *r, const char *end) {
     Arena *a = r->p.a;
     const char *from = r->p.p;
     while (end > from && strchr(" \r\n", end[-1])) end--;
+    cut(a, from, &end, PLAN_INSTANCE); /* the operation's position says it, too */
     PlanTails t = {.note = cut(a, from, &end, "  ; ")};
     cut(a, from, &end, " within "); /* the product says it, too */
     t.spmm = cut(a, from, &end, " spmm ");

@@ -126,6 +126,14 @@ static void owned(StrBuf *b, const Plan *p, const PStep *s) {
     }
 }
 
+/* "(in conv1, gcn.gnn:12)": whose it is, and where that is applied. */
+static void instance(StrBuf *b, const Plan *p, Span at) {
+    const Ctx *c = p->m->ctx;
+    if (!at.site_name || at.site_file >= (uint32_t)c->sources.n) return;
+    sb_printf(b, PLAN_INSTANCE "%s, %s:%u)", at.site_name, c->sources.v[at.site_file].path,
+              at.site_line);
+}
+
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
@@ -149,7 +157,9 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);
     if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
     if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
-    if (s->note) sb_printf(b, "  ; %s", s->note);
+    if (!s->note) return;
+    sb_printf(b, "  ; %s", s->note);
+    instance(b, p, s->span);
 }
 
 static void blocks(StrBuf *b, const PBlocks *l) {

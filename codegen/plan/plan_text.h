@@ -5,6 +5,8 @@
 #include "codegen/plan/plan.h"
 #include "ir/sources.h"
 
+#define PLAN_INSTANCE "  (in " /* what stands behind a step's note begins so */
+
 extern const Words plan_fact_words; /* by bit of PLAN_* */
 extern const Words plan_spmm_words; /* by SpmmChoice */
 

@@ -370,6 +370,13 @@ static Value apply(Elab *e, Inst *inst, const Args *args) {
 }
 
 /* ---- any call -------- */
+/* Whose the operations of a call are: what is applied, or stands around. */
+static const char *instance_of(Elab *e, Value f) {
+    const Inst *inst = f.kind == VAL_INST ? f.inst : e->frame ? e->frame->inst : NULL;
+    const char *path = elab_inst_path(e, inst);
+    return *path ? path : NULL;
+}
+
 Value elab_call_value(Elab *e, Value f, const Args *args) {
     for (int i = 0; i < args->n; i++)
         if (elab_is_poison(args->v[i])) return val_poison();
@@ -381,7 +388,10 @@ Value elab_call_value(Elab *e, Value f, const Args *args) {
     Span site = e->b.site;
     e->b.span = args->span;
     if (f.kept) e->b.want = f.kept;
-    if (args->span.line && !e->c->sources.v[args->span.file].library) e->b.site = args->span;
+    if (args->span.line && !e->c->sources.v[args->span.file].library) {
+        e->b.site = args->span;
+        e->b.site.site_name = instance_of(e, f);
+    }
     if (f.kind == VAL_FN)
         v = call_fn(e, f.decl, args);
     else if (f.kind == VAL_LAYER)
