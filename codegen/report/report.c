@@ -14,7 +14,8 @@ static const struct {
     {"fusion", REPORT_FUSION, report_fusion},    {"syncs", REPORT_SYNCS, report_syncs},
     {"memory", REPORT_MEMORY, report_memory},    {"precision", REPORT_PRECISION, report_precision},
     {"missed", REPORT_MISSED, report_missed},    {"source", REPORT_SOURCE, report_source},
-    {"kernels", REPORT_KERNELS, report_kernels}, {"verdict", REPORT_VERDICT, report_verdict},
+    {"degrees", REPORT_DEGREES, report_degrees}, {"kernels", REPORT_KERNELS, report_kernels},
+    {"verdict", REPORT_VERDICT, report_verdict},
 };
 
 static unsigned kind_of(const char *name, size_t n) {

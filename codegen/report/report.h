@@ -19,7 +19,8 @@ enum {
     REPORT_SOURCE = 1 << 7,
     REPORT_MISSED = 1 << 8,
     REPORT_KERNELS = 1 << 9,
-    REPORT_ALL = (1 << 10) - 1,
+    REPORT_DEGREES = 1 << 10,
+    REPORT_ALL = (1 << 11) - 1,
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
@@ -35,19 +36,33 @@ typedef struct ReportBuilts {
     int n, cap;
 } ReportBuilts;
 
+/* How many edges rows have, of a relation of the data. */
+enum { REPORT_DEGREE_BINS = 24, REPORT_HOPS = 8 };
+typedef struct {
+    const char *name, *to;           /* the relation; the node type of the rows that edges end at */
+    int64_t rows, edges, most, none; /* none: rows without edges */
+    int64_t hub_edges;               /* of the fullest hundredth of the rows, one at least */
+    int64_t bin[REPORT_DEGREE_BINS]; /* rows with 0, 1, 2 to 3, 4 to 7, .. edges */
+    int n_hops;                      /* of the recipe's draws .. */
+    int64_t fanout[REPORT_HOPS];     /* .. at most so many each; -1 = all .. */
+    int64_t there[REPORT_HOPS];      /* .. and how many there are of these, over all rows */
+} ReportDegrees;
+
 typedef struct ReportOptions {
     unsigned kinds;
     bool json, in_html;
-    const int64_t *sizes;      /* by Sym.id; -1 = unknown.  NULL: none is known */
-    const char *data;          /* whose sizes they are */
-    const Target *roof;        /* whose machine bounds times from below; NULL: no times */
-    const char *remarks;       /* of the passes, one per line; NULL = none */
-    const PassRecord *record;  /* what they refused; NULL: it was not asked for */
-    const Target *on;          /* for which kernels are emitted .. */
-    const TargetOptions *to;   /* .. and how */
-    const ReportBuilts *built; /* what that target's assembler says; NULL: it was not asked .. */
-    const char *not_built;     /* .. and why; NULL: there is none to ask */
-    double compile_ms;         /* 0: it is not told */
+    const int64_t *sizes;         /* by Sym.id; -1 = unknown.  NULL: none is known */
+    const char *data;             /* whose sizes they are */
+    const Target *roof;           /* whose machine bounds times from below; NULL: no times */
+    const char *remarks;          /* of the passes, one per line; NULL = none */
+    const PassRecord *record;     /* what they refused; NULL: it was not asked for */
+    const Target *on;             /* for which kernels are emitted .. */
+    const TargetOptions *to;      /* .. and how */
+    const ReportBuilts *built;    /* what that target's assembler says; NULL: it was not asked .. */
+    const char *not_built;        /* .. and why; NULL: there is none to ask */
+    double compile_ms;            /* 0: it is not told */
+    const ReportDegrees *degrees; /* of n_degrees relations; NULL: no data are known */
+    int n_degrees;
     int effects_before;        /* host effects in the model before any pass */
     int variant, n_variants;   /* which of the program's is told of */
     const char *const *choice; /* [n_variants] what each does */
@@ -117,6 +132,7 @@ void report_verdict(Report *r);
 void report_source(Report *r);
 void report_missed(Report *r);
 void report_kernels(Report *r);
+void report_degrees(Report *r);
 
 /* ---- of one phase ---------------------------------------------------------------------- */
 /* The phase that all is about: training, else the first one that the program runs for its own

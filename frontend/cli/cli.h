@@ -4,6 +4,7 @@
 #ifndef FRONTEND_CLI_H
 #define FRONTEND_CLI_H
 
+#include "codegen/report/report.h"
 #include "codegen/target.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
@@ -219,9 +220,8 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
                      const char *object);
 /* kernels.cu for one GPU, as PTX (text of c's arena, *n bytes) and what ptxas says of each
  * function. false: *why there is none; no diagnostics. */
-struct ReportBuilts;
 bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
-                       const char *dir, const char **ptx, size_t *n, struct ReportBuilts *built,
+                       const char *dir, const char **ptx, size_t *n, ReportBuilts *built,
                        const char **why);
 /* Its half of the runtime, what that needs of libgnnrt.a unless it finds it in libgnnrt.so, and the
  * toolkit's libraries. */
@@ -265,9 +265,11 @@ bool cli_fmt(Ctx *c, const CliOptions *o);
 /* ACT_LSP (cli_lsp.c); false: it was not told to end. */
 bool cli_lsp(Ctx *c, const CliOptions *o);
 
+/* Of the relations that the data have; NULL after a diagnostic. */
+const ReportDegrees *cli_degrees(Ctx *c, const Module *m, const char *data, int *n);
+
 /* --emit=html (cli_page.c): p after its passes, not arranged.  ro is completed here. */
-struct ReportOptions;
-bool cli_page(Ctx *c, Plan *p, const Target *t, const CliOptions *o, struct ReportOptions *ro,
+bool cli_page(Ctx *c, Plan *p, const Target *t, const CliOptions *o, ReportOptions *ro,
               double since);
 
 /* What a program is made of. */

@@ -242,7 +242,9 @@ static bool report_options(Ctx *c, Job *j, const Plan *p, const PassChoices *ch,
                          .n_variants = count_variants(j, ch)};
     for (int i = 0; i < o->n_variants; i++) choice[i] = choice_text(c, ch, (unsigned)i);
     o->choice = choice;
-    return true;
+    if (!j->o.data || !(j->o.reports & REPORT_DEGREES)) return true;
+    o->degrees = cli_degrees(c, p->m, j->o.data, &o->n_degrees);
+    return o->degrees != NULL;
 }
 
 static bool print_reports(Ctx *c, Job *j, const Plan *p, const PassChoices *ch) {

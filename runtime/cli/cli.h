@@ -56,6 +56,7 @@ typedef struct RtCli {
     char **argv;
     bool json, profile;
     const char *trace;            /* --trace FILE */
+    const char *html;             /* --html FILE: the page that is measured, too */
     gnnc_limits limits;           /* --profile: of this machine */
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
@@ -66,12 +67,12 @@ typedef struct RtCli {
     const char *dump;          /* --dump-values DIR: where values of steps are written; or NULL */
     gnnc_trainer *t;
     gnnc_processes processes; /* as the trainer knows them: by way of cli_ranks.c */
-    RtMpi *mpi;           /* processes that train together; NULL = the program knows none */
-    bool met, all_failed; /* they know whether the first one has started; it has not */
-    int by_signal;        /* that ended training; 0 = none did */
-    bool on_terminal;     /* a progress line is shown */
-    double shown_at;      /* when it was last drawn */
-    int64_t eval_ns;      /* of evaluations, up to the last epoch that was told */
+    RtMpi *mpi;               /* processes that train together; NULL = the program knows none */
+    bool met, all_failed;     /* they know whether the first one has started; it has not */
+    int by_signal;            /* that ended training; 0 = none did */
+    bool on_terminal;         /* a progress line is shown */
+    double shown_at;          /* when it was last drawn */
+    int64_t eval_ns;          /* of evaluations, up to the last epoch that was told */
 } RtCli;
 
 /* In seconds, from anywhere, never back. */
@@ -138,7 +139,7 @@ int rt_cli_profile_end(RtCli *c);
 /* "gemm z = contract x, w [2708 x 16 x 1433]  gcn.gnn:13": the rest of a line. */
 void rt_cli_print_step(const gnnc_step_info *s);
 /* ,"note":"..","site":"..","product":[1,2708,16,1433] */
-void rt_cli_json_what(const gnnc_step_info *s);
+void rt_cli_json_what(const gnnc_step_info *s, FILE *to);
 
 /* cli_dump.c: with --dump-values, what the program was compiled to show of the phase that ran last,
  * "train", as DIR/train.N.z.npy, n < 0: DIR/predict.z.npy.  The exit code. */

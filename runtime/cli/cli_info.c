@@ -139,7 +139,7 @@ static void json_steps(RtCli *c) {
         rt_cli_json_string(s.name);
         fputs(",\"lines\":", stdout);
         rt_cli_json_string(s.lines);
-        rt_cli_json_what(&s);
+        rt_cli_json_what(&s, stdout);
         printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld%s}",
                (long long)s.read_bytes, (long long)s.gathered_bytes, (long long)s.written_bytes,
                (long long)s.flops, s.foreseen ? ",\"estimated\":true" : "");

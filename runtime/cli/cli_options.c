@@ -81,6 +81,8 @@ const RtCliOption rt_cli_options[] = {
            "write the values that the program was compiled with --dump-values for, step by step"),
     IN_CLI("--profile", NULL, RT_OPT_FLAG, profile,
            "time, bytes and FLOPs of every kernel and library call"),
+    IN_CLI("--html", "FILE", RT_OPT_TEXT, html,
+           "with --profile: put what is measured into that page of gnnc --emit=html"),
     IN_CLI("--trace", "FILE", RT_OPT_TEXT, trace,
            "write a time line of the steps (Chrome trace, Perfetto)"),
     OWN("--device", "auto|cpu|cuda|cuda:N", "device", "where to run"),
@@ -386,5 +388,6 @@ int rt_cli_parse(RtCli *c, int argc, char **argv) {
             argv[i][0] == '-' ? parse_option(c, argc, argv, &i) : parse_word(c, argv[i], n_words++);
         if (code != RT_EXIT_OK) return code;
     }
+    c->profile |= c->html != NULL;
     return check_needs(c);
 }

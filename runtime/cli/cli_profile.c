@@ -1,7 +1,9 @@
 /* --profile: a line per kernel and library call, the costliest first, against what this
  * machine does at best.  --trace=FILE: every step on a time line. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cli_options.h"
@@ -31,14 +33,14 @@ void rt_cli_print_step(const gnnc_step_info *s) {
     printf("  %s\n", *s->site ? s->site : s->lines);
 }
 
-void rt_cli_json_what(const gnnc_step_info *s) {
-    fputs(",\"note\":", stdout);
-    rt_cli_json_string(s->note);
-    fputs(",\"site\":", stdout);
-    rt_cli_json_string(s->site);
+void rt_cli_json_what(const gnnc_step_info *s, FILE *to) {
+    fputs(",\"note\":", to);
+    rt_cli_put_json_string(s->note, to);
+    fputs(",\"site\":", to);
+    rt_cli_put_json_string(s->site, to);
     if (s->m)
-        printf(",\"product\":[%lld,%lld,%lld,%lld]", (long long)s->batch, (long long)s->m,
-               (long long)s->n, (long long)s->k);
+        fprintf(to, ",\"product\":[%lld,%lld,%lld,%lld]", (long long)s->batch, (long long)s->m,
+                (long long)s->n, (long long)s->k);
 }
 
 /* ---- the table ---------------------------------------------------------------------------
@@ -46,6 +48,7 @@ void rt_cli_json_what(const gnnc_step_info *s) {
  * has not warmed up before, its time is told apart. */
 typedef struct {
     gnnc_step_info s;
+    int index;     /* of its phase's steps */
     int64_t calls; /* counted */
     double seconds;
     double apart; /* not counted, of the first run */
@@ -89,10 +92,15 @@ typedef struct {
 } Table;
 
 static void collect(RtCli *c, Table *t) {
-    for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
+    const char *phase = NULL;
+    for (int i = 0, index = 0; i < gnnc_trainer_n_steps(c->t); i++, index++) {
         gnnc_step_info s = {.struct_size = sizeof s};
-        if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK || s.calls == 0) continue;
-        t->row[t->n++] = row_of(c, &s);
+        if (gnnc_trainer_step_info(c->t, i, &s) != GNNC_OK) continue;
+        if (!phase || strcmp(phase, s.phase) != 0) index = 0;
+        phase = s.phase;
+        if (s.calls == 0) continue;
+        t->row[t->n] = row_of(c, &s);
+        t->row[t->n++].index = index;
         t->seconds += t->row[t->n - 1].seconds;
         t->apart += t->row[t->n - 1].apart;
     }
@@ -170,52 +178,149 @@ static void print_text(RtCli *c, const Table *t) {
          " a product of [m x n x k] is one of m x k by k x n)");
 }
 
-static void json_row(const Row *r) {
-    fputs("{\"phase\":", stdout);
-    rt_cli_json_string(r->s.phase);
-    fputs(",\"name\":", stdout);
-    rt_cli_json_string(r->s.name);
-    fputs(",\"lines\":", stdout);
-    rt_cli_json_string(r->s.lines);
-    rt_cli_json_what(&r->s);
-    printf(",\"calls\":%lld,\"ms\":%.6f,\"share\":%.5f,\"first_ms\":%.6f", (long long)r->calls,
-           1e3 * r->seconds, r->share, 1e3 * r->apart);
-    printf(",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld",
-           (long long)r->s.read_bytes, (long long)r->s.gathered_bytes,
-           (long long)r->s.written_bytes, (long long)r->s.flops);
-    printf(",\"%s\":%.4g,\"limit\":%.4f}", r->by_flops ? "gflop_per_s" : "gb_per_s", 1e-9 * r->rate,
-           r->part);
+static void json_row(const Row *r, FILE *to) {
+    fprintf(to, "{\"index\":%d,\"phase\":", r->index);
+    rt_cli_put_json_string(r->s.phase, to);
+    fputs(",\"name\":", to);
+    rt_cli_put_json_string(r->s.name, to);
+    fputs(",\"lines\":", to);
+    rt_cli_put_json_string(r->s.lines, to);
+    rt_cli_json_what(&r->s, to);
+    fprintf(to, ",\"calls\":%lld,\"ms\":%.6f,\"share\":%.5f,\"first_ms\":%.6f", (long long)r->calls,
+            1e3 * r->seconds, r->share, 1e3 * r->apart);
+    fprintf(to, ",\"read\":%lld,\"gathered\":%lld,\"written\":%lld,\"flops\":%lld",
+            (long long)r->s.read_bytes, (long long)r->s.gathered_bytes,
+            (long long)r->s.written_bytes, (long long)r->s.flops);
+    fprintf(to, ",\"%s\":%.4g,\"limit\":%.4f}", r->by_flops ? "gflop_per_s" : "gb_per_s",
+            1e-9 * r->rate, r->part);
 }
 
-static void json_runs(const RtCli *c, const Table *t) {
+static void json_runs(const RtCli *c, const Table *t, FILE *to) {
     const char *before = "";
     const gnnc_step_info *s;
-    fputs("\"runs\":{", stdout);
+    fputs("\"runs\":{", to);
     for (int i = 0; (s = next_phase(c, t, &i));) {
-        printf("%s\"%s\":%lld", before, s->phase, (long long)(s->runs - first_is_apart(c, s)));
+        fprintf(to, "%s\"%s\":%lld", before, s->phase, (long long)(s->runs - first_is_apart(c, s)));
         before = ",";
     }
-    fputs("},", stdout);
+    fputs("},", to);
+}
+
+static void put_profile(RtCli *c, const Table *t, FILE *to) {
+    fprintf(to, "\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
+    fprintf(to, "\"variant\":%lld,", rt_cli_option_int(c, "variant"));
+    json_runs(c, t, to);
+    fprintf(to, "\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[", 1e-9 * c->limits.bytes_per_s,
+            1e-9 * c->limits.flops_per_s);
+    for (int i = 0; i < t->n; i++) {
+        if (i) fputc(',', to);
+        json_row(&t->row[i], to);
+    }
+    fputs("]", to);
+    gnnc_pipeline p = {.struct_size = sizeof p};
+    if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
+        fprintf(to,
+                ",\"batches\":{\"made\":%lld,\"workers\":%lld,\"prepare_s\":%.6f,"
+                "\"step_wait_s\":%.6f,\"worker_wait_s\":%.6f}",
+                (long long)p.batches, (long long)p.workers, p.prepare_s, p.step_wait_s,
+                p.worker_wait_s);
+    fputs("}", to);
 }
 
 static void print_json(RtCli *c, const Table *t) {
-    printf("{\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
-    printf("\"variant\":%lld,", rt_cli_option_int(c, "variant"));
-    json_runs(c, t);
-    printf("\"gb_per_s\":%.4g,\"gflop_per_s\":%.4g,\"steps\":[", 1e-9 * c->limits.bytes_per_s,
-           1e-9 * c->limits.flops_per_s);
-    for (int i = 0; i < t->n; i++) {
-        if (i) putchar(',');
-        json_row(&t->row[i]);
+    putchar('{');
+    put_profile(c, t, stdout);
+    puts("}");
+}
+
+/* ---- the page of gnnc --emit=html ----------------------------------------------------------
+ * What is measured takes the place of what its element `measured` has, so a page is measured as
+ * often as one likes.  The page must be of this program. */
+static void put_measured(RtCli *c, const Table *t, FILE *to) {
+    gnnc_memory m = {.struct_size = sizeof m};
+    fputs("{\"data\":", to);
+    rt_cli_put_json_string(c->data, to);
+    if (gnnc_trainer_memory(c->t, &m) == GNNC_OK)
+        fprintf(to, ",\"memory\":{\"arena\":%zu,\"all\":%zu}", m.arena_bytes, m.all_bytes);
+    fputc(',', to);
+    put_profile(c, t, to);
+    fputs("}", to);
+}
+
+static int bad_page(const RtCli *c, const char *why) {
+    fprintf(stderr, "%s: error: --html: %s %s\n", c->prog, c->html, why);
+    return RT_EXIT_FAILED;
+}
+
+static char *read_all(const char *path) {
+    FILE *f = fopen(path, "r");
+    long n = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    char *text = n >= 0 ? malloc((size_t)n + 1) : NULL;
+    if (text) {
+        rewind(f);
+        text[fread(text, 1, (size_t)n, f)] = '\0';
     }
-    fputs("]", stdout);
-    gnnc_pipeline p = {.struct_size = sizeof p};
-    if (gnnc_trainer_pipeline(c->t, &p) == GNNC_OK)
-        printf(",\"batches\":{\"made\":%lld,\"workers\":%lld,\"prepare_s\":%.6f,"
-               "\"step_wait_s\":%.6f,\"worker_wait_s\":%.6f}",
-               (long long)p.batches, (long long)p.workers, p.prepare_s, p.step_wait_s,
-               p.worker_wait_s);
-    puts("}}");
+    if (f) fclose(f);
+    return text;
+}
+
+/* Where what was measured begins in the page, and, at *end, the rest; NULL: it is no page. */
+static char *measured_in(char *page, char **end) {
+    static const char mark[] = "<script type=\"application/json\" id=\"measured\">";
+    char *at = strstr(page, mark);
+    if (at) at += sizeof mark - 1;
+    *end = at ? strstr(at, "</script>") : NULL;
+    return *end ? at : NULL;
+}
+
+static bool is_of_program(const RtCli *c, const char *page) {
+    char print[48];
+    snprintf(print, sizeof print, "\"fingerprint\": \"%016llx\"",
+             (unsigned long long)c->is.fingerprint);
+    return strstr(page, print) != NULL;
+}
+
+/* No '<' of a name ends the element: in JSON it stands in texts alone. */
+static void put_escaped(const char *s, FILE *to) {
+    for (; *s; s++) {
+        if (*s == '<')
+            fputs("\\u003c", to);
+        else
+            fputc(*s, to);
+    }
+}
+
+/* A file is replaced whole or not at all. */
+static int write_page(const RtCli *c, const char *page, const char *at, const char *measured,
+                      const char *rest) {
+    char part[4096];
+    int n = snprintf(part, sizeof part, "%s.%ld.part", c->html, (long)getpid());
+    FILE *f = n < (int)sizeof part ? fopen(part, "wx") : NULL;
+    if (!f) return bad_page(c, "cannot be written");
+    fwrite(page, 1, (size_t)(at - page), f);
+    put_escaped(measured, f);
+    fputs(rest, f);
+    bool ok = fflush(f) == 0 && !ferror(f);
+    ok = fclose(f) == 0 && ok && rename(part, c->html) == 0;
+    if (!ok) unlink(part);
+    return ok ? RT_EXIT_OK : bad_page(c, "cannot be written");
+}
+
+static int measure_page(RtCli *c, const Table *t) {
+    char *page = read_all(c->html), *measured = NULL, *rest = NULL;
+    size_t n = 0;
+    FILE *to = page ? open_memstream(&measured, &n) : NULL;
+    if (to) put_measured(c, t, to);
+    bool told = to && fclose(to) == 0;
+    char *at = told ? measured_in(page, &rest) : NULL;
+    int code = !page   ? bad_page(c, "cannot be read: gnnc MODEL.gnn --emit=html -o FILE makes it")
+               : !told ? bad_page(c, "is left as it is: out of memory")
+               : !at   ? bad_page(c, "is no page of gnnc --emit=html")
+               : !is_of_program(c, page) ? bad_page(c, "is the page of another program")
+                                         : write_page(c, page, at, measured, rest);
+    free(page);
+    free(measured);
+    return code;
 }
 
 static int print_profile(RtCli *c) {
@@ -227,8 +332,9 @@ static int print_profile(RtCli *c) {
     }
     collect(c, &t);
     (c->json || c->log == RT_LOG_JSON ? print_json : print_text)(c, &t);
+    int code = c->html ? measure_page(c, &t) : RT_EXIT_OK;
     free(t.row);
-    return RT_EXIT_OK;
+    return code;
 }
 
 int rt_cli_profile_end(RtCli *c) {

@@ -117,7 +117,7 @@ bool rt_ranks_share(RtCli *c) {
     introduce(c);
     if (rt_ranks_number(c) == 0) return true;
     c->checkpoint = "none";
-    c->out = c->trace = c->dump = NULL;
+    c->out = c->trace = c->dump = c->html = NULL;
     c->profile = false;
     c->log = RT_LOG_NONE;
     return is_together(c);

@@ -146,6 +146,39 @@ def largest(browser):
     page.close()
 
 
+def measured(browser):
+    """A trainer puts what it measures into the page of its program, again and again, and into no other."""
+    model = f"{TOP}/models/sage_sampled.gnn"
+    path = compiled("measured.html", model, "--target=cpu", f"--specialize={DATA}")
+    subprocess.run([GNNC, model, "--target=cpu", "--no-rows", f"--specialize={DATA}", "-o", "sage"], check=True)
+    bench = ["./sage", "bench", "--data", DATA, "--epochs", "3", "--html"]
+    for _ in range(2):
+        subprocess.run([*bench, path], check=True, stdout=subprocess.DEVNULL)
+    with open(path, encoding="utf-8") as f:
+        assert f.read().count('id="measured"') == 1
+    page = browser.page()
+    page.look(1280, 800, False)
+    opened(page, path)
+    tiles = text(page, ".tile")
+    assert "measured step of @train" in tiles[0] and "s" in tiles[0], tiles
+    page.key("6")
+    page.until("[...document.querySelectorAll('th')].some((h) => h.textContent.startsWith('measured'))")
+    rows = page.eval("[...document.querySelectorAll('tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+    head = [h.strip(" ↓↑") for h in text(page, "thead th")]
+    assert sum(1 for r in rows if r[head.index("measured")]) > len(rows) / 2, rows
+    page.key("5")
+    page.until("document.querySelector('polyline.roof') !== null")
+    page.key("7")
+    said = page.eval("document.getElementById('main').textContent")
+    assert "10,556 edges into 2,708 rows of paper" in said and "draws at most 10 each" in said, said
+    picture(page, "measured-data")
+    clean(page)
+    page.close()
+    for bad, why in (("cpu.html", "is the page of another program"), ("sage", "is no page of gnnc --emit=html"), ("absent.html", "cannot be read")):
+        r = subprocess.run([*bench, bad], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert r.returncode == 1 and f"--html: {bad}" in r.stderr and why in r.stderr, r.stderr
+
+
 HOSTILE = "</script><script>alert(1)<!--"
 
 
@@ -179,6 +212,7 @@ if __name__ == "__main__":
     try:
         usual(chrome)
         largest(chrome)
+        measured(chrome)
         hostile(chrome)
     finally:
         chrome.close()

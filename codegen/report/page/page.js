@@ -35,6 +35,7 @@
     while (x >= 999.5 && i < 5) { x /= 1000; i++; }
     return sign + (i || x % 1 ? x.toPrecision(3) : String(x)) + " " + ["", "k", "M", "G", "T", "P"][i] + unit;
   };
+  const count = (v) => v.toLocaleString("en-US");
   const bytes = (v) => scaled(v, "B"), flops = (v) => scaled(v, "FLOP");
   const time = (ns) => (ns >= 1e9 ? (ns / 1e9).toPrecision(3) + " s" : ns >= 1e6 ? (ns / 1e6).toPrecision(3) + " ms" : ns >= 1e3 ? (ns / 1e3).toPrecision(3) + " µs" : Math.round(ns) + " ns");
   const percent = (x) => (100 * x).toFixed(1) + "%";
@@ -43,7 +44,7 @@
   /* ---- measured ---- */
   const P = M && M.profile ? M.profile : null;
   const runs = (phase) => (P && P.runs && P.runs[phase]) || 0;
-  const measuredOf = (phase, step) => P && P.steps.find((x) => x.phase === phase && x.index === step);
+  const measuredOf = (phase, step) => P && P.steps.find((x) => x.phase === phase && x.index === step && phaseOf(R, phase).steps[step]?.name === x.name);
   const measuredStep = P && runs(MAIN) ? P.steps.filter((x) => x.phase === MAIN).reduce((a, x) => a + x.ms, 0) / runs(MAIN) : 0;
   const roof = P && P.gb_per_s ? { machine: "this machine, as measured", bytes_per_s: 1e9 * P.gb_per_s, flops_per_s: 1e9 * P.gflop_per_s }
     : R.verdict && R.verdict.roof ? R.verdict.roof : null;
@@ -157,6 +158,10 @@
     return out;
   };
 
+  /* "layers/gat.gnn:27 for gat.gnn:13" */
+  const nameOf = (path) => { const f = fileOf(unquote(path)); return f >= 0 ? files[f].name : unquote(path); };
+  const placeText = (m) => `${nameOf(m[1])}:${m[2]}` + (m[3] ? ` for ${nameOf(m[3])}:${m[4]}` : "");
+
   /* ---- a viewer of many lines, which draws those that are seen ---- */
   const H = 18;
   const viewer = (pick) => {
@@ -168,7 +173,7 @@
       rows.replaceChildren(...Array.from({ length: to - from }, (_, k) => {
         const i = from + k, m = PLACE.exec(lines[i]);
         return el("div", { cls: "row " + cls(i), style: { top: i * H + "px" }, "data-i": String(i) }, el("span", { cls: "no", "aria-hidden": "true" }, String(i + 1)),
-          m ? lines[i].slice(0, m.index) : lines[i], m ? el("span", { cls: "at" }, lines[i].slice(m.index)) : null);
+          m ? lines[i].slice(0, m.index) : lines[i], m ? el("span", { cls: "at", title: lines[i].slice(m.index + 3) }, "  " + placeText(m)) : null);
       }));
     };
     box.addEventListener("scroll", () => requestAnimationFrame(draw));
@@ -414,7 +419,7 @@
         return [svg("text", { x: LW - 6, y: i * rh + 15, "text-anchor": "end" }, b.name.length > 38 ? b.name.slice(0, 37) + "…" : b.name, svg("title", {}, b.name)), svg("rect", { cls: "life" + (b.live ? " live" : ""), x, y: i * rh + 5, width: Math.max(2, x2 - x), height: rh - 4, rx: 2 }, svg("title", {}, `${b.name}: ${b.life}, ${b.bytes.expr} B`)), svg("text", { x: Math.min(x2 + 5, W - 70), y: i * rh + 15 }, bytes(b.size) + (b.block ? " (a block at a time)" : ""))];
       }));
       out.replaceChildren(
-        el("p", null, `At step ${step}${step === peak ? ", the fullest," : ""} of @${phase} (${steps[step] ? steps[step].name : ""}) ${here.length} buffers are live: ${bytes(live[step])}${known(a.live_bytes[step].bytes) ? "" : " by nominal sizes"}.`, a.packed_bytes ? ` Packed, the phase takes ${bytes(a.packed_bytes)}.` : "", M && M.info ? ` Measured: the arena has ${bytes(M.info.memory.arena)}, all of it ${bytes(M.info.memory.all)}.` : ""),
+        el("p", null, `At step ${step}${step === peak ? ", the fullest," : ""} of @${phase} (${steps[step] ? steps[step].name : ""}) ${here.length} buffers are live: ${bytes(live[step])}${known(a.live_bytes[step].bytes) ? "" : " by nominal sizes"}.`, a.packed_bytes ? ` Packed, the phase takes ${bytes(a.packed_bytes)}.` : "", M && M.memory ? ` Measured on ${M.data}: the arena has ${bytes(M.memory.arena)}, all memory of the trainer ${bytes(M.memory.all)}.` : ""),
         pic, el("h3", null, "Lives, by program order; those live at the step first" + (bufs.length > 80 ? ` (80 of ${bufs.length})` : "")), life);
     };
     return {
@@ -495,15 +500,14 @@
   /* ---- data ---- */
   const histogram = (h) => {
     const most = Math.max(1, ...h.map((b) => b.rows)), W = 460, rh = 17;
-    return svg("svg", { viewBox: `0 0 ${W} ${h.length * rh + 8}`, role: "img", "aria-label": "rows by degree" }, h.map((b, i) => [svg("text", { x: 88, y: i * rh + 16, "text-anchor": "end" }, b.from === b.to ? String(b.from) : `${b.from}–${b.to}`), svg("rect", { cls: "area", x: 94, y: i * rh + 6, width: Math.max(b.rows ? 1 : 0, (b.rows / most) * (W - 180)), height: rh - 5, rx: 2 }), svg("text", { x: 100 + (b.rows / most) * (W - 180), y: i * rh + 16 }, scaled(b.rows, ""))]));
+    return svg("svg", { cls: "small", viewBox: `0 0 ${W} ${h.length * rh + 8}`, role: "img", "aria-label": "rows by degree" }, h.map((b, i) => [svg("text", { x: 88, y: i * rh + 16, "text-anchor": "end" }, b.from === b.to ? String(b.from) : `${b.from}–${b.to}`), svg("rect", { cls: "area", x: 94, y: i * rh + 6, width: Math.max(b.rows ? 1 : 0, (b.rows / most) * (W - 180)), height: rh - 5, rx: 2 }), svg("text", { x: 100 + (b.rows / most) * (W - 180), y: i * rh + 16 }, count(b.rows))]));
   };
   const dataView = {
     name: "Data",
     show(main) {
-      const spaces = R.shapes ? R.shapes.spaces : [], D = M && M.data;
+      const spaces = R.shapes ? R.shapes.spaces : [], D = R.degrees;
       main.append(el("div", null,
-        D ? el("p", null, `Measured on ${D.directory}.`) : el("p", { cls: "dim" }, `Degrees, hubs and how full draws are stand here once ./${R.program} --profile --html FILE has run on data.`),
-        D ? el("div", { cls: "two" }, (D.relations || []).map((r) => el("section", { cls: "card" }, el("h2", null, r.name), el("p", null, `${scaled(r.edges, "")} edges into ${scaled(r.rows, "")} rows; ${r.mean.toPrecision(3)} each, at most ${r.most}; ${scaled(r.empty, "")} rows have none`), el("p", { cls: "dim" }, `the fullest 1 % of rows have ${percent(r.hub_share)} of the edges`), histogram(r.histogram))), (D.hops || []).length ? el("section", { cls: "card" }, el("h2", null, "Fan-out fill"), el("ul", null, D.hops.map((h) => el("li", null, `${h.relation}, hop ${h.hop}: at most ${h.fanout} each, ${percent(h.fill)} of them there are`)))) : null) : null,
+        D ? el("div", { cls: "two" }, D.map((r) => el("section", { cls: "card" }, el("h2", null, r.name), el("p", null, `${count(r.edges)} edges into ${count(r.rows)} rows of ${r.to}; ${(r.edges / Math.max(1, r.rows)).toPrecision(3)} each, at most ${count(r.most)}; ${count(r.none)} rows have none`), el("p", null, `Hubs: the fullest hundredth of the rows has ${percent(r.hub_edges / Math.max(1, r.edges))} of the edges`), r.hops.filter((h) => h.fanout > 0).map((h, i) => el("p", null, `hop ${i + 1} draws at most ${h.fanout} each: ${percent(h.there / Math.max(1, h.fanout * r.rows))} of them there are`)), el("h3", null, "Rows by their edges"), histogram(r.rows_by_edges)))) : el("p", { cls: "dim" }, "Degrees, hubs and how full draws are stand here of a page that was made with --specialize=DATA."),
         el("h3", null, "Sizes"),
         table([{ name: "space", left: true, of: (s) => s.name }, { name: "kind", left: true, of: (s) => s.kind }, { name: "size", of: (s) => val(s.size), show: (s) => (known(s.size) ? String(s.size.value) : s.size.expr + " ≈ " + scaled(val(s.size), "")) }, { name: "from", left: true, of: (s) => s.from }], spaces, -1)));
     },
@@ -513,10 +517,9 @@
   /* ---- two reports ---- */
   const compareView = (() => {
     let root, out;
-    const other = read(document, "beside");
     const steps = (r) => { const p = phaseOf(r, r.verdict.phase), cut = new RegExp("^" + r.program.replace(/\W/g, "\\$&") + "_|_\\d+(?=_|$)", "g"); return p.steps.map((s, i) => ({ ...s, i, id: s.name.replace(cut, "") })); };
     const change = (a, b, less) => { if (!a && !b) return ""; const d = b - a, r = a ? d / a : 1; return el("span", { cls: Math.abs(r) < 1e-9 ? "dim" : (d < 0) === less ? "better" : "worse" }, d === 0 ? "same" : (d > 0 ? "+" : "") + (Math.abs(r) < 10 ? percent(r) : "×" + (b / a).toPrecision(3))); };
-    const draw = (name, r, s, m) => {
+    const draw = (name, r, m) => {
       const A = R.verdict, B = r.verdict, mine = [
         ["moves", val(A.moved), val(B.moved), bytes, true], ["computes", val(A.flops), val(B.flops), flops, true], ["kept out of memory", val(A.saved), val(B.saved), bytes, false], ["kernels", A.kernels, B.kernels, String, true], ["library calls", A.library_calls, B.library_calls, String, true],
         ["host reads", A.reads_per_run, B.reads_per_run, String, true], ["live at the fullest step", val(A.peak), val(B.peak), bytes, true], ["at best", A.at_best_ns || 0, B.at_best_ns || 0, time, true], ["missed", A.missed, B.missed, String, true], ["compile", 1e6 * (A.compile_ms || 0), 1e6 * (B.compile_ms || 0), time, true]];
@@ -538,7 +541,7 @@
       try {
         const doc = new DOMParser().parseFromString(await file.text(), "text/html"), r = read(doc, "report");
         if (!r || !r.verdict || !r.fusion) throw new Error("it is no page of gnnc --emit=html");
-        draw(file.name, r, read(doc, "stages"), read(doc, "measured"));
+        draw(file.name, r, read(doc, "measured"));
       } catch (e) { out.replaceChildren(el("p", { cls: "worse", role: "alert" }, `${file.name} cannot be shown: ${e.message}`)); }
     };
     return {
@@ -548,7 +551,6 @@
           out = el("div");
           root = el("div", { on: { dragover: (e) => e.preventDefault(), drop: (e) => { e.preventDefault(); if (e.dataTransfer.files[0]) take(e.dataTransfer.files[0]); } } },
             el("div", { cls: "tools" }, el("label", null, "Another page of gnnc: ", el("input", { id: "other", type: "file", accept: ".html", on: { change: (e) => e.target.files[0] && take(e.target.files[0]) } })), el("span", { cls: "dim" }, "it is read here, and sent nowhere")), out);
-          if (other && other.report) draw(other.name, other.report, null, other.measured);
         }
         main.append(root);
       },
