@@ -217,12 +217,14 @@ typedef struct {
     int n, hop[RT_REACH_MAX]; /* buffers of maps: bounds of segments, or indices */
 } rt_reach;
 
-/* A step that brings rows of a buffer that other processes own (exchange.c). */
+/* A step that brings rows of a buffer that other processes own (exchange.c), or a product that sums
+ * such rows. */
 typedef struct {
     int buf, space; /* whose rows */
     bool cuts;      /* its rows are those of partial sums, one for each cut of the space's rows */
     int n;          /* of `reach`; 0 = all rows */
     const rt_reach *reach;
+    bool sums; /* the product */
     int phase, step;
 } rt_exchange_step;
 

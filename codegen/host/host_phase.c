@@ -206,6 +206,7 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
         host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
                     h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
     emit_sizes(h, s);
+    h->n_exchanges += s->own && s->gemm.long_k;
     host_puts(h, ",\n");
     if (ends) {
         emit_epilogue(h, index, s);

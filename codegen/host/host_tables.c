@@ -432,7 +432,8 @@ static int emit_exchanges(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
-            if (s->kind != PS_EXCHANGE) continue;
+            bool sums = s->kind == PS_GEMM && s->own && s->gemm.long_k;
+            if (s->kind != PS_EXCHANGE && !sums) continue;
             if (s->reach.n) host_printf(h, "static const rt_reach reach_%d[] = {\n", n);
             for (int j = 0; j < s->reach.n; j++) {
                 const PReach *r = &s->reach.v[j];
@@ -443,13 +444,13 @@ static int emit_exchanges(Host *h) {
             }
             if (s->reach.n) host_puts(h, "};\n");
             sb_printf(&table, "    {.buf = B_%s, .space = %s, .cuts = %s, .n = %d, .reach = ",
-                      h->p->bufs.v[s->bufs[0]]->name, h->space[s->own->id], truth(s->cuts),
+                      h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id], truth(s->cuts),
                       s->reach.n);
             if (s->reach.n)
                 sb_printf(&table, "reach_%d", n);
             else
                 sb_puts(&table, "NULL");
-            sb_printf(&table, ", .phase = %d, .step = %d},\n", i, k);
+            sb_printf(&table, ", .sums = %s, .phase = %d, .step = %d},\n", truth(sums), i, k);
             n++;
         }
     open_table(h, "rt_exchange_step", "exchanges", n);

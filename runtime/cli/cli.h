@@ -61,6 +61,7 @@ typedef struct RtCli {
     bool warm;                    /* .. begins behind runs that found caches cold */
     int64_t save_every, n_epochs; /* n_epochs: -1 = not given */
     int64_t patience;             /* seconds; 0 = not given */
+    int64_t n_processes;          /* that info tells of; 0 = not given */
     int64_t steps, save_steps; /* where training ends, and how often it is saved; 0 = not given */
     bool paused;               /* between two steps, to be looked at, to be saved or to end .. */
     bool saves;                /* .. to be saved */
@@ -100,6 +101,8 @@ bool rt_ranks_tells(RtCli *c);
 int rt_ranks_number(const RtCli *c);
 /* Seconds that one was waited for, and did not come; 0 = none was. */
 int64_t rt_ranks_waited(const RtCli *c);
+/* What all of them have sent, told by the first. */
+void rt_ranks_sent(RtCli *c);
 int rt_ranks_end(const RtCli *c, int code); /* the exit code */
 
 /* cli.c: another trainer in place of c->t, with the same options; the exit code */

@@ -159,6 +159,23 @@ static void json_phases(const RtCli *c) {
     putchar(']');
 }
 
+/* What processes send in one run of each phase; false: the trainer says why not. */
+static bool print_traffic(RtCli *c) {
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
+    if (!c->n_processes) return true;
+    printf("\nBetween %lld processes, in one run     bytes  messages        halo      to all        "
+           "sums\n",
+           (long long)c->n_processes);
+    for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
+        gnnc_traffic s = {.struct_size = sizeof s};
+        if (gnnc_trainer_traffic(c->t, ph.name, (int)c->n_processes, &s) != GNNC_OK) return false;
+        printf("  %-26s %15lld %9lld %11lld %11lld %11lld\n", ph.name, (long long)s.bytes,
+               (long long)s.messages, (long long)s.halo_bytes, (long long)s.whole_bytes,
+               (long long)s.sum_bytes);
+    }
+    return true;
+}
+
 /* What only data tell. */
 static void json_of_data(RtCli *c) {
     gnnc_counters n = {.struct_size = sizeof n};
@@ -208,5 +225,5 @@ int rt_cli_info(RtCli *c) {
     print_steps(c);
     print_variants(c);
     print_memory(c);
-    return RT_EXIT_OK;
+    return print_traffic(c) ? RT_EXIT_OK : rt_cli_failed(c);
 }

@@ -61,6 +61,8 @@ const RtCliOption rt_cli_options[] = {
            "train: kept weights; predict, embed, explain: the result"),
     IN_CLI("--patience", "N", RT_OPT_COUNT, patience,
            "of several processes: seconds that one waits for another (1800)"),
+    IN_CLI("--processes", "N", RT_OPT_COUNT, n_processes,
+           "info: what so many that share rows send (gnnc --mpi)"),
     OWN("--at", "DATE", "at",
         "predict, explain: all that a model of the future asks about, asked about then"),
     IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,

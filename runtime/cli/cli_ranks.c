@@ -123,6 +123,31 @@ bool rt_ranks_share(RtCli *c) {
     return is_together(c);
 }
 
+void rt_ranks_sent(RtCli *c) {
+    enum { MOST = 64 }; /* parts, and so processes */
+    gnnc_counters own = {.struct_size = sizeof own};
+    int n = c->mpi ? c->mpi->processes.n : 1;
+    if (!is_together(c) || !c->is.shares_rows || n > MOST) return;
+    int64_t sum[2] = {0}, all[MOST][2] = {{0}};
+    const void *out[MOST];
+    void *in[MOST];
+    size_t size[MOST];
+    gnnc_trainer_counters(c->t, &own);
+    all[rt_ranks_number(c)][0] = own.sent_bytes;
+    all[rt_ranks_number(c)][1] = own.messages;
+    for (int r = 0; r < n; r++) {
+        out[r] = all[rt_ranks_number(c)];
+        in[r] = all[r];
+        size[r] = r == rt_ranks_number(c) ? 0 : sizeof all[r];
+    }
+    if (c->mpi->processes.exchange(c->mpi, out, size, in, size) != GNNC_OK) return;
+    for (int r = 0; r < n; r++) sum[0] += all[r][0], sum[1] += all[r][1];
+    char text[128];
+    snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages", n,
+             (long long)sum[0], (long long)sum[1]);
+    if (c->log != RT_LOG_NONE) rt_cli_message(c, text);
+}
+
 /* A signal has ended training in all of them alike, and the first one says so: mpirun ends all
  * where one fails.  Any other failure may be this one's alone. */
 int rt_ranks_end(const RtCli *c, int code) {

@@ -150,6 +150,7 @@ static int finish(RtCli *c, double begin) {
     if (gnnc_trainer_keep_best(c->t, &kept) != GNNC_OK) return rt_cli_failed(c);
     if (c->out && gnnc_trainer_save_weights(c->t, c->out) != GNNC_OK) return rt_cli_failed(c);
     rt_cli_result(c, kept, rt_cli_now() - begin);
+    rt_ranks_sent(c);
     return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 

@@ -95,10 +95,6 @@ static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wan
 
 /* ---- telling each other -----------------------------------------------------------------------
  */
-static gnnc_status tell(RtExec *x, RtMail *m) {
-    return rt_own_exchange(x, "rows", m);
-}
-
 /* How many rows each wants of each, and then which. */
 static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
     const RtOwn *o = x->rt->own;
@@ -107,7 +103,7 @@ static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
         count[r] = h->from.at[r + 1] - h->from.at[r];
         rt_mail_put(m, r, &count[r], sizeof *count, &h->to.at[r + 1], sizeof *count);
     }
-    TRY(st, tell(x, m));
+    TRY(st, rt_own_tell(x, "rows", m));
     for (int r = 0; r < o->n; r++) h->to.at[r + 1] += h->to.at[r];
     h->to.row = RT_NEWN(o->pool, int32_t, h->to.at[o->n] + 1);
     if (!h->to.row) return nomem(x);
@@ -115,7 +111,7 @@ static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
         rt_mail_put(m, r, h->from.row + h->from.at[r], (size_t)count[r] * sizeof(int32_t),
                     h->to.row + h->to.at[r],
                     (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof(int32_t));
-    st = tell(x, m);
+    st = rt_own_tell(x, "rows", m);
 out:
     return st;
 }
@@ -160,6 +156,10 @@ static gnnc_status find(RtExec *x, int i, RtMail *m, RtHalo **out) {
 
 /* ---- rows -------------------------------------------------------------------------------------
  */
+static gnnc_status tell(RtExec *x, RtMail *m) {
+    return rt_own_exchange(x, "rows", m);
+}
+
 /* All rows of each process, from where they lie to where they will. */
 static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMail *m, char *buf,
                              size_t row) {
@@ -204,5 +204,74 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     if (st == GNNC_OK)
         st = h ? bring_some(x, h, &m, x->buf[e->buf], n / (size_t)rows)
                : bring_all(x, e, &m, x->buf[e->buf], n / (size_t)rows);
+    return st;
+}
+
+/* ---- what that is ----------------------------------------------------------------------------- */
+static int64_t count_in(const uint8_t *wanted, RtRange r) {
+    int64_t n = 0;
+    for (int64_t i = r.lo; i < r.hi; i++) n += wanted[i];
+    return n;
+}
+
+/* Rows that the process o->rank reads of the others. */
+static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wanted, int64_t row,
+                              gnnc_traffic *to) {
+    const RtOwn *o = x->rt->own;
+    gnnc_status st = GNNC_OK;
+    memset(wanted, 0, (size_t)rt_size(x->program, x->n, e->space));
+    for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
+    for (int r = 0; r < o->n && st == GNNC_OK; r++) {
+        int64_t n = r == o->rank ? 0 : count_in(wanted, rt_own_rows(x, e->space, r));
+        to->halo_rows += n;
+        to->halo_bytes += n * row;
+        to->messages += n * row > 0;
+    }
+    return st;
+}
+
+/* What goes from the process o->rank to all others. */
+static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
+    const RtOwn *o = x->rt->own;
+    RtRange own = e->cuts ? rt_own_cuts(o, o->rank)
+                          : rt_own_rows(x, e->space, e->sums ? 0 : o->rank);
+    int64_t rows = e->sums ? rt_gemm_parts_sent(o, o->rank) : own.hi - own.lo;
+    int64_t n_bytes = rows * row * (o->n - 1);
+    *(e->cuts || e->sums ? &to->sum_bytes : &to->whole_bytes) += n_bytes;
+    to->messages += n_bytes > 0 ? o->n - 1 : 0;
+}
+
+static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic *to) {
+    RtOwn *o = x->rt->own;
+    int64_t all = rt_size(x->program, x->n, e->space);
+    int64_t rows = e->sums ? 1 : e->cuts ? RT_SUM_CHUNKS : all;
+    size_t n = 0;
+    gnnc_status st = rt_buf_bytes(x, e->buf, &n);
+    if (st != GNNC_OK || rows == 0) return st;
+    uint8_t *wanted = RT_NEWN(o->pool, uint8_t, all + 1);
+    if (!wanted) return nomem(x);
+    for (o->rank = 0; o->rank < o->n && st == GNNC_OK; o->rank++) {
+        if (e->n)
+            st = count_halo(x, e, wanted, (int64_t)n / rows, to);
+        else
+            count_all(x, e, (int64_t)n / rows, to);
+    }
+    rt_pool_drop(o->pool, wanted);
+    return st;
+}
+
+gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out) {
+    RtOwn *own = x->rt->own, as = *own;
+    gnnc_status st = GNNC_OK;
+    if (n < 1 || n > own->n_parts)
+        return rt_fail(&x->rt->err, GNNC_E_RANGE, "%d processes: the data are in %d part%s", n,
+                       own->n_parts, own->n_parts == 1 ? "" : "s");
+    as.n = n;
+    x->rt->own = &as;
+    for (int i = 0; i < x->program->n_exchanges && st == GNNC_OK && n > 1; i++)
+        if (x->program->exchanges[i].phase == phase)
+            st = count_step(x, &x->program->exchanges[i], out);
+    x->rt->own = own;
+    out->bytes = out->halo_bytes + out->whole_bytes + out->sum_bytes;
     return st;
 }

@@ -144,11 +144,17 @@ char *rt_own_room(RtExec *x, int which, size_t n_bytes) {
 
 gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m) {
     const RtOwn *o = x->rt->own;
-    m->n_out[o->rank] = m->n_in[o->rank] = 0;
     for (int r = 0; r < o->n; r++) {
+        if (r == o->rank) continue;
         x->rt->count.sent_bytes += (int64_t)m->n_out[r];
         x->rt->count.messages += m->n_out[r] > 0;
     }
+    return rt_own_tell(x, what, m);
+}
+
+gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m) {
+    const RtOwn *o = x->rt->own;
+    m->n_out[o->rank] = m->n_in[o->rank] = 0;
     gnnc_status st = o->processes->exchange(o->processes->user, m->out, m->n_out, m->in, m->n_in);
     if (st == GNNC_OK) return st;
     return rt_fail(&x->rt->err, st, "%s of other processes did not come: %s", what,
@@ -160,7 +166,7 @@ gnnc_status rt_own_hear(RtExec *x, int asked, int *heard) {
     RtMail m;
     int all[RT_SUM_CHUNKS] = {0};
     for (int r = 0; r < o->n; r++) rt_mail_put(&m, r, &asked, sizeof asked, &all[r], sizeof all[r]);
-    gnnc_status st = rt_own_exchange(x, "what is asked", &m);
+    gnnc_status st = rt_own_tell(x, "what is asked", &m);
     all[o->rank] = asked;
     *heard = 0;
     for (int r = 0; r < o->n && !*heard; r++) *heard = all[r];

@@ -62,6 +62,12 @@ static inline void rt_mail_put(RtMail *m, int r, const void *out, size_t n_out, 
 /* Sends and takes all of it, but what is of the process itself: counted, and told of where it
  * fails. */
 gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m);
+/* The same of what is no part of a phase, and counted by nobody. */
+gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m);
+/* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */
+gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
+/* How many sums of a product a process sends to each other one (gemm_parts.c). */
+int64_t rt_gemm_parts_sent(const RtOwn *o, int rank);
 /* What processes ask of all: the first that is not 0, by rank. */
 gnnc_status rt_own_hear(RtExec *x, int asked, int *heard);
 /* Room `which` of at least so many bytes; NULL: no memory (recorded). */

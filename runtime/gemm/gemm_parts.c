@@ -118,6 +118,11 @@ static void store(const Own *w, const float *from) {
                    (size_t)g->n * sizeof *from);
 }
 
+int64_t rt_gemm_parts_sent(const RtOwn *o, int rank) {
+    Own none = {.o = o};
+    return uppermost(&none, rt_own_parts(o, rank), 0, o->n_parts, 0, NULL);
+}
+
 static gnnc_status bring(Own *w, const int64_t *first) {
     const RtOwn *o = w->o;
     size_t node = (size_t)w->count * sizeof(float);

@@ -774,6 +774,21 @@ typedef struct gnnc_counters {
 } gnnc_counters;
 gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out);
 
+/* What n processes that share rows send in one run of a phase, all of them together: what their
+ * counters count. */
+typedef struct gnnc_traffic {
+    size_t struct_size;
+    int64_t bytes, messages;
+    /* Of the bytes: rows that a process reads and another owns, each once, which is the least that
+     * can be; rows that all get, whoever reads them; sums over rows. */
+    int64_t halo_bytes, whole_bytes, sum_bytes;
+    int64_t halo_rows;
+} gnnc_traffic;
+/* n: as many as the data have parts at most, whatever this trainer was told of; nothing is sent.
+ * GNNC_E_STATE: before load, or the program shares no rows; GNNC_E_MISSING: no such phase;
+ * GNNC_E_RANGE: n. */
+gnnc_status gnnc_trainer_traffic(gnnc_trainer *t, const char *phase, int n, gnnc_traffic *out);
+
 /* Steps of the program: kernels, library calls, copies, host effects, all phases in order. */
 typedef struct gnnc_step_info {
     size_t struct_size;

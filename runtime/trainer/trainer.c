@@ -476,6 +476,28 @@ gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
     return now;
 }
 
+gnnc_status gnnc_trainer_traffic(gnnc_trainer *t, const char *phase, int n, gnnc_traffic *out) {
+    RT_NOT_NULL(t, phase);
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    gnnc_traffic own = {0};
+    gnnc_status st;
+    TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));
+    TRY(st, rt_trainer_need_data(t));
+    const rt_phase *ph = rt_phase_find(t->program, phase);
+    if (!ph)
+        return rt_fail(&t->rt.err, GNNC_E_MISSING, "model '%s' has no phase '%s'", t->program->name,
+                       phase);
+    if (!t->rt.own)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the program shares no rows: gnnc --mpi or --parts, of a model without "
+                       "'sample', makes one that does");
+    TRY(st, rt_own_traffic(&t->x, (int)(ph - t->program->phases), n, &own));
+    rt_struct_give(out, &own, sizeof own);
+out:
+    return st;
+}
+
 gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);

@@ -3,7 +3,6 @@
 killed and gone on with in another number; one line where they cannot.  usage: parts.py GNNC TOP.  Prints `N passed, N failed`."""
 import array
 import json
-import math
 import os
 import random
 import signal
@@ -86,8 +85,11 @@ def molecules(path):
 
 
 def partitioned(data, parts):
-    run(GNNC, "partition", data, str(parts), "-o", f"{os.path.basename(data)}.{parts}", "--method", "stream")
+    reports[data, parts] = run(GNNC, "partition", data, str(parts), "-o", f"{os.path.basename(data)}.{parts}", "--method", "stream")
     return f"{os.path.basename(data)}.{parts}"
+
+
+reports = {}
 
 
 shop("shop")
@@ -188,4 +190,126 @@ for name, (head, body, metrics) in SHOP_MODELS.items():
     same_in_any_number(name, exe, SHOP, 4)
 exe = compiled("pool", POOL % STEPS, "--mpi")
 same_in_any_number("pool", exe, MOLECULES, 4)
+
+# ---- what is sent: as foreseen, and no more rows than are read -----------------------------------------------
+def foreseen(exe, data, n):
+    """Bytes, messages and bytes of halo rows of each phase."""
+    text = run(exe, "info", "--data", data, "--processes", str(n)).partition("\nBetween ")[2]
+    return {w[0]: [int(w[k]) for k in (1, 2, 3)] for w in map(str.split, text.splitlines()[1:])}
+
+
+for name, data in (("gcn", CORA4), ("gat", CORA4), ("types", SHOP), ("pool", MOLECULES)):
+    for n in (2, 3, 4):
+        text = run(*MPIRUN, "-n", str(n), "./" + name, "--data", data, "--epochs", "6", "--checkpoint", "none")
+        is_ = foreseen("./" + name, data, n)
+        want = [is_["load"][k] + 6 * is_["train"][k] + 7 * is_["eval"][k] for k in (0, 1)]
+        check(f"{name}: what {n} processes send", f"{n} processes sent {want[0]} bytes in {want[1]} messages" in text, (is_, text))
+rows = [line.split()[-2:] for line in reports[CORA, 4].splitlines() if line.split()[:1] and line.split()[0].isdigit()]
+check("the report of the parts", len(rows) == 4, reports[CORA, 4])
+halo = sum(int(n) for row in rows for n in row)
+check("each row that is read comes once", foreseen("./gcn", CORA4, 4)["train"][2] == 4 * (16 + 7) * halo, (halo, foreseen("./gcn", CORA4, 4)))
+check("one process sends nothing", not any(map(any, foreseen("./gcn", CORA4, 1).values())))
+
+# ---- evaluated and predicted -----------------------------------------------------------------------------------
+told(0, "./gcn", CORA4, "--epochs", "9", "--checkpoint", "all")
+for n in (2, 3, 4):
+    for name, command, ending in (("predict", ["predict"], "npy"), ("ids", ["predict", "--format", "csv"], "csv"), ("embed", ["embed", "h"], "npy")):
+        for where, start in (("one", []), ("more", MPIRUN + ["-n", str(n)])):
+            run(*start, "./gcn", *command, "--data", CORA4, "--weights", "all", "--out", f"{where}.{ending}")
+        check(f"{name} by {n} processes", bytes_of("one." + ending) == bytes_of("more." + ending))
+    lines = [run(*start, "./gcn", "eval", "--data", CORA4, "--weights", "all") for start in ([], MPIRUN + ["-n", str(n)])]
+    check(f"evaluated by {n} processes", lines[0] == lines[1], lines)
+
+# ---- ended, killed, and gone on with in another number --------------------------------------------------------
+for n, steps, m in ((3, 4, 2), (2, 7, 4), (4, 1, 1), (1, 5, 3)):
+    told(n, "./gcn", CORA4, "--epochs", "9", "--steps", str(steps), "--checkpoint", "part")
+    told(m, "./gcn", CORA4, "--epochs", "9", "--resume", "part", "--checkpoint", "rest")
+    check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
+
+
+def ranks_of(job):
+    """Processes that mpirun started, by rank."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = bytes_of(f"/proc/{pid}/cmdline").split(b"\0")
+            env = dict(x.split(b"=", 1) for x in bytes_of(f"/proc/{pid}/environ").split(b"\0") if b"=" in x)
+        except OSError:
+            continue
+        if words[0] == b"./gcn" and env.get(b"OF_TEST") == job.encode():
+            found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
+    return found
+
+
+def started(n, job, *options):
+    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), "./gcn", "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
+                                   "--log=none", *options],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
+    for _ in range(2400):
+        if len(ranks_of(job)) == n and os.path.exists(job):
+            return p
+        time.sleep(0.05)
+    check(f"{job}: it has begun", False)
+    return p
+
+
+def epochs_in(file):
+    text = bytes_of(file)
+    return int(json.loads(text[8:8 + int.from_bytes(text[:8], "little")])["__metadata__"]["epoch"])
+
+
+KILLS = int(os.environ.get("GNNC_KILLS", "3"))  # make long: some hundred
+r = random.Random(1)
+for k in range(KILLS):
+    n = 2 + k % 3
+    job = f"killed.{k}"
+    p = started(n, job, "--save-every", "3")
+    time.sleep(r.random() / 4)
+    begun = time.time()
+    os.kill(ranks_of(job)[k % n], signal.SIGKILL)
+    p.communicate(timeout=200)
+    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of(job))
+    n_epochs = str(epochs_in(job) + 4)
+    for m, to in ((1, "a"), (1 + n % 4, "b")):
+        told(m, "./gcn", CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
+    check(f"{job}: gone on with in another number", bytes_of("a") == bytes_of("b"))
+job = "hangs"  # one stands still
+p = started(3, job, "--save-every", "3", "--patience", "2")
+begun = time.time()
+os.kill(ranks_of(job)[1], signal.SIGSTOP)
+text = p.communicate(timeout=200)[0]
+check("a process that hangs", "did not come" in text and "waited 2 s: --patience" in text and p.returncode and time.time() - begun < 60, text)
+job = "asked"  # a signal to one of them: all hear it
+p = started(3, job, "--save-every", "1000")
+os.kill(ranks_of(job)[2], signal.SIGTERM)
+text = p.communicate(timeout=200)[0]
+check("stopped by a signal to one, told once", text.count("stopped by SIGTERM") == 1, text)
+
+# ---- one line where they cannot ---------------------------------------------------------------------------------
+told(1, "./gcn", CORA4, "--epochs", "1", "--checkpoint", "other.weights", "--seed", "3")
+wrong = [
+    ("3 processes share rows of data in 1 part", 3, ["./gcn", "--data", CORA]),
+    ("5 processes share rows of data in 4 parts", 5, ["./gcn", "--data", CORA4]),
+    ("cannot open", 3, ["./gcn", "--data", "nowhere"]),
+    ("rank 1: gcn: error: nowhere", 2, ["sh", "-c", f"d={CORA4}; [ $OMPI_COMM_WORLD_RANK = 1 ] && d=nowhere; exec ./gcn --data $d --checkpoint none"]),
+    ("trains with another data than rank 0", 2,
+     ["sh", "-c", f"d={CORA4}; [ $OMPI_COMM_WORLD_RANK = 1 ] && d={CORA5}; exec ./gcn --data $d --checkpoint none"]),
+    ("trains with another seed than rank 0", 3, ["sh", "-c", f"exec ./gcn --data {CORA4} --checkpoint none --seed $((OMPI_COMM_WORLD_RANK == 2))"]),
+    ("trains with another file of parameters than rank 0", 2,
+     ["sh", "-c", f"w=all; [ $OMPI_COMM_WORLD_RANK = 1 ] && w=other.weights; exec ./gcn --data {CORA4} --checkpoint none --weights $w"])]
+for what, n, command in wrong:
+    done = subprocess.run(MPIRUN + ["-n", str(n), *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    lines = [line for line in done.stdout.splitlines() if "error:" in line]
+    check(f"told: {what}", done.returncode in (1, 2) and len(lines) == 1 and what in lines[0], done.stdout)
+done = subprocess.run(["./gcn", "info", "--data", CORA4, "--processes", "5"], text=True, capture_output=True, check=False)
+check("more processes than parts", done.returncode == 1 and "5 processes: the data are in 4 parts" in done.stderr, done.stderr)
+
+# ---- the plan is text -------------------------------------------------------------------------------------------
+plan = run(GNNC, "gcn.gnn" if os.path.exists("gcn.gnn") else f"{TOP}/models/gcn.gnn", "--mpi", "--emit=plan")
+with open("gcn.plan", "w", encoding="utf-8") as f:
+    f.write(plan)
+check("a plan with exchanges is read as it is printed", run(GNNC, "gcn.plan", "--emit=plan") == plan)
+run(GNNC, "gcn.plan", "--mpi", "-o", "from_plan")
+told(2, "./from_plan", CORA4, "--epochs", "9", "--checkpoint", "from_plan.2")
+check("and makes the same program", bytes_of("from_plan.2") == bytes_of("all"))
 sys.exit(end())

@@ -264,6 +264,8 @@ typedef enum {
           gnnc_trainer_load_weights_from(w->t, w->weights.p, w->weights.n)) \
     NONE(trainer_memory, LOADED, gnnc_trainer_memory(w->t, INFO(gnnc_memory)) == GNNC_OK) \
     NONE(trainer_counters, LOADED, gnnc_trainer_counters(w->t, INFO(gnnc_counters)) == GNNC_OK) \
+    NONE(trainer_traffic, LOADED, \
+         gnnc_trainer_traffic(w->t, "predict", 2, INFO(gnnc_traffic)) == GNNC_E_STATE) \
     NONE(trainer_n_steps, LOADED, gnnc_trainer_n_steps(w->t) > 0) \
     FAILS(trainer_step_info, LOADED, gnnc_trainer_step_info(w->t, 0, INFO(gnnc_step_info))) \
     FAILS(trainer_profile, LOADED, gnnc_trainer_profile(w->t, 8)) \
