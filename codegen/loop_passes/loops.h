@@ -115,7 +115,7 @@ const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes);
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
 /* .. of a short loop: why not all of it; NULL: it may. */
 const char *loop_expand_fault(const LStmt *s, int lanes);
-/* ---- rows of sums in registers (codegen/loop_passes/tile.c)
+/* ---- rows of sums in registers (codegen/loop_passes/tile_rows.c)
  * --------------------------------------- */
 enum { LOOP_TILE_MAX = 16 };                            /* vectors of a tile, over all heads */
 bool loop_is_row_of(const LStmt *s, const Expr *width); /* a vector loop over so many columns */

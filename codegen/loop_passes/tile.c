@@ -21,245 +21,8 @@
  * It is the same work in another order, lane by lane: allowed when every buffer that the statements
  * write is reached through the column (and the head) alone, so no lane reads what another one
  * wrote; the order of additions into an element does not change. */
-#include "codegen/loop_passes/loops.h"
+#include "codegen/loop_passes/tile.h"
 #include "passes/rewrite.h"
-
-enum { GROUP_MAX = 16 };
-
-typedef struct {
-    const LKernel *k;
-    LStmt *stmt[GROUP_MAX]; /* vector loops over `width`, entry loops around such */
-    int n;
-    const Expr *width;
-    const LStmt *row[LOOP_KEPT_MAX]; /* the first access to each row that registers keep */
-    int n_rows;
-    const LStmt *jam; /* the loop over heads around the statements, or NULL */
-    int64_t heads;    /* its extent, else 1 */
-    int lanes;
-    bool may;        /* be tiled, but need not */
-    const char *why; /* not */
-} Group;
-
-static bool no(Group *t, const char *why) {
-    t->why = why;
-    return false;
-}
-
-/* ---- what belongs together ----------------------------------------------------------- */
-bool loop_is_row_of(const LStmt *s, const Expr *width) {
-    return s->kind == L_FOR && s->sched.vector && !s->sched.parallel && s->range == LR_EXTENT &&
-           expr_eq(s->extent, width);
-}
-
-static bool is_row_loop(const Group *t, const LStmt *s) {
-    return loop_is_row_of(s, t->width);
-}
-
-/* A sum of scalars of the entries: the divisor of a softmax, beside the row that it divides. */
-static bool is_scalar_sum(const LStmt *s) {
-    if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
-    for (int i = 0; i < s->buf->rank; i++)
-        if (!loop_is_one(s->buf->dim[i])) return false;
-    return true;
-}
-
-/* Scalars and their sums, then row loops. */
-static bool is_entry_loop(const Group *t, const LStmt *s) {
-    int64_t n;
-    if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
-    if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
-    const LStmt *p = s->body;
-    while (p && p->kind == L_PREFETCH) p = p->next;
-    while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
-    if (!p) return false;
-    for (; p; p = p->next)
-        if (!is_row_loop(t, p)) return false;
-    return true;
-}
-
-static bool group_writes(const Group *t, const LBuf *b) {
-    for (int i = 0; i < t->n; i++)
-        if (loop_writes(t->stmt[i]->body, b)) return true;
-    return false;
-}
-
-static bool group_defines(const Group *t, const LReg *r) {
-    for (int i = 0; i < t->n; i++)
-        if (t->stmt[i]->var == r || loop_defines(t->stmt[i]->body, r)) return true;
-    return false;
-}
-
-static int group_accesses(const Group *t, const LBuf *b) {
-    int n = 0;
-    for (int i = 0; i < t->n; i++) n += loop_count_accesses(t->stmt[i]->body, b);
-    return n;
-}
-
-/* ---- may it be done tile by tile? ---------------------------------------------------------- */
-/* A row kept in registers: always the same one, named by indices from outside. */
-static bool same_row(const LStmt *x, const LStmt *y) {
-    for (int i = 0; i + 1 < x->buf->rank; i++)
-        if (x->idx[i] != y->idx[i]) return false;
-    return true;
-}
-
-static bool row_is_outer(const Group *t, const LStmt *s) {
-    for (int i = 0; i + 1 < s->buf->rank; i++)
-        if (group_defines(t, s->idx[i])) return false;
-    return true;
-}
-
-/* The first access to the row of s, which registers are to keep; NULL: there is no room. */
-static const LStmt *row_for(Group *t, const LStmt *s) {
-    for (int i = 0; i < t->n_rows; i++)
-        if (t->row[i]->buf == s->buf) return t->row[i];
-    return t->n_rows == LOOP_KEPT_MAX ? NULL : (t->row[t->n_rows++] = s);
-}
-
-/* Heads must not meet: each has a row of its own, or a local array of its own. */
-static bool apart_by_head(const Group *t, const LStmt *s) {
-    if (!t->jam || loop_is_own(t->jam, s->buf)) return true;
-    for (int i = 0; i + 1 < s->buf->rank; i++)
-        if (s->idx[i] == t->jam->var) return true;
-    return false;
-}
-
-/* Of a local array that the group only reads: the same element for all columns. */
-static bool is_scalar(const LStmt *s, const LReg *column) {
-    for (int i = 0; i < s->buf->rank; i++)
-        if (s->idx[i] == column) return false;
-    return true;
-}
-
-/* Summed by one loop over entries, which does not read it, and read after that. */
-static bool is_scalar_of_entries(const Group *t, const LBuf *b) {
-    int at = 0;
-    if (t->jam) return false;
-    while (at < t->n && loop_count_accesses(t->stmt[at]->body, b) == 0) at++;
-    if (loop_count_accesses(t->stmt[at]->body, b) != 1) return false;
-    for (int i = at + 1; i < t->n; i++)
-        if (loop_writes(t->stmt[i]->body, b)) return false;
-    for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
-        if (is_scalar_sum(s) && s->buf == b) return true;
-    return false;
-}
-
-/* An access to a written buffer must be lane by lane; where possible registers keep its row. */
-static bool access_is_fine(Group *t, const LStmt *s, const LReg *column) {
-    if (!group_writes(t, s->buf))
-        return s->buf->kind != LB_LOCAL || is_scalar(s, column) ||
-               no(t, "columns of a local array are read that are not written there");
-    if (is_scalar_of_entries(t, s->buf)) return true;
-    if (!column || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != column)
-        return no(t, "something is written that is no column of a row");
-    if (!apart_by_head(t, s)) return no(t, "heads share a row");
-    if (!row_is_outer(t, s))
-        return (s->buf->kind != LB_LOCAL && s->kind == L_STORE) ||
-               no(t, "a row of an entry is written and read");
-    const LStmt *row = row_for(t, s);
-    if (!row) return no(t, "there are too many rows to keep in registers");
-    return same_row(row, s) || no(t, "several rows of one array are written");
-}
-
-static bool body_is_fine(Group *t, const LStmt *s, const LReg *column) {
-    for (; s; s = s->next) {
-        bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
-        bool loop = s->kind == L_FOR || s->kind == L_PREFETCH;
-        if (!plain && !(loop && !column)) return no(t, "there is more than rows in it");
-        if (loop_is_access(s) && !access_is_fine(t, s, column)) return false;
-        if (s->kind == L_FOR && !body_is_fine(t, s->body, s->var)) return false;
-        if (s->kind == L_IF && !body_is_fine(t, s->body, column)) return false;
-    }
-    return true;
-}
-
-/* A buffer written once per entry must not be touched in another way. */
-static bool streams_are_fine(Group *t, const LStmt *s) {
-    for (; s; s = s->next) {
-        if (loop_has_body(s) && !streams_are_fine(t, s->body)) return false;
-        if (s->kind != L_STORE || row_is_outer(t, s)) continue;
-        if (group_accesses(t, s->buf) != 1) return no(t, "a row of an entry is written and read");
-    }
-    return true;
-}
-
-/* Local rows vanish: nobody else may want them. */
-static bool rows_are_fine(Group *t) {
-    for (int i = 0; i < t->n_rows; i++) {
-        const LBuf *b = t->row[i]->buf;
-        if (b->kind == LB_LOCAL && group_accesses(t, b) != loop_count_accesses(t->k->body, b))
-            return no(t, "a local row is read elsewhere, too");
-    }
-    return true;
-}
-
-static bool group_is_fine(Group *t) {
-    t->n_rows = 0;
-    for (int i = 0; i < t->n; i++) {
-        const LReg *column = is_row_loop(t, t->stmt[i]) ? t->stmt[i]->var : NULL;
-        if (!body_is_fine(t, t->stmt[i]->body, column)) return false;
-    }
-    for (int i = 0; i < t->n; i++)
-        if (!streams_are_fine(t, t->stmt[i]->body)) return false;
-    return rows_are_fine(t);
-}
-
-static bool has_entries(const Group *t) {
-    for (int i = 0; i < t->n; i++)
-        if (!is_row_loop(t, t->stmt[i])) return true;
-    return false;
-}
-
-/* ---- of a text ------------------------------------------------------------------------------ */
-static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
-    int64_t n = 0, heads = 1;
-    int vectors = s->columns / s->lanes;
-    if (s->columns % s->lanes || vectors < 1) return false;
-    if (!jam) return (vectors & (vectors - 1)) == 0 && vectors <= LOOP_TILE_MAX;
-    if (!expr_is_const(s->extent, &n) || !loop_extent(jam, &heads)) return false;
-    if (n < 1 || n > s->columns || n <= s->columns - s->lanes) return false;
-    return heads > 1 && heads <= LOOP_TILE_MAX && heads * vectors <= LOOP_TILE_MAX;
-}
-
-/* Entries are read for all heads together, so that none of them can have scalars of its own. */
-static bool entries_are_fine(const LStmt *s, const LStmt *jam) {
-    for (; s; s = s->next)
-        if (jam && s->sched.strips) return false;
-    return true;
-}
-
-bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
-    Group t = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
-    for (LStmt *s = tile->body; s; s = s->next) {
-        if (t.n == GROUP_MAX || !(is_row_loop(&t, s) || is_entry_loop(&t, s))) return false;
-        t.stmt[t.n++] = s;
-    }
-    if (!shape_is_fine(tile, jam) || !entries_are_fine(tile->body, jam)) return false;
-    if (!has_entries(&t) || !group_is_fine(&t) || t.n_rows != tile->n_kept) return false;
-    for (int i = 0; i < t.n_rows; i++)
-        if (t.row[i]->buf != tile->kept[i]) return false;
-    return true;
-}
-
-const LStmt *loop_jammed_tile(const LStmt *jam) {
-    const LStmt *s = jam->body;
-    while (s && s->kind == L_LOCAL) s = s->next;
-    return s && s->kind == L_TILE && !s->next ? s : NULL;
-}
-
-/* ---- which groups there are ----------------------------------------------------------------- */
-/* The longest run of statements from s on, before `end`, that may be tiled. */
-static bool find_group(Group *t, LStmt *s, const LStmt *end) {
-    for (; s != end && t->n < GROUP_MAX; s = s->next) {
-        if (!is_entry_loop(t, s) && !is_row_loop(t, s)) break;
-        t->stmt[t->n++] = s;
-    }
-    for (; t->n > 0; t->n--) {
-        if (!has_entries(t)) return false;
-        if (group_is_fine(t)) return true;
-    }
-    return false;
-}
 
 static bool adds_to(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
@@ -269,16 +32,16 @@ static bool adds_to(const LStmt *s, const LBuf *b) {
 
 /* A local row of constant width stays in registers as vector loops are, up to a width; one in
  * memory would be loaded and stored for each entry. */
-static bool wants_tiles(Group *t, int lanes) {
+static bool wants_tiles(LoopTile *t, int lanes) {
     int64_t n;
     if (!expr_is_const(t->width, &n) || n > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return true;
     for (int i = 0; i < t->n_rows; i++)
         for (int k = 0; k < t->n; k++)
-            if (t->row[i]->buf->kind != LB_LOCAL && !is_row_loop(t, t->stmt[k]) &&
+            if (t->row[i]->buf->kind != LB_LOCAL && !loop_tile_is_row(t, t->stmt[k]) &&
                 adds_to(t->stmt[k]->body, t->row[i]->buf))
                 return true;
     t->may = true;
-    return no(t, "its row is short, and stays in registers as it is");
+    return loop_tile_refuse(t, "its row is short, and stays in registers as it is");
 }
 
 /* The width of the row loops among s and what follows. */
@@ -317,7 +80,7 @@ static int power_of_2(int n) {
  * alone, 0.064 with 8 entries ahead, 0.062 with 16; 16 vectors 0.071 at best: the machine's own
  * prefetcher runs past the end of a long row, and what it brings too early is only used if the
  * row's other half follows.  All rows' first tile, then their second: 0.070 at best. */
-static int vectors_of(const Loops *l, const Group *t) {
+static int vectors_of(const Loops *l, const LoopTile *t) {
     int most = l->machine.sums, usual = power_of_2(pass_threshold(l->c, PASS_T_TILE_VECTORS));
     int bytes = 0;
     for (int i = 0; i < t->n; i++) {
@@ -331,7 +94,7 @@ static int vectors_of(const Loops *l, const Group *t) {
 /* ---- the pass ---------------------------------------------------------------------------------
  */
 /* The group becomes the body of a statement in its place. */
-static LStmt *wrap(Loops *l, LStmt **at, const Group *t, int vectors) {
+static LStmt *wrap(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
     LStmt *s = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];
     *s = (LStmt){.kind = L_TILE, .span = t->stmt[0]->span, .next = last->next, .body = *at};
     s->extent = t->width;
@@ -344,7 +107,7 @@ static LStmt *wrap(Loops *l, LStmt **at, const Group *t, int vectors) {
 }
 
 /* Heads: all of the loop's body is one group, and their rows fit in registers. */
-static bool jam(Loops *l, Group *t, LStmt *s) {
+static bool jam(Loops *l, LoopTile *t, LStmt *s) {
     int64_t width;
     LStmt **first = &s->body;
     while (*first && (*first)->kind == L_LOCAL) first = &(*first)->next;
@@ -355,7 +118,7 @@ static bool jam(Loops *l, Group *t, LStmt *s) {
     t->lanes = loop_lanes_for(l, width);
     int64_t vectors = (width + t->lanes - 1) / t->lanes, most = l->machine.sums;
     if (t->lanes == 1 || t->heads > most || vectors * t->heads > most) return false;
-    if (!find_group(t, *first, NULL) || t->stmt[t->n - 1]->next) return false;
+    if (!loop_find_tile(t, *first, NULL) || t->stmt[t->n - 1]->next) return false;
     if (t->n_rows * vectors * t->heads > 2 * most) return false;
     LStmt *tile = wrap(l, first, t, (int)vectors);
     s->sched.jam = true;
@@ -367,13 +130,13 @@ static bool jam(Loops *l, Group *t, LStmt *s) {
     return true;
 }
 
-static bool group(Loops *l, Group *t, LStmt **at, const LStmt *end) {
+static bool group(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
     int64_t n;
     LStmt *s = *at;
     t->heads = 1;
     t->lanes = l->machine.lanes;
     t->width = s->sched.vector ? find_width(s) : find_width(s->body);
-    if (!t->width || !find_group(t, s, end) || !wants_tiles(t, t->lanes)) return false;
+    if (!t->width || !loop_find_tile(t, s, end) || !wants_tiles(t, t->lanes)) return false;
     if (expr_is_const(t->width, &n)) t->lanes = loop_lanes_for(l, n);
     if (t->lanes == 1) return false;
     wrap(l, at, t, vectors_of(l, t));
@@ -394,7 +157,7 @@ static bool is_sum(const LStmt *s) {
 }
 
 /* Of each sum once, for the longest group that it is in. */
-static void refused(Walk *w, const Group *t, const LStmt *s) {
+static void refused(Walk *w, const LoopTile *t, const LStmt *s) {
     bool told = w->told != NULL, sum = is_sum(s);
     if (w->told == s) w->told = NULL;
     if (!told && t->may) {
@@ -407,7 +170,7 @@ static void refused(Walk *w, const Group *t, const LStmt *s) {
 }
 
 static bool try(Walk *w, LStmt **at, const LStmt *end) {
-    Group heads = {.k = w->k}, rows = {.k = w->k};
+    LoopTile heads = {.k = w->k}, rows = {.k = w->k};
     LStmt *s = *at;
     if (s->kind != L_FOR || s->sched.parallel) return false;
     if (!s->sched.vector && jam(w->l, &heads, s)) {

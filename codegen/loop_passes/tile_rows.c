@@ -1,0 +1,232 @@
+/* Which statements of a row may be done for a tile of its columns at a time, and why others may
+ * not.
+ *
+ * They are vector loops over the row's columns, and loops over entries around such.  Every buffer
+ * that they write is reached through the column (and the head) alone, so no lane reads what another
+ * one wrote.  Nothing is changed here: the pass is tile.c. */
+#include "codegen/loop_passes/tile.h"
+
+bool loop_tile_refuse(LoopTile *t, const char *why) {
+    t->why = why;
+    return false;
+}
+
+/* ---- what belongs together ----------------------------------------------------------- */
+bool loop_is_row_of(const LStmt *s, const Expr *width) {
+    return s->kind == L_FOR && s->sched.vector && !s->sched.parallel && s->range == LR_EXTENT &&
+           expr_eq(s->extent, width);
+}
+
+bool loop_tile_is_row(const LoopTile *t, const LStmt *s) {
+    return loop_is_row_of(s, t->width);
+}
+
+/* A sum of scalars of the entries: the divisor of a softmax, beside the row that it divides. */
+static bool is_scalar_sum(const LStmt *s) {
+    if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
+    for (int i = 0; i < s->buf->rank; i++)
+        if (!loop_is_one(s->buf->dim[i])) return false;
+    return true;
+}
+
+/* Scalars and their sums, then row loops. */
+static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
+    int64_t n;
+    if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
+    if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
+    const LStmt *p = s->body;
+    while (p && p->kind == L_PREFETCH) p = p->next;
+    while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
+    if (!p) return false;
+    for (; p; p = p->next)
+        if (!loop_tile_is_row(t, p)) return false;
+    return true;
+}
+
+static bool group_writes(const LoopTile *t, const LBuf *b) {
+    for (int i = 0; i < t->n; i++)
+        if (loop_writes(t->stmt[i]->body, b)) return true;
+    return false;
+}
+
+static bool group_defines(const LoopTile *t, const LReg *r) {
+    for (int i = 0; i < t->n; i++)
+        if (t->stmt[i]->var == r || loop_defines(t->stmt[i]->body, r)) return true;
+    return false;
+}
+
+static int group_accesses(const LoopTile *t, const LBuf *b) {
+    int n = 0;
+    for (int i = 0; i < t->n; i++) n += loop_count_accesses(t->stmt[i]->body, b);
+    return n;
+}
+
+/* ---- may it be done tile by tile? ---------------------------------------------------------- */
+/* A row kept in registers: always the same one, named by indices from outside. */
+static bool same_row(const LStmt *x, const LStmt *y) {
+    for (int i = 0; i + 1 < x->buf->rank; i++)
+        if (x->idx[i] != y->idx[i]) return false;
+    return true;
+}
+
+static bool row_is_outer(const LoopTile *t, const LStmt *s) {
+    for (int i = 0; i + 1 < s->buf->rank; i++)
+        if (group_defines(t, s->idx[i])) return false;
+    return true;
+}
+
+/* The first access to the row of s, which registers are to keep; NULL: there is no room. */
+static const LStmt *row_for(LoopTile *t, const LStmt *s) {
+    for (int i = 0; i < t->n_rows; i++)
+        if (t->row[i]->buf == s->buf) return t->row[i];
+    return t->n_rows == LOOP_KEPT_MAX ? NULL : (t->row[t->n_rows++] = s);
+}
+
+/* Heads must not meet: each has a row of its own, or a local array of its own. */
+static bool apart_by_head(const LoopTile *t, const LStmt *s) {
+    if (!t->jam || loop_is_own(t->jam, s->buf)) return true;
+    for (int i = 0; i + 1 < s->buf->rank; i++)
+        if (s->idx[i] == t->jam->var) return true;
+    return false;
+}
+
+/* Of a local array that the group only reads: the same element for all columns. */
+static bool is_scalar(const LStmt *s, const LReg *column) {
+    for (int i = 0; i < s->buf->rank; i++)
+        if (s->idx[i] == column) return false;
+    return true;
+}
+
+/* Summed by one loop over entries, which does not read it, and read after that. */
+static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
+    int at = 0;
+    if (t->jam) return false;
+    while (at < t->n && loop_count_accesses(t->stmt[at]->body, b) == 0) at++;
+    if (loop_count_accesses(t->stmt[at]->body, b) != 1) return false;
+    for (int i = at + 1; i < t->n; i++)
+        if (loop_writes(t->stmt[i]->body, b)) return false;
+    for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
+        if (is_scalar_sum(s) && s->buf == b) return true;
+    return false;
+}
+
+/* An access to a written buffer must be lane by lane; where possible registers keep its row. */
+static bool access_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
+    if (!group_writes(t, s->buf))
+        return s->buf->kind != LB_LOCAL || is_scalar(s, column) ||
+               loop_tile_refuse(t, "columns of a local array are read that are not written there");
+    if (is_scalar_of_entries(t, s->buf)) return true;
+    if (!column || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != column)
+        return loop_tile_refuse(t, "something is written that is no column of a row");
+    if (!apart_by_head(t, s)) return loop_tile_refuse(t, "heads share a row");
+    if (!row_is_outer(t, s))
+        return (s->buf->kind != LB_LOCAL && s->kind == L_STORE) ||
+               loop_tile_refuse(t, "a row of an entry is written and read");
+    const LStmt *row = row_for(t, s);
+    if (!row) return loop_tile_refuse(t, "there are too many rows to keep in registers");
+    return same_row(row, s) || loop_tile_refuse(t, "several rows of one array are written");
+}
+
+static bool body_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
+    for (; s; s = s->next) {
+        bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
+        bool loop = s->kind == L_FOR || s->kind == L_PREFETCH;
+        if (!plain && !(loop && !column))
+            return loop_tile_refuse(t, "there is more than rows in it");
+        if (loop_is_access(s) && !access_is_fine(t, s, column)) return false;
+        if (s->kind == L_FOR && !body_is_fine(t, s->body, s->var)) return false;
+        if (s->kind == L_IF && !body_is_fine(t, s->body, column)) return false;
+    }
+    return true;
+}
+
+/* A buffer written once per entry must not be touched in another way. */
+static bool streams_are_fine(LoopTile *t, const LStmt *s) {
+    for (; s; s = s->next) {
+        if (loop_has_body(s) && !streams_are_fine(t, s->body)) return false;
+        if (s->kind != L_STORE || row_is_outer(t, s)) continue;
+        if (group_accesses(t, s->buf) != 1)
+            return loop_tile_refuse(t, "a row of an entry is written and read");
+    }
+    return true;
+}
+
+/* Local rows vanish: nobody else may want them. */
+static bool rows_are_fine(LoopTile *t) {
+    for (int i = 0; i < t->n_rows; i++) {
+        const LBuf *b = t->row[i]->buf;
+        if (b->kind == LB_LOCAL && group_accesses(t, b) != loop_count_accesses(t->k->body, b))
+            return loop_tile_refuse(t, "a local row is read elsewhere, too");
+    }
+    return true;
+}
+
+bool loop_tile_is_fine(LoopTile *t) {
+    t->n_rows = 0;
+    for (int i = 0; i < t->n; i++) {
+        const LReg *column = loop_tile_is_row(t, t->stmt[i]) ? t->stmt[i]->var : NULL;
+        if (!body_is_fine(t, t->stmt[i]->body, column)) return false;
+    }
+    for (int i = 0; i < t->n; i++)
+        if (!streams_are_fine(t, t->stmt[i]->body)) return false;
+    return rows_are_fine(t);
+}
+
+bool loop_tile_has_entries(const LoopTile *t) {
+    for (int i = 0; i < t->n; i++)
+        if (!loop_tile_is_row(t, t->stmt[i])) return true;
+    return false;
+}
+
+/* ---- of a text ------------------------------------------------------------------------------ */
+static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
+    int64_t n = 0, heads = 1;
+    int vectors = s->columns / s->lanes;
+    if (s->columns % s->lanes || vectors < 1) return false;
+    if (!jam) return (vectors & (vectors - 1)) == 0 && vectors <= LOOP_TILE_MAX;
+    if (!expr_is_const(s->extent, &n) || !loop_extent(jam, &heads)) return false;
+    if (n < 1 || n > s->columns || n <= s->columns - s->lanes) return false;
+    return heads > 1 && heads <= LOOP_TILE_MAX && heads * vectors <= LOOP_TILE_MAX;
+}
+
+/* Entries are read for all heads together, so that none of them can have scalars of its own. */
+static bool entries_are_fine(const LStmt *s, const LStmt *jam) {
+    for (; s; s = s->next)
+        if (jam && s->sched.strips) return false;
+    return true;
+}
+
+bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
+    LoopTile t = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
+    for (LStmt *s = tile->body; s; s = s->next) {
+        if (t.n == LOOP_TILE_STATEMENTS_MAX || !(loop_tile_is_row(&t, s) || is_entry_loop(&t, s)))
+            return false;
+        t.stmt[t.n++] = s;
+    }
+    if (!shape_is_fine(tile, jam) || !entries_are_fine(tile->body, jam)) return false;
+    if (!loop_tile_has_entries(&t) || !loop_tile_is_fine(&t) || t.n_rows != tile->n_kept)
+        return false;
+    for (int i = 0; i < t.n_rows; i++)
+        if (t.row[i]->buf != tile->kept[i]) return false;
+    return true;
+}
+
+const LStmt *loop_jammed_tile(const LStmt *jam) {
+    const LStmt *s = jam->body;
+    while (s && s->kind == L_LOCAL) s = s->next;
+    return s && s->kind == L_TILE && !s->next ? s : NULL;
+}
+
+/* ---- which groups there are ----------------------------------------------------------------- */
+/* The longest run of statements from s on, before `end`, that may be tiled. */
+bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end) {
+    for (; s != end && t->n < LOOP_TILE_STATEMENTS_MAX; s = s->next) {
+        if (!is_entry_loop(t, s) && !loop_tile_is_row(t, s)) break;
+        t->stmt[t->n++] = s;
+    }
+    for (; t->n > 0; t->n--) {
+        if (!loop_tile_has_entries(t)) return false;
+        if (loop_tile_is_fine(t)) return true;
+    }
+    return false;
+}
