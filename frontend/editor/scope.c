@@ -211,6 +211,14 @@ static Symbol path(const ScopeFile *f, const ScopeRegion *recipe, const char *na
     return (Symbol){.kind = SYMBOL_NONE};
 }
 
+/* A recipe is elaborated where the model's body ends, and sees its names behind the functions of
+ * files. */
+static Symbol seen_by_recipe(const Scope *s, const ScopeFile *f, const ScopeRegion *recipe,
+                             const char *name) {
+    if (global(s, f, name).kind == SYMBOL_GLOBAL) return (Symbol){.kind = SYMBOL_NONE};
+    return path(f, recipe, name);
+}
+
 Symbol scope_symbol(const Scope *s, const ScopeFile *f, int token) {
     const char *name = token >= 0 ? f->text[token] : NULL;
     const ScopeRegion *r = name ? scope_region(f, token) : NULL;
@@ -223,6 +231,7 @@ Symbol scope_symbol(const Scope *s, const ScopeFile *f, int token) {
     if (role == ROLE_PATH) return path(f, r, name);
     if (role == ROLE_DECLARES) return global(s, f, name);
     if (code != GRAPH && code != TRAIN) found = local_or_primed(s->a, f, r, name);
+    if (code == TRAIN) found = seen_by_recipe(s, f, r, name);
     bool of_data = code == GRAPH || code == TRAIN || code == MODEL;
     if (found.kind == SYMBOL_NONE && of_data) found = data(s, name);
     return found.kind == SYMBOL_NONE && role != ROLE_DATA ? global(s, f, name) : found;
