@@ -3,10 +3,12 @@
 
 What it answers of models, places in UTF-16 units, what it does with what is no message, and that each
 shipped file is known without a mistake.  Prints `N passed, N failed`."""
+import concurrent.futures
 import glob
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -360,6 +362,57 @@ def shipped(gnnc, top):
     s.end()
 
 
+def graph(gnnc, text):
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "model.gnn")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        r = subprocess.run([gnnc, path, "--passes=", "--emit=ir"], capture_output=True, text=True)
+    assert not r.returncode, r.stderr
+    text = re.sub(r"  !.*|  source .*", "", re.split(r"^sources {", r.stdout, flags=re.M)[0])
+    number = {}  # of each word by where it stands first: what things are called plays no part
+
+    def numbered(part):
+        values = {}  # those of a function are its own
+        return re.sub(r"(%?)([A-Za-z_][\w.']*)", lambda m: m.group(1) + str((values if m.group(1) else number).setdefault(
+            m.group(2), len(values if m.group(1) else number))), part)
+
+    return [numbered(part) for part in re.split(r"^  func ", text, flags=re.M)]
+
+
+def renames(gnnc, top):
+    """Whatever a model binds may be called otherwise: the graph is the same but for that name."""
+    s = Server(gnnc)
+    s.start()
+
+    def wrong(at):
+        r = s.request("textDocument/rename", textDocument={"uri": uri}, position=place(text[:at] + "\0" + text[at:], "\0"), newName="zzq")
+        if "changes" not in r or set(r["changes"]) != {uri}:
+            return r
+        return pool.submit(lambda: graph(gnnc, apply(text, r["changes"][uri])) != same and "another graph")
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        tried = []
+        for path in sorted(glob.glob(os.path.join(top, "models/*.gnn"))):
+            with open(path, encoding="utf-8") as f:
+                text = f.read()
+            uri, same, seen = "file://" + path, graph(gnnc, text), set()
+            s.open(uri, text)
+            for m in re.finditer(r"^ +(?:param |state |for )?([A-Za-z]\w*)(?: =|:| in )|(?:\(|; |, )([A-Za-z]\w*): (?:int|float|bool|[A-Z])", text, re.M):
+                name, at = m.group(1) or m.group(2), m.start(1) if m.group(1) else m.start(2)
+                inside = text.rfind("\nmodel ", 0, at) > max(text.rfind("\ntrain ", 0, at), text.rfind("\ngraph ", 0, at), text.rfind("\nlayer ", 0, at), text.rfind("\nfn ", 0, at))
+                if inside and name not in seen and name != "dim":  # a word of the IR's text
+                    seen.add(name)
+                    tried.append((os.path.basename(path), name, wrong(at)))
+            for i, (file, name, why) in enumerate(tried):
+                if isinstance(why, concurrent.futures.Future):
+                    tried[i] = (file, name, why.result())
+            s.notify("textDocument/didClose", textDocument={"uri": uri})
+    s.end()
+    bad = [t for t in tried if t[2]]
+    yield f"{len(tried)} renames", not bad and len(tried) > 150, bad[:5]
+
+
 def speed(gnnc):
     """A text of 200 lines is compiled anew for every key; told apart from the rest, as machines differ."""
     s = Server(gnnc)
@@ -380,7 +433,7 @@ def speed(gnnc):
 def main(gnnc, top):
     gnnc, top = os.path.abspath(gnnc), os.path.abspath(top)
     passed, failed = 0, 0
-    for group in (answers(gnnc, top), hostile(gnnc), shipped(gnnc, top), speed(gnnc)):
+    for group in (answers(gnnc, top), hostile(gnnc), shipped(gnnc, top), renames(gnnc, top), speed(gnnc)):
         for what, ok, *more in group:
             passed, failed = passed + bool(ok), failed + (not ok)
             if not ok:
