@@ -28,8 +28,9 @@ static uint64_t mix_all(uint64_t h, const int64_t *word, size_t n) {
 /* Two programs with the same relations, maps and buffers of maps have one file. */
 static uint64_t hash_program(const RtExec *x) {
     const rt_program *p = x->program;
-    uint64_t h = MIX(rt_hash_text("index"), RT_PROGRAM_VERSION, RT_CHUNKS, p->n_spaces, p->n_maps,
-                     p->sampling.batch > 0, p->sampling.train_links, p->sampling.edges);
+    uint64_t h =
+        MIX(rt_hash_text("index"), RT_PROGRAM_VERSION, RT_CHUNKS, p->n_spaces, p->n_maps,
+            p->sampling.batch > 0, p->sampling.train_links, p->sampling.edges, p->by_parts);
     for (int s = 0; s < p->n_spaces; s++) {
         const rt_space *sp = &p->spaces[s];
         const RtTable *t = x->rt->bound->table[s];

@@ -121,7 +121,9 @@ static Array given(LoopRun *r, const PBuf *b) {
         return map_part(r, b->map, b->map_part, n);
     case PB_LOGICAL: {
         Array a = array(r, n);
-        const InterpEdges *e = interp_edges(r->in, b->space);
+        bool edges = b->space->kind == SP_EDGE;
+        const InterpEdges *e = edges ? interp_edges(r->in, b->space) : NULL;
+        for (int64_t i = 0; !edges && i < n; i++) a.v[i] = (double)i;
         for (int64_t i = 0; e && i < n; i++) a.v[i] = (double)e->key[i];
         return a;
     }

@@ -234,12 +234,18 @@ int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts
 }
 
 /* ---- random: runtime/exec/rng.h says what the row and the column are -------- */
+/* Rows that a partition moved are keyed by what they were before it. */
+static bool has_row_keys(const Gen *g, const Space *s) {
+    bool moves = s->kind == SP_NODE || s->kind == SP_GRAPH;
+    return s->kind == SP_EDGE || (moves && g->lo->p->by_parts && plan_is_owned(s));
+}
+
 static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {
         Map *row = map_row(g->lo->m, s);
         return logical_row(g, row->to, cg_map_at(g, row, i));
     }
-    if (s->kind != SP_EDGE) return i;
+    if (!has_row_keys(g, s)) return i;
     LReg *r = memo_find(g, s, 1, &i);
     if (r) return r;
     r = cg_cast(g, cg_load(g, cg_arg_logical(g, s), &i, "row"), DT_I64);

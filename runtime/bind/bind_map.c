@@ -291,8 +291,18 @@ out:
     return st;
 }
 
+/* What nodes or graphs were called before they were partitioned. */
+static gnnc_status bind_row_keys(RtExec *x, int buf) {
+    const RtTable *t = x->rt->bound->table[x->program->bufs[buf].space];
+    int32_t *same = t->part_rows ? NULL : RT_NEWN(&x->rt->pool, int32_t, t->count + 1);
+    if (!t->part_rows && !same) return rt_fail_nomem(&x->rt->err, "index arrays");
+    for (int64_t i = 0; same && i < t->count; i++) same[i] = (int32_t)i;
+    return point(x, NULL, buf, same ? same : t->part_rows, t->count, sizeof *same);
+}
+
 static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
     int space = x->program->bufs[buf].space;
+    if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_row_keys(x, buf);
     const RtRelation *r = &x->rt->bound->rel[space];
     const int32_t *id = on ? rt_device_relation_there(on, space)->id : r->id;
     return point(x, on, buf, id, r->n_edges, sizeof *id);
@@ -333,7 +343,8 @@ bool rt_bind_by_of_edges(const rt_program *p, int buf) {
 static bool is_found(const RtExec *x, int buf) {
     const rt_program *p = x->program;
     const rt_buf *b = &p->bufs[buf];
-    return x->rt->bound->found && (b->kind == RT_BUF_LOGICAL || rt_bind_by_of_edges(p, buf));
+    bool keys = b->kind == RT_BUF_LOGICAL && p->spaces[b->space].kind == RT_SP_EDGE;
+    return x->rt->bound->found && (keys || (b->kind == RT_BUF_MAP && rt_bind_by_of_edges(p, buf)));
 }
 
 gnnc_status rt_bind_space(RtExec *x, int space) {

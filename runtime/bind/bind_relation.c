@@ -27,6 +27,14 @@ static bool waits_for_batch(const RtExec *x, int space) {
     return false;
 }
 
+/* Random numbers of a loop are those of its node before the data were partitioned. */
+static void key_loops(const RtTable *nodes, const RtRelation *base, const RtRelation *r) {
+    int32_t *id = (int32_t *)(uintptr_t)r->id; /* just made */
+    for (int64_t e = 0; nodes->part_rows && e < r->n_edges; e++)
+        if (id[e] >= base->id_bound)
+            id[e] = (int32_t)(base->id_bound + nodes->part_rows[id[e] - base->id_bound]);
+}
+
 static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = x->rt->bound;
@@ -40,8 +48,11 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     case RT_REL_BASE:
         return rt_relation_base(pool, b->table[s->src]->count, b->table[s->dst]->count, t->count,
                                 t->src, t->dst, out, &x->rt->err);
-    case RT_REL_SELF_LOOPS:
-        return rt_relation_self_loops(pool, base, out, &x->rt->err);
+    case RT_REL_SELF_LOOPS: {
+        gnnc_status st = rt_relation_self_loops(pool, base, out, &x->rt->err);
+        if (st == GNNC_OK && x->program->by_parts) key_loops(b->table[s->dst], base, out);
+        return st;
+    }
     case RT_REL_NO_LOOPS:
         return rt_relation_no_loops(pool, base, out, &x->rt->err);
     case RT_REL_REVERSE:

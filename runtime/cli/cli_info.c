@@ -163,9 +163,10 @@ static void json_phases(const RtCli *c) {
 static bool print_traffic(RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
     if (!c->n_processes) return true;
-    printf("\nBetween %lld processes, in one run     bytes  messages        halo      to all        "
-           "sums\n",
-           (long long)c->n_processes);
+    printf(
+        "\nBetween %lld processes, in one run     bytes  messages        halo      to all        "
+        "sums\n",
+        (long long)c->n_processes);
     for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
         gnnc_traffic s = {.struct_size = sizeof s};
         if (gnnc_trainer_traffic(c->t, ph.name, (int)c->n_processes, &s) != GNNC_OK) return false;

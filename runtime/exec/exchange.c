@@ -207,7 +207,8 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     return st;
 }
 
-/* ---- what that is ----------------------------------------------------------------------------- */
+/* ---- what that is -----------------------------------------------------------------------------
+ */
 static int64_t count_in(const uint8_t *wanted, RtRange r) {
     int64_t n = 0;
     for (int64_t i = r.lo; i < r.hi; i++) n += wanted[i];
@@ -233,8 +234,8 @@ static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wan
 /* What goes from the process o->rank to all others. */
 static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
     const RtOwn *o = x->rt->own;
-    RtRange own = e->cuts ? rt_own_cuts(o, o->rank)
-                          : rt_own_rows(x, e->space, e->sums ? 0 : o->rank);
+    RtRange own =
+        e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, e->sums ? 0 : o->rank);
     int64_t rows = e->sums ? rt_gemm_parts_sent(o, o->rank) : own.hi - own.lo;
     int64_t n_bytes = rows * row * (o->n - 1);
     *(e->cuts || e->sums ? &to->sum_bytes : &to->whole_bytes) += n_bytes;

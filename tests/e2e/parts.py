@@ -183,7 +183,10 @@ def same_in_any_number(name, exe, data, parts, *options):
 STEPS = 20
 for model in ("gcn", "sage", "gat", "gin"):
     run(GNNC, f"{TOP}/models/{model}.gnn", "--mpi", "-o", model)
-    same_in_any_number(model, "./" + model, CORA4, 4, "--epochs", str(STEPS))
+    here = same_in_any_number(model, "./" + model, CORA4, 4, "--epochs", str(STEPS))
+    whole = told(0, "./" + model, CORA, "--epochs", str(STEPS), "--checkpoint", "none")
+    off = max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(here[:STEPS], whole[:STEPS]))
+    check(f"{model}: as of the data before they were partitioned", off < 1e-6, off)
 same_in_any_number("gcn", "./gcn", CORA5, 3, "--epochs", "5")  # parts that cannot be shared evenly
 for name, (head, body, metrics) in SHOP_MODELS.items():
     exe = compiled(name, head % (body, metrics, STEPS), "--mpi")
