@@ -92,7 +92,7 @@ def listen(gnnc, top, tests):
             env = {**os.environ, "PATH": f"{tmp}:{os.environ['PATH']}", "GNNC": gnnc, "TOP": str(top), "HEARD": str(heard)}
             for command in re.findall(r"^[/# ]*RUN: *(.*)", text, re.M):
                 if re.search(r"\bgnnc opt\b|--report=fusion|%t", command):
-                    command = command.replace("%s", str(path)).replace("%S", str(path.parent)).replace("%t", str(here / "t"))
+                    command = command.replace("%s", str(path.relative_to(top))).replace("%S", str(path.parent.relative_to(top))).replace("%t", str(here / "t"))
                     subprocess.run(["bash", "-c", command], cwd=top, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
             return heard_in(heard)
 

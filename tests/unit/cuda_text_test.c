@@ -340,15 +340,14 @@ TEST(heads_that_meet_are_stages) {
                   "    }\n"
                   "  }\n"
                   "}\n",
-        .want =
-            {"t_stage1(\n    float *__restrict__ h,\n    const int64_t *__restrict__ dst_ptr,\n    "
-             "const float *__restrict__ x,\n    const float *__restrict__ w,\n    const float "
-             "*__restrict__ b,\n",
-             "t_stage2(\n    const float *__restrict__ h,\n    float *__restrict__ y,\n    const "
-             "float *__restrict__ b,\n",
-             "t_stage3(\n    const float *__restrict__ y,\n    float *__restrict__ d,\n    const "
-             "int64_t *__restrict__ dst_ptr,\n    const float *__restrict__ x,\n",
-             "int gn_error = gn_launch(t_stage1,"},
+        .want = {"t_stage1(float *__restrict__ h,\n    const int64_t *__restrict__ dst_ptr, const "
+                 "float "
+                 "*__restrict__ x, const float *__restrict__ w,\n    const float *__restrict__ b,",
+                 "t_stage2(const float *__restrict__ h,\n    float *__restrict__ y, const float "
+                 "*__restrict__ b,",
+                 "t_stage3(const float *__restrict__ y,\n    float *__restrict__ d, const int64_t "
+                 "*__restrict__ dst_ptr, const float *__restrict__ x,",
+                 "int gn_error = gn_launch(t_stage1,"},
         .never = {"gn_launch(t,", "_stage4"}};
     check(&t);
 }
@@ -507,6 +506,7 @@ static const char *scheduled(Arena *a, const char *threads, const char *share, c
                         "        acc sum acc[%%f.6] %%z.7\n"
                         "      }\n"
                         "    }\n"
+                        "    %s\n"
                         "    for %%f.8 in 16 vector {\n"
                         "      %%a.9: f32 = load acc[%%f.8]\n"
                         "      %s\n"
@@ -514,7 +514,8 @@ static const char *scheduled(Arena *a, const char *threads, const char *share, c
                         "    %s\n"
                         "  }\n"
                         "}\n",
-                        threads, team ? "columns 16 by lanes {" : "", share, store,
+                        threads, team ? "columns 16 by lanes {" : "", share,
+                        strstr(share, "ways") ? "fold sum acc by ways" : "", store,
                         team ? "}" : "");
 }
 
