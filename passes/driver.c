@@ -62,7 +62,8 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
                           : "shape-propagation,unroll,loss-scale,autodiff,optimizer,dce,lower-csr,"
                             "precision";
 #define UP_TO_GRADIENTS                                                                            \
-    "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,narrow,unroll,trim,distinct,"
+    "shape-propagation,density,canon,cse,dce,one-hot,reorder,cse,factor,narrow,unroll,trim,"       \
+    "distinct,"
 #define AFTER_GRADIENTS                                                                            \
     "canon,cse,dce,aggregate,recompute-masks,reuse-dot-sums,late-division,lower-csr,hoist,canon,"  \
     "cse,dce,"
@@ -77,7 +78,7 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
 
 #define INFER(EXPLAIN) "shape-propagation,canon,cse,dce,serve," EXPLAIN "dce,lower-csr,precision"
 #define INFER_O2(EXPLAIN)                                                                          \
-    "shape-propagation,canon,cse,dce,one-hot,reorder,cse,narrow,serve,trim," EXPLAIN               \
+    "shape-propagation,canon,cse,dce,one-hot,reorder,cse,factor,narrow,serve,trim," EXPLAIN        \
     "canon,cse,dce,reuse-dot-sums,late-division,"                                                  \
     "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,round-weights"
 
