@@ -74,7 +74,7 @@
   };
   const key = (file, line) => file + ":" + line;
   const unquote = (s) => { if (s[0] !== '"') return s; try { return JSON.parse(s); } catch { return s.slice(1, -1); } };
-  const PLACE = /  !("(?:[^"\\]|\\.)*"|[^\s"<]+?):(\d+):[\d:-]+(?:<("(?:[^"\\]|\\.)*"|[^\s"]+?):(\d+))?$/;
+  const PLACE = /  !("(?:[^"\\]|\\.)*"|[^\s"<]+?):(\d+):[\d:-]+(?:<("(?:[^"\\]|\\.)*"|[^\s"]+?):(\d+)(?:@("(?:[^"\\]|\\.)*"|\S+))?)?$/;
   const KERNEL = { loops: /^kernel (\S+?)(?: |$)/, llvm: /^define [^@]*@"?([\w.]+)"?\(/, cuda: /^static __global__ void .*?\) (\w+)\(/, cudaComment: /^ \* kernel (\w+)/ };
   /* Of each line: {own, site, kernel}. */
   const parsePlaces = (kind, lines) => {
@@ -158,9 +158,9 @@
     return out;
   };
 
-  /* "layers/gat.gnn:27 for gat.gnn:13" */
+  /* "layers/gat.gnn:27 for gat.gnn:13, conv1" */
   const nameOf = (path) => { const f = fileOf(unquote(path)); return f >= 0 ? files[f].name : unquote(path); };
-  const placeText = (m) => `${nameOf(m[1])}:${m[2]}` + (m[3] ? ` for ${nameOf(m[3])}:${m[4]}` : "");
+  const placeText = (m) => `${nameOf(m[1])}:${m[2]}` + (m[3] ? ` for ${nameOf(m[3])}:${m[4]}` : "") + (m[5] ? `, ${unquote(m[5])}` : "");
 
   /* ---- a viewer of many lines, which draws those that are seen ---- */
   const H = 18;
