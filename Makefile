@@ -367,6 +367,8 @@ long: all $(BUILD)/tests/random/model_check
 	    $(call quoted,$(CURDIR)) $(call quoted,$(CURDIR))/models/data/cora 20000 1000; rc=$$?; rm -r "$$dir"; exit $$rc
 	dir=$$(mktemp -d) && cd "$$dir" && python3 $(call quoted,$(CURDIR))/tests/e2e/databases.py $(call quoted,$(abspath $(BUILD)))/gnnc \
 	    $(call quoted,$(CURDIR)) 10000000; rc=$$?; rm -r "$$dir"; exit $$rc
+	$(if $(MPICC),dir=$$(mktemp -d) && cd "$$dir" && GNNC_KILLS=300 python3 $(call quoted,$(CURDIR))/tests/e2e/parts.py \
+	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc)
 	tests/fuzz/run 60
 	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS) && \
 	    $(PEERS) tests/oracle/pyg_data.py $(BUILD)/gnnc . models/data/cora; \

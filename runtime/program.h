@@ -110,9 +110,9 @@ typedef struct {
     rt_dtype dt;
     const char
         *io_name; /* INPUT, SAVED, OUTPUT: "lr", "loss", "pred", "grad.conv1.lin.weight", .. */
-    int space;    /* LOGICAL, CUTS: of which space; VAR, INPUT, SAVED, OUTPUT: space of dimension 0, or
-                     -1 */
-    int stream;   /* KEY */
+    int space; /* LOGICAL, CUTS: of which space; VAR, INPUT, SAVED, OUTPUT: space of dimension 0, or
+                  -1 */
+    int stream; /* KEY */
     int map,
         by; /* MAP: targets of a map, in the order of the segments of map `by`; -1 = own order */
     int phase, first,
@@ -213,7 +213,7 @@ typedef struct {
  * index arrays, one after the other. */
 enum { RT_REACH_MAX = 4 };
 typedef struct {
-    int from; /* space */
+    int from;                 /* space */
     int n, hop[RT_REACH_MAX]; /* buffers of maps: bounds of segments, or indices */
 } rt_reach;
 

@@ -43,7 +43,8 @@ static void bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) 
     *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(f->g->b, at, cpu_i64(f->g, 1), ""));
 }
 
-/* Without cuts CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
+/* Without cuts CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks).
+ */
 static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->ptr) {

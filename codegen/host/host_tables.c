@@ -444,8 +444,8 @@ static int emit_exchanges(Host *h) {
             }
             if (s->reach.n) host_puts(h, "};\n");
             sb_printf(&table, "    {.buf = B_%s, .space = %s, .cuts = %s, .n = %d, .reach = ",
-                      h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id], truth(s->cuts),
-                      s->reach.n);
+                      h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id],
+                      truth(s->cuts), s->reach.n);
             if (s->reach.n)
                 sb_printf(&table, "reach_%d", n);
             else

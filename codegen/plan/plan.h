@@ -117,7 +117,7 @@ typedef struct PStep {
     Space *own;
     bool cuts; /* .. its rows are those of partial sums, one for each cut of the space's rows */
     VEC(PReach) reach; /* PS_EXCHANGE: what is read; none = all */
-    const Op *op;     /* the graph op that the step is for */
+    const Op *op;      /* the graph op that the step is for */
 } PStep;
 
 /* Steps first..last may be run on one block of rows after the other: each touches its own rows

@@ -16,8 +16,8 @@ typedef struct RtShares RtShares;
 gnnc_status rt_shares_start(gnnc_trainer *t);
 /* Does this process make step `step` of the run? */
 bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
-/* Of processes that share rows or steps: E_STATE where one has another program, other data or options
- * or, once they train, other parameters than the first. */
+/* Of processes that share rows or steps: E_STATE where one has another program, other data or
+ * options or, once they train, other parameters than the first. */
 gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains);
 /* Around the step t->progress.step: all of them, also those that others make. */
 gnnc_status rt_shares_begin(gnnc_trainer *t);

@@ -47,7 +47,7 @@ typedef struct RtRuntime {
     const struct RtPacked *packed; /* weights, as products read them (gemm.h); NULL = none */
     gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
-    RtOwn *own; /* rows that processes share (own.h); NULL = the program shares none */
+    RtOwn *own;              /* rows that processes share (own.h); NULL = the program shares none */
     bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
     bool spill;              /* working memory that does not fit may lie in a file */
     bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
