@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mini-batches on the cuda target, by the simulator: the cpu's losses, and steps that wait for nothing.
 
-    batches.py BUILD    the models and data of tests/e2e/batches.py, parts.py and around.py, with fewer rows
+    batches.py BUILD    the models and data of tests/e2e/batches.py, pieces.py and around.py, with fewer rows
 """
 import ctypes
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import around  # noqa: E402
 import batches  # noqa: E402
 import directory  # noqa: E402
-import parts  # noqa: E402
+import pieces  # noqa: E402
 from checkpoint import tensors  # noqa: E402
 from sim import Counts, buckets_are_replayed, orders, written  # noqa: E402
 
@@ -185,10 +185,10 @@ def main():
         low = written(build, "low", batches.MODEL, "cuda", ["--precision=bf16"])
         whoever_gathers(low, "shop", True)
         a_step_waits_for_nothing(low)
-        parts.molecules("molecules", 240)
+        pieces.molecules("molecules", 240)
         links_are_replayed(build)
-        for name, data, text in (("graphs", "molecules", parts.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
-                                 ("clusters", "shop", parts.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
+        for name, data, text in (("graphs", "molecules", pieces.MOLECULES % ("batch_norm()", ADAM, "sample { batch 8 }")),
+                                 ("clusters", "shop", pieces.PEOPLE % ("false", ADAM, "sample { clusters 20  batch 2 }"))):
             cpu, sim = (written(build, name, text, device) for device in ("cpu", "cuda"))
             want = None
             for _ in orders(sim):

@@ -13,7 +13,7 @@ import sys
 
 from batches import MODEL, Trainer, data
 from directory import column, relation, write
-from parts import MOLECULES, molecules
+from pieces import MOLECULES, molecules
 
 KINDS = ["float", "csr", "cat", "class", "multilabel", "time", "id", "split"]
 # An element type's number in gnnc.h, its bytes, and a wider one that holds the same values.

@@ -13,7 +13,7 @@ import sys
 import subgraphs
 from directory import column, relation, save, write
 from graph import npy
-from parts import MOLECULES, molecules
+from pieces import MOLECULES, molecules
 from sessions import E_RANGE, OK, Memory, Session, check_memory, check_model, check_threads
 
 E_VALUE, E_MISSING = -7, -8
