@@ -283,7 +283,8 @@ typedef struct {
     Plan *p;
     PPhase *ph;
     const Step *step;
-    Have *have; /* by buffer */
+    Have *have;   /* by buffer */
+    Have **found; /* .. by an iteration of a loop, by its PS_LOOP */
     VEC(PStep *) out;
     int n_exchanges;
 } Placing;
@@ -371,42 +372,81 @@ static void bring(Placing *x, int buf, Have want, const PStep *like) {
     x->n_exchanges++;
 }
 
-/* A loop's steps find what they or the steps before the loop left: at most their own rows. */
+static Have rows_at_most(const Have *h) {
+    return (Have){.own = h->own, .cuts = h->cuts};
+}
+
+/* What a step leaves in what it writes. */
+static Have left_by(const Placing *x, int i) {
+    const Step *st = &x->step[i];
+    const PStep *s = x->ph->steps.v[i];
+    if (s->kind == PS_COPY) return rows_at_most(&x->have[s->bufs[0]]);
+    return (Have){.own = st->sums ? NULL : st->own, .cuts = st->own && st->cuts};
+}
+
+/* An iteration finds what the steps before the loop left or what its own steps did, whichever is
+ * less: copies hand that on from one value to another, so it is asked for until nothing changes. */
 static void enter_loop(Placing *x, int from, int to) {
-    for (int i = from; i < to; i++) {
-        const PStep *s = x->ph->steps.v[i];
-        for (int k = 0; k < s->n_bufs; k++) {
-            if (!x->step[i].writes[k]) continue;
-            Have *h = &x->have[s->bufs[k]];
-            if (x->step[i].own && !x->step[i].sums)
-                *h = (Have){.own = x->step[i].own, .cuts = x->step[i].cuts};
-            h->all = false;
-            h->reach.n = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = from; i < to; i++) {
+            const PStep *s = x->ph->steps.v[i];
+            for (int k = 0; k < s->n_bufs; k++) {
+                if (!x->step[i].writes[k]) continue;
+                Have *h = &x->have[s->bufs[k]], left = left_by(x, i);
+                bool less = left.own && !h->own;
+                *h = less ? left : rows_at_most(h);
+                more |= less;
+            }
         }
     }
+    x->found[from] = NEWN(x->a, Have, (size_t)x->p->bufs.n + 1);
+    memcpy(x->found[from], x->have, (size_t)x->p->bufs.n * sizeof *x->have);
+}
+
+/* It may have had no iteration. */
+static void leave_loop(Placing *x, int from, int to) {
+    for (int i = from; i < to; i++) {
+        const PStep *s = x->ph->steps.v[i];
+        for (int k = 0; k < s->n_bufs; k++)
+            if (x->step[i].writes[k]) x->have[s->bufs[k]] = x->found[from][s->bufs[k]];
+    }
+}
+
+static bool is_written(const Placing *x, int from, int to, int buf) {
+    for (int i = from; i < to; i++)
+        if (writes(&x->step[i], x->ph->steps.v[i], buf)) return true;
+    return false;
+}
+
+/* What no iteration changes is brought once, before the first. */
+static void bring_before(Placing *x, int from, int to) {
+    for (int i = from; i < to; i++)
+        for (int k = 0; k < x->step[i].reads.n; k++) {
+            const Read *r = &x->step[i].reads.v[k];
+            const Have *h = &x->have[r->buf];
+            if (!is_there(h, r, needs_of(h, r)) && !is_written(x, from, to, r->buf))
+                bring(x, r->buf, wanted(x, i, r->buf), x->ph->steps.v[from]);
+        }
 }
 
 static void done(Placing *x, int i, PStep *s) {
     const Step *st = &x->step[i];
-    if (s->kind == PS_COPY) {
-        const Have *from = &x->have[s->bufs[0]];
-        s->own = from->all ? NULL : from->own;
-        s->cuts = s->own && from->cuts;
-        x->have[s->bufs[1]] = (Have){.own = s->own, .cuts = s->cuts};
-        return;
-    }
+    Have left = left_by(x, i);
+    if (s->kind == PS_COPY && x->have[s->bufs[0]].all) left = (Have){0};
     for (int k = 0; k < s->n_bufs; k++)
-        if (st->writes[k])
-            x->have[s->bufs[k]] =
-                (Have){.own = st->sums ? NULL : st->own, .cuts = st->own && st->cuts};
-    s->own = st->own;
-    s->cuts = st->own && st->cuts;
+        if (st->writes[k]) x->have[s->bufs[k]] = left;
+    s->own = s->kind == PS_COPY ? left.own : st->own;
+    s->cuts = s->own && (s->kind == PS_COPY ? left.cuts : st->cuts);
 }
 
 static void place_step(Placing *x, int i) {
     PStep *s = x->ph->steps.v[i];
-    if (s->kind == PS_LOOP) enter_loop(x, i, s->other);
-    if (s->kind == PS_END) enter_loop(x, s->other, i);
+    if (s->kind == PS_LOOP) {
+        bring_before(x, i, s->other);
+        enter_loop(x, i, s->other);
+    }
+    if (s->kind == PS_END) leave_loop(x, s->other, i);
     for (int k = 0; k < x->step[i].reads.n; k++) {
         const Read *r = &x->step[i].reads.v[k];
         const Have *h = &x->have[r->buf];
@@ -447,6 +487,7 @@ static int place(PassCtx *pc, Plan *p, PPhase *ph) {
     Step *step = NEWN(a, Step, (size_t)ph->steps.n + 1);
     Placing x = {.a = a, .p = p, .ph = ph, .step = step};
     x.have = NEWN(a, Have, (size_t)p->bufs.n + 1);
+    x.found = NEWN(a, Have *, (size_t)ph->steps.n + 1);
     for (int i = 0; i < ph->steps.n; i++) step[i] = find_step(a, p, ph->steps.v[i]);
     for (int i = 0; i < ph->steps.n; i++) place_step(&x, i);
     complete(&x);

@@ -113,7 +113,8 @@ model M(g: G) -> f32[user, C] {
 }
 train M { target user.y  loss cross_entropy  metric %s  optimizer adam(lr = 1e-2)  epochs %d  keep best on val loss }
 """
-# Types of different sizes, both directions, states, ranks; columns of edges; rows of parameters for nodes; a loop.
+# Types of different sizes, both directions, states, ranks; columns of edges; loops: what an iteration leaves is read by the next,
+# and where there is none, nothing was brought in it.
 SHOP_MODELS = {
     "types": (HEAD, """
   back = reverse(g.lives)
@@ -136,7 +137,32 @@ SHOP_MODELS = {
     "kinds": (HEAD, """
   conv = rgcn_conv(R, 8, bases = 2)
   b = rgcn_conv(R, C)
-  return b(g.likes, relu(conv(g.likes, rel = g.likes.rel)), rel = g.likes.rel)""", "accuracy")}
+  return b(g.likes, relu(conv(g.likes, rel = g.likes.rel)), rel = g.likes.rel)""", "accuracy"),
+    "loop": (HEAD, """
+  a = linear(C)
+  h = expand(1 / (1 + degree(g.likes, g.likes.dst)), 4)
+  start = h
+  off = 1.0
+  while off > 1e-3 limit 6 {
+    old = h
+    h = 0.5 * mean(h[g.likes.src], over = g.likes.dst) + 0.5 * start
+    off = max(abs(h - old))
+  }
+  b = linear(C)
+  return a(g.user.x) + b(h)""", "accuracy"),
+    "never": (HEAD, """
+  a = linear(C)
+  z = a(g.user.x)
+  u = relu(z)
+  r = sum(u, over = C)
+  h = degree(g.likes, g.likes.dst)
+  off = mean(z) * 0
+  while off > 1e-3 limit 6 {
+    h = sum(r[g.likes.src] * h[g.likes.src], over = g.likes.dst)
+    off = max(h)
+  }
+  again = mean(u[g.likes.src], over = g.likes.dst)
+  return z + again + detach(expand(mean(r[g.likes.src] * h[g.likes.src], over = g.likes.dst), C))""", "accuracy")}
 POOL = """
 import "layers/gin.gnn"
 import "layers/mlp.gnn"
