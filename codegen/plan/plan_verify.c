@@ -191,17 +191,52 @@ static bool user_call(Check *c) {
     return true;
 }
 
+/* Where index arrays lead: rows of `space`, or, where it is NULL, positions of `pos`. */
+typedef struct {
+    const Space *space;
+    const Map *pos;
+} Place;
+
+static bool follows(const PBuf *b, Place *at) {
+    const Map *m = b->map;
+    if (b->kind != PB_MAP || !m) return false;
+    bool bounds = b->map_part == LB_MAP_PTR, sorted = map_is_sorted(m);
+    bool orders = b->map_part == LB_MAP_PERM;
+    if (bounds ? at->space != m->to
+        : orders || b->by ? at->space || at->pos != (orders ? m : b->by)
+                          : at->space != m->from)
+        return false;
+    if (bounds)
+        *at = (Place){sorted ? m->from : NULL, sorted ? NULL : m};
+    else
+        *at = (Place){orders ? m->from : m->to, NULL};
+    return true;
+}
+
 /* The same value, of which more rows are there. */
 static bool exchanges(Check *c) {
     const PStep *s = c->step;
     if (s->n_bufs != 1 || !s->own) return bad(c, "rows of no value");
-    for (int i = 0; i < s->reach.n; i++)
-        for (int k = 0; k < s->reach.v[i].n; k++) {
-            int hop = s->reach.v[i].hop[k];
-            if (hop < 0 || hop >= c->p->bufs.n || c->p->bufs.v[hop]->kind != PB_MAP)
-                return bad(c, "rows are reached through no index array");
-        }
+    if (s->cuts && s->reach.n) return bad(c, "partial sums go to all");
+    for (int i = 0; i < s->reach.n; i++) {
+        const PReach *r = &s->reach.v[i];
+        Place at = {r->from, NULL};
+        if (!plan_is_owned(r->from)) return bad(c, "rows are reached from what nobody owns");
+        for (int k = 0; k < r->n; k++)
+            if (r->hop[k] < 0 || r->hop[k] >= c->p->bufs.n ||
+                !follows(c->p->bufs.v[r->hop[k]], &at))
+                return bad(c, "rows are reached through no index array of such rows");
+        if (at.space != s->own) return bad(c, "rows are reached of another space");
+    }
     return reads(c, s->bufs[0]);
+}
+
+/* Rows that processes share are of a program that counts them. */
+static bool owns(Check *c) {
+    const PStep *s = c->step;
+    if (!s->own) return !s->cuts || bad(c, "cuts of no rows");
+    if (!c->p->by_parts) return bad(c, "own rows in a program without 'by_parts'");
+    return plan_is_owned(s->own) || bad(c, "rows of %s belong to nobody", s->own->name);
 }
 
 static bool condition(Check *c) {
@@ -242,6 +277,7 @@ static bool step(Check *c) {
             return bad(c, "no such buffer");
     if (c->step->pred >= c->p->bufs.n) return bad(c, "no such buffer");
     if (c->step->pred >= 0 && !condition(c)) return false;
+    if (!owns(c)) return false;
     switch (c->step->kind) {
     case PS_KERNEL:
         return kernel(c);
