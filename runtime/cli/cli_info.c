@@ -163,13 +163,14 @@ static void json_phases(const RtCli *c) {
 static bool print_traffic(RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
     if (!c->n_processes) return true;
+    int n = c->n_processes < INT32_MAX ? (int)c->n_processes : INT32_MAX;
     printf(
         "\nBetween %lld processes, in one run     bytes  messages        halo      to all        "
         "sums\n",
         (long long)c->n_processes);
     for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
         gnnc_traffic s = {.struct_size = sizeof s};
-        if (gnnc_trainer_traffic(c->t, ph.name, (int)c->n_processes, &s) != GNNC_OK) return false;
+        if (gnnc_trainer_traffic(c->t, ph.name, n, &s) != GNNC_OK) return false;
         printf("  %-26s %15lld %9lld %11lld %11lld %11lld\n", ph.name, (long long)s.bytes,
                (long long)s.messages, (long long)s.halo_bytes, (long long)s.whole_bytes,
                (long long)s.sum_bytes);

@@ -110,7 +110,7 @@ gnnc_status rt_own_open(RtExec *x, const gnnc_processes *p) {
     RtPool *pool = &x->rt->pool;
     if (!x->program->by_parts) return GNNC_OK;
     bool several = p && p->n > 1;
-    RtOwn *o = x->rt->own = RT_NEW(pool, RtOwn);
+    RtOwn *o = RT_NEW(pool, RtOwn);
     if (!o) return rt_fail_nomem(&x->rt->err, "parts of rows");
     *o = (RtOwn){.n = several ? p->n : 1,
                  .rank = several ? p->rank : 0,
@@ -126,7 +126,9 @@ gnnc_status rt_own_open(RtExec *x, const gnnc_processes *p) {
     o->cuts = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
     if (!o->cuts || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
-    return check_parts(x, o);
+    gnnc_status st = check_parts(x, o);
+    if (st == GNNC_OK) x->rt->own = o; /* else a host that agrees would send */
+    return st;
 }
 
 char *rt_own_room(RtExec *x, int which, size_t n_bytes) {

@@ -231,4 +231,15 @@ for n, at in ((2, 1), (2, 4), (3, 7)):
     check(f"broadcast {at} of {n} fails", all(st == E_IO and "sends did not come: input or output failed" in e for st, e in said), said)
 said = in_threads(lib, 2, epoch, seed=lambda rank: rank)
 check("another seed", said[1][0] == E_STATE and "rank 1 trains with another seed than rank 0" in said[1][1], said)
+
+# ---- a program whose rows are shared, in processes that cannot: nothing is sent behind the failed load ---------
+subprocess.run([GNNC, f"{TOP}/models/gcn.gnn", "--target=cpu", "--emit=lib", "--name=model", "--parts", "-o", "parts"], check=True)
+shares, t, nobody = ctypes.CDLL("./libparts.so"), ctypes.c_void_p(), Bus(2).of(0)
+p = Processes(ctypes.sizeof(Processes), 0, 2, nobody, None)
+shares.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(shares, "model_program")))
+shares.gnnc_trainer_error.restype = ctypes.c_char_p
+check("no 'exchange'", shares.gnnc_trainer_set_processes(t, ctypes.byref(p)) == 0 and shares.gnnc_trainer_load(t, CORA) == E_STATE
+      and b"share rows without 'exchange'" in shares.gnnc_trainer_error(t), shares.gnnc_trainer_error(t))
+check("and nobody to agree with", shares.gnnc_trainer_agree(t, 5) == 5)
+shares.gnnc_trainer_destroy(t)
 sys.exit(end())
