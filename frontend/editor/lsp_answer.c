@@ -436,7 +436,9 @@ void lsp_rename(Request *r) {
     Spot s;
     SymbolUses uses = {0};
     const char *name = text_param(r, r->params, "newName");
-    if (!name) return;
+    Document *d = name ? lsp_document(r) : NULL;
+    if (!d) return;
+    d->known = false; /* what it imports may have changed on the disk, and is edited there */
     const char *why = find_spot(r, &s) ? check_rename(r, &s, name, &uses) : "there is no name here";
     if (why) {
         lsp_fail(r, LSP_FAILED, why);

@@ -286,6 +286,10 @@ def answers(gnnc, top):
         yield "a definition in another file", r and r["uri"] == u_lib
         r = s.at("rename", u_main, text, "scale(last", newName="doubled")
         yield "a rename across files", set(r.get("changes", {})) == {u_lib, u_main}, r
+        with open(lib, "w", encoding="utf-8") as f:
+            f.write("# It is below now.\n\nfn scale(x) { return x * 2 }\n")
+        r = s.at("rename", u_main, text, "scale(last", newName="doubled")
+        yield "of a file as it is on the disk now", [e["range"]["start"]["line"] for e in r["changes"][u_lib]] == [2], r
         s.open(u_lib, "fn other(x) { return x }\n")
         bad = s.told[u_main]  # it was told of first
         yield "an open file stands for the one on the disk", any("scale" in d["message"] for d in bad), bad
