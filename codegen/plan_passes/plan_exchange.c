@@ -279,6 +279,7 @@ typedef struct {
 } Have;
 
 typedef struct {
+    PassCtx *pc;
     Arena *a;
     Plan *p;
     PPhase *ph;
@@ -355,8 +356,21 @@ static const char *note_of(const Placing *x, const PStep *s) {
                       : arena_printf(x->a, "rows of %s, to all", name);
 }
 
-/* An exchange for step `like`, which follows. */
-static void bring(Placing *x, int buf, Have want, const PStep *like) {
+/* Rows that all get cost the most: why the reader's index arrays do not say
+ * which. */
+static void tell(const Placing *x, const PStep *s, const Step *of) {
+    if (s->cuts || s->reach.n) {
+        pass_remark(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name, s->note);
+        return;
+    }
+    pass_refusal(x->pc, s->span, "place-exchanges", "@%s: %s: %s", x->ph->name, s->note,
+                 !of        ? "they outlive the phase"
+                 : !of->own ? "the step that reads them is done by all"
+                            : "their reader's index arrays do not say which it reads");
+}
+
+/* An exchange for step `like`, which follows and is `of`; NULL: at the end of the phase. */
+static void bring(Placing *x, int buf, Have want, const PStep *like, const Step *of) {
     PStep *s = NEW(x->a, PStep);
     Have *have = &x->have[buf];
     *s = (PStep){.kind = PS_EXCHANGE, .span = like->span, .op = like->op, .pred = -1, .n_bufs = 1};
@@ -367,6 +381,7 @@ static void bring(Placing *x, int buf, Have want, const PStep *like) {
     for (int i = 0; i < want.reach.n && !want.all; i++)
         if (!has_reach(&have->reach, &want.reach.v[i])) vec_push(x->a, &s->reach, want.reach.v[i]);
     s->note = note_of(x, s);
+    tell(x, s, of);
     *have = want;
     vec_push(x->a, &x->out, s);
     x->n_exchanges++;
@@ -450,7 +465,7 @@ static void place_step(Placing *x, int i) {
     for (int k = 0; k < x->step[i].reads.n; k++) {
         const Read *r = &x->step[i].reads.v[k];
         const Have *h = &x->have[r->buf];
-        if (!is_there(h, r, needs_of(h, r))) bring(x, r->buf, wanted(x, i, r->buf), s);
+        if (!is_there(h, r, needs_of(h, r))) bring(x, r->buf, wanted(x, i, r->buf), s, &x->step[i]);
     }
     done(x, i, s);
     vec_push(x->a, &x->out, s);
@@ -463,7 +478,7 @@ static void complete(Placing *x) {
         if (!h->own || h->all || x->p->bufs.v[b]->kind == PB_TEMP) continue;
         Have want = *h;
         want.all = true;
-        bring(x, b, want, x->ph->steps.v[x->ph->steps.n - 1]);
+        bring(x, b, want, x->ph->steps.v[x->ph->steps.n - 1], NULL);
     }
 }
 
@@ -485,7 +500,7 @@ static void match_loops(const Placing *x) {
 static int place(PassCtx *pc, Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Step *step = NEWN(a, Step, (size_t)ph->steps.n + 1);
-    Placing x = {.a = a, .p = p, .ph = ph, .step = step};
+    Placing x = {.pc = pc, .a = a, .p = p, .ph = ph, .step = step};
     x.have = NEWN(a, Have, (size_t)p->bufs.n + 1);
     x.found = NEWN(a, Have *, (size_t)ph->steps.n + 1);
     for (int i = 0; i < ph->steps.n; i++) step[i] = find_step(a, p, ph->steps.v[i]);
