@@ -519,6 +519,23 @@ static void tell(PassCtx *pc, const PPhase *ph) {
         if (ph->apart.v[i].why != APART_NOT) tell_apart(pc, &ph->apart.v[i]);
 }
 
+/* Whose edges and stored entries are is read off their bounds, also where no kernel goes through
+ * these. */
+static void bound_owned(Lower *lo, Space *s) {
+    if (!plan_is_owned(s)) return;
+    if (s->kind == SP_EDGE) cg_map_buf(lo, map_dst(lo->m, s), LB_MAP_PTR, NULL);
+    if (s->kind != SP_NZ) return;
+    cg_map_buf(lo, map_row(lo->m, s), LB_MAP_PTR, NULL);
+    bound_owned(lo, s->nz_of->type.dim[0]);
+}
+
+static void bound_all_owned(Lower *lo) {
+    for (int i = 0, n = lo->p->bufs.n; i < n; i++) {
+        const PBuf *b = lo->p->bufs.v[i];
+        bound_owned(lo, b->kind == PB_CUTS ? b->space : b->type.rank > 0 ? b->type.dim[0] : NULL);
+    }
+}
+
 static bool run(PassCtx *pc, Plan *p) {
     Module *m = p->m;
     Lower lo = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
@@ -528,6 +545,7 @@ static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
             return false;
+    if (p->by_parts) bound_all_owned(&lo);
     for (int i = 0; i < p->phases.n && pc->remarks; i++) tell(pc, p->phases.v[i]);
     return true;
 }

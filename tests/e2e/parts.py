@@ -113,7 +113,8 @@ model M(g: G) -> f32[user, C] {
 }
 train M { target user.y  loss cross_entropy  metric %s  optimizer adam(lr = 1e-2)  epochs %d  keep best on val loss }
 """
-# Types of different sizes, both directions, states, ranks; columns of edges; loops: what an iteration leaves is read by the next,
+# Types of different sizes, both directions, states, ranks; columns of edges, also where nothing is
+# summed into nodes; loops: what an iteration leaves is read by the next,
 # and where there is none, nothing was brought in it.
 SHOP_MODELS = {
     "types": (HEAD, """
@@ -138,6 +139,10 @@ SHOP_MODELS = {
   conv = rgcn_conv(R, 8, bases = 2)
   b = rgcn_conv(R, C)
   return b(g.likes, relu(conv(g.likes, rel = g.likes.rel)), rel = g.likes.rel)""", "accuracy"),
+    "scores": (HEAD, """
+  a = linear(C)
+  b = linear(C)
+  return a(g.user.x) + mean(relu(b(g.likes.w)), over = likes)""", "accuracy"),
     "loop": (HEAD, """
   a = linear(C)
   h = expand(1 / (1 + degree(g.likes, g.likes.dst)), 4)
