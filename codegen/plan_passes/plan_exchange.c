@@ -441,7 +441,7 @@ static void bring_before(Placing *x, int from, int to) {
             const Read *r = &x->step[i].reads.v[k];
             const Have *h = &x->have[r->buf];
             if (!is_there(h, r, needs_of(h, r)) && !is_written(x, from, to, r->buf))
-                bring(x, r->buf, wanted(x, i, r->buf), x->ph->steps.v[from]);
+                bring(x, r->buf, wanted(x, i, r->buf), x->ph->steps.v[from], &x->step[i]);
         }
 }
 
