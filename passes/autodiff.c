@@ -163,7 +163,7 @@ static void put_outputs(Ad *ad, Module *m) {
         Var *v = m->vars.v[i];
         if (!sum[v->id] && v->kind == VAR_PARAM)
             pass_declined(ad->p, v->span, "autodiff",
-                        "'%s' has no gradient: the loss does not depend on it", v->path);
+                          "'%s' has no gradient: the loss does not depend on it", v->path);
         if (!sum[v->id]) continue;
         n_grads++;
         ad->b.span = v->span;

@@ -202,7 +202,7 @@ static bool follows(const PBuf *b, Place *at) {
     if (b->kind != PB_MAP || !m) return false;
     bool bounds = b->map_part == LB_MAP_PTR, sorted = map_is_sorted(m);
     bool orders = b->map_part == LB_MAP_PERM;
-    if (bounds ? at->space != m->to
+    if (bounds            ? at->space != m->to
         : orders || b->by ? at->space || at->pos != (orders ? m : b->by)
                           : at->space != m->from)
         return false;

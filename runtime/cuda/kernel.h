@@ -54,7 +54,9 @@ GN_FN float gn_round_bf16(float x) {
 
 /* ---- neighbours in memory ----------------------------------------------------------- */
 /* Loaded and stored at once: p is a multiple of N elements from where a buffer begins. */
-template <class T, int N> struct alignas(sizeof(T) * N) GnPack { T at[N]; };
+template <class T, int N> struct alignas(sizeof(T) * N) GnPack {
+    T at[N];
+};
 template <int N, class T> GN_FN GnPack<T, N> gn_pack(const T *p) {
     return *reinterpret_cast<const GnPack<T, N> *>(p);
 }
