@@ -23,7 +23,7 @@ typedef struct {
     int n; /* bytes */
     int code;
     TokenRole role;
-    bool comment, begins;
+    bool comment, begins; /* a comment: what it precedes does, or closes a block */
     bool new_line, blank; /* before it */
     bool block;           /* '{' and '}': on lines of their own */
     int line;             /* of the text as it was */
@@ -134,6 +134,16 @@ static void break_lines(Pieces *all) {
     }
 }
 
+/* A comment stands as what it precedes. */
+static void place_comments(Pieces *all) {
+    bool begins = true;
+    for (int i = all->n - 1; i >= 0; i--) {
+        Piece *p = &all->v[i];
+        if (p->comment) p->begins = begins;
+        begins = p->begins || p->code == '}';
+    }
+}
+
 static bool is_closer(int code) {
     return code == ')' || code == ']';
 }
@@ -198,10 +208,6 @@ static int indent_of(const Layout *l, int i) {
     const Open *o = l->open.n ? &l->open.v[l->open.n - 1] : NULL;
     if (o && !o->brace) return indent_inside(o, is_closer(p->code));
     int base = INDENT * (l->n_braces - (p->code == '}'));
-    while (i < l->pieces.n && l->pieces.v[i].comment)
-        i++; /* a comment stands as what it precedes */
-    if (i == l->pieces.n) return base;
-    p = &l->pieces.v[i];
     return p->begins || p->code == '}' ? base : base + CONTINUE;
 }
 
@@ -311,6 +317,7 @@ const char *fmt_text(Ctx *c, uint32_t file, size_t *n) {
     l.pieces = pieces_of(c, &c->sources.v[file], &list);
     find_blocks(c, &l.pieces);
     break_lines(&l.pieces);
+    place_comments(&l.pieces);
     for (int i = 0; i < l.pieces.n;) i = put_line(&l, i);
     StrBuf b = text_of(&l);
     check_result(c, file, &l, &list, &b);

@@ -77,6 +77,12 @@ def check_files(gnnc, work):
         r = subprocess.run([gnnc, "fmt", *args], cwd=work, capture_output=True, text=True)
         return r.returncode, r.stdout, r.stderr
 
+    write(good, "#\n" * 400000)
+    try:
+        found = subprocess.run([gnnc, "fmt", "--check", good], capture_output=True, timeout=30).returncode
+    except subprocess.TimeoutExpired:
+        found = "no end"
+    yield "comments in a row are not gone through for each", found == 0
     ugly, nice = "fn   f(x){return -x+1}", "fn f(x) { return -x + 1 }\n"
     write(good, ugly)
     write(bad, "fn f(x) {\n  return (x\n}\n")
