@@ -1,8 +1,10 @@
 /* --profile: a line per kernel and library call, the costliest first, against what this
  * machine does at best.  --trace=FILE: every step on a time line. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -290,18 +292,21 @@ static void put_escaped(const char *s, FILE *to) {
     }
 }
 
-/* A file is replaced whole or not at all. */
+/* A file is replaced whole or not at all, where a link leads, and is read by those who read it. */
 static int write_page(const RtCli *c, const char *page, const char *at, const char *measured,
                       const char *rest) {
-    char part[4096];
-    int n = snprintf(part, sizeof part, "%s.%ld.part", c->html, (long)getpid());
-    FILE *f = n < (int)sizeof part ? fopen(part, "wx") : NULL;
+    char part[PATH_MAX + 32], path[PATH_MAX];
+    struct stat s;
+    if (!realpath(c->html, path) || stat(path, &s) != 0) return bad_page(c, "cannot be written");
+    snprintf(part, sizeof part, "%s.%ld.part", path, (long)getpid());
+    FILE *f = fopen(part, "wx");
     if (!f) return bad_page(c, "cannot be written");
+    bool ok = fchmod(fileno(f), s.st_mode & 07777) == 0;
     fwrite(page, 1, (size_t)(at - page), f);
     put_escaped(measured, f);
     fputs(rest, f);
-    bool ok = fflush(f) == 0 && !ferror(f);
-    ok = fclose(f) == 0 && ok && rename(part, c->html) == 0;
+    ok = fflush(f) == 0 && !ferror(f) && ok;
+    ok = fclose(f) == 0 && ok && rename(part, path) == 0;
     if (!ok) unlink(part);
     return ok ? RT_EXIT_OK : bad_page(c, "cannot be written");
 }
