@@ -56,8 +56,7 @@ static void set_step(Interpreted *x, int step) {
     interp_set_input(x->in, "step", step + 1);
 }
 
-/* ---- phases -----------------------------------------------------------------------------------
- */
+/* ---- phases --------------------------------------------------------------------------------- */
 static int phase_of(const Plan *p, const char *name) {
     for (int i = 0; i < p->phases.n; i++)
         if (!strcmp(p->phases.v[i]->name, name)) return i;
@@ -109,8 +108,7 @@ const char *interpret_lacks(const Module *m, const Func *f) {
     return why;
 }
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values --------------------------------------------------------------------------------- */
 const double *interpret_output(const Interpreted *x, const Func *f, const char *name, int64_t *n) {
     if (x->loops) return loop_run_output(x->loops, phase_of(x->plan, f->name), name, n);
     const OpTensor *t = interp_output(x->in, name);
@@ -127,8 +125,7 @@ const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n) {
     return stored ? written : NULL;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 /* Of a plan its kernels, too; the interpreter of the graph IR has what is given to both. */
 static bool begin_plan(Interpreted *x) {
     if (!x->plan) return true;

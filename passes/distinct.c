@@ -154,8 +154,7 @@ static bool takes_work(Distinct *d, Op *op) {
     return work >= pass_threshold(d->p->ctx, PASS_T_DISTINCT_FLOPS) * count(d, &op->type);
 }
 
-/* ---- roots ------------------------------------------------------------------------------------
- */
+/* ---- roots ---------------------------------------------------------------------------------- */
 /* Copies over more spaces are wider than what they copy, and cost nothing where they are read. */
 static bool broadcasts(const Op *op) {
     return op->kind == OP_COPY && op->type.rank > op->in[0]->type.rank;

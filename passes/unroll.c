@@ -59,8 +59,7 @@ static void find_varies(Unroll *u, const Op *op) {
     u->fact.v[op->id].varies = varies;
 }
 
-/* ---- one iteration
- * ------------------------------------------------------------------------------- */
+/* ---- one iteration -------------------------------------------------------------------------- */
 /* An effect of the body happens where the iteration does. */
 static void guard_effect(Unroll *u, Op *proto) {
     Op *active = u->now[0];

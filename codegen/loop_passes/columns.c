@@ -56,8 +56,7 @@ LoopDistance loop_distance(const LStmt *loop, const LReg *r) {
     return (LoopDistance){true, d->fn, by};
 }
 
-/* ---- what shares columns
- * -------------------------------------------------------------------------- */
+/* ---- what shares columns -------------------------------------------------------------------- */
 typedef struct {
     const LoopTeam *t;
     LoopColumns of; /* the statements, and what has been seen of them */

@@ -51,8 +51,7 @@ bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetM
 /* Runs `change`, which says whether it did, on each kernel.  True. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
 
-/* ---- what they share (codegen/loop_passes/rewrite.c)
- * --------------------------------------------- */
+/* ---- what they share (codegen/loop_passes/rewrite.c) ---------------------------------------- */
 /* The loop that all of a kernel but values is in, if its iterations are parallel; NULL = there is
  * none. */
 LStmt *loop_parallel(const LKernel *k);
@@ -86,8 +85,7 @@ bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers);
 bool loop_fits_lanes(const Target *on, int64_t columns, int each);
 /* Loops over entries of a row whose threads go through them alike, or have a row each. */
 int loop_serial_entries(const LKernel *k);
-/* ---- vectors of a processor (codegen/loop_passes/lanes.c)
- * ------------------------------------------ */
+/* ---- vectors of a processor (codegen/loop_passes/lanes.c) ----------------------------------- */
 enum { LOOP_WHOLE_VECTORS_MAX = 8 }; /* of a constant loop that stand one after the other */
 /* Lanes for a loop over so many: 7 get 8, and what fills several vectors has all that there are. */
 int loop_lanes_for(const Loops *l, int64_t extent);
@@ -115,8 +113,7 @@ const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes);
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
 /* .. of a short loop: why not all of it; NULL: it may. */
 const char *loop_expand_fault(const LStmt *s, int lanes);
-/* ---- rows of sums in registers (codegen/loop_passes/tile_rows.c)
- * --------------------------------------- */
+/* ---- rows of sums in registers (codegen/loop_passes/tile_rows.c) ---------------------------- */
 enum { LOOP_TILE_MAX = 16 };                            /* vectors of a tile, over all heads */
 bool loop_is_row_of(const LStmt *s, const Expr *width); /* a vector loop over so many columns */
 /* Can the tile, that ends the loop `jam` or (NULL) is by itself, be had as it says? */

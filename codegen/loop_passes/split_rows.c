@@ -1,7 +1,7 @@
 /* Rows with more entries than a block should have: several blocks take parts of them first.
  *
- *     for %e in segment p[%v] by ways {     =>     for %e in segment p[%v] by ways split 2048 from
- * 65536 {
+ *     for %e in segment p[%v] by ways {
+ *         =>     for %e in segment p[%v] by ways split 2048 from 65536 {
  *
  * Split reductions (CUTLASS's split-K; merge-based SpMV, Merrill and Garland 2016, for the cut by
  * entries).  For rows whose entries need nothing that the row computed before, and whose sums are

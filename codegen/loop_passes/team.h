@@ -56,8 +56,7 @@ typedef struct {
     Span span;         /* .. and where */
 } LoopTeam;
 
-/* ---- columns (codegen/loop_passes/columns.c)
- * ------------------------------------------------------ */
+/* ---- columns (codegen/loop_passes/columns.c) ------------------------------------------------ */
 /* A loop that lanes, or threads of a team, have an iteration each of. */
 bool loop_is_columns(const LStmt *s);
 bool loop_same_range(const LStmt *x, const LStmt *y);
@@ -77,8 +76,7 @@ bool loop_share_columns(const LoopTeam *t, LoopColumns *r);
 /* The longest such list that begins at s. */
 bool loop_find_columns(const LoopTeam *t, const LStmt *s, LoopColumns *out);
 
-/* ---- teams (codegen/loop_passes/team.c)
- * ----------------------------------------------------------- */
+/* ---- teams (codegen/loop_passes/team.c) ----------------------------------------------------- */
 /* What the text of a kernel says that is taken by teams or blocks; its fault. */
 LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict);
 /* Its lanes have elements of their own in memory, that others must not touch: columns of such a
@@ -121,16 +119,14 @@ LoopFolds loop_folds(const LoopTeam *t);
 /* Those behind s stand there, and no others. */
 bool loop_folds_fit(const LoopFolds *all, const LStmt *s);
 
-/* ---- columns of a lane (codegen/loop_passes/coarsen_lanes.c)
- * -------------------------------------- */
+/* ---- columns of a lane (codegen/loop_passes/coarsen_lanes.c) -------------------------------- */
 bool loop_may_coarsen(const LoopTeam *t, int n); /* they can be so many */
 int loop_pack(const LKernel *k);                 /* .. that it says; 1 = it says nothing */
 /* s, of the loop's own list, reaches all n neighbouring columns of a lane at once: what may not
  * happen is neither loaded nor stored. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n);
 
-/* ---- elements of a thread (codegen/loop_passes/coarsen_threads.c)
- * --------------------------------- */
+/* ---- elements of a thread (codegen/loop_passes/coarsen_threads.c) --------------------------- */
 /* Loops that an index of elements runs over, outermost first; each but the last has nothing behind
  * the next. */
 typedef struct {
@@ -163,15 +159,13 @@ int loop_most_elements(const LoopElements *e, int most);
 bool loop_is_own_element(const LoopNest *nest, const LStmt *s);
 bool loop_is_packed_stream(const LoopStream *s);
 
-/* ---- rows with many entries (codegen/loop_passes/block_hubs.c)
- * ------------------------------------ */
+/* ---- rows with many entries (codegen/loop_passes/block_hubs.c) ------------------------------ */
 /* Of each relation whose entries ways share in a row, such a loop; how many, LOOP_TARGETS_MAX at
  * most. */
 int loop_row_entries(const LoopTeam *t, const LStmt **loop);
 LStmt *loop_first_shared(const LoopTeam *t); /* the first loop that ways share, or NULL */
 
-/* ---- long rows (codegen/loop_passes/split_rows.c)
- * ------------------------------------------------- */
+/* ---- long rows (codegen/loop_passes/split_rows.c) ------------------------------------------- */
 /* Several blocks may have the entries of loop s, which ways share. */
 bool loop_may_split(const LoopTeam *t, const LStmt *s);
 const char *loop_split_fault(const LoopTeam *t, const LStmt *s); /* why not; NULL: they may */

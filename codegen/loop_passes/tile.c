@@ -52,8 +52,7 @@ static const Expr *find_width(const LStmt *s) {
     return NULL;
 }
 
-/* ---- how many columns at a time ---------------------------------------------------------------
- */
+/* ---- how many columns at a time ------------------------------------------------------------- */
 /* Bytes of an element of the rows that entries read: the most. */
 static int row_bytes(const LStmt *s, const LReg *column) {
     int most = 0;
@@ -91,8 +90,7 @@ static int vectors_of(const Loops *l, const LoopTile *t) {
     return most < wanted ? most : wanted;
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------
- */
+/* ---- the pass ------------------------------------------------------------------------------- */
 /* The group becomes the body of a statement in its place. */
 static LStmt *wrap(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
     LStmt *s = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];

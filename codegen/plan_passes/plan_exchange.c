@@ -149,8 +149,7 @@ static void walk(Walk *w, const LStmt *s, bool *again) {
     }
 }
 
-/* ---- steps ------------------------------------------------------------------------------------
- */
+/* ---- steps ---------------------------------------------------------------------------------- */
 static Space *rows_of(const PBuf *b) {
     const Type *t = &b->type;
     bool rows = t->rank > 0 && t->layout == LAYOUT_DENSE;
@@ -267,8 +266,7 @@ static Step find_step(Arena *a, const Plan *p, const PStep *s) {
     return to;
 }
 
-/* ---- what is where ----------------------------------------------------------------------------
- */
+/* ---- what is where -------------------------------------------------------------------------- */
 typedef VEC(PReach) Reaches;
 
 /* Which rows of a buffer a process has. */

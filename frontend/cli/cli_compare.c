@@ -46,8 +46,7 @@ typedef struct {
     StrBuf out;
 } Compare;
 
-/* ---- logs -------------------------------------------------------------------------------------
- */
+/* ---- logs ----------------------------------------------------------------------------------- */
 static const char log_mark[] = "// ---- after ";
 
 /* Without what stands behind the last brace: other messages. */
@@ -127,8 +126,7 @@ static int fewest(const Side *s) {
     return s->log.n ? 1 : 0;
 }
 
-/* ---- one value --------------------------------------------------------------------------------
- */
+/* ---- one value ------------------------------------------------------------------------------ */
 static double largest(int64_t n, const double *v) {
     double most = 0;
     for (int64_t i = 0; i < n; i++)
@@ -174,8 +172,7 @@ static bool differs(Compare *k, int64_t n, const double *a, const double *b, con
     return d->n_far > 0;
 }
 
-/* ---- one phase --------------------------------------------------------------------------------
- */
+/* ---- one phase ------------------------------------------------------------------------------ */
 /* A, B, and A rounded to element types (or nothing). */
 typedef struct {
     Interpreted a, b, rounded;
@@ -269,8 +266,7 @@ static bool compare(Compare *k, const CliProduct *a, const CliProduct *b, Differ
     return compare_phases(k, &t, d);
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------
- */
+/* ---- the pass ------------------------------------------------------------------------------- */
 typedef struct {
     const Side *side;
     int pass;  /* after so many it differs; 0: none was found */
@@ -307,8 +303,7 @@ static bool search(Compare *k, const Side *s, const CliProduct *other, Guilty *g
     return !g->born;
 }
 
-/* ---- the value after it -----------------------------------------------------------------------
- */
+/* ---- the value after it --------------------------------------------------------------------- */
 /* What the value that differs is made of, by Op.id. */
 static bool *reaches(Arena *a, const Func *f, const Difference *d) {
     bool *on = NEWN(a, bool, (size_t)f->n_ops + 1);
@@ -371,8 +366,7 @@ static void find_value(Compare *k, const Guilty *g, const Difference *d) {
     }
 }
 
-/* ---- what is told -----------------------------------------------------------------------------
- */
+/* ---- what is told --------------------------------------------------------------------------- */
 static void put_skipped(Compare *k, const CliProduct *p) {
     for (int i = 0; i < p->m->funcs.n; i++) {
         const char *name = p->m->funcs.v[i]->name;

@@ -23,8 +23,7 @@ typedef struct {
     StrMap met; /* names that were asked for and are there */
 } Shown;
 
-/* ---- a value ----------------------------------------------------------------------------------
- */
+/* ---- a value -------------------------------------------------------------------------------- */
 static int64_t shape_of(const Shown *s, const Type *t, int64_t shape[]) {
     int64_t n = 1;
     for (int i = 0; i < t->rank; i++) n *= shape[i] = interp_size(s->x.in, t->dim[i]);
@@ -82,8 +81,7 @@ static bool show(Shown *s, const char *name, const Type *t, int64_t n, const dou
     sb_puts(&s->out, n > FIRST ? " ..\n" : "\n");
     return !s->o->out || save(s, name, rank, shape, n, v);
 }
-/* ---- those that are asked for ------------------------------------------------------------------
- */
+/* ---- those that are asked for --------------------------------------------------------------- */
 static bool is_asked(Shown *s, const char *name) {
     const char *term = text_asked(s->c->a, s->o->values, name);
     if (term) strmap_put(s->c->a, &s->met, term, s);
@@ -143,8 +141,7 @@ static bool all_met(Shown *s) {
     return name == NULL;
 }
 
-/* ---- phases -----------------------------------------------------------------------------------
- */
+/* ---- phases --------------------------------------------------------------------------------- */
 static bool show_outputs(Shown *s) {
     for (const Op *op = s->f->first; op; op = op->next) {
         int64_t n = 0;

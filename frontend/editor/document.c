@@ -129,8 +129,7 @@ bool document_replace(Documents *all, Document *d, size_t from, size_t to, const
     return true;
 }
 
-/* ---- compiled ----------------------------------------------------------------------------------
- */
+/* ---- compiled ------------------------------------------------------------------------------- */
 typedef struct {
     const Documents *all;
     const Document *d;
@@ -182,8 +181,7 @@ bool document_try(const Documents *all, const Document *d, const char *text, siz
     return ctx_run(c, check, &j);
 }
 
-/* ---- costs
- * --------------------------------------------------------------------------------------- */
+/* ---- costs ---------------------------------------------------------------------------------- */
 static const char *expr_text(Ctx *c, const Expr *x) {
     StrBuf b = sb_new(c->a);
     expr_print(&b, x);

@@ -23,8 +23,7 @@ struct Lsp {
     int n_cancelled;
 };
 
-/* ---- beginning and end
- * --------------------------------------------------------------------------- */
+/* ---- beginning and end ---------------------------------------------------------------------- */
 Lsp *lsp_new(const Allocator *from, const CliOptions *options, LspSend *send, void *user) {
     Lsp *l = from->alloc(from->user, sizeof *l);
     if (!l) return NULL;
@@ -44,8 +43,7 @@ bool lsp_ended_well(const Lsp *l) {
     return l->ended && l->shut;
 }
 
-/* ---- sending
- * ----------------------------------------------------------------------------------------- */
+/* ---- sending -------------------------------------------------------------------------------- */
 static void send_text(Lsp *l, Arena *a, const StrBuf *b) {
     const char *whole = arena_printf(a, "Content-Length: %zu\r\n\r\n%s", b->n, b->s);
     if (!l->deaf) l->deaf = !l->send(l->user, whole, strlen(whole));
@@ -61,8 +59,7 @@ static void send_refusal(Lsp *l, const Id *id, int code, const char *why) {
     if (!l->deaf) l->deaf = !l->send(l->user, whole, (size_t)n);
 }
 
-/* ---- reading
- * ------------------------------------------------------------------------------------------ */
+/* ---- reading -------------------------------------------------------------------------------- */
 static void *zeroed(void *user, size_t n) {
     const Allocator *from = user;
     void *p = from->alloc(from->user, n);
@@ -124,8 +121,7 @@ static bool is_cancelled(Lsp *l, const Id *id) {
     return false;
 }
 
-/* ---- requests of the server itself
- * ---------------------------------------------------------------------- */
+/* ---- requests of the server itself ---------------------------------------------------------- */
 static void initialize(Request *r) {
     Json *j = r->j;
     json_object(j, "result");
@@ -233,8 +229,7 @@ static void answer(Ctx *c, void *arg) {
     if (!r.error && fn == shutdown_server) call->l->shut = true;
 }
 
-/* ---- notifications
- * --------------------------------------------------------------------------------------- */
+/* ---- notifications -------------------------------------------------------------------------- */
 static const char *text_of(const RtJson *object, const char *key) {
     const RtJson *t = rt_json_get(object, key);
     return t && t->kind == RT_JSON_STRING ? t->text : NULL;
@@ -326,9 +321,7 @@ static void notify(Lsp *l, const char *method, const RtJson *params) {
     warn_of_memory(l);
 }
 
-/* ---- messages
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- messages ------------------------------------------------------------------------------- */
 static void take(Lsp *l, const RtJson *message) {
     const char *method = method_of(message);
     const RtJson *params = rt_json_get(message, "params");

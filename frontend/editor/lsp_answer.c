@@ -30,8 +30,7 @@ bool lsp_place(const RtJson *position, TextPlace *to) {
     return true;
 }
 
-/* ---- places ------------------------------------------------------------------------------------
- */
+/* ---- places --------------------------------------------------------------------------------- */
 static void put_place(Json *j, const char *key, TextPlace p) {
     json_object(j, key);
     json_int(j, "line", p.line);
@@ -70,8 +69,7 @@ static void put_location(Request *r, const char *key, const Document *d, Span at
     json_end(r->j);
 }
 
-/* ---- diagnostics
- * --------------------------------------------------------------------------------- */
+/* ---- diagnostics ---------------------------------------------------------------------------- */
 static const char *import_text(Arena *a, const Source *s, const Diag *d) {
     return arena_printf(a, "%s:%u:%u: %s", s->path, d->span.line, d->span.col, d->text);
 }
@@ -129,8 +127,7 @@ void lsp_diagnostics(Json *j, Document *d) {
     json_end(j);
 }
 
-/* ---- what is at a place
- * ---------------------------------------------------------------------------- */
+/* ---- what is at a place --------------------------------------------------------------------- */
 typedef struct {
     Document *d;
     Scope *scope;
@@ -196,8 +193,7 @@ static const FeNote *note_at(const Spot *s, const Ast *t, const FeNote *best) {
     return best;
 }
 
-/* ---- declarations as text
- * ------------------------------------------------------------------------------ */
+/* ---- declarations as text ------------------------------------------------------------------- */
 static Span block_of(const Ast *d) {
     const Ast *last = d->kind == AST_LAYER                        ? d->kid[3]
                       : d->kind == AST_FN || d->kind == AST_MODEL ? d->kid[2]
@@ -247,9 +243,7 @@ static void describe_decl(StrBuf *b, const Ctx *c, const Ast *d) {
     if (*above) sb_printf(b, "\n```text\n%s```\n", above);
 }
 
-/* ---- hover
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- hover ---------------------------------------------------------------------------------- */
 static const char *token_text(const Spot *s) {
     return s->token >= 0 ? s->file->text[s->token] : NULL;
 }
@@ -311,8 +305,7 @@ void lsp_hover(Request *r) {
     json_end(r->j);
 }
 
-/* ---- definition, references
- * --------------------------------------------------------------------------------- */
+/* ---- definition, references ----------------------------------------------------------------- */
 /* `import "layers/gcn.gnn"`: the file, which was read where it could be found. */
 static Span imported(const Spot *s) {
     const TokenList *list = &s->file->file->tokens;
@@ -359,9 +352,7 @@ void lsp_references(Request *r) {
     json_end(r->j);
 }
 
-/* ---- rename
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- rename --------------------------------------------------------------------------------- */
 static const char *why_not(const Spot *s) {
     const Source *src = source_of(&s->d->ctx, s->symbol.declared);
     TokenRole role = s->token >= 0 ? s->file->file->tokens.token.v[s->token].role : ROLE_WORD;
@@ -457,9 +448,7 @@ void lsp_rename(Request *r) {
     json_end(r->j);
 }
 
-/* ---- formatting
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- formatting ----------------------------------------------------------------------------- */
 /* The lines that differ alone: cursors elsewhere stay. */
 static void put_difference(Json *j, const char *old, size_t n, const char *new, size_t m) {
     size_t head = 0, tail = 0, least = n < m ? n : m;
@@ -488,9 +477,7 @@ void lsp_formatting(Request *r) {
     json_end(r->j);
 }
 
-/* ---- symbols
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- symbols -------------------------------------------------------------------------------- */
 enum { LSP_CLASS = 5, LSP_FIELD = 8, LSP_FUNCTION = 12, LSP_CONSTANT = 14, LSP_OBJECT = 19 };
 enum { LSP_NAMESPACE = 3, LSP_MODULE = 2 };
 

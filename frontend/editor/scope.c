@@ -46,8 +46,7 @@ int scope_token_at(const ScopeFile *f, uint32_t line, uint32_t col) {
     return found;
 }
 
-/* ---- declarations -----------------------------------------------------------------------------
- */
+/* ---- declarations --------------------------------------------------------------------------- */
 static bool declares(int code) {
     return code == IMPORT || code == CONST || code == GRAPH || code == LAYER || code == FN ||
            code == EXTERN || code == MODEL || code == TRAIN;
@@ -131,8 +130,7 @@ static int region_code(const ScopeFile *f, const ScopeRegion *r) {
     return r ? f->file->tokens.token.v[r->from].code : 0;
 }
 
-/* ---- what a name stands for ---------------------------------------------------------------------
- */
+/* ---- what a name stands for ----------------------------------------------------------------- */
 static Symbol local(const ScopeFile *f, const ScopeRegion *r, const char *name) {
     const GivenToken *t = strmap_get(&r->bound, name);
     if (!t) return (Symbol){.kind = SYMBOL_NONE};
@@ -263,8 +261,7 @@ bool scope_uses(const Scope *s, const Symbol *of, SymbolUses *to) {
     return sure;
 }
 
-/* ---- calls
- * ---------------------------------------------------------------------------------------- */
+/* ---- calls ---------------------------------------------------------------------------------- */
 static const Ast *call_in(const Ast *t, Span named) {
     const Ast *found = NULL;
     for (int i = 0; t && i < t->n && !found; i++) {

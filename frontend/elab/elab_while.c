@@ -105,8 +105,7 @@ static void rebind(While *w, const StrMap *before, LeafFn *fn) {
     }
 }
 
-/* ---- an iteration
- * --------------------------------------------------------------------------------- */
+/* ---- an iteration --------------------------------------------------------------------------- */
 static void misfit(While *w, const Slot *s, const char *what) {
     diag_add(w->e->c, DIAG_E0317, w->at->span,
              "'%s' is %s before this 'while' and %s after an iteration", s->name,

@@ -434,6 +434,8 @@ Ast *fe_parse_tokens(Ctx *c, uint32_t file, TokenList *to) {
     size_t n = c->sources.v[file].n_bytes;
     char *text = NEWN(c->a, char, n + 2); /* flex wants two NULs behind */
     memcpy(text, c->sources.v[file].text, n);
+    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        memset(text, ' ', 3); /* a byte order mark */
     if (fe_scan_lex_init_extra(p, &p->scanner) != 0) return NULL;
     fe_scan__scan_buffer(text, n + 2, p->scanner);
     fe_parse(p);

@@ -300,7 +300,8 @@ gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p)
     return GNNC_OK;
 }
 
-/* The first that one of them asks for: all hear it at once. */
+/* The first that one of them asks for: all hear it at once.  Where it does not come, the next
+ * exchange fails without another wait, and the caller of its step hears why. */
 static int hear_all(gnnc_trainer *t, int asked) {
     int heard = 0;
     return rt_own_hear(&t->x, asked, &heard) == GNNC_OK ? heard : 0;

@@ -263,7 +263,9 @@ static char *read_all(const char *path) {
         text[fread(text, 1, (size_t)n, f)] = '\0';
     }
     if (f) fclose(f);
-    return text;
+    if (text && strlen(text) == (size_t)n) return text;
+    free(text); /* a part of it must not replace it */
+    return NULL;
 }
 
 /* Where what was measured begins in the page, and, at *end, the rest; NULL: it is no page. */

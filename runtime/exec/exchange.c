@@ -17,8 +17,7 @@ typedef struct RtHalo {
     Lists to, from; /* own rows that others read; theirs that are read here */
 } RtHalo;
 
-/* ---- which rows -------------------------------------------------------------------------------
- */
+/* ---- which rows ----------------------------------------------------------------------------- */
 /* Some of n indices: a range, or those that are marked. */
 typedef struct {
     int64_t n, lo, hi;
@@ -93,8 +92,7 @@ static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wan
     return GNNC_OK;
 }
 
-/* ---- telling each other -----------------------------------------------------------------------
- */
+/* ---- telling each other --------------------------------------------------------------------- */
 /* How many rows each wants of each, and then which. */
 static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
     const RtOwn *o = x->rt->own;
@@ -154,8 +152,7 @@ static gnnc_status find(RtExec *x, int i, RtMail *m, RtHalo **out) {
     return st;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 static gnnc_status tell(RtExec *x, RtMail *m) {
     return rt_own_exchange(x, "rows", m);
 }
@@ -207,8 +204,7 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     return st;
 }
 
-/* ---- what that is -----------------------------------------------------------------------------
- */
+/* ---- what that is --------------------------------------------------------------------------- */
 static int64_t count_in(const uint8_t *wanted, RtRange r) {
     int64_t n = 0;
     for (int64_t i = r.lo; i < r.hi; i++) n += wanted[i];

@@ -4,8 +4,7 @@
 
 #include "runtime/bind/bind.h"
 
-/* ---- whose ------------------------------------------------------------------------------------
- */
+/* ---- whose ---------------------------------------------------------------------------------- */
 RtRange rt_own_parts(const RtOwn *o, int rank) {
     return (RtRange){(int64_t)o->n_parts * rank / o->n, (int64_t)o->n_parts * (rank + 1) / o->n};
 }
@@ -31,8 +30,7 @@ RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part) {
     return (RtRange){o->cuts[space][first_cut(o, part)], o->cuts[space][first_cut(o, part + 1)]};
 }
 
-/* ---- cuts -------------------------------------------------------------------------------------
- */
+/* ---- cuts ----------------------------------------------------------------------------------- */
 /* Each part's rows in equal pieces. */
 static void cut_table(const RtOwn *o, const RtTable *t, int64_t *to) {
     for (int64_t p = 0; p < o->n_parts; p++) {
@@ -82,8 +80,7 @@ gnnc_status rt_own_bind(RtExec *x, int space) {
     return st;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ----------------------------------------------------------------------------------- */
 static int count_parts(const RtExec *x) {
     for (int s = 0; s < x->program->n_spaces; s++) {
         const RtTable *t = x->rt->bound->table[s];
@@ -155,10 +152,13 @@ gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m) {
 }
 
 gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m) {
-    const RtOwn *o = x->rt->own;
+    RtOwn *o = x->rt->own;
     m->n_out[o->rank] = m->n_in[o->rank] = 0;
-    gnnc_status st = o->processes->exchange(o->processes->user, m->out, m->n_out, m->in, m->n_in);
+    gnnc_status st = o->failed;
+    if (st == GNNC_OK)
+        st = o->processes->exchange(o->processes->user, m->out, m->n_out, m->in, m->n_in);
     if (st == GNNC_OK) return st;
+    o->failed = st;
     return rt_fail(&x->rt->err, st, "%s of other processes did not come: %s", what,
                    gnnc_status_text(st));
 }

@@ -24,6 +24,7 @@ struct RtOwn {
     size_t room_bytes[2];
     float *sums; /* of products over rows */
     size_t sums_bytes;
+    gnnc_status failed; /* of the first exchange that did: none is tried after it */
 };
 
 typedef struct {

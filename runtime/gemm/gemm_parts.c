@@ -49,8 +49,7 @@ static gnnc_status rows_of_part(const Own *w, int64_t part) {
                     w->c + (size_t)(r.lo * g.c_row) * w->out);
 }
 
-/* ---- sums over rows ---------------------------------------------------------------------------
- */
+/* ---- sums over rows ------------------------------------------------------------------------- */
 static void sum_of_part(Own *w, int64_t part, float *to) {
     RtRange r = rt_own_part_rows(w->x, w->space, part);
     rt_gemm g = *w->g;

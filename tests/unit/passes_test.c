@@ -125,8 +125,7 @@ static void run_gcn(Ctx *c, void *arg) {
     }
 }
 
-/* ---- rows that a batch has several times: tests/passes/distinct.gir ---------------------------
- */
+/* ---- rows that a batch has several times: tests/passes/distinct.gir ------------------------- */
 enum { NODES = 6, SEEDS = 3, WIDE = 64, KINDS = 3 };
 
 static double spread(int i) {
@@ -188,8 +187,7 @@ TEST(rows_that_come_several_times_are_computed_once) {
     with_ctx(run_distinct, NULL);
 }
 
-/* ---- products that are taken apart: tests/passes/narrow.gir
- * -------------------------------------- */
+/* ---- products that are taken apart: tests/passes/narrow.gir --------------------------------- */
 static Interp *few_rows(Ctx *c, Module *m, const char *passes) {
     double x[NODES * 2], kind[NODES], w[32 * 96];
     PassOptions o = {.verify_each = true};
