@@ -13,6 +13,10 @@
  * Nothing is gained where a product is read by others as well: it is then made in any case. */
 #include "passes/rewrite.h"
 
+/* Products of a group.  transpose-weights goes through all weights of a sum for each of them, so a
+ * sum of hundreds would take its time squared; a group begins anew behind so many. */
+enum { MOST_PRODUCTS = 16 };
+
 typedef struct {
     Op *first, *weight; /* the sum of n weights */
     int at, n;          /* where the first one stands among the terms */
@@ -87,7 +91,7 @@ static bool group(Factor *x, Builder *b, Terms *t, Group *groups, const Type *su
         Op *op = t->v[i];
         if (!is_product(op, sum)) continue;
         Group *g = op->in[0]->tag;
-        if (!g) {
+        if (!g || g->n == MOST_PRODUCTS) {
             op->in[0]->tag = g = &groups[n++];
             *g = (Group){op, op->in[1], i, 1};
         } else if (fits(x, g, op)) {

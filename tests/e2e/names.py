@@ -57,11 +57,11 @@ def quoted(s):
 
 
 def code(text):
-    """C without comments, what strings say, and which identifiers it has: a kernel begins with the file's name,
-    whose length says where lines end."""
+    """C without comments, what strings say, which identifiers it has and where lines end: a kernel begins with the
+    file's name, whose length says where."""
     plain, _ = run(["cc", "-fpreprocessed", "-E", "-P", "-x", "c", text])
     nameless = re.sub(r"[A-Za-z_]\w*", "I", re.sub(r'"(?:[^"\\]|\\.)*"', '""', plain.decode(errors="replace")))
-    return re.sub(r"\s+", " ", nameless)
+    return re.sub(r" ?([^\w ]) ?", r"\1", re.sub(r"\s+", " ", nameless))
 
 
 def data(path):

@@ -199,8 +199,8 @@ def pipeline(path, *options):
     """The passes of -O2, without the one that lets updates round what the next step reads."""
     r = subprocess.run([GNNC, path, "--target=cpu", "--emit=none", "--time-passes", *options], capture_output=True, text=True)
     names = [line.split()[-1] for line in (r.stdout + r.stderr).splitlines() if " ms  " in line and "[" not in line]
-    assert "carry" in names and "fuse" in names, names
-    return "--passes=" + ",".join(n for n in names if n != "carry")
+    assert "round-weights" in names and "fuse" in names, names
+    return "--passes=" + ",".join(n for n in names if n != "round-weights")
 
 
 def carried(name, precision, loss, adam, recipe):

@@ -921,7 +921,7 @@ def rows_of_graphs():
 
 def names():
     model = TOP + "/models/gcn.gnn"
-    with open(TOP + "/frontend/cli_name.c", encoding="utf-8") as f:
+    with open(TOP + "/frontend/cli/cli_name.c", encoding="utf-8") as f:
         refused = set(ast.literal_eval("(" + re.search(r"modules\[\] =(.*?);", f.read(), re.S).group(1) + ")").split())
     own = {n for n in getattr(sys, "stdlib_module_names", ()) if n[0] != "_"}
     assert own <= refused, own - refused

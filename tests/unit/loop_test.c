@@ -219,15 +219,15 @@ TEST(what_is_overwritten_is_not_read) {
         {"for %f.4 in 16 { local s: f32 store s %c.0 for %f.2 in 16 { "
          "%x.3: f32 = load_old y[%v.1, %f.2] acc sum s %x.3 } %t.5: f32 = load s "
          "store y[%v.1, %f.4] %t.5 }",
-         "in a later turn"},
+         "in a later iteration"},
         /* a neighbour's row */
         {"for %e.2 in segment ptr[%v.1] { %i.3: i32 = load src[%e.2] %u.4: i64 = cast %i.3 "
          "for %f.5 in 16 { %x.6: f32 = load_old y[%u.4, %f.5] store y[%v.1, %f.5] %x.6 } }",
-         "in a later turn"},
+         "in a later iteration"},
         /* the same row in every turn */
         {"for %k.2 in 3 { for %f.3 in 16 { %x.4: f32 = load_old y[%v.1, %f.3] "
          "store y[%v.1, %f.3] %x.4 } }",
-         "in a later turn"},
+         "in a later iteration"},
         {"for %k.2 in 1 { for %f.3 in 16 { %x.4: f32 = load_old y[%v.1, %f.3] "
          "store y[%v.1, %f.3] %x.4 } }",
          NULL},
@@ -241,7 +241,7 @@ TEST(what_is_overwritten_is_not_read) {
          NULL},
         {"%n.9: i64 = size 8 for %f.4 in 16 { %g.5: i64 = irem %f.4 %n.9 "
          "%x.6: f32 = load_old y[%v.1, %g.5] store y[%v.1, %g.5] %x.6 }",
-         "in a later turn"},
+         "in a later iteration"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) with_ctx(update, &cases[i]);
 }
