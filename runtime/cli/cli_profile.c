@@ -258,12 +258,14 @@ static char *read_all(const char *path) {
     FILE *f = fopen(path, "r");
     long n = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     char *text = n >= 0 ? malloc((size_t)n + 1) : NULL;
-    if (text) {
-        rewind(f);
-        text[fread(text, 1, (size_t)n, f)] = '\0';
-    }
+    if (text) rewind(f);
+    bool whole = text && fread(text, 1, (size_t)n, f) == (size_t)n;
     if (f) fclose(f);
-    if (text && strlen(text) == (size_t)n) return text;
+    if (whole) {
+        text[n] = '\0';
+        if (strlen(text) != (size_t)n) *text = '\0'; /* no text, so no page */
+        return text;
+    }
     free(text); /* a part of it must not replace it */
     return NULL;
 }
