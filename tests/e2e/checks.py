@@ -1,4 +1,5 @@
 """What tests of many checks share: each check is told where it fails, and the end counts them."""
+import os
 import subprocess
 
 _failures, _done = [], []
@@ -21,6 +22,20 @@ def run(*command):
 def bytes_of(path):
     with open(path, "rb") as f:
         return f.read()
+
+
+def ranks_of(program, job):
+    """Processes of a program that mpirun started with OF_TEST=job, by rank."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = bytes_of(f"/proc/{pid}/cmdline").split(b"\0")
+            env = dict(x.split(b"=", 1) for x in bytes_of(f"/proc/{pid}/environ").split(b"\0") if b"=" in x)
+        except OSError:
+            continue
+        if words[0] == program.encode() and env.get(b"OF_TEST") == job.encode():
+            found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
+    return found
 
 
 def end():

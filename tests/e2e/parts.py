@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from checks import bytes_of, check, end, run  # noqa: E402
+from checks import bytes_of, check, end, ranks_of, run  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP + "/models/data/cora"
@@ -261,26 +261,12 @@ for n, steps, m in ((3, 4, 2), (2, 7, 4), (4, 1, 1), (1, 5, 3)):
     check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
 
 
-def ranks_of(job):
-    """Processes that mpirun started, by rank."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = bytes_of(f"/proc/{pid}/cmdline").split(b"\0")
-            env = dict(x.split(b"=", 1) for x in bytes_of(f"/proc/{pid}/environ").split(b"\0") if b"=" in x)
-        except OSError:
-            continue
-        if words[0] == b"./gcn" and env.get(b"OF_TEST") == job.encode():
-            found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
-    return found
-
-
 def started(n, job, *options):
     p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), "./gcn", "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
                                    "--log=none", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
     for _ in range(2400):
-        if len(ranks_of(job)) == n and os.path.exists(job):
+        if len(ranks_of("./gcn", job)) == n and os.path.exists(job):
             return p
         time.sleep(0.05)
     check(f"{job}: it has begun", False)
@@ -300,9 +286,9 @@ for k in range(KILLS):
     p = started(n, job, "--save-every", "3")
     time.sleep(r.random() / 4)
     begun = time.time()
-    os.kill(ranks_of(job)[k % n], signal.SIGKILL)
+    os.kill(ranks_of("./gcn", job)[k % n], signal.SIGKILL)
     p.communicate(timeout=200)
-    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of(job))
+    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of("./gcn", job))
     n_epochs = str(epochs_in(job) + 4)
     for m, to in ((1, "a"), (1 + n % 4, "b")):
         told(m, "./gcn", CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
@@ -310,12 +296,12 @@ for k in range(KILLS):
 job = "hangs"  # one stands still
 p = started(3, job, "--save-every", "3", "--patience", "2")
 begun = time.time()
-os.kill(ranks_of(job)[1], signal.SIGSTOP)
+os.kill(ranks_of("./gcn", job)[1], signal.SIGSTOP)
 text = p.communicate(timeout=200)[0]
 check("a process that hangs", "did not come" in text and "waited 2 s: --patience" in text and p.returncode and time.time() - begun < 60, text)
 job = "asked"  # a signal to one of them: all hear it
 p = started(3, job, "--save-every", "1000")
-os.kill(ranks_of(job)[2], signal.SIGTERM)
+os.kill(ranks_of("./gcn", job)[2], signal.SIGTERM)
 text = p.communicate(timeout=200)[0]
 check("stopped by a signal to one, told once", text.count("stopped by SIGTERM") == 1, text)
 

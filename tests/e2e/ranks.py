@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from checks import bytes_of, check, end, run  # noqa: E402
+from checks import bytes_of, check, end, ranks_of, run  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP + "/models/data/cora"
@@ -84,25 +84,11 @@ for n, steps, m in ((3, 37, 2), (2, 43, 4), (4, 1, 1), (1, 9, 3)):
     check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
 
 
-def ranks_of(job):
-    """Processes that mpirun started, by rank."""
-    found = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = bytes_of(f"/proc/{pid}/cmdline").split(b"\0")
-            env = dict(x.split(b"=", 1) for x in bytes_of(f"/proc/{pid}/environ").split(b"\0") if b"=" in x)
-        except OSError:
-            continue
-        if words[0] == b"./nodes" and env.get(b"OF_TEST") == job.encode():
-            found[int(env[b"OMPI_COMM_WORLD_RANK"])] = int(pid)
-    return found
-
-
 def started(n, job, *options):
     p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), "./nodes", "--data", CORA, "--epochs", "1000000", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
     for _ in range(2400):
-        if len(ranks_of(job)) == n and os.path.exists(job):
+        if len(ranks_of("./nodes", job)) == n and os.path.exists(job):
             return p
         time.sleep(0.05)
     check(f"{job}: it has begun", False)
@@ -118,9 +104,9 @@ for k, n in enumerate((2, 3, 4)):  # kill -9
     job = f"killed.{k}"
     p = started(n, job, "--checkpoint", job, "--save-every-steps", "7", "--log=none")
     begun = time.time()
-    os.kill(ranks_of(job)[k % n], signal.SIGKILL)
+    os.kill(ranks_of("./nodes", job)[k % n], signal.SIGKILL)
     p.wait(timeout=200)
-    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of(job))
+    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of("./nodes", job))
     n_steps = steps_in(job) + 60 + k
     for m, to in ((1, "a"), (1 + n % 4, "b")):
         told(m, "./nodes", "--resume", job, "--epochs", "1000000", "--steps", str(n_steps), "--checkpoint", to)
@@ -128,13 +114,13 @@ for k, n in enumerate((2, 3, 4)):  # kill -9
 job = "hangs"  # one stands still
 p = started(3, job, "--checkpoint", job, "--save-every-steps", "7", "--log=none", "--patience", "2")
 begun = time.time()
-os.kill(ranks_of(job)[1], signal.SIGSTOP)
+os.kill(ranks_of("./nodes", job)[1], signal.SIGSTOP)
 text = p.communicate(timeout=200)[0]
 check("a process that hangs", "sends did not come" in text and "waited 2 s: --patience" in text and p.returncode and time.time() - begun < 60, text)
 for n in (2, 3):  # a signal to all of them: they agree where to end
     job = f"asked.{n}"
     p = started(n, job, "--checkpoint", job, "--save-every-steps", "16", "--log=none")
-    for pid in ranks_of(job).values():
+    for pid in ranks_of("./nodes", job).values():
         os.kill(pid, signal.SIGTERM)
     text = p.communicate(timeout=200)[0]
     check(f"{job}: stopped, and told once", text.count("stopped by SIGTERM") == 1, text)
