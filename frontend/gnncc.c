@@ -228,7 +228,7 @@ static void run(Ctx *c, void *arg) {
     Compile *j = arg;
     vec_push(c->a, &j->o.files, kept(c->a, j->path));
     j->why = settle(c->a, &j->o);
-    j->ok = !j->why && cli_compile(c, &j->o);
+    j->ok = !j->why && cli_act(c, &j->o);
 }
 
 static gnncc_result *result_new(const gnncc_compiler *c) {

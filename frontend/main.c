@@ -28,7 +28,7 @@ static void run(Ctx *c, void *arg) {
     case ACT_COMPARE:
     case ACT_FMT:
     case ACT_LSP:
-        j->ok = cli_compile(c, &j->o);
+        j->ok = cli_act(c, &j->o);
         break;
     case ACT_HELP:
         if (j->o.files.n)

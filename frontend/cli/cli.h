@@ -6,6 +6,7 @@
 
 #include "codegen/report/report.h"
 #include "codegen/target.h"
+#include "frontend/wrap.h"
 #include "frontend/fe.h"
 #include "passes/pass.h"
 
@@ -101,8 +102,6 @@ bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
 /* More options, in one text; NULL: done, else why not. */
 const char *cli_add(Arena *a, CliOptions *o, const char *words);
 void cli_help(FILE *to);
-/* Words of the text, in lines that begin at column `from`. */
-void cli_put_wrapped(FILE *to, const char *text, int from);
 
 /* What the command line is, for those who describe it: each command, option and other name of an
  * option by its number from 0; behind the last NULL, or false. */
@@ -131,9 +130,13 @@ const char *cli_manual_form(int i); /* "man", "bash", "zsh", "fish", "thresholds
 void cli_manual(FILE *to, const char *form);
 void cli_complete(FILE *to, const char *shell);
 
-/* What the options say, done: compiles, checks or runs passes.  False after a diagnostic; an action
- * that is none of these does nothing. (cli_compile.c) */
+/* What the options say, done.  False after a diagnostic; help and version do nothing. (cli_act.c)
+ */
+bool cli_act(Ctx *c, const CliOptions *o);
+/* Actions of their own: false after a diagnostic.  (cli_compile.c) */
 bool cli_compile(Ctx *c, const CliOptions *o);
+bool cli_check(Ctx *c, const CliOptions *o);
+bool cli_optimise(Ctx *c, const CliOptions *o); /* runs passes on text */
 
 /* What the front end is asked for: imports are looked for in -I and in the library. */
 FeOptions cli_front_end_options(Ctx *c, const CliOptions *o);

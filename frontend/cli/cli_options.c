@@ -516,18 +516,6 @@ bool cli_option_at(int i, CliOptionText *to) {
     return true;
 }
 
-/* Words of the text, in lines that begin at column `from`. */
-void cli_put_wrapped(FILE *to, const char *text, int from) {
-    enum { WIDTH = 100 };
-    for (int at = from; *text;) {
-        int n = (int)strcspn(text, " ");
-        if (at > from && at + 1 + n > WIDTH) at = fprintf(to, "\n%*s", from, "") - 1;
-        at += fprintf(to, "%s%.*s", at > from ? " " : "", n, text);
-        text += n + (text[n] == ' ');
-    }
-    fputs("\n", to);
-}
-
 void cli_help(FILE *to) {
     enum { HELP_AT = 26 };
     for (int i = 0; cli_command_at(i); i++)
@@ -539,7 +527,7 @@ void cli_help(FILE *to) {
         int n = fprintf(to, "  %s%s%s", p->name, p->value ? (p->name[1] == '-' ? "=" : " ") : "",
                         p->value ? p->value : "");
         fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
-        cli_put_wrapped(to, p->help, HELP_AT);
+        fe_put_wrapped(to, p->help, HELP_AT);
     }
     fputs("\npasses:\n", to);
     for (int i = 0; plan_all_passes_at(i); i++)

@@ -57,6 +57,6 @@ void cli_thresholds(FILE *to) {
         int n = fprintf(to, "  --%s.%s=%d", x->pass, x->name, x->usual);
         n += fprintf(to, "%*s%d to %d", n < RANGE_AT ? RANGE_AT - n : 1, "", x->least, x->most);
         fprintf(to, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
-        cli_put_wrapped(to, x->what, HELP_AT);
+        fe_put_wrapped(to, x->what, HELP_AT);
     }
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "frontend/cli/cli.h"
+#include "frontend/wrap.h"
 #include "import_scaffold.h"
 #include "runtime/import/import_encode.h"
 #include "runtime/import/import_folder.h"
@@ -102,7 +102,7 @@ static void put_help(FILE *out) {
         const ImportOption *o = gnnc_import_option(i);
         int n = fprintf(out, "  %s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
         fprintf(out, "%*s", n < HELP_AT ? HELP_AT - n : 1, "");
-        cli_put_wrapped(out, o->help, HELP_AT);
+        fe_put_wrapped(out, o->help, HELP_AT);
     }
 }
 

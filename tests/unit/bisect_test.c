@@ -80,7 +80,7 @@ static void search(Ctx *c, void *arg) {
     c->outside.own_process = true;
     c->outside.out = open_memstream(&j->said, &n);
     CHECK(cli_parse(c->a, &o, j->option ? 7 : 6, argv, stderr));
-    j->ok = cli_compile(c, &o);
+    j->ok = cli_act(c, &o);
     fclose(c->outside.out);
     if (c->diags.n) snprintf(j->why, sizeof j->why, "%s", c->diags.v[0].text);
 }
