@@ -161,3 +161,13 @@ void parse_lex_next(Parser *p) {
     t.span.end_col = (uint32_t)(p->p - p->line_start) + 1;
     p->tok = t;
 }
+
+bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_vprintf(p->a, fmt, ap);
+    va_end(ap);
+    diag_add(p->c, code, at, "%s", text);
+    p->ok = false;
+    return false;
+}

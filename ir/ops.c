@@ -1,18 +1,13 @@
-/* The op table: what ops.def says about each operation, as arrays. */
+/* The op table: what ops.def says about each operation, as an array; what an operation does stands
+ * in op_impl.c. */
 #include "ir/ir.h"
-
-#define OP(id, mnemonic, n_in, cost, traits, attrs, impl) extern const OpImpl op_##impl;
-#include "ops.def"
-#undef OP
 
 static const struct {
     const char *mnemonic;
     int n_in, cost;
     unsigned traits, attrs;
-    const OpImpl *impl;
 } table[] = {
-#define OP(id, mnemonic, n_in, cost, traits, attrs, impl)                                          \
-    {mnemonic, n_in, cost, traits, attrs, &op_##impl},
+#define OP(id, mnemonic, n_in, cost, traits, attrs, impl) {mnemonic, n_in, cost, traits, attrs},
 #include "ops.def"
 #undef OP
 };
@@ -43,12 +38,4 @@ bool op_has(const Op *op, OpTraits t) {
 
 bool op_has_result(const Op *op) {
     return op->type.dt != DT_VOID || (op->untyped && !op_has(op, OPT_EFFECT));
-}
-
-const OpImpl *op_impl(OpKind k) {
-    return table[k].impl;
-}
-
-const char *op_infer(Module *m, Op *op) {
-    return op_impl(op->kind)->infer(m, op);
 }

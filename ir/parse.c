@@ -8,16 +8,6 @@
 #include <string.h>
 
 /* ---- helpers ------------------------------------------------------------------ */
-bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const char *text = arena_vprintf(p->a, fmt, ap);
-    va_end(ap);
-    diag_add(p->c, code, at, "%s", text);
-    p->ok = false;
-    return false;
-}
-
 bool parse_stop(const Parser *p) {
     return p->tok.kind == T_END || p->c->n_errors >= p->c->max_errors;
 }

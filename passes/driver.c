@@ -5,7 +5,7 @@
  * text carries none, so the facts that can be read off the operations are read
  * off them: `gnnc opt` then runs any pass on any IR that satisfies it.  Printing
  * only what changed is Halide's habit (src/Lower.cpp). */
-#include "passes/pass.h"
+#include "passes/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,23 +87,13 @@ const char *pass_pipeline_infer(int opt_level, bool explain) {
     return opt_level == 0 ? INFER("") : INFER_O2("");
 }
 
-static bool is_update(const Op *op) {
-    return op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM;
-}
-
-bool pass_has_gradients(const Func *f) {
-    for (const Op *op = f->first; op; op = op->next)
-        if (is_update(op)) return true;
-    return func_output_of(f, OUT_GRAD);
-}
-
 /* The facts that the operations themselves show. */
 static unsigned facts(const Module *m) {
     unsigned has = IR_TYPED | IR_NO_CSR;
     for (int i = 0; i < m->funcs.n; i++) {
         if (pass_has_gradients(m->funcs.v[i])) has |= IR_GRAD;
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (is_update(op)) has |= IR_OPTIM;
+            if (pass_is_update(op)) has |= IR_OPTIM;
             if (op->fused) has |= IR_FUSED;
             if (op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR)
                 has &= ~(unsigned)IR_NO_CSR;
@@ -123,20 +113,6 @@ static void clear_tags(Module *m) {
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->tag = NULL;
         if (m->funcs.v[i]->users) func_drop_users(m->funcs.v[i]);
     }
-}
-
-int pass_choose(PassCtx *p, const char *question, const char *first, const char *second) {
-    PassChoices *c = p->choices;
-    int i = 0;
-    while (c && i < c->n && strcmp(c->question[i], question) != 0) i++;
-    if (!c || i == PASS_MAX_CHOICES || (c->closed && i == c->n)) return 0;
-    if (i == c->n) {
-        c->question[i] = question;
-        c->answer[i][0] = first;
-        c->answer[i][1] = second;
-        c->n++;
-    }
-    return c->picked >> i & 1;
 }
 
 static const char *fact_name(unsigned missing) {
@@ -188,10 +164,6 @@ static void dump_change(Ctx *c, const PassOptions *o, const Run *r, const char *
     else
         sb_puts(&b, after);
     dump(o, "changed by", r, b.s);
-}
-
-bool pass_may_rewrite(PassCtx *p) {
-    return ++p->n_rewrites < p->rewrite_from || p->rewrite_from == 0;
 }
 
 /* Is it the last that runs of those that a program can do without? */

@@ -8,7 +8,9 @@
 /* Removes dead pure operations of f; returns how many.  (dce.c) */
 int pass_dce_func(Arena *a, Func *f);
 
-/* Does f compute gradients, told or used to update parameters?  (driver.c) */
+/* Does op update a parameter?  (ask.c) */
+bool pass_is_update(const Op *op);
+/* Does f compute gradients, told or used to update parameters?  (ask.c) */
 bool pass_has_gradients(const Func *f);
 
 /* Makes iterations of the loops between a parameter and the loss; false after a diagnostic: one

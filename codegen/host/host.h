@@ -27,7 +27,7 @@ typedef struct {
 #define END(type, rt_type) extern const char *const host_##type[];
 #include "runtime/contract.def"
 
-/* host.c */
+/* host_text.c */
 void host_puts(Host *h, const char *s);
 void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void host_string(Host *h, const char *s);  /* a C string literal; NULL for NULL */

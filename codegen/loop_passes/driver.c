@@ -27,12 +27,6 @@ Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMac
     return l;
 }
 
-bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
-    for (int i = 0; i < l->k.n; i++)
-        if (change(l, l->k.v[i])) loop_number(l->k.v[i]);
-    return true;
-}
-
 /* ---- for the driver ----------------------------------------------------------------------- */
 static void print(StrBuf *b, const void *what) {
     const Loops *l = what;

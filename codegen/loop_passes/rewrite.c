@@ -139,3 +139,9 @@ static bool has_chunk_of(const LStmt *s, const LReg *row) {
 bool loop_has_chunk_of(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
+
+bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
+    for (int i = 0; i < l->k.n; i++)
+        if (change(l, l->k.v[i])) loop_number(l->k.v[i]);
+    return true;
+}

@@ -12,13 +12,6 @@
 
 #include <string.h>
 
-const Op *cg_peel(const Lower *lo, const Op *op) {
-    while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
-           op->in[0]->type.rank > 0)
-        op = op->in[0];
-    return op;
-}
-
 typedef struct {
     Gen *g;
     int n;

@@ -1,7 +1,7 @@
 /* A value that is computed inside kernels and has no buffer would cost, stored, one write
  * and one read for each kernel that uses it: those are the bytes saved.  (Values that are
  * constants, indices or views would be stored by nobody and are not counted.) */
-#include "codegen/fusion_facts.h"
+#include "codegen/report/fusion_facts.h"
 
 #include <string.h>
 

@@ -107,6 +107,8 @@ typedef struct {
     int n_missed;
 } Report;
 
+/* (report_text.c) */
+void report_find_sizes(Report *r); /* known ones, else nominal ones, into r */
 /* Value of e with the known sizes; false: some size is not known. */
 bool report_value(const Report *r, const Expr *e, int64_t *v);
 /* "64*E_cites", with " = 660.5 kB" where known.  unit: "B", "FLOP" or "" */

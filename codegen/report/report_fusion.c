@@ -1,6 +1,6 @@
 /* --report=fusion: per kernel and library call what it computes, moves and keeps out of
  * memory, and who needs its results there (fusion_facts.c). */
-#include "codegen/fusion_facts.h"
+#include "codegen/report/fusion_facts.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * and a read for each of them.  If one of its readers needs memory, whatever is set, it is no
  * missed opportunity.  What passes over loops refused costs time that nobody knows; such remarks
  * stand behind, by what their kernel moves. */
-#include "codegen/fusion_facts.h"
+#include "codegen/report/fusion_facts.h"
 #include "passes/threshold.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * of its values are fused into kernels and which are stored, and why.
  *
  * What a layer's line does is told there, and at the user's call that led to it. */
-#include "codegen/fusion_facts.h"
+#include "codegen/report/fusion_facts.h"
 
 #include <stdlib.h>
 #include <string.h>

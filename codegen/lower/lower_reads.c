@@ -1,0 +1,100 @@
+/* What the kernel of a root reads, and whether at its own index or at others. */
+#include "codegen/lower/lower.h"
+
+/* A value on the way from a root, at the root's own index or at others. */
+typedef struct {
+    const Op *op;
+    bool aligned;
+} Step;
+
+typedef struct {
+    const Lower *lo;
+    const Op *root;
+    CgReads *reads;
+    VEC(Step) ahead; /* the next one last */
+} Reader;
+
+static CgRead *read_of(Reader *r, const Op *base) {
+    int *at = &r->lo->slot[base->id];
+    if (*at >= r->reads->n || r->reads->v[*at].base != base) {
+        *at = r->reads->n;
+        vec_push(r->lo->a, r->reads, ((CgRead){.base = base}));
+    }
+    return &r->reads->v[*at];
+}
+
+static void note_read(Reader *r, Step s) {
+    const Op *base = cg_info(r->lo, s.op)->base;
+    CgRead *x = read_of(r, base);
+    /* Through a view of a view it is the same element, but read from memory. */
+    if (s.aligned && s.op == base && type_same_spaces(&s.op->type, &r->root->type))
+        x->aligned = true;
+    else
+        x->elsewhere = true;
+}
+
+static void read_step(Reader *r, Step s) {
+    const Op *op = s.op;
+    if (!ir_marks_first(r->lo->marks, 2 * op->id + s.aligned)) return;
+    if (op != r->root && cg_info(r->lo, op)->how != HOW_INLINE) {
+        note_read(r, s);
+        return;
+    }
+    for (int i = op->n_in - 1; i >= 0; i--)
+        vec_push(r->lo->a, &r->ahead, ((Step){op->in[i], s.aligned && op_has(op, OPT_ELEM)}));
+}
+
+const CgReads *cg_reads(const Lower *lo, const Op *root) {
+    CgReads **known = &lo->reads[root->id];
+    if (*known) return *known;
+    Reader r = {.lo = lo, .root = root, .reads = NEW(lo->a, CgReads)};
+    ir_marks_start(lo->marks);
+    vec_push(lo->a, &r.ahead, ((Step){root, true}));
+    while (r.ahead.n) read_step(&r, r.ahead.v[--r.ahead.n]);
+    return *known = r.reads;
+}
+
+bool cg_reads_same(const Op *x, const Op *y) {
+    bool rewritten = x->kind == OP_VAR || x->kind == OP_ARG;
+    return x == y || (rewritten && x->kind == y->kind && x->var == y->var && x->imm == y->imm);
+}
+
+CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target) {
+    const CgReads *all = cg_reads(lo, root);
+    CgRead is = {.base = target};
+    for (int i = 0; i < all->n; i++) {
+        if (!cg_reads_same(all->v[i].base, target)) continue;
+        is.aligned |= all->v[i].aligned;
+        is.elsewhere |= all->v[i].elsewhere;
+    }
+    return is;
+}
+
+bool cg_row_size(const Type *t, int64_t *n) {
+    *n = 1;
+    for (int i = 1; i < t->rank; i++) {
+        int64_t d;
+        if (!expr_is_const(t->dim[i]->size, &d)) return false;
+        *n *= d;
+    }
+    return true;
+}
+
+bool cg_list_has(const OpList *v, const Op *op) {
+    for (int i = 0; i < v->n; i++)
+        if (v->v[i] == op) return true;
+    return false;
+}
+
+bool cg_has_map(const MapList *v, const Map *m) {
+    for (int i = 0; i < v->n; i++)
+        if (v->v[i] == m) return true;
+    return false;
+}
+
+const Op *cg_peel(const Lower *lo, const Op *op) {
+    while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
+           op->in[0]->type.rank > 0)
+        op = op->in[0];
+    return op;
+}
