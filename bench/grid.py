@@ -3,20 +3,24 @@
 
 usage: bench/grid.py --npy ROOT [--data ROOT].. [--datasets cora,arxiv] [--models gcn,gat] [--systems gnnc,pyg,pyg-csr,dgl]
                      [--modes O2,eager,default] [--dynamic auto,true,false,-] [--phases train,infer] [--device cpu|cuda]
-                     [--peers-python P] [--dgl-python P] [--epochs N] [--timeout S] [--memory GIB] [--results STEM] [--retry] [--list]
+                     [--peers-python P] [--dgl-python P] [--epochs N] [--timeout S] [--memory GIB] [--hours H] [--results STEM]
+                     [--retry] [--list]
 
   --npy, --data  folders with a folder per data set: arrays for the peers, `gnnc import`'s for gnnc
-  --results      STEM.csv, STEM.xlsx (where openpyxl is installed) and STEM.html, a page with plots that stands alone
+  --results      STEM.csv, STEM.xlsx (where openpyxl is installed), STEM.html, a page with plots that stands alone, and
+                 STEM.lock.txt: commit, machine, compilers and the packages of each Python
+  --hours        starts no run after so long (3)
   --retry        run again what failed, timed out or ran out of memory;  --list  only say what would run
 
 The CSV is written after every run, and a row in it is not run again (unless --epochs differs): stop and go on
 at will.  Each run is a process of its own under --timeout and --memory; failures are rows with their reason.
 grid.json is the table: a data set, model, system or mode more is a line there.
 
-Columns: median and IQR over steps; peak_mib of the process (device memory on a GPU; gnnc's has both phases);
+Columns: median and IQR over steps; peak_mib of the process (device memory on a GPU, gnnc's of both phases);
 compile_s: gnnc's compiling and tuning, the first call less a median one for torch.compile (its caches off);
 break_even_runs: calls after which compile_s is won back against eager, the system's own or else PyG's; kernels
-of one call; test accuracy after epochs + 6 steps, and its difference to eager's in points.  `dynamic` of gnnc:
+of one call; test accuracy after epochs + 6 steps, and its difference to eager's in points; compile_tax_pct: the part that
+compile_s has of a run of 200 calls; changed_lines: what the mode asks of a program in eager (`change` of grid.json).  `dynamic` of gnnc:
 true is a program for any sizes, false one made with --specialize; of eager it is `-`.
 """
 import argparse
@@ -24,21 +28,24 @@ import csv
 import itertools
 import json
 import os
+import platform
+import subprocess
 import sys
 import tempfile
 import time
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from html import escape
 
 import svg
-from systems import CORA, GNNC, TOP, compile_model, graph_size, machine_in_words, memory_bytes, model_file, peer_command, run_limited
+from systems import CORA, GNNC, NO_OBJECT, TOP, compile_model, graph_size, machine_in_words, memory_bytes, model_file, peer_command, run_limited
 
 KEY = ("machine", "device", "dataset", "model", "system", "mode", "dynamic", "phase")
 COLUMNS = KEY + ("epochs", "success", "status", "nodes", "edges", "median_ms", "iqr_ms", "nodes_per_s", "edges_per_s", "peak_mib",
-                 "compile_s", "speedup_vs_eager", "break_even_runs", "kernels", "test_accuracy_pct", "accuracy_vs_eager_pp",
+                 "compile_s", "compile_tax_pct", "changed_lines", "speedup_vs_eager", "break_even_runs", "kernels", "test_accuracy_pct", "accuracy_vs_eager_pp",
                  "wall_s", "error")
 TEXT = set(KEY) | {"status", "error", "success"}
 WARM_UP = 6  # steps of bench/peers before the timed ones
+TAXED = 200  # calls of the run that compile_tax_pct is of: a training of Cora
 NO_CACHE = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
 Job = namedtuple("Job", KEY)
 
@@ -60,8 +67,9 @@ def jobs(table, a):
                         yield Job(a.machine, a.device, dataset, model, system, mode, dynamic, phase)
 
 
-def checked(run):
-    if run.status != "ok":
+def checked(run, silent=False):
+    """The run, if it ended well; `silent` ones need print no JSON object."""
+    if run.status != "ok" and not (silent and run.status == "failed" and run.error == NO_OBJECT):
         raise Failed(run.status, run.error)
     return run
 
@@ -127,17 +135,22 @@ class Grid:
         epochs = self.epochs(job)
         got = self.run([trainer, "bench", *more, "--json", "--epochs", str(epochs)]).result
         row = timing(got, job.phase)
-        row.update(compile_s=compile_s, peak_mib=got["device_mib"] if job.device == "cuda" else got["rss_mib"])
+        row["compile_s"] = compile_s
         row["nodes"], row["edges"] = graph_size(data)
         if job.phase == "train":
             row["kernels"] = got["launches_per_step"] + got["library_calls_per_step"]
-            out = self.run([trainer, "train", *more, "--epochs", str(epochs + WARM_UP), "--log=json", "--checkpoint", "none"]).output
-            last = [e for e in map(json.loads, out.strip().splitlines()) if "epoch" in e][-1]
+            run = self.run([trainer, "train", *more, "--epochs", str(epochs + WARM_UP), "--log=json", "--checkpoint", "none"])
+            last = [e for e in map(json.loads, run.output.strip().splitlines()) if "epoch" in e][-1]
             row["test_accuracy_pct"] = 100 * last["test"]["accuracy"]
         else:
+            weights, scores = trainer + ".safetensors", trainer + ".npy"
+            self.run([trainer, "train", *more, "--epochs", "1", "--log=json", "--checkpoint", weights])
+            run = checked(run_limited([trainer, "predict", *more, "--weights", weights, "--out", scores], self.a.timeout, self.memory), silent=True)
+            os.unlink(scores)
             profile = self.run([trainer, "bench", *more, "--json", "--profile", "--epochs", "1"]).result["profile"]
             calls = [s["calls"] for s in profile["steps"] if s["phase"] == "predict"]
             row["kernels"] = round(sum(calls) / min(calls)) if calls else ""
+        row["peak_mib"] = got["device_mib"] if job.device == "cuda" else run.peak_mib
         return row
 
     def peer(self, job):
@@ -161,7 +174,8 @@ class Grid:
     def measure(self, job):
         """One row, whatever happens."""
         start = time.perf_counter()
-        row = {**job._asdict(), "epochs": self.epochs(job), "success": "yes", "status": "ok"}
+        row = {**job._asdict(), "epochs": self.epochs(job), "success": "yes", "status": "ok",
+               "changed_lines": self.table["systems"][job.system]["modes"][job.mode]["changed_lines"]}
         try:
             row.update(self.gnnc(job) if job.system == "gnnc" else self.peer(job))
         except Failed as e:
@@ -193,11 +207,12 @@ def derive(rows):
     """What follows from other columns and from the eager row: computed anew each time a row is added."""
     by_key = {key(r): r for r in rows if r["status"] == "ok"}
     for r in rows:
-        for k in ("nodes_per_s", "edges_per_s", "speedup_vs_eager", "break_even_runs", "accuracy_vs_eager_pp"):
+        for k in ("nodes_per_s", "edges_per_s", "compile_tax_pct", "speedup_vs_eager", "break_even_runs", "accuracy_vs_eager_pp"):
             r[k] = ""
         if r["status"] != "ok" or not r["median_ms"]:
             continue
         r["nodes_per_s"], r["edges_per_s"] = (round(1e3 * r[k] / r["median_ms"]) for k in ("nodes", "edges"))
+        r["compile_tax_pct"] = 100 * r["compile_s"] / (r["compile_s"] + TAXED * r["median_ms"] / 1e3)
         system = "pyg" if r["system"] == "gnnc" else r["system"]
         eager = by_key.get(key({**r, "system": system, "mode": "eager", "dynamic": "-"}))
         if eager:
@@ -235,7 +250,7 @@ def write_xlsx(path, rows):
         return
     book = Workbook()
     book.remove(book.active)
-    fills = {"ok": None, "oom": "FFD9B3", "timeout": "FFF2B3", "failed": "FFCCCC"}
+    fills = {"ok": None, "out of memory": "FFD9B3", "timeout": "FFF2B3", "failed": "FFCCCC"}
     for name, part in [("all", rows)] + [(p, [r for r in rows if r["phase"] == p]) for p in ("train", "infer")]:
         sheet = book.create_sheet(name)
         sheet.append(COLUMNS)
@@ -268,7 +283,62 @@ def plots(rows):
         yield f"<ul>{''.join(bad)}</ul>" if bad else ""
 
 
-def write_html(path, rows):
+def rows_of(head, lines):
+    cells = lambda tag, values: "".join(f"<{tag}>{escape(str(v))}</{tag}>" for v in values)
+    return "<table>\n<tr>" + cells("th", head) + "</tr>\n" + "\n".join("<tr>" + cells("td", line) + "</tr>" for line in lines) + "\n</table>"
+
+
+def best(rows):
+    """The fastest row, or None."""
+    good = [r for r in rows if r["status"] == "ok" and r["median_ms"]]
+    return min(good, key=lambda r: r["median_ms"]) if good else None
+
+
+def analyses(rows, table):
+    """What is asked of a grid before all rows are read: who is fastest, what compiling costs, memory by phase, what fits, what must be changed."""
+    by = lambda *names: lambda r: tuple(r[n] for n in names)
+    groups = [(k, list(g)) for k, g in itertools.groupby(sorted(rows, key=by("dataset", "model", "phase")), key=by("dataset", "model", "phase"))]
+    fastest, memory, lost = [], defaultdict(dict), []
+    for (dataset, model, phase), part in groups:
+        mine, peer = best([r for r in part if r["system"] == "gnnc"]), best([r for r in part if r["system"] != "gnnc"])
+        if mine or peer:
+            fastest.append([dataset, model, phase, *(x for r in (mine, peer) for x in ((name(r), f"{r['median_ms']:.4g}") if r else ("", ""))),
+                            f"{peer['median_ms'] / mine['median_ms']:.2f}" if mine and peer else ""])
+        for r in part:
+            if r["status"] == "ok":
+                memory[dataset, model, name(r)][phase] = r["peak_mib"]
+            else:
+                lost.append([dataset, model, phase, name(r), r["status"], r["error"] or ""])
+    yield f"<h2>Fastest, ms a call</h2>{rows_of(['data', 'model', 'phase', 'gnnc', 'ms', 'best peer', 'ms', 'times'], fastest)}"
+    tax = [[r["dataset"], r["model"], r["phase"], name(r), f"{r['compile_s']:.4g}", f"{r['compile_tax_pct']:.3g}", r["break_even_runs"]]
+           for r in rows if r["status"] == "ok" and r["compile_s"]]
+    yield (f"<h2>Compile tax</h2><p>The part that compiling has of {TAXED} calls, and the calls after which it is won back against eager.</p>"
+           + rows_of(["data", "model", "phase", "system", "compile s", f"% of {TAXED} calls", "break-even calls"], tax))
+    yield "<h2>Memory by phase, MiB</h2>" + rows_of(["data", "model", "system", "train", "infer"],
+                                                    [[*k, v.get("train", ""), v.get("infer", "")] for k, v in memory.items()])
+    yield "<h2>Without a result</h2>" + rows_of(["data", "model", "phase", "system", "status", "why"], lost)
+    yield "<h2>What a mode asks of a program</h2>" + rows_of(["system", "mode", "lines to change", "which"], [
+        [s, m, v["changed_lines"], v["change"]] for s, x in table["systems"].items() for m, v in x["modes"].items()])
+
+
+def write_lock(path, a):
+    """What the rows were measured with, so that they can be measured again."""
+    def said(*cmd):
+        try:
+            return subprocess.run(cmd, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+        except (OSError, subprocess.SubprocessError) as e:
+            return f"unknown ({e.__class__.__name__})"
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
+    parts = [f"commit {said('git', '-C', TOP, 'rev-parse', 'HEAD')}", f"machine {a.machine}: {cpu}, {memory_bytes() / 2**30:.1f} GiB",
+             f"kernel {platform.release()}", said(a.gnnc, "--version"), said(os.environ.get("CC", "cc"), "--version").split("\n")[0]]
+    for label, python in (("peers", a.peers_python), ("dgl", a.dgl_python)):
+        parts.append(f"\n# {label}: {said(python, '--version')}\n{said(python, '-m', 'pip', 'freeze')}")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(parts) + "\n")
+
+
+def write_html(path, rows, table_of_modes):
     style = ("body{font-family:sans-serif;margin:2em}table{border-collapse:collapse;font-size:12px}"
              "td,th{border:1px solid #ccc;padding:2px 6px;text-align:right}tr.bad{background:#fdd}svg{display:block;margin:1em 0}")
     cells = lambda tag, values: "".join(f"<{tag}>{escape(str(v))}</{tag}>" for v in values)
@@ -277,12 +347,13 @@ def write_html(path, rows):
         table.append(f"<tr{'' if r['status'] == 'ok' else ' class=bad'}>{cells('td', (r.get(k, '') for k in COLUMNS))}</tr>")
     with open(path, "w", encoding="utf-8") as f:
         f.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>gnnc: grid</title><style>{style}</style></head><body>\n'
-                "<h1>Grid</h1>\n" + "\n".join(plots(rows)) + "\n<h2>All rows</h2>\n<table>\n" + "\n".join(table) + "\n</table></body></html>\n")
+                "<h1>Grid</h1>\n" + "\n".join(analyses(rows, table_of_modes)) + "\n".join(plots(rows)) + "\n<h2>All rows</h2>\n<table>\n" + "\n".join(table) + "\n</table></body></html>\n")
 
 
-def write_all(stem, rows):
+def write_all(stem, rows, table, a):
     write_xlsx(stem + ".xlsx", rows)
-    write_html(stem + ".html", rows)
+    write_html(stem + ".html", rows, table)
+    write_lock(stem + ".lock.txt", a)
 
 
 def main():
@@ -296,8 +367,9 @@ def main():
     ap.add_argument("--peers-python", default="python3")
     ap.add_argument("--dgl-python", default="python3")
     ap.add_argument("--epochs", type=int)
-    ap.add_argument("--timeout", type=float, default=900)
-    ap.add_argument("--memory", type=float, default=0.9 * memory_bytes() / 2**30, metavar="GIB")
+    ap.add_argument("--timeout", type=float, default=300)
+    ap.add_argument("--memory", type=float, default=min(18, 0.9 * memory_bytes() / 2**30), metavar="GIB")
+    ap.add_argument("--hours", type=float, default=3)
     ap.add_argument("--results", default=os.path.join(TOP, "bench", "results", "grid"))
     ap.add_argument("--retry", action="store_true")
     ap.add_argument("--list", action="store_true")
@@ -319,6 +391,9 @@ def main():
         start = time.time()
         try:
             for k, job in enumerate(todo):
+                if time.time() - start > 3600 * a.hours:
+                    print(f"{a.hours:g} hours are over, {len(todo) - k} runs are left; the same command goes on from here", file=sys.stderr)
+                    break
                 row = grid.measure(job)
                 rows = [r for r in rows if key(r) != tuple(job)] + [row]
                 derive(rows)
@@ -328,7 +403,7 @@ def main():
                       f"{row.get('error') or '%.3f ms' % row['median_ms']}", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             print("stopped; the same command goes on from here", file=sys.stderr)
-    write_all(a.results, rows)
+    write_all(a.results, rows, table, a)
     print(f"{len(rows)} rows, {sum(r['status'] != 'ok' for r in rows)} without a result: {a.results}.csv, .html")
     return 0
 

@@ -22,7 +22,9 @@ CORA = os.path.join(TOP, "models", "data", "cora")
 SUITES = {"cora": {"file": "models/{}.gnn", "layers": 2, "hidden": {"gat": 8}, "default": 16, "epochs": 50},
           "arxiv": {"file": "bench/models/{}_arxiv.gnn", "layers": 3, "hidden": {"gat": 32}, "default": 256, "epochs": 3}}
 
-# status: ok, failed, timeout or oom;  result: the last JSON object of output, {} unless ok
+NO_OBJECT = "no JSON object in its output"
+
+# status: ok, failed, timeout or "out of memory";  peak_mib: of the process and its children;  result: the last JSON object of output, {} unless ok
 Run = namedtuple("Run", "status result output error peak_mib wall_s")
 
 
@@ -83,21 +85,23 @@ def kill_tree(process):
 
 
 def watch(process, timeout, memory):
-    """Waits for the end of the process: (status, peak bytes seen); status "" where it ended by itself."""
+    """Waits for the end of the process: (status, peak bytes); status "" where it ended by itself.
+
+    Children are looked at from time to time; of the process itself the system tells the peak when it has ended."""
     start, peak, pause = time.perf_counter(), 0, 0.01
     while True:
-        try:
-            process.wait(pause)
-            return "", peak
-        except subprocess.TimeoutExpired:
-            pass
+        pid, code, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(code)
+            return "", max(peak, usage.ru_maxrss * 1024)
+        time.sleep(pause)
         pids = tree(process.pid)
         peak = max(peak, resident_bytes(pids))
-        status = "oom" if memory and peak > memory else "timeout" if time.perf_counter() - start > timeout else ""
+        status = "out of memory" if memory and peak > memory else "timeout" if time.perf_counter() - start > timeout else ""
         if status:
             kill_tree(process)
             return status, peak
-        pause = min(0.2, 2 * pause)
+        pause = min(0.1, 2 * pause)
 
 
 def last_object(text):
@@ -145,13 +149,13 @@ def run_limited(cmd, timeout, memory=0, env=None):
     mib = peak / 2**20
     if status == "timeout":
         return Run(status, {}, output, f"no result after {timeout:g} s", mib, wall)
-    if status == "oom":
+    if status == "out of memory":
         return Run(status, {}, output, f"more than {memory / 2**30:.1f} GiB", mib, wall)
     if process.returncode != 0:
-        status = "oom" if out_of_memory(process.returncode, stderr) else "failed"
+        status = "out of memory" if out_of_memory(process.returncode, stderr) else "failed"
         return Run(status, {}, output, f"exit {process.returncode}: {reason(stderr)}", mib, wall)
     if not result:
-        return Run("failed", {}, output, "no JSON object in its output", mib, wall)
+        return Run("failed", {}, output, NO_OBJECT, mib, wall)
     return Run("ok", result, output, "", mib, wall)
 
 
