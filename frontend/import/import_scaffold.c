@@ -249,6 +249,48 @@ static int64_t count_part(const RtTable *t, int k) {
     return n;
 }
 
+/* ---- names -------------------------------------------------------------------------- */
+/* Character i of `table_column`; 0 behind it. */
+static char joined_at(const char *table, const char *column, size_t i) {
+    size_t n = strlen(table);
+    return i < n ? table[i] : i == n ? '_' : column[i - n - 1];
+}
+
+static bool joined_alike(const char *table, const char *column, const RtTable *t,
+                         const char *other) {
+    if (strlen(table) + strlen(column) != strlen(t->name) + strlen(other)) return false;
+    for (size_t i = 0; i < strlen(table) + 1 + strlen(column); i++)
+        if (joined_at(table, column, i) != joined_at(t->name, other, i)) return false;
+    return true;
+}
+
+/* Underscores that make `table_column` a name that no other column has, where table `a_b` has a
+ * column `c` and table `a` a column `b_c`: the first one stays as it is.  What a table has beside
+ * its columns
+ * (`role`: its age) comes after all columns. */
+static const char *underscores(const Scaffold *s, const char *table, const char *column,
+                               bool role) {
+    static const char most[] = "________";
+    size_t n = 0;
+    for (int i = 0; i < s->d->n_nodes; i++)
+        for (int j = 0; j < s->d->nodes[i].n_columns; j++) {
+            const RtTable *t = &s->d->nodes[i];
+            const char *other = t->columns[j].name;
+            if (!role && strcmp(t->name, table) == 0 && strcmp(other, column) == 0)
+                return &most[sizeof most - 1 - n];
+            if (n + 1 < sizeof most && joined_alike(table, column, t, other)) n++;
+        }
+    return &most[sizeof most - 1 - n];
+}
+
+static const char *after_column(const Scaffold *s, const char *table, const char *column) {
+    return underscores(s, table, column, false);
+}
+
+static const char *after_role(const Scaffold *s, const RtTable *t, const char *role) {
+    return underscores(s, t->name, role, true);
+}
+
 /* ---- the graph ---------------------------------------------------------------------- */
 static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
     if (c->kind == RT_COL_SPLIT && strcmp(c->name, "split") == 0) {
@@ -259,8 +301,8 @@ static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
     int n = rt_column_has_codes(c) ? 1 : c->rank - 1;
     PUT(s, "%s: %s", c->name, f->said);
     for (int i = 1; i <= n; i++)
-        PUT(s, "%s%s_%s_%s%s%.0d%s", i == 1 ? "[" : ", ", f->size, table, c->name, i > 1 ? "_" : "",
-            i > 1 ? i : 0, i == n ? "]" : "");
+        PUT(s, "%s%s_%s_%s%s%s%.0d%s", i == 1 ? "[" : ", ", f->size, table, c->name,
+            after_column(s, table, c->name), i > 1 ? "_" : "", i > 1 ? i : 0, i == n ? "]" : "");
 }
 
 static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
@@ -325,57 +367,63 @@ static void put_encoding(Scaffold *s, int type) {
     const char *plus = "";
     PUT(s, "  h[g.%s] = ", t->name);
     if (is_aged(s, t)) {
-        PUT(s, "%s_age(f32(now[g.%s] - g.%s.%s - 1e11))", t->name, t->name, t->name,
-            time_of(s, t)->name);
+        PUT(s, "%s_age%s(f32(now[g.%s] - g.%s.%s - 1e11))", t->name, after_role(s, t, "age"),
+            t->name, t->name, time_of(s, t)->name);
         plus = " + ";
     }
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
         bool past = is_past(s, t, c);
         if (past)
-            PUT(s, "%s%s_%s(f32(now[g.%s] - g.%s.%s - 1e11))", plus, t->name, c->name, t->name,
-                t->name, c->name);
+            PUT(s, "%s%s_%s%s(f32(now[g.%s] - g.%s.%s - 1e11))", plus, t->name, c->name,
+                after_column(s, t->name, c->name), t->name, t->name, c->name);
         else if (is_dated(s, t, c))
-            PUT(s, "%s%s_%s(g.%s.%s)", plus, t->name, c->name, t->name, c->name);
+            PUT(s, "%s%s_%s%s(g.%s.%s)", plus, t->name, c->name, after_column(s, t->name, c->name),
+                t->name, c->name);
         if (past || is_dated(s, t, c)) plus = " + ";
         if (!is_feature(s, c)) continue;
         bool thin = c->kind == RT_COL_CSR; /* words of a text: some are left out in each step */
-        PUT(s, "%s%s_%s(%sg.%s.%s%s)", plus, t->name, c->name, thin ? "dropout(" : "", t->name,
-            c->name, thin ? ", p)" : "");
+        PUT(s, "%s%s_%s%s(%sg.%s.%s%s)", plus, t->name, c->name, after_column(s, t->name, c->name),
+            thin ? "dropout(" : "", t->name, c->name, thin ? ", p)" : "");
         plus = " + ";
     }
     if (encoded(s, type) == BY_DEGREE) {
-        PUT(s, "%s_degree(", t->name);
+        PUT(s, "%s_degree%s(", t->name, after_role(s, t, "degree"));
         put_degree(s, type);
         PUT(s, ")");
     }
-    if (encoded(s, type) == BY_ITSELF) PUT(s, "%s_self", t->name);
+    if (encoded(s, type) == BY_ITSELF) PUT(s, "%s_self%s", t->name, after_role(s, t, "self"));
     if (encoded(s, type) == BY_NOTHING) PUT(s, "ones(g.%s, hidden)", t->name);
     PUT(s, "\n");
 }
 
 static void put_encoder(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
-    if (is_aged(s, t)) PUT(s, "  %s_age = age(hidden)\n", t->name);
+    if (is_aged(s, t)) PUT(s, "  %s_age%s = age(hidden)\n", t->name, after_role(s, t, "age"));
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         bool past = is_past(s, t, c);
         if (past || is_dated(s, t, c))
-            PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name, past ? "age" : "calendar");
+            PUT(s, "  %s_%s%s = %s(hidden)\n", t->name, c->name, after_column(s, t->name, c->name),
+                past ? "age" : "calendar");
     }
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         if (!is_feature(s, c)) continue;
         if (c->kind == RT_COL_CAT)
-            PUT(s, "  %s_%s = %s(K_%s_%s, hidden)\n", t->name, c->name,
-                has_unknown(c) ? "embedding_unknown" : "embedding", t->name, c->name);
+            PUT(s, "  %s_%s%s = %s(K_%s_%s%s, hidden)\n", t->name, c->name,
+                after_column(s, t->name, c->name),
+                has_unknown(c) ? "embedding_unknown" : "embedding", t->name, c->name,
+                after_column(s, t->name, c->name));
         else
-            PUT(s, "  %s_%s = %s(hidden)\n", t->name, c->name, is_scalar(c) ? "scale" : "linear");
+            PUT(s, "  %s_%s%s = %s(hidden)\n", t->name, c->name, after_column(s, t->name, c->name),
+                is_scalar(c) ? "scale" : "linear");
     }
-    if (encoded(s, type) == BY_DEGREE) PUT(s, "  %s_degree = degrees(hidden)\n", t->name);
+    if (encoded(s, type) == BY_DEGREE)
+        PUT(s, "  %s_degree%s = degrees(hidden)\n", t->name, after_role(s, t, "degree"));
     if (encoded(s, type) == BY_ITSELF)
-        PUT(s, "  param %s_self: f32[%s, hidden] = normal(0, 0.1)   # no column: a vector each\n",
-            t->name, t->name);
+        PUT(s, "  param %s_self%s: f32[%s, hidden] = normal(0, 0.1)   # no column: a vector each\n",
+            t->name, after_role(s, t, "self"), t->name);
 }
 
 /* What a type's rows are read by, one hop nearer to the seeds: how many edge types. */
@@ -460,7 +508,8 @@ static void put_size(Scaffold *s, const char *table) {
     if (c->kind == RT_COL_FLOAT && c->rank == 1)
         PUT(s, "1");
     else
-        PUT(s, "%s_%s_%s", rt_col_facts[c->kind].size, table, c->name);
+        PUT(s, "%s_%s_%s%s", rt_col_facts[c->kind].size, table, c->name,
+            after_column(s, table, c->name));
 }
 
 /* Of numbers that are learned, in the training rows. */

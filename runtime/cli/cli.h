@@ -121,7 +121,8 @@ int rt_cli_usage(const RtCli *c, const char *fmt, ...) RT_CLI_PRINTF(2, 3);
 /* Prints what the trainer says went wrong; RT_EXIT_FAILED. */
 int rt_cli_failed(RtCli *c);
 void rt_cli_json_string(const char *s); /* to standard output, with its quotes */
-void rt_cli_json_number(double v);      /* likewise; null where it is not finite */
+double rt_cli_shown(double v);     /* v for "%f": NaN without a sign, which printf would print */
+void rt_cli_json_number(double v); /* likewise; null where it is not finite */
 void rt_cli_put_json_string(const char *s, FILE *f);
 void rt_cli_put_json_number(double v, FILE *f);
 /* What is reached without learning: lines, or a member of the JSON object under way. */

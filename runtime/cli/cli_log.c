@@ -80,6 +80,10 @@ void rt_cli_json_string(const char *s) {
     rt_cli_put_json_string(s, stdout);
 }
 
+double rt_cli_shown(double v) {
+    return isnan(v) ? (double)NAN : v;
+}
+
 void rt_cli_json_number(double v) {
     rt_cli_put_json_number(v, stdout);
 }
@@ -105,7 +109,7 @@ static void json_splits(RtCli *c) {
 static void text_split(RtCli *c, const char *split) {
     gnnc_metric_info m;
     for (int i = 0, n = 0; next_known(c, split, &i, &m); n++)
-        printf("%s%s %s %.4f", n ? "" : "  ", n ? "" : split, m.of, m.value);
+        printf("%s%s %s %.4f", n ? "" : "  ", n ? "" : split, m.of, rt_cli_shown(m.value));
 }
 
 static void text_splits(RtCli *c) {
@@ -200,7 +204,8 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     c->shown_at = now;
     clear_progress(c);
     draw_bar(epoch, epochs_wanted(c));
-    printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
+    printf(" %lld/%lld loss %.4f", (long long)epoch, (long long)epochs_wanted(c),
+           rt_cli_shown(loss));
     text_split(c, "val");
     text_logged(c);
     fflush(stdout);
@@ -238,7 +243,8 @@ void rt_cli_epoch(RtCli *c, double seconds) {
         progress_line(c, epoch, loss);
         return;
     } else {
-        printf("epoch %lld/%lld  loss %.4f", (long long)epoch, (long long)epochs_wanted(c), loss);
+        printf("epoch %lld/%lld  loss %.4f", (long long)epoch, (long long)epochs_wanted(c),
+               rt_cli_shown(loss));
         text_splits(c);
         text_logged(c);
         printf("  %.2f ms, evaluation %.2f\n", 1e3 * seconds, eval_ms);

@@ -71,7 +71,8 @@ static void put_together(const Spreads *s) {
         for (int i = 0, first = 1; i < s->n; i++) {
             const Spread *v = &s->v[i];
             if (strcmp(v->split, SPLITS[k]) != 0) continue;
-            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->together);
+            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of,
+                   rt_cli_shown(v->together));
             first = 0;
         }
     putchar('\n');
@@ -83,7 +84,8 @@ static void put_text(const Spreads *s, int64_t n) {
         for (int i = 0, first = 1; i < s->n; i++) {
             const Spread *v = &s->v[i];
             if (strcmp(v->split, SPLITS[k]) != 0) continue;
-            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of, v->mean);
+            printf("%s%s %s %.4f", first ? "  " : "", first ? SPLITS[k] : "", v->of,
+                   rt_cli_shown(v->mean));
             if (v->n > 1) printf(" (%.4f)", deviation(v));
             first = 0;
         }

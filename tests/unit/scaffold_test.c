@@ -175,6 +175,36 @@ TEST(scaffolds_leave_out_what_is_out_of_reach) {
     CHECK(strstr(text, "# Left out, because nothing of them reaches `a` in 2 layers: d, e.\n"));
 }
 
+/* A table's age beside its column `age`; tables and columns whose names join alike. */
+TEST(scaffolds_give_each_layer_a_name_of_its_own) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {FILE_OF("a.csv", "id,c\n1,x\n2,y\n"),
+                            FILE_OF("b.csv",
+                                    "id,a_id,age,date\n1,1,5,1970-01-01\n2,2,6,1970-01-03\n"
+                                    "3,1,7,1970-01-05\n4,2,9,1970-01-09\n"),
+                            FILE_OF("c.csv", "id,a_id,b_c\n1,1,k\n2,2,l\n3,1,k\n"),
+                            FILE_OF("c_b.csv", "id,a_id,c\n1,1,m\n2,2,n\n3,1,o\n")};
+    RtDataset *d = tables_of(files, 4, &how, &err);
+    RtTaskHow task = {
+        .query = "SUM(b.age, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
+    RtTaskMade made;
+    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
+    const char *text =
+        scaffold_by(d, &(ScaffoldHow){.dir = "data", .task = made.table, .of_future = true});
+    static const char *const says[] = {
+        "  b_age_ = age(hidden)\n",
+        "  b_age = scale(hidden)\n",
+        "h[g.b] = b_age_(f32(now[g.b] - g.b.date - 1e11)) + b_age(g.b.age)",
+        "    b_c: cat[K_c_b_c]\n",
+        "    c: cat[K_c_b_c_]\n",
+        "  c_b_c = embedding(K_c_b_c, hidden)\n",
+        "  c_b_c_ = embedding(K_c_b_c_, hidden)\n",
+        "h[g.c_b] = c_b_c_(g.c_b.c)\n"};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
+}
+
 TEST(scaffolds_name_the_model_for_links) {
     SCAFFOLD(csv_of(NULL, "src,dst,split\n1,2,train\n2,3,test\n"),
              "models/link.gnn learns such links (vertex, link; without its lines of `no_link`");
