@@ -443,9 +443,10 @@ static int emit_exchanges(Host *h) {
                 host_puts(h, "}},\n");
             }
             if (s->reach.n) host_puts(h, "};\n");
-            sb_printf(&table, "    {.buf = B_%s, .space = %s, .cuts = %s, .n = %d, .reach = ",
+            sb_printf(&table,
+                      "    {.buf = B_%s, .space = %s, .cuts = %s, .folds = %s, .n = %d, .reach = ",
                       h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id],
-                      truth(s->cuts), s->reach.n);
+                      truth(s->cuts), truth(s->folds), s->reach.n);
             if (s->reach.n)
                 sb_printf(&table, "reach_%d", n);
             else

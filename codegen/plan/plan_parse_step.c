@@ -120,6 +120,8 @@ static bool owned(PlanReader *r, PStep *s) {
     if (s->cuts && !parse_accept_word(&r->p, "of")) return parse_expected(&r->p, "'of'");
     if (!parse_space(&r->p, &s->own)) return false;
     if (s->kind != PS_EXCHANGE || parse_accept_word(&r->p, "all")) return true;
+    s->folds = s->cuts && parse_accept_word(&r->p, "sum");
+    if (s->folds) return true;
     if (!parse_accept_word(&r->p, "reach")) return parse_expected(&r->p, "'all' or 'reach'");
     return reach(r, s);
 }

@@ -115,7 +115,7 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
 static void owned(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, s->cuts ? " own cuts of " : " own ");
     ir_name_print(b, s->own->name);
-    if (s->kind == PS_EXCHANGE && !s->reach.n) sb_puts(b, " all");
+    if (s->kind == PS_EXCHANGE && !s->reach.n) sb_puts(b, s->folds ? " sum" : " all");
     for (int i = 0; i < s->reach.n; i++) {
         const PReach *r = &s->reach.v[i];
         sb_puts(b, i ? ", " : " reach ");

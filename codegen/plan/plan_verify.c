@@ -218,6 +218,8 @@ static bool exchanges(Check *c) {
     const PStep *s = c->step;
     if (s->n_bufs != 1 || !s->own) return bad(c, "rows of no value");
     if (s->cuts && s->reach.n) return bad(c, "partial sums go to all");
+    if (s->folds && (!s->cuts || c->p->bufs.v[s->bufs[0]]->dt != DT_F32))
+        return bad(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->reach.n; i++) {
         const PReach *r = &s->reach.v[i];
         Place at = {r->from, NULL};

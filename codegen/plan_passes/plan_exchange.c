@@ -188,15 +188,23 @@ static Space *rows_of_product(const Plan *p, const PStep *s, const Touch *t) {
 typedef struct {
     Space *own;
     bool cuts; /* it sums rows of `own`, and writes a row for each cut */
+    bool adds; /* .. to which all of it is added: no maximum */
     bool sums; /* a product over rows of `own`: what it writes is had by all */
     Touch touch;
     VEC(Read) reads;
     bool *writes; /* by argument */
 } Step;
 
+static bool adds_alone(const LStmt *s) {
+    for (; s; s = s->next)
+        if ((s->kind == L_ACC && s->red != RED_SUM) || !adds_alone(s->body)) return false;
+    return true;
+}
+
 static void find_kernel(Arena *a, const Plan *p, const PStep *s, Step *to) {
     to->own = rows_of_kernel(p, s, &to->touch);
     to->cuts = to->own && to->touch.by_chunk;
+    to->adds = to->cuts && adds_alone(s->kernel->body);
     for (int i = 0; i < s->n_bufs; i++) to->writes[i] = s->kernel->bufs.v[i]->written;
     if (!to->own) return;
     Walk w = {.a = a, .p = p, .s = s, .touch = &to->touch, .own = to->own};
@@ -272,7 +280,7 @@ typedef VEC(PReach) Reaches;
 /* Which rows of a buffer a process has. */
 typedef struct {
     Space *own; /* its own alone, beside those that were brought; NULL: all */
-    bool cuts, all;
+    bool cuts, adds, all;
     Reaches reach;
 } Have;
 
@@ -343,28 +351,30 @@ static const char *names_of(Arena *a, const Plan *p, const PReach *r) {
     return *s ? s : p->bufs.v[r->hop[r->n - 1]]->name;
 }
 
-static const char *note_of(const Placing *x, const PStep *s) {
+/* Rows that all get cost the most: why the reader's index arrays do not say which.  `of` reads
+ * them; NULL: none of the phase does. */
+static const char *why_all(const Step *of) {
+    return !of        ? "they outlive the phase"
+           : !of->own ? "the step that reads them is done by all"
+                      : "their reader's index arrays do not say which it reads";
+}
+
+static const char *note_of(const Placing *x, const PStep *s, const Step *of) {
     const char *name = x->p->bufs.v[s->bufs[0]]->name, *by = "";
-    if (s->cuts) return arena_printf(x->a, "partial sums %s, to all", name);
+    if (s->folds) return arena_printf(x->a, "sum of %s", name);
+    if (s->cuts) return arena_printf(x->a, "partial %s, to all", name);
+    if (!s->reach.n) return arena_printf(x->a, "rows of %s, to all: %s", name, why_all(of));
     for (int i = 0; i < s->reach.n; i++)
         by = arena_printf(x->a, "%s%s%s", by, i ? " and " : "",
                           names_of(x->a, x->p, &s->reach.v[i]));
-    return s->reach.n ? arena_printf(x->a, "rows of %s that %s of own %s reaches", name, by,
-                                     s->reach.v[0].from->name)
-                      : arena_printf(x->a, "rows of %s, to all", name);
+    return arena_printf(x->a, "rows of %s that %s of own %s reaches", name, by,
+                        s->reach.v[0].from->name);
 }
 
-/* Rows that all get cost the most: why the reader's index arrays do not say
- * which. */
-static void tell(const Placing *x, const PStep *s, const Step *of) {
-    if (s->cuts || s->reach.n) {
-        pass_remark(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name, s->note);
-        return;
-    }
-    pass_refusal(x->pc, s->span, "place-exchanges", "@%s: %s: %s", x->ph->name, s->note,
-                 !of        ? "they outlive the phase"
-                 : !of->own ? "the step that reads them is done by all"
-                            : "their reader's index arrays do not say which it reads");
+static void tell(const Placing *x, const PStep *s) {
+    bool all = !s->cuts && !s->reach.n;
+    (all ? pass_refusal : pass_remark)(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name,
+                                       s->note);
 }
 
 /* An exchange for step `like`, which follows and is `of`; NULL: at the end of the phase. */
@@ -376,17 +386,18 @@ static void bring(Placing *x, int buf, Have want, const PStep *like, const Step 
     s->bufs[0] = buf;
     s->own = have->own;
     s->cuts = have->cuts;
+    s->folds = have->cuts && have->adds && x->p->bufs.v[buf]->dt == DT_F32;
     for (int i = 0; i < want.reach.n && !want.all; i++)
         if (!has_reach(&have->reach, &want.reach.v[i])) vec_push(x->a, &s->reach, want.reach.v[i]);
-    s->note = note_of(x, s);
-    tell(x, s, of);
+    s->note = note_of(x, s, of);
+    tell(x, s);
     *have = want;
     vec_push(x->a, &x->out, s);
     x->n_exchanges++;
 }
 
 static Have rows_at_most(const Have *h) {
-    return (Have){.own = h->own, .cuts = h->cuts};
+    return (Have){.own = h->own, .cuts = h->cuts, .adds = h->adds};
 }
 
 /* What a step leaves in what it writes. */
@@ -394,7 +405,7 @@ static Have left_by(const Placing *x, int i) {
     const Step *st = &x->step[i];
     const PStep *s = x->ph->steps.v[i];
     if (s->kind == PS_COPY) return rows_at_most(&x->have[s->bufs[0]]);
-    return (Have){.own = st->sums ? NULL : st->own, .cuts = st->own && st->cuts};
+    return (Have){.own = st->sums ? NULL : st->own, .cuts = st->own && st->cuts, .adds = st->adds};
 }
 
 /* An iteration finds what the steps before the loop left or what its own steps did, whichever is

@@ -10,12 +10,18 @@ static const struct {
     unsigned kind;
     void (*print)(Report *r);
 } reports[] = {
-    {"shapes", REPORT_SHAPES, report_shapes},    {"breaks", REPORT_BREAKS, report_breaks},
-    {"fusion", REPORT_FUSION, report_fusion},    {"syncs", REPORT_SYNCS, report_syncs},
-    {"memory", REPORT_MEMORY, report_memory},    {"precision", REPORT_PRECISION, report_precision},
-    {"missed", REPORT_MISSED, report_missed},    {"source", REPORT_SOURCE, report_source},
-    {"degrees", REPORT_DEGREES, report_degrees}, {"kernels", REPORT_KERNELS, report_kernels},
+    {"shapes", REPORT_SHAPES, report_shapes},
+    {"breaks", REPORT_BREAKS, report_breaks},
+    {"fusion", REPORT_FUSION, report_fusion},
+    {"syncs", REPORT_SYNCS, report_syncs},
+    {"memory", REPORT_MEMORY, report_memory},
+    {"precision", REPORT_PRECISION, report_precision},
+    {"missed", REPORT_MISSED, report_missed},
+    {"source", REPORT_SOURCE, report_source},
+    {"degrees", REPORT_DEGREES, report_degrees},
+    {"kernels", REPORT_KERNELS, report_kernels},
     {"verdict", REPORT_VERDICT, report_verdict},
+    {"communication", REPORT_COMMUNICATION, report_communication},
 };
 
 static unsigned kind_of(const char *name, size_t n) {

@@ -20,7 +20,8 @@ enum {
     REPORT_MISSED = 1 << 8,
     REPORT_KERNELS = 1 << 9,
     REPORT_DEGREES = 1 << 10,
-    REPORT_ALL = (1 << 11) - 1,
+    REPORT_COMMUNICATION = 1 << 11,
+    REPORT_ALL = (1 << 12) - 1,
 };
 /* "fusion" or "shapes,memory" or "all"; 0: an unknown name. */
 unsigned report_kinds(const char *names);
@@ -135,6 +136,7 @@ void report_source(Report *r);
 void report_missed(Report *r);
 void report_kernels(Report *r);
 void report_degrees(Report *r);
+void report_communication(Report *r);
 
 /* ---- of one phase ---------------------------------------------------------------------- */
 /* The phase that all is about: training, else the first one that the program runs for its own

@@ -472,8 +472,8 @@ static const CliOption options[] = {
     {"--verify-each", NULL, "check the IR after each pass", set_verify, NULL},
     {"--time-passes", NULL, "print the time of each pass and stage", set_time, NULL},
     {"--report", "WHAT",
-     "verdict, source, missed, kernels, degrees, shapes, breaks, fusion, syncs, memory, precision "
-     "(or several: a,b) or all",
+     "verdict, source, missed, kernels, degrees, shapes, breaks, fusion, syncs, memory, precision, "
+     "communication (or several: a,b) or all",
      set_report, report_word},
     {"--report-format", "FORM", "text or json", set_report_format, report_format_word},
     {"--variant", "N",

@@ -159,23 +159,84 @@ static void json_phases(const RtCli *c) {
     putchar(']');
 }
 
-/* What processes send in one run of each phase; false: the trainer says why not. */
+/* ---- what processes send in one run of each phase ----------------------------------------- */
+static int processes(const RtCli *c) {
+    return c->n_processes < INT32_MAX ? (int)c->n_processes : INT32_MAX;
+}
+
+/* Of step i; false: it sends nothing. */
+static bool sends(RtCli *c, int i, gnnc_traffic *out, gnnc_step_info *step) {
+    *out = (gnnc_traffic){.struct_size = sizeof *out};
+    *step = (gnnc_step_info){.struct_size = sizeof *step};
+    return gnnc_trainer_step_traffic(c->t, i, processes(c), out) == GNNC_OK && out->messages &&
+           gnnc_trainer_step_info(c->t, i, step) == GNNC_OK;
+}
+
+static void print_sent(RtCli *c) {
+    gnnc_traffic s;
+    gnnc_step_info step;
+    printf("\nSent between %lld processes\n  %13s %13s  %8s\n", (long long)c->n_processes, "bytes",
+           "at least", "messages");
+    for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
+        if (!sends(c, i, &s, &step)) continue;
+        printf("  %13lld %13lld  %8lld  @%s ", (long long)s.bytes, (long long)s.least_bytes,
+               (long long)s.messages, step.phase);
+        rt_cli_print_step(&step);
+    }
+}
+
+/* false: the trainer says why not. */
 static bool print_traffic(RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
+    gnnc_traffic s = {.struct_size = sizeof s};
     if (!c->n_processes) return true;
-    int n = c->n_processes < INT32_MAX ? (int)c->n_processes : INT32_MAX;
+    if (gnnc_trainer_step_traffic(c->t, 0, processes(c), &s) != GNNC_OK) return false;
+    print_sent(c);
     printf(
         "\nBetween %lld processes, in one run     bytes  messages        halo      to all        "
-        "sums\n",
+        "sums    at least\n",
         (long long)c->n_processes);
     for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
-        gnnc_traffic s = {.struct_size = sizeof s};
-        if (gnnc_trainer_traffic(c->t, ph.name, n, &s) != GNNC_OK) return false;
-        printf("  %-26s %15lld %9lld %11lld %11lld %11lld\n", ph.name, (long long)s.bytes,
+        s = (gnnc_traffic){.struct_size = sizeof s};
+        if (gnnc_trainer_traffic(c->t, ph.name, processes(c), &s) != GNNC_OK) return false;
+        printf("  %-26s %15lld %9lld %11lld %11lld %11lld %11lld\n", ph.name, (long long)s.bytes,
                (long long)s.messages, (long long)s.halo_bytes, (long long)s.whole_bytes,
-               (long long)s.sum_bytes);
+               (long long)s.sum_bytes, (long long)s.least_bytes);
     }
     return true;
+}
+
+static void json_counts(const gnnc_traffic *s) {
+    printf("\"bytes\":%lld,\"at_least\":%lld,\"messages\":%lld,\"halo\":%lld,\"to_all\":%lld,"
+           "\"sums\":%lld",
+           (long long)s->bytes, (long long)s->least_bytes, (long long)s->messages,
+           (long long)s->halo_bytes, (long long)s->whole_bytes, (long long)s->sum_bytes);
+}
+
+static void json_traffic(RtCli *c) {
+    gnnc_phase_info ph = {.struct_size = sizeof ph};
+    gnnc_traffic s = {.struct_size = sizeof s};
+    gnnc_step_info step;
+    if (!c->n_processes) return;
+    printf(",\"traffic\":{\"processes\":%lld,\"phases\":[", (long long)c->n_processes);
+    for (int i = 0; gnnc_trainer_phase_info(c->t, i, &ph) == GNNC_OK; i++) {
+        s = (gnnc_traffic){.struct_size = sizeof s};
+        gnnc_trainer_traffic(c->t, ph.name, processes(c), &s);
+        printf("%s{\"phase\":\"%s\",", i ? "," : "", ph.name);
+        json_counts(&s);
+        putchar('}');
+    }
+    fputs("],\"exchanges\":[", stdout);
+    for (int i = 0, n = 0; i < gnnc_trainer_n_steps(c->t); i++) {
+        if (!sends(c, i, &s, &step)) continue;
+        printf("%s{\"step\":%d,\"phase\":\"%s\",", n++ ? "," : "", i, step.phase);
+        json_counts(&s);
+        fputs(",\"lines\":", stdout);
+        rt_cli_json_string(step.lines);
+        rt_cli_json_what(&step, stdout);
+        putchar('}');
+    }
+    fputs("]}", stdout);
 }
 
 /* What only data tell. */
@@ -186,10 +247,15 @@ static void json_of_data(RtCli *c) {
     json_memory(c);
     json_columns(c);
     json_steps(c);
+    json_traffic(c);
 }
 
 static int info_json(RtCli *c) {
+    gnnc_traffic s = {.struct_size = sizeof s};
     if (c->data && load(c) != GNNC_OK) return rt_cli_failed(c);
+    if (c->data && c->n_processes &&
+        gnnc_trainer_step_traffic(c->t, 0, processes(c), &s) != GNNC_OK)
+        return rt_cli_failed(c);
     fputs("{\"program\":", stdout);
     rt_cli_json_string(c->is.name);
     printf(",\"fingerprint\":\"%016llx\"", (unsigned long long)c->is.fingerprint);

@@ -3,7 +3,7 @@
  *
  * Which these are follows from index arrays (rt_reach): from the own rows of a space through bounds
  * of segments and indices to rows of the buffer's.  Exchanges of the same rows share the lists. */
-#include "own.h"
+#include "sum_parts.h"
 
 #include <string.h>
 
@@ -157,6 +157,11 @@ static gnnc_status tell(RtExec *x, RtMail *m) {
     return rt_own_exchange(x, "rows", m);
 }
 
+typedef struct {
+    float *partial;
+    int64_t count; /* numbers of each */
+} Fold;
+
 /* All rows of each process, from where they lie to where they will. */
 static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMail *m, char *buf,
                              size_t row) {
@@ -188,15 +193,38 @@ static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMail *m, char *buf, 
     return st;
 }
 
+/* Of partial sums only their sum is read: those of a part are added in order, and parts by a tree.
+ * It takes the place of the first, and the others that of nothing. */
+static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
+    const Fold *f = user;
+    RtRange cuts = rt_own_part_cuts(x->rt->own, part);
+    memcpy(to, f->partial + cuts.lo * f->count, (size_t)f->count * sizeof *to);
+    for (int64_t c = cuts.lo + 1; c < cuts.hi; c++)
+        for (int64_t i = 0; i < f->count; i++) to[i] += f->partial[c * f->count + i];
+    return GNNC_OK;
+}
+
+static gnnc_status fold(RtExec *x, float *partial, int64_t count) {
+    Fold f = {partial, count};
+    float *sum = (float *)rt_own_room(x, 0, (size_t)count * sizeof *sum + 1);
+    if (!sum) return GNNC_E_NOMEM;
+    gnnc_status st = rt_sum_parts(x, &(RtSum){count, fold_part, &f}, sum);
+    if (st != GNNC_OK) return st;
+    memset(partial, 0, (size_t)(RT_SUM_CHUNKS * count) * sizeof *partial);
+    memcpy(partial, sum, (size_t)count * sizeof *partial);
+    return GNNC_OK;
+}
+
 gnnc_status rt_exchange(RtExec *x, int i) {
     const rt_exchange_step *e = &x->program->exchanges[i];
     RtMail m;
     RtHalo *h = NULL;
     size_t n = 0;
-    if (!rt_own_several(x)) return GNNC_OK;
+    if (!rt_own_several(x) && !e->folds) return GNNC_OK;
     int64_t rows = e->cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, e->space);
     gnnc_status st = rt_buf_bytes(x, e->buf, &n);
     if (st != GNNC_OK || rows == 0) return st;
+    if (e->folds) return fold(x, x->buf[e->buf], (int64_t)(n / sizeof(float)) / rows);
     if (st == GNNC_OK && e->n) st = find(x, i, &m, &h);
     if (st == GNNC_OK)
         st = h ? bring_some(x, h, &m, x->buf[e->buf], n / (size_t)rows)
@@ -230,12 +258,17 @@ static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wan
 /* What goes from the process o->rank to all others. */
 static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
     const RtOwn *o = x->rt->own;
-    RtRange own =
-        e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, e->sums ? 0 : o->rank);
-    int64_t rows = e->sums ? rt_gemm_parts_sent(o, o->rank) : own.hi - own.lo;
-    int64_t n_bytes = rows * row * (o->n - 1);
-    *(e->cuts || e->sums ? &to->sum_bytes : &to->whole_bytes) += n_bytes;
+    RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
+    int64_t n_bytes = (own.hi - own.lo) * row * (o->n - 1);
+    *(e->cuts ? &to->sum_bytes : &to->whole_bytes) += n_bytes;
     to->messages += n_bytes > 0 ? o->n - 1 : 0;
+}
+
+static void count_sum(const RtExec *x, int64_t n_bytes, gnnc_traffic *to) {
+    int64_t bytes, messages;
+    rt_sum_parts_sent(x->rt->own, n_bytes / (int64_t)sizeof(float), &bytes, &messages);
+    to->sum_bytes += bytes;
+    to->messages += messages;
 }
 
 static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic *to) {
@@ -247,28 +280,55 @@ static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic
     if (st != GNNC_OK || rows == 0) return st;
     uint8_t *wanted = RT_NEWN(o->pool, uint8_t, all + 1);
     if (!wanted) return nomem(x);
+    int64_t row = (int64_t)n / rows;
     for (o->rank = 0; o->rank < o->n && st == GNNC_OK; o->rank++) {
         if (e->n)
-            st = count_halo(x, e, wanted, (int64_t)n / rows, to);
+            st = count_halo(x, e, wanted, row, to);
+        else if (e->sums || e->folds)
+            count_sum(x, row, to);
         else
-            count_all(x, e, (int64_t)n / rows, to);
+            count_all(x, e, row, to);
     }
     rt_pool_drop(o->pool, wanted);
+    bool sum = e->sums || e->cuts;
+    if (!e->n) to->least_bytes += (sum ? 2 : 1) * (o->n - 1) * (int64_t)(sum ? row : (int64_t)n);
+    to->least_bytes += e->n ? to->halo_bytes : 0;
+    return st;
+}
+
+/* May n processes share the rows? */
+static gnnc_status may_be(RtExec *x, int n) {
+    int parts = x->rt->own->n_parts;
+    if (n >= 1 && n <= parts) return GNNC_OK;
+    return rt_fail(&x->rt->err, GNNC_E_RANGE, "%d processes: the data are in %d part%s", n, parts,
+                   parts == 1 ? "" : "s");
+}
+
+gnnc_status rt_own_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
+    RtOwn *own = x->rt->own, as = *own;
+    gnnc_status st = may_be(x, n);
+    if (st != GNNC_OK) return st;
+    as.n = n;
+    x->rt->own = &as;
+    st = n > 1 ? count_step(x, &x->program->exchanges[i], out) : GNNC_OK;
+    x->rt->own = own;
+    out->bytes = out->halo_bytes + out->whole_bytes + out->sum_bytes;
     return st;
 }
 
 gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out) {
-    RtOwn *own = x->rt->own, as = *own;
-    gnnc_status st = GNNC_OK;
-    if (n < 1 || n > own->n_parts)
-        return rt_fail(&x->rt->err, GNNC_E_RANGE, "%d processes: the data are in %d part%s", n,
-                       own->n_parts, own->n_parts == 1 ? "" : "s");
-    as.n = n;
-    x->rt->own = &as;
-    for (int i = 0; i < x->program->n_exchanges && st == GNNC_OK && n > 1; i++)
-        if (x->program->exchanges[i].phase == phase)
-            st = count_step(x, &x->program->exchanges[i], out);
-    x->rt->own = own;
-    out->bytes = out->halo_bytes + out->whole_bytes + out->sum_bytes;
+    gnnc_status st = may_be(x, n);
+    for (int i = 0; i < x->program->n_exchanges && st == GNNC_OK; i++) {
+        gnnc_traffic one = {0};
+        if (x->program->exchanges[i].phase != phase) continue;
+        st = rt_own_traffic_of(x, i, n, &one);
+        out->messages += one.messages;
+        out->halo_bytes += one.halo_bytes;
+        out->whole_bytes += one.whole_bytes;
+        out->sum_bytes += one.sum_bytes;
+        out->halo_rows += one.halo_rows;
+        out->least_bytes += one.least_bytes;
+        out->bytes += one.bytes;
+    }
     return st;
 }

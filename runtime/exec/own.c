@@ -25,6 +25,10 @@ RtRange rt_own_rows(const RtExec *x, int space, int rank) {
     return (RtRange){o->cuts[space][cuts.lo], o->cuts[space][cuts.hi]};
 }
 
+RtRange rt_own_part_cuts(const RtOwn *o, int64_t part) {
+    return (RtRange){first_cut(o, part), first_cut(o, part + 1)};
+}
+
 RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part) {
     const RtOwn *o = x->rt->own;
     return (RtRange){o->cuts[space][first_cut(o, part)], o->cuts[space][first_cut(o, part + 1)]};

@@ -22,7 +22,7 @@ struct RtOwn {
     RtPool *pool;
     char *room[2]; /* rows that go and come */
     size_t room_bytes[2];
-    float *sums; /* of products over rows */
+    float *sums; /* over rows: nodes of a tree (sum_parts.c) */
     size_t sums_bytes;
     gnnc_status failed; /* of the first exchange that did: none is tried after it */
 };
@@ -46,6 +46,7 @@ RtRange rt_own_parts(const RtOwn *o, int rank);
 RtRange rt_own_cuts(const RtOwn *o, int rank);
 RtRange rt_own_rows(const RtExec *x, int space, int rank);
 RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part);
+RtRange rt_own_part_cuts(const RtOwn *o, int64_t part);
 
 /* What goes to each process and comes of it; there are no more than parts. */
 typedef struct {
@@ -67,8 +68,8 @@ gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m);
 gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */
 gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
-/* How many sums of a product a process sends to each other one (gemm_parts.c). */
-int64_t rt_gemm_parts_sent(const RtOwn *o, int rank);
+/* .. in exchange i of the program. */
+gnnc_status rt_own_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out);
 /* What processes ask of all: the first that is not 0, by rank. */
 gnnc_status rt_own_hear(RtExec *x, int asked, int *heard);
 /* Room `which` of at least so many bytes; NULL: no memory (recorded). */

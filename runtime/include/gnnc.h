@@ -783,11 +783,15 @@ typedef struct gnnc_traffic {
      * can be; rows that all get, whoever reads them; sums over rows. */
     int64_t halo_bytes, whole_bytes, sum_bytes;
     int64_t halo_rows;
+    /* The least for the same steps: halo rows; rows that all need; 2 (n - 1) times each sum. */
+    int64_t least_bytes;
 } gnnc_traffic;
 /* n: as many as the data have parts at most, whatever this trainer was told of; nothing is sent.
  * GNNC_E_STATE: before load, or the program shares no rows; GNNC_E_MISSING: no such phase;
  * GNNC_E_RANGE: n. */
 gnnc_status gnnc_trainer_traffic(gnnc_trainer *t, const char *phase, int n, gnnc_traffic *out);
+/* .. of step i alone, as gnnc_trainer_step_info numbers them: zeros where it sends nothing. */
+gnnc_status gnnc_trainer_step_traffic(gnnc_trainer *t, int i, int n, gnnc_traffic *out);
 
 /* Steps of the program: kernels, library calls, copies, host effects, all phases in order. */
 typedef struct gnnc_step_info {

@@ -476,23 +476,49 @@ gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
     return now;
 }
 
+static gnnc_status may_count_traffic(gnnc_trainer *t, const gnnc_traffic *out) {
+    gnnc_status st;
+    TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));
+    TRY(st, rt_trainer_need_data(t));
+    if (!t->rt.own)
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the program shares no rows: gnnc --mpi or --parts, of a model without "
+                       "'sample', makes one that does");
+out:
+    return st;
+}
+
 gnnc_status gnnc_trainer_traffic(gnnc_trainer *t, const char *phase, int n, gnnc_traffic *out) {
     RT_NOT_NULL(t, phase);
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     gnnc_traffic own = {0};
     gnnc_status st;
-    TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));
-    TRY(st, rt_trainer_need_data(t));
+    TRY(st, may_count_traffic(t, out));
     const rt_phase *ph = rt_phase_find(t->program, phase);
     if (!ph)
         return rt_fail(&t->rt.err, GNNC_E_MISSING, "model '%s' has no phase '%s'", t->program->name,
                        phase);
-    if (!t->rt.own)
-        return rt_fail(&t->rt.err, GNNC_E_STATE,
-                       "the program shares no rows: gnnc --mpi or --parts, of a model without "
-                       "'sample', makes one that does");
     TRY(st, rt_own_traffic(&t->x, (int)(ph - t->program->phases), n, &own));
+    rt_struct_give(out, &own, sizeof own);
+out:
+    return st;
+}
+
+gnnc_status gnnc_trainer_step_traffic(gnnc_trainer *t, int i, int n, gnnc_traffic *out) {
+    RT_NOT_NULL(t, out);
+    rt_trainer_begin(t);
+    const rt_program *p = t->program;
+    gnnc_traffic own = {0};
+    gnnc_status st;
+    TRY(st, may_count_traffic(t, out));
+    int phase = 0, step = i;
+    while (step >= 0 && phase < p->n_phases && step >= p->phases[phase].n_steps)
+        step -= p->phases[phase++].n_steps;
+    if (step < 0 || phase == p->n_phases) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);
+    for (int k = 0; k < p->n_exchanges; k++)
+        if (p->exchanges[k].phase == phase && p->exchanges[k].step == step)
+            TRY(st, rt_own_traffic_of(&t->x, k, n, &own));
     rt_struct_give(out, &own, sizeof own);
 out:
     return st;

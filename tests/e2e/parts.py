@@ -198,7 +198,10 @@ def lines_of(text):
 
 def told(n, exe, data, *options):
     """What the first of n processes says, times aside; n = 0: without mpirun."""
-    return lines_of(run(*(MPIRUN + ["-n", str(n)] if n else []), exe, "--data", data, "--log=json", *options))
+    command = [*(MPIRUN + ["-n", str(n)] if n else []), exe, "--data", data, "--log=json", *options]
+    r = subprocess.run(command, text=True, capture_output=True, check=False)  # mpirun mixes the two within lines
+    check(" ".join(command)[:200], r.returncode == 0, r.stdout + r.stderr)
+    return lines_of(r.stdout)
 
 
 def same_in_any_number(name, exe, data, parts, *options):
@@ -232,6 +235,20 @@ def foreseen(exe, data, n):
     return {w[0]: [int(w[k]) for k in (1, 2, 3)] for w in map(str.split, text.splitlines()[1:])}
 
 
+def by_step(exe, data, n):
+    """Of each exchange: bytes and the least that could be; all of them are of phases."""
+    told = json.loads(run(exe, "info", "--data", data, "--processes", str(n), "--json"))["traffic"]
+    for phase in told["phases"]:
+        of = [x for x in told["exchanges"] if x["phase"] == phase["phase"]]
+        check(f"{exe}, {n} processes: exchanges of {phase['phase']}", all(phase[k] == sum(x[k] for x in of) for k in ("bytes", "at_least", "messages")), told)
+    return [(x["bytes"], x["at_least"]) for x in told["exchanges"] if x["phase"] == "train"], {p["phase"]: p for p in told["phases"]}
+
+
+for model in ("gcn", "sage", "gat", "gin"):
+    for n in (2, 3, 4):
+        sent, phases = by_step("./" + model, CORA4, n)
+        check(f"{model}: {n} processes send the least in a step, or 5 % more", phases["train"]["bytes"] <= 1.05 * phases["train"]["at_least"], phases)
+        check(f"{model}: nothing is sent in less than the least", all(a >= b > 0 for a, b in sent), sent)
 for name, data in (("gcn", CORA4), ("gat", CORA4), ("types", SHOP), ("pool", MOLECULES)):
     for n in (2, 3, 4):
         text = run(*MPIRUN, "-n", str(n), "./" + name, "--data", data, "--epochs", "6", "--checkpoint", "none")

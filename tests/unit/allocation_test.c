@@ -266,6 +266,8 @@ typedef enum {
     NONE(trainer_counters, LOADED, gnnc_trainer_counters(w->t, INFO(gnnc_counters)) == GNNC_OK) \
     NONE(trainer_traffic, LOADED, \
          gnnc_trainer_traffic(w->t, "predict", 2, INFO(gnnc_traffic)) == GNNC_E_STATE) \
+    NONE(trainer_step_traffic, LOADED, \
+         gnnc_trainer_step_traffic(w->t, 0, 2, INFO(gnnc_traffic)) == GNNC_E_STATE) \
     NONE(trainer_n_steps, LOADED, gnnc_trainer_n_steps(w->t) > 0) \
     FAILS(trainer_step_info, LOADED, gnnc_trainer_step_info(w->t, 0, INFO(gnnc_step_info))) \
     FAILS(trainer_profile, LOADED, gnnc_trainer_profile(w->t, 8)) \

@@ -1,0 +1,90 @@
+/* --report=communication: what processes that share rows send in a run of each phase, all n of them
+ * together:
+ *
+ *     halo   rows that a process reads and another owns, each once: which they are, data tell
+ *     rows   all of a value's rows, to all
+ *     sums   over rows (runtime/exec/sum_parts.c)
+ *
+ * With data, the trainer's `info --processes n` counts the same. */
+#include "codegen/report/report.h"
+
+#include "runtime/exec/blocks.h"
+
+typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SUMS } Sends;
+static const char *const sends_word[] = {"halo", "rows", "sums"};
+
+typedef struct {
+    const PStep *step;
+    const PBuf *value;
+    Sends what;
+    const Expr *bytes; /* of a row, of all rows, of the sum */
+} Sent;
+
+/* Does the step send anything? */
+static bool sent_by(const Report *r, const PStep *s, Sent *out) {
+    bool product = s->kind == PS_GEMM && s->own && s->gemm.long_k;
+    if (s->kind != PS_EXCHANGE && !product) return false;
+    const PBuf *b = r->p->bufs.v[s->bufs[product ? 2 : 0]];
+    *out = (Sent){s, b, SENDS_ROWS, report_buffer_bytes(r, b)};
+    if (s->reach.n) {
+        out->what = SENDS_HALO;
+        out->bytes = expr_const(r->a, dtype_bytes(b->dt));
+        for (int i = 1; i < b->type.rank; i++)
+            out->bytes = expr_mul(r->a, out->bytes, b->type.dim[i]->size);
+    }
+    if (product || s->folds) out->what = SENDS_SUMS;
+    if (s->folds) out->bytes = expr_ceildiv(r->a, out->bytes, expr_const(r->a, RT_SUM_CHUNKS));
+    return true;
+}
+
+/* Of all processes together, and the least that could be. */
+static void text(Report *r, const Sent *x) {
+    static const char *const times[] = {"each row once: ", "(n - 1) times ",
+                                        "at least 2 (n - 1) times "};
+    const char *at = cg_step_site(r->p->m, r->a, x->step);
+    sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name, times[x->what]);
+    report_amount(r, x->bytes, "B");
+    sb_printf(r->b, "  %s\n", x->step->note);
+}
+
+static void json(Report *r, const Sent *x) {
+    json_object(r->j, NULL);
+    json_text(r->j, "value", x->value->name);
+    json_text(r->j, "line", cg_step_site(r->p->m, r->a, x->step));
+    json_text(r->j, "kind", sends_word[x->what]);
+    report_json_expr(r, "bytes", x->bytes);
+    json_text(r->j, "note", x->step->note);
+    json_end(r->j);
+}
+
+static void phase(Report *r, const PPhase *ph) {
+    int n[3] = {0};
+    Sent x;
+    for (int i = 0; i < ph->steps.n; i++)
+        if (sent_by(r, ph->steps.v[i], &x)) n[x.what]++;
+    if (r->j) {
+        json_object(r->j, NULL);
+        json_text(r->j, "phase", ph->name);
+        json_array(r->j, "exchanges");
+    } else {
+        sb_printf(r->b, "  @%s: %d of halo rows, %d of all rows, %d of sums\n", ph->name,
+                  n[SENDS_HALO], n[SENDS_ROWS], n[SENDS_SUMS]);
+    }
+    for (int i = 0; i < ph->steps.n; i++)
+        if (sent_by(r, ph->steps.v[i], &x)) (r->j ? json : text)(r, &x);
+    if (r->j) json_end(r->j), json_end(r->j);
+}
+
+void report_communication(Report *r) {
+    if (r->j) {
+        json_object(r->j, "communication");
+        json_bool(r->j, "shares_rows", r->p->by_parts);
+        json_array(r->j, "phases");
+    } else {
+        sb_puts(r->b, r->p->by_parts ? "communication of processes that share rows\n"
+                                     : "communication: none, the program shares no rows (--mpi or "
+                                       "--parts, of a model without 'sample')\n");
+    }
+    for (int i = 0; i < r->p->phases.n && r->p->by_parts; i++) phase(r, r->p->phases.v[i]);
+    if (r->j) json_end(r->j), json_end(r->j);
+}

@@ -1,0 +1,196 @@
+/* Sums over rows that processes share: one of each part, added by a binary tree over the parts:
+ *
+ *     parts      0   1   2   3   4   5   6   7
+ *     process    0 0 0 0 0 0 | 1 1 1 1 1 1 1 1         two processes: 3 and 5 parts
+ *                 \ /   |    |  |   \ /     ...        of the nodes of the tree that lie in its
+ *                  +    |    |  |    +                 parts, each sends the uppermost: here
+ *                                                      {0,1}, {2} and {3}, {4..7}
+ *
+ * A short sum goes to all, who add up the rest alike.  Of a long one each process gets a piece of
+ * all nodes, adds that up and sends it to all: that is two messages and not one, and of n processes
+ * the least that can be sent, 2 (n - 1) times the sum (Patarasuk and Yuan 2009).  A number is added
+ * up in one way, whoever does it. */
+#include "sum_parts.h"
+
+#include <string.h>
+
+enum { TREE_DEPTH = 8 /* of at most RT_SUM_CHUNKS parts, with the root */ };
+/* What a message costs is worth some kilobytes. */
+enum { LONG_BYTES = 8192 };
+
+typedef struct {
+    RtExec *x;
+    const RtOwn *o;
+    const RtSum *s;
+    int64_t count;                    /* numbers of a node, or of a piece of one */
+    float *level[TREE_DEPTH];         /* a sum at each depth */
+    int64_t first[RT_SUM_CHUNKS + 1]; /* by process: its uppermost nodes among all */
+    gnnc_status st;
+} Tree;
+
+/* ---- nodes ---------------------------------------------------------------------------------- */
+static void add(const Tree *w, float *to, const float *more) {
+    for (int64_t i = 0; i < w->count; i++) to[i] += more[i];
+}
+
+/* Of parts [lo, hi), all of them own. */
+static void sum_own(Tree *w, int64_t lo, int64_t hi, int depth, float *to) {
+    if (hi - lo == 1) {
+        if (w->st == GNNC_OK) w->st = w->s->of_part(w->x, w->s->user, lo, to);
+        return;
+    }
+    int64_t mid = lo + (hi - lo) / 2;
+    sum_own(w, lo, mid, depth + 1, to);
+    sum_own(w, mid, hi, depth + 1, w->level[depth]);
+    add(w, to, w->level[depth]);
+}
+
+static bool is_within(RtRange parts, int64_t lo, int64_t hi) {
+    return lo >= parts.lo && hi <= parts.hi;
+}
+
+/* The uppermost nodes of [lo, hi) that lie in `parts`: how many; with `to` they are own, and made
+ * there, one behind the other. */
+static int64_t uppermost(Tree *w, RtRange parts, int64_t lo, int64_t hi, int depth, float *to) {
+    if (hi <= parts.lo || lo >= parts.hi) return 0;
+    if (is_within(parts, lo, hi)) {
+        if (to) sum_own(w, lo, hi, depth, to);
+        return 1;
+    }
+    int64_t mid = lo + (hi - lo) / 2, n = uppermost(w, parts, lo, mid, depth + 1, to);
+    return n + uppermost(w, parts, mid, hi, depth + 1, to ? to + n * w->count : NULL);
+}
+
+/* The sum over [lo, hi), of the nodes from *next on. */
+static const float *sum_all(Tree *w, int64_t lo, int64_t hi, int depth, const float **next) {
+    for (int r = 0; r < w->o->n; r++) {
+        if (!is_within(rt_own_parts(w->o, r), lo, hi)) continue;
+        const float *own = *next;
+        *next += w->count;
+        return own;
+    }
+    int64_t mid = lo + (hi - lo) / 2;
+    float *to = w->level[depth];
+    const float *left = sum_all(w, lo, mid, depth + 1, next);
+    memcpy(to, left, (size_t)w->count * sizeof *to);
+    add(w, to, sum_all(w, mid, hi, depth + 1, next));
+    return to;
+}
+
+static void number_nodes(Tree *w) {
+    const RtOwn *o = w->o;
+    for (int r = 0; r < o->n; r++)
+        w->first[r + 1] = w->first[r] + uppermost(w, rt_own_parts(o, r), 0, o->n_parts, 0, NULL);
+}
+
+/* ---- between processes ----------------------------------------------------------------------- */
+static bool in_pieces(const RtOwn *o, int64_t count) {
+    return o->n > 2 && count * (int64_t)sizeof(float) >= LONG_BYTES;
+}
+
+/* The numbers that process r adds up. */
+static RtRange piece_of(const RtOwn *o, int64_t count, int r) {
+    return (RtRange){count * r / o->n, count * (r + 1) / o->n};
+}
+
+/* Nodes whole, to all. */
+static void bring_nodes(Tree *w, float *nodes, float *to) {
+    const RtOwn *o = w->o;
+    size_t node = (size_t)w->count * sizeof(float);
+    const int64_t *first = w->first;
+    int64_t own = first[o->rank];
+    RtMail m;
+    for (int r = 0; r < o->n; r++)
+        rt_mail_put(&m, r, nodes + own * w->count, (size_t)(first[o->rank + 1] - own) * node,
+                    nodes + first[r] * w->count, (size_t)(first[r + 1] - first[r]) * node);
+    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+    const float *next = nodes;
+    if (w->st == GNNC_OK)
+        memcpy(to, sum_all(w, 0, o->n_parts, 0, &next), (size_t)w->count * sizeof *to);
+}
+
+/* Own nodes, cut into the processes' pieces: those of a process lie side by side. */
+static void cut_nodes(const Tree *w, const float *nodes, float *cut) {
+    for (int r = 0; r < w->o->n; r++) {
+        RtRange piece = piece_of(w->o, w->count, r);
+        for (int64_t k = w->first[w->o->rank]; k < w->first[w->o->rank + 1]; k++) {
+            memcpy(cut, nodes + k * w->count + piece.lo,
+                   (size_t)(piece.hi - piece.lo) * sizeof *cut);
+            cut += piece.hi - piece.lo;
+        }
+    }
+}
+
+/* `come`: room for all nodes of a piece; `cut`: for the own ones, whole. */
+static void bring_pieces(Tree *w, float *nodes, float *cut, float *come, float *to) {
+    const RtOwn *o = w->o;
+    const int64_t *first = w->first;
+    int64_t mine = first[o->rank + 1] - first[o->rank], count = w->count;
+    RtRange own = piece_of(o, count, o->rank);
+    int64_t n = own.hi - own.lo;
+    RtMail m;
+    cut_nodes(w, nodes, cut);
+    for (int r = 0; r < o->n; r++) {
+        RtRange of = piece_of(o, count, r);
+        rt_mail_put(&m, r, cut + mine * of.lo, (size_t)(mine * (of.hi - of.lo)) * sizeof *cut,
+                    come + first[r] * n, (size_t)((first[r + 1] - first[r]) * n) * sizeof *cut);
+    }
+    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+    if (w->st != GNNC_OK) return;
+    memcpy(come + first[o->rank] * n, cut + mine * own.lo, (size_t)(mine * n) * sizeof *cut);
+    const float *next = come;
+    w->count = n;
+    memcpy(to + own.lo, sum_all(w, 0, o->n_parts, 0, &next), (size_t)n * sizeof *to);
+    for (int r = 0; r < o->n; r++) {
+        RtRange of = piece_of(o, count, r);
+        rt_mail_put(&m, r, to + own.lo, (size_t)n * sizeof *to, to + of.lo,
+                    (size_t)(of.hi - of.lo) * sizeof *to);
+    }
+    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+static float *reserve(const Tree *w, int64_t numbers) {
+    RtOwn *o = w->x->rt->own;
+    size_t want = (size_t)numbers * sizeof(float);
+    if (want <= o->sums_bytes) return o->sums;
+    rt_pool_drop(o->pool, o->sums);
+    o->sums_bytes = 0;
+    o->sums = rt_pool_alloc(o->pool, want, 1);
+    if (o->sums) o->sums_bytes = want;
+    return o->sums;
+}
+
+gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
+    const RtOwn *o = x->rt->own;
+    Tree w = {.x = x, .o = o, .s = s, .count = s->count};
+    number_nodes(&w);
+    bool pieces = in_pieces(o, s->count);
+    int64_t nodes = w.first[o->n], mine = w.first[o->rank + 1] - w.first[o->rank];
+    int64_t more = pieces ? mine * s->count + nodes * (s->count / o->n + 1) : 0;
+    float *room = reserve(&w, (nodes + TREE_DEPTH) * s->count + more);
+    if (!room) return rt_fail_nomem(&x->rt->err, "sums over rows");
+    for (int i = 0; i < TREE_DEPTH; i++) w.level[i] = room + i * s->count;
+    float *at = room + TREE_DEPTH * s->count, *cut = at + nodes * s->count;
+    uppermost(&w, rt_own_parts(o, o->rank), 0, o->n_parts, 0, at + w.first[o->rank] * s->count);
+    const float *next = at;
+    if (w.st != GNNC_OK) return w.st;
+    if (o->n == 1)
+        memcpy(to, sum_all(&w, 0, o->n_parts, 0, &next), (size_t)s->count * sizeof *to);
+    else if (pieces)
+        bring_pieces(&w, at, cut, cut + mine * s->count, to);
+    else
+        bring_nodes(&w, at, to);
+    return w.st;
+}
+
+void rt_sum_parts_sent(const RtOwn *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
+    Tree w = {.o = o};
+    int64_t mine = uppermost(&w, rt_own_parts(o, o->rank), 0, o->n_parts, 0, NULL);
+    RtRange own = piece_of(o, count, o->rank);
+    int64_t n = own.hi - own.lo, others = o->n - 1;
+    bool pieces = in_pieces(o, count);
+    int64_t numbers = pieces ? mine * (count - n) + n * others : mine * count * others;
+    *n_bytes = numbers * (int64_t)sizeof(float);
+    *messages = count > 0 ? (pieces ? 2 : 1) * others : 0;
+}
