@@ -182,6 +182,7 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
         TargetMachine machine = passes_read(&g->machine, g->opt);
         Loops l;
         ctx_poll(g->c);
+        if (loop_is_behind(k)) continue;
         if (!loop_pass_all(g->c, g->plan, &target_cpu, &machine, k, &l)) return false;
         g->c->stage = arena_printf(g->a, "kernel '%s'", k->name);
         cpu_kernel(g, l.k.v[0]);

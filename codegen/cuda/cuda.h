@@ -98,6 +98,7 @@ void cu_close(CuFn *f);                                        /* "}" */
 void cu_names(CuFn *f);
 const char *cu_expr(CuFn *f, const Expr *e);
 const char *cu_host_expr(CuFn *f, const Expr *e); /* over n[..] */
+const char *cu_own_expr(CuFn *f, const Expr *e);  /* over gn_n[..]: of the batch's own sizes */
 const char *cu_type(DType dt);                    /* of a register */
 const char *cu_mem_type(DType dt);                /* in memory */
 const char *cu_real(Arena *a, DType dt, double v);
@@ -162,6 +163,5 @@ void cu_fold(CuFn *f, const LStmt *s);
 bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
-void cu_tails(Cu *cu);          /* kernels that write zeros behind a batch's rows */
 
 #endif

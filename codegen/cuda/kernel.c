@@ -263,6 +263,13 @@ static void parallel_body(CuFn *f) {
     cu_close(f);
 }
 
+/* Rows behind the batch's own, which are as many as the device finds. */
+static const char *count_of(CuFn *f, const LStmt *s) {
+    if (s->range != LR_BEHIND) return cu_expr(f, s->extent);
+    return arena_printf(f->a, "gn_max64(%s - %s, 0)", cu_expr(f, s->extent),
+                        cu_own_expr(f, s->own));
+}
+
 /* Several parallel loops share one range: each thread finds the one that its index is in. */
 static void joined_body(CuFn *f) {
     const LStmt *s = f->k->body;
@@ -270,9 +277,11 @@ static void joined_body(CuFn *f) {
     cu_open(f, "GN_ROWS(gn_i, gn_extent) {");
     cu_line(f, "int64_t gn_at = gn_i;");
     for (; s; s = s->next) {
-        const char *n = cu_expr(f, s->extent);
+        const char *n = count_of(f, s);
+        const char *from = s->own ? arena_printf(f->a, "%s + ", cu_own_expr(f, s->own)) : "";
         cu_open(f, "if (gn_at >= 0 && gn_at < %s) {", n);
-        if (f->used[s->var->id]) cu_line(f, "const int64_t %s = gn_at;", f->reg[s->var->id]);
+        if (f->used[s->var->id])
+            cu_line(f, "const int64_t %s = %sgn_at;", f->reg[s->var->id], from);
         cu_block(f, s->body);
         cu_close(f);
         if (s->next) cu_line(f, "gn_at -= %s;", n);
@@ -282,7 +291,7 @@ static void joined_body(CuFn *f) {
 
 static void body(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (loop_is_joined(f->k)) {
+    if (loop_is_joined(f->k) || loop_is_behind(f->k)) {
         joined_body(f);
         return;
     }
@@ -373,6 +382,15 @@ static void own_sizes(CuFn *f) {
     cu_close(f);
 }
 
+/* .. and of rows behind them: there are none where sizes are not rounded. */
+static void own_rows(CuFn *f) {
+    cu_line(f, "gn_extent = 0;");
+    cu_open(f, "if (gn_n) {");
+    for (const LStmt *s = f->k->body; s; s = s->next)
+        if (s->kind == L_FOR) cu_line(f, "gn_extent += %s;", count_of(f, s));
+    cu_close(f);
+}
+
 /* Without sizes in it a kernel has none to read: a range that is a constant in one branch alone
  * made nvcc unroll the updates of all parameters, in 128 registers instead of 80. */
 static bool uses_sizes(const CuFn *f) {
@@ -386,14 +404,18 @@ static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) 
     for (int i = 0; i < p->phases.n; i++)
         for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
             *in = p->phases.v[i];
-            if ((*in)->steps.v[j]->kernel == k) return (*in)->steps.v[j];
+            const PStep *s = (*in)->steps.v[j];
+            if (s->kernel == k || (s->clear && s->clear->kernel == k)) return s;
         }
     return NULL;
 }
 
 /* What comes before the kernel's statements. */
 void cu_begin(CuFn *f) {
-    if (f->sized) own_sizes(f);
+    if (loop_is_behind(f->k))
+        own_rows(f);
+    else if (f->sized)
+        own_sizes(f);
     if (f->skips) cu_line(f, "if (%s*gn_when) return;", f->skips_not ? "" : "!");
 }
 
@@ -434,9 +456,9 @@ bool cu_kernel(Cu *cu, const LKernel *k) {
     if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &none, k, &l)) return false;
     CuFn whole = {.cu = cu,
                   .a = cu->a,
-                  .skips = s && s->pred >= 0,
+                  .skips = s && s->pred >= 0 && s->kernel == k,
                   .skips_not = s && s->pred_not,
-                  .sized = s && plan_has_buckets(cu->a, cu->plan, ph)},
+                  .sized = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph))},
          **f = NEWN(cu->a, CuFn *, l.k.n + 1);
     for (int i = 0; i < l.k.n; i++) {
         f[i] = of_kernel(&whole, l.k.v[i], l.k.n > 1);

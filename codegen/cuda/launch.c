@@ -40,6 +40,7 @@ static const char *joined_extent(CuFn *f, bool most) {
 
 static const char *extent(CuFn *f, bool most) {
     const CuSched *c = &f->sched;
+    if (loop_is_behind(f->k)) return "GN_TAIL_BLOCKS * GN_THREADS"; /* the device counts them */
     if (loop_is_joined(f->k)) return joined_extent(f, most);
     if (!c->parallel) return "1";
     const char *n = cu_expr(f, size_of(f, c->parallel, most));

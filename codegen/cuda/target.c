@@ -51,7 +51,6 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     head(&cu);
     for (int i = 0; i < p->kernels.n; i++)
         if (!cu_kernel(&cu, p->kernels.v[i])) return false;
-    cu_tails(&cu);
     for (int i = 0; i < OWN_COUNT; i++) own_kernel(&cu, (OwnKernel)i);
     return ctx_write(c, path, cu.b.s, cu.b.n);
 }

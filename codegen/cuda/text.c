@@ -82,24 +82,29 @@ const char *cu_identity(Arena *a, RedKind r, DType dt) {
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */
-static const char *size_expr(CuFn *f, const Expr *e, bool host) {
+/* sizes: the table that they are in; NULL = each has a name. */
+static const char *size_expr(CuFn *f, const Expr *e, const char *sizes) {
     static const char *const fn[] = {
         [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
     if (e->kind == EX_CONST) return arena_printf(f->a, "%" PRId64, e->c);
     if (e->kind == EX_SYM)
-        return host ? arena_printf(f->a, "n[%d]", e->sym->id) : f->sym[e->sym->id];
-    const char *x = size_expr(f, e->a, host), *y = size_expr(f, e->b, host);
+        return sizes ? arena_printf(f->a, "%s[%d]", sizes, e->sym->id) : f->sym[e->sym->id];
+    const char *x = size_expr(f, e->a, sizes), *y = size_expr(f, e->b, sizes);
     if (e->kind == EX_ADD) return arena_printf(f->a, "(%s + %s)", x, y);
     if (e->kind == EX_MUL) return arena_printf(f->a, "%s * %s", x, y);
     return arena_printf(f->a, "%s(%s, %s)", fn[e->kind], x, y);
 }
 
 const char *cu_expr(CuFn *f, const Expr *e) {
-    return size_expr(f, e, false);
+    return size_expr(f, e, NULL);
 }
 
 const char *cu_host_expr(CuFn *f, const Expr *e) {
-    return size_expr(f, e, true);
+    return size_expr(f, e, "n");
+}
+
+const char *cu_own_expr(CuFn *f, const Expr *e) {
+    return size_expr(f, e, "gn_n");
 }
 
 /* ---- names: one space for sizes, arguments, local arrays and registers ------------- */

@@ -57,15 +57,6 @@ static void emit_head(Host *h) {
         "y;\n}\n\n");
 }
 
-static void tail_prototypes(Host *h, const PPhase *ph) {
-    PTail t[2];
-    bool buckets = plan_has_buckets(h->a, h->p, ph);
-    for (int i = 0; buckets && i < ph->steps.n; i++)
-        if (plan_tails(h->a, h->p, ph->steps.v[i], t))
-            host_printf(h, "extern rt_device_kernel %s_%s;\n", plan_tail_name(h->a, h->p, ph, i),
-                        h->p->device);
-}
-
 static void emit_prototypes(Host *h) {
     const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
@@ -76,9 +67,9 @@ static void emit_prototypes(Host *h) {
         const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
         if (own) host_printf(h, "extern rt_device_kernel %s_%s;\n", own, device);
     }
-    for (int i = 0; device && i < h->p->phases.n; i++) tail_prototypes(h, h->p->phases.v[i]);
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
-        host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
+        if (!loop_is_behind(h->p->kernels.v[i]))
+            host_printf(h, "extern rt_kernel %s;\n", h->p->kernels.v[i]->name);
     host_call_prototypes(h);
     host_puts(h, "\n");
 }

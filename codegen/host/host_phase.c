@@ -218,16 +218,18 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
 }
 
 /* A product of rounded size sums over zeros behind the batch's rows. */
-static void emit_tail(Host *h, int index, const PStep *s) {
-    PTail t[2];
-    if (!h->device || !h->buckets || !plan_tails(h->a, h->p, s, t)) return;
-    const char *name = plan_tail_name(h->a, h->p, h->p->phases.v[h->phase], index);
+static void emit_clear(Host *h, const PStep *s) {
+    const PClear *c = s->clear;
+    if (!h->device || !h->buckets || !c) return;
+    const char *name = c->kernel->name;
     host_printf(h,
                 "    if (rt_device_sizes(x)) {\n"
                 "        st = rt_device_launch(x, %s_%s, \"%s\",\n"
-                "            (void *const[]){buf[B_%s], buf[B_%s], rt_device_sizes(x)});\n"
-                "        if (st != GNNC_OK) return st;\n    }\n",
-                name, h->device, name, buf_name(h, t[0].buf), buf_name(h, t[1].buf));
+                "            (void *const[]){",
+                name, h->device, name);
+    for (int i = 0; i < c->n_bufs; i++) host_printf(h, "buf[B_%s], ", buf_name(h, c->bufs[i]));
+    host_puts(h, "rt_device_room(x), rt_device_sizes(x)});\n"
+                 "        if (st != GNNC_OK) return st;\n    }\n");
 }
 
 static void axis_product(Host *h, const Type *t, int from, int to) {
@@ -342,11 +344,10 @@ static void emit_step(Host *h, int index, const PStep *s) {
         break;
     case PS_GEMM:
         if (h->device && s->group) {
-            for (int i = 0; i < s->group->steps.n; i++)
-                emit_tail(h, index + i, s->group->steps.v[i]);
+            for (int i = 0; i < s->group->steps.n; i++) emit_clear(h, s->group->steps.v[i]);
             emit_group(h, s->group);
         } else {
-            emit_tail(h, index, s);
+            emit_clear(h, s);
             emit_gemm(h, index, s);
         }
         break;

@@ -312,7 +312,7 @@ static void emit_block_table(Host *h, int phase) {
 static void emit_buckets(Host *h, const PPhase *ph) {
     const char *why;
     if (!h->p->device || !plan_is_by_batches(h->p, ph)) return;
-    const PStep *s = plan_buckets_lack(h->a, h->p, ph, &why);
+    const PStep *s = plan_buckets_lack(h->a, h->p, ph, true, &why);
     host_puts(h, s ? ".buckets_lack = " : ".buckets = true");
     if (s) host_string(h, arena_printf(h->a, "%s: %s", host_line(h, s), why));
     host_puts(h, ", ");

@@ -60,7 +60,7 @@ struct LBuf {
                     group */
 };
 
-typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK } LRangeKind;
+typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK, LR_BEHIND } LRangeKind;
 
 typedef VEC(Map *) MapList;
 typedef VEC(LBuf *) LBufs;
@@ -170,12 +170,15 @@ struct LStmt {
     LStmt *body;
     LReg *var; /* L_FOR */
     LRangeKind range;
-    const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split */
-    LBuf *ptr;          /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
-                           L_PREFETCH: the index array;
-                           CHUNK: LB_CUTS, ptr[at] .. ptr[at+1]; NULL = equal parts */
-    LReg *at; /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
-                 n_chunks */
+    const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split;
+                           BEHIND: own .. extent, where `own` is of the batch's sizes and extent of
+                           those that a device's launch was recorded for; else none */
+    const Expr *own;
+    LBuf *ptr; /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
+                  L_PREFETCH: the index array;
+                  CHUNK: LB_CUTS, ptr[at] .. ptr[at+1]; NULL = equal parts */
+    LReg *at;  /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
+                  n_chunks */
     const Expr
         *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
     LSched sched;
@@ -222,6 +225,9 @@ struct LKernel {
 /* Has k several parallel loops (plan_join.c), but for versions of one?  The caller's range is
  * theirs, one behind the other. */
 bool loop_is_joined(const LKernel *k);
+
+/* Does k write rows behind a batch's own, which a device alone has? */
+bool loop_is_behind(const LKernel *k);
 
 /* Does k hold what passes for a processor alone write, and other targets do not read?
  * (codegen/loop/loop_walk.c) */

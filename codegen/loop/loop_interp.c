@@ -236,6 +236,7 @@ static bool is_taken(const LoopRun *r, const LSched *s) {
 static bool loop(LoopRun *r, const LStmt *s) {
     if (!is_taken(r, &s->sched)) return true;
     if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
+    if (s->range == LR_BEHIND) return true; /* sizes are the batch's own */
     int64_t at = (int64_t)r->reg[s->at->id];
     if (s->range == LR_SEGMENT || s->ptr) {
         const Array *ptr = buf_at(r, r->step->bufs[s->ptr->id]);

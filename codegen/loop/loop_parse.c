@@ -226,9 +226,18 @@ static bool chunk(Reader *r, LStmt *s) {
     return ok && (!parse_accept_word(&r->p, "at") || buf(r, &s->ptr));
 }
 
+/* OWN to N */
+static bool behind(Reader *r, LStmt *s) {
+    s->range = LR_BEHIND;
+    if (!parse_expr(&r->p, &s->own)) return false;
+    if (!parse_accept_word(&r->p, "to")) return parse_expected(&r->p, "'to'");
+    return parse_expr(&r->p, &s->extent);
+}
+
 static bool range(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "segment")) return segment(r, s);
     if (parse_accept_word(&r->p, "chunk")) return chunk(r, s);
+    if (parse_accept_word(&r->p, "behind")) return behind(r, s);
     s->range = LR_EXTENT;
     return parse_expr(&r->p, &s->extent);
 }

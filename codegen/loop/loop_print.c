@@ -104,6 +104,12 @@ static void range(StrBuf *b, const LStmt *s) {
         reg(b, s->at);
         sb_puts(b, "]");
         break;
+    case LR_BEHIND:
+        sb_puts(b, "behind ");
+        expr_print(b, s->own);
+        sb_puts(b, " to ");
+        expr_print(b, s->extent);
+        break;
     case LR_CHUNK:
         sb_puts(b, "chunk ");
         reg(b, s->at);

@@ -164,7 +164,7 @@ static uint64_t moves_of(const Check *c, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
         loops = (uint64_t)1 << c->depth;
-        return s->range == LR_EXTENT ? loops : loops | c->moves[s->at->id];
+        return s->at ? loops | c->moves[s->at->id] : loops;
     case L_LET:
         if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB && s->fn != L_FN_IMUL &&
             !(s->fn == L_FN_OP && s->op == OP_CAST))
@@ -247,6 +247,9 @@ static bool range(Check *c, const LStmt *s) {
     case LR_SEGMENT:
         if (!s->ptr || s->ptr->kind != LB_MAP_PTR) return bad(c, "a segment has no bounds");
         return buffer(c, s->ptr) && use(c, s->at, DT_I64);
+    case LR_BEHIND:
+        if (!s->own || !s->extent) return bad(c, "a loop has no bounds");
+        return s->sched.parallel || bad(c, "rows behind a batch's are of a parallel loop");
     case LR_CHUNK:
         if (!s->extent || !s->n_chunks) return bad(c, "a chunk has no extent");
         if (s->ptr && (s->ptr->kind != LB_CUTS || !buffer(c, s->ptr)))
@@ -339,7 +342,8 @@ static bool is_in_rows(const Check *c) {
 static bool loop(Check *c, const LStmt *s, int depth) {
     bool after = c->serial_loop; /* parallel ones come first, one behind the other */
     if (!s->sched.parallel && depth == 0) c->serial_loop = true;
-    if (s->sched.parallel && (after || depth > 0 || s->range != LR_EXTENT))
+    const bool whole = s->range == LR_EXTENT || s->range == LR_BEHIND;
+    if (s->sched.parallel && (after || depth > 0 || !whole))
         return bad(c, "only the first outermost loops may be parallel");
     if (s->sched.balance.n && !s->sched.parallel)
         return bad(c, "a loop that is not parallel is balanced");

@@ -90,6 +90,15 @@ bool loop_is_for_processor(const LKernel *k) {
     return loop_find(k->body, is_for_processor, NULL);
 }
 
+static bool is_behind(const LStmt *s, const void *what) {
+    (void)what;
+    return s->kind == L_FOR && s->range == LR_BEHIND;
+}
+
+bool loop_is_behind(const LKernel *k) {
+    return loop_find(k->body, is_behind, NULL);
+}
+
 /* ---- order ------------------------------------------------------------------------- */
 bool loop_reads(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;

@@ -139,9 +139,20 @@ bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOpti
     return true;
 }
 
+/* A processor's products have the batch's own sizes. */
+static void drop_clears(Plan *p) {
+    int n = 0;
+    for (int i = 0; i < p->phases.n; i++)
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++) p->phases.v[i]->steps.v[k]->clear = NULL;
+    for (int i = 0; i < p->kernels.n; i++)
+        if (!loop_is_behind(p->kernels.v[i])) p->kernels.v[n++] = p->kernels.v[i];
+    p->kernels.n = n;
+}
+
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
     TargetMachine machine;
     if (!loop_pass_machine(c, on, o, &machine)) return false;
+    if (!on->columns) drop_clears(p);
     for (int i = 0; i < p->kernels.n; i++) {
         LKernel *k = p->kernels.v[i];
         Loops l;

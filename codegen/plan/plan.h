@@ -82,6 +82,13 @@ typedef struct {
     int n, hop[REACH_MAX]; /* buffers: segment bounds, or indices */
 } PReach;
 
+/* What a device does before a product of rounded sizes: the kernel writes zeros behind the rows of
+ * its operands (plan_clear.c). */
+typedef struct {
+    LKernel *kernel;
+    int n_bufs, bufs[2]; /* by its argument */
+} PClear;
+
 typedef struct PStep {
     PStepKind kind;
     Span span;
@@ -100,9 +107,10 @@ typedef struct PStep {
     PGemm gemm;
     PEpilogue *epilogue;   /* PS_GEMM of a plan for a device; else NULL */
     struct PStep *made_by; /* covered by that product on a device; else NULL */
-    PSpmm *spmm;       /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
-    PGroup *group;     /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
-    const char *alone; /* .. as this keeps it apart, for reports, from .. */
+    PClear *clear; /* PS_GEMM of a plan for a device; NULL = it sums over a batch's rows alone */
+    PSpmm *spmm;   /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
+    PGroup *group; /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
+    const char *alone;              /* .. as this keeps it apart, for reports, from .. */
     const struct PStep *alone_from; /* .. that product, or from any: NULL */
     Space *space;                   /* PS_RELATION */
     int64_t limit;                  /* PS_LOOP; 0 = none */
@@ -247,14 +255,14 @@ typedef struct {
     const Expr *own;                    /* NULL = not known */
 } PTail;
 bool plan_is_by_batches(const Plan *p, const PPhase *ph); /* it trains, and each run sees a batch */
-/* The first step that a device cannot do for rounded sizes, and why; NULL: it can do all. */
-const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const char **why);
+/* The first step that a device cannot do for rounded sizes, and why; NULL: it can do all.  cleared:
+ * products need what `clear-tails` gives them. */
+const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
+                               const char **why);
 /* May a device record the phase for rounded sizes? */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
 /* Both operands of a step of such a phase, if it sums over rows of a batch. */
 bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]);
-/* The kernel that writes zeros there. */
-const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step);
 void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
 /* For people: buffers and steps alone, each step with its place in the model. */
 void plan_print_steps(StrBuf *b, const Plan *p);

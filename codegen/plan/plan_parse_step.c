@@ -40,7 +40,7 @@ static bool bad(PlanReader *r, const char *what) {
 }
 
 /* ---- what the lexer reads ----------------------------------------------------------------- */
-static bool buffers(PlanReader *r, PStep *s) {
+static bool buffers(PlanReader *r, int **bufs, int *n) {
     VEC(int) ids = {0};
     if (!parse_expect(&r->p, '(')) return false;
     while (!parse_is(&r->p, ')')) {
@@ -49,9 +49,9 @@ static bool buffers(PlanReader *r, PStep *s) {
         vec_push(r->p.a, &ids, id);
         if (!parse_accept(&r->p, ',')) break;
     }
-    s->n_bufs = ids.n;
-    s->bufs = NEWN(r->p.a, int, (size_t)ids.n + 1);
-    if (ids.n) memcpy(s->bufs, ids.v, (size_t)ids.n * sizeof *ids.v);
+    *n = ids.n;
+    *bufs = NEWN(r->p.a, int, (size_t)ids.n + 1);
+    if (ids.n) memcpy(*bufs, ids.v, (size_t)ids.n * sizeof *ids.v);
     return parse_expect(&r->p, ')');
 }
 
@@ -86,18 +86,32 @@ static bool when(PlanReader *r, PStep *s) {
     return plan_parse_buf(r, &s->pred);
 }
 
-/* What stands between the kind and the buffers: of a call its function, which the facts name. */
-static bool subject(PlanReader *r, PStep *s) {
+/* A kernel that no step has yet. */
+static bool kernel(PlanReader *r, LKernel **to) {
     Span at = r->p.tok.span;
     const char *name = NULL;
-    if (s->kind == PS_RELATION) return parse_space(&r->p, &s->space);
-    if (s->kind != PS_KERNEL && s->kind != PS_CALL) return true;
     if (!parse_name(&r->p, "the name of what is called", &name)) return false;
-    if (s->kind == PS_CALL) return true;
-    s->kernel = strmap_get(&r->kernels, name);
-    if (s->kernel) strmap_put(r->p.a, &r->kernels, name, NULL);
-    return s->kernel || parse_fail(&r->p, DIAG_E0542, at,
-                                   "'%s' is no kernel, or of a step before this one", name);
+    *to = strmap_get(&r->kernels, name);
+    if (*to) strmap_put(r->p.a, &r->kernels, name, NULL);
+    return *to || parse_fail(&r->p, DIAG_E0542, at,
+                             "'%s' is no kernel, or of a step before this one", name);
+}
+
+static bool clears(PlanReader *r, PStep *s) {
+    PClear *c = s->clear = NEW(r->p.a, PClear);
+    int *bufs = NULL;
+    if (!kernel(r, &c->kernel) || !buffers(r, &bufs, &c->n_bufs)) return false;
+    if (c->n_bufs < 1 || c->n_bufs > 2) return bad(r, "one operand or two are cleared");
+    memcpy(c->bufs, bufs, (size_t)c->n_bufs * sizeof *bufs);
+    return true;
+}
+
+/* What stands between the kind and the buffers: of a call its function, which the facts name. */
+static bool subject(PlanReader *r, PStep *s) {
+    const char *name = NULL;
+    if (s->kind == PS_RELATION) return parse_space(&r->p, &s->space);
+    if (s->kind == PS_KERNEL) return kernel(r, &s->kernel);
+    return s->kind != PS_CALL || parse_name(&r->p, "the name of what is called", &name);
 }
 
 static bool reach(PlanReader *r, PStep *s) {
@@ -139,6 +153,7 @@ static bool words(PlanReader *r, PStep *s) {
     s->by_chunk = parse_accept_word(&r->p, "by_chunk");
     if (parse_accept_word(&r->p, "own") && !owned(r, s)) return false;
     if (parse_accept_word(&r->p, "when") && !when(r, s)) return false;
+    if (parse_accept_word(&r->p, "clears") && !clears(r, s)) return false;
     return r->p.tok.kind == T_END || parse_expected(&r->p, "the end of the step");
 }
 
@@ -169,7 +184,7 @@ bool plan_parse_step(PlanReader *r, const char *end) {
         !parse_expect(&r->p, ':') || !parse_word(&r->p, &text_PStepKind, "a kind of steps", &kind))
         return false;
     s->kind = (PStepKind)kind;
-    if (!subject(r, s) || !buffers(r, s) || !words(r, s)) return false;
+    if (!subject(r, s) || !buffers(r, &s->bufs, &s->n_bufs) || !words(r, s)) return false;
     vec_push(r->p.a, &r->ph->steps, s);
     vec_push(r->p.a, &r->tails, t);
     return true;

@@ -59,10 +59,9 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_puts(b, "\n");
 }
 
-static void names(StrBuf *b, const Plan *p, const PStep *s) {
+static void names(StrBuf *b, const Plan *p, const int *bufs, int n) {
     sb_puts(b, "(");
-    for (int i = 0; i < s->n_bufs; i++)
-        sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[s->bufs[i]]->name);
+    for (int i = 0; i < n; i++) sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[bufs[i]]->name);
     sb_puts(b, ")");
 }
 
@@ -142,7 +141,7 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
         ir_name_print(b, s->space->name);
     }
     if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
-    names(b, p, s);
+    names(b, p, s->bufs, s->n_bufs);
     if (s->kind == PS_GEMM) gemm(b, &s->gemm);
     if (s->extent) field(b, "over", s->extent);
     loop_balance_print(b, &s->balance);
@@ -152,6 +151,10 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     if (s->own) owned(b, p, s);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
+    if (s->clear) {
+        sb_printf(b, " clears %s", s->clear->kernel->name);
+        names(b, p, s->clear->bufs, s->clear->n_bufs);
+    }
     if (s->epilogue) epilogue(b, p, ph, s->epilogue);
     if (s->group || s->alone) group(b, ph, s);
     if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);

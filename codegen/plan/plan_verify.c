@@ -108,30 +108,50 @@ static bool is_part(const LBuf *l) {
     return op && op->kind == OP_SLICE;
 }
 
-static bool argument(Check *c, int i) {
-    const LKernel *k = c->step->kernel;
+static bool argument(Check *c, const LKernel *k, const int *bufs, int i) {
     const LBuf *l = k->bufs.v[i];
-    const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
+    const PBuf *b = c->p->bufs.v[bufs[i]];
     if (l->dt != b->dt)
         return bad(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
     if (!expr_eq(count_of(c->c->a, l), b->count) && !is_part(l))
         return bad(c, "%s has another size", b->name);
     for (int j = 0; j < k->bufs.n; j++)
-        if (j != i && c->step->bufs[j] == b->id && (l->written || k->bufs.v[j]->written))
+        if (j != i && bufs[j] == b->id && (l->written || k->bufs.v[j]->written))
             return bad(c, "%s is written and read under two names", b->name);
     return true;
 }
 
+static bool loops(Check *c, const LKernel *k, const int *bufs, int n) {
+    if (!k || k->bufs.n != n) return bad(c, "arguments do not fit");
+    if (!c->p->arranged && loop_is_for_processor(k))
+        return bad(c, "loops are arranged for a processor, and those of the plan are not");
+    if (!k->stages.n && !loop_verify(c->c, c->p->m, k)) return c->ok = false;
+    for (int i = 0; i < k->stages.n; i++)
+        if (!loop_verify(c->c, c->p->m, k->stages.v[i])) return c->ok = false;
+    for (int i = 0; i < n; i++)
+        if (!argument(c, k, bufs, i)) return false;
+    return true;
+}
+
+/* Rows behind the batch's own, of its operands and of nothing else. */
+static bool clears(Check *c) {
+    const PStep *s = c->step;
+    const PClear *x = s->clear;
+    if (!x) return true;
+    if (s->kind != PS_GEMM || !c->p->device) return bad(c, "only a device's products clear rows");
+    for (int i = 0; i < x->n_bufs; i++)
+        if (x->bufs[i] != s->bufs[0] && x->bufs[i] != s->bufs[1])
+            return bad(c, "rows are cleared of what is no operand");
+    for (const LStmt *l = x->kernel->body; l; l = l->next)
+        if (l->kind != L_FOR || l->range != LR_BEHIND)
+            return bad(c, "rows are cleared that are the batch's own");
+    return loops(c, x->kernel, x->bufs, x->n_bufs);
+}
+
 static bool kernel(Check *c) {
     const PStep *s = c->step;
-    if (!s->kernel || s->kernel->bufs.n != s->n_bufs) return bad(c, "arguments do not fit");
-    if (!c->p->arranged && loop_is_for_processor(s->kernel))
-        return bad(c, "loops are arranged for a processor, and those of the plan are not");
-    if (!s->kernel->stages.n && !loop_verify(c->c, c->p->m, s->kernel)) return c->ok = false;
-    for (int i = 0; i < s->kernel->stages.n; i++)
-        if (!loop_verify(c->c, c->p->m, s->kernel->stages.v[i])) return c->ok = false;
-    for (int i = 0; i < s->n_bufs; i++)
-        if (!argument(c, i)) return false;
+    if (!loops(c, s->kernel, s->bufs, s->n_bufs)) return false;
+    if (loop_is_behind(s->kernel)) return bad(c, "no product needs rows behind the batch's own");
     for (int i = 0; i < s->n_bufs; i++) {
         const LBuf *b = s->kernel->bufs.v[i];
         const Op *value = b->written ? b->old : b->value;
@@ -160,7 +180,7 @@ static bool gemm(Check *c) {
         (expr_is_const(g->a_row, &one) && one == 1) || (expr_is_const(g->a_col, &one) && one == 1);
     bool b =
         (expr_is_const(g->b_row, &one) && one == 1) || (expr_is_const(g->b_col, &one) && one == 1);
-    return call(c, 3, true) && ((a && b) || bad(c, "no stride of an operand is 1"));
+    return call(c, 3, true) && clears(c) && ((a && b) || bad(c, "no stride of an operand is 1"));
 }
 
 /* The copy of a loop's operand is the loop's own; another one is of that value. */

@@ -4,9 +4,9 @@
  * rounded up: buffers, grids and matrix products have the rounded ones, and kernels read the
  * batch's own from the device, where they lie beside what the batch brings.  Rows behind the
  * batch's own are then touched by matrix products alone: as rows of a product they make rows that
- * nobody reads; as rows that are summed over (long_k) they have to be zeros, which step "tail"
- * writes before it.  It may only write where nothing is: an operand can be the first rows of a
- * larger value. */
+ * nobody reads; as rows that are summed over (long_k) they have to be zeros, which `clear-tails`
+ * (plan_clear.c) has written before it.  It may only write where nothing is: an operand can be the
+ * first rows of a larger value. */
 #include "codegen/lower/lower.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
     return true;
 }
 
-static const char *product_lacks(Arena *a, const Plan *p, const PStep *s) {
+static const char *product_lacks(Arena *a, const Plan *p, const PStep *s, bool cleared) {
     const PGemm *g = &s->gemm;
     const Expr *const same[] = {g->batch,   g->n,     g->a_batch, g->a_row,   g->a_col,
                                 g->b_batch, g->b_row, g->b_col,   g->c_batch, g->c_row};
@@ -54,7 +54,8 @@ static const char *product_lacks(Arena *a, const Plan *p, const PStep *s) {
         if (varies(p->m, same[i])) return "a product's columns are as many as a batch has rows";
     if (!plan_tails(a, p, s, t)) return NULL;
     bool told = t[0].own && t[1].own && (expr_eq(t[0].own, g->k) || expr_eq(t[1].own, g->k));
-    return told ? NULL : "a product sums over rows of a batch that do not stand alone";
+    if (!told) return "a product sums over rows of a batch that do not stand alone";
+    return s->clear || !cleared ? NULL : "'clear-tails' has not run";
 }
 
 /* There is room for rows behind the batch's own. */
@@ -64,12 +65,12 @@ static const char *copy_lacks(const Plan *p, const PStep *s) {
     return room || !varies(p->m, from->count) ? NULL : "rows of a batch are copied";
 }
 
-static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
+static const char *step_lacks(Arena *a, const Plan *p, const PStep *s, bool cleared) {
     switch (s->kind) {
     case PS_KERNEL:
         return NULL;
     case PS_GEMM:
-        return product_lacks(a, p, s);
+        return product_lacks(a, p, s, cleared);
     case PS_COPY:
         return copy_lacks(p, s);
     case PS_LOOP:
@@ -89,9 +90,10 @@ static const char *step_lacks(Arena *a, const Plan *p, const PStep *s) {
     return "the host takes part";
 }
 
-const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, const char **why) {
+const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
+                               const char **why) {
     for (int i = 0; i < ph->steps.n; i++)
-        if ((*why = step_lacks(a, p, ph->steps.v[i]))) return ph->steps.v[i];
+        if ((*why = step_lacks(a, p, ph->steps.v[i], cleared))) return ph->steps.v[i];
     return NULL;
 }
 
@@ -101,9 +103,5 @@ bool plan_is_by_batches(const Plan *p, const PPhase *ph) {
 
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {
     const char *why;
-    return plan_is_by_batches(p, ph) && !plan_buckets_lack(a, p, ph, &why);
-}
-
-const char *plan_tail_name(Arena *a, const Plan *p, const PPhase *ph, int step) {
-    return arena_printf(a, "%s_%s_tail_%d", cg_ident(a, p->m->name), cg_ident(a, ph->name), step);
+    return plan_is_by_batches(p, ph) && !plan_buckets_lack(a, p, ph, true, &why);
 }

@@ -52,7 +52,8 @@ static bool has_dumps(const Module *m) {
     "gather-parts,join-kernels,lifetimes"
 #define ON_DEVICE(dumps)                                                                           \
     "form-kernels," dumps "order-steps," dumps "block-rows,epilogues," dumps "delay-sums," dumps   \
-    "gather-parts,join-kernels,group-products,lifetimes,sparse-products,sync-removal"
+    "gather-parts,join-kernels,group-products,clear-tails,lifetimes,sparse-products,"                   \
+    "sync-removal"
 #define BY_PARTS(dumps)                                                                            \
     "form-kernels," dumps "order-steps," dumps "delay-sums," dumps                                 \
     "place-exchanges,join-kernels,lifetimes"

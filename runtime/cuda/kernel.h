@@ -461,20 +461,8 @@ GN_FN GnRowPart gn_part_at(const int64_t *ptr, int64_t rows, int64_t part, int64
 
 enum { GN_BLOCKS_MAX = 1 << 16 };
 
-/* Matrices whose element (i, j) is at b*batch + i*row + j*step, i < n, j < k. */
-typedef struct {
-    int64_t batches, n, k, batch, row, step;
-} GnTail;
+/* For rows behind a batch's own, of which the host does not know how many there are. */
 enum { GN_TAIL_BLOCKS = 64 };
-
-/* Zeros from j = own on. */
-template <class T> GN_FN void gn_clear_tail(T *p, const GnTail &t, int64_t own) {
-    const int64_t left = t.k - own;
-    GN_ROWS(gn_i, left > 0 ? t.batches * t.n * left : 0) {
-        const int64_t i = gn_i % t.n, j = own + gn_i / t.n % left, b = gn_i / t.n / left;
-        p[b * t.batch + i * t.row + j * t.step] = T();
-    }
-}
 
 /* The least power of two that is not below n, but at most `most`. */
 static inline int gn_power_of_2(int64_t n, int most) {
