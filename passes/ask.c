@@ -1,5 +1,5 @@
-/* What a pass asks while it runs: whether it may make its next change, which answer this variant takes,
- * and whether a function computes gradients. */
+/* What a pass asks while it runs: whether it may make its next change, which answer this variant
+ * takes, and whether a function computes gradients. */
 #include "passes/rewrite.h"
 
 #include <string.h>

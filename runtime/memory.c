@@ -21,27 +21,6 @@ static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
 }
 
-bool rt_memory_passes(const rt_program *p, int b) {
-    const rt_buf *buf = &p->bufs[b];
-    if (buf->kind != RT_BUF_OUTPUT || buf->rank == 0) return false;
-    rt_phase_kind phase = p->phases[buf->phase].kind;
-    return phase != RT_PHASE_LOAD && phase != RT_PHASE_TRAIN;
-}
-
-bool rt_memory_is_temp(const rt_program *p, int b) {
-    return p->bufs[b].kind == RT_BUF_TEMP || rt_memory_passes(p, b);
-}
-
-bool rt_memory_is_lent(const RtExec *x, int b) {
-    const rt_program *p = x->program;
-    for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++) {
-        rt_var_kind k = p->vars[v].kind;
-        if (p->vars[v].buf == b)
-            return k == RT_VAR_PARAM || k == RT_VAR_STATE || (k == RT_VAR_KEPT && !x->rt->device);
-    }
-    return false;
-}
-
 static bool is_fixed(const RtExec *x, int b) {
     const rt_program *p = x->program;
     rt_buf_kind k = p->bufs[b].kind;
@@ -179,20 +158,6 @@ static gnnc_status batches_need(RtExec *x, RtMemory *m) {
 }
 
 /* ---- the limit --------------------------------------------------------------- */
-static double mib(size_t n) {
-    return (double)n / (1 << 20);
-}
-
-gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemoryLimit most,
-                             const char *hint) {
-    return rt_fail(&x->rt->err, GNNC_E_LIMIT,
-                   "%.1f MiB are needed (data %.1f, indices %.1f, parameters %.1f, saved %.1f, "
-                   "working %.1f, batches %.1f), %s %.1f MiB%s",
-                   mib(all), mib(m->data_bytes), mib(m->index_bytes), mib(m->parameter_bytes),
-                   mib(m->saved_bytes), mib(m->arena_bytes + m->library_bytes), mib(m->batch_bytes),
-                   most.what, mib(most.n_bytes), hint);
-}
-
 /* With a device it is there that phases work: the host has addresses for that, and no pages. */
 static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     size_t working = m->library_bytes + (x->rt->device ? 0 : m->arena_bytes);
@@ -214,19 +179,6 @@ static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     if (x->rt->device) here.arena_bytes = 0;
     return rt_memory_refuse(x, &here, all, most,
                             would_spill ? "; with 'spill' working memory lies in a file" : "");
-}
-
-gnnc_status rt_memory_more(RtExec *x, const RtMemory *m, size_t limit, size_t live_bytes,
-                           size_t n_bytes) {
-    size_t have = live_bytes + m->need.data_bytes;
-    RtMemoryLimit most = rt_memory_limit(have);
-    if (limit) most = (RtMemoryLimit){limit, "the limit is"};
-    if (n_bytes <= most.n_bytes && have <= most.n_bytes - n_bytes) return GNNC_OK;
-    return rt_fail(
-        &x->rt->err, GNNC_E_LIMIT,
-        "%.1f MiB are needed, %.1f of them for a mini-batch, %s %.1f MiB: a smaller batch "
-        "or fan-out needs less",
-        mib(have + n_bytes), mib(n_bytes), most.what, mib(most.n_bytes));
 }
 
 /* Library calls follow each other, so they share the memory of the largest. */

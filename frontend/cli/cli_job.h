@@ -19,8 +19,8 @@ typedef struct {
 /* ---- stages (cli_stages.c): false or NULL after a diagnostic -------------------------------- */
 CliJob cli_job(Ctx *c, const CliOptions *o);
 Module *cli_read_module(Ctx *c, CliJob *j, const char *path);
-bool cli_specialize_sizes(Ctx *c, CliJob *j, Module *m); /* those of --specialize */
-bool cli_run_passes(Ctx *c, CliJob *j, Module *m);       /* over the graph IR */
+bool cli_specialize_sizes(Ctx *c, CliJob *j, Module *m);  /* those of --specialize */
+bool cli_run_passes(Ctx *c, CliJob *j, Module *m);        /* over the graph IR */
 const Target *cli_choose_target(Ctx *c, const CliJob *j); /* of what is emitted as one file */
 void cli_choose_targets(Ctx *c, CliJob *j);
 /* Steps that see the whole graph, of processes that may share its rows. */

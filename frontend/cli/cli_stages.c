@@ -1,4 +1,5 @@
-/* The stages of a compile: file -> module -> passes -> plan, for the targets that options choose. */
+/* The stages of a compile: file -> module -> passes -> plan, for the targets that options choose.
+ */
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/loop_passes/loops.h"
 #include "frontend/cli/cli_job.h"

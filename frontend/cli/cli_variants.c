@@ -1,6 +1,7 @@
 /* A program has a variant for each combination of answers that only the data give (PassChoices).
  * Each is compiled anew from the file; here is which there are, which one is shown, and what all
- * of them must agree on: the ranges that --precision=auto measured, and whether the loss is scaled. */
+ * of them must agree on: the ranges that --precision=auto measured, and whether the loss is scaled.
+ */
 #include "frontend/cli/cli_job.h"
 
 #include "codegen/host/host.h"

@@ -4,6 +4,7 @@
  * made before the step.  Before the first step every slot makes the heaviest batch there may
  * be (train_heavy.h); in the first epoch a quarter is added, so that later ones need no more. */
 #include "train_batches.h"
+#include "runtime/exec/machine.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -478,4 +479,15 @@ int64_t gnnc_trainer_steps_done(const gnnc_trainer *t) {
     if (!t) return 0;
     int64_t n = rt_batches_per_epoch(t);
     return t->trained ? n : t->progress.step % n;
+}
+
+gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
+    int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
+    gnnc_status st = rt_grain_set(&t->x, ns);
+    for (int i = 0; i < t->program->n_phases && st == GNNC_OK; i++) {
+        const rt_phase *ph = &t->program->phases[i];
+        const int64_t *n = rt_phase_sizes(t, ph);
+        if (n != t->x.n) rt_grain_set_phase(&t->x, ph, n, ns);
+    }
+    return st;
 }

@@ -7,6 +7,7 @@
 #include "runtime/exec/own.h"
 #include "runtime/trainer/init.h"
 #include "runtime/trainer/tuned.h"
+#include "runtime/exec/machine.h"
 
 /* What a step sends, before its gradients. */
 typedef struct {

@@ -118,99 +118,10 @@ gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
 }
 
 /* ---- columns -------------------------------------------------------------------- */
-static bool is_buf_used(const rt_program *p, int buf, bool in_batches) {
-    return buf >= 0 && (!in_batches || p->bufs[buf].in_batches);
-}
-
-static bool is_map_used(const rt_program *p, int map, bool in_batches) {
-    const rt_map *m = &p->maps[map];
-    const int own[] = {m->idx_buf, m->ptr_buf, m->perm_buf};
-    for (int i = 0; i < 3; i++)
-        if (is_buf_used(p, own[i], in_batches)) return true;
-    for (int b = 0; b < p->n_bufs; b++)
-        if (p->bufs[b].kind == RT_BUF_MAP && p->bufs[b].by >= 0 && p->bufs[b].map == map &&
-            is_buf_used(p, b, in_batches))
-            return true;
-    return false;
-}
-
-rt_dtype rt_bind_type(const rt_program *p, const rt_column *want) {
-    return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
-}
-
-static bool is_read(const rt_program *p, int col, bool in_batches) {
-    if (is_buf_used(p, p->columns[col].buf, in_batches)) return true;
-    for (int m = 0; m < p->n_maps; m++) {
-        const rt_map *map = &p->maps[m];
-        bool of_nz = map->kind == RT_MAP_ROW || map->kind == RT_MAP_NZCOL;
-        if (!is_map_used(p, m, in_batches)) continue;
-        if ((map->kind == RT_MAP_COL || map->kind == RT_MAP_VIA) && map->col == col) return true;
-        for (int k = 0; k < 2 && map->kind == RT_MAP_PAIR; k++)
-            if (p->maps[map->pair[k]].kind == RT_MAP_COL && p->maps[map->pair[k]].col == col)
-                return true;
-        if (of_nz && p->spaces[map->from].col == col) return true;
-    }
-    return false;
-}
-
-bool rt_bind_reads(const rt_program *p, int col) {
-    return is_read(p, col, false);
-}
-
-/* What batches are drawn by. */
-static bool is_drawn_by(const rt_sampling *s, int col) {
-    for (int i = 0; i < s->n_weights; i++)
-        if (s->weights[i] == col) return true;
-    for (int i = 0; i < s->n_times; i++)
-        if (s->times[i] == col) return true;
-    return s->batch && (s->label == col || s->split == col);
-}
-
-bool rt_bind_is_used(const rt_program *p, int col) {
-    return rt_bind_reads(p, col) || is_drawn_by(&p->sampling, col);
-}
-
-bool rt_bind_batches_read(const rt_program *p, int col) {
-    for (int i = 0; i < p->sampling.n_times; i++)
-        if (p->sampling.times[i] == col) return true;
-    return is_read(p, col, true);
-}
-
 /* Of a subgraph what only the whole graph's phases read need not be there. */
 static bool is_wanted(const RtExec *x, int col) {
     return x->rt->bound->serves ? rt_bind_batches_read(x->program, col)
                                 : rt_bind_is_used(x->program, col);
-}
-
-int rt_bind_base(const rt_program *p, int col) {
-    int space = p->columns[col].space;
-    while (p->spaces[space].kind == RT_SP_EDGE && p->spaces[space].rel != RT_REL_BASE)
-        space = p->spaces[space].base[0];
-    return space;
-}
-
-static int index_of(const RtExec *x, const rt_column *c) {
-    return (int)(c - x->program->columns);
-}
-
-/* Whose rows a column has. */
-static const RtTable *table_of_column(const RtExec *x, const rt_column *c) {
-    return x->rt->bound->table[rt_bind_base(x->program, index_of(x, c))];
-}
-
-RtColumn *rt_bind_own(const RtExec *x, int col) {
-    const rt_column *want = &x->program->columns[col];
-    const RtTable *t = table_of_column(x, want);
-    return t ? (RtColumn *)rt_table_column(t, want->name) : NULL; /* the data set is ours */
-}
-
-const char *rt_bind_column_name(const RtExec *x, int col) {
-    const rt_space *s = &x->program->spaces[rt_bind_base(x->program, col)];
-    return rt_pool_printf(&x->rt->pool, "%s.%s", s->name, x->program->columns[col].name);
-}
-
-const RtColumn *rt_bind_source(const RtExec *x, int col) {
-    return rt_bind_is_used(x->program, col) ? rt_bind_own(x, col) : NULL;
 }
 
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
@@ -256,7 +167,7 @@ static gnnc_status bind_categories(RtExec *x, int col) {
     gnnc_status st = known >= 0 ? rt_codes_fit(x, col, known) : GNNC_OK;
     if (st != GNNC_OK) return st;
     const char *who =
-        rt_pool_printf(&x->rt->pool, "'%s.%s'", table_of_column(x, want)->name, want->name);
+        rt_pool_printf(&x->rt->pool, "'%s.%s'", rt_bind_table_of(x, want)->name, want->name);
     if (!who) return rt_fail_nomem(err_of(x), "column names");
     return bind_size(x, want->cat, c->n_categories,
                      c->kind == RT_COL_CLASS ? "classes" : "categories", who);
@@ -273,7 +184,7 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
 
 /* What was made of the file's values, which the canonical ones replace; NULL: nothing was. */
 static const void *converted(const RtExec *x, const rt_column *want, const RtColumn *c) {
-    const RtColumn *own = rt_bind_own(x, index_of(x, want));
+    const RtColumn *own = rt_bind_own(x, rt_bind_index(x, want));
     if (!own || c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low))
         return NULL;
     return rt_column_values(c);
@@ -319,7 +230,7 @@ static bool may_lack(const RtExec *x, const rt_column *want) {
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
-    const RtTable *t = table_of_column(x, want);
+    const RtTable *t = rt_bind_table_of(x, want);
     if (x->program->spaces[want->space].of_batch) return GNNC_OK;
     const RtColumn *c = rt_table_column(t, want->name);
     bool used = is_wanted(x, col), edges, as_is;
@@ -395,7 +306,7 @@ static gnnc_status stand_in(RtExec *x, int col) {
     if (!c) return rt_fail_nomem(err_of(x), want->name);
     *c = (RtColumn){.name = want->name, .kind = want->kind};
     gnnc_status st;
-    TRY(st, stand_in_shape(x, want, table_of_column(x, want), c));
+    TRY(st, stand_in_shape(x, want, rt_bind_table_of(x, want), c));
     TRY(st, stand_in_values(x, c));
     if (b->lacks < 0) b->lacks = col;
     b->col[col] = c;
@@ -414,7 +325,7 @@ gnnc_status rt_bind_judges(const RtExec *x) {
     return rt_fail(&x->rt->err, GNNC_E_MISSING,
                    "%s: '%s' has no column '%s', which the model (%s) needs to be trained or "
                    "evaluated",
-                   b->dir, table_of_column(x, c)->name, c->name, x->program->source);
+                   b->dir, rt_bind_table_of(x, c)->name, c->name, x->program->source);
 }
 
 /* ---- forms and orders ------------------------------------------------------------------ */
@@ -620,8 +531,4 @@ out:
 
 void rt_bind_close(RtExec *x) {
     if (x->rt->bound) rt_dataset_close(bound_of(x)->data);
-}
-
-bool rt_bind_is_mapped(const RtExec *x, int buf) {
-    return x->buf[buf] && rt_dataset_maps(x->rt->bound->data, x->buf[buf]);
 }

@@ -96,6 +96,8 @@ bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches 
 /* The table's space, of a column of a derived relation too; the data's column, NULL = it has none;
  * its name, "paper.y" (NULL: no memory). */
 int rt_bind_base(const rt_program *p, int col);
+int rt_bind_index(const RtExec *x, const rt_column *c);               /* its number */
+const RtTable *rt_bind_table_of(const RtExec *x, const rt_column *c); /* whose rows it has */
 RtColumn *rt_bind_own(const RtExec *x, int col);
 const char *rt_bind_column_name(const RtExec *x, int col);
 /* E_MISSING: the data lack labels, E_RANGE: have others than the model: "train" and "eval" cannot

@@ -352,13 +352,6 @@ gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes) {
     return d && d->best ? d->ops->upload(d, d->best, host, n_bytes) : GNNC_OK;
 }
 
-/* ---- what a trainer says of it ------------------------------------------------------ */
-gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
-    RT_NOT_NULL(t, t);
-    rt_trainer_begin(t);
-    return t->rt.device ? t->rt.device->ops->wait(t->rt.device) : GNNC_OK;
-}
-
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!t) return 0;
     const RtDevice *d = t->rt.device;

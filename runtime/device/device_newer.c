@@ -1,10 +1,6 @@
 /* What the host says of its copies of buffers, with a device beside it or without (device.h). */
 #include "device.h"
 
-bool rt_runs_on_host(const rt_program *p) {
-    return !p->device || (p->n_phases > 0 && p->phases[0].run);
-}
-
 void rt_push(RtExec *x, int b) {
     x->rt->vars_changed |= b >= 0 && x->program->bufs[b].kind == RT_BUF_VAR;
     if (x->rt->device && b >= 0) x->rt->device->newer[b] = RT_HOST_NEWER;

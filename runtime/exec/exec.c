@@ -12,72 +12,7 @@
 #include "rng.h"
 #include "runtime/data/number.h"
 
-int rt_type_bytes(rt_dtype t) {
-    switch (t) {
-    case RT_VOID:
-        return 0;
-    case RT_I1:
-        return 1;
-    case RT_F16:
-    case RT_BF16:
-        return 2;
-    case RT_F32:
-    case RT_I32:
-        return 4;
-    case RT_F64:
-    case RT_I64:
-        return 8;
-    }
-    return 0;
-}
-
-/* More than a process can address; sums over all buffers stay far from wrapping. */
-#define MAX_BYTES (INT64_C(1) << 47)
-
-gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes) {
-    int64_t count = x->program->buf_count(b, x->n), bytes;
-    if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes) ||
-        bytes > MAX_BYTES)
-        return rt_fail(&x->rt->err, GNNC_E_RANGE, "'%s' is too large to address",
-                       x->program->bufs[b].name);
-    *n_bytes = (size_t)bytes;
-    return GNNC_OK;
-}
-
-/* Grows by replacing: the pool keeps the old block until the trainer goes.  Requests come
- * from the plan's sizes, so after the first step there are none. */
-void *rt_scratch(RtExec *x, size_t n_bytes) {
-    RtRuntime *rt = x->rt;
-    if (n_bytes <= rt->scratch_bytes) return rt->scratch;
-    size_t want = n_bytes < 4096 ? 4096 : n_bytes;
-    void *p = rt_pool_alloc(&rt->pool, want, 1);
-    if (!p) {
-        rt_fail_nomem(&rt->err, "working memory of a library call");
-        return NULL;
-    }
-    rt->scratch = p;
-    rt->scratch_bytes = want;
-    return p;
-}
-
 /* ---- phases -------------------------------------------------------------- */
-const rt_phase *rt_phase_find(const rt_program *p, const char *name) {
-    for (int i = 0; i < p->n_phases; i++)
-        if (strcmp(p->phases[i].name, name) == 0) return &p->phases[i];
-    return NULL;
-}
-
-const rt_phase *rt_phase_of(const rt_program *p, rt_phase_kind kind) {
-    for (int i = 0; i < p->n_phases; i++)
-        if (p->phases[i].kind == kind) return &p->phases[i];
-    return NULL;
-}
-
-bool rt_predicts_batches(const rt_program *p) {
-    const rt_phase *predict = rt_phase_of(p, RT_PHASE_PREDICT);
-    return predict && predict->batches;
-}
-
 static gnnc_status run(RtExec *x, const rt_phase *phase) {
     rt_grain_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
@@ -103,13 +38,6 @@ gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     bool first = phase->kind == RT_PHASE_LOAD; /* before there are variables */
     gnnc_status st = x->rt->vars_changed && !first ? refresh(x) : GNNC_OK;
     return st == GNNC_OK ? run(x, phase) : st;
-}
-
-int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name) {
-    for (int i = 0; i < p->n_bufs; i++)
-        if (p->bufs[i].kind == k && p->bufs[i].io_name && !strcmp(p->bufs[i].io_name, io_name))
-            return i;
-    return -1;
 }
 
 void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
@@ -157,44 +85,12 @@ double rt_buf_read(const RtExec *x, int b, int64_t i) {
     return rt_read_number(x->buf[b], x->program->bufs[b].dt, i);
 }
 
-double rt_read_number(const void *p, rt_dtype dt, int64_t i) {
-    switch (dt) {
-    case RT_F32:
-        return ((const float *)p)[i];
-    case RT_F64:
-        return ((const double *)p)[i];
-    case RT_F16:
-        return rt_f16_to_f32(((const uint16_t *)p)[i]);
-    case RT_BF16:
-        return rt_bf16_to_f32(((const uint16_t *)p)[i]);
-    case RT_I32:
-        return ((const int32_t *)p)[i];
-    case RT_I64:
-        return (double)((const int64_t *)p)[i];
-    case RT_I1:
-        return ((const uint8_t *)p)[i];
-    case RT_VOID:
-        break;
-    }
-    return 0;
-}
-
 /* ---- services -------------------------------------------------------------- */
 void rt_copy(RtExec *x, void *to, const void *from, size_t n_bytes) {
     if (x->rt->device)
         rt_device_copy(x, to, from, n_bytes);
     else if (n_bytes)
         memcpy(to, from, n_bytes);
-}
-
-void rt_message(RtRuntime *rt, const char *fmt, ...) {
-    char text[1024];
-    if (!rt->message) return;
-    va_list ap;
-    va_start(ap, fmt);
-    rt_vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    rt->message(rt->message_user, text);
 }
 
 typedef struct {
@@ -269,12 +165,4 @@ gnnc_status rt_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t 
     x->rt->count.read_backs++;
     return x->rt->device ? rt_device_assert(x, text, cond, count)
                          : rt_check_assert(x, text, cond, count);
-}
-
-gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (!cond[i])
-            return rt_fail(&x->rt->err, GNNC_E_ASSERT, "assertion failed: %s (element %lld)", text,
-                           (long long)i);
-    return GNNC_OK;
 }

@@ -26,6 +26,7 @@
 #include "runtime/model/codes.h"
 #include "runtime/model/reached.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/machine.h"
 
 enum { N_META = 32 };
 

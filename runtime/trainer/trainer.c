@@ -27,6 +27,7 @@
 #include "runtime/batch/train_shares.h"
 #include "tuned.h"
 #include "runtime/variant.h"
+#include "runtime/exec/machine.h"
 
 const char *gnnc_version(void) {
     return GNNC_VERSION;
@@ -173,24 +174,6 @@ const char *gnnc_trainer_error(const gnnc_trainer *t) {
     return t ? t->rt.err.text : "";
 }
 
-gnnc_status rt_null_argument(gnnc_trainer *t, const char *name) {
-    if (!t) return GNNC_E_ARG;
-    rt_trainer_begin(t);
-    return rt_fail(&t->rt.err, GNNC_E_ARG, "the argument '%s' is NULL", name);
-}
-
-void rt_trainer_begin(gnnc_trainer *t) {
-    if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
-    t->rt.err.text[0] = '\0';
-    t->rt.stop = NULL; /* an evaluation after the end is not stopped by what ended the training */
-    t->rt.asked = 0;
-}
-
-gnnc_status rt_trainer_need_data(gnnc_trainer *t) {
-    if (t->loaded) return GNNC_OK;
-    return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
-}
-
 const char *gnnc_trainer_device(const gnnc_trainer *t) {
     if (!t) return "";
     return t->rt.device ? t->rt.device->ops->name : "cpu";
@@ -212,12 +195,6 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
 }
 
 /* ---- load -------------------------------------------------------------------- */
-int rt_usable_cores(void) {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n > 0 ? n : 1;
-}
-
 static void start_schedule(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
     t->schedule = (RtSchedule){.kind = r->sched,
@@ -244,17 +221,6 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     if (st != GNNC_OK || !has_late_relations(t->program)) return st;
     st = rt_memory_settle(&t->x, &t->memory, (size_t)t->options.max_memory);
     return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
-}
-
-gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
-    int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
-    gnnc_status st = rt_grain_set(&t->x, ns);
-    for (int i = 0; i < t->program->n_phases && st == GNNC_OK; i++) {
-        const rt_phase *ph = &t->program->phases[i];
-        const int64_t *n = rt_phase_sizes(t, ph);
-        if (n != t->x.n) rt_grain_set_phase(&t->x, ph, n, ns);
-    }
-    return st;
 }
 
 static gnnc_status bind_sizes(gnnc_trainer *t) {
@@ -469,13 +435,6 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
     return GNNC_OK;
 }
 
-gnnc_counters rt_trainer_counters(gnnc_trainer *t) {
-    pthread_mutex_lock(&t->counting);
-    gnnc_counters now = t->rt.count;
-    pthread_mutex_unlock(&t->counting);
-    return now;
-}
-
 static gnnc_status may_count_traffic(gnnc_trainer *t, const gnnc_traffic *out) {
     gnnc_status st;
     TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));
@@ -531,4 +490,10 @@ gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out) {
     gnnc_counters now = rt_trainer_counters(t);
     if (st == GNNC_OK) rt_struct_give(out, &now, sizeof now);
     return st;
+}
+
+gnnc_status gnnc_trainer_wait(gnnc_trainer *t) {
+    RT_NOT_NULL(t, t);
+    rt_trainer_begin(t);
+    return t->rt.device ? t->rt.device->ops->wait(t->rt.device) : GNNC_OK;
 }

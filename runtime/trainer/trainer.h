@@ -132,8 +132,6 @@ gnnc_status rt_trainer_need_data(gnnc_trainer *t);
 gnnc_status rt_trainer_load_snapshot(gnnc_trainer *t, gnnc_graph *graph, struct RtSnapshot *s);
 gnnc_counters rt_trainer_counters(gnnc_trainer *t); /* now; workers allocate, too */
 
-/* Cores that this process may run on. */
-int rt_usable_cores(void);
 /* Other threads, another limit for steps that run alone; results do not change. */
 gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
 /* Which steps run alone, by the sizes known now. */
@@ -160,7 +158,10 @@ void rt_best_restore(gnnc_trainer *t);
 gnnc_status rt_scalars_init(gnnc_trainer *t);
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name);
 RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split); /* none: of the last step */
+void rt_scalar_set(gnnc_trainer *t, const char *name, double v);
 void rt_scalars_read(gnnc_trainer *t, int phase);
+/* What a step logs is of that step; without one, evaluation has its own value of it. */
+void rt_scalars_read_logs(gnnc_trainer *t);
 enum { RT_FIRST_EPOCHS = 1 << 16 }; /* of history come without an allocation between epochs */
 #define RT_MAX_EPOCHS (INT64_MAX / 2)
 /* Room for n_done epochs, and for those up to n_wanted that RT_FIRST_EPOCHS allows. */

@@ -3,6 +3,7 @@
 #include "runtime/bind/bind.h"
 #include "trainer.h"
 #include "tuned.h"
+#include "runtime/exec/machine.h"
 
 /* ---- phases and variants ---------------------------------------------------------------- */
 int gnnc_trainer_n_phases(const gnnc_trainer *t) {

@@ -16,170 +16,6 @@
 #include "runtime/batch/train_shares.h"
 #include "runtime/exec/own.h"
 
-/* ---- scalars ---------------------------------------------------------------- */
-static bool is_metric(const rt_buf *b) {
-    bool read = b->role == RT_OUT_LOSS || b->role == RT_OUT_METRIC || b->role == RT_OUT_LOG;
-    return b->kind == RT_BUF_OUTPUT && b->rank == 0 && read;
-}
-
-/* The output that says whether a logged one of the same phase happened. */
-static int condition_of(const rt_program *p, int buf) {
-    const rt_buf *log = buf >= 0 ? &p->bufs[buf] : NULL;
-    for (int b = 0; log && log->role == RT_OUT_LOG && b < p->n_bufs; b++) {
-        const rt_buf *c = &p->bufs[b];
-        if (c->role == RT_OUT_LOGGED && c->phase == log->phase && !strcmp(c->of, log->of)) return b;
-    }
-    return -1;
-}
-
-static int rows_of(const rt_program *p, const char *metric) {
-    for (int b = 0; b < p->n_bufs; b++)
-        if (p->bufs[b].role == RT_OUT_ROWS && !strcmp(p->bufs[b].of, metric)) return b;
-    return -1;
-}
-
-/* One output of links' @eval is a metric of either held-out split. */
-static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
-    const rt_program *p = t->program;
-    const char *of = p->bufs[buf].of;
-    for (int split = RT_SPLIT_VAL; split <= RT_SPLIT_TEST; split++) {
-        const char *name = rt_pool_printf(&t->rt.pool, "%s.%s", of, rt_split_words.word[split]);
-        if (!name) return GNNC_E_NOMEM;
-        t->scalars[t->n_scalars++] = (RtScalar){.name = name,
-                                                .role = RT_OUT_METRIC,
-                                                .of = of,
-                                                .buf = -1,
-                                                .phase = -1,
-                                                .eval_buf = -1,
-                                                .when_buf = -1,
-                                                .of_split = split,
-                                                .sum_buf = buf,
-                                                .rows_buf = rows_of(p, of)};
-    }
-    return GNNC_OK;
-}
-
-static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
-    const rt_buf *b = buf >= 0 ? &t->program->bufs[buf] : NULL;
-    for (int i = 0; i < t->n_scalars; i++)
-        if (strcmp(t->scalars[i].name, name) == 0) {
-            if (b && b->role == RT_OUT_LOG) t->scalars[i].eval_buf = buf;
-            return;
-        }
-    t->scalars[t->n_scalars++] = (RtScalar){.name = name,
-                                            .buf = buf,
-                                            .phase = b ? b->phase : -1,
-                                            .role = b ? b->role : RT_OUT_VALUE,
-                                            .of = b ? b->of : NULL,
-                                            .eval_buf = -1,
-                                            .split = b ? (int)b->split : 0,
-                                            .when_buf = condition_of(t->program, buf)};
-}
-
-gnnc_status rt_scalars_init(gnnc_trainer *t) {
-    const rt_program *p = t->program;
-    t->scalars = RT_NEWN(&t->rt.pool, RtScalar, 2 * p->n_bufs + 1);
-    if (!t->scalars) return GNNC_E_NOMEM;
-    add_scalar(t, "lr", -1);
-    for (int b = 0; b < p->n_bufs; b++) {
-        if (!is_metric(&p->bufs[b])) continue;
-        bool of_links = p->sampling.eval_links && p->bufs[b].role == RT_OUT_METRIC;
-        if (!of_links)
-            add_scalar(t, p->bufs[b].io_name, b);
-        else if (add_link_metric(t, b) != GNNC_OK)
-            return GNNC_E_NOMEM;
-    }
-    const rt_recipe *r = &p->recipe;
-    char name[128];
-    t->keep = -1;
-    if (!r->present || !r->keep_metric) return GNNC_OK;
-    snprintf(name, sizeof name, "%s.%s", r->keep_metric, rt_split_words.word[r->keep_split & 3]);
-    RtScalar *s = rt_scalar_find(t, name);
-    if (!s) s = rt_scalar_find(t, r->keep_metric);
-    if (s) t->keep = (int)(s - t->scalars);
-    return GNNC_OK;
-}
-
-RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name) {
-    for (int i = 0; i < t->n_scalars; i++)
-        if (strcmp(t->scalars[i].name, name) == 0) return &t->scalars[i];
-    return NULL;
-}
-
-RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split) {
-    for (int i = 0; i < t->n_scalars; i++)
-        if (t->scalars[i].role == RT_OUT_LOSS && t->scalars[i].split == (int)split)
-            return &t->scalars[i];
-    return NULL;
-}
-
-void rt_scalars_read(gnnc_trainer *t, int phase) {
-    for (int i = 0; i < t->n_scalars; i++) {
-        RtScalar *s = &t->scalars[i];
-        if (s->buf < 0 || s->phase != phase) continue;
-        s->value = rt_buf_read(&t->x, s->buf, 0);
-        s->known = s->when_buf < 0 || rt_buf_read(&t->x, s->when_buf, 0) != 0;
-        s->known &= !s->split || t->split_rows[s->split] != 0;
-    }
-}
-
-/* What a step logs is of that step; without one, evaluation has its own value of it. */
-static void read_logs_of_eval(gnnc_trainer *t) {
-    for (int i = 0; i < t->n_scalars; i++) {
-        RtScalar *s = &t->scalars[i];
-        if (s->eval_buf < 0) continue;
-        int when = condition_of(t->program, s->eval_buf);
-        s->value = rt_buf_read(&t->x, s->eval_buf, 0);
-        s->known = when < 0 || rt_buf_read(&t->x, when, 0) != 0;
-    }
-}
-
-static void set_scalar(gnnc_trainer *t, const char *name, double v) {
-    RtScalar *s = rt_scalar_find(t, name);
-    s->value = v;
-    s->known = true;
-}
-
-int gnnc_trainer_n_metrics(const gnnc_trainer *t) {
-    if (!t) return 0;
-    return t->n_scalars;
-}
-
-static bool is_known(const gnnc_trainer *t, const RtScalar *s) {
-    return s->known && !(s->split && t->loaded && t->split_rows[s->split] == 0);
-}
-
-gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *out) {
-    RT_NOT_NULL(t, out);
-    rt_trainer_begin(t);
-    gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_metric_info, out, value);
-    if (st != GNNC_OK) return st;
-    if (i < 0 || i >= t->n_scalars) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no metric %d", i);
-    const RtScalar *s = &t->scalars[i];
-    int split = s->of_split ? s->of_split : s->split;
-    gnnc_metric_info own = {.name = s->name,
-                            .of = s->of ? s->of : s->name,
-                            .split = split ? rt_split_words.word[split] : "",
-                            .is_logged = s->role == RT_OUT_LOG,
-                            .known = is_known(t, s),
-                            .value = is_known(t, s) ? s->value : NAN};
-    rt_struct_give(out, &own, sizeof own);
-    return GNNC_OK;
-}
-
-gnnc_status gnnc_trainer_metric(gnnc_trainer *t, const char *name, double *value) {
-    RT_NOT_NULL(t, name);
-    RT_NOT_NULL(t, value);
-    rt_trainer_begin(t);
-    const RtScalar *s = rt_scalar_find(t, name);
-    if (!s) return rt_fail(&t->rt.err, GNNC_E_MISSING, "no metric '%s'", name);
-    if (s->split && t->loaded && t->split_rows[s->split] == 0)
-        return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' is of a split without rows", name);
-    if (!s->known) return rt_fail(&t->rt.err, GNNC_E_MISSING, "'%s' was not computed yet", name);
-    *value = s->value;
-    return GNNC_OK;
-}
-
 /* ---- history ------------------------------------------------------------------- */
 /* Untouched rows cost no memory. */
 gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted) {
@@ -431,7 +267,7 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     if (st != GNNC_OK) return st;
     t->rt.count.read_backs++;
     st = evaluate(t);
-    if (st == GNNC_OK) read_logs_of_eval(t);
+    if (st == GNNC_OK) rt_scalars_read_logs(t);
     return st;
 }
 
@@ -476,7 +312,7 @@ static gnnc_status end_steps(gnnc_trainer *t) {
     rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
     if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
-        set_scalar(t, "loss", p->loss_sum / (double)p->loss_rows);
+        rt_scalar_set(t, "loss", p->loss_sum / (double)p->loss_rows);
     t->trained = true;
     return GNNC_OK;
 }
@@ -522,7 +358,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     gnnc_status st;
     TRY(st, can_train(t, &train));
     if (!t->trained) TRY(st, run_steps(t, train)); /* else the evaluation failed */
-    set_scalar(t, "lr", lr);
+    rt_scalar_set(t, "lr", lr);
     int64_t begin = rt_now_ns();
     if (is_evaluated(t, e + 1))
         TRY(st, evaluate(t));
@@ -586,6 +422,6 @@ gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch) {
     if (epoch) *epoch = kept_epoch(t);
     t->rt.count.read_backs++;
     st = evaluate(t);
-    if (st == GNNC_OK) read_logs_of_eval(t);
+    if (st == GNNC_OK) rt_scalars_read_logs(t);
     return st;
 }

@@ -11,6 +11,7 @@
 #include "runtime/clock.h"
 #include "tuned.h"
 #include "runtime/variant.h"
+#include "runtime/exec/machine.h"
 
 enum { MAX_WAYS = 48, MAX_SAMPLES = 60, STEPS_PER_TURN = 3 };
 

@@ -16,9 +16,4 @@ bool rt_tuned_find(gnnc_trainer *t, const char *dir, RtChoice *out);
 /* Replaces that choice. */
 gnnc_status rt_tuned_keep(gnnc_trainer *t, const char *dir, const RtChoice *c, double step_ms);
 
-/* The processor kind whose code and last bits differ: "x86-64-v4", with ", amx" or
- * ", avx512_bf16" (dot products of bf16).  NULL: no
- * memory. */
-const char *rt_machine_kind(RtPool *pool, const RtRuntime *rt);
-
 #endif

@@ -5,6 +5,7 @@
 #include "tiny_data.h"
 #include "tiny_program.h"
 
+#include "runtime/exec/machine.h"
 #include "runtime/data/json.h"
 #include "runtime/trainer/tuned.h"
 
