@@ -93,5 +93,3 @@ const RtColumn *rt_bind_source(const RtExec *x, int col) {
 bool rt_bind_is_mapped(const RtExec *x, int buf) {
     return x->buf[buf] && rt_dataset_maps(x->rt->bound->data, x->buf[buf]);
 }
-
-

@@ -1,5 +1,5 @@
-/* What a program declares, looked up: its types, buffers and phases; and the memory and messages of a
- * run.  Everything of the runtime calls these, and they call nothing of it. */
+/* What a program declares, looked up: its types, buffers and phases; and the memory and messages of
+ * a run.  Everything of the runtime calls these, and they call nothing of it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

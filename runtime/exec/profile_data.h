@@ -1,4 +1,5 @@
-/* What is recorded of steps: exec/profile.c writes it while phases run, trainer/profile.c tells it. */
+/* What is recorded of steps: exec/profile.c writes it while phases run, trainer/profile.c tells it.
+ */
 #ifndef RUNTIME_PROFILE_DATA_H
 #define RUNTIME_PROFILE_DATA_H
 
@@ -23,17 +24,17 @@ typedef struct {
 
 typedef struct RtProfile {
     int64_t start;
-    int *first;    /* [n_phases] its steps begin there in total */
-    int64_t *runs; /* [n_phases] */
-    RtStepTotal *total;  /* [n_steps of all phases] */
+    int *first;         /* [n_phases] its steps begin there in total */
+    int64_t *runs;      /* [n_phases] */
+    RtStepTotal *total; /* [n_steps of all phases] */
     int phase, step;
     bool fresh; /* the step's first block, or it has none */
     int64_t phase_since, since;
     int n_stamps;                /* in the device's queue */
     int stamped[RT_STAMPS];      /* steps that begin there */
     int64_t stamp_ns[RT_STAMPS]; /* what they took */
-    RtTraceLane main;                   /* phases and steps */
-    RtTraceLane *lane;                  /* [n_lanes] of the members; none without a trace */
+    RtTraceLane main;            /* phases and steps */
+    RtTraceLane *lane;           /* [n_lanes] of the members; none without a trace */
     int n_lanes;
 } RtProfile;
 

@@ -1,4 +1,5 @@
-/* What calls of the interface begin with: a clean error, a handle that is there, data that are loaded. */
+/* What calls of the interface begin with: a clean error, a handle that is there, data that are
+ * loaded. */
 #include "runtime/device/device.h"
 #include "trainer.h"
 

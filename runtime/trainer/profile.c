@@ -36,7 +36,8 @@ gnnc_status gnnc_trainer_profile(gnnc_trainer *t, int64_t max_events) {
     int64_t *runs = RT_NEWN(pool, int64_t, p->n_phases);
     RtStepTotal *total = RT_NEWN(pool, RtStepTotal, count_steps(p));
     int n_lanes = max_events && !t->rt.device ? threads_of(t) : 0;
-    RtTraceLane *lane = RT_NEWN(pool, RtTraceLane, n_lanes + 1); /* the last one: phases and steps */
+    RtTraceLane *lane =
+        RT_NEWN(pool, RtTraceLane, n_lanes + 1); /* the last one: phases and steps */
     if (!f || !first || !runs || !total || !lane) return rt_fail_nomem(&t->rt.err, "the profile");
     for (int i = 0; i <= n_lanes; i++) {
         int64_t max = i < n_lanes ? max_events / n_lanes : max_events;
