@@ -4,15 +4,16 @@
 A page (docs/*.md, docs/embedding/*.md, README.md) is read from top to bottom in an empty directory of its own, with gnnc on
 the PATH and $TOP the source tree.  What stands after ``` decides:
 
-    gnn [file=NAME]     a whole model: `gnnc check` accepts it; NAME keeps it for later blocks
+    gnn                 a whole model: `gnnc check` accepts it
     gnn-error           fails, with the text of each `expect-error: TEXT` comment reported on that line
-    gir [file=NAME]     textual IR that `gnnc check` accepts
+    gir                 textual IR that `gnnc check` accepts
     gir-error           fails, as gnn-error
-    ... file=NAME       any other text, kept as NAME
     sh run              every line is a command that must succeed
     sh fails            every line is a command that must end with status 1
-    text of COMMAND     the lines stand in what COMMAND prints, in this order and side by side; a line `...`
-                        stands for any number of lines
+    console             each line `$ COMMAND` is run; the lines after it stand in what it prints, in this order and
+                        side by side; a line `...` stands for any number of lines.  Without lines it must succeed
+
+A line "`NAME`:" in front of a block says that the block is the file NAME, kept for later blocks.
 
 Links between pages must lead somewhere.  docs/errors.md has a section for every code of ir/diag.def and no
 other, and what is wrong in a section is wrong with the section's code; docs/layers.md has the layers' signatures.  Prints `N passed, N failed`."""
@@ -23,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 
-FENCE = re.compile(r"^```([\w-]+)([^\n]*)\n(.*?)^```", re.M | re.S)
+from fences import commands, fences
+
 failures = []
 count = 0
 
@@ -68,9 +70,16 @@ def shows(body, said):
     return True
 
 
-def one_block(kind, words, body, code, cwd, env):
+def console(body, code, cwd, env):
+    for command, lines in commands(body):
+        status, said = shell(command, cwd, env)
+        if status if not lines else not (shows(lines, said) and code in body + said):
+            return False, f"{command}\nexit {status}, and not what the page says:\n{said}"
+    return bool(commands(body)), "no line starts with $"
+
+
+def one_block(kind, words, body, name, code, cwd, env):
     """(ok, what went wrong).  code: that of the section of docs/errors.md, else empty."""
-    name = next((w[5:] for w in words.split() if w.startswith("file=")), None)
     if name or kind in ("gnn", "gir", "gnn-error", "gir-error"):
         name = name or "example." + kind[:3]
         os.makedirs(os.path.join(cwd, os.path.dirname(name)), exist_ok=True)
@@ -82,23 +91,21 @@ def one_block(kind, words, body, code, cwd, env):
     if kind in ("gnn-error", "gir-error"):
         status, said = shell(f"gnnc check {name}", cwd, env)
         return status == 1 and expects_errors(body, said, code), f"exit {status}\n{said}"
-    if kind == "sh" and words.strip() in ("run", "fails"):
-        want = words.strip() == "fails"
+    if kind == "sh" and words in ("run", "fails"):
+        want = words == "fails"
         for line in body.replace("\\\n", " ").splitlines():
             status, said = shell(line, cwd, env)
             for left_out in re.findall(r"^LEFT OUT: .*", said, re.M):
                 print(left_out)
             if status != want:
                 return False, f"{line}\nexit {status}\n{said}"
-    if kind == "text" and words.strip().startswith("of "):
-        status, said = shell(words.strip()[3:], cwd, env)
-        return shows(body, said) and code in body + said, f"exit {status}, and not what the page says:\n{said}"
+    if kind == "console":
+        return console(body, code, cwd, env)
     return True, ""
 
 
-def runs(kind, words):
-    return kind in ("gnn", "gir", "gnn-error", "gir-error") or words.strip() in ("run", "fails") or \
-        "file=" in words or words.strip().startswith("of ")
+def runs(kind, words, name):
+    return name or kind in ("gnn", "gir", "gnn-error", "gir-error", "console") or words in ("run", "fails")
 
 
 def blocks(page, gnnc, top):
@@ -108,12 +115,12 @@ def blocks(page, gnnc, top):
         os.mkdir(bin_), os.mkdir(cwd)
         os.symlink(os.path.abspath(gnnc), os.path.join(bin_, "gnnc"))
         env = dict(os.environ, PATH=bin_ + ":" + os.environ["PATH"], TOP=os.path.abspath(top))
-        for m in FENCE.finditer(text):
-            if runs(m.group(1), m.group(2)):
-                where = f"{os.path.basename(page)}:{text.count(chr(10), 0, m.start()) + 1}"
-                code = re.findall(r"^## (?:(\w\d{4}):)?", text[:m.start()], re.M)
-                ok, why = one_block(*m.groups(), code[-1] if code else "", cwd, env)
-                report(where, ok, f"```{m.group(1)}{m.group(2)}: {why[:3000]}")
+        for kind, words, body, name, start in fences(text):
+            if runs(kind, words, name):
+                where = f"{os.path.basename(page)}:{text.count(chr(10), 0, start) + 1}"
+                code = re.findall(r"^## (?:(\w\d{4}):)?", text[:start], re.M)
+                ok, why = one_block(kind, words, body, name, code[-1] if code else "", cwd, env)
+                report(where, ok, f"```{kind} {words}: {why[:3000]}")
 
 
 # ---- links -----------------------------------------------------------------------------------

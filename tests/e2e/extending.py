@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does what docs/extending.md says, in a copy of the tree.  usage: extending.py TOP [SECTION]
 
-First all ```diff blocks are applied and all blocks with file=NAME are written, so that one build has them all; then
+First all ```diff blocks are applied and all blocks behind a line "`NAME`:" are written, so that one build has them all; then
 in each ```sh in-tree block every line is a command that must succeed.  "Files: 2 sources, 1 page, 1 test" is
 counted.  Builds start from TOP/build; only the commands of sections that contain SECTION are run.  Prints
 `N passed, N failed`, per section."""
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-FENCE = re.compile(r"^```([\w-]+)([^\n]*)\n(.*?)^```", re.M | re.S)
+from fences import fences
 
 
 def shell(command, cwd, text=None):
@@ -34,15 +34,15 @@ def write(tree, name, body):
     return ""
 
 
-def change(tree, kind, words, body):
+def change(tree, kind, words, body, name):
     """Applies or writes what a block has.  What went wrong, or nothing."""
     if kind == "diff":
         return shell("patch -p1 --no-backup-if-mismatch", tree, body)
-    return write(tree, words[6:].strip(), body) if words.startswith(" file=") else ""
+    return write(tree, name, body) if name else ""
 
 
-def commands(tree, kind, words, body):
-    for line in body.splitlines() if kind == "sh" and words.strip() == "in-tree" else []:
+def commands(tree, kind, words, body, _):
+    for line in body.splitlines() if kind == "sh" and words == "in-tree" else []:
         wrong = shell(line.replace("make ", "make -s OPT=-O1 "), tree)
         if wrong:
             return wrong
@@ -52,8 +52,8 @@ def commands(tree, kind, words, body):
 def files_of(blocks):
     """[sources, pages, tests] of the tree that the blocks of a section touch: not the user's models, beside it."""
     names = set()
-    for kind, words, body in blocks:
-        names |= set(re.findall(r"^\+\+\+ b/(\S+)", body, re.M) if kind == "diff" else re.findall(r"^ file=(\S+)", words))
+    for kind, _, body, name in blocks:
+        names |= set(re.findall(r"^\+\+\+ b/(\S+)", body, re.M) if kind == "diff" else [name] if name else [])
     names = {n for n in names if "/" in n}
     pages, tests = (len([n for n in names if n.startswith(d)]) for d in ("docs/", "tests/"))
     return [len(names) - pages - tests, pages, tests]
@@ -68,7 +68,7 @@ def count(text, blocks):
 def main(top, only):
     page = open(os.path.join(top, "docs/extending.md"), encoding="utf-8").read()
     parts = [p.partition("\n") for p in re.split(r"^## ", page, flags=re.M)[1:]]
-    sections = {name: FENCE.findall(text) for name, _, text in parts}
+    sections = {name: [block[:4] for block in fences(text)] for name, _, text in parts}
     failed = {name: wrong for name, _, text in parts if (wrong := count(text, sections[name]))}
     with tempfile.TemporaryDirectory() as tree:
         wrong = copy_tree(top, tree)
