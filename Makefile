@@ -369,6 +369,8 @@ long: all $(BUILD)/tests/random/model_check
 	    $(call quoted,$(CURDIR)) 10000000; rc=$$?; rm -r "$$dir"; exit $$rc
 	$(if $(MPICC),dir=$$(mktemp -d) && cd "$$dir" && GNNC_KILLS=300 python3 $(call quoted,$(CURDIR))/tests/e2e/parts.py \
 	    $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)); rc=$$?; rm -r "$$dir"; exit $$rc)
+	$(if $(MPICC),mkdir -p $(call quoted,$(BUILD))/kills && cd $(call quoted,$(BUILD))/kills && GNNC_KILLS=102 \
+	    python3 $(call quoted,$(CURDIR))/tests/e2e/shipped_ranks.py $(call quoted,$(abspath $(BUILD)))/gnnc $(call quoted,$(CURDIR)))
 	tests/fuzz/run 60
 	if $(PEERS) -c 'import torch_geometric'; then python3 tests/oracle/weights.py $(BUILD)/gnnc . $(PEERS) && \
 	    $(PEERS) tests/oracle/pyg_data.py $(BUILD)/gnnc . models/data/cora; \
