@@ -10,6 +10,10 @@
  * run in blocks of rows, and no array of N rows stands between them
  * (codegen/plan_passes/plan_blocks.c).
  *
+ * Of a drawn batch Z may be of fewer rows than Y: a gradient goes from what was added up to all
+ * that was added.  Where both are as wide, such sums, along the sources of a relation of the data,
+ * come after the product.
+ *
  * Between Z and Y may stand whatever is linear in Z and does not look along W's spaces, and
  * nothing else may read Z.  Before autodiff `reorder` decides, and the gradient follows it. */
 #include "passes/rewrite.h"
@@ -30,6 +34,7 @@ typedef struct {
     VEC(Op *) linear; /* in the order of the function */
     Op *top;          /* the last linear one */
     bool crossed;     /* a segment sum */
+    bool as_wide;     /* X as Z */
     const char *why;  /* x is not summed first */
 } Aggregate;
 
@@ -95,6 +100,12 @@ static bool shares_space(const Type *x, const Type *y) {
     return false;
 }
 
+/* Are there more of these sums than of rows that they add up? */
+static bool has_more_sums(const Aggregate *g, const Op *segment) {
+    const Map *m = segment->map;
+    return g->as_wide && m->kind == MAP_SRC && pass_draws_more(g->m, segment->func, m->from);
+}
+
 /* Which operand carries Z; -1: none, or not in a linear way; -2: both. */
 static int carrier(const Aggregate *g, const Op *u) {
     bool first = is_linear(g, u->in[0]);
@@ -105,7 +116,8 @@ static int carrier(const Aggregate *g, const Op *u) {
     case OP_NEG:
         return 0;
     case OP_SEGMENT:
-        return u->red != RED_SUM || type_has(&g->w->type, u->map->from) ? -1 : 0;
+        return u->red != RED_SUM || type_has(&g->w->type, u->map->from) || has_more_sums(g, u) ? -1
+                                                                                               : 0;
     case OP_ADD:
     case OP_SUB:
         return first && second && type_eq(&u->in[0]->type, &u->in[1]->type) ? -2 : -1;
@@ -183,6 +195,7 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
             return false;
     g->why = "only data know which is wider";
     if (!expr_is_const(width(g, true), &in) || !expr_is_const(width(g, false), &out)) return false;
+    g->as_wide = in == out;
     g->why = in > out ? "the product is narrower" : NULL;
     return in <= out;
 }

@@ -14,6 +14,10 @@
  * segment sum is crossed, and the product is no wider: O <= F where both are constants (as
  * wide as x it still saves memory: what the gradient of W reads is x, which is there anyway,
  * not the sum); O constant where F is known only with the data (a column's width), or x CSR.
+ * A drawn batch has more rows that are added up than rows that they are added to, as its edges
+ * lead from hop to hop: as wide, a product of sums is of fewer rows, and so are both of its
+ * gradient.  Along reversed relations not so: of a table's references many rows share what they
+ * lead to.
  * What depends on the data alone is another matter: (A X) without dropout is summed once, when the
  * data are loaded (`hoist`), and no step sums anything, however narrow the product is; but A X
  * stays in memory.  So where @train aggregates such an X, the data's sizes decide, and with them
@@ -34,6 +38,7 @@ typedef struct {
     Op *product;    /* contract x, W */
     Op *view;       /* between the terms and the contraction: other names for their spaces */
     bool crossed;   /* a segment sum was seen */
+    bool fewer;     /* .. and all that were have fewer sums than rows */
     bool many_leaves;
 } Reorder;
 
@@ -134,6 +139,21 @@ static int carrier(const Reorder *r, const Op *op) {
     }
 }
 
+bool pass_draws_more(const Module *m, const Func *f, const Space *e) {
+    const Sampling *s = &m->recipe.sample;
+    if (e->rel != REL_BASE || !module_draws(m, f->phase)) return false;
+    for (int i = 0; i < s->rels.n; i++)
+        for (int k = 0; k < s->n_hops && s->rels.v[i].rel == e; k++)
+            if (s->rels.v[i].fanout[k] < 0 || s->rels.v[i].fanout[k] > 1) return true;
+    return false;
+}
+
+/* Are there fewer of these sums than of rows that they add up? */
+static bool has_fewer_sums(const Reorder *r, const Op *segment) {
+    const Map *m = segment->map;
+    return m->kind == MAP_DST && pass_draws_more(r->m, r->root->func, m->from);
+}
+
 /* Walks from the contraction's operand to the leaves; depth is bounded, as models are. */
 enum { MAX_DEPTH = 64 };
 static void find_leaves(Reorder *r, Op *x, int depth) {
@@ -147,6 +167,7 @@ static void find_leaves(Reorder *r, Op *x, int depth) {
         return;
     }
     r->crossed |= x->kind == OP_SEGMENT;
+    r->fewer &= x->kind != OP_SEGMENT || has_fewer_sums(r, x);
     if (both) find_leaves(r, x->in[0], depth + 1);
     find_leaves(r, x->in[c == -2 ? 1 : c], depth + 1);
 }
@@ -200,6 +221,8 @@ static const char *objection(Reorder *r, Op *terms) {
     bool knows_before = expr_is_const(width(r, true), &before);
     bool knows_after = expr_is_const(width(r, false), &after);
     if (knows_before && knows_after && after > before) return "the product is wider";
+    if (knows_before && knows_after && after == before && r->fewer)
+        return "a batch has fewer sums than rows, and the product is as wide";
     bool narrower = knows_before && (knows_after || are_classes(r));
     if (narrower && !is_saved(r, terms)) return "";
     return aggregates_first(r) ? "so this variant decided" : "";
@@ -258,6 +281,7 @@ static bool try_operand(Reorder *r, Op *op, int i) {
     r->weight = op->in[1 - i];
     r->leaf = r->product = NULL;
     r->crossed = r->many_leaves = false;
+    r->fewer = true;
     if (r->weight->type.layout != LAYOUT_DENSE || r->weight->kind != OP_VAR) return false;
     Op *terms = op->in[i];
     r->view = is_renaming(terms) && only_user(terms) ? terms : NULL;
@@ -340,6 +364,13 @@ static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
     }
 }
 
+static bool leaves_fewer(const Reorder *r, const Chain *c) {
+    bool fewer = true;
+    for (int i = 0; i < c->n; i++)
+        fewer &= c->op[i]->kind != OP_SEGMENT || has_fewer_sums(r, c->op[i]);
+    return fewer;
+}
+
 static bool are_fixed(const Chain *c) {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->op[i]->n_in; k++)
@@ -354,6 +385,7 @@ static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
     bool knows_before = expr_is_const(width(r, true), &before);
     bool knows_after = expr_is_const(width(r, false), &after);
     if (knows_before && knows_after && before < after) return true;
+    if (knows_before && knows_after && before == after && leaves_fewer(r, c)) return true;
     bool narrower = knows_before && (knows_after || are_classes(r));
     return (!narrower || (is_saved(r, x) && are_fixed(c))) && aggregates_first(r);
 }

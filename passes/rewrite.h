@@ -37,6 +37,10 @@ bool pass_is_drawn(const Op *op);
 /* Not the same in every step, whatever its operands are.  (hoist.c) */
 bool pass_may_vary(const Op *op);
 
+/* Do these edges come from more rows of f's batches than they lead to?  So do those of a relation
+ * of the data of which more than one are drawn at a row. */
+bool pass_draws_more(const Module *m, const Func *f, const Space *edges);
+
 /* A constant, broadcast or not: *v = its value.  (cse.c) */
 bool pass_is_const(const Op *op, double *v);
 /* A copy in another order of spaces, broadcasting or not: it reads across rows.  (cse.c) */
