@@ -1,4 +1,6 @@
 /* L_LET: scalar functions, on one value or a vector of them. */
+#include <math.h>
+
 #include "codegen/cpu/cpu.h"
 
 static bool is_float(LLVMValueRef v) {
@@ -197,6 +199,24 @@ static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
     return LLVMBuildFMul(g->b, h, cpu_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
 }
 
+static LLVMValueRef operand_of(LLVMValueRef x, LLVMOpcode op) {
+    bool is = x && LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == op;
+    return is ? LLVMGetOperand(x, 0) : NULL;
+}
+
+/* p <= h >> 8 times 2^-24, a dropout's question, is one of the integers h: exactly, as both the
+ * conversion and the product are exact.  NULL: s asks something else. */
+static LLVMValueRef at_most_random(CgFn *f, const LStmt *s, LLVMValueRef const *x) {
+    if (s->op != OP_LE) return NULL;
+    const LStmt *p = f->def[s->arg[0]->id], *u = f->def[s->arg[1]->id];
+    if (!p || p->fn != L_FN_CONST || !u || u->fn != L_FN_RANDOM) return NULL;
+    double least = ceil((double)(float)p->imm * 0x1p24);
+    LLVMValueRef h = operand_of(operand_of(operand_of(x[1], LLVMFMul), LLVMSIToFP), LLVMLShr);
+    if (!h || !(least >= 0 && least < 0x1p24)) return NULL;
+    LLVMValueRef bound = cpu_const_int(h, f->g->i32, (int64_t)least << 8);
+    return LLVMBuildICmp(f->g->b, LLVMIntUGE, h, bound, "");
+}
+
 /* ---- the statement --------------------------------------------------------------------------- */
 
 static LLVMValueRef constant(Cg *g, const LStmt *s) {
@@ -253,7 +273,9 @@ CgVal cpu_let(CgFn *f, const LStmt *s) {
     }
     switch (s->fn) {
     case L_FN_OP:
-        out.v = rounded(g, elementwise(f, s, x), s->dst->dt);
+        out.v = at_most_random(f, s, x);
+        if (!out.v) out.v = elementwise(f, s, x);
+        if (s->op != OP_CAST) out.v = rounded(g, out.v, s->dst->dt); /* cpu_cast() has */
         break;
     case L_FN_CONST:
         out.v = constant(g, s);
