@@ -129,7 +129,7 @@ void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
 /* ---- two loops that are one row ------------------------------------------------------------- */
 void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     Cg *g = f->g;
-    const LStmt *in = loop->body;
+    const LStmt *in = loop_flat_row(loop);
     int64_t len = 0;
     bool known = loop_extent(in, &len);
     CTX_HOLDS(g->c, known, loop->span);
@@ -137,6 +137,7 @@ void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     for (int64_t i = 0; i < n * len; i += f->w) {
         f->reg[loop->var->id] = (CgVal){cpu_i64(g, 0), FORM_ONE, false};
         f->reg[in->var->id] = (CgVal){cpu_i64(g, i), FORM_SEQ, true};
+        cpu_block_until(f, loop->body, in); /* h * 8 + f is f then */
         cpu_block(f, in->body);
     }
     f->w = 1;

@@ -6,7 +6,9 @@
  *       }
  *     }
  *
- * Scalars are the same for all of them, and local arrays are added to in such rows alone. */
+ * Scalars are the same for all of them, but for a place in all rows (h * 8 + f); local arrays are
+ * added to in such rows alone.  What the kernel itself stores row by row is read so, too: a load
+ * that is wider than the stores before it waits until they have left for the cache. */
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
@@ -18,11 +20,24 @@ static const LStmt *row_of(const LStmt *s) {
     return row ? in : NULL;
 }
 
+/* Does the row read back what s and what follows it store, but for the loop `up` around the row? */
+static bool reads_back(const LStmt *row, const LStmt *s, const LStmt *up) {
+    for (; s; s = s->next) {
+        if (s == up) continue;
+        if (reads_back(row, s->body, up)) return true;
+        if (s->kind != L_STORE || s->buf->kind == LB_LOCAL) continue;
+        for (const LStmt *r = row->body; r; r = r->next)
+            if (r->kind == L_LOAD && r->buf == s->buf) return true;
+    }
+    return false;
+}
+
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *in = row_of(s);
     if (s->sched.lanes || s->range != LR_EXTENT || s->sched.parallel || !in) return false;
-    const char *why =
-        in == s->body ? loop_flat_fault(k, s, l->machine.lanes) : "each has scalars of its own";
+    const char *why = in != loop_flat_row(s)       ? "each has scalars of its own"
+                      : reads_back(in, k->body, s) ? "they are read as they were stored"
+                                                   : loop_flat_fault(k, s, l->machine.lanes);
     if (why) {
         pass_refusal(l->pass, s->span, "flatten", "%s: not %s rows of %s: %s", k->name,
                      loop_range_text(l->a, s), loop_range_text(l->a, in), why);

@@ -197,19 +197,60 @@ static bool mentions(LReg *const *r, int n, const LReg *x, const LReg *y) {
     return false;
 }
 
-/* Elements [.., h, f] of whole rows [h, f]: side by side in memory. */
-static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
-    int n = s->buf->rank;
-    return n >= 2 && s->idx[n - 2] == h->var && s->idx[n - 1] == f->var &&
-           expr_eq(s->buf->dim[n - 1], f->extent) && !mentions(s->idx, n - 2, h->var, f->var);
+/* h * LEN, where row h of LEN begins in all of them. */
+static bool is_start(const LReg *r, const LStmt *h, const LStmt *f) {
+    const LStmt *d = r->def;
+    if (!d || d->kind != L_LET || d->fn != L_FN_IMUL) return false;
+    const LReg *n = d->arg[0] == h->var ? d->arg[1] : d->arg[1] == h->var ? d->arg[0] : NULL;
+    if (!n || !n->def || n->def->kind != L_LET || n->def->fn != L_FN_SIZE) return false;
+    return expr_eq(n->def->size, f->extent);
 }
 
+/* h * LEN + f: a place in all rows. */
+static bool is_place(const LReg *r, const LStmt *h, const LStmt *f) {
+    const LStmt *d = r->def;
+    if (!d || d->kind != L_LET || d->fn != L_FN_IADD) return false;
+    const LReg *x = d->arg[0], *y = d->arg[1];
+    return (x == f->var && is_start(y, h, f)) || (y == f->var && is_start(x, h, f));
+}
+
+static bool hangs_on_row(LReg *const *r, int n, const LStmt *h, const LStmt *f) {
+    for (int i = 0; i < n; i++)
+        if (is_start(r[i], h, f)) return true;
+    return mentions(r, n, h->var, f->var);
+}
+
+/* Elements [.., h, f] of whole rows [h, f], or [.., h * LEN + f]: side by side in memory. */
+static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
+    int n = s->buf->rank;
+    if (n >= 1 && is_place(s->idx[n - 1], h, f)) {
+        for (int i = 0; i < n - 1; i++)
+            if (is_place(s->idx[i], h, f)) return false;
+        return !hangs_on_row(s->idx, n - 1, h, f);
+    }
+    return n >= 2 && s->idx[n - 2] == h->var && s->idx[n - 1] == f->var &&
+           expr_eq(s->buf->dim[n - 1], f->extent) && !hangs_on_row(s->idx, n - 2, h, f);
+}
+
+const LStmt *loop_flat_row(const LStmt *s) {
+    const LStmt *in = s->body;
+    while (in && in->kind == L_LET && in->fn == L_FN_IMUL) in = in->next;
+    return in;
+}
+
+/* Of a place in all rows what else is computed has lanes. */
 static bool rows_are_fine(const LStmt *h, const LStmt *f) {
+    for (const LStmt *s = h->body; s != f; s = s->next)
+        if (!is_start(s->dst, h, f)) return false;
     for (const LStmt *s = f->body; s; s = s->next) {
-        if (s->kind == L_LET ? mentions(s->arg, s->n_arg, h->var, f->var) : !loop_is_access(s))
-            return false;
-        if (s->kind == L_LET || is_row(s, h, f)) continue;
-        if (s->kind != L_LOAD || mentions(s->idx, s->buf->rank, h->var, f->var)) return false;
+        if (s->kind == L_LET) {
+            bool index = is_start(s->dst, h, f) || is_place(s->dst, h, f);
+            if (!index && hangs_on_row(s->arg, s->n_arg, h, f)) return false;
+            continue;
+        }
+        if (!loop_is_access(s)) return false;
+        if (is_row(s, h, f)) continue;
+        if (s->kind != L_LOAD || hangs_on_row(s->idx, s->buf->rank, h, f)) return false;
     }
     return true;
 }
@@ -217,7 +258,7 @@ static bool rows_are_fine(const LStmt *h, const LStmt *f) {
 /* A local array that is added to row by row lies in vectors of that width, and stays so. */
 static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const LBuf *b) {
     for (; s; s = s->next) {
-        bool row = h && h->body == f && !f->next && rows_are_fine(h, f);
+        bool row = h && f && loop_flat_row(h) == f && !f->next && rows_are_fine(h, f);
         if (s->kind == L_ACC && s->buf == b && !row) return false;
         bool loop = s->kind == L_FOR;
         if (!sums_are_rows(s->body, loop ? f : h, loop ? s : f, b)) return false;
@@ -234,7 +275,7 @@ static bool locals_are_rows(const LKernel *k, const LStmt *s) {
 }
 
 const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
-    const LStmt *in = s->body;
+    const LStmt *in = loop_flat_row(s);
     int64_t n, len;
     if (!loop_is_short(s, &n)) return "there are many rows, or only data know how many";
     if (!loop_extent(in, &len) || len < 1) return "only data know how long they are";
@@ -246,7 +287,7 @@ const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
 }
 
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
-    const LStmt *in = s->body;
+    const LStmt *in = loop_flat_row(s);
     bool rows = in && !in->next && in->kind == L_FOR && in->sched.vector;
     return rows && !loop_flat_fault(k, s, lanes);
 }

@@ -106,6 +106,8 @@ const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant);
 bool loop_is_short(const LStmt *s, int64_t *n);
 /* Is the local array declared in the loop's own list? */
 bool loop_is_own(const LStmt *loop, const LBuf *b);
+/* The loop over columns of a row, behind where the row begins; NULL or something else: none. */
+const LStmt *loop_flat_row(const LStmt *s);
 /* What sched.flat and sched.expand ask for. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
 /* .. of a loop whose body is a vector loop: why not; NULL: it may. */
