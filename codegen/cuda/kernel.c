@@ -4,18 +4,18 @@
 #include <string.h>
 
 /* ---- what is needed ---------------------------------------------------------------- */
-/* Registers are defined before they are used, so walking backwards sees users first. */
+/* Records that the value of r is needed. */
 static void mark_use(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
-/* What computes the index inside the loop; NULL = it comes from outside. */
+/* The statement in the loop that computes index r; NULL = it is computed outside. */
 static const LStmt *computed_in(const LStmt *loop, const LReg *r) {
     return r->def->kind == L_LET && loop_has(loop->body, r->def) ? r->def : NULL;
 }
 
-/* Elements in registers have no address; a row's is only needed when its columns are done
- * (columns.c). */
+/* Records the registers that the address of the access needs. Elements that are held in registers
+ * have no address; a promoted row's is needed only at the end of its columns (columns.c). */
 static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     bool team = f->sched.kind != CU_THREAD;
@@ -32,12 +32,15 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
 
 static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop);
 
+/* Records what s and the statements behind it need, last statement first: registers are defined
+ * before they are used, so all users have been seen. */
 static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
     if (!s) return;
     mark_block(f, s->next, loop);
     mark_stmt(f, s, loop);
 }
 
+/* Records what one statement needs; a value that nobody needs makes none. */
 static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool value = s->kind == L_LET || s->kind == L_LOAD;
     if (value && !f->used[s->dst->id]) return;
@@ -57,7 +60,8 @@ void cu_mark(CuFn *f, const LStmt *list) {
 }
 
 /* ---- the function -------- */
-/* v, h and f from one index: the last varies fastest. */
+/* Emits the loop variables of the parallel loop and of the loops collapsed with it, from the one
+ * index gn_i: the innermost varies fastest. */
 static void split_index(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *rest = "gn_i";
@@ -71,15 +75,17 @@ static void split_index(CuFn *f) {
     }
 }
 
+/* Emits the statements from s on, up to `end`. */
 void cu_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_statement(f, s);
 }
 
+/* The number of lanes as text: a constant, or the kernel's parameter. */
 const char *cu_lanes(CuFn *f) {
     return f->sched.lanes ? arena_printf(f->a, "%d", f->sched.lanes) : "gn_lanes";
 }
 
-/* Which threads of the grid are this one's team. */
+/* Declares `gn`, the team of threads that this thread belongs to. */
 static void team(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_BLOCK) cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", cu_lanes(f));
@@ -88,7 +94,7 @@ static void team(CuFn *f) {
                 c->split ? "gn_ways" : "1");
 }
 
-/* What the team of an iteration does, its index being there. */
+/* Emits the body of one iteration, whose loop variables are defined. */
 static void iteration(CuFn *f) {
     const CuSched *c = &f->sched;
     const LStmt *s = c->parallel->body;
@@ -100,10 +106,12 @@ static void iteration(CuFn *f) {
 }
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
+/* Whether rows with many entries (hubs) are done by a block instead of a team. */
 static bool has_hubs(const CuFn *f) {
     return f->sched.parallel && f->sched.parallel->sched.hubs;
 }
 
+/* Text of the test for a hub, by the number of entries of the row in all relations. */
 static const char *is_hub(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
     const int n = loop_row_entries(&f->team, loop);
@@ -116,7 +124,7 @@ static const char *is_hub(CuFn *f) {
     return arena_printf(f->a, "gn_is_hub(%s, gn.ways, %d)", all, f->sched.parallel->sched.hubs);
 }
 
-/* The parallel loop's part of an index. */
+/* Text of the parallel loop's own index, from gn_i, which includes the collapsed loops. */
 static const char *row_of(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *row = "gn_i";
@@ -127,6 +135,7 @@ static const char *row_of(CuFn *f) {
     return row;
 }
 
+/* For loop_find: does the statement access the buffer, or read segment bounds from it? */
 static bool reaches(const LStmt *s, const void *buf) {
     return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
@@ -143,6 +152,9 @@ static const char *pointer(CuFn *f, const char *type, bool written) {
     return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
 }
 
+/* Parameters of the function that does one row for a team of either kind: the arguments, sizes and
+ * values computed before the parallel loop that the row needs. types: as declared, else as passed.
+ */
 static Words row_needs(CuFn *f, bool types) {
     const LKernel *k = f->k;
     const LStmt *loop = f->sched.parallel;
@@ -166,7 +178,7 @@ static Words row_needs(CuFn *f, bool types) {
     return to;
 }
 
-/* .. behind its first words, on as many lines as they fill. */
+/* Writes a parameter list between `first` and `last`, on as many lines as it fills. */
 static void put_words(CuFn *f, const char *first, const Words *w, const char *last) {
     enum { WIDTH = 100 };
     StrBuf *b = &f->cu->b;
@@ -183,6 +195,7 @@ static void put_words(CuFn *f, const char *first, const Words *w, const char *la
     sb_puts(b, last);
 }
 
+/* Emits the function that does one row. Teams and blocks both call it, so its code stands once. */
 static void row_function(CuFn *f) {
     const Words w = row_needs(f, true);
     f->depth = 0;
@@ -196,14 +209,15 @@ static void row_function(CuFn *f) {
     cu_close(f);
 }
 
+/* Emits the call of that function for row gn_i. */
 void cu_call_row(CuFn *f, const char *team) {
     const Words w = row_needs(f, false);
     const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
     put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
 }
 
-/* Each thread looks at a row of a tile; then the block takes the hubs among them.  They come before
- * other rows: what takes longest begins first. */
+/* Emits the loop over hubs: each thread tests a row of a tile, then the block does the hubs among
+ * them. They come before other rows, since what takes longest should begin first. */
 static void hubs(CuFn *f) {
     CuSched *c = &f->sched;
     cu_open(f, "GN_TILES(gn_tile, gn_extent) {");
@@ -219,7 +233,7 @@ static void hubs(CuFn *f) {
     cu_close(f);
 }
 
-/* .. and teams the others. */
+/* Emits the loop over hubs, then the loop in which teams do the other rows. */
 static void rows_and_hubs(CuFn *f) {
     hubs(f);
     cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
@@ -229,6 +243,7 @@ static void rows_and_hubs(CuFn *f) {
     cu_close(f);
 }
 
+/* Emits one element of a pack: its index, loop variables and body. */
 static void one_of_nest(CuFn *f, const LoopNest *nest) {
     bool used = false;
     for (int i = 0; i < nest->n; i++) used = used || f->used[nest->loop[i]->var->id];
@@ -237,6 +252,8 @@ static void one_of_nest(CuFn *f, const LoopNest *nest) {
     iteration(f);
 }
 
+/* Emits the grid loop of a kernel whose threads have several neighbouring elements each; false:
+ * they have one. */
 static bool elements_body(CuFn *f) {
     const LoopNest nest = loop_nest(f->k);
     const int pack = f->sched.kind == CU_THREAD ? f->sched.pack : 1;
@@ -249,6 +266,8 @@ static bool elements_body(CuFn *f) {
     return true;
 }
 
+/* Emits the grid loop: packs of elements per thread; or a thread per iteration; or a team per row,
+ * with blocks for hubs where the schedule says so. */
 static void parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (elements_body(f)) return;
@@ -289,6 +308,8 @@ static void joined_body(CuFn *f) {
     cu_close(f);
 }
 
+/* Emits the kernel's statements: several joined loops, a parallel loop, or serial code for one
+ * thread or block. */
 static void body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (loop_is_joined(f->k) || loop_is_behind(f->k)) {
@@ -306,13 +327,14 @@ static void body(CuFn *f) {
     cu_close(f);
 }
 
+/* Writes a line of the comment. */
 static void comment_line(CuFn *f, const char *s, size_t n) {
     sb_puts(&f->cu->b, " * ");
     target_comment(&f->cu->b, arena_strndup(f->a, s, n));
     sb_puts(&f->cu->b, "\n");
 }
 
-/* One line of the model. */
+/* Writes the line of the model at `at`, with its file and number. */
 static void comment_source(CuFn *f, Span at) {
     const Ctx *c = f->cu->c;
     if (!at.line || (int)at.file >= c->sources.n) return;
@@ -325,8 +347,8 @@ static void comment_source(CuFn *f, Span at) {
     comment_line(f, text, strlen(text));
 }
 
-/* The kernel's loops as they are emitted, below the lines of the model that it, or all stages,
- * compute. */
+/* Emits the comment above the kernel: the lines of the model that it computes (lines: only above
+ * the first of several stages), and its loop IR as emitted. */
 static void comment(CuFn *f, bool lines) {
     const LKernel *k = f->k;
     StrBuf text = sb_new(f->a);
@@ -346,6 +368,7 @@ static void comment(CuFn *f, bool lines) {
     sb_puts(&f->cu->b, " */\n");
 }
 
+/* Emits the head of the kernel: its name with `suffix`, and its parameters. */
 void cu_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
@@ -373,7 +396,8 @@ void cu_signature(CuFn *f, const char *suffix) {
               &to, ") {\n");
 }
 
-/* Sizes of the batch, where the launch was recorded for rounded ones. */
+/* Emits the load of the batch's own sizes from device memory: the launch was recorded for rounded
+ * ones. */
 static void own_sizes(CuFn *f) {
     cu_open(f, "if (gn_n) {");
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
@@ -391,15 +415,16 @@ static void own_rows(CuFn *f) {
     cu_close(f);
 }
 
-/* Without sizes in it a kernel has none to read: a range that is a constant in one branch alone
- * made nvcc unroll the updates of all parameters, in 128 registers instead of 80. */
+/* Whether the kernel needs any size. One that does not gets no code that reads them: a range that
+ * is constant in one branch alone made nvcc unroll the updates of all parameters, with 128
+ * registers instead of 80. */
 static bool uses_sizes(const CuFn *f) {
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
         if (f->sym[i]) return true;
     return false;
 }
 
-/* The step that launches k, and its phase. */
+/* The step that launches k; *in: its phase. */
 static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) {
     for (int i = 0; i < p->phases.n; i++)
         for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
@@ -410,7 +435,7 @@ static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) 
     return NULL;
 }
 
-/* What comes before the kernel's statements. */
+/* Emits what precedes the kernel's statements: the load of sizes, and the test of its condition. */
 void cu_begin(CuFn *f) {
     if (loop_is_behind(f->k))
         own_rows(f);
@@ -419,7 +444,7 @@ void cu_begin(CuFn *f) {
     if (f->skips) cu_line(f, "if (%s*gn_when) return;", f->skips_not ? "" : "!");
 }
 
-/* The function, of a kernel that is scheduled. */
+/* Emits the kernel, after its schedule is known, and the helper functions that it calls. */
 static void function(CuFn *f) {
     f->used = NEWN(f->a, bool, f->k->n_regs + 1);
     f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
@@ -436,7 +461,8 @@ static void function(CuFn *f) {
     cu_close(f);
 }
 
-/* A kernel of the plan, or a stage of one: what it needs of the arguments. */
+/* The emission context of kernel k. A stage (k is one of several kernels made from one) takes only
+ * the arguments that it touches. */
 static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
     CuFn *f = NEW(whole->a, CuFn);
     *f = *whole;
@@ -448,6 +474,8 @@ static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
     return f;
 }
 
+/* Emits a kernel of the plan: runs the loop passes, which may split it in stages, then emits each
+ * stage and the host function that launches them. False after diagnostics. */
 bool cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = step_of(cu->plan, k, &ph);

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* Sizes are rounded up one by one (codegen/plan_passes/plan_buckets.c), so the difference of two
- * may be less than that of a batch's own, and even nothing: what is taken away does not count. */
+/* An upper bound of e that stays valid when sizes are rounded up one by one
+ * (codegen/plan_passes/plan_buckets.c). The difference of two rounded sizes may be less than that
+ * of the batch's own, even nothing: what is subtracted does not count. */
 static const Expr *at_most(Arena *a, const Expr *e) {
     if (e->kind == EX_CONST) return e->c < 0 ? expr_const(a, 0) : e;
     if (e->kind == EX_SYM) return e;
@@ -27,10 +28,12 @@ static const Expr *at_most(Arena *a, const Expr *e) {
     }
 }
 
+/* The number of iterations of the loop; most: its upper bound. */
 static const Expr *size_of(CuFn *f, const LStmt *loop, bool most) {
     return most ? at_most(f->a, loop->extent) : loop->extent;
 }
 
+/* Text of the sum of the extents of joined loops. */
 static const char *joined_extent(CuFn *f, bool most) {
     const Expr *n = expr_const(f->a, 0);
     for (const LStmt *s = f->k->body; s; s = s->next)
@@ -38,6 +41,7 @@ static const char *joined_extent(CuFn *f, bool most) {
     return cu_expr(f, n);
 }
 
+/* Text of the number of iterations that threads, teams or blocks share. */
 static const char *extent(CuFn *f, bool most) {
     const CuSched *c = &f->sched;
     if (loop_is_behind(f->k)) return "GN_TAIL_BLOCKS * GN_THREADS"; /* the device counts them */
@@ -49,11 +53,12 @@ static const char *extent(CuFn *f, bool most) {
     return n;
 }
 
+/* The same of the sizes as they are. */
 const char *cu_extent(CuFn *f) {
     return extent(f, false);
 }
 
-/* Iterations of a loop: of a segment, on average. */
+/* Text of the number of iterations of a loop; of a loop over a row's entries their mean. */
 static const char *iterations(CuFn *f, const LStmt *s) {
     const char *n = NULL;
     if (s->range == LR_EXTENT) return cu_host_expr(f, s->extent);
@@ -66,7 +71,7 @@ static const char *iterations(CuFn *f, const LStmt *s) {
     return arena_printf(f->a, "gn_ceildiv(%s, %s)", n, cu_host_expr(f, m->to->size));
 }
 
-/* The widest range that lanes share. */
+/* Text of the number of columns of the widest region: so many lanes are of use. */
 static const char *width(CuFn *f) {
     const char *n = NULL;
     for (int i = 0; i < f->team.runs.n; i++) {
@@ -79,7 +84,7 @@ static const char *width(CuFn *f) {
     return n;
 }
 
-/* What ways have by turns: of the relation of which a row has most. */
+/* Text of the mean number of entries that the ways of a row share, of the relation with most. */
 static const char *entries(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
     const int n = loop_row_entries(&f->team, loop);
@@ -94,7 +99,8 @@ static const char *entries(CuFn *f) {
     return most;
 }
 
-/* Writes what is decided here; returns the threads of a team. */
+/* Emits the choice of lanes and ways, which depends on sizes known at launch; returns the text of a
+ * team's number of threads. */
 static const char *team(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *lanes = c->lanes ? arena_printf(f->a, "%d", c->lanes) : "gn_lanes";
@@ -107,7 +113,8 @@ static const char *team(CuFn *f) {
     return arena_printf(f->a, "%s * gn_ways", lanes);
 }
 
-/* size: of a team; NULL = there are none.  A recorded launch has as many as its bucket needs. */
+/* Text of the number of threads to launch. size: the threads of a team; NULL = there are no teams.
+ * A launch recorded for rounded sizes has as many as the largest batch needs. */
 static const char *threads(CuFn *f, const char *size) {
     const int pack = size ? 1 : f->sched.pack;
     const char *most = extent(f, true), *n = "gn_extent";
@@ -117,6 +124,8 @@ static const char *threads(CuFn *f, const char *size) {
     return pack > 1 ? arena_printf(f->a, "gn_ceildiv(%s, %d)", n, pack) : n;
 }
 
+/* Emits a variable for each parameter of the kernel, from the argument and size tables, and appends
+ * their addresses to `names`. */
 static void arguments(CuFn *f, StrBuf *names) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
@@ -144,7 +153,8 @@ static void arguments(CuFn *f, StrBuf *names) {
     }
 }
 
-/* Several blocks go through rows of many entries first. */
+/* Emits the launch of NAME_parts, in which several blocks sum parts of long rows, ahead of the
+ * kernel. */
 static void parts(CuFn *f, const char *names) {
     const Map *m = f->sched.split->ptr->map;
     const char *entries = cu_host_expr(f, m->from->size);
@@ -161,7 +171,7 @@ static void parts(CuFn *f, const char *names) {
     cu_close(f);
 }
 
-/* last: what comes of it is what the function returns. */
+/* Emits the launch of one kernel. last: its error code is what the host function returns. */
 static void launch(CuFn *f, bool last) {
     const CuSched *c = &f->sched;
     StrBuf names = sb_new(f->a);
@@ -179,6 +189,7 @@ static void launch(CuFn *f, bool last) {
     if (!last) cu_line(f, "if (gn_error) return gn_error;");
 }
 
+/* Emits the host function that launches the stages of a kernel one after the other. */
 void cu_launch(CuFn *const *stage, int n, const char *name) {
     CuFn *f = stage[0];
     f->depth = 0;

@@ -1,13 +1,15 @@
 /* Statements, and loops that every thread runs by itself. */
 #include "codegen/cuda/cuda.h"
 
-/* A bound is used more than once: a name for it. */
+/* Emits a constant for a loop bound, which is used more than once; returns its name. */
 static const char *named(CuFn *f, const char *what, int id, const char *value) {
     const char *name = arena_printf(f->a, "gn_%s_%d", what, id);
     cu_line(f, "const int64_t %s = %s;", name, value);
     return name;
 }
 
+/* Texts of the first and the last bound of the loop's range; emits constants for those that need
+ * them. */
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi) {
     int id = s->var->id;
     if (s->range == LR_EXTENT) {
@@ -28,6 +30,8 @@ void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi) {
     *hi = named(f, "end", id, arena_printf(f->a, "gn_min64((%s + 1) * %s, %s)", at, len, n));
 }
 
+/* Emits a loop. start, step: texts of the thread's first offset and stride; NULL = every thread
+ * runs all iterations. */
 void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
     const char *v = f->reg[s->var->id], *lo, *hi;
     cu_bounds(f, s, &lo, &hi);
@@ -40,16 +44,19 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
     cu_close(f);
 }
 
+/* Emits the definition of a register, if its value is needed. */
 static void value(CuFn *f, const LStmt *s, const char *v) {
     if (f->used[s->dst->id])
         cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], v);
 }
 
+/* Emits the region of the statement `columns` at s. */
 static void columns(CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->team.runs.n; i++)
         if (f->team.runs.v[i].at == s) cu_columns(f, &f->team.runs.v[i]);
 }
 
+/* Emits one statement. */
 void cu_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:

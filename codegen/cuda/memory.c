@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Row-major; the dimension `without` is left out. */
+/* Text of the row-major offset of the element at idx; dimension `without` is left out. */
 static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx, int without) {
     const char *at = NULL;
     for (int i = 0; i < b->rank; i++) {
@@ -20,6 +20,7 @@ static const char *offset(CuFn *f, const LBuf *b, LReg *const *idx, int without)
     return at ? at : "0";
 }
 
+/* The innermost alias of the access, or NULL. */
 static const CuAlias *alias(CuFn *f, const LStmt *s) {
     for (int i = f->alias.n - 1; i >= 0; i--) {
         const CuAlias *a = &f->alias.v[i];
@@ -28,6 +29,7 @@ static const CuAlias *alias(CuFn *f, const LStmt *s) {
     return NULL;
 }
 
+/* The number of elements of a local array without dimension `place`; -1: of all dimensions. */
 int64_t cu_count_without(const LBuf *b, int place) {
     int64_t n = 1, extent;
     for (int i = 0; i < b->rank; i++)
@@ -35,6 +37,7 @@ int64_t cu_count_without(const LBuf *b, int place) {
     return n;
 }
 
+/* Text of the accessed element: the name that an alias gives it, or an array element. */
 const char *cu_element(CuFn *f, const LStmt *s) {
     const LBuf *b = s->buf;
     const CuAlias *a = alias(f, s);
@@ -49,12 +52,14 @@ static bool is_half(DType dt) {
     return dt == DT_F16 || dt == DT_BF16;
 }
 
-/* Local arrays and aliases hold values as registers do. */
+/* Whether the element holds its value in the type of registers: local arrays and most aliases do.
+ */
 static bool in_register(CuFn *f, const LStmt *s) {
     const CuAlias *a = alias(f, s);
     return a ? !a->memory : s->buf->kind == LB_LOCAL;
 }
 
+/* Text of the loaded value, converted to the type of registers. */
 const char *cu_load(CuFn *f, const LStmt *s) {
     const char *at = cu_element(f, s);
     if (in_register(f, s)) return at;
@@ -62,8 +67,8 @@ const char *cu_load(CuFn *f, const LStmt *s) {
     return s->buf->dt == DT_I1 ? arena_printf(f->a, "%s != 0", at) : at;
 }
 
-/* In a team only some threads write to memory: outside columns the first, among columns those of
- * the first way, each its columns. */
+/* The condition under which a thread of a team writes to memory: outside a column region the first
+ * thread, inside the threads of the first way, each its columns. */
 const char *cu_writers(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_THREAD) return "";
@@ -72,6 +77,7 @@ const char *cu_writers(CuFn *f) {
     return several ? "if (gn.way == 0) " : "";
 }
 
+/* Emits the store of v to the element `at` in memory, by the threads that write. */
 void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
     if (is_half(b->dt))
         cu_line(f, "%sgn_store(%s, %s);", cu_writers(f), at, v);
@@ -79,6 +85,7 @@ void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v) {
         cu_line(f, "%s%s = %s;", cu_writers(f), at, v);
 }
 
+/* Emits the assignment of v to the accessed element, in memory or in a register. */
 static void set(CuFn *f, const LStmt *s, const char *v) {
     const char *at = cu_element(f, s);
     const CuAlias *a = alias(f, s);
@@ -90,16 +97,19 @@ static void set(CuFn *f, const LStmt *s, const char *v) {
         cu_put(f, s->buf, at, v);
 }
 
+/* Emits a store. */
 void cu_store(CuFn *f, const LStmt *s) {
     set(f, s, f->reg[s->src->id]);
 }
 
+/* Emits an accumulation: loads the element, combines it with the source, and stores it. */
 void cu_acc(CuFn *f, const LStmt *s) {
     const char *old = cu_load(f, s);
     if (strchr(old, ' ')) old = arena_printf(f->a, "(%s)", old);
     set(f, s, cu_combine(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
 }
 
+/* Declares a local array or scalar, if it is used. */
 void cu_local(CuFn *f, const LBuf *b) {
     if (!f->local_used[b->id]) return;
     int64_t n = cu_count_without(b, -1);

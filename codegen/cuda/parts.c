@@ -12,15 +12,17 @@
  */
 #include "codegen/cuda/cuda.h"
 
+/* Whether several blocks may share the entries of a long row. */
 bool cu_has_parts(const CuFn *f) {
     return f->sched.split && f->sched.split->sched.split;
 }
 
+/* The column region around the loop whose entries the ways share. */
 static const LoopColumns *run_of(const CuFn *f) {
     return loop_columns_with(&f->team, f->sched.split);
 }
 
-/* Numbers that a part of a row leaves in gn_room. */
+/* Text of how many numbers a part of a row leaves in scratch memory (gn_room). */
 const char *cu_part_numbers(CuFn *f, bool host) {
     const LBuf *target[LOOP_TARGETS_MAX];
     int n = cu_split_targets(f, f->sched.split, target);
@@ -28,17 +30,20 @@ const char *cu_part_numbers(CuFn *f, bool host) {
     return host ? cu_host_expr(f, numbers) : cu_expr(f, numbers);
 }
 
+/* Text of the place among them of partial sum number `target` at a column. */
 const char *cu_part_number(CuFn *f, int target, const char *column) {
     const Expr *before = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, target));
     return target ? arena_printf(f->a, "%s + %s", cu_expr(f, before), column) : column;
 }
 
+/* Text of that number in the scratch memory of part `slot`. */
 const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column) {
     return arena_printf(f->a, "gn_room[%s * (%s) + %s]", slot, cu_part_numbers(f, false),
                         cu_part_number(f, target, column));
 }
 
 /* ---- the kernel that makes them --------------------------------------------------------- */
+/* Emits the kernel NAME_parts: a block for each part of the entries, with the code of a row. */
 void cu_parts(CuFn *f) {
     const char *lanes = cu_lanes(f);
     f->parts = true;

@@ -7,16 +7,19 @@
 
 #include <string.h>
 
+/* Text of the i-th argument of an L_LET. */
 static const char *arg(CuFn *f, const LStmt *s, int i) {
     return f->reg[s->arg[i]->id];
 }
 
+/* Text of x rounded to a 16-bit type, in f32; of other types x itself. */
 const char *cu_rounded(Arena *a, DType dt, const char *x) {
     if (dt == DT_F16) return arena_printf(a, "gn_round_f16(%s)", x);
     if (dt == DT_BF16) return arena_printf(a, "gn_round_bf16(%s)", x);
     return x;
 }
 
+/* Text of acc combined with x by the reduction r. */
 const char *cu_combine(CuFn *f, RedKind r, DType dt, const char *acc, const char *x) {
     if (r == RED_MAX) return arena_printf(f->a, "%s > %s ? %s : %s", x, acc, x, acc);
     if (r == RED_MIN) return arena_printf(f->a, "%s < %s ? %s : %s", x, acc, x, acc);
@@ -25,6 +28,7 @@ const char *cu_combine(CuFn *f, RedKind r, DType dt, const char *acc, const char
     return cu_rounded(f->a, dt, arena_printf(f->a, "%s + %s", acc, x));
 }
 
+/* Text of x converted from one type to another. */
 static const char *cast(CuFn *f, DType from, DType to, const char *x) {
     if (from == to) return x;
     if (to == DT_I1) return arena_printf(f->a, "%s != 0", x);
@@ -33,10 +37,12 @@ static const char *cast(CuFn *f, DType from, DType to, const char *x) {
     return arena_printf(f->a, "(%s)%s", cu_type(to), x);
 }
 
+/* Text of a call of a C math function with one argument: fn, or fnf for f32. */
 static const char *call1(CuFn *f, DType dt, const char *fn, const char *x) {
     return arena_printf(f->a, "%s%s(%s)", fn, dt == DT_F64 ? "" : "f", x);
 }
 
+/* Text of an operation with one operand. */
 static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
     bool fl = dtype_is_float(dt);
     switch (op) {
@@ -62,16 +68,20 @@ static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
     }
 }
 
+/* Text of "x op y". */
 static const char *infix(CuFn *f, const char *x, const char *op, const char *y) {
     return arena_printf(f->a, "%s %s %s", x, op, y);
 }
 
+/* Text of an integer operation that C leaves undefined somewhere, or of arithmetic modulo 2 for i1.
+ */
 static const char *int_binary(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
     if (dt != DT_I1) return arena_printf(f->a, "gn_%s(%s, %s)", op_mnemonic(op), x, y);
     if (op == OP_MUL) return infix(f, x, "&&", y);
     return infix(f, x, op == OP_DIV ? "&&" : "!=", y); /* modulo 2 */
 }
 
+/* Text of an operation with two operands. */
 static const char *binary(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
     switch (op) {
     case OP_LT:
@@ -97,6 +107,7 @@ static const char *binary(CuFn *f, OpKind op, DType dt, const char *x, const cha
     return infix(f, x, op == OP_ADD ? "+" : op == OP_SUB ? "-" : op == OP_MUL ? "*" : "/", y);
 }
 
+/* Text of an elementwise operation of the graph IR. */
 static const char *elementwise(CuFn *f, const LStmt *s) {
     const char *x = arg(f, s, 0);
     DType dt = s->arg[0]->dt;
@@ -107,6 +118,7 @@ static const char *elementwise(CuFn *f, const LStmt *s) {
     return binary(f, s->op, dt, x, y);
 }
 
+/* Text of the right-hand side of an L_LET. */
 const char *cu_let(CuFn *f, const LStmt *s) {
     static const char *const index[] = {
         [L_FN_IADD] = "+", [L_FN_ISUB] = "-", [L_FN_IMUL] = "*", [L_FN_IDIV] = "/",

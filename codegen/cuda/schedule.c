@@ -3,11 +3,14 @@
  * and nothing is emitted. */
 #include "codegen/cuda/cuda.h"
 
+/* The accumulators of a loop whose entries the ways share; returns how many, 0 = the loop is not
+ * shared. */
 int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target) {
     return s->kind == L_FOR && s->sched.share == LS_WAYS ? loop_private_sums(&f->team, s, target)
                                                          : 0;
 }
 
+/* The column region of the access s, if its buffer's row is held in registers there; or NULL. */
 const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->team.runs.n; i++) {
         const LoopColumns *r = &f->team.runs.v[i];
@@ -16,13 +19,14 @@ const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s) {
     return NULL;
 }
 
+/* Whether the loop is collapsed with the parallel loop. */
 static bool is_inner(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->sched.n_inner; i++)
         if (f->sched.inner[i] == s) return true;
     return false;
 }
 
-/* A loop that is said to be part of the index and cannot be. */
+/* A loop that the kernel's text marks `collapse` and that cannot be collapsed; or NULL. */
 static const LStmt *find_impossible(const CuFn *f, const LStmt *s) {
     for (const LStmt *in; s; s = s->next) {
         if (s->kind == L_FOR && s->sched.collapse && !is_inner(f, s)) return s;
@@ -31,12 +35,14 @@ static const LStmt *find_impossible(const CuFn *f, const LStmt *s) {
     return NULL;
 }
 
+/* Adds an error about the kernel's schedule; false. */
 static bool refuse(const CuFn *f, Span at, const char *what) {
     diag_add(f->cu->c, DIAG_E0541, at, "kernel %s: %s", f->k->name, what);
     return false;
 }
 
-/* Loops that the text makes part of the parallel loop's index. */
+/* Finds the inner loops that the kernel's text collapses with the parallel loop. vector_too: vector
+ * loops may be among them. */
 static void read_index(CuFn *f, bool vector_too) {
     CuSched *c = &f->sched;
     LStmt *body = c->parallel ? c->parallel->body : NULL;
@@ -46,6 +52,7 @@ static void read_index(CuFn *f, bool vector_too) {
     }
 }
 
+/* Reads and checks what the kernel's text says of a team's threads. False after diagnostics. */
 static bool read_team(CuFn *f) {
     const LThreads *t = &f->k->threads;
     const CuSched *c = &f->sched;
@@ -62,6 +69,8 @@ static bool read_team(CuFn *f) {
     return true;
 }
 
+/* Reads from the kernel's text which threads run its iterations, and checks that this is possible.
+ * False after diagnostics. */
 bool cu_schedule(CuFn *f) {
     const LThreads *t = &f->k->threads;
     CuSched *c = &f->sched;

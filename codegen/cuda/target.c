@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Writes the comment at the top of the file. */
 static void head(Cu *cu) {
     const Module *m = cu->plan->m;
     sb_puts(&cu->b, "// Kernels of the model ");
@@ -16,7 +17,8 @@ static void head(Cu *cu) {
             "#include \"cuda/kernel.h\"\n\n");
 }
 
-/* Their kernels are the same for all programs. */
+/* Emits the entry point of a kernel of the runtime that the program needs; the kernel is the same
+ * for all programs. */
 static void own_kernel(Cu *cu, OwnKernel k) {
     static const struct {
         const char *header, *arguments;
@@ -39,6 +41,7 @@ static void own_kernel(Cu *cu, OwnKernel k) {
               name, own[k].arguments, own[k].header, name, target_own_kind(k));
 }
 
+/* Writes the plan's kernels as one file of CUDA C. False after diagnostics. */
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Writes an indented line. */
 static void put_line(CuFn *f, const char *text) {
     for (int i = 0; i < f->depth; i++) sb_puts(&f->cu->b, "    ");
     sb_puts(&f->cu->b, text);
@@ -19,6 +20,7 @@ void cu_line(CuFn *f, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* Writes a line, and indents what follows. */
 void cu_open(CuFn *f, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -27,12 +29,14 @@ void cu_open(CuFn *f, const char *fmt, ...) {
     f->depth++;
 }
 
+/* Ends the indentation with "}". */
 void cu_close(CuFn *f) {
     f->depth--;
     put_line(f, "}");
 }
 
 /* ---- types and numbers ------------------------------------------------------------- */
+/* The C type of a register; 16-bit floats are computed in f32. */
 const char *cu_type(DType dt) {
     static const char *const name[] = {
         [DT_F32] = "float",   [DT_F64] = "double",  [DT_F16] = "float", [DT_BF16] = "float",
@@ -40,12 +44,14 @@ const char *cu_type(DType dt) {
     return name[dt];
 }
 
+/* The C type of an element in memory. */
 const char *cu_mem_type(DType dt) {
     if (dt == DT_F16) return "gn_f16";
     if (dt == DT_BF16) return "gn_bf16";
     return dt == DT_I1 ? "uint8_t" : cu_type(dt);
 }
 
+/* A floating-point literal. */
 static const char *real(Arena *a, double v, bool is_double) {
     if (isnan(v)) return is_double ? "(double)NAN" : "NAN";
     if (isinf(v))
@@ -55,7 +61,7 @@ static const char *real(Arena *a, double v, bool is_double) {
     return arena_printf(a, "%s%s%s", s, has_point ? "" : ".0", is_double ? "" : "f");
 }
 
-/* The least integers have no literal of their own. */
+/* An integer literal, saturated; the least integers have no literal of their own. */
 static const char *integer(Arena *a, DType dt, double v) {
     int64_t i = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
     if (dt == DT_I32) {
@@ -66,13 +72,14 @@ static const char *integer(Arena *a, DType dt, double v) {
     return arena_printf(a, "INT64_C(%" PRId64 ")", i);
 }
 
+/* A literal of type dt. */
 const char *cu_real(Arena *a, DType dt, double v) {
     if (dt == DT_I1) return v != 0 ? "true" : "false";
     if (dt == DT_I32 || dt == DT_I64) return integer(a, dt, v);
     return real(a, v, dt == DT_F64);
 }
 
-/* As cg_identity of the loop IR's reductions, in C. */
+/* A literal of the identity of a reduction (as cg_identity() of the loop IR). */
 const char *cu_identity(Arena *a, RedKind r, DType dt) {
     bool max = r == RED_MAX;
     if (r == RED_SUM || dt == DT_I1) return cu_real(a, dt, r == RED_MIN);
@@ -82,7 +89,7 @@ const char *cu_identity(Arena *a, RedKind r, DType dt) {
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */
-/* sizes: the table that they are in; NULL = each has a name. */
+/* Text of a size; host: over the table n[..], else over the kernel's parameters. */
 static const char *size_expr(CuFn *f, const Expr *e, const char *sizes) {
     static const char *const fn[] = {
         [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
@@ -108,6 +115,7 @@ const char *cu_own_expr(CuFn *f, const Expr *e) {
 }
 
 /* ---- names: one space for sizes, arguments, local arrays and registers ------------- */
+/* Whether the name is a keyword, a macro or a name of the emitted code. */
 static bool is_reserved(const char *s) {
     static const char *const words[] = {
         "alignas",   "alignof",   "and",       "asm",      "auto",      "bool",     "break",
@@ -128,6 +136,7 @@ static bool is_reserved(const char *s) {
     return !strcmp(s, "gn") || !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
 }
 
+/* A C identifier like `name` that is not taken yet; it is then. */
 static const char *unique(CuFn *f, StrMap *taken, const char *name) {
     const char *s = cg_ident(f->a, name);
     while (is_reserved(s) || strmap_has(taken, s)) s = arena_printf(f->a, "%s_", s);
@@ -135,6 +144,7 @@ static const char *unique(CuFn *f, StrMap *taken, const char *name) {
     return s;
 }
 
+/* Gives a name to each size symbol in e. */
 static void note_syms(CuFn *f, StrMap *taken, const Expr *e) {
     if (!e || e->kind == EX_CONST) return;
     if (e->kind != EX_SYM) {
@@ -145,6 +155,7 @@ static void note_syms(CuFn *f, StrMap *taken, const Expr *e) {
     }
 }
 
+/* Gives a name to each size symbol that the statements use. */
 static void note_block(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         note_syms(f, taken, s->extent);
@@ -156,6 +167,7 @@ static void note_block(CuFn *f, StrMap *taken, const LStmt *s) {
     }
 }
 
+/* Gives a name to each register that the statements define. */
 static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         const LReg *r = s->kind == L_FOR ? s->var : s->dst;
@@ -167,6 +179,7 @@ static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     }
 }
 
+/* Gives names to the kernel's arguments, local arrays, sizes and registers. */
 void cu_names(CuFn *f) {
     StrMap taken = {0};
     const LKernel *k = f->k;
