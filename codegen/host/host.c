@@ -9,6 +9,7 @@
 
 /* ---- enumerators ------------------------------------------------------------------- */
 
+/* Writes an enum that numbers the names. */
 static void emit_enum(Host *h, const char *what, const char **names, int n) {
     if (n == 0) return;
     host_printf(h, "/* %s */\nenum {\n", what);
@@ -16,6 +17,7 @@ static void emit_enum(Host *h, const char *what, const char **names, int n) {
     host_puts(h, "};\n\n");
 }
 
+/* Gives each size, space and buffer the name of an enumerator, and writes the enums. */
 static void emit_enums(Host *h) {
     const Module *m = h->m;
     h->sym = NEWN(h->a, const char *, m->syms.n + 1);
@@ -34,6 +36,7 @@ static void emit_enums(Host *h) {
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
+/* Writes the first comment of the file, and helper functions. */
 static void emit_head(Host *h) {
     const char *from = h->m->source_path ? h->m->source_path : h->m->name;
     host_puts(h, "/* Host driver of the model ");
@@ -57,6 +60,7 @@ static void emit_head(Host *h) {
         "y;\n}\n\n");
 }
 
+/* Declares all kernels that the driver launches. */
 static void emit_prototypes(Host *h) {
     const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
@@ -74,6 +78,7 @@ static void emit_prototypes(Host *h) {
     host_puts(h, "\n");
 }
 
+/* Writes the function main() of a trainer. */
 static void emit_main(Host *h) {
     host_printf(h,
                 "\n#ifndef GNNC_NO_MAIN\n#ifdef GNNC_ROWS\nextern const gnnc_program GNNC_ROWS;\n"
@@ -84,6 +89,7 @@ static void emit_main(Host *h) {
                 host_symbol(h));
 }
 
+/* Writes the host driver of the plan to a file. False after diagnostics. */
 bool host_emit(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
     emit_head(&h);

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
+/* The C functions that have a prototype already. */
 typedef struct {
     StrMap done; /* by symbol */
 } Declared;
 
-/* int f(const gnnc_tensor *, gnnc_tensor *); */
+/* Writes the prototype of the step's C function, once: int f(const gnnc_tensor *, gnnc_tensor *);
+ */
 static void prototype(Host *h, Declared *d, const PStep *s) {
     const char *symbol = cg_symbol(s->op);
     if (strmap_has(&d->done, symbol)) return;
@@ -21,6 +23,7 @@ static void prototype(Host *h, Declared *d, const PStep *s) {
     host_puts(h, s->n_bufs || s->op->ext->device ? ");\n" : "void);\n");
 }
 
+/* Writes the prototypes of the user's C functions. */
 void host_call_prototypes(Host *h) {
     Declared d = {0};
     for (int i = 0; i < h->p->phases.n; i++)
@@ -30,6 +33,7 @@ void host_call_prototypes(Host *h) {
         }
 }
 
+/* Writes a header with these prototypes to a file. False after diagnostics. */
 bool host_externs(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
     host_puts(&h, "/* What the model says of its C functions. */\n#include <gnnc_extern.h>\n"
@@ -43,6 +47,7 @@ bool host_externs(Ctx *c, const Plan *p, const char *path) {
     return ok;
 }
 
+/* Writes a function that calls the user's C function with its tensors as separate arguments. */
 static void wrapper(Host *h, int index, const PStep *s) {
     host_printf(h,
                 "static int call_%d_%d(gnnc_tensor *t, void *stream) {\n"
@@ -58,6 +63,7 @@ void host_call_wrappers(Host *h, const PPhase *ph) {
         if (ph->steps.v[k]->kind == PS_CALL) wrapper(h, k, ph->steps.v[k]);
 }
 
+/* Writes the type and shape of the call's i-th tensor. */
 static void argument(Host *h, const PStep *s, int i) {
     const Type *t = s->types[i];
     host_printf(h, "            {B_%s, %s, %d, {", h->p->bufs.v[s->bufs[i]]->name,
@@ -69,12 +75,15 @@ static void argument(Host *h, const PStep *s, int i) {
     host_puts(h, t->rank ? "}},\n" : "0}},\n");
 }
 
+/* The position of a step in the model, as text; the module's name if the position is unknown. */
 const char *host_line(const Host *h, const PStep *s) {
     const Span at = s->span;
     bool known = at.line && (int)at.file < h->c->sources.n;
     return known ? arena_printf(h->a, "%s:%u", h->c->sources.v[at.file].path, at.line) : h->m->name;
 }
 
+/* Writes the step that calls a C function. .host: the step needs the host to wait for the device;
+ * .when: the buffer of its condition, or -1. */
 void host_call(Host *h, int index, const PStep *s) {
     host_puts(h, "    st = rt_call(x, &(const rt_extern){\n        .name = ");
     host_string(h, cg_symbol(s->op));

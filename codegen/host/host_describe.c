@@ -4,16 +4,18 @@
 
 #include "codegen/host/host.h"
 
-/* A batch's rows are told of as the whole graph's. */
+/* The full graph's space that a batch's space is a part of, or s itself. */
 static const Space *whole(const Space *s) {
     return s->whole ? s->whole : s;
 }
 
+/* The size of the full space if it is constant, else -1. */
 int64_t host_known_size(const Space *s) {
     int64_t size;
     return expr_is_const(whole(s)->size, &size) ? size : -1;
 }
 
+/* Writes the dimensions of a type from number `from` on, as in "[paper, F = 1433]". */
 static void shape_text(Host *h, const Type *t, int from) {
     for (int i = from; i < t->rank; i++) {
         host_puts(h, i > from ? ", " : "[");
@@ -25,6 +27,7 @@ static void shape_text(Host *h, const Type *t, int from) {
 }
 
 /* ---- what it reads ------------------------------------------------------------------------- */
+/* Writes a line about a column of the data. */
 static void column_text(Host *h, const Column *c, bool is_label) {
     host_puts(h, "      ");
     host_comment(h, c->name);
@@ -38,6 +41,7 @@ static void column_text(Host *h, const Column *c, bool is_label) {
     host_puts(h, is_label ? "    (to train and evaluate)\n" : "\n");
 }
 
+/* The kind of data table that holds the rows of the space, if there is one. */
 HostTable host_table(const Space *s) {
     bool edges = s->kind == SP_EDGE && s->rel == REL_BASE;
     if (s->whole) return HOST_NO_TABLE;
@@ -47,6 +51,7 @@ HostTable host_table(const Space *s) {
                                  : HOST_NO_TABLE;
 }
 
+/* Writes a line about a table of the data. */
 static void table_text(Host *h, const Space *s) {
     static const char *const words[] = {
         [HOST_NODES] = "node", [HOST_EDGES] = "edge", [HOST_GRAPHS] = "graph"};
@@ -61,6 +66,7 @@ static void table_text(Host *h, const Space *s) {
     host_puts(h, "\n");
 }
 
+/* Lists the tables and columns that the model reads. */
 static void inputs_text(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     host_puts(h, "\nIt reads\n");
@@ -74,12 +80,14 @@ static void inputs_text(Host *h) {
 }
 
 /* ---- what it gives -------------------------------------------------------------------------- */
+/* The name of a prediction or hidden layer that the buffer holds; NULL: it holds none. */
 static const char *name_of(const PBuf *b) {
     bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
     bool given = output && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
     return !given ? NULL : b->use.role == OUT_EMBED && b->use.of ? b->use.of : b->io_name;
 }
 
+/* The name of the result in buffer i; NULL: there is none, or an earlier buffer has the same. */
 const char *host_given(const Plan *p, int i) {
     const PBuf *b = p->bufs.v[i];
     const char *name = name_of(b);
@@ -90,6 +98,7 @@ const char *host_given(const Plan *p, int i) {
     return name;
 }
 
+/* Lists the model's results. predict, embed: the functions that return them. */
 static void outputs_text(Host *h, const char *predict, const char *embed) {
     host_puts(h, "\nIt gives, as f32\n");
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -106,6 +115,7 @@ const char *host_model_name(const Plan *p) {
     return p->m->recipe.model_name ? p->m->recipe.model_name : p->m->name;
 }
 
+/* Writes a sentence that names the model, its source and its options. */
 void host_title(Host *h) {
     host_puts(h, "The model ");
     host_comment(h, host_model_name(h->p));
@@ -119,6 +129,7 @@ void host_title(Host *h) {
     host_puts(h, ".\n");
 }
 
+/* Writes what the model reads and returns. */
 void host_describe(Host *h, const char *predict, const char *embed) {
     inputs_text(h);
     outputs_text(h, predict, embed);

@@ -13,13 +13,14 @@ typedef struct {
     VEC(const char *) macros;
 } Header;
 
+/* A copy of s in capitals. */
 static const char *upper(Arena *a, const char *s) {
     char *t = arena_strndup(a, s, strlen(s));
     for (char *p = t; *p; p++) *p = (char)toupper((unsigned char)*p);
     return t;
 }
 
-/* CHURN_<kind>_<name>, in capitals, unique. */
+/* The name of a new macro, PREFIX_KIND_NAME in capitals, unique. */
 static const char *macro(Header *d, const char *kind, const char *name) {
     Arena *a = d->h.a;
     const char *prefix = arena_printf(a, "%s_%s", d->prefix, kind);
@@ -28,6 +29,7 @@ static const char *macro(Header *d, const char *kind, const char *name) {
     return s;
 }
 
+/* Writes macros for the rank and shape of a type. */
 static void shape_constant(Header *d, const char *name, const Type *t) {
     Host *h = &d->h;
     host_printf(h, "#define %s_RANK %d\n", name, t->rank);
@@ -38,6 +40,7 @@ static void shape_constant(Header *d, const char *name, const Type *t) {
     host_puts(h, "}\n");
 }
 
+/* Writes a macro with the name and shape of each column. */
 static void input_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->m->cols.n; i++) {
@@ -51,6 +54,7 @@ static void input_constants(Header *d) {
     }
 }
 
+/* Writes a macro with the name and shape of each result. */
 static void output_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -66,7 +70,7 @@ static void output_constants(Header *d) {
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */
-/* Lines of a text as a comment. */
+/* Writes the lines of a text as a C comment. */
 static void put_comment(Host *h, const char *text) {
     const char *begin = text;
     for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
@@ -76,6 +80,7 @@ static void put_comment(Host *h, const char *text) {
     host_puts(h, " */\n");
 }
 
+/* Writes the comment at the top of the header. */
 static void comment(Host *h) {
     Host text = {.c = h->c, .a = h->a, .p = h->p, .m = h->m, .b = sb_new(h->a)};
     const Sampling *how = &h->m->recipe.sample;

@@ -9,6 +9,7 @@
 
 enum { JUDGING = 1, OTHERS = 2 };
 
+/* Which kinds of functions read each column. */
 typedef struct {
     Arena *a;
     const Module *m;
@@ -16,15 +17,18 @@ typedef struct {
     unsigned *columns; /* readers by column */
 } Readers;
 
+/* Who reads the value that @load saves under this name. */
 static unsigned saved_readers(const Readers *r, const char *name) {
     return (unsigned)(uintptr_t)strmap_get(&r->saved, name);
 }
 
+/* Adds readers of a column. */
 static void read_column(Readers *r, const Column *c, unsigned by) {
     if (c) r->columns[c->id] |= by;
 }
 
-/* What an op reads by itself, through its map, and by the stored entries that it is made of. */
+/* Adds readers of the columns that an op reads by itself, through its map, and by the stored
+ * entries of its dimensions. */
 static void read_by_op(Readers *r, const Op *op, unsigned by) {
     read_column(r, op->col, by);
     if (op->map) {
@@ -37,12 +41,13 @@ static void read_by_op(Readers *r, const Op *op, unsigned by) {
     for (const Op *b = op->body ? op->body->first : NULL; b; b = b->next) read_by_op(r, b, by);
 }
 
+/* Who reads the result of the op, while @load is walked. */
 static unsigned readers_of(const Op *op) {
     return (unsigned)(uintptr_t)op->tag;
 }
 
-/* What nobody reads by its name is the runtime's: conditions of relations, links and their splits.
- */
+/* Who reads the result of the op itself: for an output of @load the phases that use it. One that no
+ * phase reads is the runtime's: a condition of a relation, or links and their split. */
 static unsigned own_readers(const Readers *r, const Op *op) {
     if (op->kind != OP_OUTPUT) return op_acts(op) ? OTHERS : 0;
     unsigned by = saved_readers(r, op->name);
@@ -53,6 +58,7 @@ static unsigned own_readers(const Readers *r, const Op *op) {
     return by ? by : OTHERS;
 }
 
+/* Carries readers backwards through @load, from what it saves to the columns that it reads. */
 static void read_by_load(Readers *r, Func *load) {
     for (Op *op = load->last; op; op = op->prev) {
         unsigned by = readers_of(op) | own_readers(r, op);
@@ -63,10 +69,13 @@ static void read_by_load(Readers *r, Func *load) {
     for (Op *op = load->first; op; op = op->next) op->tag = NULL;
 }
 
+/* Whether the function computes only losses and metrics of labelled rows. */
 static bool judges(const Func *f) {
     return f->phase == PHASE_TRAIN || f->phase == PHASE_EVAL;
 }
 
+/* Marks the columns that are labels: only losses and metrics read them, so a data set without them
+ * can be predicted on. */
 bool *host_labels(Arena *a, const Module *m) {
     Readers r = {.a = a, .m = m, .columns = NEWN(a, unsigned, (size_t)m->cols.n + 1)};
     Func *load = func_of(m, PHASE_LOAD);

@@ -3,12 +3,14 @@
 
 #include "codegen/host/host.h"
 
+/* Writes a position in the model as "file:line". */
 static void place(Host *h, Span at) {
     host_comment(h, h->c->sources.v[at.file].path);
     host_printf(h, ":%u", at.line);
 }
 
-/* What it computes, of which instance of a layer, and the lines: the user's own first. */
+/* Writes the comment above a step: what it computes, in which instance of a layer, and its lines,
+ * the user's own first. */
 static void step_comment(Host *h, int index, const PStep *s) {
     host_printf(h, "\n    /* %d: ", index);
     host_comment(h, s->note ? s->note : "");
@@ -26,10 +28,12 @@ static void step_comment(Host *h, int index, const PStep *s) {
     host_puts(h, " */\n");
 }
 
+/* The name of a buffer. */
 static const char *buf_name(const Host *h, int id) {
     return h->p->bufs.v[id]->name;
 }
 
+/* Finds the maps whose segment bounds the plan has. */
 static void find_bounds(Host *h) {
     h->bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -38,7 +42,8 @@ static void find_bounds(Host *h) {
     }
 }
 
-/* {buf[..], ..}: the kernel's arguments, and the condition that a device's kernel tests */
+/* Writes the argument array of a kernel. pred: the buffer of the condition that a device kernel
+ * tests, or -1. */
 static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
@@ -54,6 +59,7 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "}");
 }
 
+/* Writes the launch of a device kernel. */
 static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     const char *name = s->kernel->name;
     host_printf(h, "%sst = rt_device_launch(x, %s_%s, \"%s\",", indent, name, h->device, name);
@@ -61,7 +67,8 @@ static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* The kernel, where the library does not make its product. */
+/* Writes a sparse product by the device's library, and the kernel for the case that the library
+ * does not do it. */
 static void emit_spmm(Host *h, int index, const PStep *s) {
     host_printf(h,
                 "    bool made_%d;\n    st = rt_device_spmm(x, %d, &made_%d);\n"
@@ -70,13 +77,14 @@ static void emit_spmm(Host *h, int index, const PStep *s) {
     emit_device_kernel(h, "        ", s);
 }
 
+/* How many maps with segment bounds the chunks of the step's rows are balanced by. */
 static int n_bounds(const Host *h, const PStep *s) {
     int n = 0;
     for (int i = 0; i < s->balance.n; i++) n += h->bounds[s->balance.v[i]->id];
     return n;
 }
 
-/* How many maps, and which. */
+/* Writes their number and ids. */
 static void emit_balance(Host *h, const PStep *s) {
     const char *before = "";
     host_printf(h, "%d, (const int[]){", n_bounds(h, s));
@@ -88,7 +96,8 @@ static void emit_balance(Host *h, const PStep *s) {
     host_puts(h, "}");
 }
 
-/* Of rows that processes share, the own ones. */
+/* Writes the launch of a kernel over the rows that this process owns, where processes share the
+ * rows of the data. */
 static void emit_own_kernel(Host *h, const PStep *s) {
     host_printf(h, "    rt_launch_own%s(x, %s, %s,", s->cuts ? "_cuts" : "", h->space[s->own->id],
                 s->kernel->name);
@@ -105,6 +114,7 @@ static void emit_own_kernel(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+/* Writes the launch of a kernel on the host. */
 static void emit_kernel(Host *h, const PStep *s) {
     if (s->own) {
         emit_own_kernel(h, s);
@@ -127,18 +137,21 @@ static void emit_kernel(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
+/* Writes a size of a matrix product. */
 static void gemm_field(Host *h, const char *name, const Expr *e) {
     host_printf(h, "        .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
+/* Writes the three buffers of a matrix product. */
 static void emit_product(Host *h, const PStep *s) {
     host_printf(h, "buf[B_%s], buf[B_%s], buf[B_%s]", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
 }
 
-/* A product that does what other steps would; those, where it cannot. */
+/* Writes the end of a product with an epilogue on the device, and the steps that it replaces for
+ * the case that the library cannot do it. */
 static void emit_epilogue(Host *h, int index, const PStep *s) {
     const PEpilogue *e = s->epilogue;
     host_printf(h,
@@ -160,7 +173,7 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
     host_puts(h, "    }\n");
 }
 
-/* The sizes of a product, as members of an initializer. */
+/* Writes the sizes of a product as members of an initializer. */
 static void emit_sizes(Host *h, const PStep *s) {
     const PGemm *g = &s->gemm;
     const struct {
@@ -185,7 +198,7 @@ static void emit_sizes(Host *h, const PStep *s) {
     host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
 }
 
-/* All products of a group, at the first one's place. */
+/* Writes one call for all products of a group. */
 static void emit_group(Host *h, const PGroup *g) {
     host_printf(h, "    st = rt_device_gemm_group(x, %d, (const rt_gemm[]){\n",
                 plan_group_index(h->p, g));
@@ -196,6 +209,7 @@ static void emit_group(Host *h, const PGroup *g) {
     }
 }
 
+/* Writes a matrix product. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
     bool ends = h->device && s->epilogue && s->epilogue->kind;
     if (ends)
@@ -232,12 +246,14 @@ static void emit_clear(Host *h, const PStep *s) {
                  "        if (st != GNNC_OK) return st;\n    }\n");
 }
 
+/* Writes the number of elements of dimensions from .. to - 1. */
 static void axis_product(Host *h, const Type *t, int from, int to) {
     const Expr *e = expr_const(h->a, 1);
     for (int i = from; i < to; i++) e = expr_mul(h->a, e, t->dim[i]->size);
     host_expr(h, e);
 }
 
+/* Writes a step that ranks the elements along an axis. */
 static void emit_rank(Host *h, const PStep *s) {
     const Type *t = &s->op->in[0]->type; /* the buffer's may be that of a view */
     host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
@@ -250,6 +266,7 @@ static void emit_rank(Host *h, const PStep *s) {
     host_printf(h, ", %d);\n", (int)(2 * s->op->imm));
 }
 
+/* Writes a step that copies a buffer. */
 static void emit_copy(Host *h, const PStep *s) {
     const PBuf *from = h->p->bufs.v[s->bufs[0]];
     host_printf(h, s->own ? "    rt_copy_own(x, %s, %s, " : "    rt_copy(x, ",
@@ -259,6 +276,7 @@ static void emit_copy(Host *h, const PStep *s) {
     host_printf(h, " * %d);\n", dtype_bytes(from->dt));
 }
 
+/* Writes a step that prints values. */
 static void emit_print(Host *h, const PStep *s) {
     host_puts(h, "    st = rt_print(x, ");
     host_string(h, s->text);
@@ -272,6 +290,7 @@ static void emit_print(Host *h, const PStep *s) {
     host_puts(h, s->n_bufs ? "});\n" : ");\n");
 }
 
+/* Writes a step that checks a condition. */
 static void emit_assert(Host *h, const PStep *s) {
     const PBuf *cond = h->p->bufs.v[s->bufs[0]];
     host_puts(h, "    st = rt_assert(x, ");
@@ -281,10 +300,9 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* The host reads the condition: its own memory, or a device's, which asks for itself where it has
- * recorded the phase.  Where the phase cannot be recorded, rt_iterates() says so before its body
- * stops.
- */
+/* Writes the head of a loop. Its condition is read by the host, from its own memory or the
+ * device's; in a recorded phase the device reads it. Where a phase cannot be recorded,
+ * rt_iterates() says so before the loop's body stops it. */
 static void emit_loop(Host *h, int index, const PStep *s) {
     if (h->device && (s->recorded || (h->buckets && s->limit))) {
         host_printf(h, "    for (int64_t i%d = 0; rt_device_iterates(x, i%d, %" PRId64 ", B_%s, ",
@@ -304,12 +322,13 @@ static void emit_loop(Host *h, int index, const PStep *s) {
     host_puts(h, ") {\n");
 }
 
-/* On a device conditions stay there: kernels test them, library calls run both arms, and the
- * result is selected. */
+/* Whether the host decides if the step is run. On a device conditions stay there: kernels test
+ * them, library calls compute both arms, and the result is selected. */
 static bool is_skipped(const Host *h, const PStep *s) {
     return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_stops(s, true));
 }
 
+/* Writes one step. */
 static void emit_step(Host *h, int index, const PStep *s) {
     bool status = true, skipped = is_skipped(h, s);
     const PStep *by = s->group ? s->group->steps.v[0] : s->made_by;
@@ -377,7 +396,7 @@ static void emit_step(Host *h, int index, const PStep *s) {
     if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
-/* The steps of a loop over blocks, a level further in. */
+/* Writes a loop over blocks of rows, with its steps indented. */
 static void emit_blocks(Host *h, const PPhase *ph, int loop) {
     const PBlocks *l = &ph->blocks.v[loop];
     int n = 0;
@@ -402,7 +421,7 @@ static void emit_blocks(Host *h, const PPhase *ph, int loop) {
     host_puts(h, "    }\n");
 }
 
-/* The phase's buffers that are local to each of its loops over blocks, in order. */
+/* Finds the buffers that are local to each loop over blocks of the phase, in order. */
 static void find_locals(Host *h, const PPhase *ph) {
     h->local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
     h->next_local = NEWN(h->a, int, (size_t)h->p->bufs.n + 1);
@@ -415,6 +434,8 @@ static void find_locals(Host *h, const PPhase *ph) {
     }
 }
 
+/* Writes the steps of a phase. On the host, steps that are run block by block of rows (for the
+ * cache) are in loops. */
 static void emit_phase(Host *h, const PPhase *ph) {
     find_locals(h, ph);
     for (int i = 0, next = 0; i < ph->steps.n; i++) {
@@ -428,6 +449,7 @@ static void emit_phase(Host *h, const PPhase *ph) {
     }
 }
 
+/* Writes a function for each phase. */
 void host_phases(Host *h) {
     h->n_exchanges = 0;
     find_bounds(h);

@@ -5,6 +5,7 @@
 #include "codegen/host/host.h"
 #include "ir/text.h"
 
+/* Writes a Python string. */
 static void put_string(Host *h, const char *s) {
     if (!s) {
         host_puts(h, "None");
@@ -18,7 +19,7 @@ static void put_string(Host *h, const char *s) {
     host_puts(h, "\"");
 }
 
-/* Quotes mean themselves but where three of them would end it. */
+/* Writes a docstring; quotes are escaped only where three would end it. */
 static void put_docstring(Host *h, const char *s) {
     host_puts(h, "\"\"\"");
     for (; *s; s++) {
@@ -28,12 +29,13 @@ static void put_docstring(Host *h, const char *s) {
     host_puts(h, "\"\"\"\n");
 }
 
+/* An empty text for the plan. */
 static Host host_of(Ctx *c, const Plan *p) {
     return (Host){.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
 }
 
 /* ---- the docstring --------------------------------------------------------------------------- */
-/* Whether it predicts a score of each edge: a session has a method of its own for pairs. */
+/* Whether the model predicts a score per edge: a session has a separate method for these. */
 static bool scores_links(const Plan *p) {
     for (int i = 0; i < p->bufs.n; i++) {
         const PBuf *b = p->bufs.v[i];
@@ -43,6 +45,7 @@ static bool scores_links(const Plan *p) {
     return false;
 }
 
+/* Writes an example of how the package is used. rows: it can predict single rows. */
 static void usage(Host *h, const char *package, bool rows) {
     host_printf(h,
                 "\n    import %s\n    g = %s.Graph.read(\"data\")\n"
@@ -59,6 +62,7 @@ static void usage(Host *h, const char *package, bool rows) {
                                        : "rows = s.predict([1, 2, 3])");
 }
 
+/* The docstring of the package. */
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
     Host h = host_of(c, p), text = host_of(c, p);
     host_title(&text);
@@ -77,6 +81,7 @@ const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
 }
 
 /* ---- _facts.py -------- */
+/* Writes the columns of a table as a dictionary from name to kind. */
 static void columns_of(Host *h, const Space *s) {
     host_puts(h, "{");
     for (int i = 0, n = 0; i < h->m->cols.n; i++) {
@@ -90,6 +95,7 @@ static void columns_of(Host *h, const Space *s) {
     host_puts(h, "}");
 }
 
+/* Writes the tables of a kind as a dictionary. */
 static void tables(Host *h, const char *name, const char *type, HostTable kind) {
     host_printf(h, "%s: %s = {\n", name, type);
     for (int i = 0; i < h->m->spaces.n; i++) {
@@ -111,12 +117,14 @@ static void tables(Host *h, const char *name, const char *type, HostTable kind) 
     host_puts(h, "}\n");
 }
 
+/* Writes a constant. */
 static void fact(Host *h, const char *name, const char *type, const char *value) {
     host_printf(h, "%s: %s = ", name, type);
     put_string(h, value);
     host_puts(h, "\n");
 }
 
+/* The text of _facts.py. */
 const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k) {
     static const char columns[] = "Dict[str, Dict[str, str]]";
     Host h = host_of(c, p);

@@ -4,14 +4,15 @@
 
 #include <inttypes.h>
 
-/* "accuracy" of an output "accuracy.train" of some phase; of links, which are held out, "mrr.val".
- */
+/* The name of the metric that the buffer holds, such as "accuracy" for the output "accuracy.train";
+ * link models have held-out metrics only, "mrr.val". NULL: it holds none. */
 static const char *metric_of(const Host *h, const PBuf *b) {
     SplitKind split = h->m->recipe.sample.train_links ? SPLIT_VAL : SPLIT_TRAIN;
     bool scalar = b->kind == PB_OUTPUT && b->type.rank == 0;
     return scalar && b->use.split == split ? b->use.of : NULL;
 }
 
+/* Writes the table of metrics; returns their number. */
 int host_metrics(Host *h) {
     int n = 0;
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -25,6 +26,7 @@ int host_metrics(Host *h) {
 }
 
 /* ---- fields, a line each ---------------------------------------------------------------- */
+/* Writes a number as a member of an initializer. */
 static void field_REAL(Host *h, const char *name, double v) {
     if (__builtin_isinf(v))
         host_printf(h, "        .%s = %s__builtin_inf(),\n", name, v < 0 ? "-" : "");
@@ -32,24 +34,29 @@ static void field_REAL(Host *h, const char *name, double v) {
         host_printf(h, "        .%s = %.17g,\n", name, v);
 }
 
+/* Writes an integer. */
 static void field_INT(Host *h, const char *name, int64_t v) {
     host_printf(h, "        .%s = %" PRId64 ",\n", name, v);
 }
 
+/* Writes a boolean. */
 static void field_BOOL(Host *h, const char *name, bool v) {
     host_printf(h, "        .%s = %s,\n", name, v ? "true" : "false");
 }
 
+/* Writes a string. */
 static void field_TEXT(Host *h, const char *name, const char *v) {
     host_printf(h, "        .%s = ", name);
     host_string(h, v);
     host_puts(h, ",\n");
 }
 
+/* Writes a constant by its name. */
 static void field_ENUM(Host *h, const char *name, const char *constant) {
     host_printf(h, "        .%s = %s,\n", name, constant);
 }
 
+/* Writes the training recipe. */
 void host_recipe(Host *h, int n_metrics) {
     const Recipe *r = &h->m->recipe;
     host_puts(h, "    .recipe = {\n");
@@ -62,12 +69,14 @@ void host_recipe(Host *h, int n_metrics) {
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */
+/* The fan-out of a relation at a hop; 0: the relation is not sampled. */
 static int64_t fanout_of(const Sampling *s, const Space *rel, int hop) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return s->rels.v[i].fanout[hop];
     return 0;
 }
 
+/* Writes the table of fan-outs by hop and space. */
 static void emit_fanouts(Host *h, const Sampling *s) {
     if (!s->n_hops) return;
     host_printf(h, "static const int32_t fanout[][%d] = {\n", h->m->spaces.n);
@@ -80,11 +89,13 @@ static void emit_fanouts(Host *h, const Sampling *s) {
     host_puts(h, "};\n");
 }
 
+/* Writes a table of column ids. */
 static void emit_column_ids(Host *h, const char *name, Column *const *c, int n) {
     if (n) host_printf(h, "static const int %s[] = {", name);
     for (int i = 0; i < n; i++) host_printf(h, "%d%s", c[i]->id, i + 1 < n ? ", " : "};\n");
 }
 
+/* Writes the tables that host_sampling() refers to. */
 void host_sampling_tables(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     if (!s->batch) return;
@@ -94,7 +105,8 @@ void host_sampling_tables(Host *h) {
     emit_column_ids(h, "sample_brought", s->brought.v, s->brought.n);
 }
 
-/* Of what there is a row: a label, or, where rows are served, a prediction. */
+/* The space with a row for each label or, in a program for prediction on request, for each
+ * prediction; NULL: there is none. */
 static const Space *rows_of(const Module *m, const Column *label) {
     const Func *predict = func_of(m, PHASE_PREDICT);
     const Op *pred = predict && m->recipe.sample.serve ? func_output_of(predict, OUT_PRED) : NULL;
@@ -102,12 +114,14 @@ static const Space *rows_of(const Module *m, const Column *label) {
     return pred && pred->in[0]->type.rank ? pred->in[0]->type.dim[0] : NULL;
 }
 
+/* The constant for what the seeds of a batch are. */
 static const char *seeds_of(const Module *m, const Column *label) {
     const Space *rows = rows_of(m, label);
     if (m->recipe.sample.clusters) return host_SeedKind[SEEDS_CLUSTERS];
     return host_SeedKind[rows && rows->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
 }
 
+/* Writes how batches are sampled. */
 void host_sampling(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     const Column *label = module_target(h->m, false), *split = module_target(h->m, true);

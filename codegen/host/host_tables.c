@@ -6,22 +6,26 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The id of a space, or -1. */
 static int id_of(const Space *s) {
     return s ? s->id : -1;
 }
 
-/* The name of a space's enumerator, or -1. */
+/* The name of a space's enumerator, or "-1". */
 static const char *space_name(const Host *h, const Space *s) {
     return s ? h->space[s->id] : "-1";
 }
 
+/* Writes the head of a table that is not empty. */
 static void open_table(Host *h, const char *type, const char *name, int n) {
     if (n > 0) host_printf(h, "static const %s %s[] = {\n", type, name);
 }
+/* Writes its end. */
 static void close_table(Host *h, int n) {
     if (n > 0) host_puts(h, "};\n\n");
 }
 
+/* The runtime's constant for an element type. */
 const char *host_dtype(DType t) {
     static const char *const name[] = {
 #define DTYPE(id, text, bytes, c) "RT_" #id,
@@ -32,6 +36,8 @@ const char *host_dtype(DType t) {
 
 /* ---- spaces, columns, maps ------------------------------------------------------------- */
 
+/* The buffer with the mask of a filtered edge space; edge spaces with the same condition share it.
+ * -1: there is none. */
 static int condition_buf(const Host *h, const Space *s) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
@@ -44,11 +50,13 @@ static int condition_buf(const Host *h, const Space *s) {
     return -1;
 }
 
+/* "true" or "false". */
 static const char *truth(bool x) {
     return x ? "true" : "false";
 }
 
-/* Host.in_batches; what a subgraph is brought for is one, too. */
+/* By buffer: whether a phase that runs over batches accesses it, or the phase of a subgraph that a
+ * caller supplies. */
 static const bool *find_in_batches(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
     for (int i = 0; i < h->p->phases.n; i++) {
@@ -63,6 +71,7 @@ static const bool *find_in_batches(const Host *h) {
     return in;
 }
 
+/* Marks a relation and those that it is derived from. */
 static void mark_relation(bool *in, const Space *s) {
     if (!s || s->kind != SP_EDGE || in[s->id]) return;
     in[s->id] = true;
@@ -70,8 +79,8 @@ static void mark_relation(bool *in, const Space *s) {
     mark_relation(in, s->base[1]);
 }
 
-/* By space: is it a relation along which a phase that runs over batches reads, or one of which such
- * a relation is derived? */
+/* By space: whether it is a relation that batches read, or one that such a relation is derived
+ * from. */
 static const bool *find_relations_in_batches(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->m->spaces.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++)
@@ -79,6 +88,7 @@ static const bool *find_relations_in_batches(const Host *h) {
     return in;
 }
 
+/* Writes a row of the table of spaces. */
 static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
@@ -105,6 +115,7 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
                 truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));
 }
 
+/* Writes the table of spaces. */
 static void emit_spaces(Host *h) {
     const bool *read = module_reads(h->m), *in_batches = find_relations_in_batches(h);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
@@ -113,6 +124,7 @@ static void emit_spaces(Host *h) {
     close_table(h, h->m->spaces.n);
 }
 
+/* The buffer that holds a column, variable or part of a map; -1: there is none. */
 static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
     for (int i = 0; i < h->p->bufs.n; i++) {
         const PBuf *b = h->p->bufs.v[i];
@@ -124,6 +136,7 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
     return -1;
 }
 
+/* Writes a row of the table of columns. */
 static void emit_column(Host *h, const Column *c, bool is_label) {
     int buf = buf_of(h, PB_DATA, c, 0);
     bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
@@ -139,6 +152,7 @@ static void emit_column(Host *h, const Column *c, bool is_label) {
                 space_name(h, c->nz), buf, is_label ? "true" : "false");
 }
 
+/* Writes the table of columns. */
 static void emit_columns(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     open_table(h, "rt_column", "columns", h->m->cols.n);
@@ -146,6 +160,7 @@ static void emit_columns(Host *h) {
     close_table(h, h->m->cols.n);
 }
 
+/* Writes the table of maps. */
 static void emit_maps(Host *h) {
     open_table(h, "rt_map", "maps", h->m->maps.n);
     for (int i = 0; i < h->m->maps.n; i++) {
@@ -168,6 +183,7 @@ static void emit_maps(Host *h) {
 
 /* ---- variables, buffers, phases --------------------------------------------------------- */
 
+/* Writes the table of variables. */
 static void emit_vars(Host *h) {
     open_table(h, "rt_var", "vars", h->m->vars.n);
     for (int i = 0; i < h->m->vars.n; i++) {
@@ -185,6 +201,7 @@ static void emit_vars(Host *h) {
     close_table(h, h->m->vars.n);
 }
 
+/* Writes what an output is for. */
 static void emit_use(Host *h, const PBuf *b) {
     bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
     if (!output || b->use.role == OUT_VALUE) return;
@@ -193,6 +210,7 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
+/* Writes a row of the table of buffers. */
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     bool rows = io || b->kind == PB_VAR;
@@ -217,12 +235,14 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     host_puts(h, "},\n");
 }
 
+/* Writes the table of buffers. */
 static void emit_bufs(Host *h) {
     open_table(h, "rt_buf", "bufs", h->p->bufs.n);
     for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], h->in_batches[i]);
     close_table(h, h->p->bufs.n);
 }
 
+/* Writes the names and source lines of a phase's steps. */
 static void emit_step_infos(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
@@ -241,6 +261,7 @@ static void emit_step_infos(Host *h, int phase) {
     close_table(h, ph->steps.n);
 }
 
+/* Writes the assignment of a cost that is not 0. */
 static void cost_field(Host *h, const char *name, const Expr *e) {
     int64_t v;
     if (expr_is_const(e, &v) && v == 0) return;
@@ -249,7 +270,7 @@ static void cost_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ";\n");
 }
 
-/* Whoever makes the product often packs it once. */
+/* Writes which parameter a product multiplies by: a library may pack it once and use it often. */
 static void emit_weight(Host *h, const PStep *s) {
     if (h->p->bufs.v[s->bufs[1]]->kind != PB_VAR) return;
     cost_field(h, "gemm.b_row", s->gemm.b_row);
@@ -257,6 +278,7 @@ static void emit_weight(Host *h, const PStep *s) {
     host_printf(h, "        c->weight = %d;\n", s->bufs[1]);
 }
 
+/* Writes the function that computes the costs of a phase's steps. */
 static void emit_costs(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     host_printf(h,
@@ -288,6 +310,7 @@ static void emit_costs(Host *h, int phase) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
+/* Writes the loops over blocks of rows of a phase. */
 static void emit_block_table(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     if (!ph->blocks.n) return;
@@ -308,7 +331,7 @@ static void emit_block_table(Host *h, int phase) {
     host_puts(h, "    default: return 0;\n    }\n}\n\n");
 }
 
-/* Whether a device may record it for rounded sizes, or what keeps it from that. */
+/* Writes whether the device may record the phase for rounded sizes, or why not. */
 static void emit_buckets(Host *h, const PPhase *ph) {
     const char *why;
     if (!h->p->device || !plan_is_by_batches(h->p, ph)) return;
@@ -318,6 +341,7 @@ static void emit_buckets(Host *h, const PPhase *ph) {
     host_puts(h, ", ");
 }
 
+/* Writes the table of phases. */
 static void emit_phase_table(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         emit_step_infos(h, i);
@@ -352,12 +376,14 @@ static void emit_phase_table(Host *h) {
     close_table(h, h->p->phases.n);
 }
 
+/* Writes a size of a sparse product. */
 static void spmm_size(Host *h, const char *name, const Expr *e) {
     host_printf(h, "            .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
+/* Writes a buffer of a sparse product. */
 static void spmm_buf(Host *h, const char *name, int buf) {
     if (buf < 0)
         host_printf(h, " .%s = -1,", name);
@@ -365,6 +391,7 @@ static void spmm_buf(Host *h, const char *name, int buf) {
         host_printf(h, " .%s = B_%s,", name, h->p->bufs.v[buf]->name);
 }
 
+/* Writes a sparse product. */
 static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
     host_printf(h, "    case %d:\n        *s = (rt_spmm){.phase = %d, .step = %d,", m->index, phase,
                 step);
@@ -386,7 +413,7 @@ static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
     host_puts(h, "        };\n        break;\n");
 }
 
-/* Sparse products that the device's library may make. */
+/* Writes the function that describes the sparse products that the device's library may do. */
 static void emit_spmms(Host *h) {
     if (!plan_spmm_count(h->p)) return;
     host_puts(h, "static void spmm(int i, const int64_t *n, rt_spmm *s) {\n"
@@ -399,7 +426,7 @@ static void emit_spmms(Host *h) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
-/* Which buffers the products of each group have. */
+/* Writes the buffers of each group of matrix products; returns the number of groups. */
 static int emit_groups(Host *h) {
     int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
     StrBuf groups = sb_new(h->a);
@@ -425,7 +452,9 @@ static int emit_groups(Host *h) {
     return n;
 }
 
-/* Which rows the process wants of what others have, step by step. */
+/* Writes the halo-exchange table for distributed runs: for each exchange the buffer, and the path
+ * by which the needed remote rows are found; also the all-reductions of partial matrix products.
+ * Returns the number of exchanges. */
 static int emit_exchanges(Host *h) {
     int n = 0;
     StrBuf table = sb_new(h->a);
@@ -462,6 +491,7 @@ static int emit_exchanges(Host *h) {
 
 /* ---- sizes as functions ---------------------------------------------------------------------- */
 
+/* Writes the function that returns the number of elements of a buffer. */
 static void emit_buf_count(Host *h) {
     host_puts(h, "static int64_t buf_count(int buf, const int64_t *n) {\n    (void)n;\n    switch "
                  "(buf) {\n");
@@ -473,6 +503,7 @@ static void emit_buf_count(Host *h) {
     host_puts(h, "    default: return 0;\n    }\n}\n\n");
 }
 
+/* Writes the function that returns the shape of an output. */
 static void emit_buf_shape(Host *h) {
     host_puts(h, "static void buf_shape(int buf, const int64_t *n, int64_t *dim) {\n"
                  "    (void)n, (void)dim;\n    switch (buf) {\n");
@@ -490,6 +521,7 @@ static void emit_buf_shape(Host *h) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
+/* Writes the assignment of a size. */
 static void shape_field(Host *h, const char *name, const Expr *e) {
     if (!e) return;
     host_printf(h, "        out->%s = ", name);
@@ -497,6 +529,8 @@ static void shape_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ";\n");
 }
 
+/* Writes the function that returns the shape of a variable in checkpoints, its number of elements,
+ * fan-in and fan-out, and for a transposed one its number of columns. */
 static void emit_var_shape(Host *h) {
     host_puts(h, "static void var_shape(int var, const int64_t *n, rt_var_shape *out) {\n"
                  "    (void)n;\n    *out = (rt_var_shape){.rank = 0};\n    switch (var) {\n");
@@ -523,7 +557,7 @@ static void emit_var_shape(Host *h) {
 }
 
 /* ---- program -------- */
-/* FNV-1a (Fowler, Noll, Vo) over what is computed, wherever its text stood when it was compiled. */
+/* A hash of what is computed, independent of where its text stood: FNV-1a (Fowler, Noll, Vo). */
 uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
     StrBuf b = sb_new(a);
@@ -534,15 +568,17 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     return x;
 }
 
+/* Writes the number of rows of a table and its name. */
 static void count_and_table(Host *h, const char *name, int n) {
     host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
 }
 
-/* Those of other variants are in files of their own. */
+/* The name of the tables of a variant of the program; other variants are in files of their own. */
 static const char *tables_name(Host *h, int variant) {
     return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "tables";
 }
 
+/* Writes the list of variants. */
 static void emit_variants(Host *h) {
     int n = h->p->n_variants;
     if (h->p->variant || n < 2) return;
@@ -552,6 +588,7 @@ static void emit_variants(Host *h) {
     host_puts(h, "};\n");
 }
 
+/* Writes the program's main table. */
 static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) {
     host_printf(h, "%sconst rt_program %s = {\n    .name = ", h->p->variant ? "" : "static ",
                 tables_name(h, h->p->variant));
@@ -598,6 +635,7 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
     host_puts(h, "};\n");
 }
 
+/* Writes the names of the size symbols. */
 static void emit_syms(Host *h) {
     open_table(h, "char *const", "syms", h->m->syms.n);
     for (int i = 0; i < h->m->syms.n; i++) {
@@ -608,6 +646,7 @@ static void emit_syms(Host *h) {
     close_table(h, h->m->syms.n);
 }
 
+/* Writes all tables. */
 void host_tables(Host *h) {
     emit_syms(h);
     h->in_batches = find_in_batches(h);

@@ -16,7 +16,8 @@ void host_printf(Host *h, const char *fmt, ...) {
     va_end(ap);
 }
 
-/* Octal escapes end after three digits, so what follows cannot join them. */
+/* Writes s as a C string literal. Octal escapes end after three digits, so what follows cannot join
+ * them. */
 void host_string(Host *h, const char *s) {
     if (!s) {
         host_puts(h, "NULL");
@@ -39,6 +40,7 @@ void host_comment(Host *h, const char *s) {
     target_comment(&h->b, s);
 }
 
+/* Writes a size as a C expression over the table n[..]. */
 void host_expr(Host *h, const Expr *e) {
     static const char *const call[] = {
         [EX_CEILDIV] = "rt_ceildiv", [EX_MAX] = "rt_max64", [EX_MIN] = "rt_min64"};
@@ -58,16 +60,19 @@ void host_expr(Host *h, const Expr *e) {
     host_puts(h, ")");
 }
 
+/* The name of the program's symbol. */
 const char *host_symbol(const Host *h) {
     return arena_printf(h->a, "%s_program", h->p->c_name ? h->p->c_name : "model");
 }
 
+/* Whether the name is among the first n names. */
 static bool taken(const char *const *names, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name)) return true;
     return false;
 }
 
+/* An identifier PREFIX_NAME that is not among the first n names; a number is appended if it is. */
 const char *host_unique(Arena *a, const char *prefix, const char *name, const char *const *names,
                         int n) {
     char *s = arena_printf(a, "%s_%s", prefix, name);
