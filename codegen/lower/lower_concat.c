@@ -11,22 +11,27 @@
  * of one element a row may be one launch (plan_join.c). */
 #include "codegen/lower/lower.h"
 
+/* An operand of the concatenation. */
 typedef struct {
     const Op *value;
     Space *space;   /* instead of the joined one */
     const Expr *at; /* where it begins there; NULL: first */
 } Part;
 
+/* All operands of nested concatenations along one dimension. */
 typedef struct {
     VEC(Part) parts;
     OpList inner; /* concatenations that are parts */
 } Parts;
 
+/* Whether `user` concatenates op with more along the same dimension, so that one kernel can write
+ * both. */
 bool cg_concat_continues(const Op *op, const Op *user) {
     if (op->kind != OP_CONCAT || user->kind != OP_CONCAT) return false;
     return user->in[0] == op ? user->over[0] == op->over[2] : user->over[1] == op->over[2];
 }
 
+/* Collects the operands, with those of nested concatenations. */
 static void collect(Lower *lo, const Op *op, const Expr *at, Parts *p) {
     for (int k = 0; k < 2; k++) {
         const Op *x = op->in[k];
@@ -41,7 +46,8 @@ static void collect(Lower *lo, const Op *op, const Expr *at, Parts *p) {
     }
 }
 
-/* The part's own loops; what is bound so far is the row, if the part shares it. */
+/* Emits the loops that write an operand to its place. row: the row of the loop around it, if the
+ * operand has the same rows. */
 static void write_part(Gen *g, const Op *op, LBuf *out, const Part *p, LReg *row) {
     const Env *env = NULL;
     LReg *idx[MAX_RANK], *i = row;
@@ -63,6 +69,7 @@ static void write_part(Gen *g, const Op *op, LBuf *out, const Part *p, LReg *row
     while (opened--) cg_close(g);
 }
 
+/* Begins a kernel that writes the concatenation. */
 static LBuf *begin(Gen *g, Lower *lo, const Op *op, const Parts *p, const char *suffix) {
     cg_gen_init(g, lo, op, suffix);
     LBuf *out = cg_arg_value(g, op, &op->type);
@@ -71,6 +78,7 @@ static LBuf *begin(Gen *g, Lower *lo, const Op *op, const Parts *p, const char *
     return out;
 }
 
+/* One kernel writes all operands, row by row. */
 static void by_rows(Lower *lo, const Op *op, const Parts *p) {
     Gen gen, *g = &gen;
     LReg *row;
@@ -81,6 +89,7 @@ static void by_rows(Lower *lo, const Op *op, const Parts *p) {
     cg_step_kernel(g, op);
 }
 
+/* A kernel for each operand: they have rows of their own. */
 static void by_parts(Lower *lo, const Op *op, const Parts *p) {
     for (int i = 0; i < p->parts.n; i++) {
         Gen gen, *g = &gen;
@@ -90,6 +99,7 @@ static void by_parts(Lower *lo, const Op *op, const Parts *p) {
     }
 }
 
+/* Lowers a concatenation. */
 void cg_lower_concat(Lower *lo, const Op *op) {
     Parts p = {0};
     collect(lo, op, NULL, &p);

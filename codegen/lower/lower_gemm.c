@@ -10,19 +10,23 @@
 
 #include <string.h>
 
+/* Spaces that form one dimension of the product. */
 typedef struct {
     int n;
     Space *s[MAX_RANK];
 } Group;
 
+/* The four dimensions of the product. */
 typedef struct {
     Group batch, m, n, k;
 } Groups;
 
+/* Adds a space. */
 static void add(Group *g, Space *s) {
     g->s[g->n++] = s;
 }
 
+/* Divides the spaces of the operands and the result into batch, m, n and k. */
 static Groups groups_of(const Type *x, const Type *y, const Type *c) {
     Groups g = {0};
     for (int i = 0; i < c->rank; i++) {
@@ -34,13 +38,14 @@ static Groups groups_of(const Type *x, const Type *y, const Type *c) {
     return g;
 }
 
+/* The number of elements of a group. */
 static const Expr *size_of(Arena *a, const Group *g) {
     const Expr *e = expr_const(a, 1);
     for (int i = 0; i < g->n; i++) e = expr_mul(a, e, g->s[i]->size);
     return e;
 }
 
-/* Are the group's spaces side by side and in order in t? */
+/* Whether the group's spaces are adjacent dimensions of t, in their order. */
 static bool together(const Type *t, const Group *g) {
     int at = g->n ? type_find(t, g->s[0]) : 0;
     for (int i = 0; i < g->n; i++)
@@ -48,6 +53,7 @@ static bool together(const Type *t, const Group *g) {
     return true;
 }
 
+/* The stride of the group in t. */
 static const Expr *stride_of(Arena *a, const Type *t, const Group *g) {
     const Expr *e = expr_const(a, 1);
     if (g->n == 0) return expr_const(a, 0);
@@ -56,29 +62,31 @@ static const Expr *stride_of(Arena *a, const Type *t, const Group *g) {
     return e;
 }
 
+/* Whether the group's last space is the last dimension of t. */
 static bool is_last(const Type *t, const Group *g) {
     return t->rank > 0 && g->n > 0 && t->dim[t->rank - 1] == g->s[g->n - 1];
 }
 
+/* Whether a node, edge or graph space is in the group. */
 static bool has_long(const Group *g) {
     for (int i = 0; i < g->n; i++)
         if (g->s[i]->kind != SP_DIM) return true;
     return false;
 }
 
+/* Whether the group has at most one element. */
 static bool is_one(Arena *a, const Group *g) {
     int64_t n;
     return expr_is_const(size_of(a, g), &n) && n <= 1;
 }
 
-/* Swaps x and y where the result's last space is one of x's. */
+/* Whether x and y change places: the result's last space is one of x's. */
 static bool swapped(const Op *op) {
     const Type *c = &op->type;
     return c->rank > 0 && !type_has(&op->in[1]->type, c->dim[c->rank - 1]);
 }
 
-/* The order of k is the one that x has (then y is copied when it differs), unless only
- * y keeps its k together. */
+/* Whether the contraction can be a library call, by its types. */
 bool cg_gemm_fits(Lower *lo, const Op *op) {
     if (op->kind != OP_CONTRACT || cg_sum_dtype(op->type.dt) != DT_F32) return false;
     bool sw = swapped(op);
@@ -90,16 +98,20 @@ bool cg_gemm_fits(Lower *lo, const Op *op) {
 }
 
 /* ---- operands in the order that the library wants -------------------------------------- */
+/* An operand as the library reads it. */
 typedef struct {
     Type type; /* dims in the order of storage */
     int buf;
 } Operand;
 
+/* Whether an operand of this type can be read as it is: each group is contiguous and one has stride
+ * 1. */
 static bool usable(const Type *t, const Group *batch, const Group *p, const Group *q) {
     return together(t, batch) && together(t, p) && together(t, q) &&
            (is_last(t, p) || is_last(t, q));
 }
 
+/* The type with the spaces in the order of the groups. */
 static Type ordered(const Type *t, const Group *a, const Group *b, const Group *c) {
     Type r = {.dt = t->dt, .layout = LAYOUT_DENSE};
     const Group *all[] = {a, b, c};
@@ -108,8 +120,8 @@ static Type ordered(const Type *t, const Group *a, const Group *b, const Group *
     return r;
 }
 
-/* A kernel that writes op's elements into a new buffer, in the order of `want`, which may
- * have more spaces. */
+/* Writes a copy of op in the layout `want`, which may have more dimensions (it is then broadcast),
+ * to a new buffer. of: the op that the copy is made for, for names. */
 int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix) {
     Gen gen, *g = &gen;
     const char *name = arena_printf(lo->a, "%s%s", cg_value_name(lo, of), suffix);
@@ -135,6 +147,7 @@ int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const ch
     return buf;
 }
 
+/* The operand as it is stored, or a copy in a usable layout. */
 static Operand operand(Lower *lo, const Op *op, const Group *batch, const Group *p, const Group *q,
                        const Op *of, const char *suffix) {
     if (usable(&op->type, batch, p, q)) return (Operand){.type = op->type, .buf = cg_buf(lo, op)};
@@ -142,11 +155,13 @@ static Operand operand(Lower *lo, const Op *op, const Group *batch, const Group 
     return (Operand){.type = want, .buf = cg_copy_as(lo, op, &want, of, suffix)};
 }
 
+/* Whether t has the group's spaces in that order. */
 static bool same_order(const Type *t, const Group *g) {
     return together(t, g);
 }
 
-/* k in y's order when y then needs no copy and x needs one anyway. */
+/* Takes k in the order of y, if then y needs no copy and x needs one anyway. Otherwise k has the
+ * order of x. */
 static void choose_k(Groups *g, const Type *x, const Type *y) {
     if (same_order(x, &g->k) && same_order(y, &g->k)) return;
     Group k = {0};
@@ -156,6 +171,7 @@ static void choose_k(Groups *g, const Type *x, const Type *y) {
     if (!usable(x, &g->batch, &g->m, &g->k) && usable(y, &g->batch, &k, &g->n)) g->k = k;
 }
 
+/* Lowers a contraction to a library call, with copies of operands where needed. */
 void cg_lower_gemm(Lower *lo, const Op *op) {
     Arena *a = lo->a;
     bool sw = swapped(op);

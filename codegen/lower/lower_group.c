@@ -17,6 +17,7 @@
  * 2018): the scores of a row's entries are in cache when they are read again. */
 #include "codegen/lower/lower.h"
 
+/* A kernel with several roots. */
 typedef struct {
     Gen *g;
     int n;
@@ -30,24 +31,28 @@ typedef struct {
     const Env *env; /* binds the row */
 } Group;
 
+/* The root that is computed as op and is not stored yet; -1 = there is none. */
 static int root_of(const Group *p, const Op *op) {
     for (int i = 0; i < p->n; i++)
         if (p->value[i] == op && !p->done[i]) return i;
     return -1;
 }
 
+/* The accumulator that holds the sum op; NULL = it is not made yet. */
 static Tile *tile_of(const Group *p, const Op *op) {
     for (int i = 0; i < p->g->tiles.n; i++)
         if (p->g->tiles.v[i].op == op && p->g->tiles.v[i].scope) return &p->g->tiles.v[i];
     return NULL;
 }
 
+/* Whether op, read at the row itself, sums over the entries of a map into that row. */
 static bool is_sum(const Group *p, const Op *op, const Map *through) {
     return op->kind == OP_SEGMENT && !through && op->map->to == p->rows;
 }
 
 /* ---- which sums are to be made, and which can be now -------- */
-/* Where an operand of op is read: at the row (NULL), or at an entry of a map's segment. */
+/* Whether the operands of op are computed in this kernel at op's own place; *below: the map at
+ * whose entry they are read, NULL = at the row. through: the same of op. */
 static bool enters(const Group *p, const Op *op, Map *through, Map **below) {
     *below = through;
     if (is_sum(p, op, through)) {
@@ -62,12 +67,12 @@ static bool enters(const Group *p, const Op *op, Map *through, Map **below) {
            op->kind == OP_CONTRACT || op->kind == OP_ARGMAX;
 }
 
-/* An operand without the rows, or the entries, is the same for all of them. */
+/* Whether x has a value per row (or entry); one that has not is the same for all. */
 static bool is_aligned(const Group *p, const Op *x, const Map *through) {
     return x->type.rank > 0 && x->type.dim[0] == (through ? through->from : p->rows);
 }
 
-/* The sums that op needs and that are not made yet; what others need comes first. */
+/* Collects the sums that op needs and that are not made yet, those that others need first. */
 static void collect(Group *p, const Op *op, Map *through, OpList *out) {
     Map *below;
     if (!cg_is_inline(p->g, op) || tile_of(p, op) || !cg_walk_first(p->g, op, through)) return;
@@ -77,6 +82,7 @@ static void collect(Group *p, const Op *op, Map *through, OpList *out) {
     if (is_sum(p, op, through) && !cg_list_has(out, op)) vec_push(p->g->a, out, op);
 }
 
+/* These sums of one op. */
 static OpList sums_of(Group *p, const Op *op) {
     OpList out = {0};
     cg_walk_start(p->g);
@@ -84,7 +90,7 @@ static OpList sums_of(Group *p, const Op *op) {
     return out;
 }
 
-/* Does op, other than `top`, find all it needs made or stored? */
+/* Whether everything that op needs, except `top` itself, is made or stored. */
 static bool is_ready(Group *p, const Op *op, Map *through, const Op *top) {
     Map *below;
     if (!cg_is_inline(p->g, op) || (op != top && tile_of(p, op))) return true;
@@ -96,13 +102,15 @@ static bool is_ready(Group *p, const Op *op, Map *through, const Op *top) {
     return true;
 }
 
+/* Whether the sum can be made in the next traversal. */
 static bool can_be_made(Group *p, const Op *op) {
     cg_walk_start(p->g);
     return is_ready(p, op, NULL, op);
 }
 
 /* ---- one traversal of the entries -------- */
-/* What was found in this traversal is kept: the number of the traversal, twice, and the answer. */
+/* Whether op contains a reduction that is not made yet. The answer is remembered during one
+ * traversal: the number of the traversal, twice, plus the answer. */
 static bool has_sum(Group *p, const Op *op) {
     const Lower *lo = p->g->lo;
     unsigned *known = &lo->sums[op->id];
@@ -114,14 +122,15 @@ static bool has_sum(Group *p, const Op *op) {
     return sum;
 }
 
+/* Whether env binds all dimensions of op. */
 static bool is_bound(const Op *op, const Env *env) {
     for (int i = 0; i < op->type.rank; i++)
         if (!cg_lookup(env, op->type.dim[i])) return false;
     return true;
 }
 
-/* Scalars come before what loops: a target may compute those of several heads or entries at once.
- */
+/* Emits the scalars that op needs ahead of the loops: a target may compute those of several heads
+ * or entries at once. */
 static void scalars_first(Group *p, const Op *op, const Env *env) {
     if (!cg_is_inline(p->g, op) || tile_of(p, op) || !cg_walk_first(p->g, op, NULL)) return;
     if (is_bound(op, env) && !has_sum(p, op)) {
@@ -131,6 +140,7 @@ static void scalars_first(Group *p, const Op *op, const Env *env) {
     for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM); i++) scalars_first(p, op->in[i], env);
 }
 
+/* Opens a loop over a space; one of a single element needs none. */
 static const Env *open_space(Gen *g, const Env *env, Space *s, int *depth) {
     int64_t n;
     if (expr_is_const(s->size, &n) && n == 1)
@@ -139,10 +149,12 @@ static const Env *open_space(Gen *g, const Env *env, Space *s, int *depth) {
     return cg_bind(g, env, s, cg_open_for(g, s->size, "f"));
 }
 
+/* Closes so many loops. */
 static void close_spaces(Gen *g, int depth) {
     while (depth-- > 0) cg_close_outer(g);
 }
 
+/* The index of the accumulator's element at env. */
 static LReg *const *tile_index(const Tile *t, const Env *env, LReg **idx) {
     int skip = t->acc->kind == LB_LOCAL;
     for (int i = skip; i < t->op->type.rank; i++)
@@ -152,7 +164,8 @@ static LReg *const *tile_index(const Tile *t, const Env *env, LReg **idx) {
 
 typedef VEC(Tile) Tiles;
 
-/* Adds to the sums, whose first `depth` spaces env binds. */
+/* Emits the accumulation of all sums whose first `depth` dimensions env binds; sums with the same
+ * next dimension share its loop. */
 static void add_terms(Group *p, const Tiles *tiles, int depth, const Env *env) {
     Gen *g = p->g;
     LReg *idx[MAX_RANK];
@@ -179,6 +192,7 @@ static void add_terms(Group *p, const Tiles *tiles, int depth, const Env *env) {
     }
 }
 
+/* Emits a store of v to all elements of an accumulator. */
 static void fill(Group *p, const Tile *t, double v) {
     Gen *g = p->g;
     LReg *idx[MAX_RANK];
@@ -190,7 +204,8 @@ static void fill(Group *p, const Tile *t, double v) {
     close_spaces(g, opened);
 }
 
-/* The row in memory that a sum too long for a local array is gathered in. */
+/* The row of a result in memory that serves as accumulator of a sum too long for a local array;
+ * NULL = there is none. */
 static LBuf *own_row(const Group *p, const Op *op) {
     for (int i = 0; i < p->n; i++) {
         const Type *t = &p->value[i]->type;
@@ -201,6 +216,7 @@ static LBuf *own_row(const Group *p, const Op *op) {
     return NULL;
 }
 
+/* The buffer that a sum is accumulated in: a local array, or a row of a result. */
 static LBuf *accumulators(const Group *p, const Op *op) {
     int64_t n[MAX_RANK], all = 1;
     for (int i = 1; i < op->type.rank && all; i++)
@@ -212,6 +228,7 @@ static LBuf *accumulators(const Group *p, const Op *op) {
     return row;
 }
 
+/* Begins the accumulation of a sum. */
 static void open_tile(Group *p, const Op *op, Tiles *tiles) {
     Tile t = {.op = op, .scope = p->g->cur, .whole = true, .acc = accumulators(p, op)};
     t.key[0] = p->row;
@@ -220,6 +237,7 @@ static void open_tile(Group *p, const Op *op, Tiles *tiles) {
     vec_push(p->g->a, tiles, t);
 }
 
+/* Ends it: a maximum or minimum over no entries is 0. */
 static void close_tile(Group *p, const Tile *t) {
     Gen *g = p->g;
     Reduction r;
@@ -237,6 +255,7 @@ static void close_tile(Group *p, const Tile *t) {
         if (p->value[i] == t->op && p->out[i] == t->acc) p->done[i] = true;
 }
 
+/* Emits one traversal of the entries that makes these sums. */
 static void traverse(Group *p, const OpList *sums) {
     Gen *g = p->g;
     Tiles tiles = {0};
@@ -249,7 +268,8 @@ static void traverse(Group *p, const OpList *sums) {
     for (int i = 0; i < tiles.n; i++) close_tile(p, &tiles.v[i]);
 }
 
-/* All sums that can be made now, of this root and of later ones, one map at a time. */
+/* Emits traversals until all sums that the root needs are made; each makes all sums that it can,
+ * also of later roots. */
 static void make_sums(Group *p, int root) {
     for (;;) {
         OpList need = sums_of(p, p->value[root]), now = {0};
@@ -267,7 +287,8 @@ static void make_sums(Group *p, int root) {
 }
 
 /* ---- results -------- */
-/* A space, or the parts of it that a view wants, so that there is no division. */
+/* Opens a loop over a space of a result, or nested loops over the spaces that a view splits it in,
+ * so that no index is divided. */
 static const Env *open_result(Group *p, const Op *op, const Env *env, Space *s, int *depth) {
     Gen *g = p->g;
     Space *const *part = NULL;
@@ -287,7 +308,7 @@ static const Env *open_result(Group *p, const Op *op, const Env *env, Space *s, 
     return cg_bind(g, env, s, split.whole);
 }
 
-/* Roots of one type share their loops: all values, then all stores. */
+/* Emits the loops that compute and store roots of one type. */
 static void store_results(Group *p, const int *roots, int n) {
     Gen *g = p->g;
     const Op *first = p->value[roots[0]];
@@ -303,7 +324,7 @@ static void store_results(Group *p, const int *roots, int n) {
     for (int i = 0; i < n; i++) p->done[roots[i]] = true;
 }
 
-/* What was gathered in a root's row is overwritten. */
+/* Forgets sums whose accumulator was the row of a result that is stored now. */
 static void forget_rows(Group *p) {
     for (int i = 0; i < p->g->tiles.n; i++) {
         Tile *t = &p->g->tiles.v[i];
@@ -312,7 +333,8 @@ static void forget_rows(Group *p) {
     }
 }
 
-/* May root i be computed in the loops of those before it?  They may be its operands there. */
+/* Whether root i can be computed in the loops of the roots in `batch`, which may be its operands
+ * there. */
 static bool shares_loops(Group *p, const int *batch, int n, int i) {
     if (p->done[i] || !type_same_spaces(&p->value[batch[0]]->type, &p->value[i]->type))
         return false;
@@ -325,6 +347,7 @@ static bool shares_loops(Group *p, const int *batch, int n, int i) {
     return ready;
 }
 
+/* Emits all roots, with the sums that they need. */
 static void make_roots(Group *p) {
     int *batch = NEWN(p->g->a, int, (size_t)p->n);
     for (int i = 0; i < p->n; i++) {
@@ -339,14 +362,15 @@ static void make_roots(Group *p) {
 }
 
 /* ---- the kernel -------- */
-/* Does another root give its row to the sum?  (Sums are reached through roots, too.) */
+/* Whether the row of another root is the accumulator of the sum, or is to be. */
 static bool is_taken(const Group *p, int i, const Op *sum) {
     for (int k = 0; k < p->n; k++)
         if (k != i && (p->value[k] == sum || p->owner[k] == sum)) return true;
     return false;
 }
 
-/* The sum that is to be gathered in the row of its elementwise root. */
+/* The sum that is accumulated in the row of root i, since a local array would be too long; NULL =
+ * none. */
 static const Op *owner_of(Group *p, int i) {
     int64_t n;
     OpList sums = sums_of(p, p->value[i]);
@@ -358,6 +382,7 @@ static const Op *owner_of(Group *p, int i) {
     return NULL;
 }
 
+/* Begins the kernel's state. */
 static void group_init(Group *p, Lower *lo, const Op *const *roots, int n) {
     p->n = n;
     p->root = roots;
@@ -376,6 +401,7 @@ static void group_init(Group *p, Lower *lo, const Op *const *roots, int n) {
     for (int i = 0; i < n; i++) p->owner[i] = owner_of(p, i); /* operands come before users */
 }
 
+/* Lowers roots of several shapes, or with several sums, to one kernel. */
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps) {
     Gen gen, *g = &gen;
     Group p = {.g = g};

@@ -12,11 +12,12 @@
 
 #include "runtime/exec/blocks.h"
 
-/* Where processes share rows, sums are cut where these are. */
+/* Whether the chunks of the sum follow the partition of rows among processes. */
 static bool by_cuts(const Lower *lo, const Space *rows) {
     return lo->p->by_parts && plan_is_owned(rows);
 }
 
+/* The number of chunks that the rows are split in. */
 static const Expr *chunk_count(const Lower *lo, const Space *s) {
     Arena *a = lo->a;
     const Expr *rows = s->size;
@@ -25,6 +26,7 @@ static const Expr *chunk_count(const Lower *lo, const Space *s) {
     return expr_max(a, expr_const(a, 1), expr_min(a, expr_const(a, RT_SUM_CHUNKS), n));
 }
 
+/* A reduction in two steps. */
 typedef struct {
     Reduction r;
     Space *rows; /* the reduced space that is split */
@@ -34,14 +36,16 @@ typedef struct {
     const Expr *dim[MAX_RANK];
 } Long;
 
+/* The reduced space that is split: a node, edge or graph space if there is one. */
 static Space *longest(const Reduction *r) {
     for (int i = 0; i < r->n_over; i++)
         if (r->over[i]->kind != SP_DIM) return r->over[i];
     return r->over[0];
 }
 
-/* Loops over the result's dims, whose variables idx gets.  One of extent 1 (a single head) needs
- * none: with one in between, a target would not see that a row of sums could stay in registers. */
+/* Opens loops over the result's dimensions, whose variables idx gets. One of extent 1 (a single
+ * head) has no loop: with one in between, a target would not see that a row of sums can stay in
+ * registers. */
 static const Env *open_result(Gen *g, const Type *t, const Env *env, LReg **idx, int *depth) {
     for (int k = 0; k < t->rank; k++) {
         int64_t n = 0;
@@ -53,11 +57,12 @@ static const Env *open_result(Gen *g, const Type *t, const Env *env, LReg **idx,
     return env;
 }
 
+/* Closes n loops. */
 static void close_n(Gen *g, int n) {
     while (n-- > 0) cg_close(g);
 }
 
-/* for the result's dims: buf[chunk, dims] = v */
+/* Emits a store of v to all elements of the chunk's partial result. */
 static void fill(Gen *g, LBuf *buf, LReg *chunk, const Type *t, LReg *v) {
     LReg *idx[MAX_RANK + 1] = {chunk};
     int depth = 0;
@@ -66,6 +71,7 @@ static void fill(Gen *g, LBuf *buf, LReg *chunk, const Type *t, LReg *v) {
     close_n(g, depth);
 }
 
+/* Opens the loops over what a chunk reduces. */
 static const Env *open_over(Gen *g, const Long *l, LReg *chunk, const Env *env, int *depth) {
     LBuf *cuts = by_cuts(g->lo, l->rows) ? cg_arg_cuts(g, l->rows) : NULL;
     LReg *i = cg_open_chunk(g, chunk, l->n_chunks, l->rows->size, cuts, "i");
@@ -79,7 +85,7 @@ static const Env *open_over(Gen *g, const Long *l, LReg *chunk, const Env *env, 
     return env;
 }
 
-/* A scalar result is summed in a local, so that it stays in a register. */
+/* Emits the sum of a chunk into a scalar: in a local, so that it stays in a register. */
 static void scalar_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *identity) {
     LBuf *acc = cg_local(g, partial->dt, "acc");
     int depth;
@@ -90,6 +96,7 @@ static void scalar_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *id
     cg_store(g, partial, &c, cg_load(g, acc, NULL, "sum"));
 }
 
+/* Emits the sum of a chunk into an array. */
 static void array_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *identity) {
     const Type *t = &l->r.op->type;
     LReg *idx[MAX_RANK + 1] = {c};
@@ -101,6 +108,7 @@ static void array_chunk(Gen *g, const Long *l, LBuf *partial, LReg *c, LReg *ide
     close_n(g, depth);
 }
 
+/* Emits the first kernel: a partial result for each chunk. */
 static void part_kernel(Lower *lo, const Long *l) {
     Gen gen, *g = &gen;
     const Op *op = l->r.op;
@@ -117,15 +125,15 @@ static void part_kernel(Lower *lo, const Long *l) {
     cg_step_kernel(g, op);
 }
 
-/* Whether anything was reduced at all: max and min over nothing are 0. */
+/* Emits the test whether nothing is reduced: max and min over nothing are 0. */
 static LReg *is_empty(Gen *g, const Long *l) {
     const Expr *n = expr_const(g->a, 1);
     for (int i = 0; i < l->r.n_over; i++) n = expr_mul(g->a, n, l->r.over[i]->size);
     return cg_index(g, L_FN_IEQ, cg_size(g, n), cg_size(g, expr_const(g->a, 0)));
 }
 
-/* An element of the result to each iteration, so that the sums of several results may share a
- * launch (plan_join.c). */
+/* Emits the second kernel, which combines the partial results in order. An iteration for each
+ * element, so that sums of several results can share a launch (plan_join.c). */
 static void sum_kernel(Lower *lo, const Long *l) {
     Gen gen, *g = &gen;
     const Op *op = l->r.op;
@@ -152,6 +160,7 @@ static void sum_kernel(Lower *lo, const Long *l) {
     cg_step_kernel(g, op);
 }
 
+/* Lowers a reduction of many rows to a small result. */
 void cg_lower_long(Lower *lo, const Op *op) {
     Long l = {0};
     bool ok = cg_reduction(op, &l.r);

@@ -1,7 +1,7 @@
 /* What the kernel of a root reads, and whether at its own index or at others. */
 #include "codegen/lower/lower.h"
 
-/* A value on the way from a root, at the root's own index or at others. */
+/* A value on the walk from a root; aligned: at the root's own index. */
 typedef struct {
     const Op *op;
     bool aligned;
@@ -14,6 +14,7 @@ typedef struct {
     VEC(Step) ahead; /* the next one last */
 } Reader;
 
+/* The record of a stored value that the root reads, added if it is new. */
 static CgRead *read_of(Reader *r, const Op *base) {
     int *at = &r->lo->slot[base->id];
     if (*at >= r->reads->n || r->reads->v[*at].base != base) {
@@ -33,6 +34,7 @@ static void note_read(Reader *r, Step s) {
         x->elsewhere = true;
 }
 
+/* Visits a value on the walk. */
 static void read_step(Reader *r, Step s) {
     const Op *op = s.op;
     if (!ir_marks_first(r->lo->marks, 2 * op->id + s.aligned)) return;
@@ -44,6 +46,7 @@ static void read_step(Reader *r, Step s) {
         vec_push(r->lo->a, &r->ahead, ((Step){op->in[i], s.aligned && op_has(op, OPT_ELEM)}));
 }
 
+/* The stored values that the kernel of root reads. */
 const CgReads *cg_reads(const Lower *lo, const Op *root) {
     CgReads **known = &lo->reads[root->id];
     if (*known) return *known;
@@ -54,11 +57,13 @@ const CgReads *cg_reads(const Lower *lo, const Op *root) {
     return *known = r.reads;
 }
 
+/* Whether two ops read the same value: two reads of one variable or loop operand do. */
 bool cg_reads_same(const Op *x, const Op *y) {
     bool rewritten = x->kind == OP_VAR || x->kind == OP_ARG;
     return x == y || (rewritten && x->kind == y->kind && x->var == y->var && x->imm == y->imm);
 }
 
+/* How root reads the stored value `target`. */
 CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target) {
     const CgReads *all = cg_reads(lo, root);
     CgRead is = {.base = target};
@@ -70,6 +75,7 @@ CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target) {
     return is;
 }
 
+/* The number of elements of a row, if it is constant. */
 bool cg_row_size(const Type *t, int64_t *n) {
     *n = 1;
     for (int i = 1; i < t->rank; i++) {
@@ -92,6 +98,7 @@ bool cg_has_map(const MapList *v, const Map *m) {
     return false;
 }
 
+/* The fused value that a stored view shows: it can be stored under its own dimensions. */
 const Op *cg_peel(const Lower *lo, const Op *op) {
     while (op->kind == OP_VIEW && cg_info(lo, op->in[0])->how == HOW_INLINE &&
            op->in[0]->type.rank > 0)

@@ -10,6 +10,7 @@
 #include <math.h>
 
 /* ---- what is reduced ----------------------------------------------------------------- */
+/* Describes what op reduces; false: it is no reduction. */
 bool cg_reduction(const Op *op, Reduction *r) {
     *r = (Reduction){.op = op, .red = op->red};
     switch (op->kind) {
@@ -31,10 +32,12 @@ bool cg_reduction(const Op *op, Reduction *r) {
     }
 }
 
+/* Whether the size of the space depends on the data. */
 static bool is_long(const Space *s) {
     return s->kind != SP_DIM;
 }
 
+/* Whether op reduces many rows to a small result. */
 bool cg_reduction_long(const Op *op) {
     Reduction r;
     if (!cg_reduction(op, &r) || r.map) return false;
@@ -45,11 +48,13 @@ bool cg_reduction_long(const Op *op) {
     return over;
 }
 
-/* A sum of many terms of 16 bits would stop growing at the 256th equal one. */
+/* The type that sums are made in: f32 for 16-bit types, whose sums would stop growing at the 256th
+ * equal term. */
 DType cg_sum_dtype(DType dt) {
     return dt == DT_F16 || dt == DT_BF16 ? DT_F32 : dt;
 }
 
+/* The term of a reduction at env. */
 LReg *cg_term(Gen *g, const Reduction *r, const Env *env) {
     DType dt = cg_sum_dtype(r->op->type.dt);
     LReg *x = cg_cast(g, cg_value(g, r->op->in[0], env), dt);
@@ -79,7 +84,7 @@ int cg_open_reduced(Gen *g, const Reduction *r, const Env **env) {
     return r->n_over;
 }
 
-/* I1: nothing is reduced here; NULL when that cannot be. */
+/* Emits the test whether nothing is reduced (I1); NULL when that cannot be. */
 LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env) {
     LReg *one = cg_size(g, expr_const(g->a, 1)), *zero = cg_size(g, expr_const(g->a, 0));
     if (r->map) {
@@ -94,8 +99,8 @@ LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env) {
     return cg_index(g, L_FN_IEQ, cg_size(g, n), zero);
 }
 
-/* A reduction is made no further out than the parallel loop: what stands before that
- * is run by every call. */
+/* The scope that a reduction is made in: where its indices are defined, but not outside the
+ * parallel loop, since what is there runs in every call. */
 static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) {
     LReg *key[MAX_RANK];
     int n = 0;
@@ -107,6 +112,7 @@ static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) 
 }
 
 /* ---- inline ------------------------------------------------------------------------------ */
+/* Emits a reduction into a scalar. */
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
     Reduction r;
     bool ok = cg_reduction(op, &r);
@@ -131,7 +137,7 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
     return v;
 }
 
-/* best value and its index; a later equal one does not replace it */
+/* Emits the search for the index of the maximum; a later equal value does not replace it. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     DType dt = op->in[0]->type.dt;
     Scope *back = g->cur;

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* A kernel with roots over the same spaces. */
 typedef struct {
     Gen *g;
     int n;
@@ -21,9 +22,8 @@ typedef struct {
 } Rows;
 
 /* ---- flat kernels ------------------------------------------------------------------- */
-/* Does op at a flat index need its operands at that same flat index only?  Of what was asked in
- * this walk the answer was yes, or the walk is over; of one element, under a view, `t` is
- * another type, which has one element, too. */
+/* Whether op at a linear index needs its operands only at that same index. An op that was visited
+ * before in this walk is (otherwise the walk has ended); so is a value of one element. */
 static bool is_flat(const Gen *g, const Op *op, const Type *t) {
     bool full = op->type.rank > 0, inlined = cg_is_inline(g, op);
     if (full && !type_same_spaces(&op->type, t)) return false;
@@ -38,6 +38,7 @@ static bool is_flat(const Gen *g, const Op *op, const Type *t) {
     return true;
 }
 
+/* Whether all roots are. */
 static bool all_flat(const Rows *r) {
     ir_marks_start(r->g->lo->marks);
     for (int i = 0; i < r->n; i++) {
@@ -48,6 +49,7 @@ static bool all_flat(const Rows *r) {
 }
 
 /* ---- bodies ---------------------------------------------------------------------------- */
+/* Emits the values of all roots, then their stores. */
 static void values_and_stores(Rows *r, const Env *env) {
     Gen *g = r->g;
     LReg **v = NEWN(g->a, LReg *, (size_t)r->n);
@@ -60,6 +62,7 @@ static void values_and_stores(Rows *r, const Env *env) {
     }
 }
 
+/* Emits one loop over all elements. */
 static void flat_body(Rows *r) {
     Gen *g = r->g;
     LReg *i;
@@ -69,8 +72,8 @@ static void flat_body(Rows *r) {
     cg_close(g);
 }
 
-/* A row is walked whole where it is short, else in equal tiles; 0: no such width is known
- * when compiling. */
+/* The width of a tile of the row: the whole row where it is short, else an equal part; 0: no such
+ * width is known at compile time. */
 static int64_t tile_width(const Ctx *c, const Expr *size) {
     int64_t n, most = pass_threshold(c, PASS_T_ROW), least = pass_threshold(c, PASS_T_FORM_TILE);
     if (!expr_is_const(size, &n)) return 0;
@@ -80,7 +83,8 @@ static int64_t tile_width(const Ctx *c, const Expr *size) {
     return 0;
 }
 
-/* Walks the axis by its parts, so that a view needs no division: true when done. */
+/* Walks the axis by nested loops over the spaces that a view splits it in, so that no index is
+ * divided; false: no view does. */
 static bool in_parts(Rows *r, const Env *env, Space *axis) {
     Gen *g = r->g;
     Space *const *part = NULL;
@@ -102,7 +106,7 @@ static bool in_parts(Rows *r, const Env *env, Space *axis) {
 
 typedef VEC(int) BufList;
 
-/* Notes the buffers of what the kernel reads for op: it needs their old values. */
+/* Records the buffers that the kernel reads for op: their old values are needed. */
 static void note_read(const Gen *g, const Op *op, BufList *read) {
     Lower *lo = g->lo;
     if (!ir_marks_first(lo->marks, op->id)) return;
@@ -113,14 +117,15 @@ static void note_read(const Gen *g, const Op *op, BufList *read) {
     for (int i = 0; i < op->n_in; i++) note_read(g, op->in[i], read);
 }
 
+/* Whether the buffer is in the list. */
 static bool has_buf(const BufList *bufs, int buf) {
     for (int i = 0; i < bufs->n; i++)
         if (bufs->v[i] == buf) return true;
     return false;
 }
 
-/* A result's row where the sum may be gathered: one of its type, in a buffer that this kernel
- * does not read, as the sum would destroy what it reads there.  NULL: there is none. */
+/* The row of a result in which a sum can be accumulated: one of its type, in a buffer that this
+ * kernel does not read, since the sum overwrites it. NULL: there is none. */
 static LBuf *own_row(const Rows *r, const Op *sum) {
     Lower *lo = r->g->lo;
     BufList read = {0};
@@ -134,6 +139,7 @@ static LBuf *own_row(const Rows *r, const Op *sum) {
     return NULL;
 }
 
+/* Emits the sums of a tile, then the values and stores of its elements. */
 static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) {
     Gen *g = r->g;
     const Type *t = &r->value[0]->type;
@@ -143,7 +149,8 @@ static void compute_tiled(Rows *r, const Env *env, const Axes *axes, LBuf *row) 
     cg_close_axes(g, axes, t);
 }
 
-/* The last space, whose width nobody knows: one sum in the result's own row, or tiles. */
+/* Emits a last dimension without static width: a single sum is accumulated in the result's own row,
+ * otherwise there is a loop over tiles of fixed width. */
 static void open_tiles(Rows *r, const Env *env, Axes *axes) {
     Gen *g = r->g;
     const Op *sum;
@@ -161,6 +168,7 @@ static void open_tiles(Rows *r, const Env *env, Axes *axes) {
     cg_close(g);
 }
 
+/* Emits the loops over the last space. */
 static void last_space(Rows *r, const Env *env, Space *s) {
     Gen *g = r->g;
     int64_t n, width = tile_width(g->lo->c, s->size);
@@ -177,7 +185,8 @@ static void last_space(Rows *r, const Env *env, Space *s) {
     cg_close(g);
 }
 
-/* Several spaces of constant extent that are short together: heads and features. */
+/* Whether the row has several dimensions of constant extent that are short together, such as heads
+ * and features; *axes: these. */
 static bool short_rows(Rows *r, const Type *t, Axes *axes) {
     int64_t n, all = 1, most = pass_threshold(r->g->lo->c, PASS_T_FORM_SHORT);
     *axes = (Axes){0};
@@ -189,7 +198,8 @@ static bool short_rows(Rows *r, const Type *t, Axes *axes) {
     return axes->n > 1 && all <= most && cg_count_tiles(r->g, r->value, r->n, axes, NULL) > 0;
 }
 
-/* The maps whose segments the rows are, so that chunks get equal numbers of entries. */
+/* Finds the maps over whose segments the rows sum, so that chunks of rows get equal numbers of
+ * entries. */
 static void segment_maps(const Gen *g, const Op *op, const Space *rows, MapList *maps) {
     if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return;
     if (op->kind == OP_SEGMENT && op->map->to == rows && !cg_has_map(maps, op->map))
@@ -197,6 +207,7 @@ static void segment_maps(const Gen *g, const Op *op, const Space *rows, MapList 
     for (int i = 0; i < op->n_in; i++) segment_maps(g, op->in[i], rows, maps);
 }
 
+/* Emits a loop nest over the dimensions of the roots. */
 static void nested_body(Rows *r) {
     Gen *g = r->g;
     const Type *t = &r->value[0]->type;
@@ -223,6 +234,7 @@ static void nested_body(Rows *r) {
     while (g->cur != g->root) cg_close(g);
 }
 
+/* Lowers roots over the same spaces to one kernel. */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
     Gen gen, *g = &gen;
     cg_gen_init(g, lo, roots[n - 1], "");

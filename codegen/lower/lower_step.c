@@ -1,6 +1,7 @@
 /* Steps of a phase: what every lowering appends when its kernel or call is done. */
 #include "codegen/lower/lower.h"
 
+/* A step's line for readers: "z = mul x, y". */
 static const char *note_of(Lower *lo, const Op *op) {
     StrBuf b = sb_new(lo->a);
     const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
@@ -13,6 +14,7 @@ static const char *note_of(Lower *lo, const Op *op) {
     return b.s;
 }
 
+/* Appends a step to the phase. */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     PStep *s = NEW(lo->a, PStep);
     s->kind = kind;
@@ -26,6 +28,7 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     return s;
 }
 
+/* Finishes the kernel and appends its step. */
 void cg_step_kernel(Gen *g, const Op *op) {
     LKernel *k = cg_gen_done(g);
     k->name = cg_take_name(g->lo, &g->lo->kernels, k->name);

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+/* A walk that makes, or counts, the accumulators that roots need. */
 typedef struct {
     Gen *g;
     const Env *env;
@@ -24,13 +25,14 @@ typedef struct {
 } Tiler;
 
 /* ---- axes ------------------------------------------------------------------------------ */
-/* At least one, so that nobody divides by zero where the space is empty. */
+/* The number of tiles of an axis: at least one, so that nothing is divided by zero where the space
+ * is empty. */
 const Expr *cg_tile_count(Gen *g, const Axis *a) {
     const Expr *n = expr_ceildiv(g->a, a->space->size, expr_const(g->a, a->width));
     return expr_max(g->a, expr_const(g->a, 1), n);
 }
 
-/* for f in the axis or its part; g->tile_index gets (f, position in the part) */
+/* Opens a loop over an axis, or over a tile of it; *local: the position in the tile. */
 static LReg *open_axis(Gen *g, const Axis *a, LReg **local) {
     int64_t n;
     LReg *f;
@@ -60,6 +62,8 @@ const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env,
     return env;
 }
 
+/* Closes a loop over an outer space. A short one is unrolled, so that local arrays become
+ * registers. */
 void cg_close_outer(Gen *g) {
     int64_t n, most = pass_threshold(g->lo->c, PASS_T_FORM_UNROLL);
     LStmt *st = cg_close(g);
@@ -73,6 +77,7 @@ void cg_close_axes(Gen *g, const Axes *axes, const Type *t) {
 }
 
 /* ---- accumulators ------------------------------------------------------------------------ */
+/* The array that op is accumulated in. */
 static LBuf *accumulators(Tiler *t, const Op *op) {
     int64_t width[MAX_RANK];
     int n = 0;
@@ -82,7 +87,7 @@ static LBuf *accumulators(Tiler *t, const Op *op) {
     return cg_local_array(t->g, cg_sum_dtype(op->type.dt), n, width, "acc");
 }
 
-/* The accumulator of op at env: by position in the tile, or as the result is indexed. */
+/* The index of the accumulator's element: the position in the tile, or the result's own index. */
 static LReg *const *index_of(const Tiler *t, const Op *op, const Env *env, LReg *const *local,
                              LReg **idx) {
     if (!t->row) return local;
@@ -90,6 +95,7 @@ static LReg *const *index_of(const Tiler *t, const Op *op, const Env *env, LReg 
     return idx;
 }
 
+/* Emits a store of v to all elements of the accumulator. */
 static void fill(Tiler *t, const Op *op, LBuf *acc, double v) {
     Gen *g = t->g;
     LReg *local[MAX_RANK], *idx[MAX_RANK];
@@ -98,6 +104,7 @@ static void fill(Tiler *t, const Op *op, LBuf *acc, double v) {
     cg_close_axes(g, t->axes, &op->type);
 }
 
+/* Emits the loops that accumulate. */
 static void sum_up(Tiler *t, const Reduction *r, LBuf *acc) {
     Gen *g = t->g;
     LReg *local[MAX_RANK], *idx[MAX_RANK];
@@ -110,6 +117,7 @@ static void sum_up(Tiler *t, const Reduction *r, LBuf *acc) {
     while (depth-- > 0) cg_close(g);
 }
 
+/* Emits a reduction into an accumulator: fill, accumulate, and 0 where nothing was reduced. */
 static void make_tile(Tiler *t, const Reduction *r) {
     Gen *g = t->g;
     const Op *op = r->op;
@@ -132,7 +140,8 @@ static void make_tile(Tiler *t, const Reduction *r) {
 }
 
 /* ---- which reductions want one ------------------------------------------------------------- */
-/* Is the term contiguous along the last axis (a tile pays), or along what is reduced? */
+/* Whether a row of accumulators helps: the terms are contiguous along the last axis, not along what
+ * is reduced. */
 static bool wants_tile(const Op *op, const Axes *axes) {
     Reduction r;
     const Space *axis = NULL;
@@ -148,14 +157,15 @@ static bool wants_tile(const Op *op, const Axes *axes) {
     return true;
 }
 
+/* Whether op's accumulator exists. */
 static bool has_tile(const Gen *g, const Op *op) {
     for (int i = 0; i < g->tiles.n; i++)
         if (g->tiles.v[i].op == op && cg_scope_open(g, g->tiles.v[i].scope)) return true;
     return false;
 }
 
-/* Makes the tiles that op needs at this row, inner ones first.  `through` is the map whose
- * segment we look from: gathering along it leads back to this row. */
+/* Makes the accumulators that op needs at this row, inner ones first. through: the map at whose
+ * entry op is read; a gather by it leads back to the row. */
 static void visit(Tiler *t, const Op *op, Map *through) {
     Gen *g = t->g;
     if (!cg_is_inline(g, op) || !cg_walk_first(g, op, through)) return;
@@ -189,12 +199,14 @@ int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, cons
 }
 
 /* ---- reading them ---------------------------------------------------------------------------- */
+/* The position in the tile of an index, or NULL. */
 static LReg *position(const Gen *g, const LReg *index) {
     for (int i = g->tile_index.n - 1; i >= 0; i--)
         if (g->tile_index.v[i].index == index) return g->tile_index.v[i].local;
     return NULL;
 }
 
+/* Whether the accumulator holds op at this index. */
 static bool is_at(const Gen *g, const Tile *t, int n, LReg *const *key) {
     for (int i = 0; i < n; i++)
         if (t->is_axis[i] ? !t->whole && !position(g, key[i]) : t->key[i] != key[i]) return false;

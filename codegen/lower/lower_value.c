@@ -10,12 +10,14 @@
 #include <string.h>
 
 /* ---- memo ------------------------------------------------------------------------ */
-/* Entries of one operation, map or space are in one chain, the last one first. */
+/* The start of the hash chain with entries of an op, map or space, the newest first. */
 static int *chain_of(Gen *g, const void *what) {
     uint64_t h = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15u;
     return &g->memo_last[h >> (64 - CG_MEMO_BITS)];
 }
 
+/* The register that holds a value at these indices, if one was made in a scope that is still open.
+ */
 static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
     for (int i = *chain_of(g, what); i; i = g->memo.v[i - 1].before) {
         const Memo *m = &g->memo.v[i - 1];
@@ -26,6 +28,7 @@ static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
     return NULL;
 }
 
+/* Remembers it. */
 static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *reg) {
     int *last = chain_of(g, what);
     Memo m = {.what = what, .n = n, .reg = reg, .before = *last};
@@ -35,11 +38,14 @@ static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *re
 }
 
 /* ---- walks -------------------------------------------------------------------------- */
+/* Begins a walk over the ops of a row. */
 void cg_walk_start(Gen *g) {
     ir_marks_start(g->lo->row_marks);
     g->walk_maps.n = 0;
 }
 
+/* Whether the walk meets op for the first time at this place. through: the map at whose entry it is
+ * read; NULL = at the row. */
 bool cg_walk_first(Gen *g, const Op *op, const Map *through) {
     int i = 0;
     while (i < g->walk_maps.n && g->walk_maps.v[i] != through) i++;
@@ -48,6 +54,7 @@ bool cg_walk_first(Gen *g, const Op *op, const Map *through) {
 }
 
 /* ---- maps -------------------------------------------------------------------------- */
+/* The register with m(from). */
 LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
     const SegVar *seg = NULL;
     for (int i = g->segs.n - 1; i >= 0 && !seg; i--)
@@ -63,19 +70,21 @@ LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
     return r;
 }
 
+/* The test whether a partial map has a value at `from`; NULL: the map is total. */
 static LReg *mapped(Gen *g, Map *m, LReg *from) {
     LReg *to = cg_map_at(g, m, from);
     return map_is_partial(m) ? cg_index(g, L_FN_IGE, to, cg_size(g, expr_const(g->a, 0))) : NULL;
 }
 
 /* ---- values that need a branch: 0 outside of it -------------------------------------- */
-/* The branch is made in the scope where the result's indices exist; inside it, `in`
- * gives the value.  An index that is only good inside goes through guarded(). */
+/* A value that is computed under a condition and is 0 otherwise. */
 typedef struct {
     LBuf *cell;
     Scope *back;
 } Branch;
 
+/* Begins such a value, in the scope where the result's indices are defined. An index that is valid
+ * only inside the branch goes through guarded(). */
 static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
     Branch b = {.back = g->cur};
     g->cur = cg_deepest(g, n, key);
@@ -85,14 +94,15 @@ static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
     return b;
 }
 
+/* Ends it; returns its register. */
 static LReg *branch_end(Gen *g, Branch b, const Op *op) {
     LReg *r = cg_load(g, b.cell, NULL, op->hint);
     g->cur = b.back;
     return r;
 }
 
-/* A copy of i that exists only inside the open branch, so that nothing indexed by it
- * moves out. */
+/* A copy of index i that exists only in the open branch, so that nothing indexed by it moves out.
+ */
 static LReg *guarded(Gen *g, LReg *i) {
     LReg *inner = cg_reg(g, DT_I64, i->hint, g->cur);
     LStmt *st = NEW(g->a, LStmt);
@@ -109,6 +119,7 @@ static LReg *guarded(Gen *g, LReg *i) {
     return inner;
 }
 
+/* A gathered value; 0 where a partial map has no target. */
 static LReg *gather(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     LReg *from = cg_lookup(env, op->map->from);
     LReg *to = cg_map_at(g, op->map, from);
@@ -122,6 +133,7 @@ static LReg *gather(Gen *g, const Op *op, const Env *env, int n, LReg *const *ke
     return branch_end(g, b, op);
 }
 
+/* A value of a concatenation: a branch for each operand. */
 static LReg *concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     Branch b = branch_begin(g, op, n, key);
     LReg *i = cg_lookup(env, op->over[2]), *split = cg_size(g, op->over[0]->size);
@@ -137,12 +149,14 @@ static LReg *concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *ke
 }
 
 /* ---- views ------------------------------------------------------------------------- */
+/* The number of elements of n dimensions. */
 static const Expr *product(Gen *g, Space *const *d, int n) {
     const Expr *e = expr_const(g->a, 1);
     for (int i = 0; i < n; i++) e = expr_mul(g->a, e, d[i]->size);
     return e;
 }
 
+/* One index over n dimensions. */
 static LReg *flatten(Gen *g, Space *const *d, int n, const Env *env) {
     LReg *i = n ? cg_lookup(env, d[0]) : cg_size(g, expr_const(g->a, 0));
     for (int k = 1; k < n; k++) {
@@ -152,6 +166,7 @@ static LReg *flatten(Gen *g, Space *const *d, int n, const Env *env) {
     return i;
 }
 
+/* Binds n dimensions to loop variables, if `whole` was made from these; else NULL. */
 static const Env *split_known(Gen *g, const Env *env, Space *const *d, int n, const LReg *whole) {
     for (int i = 0; i < g->splits.n; i++) {
         Split *s = &g->splits.v[i];
@@ -163,7 +178,7 @@ static const Env *split_known(Gen *g, const Env *env, Space *const *d, int n, co
     return NULL;
 }
 
-/* Binds d[0..n) to the digits of `whole`. */
+/* Binds n dimensions to the digits of the index `whole`. */
 static const Env *unflatten(Gen *g, const Env *env, Space *const *d, int n, LReg *whole) {
     const Env *known = split_known(g, env, d, n, whole);
     if (known) return known;
@@ -175,7 +190,8 @@ static const Env *unflatten(Gen *g, const Env *env, Space *const *d, int n, LReg
     return n ? cg_bind(g, env, d[0], whole) : env;
 }
 
-/* Smallest groups of leading dims with equal products; all that is left when there are none. */
+/* Finds the smallest groups of leading dimensions of two types with equal products; all that is
+ * left when there are none. */
 static void match_groups(Gen *g, const Type *r, int i, const Type *x, int j, int *ni, int *nj) {
     for (int total = 2; total <= r->rank - i + x->rank - j; total++)
         for (*ni = 1; *ni < total && *ni <= r->rank - i; (*ni)++) {
@@ -187,8 +203,9 @@ static void match_groups(Gen *g, const Type *r, int i, const Type *x, int j, int
     *nj = x->rank - j;
 }
 
-/* Both types list the same elements in the same order.  Equal leading spaces keep their
- * index; between them, groups of equal size are flattened and split again. */
+/* The environment in which a view's operand has the same element. Both types list the same elements
+ * in the same order: equal leading spaces keep their index; between them, groups of equal size are
+ * flattened and split again. */
 const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
     const Type *r = &op->type, *x = &op->in[0]->type;
     const Env *out = env;
@@ -204,7 +221,7 @@ const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
     return out;
 }
 
-/* The spaces that the view's operand has in place of `whole`; how many, 0 = not so. */
+/* The spaces that a view's operand has in place of `whole`; returns how many, 0 = it has none. */
 int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts) {
     const Type *r = &op->type, *x = &op->in[0]->type;
     for (int i = 0, j = 0, ni, nj; i < r->rank && j < x->rank; i += ni, j += nj) {
@@ -217,7 +234,7 @@ int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts
     return 0;
 }
 
-/* Those that were looked at had none. */
+/* The same for views under op; ops that were visited before had none. */
 static int parts_below(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
     if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return 0;
     if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
@@ -227,19 +244,21 @@ static int parts_below(Gen *g, const Op *op, const Space *axis, Space *const **p
     return n;
 }
 
-/* Spaces that some view under op wants in place of `axis`. */
+/* The spaces that a view under op has in place of `axis`; returns how many. */
 int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
     ir_marks_start(g->lo->marks);
     return parts_below(g, op, axis, parts);
 }
 
 /* ---- random: runtime/exec/rng.h says what the row and the column are -------- */
-/* Rows that a partition moved are keyed by what they were before it. */
+/* Whether random numbers of the space's rows are keyed by global row ids: edges, and rows that a
+ * partition moved. */
 static bool has_row_keys(const Gen *g, const Space *s) {
     bool moves = s->kind == SP_NODE || s->kind == SP_GRAPH;
     return s->kind == SP_EDGE || (moves && g->lo->p->by_parts && plan_is_owned(s));
 }
 
+/* The row key of random numbers at index i. */
 static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {
         Map *row = map_row(g->lo->m, s);
@@ -253,6 +272,7 @@ static LReg *logical_row(Gen *g, Space *s, LReg *i) {
     return r;
 }
 
+/* A random number: runtime/exec/rng.h says what the row and the column are. */
 LReg *cg_random(Gen *g, const Op *op, const Env *env) {
     const Type *t = &op->type;
     LReg *zero = cg_size(g, expr_const(g->a, 0)), *one = cg_size(g, expr_const(g->a, 1));
@@ -274,6 +294,7 @@ LReg *cg_random(Gen *g, const Op *op, const Env *env) {
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
+/* A value of an elementwise op. */
 static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
     CTX_HOLDS(g->lo->c, op_has(op, OPT_ELEM), op->span);
     LReg *arg[4] = {0};
@@ -281,6 +302,7 @@ static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
     return cg_let(g, L_FN_OP, op->kind, op->type.dt, op->hint, op->n_in, arg);
 }
 
+/* Emits the computation of an op at env. */
 static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     switch (op->kind) {
     case OP_CONST:
@@ -323,21 +345,25 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
     }
 }
 
+/* Emits the load of a stored value. */
 static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
     if (g->flat && n) return cg_load_value(g, cg_arg_flat(g, op), &g->flat, op);
     return cg_load_value(g, cg_arg_value(g, op, &op->type), key, op);
 }
 
+/* Records that the kernel computes op, for reports. */
 void cg_note_computed(Gen *g, const Op *op) {
     if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
 }
 
+/* Sets the values that the kernel is to store. */
 void cg_gen_roots(Gen *g, const Op *const *roots, int n) {
     g->roots = roots;
     g->n_roots = n;
     for (int i = n - 1; i >= 0; i--) cg_info(g->lo, roots[i])->root = i;
 }
 
+/* Whether the kernel computes op: it is fused, or a root that is not stored yet. */
 bool cg_is_inline(const Gen *g, const Op *op) {
     const OpInfo *x = cg_info(g->lo, op);
     if (x->how == HOW_INLINE) return true;
@@ -345,6 +371,7 @@ bool cg_is_inline(const Gen *g, const Op *op) {
     return root && !(g->done && g->done[x->root]);
 }
 
+/* The indices of op at env; returns how many. */
 static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
     int n = op->type.rank;
     if (g->flat) {
@@ -360,6 +387,7 @@ static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
     return n;
 }
 
+/* The register that holds op at env: found, loaded or computed. */
 LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     LReg *key[MAX_RANK];
     int n = key_of(g, op, env, key);
