@@ -1,24 +1,27 @@
 /* Which steps may be one launch, and which must stay in their order: read off their kernels. */
 #include "codegen/plan_passes/plan_order.h"
 
+/* Whether the statement only defines a register. */
 bool plan_stmt_is_pure(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
+/* The first statement of the kernel that is not such: its loop. */
 const LStmt *plan_first_loop(const LKernel *k) {
     const LStmt *s = k->body;
     while (s && plan_stmt_is_pure(s)) s = s->next;
     return s;
 }
 
-/* Scalars, then stores of scalars. */
+/* Whether the kernel only computes and stores scalars. */
 bool plan_is_scalar(const PStep *s) {
     const LStmt *p = s->kernel->body;
     while (p && (plan_stmt_is_pure(p) || p->kind == L_STORE)) p = p->next;
     return !p;
 }
 
-/* A parallel loop over elements. */
+/* Whether the step is a kernel of scalars, or one parallel loop over elements; such kernels can be
+ * joined. */
 bool plan_is_elementwise(const PStep *s) {
     if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
         return false;
@@ -27,7 +30,8 @@ bool plan_is_elementwise(const PStep *s) {
     return l && l->kind == L_FOR && l->sched.parallel && l->sched.vector && !l->next;
 }
 
-/* The loop of a kernel that is a parallel loop over parts of rows and nothing else, or NULL. */
+/* The loop of a kernel that only runs over the chunks of a split reduction; NULL = it is another
+ * kernel. */
 LStmt *plan_parts_loop(const PStep *s) {
     if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
         return NULL;
@@ -41,12 +45,15 @@ LStmt *plan_parts_loop(const PStep *s) {
     return NULL;
 }
 
+/* Whether both kernels run over the same number of chunks. */
 bool plan_same_parts(const PStep *x, const PStep *y) {
     const LStmt *l = plan_parts_loop(x), *m = plan_parts_loop(y);
     return l && m && expr_eq(l->extent, m->extent);
 }
 
-/* Must the one be before the other?  A product does what it covers when it is made itself. */
+/* Whether one step writes what the other accesses, so that their order matters. A product is made
+ * together with the steps that it covers. Writing different operands of one concatenation is no
+ * conflict. */
 bool plan_steps_meet(const PStep *x, const PStep *y) {
     if (x->op == y->op && x->op->kind == OP_CONCAT) return false; /* its parts */
     for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)

@@ -4,7 +4,7 @@
 
 #include "codegen/lower/lower.h"
 
-/* A unit whose root reads a stored value. */
+/* A read of a stored value by a root of a fusion group. */
 typedef struct {
     int unit;
     const Op *root;
@@ -12,7 +12,7 @@ typedef struct {
 } ReadBy;
 typedef VEC(ReadBy) ReadByList;
 
-/* Who reads what, found once for all values. */
+/* Who reads each stored value. */
 typedef struct {
     ReadByList *by; /* by Op.id of the value; of several reads of one variable, of the first */
     const Op **var; /* by Var.id: the first read of the variable */
@@ -20,12 +20,14 @@ typedef struct {
     int last_loop;  /* the last unit that is a loop: it reads its operands again and again */
 } Readers;
 
-/* The operation under whose number the readers of op are kept; NULL: nobody reads it. */
+/* The op under whose number the reads of op are listed; NULL: there are none. All reads of one
+ * variable, or of one operand of a loop, are listed together. */
 static const Op *kept_under(const Readers *rs, const Op *op) {
     if (op->kind == OP_VAR) return rs->var[op->var->id];
     return op->kind == OP_ARG ? rs->arg[(int)op->imm] : op;
 }
 
+/* Finds the first read of each variable and loop operand. */
 static void find_sources(Readers *rs, const Lower *lo) {
     int n_args = 0;
     for (const Op *op = lo->f->first; op; op = op->next)
@@ -39,6 +41,7 @@ static void find_sources(Readers *rs, const Lower *lo) {
     }
 }
 
+/* Lists the reads of each stored value, by fusion group. */
 static Readers readers_of(const Lower *lo, const Units *us) {
     Readers rs = {.last_loop = -1};
     rs.by = NEWN(lo->a, ReadByList, (size_t)lo->f->n_ops + 1);
@@ -58,14 +61,14 @@ static Readers readers_of(const Lower *lo, const Units *us) {
 }
 
 /* ---- variables and outputs ------------------------------------------------------------------ */
-/* What an `assign` or `next` replaces, as it is read. */
+/* The value that an `assign` or `next` replaces, as an op that reads it. */
 static Op replaced_by(const Op *as) {
     if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
     return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
 }
 
-/* May the unit that computes x write it over the old value?  Only when nobody reads that
- * later, nor this unit at another index. */
+/* Whether the group that computes the new value may write it over the old one: nobody reads the old
+ * value later, nor does this group at another index. */
 static bool in_place(const Lower *lo, const Units *us, const Readers *rs, const Op *assign) {
     const Op *x = cg_info(lo, assign->in[0])->base;
     Op var = replaced_by(assign);
@@ -84,6 +87,7 @@ static bool in_place(const Lower *lo, const Units *us, const Readers *rs, const 
     return true;
 }
 
+/* Whether another phase reads this output of @load. */
 static bool is_saved(const Lower *lo, const char *name) {
     for (int i = 0; i < lo->m->funcs.n; i++)
         for (Op *op = lo->m->funcs.v[i]->first; op; op = op->next)
@@ -91,7 +95,8 @@ static bool is_saved(const Lower *lo, const char *name) {
     return false;
 }
 
-/* What @load and @encode output for others to read is saved, and layers of all rows are. */
+/* The buffer of an output. What @load and @encode output for other phases is saved, and so are
+ * layers of all rows. */
 static int output_buf(Lower *lo, const Op *out) {
     bool read = is_saved(lo, out->name) || out->use.role == OUT_EMBED;
     bool saved = phase_saves(lo->f->phase) && read;
@@ -108,6 +113,7 @@ static int output_buf(Lower *lo, const Op *out) {
     return b->id;
 }
 
+/* Lets an output's value be computed in the output's buffer, or records a copy to it. */
 static void bind_output(CgBuild *b, const Op *out) {
     Lower *lo = b->lo;
     const OpInfo *in = cg_info(lo, out->in[0]);
@@ -124,6 +130,7 @@ static void bind_output(CgBuild *b, const Op *out) {
         vec_push(lo->a, &b->last, c);
 }
 
+/* Lets a variable's new value be computed in the variable's buffer, or records a copy to it. */
 static void bind_assign(CgBuild *b, const Readers *rs, const Op *as) {
     Lower *lo = b->lo;
     OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
@@ -138,7 +145,7 @@ static void bind_assign(CgBuild *b, const Readers *rs, const Op *as) {
 }
 
 /* ---- temporaries ---------------------------------------------------------------------------- */
-/* The last unit that reads each stored value, or one after all units where a copy does. */
+/* The last group that reads each stored value; one after all groups where a copy reads it. */
 static int *last_reads(const CgBuild *b, const Readers *rs) {
     const Lower *lo = b->lo;
     int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
@@ -155,15 +162,15 @@ static int *last_reads(const CgBuild *b, const Readers *rs) {
     return last;
 }
 
-/* What the choice of buffers looks at. */
+/* What the choice of buffers for temporaries needs. */
 typedef struct {
     const int *last;
     OpList *ends;          /* by unit: values of others that nobody reads after it */
     signed char *row_sums; /* by Op.id: sums_in_row(), 1 or -1; 0 = not known */
 } Temps;
 
-/* Is x a temporary that unit u may write over, as nobody reads it later, nor this unit at
- * another index than it writes? */
+/* Whether group u may write over temporary x: nobody reads it later, nor does this group at another
+ * index than it writes. */
 static bool may_take(const CgBuild *b, const int *last, const Op *x, int u) {
     const Lower *lo = b->lo;
     const OpInfo *i = cg_info(lo, x);
@@ -177,8 +184,8 @@ static bool may_take(const CgBuild *b, const int *last, const Op *x, int u) {
     return true;
 }
 
-/* Sums that a kernel makes in a row of its result, where data decides the row's width: the row
- * cannot hold an operand, too. */
+/* Whether op's kernel accumulates a sum in the row of its result, since data decide the row's
+ * width: such a row cannot hold an operand, too. */
 static bool sums_in_row(const Lower *lo, const Op *op, bool root, signed char *known) {
     int64_t n;
     if (!root && cg_info(lo, op)->how != HOW_INLINE) return false;
@@ -191,7 +198,7 @@ static bool sums_in_row(const Lower *lo, const Op *op, bool root, signed char *k
     return any;
 }
 
-/* An operand of the same type whose buffer op may be computed in; -1: none. */
+/* The buffer of an operand of the same type in which op can be computed; -1: none. */
 static int operand_buf(CgBuild *b, const Temps *t, const Op *op) {
     const Lower *lo = b->lo;
     int u = b->units.of[op->id];
@@ -207,6 +214,7 @@ static int operand_buf(CgBuild *b, const Temps *t, const Op *op) {
     return -1;
 }
 
+/* Finds where each temporary is read last. */
 static Temps temps_of(const CgBuild *b, const Readers *rs) {
     const Lower *lo = b->lo;
     Temps t = {.last = last_reads(b, rs)};
@@ -220,6 +228,7 @@ static Temps temps_of(const CgBuild *b, const Readers *rs) {
     return t;
 }
 
+/* Gives each remaining stored value a buffer. */
 static void bind_temps(CgBuild *b, const Readers *rs) {
     Lower *lo = b->lo;
     const Temps t = temps_of(b, rs);
@@ -234,6 +243,7 @@ static void bind_temps(CgBuild *b, const Readers *rs) {
     }
 }
 
+/* Gives each stored value of the phase a buffer. */
 void cg_bind_buffers(CgBuild *b) {
     Lower *lo = b->lo;
     const Readers rs = readers_of(lo, &b->units);

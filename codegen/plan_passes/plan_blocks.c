@@ -21,22 +21,24 @@
 
 enum { READ_ROW = 1, WROTE_ROW = 2, READ_ELSEWHERE = 4, WROTE_PARTS = 8, TOUCHED = 16, WROTE = 32 };
 
+/* Whether the step may change its place. */
 bool plan_order_is_movable(const PStep *s) {
     return (s->kind == PS_KERNEL || s->kind == PS_GEMM) && s->pred < 0;
 }
 
-/* Without rows of its own, or serial: it takes no time worth a loop. */
+/* Whether the step has no rows: it takes no time worth a loop. */
 static bool is_small(const PStep *s) {
     return s->kind == PS_KERNEL && !s->extent && s->pred < 0;
 }
 
+/* How a step of the loop accesses its i-th buffer. */
 static unsigned char loop_bits(const Touch *t, int i) {
     if (t->at[i] == AT_ROW) return t->written[i] ? WROTE_ROW : READ_ROW;
     return t->written[i] ? WROTE_PARTS : READ_ELSEWHERE;
 }
 
-/* May the step share a loop with those noted in `seen`?  Who writes and who reads meet at their
- * own rows only. */
+/* Whether the step may be in a loop with the steps recorded in o->seen: a writer and a reader of
+ * one buffer access only their own rows of it. */
 static bool joins(const Order *o, int step) {
     const PStep *s = o->ph->steps.v[step];
     for (int i = 0; i < s->n_bufs; i++) {
@@ -52,6 +54,7 @@ static bool joins(const Order *o, int step) {
     return true;
 }
 
+/* Records how a step of the loop (member), or one that goes behind it, accesses its buffers. */
 static void note(Order *o, int step, bool member) {
     const PStep *s = o->ph->steps.v[step];
     const Touch *t = &o->touch[step];
@@ -59,7 +62,7 @@ static void note(Order *o, int step, bool member) {
         o->seen[s->bufs[i]] |= member ? loop_bits(t, i) : t->written[i] ? TOUCHED | WROTE : TOUCHED;
 }
 
-/* Forgets the steps at the positions from..to - 1. */
+/* Clears what the steps at positions from .. to - 1 have recorded. */
 static void forget(Order *o, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = o->ph->steps.v[o->order[i]];
@@ -67,6 +70,7 @@ static void forget(Order *o, int from, int to) {
     }
 }
 
+/* Why the step behind the loop is not part of it; NULL: there is no step. */
 const char *plan_order_end(Order *o, const PBlocks *l) {
     if (l->last + 1 == o->n) return NULL;
     int step = o->order[l->last + 1];
@@ -82,7 +86,8 @@ const char *plan_order_end(Order *o, const PBlocks *l) {
     return meets ? "it needs other rows of what the loop makes" : "it begins one";
 }
 
-/* Finds the lives of the buffers that the steps at first..last touch.  Ends outside are right. */
+/* Finds the lifetimes of the buffers that steps first .. last access; ends outside of these are
+ * known. */
 static void find_lives(Order *o, int first, int last) {
     for (int i = first; i <= last; i++) {
         const PStep *s = o->ph->steps.v[o->order[i]];
@@ -102,8 +107,8 @@ static void find_lives(Order *o, int first, int last) {
     }
 }
 
-/* Puts the steps from `at` on that share its loop side by side, and the small ones that stood
- * between them behind; how many share it. */
+/* Moves the steps from `at` on that can share its loop side by side, and small steps between them
+ * behind; returns how many share it. */
 static int collect(Order *o, int at) {
     int n = 0, n_behind = 0, end = at, i = at;
     const Expr *rows = o->touch[o->order[at]].rows;
@@ -129,7 +134,8 @@ static int collect(Order *o, int at) {
     return n;
 }
 
-/* Temporaries that only steps lo..hi touch, at their own rows. */
+/* Marks the temporaries that only steps lo .. hi access, at their own rows: they are needed for one
+ * block at a time. True if there are any. */
 static bool mark_locals(Order *o, int lo, int hi) {
     bool any = false;
     for (int i = lo; i <= hi; i++) {
@@ -145,6 +151,7 @@ static bool mark_locals(Order *o, int lo, int hi) {
     return any;
 }
 
+/* Forms the loops over blocks of the phase's order. */
 void plan_order_cut(Order *o) {
     o->loops.n = 0;
     for (int i = 0; i < o->n_bufs; i++) o->block[o->bufs[i]] = -1;

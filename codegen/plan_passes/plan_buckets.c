@@ -11,13 +11,14 @@
 
 #include <string.h>
 
+/* Whether the size differs from batch to batch. */
 static bool varies(const Module *m, const Expr *e) {
     if (e->kind == EX_CONST) return false;
     if (e->kind == EX_SYM) return e->sym->of && space_varies(m, e->sym->of);
     return varies(m, e->a) || varies(m, e->b);
 }
 
-/* Rows of k that the operand's buffer holds; NULL: they cannot be told. */
+/* The number of rows of the operand's buffer that hold values; NULL: it is not known. */
 static const Expr *own_rows(Arena *a, const PBuf *b, const Expr *others, const Expr *k,
                             const Expr *stride) {
     if (b->kind != PB_TEMP && b->kind != PB_DATA) return NULL;
@@ -27,6 +28,8 @@ static const Expr *own_rows(Arena *a, const PBuf *b, const Expr *others, const E
     return expr_eq(b->count, expr_mul(a, rows, stride)) ? rows : NULL;
 }
 
+/* The two operands of a product that sums over rows of a batch: their padding rows must be zero.
+ * False: the step is no such product. */
 bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
     const PGemm *g = &s->gemm;
     if (s->kind != PS_GEMM || !varies(p->m, g->k)) return false;
@@ -45,6 +48,7 @@ bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]) {
     return true;
 }
 
+/* Why a product cannot be done on rounded sizes; NULL: it can. */
 static const char *product_lacks(Arena *a, const Plan *p, const PStep *s, bool cleared) {
     const PGemm *g = &s->gemm;
     const Expr *const same[] = {g->batch,   g->n,     g->a_batch, g->a_row,   g->a_col,
@@ -58,13 +62,14 @@ static const char *product_lacks(Arena *a, const Plan *p, const PStep *s, bool c
     return s->clear || !cleared ? NULL : "'clear-tails' has not run";
 }
 
-/* There is room for rows behind the batch's own. */
+/* Why a copy cannot; it can if there is space for the padding rows. */
 static const char *copy_lacks(const Plan *p, const PStep *s) {
     const PBuf *from = p->bufs.v[s->bufs[0]], *to = p->bufs.v[s->bufs[1]];
     bool room = (from->kind == PB_TEMP || from->kind == PB_DATA) && to->kind == PB_TEMP;
     return room || !varies(p->m, from->count) ? NULL : "rows of a batch are copied";
 }
 
+/* Why a step cannot be done on rounded sizes; NULL: it can. */
 static const char *step_lacks(Arena *a, const Plan *p, const PStep *s, bool cleared) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -97,10 +102,12 @@ const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, bool c
     return NULL;
 }
 
+/* Whether the phase trains on batches. */
 bool plan_is_by_batches(const Plan *p, const PPhase *ph) {
     return p->m->recipe.sample.batch && ph->func->phase == PHASE_TRAIN;
 }
 
+/* Whether a device may record the phase for rounded sizes. */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph) {
     const char *why;
     return plan_is_by_batches(p, ph) && !plan_buckets_lack(a, p, ph, true, &why);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 /* ---- names ------------------------------------------------------------------------ */
+/* s with all characters but letters and digits replaced by '_'. */
 const char *cg_ident(Arena *a, const char *s) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
@@ -18,13 +19,14 @@ const char *cg_ident(Arena *a, const char *s) {
     return b.s;
 }
 
-/* "z_12": readable, and unique within the function */
+/* A readable name of the value that is unique in the function: "z_12". */
 const char *cg_value_name(Lower *lo, const Op *op) {
     const char *hint = op->hint ? op->hint : op_mnemonic(op->kind);
     const char *kind = op->ask == ASK_APART ? "_dump" : "";
     return arena_printf(lo->a, "%s%s_%d", cg_ident(lo->a, hint), kind, cg_info(lo, op)->number);
 }
 
+/* The name, or with a number behind it if it is taken; it is then. */
 const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {
     const char *unique = name;
     for (int i = 2; strmap_has(taken, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
@@ -50,6 +52,7 @@ const Expr *cg_count(Lower *lo, const Type *t) {
     return type_count(lo->a, t);
 }
 
+/* A new temporary buffer of the phase. */
 int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
     PBuf *b = cg_new_buf(
         lo, PB_TEMP, arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), name), dt, count);
@@ -57,22 +60,26 @@ int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
     return b->id;
 }
 
+/* The C symbol that a call runs. */
 const char *cg_symbol(const Op *call) {
     return call->kind == OP_CALL_GRAD ? call->ext->grad : call->ext->name;
 }
 
+/* Whether the step is inside a loop of the phase. */
 bool plan_in_loop(const PPhase *ph, int step) {
     for (int i = 0; i < step; i++)
         if (ph->steps.v[i]->kind == PS_LOOP && ph->steps.v[i]->other > step) return true;
     return false;
 }
 
+/* Whether the step interrupts the phase: the host must wait for the device. */
 bool plan_step_stops(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
     if (s->kind == PS_LOOP) return on_device && !s->recorded;
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
 }
 
+/* Whether each run of the phase is on a batch with its own sizes. */
 bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
     const Sampling *s = &p->m->recipe.sample;
     Phase phase = ph->func->phase;
@@ -82,21 +89,24 @@ bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
 }
 
 /* ---- sources ------------------------------------------------------------------------- */
-/* What is looked for by its meaning is kept under a key that says it. */
+/* The buffer with this key, if there is one. */
 static PBuf *known(Lower *lo, const char *key) {
     return strmap_get(&lo->known, key);
 }
 
+/* Records a buffer under a key. */
 static void remember(Lower *lo, const char *key, PBuf *b) {
     strmap_put(lo->a, &lo->known, key, b);
 }
 
+/* The key of the buffer of a source op. */
 static const char *source_key(Lower *lo, const Op *op) {
     if (op->kind == OP_DATA) return arena_printf(lo->a, "data %d", op->col->id);
     if (op->kind == OP_VAR) return arena_printf(lo->a, "var %d", op->var->id);
     return arena_printf(lo->a, "%s %s", op_mnemonic(op->kind), op->name);
 }
 
+/* The name of that buffer. */
 static const char *source_name(Lower *lo, const Op *op) {
     Arena *a = lo->a;
     switch (op->kind) {
@@ -110,7 +120,8 @@ static const char *source_name(Lower *lo, const Op *op) {
     }
 }
 
-/* The runtime gives a sparse column in one form. */
+/* Checks that each sparse column is read in one form, as the runtime provides one. False after a
+ * diagnostic. */
 bool cg_read_one_way(Lower *lo) {
     const Op **first = NEWN(lo->a, const Op *, (size_t)lo->m->cols.n + 1);
     for (int i = 0; i < lo->m->funcs.n; i++)
@@ -127,6 +138,7 @@ bool cg_read_one_way(Lower *lo) {
     return true;
 }
 
+/* The buffer of a source op: data, variable, input or saved value. */
 int cg_source_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
@@ -144,6 +156,7 @@ int cg_source_buf(Lower *lo, const Op *op) {
     return b->id;
 }
 
+/* The buffer of a value that @load or @encode saves. */
 int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
     PBuf *b = cg_new_buf(lo, PB_SAVED, arena_printf(lo->a, "saved_%s", cg_ident(lo->a, name)),
                          t->dt, cg_count(lo, t));
@@ -152,6 +165,7 @@ int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
 }
 
 /* ---- maps, random keys ------------------------------------------------------------------ */
+/* The name of a map for its buffers. */
 static const char *map_name(Lower *lo, const Map *m) {
     const char *at =
         m->col ? arena_printf(lo->a, "%s_%s", m->from->name, m->col->name) : m->from->name;
@@ -160,6 +174,7 @@ static const char *map_name(Lower *lo, const Map *m) {
     return cg_ident(lo->a, name);
 }
 
+/* The buffer of an array of a map. by: in the order of that map's segments. */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
@@ -177,6 +192,7 @@ int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
     return b->id;
 }
 
+/* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_logical_buf(Lower *lo, Space *s) {
     const char *key = arena_printf(lo->a, "logical %d", s->id);
     if (known(lo, key)) return known(lo, key)->id;
@@ -187,6 +203,7 @@ int cg_logical_buf(Lower *lo, Space *s) {
     return b->id;
 }
 
+/* The buffer with the bounds of the chunks in which a space's rows are summed. */
 int cg_cuts_buf(Lower *lo, Space *s) {
     const char *key = arena_printf(lo->a, "cuts %d", s->id);
     if (known(lo, key)) return known(lo, key)->id;
@@ -197,6 +214,7 @@ int cg_cuts_buf(Lower *lo, Space *s) {
     return b->id;
 }
 
+/* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream) {
     const char *key = arena_printf(lo->a, "key %d", stream);
     if (known(lo, key)) return known(lo, key)->id;
@@ -208,6 +226,7 @@ int cg_key_buf(Lower *lo, int stream) {
 }
 
 /* ---- the buffer of a value -------- */
+/* The buffer that holds op. */
 int cg_buf(const Lower *lo, const Op *op) {
     const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
     if (base->buf < 0) ctx_fault(lo->c, op->span, "'%s' has no buffer", op_mnemonic(op->kind));

@@ -15,7 +15,8 @@
 #include "passes/rewrite.h"
 
 /* ---- steps that wait ---------------------------------------------------------------------- */
-/* Reads nothing but scalars and partial sums. */
+/* Whether the step reads only scalars and partial sums, so that delaying it keeps nothing large
+ * alive. */
 static bool may_wait(const Plan *p, const PStep *s) {
     int64_t n;
     if (!plan_is_elementwise(s)) return false;
@@ -27,7 +28,7 @@ static bool may_wait(const Plan *p, const PStep *s) {
     return true;
 }
 
-/* The loop over blocks that the step at `at` is in, or NULL. */
+/* The loop over blocks that contains step `at`, or NULL. */
 const PBlocks *plan_block_at(const PPhase *ph, int at) {
     int low = 0, high = ph->blocks.n; /* in the order of the phase */
     while (low < high) {
@@ -42,7 +43,7 @@ const PBlocks *plan_block_at(const PPhase *ph, int at) {
     return NULL;
 }
 
-/* The step at `at` goes behind `n` others. */
+/* Moves the step at `at` behind n others. */
 void plan_step_pass(PPhase *ph, int at, int n) {
     PStep **to = &ph->steps.v[at], *s = *to;
     memmove(to, to + 1, (size_t)n * sizeof *to);
@@ -71,6 +72,8 @@ typedef struct {
     int *before;           /* by place of one that moves: which it stands before */
 } Delay;
 
+/* Records the accesses of a step, and of what it covers, by buffer: all of them, and those that no
+ * other access may pass (writes, and accesses by other steps than kernels). */
 static void note_touches(Delay *d, const PStep *s, int at) {
     for (int i = 0; i < s->n_bufs; i++) {
         bool alone = s->kind != PS_KERNEL || plan_step_writes(s, s->bufs[i]);
@@ -81,6 +84,7 @@ static void note_touches(Delay *d, const PStep *s, int at) {
         note_touches(d, s->epilogue->covers[i], at);
 }
 
+/* Finds the steps that wait, and for each position where waiting steps may go. */
 static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
     Delay d = {.a = a, .ph = ph};
@@ -109,7 +113,8 @@ static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
     return d;
 }
 
-/* The first of t behind `at` that is not another part of the step's concatenation. */
+/* The position of the first access behind `at`, but for other operands of the step's concatenation;
+ * at most `most`. */
 static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
     int low = 0, high = t->n;
     while (low < high) {
@@ -124,8 +129,8 @@ static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
     return most;
 }
 
-/* The steps that wait, from the last one: each to the first step that it must not pass, as another
- * one that waits is company; but not into a loop over blocks. */
+/* Finds for each waiting step, from the last one, the step that it goes in front of: the first that
+ * it must not pass, or another waiting step, but not inside a loop over blocks. */
 static void find_before(Delay *d) {
     int company = d->ph->steps.n;
     for (int i = d->ph->steps.n - 1; i >= 0; i--) {
@@ -141,14 +146,14 @@ static void find_before(Delay *d) {
     }
 }
 
-/* How many steps that stay the one at i goes behind. */
+/* How many fixed steps the waiting step i goes behind. */
 static int steps_waited(const Delay *d, int i) {
     int n = 0;
     for (int k = i + 1; d->moves[i] && k < d->before[i]; k++) n += !d->moves[k];
     return n;
 }
 
-/* What waits, by its longest; what would, and is in a loop. */
+/* Remarks on the step that waits longest, and on those in loops, which do not wait. */
 static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
     const PPhase *ph = d->ph;
     int most = 0, longest = 0, waiting = 0;
@@ -171,6 +176,7 @@ static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
                 until ? until->note : "", until ? "'" : "");
 }
 
+/* Moves the waiting steps of a phase. */
 static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Delay d = delay_of(a, p, ph);
@@ -217,8 +223,8 @@ typedef struct {
     PBlocks *blocks;
 } Gather;
 
-/* How many steps the one at `at` must pass to stand before the next that it may share a loop over
- * parts with; 0: none.  between: a step that it cannot pass; or NULL. */
+/* How many steps the one at `at` must pass to stand in front of the next that runs over the same
+ * chunks; 0: it cannot. between: a step that it cannot pass, or NULL. */
 static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
     const PStep *s = ph->steps.v[at];
     *between = NULL;
@@ -233,7 +239,7 @@ static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
     return 0;
 }
 
-/* Is there a sum over the same parts at all, behind `at`? */
+/* The next step behind `at` that runs over the same chunks, or NULL. */
 static const PStep *later_parts(const PPhase *ph, int at) {
     for (int i = at + 1; i < ph->steps.n; i++)
         if (!plan_block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
@@ -241,7 +247,7 @@ static const PStep *later_parts(const PPhase *ph, int at) {
     return NULL;
 }
 
-/* Moves the step behind n others unless a step becomes fuller by that: did it? */
+/* Moves the step behind n others, unless the peak memory grows; true if it was moved. */
 static bool try_pass(Gather *g, int at, int n, int64_t most) {
     PPhase *ph = g->ph;
     size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
@@ -254,6 +260,7 @@ static bool try_pass(Gather *g, int at, int n, int64_t most) {
     return false;
 }
 
+/* Remarks on a step that was brought beside another, or why it was not. */
 static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const char *why) {
     (why ? pass_refusal : pass_remark)(pc, s->span, "gather-parts",
                                        "'%s' (%s) %s beside '%s' (%s)%s%s", s->note,
@@ -261,6 +268,7 @@ static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const cha
                                        to->kernel->name, why ? ": " : "", why ? why : "");
 }
 
+/* Brings steps that run over the same chunks side by side. */
 static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Gather g = {.ph = ph,

@@ -40,6 +40,7 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     return p;
 }
 
+/* Whether the module has dumped values. */
 static bool has_dumps(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
@@ -52,7 +53,7 @@ static bool has_dumps(const Module *m) {
     "gather-parts,join-kernels,lifetimes"
 #define ON_DEVICE(dumps)                                                                           \
     "form-kernels," dumps "order-steps," dumps "block-rows,epilogues," dumps "delay-sums," dumps   \
-    "gather-parts,join-kernels,group-products,clear-tails,lifetimes,sparse-products,"                   \
+    "gather-parts,join-kernels,group-products,clear-tails,lifetimes,sparse-products,"              \
     "sync-removal"
 #define BY_PARTS(dumps)                                                                            \
     "form-kernels," dumps "order-steps," dumps "delay-sums," dumps                                 \
@@ -64,6 +65,7 @@ const char *plan_pipeline(const Plan *p) {
     return p->device ? ON_DEVICE("") : ON_HOST("");
 }
 
+/* The first missing fact in words, for the pass driver. */
 static const char *fact_name(unsigned facts) {
     if (facts & PLAN_STEPS) return "steps (form-kernels makes them)";
     if (facts & PLAN_BLOCKS) return "loops over blocks of rows (block-rows makes them)";
@@ -73,16 +75,19 @@ static const char *fact_name(unsigned facts) {
     return "the lives of temporaries (lifetimes finds them)";
 }
 
+/* Prints the plan, for the pass driver. */
 static void print(StrBuf *b, const void *p) {
     plan_print(b, p);
 }
 
+/* Verifies the plan after a pass, for the pass driver. */
 static bool verify(Ctx *c, void *p, const char *after) {
     if (plan_verify(c, p)) return true;
     diag_note(c, (Span){0}, "it was found after the pass '%s'", after);
     return false;
 }
 
+/* Runs one pass, for the pass driver. */
 static bool run(PassCtx *pc, const Pass *pass, void *p) {
     return pass->run_plan(pc, p);
 }

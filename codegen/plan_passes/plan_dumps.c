@@ -10,12 +10,13 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 
+/* Whether the step only writes a dumped value. */
 static bool is_dump(const PStep *s) {
     return s->kind == PS_KERNEL && s->op->ask == ASK_APART;
 }
 
-/* How many steps the one at `at` may pass, and not into a loop over blocks.  until: the step that
- * it may not, or NULL. */
+/* How many steps the one at `at` may pass, but not into a loop over blocks. until: the step that it
+ * may not pass, or NULL. */
 static int way_to_end(const PPhase *ph, int at, const PStep **until) {
     int n = 0;
     *until = NULL;
@@ -30,11 +31,13 @@ static int way_to_end(const PPhase *ph, int at, const PStep **until) {
     return n;
 }
 
+/* Why the step may not pass that one. */
 static const char *why_not(const PStep *s, const PStep *until) {
     if (!plan_order_is_movable(until)) return "nothing moves behind that";
     return plan_steps_meet(s, until) ? "it reads or writes the same memory" : "it is in a loop";
 }
 
+/* Moves the step as far back as possible. */
 static void move(PassCtx *pc, PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at], *until;
     const int n = way_to_end(ph, at, &until);

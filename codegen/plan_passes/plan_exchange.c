@@ -24,17 +24,20 @@
 #include "ir/text.h"
 #include "passes/rewrite.h"
 
+/* Whether the rows of the space are partitioned among processes. */
 bool plan_is_owned(const Space *s) {
     if (!s || s->whole || s->once || space_of_batch(s)) return false;
     if (s->kind == SP_NZ) return plan_is_owned(s->nz_of->type.dim[0]);
     return s->kind == SP_NODE || s->kind == SP_EDGE || s->kind == SP_GRAPH;
 }
 
+/* Whether m(a) and a always belong to the same process. */
 bool plan_map_keeps_owner(const Map *m) {
     return map_is_sorted(m) && plan_is_owned(m->from) && plan_is_owned(m->to);
 }
 
 /* ---- which rows an index is of -------------------------------------------------------------- */
+/* Which rows an index refers to. */
 typedef struct {
     bool known;
     Space *space; /* whose rows it is; NULL: it is a position among the segments of `pos` */
@@ -42,12 +45,13 @@ typedef struct {
     PReach reach; /* n = 0: a row that the process owns */
 } Place;
 
-/* What a step reads of a buffer: rows that it owns or reaches, or else any. */
+/* A read of some rows of a buffer. */
 typedef struct {
     int buf;
     Place at;
 } Read;
 
+/* A walk over a kernel that finds which rows it reads. */
 typedef struct {
     Arena *a;
     const Plan *p;
@@ -58,26 +62,31 @@ typedef struct {
     VEC(Read) reads;
 } Walk;
 
+/* The rows of a space that the process owns. */
 static Place owned_row(Space *s) {
     return (Place){.known = true, .space = s, .reach.from = s};
 }
 
+/* Whether the rows are owned ones. */
 static bool is_own(const Place *p) {
     return p->known && p->space && !p->reach.n;
 }
 
+/* Whether two halos are found along the same index arrays. */
 static bool same_reach(const PReach *x, const PReach *y) {
     bool same = x->from == y->from && x->n == y->n;
     for (int i = 0; i < x->n && same; i++) same = x->hop[i] == y->hop[i];
     return same;
 }
 
+/* Whether two row sets are the same. */
 static bool same_place(const Place *x, const Place *y) {
     return x->known == y->known && x->space == y->space && x->pos == y->pos &&
            (!x->known || same_reach(&x->reach, &y->reach));
 }
 
-/* One array further; `space`: whose rows it leads to, NULL = positions of `pos`. */
+/* The rows that are reached through one more index array b. space: the space they are rows of; NULL
+ * = positions in the segments of map `pos`. */
 static Place hop(const Walk *w, Place p, const LBuf *b, Space *space, const Map *pos) {
     if (p.reach.n == REACH_MAX) return (Place){0};
     p.reach.hop[p.reach.n++] = w->s->bufs[b->id];
@@ -86,6 +95,7 @@ static Place hop(const Walk *w, Place p, const LBuf *b, Space *space, const Map 
     return p;
 }
 
+/* The rows of the entries that a loop over a segment visits. */
 static Place entries(const Walk *w, const LStmt *loop) {
     const Map *m = loop->ptr->map;
     Place at = w->reg[loop->at->id];
@@ -95,6 +105,7 @@ static Place entries(const Walk *w, const LStmt *loop) {
     return hop(w, at, loop->ptr, sorted ? m->from : NULL, sorted ? NULL : m);
 }
 
+/* The rows that an index array b leads to from the rows `at`. */
 static Place target(const Walk *w, const LBuf *b, Place at) {
     const Map *m = b->map;
     if (b->kind == LB_MAP_PERM) return at.pos == m ? hop(w, at, b, m->from, NULL) : (Place){0};
@@ -104,12 +115,15 @@ static Place target(const Walk *w, const LBuf *b, Place at) {
     return hop(w, at, b, m->to, NULL);
 }
 
+/* Records a read, once. */
 static void note_read(Walk *w, int buf, Place at) {
     for (int i = 0; i < w->reads.n; i++)
         if (w->reads.v[i].buf == buf && same_place(&w->reads.v[i].at, &at)) return;
     vec_push(w->a, &w->reads, ((Read){buf, at}));
 }
 
+/* The row set of a loaded register; records the read. A flat loop over elements reads the elements
+ * of its own rows. */
 static Place loaded(Walk *w, const LStmt *s) {
     const LBuf *b = s->buf;
     Place at = b->rank ? w->reg[s->idx[0]->id] : (Place){0};
@@ -123,6 +137,7 @@ static Place loaded(Walk *w, const LStmt *s) {
     return (Place){0};
 }
 
+/* Records the row set that a local scalar holds. again: locals that were stored before. */
 static void kept(Walk *w, const LStmt *s, bool *again) {
     if (s->buf->kind != LB_LOCAL || s->buf->rank) return;
     Place *to = &w->local[s->buf->id], from = w->reg[s->src->id];
@@ -131,6 +146,7 @@ static void kept(Walk *w, const LStmt *s, bool *again) {
     *to = first || same_place(to, &from) ? from : (Place){0};
 }
 
+/* Visits a list of statements. */
 static void walk(Walk *w, const LStmt *s, bool *again) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR) {
@@ -150,12 +166,14 @@ static void walk(Walk *w, const LStmt *s, bool *again) {
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
+/* The partitioned space that the buffer has a row for, or NULL. */
 static Space *rows_of(const PBuf *b) {
     const Type *t = &b->type;
     bool rows = t->rank > 0 && t->layout == LAYOUT_DENSE;
     return rows && plan_is_owned(t->dim[0]) ? t->dim[0] : NULL;
 }
 
+/* The first loop over chunks with given bounds, or NULL. */
 static const LStmt *chunks_of(const LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_CHUNK && s->ptr) return s;
@@ -165,7 +183,8 @@ static const LStmt *chunks_of(const LStmt *s) {
     return NULL;
 }
 
-/* Whose rows a kernel does one by one, or sums in parts; NULL: it is done by all. */
+/* The space whose rows the kernel computes one by one or sums in chunks; NULL: every process runs
+ * it on all rows. */
 static Space *rows_of_kernel(const Plan *p, const PStep *s, const Touch *t) {
     if (!t->rows) return NULL;
     if (t->by_chunk) {
@@ -180,11 +199,12 @@ static Space *rows_of_kernel(const Plan *p, const PStep *s, const Touch *t) {
     return NULL;
 }
 
+/* The same of a matrix product. */
 static Space *rows_of_product(const Plan *p, const PStep *s, const Touch *t) {
     return t->rows ? rows_of(p->bufs.v[s->bufs[s->gemm.long_k ? 0 : 2]]) : NULL;
 }
 
-/* What a step does, and reads. */
+/* Which rows a step computes and reads. */
 typedef struct {
     Space *own;
     bool cuts; /* it sums rows of `own`, and writes a row for each cut */
@@ -201,6 +221,7 @@ static bool adds_alone(const LStmt *s) {
     return true;
 }
 
+/* Finds the rows that a kernel computes and reads. */
 static void find_kernel(Arena *a, const Plan *p, const PStep *s, Step *to) {
     to->own = rows_of_kernel(p, s, &to->touch);
     to->cuts = to->own && to->touch.by_chunk;
@@ -214,6 +235,7 @@ static void find_kernel(Arena *a, const Plan *p, const PStep *s, Step *to) {
     for (int i = 0; i < w.reads.n; i++) vec_push(a, &to->reads, w.reads.v[i]);
 }
 
+/* Finds the rows that a matrix product computes and reads. */
 static void find_product(Arena *a, const Plan *p, const PStep *s, Step *to) {
     to->own = rows_of_product(p, s, &to->touch);
     to->sums = to->own && s->gemm.long_k;
@@ -224,12 +246,14 @@ static void find_product(Arena *a, const Plan *p, const PStep *s, Step *to) {
     }
 }
 
+/* Whether the statements accumulate into b. */
 static bool adds_to(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
         if ((s->kind == L_ACC && s->buf == b) || adds_to(s->body, b)) return true;
     return false;
 }
 
+/* Whether the step reads its i-th buffer. */
 static bool is_read(const PStep *s, const Step *to, int i) {
     if (!to->writes[i]) return true;
     if (s->kind != PS_KERNEL) return false;
@@ -237,13 +261,14 @@ static bool is_read(const PStep *s, const Step *to, int i) {
     return loop_loads(s->kernel->body, b) || adds_to(s->kernel->body, b);
 }
 
-/* Who reads anything of a buffer, where nothing better is known. */
+/* Adds reads of all rows for buffers of which nothing better is known. */
 static void find_rest(Arena *a, const PStep *s, Step *to) {
     for (int i = 0; i < s->n_bufs && !to->own; i++)
         if (is_read(s, to, i)) vec_push(a, &to->reads, ((Read){s->bufs[i], (Place){0}}));
     if (s->pred >= 0) vec_push(a, &to->reads, ((Read){s->pred, (Place){0}}));
 }
 
+/* Finds the rows that a step computes and reads. */
 static Step find_step(Arena *a, const Plan *p, const PStep *s) {
     Step to = {.touch = plan_touch(a, p, s), .writes = NEWN(a, bool, (size_t)s->n_bufs + 1)};
     if (s->pred >= 0) { /* its rows are as good as any others */
@@ -284,6 +309,7 @@ typedef struct {
     Reaches reach;
 } Have;
 
+/* The state of placing exchanges in a phase. */
 typedef struct {
     PassCtx *pc;
     Arena *a;
@@ -296,6 +322,7 @@ typedef struct {
     int n_exchanges;
 } Placing;
 
+/* Whether the halo is in the list. */
 static bool has_reach(const Reaches *all, const PReach *r) {
     for (int i = 0; i < all->n; i++)
         if (same_reach(&all->v[i], r)) return true;
@@ -305,23 +332,26 @@ static bool has_reach(const Reaches *all, const PReach *r) {
 /* What a read needs beyond the rows that a process owns: nothing, some, or all. */
 typedef enum { NEEDS_NOTHING, NEEDS_SOME, NEEDS_ALL } Needs;
 
+/* What the read needs beyond the rows that the process owns. */
 static Needs needs_of(const Have *h, const Read *r) {
     if (!h->own) return NEEDS_NOTHING;
     if (h->cuts || !r->at.known || r->at.space != h->own) return NEEDS_ALL;
     return r->at.reach.n ? NEEDS_SOME : NEEDS_NOTHING;
 }
 
+/* Whether the process has these rows. */
 static bool is_there(const Have *h, const Read *r, Needs n) {
     return n == NEEDS_NOTHING || h->all || (n == NEEDS_SOME && has_reach(&h->reach, &r->at.reach));
 }
 
+/* Whether the step writes the buffer. */
 static bool writes(const Step *s, const PStep *step, int buf) {
     for (int i = 0; i < step->n_bufs; i++)
         if (step->bufs[i] == buf && s->writes[i]) return true;
     return false;
 }
 
-/* All that is read of the buffer before it is written again, from step `at` on. */
+/* All rows of the buffer that steps read from `at` on, before it is written again. */
 static Have wanted(const Placing *x, int at, int buf) {
     Have h = x->have[buf];
     for (int i = at; i < x->ph->steps.n; i++) {
@@ -340,6 +370,7 @@ static Have wanted(const Placing *x, int at, int buf) {
     return h;
 }
 
+/* The index arrays of a halo, in words. */
 static const char *names_of(Arena *a, const Plan *p, const PReach *r) {
     const char *s = "";
     for (int i = 0; i < r->n; i++) {
@@ -359,6 +390,7 @@ static const char *why_all(const Step *of) {
                       : "their reader's index arrays do not say which it reads";
 }
 
+/* The note of an exchange step. */
 static const char *note_of(const Placing *x, const PStep *s, const Step *of) {
     const char *name = x->p->bufs.v[s->bufs[0]]->name, *by = "";
     if (s->folds) return arena_printf(x->a, "sum of %s", name);
@@ -371,13 +403,16 @@ static const char *note_of(const Placing *x, const PStep *s, const Step *of) {
                         s->reach.v[0].from->name);
 }
 
+/* Remarks on an exchange. One of all rows costs the most: it says why the index arrays do not tell
+ * which rows are needed. of: the step that reads them, or NULL at the end of the phase. */
 static void tell(const Placing *x, const PStep *s) {
     bool all = !s->cuts && !s->reach.n;
     (all ? pass_refusal : pass_remark)(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name,
                                        s->note);
 }
 
-/* An exchange for step `like`, which follows and is `of`; NULL: at the end of the phase. */
+/* Appends an exchange of the buffer's wanted rows in front of step `like`. of: the step that reads
+ * them, or NULL at the end of the phase. */
 static void bring(Placing *x, int buf, Have want, const PStep *like, const Step *of) {
     PStep *s = NEW(x->a, PStep);
     Have *have = &x->have[buf];
@@ -396,11 +431,12 @@ static void bring(Placing *x, int buf, Have want, const PStep *like, const Step 
     x->n_exchanges++;
 }
 
+/* The placement without fetched rows. */
 static Have rows_at_most(const Have *h) {
     return (Have){.own = h->own, .cuts = h->cuts, .adds = h->adds};
 }
 
-/* What a step leaves in what it writes. */
+/* The placement of what step i writes. */
 static Have left_by(const Placing *x, int i) {
     const Step *st = &x->step[i];
     const PStep *s = x->ph->steps.v[i];
@@ -408,8 +444,9 @@ static Have left_by(const Placing *x, int i) {
     return (Have){.own = st->sums ? NULL : st->own, .cuts = st->own && st->cuts, .adds = st->adds};
 }
 
-/* An iteration finds what the steps before the loop left or what its own steps did, whichever is
- * less: copies hand that on from one value to another, so it is asked for until nothing changes. */
+/* Sets the placement at the start of a loop's iterations: what the steps before the loop left, or
+ * its own steps did, whichever is less. Copies hand a placement on, so it is repeated until nothing
+ * changes. */
 static void enter_loop(Placing *x, int from, int to) {
     for (bool more = true; more;) {
         more = false;
@@ -428,7 +465,7 @@ static void enter_loop(Placing *x, int from, int to) {
     memcpy(x->found[from], x->have, (size_t)x->p->bufs.n * sizeof *x->have);
 }
 
-/* It may have had no iteration. */
+/* Restores that placement behind the loop, which may have had no iteration. */
 static void leave_loop(Placing *x, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = x->ph->steps.v[i];
@@ -437,13 +474,14 @@ static void leave_loop(Placing *x, int from, int to) {
     }
 }
 
+/* Whether a step in from .. to - 1 writes the buffer. */
 static bool is_written(const Placing *x, int from, int to, int buf) {
     for (int i = from; i < to; i++)
         if (writes(&x->step[i], x->ph->steps.v[i], buf)) return true;
     return false;
 }
 
-/* What no iteration changes is brought once, before the first. */
+/* Adds exchanges in front of a loop for what no iteration changes. */
 static void bring_before(Placing *x, int from, int to) {
     for (int i = from; i < to; i++)
         for (int k = 0; k < x->step[i].reads.n; k++) {
@@ -454,6 +492,7 @@ static void bring_before(Placing *x, int from, int to) {
         }
 }
 
+/* Records the placement of what step i has written, and which rows it computes. */
 static void done(Placing *x, int i, PStep *s) {
     const Step *st = &x->step[i];
     Have left = left_by(x, i);
@@ -464,6 +503,7 @@ static void done(Placing *x, int i, PStep *s) {
     s->cuts = s->own && (s->kind == PS_COPY ? left.cuts : st->cuts);
 }
 
+/* Adds the exchanges that a step needs, and the step. */
 static void place_step(Placing *x, int i) {
     PStep *s = x->ph->steps.v[i];
     if (s->kind == PS_LOOP) {
@@ -480,7 +520,8 @@ static void place_step(Placing *x, int i) {
     vec_push(x->a, &x->out, s);
 }
 
-/* What outlives the phase is had by all, at its end. */
+/* Adds exchanges at the end of the phase, after which every process has all rows of what outlives
+ * it. */
 static void complete(Placing *x) {
     for (int b = 0; b < x->p->bufs.n && x->ph->steps.n; b++) {
         Have *h = &x->have[b];
@@ -491,7 +532,7 @@ static void complete(Placing *x) {
     }
 }
 
-/* Loops and their ends name each other by their places. */
+/* Lets the ends of loops refer to each other's positions. */
 static void match_loops(const Placing *x) {
     for (int i = 0; i < x->out.n; i++) {
         PStep *s = x->out.v[i];
@@ -506,6 +547,7 @@ static void match_loops(const Placing *x) {
     }
 }
 
+/* Places the exchanges of a phase; returns how many. */
 static int place(PassCtx *pc, Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Step *step = NEWN(a, Step, (size_t)ph->steps.n + 1);
@@ -521,7 +563,7 @@ static int place(PassCtx *pc, Plan *p, PPhase *ph) {
     return x.n_exchanges;
 }
 
-/* Who explains a row does it alone. */
+/* Whether the processes share the rows of the phase; a row is explained by one of them. */
 static bool is_shared(const Plan *p, const PPhase *ph) {
     return ph->func->phase != PHASE_EXPLAIN && !plan_is_of_batches(p, ph);
 }

@@ -18,6 +18,7 @@
 #include "passes/rewrite.h"
 #include "runtime/program.h"
 
+/* The search for groups in a phase. */
 typedef struct {
     Arena *a;
     PPhase *ph;
@@ -31,7 +32,8 @@ typedef struct {
 } Find;
 
 /* ---- order ----------------------------------------------------------------------------------- */
-/* Must they stay in their order?  A product does what it covers when it is made itself. */
+/* Whether two steps must stay in their order. A product is made together with the steps that it
+ * covers. */
 static bool conflict(const PStep *x, const PStep *y) {
     for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
         if (conflict(x->epilogue->covers[i], y)) return true;
@@ -45,14 +47,14 @@ static bool conflict(const PStep *x, const PStep *y) {
     return x->pred >= 0 && plan_step_writes(y, x->pred);
 }
 
-/* Others see what was done before it, or it is done again and again. */
+/* Whether no step may pass this one: the host sees what was done before it, or it repeats steps. */
 static bool is_fence(const PStep *s) {
     return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT || s->kind == PS_ASSERT ||
            s->kind == PS_CALL || s->kind == PS_RELATION;
 }
 
-/* The steps between `last` and `at` that must stay in front of the one at `at`; or why no order
- * brings it to the group that stands at first..last. */
+/* Finds the steps between `last` and `at` that must stay in front of the product at `at`; or
+ * returns why no order brings it to the group at first .. last. */
 static const char *find_early(const Find *f, int first, int last, int at) {
     PStep *const *s = f->ph->steps.v;
     for (int i = at - 1; i >= first; i--) {
@@ -65,12 +67,14 @@ static const char *find_early(const Find *f, int first, int last, int at) {
     return NULL;
 }
 
+/* Appends a step to the new order. */
 static void put(Find *f, int *to, int from) {
     f->from[*to] = from;
     f->steps[(*to)++] = f->ph->steps.v[from];
 }
 
-/* What is needed first; the group with the step at `at` behind it, or in front; the others. */
+/* Makes the new order: what must precede, the group with the product behind it (or in front), the
+ * others. */
 static void arrange(Find *f, int first, int last, int at, bool behind) {
     int to = 0;
     for (int i = 0; i < first; i++) put(f, &to, i);
@@ -84,7 +88,8 @@ static void arrange(Find *f, int first, int last, int at, bool behind) {
     for (int i = at + 1; i < f->ph->steps.n; i++) put(f, &to, i);
 }
 
-/* Are the steps of each loop over blocks side by side in the new order?  Where they then are. */
+/* Whether the steps of each loop over blocks are side by side in the new order; finds their
+ * positions. */
 static bool blocks_stay(Find *f) {
     const PPhase *ph = f->ph;
     for (int i = 0; i < ph->steps.n; i++) f->block[i] = -1;
@@ -103,7 +108,7 @@ static bool blocks_stay(Find *f) {
     return true;
 }
 
-/* Are the products of each other group side by side in the new order? */
+/* Whether the products of each other group are side by side in the new order. */
 static bool groups_stay(const Find *f, const PGroup *but) {
     for (int i = 0; i < f->ph->steps.n; i++) {
         const PGroup *g = f->steps[i]->group;
@@ -114,7 +119,7 @@ static bool groups_stay(const Find *f, const PGroup *but) {
     return true;
 }
 
-/* Exchanges the phase's order with the one in scratch. */
+/* Exchanges the phase's order with the new one. */
 static void swap_orders(Find *f) {
     PPhase *ph = f->ph;
     for (int i = 0; i < ph->steps.n; i++) {
@@ -130,6 +135,7 @@ static void swap_orders(Find *f) {
 }
 
 /* ---- groups -------- */
+/* Why the product can be in no group; NULL: it can. */
 static const char *stays_alone(const PStep *s) {
     int64_t one;
     if (s->epilogue && s->epilogue->kind) return "a call for several has no ends";
@@ -138,6 +144,7 @@ static const char *stays_alone(const PStep *s) {
     return NULL;
 }
 
+/* Whether two products have the same sizes and strides. */
 static bool same_shape(const PGemm *x, const PGemm *y) {
     const Expr *const a[] = {x->m, x->n, x->k, x->a_row, x->a_col, x->b_row, x->b_col, x->c_row},
                       *const b[] = {y->m,     y->n,     y->k,     y->a_row,
@@ -147,24 +154,27 @@ static bool same_shape(const PGemm *x, const PGemm *y) {
     return true;
 }
 
-/* Can a call be for both?  One with results of another type than operands wants one shape. */
+/* Whether one call can make both products. One with results of another type than operands needs
+ * equal shapes. */
 static bool alike(const Plan *p, const PStep *x, const PStep *y) {
     DType in = p->bufs.v[x->bufs[0]]->dt, out = p->bufs.v[x->bufs[2]]->dt;
     return in == p->bufs.v[y->bufs[0]]->dt && out == p->bufs.v[y->bufs[2]]->dt &&
            x->gemm.long_k == y->gemm.long_k && (in == out || same_shape(&x->gemm, &y->gemm));
 }
 
+/* Records why a product is a call of its own, the first reason. */
 static void note_alone(PStep *s, const char *why, const PStep *from) {
     if (s->alone) return;
     s->alone = why;
     s->alone_from = from;
 }
 
+/* The position of the group's first product. */
 static int first_of(const Find *f, const PGroup *g) {
     return plan_step_index(f->ph, g->steps.v[0]);
 }
 
-/* Brings the product at `at` to the group, which stands in front of it; or why not. */
+/* Moves the product at `at` to the group in front of it; returns why it cannot, or NULL. */
 static const char *bring(Find *f, PGroup *g, int at) {
     int n = g->steps.n, first = first_of(f, g), last = first + n - 1;
     PStep *s = f->ph->steps.v[at];
@@ -194,13 +204,14 @@ static const char *bring(Find *f, PGroup *g, int at) {
     return why;
 }
 
+/* Whether all products of the group have the same shape. */
 static bool all_equal(const PGroup *g) {
     for (int i = 1; i < g->steps.n; i++)
         if (!same_shape(&g->steps.v[0]->gemm, &g->steps.v[i]->gemm)) return false;
     return true;
 }
 
-/* The group that begins with the product at `at`. */
+/* Forms the group that begins with the product at `at`. */
 static void gather(Find *f, int at) {
     PGroup *g = NEW(f->a, PGroup);
     PStep *first = f->ph->steps.v[at];
@@ -220,6 +231,7 @@ static void gather(Find *f, int at) {
     g->equal = all_equal(g);
 }
 
+/* Remarks on a product. */
 static void remark(PassCtx *pc, const PStep *s) {
     if (!s->group)
         pass_refusal(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
@@ -229,6 +241,7 @@ static void remark(PassCtx *pc, const PStep *s) {
                     s->group->steps.n - 1);
 }
 
+/* Forms the groups of a phase. */
 static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 1;
     Find f = {.a = pc->a,
@@ -272,10 +285,12 @@ const Pass plan_pass_group_products = {
     .run_plan = run,
 };
 
+/* Whether the step is the first of its group. */
 bool plan_group_leads(const PStep *s) {
     return s->group && s->group->steps.v[0] == s;
 }
 
+/* The number of the group in the plan; for NULL how many there are. */
 int plan_group_index(const Plan *p, const PGroup *g) {
     int n = 0;
     for (int i = 0; i < p->phases.n; i++)

@@ -26,24 +26,27 @@
 #include "passes/rewrite.h"
 
 /* ---- one loop of two --------------------------------------------------------------------- */
+/* Whether two arguments have the same type and dimensions. */
 static bool same_dims(const LBuf *x, const LBuf *y) {
     bool same = x->rank == y->rank && x->dt == y->dt && x->kind == y->kind;
     for (int i = 0; i < x->rank && same; i++) same = expr_eq(x->dim[i], y->dim[i]);
     return same;
 }
 
+/* Whether the extent is 1. */
 static bool is_one(const Expr *e) {
     int64_t n;
     return expr_is_const(e, &n) && n == 1;
 }
 
+/* Whether the statements up to `end` access b. */
 static bool mentions(const LStmt *s, const LBuf *b, const LStmt *end) {
     for (; s && s != end; s = s->next)
         if (s->buf == b || mentions(s->body, b, NULL)) return true;
     return false;
 }
 
-/* Is b, where s and what follows touch it, touched at the element `at` alone? */
+/* Whether the statements access b only at element `at`. */
 static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
     for (; s; s = s->next) {
         if (s->buf == b && b->rank && (b->rank > 1 || s->idx[0] != at)) return false;
@@ -52,8 +55,7 @@ static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
     return true;
 }
 
-/* Does the step touch b at the element of its iteration, and only there?  A scalar is that of a
- * loop of one iteration. */
+/* Whether the step accesses b only at the element of its iteration. */
 static bool at_element(const PStep *s, const LBuf *b) {
     const LStmt *loop = plan_is_scalar(s) ? NULL : plan_first_loop(s->kernel);
     if (!loop) return b->rank == 0;
@@ -61,6 +63,7 @@ static bool at_element(const PStep *s, const LBuf *b) {
     return !mentions(s->kernel->body, b, loop) && is_at(loop->body, b, loop->var);
 }
 
+/* Whether two kernels have the same number of iterations. */
 static bool same_extent(const PStep *x, const PStep *y) {
     const LStmt *l = plan_is_scalar(x) ? NULL : plan_first_loop(x->kernel);
     const LStmt *m = plan_is_scalar(y) ? NULL : plan_first_loop(y->kernel);
@@ -68,7 +71,8 @@ static bool same_extent(const PStep *x, const PStep *y) {
     return (!l || is_one(l->extent)) && (!m || is_one(m->extent));
 }
 
-/* May y, which meets x, be computed behind x in one loop? */
+/* Whether y can be computed behind x in one loop: they access common buffers only at their own
+ * elements. */
 static bool may_follow(const PStep *x, const PStep *y) {
     if (!plan_is_elementwise(x) || !plan_is_elementwise(y) || !same_extent(x, y)) return false;
     for (int i = 0; i < x->n_bufs; i++)
@@ -80,7 +84,7 @@ static bool may_follow(const PStep *x, const PStep *y) {
     return true;
 }
 
-/* The step of s[0..n) in whose loop s[n] may be computed; n: in one of its own; -1: in none. */
+/* The step of s[0 .. n) in whose loop s[n] can be computed; n: in its own loop; -1: in none. */
 static int host_of(PStep *const *s, const int *host, int n) {
     int in = n;
     for (int i = 0; i < n; i++) {
@@ -102,6 +106,7 @@ typedef struct {
 
 enum { NO_WRITER = INT_MAX };
 
+/* Whether an argument or local of the new kernel has this name. */
 static bool is_taken(const Join *j, const char *name) {
     for (int i = 0; i < j->k->bufs.n; i++)
         if (!strcmp(j->k->bufs.v[i]->name, name)) return true;
@@ -110,13 +115,15 @@ static bool is_taken(const Join *j, const char *name) {
     return false;
 }
 
+/* A name that is not taken. */
 static const char *free_name(const Join *j, const char *want) {
     const char *name = want;
     for (int n = 2; is_taken(j, name); n++) name = arena_printf(j->a, "%s_%d", want, n);
     return name;
 }
 
-/* The argument `to` is also b, of kernel number n, which comes after those that it is of. */
+/* Lets argument `to` of the new kernel also stand for b, an argument of kernel number n. The first
+ * kernel that writes it makes what was there before the old value. */
 static void merge(Join *j, int to, const LBuf *b, int n) {
     LBuf *have = j->k->bufs.v[to];
     if (!b->written) return;
@@ -128,6 +135,7 @@ static void merge(Join *j, int to, const LBuf *b, int n) {
     have->written = true;
 }
 
+/* The new kernel's argument for b. */
 static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
     for (int i = 0; i < j->k->bufs.n; i++)
         if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) {
@@ -141,6 +149,7 @@ static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
     return b;
 }
 
+/* Lets the statements use the new kernel's arguments. */
 static void use_arguments(Join *j, LStmt *s) {
     for (; s; s = s->next) {
         if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->as[s->buf->id];
@@ -148,8 +157,8 @@ static void use_arguments(Join *j, LStmt *s) {
     }
 }
 
-/* What kernel number n loads is old to the new kernel where a later one is the first to write
- * there, and not where an earlier one did. */
+/* Marks the loads of kernel number n that read the old value: those of buffers that only a later
+ * kernel writes. */
 static void mark_old(const Join *j, LStmt *s, int n) {
     for (; s; s = s->next) {
         if (s->kind == L_LOAD && s->buf->kind != LB_LOCAL) {
@@ -160,6 +169,7 @@ static void mark_old(const Join *j, LStmt *s, int n) {
     }
 }
 
+/* Adds the arguments and locals of a kernel. */
 static void add_kernel(Join *j, const PStep *s, int n) {
     LKernel *k = s->kernel;
     j->as = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
@@ -177,14 +187,15 @@ typedef struct {
     LStmt *head, **tail;
 } List;
 
+/* Appends a statement. */
 static void put(List *l, LStmt *s) {
     s->next = NULL;
     *l->tail = s;
     l->tail = &s->next;
 }
 
-/* A kernel of scalars is a loop of one iteration, with all that it reads: another thread would read
- * what this one writes. */
+/* A loop of one iteration with all statements of a scalar kernel: another thread must not read what
+ * this one writes. */
 static LStmt *loop_of_one(Join *j, const PStep *step) {
     LStmt *loop = NEW(j->a, LStmt);
     *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = step->kernel->body};
@@ -195,7 +206,7 @@ static LStmt *loop_of_one(Join *j, const PStep *step) {
     return loop;
 }
 
-/* Puts what the kernel computes before its loop with the scalars of all; the loop. */
+/* Moves what the kernel computes before its loop to the common scalars; returns the loop. */
 static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
     if (plan_is_scalar(step)) return loop_of_one(j, step);
     LStmt *s = step->kernel->body;
@@ -206,6 +217,7 @@ static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
     return s;
 }
 
+/* Replaces a loop variable in the statements. */
 static void use_variable(LStmt *s, const LReg *was, LReg *is) {
     for (; s; s = s->next) {
         LReg **r[] = {&s->at, &s->cond, &s->src};
@@ -219,6 +231,7 @@ static void use_variable(LStmt *s, const LReg *was, LReg *is) {
     }
 }
 
+/* Appends the body of a loop to another. */
 static void append_body(LStmt *loop, LStmt *more) {
     LStmt **end = &loop->body;
     use_variable(more->body, more->var, loop->var);
@@ -226,7 +239,7 @@ static void append_body(LStmt *loop, LStmt *more) {
     *end = more->body;
 }
 
-/* The scalars of all, then their loops, those of a host with the bodies of its guests. */
+/* Makes the new kernel: the scalars of all kernels, then their loops. */
 static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
     LStmt **loop = NEWN(j->a, LStmt *, (size_t)n);
     List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
@@ -251,6 +264,7 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
 }
 
 /* ---- the phase's steps ---------------------------------------------------------------------- */
+/* Replaces the joined kernels in the plan's list. */
 static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     int to = 0;
     for (int i = 0; i < p->kernels.n; i++) {
@@ -262,6 +276,7 @@ static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     p->kernels.n = to;
 }
 
+/* Makes one step of n. */
 static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
     Join j = {.a = pc->a};
     PStep *one = NEW(pc->a, PStep);
@@ -279,19 +294,20 @@ static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n
     return one;
 }
 
+/* Whether two steps are of the kinds that can be joined. */
 static bool are_alike(const PStep *x, const PStep *y) {
     return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_parts(x, y);
 }
 
-/* Which of s[0..n) keeps s[n] from being one with them. */
+/* The step of s[0 .. n) that s[n] conflicts with. */
 static const PStep *in_the_way(PStep *const *s, int n) {
     int i = n - 1;
     while (i > 0 && !plan_steps_meet(s[i], s[n])) i--;
     return s[i];
 }
 
-/* How many steps from s on may be one, and in whose loops: sums over the same parts in that of the
- * first.  why: the next one may not; NULL: it is of another kind, or there is none. */
+/* How many steps from s on can be joined, and in whose loops; *why: why the next one cannot, NULL
+ * if it is of another kind. */
 static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
     bool parts = plan_parts_loop(s[0]) != NULL;
     int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
@@ -314,8 +330,8 @@ static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const ch
     return count;
 }
 
-/* The ends of loops name each other by their places, which change: a PS_LOOP that waits for its end
- * holds the place of the one around it. */
+/* Updates the positions by which the ends of loops refer to each other. A PS_LOOP whose end has not
+ * come yet holds the position of the one around it. */
 static void match_loop(PPhase *ph, int at, int *open) {
     PStep *s = ph->steps.v[at];
     if (s->kind == PS_LOOP) {
@@ -341,6 +357,7 @@ typedef struct {
     const Op *op; /* of `most` */
 } Far;
 
+/* Records a distance; that of another operation is kept, too. */
 static void note_far(Far *f, int far, const Op *op) {
     if (far > f->most) {
         if (f->op != op) f->other = f->most;
@@ -351,6 +368,7 @@ static void note_far(Far *f, int far, const Op *op) {
     }
 }
 
+/* The largest distance of a step that conflicts with s. */
 static int far_of(const Far *f, const PStep *s) {
     return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->most;
 }
@@ -360,7 +378,7 @@ typedef struct {
     Far *all, *writing;
 } Fars;
 
-/* How many steps must come after s, of those noted, one after the other. */
+/* How many of the recorded steps must come after s one after the other. */
 static int distance(const Fars *fars, const PStep *s) {
     int most = 0;
     for (int k = 0; k < s->n_bufs; k++) {
@@ -371,6 +389,7 @@ static int distance(const Fars *fars, const PStep *s) {
     return most;
 }
 
+/* Records the distance of a step. */
 static void note_distance(const Fars *fars, const PStep *s, int far) {
     for (int k = 0; k < s->n_bufs; k++) {
         note_far(&fars->all[s->bufs[k]], far + 1, s->op);
@@ -378,13 +397,14 @@ static void note_distance(const Fars *fars, const PStep *s, int far) {
     }
 }
 
+/* Clears the distances of n steps. */
 static void forget_distances(const Fars *fars, PStep *const *s, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < s[i]->n_bufs; k++)
             fars->all[s[i]->bufs[k]] = fars->writing[s[i]->bufs[k]] = (Far){0};
 }
 
-/* Elementwise steps by how many others must come after them, one after the other. */
+/* Sorts elementwise steps by how many others must come after them. */
 static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
     int *far = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
     PStep **old = NEWN(a, PStep *, (size_t)n + 1);
@@ -403,7 +423,7 @@ static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
     for (int i = 0; i < n; i++) s[at[far[i]]++] = old[i];
 }
 
-/* Steps of the phase outside of loops over blocks, as many side by side as may be joined. */
+/* Joins the steps of a phase outside of loops over blocks. */
 static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
     int to = 0, open = -1, block = 0, *host = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
     size_t n_bufs = (size_t)p->bufs.n + 1;

@@ -6,6 +6,7 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 
+/* Prepares the measurement of a phase. */
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
     return (Lives){.p = p,
                    .ph = ph,
@@ -14,12 +15,14 @@ Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
                    .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
 }
 
+/* Records that a step uses the buffer. */
 static void used_at(Lives *l, int buf, int step) {
     RtPackItem *it = &l->life[buf];
     if (it->first < 0 || step < it->first) it->first = step;
     if (step > it->last) it->last = step;
 }
 
+/* Finds the lifetimes of buffers in the phase's current order. */
 static void find_lives(Lives *l) {
     for (int b = 0; b < l->p->bufs.n; b++) l->life[b].first = l->life[b].last = -1;
     for (int i = 0; i < l->ph->steps.n; i++) {
@@ -31,6 +34,7 @@ static void find_lives(Lives *l) {
     }
 }
 
+/* The bytes that are live at the fullest step. */
 int64_t plan_lives_most(Lives *l) {
     int64_t most = 0, live = 0;
     memset(l->live, 0, ((size_t)l->ph->steps.n + 1) * sizeof *l->live);
@@ -53,6 +57,7 @@ int64_t plan_lives_most(Lives *l) {
 }
 
 /* ---- of the plan as it is ------------------------------------------------------------------ */
+/* Records in the plan that a step uses a temporary. */
 static void used_in(Plan *p, int buf, int step) {
     PBuf *b = p->bufs.v[buf];
     if (b->kind != PB_TEMP) return;
@@ -60,7 +65,8 @@ static void used_in(Plan *p, int buf, int step) {
     if (step > b->last) b->last = step;
 }
 
-/* What is there before a loop and used in it is there until it ends. */
+/* Extends the lifetimes of temporaries that exist before a loop and are used in it to the loop's
+ * end; returns how many. */
 static int live_through(Plan *p, int phase, int from, int to) {
     int n = 0;
     for (int i = 0; i < p->bufs.n; i++) {
@@ -73,6 +79,7 @@ static int live_through(Plan *p, int phase, int from, int to) {
     return n;
 }
 
+/* Finds the lifetimes of a phase's temporaries. */
 static void find_phase(PassCtx *pc, Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {

@@ -25,6 +25,7 @@ typedef struct {
     int *kept; /* the best order */
 } Search;
 
+/* A size for each symbol, of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
     int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
     int width = pass_threshold(m->ctx, PASS_T_ORDER_WIDTH);
@@ -38,10 +39,13 @@ int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
     return n;
 }
 
+/* A threshold of the pass. */
 static int limit(const Order *o, PassThreshold t) {
     return pass_threshold(o->p->m->ctx, t);
 }
 
+/* Finds the nominal bytes of the phase's temporaries. Partial sums count as nothing: they are small
+ * beside rows, and their ends wait for each other (plan_join.c). */
 static void measure_buffers(Order *o) {
     int64_t *n = plan_order_nominal_sizes(o->a, o->p->m);
     for (int b = 0; b < o->p->bufs.n; b++) {
@@ -57,12 +61,13 @@ static void measure_buffers(Order *o) {
     }
 }
 
+/* For qsort: larger first. */
 static int descending(const void *x, const void *y) {
     int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
     return (a < b) - (a > b);
 }
 
-/* By position: the ends of the loop that it is in. */
+/* Finds for each position the first and last position of its loop. */
 static void find_ends(Order *o) {
     for (int i = 0; i < o->n; i++) o->from[i] = o->to[i] = i;
     for (int i = 0; i < o->loops.n; i++)
@@ -72,12 +77,13 @@ static void find_ends(Order *o) {
         }
 }
 
+/* Adds n live bytes to positions first .. last. */
 static void live_in(Order *o, int first, int last, int64_t n) {
     o->live[first] += n;
     o->live[last + 1] -= n;
 }
 
-/* Live bytes by position, with the loops or as if there were none. */
+/* Sums the live bytes by position; in_loops: with what loops over blocks save. */
 static void sum_lives(Order *o, bool in_loops) {
     memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
     for (int i = 0; i < o->n_bufs; i++) {
@@ -92,7 +98,7 @@ static void sum_lives(Order *o, bool in_loops) {
     for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
 }
 
-/* Live bytes of every step, the fullest first. */
+/* Forms loops and sums live bytes, the fullest position first. */
 static void measure(Order *o) {
     plan_order_cut(o);
     find_ends(o);
@@ -100,7 +106,7 @@ static void measure(Order *o) {
     qsort(o->live, (size_t)o->n, sizeof *o->live, descending);
 }
 
-/* Is what was measured less than the best? */
+/* Whether the measured order is better than the best so far. */
 static bool is_less(const Search *s) {
     for (int i = 0; i < s->o->n; i++) {
         int64_t live = s->o->live[i] / s->grain, best = s->best[i] / s->grain;
@@ -109,12 +115,13 @@ static bool is_less(const Search *s) {
     return false;
 }
 
+/* Records the order as the best. */
 static void keep(Search *s) {
     memcpy(s->best, s->o->live, (size_t)s->o->n * sizeof *s->best);
     memcpy(s->kept, s->o->order, (size_t)s->o->n * sizeof *s->kept);
 }
 
-/* Must x and y stay in their order? */
+/* Whether steps x and y must stay in their order. */
 static bool ordered(const Order *o, int x, int y) {
     const PStep *s = o->ph->steps.v[x], *t = o->ph->steps.v[y];
     if (!plan_order_is_movable(s) || !plan_order_is_movable(t)) return true;
@@ -125,7 +132,7 @@ static bool ordered(const Order *o, int x, int y) {
     return false;
 }
 
-/* Moves the step at position `at` as far as it can go; false: nowhere. */
+/* Moves the step at position `at` as far as it can go; false: it cannot move. */
 static bool move(Order *o, int at, int way) {
     int step = o->order[at], to = at;
     while (to + way >= 0 && to + way < o->n && !ordered(o, step, o->order[to + way])) {
@@ -136,7 +143,7 @@ static bool move(Order *o, int at, int way) {
     return to != at;
 }
 
-/* Whether something large is read or written by it: others change nothing. */
+/* Whether the step accesses something large; moving others changes nothing. */
 static bool matters(const Search *s, int step) {
     const PStep *st = s->o->ph->steps.v[step];
     for (int i = 0; i < st->n_bufs; i++)
@@ -144,6 +151,7 @@ static bool matters(const Search *s, int step) {
     return false;
 }
 
+/* Tries to move a step in both directions; true if that is better. */
 static bool try_step(Search *s, int step) {
     for (int way = 1; way >= -1; way -= 2) {
         int at = 0;
@@ -158,7 +166,7 @@ static bool try_step(Search *s, int step) {
     return false;
 }
 
-/* Leaves o->order with the least live bytes that were found. */
+/* Searches for the order with the least live bytes. */
 static void search(Order *o) {
     size_t steps = (size_t)o->n + 1;
     Search s = {.o = o, .best = NEWN(o->a, int64_t, steps), .kept = NEWN(o->a, int, steps)};
@@ -176,9 +184,9 @@ static void search(Order *o) {
     measure(o);
 }
 
-/* All phases share one arena, and between the parts of a loop other data pass through the caches:
- * a loop without which no phase needs more than the fullest one does is undone.  A loop changes
- * what is live in it only, so without it that is what it is without any. */
+/* Undoes the loops over blocks without which no phase's peak would exceed that of the fullest
+ * phase: all phases share one arena, and a loop costs cache locality, since other data pass through
+ * the caches between its blocks. */
 static void undo_loops(Order *o, int64_t most) {
     int64_t grain = most / limit(o, PASS_T_ORDER_GRAIN);
     sum_lives(o, false);
@@ -192,7 +200,7 @@ static void undo_loops(Order *o, int64_t most) {
 }
 
 /* ---- the phase -------------------------------------------------------------------------- */
-/* By buffer: do all steps of the phase touch it at their own rows? */
+/* By buffer: whether all steps of the phase access it at their own rows. */
 static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch *touch) {
     bool *by_row = NEWN(a, bool, (size_t)p->bufs.n + 1);
     memset(by_row, true, (size_t)p->bufs.n);
@@ -205,6 +213,7 @@ static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch 
     return by_row;
 }
 
+/* Puts the phase's steps in the order that was found. */
 static void settle_order(Plan *p, const Order *o) {
     PPhase *ph = p->phases.v[o->phase];
     PStep **s = NEWN(o->a, PStep *, (size_t)o->n + 1);
@@ -212,6 +221,7 @@ static void settle_order(Plan *p, const Order *o) {
     if (o->n) memcpy(ph->steps.v, s, (size_t)o->n * sizeof *s);
 }
 
+/* Records the loops over blocks, and the buffers that are local to them, in the plan. */
 static void settle_loops(Plan *p, const Order *o) {
     PPhase *ph = p->phases.v[o->phase];
     for (int i = 0; i < o->loops.n; i++) {
@@ -223,6 +233,7 @@ static void settle_loops(Plan *p, const Order *o) {
         if (o->block[b] >= 0) p->bufs.v[b]->block = o->block[b];
 }
 
+/* Lists the buffers that the phase accesses. */
 static void list_buffers(Order *o) {
     for (int i = 0; i < o->n; i++) {
         const PStep *s = o->ph->steps.v[i];
@@ -235,6 +246,7 @@ static void list_buffers(Order *o) {
     memset(o->seen, 0, (size_t)o->p->bufs.n);
 }
 
+/* The phase's order, as it is. */
 static Order order_of(Arena *a, Plan *p, int phase) {
     PPhase *ph = p->phases.v[phase];
     size_t n = (size_t)ph->steps.n + 1, bufs = (size_t)p->bufs.n + 1;
@@ -268,6 +280,7 @@ static Order order_of(Arena *a, Plan *p, int phase) {
 }
 
 /* ---- passes ------------------------------------------------------------------------------- */
+/* Remarks on the new order. */
 static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
     int moved = 0, first = 0, most = limit(o, PASS_T_ORDER_STEPS);
     for (int i = o->n - 1; i >= 0; i--) {
@@ -294,6 +307,7 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
                     o->ph->name, o->n, 1e-6 * (double)before);
 }
 
+/* Finds an order for each phase. */
 static bool run_order(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         Order o = order_of(pc->a, p, i);
@@ -306,11 +320,12 @@ static bool run_order(PassCtx *pc, Plan *p) {
     return true;
 }
 
+/* The step at a position. */
 static const PStep *step_at(const Order *o, int at) {
     return o->ph->steps.v[o->order[at]];
 }
 
-/* Before the order is settled. */
+/* Remarks on loops over blocks, before the order is applied. */
 static void remark_loops(PassCtx *pc, Order *o) {
     const char *phase = o->ph->name;
     for (int i = 0; pc->remarks && i < o->loops.n; i++) {
@@ -331,6 +346,7 @@ static void remark_loops(PassCtx *pc, Order *o) {
                          step_at(o, i)->note);
 }
 
+/* Forms loops over blocks in each phase, and undoes those that do not lower the peak. */
 static bool run_blocks(PassCtx *pc, Plan *p) {
     int n = p->phases.n;
     int64_t most = 0;

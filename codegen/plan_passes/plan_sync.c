@@ -9,6 +9,7 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 
+/* How the step interrupts the phase. */
 static const char *stop_text(const PStep *s) {
     switch (s->kind) {
     case PS_LOOP:
@@ -22,7 +23,7 @@ static const char *stop_text(const PStep *s) {
     }
 }
 
-/* What stops the phase beside its loops; NULL: nothing. */
+/* The step that interrupts the phase, besides loops; NULL: none. */
 static const PStep *stopped_by(const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
@@ -31,6 +32,7 @@ static const PStep *stopped_by(const PPhase *ph) {
     return NULL;
 }
 
+/* Why the host must read the conditions; NULL: it need not. */
 static const char *why_not(const Plan *p, const PPhase *ph) {
     const PStep *by = stopped_by(ph);
     if (ph->func->phase == PHASE_LOAD) return "it runs once";

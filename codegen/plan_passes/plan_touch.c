@@ -2,12 +2,14 @@
  * parts that are summed.  Read off the loops of kernels and the strides of products. */
 #include "codegen/plan_passes/plan_order.h"
 
+/* Whether the step accesses the buffer, or is conditional on it. */
 bool plan_step_touches(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
         if (s->bufs[i] == buf) return true;
     return s->pred == buf;
 }
 
+/* Whether the step writes the buffer. */
 bool plan_step_writes(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
         if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))
@@ -15,16 +17,19 @@ bool plan_step_writes(const PStep *s, int buf) {
     return false;
 }
 
+/* Whether the type is dense with node, edge or graph rows. */
 static bool is_rows(const Type *t) {
     return t->rank > 0 && t->layout == LAYOUT_DENSE && t->dim[0]->kind != SP_DIM;
 }
 
 /* ---- kernels ---------------------------------------------------------------------------- */
+/* A walk over a kernel's accesses. */
 typedef struct {
     const LReg *outer, *chunk; /* the parallel variable; the one that runs through its chunk */
     Touch *t;
 } Walk;
 
+/* Records an access to b, whose first index is `index`. */
 static void touched(Walk *w, const LBuf *b, const LReg *index) {
     if (b->kind == LB_LOCAL) return;
     At at = ANYWHERE;
@@ -35,6 +40,7 @@ static void touched(Walk *w, const LBuf *b, const LReg *index) {
     w->t->at[b->id] |= at;
 }
 
+/* Visits a list of statements. */
 static void walk(Walk *w, const LStmt *s) {
     for (; s; s = s->next) {
         bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
@@ -44,12 +50,14 @@ static void walk(Walk *w, const LStmt *s) {
     }
 }
 
+/* The parallel loop of a kernel, or NULL. */
 static const LStmt *parallel_loop(const LKernel *k) {
     for (const LStmt *s = k->body; s; s = s->next)
         if (s->kind == L_FOR && s->sched.parallel) return s;
     return NULL;
 }
 
+/* The loop over the chunk that belongs to an iteration, or NULL. */
 static const LStmt *chunk_loop(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next)
         if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == loop->var &&
@@ -58,8 +66,8 @@ static const LStmt *chunk_loop(const LStmt *loop) {
     return NULL;
 }
 
-/* The rows of a kernel without chunks: of what it writes first.  A flat loop over all elements
- * takes a row's elements together. */
+/* The rows that a kernel without chunks runs over: those of the first buffer that it writes. A flat
+ * loop over all elements takes the elements of a row together. */
 static const Expr *rows_of_kernel(const Plan *p, const PStep *s) {
     for (int i = 0; i < s->n_bufs; i++) {
         const LBuf *l = s->kernel->bufs.v[i];
@@ -73,7 +81,7 @@ static const Expr *rows_of_kernel(const Plan *p, const PStep *s) {
     return NULL;
 }
 
-/* Buffers of other lengths than the rows' are no rows of this kernel. */
+/* Corrects accesses to buffers that have another number of rows than the kernel. */
 static void check_lengths(const Plan *p, const PStep *s, Touch *t) {
     for (int i = 0; i < s->n_bufs; i++) {
         const PBuf *b = p->bufs.v[s->bufs[i]];
@@ -85,6 +93,7 @@ static void check_lengths(const Plan *p, const PStep *s, Touch *t) {
     }
 }
 
+/* Finds how a kernel accesses its buffers. */
 static void touch_kernel(const Plan *p, const PStep *s, Touch *t) {
     for (int i = 0; i < s->n_bufs; i++) t->written[i] = s->kernel->bufs.v[i]->written;
     const LStmt *loop = s->extent ? parallel_loop(s->kernel) : NULL;
@@ -101,12 +110,13 @@ static void touch_kernel(const Plan *p, const PStep *s, Touch *t) {
 }
 
 /* ---- products ---------------------------------------------------------------------------- */
-/* Do steps of `stride` elements lead from row to row of the buffer? */
+/* Whether a step of `stride` elements leads from row to row of the buffer. */
 static bool by_rows(Arena *a, const PBuf *b, const Expr *rows, const Expr *stride) {
     return is_rows(&b->type) && expr_eq(b->type.dim[0]->size, rows) &&
            expr_eq(expr_mul(a, rows, stride), b->count);
 }
 
+/* Finds how a matrix product accesses its buffers. */
 static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
@@ -124,6 +134,7 @@ static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
     t->at[2] = z_rows ? AT_ROW : IN_PARTS;
 }
 
+/* Finds how a step accesses its buffers. */
 Touch plan_touch(Arena *a, const Plan *p, const PStep *s) {
     Touch t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
                .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};

@@ -25,13 +25,14 @@ typedef struct {
     const Op *via;
 } Way;
 
-/* A value on the way from a root: where it is read, and why no longer at the row. */
+/* A value on the walk over a row: where it is read, and why no longer at the row. */
 typedef struct {
     const Op *op;
     int at;
     Way way;
 } Place;
 
+/* The walk over what a root's row reads. */
 typedef struct {
     const Lower *lo;
     const Space *rows;
@@ -47,15 +48,17 @@ typedef struct {
     VEC(Place) ahead;  /* of the walk: the next one last */
 } RowReads;
 
+/* Whether the first dimension of op is the row. */
 static bool has_rows_first(const Op *op, const Space *rows) {
     return op->type.rank > 0 && op->type.dim[0] == rows;
 }
 
+/* The map at whose entries `at` is, or NULL. */
 static const Map *map_at(const RowReads *r, int at) {
     return at >= AT_ENTRY ? r->maps.v[at - AT_ENTRY] : NULL;
 }
 
-/* The entries of a map whose segments are summed. */
+/* The place "at an entry" of a map whose segments are summed. */
 static int entries_of(RowReads *r, Map *m) {
     int i = 0;
     while (i < r->maps.n && r->maps.v[i] != m) i++;
@@ -65,7 +68,7 @@ static int entries_of(RowReads *r, Map *m) {
     return AT_ENTRY + i;
 }
 
-/* Where the operands of op are read, which itself is read at `at`. */
+/* Where the operands of op are read, if op itself is read at `at`. */
 static int operands_at(RowReads *r, const Op *op, int at) {
     const Op *x = op->n_in ? op->in[0] : NULL;
     if (at == ELSEWHERE || !x) return ELSEWHERE;
@@ -84,13 +87,14 @@ static int operands_at(RowReads *r, const Op *op, int at) {
     }
 }
 
-/* An operand without the rows is the same for all of them. */
+/* The same for one operand: one without the rows is the same for all of them. */
 static int operand_at(const RowReads *r, const Op *x, int at) {
     if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
     if (at >= AT_ENTRY && !has_rows_first(x, map_at(r, at)->from)) return ELSEWHERE;
     return at;
 }
 
+/* Records a sum over the entries of the row. */
 static void note_sum(RowReads *r, const Op *op) {
     int64_t n;
     r->n_sums++;
@@ -99,7 +103,7 @@ static void note_sum(RowReads *r, const Op *op) {
     r->wide = op;
 }
 
-/* The way to the operands of op, which is read at `at` over the way w, at `below`. */
+/* The reason for the operands of op: w, or a new one where the walk leaves the row. */
 static Way way_on(Way w, const Op *op, int at, int below) {
     if (at == below) return w;
     if (below == AT_ROW) return (Way){APART_NOT, op};
@@ -107,12 +111,14 @@ static Way way_on(Way w, const Op *op, int at, int below) {
     return (Way){op->kind == OP_GATHER ? APART_GATHER : APART_PLACE, op};
 }
 
+/* Records a read at another place than the row. */
 static void note_other(RowReads *r, const Op *op, int at, Way w) {
     if (at == AT_ROW) w = (Way){APART_VIEW, op};
     vec_push(r->lo->a, &r->other, cg_info(r->lo, op)->base);
     vec_push(r->lo->a, &r->way, w);
 }
 
+/* Visits a value on the walk over the row. */
 static void row_reads(RowReads *r, const Op *op, int at, Way w) {
     if (!ir_marks_first(r->lo->row_marks, op->id * PLACES + at)) return;
     r->n_ops++;
@@ -134,6 +140,7 @@ static void row_reads(RowReads *r, const Op *op, int at, Way w) {
     }
 }
 
+/* Finds what a root reads, by place. */
 static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows) {
     RowReads r = {.lo = lo, .rows = rows};
     r.root = cg_peel(lo, root);
@@ -147,6 +154,7 @@ static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows)
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
+/* The kind of group that computes op. */
 static UnitKind unit_kind(const Lower *lo, const Op *op) {
     if (op->ext) return UNIT_CALL;
     if (op->kind == OP_LOOP) return UNIT_LOOP;
@@ -157,25 +165,26 @@ static UnitKind unit_kind(const Lower *lo, const Op *op) {
     return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
 }
 
-/* The outermost one that is worth a test: guards of nothing but arithmetic are not, and the
- * condition of an inner one is itself not computed where the outer one does not hold. */
+/* The outermost condition under which op is needed that is worth a test; conditions that save only
+ * arithmetic are not. The condition of an inner one is not computed where the outer one does not
+ * hold. */
 static const Guard *guard_of(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
     return g && g->top->heavy ? g->top : NULL; /* what an inner one makes heavy, so are the outer */
 }
 
-/* A kernel of more would be long for those that walk it, and longer for a target's compiler, whose
- * time grows faster than the kernel. */
+/* Whether the group's kernel would be too long with n_ops more: for those that walk it, and more so
+ * for a target's compiler, whose time grows faster than the kernel. */
 static bool is_full(const Lower *lo, const Unit *u, int n_ops) {
     return u->roots.n && u->n_ops + n_ops > pass_threshold(lo->c, PASS_T_FORM_OPS);
 }
 
-/* Does it store as many values as it may? */
+/* Whether the group stores as many values as it may. */
 static bool has_all(const Lower *lo, const Unit *u) {
     return u->roots.n >= pass_threshold(lo->c, PASS_T_FORM_ROOTS);
 }
 
-/* How op reads what unit u makes. */
+/* How op reads what the group computes. */
 static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const Unit *u) {
     const CgReads *all = cg_reads(lo, op);
     CgRead is = {0};
@@ -187,8 +196,8 @@ static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const
     return is;
 }
 
-/* Elementwise roots share a kernel with one before them over the same spaces, or with the sum
- * they are computed from, unless one reads another at a different index. */
+/* Whether an elementwise root can share the kernel of the group before it: over the same spaces, or
+ * with the sum that it is computed from, unless one reads another at a different index. */
 static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
     if (u->roots.v[0]->ask == ASK_APART) return false;
@@ -200,6 +209,7 @@ static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op,
 
 typedef VEC(int) UnitList;
 
+/* The state of forming fusion groups. */
 typedef struct {
     Lower *lo;
     Units us;
@@ -209,6 +219,7 @@ typedef struct {
     UnitList *at_other; /* .. that read it at other places */
 } Cut;
 
+/* The last group that computes one of the values. */
 static int last_unit(const Cut *c, const OpList *v) {
     int last = -1;
     for (int i = 0; i < v->n; i++)
@@ -216,6 +227,7 @@ static int last_unit(const Cut *c, const OpList *v) {
     return last;
 }
 
+/* Finds the values that become a variable's next value. */
 static bool *find_assigned(const Lower *lo) {
     bool *assigned = NEWN(lo->a, bool, (size_t)lo->f->n_ops + 1);
     for (const Op *u = lo->f->first; u; u = u->next)
@@ -224,8 +236,8 @@ static bool *find_assigned(const Lower *lo) {
     return assigned;
 }
 
-/* Why op, read as r says, shares no kernel with others.  A sum too long for a local array is
- * gathered in its root's own row in memory. */
+/* Why op shares no kernel with others. A sum too long for a local array needs its root's own row in
+ * memory as accumulator. */
 static ApartCause why_alone(const Cut *c, const RowReads *r, const Op *op) {
     const Lower *lo = c->lo;
     if (cg_info(lo, op)->spmm) return APART_SPARSE;
@@ -240,8 +252,9 @@ static ApartCause why_alone(const Cut *c, const RowReads *r, const Op *op) {
     return in_memory ? APART_NOT : APART_WIDE;
 }
 
-/* Segments of several relations are walked one after the other.  Both ends of one relation are
- * not: what one of them gathers is far from what the other does, and their rows' lengths differ. */
+/* Whether no map of x and map of y are the two ends of the same edges. Segments of several
+ * relations are walked one after the other; those of both ends of one relation are not, since what
+ * one of them gathers is far from what the other does, and their rows differ in length. */
 static bool are_apart(const MapList *x, const MapList *y) {
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < y->n; k++)
@@ -249,13 +262,14 @@ static bool are_apart(const MapList *x, const MapList *y) {
     return true;
 }
 
+/* A value that is in both lists, or NULL. */
 static const Op *met(const OpList *x, const OpList *y) {
     for (int i = 0; i < x->n; i++)
         if (cg_list_has(y, x->v[i])) return x->v[i];
     return NULL;
 }
 
-/* Of a unit that is no kernel over rows. */
+/* Why nothing joins a group of this kind, which is no kernel over rows. */
 static ApartCause made_by(UnitKind k) {
     switch (k) {
     case UNIT_LONG:
@@ -269,7 +283,7 @@ static ApartCause made_by(UnitKind k) {
     }
 }
 
-/* Why a root read as r says does not join u. */
+/* Why a root does not join the group. */
 static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
     if (u->kind != UNIT_ROWS) return (Way){made_by(u->kind), u->roots.v[0]};
     if (!u->open) return (Way){u->alone, u->alone_op};
@@ -281,11 +295,13 @@ static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
     return (Way){other ? APART_SIBLING : APART_NOT, other};
 }
 
+/* Whether the root can join the group, and shares reads with it. */
 static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
     if (why_not(u, r, g).why) return false;
     return met(&u->roots, &r->row) || met(&u->row, &r->row) || met(&u->other, &r->other);
 }
 
+/* Adds the group to the sorted list of a value. */
 static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
     UnitList *l = &list[value->id];
     int unit = (int)(u - c->us.v);
@@ -297,6 +313,7 @@ static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
     }
 }
 
+/* Adds the reads of a new root to its group. */
 static void note_reads(Cut *c, Unit *u, const RowReads *r) {
     u->n_ops += r->n_ops;
     for (int i = 0; i < r->maps.n; i++)
@@ -312,12 +329,12 @@ static void note_reads(Cut *c, Unit *u, const RowReads *r) {
     }
 }
 
-/* No root joins it any more. */
+/* Whether no root can join the group any more. */
 static bool is_closed(const Lower *lo, const Unit *u) {
     return !u->open || has_all(lo, u) || is_full(lo, u, 0);
 }
 
-/* Where the units from `from` on begin in the list. */
+/* The place in the list where groups from `from` on begin. */
 static int first_from(const UnitList *list, int from) {
     int low = 0, high = list->n;
     while (low < high) {
@@ -330,8 +347,8 @@ static int first_from(const UnitList *list, int from) {
     return low;
 }
 
-/* The first unit of the list, from `from` and before `best`, that may make r's root, too; those
- * that are closed by now leave the list. */
+/* The first group of the list, from `from` on and before `best`, that can also compute r's root;
+ * closed groups leave the list. */
 static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard *g, int from,
                     int best) {
     int n = first_from(list, from);
@@ -345,7 +362,8 @@ static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard
     return best;
 }
 
-/* The first unit that may make op, too: it makes or reads what op reads. */
+/* The first group that can also compute the root: it computes or reads something that the root
+ * reads. */
 static Unit *find_rows(Cut *c, const RowReads *r) {
     const Guard *g = guard_of(c->lo, r->root);
     int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row), best = c->us.n;
@@ -357,6 +375,7 @@ static Unit *find_rows(Cut *c, const RowReads *r) {
     return best < c->us.n ? &c->us.v[best] : NULL;
 }
 
+/* Adds a root to a group. */
 static void add_root(Cut *c, Unit *u, const Op *op) {
     bool sum = !op_has(op, OPT_ELEM), first = !u->roots.n;
     if (first) u->guard = guard_of(c->lo, op);
@@ -368,6 +387,7 @@ static void add_root(Cut *c, Unit *u, const Op *op) {
     note_unit(c, c->at_row, op, u);
 }
 
+/* A new group. */
 static Unit *fresh_unit(Cut *c, UnitKind kind) {
     Unit fresh = {.kind = kind};
     vec_push(c->lo->a, &c->us, fresh);
@@ -375,7 +395,7 @@ static Unit *fresh_unit(Cut *c, UnitKind kind) {
 }
 
 /* ---- why values are stored, for reports ------------------------------------------------------ */
-/* Why `value`, read at its row, is not made by the unit of `root`. */
+/* Why `value`, which root reads at its own row, is not computed in root's group. */
 static Way way_of_row(const Cut *c, const Op *root, const RowReads *r, const Op *value) {
     int own = c->unit[value->id];
     ApartCause alone = why_alone(c, r, root);
@@ -390,11 +410,12 @@ static Way way_of_row(const Cut *c, const Op *root, const RowReads *r, const Op 
     return why_not(&c->us.v[own], r, guard_of(c->lo, r->root));
 }
 
-/* Is value, which root reads, made by another unit of this function? */
+/* Whether value is computed by another group of this function. */
 static bool is_elsewhere(const Cut *c, const Op *root, const Op *value) {
     return c->unit[value->id] >= 0 && c->unit[value->id] != c->unit[root->id];
 }
 
+/* Records why value and root are in different groups. */
 static void note_apart(Cut *c, const Op *root, const Op *value, Way w) {
     UnitKind own = c->us.v[c->unit[value->id]].kind;
     if (own != UNIT_ROWS && w.why != APART_GATHER) w = (Way){made_by(own), root};
@@ -402,7 +423,7 @@ static void note_apart(Cut *c, const Op *root, const Op *value, Way w) {
     vec_push(c->lo->a, &c->lo->p->phases.v[c->lo->phase]->apart, apart);
 }
 
-/* What root reads, which is in its unit by now. */
+/* Records this for everything that root reads. */
 static void note_all_apart(Cut *c, const Op *root, const RowReads *r) {
     UnitKind kind = c->us.v[c->unit[root->id]].kind;
     Way of = {kind == UNIT_LONG     ? APART_LONG
@@ -418,6 +439,7 @@ static void note_all_apart(Cut *c, const Op *root, const RowReads *r) {
             note_apart(c, root, r->other.v[i], by_rows ? r->way.v[i] : of);
 }
 
+/* Puts a root of rows in a group. */
 static void cut_rows(Cut *c, const Op *op) {
     Lower *lo = c->lo;
     const Type *t = &cg_peel(lo, op)->type;
@@ -442,6 +464,7 @@ static void cut_rows(Cut *c, const Op *op) {
     note_all_apart(c, op, &r);
 }
 
+/* Puts a root in a group of its own. */
 static void cut_alone(Cut *c, const Op *op, UnitKind kind) {
     add_root(c, fresh_unit(c, kind), op);
     if (kind != UNIT_LONG && kind != UNIT_CONCAT) return; /* no kernels */
@@ -449,7 +472,8 @@ static void cut_alone(Cut *c, const Op *op, UnitKind kind) {
     note_all_apart(c, op, &r);
 }
 
-/* One loop nest serves where all roots have one type and one sum, and none wants another's row. */
+/* Whether the group needs the lowering for several shapes: its roots differ in type, it has several
+ * sums, or one root reads another's row at another index. */
 static bool is_group(const Lower *lo, const Units *us, const Unit *u) {
     if (u->kind != UNIT_ROWS || !u->open) return false;
     const Type *t = &cg_peel(lo, u->roots.v[0])->type;
@@ -460,6 +484,7 @@ static bool is_group(const Lower *lo, const Units *us, const Unit *u) {
     return u->n_sums > 1;
 }
 
+/* Forms the fusion groups of the function. */
 Units cg_cut_units(Lower *lo) {
     size_t n = (size_t)lo->f->n_ops + 1;
     Cut c = {.lo = lo, .assigned = find_assigned(lo)};
