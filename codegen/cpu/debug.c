@@ -2,6 +2,7 @@
  * instruction carries the line of its statement, so perf and gdb speak of the model. */
 #include "codegen/cpu/cpu.h"
 
+/* The debug information of a source file, made on first use. */
 static LLVMMetadataRef file_of(Cg *g, uint32_t file) {
     int n = g->c->sources.n;
     if (n == 0 || (int)file >= n) return LLVMDIBuilderCreateFile(g->di, "gnnc", 4, ".", 1);
@@ -10,11 +11,13 @@ static LLVMMetadataRef file_of(Cg *g, uint32_t file) {
     return g->di_file[file] = LLVMDIBuilderCreateFile(g->di, path, strlen(path), dir, strlen(dir));
 }
 
+/* Adds a module flag. */
 static void add_flag(Cg *g, const char *name, unsigned v) {
     LLVMMetadataRef m = LLVMValueAsMetadata(LLVMConstInt(g->i32, v, 0));
     LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, name, strlen(name), m);
 }
 
+/* Begins the debug information of the module. */
 void cpu_debug_begin(Cg *g) {
     if (!g->opt->debug_info) return;
     g->di_file = NEWN(g->a, LLVMMetadataRef, g->c->sources.n + 1);
@@ -28,6 +31,7 @@ void cpu_debug_begin(Cg *g) {
                                    "", 0);
 }
 
+/* Adds the kernel as a subprogram. */
 void cpu_debug_kernel(CgFn *f) {
     Cg *g = f->g;
     LLVMSetCurrentDebugLocation2(g->b, NULL);
@@ -42,7 +46,8 @@ void cpu_debug_kernel(CgFn *f) {
     cpu_debug_at(f, f->k->span);
 }
 
-/* Lines of another file than the kernel's (a layer's) get a scope in that file. */
+/* Sets the source position of the instructions that follow. Lines of another file than the kernel's
+ * (a layer's) get a scope in that file. */
 void cpu_debug_at(CgFn *f, Span at) {
     Cg *g = f->g;
     if (!g->di || at.line == 0) return;
@@ -53,6 +58,7 @@ void cpu_debug_at(CgFn *f, Span at) {
     LLVMSetCurrentDebugLocation2(g->b, here);
 }
 
+/* Completes the debug information. */
 void cpu_debug_end(Cg *g) {
     if (g->di) LLVMDIBuilderFinalize(g->di);
 }

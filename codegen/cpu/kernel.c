@@ -10,6 +10,7 @@ LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
     return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
 }
 
+/* Reserves aligned stack memory in the entry block. */
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
     LLVMTypeRef whole = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
     LLVMValueRef at = LLVMBuildAlloca(f->g->entry, whole, "");
@@ -19,6 +20,7 @@ LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
 
 /* ---- symbolic sizes: evaluated once, in the entry block ------------------------- */
 
+/* The size of a symbol, loaded once in the entry block. */
 static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
     Cg *g = f->g;
     if (f->sym[s->id]) return f->sym[s->id];
@@ -30,10 +32,12 @@ static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
     return f->sym[s->id] = v;
 }
 
+/* The larger or smaller of two sizes, as the predicate says. */
 static LLVMValueRef size_pick(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
 }
 
+/* Emits the evaluation of a size in the entry block. */
 LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
     Cg *g = f->g;
     if (e->kind == EX_CONST) return cpu_i64(g, e->c);
@@ -57,8 +61,8 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
 
 /* ---- statements ---------------------------------------------------------------------- */
 
-/* In a vector loop a condition may differ by lane: the body then runs under a mask,
- * and only when some lane wants it (so its uniform loads are wanted too). */
+/* Emits a conditional block. In a vector loop the condition may differ between lanes: then the body
+ * runs under a mask, and only if some lane wants it (so its uniform loads are wanted too). */
 static void emit_if(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef cond = f->reg[s->cond->id].v, outer = f->mask;
@@ -76,7 +80,7 @@ static void emit_if(CgFn *f, const LStmt *s) {
     f->mask = outer;
 }
 
-/* A parallel loop and the version of it that is taken where sizes are larger. */
+/* Emits two versions of a parallel loop and the choice between them by a size. */
 static void emit_versions(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     cpu_debug_at(f, s->span);
@@ -104,6 +108,7 @@ void cpu_block(CgFn *f, const LStmt *s) {
     cpu_block_until(f, s, NULL);
 }
 
+/* Emits one statement. */
 void cpu_stmt(CgFn *f, const LStmt *s) {
     if (loop_has_place(s) && !s->sched.jam) cpu_debug_at(f, s->span);
     switch (s->kind) {
@@ -146,6 +151,7 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
 
 /* ---- the function -------------------------------------------------------------------- */
 
+/* Records which statement defines each register. */
 static void note_definitions(CgFn *f, const LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_LET) f->def[s->dst->id] = s;
@@ -153,19 +159,22 @@ static void note_definitions(CgFn *f, const LStmt *s) {
     }
 }
 
+/* Adds an attribute to the function, if LLVM knows it. */
 static void add_attribute(CgFn *f, LLVMAttributeIndex at, const char *name) {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     if (kind) /* names come and go with LLVM's versions */
         LLVMAddAttributeAtIndex(f->fn, at, LLVMCreateEnumAttribute(f->g->lc, kind, 0));
 }
 
+/* Adds an attribute with a text. */
 static void add_text_attribute(CgFn *f, const char *name, const char *value) {
     LLVMAttributeRef a = LLVMCreateStringAttribute(f->g->lc, name, (unsigned)strlen(name), value,
                                                    (unsigned)strlen(value));
     LLVMAddAttributeAtIndex(f->fn, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, a);
 }
 
-/* Without the width attributes LLVM splits 512-bit vectors in two on many machines. */
+/* Adds the function's attributes. Without those for vector width LLVM splits 512-bit vectors in two
+ * on many machines. */
 static void function_attributes(CgFn *f) {
     Cg *g = f->g;
     add_attribute(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
@@ -182,16 +191,19 @@ static void function_attributes(CgFn *f) {
     add_text_attribute(f, "frame-pointer", g->opt->debug_info ? "all" : "none");
 }
 
+/* An alias scope, which its name tells from others: it holds the kernel's and the buffer's. */
 static LLVMMetadataRef scope_node(Cg *g, const char *name, LLVMMetadataRef domain) {
     /* A scope is told apart from others by its name, which holds the kernel's and the buffer's. */
     LLVMMetadataRef part[2] = {LLVMMDStringInContext2(g->lc, name, strlen(name)), domain};
     return LLVMMDNodeInContext2(g->lc, part, domain ? 2 : 1);
 }
 
+/* A list of alias scopes as metadata. */
 static LLVMValueRef scope_list(Cg *g, LLVMMetadataRef *s, int n) {
     return LLVMMetadataAsValue(g->lc, LLVMMDNodeInContext2(g->lc, s, (size_t)n));
 }
 
+/* Makes the alias scopes of the kernel's buffers: written buffers alias nothing else. */
 static void alias_scopes(CgFn *f) {
     Cg *g = f->g;
     int n = f->k->bufs.n;
@@ -213,6 +225,7 @@ static void alias_scopes(CgFn *f) {
     }
 }
 
+/* Loads the buffers' pointers from the argument table. */
 static void load_pointers(CgFn *f) {
     Cg *g = f->g;
     LLVMMetadataRef align = LLVMValueAsMetadata(cpu_i64(g, 64));
@@ -225,6 +238,7 @@ static void load_pointers(CgFn *f) {
     }
 }
 
+/* Creates the function and its entry block. */
 static void open_function(CgFn *f) {
     Cg *g = f->g;
     LLVMTypeRef param[4] = {g->ptr, g->ptr, g->i64, g->i64};
@@ -240,7 +254,7 @@ static void open_function(CgFn *f) {
     LLVMPositionBuilderAtEnd(g->b, start);
 }
 
-/* The part of [lo, hi) that lies in [at, at + extent), from 0 on. */
+/* Emits one bound x of a range, clamped to [at, at + extent) and relative to `at`. */
 static LLVMValueRef part(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMValueRef extent) {
     Cg *g = f->g;
     LLVMValueRef zero = cpu_i64(g, 0);
@@ -249,7 +263,8 @@ static LLVMValueRef part(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMValueRef 
     return size_pick(g, LLVMIntSLT, x, extent);
 }
 
-/* Several parallel loops lie one behind the other in the range that the kernel is called for. */
+/* Emits several parallel loops, which lie one behind the other in the range that the kernel is
+ * called for. */
 static void joined_loops(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef lo = f->lo, hi = f->hi, at = cpu_i64(g, 0);
@@ -264,6 +279,7 @@ static void joined_loops(CgFn *f, const LStmt *s) {
     }
 }
 
+/* Emits a kernel. */
 void cpu_kernel(Cg *g, const LKernel *k) {
     CgFn f = {.g = g, .k = k, .w = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);

@@ -25,6 +25,7 @@ typedef struct {
     CgLocal *local; /* [locals] */
 } Cut;
 
+/* The value of v in lane i. */
 static CgVal lane(CgFn *f, CgVal v, int64_t i) {
     Cg *g = f->g;
     if (v.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
@@ -33,12 +34,13 @@ static CgVal lane(CgFn *f, CgVal v, int64_t i) {
     return (CgVal){v.v, FORM_ONE, false};
 }
 
+/* Element `lane` of a local array that has one element per lane. */
 CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     return (CgLocal){LLVMBuildInBoundsGEP2(f->g->b, t, l.at, &lane, 1, ""), 1, 1};
 }
 
-/* What the lanes have computed before `end`, for iteration i alone. */
+/* Makes what the lanes have computed before `end` available for iteration i alone. */
 static void see_lane(Cut *c, const LStmt *end, int64_t i) {
     CgFn *f = c->f;
     f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
@@ -50,6 +52,7 @@ static void see_lane(Cut *c, const LStmt *end, int64_t i) {
     }
 }
 
+/* Makes it available for all iterations, one per lane. */
 static void see_lanes(Cut *c, const LStmt *end) {
     for (const LStmt *s = c->loop->body; s != end; s = s->next) {
         if (s->dst) c->f->reg[s->dst->id] = c->reg[s->dst->id];
@@ -59,6 +62,7 @@ static void see_lanes(Cut *c, const LStmt *end) {
 
 /* ---- emission ------------------------------------------------------------------------------ */
 
+/* Emits statements for all iterations at once, one per lane. */
 static void emit_lanes(Cut *c, const LStmt *from, const LStmt *to) {
     CgFn *f = c->f;
     f->w = c->w;
@@ -72,6 +76,7 @@ static void emit_lanes(Cut *c, const LStmt *from, const LStmt *to) {
     f->w = 1, f->mask = f->rest = NULL;
 }
 
+/* Reduces the sums of a loop for all iterations together, and accumulates them. */
 static void finish_sums(Cut *c, const CgLate *late) {
     Cg *g = c->f->g;
     for (int i = 0; i < late->n; i++) {
@@ -83,6 +88,7 @@ static void finish_sums(Cut *c, const CgLate *late) {
     }
 }
 
+/* Emits a loop inside the expanded one, iteration after iteration. */
 static void emit_loop(Cut *c, const LStmt *s) {
     CgLate late = {.cut = c->loop, .loop = s};
     c->f->late = &late;
@@ -96,7 +102,7 @@ static void emit_loop(Cut *c, const LStmt *s) {
     finish_sums(c, &late);
 }
 
-/* Lanes and loops in turn. */
+/* Emits scalars in lanes and loops iteration by iteration, in the order of the body. */
 static void emit_cut(Cut *c) {
     for (const LStmt *s = c->loop->body; s;) {
         const LStmt *to = s;
@@ -107,7 +113,7 @@ static void emit_cut(Cut *c) {
     }
 }
 
-/* The lanes' part first, then the rest of each iteration. */
+/* Emits the prefix in lanes, then the rest of each iteration. */
 static void emit_prefix(Cut *c, const LStmt *rest) {
     emit_lanes(c, c->loop->body, rest);
     for (int64_t i = 0; i < c->n; i++) {
@@ -116,6 +122,7 @@ static void emit_prefix(Cut *c, const LStmt *rest) {
     }
 }
 
+/* Emits a short constant loop with its scalars in lanes (sched.expand). */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
     Cut c = {.f = f, .loop = loop, .n = (int)n, .w = loop->sched.expand};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);
@@ -127,6 +134,7 @@ void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
 }
 
 /* ---- two loops that are one row ------------------------------------------------------------- */
+/* Emits two nested loops over contiguous rows as one loop (sched.flat). */
 void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     Cg *g = f->g;
     const LStmt *in = loop_flat_row(loop);
@@ -145,6 +153,8 @@ void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
 
 /* ---- sums of all iterations --------------------------------------------------------------- */
 
+/* Leaves acc's sum, v per lane, to the expanded loop, which reduces those of all iterations
+ * together; false: it must be reduced now. */
 bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {
     CgLate *t = f->late;
     bool plain = cpu_type(f->g, acc->buf->dt) == cpu_mem_type(f->g, acc->buf->dt);
@@ -154,7 +164,7 @@ bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v
     return true;
 }
 
-/* Of `groups` results side by side in x, and as many in y, the lower or upper halves. */
+/* Selects the lower or upper half of each group of lanes in x, and of each in y. */
 static LLVMValueRef halves(Cg *g, LLVMValueRef x, LLVMValueRef y, int groups, bool upper) {
     LLVMValueRef at[64];
     int w = cpu_width(x), len = w / groups, n = 0;
@@ -165,6 +175,7 @@ static LLVMValueRef halves(Cg *g, LLVMValueRef x, LLVMValueRef y, int groups, bo
     return LLVMBuildShuffleVector(g->b, x, y, LLVMConstVector(at, (unsigned)n), "");
 }
 
+/* The lanes of x, then those of y. */
 static LLVMValueRef side_by_side(Cg *g, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef at[64];
     int w = 2 * cpu_width(x);
@@ -172,6 +183,8 @@ static LLVMValueRef side_by_side(Cg *g, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildShuffleVector(g->b, x, y, LLVMConstVector(at, (unsigned)w), "");
 }
 
+/* Reduces each of n vectors to one element, and returns these in the first lanes of a vector of w.
+ * A tree of shuffles, with the same additions as cpu_fold_lanes. */
 LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w) {
     Cg *g = f->g;
     LLVMValueRef x[CPU_LANES_MAX];

@@ -6,7 +6,8 @@
  * by one.  Each entry is still computed by the same operations. */
 #include "codegen/cpu/cpu.h"
 
-/* Rotated (tested at the bottom), so that loop-invariant code has a place to go. */
+/* Begins a loop for i in [lo, hi) by step. It is tested at the bottom, so that loop-invariant code
+ * has a place to go. */
 CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     Cg *g = f->g;
     CgLoop l = {.hi = hi, .step = cpu_i64(g, step)};
@@ -20,6 +21,7 @@ CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     return l;
 }
 
+/* Ends it. */
 void cpu_loop_end(CgFn *f, CgLoop *l) {
     Cg *g = f->g;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -30,21 +32,22 @@ void cpu_loop_end(CgFn *f, CgLoop *l) {
     LLVMPositionBuilderAtEnd(g->b, l->exit);
 }
 
+/* The value of a register that is the same in all lanes. */
 static LLVMValueRef one(CgFn *f, const LReg *r) {
     bool is_one = f->reg[r->id].v && f->reg[r->id].form == FORM_ONE;
     CTX_HOLDS(f->g->c, is_one, f->k->span);
     return f->reg[r->id].v;
 }
 
-/* ptr[at] .. ptr[at + 1] */
+/* Loads ptr[at] and ptr[at + 1]. */
 static void bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     LLVMValueRef at = one(f, s->at);
     *lo = cpu_load_at(f, s->ptr, at);
     *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(f->g->b, at, cpu_i64(f->g, 1), ""));
 }
 
-/* Without cuts CHUNK c of n_chunks covers [c*L, min((c+1)*L, extent)), L = ceil(extent / n_chunks).
- */
+/* Emits the range of a chunk: from given bounds (s->ptr), or CHUNK c of n_chunks covers [c*L,
+ * min((c+1)*L, extent)), L = ceil(extent / n_chunks). */
 static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->ptr) {
@@ -60,6 +63,7 @@ static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef 
     *hi = LLVMBuildSelect(g->b, over, extent, end, "");
 }
 
+/* Emits the bounds of a loop. */
 void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->sched.parallel) {
@@ -75,6 +79,8 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
 
 /* ---- strips ---------------------------------------------------------------------------- */
 
+/* Stores a register that differs between lanes to a stack slot, from which single lanes can be
+ * loaded. */
 void cpu_keep(CgFn *f, const LReg *r, CgKept *k) {
     Cg *g = f->g;
     k->lanes = f->reg[r->id];
@@ -84,6 +90,7 @@ void cpu_keep(CgFn *f, const LReg *r, CgKept *k) {
     LLVMBuildStore(g->b, raw, k->at);
 }
 
+/* Makes the value of one lane the register's value. */
 void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane) {
     Cg *g = f->g;
     CgVal v = {k->lanes.v, FORM_ONE, false};
@@ -96,7 +103,7 @@ void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane) {
     f->reg[r->id] = v;
 }
 
-/* The scalar part of entries i .. i + n - 1, n <= lanes. */
+/* Emits the scalars of entries i .. i + n - 1 in lanes. */
 static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
                          LLVMValueRef n) {
     f->w = s->sched.strips;
@@ -106,6 +113,7 @@ static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRe
         if (p->dst) cpu_stmt(f, p);
 }
 
+/* Emits the loop over the entries of a strip, each with its scalars from the lanes. */
 static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef n, CpuBody *body,
                           void *arg) {
     CgKept *kept = NEWN(f->g->a, CgKept, f->k->n_regs + 1);
@@ -126,6 +134,7 @@ static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueR
     cpu_loop_end(f, &l);
 }
 
+/* Emits a loop over entries in strips. */
 static void strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     Cg *g = f->g;
     const LStmt *rest = loop_end_of_prefix(s, false);
@@ -141,6 +150,7 @@ static void strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
 }
 
 /* ---- constant loops ------------------------------------------------------------------------ */
+/* Emits the iterations of a constant loop one after the other. */
 static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
@@ -150,6 +160,7 @@ static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
 
 /* ---- any loop ------------------------------------------------------------------------------ */
 
+/* Emits a loop whose body the caller emits. */
 void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     if (f->w == 1 && s->sched.strips) {
         strips(f, s, body, arg);
@@ -163,16 +174,19 @@ void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     cpu_loop_end(f, &l);
 }
 
+/* Emits the statements of a body. */
 static void plain_body(CgFn *f, const LStmt *s, void *arg) {
     (void)arg;
     cpu_block(f, s);
 }
 
+/* Emits a loop without vectors. */
 static void plain_loop(CgFn *f, const LStmt *s) {
     cpu_entry_loop(f, s, plain_body, NULL);
 }
 
-/* Inside a vector loop, whose lanes are iterations of that one, loops have no vectors. */
+/* Emits a loop as its schedule says. Inside a vector loop, whose lanes are iterations of that one,
+ * loops have no vectors. */
 void cpu_for(CgFn *f, const LStmt *s) {
     const LSched *c = &s->sched;
     int64_t n = 0;

@@ -24,6 +24,7 @@ static const Known known[] = {
     {"neoverse-v1", 4, true},    {"neoverse-v2", 4, true},     {"apple-m1", 4, true},
 };
 
+/* Whether the feature is in LLVM's list. */
 static bool has(const char *features, const char *one) {
     size_t n = strlen(one);
     for (const char *p = strstr(features, one); p; p = strstr(p + 1, one))
@@ -31,12 +32,12 @@ static bool has(const char *features, const char *one) {
     return false;
 }
 
-/* AVX-512 and ARM have 32 vector registers, other x86 16. */
+/* Half of the vector registers: AVX-512 and ARM have 32, other x86 16. */
 static int tile_of(bool arm, int lanes) {
     return arm || lanes == 16 ? 16 : 8;
 }
 
-/* Whose code is made is LLVM's default: that of the machine at hand. */
+/* Whether LLVM's default target, the machine at hand, is ARM. */
 static bool makes_arm(void) {
     char *host = LLVMGetDefaultTargetTriple();
     bool arm = strncmp(host, "aarch64", 7) == 0 || strncmp(host, "arm64", 5) == 0;
@@ -44,6 +45,7 @@ static bool makes_arm(void) {
     return arm;
 }
 
+/* Finds the features of the machine at hand. */
 static void find_native(CgMachine *out) {
     char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
     size_t n_cpu = strlen(cpu), n_features = strlen(features);
@@ -64,6 +66,7 @@ static void find_native(CgMachine *out) {
     out->tile = tile_of(arm, out->lanes);
 }
 
+/* Adds an error if the processor is of another architecture than the machine at hand. */
 static bool is_other(Ctx *c, const char *march, bool arm) {
     if (!strcmp(march, "generic") || arm == makes_arm()) return false;
     diag_add(c, DIAG_E0531, (Span){0},
@@ -72,6 +75,7 @@ static bool is_other(Ctx *c, const char *march, bool arm) {
     return true;
 }
 
+/* Finds the processor that --march names. False after a diagnostic. */
 bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
     *out = (CgMachine){0};
     if (!march || !strcmp(march, "native")) {

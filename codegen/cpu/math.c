@@ -13,6 +13,7 @@ typedef LLVMValueRef V;
 
 /* ---- a small algebra over f32, i32, f64 values of w lanes ------------------------- */
 
+/* An f32 constant, in as many lanes as `like`. */
 static V c32(Cg *g, V like, double x) {
     return cpu_splat(g, LLVMConstReal(g->f32, x), cpu_width(like));
 }
@@ -122,6 +123,7 @@ static V expm1_small(Cg *g, V r) {
     return mad(g, mul(g, r, r), p, r);
 }
 
+/* e^x. */
 static V emit_exp(Cg *g, V x) {
     V n, r = reduce_ln2(g, clamp(g, x, -105, 90), &n);
     V p = add(g, expm1_small(g, r), c32(g, x, 1));
@@ -141,12 +143,14 @@ static V emit_expm1(Cg *g, V x) {
     return sel(g, same(g, x, c32(g, x, 0)), x, p); /* keeps -0 */
 }
 
+/* 1 / (1 + e^-x), without overflow. */
 static V emit_sigmoid(Cg *g, V x) {
     V z = emit_exp(g, LLVMBuildFNeg(g->b, magnitude(g, x), ""));
     V one = c32(g, x, 1);
     return quot(g, sel(g, less(g, x, c32(g, x, 0)), z, one), add(g, one, z));
 }
 
+/* tanh x: a polynomial near 0, else by e^2x. */
 static V emit_tanh(Cg *g, V x) {
     V a = magnitude(g, x), u = mul(g, x, x);
     V p = POLY(g, u, -0.333332717, 0.133311525, -0.0537141263, 0.0205517672, -0.00560395932);
@@ -175,6 +179,7 @@ static V log_positive(Cg *g, V x) {
     return mad(g, k, c32(g, x, 0x1.62e4p-1), add(g, f, low));
 }
 
+/* log x, with the special cases of C. */
 static V emit_log(Cg *g, V x) {
     V zero = c32(g, x, 0), inf = c32(g, x, __builtin_inf());
     V r = log_positive(g, x);
@@ -240,6 +245,7 @@ static V table_word(Cg *g, V index) { /* i64 index -> i64 of one 32-bit word */
     return LLVMBuildZExt(g->b, v, cpu_wide(g->i64, w), "");
 }
 
+/* The upper word of (hi, lo) shifted left. */
 static V funnel(Cg *g, V hi, V lo, V by) {
     LLVMTypeRef t = LLVMTypeOf(hi);
     V arg[3] = {hi, lo, by};
@@ -318,6 +324,7 @@ static V negate_if(Cg *g, V bit, V x) { /* bit: i32 lanes, sign flips where it i
     return as(g, LLVMBuildXor(g->b, as(g, x, g->i32), sign, ""), g->f32);
 }
 
+/* sin x or cos x. */
 static V emit_sincos(CgFn *f, V x, bool cosine) {
     Cg *g = f->g;
     V q, r = reduce_turns(f, magnitude(g, x), &q), u = mul(g, r, r);
@@ -359,6 +366,7 @@ static V exp2_wide(Cg *g, V t) { /* |t| <= 200 */
     return mul(g, p, as(g, LLVMBuildShl(g->b, n, cl(g, n, 52), ""), g->f64));
 }
 
+/* a^y for a >= 0. */
 static V pow_magnitude(Cg *g, V a, V y) {
     LLVMTypeRef wide = cpu_wide(g->f64, cpu_width(a));
     V inf = c32(g, a, __builtin_inf()), zero = c64(g, a, 0);
@@ -389,6 +397,7 @@ static V emit_pow(Cg *g, V x, V y) {
 
 /* ---- f64: libm -------- */
 
+/* A call of a libm function for one lane. */
 static V libm_one(Cg *g, const char *name, V *x, int n) {
     LLVMTypeRef t[2] = {g->f64, g->f64}, ft = LLVMFunctionType(g->f64, t, (unsigned)n, 0);
     V fn = LLVMGetNamedFunction(g->mod, name);
@@ -396,6 +405,7 @@ static V libm_one(Cg *g, const char *name, V *x, int n) {
     return LLVMBuildCall2(g->b, ft, fn, x, (unsigned)n, "");
 }
 
+/* A call of a libm function for each lane. */
 static V libm(Cg *g, const char *name, V x, V y) {
     int w = cpu_width(x), n = y ? 2 : 1;
     V arg[2] = {x, y};
@@ -410,12 +420,14 @@ static V libm(Cg *g, const char *name, V x, V y) {
     return out;
 }
 
+/* A function of f64. */
 static V wide_math(Cg *g, OpKind op, V x, V y) {
     if (op != OP_SIGMOID) return libm(g, op_mnemonic(op), x, y); /* named as in libm */
     V one = c64(g, x, 1);
     return quot(g, one, add(g, one, libm(g, "exp", LLVMBuildFNeg(g->b, x, ""), NULL)));
 }
 
+/* Emits an elementary function. */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     Cg *g = f->g;
     if (dt == DT_F64) return wide_math(g, op, x, y);

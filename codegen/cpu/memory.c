@@ -12,6 +12,7 @@ typedef struct {
     bool aligned; /* a whole vector of a padded local array */
 } CgAddr;
 
+/* The memory of a local array, or NULL for an argument. */
 CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     if (b->kind != LB_LOCAL) return NULL;
     for (int i = 0; i < f->k->locals.n; i++)
@@ -19,11 +20,13 @@ CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     ctx_fault(f->g->c, f->k->span, "the local array '%s' is not listed in its kernel", b->name);
 }
 
+/* The base pointer of a buffer. */
 static LLVMValueRef base_of(CgFn *f, const LBuf *b) {
     CgLocal *l = cpu_local_of(f, b);
     return l ? l->at : f->buf[b->id];
 }
 
+/* Attaches the buffer's alias scopes to an access. */
 static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
     if (b->kind == LB_LOCAL) return access;
     LLVMSetMetadata(access, f->g->md_scope, f->scope[b->id]);
@@ -31,19 +34,20 @@ static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
     return access;
 }
 
-/* An axis of extent 1 whose index, 0, need not be added.  (One that a vector loop runs over
- * must be: its lanes are addresses, if only the first is active.) */
+/* Whether the axis has extent 1 and an index that need not be added. (One that a vector loop runs
+ * over must be: its lanes are addresses, even if only the first is active.) */
 static bool is_flat(CgFn *f, const LBuf *b, LReg *const *idx, int axis) {
     int64_t n;
     return expr_is_const(b->dim[axis], &n) && n == 1 && f->reg[idx[axis]->id].form == FORM_ONE;
 }
 
+/* The extent of an axis in memory. */
 static LLVMValueRef extent(CgFn *f, const LBuf *b, int axis) {
     CgLocal *l = cpu_local_of(f, b);
     return l && axis == b->rank - 1 ? cpu_i64(f->g, l->row) : cpu_size(f, b->dim[axis]);
 }
 
-/* Horner's scheme over the indices; scalar for as long as they are. */
+/* The offset of an element, by Horner's scheme; scalar for as long as the indices are. */
 static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
     Cg *g = f->g;
     CgAddr a = {cpu_i64(g, 0), FORM_ONE, false};
@@ -64,22 +68,26 @@ static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
     return a;
 }
 
+/* The pointer to an element, or to one per lane. */
 static LLVMValueRef element(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef off) {
     return LLVMBuildInBoundsGEP2(f->g->b, t, base_of(f, b), &off, 1, "");
 }
 
+/* A mask with all lanes. */
 static LLVMValueRef all_lanes(CgFn *f) {
     return LLVMConstAllOnes(cpu_wide(f->g->i1, f->w));
 }
 
 /* ---- one element ------------------------------------------------------------------- */
 
+/* Loads one element. */
 LLVMValueRef cpu_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element(f, b, t, off), "");
     return cpu_from_mem(f->g, b->dt, with_scopes(f, b, v));
 }
 
+/* Stores one element as it is in memory. */
 static void put_raw(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef raw) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     with_scopes(f, b, LLVMBuildStore(f->g->b, raw, element(f, b, t, off)));
@@ -91,10 +99,12 @@ void cpu_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
 
 /* ---- a vector ------------------------------------------------------------------------ */
 
+/* The alignment of an element, as an argument of intrinsics. */
 static LLVMValueRef align_of(CgFn *f, const LBuf *b) {
     return LLVMConstInt(f->g->i32, (unsigned)dtype_bytes(b->dt), 0);
 }
 
+/* Loads consecutive elements. */
 static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
@@ -109,6 +119,7 @@ static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
     return with_scopes(f, b, cpu_call(g, "llvm.masked.load", over, 2, arg, 4));
 }
 
+/* Loads an element per lane from anywhere. */
 static LLVMValueRef gather(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
@@ -118,16 +129,19 @@ static LLVMValueRef gather(CgFn *f, const LBuf *b, CgAddr a) {
     return with_scopes(f, b, cpu_call(g, "llvm.masked.gather", over, 2, arg, 4));
 }
 
+/* Loads a local that has an element per lane. */
 static LLVMValueRef load_private(CgFn *f, const LBuf *b, CgAddr a) {
     LLVMTypeRef vt = cpu_wide(cpu_mem_type(f->g, b->dt), f->w);
     return LLVMBuildLoad2(f->g->b, vt, element(f, b, vt, a.off), "");
 }
 
+/* Whether the local has an element per lane. */
 static bool is_private(CgFn *f, const LBuf *b) {
     CgLocal *l = cpu_local_of(f, b);
     return l && l->lanes > 1;
 }
 
+/* Loads a value per lane. */
 static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
     LLVMValueRef raw = is_private(f, b)     ? load_private(f, b, a)
                        : a.form == FORM_SEQ ? load_seq(f, b, a)
@@ -135,6 +149,7 @@ static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
     return cpu_from_mem(f->g, b->dt, raw);
 }
 
+/* Stores consecutive elements. */
 static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt);
@@ -150,6 +165,7 @@ static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     with_scopes(f, b, cpu_call(g, "llvm.masked.store", over, 2, arg, 4));
 }
 
+/* Stores an element per lane to anywhere. */
 static void scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMTypeRef over[2] = {LLVMTypeOf(raw), cpu_wide(g->ptr, f->w)};
@@ -158,6 +174,7 @@ static void scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     with_scopes(f, b, cpu_call(g, "llvm.masked.scatter", over, 2, arg, 4));
 }
 
+/* Stores to a local that has an element per lane. */
 static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMValueRef at = element(f, b, LLVMTypeOf(raw), a.off);
@@ -168,6 +185,7 @@ static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     LLVMBuildStore(g->b, raw, at);
 }
 
+/* Stores a value per lane as it is in memory. */
 static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     if (is_private(f, b))
         store_private(f, b, a, raw);
@@ -177,33 +195,39 @@ static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
         scatter(f, b, a, raw);
 }
 
+/* Stores a value per lane. */
 static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
     store_raw(f, b, a, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- rows in registers ----------------------------------------------------------------- */
 
+/* The register that holds the current vector of a buffer's row, or NULL. */
 static LLVMValueRef cell_of(CgFn *f, const LBuf *b) {
     for (int i = 0; f->w > 1 && i < f->n_cell; i++)
         if (f->cell[i].first->buf == b) return f->cell[i].at[f->vector];
     return NULL;
 }
 
+/* Reads it. */
 static LLVMValueRef cell_load(CgFn *f, const LBuf *b, LLVMValueRef cell) {
     return LLVMBuildLoad2(f->g->b, cpu_wide(cpu_type(f->g, b->dt), f->w), cell, "");
 }
 
-/* Lanes behind the end of the row may hold anything; those that a condition excludes stay. */
+/* Writes it: lanes behind the end of the row may hold anything, those that a condition excludes
+ * stay. */
 static void cell_store(CgFn *f, const LBuf *b, LLVMValueRef cell, LLVMValueRef v) {
     if (f->mask != f->rest) v = LLVMBuildSelect(f->g->b, f->mask, v, cell_load(f, b, cell), "");
     LLVMBuildStore(f->g->b, v, cell);
 }
 
+/* Loads the current vector of a row to its register. */
 void cpu_cell_fill(CgFn *f, CgCell *c) {
     CgAddr a = address(f, c->first->buf, c->first->idx);
     LLVMBuildStore(f->g->b, load_lanes(f, c->first->buf, a), c->at[f->vector]);
 }
 
+/* Stores it back. */
 void cpu_cell_flush(CgFn *f, CgCell *c) {
     CgAddr a = address(f, c->first->buf, c->first->idx);
     store_lanes(f, c->first->buf, a, cell_load(f, c->first->buf, c->at[f->vector]));
@@ -211,6 +235,7 @@ void cpu_cell_flush(CgFn *f, CgCell *c) {
 
 /* ---- statements --------------------------------------------------------------------- */
 
+/* Emits a load. */
 CgVal cpu_load(CgFn *f, const LStmt *s) {
     LLVMValueRef cell = cell_of(f, s->buf);
     if (cell) {
@@ -223,6 +248,7 @@ CgVal cpu_load(CgFn *f, const LStmt *s) {
     return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), one ? FORM_ONE : FORM_LANES, false};
 }
 
+/* Emits a store. */
 void cpu_store(CgFn *f, const LStmt *s) {
     CgVal x = f->reg[s->src->id];
     LLVMValueRef cell = cell_of(f, s->buf);
@@ -242,7 +268,8 @@ void cpu_store(CgFn *f, const LStmt *s) {
         store_raw(f, s->buf, a, v);
 }
 
-/* acc (+) src; a product added up is one fused operation, in scalar and vector code alike. */
+/* Emits acc (+) src; a product that is accumulated is one fused operation, in scalar and vector
+ * code alike. */
 static LLVMValueRef accumulated(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     Cg *g = f->g;
     const LStmt *d = f->def[s->src->id];
@@ -256,12 +283,14 @@ static LLVMValueRef accumulated(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
+/* The vector accumulator of an accumulation, or NULL. */
 static CgFold *fold_of(CgFn *f, const LStmt *s) {
     for (int i = 0; i < f->n_fold; i++)
         if (f->fold[i].acc == s) return &f->fold[i];
     return NULL;
 }
 
+/* Accumulates into a vector accumulator. */
 static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), f->w);
@@ -270,7 +299,7 @@ static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
     LLVMBuildStore(g->b, now, fold->at);
 }
 
-/* Many lanes into one address: folded in a fixed tree, then combined. */
+/* Accumulates many lanes into one address: they are reduced in a fixed tree, then combined. */
 static void acc_folded(CgFn *f, const LStmt *s, CgAddr a) {
     DType dt = s->buf->dt;
     LLVMValueRef x = cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
@@ -279,11 +308,13 @@ static void acc_folded(CgFn *f, const LStmt *s, CgAddr a) {
     cpu_put_at(f, s->buf, a.off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, a.off), x));
 }
 
+/* Combines a scalar with the element that s accumulates into. */
 void cpu_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
     LLVMValueRef at = address(f, s->buf, s->idx).off;
     cpu_put_at(f, s->buf, at, cpu_combine(f, s->red, s->buf->dt, cpu_load_at(f, s->buf, at), x));
 }
 
+/* Accumulates lane after lane, since two lanes may have the same address. */
 static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     Cg *g = f->g;
     DType dt = s->buf->dt;
@@ -301,6 +332,7 @@ static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     cpu_loop_end(f, &l);
 }
 
+/* Emits an accumulation. */
 void cpu_acc(CgFn *f, const LStmt *s) {
     CgFold *fold = fold_of(f, s);
     if (fold) {
@@ -324,13 +356,14 @@ void cpu_acc(CgFn *f, const LStmt *s) {
         acc_by_lane(f, s, a);
 }
 
-/* Rows are padded to whole vectors of the width that a loop over them gets. */
+/* The width of a row padded to whole vectors of the width that a loop over it gets. */
 static int64_t padded(CgFn *f, int64_t n) {
     int w = 1;
     while (w < n && w < f->g->machine.lanes) w *= 2;
     return (n + w - 1) / w * w;
 }
 
+/* Reserves the memory of a local array. */
 void cpu_local(CgFn *f, const LStmt *s) {
     CgLocal *l = cpu_local_of(f, s->buf);
     LLVMTypeRef t = cpu_wide(cpu_mem_type(f->g, s->buf->dt), f->w);

@@ -4,11 +4,13 @@
  *     prefetch z[src[e + 16]] tile              .. the lines of the tile's part of that row */
 #include "codegen/cpu/cpu.h"
 
+/* The number of cache lines to prefetch. */
 static int lines_of(const CgFn *f, const LStmt *s) {
     int bytes = f->tile_len * dtype_bytes(s->buf->dt);
     return s->n_lines ? s->n_lines : (bytes + CPU_LINE - 1) / CPU_LINE;
 }
 
+/* Emits the prefetch of one cache line. */
 static void prefetch_line(CgFn *f, LLVMValueRef at) {
     Cg *g = f->g;
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), near = LLVMConstInt(g->i32, 3, 0);
@@ -17,7 +19,7 @@ static void prefetch_line(CgFn *f, LLVMValueRef at) {
     cpu_call(g, "llvm.prefetch", &over, 1, arg, 4);
 }
 
-/* The position is that of an entry: indices end there. */
+/* Emits the position of the entry that is prefetched, at most that of the last entry. */
 static LLVMValueRef position(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef at = f->reg[s->at->id].v;
@@ -28,6 +30,7 @@ static LLVMValueRef position(CgFn *f, const LStmt *s) {
     return LLVMBuildSelect(g->b, over, last, ahead, "");
 }
 
+/* Emits the prefetch of a row that a later entry gathers. */
 void cpu_prefetch(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef i = cpu_load_at(f, s->ptr, position(f, s));

@@ -18,6 +18,7 @@ typedef struct {
     LLVMValueRef at, n; /* first row of the block, how many */
 } Rows;
 
+/* Emits statements with a row per lane. */
 static void emit_lanes(Rows *r, const LStmt *from, const LStmt *to) {
     CgFn *f = r->f;
     f->w = r->loop->sched.rows;
@@ -31,7 +32,8 @@ static void emit_lanes(Rows *r, const LStmt *from, const LStmt *to) {
     f->w = 1, f->mask = f->rest = NULL;
 }
 
-/* What lanes have computed before `end`, as the row in this lane, or (NULL) as all see it. */
+/* Makes what lanes have computed before `end` available: as the row of one lane, or (NULL) in all
+ * lanes. */
 static void see(Rows *r, const LStmt *end, LLVMValueRef lane) {
     CgFn *f = r->f;
     for (const LStmt *s = r->loop->body; s != end; s = s->next) {
@@ -44,6 +46,7 @@ static void see(Rows *r, const LStmt *end, LLVMValueRef lane) {
     }
 }
 
+/* Emits statements row by row. */
 static void emit_rows(Rows *r, const LStmt *from, const LStmt *to) {
     CgFn *f = r->f;
     Cg *g = f->g;
@@ -56,11 +59,13 @@ static void emit_rows(Rows *r, const LStmt *from, const LStmt *to) {
     see(r, from, NULL);
 }
 
+/* The end of the statements that are all executed row by row, or all in lanes. */
 static const LStmt *run_end(const LStmt *s, bool serial) {
     while (s && loop_is_serial(s) == serial) s = s->next;
     return s;
 }
 
+/* Emits a parallel loop with a row per lane (sched.rows). */
 void cpu_rows_in_lanes(CgFn *f, const LStmt *loop) {
     Cg *g = f->g;
     Rows r = {.f = f, .loop = loop};

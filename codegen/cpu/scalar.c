@@ -3,12 +3,14 @@
 
 #include "codegen/cpu/cpu.h"
 
+/* Whether the value is f32 or f64, or a vector of these. */
 static bool is_float(LLVMValueRef v) {
     LLVMTypeRef t = LLVMTypeOf(v);
     if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
     return LLVMGetTypeKind(t) == LLVMFloatTypeKind || LLVMGetTypeKind(t) == LLVMDoubleTypeKind;
 }
 
+/* Whether the value is i1, or a vector of it. */
 static bool is_bool(LLVMValueRef v) {
     LLVMTypeRef t = LLVMTypeOf(v);
     if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
@@ -21,12 +23,13 @@ static LLVMValueRef zero_like(LLVMValueRef v) {
 
 /* ---- casts --------------------------------------------------------------------------- */
 
-/* Values that are computed in f32 but kept in 16 bits are rounded when they are made. */
+/* Rounds a value that is computed in f32 to the 16 bits that it is stored in. */
 static LLVMValueRef rounded(Cg *g, LLVMValueRef v, DType dt) {
     if (dt != DT_F16 && dt != DT_BF16) return v;
     return cpu_from_mem(g, dt, cpu_to_mem(g, dt, v));
 }
 
+/* Converts a float. */
 static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
     int w = cpu_width(v);
     LLVMTypeRef t = cpu_wide(cpu_type(g, to), w);
@@ -36,6 +39,7 @@ static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
     return cpu_call(g, "llvm.fptosi.sat", over, 2, &v, 1);
 }
 
+/* Converts an integer. */
 static LLVMValueRef int_to(Cg *g, LLVMValueRef v, DType to) {
     LLVMTypeRef t = cpu_wide(cpu_type(g, to), cpu_width(v));
     if (to == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, v, zero_like(v), "");
@@ -52,6 +56,7 @@ LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
 
 /* ---- arithmetic ------------------------------------------------------------------------ */
 
+/* The greater or lesser of x and y. */
 static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef c =
         is_float(x)  ? LLVMBuildFCmp(g->b, greater ? LLVMRealOGT : LLVMRealOLT, x, y, "")
@@ -60,6 +65,7 @@ static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildSelect(g->b, c, x, y, "");
 }
 
+/* Combines acc and x by the reduction r. */
 LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
     Cg *g = f->g;
     (void)dt;
@@ -68,7 +74,7 @@ LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMVal
     return is_float(acc) ? LLVMBuildFAdd(g->b, acc, x, "") : LLVMBuildAdd(g->b, acc, x, "");
 }
 
-/* Integer quotient; x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
+/* An integer quotient: x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
 static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
     LLVMTypeRef t = LLVMTypeOf(x), wide = cpu_wide(g->i64, cpu_width(x));
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, y, zero_like(y), "");
@@ -83,6 +89,7 @@ static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
     return LLVMBuildSelect(g->b, zero, zero_like(x), q, "");
 }
 
+/* An arithmetic operation; NULL: op is none. */
 static LLVMValueRef arith(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     bool fl = is_float(x);
     switch (op) {
@@ -119,6 +126,7 @@ static LLVMValueRef compare(Cg *g, OpKind op, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildICmp(g->b, p, x, y, "");
 }
 
+/* A call of an intrinsic with one argument. */
 static LLVMValueRef intrinsic1(Cg *g, const char *name, LLVMValueRef x) {
     LLVMTypeRef t = LLVMTypeOf(x);
     return cpu_call(g, name, &t, 1, &x, 1);
@@ -181,12 +189,14 @@ static LLVMValueRef shift_xor(Cg *g, LLVMValueRef x, int bits) {
     return LLVMBuildXor(g->b, x, s, "");
 }
 
+/* A hash of 32 bits. */
 static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
     x = LLVMBuildMul(g->b, shift_xor(g, x, 16), cpu_const_int(x, g->i32, 0x21f0aaad), "");
     x = LLVMBuildMul(g->b, shift_xor(g, x, 15), cpu_const_int(x, g->i32, 0xd35a2d97), "");
     return shift_xor(g, x, 15);
 }
 
+/* A random number in [0, 1). */
 static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
     int w = cpu_width(x[0]);
     LLVMTypeRef t = cpu_wide(g->i32, w);
@@ -247,7 +257,7 @@ static LLVMValueRef index_op(Cg *g, LFn fn, LLVMValueRef x, LLVMValueRef y) {
     }
 }
 
-/* Consecutive integers stay so when a common one is added or taken off. */
+/* Whether consecutive integers stay so: a uniform value is added or subtracted. */
 static bool stays_seq(CgFn *f, const LStmt *s) {
     if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB) return false;
     CgForm x = f->reg[s->arg[0]->id].form, y = f->reg[s->arg[1]->id].form;
@@ -255,7 +265,8 @@ static bool stays_seq(CgFn *f, const LStmt *s) {
            (s->fn == L_FN_IADD && x == FORM_ONE && y == FORM_SEQ);
 }
 
-/* With equal integer operands in all lanes `/` and `%` would still run per lane. */
+/* Whether the result is uniform, consecutive or varying over the lanes. It is uniform if all
+ * operands are: a vector operation, such as a division, would compute it once per lane. */
 static CgForm result_form(CgFn *f, const LStmt *s) {
     if (stays_seq(f, s)) return FORM_SEQ;
     for (int i = 0; i < s->n_arg; i++)
@@ -263,6 +274,7 @@ static CgForm result_form(CgFn *f, const LStmt *s) {
     return FORM_ONE;
 }
 
+/* Emits a scalar function. */
 CgVal cpu_let(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     CgVal out = {NULL, result_form(f, s), false};

@@ -63,7 +63,7 @@ static void make_types(Cg *g) {
     g->md_invariant = md_kind(g, "invariant.load");
 }
 
-/* Takes an error text of LLVM's over, so that it is freed even if reporting it runs out of memory.
+/* Takes over an error text of LLVM's, so that it is freed even if reporting it runs out of memory.
  */
 static const char *hold(Cg *g, char *message) {
     if (g->message) LLVMDisposeMessage(g->message);
@@ -71,23 +71,27 @@ static const char *hold(Cg *g, char *message) {
     return message ? message : "unknown error";
 }
 
+/* Adds an error with LLVM's message; false. */
 static bool fail(Cg *g, const char *what, char *message) {
     diag_add(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, hold(g, message));
     return false;
 }
 
-/* LLVM's list of targets is one for the process, and who enters a target into it must be alone. */
+/* Registers the machine's target in LLVM, whose list is one for the process: one thread at a time.
+ */
 static void enter_targets(void) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     LLVMInitializeNativeAsmParser();
 }
 
+/* What loop passes read of the processor. */
 static TargetMachine passes_read(const CgMachine *m, const TargetOptions *o) {
     return (TargetMachine){
         .lanes = m->lanes, .sums = m->tile, .prefetches = o->opt_level > 0, .line = CPU_LINE};
 }
 
+/* Finds the processor that options name. False after diagnostics. */
 static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {
     CgMachine m;
     if (!cpu_machine_find(c, o->march, &m)) return false;
@@ -131,8 +135,8 @@ static bool verify(Cg *g) {
     return true;
 }
 
-/* What kernels need of -O3, in the order that pays: registers out of allocas, then
- * address arithmetic, invariants out of loops, and a last tidying. */
+/* LLVM's passes: what kernels need of -O3, in the order that pays: registers out of allocas, then
+ * address arithmetic, invariants out of loops, and a last cleanup. */
 static const char *passes(int opt_level) {
     if (opt_level == 0) return "function(sroa)";
     return "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm),"
@@ -140,6 +144,7 @@ static const char *passes(int opt_level) {
            "early-cse<memssa>)";
 }
 
+/* Runs LLVM's passes. */
 static bool optimise(Cg *g) {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(o, 0);
@@ -152,7 +157,7 @@ static bool optimise(Cg *g) {
     return fail(g, "LLVM passes", copy);
 }
 
-/* LLVM's own writing ends the process where the disk is full. */
+/* Writes LLVM IR; LLVM's own writing ends the process where the disk is full. */
 static bool write_text(Cg *g, const char *path) {
     const char *text = hold(g, LLVMPrintModuleToString(g->mod));
     return ctx_write(g->c, path, text, strlen(text));
@@ -170,6 +175,7 @@ static bool write_out(Cg *g, EmitKind kind, const char *path) {
     return ctx_write(g->c, path, LLVMGetBufferStart(g->out), LLVMGetBufferSize(g->out));
 }
 
+/* Compiles the plan's kernels. False after diagnostics. */
 static bool compile(Cg *g, EmitKind kind, const char *path) {
     g->lc = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(g->lc, ignore_remark, NULL);
@@ -195,6 +201,7 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
     return optimise(g) && write_out(g, kind, path);
 }
 
+/* Compiles the plan's kernels to a file and releases what LLVM holds. */
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     Cg *g = NEW(c->a, Cg);

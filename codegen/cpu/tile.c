@@ -27,15 +27,17 @@ typedef struct {
     int vectors; /* per head */
 } Tile;
 
+/* Whether s is a vector loop over the tile's columns. */
 static bool is_row_loop(const Tile *t, const LStmt *s) {
     return loop_is_row_of(s, t->s->extent);
 }
 
+/* Sets the variable of the loop over heads. */
 static void set_head(Tile *t, int head) {
     if (t->jam) t->f->reg[t->jam->var->id] = (CgVal){cpu_i64(t->f->g, head), FORM_ONE, false};
 }
 
-/* Lanes of vector k of a head: all, or what is left of the row. */
+/* The mask of vector k of a head: all lanes (NULL), or what remains of the row. */
 static LLVMValueRef lanes_of(Tile *t, int k) {
     Cg *g = t->f->g;
     if (!t->left || k < t->full) return NULL;
@@ -45,6 +47,7 @@ static LLVMValueRef lanes_of(Tile *t, int k) {
     return cpu_first_lanes(t->f, LLVMBuildSelect(g->b, none, zero, n, ""));
 }
 
+/* Begins code for vector k of a head. */
 static void enter_vector(Tile *t, const LReg *feature, int head, int k) {
     CgFn *f = t->f;
     Cg *g = f->g;
@@ -55,10 +58,12 @@ static void enter_vector(Tile *t, const LReg *feature, int head, int k) {
     f->reg[feature->id] = (CgVal){at, FORM_SEQ, false};
 }
 
+/* Ends it. */
 static void leave_vectors(CgFn *f) {
     f->w = 1, f->mask = f->rest = NULL;
 }
 
+/* Emits a vector loop over the tile's columns for one head. */
 static void emit_row_loop(Tile *t, const LStmt *s, int head) {
     set_head(t, head);
     for (int k = 0; k < t->vectors; k++) {
@@ -68,7 +73,8 @@ static void emit_row_loop(Tile *t, const LStmt *s, int head) {
     leave_vectors(t->f);
 }
 
-/* The entries are read once per tile, but their scalars are summed once. */
+/* Emits the accumulation of a scalar of entries, in the first tile only: entries are read once per
+ * tile, but their scalars are summed once. */
 static void emit_scalar_sum(Tile *t, const LStmt *s) {
     CgFn *f = t->f;
     Cg *g = f->g;
@@ -81,6 +87,7 @@ static void emit_scalar_sum(Tile *t, const LStmt *s) {
     LLVMPositionBuilderAtEnd(g->b, end);
 }
 
+/* Emits what is done for an entry, for each head. */
 static void entry_body(CgFn *f, const LStmt *first, void *arg) {
     Tile *t = arg;
     for (int head = 0; head < t->heads; head++) {
@@ -107,7 +114,7 @@ static bool starts_with_store(const Tile *t, const CgCell *c) {
     return false;
 }
 
-/* Runs fn for every vector of a cell's rows. */
+/* Calls fn for each vector of a row. */
 static void each_vector(Tile *t, CgCell *c, void (*fn)(CgFn *, CgCell *)) {
     const LReg *feature = c->first->idx[c->first->buf->rank - 1];
     for (int head = 0; head < t->heads; head++) {
@@ -120,6 +127,7 @@ static void each_vector(Tile *t, CgCell *c, void (*fn)(CgFn *, CgCell *)) {
     leave_vectors(t->f);
 }
 
+/* Reserves registers for the rows, and loads those that are read first. */
 static void open_cells(Tile *t) {
     CgFn *f = t->f;
     int n = t->heads * t->vectors;
@@ -134,12 +142,14 @@ static void open_cells(Tile *t) {
     f->cell = t->cell, f->n_cell = t->n_cell;
 }
 
+/* Stores the rows. */
 static void close_cells(Tile *t) {
     t->f->cell = NULL, t->f->n_cell = 0;
     for (int i = 0; i < t->n_cell; i++)
         if (t->cell[i].first->buf->kind != LB_LOCAL) each_vector(t, &t->cell[i], cpu_cell_flush);
 }
 
+/* Emits the statements for a tile that begins at column i. */
 static void emit_tile(Tile *t, LLVMValueRef i, LLVMValueRef left, int full, int vectors) {
     t->i = i, t->left = left, t->full = full, t->vectors = vectors;
     if (!t->jam) t->f->tile_at = i, t->f->tile_len = vectors * t->w;
@@ -155,13 +165,14 @@ static void emit_tile(Tile *t, LLVMValueRef i, LLVMValueRef left, int full, int 
     t->f->tile_at = NULL;
 }
 
+/* Emits the loop over whole tiles. */
 static void emit_tiles(Tile *t, LLVMValueRef end, int vectors) {
     CgLoop l = cpu_loop_begin(t->f, cpu_i64(t->f->g, 0), end, (int64_t)vectors * t->w);
     emit_tile(t, l.i, NULL, 0, vectors);
     cpu_loop_end(t->f, &l);
 }
 
-/* A constant number of features from `at` on, the last vector cut short. */
+/* Emits a constant number n of columns from `at` on, with a mask for the last vector. */
 static void emit_rest(Tile *t, int64_t at, int64_t n) {
     Cg *g = t->f->g;
     int full = (int)(n / t->w);
@@ -169,7 +180,8 @@ static void emit_rest(Tile *t, int64_t at, int64_t n) {
         emit_tile(t, cpu_i64(g, at), n % t->w ? cpu_i64(g, n) : NULL, full, full + (n % t->w > 0));
 }
 
-/* Fewer features than in `vectors` vectors: a tile of the least power of two that holds them. */
+/* Emits what remains of a row of unknown width: a tile of the least power of two of vectors that
+ * holds it. */
 static void emit_open_rest(Tile *t, LLVMValueRef at, LLVMValueRef left, int vectors) {
     CgFn *f = t->f;
     Cg *g = f->g;
@@ -195,6 +207,7 @@ static bool is_access_to(const LStmt *s, const void *buf) {
     return loop_is_access(s) && s->buf == buf;
 }
 
+/* The state of a statement `tile`. */
 static Tile begin(CgFn *f, const LStmt *s) {
     Tile t = {.f = f, .s = s, .heads = 1, .w = s->lanes, .n_cell = s->n_kept};
     for (int i = 0; i < s->n_kept; i++)
@@ -202,7 +215,7 @@ static Tile begin(CgFn *f, const LStmt *s) {
     return t;
 }
 
-/* Tiles of whole vectors, then the rest in one go. */
+/* Emits a tile: whole tiles, then the rest of the row. */
 void cpu_tile(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     Tile t = begin(f, s);
@@ -220,6 +233,7 @@ void cpu_tile(CgFn *f, const LStmt *s) {
     emit_open_rest(&t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), vectors);
 }
 
+/* Emits a loop over heads whose rows are in registers together (sched.jam). */
 void cpu_jammed_loop(CgFn *f, const LStmt *jam) {
     int64_t n = 0, width = 0;
     Tile t = begin(f, loop_jammed_tile(jam));

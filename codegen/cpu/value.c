@@ -1,6 +1,7 @@
 /* Types, constants and lane forms of LLVM values. */
 #include "codegen/cpu/cpu.h"
 
+/* The LLVM type of a register. */
 LLVMTypeRef cpu_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
@@ -20,6 +21,7 @@ LLVMTypeRef cpu_type(Cg *g, DType dt) {
     }
 }
 
+/* The LLVM type of an element in memory. */
 LLVMTypeRef cpu_mem_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
@@ -32,6 +34,7 @@ LLVMTypeRef cpu_mem_type(Cg *g, DType dt) {
     }
 }
 
+/* The vector type with w lanes; t itself for one. */
 LLVMTypeRef cpu_wide(LLVMTypeRef t, int w) {
     return w == 1 ? t : LLVMVectorType(t, (unsigned)w);
 }
@@ -40,6 +43,7 @@ LLVMValueRef cpu_i64(Cg *g, int64_t v) {
     return LLVMConstInt(g->i64, (unsigned long long)v, 1);
 }
 
+/* v in all of w lanes. */
 LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w) {
     if (w == 1) return v;
     if (LLVMIsConstant(v)) {
@@ -54,6 +58,7 @@ LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w) {
     return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(t), LLVMConstNull(mt), "");
 }
 
+/* 0, 1, .. in w lanes. */
 LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w) {
     (void)g;
     if (w == 1) return LLVMConstNull(int_type);
@@ -62,6 +67,7 @@ LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w) {
     return LLVMConstVector(e, (unsigned)w);
 }
 
+/* The value as a vector of the current number of lanes. */
 LLVMValueRef cpu_lanes(CgFn *f, CgVal v) {
     Cg *g = f->g;
     if (v.form == FORM_LANES || f->w == 1) return v.v;
@@ -70,6 +76,7 @@ LLVMValueRef cpu_lanes(CgFn *f, CgVal v) {
     return LLVMBuildAdd(g->b, s, cpu_iota(g, LLVMTypeOf(v.v), f->w), "");
 }
 
+/* A call of an LLVM intrinsic with overloaded types. */
 LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
                       LLVMValueRef *arg, int n_arg) {
     unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
@@ -90,6 +97,7 @@ int cpu_width(LLVMValueRef v) {
     return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
 }
 
+/* An integer constant, in as many lanes as `like`. */
 LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
     LLVMValueRef e[64], one = LLVMConstInt(t, (unsigned long long)v, 1);
     int w = cpu_width(like);
@@ -98,7 +106,7 @@ LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
     return LLVMConstVector(e, (unsigned)w);
 }
 
-/* bf16 is the upper half of an f32; going back rounds to nearest even and keeps NaN. */
+/* bf16 is the upper half of an f32. */
 static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
     int w = cpu_width(raw);
     LLVMValueRef x = LLVMBuildZExt(g->b, raw, cpu_wide(g->i32, w), "");
@@ -106,6 +114,7 @@ static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
     return LLVMBuildBitCast(g->b, x, cpu_wide(g->f32, w), "");
 }
 
+/* Rounds to nearest even and keeps NaN. */
 static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
     int w = cpu_width(v);
     LLVMValueRef nan = LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, "");
@@ -120,6 +129,7 @@ static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
     return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
 }
 
+/* Converts an element from memory to the type of registers. */
 LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
     int w = cpu_width(raw);
     if (dt == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, raw, LLVMConstNull(LLVMTypeOf(raw)), "");
@@ -129,7 +139,7 @@ LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
     return LLVMBuildFPExt(g->b, raw, cpu_wide(g->f32, w), "");
 }
 
-/* Of what a bf16 register holds, already rounded. */
+/* The same of a bf16 value that is already rounded: truncation is enough. */
 LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     if (dt != DT_BF16) return cpu_to_mem(g, dt, v);
     int w = cpu_width(v);
@@ -138,6 +148,7 @@ LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
 }
 
+/* Converts a value to its form in memory. */
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     int w = cpu_width(v);
     if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_wide(g->i8, w), "");

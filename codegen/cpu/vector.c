@@ -11,6 +11,7 @@
 
 /* ---- reductions across lanes ------------------------------------------------------------ */
 
+/* The identity of a reduction, in w lanes. */
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_type(g, dt);
@@ -28,7 +29,8 @@ LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
     return cpu_splat(g, one, w);
 }
 
-/* Adds the upper half of the lanes to the lower half until one is left. */
+/* Reduces the lanes to one value: the upper half is combined with the lower half until one lane is
+ * left. */
 LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
     Cg *g = f->g;
     for (int w = cpu_width(v) / 2; w >= 1; w /= 2) {
@@ -46,6 +48,7 @@ LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
     return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
 }
 
+/* Whether the statements load or store b. */
 static bool touches(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next) {
         if ((s->kind == L_LOAD || s->kind == L_STORE) && s->buf == b) return true;
@@ -54,11 +57,14 @@ static bool touches(const LStmt *s, const LBuf *b) {
     return false;
 }
 
+/* Whether the loop accumulates into one element that it does not access otherwise: a vector
+ * accumulator can hold it. */
 static bool is_kept(const LStmt *loop, const LStmt *s) {
     return loop_at_one_place(loop, s) && !loop_declares(loop->body, s->buf) &&
            !touches(loop->body, s->buf);
 }
 
+/* Finds the accumulations that vector accumulators hold, and initialises these. */
 static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold, int *n) {
     Cg *g = f->g;
     for (; s; s = s->next) {
@@ -70,7 +76,7 @@ static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold,
     }
 }
 
-/* After the loop: buf[idx] = buf[idx] (+) fold of the lanes. */
+/* Behind the loop: reduces each accumulator and combines it with the element in memory. */
 static void finish_folds(CgFn *f, const LStmt *loop, CgFold *fold, int n, int w) {
     Cg *g = f->g;
     for (int i = 0; i < n; i++) {
@@ -84,12 +90,14 @@ static void finish_folds(CgFn *f, const LStmt *loop, CgFold *fold, int n, int w)
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
+/* The mask of lanes 0 .. left - 1. */
 LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef left) {
     Cg *g = f->g;
     LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
     return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->w), n, "");
 }
 
+/* Emits the body for the vector of iterations that begins at i. */
 static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
     f->mask = f->rest = mask;
     f->reg[s->var->id] = (CgVal){i, FORM_SEQ, whole};
@@ -97,6 +105,7 @@ static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, 
     f->mask = f->rest = NULL;
 }
 
+/* Emits the vectors of a constant loop one after the other. */
 static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
     Cg *g = f->g;
     for (int64_t i = 0; i < n; i += f->w) {
@@ -105,6 +114,7 @@ static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
     }
 }
 
+/* Emits a loop over whole vectors, then the rest with a mask. */
 static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef hi) {
     Cg *g = f->g;
     LLVMValueRef n = LLVMBuildNSWSub(g->b, hi, lo, "");
@@ -125,6 +135,7 @@ static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef 
     LLVMPositionBuilderAtEnd(g->b, end);
 }
 
+/* Emits a vector loop (sched.lanes). */
 void cpu_vector_loop(CgFn *f, const LStmt *s) {
     int64_t n = 0;
     bool whole = s->sched.whole && loop_extent(s, &n);
