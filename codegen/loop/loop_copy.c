@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* A copy in progress. */
 typedef struct {
     Arena *a;
     LKernel *k;          /* to which what the statements define is added; NULL: numbers stay */
@@ -11,28 +12,33 @@ typedef struct {
     LReg **reg;          /* [n_regs] of those whose definition has been copied */
 } Copy;
 
+/* A copy of a buffer. */
 static LBuf *copy_buf(Arena *a, const LBuf *from) {
     LBuf *to = NEW(a, LBuf);
     *to = *from;
     return to;
 }
 
+/* Copies of n buffers. */
 static LBuf **copy_bufs(Arena *a, LBuf *const *from, int n) {
     LBuf **to = NEWN(a, LBuf *, (size_t)n + 1);
     for (int i = 0; i < n; i++) to[i] = copy_buf(a, from[i]);
     return to;
 }
 
+/* What stands for a buffer in the copy. */
 static LBuf *buf_of(const Copy *c, LBuf *b) {
     if (!b) return NULL;
     LBuf **to = b->kind == LB_LOCAL ? c->local : c->buf;
     return to && to[b->id] ? to[b->id] : b;
 }
 
+/* What stands for a register in the copy. */
 static LReg *reg_of(const Copy *c, LReg *r) {
     return r && c->reg[r->id] ? c->reg[r->id] : r;
 }
 
+/* A copy of a register that the copied statement defines. */
 static LReg *define(Copy *c, const LReg *r, const LStmt *by) {
     if (!r) return NULL;
     LReg *to = c->reg[r->id] = NEW(c->a, LReg);
@@ -42,6 +48,7 @@ static LReg *define(Copy *c, const LReg *r, const LStmt *by) {
     return to;
 }
 
+/* Whether an argument or local of the kernel has this name. */
 static bool is_name(const LKernel *k, const char *s) {
     for (int i = 0; i < k->bufs.n; i++)
         if (!strcmp(k->bufs.v[i]->name, s)) return true;
@@ -50,6 +57,7 @@ static bool is_name(const LKernel *k, const char *s) {
     return false;
 }
 
+/* A name like `like` that nothing in the kernel has. */
 const char *loop_new_name(Arena *a, const LKernel *k, const char *like) {
     size_t n = strlen(like), stem = n;
     while (stem && like[stem - 1] >= '0' && like[stem - 1] <= '9') stem--;
@@ -62,6 +70,7 @@ const char *loop_new_name(Arena *a, const LKernel *k, const char *like) {
     return s;
 }
 
+/* A copy of a local array, with a new name. */
 static void declare(Copy *c, const LBuf *b) {
     LBuf *to = c->local[b->id] = copy_buf(c->a, b);
     to->id = c->k->locals.n;
@@ -71,6 +80,7 @@ static void declare(Copy *c, const LBuf *b) {
 
 static LStmt *copy_list(Copy *c, const LStmt *s);
 
+/* A copy of a statement. */
 static LStmt *copy_one(Copy *c, const LStmt *s) {
     LStmt *t = NEW(c->a, LStmt);
     if (s->kind == L_LOCAL && c->k) declare(c, s->buf);
@@ -93,6 +103,7 @@ static LStmt *copy_one(Copy *c, const LStmt *s) {
     return t;
 }
 
+/* A copy of a list of statements. */
 static LStmt *copy_list(Copy *c, const LStmt *s) {
     LStmt *head = NULL, **tail = &head;
     for (; s; s = s->next) {
@@ -102,6 +113,7 @@ static LStmt *copy_list(Copy *c, const LStmt *s) {
     return head;
 }
 
+/* A copy of a kernel, with the same numbers. */
 LKernel *loop_copy(Arena *a, const LKernel *k) {
     LKernel *to = NEW(a, LKernel);
     *to = *k;
@@ -115,6 +127,7 @@ LKernel *loop_copy(Arena *a, const LKernel *k) {
     return to;
 }
 
+/* A second copy of statement s in its kernel, with its own registers and local arrays. */
 LStmt *loop_copy_again(Arena *a, LKernel *k, const LStmt *s) {
     Copy c = {.a = a, .k = k};
     c.reg = NEWN(a, LReg *, (size_t)k->n_regs + 1);

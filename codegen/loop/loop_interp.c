@@ -27,6 +27,7 @@ struct LoopRun {
 };
 
 static bool fail(LoopRun *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Records the first error; false. */
 static bool fail(LoopRun *r, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -38,12 +39,14 @@ static bool fail(LoopRun *r, const char *fmt, ...) {
     return false;
 }
 
+/* An array of NaN. */
 static Array array(LoopRun *r, int64_t n) {
     Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
     for (int64_t i = 0; i < n; i++) a.v[i] = NAN;
     return a;
 }
 
+/* An array with the elements of x. */
 static Array copy(LoopRun *r, int64_t n, const double *x) {
     Array a = array(r, n);
     if (x) memcpy(a.v, x, (size_t)n * sizeof *x);
@@ -51,7 +54,7 @@ static Array copy(LoopRun *r, int64_t n, const double *x) {
 }
 
 /* ---- what is given -------------------------------------------------------------------- */
-/* The place in segment order of each row's first entry; -1 targets are in no segment. */
+/* The position in segment order of each row's first entry; targets of -1 are in no segment. */
 static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t rows) {
     int64_t *ptr = NEWN(r->c->a, int64_t, (size_t)rows + 2);
     for (int64_t i = 0; i < n; i++)
@@ -60,6 +63,7 @@ static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t
     return ptr;
 }
 
+/* An array of a map. */
 static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     const int64_t *to = interp_map(r->in, m);
     int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to);
@@ -74,7 +78,7 @@ static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     return a;
 }
 
-/* m(perm[k]): the map's targets in the order of the segments of another one. */
+/* The targets of m in the order of the segments of another map: m(perm[k]). */
 static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
     Array perm = map_part(r, by, LB_MAP_PERM, count), a = array(r, count);
     const int64_t *to = interp_map(r->in, m);
@@ -83,7 +87,7 @@ static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
     return a;
 }
 
-/* A column of stored entries as rows, where a program's variant wants it so. */
+/* A column of stored entries as dense rows, where a variant of the program wants it so. */
 static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
     const int64_t *row = interp_map(r->in, map_row(r->p->m, b->col->nz));
     const int64_t *col = interp_map(r->in, map_nzcol(r->p->m, b->col->nz));
@@ -95,11 +99,13 @@ static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
     return a;
 }
 
+/* The elements of a column. */
 static Array data(LoopRun *r, const PBuf *b, int64_t n) {
     bool rows = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
     return rows ? dense_rows(r, b, n) : copy(r, n, interp_column(r->in, b->col));
 }
 
+/* The elements of a variable, as it is stored. */
 static Array variable(LoopRun *r, const Var *v, int64_t n) {
     const double *written = interp_var(r->in, v);
     Array a = copy(r, n, written);
@@ -107,6 +113,7 @@ static Array variable(LoopRun *r, const Var *v, int64_t n) {
     return a;
 }
 
+/* What a buffer holds before the first step. */
 static Array given(LoopRun *r, const PBuf *b) {
     int64_t n = interp_expr(r->in, b->count);
     switch (b->kind) {
@@ -155,12 +162,14 @@ const char *loop_run_error(const LoopRun *r) {
     return r->error;
 }
 
+/* The array of a buffer, made on first use. */
 static Array *buf_at(LoopRun *r, int id) {
     if (!r->buf[id].v) r->buf[id] = given(r, r->p->bufs.v[id]);
     return &r->buf[id];
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
+/* The element at an index, which is checked; NULL after an error. */
 static double *cell(LoopRun *r, const LBuf *b, LReg *const *idx) {
     Array *a = b->kind == LB_LOCAL ? &r->local[b->id] : buf_at(r, r->step->bufs[b->id]);
     int64_t at = 0, count = 1;
@@ -181,6 +190,7 @@ static bool set(LoopRun *r, const LReg *dst, double v) {
     return r->set[dst->id] = true;
 }
 
+/* The result of a scalar function. */
 static double let_value(LoopRun *r, const LStmt *s, const double *x) {
     switch (s->fn) {
     case L_FN_OP: {
@@ -218,6 +228,7 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
 
 static bool block(LoopRun *r, const LStmt *s);
 
+/* Runs a loop over [lo, hi), parallel and vector loops backwards. */
 static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
     bool back = s->sched.parallel || s->sched.vector;
     for (int64_t i = lo; i < hi; i++) {
@@ -228,11 +239,12 @@ static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
     return true;
 }
 
-/* Of two versions of a loop: is it the one that sizes ask for? */
+/* Whether sizes choose this one of two versions of a loop. */
 static bool is_taken(const LoopRun *r, const LSched *s) {
     return !s->where || (interp_expr(r->in, s->where) > s->most) == s->above;
 }
 
+/* Runs a loop. */
 static bool loop(LoopRun *r, const LStmt *s) {
     if (!is_taken(r, &s->sched)) return true;
     if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
@@ -248,6 +260,7 @@ static bool loop(LoopRun *r, const LStmt *s) {
     return iterate(r, s, lo, hi < n ? hi : n);
 }
 
+/* Runs an L_LET. */
 static bool let(LoopRun *r, const LStmt *s) {
     double x[4];
     for (int i = 0; i < s->n_arg; i++) {
@@ -257,7 +270,7 @@ static bool let(LoopRun *r, const LStmt *s) {
     return set(r, s->dst, let_value(r, s, x));
 }
 
-/* Its memory is that of the last time it was declared. */
+/* Declares a local array; its memory is that of the last time. */
 static void declare(LoopRun *r, const LBuf *b) {
     Array *a = &r->local[b->id];
     int64_t n = 1;
@@ -267,6 +280,7 @@ static void declare(LoopRun *r, const LBuf *b) {
     for (int64_t i = 0; i < n; i++) a->v[i] = NAN;
 }
 
+/* Runs a statement. */
 static bool statement(LoopRun *r, const LStmt *s) {
     double *at;
     switch (s->kind) {
@@ -302,12 +316,14 @@ static bool statement(LoopRun *r, const LStmt *s) {
     return false;
 }
 
+/* Runs a list of statements. */
 static bool block(LoopRun *r, const LStmt *s) {
     for (; s; s = s->next)
         if (!statement(r, s)) return false;
     return true;
 }
 
+/* Runs a kernel. */
 static bool launch(LoopRun *r, const LKernel *k) {
     r->k = k;
     r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
@@ -318,7 +334,7 @@ static bool launch(LoopRun *r, const LKernel *k) {
     return ok;
 }
 
-/* Of a kernel that was cut each stage in turn. */
+/* Runs a kernel step, stage by stage, and reports the values that it has stored. */
 static bool kernel(LoopRun *r, const PStep *s) {
     const LKernel *k = s->kernel;
     r->step = s;
@@ -338,12 +354,14 @@ void loop_run_tell(LoopRun *r, LoopStored *stored, void *user) {
 }
 
 /* ---- library calls -------- */
+/* An element of a product's operand, checked. */
 static double at(LoopRun *r, const Array *a, int64_t i) {
     if (i >= 0 && i < a->n) return a->v[i];
     fail(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);
     return 0;
 }
 
+/* Runs a matrix product. */
 static bool gemm(LoopRun *r, const PStep *s) {
     const PGemm *g = &s->gemm;
     const Expr *const e[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
@@ -368,7 +386,7 @@ static bool gemm(LoopRun *r, const PStep *s) {
     return !r->error;
 }
 
-/* 1 + smaller ones + a share of the other equal ones, among the elements with mask */
+/* Ranks the elements with mask: 1 + smaller ones + a share of the other equal ones. */
 static bool rank(LoopRun *r, const PStep *s) {
     const Op *op = s->op;
     const Type *t = &op->type;
@@ -391,6 +409,7 @@ static bool rank(LoopRun *r, const PStep *s) {
     return true;
 }
 
+/* Runs a copy. */
 static bool copy_step(LoopRun *r, const PStep *s) {
     const Array *from = buf_at(r, s->bufs[0]);
     Array *to = buf_at(r, s->bufs[1]);
@@ -400,12 +419,14 @@ static bool copy_step(LoopRun *r, const PStep *s) {
 }
 
 /* ---- the user's functions ------------------------------------------------------------------ */
+/* A buffer as an argument of a C function. */
 static OpTensor tensor_of(LoopRun *r, const Type *t, Array *a) {
     OpTensor x = {.type = *t, .count = a->n, .v = a->v};
     for (int i = 0; i < t->rank; i++) x.shape[i] = interp_size(r->in, t->dim[i]);
     return x;
 }
 
+/* Runs a call of a C function. */
 static bool user_call(LoopRun *r, const PStep *s) {
     OpTensor *t = NEWN(r->c->a, OpTensor, (size_t)s->n_bufs + 1);
     const OpTensor **in = NEWN(r->c->a, const OpTensor *, (size_t)s->n_bufs + 1);
@@ -421,7 +442,7 @@ static bool user_call(LoopRun *r, const PStep *s) {
     return ok || fail(r, "%s", interp_error(r->in));
 }
 
-/* What a call that does not happen gives. */
+/* Clears the results of a call that is skipped. */
 static bool zeros(LoopRun *r, const PStep *s) {
     for (int i = s->n_in; i < s->n_bufs; i++) {
         Array *a = buf_at(r, s->bufs[i]);
@@ -430,13 +451,14 @@ static bool zeros(LoopRun *r, const PStep *s) {
     return true;
 }
 
-/* Of a library call, whose third buffer has it. */
+/* Reports the result of a library call, which is in its third buffer. */
 static bool tell_result(LoopRun *r, const PStep *s) {
     const Array *a = buf_at(r, s->bufs[2]);
     if (r->stored && s->op) r->stored(r->user, s->op, a->n, a->v);
     return true;
 }
 
+/* Runs a step, unless its condition forbids it. */
 static bool step(LoopRun *r, const PStep *s) {
     bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
     if (!happens) return s->kind != PS_CALL || zeros(r, s);
@@ -458,6 +480,7 @@ static bool step(LoopRun *r, const PStep *s) {
 
 static bool steps(LoopRun *r, const PPhase *ph, int from, int to);
 
+/* Runs the iterations of a loop of steps. */
 static bool iterations(LoopRun *r, const PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at];
     for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
@@ -465,6 +488,7 @@ static bool iterations(LoopRun *r, const PPhase *ph, int at) {
     return true;
 }
 
+/* Runs steps from .. to - 1. */
 static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = ph->steps.v[i];
@@ -474,7 +498,7 @@ static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
     return true;
 }
 
-/* Temporaries start as NaN in every phase, outputs too. */
+/* Runs a phase, at whose start its temporaries and outputs are NaN. */
 bool loop_run_phase(LoopRun *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     r->error = NULL;

@@ -22,6 +22,7 @@ enum { MAX_DEPTH = 64, CPU_LANES = 16 };
 static bool block(Reader *r, LStmt **first);
 
 /* ---- registers, buffers ----------------------------------------------------------- */
+/* Reads "%name". */
 static bool value_name(Reader *r, const char **name) {
     if (r->p.tok.kind != T_VALUE) return parse_expected(&r->p, "a register, as %name.0");
     *name = r->p.tok.s;
@@ -29,6 +30,7 @@ static bool value_name(Reader *r, const char **name) {
     return true;
 }
 
+/* Reads a register that is defined. */
 static bool use(Reader *r, LReg **reg) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -37,12 +39,13 @@ static bool use(Reader *r, LReg **reg) {
     return *reg || parse_fail(&r->p, DIAG_E0543, at, "%%%s is not defined", name);
 }
 
-/* The number after the last dot is written anew by the printer. */
+/* The name without the number after the last dot, which the printer writes anew. */
 static const char *hint_of(Reader *r, const char *name) {
     const char *dot = strrchr(name, '.');
     return dot ? arena_strndup(r->p.a, name, (size_t)(dot - name)) : name;
 }
 
+/* Defines a register. */
 static bool define(Reader *r, const char *name, Span at, DType dt, const LStmt *by, LReg **reg) {
     if (strmap_has(&r->regs, name))
         return parse_fail(&r->p, DIAG_E0543, at, "%%%s is defined twice", name);
@@ -52,6 +55,7 @@ static bool define(Reader *r, const char *name, Span at, DType dt, const LStmt *
     return true;
 }
 
+/* Reads an element type. */
 static bool dtype(Reader *r, DType *dt) {
     const char *name = NULL;
     Span at = r->p.tok.span;
@@ -64,6 +68,7 @@ static bool dtype(Reader *r, DType *dt) {
     return parse_fail(&r->p, DIAG_E0543, at, "'%s' is no element type", name);
 }
 
+/* Reads an element type and dimensions. */
 static bool array_type(Reader *r, LBuf *b) {
     if (!dtype(r, &b->dt)) return false;
     if (!parse_accept(&r->p, '[')) return true;
@@ -75,6 +80,7 @@ static bool array_type(Reader *r, LBuf *b) {
     return parse_expect(&r->p, ']');
 }
 
+/* Reads the name of a new argument or local array. */
 static LBuf *new_buf(Reader *r, LBufKind kind) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -95,6 +101,7 @@ static LBuf *new_buf(Reader *r, LBufKind kind) {
     return b;
 }
 
+/* Reads the name of a buffer. */
 static bool buf(Reader *r, LBuf **b) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -103,6 +110,7 @@ static bool buf(Reader *r, LBuf **b) {
     return *b || parse_fail(&r->p, DIAG_E0543, at, "there is no buffer '%s'", name);
 }
 
+/* Reads "buffer[%i, %j]". */
 static bool element(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     if (!buf(r, &s->buf)) return false;
@@ -119,6 +127,7 @@ static bool element(Reader *r, LStmt *s) {
 }
 
 /* ---- arguments ------------------------------------------------------------------------ */
+/* Reads an argument that holds a value. */
 static bool value_arg(Reader *r, bool written) {
     LBuf *b = new_buf(r, LB_VALUE);
     int64_t n = 0;
@@ -131,6 +140,7 @@ static bool value_arg(Reader *r, bool written) {
     return true;
 }
 
+/* Makes the buffer one-dimensional. */
 static void one_dim(Reader *r, LBuf *b, DType dt, const Expr *n) {
     (void)r;
     b->dt = dt;
@@ -138,6 +148,8 @@ static void one_dim(Reader *r, LBuf *b, DType dt, const Expr *n) {
     b->dim[0] = n;
 }
 
+/* Reads "name: idx|ptr|perm MAP [by MAP]": an array of a map; "by": in the order of another map's
+ * segments. */
 static bool map_arg(Reader *r) {
     LBuf *b = new_buf(r, LB_MAP_IDX);
     const Words parts = {loop_part_words + LB_MAP_IDX, 3};
@@ -154,6 +166,7 @@ static bool map_arg(Reader *r) {
     return true;
 }
 
+/* Reads "name: SPACE": the global ids of a space's rows. */
 static bool logical_arg(Reader *r) {
     LBuf *b = new_buf(r, LB_LOGICAL);
     if (!b || !parse_space(&r->p, &b->space)) return false;
@@ -161,6 +174,7 @@ static bool logical_arg(Reader *r) {
     return true;
 }
 
+/* Reads "name: SPACE": the bounds of the chunks in which a space's rows are summed. */
 static bool cuts_arg(Reader *r) {
     LBuf *b = new_buf(r, LB_CUTS);
     if (!b || !parse_space(&r->p, &b->space)) return false;
@@ -168,6 +182,7 @@ static bool cuts_arg(Reader *r) {
     return true;
 }
 
+/* Reads "name: STREAM": the key of a random stream. */
 static bool key_arg(Reader *r) {
     LBuf *b = new_buf(r, LB_KEY);
     int64_t n = 0;
@@ -177,6 +192,7 @@ static bool key_arg(Reader *r) {
     return true;
 }
 
+/* Reads the arguments of a kernel. */
 static bool arguments(Reader *r) {
     for (bool ok = true; ok;) {
         if (parse_accept_word(&r->p, "in"))
@@ -199,6 +215,7 @@ static bool arguments(Reader *r) {
 }
 
 /* ---- statements -------------------------------------------------------------------------- */
+/* Reads "{ .. }". */
 static bool body(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     if (++r->depth > MAX_DEPTH) return parse_fail(&r->p, DIAG_E0543, at, "loops nest too deeply");
@@ -207,16 +224,18 @@ static bool body(Reader *r, LStmt *s) {
     return ok;
 }
 
-/* ptr[%at */
+/* Reads "ptr[%at", without the bracket's end. */
 static bool place(Reader *r, LStmt *s) {
     return buf(r, &s->ptr) && parse_expect(&r->p, '[') && use(r, &s->at);
 }
 
+/* Reads a range over a segment. */
 static bool segment(Reader *r, LStmt *s) {
     s->range = LR_SEGMENT;
     return place(r, s) && parse_expect(&r->p, ']');
 }
 
+/* Reads a range over a chunk. */
 static bool chunk(Reader *r, LStmt *s) {
     s->range = LR_CHUNK;
     if (!use(r, &s->at)) return false;
@@ -234,6 +253,7 @@ static bool behind(Reader *r, LStmt *s) {
     return parse_expr(&r->p, &s->extent);
 }
 
+/* Reads the range of a loop. */
 static bool range(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "segment")) return segment(r, s);
     if (parse_accept_word(&r->p, "chunk")) return chunk(r, s);
@@ -242,6 +262,7 @@ static bool range(Reader *r, LStmt *s) {
     return parse_expr(&r->p, &s->extent);
 }
 
+/* Reads the maps that a parallel loop is balanced by. */
 static bool balance(Reader *r, MapList *maps) {
     do {
         Map *m;
@@ -251,6 +272,7 @@ static bool balance(Reader *r, MapList *maps) {
     return true;
 }
 
+/* Reads how a loop is divided among threads. */
 static bool share(Reader *r, LShare *to) {
     static const Words shares = {loop_share_words + LS_WAYS, 3};
     int by = 0;
@@ -259,7 +281,7 @@ static bool share(Reader *r, LShare *to) {
     return true;
 }
 
-/* How many lanes, behind a word. */
+/* Reads a number of lanes behind a word, if the word is there. */
 static bool lanes(Reader *r, const char *word, int *to) {
     int64_t n = 0;
     if (!parse_accept_word(&r->p, word)) return true;
@@ -268,7 +290,7 @@ static bool lanes(Reader *r, const char *word, int *to) {
     return ok;
 }
 
-/* Which version of a parallel loop it is. */
+/* Reads which version of a parallel loop it is. */
 static bool versions(Reader *r, LSched *s) {
     int64_t n = 0;
     if (!lanes(r, "rows", &s->rows)) return false;
@@ -282,7 +304,7 @@ static bool versions(Reader *r, LSched *s) {
     return ok;
 }
 
-/* What a processor makes of the loop. */
+/* Reads how the loop is vectorised. */
 static bool vectors(Reader *r, LSched *s) {
     s->vector = parse_accept_word(&r->p, "vector");
     int64_t n = 0;
@@ -297,6 +319,7 @@ static bool vectors(Reader *r, LSched *s) {
     return lanes(r, "strips", &s->strips);
 }
 
+/* Reads a number of entries. */
 static bool entries(Reader *r, int *to) {
     int64_t n = 0;
     bool ok = parse_int(&r->p, "a number of entries", 1, INT32_MAX, &n);
@@ -304,6 +327,7 @@ static bool entries(Reader *r, int *to) {
     return ok;
 }
 
+/* Reads how a loop is split over blocks. */
 static bool splits(Reader *r, LSched *s) {
     if (!parse_accept_word(&r->p, "split")) return true;
     if (!entries(r, &s->split)) return false;
@@ -311,6 +335,7 @@ static bool splits(Reader *r, LSched *s) {
     return entries(r, &s->split_from);
 }
 
+/* Reads a loop. */
 static bool loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -329,6 +354,7 @@ static bool loop(Reader *r, LStmt *s) {
     return splits(r, &s->sched) && body(r, s);
 }
 
+/* Reads a prefetch. */
 static bool prefetch(Reader *r, LStmt *s) {
     int64_t ahead = 0, n = 0;
     s->kind = L_PREFETCH;
@@ -343,6 +369,7 @@ static bool prefetch(Reader *r, LStmt *s) {
     return ok;
 }
 
+/* Reads the arrays whose rows a tile holds in registers. */
 static bool keeps(Reader *r, LStmt *s) {
     do {
         if (s->n_kept == LOOP_KEPT_MAX) return parse_expected(&r->p, "'{'");
@@ -352,6 +379,7 @@ static bool keeps(Reader *r, LStmt *s) {
     return true;
 }
 
+/* Reads a tile. */
 static bool tile(Reader *r, LStmt *s) {
     int64_t n = 0;
     s->kind = L_TILE;
@@ -366,11 +394,13 @@ static bool tile(Reader *r, LStmt *s) {
     return body(r, s);
 }
 
+/* Reads a conditional block. */
 static bool branch(Reader *r, LStmt *s) {
     s->kind = L_IF;
     return use(r, &s->cond) && body(r, s);
 }
 
+/* Reads a column region: "columns RANGE [by SHARE] [promote BUFFERS] { .. }". */
 static bool columns(Reader *r, LStmt *s) {
     s->kind = L_COLUMNS;
     if (!range(r, s)) return false;
@@ -383,6 +413,7 @@ static bool columns(Reader *r, LStmt *s) {
     return body(r, s);
 }
 
+/* Reads the declaration of a local array. */
 static bool local(Reader *r, LStmt *s) {
     s->kind = L_LOCAL;
     s->buf = new_buf(r, LB_LOCAL);
@@ -391,11 +422,13 @@ static bool local(Reader *r, LStmt *s) {
     return array_type(r, s->buf);
 }
 
+/* Reads a store. */
 static bool store(Reader *r, LStmt *s) {
     s->kind = L_STORE;
     return element(r, s) && use(r, &s->src);
 }
 
+/* Reads an accumulation. */
 static bool acc(Reader *r, LStmt *s) {
     int red = 0;
     s->kind = L_ACC;
@@ -404,6 +437,7 @@ static bool acc(Reader *r, LStmt *s) {
     return element(r, s) && use(r, &s->src);
 }
 
+/* Reads a fold. */
 static bool fold(Reader *r, LStmt *s) {
     int red = 0;
     s->kind = L_FOLD;
@@ -414,6 +448,7 @@ static bool fold(Reader *r, LStmt *s) {
     return share(r, &s->sched.share);
 }
 
+/* Reads the name of a scalar function. */
 static bool function_name(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -432,6 +467,7 @@ static bool function_name(Reader *r, LStmt *s) {
     return parse_fail(&r->p, DIAG_E0543, at, "'%s' is no scalar function", name);
 }
 
+/* Reads the arguments of a scalar function. */
 static bool let_args(Reader *r, LStmt *s) {
     if (s->fn == L_FN_CONST) return parse_real(&r->p, "a number", &s->imm);
     if (s->fn == L_FN_SIZE) return parse_expr(&r->p, &s->size);
@@ -441,7 +477,7 @@ static bool let_args(Reader *r, LStmt *s) {
     return true;
 }
 
-/* %x.1: f32 = ..  The result is defined after its arguments are read. */
+/* Reads "%x: f32 = ..". The result is defined after its arguments are read. */
 static bool assignment(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -460,6 +496,7 @@ static bool assignment(Reader *r, LStmt *s) {
     return define(r, name, at, dt, s, &s->dst);
 }
 
+/* Reads a statement. */
 static bool statement(Reader *r, LStmt *s) {
     if (r->p.tok.kind == T_VALUE) return assignment(r, s);
     if (parse_accept_word(&r->p, "for")) return loop(r, s);
@@ -478,7 +515,7 @@ static bool statement(Reader *r, LStmt *s) {
     return parse_expected(&r->p, "a statement");
 }
 
-/* up to and with its closing brace */
+/* Reads statements, up to and with the closing brace. */
 static bool block(Reader *r, LStmt **first) {
     LStmt **tail = first;
     while (!parse_accept(&r->p, '}')) {
@@ -491,6 +528,7 @@ static bool block(Reader *r, LStmt **first) {
     return true;
 }
 
+/* Reads a number behind a word, if the word is there. */
 static bool count(Reader *r, const char *word, int least, int *to) {
     int64_t n = *to;
     if (parse_accept_word(&r->p, word) && !parse_int(&r->p, "a number", least, 32, &n))
@@ -499,6 +537,7 @@ static bool count(Reader *r, const char *word, int least, int *to) {
     return true;
 }
 
+/* Reads which threads run the kernel's iterations. */
 static bool threads(Reader *r, LThreads *t) {
     static const Words takers = {loop_taker_words + LT_THREAD, 3};
     int by = 0;
@@ -511,6 +550,7 @@ static bool threads(Reader *r, LThreads *t) {
            count(r, "columns", 1, &t->columns);
 }
 
+/* Reads a kernel. */
 static bool kernel(Reader *r, LKernel *k) {
     r->k = k;
     r->regs = r->bufs = (StrMap){0};
@@ -524,6 +564,7 @@ static bool kernel(Reader *r, LKernel *k) {
            block(r, &k->body);
 }
 
+/* Reads all kernels of a text. */
 static LKernel *kernels(Reader *r, int *n_kernels) {
     VEC(LKernel) all = {0};
     while (r->p.tok.kind != T_END) {

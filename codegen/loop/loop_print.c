@@ -31,14 +31,17 @@ const char *const loop_share_words[] = {
 const char *const loop_taker_words[] = {
     [LT_NOBODY] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
 
+/* Prints an indentation. */
 static void indent(StrBuf *b, int depth) {
     for (int i = 0; i < depth; i++) sb_puts(b, "  ");
 }
 
+/* Prints a register. */
 static void reg(StrBuf *b, const LReg *r) {
     sb_printf(b, "%%%s.%d", r->hint && *r->hint ? cg_ident(b->a, r->hint) : "v", r->id);
 }
 
+/* Prints dimensions. */
 static void exprs(StrBuf *b, int n, const Expr *const *e) {
     sb_puts(b, "[");
     for (int i = 0; i < n; i++) {
@@ -48,11 +51,13 @@ static void exprs(StrBuf *b, int n, const Expr *const *e) {
     sb_puts(b, "]");
 }
 
+/* Prints an element type and dimensions. */
 static void array_type(StrBuf *b, const LBuf *buf) {
     sb_puts(b, dtype_name(buf->dt));
     if (buf->rank) exprs(b, buf->rank, buf->dim);
 }
 
+/* Prints an element. */
 static void element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
     sb_puts(b, buf->name);
     if (!buf->rank) return;
@@ -63,6 +68,7 @@ static void element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
     sb_puts(b, "]");
 }
 
+/* Prints an argument. */
 static void argument(StrBuf *b, const LBuf *buf) {
     switch (buf->kind) {
     case LB_MAP_IDX:
@@ -94,6 +100,7 @@ static void argument(StrBuf *b, const LBuf *buf) {
     sb_puts(b, "\n");
 }
 
+/* Prints the range of a loop. */
 static void range(StrBuf *b, const LStmt *s) {
     switch (s->range) {
     case LR_EXTENT:
@@ -122,6 +129,7 @@ static void range(StrBuf *b, const LStmt *s) {
     }
 }
 
+/* Prints the maps that a parallel loop is balanced by. */
 void loop_balance_print(StrBuf *b, const MapList *maps) {
     for (int i = 0; i < maps->n; i++) {
         sb_puts(b, i ? ", " : " balanced ");
@@ -129,6 +137,7 @@ void loop_balance_print(StrBuf *b, const MapList *maps) {
     }
 }
 
+/* Prints which version of a parallel loop it is. */
 static void versions(StrBuf *b, const LSched *s) {
     if (s->rows) sb_printf(b, " rows %d", s->rows);
     if (!s->where) return;
@@ -137,6 +146,7 @@ static void versions(StrBuf *b, const LSched *s) {
     sb_printf(b, " %s %d", s->above ? "above" : "up_to", s->most);
 }
 
+/* Prints the first line of a loop. */
 static void head_of_for(StrBuf *b, const LStmt *s) {
     sb_puts(b, "for ");
     reg(b, s->var);
@@ -160,6 +170,7 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.split) sb_printf(b, " split %d from %d", s->sched.split, s->sched.split_from);
 }
 
+/* Prints a prefetch. */
 static void prefetch(StrBuf *b, const LStmt *s) {
     sb_printf(b, "prefetch %s[%s[", s->buf->name, s->ptr->name);
     reg(b, s->at);
@@ -170,6 +181,7 @@ static void prefetch(StrBuf *b, const LStmt *s) {
         sb_puts(b, " tile");
 }
 
+/* Prints the first line of a tile. */
 static void tile(StrBuf *b, const LStmt *s) {
     sb_puts(b, "tile ");
     expr_print(b, s->extent);
@@ -177,6 +189,7 @@ static void tile(StrBuf *b, const LStmt *s) {
     for (int i = 0; i < s->n_kept; i++) sb_printf(b, "%s %s", i ? "," : " keeps", s->kept[i]->name);
 }
 
+/* Prints the first line of a column region. */
 static void head_of_columns(StrBuf *b, const LStmt *s) {
     sb_puts(b, "columns ");
     range(b, s);
@@ -185,6 +198,7 @@ static void head_of_columns(StrBuf *b, const LStmt *s) {
         sb_printf(b, "%s%s", i ? ", " : " promote ", s->promoted.v[i]->name);
 }
 
+/* Prints a scalar function. */
 static void let(StrBuf *b, const LStmt *s) {
     reg(b, s->dst);
     sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
@@ -203,6 +217,7 @@ static void let(StrBuf *b, const LStmt *s) {
     if (s->remat) sb_puts(b, " remat");
 }
 
+/* Prints a statement, without its body. */
 static void statement(StrBuf *b, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
@@ -252,7 +267,7 @@ static void statement(StrBuf *b, const LStmt *s) {
     }
 }
 
-/* c: lines end with where they are from; NULL: they do not. */
+/* Prints a list of statements. c: lines end with their source position; NULL: they do not. */
 static void block(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         indent(b, depth);
@@ -267,6 +282,7 @@ static void block(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
     }
 }
 
+/* Prints which threads run the kernel's iterations. */
 static void threads(StrBuf *b, const LThreads *t) {
     if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
     if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
@@ -274,6 +290,7 @@ static void threads(StrBuf *b, const LThreads *t) {
     if (t->columns) sb_printf(b, " columns %d", t->columns);
 }
 
+/* Prints a kernel, or a stage of kernel `of`. */
 static void kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of) {
     sb_printf(b, "kernel %s", k->name);
     if (of) sb_printf(b, " of %s", of->name);
@@ -287,6 +304,7 @@ static void kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of)
     sb_puts(b, "}\n");
 }
 
+/* Prints a kernel with its stages. */
 static void whole(StrBuf *b, const Ctx *c, const LKernel *k) {
     for (int i = 0; i < k->stages.n; i++) kernel(b, c, k->stages.v[i], k);
     if (!k->stages.n) kernel(b, c, k, NULL);

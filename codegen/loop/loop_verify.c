@@ -34,6 +34,7 @@ typedef struct {
 } Check;
 
 static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Adds an error about the current statement; false. */
 static bool bad(Check *c, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -43,6 +44,7 @@ static bool bad(Check *c, const char *fmt, ...) {
     return c->ok = false;
 }
 
+/* Checks that a register is defined and has the type. */
 static bool use(Check *c, const LReg *r, DType dt) {
     if (!r) return bad(c, "a register is missing");
     if (r->id < 0 || r->id >= c->k->n_regs) return bad(c, "register %d is out of range", r->id);
@@ -52,6 +54,7 @@ static bool use(Check *c, const LReg *r, DType dt) {
     return true;
 }
 
+/* Checks the definition of a register. */
 static bool define(Check *c, const LStmt *s, DType dt) {
     const LReg *r = s->kind == L_FOR ? s->var : s->dst;
     if (!r) return bad(c, "a result is missing");
@@ -65,10 +68,12 @@ static bool define(Check *c, const LStmt *s, DType dt) {
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
+/* Whether the buffer is in the kernel's list. */
 static bool in_list(const LBuf *b, int n, LBuf *const *v) {
     return b->id >= 0 && b->id < n && v[b->id] == b;
 }
 
+/* Checks that a buffer may be used. */
 static bool buffer(Check *c, const LBuf *b) {
     if (!b) return bad(c, "a buffer is missing");
     if (b->kind != LB_LOCAL)
@@ -77,6 +82,7 @@ static bool buffer(Check *c, const LBuf *b) {
     return c->declared[b->id] || bad(c, "local %s is used where it is not declared", b->name);
 }
 
+/* Checks an access. */
 static bool element(Check *c, const LBuf *b, LReg *const *idx) {
     if (!buffer(c, b)) return false;
     for (int i = 0; i < b->rank; i++)
@@ -84,6 +90,7 @@ static bool element(Check *c, const LBuf *b, LReg *const *idx) {
     return true;
 }
 
+/* Checks the declaration of a local array. */
 static bool local(Check *c, const LBuf *b) {
     if (!b || b->kind != LB_LOCAL || !in_list(b, c->k->locals.n, c->k->locals.v))
         return bad(c, "a local array that is not listed");
@@ -96,17 +103,17 @@ static bool local(Check *c, const LBuf *b) {
 }
 
 /* ---- old values --------------------------------------------------------------------- */
-/* An update in place reads an element before it is overwritten, in the same iteration of each loop:
- *
- *     for v: for f: %x = load_old y[v, f]; ..; store y[v, f] %z
- *
- * A sum gathered in y before that would be read instead: so no write may stand before a load_old
- * of the same buffer, and one behind it must be of the element that the loops around both have
- * got to, or an earlier iteration has overwritten what a later one reads. */
+/* Whether the buffer has been written so far. */
 static bool *stored_flag(const Check *c, const LBuf *b) {
     return b->kind == LB_LOCAL ? &c->local_stored[b->id] : &c->stored[b->id];
 }
 
+/* Checks that a load reads what has been written, or the old value as long as it exists. An update
+ * in place reads an element before it is overwritten, in the same iteration of each loop: `for v:
+ * for f: %x = load_old y[v, f]; ..; store y[v, f] %z`. A sum accumulated in y before that would be
+ * read instead: so no write may stand before a load_old of the same buffer, and one behind it must
+ * be to the element that the loops around both have got to, or an earlier iteration has overwritten
+ * what a later one reads. */
 static bool load(Check *c, const LStmt *s) {
     const LBuf *b = s->buf;
     bool stored = *stored_flag(c, b);
@@ -123,7 +130,7 @@ static bool load(Check *c, const LStmt *s) {
     return true;
 }
 
-/* The loops, as bits, in whose iterations the load and the store meet the same element and no
+/* The loops, as bits, in whose iterations the load and the store access the same element and no
  * other. */
 static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
     uint64_t loops = 0;
@@ -132,11 +139,13 @@ static uint64_t in_step(const Check *c, const LStmt *load, const LStmt *store) {
     return loops;
 }
 
+/* Whether the loop may have more than one iteration. */
 static bool has_iterations(const LStmt *loop) {
     int64_t n;
     return loop->range != LR_EXTENT || !expr_is_const(loop->extent, &n) || n > 1;
 }
 
+/* Checks that a write overwrites no old value that is read later. */
 static bool overwrites(Check *c, const LStmt *s) {
     const LBuf *b = s->buf;
     const OldLoads *old = b->kind == LB_LOCAL ? NULL : &c->old[b->id];
@@ -152,13 +161,15 @@ static bool overwrites(Check *c, const LStmt *s) {
     return *stored = true;
 }
 
+/* Checks a store or accumulation. */
 static bool written(Check *c, const LStmt *s) {
     if (!element(c, s->buf, s->idx) || !use(c, s->src, s->buf->dt)) return false;
     if (!s->buf->written) return bad(c, "%s is stored to but not marked as written", s->buf->name);
     return overwrites(c, s);
 }
 
-/* An element's place in a permutation is its own, and a chunk or a segment overlaps no other. */
+/* The loops over whose iterations the value of the register is distinct: a permutation maps
+ * distinct to distinct, and chunks and segments are disjoint. */
 static uint64_t moves_of(const Check *c, const LStmt *s) {
     uint64_t loops = 0;
     switch (s->kind) {
@@ -179,11 +190,13 @@ static uint64_t moves_of(const Check *c, const LStmt *s) {
 }
 
 /* ---- scalars ----------------------------------------------------------------------- */
+/* Checks index arithmetic. */
 static bool index_fn(Check *c, const LStmt *s, DType result) {
     if (s->n_arg != 2) return bad(c, "index arithmetic takes two arguments");
     return use(c, s->arg[0], DT_I64) && use(c, s->arg[1], DT_I64) && define(c, s, result);
 }
 
+/* Checks a scalar function. */
 static bool let(Check *c, const LStmt *s) {
     static const DType key[] = {DT_I32, DT_I32, DT_I64, DT_I64};
     if (!s->dst) return bad(c, "a result is missing");
@@ -221,7 +234,7 @@ static bool let(Check *c, const LStmt *s) {
 /* ---- loops ------------------------------------------------------------------------- */
 static bool block(Check *c, const LStmt *s, int depth);
 
-/* What a block defines ends with it. */
+/* Checks a body; what it defines ends with it. */
 static bool nested(Check *c, const LStmt *s, int depth) {
     size_t n = (size_t)c->k->n_regs, l = (size_t)c->k->locals.n;
     bool *regs = NEWN(c->c->a, bool, n + l + 1), *locals = regs + n, is_loop = s->kind == L_FOR;
@@ -240,6 +253,7 @@ static bool nested(Check *c, const LStmt *s, int depth) {
     return ok;
 }
 
+/* Checks the range of a loop. */
 static bool range(Check *c, const LStmt *s) {
     switch (s->range) {
     case LR_EXTENT:
@@ -259,7 +273,7 @@ static bool range(Check *c, const LStmt *s) {
     return bad(c, "an unknown range");
 }
 
-/* Values stand before it in the loop around it, and nothing behind it. */
+/* Whether only values stand before the loop in the loop around it, and nothing behind it. */
 static bool is_collapsible(const Check *c, const LStmt *s) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
     if (!up || !(up->sched.parallel || up->sched.collapse) || s->next) return false;
@@ -268,11 +282,12 @@ static bool is_collapsible(const Check *c, const LStmt *s) {
     return first == s && s->range == LR_EXTENT;
 }
 
+/* Whether n is a power of two. */
 static bool is_power_of_2(int n) {
     return n > 0 && (n & (n - 1)) == 0;
 }
 
-/* What a processor is to make of the loop can be made of it. */
+/* Checks that the loop can be vectorised as its schedule says. */
 static bool vectors(Check *c, const LStmt *s) {
     const LSched *h = &s->sched;
     const int lanes[] = {h->lanes, h->flat, h->expand, h->strips, h->rows};
@@ -296,7 +311,8 @@ static bool vectors(Check *c, const LStmt *s) {
     return true;
 }
 
-/* Of a loop of strips the scalars before the first other statement are had twice. */
+/* Whether the statement is in the prefix of a strip-mined loop, whose scalars can be computed
+ * twice. */
 static bool is_in_strip(const Check *c, const LStmt *s) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
     if (!up || !up->sched.strips) return false;
@@ -306,7 +322,7 @@ static bool is_in_strip(const Check *c, const LStmt *s) {
     return false;
 }
 
-/* It stands first in a loop that runs one iteration after the other. */
+/* Checks that a prefetch stands first in a loop over entries that is not vectorised. */
 static bool prefetch(Check *c, const LStmt *s) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL, *p = up ? up->body : NULL;
     if (!buffer(c, s->buf) || !buffer(c, s->ptr) || !use(c, s->at, DT_I64)) return false;
@@ -321,6 +337,7 @@ static bool prefetch(Check *c, const LStmt *s) {
     return s->n_lines || c->tile || bad(c, "there is no tile whose part of a row is asked for");
 }
 
+/* Checks a tile. */
 static bool tile(Check *c, const LStmt *s, int depth) {
     const LStmt *up = c->depth ? c->path[c->depth - 1] : NULL;
     const LStmt *jam = up && up->sched.jam && loop_jammed_tile(up) == s ? up : NULL;
@@ -335,10 +352,12 @@ static bool tile(Check *c, const LStmt *s, int depth) {
            bad(c, "loops cannot be done for a tile of columns at a time");
 }
 
+/* Whether the loop around has a row per lane. */
 static bool is_in_rows(const Check *c) {
     return c->depth && c->path[c->depth - 1]->sched.rows;
 }
 
+/* Checks a loop. */
 static bool loop(Check *c, const LStmt *s, int depth) {
     bool after = c->serial_loop; /* parallel ones come first, one behind the other */
     if (!s->sched.parallel && depth == 0) c->serial_loop = true;
@@ -360,11 +379,13 @@ static bool loop(Check *c, const LStmt *s, int depth) {
     return range(c, s) && nested(c, s, depth) && vectors(c, s);
 }
 
+/* Whether teams or blocks run the kernel. */
 static bool has_team(const Check *c) {
     return c->k->threads.by == LT_TEAM || c->k->threads.by == LT_BLOCK;
 }
 
-/* What is computed there is known behind it, and arrays are not: they are columns of lanes. */
+/* Checks a column region. What it computes is defined behind it, but arrays are not: lanes have
+ * their columns. */
 static bool columns(Check *c, const LStmt *s, int depth) {
     if (!has_team(c)) return bad(c, "columns are shared by threads that are no team");
     if (c->in_columns) return bad(c, "columns stand among others");
@@ -385,12 +406,14 @@ static bool columns(Check *c, const LStmt *s, int depth) {
     return ok;
 }
 
+/* Checks a barrier. */
 static bool barrier(Check *c) {
     if (!has_team(c) || c->in_columns)
         return bad(c, "threads wait for each other in a team, and not among columns");
     return true;
 }
 
+/* Checks a statement. */
 static bool statement(Check *c, const LStmt *s, int depth) {
     if (s->remat && !is_in_strip(c, s))
         return bad(c, "there are no lanes that a scalar could be taken from instead");
@@ -428,6 +451,7 @@ static bool statement(Check *c, const LStmt *s, int depth) {
 }
 
 /* ---- versions of a parallel loop ---------------------------------------------------- */
+/* Whether two loops are versions of one parallel loop. */
 static bool are_versions(const LStmt *s, const LStmt *t) {
     if (!t || t->kind != L_FOR || s->kind != L_FOR) return false;
     const LSched *x = &s->sched, *y = &t->sched;
@@ -435,7 +459,7 @@ static bool are_versions(const LStmt *s, const LStmt *t) {
            y->parallel && expr_eq(x->where, y->where) && expr_eq(s->extent, t->extent);
 }
 
-/* One of the two runs, and each finds memory as it was before both. */
+/* Checks two versions of a loop: one of them runs, and each finds memory as it was before both. */
 static bool two_versions(Check *c, const LStmt *s, int depth) {
     size_t n = (size_t)c->k->bufs.n + 1;
     bool *before = NEWN(c->c->a, bool, n), *first = NEWN(c->c->a, bool, n);
@@ -452,6 +476,7 @@ static bool two_versions(Check *c, const LStmt *s, int depth) {
            bad(c, "the versions of a parallel loop do not write the same");
 }
 
+/* Checks a list of statements. */
 static bool block(Check *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         c->span = s->span;
@@ -464,6 +489,7 @@ static bool block(Check *c, const LStmt *s, int depth) {
     return true;
 }
 
+/* Checks which threads run the kernel. */
 static bool threads(Check *c) {
     const LThreads *t = &c->k->threads;
     if (t->by == LT_THREAD && t->pack && !is_power_of_2(t->pack))
@@ -475,6 +501,7 @@ static bool threads(Check *c) {
     return true;
 }
 
+/* Checks the arguments. */
 static bool arguments(Check *c) {
     for (int i = 0; i < c->k->bufs.n; i++) {
         const LBuf *b = c->k->bufs.v[i];
@@ -484,6 +511,7 @@ static bool arguments(Check *c) {
     return true;
 }
 
+/* Whether the kernel has several parallel loops, besides versions of one. */
 bool loop_is_joined(const LKernel *k) {
     int n = 0;
     for (const LStmt *s = k->body; s; s = s->next)
@@ -491,6 +519,7 @@ bool loop_is_joined(const LKernel *k) {
     return n > 1;
 }
 
+/* Checks a kernel. False after diagnostics. */
 bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k) {
     (void)m;
     Check c = {.c = ctx, .k = k, .span = k->span, .ok = true};

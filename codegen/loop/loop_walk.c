@@ -10,6 +10,7 @@ const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *wh
     return NULL;
 }
 
+/* Whether the statement only defines a register. */
 static bool is_value(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
@@ -80,6 +81,7 @@ int loop_count_segments(const LStmt *s) {
     return n;
 }
 
+/* For loop_find: does the statement say how a CPU executes loops? */
 static bool is_for_processor(const LStmt *s, const void *what) {
     (void)what;
     return s->kind == L_TILE || s->kind == L_PREFETCH ||
@@ -111,10 +113,12 @@ bool loop_reads(const LStmt *s, const LReg *r) {
     return false;
 }
 
+/* Whether the statement accesses or declares its buffer. */
 static bool is_of_buffer(const LStmt *s) {
     return loop_is_access(s) || s->kind == L_LOCAL || s->kind == L_FOLD;
 }
 
+/* Whether the statement or its body accesses b; only_writes: writes it. */
 static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
     bool own = is_of_buffer(s) && s->buf == b;
     if (own && !(only_writes && s->kind == L_LOAD)) return true;
@@ -123,6 +127,7 @@ static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
     return false;
 }
 
+/* Whether x and y access a buffer that one of them writes. */
 static bool conflicts(const LStmt *x, const LStmt *y) {
     if (is_of_buffer(x) && touches(y, x->buf, x->kind == L_LOAD)) return true;
     for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
