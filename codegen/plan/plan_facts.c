@@ -25,12 +25,14 @@ typedef struct {
     const char ***names; /* by function, of their values */
 } Facts;
 
+/* The number of a function in the module. */
 static int index_of(const Module *m, const Func *f) {
     int i = 0;
     while (m->funcs.v[i] != f) i++;
     return i;
 }
 
+/* Prints the name of an op, "-" for NULL. */
 static void op_name(const Facts *f, const Op *op) {
     if (!op) {
         sb_puts(f->b, "-");
@@ -48,6 +50,7 @@ static void op_name(const Facts *f, const Op *op) {
         sb_printf(f->b, "op %d", op->id);
 }
 
+/* Prints the values of a kernel's arguments, with those that buffers held before. */
 static void args(const Facts *f, const LKernel *k) {
     sb_puts(f->b, " args(");
     for (int i = 0; i < k->bufs.n; i++) {
@@ -65,18 +68,20 @@ static void args(const Facts *f, const LKernel *k) {
     sb_puts(f->b, ")");
 }
 
-/* Runs of statements that come from one place. */
+/* Runs of statements that have one source position. */
 typedef struct {
     const Facts *f;
     Span at;
     int n, n_runs;
 } Places;
 
+/* Whether two positions are the same. */
 static bool same_place(Span x, Span y) {
     return x.file == y.file && x.line == y.line && x.col == y.col && x.end_line == y.end_line &&
            x.end_col == y.end_col;
 }
 
+/* Prints a run. */
 static void end_run(Places *l) {
     if (!l->n) return;
     sb_printf(l->f->b, "%s%d", l->n_runs++ ? ", " : "", l->n);
@@ -84,6 +89,7 @@ static void end_run(Places *l) {
     l->n = 0;
 }
 
+/* Prints the positions of statements. */
 static void places(Places *l, const LStmt *s) {
     for (; s; s = s->next) {
         if (!loop_has_place(s)) {
@@ -98,15 +104,18 @@ static void places(Places *l, const LStmt *s) {
     }
 }
 
+/* Prints a buffer. */
 static void buf(const Facts *f, const char *what, int id) {
     sb_printf(f->b, " %s=%s", what, id < 0 ? "-" : f->p->bufs.v[id]->name);
 }
 
+/* Prints a size. */
 static void size(const Facts *f, const char *what, const Expr *e) {
     sb_printf(f->b, " %s=", what);
     expr_print(f->b, e);
 }
 
+/* Prints a sparse product. */
 static void spmm(const Facts *f, const PSpmm *x) {
     sb_puts(f->b, " product");
     buf(f, "ptr", x->ptr);
@@ -124,6 +133,7 @@ static void spmm(const Facts *f, const PSpmm *x) {
     if (x->more) sb_puts(f->b, " more");
 }
 
+/* Prints what a step is for. */
 static void step(const Facts *f, int i, const PStep *s) {
     sb_printf(f->b, "  %d: ", i);
     op_name(f, s->op);
@@ -144,6 +154,7 @@ static void step(const Facts *f, int i, const PStep *s) {
     sb_puts(f->b, "\n");
 }
 
+/* Prints a text of the plan, if there is one. */
 static void text_field(StrBuf *b, const char *what, const char *text) {
     if (!text) return;
     sb_printf(b, "  %s ", what);
@@ -151,6 +162,7 @@ static void text_field(StrBuf *b, const char *what, const char *text) {
     sb_puts(b, "\n");
 }
 
+/* Prints what holds of the whole plan. */
 static void header(StrBuf *b, const Plan *p) {
     sb_puts(b, "plan {\n");
     text_field(b, "arranged", p->arranged);
@@ -173,6 +185,7 @@ static void header(StrBuf *b, const Plan *p) {
     sb_puts(b, p->m->maps.n ? "\n}\n" : "}\n");
 }
 
+/* Prints the sources. */
 static void sources(StrBuf *b, const Plan *p) {
     sb_puts(b, "sources {\n");
     module_print_sources(b, p->m, p->text_file);

@@ -22,10 +22,12 @@ typedef struct {
 } Section;
 typedef VEC(Section) Sections;
 
+/* Whether a section begins here. */
 static bool begins(const char *s, const char *end) {
     return s < end && ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
 }
 
+/* Finds the sections of the text. */
 static Sections find_sections(Arena *a, const char *s, const char *end) {
     Sections all = {0};
     bool open = false;
@@ -46,6 +48,7 @@ static Sections find_sections(Arena *a, const char *s, const char *end) {
     return all;
 }
 
+/* Lets the lexer read a section. */
 static void enter(PlanReader *r, const Section *s) {
     r->p.p = r->p.line_start = s->from;
     r->p.end = s->end;
@@ -70,6 +73,7 @@ static const struct {
     LBufKind part;
 } map_parts[] = {{"idx", LB_MAP_IDX}, {"ptr", LB_MAP_PTR}, {"perm", LB_MAP_PERM}};
 
+/* Reads which array of a map a buffer holds. */
 static bool map_source(PlanReader *r, PBuf *b) {
     if (!parse_map(&r->p, &b->map)) return false;
     for (size_t i = 0; i < COUNT(map_parts); i++)
@@ -78,6 +82,7 @@ static bool map_source(PlanReader *r, PBuf *b) {
     return !parse_accept_word(&r->p, "by") || parse_map(&r->p, &b->by);
 }
 
+/* Reads what a buffer holds. */
 static bool source(PlanReader *r, PBuf *b) {
     int64_t n = 0;
     switch (b->kind) {
@@ -101,12 +106,14 @@ static bool source(PlanReader *r, PBuf *b) {
     }
 }
 
+/* The number of a phase, or -1. */
 static int find_phase(const Plan *p, const char *name) {
     for (int i = 0; i < p->phases.n; i++)
         if (!strcmp(p->phases.v[i]->name, name)) return i;
     return -1;
 }
 
+/* Reads the name of a phase. */
 static bool phase_name(PlanReader *r, int *phase) {
     if (r->p.tok.kind != T_FUNC) return parse_expected(&r->p, "a phase, as '@train'");
     *phase = find_phase(r->plan, r->p.tok.s);
@@ -131,11 +138,12 @@ bool plan_parse_range(PlanReader *r, int *first, int *last) {
     return true;
 }
 
+/* Whether the next token is this word. */
 static bool is_word(const PlanReader *r, const char *word) {
     return r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, word);
 }
 
-/* Where a temporary is, and what type its value has. */
+/* Reads when a temporary is live, and the type of its value. */
 static bool life(PlanReader *r, PBuf *b) {
     if (parse_accept_word(&r->p, "in") && !phase_name(r, &b->phase)) return false;
     bool written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
@@ -149,6 +157,7 @@ static bool life(PlanReader *r, PBuf *b) {
     return !parse_accept_word(&r->p, "holds") || parse_type(&r->p, &b->type);
 }
 
+/* Reads a buffer. */
 static bool buffer(PlanReader *r) {
     PBuf *b = NEW(r->p.a, PBuf);
     int kind = 0;
@@ -180,6 +189,7 @@ static bool buffer(PlanReader *r) {
     return true;
 }
 
+/* Reads all buffers. */
 static bool buffers(PlanReader *r) {
     parse_lex_next(&r->p);
     if (!parse_expect(&r->p, '{')) return false;
@@ -188,7 +198,7 @@ static bool buffers(PlanReader *r) {
     return true;
 }
 
-/* What an output is for stands in the module. */
+/* Finds what each output is for: the module says it. */
 static void find_uses(const Plan *p) {
     for (int i = 0; i < p->bufs.n; i++) {
         PBuf *b = p->bufs.v[i];
@@ -200,6 +210,7 @@ static void find_uses(const Plan *p) {
 }
 
 /* ---- phases, kernels ---------------------------------------------------------------------- */
+/* Reads the name of a phase, before its steps. */
 static bool declare_phase(PlanReader *r) {
     parse_lex_next(&r->p);
     Func *f = r->p.tok.kind == T_FUNC ? func_find(r->p.m, r->p.tok.s) : NULL;
@@ -213,6 +224,7 @@ static bool declare_phase(PlanReader *r) {
     return true;
 }
 
+/* Reads the steps of a phase. */
 static bool phase(PlanReader *r, const Section *s) {
     const char *end = text_line_end(s->from, s->end);
     r->ph = r->plan->phases.v[find_phase(r->plan, r->p.tok.s)];
@@ -228,6 +240,7 @@ static bool phase(PlanReader *r, const Section *s) {
     return plan_parse_match(r);
 }
 
+/* Records the name of a kernel. */
 static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
     if (strmap_has(&r->kernels, k->name) || strcmp(cg_ident(r->p.a, k->name), k->name) != 0)
         return parse_fail(&r->p, DIAG_E0542, at, "'%s' is taken, or no name in C", k->name);
@@ -235,6 +248,7 @@ static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
     return true;
 }
 
+/* Whether two arguments are the same. */
 static bool same_argument(const LBuf *x, const LBuf *y) {
     bool same = x->kind == y->kind && !strcmp(x->name, y->name) && x->dt == y->dt &&
                 x->rank == y->rank && x->map == y->map && x->by == y->by && x->space == y->space &&
@@ -243,7 +257,7 @@ static bool same_argument(const LBuf *x, const LBuf *y) {
     return same;
 }
 
-/* A kernel in stages writes what one of them does. */
+/* Whether a stage has the arguments of its kernel, which writes what any of its stages does. */
 static bool same_arguments(LKernel *whole, const LKernel *stage) {
     bool same = whole->bufs.n == stage->bufs.n;
     for (int i = 0; same && i < stage->bufs.n; i++) {
@@ -254,7 +268,7 @@ static bool same_arguments(LKernel *whole, const LKernel *stage) {
     return same;
 }
 
-/* Stages of a kernel stand one behind the other. */
+/* Adds a stage to its kernel; stages of a kernel stand one behind the other. */
 static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
     Plan *p = r->plan;
     LKernel *whole = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
@@ -272,6 +286,7 @@ static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
     return true;
 }
 
+/* Reads a kernel, or a stage of one. */
 static bool kernel(PlanReader *r) {
     LKernel *k = NEW(r->p.a, LKernel);
     const char *of = NULL;
@@ -285,6 +300,7 @@ static bool kernel(PlanReader *r) {
     return true;
 }
 
+/* Reads what the steps of a phase are for. */
 static bool facts(PlanReader *r) {
     int ph = 0;
     parse_lex_next(&r->p);
@@ -339,6 +355,7 @@ static bool read_module(PlanReader *r, const Section *s) {
     return ok;
 }
 
+/* Reads all sections that begin with a word. */
 static bool read_all(PlanReader *r, const Sections *all, const char *word, SectionReader *read) {
     for (int i = 0; i < all->n; i++) {
         if (strcmp(all->v[i].word, word) != 0) continue;
@@ -348,6 +365,7 @@ static bool read_all(PlanReader *r, const Sections *all, const char *word, Secti
     return true;
 }
 
+/* Checks that each section begins with a known word. */
 static bool known_words(PlanReader *r, const Sections *all) {
     static const char *const words[] = {"buffers", "phase",   "kernel", "facts",
                                         "plan",    "sources", "module"};
@@ -362,7 +380,7 @@ static bool known_words(PlanReader *r, const Sections *all) {
     return true;
 }
 
-/* Every step has what its kind needs. */
+/* Whether every step has its facts. */
 static bool is_whole(PlanReader *r) {
     for (int i = 0; i < r->plan->phases.n; i++) {
         const PPhase *ph = r->plan->phases.v[i];

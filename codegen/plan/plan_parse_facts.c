@@ -5,23 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Adds an error; false. */
 static bool bad(PlanReader *r, const char *what) {
     return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "%s", what);
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
+/* The names of a function's values. */
 static const ParseNames *names_of(const PlanReader *r, const Func *f) {
     for (int i = 0; i < r->names.n; i++)
         if (r->names.v[i].f == f) return &r->names.v[i];
     return NULL;
 }
 
+/* The op with this number, or NULL. */
 static Op *numbered(const Func *f, int64_t n) {
     Op *op = f->first;
     while (op && op->id != n) op = op->next;
     return op;
 }
 
+/* Reads an op. */
 static bool operation(PlanReader *r, const Op **op) {
     const Func *f = r->ph->func;
     int64_t n = 0;
@@ -45,12 +49,14 @@ static bool operation(PlanReader *r, const Op **op) {
     return *op || parse_fail(&r->p, DIAG_E0542, at, "@%s has no such operation", f->name);
 }
 
+/* Reads an op, or "-" for none. */
 static bool some_operation(PlanReader *r, const Op **op) {
     *op = NULL;
     return parse_accept(&r->p, '-') || operation(r, op);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
+/* Reads the values of a kernel's arguments. */
 static bool args(PlanReader *r, LKernel *k) {
     if (!parse_accept_word(&r->p, "args") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'args' and the values of the kernel's arguments");
@@ -63,6 +69,7 @@ static bool args(PlanReader *r, LKernel *k) {
     return parse_expect(&r->p, ')');
 }
 
+/* Reads the values that a kernel computes. */
 static bool computes(PlanReader *r, LKernel *k) {
     if (!parse_accept_word(&r->p, "computes") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'computes' and the values that the kernel computes");
@@ -75,7 +82,7 @@ static bool computes(PlanReader *r, LKernel *k) {
     return parse_expect(&r->p, ')');
 }
 
-/* Runs of statements, with the place that each comes from. */
+/* Runs of statements, with the source position of each. */
 typedef struct {
     PlanReader *r;
     int64_t left;
@@ -84,6 +91,7 @@ typedef struct {
     bool ok;
 } Places;
 
+/* Reads the next run. */
 static bool next_run(Places *l) {
     PlanReader *r = l->r;
     l->at = (Span){0};
@@ -94,6 +102,7 @@ static bool next_run(Places *l) {
     return true;
 }
 
+/* Reads the positions of statements. */
 static void places(Places *l, LStmt *s) {
     for (; s && l->ok; s = s->next) {
         bool has = loop_has_place(s);
@@ -105,7 +114,7 @@ static void places(Places *l, LStmt *s) {
     }
 }
 
-/* Stages are of the same values. */
+/* Gives the stages of a kernel its values. */
 static void tell_stages(const LKernel *k) {
     for (int i = 0; i < k->stages.n; i++) {
         LKernel *stage = k->stages.v[i];
@@ -118,6 +127,7 @@ static void tell_stages(const LKernel *k) {
     }
 }
 
+/* Reads what a kernel is for. */
 static bool kernel(PlanReader *r, PStep *s) {
     Places l = {.r = r, .ok = true};
     if (!args(r, s->kernel) || !computes(r, s->kernel)) return false;
@@ -132,21 +142,25 @@ static bool kernel(PlanReader *r, PStep *s) {
 }
 
 /* ---- sparse products ---------------------------------------------------------------------- */
+/* Reads "word=". */
 static bool key(PlanReader *r, const char *word) {
     bool ok = parse_accept_word(&r->p, word);
     return ok ? parse_expect(&r->p, '=')
               : parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s='", word);
 }
 
+/* Reads a buffer behind a word. */
 static bool buf(PlanReader *r, const char *word, int *id) {
     *id = -1;
     return key(r, word) && (parse_accept(&r->p, '-') || plan_parse_buf(r, id));
 }
 
+/* Reads a size behind a word. */
 static bool size(PlanReader *r, const char *word, const Expr **e) {
     return key(r, word) && parse_expr(&r->p, e);
 }
 
+/* Reads a sparse product. */
 static bool product(PlanReader *r, PSpmm *x) {
     if (!parse_accept_word(&r->p, "product")) return parse_expected(&r->p, "'product'");
     bool ok = buf(r, "ptr", &x->ptr) && buf(r, "idx", &x->idx) && buf(r, "perm", &x->perm) &&
@@ -160,12 +174,13 @@ static bool product(PlanReader *r, PSpmm *x) {
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
+/* Whether the op may need a copy. */
 static bool is_copied(const Op *op) {
     return op->kind == OP_OUTPUT || op->kind == OP_ASSIGN || op->kind == OP_NEXT ||
            op->kind == OP_LOOP;
 }
 
-/* May a step of that kind be for the operation? */
+/* Whether a step of this kind can be for the op. */
 static bool fits(const PStep *s, const Op *op) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -193,7 +208,7 @@ static bool fits(const PStep *s, const Op *op) {
     return false;
 }
 
-/* What the operation says of the step. */
+/* Sets what the op says of the step. */
 static bool follow(PlanReader *r, PStep *s) {
     const Op *op = s->op;
     s->span = op->span;
@@ -204,6 +219,7 @@ static bool follow(PlanReader *r, PStep *s) {
     return s->n_bufs == n || bad(r, "the call has another number of buffers");
 }
 
+/* Reads what a step is for. */
 static bool fact(PlanReader *r) {
     int64_t i = 0;
     if (!parse_int(&r->p, "a step's number", 0, r->ph->steps.n - 1, &i)) return false;
@@ -227,6 +243,7 @@ bool plan_parse_facts(PlanReader *r) {
 }
 
 /* ---- the whole plan ----------------------------------------------------------------------- */
+/* Reads the flags of the plan: which passes it has been through. */
 static bool facts(PlanReader *r) {
     int bit = 0;
     uint32_t line = r->p.prev_line;
@@ -237,7 +254,7 @@ static bool facts(PlanReader *r) {
     return true;
 }
 
-/* The order of the module's maps, which the text of the module does not show. */
+/* Reads the order of the module's maps, which the text of the module does not show. */
 static bool maps(PlanReader *r) {
     MapList all = {0};
     do {
@@ -248,6 +265,7 @@ static bool maps(PlanReader *r) {
     return module_order_maps(r->p.m, all.n, all.v) || bad(r, "a map stands twice in this list");
 }
 
+/* Reads the fingerprint. */
 static bool fingerprint(PlanReader *r) {
     const char *text = NULL;
     char *end = NULL;
@@ -256,6 +274,7 @@ static bool fingerprint(PlanReader *r) {
     return !*end || bad(r, "this is no fingerprint");
 }
 
+/* Reads a field of the plan. */
 static bool field(PlanReader *r) {
     Plan *p = r->plan;
     int word = 0;

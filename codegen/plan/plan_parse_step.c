@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends *end where `begin` stands in [from, *end), and gives what is behind it. */
+/* Ends the line *end where `begin` stands in it, and returns the text behind that; NULL: it does
+ * not stand there. */
 static const char *cut(Arena *a, const char *from, const char **end, const char *begin) {
     size_t n = strlen(begin);
     const char *at = memmem(from, (size_t)(*end - from), begin, n);
@@ -21,6 +22,7 @@ static const char *cut(Arena *a, const char *from, const char **end, const char 
     return text;
 }
 
+/* Cuts the texts for people off the line of a step. */
 static PlanTails cut_tails(PlanReader *r, const char *end) {
     Arena *a = r->p.a;
     const char *from = r->p.p;
@@ -35,11 +37,13 @@ static PlanTails cut_tails(PlanReader *r, const char *end) {
     return t;
 }
 
+/* Adds an error; false. */
 static bool bad(PlanReader *r, const char *what) {
     return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "%s", what);
 }
 
 /* ---- what the lexer reads ----------------------------------------------------------------- */
+/* Reads the buffers of a step. */
 static bool buffers(PlanReader *r, int **bufs, int *n) {
     VEC(int) ids = {0};
     if (!parse_expect(&r->p, '(')) return false;
@@ -55,12 +59,14 @@ static bool buffers(PlanReader *r, int **bufs, int *n) {
     return parse_expect(&r->p, ')');
 }
 
+/* Reads a size behind a word. */
 static bool size(PlanReader *r, const char *name, const Expr **e) {
     if (!parse_accept_word(&r->p, name))
         return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s=' and a size", name);
     return parse_expect(&r->p, '=') && parse_expr(&r->p, e);
 }
 
+/* Reads the sizes of a matrix product. */
 static bool gemm(PlanReader *r, PGemm *g) {
     bool ok = size(r, "batch", &g->batch) && size(r, "m", &g->m) && size(r, "n", &g->n) &&
               size(r, "k", &g->k) && size(r, "a_batch", &g->a_batch) &&
@@ -72,6 +78,7 @@ static bool gemm(PlanReader *r, PGemm *g) {
     return ok;
 }
 
+/* Reads the maps whose numbers of entries divide the kernel's rows among threads. */
 static bool balance(PlanReader *r, MapList *maps) {
     do {
         Map *m = NULL;
@@ -81,6 +88,7 @@ static bool balance(PlanReader *r, MapList *maps) {
     return true;
 }
 
+/* Reads the condition of a step. */
 static bool when(PlanReader *r, PStep *s) {
     s->pred_not = parse_accept_word(&r->p, "not");
     return plan_parse_buf(r, &s->pred);
@@ -106,7 +114,8 @@ static bool clears(PlanReader *r, PStep *s) {
     return true;
 }
 
-/* What stands between the kind and the buffers: of a call its function, which the facts name. */
+/* Reads what stands between the kind and the buffers: of a call its function, which the facts name.
+ */
 static bool subject(PlanReader *r, PStep *s) {
     const char *name = NULL;
     if (s->kind == PS_RELATION) return parse_space(&r->p, &s->space);
@@ -114,6 +123,8 @@ static bool subject(PlanReader *r, PStep *s) {
     return s->kind != PS_CALL || parse_name(&r->p, "the name of what is called", &name);
 }
 
+/* Reads the halos of an exchange: a partitioned space, and the index arrays that lead from its
+ * local rows to the remote rows that are needed. */
 static bool reach(PlanReader *r, PStep *s) {
     do {
         PReach x = {0};
@@ -128,7 +139,8 @@ static bool reach(PlanReader *r, PStep *s) {
     return true;
 }
 
-/* Whose rows each process does its own of; of an exchange, which others it brings. */
+/* Reads the partitioned space whose local rows a step computes; of an exchange, which remote rows
+ * it fetches. */
 static bool owned(PlanReader *r, PStep *s) {
     s->cuts = parse_accept_word(&r->p, "cuts");
     if (s->cuts && !parse_accept_word(&r->p, "of")) return parse_expected(&r->p, "'of'");
@@ -140,6 +152,7 @@ static bool owned(PlanReader *r, PStep *s) {
     return reach(r, s);
 }
 
+/* Reads the rest of a step's line. */
 static bool words(PlanReader *r, PStep *s) {
     int64_t limit = 0;
     if (s->kind == PS_GEMM && !gemm(r, &s->gemm)) return false;
@@ -157,6 +170,7 @@ static bool words(PlanReader *r, PStep *s) {
     return r->p.tok.kind == T_END || parse_expected(&r->p, "the end of the step");
 }
 
+/* Reads a loop over blocks of rows. */
 static bool blocks(PlanReader *r) {
     PBlocks b = {0};
     if (!plan_parse_range(r, &b.first, &b.last)) return false;
@@ -191,11 +205,12 @@ bool plan_parse_step(PlanReader *r, const char *end) {
 }
 
 /* ---- what needs all steps of the phase ---------------------------------------------------- */
+/* Adds an error about a step; false. */
 static bool bad_step(PlanReader *r, int i, const char *what) {
     return parse_fail(&r->p, DIAG_E0542, r->ph->steps.v[i]->span, "step %d: %s", i, what);
 }
 
-/* "3 4": the steps that product number `at` covers. */
+/* Reads the steps that a product covers: "3 4". */
 static bool covers(PlanReader *r, int at, PEpilogue *e, const char *text) {
     int most = e->kind == PE_SUM_A || e->kind == PE_SUM_B ? 2 : 1;
     for (char *end; *text; text = end) {
@@ -214,6 +229,7 @@ static bool covers(PlanReader *r, int at, PEpilogue *e, const char *text) {
     return e->out >= 0 || bad_step(r, at, "it covers a kernel without a result");
 }
 
+/* Reads the epilogue of a product. */
 static bool epilogue(PlanReader *r, int at, const char *text) {
     PEpilogue *e = r->ph->steps.v[at]->epilogue = NEW(r->p.a, PEpilogue);
     *e = (PEpilogue){.side = -1, .out = -1};
@@ -233,6 +249,7 @@ static bool epilogue(PlanReader *r, int at, const char *text) {
     return covers(r, at, e, of + 6);
 }
 
+/* Makes a group of the products first .. last, which one call makes; equal: all have one shape. */
 static bool group(PlanReader *r, int at, int first, int last, bool equal) {
     PPhase *ph = r->ph;
     if (first < 0 || last <= first || last >= ph->steps.n || at < first || at > last)
@@ -253,7 +270,7 @@ static bool group(PlanReader *r, int at, int first, int last, bool equal) {
     return true;
 }
 
-/* `group 3..5, of one shape]`, `alone: why (with 3)]` */
+/* Reads `group 3..5, of one shape]` or `alone: why (with 3)]`. */
 static bool call(PlanReader *r, int at, const char *text) {
     PStep *s = r->ph->steps.v[at];
     size_t n = strlen(text);
@@ -272,6 +289,7 @@ static bool call(PlanReader *r, int at, const char *text) {
     return true;
 }
 
+/* Reads whether the library may do a sparse product; the facts say the rest. */
 static bool spmm(PlanReader *r, int at, const char *text) {
     PSpmm *x = r->ph->steps.v[at]->spmm = NEW(r->p.a, PSpmm); /* the facts say the rest */
     x->index = -1;
@@ -281,7 +299,7 @@ static bool spmm(PlanReader *r, int at, const char *text) {
     return next || bad_step(r, at, "sparse products are numbered from 0 on");
 }
 
-/* Loops and their ends name each other by their places. */
+/* Lets the ends of loops refer to each other's positions. */
 static bool match_loops(PlanReader *r) {
     VEC(int) open = {0};
     PPhase *ph = r->ph;
@@ -295,7 +313,7 @@ static bool match_loops(PlanReader *r) {
     return !open.n || bad_step(r, open.v[open.n - 1], "the loop has no end");
 }
 
-/* The loop over blocks that each local temporary is local to. */
+/* Finds the loop over blocks that each local temporary belongs to. */
 static bool find_blocks(PlanReader *r) {
     PPhase *ph = r->ph;
     if (ph->blocks.n && ph->blocks.v[ph->blocks.n - 1].last >= ph->steps.n)

@@ -8,7 +8,7 @@
 #include "codegen/plan/plan_text.h"
 #include "ir/text.h"
 
-/* What a buffer is of: of an output the operation says the rest. */
+/* Prints what a buffer holds. */
 static void source(StrBuf *b, const PBuf *buf) {
     switch (buf->kind) {
     case PB_MAP:
@@ -36,6 +36,7 @@ static void source(StrBuf *b, const PBuf *buf) {
     }
 }
 
+/* Prints a buffer. */
 static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
               dtype_name(buf->dt));
@@ -59,17 +60,20 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_puts(b, "\n");
 }
 
+/* Prints the buffers of a step. */
 static void names(StrBuf *b, const Plan *p, const int *bufs, int n) {
     sb_puts(b, "(");
     for (int i = 0; i < n; i++) sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[bufs[i]]->name);
     sb_puts(b, ")");
 }
 
+/* Prints a size. */
 static void field(StrBuf *b, const char *name, const Expr *e) {
     sb_printf(b, " %s=", name);
     expr_print(b, e);
 }
 
+/* Prints a matrix product. */
 static void gemm(StrBuf *b, const PGemm *g) {
     field(b, "batch", g->batch);
     field(b, "m", g->m);
@@ -86,6 +90,7 @@ static void gemm(StrBuf *b, const PGemm *g) {
     if (g->long_k) sb_puts(b, " long_k");
 }
 
+/* Prints the epilogue of a product. */
 static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
     if (!e->kind) {
         sb_printf(b, " epilogue none: %s", e->why_not);
@@ -97,6 +102,7 @@ static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue
     for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
 }
 
+/* Prints the group of a product, or why it is a call of its own. */
 static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     if (!g) {
@@ -110,7 +116,8 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
               g->equal ? "of one shape" : "of several shapes");
 }
 
-/* Whose rows are a process's own; of an exchange, which others it brings. */
+/* Prints the partitioned space whose local rows a step computes; of an exchange, which remote rows
+ * it fetches. */
 static void owned(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, s->cuts ? " own cuts of " : " own ");
     ir_name_print(b, s->own->name);
@@ -125,7 +132,8 @@ static void owned(StrBuf *b, const Plan *p, const PStep *s) {
     }
 }
 
-/* "(in conv1, gcn.gnn:12)": whose it is, and where that is applied. */
+/* Prints the layer instance that a step belongs to, and where that is applied: "(in conv1,
+ * gcn.gnn:12)". */
 static void instance(StrBuf *b, const Plan *p, Span at) {
     const Ctx *c = p->m->ctx;
     if (!at.site_name || at.site_file >= (uint32_t)c->sources.n) return;
@@ -133,6 +141,7 @@ static void instance(StrBuf *b, const Plan *p, Span at) {
               at.site_line);
 }
 
+/* Prints a step. */
 static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
@@ -165,17 +174,19 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     instance(b, p, s->span);
 }
 
+/* Prints a loop over blocks of rows. */
 static void blocks(StrBuf *b, const PBlocks *l) {
     sb_printf(b, "  steps %d..%d in blocks of ", l->first, l->last);
     expr_print(b, l->rows);
     sb_puts(b, "\n");
 }
 
+/* Prints the kernels. */
 static void kernels(StrBuf *b, const Plan *p) {
     for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
 }
 
-/* places: steps end with where they are from. */
+/* Prints buffers and steps; places: steps end with their source position. */
 static void steps(StrBuf *b, const Plan *p, bool places) {
     sb_puts(b, "buffers {\n");
     for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
@@ -201,7 +212,8 @@ void plan_print_steps(StrBuf *b, const Plan *p) {
     steps(b, p, true);
 }
 
-/* Kernels that are arranged for a target stand first: who prints those wants to see them. */
+/* Prints the plan. Kernels that are scheduled for a target stand first: who prints those wants to
+ * see them. */
 void plan_print(StrBuf *b, const Plan *p) {
     if (p->arranged) kernels(b, p);
     steps(b, p, false);

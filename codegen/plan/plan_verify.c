@@ -5,7 +5,7 @@
 
 #include "codegen/plan/plan.h"
 
-/* Whose value a buffer holds. */
+/* What a buffer holds. */
 typedef struct {
     bool full;      /* temporaries and outputs: written in this phase */
     bool scratch;   /* what no operation of the graph names */
@@ -23,6 +23,7 @@ typedef struct {
 } Check;
 
 static bool bad(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Adds an error about the current step; false. */
 static bool bad(Check *c, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -33,16 +34,19 @@ static bool bad(Check *c, const char *fmt, ...) {
     return c->ok = false;
 }
 
+/* Whether phases write this kind of buffer. */
 static bool is_written_here(const PBuf *b) {
     return b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
 }
 
+/* The number of the current phase. */
 static int phase_of(const Check *c) {
     for (int i = 0; i < c->p->phases.n; i++)
         if (c->p->phases.v[i] == c->phase) return i;
     return -1;
 }
 
+/* Checks that a buffer may be read. */
 static bool reads(Check *c, int id) {
     const PBuf *b = c->p->bufs.v[id];
     bool own = is_written_here(b) && b->phase == phase_of(c);
@@ -51,7 +55,7 @@ static bool reads(Check *c, int id) {
     return true;
 }
 
-/* made: whose value it holds from now on; NULL: scratch. */
+/* Checks that a buffer may be written. made: the value that it holds from now on; NULL: scratch. */
 static bool writes(Check *c, int id, const Op *made) {
     const PBuf *b = c->p->bufs.v[id];
     bool own = is_written_here(b) && b->phase == phase_of(c);
@@ -61,12 +65,13 @@ static bool writes(Check *c, int id, const Op *made) {
 }
 
 /* ---- whose value it is ------------------------------------------------------------------ */
-/* The first value of a loop's operand, in each of its iterations. */
+/* Whether the buffer still holds the first value of a loop's operand. */
 static bool is_operand(const Check *c, int id) {
     const Holds *h = &c->holds[id], *first = &c->loops.v[c->loops.n - 1][id];
     return h->made == first->made && h->full == first->full;
 }
 
+/* Whether the buffer holds op. */
 static bool holds(const Check *c, int id, const Op *op) {
     const Holds *h = &c->holds[id];
     if (h->scratch) return true;
@@ -78,6 +83,7 @@ static bool holds(const Check *c, int id, const Op *op) {
     return false;
 }
 
+/* Checks a read of op. */
 static bool reads_value(Check *c, int id, const Op *op) {
     if (!reads(c, id)) return false;
     if (!op || holds(c, id, op)) return true;
@@ -85,7 +91,7 @@ static bool reads_value(Check *c, int id, const Op *op) {
                op->hint ? op->hint : op_mnemonic(op->kind));
 }
 
-/* One of the operation's operands, or a copy of one. */
+/* Checks a read of one of the step's operands, or a copy of one. */
 static bool reads_operand(Check *c, int id) {
     const Op *op = c->step->op;
     if (!reads(c, id)) return false;
@@ -95,19 +101,21 @@ static bool reads_operand(Check *c, int id) {
                c->p->bufs.v[id]->name);
 }
 
+/* The number of elements of an argument. */
 static const Expr *count_of(Arena *a, const LBuf *b) {
     const Expr *n = expr_const(a, 1);
     for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
     return n;
 }
 
-/* The first rows of a longer buffer may be read as a value of their own. */
+/* Whether the argument is the first rows of a longer buffer. */
 static bool is_part(const LBuf *l) {
     const Op *op = l->written ? NULL : l->value;
     while (op && op->kind == OP_VIEW) op = op->in[0];
     return op && op->kind == OP_SLICE;
 }
 
+/* Checks an argument of a kernel. */
 static bool argument(Check *c, const LKernel *k, const int *bufs, int i) {
     const LBuf *l = k->bufs.v[i];
     const PBuf *b = c->p->bufs.v[bufs[i]];
@@ -148,6 +156,7 @@ static bool clears(Check *c) {
     return loops(c, x->kernel, x->bufs, x->n_bufs);
 }
 
+/* Checks a kernel step. */
 static bool kernel(Check *c) {
     const PStep *s = c->step;
     if (!loops(c, s->kernel, s->bufs, s->n_bufs)) return false;
@@ -164,7 +173,7 @@ static bool kernel(Check *c) {
     return true;
 }
 
-/* A call of the runtime with n buffers; the last one may be its result. */
+/* Checks a call of the runtime with n buffers, the last of which may be its result. */
 static bool call(Check *c, int n, bool last_written) {
     const PStep *s = c->step;
     if (n >= 0 && s->n_bufs != n) return bad(c, "%d buffers, not %d", s->n_bufs, n);
@@ -173,6 +182,7 @@ static bool call(Check *c, int n, bool last_written) {
     return !last_written || writes(c, s->bufs[s->n_bufs - 1], s->op);
 }
 
+/* Checks a matrix product. */
 static bool gemm(Check *c) {
     const PGemm *g = &c->step->gemm;
     int64_t one;
@@ -183,7 +193,7 @@ static bool gemm(Check *c) {
     return call(c, 3, true) && clears(c) && ((a && b) || bad(c, "no stride of an operand is 1"));
 }
 
-/* The copy of a loop's operand is the loop's own; another one is of that value. */
+/* Checks a copy. One of a loop's operand holds the loop's value; any other holds the copied one. */
 static bool copies(Check *c) {
     const PStep *s = c->step;
     if (!call(c, 2, true)) return false;
@@ -193,7 +203,7 @@ static bool copies(Check *c) {
     return fit || bad(c, "%s and %s differ in size", x->name, y->name);
 }
 
-/* Results are written; none of them is an input too, which C code would not expect. */
+/* Checks a call of a C function: results do not alias other arguments, as C functions assume. */
 static bool user_call(Check *c) {
     const PStep *s = c->step;
     if (!s->op || !s->op->ext || s->n_in > s->n_bufs) return bad(c, "no function");
@@ -211,12 +221,14 @@ static bool user_call(Check *c) {
     return true;
 }
 
-/* Where index arrays lead: rows of `space`, or, where it is NULL, positions of `pos`. */
+/* Where index arrays lead: rows of `space`, or, where it is NULL, positions in the segments of
+ * `pos`. */
 typedef struct {
     const Space *space;
     const Map *pos;
 } Place;
 
+/* Whether an index array may follow; *at is where it leads. */
 static bool follows(const PBuf *b, Place *at) {
     const Map *m = b->map;
     if (b->kind != PB_MAP || !m) return false;
@@ -233,7 +245,7 @@ static bool follows(const PBuf *b, Place *at) {
     return true;
 }
 
-/* The same value, of which more rows are there. */
+/* Checks an exchange: its halos lead to rows of the buffer's space. */
 static bool exchanges(Check *c) {
     const PStep *s = c->step;
     if (s->n_bufs != 1 || !s->own) return bad(c, "rows of no value");
@@ -253,7 +265,7 @@ static bool exchanges(Check *c) {
     return reads(c, s->bufs[0]);
 }
 
-/* Rows that processes share are of a program that counts them. */
+/* Checks that a step on partitioned rows is in a program for partitions. */
 static bool owns(Check *c) {
     const PStep *s = c->step;
     if (!s->own) return !s->cuts || bad(c, "cuts of no rows");
@@ -261,6 +273,7 @@ static bool owns(Check *c) {
     return plan_is_owned(s->own) || bad(c, "rows of %s belong to nobody", s->own->name);
 }
 
+/* Checks the condition of a step. */
 static bool condition(Check *c) {
     const PBuf *b = c->p->bufs.v[c->step->pred];
     return (b->dt == DT_I1 || bad(c, "%s is no condition", b->name)) && reads(c, c->step->pred);
@@ -280,6 +293,7 @@ static void leave_loop(Check *c) {
         if (first[i].made == c->step->op) c->holds[i] = first[i];
 }
 
+/* Checks that a loop and its end belong together. */
 static bool pairs(Check *c) {
     const PStep *s = c->step;
     bool in = s->other >= 0 && s->other < c->phase->steps.n;
@@ -293,6 +307,7 @@ static bool pairs(Check *c) {
     return true;
 }
 
+/* Checks a step. */
 static bool step(Check *c) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
@@ -325,6 +340,7 @@ static bool step(Check *c) {
     return bad(c, "an unknown step");
 }
 
+/* Checks that temporaries are used while they are live. */
 static bool lives(Check *c, int at) {
     for (int i = 0; i < c->step->n_bufs; i++) {
         const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
@@ -335,11 +351,12 @@ static bool lives(Check *c, int at) {
 }
 
 /* ---- loops over blocks of rows ---------------------------------------------------------- */
+/* The loop over blocks that a buffer is local to, or NULL. */
 static const PBlocks *loop_of(const PPhase *ph, const PBuf *b) {
     return b->block < ph->blocks.n ? &ph->blocks.v[b->block] : NULL;
 }
 
-/* What has room for a block alone is there while its loop runs. */
+/* Checks that a buffer for one block is used in its loop only. */
 static bool is_in_block(Check *c, int at, int id) {
     const PBuf *b = c->p->bufs.v[id];
     const PBlocks *l = b->block < 0 ? NULL : loop_of(c->phase, b);
@@ -347,12 +364,14 @@ static bool is_in_block(Check *c, int at, int id) {
     return bad(c, "%s is used outside of the loop over blocks that has it", b->name);
 }
 
+/* Checks this for the buffers of a step. */
 static bool blocks(Check *c, int at) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (!is_in_block(c, at, c->step->bufs[i])) return false;
     return c->step->pred < 0 || is_in_block(c, at, c->step->pred);
 }
 
+/* Checks that each buffer for one block has a loop. */
 static bool have_loops(Ctx *ctx, const Plan *p) {
     bool ok = true;
     for (int i = 0; i < p->bufs.n; i++) {
