@@ -7,6 +7,7 @@
 
 #include "codegen/lower/lower.h"
 
+/* Whether op is in the list. */
 static bool has(const Ops *v, const Op *op) {
     for (int i = 0; i < v->n; i++)
         if (v->v[i] == op) return true;
@@ -14,6 +15,7 @@ static bool has(const Ops *v, const Op *op) {
 }
 
 /* ---- who computes what ----------------------------------------------------------------- */
+/* The values that a step writes to memory. */
 static Ops results_of(const Report *r, const PStep *s) {
     Ops out = {0};
     if ((s->kind == PS_GEMM || s->kind == PS_RANK) && s->op) vec_push(r->a, &out, s->op);
@@ -25,18 +27,22 @@ static Ops results_of(const Report *r, const PStep *s) {
     return out;
 }
 
-/* The second half of a long reduction, which adds what the first half left. */
+/* Whether the step is the second half of a long reduction, which adds the partial sums of the first
+ * half. */
 static bool adds_partials(const PStep *s) {
     for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++)
         if (s->kernel->bufs.v[i]->partial && !s->kernel->bufs.v[i]->written) return true;
     return false;
 }
 
+/* Records that the step computes op. */
 static void note_made(const Report *r, FusionFacts *f, const Op *op, int step) {
     StepList *l = &f->made_in[op->id];
     if (l->n == 0 || l->v[l->n - 1] != step) vec_push(r->a, l, step);
 }
 
+/* Records what a step computes and stores. The second half of a long reduction only adds partial
+ * sums, so it does not count as computing it. */
 static void note_step(const Report *r, FusionFacts *f, int step) {
     const PStep *s = f->ph->steps.v[step];
     Ops *results = &f->results[step];
@@ -49,6 +55,7 @@ static void note_step(const Report *r, FusionFacts *f, int step) {
             note_made(r, f, results->v[i], step);
 }
 
+/* Finds for each step what it computes and stores, and for each value its users. */
 FusionFacts fusion_facts(const Report *r, const PPhase *ph) {
     func_number(ph->func);
     size_t n = (size_t)ph->func->n_ops + 1;
@@ -64,6 +71,7 @@ FusionFacts fusion_facts(const Report *r, const PPhase *ph) {
     return f;
 }
 
+/* The values that the step computes, those that it stores last. */
 Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
     Ops out = {0};
     const Ops *results = &f->results[step];
@@ -75,6 +83,8 @@ Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
 }
 
 /* ---- what stays out of memory -------------------------------------------------------------- */
+/* Whether the value would be in memory if nothing were fused: constants, indices and views would
+ * not. */
 static bool would_be_stored(const Op *op) {
     if (op->type.rank == 0 || op_has(op, OPT_SOURCE | OPT_VIEW | OPT_EFFECT)) return false;
     switch (op->kind) {
@@ -90,6 +100,7 @@ static bool would_be_stored(const Op *op) {
     }
 }
 
+/* The values that the step computes and that no step stores: fused away. */
 Ops fusion_kept(const Report *r, const FusionFacts *f, int step) {
     Ops out = {0};
     const LKernel *k = f->ph->steps.v[step]->kernel;
@@ -100,6 +111,8 @@ Ops fusion_kept(const Report *r, const FusionFacts *f, int step) {
     return out;
 }
 
+/* The bytes that these save: a read each, and the write in the first step that computes the value.
+ */
 const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
     Ops kept = fusion_kept(r, f, step);
     const Expr *e = expr_const(r->a, 0);
@@ -114,21 +127,25 @@ const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
 }
 
 /* ---- why a result is stored ------------------------------------------------------------------ */
+/* Adds a reason, once. */
 static void add_reason(const Report *r, Reasons *out, Reason x) {
     for (int i = 0; i < out->n; i++)
         if (!strcmp(out->v[i].text, x.text)) return;
     vec_push(r->a, out, x);
 }
 
+/* Adds a reason that has only a text. */
 static void add_text(const Report *r, Reasons *out, const char *text) {
     add_reason(r, out, (Reason){.text = text});
 }
 
+/* " (file:line)" of an op, or "". */
 static const char *where(const Report *r, const Op *op) {
     const char *at = report_at(r, op->span);
     return *at ? arena_printf(r->a, " (%s)", at) : "";
 }
 
+/* Whether the step computes op. */
 static bool made_in(const FusionFacts *f, const Op *op, int step) {
     const StepList *l = &f->made_in[op->id];
     for (int i = 0; i < l->n; i++)
@@ -136,6 +153,7 @@ static bool made_in(const FusionFacts *f, const Op *op, int step) {
     return false;
 }
 
+/* Why two kernels are not fused, as text. */
 static const char *apart_reason(const Report *r, const PApart *p, const char *kernel) {
     bool needs = p->why == APART_SIBLING || p->why == APART_LATER;
     const char *at = where(r, p->via && !needs ? p->via : p->root), *text = plan_apart_text(p->why);
@@ -146,7 +164,8 @@ static const char *apart_reason(const Report *r, const PApart *p, const char *ke
     return arena_printf(r->a, "%s%s %s", kernel, at, text);
 }
 
-/* The causes that the kernel of `step` is not the one of `value`; false: none is known. */
+/* Adds the reasons why the kernel of `step` is not fused with the kernel of `value`; false: none is
+ * known. */
 static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value, int step,
                           Reasons *out) {
     bool any = false;
@@ -162,7 +181,8 @@ static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value
     return any;
 }
 
-/* `user` reads the value in its own steps. */
+/* Adds the reasons from the steps that compute `user`, where they are not those that compute
+ * `root`: they read it from memory. */
 static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *root, const Op *user,
                              Reasons *out) {
     for (int i = 0; i < f->made_in[user->id].n; i++) {
@@ -181,6 +201,8 @@ static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *ro
     }
 }
 
+/* Adds the reasons why `root` is in memory, from the users of `value`, which is root or a view of
+ * it. */
 static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
                        Reasons *out) {
     const Ops *users = &f->users[value->id];
@@ -198,7 +220,8 @@ static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, c
     }
 }
 
-/* A kernel that makes several values row by row leaves one in memory for the next loop over it. */
+/* Adds reasons for a value that its own kernel reads again: one row loop leaves it in memory for
+ * the next. */
 static void reasons_within(const Report *r, const FusionFacts *f, const Op *value, Reasons *out) {
     const Ops *users = &f->users[value->id];
     for (int i = 0; i < users->n; i++)
@@ -209,7 +232,7 @@ static void reasons_within(const Report *r, const FusionFacts *f, const Op *valu
                                 "itself", false, NULL});
 }
 
-/* Of several causes that keep two kernels apart one is told, what they read themselves first. */
+/* One reason for each reading kernel; what it reads itself is told first. */
 static Reasons one_each(const Report *r, const Reasons *all) {
     Reasons out = {0};
     for (int i = 0; i < all->n; i++) {
@@ -225,6 +248,7 @@ static Reasons one_each(const Report *r, const Reasons *all) {
     return out;
 }
 
+/* Why a value is stored: all reasons, or one for each kernel that reads it. */
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all) {
     Reasons out = {0};
     if (value->ask == ASK_STORE) add_text(r, &out, "the model says: store");
