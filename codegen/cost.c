@@ -17,12 +17,14 @@
 
 enum { MAX_DEPTH = 64 };
 
+/* What the value of a register depends on. */
 typedef struct {
     uint64_t loops;     /* bit d: depends on the loop at depth d */
     bool data;          /* some load decides it */
     const LBuf *source; /* that load's buffer */
 } Dep;
 
+/* An open loop: how many iterations it has over all iterations of the loops that it replaces. */
 typedef struct {
     const LReg *var;
     const Expr *own;
@@ -30,6 +32,7 @@ typedef struct {
     uint64_t instead;   /* loops whose place it takes */
 } Nest;
 
+/* A counted access to a buffer. */
 typedef struct {
     const LBuf *buf;
     const LBuf *by; /* where the index comes from; NULL = loop variables alone */
@@ -38,6 +41,7 @@ typedef struct {
     Span at; /* of the first statement */
 } Access;
 
+/* A walk over the statements of a kernel. */
 typedef struct {
     Arena *a;
     Dep *reg;   /* by LReg.id */
@@ -50,14 +54,17 @@ typedef struct {
 } Walk;
 
 /* ---- how often ------------------------------------------------------------------------ */
+/* The bit of the loop at depth d. */
 static uint64_t bit(int d) {
     return (uint64_t)1 << (d < MAX_DEPTH ? d : MAX_DEPTH - 1);
 }
 
+/* The bits of all open loops. */
 static uint64_t all_loops(const Walk *w) {
     return w->depth >= MAX_DEPTH ? ~(uint64_t)0 : bit(w->depth) - 1;
 }
 
+/* The set without loops that another loop of it replaces. */
 static uint64_t without_replaced(const Walk *w, uint64_t loops) {
     uint64_t keep = loops;
     for (int d = 0; d < w->depth; d++)
@@ -65,6 +72,7 @@ static uint64_t without_replaced(const Walk *w, uint64_t loops) {
     return keep;
 }
 
+/* The number of iterations of a set of loops together. */
 static const Expr *times(const Walk *w, uint64_t loops) {
     const Expr *e = expr_const(w->a, 1);
     loops = without_replaced(w, loops);
@@ -73,19 +81,22 @@ static const Expr *times(const Walk *w, uint64_t loops) {
     return e;
 }
 
-/* The open loop whose variable r is; -1: none. */
+/* The depth of the open loop with variable r; -1: there is none. */
 static int loop_of(const Walk *w, const LReg *r) {
     for (int d = w->depth - 1; d >= 0; d--)
         if (w->nest[d].var == r) return d;
     return -1;
 }
 
+/* Whether another open loop replaces the one at depth d. */
 static bool is_replaced(const Walk *w, int d) {
     for (int k = 0; k < w->depth; k++)
         if (w->nest[k].instead & bit(d)) return true;
     return false;
 }
 
+/* The number of iterations of a loop. One over the entries of a row's segment has, over all rows,
+ * an iteration for each entry of the map. */
 static Nest nest_of(const Walk *w, const LStmt *f) {
     Nest n = {.var = f->var, .own = f->extent};
     if (f->range == LR_EXTENT) return n;
@@ -102,6 +113,7 @@ static Nest nest_of(const Walk *w, const LStmt *f) {
 }
 
 /* ---- what an index depends on ------------------------------------------------------------ */
+/* The union of two dependences. */
 static Dep joined(Dep x, Dep y) {
     x.loops |= y.loops;
     x.data |= y.data;
@@ -109,24 +121,28 @@ static Dep joined(Dep x, Dep y) {
     return x;
 }
 
+/* The dependence of what a local array holds. */
 static Dep of_local(const Walk *w, const LBuf *b) {
     const Dep *d = strmap_get(&w->dep, b->name);
     return d ? *d : (Dep){0};
 }
 
+/* Adds to it. */
 static void add_to_local(Walk *w, const LBuf *b, Dep d) {
     Dep *at = strmap_get(&w->dep, b->name);
     if (!at) strmap_put(w->a, &w->dep, b->name, at = NEW(w->a, Dep));
     *at = joined(*at, d);
 }
 
+/* The dependence of the access's index. */
 static Dep of_index(const Walk *w, const LStmt *s) {
     Dep d = {0};
     for (int i = 0; i < s->buf->rank; i++) d = joined(d, w->reg[s->idx[i]->id]);
     return d;
 }
 
-/* An index position made of several loops (tile and place in it) runs over its dimension. */
+/* How many different elements the access reaches. A dimension indexed by several loops together
+ * (tile and position in it) counts with its extent. */
 static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
     uint64_t loops = without_replaced(w, all.loops & all_loops(w));
     const Expr *e = expr_const(w->a, 1);
@@ -143,6 +159,8 @@ static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
     return expr_mul(w->a, e, times(w, loops));
 }
 
+/* Records an access, once for each buffer, index buffer and count. by: the buffer whose contents
+ * are the index; NULL = only loop variables are. */
 static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write,
                         Span at) {
     for (int i = 0; i < w->seen.n; i++) {
@@ -154,12 +172,14 @@ static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *coun
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */
+/* Whether the statement counts as a floating-point operation. */
 static bool is_arithmetic(const LStmt *s) {
     bool counts = s->fn == L_FN_OP && op_cost(s->op) > 0 && s->op != OP_SELECT;
     return counts && dtype_is_float(s->dst->dt);
 }
 
-/* What a line of the model has, and the user's call that led to it, is one. */
+/* Adds a cost to a source line. Costs of the same line, inlined at the same call of the user, are
+ * one. */
 static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, const Expr *flops) {
     int i = 0;
     while (i < l->n &&
@@ -171,12 +191,14 @@ static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, cons
     l->v[i].flops = expr_add(a, l->v[i].flops, flops);
 }
 
+/* Counts an operation once for each iteration of the open loops. */
 static void add_flops(Walk *w, Span at) {
     const Expr *n = times(w, all_loops(w));
     w->flops = expr_add(w->a, w->flops, n);
     if (w->lines) add_to_line(w->a, w->lines, at, expr_const(w->a, 0), n);
 }
 
+/* Visits an L_LET. */
 static void let(Walk *w, const LStmt *s) {
     Dep d = {0};
     for (int i = 0; i < s->n_arg; i++) d = joined(d, w->reg[s->arg[i]->id]);
@@ -184,6 +206,7 @@ static void let(Walk *w, const LStmt *s) {
     if (is_arithmetic(s)) add_flops(w, s->span);
 }
 
+/* Visits a load: the loaded register depends on data. */
 static void load(Walk *w, const LStmt *s) {
     Dep d = of_index(w, s);
     if (s->buf->kind == LB_LOCAL) {
@@ -194,6 +217,7 @@ static void load(Walk *w, const LStmt *s) {
     w->reg[s->dst->id] = (Dep){d.loops, true, s->buf};
 }
 
+/* Visits a store or accumulation. */
 static void store(Walk *w, const LStmt *s) {
     Dep d = of_index(w, s);
     if (s->buf->kind == LB_LOCAL)
@@ -205,12 +229,14 @@ static void store(Walk *w, const LStmt *s) {
 
 static void block(Walk *w, const LStmt *s);
 
+/* Counts the reads of the segment bounds of a loop over entries. */
 static void segment_reads(Walk *w, const LStmt *f) {
     Dep at = w->reg[f->at->id];
     const Expr *rows = times(w, at.loops & all_loops(w));
     note_access(w, f->ptr, at.source, expr_add(w->a, rows, expr_const(w->a, 1)), false, f->span);
 }
 
+/* Visits a loop. */
 static void loop(Walk *w, const LStmt *f) {
     if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
     if (f->range == LR_SEGMENT) segment_reads(w, f);
@@ -224,6 +250,7 @@ static void loop(Walk *w, const LStmt *f) {
     w->depth--;
 }
 
+/* Visits a list of statements. A loop that has a second version for other sizes counts once. */
 static void block(Walk *w, const LStmt *s) {
     for (; s; s = s->next) switch (s->kind) {
         case L_FOR: /* of two versions of a loop the first: both do the same */
@@ -252,10 +279,12 @@ static void block(Walk *w, const LStmt *s) {
         }
 }
 
+/* The bytes of so many elements. */
 static const Expr *bytes(Arena *a, const Expr *count, DType dt) {
     return expr_mul(a, count, expr_const(a, dtype_bytes(dt)));
 }
 
+/* The cost of a kernel; lines: also by source line, if not NULL. */
 static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
     Walk w = {.a = a, .lines = lines, .flops = expr_const(a, 0)};
     w.reg = NEWN(a, Dep, (size_t)k->n_regs + 1);
@@ -280,17 +309,20 @@ static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
 }
 
 /* ---- library calls ------------------------------------------------------------------------ */
+/* Whether all matrices of the batch are one. */
 static bool is_shared(const Expr *batch_stride) {
     int64_t c;
     return expr_is_const(batch_stride, &c) && c == 0;
 }
 
+/* The bytes of an operand of a matrix product. */
 static const Expr *matrix(Arena *a, const PGemm *g, const PBuf *b, const Expr *rows,
                           const Expr *cols, const Expr *batch_stride) {
     const Expr *n = bytes(a, expr_mul(a, rows, cols), b->dt);
     return is_shared(batch_stride) ? n : expr_mul(a, g->batch, n);
 }
 
+/* The cost of a matrix product. */
 static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
@@ -304,7 +336,7 @@ static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
     };
 }
 
-/* First n buffers read, the one at `out` written; -1: nothing is. */
+/* The cost of a step that reads its first n buffers and writes the one at `out` (-1: none). */
 static StepCost whole_buffers(Arena *a, const Plan *p, const PStep *s, int n, int out) {
     const Expr *none = expr_const(a, 0);
     StepCost c = {none, none, none, none};
@@ -319,7 +351,7 @@ static StepCost whole_buffers(Arena *a, const Plan *p, const PStep *s, int n, in
     return c;
 }
 
-/* What a C function is given and gives; what it computes nobody knows. */
+/* The cost of a call of a C function: its arguments and results; what it computes is unknown. */
 static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
     StepCost c = whole_buffers(a, p, s, s->n_in, -1);
     for (int i = s->n_in; i < s->n_bufs; i++) {
@@ -385,6 +417,7 @@ typedef struct {
 } Line;
 typedef VEC(Line) Lines;
 
+/* Adds a source line to a sorted list, once. */
 static void add_line(Arena *a, Lines *l, Span at) {
     if (!at.line) return;
     int i = 0;
@@ -400,6 +433,7 @@ static void add_line(Arena *a, Lines *l, Span at) {
     l->v[i] = x;
 }
 
+/* The path of a source as seen from the model's folder; a library file is in "layers". */
 const char *cg_path_short(const Module *m, uint32_t file) {
     const Source *s = &m->ctx->sources.v[file];
     const char *from = m->source_path ? m->source_path : "", *slash = strrchr(from, '/');
@@ -409,7 +443,7 @@ const char *cg_path_short(const Module *m, uint32_t file) {
     return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
 }
 
-/* "a.gnn:3,7 b.gnn:1" */
+/* The lines as "a.gnn:3,7 b.gnn:1"; whole: with full paths. */
 static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool whole) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
@@ -424,7 +458,7 @@ static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool w
     return b.s;
 }
 
-/* Of everything that the step computes. */
+/* The source lines of everything that the step computes; user: the user's lines that call these. */
 static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
     Lines l = {0};
     for (int i = -1; i < (s->kernel ? s->kernel->computes.n : 0); i++) {

@@ -21,11 +21,13 @@ static Scope *scope_new(Gen *g, Scope *parent, LStmt *owner) {
     return s;
 }
 
+/* Appends a statement to a scope. */
 static void put(Scope *s, LStmt *st) {
     *s->tail = st;
     s->tail = &st->next;
 }
 
+/* Whether the scope is open. */
 bool cg_scope_open(const Gen *g, const Scope *s) {
     for (const Scope *c = g->cur; c; c = c->parent)
         if (c == s) return true;
@@ -36,6 +38,7 @@ Scope *cg_reg_scope(const Gen *g, const LReg *r) {
     return g->reg_scope.v[r->id];
 }
 
+/* The innermost scope that defines one of the registers; the kernel's list without any. */
 Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
     Scope *s = g->root;
     for (int i = 0; i < n; i++) {
@@ -45,6 +48,7 @@ Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
     return s;
 }
 
+/* Begins a kernel that is named after op. */
 void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     *g = (Gen){.lo = lo, .a = lo->a, .span = op->span};
     ir_marks_start(lo->computed);
@@ -55,7 +59,7 @@ void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     g->root = g->cur = scope_new(g, NULL, NULL);
 }
 
-/* Registers get numbers in the order of the text. */
+/* Numbers the registers of s and what follows in the order of the text. */
 void cg_number(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
@@ -65,7 +69,7 @@ void cg_number(LStmt *s, int *next) {
 }
 
 /* ---- what nobody reads ---------------------------------------------------------- */
-/* An element's number is loaded where a segment is opened, before anyone asks for it. */
+/* Counts how often each register is read. */
 static void count_uses(const LStmt *s, int *uses) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++) uses[s->arg[i]->id]++;
@@ -78,6 +82,8 @@ static void count_uses(const LStmt *s, int *uses) {
     }
 }
 
+/* Removes values that nobody reads, such as element numbers that are loaded wherever a segment is
+ * opened; true if there were some. */
 static bool drop_unused(LStmt **at, const int *uses) {
     bool dropped = false;
     for (LStmt *s = *at; s; s = *at) {
@@ -92,10 +98,12 @@ static bool drop_unused(LStmt **at, const int *uses) {
     return dropped;
 }
 
+/* Records that an argument is used. */
 static void note_argument(bool *used, const LBuf *b) {
     if (b && b->kind != LB_LOCAL) used[b->id] = true;
 }
 
+/* Records the arguments that the statements use. */
 static void find_used(const LStmt *s, bool *used) {
     for (; s; s = s->next) {
         note_argument(used, s->buf);
@@ -104,6 +112,7 @@ static void find_used(const LStmt *s, bool *used) {
     }
 }
 
+/* Removes unused arguments. */
 static void drop_arguments(Gen *g) {
     int n = 0;
     bool *used = NEWN(g->a, bool, (size_t)g->k->bufs.n + 1);
@@ -118,6 +127,7 @@ static void drop_arguments(Gen *g) {
     g->k->bufs.n = g->arg_buf.n = n;
 }
 
+/* Removes unused values and arguments. */
 static void drop_dead(Gen *g) {
     int *uses = NEWN(g->a, int, (size_t)g->reg_scope.n);
     do {
@@ -127,6 +137,7 @@ static void drop_dead(Gen *g) {
     drop_arguments(g);
 }
 
+/* Finishes the kernel. */
 LKernel *cg_gen_done(Gen *g) {
     CTX_HOLDS(g->lo->c, g->cur == g->root, g->k->span);
     g->k->body = g->root->head;
@@ -136,6 +147,7 @@ LKernel *cg_gen_done(Gen *g) {
 }
 
 /* ---- statements ----------------------------------------------------------------- */
+/* A new register, defined in scope s. */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
     LReg *r = NEW(g->a, LReg);
     r->id = g->reg_scope.n;
@@ -145,6 +157,7 @@ LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
     return r;
 }
 
+/* A new statement. */
 static LStmt *stmt_new(Gen *g, LStmtKind kind) {
     LStmt *s = NEW(g->a, LStmt);
     s->kind = kind;
@@ -152,6 +165,7 @@ static LStmt *stmt_new(Gen *g, LStmtKind kind) {
     return s;
 }
 
+/* A scalar function of registers, in the outermost scope where they are all defined. */
 LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg) {
     Scope *s = cg_deepest(g, n, arg);
     LStmt *st = stmt_new(g, L_LET);
@@ -165,6 +179,7 @@ LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg 
     return st->dst;
 }
 
+/* A constant of the kernel, made once. */
 static LReg *constant(Gen *g, ConstMemo want) {
     for (int i = 0; i < g->consts.n; i++) {
         ConstMemo *m = &g->consts.v[i];
@@ -201,8 +216,8 @@ LReg *cg_cast(Gen *g, LReg *x, DType dt) {
     return x->dt == dt ? x : cg_let(g, L_FN_OP, OP_CAST, dt, x->hint, 1, &x);
 }
 
-/* Read-only buffers are loaded as far out as their indices allow; what this kernel
- * writes is loaded where it is asked for. */
+/* Appends a load: of a read-only buffer as far out as its indices allow; of a buffer that the
+ * kernel writes at the current place. */
 static LStmt *load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     Scope *s = b->written || b->kind == LB_LOCAL ? g->cur : cg_deepest(g, b->rank, idx);
     LStmt *st = stmt_new(g, L_LOAD);
@@ -218,7 +233,8 @@ LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     return load(g, b, idx, hint)->dst;
 }
 
-/* A buffer that the kernel writes is a result's; another value in it was there before. */
+/* Loads a value from its buffer. If the kernel writes another value there, this one is the buffer's
+ * earlier contents. */
 LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op) {
     LStmt *st = load(g, b, idx, op->hint);
     const Op *base = cg_info(g->lo, op)->base;
@@ -227,6 +243,7 @@ LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op) {
     return st->dst;
 }
 
+/* Appends a store or accumulation at the current place. */
 static LStmt *write_stmt(Gen *g, LStmtKind kind, LBuf *b, LReg *const *idx, LReg *v) {
     LStmt *st = stmt_new(g, kind);
     st->buf = b;
@@ -246,6 +263,7 @@ void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v) {
 }
 
 /* ---- loops ------------------------------------------------------------------------- */
+/* Opens a loop. */
 static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
     LStmt *st = stmt_new(g, L_FOR);
     st->range = range;
@@ -270,6 +288,7 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
     return st;
 }
 
+/* Opens a loop over the elements that map m sends to `at`; returns the element. */
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     LBuf *ptr = cg_arg_map(g, m, LB_MAP_PTR);
     bool sorted = map_is_sorted(m);
@@ -299,12 +318,15 @@ void cg_open_if(Gen *g, LReg *cond) {
     g->cur = scope_new(g, g->cur, st);
 }
 
+/* Whether a loop is among the statements. */
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR || (s->kind == L_IF && has_loop(s->body))) return true;
     return false;
 }
 
+/* Closes the innermost scope. A loop without loops in it becomes a vector loop; a short one is
+ * unrolled. */
 LStmt *cg_close(Gen *g) {
     Scope *s = g->cur;
     LStmt *st = s->owner;
@@ -321,6 +343,7 @@ LStmt *cg_close(Gen *g) {
 }
 
 /* ---- buffers ------------------------------------------------------------------------ */
+/* A name that no other argument or local has. */
 static const char *unique_name(Gen *g, const char *want) {
     const char *name = want;
     for (int i = 2; strmap_has(&g->names, name); i++) name = arena_printf(g->a, "%s_%d", want, i);
@@ -328,6 +351,7 @@ static const char *unique_name(Gen *g, const char *want) {
     return name;
 }
 
+/* Declares a local array of constant extents in the current scope. */
 LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint) {
     LBuf *b = NEW(g->a, LBuf);
     b->kind = LB_LOCAL;
@@ -348,6 +372,7 @@ LBuf *cg_local(Gen *g, DType dt, const char *hint) {
     return cg_local_array(g, dt, 0, NULL, hint);
 }
 
+/* Whether the buffer has these dimensions. */
 static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
     if (b->rank != rank) return false;
     for (int i = 0; i < rank; i++)
@@ -355,7 +380,8 @@ static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
     return true;
 }
 
-/* Where the table has the argument's number, from 1; 0: it is none yet. */
+/* The place in the hash table of arguments for a buffer with these dimensions: it holds the
+ * argument's number from 1, or 0. */
 static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
     unsigned mask = (unsigned)g->n_slots - 1, i = (unsigned)buf * 2654435761u & mask;
     for (; g->slot[i]; i = (i + 1) & mask) {
@@ -365,7 +391,7 @@ static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
     return &g->slot[i];
 }
 
-/* The same in a table that has room for one more: at most half full. */
+/* The same, after the table has been grown so that it is at most half full. */
 static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
     if (2 * (g->k->bufs.n + 1) > g->n_slots) {
         g->n_slots = g->n_slots ? 2 * g->n_slots : 32;
@@ -378,7 +404,7 @@ static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
     return find_slot(g, buf, rank, dim);
 }
 
-/* Arguments of one buffer are told apart by their dimensions. */
+/* The kernel's argument for a buffer with these dimensions, added if it is new. */
 static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
                  const Expr *const *dim) {
     int *slot = arg_slot(g, buf, rank, dim);
@@ -396,7 +422,7 @@ static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int
     return b;
 }
 
-/* Variables keep their name when a kernel updates them in place. */
+/* The name of an argument. A variable that is updated in place keeps its name. */
 static const char *short_name(Gen *g, const Op *op) {
     const PBuf *b = g->lo->p->bufs.v[cg_buf(g->lo, op)];
     if (b->kind == PB_DATA) return cg_ident(g->a, b->col->name);
@@ -462,6 +488,8 @@ LBuf *cg_arg_cuts(Gen *g, Space *s) {
     return b;
 }
 
+/* The argument with the two key words of random stream number `stream` (of the counter-based
+ * generator). */
 LBuf *cg_arg_key(Gen *g, int stream) {
     const Expr *n = expr_const(g->a, 2);
     LBuf *b = arg(g, LB_KEY, cg_key_buf(g->lo, stream), arena_printf(g->a, "key%d", stream), DT_I32,

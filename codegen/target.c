@@ -17,6 +17,7 @@ const Target *target_find(const char *name) {
     return NULL;
 }
 
+/* Whether a phase has a step of this kind. */
 static bool has_step(const Plan *p, PStepKind kind) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
@@ -24,6 +25,7 @@ static bool has_step(const Plan *p, PStepKind kind) {
     return false;
 }
 
+/* Whether the program needs a kernel of the runtime. */
 static bool needs_own(const Plan *p, OwnKernel k) {
     const Sampling *s = &p->m->recipe.sample;
     bool rows = s->batch && !s->train_links;
@@ -60,6 +62,7 @@ const char *target_own_name(Arena *a, const Plan *p, OwnKernel k) {
     return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_own_kind(k));
 }
 
+/* Writes s into a C comment, on one line, which it neither ends nor continues. */
 void target_comment(StrBuf *b, const char *s) {
     for (; *s; s++) {
         bool marks = (s[0] == '*' && s[1] == '/') || (s[0] == '/' && s[1] == '*');
