@@ -334,14 +334,6 @@ static void end_cells(CuFn *f, const Cells *cells, int outer) {
 }
 
 /* ---- the statement ----------------------------------------------------------------------- */
-/* Values at the top hang on nothing else there: they come first. */
-static void hoist(CuFn *f, const LoopColumns *r) {
-    for (const LStmt *s = r->first; s != r->end; s = s->next) {
-        bool value = s->kind == L_LET || s->kind == L_LOAD;
-        if (value && f->used[s->dst->id]) cu_statement(f, s);
-    }
-}
-
 /* A local array: of each column what its other dimensions hold. */
 static void column_array(CuFn *f, const LoopColumns *r, const LBuf *b) {
     const char *name = f->local[b->id];
@@ -361,29 +353,12 @@ static void statements(CuFn *f, const LoopColumns *r) {
     int outer = f->alias.n;
     begin_cells(f, r, &cells);
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
-        bool hoisted = !r->together && (s->kind == L_LET || s->kind == L_LOAD);
         if (s->kind == L_LOCAL && s->buf->rank)
             column_array(f, r, s->buf);
-        else if (!hoisted && !split_loop(f, s))
+        else if (!split_loop(f, s))
             cu_statement(f, s);
     }
     end_cells(f, &cells, outer);
-}
-
-static bool splits(CuFn *f, const LoopColumns *r) {
-    const LBuf *target[LOOP_TARGETS_MAX];
-    for (const LStmt *s = r->first; s != r->end; s = s->next) {
-        if (cu_split_targets(f, s, target)) return true;
-    }
-    return false;
-}
-
-/* Every lane has a column each time. */
-static bool all_lanes(const CuFn *f, const LoopColumns *r) {
-    int64_t n;
-    int lanes = f->sched.lanes;
-    return r->range->range == LR_EXTENT && expr_is_const(r->range->extent, &n) && lanes &&
-           n % (lanes * cu_pack_of(f, r)) == 0;
 }
 
 /* Somebody asks which column it is: not where there is but one, and in arrays. */
@@ -399,11 +374,10 @@ static bool asks(const CuFn *f, const LoopColumns *r, const LStmt *s, const LStm
 void cu_columns(CuFn *f, const LoopColumns *r) {
     int outer = f->alias.n, before = f->pending.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];
-    if (!r->together) hoist(f, r);
     cu_bounds(f, r->range, &lo, &hi);
     begin_sums(f, r, r->first, r->end, NULL, false, r->flat ? LS_TEAM : LS_LANES);
     declare_sums(f, before);
-    bool masked = (splits(f, r) || r->together || r->turns) && !all_lanes(f, r);
+    const bool masked = r->at->sched.masked;
     const int pack = cu_pack_of(f, r);
     const char *times = pack > 1 ? arena_printf(f->a, " * %d", pack) : "";
     const char *at = pack > 1 ? fresh(f, "first") : c;

@@ -35,8 +35,7 @@ static void stand_for(CuFn *f, const LoopElements *e, const LStmt *s, const LStm
         if (s->kind == L_IF) stand_for(f, e, s->body, NULL);
         for (int i = 0; loop_is_access(s) && i < e->streams.n; i++) {
             const LoopStream *x = &e->streams.v[i];
-            if (x->buf != s->buf || !loop_is_packed_stream(x) || !loop_is_own_element(e->nest, s))
-                continue;
+            if (x->buf != s->buf || !s->packed) continue;
             CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", x->name), -1, .memory = true};
             vec_push(f->a, &f->alias, a);
         }
@@ -80,7 +79,7 @@ void cu_element_pack(CuFn *f, const LoopNest *nest,
     const int pack = f->sched.pack, outer = f->alias.n;
     bool wanted[LOOP_COLLAPSE_MAX + 1];
     for (int i = 0; i < e.streams.n; i++)
-        if (loop_is_packed_stream(&e.streams.v[i])) begin(f, &e.streams.v[i], pack);
+        if (e.streams.v[i].packed) begin(f, &e.streams.v[i], pack);
     for (int i = 0; i < nest->n; i++) stand_for(f, &e, nest->loop[i]->body, next_of(nest, i));
     for (int i = 0; i < nest->n; i++) {
         const LReg *r = nest->loop[i]->var;
@@ -95,6 +94,5 @@ void cu_element_pack(CuFn *f, const LoopNest *nest,
     f->alias.n = outer;
     for (int i = 0; i < nest->n; i++) f->used[nest->loop[i]->var->id] = wanted[i];
     for (int i = 0; i < e.streams.n; i++)
-        if (loop_is_packed_stream(&e.streams.v[i]) && e.streams.v[i].written)
-            put(f, &e.streams.v[i]);
+        if (e.streams.v[i].packed && e.streams.v[i].written) put(f, &e.streams.v[i]);
 }

@@ -37,7 +37,7 @@ static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = own && loop_is_access(s) && loop_is_packed(s, loop, f->sched.pack);
+        bool packed = own && loop_is_access(s) && s->packed;
         for (int i = 0; loop_is_access(s) && !packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
         if (s->kind == L_IF && asks(f, s->body, loop, false)) return true;
@@ -62,7 +62,7 @@ void cu_packed_body(CuFn *f, const LStmt *loop) {
     VEC(const char *) to = {0};
     f->reg[loop->var->id] = f->first;
     for (const LStmt *s = loop->body; s; s = s->next) {
-        if (!loop_is_access(s) || !loop_is_packed(s, loop, n)) continue;
+        if (!loop_is_access(s) || !s->packed) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
         const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_names++);
         const char *at = cu_element(f, s), *type = pack_type(f, s->buf);

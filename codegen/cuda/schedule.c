@@ -64,6 +64,15 @@ static bool read_team(CuFn *f) {
     if (c->parallel && c->parallel->sched.hubs && !loop_row_entries(&f->team, loop))
         return refuse(f, c->parallel->span,
                       "ways share no entries of rows that a block could take");
+    for (int i = 0; i < f->team.runs.n; i++) {
+        const LoopColumns *r = &f->team.runs.v[i];
+        if (loop_has_values(r))
+            return refuse(f, r->at->span, "values stand at the top of columns taken by turns");
+        if (!r->at->sched.masked && !loop_mask_fault(&f->team, r))
+            return refuse(f, r->at->span, "lanes that may have no column are needed: 'masked'");
+    }
+    const LStmt *s = loop_unpackable(f->a, f->k, &f->team);
+    if (s) return refuse(f, s->span, "elements that do not lie side by side are no pack");
     if (!loop_may_coarsen(&f->team, c->pack))
         return refuse(f, f->k->span, "lanes cannot have so many columns each");
     return true;
@@ -86,6 +95,8 @@ bool cu_schedule(CuFn *f) {
         const LoopElements e = loop_elements(f->a, f->k, &nest);
         if (!nest.n || loop_most_elements(&e, LOOP_ELEMENTS_MAX) < c->pack)
             return refuse(f, f->k->span, "a thread cannot have so many elements");
+        if ((s = loop_unpackable(f->a, f->k, NULL)))
+            return refuse(f, s->span, "elements that do not lie side by side are no pack");
     }
     c->split = loop_first_shared(&f->team);
     return true;

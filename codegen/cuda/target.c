@@ -62,7 +62,8 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
 const Target target_cuda = {.name = "cuda",
                             .lanes = 32,
                             .columns = 8,
-                            .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows",
+                            .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows,"
+                                           "hoist-values,mask-lanes,pack-accesses",
                             .emit_kernels = emit_kernels,
                             .machine = "H200",
                             .bytes_per_s = 4.8e12,

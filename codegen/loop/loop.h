@@ -118,6 +118,7 @@ typedef struct {
     bool jam;          /* of constant extent: its iterations side by side in registers, in the
                           tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
+    bool masked;       /* of L_COLUMNS: lanes without one go through the statements, too */
     LShare share;
     int hubs;  /* of the parallel loop: a block takes a row that has more entries for each way */
     int split; /* by ways: several blocks have parts of so many entries of a long row .. */
@@ -186,9 +187,10 @@ struct LStmt {
     LReg *cond;     /* L_IF */
     /* L_LET, L_LOAD, L_STORE, L_ACC */
     LReg *dst, *src;
-    bool remat; /* L_LET, L_LOAD: in a loop of strips, had again for each of its iterations, not
-                   taken from the lanes that had it for all of them */
-    bool old;   /* L_LOAD: of what the buffer held before this kernel wrote there */
+    bool remat;  /* L_LET, L_LOAD: in a loop of strips, had again for each of its iterations, not
+                    taken from the lanes that had it for all of them */
+    bool packed; /* an access: of all neighbouring elements or columns that a thread has, at once */
+    bool old;    /* L_LOAD: of what the buffer held before this kernel wrote there */
     LFn fn;
     OpKind op;
     double imm;

@@ -405,6 +405,7 @@ static bool columns(Reader *r, LStmt *s) {
     s->kind = L_COLUMNS;
     if (!range(r, s)) return false;
     if (parse_accept_word(&r->p, "by") && !share(r, &s->sched.share)) return false;
+    s->sched.masked = parse_accept_word(&r->p, "masked");
     if (parse_accept_word(&r->p, "promote")) do {
             LBuf *b = NULL;
             if (!buf(r, &b)) return false;
@@ -422,10 +423,17 @@ static bool local(Reader *r, LStmt *s) {
     return array_type(r, s->buf);
 }
 
+/* y[%v] %x pack */
+static bool source(Reader *r, LStmt *s) {
+    if (!element(r, s) || !use(r, &s->src)) return false;
+    s->packed = parse_accept_word(&r->p, "pack");
+    return true;
+}
+
 /* Reads a store. */
 static bool store(Reader *r, LStmt *s) {
     s->kind = L_STORE;
-    return element(r, s) && use(r, &s->src);
+    return source(r, s);
 }
 
 /* Reads an accumulation. */
@@ -434,7 +442,7 @@ static bool acc(Reader *r, LStmt *s) {
     s->kind = L_ACC;
     if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
     s->red = (RedKind)red;
-    return element(r, s) && use(r, &s->src);
+    return source(r, s);
 }
 
 /* Reads a fold. */
@@ -488,6 +496,7 @@ static bool assignment(Reader *r, LStmt *s) {
     if (s->old || parse_accept_word(&r->p, "load")) {
         s->kind = L_LOAD;
         if (!element(r, s)) return false;
+        s->packed = parse_accept_word(&r->p, "pack");
     } else {
         s->kind = L_LET;
         if (!function_name(r, s) || !let_args(r, s)) return false;

@@ -194,6 +194,7 @@ static void head_of_columns(StrBuf *b, const LStmt *s) {
     sb_puts(b, "columns ");
     range(b, s);
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
+    if (s->sched.masked) sb_puts(b, " masked");
     for (int i = 0; i < s->promoted.n; i++)
         sb_printf(b, "%s%s", i ? ", " : " promote ", s->promoted.v[i]->name);
 }
@@ -250,6 +251,7 @@ static void statement(StrBuf *b, const LStmt *s) {
         reg(b, s->dst);
         sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->old ? "load_old" : "load");
         element(b, s->buf, s->idx);
+        if (s->packed) sb_puts(b, " pack");
         if (s->remat) sb_puts(b, " remat");
         break;
     case L_STORE:
@@ -259,6 +261,7 @@ static void statement(StrBuf *b, const LStmt *s) {
         element(b, s->buf, s->idx);
         sb_puts(b, " ");
         reg(b, s->src);
+        if (s->packed) sb_puts(b, " pack");
         break;
     case L_LOCAL:
         sb_printf(b, "local %s: ", s->buf->name);

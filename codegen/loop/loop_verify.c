@@ -390,6 +390,8 @@ static bool columns(Check *c, const LStmt *s, int depth) {
     if (!has_team(c)) return bad(c, "columns are shared by threads that are no team");
     if (c->in_columns) return bad(c, "columns stand among others");
     if (s->sched.share == LS_WAYS) return bad(c, "columns are no ways' by turns");
+    if (s->sched.masked && s->sched.share == LS_TEAM)
+        return bad(c, "lanes are masked where all threads take columns");
     if (!range(c, s)) return false;
     for (int i = 0; i < s->promoted.n; i++) {
         const LBuf *b = s->promoted.v[i];
@@ -417,6 +419,8 @@ static bool barrier(Check *c) {
 static bool statement(Check *c, const LStmt *s, int depth) {
     if (s->remat && !is_in_strip(c, s))
         return bad(c, "there are no lanes that a scalar could be taken from instead");
+    if (s->packed && c->k->threads.pack < 2)
+        return bad(c, "an access is of several elements, and a thread has one");
     switch (s->kind) {
     case L_FOR:
         return loop(c, s, depth);

@@ -66,6 +66,7 @@ static void note_access(LoopElements *e, const LStmt *s, bool sure) {
     x->read = x->read || (!stored && !x->written);
     x->sure = x->sure || sure;
     x->written = x->written || s->kind != L_LOAD;
+    x->packed = x->packed || s->packed;
 }
 
 /* Up to `end`: the next loop of the nest, or NULL. */

@@ -119,6 +119,12 @@ LoopFolds loop_folds(const LoopTeam *t);
 /* Those behind s stand there, and no others. */
 bool loop_folds_fit(const LoopFolds *all, const LStmt *s);
 
+/* ---- who goes through columns (hoist_values.c, mask_lanes.c) --------------------------------- */
+/* Lanes take them by turns, and a value stands at their top. */
+bool loop_has_values(const LoopColumns *r);
+/* Why lanes without a column need not go along; NULL: they must. */
+const char *loop_mask_fault(const LoopTeam *t, const LoopColumns *r);
+
 /* ---- columns of a lane (codegen/loop_passes/coarsen_lanes.c) -------------------------------- */
 bool loop_may_coarsen(const LoopTeam *t, int n); /* they can be so many */
 int loop_pack(const LKernel *k);                 /* .. that it says; 1 = it says nothing */
@@ -142,6 +148,7 @@ typedef struct {
     bool sure; /* nothing asks first whether it may be */
     bool read; /* before it is surely written */
     bool written;
+    bool packed;      /* the text says so of an access */
     const char *name; /* for who emits it */
 } LoopStream;
 
@@ -158,6 +165,9 @@ LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest);
 int loop_most_elements(const LoopElements *e, int most);
 bool loop_is_own_element(const LoopNest *nest, const LStmt *s);
 bool loop_is_packed_stream(const LoopStream *s);
+/* An access of which the text says that it reaches several elements at once (pack_accesses.c), and
+ * it cannot; NULL: there is none.  t: of a kernel that teams take. */
+const LStmt *loop_unpackable(Arena *a, const LKernel *k, const LoopTeam *t);
 
 /* ---- rows with many entries (codegen/loop_passes/block_hubs.c) ------------------------------ */
 /* Of each relation whose entries ways share in a row, such a loop; how many, LOOP_TARGETS_MAX at

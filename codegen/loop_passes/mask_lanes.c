@@ -1,0 +1,57 @@
+/* Lanes without a column go through the statements with the others.
+ *
+ *     columns F by lanes {          =>     columns F by lanes masked {
+ *
+ * Predication: threads of a team that need each other in the midst of columns (ways that share
+ * entries, sums over lanes, columns of another loop) must all be there, and those that have no
+ * column write nothing.  Where every lane has a column each time nobody is masked. */
+#include "codegen/loop_passes/team.h"
+#include "passes/rewrite.h"
+
+static bool shares_entries(const LoopTeam *t, const LoopColumns *r) {
+    const LBuf *target[LOOP_TARGETS_MAX];
+    for (const LStmt *s = r->first; s != r->end; s = s->next)
+        if (s->kind == L_FOR && s->sched.share == LS_WAYS && loop_private_sums(t, s, target))
+            return true;
+    return false;
+}
+
+/* Every lane has a column each time. */
+static bool all_lanes(const LoopTeam *t, const LoopColumns *r) {
+    const int lanes = t->k->threads.lanes;
+    int64_t n;
+    return loop_extent(r->range, &n) && lanes && n % (lanes * loop_pack(t->k)) == 0;
+}
+
+const char *loop_mask_fault(const LoopTeam *t, const LoopColumns *r) {
+    if (r->flat) return "threads of a team take them one by one";
+    if (!r->together && !r->turns && !shares_entries(t, r)) return "no lane needs another one";
+    return all_lanes(t, r) ? "every lane has a column each time" : NULL;
+}
+
+static bool run(PassCtx *p, Loops *l) {
+    for (int i = 0; i < l->k.n; i++) {
+        const LKernel *k = l->k.v[i];
+        if (k->threads.by <= LT_THREAD) continue;
+        const LoopTeam t = loop_team(l->a, l->on, k, false);
+        for (int c = 0; c < t.runs.n && !t.fault; c++) {
+            const LoopColumns *r = &t.runs.v[c];
+            const char *why = loop_mask_fault(&t, r), *what = loop_range_text(l->a, r->range);
+            r->at->sched.masked = !why;
+            if (why)
+                pass_declined(p, r->at->span, "mask-lanes", "%s: columns %s: not: %s", k->name,
+                              what, why);
+            else
+                pass_remark(p, r->at->span, "mask-lanes",
+                            "%s: columns %s: lanes without one go along", k->name, what);
+        }
+    }
+    return true;
+}
+
+const Pass loop_pass_mask_lanes = {
+    .name = "mask-lanes",
+    .summary = "lanes without a column go through the statements where others need them",
+    .run_loops = run,
+    .required = true,
+};
