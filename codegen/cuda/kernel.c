@@ -216,18 +216,18 @@ void cu_call_row(CuFn *f, const char *team) {
     put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
 }
 
-/* Emits the loop over hubs: each thread tests a row of a tile, then the block does the hubs among
- * them. They come before other rows, since what takes longest should begin first. */
+/* Emits the loop over hubs: each thread tests a row, then the block does the hubs among them. They
+ * come before other rows, since what takes longest should begin first. */
 static void hubs(CuFn *f) {
     CuSched *c = &f->sched;
-    cu_open(f, "GN_TILES(gn_tile, gn_extent) {");
+    cu_open(f, "GN_SPREAD_ROWS(gn_first, gn_step, gn_extent) {");
     cu_line(f, "bool gn_hub = false;");
-    cu_open(f, "if (gn_tile + threadIdx.x < gn_extent) {");
-    cu_line(f, "const int64_t gn_i = gn_tile + threadIdx.x;");
+    cu_open(f, "if (gn_first + gn_step * threadIdx.x < gn_extent) {");
+    cu_line(f, "const int64_t gn_i = gn_first + gn_step * threadIdx.x;");
     cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel->var->id], row_of(f));
     cu_line(f, "gn_hub = %s;", is_hub(f));
     cu_close(f);
-    cu_open(f, "GN_HUBS(gn_i, gn_tile, gn_hubs(gn_hub)) {");
+    cu_open(f, "GN_HUBS(gn_i, gn_first, gn_step, gn_hubs(gn_hub)) {");
     cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes(f)));
     cu_close(f);
     cu_close(f);

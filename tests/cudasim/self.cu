@@ -1,7 +1,8 @@
 /* The simulator's own test: that the mistakes it is there for show.
  *
  *     self CASE    right: results are those of any order of threads, for 40 seeds; logarithms of
- *                  random numbers, by which edges are weighed, are the host's bits
+ *                  random numbers, by which edges are weighed, are the host's bits; each hub is one
+ *                  block's, and hubs that stand together are taken by different blocks
  *                  barrier, warp: a missing barrier, of the block or of a warp, changes results
  *                  some, outside: ends with a message
  */
@@ -115,12 +116,48 @@ static int wrong_logarithms(void) {
     return wrong;
 }
 
+/* Rows below `hubs` are hubs: which block takes each, from 1 on, or -1 where two threads do. */
+__global__ void take_hubs(int *taken, int64_t n, int64_t hubs) {
+    GN_SPREAD_ROWS(first, step, n) {
+        const int64_t row = first + step * threadIdx.x;
+        GN_HUBS(i, first, step, gn_hubs(row < n && row < hubs)) {
+            if (threadIdx.x == 0) taken[i] = taken[i] ? -1 : 1 + (int)blockIdx.x;
+        }
+    }
+}
+
+/* The most that one block takes of neighbours is 1 while blocks that look are as many. */
+static int wrong_hubs(int64_t n, int64_t hubs, unsigned blocks) {
+    enum { MOST = 20000 };
+    static int taken[MOST], of_block[MOST + 1];
+    int *out = NULL, wrong = 0;
+    cudaMalloc((void **)&out, MOST * sizeof *out);
+    cudaMemsetAsync(out, 0, MOST * sizeof *out, 0);
+    void *args[] = {&out, &n, &hubs};
+    wrong += cudaLaunchKernel(take_hubs, dim3(blocks), dim3(GN_THREADS), args, 0, 0) != cudaSuccess;
+    cudaMemcpyAsync(taken, out, MOST * sizeof *out, cudaMemcpyDeviceToHost, 0);
+    wrong += cudaStreamSynchronize(0) != cudaSuccess;
+    cudaFree(out);
+    memset(of_block, 0, sizeof of_block);
+    for (int64_t i = 0; i < MOST; i++) {
+        wrong += i < hubs ? taken[i] <= 0 : taken[i] != 0;
+        if (i < hubs && taken[i] > 0) of_block[taken[i]]++;
+    }
+    const int64_t looking = gn_min64(blocks, gn_ceildiv(n, 32));
+    for (int64_t b = 0; b <= MOST; b++) wrong += of_block[b] > gn_ceildiv(hubs, looking);
+    return wrong;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     static int out[BLOCKS * N];
     int right = strcmp(what, "right") == 0, wrong = right ? wrong_logarithms() : 0;
     if (strcmp(what, "some") == 0) return run(some_wait, out);
     if (strcmp(what, "outside") == 0) return run(reads_outside, out);
+    if (right) {
+        wrong += wrong_hubs(1, 1, 1) + wrong_hubs(33, 33, 2) + wrong_hubs(1000, 40, 125);
+        wrong += wrong_hubs(20000, 700, 2500) + wrong_hubs(20000, 64, 3) + wrong_hubs(20000, 0, 80);
+    }
     for (int seed = 1; seed <= SEEDS; seed++) {
         cudasim_seed((uint64_t)seed);
         if (right || strcmp(what, "barrier") == 0) {
