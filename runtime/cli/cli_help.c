@@ -110,7 +110,7 @@ static void print_commands(const RtCli *c, FILE *f) {
     if (c->is.predicts)
         fprintf(f,
                 "  predict        the model's result for every row, or those of --ids, to --out\n");
-    if (c->rows) fprintf(f, "  explain        what the prediction of the row --id hangs on\n");
+    if (c->rows) fprintf(f, "  explain        what the prediction of the row --id depends on\n");
     if (c->is.embeds) fprintf(f, "  embed LAYER    a hidden layer's result, to --out (.npy)\n");
     fprintf(
         f,

@@ -3,7 +3,7 @@
  * GraphSAGE's sampling (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 2) over any
  * number of node types and relations: each hop draws, for every node that the last one
  * brought, up to fanout[hop][relation] of its in-edges.  What each option means is told
- * in docs/runtime.md, "Batches"; which random number decides what, in sample_key.h.
+ * in docs/runtime-internals.md, "Batches"; which random number decides what, in sample_key.h.
  *
  * A sampler belongs to one thread at a time and uses its team by itself; several samplers
  * may read one graph.  A batch depends on (graph, options, seeds, RtSampleAt) alone. */

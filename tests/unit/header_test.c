@@ -1,4 +1,4 @@
-/* The public header as C99 and as C++, and the example of docs/runtime.md. */
+/* The public header as C99 and as C++, and the example of docs/c-interface.md. */
 #include "test.h"
 
 #include <gnnc.h>
@@ -62,7 +62,7 @@ TEST(fields_of_public_structures_stay_where_they_are) {
 
 TEST(documented_example_compiles) {
     find_top();
-    CHECK(shell("sed -n '/^```c$/,/^```$/p' %s/docs/runtime.md | grep -v '^```' | cc %s"
+    CHECK(shell("sed -n '/^```c$/,/^```$/p' %s/docs/c-interface.md | grep -v '^```' | cc %s"
                 "-I%s/runtime/include -std=c99 -Wall -Wextra -Werror -fsyntax-only -x c -",
                 "") == 0);
 }
