@@ -2,7 +2,7 @@
 """Runs what the documentation says.  usage: docs.py GNNC TOP [PAGE..]
 
 A page (docs/*.md, docs/embedding/*.md, README.md) is read from top to bottom in an empty directory of its own, with gnnc on
-the PATH and $TOP the source tree.  What stands after ``` decides:
+the PATH and $TOP the source tree; README.md's has the folder `models`, as where it is typed.  What stands after ``` decides:
 
     gnn                 a whole model: `gnnc check` accepts it
     gnn-error           fails, with the text of each `expect-error: TEXT` comment reported on that line
@@ -11,7 +11,8 @@ the PATH and $TOP the source tree.  What stands after ``` decides:
     sh run              every line is a command that must succeed
     sh fails            every line is a command that must end with status 1
     console             each line `$ COMMAND` is run; the lines after it stand in what it prints, in this order and
-                        side by side; a line `...` stands for any number of lines.  Without lines it must succeed
+                        side by side; a line `...` stands for any number of lines, and a number with a point may differ by a hundredth, as processors
+                        add in other orders.  Without lines it must succeed
 
 A line "`NAME`:" in front of a block says that the block is the file NAME, kept for later blocks.
 
@@ -56,13 +57,25 @@ def expects_errors(body, said, code):
                                for line, want in wants)
 
 
+REAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+
+
+def alike(want, has):
+    """Is the line what the page says, but for the last digits of its numbers?"""
+    if want == has:
+        return True
+    words = [" ".join(REAL.sub("#", line).split()) for line in (want, has)]
+    reals = [[float(x) for x in REAL.findall(line)] for line in (want, has)]
+    return words[0] == words[1] and all(abs(a - b) <= abs(a) / 100 for a, b in zip(*reals))
+
+
 def shows(body, said):
     """The block's lines stand in the output; `...` skips."""
     have = [s.rstrip() for s in said.splitlines()]
     at = 0
     for part in re.split(r"^\.\.\.\n", body, flags=re.M):
         lines = [s.rstrip() for s in part.splitlines()]
-        while at + len(lines) <= len(have) and have[at:at + len(lines)] != lines:
+        while at + len(lines) <= len(have) and not all(map(alike, lines, have[at:at + len(lines)])):
             at += 1
         if at + len(lines) > len(have):
             return False
@@ -114,6 +127,8 @@ def blocks(page, gnnc, top):
         bin_, cwd = os.path.join(tmp, "bin"), os.path.join(tmp, "work")
         os.mkdir(bin_), os.mkdir(cwd)
         os.symlink(os.path.abspath(gnnc), os.path.join(bin_, "gnnc"))
+        if os.path.basename(page) == "README.md" and os.path.dirname(page) == top:
+            os.symlink(os.path.abspath(os.path.join(top, "models")), os.path.join(cwd, "models"))
         env = dict(os.environ, PATH=bin_ + ":" + os.environ["PATH"], TOP=os.path.abspath(top))
         for kind, words, body, name, start in fences(text):
             if runs(kind, words, name):
