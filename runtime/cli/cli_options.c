@@ -27,10 +27,9 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
-    IN_CLI(
-        "--seeds", "N", RT_OPT_TIMES, seeds,
-        "train: N times, from this seed and the next ones, means and deviations; eval: those of "
-        "their weights, FILE.SEED, and of all together; predict: the mean of what they give"),
+    IN_CLI("--seeds", "N", RT_OPT_TIMES, seeds,
+           "train: N times, from this seed and the next ones, means and deviations; eval: those of "
+           "their weights, FILE.SEED, and of all together; predict: the mean of what they give"),
     OWN("--threads", "N", "threads", NULL),
     OWN("--variant", "N", "variant", NULL),
     OWN("--serial-ns", "N", "serial_ns", NULL),
@@ -63,8 +62,7 @@ const RtCliOption rt_cli_options[] = {
            "of several processes: seconds that one waits for another (1800)"),
     IN_CLI("--processes", "N", RT_OPT_COUNT, n_processes,
            "info: what so many that share rows send (gnnc --mpi)"),
-    OWN("--at", "DATE", "at",
-        "predict, explain: all rows of a model of the future, at that date"),
+    OWN("--at", "DATE", "at", "predict, explain: all rows of a model of the future, at that date"),
     IN_CLI("--ids", "FILE", RT_OPT_TEXT, ids,
            "predict: these rows, by their ids in the data, one a line; -: standard input"),
     IN_CLI("--nodes", "FILE", RT_OPT_TEXT, nodes, "predict: these rows, by number from 0"),
