@@ -326,18 +326,19 @@ GN_FN const unsigned *gn_hubs(bool hub) {
  * are looked at by different blocks, so hubs that stand together (ids sorted by degree) are taken
  * by as many.  A block that looks has 32 rows or more: one barrier for few would cost more than it
  * finds. */
-GN_FN int64_t gn_hub_step(int64_t n) {
-    return gn_min64(gridDim.x, gn_ceildiv(n, 32));
+GN_FN int gn_hub_step(int64_t n) {
+    return (int)gn_min64(gridDim.x, gn_ceildiv(n, 32));
 }
 #define GN_SPREAD_ROWS(first, step, n)                                                             \
-    for (int64_t step = gn_hub_step(n), first = blockIdx.x < step ? (int64_t)blockIdx.x : (n);     \
-         first < (n); first += step * GN_THREADS)
+    const int step = gn_hub_step(n);                                                               \
+    for (int64_t first = (int)blockIdx.x < step ? (int64_t)blockIdx.x : (n); first < (n);          \
+         first += (int64_t)step * GN_THREADS)
 /* Row i for each bit of the set, one after the other. */
 #define GN_HUBS(i, first, step, bits)                                                              \
     const unsigned *const gn_set = (bits);                                                         \
     for (int gn_word = 0; gn_word < GN_THREADS / 32; gn_word++)                                    \
         for (unsigned gn_left = gn_set[gn_word]; gn_left; gn_left &= gn_left - 1)                  \
-            for (int64_t i = (first) + (step) * (gn_word * 32 + __ffs((int)gn_left) - 1),          \
+            for (int64_t i = (first) + (int64_t)(step) * (gn_word * 32 + __ffs((int)gn_left) - 1), \
                          gn_once = 1;                                                              \
                  gn_once; gn_once = 0)
 

@@ -119,7 +119,7 @@ static int wrong_logarithms(void) {
 /* Rows below `hubs` are hubs: which block takes each, from 1 on, or -1 where two threads do. */
 __global__ void take_hubs(int *taken, int64_t n, int64_t hubs) {
     GN_SPREAD_ROWS(first, step, n) {
-        const int64_t row = first + step * threadIdx.x;
+        const int64_t row = first + (int64_t)step * threadIdx.x;
         GN_HUBS(i, first, step, gn_hubs(row < n && row < hubs)) {
             if (threadIdx.x == 0) taken[i] = taken[i] ? -1 : 1 + (int)blockIdx.x;
         }
