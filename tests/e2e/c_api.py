@@ -9,7 +9,7 @@ import re
 import sys
 
 PART = re.compile(r"(/\*.*?\*/)|([^;{}/]+(?:\{.*?\})?[^;{}/]*;)", re.S)
-FENCE = re.compile(r"^```c\n(.*?)^```\n(.*?)(?=^```c\n|^#|\Z)", re.M | re.S)
+FENCE = re.compile(r"(?<!`:\n)^```c\n(.*?)^```\n(.*?)(?=^```c\n|^#|\Z)", re.M | re.S)
 
 
 def flat(text):

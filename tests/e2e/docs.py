@@ -171,7 +171,8 @@ def error_index(top):
 def layer_index(top):
     """Each row's signature stands so in its file, and every file has a row."""
     page = open(os.path.join(top, "docs/layers.md"), encoding="utf-8").read()
-    rows = re.findall(r"^\| `layers/(\w+)\.gnn` \| `([^`]+)`", page, re.M)
+    rows = [(name, make + call) for name, make, call in
+            re.findall(r"^\| [^|]+ \| `layers/(\w+)\.gnn` \| `([^`]+)` \|(?: `([^`]+)`)?", page, re.M)]
     files = {os.path.basename(p)[:-4]: open(p, encoding="utf-8").read()
              for p in glob.glob(os.path.join(top, "models/layers/*.gnn"))}
     for name in sorted(files):
