@@ -163,6 +163,7 @@ def error_index(top):
     sections = dict(re.findall(r"^## (\w\d{4}): (.*)$", page, re.M))
     for code, title in codes.items():
         report("errors.md", sections.get(code) == title, f"needs a section '## {code}: {title}'")
+        report("errors.md", re.search(rf"^\| \[{code}\]\(#.*\) \| {re.escape(title)} \|$", page, re.M), f"its table lacks {code}")
     for code in sections:
         report("errors.md", code in codes, f"{code} is not in ir/diag.def any more")
 
