@@ -88,6 +88,10 @@ def held(header, page, at_least):
             wrong.append(f"{d.name}: the page names {sorted(codes(own.said))}, the header {sorted(codes(d.said))}")
     wrong += [f"{name}: not in the header" for name in have.keys() - {d.name for d in want}]
     order = [d.name for d in want if d.is_function]
+    index = re.search(r"^## Functions\n(.*?)^## ", page, re.M | re.S)
+    if index:
+        listed = re.findall(r"`(\w+)`", index.group(1))
+        wrong += [f"{name}: not in the page's list of functions" for name in order if name[len("gnnc_"):] not in listed]
     if [x for x in have if x in order] != order:
         wrong.append("the order is not the header's")
     assert len(want) > at_least and len(statuses) > 5, "the header was not read"
