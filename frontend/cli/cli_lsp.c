@@ -14,9 +14,11 @@ enum { MOST_HEADER = 8192, PIECE = 1 << 16 };
 #define MOST_MESSAGE ((size_t)CTX_MAX_SOURCE_BYTES)
 
 typedef struct {
-    char *text;
+    char *text; /* [n] of cap */
     size_t n, cap;
-    bool over; /* the end of standard input, or an error */
+    size_t done;     /* messages before it have been answered .. */
+    size_t foreseen; /* .. and those before this have been looked at */
+    bool over;       /* the end of standard input, or an error */
     const char *why;
 } Input;
 
@@ -64,7 +66,17 @@ static bool find_frame(Input *in, size_t at, Frame *f) {
     return f->whole <= left;
 }
 
+/* Messages that have been answered go once they are half of the text. */
+static void drop_done(Input *in) {
+    if (in->done < in->n - in->done) return;
+    memmove(in->text, in->text + in->done, in->n - in->done);
+    in->n -= in->done;
+    in->foreseen -= in->foreseen < in->done ? in->foreseen : in->done;
+    in->done = 0;
+}
+
 static bool make_room(Input *in) {
+    drop_done(in);
     if (in->cap - in->n > PIECE) return true; /* and a 0 behind it */
     size_t cap = 2 * in->cap + 2 * PIECE;
     char *wider = realloc(in->text, cap);
@@ -88,23 +100,25 @@ static void read_some(Input *in) {
     in->text[in->n] = 0;
 }
 
-static void foresee_all(Lsp *l, Input *in, size_t at) {
+/* Each message is looked at once, however many wait. */
+static void foresee_all(Lsp *l, Input *in) {
     Frame f;
-    while (find_frame(in, at, &f)) {
+    while (find_frame(in, in->foreseen, &f)) {
         if (memmem(f.body, f.n, "cancelRequest", 13)) lsp_foresee(l, f.body, f.n);
-        at += f.whole;
+        in->foreseen += f.whole;
     }
 }
 
 static bool serve(Lsp *l, Input *in) {
     Frame f;
     for (;;) {
-        while (!in->over && in->n < MOST_MESSAGE && has_more()) read_some(in);
-        if (in->n && find_frame(in, 0, &f)) {
-            foresee_all(l, in, f.whole);
+        while (!in->over && in->n - in->done < MOST_MESSAGE && has_more()) read_some(in);
+        if (in->n > in->done && find_frame(in, in->done, &f)) {
+            size_t next = in->done + f.whole;
+            if (in->foreseen < next) in->foreseen = next;
+            foresee_all(l, in);
             if (!lsp_take(l, f.body, f.n)) return lsp_ended_well(l);
-            memmove(in->text, in->text + f.whole, in->n - f.whole);
-            in->text[in->n -= f.whole] = 0;
+            in->done = next;
             continue;
         }
         if (in->over) return false;

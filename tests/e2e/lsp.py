@@ -349,6 +349,12 @@ def hostile(gnnc):
                  b"Content-Length: -1\r\n\r\n", b"Content-Length: 100\r\n\r\nshort", b"\r\n\r\n"):
         r = subprocess.run([gnnc, "lsp"], input=data, capture_output=True, timeout=60)
         yield f"a broken stream ends it: {data[:30]!r}", r.returncode == 1 and not r.stdout
+    # Messages that wait are looked at once each: 16,000 take a moment, not minutes.
+    flood = [{"id": 0, "method": "initialize", "params": {}}] + 16000 * [{"method": "$/setTrace", "params": {}}]
+    texts = [json.dumps({"jsonrpc": "2.0", **b}).encode() for b in flood + [{"id": 1, "method": "shutdown"}, {"method": "exit"}]]
+    r = subprocess.run([gnnc, "lsp"], input=b"".join(b"Content-Length: %d\r\n\r\n" % len(t) + t for t in texts),
+                       capture_output=True, timeout=60)
+    yield "a flood of messages", r.returncode == 0 and r.stdout.count(b"Content-Length") == 2
     r = subprocess.run([gnnc, "lsp", "file.gnn"], capture_output=True, timeout=60)
     yield "it takes no file", r.returncode == 2
 
