@@ -41,10 +41,12 @@ typedef struct {
 /* ---- places ------------------------------------------------------------------------------- */
 enum { PLACES_APART = 1 << 20 };
 
+/* The pass's knowledge of an operation. */
 static Info *info(const Op *op) {
     return op->tag;
 }
 
+/* Numbers the operations of a function, with gaps for new ones. */
 static void place_all(Aggregate *g, Func *f) {
     int64_t place = 0;
     for (Op *op = f->first; op; op = op->next) {
@@ -53,7 +55,7 @@ static void place_all(Aggregate *g, Func *f) {
     }
 }
 
-/* A new operation, between those next to it. */
+/* Numbers a new operation between its neighbours. */
 static Op *placed(Aggregate *g, Op *op) {
     op->tag = NEW(g->p->a, Info);
     int64_t after = info(op->prev)->place, before = info(op->next)->place;
@@ -62,22 +64,26 @@ static Op *placed(Aggregate *g, Op *op) {
     return op;
 }
 
+/* Compares two elements of the worklist by position. */
 static bool is_before(const Aggregate *g, int i, int k) {
     return info(g->ahead.v[i])->place < info(g->ahead.v[k])->place;
 }
 
+/* Swaps two elements of the worklist. */
 static void exchange(Aggregate *g, int i, int k) {
     Op *op = g->ahead.v[i];
     g->ahead.v[i] = g->ahead.v[k];
     g->ahead.v[k] = op;
 }
 
+/* Adds an operation to the worklist, a heap by position. */
 static void add_ahead(Aggregate *g, Op *op) {
     vec_push(g->p->a, &g->ahead, op);
     for (int i = g->ahead.n - 1; i > 0 && is_before(g, i, (i - 1) / 2); i = (i - 1) / 2)
         exchange(g, i, (i - 1) / 2);
 }
 
+/* Takes the first operation, by position, from the worklist. */
 static Op *take_ahead(Aggregate *g) {
     Op *op = g->ahead.v[0];
     g->ahead.v[0] = g->ahead.v[--g->ahead.n];
@@ -90,10 +96,12 @@ static Op *take_ahead(Aggregate *g) {
 }
 
 /* ---- what is linear -------- */
+/* Whether the operation is known to be linear in the current contraction. */
 static bool is_linear(const Aggregate *g, const Op *op) {
     return info(op)->of == g->z;
 }
 
+/* Whether two types have a space in common. */
 static bool shares_space(const Type *x, const Type *y) {
     for (int i = 0; i < x->rank; i++)
         if (type_has(y, x->dim[i])) return true;
@@ -106,7 +114,7 @@ static bool has_more_sums(const Aggregate *g, const Op *segment) {
     return g->as_wide && m->kind == MAP_SRC && pass_draws_more(g->m, segment->func, m->from);
 }
 
-/* Which operand carries Z; -1: none, or not in a linear way; -2: both. */
+/* The operand through which u is linear in Z; -1: none, or not in a linear way; -2: both. */
 static int carrier(const Aggregate *g, const Op *u) {
     bool first = is_linear(g, u->in[0]);
     bool second = u->n_in > 1 && is_linear(g, u->in[1]);
@@ -130,7 +138,8 @@ static int carrier(const Aggregate *g, const Op *u) {
     }
 }
 
-/* Its readers are to be looked at. */
+/* Marks an operation as linear in Z and queues its readers. `rewritten` is what stands for it over
+ * X. */
 static void mark_linear(Aggregate *g, Op *op, Op *over) {
     info(op)->of = g->z;
     info(op)->over = over;
@@ -142,7 +151,7 @@ static void mark_linear(Aggregate *g, Op *op, Op *over) {
     }
 }
 
-/* Finds what is linear in z: one operation at the end of it may be read by others. */
+/* Finds all operations that are linear in z. Only one, the top, may be read by others. */
 static bool find_top(Aggregate *g, Op *z) {
     g->z++;
     g->ahead.n = g->linear.n = 0;
@@ -172,6 +181,7 @@ static bool find_top(Aggregate *g, Op *z) {
     return found;
 }
 
+/* The product of the sizes of W's spaces that are summed over, or of the others. */
 static const Expr *width(const Aggregate *g, bool summed) {
     const Expr *e = expr_const(g->m->a, 1);
     for (int i = 0; i < g->w->type.rank; i++)
@@ -180,7 +190,8 @@ static const Expr *width(const Aggregate *g, bool summed) {
     return e;
 }
 
-/* A product of a dense x with a variable: sums along all spaces that both have, no wider. */
+/* Whether operand i of z is a dense value times a variable that makes it no narrower; sets `why` if
+ * it is not. */
 static bool is_candidate(Aggregate *g, const Op *z, int i) {
     int64_t in, out;
     g->x = z->in[i];
@@ -200,10 +211,12 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
     return in <= out;
 }
 
+/* What stands for x after the rewriting. */
 static Op *over(const Aggregate *g, Op *x) {
     return is_linear(g, x) ? info(x)->over : x;
 }
 
+/* Builds u over the rewritten operands. */
 static Op *again(const Aggregate *g, Builder *b, const Op *u) {
     Op *x = over(g, u->in[0]);
     switch (u->kind) {
@@ -218,7 +231,7 @@ static Op *again(const Aggregate *g, Builder *b, const Op *u) {
     }
 }
 
-/* The same operations over x, then the product. */
+/* Builds the linear operations over X first, then the product. */
 static void rewrite(Aggregate *g, Op *z) {
     Builder b = b_for(g->m, z->func, NULL, z);
     for (int i = 0; i < g->linear.n; i++) {
@@ -231,6 +244,7 @@ static void rewrite(Aggregate *g, Op *z) {
     op_replace_uses(z->func, g->top, y);
 }
 
+/* Rewrites all contractions of a function for which it pays. */
 static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     Aggregate g = {.p = p, .m = m};
     func_keep_users(p->a, f);

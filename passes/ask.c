@@ -4,16 +4,20 @@
 
 #include <string.h>
 
+/* Whether the operation assigns a parameter. */
 bool pass_is_update(const Op *op) {
     return op->kind == OP_ASSIGN && op->var->kind == VAR_PARAM;
 }
 
+/* Whether the function computes gradients, as outputs or for updates. */
 bool pass_has_gradients(const Func *f) {
     for (const Op *op = f->first; op; op = op->next)
         if (pass_is_update(op)) return true;
     return func_output_of(f, OUT_GRAD);
 }
 
+/* The answer that this variant of the program gives to a question (0 or 1). New questions are
+ * recorded. */
 int pass_choose(PassCtx *p, const char *question, const char *first, const char *second) {
     PassChoices *c = p->choices;
     int i = 0;
@@ -28,6 +32,7 @@ int pass_choose(PassCtx *p, const char *question, const char *first, const char 
     return c->picked >> i & 1;
 }
 
+/* Counts a rewrite and says whether it is allowed (see --bisect). */
 bool pass_may_rewrite(PassCtx *p) {
     return ++p->n_rewrites < p->rewrite_from || p->rewrite_from == 0;
 }

@@ -29,7 +29,7 @@
 #include "ir/op/op.h"
 #include "passes/rewrite.h"
 
-/* Hung on the tag of each value between what is wanted and the loss. */
+/* The gradient of a value, hung on its tag. */
 typedef struct {
     Op *grad; /* the sum so far */
 } Adjoint;
@@ -45,12 +45,13 @@ typedef struct {
     bool ok;
 } Ad;
 
-/* What gradients are wanted of, beyond which none goes. */
+/* Whether a gradient with respect to the operation is requested: it is a parameter, or a leaf. */
 static bool is_wanted(const Ad *ad, const Op *op) {
     if (ad->leaf) return ad->leaf[op->id];
     return op->kind == OP_VAR && op->var->kind == VAR_PARAM;
 }
 
+/* Whether the value depends, differentiably, on a requested one. */
 static bool depends(const Ad *ad, const Op *op) {
     if (is_wanted(ad, op)) return true;
     if (!op_impl(op->kind)->vjp || ad_is_flat(op)) return false;
@@ -59,7 +60,7 @@ static bool depends(const Ad *ad, const Op *op) {
     return false;
 }
 
-/* Tags the values that depend on what is wanted and that the loss depends on. */
+/* Tags the active values: those that depend on requested values and that the loss depends on. */
 static void mark(Ad *ad) {
     Func *f = ad->b.f;
     Arena *a = ad->p->a;
@@ -72,7 +73,8 @@ static void mark(Ad *ad) {
         op->tag = used[op->id] && depends(ad, op) ? NEW(a, Adjoint) : NULL;
 }
 
-/* g comes from a value that is wanted at `from`, x is wanted at `to`. */
+/* Adds a contribution g to the gradient of x. g comes from a value under guard `from`, x is under
+ * guard `to`: a select keeps the sum unchanged where `from` does not hold. */
 static void accumulate(Ad *ad, Op *x, Op *g, const Guard *from, const Guard *to) {
     Adjoint *at = x->tag;
     Op *before = at->grad;
@@ -86,17 +88,20 @@ static void accumulate(Ad *ad, Op *x, Op *g, const Guard *from, const Guard *to)
     if (x->hint && !at->grad->hint) at->grad->hint = arena_printf(ad->b.m->a, "d.%s", x->hint);
 }
 
+/* Whether the value is sparse. */
 static bool is_csr(const Op *x) {
     return x->type.layout == LAYOUT_CSR;
 }
 
+/* Whether a sparse operand that needs a gradient, or a sparse result, prevents the differentiation.
+ */
 static bool needs_dense(const Op *op) {
     bool sparse = is_csr(op);
     for (int i = 0; i < op->n_in; i++) sparse = sparse || (ad_wants(op, i) && is_csr(op->in[i]));
     return sparse;
 }
 
-/* The same op on dense copies, which share the adjoints of what they copy. */
+/* The same operation on dense copies of its operands, which share the adjoints of the originals. */
 static Op *dense_twin(Ad *ad, Op *op) {
     Op proto = *op;
     proto.tag = NULL;
@@ -114,10 +119,12 @@ static Op *dense_twin(Ad *ad, Op *op) {
     return b_op(&ad->b, &proto);
 }
 
+/* Whether it is a call of a C function. */
 static bool is_call(const Op *op) {
     return op->kind == OP_CALL || op->kind == OP_CALL_EFFECT;
 }
 
+/* Reports a call without a gradient. */
 static void refuse(Ad *ad, const Op *call) {
     diag_add(ad->p->ctx, DIAG_E0514, call->span,
              "the loss depends on parameters through '%s', a C function without a gradient",
@@ -128,6 +135,7 @@ static void refuse(Ad *ad, const Op *call) {
     ad->ok = false;
 }
 
+/* Appends the gradients of an operation's operands. */
 static void differentiate(Ad *ad, Op *op) {
     Adjoint *at = op->tag;
     if (!at || !at->grad || is_wanted(ad, op)) return;
@@ -145,9 +153,9 @@ static void differentiate(Ad *ad, Op *op) {
             accumulate(ad, op->in[i], gin[i], ad->guard[op->id], ad->guard[op->in[i]->id]);
 }
 
-/* A parameter's gradient: the sum over all reads of it.  None when the loss does not depend
- * on it, as in PyTorch: then no optimizer touches it, not even to let it decay, whether or
- * not a pass took its reads away before. */
+/* Adds an output for each parameter's gradient, the sum over all reads of it. There is none if the
+ * loss does not depend on the parameter, as in PyTorch: then no optimizer changes it, not even by
+ * weight decay. */
 static void put_outputs(Ad *ad, Module *m) {
     int n_grads = 0, n = 0; /* of ids: a pass may have dropped variables */
     for (int i = 0; i < m->vars.n; i++) n = m->vars.v[i]->id < n ? n : m->vars.v[i]->id + 1;
@@ -175,6 +183,7 @@ static void put_outputs(Ad *ad, Module *m) {
                 n_grads);
 }
 
+/* Runs the backward walk over the function. */
 static void walk_back(Ad *ad, bool scaled) {
     mark(ad);
     ad->guard = ir_guards(ad->p->a, ad->b.f, NULL);
@@ -183,6 +192,7 @@ static void walk_back(Ad *ad, bool scaled) {
     for (Op *op = ad->last; op; op = op->prev) differentiate(ad, op);
 }
 
+/* Differentiates the loss of a function by all parameters. */
 bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     Op *out = func_output_of(f, OUT_LOSS);
     if (!out) {
@@ -209,6 +219,7 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     return ad.ok;
 }
 
+/* Differentiates a scalar by the given leaves. */
 bool pass_gradients_of(PassCtx *p, Module *m, Func *f, Op *of, const bool *leaf, Op **grad) {
     Ad ad = {.p = p,
              .b = {.m = m, .f = f, .span = of->span},

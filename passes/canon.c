@@ -27,52 +27,61 @@ typedef struct {
 } Canon;
 
 /* ---- recognising ------------------------------------------------------------------------- */
+/* Whether the operation is the given constant. */
 static bool is_value(const Op *op, double want) {
     double v;
     return pass_is_const(op, &v) && v == want;
 }
 
+/* Whether the operation is of the kind. */
 static bool is_kind(const Op *op, OpKind k) {
     return op->kind == k;
 }
 
 /* ---- answering ------------------------------------------------------------------------------ */
-/* x as a value of op's type: it may lack spaces or have them in another order */
+/* x as a value of op's type: it may lack spaces or have them in another order. NULL if that is
+ * impossible. */
 static Op *as(Canon *c, const Op *op, Op *x) {
     if (type_eq(&op->type, &x->type)) return x;
     if (op->type.layout == LAYOUT_CSR || op->type.dt != x->type.dt) return NULL;
     return b_copy(&c->b, x, op->type);
 }
 
+/* A constant of op's type. */
 static Op *constant(Canon *c, const Op *op, double v) {
     if (op->type.layout == LAYOUT_CSR) return NULL;
     return as(c, op, b_const(&c->b, op->type.dt, v));
 }
 
-/* op with other operands; it keeps op's type */
+/* A new operation of op's type with other operands. */
 static Op *with_operands(Canon *c, const Op *op, OpKind k, int n, Op *const *in) {
     Op proto = {.kind = k, .type = op->type, .n_in = n, .hint = op->hint};
     proto.in = (Op **)in;
     return b_op(&c->b, &proto);
 }
 
+/* A unary operation of op's type. */
 static Op *unary(Canon *c, const Op *op, OpKind k, Op *x) {
     return with_operands(c, op, k, 1, (Op *[]){x});
 }
 
+/* A binary operation of op's type. */
 static Op *binary(Canon *c, const Op *op, OpKind k, Op *x, Op *y) {
     return with_operands(c, op, k, 2, (Op *[]){x, y});
 }
 
+/* A scalar constant of the operand's element type. */
 static Op *scalar(Canon *c, const Op *like, double v) {
     return b_const(&c->b, like->type.dt, v);
 }
 
+/* A number, rounded to the element type. */
 static double rounded(DType dt, double v) {
     return dt == DT_F32 ? (double)(float)v : v;
 }
 
 /* ---- folding -------- */
+/* The constant that an elementwise operation on constants computes; NULL: it has other operands. */
 static Op *fold(Canon *c, const Op *op) {
     double v[3];
     if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY || op->n_in > 3) return NULL;
@@ -82,8 +91,8 @@ static Op *fold(Canon *c, const Op *op) {
     return constant(c, op, rounded(op->type.dt, op_elementwise_apply(op, v)));
 }
 
-/* An elementwise operation sees no difference between a value and its broadcast, as long
- * as its own spaces come from elsewhere. */
+/* Whether the operation needs the broadcast of operand `which`: one of its own spaces comes from
+ * nowhere else. */
 static bool needs_copy(const Op *op, int which) {
     for (int i = 0; i < op->type.rank; i++) {
         bool found = false;
@@ -96,7 +105,8 @@ static bool needs_copy(const Op *op, int which) {
     return false;
 }
 
-/* The infer rule that one operand has all data spaces must still hold. */
+/* Whether, without that broadcast, one operand still has all data spaces, as the type inference
+ * requires. */
 static bool nested_without(const Op *op, int which) {
     for (int k = 0; k < op->n_in; k++) {
         const Op *x = k == which ? op->in[k]->in[0] : op->in[k];
@@ -108,6 +118,7 @@ static bool nested_without(const Op *op, int which) {
     return false;
 }
 
+/* Replaces operands that are broadcasts by what they broadcast. */
 static void look_through_copies(Canon *c, Op *op) {
     if (!op_has(op, OPT_ELEM) || op->kind == OP_COPY) return;
     for (int i = 0; i < op->n_in; i++) {
@@ -121,6 +132,7 @@ static void look_through_copies(Canon *c, Op *op) {
 }
 
 /* ---- rules, by kind -------- */
+/* x + 0, x + -y. */
 static Op *add(Canon *c, const Op *op) {
     Op *x = op->in[0], *y = op->in[1];
     if (is_value(y, 0)) return as(c, op, x);
@@ -130,6 +142,7 @@ static Op *add(Canon *c, const Op *op) {
     return NULL;
 }
 
+/* x - 0, 0 - x, x - -y. */
 static Op *sub(Canon *c, const Op *op) {
     Op *x = op->in[0], *y = op->in[1];
     if (is_value(y, 0)) return as(c, op, x);
@@ -138,7 +151,7 @@ static Op *sub(Canon *c, const Op *op) {
     return NULL;
 }
 
-/* A condition as a number, times v */
+/* A condition cast to a number and multiplied by v, as a select. */
 static Op *scaled_condition(Canon *c, const Op *op, const Op *x, double v) {
     if (x->kind != OP_CAST || x->in[0]->type.dt != DT_I1 || op->type.layout == LAYOUT_CSR)
         return NULL;
@@ -147,6 +160,7 @@ static Op *scaled_condition(Canon *c, const Op *op, const Op *x, double v) {
     return with_operands(c, op, OP_SELECT, 3, in);
 }
 
+/* x * 1, x * 0, x * -1, a condition times a constant. */
 static Op *mul(Canon *c, const Op *op) {
     for (int i = 0; i < 2; i++) {
         Op *x = op->in[i], *y = op->in[1 - i];
@@ -162,12 +176,13 @@ static Op *mul(Canon *c, const Op *op) {
     return NULL;
 }
 
-/* 1/v is exact when v is a power of two. */
+/* Whether 1/v is exact: v is a power of two. */
 static bool has_exact_reciprocal(double v) {
     int e;
     return v != 0 && fabs(frexp(v, &e)) == 0.5 && e > -100 && e < 100;
 }
 
+/* x / 1, x / -1, x / 2^k. */
 static Op *divide(Canon *c, const Op *op) {
     Op *x = op->in[0];
     double v;
@@ -180,6 +195,7 @@ static Op *divide(Canon *c, const Op *op) {
     return binary(c, op, OP_MUL, x, scalar(c, x, 1 / v));
 }
 
+/* x^1, x^2, and the like. */
 static Op *power(Canon *c, const Op *op) {
     Op *x = op->in[0];
     double v;
@@ -192,16 +208,19 @@ static Op *power(Canon *c, const Op *op) {
     return NULL;
 }
 
+/* A select with a constant condition, or of two equal values. */
 static Op *choose(Canon *c, const Op *op) {
     double v;
     if (pass_is_const(op->in[0], &v)) return as(c, op, op->in[v != 0 ? 1 : 2]);
     return op->in[1] == op->in[2] ? as(c, op, op->in[1]) : NULL;
 }
 
+/* max(x, x) and the like. */
 static Op *same_operands(Canon *c, const Op *op) {
     return op->in[0] == op->in[1] ? as(c, op, op->in[0]) : NULL;
 }
 
+/* `and` and `or` with a constant. */
 static Op *logical(Canon *c, const Op *op) {
     double neutral = op->kind == OP_AND;
     for (int i = 0; i < 2; i++) {
@@ -211,19 +230,23 @@ static Op *logical(Canon *c, const Op *op) {
     return same_operands(c, op);
 }
 
+/* -(-x), not not x. */
 static Op *twice(Canon *c, const Op *op) {
     Op *x = op->in[0];
     return x->kind == op->kind ? as(c, op, x->in[0]) : NULL;
 }
 
+/* A cast to the type that the operand has. */
 static Op *cast(Canon *c, const Op *op) {
     return as(c, op, op->in[0]); /* NULL unless the element type is the same */
 }
 
+/* A detach, once gradients exist. */
 static Op *detach(Canon *c, const Op *op) {
     return c->no_grad_below ? as(c, op, op->in[0]) : NULL;
 }
 
+/* Whether x has exactly one use. */
 static bool is_used_once(const Canon *c, const Op *x) {
     int n = 0;
     for (const Op *op = c->b.f->first; op; op = op->next)
@@ -231,7 +254,7 @@ static bool is_used_once(const Canon *c, const Op *x) {
     return n == 1;
 }
 
-/* The spaces of x: those summed over, then d. */
+/* Whether x has the spaces that are summed over, then d, and no other. */
 static bool is_summed_up_to(const Op *sum, const Op *x, const Space *d) {
     int n = sum->n_over;
     if (x->type.rank != n + 1 || x->type.dim[n] != d) return false;
@@ -240,9 +263,9 @@ static bool is_summed_up_to(const Op *sum, const Op *x, const Space *d) {
     return true;
 }
 
-/* The sum of x[e, h] * y[e, k] over e as [h, k]: products lie in no memory, so they may come in
- * that order.  The copy goes, and x is wanted once per e, h instead of once per e, k, h; y, now
- * wanted that often, is in memory. */
+/* The transposed copy of a sum as the sum of a transposed product: sum over e of x[e, h] * y[e, k]
+ * as [h, k]. The copy goes, and x is computed once per (e, h) instead of once per (e, k, h); y,
+ * which is now read that often, is in memory. */
 static Op *transposed_sum(Canon *c, const Op *op) {
     Op *sum = op->in[0], *p = sum->kind == OP_REDUCE ? sum->in[0] : NULL;
     if (!p || p->kind != OP_MUL || op->type.rank != 2 || !pass_is_transpose(op)) return NULL;
@@ -262,6 +285,7 @@ static Op *transposed_sum(Canon *c, const Op *op) {
     return NULL;
 }
 
+/* A copy of a copy, a copy without effect, a transposed sum. */
 static Op *copy(Canon *c, const Op *op) {
     Op *x = op->in[0];
     if (type_eq(&op->type, &x->type)) return x;
@@ -270,29 +294,33 @@ static Op *copy(Canon *c, const Op *op) {
     return x->kind == OP_COPY ? b_copy(&c->b, x->in[0], op->type) : NULL;
 }
 
+/* A view of a view, a view without effect. */
 static Op *view(Canon *c, const Op *op) {
     Op *x = op->in[0];
     if (type_eq(&op->type, &x->type)) return x;
     return x->kind == OP_VIEW ? b_view(&c->b, x->in[0], op->type) : NULL;
 }
 
-/* Every element of a broadcast constant is the constant, whichever is read. */
+/* A gather from a constant, each element of which is the same. */
 static Op *gather(Canon *c, const Op *op) {
     double v;
     if (map_is_partial(op->map) || !pass_is_const(op->in[0], &v)) return NULL;
     return constant(c, op, v);
 }
 
+/* A slice of everything. */
 static Op *slice(Canon *c, const Op *op) {
     return type_eq(&op->type, &op->in[0]->type) ? as(c, op, op->in[0]) : NULL;
 }
 
+/* The size of a space that is a constant. */
 static Op *size(Canon *c, const Op *op) {
     int64_t n;
     if (!expr_is_const(op->over[0]->size, &n)) return NULL;
     return constant(c, op, rounded(op->type.dt, (double)n));
 }
 
+/* A reduction over no space. */
 static Op *reduce(Canon *c, const Op *op) {
     return op->n_over == 0 ? as(c, op, op->in[0]) : NULL;
 }
@@ -306,6 +334,7 @@ static Op *(*const rules[N_OPS])(Canon *, const Op *) = {
     [OP_SLICE] = slice,       [OP_REDUCE] = reduce, [OP_MIN] = same_operands, [OP_SIZE] = size,
 };
 
+/* Applies the rules to one operation: the value that replaces it, or NULL. */
 static Op *simplify(Canon *c, Op *op) {
     c->b.at = op;
     b_like(&c->b, op);
@@ -315,7 +344,7 @@ static Op *simplify(Canon *c, Op *op) {
 }
 
 /* ---- the pass -------- */
-/* "3 add, 1 mul"; NULL: nothing. */
+/* A text such as "3 add, 1 mul"; NULL: nothing was counted. */
 static const char *counts_text(Arena *a, const int *n) {
     StrBuf b = sb_new(a);
     for (int k = 0; k < N_OPS; k++)
@@ -323,6 +352,7 @@ static const char *counts_text(Arena *a, const int *n) {
     return b.n ? b.s : NULL;
 }
 
+/* Adds the remarks about a function. */
 static void tell(Canon *c, const Func *f, bool stopped) {
     const char *done = counts_text(c->p->a, c->n_simple);
     if (done)
@@ -333,7 +363,7 @@ static void tell(Canon *c, const Func *f, bool stopped) {
                      "@%s: rules still apply after --canon.max-rounds rounds over it", f->name);
 }
 
-/* A replaced operation's tag names what replaces it. */
+/* Simplifies each operation once. The tag of a replaced operation names its replacement. */
 static void walk(Canon *c, Func *f) {
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;

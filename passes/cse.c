@@ -13,24 +13,28 @@
 
 #include <string.h>
 
-/* The table takes the low bits; those of a double say nothing, so high ones go down. */
+/* Adds v to a hash. The table uses the low bits; those of a double carry little, so high bits are
+ * mixed down. */
 static uint64_t mix(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
     h *= 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
 }
 
+/* The bits of a double. */
 static uint64_t bits_of(double d) {
     uint64_t u;
     memcpy(&u, &d, sizeof u);
     return u;
 }
 
+/* Adds a text to a hash. */
 static uint64_t hash_text(uint64_t h, const char *s) {
     for (; s && *s; s++) h = mix(h, (unsigned char)*s);
     return h;
 }
 
+/* A hash of kind, type, operands and attributes. */
 uint64_t pass_op_hash(const Op *op) {
     uint64_t h = mix(op->kind, (uint64_t)op->type.dt);
     for (int i = 0; i < op->type.rank; i++) h = mix(h, (uint64_t)op->type.dim[i]->id);
@@ -42,14 +46,17 @@ uint64_t pass_op_hash(const Op *op) {
     return hash_text(mix(h, (uint64_t)op->stream), op->name);
 }
 
+/* Whether two texts are equal, or both absent. */
 static bool same_text(const char *x, const char *y) {
     return x == y || (x && y && strcmp(x, y) == 0);
 }
 
+/* Whether two size expressions are equal, or both absent. */
 static bool same_expr(const Expr *x, const Expr *y) {
     return x == y || (x && y && expr_eq(x, y));
 }
 
+/* Whether two operations of one kind have equal attributes. */
 static bool same_attributes(const Op *x, const Op *y) {
     if (x->map != y->map || x->red != y->red || x->col != y->col || x->var != y->var) return false;
     if (x->body != y->body || x->dtype != y->dtype) return false;
@@ -61,13 +68,14 @@ static bool same_attributes(const Op *x, const Op *y) {
     return same_text(x->name, y->name) && same_expr(x->off, y->off);
 }
 
-/* What two layers compute lies in memory as each of them says; what they are given does not, nor
- * what stays f32 in any layer. */
+/* Whether two operations are stored in the same precision, or in one that no layer decides
+ * (sources, and what stays f32 everywhere). */
 static bool same_precision(const Op *x, const Op *y) {
     bool any = op_has(x, OPT_SOURCE) || (x->type.rank < 2 && x->kind != OP_CONTRACT);
     return any || x->want == y->want;
 }
 
+/* Whether two operations compute the same value. */
 bool pass_op_equal(const Op *x, const Op *y) {
     if (x->kind != y->kind || x->n_in != y->n_in || !type_eq(&x->type, &y->type)) return false;
     if (!same_precision(x, y)) return false;
@@ -76,6 +84,7 @@ bool pass_op_equal(const Op *x, const Op *y) {
     return same_attributes(x, y);
 }
 
+/* Whether the operation is a constant, broadcast or not. */
 bool pass_is_const(const Op *op, double *v) {
     if (op->kind == OP_COPY) op = op->in[0];
     if (op->kind != OP_CONST) return false;
@@ -83,6 +92,7 @@ bool pass_is_const(const Op *op, double *v) {
     return true;
 }
 
+/* Whether the operation is a copy in another order of spaces. */
 bool pass_is_transpose(const Op *op) {
     if (op->kind != OP_COPY) return false;
     int last = -1;
@@ -95,12 +105,14 @@ bool pass_is_transpose(const Op *op) {
 }
 
 /* ---- table: open addressing, at most half full ------------------------------ */
+/* The slot of an equal operation, or the empty slot for it. */
 static int probe(const OpTable *t, const Op *op) {
     int i = (int)(pass_op_hash(op) & (uint64_t)(t->cap - 1));
     while (t->slot[i] && !pass_op_equal(t->slot[i], op)) i = (i + 1) & (t->cap - 1);
     return i;
 }
 
+/* Doubles the table. */
 static void grow(OpTable *t) {
     OpTable old = *t;
     t->cap = old.cap ? 2 * old.cap : 64;
@@ -109,10 +121,12 @@ static void grow(OpTable *t) {
         if (old.slot[i]) t->slot[probe(t, old.slot[i])] = old.slot[i];
 }
 
+/* The equal operation in the table, or NULL. */
 Op *pass_table_find(const OpTable *t, const Op *op) {
     return t->cap ? t->slot[probe(t, op)] : NULL;
 }
 
+/* The equal operation in the table, or `op` after adding it. */
 Op *pass_table_add(OpTable *t, Op *op) {
     if (2 * (t->n + 1) > t->cap) grow(t);
     int i = probe(t, op);
@@ -122,6 +136,8 @@ Op *pass_table_add(OpTable *t, Op *op) {
 }
 
 /* ---- the pass ------------------------------------------------------------------ */
+/* Puts the operands of a commutative operation in a canonical order. The result's spaces follow the
+ * first operand, so types must be equal. */
 static void sort_operands(Op *op) {
     if (op->n_in < 2 || !op_has(op, OPT_COMM) || op->in[0]->id <= op->in[1]->id) return;
     /* The result's space order follows operand 0; swapping is only free when it stays. */
@@ -131,8 +147,8 @@ static void sort_operands(Op *op) {
     op->in[1] = x;
 }
 
-/* What is drawn twice is equal, but not one; as little is what layers of different precision
- * compute. */
+/* Adds a remark about two equal operations that must not be merged: two samples of random numbers,
+ * or layers of different precision. */
 static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
     static const DType wants[] = {DT_VOID, DT_F32, DT_BF16, DT_F16};
     const DType want = op->want;
@@ -154,8 +170,8 @@ static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
     }
 }
 
-/* A duplicate's tag names the operation that replaces it; it is left without
- * users and goes at the end of the walk. */
+/* Merges equal operations of a function. A duplicate's tag names the operation that replaces it; it
+ * is left without users and removed at the end. */
 static void cse_func(PassCtx *p, Func *f) {
     OpTable t = {.a = p->a}, drawn = {.a = p->a};
     PassOps gone = {0};

@@ -13,6 +13,7 @@
 
 typedef VEC(const Op *) Gone;
 
+/* Removes operations without users, from the last to the first. */
 static void sweep(Arena *a, Func *f, Gone *gone) {
     int *uses = func_use_counts(a, f);
     for (Op *op = f->last, *prev; op; op = prev) {
@@ -24,12 +25,14 @@ static void sweep(Arena *a, Func *f, Gone *gone) {
     }
 }
 
+/* Removes dead operations; how many there were. */
 int pass_dce_func(Arena *a, Func *f) {
     Gone gone = {0};
     sweep(a, f, &gone);
     return gone.n;
 }
 
+/* Adds a remark about the removed operations. */
 static void tell_gone(PassCtx *p, const Func *f, const Gone *gone) {
     PassOps ops = {0};
     for (int i = gone->n - 1; i >= 0; i--) pass_ops_add(p, &ops, gone->v[i]);
@@ -38,6 +41,7 @@ static void tell_gone(PassCtx *p, const Func *f, const Gone *gone) {
                     gone->n, pass_ops_text(p, &ops));
 }
 
+/* Moves assignments to the end of the function; how many moved. */
 static int sink_assigns(Func *f) {
     Op *first_moved = NULL;
     int n = 0;
@@ -51,7 +55,7 @@ static int sink_assigns(Func *f) {
     return n;
 }
 
-/* Nobody reads what it gives, and it stays for what it does. */
+/* Adds remarks about operations that nobody reads but that have an effect. */
 static void tell_kept(PassCtx *p, Func *f) {
     const int *uses = func_use_counts(p->a, f);
     for (const Op *op = f->first; op; op = op->next)
@@ -60,12 +64,14 @@ static void tell_kept(PassCtx *p, Func *f) {
                           pass_named(op), f->name);
 }
 
+/* Marks the loop bodies that a function runs. */
 static void tag_bodies(const Func *f) {
     for (const Op *op = f->first; op; op = op->next)
         if (op->kind == OP_LOOP) op->body->tag = op->body;
 }
 
-/* From the last function: a body stands before what repeats it. */
+/* Removes loop bodies that nothing runs, from the last function on: a body stands before its loop.
+ */
 static void drop_bodies(Module *m) {
     for (int i = m->funcs.n - 1; i >= 0; i--) {
         Func *f = m->funcs.v[i];

@@ -19,13 +19,13 @@
 #include <math.h>
 
 /* ---- do zeros stay zeros? ---------------------------------------------------------------- */
-/* By op id. */
+/* What is known of a value, by op id. */
 typedef struct {
     bool finite;    /* as is_finite() says */
     bool parameter; /* a variable is among what computes it */
 } Fact;
 
-/* Are its numbers known to be finite, as long as parameters are?  The operands' facts are known. */
+/* Whether the value is known to be finite, as long as parameters are. */
 static bool is_finite(const Fact *fact, const Op *op) {
     double v;
     if (pass_is_const(op, &v)) return isfinite(v);
@@ -56,6 +56,7 @@ static bool is_finite(const Fact *fact, const Op *op) {
     }
 }
 
+/* The facts of all values of a function. */
 static Fact *facts_of(Arena *a, Func *f) {
     func_number(f);
     Fact *fact = NEWN(a, Fact, (size_t)f->n_ops + 1);
@@ -67,6 +68,7 @@ static Fact *facts_of(Arena *a, Func *f) {
     return fact;
 }
 
+/* Whether an operation on dense rows makes zeros of zeros, as on stored entries. */
 static bool zeros_stay(const Fact *fact, const Op *op) {
     double v;
     switch (op->kind) {
@@ -83,7 +85,7 @@ static bool zeros_stay(const Fact *fact, const Op *op) {
     }
 }
 
-/* The first operation whose dense rows could hold other numbers; NULL: none. */
+/* The first operation whose dense rows could hold other numbers than zero; NULL: none. */
 static const Op *fills_zeros(PassCtx *p, const Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         const Fact *fact = facts_of(p->a, m->funcs.v[i]);
@@ -94,6 +96,7 @@ static const Op *fills_zeros(PassCtx *p, const Module *m) {
 }
 
 /* ---- the variants ------------------------------------------------------------------------ */
+/* Whether a function reads the column as stored entries. */
 static bool is_read(const Module *m, const Column *c) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
@@ -101,6 +104,7 @@ static bool is_read(const Module *m, const Column *c) {
     return false;
 }
 
+/* The names of the sparse columns that are read, as a list. */
 static const char *names_of(PassCtx *p, const Module *m) {
     const char *names = NULL;
     for (int i = 0; i < m->cols.n; i++) {
@@ -112,12 +116,14 @@ static const char *names_of(PassCtx *p, const Module *m) {
     return names;
 }
 
+/* Whether an operand is sparse. */
 static bool reads_sparse(const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         if (op->in[i]->type.layout == LAYOUT_CSR) return true;
     return false;
 }
 
+/* Makes all sparse values dense. */
 static void make_dense(Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (Op *op = m->funcs.v[i]->first; op; op = op->next)

@@ -27,6 +27,7 @@ typedef struct {
     int *ahead, *back; /* by diagonal: how far a path comes from the beginning, and from the end */
 } Diff;
 
+/* Splits a text into lines. */
 static Side split(Arena *a, const char *text) {
     Side s = {.n = 0};
     int n = 1;
@@ -42,6 +43,7 @@ static Side split(Arena *a, const char *text) {
     return s;
 }
 
+/* Whether two lines are equal. */
 static bool same(const Line *x, const Line *y) {
     return x->hash == y->hash && x->n == y->n && memcmp(x->s, y->s, x->n) == 0;
 }
@@ -51,17 +53,20 @@ typedef struct {
     int x, n, y, m;
 } Box;
 
+/* Whether line x of the box's old text equals line y of its new one. */
 static bool same_ahead(const Diff *d, const Box *b, int x, int y) {
     return same(&d->old.line[b->x + x], &d->new.line[b->y + y]);
 }
 
+/* The same, counted from the ends of the box. */
 static bool same_back(const Diff *d, const Box *b, int x, int y) {
     return same(&d->old.line[b->x + b->n - 1 - x], &d->new.line[b->y + b->m - 1 - y]);
 }
 
 typedef bool SameFn(const Diff *, const Box *, int, int);
 
-/* One step more on diagonal k of paths that took `steps` so far. */
+/* Extends the furthest path on diagonal k by one step and all equal lines behind it; how far it
+ * comes. */
 static int reach(const Diff *d, const Box *b, int *v, int k, int steps, SameFn *equal) {
     bool down = k == -steps || (k != steps && v[k - 1] < v[k + 1]);
     int x = down ? v[k + 1] : v[k - 1] + 1;
@@ -69,8 +74,8 @@ static int reach(const Diff *d, const Box *b, int *v, int k, int steps, SameFn *
     return v[k] = x;
 }
 
-/* A place that a shortest path goes through, as lines of the box; false: it is too long, or leads
- * nowhere new. */
+/* Finds a point of a shortest edit path, relative to the box. False: the path is too long, or the
+ * point is a corner. */
 static bool middle(const Diff *d, const Box *b, int *at_x, int *at_y) {
     int delta = b->n - b->m;
     bool odd = delta & 1;
@@ -93,10 +98,12 @@ static bool middle(const Diff *d, const Box *b, int *at_x, int *at_y) {
     return false;
 }
 
+/* Marks n lines as changed. */
 static void mark(Side *s, int from, int n) {
     for (int i = from; i < from + n; i++) s->only[i] = true;
 }
 
+/* Compares two ranges of lines, by divide and conquer. */
 static void compare(Diff *d, Box b) {
     for (; b.n && b.m && same_ahead(d, &b, 0, 0); b.n--, b.m--) b.x++, b.y++;
     for (; b.n && b.m && same_back(d, &b, 0, 0); b.n--) b.m--;
@@ -111,13 +118,14 @@ static void compare(Diff *d, Box b) {
 }
 
 /* ---- as text ------------------------------------------------------------------------------- */
+/* Prints a line behind a sign. */
 static void put_line(StrBuf *b, const char *sign, const Line *l) {
     sb_puts(b, sign);
     sb_put(b, l->s, l->n);
     sb_puts(b, "\n");
 }
 
-/* What line x of the old text is in. */
+/* Prints the name of the function, phase or kernel that line x of the old text is in. */
 static void put_block(StrBuf *b, const Side *old, int x) {
     const char *name;
     while (x >= 0 && (x >= old->n || !dump_block(old->line[x].s, &name))) x--;
@@ -128,8 +136,8 @@ static void put_block(StrBuf *b, const Side *old, int x) {
     sb_put(b, l->s + indent, (size_t)(name - l->s) - indent + dump_block(l->s, &name));
 }
 
-/* Lines from `old` and `new` on, as many as differ with no more than 2 * AROUND equal ones between;
- * what follows is the text's next place. */
+/* Prints a hunk: changed lines with at most 2 * CONTEXT_LINES equal ones between. *old and *new
+ * move behind it. */
 static void put_hunk(StrBuf *b, const Diff *d, int *old, int *new) {
     int x = *old, y = *new, equal = 0;
     while ((x < d->old.n || y < d->new.n) && equal <= 2 * AROUND) {
@@ -158,6 +166,7 @@ static void put_hunk(StrBuf *b, const Diff *d, int *old, int *new) {
     *new = end_y;
 }
 
+/* Compares two texts. */
 static Diff diff(Arena *a, const char *old, const char *new) {
     Diff d = {.old = split(a, old), .new = split(a, new)};
     size_t n = (size_t)d.old.n + (size_t)d.new.n + 4;
@@ -167,6 +176,7 @@ static Diff diff(Arena *a, const char *old, const char *new) {
     return d;
 }
 
+/* For each line of the old text the equal one of the new text, or -1. */
 const int *dump_align(Arena *a, const char *old, const char *new) {
     Diff d = diff(a, old, new);
     int *to = NEWN(a, int, (size_t)d.old.n + 1);
@@ -177,6 +187,7 @@ const int *dump_align(Arena *a, const char *old, const char *new) {
     return to;
 }
 
+/* Prints the difference of two texts. */
 void dump_diff(StrBuf *b, const char *before, const char *after) {
     Diff d = diff(b->a, before, after);
     for (int x = 0, y = 0; x < d.old.n || y < d.new.n;) {

@@ -41,18 +41,19 @@ typedef struct {
 } Distinct;
 
 /* ---- functions of a row ------------------------------------------------------------------ */
+/* The node type of which s is a prefix, or s itself. */
 static Space *whole_of(Space *s) {
     return s->whole ? s->whole : s;
 }
 
-/* Are all spaces dimensions, but for `rows`? */
+/* Whether the type is dense and has no spaces but dimensions and `rows`. */
 static bool has_no_other_rows(const Type *t, const Space *rows) {
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i]->kind != SP_DIM && t->dim[i] != rows) return false;
     return t->layout == LAYOUT_DENSE;
 }
 
-/* Of operands: the rows that they are functions of; *ok = false: there are others. */
+/* The rows that all operands are functions of. *ok becomes false if there are others. */
 static Space *rows_of_operands(const Distinct *d, const Op *op, bool *ok) {
     Space *rows = NULL;
     for (int i = 0; i < op->n_in; i++) {
@@ -64,20 +65,21 @@ static Space *rows_of_operands(const Distinct *d, const Op *op, bool *ok) {
     return rows;
 }
 
+/* Whether the operation reduces or joins dimensions only. */
 static bool are_dims(const Op *op) {
     for (int i = 0; i < op->n_over; i++)
         if (op->over[i]->kind != SP_DIM) return false;
     return true;
 }
 
-/* The first rows of a type: what trim cuts. */
+/* Whether the operation takes the first rows of a node type. */
 static bool is_cut(const Op *op) {
     int64_t off;
     return op->kind == OP_SLICE && op->over[0]->kind == SP_NODE && op->over[1]->whole &&
            op->over[1]->whole == whole_of(op->over[0]) && expr_is_const(op->off, &off) && off == 0;
 }
 
-/* Kinds that compute a row of operands' rows. */
+/* Whether the operation computes a row from its operands' rows. */
 static bool is_by_row(const Op *op, const Space *rows) {
     switch (op->kind) {
     case OP_VIEW:
@@ -94,6 +96,7 @@ static bool is_by_row(const Op *op, const Space *rows) {
     }
 }
 
+/* The rows of which the value is a function, row by row; NULL: it depends on more. */
 static Space *rows_of(const Distinct *d, const Op *op) {
     Space *rows = NULL;
     bool ok = op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE | OPT_LIB) && op->type.rank > 0;
@@ -116,6 +119,7 @@ static Space *rows_of(const Distinct *d, const Op *op) {
 }
 
 /* ---- what it takes ------------------------------------------------------------------------- */
+/* The number of elements of a row. */
 static double count(const Distinct *d, const Type *t) {
     double n = 1;
     for (int i = 0; i < t->rank; i++)
@@ -123,7 +127,7 @@ static double count(const Distinct *d, const Type *t) {
     return n;
 }
 
-/* Of a row. */
+/* The operations that computing a row takes. */
 static double flops(const Distinct *d, const Op *op) {
     double n = count(d, &op->type);
     switch (op->kind) {
@@ -142,10 +146,12 @@ static double flops(const Distinct *d, const Op *op) {
     }
 }
 
+/* Whether the walk may enter: the value is a function of a row. */
 static bool is_function_of_row(void *user, const Op *op) {
     return ((Distinct *)user)->fact[op->id].rows != NULL;
 }
 
+/* Whether computing the value takes enough operations per element to be moved. */
 static bool takes_work(Distinct *d, Op *op) {
     double work = 0;
     IrOps all = ir_walk(d->p->a, &d->marks, op, is_function_of_row, d);
@@ -155,11 +161,12 @@ static bool takes_work(Distinct *d, Op *op) {
 }
 
 /* ---- roots ---------------------------------------------------------------------------------- */
-/* Copies over more spaces are wider than what they copy, and cost nothing where they are read. */
+/* Whether the operation broadcasts over more spaces: it costs nothing where it is read. */
 static bool broadcasts(const Op *op) {
     return op->kind == OP_COPY && op->type.rank > op->in[0]->type.rank;
 }
 
+/* Marks a value as one that is computed once per distinct row, if it is worthwhile. */
 static void mark_root(Distinct *d, Op *op) {
     struct Fact *x = &d->fact[op->id];
     bool seed = x->rows && x->rows->whole && x->rows->hops == 0;
@@ -180,7 +187,7 @@ static void mark_root(Distinct *d, Op *op) {
         *most = x->rows;
 }
 
-/* Functions of a row that something else reads; of first rows those of all that are cut. */
+/* Marks the values that are functions of a row and that something else reads. */
 static void find_roots(Distinct *d) {
     for (Op *op = d->f->first; op; op = op->next) {
         if (d->fact[op->id].rows && !broadcasts(op)) continue;
@@ -193,6 +200,7 @@ static void find_roots(Distinct *d) {
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
+/* Builds op over the distinct rows. */
 static Op *over_rows(Distinct *d, Builder *b, Op *op, Space *rows) {
     struct Fact *x = &d->fact[op->id];
     if (!x->rows) return op; /* it has no rows */
@@ -212,11 +220,13 @@ static Op *over_rows(Distinct *d, Builder *b, Op *op, Space *rows) {
     return b_op(b, &proto);
 }
 
+/* Whether the value is not yet built over distinct rows. */
 static bool is_missing(void *user, const Op *op) {
     const struct Fact *x = &((Distinct *)user)->fact[op->id];
     return x->rows && !x->over;
 }
 
+/* Computes a root over distinct rows and gathers the result. */
 static void move_root(Distinct *d, Op *op) {
     struct Fact *x = &d->fact[op->id];
     Space *rows = space_once(d->m, d->most[whole_of(x->rows)->id], op->span);
@@ -234,6 +244,7 @@ static void move_root(Distinct *d, Op *op) {
                 op->hint ? op->hint : op_mnemonic(op->kind), d->f->name, whole_of(x->rows)->name);
 }
 
+/* Moves all roots of a function. */
 static void distinct_func(PassCtx *p, Module *m, Func *f) {
     const Column *target = module_target(m, false);
     Distinct d = {.p = p, .m = m, .f = f, .seeds = target ? target->space : NULL};

@@ -19,20 +19,25 @@ static const Pass *const passes[] = {
 #undef PASS
 };
 
+/* The number of passes over the graph IR. */
 int pass_count(void) {
     return (int)COUNT(passes);
 }
 
+/* Pass i. */
 const Pass *pass_at(int i) {
     return passes[i];
 }
 
+/* The pass of that name, or NULL. */
 const Pass *pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
         if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
 }
 
+/* Parses "dce#2": the length of the name, and which run of the pass is meant (0: all; -1: not a
+ * number). */
 size_t pass_name_len(const char *text, int *nth) {
     enum { MOST = 1000000 };
     size_t n = strcspn(text, ",#");
@@ -45,6 +50,7 @@ size_t pass_name_len(const char *text, int *nth) {
     return n;
 }
 
+/* Whether the nth run of the pass is in a list of names. */
 bool pass_is_listed(const char *names, const char *name, int nth) {
     size_t n = strlen(name), all;
     for (; names && *names; names += all + (names[all] == ',')) {
@@ -56,6 +62,7 @@ bool pass_is_listed(const char *names, const char *name, int nth) {
     return false;
 }
 
+/* The pipeline of a training program. */
 const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     if (opt_level == 0)
         return keep_grads ? "shape-propagation,unroll,autodiff,dce,lower-csr,precision"
@@ -82,12 +89,13 @@ const char *pass_pipeline_named(int opt_level, bool keep_grads) {
     "canon,cse,dce,reuse-dot-sums,late-division,"                                                  \
     "lower-csr,hoist,canon,cse,dce,graph-break-elimination,fuse,precision,round-weights"
 
+/* The pipeline of an inference program. */
 const char *pass_pipeline_infer(int opt_level, bool explain) {
     if (explain) return opt_level == 0 ? INFER("explain,") : INFER_O2("explain,");
     return opt_level == 0 ? INFER("") : INFER_O2("");
 }
 
-/* The facts that the operations themselves show. */
+/* The facts that can be derived from the operations. */
 static unsigned facts(const Module *m) {
     unsigned has = IR_TYPED | IR_NO_CSR;
     for (int i = 0; i < m->funcs.n; i++) {
@@ -103,11 +111,13 @@ static unsigned facts(const Module *m) {
     return has;
 }
 
+/* Clears all fusion decisions. */
 static void clear_fused(Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->fused = false;
 }
 
+/* Clears all tags and lists of users. */
 static void clear_tags(Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) op->tag = NULL;
@@ -115,6 +125,7 @@ static void clear_tags(Module *m) {
     }
 }
 
+/* A missing fact, in words. */
 static const char *fact_name(unsigned missing) {
     if (missing & IR_GRAD) return "explicit gradients (run autodiff first)";
     if (missing & IR_OPTIM) return "explicit parameter updates (run optimizer first)";
@@ -123,34 +134,38 @@ static const char *fact_name(unsigned missing) {
     return "typed operations (run shape-propagation first)";
 }
 
-/* A pass, as it comes. */
+/* One run of a pass in a pipeline. */
 typedef struct {
     const Pass *p;
     int nth;    /* which run of it, from 1 on */
     int number; /* of those that a program can do without, from 1 on; 0: of a required one */
 } Run;
 
+/* Whether an option selects this run of the pass. */
 static bool wanted(const char *which, const Run *r) {
     return which && (strcmp(which, "all") == 0 || pass_is_listed(which, r->p->name, r->nth));
 }
 
+/* The text of the pass's subject. */
 static const char *text_of(Ctx *c, const PassSubject *s) {
     StrBuf b = sb_new(c->a);
     s->print(&b, s->what);
     return b.s ? b.s : "";
 }
 
-/* Of a filtered text nothing may be left. */
+/* Prints a text with a heading; an empty text only if no filter is set. */
 static void dump(const PassOptions *o, const char *when, const Run *r, const char *text) {
     if (*text || !o->print_filter)
         fprintf(o->dump, "// ---- %s %s#%d\n%s", when, r->p->name, r->nth, text);
 }
 
+/* Prints the pass's subject, filtered. */
 static void dump_of(Ctx *c, const PassSubject *s, const PassOptions *o, const char *when,
                     const Run *r) {
     dump(o, when, r, dump_filter(c->a, text_of(c, s), o->print_filter));
 }
 
+/* Prints what the pass changed, if it did. */
 static void dump_change(Ctx *c, const PassOptions *o, const Run *r, const char *before,
                         const char *after) {
     if (strcmp(before, after) == 0) return;
@@ -166,11 +181,12 @@ static void dump_change(Ctx *c, const PassOptions *o, const Run *r, const char *
     dump(o, "changed by", r, b.s);
 }
 
-/* Is it the last that runs of those that a program can do without? */
+/* Whether this is the last optional run of a pass that the bisection allows. */
 static bool is_last(const PassOptions *o, const Run *r) {
     return r->number > 0 && r->number == o->leave_from - 1;
 }
 
+/* Adds a run's time to the table. */
 static void add_time(Arena *a, PassTimes *t, const Pass *p, double seconds) {
     int i = 0;
     while (i < t->n && t->v[i].pass != p) i++;
@@ -179,13 +195,14 @@ static void add_time(Arena *a, PassTimes *t, const Pass *p, double seconds) {
     t->v[i].n++;
 }
 
+/* Prints the table of times. */
 void pass_times_print(FILE *to, const PassTimes *t) {
     for (int i = 0; i < t->n; i++)
         fprintf(to, "%9.3f ms  %s  [loops of %d kernels]\n", 1e3 * t->v[i].seconds,
                 t->v[i].pass->name, t->v[i].n);
 }
 
-/* Runs the pass and keeps the facts in step with what it says of itself. */
+/* Runs the pass, takes its time and updates the facts as the pass declares. */
 static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o, int *n_rewrites,
                   double *took) {
     const Pass *p = r->p;
@@ -214,6 +231,7 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
     return ok;
 }
 
+/* Whether the facts that the pass needs hold; else a diagnostic. */
 static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
     unsigned missing = p->needs & ~*s->has, barred = p->bars & *s->has;
     if (missing)
@@ -223,7 +241,8 @@ static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
     return !missing && !barred;
 }
 
-/* Of several programs that a compile makes the first that it changed. */
+/* Records the text before and after the run for the bisection: of the first program that it
+ * changed, if a compile makes several. */
 static void tell(PassTold *t, const Run *r, const char *before, const char *after, int n_rewrites) {
     if (t->last && (strcmp(t->before, t->after) != 0 || strcmp(before, after) == 0)) return;
     t->last = r->p;
@@ -233,6 +252,7 @@ static void tell(PassTold *t, const Run *r, const char *before, const char *afte
     t->after = after;
 }
 
+/* The difference of two texts. */
 static const char *diff_of(Ctx *c, const char *before, const char *after) {
     if (strcmp(before, after) == 0) return "";
     StrBuf b = sb_new(c->a);
@@ -240,6 +260,7 @@ static const char *diff_of(Ctx *c, const char *before, const char *after) {
     return b.s ? b.s : "";
 }
 
+/* Runs a pass with all dumps and records that options ask for. */
 static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o) {
     int n_rewrites;
     double took;
@@ -259,6 +280,7 @@ static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOption
     return !o->verify_each || s->verify(c, s->what, r->p->name);
 }
 
+/* Counts a run of a pass. */
 static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
     Run r = {.p = p, .nth = 1, .number = p->required ? 0 : ++at->n_spare};
     for (int i = 0; i < at->met.n; i++) r.nth += at->met.v[i] == p;
@@ -267,7 +289,7 @@ static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
     return r;
 }
 
-/* Has the pass that just ran, or the number of them, been asked for as the last one? */
+/* Counts a finished run and says whether options stop the compile here. */
 static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
     at->n++;
     at->last = r->p;
@@ -277,7 +299,8 @@ static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
     return at->stopped = by_name || strtol(o->stop_after, NULL, 10) == at->n;
 }
 
-/* Is the pass left out?  So is one that needs what another would have given that is: *lost. */
+/* Whether options skip the pass. So is one that needs a fact which only a skipped pass would have
+ * given. */
 static bool is_left_out(const PassSubject *s, const Run *r, const PassOptions *o, unsigned *lost) {
     unsigned missing = r->p->needs & ~*s->has;
     bool out = pass_is_listed(o->disable, r->p->name, r->nth) ||
@@ -287,6 +310,7 @@ static bool is_left_out(const PassSubject *s, const Run *r, const PassOptions *o
     return true;
 }
 
+/* Runs a list of passes. */
 bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
@@ -309,7 +333,7 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
     return true;
 }
 
-/* Of a pipeline what is left of it after these passes, of which those up to `to` ran. */
+/* What is left of a pipeline after these passes, of which those up to `to` ran. */
 static const char *still_pending(const char *pending, const char *names, const char *to) {
     while (pending && *pending && names < to) {
         size_t n = strcspn(names, ","), m = strcspn(pending, ",");
@@ -320,14 +344,17 @@ static const char *still_pending(const char *pending, const char *names, const c
 }
 
 /* ---- the graph IR ------------------------------------------------------------------------- */
+/* Prints a module. */
 static void print_graph(StrBuf *b, const void *m) {
     module_print(b, m);
 }
 
+/* Verifies a module. */
 static bool verify_graph(Ctx *c, void *m, const char *after) {
     return module_verify(c, m, after);
 }
 
+/* Runs a pass on a module. */
 static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
     bool ok = p->run(pc, m);
     clear_tags(m);
@@ -335,6 +362,7 @@ static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
     return ok;
 }
 
+/* Runs a list of passes on a module. */
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *o) {
     m->has = (m->has & ~(unsigned)IR_TYPED) | facts(m);
     const char *ran = names;

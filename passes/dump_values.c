@@ -22,12 +22,14 @@ typedef struct {
     Op **copy; /* by Op.id: what is computed inside kernels, once more; NULL: not yet */
 } Dump;
 
-/* Phases whose outputs are saved for others have no outputs to look at. */
+/* Whether values of the function can be dumped: it is a step, not a phase whose outputs are saved
+ * for others. */
 static bool is_dumped(const Func *f) {
     return !f->body && !phase_saves(f->phase);
 }
 
-/* What is stored, or computed again of what is. */
+/* The value itself if it is stored; else a copy of its computation that is not fused into other
+ * kernels. */
 static Op *there(Dump *d, Builder *b, Op *x) {
     if (!x->fused) return x;
     if (d->copy[x->id]) return d->copy[x->id];
@@ -38,6 +40,7 @@ static Op *there(Dump *d, Builder *b, Op *x) {
     return d->copy[x->id] = b_op(b, &proto);
 }
 
+/* The value that the output shows: an f32 copy, in a kernel of its own. */
 static Op *dumped(Dump *d, Builder *b, Op *x) {
     Op proto = {.kind = x->type.dt == DT_F32 ? OP_COPY : OP_CAST, .type = x->type, .n_in = 1};
     Op *in = there(d, b, x);
@@ -54,6 +57,7 @@ static Op *dumped(Dump *d, Builder *b, Op *x) {
     return in;
 }
 
+/* Adds outputs for the requested values of a function. */
 static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *met) {
     const char **name = ir_value_names(p->a, f);
     int n = f->n_ops; /* before dumps are added */

@@ -40,17 +40,20 @@ typedef struct {
     Span at; /* of the prediction */
 } Explain;
 
+/* Reports why a prediction cannot be explained; false. */
 static bool refuse(Explain *e, Span at, const char *why) {
     diag_add(e->p->ctx, DIAG_E0517, at, "a prediction of this model cannot be explained: %s", why);
     return false;
 }
 
 /* ---- the prediction once more -------- */
+/* Whether the walk may enter: the operation is not copied yet. */
 static bool is_missing(void *user, const Op *op) {
     (void)user;
     return !op->tag;
 }
 
+/* Copies the computation of `root` from another function; NULL after a diagnostic. */
 static Op *copy(Explain *e, Func *from, Op *root) {
     func_number(from);
     IrMarks marks = ir_marks_new(e->p->a, from->n_ops);
@@ -71,7 +74,8 @@ static Op *copy(Explain *e, Func *from, Op *root) {
     return ok ? made : NULL;
 }
 
-/* The score: a number for the row, or one of several. */
+/* The scalar that is explained: the sum of the prediction, or the selected class minus the others.
+ */
 static Op *score_of(Explain *e, Op *pred) {
     Builder *b = &e->b;
     const Type *t = &pred->type;
@@ -91,6 +95,7 @@ static Op *score_of(Explain *e, Op *pred) {
 }
 
 /* ---- where numbers come from -------- */
+/* The only space of rows of a type, or NULL. */
 static Space *rows_of(const Type *t) {
     Space *rows = NULL;
     for (int i = 0; i < t->rank; i++)
@@ -98,12 +103,13 @@ static Space *rows_of(const Type *t) {
     return rows;
 }
 
+/* Whether the type's rows are those of the column. */
 static bool has_rows(const Type *t, const Column *c) {
     const Space *rows = rows_of(t);
     return rows && (rows == c->space || rows->whole == c->space);
 }
 
-/* Of what is said of several columns it is that of the value's own rows. */
+/* The column that the value is computed from; of several, the one over the value's own rows. */
 static Column *column_of(const Explain *e, const Op *op) {
     bool chosen = op->map && op->map->kind == MAP_COL;
     Column *c = op->kind == OP_DATA ? op->col : chosen ? op->map->col : NULL;
@@ -114,12 +120,14 @@ static Column *column_of(const Explain *e, const Op *op) {
     return c;
 }
 
-/* The row of a table that a category chooses; weights that it chooses are none. */
+/* Whether the operation looks up rows of an embedding table by category. */
 static bool is_embedding(const Op *op) {
     return op->kind == OP_GATHER && op->map->kind == MAP_COL && op->in[0]->kind == OP_VAR &&
            op->type.rank == 2;
 }
 
+/* The column a value comes from, and whether it is an input: the first place where numbers come
+ * from data. */
 static Origin origin_of(const Explain *e, const Op *op) {
     Origin s = {.col = column_of(e, op)};
     bool codes = op->kind == OP_DATA || is_embedding(op);
@@ -134,6 +142,7 @@ static Origin origin_of(const Explain *e, const Op *op) {
     return s;
 }
 
+/* Finds the inputs of the function. */
 static void find_leaves(Explain *e) {
     func_number(e->f);
     size_t n = (size_t)e->f->n_ops + 1;
@@ -147,7 +156,8 @@ static void find_leaves(Explain *e) {
 }
 
 /* ---- what is told -------- */
-/* Of each row.  What the data do not know, NaN, has no share. */
+/* The attribution of each row: gradient times input, summed over the row. A missing number (NaN)
+ * has none. */
 static Op *share_of(Explain *e, Op *x, Op *g) {
     Builder *b = &e->b;
     Space *over[MAX_RANK], *rows = rows_of(&x->type);
@@ -168,7 +178,7 @@ typedef struct {
 
 typedef VEC(Share) Shares;
 
-/* Those of one column are added up. */
+/* Adds an attribution; those of one column are summed. */
 static void add_share(Explain *e, Shares *all, Column *col, Op *share) {
     for (int i = 0; i < all->n; i++) {
         Share *to = &all->v[i];
@@ -179,6 +189,7 @@ static void add_share(Explain *e, Shares *all, Column *col, Op *share) {
     vec_push(e->p->a, all, ((Share){col, share->type.dim[0], share}));
 }
 
+/* Adds the output of an attribution. */
 static void put_share(Explain *e, const Share *s) {
     const char *of = arena_printf(e->m->a, "%s.%s", s->col->space->name, s->col->name), *name = of;
     for (int k = 2; func_output(e->f, name); k++) name = arena_printf(e->m->a, "%s.%d", of, k);
@@ -186,12 +197,14 @@ static void put_share(Explain *e, const Share *s) {
     b_output_as(&e->b, name, (OutputUse){.role = OUT_SHARE, .of = of}, s->sum);
 }
 
+/* Whether the column has an attribution. */
 static bool has_share(const Shares *all, const Column *col) {
     for (int i = 0; i < all->n; i++)
         if (all->v[i].col == col) return true;
     return false;
 }
 
+/* Adds the outputs of all attributions. */
 static void put_shares(Explain *e, const Op *last) {
     Shares all = {0};
     for (Op *op = e->f->first; op != last->next; op = op->next) {

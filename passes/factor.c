@@ -32,10 +32,12 @@ typedef struct {
     bool *inner;     /* .. is it read by a sum of its type alone? */
 } Factor;
 
+/* Whether the operation adds floating-point tensors. */
 static bool is_sum(const Op *op) {
     return op->kind == OP_ADD && op->type.rank > 0 && dtype_is_float(op->type.dt);
 }
 
+/* Finds the sums that are read by another sum of the same type only; whether there is any sum. */
 static bool find_inner(Factor *x) {
     bool any = false;
     for (Op *op = x->f->first; op; op = op->next)
@@ -48,7 +50,7 @@ static bool find_inner(Factor *x) {
     return any;
 }
 
-/* What is added up, in order.  No recursion: sums may be long. */
+/* The terms of a sum, in order. Not recursive, since sums may be long. */
 static Terms terms_of(Factor *x, Op *root) {
     Terms todo = {0}, terms = {0};
     vec_push(x->p->a, &todo, root);
@@ -64,7 +66,7 @@ static Terms terms_of(Factor *x, Op *root) {
     return terms;
 }
 
-/* Rows times a weight that has none, as wide as the sum. */
+/* Whether the term is rows times a weight without rows, as wide as the sum. */
 static bool is_product(const Op *op, const Type *sum) {
     if (op->kind != OP_CONTRACT || !type_eq(&op->type, sum)) return false;
     const Type *w = &op->in[1]->type;
@@ -75,6 +77,7 @@ static bool is_product(const Op *op, const Type *sum) {
     return rows && w->layout == LAYOUT_DENSE;
 }
 
+/* Whether the product may join the group. */
 static bool fits(Factor *x, const Group *g, const Op *op) {
     if (!type_eq(&g->weight->type, &op->in[1]->type) || g->first->want != op->want) return false;
     if (x->uses[op->id] == 1 && x->uses[g->first->id] == 1) return pass_may_rewrite(x->p);
@@ -84,7 +87,8 @@ static bool fits(Factor *x, const Group *g, const Op *op) {
     return false;
 }
 
-/* Terms that a group has taken over become NULL; returns whether there are any. */
+/* Replaces products of one operand by one product with the sum of their weights. Terms that joined
+ * a group become NULL; whether there are any. */
 static bool group(Factor *x, Builder *b, Terms *t, Group *groups, const Type *sum) {
     int n = 0, before = t->n;
     for (int i = 0; i < t->n; i++) {
@@ -117,7 +121,7 @@ static bool group(Factor *x, Builder *b, Terms *t, Group *groups, const Type *su
     return before < t->n;
 }
 
-/* Begins with a term of the sum's own type: the others may have fewer spaces. */
+/* The sum of the terms, beginning with one of the sum's own type: others may have fewer spaces. */
 static Op *added(Builder *b, const Terms *t, const Op *root) {
     int first = 0;
     b_like(b, root);
@@ -128,6 +132,7 @@ static Op *added(Builder *b, const Terms *t, const Op *root) {
     return y;
 }
 
+/* Factors one sum. */
 static void factor_sum(Factor *x, Op *root) {
     Terms t = terms_of(x, root);
     Builder b = b_for(x->m, x->f, root, root);
@@ -138,7 +143,8 @@ static void factor_sum(Factor *x, Op *root) {
     op_replace_uses(x->f, root, y);
 }
 
-/* The last sum first: what it is made of is then still what was numbered. */
+/* Factors all sums of a function, from the last to the first, so that operands are still numbered.
+ */
 static void factor_func(PassCtx *p, Module *m, Func *f) {
     Factor x = {.p = p, .m = m, .f = f, .uses = func_use_counts(p->a, f)};
     x.inner = NEWN(p->a, bool, (size_t)f->n_ops + 1);

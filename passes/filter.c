@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+/* Parses the first line of a block: the length of its name, or 0. */
 size_t dump_block(const char *line, const char **name) {
     static const char *const words[] = {"func ", "body ", "phase ", "facts ", "kernel "};
     const char *s = line + strspn(line, " ");
@@ -22,6 +23,7 @@ typedef struct {
     Terms blocks, values, places;
 } Filter;
 
+/* Parses the terms of a filter. */
 static Filter filter_of(Arena *a, const char *terms) {
     Filter f = {.blocks = {0}};
     for (size_t n; *terms; terms += n + (terms[n] == ',')) {
@@ -37,6 +39,7 @@ static Filter filter_of(Arena *a, const char *terms) {
     return f;
 }
 
+/* What is wrong with a filter; NULL: nothing. */
 const char *dump_bad_filter(Arena *a, const char *terms) {
     for (size_t n;; terms += n + 1) {
         n = strcspn(terms, ",");
@@ -49,10 +52,12 @@ const char *dump_bad_filter(Arena *a, const char *terms) {
     }
 }
 
+/* Whether the character may be part of a value's name. */
 static bool is_of_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
+/* Whether the line mentions the value. */
 static bool has_value(const char *line, size_t n, const char *value) {
     size_t len = strlen(value);
     for (const char *p = line; p + len <= line + n; p++)
@@ -60,7 +65,8 @@ static bool has_value(const char *line, size_t n, const char *value) {
     return false;
 }
 
-/* "!models/gcn.gnn:12:3-9" or "<gcn.gnn:12" is at gcn.gnn:12, and at :12. */
+/* Whether the line comes from the source line: "!models/gcn.gnn:12:3-9" and "<gcn.gnn:12" are at
+ * gcn.gnn:12, and at :12. */
 static bool has_place(const char *line, size_t n, const char *place) {
     size_t len = strlen(place);
     for (const char *p = line + 1; p + len <= line + n; p++) {
@@ -72,6 +78,7 @@ static bool has_place(const char *line, size_t n, const char *place) {
     return false;
 }
 
+/* Whether the filter selects the line. */
 static bool is_wanted(const Filter *f, const char *line, size_t n) {
     if (!f->values.n && !f->places.n) return true;
     for (int i = 0; i < f->values.n; i++)
@@ -81,13 +88,14 @@ static bool is_wanted(const Filter *f, const char *line, size_t n) {
     return false;
 }
 
+/* Whether the filter selects the block. */
 static bool is_block_wanted(const Filter *f, const char *name) {
     for (int i = 0; i < f->blocks.n; i++)
         if (fnmatch(f->blocks.v[i], name, 0) == 0) return true;
     return f->blocks.n == 0;
 }
 
-/* Lines that are wanted, below the first one of their block and above its last one. */
+/* The lines that the filter selects, each with the first and last line of its block. */
 const char *dump_filter(Arena *a, const char *text, const char *terms) {
     if (!terms) return text;
     Filter f = filter_of(a, terms);

@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+/* The cost of computing a value inside a kernel. */
 typedef struct {
     int ops;
     int flops;
@@ -34,6 +35,7 @@ typedef struct {
     bool random;
 } Cost;
 
+/* What the pass decides of a value. */
 typedef struct {
     unsigned seen; /* last visit of the walk that counts costs */
     Op *root;      /* the one kernel it would be computed in */
@@ -61,16 +63,19 @@ typedef struct {
     const Guard **guard; /* by op id: where it is wanted */
 } Fuse;
 
+/* A threshold of the pass. */
 static int limit(const Fuse *f, PassThreshold t) {
     return pass_threshold(f->p->ctx, t);
 }
 
 /* ---- what may be fused ------------------------------------------------------------ */
+/* Whether the value lies in memory already. */
 static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
 }
 
-/* A sum for each node, edge or graph.  (One without rows is made in chunks, by two kernels.) */
+/* Whether the operation sums for each node, edge or graph. (A sum without rows is made in chunks,
+ * by two kernels.) */
 static bool is_row_sum(const Op *op) {
     if (op->kind != OP_SEGMENT && op->kind != OP_REDUCE) return false;
     for (int i = 0; i < op->type.rank; i++)
@@ -78,12 +83,13 @@ static bool is_row_sum(const Op *op) {
     return false;
 }
 
-/* A value for each edge.  Stored, it would be the largest thing in memory by far; computed again
- * from the nodes' values that its kernels read in any case, it costs arithmetic. */
+/* Whether the value has a row for each edge. Stored, it would be by far the largest tensor;
+ * computed again from the nodes' values that its kernels read in any case, it costs arithmetic. */
 static bool is_per_entry(const Op *op) {
     return op->type.rank > 0 && op->type.dim[0]->kind == SP_EDGE;
 }
 
+/* Whether a row has few elements, as many as are known at compile time. */
 static bool is_short_row(const Fuse *f, const Op *op) {
     int64_t all = 1, n;
     for (int i = 1; i < op->type.rank; i++) {
@@ -93,7 +99,7 @@ static bool is_short_row(const Fuse *f, const Op *op) {
     return op->type.rank > 0 && all > 0 && all <= limit(f, PASS_T_ROW);
 }
 
-/* Kinds whose element is a function of operand elements at known places. */
+/* Whether the kind allows fusion: an element is a function of operand elements at known indices. */
 static bool kind_allows(const Op *op) {
     if (is_row_sum(op)) return true;
     if (!op_has(op, OPT_PURE) || is_source(op) || op_has(op, OPT_REDUCE | OPT_LIB)) return false;
@@ -101,14 +107,16 @@ static bool kind_allows(const Op *op) {
     return op_has(op, OPT_ELEM) || op_has(op, OPT_INDEX) || op_has(op, OPT_VIEW);
 }
 
+/* Whether c has a space that x has and y has not. */
 static bool only_one_has(const Type *c, const Type *x, const Type *y) {
     for (int i = 0; i < c->rank; i++)
         if (type_has(x, c->dim[i]) && !type_has(y, c->dim[i])) return true;
     return false;
 }
 
-/* A library wants the operands of a matrix product in memory.  Dot products, one for each
- * row, edge or stored entry, and products with a vector are loops like any other. */
+/* Whether the contraction is a matrix product, whose operands a library reads from memory. Dot
+ * products, one for each row, edge or stored entry, and products with a vector are loops like any
+ * other. */
 bool pass_is_matrix_product(const Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type, *c = &op->type;
     for (int i = 0; i < c->rank; i++)
@@ -117,15 +125,15 @@ bool pass_is_matrix_product(const Op *op) {
     return only_one_has(c, x, y) && only_one_has(c, y, x);
 }
 
-/* Does the kernel of `user` evaluate operands in place? */
+/* Whether the kernel of `user` evaluates operands in place. */
 static bool user_allows(const Op *user) {
     if (user->kind == OP_CONTRACT && pass_is_matrix_product(user)) return false;
     return !op_has(user, OPT_EFFECT) && !op_has(user, OPT_LIB);
 }
 
-/* Does `user` ask for elements of x more than once?  The lowering computes a value in the
- * outermost loop that knows its indices, so a broadcast along the inner spaces of the
- * result repeats nothing: f32[e, h] in f32[e, h, f] is computed once per (e, h). */
+/* Whether `user` reads elements of x more than once. A value is computed in the outermost loop that
+ * knows its indices, so a broadcast along the result's inner spaces repeats nothing: f32[e, h] in
+ * f32[e, h, f] is computed once per (e, h). */
 static bool user_repeats(const Op *user, const Op *x) {
     if (op_has(user, OPT_INDEX)) return true;
     if (user->kind == OP_CONTRACT) return only_one_has(&user->type, &user->type, &x->type);
@@ -137,6 +145,7 @@ static bool user_repeats(const Op *user, const Op *x) {
 }
 
 /* ---- cost ---------------------------------------------------------------------------- */
+/* The cost of the operation without its operands. */
 static Cost own_cost(const Fuse *f, const Op *op) {
     Cost c = {.flops = op_cost(op->kind),
               .loads = op->kind == OP_INDEX || op->kind == OP_VALID,
@@ -147,12 +156,13 @@ static Cost own_cost(const Fuse *f, const Op *op) {
     return c;
 }
 
+/* Whether the value is computed inside its users' kernels. */
 static bool in_place(const Fuse *f, const Op *op) {
     const Node *n = &f->node[op->id];
     return n->can && !n->cut;
 }
 
-/* Adds what computing op in place takes; what was counted in this walk is free. */
+/* Adds the cost of computing op in place; what this walk has visited is free. */
 static void count_cost(Fuse *f, const Op *op, Cost *c) {
     Cost own = own_cost(f, op);
     c->ops++;
@@ -172,6 +182,7 @@ static void count_cost(Fuse *f, const Op *op, Cost *c) {
     }
 }
 
+/* The cost of computing op, with the operands that are inlined. */
 static Cost cost_of(Fuse *f, const Op *op) {
     Cost c = {0};
     f->walk++;
@@ -179,16 +190,17 @@ static Cost cost_of(Fuse *f, const Op *op) {
     return c;
 }
 
+/* Whether the operation has no operands. */
 static bool is_leaf(const Op *op) {
     return op->n_in == 0;
 }
 
-/* A kernel computes a scalar once, before its loops. */
+/* Whether the value is a scalar that a kernel computes once, before its loops. */
 static bool is_scalar(const Op *op) {
     return op->type.rank == 0 && !op_has(op, OPT_REDUCE);
 }
 
-/* May it be computed in several places or repeatedly? */
+/* Whether the value may be computed in several kernels, or repeatedly. */
 static bool is_cheap(const Fuse *f, const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     int repeated = limit(f, PASS_T_FUSE_REPEATED);
@@ -199,35 +211,38 @@ static bool is_cheap(const Fuse *f, const Op *op, const Node *n) {
     return c->flops <= limit(f, PASS_T_FUSE_CHEAP) && c->loads <= 2;
 }
 
+/* Whether a kernel of this cost is within the thresholds. */
 static bool fits(const Fuse *f, const Cost *c) {
     return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->flops <= limit(f, PASS_T_FUSE_FLOPS) &&
            c->ops <= limit(f, PASS_T_FUSE_OPS);
 }
 
 /* ---- walks ------------------------------------------------------------------------------ */
+/* Adds a kernel that would compute the value. */
 static void add_root(Node *n, Op *root) {
     if (n->root && n->root != root) n->many = true;
     n->root = root;
 }
 
-/* Are x's spaces the first ones of y? */
+/* Whether x's spaces are the first ones of y. */
 static bool leads(const Op *x, const Op *y) {
     bool same = x->type.rank <= y->type.rank;
     for (int i = 0; i < x->type.rank && same; i++) same = x->type.dim[i] == y->type.dim[i];
     return same;
 }
 
+/* Whether `user` is a segment sum of op. */
 static bool is_sum_of(const Op *user, const Op *op) {
     return user->kind == OP_SEGMENT && op->type.rank > 0 && user->map->from == op->type.dim[0];
 }
 
-/* Does user make of each row of x, or entry, a row or entry of its own? */
+/* Whether user computes a row (or entry) of its own from each row of x. */
 static bool same_rows(const Op *user, const Op *x) {
     bool kind = op_has(user, OPT_ELEM) || user->kind == OP_REDUCE;
     return kind && user->type.rank > 0 && x->type.rank > 0 && user->type.dim[0] == x->type.dim[0];
 }
 
-/* Where an entry's value is summed. */
+/* Finds the one map along which an entry's value is summed. */
 static void find_via(Fuse *f, const Op *op) {
     Node *n = &f->node[op->id];
     n->via = NULL;
@@ -245,8 +260,8 @@ static void find_via(Fuse *f, const Op *op) {
     }
 }
 
-/* Does a user of the row's sum x read it in the row that its root makes?  Elementwise, or for the
- * entries that the root sums: then the sums are made one after the other. */
+/* Whether a user reads the row sum x in the row that its kernel makes: elementwise, or for the
+ * entries that the kernel sums, so that sums are made one after the other. */
 static bool goes_straight(const Fuse *f, const Op *u, const Op *x) {
     const Node *un = &f->node[u->id];
     if (op_has(u, OPT_ELEM)) return leads(x, u) && (!in_place(f, u) || un->straight);
@@ -254,7 +269,7 @@ static bool goes_straight(const Fuse *f, const Op *u, const Op *x) {
     return back && x->kind == OP_SEGMENT && is_short_row(f, x) && map_is_sorted(u->map);
 }
 
-/* An entry's sum over its own features is computed with the entry. */
+/* Whether an entry's sum over its features is read in that entry only. */
 static bool stays_in_entry(const Fuse *f, const Op *op) {
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *u = f->op[f->user[op->id][i]];
@@ -263,7 +278,8 @@ static bool stays_in_entry(const Fuse *f, const Op *op) {
     return true;
 }
 
-/* Roots and repetition of op, given its users' decisions. */
+/* Finds the kernels that would compute op, and whether one would do so repeatedly, from the
+ * decisions about its users. */
 static void find_roots(Fuse *f, Op *op) {
     Node *n = &f->node[op->id];
     n->root = NULL;
@@ -285,17 +301,19 @@ static void find_roots(Fuse *f, Op *op) {
     find_via(f, op);
 }
 
-/* May a row's sum be computed in its users' kernel? */
+/* Whether a row sum may be computed inside its users' kernel. */
 static bool sum_allows(const Fuse *f, const Op *op) {
     if (is_per_entry(op) && op->kind == OP_REDUCE) return stays_in_entry(f, op);
     return f->node[op->id].straight;
 }
 
-/* A view that must lie in memory is its operand's bytes under other spaces. */
+/* Whether the operation is a view that must lie in memory: its operand's bytes under other spaces.
+ */
 static bool is_stored_view(const Fuse *f, const Op *op) {
     return op->kind == OP_VIEW && !f->node[op->id].can;
 }
 
+/* Whether all users evaluate op in place. */
 static bool users_allow(const Fuse *f, const Op *op) {
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *user = f->op[f->user[op->id][i]];
@@ -304,11 +322,12 @@ static bool users_allow(const Fuse *f, const Op *op) {
     return f->n_users[op->id] > 0;
 }
 
-/* A constant is computed wherever it is read, whatever is asked. */
+/* Whether the model asks for the value to be stored. A constant is always recomputed. */
 static bool is_asked_to_lie(const Op *op) {
     return op->ask == ASK_STORE && op->n_in > 0;
 }
 
+/* Finds the values that kind and users allow to be fused, backwards. */
 static void find_candidates(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         f->node[i].can = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
@@ -318,8 +337,8 @@ static void find_candidates(Fuse *f) {
     }
 }
 
-/* What costs something and is wanted only where a condition holds has steps of its own, which
- * are skipped elsewhere. */
+/* Whether op is computed under a condition, at some cost, and has a user outside of it: then it has
+ * a step of its own, which is skipped where the condition does not hold. */
 static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
     const Guard *g = f->guard[op->id];
     if (!g || !g->heavy || n->cost.flops <= limit(f, PASS_T_FUSE_CHEAP)) return false;
@@ -328,12 +347,13 @@ static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
     return false;
 }
 
-/* Where the model asks for it. */
+/* Whether a kernel can have that cost if the model asks for fusion. */
 static bool is_possible(const Fuse *f, const Cost *c) {
     return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->ops <= limit(f, PASS_T_FUSE_OPS);
 }
 
-/* A row's sum is computed with the row: in a kernel that walks the same rows. */
+/* Whether the value must be stored, for its cost or because its users are in other rows or regions.
+ */
 static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
     if (is_row_sum(op) && !sum_allows(f, op)) return true;
     if (leaves_region(f, op, n)) return true;
@@ -343,6 +363,7 @@ static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
     return ((n->many || n->repeated) && !is_cheap(f, op, n)) || !fits(f, &n->cost);
 }
 
+/* Whether two types have the same spaces, in any order. */
 static bool same_spaces(const Type *x, const Type *y) {
     if (x->rank != y->rank) return false;
     for (int i = 0; i < x->rank; i++)
@@ -350,8 +371,8 @@ static bool same_spaces(const Type *x, const Type *y) {
     return true;
 }
 
-/* The only user, when it could be stored in op's stead: then it takes no more room, and
- * what else it reads is read once. */
+/* The only user, if it can be stored in op's stead: it takes no more room, and what else it reads
+ * is read once. */
 static Node *heir(Fuse *f, const Op *op) {
     if (pass_is_transpose(op)) return NULL; /* or the user could not be one flat loop */
     const int *u = f->user[op->id];
@@ -363,10 +384,12 @@ static Node *heir(Fuse *f, const Op *op) {
     return fits_in && f->node[u[0]].can ? &f->node[u[0]] : NULL;
 }
 
+/* Whether a row sum could be fused if its users were stored. */
 static bool sum_waits(const Fuse *f, const Op *op) {
     return is_row_sum(op) && users_allow(f, op) && !is_asked_to_lie(op);
 }
 
+/* Decides forwards which values are stored. */
 static void find_cuts(Fuse *f) {
     for (int i = 0; i < f->n; i++) {
         Node *n = &f->node[i];
@@ -383,12 +406,12 @@ static void find_cuts(Fuse *f) {
     }
 }
 
-/* A row's sum whose users are stored after all, in rows of the same kernel. */
+/* Whether a row sum can be computed in its users' kernel after all, because they are stored. */
 static bool sum_may_join(const Fuse *f, const Op *op) {
     return sum_waits(f, op) && sum_allows(f, op);
 }
 
-/* With the final decisions of its users known, a cut may have lost its reason. */
+/* Undoes, backwards, decisions that those about later values made unnecessary. */
 static void undo_cuts(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
@@ -398,8 +421,8 @@ static void undo_cuts(Fuse *f) {
     }
 }
 
-/* Each cut was undone for the cost that the value had while its operands were stored.  Where all
- * of a long chain are cheap in this way, none is: kernels would compute it from its beginning. */
+/* Stores values in long chains of cheap operations, where each was inlined for the cost it had
+ * while its operands were stored. Whether there were any. */
 static bool cut_chains(Fuse *f) {
     bool any = false;
     for (int i = 0; i < f->n; i++) {
@@ -414,7 +437,7 @@ static bool cut_chains(Fuse *f) {
     return any;
 }
 
-/* A row's sum may have been made in a kernel that others are cut from. */
+/* Stores row sums whose kernel was split. */
 static void cut_sums(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
@@ -424,6 +447,7 @@ static void cut_sums(Fuse *f) {
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
+/* Which threshold a kernel would exceed, in words. */
 static const char *too_much(Fuse *f, const Cost *c) {
     PassThreshold t = c->loads > limit(f, PASS_T_FUSE_LOADS)   ? PASS_T_FUSE_LOADS
                       : c->flops > limit(f, PASS_T_FUSE_FLOPS) ? PASS_T_FUSE_FLOPS
@@ -436,6 +460,7 @@ static const char *too_much(Fuse *f, const Cost *c) {
                         pass_threshold_text(t)->name, limit(f, t));
 }
 
+/* Why the value is stored, in words. */
 static const char *why_cut(Fuse *f, const Op *op, const Node *n) {
     if (leaves_region(f, op, n)) return "it is wanted only where a condition holds";
     if (is_row_sum(op) && !sum_allows(f, op)) return "who reads its sum walks other rows";
@@ -445,8 +470,7 @@ static const char *why_cut(Fuse *f, const Op *op, const Node *n) {
                         n->cost.loads);
 }
 
-/* What would have it computed in place; NULL: nothing that can be set.  Gradients have no name in
- * the model. */
+/* The option or hint that would have the value fused; NULL: none. */
 static const char *cure(Fuse *f, const Op *op, const Node *n) {
     const Cost *c = &n->cost;
     if (leaves_region(f, op, n) || (is_row_sum(op) && !sum_allows(f, op))) return NULL;
@@ -465,6 +489,7 @@ static const char *cure(Fuse *f, const Op *op, const Node *n) {
     return NULL;
 }
 
+/* Adds the remark about a value. */
 static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
     if (in_place(f, op)) {
@@ -486,11 +511,12 @@ static void remark(Fuse *f, const Op *op, const Node *n) {
     }
 }
 
+/* The name of a value for remarks. */
 static const char *name_of(const Op *op) {
     return op->kind == OP_OUTPUT ? op->name : op->hint ? op->hint : op_mnemonic(op->kind);
 }
 
-/* Who wants op in memory. */
+/* Which user needs op in memory, in words. */
 static const char *wanted(Fuse *f, const Op *op) {
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *u = f->op[f->user[op->id][i]];
@@ -504,7 +530,7 @@ static const char *wanted(Fuse *f, const Op *op) {
     return "nothing reads it";
 }
 
-/* Why it is not fused, although the model asks for that. */
+/* Why the model's request to fuse cannot be met, in words. */
 static const char *why_not(Fuse *f, const Op *op, const Node *n) {
     if (is_source(op)) return "it is data, a parameter or state, which lie in memory";
     if (op->kind == OP_CONTRACT) return "it is a matrix product, which has a step of its own";
@@ -516,8 +542,8 @@ static const char *why_not(Fuse *f, const Op *op, const Node *n) {
     return "who reads it is stored with it";
 }
 
-/* Hints that are not followed are told once for a line.  Hidden layers are results of @embed, which
- * says nothing about the model. */
+/* Warns if a hint is not followed, once per line. Hidden layers are results of @embed, which says
+ * nothing about the model. */
 static void check_hint(Fuse *f, const Op *op, const Node *n) {
     if (f->f->phase == PHASE_EMBED) return;
     const char *why = op->ask == ASK_FUSE && !in_place(f, op) ? why_not(f, op, n)
@@ -530,6 +556,7 @@ static void check_hint(Fuse *f, const Op *op, const Node *n) {
               name_of(op), f->f->name, why);
 }
 
+/* Lists the users of each value. */
 static void link_users(Fuse *f) {
     int *count = func_use_counts(f->p->a, f->f);
     int n = 0;
@@ -542,6 +569,7 @@ static void link_users(Fuse *f) {
         }
 }
 
+/* Decides fusion for a function. */
 static void fuse_func(PassCtx *p, Func *fn) {
     func_number(fn);
     size_t n = (size_t)fn->n_ops;

@@ -12,16 +12,18 @@
  * breaks the graph at each of these (Ansel et al., PyTorch 2, ASPLOS 2024, section 3.7). */
 #include "passes/rewrite.h"
 
+/* Whether the host executes the operation. */
 static bool is_host_effect(const Op *op) {
     return op->kind == OP_PRINT || op->kind == OP_ASSERT || op->kind == OP_CALL_EFFECT;
 }
 
-/* Device work: what a target computes in a step of its own. */
+/* Whether the operation is device work: a step of its own. */
 static bool is_work(const Op *op) {
     return op_has(op, OPT_PURE) && !op_has(op, OPT_SOURCE) && op->n_in > 0;
 }
 
-/* Where an operation stands.  What moves takes the place of what it then stands before. */
+/* The position of an operation. A moved operation takes the position of the one it is moved before.
+ */
 typedef struct {
     int at;         /* its number when the first one moved */
     int work;       /* how much work is before it */
@@ -33,10 +35,12 @@ typedef struct {
     int n;
 } Places;
 
+/* The position of an operation; NULL: the end. */
 static Place *place_of(const Places *p, const Op *op) {
     return &p->place[op ? op->id : p->n];
 }
 
+/* Finds the position of each operation and its first user. */
 static Places find_places(Arena *a, Func *f) {
     func_number(f);
     Places p = {.place = NEWN(a, Place, (size_t)f->n_ops + 1), .n = f->n_ops};
@@ -53,6 +57,7 @@ static Places find_places(Arena *a, Func *f) {
     return p;
 }
 
+/* Records that an effect was moved. */
 static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
     const char *what = op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind);
     const char *text = arena_printf(m->a, "%s is moved to the %s of the step", what, where);
@@ -60,7 +65,8 @@ static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
     pass_remark(p, op->span, "graph-break-elimination", "%s", text);
 }
 
-/* From the last effect to the first: as late as the next one and the first user allow. */
+/* Moves effects to the end of the step, from the last to the first: as late as the next effect and
+ * the first user allow. */
 static void sink(PassCtx *p, Module *m, Func *f) {
     const Places places = find_places(p->a, f);
     Op *limit = NULL;
@@ -88,7 +94,7 @@ static void sink(PassCtx *p, Module *m, Func *f) {
     }
 }
 
-/* Is something that op reads computed in this step?  What is tagged stands at the start. */
+/* Whether an operand is computed in this step. Tagged operations stand at the start. */
 static bool waits(const Op *op) {
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
@@ -97,13 +103,15 @@ static bool waits(const Op *op) {
     return false;
 }
 
+/* The first device work of the function. */
 static Op *first_work(const Func *f) {
     Op *op = f->first;
     while (op && !is_work(op)) op = op->next;
     return op;
 }
 
-/* Effects from the first on go to the start while none of them waits for work of the step. */
+/* Moves effects to the start of the step, from the first on, as long as they do not depend on its
+ * work. */
 static void hoist(PassCtx *p, Module *m, Func *f) {
     Op *at = first_work(f);
     func_number(f);
@@ -123,13 +131,14 @@ static void hoist(PassCtx *p, Module *m, Func *f) {
     }
 }
 
+/* Whether an operand is the result of an effect. */
 static bool reads_an_effect(const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         if (op->in[i]->kind == OP_CALL_EFFECT) return true;
     return false;
 }
 
-/* Does the step go on with what an effect gave?  An output of it can wait. */
+/* Whether the step computes with an effect's result. Outputs of results are moved to the end. */
 static bool any_result_used(Func *f) {
     bool used = false;
     for (Op *op = f->first, *next, *last = f->last; op; op = op == last ? NULL : next) {

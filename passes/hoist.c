@@ -52,14 +52,14 @@ typedef struct {
 } Hoist;
 
 /* ---- what is invariant, and what it costs --------------------------------------------- */
+/* Whether the size is that of sampled rows. */
 static bool is_drawn_size(const Expr *x) {
     if (!x || x->kind == EX_CONST) return false;
     if (x->kind == EX_SYM) return x->sym->of && (space_is_drawn(x->sym->of) || x->sym->of->whole);
     return is_drawn_size(x->a) || is_drawn_size(x->b);
 }
 
-/* Of a step over links: what such a relation's edges are changes with each, and where they are
- * seeds, whose first rows those are. */
+/* Whether the operation runs over sampled links or seeds. */
 bool pass_is_drawn(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (is_drawn_size(op->type.dim[i]->size)) return true;
@@ -68,25 +68,29 @@ bool pass_is_drawn(const Op *op) {
     return op->map && space_is_drawn(op->map->from);
 }
 
+/* Whether the operation may give another value in each step, even if its operands do not change. */
 bool pass_may_vary(const Op *op) {
     return pass_is_drawn(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) ||
            op->kind == OP_VAR || op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
-/* More than an addition for each element. */
+/* Whether the operation costs more than an addition per element. */
 static bool takes_work(const Op *op) {
     return op_has(op, OPT_ELEM) && op->type.dt != DT_I1 && op_cost(op->kind) > 1;
 }
 
+/* Whether the operation combines values element by element. */
 static bool is_arithmetic(const Op *op) {
     return op_has(op, OPT_ELEM) && op->n_in > 1;
 }
 
+/* Whether the value may change after the target phase ran: @encode knows variables. */
 static bool may_vary(const Hoist *h, const Op *op) {
     bool known = op->kind == OP_VAR && h->to == PHASE_ENCODE;
     return pass_may_vary(op) && !known;
 }
 
+/* Finds what is invariant, and what computing it costs. */
 static void find_facts(Hoist *h) {
     for (Op *op = h->f->first; op; op = op->next) {
         Fact *x = &h->fact[op->id];
@@ -105,7 +109,7 @@ static void find_facts(Hoist *h) {
     }
 }
 
-/* Per edge (or stored entry) and feature, without a reduction of its own. */
+/* Whether the value has a row of features per edge or stored entry, without being a reduction. */
 static bool is_message(const Op *op) {
     if (op_has(op, OPT_REDUCE) || op->type.rank < 2) return false;
     for (int i = 0; i < op->type.rank; i++)
@@ -113,7 +117,7 @@ static bool is_message(const Op *op) {
     return false;
 }
 
-/* Rows of features: as large as the data. */
+/* Whether the value has rows of features: as large as the data. */
 static bool is_large(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (op->type.rank > 1 && op->type.dim[i]->kind != SP_DIM) return true;
@@ -122,12 +126,13 @@ static bool is_large(const Op *op) {
 
 static Op *in_load(Hoist *h, Op *op);
 
-/* Rows of features are saved for each step's sake, not for an evaluation's. */
+/* Whether a value of that size may be saved: rows of features only for training steps. */
 static bool has_room(Hoist *h, Op *op) {
     if (!is_large(op) || !h->trains || h->f->phase == PHASE_TRAIN) return true;
     return h->load.f && in_load(h, op)->tag; /* saved already */
 }
 
+/* Whether saving the value pays. */
 static bool is_worth_saving(const Hoist *h, const Op *op) {
     const Fact *x = &h->fact[op->id];
     if (op->n_in == 0 || is_message(op)) return false;
@@ -136,7 +141,8 @@ static bool is_worth_saving(const Hoist *h, const Op *op) {
     return op_has(op, OPT_REDUCE | OPT_LIB) || x->works;
 }
 
-/* Backwards from the uses: what an invariant value is needed for decides whether it stays. */
+/* Decides, backwards from the uses, which invariant values are computed in each step all the same.
+ */
 static void find_stays(Hoist *h) {
     for (Op *op = h->f->last; op; op = op->prev) {
         Fact *x = &h->fact[op->id];
@@ -145,7 +151,7 @@ static void find_stays(Hoist *h) {
     }
 }
 
-/* Why a value of the data alone is computed in each step; NULL: it is no work. */
+/* Why an invariant value is computed in each step, in words; NULL: it is no work. */
 static const char *stays_because(Hoist *h, const Op *op) {
     const Fact *x = &h->fact[op->id];
     bool work = x->works || x->reduces || op_has(op, OPT_REDUCE | OPT_LIB) || op->kind == OP_GATHER;
@@ -156,7 +162,7 @@ static const char *stays_because(Hoist *h, const Op *op) {
     return "rows as many as the data's are saved for @train alone";
 }
 
-/* Those that a step's own values read. */
+/* Adds remarks about invariant values that are computed in each step. */
 static void tell_stays(Hoist *h) {
     bool *told = NEWN(h->p->a, bool, (size_t)h->f->n_ops);
     for (Op *op = h->f->first; op; op = op->next)
@@ -172,13 +178,13 @@ static void tell_stays(Hoist *h) {
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
-/* The value in @load or @encode of a `saved`, which that outputs; NULL: it is none of its. */
+/* The value in @load or @encode that a `saved` reads; NULL: it reads another phase's. */
 static Op *own_value(const Hoist *h, const Op *op) {
     const Op *out = op->kind == OP_SAVED ? strmap_get(&h->outputs, op->name) : NULL;
     return out ? out->in[0] : NULL;
 }
 
-/* The operands are in @load. */
+/* Copies an operation, whose operands are copied already, into the target phase. */
 static Op *copy_into_load(Hoist *h, const Op *op) {
     Op *own = own_value(h, op);
     if (own) return own;
@@ -192,11 +198,12 @@ static Op *copy_into_load(Hoist *h, const Op *op) {
     return first;
 }
 
+/* Whether the walk may enter: the value is not in the target phase yet. */
 static bool is_missing(void *user, const Op *op) {
     return !op->tag && !own_value(user, op);
 }
 
-/* The value of op in @load; the tag remembers it. */
+/* The value of op in the target phase, copied if necessary. The tag remembers it. */
 static Op *in_load(Hoist *h, Op *op) {
     if (op->tag) return op->tag;
     IrOps missing = ir_walk(h->p->a, &h->marks, op, is_missing, h);
@@ -205,12 +212,13 @@ static Op *in_load(Hoist *h, Op *op) {
     return op->tag;
 }
 
-/* The tag of a value of @load is the output that saves it. */
+/* Records an output of the target phase. The value's tag names the output. */
 static void note_output(Hoist *h, Op *out) {
     strmap_put(h->p->a, &h->outputs, out->name, out);
     if (!out->in[0]->tag) out->in[0]->tag = out;
 }
 
+/* The name that the value is saved by. */
 static const char *saved_name(Hoist *h, Op *value) {
     if (value->tag) return ((const Op *)value->tag)->name;
     const char *name;
@@ -221,7 +229,8 @@ static const char *saved_name(Hoist *h, Op *value) {
     return name;
 }
 
-/* First to run, first to read: @load of all, @encode of what it is for. */
+/* Creates the target phase, before the phases that read it: @load first, @encode before the one
+ * that it serves. */
 static void open_load(Hoist *h, Module *m) {
     if (h->load.f) return;
     h->load = (Builder){.m = m, .f = func_new_phase(m, h->to)};
@@ -234,6 +243,7 @@ static void open_load(Hoist *h, Module *m) {
     m->funcs.v[at] = h->load.f;
 }
 
+/* Moves a value to the target phase and reads it by its name. */
 static void save(Hoist *h, Module *m, Op *op) {
     open_load(h, m);
     b_like(&h->load, op);
@@ -247,6 +257,7 @@ static void save(Hoist *h, Module *m, Op *op) {
                 h->to == PHASE_LOAD ? "at load" : "once for all links", s->name);
 }
 
+/* Moves the invariant values of a function. */
 static void hoist_func(Hoist *h, Module *m, Func *f) {
     h->f = f;
     func_number(f);
@@ -268,12 +279,14 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     pass_dce_func(h->p->a, f);
 }
 
+/* Whether the function runs the loop body, directly or nested. */
 static bool repeats(const Func *f, const Func *body) {
     for (const Op *op = f ? f->first : NULL; op; op = op->next)
         if (op->kind == OP_LOOP && (op->body == body || repeats(op->body, body))) return true;
     return false;
 }
 
+/* Moves what depends on variables, but not on the links, from @eval to @encode. */
 static void encode_once(PassCtx *p, Module *m) {
     Hoist h = {.p = p, .to = PHASE_ENCODE, .known = {.a = p->a}, .load = {.m = m}};
     Func *eval = func_of(m, PHASE_EVAL);

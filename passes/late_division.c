@@ -17,7 +17,7 @@
  * least 1, so 0 means a node without entries, whose sums are 0, and no sum outgrows its entries. */
 #include "passes/rewrite.h"
 
-/* What is there, hung on a sum's tag.  An inverse itself has a tag of which `of` is the sum. */
+/* What was built for a sum, hung on its tag. An inverse has a tag, too, that names the sum. */
 typedef struct {
     Op *inverse;
     Op *log; /* m + its logarithm */
@@ -29,16 +29,18 @@ typedef struct {
     Builder b;
 } Shares;
 
+/* The fact of an operation, created if necessary. */
 static Made *made(Shares *s, Op *op) {
     if (!op->tag) op->tag = NEW(s->p->a, Made);
     return op->tag;
 }
 
+/* Whether the operation is a floating-point segment sum. */
 static bool is_sum(const Op *op) {
     return op->kind == OP_SEGMENT && op->red == RED_SUM && dtype_is_float(op->type.dt);
 }
 
-/* exp(x - m[dst]): x, and m, the largest x of the node. */
+/* Whether y is exp(x - m[dst]), with m the maximum of x per node. */
 static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
     const Op *d = y->kind == OP_EXP ? y->in[0] : NULL;
     if (!d || d->kind != OP_SUB || !type_eq(&d->type, &d->in[0]->type)) return false;
@@ -49,26 +51,27 @@ static bool is_shifted(const Op *y, const Map *map, Op **x, Op **m) {
     return top->kind == OP_SEGMENT && top->red == RED_MAX && top->map == map && top->in[0] == *x;
 }
 
+/* Whether the operation is a sum of exponentials. */
 bool pass_is_softmax_sum(const Op *op) {
     bool sum = op->kind == OP_SEGMENT || op->kind == OP_REDUCE;
     return sum && op->red == RED_SUM && op->in[0]->kind == OP_EXP;
 }
 
-/* .. of a node's entries, whose largest was taken off. */
+/* Whether the operation is the sum of a softmax whose maximum was subtracted. */
 static bool is_shifted_sum(const Op *op) {
     Op *x, *m;
     return is_sum(op) && pass_is_softmax_sum(op) && is_shifted(op->in[0], op->map, &x, &m) &&
            type_eq(&m->type, &op->type);
 }
 
-/* Entries divided by their node's sum over the same map: that sum, else NULL. */
+/* The sum by which each entry is divided, over the same map; NULL: op is no such division. */
 static Op *divided_by(const Op *op) {
     const Op *g = op->kind == OP_DIV ? op->in[1] : NULL;
     if (!g || g->kind != OP_GATHER || !type_eq(&op->type, &op->in[0]->type)) return NULL;
     return is_shifted_sum(g->in[0]) && g->in[0]->map == g->map ? g->in[0] : NULL;
 }
 
-/* select(l = 0, 0, x / l), as `reuse-dot-sums` leaves it at a node: l and x, else NULL. */
+/* l of select(l = 0, 0, x / l), as `reuse-dot-sums` leaves it at a node; else NULL. */
 static Op *divided_at_node(const Op *op, Op **x) {
     double zero = 1;
     const Op *is = op->kind == OP_SELECT ? op->in[0] : NULL, *q = is ? op->in[2] : NULL;
@@ -80,6 +83,7 @@ static Op *divided_at_node(const Op *op, Op **x) {
     return type_eq(&(*x)->type, &op->type) ? l : NULL;
 }
 
+/* The inverse of a node's sum, 0 for a node without entries. */
 static Op *inverse_of(Shares *s, Op *l) {
     Builder *b = &s->b;
     if (made(s, l)->inverse) return made(s, l)->inverse;
@@ -92,6 +96,7 @@ static Op *inverse_of(Shares *s, Op *l) {
     return made(s, l)->inverse = r;
 }
 
+/* Replaces an operation. */
 static void replace(Shares *s, Op *op, Op *with) {
     with->hint = op->hint;
     op_replace_uses(s->b.f, op, with);
@@ -101,7 +106,7 @@ static void replace(Shares *s, Op *op, Op *with) {
 
 enum { FACTORS_MAX = 12 };
 
-/* Collects the factors of a product; false: more than FACTORS_MAX. */
+/* Collects the factors of a product; false: there are more than FACTORS_MAX. */
 static bool factors_of(Op *op, int depth, Op **v, int *n) {
     if (op->kind == OP_MUL) /* one as deep as that has more */
         return depth < FACTORS_MAX && factors_of(op->in[0], depth + 1, v, n) &&
@@ -111,8 +116,8 @@ static bool factors_of(Op *op, int depth, Op **v, int *n) {
     return true;
 }
 
-/* The one division by a sum over map among the factors of op; *found are there, and a second one
- * may not be. */
+/* The one division by a sum over the map among the factors of op; NULL: there is none, or several
+ * (*found). */
 static Op *find_share(Op *op, const Map *map, int *found) {
     Op *v[FACTORS_MAX], *share = NULL;
     int n = 0;
@@ -127,7 +132,7 @@ static Op *find_share(Op *op, const Map *map, int *found) {
     return *found == 1 ? share : NULL;
 }
 
-/* The product op without that division. */
+/* The product op without the division. */
 static Op *undivided(Builder *b, Op *op, const Op *share) {
     if (op == share) return op->in[0];
     if (op->kind != OP_MUL) return op;
@@ -137,12 +142,14 @@ static Op *undivided(Builder *b, Op *op, const Op *share) {
     return b_op(b, &(Op){.kind = OP_MUL, .n_in = 2, .in = in, .type = op->type, .hint = op->hint});
 }
 
+/* Whether all spaces of x are spaces of y. */
 static bool is_within(const Type *x, const Type *y) {
     for (int i = 0; i < x->rank; i++)
         if (!type_has(y, x->dim[i])) return false;
     return true;
 }
 
+/* Divides the sum instead of its entries, if one factor of the entries is such a division. */
 static bool divide_after(Shares *s, Op *sum) {
     Builder *b = &s->b;
     int n;
@@ -164,7 +171,7 @@ static bool divide_after(Shares *s, Op *sum) {
 
 /* ---- elsewhere ---------------------------------------------------------------------------- */
 
-/* y / l = e^(x - m) / l = e^(x - (m + log l)): a node keeps one number, m + log l. */
+/* y / l as e^(x - (m + log l)), so that a node keeps one number; NULL: it is no softmax. */
 static Op *share_of(Shares *s, Op *y, Op *l) {
     Builder *b = &s->b;
     Op *x, *m, *at = b->at;
@@ -179,7 +186,8 @@ static Op *share_of(Shares *s, Op *y, Op *l) {
     return b_unary(b, OP_EXP, b_binary(b, OP_SUB, x, b_gather(b, l->map, of->log)));
 }
 
-/* y (c / l - d / l) = y / l (c - d): the gradient of a softmax's logits; d: one for each node. */
+/* Rewrites the gradient of a softmax's logits: y (c / l - d / l) = y / l (c - d), d being one
+ * number per node. */
 static bool at_gradient(Shares *s, Op *op) {
     Builder *b = &s->b;
     for (int i = 0; op->kind == OP_MUL && i < 2; i++) {
@@ -202,6 +210,7 @@ static bool at_gradient(Shares *s, Op *op) {
     return false;
 }
 
+/* Rewrites a division at a node as a product with the inverse. */
 static bool at_node(Shares *s, Op *op) {
     Op *x, *l = divided_at_node(op, &x);
     if (!l || made(s, op)->of) return false;
@@ -212,6 +221,7 @@ static bool at_node(Shares *s, Op *op) {
     return true;
 }
 
+/* Rewrites a division of entries as a softmax, or as a product with the inverse. */
 static bool at_entries(Shares *s, Op *op) {
     Op *l = divided_by(op);
     if (!l) return false;
@@ -228,6 +238,7 @@ static bool at_entries(Shares *s, Op *op) {
     return true;
 }
 
+/* Rewrites a function. */
 static void run_func(Shares *s) {
     Func *f = s->b.f;
     bool changed = false;

@@ -21,40 +21,50 @@
 
 static const double first_scale = 65536, largest_scale = 16777216, interval = 2000;
 
+/* An f32 constant. */
 static Op *num(Builder *b, double x) {
     return b_const(b, DT_F32, x);
 }
 
+/* Adds a scalar variable to the optimizer state. */
 static void scalar(Module *m, VarRole role, const char *path, double first) {
     Init init = {.kind = INIT_CONST, .a = first};
     var_new(m, VAR_SLOT, path, type_scalar(DT_F32), init, (Span){0})->role = role;
 }
 
+/* Reads a variable of the state. */
 static Op *read(Builder *b, VarRole role) {
     return b_var(b, var_of_role(b->m, role));
 }
 
+/* Assigns a variable of the state. */
 static void write(Builder *b, VarRole role, Op *x) {
     b_assign(b, var_of_role(b->m, role), x);
 }
 
+/* Whether the function scales its loss. */
 bool pass_loss_is_scaled(const Module *m, const Func *f) {
     return var_of_role(m, ROLE_LOSS_SCALE) && f->phase == PHASE_TRAIN;
 }
 
+/* The scale of this step. */
 Op *pass_loss_scale_now(Builder *b) {
     return read(b, ROLE_LOSS_SCALE);
 }
 
+/* The number of skipped steps. */
 Op *pass_loss_skipped(Builder *b) {
     return read(b, ROLE_SKIPPED_STEPS);
 }
 
+/* Sets the initial scale. */
 void pass_loss_scale_start(Module *m, double scale) {
     Var *v = var_of_role(m, ROLE_LOSS_SCALE);
     if (v) v->init.a = fmin(fmax(exp2(floor(log2(scale))), 1), first_scale);
 }
 
+/* By op id: whether the value depends on the scale. New operations, without a number, are skipped.
+ */
 bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
     bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
     const Var *scale = var_of_role(m, ROLE_LOSS_SCALE);
@@ -66,6 +76,7 @@ bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
     return of;
 }
 
+/* Whether a gradient lies in memory in f16. */
 bool pass_loss_needs_scale(Arena *a, const Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
     if (!f || !pass_loss_is_scaled(m, f)) return false;
@@ -76,6 +87,8 @@ bool pass_loss_needs_scale(Arena *a, const Module *m) {
     return false;
 }
 
+/* Updates the scale and its counters: halved after a step that is not finite, doubled after 2000
+ * good ones. due: the steps that update; NULL: each. */
 void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
     Op *zero = num(b, 0), *one = num(b, 1), *s = read(b, ROLE_LOSS_SCALE);
     Op *good = b_binary(b, OP_ADD, read(b, ROLE_GOOD_STEPS), one);
@@ -92,7 +105,7 @@ void pass_loss_scale_next(Builder *b, Op *finite, Op *due) {
           due ? b_select(b, due, missed, read(b, ROLE_SKIPPED_STEPS)) : missed);
 }
 
-/* Does the step keep values in f16: all large ones, some, or those of a layer? */
+/* Whether the step keeps values in f16. */
 static bool has_f16(const PassCtx *p, const Func *f) {
     if (p->precision == DT_F16) return true;
     for (const Op *op = f->first; op; op = op->next)

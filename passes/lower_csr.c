@@ -42,20 +42,24 @@ typedef struct {
 
 static Op *at_nz(Low *l, const At *at, Op *x);
 
+/* The fact of an operation, created if necessary. */
 static Info *info(Low *l, Op *op) {
     if (!op->tag) op->tag = NEW(l->p->a, Info);
     return op->tag;
 }
 
+/* The stored entries of a sparse value; NULL: it is dense. */
 static Space *nz_of(const Op *op) {
     const Info *i = op->tag;
     return i ? i->nz : NULL;
 }
 
+/* The stored entries with their two maps. */
 static At at_of(Low *l, Space *nz) {
     return (At){.nz = nz, .row = map_row(l->b.m, nz), .col = map_nzcol(l->b.m, nz)};
 }
 
+/* Records that op is sparse and has this value at its entries. */
 static void set_sparse(Low *l, Op *op, Space *nz, Op *value) {
     Info *i = info(l, op);
     i->nz = nz;
@@ -63,20 +67,22 @@ static void set_sparse(Low *l, Op *op, Space *nz, Op *value) {
 }
 
 /* ---- pieces ---------------------------------------------------------------------- */
+/* A zero. */
 static Op *zero(Low *l, DType dt) {
     return b_const(&l->b, dt, 0);
 }
 
-/* i1[nz, F]: the entry lies in this column */
+/* i1[nz, F]: whether the entry lies in the column. */
 static Op *in_column(Low *l, const At *at) {
     return b_binary(&l->b, OP_EQ, b_index(&l->b, at->col), b_iota(&l->b, at->col->to));
 }
 
+/* x in the type's order of spaces. */
 static Op *reorder(Low *l, Op *x, const Type *want) {
     return type_eq(&x->type, want) ? x : b_copy(&l->b, x, *want);
 }
 
-/* x with space s as its first, so that a gathered row is contiguous */
+/* x with space s as its first, so that a gathered row is contiguous. */
 static Op *to_front(Low *l, Op *x, Space *s) {
     if (x->type.dim[0] == s) return x;
     Type t = x->type;
@@ -87,11 +93,12 @@ static Op *to_front(Low *l, Op *x, Space *s) {
     return b_copy(&l->b, x, t);
 }
 
+/* Gathers rows of x along a map. */
 static Op *gather_along(Low *l, Map *m, Op *x) {
     return b_gather(&l->b, m, to_front(l, x, m->to));
 }
 
-/* The whole matrix: every entry lands in its row and column. */
+/* The dense matrix of a sparse value. */
 static Op *densify(Low *l, Op *x) {
     Space *nz = nz_of(x);
     if (!nz) return x;
@@ -106,7 +113,7 @@ static Op *densify(Low *l, Op *x) {
 }
 
 /* ---- the value of x at the stored entries ---------------------------------------- */
-/* op again over new operands; its type is inferred anew */
+/* Builds op over new operands; its type is inferred anew. */
 static Op *rebuild(Low *l, const Op *op, Op *const *in) {
     Op proto = *op;
     proto.in = NEWN(l->p->a, Op *, (size_t)op->n_in);
@@ -116,17 +123,20 @@ static Op *rebuild(Low *l, const Op *op, Op *const *in) {
     return b_op(&l->b, &proto);
 }
 
+/* An elementwise operation at the stored entries. */
 static Op *elementwise_at(Low *l, const At *at, Op *x) {
     Op *in[3];
     for (int i = 0; i < x->n_in; i++) in[i] = at_nz(l, at, x->in[i]);
     return rebuild(l, x, in);
 }
 
+/* Random numbers of the stored entries. */
 static Op *random_at(Low *l, const At *at, Op *x) {
     return b_random(&l->b, x->stream, type_make(x->type.dt, 1, (Space *[]){at->nz}));
 }
 
-/* One product per stored entry; the summed dimensions are not N or F here. */
+/* A contraction at the stored entries: one dot product per entry. The summed dimensions are not N
+ * or F. */
 static Op *contract_at(Low *l, const At *at, Op *x) {
     Op *a = at_nz(l, at, x->in[0]), *b = at_nz(l, at, x->in[1]);
     Type t = x->type;
@@ -138,13 +148,14 @@ static Op *contract_at(Low *l, const At *at, Op *x) {
     return b_contract(&l->b, a, b, t);
 }
 
+/* The value at the entries of a matrix that is gathered row by row. */
 static Op *pick_at(Low *l, const At *at, Op *x) {
     Op *row = gather_along(l, at->row, x);
     Op *own = b_select(&l->b, in_column(l, at), row, zero(l, x->type.dt));
     return b_reduce(&l->b, RED_SUM, own, 1, (Space *[]){at->col->to});
 }
 
-/* Does a copy add a space other than the matrix's own two? */
+/* Whether a copy adds a space other than the matrix's two. */
 static bool copy_broadcasts(const At *at, const Op *x) {
     for (int i = 0; i < x->type.rank; i++) {
         const Space *s = x->type.dim[i];
@@ -153,6 +164,7 @@ static bool copy_broadcasts(const At *at, const Op *x) {
     return false;
 }
 
+/* The value at the entries of an x that has both of the matrix's spaces. */
 static Op *both_at(Low *l, const At *at, Op *x) {
     if (x->kind == OP_COPY && !copy_broadcasts(at, x)) return at_nz(l, at, x->in[0]);
     if (x->kind == OP_RANDOM && x->type.rank == 2) return random_at(l, at, x);
@@ -161,6 +173,7 @@ static Op *both_at(Low *l, const At *at, Op *x) {
     return pick_at(l, at, x);
 }
 
+/* The value of x at the entries, from those of its operands. */
 static Op *compute_at(Low *l, const At *at, Op *x) {
     if (nz_of(x) == at->nz) return info(l, x)->value;
     x = densify(l, x);
@@ -170,7 +183,7 @@ static Op *compute_at(Low *l, const At *at, Op *x) {
     return col ? gather_along(l, at->col, x) : x;
 }
 
-/* How many of x's first operands compute_at() asks for. */
+/* How many of x's first operands compute_at() needs. */
 static int n_asked(const At *at, const Op *x) {
     bool both = type_has(&x->type, at->row->to) && type_has(&x->type, at->col->to);
     if (nz_of(x) || !both) return 0;
@@ -184,7 +197,8 @@ typedef struct {
     int next;
 } Asked;
 
-/* On a stack of its own, as an expression is as deep as the model is. */
+/* The value of the dense or sparse x at the stored entries. An explicit stack is used, since an
+ * expression is as deep as the model. */
 static Op *at_nz(Low *l, const At *at, Op *x) {
     VEC(Asked) way = {0};
     if (info(l, x)->at != at->nz) vec_push(l->p->a, &way, ((Asked){x, 0}));
@@ -216,10 +230,12 @@ static Op *sum_entries(Low *l, const At *at, Op *x, const Type *want) {
     return reorder(l, y, want);
 }
 
+/* Whether the type has both of the matrix's spaces. */
 static bool keeps_both(const At *at, const Type *t) {
     return type_has(t, at->row->to) && type_has(t, at->col->to);
 }
 
+/* A contraction with a sparse operand; NULL: its result has both spaces. */
 static Op *contract_sparse(Low *l, Op *op) {
     int s = nz_of(op->in[0]) ? 0 : 1;
     At at = at_of(l, nz_of(op->in[s]));
@@ -229,13 +245,14 @@ static Op *contract_sparse(Low *l, Op *op) {
     return sum_entries(l, &at, product, &op->type);
 }
 
+/* A sum of a sparse operand; NULL: another reduction, in which zeros count. */
 static Op *reduce_sparse(Low *l, Op *op) {
     if (op->red != RED_SUM) return NULL; /* the zeros that are not stored count */
     At at = at_of(l, nz_of(op->in[0]));
     return sum_entries(l, &at, info(l, op->in[0])->value, &op->type);
 }
 
-/* The dense result of an operation with a sparse operand; NULL = make its operands dense. */
+/* The dense result of an operation with a sparse operand; NULL: its operands must be made dense. */
 static Op *dense_result(Low *l, Op *op) {
     if (op->kind == OP_CONTRACT) return contract_sparse(l, op);
     if (op->kind == OP_REDUCE) return reduce_sparse(l, op);
@@ -243,12 +260,14 @@ static Op *dense_result(Low *l, Op *op) {
     return NULL;
 }
 
+/* The stored entries of the first sparse operand, or NULL. */
 static Space *sparse_operand(const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         if (nz_of(op->in[i])) return nz_of(op->in[i]);
     return NULL;
 }
 
+/* Lowers one operation. */
 static void lower(Low *l, Op *op) {
     if (op->kind == OP_DATA && op->type.layout == LAYOUT_CSR) {
         op->type = type_make(op->type.dt, 1, (Space *[]){op->col->nz});

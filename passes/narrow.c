@@ -29,11 +29,12 @@ typedef struct {
 } Narrow;
 
 /* ---- what a product takes --------------------------------------------------------------- */
+/* Whether x has the rows of the product. */
 static bool has_rows(const Narrow *n, const Op *x) {
     return type_has(&x->type, n->rows);
 }
 
-/* Elements of a row. */
+/* The elements of a row. */
 static double width(const Narrow *n, const Type *t) {
     double w = 1;
     for (int i = 0; i < t->rank; i++)
@@ -41,14 +42,14 @@ static double width(const Narrow *n, const Type *t) {
     return w;
 }
 
-/* Nothing but the rows and dimensions, which no other space of rows is. */
+/* Whether the type is dense, f32, and has no rows but those of the product. */
 static bool is_plain(const Narrow *n, const Type *t) {
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i]->kind != SP_DIM && t->dim[i] != n->rows) return false;
     return t->layout == LAYOUT_DENSE && t->dt == DT_F32;
 }
 
-/* One dimension behind the rows is several, or each has another name. */
+/* Whether a view only regroups or renames the dimensions behind the rows. */
 static bool is_flat(const Narrow *n, const Op *x) {
     const Type *to = &x->type, *from = &x->in[0]->type;
     if (to->dim[0] != n->rows || from->rank < 2 || from->dim[0] != n->rows) return false;
@@ -58,14 +59,13 @@ static bool is_flat(const Narrow *n, const Op *x) {
     return true;
 }
 
-/* Which operand has the rows, where the other one has none; -1: both have. */
+/* The operand that has the rows, if the other has none; else -1. */
 static int carrier(const Narrow *n, const Op *x) {
     bool first = has_rows(n, x->in[0]), second = has_rows(n, x->in[1]);
     return first == second ? -1 : second;
 }
 
-/* Can the product of x with a weight be made of products with its operands?  Which, are in[0..k).
- */
+/* How many of x's first operands the product of x with a weight can be made of; 0: it cannot be. */
 static int n_parts(const Narrow *n, const Op *x) {
     for (int i = 0; i < x->n_in; i++)
         if (!is_plain(n, &x->in[i]->type)) return 0;
@@ -85,7 +85,7 @@ static int n_parts(const Narrow *n, const Op *x) {
     }
 }
 
-/* Operations of a row for `out` elements of its product with a weight. */
+/* The operations per row of the product of x with a weight that gives `out` elements. */
 static double cost(const Narrow *n, const Op *x, double out, int depth) {
     if (!has_rows(n, x)) return 0;
     double w = width(n, &x->type), plain = x->type.rank > 1 ? 2 * w * out : out, parts = 0;
@@ -98,7 +98,7 @@ static double cost(const Narrow *n, const Op *x, double out, int depth) {
 /* ---- rewriting ------------------------------------------------------------------------------- */
 static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth);
 
-/* The weight with the one dimension of `x`, or each of them, as those of what x is a view of. */
+/* The weight with the dimensions of what x is a view of. */
 static Op *seen_behind(Narrow *n, const Op *x, Op *v) {
     const Type *to = &x->type, *from = &x->in[0]->type;
     Type t = v->type;
@@ -113,11 +113,12 @@ static Op *seen_behind(Narrow *n, const Op *x, Op *v) {
     return b_view(&n->b, v, t);
 }
 
+/* Whether that view of the weight has few enough dimensions. */
 static bool fits_behind(const Op *x, const Op *v) {
     return x->kind != OP_VIEW || v->type.rank + x->in[0]->type.rank - x->type.rank <= MAX_RANK;
 }
 
-/* Sums the weight along what x does not have, then with x. */
+/* The direct product of x with v, after v is summed along what x does not have. */
 static Op *leaf(Narrow *n, Op *x, Op *v, const Type *out) {
     Space *over[MAX_RANK];
     int n_over = 0;
@@ -134,11 +135,12 @@ static Op *leaf(Narrow *n, Op *x, Op *v, const Type *out) {
     return number ? b_copy(&n->b, b_binary(&n->b, OP_MUL, x, v), t) : b_contract(&n->b, x, v, t);
 }
 
-/* Rows first; rows that are all one number each, copied to them, give a product without rows. */
+/* The sum of two products; the one with rows comes first. */
 static Op *added(Narrow *n, Op *x, Op *y) {
     return has_rows(n, x) ? b_binary(&n->b, OP_ADD, x, y) : b_binary(&n->b, OP_ADD, y, x);
 }
 
+/* The product of a concatenation: the sum of products with slices of the weight. */
 static Op *concatenated(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     Op *y[2];
     for (int i = 0; i < 2; i++) {
@@ -149,7 +151,7 @@ static Op *concatenated(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     return added(n, y[0], y[1]);
 }
 
-/* x times the weight: [rows, ..] or, of an x without rows, the rest of `out`. */
+/* x times the weight v: [rows, ..], or without the rows if x has none. */
 static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     double o = width(n, out), plain = x->type.rank > 1 ? 2 * width(n, &x->type) * o : o;
     bool apart = has_rows(n, x) && depth < MAX_DEPTH && n_parts(n, x) && fits_behind(x, v) &&
@@ -173,7 +175,8 @@ static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     }
 }
 
-/* Other names for the spaces of the result: what x is made of may have them, too. */
+/* The weight with new names for the dimensions of the result, which x's computation may use, too.
+ */
 static Op *renamed(Narrow *n, Op *v, const Op *root, Type *out) {
     Type t = v->type;
     *out = root->type;
@@ -185,7 +188,7 @@ static Op *renamed(Narrow *n, Op *v, const Op *root, Type *out) {
     return b_view(&n->b, v, t);
 }
 
-/* Is it rows of x times a weight, summed along all that a row of x has? */
+/* Whether op is rows of x times a weight, summed along all that a row of x has. */
 static bool is_product(const Op *op, const Op *x, const Op *v) {
     Space *rows = x->type.dim[0];
     if (x->type.rank < 2 || rows->kind == SP_DIM || op->type.dim[0] != rows) return false;
@@ -199,6 +202,7 @@ static bool is_product(const Op *op, const Op *x, const Op *v) {
     return true;
 }
 
+/* Rewrites the product by operand i, if that saves enough operations. */
 static bool try_operand(Narrow *n, Op *op, int i) {
     Op *x = op->in[i], *v = op->in[1 - i];
     Type out;
@@ -228,6 +232,7 @@ static bool try_operand(Narrow *n, Op *op, int i) {
     return true;
 }
 
+/* Rewrites all products of a function. */
 static void narrow_func(PassCtx *p, Module *m, Func *f) {
     Narrow n = {.p = p, .m = m, .size = NEWN(p->a, int64_t, (size_t)m->syms.n + 1)};
     int n_syms = m->syms.n;

@@ -17,17 +17,20 @@
  * nodes. */
 #include "passes/rewrite.h"
 
+/* A one-hot code [e, R] of a column of categories. */
 typedef struct {
     Space *rows, *kinds; /* [e, R] */
     Map *col, *through;  /* the kind of a row; of what it leads to: an edge's end, or its base */
 } Code;
 
+/* The map by categories that x is an index of; NULL: it is none. */
 static Map *column_of(Module *m, const Op *x) {
     if (x->kind == OP_INDEX && x->map->kind == MAP_COL) return x->map;
     return x->kind == OP_DATA && x->col->cat ? map_col(m, x->col) : NULL;
 }
 
-/* Is x compared with 0, 1, .. along a dimension that is as long as its column has categories? */
+/* Whether op is a one-hot code: a column of categories compared with 0, 1, .. along a dimension of
+ * as many. */
 static bool is_code(Module *m, const Op *op, Code *c) {
     *c = (Code){0};
     if (op->kind != OP_CAST || !dtype_is_float(op->type.dt) || op->type.rank != 2) return false;
@@ -47,7 +50,7 @@ static bool is_code(Module *m, const Op *op, Code *c) {
            c->rows == (c->through ? c->through->from : c->col->from);
 }
 
-/* x with its dimensions at..at+1 as one. */
+/* x with dimensions at and at + 1 as one. */
 static Op *merged(Builder *b, Op *x, int at, Space *both) {
     Type t = x->type;
     t.dim[at] = both;
@@ -56,7 +59,8 @@ static Op *merged(Builder *b, Op *x, int at, Space *both) {
     return b_view(b, x, t);
 }
 
-/* The rows of y where a map leads from c->rows, and its kinds are one dimension: look both up. */
+/* Looks up y by the pair (category, map's row), where y has both spaces as neighbouring ones. NULL:
+ * it has not. */
 static Op *look_up_both(Builder *b, const Code *c, Map *at, Op *y) {
     int row = type_find(&y->type, at->to), kind = type_find(&y->type, c->kinds);
     if (row < 0 || kind < 0 || type_has(&y->type, c->rows)) return NULL;
@@ -66,8 +70,7 @@ static Op *look_up_both(Builder *b, const Code *c, Map *at, Op *y) {
     return b_gather(b, pair, merged(b, y, kind < row ? kind : row, pair->to));
 }
 
-/* y has a row for each kind and none of its own for c->rows, nor for those that lead to kinds: a
- * value has no space twice. */
+/* Looks up y by the category; NULL: y has rows of its own for it. */
 static Op *look_up(Builder *b, const Code *c, Op *y) {
     if (!type_has(&y->type, c->kinds) || type_has(&y->type, c->col->from)) return NULL;
     if (c->col->to != c->kinds) {
@@ -80,6 +83,7 @@ static Op *look_up(Builder *b, const Code *c, Op *y) {
     return c->through ? b_gather(b, c->through, x) : x;
 }
 
+/* The lookup that replaces the product with x; NULL: there is none. */
 static Op *replacement(Builder *b, const Op *op, const Code *c, Op *x) {
     bool fits = x->type.layout == LAYOUT_DENSE && x->type.dt == op->type.dt;
     if (!fits || type_has(&op->type, c->kinds) || !type_has(&op->type, c->rows)) return NULL;
@@ -89,6 +93,7 @@ static Op *replacement(Builder *b, const Op *op, const Code *c, Op *x) {
     return look_up_both(b, c, x->map, x->in[0]);
 }
 
+/* Adds the remark about a product that stays. */
 static void tell_left(PassCtx *p, const Op *op, const Code *c, const Op *x) {
     const char *why = x->type.layout != LAYOUT_DENSE  ? "what it is multiplied with is sparse"
                       : type_has(&op->type, c->kinds) ? "kinds are not summed over"
@@ -100,6 +105,7 @@ static void tell_left(PassCtx *p, const Op *op, const Code *c, const Op *x) {
                  c->kinds->name, why);
 }
 
+/* Replaces a product with a one-hot code. */
 static bool rewrite(PassCtx *p, Module *m, Op *op) {
     Code c;
     for (int i = 0; i < 2; i++) {
@@ -120,7 +126,7 @@ static bool rewrite(PassCtx *p, Module *m, Op *op) {
 
 typedef VEC(Op *) Ops;
 
-/* The contractions of f that what changes from step to step reaches. */
+/* The contractions of f that depend on what changes from step to step. */
 static Ops products_of(PassCtx *p, Func *f) {
     Ops found = {0};
     func_number(f);

@@ -60,18 +60,22 @@ typedef struct {
 } Grad;
 typedef VEC(Grad) Grads;
 
+/* An f32 constant. */
 static Op *num(Optim *o, double x) {
     return b_const(&o->b, DT_F32, x);
 }
 
+/* x + y. */
 static Op *add(Optim *o, Op *x, Op *y) {
     return b_binary(&o->b, OP_ADD, x, y);
 }
 
+/* x - y. */
 static Op *sub(Optim *o, Op *x, Op *y) {
     return b_binary(&o->b, OP_SUB, x, y);
 }
 
+/* x * y. */
 static Op *mul(Optim *o, Op *x, Op *y) {
     return b_binary(&o->b, OP_MUL, x, y);
 }
@@ -81,6 +85,7 @@ static Op *scale(Optim *o, Op *x, double c) {
     return c == 1 ? x : mul(o, x, num(o, c));
 }
 
+/* The new values of a parameter and of its optimizer state. */
 typedef struct {
     Op *next;     /* the parameter's next value */
     Op *average;  /* .. which is kept beside it; NULL = none is */
@@ -88,7 +93,7 @@ typedef struct {
     Op *value[2];
 } Update;
 
-/* An optimizer. */
+/* An optimizer's update rule. */
 struct Rule {
     /* One parameter's update from p, g and the learning rate. */
     Update (*step)(Optim *o, Var *v, Op *p, Op *g, Op *rate);
@@ -97,6 +102,7 @@ struct Rule {
 };
 
 /* ---- finding the gradients ------------------------------------------------------ */
+/* The gradients that the function outputs. */
 static Grads collect(Arena *a, const Func *f) {
     Grads g = {0};
     for (Op *op = f->first; op; op = op->next) {
@@ -107,12 +113,14 @@ static Grads collect(Arena *a, const Func *f) {
     return g;
 }
 
+/* Reads each parameter that is not read yet. */
 static void read_parameters(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++)
         if (!gs->v[i].now) gs->v[i].now = b_var(&o->b, gs->v[i].var);
 }
 
-/* The gradient's spaces in the parameter's order: updates are then one flat loop. */
+/* Puts each gradient's spaces in its parameter's order, so that updates are one loop over all
+ * elements. */
 static void align(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         Grad *g = &gs->v[i];
@@ -121,6 +129,7 @@ static void align(Optim *o, Grads *gs) {
     }
 }
 
+/* The parameter group of a variable. */
 static ParamGroup group_of(const Recipe *r, const Var *v) {
     for (int i = 0; i < r->groups.n; i++) {
         const ParamGroup *g = &r->groups.v[i];
@@ -131,6 +140,7 @@ static ParamGroup group_of(const Recipe *r, const Var *v) {
 }
 
 /* ---- accumulation, average ----------------------------------------------------------- */
+/* The optimizer slot "opt.<what>.<path>", created if necessary. */
 static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
     Arena *a = o->b.m->a;
     const char *path = arena_printf(a, "opt.%s.%s", what, v->path);
@@ -145,10 +155,12 @@ static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
     return s;
 }
 
+/* The slot, in the parameter's element type. */
 static Var *slot_of(Optim *o, const char *what, const Var *v) {
     return slot_as(o, what, v, v->type.dt);
 }
 
+/* A scalar counter of the optimizer state, created if necessary. */
 static Var *counter(Optim *o, VarRole role, const char *path) {
     Var *v = var_of_role(o->b.m, role);
     if (v) return v;
@@ -157,15 +169,17 @@ static Var *counter(Optim *o, VarRole role, const char *path) {
     return v;
 }
 
+/* The counter of accumulated steps. */
 static Var *steps_summed(Optim *o) {
     return counter(o, ROLE_SUMMED_STEPS, "opt.summed");
 }
 
+/* The counter of updates. */
 static Var *updates_made(Optim *o) {
     return counter(o, ROLE_UPDATES, "opt.updates");
 }
 
-/* Gradients become the means of the last k. */
+/* Makes the gradients the means of the last k steps. */
 static void accumulate(Optim *o, Grads *gs) {
     double k = (double)o->r->accumulate;
     o->b.span = o->r->optimizer;
@@ -182,6 +196,7 @@ static void accumulate(Optim *o, Grads *gs) {
     }
 }
 
+/* Assigns the sums of gradients and their counter. */
 static void assign_sums(Optim *o, const Grads *gs) {
     Var *v = steps_summed(o);
     Op *n = add(o, b_var(&o->b, v), num(o, 1));
@@ -190,7 +205,8 @@ static void assign_sums(Optim *o, const Grads *gs) {
     b_assign(&o->b, v, b_select(&o->b, o->due, num(o, 0), n));
 }
 
-/* What read the average, x, reads the parameter as it is trained. */
+/* Makes a read of a parameter, whose variable holds the average, read the trained value: "opt.raw"
+ * once updates were made. */
 static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
     Builder b = b_for(o->b.m, f, x->next, x);
     Op *raw = b_var(&b, slot_of(o, "raw", g->var));
@@ -200,6 +216,7 @@ static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
     return now;
 }
 
+/* Does so for all parameters of the step. */
 static void train_raw(Optim *o, Func *f, Grads *gs) {
     Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
     o->updates = b_var(&b, updates_made(o));
@@ -216,7 +233,7 @@ static void train_raw(Optim *o, Func *f, Grads *gs) {
     for (int i = 0; i < gs->n; i++) gs->v[i].grad = gs->v[i].out->in[0];
 }
 
-/* The average with `next` in it. */
+/* The moving average, updated by `next`. */
 static Op *averaged(Optim *o, const Var *v, Op *next) {
     Op *average = b_var(&o->b, (Var *)v), *t = add(o, o->updates, num(o, 1));
     Op *early = b_binary(&o->b, OP_DIV, num(o, 9), add(o, t, num(o, 10)));
@@ -225,24 +242,27 @@ static Op *averaged(Optim *o, const Var *v, Op *next) {
 }
 
 /* ---- moments -------- */
+/* The slot of a moment. */
 static Var *moment_of(Optim *o, const char *what, const Var *v) {
     return slot_as(o, what, v, o->r->bf16_moments ? DT_BF16 : v->type.dt);
 }
 
+/* x in the element type. */
 static Op *as(Optim *o, Op *x, DType dt) {
     return x->type.dt == dt ? x : b_cast(&o->b, x, dt);
 }
 
+/* A moment, as f32. */
 static Op *read_moment(Optim *o, Var *s) {
     return as(o, b_var(&o->b, s), DT_F32);
 }
 
-/* Of the two bf16 numbers beside x one or the other, by chance, so that its mean is x: rounding to
- * the nearest would lose what is added in small steps, as (1 - beta2) g g is to v.  c, the nearest
- * one, times 1 +- 0.005 rounds to its neighbour on x's side, whichever of 128..255 its digits are.
- * The numbers are those of a stream of random ones, by step and element: the same at any number of
- * threads, on every target and after a resume.  An x that is not finite stays what it is.
- * Gupta et al. 2015, "Deep Learning with Limited Numerical Precision". */
+/* x rounded to one of the two bf16 numbers beside it, with probabilities such that the mean is x:
+ * rounding to nearest would lose what is added in small steps, as (1 - beta2) g g is to v. c, the
+ * nearest number, times 1 +- 0.005 rounds to its neighbour on x's side, whichever of 128..255 its
+ * digits are. The random numbers depend on step and element: they are the same at any number of
+ * threads, on every target and after a resume. An x that is not finite stays. Gupta et al. 2015,
+ * "Deep Learning with Limited Numerical Precision". */
 static Op *round_by_chance(Optim *o, Op *x) {
     Builder *b = &o->b;
     Type t = x->type;
@@ -256,7 +276,7 @@ static Op *round_by_chance(Optim *o, Op *x) {
 }
 
 /* ---- scalars of the step ---------------------------------------------------------- */
-/* 1 - beta^step */
+/* 1 - beta^step. */
 static Op *bias_correction(Optim *o, double beta) {
     if (beta <= 0) return num(o, 1);
     Op *step = b_input(&o->b, "step", type_scalar(DT_F32));
@@ -266,12 +286,13 @@ static Op *bias_correction(Optim *o, double beta) {
     return b_unary(&o->b, OP_NEG, e);
 }
 
+/* The sum of squares of a tensor. */
 static Op *sum_of_squares(Optim *o, Op *g) {
     Op *sq = mul(o, g, g);
     return g->type.rank ? b_reduce(&o->b, RED_SUM, sq, g->type.rank, g->type.dim) : sq;
 }
 
-/* Over all gradients together. */
+/* The squared norm of all gradients. */
 static Op *squared_norm(Optim *o, const Grads *gs) {
     Op *total = NULL;
     for (int i = 0; i < gs->n; i++) {
@@ -283,7 +304,7 @@ static Op *squared_norm(Optim *o, const Grads *gs) {
     return total;
 }
 
-/* The gradients of a scaled loss, and whether all of them are finite. */
+/* Divides the gradients by the loss scale, and finds whether all are finite. */
 static void unscale(Optim *o, Grads *gs) {
     enum { ALMOST_INFINITE = 127 };
     o->b.span = o->r->optimizer;
@@ -296,13 +317,14 @@ static void unscale(Optim *o, Grads *gs) {
     o->finite = b_binary(&o->b, OP_LT, squared_norm(o, gs), most);
 }
 
-/* min(1, max_norm / (norm + 1e-6)) */
+/* min(1, max_norm / (norm + 1e-6)). */
 static Op *clip_factor(Optim *o, const Grads *gs) {
     Op *total = squared_norm(o, gs);
     Op *norm = add(o, b_unary(&o->b, OP_SQRT, total), num(o, 1e-6));
     return b_binary(&o->b, OP_MIN, b_binary(&o->b, OP_DIV, num(o, o->r->clip_norm), norm), o->one);
 }
 
+/* Computes the scalars of the step. */
 static void prepare(Optim *o, const Grads *gs) {
     const Recipe *r = o->r;
     o->b.span = r->optimizer;
@@ -317,6 +339,7 @@ static void prepare(Optim *o, const Grads *gs) {
 }
 
 /* ---- one parameter's step ----------------------------------------------------------- */
+/* SGD with momentum. */
 static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Update u = {0};
     if (o->r->momentum != 0) {
@@ -329,6 +352,7 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     return u;
 }
 
+/* Adam and AdamW. */
 static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     const Recipe *r = o->r;
     Update u = {.slot = {moment_of(o, "m", v), moment_of(o, "v", v)}};
@@ -349,12 +373,14 @@ static const Rule rules[] = {
     [OPTIM_ADAMW] = {adam, true, true},
 };
 
-/* The default decay comes from the runtime; a group's own is a constant. NULL = none. */
+/* The weight decay of a group; NULL: none. The default comes from the runtime, a group's own is a
+ * constant. */
 static Op *decay_of(Optim *o, const ParamGroup *g) {
     if (g->weight_decay == 0) return NULL;
     return g->name ? num(o, g->weight_decay) : b_input(&o->b, "weight_decay", type_scalar(DT_F32));
 }
 
+/* The update of one parameter, with clipping and decay. */
 static Update update(Optim *o, const Grad *gr) {
     ParamGroup group = group_of(o->r, gr->var);
     Op *p = gr->now, *g = gr->grad;
@@ -370,18 +396,20 @@ static Update update(Optim *o, const Grad *gr) {
     return o->rule->step(o, gr->var, p, g, rate);
 }
 
-/* Whether the step is an update; NULL: each is.  None is one whose gradients are not finite. */
+/* The condition under which the step updates: its gradients are finite, and accumulation is
+ * complete. NULL: always. */
 static Op *is_update(Optim *o) {
     if (!o->finite || !o->due) return o->finite ? o->finite : o->due;
     return b_binary(&o->b, OP_AND, o->finite, o->due);
 }
 
-/* Where `when` does not hold nothing changes. */
+/* `next` where the condition holds, else `old`. */
 static Op *keep_old(Optim *o, Op *when, Op *next, Op *old) {
     return when ? b_select(&o->b, when, next, old) : next;
 }
 
-/* Assignments come last: whatever reads a variable stands before its change. */
+/* Assigns a parameter and its state. Assignments come last: whatever reads a variable stands before
+ * its change. */
 static void assign(Optim *o, const Update *u, const Grad *g) {
     o->b.span = g->var->span;
     for (int k = 0; k < 2; k++)
@@ -390,6 +418,7 @@ static void assign(Optim *o, const Update *u, const Grad *g) {
     b_assign(&o->b, g->var, u->average ? u->average : u->next);
 }
 
+/* The update of one parameter under a condition. */
 static Update update_when(Optim *o, const Grad *g, Op *when) {
     Update u = update(o, g);
     if (o->updates)
@@ -403,8 +432,7 @@ static Update update_when(Optim *o, const Grad *g, Op *when) {
     return u;
 }
 
-/* Of a loss that is not scaled: a gradient that was in the kernel of its unscaling may be stored.
- */
+/* Keeps gradients in f32 that an unscaling kernel would have fused. */
 static void keep_wide(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         o->b.span = gs->v[i].grad->span;
@@ -412,6 +440,7 @@ static void keep_wide(Optim *o, Grads *gs) {
     }
 }
 
+/* Adds remarks about parameters without a gradient. */
 static void tell_left(PassCtx *p, const Module *m, const Grads *gs) {
     for (int i = 0; i < m->vars.n; i++) {
         const Var *v = m->vars.v[i];

@@ -29,6 +29,7 @@
 #include <string.h>
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
+/* Inserts an operation behind x. */
 static Op *after(Precision *p, Op *x, const Op *proto) {
     Builder b = b_for(p->m, p->f, x->next, x);
     Op *y = b_op(&b, proto);
@@ -36,19 +37,21 @@ static Op *after(Precision *p, Op *x, const Op *proto) {
     return y;
 }
 
+/* Inserts a cast of x. */
 static Op *cast_after(Precision *p, Op *x, DType dt, bool fused) {
     Op *y = after(p, x, &(Op){.kind = OP_CAST, .n_in = 1, .in = &x, .type = {.dt = dt}});
     y->fused = fused;
     return y;
 }
 
+/* Replaces an operand. */
 static void replace(const Op *old, Op *with, Op *in) {
     for (int i = 0; i < in->n_in; i++)
         if (in->in[i] == old) in->in[i] = with;
 }
 
-/* Readers of x, whose type now has 16 bits: products and casts take it as it is, views follow,
- * others get it in f32. */
+/* Makes the readers of a value, which now has 16 bits, read x: products and casts take it as it is,
+ * views change their type, others read a cast to f32. */
 static void tell_readers(Precision *p, const Op *was, Op *x) {
     Op *up = NULL;
     for (int i = 0; i < p->n_users[was->id]; i++) {
@@ -68,7 +71,7 @@ static void tell_readers(Precision *p, const Op *was, Op *x) {
     }
 }
 
-/* A view that is stored is what it shows, stored under other spaces: that is rounded. */
+/* Rounds what a stored view shows. */
 static Op *round_below(Precision *p, Op *view, DType dt) {
     Op *x = view->in[0];
     Op *y = x->kind == OP_VIEW && x->fused ? round_below(p, x, dt) : cast_after(p, x, dt, true);
@@ -77,6 +80,7 @@ static Op *round_below(Precision *p, Op *view, DType dt) {
     return view;
 }
 
+/* Whether the stored view is the only reader of what it shows. */
 static bool only_reader(const Precision *p, const Op *view) {
     while (view->kind == OP_VIEW && view->in[0]->fused && view->in[0]->kind == OP_VIEW) {
         view = view->in[0];
@@ -85,7 +89,7 @@ static bool only_reader(const Precision *p, const Op *view) {
     return true;
 }
 
-/* op, which is stored, as dt; what is stored then. */
+/* Makes a stored value have 16 bits; what is stored then. */
 static Op *narrow(Precision *p, Op *op, DType dt) {
     if (prec_is_product(op) && prec_product_type(p, op) != dt) return cast_after(p, op, dt, false);
     if (prec_is_product(op)) {
@@ -109,16 +113,18 @@ static Op *narrow(Precision *p, Op *op, DType dt) {
     return low;
 }
 
+/* Whether the operation is a view that stores a fused value. */
 static bool is_stored_view(const Op *op) {
     return op->kind == OP_VIEW && op->type.dt == DT_F32 && !op->fused && op->in[0]->fused;
 }
 
-/* Beside the reason, what was measured. */
+/* Adds the measured range to the reason. */
 static void say_range(const Precision *p, const Op *op, Op *low) {
     const char *range = p->p->ranges ? pass_range_text(p->p, p->f, op) : NULL;
     if (range) low->why = arena_printf(p->p->a, "%s; %s", low->why, range);
 }
 
+/* Narrows a computed value, unless the rules refuse it. */
 static void narrow_computed(Precision *p, Op *op) {
     const char *why = prec_refuses(p, op);
     if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
@@ -139,6 +145,7 @@ typedef struct Copy {
     struct Copy *next;
 } Copy;
 
+/* The copy of x, rounded to the type, for products; one of each type. */
 static Op *rounded(Precision *p, Op *x, DType dt) {
     if (x->type.dt == dt) return x;
     for (const Copy *c = x->tag; c; c = c->next)
@@ -150,6 +157,7 @@ static Op *rounded(Precision *p, Op *x, DType dt) {
     return c->op;
 }
 
+/* Rounds the operands of a product. */
 static void round_operands(Precision *p, Op *op) {
     DType dt = prec_product_type(p, op);
     if (op->type.layout != LAYOUT_DENSE || !prec_is_half(dt)) return;
@@ -157,10 +165,12 @@ static void round_operands(Precision *p, Op *op) {
 }
 
 /* ---- what is loaded -------------------------------------------------------------------------- */
+/* Whether the function is @load. */
 static bool is_load(const Func *f) {
     return f->phase == PHASE_LOAD;
 }
 
+/* The function @load, created if necessary. */
 static Func *load_func(Precision *p) {
     Func *load = func_of(p->m, PHASE_LOAD);
     if (load) return load;
@@ -169,7 +179,7 @@ static Func *load_func(Precision *p) {
     return p->m->funcs.v[0] = load;
 }
 
-/* A column in 16 bits, made once when data are loaded. */
+/* The name of a column that @load saves in 16 bits. */
 static const char *saved_column(Precision *p, const Op *data, DType dt) {
     const Column *c = data->col;
     const char *name = arena_printf(p->m->a, "%s.%s %s", c->space->name, c->name, dtype_name(dt));
@@ -184,15 +194,15 @@ static const char *saved_column(Precision *p, const Op *data, DType dt) {
     return name;
 }
 
-/* What is learned is no feature: a loss and metrics of numbers that are not the data's would be
- * others, and infinite where f16 ends. */
+/* Whether the column holds features: the target stays in f32, since a loss or metric of rounded
+ * numbers would be another one. */
 static bool may_narrow(const Precision *p, const Op *data) {
     const Column *c = data->col;
     return c->kind == COL_FLOAT && c != module_target(p->m, false);
 }
 
-/* A column stands in no layer: where all that read it are of one, it is as if it did.  (Its own
- * word is that of the first who read it.) */
+/* Gives a column the type that its readers' layer requests, if all agree. A column is in no layer
+ * itself. */
 static void take_layer_of_readers(const Precision *p, Op *op) {
     DType want = DT_VOID;
     for (int i = 0; i < p->n_users[op->id]; i++) {
@@ -206,7 +216,7 @@ static void take_layer_of_readers(const Precision *p, Op *op) {
     op->want = want;
 }
 
-/* The type that suits all that read a column in this function. */
+/* The type that suits all readers of a column in this function. */
 static DType column_type(Precision *p, Op *op) {
     if (!prec_is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
@@ -217,13 +227,14 @@ static DType column_type(Precision *p, Op *op) {
     return why ? DT_F32 : dt;
 }
 
+/* Whether the sampler draws by the column. */
 static bool is_drawn_by(const Module *m, const Column *c) {
     for (int i = 0; i < m->recipe.sample.weights.n; i++)
         if (m->recipe.sample.weights.v[i] == c) return true;
     return false;
 }
 
-/* Does nothing read the column in another type: no function, @load least of all, and no sampler? */
+/* Whether all functions read the column in the type, and no sampler reads it. */
 static bool is_read_as(const Precision *p, const Column *c, DType dt) {
     for (int k = 0; k < p->n_all; k++)
         for (int i = 0; i < p->all[k].n; i++) {
@@ -233,9 +244,9 @@ static bool is_read_as(const Precision *p, const Column *c, DType dt) {
     return !is_drawn_by(p->m, c);
 }
 
-/* What nobody reads in f32 the runtime gives in 16 bits: as it lies in the files, if it does, else
- * rounded once.  So neither memory nor a device holds it twice, and batches take rows of half the
- * bytes.  What somebody reads in f32, too, has a rounded copy besides; batches have none of it. */
+/* Reads a column in 16 bits. If nobody reads it in f32, the runtime gives it so: as it lies in the
+ * file, or rounded once; neither memory nor a device then holds it twice. Else a rounded copy is
+ * saved by @load; batches have none. */
 static void narrow_data(Precision *p, Op *op) {
     DType dt = p->read[op->id];
     Type t = op->type;
@@ -255,7 +266,7 @@ static void narrow_data(Precision *p, Op *op) {
     tell_readers(p, op, low);
 }
 
-/* Does anybody want what is saved as `name` in f32? */
+/* Whether a phase needs what is saved as `name` in f32. */
 static bool saved_refused(const Precision *p, const char *name) {
     for (int k = 0; k < p->n_all; k++) {
         const Precision *q = &p->all[k];
@@ -268,6 +279,7 @@ static bool saved_refused(const Precision *p, const char *name) {
     return false;
 }
 
+/* Whether a phase reads what is saved as `name`. */
 static bool is_saved(const Precision *p, const char *name) {
     for (int i = 0; i < p->m->funcs.n; i++)
         for (const Op *op = p->m->funcs.v[i]->first; op; op = op->next)
@@ -275,7 +287,7 @@ static bool is_saved(const Precision *p, const char *name) {
     return false;
 }
 
-/* In @load and @encode: what they save for the other phases. */
+/* Narrows what @load and @encode save for other phases. */
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
     bool fits = x->type.dt == DT_F32 && prec_is_wide(p, &x->type) && !op_has(x, OPT_RANGE);
@@ -293,6 +305,7 @@ static void narrow_saved(Precision *p, Op *out) {
     out->in[0] = low;
 }
 
+/* Gives a `saved` the type that its value was narrowed to. */
 static void follow_saved(Precision *p, Op *op) {
     const Op *out = module_saved(p->m, op->name);
     if (!out) return;
@@ -303,6 +316,7 @@ static void follow_saved(Precision *p, Op *op) {
 }
 
 /* ---- the pass -------- */
+/* Lists the users of each value. */
 static void link_users(Precision *p) {
     int *count = func_use_counts(p->p->a, p->f), n = 0;
     p->n = p->f->n_ops;
@@ -326,8 +340,8 @@ static void link_users(Precision *p) {
         }
 }
 
-/* What the model says of x is said of the value in memory that x is: `store_as` goes, and its
- * operand is stored where it would have been. */
+/* Takes the model's requests (`store_as`) as requests for the value in memory, and removes these
+ * operations. */
 static void take_wishes(Precision *p) {
     VEC(Op *) of = {0};
     VEC(DType) wish = {0};
@@ -356,7 +370,7 @@ static void take_wishes(Precision *p) {
 /* ---- ranges -------- */
 typedef VEC(Op *) Ops;
 
-/* A value that the rules would round, the model saying nothing. */
+/* Whether the rules would round the value, the model saying nothing. */
 static bool is_rounded(Precision *p, Op *op) {
     if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->want) return false;
     if (op->kind == OP_SAVED) return prec_is_wide(p, &op->type) && !prec_reader_refuses(p, op);
@@ -364,6 +378,7 @@ static bool is_rounded(Precision *p, Op *op) {
     return (prec_is_computed(op) || is_stored_view(op)) && !prec_refuses(p, op);
 }
 
+/* Adds a value in memory to a list, once. */
 static void add_once(Precision *p, Ops *to, Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
     if (x->type.dt != DT_F32 || prec_wish_of(p, x) || x->want) return;
@@ -372,7 +387,7 @@ static void add_once(Precision *p, Ops *to, Op *x) {
     vec_push(p->p->a, to, x);
 }
 
-/* All of f that would be rounded: values in memory, and operands of products. */
+/* All values of f that would be rounded: values in memory, and operands of products. */
 static Ops rounded_values(Precision *p) {
     Ops all = {0};
     for (int i = 0; i < p->n; i++)
@@ -387,7 +402,7 @@ static Ops rounded_values(Precision *p) {
     return all;
 }
 
-/* What 16 bits do not hold has the wish to stay f32. */
+/* Requests f32 for values whose measured range 16 bits do not hold. */
 static void take_ranges(Precision *p) {
     Ops all = rounded_values(p);
     for (int i = 0; i < all.n; i++) {
@@ -398,7 +413,7 @@ static void take_ranges(Precision *p) {
     }
 }
 
-/* What is known of f before anything is rounded. */
+/* Finds what is known of f before anything is rounded. */
 static void begin(Precision *p, Func *f) {
     p->f = f;
     take_wishes(p);
@@ -411,12 +426,13 @@ static void begin(Precision *p, Func *f) {
         if (p->op[i]->kind == OP_DATA) p->read[i] = column_type(p, p->op[i]);
 }
 
+/* Adds outputs that measure the ranges of the values. */
 static void measure(Precision *p) {
     Ops all = rounded_values(p);
     if (!is_load(p->f)) pass_ranges_add(p->p, p->m, p->f, all.n, all.v);
 }
 
-/* Of a function that anything of is asked for in 16 bits. */
+/* Adds the remarks about a function. */
 static void tell(const Precision *p) {
     int n = 0;
     for (const Op *op = p->f->first; op; op = op->next)
@@ -430,7 +446,7 @@ static void tell(const Precision *p) {
                          p->f->name, op->why);
 }
 
-/* New operations have no number that anything here asks for. */
+/* Narrows the values of a function. New operations have no number and are not looked at. */
 static void precise_func(Precision *p) {
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];

@@ -5,25 +5,28 @@
 #include <string.h>
 
 /* ---- what a value is --------------------------------------------------------------------- */
+/* Whether the operation shows another value, or a part of it, in memory. */
 bool prec_is_view(const Op *op) {
     return !op->fused && (op->kind == OP_VIEW || op->kind == OP_SLICE);
 }
 
+/* Whether the type has 16 bits. */
 bool prec_is_half(DType dt) {
     return dt == DT_BF16 || dt == DT_F16;
 }
 
+/* Whether the value is f32 or has 16 bits. */
 static bool is_f32_or_half(const Op *op) {
     return op->type.dt == DT_F32 || prec_is_half(op->type.dt);
 }
 
-/* One whose operands have the types that this pass deals with, in memory. */
+/* Whether the operation is a matrix product in memory, of types that this pass deals with. */
 bool prec_is_product(const Op *op) {
     return op->kind == OP_CONTRACT && !op->fused && is_f32_or_half(op->in[0]) &&
            is_f32_or_half(op->in[1]) && pass_is_matrix_product(op);
 }
 
-/* Rows of features of a node, edge or graph. */
+/* Whether the type is rows of features of a node, edge or graph. */
 bool prec_is_wide(const Precision *p, const Type *t) {
     int64_t all = 1, n;
     if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;
@@ -34,8 +37,8 @@ bool prec_is_wide(const Precision *p, const Type *t) {
     return all >= pass_threshold(p->p->ctx, PASS_T_PRECISION_ROW);
 }
 
-/* Sums over entries that are made in the value's own row in memory, as only data knows how long
- * it is (codegen/lower/lower_rows.c): the row holds f32. */
+/* Whether computing op accumulates into its own row in memory, since only data know the row's
+ * length (codegen/lower/lower_rows.c): the row must be f32. */
 static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     int64_t n;
     if ((!root && !op->fused) || !ir_marks_first(p->marks, op->id)) return false;
@@ -47,13 +50,14 @@ static bool has_row_sum(const Precision *p, const Op *op, bool root) {
     return false;
 }
 
+/* The same, as a walk of its own. */
 bool prec_sums_in_row(const Precision *p, const Op *op) {
     ir_marks_start(p->marks);
     return has_row_sum(p, op, true);
 }
 
-/* Does what op goes into, element by element, end in a sum along features, when functions of wide
- * range are on the way (`range`: were before)? */
+/* Whether op goes, element by element, into a sum along features, with a function of wide range on
+ * the way. `range`: there was one before. */
 static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -64,6 +68,7 @@ static bool goes_into_sum(const Precision *p, const Op *op, bool range) {
     return false;
 }
 
+/* Whether the value is computed from the learned column, element by element. */
 static bool is_of_target(const Precision *p, const Op *op, const Column *target) {
     if (op->kind == OP_DATA) return op->col == target;
     bool any = false;
@@ -71,6 +76,7 @@ static bool is_of_target(const Precision *p, const Op *op, const Column *target)
     return any && op_has(op, OPT_ELEM) && op->type.dt == DT_F32;
 }
 
+/* Finds the facts of all values. */
 void prec_find_facts(Precision *p) {
     const Column *target = module_target(p->m, false);
     for (int i = p->n - 1; i >= 0; i--) {
@@ -81,8 +87,8 @@ void prec_find_facts(Precision *p) {
         if (is_of_target(p, p->op[i], target)) p->fact[i] |= PREC_ERROR;
 }
 
-/* Is it taken off the exponents of a softmax: the largest of them, the logarithm of their sum? What
- * rounding loses there is a factor of all that the softmax makes. */
+/* Whether the value is subtracted from exponents of a softmax: a rounding error there is a factor
+ * of all results. */
 static bool is_taken_off(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -94,10 +100,12 @@ static bool is_taken_off(const Precision *p, const Op *op) {
     return false;
 }
 
+/* Whether the operation passes its operand's elements on. */
 static bool passes_on(const Op *op) {
     return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
 }
 
+/* Whether the value is compared for equality. */
 static bool goes_into_eq(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -106,8 +114,8 @@ static bool goes_into_eq(const Precision *p, const Op *op) {
     return false;
 }
 
-/* A largest or least element, which the gradient finds again among those it was taken of: rounded
- * it would be none of them, where these are computed in place. */
+/* Whether the value is a maximum or minimum that the gradient compares with the elements: rounded,
+ * it would equal none of them. */
 static bool is_looked_for(const Precision *p, const Op *op) {
     const Op *x = op;
     while ((x->kind == OP_COPY || x->kind == OP_VIEW) && x->in[0]->fused) x = x->in[0];
@@ -115,26 +123,26 @@ static bool is_looked_for(const Precision *p, const Op *op) {
     return extremum && (goes_into_eq(p, op) || goes_into_eq(p, x));
 }
 
-/* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
+/* What the model requests of the value in memory that x is, or shows; DT_VOID: nothing. */
 DType prec_wish_of(const Precision *p, const Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
     return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
 }
 
-/* Why a measured value has a wish; NULL: the model has it. */
+/* Why a measured range requests f32; NULL: the model does. */
 static const char *found_of(const Precision *p, const Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
     return p->op[x->id] == x ? p->found[x->id] : NULL;
 }
 
-/* What is asked of a value: by its own words, else its layer's, else the command line's. */
+/* The type requested of a value: by the model, else its layer, else the command line. */
 DType prec_asked(const Precision *p, const Op *op) {
     DType wish = prec_wish_of(p, op);
     return wish ? wish : op->want ? op->want : p->general;
 }
 
-/* What the model says of a product, by its operands, its result, its layer; DT_VOID: nothing.
- * Of two types of 16 bits the one of the wider range. */
+/* What the model requests of a product, by its operands, result or layer; DT_VOID: nothing. Of two
+ * 16-bit types the one of the wider range. */
 static DType product_wish(const Precision *p, const Op *op) {
     DType x = prec_wish_of(p, op->in[0]), y = prec_wish_of(p, op->in[1]), z = prec_wish_of(p, op);
     if (x == DT_F32 || y == DT_F32) return DT_F32;
@@ -142,11 +150,13 @@ static DType product_wish(const Precision *p, const Op *op) {
     return prec_is_half(z) ? z : op->want;
 }
 
+/* Finds the requests for all products. */
 void prec_find_products(Precision *p) {
     for (int i = 0; i < p->n; i++)
         if (prec_is_product(p->op[i])) p->product[i] = product_wish(p, p->op[i]);
 }
 
+/* Whether the product is requested in f32. */
 bool prec_is_f32_product(const Precision *p, const Op *op) {
     return p->product[op->id] == DT_F32;
 }
@@ -160,7 +170,7 @@ DType prec_product_type(const Precision *p, const Op *op) {
     return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
 }
 
-/* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
+/* Why a reader needs op, which lies in memory, in f32; NULL: none does. */
 const char *prec_reader_refuses(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -173,7 +183,7 @@ const char *prec_reader_refuses(const Precision *p, const Op *op) {
     return NULL;
 }
 
-/* Is it what a variable is when the step has ended? */
+/* The text "it is the next w" if a variable is assigned op; else NULL. */
 const char *prec_is_next(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -182,8 +192,7 @@ const char *prec_is_next(const Precision *p, const Op *op) {
     return NULL;
 }
 
-/* A value that is not wide.  A parameter's gradient, and what a whole column is summed to, may have
- * any size, but no row of a node, edge or graph. */
+/* Why the value is not wide, in words. */
 static const char *how_small(const Precision *p, const Type *t) {
     if (!t->rank) return "it is a scalar";
     for (int i = 1; i < t->rank && t->dim[0]->kind == SP_DIM; i++)
@@ -195,7 +204,7 @@ static const char *how_small(const Precision *p, const Type *t) {
     return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
 }
 
-/* Why a value stays f32; NULL: it is to have 16 bits. */
+/* Why the value stays f32; NULL: it is to have 16 bits. */
 const char *prec_refuses(const Precision *p, const Op *op) {
     bool wish = prec_is_half(prec_wish_of(p, op));
     const char *next = prec_is_next(p, op);
@@ -221,11 +230,13 @@ const char *prec_refuses(const Precision *p, const Op *op) {
     return p->fact[op->id] & PREC_SUMMED ? "a softmax or loss reads it" : NULL;
 }
 
+/* Whether a kernel computes and stores the value in f32. */
 bool prec_is_computed(const Op *op) {
     return op->type.dt == DT_F32 && !op->fused && op->n_in > 0 && !prec_is_view(op) &&
            op_has(op, OPT_PURE);
 }
 
+/* Whether the value is dense f32 data or saved. */
 bool prec_is_loaded(const Op *op) {
     return op->type.dt == DT_F32 && op->type.layout == LAYOUT_DENSE &&
            (op->kind == OP_DATA || op->kind == OP_SAVED);

@@ -24,16 +24,17 @@
 
 static const double HEADROOM = 8, FEW = 0.1;
 
-/* Of a type of 16 bits: the largest number, and the smallest that has all its digits. */
+/* The largest number of a 16-bit type. */
 static double largest_of(DType dt) {
     return dt == DT_F16 ? 65504 : ldexp(2 - ldexp(1, -7), 127);
 }
 
+/* The smallest normal number of a 16-bit type. */
 static double smallest_of(DType dt) {
     return ldexp(1, dt == DT_F16 ? -14 : -126);
 }
 
-/* What a phase reads of @load or the data is one value to all phases. */
+/* The key of a value in PassRanges. What a phase reads of @load is one value to all phases. */
 static const char *key_of(Arena *a, const Op *op) {
     if (op->kind == OP_SAVED) return arena_printf(a, "saved %s", op->name);
     return arena_printf(a, "%d", op->id);
@@ -46,39 +47,46 @@ typedef struct {
     Op *scale;
 } Ranges;
 
+/* An f32 constant. */
 static Op *num(Ranges *r, double x) {
     return b_const(&r->b, DT_F32, x);
 }
 
+/* A binary operation. */
 static Op *binary(Ranges *r, OpKind k, Op *x, Op *y) {
     return b_binary(&r->b, k, x, y);
 }
 
+/* Marks x as computed inside its user's kernel. */
 static Op *fused(Op *x) {
     x->fused = x->type.rank > 0;
     return x;
 }
 
+/* Reduces all elements of x. */
 static Op *over_all(Ranges *r, RedKind red, Op *x) {
     return x->type.rank ? b_reduce(&r->b, red, x, x->type.rank, x->type.dim) : x;
 }
 
+/* The number of elements for which a condition holds. */
 static Op *count(Ranges *r, Op *holds) {
     return over_all(r, RED_SUM, fused(b_cast(&r->b, holds, DT_F32)));
 }
 
+/* Adds the output "range.<i>.<what>". */
 static void tell(Ranges *r, int i, const char *what, Op *x) {
     b_output(&r->b, arena_printf(r->b.m->a, "range.%d.%s", i, what), x);
 }
 
+/* The first assignment of the function, or NULL. */
 static Op *first_change(const Func *f) {
     Op *op = f->first;
     while (op && op->kind != OP_ASSIGN) op = op->next;
     return op;
 }
 
-/* By how much the scale is smaller at which the largest gradient, twice over (the scale moves by
- * two), fits. */
+/* The factor by which the loss scale must shrink so that twice the largest gradient fits (the scale
+ * moves by two); NULL: there are no gradients. */
 static Op *factor(Ranges *r, int n, Op *const *most, const bool *gradient) {
     Op *all = NULL;
     for (int i = 0; i < n; i++)
@@ -87,6 +95,8 @@ static Op *factor(Ranges *r, int n, Op *const *most, const bool *gradient) {
     return binary(r, OP_MIN, num(r, 1), binary(r, OP_DIV, num(r, largest_of(r->dt) / 2), all));
 }
 
+/* Adds the outputs that measure value i. `most` is its largest magnitude, `down` the loss scale's
+ * factor for a gradient. */
 static void measure(Ranges *r, int i, Op *x, Op *most, Op *down) {
     Op *a = fused(b_unary(&r->b, OP_ABS, x)), *least = num(r, smallest_of(r->dt));
     if (down) least = binary(r, OP_DIV, least, down);
@@ -97,6 +107,7 @@ static void measure(Ranges *r, int i, Op *x, Op *most, Op *down) {
     if (down) tell(r, i, "scale", binary(r, OP_MUL, r->scale, down));
 }
 
+/* Adds outputs that measure the ranges of n values. */
 void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
     Ranges r = {.b = {.m = m, .f = f, .at = first_change(f)}, .dt = p->precision};
     bool scaled = pass_loss_is_scaled(m, f), *is_gradient;
@@ -119,6 +130,7 @@ void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
 }
 
 /* ---- what was measured -------- */
+/* The measured range of a value, or NULL. */
 static const PassRange *find(const PassCtx *p, const char *func, const char *key) {
     const PassRanges *all = p->ranges;
     for (int i = 0; i < all->of.n; i++) {
@@ -128,16 +140,18 @@ static const PassRange *find(const PassCtx *p, const char *func, const char *key
     return NULL;
 }
 
-/* In percent; what is all but zero has none. */
+/* The percentage of nonzero elements below the smallest normal number. */
 static double share(const PassRange *r) {
     return r->some > 0 ? 100 * r->small / r->some : 0;
 }
 
+/* The loss scale, in words. */
 static const char *at_scale(const PassCtx *p, const PassRange *r) {
     if (!r->gradient) return "";
     return arena_printf(p->a, " with the loss times %.0f", exp2(floor(log2(r->scale))));
 }
 
+/* Why the type does not hold the range; NULL: it does. */
 static const char *refuses(const PassCtx *p, const PassRange *r) {
     const char *type = dtype_name(p->precision);
     double least = smallest_of(p->precision), largest = largest_of(p->precision);
@@ -151,6 +165,7 @@ static const char *refuses(const PassCtx *p, const PassRange *r) {
     return NULL;
 }
 
+/* The same of a value that @load saves, in all phases that read it. */
 const char *pass_range_refuses_saved(const PassCtx *p, const char *name) {
     const char *key = arena_printf(p->a, "saved %s", name), *why = NULL;
     bool read = false;
@@ -163,11 +178,13 @@ const char *pass_range_refuses_saved(const PassCtx *p, const char *name) {
     return read ? why : refuses(p, NULL);
 }
 
+/* Why the type does not hold the value; NULL: it does. */
 const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op) {
     if (op->kind == OP_SAVED) return pass_range_refuses_saved(p, op->name);
     return refuses(p, find(p, f->name, key_of(p->a, op)));
 }
 
+/* The loss scale that suits the largest gradient; infinite: there are none. */
 double pass_range_scale(const PassCtx *p) {
     double least = INFINITY;
     for (int i = 0; i < p->ranges->of.n; i++) {
@@ -177,6 +194,7 @@ double pass_range_scale(const PassCtx *p) {
     return least;
 }
 
+/* The measured range, in words; NULL: it was not measured. */
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op) {
     const PassRange *r = find(p, f->name, key_of(p->a, op));
     if (!r) return NULL;

@@ -23,23 +23,24 @@ typedef struct {
     Op **op; /* by id */
 } Masks;
 
+/* Whether the operation is the constant 0. */
 static bool is_zero(const Op *op) {
     double v = 1;
     return pass_is_const(op, &v) && v == 0;
 }
 
-/* max(x, 0): x, else NULL */
+/* x of max(x, 0); else NULL. */
 static Op *rectified(const Op *op) {
     if (op->kind != OP_MAX) return NULL;
     return is_zero(op->in[1]) ? op->in[0] : is_zero(op->in[0]) ? op->in[1] : NULL;
 }
 
-/* select(keep, c, 0) */
+/* Whether the operation is select(keep, c, 0). */
 static bool is_mask(const Op *op, double *c) {
     return op->kind == OP_SELECT && is_zero(op->in[2]) && pass_is_const(op->in[1], c);
 }
 
-/* A user of x that is there before `at`, where fits(user, x, arg). */
+/* A user of x before `at` for which fits(user, x, arg) holds, or NULL. */
 static Op *find_user(const Masks *m, const Op *x, const Op *at,
                      bool (*fits)(const Op *, const Op *, const void *), const void *arg) {
     for (int i = 0; i < m->n_users[x->id]; i++) {
@@ -49,23 +50,26 @@ static Op *find_user(const Masks *m, const Op *x, const Op *at,
     return NULL;
 }
 
+/* Whether the user is max(x, 0). */
 static bool is_rectified(const Op *user, const Op *x, const void *arg) {
     (void)arg;
     return rectified(user) == x;
 }
 
+/* Whether the user is x * s. */
 static bool is_product_with(const Op *user, const Op *x, const void *s) {
     if (user->kind != OP_MUL) return false;
     return (user->in[0] == x && user->in[1] == s) || (user->in[1] == x && user->in[0] == s);
 }
 
+/* Whether max(x, 0) exists anywhere. */
 static bool rectified_at_all(const Masks *m, const Op *x) {
     for (int i = 0; i < m->n_users[x->id]; i++)
         if (rectified(m->op[m->user[x->id][i]]) == x) return true;
     return false;
 }
 
-/* lt(0, x) where max(x, 0) exists */
+/* Reads the sign of x from max(x, 0), if that exists. */
 static void from_rectified(const Masks *m, Op *lt) {
     Op *r = lt->kind == OP_LT && is_zero(lt->in[0])
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
@@ -80,6 +84,7 @@ static void from_rectified(const Masks *m, Op *lt) {
                 pass_named(r->in[rectified(r) == r->in[1]]), pass_named(r));
 }
 
+/* Inserts an operation before `like`, named like it. */
 static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
     m->b.at = like;
     b_like(&m->b, like);
@@ -90,7 +95,8 @@ static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
     return b_op(&m->b, &proto);
 }
 
-/* select(lt(0, r), s * g, 0) where r * s exists */
+/* Reads the sign and the mask of select(lt(0, r), s * g, 0) from the product r * s, if that exists.
+ */
 static void from_scaled(Masks *m, Op *op) {
     if (op->kind != OP_SELECT || !is_zero(op->in[2])) return;
     Op *lt = op->in[0], *product = op->in[1];
@@ -122,6 +128,7 @@ static void from_scaled(Masks *m, Op *op) {
     }
 }
 
+/* Lists the users of each value. */
 static void link_users(Arena *a, Masks *m, Func *f) {
     int *count = func_use_counts(a, f);
     int n = 0;

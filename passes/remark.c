@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What came with the compiler is in "layers". */
+/* Prints file and line; files that came with the compiler are in "layers". */
 static void put_place(const Ctx *c, StrBuf *b, Span at, const char *end) {
     if (!at.line || at.file >= (uint32_t)c->sources.n) return;
     const Source *s = &c->sources.v[at.file];
@@ -11,12 +11,14 @@ static void put_place(const Ctx *c, StrBuf *b, Span at, const char *end) {
     sb_printf(b, "%s%s:%u%s", last ? "layers" : "", last ? last : s->path, at.line, end);
 }
 
+/* The name of an operation for people: its name in the model, or its kind. */
 const char *pass_named(const Op *op) {
     return op->hint ? op->hint : op_mnemonic(op->kind);
 }
 
 enum { OPS_NAMED_MAX = 8 };
 
+/* Adds an operation to the list of a remark. */
 void pass_ops_add(PassCtx *p, PassOps *to, const Op *op) {
     if (!p->remarks) return;
     to->n++;
@@ -32,13 +34,14 @@ void pass_ops_add(PassCtx *p, PassOps *to, const Op *op) {
     to->named++;
 }
 
+/* The list as text: ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */
 const char *pass_ops_text(PassCtx *p, const PassOps *of) {
     if (!of->n) return "";
     if (of->n == of->named) return of->text.s;
     return arena_printf(p->a, "%s and %d more", of->text.s, of->n - of->named);
 }
 
-/* A line: "gat.gnn:14: fuse: text". */
+/* Prints the line "gat.gnn:14: fuse: text". */
 static void put_line(const Ctx *c, StrBuf *b, Span at, const char *pass, const char *text) {
     Span user = ctx_user_span(c, at);
     put_place(c, b, user, ": ");
@@ -51,10 +54,12 @@ static void put_line(const Ctx *c, StrBuf *b, Span at, const char *pass, const c
     sb_puts(b, "\n");
 }
 
+/* Adds a remark. */
 static void put_remark(PassCtx *p, Span at, const char *pass, const char *text) {
     put_line(p->ctx, p->remarks, at, pass, text);
 }
 
+/* Prints recorded refusals. */
 void pass_refusals_put(Ctx *c, StrBuf *to, const PassRecord *from) {
     for (int i = 0; i < from->refusals.n; i++) {
         const PassRefusal *x = &from->refusals.v[i];
@@ -62,6 +67,7 @@ void pass_refusals_put(Ctx *c, StrBuf *to, const PassRecord *from) {
     }
 }
 
+/* Adds a remark. */
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     if (!p->remarks) return;
     va_list ap;
@@ -70,11 +76,13 @@ void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* Adds and records a refusal. */
 static void refuse(PassCtx *p, const PassRefusal *x) {
     put_remark(p, x->at, x->pass, x->text);
     if (p->record) vec_push(p->a, &p->record->refusals, *x);
 }
 
+/* Adds a remark about something that was not done and costs something. */
 void pass_refusal(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     if (!p->remarks) return;
     va_list ap;
@@ -84,6 +92,7 @@ void pass_refusal(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     refuse(p, &(PassRefusal){.pass = pass, .of = p->of, .at = at, .text = text, .costs = true});
 }
 
+/* Adds a remark about something that was not done and costs nothing. */
 void pass_declined(PassCtx *p, Span at, const char *pass, const char *fmt, ...) {
     if (!p->remarks) return;
     va_list ap;
@@ -93,6 +102,7 @@ void pass_declined(PassCtx *p, Span at, const char *pass, const char *fmt, ...) 
     refuse(p, &(PassRefusal){.pass = pass, .of = p->of, .at = at, .text = text});
 }
 
+/* Adds a remark about a refusal because of which op lies in memory, with its remedy. */
 void pass_refusal_of(PassCtx *p, const Op *op, const char *cure, const char *pass, const char *fmt,
                      ...) {
     if (!p->remarks) return;

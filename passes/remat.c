@@ -31,8 +31,8 @@
 
 typedef VEC(Op *) Ops;
 
-/* Places in the function are those of its operations when the pass began, 1, 3, 5, ..; a copy
- * stands right before one of them. */
+/* What is known of an operation. Positions are 1, 3, 5, .. when the pass begins; a copy stands
+ * right before one of them. */
 typedef struct {
     int place, last; /* its own; the last reader's, looking through views */
     Op *of;          /* what it is, looking through views */
@@ -59,20 +59,23 @@ typedef struct {
     const Op *product; /* the one that is made again */
 } Remat;
 
+/* The fact of an operation. */
 static Fact *fact(const Remat *r, const Op *op) {
     return &r->fact.v[op->id];
 }
 
+/* Whether the value has rows of features. */
 static bool is_big(const Op *op) {
     return op->type.rank > 1 && op->type.layout == LAYOUT_DENSE && op->type.dim[0]->kind != SP_DIM;
 }
 
+/* Whether a kernel stores the value. */
 static bool is_stored(const Op *op) {
     return !op->fused && op->n_in > 0 && op->kind != OP_VIEW && !op_has(op, OPT_EFFECT);
 }
 
 /* ---- places -------------------------------------------------------------------------------- */
-/* The first of rows->at that is not before the place; at.n: none. */
+/* The index of the first element of rows->at at or behind the position. */
 static int find_place(const Remat *r, const Rows *rows, int place) {
     int from = 0, to = rows->at.n;
     while (from < to) {
@@ -85,30 +88,35 @@ static int find_place(const Remat *r, const Rows *rows, int place) {
     return from;
 }
 
+/* Adds one to the Fenwick tree. */
 static void add_to(Rows *rows, int i) {
     for (i++; i <= 2 * rows->at.n; i += i & -i) rows->tree[i]++;
 }
 
+/* The count of the Fenwick tree's first i elements. */
 static int count_before(const Rows *rows, int i) {
     int n = 0;
     for (; i > 0; i -= i & -i) n += rows->tree[i];
     return n;
 }
 
-/* Stored values over the rows between two of rows->at. */
+/* The number of stored values over these rows between two operations. */
 static int count_between(const Remat *r, const Rows *rows, const Op *from, const Op *to) {
     int i = find_place(r, rows, fact(r, from)->place), k = find_place(r, rows, fact(r, to)->place);
     return count_before(rows, 2 * k + 1) - count_before(rows, 2 * i + 2);
 }
 
+/* The values over the same rows. */
 static Rows *rows_of(const Remat *r, const Op *op) {
     return &r->rows[op->type.dim[0]->id];
 }
 
+/* Adds an operation to the sorted list. */
 static void add_place(Remat *r, Rows *rows, Op *op) {
     if (!rows->at.n || rows->at.v[rows->at.n - 1] != op) vec_push(r->a, &rows->at, op);
 }
 
+/* Counts a stored value. */
 static void count_stored(Remat *r, const Op *op) {
     Rows *rows = is_stored(op) && is_big(op) ? rows_of(r, op) : NULL;
     int i = rows ? find_place(r, rows, fact(r, op)->place) : 0;
@@ -116,6 +124,7 @@ static void count_stored(Remat *r, const Op *op) {
 }
 
 /* ---- readers ------------------------------------------------------------------------------ */
+/* Adds the fact of an operation and updates the last reads of its operands. */
 static void add_op(Remat *r, Op *op, int place) {
     op->id = r->fact.n;
     vec_push(r->a, &r->fact, ((Fact){.place = place, .of = op}));
@@ -126,6 +135,7 @@ static void add_op(Remat *r, Op *op, int place) {
     }
 }
 
+/* Adds an operation to its operands' readers. */
 static void find_readers(Remat *r, Op *op) {
     for (int i = 0; i < op->n_in; i++) {
         Op *x = fact(r, op->in[i])->of;
@@ -138,6 +148,7 @@ static void find_readers(Remat *r, Op *op) {
     if (is_stored(op) && is_big(op)) add_place(r, rows_of(r, op), op);
 }
 
+/* The pass's state of a function. */
 static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
     Remat r = {.f = f, .a = p->a, .rows = NEWN(p->a, Rows, (size_t)m->spaces.n + 1)};
     r.gap = pass_threshold(p->ctx, PASS_T_REMAT_GAP);
@@ -156,7 +167,8 @@ static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
 /* ---- what is there -------- */
 static bool are_there(Remat *r, const Op *x, int at, int depth);
 
-/* A product of rows by a weight that was not chosen before, and only it. */
+/* Whether x is a product of rows by a weight that may be recomputed: the first such product is
+ * chosen, and only one. */
 static bool choose_product(Remat *r, const Op *x, int at, int depth) {
     if (x == r->product) return true;
     if (r->product || x->kind != OP_CONTRACT || x->again) return false;
@@ -165,13 +177,15 @@ static bool choose_product(Remat *r, const Op *x, int at, int depth) {
     return are_there(r, x, at, depth);
 }
 
+/* Whether this walk visits x for the first time. */
 static bool is_first_visit(Remat *r, const Op *x) {
     bool first = fact(r, x)->walk != r->walk;
     fact(r, x)->walk = r->walk;
     return first;
 }
 
-/* Is x, an operand of what is computed again at `at`, there then? */
+/* Whether x, an operand of what is recomputed at the position, is available there: in memory, or
+ * recomputed, too. */
 static bool is_there(Remat *r, const Op *x, int at, int depth) {
     if (depth == r->depth) return false;
     if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
@@ -182,14 +196,14 @@ static bool is_there(Remat *r, const Op *x, int at, int depth) {
     return !is_first_visit(r, x) || are_there(r, x, at, depth + 1);
 }
 
+/* Whether all operands of x are available at the position. */
 static bool are_there(Remat *r, const Op *x, int at, int depth) {
     for (int i = 0; i < x->n_in; i++)
         if (!is_there(r, x->in[i], at, depth)) return false;
     return true;
 }
 
-/* The reader behind the longest gap between readers, looking through views; NULL: none is that
- * far behind the others. */
+/* The reader behind the longest gap between readers; NULL: no gap is long enough. */
 static Op *late_reader(const Remat *r, Op *v, int *gap) {
     const Ops *readers = &fact(r, v)->readers;
     Op *late = NULL;
@@ -204,7 +218,8 @@ static Op *late_reader(const Remat *r, Op *v, int *gap) {
     return late;
 }
 
-/* Elementwise, over rows, and read by nothing that wants it outside of the step. */
+/* Whether v may be recomputed: it is stored, elementwise, over rows, and read inside the step only.
+ */
 static bool is_candidate(const Remat *r, const Op *v) {
     if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v) || v->again) return false;
     if (v->ask == ASK_STORE) return false;
@@ -212,11 +227,13 @@ static bool is_candidate(const Remat *r, const Op *v) {
 }
 
 /* ---- once more -------- */
+/* Records the copy of x. */
 static Op *note_copy(Remat *r, const Op *x, Op *copy) {
     vec_push(r->a, &r->copied, (Op *)x);
     return fact(r, x)->copy = copy;
 }
 
+/* Copies x with other operands. */
 static Op *make_copy(Remat *r, Builder *b, const Op *x, Op **in, bool again) {
     Op proto = *x;
     proto.in = in;
@@ -227,7 +244,7 @@ static Op *make_copy(Remat *r, Builder *b, const Op *x, Op **in, bool again) {
     return note_copy(r, x, y);
 }
 
-/* x where the product is made again: itself, or a copy. */
+/* x recomputed at b: itself, or a copy with recomputed operands. */
 static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
     bool inner = x == v || x == r->product || x->kind == OP_VIEW || (x->fused && is_big(x));
     if (!inner || x->n_in == 0) return x;
@@ -242,13 +259,14 @@ static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
     return make_copy(r, b, x, in, x == v || x == r->product);
 }
 
-/* v, or a view of it, as the late readers see it. */
+/* v, or a view of it, as late readers see it. */
 static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
     if (x == v || fact(r, x)->copy) return fact(r, x)->copy;
     Op *below = copy_of(r, b, x->in[0], v);
     return make_copy(r, b, x, &below, x->again);
 }
 
+/* Recomputes v before `late` and makes the readers from there on read the copy. */
 static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = b_for(m, r->f, late, v);
     int copy = made_again(r, &b, v, v)->id;
@@ -270,6 +288,7 @@ static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
                 late->hint ? late->hint : op_mnemonic(late->kind));
 }
 
+/* Recomputes the candidates of a function. */
 static void remat_func(PassCtx *p, Module *m, Func *f) {
     Remat r = remat_of(p, m, f);
     for (Op *v = f->first; v; v = v->next) {

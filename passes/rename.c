@@ -18,11 +18,12 @@ typedef struct {
     size_t n, stem; /* without what numbers it */
 } Name;
 
+/* Whether the character may be part of a name. */
 static bool is_of_name(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* The next name of the line from `at` on, which ends at `end`. */
+/* Finds the next name of the line from `at` on. */
 static bool next_name(const char *line, const char *at, const char *end, Name *to) {
     const char *first = line + strspn(line, " ");
     if (at <= first && first < end && isdigit((unsigned char)*first)) {
@@ -50,6 +51,7 @@ static bool next_name(const char *line, const char *at, const char *end, Name *t
 /* The text with another word for each of its names. */
 typedef const char *WordFn(void *user, const char *line, const Name *name, size_t *n);
 
+/* Prints a line with another word for each of its names. */
 static void put_words(StrBuf *b, const char *line, size_t n, WordFn *word, void *user) {
     const char *at = line, *end = line + n;
     Name name;
@@ -63,18 +65,21 @@ static void put_words(StrBuf *b, const char *line, size_t n, WordFn *word, void 
     sb_put(b, at, (size_t)(end - at));
 }
 
+/* The length of a line with its newline. */
 static size_t line_len(const char *line) {
     size_t n = strcspn(line, "\n");
     return n + (line[n] == '\n');
 }
 
+/* The name without the number that makes it unique. */
 static const char *stem_of(void *user, const char *line, const Name *name, size_t *n) {
     (void)user, (void)line;
     *n = name->stem;
     return name->s;
 }
 
-/* Nor with what passes say of a value (`fused`, `again`), which is no other one for that. */
+/* The text without the numbers of names, and without what passes say of a value (`fused`, `again`).
+ */
 static const char *without_numbers(Arena *a, const char *text) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
@@ -91,7 +96,7 @@ static const char *without_numbers(Arena *a, const char *text) {
 }
 
 /* ---- lines, and what they name ------------------------------------------------------------- */
-/* What a function, phase or kernel names; what is in none is in one without a name. */
+/* The names of a function, phase or kernel; lines outside of one are in a block without a name. */
 typedef struct {
     const char *name;
     StrMap names, met; /* all of them; those of the lines so far */
@@ -109,12 +114,14 @@ typedef struct {
     int n;
 } Lines;
 
+/* Records the names of a line. */
 static void note_names(Arena *a, StrMap *in, const Line *l) {
     const char *at = l->s, *end = l->s + line_len(l->s);
     for (Name x; next_name(l->s, at, end, &x); at = x.s + x.n)
         strmap_put(a, in, arena_strndup(a, x.s, x.n), l->in);
 }
 
+/* Splits a text into lines with their blocks. */
 static Lines lines_of(Arena *a, const char *text) {
     int n = 1;
     for (const char *p = text; *p; p++) n += *p == '\n';
@@ -138,7 +145,8 @@ static Lines lines_of(Arena *a, const char *text) {
     return l;
 }
 
-/* Lines that are the same but for numbers: what both name for the first time is one value. */
+/* Pairs the names of two lines that are equal but for numbers: what both name for the first time is
+ * one value. */
 static void pair(Arena *a, const Line *old, const Line *new) {
     const char *x_end = old->s + line_len(old->s), *y_end = new->s + line_len(new->s);
     const char *x_at = old->s, *y_at = new->s;
@@ -154,7 +162,7 @@ static void pair(Arena *a, const Line *old, const Line *new) {
     }
 }
 
-/* The block of that name in the new text. */
+/* The block of that name in the new text, or NULL. */
 static const Block *partner(const Lines *new, const Block *b) {
     for (int i = 0; i < new->n; i++)
         if (strcmp(new->line[i].in->name, b->name) == 0) return new->line[i].in;
@@ -167,6 +175,7 @@ typedef struct {
     const Block *partner;
 } Renaming;
 
+/* The new text's name of a value of the old text. */
 static const char *new_name(void *user, const char *line, const Name *name, size_t *n) {
     const Renaming *r = user;
     const char *s = arena_strndup(r->a, name->s, name->n);
@@ -181,6 +190,7 @@ static const char *new_name(void *user, const char *line, const Name *name, size
     return to;
 }
 
+/* The old text with the names of the new one. */
 const char *dump_renamed(Arena *a, const char *old, const char *new) {
     Lines x = lines_of(a, old), y = lines_of(a, new);
     const int *to = dump_align(a, without_numbers(a, old), without_numbers(a, new));

@@ -45,6 +45,7 @@ typedef struct {
 /* An operation's tag says whether it depends on the data alone, once that was asked. */
 static const bool fixed = true, varying = false;
 
+/* Whether the value depends on the data alone. The tag remembers the answer. */
 static bool is_fixed(Op *op) {
     if (!op->tag) {
         bool is = !pass_may_vary(op);
@@ -54,7 +55,7 @@ static bool is_fixed(Op *op) {
     return *(const bool *)op->tag;
 }
 
-/* Its one reader, which reads it once; NULL: there is none, or there are more. */
+/* The only reader of x, which reads it once; NULL: there is none, or more. */
 static Op *only_user(const Op *x) {
     Op *user = NULL;
     for (const Use *u = x->users; u; u = u->next) {
@@ -65,12 +66,12 @@ static Op *only_user(const Op *x) {
     return user;
 }
 
-/* Is s summed by the contraction? */
+/* Whether the contraction sums over s. */
 static bool is_summed(const Reorder *r, const Space *s) {
     return type_has(&r->weight->type, s) && !type_has(&r->root->type, s);
 }
 
-/* A view that only gives spaces other names: [N, hidden] as [N, I]. */
+/* Whether the operation is a view that only gives spaces other names. */
 static bool is_renaming(const Op *op) {
     const Type *x, *y = &op->type;
     if (op->kind != OP_VIEW || (x = &op->in[0]->type)->rank != y->rank) return false;
@@ -79,7 +80,7 @@ static bool is_renaming(const Op *op) {
     return true;
 }
 
-/* What the contraction calls a type below the view. */
+/* A type below the view with the contraction's names. */
 static Type renamed(const Reorder *r, const Type *t) {
     Type y = *t;
     if (!r->view) return y;
@@ -91,6 +92,7 @@ static Type renamed(const Reorder *r, const Type *t) {
     return y;
 }
 
+/* Whether x has a space that is summed over. */
 static bool has_summed(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < t.rank; i++)
@@ -98,6 +100,7 @@ static bool has_summed(const Reorder *r, const Op *x) {
     return false;
 }
 
+/* Whether x has all spaces that are summed over. */
 static bool has_all_summed(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < r->weight->type.rank; i++)
@@ -106,8 +109,7 @@ static bool has_all_summed(const Reorder *r, const Op *x) {
     return true;
 }
 
-/* No space of the result of W may be in x, nor in what stands between it and the contraction, or
- * the product would align where it did not. */
+/* Whether x has a space of W that is not summed over: the product would align where it did not. */
 static bool shares_batch(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < t.rank; i++)
@@ -115,8 +117,7 @@ static bool shares_batch(const Reorder *r, const Op *x) {
     return false;
 }
 
-/* Which operand of a linear operation carries x; -1: it is not linear in one operand, -2: in both.
- */
+/* The operand in which an operation is linear; -1: in none, -2: in both. */
 static int carrier(const Reorder *r, const Op *op) {
     switch (op->kind) {
     case OP_GATHER:
@@ -156,6 +157,7 @@ static bool has_fewer_sums(const Reorder *r, const Op *segment) {
 
 /* Walks from the contraction's operand to the leaves; depth is bounded, as models are. */
 enum { MAX_DEPTH = 64 };
+/* Walks from the contraction's operand through linear operations to the leaves. */
 static void find_leaves(Reorder *r, Op *x, int depth) {
     bool free = x->kind == OP_COPY || only_user(x); /* nothing is computed twice */
     bool alike = has_all_summed(r, x) && !shares_batch(r, x);
@@ -172,7 +174,8 @@ static void find_leaves(Reorder *r, Op *x, int depth) {
     find_leaves(r, x->in[c == -2 ? 1 : c], depth + 1);
 }
 
-/* The widths that the aggregation has before and after: product of the spaces in W. */
+/* The width of the aggregation before or after: the product of W's spaces that are summed over, or
+ * of the others. */
 static const Expr *width(const Reorder *r, bool summed) {
     const Expr *e = expr_const(r->m->a, 1);
     for (int i = 0; i < r->weight->type.rank; i++)
@@ -181,7 +184,7 @@ static const Expr *width(const Reorder *r, bool summed) {
     return e;
 }
 
-/* Classes are few: the last layer's product is taken as narrow without a look at the data. */
+/* Whether the result's width is a number of classes, which is taken as small. */
 static bool are_classes(const Reorder *r) {
     for (int i = 0; i < r->weight->type.rank; i++) {
         const Space *s = r->weight->type.dim[i];
@@ -191,13 +194,14 @@ static bool are_classes(const Reorder *r) {
     return true;
 }
 
+/* An expression as text. */
 static const char *text_of(Arena *a, const Expr *e) {
     StrBuf b = sb_new(a);
     expr_print(&b, e);
     return b.s;
 }
 
-/* Sizes that only the data tell decide, so there is a variant for each order. */
+/* Asks, as a choice of variants, whether to aggregate operands. */
 static bool aggregates_first(const Reorder *r) {
     Arena *a = r->m->a;
     const char *in = text_of(a, width(r, true)), *out = text_of(a, width(r, false));
@@ -207,12 +211,12 @@ static bool aggregates_first(const Reorder *r) {
         arena_printf(a, "aggregates operands of width %s, not products of %s", in, out));
 }
 
-/* Is the sum of rows x computed at load, if it comes before the product? */
+/* Whether the sum of rows x would be computed at load, before the product. */
 static bool is_saved(const Reorder *r, Op *x) {
     return r->hoists && is_fixed(x) && x->type.layout == LAYOUT_DENSE;
 }
 
-/* "" when it pays, else the reason why not. */
+/* Why the contraction is not reordered; "": it is. */
 static const char *objection(Reorder *r, Op *terms) {
     int64_t before, after;
     if (!r->crossed) return "nothing is aggregated";
@@ -242,6 +246,7 @@ static Type product_type(const Reorder *r, const Type *x) {
 
 static Op *rewrite(Reorder *r, Op *x, int depth);
 
+/* The product of a sum or difference. */
 static Op *rewrite_pair(Reorder *r, Op *x, int depth) {
     Op *a = rewrite(r, x->in[0], depth + 1);
     Op *b = rewrite(r, x->in[1], depth + 1);
@@ -276,6 +281,7 @@ static Op *rewrite(Reorder *r, Op *x, int depth) {
     }
 }
 
+/* Reorders the contraction's operand i, if that pays. */
 static bool try_operand(Reorder *r, Op *op, int i) {
     r->root = op;
     r->weight = op->in[1 - i];
@@ -303,21 +309,21 @@ static bool try_operand(Reorder *r, Op *op, int i) {
 }
 
 /* ---- the other way: aggregate the operand, then transform ------------------------------ */
-/* %z = contract %x, %W; linear operations; %t = segment sum: the operations from z to t. */
+/* The linear operations from a product z up to the last segment sum. */
 typedef struct {
     Op *op[MAX_DEPTH];
     int at[MAX_DEPTH]; /* which operand carries z */
     int n;             /* up to the last segment sum */
 } Chain;
 
-/* Does x have a space of W, which the other order would align with x's operand? */
+/* Whether x has a space of W, which the other order would align. */
 static bool touches_weight(const Reorder *r, const Op *x) {
     for (int i = 0; i < x->type.rank; i++)
         if (type_has(&r->weight->type, x->type.dim[i])) return true;
     return false;
 }
 
-/* Rows of z that are rows of W cannot be looked up in x. */
+/* Whether u may be a link of the chain. Rows of z that are rows of W cannot be looked up in x. */
 static bool is_link(const Reorder *r, const Op *u, int at) {
     const Type *w = &r->weight->type;
     if (u->map && (type_has(w, u->map->from) || type_has(w, u->map->to))) return false;
@@ -336,6 +342,7 @@ static bool is_link(const Reorder *r, const Op *u, int at) {
     }
 }
 
+/* The chain of single readers above z. */
 static Chain chain_above(const Reorder *r, Op *z) {
     Chain c = {.n = 0};
     for (int n = 0; n < MAX_DEPTH;) {
@@ -350,6 +357,7 @@ static Chain chain_above(const Reorder *r, Op *z) {
     return c;
 }
 
+/* A link of the chain over x. */
 static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
     switch (like->kind) {
     case OP_GATHER:
@@ -371,6 +379,7 @@ static bool leaves_fewer(const Reorder *r, const Chain *c) {
     return fewer;
 }
 
+/* Whether the other operands of the chain depend on the data alone. */
 static bool are_fixed(const Chain *c) {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->op[i]->n_in; k++)
@@ -378,7 +387,7 @@ static bool are_fixed(const Chain *c) {
     return true;
 }
 
-/* Narrower operands are aggregated, where x is dense and W is a variable. */
+/* Whether the narrower operand is to be aggregated. */
 static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
     int64_t before, after;
     if (x->type.layout != LAYOUT_DENSE || !has_all_summed(r, x)) return false;
@@ -390,6 +399,7 @@ static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
     return (!narrower || (is_saved(r, x) && are_fixed(c))) && aggregates_first(r);
 }
 
+/* Aggregates operand i before the product z, if that pays. */
 static bool try_product(Reorder *r, Op *z, int i) {
     r->root = z;
     r->view = NULL;
@@ -408,6 +418,7 @@ static bool try_product(Reorder *r, Op *z, int i) {
     return true;
 }
 
+/* By space id: whether a column of classes has it. */
 static bool *find_classes(PassCtx *p, const Module *m) {
     bool *classes = NEWN(p->a, bool, (size_t)m->spaces.n + 1);
     for (int i = 0; i < m->cols.n; i++)
@@ -415,6 +426,7 @@ static bool *find_classes(PassCtx *p, const Module *m) {
     return classes;
 }
 
+/* Reorders the contractions of a function. */
 static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
     Reorder r = {.p = p, .m = m, .hoists = hoists, .classes = find_classes(p, m)};
     func_keep_users(p->a, f);

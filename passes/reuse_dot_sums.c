@@ -28,6 +28,7 @@ typedef struct {
     bool negative, overflow;
 } Factors;
 
+/* Adds a factor to the numerator or denominator. */
 static void add_factor(Factors *f, Op *op, bool below) {
     int *n = below ? &f->n_den : &f->n_num;
     if (*n == FACTORS_MAX)
@@ -41,6 +42,7 @@ static void look_through(Factors *f, const Op *op, bool below);
 /* A product as deep as that has more factors, or none that another one has. */
 enum { DEPTH_MAX = 4 * FACTORS_MAX };
 
+/* Collects the factors of op. */
 static void collect(Factors *f, Op *op, bool below) {
     bool product = op->kind == OP_MUL || op->kind == OP_DIV || op->kind == OP_NEG;
     f->overflow |= f->depth == DEPTH_MAX;
@@ -53,18 +55,21 @@ static void collect(Factors *f, Op *op, bool below) {
     f->depth--;
 }
 
+/* Collects the factors of a product's, quotient's or negation's operands. */
 static void look_through(Factors *f, const Op *op, bool below) {
     f->negative ^= op->kind == OP_NEG;
     collect(f, op->in[0], below);
     if (op->kind != OP_NEG) collect(f, op->in[1], below ^ (op->kind == OP_DIV));
 }
 
+/* The factors of a value. */
 static Factors factors_of(Op *op) {
     Factors f = {0};
     collect(&f, op, false);
     return f;
 }
 
+/* Removes op from a list; whether it was there. */
 static bool take(Op **v, int *n, const Op *op) {
     for (int i = 0; i < *n; i++)
         if (v[i] == op) {
@@ -74,13 +79,14 @@ static bool take(Op **v, int *n, const Op *op) {
     return false;
 }
 
-/* Removes what both have. */
+/* Removes what both lists have. */
 static void cancel(Op **x, int *nx, Op **y, int *ny) {
     for (int i = *nx - 1; i >= 0; i--)
         if (take(y, ny, x[i])) x[i] = x[--*nx];
 }
 
 /* ---- the match --------------------------------------------------------------------------- */
+/* A segment sum of dot products, and the segment sum that it can be computed from. */
 typedef struct {
     Op *sum;       /* the segment sum to replace */
     Op *dot;       /* its factor: reduce sum [K] (mul a, gather g) */
@@ -89,29 +95,33 @@ typedef struct {
     Factors x, h;  /* what is left of both, without dot and far */
 } Match;
 
+/* Whether the operation is a floating-point segment sum. */
 static bool is_sum(const Op *op) {
     return op->kind == OP_SEGMENT && op->red == RED_SUM && dtype_is_float(op->type.dt);
 }
 
+/* Whether the type has a space that is reduced. */
 static bool has_any(const Type *t, const Op *reduce) {
     for (int i = 0; i < reduce->n_over; i++)
         if (type_has(t, reduce->over[i])) return true;
     return false;
 }
 
-/* The same for all entries of a target: without the entries, or gathered from the targets. */
+/* Whether the factor is the same for all entries of a node. */
 static bool is_constant(const Match *m, const Op *op) {
     if (has_any(&op->type, m->dot)) return false;
     if (!type_has(&op->type, m->sum->map->from)) return true;
     return op->kind == OP_GATHER && op->map == m->sum->map;
 }
 
+/* Whether all factors are. */
 static bool all_constant(const Match *m, Op *const *v, int n) {
     for (int i = 0; i < n; i++)
         if (!is_constant(m, v[i])) return false;
     return true;
 }
 
+/* Finds the dot product with a gathered row among the factors. */
 static bool find_dot(Match *m) {
     for (int i = 0; i < m->x.n_num; i++) {
         Op *d = m->x.num[i];
@@ -126,7 +136,7 @@ static bool find_dot(Match *m) {
     return false;
 }
 
-/* Does h sum the same entries by the same weights? */
+/* Whether h sums the same entries by the same weights, up to factors of the node. */
 static bool fits(Match *m, Op *h) {
     if (!is_sum(h) || h->map != m->sum->map || h->type.dt != m->sum->type.dt) return false;
     if (h->type.rank != m->sum->type.rank + m->dot->n_over) return false;
@@ -145,12 +155,13 @@ static bool fits(Match *m, Op *h) {
     return true;
 }
 
-/* Hung on an operation's tag: the sums of products with it, the last one first. */
+/* The sums of products with an operation, hung on its tag, the last one first. */
 typedef struct Summed {
     Op *sum;
     struct Summed *before;
 } Summed;
 
+/* Adds a sum to the lists of its factors. */
 static void note_sum(Arena *a, Op *sum) {
     const Factors f = factors_of(sum->in[0]);
     for (int i = 0; i < f.n_num && !f.overflow; i++) {
@@ -160,6 +171,7 @@ static void note_sum(Arena *a, Op *sum) {
     }
 }
 
+/* Finds a sum that the given one can be computed from. */
 static bool find(PassCtx *p, Match *m, Op *sum) {
     *m = (Match){.sum = sum, .x = factors_of(sum->in[0])};
     if (m->x.overflow || !find_dot(m)) return false;
@@ -172,15 +184,18 @@ static bool find(PassCtx *p, Match *m, Op *sum) {
 }
 
 /* ---- the new sum --------------------------------------------------------------------------- */
+/* A node's factor, without the gather. */
 static Op *at_target(const Match *m, Op *op) {
     return type_has(&op->type, m->sum->map->from) ? op->in[0] : op;
 }
 
+/* y times the factors. */
 static Op *times(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
     for (int i = 0; i < n; i++) y = b_binary(b, OP_MUL, y, at_target(m, v[i]));
     return y;
 }
 
+/* y divided by the factors; 0 where a divisor is 0. */
 static Op *over(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
     Op *zero = b_const(b, y->type.dt, 0);
     for (int i = 0; i < n; i++) {
@@ -191,6 +206,7 @@ static Op *over(Builder *b, const Match *m, Op *y, Op *const *v, int n) {
     return y;
 }
 
+/* Computes the sum from the existing one. */
 static bool rewrite(PassCtx *p, Builder *b, Match *m) {
     b->at = m->sum;
     b_like(b, m->sum);

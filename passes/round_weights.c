@@ -51,18 +51,22 @@ typedef struct {
 } RoundWeights;
 
 /* ---- what is computed of the state alone ---------------------------------------------------- */
+/* Whether the type has 16 bits. */
 static bool is_half(DType dt) {
     return dt == DT_BF16 || dt == DT_F16;
 }
 
+/* Whether the operation is pure, elementwise and keeps the order of spaces. */
 static bool is_step(const Op *op) {
     return op_has(op, OPT_ELEM) && op_has(op, OPT_PURE) && !pass_is_transpose(op);
 }
 
+/* Whether the operation is a constant or a variable. */
 static bool is_leaf(const Op *op) {
     return op->kind == OP_CONST || op->kind == OP_VAR;
 }
 
+/* Finds which values of f are computed elementwise from the state alone. */
 static void look_at(RoundWeights *c, Func *f) {
     func_number(f);
     c->marks = ir_marks_new(c->p->a, f->n_ops);
@@ -74,28 +78,30 @@ static void look_at(RoundWeights *c, Func *f) {
     }
 }
 
+/* Lets a walk enter everything. */
 static bool enter_all(void *user, const Op *op) {
     (void)user;
     (void)op;
     return true;
 }
 
-/* What x is computed of and itself, operands first. */
+/* x and all that it is computed from, operands first. */
 static IrOps made_of(RoundWeights *c, const Op *x) {
     return ir_walk(c->p->a, &c->marks, x, enter_all, NULL);
 }
 
-/* The views that lie between the copy and what it is a copy of. */
+/* The value that views show. */
 static Op *below_views(Op *x) {
     while (x->kind == OP_VIEW) x = x->in[0];
     return x;
 }
 
+/* What @train assigns to the variable; NULL: nothing. */
 static Op *assigned(const RoundWeights *c, const Op *var) {
     return var->kind == OP_VAR ? c->assigned[var->var->id] : NULL;
 }
 
-/* Is each variable that @train changes written element by element where the copy's elements are?
+/* Whether each variable that @train changes is written at the elements where the copy's are.
  * Scalars are known everywhere. */
 static bool is_aligned(RoundWeights *c, const Op *x) {
     IrOps ops = made_of(c, x);
@@ -107,7 +113,7 @@ static bool is_aligned(RoundWeights *c, const Op *x) {
     return true;
 }
 
-/* A rounded copy of state in memory. */
+/* Whether op is a rounded copy of state in memory. */
 static bool is_copy(RoundWeights *c, const Op *op) {
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return false;
     const Op *x = below_views(op->in[0]);
@@ -115,7 +121,7 @@ static bool is_copy(RoundWeights *c, const Op *op) {
     return c->of_state[x->id] && is_aligned(c, x);
 }
 
-/* The variable that x is computed of in its kernel, and whether that is read in another order. */
+/* The variable that x is computed from in its kernel; *transposed: it is read in another order. */
 static const Op *variable_below(const Op *x, int depth, bool *transposed) {
     enum { DEEPEST = 8 };
     if (x->kind == OP_VAR) return x;
@@ -128,7 +134,7 @@ static const Op *variable_below(const Op *x, int depth, bool *transposed) {
     return NULL;
 }
 
-/* A weight that is rounded in the step, and why. */
+/* Adds the remark about a weight that is rounded in each step. */
 static void tell_left(RoundWeights *c, const Op *op) {
     bool transposed = false;
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return;
@@ -141,7 +147,7 @@ static void tell_left(RoundWeights *c, const Op *op) {
                      : "its elements lie elsewhere than those of what is updated");
 }
 
-/* Has it no rows, of which a batch has some? */
+/* Whether the value has no rows. */
 static bool is_of_all(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (op->type.dim[i]->kind != SP_DIM) return false;
@@ -154,16 +160,18 @@ typedef struct {
 } Pair;
 typedef VEC(Pair) Pairs;
 
+/* Clears the tags of a list. */
 static void clear_tags(const Pairs *of) {
     for (int i = 0; i < of->n; i++) of->v[i].of->tag = NULL;
 }
 
+/* Whether two operations agree but for their operands. */
 static bool is_alike(const Op *x, const Op *y) {
     return x->kind == y->kind && x->n_in == y->n_in && type_eq(&x->type, &y->type) &&
            x->var == y->var && x->imm == y->imm;
 }
 
-/* Do x and y of two functions compute the same?  The tag of an operation is the one that it was
+/* Whether x and y of two functions compute the same. An operation's tag names the one it was
  * compared with. */
 static bool is_same(const RoundWeights *c, Op *x, Op *y) {
     Pairs todo = {0}, seen = {0};
@@ -182,7 +190,7 @@ static bool is_same(const RoundWeights *c, Op *x, Op *y) {
     return same;
 }
 
-/* The parameter that x is made of, or another variable of its spaces. */
+/* The parameter that x is computed from, or another variable of its spaces. */
 static const Var *main_var(RoundWeights *c, const Op *x) {
     const Var *found = NULL;
     IrOps ops = made_of(c, x);
@@ -194,6 +202,7 @@ static const Var *main_var(RoundWeights *c, const Op *x) {
     return found;
 }
 
+/* The existing rounded copy of the value, or NULL. */
 static const Kept *find_kept(const RoundWeights *c, const Var *of, Op *x, DType dt) {
     for (const Kept *k = of ? c->kept[of->id] : NULL; k; k = k->next)
         if (k->var->type.dt == dt && is_same(c, x, k->made)) return k;
@@ -201,7 +210,7 @@ static const Kept *find_kept(const RoundWeights *c, const Var *of, Op *x, DType 
 }
 
 /* ---- @refresh -------- */
-/* x and what it is computed of, anew where b stands; what `done` has is there. */
+/* Copies x's computation to where b stands; `done` maps what exists already. */
 static Op *copied(RoundWeights *c, Builder *b, const Pairs *done, Op *x) {
     Pairs all = {0};
     for (int i = 0; i < done->n; i++) {
@@ -226,12 +235,14 @@ static Op *copied(RoundWeights *c, Builder *b, const Pairs *done, Op *x) {
     return is;
 }
 
+/* A free path for the rounded copy's variable. */
 static const char *free_path(const RoundWeights *c, const Var *of, DType dt) {
     const char *first = arena_printf(c->m->a, "%s %s", of->path, dtype_name(dt)), *path = first;
     for (int n = 2; var_find(c->m, path); n++) path = arena_printf(c->m->a, "%s %d", first, n);
     return path;
 }
 
+/* Adds the variable of a rounded copy and its computation in @refresh. */
 static const Kept *new_kept(RoundWeights *c, Op *x, const Var *of, DType dt) {
     Type t = x->type;
     t.dt = dt;
@@ -252,7 +263,7 @@ static const Kept *new_kept(RoundWeights *c, Op *x, const Var *of, DType dt) {
 }
 
 /* ---- @train -------- */
-/* A scalar that becomes another one in a kernel of its own, later: computed anew where it is read.
+/* Whether x is a scalar that a later kernel computes, and that is computed anew where it is read.
  */
 static bool is_small_step(const Op *x) {
     return !x->type.rank && is_step(x) && x->n_in > 0;
@@ -263,10 +274,12 @@ typedef struct {
     Op *last;   /* of all that these need */
 } Ends;
 
+/* Moves the last needed operation forward. */
 static void need(Ends *e, Op *x) {
     if (!e->last || x->id > e->last->id) e->last = x;
 }
 
+/* Finds the final values of the variables that x is computed from. */
 static void find_ends(RoundWeights *c, Ends *e, const Op *x) {
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++) {
@@ -279,7 +292,8 @@ static void find_ends(RoundWeights *c, Ends *e, const Op *x) {
     }
 }
 
-/* Behind the last operation that it needs: in the kernel that makes that one. */
+/* Assigns the rounded copy behind the last operation that it needs, in the kernel that makes that
+ * one. */
 static void write_kept(RoundWeights *c, Op *x, const Kept *k) {
     Ends e = {.last = NULL};
     find_ends(c, &e, x);
@@ -296,6 +310,7 @@ static void write_kept(RoundWeights *c, Op *x, const Kept *k) {
     b_assign(&b, k->var, low);
 }
 
+/* Whether @train changes a variable that x is computed from. */
 static bool is_changed(RoundWeights *c, const Op *x) {
     IrOps ops = made_of(c, x);
     for (int i = 0; i < ops.n; i++)
@@ -303,6 +318,7 @@ static bool is_changed(RoundWeights *c, const Op *x) {
     return false;
 }
 
+/* Keeps a rounded copy as a variable. */
 static void keep(RoundWeights *c, const Op *op) {
     Op *x = below_views(op->in[0]);
     const Var *of = main_var(c, x);
@@ -319,6 +335,7 @@ static void keep(RoundWeights *c, const Op *op) {
                 of->path, dtype_name(op->type.dt));
 }
 
+/* Keeps all rounded copies of a function. */
 static void keep_all(RoundWeights *c, Func *f) {
     VEC(Op *) copies = {0};
     look_at(c, f);
@@ -331,7 +348,7 @@ static void keep_all(RoundWeights *c, Func *f) {
 }
 
 /* ---- readers -------- */
-/* x, seen as `view` and the views below it see what they are of. */
+/* x, seen through the same views. */
 static Op *viewed(Builder *b, const Op *view, Op *x) {
     if (view->kind != OP_VIEW) return x;
     Type t = view->type;
@@ -345,6 +362,7 @@ typedef struct {
     const Kept *kept;
 } Reader;
 
+/* Makes a function read the kept copies. */
 static void read_kept(RoundWeights *c, Func *f) {
     VEC(Reader) found = {0};
     look_at(c, f);

@@ -30,21 +30,22 @@
 #include <string.h>
 
 /* ---- what is made row by row -------- */
+/* Whether the space is rows of data, or a dimension as long as there are rows. */
 bool pass_serve_is_rows(const Space *s) {
     return s->kind != SP_DIM || expr_counts_rows(s->size);
 }
 
-/* Whole graphs come, and nothing is drawn around them. */
+/* Whether a batch is whole graphs, with nothing sampled around them. */
 static bool brings_graphs(const Module *m) {
     return m->recipe.sample.n_hops == 0 && !m->recipe.sample.train_links;
 }
 
-/* @ends of links: all of a graph, or of a part of it that has all edges at what is asked for. */
+/* Whether a batch is a graph of links, or a part of it that has all edges at what is requested. */
 static bool brings_part(const Module *m) {
     return m->recipe.sample.n_hops == 0 && m->recipe.sample.train_links;
 }
 
-/* Are its edges, in a batch, all edges into the batch's nodes but those of the last hop? */
+/* Whether a batch has all edges of the relation into its nodes, but for the last hop's. */
 static bool is_drawn_along(const Module *m, const Space *s) {
     if (space_of_batch(s)) return false;
     if (brings_graphs(m) && (!s->src->graph || !s->dst->graph)) return false;
@@ -55,6 +56,7 @@ static bool is_drawn_along(const Module *m, const Space *s) {
     return is_drawn_along(m, s->base[0]) && (!s->base[1] || is_drawn_along(m, s->base[1]));
 }
 
+/* Whether a batch can have rows of the space. */
 static bool is_in_batches(const Module *m, const Space *s) {
     if (!pass_serve_is_rows(s)) return true;
     if (s->kind == SP_NODE) return !brings_graphs(m) || s->graph;
@@ -62,18 +64,21 @@ static bool is_in_batches(const Module *m, const Space *s) {
     return s->kind == SP_EDGE && is_drawn_along(m, s);
 }
 
+/* The number of spaces of rows of a type. */
 static int n_row_spaces(const Type *t) {
     int n = 0;
     for (int i = 0; i < t->rank; i++) n += pass_serve_is_rows(t->dim[i]);
     return n;
 }
 
+/* Whether a batch can have values of the type. */
 static bool has_batch_type(const Module *m, const Type *t) {
     for (int i = 0; i < t->rank; i++)
         if (!is_in_batches(m, t->dim[i])) return false;
     return n_row_spaces(t) <= 1;
 }
 
+/* Whether the result depends on the number of rows, or on a row's own number. */
 bool pass_serve_tells_rows(const Op *op) {
     for (int i = 0; i < op->n_over; i++)
         if (pass_serve_is_rows(op->over[i])) return true;
@@ -81,8 +86,8 @@ bool pass_serve_tells_rows(const Op *op) {
     return op->kind == OP_INDEX && op->map->kind != MAP_COL;
 }
 
-/* Edges that a batch draws know their places among all edges, but not which of the data's edges
- * they come from; those that it derives from drawn ones do. */
+/* Whether the map is known in a batch. Sampled edges know their position among all edges, but not
+ * the edge of the data they come from; derived edges do. */
 static bool is_map_of_rows(const Module *m, const Map *map) {
     if (!is_in_batches(m, map->from)) return false;
     if (map->kind == MAP_ORIG) return !space_is_sampled(m, map->from);
@@ -90,7 +95,7 @@ static bool is_map_of_rows(const Module *m, const Map *map) {
     return map->kind == MAP_SRC || map->kind == MAP_DST || map->kind == MAP_COL;
 }
 
-/* Row spaces of operands that the result lacks: it sums over them. */
+/* Whether the operation sums over rows that the result lacks. */
 bool pass_serve_loses_rows(const Op *op) {
     for (int i = 0; i < op->n_in && !op->map; i++)
         for (int d = 0; d < op->in[i]->type.rank; d++)
@@ -100,7 +105,7 @@ bool pass_serve_loses_rows(const Op *op) {
     return false;
 }
 
-/* A value that @predict can read by row. */
+/* Whether @predict can read the value by row. */
 static bool can_be_saved(const Serve *s, const Op *op) {
     const Type *t = &op->type;
     if (t->layout == LAYOUT_CSR || n_row_spaces(t) > 1) return false;
@@ -110,14 +115,15 @@ static bool can_be_saved(const Serve *s, const Op *op) {
     return rows->kind == SP_NODE || (rows->kind == SP_EDGE && space_is_sampled(s->m, rows));
 }
 
-/* Sums over edges into a row that the batch has all of; a graph comes with all its rows, and what
- * is drawn for a row is no other one's, whichever way it is summed. */
+/* Whether the segment sum runs over edges into rows that the batch has all of. A graph comes with
+ * all its rows, and what is sampled for a row is no other row's. */
 static bool sums_rows(const Serve *s, const Op *op) {
     if (op->map->kind == MAP_DST || (s->trees && op->map->kind == MAP_SRC)) return true;
     if (brings_part(s->m)) return op->map->kind == MAP_SRC;
     return brings_graphs(s->m) && (op->map->kind == MAP_SRC || op->map->kind == MAP_GRAPH);
 }
 
+/* Whether a batch can compute the operation row by row. */
 static bool is_by_row(const Serve *s, const Op *op) {
     bool source = op->kind == OP_CONST || op->kind == OP_DATA || op->kind == OP_VAR ||
                   op->kind == OP_INPUT || op->kind == OP_SIZE || op->kind == OP_IOTA ||
@@ -131,6 +137,7 @@ static bool is_by_row(const Serve *s, const Op *op) {
     return op->kind != OP_SEGMENT || sums_rows(s, op);
 }
 
+/* Whether the value must be computed over the full graph. */
 static bool is_whole(const Serve *s, const Op *op) {
     bool invariant = true;
     for (int i = 0; i < op->n_in; i++) {
@@ -142,13 +149,14 @@ static bool is_whole(const Serve *s, const Op *op) {
     return !is_by_row(s, op) || (counts && !brings_graphs(s->m));
 }
 
-/* How far from its rows the rows of its operands are: sources of edges a hop further.  Edges, too,
- * come with the hop that draws them for their destination. */
+/* How many hops the value's rows are from those of its operands: sources of edges are one further.
+ * Edges come with the hop that samples them for their destination. */
 static int hops_of(const Op *op, int operands) {
     if (op->kind == OP_GATHER && op->map->kind == MAP_SRC) return operands + 1;
     return op->kind == OP_SEGMENT && operands < 1 ? 1 : operands;
 }
 
+/* Allocates the facts and finds what is invariant. */
 void pass_serve_begin_facts(Serve *s) {
     func_number(s->f);
     s->fact = NEWN(s->p->a, ServeFact, (size_t)s->f->n_ops + 1);
@@ -160,6 +168,7 @@ void pass_serve_begin_facts(Serve *s) {
     }
 }
 
+/* Finds which values need the full graph, and how many hops others are made of. */
 static void find_facts(Serve *s) {
     pass_serve_begin_facts(s);
     for (Op *op = s->f->first; op; op = op->next) {
@@ -177,12 +186,14 @@ static void find_facts(Serve *s) {
 /* In the order in which they are run. */
 static const Phase kept_by[] = {PHASE_LOAD, PHASE_ENCODE, PHASE_ENDS};
 
+/* The position of a phase among those that save values. */
 static int place_of(Phase phase) {
     int i = 0;
     while (kept_by[i] != phase) i++;
     return i;
 }
 
+/* The function of the phase, created in its order if necessary. */
 static Func *whole_func(Serve *s, Phase phase) {
     Func *f = func_of(s->m, phase);
     if (f) return f;
@@ -194,12 +205,13 @@ static Func *whole_func(Serve *s, Phase phase) {
     return f;
 }
 
+/* Whether the walk may enter: the operation is not copied yet. */
 static bool is_new(void *user, const Op *op) {
     (void)user;
     return !op->tag;
 }
 
-/* The copy, or what is equal to it and there already. */
+/* The equal operation that exists already, or the copy. */
 static Op *once(OpTable *known, Op *copy) {
     if (op_acts(copy) || op_has(copy, OPT_NOCSE)) return copy;
     Op *first = pass_table_add(known, copy);
@@ -207,7 +219,8 @@ static Op *once(OpTable *known, Op *copy) {
     return first;
 }
 
-/* Copies what op is made of; tags remember the copies of one function at a time. */
+/* Copies the computation of op into another function. Tags remember the copies, of one function at
+ * a time. */
 static Op *copy_into(Serve *s, Builder *b, Op *op) {
     IrOps missing = ir_walk(s->p->a, &s->marks, op, is_new, NULL);
     OpTable *known = &s->known[place_of(b->f->phase)];
@@ -225,13 +238,13 @@ static Op *copy_into(Serve *s, Builder *b, Op *op) {
     return op->tag;
 }
 
-/* 1 for each edge. */
+/* Whether the value is the constant 1. */
 static bool is_ones(const Op *op) {
     if (op->kind == OP_COPY) op = op->in[0];
     return op->kind == OP_CONST && op->imm == 1;
 }
 
-/* What people know it by, who give it with a subgraph of theirs: "whole.degree.cites". */
+/* The name of a saved value, by which people give it with a subgraph: "whole.degree.cites". */
 static const char *new_name(Serve *s, const Func *f, const Op *op) {
     Arena *a = s->m->a;
     bool counts = op->kind == OP_SEGMENT && op->red == RED_SUM && is_ones(op->in[0]);
@@ -247,12 +260,13 @@ static const char *new_name(Serve *s, const Func *f, const Op *op) {
     return name;
 }
 
+/* Whether the output is a saved value of this pass. */
 static bool is_kept_value(const Op *out) {
     return out->use.role == OUT_EMBED || strncmp(out->name, "whole.", 6) == 0 ||
            strncmp(out->name, "ends.", 5) == 0;
 }
 
-/* As what a value of op is saved; @predict and @embed may read the same. */
+/* The name under which the value is saved; @predict and @embed may share one. */
 static const char *saved_name(Serve *s, Builder *b, const Op *op, Op *value) {
     for (const Op *out = b->f->first; out; out = out->next)
         if (out->kind == OP_OUTPUT && out->in[0] == value && is_kept_value(out)) return out->name;
@@ -261,17 +275,19 @@ static const char *saved_name(Serve *s, Builder *b, const Op *op, Op *value) {
     return name;
 }
 
-/* Where what is kept of it is computed. */
+/* The phase that computes a saved value. */
 static Phase phase_for(const Serve *s, bool invariant) {
     return s->ends ? PHASE_ENDS : invariant ? PHASE_LOAD : PHASE_ENCODE;
 }
 
+/* When that phase runs, in words. */
 static const char *when_kept(Phase phase) {
     return phase == PHASE_LOAD     ? "over the whole graph, when data are loaded"
            : phase == PHASE_ENCODE ? "over the whole graph, when weights are"
                                    : "once for all pairs of a graph, or of a part that is brought";
 }
 
+/* Saves a value and reads it in @predict. */
 static void save(Serve *s, Builder *b, Op *op) {
     Op *value = copy_into(s, b, op);
     b_like(b, op);
@@ -283,7 +299,7 @@ static void save(Serve *s, Builder *b, Op *op) {
                 op->hint ? op->hint : op_mnemonic(op->kind), when_kept(b->f->phase));
 }
 
-/* Whole values that something row by row reads: those of the data alone first, then the others. */
+/* Saves the full-graph values that rowwise operations read, of those that are invariant or not. */
 static void save_whole(Serve *s, bool invariant) {
     VEC(Op *) found = {0};
     for (Op *op = s->f->first; op; op = op->next) {
@@ -304,6 +320,7 @@ static void save_whole(Serve *s, bool invariant) {
     for (Op *op = s->f->first; op; op = op->next) op->tag = NULL;
 }
 
+/* Replaces the saved values in their users. */
 static void read_saved(Serve *s) {
     for (Op *op = s->f->first; op; op = op->next)
         for (int i = 0; i < op->n_in; i++) {
@@ -313,7 +330,7 @@ static void read_saved(Serve *s) {
         }
 }
 
-/* As the trainer's @embed, once for all rows. */
+/* Saves an output of @embed, once for all rows. False after a diagnostic. */
 static bool keep_layer(Serve *s, Op *out) {
     if (s->fact[out->in[0]->id].of_links) {
         diag_add(s->p->ctx, DIAG_E0516, out->span,
@@ -327,6 +344,7 @@ static bool keep_layer(Serve *s, Op *out) {
     return true;
 }
 
+/* Removes a function from the module. */
 static void remove_func(Module *m, const Func *f) {
     int n = 0;
     for (int i = 0; i < m->funcs.n; i++)
@@ -334,6 +352,7 @@ static void remove_func(Module *m, const Func *f) {
     m->funcs.n = n;
 }
 
+/* Saves all outputs of @embed. */
 bool pass_serve_keep_layers(Serve *s, Func *layers) {
     Serve own = *s;
     bool ok = true;
@@ -355,6 +374,7 @@ bool pass_serve_keep_layers(Serve *s, Func *layers) {
     return ok;
 }
 
+/* Saves all full-graph values and reads them. */
 void pass_serve_save_whole(Serve *s) {
     save_whole(s, true);
     save_whole(s, false);
@@ -362,6 +382,7 @@ void pass_serve_save_whole(Serve *s) {
     pass_dce_func(s->p->a, s->f);
 }
 
+/* Computes what @ends needs of the full graph over the full graph. */
 void pass_serve_ends(Serve *s) {
     Serve own = {.p = s->p, .m = s->m, .f = func_of(s->m, PHASE_ENDS)};
     if (!own.f) return;
@@ -369,12 +390,14 @@ void pass_serve_ends(Serve *s) {
     pass_serve_save_whole(&own);
 }
 
+/* Copies a computation of another function to the end of @ends. */
 Op *pass_serve_copy_to_ends(Serve *s, Op *op, Builder *b) {
     *b = (Builder){.m = s->m, .f = whole_func(s, PHASE_ENDS)};
     return copy_into(s, b, op);
 }
 
 /* ---- what is drawn -------- */
+/* Marks the sampled relations that a space is derived from. */
 static void mark_drawn(const Module *m, const Space *s, bool *read) {
     if (!s || s->kind != SP_EDGE || read[s->id]) return;
     read[s->id] = true;
@@ -383,6 +406,7 @@ static void mark_drawn(const Module *m, const Space *s, bool *read) {
     mark_drawn(m, s->base[1], read);
 }
 
+/* Marks the relations that a function reads. */
 static void mark_read(Serve *s, const Func *f, bool *read) {
     for (const Op *op = f->first; op; op = op->next) {
         if (op->map) mark_drawn(s->m, op->map->from, read);
@@ -390,10 +414,12 @@ static void mark_read(Serve *s, const Func *f, bool *read) {
     }
 }
 
+/* Whether the function runs over a batch of rows. */
 static bool runs_over_batches(const Func *f) {
     return f->phase == PHASE_PREDICT || f->phase == PHASE_EMBED;
 }
 
+/* By space id: the relations that @predict and @embed read. */
 static const bool *find_read(Serve *s) {
     bool *read = NEWN(s->p->a, bool, (size_t)s->m->spaces.n + 1);
     for (int i = 0; i < s->m->funcs.n; i++)
@@ -401,7 +427,7 @@ static const bool *find_read(Serve *s) {
     return read;
 }
 
-/* All in-edges along what @predict and @embed read, none along the rest. */
+/* Makes batches sample all in-edges along the relations that are read, none along others. */
 static void draw_all(Serve *s, int hops) {
     Sampling *how = &s->m->recipe.sample;
     how->n_hops = hops > 0 ? hops : 1;
@@ -418,6 +444,7 @@ static void draw_all(Serve *s, int hops) {
 }
 
 /* ---- the program -------- */
+/* Whether a serving program needs the function. */
 static bool is_kept(const Module *m, const Func *f) {
     if (f->phase == PHASE_LOAD || f->phase == PHASE_REFRESH || runs_over_batches(f)) return true;
     for (int i = 0; f->body && i < m->funcs.n; i++)
@@ -426,6 +453,7 @@ static bool is_kept(const Module *m, const Func *f) {
     return false;
 }
 
+/* Removes the functions that serving does not need. */
 static void keep_prediction(Module *m) {
     int n = 0;
     for (int i = 0; i < m->funcs.n; i++)
@@ -433,17 +461,18 @@ static void keep_prediction(Module *m) {
     m->funcs.n = n;
 }
 
+/* Whether a request can name rows of the space. */
 static bool is_rows_asked_for(const Space *s) {
     return s->kind == SP_NODE || s->kind == SP_GRAPH;
 }
 
-/* The rows that are predicted; NULL: they are links, which a step brings. */
+/* The rows that are predicted; NULL: they are links. */
 static Space *rows_of(const Op *pred) {
     Space *s = pred->type.rank ? pred->type.dim[0] : NULL;
     return s && is_rows_asked_for(s) && n_row_spaces(&pred->type) == 1 ? s : NULL;
 }
 
-/* Does it run over the rows of a batch, be they which they may? */
+/* Whether the operation has an effect on all rows of a batch together, whichever they are. */
 static bool acts_on_batches(const Serve *s, const Op *op) {
     if (op->kind == OP_CALL_EFFECT) return n_row_spaces(&op->type) > 0 || pass_serve_loses_rows(op);
     for (int i = 0; i < op->n_in && s->fact; i++)
@@ -451,8 +480,8 @@ static bool acts_on_batches(const Serve *s, const Op *op) {
     return false;
 }
 
-/* What looks across rows and does not do so over the whole graph would hang on what else is asked
- * for: effects, and of rows that are drawn, which have nothing but their batch, everything. */
+/* Checks that no row's prediction depends on which others are requested with it. False after a
+ * diagnostic. */
 static bool is_by_rows_alone(const Serve *s, bool drawn) {
     for (const Op *op = s->f->first; op; op = op->next) {
         bool effect = op_has(op, OPT_EFFECT);
@@ -465,7 +494,7 @@ static bool is_by_rows_alone(const Serve *s, bool drawn) {
     return true;
 }
 
-/* One of those of each type: a prediction, or a layer. */
+/* Checks that an output has a row for each of a request. False after a diagnostic. */
 static bool is_of_rows(Serve *s, const Op *out) {
     const Type *t = &out->in[0]->type;
     bool rows = t->rank && is_in_batches(s->m, t->dim[0]) && is_rows_asked_for(t->dim[0]) &&
@@ -476,7 +505,7 @@ static bool is_of_rows(Serve *s, const Op *out) {
     return false;
 }
 
-/* Of @predict or @embed; how many hops each output is made of stays with it. */
+/* Makes @predict or @embed run over batches, and finds its number of hops. */
 static bool serve_rows(Serve *s, Func *f, int *most) {
     s->f = f;
     find_facts(s);
@@ -491,6 +520,7 @@ static bool serve_rows(Serve *s, Func *f, int *most) {
     return true;
 }
 
+/* Makes outputs give the first rows of a batch, those requested. */
 static void keep_first_rows(Serve *s, Func *f) {
     for (Op *op = f->first; op; op = op->next) {
         if (op->kind != OP_OUTPUT) continue;
@@ -503,7 +533,7 @@ static void keep_first_rows(Serve *s, Func *f) {
     }
 }
 
-/* Rows that draw: what they are made of is in the batch. */
+/* Makes a program of sampled rows a serving one: the batch has all that a row is made of. */
 static bool serve_drawn(Serve *s) {
     for (int i = 0; i < s->m->funcs.n; i++) {
         s->f = s->m->funcs.v[i];
@@ -515,18 +545,20 @@ static bool serve_drawn(Serve *s) {
     return true;
 }
 
+/* Reports a prediction that cannot be served; false. */
 static bool refuse(PassCtx *p, const Op *out) {
     diag_add(p->ctx, DIAG_E0516, out->span,
              "'pred' has no row for each node of a type, each graph, or each link that is scored");
     return false;
 }
 
-/* Neither they nor splits are read. */
+/* Removes labels and splits from the recipe: serving reads neither. */
 void pass_serve_forget_labels(Module *m) {
     m->recipe.learned = m->recipe.target;
     m->recipe.target = m->recipe.keep_metric = NULL;
 }
 
+/* Makes the module a serving program: links, sampled rows, or rows with all their in-edges. */
 static bool run(PassCtx *p, Module *m) {
     Func *f = func_of(m, PHASE_PREDICT), *layers = func_of(m, PHASE_EMBED);
     Op *out = f ? func_output_of(f, OUT_PRED) : NULL;

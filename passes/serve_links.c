@@ -22,18 +22,21 @@
 #include "passes/serve.h"
 
 /* ---- what kind a link is of -------- */
+/* Whether the operation passes a link's kind on. */
 static bool is_carried(const Op *op) {
     return op->kind == OP_SELECT || op->kind == OP_VALID ||
            (op->kind == OP_GATHER && op->map->kind == MAP_ORIG);
 }
 
+/* Lets a walk enter everything. */
 static bool enter_all(void *user, const Op *op) {
     (void)user;
     (void)op;
     return true;
 }
 
-/* The column of edges that @load tells the kinds by; NULL: it is none, or no column alone. */
+/* The column of edges that @load computes the kinds of links from; NULL: there is none, or not one
+ * alone. */
 static const char *kind_column(const Serve *s) {
     Func *load = func_of(s->m, PHASE_LOAD);
     Op *out = load ? func_output(load, "links.kind") : NULL;
@@ -52,11 +55,13 @@ static const char *kind_column(const Serve *s) {
     return name;
 }
 
+/* Whether the column tells the kind. */
 static bool is_kind(const Column *c, const char *kind) {
     return kind && strcmp(c->name, kind) == 0;
 }
 
-/* Which of a union's relations an edge comes from is a part of its kind, too. */
+/* Whether the value is equal for all edges of one kind. The relation of a union that an edge comes
+ * from is a part of its kind. */
 static bool is_by_kind(const Serve *s, const Op *op, const char *kind) {
     if (op->kind == OP_DATA) return op->col->space->kind == SP_EDGE && is_kind(op->col, kind);
     bool keeps = op->kind == OP_CONST || op_has(op, OPT_ELEM) || is_carried(op);
@@ -64,6 +69,7 @@ static bool is_by_kind(const Serve *s, const Op *op, const char *kind) {
     return keeps;
 }
 
+/* Finds for each value of @predict whether it depends on the links, and on their kind alone. */
 static void find_facts(Serve *s, const char *kind) {
     pass_serve_begin_facts(s);
     for (Op *op = s->f->first; op; op = op->next) {
@@ -77,6 +83,7 @@ static void find_facts(Serve *s, const char *kind) {
 }
 
 /* ---- what may be asked of a pair -------- */
+/* Whether the operation sums over links. */
 static bool loses_links(const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         for (int d = 0; d < op->in[i]->type.rank; d++) {
@@ -86,12 +93,13 @@ static bool loses_links(const Op *op) {
     return false;
 }
 
+/* Whether the kind of operation can be computed row by row. */
 static bool is_known(const Op *op) {
     bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_VALID;
     return source || op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
 }
 
-/* Made of the pair itself, whatever other pairs there are. */
+/* Whether the value of a pair depends on no other pair. */
 static bool is_by_pair(const Op *op) {
     if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
         return !space_is_drawn(op->over[0]) && !space_is_drawn(op->over[op->n_over - 1]);
@@ -99,14 +107,14 @@ static bool is_by_pair(const Op *op) {
     return is_known(op) && !loses_links(op);
 }
 
-/* First rows of a batch, and all of it: the ends of pairs and what was drawn around them. */
+/* Whether the operation joins or takes the first rows of a batch. */
 static bool is_prefix(const Op *op) {
     const Space *part = op->over[op->kind == OP_CONCAT ? 0 : 1];
     return part->whole && part->whole == op->over[op->kind == OP_CONCAT ? 2 : 0];
 }
 
-/* Made of the pair and what was drawn around it, which no other pair's edges lead to: sums along
- * edges and to the ends of pairs stay in its tree. */
+/* Whether the value of a pair depends only on the pair and on what was sampled around it: sums
+ * along edges and to the ends of pairs stay in its tree. */
 static bool is_by_tree(const Op *op) {
     if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
         return !pass_serve_is_rows(op->over[0]) || is_prefix(op);
@@ -115,13 +123,14 @@ static bool is_by_tree(const Op *op) {
     return is_known(op) && !pass_serve_tells_rows(op) && !pass_serve_loses_rows(op);
 }
 
-/* Read off the edge of the data that the pair is said to be. */
+/* Whether the operation reads the data's edge that the pair is. */
 static bool reads_edge(const Serve *s, const Op *op) {
     if (!op->map || !space_is_drawn(op->map->from) || op->map->kind == MAP_COL) return false;
     if (op->map->kind != MAP_ORIG) return op->map->kind != MAP_SRC && op->map->kind != MAP_DST;
     return op->kind != OP_GATHER || !s->fact[op->in[0]->id].by_kind;
 }
 
+/* Checks that each pair can be scored by itself. False after a diagnostic. */
 static bool is_served(const Serve *s, bool drawn) {
     const char *why = NULL;
     for (const Op *op = s->f->first; op && !why; op = op->next) {
@@ -137,13 +146,14 @@ static bool is_served(const Serve *s, bool drawn) {
 }
 
 /* ---- what a request brings -------- */
+/* The column of links that the operation reads; NULL: none. */
 static Column *column_of_links(const Op *op) {
     if (op->kind == OP_DATA) return space_is_drawn(op->col->space) ? (Column *)op->col : NULL;
     bool by_column = op->map && op->map->kind == MAP_COL && space_is_drawn(op->map->from);
     return by_column ? op->map->col : NULL;
 }
 
-/* Columns of the links but for the kind, which is told beside them. */
+/* Lists the columns of links that a request must bring, but for the kind. */
 static void bring_columns(Serve *s, const char *kind) {
     Sampling *how = &s->m->recipe.sample;
     for (int i = 0; i < s->m->cols.n; i++) {
@@ -155,7 +165,7 @@ static void bring_columns(Serve *s, const char *kind) {
     }
 }
 
-/* Pairs that held-out links are judged beside need not be there. */
+/* Removes the negative pairs of evaluation. */
 static void drop_negatives(Serve *s) {
     Func *load = func_of(s->m, PHASE_LOAD);
     Op *out = load ? func_output(load, "links.negatives") : NULL;
@@ -164,7 +174,7 @@ static void drop_negatives(Serve *s) {
     pass_dce_func(s->p->a, load);
 }
 
-/* Neighbours are drawn as the recipe draws them, for each pair at its time. */
+/* Makes a request sample neighbours as the recipe does, for each pair at its time. */
 static void serve_drawn(Serve *s) {
     Sampling *how = &s->m->recipe.sample;
     how->serve = how->disjoint = true;
@@ -172,7 +182,7 @@ static void serve_drawn(Serve *s) {
     how->negatives = 0;
 }
 
-/* Splits and kinds of a subgraph's edges are its own. */
+/* Makes @ends output splits and kinds of links, since a subgraph has its own. */
 static void tell_links(Serve *s) {
     static const char *const name[] = {"links.split", "links.kind"};
     static const char *const again[] = {"ends.split", "ends.kind"};
@@ -195,6 +205,7 @@ static void tell_links(Serve *s) {
     memcpy(s->known, own.known, sizeof s->known);
 }
 
+/* Makes the module score pairs that a request brings. */
 bool pass_serve_links(Serve *s, Op *out, bool drawn) {
     const char *kind = kind_column(s);
     find_facts(s, kind);

@@ -14,12 +14,14 @@
  * dimensions. */
 #include "passes/rewrite.h"
 
+/* A type, as text. */
 static const char *shown(PassCtx *p, const Type *t) {
     StrBuf b = sb_new(p->a);
     type_print(&b, t);
     return b.s;
 }
 
+/* Infers the type of an operation, or checks the one that it has. False after a diagnostic. */
 static bool settle(PassCtx *p, Module *m, Op *op) {
     Op tried = *op;
     const char *why = op_infer(m, &tried);
@@ -40,12 +42,12 @@ static bool settle(PassCtx *p, Module *m, Op *op) {
     return true;
 }
 
+/* Whether the value is sparse. */
 static bool is_csr(const Op *op) {
     return op->type.dt != DT_VOID && op->type.layout == LAYOUT_CSR;
 }
 
-/* A body stands before the loops that repeat it, so its types are there when theirs are asked for.
- */
+/* Infers all types. A body stands before the loops that run it, so its types are known by then. */
 static bool run(PassCtx *p, Module *m) {
     bool csr = false, had = m->has & IR_TYPED;
     for (int i = 0; i < m->funcs.n; i++)

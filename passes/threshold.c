@@ -10,14 +10,17 @@ static const PassThresholdText table[] = {
 #undef THRESHOLD
 };
 
+/* Name, range and meaning of a threshold. */
 const PassThresholdText *pass_threshold_text(PassThreshold t) {
     return &table[t];
 }
 
+/* The value of a threshold in this compile. */
 int pass_threshold(const Ctx *c, PassThreshold t) {
     return c->thresholds ? c->thresholds[t] : table[t].usual;
 }
 
+/* The threshold called "fuse.max-loads"; N_PASS_THRESHOLDS: none. */
 PassThreshold pass_threshold_find(const char *name, size_t n) {
     for (int t = 0; t < N_PASS_THRESHOLDS; t++) {
         const PassThresholdText *x = &table[t];
@@ -29,6 +32,7 @@ PassThreshold pass_threshold_find(const char *name, size_t n) {
     return N_PASS_THRESHOLDS;
 }
 
+/* Prints the thresholds that are not at their default. */
 void pass_thresholds_put(StrBuf *b, const Ctx *c) {
     for (int t = 0; t < N_PASS_THRESHOLDS; t++) {
         int is = pass_threshold(c, (PassThreshold)t);

@@ -45,14 +45,17 @@ typedef struct {
     const char *why; /* it stays as it is */
 } Transpose;
 
+/* Whether op is among those that are made in the other order. */
 static bool is_mine(const Transpose *t, const Op *op) {
     return op->tag == t->mark;
 }
 
+/* Where a variable is read and written. */
 static const Places *places_of(const Transpose *t, const Var *v) {
     return &t->places[v->id];
 }
 
+/* Records a read, assignment or copy of a variable. */
 static void note(Transpose *t, Op *op) {
     Arena *a = t->p->a;
     if (op->kind == OP_VAR) vec_push(a, &t->places[op->var->id].reads, op);
@@ -62,6 +65,7 @@ static void note(Transpose *t, Op *op) {
         vec_push(a, &t->places[x->var->id].copies, op);
 }
 
+/* Finds all reads, assignments and copies of variables. */
 static void find_places(Transpose *t) {
     t->places = NEWN(t->p->a, Places, (size_t)t->m->vars.n + 1);
     for (int i = 0; i < t->m->vars.n; i++) {
@@ -76,18 +80,19 @@ static void find_places(Transpose *t) {
 }
 
 /* ---- which order ------------------------------------------------------------------------ */
+/* Whether two types have the same spaces in the same order. */
 static bool same_order(const Type *x, const Type *y) {
     return type_same_spaces(x, y);
 }
 
-/* The first spaces of t moved behind the others: the last `by` come first. */
+/* The type with its last `by` spaces first. */
 static Type transposed(const Type *t, int by) {
     Type y = *t;
     for (int i = 0; i < t->rank; i++) y.dim[i] = t->dim[(i + t->rank - by) % t->rank];
     return y;
 }
 
-/* How many of the last spaces of x come first in y; 0: it is another order, or the same. */
+/* How many of the last spaces of x come first in y; 0: another order, or the same. */
 static int transposed_by(const Type *x, const Type *y) {
     for (int by = 1; by < x->rank; by++) {
         Type t = transposed(x, by);
@@ -96,13 +101,13 @@ static int transposed_by(const Type *x, const Type *y) {
     return 0;
 }
 
-/* A slot of the variable's optimizer state, or itself. */
+/* Whether v is the variable or a slot of its optimizer state in the same order. */
 static bool is_of(const Transpose *t, const Var *v) {
     if (v == t->var) return true;
     return v->of == t->var && same_order(&v->type, &t->is);
 }
 
-/* The one order other than its own that copies of the variable have. */
+/* Finds the one other order that copies of the variable have. */
 static bool find_order(Transpose *t) {
     const Ops *copies = &places_of(t, t->var)->copies;
     t->by = 0;
@@ -118,24 +123,25 @@ static bool find_order(Transpose *t) {
 }
 
 /* ---- what must follow --------------------------------------------------------------------- */
+/* Whether the operation is elementwise and no copy. */
 static bool is_plain(const Op *op) {
     return op_has(op, OPT_ELEM) && op->kind != OP_COPY;
 }
 
-/* A copy of what is in the wanted order already. */
+/* Whether op copies from the wanted order to the current one. */
 static bool is_back(const Transpose *t, const Op *op) {
     return op->kind == OP_COPY && same_order(&op->type, &t->is) &&
            same_order(&op->in[0]->type, &t->be);
 }
 
-/* May op be made in the other order, where its users want it so? */
+/* Whether op can be made in the other order. */
 static bool can_transpose(const Transpose *t, const Op *op) {
     if (op->type.dt == DT_VOID || !same_order(&op->type, &t->is)) return false;
     if (op->kind == OP_VAR) return is_of(t, op->var);
     return is_plain(op) || is_back(t, op) || (op->kind == OP_CONTRACT && op->type.rank == 2);
 }
 
-/* Does `user` not mind the order of its operand?  What is elementwise follows. */
+/* Whether `user` accepts its operand in the other order. */
 static bool may_read(const Transpose *t, const Op *user) {
     switch (user->kind) {
     case OP_COPY:
@@ -151,25 +157,27 @@ static bool may_read(const Transpose *t, const Op *user) {
     }
 }
 
+/* Adds op to the members, if it can be made in the other order. */
 static void take(Transpose *t, Op *op) {
     if (is_mine(t, op) || !can_transpose(t, op)) return;
     op->tag = t->mark;
     vec_push(t->p->a, &t->mine, op);
 }
 
+/* Adds all reads of a variable. */
 static void take_reads(Transpose *t, const Var *v) {
     const Ops *reads = &places_of(t, v)->reads;
     for (int i = 0; i < reads->n; i++)
         if (reads->v[i]->func) take(t, reads->v[i]);
 }
 
+/* Compares two operations by position, for qsort. */
 static int by_place(const void *x, const void *y) {
     const Op *a = *(Op *const *)x, *b = *(Op *const *)y;
     return (a->id > b->id) - (a->id < b->id);
 }
 
-/* What reads of the variable and its slots reach: elementwise operations join with what is there.
- */
+/* Finds all that reads of the variable and its slots reach through elementwise operations. */
 static void find_mine(Transpose *t) {
     const Places *of = places_of(t, t->var);
     t->mine.n = 0;
@@ -185,12 +193,13 @@ static void find_mine(Transpose *t) {
     if (t->mine.n) qsort(t->mine.v, (size_t)t->mine.n, sizeof *t->mine.v, by_place);
 }
 
-/* An operand that is not made in the wanted order, but must be read in it. */
+/* Whether x is an operand in the current order that no member makes, and must be copied. */
 static bool is_foreign(const Transpose *t, const Op *x) {
     return x->type.dt != DT_VOID && same_order(&x->type, &t->is) && !is_mine(t, x);
 }
 
-/* Counts the copies; false: somebody wants the order that is. */
+/* Counts the copies that are saved, less those that are added. False: a reader needs the current
+ * order, or nothing is saved. */
 static bool weigh(Transpose *t) {
     t->copies = 0;
     for (int i = 0; i < t->mine.n; i++) {
@@ -209,7 +218,7 @@ static bool weigh(Transpose *t) {
     return t->copies > 0;
 }
 
-/* An assignment of what does not follow would need a copy behind it. */
+/* Whether all assignments of v assign members. */
 static bool assigns_fit(const Transpose *t, const Var *v) {
     const Ops *assigns = &places_of(t, v)->assigns;
     for (int i = 0; i < assigns->n; i++)
@@ -217,6 +226,7 @@ static bool assigns_fit(const Transpose *t, const Var *v) {
     return true;
 }
 
+/* The same for the variable and its slots. */
 static bool all_assigns_fit(const Transpose *t) {
     const Places *of = places_of(t, t->var);
     bool fit = assigns_fit(t, t->var);
@@ -225,11 +235,12 @@ static bool all_assigns_fit(const Transpose *t) {
 }
 
 /* ---- the other order ------------------------------------------------------------------------- */
+/* Gives a type the other order. */
 static void reorder(const Transpose *t, Type *type) {
     for (int i = 0; i < type->rank; i++) type->dim[i] = t->be.dim[i];
 }
 
-/* Copies are new places: its function is numbered anew. */
+/* Adds copies of an operation's foreign operands. */
 static void read_transposed(Transpose *t, Op *op) {
     Builder b = b_for(t->m, op->func, op, op);
     bool any = false;
@@ -245,13 +256,13 @@ static void read_transposed(Transpose *t, Op *op) {
     if (any) func_number(op->func);
 }
 
+/* Adds the copies of a value to a list. */
 static void add_copies(Transpose *t, Ops *found, const Op *of) {
     for (const Use *u = of->users; u; u = u->next)
         if (u->user->func && u->user->kind == OP_COPY) vec_push(t->p->a, found, u->user);
 }
 
-/* The copies among what is made in the other order, those of it, and those of such copies; some
- * more than once. */
+/* The copies among and of the members, and copies of those; some more than once. */
 static Ops find_copies(Transpose *t) {
     Ops found = {0};
     for (int i = 0; i < t->mine.n; i++) {
@@ -264,6 +275,7 @@ static Ops find_copies(Transpose *t) {
     return found;
 }
 
+/* Rewrites the members in the other order and removes the copies. */
 static void rewrite(Transpose *t) {
     const Ops copies = find_copies(t);
     for (int i = 0; i < t->mine.n; i++)
@@ -277,6 +289,7 @@ static void rewrite(Transpose *t) {
     }
 }
 
+/* Changes the order of the variable and its slots. */
 static void transpose_variables(const Transpose *t) {
     const Places *of = places_of(t, t->var);
     for (int i = 0; i < of->slots.n; i++) {
@@ -290,7 +303,7 @@ static void transpose_variables(const Transpose *t) {
     reorder(t, &v->type);
 }
 
-/* Is it stored in another order from now on? */
+/* Stores the variable in another order, if that pays. */
 static bool transpose_variable(Transpose *t, const Var *v) {
     t->var = v;
     t->is = v->type;

@@ -35,11 +35,12 @@ typedef struct {
 } Trim;
 
 /* ---- which rows ------------------------------------------------------------------------- */
+/* Whether the space is rows of the data that can be cut. */
 static bool is_row_space(const Space *s) {
     return (s->kind == SP_NODE || s->kind == SP_EDGE) && !space_of_batch(s);
 }
 
-/* The one space of rows of a type; NULL: none, or several. */
+/* The only space of rows of a type; NULL: none, or several. */
 static Space *rows_of(const Type *t, int *n) {
     Space *s = NULL;
     *n = 0;
@@ -48,24 +49,26 @@ static Space *rows_of(const Type *t, int *n) {
     return *n == 1 ? s : NULL;
 }
 
+/* Whether the first edges of the relation are those of the first nodes. */
 static bool has_prefixes(const Module *m, const Space *s) {
     if (s->kind != SP_EDGE || space_is_sampled(m, s)) return true;
     if (s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED) return false;
     return has_prefixes(m, s->base[0]) && (!s->base[1] || has_prefixes(m, s->base[1]));
 }
 
+/* Whether the map leads from edges. */
 static bool is_edge_map(const Map *m) {
     return m->kind == MAP_SRC || m->kind == MAP_DST || m->kind == MAP_ORIG;
 }
 
-/* The prefix that an earlier slice takes: hops, or -1. */
+/* The number of hops of the prefix that an existing slice takes, or -1. */
 static int seeds_of(const Op *op) {
     int64_t off;
     bool first = op->kind == OP_SLICE && op->over[1]->whole && op->over[1]->whole == op->over[0];
     return first && expr_is_const(op->off, &off) && off == 0 ? op->over[1]->hops : -1;
 }
 
-/* Kinds whose rows follow from rows of their operands, or from none. */
+/* Whether the operation's rows follow from rows of its operands. */
 static bool is_by_row(const Op *op) {
     switch (op->kind) {
     case OP_IOTA:
@@ -80,14 +83,14 @@ static bool is_by_row(const Op *op) {
     }
 }
 
-/* Random numbers go by an edge's key (runtime/exec/rng.h).  That of a union's edge is its place in
- * a listing of two relations, which is another one where these are cut. */
+/* Whether random numbers of the edges depend on their position in a union of relations, which
+ * changes where these are cut. (Others depend on the edge's key: runtime/exec/rng.h.) */
 static bool has_listed_keys(const Module *m, const Space *s) {
     if (s->kind != SP_EDGE || space_is_sampled(m, s)) return false;
     return s->rel == REL_UNION || (s->base[0] && has_listed_keys(m, s->base[0]));
 }
 
-/* Ops that stay as they are, over all rows. */
+/* Whether the operation must run over all rows. */
 static bool is_fixed(const Module *m, const Op *op) {
     int n;
     Space *s = rows_of(&op->type, &n);
@@ -108,7 +111,7 @@ static bool is_fixed(const Module *m, const Op *op) {
     return false;
 }
 
-/* In a word, why is_fixed() holds. */
+/* Why it must, in a few words. */
 static const char *fixed_because(const Op *op) {
     int n;
     rows_of(&op->type, &n);
@@ -120,6 +123,7 @@ static const char *fixed_because(const Op *op) {
     return "what it reads is over all rows";
 }
 
+/* Finds the facts of all operations. */
 static void find_facts(Trim *t) {
     func_number(t->f);
     t->fact = NEWN(t->p->a, struct Fact, (size_t)t->f->n_ops + 1);
@@ -130,7 +134,7 @@ static void find_facts(Trim *t) {
     }
 }
 
-/* Hops for which `op` needs its operand i. */
+/* The number of hops for which `op` needs its operand i. */
 static int need_of(const Trim *t, const Op *op, int i) {
     const struct Fact *f = &t->fact[op->id], *x = &t->fact[op->in[i]->id];
     if (f->seeds >= 0) return f->seeds;
@@ -139,6 +143,7 @@ static int need_of(const Trim *t, const Op *op, int i) {
     return need < t->top ? need : t->top;
 }
 
+/* Finds, backwards, for how many hops each value is needed. */
 static void find_levels(Trim *t) {
     for (Op *op = t->f->last; op; op = op->prev) {
         struct Fact *f = &t->fact[op->id];
@@ -152,11 +157,12 @@ static void find_levels(Trim *t) {
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
+/* The first rows of s that `level` more hops need. */
 static Space *prefix(Trim *t, Space *s, int level) {
     return level >= t->top ? s : space_prefix(t->m, s, level, s->span);
 }
 
-/* x cut to what `level` needs, before `at`.  Its tag, and then theirs, lead to the slices made. */
+/* x cut to the rows that `level` needs, before `at`. The tags lead from slice to slice. */
 static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
     Space *from = prefix(t, f->rows, f->level), *to = prefix(t, f->rows, level);
     if (from == to) return x;
@@ -170,6 +176,7 @@ static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
     return x->tag = y;
 }
 
+/* The map from the prefix. */
 static Map *prefix_map(Trim *t, Map *m, int level) {
     Space *from = prefix(t, m->from, level);
     if (m->kind == MAP_SRC) return map_src(t->m, from);
@@ -177,7 +184,7 @@ static Map *prefix_map(Trim *t, Map *m, int level) {
     return map_orig(t->m, from, m->which);
 }
 
-/* Operands were trimmed before; the facts are those from before. */
+/* Cuts an operation and its operands. Operands were trimmed before. */
 static void trim_op(Trim *t, Op *op) {
     const struct Fact *f = &t->fact[op->id];
     for (int i = 0; i < op->n_in; i++) {
@@ -193,6 +200,7 @@ static void trim_op(Trim *t, Op *op) {
     op->type.dim[type_find(&op->type, f->rows)] = to;
 }
 
+/* Trims a function. */
 static void trim_func(PassCtx *p, Module *m, Func *f) {
     Trim t = {.p = p, .m = m, .f = f, .top = m->recipe.sample.n_hops, .b = {.m = m, .f = f}};
     find_facts(&t);

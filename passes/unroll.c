@@ -34,16 +34,19 @@ typedef struct {
 } Unroll;
 
 /* ---- which loops ------------------------------------------------------------------------- */
+/* Whether a gradient passes through the operation. */
 static bool carries_gradient(const Op *op) {
     bool repeats = op->kind == OP_LOOP || (op->kind == OP_RESULT && op->in[0]->kind == OP_LOOP);
     return repeats || (op_impl(op->kind)->vjp && !ad_is_flat(op));
 }
 
+/* Marks the operands of an operation as wanted, if it is. */
 static void want_operands(Unroll *u, const Op *op) {
     for (int i = 0; u->fact.v[op->id].wanted && carries_gradient(op) && i < op->n_in; i++)
         u->fact.v[op->in[i]->id].wanted = true;
 }
 
+/* Finds, backwards, the values that the loss's gradient reaches. */
 static void find_wanted(Unroll *u) {
     Func *f = u->b.f;
     func_number(f);
@@ -52,6 +55,7 @@ static void find_wanted(Unroll *u) {
     for (const Op *op = f->last; op; op = op->prev) want_operands(u, op);
 }
 
+/* Finds whether a value depends on a parameter. */
 static void find_varies(Unroll *u, const Op *op) {
     bool varies = op->kind == OP_VAR && op->var->kind == VAR_PARAM;
     for (int i = 0; carries_gradient(op) && i < op->n_in; i++)
@@ -60,7 +64,7 @@ static void find_varies(Unroll *u, const Op *op) {
 }
 
 /* ---- one iteration -------------------------------------------------------------------------- */
-/* An effect of the body happens where the iteration does. */
+/* Makes an effect of the body depend on the iteration's condition. */
 static void guard_effect(Unroll *u, Op *proto) {
     Op *active = u->now[0];
     if (proto->kind == OP_ASSERT) {
@@ -76,6 +80,7 @@ static void guard_effect(Unroll *u, Op *proto) {
     }
 }
 
+/* Copies an operation of the body. */
 static void copy_op(Unroll *u, Op *op) {
     if (op->kind == OP_ARG) {
         op->tag = u->now[(int)op->imm];
@@ -94,6 +99,7 @@ static void copy_op(Unroll *u, Op *op) {
     op->tag = b_op(&u->b, &proto);
 }
 
+/* Appends one iteration: carried values are kept where its condition does not hold. */
 static void iteration(Unroll *u) {
     Op *active = u->now[0];
     for (Op *op = u->loop->body->first; op; op = op->next) copy_op(u, op);
@@ -107,6 +113,7 @@ static void iteration(Unroll *u) {
     u->now[0] = b_select(&u->b, active, u->then[0], b_const(&u->b, DT_I1, 0));
 }
 
+/* Reports a loop that cannot be unrolled; NULL. */
 static Op *refuse(Unroll *u, const char *why) {
     diag_add(u->p->ctx, DIAG_E0515, u->loop->span,
              "the loss depends on parameters through this loop%s", why);
@@ -116,7 +123,7 @@ static Op *refuse(Unroll *u, const char *why) {
     return NULL;
 }
 
-/* x is made in the iterations, and what reads it read `was`. */
+/* Replaces `was` by x and updates the facts. */
 static void replace(Unroll *u, Op *was, Op *x) {
     Fact *fact = &u->fact.v[x->id];
     fact->wanted |= was == u->loss;
@@ -128,7 +135,7 @@ static void replace(Unroll *u, Op *was, Op *x) {
     op_remove(was);
 }
 
-/* What reads the loop's results reads what the last iteration made. */
+/* Replaces the loop's results by the last iteration's values. */
 static void replace_results(Unroll *u) {
     Op *loop = u->loop;
     for (const Use *use = loop->users; use; use = use->next) {
@@ -138,7 +145,7 @@ static void replace_results(Unroll *u) {
     replace(u, loop, u->now[0]);
 }
 
-/* The loop becomes iterations; those that come first then, or NULL after a diagnostic. */
+/* Unrolls the loop; its first operation then, or NULL after a diagnostic. */
 static Op *expand(Unroll *u) {
     Op *loop = u->loop, *before = loop->prev;
     if (!loop->imm) return refuse(u, ", and how many iterations there are is not known");
@@ -166,8 +173,8 @@ static Op *expand(Unroll *u) {
     return before ? before->next : u->b.f->first;
 }
 
-/* In the order of the function: what stands before a loop says whether it varies, what comes behind
- * it whether it is wanted, and loops there are still loops. */
+/* Unrolls the loops of a function that gradients pass, in its order: what stands before a loop says
+ * whether it varies, what stands behind it whether it is wanted. */
 bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
     Op *out = func_output_of(f, OUT_LOSS);
     if (!out) return true;
