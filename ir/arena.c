@@ -25,16 +25,19 @@ struct Arena {
     size_t next_size, used;
 };
 
+/* malloc, as an Allocator has it. */
 static void *std_alloc(void *user, size_t n) {
     UNUSED(user);
     return malloc(n);
 }
 
+/* free, as an Allocator has it. */
 static void std_release(void *user, void *block) {
     UNUSED(user);
     free(block);
 }
 
+/* Makes an arena. */
 Arena *arena_new(const Allocator *from) {
     Allocator f = from ? *from : (Allocator){.alloc = std_alloc, .release = std_release};
     Arena *a = f.alloc(f.user, sizeof *a);
@@ -42,6 +45,7 @@ Arena *arena_new(const Allocator *from) {
     return a;
 }
 
+/* Frees an arena and all that was allocated from it. */
 void arena_free(Arena *a) {
     if (!a) return;
     for (Block *b = a->blocks, *next; b; b = next) {
@@ -51,20 +55,23 @@ void arena_free(Arena *a) {
     a->from.release(a->from.user, a);
 }
 
+/* Sets where control goes when memory runs out. */
 void arena_on_oom(Arena *a, jmp_buf *where) {
     a->oom = where;
 }
 
+/* The number of bytes allocated so far. */
 size_t arena_used_bytes(const Arena *a) {
     return a->used;
 }
 
+/* Leaves for the place that arena_on_oom() set. */
 static _Noreturn void out_of_memory(Arena *a) {
     assert(a->oom && "arena: out of memory outside ctx_run");
     longjmp(*a->oom, 1);
 }
 
-/* A request above half a block gets its own block, put behind the current one. */
+/* Adds a block. A request above half a block gets one of its own, put behind the current one. */
 static Block *block_new(Arena *a, size_t bytes) {
     bool own = bytes > a->next_size / 2;
     size_t size = own ? bytes : a->next_size;
@@ -83,6 +90,7 @@ static Block *block_new(Arena *a, size_t bytes) {
     return b;
 }
 
+/* Allocates n zeroed elements. */
 void *arena_alloc(Arena *a, size_t n, size_t size, size_t align) {
     if (size && n > (SIZE_MAX / 2) / size) out_of_memory(a);
     size_t bytes = n * size;
@@ -97,12 +105,14 @@ void *arena_alloc(Arena *a, size_t n, size_t size, size_t align) {
     return memset((char *)b->data + at, 0, bytes);
 }
 
+/* Copies a text of n bytes. */
 char *arena_strndup(Arena *a, const char *s, size_t n) {
     char *p = arena_alloc(a, n + 1, 1, 1);
     if (n) memcpy(p, s, n);
     return p;
 }
 
+/* Formats a text. */
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap) {
     va_list again;
     va_copy(again, ap);
@@ -113,6 +123,7 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap) {
     return p;
 }
 
+/* Formats a text. */
 char *arena_printf(Arena *a, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -121,6 +132,7 @@ char *arena_printf(Arena *a, const char *fmt, ...) {
     return p;
 }
 
+/* Doubles a growable array. */
 void *vec_grow_(Arena *a, void *old, int *cap, size_t elem_size) {
     if (*cap > INT32_MAX / 2) out_of_memory(a);
     int grown = *cap ? *cap * 2 : 8;
@@ -131,10 +143,12 @@ void *vec_grow_(Arena *a, void *old, int *cap, size_t elem_size) {
 }
 
 /* ---- text ---------------------------------------------------------------- */
+/* An empty text. */
 StrBuf sb_new(Arena *a) {
     return (StrBuf){.a = a};
 }
 
+/* Makes room for more bytes. */
 static void sb_reserve(StrBuf *b, size_t more) {
     if (b->s && b->cap - b->n > more) return;
     if (more > SIZE_MAX / 4 || b->cap > SIZE_MAX / 4) out_of_memory(b->a);
@@ -146,6 +160,7 @@ static void sb_reserve(StrBuf *b, size_t more) {
     b->cap = cap;
 }
 
+/* Appends n bytes. */
 void sb_put(StrBuf *b, const char *s, size_t n) {
     sb_reserve(b, n);
     if (n) memcpy(b->s + b->n, s, n);
@@ -153,10 +168,12 @@ void sb_put(StrBuf *b, const char *s, size_t n) {
     b->s[b->n] = 0;
 }
 
+/* Appends a text. */
 void sb_puts(StrBuf *b, const char *s) {
     sb_put(b, s, strlen(s));
 }
 
+/* Appends a formatted text. */
 void sb_printf(StrBuf *b, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
@@ -177,21 +194,24 @@ static uint32_t hash(const char *s) { /* FNV-1a */
     return h;
 }
 
-/* The slot of key, or the empty slot where it belongs; cap is a power of two. */
+/* The slot of the key, or the empty slot where it belongs; cap is a power of two. */
 static int slot_of(const StrMap *m, const char *key) {
     uint32_t i = hash(key) & (uint32_t)(m->cap - 1);
     while (m->key[i] && strcmp(m->key[i], key) != 0) i = (i + 1) & (uint32_t)(m->cap - 1);
     return (int)i;
 }
 
+/* The value of a key, or NULL. */
 void *strmap_get(const StrMap *m, const char *key) {
     return m->cap ? m->val[slot_of(m, key)] : NULL;
 }
 
+/* Whether the key was ever put. */
 bool strmap_has(const StrMap *m, const char *key) {
     return m->cap && m->key[slot_of(m, key)];
 }
 
+/* Doubles the table. */
 static void strmap_grow(Arena *a, StrMap *m) {
     if (m->cap > INT32_MAX / 4) out_of_memory(a);
     StrMap big = {.cap = m->cap ? m->cap * 2 : 16, .n = m->n};
@@ -206,6 +226,7 @@ static void strmap_grow(Arena *a, StrMap *m) {
     *m = big;
 }
 
+/* Sets the value of a key. */
 void strmap_put(Arena *a, StrMap *m, const char *key, void *val) {
     if (m->n * 3 >= m->cap * 2) strmap_grow(a, m);
     int s = slot_of(m, key);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 /* ---- inserting --------------------------------------------------------------- */
+/* Inserts an operation into a function's list. */
 static void link_before(Func *f, Op *op, Op *at) {
     op->func = f;
     op->next = at;
@@ -16,6 +17,7 @@ static void link_before(Func *f, Op *op, Op *at) {
     f->n_ops++;
 }
 
+/* Removes an operation from its function's list. */
 static void unlink_op(Op *op) {
     Func *f = op->func;
     *(op->prev ? &op->prev->next : &f->first) = op->next;
@@ -25,6 +27,7 @@ static void unlink_op(Op *op) {
     op->func = NULL;
 }
 
+/* A position with the builder's call site. */
 Span b_site(const Builder *b, Span at) {
     if (b->site.line == 0) return at;
     at.site_file = b->site.file;
@@ -33,12 +36,14 @@ Span b_site(const Builder *b, Span at) {
     return at;
 }
 
+/* Makes the builder's new operations come from the same line as `like`. */
 void b_like(Builder *b, const Op *like) {
     b->span = like->span;
     b->want = like->want;
     b->update = like->update;
 }
 
+/* A builder whose operations stand for `like`. */
 Builder b_for(Module *m, Func *f, Op *at, const Op *like) {
     Builder b = {.m = m, .f = f, .at = at};
     b_like(&b, like);
@@ -46,37 +51,44 @@ Builder b_for(Module *m, Func *f, Op *at, const Op *like) {
 }
 
 /* ---- readers ------------------------------------------------------------------- */
+/* Adds a reader to an operation's list. */
 static void add_user(Arena *a, Op *x, Op *user) {
     Use *u = NEW(a, Use);
     *u = (Use){.user = user, .next = x->users};
     x->users = u;
 }
 
+/* Adds an operation to its operands' lists of readers. */
 static void add_as_user(Func *f, Op *op) {
     for (int i = 0; f->users && i < op->n_in; i++) add_user(f->users, op->in[i], op);
 }
 
+/* Makes each operation of a function know its readers. */
 void func_keep_users(Arena *a, Func *f) {
     func_drop_users(f);
     f->users = a;
     for (Op *op = f->first; op; op = op->next) add_as_user(f, op);
 }
 
+/* Stops that. */
 void func_drop_users(Func *f) {
     f->users = NULL;
     for (Op *op = f->first; op; op = op->next) op->users = NULL;
 }
 
+/* Sets an operand. */
 void op_set_in(Op *op, int i, Op *x) {
     op->in[i] = x;
     if (op->func->users) add_user(op->func->users, x, op);
 }
 
+/* Replaces an operand. */
 static void replace_in(Op *user, const Op *old, Op *with) {
     for (int i = 0; i < user->n_in; i++)
         if (user->in[i] == old) user->in[i] = with;
 }
 
+/* Replaces an operation in all its readers. */
 void op_replace_uses(Func *f, Op *old, Op *with) {
     for (Op *op = f->users ? NULL : f->first; op; op = op->next) replace_in(op, old, with);
     if (!f->users || !old->users) return;
@@ -88,6 +100,7 @@ void op_replace_uses(Func *f, Op *old, Op *with) {
 }
 
 /* ---- inserting an operation -------------------------------------------------------- */
+/* Builds an operation from its prototype and inserts it. */
 Op *b_op(Builder *b, const Op *proto) {
     Op *op = NEW(b->m->a, Op);
     *op = *proto;
@@ -129,6 +142,7 @@ Op *b_var(Builder *b, Var *v) {
     return b_op(b, &(Op){.kind = OP_VAR, .var = v, .hint = v->path});
 }
 
+/* Copies a text to the module's arena. */
 static const char *keep(Builder *b, const char *s) {
     return arena_strndup(b->m->a, s, strlen(s));
 }
@@ -298,10 +312,12 @@ Op *b_assert(Builder *b, const char *text, Op *cond) {
 }
 
 /* ---- editing -------------------------------------------------------------------------------- */
+/* Removes an operation. */
 void op_remove(Op *op) {
     unlink_op(op);
 }
 
+/* Moves an operation. */
 void op_move_before(Op *op, Op *at) {
     if (op == at) return;
     Func *f = op->func;

@@ -40,6 +40,7 @@ struct CtxDefer {
     void *arg;
 };
 
+/* Begins a compile. */
 bool ctx_init(Ctx *c, const Allocator *from) {
     memset(c, 0, sizeof *c);
     c->max_errors = 50;
@@ -47,6 +48,7 @@ bool ctx_init(Ctx *c, const Allocator *from) {
     return c->a != NULL;
 }
 
+/* Runs the registered cleanups, the newest first. */
 void ctx_undefer(Ctx *c) {
     while (c->defers.n > 0) {
         struct CtxDefer *d = c->defers.v[--c->defers.n];
@@ -54,6 +56,7 @@ void ctx_undefer(Ctx *c) {
     }
 }
 
+/* Runs fn with running out of memory and faults caught. */
 bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg) {
     if (c->running) { /* the outer run catches */
         fn(c, arg);
@@ -69,12 +72,14 @@ bool ctx_run(Ctx *c, void (*fn)(Ctx *, void *), void *arg) {
     return ok;
 }
 
+/* Registers a cleanup. */
 void ctx_defer(Ctx *c, void (*fn)(void *), void *arg) {
     struct CtxDefer *d = NEW(c->a, struct CtxDefer);
     *d = (struct CtxDefer){fn, arg};
     vec_push(c->a, &c->defers, d);
 }
 
+/* Ends a compile and frees its memory. */
 void ctx_free(Ctx *c) {
     ctx_undefer(c);
     arena_free(c->a);
@@ -82,6 +87,7 @@ void ctx_free(Ctx *c) {
 }
 
 /* ---- sources ------------------------------------------------------------------ */
+/* Adds a source from memory. */
 uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n) {
     Source s = {.path = arena_strndup(c->a, path, strlen(path)),
                 .text = arena_strndup(c->a, text, n),
@@ -90,13 +96,14 @@ uint32_t ctx_add_text(Ctx *c, const char *path, const char *text, size_t n) {
     return (uint32_t)c->sources.n - 1;
 }
 
+/* Closes a file, once. */
 static void close_file(void *arg) {
     FILE **f = arg;
     if (*f) fclose(*f);
     *f = NULL;
 }
 
-/* Reads to the end; false with *why set. */
+/* Reads a file to its end; false with *why set. */
 static bool read_all(FILE *f, StrBuf *b, const char **why) {
     char part[4096];
     for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) {
@@ -109,8 +116,8 @@ static bool read_all(FILE *f, StrBuf *b, const char **why) {
     return !ferror(f);
 }
 
-/* Of a pipe only the ends that a process was given (/dev/stdin, /dev/fd/63) have somebody who
- * writes; another one would keep us waiting. */
+/* Why the open file cannot be a source; NULL: it can. A pipe is accepted only if the process was
+ * given its end (/dev/stdin, /dev/fd/63): nobody might ever write to another one. */
 static const char *unreadable(int fd, const char *path) {
     struct stat s;
     if (fstat(fd, &s) != 0) return strerror(errno);
@@ -121,6 +128,7 @@ static const char *unreadable(int fd, const char *path) {
     return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0 ? NULL : strerror(errno);
 }
 
+/* Opens a source; NULL with *why set. */
 static FILE *open_file(const char *path, const char **why) {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     *why = fd < 0 ? strerror(errno) : unreadable(fd, path);
@@ -130,17 +138,19 @@ static FILE *open_file(const char *path, const char **why) {
     return f;
 }
 
-/* Some editors put a byte order mark before UTF-8. */
+/* The length of a byte order mark, which some editors put before UTF-8. */
 static size_t mark_bytes(const char *text, size_t n) {
     static const char mark[] = "\xEF\xBB\xBF";
     return n >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
 }
 
+/* Adds a file that the caller gave in memory. */
 static uint32_t add_given(Ctx *c, const char *path, const OutsideFile *f) {
     size_t mark = mark_bytes(f->text, f->n_bytes);
     return ctx_add_text(c, path, f->text + mark, f->n_bytes - mark);
 }
 
+/* Reads a source. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     const OutsideFile *given = ctx_memory_file(c, path);
     if (given) return add_given(c, path, given);
@@ -168,6 +178,7 @@ uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
     return (uint32_t)c->sources.n - 1;
 }
 
+/* The user's line that led to the position. */
 Span ctx_user_span(const Ctx *c, Span at) {
     bool inside = at.line && (int)at.file < c->sources.n && c->sources.v[at.file].library;
     if (inside && at.site_line) at.file = at.site_file, at.line = at.site_line, at.col = 1;
@@ -175,12 +186,14 @@ Span ctx_user_span(const Ctx *c, Span at) {
 }
 
 /* ---- recording ------------------------------------------------------------------ */
+/* Whether two positions are equal. */
 static bool span_eq(Span x, Span y) {
     return x.file == y.file && x.line == y.line && x.col == y.col && x.end_line == y.end_line &&
            x.end_col == y.end_col;
 }
 
-/* Once per place and code; without a place, once per text. */
+/* Whether the diagnostic was recorded already: once per code and position; without a position, once
+ * per text. */
 static bool seen(const Ctx *c, DiagCode code, Span at, const char *text) {
     for (int i = 0; i < c->diags.n; i++) {
         const Diag *d = &c->diags.v[i];
@@ -190,6 +203,7 @@ static bool seen(const Ctx *c, DiagCode code, Span at, const char *text) {
     return false;
 }
 
+/* Records a diagnostic. */
 static void record(Ctx *c, Severity sev, DiagCode code, Span at, const char *fmt, va_list ap) {
     enum { MAX_DIAGS = 1000 };
     c->mute_notes = true;
@@ -260,10 +274,12 @@ static const char *find_line(const Source *s, uint32_t line, size_t *n) {
     return p;
 }
 
+/* Whether the byte continues a UTF-8 character. */
 static bool is_continuation(char ch) {
     return ((unsigned char)ch & 0xc0) == 0x80;
 }
 
+/* Prints a byte of a source, control characters as '?'. */
 static void put_source_byte(FILE *to, char ch) {
     unsigned char u = (unsigned char)ch;
     fputc(ch == '\t' || (u >= 32 && u != 127) ? ch : '?', to);
@@ -299,6 +315,7 @@ static void print_excerpt(FILE *to, const Source *src, Span at, const Paint *p) 
     fprintf(to, "%s\n", p->off);
 }
 
+/* Prints a diagnostic. */
 static void print_one(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
     static const char *const words[] = {"error", "warning", "note"};
     const char *tone[] = {p->red, p->magenta, p->cyan};
@@ -315,6 +332,7 @@ static void print_one(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
     if (src) print_excerpt(to, src, d->span, p);
 }
 
+/* Prints all diagnostics. */
 void diag_print_all(const Ctx *c, FILE *to, bool colour) {
     for (int i = 0; i < c->diags.n; i++)
         print_one(c, &c->diags.v[i], to, colour ? &colours : &plain);

@@ -19,25 +19,28 @@ typedef struct {
 typedef VEC(Term) Poly;
 enum { MAX_TERMS = 1024 };
 
+/* x * y, saturating. */
 static int64_t sat_mul(int64_t x, int64_t y) {
     int64_t z;
     if (!__builtin_mul_overflow(x, y, &z)) return z;
     return (x < 0) == (y < 0) ? INT64_MAX : -INT64_MAX;
 }
 
+/* x + y, saturating. */
 static int64_t sat_add(int64_t x, int64_t y) {
     int64_t z;
     if (!__builtin_add_overflow(x, y, &z)) return z;
     return x > 0 ? INT64_MAX : -INT64_MAX;
 }
 
-/* ceil(x / y); 0 where y is not positive: sizes never are negative. */
+/* ceil(x / y); 0 where y is not positive: sizes are never negative. */
 static int64_t ceildiv(int64_t x, int64_t y) {
     if (y <= 0 || x <= 0) return 0;
     return (x - 1) / y + 1;
 }
 
 /* ---- order ---------------------------------------------------------------- */
+/* The order of two expressions. */
 static int compare(const Expr *x, const Expr *y) {
     if (x == y) return 0;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -53,7 +56,7 @@ static int compare(const Expr *x, const Expr *y) {
     return first ? first : compare(x->b, y->b);
 }
 
-/* Higher degree first, so the constant comes last. */
+/* The order of two terms. Those of higher degree come first, so the constant is last. */
 static int compare_terms(const Term *x, const Term *y) {
     if (x->n != y->n) return x->n > y->n ? -1 : 1;
     for (int i = 0; i < x->n; i++) {
@@ -63,16 +66,19 @@ static int compare_terms(const Term *x, const Term *y) {
     return 0;
 }
 
+/* Whether two expressions are equal as polynomials. */
 bool expr_eq(const Expr *x, const Expr *y) {
     return compare(x, y) == 0;
 }
 
+/* Whether the expression is a constant. */
 bool expr_is_const(const Expr *x, int64_t *c) {
     if (x->kind != EX_CONST) return false;
     if (c) *c = x->c;
     return true;
 }
 
+/* Whether the expression depends on a number of rows. */
 bool expr_counts_rows(const Expr *x) {
     if (!x || x->kind == EX_CONST) return false;
     if (x->kind == EX_SYM) return x->sym->of && x->sym->of->kind != SP_DIM;
@@ -80,31 +86,36 @@ bool expr_counts_rows(const Expr *x) {
 }
 
 /* ---- trees to polynomials and back -------------------------------------------- */
+/* A new node. */
 static const Expr *node(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
     Expr *e = NEW(a, Expr);
     *e = (Expr){.kind = k, .a = x, .b = y};
     return e;
 }
 
+/* A constant. */
 const Expr *expr_const(Arena *a, int64_t c) {
     Expr *e = NEW(a, Expr);
     *e = (Expr){.kind = EX_CONST, .c = c};
     return e;
 }
 
+/* A symbol. */
 const Expr *expr_sym(Arena *a, const Sym *s) {
     Expr *e = NEW(a, Expr);
     *e = (Expr){.kind = EX_SYM, .sym = s};
     return e;
 }
 
+/* The number of factors of a product. */
 static int count_atoms(const Expr *x) {
     int n = 1;
     for (; x->kind == EX_MUL; x = x->a) n++;
     return n - (x->kind == EX_CONST);
 }
 
-/* A product is ((c * atom) * atom) ..: its leaves read from the right. */
+/* A product as a term. The product is ((c * atom) * atom) ..: its leaves are read from the right.
+ */
 static Term term_of(Arena *a, const Expr *x) {
     Term t = {.c = 1, .n = count_atoms(x)};
     t.atom = NEWN(a, const Expr *, (size_t)t.n);
@@ -118,7 +129,7 @@ static Term term_of(Arena *a, const Expr *x) {
     return t;
 }
 
-/* A sum is ((term + term) + term) .. */
+/* Adds the terms of a sum, ((term + term) + term) .., to a polynomial. */
 static void add_terms(Arena *a, Poly *p, const Expr *x) {
     int first = p->n;
     for (; x->kind == EX_ADD; x = x->a) vec_push(a, p, term_of(a, x->b));
@@ -130,7 +141,7 @@ static void add_terms(Arena *a, Poly *p, const Expr *x) {
     }
 }
 
-/* Merge sort, terms and their order: sums stay short, but hostile text need not. */
+/* Merge sort, since hostile text may have long sums. */
 static void sort_terms(Term *v, Term *tmp, int n) {
     if (n < 2) return;
     int h = n / 2, i = 0, j = h, k = 0;
@@ -141,12 +152,14 @@ static void sort_terms(Term *v, Term *tmp, int n) {
     memcpy(v, tmp, (size_t)n * sizeof *v);
 }
 
+/* A term as an expression. */
 static const Expr *tree_of_term(Arena *a, const Term *t) {
     const Expr *e = t->c != 1 || t->n == 0 ? expr_const(a, t->c) : NULL;
     for (int i = 0; i < t->n; i++) e = e ? node(a, EX_MUL, e, t->atom[i]) : t->atom[i];
     return e;
 }
 
+/* A polynomial as an expression in canonical form. */
 static const Expr *tree_of(Arena *a, Poly *p) {
     sort_terms(p->v, NEWN(a, Term, (size_t)p->n), p->n);
     const Expr *sum = NULL;
@@ -160,6 +173,7 @@ static const Expr *tree_of(Arena *a, Poly *p) {
     return sum ? sum : expr_const(a, 0);
 }
 
+/* The product of two terms. */
 static Term times(Arena *a, const Term *x, const Term *y) {
     Term t = {.c = sat_mul(x->c, y->c), .n = x->n + y->n};
     t.atom = NEWN(a, const Expr *, (size_t)t.n);
@@ -172,6 +186,7 @@ static Term times(Arena *a, const Term *x, const Term *y) {
 }
 
 /* ---- constructors --------------------------------------------------------------- */
+/* x + y. */
 const Expr *expr_add(Arena *a, const Expr *x, const Expr *y) {
     if (expr_is_const(x, NULL) && expr_is_const(y, NULL)) return expr_const(a, sat_add(x->c, y->c));
     Poly p = {0};
@@ -180,21 +195,22 @@ const Expr *expr_add(Arena *a, const Expr *x, const Expr *y) {
     return tree_of(a, &p);
 }
 
-/* A product of two long sums stays a product: multiplied out, eight dimensions of
- * sixty terms each would fill the memory.  Such products are equal only when
- * their factors are. */
+/* The number of terms of a sum. */
 static int count_terms(const Expr *x) {
     int n = 1;
     for (; x->kind == EX_ADD; x = x->a) n++;
     return n;
 }
 
+/* Adds a product of long sums to a polynomial as one atom. Multiplied out, eight dimensions of
+ * sixty terms each would fill the memory. Such products are equal only when their factors are. */
 static void opaque_term(Arena *a, Poly *p, const Expr *x) {
     Term t = {.c = 1, .n = 1, .atom = NEWN(a, const Expr *, 1)};
     t.atom[0] = x;
     vec_push(a, p, t);
 }
 
+/* x * y. */
 const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y) {
     if (expr_is_const(x, NULL) && expr_is_const(y, NULL)) return expr_const(a, sat_mul(x->c, y->c));
     if (expr_is_const(x, NULL) && x->c == 1) return y;
@@ -214,8 +230,8 @@ const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y) {
     return tree_of(a, &r);
 }
 
-/* x / d where d divides every coefficient, else NULL.  (A sum with a coefficient
- * below zero may be negative, where rounding is not plain division.) */
+/* x / d where d divides every coefficient, else NULL. (A sum with a negative coefficient may be
+ * negative, where rounding is not plain division.) */
 static const Expr *divide_exactly(Arena *a, const Expr *x, int64_t d) {
     Poly p = {0};
     add_terms(a, &p, x);
@@ -226,6 +242,7 @@ static const Expr *divide_exactly(Arena *a, const Expr *x, int64_t d) {
     return tree_of(a, &p);
 }
 
+/* ceil(x / y). */
 const Expr *expr_ceildiv(Arena *a, const Expr *x, const Expr *y) {
     int64_t n, d;
     if (expr_is_const(y, &d) && d > 0) {
@@ -236,6 +253,7 @@ const Expr *expr_ceildiv(Arena *a, const Expr *x, const Expr *y) {
     return node(a, EX_CEILDIV, x, y);
 }
 
+/* The maximum or minimum of two expressions. */
 static const Expr *extremum(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
     int order = compare(x, y);
     if (order == 0) return x;
@@ -244,14 +262,17 @@ static const Expr *extremum(Arena *a, ExprKind k, const Expr *x, const Expr *y) 
     return order < 0 ? node(a, k, x, y) : node(a, k, y, x);
 }
 
+/* max(x, y). */
 const Expr *expr_max(Arena *a, const Expr *x, const Expr *y) {
     return extremum(a, EX_MAX, x, y);
 }
 
+/* min(x, y). */
 const Expr *expr_min(Arena *a, const Expr *x, const Expr *y) {
     return extremum(a, EX_MIN, x, y);
 }
 
+/* The value of the expression, by the values of its symbols. */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values) {
     if (x->kind == EX_CONST) return x->c;
     if (x->kind == EX_SYM) return sym_values[x->sym->id];
@@ -270,6 +291,7 @@ int64_t expr_eval(const Expr *x, const int64_t *sym_values) {
     }
 }
 
+/* The expression with the values of symbols that are not negative. */
 const Expr *expr_bind(Arena *a, const Expr *x, const int64_t *sym_values) {
     if (x->kind == EX_CONST) return x;
     if (x->kind == EX_SYM)
@@ -290,6 +312,7 @@ const Expr *expr_bind(Arena *a, const Expr *x, const int64_t *sym_values) {
 }
 
 /* ---- text ------------------------------------------------------------------------- */
+/* Prints a function of two expressions. */
 static void print_call(StrBuf *b, const char *fn, const Expr *x) {
     sb_printf(b, "%s(", fn);
     expr_print(b, x->a);
@@ -298,11 +321,13 @@ static void print_call(StrBuf *b, const char *fn, const Expr *x) {
     sb_puts(b, ")");
 }
 
+/* The sign and size of the first coefficient. */
 static int64_t leading(const Expr *x) {
     while (x->kind == EX_MUL) x = x->a;
     return x->kind == EX_CONST ? x->c : 1;
 }
 
+/* Prints a factor, in parentheses if it is a sum. */
 static void print_factor(StrBuf *b, const Expr *x) {
     bool sum = x->kind == EX_ADD;
     if (sum) sb_puts(b, "(");
@@ -310,7 +335,7 @@ static void print_factor(StrBuf *b, const Expr *x) {
     if (sum) sb_puts(b, ")");
 }
 
-/* `negate`: prints -x; the caller has written the minus sign. */
+/* Prints a term. `negate`: prints -x; the caller has written the minus sign. */
 static void print_term(StrBuf *b, const Expr *x, bool negate) {
     if (x->kind == EX_MUL && negate && x->a->kind == EX_CONST && x->a->c == -1) {
         print_factor(b, x->b);
@@ -328,6 +353,7 @@ static void print_term(StrBuf *b, const Expr *x, bool negate) {
         expr_print(b, x);
 }
 
+/* Prints the expression. */
 void expr_print(StrBuf *b, const Expr *x) {
     switch (x->kind) {
     case EX_SYM:
@@ -358,6 +384,7 @@ static const char *const c_ops[] = {[EX_ADD] = "+", [EX_MUL] = "*"};
 static const char *const c_fns[] = {
     [EX_CEILDIV] = "rt_ceildiv", [EX_MAX] = "rt_max64", [EX_MIN] = "rt_min64"};
 
+/* Prints the expression in C. */
 void expr_print_c(StrBuf *b, const Expr *x, const char *sym_array) {
     bool infix = x->kind == EX_ADD || x->kind == EX_MUL;
     if (x->kind == EX_CONST) {

@@ -30,11 +30,13 @@ typedef struct {
     Node root;
 } Guards;
 
+/* The guard of a number in a tree, or NULL. */
 static const Guard *find(const Guards *g, const Asked *in, unsigned what) {
     for (unsigned bit = g->most; in && bit; bit >>= 1) in = in->kid[(what & bit) != 0];
     return in ? in->guard : NULL;
 }
 
+/* A copy of the tree with one guard more, which shares what is the same. */
 static const Asked *with(Guards *g, const Asked *in, unsigned what, const Guard *guard) {
     const Asked *first = NULL;
     const Asked **at = &first;
@@ -52,8 +54,8 @@ static const Asked *with(Guards *g, const Asked *in, unsigned what, const Guard 
     }
 }
 
-/* Myers 1983, "An applicative random-access stack": as far as the two jumps before it, where these
- * are alike. */
+/* The jump pointer of a child of `up`: as far as the two jumps before it, if these are alike (Myers
+ * 1983, "An applicative random-access stack"). */
 static const Guard *jump_of(const Guard *up) {
     const Guard *one = up->jump, *two = one ? one->jump : NULL;
     int far = up->depth - (one ? one->depth : 0),
@@ -61,6 +63,7 @@ static const Guard *jump_of(const Guard *up) {
     return one && far == next ? two : up;
 }
 
+/* The guard below `up` with that condition, created if necessary. */
 static const Guard *child(Guards *g, const Guard *up, Op *cond, bool holds) {
     Node *in = up ? (Node *)up : &g->root;
     unsigned what = 2 * (unsigned)cond->id + holds;
@@ -76,12 +79,13 @@ static const Guard *child(Guards *g, const Guard *up, Op *cond, bool holds) {
     return &x->is;
 }
 
-/* x or what it is in, at that depth at most. */
+/* The ancestor of x, or x, at that depth or less. */
 static const Guard *above(const Guard *x, int depth) {
     while (x && x->depth > depth) x = x->jump && x->jump->depth >= depth ? x->jump : x->up;
     return x;
 }
 
+/* The lowest common ancestor of two guards. */
 static const Guard *meet(const Guard *x, const Guard *y) {
     if (!x || !y) return NULL;
     x = above(x, y->depth);
@@ -94,10 +98,12 @@ static const Guard *meet(const Guard *x, const Guard *y) {
     return x;
 }
 
+/* Whether a guard is within another one. */
 bool ir_guard_within(const Guard *inner, const Guard *outer) {
     return !outer || above(inner, outer->depth) == outer;
 }
 
+/* The guard under which the user reads operand i. */
 static const Guard *operand_guard(Guards *g, const Guard *at, const Op *user, int i) {
     bool scalar = user->n_in > 0 && user->in[0]->type.rank == 0;
     if (i == 0 || !scalar) return at;
@@ -105,18 +111,18 @@ static const Guard *operand_guard(Guards *g, const Guard *at, const Op *user, in
     return user->when ? child(g, at, user->in[0], true) : at;
 }
 
-/* Kinds that cost more than an arithmetic operation for each element. */
+/* Whether the operation costs more than arithmetic per element. */
 static bool is_heavy(const Op *op) {
     return op->n_in > 0 && !op_has(op, OPT_ELEM | OPT_VIEW | OPT_EFFECT);
 }
 
-/* No step of these is skipped, so what they read must be there: a loop's condition decides whether
- * it ends, a user's function is given whole values. */
+/* Whether the operation always runs, so that its operands must be there: an effect, a loop (whose
+ * condition decides whether it ends), a user's function (which is given all values). */
 static bool runs_anyway(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }
 
-/* It is wanted in each that this one is in, too. */
+/* Marks a guard and all around it as heavy. */
 static void mark_heavy(const Guard *x, bool *tests) {
     for (; x && !x->heavy; x = x->up) {
         ((Guard *)x)->heavy = true;
@@ -124,6 +130,7 @@ static void mark_heavy(const Guard *x, bool *tests) {
     }
 }
 
+/* Finds the guard of each value, backwards. */
 const Guard **ir_guards(Arena *a, Func *f, bool *tests) {
     Guards g = {.a = a, .most = 1};
     func_number(f);

@@ -5,12 +5,14 @@
 
 #include "ir/interp_impl.h"
 
+/* Frees the interpreter's memory. */
 static void release(void *arg) {
     Interp *in = arg;
     if (in->run) arena_free(in->run);
     in->run = NULL;
 }
 
+/* Makes an interpreter of a module. */
 Interp *interp_new(Ctx *c, Module *m) {
     Interp *in = NEW(c->a, Interp);
     in->ctx = c;
@@ -38,7 +40,7 @@ const char *interp_error(const Interp *in) {
     return in->error ? in->error : "";
 }
 
-/* The first failure is the cause. */
+/* Records the first failure, which is the cause of others. */
 bool interp_fail(Interp *in, const Op *op, const char *why) {
     if (in->error) return false;
     in->error = op ? arena_printf(in->a, "%%%d = %s: %s", op->id, op_mnemonic(op->kind), why)
@@ -50,7 +52,7 @@ Arena *interp_scratch(Interp *in) {
     return in->run;
 }
 
-/* The size of a derived relation is known once it is built. */
+/* The size of a space. That of a derived relation is known once it is built. */
 int64_t interp_size(Interp *in, const Space *s) {
     if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
     const InterpSpace *of = &in->space[s->id];
@@ -59,10 +61,12 @@ int64_t interp_size(Interp *in, const Space *s) {
     return interp_expr(in, s->size);
 }
 
+/* The value of a size. */
 int64_t interp_expr(Interp *in, const Expr *e) {
     return expr_eval(e, in->sym);
 }
 
+/* Combines two numbers by a reduction. */
 double interp_combine(RedKind r, double acc, double x) {
     switch (r) {
     case RED_SUM:
@@ -76,8 +80,8 @@ double interp_combine(RedKind r, double acc, double x) {
 
 /* ---- rounding ------------------------------------------------------------------- */
 
-/* To a binary format of `bits` significant bits, ties to even, smallest normal
- * exponent e_min (as frexp counts), infinity from `limit` on. */
+/* x rounded to a binary format of `bits` significant bits, ties to even, smallest normal exponent
+ * e_min (as frexp counts), infinity from `limit` on. */
 static double round_to(double x, int bits, int e_min, double limit) {
     int e;
     if (x == 0 || !isfinite(x)) return x;
@@ -87,6 +91,7 @@ static double round_to(double x, int bits, int e_min, double limit) {
     return fabs(r) >= limit ? copysign(INFINITY, r) : r;
 }
 
+/* x as it is stored in the type. */
 static double round_store(DType t, double x) {
     switch (t) {
     case DT_F32:
@@ -102,7 +107,7 @@ static double round_store(DType t, double x) {
     }
 }
 
-/* To one of the two f32 that x lies between. */
+/* x rounded to one of the two f32 that it lies between. */
 static double round_by_chance(Interp *in, double x) {
     float y = (float)x;
     if ((double)y == x || !isfinite(y)) return x;
@@ -111,6 +116,7 @@ static double round_by_chance(Interp *in, double x) {
     return (double)nextafterf(y, up ? INFINITY : -INFINITY);
 }
 
+/* Rounds all elements of a value. */
 static void round_all(Interp *in, OpTensor *x) {
     if (in->exact && dtype_is_float(x->type.dt)) return;
     for (int64_t i = 0; i < x->count && in->noise && x->type.dt == DT_F32; i++)
@@ -120,6 +126,7 @@ static void round_all(Interp *in, OpTensor *x) {
 
 /* ---- one function ------------------------------------------------------------------ */
 
+/* Prepares the run of a function. */
 static void begin(Interp *in, Func *f) {
     release(in);
     in->run = arena_new(NULL);
@@ -137,6 +144,7 @@ static void begin(Interp *in, Func *f) {
     memset(&in->results, 0, sizeof in->results);
 }
 
+/* The number of elements of a type. */
 int64_t interp_count(Interp *in, const Type *t) {
     int64_t n = 1, most = INT64_MAX / (int64_t)sizeof(double) - 1;
     bool fits = true;
@@ -147,6 +155,7 @@ int64_t interp_count(Interp *in, const Type *t) {
     return 0;
 }
 
+/* Sets shape and memory of an operation's value. */
 static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
     x->type = op->type;
     for (int i = 0; i < op->type.rank; i++) x->shape[i] = interp_size(in, op->type.dim[i]);
@@ -162,6 +171,7 @@ static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
     return !in->error;
 }
 
+/* Evaluates an operation. */
 static bool eval(Interp *in, Op *op) {
     OpTensor *x = &in->value[op->id];
     if (op->untyped) return interp_fail(in, op, "has no type yet: shape-propagation gives it");
@@ -172,6 +182,7 @@ static bool eval(Interp *in, Op *op) {
     return true;
 }
 
+/* Makes the assignments of a run take effect. */
 static void finish(Interp *in) {
     bool stale = in->stale; /* what a step writes, it writes whole */
     for (int i = 0; i < in->assigns.n; i++) {
@@ -188,12 +199,14 @@ static void finish(Interp *in) {
     }
 }
 
+/* Evaluates all operations of a function. */
 static bool eval_all(Interp *in, Func *f) {
     for (Op *op = f->first; op; op = op->next)
         if (!eval(in, op)) return interp_fail(in, op, "cannot be computed");
     return true;
 }
 
+/* Runs a function. */
 static bool run(Interp *in, Func *f) {
     begin(in, f);
     if (!eval_all(in, f)) return false;
@@ -201,6 +214,7 @@ static bool run(Interp *in, Func *f) {
     return true;
 }
 
+/* Runs a function with out-of-memory caught. */
 bool interp_run(Interp *in, Func *f) {
     Func *refresh = func_of(in->m, PHASE_REFRESH);
     bool first = f->phase == PHASE_LOAD;
@@ -220,7 +234,7 @@ void interp_put_next(Interp *in, int which, const OpTensor *x) {
     in->then[which] = x;
 }
 
-/* Each iteration has values of its own: those of the last one are operands of the next. */
+/* Runs one iteration of a loop: the values of the last one are its operands. */
 bool interp_body(Interp *in, Func *body, const OpTensor **now) {
     int n = func_n_carried(body);
     Interp outer = *in;
@@ -252,7 +266,7 @@ const OpTensor *interp_value(const Interp *in, const Op *op) {
     return op->func == in->func && in->done[op->id] ? &in->value[op->id] : NULL;
 }
 
-/* The condition of a `where` may be asked for before its `output` stands. */
+/* An output of @load, which the condition of a `where` may need before the output was evaluated. */
 const OpTensor *interp_load_value(Interp *in, const char *name) {
     if (!in->func || in->func->phase != PHASE_LOAD) return NULL;
     const Op *out = func_output(in->func, name);
@@ -277,6 +291,7 @@ const OpTensor *interp_in_dense(Interp *in, const Op *op, int i) {
     return y;
 }
 
+/* Records an assignment, which takes effect at the end of the run. */
 bool interp_assign_later(Interp *in, const Var *v, const OpTensor *x) {
     vec_push(in->run, &in->assigns, ((InterpAssign){v, x}));
     return true;
@@ -320,24 +335,28 @@ bool interp_put_output(Interp *in, const char *name, const OpTensor *x) {
 
 /* ---- walks ------------------------------------------------------------------------------- */
 
+/* The index of a space in a walk, or -1. */
 static int walk_find(const Walk *w, const Space *s) {
     for (int d = 0; d < w->n; d++)
         if (w->s[d] == s) return d;
     return -1;
 }
 
+/* A walk over all elements of a type. */
 Walk interp_walk_new(Interp *in, const Type *t) {
     Walk w = {.count = 1};
     for (int d = 0; d < t->rank; d++) interp_walk_add(in, &w, t->dim[d]);
     return w;
 }
 
+/* Adds a space to a walk. */
 void interp_walk_add(Interp *in, Walk *w, const Space *s) {
     if (walk_find(w, s) >= 0) return;
     w->s[w->n] = s;
     w->count *= w->size[w->n++] = interp_size(in, s);
 }
 
+/* A walk over the spaces of both. */
 Walk interp_walk_join(const Walk *x, const Walk *y) {
     Walk w = *x;
     for (int d = 0; d < y->n; d++) {
@@ -348,6 +367,7 @@ Walk interp_walk_join(const Walk *x, const Walk *y) {
     return w;
 }
 
+/* Moves to the next element. */
 void interp_walk_next(Walk *w) {
     w->at++;
     for (int d = w->n - 1; d >= 0; d--) {
@@ -356,11 +376,13 @@ void interp_walk_next(Walk *w) {
     }
 }
 
+/* The current index along a space. */
 int64_t interp_walk_index(const Walk *w, const Space *s) {
     int d = walk_find(w, s);
     return d < 0 ? 0 : w->i[d];
 }
 
+/* The offset of the current element of x, with index i along `sub`. */
 int64_t interp_walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub, int64_t i) {
     int64_t at = 0;
     for (int d = 0; d < x->type.rank; d++) {
@@ -370,6 +392,7 @@ int64_t interp_walk_offset_at(const Walk *w, const OpTensor *x, const Space *sub
     return at;
 }
 
+/* The offset of the current element of x. */
 int64_t interp_walk_offset(const Walk *w, const OpTensor *x) {
     return interp_walk_offset_at(w, x, NULL, 0);
 }

@@ -3,6 +3,7 @@
 
 #include "ir/interp_impl.h"
 
+/* Grows an array and copies it. */
 void *interp_grow(Arena *a, void *old, int n_old, int n, size_t size, size_t align) {
     if (n <= n_old) return old;
     void *v = arena_alloc(a, (size_t)n, size, align);
@@ -15,6 +16,7 @@ void *interp_grow(Arena *a, void *old, int n_old, int n, size_t size, size_t ali
                              _Alignof(int64_t)),                                                   \
      in->n_have = (n_want) > in->n_have ? (n_want) : in->n_have)
 
+/* Makes room for all spaces, variables and columns. */
 void interp_fit(Interp *in) {
     Module *m = in->m;
     FIT(sym, n_syms, m->syms.n);
@@ -25,23 +27,26 @@ void interp_fit(Interp *in) {
     FIT(map, n_maps, m->maps.n);
 }
 
+/* A copy of n numbers. */
 static double *copy_of(Interp *in, double *place, const double *v, int64_t n) {
     if (!place) place = NEWN(in->a, double, (size_t)(n ? n : 1));
     if (n) memcpy(place, v, (size_t)n * sizeof *v);
     return place;
 }
 
+/* Sets the size of a space. */
 void interp_set_size(Interp *in, const Space *s, int64_t n) {
     interp_fit(in);
     if (s->size->kind == EX_SYM) in->sym[s->size->sym->id] = n;
 }
 
+/* Sets the size of a prefix. */
 void interp_set_first(Interp *in, const Space *s, int64_t n) {
     interp_set_size(in, s, n);
     in->space[s->id].cut = true;
 }
 
-/* Values of an edge column are put from loaded into canonical order. */
+/* Sets an edge column, from loaded into canonical order. */
 static void set_edge_column(Interp *in, const Column *c, const double *v) {
     const InterpEdges *e = interp_edges(in, c->space);
     if (!e) return;
@@ -53,6 +58,7 @@ static void set_edge_column(Interp *in, const Column *c, const double *v) {
     in->col[c->id] = place;
 }
 
+/* Sets a column. */
 void interp_set_column(Interp *in, const Column *c, const double *v) {
     interp_fit(in);
     for (int i = 0; i < in->m->maps.n; i++)
@@ -78,38 +84,42 @@ void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32
     in->col[c->id] = copy_of(in, in->col[c->id], v, n);
 }
 
+/* Sets a variable. */
 void interp_set_var(Interp *in, const Var *v, const double *x) {
     interp_fit(in);
     in->stale = true;
     in->var[v->id] = copy_of(in, in->var[v->id], x, interp_count(in, &v->type));
 }
 
-/* Elements of a row as written: what is stored is the transpose. */
+/* The number of elements of a variable's row, as written: what is stored may be the transpose. */
 static int64_t row_of(Interp *in, const Var *v) {
     int64_t n = 1;
     for (int i = 0; i < v->transposed; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
 }
 
+/* The number of rows of a variable, as written. */
 static int64_t rows_of(Interp *in, const Var *v) {
     int64_t n = 1;
     for (int i = v->transposed; i < v->type.rank; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
 }
 
+/* Transposes a stored variable to the order in which it is written. */
 void interp_as_written(Interp *in, const Var *v, const double *stored, double *written) {
     int64_t n = row_of(in, v), rows = rows_of(in, v);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < n; k++) written[i * n + k] = stored[k * rows + i];
 }
 
+/* The reverse. */
 void interp_as_stored(Interp *in, const Var *v, const double *written, double *stored) {
     int64_t n = row_of(in, v), rows = rows_of(in, v);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < n; k++) stored[k * rows + i] = written[i * n + k];
 }
 
-/* Kept by name; of one length as long as the sizes stay. */
+/* Sets a value by its name. */
 static void set_named(Interp *in, InterpNames *all, const char *name, int64_t n, const double *x) {
     int i = 0;
     while (i < all->n && strcmp(all->v[i].name, name)) i++;
@@ -119,6 +129,7 @@ static void set_named(Interp *in, InterpNames *all, const char *name, int64_t n,
     at->v = copy_of(in, at->v, x, n);
 }
 
+/* Sets an input. */
 void interp_set_input(Interp *in, const char *name, double x) {
     set_named(in, &in->inputs, name, 1, &x);
 }
@@ -131,6 +142,7 @@ void interp_set_saved(Interp *in, const char *name, int64_t n, const double *x) 
     set_named(in, &in->saved, name, n, x);
 }
 
+/* Finds a value by its name and length, or NULL. */
 static const double *find_named(const InterpNames *all, const char *name, int64_t n) {
     for (int i = 0; i < all->n; i++)
         if (!strcmp(all->v[i].name, name) && all->v[i].n == n) return all->v[i].v;
@@ -141,7 +153,7 @@ const double *interp_input(Interp *in, const char *name, int64_t count) {
     return find_named(&in->inputs, name, count);
 }
 
-/* Of a prefix: what was saved of all is longer. */
+/* A saved value's first rows, for a prefix. */
 const double *interp_saved_first(Interp *in, const char *name, int64_t count) {
     for (int i = 0; i < in->saved.n; i++)
         if (!strcmp(in->saved.v[i].name, name) && in->saved.v[i].n >= count)

@@ -17,7 +17,7 @@ static void list(Interp *in, Listing *l, int64_t src, int64_t dst, int64_t key, 
     vec_push(in->a, l, ((Edge){src, dst, key, {o0, o1}}));
 }
 
-/* Stable sort by destination. */
+/* Sorts edges by destination, stably. */
 static const InterpEdges *canonical(Interp *in, const Space *s, const Listing *l, int64_t n_keys) {
     int64_t n = l->n, n_dst = interp_size(in, s->dst), at = 0;
     InterpEdges *e = NEW(in->a, InterpEdges);
@@ -62,6 +62,7 @@ void interp_set_drawn(Interp *in, const Space *s, int64_t n, const int32_t *src,
     interp_set_size(in, s, n);
 }
 
+/* Sets the graph of each node. */
 void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph) {
     interp_fit(in);
     int64_t n = interp_size(in, node), *g = NEWN(in->a, int64_t, (size_t)n + 1);
@@ -69,7 +70,7 @@ void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph) {
     in->space[node->id].graph = g;
 }
 
-/* Rows are numbered as they first come. */
+/* Sets the distinct rows of a batch's nodes, numbered as they first come. */
 void interp_set_rows_of(Interp *in, const Space *s, const int32_t *row) {
     interp_fit(in);
     int64_t n = interp_size(in, s->once), n_rows = 0;
@@ -91,6 +92,7 @@ typedef struct {
     int64_t src, dst, pos;
 } Pair;
 
+/* The order of two edges, for qsort. */
 static int compare_pairs(const void *x, const void *y) {
     const Pair *p = x, *q = y;
     if (p->src != q->src) return p->src < q->src ? -1 : 1;
@@ -98,7 +100,7 @@ static int compare_pairs(const void *x, const void *y) {
     return p->pos < q->pos ? -1 : p->pos > q->pos;
 }
 
-/* Both directions; of equal (src, dst) only the first stays. */
+/* Lists the edges of both directions; of equal (src, dst) only the first stays. */
 static void list_undirected(Interp *in, Listing *l, const InterpEdges *b) {
     int64_t n = 2 * b->n;
     Pair *p = NEWN(in->a, Pair, (size_t)n + 1);
@@ -118,7 +120,7 @@ static void list_undirected(Interp *in, Listing *l, const InterpEdges *b) {
     }
 }
 
-/* The mask of a `where`: computed by @load, in this run or an earlier one. */
+/* The mask of a `where`, computed by @load in this run or an earlier one. */
 static bool where_mask(Interp *in, const Space *s, const InterpEdges *b, const double **mask) {
     const OpTensor *x = interp_load_value(in, s->cond);
     *mask = x ? x->v : interp_saved_first(in, s->cond, b->n);
@@ -140,6 +142,7 @@ static void list_edges(Interp *in, Listing *l, const Space *s, const InterpEdges
     }
 }
 
+/* Builds a derived relation. */
 static const InterpEdges *derive(Interp *in, const Space *s) {
     const InterpEdges *b = interp_edges(in, s->base[0]);
     if (!b) return NULL;
@@ -164,7 +167,7 @@ static const InterpEdges *derive(Interp *in, const Space *s) {
     return canonical(in, s, &l, b->n_keys + n);
 }
 
-/* Those into the first nodes come first, as edges are sorted by destination. */
+/* The first edges of a relation, those into the first nodes, as edges are sorted by destination. */
 static const InterpEdges *first_edges(Interp *in, const Space *s) {
     const InterpEdges *all = interp_edges(in, s->whole);
     if (!all) return NULL;
@@ -183,6 +186,7 @@ static const InterpEdges *first_edges(Interp *in, const Space *s) {
     return e;
 }
 
+/* The edges of a relation, built if necessary. */
 const InterpEdges *interp_edges(Interp *in, const Space *s) {
     const InterpEdges *e = in->space[s->id].edges;
     if (e) return e;
@@ -194,12 +198,14 @@ const InterpEdges *interp_edges(Interp *in, const Space *s) {
 
 /* ---- maps ------------------------------------------------------------------------- */
 
+/* Numbers as indices. */
 static int64_t *to_index(Interp *in, const double *v, int64_t n) {
     int64_t *x = NEWN(in->a, int64_t, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++) x[i] = (int64_t)v[i];
     return x;
 }
 
+/* The map by a column. */
 static const int64_t *column_map(Interp *in, const Map *m) {
     if (in->map[m->id]) return in->map[m->id];
     const double *v = interp_column(in, m->col);
@@ -208,7 +214,7 @@ static const int64_t *column_map(Interp *in, const Map *m) {
     return NULL;
 }
 
-/* The place of an edge: its query's row, its destination's column. */
+/* The cell of each edge: its query's row, its destination's column. */
 static const int64_t *cells(Interp *in, const Map *m, const InterpEdges *e) {
     int64_t *at = NEWN(in->a, int64_t, (size_t)e->n + 1);
     int64_t n = interp_size(in, m->from->dst);
@@ -220,6 +226,7 @@ static const int64_t *cells(Interp *in, const Map *m, const InterpEdges *e) {
     return at;
 }
 
+/* A map from edges. */
 static const int64_t *edge_map(Interp *in, const Map *m) {
     const InterpEdges *e = interp_edges(in, m->from);
     if (!e) return NULL;
@@ -228,7 +235,7 @@ static const int64_t *edge_map(Interp *in, const Map *m) {
     return m->kind == MAP_DST ? e->dst : e->orig[m->which];
 }
 
-/* The place in the targets of both: -1 where one has none. */
+/* The map by a pair: -1 where one of them has no target. */
 static const int64_t *pairs(Interp *in, const Map *m) {
     const int64_t *one[2], *base = m->through ? interp_map(in, m->through) : NULL;
     for (int k = 0; k < 2; k++) one[k] = interp_map(in, m->pair[k]);
@@ -246,12 +253,14 @@ static const int64_t *pairs(Interp *in, const Map *m) {
     return at;
 }
 
+/* The numbers 0, 1, .. */
 static const int64_t *numbers(Interp *in, int64_t n) {
     int64_t *x = NEWN(in->a, int64_t, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++) x[i] = i;
     return x;
 }
 
+/* The column's map behind the map from distinct rows. */
 static const int64_t *behind_first(Interp *in, const Map *m) {
     const int64_t *first = interp_map(in, m->through), *col = interp_map(in, m->pair[0]);
     int64_t n = interp_size(in, m->from);
@@ -260,6 +269,7 @@ static const int64_t *behind_first(Interp *in, const Map *m) {
     return at;
 }
 
+/* A map, built if necessary. */
 const int64_t *interp_map(Interp *in, const Map *m) {
     const InterpSpace *from = &in->space[m->from->id];
     const int64_t *index = NULL;
@@ -304,6 +314,7 @@ const InterpCsr *interp_csr(Interp *in, const Op *op) {
 
 /* ---- random streams ----------------------------------------------------------------- */
 
+/* The key of row i. */
 static bool random_row(Interp *in, const Space *s, int64_t i, int64_t *row) {
     *row = i;
     if (s->kind == SP_EDGE) {
@@ -318,6 +329,7 @@ static bool random_row(Interp *in, const Space *s, int64_t i, int64_t *row) {
     return true;
 }
 
+/* The row and column by which an element is random. */
 bool interp_random_index(Interp *in, const Walk *w, uint32_t *row, uint32_t *col) {
     int64_t r = 0, c = 0;
     if (w->n && !random_row(in, w->s[0], w->i[0], &r)) return false;

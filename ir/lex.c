@@ -10,14 +10,17 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/* Whether the character may be in a word. */
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
 }
 
+/* The character k places ahead, or 0. */
 static char peek(const Parser *p, int k) {
     return p->end - p->p > k ? p->p[k] : 0;
 }
 
+/* Skips blanks and comments. */
 static void skip_blanks(Parser *p) {
     for (; p->p < p->end; p->p++) {
         if (*p->p == '\n') {
@@ -32,19 +35,21 @@ static void skip_blanks(Parser *p) {
     }
 }
 
+/* Reads a word. */
 static const char *take_word(Parser *p) {
     const char *from = p->p;
     while (p->p < p->end && is_word(*p->p)) p->p++;
     return arena_strndup(p->a, from, (size_t)(p->p - from));
 }
 
+/* The value of a hexadecimal digit, or -1. */
 static int hex(char c) {
     if (is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
 }
 
-/* After a backslash; 0 when the escape is unknown. */
+/* Reads what follows a backslash; 0 when the escape is unknown. */
 static char take_escape(Parser *p) {
     char c = peek(p, 0);
     p->p += p->p < p->end;
@@ -56,12 +61,14 @@ static char take_escape(Parser *p) {
     return (char)(hex(p->p[-2]) * 16 + hex(p->p[-1]));
 }
 
+/* Reports a bad token. */
 static void bad(Parser *p, Tok *t, const char *why) {
     t->kind = T_BAD;
     t->span.end_col = (uint32_t)(p->p - p->line_start) + 1;
     parse_fail(p, DIAG_E0401, t->span, "%s", why);
 }
 
+/* Reads a string. */
 static void lex_string(Parser *p, Tok *t) {
     StrBuf b = sb_new(p->a);
     bool known = true;
@@ -89,7 +96,7 @@ static void lex_string(Parser *p, Tok *t) {
     if (!known) bad(p, t, "unknown escape in this string");
 }
 
-/* Digits and letters, with a sign where it follows an exponent's e. */
+/* The length of a number: digits and letters, with a sign where it follows an exponent's e. */
 static size_t number_length(const char *s, const char *end) {
     size_t n = 1;
     for (; s + n < end; n++) {
@@ -99,6 +106,7 @@ static size_t number_length(const char *s, const char *end) {
     return n;
 }
 
+/* Reads a number. */
 static void lex_number(Parser *p, Tok *t) {
     char s[64] = "", *end = s;
     size_t n = number_length(p->p, p->end);
@@ -116,6 +124,7 @@ static void lex_number(Parser *p, Tok *t) {
     if (t->is_int) t->num = strtoll(s, NULL, 10);
 }
 
+/* Reads a name with its sigil. */
 static void lex_sigil(Parser *p, Tok *t) {
     TokKind kind = t->kind = *p->p == '%' ? T_VALUE : T_FUNC;
     p->p++;
@@ -128,6 +137,7 @@ static void lex_sigil(Parser *p, Tok *t) {
     if (!*t->s) bad(p, t, "a name must follow here");
 }
 
+/* Reads a punctuation character. */
 static void lex_punct(Parser *p, Tok *t) {
     t->kind = T_PUNCT;
     t->ch = *p->p;
@@ -139,6 +149,7 @@ static void lex_punct(Parser *p, Tok *t) {
     if (!t->ch || !strchr("{}[](),:=!+-*>", t->ch)) bad(p, t, "unexpected character in the IR");
 }
 
+/* Reads the next token. */
 void parse_lex_next(Parser *p) {
     p->prev_line = p->tok.span.line;
     skip_blanks(p);
@@ -162,6 +173,7 @@ void parse_lex_next(Parser *p) {
     p->tok = t;
 }
 
+/* Reports an error; false. */
 bool parse_fail(Parser *p, DiagCode code, Span at, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);

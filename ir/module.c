@@ -16,6 +16,7 @@ Module *module_new(Ctx *c, const char *name) {
     return m;
 }
 
+/* The name, with ".1", ".2", .. if it is taken. */
 static const char *unique(Module *m, int table, const char *name) {
     StrMap *taken = &m->by_name[table];
     if (!strmap_get(taken, name)) return arena_strndup(m->a, name, strlen(name));
@@ -25,14 +26,17 @@ static const char *unique(Module *m, int table, const char *name) {
     }
 }
 
+/* What has that name, or NULL. */
 static void *named(const Module *m, int table, const char *name) {
     return strmap_get(&m->by_name[table], name);
 }
 
+/* Enters a name into its table. */
 static void enter(Module *m, int table, const char *name, void *what) {
     strmap_put(m->a, &m->by_name[table], name, what);
 }
 
+/* Renames something in its table. */
 static const char *rename_in(Module *m, int table, const char *old, const char *name, void *what) {
     if (strcmp(old, name) == 0) return old;
     CTX_HOLDS(m->ctx, !named(m, table, name), (Span){0});
@@ -43,6 +47,7 @@ static const char *rename_in(Module *m, int table, const char *old, const char *
 }
 
 /* ---- symbols and spaces ----------------------------------------------------- */
+/* Adds a symbol. */
 Sym *sym_new(Module *m, const char *name) {
     Sym *s = NEW(m->a, Sym);
     s->name = unique(m, NAMES_SYM, name);
@@ -60,6 +65,7 @@ void space_rename(Module *m, Space *s, const char *name) {
     s->name = rename_in(m, NAMES_SPACE, s->name, name, s);
 }
 
+/* Adds a space. */
 static Space *space_new(Module *m, SpaceKind k, const char *name, Span at) {
     Space *s = NEW(m->a, Space);
     s->kind = k;
@@ -71,7 +77,7 @@ static Space *space_new(Module *m, SpaceKind k, const char *name, Span at) {
     return s;
 }
 
-/* Its size is a symbol of its own, named after the space: N_paper, E_cites. */
+/* Gives a space a size symbol that is named after it: N_paper, E_cites. */
 static Space *sized(Module *m, Space *s, const char *prefix) {
     Sym *own = sym_new(m, arena_printf(m->a, "%s%s", prefix, s->name));
     own->of = s;
@@ -101,6 +107,7 @@ Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at) 
     return s;
 }
 
+/* The name of a derived relation. */
 static const char *derived_name(Module *m, RelKind k, const Space *x, const Space *y) {
     static const char *const suffix[] = {
         [REL_SELF_LOOPS] = "_sl",   [REL_NO_LOOPS] = "_nl",   [REL_REVERSE] = "_rev",
@@ -110,6 +117,7 @@ static const char *derived_name(Module *m, RelKind k, const Space *x, const Spac
     return arena_printf(m->a, "%s%s%s", x->name, suffix[k], k == REL_UNION ? y->name : "");
 }
 
+/* The derived relation, created if necessary. */
 Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond, Span at) {
     CTX_HOLDS(m->ctx, k != REL_BASE && a->kind == SP_EDGE && (k == REL_UNION) == (b != NULL), at);
     CTX_HOLDS(m->ctx, (k == REL_WHERE) == (cond != NULL), at);
@@ -128,6 +136,7 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
     return s;
 }
 
+/* The links or positives of a step, created if necessary. */
 Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at) {
     CTX_HOLDS(m->ctx, k == REL_LINKS || k == REL_POSITIVES, at);
     Space *s = space_derived(m, k, base, NULL, NULL, at);
@@ -136,10 +145,12 @@ Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Sp
     return s;
 }
 
+/* Whether s is the first rows of `whole` for that many hops. */
 static bool is_prefix(const Space *s, const Space *whole, int hops) {
     return s->whole == whole && s->hops == hops && !s->once;
 }
 
+/* The seeds of a node type, created if necessary. */
 Space *space_seeds(Module *m, Space *node, Span at) {
     for (int i = 0; i < m->spaces.n; i++)
         if (is_prefix(m->spaces.v[i], node, 0)) return m->spaces.v[i];
@@ -148,27 +159,33 @@ Space *space_seeds(Module *m, Space *node, Span at) {
     return s;
 }
 
+/* Whether a step's links join its seeds. */
 bool space_joins_seeds(const Space *s) {
     return (s->rel == REL_LINKS || s->rel == REL_POSITIVES) && s->src->whole;
 }
 
+/* Whether the space exists in a batch only. */
 bool space_of_batch(const Space *s) {
     return s->whole || rel_is_drawn(s->rel) || (s->base[0] && space_of_batch(s->base[0]));
 }
 
+/* Whether the space is sampled links. */
 bool space_is_drawn(const Space *s) {
     return s->kind == SP_EDGE && rel_is_drawn(s->rel);
 }
 
+/* Whether the derived relation leads to other nodes than its base. */
 static bool leads_elsewhere(const Space *s) {
     return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
 }
 
+/* Whether batches sample neighbours along the relation. */
 bool space_is_sampled(const Module *m, const Space *s) {
     if (s->kind != SP_EDGE || space_of_batch(s)) return false;
     return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
 }
 
+/* Marks a space as read, and those that it is derived from. */
 static void mark_read(bool *read, const Space *s) {
     if (!s || read[s->id]) return;
     read[s->id] = true;
@@ -177,6 +194,7 @@ static void mark_read(bool *read, const Space *s) {
     mark_read(read, s->base[1]);
 }
 
+/* By Space.id: whether functions read it. */
 const bool *module_reads(const Module *m) {
     bool *read = NEWN(m->a, bool, (size_t)m->spaces.n + 1);
     for (int i = 0; i < m->funcs.n; i++)
@@ -188,6 +206,7 @@ const bool *module_reads(const Module *m) {
     return read;
 }
 
+/* Whether all rows are read, whatever time they have, though the model does not say so. */
 bool space_is_untimed(const Module *m, const Space *s) {
     bool data = s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE);
     const Sampling *how = &m->recipe.sample;
@@ -196,6 +215,7 @@ bool space_is_untimed(const Module *m, const Space *s) {
     return data && !s->whole && !s->timeless;
 }
 
+/* Whether each batch has its own number of rows. */
 bool space_varies(const Module *m, const Space *s) {
     const Sampling *sample = &m->recipe.sample;
     if (s->kind == SP_DIM) return false;
@@ -204,6 +224,7 @@ bool space_varies(const Module *m, const Space *s) {
     return space_is_drawn(s) || (s->base[0] && space_varies(m, s->base[0]));
 }
 
+/* The column that is learned, or its split; NULL: none. */
 const Column *module_target(const Module *m, bool split) {
     const char *target = m->recipe.target, *dot = target ? strrchr(target, '.') : NULL;
     for (int i = 0; dot && i < m->cols.n; i++) {
@@ -215,6 +236,7 @@ const Column *module_target(const Module *m, bool split) {
     return NULL;
 }
 
+/* Whether the phase sees a batch instead of the whole graph. */
 bool module_draws(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
     bool graphs = s->serve && !s->n_hops && !s->train_links;
@@ -223,10 +245,12 @@ bool module_draws(const Module *m, Phase phase) {
     return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED || phase == PHASE_EXPLAIN);
 }
 
+/* Whether the phase runs before others that read its outputs. */
 bool phase_saves(Phase phase) {
     return phase == PHASE_LOAD || phase == PHASE_ENCODE || phase == PHASE_ENDS;
 }
 
+/* The output that is saved by the name; NULL: none. */
 const Op *module_saved(const Module *m, const char *name) {
     const Op *out = NULL;
     for (int i = 0; i < m->funcs.n && !out; i++)
@@ -234,13 +258,14 @@ const Op *module_saved(const Module *m, const char *name) {
     return out;
 }
 
+/* The queries of a relation of answers; NULL: it is none. */
 Space *space_queries(const Space *answers) {
     Space *s = answers->base[0];
     if (answers->rel == REL_KNOWN || answers->rel == REL_EARLIER) s = s->base[0];
     return answers->rel >= REL_ANSWERS ? s : NULL;
 }
 
-/* Edges of a derived relation into the first nodes are derived from the edges into them. */
+/* The prefix of a derived relation, derived from prefixes; NULL: it has none. */
 static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
     if (leads_elsewhere(s)) return NULL;
     Space *base[2] = {NULL, NULL};
@@ -249,6 +274,7 @@ static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
     return space_derived(m, s->rel, base[0], base[1], s->cond, at);
 }
 
+/* The first rows of a space that `hops` more layers need, created if necessary. */
 Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
     if (hops >= m->recipe.sample.n_hops) return whole;
     if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL && hops > 0) return whole;
@@ -268,6 +294,7 @@ Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
     return s;
 }
 
+/* The distinct rows of a batch's nodes, created if necessary. */
 Space *space_once(Module *m, Space *node, Span at) {
     CTX_HOLDS(m->ctx, node->kind == SP_NODE && !node->once, at);
     for (int i = 0; i < m->spaces.n; i++)
@@ -290,6 +317,7 @@ const ColumnFacts column_facts[] = {
 #include "runtime/contract.def"
 };
 
+/* Adds a column. */
 Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_dims,
                    Space *const *dims, Space *cat, Span at) {
     CTX_HOLDS(m->ctx, n_dims + 1 <= MAX_RANK && (k != COL_CSR || n_dims == 1), at);
@@ -314,6 +342,7 @@ Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_d
     return c;
 }
 
+/* Finds a column. */
 Column *column_find(const Module *m, const char *space, const char *name) {
     for (int i = 0; i < m->cols.n; i++) {
         Column *c = m->cols.v[i];
@@ -323,6 +352,7 @@ Column *column_find(const Module *m, const char *space, const char *name) {
 }
 
 /* ---- maps ---------------------------------------------------------------------------- */
+/* A map, created if necessary. */
 static Map *map_get(Module *m, MapKind k, Space *from, Space *to, Column *col, int which) {
     char key[64];
     snprintf(key, sizeof key, "%d:%d:%d:%d:%d", (int)k, from->id, col ? col->id : -1, which,
@@ -378,6 +408,7 @@ Map *map_cell(Module *m, Space *answers, Space *to) {
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
+/* Whether all nodes are among those whose distinct rows `once` are. */
 bool space_is_within(const Space *node, const Space *once) {
     const Space *all = once->once;
     if (!all || node->kind != SP_NODE || node->once) return false;
@@ -394,6 +425,7 @@ Map *map_first(Module *m, Space *once) {
     return map_get(m, MAP_FIRST, once, once->whole, NULL, 0);
 }
 
+/* The column's map, behind the map from distinct rows. */
 Map *map_via(Module *m, Map *col, Space *once) {
     CTX_HOLDS(m->ctx, once->once && col->kind == MAP_COL && col->from == once->whole, (Span){0});
     Map *first = map_first(m, once), *map = map_get(m, MAP_VIA, once, col->to, col->col, 0);
@@ -402,12 +434,13 @@ Map *map_via(Module *m, Map *col, Space *once) {
     return map;
 }
 
+/* The key of a pair of maps. */
 static const char *pair_key(const Module *m, const Map *first, const Map *second,
                             const Map *through) {
     return arena_printf(m->a, "pair %d %d %d", first->id, second->id, through ? through->id : -1);
 }
 
-/* Under what a pair is found; NULL: it is not. */
+/* Enters all pairs of maps into the table, or removes them. */
 static void enter_pairs(Module *m, bool found) {
     for (int i = 0; i < m->maps.n; i++) {
         Map *p = m->maps.v[i];
@@ -417,6 +450,7 @@ static void enter_pairs(Module *m, bool found) {
     }
 }
 
+/* Moves the given maps to the front; false: one is there twice. */
 bool module_order_maps(Module *m, int n, Map *const *first) {
     enter_pairs(m, false);
     int i = 0;
@@ -429,6 +463,7 @@ bool module_order_maps(Module *m, int n, Map *const *first) {
     return i == n;
 }
 
+/* The map by a pair of maps, created if necessary. */
 Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
     const char *key = pair_key(m, first, second, through);
     Map *map = named(m, NAMES_MAP, key);
@@ -448,6 +483,7 @@ Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
 }
 
 /* ---- variables and functions --------------------------------------------------------- */
+/* Adds a variable. */
 Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at) {
     CTX_HOLDS(m->ctx, !var_find(m, path), at);
     Var *v = NEW(m->a, Var);
@@ -462,12 +498,14 @@ Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at)
     return v;
 }
 
+/* The variable of the role, or NULL. */
 Var *var_of_role(const Module *m, VarRole role) {
     for (int i = 0; i < m->vars.n; i++)
         if (m->vars.v[i]->role == role) return m->vars.v[i];
     return NULL;
 }
 
+/* The type that the model gives the variable, before any transposition. */
 Type var_written_type(const Var *v) {
     Type t = v->type;
     for (int i = 0; i < t.rank; i++) t.dim[i] = v->type.dim[(i + v->transposed) % t.rank];
@@ -478,13 +516,14 @@ Var *var_find(const Module *m, const char *path) {
     return named(m, NAMES_VAR, path);
 }
 
-/* Linear: a model has few. */
+/* Finds a C function. Linear, since a model has few. */
 Extern *extern_find(const Module *m, const char *name) {
     for (int i = 0; i < m->externs.n; i++)
         if (strcmp(m->externs.v[i]->name, name) == 0) return m->externs.v[i];
     return NULL;
 }
 
+/* Adds a C function. */
 Extern *extern_new(Module *m, const char *name, const char *file, Span at) {
     CTX_HOLDS(m->ctx, !extern_find(m, name), at);
     Extern *f = NEW(m->a, Extern);
@@ -496,6 +535,7 @@ Extern *extern_new(Module *m, const char *name, const char *file, Span at) {
     return f;
 }
 
+/* Records a note; false: it was there. */
 bool module_note_of(Module *m, const char *func, Span at, bool stops, const char *text) {
     const char *key = arena_printf(m->a, "%s %u %u %u %s", func, at.file, at.line, at.col, text);
     if (strmap_has(&m->noted, key)) return false;
@@ -504,10 +544,12 @@ bool module_note_of(Module *m, const char *func, Span at, bool stops, const char
     return true;
 }
 
+/* Records a note about a function. */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text) {
     if (f && at.line) module_note_of(m, f->name, at, stops, text);
 }
 
+/* Adds a function. */
 Func *func_new(Module *m, const char *name) {
     Func *f = NEW(m->a, Func);
     int phase = text_find(&text_Phase, name, strlen(name));
@@ -518,16 +560,19 @@ Func *func_new(Module *m, const char *name) {
     return f;
 }
 
+/* Adds the function of a phase. */
 Func *func_new_phase(Module *m, Phase phase) {
     return func_new(m, text_Phase.word[phase]);
 }
 
+/* The function of a phase, or NULL. */
 Func *func_of(const Module *m, Phase phase) {
     for (int i = 0; i < m->funcs.n; i++)
         if (m->funcs.v[i]->phase == phase) return m->funcs.v[i];
     return NULL;
 }
 
+/* Adds the body of a loop, before its function. */
 Func *func_new_body(Module *m, Func *f) {
     const char *name = NULL;
     do {
@@ -542,8 +587,8 @@ Func *func_new_body(Module *m, Func *f) {
     return body;
 }
 
-/* From the last one, as a body stands right before what repeats it; a name that no function ever
- * had is told at once.  A pass may have dropped one from m->funcs. */
+/* Finds a function, from the last one on, since a body stands right before its loop's function. A
+ * pass may have dropped a function whose name is in the table. */
 Func *func_find(const Module *m, const char *name) {
     for (int i = named(m, NAMES_FUNC, name) ? m->funcs.n - 1 : -1; i >= 0; i--)
         if (strcmp(m->funcs.v[i]->name, name) == 0) return m->funcs.v[i];

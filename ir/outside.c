@@ -8,17 +8,19 @@
 #include <unistd.h>
 
 /* ---- names of files ---------------------------------------------------------------- */
-/* Where the last of the parts in out[0..n) begins. */
+/* Where the last component of the path out[0..n) begins. */
 static size_t last_part(const char *out, size_t n) {
     while (n && out[n - 1] != '/') n--;
     return n;
 }
 
+/* Whether `..` can remove the last component. */
 static bool can_go_up(const char *out, size_t n) {
     size_t last = last_part(out, n);
     return n > last && !(n - last == 2 && memcmp(out + last, "..", 2) == 0);
 }
 
+/* A path without `.` and removable `..`. */
 const char *ctx_plain_path(Arena *a, const char *path) {
     char *out = arena_alloc(a, strlen(path) + 1, 1, 1);
     size_t n = 0, root = *path == '/';
@@ -40,6 +42,7 @@ const char *ctx_plain_path(Arena *a, const char *path) {
     return out;
 }
 
+/* The file of that path in memory, or NULL. */
 const OutsideFile *ctx_memory_file(Ctx *c, const char *path) {
     const Outside *o = &c->outside;
     const char *plain = o->n_files ? ctx_plain_path(c->a, path) : path;
@@ -48,6 +51,7 @@ const OutsideFile *ctx_memory_file(Ctx *c, const char *path) {
     return NULL;
 }
 
+/* Whether the compile may read the file. */
 bool ctx_may_read(Ctx *c, const char *path) {
     const char *library = c->outside.library;
     if (!c->outside.only_files) return true;
@@ -56,12 +60,14 @@ bool ctx_may_read(Ctx *c, const char *path) {
     return n && strncmp(plain, library, n) == 0 && plain[n] == '/';
 }
 
+/* Whether the file is in memory, or can be read. */
 bool ctx_is_readable(Ctx *c, const char *path) {
     if (ctx_memory_file(c, path)) return true;
     return ctx_may_read(c, path) && access(path, R_OK) == 0; /* to open a pipe would be to wait */
 }
 
 /* ---- writing and telling ------------------------------------------------------------- */
+/* Prints progress. */
 void ctx_log(Ctx *c, const char *fmt, ...) {
     va_list ap;
     if (!c->outside.log) return;
@@ -70,6 +76,7 @@ void ctx_log(Ctx *c, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* Writes a file. */
 bool ctx_write(Ctx *c, const char *path, const char *from, size_t n) {
     FILE *f = path ? fopen(path, "wb") : c->outside.out;
     bool ok = f && fwrite(from, 1, n, f) == n;
@@ -81,6 +88,7 @@ bool ctx_write(Ctx *c, const char *path, const char *from, size_t n) {
 }
 
 /* ---- cancellation --------------------------------------------------------------------- */
+/* Leaves the compile if it was cancelled. */
 void ctx_poll(Ctx *c) {
     const Outside *o = &c->outside;
     if (!o->cancelled || !c->running || !o->cancelled(o->user)) return;

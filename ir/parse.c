@@ -32,6 +32,7 @@ bool parse_accept(Parser *p, char ch) {
     return true;
 }
 
+/* Whether the current token is the word. */
 static bool is_word(const Parser *p, const char *word) {
     return p->tok.kind == T_NAME && strcmp(p->tok.s, word) == 0;
 }
@@ -98,7 +99,7 @@ bool parse_real(Parser *p, const char *what, double *x) {
 /* ---- sizes ----------------------------------------------------------------------- */
 enum { MAX_WEIGHT = 256, MAX_DEPTH = 32 };
 
-/* Nodes of the tree, as it would print; counting stops past the limit. */
+/* Counts the nodes of an expression, up to a limit. */
 static int weigh(const Expr *e, int sum) {
     if (sum > MAX_WEIGHT || !e) return sum;
     return weigh(e->b, weigh(e->a, sum + 1));
@@ -106,6 +107,7 @@ static int weigh(const Expr *e, int sum) {
 
 static bool sum_expr(Parser *p, int depth, const Expr **e);
 
+/* Whether the expression is small enough; else an error. */
 static bool small_enough(Parser *p, Span at, const Expr *e) {
     if (weigh(e, 0) <= MAX_WEIGHT) return true;
     return parse_fail(p, DIAG_E0408, at, "this size expression is too large");
@@ -121,6 +123,7 @@ static bool named_size(Parser *p, Span at, const char *name, const Expr **e) {
     return true;
 }
 
+/* Parses max, min or ceildiv. */
 static bool call_expr(Parser *p, int depth, Span at, const char *fn, const Expr **e) {
     const Expr *x = NULL, *y = NULL;
     if (!parse_expect(p, '(') || !sum_expr(p, depth, &x) || !parse_expect(p, ',')) return false;
@@ -136,6 +139,7 @@ static bool call_expr(Parser *p, int depth, Span at, const char *fn, const Expr 
     return true;
 }
 
+/* Parses a factor. */
 static bool factor_expr(Parser *p, int depth, const Expr **e) {
     Span at = p->tok.span;
     int64_t n = 0;
@@ -157,6 +161,7 @@ static bool factor_expr(Parser *p, int depth, const Expr **e) {
     return named_size(p, at, name, e);
 }
 
+/* Parses a product. */
 static bool product_expr(Parser *p, int depth, const Expr **e) {
     Span at = p->tok.span;
     if (!factor_expr(p, depth, e)) return false;
@@ -169,6 +174,7 @@ static bool product_expr(Parser *p, int depth, const Expr **e) {
     return true;
 }
 
+/* Parses a sum. */
 static bool sum_expr(Parser *p, int depth, const Expr **e) {
     Span at = p->tok.span;
     if (!product_expr(p, depth, e)) return false;
@@ -244,6 +250,7 @@ bool parse_type(Parser *p, Type *t) {
 }
 
 /* ---- positions: !path:line:col-[line:]col[<path:line[@name]] -------- */
+/* Parses the path of a position. */
 static bool span_path(Parser *p, const char **path) {
     if (p->p < p->end && *p->p == '"') {
         parse_lex_next(p);
@@ -256,7 +263,7 @@ static bool span_path(Parser *p, const char **path) {
     return p->p > from;
 }
 
-/* As bare paths are; others are in quotes. */
+/* Parses the name of a layer's instance, in quotes if it is not bare. */
 static bool span_name(Parser *p, const char **name) {
     if (p->p < p->end && *p->p == '"') return span_path(p, name);
     const char *from = p->p;
@@ -266,6 +273,7 @@ static bool span_name(Parser *p, const char **name) {
     return p->p > from;
 }
 
+/* Parses a number of a position. */
 static bool span_number(Parser *p, uint32_t *n) {
     uint64_t v = 0;
     const char *from = p->p;
@@ -275,13 +283,14 @@ static bool span_number(Parser *p, uint32_t *n) {
     return p->p > from && v <= UINT32_MAX;
 }
 
+/* Parses a character of a position. */
 static bool span_char(Parser *p, char ch) {
     if (p->p == p->end || *p->p != ch) return false;
     p->p++;
     return true;
 }
 
-/* The file's text is not read: IR may come from elsewhere and name any path. */
+/* The source of that path. Its text is not read: IR may come from elsewhere and name any path. */
 static uint32_t file_index(Parser *p, const char *path) {
     size_t known = (size_t)strmap_get(&p->files, path);
     if (known) return (uint32_t)(known - 1);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* ---- attributes ------------------------------------------------------------------ */
-/* The edge, entry or node space in the parentheses of a map. */
+/* Parses the edge, entry or node space in the parentheses of a map. */
 static bool map_of_space(Parser *p, MapKind k, Map **map) {
     static const SpaceKind needs[] = {
         [MAP_SRC] = SP_EDGE,  [MAP_DST] = SP_EDGE,      [MAP_ORIG] = SP_EDGE,
@@ -70,7 +70,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
     return true;
 }
 
-/* pair(src(e), col(e.kind), both): `both` is the dimension of the two targets. */
+/* Parses pair(src(e), col(e.kind), both): `both` is the product dimension. */
 static bool map_of_pair(Parser *p, Map **map) {
     Span at = p->tok.span;
     Map *one = NULL, *two = NULL, *through = NULL;
@@ -83,7 +83,7 @@ static bool map_of_pair(Parser *p, Map **map) {
            parse_fail(p, DIAG_E0409, at, "these two maps have no common rows");
 }
 
-/* via(paper.kind, rows): `rows` are distinct ones of paper. */
+/* Parses via(paper.kind, rows): `rows` are distinct ones of paper. */
 static bool map_behind_first(Parser *p, Map **map) {
     Span at = p->tok.span;
     Column *c = NULL;
@@ -118,12 +118,13 @@ bool parse_map(Parser *p, Map **map) {
     return parse_expect(p, ')');
 }
 
+/* Whether the number of spaces is right; else an error. */
 static bool few_spaces(Parser *p, Span from, const Op *op, int want) {
     return parse_fail(p, DIAG_E0409, from, "'%s' needs %d spaces here", op_mnemonic(op->kind),
                       want);
 }
 
-/* [one, other, both] of a concat: the first two may be one space. */
+/* Parses [one, other, both] of a concat: the first two may be one space. */
 static bool concat_spaces(Parser *p, Span from, Op *op) {
     if (!parse_expect(p, '[')) return false;
     for (op->n_over = 0; op->n_over < 3; op->n_over++) {
@@ -134,6 +135,7 @@ static bool concat_spaces(Parser *p, Span from, Op *op) {
     return parse_expect(p, ']');
 }
 
+/* Parses the spaces of an operation. */
 static bool over_attr(Parser *p, unsigned at, Op *op) {
     Span from = p->tok.span;
     if (at & OPA_OVER1) {
@@ -154,6 +156,7 @@ bool parse_var(Parser *p, Var **v) {
     return *v || parse_fail(p, DIAG_E0402, at, "there is no variable \"%s\" in this module", path);
 }
 
+/* Parses the name of a C function. */
 static bool ext_attr(Parser *p, const Extern **f) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -162,6 +165,7 @@ static bool ext_attr(Parser *p, const Extern **f) {
     return *f || parse_fail(p, DIAG_E0402, at, "there is no function \"%s\" in this module", name);
 }
 
+/* Parses the name of a loop body. */
 static bool body_attr(Parser *p, Func **body) {
     Span at = p->tok.span;
     if (p->tok.kind != T_FUNC)
@@ -173,6 +177,7 @@ static bool body_attr(Parser *p, Func **body) {
     return true;
 }
 
+/* Parses the number of a random stream. */
 static bool stream_attr(Parser *p, int *stream) {
     int64_t n = 0;
     if (p->m->n_streams == 0)
@@ -182,7 +187,7 @@ static bool stream_attr(Parser *p, int *stream) {
     return true;
 }
 
-/* A type that the model may ask for. */
+/* Whether the word is a type that the model may request. */
 static bool stored_type(const char *word, DType *dt) {
     static const DType types[] = {DT_F32, DT_BF16, DT_F16};
     for (size_t i = 0; i < COUNT(types); i++)
@@ -193,6 +198,7 @@ static bool stored_type(const char *word, DType *dt) {
     return false;
 }
 
+/* Parses such a type. */
 static bool dtype_attr(Parser *p, DType *dt) {
     if (p->tok.kind != T_NAME || !stored_type(p->tok.s, dt))
         return parse_expected(p, "f32, bf16 or f16");
@@ -200,6 +206,7 @@ static bool dtype_attr(Parser *p, DType *dt) {
     return true;
 }
 
+/* Parses the attributes of an operation. */
 static bool attributes(Parser *p, Op *op) {
     unsigned at = op_attrs(op->kind);
     int red = 0;
@@ -233,13 +240,14 @@ static bool attributes(Parser *p, Op *op) {
 /* ---- operands ------------------------------------------------------------------------ */
 typedef VEC(Op *) Operands;
 
-/* The value that stands for a definition with a mistake in it. */
+/* The value that stands for a definition with an error. */
 static Op *poison(Parser *p) {
     Op *op = NEW(p->a, Op);
     op->type.dt = DT_VOID;
     return op;
 }
 
+/* Parses an operand. */
 static bool operand(Parser *p, Operands *in, bool *poisoned) {
     Op *x = strmap_get(&p->values, p->tok.s);
     if (!x)
@@ -251,6 +259,7 @@ static bool operand(Parser *p, Operands *in, bool *poisoned) {
     return true;
 }
 
+/* Parses all operands. */
 static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
     enum { MAX_OPERANDS = 1000 };
     Operands in = {0};
@@ -270,7 +279,7 @@ static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
     return true;
 }
 
-/* ` hops 2`: how far what the rows of an output are made of lies. */
+/* Parses ` hops 2`: how far the rows that an output is made of are. */
 static bool output_hops(Parser *p, Op *op) {
     int64_t n;
     if (p->tok.kind != T_NAME || p->tok.span.line != p->prev_line) return true;
@@ -280,7 +289,7 @@ static bool output_hops(Parser *p, Op *op) {
     return true;
 }
 
-/* ` as metric "accuracy" val`: what an output is for. */
+/* Parses ` as metric "accuracy" val`: what an output is for. */
 static bool output_use(Parser *p, Op *op) {
     int role = OUT_VALUE, split = SPLIT_NONE;
     if (op->kind != OP_OUTPUT || !parse_accept_word(p, "as")) return true;
@@ -296,6 +305,7 @@ static bool output_use(Parser *p, Op *op) {
 }
 
 /* ---- one operation ---------------------------------------------------------------------- */
+/* Parses the kind of an operation. */
 static bool kind_of(Parser *p, OpKind *kind) {
     static const char *const words[] = {
 #define OP(id, mnemonic, n_in, cost, traits, attrs, impl) mnemonic,
@@ -312,24 +322,27 @@ static bool kind_of(Parser *p, OpKind *kind) {
     return true;
 }
 
+/* A type, as text. */
 static const char *show(Parser *p, const Type *t) {
     StrBuf b = sb_new(p->a);
     type_print(&b, t);
     return b.s;
 }
 
-/* Does its type follow from its operands and attributes?  Then text may leave it out. */
+/* Whether the type follows from operands and attributes: text may then leave it out. */
 static bool type_follows(const Op *op) {
     return !op_has(op, OPT_EFFECT) && !(op_attrs(op->kind) & OPA_TYPE);
 }
 
+/* Whether the text left the type out. */
 static bool is_untyped(const Op *op, bool named) {
     bool untyped = named && op->type.dt == DT_VOID && type_follows(op);
     for (int i = 0; i < op->n_in; i++) untyped |= op->in[i]->untyped;
     return untyped;
 }
 
-/* infer() may follow operands and, for csr values, what @load saved. */
+/* Checks the operation's type. infer() may follow operands and, for CSR values, what @load saved.
+ */
 static bool check(Parser *p, Op *op, Span at, bool named) {
     bool may_have = op->kind == OP_CALL_EFFECT, result = !op_has(op, OPT_EFFECT);
     bool typed = op->type.dt != DT_VOID;
@@ -354,8 +367,7 @@ static bool check(Parser *p, Op *op, Span at, bool named) {
                       op_mnemonic(op->kind), show(p, &tried.type), show(p, &op->type));
 }
 
-/* `@bf16` behind the type: what the layer of the model says that it stands in.  `@f32 update`: what
- * the optimizer does. */
+/* Parses `@bf16` behind the type, the request of the layer, or `@f32 update`, the optimizer's. */
 static bool parse_want(Parser *p, Op *op) {
     if (p->tok.kind != T_FUNC || p->tok.span.line != p->prev_line) return true;
     if (!stored_type(p->tok.s, &op->want)) return parse_expected(p, "@f32, @bf16 or @f16");
@@ -364,7 +376,7 @@ static bool parse_want(Parser *p, Op *op) {
     return true;
 }
 
-/* After the name; false after a diagnostic or where an operand already had one. */
+/* Parses an operation, after its name; NULL after an error, or where an operand already had one. */
 static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     Op op = {.span = at};
     bool poisoned = false;
@@ -385,6 +397,7 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     return check(p, &op, op_at, named) ? b_op(b, &op) : NULL;
 }
 
+/* Parses the line of an operation. */
 static void op_line(Parser *p, Builder *b) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -412,7 +425,7 @@ static void op_line(Parser *p, Builder *b) {
     strmap_put(p->a, &p->values, name, op ? op : poison(p));
 }
 
-/* A function of a name that is taken is read all the same, for its mistakes. */
+/* Parses a function. One whose name is taken is read all the same, for its errors. */
 void parse_func(Parser *p, bool body) {
     Span at = p->tok.span;
     if (p->tok.kind != T_FUNC) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
+/* Parses a name that must be new. */
 static bool new_name(Parser *p, int table, const char *what, const char **name) {
     Span at = p->tok.span;
     if (!parse_name(p, what, name)) return false;
@@ -13,7 +14,8 @@ static bool new_name(Parser *p, int table, const char *what, const char **name) 
     return parse_fail(p, DIAG_E0403, at, "'%s' is already taken", *name);
 }
 
-/* A space's own size symbol: NAME of `size NAME`, or what the space's name implies. */
+/* Parses the name of a space's size symbol, NAME of `size NAME`, or takes the one that the space's
+ * name implies. */
 static bool own_size(Parser *p, Space *s, const char *prefix) {
     Span at = p->tok.span;
     const char *name = arena_printf(p->a, "%s%s", prefix, s->name);
@@ -29,8 +31,8 @@ static bool own_size(Parser *p, Space *s, const char *prefix) {
     return true;
 }
 
-/* A number of rows that no memory holds is a mistake, and
- * beyond it products saturate and would look equal. */
+/* Whether a constant size is at most 2^40; else an error. Beyond it products saturate and would
+ * look equal. */
 static bool plausible(Parser *p, Span at, const Expr *size) {
     int64_t n;
     if (!expr_is_const(size, &n) || (n >= 0 && n <= (int64_t)1 << 40)) return true;
@@ -38,6 +40,7 @@ static bool plausible(Parser *p, Span at, const Expr *size) {
                       (long long)n);
 }
 
+/* Parses a dimension. */
 static bool dim_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -48,13 +51,14 @@ static bool dim_stmt(Parser *p) {
     return (size || own_size(p, s, "")) && parse_span(p, &s->span);
 }
 
+/* Parses the name of a space of a kind. */
 static bool space_of(Parser *p, SpaceKind k, const char *what, Space **s) {
     Span at = p->tok.span;
     if (!parse_space(p, s)) return false;
     return (*s)->kind == k || parse_fail(p, DIAG_E0409, at, "'%s' is not %s", (*s)->name, what);
 }
 
-/* first(paper, 1), after 'first' */
+/* Parses (paper, 1) after `first`. */
 static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, int *hops) {
     int64_t n = 0;
     Span at = p->tok.span;
@@ -68,7 +72,7 @@ static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, i
     return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*whole)->name);
 }
 
-/* distinct(paper), after 'distinct' */
+/* Parses (paper) after `distinct`, and adds the distinct rows of the node type. */
 static bool once_of(Parser *p, Span at, const char *name) {
     Space *node = NULL;
     if (!parse_expect(p, '(') || !space_of(p, SP_NODE, "a node type", &node)) return false;
@@ -82,6 +86,8 @@ static bool once_of(Parser *p, Span at, const char *name) {
     return own_size(p, s, "N_") && parse_span(p, &s->span);
 }
 
+/* Parses a node type: one of the data (`timeless`: its rows are visible at any time), the first
+ * rows of one, or its distinct rows. */
 static bool node_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -100,6 +106,7 @@ static bool node_stmt(Parser *p) {
     return own_size(p, s, "N_") && parse_span(p, &s->span);
 }
 
+/* Parses a graph type. */
 static bool graph_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -108,6 +115,7 @@ static bool graph_stmt(Parser *p) {
     return own_size(p, s, "G_") && parse_span(p, &s->span);
 }
 
+/* Whether the derived relation may have these bases; else an error. */
 static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
     if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst && !space_of_batch(x))
         return parse_fail(p, DIAG_E0409, at, "'%s' joins two node types: no %s", x->name,
@@ -121,7 +129,7 @@ static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) 
     return true;
 }
 
-/* : user.0 -> item.0, of links whose ends are seeds */
+/* Parses `: user.0 -> item.0`, the ends of links that are seeds. */
 static bool seed_ends(Parser *p, Space **src, Space **dst, const Space *base) {
     Space **end[] = {src, dst};
     for (int i = 0; i < 2; i++) {
@@ -140,7 +148,7 @@ static bool seed_ends(Parser *p, Space **src, Space **dst, const Space *base) {
     return true;
 }
 
-/* name = union(a, b), where(a, "cond"), reverse(a), links(a): user.0 -> item.0, .. */
+/* Parses a derived relation. */
 static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
     int k = 0;
     Space *x = NULL, *y = NULL;
@@ -166,6 +174,7 @@ static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
     return true;
 }
 
+/* Parses a relation. */
 static bool edge_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -190,6 +199,7 @@ static bool edge_stmt(Parser *p) {
     return own_size(p, s, "E_") && parse_span(p, &s->span);
 }
 
+/* Parses which graph type a node type's rows belong to. */
 static bool member_stmt(Parser *p) {
     Space *node, *graph;
     Span at = p->tok.span;
@@ -202,6 +212,7 @@ static bool member_stmt(Parser *p) {
     return true;
 }
 
+/* Parses a size symbol. */
 static bool sym_stmt(Parser *p) {
     const char *name = NULL;
     if (!new_name(p, NAMES_SYM, "the name of a size", &name)) return false;
@@ -210,7 +221,7 @@ static bool sym_stmt(Parser *p) {
 }
 
 /* ---- columns -------- */
-/* "space.name": the longest prefix that names a space. */
+/* Parses "space.name": the longest prefix that names a space. */
 static bool column_name(Parser *p, Space **space, const char **name) {
     Span at = p->tok.span;
     const char *whole = NULL;
@@ -234,6 +245,7 @@ typedef struct {
     Space *dims[MAX_RANK], *cat;
 } ColumnSpec;
 
+/* Parses the type of a column of numbers. */
 static bool float_column(Parser *p, Space *space, ColumnSpec *c) {
     Span at = p->tok.span;
     Type t;
@@ -246,6 +258,7 @@ static bool float_column(Parser *p, Space *space, ColumnSpec *c) {
     return true;
 }
 
+/* Parses the kind and type of a column. */
 static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
     Span at = p->tok.span;
     c->kind = p->tok.kind == T_NAME ? text_find(&text_ColKind, p->tok.s, strlen(p->tok.s)) : -1;
@@ -261,6 +274,7 @@ static bool column_spec(Parser *p, Space *space, ColumnSpec *c) {
     return true;
 }
 
+/* Parses a column. */
 static bool column_stmt(Parser *p) {
     Span at = p->tok.span, nz_at = at;
     Space *space = NULL;
@@ -285,6 +299,7 @@ static bool column_stmt(Parser *p) {
 }
 
 /* ---- variables -------- */
+/* Parses an initial value. */
 static bool init(Parser *p, Init *in) {
     int kind = 0;
     Span at = p->tok.span;
@@ -306,6 +321,7 @@ static bool init(Parser *p, Init *in) {
     return parse_expect(p, ')');
 }
 
+/* Parses the shape in checkpoints. */
 static bool save_shape(Parser *p, Var *v) {
     if (!parse_expect(p, '[')) return false;
     do {
@@ -318,7 +334,7 @@ static bool save_shape(Parser *p, Var *v) {
     return parse_expect(p, ']');
 }
 
-/* ` of "w"`, ` role updates`: what a slot is for. */
+/* Parses ` of "w"`, ` role updates`: what a slot is for. */
 static bool var_use(Parser *p, Var *v) {
     int role = ROLE_NONE;
     if (v->kind != VAR_SLOT) return true;
@@ -329,6 +345,7 @@ static bool var_use(Parser *p, Var *v) {
     return true;
 }
 
+/* Parses a variable. */
 static bool var_stmt(Parser *p, VarKind k) {
     Span at = p->tok.span;
     const char *path = NULL;
@@ -352,6 +369,7 @@ static bool var_stmt(Parser *p, VarKind k) {
 }
 
 /* ---- functions in C ----------------------------------------------------------------------- */
+/* Parses a C function. */
 static bool extern_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL, *file = NULL;
@@ -369,6 +387,7 @@ static bool extern_stmt(Parser *p) {
 }
 
 /* ---- recipe -------- */
+/* Parses a field of the recipe. */
 static bool recipe_value(Parser *p, const RecipeField *f) {
     void *at = (char *)&p->m->recipe + f->offset;
     int64_t n = 0;
@@ -388,6 +407,7 @@ static bool recipe_value(Parser *p, const RecipeField *f) {
     }
 }
 
+/* Parses a parameter group. */
 static bool group_stmt(Parser *p) {
     ParamGroup g = {.lr_scale = 1};
     if (p->tok.kind == T_STRING && !parse_text(p, "a group's name", &g.name)) return false;
@@ -399,6 +419,7 @@ static bool group_stmt(Parser *p) {
     return true;
 }
 
+/* Parses the fanouts of a relation. */
 static bool fanout_list(Parser *p, SampleRel *r, int *n) {
     enum { MAX_HOPS = 64 };
     r->fanout = NEWN(p->a, int64_t, MAX_HOPS);
@@ -415,6 +436,7 @@ static bool fanout_list(Parser *p, SampleRel *r, int *n) {
     return parse_expect(p, ']');
 }
 
+/* Parses a line of fanouts. */
 static bool fanout_stmt(Parser *p) {
     Sampling *s = &p->m->recipe.sample;
     SampleRel r = {0};
@@ -432,6 +454,7 @@ static bool fanout_stmt(Parser *p) {
     return true;
 }
 
+/* Parses a column of weights or times. */
 static bool sampled_column(Parser *p, bool weight) {
     Sampling *s = &p->m->recipe.sample;
     Column *c;
@@ -449,6 +472,7 @@ static bool sampled_column(Parser *p, bool weight) {
     return true;
 }
 
+/* Parses a column that requests bring. */
 static bool brought_column(Parser *p) {
     Column *c;
     Span at = p->tok.span;
@@ -462,6 +486,7 @@ static bool brought_column(Parser *p) {
     return true;
 }
 
+/* Parses a line of the recipe. */
 static bool recipe_line(Parser *p) {
     const char *name = NULL;
     Span at = p->tok.span;
@@ -480,6 +505,7 @@ static bool recipe_line(Parser *p) {
     return parse_fail(p, DIAG_E0402, at, "a recipe has no setting '%s'", name);
 }
 
+/* Parses the recipe. */
 static bool recipe_stmt(Parser *p) {
     Span at = p->tok.span;
     if (p->m->recipe.present) parse_fail(p, DIAG_E0403, at, "a second recipe");
@@ -491,6 +517,7 @@ static bool recipe_stmt(Parser *p) {
 }
 
 /* ---- module -------- */
+/* Parses the facts of the module. */
 static bool has_stmt(Parser *p) {
     int bit;
     uint32_t line = p->prev_line;
@@ -501,11 +528,12 @@ static bool has_stmt(Parser *p) {
     return true;
 }
 
+/* Parses the passes that are still to run. */
 static bool pending_stmt(Parser *p) {
     return parse_text(p, "names of passes in quotes", &p->m->pending);
 }
 
-/* note @train stops "'log' is read at the end of the epoch"  !gcn.gnn:9:3-20 */
+/* Parses a note: note @train stops "'log' is read at the end of the epoch" !gcn.gnn:9:3-20 */
 static bool note_stmt(Parser *p) {
     const char *func = p->tok.s, *text = NULL;
     Span at = p->tok.span;
@@ -520,6 +548,7 @@ static bool note_stmt(Parser *p) {
            parse_fail(p, DIAG_E0403, at, "this note stands there already");
 }
 
+/* Parses the number of effects. */
 static bool effects_stmt(Parser *p) {
     int64_t n = 0;
     if (!parse_int(p, "the number of host effects in the model", 0, INT32_MAX, &n)) return false;
@@ -528,6 +557,7 @@ static bool effects_stmt(Parser *p) {
     return true;
 }
 
+/* Parses the order of maps. */
 static bool maps_stmt(Parser *p) {
     VEC(Map *) all = {0};
     Span at = p->tok.span;
@@ -540,6 +570,7 @@ static bool maps_stmt(Parser *p) {
            parse_fail(p, DIAG_E0403, at, "a map stands twice in this list");
 }
 
+/* Parses the number of random streams. */
 static bool streams_stmt(Parser *p) {
     int64_t n = 0;
     if (!parse_int(p, "the number of streams", 0, 1 << 20, &n)) return false;
@@ -547,6 +578,7 @@ static bool streams_stmt(Parser *p) {
     return true;
 }
 
+/* Parses a statement. */
 static bool statement(Parser *p, const char *word, Span at) {
     static const struct {
         const char *word;
@@ -568,6 +600,7 @@ static bool statement(Parser *p, const char *word, Span at) {
     return true;
 }
 
+/* Parses the statements of a module. */
 static void module_body(Parser *p) {
     while (!parse_stop(p) && !parse_is(p, '}')) {
         Tok first = p->tok;
@@ -580,6 +613,7 @@ static void module_body(Parser *p) {
     }
 }
 
+/* Begins to parse a source. */
 Parser parse_begin(Ctx *c, uint32_t file) {
     const Source *s = &c->sources.v[file];
     Parser p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true};
@@ -589,6 +623,7 @@ Parser parse_begin(Ctx *c, uint32_t file) {
     return p;
 }
 
+/* Parses a module. */
 bool parse_module(Parser *p) {
     const char *name = NULL;
     if (!parse_accept_word(p, "module")) return parse_expected(p, "'module'");
@@ -608,7 +643,7 @@ static const char *find_sources(const char *s, const char *end, uint32_t *line) 
     return NULL;
 }
 
-/* Files are read before the positions that name them, and end the text. */
+/* Reads the section of sources, which ends the text, before the positions that name them. */
 static bool read_sources(Parser *p, uint32_t *first) {
     uint32_t line;
     const char *from = find_sources(p->line_start, p->end, &line);
@@ -622,6 +657,7 @@ static bool read_sources(Parser *p, uint32_t *first) {
     return ok;
 }
 
+/* Parses a module with all positions. */
 Module *module_parse(Ctx *c, uint32_t file) {
     Parser p = parse_begin(c, file);
     uint32_t first = 0;

@@ -23,6 +23,7 @@ typedef struct {
     bool file;         /* with the passes that are to come, and the order of maps */
 } Whole;
 
+/* Prints a path, in quotes if necessary. */
 static void print_path(StrBuf *b, const char *path) {
     if (text_is_bare_path(path))
         sb_puts(b, path);
@@ -30,6 +31,7 @@ static void print_path(StrBuf *b, const char *path) {
         ir_string_print(b, path);
 }
 
+/* Prints a position. */
 void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span at) {
     uint32_t n = (uint32_t)c->sources.n;
     if (at.line == 0 || at.file == own_file || at.file >= n) return;
@@ -49,11 +51,13 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
     print_path(b, at.site_name);
 }
 
+/* Ends a line, with its position. */
 static void end_line(StrBuf *b, const Whole *w, Span at) {
     if (!w->computation) ir_span_print(b, w->m->ctx, w->own_file, w->sites, at);
     sb_puts(b, "\n");
 }
 
+/* Prints a list of spaces. */
 static void print_spaces(StrBuf *b, int n, Space *const *v) {
     sb_puts(b, "[");
     for (int i = 0; i < n; i++) {
@@ -63,12 +67,14 @@ static void print_spaces(StrBuf *b, int n, Space *const *v) {
     sb_puts(b, "]");
 }
 
+/* Prints a type. */
 void type_print(StrBuf *b, const Type *t) {
     if (t->layout == LAYOUT_CSR) sb_puts(b, "csr ");
     sb_puts(b, dtype_name(t->dt));
     if (t->rank) print_spaces(b, t->rank, t->dim);
 }
 
+/* Prints the name of a column. */
 void ir_column_print(StrBuf *b, const Column *c) {
     if (text_is_bare_name(c->space->name) && text_is_bare_name(c->name)) {
         sb_printf(b, "%s.%s", c->space->name, c->name);
@@ -80,7 +86,7 @@ void ir_column_print(StrBuf *b, const Column *c) {
 }
 
 /* ---- spaces, columns, variables ------------------------------------------------ */
-/* ` size NAME`, where the symbol is not the one a parser would choose. */
+/* Prints ` size NAME`, where the symbol is not the one that a parser would choose. */
 static void print_own_size(StrBuf *b, const Space *s, const char *prefix) {
     const Sym *sym = s->size->sym;
     size_t n = strlen(prefix);
@@ -89,10 +95,12 @@ static void print_own_size(StrBuf *b, const Space *s, const char *prefix) {
     ir_name_print(b, sym->name);
 }
 
+/* Whether the space's size is a symbol of its own. */
 static bool has_own_size(const Space *s) {
     return s->size->kind == EX_SYM && s->size->sym->of == s;
 }
 
+/* Prints a dimension. */
 static void print_dim(StrBuf *b, const Space *s) {
     sb_puts(b, "  dim ");
     ir_name_print(b, s->name);
@@ -104,6 +112,7 @@ static void print_dim(StrBuf *b, const Space *s) {
     expr_print(b, s->size);
 }
 
+/* Prints what a prefix or distinct space is of. */
 static void print_prefix(StrBuf *b, const Space *s) {
     if (s->once) {
         sb_puts(b, " = distinct(");
@@ -116,6 +125,7 @@ static void print_prefix(StrBuf *b, const Space *s) {
     sb_printf(b, ", %d)", s->hops);
 }
 
+/* Prints the ends of a relation. */
 static void print_ends(StrBuf *b, const Space *s) {
     sb_puts(b, ": ");
     ir_name_print(b, s->src->name);
@@ -123,6 +133,7 @@ static void print_ends(StrBuf *b, const Space *s) {
     ir_name_print(b, s->dst->name);
 }
 
+/* Prints a relation. */
 static void print_edge(StrBuf *b, const Space *s) {
     sb_puts(b, "  edge ");
     ir_name_print(b, s->name);
@@ -146,6 +157,7 @@ static void print_edge(StrBuf *b, const Space *s) {
     if (space_joins_seeds(s)) print_ends(b, s);
 }
 
+/* Prints a column. */
 static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     sb_puts(b, "  column ");
     ir_column_print(b, c);
@@ -165,6 +177,7 @@ static void print_column(StrBuf *b, const Whole *w, const Column *c) {
     end_line(b, w, c->span);
 }
 
+/* Prints a space. */
 static void print_space(StrBuf *b, const Whole *w, const Space *s) {
     switch (s->kind) {
     case SP_DIM:
@@ -184,8 +197,8 @@ static void print_space(StrBuf *b, const Whole *w, const Space *s) {
     end_line(b, w, s->span);
 }
 
-/* A column makes its space of stored entries, so it is printed in that space's
- * place, after the columns made before it. */
+/* Prints spaces and columns. A column makes its space of stored entries, so it is printed in that
+ * space's place, after the columns made before it. */
 static void print_data(StrBuf *b, const Whole *w) {
     const Module *m = w->m;
     int next = 0;
@@ -214,6 +227,7 @@ static void print_data(StrBuf *b, const Whole *w) {
     }
 }
 
+/* Prints an initial value. */
 static void print_init(StrBuf *b, const Init *in) {
     sb_printf(b, "%s(", text_InitKind.word[in->kind]);
     text_real(b, in->a);
@@ -232,6 +246,7 @@ static void print_init(StrBuf *b, const Init *in) {
     sb_puts(b, ")");
 }
 
+/* Prints a variable. */
 static void print_var(StrBuf *b, const Whole *w, const Var *v) {
     sb_printf(b, "  %s ", text_VarKind.word[v->kind]);
     ir_string_print(b, v->path);
@@ -258,6 +273,7 @@ static void print_var(StrBuf *b, const Whole *w, const Var *v) {
 }
 
 /* ---- functions in C --------------------------------------------------------------- */
+/* Prints a C function. */
 static void print_extern(StrBuf *b, const Whole *w, const Extern *f) {
     sb_puts(b, "  extern ");
     ir_string_print(b, f->name);
@@ -275,6 +291,7 @@ static void print_extern(StrBuf *b, const Whole *w, const Extern *f) {
 }
 
 /* ---- recipe ------------------------------------------------------------------------ */
+/* Prints a field of the recipe. */
 static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     const void *at = (const char *)r + f->offset;
     const char *text = f->kind == RF_TEXT ? *(const char *const *)at : NULL;
@@ -296,6 +313,7 @@ static void print_field(StrBuf *b, const Recipe *r, const RecipeField *f) {
     sb_puts(b, "\n");
 }
 
+/* Prints a list of columns. */
 static void print_columns(StrBuf *b, const char *what, Column *const *c, int n) {
     for (int i = 0; i < n; i++) {
         sb_printf(b, "    %s ", what);
@@ -304,6 +322,8 @@ static void print_columns(StrBuf *b, const char *what, Column *const *c, int n) 
     }
 }
 
+/* Prints how batches are sampled: fanouts, columns of weights and times, and the columns that
+ * requests bring. */
 static void print_sampling(StrBuf *b, const Sampling *s) {
     for (int i = 0; s->n_hops && i < s->rels.n; i++) {
         sb_puts(b, "    fanout ");
@@ -320,6 +340,7 @@ static void print_sampling(StrBuf *b, const Sampling *s) {
     print_columns(b, "brought", s->brought.v, s->brought.n);
 }
 
+/* Prints the recipe. */
 static void print_recipe(StrBuf *b, const Whole *w) {
     const Recipe *r = &w->m->recipe;
     if (!r->present) return;
@@ -344,12 +365,14 @@ static void print_recipe(StrBuf *b, const Whole *w) {
 }
 
 /* ---- functions ------------------------------------------------------------------------ */
+/* A name in quotes. */
 static const char *quoted(Arena *a, const char *name) {
     StrBuf b = sb_new(a);
     ir_name_print(&b, name);
     return b.s;
 }
 
+/* The names of a function's values. */
 static const char **name_values(Arena *a, const Func *f, bool hints) {
     const char **names = NEWN(a, const char *, (size_t)f->n_ops);
     StrMap taken = {0};
@@ -367,6 +390,7 @@ const char **ir_value_names(Arena *a, const Func *f) {
     return name_values(a, f, true);
 }
 
+/* Prints a map by a pair. */
 static void pair_print(StrBuf *b, const Map *m) {
     sb_puts(b, "pair(");
     for (int i = 0; i < 2; i++) {
@@ -381,6 +405,7 @@ static void pair_print(StrBuf *b, const Map *m) {
     sb_puts(b, ")");
 }
 
+/* Prints a map. */
 void ir_map_print(StrBuf *b, const Map *m) {
     if (m->kind == MAP_PAIR) {
         pair_print(b, m);
@@ -403,10 +428,12 @@ void ir_map_print(StrBuf *b, const Map *m) {
     sb_puts(b, ")");
 }
 
+/* Whether the text of the operation is for people. */
 static bool is_message(const Op *op) {
     return op->kind == OP_PRINT || op->kind == OP_ASSERT;
 }
 
+/* Prints the attributes of an operation. */
 static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
     unsigned at = op_attrs(op->kind);
     if (op->when) sb_puts(b, " when");
@@ -437,7 +464,7 @@ static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
     }
 }
 
-/* ` as metric "accuracy" val` */
+/* Prints what an output is for: ` as metric "accuracy" val`. */
 static void print_use(StrBuf *b, const Op *op) {
     const OutputUse *u = &op->use;
     if (op->kind != OP_OUTPUT || u->role == OUT_VALUE) return;
@@ -450,6 +477,7 @@ static void print_use(StrBuf *b, const Op *op) {
     if (u->hops) sb_printf(b, " hops %d", u->hops);
 }
 
+/* Prints an operation. */
 static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {
     sb_puts(b, "    ");
     if (op_has_result(op)) sb_printf(b, "%%%s = ", names[op->id]);
@@ -472,6 +500,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
     end_line(b, w, op->span);
 }
 
+/* Prints a function. */
 static void print_func(StrBuf *b, const Whole *w, const Func *f) {
     const char **names = name_values(b->a, f, !w->computation);
     sb_puts(b, f->body ? "  body @" : "  func @");
@@ -487,6 +516,7 @@ void func_print(StrBuf *b, const Module *m, const Func *f) {
 }
 
 /* ---- module ------------------------------------------------------------------------------ */
+/* Prints the facts and pending passes. */
 static void print_names(StrBuf *b, const Module *m) {
     sb_puts(b, " ");
     ir_string_print(b, m->name);
@@ -497,7 +527,7 @@ static void print_names(StrBuf *b, const Module *m) {
     sb_puts(b, "\n");
 }
 
-/* In the order of their numbers, which the functions do not show. */
+/* Prints the maps in the order of their numbers, which the functions do not show. */
 static void print_maps(StrBuf *b, const Module *m) {
     for (int i = 0; i < m->maps.n; i++) {
         sb_puts(b, i ? ", " : "  maps ");
@@ -506,12 +536,13 @@ static void print_maps(StrBuf *b, const Module *m) {
     if (m->maps.n) sb_puts(b, "\n");
 }
 
-/* A text that was read and names no files has all of them in itself. */
+/* Whether the text lists its sources. A text that was read and names no files has all of them in
+ * itself. */
 static bool has_sources(const Module *m) {
     return m->sourced || m->text_file == UINT32_MAX;
 }
 
-/* What --report=breaks tells, by places in the files that the model was compiled from. */
+/* Prints the notes of --report=breaks. */
 static void print_notes(StrBuf *b, const Whole *w) {
     const Module *m = w->m;
     if (m->effects_counted && m->n_effects) sb_printf(b, "  effects %d\n", m->n_effects);
@@ -526,6 +557,7 @@ static void print_notes(StrBuf *b, const Whole *w) {
     }
 }
 
+/* Prints a module. */
 static void print_module(StrBuf *b, const Whole *w) {
     const Module *m = w->m;
     sb_puts(b, "module");

@@ -14,6 +14,7 @@
 
 enum { MAX_LINES = 100000 };
 
+/* The end of a line. */
 const char *text_line_end(const char *s, const char *end) {
     const char *nl = memchr(s, '\n', (size_t)(end - s));
     return nl ? nl + 1 : end;
@@ -28,10 +29,12 @@ typedef struct {
     uint32_t n;
 } Listing;
 
+/* Records that a position names the file. */
 static void name_file(Listing *l, Span at) {
     l->named |= at.line && (at.file == l->file || (at.site_line && at.site_file == l->file));
 }
 
+/* Records that a position names the line. */
 static void see_line(Listing *l, Span at) {
     name_file(l, at);
     if (at.file != l->file || at.line > MAX_LINES) return;
@@ -39,6 +42,7 @@ static void see_line(Listing *l, Span at) {
     if (at.line > l->n) l->n = at.line;
 }
 
+/* Lists the lines of a file that positions name. */
 static Listing list_file(Arena *a, const Module *m, uint32_t file) {
     Listing l = {.file = file, .seen = NEWN(a, bool, MAX_LINES + 1)};
     for (int i = 0; i < m->spaces.n; i++) name_file(&l, m->spaces.v[i]->span);
@@ -54,6 +58,7 @@ static Listing list_file(Arena *a, const Module *m, uint32_t file) {
     return l;
 }
 
+/* Prints these lines. */
 static void print_listing(StrBuf *b, const Source *from, const Listing *l) {
     const char *s = from->text;
     sb_puts(b, "  ");
@@ -66,6 +71,7 @@ static void print_listing(StrBuf *b, const Source *from, const Listing *l) {
     }
 }
 
+/* Prints the section of sources. */
 void module_print_sources(StrBuf *b, const Module *m, uint32_t own_file) {
     const Ctx *c = m->ctx;
     for (uint32_t i = 0; i < (uint32_t)c->sources.n; i++) {
@@ -76,7 +82,7 @@ void module_print_sources(StrBuf *b, const Module *m, uint32_t own_file) {
 }
 
 /* ---- parse -------------------------------------------------------------------------------- */
-/* `17: the line`, as it is; the file's text up to there. */
+/* Parses `17: the line`, and fills the file's text up to there. */
 static bool source_line(Parser *p, const char *end, StrBuf *text, uint32_t *at) {
     int64_t line = 0;
     if (!parse_int(p, "a line's number", *at, MAX_LINES, &line) || !parse_is(p, ':'))
@@ -97,6 +103,7 @@ static bool add_source(Parser *p, const char *path, bool library, const StrBuf *
     return true;
 }
 
+/* Parses the section of sources. */
 bool parse_sources(Parser *p, const char *from, const char *to, uint32_t line, uint32_t *first) {
     const char *end = text_line_end(from, to), *path = NULL;
     bool library = false;

@@ -21,12 +21,14 @@ WORDS(reds, "sum", "max", "min");
 WORDS(asks, "", "store", "fuse", "apart");
 WORDS(facts, "typed", "grad", "optim", "no_csr", "fused"); /* bit i of Module.has */
 
+/* The index of a word, or -1. */
 int text_find(const Words *w, const char *s, size_t n) {
     for (int i = 0; i < w->n; i++)
         if (strlen(w->word[i]) == n && memcmp(w->word[i], s, n) == 0) return i;
     return -1;
 }
 
+/* The words as a list. */
 const char *text_list(Arena *a, const Words *w, int first) {
     StrBuf b = sb_new(a);
     for (int i = first; i < w->n; i++) sb_printf(&b, "%s%s", i > first ? ", " : "", w->word[i]);
@@ -112,13 +114,14 @@ typedef struct {
     const char *hint;
 } NameUse;
 
+/* Records a name as taken. */
 static void take_name(Arena *a, StrMap *taken, const char *name, const char *hint) {
     NameUse *u = NEW(a, NameUse);
     u->hint = hint;
     strmap_put(a, taken, name, u);
 }
 
-/* The first of base.1, base.2, .. that is free; the count that is kept makes n equal hints cost n
+/* The first of base.1, base.2, .. that is free. The count that is kept makes n equal hints cost n
  * steps, not n^2. */
 static const char *free_name(Arena *a, const StrMap *taken, const char *base, int *n) {
     const char *s;
@@ -128,7 +131,7 @@ static const char *free_name(Arena *a, const StrMap *taken, const char *base, in
     return s;
 }
 
-/* "z.2" where a "z" is there, and this is the next one; NULL: it is a name of its own. */
+/* The "z" of "z.2", if it is taken and 2 comes next; NULL: it is a name of its own. */
 static NameUse *base_of(Arena *a, StrMap *taken, const char *name, int *n) {
     const char *dot = strrchr(name, '.');
     if (!dot || !dot[1] || dot[1] == '0' || dot[1 + strspn(dot + 1, "0123456789")]) return NULL;
@@ -141,12 +144,13 @@ static NameUse *base_of(Arena *a, StrMap *taken, const char *name, int *n) {
     return next ? u : NULL;
 }
 
+/* Whether the name ends in a dot. */
 static bool ends_in_dot(const char *name) {
     size_t n = strlen(name);
     return n > 0 && name[n - 1] == '.';
 }
 
-/* Is the term the name, or that of several, "z" of "z.1"? */
+/* Whether the term is the name, or "z" of "z.1". */
 static bool asks_for(const char *term, size_t n, const char *name) {
     size_t k = strlen(name);
     if (n == k && !memcmp(term, name, k)) return true;
@@ -154,6 +158,7 @@ static bool asks_for(const char *term, size_t n, const char *name) {
     return k > 1 && name[k - 1] == '.' && n == k - 1 && !memcmp(term, name, n);
 }
 
+/* The term of a list that matches the name; NULL: none. */
 const char *text_asked(Arena *a, const char *list, const char *name) {
     size_t n;
     for (const char *t = list; t && *t; t += n, t += *t == ',') {
@@ -164,6 +169,7 @@ const char *text_asked(Arena *a, const char *list, const char *name) {
     return NULL;
 }
 
+/* The first term of a list that matched nothing; NULL: none. */
 const char *text_unmet(Arena *a, const char *list, const StrMap *met) {
     size_t n;
     for (const char *t = list; t && *t; t += n, t += *t == ',') {
@@ -179,11 +185,13 @@ bool text_is_number(const char *s) {
     return s[strspn(s, "0123456789")] == 0;
 }
 
+/* Whether the hint would be read as a numbered name. */
 static bool is_misread(Arena *a, StrMap *taken, const char *hint) {
     int n;
     return ends_in_dot(hint) || text_is_number(hint) || base_of(a, taken, hint, &n);
 }
 
+/* The name of a value by its hint. */
 const char *text_name_for(Arena *a, StrMap *taken, const char *hint) {
     const char *name = hint;
     NameUse *u = strmap_get(taken, name);
@@ -195,6 +203,7 @@ const char *text_name_for(Arena *a, StrMap *taken, const char *hint) {
     return name;
 }
 
+/* The hint of a value by its name. */
 const char *text_hint_of(Arena *a, StrMap *taken, const char *name) {
     int n;
     NameUse *u = base_of(a, taken, name, &n);

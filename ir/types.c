@@ -69,11 +69,14 @@ bool rel_is_drawn(RelKind k) {
     return k >= REL_LINKS;
 }
 
+/* Whether the map's entries come in the order of their targets. */
 bool map_is_sorted(const Map *m) {
     return (m->kind == MAP_DST && !rel_is_drawn(m->from->rel)) || m->kind == MAP_GRAPH ||
            m->kind == MAP_ROW;
 }
 
+/* Whether the pair is valid: both maps lead from its rows, or from those behind `through`, and its
+ * size is their sizes' product. */
 bool map_pair_holds(Arena *a, const Map *m) {
     const Map *t = m->through;
     if (t && (t->from != m->from || t->kind == MAP_PAIR)) return false;
@@ -86,6 +89,7 @@ bool map_pair_holds(Arena *a, const Map *m) {
            expr_eq(m->to->size, expr_mul(a, m->pair[0]->to->size, m->pair[1]->to->size));
 }
 
+/* Whether the map may lead to no row. */
 bool map_is_partial(const Map *m) {
     if (m->kind == MAP_PAIR) return map_is_partial(m->pair[0]) || map_is_partial(m->pair[1]);
     return m->kind == MAP_COL || m->kind == MAP_ORIG || m->kind == MAP_VIA;

@@ -22,6 +22,7 @@ typedef struct {
     bool ok;
 } Verifier;
 
+/* Adds the diagnostic of a broken rule. */
 static void vbroken(Verifier *v, Span at, const char *fmt, va_list ap) {
     const char *what = arena_vprintf(v->c->a, fmt, ap);
     diag_add(v->c, DIAG_E0501, at, "%s%s: %s%s%s", v->after ? "after " : "",
@@ -30,6 +31,7 @@ static void vbroken(Verifier *v, Span at, const char *fmt, va_list ap) {
 }
 
 static void broken(Verifier *v, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Adds the diagnostic of a broken rule. */
 static void broken(Verifier *v, Span at, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -37,30 +39,35 @@ static void broken(Verifier *v, Span at, const char *fmt, ...) {
     va_end(ap);
 }
 
-/* As the printer names it: "'gather' (%z)". */
+/* The operation as the printer names it: "'gather' (%z)". */
 static const char *who(Verifier *v, const Op *op) {
     if (op->hint) return arena_printf(v->c->a, "'%s' (%%%s)", op_mnemonic(op->kind), op->hint);
     return arena_printf(v->c->a, "'%s' (%%%d)", op_mnemonic(op->kind), op->id);
 }
 
 /* ---- the module's parts ---------------------------------------------------------- */
+/* Whether the space is the module's. */
 static bool owns_space(const Module *m, const Space *s) {
     return s && s->id >= 0 && s->id < m->spaces.n && m->spaces.v[s->id] == s;
 }
 
+/* Whether the column is the module's. */
 static bool owns_column(const Module *m, const Column *c) {
     return c && c->id >= 0 && c->id < m->cols.n && m->cols.v[c->id] == c;
 }
 
+/* Whether the map is the module's. */
 static bool owns_map(const Module *m, const Map *map) {
     return map && map->id >= 0 && map->id < m->maps.n && m->maps.v[map->id] == map;
 }
 
-/* By path: a pass may drop variables, so ids need not be positions. */
+/* Whether the variable is the module's. By path: a pass may drop variables, so ids need not be
+ * positions. */
 static bool owns_var(const Module *m, const Var *var) {
     return var && var_find(m, var->path) == var;
 }
 
+/* Whether a type is valid. */
 static bool type_holds(Verifier *v, Span at, const char *whose, const Type *t) {
     bool ok = t->rank >= 0 && t->rank <= MAX_RANK && (t->layout == LAYOUT_DENSE || t->rank == 2);
     for (int i = 0; ok && i < t->rank; i++) {
@@ -71,7 +78,7 @@ static bool type_holds(Verifier *v, Span at, const char *whose, const Type *t) {
     return ok;
 }
 
-/* The condition of a `where` relation: an i1[base] that @load puts out. */
+/* Whether the condition of a `where` relation is an i1[base] that @load outputs. */
 static bool cond_holds(const Module *m, const Space *s) {
     const Func *load = func_of(m, PHASE_LOAD);
     const Op *out = load ? func_output(load, s->cond) : NULL;
@@ -81,6 +88,7 @@ static bool cond_holds(const Module *m, const Space *s) {
     return out->in[0]->untyped || type_eq(&out->in[0]->type, &want);
 }
 
+/* Checks a space. */
 static void check_space(Verifier *v, const Space *s) {
     const Module *m = v->m;
     bool ok = s->size && (s->kind == SP_DIM || s->size->kind == EX_SYM);
@@ -106,13 +114,14 @@ static void check_space(Verifier *v, const Space *s) {
                s->base[0]->name);
 }
 
-/* A place for every node that a query may ask for. */
+/* Whether the map has a cell for every node that a query may ask for. */
 static bool cells_hold(const Verifier *v, const Map *m) {
     const Space *q = space_queries(m->from);
     return q && m->to->kind == SP_DIM &&
            expr_eq(m->to->size, expr_mul(v->c->a, q->size, q->dst->size));
 }
 
+/* Checks a map. */
 static void check_map(Verifier *v, const Map *m) {
     const Space *from = m->from, *to = NULL;
     switch (m->kind) {
@@ -158,13 +167,14 @@ static void check_map(Verifier *v, const Map *m) {
                m->to ? m->to->name : "nothing");
 }
 
-/* The checkpoint's shape holds as many elements as the variable. */
+/* Whether the checkpoint's shape holds as many elements as the variable. */
 static bool save_holds(Verifier *v, const Var *var) {
     const Expr *n = expr_const(v->c->a, 1);
     for (int i = 0; i < var->save_rank; i++) n = expr_mul(v->c->a, n, var->save_shape[i]);
     return var->save_rank == 0 || expr_eq(n, type_count(v->c->a, &var->type));
 }
 
+/* Checks a variable. */
 static void check_var(Verifier *v, const Var *var) {
     const char *whose = arena_printf(v->c->a, "the variable \"%s\"", var->path);
     if (!type_holds(v, var->span, whose, &var->type)) return;
@@ -178,17 +188,19 @@ static void check_var(Verifier *v, const Var *var) {
 }
 
 /* ---- operations --------------------------------------------------------------------- */
+/* The number of spaces that the attributes need. */
 static int over_wanted(unsigned at) {
     return at & OPA_OVER1 ? 1 : at & OPA_OVER2 ? 2 : at & OPA_OVER3 ? 3 : 0;
 }
 
-/* So no function can repeat itself. */
+/* Whether the loop's body stands before its function, so that no function can run itself. */
 static bool is_body_before(const Module *m, const Op *loop) {
     for (int i = 0; i < m->funcs.n && m->funcs.v[i] != loop->func; i++)
         if (m->funcs.v[i] == loop->body) return loop->body->body;
     return false;
 }
 
+/* Which attribute is missing, or NULL. */
 static const char *attr_missing(const Module *m, const Op *op) {
     unsigned at = op_attrs(op->kind);
     int want = over_wanted(at);
@@ -209,8 +221,8 @@ static const char *attr_missing(const Module *m, const Op *op) {
     return NULL;
 }
 
-/* order[id] is the op of that number: an operand that was removed, or moved behind
- * its user, is not found there. */
+/* Whether all operands stand before their user. order[id] is the operation of that number: one that
+ * was removed, or moved behind its user, is not found there. */
 static bool operands_hold(Verifier *v, const Op *op, Op *const *order) {
     int want = op_arity(op->kind);
     if (want >= 0 && op->n_in != want) {
@@ -230,12 +242,14 @@ static bool operands_hold(Verifier *v, const Op *op, Op *const *order) {
     return true;
 }
 
+/* A type, as text. */
 static const char *show(Verifier *v, const Type *t) {
     StrBuf b = sb_new(v->c->a);
     type_print(&b, t);
     return b.s;
 }
 
+/* Checks the type of an operation. */
 static void check_type(Verifier *v, const Op *op) {
     if (op->type.dt != DT_VOID && !type_holds(v, op->span, who(v, op), &op->type)) return;
     if (op->untyped) return;
@@ -248,6 +262,7 @@ static void check_type(Verifier *v, const Op *op) {
                show(v, &tried.type));
 }
 
+/* Checks a read of a saved value. */
 static void check_saved(Verifier *v, const Op *op) {
     const Op *out = module_saved(v->m, op->name);
     if (v->f->phase == PHASE_LOAD || (out && v->f == out->func))
@@ -259,17 +274,20 @@ static void check_saved(Verifier *v, const Op *op) {
                out->func->name, show(v, &out->in[0]->type));
 }
 
+/* Checks that a name is used once. */
 static void check_unique(Verifier *v, StrMap *seen, const Op *op, const char *name) {
     if (strmap_has(seen, name))
         broken(v, op->span, "a second '%s' \"%s\"", op_mnemonic(op->kind), name);
     strmap_put(v->c->a, seen, name, v);
 }
 
+/* Whether the kind of operation may be in the function. */
 static bool fits_function(const Op *op, bool body) {
     if (op->kind == OP_ARG || op->kind == OP_NEXT) return body;
     return !body || (op->kind != OP_OUTPUT && op->kind != OP_ASSIGN);
 }
 
+/* Checks an operation. */
 static void check_op(Verifier *v, const Op *op, Op *const *order) {
     if (!fits_function(op, v->f->body)) {
         broken(v, op->span, "%s stands %s the body of a loop", who(v, op),
@@ -289,7 +307,7 @@ static void check_op(Verifier *v, const Op *op, Op *const *order) {
 }
 
 /* ---- functions ------------------------------------------------------------------------- */
-/* The ops by number, or NULL when the list itself is broken. */
+/* The operations by number, or NULL when the list is broken. */
 static Op **linked(Verifier *v) {
     Func *f = v->f;
     int n = 0;
@@ -309,6 +327,7 @@ static Op **linked(Verifier *v) {
     return order;
 }
 
+/* Checks a function. */
 static void check_func(Verifier *v) {
     Op **order = linked(v);
     StrMap outputs = {0}, assigned = {0};
@@ -322,6 +341,7 @@ static void check_func(Verifier *v) {
     }
 }
 
+/* Checks a module. */
 bool module_verify(Ctx *c, Module *m, const char *after) {
     Verifier v = {.c = c, .m = m, .after = after, .ok = true};
     StrMap names = {0};

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+/* Marks for n keys. */
 IrMarks ir_marks_new(Arena *a, int n_keys) {
     return (IrMarks){.at = NEWN(a, unsigned, (size_t)n_keys + 1), .n = n_keys};
 }
 
+/* Begins a walk. */
 void ir_marks_start(IrMarks *m) {
     if (++m->walk) return;
     memset(m->at, 0, (size_t)m->n * sizeof *m->at);
@@ -19,6 +21,7 @@ typedef struct {
     int next;
 } Way;
 
+/* Visits what `root` is computed from, operands first. */
 IrOps ir_walk(Arena *a, IrMarks *m, const Op *root, IrEnter *enter, void *user) {
     IrOps found = {0};
     VEC(Way) way = {0};
