@@ -24,6 +24,7 @@ static const struct {
     {"communication", REPORT_COMMUNICATION, report_communication},
 };
 
+/* The report kind of a name; 0: there is none. */
 static unsigned kind_of(const char *name, size_t n) {
     if (n == 3 && strncmp(name, "all", 3) == 0) return REPORT_ALL;
     for (size_t i = 0; i < COUNT(reports); i++)
@@ -32,11 +33,13 @@ static unsigned kind_of(const char *name, size_t n) {
     return 0;
 }
 
+/* The name of report i, or NULL. */
 const char *report_word(int i) {
     if (i == 0) return "all";
     return i <= (int)COUNT(reports) ? reports[i - 1].name : NULL;
 }
 
+/* The kinds in a list of names; 0: one is unknown. */
 unsigned report_kinds(const char *names) {
     unsigned kinds = 0;
     for (;;) {
@@ -49,11 +52,13 @@ unsigned report_kinds(const char *names) {
     }
 }
 
+/* Which host effect the operation is. */
 static const char *stop_text(const Op *op) {
     if (op->kind == OP_PRINT) return "print";
     return op->kind == OP_ASSERT ? "assert" : "a C function with an effect";
 }
 
+/* Counts the host effects of the module before any pass, and notes them. */
 int report_count_effects(Module *m) {
     int n = 0;
     if (m->effects_counted) return m->n_effects;
@@ -76,7 +81,8 @@ typedef struct {
 } Remark;
 typedef VEC(Remark) Remarks;
 
-/* Each once.  What fuse and form-kernels decided is told above, kernel by kernel. */
+/* Counts equal remarks. Those of fuse and form-kernels are omitted, since the fusion report has
+ * them. */
 static Remarks remarks_of(const Report *r) {
     Remarks all = {0};
     for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
@@ -94,6 +100,7 @@ static Remarks remarks_of(const Report *r) {
     return all;
 }
 
+/* Prints the remarks. */
 static void remarks_text(Report *r) {
     Remarks all = remarks_of(r);
     if (all.n) sb_puts(r->b, "remarks of other passes\n");
@@ -105,6 +112,7 @@ static void remarks_text(Report *r) {
     }
 }
 
+/* Prints the lines of a text as a JSON array. */
 static void lines_json(Report *r, const char *name, const char *s) {
     json_array(r->j, name);
     while (s && *s) {
@@ -115,7 +123,7 @@ static void lines_json(Report *r, const char *name, const char *s) {
     json_end(r->j);
 }
 
-/* All of them, and those that say what was not done. */
+/* Prints all remarks, and those about what was not done. */
 static void remarks_json(Report *r) {
     StrBuf refused = sb_new(r->a);
     if (r->o->record) pass_refusals_put(r->c, &refused, r->o->record);
@@ -123,6 +131,7 @@ static void remarks_json(Report *r) {
     lines_json(r, "refused", refused.s);
 }
 
+/* Prints the thresholds that are not at their default. */
 static void thresholds_text(Report *r) {
     StrBuf b = sb_new(r->a);
     pass_thresholds_put(&b, r->c);
@@ -130,6 +139,7 @@ static void thresholds_text(Report *r) {
 }
 
 /* ---- which of the program's variants -------- */
+/* Prints which variant of the program this is. */
 static void variant_text(Report *r) {
     const ReportOptions *o = r->o;
     if (o->n_variants < 2) return;
@@ -138,6 +148,7 @@ static void variant_text(Report *r) {
         if (i != o->variant) sb_printf(r->b, "  --variant=%d: %s\n", i, o->choice[i]);
 }
 
+/* Prints it as JSON. */
 static void variant_json(Report *r) {
     const ReportOptions *o = r->o;
     json_int(r->j, "variant", o->variant);
@@ -147,6 +158,7 @@ static void variant_json(Report *r) {
     json_end(r->j);
 }
 
+/* Prints the selected reports. */
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Json json = {.b = b, .in_html = o->in_html};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+/* Counts the device steps from `from` up to `to`. */
 static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     int n = 0;
     for (int i = from; i < to; i++) {
@@ -18,20 +19,22 @@ static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     return n;
 }
 
+/* Whether the step is a host effect with device work before and after it, or in a loop. */
 static bool splits(const Report *r, const PPhase *ph, int step) {
     if (report_is_device(r, ph->steps.v[step])) return false;
     return plan_in_loop(ph, step) ||
            (count_device(r, ph, 0, step) && count_device(r, ph, step + 1, ph->steps.n));
 }
 
-/* Breaks of a phase: host effects in a row are one. */
+/* Counts the breaks of a phase; consecutive host effects are one. */
 static int count_breaks(const Report *r, const PPhase *ph) {
     int n = 0;
     for (int i = 0; i < ph->steps.n; i++) n += splits(r, ph, i) && !(i > 0 && splits(r, ph, i - 1));
     return n;
 }
 
-/* One that has a limit is the host's where the phase is not recorded anyway. */
+/* Why the host reads a loop's condition. A loop with a limit is the host's only where the phase is
+ * not recorded. */
 static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
     const char *reads = "the host reads the condition of 'while' before each iteration";
     const char *why = !s->limit                       ? "without 'limit' it may have no end"
@@ -43,6 +46,7 @@ static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s
     return arena_printf(r->a, "%s: %s", reads, why);
 }
 
+/* Why the host executes the step. */
 static const char *reason(const Report *r, const PPhase *ph, const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
@@ -59,7 +63,7 @@ static const char *reason(const Report *r, const PPhase *ph, const PStep *s) {
     }
 }
 
-/* Regions before anything was resolved. */
+/* Counts the regions before anything was resolved. */
 static int as_written(const Report *r, const PPhase *ph) {
     int n = 1;
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -69,7 +73,7 @@ static int as_written(const Report *r, const PPhase *ph) {
     return n;
 }
 
-/* The same line of several phases is told once. */
+/* Whether note i repeats an earlier one about the same line, of another phase. */
 static bool is_told(const Report *r, int i) {
     const Note *x = &r->p->m->notes.v[i];
     for (int k = 0; k < i; k++) {
@@ -80,13 +84,15 @@ static bool is_told(const Report *r, int i) {
     return false;
 }
 
-/* A bare name of an effect says only that it is there: the steps tell the rest. */
+/* Whether note i says what became of a possible break. A note that only names an effect does not.
+ */
 static bool is_resolved(const Report *r, int i) {
     const char *s = r->p->m->notes.v[i].text;
     bool bare = !strcmp(s, "print") || !strcmp(s, "assert") || !strncmp(s, "a C function", 12);
     return !bare && !is_told(r, i);
 }
 
+/* Prints what became of possible breaks. */
 static void resolved_text(Report *r) {
     bool any = false;
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -98,6 +104,7 @@ static void resolved_text(Report *r) {
     }
 }
 
+/* Prints it as JSON. */
 static void resolved_json(Report *r) {
     json_array(r->j, "resolved");
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -111,12 +118,13 @@ static void resolved_json(Report *r) {
     json_end(r->j);
 }
 
+/* Where a host effect stands that is no break. */
 static const char *place(const Report *r, const PPhase *ph, int step) {
     if (splits(r, ph, step)) return "";
     return count_device(r, ph, 0, step) ? " (at the end: no break)" : " (at the start: no break)";
 }
 
-/* Device steps from i on that one condition decides; 0: none does. */
+/* The number of consecutive device steps from i on under one condition; 0: none. */
 static int skipped_from(const Report *r, const PPhase *ph, int i) {
     const PStep *s = ph->steps.v[i];
     int n = 0;
@@ -128,6 +136,7 @@ static int skipped_from(const Report *r, const PPhase *ph, int i) {
     return n;
 }
 
+/* Prints the conditions under which device steps are skipped. */
 static void regions_text(Report *r, const PPhase *ph) {
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
         n = skipped_from(r, ph, i);
@@ -144,6 +153,7 @@ static const char recorded[] =
     "the device reads the condition of 'while', in a recording (CUDA 12.4); "
     "with an older CUDA the host does, before each iteration";
 
+/* Prints the loops that are recorded. */
 static void loops_text(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++)
         if (ph->steps.v[i]->recorded)
@@ -151,6 +161,7 @@ static void loops_text(Report *r, const PPhase *ph) {
                       recorded);
 }
 
+/* Prints them as JSON. */
 static void loops_json(Report *r, const PPhase *ph) {
     json_array(r->j, "recorded_loops");
     for (int i = 0; i < ph->steps.n; i++) {
@@ -164,6 +175,7 @@ static void loops_json(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
+/* Prints them as JSON. */
 static void regions_json(Report *r, const PPhase *ph) {
     json_array(r->j, "skipped");
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
@@ -179,6 +191,7 @@ static void regions_json(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
+/* Prints the breaks of a phase. */
 static void text(Report *r, const PPhase *ph) {
     int breaks = count_breaks(r, ph), written = as_written(r, ph);
     sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s", ph->name, breaks + 1,
@@ -196,6 +209,7 @@ static void text(Report *r, const PPhase *ph) {
     loops_text(r, ph);
 }
 
+/* Prints them as JSON. */
 static void json(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
@@ -221,6 +235,7 @@ static void json(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_breaks(Report *r) {
     int breaks = 0;
     for (int i = 0; i < r->p->phases.n; i++) breaks += count_breaks(r, r->p->phases.v[i]);

@@ -20,7 +20,7 @@ typedef struct {
     const Expr *bytes; /* of a row, of all rows, of the sum */
 } Sent;
 
-/* Does the step send anything? */
+/* Finds what a step sends; false: nothing. */
 static bool sent_by(const Report *r, const PStep *s, Sent *out) {
     bool product = s->kind == PS_GEMM && s->own && s->gemm.long_k;
     if (s->kind != PS_EXCHANGE && !product) return false;
@@ -37,7 +37,7 @@ static bool sent_by(const Report *r, const PStep *s, Sent *out) {
     return true;
 }
 
-/* Of all processes together, and the least that could be. */
+/* Prints what a step sends: of all processes together, at least. */
 static void text(Report *r, const Sent *x) {
     static const char *const times[] = {"each row once: ", "(n - 1) times ",
                                         "at least 2 (n - 1) times "};
@@ -47,6 +47,7 @@ static void text(Report *r, const Sent *x) {
     sb_printf(r->b, "  %s\n", x->step->note);
 }
 
+/* Prints it as JSON. */
 static void json(Report *r, const Sent *x) {
     json_object(r->j, NULL);
     json_text(r->j, "value", x->value->name);
@@ -57,6 +58,7 @@ static void json(Report *r, const Sent *x) {
     json_end(r->j);
 }
 
+/* Prints the communication of a phase. */
 static void phase(Report *r, const PPhase *ph) {
     int n[3] = {0};
     Sent x;
@@ -75,6 +77,7 @@ static void phase(Report *r, const PPhase *ph) {
     if (r->j) json_end(r->j), json_end(r->j);
 }
 
+/* Prints the report. */
 void report_communication(Report *r) {
     if (r->j) {
         json_object(r->j, "communication");

@@ -4,18 +4,22 @@
 
 #include <inttypes.h>
 
+/* The smallest degree of bin i. */
 static int64_t bin_from(int i) {
     return i ? (int64_t)1 << (i - 1) : 0;
 }
 
+/* The largest degree of bin i. */
 static int64_t bin_to(int i) {
     return i ? ((int64_t)1 << i) - 1 : 0;
 }
 
+/* x as a percentage of `of`. */
 static double part(int64_t x, int64_t of) {
     return of ? 100.0 * (double)x / (double)of : 0;
 }
 
+/* Prints the degrees of a relation. */
 static void text_relation(Report *r, const ReportDegrees *d) {
     sb_printf(r->b,
               "  %s: %" PRId64 " edges into %" PRId64 " rows of %s; %.3g each, at most %" PRId64,
@@ -34,6 +38,7 @@ static void text_relation(Report *r, const ReportDegrees *d) {
                       bin_from(i), bin_to(i), d->bin[i]);
 }
 
+/* Prints them as JSON. */
 static void json_relation(Report *r, const ReportDegrees *d) {
     Json *j = r->j;
     json_object(j, NULL);
@@ -64,6 +69,7 @@ static void json_relation(Report *r, const ReportDegrees *d) {
     json_end(j);
 }
 
+/* Prints the report. */
 void report_degrees(Report *r) {
     const ReportOptions *o = r->o;
     if (!o->degrees) return;

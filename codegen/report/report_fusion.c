@@ -9,8 +9,8 @@
 #include "runtime/program.h"
 
 /* ---- the roofline -------- */
-/* The least time of what moves and computes so much (Williams et al., Roofline, CACM 2009): every
- * byte that is asked for comes from memory once, or every operation keeps the units busy. */
+/* The roofline bound on a step's time (Williams et al., CACM 2009): every byte comes from memory
+ * once, or every operation keeps the units busy. False: a size or the machine is not known. */
 static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory) {
     const Target *roof = r->o->roof;
     int64_t read, written, flops;
@@ -24,14 +24,14 @@ static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory
     return true;
 }
 
-/* Done by a product?  Not on the host, whose numbers are told where a program runs there, too. */
+/* Whether a matrix product's epilogue computes the step. On the host none does. */
 bool report_is_covered(const Report *r, const PStep *s) {
     return s->made_by && !plan_on_host(r->p);
 }
 
 typedef enum { BY_KERNEL, BY_LIBRARY, BY_SIZES } Maker;
 
-/* Of a sparse product, on a device. */
+/* What computes a sparse product on a device. */
 static Maker spmm_maker(const Report *r, const PSpmm *m) {
     int64_t own, library;
     if (m->index < 0) return BY_KERNEL;
@@ -40,11 +40,12 @@ static Maker spmm_maker(const Report *r, const PSpmm *m) {
     return rt_spmm_pays(own, library) ? BY_LIBRARY : BY_KERNEL;
 }
 
+/* Whether the step is a call of the sparse library. */
 static bool is_library_call(const Report *r, const PStep *s) {
     return s->spmm && !plan_on_host(r->p) && spmm_maker(r, s->spmm) == BY_LIBRARY;
 }
 
-/* What a step moves and computes on the plan's target: nothing, where a product does it. */
+/* The cost of a step on the plan's target: none, if a product's epilogue computes it. */
 static StepCost cost_there(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
@@ -55,7 +56,7 @@ static StepCost cost_there(const Report *r, const PStep *s) {
     return c;
 }
 
-/* All steps of a phase, one after the other; false: a size is not known. */
+/* The roofline bound on a phase, its steps one after the other; false: a size is not known. */
 bool report_phase_at_best(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
@@ -69,6 +70,7 @@ bool report_phase_at_best(const Report *r, const PPhase *ph, double *us) {
 }
 
 /* ---- text -------- */
+/* Prints a list of operations. */
 static void text_list(Report *r, const char *title, const Ops *ops, bool types) {
     const char *before = "";
     if (!ops->n) return;
@@ -85,6 +87,7 @@ static void text_list(Report *r, const char *title, const Ops *ops, bool types) 
     sb_puts(r->b, "\n");
 }
 
+/* Prints the cost of a step. */
 static void text_cost(Report *r, const StepCost *c) {
     int64_t none;
     sb_puts(r->b, "      reads    ");
@@ -105,7 +108,7 @@ static void text_cost(Report *r, const StepCost *c) {
                   memory ? "memory" : "arithmetic");
 }
 
-/* What a product does at its end, and for which steps; or why it does no more. */
+/* Prints a product's epilogue and the steps that it covers, or why it has none. */
 static void text_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_printf(r->b, "      ends     %s%s", e->kind ? plan_epilogue_text(e) : "with the product: ",
               e->kind ? ": step" : e->why_not);
@@ -114,7 +117,7 @@ static void text_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_puts(r->b, "\n");
 }
 
-/* Times of a group's products on the machine of the report; false: a size is not known. */
+/* The times of a group's products on the report's machine; false: a size is not known. */
 static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
     RtProduct p[RT_GROUP_MAX];
     const Target *roof = r->o->roof;
@@ -130,7 +133,8 @@ static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
     return true;
 }
 
-/* Which products one call makes with this one; or why it has a call of its own. */
+/* Prints which products one call computes together with this one, or why it has a call of its own.
+ */
 static void text_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "      group    ");
     if (!s->group) {
@@ -152,6 +156,7 @@ static void text_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "\n");
 }
 
+/* Prints it as JSON. */
 static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     RtGroupCost c;
     if (!s->group) {
@@ -165,7 +170,7 @@ static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     json_bool(r->j, "together", rt_group_pays(&c));
 }
 
-/* Who makes a sparse product, and what each side moves. */
+/* Prints what computes a sparse product, and the bytes that each implementation moves. */
 static void text_spmm(Report *r, const PSpmm *m) {
     static const char *const words[] = {[BY_KERNEL] = "by this kernel",
                                         [BY_LIBRARY] = "by cuSPARSE",
@@ -181,6 +186,7 @@ static void text_spmm(Report *r, const PSpmm *m) {
     sb_puts(r->b, m->more ? ", the rest being a kernel of its own\n" : "\n");
 }
 
+/* Prints it as JSON. */
 static void json_spmm(Report *r, const PSpmm *m) {
     static const char *const words[] = {
         [BY_KERNEL] = "own", [BY_LIBRARY] = "cusparse", [BY_SIZES] = "by sizes"};
@@ -190,6 +196,7 @@ static void json_spmm(Report *r, const PSpmm *m) {
     report_json_expr(r, "spmm_cusparse_bytes", m->library);
 }
 
+/* Prints a step. */
 static void text_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_kept(r, f, index);
@@ -225,6 +232,7 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- JSON -------- */
+/* Prints a list of operations as JSON. */
 static void json_ops(Report *r, const char *key, const Ops *ops) {
     json_array(r->j, key);
     for (int i = 0; i < ops->n; i++) {
@@ -238,6 +246,7 @@ static void json_ops(Report *r, const char *key, const Ops *ops) {
     json_end(r->j);
 }
 
+/* Prints what a step stores as JSON. */
 static void json_results(Report *r, const FusionFacts *f, int index) {
     Ops results = f->results[index];
     json_array(r->j, "stores");
@@ -254,6 +263,7 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
     json_end(r->j);
 }
 
+/* Prints a step as JSON. */
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops kept = fusion_kept(r, f, index), all = fusion_computed(r, f, index);
@@ -290,13 +300,15 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- a phase -------- */
-/* Made by the call for the first of its group?  The host has a call for each. */
+/* Whether the call for the first product of the group computes the step's. The host has a call for
+ * each. */
 static bool is_with_others(const Report *r, const PStep *s) {
     RtGroupCost c;
     if (plan_on_host(r->p) || !s->group || plan_group_leads(s)) return false;
     return !group_cost(r, s->group, &c) || rt_group_pays(&c);
 }
 
+/* The totals of a phase. */
 static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     const PPhase *ph = f->ph;
     const Expr *none = expr_const(r->a, 0);
@@ -314,11 +326,13 @@ static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     return t;
 }
 
+/* The totals of a phase. */
 ReportSum report_phase_sum(const Report *r, const PPhase *ph) {
     FusionFacts f = fusion_facts(r, ph);
     return sum_of(r, &f);
 }
 
+/* Prints a phase. */
 static void text_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_facts(r, ph);
     ReportSum t = sum_of(r, &f);
@@ -338,6 +352,7 @@ static void text_phase(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) text_step(r, &f, i);
 }
 
+/* Prints a phase as JSON. */
 static void json_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_facts(r, ph);
     ReportSum t = sum_of(r, &f);
@@ -354,6 +369,7 @@ static void json_phase(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_fusion(Report *r) {
     if (r->j) {
         json_object(r->j, "fusion");

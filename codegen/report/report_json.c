@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* The length of the character of UTF-8 that s begins with; 0: it begins with none (RFC 3629). */
+/* The length of the UTF-8 character at s; 0: it is invalid (RFC 3629). */
 static size_t utf8(const unsigned char *s) {
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
     if (n == 4 && (s[0] < 0xf0 || s[0] > 0xf4)) return 0;
@@ -15,7 +15,7 @@ static size_t utf8(const unsigned char *s) {
     return longer || beyond ? 0 : n;
 }
 
-/* Bytes that are no UTF-8, which names of files may have, become U+FFFD. */
+/* Prints a JSON string. Bytes that are no UTF-8, which file names may have, become U+FFFD. */
 static void string(const Json *j, const char *s) {
     StrBuf *b = j->b;
     sb_puts(b, "\"");
@@ -36,6 +36,7 @@ static void string(const Json *j, const char *s) {
     sb_puts(b, "\"");
 }
 
+/* Prints what precedes a member: comma, indentation and key. */
 static void begin(Json *j, const char *key) {
     if (j->depth > 0) {
         if (j->n[j->depth - 1]++) sb_puts(j->b, ",");
@@ -46,6 +47,7 @@ static void begin(Json *j, const char *key) {
     sb_puts(j->b, ": ");
 }
 
+/* Opens an object or array. */
 static void open_with(Json *j, const char *key, const char *open, char close) {
     begin(j, key);
     sb_puts(j->b, open);
@@ -54,14 +56,17 @@ static void open_with(Json *j, const char *key, const char *open, char close) {
     j->close[j->depth++] = close;
 }
 
+/* Opens an object. */
 void json_object(Json *j, const char *key) {
     open_with(j, key, "{", '}');
 }
 
+/* Opens an array. */
 void json_array(Json *j, const char *key) {
     open_with(j, key, "[", ']');
 }
 
+/* Closes the innermost object or array. */
 void json_end(Json *j) {
     int n = j->n[--j->depth];
     if (n && !j->in_html) sb_printf(j->b, "\n%*s", j->depth, "");
@@ -69,6 +74,7 @@ void json_end(Json *j) {
     if (j->depth == 0) sb_puts(j->b, "\n");
 }
 
+/* Prints a string member; NULL is null. */
 void json_text(Json *j, const char *key, const char *s) {
     begin(j, key);
     if (s)
@@ -77,11 +83,13 @@ void json_text(Json *j, const char *key, const char *s) {
         sb_puts(j->b, "null");
 }
 
+/* Prints an integer member. */
 void json_int(Json *j, const char *key, int64_t v) {
     begin(j, key);
     sb_printf(j->b, "%" PRId64, v);
 }
 
+/* Prints a boolean member. */
 void json_bool(Json *j, const char *key, bool v) {
     begin(j, key);
     sb_puts(j->b, v ? "true" : "false");

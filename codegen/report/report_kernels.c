@@ -18,10 +18,12 @@ typedef struct {
     bool built;
 } Kernel;
 
+/* The larger of two numbers. */
 static int most(int a, int b) {
     return a > b ? a : b;
 }
 
+/* Finds the vector widths of a kernel's loops. */
 static void look(Kernel *k, const LStmt *s) {
     for (; s; s = s->next) {
         k->lanes = most(k->lanes, most(s->sched.lanes, s->kind == L_TILE ? s->lanes : 0));
@@ -35,7 +37,8 @@ static void look(Kernel *k, const LStmt *s) {
     k->lanes = most(k->lanes, k->rows);
 }
 
-/* One kernel may be several functions of the device: NAME, and NAME_parts of long rows. */
+/* Adds what the assembler said of the kernel. A kernel may be several device functions: NAME, and
+ * NAME_parts for long rows. */
 static void add_built(const Report *r, Kernel *k) {
     size_t n = strlen(k->name);
     for (int i = 0; r->o->built && i < r->o->built->n; i++) {
@@ -50,8 +53,8 @@ static void add_built(const Report *r, Kernel *k) {
     }
 }
 
-/* Of 100 warps that a multiprocessor may have those that have room (sm_80 to sm_100: 64 warps, 64
- * Ki registers, dealt to warps by 256; kernels are launched in blocks of 256 threads). */
+/* The percentage of a multiprocessor's warps that fit (sm_80 to sm_100: 64 warps, 64 Ki registers,
+ * allocated to warps by 256; kernels are launched in blocks of 256 threads). */
 static int occupancy(const Kernel *k) {
     enum { WARPS = 64, FILE_SIZE = 65536, UNIT = 256, BLOCK_WARPS = 8, SHARED = 228 * 1024 };
     int each = (k->registers * 32 + UNIT - 1) / UNIT * UNIT;
@@ -62,6 +65,7 @@ static int occupancy(const Kernel *k) {
 }
 
 /* ---- text -------- */
+/* Prints a kernel. */
 static void text_kernel(Report *r, const Kernel *k) {
     StrBuf *b = r->b;
     sb_printf(b, "    %s:", k->name);
@@ -81,10 +85,12 @@ static void text_kernel(Report *r, const Kernel *k) {
 }
 
 /* ---- JSON -------- */
+/* Prints an integer member if it is positive. */
 static void positive(Json *j, const char *key, int v) {
     if (v > 0) json_int(j, key, v);
 }
 
+/* Prints a kernel as JSON. */
 static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) {
     Json *j = r->j;
     json_object(j, NULL);
@@ -110,6 +116,7 @@ static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) 
 }
 
 /* ---- all -------- */
+/* Prints a kernel in the requested format. */
 static void one(Report *r, const PPhase *ph, int step, const LKernel *k) {
     Kernel facts = {.name = k->name, .threads = &k->threads};
     look(&facts, k->body);
@@ -120,7 +127,7 @@ static void one(Report *r, const PPhase *ph, int step, const LKernel *k) {
         text_kernel(r, &facts);
 }
 
-/* As it is emitted: a kernel, or the stages that it is cut into. */
+/* Prints a step's kernel as it is emitted, or the stages that it is split into. */
 static void emitted(Report *r, const TargetMachine *machine, const PPhase *ph, int step) {
     const LKernel *k = ph->steps.v[step]->kernel;
     Loops l = {0};
@@ -133,6 +140,7 @@ static void emitted(Report *r, const TargetMachine *machine, const PPhase *ph, i
     for (int i = 0; i < l.k.n; i++) one(r, ph, step, l.k.v[i]);
 }
 
+/* Prints the report. */
 void report_kernels(Report *r) {
     TargetMachine machine = {0};
     if (!r->o->on || !loop_pass_machine(r->c, r->o->on, r->o->to, &machine)) return;

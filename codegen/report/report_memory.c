@@ -24,25 +24,30 @@ static const char *const lives[] = {
     [PB_KEY] = "as the trainer, written before each phase",
 };
 
+/* The size of a buffer. */
 static const Expr *bytes(const Report *r, const PBuf *b) {
     return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
 }
 
-/* What phases but @load and @train give, other than scalars, lies in the arena. */
+/* Whether the buffer lies in the arena: temporaries, and non-scalar outputs of phases other than
+ * @load and @train. */
 static bool in_arena(const Report *r, const PBuf *b) {
     if (b->kind != PB_OUTPUT) return b->kind == PB_TEMP;
     Phase phase = r->p->phases.v[b->phase]->func->phase;
     return b->type.rank > 0 && phase != PHASE_LOAD && phase != PHASE_TRAIN;
 }
 
+/* The first step that needs the buffer. */
 static int first_step(const PBuf *b) {
     return b->kind == PB_TEMP ? b->first : 0;
 }
 
+/* The last step that needs the buffer. */
 static int last_step(const Report *r, const PBuf *b) {
     return b->kind == PB_TEMP ? b->last : r->p->phases.v[b->phase]->steps.n;
 }
 
+/* The total size of all buffers of a kind; of temporaries, those of a phase. */
 static const Expr *total(const Report *r, PBufKind kind, int phase) {
     const Expr *e = expr_const(r->a, 0);
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -54,7 +59,7 @@ static const Expr *total(const Report *r, PBufKind kind, int phase) {
     return e;
 }
 
-/* What is live at `step`, from what is live at the one before. */
+/* The bytes that are live at `step`, from those live at the step before. */
 static const Expr *live_next(const Report *r, int phase, int step, const Expr *live) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
@@ -66,14 +71,17 @@ static const Expr *live_next(const Report *r, int phase, int step, const Expr *l
     return live;
 }
 
+/* The size of a buffer. */
 const Expr *report_buffer_bytes(const Report *r, const PBuf *b) {
     return bytes(r, b);
 }
 
+/* Whether the buffer is live at the step. */
 bool report_is_live(const Report *r, int phase, const PBuf *b, int step) {
     return in_arena(r, b) && b->phase == phase && first_step(b) <= step && step <= last_step(r, b);
 }
 
+/* The step with the most live bytes; -1: there is none. */
 int report_peak(const Report *r, int phase, const Expr **live) {
     const Expr *e = *live = expr_const(r->a, 0);
     int at = -1;
@@ -86,12 +94,14 @@ int report_peak(const Report *r, int phase, const Expr **live) {
     return at;
 }
 
-/* A trainer that may run on the host or a device: the host's. */
+/* Whether the report is about the host. A trainer that may run on either is reported for the host.
+ */
 static bool on_host(const Report *r) {
     return plan_on_host(r->p);
 }
 
-/* Of n bytes those that are needed at a time: of what is local to blocks of rows one block. */
+/* Reduces *n, a buffer's bytes, to those of one block if the buffer is local to blocks of rows.
+ * False: a size is not known. */
 static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
     int64_t rows;
     if (b->block < 0 || !on_host(r)) return true;
@@ -100,7 +110,7 @@ static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
     return true;
 }
 
-/* Bytes of the packed phase; false: a size is not known. */
+/* The size of the phase's arena; false: a size is not known. */
 static bool packed(const Report *r, int phase, int64_t *n_bytes) {
     size_t most = (size_t)r->p->bufs.n + 1;
     RtPackItem *item = NEWN(r->a, RtPackItem, most);
@@ -125,6 +135,7 @@ static bool packed(const Report *r, int phase, int64_t *n_bytes) {
     return true;
 }
 
+/* The lifetime of a buffer, in words. */
 static const char *life(const Report *r, const PBuf *b) {
     if (b->kind == PB_OUTPUT && in_arena(r, b))
         return arena_printf(r->a, "until another phase runs than @%s",
@@ -135,6 +146,7 @@ static const char *life(const Report *r, const PBuf *b) {
 }
 
 /* ---- text ------------------------------------------------------------------------------ */
+/* Prints the buffers of a kind. */
 static void text_buffers(Report *r, PBufKind kind) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
@@ -147,6 +159,7 @@ static void text_buffers(Report *r, PBufKind kind) {
     }
 }
 
+/* Prints the bytes live at each step where they change. */
 static void text_live(Report *r, int phase) {
     const Expr *before = NULL, *e = expr_const(r->a, 0);
     for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
@@ -159,6 +172,7 @@ static void text_live(Report *r, int phase) {
     }
 }
 
+/* Prints the loops over blocks of rows. */
 static void text_blocks(Report *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->blocks.n; i++) {
@@ -175,6 +189,7 @@ static void text_blocks(Report *r, int phase) {
     }
 }
 
+/* Prints the arena of a phase. */
 static void text_phase(Report *r, int phase) {
     int64_t n;
     sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
@@ -188,6 +203,7 @@ static void text_phase(Report *r, int phase) {
     text_live(r, phase);
 }
 
+/* Prints the report as text. */
 static void text(Report *r) {
     sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
     for (int k = 0; k < text_PBufKind.n; k++) {
@@ -206,6 +222,7 @@ static void text(Report *r) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
+/* Prints a buffer as JSON. */
 static void json_buffer(Report *r, const PBuf *b) {
     json_object(r->j, NULL);
     json_text(r->j, "name", b->name);
@@ -222,6 +239,7 @@ static void json_buffer(Report *r, const PBuf *b) {
     json_end(r->j);
 }
 
+/* Prints the arena of a phase as JSON. */
 static void json_phase(Report *r, int phase) {
     int64_t n;
     const PPhase *ph = r->p->phases.v[phase];
@@ -251,6 +269,7 @@ static void json_phase(Report *r, int phase) {
     json_end(r->j);
 }
 
+/* Prints the report as JSON. */
 static void json(Report *r) {
     json_object(r->j, "memory");
     json_array(r->j, "buffers");
@@ -262,6 +281,7 @@ static void json(Report *r) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_memory(Report *r) {
     (r->j ? json : text)(r);
 }

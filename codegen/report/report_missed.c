@@ -12,6 +12,7 @@
 
 enum { SHOWN = 12, MOST_CURES = 8 };
 
+/* A missed opportunity: a value that need not be in memory, or a refusal of a pass. */
 typedef struct {
     const PPhase *ph;
     int step;                /* that stores it, or whose kernel it is about; -1: none is known */
@@ -25,6 +26,7 @@ typedef struct {
 typedef VEC(Missed) Misses;
 
 /* ---- values in memory -------- */
+/* The number of steps that read the value from memory; 0: it is no temporary. */
 static int readers(const Report *r, const PPhase *ph, int writer, const Op *value) {
     const PStep *s = ph->steps.v[writer];
     int buf = -1, n = 0;
@@ -40,13 +42,14 @@ static int readers(const Report *r, const PPhase *ph, int writer, const Op *valu
     return n;
 }
 
+/* Whether each reason has a remedy. */
 static bool can_change(const Reasons *why) {
     for (int i = 0; i < why->n; i++)
         if (!why->v[i].cure) return false;
     return why->n > 0;
 }
 
-/* What `fuse` said of it, if that can be changed, else what keeps kernels apart. */
+/* Why the value is stored, as `fuse` says or else the planner; none, if that cannot be changed. */
 static Reasons reasons(const Report *r, const FusionFacts *f, const Op *op) {
     const PassRecord *rec = r->o->record;
     Reasons why = {0};
@@ -58,6 +61,7 @@ static Reasons reasons(const Report *r, const FusionFacts *f, const Op *op) {
     return can_change(&why) ? why : (Reasons){0};
 }
 
+/* Finds the stored values of a phase that need not be. */
 static void stored_values(Report *r, const PPhase *ph, Misses *all) {
     FusionFacts f = fusion_facts(r, ph);
     for (int i = 0; i < ph->steps.n; i++)
@@ -74,6 +78,7 @@ static void stored_values(Report *r, const PPhase *ph, Misses *all) {
 }
 
 /* ---- remarks -------- */
+/* Finds the kernel of a remark and the bytes that it moves. */
 static void find_kernel(const Report *r, const char *name, Missed *m) {
     for (int p = 0; p < r->p->phases.n; p++)
         for (int i = 0; i < r->p->phases.v[p]->steps.n; i++) {
@@ -87,11 +92,13 @@ static void find_kernel(const Report *r, const char *name, Missed *m) {
         }
 }
 
+/* Whether the remark repeats a recorded one. */
 static bool same_remark(const Missed *m, const PassRefusal *x) {
     return !strcmp(m->pass, x->pass) && !strcmp(m->text, x->text) && m->at.file == x->at.file &&
            m->at.line == x->at.line;
 }
 
+/* Finds the refusals of passes. */
 static void remarks(Report *r, Misses *all) {
     const PassRecord *rec = r->o->record;
     int first = all->n;
@@ -110,7 +117,7 @@ static void remarks(Report *r, Misses *all) {
     }
 }
 
-/* What may be set of a pass, with its value here; NULL: nothing. */
+/* The thresholds of a pass with their values; NULL: it has none. */
 static const char *thresholds_of(const Report *r, const char *pass) {
     StrBuf b = sb_new(r->a);
     int n = 0;
@@ -124,7 +131,7 @@ static const char *thresholds_of(const Report *r, const char *pass) {
 }
 
 /* ---- all -------- */
-/* Values first, then remarks; the most bytes first. */
+/* Compares two for qsort: values before remarks, more bytes first. */
 static int compare(const void *x, const void *y, void *report) {
     const Missed *a = x, *b = y;
     double of_a = a->bytes ? report_nominal(report, a->bytes) : 0;
@@ -134,6 +141,7 @@ static int compare(const void *x, const void *y, void *report) {
     return a->order - b->order;
 }
 
+/* All missed opportunities, sorted. */
 static Misses find(Report *r) {
     Misses all = {0};
     for (int p = 0; p < r->p->phases.n; p++) stored_values(r, r->p->phases.v[p], &all);
@@ -143,6 +151,7 @@ static Misses find(Report *r) {
     return all;
 }
 
+/* The user's source line, with the layer's. */
 static const char *user_at(const Report *r, Span at) {
     Span user = ctx_user_span(r->c, at);
     const char *own = report_at(r, at);
@@ -150,6 +159,7 @@ static const char *user_at(const Report *r, Span at) {
     return arena_printf(r->a, "%s [%s]", report_at(r, user), own);
 }
 
+/* Prints a stored value. */
 static void text_value(Report *r, const Missed *m) {
     sb_printf(r->b, "  %10.4g MB  %s: %s  %s\n", 1e-6 * report_nominal(r, m->bytes),
               report_op_name(m->value), report_type(r, &m->value->type), user_at(r, m->at));
@@ -162,6 +172,7 @@ static void text_value(Report *r, const Missed *m) {
                   m->why.v[i].text, m->why.v[i].cure);
 }
 
+/* Prints a refusal. */
 static void text_remark(Report *r, const Missed *m) {
     const char *cure = thresholds_of(r, m->pass);
     sb_printf(r->b, "    %s: %s: %s", user_at(r, m->at), m->pass, m->text);
@@ -170,6 +181,7 @@ static void text_remark(Report *r, const Missed *m) {
     if (cure) sb_printf(r->b, "      may change it: %s\n", cure);
 }
 
+/* Prints the report as text. */
 static void text(Report *r, const Misses *all) {
     int n = 0, remarks = 0;
     sb_puts(r->b, "missed: bytes that values in memory cost which need not be there");
@@ -184,6 +196,7 @@ static void text(Report *r, const Misses *all) {
         sb_printf(r->b, "    and %d more: --report-format=json has all\n", remarks - SHOWN);
 }
 
+/* Prints one as JSON. */
 static void json_one(Report *r, const Missed *m) {
     const char *cure = m->value ? NULL : thresholds_of(r, m->pass);
     Span user = ctx_user_span(r->c, m->at);
@@ -212,6 +225,7 @@ static void json_one(Report *r, const Missed *m) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_missed(Report *r) {
     Misses all = find(r);
     for (int i = 0; i < all.n; i++) r->n_missed += all.v[i].value != NULL;

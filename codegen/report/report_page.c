@@ -12,15 +12,18 @@
 extern const unsigned char cg_page_html[], cg_page_css[], cg_page_js[];
 
 /* ---- packed texts -------- */
+/* Memory for zlib, from the arena. */
 static void *take(void *arena, unsigned n, unsigned size) {
     return arena_alloc(arena, n, size, _Alignof(max_align_t));
 }
 
+/* Frees nothing: the arena does. */
 static void give_back(void *arena, void *block) {
     (void)arena;
     (void)block;
 }
 
+/* Prints bytes in base64. */
 static void base64(StrBuf *b, const unsigned char *s, size_t n) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < n; i += 3) {
@@ -34,6 +37,7 @@ static void base64(StrBuf *b, const unsigned char *s, size_t n) {
     }
 }
 
+/* A text, deflated, in base64. */
 static const char *packed(Arena *a, const char *text, size_t n) {
     StrBuf b = sb_new(a);
     z_stream z = {.zalloc = take, .zfree = give_back, .opaque = a};
@@ -50,6 +54,7 @@ static const char *packed(Arena *a, const char *text, size_t n) {
     return b.s ? b.s : "";
 }
 
+/* Prints a text as JSON, compressed. */
 static void json_text_of(Json *j, Arena *a, const PageText *t) {
     json_object(j, NULL);
     json_text(j, "kind", t->kind);
@@ -60,7 +65,7 @@ static void json_text_of(Json *j, Arena *a, const PageText *t) {
 }
 
 /* ---- passes -------- */
-/* One text has all differences, one behind the other. */
+/* Prints the passes with all differences in one compressed text. */
 static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
     StrBuf all = sb_new(a);
     json_array(j, "passes");
@@ -84,7 +89,7 @@ static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
 }
 
 /* ---- the page -------- */
-/* The template up to the mark, and what it goes on with. */
+/* Prints the template up to a mark; the rest of it. */
 static const char *up_to(StrBuf *b, const char *from, const char *mark) {
     const char *at = strstr(from, mark);
     if (!at) return from;
@@ -92,6 +97,7 @@ static const char *up_to(StrBuf *b, const char *from, const char *mark) {
     return at + strlen(mark);
 }
 
+/* Prints the page. */
 void report_page(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o, const PageText *text,
                  int n_texts) {
     ReportOptions all = *o;

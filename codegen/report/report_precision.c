@@ -1,19 +1,20 @@
 /* --report=precision: the element type of each value in memory, and why it is that. */
 #include "codegen/report/report.h"
 
-/* A floating-point value that lies in memory. */
+/* Whether the operation is a floating-point value in memory. */
 static bool is_listed(const Op *op) {
     return !op->fused && dtype_is_float(op->type.dt) && !op_has(op, OPT_EFFECT | OPT_VIEW) &&
            (op->n_in > 0 || op_has(op, OPT_SOURCE));
 }
 
+/* Why a variable has its element type. */
 static const char *why_var(const Var *v) {
     static const char *const kind[] = {
         [VAR_PARAM] = "a parameter", [VAR_STATE] = "a state", [VAR_SLOT] = "the optimizer's state"};
     return v->type.dt == DT_BF16 ? "the recipe says so" : kind[v->kind];
 }
 
-/* What no pass has given a reason for: sources are what they are whatever the precision. */
+/* Why a value has its element type. Sources have theirs whatever the precision. */
 static const char *why(const Report *r, const Op *op) {
     if (op->why) return op->why;
     switch (op->kind) {
@@ -32,7 +33,7 @@ static const char *why(const Report *r, const Op *op) {
     }
 }
 
-/* Bytes that the steps of a phase read and write. */
+/* The bytes that the steps of a phase read and write. */
 static const Expr *moved(const Report *r, const PPhase *ph) {
     const Expr *n = expr_const(r->a, 0);
     for (int i = 0; i < ph->steps.n; i++) {
@@ -42,6 +43,7 @@ static const Expr *moved(const Report *r, const PPhase *ph) {
     return n;
 }
 
+/* Prints a phase. */
 static void text(Report *r, const PPhase *ph) {
     int n[N_DTYPES] = {0};
     for (const Op *op = ph->func->first; op; op = op->next)
@@ -60,6 +62,7 @@ static void text(Report *r, const PPhase *ph) {
     }
 }
 
+/* Prints a phase as JSON. */
 static void json(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
@@ -78,6 +81,7 @@ static void json(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_precision(Report *r) {
     if (r->j)
         json_array(r->j, "precision");

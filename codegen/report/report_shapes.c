@@ -12,18 +12,21 @@ static const char *const space_word[] = {[SP_DIM] = "dim",
                                          [SP_NZ] = "stored entries"};
 
 /* ---- who gives a size --------------------------------------------------------------------- */
+/* Whether the column has the dimension, or as many categories. */
 static bool has_dim(const Column *c, const Space *s) {
     for (int i = 1; i < c->type.rank; i++)
         if (c->type.dim[i] == s) return true;
     return c->cat == s;
 }
 
+/* The first column that has the dimension, or NULL. */
 static const Column *first_with(const Module *m, const Space *s) {
     for (int i = 0; i < m->cols.n; i++)
         if (has_dim(m->cols.v[i], s)) return m->cols.v[i];
     return NULL;
 }
 
+/* What a relation is, in words. */
 static const char *relation(const Report *r, const Space *s) {
     const char *base = s->base[0] ? s->base[0]->name : "";
     switch (s->rel) {
@@ -57,13 +60,14 @@ static const char *relation(const Report *r, const Space *s) {
     return arena_printf(r->a, "rows of edge table '%s'", s->name);
 }
 
-/* What a mini-batch's step has for `hops` further layers. */
+/* What a prefix of rows is, in words. */
 static const char *first_rows(const Report *r, const Space *s) {
     const char *what = s->kind == SP_NODE ? "nodes" : "edges";
     return arena_printf(r->a, "first rows of '%s': the %s of a batch that %d more layers need",
                         s->whole->name, what, s->hops);
 }
 
+/* What determines the size of a space, in words. */
 static const char *origin(const Report *r, const Space *s) {
     const Column *c;
     if (s->once)
@@ -92,6 +96,7 @@ static const char *origin(const Report *r, const Space *s) {
 /* ---- checks at load ------------------------------------------------------------------------ */
 typedef VEC(const char *) Checks;
 
+/* Adds the check of a column's dimension. */
 static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
     int64_t n;
     const char *what = c->cat == s ? "categories" : "width";
@@ -105,6 +110,7 @@ static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
                                             c->space->name, c->name, what, s->name));
 }
 
+/* Adds the checks of a column. */
 static void check_column(Report *r, Checks *out, const Column *c) {
     vec_push(r->a, out,
              (const char *)arena_printf(r->a, "'%s.%s' %s; one row per row of its table",
@@ -113,6 +119,7 @@ static void check_column(Report *r, Checks *out, const Column *c) {
     if (c->cat && type_find(&c->type, c->cat) < 0) check_dim(r, out, c, c->cat);
 }
 
+/* The checks at load. */
 static Checks checks_of(Report *r) {
     const Module *m = r->p->m;
     Checks out = {0};
@@ -129,6 +136,7 @@ static Checks checks_of(Report *r) {
 }
 
 /* ---- text -------- */
+/* Prints the spaces. */
 static void text_spaces(Report *r) {
     sb_puts(r->b, "  index spaces\n");
     for (int i = 0; i < r->p->m->spaces.n; i++) {
@@ -140,6 +148,7 @@ static void text_spaces(Report *r) {
     }
 }
 
+/* Prints the extents of parallel loops and library calls. */
 static void text_loops(Report *r) {
     sb_puts(r->b, "  parallel loops and library calls\n");
     for (int i = 0; i < r->p->phases.n; i++)
@@ -155,6 +164,7 @@ static void text_loops(Report *r) {
         }
 }
 
+/* Prints the buffers. */
 static void text_buffers(Report *r) {
     sb_puts(r->b, "  buffers\n");
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -169,6 +179,7 @@ static void text_buffers(Report *r) {
     }
 }
 
+/* What a batch is, in words. */
 static const char *batch_text(const Report *r, const Sampling *s) {
     long long n = s->batch;
     if (s->n_hops) return arena_printf(r->a, "%lld seeds and %d hops", n, s->n_hops);
@@ -176,6 +187,7 @@ static const char *batch_text(const Report *r, const Sampling *s) {
     return arena_printf(r->a, "%lld graphs", n);
 }
 
+/* Prints the report as text. */
 static void text(Report *r, const Checks *checks) {
     int bound = 0;
     for (int i = 0; i < r->p->m->spaces.n; i++)
@@ -196,6 +208,7 @@ static void text(Report *r, const Checks *checks) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
+/* Prints the spaces as JSON. */
 static void json_spaces(Report *r) {
     json_array(r->j, "spaces");
     for (int i = 0; i < r->p->m->spaces.n; i++) {
@@ -210,6 +223,7 @@ static void json_spaces(Report *r) {
     json_end(r->j);
 }
 
+/* Prints the buffers as JSON. */
 static void json_buffers(Report *r) {
     json_array(r->j, "buffers");
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -223,6 +237,7 @@ static void json_buffers(Report *r) {
     json_end(r->j);
 }
 
+/* Prints the extents of a step as JSON. */
 static void json_loop(Report *r, const PPhase *ph, int step) {
     const PStep *s = ph->steps.v[step];
     json_object(r->j, NULL);
@@ -240,6 +255,7 @@ static void json_loop(Report *r, const PPhase *ph, int step) {
     json_end(r->j);
 }
 
+/* Prints the report as JSON. */
 static void json(Report *r, const Checks *checks) {
     json_object(r->j, "shapes");
     json_int(r->j, "checks_per_step", 0);
@@ -258,6 +274,7 @@ static void json(Report *r, const Checks *checks) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_shapes(Report *r) {
     Checks checks = checks_of(r);
     (r->j ? json : text)(r, &checks);

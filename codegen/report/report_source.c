@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A value on its source line: fused or stored, and why. */
 typedef struct {
     const Op *value;
     int step; /* that computes it */
@@ -27,6 +28,7 @@ typedef struct {
     const Expr *bytes; /* of all steps */
 } Lines;
 
+/* The entry of a source line, created if necessary. */
 static Line *line_at(Lines *l, uint32_t file, uint32_t line) {
     for (int i = 0; i < l->all.n; i++)
         if (l->all.v[i]->file == file && l->all.v[i]->line == line) return l->all.v[i];
@@ -37,11 +39,13 @@ static Line *line_at(Lines *l, uint32_t file, uint32_t line) {
     return x;
 }
 
+/* Whether the position is in a source file. */
 static bool is_in_file(const Lines *l, Span at) {
     return at.line && (int)at.file < l->r->c->sources.n;
 }
 
-/* Where a span is told: its own line, and the user's. */
+/* The source lines that a position is reported at: its own, and the user's if that differs; how
+ * many. */
 static int places(const Lines *l, Span at, Span to[2]) {
     to[0] = at;
     to[1] = ctx_user_span(l->r->c, at);
@@ -49,6 +53,7 @@ static int places(const Lines *l, Span at, Span to[2]) {
     return is_in_file(l, to[1]) && (to[1].file != at.file || to[1].line != at.line) ? 2 : 1;
 }
 
+/* Adds a step's cost to its source lines. */
 static void add_costs(Lines *l, const PStep *s) {
     Arena *a = l->r->a;
     CostLines cost = cg_step_cost_lines(a, l->r->p, s);
@@ -64,12 +69,14 @@ static void add_costs(Lines *l, const PStep *s) {
     }
 }
 
+/* Adds a value to its source lines. */
 static void add_badge(Lines *l, Badge b) {
     Span at[2];
     for (int k = 0, n = places(l, b.value->span, at); k < n; k++)
         vec_push(l->r->a, &line_at(l, at[k].file, at[k].line)->badges, b);
 }
 
+/* Adds the values that a step stores or computes in place. */
 static void add_badges(Lines *l, const FusionFacts *f, int step) {
     Ops kept = fusion_kept(l->r, f, step), results = f->results[step];
     for (int i = 0; i < results.n; i++)
@@ -78,12 +85,14 @@ static void add_badges(Lines *l, const FusionFacts *f, int step) {
     for (int i = 0; i < kept.n; i++) add_badge(l, (Badge){kept.v[i], step, false, {0}});
 }
 
+/* Compares two lines by position, for qsort. */
 static int by_place(const void *x, const void *y) {
     const Line *a = *(Line *const *)x, *b = *(Line *const *)y;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
+/* Collects the lines of a phase. */
 static void collect(Lines *l) {
     FusionFacts f = fusion_facts(l->r, l->ph);
     for (int i = 0; i < l->ph->steps.n; i++) {
@@ -93,7 +102,7 @@ static void collect(Lines *l) {
     if (l->all.n) qsort(l->all.v, (size_t)l->all.n, sizeof *l->all.v, by_place);
 }
 
-/* The text of a line, without its end. */
+/* The text of a source line, without its end. */
 static const char *line_text(const Lines *l, const Line *x, int *n) {
     const char *s = l->r->c->sources.v[x->file].text;
     for (uint32_t i = 1; i < x->line && *s; s += *s == '\n') {
@@ -105,10 +114,12 @@ static const char *line_text(const Lines *l, const Line *x, int *n) {
 }
 
 /* ---- text -------- */
+/* The name of a step. */
 static const char *step_name(const Lines *l, int step) {
     return cg_step_name(l->ph->steps.v[step]);
 }
 
+/* Prints into which kernels values of the line are fused. */
 static void text_fused(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
@@ -123,6 +134,7 @@ static void text_fused(const Lines *l, const Line *x) {
     }
 }
 
+/* Prints which values of the line are stored, and why. */
 static void text_stored(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
@@ -133,6 +145,7 @@ static void text_stored(const Lines *l, const Line *x) {
     }
 }
 
+/* Prints a line. */
 static void text_line(const Lines *l, const Line *x) {
     int n;
     double all = report_nominal(l->r, l->bytes), own = report_nominal(l->r, x->bytes);
@@ -142,6 +155,7 @@ static void text_line(const Lines *l, const Line *x) {
     text_stored(l, x);
 }
 
+/* Prints the report as text. */
 static void text(const Lines *l) {
     const Line *before = NULL;
     sb_printf(l->r->b, "source: what lines move of %.3g MB in a run of @%s%s\n",
@@ -157,6 +171,7 @@ static void text(const Lines *l) {
 }
 
 /* ---- JSON -------- */
+/* Prints a value as JSON. */
 static void json_badge(const Lines *l, const Badge *g) {
     Json *j = l->r->j;
     json_object(j, NULL);
@@ -172,6 +187,7 @@ static void json_badge(const Lines *l, const Badge *g) {
     json_end(j);
 }
 
+/* Prints a line as JSON. */
 static void json_line(const Lines *l, const Line *x) {
     Json *j = l->r->j;
     json_object(j, NULL);
@@ -184,6 +200,7 @@ static void json_line(const Lines *l, const Line *x) {
     json_end(j);
 }
 
+/* Prints a source file with its lines as JSON. */
 static void json_file(const Lines *l, uint32_t file) {
     Json *j = l->r->j;
     const Source *s = &l->r->c->sources.v[file];
@@ -199,6 +216,7 @@ static void json_file(const Lines *l, uint32_t file) {
     json_end(j);
 }
 
+/* Prints the report as JSON. */
 static void json(const Lines *l) {
     json_object(l->r->j, "source");
     json_text(l->r->j, "phase", l->ph->name);
@@ -209,6 +227,7 @@ static void json(const Lines *l) {
     json_end(l->r->j);
 }
 
+/* Prints the report of the main phase. */
 void report_source(Report *r) {
     int phase = report_main_phase(r);
     if (phase < 0) return;

@@ -11,13 +11,14 @@ typedef struct {
     double bytes;
 } Line;
 
-/* The most first; equal ones in the order of the phase. */
+/* Compares two for qsort: more bytes first, else in the order of the phase. */
 static int compare(const void *x, const void *y) {
     const Line *a = x, *b = y;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
     return a->at - b->at;
 }
 
+/* Prints the summary of a phase. */
 static void phase(Report *r, const PPhase *ph) {
     Line *line = NEWN(r->a, Line, (size_t)ph->steps.n + 1);
     double all = 0;
@@ -38,6 +39,7 @@ static void phase(Report *r, const PPhase *ph) {
                   cg_step_name(line[i].step), cg_step_site(r->p->m, r->a, line[i].step));
 }
 
+/* Prints the summary. */
 void report_summary(Report *r) {
     sb_printf(r->b, "summary: bytes that steps move, the most first%s\n",
               r->known ? "" : ", by nominal sizes where the data's are not known");

@@ -23,6 +23,7 @@ typedef struct {
 } Crossing;
 typedef VEC(Crossing) Crossings;
 
+/* Whether the phase uses the buffer. */
 static bool reads(const PPhase *ph, int buf) {
     for (int i = 0; i < ph->steps.n; i++)
         for (int k = 0; k < ph->steps.v[i]->n_bufs; k++)
@@ -30,6 +31,7 @@ static bool reads(const PPhase *ph, int buf) {
     return false;
 }
 
+/* Why the host reads device values at the step. */
 static const char *cause_of(const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
@@ -45,6 +47,7 @@ static const char *cause_of(const PStep *s) {
     }
 }
 
+/* Adds the reads by the host's steps. */
 static void host_steps(Report *r, int phase, Crossings *out) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
@@ -59,6 +62,7 @@ static void host_steps(Report *r, int phase, Crossings *out) {
     }
 }
 
+/* The names of the buffers of a kind that cross, as a list. */
 static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, int *n) {
     StrBuf s = sb_new(r->a);
     *n = 0;
@@ -74,6 +78,7 @@ static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, i
     return s.s;
 }
 
+/* Adds a crossing of all buffers of a kind. */
 static void add(Report *r, Crossings *out, int phase, When when, PBufKind kind, bool scalars,
                 const char *cause) {
     int n;
@@ -82,10 +87,12 @@ static void add(Report *r, Crossings *out, int phase, When when, PBufKind kind, 
     if (n) vec_push(r->a, out, c);
 }
 
+/* Whether the phase's scalars are read once per epoch. */
 static bool is_epoch_phase(Phase phase) {
     return phase == PHASE_TRAIN || phase == PHASE_EVAL;
 }
 
+/* Adds all crossings of a phase. */
 static void phase_crossings(Report *r, int phase, Crossings *out) {
     Phase kind = r->p->phases.v[phase]->func->phase;
     add(r, out, phase, WRITE_RUN, PB_INPUT, false, "scalars that the schedule decides");
@@ -98,30 +105,34 @@ static void phase_crossings(Report *r, int phase, Crossings *out) {
     add(r, out, phase, READ_REQUEST, PB_OUTPUT, false, "asked for by the user");
 }
 
-/* Reads by the host within one run of a phase. */
+/* The number of reads by the host at the given times. */
 static int reads_per(When when, const Crossings *all, int phase) {
     int n = 0;
     for (int i = 0; i < all->n; i++) n += all->v[i].phase == phase && all->v[i].when == when;
     return n;
 }
 
+/* The number of reads within a run. */
 static int reads_per_run(const Crossings *all, int phase) {
     return reads_per(READ_STEP, all, phase);
 }
 
+/* The index of a phase, or -1. */
 static int find_phase(const Plan *p, Phase phase) {
     for (int i = 0; i < p->phases.n; i++)
         if (p->phases.v[i]->func->phase == phase) return i;
     return -1;
 }
 
-/* One read of all scalars together, and the host effects of a step and of an evaluation. */
+/* The number of reads per epoch: one of all scalars together, and those of a step and an
+ * evaluation. */
 static int reads_per_epoch(Report *r, const Crossings *all) {
     int train = find_phase(r->p, PHASE_TRAIN), eval = find_phase(r->p, PHASE_EVAL);
     if (train < 0) return 0;
     return 1 + reads_per_run(all, train) + (eval >= 0 ? reads_per_run(all, eval) : 0);
 }
 
+/* Prints the report as text. */
 static void text(Report *r, const Crossings *all) {
     for (int p = 0; p < r->p->phases.n; p++) {
         int iteration = reads_per(READ_ITERATION, all, p);
@@ -139,6 +150,7 @@ static void text(Report *r, const Crossings *all) {
     }
 }
 
+/* Prints a crossing as JSON. */
 static void json_crossing(Report *r, const Crossing *c) {
     json_object(r->j, NULL);
     json_text(r->j, "direction", c->when == WRITE_RUN ? "host_to_device" : "device_to_host");
@@ -150,6 +162,7 @@ static void json_crossing(Report *r, const Crossing *c) {
     json_end(r->j);
 }
 
+/* Prints the report as JSON. */
 static void json(Report *r, const Crossings *all) {
     json_array(r->j, "phases");
     for (int p = 0; p < r->p->phases.n; p++) {
@@ -166,12 +179,14 @@ static void json(Report *r, const Crossings *all) {
     json_end(r->j);
 }
 
+/* The number of reads by the host within a run of the phase. */
 int report_reads_per_run(Report *r, int phase) {
     Crossings all = {0};
     phase_crossings(r, phase, &all);
     return reads_per_run(&all, phase);
 }
 
+/* Prints the report. */
 void report_syncs(Report *r) {
     Crossings all = {0};
     for (int p = 0; p < r->p->phases.n; p++) phase_crossings(r, p, &all);

@@ -2,6 +2,7 @@
  * comes from. */
 #include "codegen/report/report.h"
 
+/* Prints an amount and the report that it comes from. */
 static void text_bytes(Report *r, const char *title, const Expr *e, const char *unit,
                        const char *of) {
     int64_t v;
@@ -10,6 +11,7 @@ static void text_bytes(Report *r, const char *title, const Expr *e, const char *
     sb_printf(r->b, "  (%s)\n", of);
 }
 
+/* Prints the verdict as text. */
 static void text(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
@@ -35,6 +37,7 @@ static void text(Report *r, const PPhase *ph, int phase) {
     sb_printf(r->b, "  missed    %d opportunities  (missed)\n", r->n_missed);
 }
 
+/* Prints the verdict as JSON. */
 static void json(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
@@ -57,7 +60,7 @@ static void json(Report *r, const PPhase *ph, int phase) {
     if (r->o->compile_ms > 0) json_int(r->j, "compile_ms", (int64_t)r->o->compile_ms);
 }
 
-/* What bounds times from below (report_fusion.c). */
+/* Prints the machine's limits as JSON. */
 static void json_roof(Report *r) {
     const Target *roof = r->o->roof;
     if (!roof || !roof->machine) return;
@@ -68,6 +71,7 @@ static void json_roof(Report *r) {
     json_end(r->j);
 }
 
+/* Prints the report. */
 void report_verdict(Report *r) {
     int phase = report_main_phase(r);
     if (phase < 0) return;
