@@ -240,7 +240,8 @@ const Column *module_target(const Module *m, bool split) {
 bool module_draws(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
     bool graphs = s->serve && !s->n_hops && !s->train_links;
-    bool by_row = s->batch && (graphs || (s->n_hops && (s->times.n || s->serve)));
+    bool by_row = s->batch &&
+                  (graphs || (s->n_hops && (s->times.n || s->evaluate == EVAL_DRAWN || s->serve)));
     if (phase == PHASE_TRAIN) return s->batch && (!s->train_links || s->n_hops);
     return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED || phase == PHASE_EXPLAIN);
 }

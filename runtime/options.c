@@ -64,6 +64,9 @@ static const char *fixed(const gnnc_trainer *t, int option, gnnc_status *st) {
         return "the model is not trained by batches";
     if (option == RT_OPTION_weight_decay && rt_buf_find(p, RT_BUF_INPUT, "weight_decay") < 0)
         return "the weight decay was compiled into this model";
+    bool by_rows = rt_predicts_batches(p) && !p->sampling.train_links && !p->sampling.eval_links;
+    if (option == RT_OPTION_eval_rows && !by_rows)
+        return "the model evaluates the whole graph at once ('evaluate drawn' in its sample block)";
     *st = GNNC_E_STATE;
     return t->loaded && option != RT_OPTION_epochs ? "it must be set before load" : NULL;
 }

@@ -157,8 +157,8 @@ struct Elab {
     Builder b;
     Frame *frame;
     bool training;
-    bool draws;     /* a step of the recipe sees drawn neighbours only */
-    bool timed;     /* .. and so does an evaluation, as what is known depends on the time */
+    bool draws; /* a step of the recipe sees drawn neighbours only */
+    bool timed; /* .. and so does an evaluation: what is known depends on the time, or it says so */
     bool by_row;    /* .. of rows */
     Type pred;      /* .. of what @predict gives, all of which @eval judges */
     Space *rows;    /* .. of a batch; NULL = the recipe has mistakes */
@@ -428,7 +428,7 @@ void elab_check_times(Elab *e);
 SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel);
 void elab_drawn(Elab *e);
 bool elab_draws(const Ast *train);
-bool elab_draws_by_time(const Ast *train); /* does its block draw neighbours? */
+bool elab_evaluates_drawn(const Ast *train); /* does its block draw neighbours, for that, too? */
 /* elab_links.c: models that score links */
 extern const Builtin elab_builtin_links[];
 void elab_links_begin(Elab *e, LinksMode mode);

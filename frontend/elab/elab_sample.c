@@ -252,6 +252,12 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, disjoint, "what is known depends on a seed's time: each has a tree of its own");
     if (s->times.n && !timed && !e->links.target)
         bad(e, block, "the rows that are learned from need a time column, too");
+    if (s->evaluate == EVAL_DRAWN && e->links.target && !s->times.n)
+        bad(e, setting(block, "evaluate"),
+            "'evaluate drawn' goes with rows: links without times are judged over the whole graph");
+    if (setting(block, "evaluate") && s->evaluate == EVAL_WHOLE && s->times.n)
+        bad(e, setting(block, "evaluate"),
+            "what is known depends on a row's time: it is evaluated on what is drawn for it");
     if (s->edges == SAMPLE_INDUCED && s->weights.n)
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
 }
@@ -305,8 +311,11 @@ bool elab_draws(const Ast *train) {
     return find_setting(train, "fanout") != NULL;
 }
 
-bool elab_draws_by_time(const Ast *train) {
-    return find_setting(train, "fanout") && find_setting(train, "time");
+bool elab_evaluates_drawn(const Ast *train) {
+    const Ast *s = find_setting(train, "evaluate");
+    bool drawn = s && s->n == 1 && s->kid[0]->kind == AST_NAME &&
+                 strcmp(s->kid[0]->text, text_SampleEval.word[EVAL_DRAWN]) == 0;
+    return find_setting(train, "fanout") && (drawn || find_setting(train, "time"));
 }
 
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {

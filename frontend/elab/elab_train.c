@@ -423,7 +423,7 @@ static void elab_embed(Elab *e, const Ast *model, const Ast *train) {
 
 void elab_phases(Elab *e, const Ast *model, const Ast *train) {
     e->draws = train && elab_draws(train);
-    e->timed = train && elab_draws_by_time(train);
+    e->timed = train && elab_evaluates_drawn(train);
     e->by_row = e->timed && !targets_links(train);
     e->rows = NULL;
     e->pred = (Type){0};

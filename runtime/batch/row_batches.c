@@ -1,5 +1,6 @@
 #include "row_batches.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "batch_step.h"
@@ -17,7 +18,7 @@ typedef struct RtRowBatches {
     RtMinibatch rows;
     RtBatchStep step[N_STEPS];
     int32_t *row; /* [n_rows] those that a run is about */
-    double *time; /* [batch] */
+    double *time; /* [batch]; NULL = rows have none */
     int judged;   /* buffer: what "eval" reads of all rows; -1 = nothing */
     void **value; /* [n_bufs] all rows of an output that was asked for; NULL = not yet */
     bool ran;     /* once: there is room */
@@ -38,24 +39,59 @@ int64_t rt_rows_of_split(const gnnc_trainer *t, int split, int32_t *out) {
     return n;
 }
 
+static int ascending(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The rows of a split that are judged: all, or some, drawn by the data alone, so that runs and
+ * epochs compare. */
+static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
+    int64_t n = rt_rows_of_split(t, split, out), most = t->options.eval_rows;
+    if (!most || n <= most) return n;
+    rt_sample_shuffle(0, (uint64_t)split, out, n);
+    qsort(out, (size_t)most, sizeof *out, ascending);
+    return most;
+}
+
+gnnc_status rt_row_batches_limit(gnnc_trainer *t) {
+    const rt_sampling *s = &t->program->sampling;
+    int buf = s->split >= 0 ? t->program->columns[s->split].buf : -1;
+    if (!t->options.eval_rows || buf < 0) return GNNC_OK;
+    int32_t *split = t->x.buf[buf]; /* the trainer's own: it was widened */
+    int64_t rows = t->rt.bound->col[s->split]->n_rows;
+    int32_t *row = RT_NEWN(&t->rt.pool, int32_t, rows + 1);
+    if (!row) return rt_fail_nomem(&t->rt.err, "rows that are judged");
+    int64_t n[N_SPLITS + 1] = {0};
+    for (int k = 1; k <= N_SPLITS; k++) n[k] = n[k - 1] + judged_rows(t, k, row + n[k - 1]);
+    memset(split, 0, (size_t)rows * sizeof *split);
+    for (int k = 1; k <= N_SPLITS; k++)
+        for (int64_t i = n[k - 1]; i < n[k]; i++) split[row[i]] = k;
+    rt_pool_drop(&t->rt.pool, row);
+    return GNNC_OK;
+}
+
 gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
                                  const RtBatchMap *map, int type, int64_t batch, int n_members) {
     RtPool *pool = &t->rt.pool;
     RtBatch *sampled;
+    RtSampleSpec own = *spec;
     gnnc_status st = GNNC_OK;
+    own.how.disjoint = true; /* a row's neighbours are its own, whatever else is in a batch */
     if (!rt_predicts_batches(t->program) || t->links) return st;
     RtRowBatches *b = t->rows = RT_NEW(pool, RtRowBatches);
     if (!b) goto no_memory;
     *b = (RtRowBatches){.graph = g, .map = map, .type = type, .batch = batch};
     b->n_rows = g->type[type].n;
     b->row = RT_NEWN(pool, int32_t, b->n_rows + 1);
-    b->time = RT_NEWN(pool, double, batch + 1);
+    bool timed = g->type[type].time != NULL;
+    if (timed) b->time = RT_NEWN(pool, double, batch + 1);
     b->value = RT_NEWN(pool, void *, t->program->n_bufs);
-    if (!b->row || !b->time || !b->value) goto no_memory;
+    if (!b->row || (timed && !b->time) || !b->value) goto no_memory;
     b->judged = rt_buf_find(t->program, RT_BUF_INPUT, "pred");
     TRY(st, rt_batch_step_init(&b->step[PREDICT], &t->x, t, RT_PHASE_PREDICT));
     TRY(st, rt_batch_step_init(&b->step[EMBED], &t->x, t, RT_PHASE_EMBED));
-    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, spec, NULL, n_members, &t->rt.err));
+    TRY(st, rt_sampler_new(&b->sampler, &pool->from, g, &own, NULL, n_members, &t->rt.err));
     TRY(st, rt_sampler_batch(b->sampler, &sampled, &t->rt.err));
     st = rt_minibatch_new(pool, &pool->from, &t->x, sampled, &b->rows, &t->rt.err);
 out:
@@ -124,7 +160,7 @@ static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, i
     const int32_t *row = b->row + from;
     RtSeeds seeds = {.type = b->type, .n = n, .id = row, .time = b->time, .key = row};
     gnnc_status st;
-    for (int64_t i = 0; i < n; i++) b->time[i] = time[row[i]];
+    for (int64_t i = 0; i < n && b->time; i++) b->time[i] = time[row[i]];
     rt_minibatch_begin(m, &t->x, !b->ran);
     rt_sampler_use(b->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
@@ -151,7 +187,7 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     int64_t n = 0;
     gnnc_status st = GNNC_OK;
     for (int split = 1; split <= N_SPLITS && b->judged >= 0; split++)
-        n += rt_rows_of_split(t, split, b->row + n);
+        n += judged_rows(t, split, b->row + n);
     st = rt_device_list_rows(&t->x, b->row, n);
     for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
         int64_t k = batch_at(b, from, n);

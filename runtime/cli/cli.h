@@ -129,6 +129,7 @@ void rt_cli_put_json_number(double v, FILE *f);
 void rt_cli_baselines(RtCli *c);
 void rt_cli_message(void *cli, const char *text);
 void rt_cli_epoch(RtCli *c, double seconds);
+void rt_cli_step(RtCli *c, const gnnc_progress *now); /* that was evaluated */
 /* Where training stands: "epoch 13", or "epoch 14, step 3 of 10". */
 void rt_cli_place(const RtCli *c, char *to, size_t n);
 /* A line with the name of the checkpoint that was last written, if one was. */

@@ -252,6 +252,25 @@ void rt_cli_epoch(RtCli *c, double seconds) {
     fflush(stdout);
 }
 
+void rt_cli_step(RtCli *c, const gnnc_progress *now) {
+    long long epoch = now->epochs_done + 1, done = now->steps_done, all = done + now->steps_left;
+    double loss = NAN;
+    gnnc_trainer_metric(c->t, "loss", &loss);
+    if (c->log == RT_LOG_NONE) return;
+    if (c->log == RT_LOG_JSON) {
+        printf("{\"epoch\":%lld,\"step\":%lld,\"steps\":%lld,\"loss\":", epoch, done, all);
+        rt_cli_json_number(loss);
+        json_splits(c);
+        puts("}");
+    } else {
+        clear_progress(c);
+        printf("epoch %lld, step %lld of %lld  loss %.4f", epoch, done, all, loss);
+        text_splits(c);
+        putchar('\n');
+    }
+    fflush(stdout);
+}
+
 static int64_t steps_of_epoch(const RtCli *c) {
     return gnnc_trainer_steps_done(c->t) + gnnc_trainer_steps_left(c->t);
 }
@@ -267,10 +286,13 @@ void rt_cli_place(const RtCli *c, char *to, size_t n) {
 
 /* What was kept: the epoch, or what was done of the one under way. */
 static void text_kept(const RtCli *c, int64_t epoch, double seconds) {
-    long long done = gnnc_trainer_epochs_done(c->t);
+    long long done = gnnc_trainer_epochs_done(c->t), step = gnnc_trainer_kept_step(c->t);
     char place[96];
     rt_cli_place(c, place, sizeof place);
-    if (epoch > done)
+    if (step)
+        printf("kept epoch %lld, step %lld of %lld (%.2f s):", (long long)epoch, step,
+               (long long)steps_of_epoch(c), seconds);
+    else if (epoch > done)
         printf("kept %s (%.2f s):", place, seconds);
     else
         printf("kept epoch %lld of %lld (%.2f s):", (long long)epoch, done, seconds);
@@ -292,9 +314,9 @@ void rt_cli_result(RtCli *c, int64_t epoch, double seconds) {
     if (c->log == RT_LOG_JSON) {
         printf("{\"kept_epoch\":%lld,\"epochs\":%lld,\"seconds\":%.3f", (long long)epoch,
                (long long)gnnc_trainer_epochs_done(c->t), seconds);
-        if (epoch > gnnc_trainer_epochs_done(c->t))
-            printf(",\"step\":%lld,\"steps\":%lld", (long long)gnnc_trainer_steps_done(c->t),
-                   (long long)steps_of_epoch(c));
+        long long step = gnnc_trainer_kept_step(c->t);
+        if (!step && epoch > gnnc_trainer_epochs_done(c->t)) step = gnnc_trainer_steps_done(c->t);
+        if (step) printf(",\"step\":%lld,\"steps\":%lld", step, (long long)steps_of_epoch(c));
         json_splits(c);
         json_logged(c);
         rt_cli_baselines(c);

@@ -50,6 +50,8 @@ const RtCliOption rt_cli_options[] = {
     IN_CLI("--save-every", "N", RT_OPT_COUNT, save_every, "also save after every N epochs"),
     IN_CLI("--save-every-steps", "N", RT_OPT_COUNT, save_steps, "also save after every N steps"),
     OWN("--eval-every", "N", "eval_every", NULL),
+    OWN("--eval-every-steps", "N", "eval_every_steps", NULL),
+    OWN("--eval-rows", "N", "eval_rows", NULL),
     IN_CLI("--steps", "N", RT_OPT_COUNT, steps,
            "end after N steps in all, where the epochs do not end before"),
     IN_CLI("--resume", "FILE", RT_OPT_TEXT, resume, "go on from a checkpoint, to the same bits"),

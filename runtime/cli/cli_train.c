@@ -86,6 +86,7 @@ static int64_t steps_in_all(const RtCli *c) {
 /* What ends or interrupts an epoch between two steps; behind the last one it is evaluated first. */
 static int hear_step(void *cli, const gnnc_progress *now) {
     RtCli *c = cli;
+    if (now->evaluated) rt_cli_step(c, now);
     if (!now->steps_left) return 0;
     c->by_signal = gnnc_trainer_agree(c->t, pending_signal());
     c->saves = c->save_steps && now->steps % c->save_steps == 0;

@@ -390,13 +390,16 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *     INT(name, default, least, most, help)   REAL(name, default, least, help)   TEXT(.., help)
  *
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
- * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, eval_every, seed, split,
- * batch, lr, weight_decay; their last bits may on tf32, amx, variant, device, group_products; on
- * nothing else.
+ * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, eval_every, seed,
+ * eval_every_steps, eval_rows, split, batch, lr, weight_decay; their last bits may on tf32, amx,
+ * variant, device, group_products; on nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
     INT(eval_every, 1, 1, INT64_MAX, "epochs from one evaluation to the next")                     \
+    INT(eval_every_steps, 0, 0, INT64_MAX,                                                         \
+        "steps from one evaluation to the next within an epoch, 0 = none")                         \
+    INT(eval_rows, 0, 0, INT32_MAX, "of each split so many rows are judged at most, 0 = all")      \
     INT(seed, 0, INT64_MIN, INT64_MAX, "of every random number")                                   \
     REAL(lr, 0, 0, "initial learning rate")                                                        \
     REAL(weight_decay, 0, 0, "weight decay, where the model takes it as an input")                 \
@@ -442,6 +445,11 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                always read.  gnnc_trainer_main sets 1
  *   eval_every   an epoch whose number is no multiple of it has no metrics of splits and is not
  *                kept as the best one; a plateau and the end of patience are not looked for
+ *   eval_every_steps  behind steps, counted from the first one, whose number is a multiple of it
+ *                there are metrics, too, unless the step ends an epoch, and what is best is kept
+ *                (gnnc_trainer_kept_step); plateau and patience count epochs alone
+ *   eval_rows    drawn by the data alone: the same rows of each split at every evaluation of every
+ *                run.  GNNC_E_MISSING: the model evaluates the whole graph at once
  *   cache        of a directory, on the cpu: files *.kept in it (docs/runtime.md), mapped as `map`
  *                says; what cannot be written is not.  gnnc_trainer_main sets 2^18
  *   spill        that of batches stays in memory, a device's stays there; without it GNNC_E_LIMIT
@@ -569,8 +577,8 @@ gnnc_status gnnc_trainer_load_graph(gnnc_trainer *t, gnnc_graph *graph);
 /* Told after each step of gnnc_trainer_epoch and gnnc_trainer_step, in the thread of that call. Not
  * 0 = cancel: the call returns GNNC_E_STOPPED with the step done, and that is where training
  * stands: it can be saved, and goes on with the next call.  It must not call the trainer, except
- * gnnc_trainer_stop and gnnc_trainer_agree.  On a GPU it is told of steps that are queued.  NULL
- * (default): nobody is told, at no cost. */
+ * gnnc_trainer_stop, gnnc_trainer_agree and what reads metrics.  On a GPU it is told of steps that
+ * are queued.  NULL (default): nobody is told, at no cost. */
 typedef struct gnnc_progress {
     size_t struct_size; /* the library's */
     int64_t steps;      /* done in all, with those of a checkpoint that was resumed */
@@ -579,6 +587,7 @@ typedef struct gnnc_progress {
     double loss;    /* of this step's rows, before it; NaN on a GPU, where it is not read back,
                      * and where another process makes the step */
     double seconds; /* since the call began */
+    int evaluated;  /* metrics are those behind this step (eval_every_steps) */
 } gnnc_progress;
 typedef int gnnc_progress_fn(void *user, const gnnc_progress *now);
 gnnc_status gnnc_trainer_set_progress(gnnc_trainer *t, gnnc_progress_fn *fn, void *user);
@@ -611,6 +620,8 @@ int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or 
  * (may be NULL): the kept epoch, counted from 1; one more than are done where parameters are kept
  * as steps since the last epoch left them (gnnc_trainer_steps_done); 0 = none yet. */
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
+/* Of the kept epoch: so many of its steps were done when it was kept; 0 = all. */
+int64_t gnnc_trainer_kept_step(const gnnc_trainer *t);
 
 /* Computes loss and metrics of every split with the present parameters.  GNNC_E_MISSING: the model
  * has no recipe, or the data no labels; GNNC_E_RANGE: a label is of a class that it does not know.

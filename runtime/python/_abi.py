@@ -177,6 +177,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_trainer_epochs_done": (c_int64, [Handle]),
     "gnnc_trainer_epochs_total": (c_int64, [Handle]),
     "gnnc_trainer_keep_best": (c_int, [Handle, POINTER(c_int64)]),
+    "gnnc_trainer_kept_step": (c_int64, [Handle]),
     "gnnc_trainer_evaluate": (c_int, [Handle]),
     "gnnc_trainer_n_metrics": (c_int, [Handle]),
     "gnnc_trainer_metric_info": (c_int, [Handle, c_int, POINTER(MetricInfo)]),

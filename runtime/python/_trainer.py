@@ -34,6 +34,8 @@ class Options(TypedDict, total=False):
     """GNNC_OPTION_MAP of gnnc.h; Trainer.options() tells of each."""
     epochs: int
     eval_every: int
+    eval_every_steps: int
+    eval_rows: int
     seed: int
     lr: float
     weight_decay: float
@@ -94,6 +96,7 @@ class Progress(NamedTuple):
     steps_left: int
     last: Optional[Epoch]  # the last one that ended, of this call's
     seconds: float  # since the call began
+    metrics: Optional[Dict[str, float]] = None  # behind this step, where the option eval_every_steps asks for them
 
 
 Reporter = Callable[[Progress], Any]
@@ -155,6 +158,7 @@ class Trainer(_abi.Owner):
         kept: List[Any] = []  # the graph's arrays, later
         self._kept = kept
         self._heard: List[bytes] = []
+        self._eval_steps = 0
         self._messages = messages or logging.getLogger(__package__).warning
         kept.append(self._heard)
         self._make("gnnc_trainer_create", library.program(_facts.PROGRAM), kept=kept)
@@ -188,6 +192,8 @@ class Trainer(_abi.Owner):
             self._call("set_real", name.encode(), float(value))
         else:
             self._call("set_int", name.encode(), operator.index(value))  # type: ignore[arg-type]
+            if name == "eval_every_steps":
+                self._eval_steps = operator.index(value)  # type: ignore[arg-type]
 
     def options(self) -> Dict[str, Option]:
         """All of them, with type, range, default, value and what they do."""
@@ -282,7 +288,10 @@ class Trainer(_abi.Owner):
 
     def _progress(self, last: Optional[Epoch], began: float) -> Progress:
         done, left = self._ask("steps_done"), self._ask("steps_left")
-        return Progress(self.epochs_done, self.epochs_total, done, left if done else 0, last, time.monotonic() - began)
+        metrics = None
+        if done and left and self._eval_steps and (self.epochs_done * (done + left) + done) % self._eval_steps == 0:
+            metrics = {k: v for k, v in self.metrics.items() if k not in ("loss", "lr")}
+        return Progress(self.epochs_done, self.epochs_total, done, left if done else 0, last, time.monotonic() - began, metrics)
 
     def stop(self) -> None:
         """From any thread: training is done after the epoch under way."""
@@ -307,6 +316,11 @@ class Trainer(_abi.Owner):
         epoch = ctypes.c_int64()
         self._call("keep_best", ctypes.byref(epoch))
         return epoch.value
+
+    @property
+    def kept_step(self) -> int:
+        """So many steps of the kept epoch were done when it was kept; 0: all.  See the option eval_every_steps."""
+        return int(self._ask("kept_step"))
 
     # ---- how good it is -----------------------------------------------------------------------------
     @property

@@ -107,6 +107,7 @@ static void put_progress(File *o) {
     put_int(o, "epoch", p->epoch);
     put_int(o, "step", p->step);
     put_int(o, "best_epoch", p->best_epoch);
+    if (p->best_step) put_int(o, "best_step", p->best_step);
     put_real(o, "best", p->best);
     put_int(o, "plateau_started", p->plateau.started);
     put_real(o, "plateau_lr", p->plateau.lr);
@@ -127,8 +128,7 @@ static void put_names(File *o) {
 /* Of the kept parameters. */
 static void put_reached(File *o) {
     const gnnc_trainer *t = o->t;
-    int64_t kept = t->progress.best_epoch;
-    const double *then = kept ? t->history.v + (kept - 1) * t->n_scalars : NULL;
+    const double *then = t->progress.best_epoch ? t->best_values : NULL;
     o->nomem |= rt_learned_put(t, then, &o->pool, o->f.meta, &o->f.n_meta) != GNNC_OK;
 }
 
@@ -308,6 +308,13 @@ out:
     return st;
 }
 
+/* An epoch that is done, or steps of one that began. */
+static bool is_best_possible(const gnnc_trainer *t, const RtProgress *p) {
+    int64_t n = rt_batches_per_epoch(t), done = p->best_epoch - (p->best_step > 0);
+    if (p->best_epoch < 0 || p->best_step < 0 || p->best_step >= n || done > p->epoch) return false;
+    return !p->best_step || (done >= 0 && (done < p->epoch || p->best_step <= p->step - done * n));
+}
+
 static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     int64_t started = 0;
     RtOptions was = *opt;
@@ -319,6 +326,7 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     TRY(st, get_int(o, "epoch", &p->epoch));
     TRY(st, get_int(o, "step", &p->step));
     TRY(st, get_int(o, "best_epoch", &p->best_epoch));
+    if (rt_tensors_meta(&o->f, "best_step")) TRY(st, get_int(o, "best_step", &p->best_step));
     TRY(st, get_real(o, "best", &p->best));
     TRY(st, get_int(o, "plateau_started", &started));
     TRY(st, get_real(o, "plateau_lr", &p->plateau.lr));
@@ -338,7 +346,7 @@ static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     if (!opt->set[RT_OPTION_lr]) opt->lr = was.lr;
     if (!opt->set[RT_OPTION_weight_decay]) opt->weight_decay = was.weight_decay;
     if (was.epochs < 0 || was.epochs > RT_MAX_EPOCHS || p->epoch < 0 || p->epoch > RT_MAX_EPOCHS ||
-        p->step < 0 || p->step > RT_MAX_EPOCHS || p->best_epoch < 0 || p->best_epoch > p->epoch)
+        p->step < 0 || p->step > RT_MAX_EPOCHS || !is_best_possible(o->t, p))
         st = bad(o, "impossible epoch numbers");
 out:
     return st;
@@ -420,13 +428,17 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
     }
 }
 
-/* Where no epoch is kept the metrics in the file are the parameters' own, as they were judged last:
- * at the end of an epoch, or since, when the host asked. */
+/* Those of what is kept.  Where no epoch is the metrics in the file are the parameters' own, as
+ * they were judged last: at the end of an epoch, or since, when the host asked. */
 static void store_reached(gnnc_trainer *t, const RtReached *r, int n) {
-    t->judged = t->progress.best_epoch ? !t->ahead : n > 0;
-    for (int k = 0; k < n && !t->progress.best_epoch; k++)
+    bool kept = t->progress.best_epoch != 0;
+    t->judged = kept ? !t->ahead : n > 0;
+    for (int i = 0; i < t->n_scalars; i++) t->best_values[i] = NAN;
+    for (int k = 0; k < n; k++)
         for (int i = 0; i < t->n_scalars; i++) {
             if (strcmp(t->scalars[i].name, r[k].name) != 0) continue;
+            t->best_values[i] = r[k].value;
+            if (kept) continue;
             t->scalars[i].value = r[k].value;
             t->scalars[i].known = true;
         }

@@ -68,7 +68,8 @@ static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
 gnnc_status rt_scalars_init(gnnc_trainer *t) {
     const rt_program *p = t->program;
     t->scalars = RT_NEWN(&t->rt.pool, RtScalar, 2 * p->n_bufs + 1);
-    if (!t->scalars) return GNNC_E_NOMEM;
+    t->best_values = RT_NEWN(&t->rt.pool, double, 2 * p->n_bufs + 1);
+    if (!t->scalars || !t->best_values) return GNNC_E_NOMEM;
     add_scalar(t, "lr", -1);
     for (int b = 0; b < p->n_bufs; b++) {
         if (!is_metric(&p->bufs[b])) continue;

@@ -23,6 +23,7 @@
 #include "runtime/exec/profile.h"
 #include "splits.h"
 #include "runtime/device/device_sample.h"
+#include "runtime/batch/row_batches.h"
 #include "runtime/batch/train_batches.h"
 #include "runtime/batch/train_shares.h"
 #include "tuned.h"
@@ -137,6 +138,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .init_scalars = rt_scalars_init,
                                     .use_tuned = use_tuned,
                                     .reserve_history = reserve_history,
+                                    .limit_judged = rt_row_batches_limit,
                                     .reserve_best = reserve_best,
                                     .restart_profile = rt_profile_restart,
                                     .agree = rt_processes_agree,
@@ -328,6 +330,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_bind_arrays(&t->x));
     if (rt_own_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));
     if (t->training) TRY(st, t->training->reserve_history(t));
+    if (t->training) TRY(st, t->training->limit_judged(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));

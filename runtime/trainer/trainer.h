@@ -35,6 +35,7 @@ typedef struct RtProgress {
     RtPlateau plateau;
     double best;
     int64_t best_epoch; /* counted from 1; 0 = none yet */
+    int64_t best_step;  /* .. of its steps; 0 = behind all */
     double loss_sum;    /* of this epoch's batches so far, each times its rows */
     int64_t loss_rows;
 } RtProgress;
@@ -61,6 +62,7 @@ typedef struct RtTraining {
     /* Before data are read, from this directory or, NULL, from none; once all else is planned. */
     void (*use_tuned)(gnnc_trainer *t, const char *directory);
     gnnc_status (*reserve_history)(gnnc_trainer *t);
+    gnnc_status (*limit_judged)(gnnc_trainer *t); /* before anything is computed of splits */
     gnnc_status (*reserve_best)(gnnc_trainer *t);
     gnnc_status (*restart_profile)(gnnc_trainer *t);
     /* Of processes that share rows: do all have the same data and options? */
@@ -106,6 +108,7 @@ struct gnnc_trainer {
     int64_t began_ns; /* the call that trains, where somebody is */
     void *best;       /* parameters and states of the best epoch, in table order */
     size_t best_bytes;
+    double *best_values;            /* [n_scalars] then; NaN = unknown */
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
     bool ahead;                     /* steps were done since the last epoch ended */
     bool judged;                    /* scalars of splits are the present parameters' */

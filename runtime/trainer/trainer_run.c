@@ -30,9 +30,12 @@ gnnc_status rt_history_reserve(gnnc_trainer *t, int64_t n_done, int64_t n_wanted
     return GNNC_OK;
 }
 
+static void note_scalars(const gnnc_trainer *t, double *to) {
+    for (int i = 0; i < t->n_scalars; i++) to[i] = t->scalars[i].known ? t->scalars[i].value : NAN;
+}
+
 void rt_history_note(gnnc_trainer *t, int64_t epoch) {
-    for (int i = 0; i < t->n_scalars; i++)
-        t->history.v[epoch * t->n_scalars + i] = t->scalars[i].known ? t->scalars[i].value : NAN;
+    note_scalars(t, &t->history.v[epoch * t->n_scalars]);
 }
 
 /* ---- the best parameters ---------------------------------------------------------- */
@@ -74,15 +77,17 @@ void *rt_best_of(gnnc_trainer *t, int shown) {
     return at;
 }
 
-/* The first of equal epochs stays. */
-static void keep_if_best(gnnc_trainer *t) {
+/* The first of equal epochs stays.  After so many steps of the epoch under way; 0: behind one. */
+static void keep_if_best(gnnc_trainer *t, int64_t step) {
     if (t->keep < 0 || !t->scalars[t->keep].known) return;
     double v = t->scalars[t->keep].value;
     RtProgress *p = &t->progress;
     bool better = t->program->recipe.keep_max ? v > p->best : v < p->best;
     if (isnan(v) || (p->best_epoch && !better)) return;
     p->best = v;
-    p->best_epoch = p->epoch;
+    p->best_epoch = p->epoch + (step > 0);
+    p->best_step = step;
+    note_scalars(t, t->best_values);
     rt_best_store(t);
 }
 
@@ -179,7 +184,7 @@ static double loss_of_step(gnnc_trainer *t) {
 }
 
 /* After a step; false: the host wants no other. */
-static bool tell(gnnc_trainer *t) {
+static bool tell(gnnc_trainer *t, bool evaluated) {
     if (!t->tell) return true;
     int64_t n = rt_batches_per_epoch(t), done = t->progress.step % n;
     if (!done) done = n;
@@ -190,7 +195,8 @@ static bool tell(gnnc_trainer *t) {
                                .steps_done = done,
                                .steps_left = n - done,
                                .loss = loss_of_step(t),
-                               .seconds = 1e-9 * (double)(rt_now_ns() - t->began_ns)};
+                               .seconds = 1e-9 * (double)(rt_now_ns() - t->began_ns),
+                               .evaluated = evaluated};
     return t->tell(t->tell_user, &now) == 0;
 }
 
@@ -208,7 +214,7 @@ gnnc_status gnnc_trainer_step(gnnc_trainer *t) {
     TRY(st, need_phase(t, RT_PHASE_TRAIN, &p));
     TRY(st, rt_splits_check(t));
     TRY(st, run_phase(t, p));
-    if (!tell(t)) st = cancelled(t);
+    if (!tell(t, false)) st = cancelled(t);
 out:
     return st;
 }
@@ -281,7 +287,8 @@ static gnnc_status check_loss(gnnc_trainer *t) {
     const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_VALUE, "the loss became %s in epoch %lld; %s may help",
-                   isnan(loss->value) ? "NaN" : "infinite", (long long)t->progress.epoch,
+                   isnan(loss->value) ? "NaN" : "infinite",
+                   (long long)(t->progress.epoch + t->ahead),
                    has_f16(t->program) ? "what exceeds 65504 kept in f32 (--precision=auto finds "
                                          "it, @f32 says it) or a lower learning rate"
                                        : "a lower learning rate");
@@ -305,7 +312,7 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     return st != GNNC_OK ? st : rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
-/* What the last step of an epoch leaves for its evaluation. */
+/* What steps leave for an evaluation: the loss is that of the epoch's batches so far. */
 static gnnc_status end_steps(gnnc_trainer *t) {
     gnnc_status st = rt_batches_settle(t);
     if (st != GNNC_OK) return st;
@@ -313,8 +320,27 @@ static gnnc_status end_steps(gnnc_trainer *t) {
     const RtProgress *p = &t->progress;
     if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
         rt_scalar_set(t, "loss", p->loss_sum / (double)p->loss_rows);
-    t->trained = true;
     return GNNC_OK;
+}
+
+/* By the step's number alone, and never behind the last one of an epoch. */
+static bool is_step_evaluated(const gnnc_trainer *t, int64_t left) {
+    int64_t every = t->options.eval_every_steps;
+    return every && left && t->progress.step % every == 0;
+}
+
+static gnnc_status evaluate_step(gnnc_trainer *t) {
+    int64_t begin = rt_now_ns();
+    gnnc_status st;
+    TRY(st, rt_shares_settle(t));
+    TRY(st, end_steps(t));
+    TRY(st, evaluate(t));
+    t->rt.count.eval_ns += rt_now_ns() - begin;
+    t->rt.count.read_backs++;
+    TRY(st, check_loss(t));
+    keep_if_best(t, t->progress.step % rt_batches_per_epoch(t));
+out:
+    return st;
 }
 
 /* The steps of the epoch under way that are not done yet. */
@@ -324,10 +350,13 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     int64_t n = gnnc_trainer_steps_left(t);
     for (; n > 0 && goes_on; n--) {
         TRY(st, run_phase(t, train));
-        goes_on = tell(t);
+        bool evaluated = is_step_evaluated(t, n - 1);
+        if (evaluated) TRY(st, evaluate_step(t));
+        goes_on = tell(t, evaluated);
     }
     if (n == 0 || !goes_on) TRY(st, rt_shares_settle(t));
     if (n == 0) TRY(st, end_steps(t));
+    t->trained = n == 0;
     if (!goes_on) st = cancelled(t);
 out:
     return st;
@@ -372,7 +401,7 @@ gnnc_status gnnc_trainer_epoch(gnnc_trainer *t) {
     const RtScalar *w = watched(t);
     if (w && w->known) rt_schedule_observe(&t->schedule, &t->progress.plateau, e, w->value);
     TRY(st, check_loss(t)); /* what diverged is never kept */
-    keep_if_best(t);
+    keep_if_best(t, 0);
 out:
     return st;
 }
@@ -399,6 +428,10 @@ int64_t gnnc_trainer_epochs_done(const gnnc_trainer *t) {
 int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t) {
     if (!t) return 0;
     return t->options.epochs;
+}
+
+int64_t gnnc_trainer_kept_step(const gnnc_trainer *t) {
+    return t ? t->progress.best_step : 0;
 }
 
 /* Where none was the best, parameters are as they are: behind any step, of the next one. */

@@ -231,6 +231,7 @@ typedef enum {
     NONE(trainer_epochs_done, TRAINED, gnnc_trainer_epochs_done(w->t) > 0) \
     NONE(trainer_epochs_total, TRAINED, gnnc_trainer_epochs_total(w->t) > 0) \
     FAILS(trainer_keep_best, TRAINED, gnnc_trainer_keep_best(w->t, NULL)) \
+    NONE(trainer_kept_step, TRAINED, gnnc_trainer_kept_step(w->t) == 0) \
     FAILS(trainer_evaluate, LOADED, gnnc_trainer_evaluate(w->t)) \
     NONE(trainer_judge, LOADED, gnnc_trainer_judge(w->t, values()) == GNNC_E_STATE) \
     NONE(trainer_metric, TRAINED, gnnc_trainer_metric(w->t, "loss", &number) == GNNC_OK) \
