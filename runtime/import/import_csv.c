@@ -3,6 +3,7 @@
  *     id,age,city:cat,x.0,x.1,y,split          src,dst,weight,when:time
  *     ann,31,Rome,0.5,1,2,train                ann,bob,0.5,2020-01-01 */
 #include "import_build.h"
+#include "import_pairs.h"
 #include "import_table.h"
 
 #include <stdio.h>
@@ -141,11 +142,7 @@ static gnnc_status parse(Csv *c, const RtNamedBytes *file, RtCsv *t) {
 }
 
 /* ---- nodes ---------------------------------------------------------------------- */
-/* The ids as a column where all are whole numbers, else as names: lets results be joined back. */
-static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerless) {
-    const int64_t *v;
-    gnnc_status st = rt_keep_keys(&c->d->pool, t, ids, &v, c->err);
-    if (st != GNNC_OK || !v || rt_table_column(t, "id")) return st;
+static gnnc_status add_id_column(Csv *c, RtTable *t, const int64_t *v, bool headerless) {
     RtColumn *id = &t->columns[t->n_columns++];
     *id = (RtColumn){.name = "id",
                      .kind = RT_COL_ID,
@@ -156,6 +153,14 @@ static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerle
     id->why = headerless ? "names the nodes; no header: row 1 is one" : "names the nodes";
     id->encoder = rt_key_encoder(&c->d->pool, "id");
     return id->encoder ? GNNC_OK : no_memory(c);
+}
+
+/* The ids as a column where all are whole numbers, else as names: lets results be joined back. */
+static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerless) {
+    const int64_t *v;
+    gnnc_status st = rt_keep_keys(&c->d->pool, t, ids, &v, c->err);
+    if (st != GNNC_OK || !v || rt_table_column(t, "id")) return st;
+    return add_id_column(c, t, v, headerless);
 }
 
 /* An id counts as taken even where its own row is bad: the second row that bears it is
@@ -339,6 +344,60 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], RtFields *f
     return n;
 }
 
+/* Where the first of two names ends: of a line "src,dst" that says which columns are ends, and what
+ * parts them; 0: it is none. */
+static size_t plain_header(RtBytes text, char *separator, bool *swapped, size_t *length) {
+    char name[2][16] = {"", ""};
+    const char *s = (const char *)text.p, *eol = text.n ? memchr(s, '\n', text.n) : NULL;
+    size_t n = eol ? (size_t)(eol - s) : 0, first = 0;
+    *length = n + 1;
+    if (n && s[n - 1] == '\r') n--;
+    while (first < n && !strchr(",;\t", s[first])) first++;
+    if (first >= n || !s[first] || first >= sizeof name[0] || n - first - 1 >= sizeof name[1])
+        return 0;
+    memcpy(name[0], s, first);
+    memcpy(name[1], s + first + 1, n - first - 1);
+    *separator = s[first];
+    *swapped = is_listed(DST, name[0]) && is_listed(SRC, name[1]);
+    return *swapped || (is_listed(SRC, name[0]) && is_listed(DST, name[1])) ? first : 0;
+}
+
+/* Two columns of whole numbers alone, both ends of edges: what read_edges() makes, without a cell
+ * or a name for each.  *done false: the file is another. */
+static gnnc_status read_pairs(Csv *c, const RtAlloc *from, const RtNamedBytes *file, bool *done) {
+    RtPairs p;
+    bool swapped = false;
+    char separator;
+    size_t length, header = plain_header(file->text, &separator, &swapped, &length);
+    RtBytes rows = file->text;
+    int64_t *id, n;
+    gnnc_status st;
+    *done = false;
+    if (c->d || c->two_types || !header || rt_import_header(c->how, file->name) == RT_HEADER_NO)
+        return GNNC_OK;
+    rows.p += length;
+    rows.n -= length;
+    if (!rt_pairs_read(&c->scratch, rows, separator, &p)) return GNNC_OK;
+    RtDataset *d;
+    TRY(st, rt_import_begin(from, c->how, 0, 1, &d, c->err));
+    c->d = d;
+    if (!rt_pairs_number(&c->scratch, &d->pool, &p, &id, &n)) {
+        rt_dataset_close(d);
+        c->d = NULL;
+        return GNNC_OK;
+    }
+    *done = true;
+    d->nodes->count = n;
+    TRY(st, add_id_column(c, d->nodes, id, false));
+    int32_t *ends = RT_NEWN(&d->pool, int32_t, 2 * p.n);
+    if (!ends) return no_memory(c);
+    memcpy(ends, swapped ? p.second : p.first, (size_t)p.n * sizeof *ends);
+    memcpy(ends + p.n, swapped ? p.first : p.second, (size_t)p.n * sizeof *ends);
+    st = rt_import_edges(d, c->how, p.n, ends, ends + p.n, 0, NULL, c->err);
+out:
+    return st;
+}
+
 static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file) {
     RtCsv t;
     RtFields f;
@@ -407,7 +466,9 @@ gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
     TRY(st, check_types(&c, nodes));
     if (how->map) TRY(st, rt_map_read(&c.scratch, how->map, read_rule, &c, err));
     if (nodes) TRY(st, read_nodes(&c, from, nodes, &c.ids[0]));
-    TRY(st, read_edges(&c, from, edges));
+    bool done;
+    TRY(st, read_pairs(&c, from, edges, &done));
+    if (!done) TRY(st, read_edges(&c, from, edges));
     TRY(st, check_rules(&c));
     st = rt_import_finish(c.d, how, err);
 out:

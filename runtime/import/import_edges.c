@@ -2,6 +2,7 @@
  * number being the edge's weight; '#' and '%' start comments.  Numbers are node
  * numbers; there are as many nodes as the largest one says. */
 #include "import.h"
+#include "import_pairs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,27 +86,53 @@ static int64_t count_lines(RtBytes text) {
     return n;
 }
 
+/* What comments stand above is lines of two numbers: most large graphs. */
+static bool read_pairs(EdgeList *l, RtPool *pool) {
+    const char *s = (const char *)l->text.p, *end = s + l->text.n, *eol;
+    RtPairs p;
+    while (s < end && (*s == '#' || *s == '%') && (eol = memchr(s, '\n', (size_t)(end - s))))
+        s = eol + 1;
+    if (!rt_pairs_read(pool, (RtBytes){(const uint8_t *)s, (size_t)(end - s)}, 0, &p)) return false;
+    l->src = p.first;
+    l->dst = p.second;
+    l->n = p.n;
+    l->n_nodes = (int64_t)p.most + 1;
+    l->n_fields = 2;
+    return true;
+}
+
+static bool read_by_line(EdgeList *l, RtPool *pool) {
+    int64_t cap = count_lines(l->text);
+    l->src = RT_NEWN(pool, int32_t, cap);
+    l->dst = RT_NEWN(pool, int32_t, cap);
+    l->weight = RT_NEWN(pool, float, cap);
+    bool ok = l->src && l->dst && l->weight;
+    if (ok) read_lines(l);
+    return ok;
+}
+
 static gnnc_status make(EdgeList *l, const RtAlloc *from, RtDataset **d) {
     RtColumn *weight;
+    bool weighs = l->n_fields == 3;
     gnnc_status st;
     TRY(st, rt_import_check_ids(l->how, l->name, l->n_nodes, l->n, l->err));
     if (l->n_nodes < l->how->n_nodes) l->n_nodes = l->how->n_nodes;
     TRY(st, rt_import_begin(from, l->how, l->n_nodes, 0, d, l->err));
     RtPool *pool = &(*d)->pool;
     int32_t *ends = RT_NEWN(pool, int32_t, 2 * l->n);
-    float *w = RT_NEWN(pool, float, l->n);
+    float *w = RT_NEWN(pool, float, weighs ? l->n : 0);
     weight = RT_NEW(pool, RtColumn);
     if (!ends || !w || !weight) return rt_fail_nomem(l->err, l->name);
     memcpy(ends, l->src, (size_t)l->n * sizeof *ends);
     memcpy(ends + l->n, l->dst, (size_t)l->n * sizeof *ends);
-    memcpy(w, l->weight, (size_t)l->n * sizeof *w);
+    if (weighs) memcpy(w, l->weight, (size_t)l->n * sizeof *w);
     *weight = (RtColumn){.name = "weight",
                          .kind = RT_COL_FLOAT,
                          .n_rows = l->n,
                          .rank = 1,
                          .shape = {l->n},
                          .f32 = w};
-    TRY(st, rt_import_edges(*d, l->how, l->n, ends, ends + l->n, l->n_fields == 3, weight, l->err));
+    TRY(st, rt_import_edges(*d, l->how, l->n, ends, ends + l->n, weighs, weight, l->err));
     st = rt_import_finish(*d, l->how, l->err);
 out:
     return st;
@@ -120,12 +147,7 @@ gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const c
     gnnc_status st = rt_text_check(text, name, err);
     if (st != GNNC_OK) return st;
     rt_pool_init(&pool, from);
-    int64_t cap = count_lines(text);
-    l.src = RT_NEWN(&pool, int32_t, cap);
-    l.dst = RT_NEWN(&pool, int32_t, cap);
-    l.weight = RT_NEWN(&pool, float, cap);
-    bool ok = l.src && l.dst && l.weight;
-    if (ok) read_lines(&l);
+    bool ok = read_pairs(&l, &pool) || read_by_line(&l, &pool);
     st = ok ? GNNC_OK : rt_fail_nomem(err, name);
     if (st == GNNC_OK) st = make(&l, from, &d);
     rt_pool_free(&pool);
