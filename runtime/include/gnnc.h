@@ -410,7 +410,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(threads, 0, 0, 4096, "0 = one per core; results do not depend on it")                      \
     INT(workers, -1, -1, 16, "threads that make batches ahead, -1 = the model's; as threads")      \
     INT(serial_ns, -1, -1, INT64_MAX,                                                              \
-        "steps estimated to take less run on one thread, -1 = tuned, or 20000; as threads")        \
+        "steps estimated to take less run on one thread, -1 = tuned, or 10000; as threads")        \
     INT(tuned, 1, 0, 1, "use what tune kept beside the data")                                      \
     INT(variant, -1, -1, 63,                                                                       \
         "of the program, -1 = by the data's sizes, or tuned; info lists them")                     \

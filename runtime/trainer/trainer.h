@@ -139,7 +139,7 @@ gnnc_counters rt_trainer_counters(gnnc_trainer *t); /* now; workers allocate, to
 gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
 /* Which steps run alone, by the sizes known now. */
 gnnc_status rt_trainer_set_grain(gnnc_trainer *t);
-enum { RT_SERIAL_NS = 20000 }; /* a step of less is faster alone, even beside threads that wait */
+enum { RT_SERIAL_NS = 10000 }; /* a step of less is faster alone, even beside threads that wait */
 
 /* What every run of a phase reads, before it: nothing of an earlier one is there then. */
 void rt_trainer_inputs(gnnc_trainer *t);

@@ -97,7 +97,7 @@ TEST(metrics_are_listed_with_their_splits) {
     CHECK(gnnc_trainer_metric_info(t, n, &m) == GNNC_E_RANGE);
     CHECK(gnnc_trainer_metric_info(t, -1, &m) == GNNC_E_RANGE);
     CHECK(option_of(t, "threads").int_value == 1 && option_of(t, "variant").int_value == 0);
-    CHECK(option_of(t, "serial_ns").int_value == 20000 && !option_of(t, "serial_ns").is_set);
+    CHECK(option_of(t, "serial_ns").int_value == 10000 && !option_of(t, "serial_ns").is_set);
     gnnc_trainer_destroy(t);
     scratch_remove(p.dir);
 }
