@@ -72,11 +72,11 @@ t0 = time.perf_counter(); b = next(iter(loader(train, 512, True))); net(b).sum()
 nodes_of = {t: b[t].num_nodes for t in TABLES}; took = []
 for _ in range(a.epochs):
     t0 = time.perf_counter(); epoch(); took.append(time.perf_counter() - t0)
-t0 = time.perf_counter(); guess = predicted(test, 512); all_test = time.perf_counter() - t0
 mae = lambda rows: float((predicted(rows, 512) - y[rows]).abs().mean()); ask = []
+t0 = time.perf_counter(); val_mae, test_mae = mae(val), mae(test); held_out = time.perf_counter() - t0
 for k in range(a.requests + 10):
     t0 = time.perf_counter(); predicted(test[k * 7919 % len(test)].view(1), 1); ask.append(time.perf_counter() - t0)
 ask = sorted(ask[10:])
-print(json.dumps(dict(system='PyG + PyTorch Frame', epoch_s=round(sorted(took)[len(took) // 2], 3), first_s=round(first, 3), test_ms=round(1e3 * all_test, 1),
-    request_ms=round(1e3 * ask[len(ask) // 2], 3), request_p99_ms=round(1e3 * ask[len(ask) * 99 // 100], 3), val_mae=round(mae(val), 3), test_mae=round(mae(test), 3),
+print(json.dumps(dict(system='PyG + PyTorch Frame', epoch_s=round(sorted(took)[len(took) // 2], 3), first_s=round(first, 3), held_out_s=round(held_out, 3),
+    request_ms=round(1e3 * ask[len(ask) // 2], 3), request_p99_ms=round(1e3 * ask[len(ask) * 99 // 100], 3), val_mae=round(val_mae, 3), test_mae=round(test_mae, 3),
     batch_nodes=sum(nodes_of.values()), rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, total_s=round(time.perf_counter() - t_start, 1))))
