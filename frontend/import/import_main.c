@@ -73,7 +73,7 @@ static const ImportOption import_options[] = {
     {"--replace-split", NULL, ".. where there is one already"},
     {"--predict", "QUERY",
      "make the table of rows to learn from, 'COUNT(orders.*, 0, 90, days) = 0 FOR EACH customers' "
-     "(docs/data.md)"},
+     "(docs/tasks.md)"},
     {"--task", "NAME", ".. called so (task)"},
     {"--task-sql", "FILE", ".. of the rows that the SELECT of a task file gives, from a database"},
     {"--label-history", NULL, ".. with a table of older answers, to be read once they were known"},

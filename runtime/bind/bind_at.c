@@ -1,5 +1,5 @@
-/* Rows that are asked about at a date.  A model of questions about the future (docs/data.md,
- * "Tasks") learns of a table with a row for each entity and time.  In place of it stands one whose
+/* Rows that are asked about at a date.  A model of questions about the future (docs/tasks.md)
+ * learns of a table with a row for each entity and time.  In place of it stands one whose
  * rows are all entities that are there at the date, without labels; so that nothing but this table
  * differs from what the model learned of.  What is changed is the trainer's own view of the data.
  */

@@ -1,5 +1,5 @@
 /* Opens a data directory: schema.json first, then every file it names.  The
- * format is described in docs/data.md. */
+ * format is described in docs/data-format.md. */
 #include "dataset.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The grammar of docs/data.md, "Tasks", by recursive descent.  Words are those of SQL, in any case
+/* The grammar of docs/tasks.md, by recursive descent.  Words are those of SQL, in any case
  * of the letters. */
 #include <math.h>
 #include <stdarg.h>
