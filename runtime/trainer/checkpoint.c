@@ -310,9 +310,10 @@ out:
 
 /* An epoch that is done, or steps of one that began. */
 static bool is_best_possible(const gnnc_trainer *t, const RtProgress *p) {
-    int64_t n = rt_batches_per_epoch(t), done = p->best_epoch - (p->best_step > 0);
-    if (p->best_epoch < 0 || p->best_step < 0 || p->best_step >= n || done > p->epoch) return false;
-    return !p->best_step || (done >= 0 && (done < p->epoch || p->best_step <= p->step - done * n));
+    int64_t n = rt_batches_per_epoch(t), began = p->step / n, done = p->best_epoch;
+    if (done < 0 || p->best_step < 0 || p->best_step >= n) return false;
+    if (!p->best_step) return done <= p->epoch;
+    return done-- > 0 && (done < began || (done == began && p->best_step <= p->step % n));
 }
 
 static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
