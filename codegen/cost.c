@@ -477,3 +477,19 @@ const char *cg_step_site(const Module *m, Arena *a, const PStep *s) {
     Lines l = lines_of(m->ctx, a, s, true);
     return print_lines(m, a, &l, false);
 }
+
+const char *cg_step_origin(const Module *m, Arena *a, const PStep *s) {
+    VEC(const char *) of = {0};
+    StrBuf b = sb_new(a);
+    sb_puts(&b, cg_step_site(m, a, s));
+    for (int i = -1; i < (s->kernel ? s->kernel->computes.n : 0); i++) {
+        const char *name = i < 0 ? s->span.site_name : s->kernel->computes.v[i]->span.site_name;
+        bool said = !name;
+        for (int k = 0; k < of.n; k++) said = said || !strcmp(of.v[k], name);
+        if (said) continue;
+        sb_printf(&b, "%s%s", of.n ? ", " : " (in ", name);
+        vec_push(a, &of, name);
+    }
+    if (of.n) sb_puts(&b, ")");
+    return b.s;
+}

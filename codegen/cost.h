@@ -31,6 +31,8 @@ const char *cg_path_short(const Module *m, uint32_t file);
 const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole);
 /* The user's own among them, and the calls of his that led to the library's: "gcn.gnn:13". */
 const char *cg_step_site(const Module *m, Arena *a, const PStep *s);
+/* .. and whose those calls are, the step's own first: "gcn.gnn:13 (in conv1, cross_entropy)". */
+const char *cg_step_origin(const Module *m, Arena *a, const PStep *s);
 /* The kernel's name, or "gemm", "rank", .. */
 const char *cg_step_name(const PStep *s);
 /* 2708x16x1433 where it is a matrix product, as an expression; else the loop's extent. */

@@ -255,7 +255,7 @@ static void emit_step_infos(Host *h, int phase) {
         host_puts(h, ", ");
         host_string(h, cg_step_lines(h->m, h->a, s, true));
         host_puts(h, ", ");
-        host_string(h, cg_step_site(h->m, h->a, s));
+        host_string(h, cg_step_origin(h->m, h->a, s));
         host_puts(h, "},\n");
     }
     close_table(h, ph->steps.n);

@@ -207,7 +207,8 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
               s->balance.n ? " (balanced by entries)" : "");
     const char *lines = cg_step_lines(r->p->m, r->a, s, false),
                *site = cg_step_site(r->p->m, r->a, s);
-    if (strcmp(lines, site) != 0) sb_printf(r->b, "      for      %s\n", site);
+    if (strcmp(lines, site) != 0)
+        sb_printf(r->b, "      for      %s\n", cg_step_origin(r->p->m, r->a, s));
     sb_printf(r->b, "      lines    %s\n", lines);
     text_list(r, "does", &all, false);
     if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);

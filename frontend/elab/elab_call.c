@@ -370,11 +370,14 @@ static Value apply(Elab *e, Inst *inst, const Args *args) {
 }
 
 /* ---- any call -------- */
-/* Whose the operations of a call are: what is applied, or stands around. */
+/* Whose the operations of a call are: the layer that is applied, or stands around; where there is
+ * none the functions that are called, from the outside, "cross_entropy". */
 static const char *instance_of(Elab *e, Value f) {
     const Inst *inst = f.kind == VAL_INST ? f.inst : e->frame ? e->frame->inst : NULL;
-    const char *path = elab_inst_path(e, inst);
-    return *path ? path : NULL;
+    const char *path = elab_inst_path(e, inst), *outer = e->b.site.site_name;
+    if (*path) return path;
+    if (f.kind != VAL_FN || f.decl->kind == AST_EXTERN) return outer;
+    return outer ? arena_printf(e->a, "%s.%s", outer, f.decl->text) : f.decl->text;
 }
 
 Value elab_call_value(Elab *e, Value f, const Args *args) {

@@ -814,7 +814,8 @@ typedef struct gnnc_step_info {
     int64_t read_bytes, gathered_bytes, written_bytes, flops;
     int64_t calls; /* since gnnc_trainer_profile */
     double seconds;
-    const char *site;       /* the user's own lines among `lines`, or his calls that led there */
+    const char *site;       /* the user's own lines among `lines`, or his calls that led there, and
+                             * whose those are: "gcn.gnn:13 (in conv1)" */
     int64_t batch, m, n, k; /* of a matrix product, [m, k] by [k, n]; 0 else */
     int64_t runs;           /* of the phase; of its first one, which finds nothing in caches: */
     int64_t first_calls;
