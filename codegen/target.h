@@ -35,6 +35,9 @@ typedef struct Target {
                          const char *path);
     /* NULL: it is of no matter.  False after diagnostics. */
     bool (*find_machine)(Ctx *c, const TargetOptions *o, TargetMachine *to);
+    /* Of a device: the passes that make its plan behind `form-kernels`, those of its libraries and
+     * its driver among them; NULL: it is none. */
+    const char *plan_passes;
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;
     /* A machine that reports estimate times for: NULL = they measure (--profile). */

@@ -62,6 +62,10 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
 const Target target_cuda = {.name = "cuda",
                             .lanes = 32,
                             .columns = 8,
+                            .plan_passes =
+                                "order-steps,block-rows,epilogues,delay-sums,gather-parts,"
+                                "join-kernels,group-products,clear-tails,lifetimes,"
+                                "sparse-products,sync-removal",
                             .loop_passes = "fission,schedule,coarsen-threads,block-hubs,split-rows,"
                                            "hoist-values,mask-lanes,pack-accesses",
                             .emit_kernels = emit_kernels,

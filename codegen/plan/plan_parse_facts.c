@@ -280,7 +280,8 @@ static bool field(PlanReader *r) {
     int word = 0;
     if (parse_accept_word(&r->p, "device")) {
         if (!parse_text(&r->p, "a device in quotes", &p->device)) return false;
-        return !strcmp(p->device, "cuda") || bad(r, "the only device is \"cuda\"");
+        const Target *on = target_find(p->device);
+        return (on && on->plan_passes) || bad(r, "there is no such device");
     }
     if (parse_accept_word(&r->p, "arranged")) {
         if (!parse_text(&r->p, "a target in quotes", &p->arranged)) return false;

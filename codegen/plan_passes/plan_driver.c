@@ -36,7 +36,8 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     p->text_file = UINT32_MAX;
     p->main_file = plan_main_file(m, m->main_file);
     p->device = device;
-    p->spmm = device ? spmm : SPMM_OWN;
+    const Target *on = device ? target_find(device) : NULL;
+    p->spmm = on && strstr(on->plan_passes, "sparse-products") ? spmm : SPMM_OWN;
     return p;
 }
 
@@ -48,21 +49,34 @@ static bool has_dumps(const Module *m) {
     return false;
 }
 
-#define ON_HOST(dumps)                                                                             \
-    "form-kernels," dumps "order-steps," dumps "block-rows," dumps "delay-sums," dumps             \
-    "gather-parts,join-kernels,lifetimes"
-#define ON_DEVICE(dumps)                                                                           \
-    "form-kernels," dumps "order-steps," dumps "block-rows,epilogues," dumps "delay-sums," dumps   \
-    "gather-parts,join-kernels,group-products,clear-tails,lifetimes,sparse-products,"              \
-    "sync-removal"
-#define BY_PARTS(dumps)                                                                            \
-    "form-kernels," dumps "order-steps," dumps "delay-sums," dumps                                 \
-    "place-exchanges,join-kernels,lifetimes"
+/* Does a pass move steps, or make one of several, so that dumps are to be put last before it? */
+static bool moves_steps(const char *name, size_t n) {
+    static const char *const movers[] = {"order-steps", "block-rows", "delay-sums", "gather-parts",
+                                         "place-exchanges"};
+    for (size_t i = 0; i < COUNT(movers); i++)
+        if (strlen(movers[i]) == n && !strncmp(movers[i], name, n)) return true;
+    return false;
+}
+
+/* The passes behind `form-kernels`: of a processor, of processes that share rows, or what the
+ * device names. */
+static const char *passes_of(const Plan *p) {
+    if (p->by_parts) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
+    if (p->device) return target_find(p->device)->plan_passes;
+    return "order-steps,block-rows,delay-sums,gather-parts,join-kernels,lifetimes";
+}
 
 const char *plan_pipeline(const Plan *p) {
-    if (p->by_parts) return has_dumps(p->m) ? BY_PARTS("dumps-last,") : BY_PARTS("");
-    if (has_dumps(p->m)) return p->device ? ON_DEVICE("dumps-last,") : ON_HOST("dumps-last,");
-    return p->device ? ON_DEVICE("") : ON_HOST("");
+    const bool dumps = has_dumps(p->m);
+    StrBuf b = sb_new(p->m->a);
+    sb_puts(&b, "form-kernels");
+    for (const char *s = passes_of(p); *s; s += *s == ',') {
+        size_t n = strcspn(s, ",");
+        if (dumps && moves_steps(s, n)) sb_puts(&b, ",dumps-last");
+        sb_printf(&b, ",%.*s", (int)n, s);
+        s += n;
+    }
+    return b.s;
 }
 
 /* The first missing fact in words, for the pass driver. */

@@ -205,8 +205,8 @@ bool cli_run_command(Ctx *c, CliArgs *args, int *code);
 /* What to compile for: as --target says; "auto": the cpu, and cuda where programs can be
  * made for it, which one line tells of when they cannot. */
 typedef struct {
-    const Target *host; /* whose kernels the host runs; NULL = none */
-    bool cuda;
+    const Target *host;   /* whose kernels the host runs; NULL = none */
+    const Target *device; /* or NULL */
 } CliTargets;
 CliTargets cli_targets(Ctx *c, const CliOptions *o);
 

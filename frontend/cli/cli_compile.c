@@ -60,7 +60,7 @@ static bool tell_loops(Ctx *c, CliJob *j, const Plan *p) {
     TargetOptions o = cli_target_options(&j->o);
     if (!(j->o.reports & (REPORT_FUSION | REPORT_MISSED))) return true;
     return (!plan_on_host(p) || loop_pass_remarks(c, p, &target_cpu, &o, &j->remarks)) &&
-           (!p->device || loop_pass_remarks(c, p, &target_cuda, &o, &j->remarks));
+           (!p->device || loop_pass_remarks(c, p, target_find(p->device), &o, &j->remarks));
 }
 
 /* Of p, which is not arranged; to, choice: for as long as the options. */
@@ -73,10 +73,10 @@ static bool report_options(Ctx *c, CliJob *j, const Plan *p, const PassChoices *
                          .json = j->o.report_json,
                          .sizes = known_sizes(c, j, p->m),
                          .data = j->o.data,
-                         .roof = j->on.cuda ? &target_cuda : NULL,
+                         .roof = j->on.device,
                          .remarks = j->remarks.s,
                          .record = j->o.pass.record,
-                         .on = j->on.host ? j->on.host : &target_cuda,
+                         .on = j->on.host ? j->on.host : j->on.device,
                          .to = to,
                          .effects_before = j->effects,
                          .variant = (int)j->o.variant,
@@ -161,7 +161,8 @@ static bool stop_in_loops(Ctx *c, CliJob *j, Plan *p) {
 
 /* What a plan was made for is what it can be compiled for. */
 static bool targets_of_plan(Ctx *c, CliJob *j, const Plan *p) {
-    j->on = (CliTargets){plan_on_host(p) ? target_find("cpu") : NULL, p->device != NULL};
+    j->on = (CliTargets){plan_on_host(p) ? target_find("cpu") : NULL,
+                         p->device ? target_find(p->device) : NULL};
     const char *want = j->o.target;
     OutKind e = j->o.emit;
     bool any = !strcmp(want, "auto") || e == OUT_IR || e == OUT_PLAN || e == OUT_LOOPS;
@@ -203,8 +204,8 @@ static bool compile_one(Ctx *c, CliJob *j) {
     if (!m) return false;
     bool last = j->o.emit == OUT_IR && !j->o.reports && !j->o.variant && !j->o.pass.stop_after;
     if (j->progress.stopped || last) return print_module(c, j, m);
-    if (j->on.host && cli_shares_rows(j, m)) j->on.cuda = false; /* they do on processors alone */
-    Plan *p = cli_make_plan(c, j, m, j->on.cuda ? "cuda" : NULL);
+    if (j->on.host && cli_shares_rows(j, m)) j->on.device = NULL; /* they do on processors alone */
+    Plan *p = cli_make_plan(c, j, m, j->on.device ? j->on.device->name : NULL);
     if (p && j->progress.stopped) return print_plan(c, j, p);
     if (p && j->o.pass.stop_after) return stop_in_loops(c, j, p);
     Plan *shown = p ? cli_shown_variant(c, j, p, &choices) : NULL;

@@ -34,8 +34,8 @@ static CliTargets named(Ctx *c, const char *list) {
         size_t n = strcspn(list, ",");
         const Target *t = target_find(arena_strndup(c->a, list, n));
         list += n + (list[n] == ',');
-        if (t == &target_cuda)
-            on.cuda = true;
+        if (t && t->plan_passes)
+            on.device = t;
         else
             on.host = t;
     }
@@ -44,11 +44,12 @@ static CliTargets named(Ctx *c, const char *list) {
 
 /* Texts and objects are for one target, the cpu where nothing was said. */
 CliTargets cli_targets(Ctx *c, const CliOptions *o) {
-    if (o->emit == OUT_CUDA) return (CliTargets){.cuda = true};
+    if (o->emit == OUT_CUDA) return (CliTargets){.device = &target_cuda};
     if (strcmp(o->target, "auto") != 0) return named(c, o->target);
     CliHome h;
     bool here = cli_makes_program(o) && cli_find_home(c, &h) && cli_find_nvcc(c);
-    return (CliTargets){&target_cpu, here && access(h.cuda_lib, R_OK) == 0};
+    const bool cuda = here && access(h.cuda_lib, R_OK) == 0;
+    return (CliTargets){&target_cpu, cuda ? &target_cuda : NULL};
 }
 
 /* "sm_80,sm_90": machine code for each, and PTX of the last for what comes after. */

@@ -42,7 +42,7 @@ static void tell_passes(Ctx *c, const CliJob *j, CliProduct *to) {
 static bool produce_plan(Ctx *c, CliJob *j, CliProduct *to) {
     bool text = cli_is_plan(j);
     to->plan = text ? cli_read_plan(c, j, j->o.files.v[0])
-                    : cli_make_plan(c, j, to->m, j->on.host ? NULL : target_cuda.name);
+                    : cli_make_plan(c, j, to->m, j->on.host ? NULL : j->on.device->name);
     if (!to->plan) return false;
     to->m = to->plan->m;
     tell_passes(c, j, to);

@@ -107,7 +107,7 @@ bool cli_specialize_sizes(Ctx *c, CliJob *j, Module *m) {
 
 /* Of what is emitted as one file. */
 const Target *cli_choose_target(Ctx *c, const CliJob *j) {
-    const Target *t = j->on.host ? j->on.host : &target_cuda;
+    const Target *t = j->on.host ? j->on.host : j->on.device;
     if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
         diag_add(c, DIAG_E0513, (Span){0},
                  "the cuda target has no %s; --emit=cuda prints its source",
@@ -121,10 +121,10 @@ void cli_choose_targets(Ctx *c, CliJob *j) {
     bool program = cli_makes_program(&j->o);
     bool choose = strcmp(j->o.target, "auto") == 0;
     j->on = cli_targets(c, &j->o);
-    if (program && choose && !j->on.cuda)
+    if (program && choose && !j->on.device)
         ctx_log(c, "gnnc: no CUDA Toolkit is used here: compiling for the cpu alone\n");
     else if (choose && j->o.verbose)
-        ctx_log(c, "gnnc: target %s\n", j->on.cuda ? "cpu,cuda" : "cpu");
+        ctx_log(c, "gnnc: target %s\n", j->on.device ? "cpu,cuda" : "cpu");
 }
 
 /* What a program says of how it was made. */
@@ -132,18 +132,18 @@ static const char *options_text(Ctx *c, const CliJob *j) {
     const CliOptions *o = &j->o;
     StrBuf b = sb_new(c->a);
     const char *host = j->on.host ? j->on.host->name : "";
-    bool cuda = j->on.cuda;
-    sb_printf(&b, "-O%d --target=%s%s%s", o->opt_level, host, *host && cuda ? "," : "",
-              cuda ? "cuda" : "");
+    const Target *device = j->on.device;
+    sb_printf(&b, "-O%d --target=%s%s%s", o->opt_level, host, *host && device ? "," : "",
+              device ? device->name : "");
     if (*host) sb_printf(&b, " --march=%s", o->march ? o->march : "native");
-    if (cuda && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
+    if (device && o->cuda_arch) sb_printf(&b, " --cuda-arch=%s", o->cuda_arch);
     for (int i = 0; i < o->defines.n; i++) sb_printf(&b, " -D %s", o->defines.v[i]);
     if (o->precision_auto)
         sb_puts(&b, " --precision=auto");
     else if (dtype_bytes(o->pass.precision) == 2)
         sb_printf(&b, " --precision=%s", dtype_name(o->pass.precision));
     if (o->tf32) sb_puts(&b, " --precision=tf32");
-    if (cuda && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
+    if (device && o->spmm) sb_printf(&b, " --spmm=%s", o->spmm == SPMM_AUTO ? "auto" : "cusparse");
     if (o->grads) sb_puts(&b, " --grads");
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->explain) sb_puts(&b, " --explain");

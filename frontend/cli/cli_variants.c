@@ -29,7 +29,7 @@ bool cli_measure_ranges(Ctx *c, const CliJob *j, PassRanges *r) {
     probe.o.pass.remarks = NULL;
     probe.o.pass.record = NULL;
     probe.o.pass.stop_after = NULL;
-    probe.on.cuda = false;
+    probe.on.device = NULL;
     Module *m = cli_read_module(c, &probe, probe.o.files.v[0]);
     if (!m || !cli_specialize_sizes(c, &probe, m) || !cli_run_passes(c, &probe, m)) return false;
     m->recipe.keep_metric = NULL;
