@@ -98,7 +98,9 @@ static const char *step_lacks(Arena *a, const Plan *p, const PStep *s, bool clea
 const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
                                const char **why) {
     for (int i = 0; i < ph->steps.n; i++)
-        if ((*why = step_lacks(a, p, ph->steps.v[i], cleared))) return ph->steps.v[i];
+        if ((*why = step_lacks(a, p, ph->steps.v[i], false))) return ph->steps.v[i];
+    for (int i = 0; i < ph->steps.n && cleared; i++) /* what a pass gives is said last */
+        if ((*why = step_lacks(a, p, ph->steps.v[i], true))) return ph->steps.v[i];
     return NULL;
 }
 
