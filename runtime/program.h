@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 34, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 35, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -223,6 +223,7 @@ typedef struct {
     int buf, space; /* whose rows */
     bool cuts;      /* its rows are those of partial sums, one for each cut of the space's rows */
     bool folds;     /* .. of f32, which are added: all get the sum alone, as the first of them */
+    bool to_first;  /* .. none; the first process alone gets all rows */
     int n;          /* of `reach`; 0 = all rows */
     const rt_reach *reach;
     bool sums; /* the product */

@@ -473,9 +473,10 @@ static int emit_exchanges(Host *h) {
             }
             if (s->reach.n) host_puts(h, "};\n");
             sb_printf(&table,
-                      "    {.buf = B_%s, .space = %s, .cuts = %s, .folds = %s, .n = %d, .reach = ",
+                      "    {.buf = B_%s, .space = %s, .cuts = %s, .folds = %s, .to_first = %s, .n "
+                      "= %d, .reach = ",
                       h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id],
-                      truth(s->cuts), truth(s->folds), s->reach.n);
+                      truth(s->cuts), truth(s->folds), truth(s->to_first), s->reach.n);
             if (s->reach.n)
                 sb_printf(&table, "reach_%d", n);
             else

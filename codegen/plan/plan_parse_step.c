@@ -147,7 +147,8 @@ static bool owned(PlanReader *r, PStep *s) {
     if (!parse_space(&r->p, &s->own)) return false;
     if (s->kind != PS_EXCHANGE || parse_accept_word(&r->p, "all")) return true;
     s->folds = s->cuts && parse_accept_word(&r->p, "sum");
-    if (s->folds) return true;
+    s->to_first = !s->folds && parse_accept_word(&r->p, "first");
+    if (s->folds || s->to_first) return true;
     if (!parse_accept_word(&r->p, "reach")) return parse_expected(&r->p, "'all' or 'reach'");
     return reach(r, s);
 }

@@ -121,7 +121,8 @@ static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
 static void owned(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, s->cuts ? " own cuts of " : " own ");
     ir_name_print(b, s->own->name);
-    if (s->kind == PS_EXCHANGE && !s->reach.n) sb_puts(b, s->folds ? " sum" : " all");
+    if (s->kind == PS_EXCHANGE && !s->reach.n)
+        sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
     for (int i = 0; i < s->reach.n; i++) {
         const PReach *r = &s->reach.v[i];
         sb_puts(b, i ? ", " : " reach ");

@@ -245,11 +245,18 @@ static bool follows(const PBuf *b, Place *at) {
     return true;
 }
 
+/* Whether the buffer is state of an optimizer. */
+static bool is_optimizer_state(const Plan *p, int buf) {
+    return p->bufs.v[buf]->kind == PB_VAR && p->bufs.v[buf]->var->kind == VAR_SLOT;
+}
+
 /* Checks an exchange: its halos lead to rows of the buffer's space. */
 static bool exchanges(Check *c) {
     const PStep *s = c->step;
     if (s->n_bufs != 1 || !s->own) return bad(c, "rows of no value");
     if (s->cuts && s->reach.n) return bad(c, "partial sums go to all");
+    if (s->to_first && (s->cuts || !is_optimizer_state(c->p, s->bufs[0])))
+        return bad(c, "rows for the first process alone, of what is no state of an optimizer");
     if (s->folds && (!s->cuts || c->p->bufs.v[s->bufs[0]]->dt != DT_F32))
         return bad(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->reach.n; i++) {

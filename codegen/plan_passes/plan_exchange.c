@@ -316,8 +316,9 @@ typedef struct {
     Plan *p;
     PPhase *ph;
     const Step *step;
-    Have *have;   /* by buffer */
-    Have **found; /* .. by an iteration of a loop, by its PS_LOOP */
+    Have *have;        /* by buffer */
+    Have **found;      /* .. by an iteration of a loop, by its PS_LOOP */
+    const bool *apart; /* by buffer: of no use but to who owns the rows, and to who saves them */
     VEC(PStep *) out;
     int n_exchanges;
 } Placing;
@@ -395,6 +396,7 @@ static const char *note_of(const Placing *x, const PStep *s, const Step *of) {
     const char *name = x->p->bufs.v[s->bufs[0]]->name, *by = "";
     if (s->folds) return arena_printf(x->a, "sum of %s", name);
     if (s->cuts) return arena_printf(x->a, "partial %s, to all", name);
+    if (s->to_first) return arena_printf(x->a, "rows of %s, to the first, who saves them", name);
     if (!s->reach.n) return arena_printf(x->a, "rows of %s, to all: %s", name, why_all(of));
     for (int i = 0; i < s->reach.n; i++)
         by = arena_printf(x->a, "%s%s%s", by, i ? " and " : "",
@@ -406,7 +408,7 @@ static const char *note_of(const Placing *x, const PStep *s, const Step *of) {
 /* Remarks on an exchange. One of all rows costs the most: it says why the index arrays do not tell
  * which rows are needed. of: the step that reads them, or NULL at the end of the phase. */
 static void tell(const Placing *x, const PStep *s) {
-    bool all = !s->cuts && !s->reach.n;
+    bool all = !s->cuts && !s->reach.n && !s->to_first;
     (all ? pass_refusal : pass_remark)(x->pc, s->span, "place-exchanges", "@%s: %s", x->ph->name,
                                        s->note);
 }
@@ -421,6 +423,7 @@ static void bring(Placing *x, int buf, Have want, const PStep *like, const Step 
     s->bufs[0] = buf;
     s->own = have->own;
     s->cuts = have->cuts;
+    s->to_first = !of && x->apart[buf];
     s->folds = have->cuts && have->adds && x->p->bufs.v[buf]->dt == DT_F32;
     for (int i = 0; i < want.reach.n && !want.all; i++)
         if (!has_reach(&have->reach, &want.reach.v[i])) vec_push(x->a, &s->reach, want.reach.v[i]);
@@ -521,7 +524,7 @@ static void place_step(Placing *x, int i) {
 }
 
 /* Adds exchanges at the end of the phase, after which every process has all rows of what outlives
- * it. */
+ * it; those of an optimizer's state alone go to the process that saves them. */
 static void complete(Placing *x) {
     for (int b = 0; b < x->p->bufs.n && x->ph->steps.n; b++) {
         Have *h = &x->have[b];
@@ -547,14 +550,37 @@ static void match_loops(const Placing *x) {
     }
 }
 
-/* Places the exchanges of a phase; returns how many. */
-static int place(PassCtx *pc, Plan *p, PPhase *ph) {
-    Arena *a = pc->a;
+/* Finds what each step of a phase does, and reads. */
+static Step *find_steps(Arena *a, const Plan *p, const PPhase *ph) {
     Step *step = NEWN(a, Step, (size_t)ph->steps.n + 1);
-    Placing x = {.pc = pc, .a = a, .p = p, .ph = ph, .step = step};
+    for (int i = 0; i < ph->steps.n; i++) step[i] = find_step(a, p, ph->steps.v[i]);
+    return step;
+}
+
+/* Finds by buffer the state of optimizers of which each process reads its own rows alone. */
+static bool *find_apart(Arena *a, const Plan *p) {
+    bool *apart = NEWN(a, bool, (size_t)p->bufs.n + 1);
+    for (int b = 0; b < p->bufs.n; b++)
+        apart[b] = p->bufs.v[b]->kind == PB_VAR && p->bufs.v[b]->var->kind == VAR_SLOT;
+    for (int i = 0; i < p->phases.n; i++) {
+        const Step *step = find_steps(a, p, p->phases.v[i]);
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++)
+            for (int r = 0; r < step[k].reads.n; r++) {
+                const Read *x = &step[k].reads.v[r];
+                if (!step[k].own || !is_own(&x->at) || x->at.space != step[k].own)
+                    apart[x->buf] = false;
+            }
+    }
+    return apart;
+}
+
+/* Places the exchanges of a phase; returns how many. apart: see Placing. */
+static int place(PassCtx *pc, Plan *p, PPhase *ph, const bool *apart) {
+    Arena *a = pc->a;
+    Step *step = find_steps(a, p, ph);
+    Placing x = {.pc = pc, .a = a, .p = p, .ph = ph, .step = step, .apart = apart};
     x.have = NEWN(a, Have, (size_t)p->bufs.n + 1);
     x.found = NEWN(a, Have *, (size_t)ph->steps.n + 1);
-    for (int i = 0; i < ph->steps.n; i++) step[i] = find_step(a, p, ph->steps.v[i]);
     for (int i = 0; i < ph->steps.n; i++) place_step(&x, i);
     complete(&x);
     match_loops(&x);
@@ -569,10 +595,11 @@ static bool is_shared(const Plan *p, const PPhase *ph) {
 }
 
 static bool run(PassCtx *pc, Plan *p) {
+    const bool *apart = p->by_parts ? find_apart(pc->a, p) : NULL;
     for (int i = 0; i < p->phases.n && p->by_parts; i++) {
         PPhase *ph = p->phases.v[i];
         if (!is_shared(p, ph)) continue;
-        int n = place(pc, p, ph);
+        int n = place(pc, p, ph, apart);
         pass_remark(pc, ph->func->span, "place-exchanges", "@%s: %d exchanges between processes",
                     ph->name, n);
     }

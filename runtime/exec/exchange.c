@@ -162,15 +162,16 @@ typedef struct {
     int64_t count; /* numbers of each */
 } Fold;
 
-/* All rows of each process, from where they lie to where they will. */
+/* All rows of each process, from where they lie to where they will: to all, or to the first. */
 static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMail *m, char *buf,
                              size_t row) {
     const RtOwn *o = x->rt->own;
     for (int r = 0; r < o->n; r++) {
         RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
         RtRange of = e->cuts ? rt_own_cuts(o, r) : rt_own_rows(x, e->space, r);
-        rt_mail_put(m, r, buf + (size_t)own.lo * row, (size_t)(own.hi - own.lo) * row,
-                    buf + (size_t)of.lo * row, (size_t)(of.hi - of.lo) * row);
+        bool goes = !e->to_first || r == 0, comes = !e->to_first || o->rank == 0;
+        rt_mail_put(m, r, buf + (size_t)own.lo * row, goes ? (size_t)(own.hi - own.lo) * row : 0,
+                    buf + (size_t)of.lo * row, comes ? (size_t)(of.hi - of.lo) * row : 0);
     }
     return tell(x, m);
 }
@@ -259,9 +260,10 @@ static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wan
 static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
     const RtOwn *o = x->rt->own;
     RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
-    int64_t n_bytes = (own.hi - own.lo) * row * (o->n - 1);
+    int64_t others = !e->to_first ? o->n - 1 : o->rank > 0;
+    int64_t n_bytes = (own.hi - own.lo) * row * others;
     *(e->cuts ? &to->sum_bytes : &to->whole_bytes) += n_bytes;
-    to->messages += n_bytes > 0 ? o->n - 1 : 0;
+    to->messages += n_bytes > 0 ? others : 0;
 }
 
 static void count_sum(const RtExec *x, int64_t n_bytes, gnnc_traffic *to) {
@@ -291,8 +293,8 @@ static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic
     }
     rt_pool_drop(o->pool, wanted);
     bool sum = e->sums || e->cuts;
-    if (!e->n) to->least_bytes += (sum ? 2 : 1) * (o->n - 1) * (int64_t)(sum ? row : (int64_t)n);
-    to->least_bytes += e->n ? to->halo_bytes : 0;
+    to->bytes = to->halo_bytes + to->whole_bytes + to->sum_bytes;
+    to->least_bytes = sum ? 2 * (o->n - 1) * row : to->bytes;
     return st;
 }
 
@@ -312,7 +314,6 @@ gnnc_status rt_own_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
     x->rt->own = &as;
     st = n > 1 ? count_step(x, &x->program->exchanges[i], out) : GNNC_OK;
     x->rt->own = own;
-    out->bytes = out->halo_bytes + out->whole_bytes + out->sum_bytes;
     return st;
 }
 
