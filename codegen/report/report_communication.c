@@ -42,7 +42,8 @@ static void text(Report *r, const Sent *x) {
     static const char *const times[] = {"each row once: ", "(n - 1) times ",
                                         "at least 2 (n - 1) times "};
     const char *at = cg_step_site(r->p->m, r->a, x->step);
-    sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name, x->step->to_first ? "(n - 1) / n of " : times[x->what]);
+    sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name,
+              x->step->to_first ? "(n - 1) / n of " : times[x->what]);
     report_amount(r, x->bytes, "B");
     sb_printf(r->b, "  %s\n", x->step->note);
 }
