@@ -108,7 +108,8 @@ TEST(documented_examples) {
         bool error = strncmp(p + 7, "-error\n", 7) == 0;
         char *start = strchr(p + 1, '\n') + 1, *end = strstr(start, "\n```\n");
         if (!end) break;
-        if (p - doc > 2 && memcmp(p - 2, "`:", 2) == 0) { /* a named file, with others: docs.py has them */
+        if (p - doc > 2 &&
+            memcmp(p - 2, "`:", 2) == 0) { /* a named file, with others: docs.py has them */
             p = end + 1;
             continue;
         }
