@@ -123,9 +123,9 @@ typedef struct PStep {
     /* Where processes share rows: whose rows each does its own of, and PS_EXCHANGE brings others
      * of; NULL: each does all. */
     Space *own;
-    bool cuts;  /* .. its rows are those of partial sums, one for each cut of the space's rows */
-    bool folds; /* PS_EXCHANGE of these: they are f32, and their sum alone is wanted */
-    bool to_first;     /* PS_EXCHANGE of all rows: the first process alone gets them, to save them */
+    bool cuts;     /* .. its rows are those of partial sums, one for each cut of the space's rows */
+    bool folds;    /* PS_EXCHANGE of these: they are f32, and their sum alone is wanted */
+    bool to_first; /* PS_EXCHANGE of all rows: the first process alone gets them, to save them */
     VEC(PReach) reach; /* PS_EXCHANGE: what is read; none = all */
     const Op *op;      /* the graph op that the step is for */
 } PStep;
