@@ -135,8 +135,8 @@ typedef struct {
     rt_step_kind kind;
     const char *note;  /* "z = contract x, w" */
     const char *lines; /* of model and library: "models/gcn.gnn:14,15 layers/prelude.gnn:5" */
-    const char
-        *site; /* the user's among them, or his calls that led there: "gcn.gnn:13 (in conv1)" */
+    /* the user's among them, or his calls that led there: "gcn.gnn:13 (in conv1)" */
+    const char *site;
 } rt_step_info;
 
 /* Steps that the host runs on blocks of rows, one block after the other (blocks.h). */
