@@ -7,29 +7,36 @@
 static const char *const fold_op[] = {
     [RED_SUM] = "GnSum", [RED_MAX] = "GnMax", [RED_MIN] = "GnMin"};
 
+/* A name that no other variable of the kernel has: "gn_WHAT_3". */
 static const char *fresh(CuFn *f, const char *what) {
     return arena_printf(f->a, "gn_%s_%d", what, f->n_names++);
 }
 
+/* Until the alias is removed, accesses to b (acc: that statement's alone) are written as `name`. */
 static void stand_for(CuFn *f, const LBuf *b, const LStmt *acc, const char *name, int place) {
     CuAlias a = {b, acc, name, place, .memory = false};
     vec_push(f->a, &f->alias, a);
 }
 
+/* Text of the reduction of x over those threads of the team whose values lie between the offsets
+ * `from` and `to`. */
 static const char *fold(CuFn *f, RedKind r, const char *x, const char *from, const char *to) {
     return arena_printf(f->a, "gn_fold<%s>(gn, %s, %s, %s)", fold_op[r], x, from, to);
 }
 
+/* Text of the reduction of x over the ways of the team: the threads that have the same column and
+ * different entries. */
 static const char *fold_ways(CuFn *f, RedKind r, const char *x) {
     return fold(f, r, x, "gn.lanes", "gn.lanes * gn.ways");
 }
 
-/* An access and the vector loop around it. */
+/* An access and the innermost column loop around it. */
 typedef struct {
     const LStmt *at, *loop;
 } Spot;
 
-/* The first access to b that way: LStmtKind, or -1 for any. */
+/* The first access to b in s .. end, with the column loop around it. kind: an LStmtKind, or -1 for
+ * any access. */
 static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const LStmt *loop,
                         const LBuf *b, int kind) {
     for (; s != end; s = s->next) {
@@ -45,7 +52,7 @@ static Spot find_access(const CuFn *f, const LStmt *s, const LStmt *end, const L
     return (Spot){NULL, NULL};
 }
 
-/* Which index of an access follows the column; -1 = none. */
+/* The dimension of the accessed buffer that is indexed by the column; -1 = none. */
 static int place_of(Spot p) {
     for (int i = 0; p.at && p.loop && i < p.at->buf->rank; i++)
         if (p.at->idx[i] == p.loop->var || loop_computes(p.loop->body, p.at->idx[i])) return i;
@@ -53,8 +60,9 @@ static int place_of(Spot p) {
 }
 
 /* ---- sums over columns ------------------------------------------------------------- */
-/* inner: those whose sum is made anew for each entry, else those of all statements.  Until the
- * statement `fold` each thread has its own. */
+/* Adds to f->pending the sums over columns that statements s .. end make; each thread sums by
+ * itself until the statement `fold`. inner: only those whose accumulator is local to an entry of
+ * the row; else only the others. by: the threads whose sums are combined. */
 static void begin_sums(CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end,
                        const LStmt *loop, bool inner, LShare by) {
     for (; s != end; s = s->next) {
@@ -67,6 +75,8 @@ static void begin_sums(CuFn *f, const LoopColumns *r, const LStmt *s, const LStm
     }
 }
 
+/* Declares a register for each pending sum from number `from` on, and lets the accumulator's
+ * accesses use it. */
 static void declare_sums(CuFn *f, int from) {
     for (int i = from; i < f->pending.n; i++) {
         const LStmt *s = f->pending.v[i].acc;
@@ -76,7 +86,8 @@ static void declare_sums(CuFn *f, int from) {
     }
 }
 
-/* Of lanes: of one way, while others are at another entry, or of all of them. */
+/* Emits the reduction of a sum over the threads that share it (the lanes of a way, or the whole
+ * team), and adds the total to the accumulator. */
 static void end_sum(CuFn *f, const CuPart *p) {
     LStmt s = *p->acc;
     LReg all = {.id = s.src->id, .dt = s.src->dt};
@@ -92,7 +103,8 @@ static void end_sum(CuFn *f, const CuPart *p) {
     f->reg[all.id] = keep;
 }
 
-/* Columns that are others than the range's, or that lanes do not have all at once. */
+/* Emits a loop whose iterations go round robin to the lanes: its range differs from the region's,
+ * or the lanes do not have all of it at once. */
 static void by_turns(CuFn *f, const LStmt *s) {
     const char *first = f->first, *on = f->on;
     f->first = f->on = NULL;
@@ -103,8 +115,8 @@ static void by_turns(CuFn *f, const LStmt *s) {
     f->first = first;
 }
 
-/* A vector loop: the thread has one of its columns.  Sums over it that the entry needs
- * are made at once. */
+/* Emits a column loop of the region: the thread computes its own column. Sums over the columns that
+ * the same entry reads are reduced at once. */
 void cu_column(CuFn *f, const LStmt *s) {
     int outer = f->alias.n, before = f->pending.n;
     if (f->among->together || f->among->turns)
@@ -129,6 +141,8 @@ void cu_column(CuFn *f, const LStmt *s) {
 }
 
 /* ---- entries by turns -------------------------------------------------------------- */
+/* Declares the thread's partial sum for the accumulator b of a loop whose entries the ways share,
+ * and sets it to the identity. */
 static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, CuPart *p) {
     Spot spot = find_access(f, loop->body, NULL, NULL, b, L_ACC);
     *p = (CuPart){.by = LS_WAYS, .acc = spot.at, .place = place_of(spot), .name = fresh(f, "part")};
@@ -153,11 +167,13 @@ static void begin_part(CuFn *f, const LStmt *loop, const LBuf *b, CuPart *p) {
             p->name, zero);
 }
 
+/* The partial sum as text: an element of it where the lane has several columns. */
 static const char *part_name(CuFn *f, const CuPart *p) {
     return p->each ? cu_of_each(f, p->name) : p->name;
 }
 
-/* Adds the parts of all ways, folded or still to be, to what was there before. */
+/* Emits the end of a partial sum: reduces it over the ways, unless that is done, and combines it
+ * with the accumulator. */
 static void end_part(CuFn *f, const CuPart *p) {
     DType dt = p->acc->buf->dt;
     const char *at = cu_element(f, p->acc), *part = part_name(f, p);
@@ -174,17 +190,18 @@ static void end_part(CuFn *f, const CuPart *p) {
     if (p->each) cu_each_end(f);
 }
 
-/* The column of a register, and where each of a lane's is. */
+/* The column index as text; inside a loop over the lane's columns that of column gn_k. */
 static const char *column_of_each(CuFn *f) {
     return f->first ? arena_printf(f->a, "%s + gn_k", f->first) : f->column;
 }
 
+/* "if (..) " with the condition under which the lane has a column; "" where all lanes have one. */
 static const char *if_on(const CuFn *f) {
     return f->on ? arena_printf(f->a, "if (%s) ", f->on) : "";
 }
 
-/* A part's block has gone through its entries: the sums of all ways go to where the row's block
- * finds them. */
+/* Emits what a block that has a part of a long row does at its end: it reduces its partial sums
+ * over the ways and stores them in scratch memory, where the block that has the row finds them. */
 static void leave_parts(CuFn *f, const CuPart *part, int n) {
     for (int i = 0; i < n; i++) {
         const char *name = cu_of_each(f, part[i].name);
@@ -197,7 +214,8 @@ static void leave_parts(CuFn *f, const CuPart *part, int n) {
     cu_line(f, "if (gn_is_part(gn)) continue;");
 }
 
-/* The row's block, where others have gone through the entries. */
+/* Emits the sum of what other blocks have stored in scratch memory for parts of this row, in the
+ * order of the parts. */
 static void add_parts(CuFn *f, const LStmt *s, const CuPart *part, int n) {
     const char *ptr = f->buf[s->ptr->id], *row = f->reg[s->at->id];
     cu_open(f, "GN_PARTS_OF(gn_slot, %s[%s], %s[%s + 1], gn_part, gn) {", ptr, row, ptr, row);
@@ -211,11 +229,13 @@ static void add_parts(CuFn *f, const LStmt *s, const CuPart *part, int n) {
     cu_close(f);
 }
 
+/* Whether the entries of loop s are split over several blocks in long rows. */
 static bool has_parts(const CuFn *f, const LStmt *s) {
     return f->many && s == f->sched.split;
 }
 
-/* The entries of a row: by turns of its ways, or what several blocks have made of them. */
+/* Emits the loop over a row's entries, which go round robin to the ways; for a long row the block
+ * adds up the partial sums that other blocks have made, instead. */
 static void entries(CuFn *f, const LStmt *s, const CuPart *part, int n) {
     if (!has_parts(f, s)) {
         cu_loop(f, s, "gn.way", "gn.ways");
@@ -235,6 +255,8 @@ static void entries(CuFn *f, const LStmt *s, const CuPart *part, int n) {
     leave_parts(f, part, n);
 }
 
+/* Emits a loop whose entries the ways share, with a partial sum for each accumulator, and records
+ * the sums as pending; false: s is no such loop, and nothing is emitted. */
 static bool split_loop(CuFn *f, const LStmt *s) {
     const LBuf *target[LOOP_TARGETS_MAX];
     CuPart part[LOOP_TARGETS_MAX];
@@ -251,7 +273,8 @@ static bool split_loop(CuFn *f, const LStmt *s) {
     return n > 0;
 }
 
-/* What has been added up of the buffer since the last one. */
+/* Emits the statement `fold`: combines the threads' partial sums that are pending for its buffer.
+ */
 void cu_fold(CuFn *f, const LStmt *s) {
     int n = 0;
     for (int i = 0; i < f->pending.n; i++) {
@@ -267,13 +290,14 @@ void cu_fold(CuFn *f, const LStmt *s) {
 }
 
 /* ---- rows in registers ------------------------------------------------------------- */
+/* An element of a promoted buffer that a register holds during the region. */
 typedef struct {
     Spot spot; /* the first access */
     const char *name;
 } Cell;
 typedef VEC(Cell) Cells;
 
-/* The element of a cell in memory, as its access would write it, at this thread's column. */
+/* Text of the element in memory that the site accesses, at this thread's column. */
 static const char *cell_memory(CuFn *f, Spot spot) {
     const LStmt *at = spot.at, *loop = spot.loop;
     const char **keep = NEWN(f->a, const char *, at->buf->rank + 1);
@@ -293,6 +317,7 @@ static const char *cell_memory(CuFn *f, Spot spot) {
     return text;
 }
 
+/* Whether `at` is a store that stands directly in a column loop of the region's own list. */
 static bool is_top_store(const LoopColumns *r, const LStmt *at) {
     if (at->kind != L_STORE) return false;
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
@@ -302,6 +327,8 @@ static bool is_top_store(const LoopColumns *r, const LStmt *at) {
     return false;
 }
 
+/* Declares a register for the thread's element of each promoted buffer, and loads it unless a store
+ * comes first. */
 static void begin_cells(CuFn *f, const LoopColumns *r, Cells *cells) {
     for (int i = 0; i < f->k->bufs.n; i++) {
         const LBuf *b = f->k->bufs.v[i];
@@ -324,6 +351,7 @@ static void begin_cells(CuFn *f, const LoopColumns *r, Cells *cells) {
         stand_for(f, cells->v[i].spot.at->buf, NULL, cells->v[i].name, -1);
 }
 
+/* Stores the registers of promoted buffers, and removes the aliases of the region. */
 static void end_cells(CuFn *f, const Cells *cells, int outer) {
     f->alias.n = outer;
     if (cells->n == 0) return;
@@ -334,7 +362,8 @@ static void end_cells(CuFn *f, const Cells *cells, int outer) {
 }
 
 /* ---- the statement ----------------------------------------------------------------------- */
-/* A local array: of each column what its other dimensions hold. */
+/* Declares a local array of the region: each thread keeps the elements of its own columns, so the
+ * dimension of the column is dropped. */
 static void column_array(CuFn *f, const LoopColumns *r, const LBuf *b) {
     const char *name = f->local[b->id];
     Spot spot = find_access(f, r->first, r->end, NULL, b, -1);
@@ -348,6 +377,7 @@ static void column_array(CuFn *f, const LoopColumns *r, const LBuf *b) {
     stand_for(f, b, NULL, b->rank == 1 ? cu_of_each(f, name) : name, b->rank == 1 ? -1 : place);
 }
 
+/* Emits the statements of the region between the loads and the stores of promoted buffers. */
 static void statements(CuFn *f, const LoopColumns *r) {
     Cells cells = {0};
     int outer = f->alias.n;
@@ -361,7 +391,8 @@ static void statements(CuFn *f, const LoopColumns *r) {
     end_cells(f, &cells, outer);
 }
 
-/* Somebody asks which column it is: not where there is but one, and in arrays. */
+/* Whether a statement needs the number of the column itself. It does not where there is one column,
+ * nor for the thread's own registers. */
 static bool asks(const CuFn *f, const LoopColumns *r, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) {
         bool columns = loop_is_columns(s);
@@ -371,6 +402,8 @@ static bool asks(const CuFn *f, const LoopColumns *r, const LStmt *s, const LStm
     return false;
 }
 
+/* Emits the statement `columns`: a loop in which each lane has one column (or `pack` neighbouring
+ * ones), and the next where there are more columns than lanes. */
 void cu_columns(CuFn *f, const LoopColumns *r) {
     int outer = f->alias.n, before = f->pending.n;
     const char *lo, *hi, *c = f->reg[r->range->var->id];

@@ -15,10 +15,13 @@
  * (How many there are: codegen/loop_passes/coarsen_threads.c.) */
 #include "codegen/cuda/cuda.h"
 
+/* The next inner loop of the nest, or NULL. */
 static const LStmt *next_of(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
+/* Declares the pack of neighbouring elements of a buffer, and loads it (16 bytes at once where
+ * possible) if the elements are read. */
 static void begin(CuFn *f, LoopStream *s, int pack) {
     const char *type = arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(s->buf->dt), pack);
     s->name = arena_printf(f->a, "gn_pack_%d", f->n_names++);
@@ -29,7 +32,8 @@ static void begin(CuFn *f, LoopStream *s, int pack) {
         cu_line(f, "%s %s;", type, s->name);
 }
 
-/* Aliases are of accesses: a buffer that is only read may be read elsewhere, too. */
+/* Lets accesses to the thread's own elements use the pack instead of memory. An alias replaces one
+ * access, not the buffer: the buffer may also be read at other indices. */
 static void stand_for(CuFn *f, const LoopElements *e, const LStmt *s, const LStmt *end) {
     for (; s && s != end; s = s->next) {
         if (s->kind == L_IF) stand_for(f, e, s->body, NULL);
@@ -42,13 +46,15 @@ static void stand_for(CuFn *f, const LoopElements *e, const LStmt *s, const LStm
     }
 }
 
+/* Whether the access has such an alias. */
 static bool stands(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->alias.n; i++)
         if (f->alias.v[i].acc == s) return true;
     return false;
 }
 
-/* Somebody wants the variable's value: not only the place of what is packed. */
+/* Whether a statement in s .. end needs the value of register r; the index of an access that a pack
+ * replaces does not count. */
 static bool asks(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r) {
     for (; s && s != end; s = s->next) {
         bool value = s->kind == L_LET || s->kind == L_LOAD;
@@ -63,16 +69,20 @@ static bool asks(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r)
     return false;
 }
 
+/* The same for all loops of the nest. */
 static bool nest_asks(const CuFn *f, const LoopNest *nest, const LReg *r) {
     for (int i = 0; i < nest->n; i++)
         if (asks(f, nest->loop[i]->body, next_of(nest, i), r)) return true;
     return false;
 }
 
+/* Stores the pack, or the elements of it that exist. */
 static void put(CuFn *f, const LoopStream *s) {
     cu_line(f, "gn_put_some(&%s[gn_from], %s, gn_on);", f->buf[s->buf->id], s->name);
 }
 
+/* Emits loads of packs, an unrolled loop over their elements with what `element` emits for each,
+ * and stores. A loop variable is computed only where something besides a packed access needs it. */
 void cu_element_pack(CuFn *f, const LoopNest *nest,
                      void (*element)(CuFn *f, const LoopNest *nest)) {
     LoopElements e = loop_elements(f->a, f->k, nest);

@@ -216,8 +216,8 @@ void cu_call_row(CuFn *f, const char *team) {
     put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
 }
 
-/* Emits the loop over hubs: each thread tests a row, then the block does the hubs among them. They
- * come before other rows, since what takes longest should begin first. */
+/* Emits the loop over hubs: each thread tests a row of a tile, then the block does the hubs among
+ * them. They come before other rows, since what takes longest should begin first. */
 static void hubs(CuFn *f) {
     CuSched *c = &f->sched;
     cu_open(f, "GN_SPREAD_ROWS(gn_base, gn_step, gn_extent) {");

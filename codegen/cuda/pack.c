@@ -9,30 +9,36 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
+/* The number of neighbouring columns that a lane has at once in the region. */
 int cu_pack_of(const CuFn *f, const LoopColumns *r) {
     return r->range->range == LR_EXTENT ? f->sched.pack : 1;
 }
 
 /* ---- what stands in the text ------------------------------------------------------------- */
+/* Opens a loop over the lane's columns, if it has several. */
 void cu_each(CuFn *f) {
     if (!f->first) return;
     cu_line(f, "#pragma unroll");
     cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", f->sched.pack);
 }
 
+/* Closes that loop. */
 void cu_each_end(CuFn *f) {
     if (f->first) cu_close(f);
 }
 
+/* A register that exists per column of the lane, as text inside the loop over columns. */
 const char *cu_of_each(CuFn *f, const char *name) {
     return f->first ? arena_printf(f->a, "%s[gn_k]", name) : name;
 }
 
+/* Its declarator: an array where the lane has several columns. */
 const char *cu_registers(CuFn *f, const char *name) {
     return f->first ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
 }
 
-/* Somebody asks which column it is; own: s is the loop's list. */
+/* Whether a statement in the list needs the number of the column, besides accesses that load or
+ * store the whole pack. own: s is the list of the column loop itself. */
 static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
@@ -45,17 +51,19 @@ static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
     return false;
 }
 
+/* Lets the access use an element of the pack instead of memory. */
 static void stand_for(CuFn *f, const LStmt *s, const char *name) {
     CuAlias a = {s->buf, s, name, -1, .memory = true};
     vec_push(f->a, &f->alias, a);
 }
 
+/* The C++ type of a pack of elements of b. */
 static const char *pack_type(CuFn *f, const LBuf *b) {
     return arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(b->dt), f->sched.pack);
 }
 
-/* The body of a vector loop for all columns of the lane: what is loaded at once comes first, what
- * is stored at once last. */
+/* Emits the body of a column loop for all columns of the lane: packs are loaded first, then each
+ * column is computed, then packs are stored. */
 void cu_packed_body(CuFn *f, const LStmt *loop) {
     const char *column = f->reg[loop->var->id];
     int outer = f->alias.n, n = f->sched.pack;

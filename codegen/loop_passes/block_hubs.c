@@ -10,6 +10,8 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
+/* Adds s to the list, unless it has a loop over the same segments already; returns the new length.
+ */
 static int add_relation(const LStmt **loop, int n, const LStmt *s) {
     for (int i = 0; i < n; i++)
         if (loop[i]->ptr == s->ptr) return n;
@@ -17,6 +19,7 @@ static int add_relation(const LStmt **loop, int n, const LStmt *s) {
     return n;
 }
 
+/* Lists the loops over entries of the row that the ways share, one for each relation. */
 int loop_row_entries(const LoopTeam *t, const LStmt **loop) {
     const LStmt *row = loop_parallel(t->k);
     int n = 0;
@@ -28,6 +31,7 @@ int loop_row_entries(const LoopTeam *t, const LStmt **loop) {
     return n;
 }
 
+/* The first loop of the row whose entries the ways share, or NULL. */
 LStmt *loop_first_shared(const LoopTeam *t) {
     for (int i = 0; i < t->runs.n; i++)
         for (LStmt *s = t->runs.v[i].at->body; s; s = s->next)
@@ -35,6 +39,7 @@ LStmt *loop_first_shared(const LoopTeam *t) {
     return NULL;
 }
 
+/* Marks the parallel loop so that a block takes the rows with many entries. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];

@@ -12,8 +12,9 @@
 
 enum { PACK_BYTES = 16 };
 
-/* Neighbouring columns are neighbours in memory, and a multiple of n of them is a row.  What is
- * stored is stored last, so that nothing else in the loop may meet it. */
+/* Whether the access loads or stores n neighbouring columns at once: they are neighbours in memory
+ * and the row's width is a multiple of n. A packed store is emitted last, so the loop has no other
+ * access to its buffer. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n) {
     const LBuf *b = s->buf;
     bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
@@ -27,12 +28,15 @@ bool loop_is_packed(const LStmt *s, const LStmt *loop, int n) {
 }
 
 /* ---- columns of a lane ---------------------------------------------------------------------- */
+/* What is known about a number of columns per lane. */
 typedef struct {
     int n;      /* columns of a lane */
     int packed; /* accesses that would be done at once */
     bool ok;
 } Choice;
 
+/* Counts the accesses that n columns per lane would do at once; ok = false where an array or a
+ * promoted row allows only one column. */
 static void note(Choice *c, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
@@ -43,8 +47,7 @@ static void note(Choice *c, const LStmt *s, const LStmt *loop) {
     }
 }
 
-/* Why not all columns of known width can be dealt out so, with something loaded or stored at once;
- * NULL: they can. */
+/* Why the lanes cannot have n columns each; NULL: they can, and some access profits. */
 static const char *unfit(const LoopTeam *t, int n) {
     Choice c = {.n = n, .ok = true};
     bool any = false;
@@ -63,7 +66,7 @@ static const char *unfit(const LoopTeam *t, int n) {
     return c.packed ? NULL : "nothing of neighbouring columns is loaded or stored at once";
 }
 
-/* A column each. */
+/* Whether one column per lane is enough where the lanes go through all columns once. */
 static bool fits(const LoopTeam *t) {
     for (int i = 0; i < t->runs.n; i++) {
         const LoopColumns *r = &t->runs.v[i];
@@ -81,7 +84,8 @@ bool loop_may_coarsen(const LoopTeam *t, int n) {
     return n > 1 ? t->k->threads.by == LT_TEAM && !unfit(t, n) : fits(t);
 }
 
-/* A power of two; 0 = lanes cannot have all columns that they go through together. */
+/* The number of columns per lane, a power of two; 0 = the lanes cannot hold all columns of a region
+ * that goes through them once. */
 static int pack_of(const LoopTeam *t) {
     int n = t->k->threads.by == LT_TEAM ? t->on->columns : 1;
     while (n > 1 && unfit(t, n)) n /= 2;
@@ -89,6 +93,8 @@ static int pack_of(const LoopTeam *t) {
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
+/* Whether the iterations of the region go to all threads of a team, however many lanes other
+ * regions have. */
 bool loop_takes_all(const LoopTeam *t, const LoopColumns *r) {
     bool columns = false;
     for (int i = 0; i < t->runs.n; i++) columns = columns || !t->runs.v[i].flat;
@@ -96,12 +102,14 @@ bool loop_takes_all(const LoopTeam *t, const LoopColumns *r) {
     return r->flat && (block || (columns && r->range->range == LR_SEGMENT));
 }
 
+/* The least power of two that is not below n, or `most`. */
 static int power_of_2(int64_t n, int most) {
     int p = 1;
     while (p < n && p < most) p *= 2;
     return p;
 }
 
+/* The number of lanes of a team; 0 = the launch chooses it, since only data know the widths. */
 static int lanes_of(const LoopTeam *t, int pack) {
     int lanes = 1, all = t->on->lanes;
     bool known = true, any = false;
@@ -118,6 +126,7 @@ static int lanes_of(const LoopTeam *t, int pack) {
     return !any ? all : known || lanes == all ? lanes : 0;
 }
 
+/* Chooses lanes and columns per lane for each kernel that teams or blocks take. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];

@@ -14,11 +14,13 @@
 
 enum { PACK_BYTES = 16 };
 
-/* Registers that somebody needs, who is needed himself. */
+/* Records that r is needed. */
 static void mark_reg(bool *used, const LReg *r) {
     if (r) used[r->id] = true;
 }
 
+/* Records the registers that s and the statements behind it need; a value that nobody needs makes
+ * none. */
 static void mark(bool *used, const LStmt *s) {
     if (!s) return;
     mark(used, s->next);
@@ -32,7 +34,8 @@ static void mark(bool *used, const LStmt *s) {
     if (loop_has_body(s)) mark(used, s->body);
 }
 
-/* The loops' variables in their order, in dimensions as long as their ranges. */
+/* Whether the access is at the thread's own element: the loop variables of the nest are its
+ * indices, in their order, and the dimensions are as long as their ranges. */
 bool loop_is_own_element(const LoopNest *nest, const LStmt *s) {
     const LBuf *b = s->buf;
     int at = 0;
@@ -48,6 +51,7 @@ bool loop_is_own_element(const LoopNest *nest, const LStmt *s) {
     return any && at == b->rank;
 }
 
+/* The record of buffer b, which is added if it is new. */
 static LoopStream *stream_of(LoopElements *e, const LBuf *b) {
     for (int i = 0; i < e->streams.n; i++)
         if (e->streams.v[i].buf == b) return &e->streams.v[i];
@@ -56,6 +60,7 @@ static LoopStream *stream_of(LoopElements *e, const LBuf *b) {
     return &e->streams.v[e->streams.n - 1];
 }
 
+/* Records an access. sure: it is made in every iteration. */
 static void note_access(LoopElements *e, const LStmt *s, bool sure) {
     if (s->buf->kind == LB_LOCAL || (s->kind == L_LOAD && !e->used[s->dst->id])) return;
     bool own = loop_is_own_element(e->nest, s);
@@ -69,7 +74,7 @@ static void note_access(LoopElements *e, const LStmt *s, bool sure) {
     x->packed = x->packed || s->packed;
 }
 
-/* Up to `end`: the next loop of the nest, or NULL. */
+/* Records the accesses of a list up to `end` (the next loop of the nest, or NULL). */
 static void note(LoopElements *e, const LStmt *s, const LStmt *end, bool sure) {
     for (; s && s != end; s = s->next) {
         if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) e->straight = false;
@@ -78,14 +83,18 @@ static void note(LoopElements *e, const LStmt *s, const LStmt *end, bool sure) {
     }
 }
 
+/* Whether the buffer is loaded or stored a pack at a time. */
 bool loop_is_packed_stream(const LoopStream *s) {
     return s->fits && s->sure;
 }
 
+/* The next inner loop of the nest, or NULL. */
 static const LStmt *next_of(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
+/* Finds the buffers that each thread accesses at its own element: they are contiguous over threads,
+ * so packs of them can be loaded and stored at once. */
 LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest) {
     LoopElements e = {.a = a, .nest = nest, .straight = true};
     e.used = NEWN(a, bool, k->n_regs + 1);
@@ -94,7 +103,7 @@ LoopElements loop_elements(Arena *a, const LKernel *k, const LoopNest *nest) {
     return e;
 }
 
-/* Why a thread has one of them; NULL: it has more. */
+/* Why a thread has one element only; NULL: it has several. */
 static const char *only_one(const LoopElements *e, int most, int pack) {
     bool any = false;
     for (int i = 0; i < e->streams.n; i++) any |= loop_is_packed_stream(&e->streams.v[i]);
@@ -105,6 +114,8 @@ static const char *only_one(const LoopElements *e, int most, int pack) {
                     : "there are too few, or they are too wide";
 }
 
+/* The largest number of elements per thread (pack), a power of two: a pack of the widest type is
+ * loaded at once, and there are at least as many elements. */
 int loop_most_elements(const LoopElements *e, int most) {
     int widest = 0, pack = 1;
     int64_t n = 1, extent;
@@ -120,6 +131,7 @@ int loop_most_elements(const LoopElements *e, int most) {
     return n < pack ? 1 : pack;
 }
 
+/* The parallel loop and the loops collapsed with it, outermost first. */
 LoopNest loop_nest(const LKernel *k) {
     LoopNest nest = {{loop_parallel(k)}, 0};
     for (const LStmt *l = nest.loop[0]; l && nest.n <= LOOP_COLLAPSE_MAX;) {
@@ -129,6 +141,7 @@ LoopNest loop_nest(const LKernel *k) {
     return nest;
 }
 
+/* Chooses the number of elements per thread for each kernel with a thread for each element. */
 static bool run(PassCtx *p, Loops *l) {
     const int most = pass_threshold(l->c, PASS_T_COARSEN);
     for (int i = 0; i < l->k.n && l->on->columns; i++) {

@@ -14,12 +14,14 @@ static bool is_pure(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
+/* Whether r is the constant n. */
 static bool is_size(const LReg *r, int64_t n) {
     const LStmt *d = r->def;
     int64_t size;
     return d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) && size == n;
 }
 
+/* Whether r is the variable of a loop with at most n iterations. */
 static bool is_below(const LReg *r, int64_t n) {
     const LStmt *d = r->def;
     int64_t extent;
@@ -27,13 +29,15 @@ static bool is_below(const LReg *r, int64_t n) {
            extent <= n;
 }
 
+/* Whether r is `by` times the constant n. */
 static bool is_product(const LReg *r, const LReg *by, int64_t n) {
     const LStmt *d = r->def;
     if (d->kind != L_LET || d->fn != L_FN_IMUL) return false;
     return (d->arg[0] == by && is_size(d->arg[1], n)) || (d->arg[1] == by && is_size(d->arg[0], n));
 }
 
-/* An index x of a dimension that has each of the loop's iterations n places: i * n + c, c < n. */
+/* Whether index x lies in the block of the dimension that belongs to the loop's iteration alone: x
+ * = i * n + c with c < n. */
 static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
     const LStmt *d = x->def;
     int64_t size, n;
@@ -45,9 +49,9 @@ static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
            (is_product(d->arg[1], loop->var, n) && is_below(d->arg[0], n));
 }
 
-/* Every store and acc to an argument below s, and every load of what is written, is at a place of
- * the loop's iteration alone: its variable is an index, always the same one, or the block that it
- * has of a dimension. */
+/* Whether iterations of the loop touch disjoint elements of what the kernel writes: each access has
+ * the loop variable at one and the same dimension of its buffer (place, by buffer), or an index in
+ * the iteration's own block of it. */
 static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !all_at(s->body, loop, place)) return false;
@@ -64,20 +68,21 @@ static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
     return true;
 }
 
-/* The loop that ends the block, when all before it is cheap and nothing but it has effects. */
+/* The loop that ends the list, if only values stand before it; or NULL. */
 static LStmt *only_loop(LStmt *s) {
     while (s && is_pure(s)) s = s->next;
     bool plain = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
     return plain ? s : NULL;
 }
 
+/* Whether a statement of the list loads what the kernel writes. */
 static bool loads_written(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_LOAD && s->buf->written) return true;
     return false;
 }
 
-/* Why the loop that ends the row is no part of the index; NULL: it may be. */
+/* Why loop l, which ends the row, cannot be collapsed with the parallel loop; NULL: it can. */
 static const char *fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
                          bool vector_too) {
     if (loads_written(body)) return "what the kernel writes is read before it";
@@ -87,11 +92,13 @@ static const char *fault(Arena *a, const LKernel *k, const LStmt *body, const LS
     return all_at(l->body, l, place) ? NULL : "its iterations write, or read, elements of others";
 }
 
+/* The loop that ends `body` and can be collapsed with the parallel loop; or NULL. */
 LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too) {
     LStmt *l = only_loop(body);
     return l && !fault(a, k, body, l, vector_too) ? l : NULL;
 }
 
+/* Removes the mark `collapse` from all loops. */
 static void forget(LStmt *s) {
     for (; s; s = s->next) {
         s->sched.collapse = false;
@@ -99,6 +106,7 @@ static void forget(LStmt *s) {
     }
 }
 
+/* Marks the loops that can be collapsed with the parallel loop; returns how many. */
 int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
     LStmt *body = loop_parallel(k) ? loop_parallel(k)->body : NULL;
     int n = 0;
@@ -110,7 +118,7 @@ int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
     return n;
 }
 
-/* The loop in the innermost of those that are part of it, which is none. */
+/* Remarks on the innermost loop that is not collapsed, with the reason. */
 static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
     LStmt **row = loop_row(k), *last = row ? only_loop(*row) : NULL;
     const char *why = n == LOOP_COLLAPSE_MAX ? "there are four"
@@ -121,6 +129,7 @@ static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
                      loop_range_text(l->a, last), why);
 }
 
+/* Marks the loops of each kernel that is not scheduled yet. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];

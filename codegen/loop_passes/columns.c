@@ -7,15 +7,14 @@
 #include "codegen/loop_passes/team.h"
 
 /* ---- ranges and registers ---------------------------------------------------------- */
-/* The lanes of a way have all columns at once, so that they can meet in the midst of them. */
+/* Whether the lanes of a way can hold all columns of the range at once. */
 bool loop_is_narrow(const LoopTeam *t, const LStmt *range) {
     int64_t n;
     return range->range == LR_EXTENT && expr_is_const(range->extent, &n) &&
            loop_fits_lanes(t->on, n, t->columns);
 }
 
-/* Entries of a segment, whose sums alone leave the loop: as good as columns.  A loop over columns
- * in it is the thread's own, unless lanes could have them all. */
+/* The same for the statements s of the loop `body`. */
 static bool only_sums(const LoopTeam *t, const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && (!s->sched.vector || loop_is_narrow(t, s))) return false;
@@ -29,15 +28,20 @@ static bool only_sums(const LoopTeam *t, const LStmt *s, const LStmt *body) {
     return true;
 }
 
+/* Whether only sums leave a loop over the entries of a segment. Then its entries can go to threads
+ * as columns do. A loop over columns inside it is run by each thread alone, unless the lanes could
+ * have all columns. */
 bool loop_only_sums(const LoopTeam *t, const LStmt *loop) {
     return only_sums(t, loop->body, loop->body);
 }
 
+/* Whether the loop's iterations are divided among lanes, or among all threads of a team. */
 bool loop_is_columns(const LStmt *s) {
     if (s->kind != L_FOR || s->sched.parallel) return false;
     return s->sched.vector || (s->range == LR_SEGMENT && s->sched.share == LS_TEAM);
 }
 
+/* Whether two loops have the same range. */
 bool loop_same_range(const LStmt *x, const LStmt *y) {
     if (x->range != y->range) return false;
     if (x->range == LR_EXTENT) return expr_eq(x->extent, y->extent);
@@ -45,6 +49,7 @@ bool loop_same_range(const LStmt *x, const LStmt *y) {
     return x->at == y->at && expr_eq(x->extent, y->extent) && expr_eq(x->n_chunks, y->n_chunks);
 }
 
+/* How index r follows from the variable of the loop: equal to it, or at a constant distance. */
 LoopDistance loop_distance(const LStmt *loop, const LReg *r) {
     if (r == loop->var) return (LoopDistance){true, L_FN_OP, NULL};
     const LStmt *d = r->def;
@@ -57,12 +62,14 @@ LoopDistance loop_distance(const LStmt *loop, const LReg *r) {
 }
 
 /* ---- what shares columns -------------------------------------------------------------------- */
+/* The check of a candidate region. */
 typedef struct {
     const LoopTeam *t;
     LoopColumns of; /* the statements, and what has been seen of them */
     int n_columns;  /* vector loops */
 } Look;
 
+/* Whether the local b is declared in the region's own list. */
 static bool is_declared_in(const LoopColumns *r, const LBuf *b) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s->kind == L_LOCAL && s->buf == b) return true;
@@ -70,12 +77,14 @@ static bool is_declared_in(const LoopColumns *r, const LBuf *b) {
     return false;
 }
 
-/* A local array among the statements has one column in each lane. */
+/* Whether b is a local array declared in the region: each lane has its own columns of it in
+ * registers. */
 bool loop_is_column_array(const LoopColumns *r, const LBuf *b) {
     return b->kind == LB_LOCAL && b->rank >= 1 && is_declared_in(r, b);
 }
 
-/* One index follows the column, the others nothing in the vector loop. */
+/* Whether exactly one index of the access follows the column, and the others are constant in the
+ * column loop. */
 static bool is_in_column(const LStmt *s, const LStmt *loop) {
     int n = 0;
     for (int i = 0; i < s->buf->rank; i++) {
@@ -87,6 +96,7 @@ static bool is_in_column(const LStmt *s, const LStmt *loop) {
     return n == 1;
 }
 
+/* Whether s is a statement of the region, or inside one. */
 bool loop_columns_have(const LoopColumns *r, const LStmt *s) {
     for (const LStmt *at = r->first; at != r->end; at = at->next) {
         if (at == s || (loop_has_body(at) && loop_has(at->body, s))) return true;
@@ -94,6 +104,7 @@ bool loop_columns_have(const LoopColumns *r, const LStmt *s) {
     return false;
 }
 
+/* Whether the local b is declared inside a loop of the region. */
 bool loop_is_inner(const LoopColumns *r, const LBuf *b) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (loop_has_body(s) && loop_declares(s->body, b)) return true;
@@ -101,12 +112,14 @@ bool loop_is_inner(const LoopColumns *r, const LBuf *b) {
     return false;
 }
 
+/* Whether an index of the access depends on the column. */
 bool loop_follows_column(const LStmt *s, const LStmt *loop) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return true;
     return false;
 }
 
+/* Whether an access inside a column loop can be done by the lane that has the column. */
 static bool column_access(Look *r, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     if (b->kind == LB_LOCAL && loop_declares(loop->body, b)) return true; /* the thread's own */
@@ -120,6 +133,7 @@ static bool column_access(Look *r, const LStmt *s, const LStmt *loop) {
     return s->kind == L_ACC || loop_follows_column(s, loop);
 }
 
+/* Whether all statements of a column loop can be done by the lane that has the column. */
 static bool column_body(Look *r, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && loop->range != LR_SEGMENT) return false;
@@ -130,6 +144,7 @@ static bool column_body(Look *r, const LStmt *s, const LStmt *loop) {
     return true;
 }
 
+/* Whether a column loop among the statements accumulates into b. */
 static bool adds_columns(const LoopTeam *t, const LStmt *s, const LStmt *loop, const LBuf *b) {
     for (; s; s = s->next) {
         if (loop && s->kind == L_ACC && s->buf == b) return true;
@@ -139,7 +154,8 @@ static bool adds_columns(const LoopTeam *t, const LStmt *s, const LStmt *loop, c
     return false;
 }
 
-/* A loop adds its columns to number b, which is done when all statements are. */
+/* Whether columns are summed into scalar b by a loop nested in the region: the sum is complete only
+ * at the region's end. */
 static bool is_late(const Look *r, const LBuf *b) {
     for (const LStmt *s = r->of.first; s != r->of.end; s = s->next) {
         const LStmt *in = loop_is_columns(s) ? s : NULL;
@@ -148,10 +164,10 @@ static bool is_late(const Look *r, const LBuf *b) {
     return false;
 }
 
-/* Statements outside the vector loops.  At the top they are moved before all others, so they must
- * need nothing of these, unless threads go through them together: then they stay where they are,
- * and may make numbers of the row.  Deeper they may have locals of their own, and add to the row's.
- */
+/* Whether an access outside the column loops is possible there. In the region's own list it is
+ * moved ahead of all others, so it must not depend on them, unless the region is one pass: then it
+ * stays, and may make scalars of the row. Deeper there may be local scalars, and accumulation into
+ * the row's. */
 static bool scalar_access(Look *r, const LStmt *s, const LStmt *body) {
     const LBuf *b = s->buf;
     if (b->kind == LB_LOCAL && b->rank == 0 && !body) {
@@ -166,8 +182,8 @@ static bool scalar_access(Look *r, const LStmt *s, const LStmt *body) {
     return s->kind == L_LOAD && b->kind != LB_LOCAL && !b->written;
 }
 
-/* A sum over columns into a number of the entry: lanes can take them by turns, however many there
- * are. */
+/* Whether the loop body only sums over columns into a scalar of the entry: its lanes can take the
+ * columns round robin, however many there are. */
 static bool is_dot(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR || s->kind == L_STORE || s->kind == L_LOCAL) return false;
@@ -180,6 +196,7 @@ static bool is_dot(const LStmt *s, const LStmt *body) {
     return true;
 }
 
+/* Whether the loop is such a sum inside a loop of the region. */
 static bool is_dot_of(const LoopColumns *r, const LStmt *loop) {
     if (loop->kind != L_FOR || !loop->sched.vector || loop->range != LR_EXTENT) return false;
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
@@ -189,12 +206,14 @@ static bool is_dot_of(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
+/* Whether the lanes take the loop's columns round robin, since they do not hold them all. */
 bool loop_takes_turns(const LoopColumns *r, const LStmt *loop) {
     if (!r->turns) return false;
     return !loop_same_range(loop, r->range) || (!r->together && is_dot_of(r, loop));
 }
 
-/* The loop whose columns lanes have: not one that they can take by turns, if there is another. */
+/* The column loop whose columns the lanes hold. dots: among those that could also go round robin.
+ */
 static const LStmt *find_range(const LoopTeam *t, const LoopColumns *r, const LStmt *s,
                                const LStmt *end, bool dots) {
     for (const LStmt *in; s && s != end; s = s->next) {
@@ -207,13 +226,14 @@ static const LStmt *find_range(const LoopTeam *t, const LoopColumns *r, const LS
 
 static bool look_at(Look *r, const LStmt *s, const LStmt *body);
 
+/* Checks a list of statements. */
 static bool look_at_list(Look *r, const LStmt *s, const LStmt *body) {
     for (; s; s = s->next)
         if (!look_at(r, s, body)) return false;
     return true;
 }
 
-/* A choice of the row's: nothing in it is the threads' own. */
+/* Whether s is an `if` with neither locals nor loops in it: all threads do the same there. */
 static bool is_plain_if(const LStmt *s) {
     if (s->kind != L_IF) return false;
     for (const LStmt *in = s->body; in; in = in->next)
@@ -221,7 +241,8 @@ static bool is_plain_if(const LStmt *s) {
     return true;
 }
 
-/* body: of the outermost loop or `if` around s; NULL = s is at the top */
+/* Checks one statement of the region. body: of the outermost loop or `if` around s; NULL = s is in
+ * the region's own list. */
 static bool look_at(Look *r, const LStmt *s, const LStmt *body) {
     if (s->kind == L_LOCAL && s->buf->rank == 0 && !body) r->of.together = true;
     if (s->kind == L_LOCAL) return !body || s->buf->rank == 0;
@@ -239,12 +260,14 @@ static bool look_at(Look *r, const LStmt *s, const LStmt *body) {
     return look_at_list(r, s->body, body ? body : s->body);
 }
 
+/* Whether a column loop is among the statements. */
 static bool uses_columns(const LoopTeam *t, const LStmt *s) {
     for (; s; s = s->next)
         if (loop_is_columns(s) || (loop_has_body(s) && uses_columns(t, s->body))) return true;
     return false;
 }
 
+/* Whether the statements can form a region; fills in its properties. */
 static bool look(Look *r) {
     LoopColumns *c = &r->of;
     c->range = find_range(r->t, c, c->first, c->end, false);
@@ -257,12 +280,15 @@ static bool look(Look *r) {
     return c->range->range != LR_SEGMENT || alone;
 }
 
+/* Whether no statement behind the region uses an array that is declared in it. */
 static bool arrays_end_here(const LoopColumns *r) {
     for (const LStmt *s = r->first; s->next != r->end; s = s->next)
         if (s->kind == L_LOCAL && s->buf->rank && loop_count_accesses(r->end, s->buf)) return false;
     return true;
 }
 
+/* Fills in the range and properties of the region r->first .. r->end; false: one of the statements
+ * cannot be in a region. */
 bool loop_share_columns(const LoopTeam *t, LoopColumns *r) {
     Look l = {.t = t, .of = *r};
     l.of.together = l.of.turns = false;
@@ -271,6 +297,7 @@ bool loop_share_columns(const LoopTeam *t, LoopColumns *r) {
     return true;
 }
 
+/* Finds the longest region that begins at s; false: there is none. */
 bool loop_find_columns(const LoopTeam *t, const LStmt *s, LoopColumns *out) {
     bool found = false;
     bool may_begin =

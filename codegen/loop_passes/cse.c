@@ -9,6 +9,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* Whether two statements compute the same value. */
 static bool same_let(const LStmt *x, const LStmt *y) {
     bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
                 x->dst->dt == y->dst->dt && x->n_arg == y->n_arg && x->n_arg > 0;
@@ -16,11 +17,13 @@ static bool same_let(const LStmt *x, const LStmt *y) {
     return same;
 }
 
+/* Whether the operation is commutative. */
 static bool commutes(const LStmt *s) {
     bool op = s->fn == L_FN_OP && (s->op == OP_ADD || s->op == OP_MUL);
     return op || s->fn == L_FN_IADD || s->fn == L_FN_IMUL;
 }
 
+/* Whether two statements differ only in the order of the arguments of a commutative operation. */
 static bool is_turned(const LStmt *x, const LStmt *y) {
     return x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
            x->n_arg == 2 && y->n_arg == 2 && commutes(x) && x->arg[0] == y->arg[1] &&
@@ -31,6 +34,7 @@ typedef struct {
     int merged, turned;
 } Count;
 
+/* Replaces repeated values of a list by the first one. */
 static void merge(LStmt *list, Count *n) {
     for (LStmt *s = list; s; s = s->next) {
         if (loop_has_body(s)) merge(s->body, n);
@@ -48,6 +52,7 @@ static void merge(LStmt *list, Count *n) {
     }
 }
 
+/* Runs the pass on one kernel; true if it changed. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     Count n = {0};

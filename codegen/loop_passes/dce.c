@@ -2,6 +2,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* Counts how often each register is read. */
 static void count_uses(const LStmt *s, int *uses) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++) uses[s->arg[i]->id]++;
@@ -13,6 +14,7 @@ static void count_uses(const LStmt *s, int *uses) {
     }
 }
 
+/* Removes the values that nobody reads; returns how many. */
 static int drop_unused(LStmt **at, const int *uses) {
     int dropped = 0;
     for (LStmt *s = *at; s; s = *at) {
@@ -27,6 +29,7 @@ static int drop_unused(LStmt **at, const int *uses) {
     return dropped;
 }
 
+/* Remarks on what was removed, and on arrays that are written and never read. */
 static void tell(PassCtx *p, const LKernel *k, int dropped) {
     if (dropped) pass_remark(p, k->span, "dce-loops", "%s: %d values are gone", k->name, dropped);
     for (int i = 0; i < k->locals.n; i++) {
@@ -37,6 +40,7 @@ static void tell(PassCtx *p, const LKernel *k, int dropped) {
     }
 }
 
+/* Removes until nothing more is unused: one value may have been the only reader of another. */
 static bool change(Loops *l, LKernel *k) {
     for (int n, all = 0;; all += n) {
         int *uses = NEWN(l->a, int, (size_t)k->n_regs + 1);

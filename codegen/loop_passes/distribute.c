@@ -15,7 +15,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* A loop over more columns than lanes can be relied on to have, or over who knows how many. */
+/* Whether there is a loop over more columns than the lanes can hold, or over an unknown number. */
 static bool has_wide(const Loops *l, const LStmt *s) {
     for (int64_t n; s; s = s->next) {
         bool columns = s->kind == L_FOR && s->sched.vector;
@@ -26,6 +26,7 @@ static bool has_wide(const Loops *l, const LStmt *s) {
     return false;
 }
 
+/* One half of the loop: which registers and locals it needs. */
 typedef struct {
     const LStmt *body;
     bool numbers;    /* which sums stay */
@@ -33,11 +34,13 @@ typedef struct {
     bool changed;
 } Slice;
 
+/* Records a need; notes whether that is new. */
 static void need(Slice *x, bool *what) {
     x->changed = x->changed || !*what;
     *what = true;
 }
 
+/* Whether the half contains the statement. */
 static bool is_kept(const Slice *x, const LStmt *s) {
     bool local = s->buf && s->buf->kind == LB_LOCAL;
     bool own = local && loop_declares(x->body, s->buf);
@@ -49,6 +52,7 @@ static bool is_kept(const Slice *x, const LStmt *s) {
     return !loop_has_body(s) && !x->numbers; /* a store */
 }
 
+/* Records what the statements of the half need. */
 static void mark(Slice *x, const LStmt *s) {
     for (; s; s = s->next) {
         if (!is_kept(x, s)) continue;
@@ -62,7 +66,7 @@ static void mark(Slice *x, const LStmt *s) {
     }
 }
 
-/* A copy of what is kept. */
+/* A copy of the statements in the half. */
 static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
     LStmt *head = NULL, **tail = &head;
     for (; s; s = s->next) {
@@ -76,6 +80,8 @@ static LStmt *kept(Arena *a, const Slice *x, const LStmt *s) {
     return head;
 }
 
+/* The half of the loop that makes scalar sums (numbers), or the half that makes sums over columns.
+ */
 static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers) {
     Slice x = {.body = loop->body, .numbers = numbers, .changed = true};
     x.reg = NEWN(a, bool, k->n_regs + 1);
@@ -90,8 +96,8 @@ static LStmt *slice(Arena *a, const LKernel *k, const LStmt *loop, bool numbers)
     return c;
 }
 
-/* What leaves the entries' loop `body` is read in the other one: it would be there too late, or
- * all at once. */
+/* Whether the other half reads what statements of this half leave behind: it would be too late, or
+ * too early. */
 static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
     for (; s; s = s->next) {
         bool writes = s->kind == L_STORE || s->kind == L_ACC;
@@ -102,12 +108,13 @@ static bool is_read(const LStmt *s, const LStmt *body, const LStmt *other) {
     return false;
 }
 
+/* Whether the halves are independent. */
 static bool may_split(const LStmt *numbers, const LStmt *columns) {
     return !is_read(numbers->body, numbers->body, columns->body) &&
            !is_read(columns->body, columns->body, numbers->body);
 }
 
-/* The first half has the registers of the loop that it stands for. */
+/* Lets the registers of the first half refer to its statements as their definitions. */
 static void define(LStmt *s) {
     for (; s; s = s->next) {
         if (s->dst) s->dst->def = s;
@@ -116,14 +123,15 @@ static void define(LStmt *s) {
     }
 }
 
+/* Remarks on the loop s; done: it was distributed. */
 static void tell(Loops *l, const LKernel *k, const LStmt *s, bool done, const char *what) {
     (done ? pass_remark : pass_declined)(l->pass, s->span, "distribute",
                                          "%s: sums over %s to numbers and to columns %s", k->name,
                                          loop_range_text(l->a, s), what);
 }
 
-/* Entries are dealt to threads where they are added up to numbers, to ways where they are to
- * columns.  A loop that does both, with sums over many columns in it, is done once for each. */
+/* Splits each loop over entries of the row that makes both scalar sums and sums over many columns
+ * in two: entries of the first go to all threads, of the second to ways. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **at = loop_row(k);
     bool any = false;

@@ -28,11 +28,13 @@ Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMac
 }
 
 /* ---- for the driver ----------------------------------------------------------------------- */
+/* Prints the kernels, for the pass driver. */
 static void print(StrBuf *b, const void *what) {
     const Loops *l = what;
     for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
 }
 
+/* Verifies the kernels after a pass, for the pass driver. */
 static bool verify(Ctx *c, void *what, const char *after) {
     const Loops *l = what;
     for (int i = 0; i < l->k.n; i++) {
@@ -43,18 +45,20 @@ static bool verify(Ctx *c, void *what, const char *after) {
     return true;
 }
 
+/* Runs one pass, for the pass driver. */
 static bool run(PassCtx *p, const Pass *pass, void *what) {
     Loops *l = what;
     l->pass = p;
     return pass->run_loops(p, l);
 }
 
+/* Loop passes need no facts. */
 static const char *fact(unsigned missing) {
     (void)missing;
     return "nothing";
 }
 
-/* Loops that a text has arranged for a processor are no device's. */
+/* Whether the kernels are not already scheduled for a CPU while the target is a device. */
 static bool suits_target(const Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
@@ -67,7 +71,8 @@ static bool suits_target(const Loops *l) {
     return true;
 }
 
-/* For each kernel, so runs are counted from 1 for each of them, or go on from `at`. */
+/* Runs a list of passes over the kernels made from one. Runs are counted from 1, or on from `at`.
+ */
 static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
     PassOptions all = o ? *o : (PassOptions){0};
     if (!suits_target(l)) return false;
@@ -90,7 +95,8 @@ bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     return run_list(l, names, o, NULL);
 }
 
-/* The passes that a program can do without are numbered on from the plan's, kernel by kernel. */
+/* How many passes that a program can do without have been numbered before those of kernel k: those
+ * of the plan, and those of each kernel before it. */
 static int number_before(const Plan *p, const LKernel *k, Arena *a, const char *names) {
     int each = 0, kernel = 0;
     for (size_t n; *names; names += n + (names[n] == ',')) {
@@ -120,6 +126,7 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
     return run_list(to, names, p->loop_options, &at);
 }
 
+/* Collects the remarks of the loop passes, from runs on copies of the kernels. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
                        StrBuf *to) {
     PassOptions asked = p->loop_options ? *p->loop_options : (PassOptions){0};
@@ -149,6 +156,7 @@ static void drop_clears(Plan *p) {
     p->kernels.n = n;
 }
 
+/* Runs the target's loop passes on all kernels of the plan, which is then for that target alone. */
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
     TargetMachine machine;
     if (!loop_pass_machine(c, on, o, &machine)) return false;

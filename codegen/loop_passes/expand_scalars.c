@@ -14,7 +14,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Sums over vectors, which end in folds: cheaper together. */
+/* Whether the loop has sums over vectors: their final reductions are cheaper together. */
 static bool has_sums(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next)
         for (const LStmt *a = s->kind == L_FOR && s->sched.vector ? s->body : NULL; a; a = a->next)
@@ -22,12 +22,15 @@ static bool has_sums(const LStmt *loop) {
     return false;
 }
 
+/* Remarks that the scalars of loop s are not expanded, with the reason; false. */
 static bool no(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
     pass_declined(l->pass, s->span, "expand-scalars", "%s: scalars of %s are by themselves: %s",
                   k->name, loop_range_text(l->a, s), why);
     return false;
 }
 
+/* Decides for one loop whether its scalars are computed for all iterations at once, one per lane:
+ * all of them, or those of the prefix. */
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     int64_t n = 0;
     int most = l->machine.lanes;

@@ -14,6 +14,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* The statements of a row, and where they can be cut. */
 typedef struct {
     Arena *a;
     const LKernel *k;
@@ -24,7 +25,8 @@ typedef struct {
 } Row;
 
 /* ---- where ----------------------------------------------------------------------------- */
-/* Nothing that it needs is the row's but what may be computed anew. */
+/* Whether statement i is a value that each stage may compute again: it depends only on such values
+ * and on memory that the kernel does not write. */
 static bool is_anew(const Row *r, int i) {
     const LStmt *s = r->in.v[i];
     bool value = s->kind == L_LET || (s->kind == L_LOAD && s->buf->kind != LB_LOCAL);
@@ -46,6 +48,7 @@ static int last_use(const Row *r, int i) {
     return last;
 }
 
+/* Finds the statements after which a stage may end. */
 static Row row_of(Arena *a, const LKernel *k, const LStmt *parallel) {
     Row r = {.a = a, .k = k, .parallel = parallel};
     for (const LStmt *s = parallel->body; s; s = s->next) vec_push(a, &r.in, s);
@@ -66,7 +69,7 @@ static bool writes(const LStmt *s, const void *buf) {
     return (s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf;
 }
 
-/* Leaves statements first .. end - 1 of the row, and what is computed anew. */
+/* Removes the statements of the row except first .. end - 1 and those that are recomputed. */
 static void keep(const Row *r, LStmt **at, int first, int end) {
     for (int i = 0; *at; i++) {
         if (i >= end || (i < first && !r->anew[i]))
@@ -76,6 +79,7 @@ static void keep(const Row *r, LStmt **at, int first, int end) {
     }
 }
 
+/* Whether a statement before number `end` writes b. */
 static bool is_written_before(const Row *r, int end, const LBuf *b) {
     for (int i = 0; i < end; i++) {
         const LStmt *s = r->in.v[i];
@@ -84,6 +88,7 @@ static bool is_written_before(const Row *r, int end, const LBuf *b) {
     return false;
 }
 
+/* A kernel with statements first .. end - 1 of the row. */
 static LKernel *stage(const Row *r, int first, int end, int number) {
     LKernel *k = loop_copy(r->a, r->k);
     LStmt *s = k->body;
@@ -105,24 +110,27 @@ static bool is_collapsed(const LKernel *k) {
     return false;
 }
 
-/* A thread for each row goes through loops over columns by itself. */
+/* Whether a single thread would run through loops over columns. */
 static bool has_long_rows(const LKernel *k) {
     return k->threads.by == LT_THREAD && !is_collapsed(k) &&
            loop_has_range(loop_parallel(k)->body, LR_EXTENT);
 }
 
-/* Entries go to the threads of a team, and elements to a thread each. */
+/* Whether the schedule of the kernel divides the row's entries among threads, and gives each
+ * element a thread. */
 static bool is_shared_out(Loops *l, const LKernel *k) {
     const LKernel *t = loop_schedule(l, loop_copy(l->a, k));
     return loop_serial_entries(t) == 0 && !has_long_rows(t);
 }
 
+/* The end of the shortest piece from statement `from` on. */
 static int next_cut(const Row *r, int from) {
     while (from < r->in.n - 1 && !r->cut[from]) from++;
     return from + 1;
 }
 
-/* The longest piece from there on whose work can be shared out; its end, 0 = none can. */
+/* The end of the longest stage from `first` on whose work can be divided among threads; 0 = there
+ * is none. */
 static int longest(Loops *l, const Row *r, int first) {
     int best = 0;
     for (int end = first; end < r->in.n;) {
@@ -137,7 +145,7 @@ static int longest(Loops *l, const Row *r, int first) {
     return best;
 }
 
-/* The stages, behind those that there are; false: it cannot be cut. */
+/* Cuts the kernel in stages and appends them to `to`; false: it stays one. */
 static bool cut(Loops *l, const LKernel *k, LKernels *to) {
     const LStmt *parallel = loop_parallel(k);
     if (!parallel || k->threads.by) return false;

@@ -12,7 +12,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* The vector loop that ends the body, behind scalars alone. */
+/* The vector loop that ends the body of s, behind scalars only; or NULL. */
 static const LStmt *row_of(const LStmt *s) {
     const LStmt *in = s->body;
     while (in && (in->kind == L_LET || in->kind == L_LOAD)) in = in->next;
@@ -32,6 +32,7 @@ static bool reads_back(const LStmt *row, const LStmt *s, const LStmt *up) {
     return false;
 }
 
+/* Marks loop s and the vector loop in it as one loop over whole vectors, where that is legal. */
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *in = row_of(s);
     if (s->sched.lanes || s->range != LR_EXTENT || s->sched.parallel || !in) return false;

@@ -11,16 +11,18 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* Whether the loop has one iteration and is not the parallel one. */
 static bool is_once(const LStmt *s) {
     int64_t n;
     return loop_extent(s, &n) && n == 1 && !s->sched.parallel;
 }
 
+/* The same, for loop_find. */
 static bool any_once(const LStmt *s, const void *none) {
     return is_once(s) && !none;
 }
 
-/* The index of all such loops, before the parallel one. */
+/* Adds the constant 0 ahead of the parallel loop: the index of the removed loops. */
 static LReg *zero_of(Loops *l, LKernel *k) {
     LStmt *s = NEW(l->a, LStmt);
     *s = (LStmt){.kind = L_LET, .fn = L_FN_SIZE, .size = expr_const(l->a, 0), .span = k->span};
@@ -30,6 +32,7 @@ static LReg *zero_of(Loops *l, LKernel *k) {
     return s->dst;
 }
 
+/* Replaces loops of one iteration by their bodies; returns how many. */
 static int fold_loops(LStmt **at, LReg *zero) {
     int n = 0;
     while (*at) {
@@ -46,6 +49,7 @@ static int fold_loops(LStmt **at, LReg *zero) {
     return n;
 }
 
+/* Removes dimensions of extent 1 from a local array; returns how many. */
 static int fold_dims(LStmt *row, LBuf *b) {
     bool out[MAX_RANK];
     int n = 0;
@@ -54,7 +58,7 @@ static int fold_dims(LStmt *row, LBuf *b) {
     return n;
 }
 
-/* Loops of one iteration that stay. */
+/* Remarks on loops of one iteration that stay. */
 static void tell_left(PassCtx *p, const LKernel *k, bool has_row) {
     const LStmt *parallel = loop_parallel(k);
     int64_t n;
@@ -66,6 +70,7 @@ static void tell_left(PassCtx *p, const LKernel *k, bool has_row) {
                      "%s: not: there is no row that a team could have", k->name);
 }
 
+/* Runs the pass on one kernel; true if it changed. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     int loops = 0, dims = 0;

@@ -8,6 +8,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* How many statements write b. */
 static int count_writes(const LStmt *s, const LBuf *b) {
     int n = 0;
     for (; s; s = s->next) {
@@ -17,6 +18,7 @@ static int count_writes(const LStmt *s, const LBuf *b) {
     return n;
 }
 
+/* Whether two accesses are to the same element. */
 static bool same_place(const LStmt *x, const LStmt *y) {
     if (x->buf != y->buf) return false;
     for (int i = 0; i < x->buf->rank; i++)
@@ -24,6 +26,7 @@ static bool same_place(const LStmt *x, const LStmt *y) {
     return true;
 }
 
+/* Replaces loads of the stored element in s and behind it by the stored value; returns how many. */
 static int forward(LStmt *s, const LStmt *store) {
     int n = 0;
     for (; s; s = s->next) {
@@ -40,7 +43,7 @@ static int forward(LStmt *s, const LStmt *store) {
     return n;
 }
 
-/* A store of the row's own that is read again, for a while or for good. */
+/* Remarks on the loads that the store was forwarded to, and on those that remain. */
 static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
     if (n)
         pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
@@ -52,6 +55,7 @@ static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s,
                                                  : "at another place");
 }
 
+/* Forwards each store in the row's own list that is the only write to its buffer. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;

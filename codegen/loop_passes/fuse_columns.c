@@ -19,7 +19,7 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Which loops over entries are as good as columns: those of a segment that only sum. */
+/* Marks the loops over entries that only sum: their entries can go to all threads of a team. */
 static void mark_sums(const LoopTeam *t, LStmt *s, bool segments) {
     for (; s; s = s->next) {
         bool sums = segments && s->kind == L_FOR && s->range == LR_SEGMENT && loop_only_sums(t, s);
@@ -28,6 +28,8 @@ static void mark_sums(const LoopTeam *t, LStmt *s, bool segments) {
     }
 }
 
+/* Marks the column loops of the region whose columns the lanes take round robin. direct: s is the
+ * region's own list. */
 static void mark_turns(const LoopColumns *r, LStmt *s, bool direct) {
     for (; s; s = s->next) {
         bool columns = loop_is_columns(s);
@@ -37,7 +39,8 @@ static void mark_turns(const LoopColumns *r, LStmt *s, bool direct) {
     }
 }
 
-/* Statements *at .. r->end become the body of one; what is behind it. */
+/* Makes the statements of the region the body of a new statement `columns`; returns the place
+ * behind it. */
 static LStmt **enclose(Arena *a, LStmt **at, const LoopColumns *r) {
     LStmt *c = NEW(a, LStmt), **last = at;
     const LStmt *range = r->range;
@@ -57,6 +60,7 @@ static LStmt **enclose(Arena *a, LStmt **at, const LoopColumns *r) {
     return &c->next;
 }
 
+/* Encloses all regions of the list. */
 static void enclose_all(const LoopTeam *t, LStmt **at) {
     while (*at) {
         LoopColumns r = {0};
@@ -69,7 +73,8 @@ static void enclose_all(const LoopTeam *t, LStmt **at) {
     }
 }
 
-/* Where lanes write elements of their own, other threads must not take these. */
+/* Where lanes write elements of their own, all regions over columns go to lanes instead of all
+ * threads. */
 static void keep_to_lanes(LoopTeam *t) {
     for (int i = 0; i < t->runs.n; i++) {
         LStmt *c = t->runs.v[i].at;
@@ -77,7 +82,7 @@ static void keep_to_lanes(LoopTeam *t) {
     }
 }
 
-/* In a copy; NULL and why: it cannot be. */
+/* A copy of the kernel with regions for a team or a block; NULL: it cannot be, and why. */
 static LKernel *fused(Loops *l, const LKernel *from, bool segments, const char **why) {
     LKernel *k = loop_copy(l->a, from);
     const LStmt *parallel = loop_parallel(k);
@@ -94,6 +99,7 @@ static LKernel *fused(Loops *l, const LKernel *from, bool segments, const char *
     return k;
 }
 
+/* Makes regions in each kernel that is not scheduled yet. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];

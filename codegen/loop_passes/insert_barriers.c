@@ -19,12 +19,14 @@ typedef struct {
     int n;
 } Barriers;
 
+/* A new barrier statement in front of `next`. */
 static LStmt *barrier(Arena *a, const LStmt *by, LStmt *next) {
     LStmt *s = NEW(a, LStmt);
     *s = (LStmt){.kind = L_BARRIER, .span = by->span, .next = next};
     return s;
 }
 
+/* Whether b is loaded anywhere without a barrier after its writes. */
 static bool is_read(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -33,12 +35,14 @@ static bool is_read(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
-/* The store stands outside columns, so the first thread writes. */
+/* Whether the statement is a store by the first thread to something that all threads have read
+ * before: they must have finished reading. */
 static bool waits(const LoopTeam *t, const LStmt *s) {
     bool writes = (s->kind == L_STORE || s->kind == L_ACC) && s->buf->kind != LB_LOCAL;
     return writes && is_read(t, s->buf) && loop_is_read_first(t, s->buf);
 }
 
+/* Inserts barriers into a list. */
 static void insert(Barriers *x, LStmt **at) {
     for (const LStmt *last = NULL; *at; last = *at, at = &(*at)->next) {
         LStmt *s = *at;
@@ -57,7 +61,7 @@ static void insert(Barriers *x, LStmt **at) {
     }
 }
 
-/* Columns that write what nothing behind them reads. */
+/* Remarks on regions whose results no other thread reads. */
 static void tell_none(PassCtx *p, const LKernel *k, const LoopTeam *t, const bool *behind) {
     for (int i = 0; i < k->bufs.n && t->runs.n > 1; i++) {
         int run = k->bufs.v[i]->written ? loop_writing_columns(t, k->bufs.v[i]) : -1;
@@ -68,6 +72,7 @@ static void tell_none(PassCtx *p, const LKernel *k, const LoopTeam *t, const boo
     }
 }
 
+/* Inserts the barriers of one kernel; returns how many. */
 static int insert_all(PassCtx *p, Loops *l, LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     Barriers x = {.t = &t, .behind = NEWN(l->a, bool, t.runs.n + 1)};

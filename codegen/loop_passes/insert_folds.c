@@ -12,17 +12,20 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
+/* Whether the accumulation s in the body of a column loop sums over the columns into one element.
+ */
 bool loop_is_fold(const LStmt *s, const LStmt *loop) {
     if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
     return s->buf->kind == LB_LOCAL ? s->buf->rank == 0 : !loop_follows_column(s, loop);
 }
 
+/* The folds found so far. */
 typedef struct {
     const LoopTeam *t;
     LoopFolds to;
 } Find;
 
-/* One of a buffer behind a statement: it is of all that has been added there. */
+/* Adds a fold of buf behind a statement, unless there is one. */
 static void add(Find *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by) {
     for (int i = x->to.n; i > 0 && x->to.v[i - 1].behind == behind; i--)
         if (x->to.v[i - 1].buf == buf) return;
@@ -30,7 +33,8 @@ static void add(Find *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by)
     vec_push(x->t->a, &x->to, f);
 }
 
-/* inner: sums that are made anew for each entry, else those of all statements. */
+/* Adds folds for sums over columns that the statements s .. end make. inner: sums local to an
+ * entry, else the others. */
 static void add_sums(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
                      const LStmt *loop, bool inner, const LStmt *behind, LShare by) {
     for (; s != end; s = s->next) {
@@ -41,7 +45,8 @@ static void add_sums(Find *x, const LoopColumns *r, const LStmt *s, const LStmt 
     }
 }
 
-/* serial: in columns that a thread goes through by itself. */
+/* Adds folds for sums over columns that an entry needs at once. serial: inside loops that a thread
+ * runs alone. */
 static void add_inner(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
                       bool serial) {
     for (; s != end; s = s->next) {
@@ -57,6 +62,7 @@ static bool is_acc(const LStmt *s, const void *buf) {
     return s->kind == L_ACC && s->buf == buf;
 }
 
+/* Adds folds for loops whose entries the ways share. */
 static void add_ways(Find *x, const LoopColumns *r) {
     const LBuf *target[LOOP_TARGETS_MAX];
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
@@ -67,6 +73,7 @@ static void add_ways(Find *x, const LoopColumns *r) {
     }
 }
 
+/* All places where threads' partial sums must be combined. */
 LoopFolds loop_folds(const LoopTeam *t) {
     Find x = {.t = t};
     for (int i = 0; i < t->runs.n; i++) {
@@ -78,6 +85,7 @@ LoopFolds loop_folds(const LoopTeam *t) {
     return x.to;
 }
 
+/* Whether the folds behind statement s are exactly the required ones. */
 bool loop_folds_fit(const LoopFolds *all, const LStmt *s) {
     const LStmt *p = s->next;
     for (int i = 0; i < all->n; i++) {
@@ -91,6 +99,7 @@ bool loop_folds_fit(const LoopFolds *all, const LStmt *s) {
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
+/* Inserts the missing folds; returns how many. */
 static int insert(Arena *a, const LoopFolds *all, LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {

@@ -32,17 +32,19 @@ typedef struct {
     const char *why; /* they cannot be around the row; NULL: they can */
 } Heads;
 
+/* Records the first reason against the interchange. */
 static void refuse(Heads *h, const char *why) {
     if (!h->why) h->why = why;
 }
 
+/* For loop_find: is it a loop of constant extent? */
 static bool has_known_extent(const LStmt *s, const void *none) {
     int64_t n;
     return loop_extent(s, &n) && !none;
 }
 
-/* Where local arrays have the head: always at one place.  loop: over heads, whose own locals are
- * each head's already. */
+/* Finds the dimension of each local array that is indexed by the head; records a reason where heads
+ * are not independent. loop: the loop over heads around s; its own locals are per head already. */
 static void find_places(Heads *h, const LStmt *s, const LStmt *loop) {
     Arena *a = h->l->a;
     for (; s && !h->why; s = s->next) {
@@ -67,7 +69,7 @@ static void find_places(Heads *h, const LStmt *s, const LStmt *loop) {
     }
 }
 
-/* The outermost loops over heads dissolve. */
+/* Replaces the outermost loops over heads by their bodies, with the new loop's variable. */
 static void dissolve(Heads *h, LStmt **at) {
     int64_t n;
     while (*at) {
@@ -82,6 +84,7 @@ static void dissolve(Heads *h, LStmt **at) {
     }
 }
 
+/* Removes the dimension of heads from a local array. */
 static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
     bool out[MAX_RANK] = {0};
     if (h->place[b->id] < 0) return;
@@ -89,6 +92,8 @@ static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
     loop_drop_dims(row, b, out);
 }
 
+/* Moves the loops over heads outside the row, as one loop that is collapsed with the parallel one.
+ */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;

@@ -5,29 +5,35 @@
 
 enum { UNROLL_MAX = 16 };
 
+/* The number of lanes for a loop of constant extent: the least power of two that holds it, or a
+ * whole vector register. */
 int loop_lanes_for(const Loops *l, int64_t extent) {
     int w = l->machine.lanes;
     while (w / 2 >= extent && w > 1) w /= 2;
     return w;
 }
 
+/* Whether a loop is among the statements. */
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
     return false;
 }
 
+/* Whether the loop is unrolled completely; *n: its extent. */
 bool loop_is_short(const LStmt *s, int64_t *n) {
     if (!loop_extent(s, n) || s->sched.parallel) return false;
     return *n <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
 }
 
 /* ---- in lanes of a loop's variable ------------------------------------------------------ */
+/* Which registers differ between lanes of a loop. */
 typedef struct {
     bool *varies; /* [n_regs] differs by lane */
     const LStmt *loop;
 } Look;
 
+/* Whether one of the registers differs between lanes. */
 static bool any_varies(const Look *k, LReg *const *r, int n) {
     for (int i = 0; i < n; i++)
         if (k->varies[r[i]->id]) return true;
@@ -36,6 +42,8 @@ static bool any_varies(const Look *k, LReg *const *r, int n) {
 
 static bool look_block(Look *k, const LStmt *s);
 
+/* Records which registers of one statement differ between lanes; false: the statement cannot run in
+ * lanes, e.g. since it would race. */
 static bool look(Look *k, const LStmt *s) {
     bool at = loop_is_access(s) && any_varies(k, s->idx, s->buf->rank);
     bool private = s->buf && s->buf->kind == LB_LOCAL && loop_declares(k->loop->body, s->buf);
@@ -67,17 +75,21 @@ static bool look(Look *k, const LStmt *s) {
     return false;
 }
 
+/* The same for a list of statements. */
 static bool look_block(Look *k, const LStmt *s) {
     for (; s; s = s->next)
         if (!look(k, s)) return false;
     return true;
 }
 
+/* Finds the registers that differ between the lanes of the loop (a varying analysis); false: s or a
+ * statement behind it cannot run in lanes. */
 bool loop_look(const LStmt *loop, const LStmt *s, bool *varies) {
     Look k = {varies, loop};
     return look_block(&k, s);
 }
 
+/* Whether the loop's iterations can run in vector lanes. */
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
     bool *varies = NEWN(a, bool, (size_t)k->n_regs + 1);
     varies[loop->var->id] = true;
@@ -85,6 +97,7 @@ bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
 }
 
 /* ---- scalars of several iterations ------------------------------------------------------ */
+/* Whether the access has the same index in all iterations of the loop. */
 bool loop_at_one_place(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
@@ -99,20 +112,23 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
     return false;
 }
 
+/* Whether the statement is a scalar function of many instructions, such as exp. */
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
     if (s->fn == L_FN_RANDOM) return true;
     return s->fn == L_FN_OP && op_cost(s->op) > 1;
 }
 
+/* Whether such a function is in s .. end. */
 bool loop_has_heavy(const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next)
         if (loop_is_heavy(s)) return true;
     return false;
 }
 
-/* Local arrays are in registers: lanes read them where the loop is constant and the variable their
- * last index. */
+/* The first statement of the loop that is neither a value nor a load from memory that the loop only
+ * reads; NULL = there is none. constant: local arrays, which are registers, may be read per lane.
+ */
 const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant) {
     const LStmt *s = loop->body;
     for (; s; s = s->next) {
@@ -124,20 +140,22 @@ const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant) {
     return NULL;
 }
 
+/* Whether the local b is declared in the loop's own list. */
 bool loop_is_own(const LStmt *loop, const LBuf *b) {
     for (const LStmt *s = loop->body; s; s = s->next)
         if (s->kind == L_LOCAL && s->buf == b) return true;
     return false;
 }
 
-/* The index of an access that is the loop's variable, or -1. */
+/* The dimension that the loop variable indexes in the access, or -1. */
 static int place(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var) return i;
     return -1;
 }
 
-/* Iterations are apart in a buffer: its accesses have the variable at one and the same index. */
+/* Whether iterations touch disjoint elements of b: every access has the loop variable at index
+ * `at`. */
 static bool is_apart(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
     for (; s; s = s->next) {
         if (loop_is_access(s) && s->buf == b && place(loop, s) != at) return false;
@@ -146,6 +164,7 @@ static bool is_apart(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
     return true;
 }
 
+/* Whether the access keeps the loop's iterations independent. */
 static bool access_is_fine(const LStmt *loop, const LStmt *s) {
     if (loop_is_own(loop, s->buf)) return s->buf->rank == 0;
     if (!loop_writes(loop->body, s->buf)) return true;
@@ -153,6 +172,7 @@ static bool access_is_fine(const LStmt *loop, const LStmt *s) {
     return at >= 0 && is_apart(loop, loop->body, s->buf, at);
 }
 
+/* Whether all statements keep the iterations independent. */
 static bool body_is_fine(const LStmt *loop, const LStmt *s) {
     for (; s; s = s->next) {
         if (loop_is_access(s) && !access_is_fine(loop, s)) return false;
@@ -162,7 +182,7 @@ static bool body_is_fine(const LStmt *loop, const LStmt *s) {
     return true;
 }
 
-/* In lanes, what is written and what lies in registers lies side by side. */
+/* Whether the elements that lanes write, or hold in registers, are contiguous. */
 static bool lanes_are_fine(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next) {
         if (s->kind == L_TILE) return false;
@@ -174,23 +194,27 @@ static bool lanes_are_fine(const LStmt *loop) {
     return true;
 }
 
+/* Whether the loop's iterations fit the lanes of one vector. */
 static bool fits_a_vector(const LStmt *s, int lanes) {
     int64_t n;
     return loop_is_short(s, &n) && n >= 2 && n <= lanes;
 }
 
+/* Why the scalars of the loop cannot be computed one iteration per lane; NULL: they can. */
 const char *loop_expand_fault(const LStmt *s, int lanes) {
     if (!fits_a_vector(s, lanes)) return "there are more of them than lanes";
     if (!body_is_fine(s, s->body)) return "iterations share what they write";
     return lanes_are_fine(s) ? NULL : "what they write does not lie side by side";
 }
 
+/* Whether they can; prefix: those of the prefix only. */
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
     if (prefix) return fits_a_vector(s, lanes) && loop_end_of_prefix(s, true);
     return !loop_expand_fault(s, lanes);
 }
 
 /* ---- two loops that are one row --------------------------------------------------------- */
+/* Whether x or y is among the registers. */
 static bool mentions(LReg *const *r, int n, const LReg *x, const LReg *y) {
     for (int i = 0; i < n; i++)
         if (r[i] == x || r[i] == y) return true;
@@ -220,7 +244,8 @@ static bool hangs_on_row(LReg *const *r, int n, const LStmt *h, const LStmt *f) 
     return mentions(r, n, h->var, f->var);
 }
 
-/* Elements [.., h, f] of whole rows [h, f], or [.., h * LEN + f]: side by side in memory. */
+/* Whether the access is to element [.., outer, inner] of whole rows, which are contiguous in
+ * memory. */
 static bool is_row(const LStmt *s, const LStmt *h, const LStmt *f) {
     int n = s->buf->rank;
     if (n >= 1 && is_place(s->idx[n - 1], h, f)) {
@@ -238,7 +263,7 @@ const LStmt *loop_flat_row(const LStmt *s) {
     return in;
 }
 
-/* Of a place in all rows what else is computed has lanes. */
+/* Whether the accesses of the two loops can be done as one loop over contiguous rows. */
 static bool rows_are_fine(const LStmt *h, const LStmt *f) {
     for (const LStmt *s = h->body; s != f; s = s->next)
         if (!is_start(s->dst, h, f)) return false;
@@ -255,7 +280,8 @@ static bool rows_are_fine(const LStmt *h, const LStmt *f) {
     return true;
 }
 
-/* A local array that is added to row by row lies in vectors of that width, and stays so. */
+/* Whether array b is accumulated only in such row loops: its vectors then have that width
+ * everywhere. */
 static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const LBuf *b) {
     for (; s; s = s->next) {
         bool row = h && f && loop_flat_row(h) == f && !f->next && rows_are_fine(h, f);
@@ -266,6 +292,7 @@ static bool sums_are_rows(const LStmt *s, const LStmt *h, const LStmt *f, const 
     return true;
 }
 
+/* Whether this holds for all local arrays of the loop. */
 static bool locals_are_rows(const LKernel *k, const LStmt *s) {
     for (; s; s = s->next)
         if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&
@@ -274,6 +301,7 @@ static bool locals_are_rows(const LKernel *k, const LStmt *s) {
     return true;
 }
 
+/* Why the loop and the vector loop in it cannot be flattened to one loop; NULL: they can. */
 const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
     const LStmt *in = loop_flat_row(s);
     int64_t n, len;
@@ -286,6 +314,7 @@ const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
     return locals_are_rows(k, in->body) ? NULL : "a sum in registers is no row elsewhere";
 }
 
+/* Whether they can. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
     const LStmt *in = loop_flat_row(s);
     bool rows = in && !in->next && in->kind == L_FOR && in->sched.vector;
@@ -295,6 +324,7 @@ bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
 /* ---- what passes share ------------------------------------------------------------------ */
 typedef bool Change(Loops *l, LKernel *k, LStmt *loop);
 
+/* Runs `change` on each loop of a list that is not inside a vector loop. */
 static bool each(Loops *l, LKernel *k, LStmt *s, Change *change) {
     bool any = false;
     for (; s; s = s->next) {

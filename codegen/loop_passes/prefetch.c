@@ -19,12 +19,14 @@
 
 enum { UNKNOWN_LINES = 2 }; /* of a row whose width only data know */
 
+/* A row that the entries of a loop gather. */
 typedef struct {
     const LBuf *buf;
     const LStmt *index;
     bool tiled; /* its last index is the column: only the tile's part of the row is wanted */
 } Row;
 
+/* The search for gathered rows. */
 typedef struct {
     PassCtx *p;
     Loops *l;
@@ -36,7 +38,7 @@ typedef struct {
     int n_more; /* rows that there are beside these */
 } Walk;
 
-/* Does an entry look anything up by an index of its own, and a row at that? */
+/* Whether an entry looks up a row by an index array. */
 static bool gathers(const LStmt *s) {
     bool index = false, loop = false;
     for (; s; s = s->next) {
@@ -46,7 +48,7 @@ static bool gathers(const LStmt *s) {
     return index && loop;
 }
 
-/* r as (index array)[position], seen through casts; NULL otherwise. */
+/* The load of r from an index array at the loop's own position, seen through casts; or NULL. */
 static const LStmt *index_load(const LStmt *loop, const LReg *r) {
     for (const LStmt *s = loop->body; s; s = s->next) {
         if (s->dst != r) continue;
@@ -58,6 +60,7 @@ static const LStmt *index_load(const LStmt *loop, const LReg *r) {
     return NULL;
 }
 
+/* Records a gathered row, once. */
 static void add_row(Walk *w, const LBuf *buf, const LStmt *index, bool tiled) {
     for (int i = 0; i < w->row.n; i++)
         if (w->row.v[i].buf == buf && w->row.v[i].index->buf == index->buf) return;
@@ -67,6 +70,8 @@ static void add_row(Walk *w, const LBuf *buf, const LStmt *index, bool tiled) {
         w->n_more++;
 }
 
+/* Finds the rows that the statements gather. column: the variable of the vector loop around them.
+ */
 static void find_rows(Walk *w, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
         if (loop_has_body(s))
@@ -78,7 +83,7 @@ static void find_rows(Walk *w, const LStmt *s, const LReg *column) {
     }
 }
 
-/* Lines of a row, as far as its width is known. */
+/* How many cache lines of a row are prefetched. */
 static int lines_of(const Loops *l, const LBuf *b) {
     int64_t most = pass_threshold(l->c, PASS_T_PREFETCH_LINES), n;
     int64_t bytes = dtype_bytes(b->dt), line = l->machine.line;
@@ -91,6 +96,7 @@ static int lines_of(const Loops *l, const LBuf *b) {
     return (int)(lines < most ? lines : most);
 }
 
+/* Inserts a prefetch statement for each gathered row at the start of the loop. */
 static void ask_for(Walk *w, LStmt *loop, const LStmt *tile, int ahead) {
     LStmt **at = &loop->body, *first = loop->body;
     for (int i = 0; i < w->row.n; i++) {
@@ -107,6 +113,7 @@ static void ask_for(Walk *w, LStmt *loop, const LStmt *tile, int ahead) {
     }
 }
 
+/* Adds prefetches to one loop over entries. */
 static void one(Walk *w, LStmt *loop, const LStmt *tile) {
     int ahead = pass_threshold(w->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
     w->loop = loop;
@@ -123,7 +130,7 @@ static void one(Walk *w, LStmt *loop, const LStmt *tile) {
             w->n_more ? "there are too many" : "their places are no elements of an index array");
 }
 
-/* Of one after the other, in the tile or (NULL) by themselves. */
+/* Adds prefetches to all loops over entries in a list. tile: the tile around them, or NULL. */
 static void all(Walk *w, LStmt *s, const LStmt *tile) {
     for (; s; s = s->next) {
         if (!loop_has_body(s) || s->sched.lanes || s->sched.flat) continue;

@@ -10,6 +10,7 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
+/* Lets the ways share the entries of loops that only sum; returns of how many. */
 static int share(PassCtx *p, Loops *l, const LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     const LBuf *target[LOOP_TARGETS_MAX];

@@ -15,7 +15,7 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Which columns reach it. */
+/* The region that accesses b; NULL: it is accessed elsewhere. */
 static LStmt *columns_of(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -25,6 +25,7 @@ static LStmt *columns_of(const LoopTeam *t, const LBuf *b) {
     return NULL;
 }
 
+/* Whether a barrier is enough for b: all threads read it before the first one writes it. */
 static bool may_wait(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -34,6 +35,7 @@ static bool may_wait(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
+/* Promotes rows of written buffers to registers, where each lane has one element of them. */
 static void promote(PassCtx *p, Loops *l, const LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     for (int i = 0; i < k->bufs.n && !t.fault; i++) {

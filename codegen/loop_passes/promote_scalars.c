@@ -9,6 +9,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* A candidate: an element of a result that a row accumulates in memory. */
 typedef struct {
     const LStmt *row, *first; /* of the accesses: a store of the row's own list */
     const LBuf *buf;
@@ -16,6 +17,8 @@ typedef struct {
     const char *why; /* it cannot be in a register; NULL: it can */
 } Number;
 
+/* Checks all accesses to the element; sets a reason where it cannot be in a register. top: s is the
+ * row's own list. */
 static void look(Number *x, const LStmt *s, bool top) {
     for (; s && !x->why; s = s->next) {
         if (loop_has_body(s)) look(x, s->body, false);
@@ -29,6 +32,7 @@ static void look(Number *x, const LStmt *s, bool top) {
     }
 }
 
+/* Lets the accesses to b use the local scalar instead. */
 static void use(LStmt *s, const LBuf *b, LBuf *local) {
     for (; s; s = s->next) {
         if (loop_has_body(s)) use(s->body, b, local);
@@ -36,7 +40,7 @@ static void use(LStmt *s, const LBuf *b, LBuf *local) {
     }
 }
 
-/* Behind all: what is there goes to memory. */
+/* Appends the store of the scalar to memory to the row. */
 static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *to) {
     LStmt *load = NEW(a, LStmt), *store = NEW(a, LStmt);
     *load = (LStmt){.kind = L_LOAD, .buf = local, .span = to->span, .next = store};
@@ -48,6 +52,8 @@ static void store_last(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStm
     row->next = load;
 }
 
+/* Replaces the element by a local scalar; returns the row's list, which begins with its
+ * declaration. */
 static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     LBuf *local = NEW(a, LBuf);
     LStmt *declared = NEW(a, LStmt), to = *x->first;
@@ -61,10 +67,12 @@ static LStmt *keep(Arena *a, LKernel *k, LStmt *row, const Number *x) {
     return declared;
 }
 
+/* For loop_find: does the statement accumulate into b? */
 static bool adds_to(const LStmt *s, const void *b) {
     return s->kind == L_ACC && s->buf == b;
 }
 
+/* Promotes the sums of rows that are chunks of a long sum. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     bool any = false;

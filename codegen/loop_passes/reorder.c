@@ -19,6 +19,7 @@ typedef struct {
     LStmt **tail;
 } Order;
 
+/* Appends statement i to the new order, behind everything that it depends on. */
 static void put(Order *o, int i) {
     if (o->done[i]) return;
     o->done[i] = true;
@@ -28,6 +29,7 @@ static void put(Order *o, int i) {
     o->tail = &o->in.v[i]->next;
 }
 
+/* Whether the statement is a loop, or an `if` with a loop in it. */
 static bool has_loop(const LStmt *s) {
     if (s->kind == L_FOR) return true;
     for (const LStmt *in = s->kind == L_IF ? s->body : NULL; in; in = in->next)
@@ -35,7 +37,7 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* A loop must come before statement i that has not been put yet. */
+/* Whether a loop that is not placed yet must come before statement i. */
 static bool waits(const Order *o, int i) {
     for (int j = 0; j < i; j++) {
         if (o->done[j] || !loop_depends(o->in.v[i], o->in.v[j])) continue;
@@ -44,8 +46,8 @@ static bool waits(const Order *o, int i) {
     return false;
 }
 
-/* A loop that adds up to numbers and waits for no other: it need not stand among loops that
- * share columns. */
+/* Whether statement i is a loop that only makes scalar sums and depends on no other loop: it need
+ * not stand among loops that share columns. */
 static bool may_go_first(const Order *o, int i) {
     const LStmt *s = o->in.v[i];
     if (o->done[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
@@ -54,6 +56,7 @@ static bool may_go_first(const Order *o, int i) {
     return !waits(o, i);
 }
 
+/* The loop to be placed next, or -1. */
 static int next_loop(const Order *o) {
     for (int i = 0; i < o->in.n; i++)
         if (may_go_first(o, i)) return i;
@@ -62,12 +65,14 @@ static int next_loop(const Order *o) {
     return -1;
 }
 
-/* Results can wait, and with an array a run begins. */
+/* Whether the statement is left for later: stores of results, declarations of arrays (they begin a
+ * region), and loops. */
 static bool can_wait(const LStmt *s) {
     bool result = s->kind == L_STORE && s->buf->kind != LB_LOCAL;
     return result || (s->kind == L_LOCAL && s->buf->rank) || has_loop(s);
 }
 
+/* Whether statement i needs an array whose declaration is not placed yet. */
 static bool needs_array(const Order *o, int i) {
     for (int j = 0; j < i; j++) {
         const LStmt *s = o->in.v[j];
@@ -77,6 +82,7 @@ static bool needs_array(const Order *o, int i) {
     return false;
 }
 
+/* Whether the statements accumulate into b. */
 static bool adds_to(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next) {
         if (s->kind == L_ACC && s->buf == b) return true;
@@ -85,6 +91,7 @@ static bool adds_to(const LStmt *s, const LBuf *b) {
     return false;
 }
 
+/* Whether the statements store to a buffer that the loop `adds` accumulates into. */
 static bool stores_what(const LStmt *s, const LStmt *adds) {
     for (; s; s = s->next) {
         if (s->kind == L_STORE && s->buf->kind != LB_LOCAL && adds_to(adds->body, s->buf))
@@ -94,7 +101,8 @@ static bool stores_what(const LStmt *s, const LStmt *adds) {
     return false;
 }
 
-/* It stores what entries are then added to: a row that is in memory, as others are in arrays. */
+/* Whether statement i initialises a row in memory that a later loop over entries accumulates into.
+ */
 static bool begins_row(const Order *o, int i) {
     for (int j = i + 1; j < o->in.n; j++) {
         const LStmt *s = o->in.v[j];
@@ -104,8 +112,8 @@ static bool begins_row(const Order *o, int i) {
     return false;
 }
 
-/* What needs nothing more.  Left until a loop of the next run asks for it, it would stand in the
- * midst of that run; put while a run goes on, in the midst of this one. */
+/* Places what depends on nothing more. Left until a loop of the next region needs it, it would
+ * stand in the midst of that region; placed earlier, in the midst of this one. */
 static void put_ready(Order *o) {
     for (int i = 0; i < o->in.n; i++) {
         bool ready = !o->done[i] && !can_wait(o->in.v[i]);
@@ -139,12 +147,13 @@ static LStmt *reordered(Arena *a, LStmt *s) {
     return head;
 }
 
+/* Whether two loops have the same constant range. */
 static bool is_same_range(const LStmt *x, const LStmt *y) {
     return x->kind == L_FOR && y->kind == L_FOR && x->range == LR_EXTENT && y->range == LR_EXTENT &&
            expr_eq(x->extent, y->extent);
 }
 
-/* Does `later` wait for `earlier`, or for what does? */
+/* Whether `later` depends on `earlier`, directly or through statements between them. */
 static bool needs(Arena *a, const LStmt *later, const LStmt *earlier) {
     VEC(const LStmt *) wait = {0};
     vec_push(a, &wait, earlier);
@@ -157,7 +166,7 @@ static bool needs(Arena *a, const LStmt *later, const LStmt *earlier) {
     return false;
 }
 
-/* The loop that must stand between s and a later one over the same columns; NULL: there is none. */
+/* The loop that must stay between s and a later loop over the same columns; or NULL. */
 static const LStmt *parts(Arena *a, const LStmt *s) {
     const LStmt *between = NULL;
     for (const LStmt *x = s->next; x; x = x->next) {
@@ -167,6 +176,7 @@ static const LStmt *parts(Arena *a, const LStmt *s) {
     return NULL;
 }
 
+/* Remarks on the new order, and on loops that stay separated. */
 static void tell(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
     if (moved) pass_remark(l->pass, k->span, "reorder-loops", "%s: another order", k->name);
     for (const LStmt *s = l->pass->remarks ? row : NULL; s; s = s->next) {
@@ -179,6 +189,7 @@ static void tell(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
     }
 }
 
+/* Runs the pass on one kernel. */
 static bool change(Loops *l, LKernel *k) {
     LStmt **row = loop_row(k);
     VEC(const LStmt *) was = {0};

@@ -1,10 +1,12 @@
 /* What passes over the loop IR share. */
 #include "codegen/loop_passes/loops.h"
 
+/* Whether the statement only defines a register. */
 static bool is_value(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
+/* The parallel loop of the kernel, if only values stand beside it; or NULL. */
 LStmt *loop_parallel(const LKernel *k) {
     LStmt *s = k->body;
     while (s && is_value(s)) s = s->next;
@@ -17,6 +19,8 @@ LStmt *loop_collapsed(LStmt *s) {
     return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
 }
 
+/* The list of statements inside the parallel loop and the loops collapsed with it; NULL = there is
+ * no parallel loop. */
 LStmt **loop_row(LKernel *k) {
     LStmt *loop = loop_parallel(k);
     if (!loop) return NULL;
@@ -24,15 +28,18 @@ LStmt **loop_row(LKernel *k) {
     return &loop->body;
 }
 
+/* Whether the extent is 1. */
 bool loop_is_one(const Expr *e) {
     int64_t n;
     return expr_is_const(e, &n) && n == 1;
 }
 
+/* Whether the loop has a constant extent; *n: that extent. */
 bool loop_extent(const LStmt *s, int64_t *n) {
     return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
 }
 
+/* The loop's range for remarks: "8", "F", "entries of ptr". */
 const char *loop_range_text(Arena *a, const LStmt *s) {
     StrBuf b = sb_new(a);
     if (s->range == LR_SEGMENT) return arena_printf(a, "entries of %s", s->ptr->name);
@@ -40,6 +47,7 @@ const char *loop_range_text(Arena *a, const LStmt *s) {
     return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", b.s) : b.s;
 }
 
+/* Replaces a register in s, the statements behind it and their bodies. */
 void loop_replace(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
         if (s->src == from) s->src = to;
@@ -53,12 +61,14 @@ void loop_replace(LStmt *s, const LReg *from, LReg *to) {
     }
 }
 
+/* A new register of the kernel. */
 LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def) {
     LReg *r = NEW(a, LReg);
     *r = (LReg){.id = k->n_regs++, .dt = dt, .hint = hint, .def = def};
     return r;
 }
 
+/* Replaces the loop by its body; returns the place behind it. */
 LStmt **loop_dissolve(LStmt **at) {
     LStmt *next = (*at)->next;
     *at = (*at)->body;
@@ -67,6 +77,7 @@ LStmt **loop_dissolve(LStmt **at) {
     return at;
 }
 
+/* Removes the marked indices from the accesses to b. */
 static void drop_indices(LStmt *s, const LBuf *b, const bool *out) {
     for (; s; s = s->next) {
         if (loop_has_body(s)) drop_indices(s->body, b, out);
@@ -77,6 +88,7 @@ static void drop_indices(LStmt *s, const LBuf *b, const bool *out) {
     }
 }
 
+/* Removes the marked dimensions of a local array, and the indices of its accesses. */
 void loop_drop_dims(LStmt *s, LBuf *b, const bool *out) {
     drop_indices(s, b, out);
     int n = 0;
@@ -85,6 +97,8 @@ void loop_drop_dims(LStmt *s, LBuf *b, const bool *out) {
     b->rank = n;
 }
 
+/* Whether the body of a loop accumulates into scalars (numbers), or else into columns, that outlive
+ * it. */
 bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
     for (; s; s = s->next) {
         bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
@@ -95,12 +109,14 @@ bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
     return false;
 }
 
+/* Whether the lanes can hold so many columns at once, with at most `most` columns each. */
 bool loop_fits_lanes(const Target *on, int64_t columns, int most) {
     int64_t each = 1;
     while (each < most && columns % (each * 2) == 0) each *= 2;
     return columns <= on->lanes * each;
 }
 
+/* How many loops over entries every thread runs alone. */
 static int count_serial(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
@@ -115,6 +131,7 @@ int loop_serial_entries(const LKernel *k) {
     return s ? count_serial(s->body) : 0;
 }
 
+/* Numbers the registers of a list. */
 static void number(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
@@ -128,6 +145,7 @@ void loop_number(LKernel *k) {
     number(k->body, &k->n_regs);
 }
 
+/* Whether a loop over chunk number `row` is among the statements. */
 static bool has_chunk_of(const LStmt *s, const LReg *row) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
@@ -136,10 +154,13 @@ static bool has_chunk_of(const LStmt *s, const LReg *row) {
     return false;
 }
 
+/* Whether the parallel loop runs over the chunks of a long sum: so few that each may have a block.
+ */
 bool loop_has_chunk_of(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
 
+/* Runs `change` on each kernel, and renumbers the registers of those that it changed. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     for (int i = 0; i < l->k.n; i++)
         if (change(l, l->k.v[i])) loop_number(l->k.v[i]);

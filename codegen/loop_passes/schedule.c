@@ -32,15 +32,17 @@ static const struct {
 } ways[WAYS] = {{TEAM, true, false},      {TEAM, false, false},      {ROWS TEAM, true, false},
                 {HEADS TEAM, true, true}, {ROWS TEAM, false, false}, {HEADS TEAM, false, true}};
 
+/* Whether there are loops over entries or chunks. */
 static bool has_entries(const LStmt *s) {
     return loop_has_range(s, LR_SEGMENT) || loop_has_range(s, LR_CHUNK);
 }
 
+/* Whether a loop over heads is collapsed with the parallel loop. */
 static bool has_heads(LKernel *k) {
     return loop_row(k) != &loop_parallel(k)->body;
 }
 
-/* The kernel after the passes of a way; NULL = that cannot be had. */
+/* Runs the passes of a candidate schedule on a copy of the kernel; NULL = it does not apply. */
 static LKernel *schedule_as(Loops *l, const LKernel *k, int way) {
     Loops try = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
     if (!ways[way].wide) try.columns = 1;
@@ -52,14 +54,14 @@ static LKernel *schedule_as(Loops *l, const LKernel *k, int way) {
     return had && (!ways[way].heads || has_heads(to)) ? to : NULL;
 }
 
-/* A thread for each row, or element. */
+/* The schedule of last resort: one thread for each row or element. */
 static LKernel *by_threads(Loops *l, LKernel *k) {
     if (!loop_is_joined(k)) loop_collapse(l->a, k, true);
     k->threads = (LThreads){.by = LT_THREAD};
     return k;
 }
 
-/* The passes of the way that is taken, as if they were called for. */
+/* Runs the passes of the chosen candidate once more, so that their remarks and dumps appear. */
 static void show(Loops *l, const LKernel *k, int way) {
     const PassOptions *o = l->asked;
     PassOptions shown = {.print_before = o->print_before,
@@ -77,6 +79,8 @@ static void show(Loops *l, const LKernel *k, int way) {
     (void)loop_pass_run(&again, ways[way].passes, &shown);
 }
 
+/* Tries the candidates in order and returns the kernel with the fewest loops over entries that a
+ * single thread runs; NULL: none applies. */
 static LKernel *best_of(Loops *l, const LKernel *k, int *best_way) {
     const LStmt *parallel = loop_parallel(k);
     bool entries = parallel && has_entries(parallel->body);
@@ -93,13 +97,14 @@ static LKernel *best_of(Loops *l, const LKernel *k, int *best_way) {
     return best;
 }
 
+/* The kernel with its best schedule, for passes that compare. */
 LKernel *loop_schedule(Loops *l, LKernel *k) {
     int way;
     LKernel *best = best_of(l, k, &way);
     return best ? best : by_threads(l, k);
 }
 
-/* Why no team can have it as it is. */
+/* Remarks on the reasons why no team can have the kernel's rows. */
 static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
     const PassOptions o = {
         .disable = l->disable, .remarks = p->remarks, .record = p->record, .of = p->of};
@@ -107,6 +112,7 @@ static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
     if (p->remarks) (void)loop_pass_run(&again, "collapse,fuse-columns", &o);
 }
 
+/* Remarks on who takes the rows. */
 static void tell(PassCtx *p, const LKernel *k) {
     int serial = loop_serial_entries(k);
     const char *who = k->threads.by == LT_TEAM    ? "a team of threads"
@@ -117,6 +123,7 @@ static void tell(PassCtx *p, const LKernel *k) {
                            serial ? ", which goes through entries one after the other" : "");
 }
 
+/* Chooses a schedule for each kernel that has none. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         if (l->k.v[i]->threads.by) continue;

@@ -12,7 +12,7 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Nothing that the row computed before is read in the loop. */
+/* Whether the statements read nothing that the row has computed before the loop. */
 static bool is_alone(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !is_alone(s->body, body)) return false;
@@ -23,6 +23,7 @@ static bool is_alone(const LStmt *s, const LStmt *body) {
     return true;
 }
 
+/* Whether the loop is in the region's own list. */
 static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
@@ -30,8 +31,8 @@ static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
-/* Nothing before `end` reads what the row computes, or writes to memory: the blocks that have parts
- * do it, too. */
+/* Whether the statements up to `end` read nothing that the row computes and write nothing to
+ * memory: every block that has a part of the row executes them too. */
 static bool is_plain(const LStmt *s, const LStmt *end, const LStmt *columns) {
     for (; s != end; s = s->next) {
         if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
@@ -44,12 +45,14 @@ static bool is_plain(const LStmt *s, const LStmt *end, const LStmt *columns) {
     return true;
 }
 
+/* The region that contains s, or NULL. */
 const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s) {
     for (int i = 0; i < t->runs.n; i++)
         if (loop_columns_have(&t->runs.v[i], s)) return &t->runs.v[i];
     return NULL;
 }
 
+/* Why several blocks cannot share the entries of loop s; NULL: they can. */
 const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     const LStmt *row = loop_parallel(t->k);
     const LBuf *target[LOOP_TARGETS_MAX];
@@ -77,6 +80,8 @@ bool loop_may_split(const LoopTeam *t, const LStmt *s) {
     return !loop_split_fault(t, s);
 }
 
+/* Marks the loop over entries that several blocks share in long rows. Only the first shared loop
+ * can be split: each further one would need scratch memory of its own for the partial sums. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];

@@ -14,7 +14,8 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Needs s nothing heavy of the loop, by its registers? */
+/* Whether statement s of the loop depends on no heavy function, by the registers that are known not
+ * to. */
 static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
     if (loop_is_heavy(s)) return false;
     LReg *const *r = s->kind == L_LOAD ? s->idx : s->arg;
@@ -25,12 +26,15 @@ static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
     return true;
 }
 
+/* Marks the values before `rest` that are cheaper to compute again for each entry than to take from
+ * lanes. */
 static void rematerialise(Loops *l, LKernel *k, LStmt *loop, const LStmt *rest) {
     bool *light = NEWN(l->a, bool, (size_t)k->n_regs + 1);
     for (LStmt *s = loop->body; s != rest; s = s->next)
         if (s->dst) s->remat = light[s->dst->id] = is_light(loop, s, light);
 }
 
+/* Decides for one loop whether its scalars are computed for a vector of iterations at once. */
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *rest = loop_end_of_prefix(s, false);
     if (l->machine.lanes < 2 || s->sched.parallel || s->sched.unroll || s->range == LR_CHUNK)

@@ -22,11 +22,14 @@
  * written, by the first thread.  What others have written is read behind a barrier. */
 #include "codegen/loop_passes/team.h"
 
+/* Records the first reason why a team cannot have the kernel. */
 static void fault(LoopTeam *t, Span at, const char *what) {
     if (!t->fault) t->span = at;
     if (!t->fault) t->fault = what;
 }
 
+/* The record of an access inside a column loop (NULL: outside): which of its indices follows the
+ * column. */
 static LoopAccess access_of(const LStmt *s, const LStmt *loop) {
     LoopAccess a = {.s = s, .loop = loop, .place = -1};
     for (int i = 0; loop && i < s->buf->rank && a.place < 0; i++) {
@@ -37,6 +40,7 @@ static LoopAccess access_of(const LStmt *s, const LStmt *loop) {
 }
 
 /* ---- what the text says --------------------------------------------------------------------- */
+/* Records an access, with the number of barriers before it. */
 static LoopAccess *note_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
     vec_push(t->a, &t->accesses, access_of(s, loop));
     LoopAccess *a = &t->accesses.v[t->accesses.n - 1];
@@ -45,6 +49,7 @@ static LoopAccess *note_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
     return a;
 }
 
+/* Whether the loop is in the region's own list. */
 static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
@@ -52,7 +57,7 @@ static bool is_direct(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
-/* Accesses among columns: folds are accs whose place does not follow the column. */
+/* Records the accesses in a region. */
 static void note_columns(LoopTeam *t, const LoopColumns *r, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
         if (loop_is_access(s)) {
@@ -69,6 +74,7 @@ static void note_columns(LoopTeam *t, const LoopColumns *r, const LStmt *s, cons
     }
 }
 
+/* Records the region of a statement `columns`, if its text says what the statements allow. */
 static void note_region(LoopTeam *t, LStmt *s, bool top) {
     LoopColumns r = {.at = s, .first = s->body, .at_top = top, .barriers = t->barriers};
     bool shared = s->body && loop_share_columns(t, &r);
@@ -86,7 +92,7 @@ static void note_region(LoopTeam *t, LStmt *s, bool top) {
     note_columns(t, &t->runs.v[t->runs.n - 1], r.first, NULL);
 }
 
-/* top: s is the row's list. */
+/* Records the accesses and regions of a list. top: it is the row's own list. */
 static void note_block(LoopTeam *t, LStmt *s, bool top) {
     for (; s && !t->fault; s = s->next) {
         if (s->kind == L_COLUMNS) {
@@ -103,12 +109,14 @@ static void note_block(LoopTeam *t, LStmt *s, bool top) {
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
+/* Whether two accesses have the column at the same index, at the same distance. */
 static bool same_distance(const LoopAccess *x, const LoopAccess *y) {
     return x->place == y->place && x->d.fn == y->d.fn && x->d.by == y->d.by &&
            loop_same_range(x->loop, y->loop);
 }
 
-/* The last columns of the row that write b, where nothing else does; -1 = there are none. */
+/* The number of the last region that writes b, if only regions of the row's own list write it; -1 =
+ * there is none. */
 int loop_writing_columns(const LoopTeam *t, const LBuf *b) {
     int run = -1;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -120,11 +128,13 @@ int loop_writing_columns(const LoopTeam *t, const LBuf *b) {
     return run;
 }
 
-/* Where threads wait for each other. */
+/* Whether a barrier stands between the region and the access. */
 static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int columns) {
     return !t->strict || a->barriers > t->runs.v[columns].barriers;
 }
 
+/* Whether the access is a load behind a barrier that follows all writes to its buffer: it cannot
+ * race. */
 bool loop_is_settled(const LoopTeam *t, const LoopAccess *a) {
     if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
     int run = loop_writing_columns(t, a->s->buf);
@@ -135,6 +145,7 @@ bool loop_is_settled(const LoopTeam *t, const LoopAccess *a) {
     return false;
 }
 
+/* Whether all accesses to b are outside regions and all loads come before the first write. */
 bool loop_is_read_first(const LoopTeam *t, const LBuf *b) {
     bool written = false;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -146,7 +157,7 @@ bool loop_is_read_first(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* .. and do so. */
+/* Whether a barrier stands between those loads and the first write. */
 static bool waits_to_write(const LoopTeam *t, const LBuf *b) {
     int read = -1;
     for (int i = 0; i < t->accesses.n && t->strict; i++) {
@@ -158,7 +169,8 @@ static bool waits_to_write(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* Whether threads may reach buffer b as they do. */
+/* Whether the threads' accesses to b are free of races: only the first thread accesses it, or each
+ * thread its own element. *own_lane is set if lanes have elements of their own. */
 static bool buffer_is_fine(const LoopTeam *t, const LBuf *b, bool *own_lane) {
     const LoopAccess *first = NULL;
     int n = 0, n_column = 0, n_first = 0, n_load = 0;
@@ -184,8 +196,8 @@ static bool buffer_is_fine(const LoopTeam *t, const LBuf *b, bool *own_lane) {
     return n_first == 0 && same;
 }
 
-/* A local scalar that vector loops add into must not be touched among the same columns otherwise.
- */
+/* Whether a scalar that column loops accumulate into is used in no other way in the region: until
+ * its fold the threads have only partial sums. */
 static bool fold_is_fine(const LoopTeam *t, const LoopAccess *fold) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -195,6 +207,8 @@ static bool fold_is_fine(const LoopTeam *t, const LoopAccess *fold) {
     return true;
 }
 
+/* Whether all accesses to a local array have the column at the same distance, so that each lane
+ * needs only its own. */
 static bool arrays_are_fine(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -206,6 +220,8 @@ static bool arrays_are_fine(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
+/* Whether lanes have elements of their own in memory, so that regions over columns must not go to
+ * all threads. */
 bool loop_has_own_lanes(const LoopTeam *t) {
     bool own = false;
     for (int i = 0; i < t->k->bufs.n; i++)
@@ -213,6 +229,7 @@ bool loop_has_own_lanes(const LoopTeam *t) {
     return own;
 }
 
+/* Checks that no access of the kernel races. */
 static void check_memory(LoopTeam *t) {
     const LKernel *k = t->k;
     bool own;
@@ -234,6 +251,7 @@ static void check_memory(LoopTeam *t) {
 }
 
 /* ---- registers for rows ------------------------------------------------------------ */
+/* Whether register r is defined inside a loop of the region. */
 static bool defined_below(const LoopColumns *c, const LReg *r) {
     for (const LStmt *s = c->first; s != c->end; s = s->next) {
         if (s->kind == L_FOR && s->var == r) return true;
@@ -242,7 +260,7 @@ static bool defined_below(const LoopColumns *c, const LReg *r) {
     return false;
 }
 
-/* All accesses are among the same columns, at one element for each. */
+/* Why a lane does not have exactly one element of b in one region; NULL: it has. */
 const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -262,10 +280,12 @@ const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
     return first ? NULL : "nothing reaches it before a barrier";
 }
 
+/* Whether it has. */
 bool loop_is_one_element(const LoopTeam *t, const LBuf *b) {
     return !loop_several_elements(t, b);
 }
 
+/* Whether something accumulates into b, other than sums over columns. */
 static bool has_acc(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_ACC &&
@@ -274,6 +294,7 @@ static bool has_acc(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
+/* Whether b is loaded without a barrier after its writes. */
 static bool is_loaded(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_LOAD &&
@@ -282,23 +303,27 @@ static bool is_loaded(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
+/* Whether the value of an element of b is needed while it is written: it is accumulated into, or
+ * loaded. */
 bool loop_is_reread(const LoopTeam *t, const LBuf *b) {
     return has_acc(t, b) || is_loaded(t, b);
 }
 
+/* Whether the region holds rows of b in registers. */
 bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
     for (int i = 0; i < columns->promoted.n; i++)
         if (columns->promoted.v[i] == b) return true;
     return false;
 }
 
+/* The region that holds rows of b in registers, or NULL. */
 static const LStmt *promoted_in(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->runs.n; i++)
         if (loop_is_promoted(t->runs.v[i].at, b)) return t->runs.v[i].at;
     return NULL;
 }
 
-/* Every access that does not come behind a barrier is among these columns. */
+/* Whether all accesses to b, but for loads behind barriers, are in the region. */
 static bool is_only_there(const LoopTeam *t, const LBuf *b, const LStmt *columns) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -308,6 +333,7 @@ static bool is_only_there(const LoopTeam *t, const LBuf *b, const LStmt *columns
     return true;
 }
 
+/* Checks that promoted rows are used in their region only. */
 static void check_promoted(LoopTeam *t) {
     for (int i = 0; i < t->runs.n; i++) {
         const LStmt *c = t->runs.v[i].at;
@@ -321,8 +347,8 @@ static void check_promoted(LoopTeam *t) {
 }
 
 /* ---- entries that ways share ---------------------------------------------------------------- */
-/* Threads that have other entries would read or write what they do not have in registers: one
- * thread has all entries of a column. */
+/* Whether the entries of a column must stay with one thread: others would access memory that is not
+ * held in registers. */
 static bool is_one_way(const LoopTeam *t) {
     for (int i = 0; i < t->k->bufs.n; i++) {
         const LBuf *b = t->k->bufs.v[i];
@@ -335,7 +361,7 @@ static bool is_one_way(const LoopTeam *t) {
     return false;
 }
 
-/* A loop over entries that is looked at. */
+/* A loop over entries whose effects are being checked. */
 typedef struct {
     const LoopTeam *t;
     const LStmt *body;
@@ -344,7 +370,8 @@ typedef struct {
     int n;
 } Entries;
 
-/* s adds to a register of the column, or to one of the row, and does nothing else to it. */
+/* Whether s accumulates into a register of a column or of the row, and nothing else accesses that;
+ * records it as a target. */
 static bool adds_to_register(Entries *e, const LStmt *s) {
     const LBuf *b = s->buf;
     bool in_register = b->kind == LB_LOCAL || promoted_in(e->t, b);
@@ -356,6 +383,7 @@ static bool adds_to_register(Entries *e, const LStmt *s) {
     return true;
 }
 
+/* Whether s loads something that nothing can be writing. */
 static bool only_reads(const Entries *e, const LStmt *s) {
     const LBuf *b = s->buf;
     if (s->kind != L_LOAD) return false;
@@ -364,7 +392,7 @@ static bool only_reads(const Entries *e, const LStmt *s) {
     return !b->written || (writes >= 0 && e->run > writes);
 }
 
-/* Which statement has another effect; NULL: none has. */
+/* The first statement whose effect is neither a private sum nor a read; or NULL. */
 static const LStmt *other_effect(Entries *e, const LStmt *s) {
     for (; s; s = s->next) {
         const LStmt *in = loop_has_body(s) ? other_effect(e, s->body) : NULL;
@@ -376,11 +404,13 @@ static const LStmt *other_effect(Entries *e, const LStmt *s) {
     return NULL;
 }
 
+/* Whether the loop has enough iterations to be shared. */
 static bool is_long(const LStmt *s) {
     int64_t n;
     return s->range != LR_EXTENT || !expr_is_const(s->extent, &n) || n >= 32;
 }
 
+/* That effect in words. */
 static const char *effect_text(const LoopTeam *t, const LStmt *s) {
     const char *name = s->buf->name;
     if (s->kind == L_STORE) return arena_printf(t->a, "they store %s", name);
@@ -388,6 +418,7 @@ static const char *effect_text(const LoopTeam *t, const LStmt *s) {
     return arena_printf(t->a, "they add to %s, which is in no register of its own", name);
 }
 
+/* Why the threads cannot share the loop's entries with a private sum each; NULL: they can. */
 const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
     Entries e = {.t = t, .body = s->body, .run = -1, .target = target};
     if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
@@ -405,11 +436,13 @@ const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **t
     return e.n ? NULL : "they add up nothing";
 }
 
+/* The accumulators of a loop whose entries can be shared; 0 = they cannot. */
 int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
     int n = 0;
     return loop_private_fault(t, s, target, &n) ? 0 : n;
 }
 
+/* The way of dividing the loop's iterations that its statements allow. */
 static LShare share_of(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
     const LBuf *target[LOOP_TARGETS_MAX];
     if (loop_is_columns(s)) {
@@ -421,7 +454,7 @@ static LShare share_of(const LoopTeam *t, const LStmt *s, const LoopColumns *in,
     return ways ? LS_WAYS : LS_ALIKE;
 }
 
-/* Who goes through a loop, as the text says, can do so. */
+/* Checks that the text divides each loop as its statements allow. */
 static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->sched.share != share_of(t, s, in, direct))
@@ -436,6 +469,8 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, boo
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
+/* Reads what the text of a kernel says of its threads: its regions and accesses, and the first
+ * fault. */
 LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
     LoopTeam t = {.a = a, .on = on, .k = k, .columns = k->threads.columns, .strict = strict};
     const LStmt *parallel = loop_parallel(k);
@@ -450,7 +485,7 @@ LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
     return t;
 }
 
-/* What threads add up each by itself is folded, and nothing else is. */
+/* Checks that each partial sum is combined by a fold, and that there are no other folds. */
 static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
     if (s && s->kind == L_FOLD) fault(t, s->span, "a fold is behind nothing that is shared");
     for (; s; s = s->next) {
@@ -460,6 +495,7 @@ static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
     }
 }
 
+/* Whether the kernel's threads race nowhere, share loops legally and combine all partial sums. */
 bool loop_team_is_fine(LoopTeam *t) {
     if (!t->fault) check_promoted(t);
     if (!t->fault) check_shares(t, t->k->body, NULL, false);

@@ -24,14 +24,14 @@
 #include "codegen/loop_passes/tile.h"
 #include "passes/rewrite.h"
 
+/* Whether the statements accumulate into b. */
 static bool adds_to(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
         if ((s->kind == L_ACC && s->buf == b) || adds_to(s->body, b)) return true;
     return false;
 }
 
-/* A local row of constant width stays in registers as vector loops are, up to a width; one in
- * memory would be loaded and stored for each entry. */
+/* Whether tiles help: a short local row of constant width is in registers anyway. */
 static bool wants_tiles(LoopTile *t, int lanes) {
     int64_t n;
     if (!expr_is_const(t->width, &n) || n > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return true;
@@ -44,7 +44,7 @@ static bool wants_tiles(LoopTile *t, int lanes) {
     return loop_tile_refuse(t, "its row is short, and stays in registers as it is");
 }
 
-/* The width of the row loops among s and what follows. */
+/* The width of the first vector loop among the statements; or NULL. */
 static const Expr *find_width(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR && s->range == LR_EXTENT && !s->sched.parallel && s->sched.vector)
@@ -53,7 +53,7 @@ static const Expr *find_width(const LStmt *s) {
 }
 
 /* ---- how many columns at a time ------------------------------------------------------------- */
-/* Bytes of an element of the rows that entries read: the most. */
+/* The size of the widest element that the entries load from rows. */
 static int row_bytes(const LStmt *s, const LReg *column) {
     int most = 0;
     for (; s; s = s->next) {
@@ -67,18 +67,20 @@ static int row_bytes(const LStmt *s, const LReg *column) {
     return most;
 }
 
+/* The largest power of two that is not above n. */
 static int power_of_2(int n) {
     int p = 1;
     while (2 * p <= n) p *= 2;
     return p;
 }
 
-/* As many bytes of a row as are good to ask for at a time: twice the vectors of 16-bit elements,
- * where there are registers for their sums.  2.33 M entries x 256 on two threads, seconds: 4
- * vectors, asking for the tile's part of the row 16 entries ahead, 0.059 to 0.062; 8 vectors 0.071
- * alone, 0.064 with 8 entries ahead, 0.062 with 16; 16 vectors 0.071 at best: the machine's own
- * prefetcher runs past the end of a long row, and what it brings too early is only used if the
- * row's other half follows.  All rows' first tile, then their second: 0.070 at best. */
+/* The number of vectors per tile. As many bytes of a row as are good to prefetch at a time: twice
+ * the vectors of 16-bit elements, if there are registers for their sums. 2.33 M entries x 256 on
+ * two threads, seconds: 4 vectors, prefetching the tile's part of the row 16 entries ahead, 0.059
+ * to 0.062; 8 vectors 0.071 alone, 0.064 with 8 entries ahead, 0.062 with 16; 16 vectors 0.071 at
+ * best: the hardware prefetcher runs past the end of a long row, and what it loads too early is
+ * only used if the row's other half follows. All rows' first tile, then their second: 0.070 at
+ * best. */
 static int vectors_of(const Loops *l, const LoopTile *t) {
     int most = l->machine.sums, usual = power_of_2(pass_threshold(l->c, PASS_T_TILE_VECTORS));
     int bytes = 0;
@@ -91,7 +93,7 @@ static int vectors_of(const Loops *l, const LoopTile *t) {
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
-/* The group becomes the body of a statement in its place. */
+/* Makes the tile's statements the body of a new statement `tile`. */
 static LStmt *wrap(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
     LStmt *s = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];
     *s = (LStmt){.kind = L_TILE, .span = t->stmt[0]->span, .next = last->next, .body = *at};
@@ -104,7 +106,8 @@ static LStmt *wrap(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
     return *at = s;
 }
 
-/* Heads: all of the loop's body is one group, and their rows fit in registers. */
+/* Unrolls and jams a loop over heads: its body is one tile, and the rows of all heads are in
+ * registers together. */
 static bool jam(Loops *l, LoopTile *t, LStmt *s) {
     int64_t width;
     LStmt **first = &s->body;
@@ -128,6 +131,8 @@ static bool jam(Loops *l, LoopTile *t, LStmt *s) {
     return true;
 }
 
+/* Makes a tile of the statements from *at on, before `end`; false: there is none, or none that
+ * helps. */
 static bool group(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
     int64_t n;
     LStmt *s = *at;
@@ -141,6 +146,7 @@ static bool group(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
     return true;
 }
 
+/* The search for tiles in a kernel. */
 typedef struct {
     PassCtx *p;
     Loops *l;
@@ -149,12 +155,12 @@ typedef struct {
     const LStmt *told; /* the last statement of a group of which it was said why it is none */
 } Walk;
 
-/* A loop over entries around which one would look for a tile. */
+/* Whether the statement is a loop over entries that sums rows. */
 static bool is_sum(const LStmt *s) {
     return s->kind == L_FOR && s->range == LR_SEGMENT && find_width(s->body);
 }
 
-/* Of each sum once, for the longest group that it is in. */
+/* Remarks on a sum that is not tiled, once, for the longest group that it is in. */
 static void refused(Walk *w, const LoopTile *t, const LStmt *s) {
     bool told = w->told != NULL, sum = is_sum(s);
     if (w->told == s) w->told = NULL;
@@ -167,6 +173,7 @@ static void refused(Walk *w, const LoopTile *t, const LStmt *s) {
                      t->why ? t->why : "there is more than rows in it");
 }
 
+/* Tries to make a tile at *at. */
 static bool try(Walk *w, LStmt **at, const LStmt *end) {
     LoopTile heads = {.k = w->k}, rows = {.k = w->k};
     LStmt *s = *at;
@@ -187,7 +194,7 @@ static bool try(Walk *w, LStmt **at, const LStmt *end) {
 
 static void list(Walk *w, LStmt **at, const LStmt *end);
 
-/* Statements that are not in lanes of something around them. */
+/* Looks for tiles in the statements of a body that are not in vector lanes. */
 static void inside(Walk *w, LStmt *s) {
     const LSched *h = &s->sched;
     if (!loop_has_body(s) || h->lanes || h->flat || s->kind == L_TILE) return;
@@ -214,6 +221,7 @@ static void inside(Walk *w, LStmt *s) {
     }
 }
 
+/* Looks for tiles in a list. */
 static void list(Walk *w, LStmt **at, const LStmt *end) {
     for (; *at != end; at = &(*at)->next)
         if (!try(w, at, end)) inside(w, *at);

@@ -6,22 +6,25 @@
  * one wrote.  Nothing is changed here: the pass is tile.c. */
 #include "codegen/loop_passes/tile.h"
 
+/* Records why there is no tile; false. */
 bool loop_tile_refuse(LoopTile *t, const char *why) {
     t->why = why;
     return false;
 }
 
 /* ---- what belongs together ----------------------------------------------------------- */
+/* Whether s is a vector loop over `width` columns. */
 bool loop_is_row_of(const LStmt *s, const Expr *width) {
     return s->kind == L_FOR && s->sched.vector && !s->sched.parallel && s->range == LR_EXTENT &&
            expr_eq(s->extent, width);
 }
 
+/* Whether s is a vector loop over all columns of the tile. */
 bool loop_tile_is_row(const LoopTile *t, const LStmt *s) {
     return loop_is_row_of(s, t->width);
 }
 
-/* A sum of scalars of the entries: the divisor of a softmax, beside the row that it divides. */
+/* Whether s accumulates scalars of entries, such as the divisor of a softmax. */
 static bool is_scalar_sum(const LStmt *s) {
     if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
     for (int i = 0; i < s->buf->rank; i++)
@@ -29,7 +32,8 @@ static bool is_scalar_sum(const LStmt *s) {
     return true;
 }
 
-/* Scalars and their sums, then row loops. */
+/* Whether s is a loop over entries with scalars, scalar sums and then vector loops over the
+ * columns. */
 static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
     int64_t n;
     if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
@@ -43,18 +47,21 @@ static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
     return true;
 }
 
+/* Whether statements of the tile write b. */
 static bool group_writes(const LoopTile *t, const LBuf *b) {
     for (int i = 0; i < t->n; i++)
         if (loop_writes(t->stmt[i]->body, b)) return true;
     return false;
 }
 
+/* Whether statements of the tile define r. */
 static bool group_defines(const LoopTile *t, const LReg *r) {
     for (int i = 0; i < t->n; i++)
         if (t->stmt[i]->var == r || loop_defines(t->stmt[i]->body, r)) return true;
     return false;
 }
 
+/* How many accesses to b the tile has. */
 static int group_accesses(const LoopTile *t, const LBuf *b) {
     int n = 0;
     for (int i = 0; i < t->n; i++) n += loop_count_accesses(t->stmt[i]->body, b);
@@ -62,27 +69,28 @@ static int group_accesses(const LoopTile *t, const LBuf *b) {
 }
 
 /* ---- may it be done tile by tile? ---------------------------------------------------------- */
-/* A row kept in registers: always the same one, named by indices from outside. */
+/* Whether two accesses are to the same row. */
 static bool same_row(const LStmt *x, const LStmt *y) {
     for (int i = 0; i + 1 < x->buf->rank; i++)
         if (x->idx[i] != y->idx[i]) return false;
     return true;
 }
 
+/* Whether the row of the access is chosen by indices from outside the tile. */
 static bool row_is_outer(const LoopTile *t, const LStmt *s) {
     for (int i = 0; i + 1 < s->buf->rank; i++)
         if (group_defines(t, s->idx[i])) return false;
     return true;
 }
 
-/* The first access to the row of s, which registers are to keep; NULL: there is no room. */
+/* The first access to the row of s, which is to be in registers; NULL: there are too many rows. */
 static const LStmt *row_for(LoopTile *t, const LStmt *s) {
     for (int i = 0; i < t->n_rows; i++)
         if (t->row[i]->buf == s->buf) return t->row[i];
     return t->n_rows == LOOP_KEPT_MAX ? NULL : (t->row[t->n_rows++] = s);
 }
 
-/* Heads must not meet: each has a row of its own, or a local array of its own. */
+/* Whether each head has a row, or a local array, of its own. */
 static bool apart_by_head(const LoopTile *t, const LStmt *s) {
     if (!t->jam || loop_is_own(t->jam, s->buf)) return true;
     for (int i = 0; i + 1 < s->buf->rank; i++)
@@ -90,14 +98,15 @@ static bool apart_by_head(const LoopTile *t, const LStmt *s) {
     return false;
 }
 
-/* Of a local array that the group only reads: the same element for all columns. */
+/* Whether the access is to the same element for all columns. */
 static bool is_scalar(const LStmt *s, const LReg *column) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == column) return false;
     return true;
 }
 
-/* Summed by one loop over entries, which does not read it, and read after that. */
+/* Whether b is a scalar summed by one loop over entries, which does not read it, and only read
+ * after that. */
 static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
     int at = 0;
     if (t->jam) return false;
@@ -110,7 +119,8 @@ static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
     return false;
 }
 
-/* An access to a written buffer must be lane by lane; where possible registers keep its row. */
+/* Checks an access: one to a written buffer must be per column, in a row that registers can hold.
+ */
 static bool access_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
     if (!group_writes(t, s->buf))
         return s->buf->kind != LB_LOCAL || is_scalar(s, column) ||
@@ -127,6 +137,7 @@ static bool access_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
     return same_row(row, s) || loop_tile_refuse(t, "several rows of one array are written");
 }
 
+/* Checks the statements of a body. column: the variable of the column loop around them, or NULL. */
 static bool body_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
         bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
@@ -140,7 +151,7 @@ static bool body_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
     return true;
 }
 
-/* A buffer written once per entry must not be touched in another way. */
+/* Checks that a buffer written once per entry is not accessed in another way. */
 static bool streams_are_fine(LoopTile *t, const LStmt *s) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !streams_are_fine(t, s->body)) return false;
@@ -151,7 +162,7 @@ static bool streams_are_fine(LoopTile *t, const LStmt *s) {
     return true;
 }
 
-/* Local rows vanish: nobody else may want them. */
+/* Checks that local rows, which vanish, are used in the tile only. */
 static bool rows_are_fine(LoopTile *t) {
     for (int i = 0; i < t->n_rows; i++) {
         const LBuf *b = t->row[i]->buf;
@@ -161,6 +172,8 @@ static bool rows_are_fine(LoopTile *t) {
     return true;
 }
 
+/* Whether the tile's statements can be executed tile by tile; finds the rows to be held in
+ * registers. */
 bool loop_tile_is_fine(LoopTile *t) {
     t->n_rows = 0;
     for (int i = 0; i < t->n; i++) {
@@ -172,6 +185,7 @@ bool loop_tile_is_fine(LoopTile *t) {
     return rows_are_fine(t);
 }
 
+/* Whether the tile has a loop over entries. */
 bool loop_tile_has_entries(const LoopTile *t) {
     for (int i = 0; i < t->n; i++)
         if (!loop_tile_is_row(t, t->stmt[i])) return true;
@@ -179,6 +193,7 @@ bool loop_tile_has_entries(const LoopTile *t) {
 }
 
 /* ---- of a text ------------------------------------------------------------------------------ */
+/* Whether the number of columns and vectors that the text says is possible. */
 static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
     int64_t n = 0, heads = 1;
     int vectors = s->columns / s->lanes;
@@ -189,13 +204,15 @@ static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
     return heads > 1 && heads <= LOOP_TILE_MAX && heads * vectors <= LOOP_TILE_MAX;
 }
 
-/* Entries are read for all heads together, so that none of them can have scalars of its own. */
+/* Whether no loop over entries is strip-mined: with heads they are read for all heads together. */
 static bool entries_are_fine(const LStmt *s, const LStmt *jam) {
     for (; s; s = s->next)
         if (jam && s->sched.strips) return false;
     return true;
 }
 
+/* Whether the statement `tile`, which stands alone or ends the loop `jam`, is possible as the text
+ * has it. */
 bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     LoopTile t = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
     for (LStmt *s = tile->body; s; s = s->next) {
@@ -211,6 +228,7 @@ bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     return true;
 }
 
+/* The tile that ends the loop, behind arrays only; or NULL. */
 const LStmt *loop_jammed_tile(const LStmt *jam) {
     const LStmt *s = jam->body;
     while (s && s->kind == L_LOCAL) s = s->next;
@@ -218,7 +236,7 @@ const LStmt *loop_jammed_tile(const LStmt *jam) {
 }
 
 /* ---- which groups there are ----------------------------------------------------------------- */
-/* The longest run of statements from s on, before `end`, that may be tiled. */
+/* Finds the longest list of statements from s on, before `end`, that can be a tile. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end) {
     for (; s != end && t->n < LOOP_TILE_STATEMENTS_MAX; s = s->next) {
         if (!is_entry_loop(t, s) && !loop_tile_is_row(t, s)) break;

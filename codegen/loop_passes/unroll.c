@@ -8,7 +8,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Of a loop over a known number of iterations. */
+/* Remarks on a loop of constant extent; is: it is unrolled. */
 static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int64_t n, int most) {
     if (is)
         pass_remark(l->pass, s->span, "unroll-loops", "%s: %lld iterations one after the other",
@@ -21,6 +21,7 @@ static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int6
                                        : "nobody asks for it, and it is not short, or has loops");
 }
 
+/* Marks the loops of a list that are unrolled; true if a mark changed. */
 static bool all(const Loops *l, const LKernel *k, LStmt *s) {
     bool any = false;
     int most = pass_threshold(l->c, PASS_T_UNROLL_ITERATIONS);

@@ -9,12 +9,14 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
+/* Whether a loop is among the statements. */
 static bool has_loop(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR || (loop_has_body(s) && has_loop(s->body))) return true;
     return false;
 }
 
+/* Chooses the number of lanes of one vector loop, and whether its vectors are unrolled. */
 static bool one(Loops *l, LKernel *k, LStmt *s) {
     int64_t n = -1;
     bool constant = !s->sched.parallel && loop_extent(s, &n);

@@ -7,7 +7,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Every access to b has r among its indices, at one place. */
+/* Whether every access to b has r at one and the same index. */
 static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !is_at(s->body, b, r, place)) return false;
@@ -21,7 +21,7 @@ static bool is_at(const LStmt *s, const LBuf *b, const LReg *r, int *place) {
     return true;
 }
 
-/* What iterations reach of each other's; NULL: nothing. */
+/* Why iterations of the loop depend on each other; NULL: they do not. */
 static const char *shared(Arena *a, const LStmt *s, const LStmt *body, const LReg *r) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR) return "there is a loop in it";
@@ -39,6 +39,8 @@ static const char *shared(Arena *a, const LStmt *s, const LStmt *body, const LRe
     return NULL;
 }
 
+/* Marks the loops of a list whose iterations are independent as vector loops; true if one is new.
+ */
 static bool vectorise(Loops *l, const LKernel *k, LStmt *s) {
     bool any = false;
     for (; s; s = s->next) {

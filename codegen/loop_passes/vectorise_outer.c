@@ -22,6 +22,8 @@
 
 /* Neighbouring statements of the loop that go in lanes, or row by row. */
 typedef struct Run Run;
+/* Neighbouring statements of the loop that are executed with a row per lane, or (serial) row by
+ * row. */
 struct Run {
     bool serial;
     VEC(LStmt *) s;
@@ -42,23 +44,26 @@ typedef struct {
 } Rows;
 
 /* ---- which statements go row by row ------------------------------------------------------ */
+/* Whether a loop over entries is among the statements. */
 static bool has_entries(const LStmt *s) {
     for (; s; s = s->next)
         if ((s->kind == L_FOR && s->range != LR_EXTENT) || has_entries(s->body)) return true;
     return false;
 }
 
+/* Whether s is a loop over entries, or has one in it. */
 static bool is_entry_loop(const LStmt *s) {
     return s->kind == L_FOR && (s->range != LR_EXTENT || has_entries(s->body));
 }
 
+/* The buffer of the first store among the statements. */
 static const LBuf *first_stored(const LStmt *s) {
     const LBuf *b = NULL;
     for (; s && !b; s = s->next) b = s->kind == L_STORE ? s->buf : first_stored(s->body);
     return b;
 }
 
-/* The loop over entries before s, if only loops over rows lie between them. */
+/* The loop over entries before s, if only loops over rows lie between them; or NULL. */
 static const LStmt *entries_before(const LStmt *loop, const LStmt *s) {
     const LStmt *entries = NULL;
     for (const LStmt *p = loop->body; p != s; p = p->next)
@@ -66,26 +71,29 @@ static const LStmt *entries_before(const LStmt *loop, const LStmt *s) {
     return entries;
 }
 
+/* The loop over entries behind s, if only loops over rows lie between them; or NULL. */
 static const LStmt *entries_after(const LStmt *s) {
     const LStmt *next = s->next;
     while (next && next->kind == L_FOR && !is_entry_loop(next)) next = next->next;
     return next && next->kind == L_FOR ? next : NULL;
 }
 
+/* Whether the statements accumulate. */
 static bool has_sum(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_ACC || has_sum(s->body)) return true;
     return false;
 }
 
-/* A local array of one element is as good as a scalar. */
+/* Whether all dimensions of the local are 1. */
 static bool is_small(const LBuf *b) {
     for (int i = 0; i < b->rank; i++)
         if (!loop_is_one(b->dim[i])) return false;
     return true;
 }
 
-/* A row of sums of constant width: it lies in registers, of one row at a time. */
+/* Whether the statements access a local row of constant width, which is in registers for one row at
+ * a time. */
 static bool touches_row(const LStmt *s) {
     for (; s; s = s->next) {
         bool local = loop_is_access(s) && s->buf->kind == LB_LOCAL;
@@ -94,8 +102,9 @@ static bool touches_row(const LStmt *s) {
     return false;
 }
 
-/* Loops over entries, what fills the row of sums before them, and what ends it after them (a bias):
- * the row stays in registers from one to the other. */
+/* Whether the statement is executed row by row: loops over entries, what initialises the row of
+ * sums before them, and what finishes it after them (a bias), so that the row stays in registers
+ * from one to the other. */
 static bool goes_by_row(const LStmt *loop, const LStmt *s) {
     if (s->kind == L_LOCAL) return !is_small(s->buf);
     if (s->kind != L_FOR) return false;
@@ -107,19 +116,21 @@ static bool goes_by_row(const LStmt *loop, const LStmt *s) {
     return ends && !has_sum(s->body) && !loop_has_heavy(s->body, NULL);
 }
 
+/* Whether the text has the statement executed row by row. */
 bool loop_is_serial(const LStmt *s) {
     if (s->kind == L_LOCAL) return !is_small(s->buf);
     return s->kind == L_TILE || (s->kind == L_FOR && s->sched.serial);
 }
 
 /* ---- runs of statements ------------------------------------------------------------------- */
-/* Must s, alone, stay behind the statements of a run? */
+/* Whether s depends on a statement of the group. */
 static bool depends_on(const LStmt *s, const Run *run) {
     for (int i = 0; i < run->s.n; i++)
         if (loop_depends(s, run->s.v[i])) return true;
     return false;
 }
 
+/* Appends an empty group. */
 static Run *add_run(Rows *r, bool serial) {
     Run *run = NEW(r->a, Run);
     *run = (Run){.serial = serial, .before = r->last};
@@ -127,8 +138,9 @@ static Run *add_run(Rows *r, bool serial) {
     return r->last = run;
 }
 
-/* A row's statement joins the rows before it where it ends what those have begun; a scalar in
- * memory is had before them, so that it does not come between. */
+/* The group of statement s. A statement that is executed row by row joins the earlier such group
+ * that it depends on, if it does not depend on what lies between; a scalar from memory goes before
+ * that group. */
 static Run *run_for(Rows *r, const LStmt *s, bool serial) {
     Run *last = r->last, *rows = last->serial ? last : last->before;
     bool past = rows && (last == rows || !depends_on(s, last));
@@ -138,6 +150,7 @@ static Run *run_for(Rows *r, const LStmt *s, bool serial) {
     return serial && past && depends_on(s, rows) ? rows : add_run(r, serial);
 }
 
+/* Divides the loop's statements into groups. */
 static void cut(Rows *r) {
     add_run(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
@@ -146,7 +159,7 @@ static void cut(Rows *r) {
     }
 }
 
-/* As the text has them. */
+/* Divides them as the text has them. */
 static void read_runs(Rows *r) {
     add_run(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
@@ -157,6 +170,7 @@ static void read_runs(Rows *r) {
 }
 
 /* ---- may the others go in lanes? ------------------------------------------------------------ */
+/* Records why rows are not put in lanes; false. */
 static bool no(Rows *r, const char *why) {
     r->why = why;
     return false;
@@ -164,11 +178,13 @@ static bool no(Rows *r, const char *why) {
 
 enum { LONG = 1 << 20 }; /* far more elements than a vector has */
 
+/* n, or LONG if it is larger. */
 static int64_t at_most_long(int64_t n) {
     return n < LONG ? n : LONG;
 }
 
-/* `around`: s is done for so many elements of a row of constant width. */
+/* Checks loops of a group in lanes, and collects their properties. around: for how many elements of
+ * a row of constant width s is executed. */
 static bool loops_are_fine(Rows *r, const LStmt *s, int64_t around) {
     for (; s; s = s->next) {
         int64_t n = 1;
@@ -190,6 +206,7 @@ static bool loops_are_fine(Rows *r, const LStmt *s, int64_t around) {
     return true;
 }
 
+/* How many accesses to b the group has. */
 static int count_accesses(const Run *run, const LBuf *b) {
     int n = 0;
     for (int i = 0; i < run->s.n; i++) {
@@ -200,7 +217,7 @@ static int count_accesses(const Run *run, const LBuf *b) {
     return n;
 }
 
-/* A row in registers belongs to one run: the next row takes its place. */
+/* Checks that a local row is used in one group: the next row takes its registers. */
 static bool runs_by_row(Rows *r, const Run *run) {
     for (int i = 0; i < run->s.n; i++) {
         const LStmt *s = run->s.v[i];
@@ -211,6 +228,7 @@ static bool runs_by_row(Rows *r, const Run *run) {
     return true;
 }
 
+/* Checks that the statements of a group can be executed with a row per lane. */
 static bool runs_in_lanes(Rows *r, const Run *run) {
     for (int i = 0; i < run->s.n; i++) {
         LStmt one = *run->s.v[i];
@@ -223,6 +241,7 @@ static bool runs_in_lanes(Rows *r, const Run *run) {
     return true;
 }
 
+/* An analysis of the loop, in which only its variable differs between lanes so far. */
 static Rows begin(Arena *a, const LKernel *k, const LStmt *loop) {
     Rows r = {.a = a, .loop = loop};
     r.varies = NEWN(a, bool, (size_t)k->n_regs + 1);
@@ -230,12 +249,14 @@ static Rows begin(Arena *a, const LKernel *k, const LStmt *loop) {
     return r;
 }
 
+/* Checks all groups. */
 static bool is_fine(Rows *r) {
     for (const Run *run = r->runs; run; run = run->next)
         if (run->serial ? !runs_by_row(r, run) : !runs_in_lanes(r, run)) return false;
     return true;
 }
 
+/* Whether the parallel loop can be executed as its text says. */
 bool loop_may_run_rows(Arena *a, const LKernel *k, const LStmt *loop) {
     Rows r = begin(a, k, loop);
     read_runs(&r);
@@ -243,6 +264,7 @@ bool loop_may_run_rows(Arena *a, const LKernel *k, const LStmt *loop) {
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
+/* Whether lanes save work: heavy functions of rows, or sums along rows that fit a vector. */
 static bool is_worth_it(Rows *r, int lanes) {
     if (r->why) return false;
     if (r->width) return r->heavy || no(r, "no function of many instructions is computed of them");
@@ -251,6 +273,7 @@ static bool is_worth_it(Rows *r, int lanes) {
     return r->heavy_short || no(r, "no function of many instructions is computed of them");
 }
 
+/* Orders the loop's statements by group, and marks those that are executed row by row. */
 static void order(const Rows *r, LStmt *loop) {
     LStmt **end = &loop->body;
     for (const Run *run = r->runs; run; run = run->next)
@@ -263,7 +286,7 @@ static void order(const Rows *r, LStmt *loop) {
     *end = NULL;
 }
 
-/* A loop behind this one that is taken where rows are wider. */
+/* Adds a second version of the loop, taken where rows are wider than a vector. */
 static void add_version(Loops *l, LKernel *k, LStmt *s, const Expr *width) {
     LStmt *wide = loop_copy_again(l->a, k, s);
     s->sched.where = wide->sched.where = width;
@@ -273,6 +296,7 @@ static void add_version(Loops *l, LKernel *k, LStmt *s, const Expr *width) {
     s->next = wide;
 }
 
+/* Runs the pass on one parallel loop. */
 static bool one(PassCtx *p, Loops *l, LKernel *k, LStmt *s) {
     Rows r = begin(l->a, k, s);
     cut(&r);

@@ -16,6 +16,7 @@
 #include "ir/text.h"
 #include "passes/rewrite.h"
 
+/* The search for an epilogue of one product. */
 typedef struct {
     Arena *a;
     const Plan *p;
@@ -24,11 +25,12 @@ typedef struct {
     PStep *gemm;
 } Find;
 
+/* Whether the buffer holds f32. */
 static bool is_float(const Plan *p, int buf) {
     return p->bufs.v[buf]->dt == DT_F32;
 }
 
-/* Is buf touched (or written, if asked) by a step strictly between two? */
+/* Whether a step strictly between two accesses the buffer; written: writes it. */
 static bool between(const PPhase *ph, int from, int to, int buf, bool written) {
     for (int i = from + 1; i < to; i++)
         if (written ? plan_step_writes(ph->steps.v[i], buf)
@@ -37,6 +39,7 @@ static bool between(const PPhase *ph, int from, int to, int buf, bool written) {
     return false;
 }
 
+/* Whether no loop begins or ends between the two positions. */
 static bool same_loop(const PPhase *ph, int from, int to) {
     for (int i = from; i <= to; i++) {
         PStepKind k = ph->steps.v[i]->kind;
@@ -46,7 +49,7 @@ static bool same_loop(const PPhase *ph, int from, int to) {
 }
 
 /* ---- a bias, a cut at 0 ------------------------------------------------------------------- */
-/* A kernel that stores one value at each place of its loops. */
+/* A kernel that stores one value for each iteration of its loops. */
 typedef struct {
     const LStmt *store;
     int n_loops;
@@ -55,6 +58,7 @@ typedef struct {
     const char *other; /* what is more than this; NULL = nothing */
 } Flat;
 
+/* What the statement does beyond storing one value. */
 static const char *more_of(const LStmt *s) {
     if (s->kind == L_FOR && s->range == LR_SEGMENT) return "sums entries of its rows";
     if (s->kind == L_FOR && s->range == LR_CHUNK) return "sums over its rows";
@@ -62,6 +66,7 @@ static const char *more_of(const LStmt *s) {
     return s->kind == L_STORE ? "stores more than one value" : "has more than one loop";
 }
 
+/* Matches the kernel with loops around one store; records what else it does. */
 static void read_flat(Flat *f, const LStmt *s) {
     for (; s && !f->other; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_EXTENT && !s->next && f->n_loops < MAX_RANK) {
@@ -78,15 +83,17 @@ static void read_flat(Flat *f, const LStmt *s) {
     }
 }
 
+/* Whether the statement is the constant 0. */
 static bool is_zero(const LStmt *s) {
     return s && s->kind == L_LET && s->fn == L_FN_CONST && s->imm == 0;
 }
 
+/* Whether the statement is this operation with two operands. */
 static bool is_op(const LStmt *s, OpKind k) {
     return s && s->kind == L_LET && s->fn == L_FN_OP && s->op == k && s->n_arg == 2;
 }
 
-/* The operand of max(x, 0), or s itself. */
+/* The operand of max(x, 0), and *cut; or s itself. */
 static const LStmt *under_cut(const LStmt *s, bool *cut) {
     if (!is_op(s, OP_MAX)) return s;
     for (int i = 0; i < 2; i++)
@@ -97,7 +104,7 @@ static const LStmt *under_cut(const LStmt *s, bool *cut) {
     return s;
 }
 
-/* Does the load read as many of the store's last indices as its buffer has, over all of them? */
+/* Whether the load reads, over all of them, the last dimensions that the store writes. */
 static bool is_last_part(const LStmt *load, const LStmt *store) {
     int skip = store->buf->rank - load->buf->rank;
     for (int i = 0; skip >= 0 && i < load->buf->rank; i++)
@@ -107,7 +114,7 @@ static bool is_last_part(const LStmt *load, const LStmt *store) {
     return skip >= 0;
 }
 
-/* Each place once, in loops over all of the buffer. */
+/* Whether the loops store each element of the buffer once. */
 static bool is_whole(const Flat *f) {
     const LBuf *b = f->store->buf;
     if (f->n_loops != b->rank) return false;
@@ -119,17 +126,19 @@ static bool is_whole(const Flat *f) {
     return true;
 }
 
+/* The number of elements of a buffer. */
 static const Expr *size_of(Arena *a, const LBuf *b) {
     const Expr *n = expr_const(a, 1);
     for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
     return n;
 }
 
+/* The plan's buffer of an argument, or -1. */
 static int buf_of(const PStep *s, const LBuf *b) {
     return b->kind == LB_VALUE ? s->bufs[b->id] : -1;
 }
 
-/* Why the kernel k is not the end of the product, or NULL and what it is. */
+/* Why the kernel k is not an epilogue of the product; NULL: it is, as *e says. */
 static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
     const PGemm *g = &f->gemm->gemm;
     Flat flat = {0};
@@ -163,13 +172,14 @@ static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
     return e->side < 0 || is_float(f->p, e->side) ? NULL : "adds a bias of 16 bits";
 }
 
-/* The only reader of z, or the first one of a z that it overwrites. */
+/* The position of the next step behind `from` that accesses the buffer, or -1. */
 static int next_use(const PPhase *ph, int from, int buf) {
     for (int i = from + 1; i < ph->steps.n; i++)
         if (plan_step_touches(ph->steps.v[i], buf)) return i;
     return -1;
 }
 
+/* Why the step that reads the product's result is not its epilogue; NULL: it is. */
 static const char *find_end(const Find *f, PEpilogue *e) {
     const PPhase *ph = f->ph;
     int z = f->gemm->bufs[2], at = next_use(ph, f->at, z);
@@ -191,13 +201,14 @@ static const char *find_end(const Find *f, PEpilogue *e) {
 }
 
 /* ---- sums of an operand's rows -------- */
-/* A kernel that adds up one value as it is. */
+/* A kernel that adds up one loaded value. */
 typedef struct {
     const LBuf *from;
     const LReg *loaded;
     bool ok;
 } Summed;
 
+/* Matches the kernel with a sum of one loaded value. */
 static void read_sum(Summed *r, const LStmt *s) {
     for (; s && r->ok; s = s->next) {
         if (s->kind == L_LOAD) {
@@ -214,7 +225,7 @@ static void read_sum(Summed *r, const LStmt *s) {
     }
 }
 
-/* Has the operand of the sum the rows first, then the spaces of the result? */
+/* Whether the op sums over the first dimension of its operand. */
 static bool sums_rows(const PStep *s) {
     const Op *op = s->op;
     if (!op || op->kind != OP_REDUCE || op->type.dt != DT_F32) return false;
@@ -225,7 +236,7 @@ static bool sums_rows(const PStep *s) {
     return true;
 }
 
-/* The buffer whose rows the kernel's parts are the sums of, or -1. */
+/* The buffer whose rows the kernel sums in chunks, or -1. */
 static int summed_buffer(const PStep *s) {
     Summed r = {.ok = true};
     if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->made_by || !sums_rows(s))
@@ -236,7 +247,8 @@ static int summed_buffer(const PStep *s) {
     return parts ? buf_of(s, r.from) : -1;
 }
 
-/* Operand `i` of the product as rows of `count` elements, one after another, over which it sums. */
+/* Whether operand i of the product lies as contiguous rows of `count` elements over which it sums.
+ */
 static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
     int64_t one;
     const Expr *step = i ? g->b_col : g->a_row, *row = i ? g->b_row : g->a_col;
@@ -244,6 +256,8 @@ static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
            expr_eq(i ? g->n : g->m, count);
 }
 
+/* Why the sum that begins with the step at `at` cannot be made with the product, as sum of its
+ * operand i; NULL: it can. */
 static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
     const PPhase *ph = f->ph;
     PStep *parts = ph->steps.v[at], *sum = NULL;
@@ -267,6 +281,7 @@ static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
     return NULL;
 }
 
+/* Why no step that sums an operand can be made with the product; NULL: one can. */
 static const char *find_sum(const Find *f, PEpilogue *e) {
     const char *why = "no step sums an operand over the same rows";
     for (int at = 0; at < f->ph->steps.n && !e->kind; at++) {
@@ -286,6 +301,7 @@ static const char *find_sum(const Find *f, PEpilogue *e) {
 }
 
 /* ---- all -------- */
+/* Why the product covers nothing; NULL: it does, as *e says. */
 static const char *find(const Find *f, PEpilogue *e) {
     const PStep *s = f->gemm;
     int64_t one;
@@ -297,6 +313,7 @@ static const char *find(const Find *f, PEpilogue *e) {
     return s->gemm.long_k ? find_sum(f, e) : find_end(f, e);
 }
 
+/* Finds what a product covers, and remarks on it. */
 static void cover(PassCtx *pc, Find *f) {
     PEpilogue *e = NEW(f->a, PEpilogue);
     const char *why_not = find(f, e);
@@ -331,12 +348,14 @@ const Pass plan_pass_epilogues = {
     .run_plan = run,
 };
 
+/* The position of the step in its phase. */
 int plan_step_index(const PPhase *ph, const PStep *s) {
     int i = 0;
     while (i < ph->steps.n && ph->steps.v[i] != s) i++;
     return i;
 }
 
+/* What the epilogue does, in words. */
 const char *plan_epilogue_text(const PEpilogue *e) {
     return text_PEpilogueKind.word[e->kind];
 }

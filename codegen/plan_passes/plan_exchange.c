@@ -524,7 +524,7 @@ static void place_step(Placing *x, int i) {
 }
 
 /* Adds exchanges at the end of the phase, after which every process has all rows of what outlives
- * it; those of an optimizer's state alone go to the process that saves them. */
+ * it. */
 static void complete(Placing *x) {
     for (int b = 0; b < x->p->bufs.n && x->ph->steps.n; b++) {
         Have *h = &x->have[b];
@@ -574,7 +574,7 @@ static bool *find_apart(Arena *a, const Plan *p) {
     return apart;
 }
 
-/* Places the exchanges of a phase; returns how many. apart: see Placing. */
+/* Places the exchanges of a phase; returns how many. */
 static int place(PassCtx *pc, Plan *p, PPhase *ph, const bool *apart) {
     Arena *a = pc->a;
     Step *step = find_steps(a, p, ph);

@@ -15,22 +15,25 @@
 #include <string.h>
 
 /* ---- 1. what each operation becomes ---------------------------------------------------- */
+/* Whether the op has a buffer from the start: data, variable, input or saved value. */
 static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
 }
 
-/* It is computed of nothing, wherever it is read. */
+/* Whether op is computed from nothing wherever it is read: constants and the like. */
 static bool always_inline(const Op *op) {
     return op->n_in == 0 && !is_source(op) && op_has(op, OPT_PURE) && !op_has(op, OPT_LIB);
 }
 
-/* A reduction without rows of its own would be repeated in every row of its user. */
+/* Whether the op has node, edge or graph rows. A reduction without these would be repeated in every
+ * row of its user. */
 static bool has_rows(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (op->type.dim[i]->kind != SP_DIM) return true;
     return false;
 }
 
+/* Whether op may be computed in the kernels of its users. */
 static bool may_inline(const Lower *lo, const Op *op) {
     if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm || cg_info(lo, op)->spmm) return false;
     if (always_inline(op)) return true;
@@ -38,7 +41,7 @@ static bool may_inline(const Lower *lo, const Op *op) {
     return !(op_has(op, OPT_REDUCE) && !has_rows(op));
 }
 
-/* Operands that must lie in memory: of effects and of library calls. */
+/* Whether the user needs its operands in memory: effects and library calls. */
 static bool wants_memory(const Lower *lo, const Op *user) {
     return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
 }
@@ -49,11 +52,12 @@ typedef struct {
     const Op *last;
 } Uses;
 
-/* Nobody but a concatenation reads it, which writes its parts itself. */
+/* Whether only a concatenation reads op, which writes its operands itself. */
 static bool is_part(const Op *op, const Uses *u) {
     return u->n == 1 && cg_concat_continues(op, u->last);
 }
 
+/* Decides whether a value is dead, inline, stored or a source. */
 static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
     OpInfo *i = cg_info(lo, op);
     i->base = op;
@@ -65,14 +69,15 @@ static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
         i->how = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
 }
 
-/* The first rows of a value are where it is. */
+/* Whether op is the first rows of its operand: these are where the operand is. */
 static bool is_first_rows(const Op *op) {
     int64_t off;
     return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
            op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
 }
 
-/* A view of bytes that exist is those bytes.  `whole`: effects take the buffer as it is. */
+/* Makes views of stored values aliases of these. whole: values whose buffer an effect takes as it
+ * is. */
 static void find_aliases(Lower *lo, const bool *whole) {
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
@@ -85,6 +90,7 @@ static void find_aliases(Lower *lo, const bool *whole) {
     }
 }
 
+/* Decides what each op of the function becomes, backwards from the effects. */
 static void classify(Lower *lo) {
     func_number(lo->f);
     int n = lo->f->n_ops;
@@ -130,13 +136,14 @@ static void classify(Lower *lo) {
 }
 
 /* ---- 4. steps -------- */
+/* Appends a copy. */
 static void step_copy(Lower *lo, const Op *effect, int from, int to) {
     PStep *s = cg_step(lo, PS_COPY, effect, 2);
     s->bufs[0] = from;
     s->bufs[1] = to;
 }
 
-/* The library wants a mask for every element. */
+/* Appends a step that ranks elements; the library wants a mask for every element. */
 static void step_rank(Lower *lo, const Op *op) {
     Type full = op->in[0]->type;
     full.dt = DT_I1;
@@ -149,7 +156,7 @@ static void step_rank(Lower *lo, const Op *op) {
     s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
 }
 
-/* Relations that the output `name` of @load selects the edges of. */
+/* Appends a step for each edge space that is filtered by this output of @load. */
 static void step_relations(Lower *lo, const Op *out) {
     if (lo->f->phase != PHASE_LOAD) return;
     for (int i = 0; i < lo->m->spaces.n; i++) {
@@ -161,6 +168,7 @@ static void step_relations(Lower *lo, const Op *out) {
     }
 }
 
+/* Appends the steps of an effect. */
 static void step_effect(CgBuild *b, const Op *op) {
     Lower *lo = b->lo;
     if (op->kind == OP_OUTPUT) {
@@ -176,14 +184,14 @@ static void step_effect(CgBuild *b, const Op *op) {
     s->text = op->name;
 }
 
-/* The k-th result of a call: itself, or the `result` that asks for it. */
+/* The k-th result of a call: itself, or the `result` that reads it. */
 static const Op *result_of(const Unit *u, int k) {
     for (int i = 1; i < u->roots.n; i++)
         if ((int)u->roots.v[i]->imm == k) return u->roots.v[i];
     return k == 0 ? u->roots.v[0] : NULL;
 }
 
-/* Types of what a call gives; those of a gradient follow its inputs. */
+/* The types of a call's results; those of a gradient are its inputs' types. */
 static int call_results(const Op *op, const Type **types) {
     int n = 0;
     if (op->kind != OP_CALL_GRAD) {
@@ -195,6 +203,7 @@ static int call_results(const Op *op, const Type **types) {
     return n;
 }
 
+/* The types of a call's inputs, then of its results; returns how many. */
 int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
     const Type **t = *types = NEWN(a, const Type *, 2 * (size_t)op->n_in + 1);
     *n_in = op->n_in - op->when;
@@ -202,7 +211,7 @@ int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
     return *n_in + call_results(op, t + *n_in);
 }
 
-/* A result that nobody reads is written all the same, into scratch. */
+/* Appends a call. A result that nobody reads is written to scratch memory. */
 static void step_call(Lower *lo, const Unit *u) {
     const Op *op = u->roots.v[0];
     const Type **types = NULL;
@@ -224,8 +233,8 @@ static void step_call(Lower *lo, const Unit *u) {
 
 static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
 
-/* What changes starts as a copy of its operand and ends as the loop's result; the body's steps
- * stand between PS_LOOP and PS_END. */
+/* Appends a loop. What changes starts as a copy of its operand and ends as the loop's result; the
+ * steps of the body stand between PS_LOOP and PS_END. */
 static void step_loop(Lower *lo, const Unit *u) {
     const Op *op = u->roots.v[0];
     int carried = func_n_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
@@ -252,7 +261,8 @@ static void step_loop(Lower *lo, const Unit *u) {
     begin->other = ph->steps.n - 1;
 }
 
-/* Steps from `from` on are wanted only where the unit is, if its condition is known by then. */
+/* Makes the steps from `from` on conditional, if group u is needed only under a condition and that
+ * is known by then. */
 static void skip_steps(CgBuild *b, int u, int from) {
     Lower *lo = b->lo;
     const Unit *unit = &b->units.v[u];
@@ -269,6 +279,7 @@ static void skip_steps(CgBuild *b, int u, int from) {
     }
 }
 
+/* Appends the steps of a fusion group. */
 static void step_unit(CgBuild *b, const Unit *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
@@ -303,8 +314,8 @@ static void step_unit(CgBuild *b, const Unit *u) {
     }
 }
 
-/* Copies that read a variable which another copy or kernel writes go through a
- * temporary, taken before anything is written. */
+/* Copies variables to temporaries where a later copy reads the old value after it was overwritten.
+ */
 static void save_old_values(CgBuild *b) {
     Lower *lo = b->lo;
     for (int i = 0; i < b->last.n; i++) {
@@ -321,6 +332,7 @@ static void save_old_values(CgBuild *b) {
     }
 }
 
+/* Appends the copies that come last. */
 static void last_copies(CgBuild *b) {
     for (int i = 0; i < b->last.n; i++) {
         const CgCopy *c = &b->last.v[i];
@@ -329,6 +341,7 @@ static void last_copies(CgBuild *b) {
 }
 
 /* ---- all -------- */
+/* Checks that no value is sparse any more. */
 static bool check_dense(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.layout != LAYOUT_CSR) continue;
@@ -339,7 +352,7 @@ static bool check_dense(Lower *lo) {
     return true;
 }
 
-/* Sums over all rows are made in parts, whose number is one dimension more (lower_long.c). */
+/* Checks that long reductions leave a dimension free for their chunks (lower_long.c). */
 static bool check_ranks(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.rank < MAX_RANK || !cg_reduction_long(op) || cg_gemm_fits(lo, op)) continue;
@@ -351,6 +364,7 @@ static bool check_ranks(Lower *lo) {
     return true;
 }
 
+/* Checks that saved values that the function reads exist. */
 static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
@@ -364,7 +378,7 @@ static bool check_saved(Lower *lo) {
     return ok;
 }
 
-/* The steps of a function, at the end of the phase. */
+/* Cuts the current function into fusion groups and appends their steps to the phase. */
 static bool lower_steps(Lower *lo) {
     if (!check_dense(lo) || !check_ranks(lo) || !check_saved(lo)) return false;
     CgBuild b = {.lo = lo};
@@ -381,6 +395,7 @@ static bool lower_steps(Lower *lo) {
     return true;
 }
 
+/* Appends the steps of a loop's body. */
 static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     Lower outer = *lo;
     lo->f = f;
@@ -401,6 +416,7 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     return ok;
 }
 
+/* Makes a phase of a function. */
 static bool lower_func(Lower *lo, Func *f) {
     PPhase *ph = NEW(lo->a, PPhase);
     ph->name = f->name;
@@ -439,6 +455,7 @@ static const char *const apart_text[APART_COUNT_] = {
     [APART_COPY] = "copies it beside others",
 };
 
+/* Why two kernels are not fused, as text behind the reader's name. */
 const char *plan_apart_text(ApartCause why) {
     return apart_text[why];
 }
@@ -451,10 +468,12 @@ static const char *const apart_cure[APART_COUNT_] = {
     [APART_SPARSE] = "--spmm=own",
 };
 
+/* The option that would fuse them; NULL: none. */
 const char *plan_apart_cure(ApartCause why) {
     return apart_cure[why];
 }
 
+/* Remarks on two kernels that are not fused. */
 static void tell_apart(PassCtx *pc, const PApart *x) {
     const bool needs = x->why == APART_SIBLING || x->why == APART_LATER;
     const Op *reader = x->via && !needs ? x->via : x->root;
@@ -468,6 +487,7 @@ static void tell_apart(PassCtx *pc, const PApart *x) {
                   x->why == APART_GATHER ? "gathers it: " : "", text);
 }
 
+/* Remarks on the kernels of a phase. */
 static void tell(PassCtx *pc, const PPhase *ph) {
     int kernels = 0, values = 0;
     for (int i = 0; i < ph->steps.n; i++) {
@@ -480,8 +500,7 @@ static void tell(PassCtx *pc, const PPhase *ph) {
         if (ph->apart.v[i].why != APART_NOT) tell_apart(pc, &ph->apart.v[i]);
 }
 
-/* Whose edges and stored entries are is read off their bounds, also where no kernel goes through
- * these. */
+/* Gives the plan the segment bounds by which rows of a space are assigned to processes. */
 static void bound_owned(Lower *lo, Space *s) {
     if (!plan_is_owned(s)) return;
     if (s->kind == SP_EDGE) cg_map_buf(lo, map_dst(lo->m, s), LB_MAP_PTR, NULL);
@@ -490,6 +509,7 @@ static void bound_owned(Lower *lo, Space *s) {
     bound_owned(lo, s->nz_of->type.dim[0]);
 }
 
+/* The same for all spaces with buffers. */
 static void bound_all_owned(Lower *lo) {
     for (int i = 0, n = lo->p->bufs.n; i < n; i++) {
         const PBuf *b = lo->p->bufs.v[i];

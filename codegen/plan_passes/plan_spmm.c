@@ -22,17 +22,20 @@
 #include <string.h>
 
 /* ---- in the graph: where to cut -------------------------------------------------------------- */
+/* A sparse product in the graph. */
 typedef struct {
     const Module *m;
     const Op *segment, *dense, *weight;
 } Product;
 
-/* Is it there when data have been loaded, and the same from then on?  What @encode saves is not. */
+/* Whether op is known when data have been loaded and constant from then on; what @encode saves is
+ * not. */
 static bool is_loaded(const Module *m, const Op *op) {
     const Func *load = op->kind == OP_SAVED ? func_of(m, PHASE_LOAD) : NULL;
     return op->kind == OP_DATA || (load && func_output(load, op->name));
 }
 
+/* Matches the factors of the summed term: a gathered dense row and at most one weight. */
 static bool factors(Product *p, const Op *op) {
     if (op->kind == OP_MUL && op->fused) return factors(p, op->in[0]) && factors(p, op->in[1]);
     bool gathers = op->kind == OP_GATHER && op->fused && op->map->from == p->segment->map->from;
@@ -48,17 +51,19 @@ static bool factors(Product *p, const Op *op) {
     return is_loaded(p->m, op) || (!op->fused && map_is_sorted(p->segment->map));
 }
 
-/* Batches, and links that are drawn, have sizes of their own, and what the library keeps is for one
- * size. */
+/* Whether the map's edges are sampled: batches have their own sizes, and what the library prepares
+ * is for one size. */
 static bool is_drawn(const Module *m, Phase phase, const Map *map) {
     return module_draws(m, phase) || space_is_drawn(map->from);
 }
 
+/* Whether op is computed under a condition. */
 static bool is_guarded(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
     return g && g->top->heavy;
 }
 
+/* Whether the segment sum is to be the library's product; *dense: its dense matrix. */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
     int64_t width;
     Product p = {.m = lo->p->m, .segment = op};
@@ -74,6 +79,7 @@ bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
 }
 
 /* ---- in a kernel -------- */
+/* A sparse product in a kernel. */
 typedef struct {
     const LKernel *k;
     const LStmt *rows, *entries, *columns; /* loops, from the outside */
@@ -84,13 +90,14 @@ typedef struct {
     int n_sums;
 } Match;
 
+/* The register before casts. */
 static const LReg *uncast(const LReg *r) {
     const LStmt *d = r->def;
     bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
     return cast ? uncast(d->arg[0]) : r;
 }
 
-/* The load that gives r, be its element widened or r narrowed to be stored. */
+/* The load that defines r, possibly through a cast. */
 static const LStmt *loaded(const LReg *r) {
     const LStmt *d = r->def;
     bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
@@ -98,17 +105,20 @@ static const LStmt *loaded(const LReg *r) {
     return d && d->kind == L_LOAD ? d : NULL;
 }
 
-/* The load of a map's array at the loop over entries that gives r; or NULL. */
+/* The load from a map's array, at the variable of the loop over entries, that defines r; or NULL.
+ */
 static const LStmt *entry_of(const Match *m, const LReg *r, LBufKind part) {
     const LStmt *d = uncast(r)->def;
     bool load = d && d->kind == L_LOAD && d->buf->kind == part;
     return load && uncast(d->idx[0]) == m->entries->var ? d : NULL;
 }
 
+/* Whether the statement only defines a register. */
 static bool is_pure(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
+/* Matches a factor of the term in a kernel. */
 static bool takes_factor(Match *m, const LReg *r) {
     const LStmt *d = r->def;
     if (!d) return false;
@@ -129,24 +139,26 @@ static bool takes_factor(Match *m, const LReg *r) {
     return m->perm != NULL;
 }
 
-/* The only loop in the list that is not pure arithmetic; or NULL. */
+/* The loop that ends the list behind arithmetic only; or NULL. */
 static const LStmt *only_loop(const LStmt *s) {
     while (s && is_pure(s)) s = s->next;
     return s && s->kind == L_FOR && !s->next ? s : NULL;
 }
 
+/* Matches the loop over rows. */
 static bool find_rows(Match *m) {
     m->rows = only_loop(m->k->body);
     return m->rows && m->rows->sched.parallel && m->rows->range == LR_EXTENT;
 }
 
+/* How many sums the statements make. */
 static int count_sums(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) n += s->kind == L_ACC && s->red == RED_SUM;
     return n;
 }
 
-/* A sum over the entries of the row: the first such. */
+/* Matches the first sum over the entries of the row. */
 static bool find_sum(Match *m) {
     const LStmt *s = m->rows->body;
     while (s && !(s->kind == L_FOR && s->range == LR_SEGMENT)) s = s->next;
@@ -161,13 +173,14 @@ static bool find_sum(Match *m) {
     return adds && takes_factor(m, s->src) && m->dense;
 }
 
+/* Whether the access is to the sum's element at the loop's column. */
 static bool is_sum_at(const Match *m, const LStmt *s, const LStmt *loop) {
     const LBuf *b = s->buf;
     return b == m->sum->buf && s->idx[b->rank - 1] == loop->var &&
            (b->rank == 1 || (b->rank == 2 && uncast(s->idx[0]) == m->rows->var));
 }
 
-/* Zeros, before the sum. */
+/* Whether the loop clears the sum. */
 static bool clears(const Match *m, const LStmt *loop) {
     const LStmt *s = loop->body;
     const LStmt *d = s && s->kind == L_STORE ? s->src->def : NULL;
@@ -175,7 +188,7 @@ static bool clears(const Match *m, const LStmt *loop) {
     return zero && !s->next && is_sum_at(m, s, loop) && expr_eq(loop->extent, m->columns->extent);
 }
 
-/* The sum as it is, behind it. */
+/* Whether the loop stores the sum as it is. */
 static bool stores(Match *m, const LStmt *loop) {
     const LStmt *s = loop->body;
     while (s && is_pure(s)) s = s->next;
@@ -188,7 +201,7 @@ static bool stores(Match *m, const LStmt *loop) {
     return whole && expr_eq(loop->extent, m->columns->extent);
 }
 
-/* Does a row do nothing but the sum? */
+/* Whether a row does nothing but the sum. */
 static bool is_plain(Match *m) {
     int cleared = 0, stored = 0;
     for (const LStmt *s = m->rows->body; s; s = s->next) {
@@ -206,17 +219,18 @@ static bool is_plain(Match *m) {
 }
 
 /* ---- both sides ------------------------------------------------------------------------------ */
+/* e times a number. */
 static const Expr *scaled(Arena *a, const Expr *e, int64_t by) {
     return expr_mul(a, e, expr_const(a, by));
 }
 
-/* What goes on in a row beside its sums: how many of these are stored as they are, and whether
- * there is more. */
+/* What a row does besides its sums. */
 typedef struct {
     int kept;
     bool more;
 } Rest;
 
+/* Finds what a row does besides its sums. */
 static void rest_of(const Match *m, const LStmt *s, Rest *r) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s != m->entries) rest_of(m, s->body, r);
@@ -229,10 +243,10 @@ static void rest_of(const Match *m, const LStmt *s, Rest *r) {
     }
 }
 
-/* What the library moves, where the kernel moves `own`.  For each sum: bounds of 4 bytes, of which
- * the kernel reads one of 8, and for each entry its row and a weight, which the kernel reads once.
- * Sums that the kernel has in registers are written and read again, those that it stores are read
- * by the rest. */
+/* The bytes that the library would move, where the kernel moves x->own. For each sum: bounds of 4
+ * bytes, of which the kernel reads one of 8, and for each entry its row and a weight, which the
+ * kernel reads once. Sums that the kernel has in registers are written and read again; those that
+ * it stores are read by the rest. */
 static const Expr *library_bytes(Arena *a, const PSpmm *x, int n_sums, Rest r) {
     bool looked_up = x->perm >= 0 && x->perm != x->idx;
     int64_t of_entry = 4 + (x->weight >= 0 ? 4 : 0) + (looked_up ? 4 : 0);
@@ -243,19 +257,21 @@ static const Expr *library_bytes(Arena *a, const PSpmm *x, int n_sums, Rest r) {
     return expr_add(a, e, scaled(a, expr_mul(a, x->rows, x->width), of_row));
 }
 
+/* Whether all values are f32. */
 static bool is_f32(const Match *m) {
     return m->dense->buf->dt == DT_F32 && m->sum->src->dt == DT_F32 &&
            (!m->weight || m->weight->buf->dt == DT_F32) &&
            (!m->store || m->store->buf->dt == DT_F32);
 }
 
-/* The library's copy of them is made once. */
+/* Whether the buffer is constant after data are loaded: the library's copy of it is made once. */
 static bool is_known_early(const Plan *p, int buf) {
     const PBuf *b = p->bufs.v[buf];
     bool saved = b->kind == PB_SAVED && p->phases.v[b->phase]->func->phase == PHASE_LOAD;
     return saved || b->kind == PB_DATA;
 }
 
+/* Why the kernel stays; NULL: the library may do it. */
 static const char *why_own(const Plan *p, const PPhase *ph, const PStep *s, const Match *m,
                            const PSpmm *x, bool plain) {
     int64_t width;
@@ -271,6 +287,7 @@ static const char *why_own(const Plan *p, const PPhase *ph, const PStep *s, cons
     return NULL;
 }
 
+/* Recognises a sparse product in a step's kernel. */
 static void recognise(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, int *n) {
     Match m = {.k = s->kernel};
     if (!find_rows(&m) || !find_sum(&m)) return;
@@ -323,6 +340,7 @@ const Pass plan_pass_sparse_products = {
     .run_plan = run,
 };
 
+/* How many sparse products the library may do. */
 int plan_spmm_count(const Plan *p) {
     int n = 0;
     for (int i = 0; i < p->phases.n; i++)
