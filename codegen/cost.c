@@ -19,23 +19,23 @@ enum { MAX_DEPTH = 64 };
 
 /* What the value of a register depends on. */
 typedef struct {
-    uint64_t loops;     /* bit d: depends on the loop at depth d */
-    bool data;          /* some load decides it */
-    const LBuf *source; /* that load's buffer */
-} Dep;
+    uint64_t loops;        /* bit d: depends on the loop at depth d */
+    bool data_dependent;   /* some load decides it */
+    const LBuf *index_buf; /* that load's buffer */
+} IndexDep;
 
 /* An open loop: how many iterations it has over all iterations of the loops that it replaces. */
 typedef struct {
     const LReg *var;
-    const Expr *own;
+    const Expr *extent;
     const Map *segment; /* NULL: no segment loop */
-    uint64_t instead;   /* loops whose place it takes */
-} Nest;
+    uint64_t replaces;  /* loops whose place it takes */
+} LoopCost;
 
 /* A counted access to a buffer. */
 typedef struct {
     const LBuf *buf;
-    const LBuf *by; /* where the index comes from; NULL = loop variables alone */
+    const LBuf *index_buf; /* where the index comes from; NULL = loop variables alone */
     const Expr *count;
     bool write;
     Span at; /* of the first statement */
@@ -44,14 +44,14 @@ typedef struct {
 /* A walk over the statements of a kernel. */
 typedef struct {
     Arena *a;
-    Dep *reg;   /* by LReg.id */
-    StrMap dep; /* of local arrays, by name */
-    Nest nest[MAX_DEPTH];
+    IndexDep *reg;     /* by LReg.id */
+    StrMap local_deps; /* of local arrays, by name */
+    LoopCost loops[MAX_DEPTH];
     int depth;
-    VEC(Access) seen;
+    VEC(Access) accesses;
     CostLines *lines; /* of FLOPs; NULL: nobody asks */
     const Expr *flops;
-} Walk;
+} CostWalk;
 
 /* ---- how often ------------------------------------------------------------------------ */
 /* The bit of the loop at depth d. */
@@ -60,93 +60,93 @@ static uint64_t bit(int d) {
 }
 
 /* The bits of all open loops. */
-static uint64_t all_loops(const Walk *w) {
+static uint64_t all_loops(const CostWalk *w) {
     return w->depth >= MAX_DEPTH ? ~(uint64_t)0 : bit(w->depth) - 1;
 }
 
 /* The set without loops that another loop of it replaces. */
-static uint64_t without_replaced(const Walk *w, uint64_t loops) {
-    uint64_t keep = loops;
+static uint64_t without_replaced(const CostWalk *w, uint64_t loops) {
+    uint64_t kept = loops;
     for (int d = 0; d < w->depth; d++)
-        if (loops & bit(d)) keep &= ~w->nest[d].instead;
-    return keep;
+        if (loops & bit(d)) kept &= ~w->loops[d].replaces;
+    return kept;
 }
 
 /* The number of iterations of a set of loops together. */
-static const Expr *times(const Walk *w, uint64_t loops) {
+static const Expr *iteration_count(const CostWalk *w, uint64_t loops) {
     const Expr *e = expr_const(w->a, 1);
     loops = without_replaced(w, loops);
     for (int d = 0; d < w->depth; d++)
-        if (loops & bit(d)) e = expr_mul(w->a, e, w->nest[d].own);
+        if (loops & bit(d)) e = expr_mul(w->a, e, w->loops[d].extent);
     return e;
 }
 
 /* The depth of the open loop with variable r; -1: there is none. */
-static int loop_of(const Walk *w, const LReg *r) {
+static int loop_of(const CostWalk *w, const LReg *r) {
     for (int d = w->depth - 1; d >= 0; d--)
-        if (w->nest[d].var == r) return d;
+        if (w->loops[d].var == r) return d;
     return -1;
 }
 
 /* Whether another open loop replaces the one at depth d. */
-static bool is_replaced(const Walk *w, int d) {
+static bool is_replaced(const CostWalk *w, int d) {
     for (int k = 0; k < w->depth; k++)
-        if (w->nest[k].instead & bit(d)) return true;
+        if (w->loops[k].replaces & bit(d)) return true;
     return false;
 }
 
 /* The number of iterations of a loop. One over the entries of a row's segment has, over all rows,
  * an iteration for each entry of the map. */
-static Nest nest_of(const Walk *w, const LStmt *f) {
-    Nest n = {.var = f->var, .own = f->extent};
+static LoopCost loop_cost(const CostWalk *w, const LStmt *f) {
+    LoopCost n = {.var = f->var, .extent = f->extent};
     if (f->range == LR_EXTENT) return n;
     int d = loop_of(w, f->at);
     if (f->range == LR_CHUNK) {
-        if (d >= 0) n.instead = bit(d) | w->nest[d].instead;
+        if (d >= 0) n.replaces = bit(d) | w->loops[d].replaces;
         return n;
     }
     const Map *m = n.segment = f->ptr->map;
-    bool whole = d >= 0 && !is_replaced(w, d) && expr_eq(w->nest[d].own, m->to->size);
-    n.own = whole ? m->from->size : expr_ceildiv(w->a, m->from->size, m->to->size);
-    if (whole) n.instead = bit(d) | w->nest[d].instead;
+    bool whole = d >= 0 && !is_replaced(w, d) && expr_eq(w->loops[d].extent, m->to->size);
+    n.extent = whole ? m->from->size : expr_ceildiv(w->a, m->from->size, m->to->size);
+    if (whole) n.replaces = bit(d) | w->loops[d].replaces;
     return n;
 }
 
 /* ---- what an index depends on ------------------------------------------------------------ */
 /* The union of two dependences. */
-static Dep joined(Dep x, Dep y) {
+static IndexDep join(IndexDep x, IndexDep y) {
     x.loops |= y.loops;
-    x.data |= y.data;
-    if (!x.source) x.source = y.source;
+    x.data_dependent |= y.data_dependent;
+    if (!x.index_buf) x.index_buf = y.index_buf;
     return x;
 }
 
 /* The dependence of what a local array holds. */
-static Dep of_local(const Walk *w, const LBuf *b) {
-    const Dep *d = strmap_get(&w->dep, b->name);
-    return d ? *d : (Dep){0};
+static IndexDep local_dep(const CostWalk *w, const LBuf *b) {
+    const IndexDep *d = strmap_get(&w->local_deps, b->name);
+    return d ? *d : (IndexDep){0};
 }
 
 /* Adds to it. */
-static void add_to_local(Walk *w, const LBuf *b, Dep d) {
-    Dep *at = strmap_get(&w->dep, b->name);
-    if (!at) strmap_put(w->a, &w->dep, b->name, at = NEW(w->a, Dep));
-    *at = joined(*at, d);
+static void add_to_local(CostWalk *w, const LBuf *b, IndexDep d) {
+    IndexDep *at = strmap_get(&w->local_deps, b->name);
+    if (!at) strmap_put(w->a, &w->local_deps, b->name, at = NEW(w->a, IndexDep));
+    *at = join(*at, d);
 }
 
 /* The dependence of the access's index. */
-static Dep of_index(const Walk *w, const LStmt *s) {
-    Dep d = {0};
-    for (int i = 0; i < s->buf->rank; i++) d = joined(d, w->reg[s->idx[i]->id]);
+static IndexDep index_dep(const CostWalk *w, const LStmt *s) {
+    IndexDep d = {0};
+    for (int i = 0; i < s->buf->rank; i++) d = join(d, w->reg[s->idx[i]->id]);
     return d;
 }
 
 /* How many different elements the access reaches. A dimension indexed by several loops together
  * (tile and position in it) counts with its extent. */
-static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
+static const Expr *access_count(const CostWalk *w, const LStmt *s, IndexDep all) {
     uint64_t loops = without_replaced(w, all.loops & all_loops(w));
     const Expr *e = expr_const(w->a, 1);
-    for (int i = 0; i < s->buf->rank && !all.data; i++) {
+    for (int i = 0; i < s->buf->rank && !all.data_dependent; i++) {
         uint64_t here = without_replaced(w, w->reg[s->idx[i]->id].loops & all_loops(w));
         uint64_t others = 0;
         for (int k = 0; k < s->buf->rank; k++)
@@ -156,19 +156,20 @@ static const Expr *access_count(const Walk *w, const LStmt *s, Dep all) {
         e = expr_mul(w->a, e, s->buf->dim[i]);
         loops &= ~here;
     }
-    return expr_mul(w->a, e, times(w, loops));
+    return expr_mul(w->a, e, iteration_count(w, loops));
 }
 
 /* Records an access, once for each buffer, index buffer and count. by: the buffer whose contents
  * are the index; NULL = only loop variables are. */
-static void note_access(Walk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write,
-                        Span at) {
-    for (int i = 0; i < w->seen.n; i++) {
-        const Access *x = &w->seen.v[i];
-        if (x->buf == b && x->by == by && x->write == write && expr_eq(x->count, count)) return;
+static void record_access(CostWalk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write,
+                          Span at) {
+    for (int i = 0; i < w->accesses.n; i++) {
+        const Access *x = &w->accesses.v[i];
+        if (x->buf == b && x->index_buf == by && x->write == write && expr_eq(x->count, count))
+            return;
     }
     Access x = {b, by, count, write, at};
-    vec_push(w->a, &w->seen, x);
+    vec_push(w->a, &w->accesses, x);
 }
 
 /* ---- statements ---------------------------------------------------------------------------- */
@@ -192,84 +193,85 @@ static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, cons
 }
 
 /* Counts an operation once for each iteration of the open loops. */
-static void add_flops(Walk *w, Span at) {
-    const Expr *n = times(w, all_loops(w));
+static void add_flops(CostWalk *w, Span at) {
+    const Expr *n = iteration_count(w, all_loops(w));
     w->flops = expr_add(w->a, w->flops, n);
     if (w->lines) add_to_line(w->a, w->lines, at, expr_const(w->a, 0), n);
 }
 
 /* Visits an L_LET. */
-static void let(Walk *w, const LStmt *s) {
-    Dep d = {0};
-    for (int i = 0; i < s->n_arg; i++) d = joined(d, w->reg[s->arg[i]->id]);
+static void visit_let(CostWalk *w, const LStmt *s) {
+    IndexDep d = {0};
+    for (int i = 0; i < s->n_arg; i++) d = join(d, w->reg[s->arg[i]->id]);
     w->reg[s->dst->id] = d;
     if (is_arithmetic(s)) add_flops(w, s->span);
 }
 
 /* Visits a load: the loaded register depends on data. */
-static void load(Walk *w, const LStmt *s) {
-    Dep d = of_index(w, s);
+static void visit_load(CostWalk *w, const LStmt *s) {
+    IndexDep d = index_dep(w, s);
     if (s->buf->kind == LB_LOCAL) {
-        w->reg[s->dst->id] = joined(of_local(w, s->buf), d);
+        w->reg[s->dst->id] = join(local_dep(w, s->buf), d);
         return;
     }
-    note_access(w, s->buf, d.source, access_count(w, s, d), false, s->span);
-    w->reg[s->dst->id] = (Dep){d.loops, true, s->buf};
+    record_access(w, s->buf, d.index_buf, access_count(w, s, d), false, s->span);
+    w->reg[s->dst->id] = (IndexDep){d.loops, true, s->buf};
 }
 
 /* Visits a store or accumulation. */
-static void store(Walk *w, const LStmt *s) {
-    Dep d = of_index(w, s);
+static void visit_store(CostWalk *w, const LStmt *s) {
+    IndexDep d = index_dep(w, s);
     if (s->buf->kind == LB_LOCAL)
-        add_to_local(w, s->buf, joined(w->reg[s->src->id], d));
+        add_to_local(w, s->buf, join(w->reg[s->src->id], d));
     else
-        note_access(w, s->buf, d.source, access_count(w, s, d), true, s->span);
+        record_access(w, s->buf, d.index_buf, access_count(w, s, d), true, s->span);
     if (s->kind == L_ACC && dtype_is_float(s->src->dt)) add_flops(w, s->span);
 }
 
-static void block(Walk *w, const LStmt *s);
+static void visit_list(CostWalk *w, const LStmt *s);
 
 /* Counts the reads of the segment bounds of a loop over entries. */
-static void segment_reads(Walk *w, const LStmt *f) {
-    Dep at = w->reg[f->at->id];
-    const Expr *rows = times(w, at.loops & all_loops(w));
-    note_access(w, f->ptr, at.source, expr_add(w->a, rows, expr_const(w->a, 1)), false, f->span);
+static void read_segment_bounds(CostWalk *w, const LStmt *f) {
+    IndexDep at = w->reg[f->at->id];
+    const Expr *rows = iteration_count(w, at.loops & all_loops(w));
+    record_access(w, f->ptr, at.index_buf, expr_add(w->a, rows, expr_const(w->a, 1)), false,
+                  f->span);
 }
 
 /* Visits a loop. */
-static void loop(Walk *w, const LStmt *f) {
+static void visit_loop(CostWalk *w, const LStmt *f) {
     if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
-    if (f->range == LR_SEGMENT) segment_reads(w, f);
-    w->nest[w->depth] = nest_of(w, f);
-    Dep d = {.loops = bit(w->depth)};
-    if (f->at) d = joined(d, w->reg[f->at->id]);
-    d.loops |= w->nest[w->depth].instead;
+    if (f->range == LR_SEGMENT) read_segment_bounds(w, f);
+    w->loops[w->depth] = loop_cost(w, f);
+    IndexDep d = {.loops = bit(w->depth)};
+    if (f->at) d = join(d, w->reg[f->at->id]);
+    d.loops |= w->loops[w->depth].replaces;
     w->reg[f->var->id] = d;
     w->depth++;
-    block(w, f->body);
+    visit_list(w, f->body);
     w->depth--;
 }
 
 /* Visits a list of statements. A loop that has a second version for other sizes counts once. */
-static void block(Walk *w, const LStmt *s) {
+static void visit_list(CostWalk *w, const LStmt *s) {
     for (; s; s = s->next) switch (s->kind) {
         case L_FOR: /* of two versions of a loop the first: both do the same */
-            if (!s->sched.above) loop(w, s);
+            if (!s->sched.is_second) visit_loop(w, s);
             break;
         case L_IF:
         case L_TILE:
         case L_COLUMNS:
-            block(w, s->body);
+            visit_list(w, s->body);
             break;
         case L_LET:
-            let(w, s);
+            visit_let(w, s);
             break;
         case L_LOAD:
-            load(w, s);
+            visit_load(w, s);
             break;
         case L_STORE:
         case L_ACC:
-            store(w, s);
+            visit_store(w, s);
             break;
         case L_LOCAL:
         case L_BARRIER:
@@ -280,29 +282,29 @@ static void block(Walk *w, const LStmt *s) {
 }
 
 /* The bytes of so many elements. */
-static const Expr *bytes(Arena *a, const Expr *count, DType dt) {
+static const Expr *bytes_of(Arena *a, const Expr *count, DType dt) {
     return expr_mul(a, count, expr_const(a, dtype_bytes(dt)));
 }
 
 /* The cost of a kernel; lines: also by source line, if not NULL. */
 static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
-    Walk w = {.a = a, .lines = lines, .flops = expr_const(a, 0)};
-    w.reg = NEWN(a, Dep, (size_t)k->n_regs + 1);
-    block(&w, k->body);
+    CostWalk w = {.a = a, .lines = lines, .flops = expr_const(a, 0)};
+    w.reg = NEWN(a, IndexDep, (size_t)k->n_regs + 1);
+    visit_list(&w, k->body);
     for (int i = 0; i < k->stages.n; i++) {
-        w.reg = NEWN(a, Dep, (size_t)k->stages.v[i]->n_regs + 1);
-        block(&w, k->stages.v[i]->body);
+        w.reg = NEWN(a, IndexDep, (size_t)k->stages.v[i]->n_regs + 1);
+        visit_list(&w, k->stages.v[i]->body);
     }
     const Expr *none = expr_const(a, 0);
     StepCost c = {none, none, none, w.flops};
-    for (int i = 0; i < w.seen.n; i++) {
-        const Access *x = &w.seen.v[i];
-        const Expr *n = bytes(a, x->count, x->buf->dt);
+    for (int i = 0; i < w.accesses.n; i++) {
+        const Access *x = &w.accesses.v[i];
+        const Expr *n = bytes_of(a, x->count, x->buf->dt);
         if (x->write)
             c.written = expr_add(a, c.written, n);
         else
             c.read = expr_add(a, c.read, n);
-        if (!x->write && x->by) c.gathered = expr_add(a, c.gathered, n);
+        if (!x->write && x->index_buf) c.gathered = expr_add(a, c.gathered, n);
         if (lines) add_to_line(a, lines, x->at, n, none);
     }
     return c;
@@ -310,16 +312,16 @@ static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
 
 /* ---- library calls ------------------------------------------------------------------------ */
 /* Whether all matrices of the batch are one. */
-static bool is_shared(const Expr *batch_stride) {
+static bool is_broadcast(const Expr *batch_stride) {
     int64_t c;
     return expr_is_const(batch_stride, &c) && c == 0;
 }
 
 /* The bytes of an operand of a matrix product. */
-static const Expr *matrix(Arena *a, const PGemm *g, const PBuf *b, const Expr *rows,
-                          const Expr *cols, const Expr *batch_stride) {
-    const Expr *n = bytes(a, expr_mul(a, rows, cols), b->dt);
-    return is_shared(batch_stride) ? n : expr_mul(a, g->batch, n);
+static const Expr *matrix_bytes(Arena *a, const PGemm *g, const PBuf *b, const Expr *rows,
+                                const Expr *cols, const Expr *batch_stride) {
+    const Expr *n = bytes_of(a, expr_mul(a, rows, cols), b->dt);
+    return is_broadcast(batch_stride) ? n : expr_mul(a, g->batch, n);
 }
 
 /* The cost of a matrix product. */
@@ -328,35 +330,35 @@ static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
     const Expr *mnk = expr_mul(a, expr_mul(a, g->m, g->n), g->k);
     return (StepCost){
-        .read = expr_add(a, matrix(a, g, x, g->m, g->k, g->a_batch),
-                         matrix(a, g, y, g->k, g->n, g->b_batch)),
+        .read = expr_add(a, matrix_bytes(a, g, x, g->m, g->k, g->a_batch),
+                         matrix_bytes(a, g, y, g->k, g->n, g->b_batch)),
         .gathered = expr_const(a, 0),
-        .written = matrix(a, g, z, g->m, g->n, g->c_batch),
+        .written = matrix_bytes(a, g, z, g->m, g->n, g->c_batch),
         .flops = expr_mul(a, expr_mul(a, g->batch, mnk), expr_const(a, 2)),
     };
 }
 
 /* The cost of a step that reads its first n buffers and writes the one at `out` (-1: none). */
-static StepCost whole_buffers(Arena *a, const Plan *p, const PStep *s, int n, int out) {
+static StepCost buffers_cost(Arena *a, const Plan *p, const PStep *s, int n, int out) {
     const Expr *none = expr_const(a, 0);
     StepCost c = {none, none, none, none};
     for (int i = 0; i < n && i < s->n_bufs; i++) {
         const PBuf *b = p->bufs.v[s->bufs[i]];
-        c.read = expr_add(a, c.read, bytes(a, b->count, b->dt));
+        c.read = expr_add(a, c.read, bytes_of(a, b->count, b->dt));
     }
     if (out >= 0) {
         const PBuf *b = p->bufs.v[s->bufs[out]];
-        c.written = bytes(a, b->count, b->dt);
+        c.written = bytes_of(a, b->count, b->dt);
     }
     return c;
 }
 
 /* The cost of a call of a C function: its arguments and results; what it computes is unknown. */
 static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
-    StepCost c = whole_buffers(a, p, s, s->n_in, -1);
+    StepCost c = buffers_cost(a, p, s, s->n_in, -1);
     for (int i = s->n_in; i < s->n_bufs; i++) {
         const PBuf *b = p->bufs.v[s->bufs[i]];
-        c.written = expr_add(a, c.written, bytes(a, b->count, b->dt));
+        c.written = expr_add(a, c.written, bytes_of(a, b->count, b->dt));
     }
     return c;
 }
@@ -368,13 +370,13 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     case PS_GEMM:
         return gemm_cost(a, p, s);
     case PS_RANK:
-        return whole_buffers(a, p, s, 2, 2);
+        return buffers_cost(a, p, s, 2, 2);
     case PS_COPY:
-        return whole_buffers(a, p, s, 1, 1);
+        return buffers_cost(a, p, s, 1, 1);
     case PS_CALL:
         return call_cost(a, p, s);
     default:
-        return whole_buffers(a, p, s, s->n_bufs, -1);
+        return buffers_cost(a, p, s, s->n_bufs, -1);
     }
 }
 
@@ -444,7 +446,7 @@ const char *cg_path_short(const Module *m, uint32_t file) {
 }
 
 /* The lines as "a.gnn:3,7 b.gnn:1"; whole: with full paths. */
-static const char *print_lines(const Module *m, Arena *a, const Lines *l, bool whole) {
+static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool whole) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
     for (int i = 0; i < l->n; i++) {
@@ -470,12 +472,12 @@ static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
 
 const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
     Lines l = lines_of(m->ctx, a, s, false);
-    return print_lines(m, a, &l, whole);
+    return lines_text(m, a, &l, whole);
 }
 
 const char *cg_step_site(const Module *m, Arena *a, const PStep *s) {
     Lines l = lines_of(m->ctx, a, s, true);
-    return print_lines(m, a, &l, false);
+    return lines_text(m, a, &l, false);
 }
 
 const char *cg_step_origin(const Module *m, Arena *a, const PStep *s) {

@@ -22,14 +22,14 @@ static Scope *scope_new(Gen *g, Scope *parent, LStmt *owner) {
 }
 
 /* Appends a statement to a scope. */
-static void put(Scope *s, LStmt *st) {
+static void append(Scope *s, LStmt *st) {
     *s->tail = st;
     s->tail = &st->next;
 }
 
 /* Whether the scope is open. */
 bool cg_scope_open(const Gen *g, const Scope *s) {
-    for (const Scope *c = g->cur; c; c = c->parent)
+    for (const Scope *c = g->scope; c; c = c->parent)
         if (c == s) return true;
     return false;
 }
@@ -39,7 +39,7 @@ Scope *cg_reg_scope(const Gen *g, const LReg *r) {
 }
 
 /* The innermost scope that defines one of the registers; the kernel's list without any. */
-Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
+Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *r) {
     Scope *s = g->root;
     for (int i = 0; i < n; i++) {
         Scope *t = cg_reg_scope(g, r[i]);
@@ -49,22 +49,22 @@ Scope *cg_deepest(const Gen *g, int n, LReg *const *r) {
 }
 
 /* Begins a kernel that is named after op. */
-void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix) {
+void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     *g = (Gen){.lo = lo, .a = lo->a, .span = op->span};
     ir_marks_start(lo->computed);
     g->k = NEW(g->a, LKernel);
     g->k->span = op->span;
     g->k->name = arena_printf(g->a, "%s_%s_%s%s", cg_ident(g->a, lo->m->name),
                               cg_ident(g->a, lo->f->name), cg_value_name(lo, op), suffix);
-    g->root = g->cur = scope_new(g, NULL, NULL);
+    g->root = g->scope = scope_new(g, NULL, NULL);
 }
 
 /* Numbers the registers of s and what follows in the order of the text. */
-void cg_number(LStmt *s, int *next) {
+void cg_number_registers(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
         if (defines) defines->id = (*next)++;
-        cg_number(s->body, next);
+        cg_number_registers(s->body, next);
     }
 }
 
@@ -99,16 +99,16 @@ static bool drop_unused(LStmt **at, const int *uses) {
 }
 
 /* Records that an argument is used. */
-static void note_argument(bool *used, const LBuf *b) {
+static void mark_argument(bool *used, const LBuf *b) {
     if (b && b->kind != LB_LOCAL) used[b->id] = true;
 }
 
 /* Records the arguments that the statements use. */
-static void find_used(const LStmt *s, bool *used) {
+static void mark_arguments(const LStmt *s, bool *used) {
     for (; s; s = s->next) {
-        note_argument(used, s->buf);
-        note_argument(used, s->ptr);
-        find_used(s->body, used);
+        mark_argument(used, s->buf);
+        mark_argument(used, s->ptr);
+        mark_arguments(s->body, used);
     }
 }
 
@@ -116,7 +116,7 @@ static void find_used(const LStmt *s, bool *used) {
 static void drop_arguments(Gen *g) {
     int n = 0;
     bool *used = NEWN(g->a, bool, (size_t)g->k->bufs.n + 1);
-    find_used(g->k->body, used);
+    mark_arguments(g->k->body, used);
     for (int i = 0; i < g->k->bufs.n; i++) {
         LBuf *b = g->k->bufs.v[i];
         if (!used[b->id]) continue;
@@ -138,11 +138,11 @@ static void drop_dead(Gen *g) {
 }
 
 /* Finishes the kernel. */
-LKernel *cg_gen_done(Gen *g) {
-    CTX_HOLDS(g->lo->c, g->cur == g->root, g->k->span);
+LKernel *cg_finish_kernel(Gen *g) {
+    CTX_HOLDS(g->lo->c, g->scope == g->root, g->k->span);
     g->k->body = g->root->head;
     drop_dead(g);
-    cg_number(g->k->body, &g->k->n_regs);
+    cg_number_registers(g->k->body, &g->k->n_regs);
     return g->k;
 }
 
@@ -158,7 +158,7 @@ LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
 }
 
 /* A new statement. */
-static LStmt *stmt_new(Gen *g, LStmtKind kind) {
+static LStmt *new_stmt(Gen *g, LStmtKind kind) {
     LStmt *s = NEW(g->a, LStmt);
     s->kind = kind;
     s->span = g->span;
@@ -167,15 +167,15 @@ static LStmt *stmt_new(Gen *g, LStmtKind kind) {
 
 /* A scalar function of registers, in the outermost scope where they are all defined. */
 LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg) {
-    Scope *s = cg_deepest(g, n, arg);
-    LStmt *st = stmt_new(g, L_LET);
+    Scope *s = cg_innermost_scope(g, n, arg);
+    LStmt *st = new_stmt(g, L_LET);
     st->fn = fn;
     st->op = op;
     st->n_arg = n;
     for (int i = 0; i < n; i++) st->arg[i] = arg[i];
     st->dst = cg_reg(g, dt, hint, s);
     st->dst->def = st;
-    put(s, st);
+    append(s, st);
     return st->dst;
 }
 
@@ -188,13 +188,13 @@ static LReg *constant(Gen *g, ConstMemo want) {
                                  : !memcmp(&m->imm, &want.imm, sizeof want.imm))
             return m->reg;
     }
-    LStmt *st = stmt_new(g, L_LET);
+    LStmt *st = new_stmt(g, L_LET);
     st->fn = want.fn;
     st->imm = want.imm;
     st->size = want.size;
     st->dst = want.reg = cg_reg(g, want.dt, want.fn == L_FN_SIZE ? "n" : "c", g->root);
     st->dst->def = st;
-    put(g->root, st);
+    append(g->root, st);
     vec_push(g->a, &g->consts, want);
     return want.reg;
 }
@@ -218,57 +218,57 @@ LReg *cg_cast(Gen *g, LReg *x, DType dt) {
 
 /* Appends a load: of a read-only buffer as far out as its indices allow; of a buffer that the
  * kernel writes at the current place. */
-static LStmt *load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
-    Scope *s = b->written || b->kind == LB_LOCAL ? g->cur : cg_deepest(g, b->rank, idx);
-    LStmt *st = stmt_new(g, L_LOAD);
+static LStmt *append_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
+    Scope *s = b->written || b->kind == LB_LOCAL ? g->scope : cg_innermost_scope(g, b->rank, idx);
+    LStmt *st = new_stmt(g, L_LOAD);
     st->buf = b;
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     st->dst = cg_reg(g, b->dt, hint, s);
     st->dst->def = st;
-    put(s, st);
+    append(s, st);
     return st;
 }
 
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
-    return load(g, b, idx, hint)->dst;
+    return append_load(g, b, idx, hint)->dst;
 }
 
 /* Loads a value from its buffer. If the kernel writes another value there, this one is the buffer's
  * earlier contents. */
 LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op) {
-    LStmt *st = load(g, b, idx, op->hint);
+    LStmt *st = append_load(g, b, idx, op->hint);
     const Op *base = cg_info(g->lo, op)->base;
-    st->old = b->written && b->value && cg_info(g->lo, b->value)->base != base;
-    if (st->old) b->old = base;
+    st->before_write = b->written && b->value && cg_info(g->lo, b->value)->base != base;
+    if (st->before_write) b->value_before = base;
     return st->dst;
 }
 
 /* Appends a store or accumulation at the current place. */
-static LStmt *write_stmt(Gen *g, LStmtKind kind, LBuf *b, LReg *const *idx, LReg *v) {
-    LStmt *st = stmt_new(g, kind);
+static LStmt *append_write(Gen *g, LStmtKind kind, LBuf *b, LReg *const *idx, LReg *v) {
+    LStmt *st = new_stmt(g, kind);
     st->buf = b;
     st->src = v;
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     b->written = true;
-    put(g->cur, st);
+    append(g->scope, st);
     return st;
 }
 
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v) {
-    write_stmt(g, L_STORE, b, idx, v);
+    append_write(g, L_STORE, b, idx, v);
 }
 
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v) {
-    write_stmt(g, L_ACC, b, idx, v)->red = red;
+    append_write(g, L_ACC, b, idx, v)->red = red;
 }
 
 /* ---- loops ------------------------------------------------------------------------- */
 /* Opens a loop. */
 static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
-    LStmt *st = stmt_new(g, L_FOR);
+    LStmt *st = new_stmt(g, L_FOR);
     st->range = range;
-    g->cur = scope_new(g, g->cur, st);
-    st->var = cg_reg(g, DT_I64, hint, g->cur);
+    g->scope = scope_new(g, g->scope, st);
+    st->var = cg_reg(g, DT_I64, hint, g->scope);
     st->var->def = st;
     return st;
 }
@@ -283,7 +283,7 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
     LStmt *st = open_loop(g, LR_EXTENT, hint);
     st->extent = extent;
     st->sched.parallel = true;
-    g->par = g->cur;
+    g->parallel_scope = g->scope;
     *var = st->var;
     return st;
 }
@@ -313,9 +313,9 @@ LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *exten
 }
 
 void cg_open_if(Gen *g, LReg *cond) {
-    LStmt *st = stmt_new(g, L_IF);
+    LStmt *st = new_stmt(g, L_IF);
     st->cond = cond;
-    g->cur = scope_new(g, g->cur, st);
+    g->scope = scope_new(g, g->scope, st);
 }
 
 /* Whether a loop is among the statements. */
@@ -327,17 +327,17 @@ static bool has_loop(const LStmt *s) {
 
 /* Closes the innermost scope. A loop without loops in it becomes a vector loop; a short one is
  * unrolled. */
-LStmt *cg_close(Gen *g) {
-    Scope *s = g->cur;
+LStmt *cg_close_scope(Gen *g) {
+    Scope *s = g->scope;
     LStmt *st = s->owner;
     st->body = s->head;
     s->open = false;
-    g->cur = s->parent;
-    put(g->cur, st);
+    g->scope = s->parent;
+    append(g->scope, st);
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
-        int64_t n, most = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
+        int64_t n, max = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
         st->sched.vector = true;
-        st->sched.unroll = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= most;
+        st->sched.unroll = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= max;
     }
     return st;
 }
@@ -362,9 +362,9 @@ LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *h
     for (int i = 0; i < rank; i++) b->dim[i] = expr_const(g->a, n[i]);
     b->written = true;
     vec_push(g->a, &g->k->locals, b);
-    LStmt *st = stmt_new(g, L_LOCAL);
+    LStmt *st = new_stmt(g, L_LOCAL);
     st->buf = b;
-    put(g->cur, st);
+    append(g->scope, st);
     return b;
 }
 
@@ -383,19 +383,19 @@ static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
 /* The place in the hash table of arguments for a buffer with these dimensions: it holds the
  * argument's number from 1, or 0. */
 static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
-    unsigned mask = (unsigned)g->n_slots - 1, i = (unsigned)buf * 2654435761u & mask;
-    for (; g->slot[i]; i = (i + 1) & mask) {
-        int at = g->slot[i] - 1;
+    unsigned mask = (unsigned)g->n_arg_table - 1, i = (unsigned)buf * 2654435761u & mask;
+    for (; g->arg_table[i]; i = (i + 1) & mask) {
+        int at = g->arg_table[i] - 1;
         if (g->arg_buf.v[at] == buf && same_dims(g->k->bufs.v[at], rank, dim)) break;
     }
-    return &g->slot[i];
+    return &g->arg_table[i];
 }
 
 /* The same, after the table has been grown so that it is at most half full. */
 static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
-    if (2 * (g->k->bufs.n + 1) > g->n_slots) {
-        g->n_slots = g->n_slots ? 2 * g->n_slots : 32;
-        g->slot = NEWN(g->a, int, (size_t)g->n_slots);
+    if (2 * (g->k->bufs.n + 1) > g->n_arg_table) {
+        g->n_arg_table = g->n_arg_table ? 2 * g->n_arg_table : 32;
+        g->arg_table = NEWN(g->a, int, (size_t)g->n_arg_table);
         for (int i = 0; i < g->k->bufs.n; i++) {
             const LBuf *b = g->k->bufs.v[i];
             *find_slot(g, g->arg_buf.v[i], b->rank, b->dim) = i + 1;
@@ -405,8 +405,8 @@ static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
 }
 
 /* The kernel's argument for a buffer with these dimensions, added if it is new. */
-static LBuf *arg(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
-                 const Expr *const *dim) {
+static LBuf *add_argument(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
+                          const Expr *const *dim) {
     int *slot = arg_slot(g, buf, rank, dim);
     if (*slot) return g->k->bufs.v[*slot - 1];
     LBuf *b = NEW(g->a, LBuf);
@@ -434,20 +434,21 @@ static const char *short_name(Gen *g, const Op *op) {
 LBuf *cg_arg_value(Gen *g, const Op *op, const Type *as) {
     const Expr *dim[MAX_RANK];
     for (int i = 0; i < as->rank; i++) dim[i] = as->dim[i]->size;
-    LBuf *b = arg(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, as->rank, dim);
+    LBuf *b =
+        add_argument(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, as->rank, dim);
     if (!b->value) b->value = op;
     return b;
 }
 
 LBuf *cg_arg_flat(Gen *g, const Op *op) {
     const Expr *n = cg_count(g->lo, &op->type);
-    LBuf *b = arg(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, 1, &n);
+    LBuf *b = add_argument(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, 1, &n);
     if (!b->value) b->value = op;
     return b;
 }
 
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim) {
-    LBuf *b = arg(g, LB_VALUE, buf, "partial", dt, rank, dim);
+    LBuf *b = add_argument(g, LB_VALUE, buf, "partial", dt, rank, dim);
     b->partial = number + 1;
     return b;
 }
@@ -457,9 +458,9 @@ LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
         [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
     const Expr *one = expr_const(g->a, 1);
     const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
-    LBuf *b = arg(g, part, cg_map_buf(g->lo, m, part, NULL),
-                  arena_printf(g->a, "%s%s", text_MapKind.word[m->kind], suffix[part]),
-                  part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
+    LBuf *b = add_argument(g, part, cg_map_buf(g->lo, m, part, NULL),
+                           arena_printf(g->a, "%s%s", text_MapKind.word[m->kind], suffix[part]),
+                           part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
     b->map = m;
     return b;
 }
@@ -468,32 +469,33 @@ LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by) {
     const char *name =
         arena_printf(g->a, "%s_by_%s", text_MapKind.word[m->kind], text_MapKind.word[by->kind]);
     int buf = cg_map_buf(g->lo, m, LB_MAP_IDX, by);
-    LBuf *b = arg(g, LB_MAP_IDX, buf, name, DT_I32, 1, &m->from->size);
+    LBuf *b = add_argument(g, LB_MAP_IDX, buf, name, DT_I32, 1, &m->from->size);
     b->map = m;
-    b->by = by;
+    b->sorted_by = by;
     return b;
 }
 
-LBuf *cg_arg_logical(Gen *g, Space *s) {
+LBuf *cg_arg_global_ids(Gen *g, Space *s) {
     const Expr *n = s->size;
-    LBuf *b = arg(g, LB_LOGICAL, cg_logical_buf(g->lo, s), "logical", DT_I32, 1, &n);
+    LBuf *b = add_argument(g, LB_GLOBAL_IDS, cg_global_ids_buf(g->lo, s), "logical", DT_I32, 1, &n);
     b->space = s;
     return b;
 }
 
-LBuf *cg_arg_cuts(Gen *g, Space *s) {
+LBuf *cg_arg_chunk_bounds(Gen *g, Space *s) {
     const Expr *n = expr_const(g->a, RT_SUM_CHUNKS + 1);
-    LBuf *b = arg(g, LB_CUTS, cg_cuts_buf(g->lo, s), "cuts", DT_I64, 1, &n);
+    LBuf *b =
+        add_argument(g, LB_CHUNK_BOUNDS, cg_chunk_bounds_buf(g->lo, s), "cuts", DT_I64, 1, &n);
     b->space = s;
     return b;
 }
 
 /* The argument with the two key words of random stream number `stream` (of the counter-based
  * generator). */
-LBuf *cg_arg_key(Gen *g, int stream) {
+LBuf *cg_arg_rng_key(Gen *g, int stream) {
     const Expr *n = expr_const(g->a, 2);
-    LBuf *b = arg(g, LB_KEY, cg_key_buf(g->lo, stream), arena_printf(g->a, "key%d", stream), DT_I32,
-                  1, &n);
+    LBuf *b = add_argument(g, LB_KEY, cg_key_buf(g->lo, stream),
+                           arena_printf(g->a, "key%d", stream), DT_I32, 1, &n);
     b->stream = stream;
     return b;
 }

@@ -26,40 +26,41 @@ static bool has_step(const Plan *p, PStepKind kind) {
 }
 
 /* Whether the program needs a kernel of the runtime. */
-static bool needs_own(const Plan *p, OwnKernel k) {
+static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
     const Sampling *s = &p->m->recipe.sample;
     bool rows = s->batch && !s->train_links;
     switch (k) {
-    case OWN_RANK:
+    case RUNTIME_RANK:
         return has_step(p, PS_RANK);
-    case OWN_GATHER:
+    case RUNTIME_GATHER:
         return rows;
-    case OWN_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
-        return rows && module_draws(p->m, PHASE_PREDICT);
-    case OWN_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted */
+    case RUNTIME_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
+        return rows && module_runs_on_batches(p->m, PHASE_PREDICT);
+    case RUNTIME_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted
+                          */
         return rows && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
-    case OWN_MAPS:
+    case RUNTIME_MAPS:
         return p->m->maps.n > 0;
-    case OWN_SPMM:
+    case RUNTIME_SPMM:
         return plan_spmm_count(p) > 0;
-    case OWN_PROBE:
+    case RUNTIME_PROBE:
         return true;
     default:
         return has_step(p, PS_LOOP);
     }
 }
 
-const char *target_own_kind(OwnKernel k) {
-    static const char *const kinds[OWN_COUNT] = {
-        [OWN_RANK] = "rank",       [OWN_GATHER] = "gather", [OWN_SCATTER] = "scatter",
-        [OWN_SAMPLE] = "sample",   [OWN_MAPS] = "maps",     [OWN_SPMM] = "spmm",
-        [OWN_ITERATE] = "iterate", [OWN_PROBE] = "probe"};
+const char *target_runtime_kernel_kind(RuntimeKernel k) {
+    static const char *const kinds[RUNTIME_COUNT] = {
+        [RUNTIME_RANK] = "rank",       [RUNTIME_GATHER] = "gather", [RUNTIME_SCATTER] = "scatter",
+        [RUNTIME_SAMPLE] = "sample",   [RUNTIME_MAPS] = "maps",     [RUNTIME_SPMM] = "spmm",
+        [RUNTIME_ITERATE] = "iterate", [RUNTIME_PROBE] = "probe"};
     return kinds[k];
 }
 
-const char *target_own_name(Arena *a, const Plan *p, OwnKernel k) {
-    if (!needs_own(p, k)) return NULL;
-    return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_own_kind(k));
+const char *target_runtime_kernel_name(Arena *a, const Plan *p, RuntimeKernel k) {
+    if (!needs_runtime_kernel(p, k)) return NULL;
+    return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_runtime_kernel_kind(k));
 }
 
 /* Writes s into a C comment, on one line, which it neither ends nor continues. */

@@ -58,20 +58,20 @@ const Target *target_find(const char *name);
 
 /* What a device's half of the runtime has in the program's kernels, where the program needs it. */
 typedef enum {
-    OWN_RANK,    /* ranks of rows */
-    OWN_GATHER,  /* takes columns of batches from the whole ones */
-    OWN_SCATTER, /* takes what batches give to the rows of all */
-    OWN_SAMPLE,  /* draws batches of neighbours */
-    OWN_MAPS,    /* builds index arrays */
-    OWN_SPMM,    /* makes what a library's sparse products read */
-    OWN_ITERATE, /* counts iterations of a loop */
-    OWN_PROBE,   /* launches nothing: can the GPU run what was compiled? */
-    OWN_COUNT
-} OwnKernel;
+    RUNTIME_RANK,    /* ranks of rows */
+    RUNTIME_GATHER,  /* takes columns of batches from the whole ones */
+    RUNTIME_SCATTER, /* takes what batches give to the rows of all */
+    RUNTIME_SAMPLE,  /* draws batches of neighbours */
+    RUNTIME_MAPS,    /* builds index arrays */
+    RUNTIME_SPMM,    /* makes what a library's sparse products read */
+    RUNTIME_ITERATE, /* counts iterations of a loop */
+    RUNTIME_PROBE,   /* launches nothing: can the GPU run what was compiled? */
+    RUNTIME_COUNT
+} RuntimeKernel;
 /* "gather": of gn_gather(), and of rt_program's device_gather. */
-const char *target_own_kind(OwnKernel k);
+const char *target_runtime_kernel_kind(RuntimeKernel k);
 /* "gcn_gather", but for the target's name; NULL = the program does not need it. */
-const char *target_own_name(Arena *a, const Plan *p, OwnKernel k);
+const char *target_runtime_kernel_name(Arena *a, const Plan *p, RuntimeKernel k);
 /* The host driver and its tables as C source (runtime/program.h says what it fills), to path. */
 bool host_emit(Ctx *c, const Plan *p, const char *path);
 /* The C header of a library of p, whose c_name is set: text of c's arena. */

@@ -4,8 +4,8 @@
 
 /* A batch's rows are all rows; columns of a derived relation are those of its base. */
 static const RtTable *table_of(const RtDataset *d, const Space *s) {
-    while (s->whole || (s->kind == SP_EDGE && s->rel != REL_BASE))
-        s = s->whole ? s->whole : s->base[0];
+    while (s->prefix_of || (s->kind == SP_EDGE && s->rel != REL_BASE))
+        s = s->prefix_of ? s->prefix_of : s->base[0];
     if (s->kind == SP_GRAPH) return rt_dataset_graphs(d, s->name);
     return s->kind == SP_NODE ? rt_dataset_nodes(d, s->name) : rt_dataset_edges(d, s->name);
 }
@@ -40,7 +40,7 @@ static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
 static void set_edges(Interp *in, const Module *m, const RtDataset *d) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
-        if (s->kind != SP_EDGE || s->rel != REL_BASE || s->whole) continue;
+        if (s->kind != SP_EDGE || s->rel != REL_BASE || s->prefix_of) continue;
         const RtTable *t = table_of(d, s);
         if (t) interp_set_edges(in, s, t->count, t->src, t->dst);
     }
@@ -161,7 +161,7 @@ static void set_seeds(Interp *in, const Module *m, int64_t *end) {
     const Column *target = module_target(m, false);
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
-        if (s->kind != SP_NODE || s->whole) continue;
+        if (s->kind != SP_NODE || s->prefix_of) continue;
         end[i] = interp_size(in, s);
         if (target && !m->recipe.sample.train_links)
             end[i] = s == target->space ? (end[i] + 1) / 2 : 0;
@@ -189,8 +189,8 @@ void interp_batch(Interp *in, const Module *m) {
     for (int h = 0; h < m->recipe.sample.n_hops; h++) {
         for (int i = 0; i < m->spaces.n; i++) {
             const Space *s = m->spaces.v[i];
-            if (s->kind == SP_NODE && s->whole && s->hops == h && !s->once)
-                interp_set_first(in, s, end[s->whole->id]);
+            if (s->kind == SP_NODE && s->prefix_of && s->hops == h && !s->distinct_of)
+                interp_set_first(in, s, end[s->prefix_of->id]);
         }
         add_hop(in, m, end);
     }

@@ -15,8 +15,8 @@ bool interpret_fail(Ctx *c, const Func *f, const char *why) {
 
 const char *interpret_what(Arena *a, const CliProduct *p) {
     const char *what = !p->plan ? "the graph IR"
-                       : p->plan->arranged
-                           ? arena_printf(a, "the kernels for %s", p->plan->arranged)
+                       : p->plan->scheduled_for
+                           ? arena_printf(a, "the kernels for %s", p->plan->scheduled_for)
                            : "the plan";
     return p->after ? arena_printf(a, "%s after %s", what, p->after)
                     : arena_printf(a, "%s as it stands", what);
@@ -129,7 +129,7 @@ const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n) {
 /* Of a plan its kernels, too; the interpreter of the graph IR has what is given to both. */
 static bool begin_plan(Interpreted *x) {
     if (!x->plan) return true;
-    if (!(x->plan->has & PLAN_STEPS)) {
+    if (!(x->plan->flags & PLAN_STEPS)) {
         diag_add(x->c, DIAG_E0519, (Span){0},
                  "the plan has no steps yet: it was stopped before the pass that forms kernels");
         return false;

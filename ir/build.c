@@ -143,17 +143,17 @@ Op *b_var(Builder *b, Var *v) {
 }
 
 /* Copies a text to the module's arena. */
-static const char *keep(Builder *b, const char *s) {
+static const char *copy_text(Builder *b, const char *s) {
     return arena_strndup(b->m->a, s, strlen(s));
 }
 
 Op *b_input(Builder *b, const char *name, Type t) {
-    name = keep(b, name);
+    name = copy_text(b, name);
     return b_op(b, &(Op){.kind = OP_INPUT, .name = name, .hint = name, .type = t});
 }
 
 Op *b_saved(Builder *b, const char *name, Type t) {
-    name = keep(b, name);
+    name = copy_text(b, name);
     return b_op(b, &(Op){.kind = OP_SAVED, .name = name, .hint = name, .type = t});
 }
 
@@ -287,7 +287,8 @@ Op *b_assign(Builder *b, Var *v, Op *x) {
 }
 
 Op *b_output_as(Builder *b, const char *name, OutputUse use, Op *x) {
-    Op proto = {.kind = OP_OUTPUT, .name = keep(b, name), .n_in = 1, .in = (Op *[]){x}, .use = use};
+    Op proto = {
+        .kind = OP_OUTPUT, .name = copy_text(b, name), .n_in = 1, .in = (Op *[]){x}, .use = use};
     return b_op(b, &proto);
 }
 
@@ -300,15 +301,15 @@ Op *b_loss(Builder *b, Op *x) {
 }
 
 Op *b_print(Builder *b, const char *text, int n, Op *const *x) {
-    Op proto = {.kind = OP_PRINT, .name = keep(b, text), .n_in = n};
+    Op proto = {.kind = OP_PRINT, .name = copy_text(b, text), .n_in = n};
     proto.in = NEWN(b->m->a, Op *, (size_t)n);
     for (int i = 0; i < n; i++) proto.in[i] = x[i];
     return b_op(b, &proto);
 }
 
 Op *b_assert(Builder *b, const char *text, Op *cond) {
-    return b_op(b,
-                &(Op){.kind = OP_ASSERT, .name = keep(b, text), .n_in = 1, .in = (Op *[]){cond}});
+    return b_op(
+        b, &(Op){.kind = OP_ASSERT, .name = copy_text(b, text), .n_in = 1, .in = (Op *[]){cond}});
 }
 
 /* ---- editing -------------------------------------------------------------------------------- */

@@ -145,15 +145,15 @@ static size_t mark_bytes(const char *text, size_t n) {
 }
 
 /* Adds a file that the caller gave in memory. */
-static uint32_t add_given(Ctx *c, const char *path, const OutsideFile *f) {
+static uint32_t add_memory_file(Ctx *c, const char *path, const OutsideFile *f) {
     size_t mark = mark_bytes(f->text, f->n_bytes);
     return ctx_add_text(c, path, f->text + mark, f->n_bytes - mark);
 }
 
 /* Reads a source. */
 uint32_t ctx_add_file(Ctx *c, const char *path, Span from) {
-    const OutsideFile *given = ctx_memory_file(c, path);
-    if (given) return add_given(c, path, given);
+    const OutsideFile *memory_file = ctx_memory_file(c, path);
+    if (memory_file) return add_memory_file(c, path, memory_file);
     if (!ctx_may_read(c, path)) {
         diag_add(c, DIAG_E0002, from, "cannot read '%s': only the files that were given are", path);
         return UINT32_MAX;
@@ -194,7 +194,7 @@ static bool span_eq(Span x, Span y) {
 
 /* Whether the diagnostic was recorded already: once per code and position; without a position, once
  * per text. */
-static bool seen(const Ctx *c, DiagCode code, Span at, const char *text) {
+static bool is_duplicate(const Ctx *c, DiagCode code, Span at, const char *text) {
     for (int i = 0; i < c->diags.n; i++) {
         const Diag *d = &c->diags.v[i];
         if (d->sev == SEV_NOTE || d->code != code || !span_eq(d->span, at)) continue;
@@ -208,7 +208,7 @@ static void record(Ctx *c, Severity sev, DiagCode code, Span at, const char *fmt
     enum { MAX_DIAGS = 1000 };
     c->mute_notes = true;
     const char *text = arena_vprintf(c->a, fmt, ap);
-    if (seen(c, code, at, text)) return;
+    if (is_duplicate(c, code, at, text)) return;
     if (sev == SEV_ERROR && c->n_errors++ >= c->max_errors) return;
     if (c->diags.n >= MAX_DIAGS) return;
     c->mute_notes = false;
@@ -316,7 +316,7 @@ static void print_excerpt(FILE *to, const Source *src, Span at, const Paint *p) 
 }
 
 /* Prints a diagnostic. */
-static void print_one(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
+static void print_diag(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
     static const char *const words[] = {"error", "warning", "note"};
     const char *tone[] = {p->red, p->magenta, p->cyan};
     const Source *src = NULL;
@@ -335,7 +335,7 @@ static void print_one(const Ctx *c, const Diag *d, FILE *to, const Paint *p) {
 /* Prints all diagnostics. */
 void diag_print_all(const Ctx *c, FILE *to, bool colour) {
     for (int i = 0; i < c->diags.n; i++)
-        print_one(c, &c->diags.v[i], to, colour ? &colours : &plain);
+        print_diag(c, &c->diags.v[i], to, colour ? &colours : &plain);
     if (c->n_errors > c->max_errors)
         fprintf(to, "gnnc: %d more errors are not shown\n", c->n_errors - c->max_errors);
 }

@@ -87,7 +87,7 @@ bool expr_counts_rows(const Expr *x) {
 
 /* ---- trees to polynomials and back -------------------------------------------- */
 /* A new node. */
-static const Expr *node(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
+static const Expr *new_node(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
     Expr *e = NEW(a, Expr);
     *e = (Expr){.kind = k, .a = x, .b = y};
     return e;
@@ -155,7 +155,7 @@ static void sort_terms(Term *v, Term *tmp, int n) {
 /* A term as an expression. */
 static const Expr *tree_of_term(Arena *a, const Term *t) {
     const Expr *e = t->c != 1 || t->n == 0 ? expr_const(a, t->c) : NULL;
-    for (int i = 0; i < t->n; i++) e = e ? node(a, EX_MUL, e, t->atom[i]) : t->atom[i];
+    for (int i = 0; i < t->n; i++) e = e ? new_node(a, EX_MUL, e, t->atom[i]) : t->atom[i];
     return e;
 }
 
@@ -168,13 +168,13 @@ static const Expr *tree_of(Arena *a, Poly *p) {
         for (; i < p->n && compare_terms(&t, &p->v[i]) == 0; i++) t.c = sat_add(t.c, p->v[i].c);
         if (t.c == 0) continue;
         const Expr *e = tree_of_term(a, &t);
-        sum = sum ? node(a, EX_ADD, sum, e) : e;
+        sum = sum ? new_node(a, EX_ADD, sum, e) : e;
     }
     return sum ? sum : expr_const(a, 0);
 }
 
 /* The product of two terms. */
-static Term times(Arena *a, const Term *x, const Term *y) {
+static Term multiply_terms(Arena *a, const Term *x, const Term *y) {
     Term t = {.c = sat_mul(x->c, y->c), .n = x->n + y->n};
     t.atom = NEWN(a, const Expr *, (size_t)t.n);
     int i = 0, j = 0, k = 0;
@@ -226,7 +226,7 @@ const Expr *expr_mul(Arena *a, const Expr *x, const Expr *y) {
     else
         opaque_term(a, &q, y);
     for (int i = 0; i < p.n; i++)
-        for (int j = 0; j < q.n; j++) vec_push(a, &r, times(a, &p.v[i], &q.v[j]));
+        for (int j = 0; j < q.n; j++) vec_push(a, &r, multiply_terms(a, &p.v[i], &q.v[j]));
     return tree_of(a, &r);
 }
 
@@ -250,7 +250,7 @@ const Expr *expr_ceildiv(Arena *a, const Expr *x, const Expr *y) {
         const Expr *q = divide_exactly(a, x, d);
         if (q) return q;
     }
-    return node(a, EX_CEILDIV, x, y);
+    return new_node(a, EX_CEILDIV, x, y);
 }
 
 /* The maximum or minimum of two expressions. */
@@ -259,7 +259,7 @@ static const Expr *extremum(Arena *a, ExprKind k, const Expr *x, const Expr *y) 
     if (order == 0) return x;
     if (expr_is_const(x, NULL) && expr_is_const(y, NULL))
         return (x->c > y->c) == (k == EX_MAX) ? x : y;
-    return order < 0 ? node(a, k, x, y) : node(a, k, y, x);
+    return order < 0 ? new_node(a, k, x, y) : new_node(a, k, y, x);
 }
 
 /* max(x, y). */

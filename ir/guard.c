@@ -12,36 +12,37 @@
 
 /* Guards by what they ask (a condition and whether it holds, as a number), in a binary tree that is
  * never changed: another one with a guard more shares what is the same. */
-typedef struct Asked Asked;
-struct Asked {
-    const Asked *kid[2];
+typedef struct GuardTree GuardTree;
+struct GuardTree {
+    const GuardTree *kid[2];
     const Guard *guard; /* of a leaf */
 };
 
 typedef struct {
-    Guard is;
-    const Asked *by;     /* it and what it is in */
-    const Asked *inside; /* those right in it */
+    Guard guard;
+    const GuardTree *ancestors; /* it and what it is in */
+    const GuardTree *children;  /* those right in it */
 } Node;
 
 typedef struct {
     Arena *a;
-    unsigned most; /* the highest bit of a number */
+    unsigned top_bit; /* the highest bit of a number */
     Node root;
 } Guards;
 
 /* The guard of a number in a tree, or NULL. */
-static const Guard *find(const Guards *g, const Asked *in, unsigned what) {
-    for (unsigned bit = g->most; in && bit; bit >>= 1) in = in->kid[(what & bit) != 0];
+static const Guard *find_guard(const Guards *g, const GuardTree *in, unsigned what) {
+    for (unsigned bit = g->top_bit; in && bit; bit >>= 1) in = in->kid[(what & bit) != 0];
     return in ? in->guard : NULL;
 }
 
 /* A copy of the tree with one guard more, which shares what is the same. */
-static const Asked *with(Guards *g, const Asked *in, unsigned what, const Guard *guard) {
-    const Asked *first = NULL;
-    const Asked **at = &first;
-    for (unsigned bit = g->most;; bit >>= 1) {
-        Asked *copy = NEW(g->a, Asked);
+static const GuardTree *insert_guard(Guards *g, const GuardTree *in, unsigned what,
+                                     const Guard *guard) {
+    const GuardTree *first = NULL;
+    const GuardTree **at = &first;
+    for (unsigned bit = g->top_bit;; bit >>= 1) {
+        GuardTree *copy = NEW(g->a, GuardTree);
         if (in) *copy = *in;
         *at = copy;
         if (!bit) {
@@ -57,39 +58,39 @@ static const Asked *with(Guards *g, const Asked *in, unsigned what, const Guard 
 /* The jump pointer of a child of `up`: as far as the two jumps before it, if these are alike (Myers
  * 1983, "An applicative random-access stack"). */
 static const Guard *jump_of(const Guard *up) {
-    const Guard *one = up->jump, *two = one ? one->jump : NULL;
-    int far = up->depth - (one ? one->depth : 0),
-        next = one ? one->depth - (two ? two->depth : 0) : 0;
-    return one && far == next ? two : up;
+    const Guard *first = up->jump, *second = first ? first->jump : NULL;
+    int far = up->depth - (first ? first->depth : 0),
+        next = first ? first->depth - (second ? second->depth : 0) : 0;
+    return first && far == next ? second : up;
 }
 
 /* The guard below `up` with that condition, created if necessary. */
-static const Guard *child(Guards *g, const Guard *up, Op *cond, bool holds) {
+static const Guard *child_guard(Guards *g, const Guard *up, Op *cond, bool holds) {
     Node *in = up ? (Node *)up : &g->root;
     unsigned what = 2 * (unsigned)cond->id + holds;
-    if (find(g, in->by, what)) return up;
-    const Guard *known = find(g, in->inside, what);
+    if (find_guard(g, in->ancestors, what)) return up;
+    const Guard *known = find_guard(g, in->children, what);
     if (known) return known;
     Node *x = NEW(g->a, Node);
-    x->is = (Guard){.up = up, .cond = cond, .holds = holds, .depth = up ? up->depth + 1 : 1};
-    x->is.top = up ? up->top : &x->is;
-    x->is.jump = up ? jump_of(up) : NULL;
-    x->by = with(g, in->by, what, &x->is);
-    in->inside = with(g, in->inside, what, &x->is);
-    return &x->is;
+    x->guard = (Guard){.up = up, .cond = cond, .holds = holds, .depth = up ? up->depth + 1 : 1};
+    x->guard.top = up ? up->top : &x->guard;
+    x->guard.jump = up ? jump_of(up) : NULL;
+    x->ancestors = insert_guard(g, in->ancestors, what, &x->guard);
+    in->children = insert_guard(g, in->children, what, &x->guard);
+    return &x->guard;
 }
 
 /* The ancestor of x, or x, at that depth or less. */
-static const Guard *above(const Guard *x, int depth) {
+static const Guard *ancestor_at(const Guard *x, int depth) {
     while (x && x->depth > depth) x = x->jump && x->jump->depth >= depth ? x->jump : x->up;
     return x;
 }
 
 /* The lowest common ancestor of two guards. */
-static const Guard *meet(const Guard *x, const Guard *y) {
+static const Guard *common_ancestor(const Guard *x, const Guard *y) {
     if (!x || !y) return NULL;
-    x = above(x, y->depth);
-    y = above(y, x->depth);
+    x = ancestor_at(x, y->depth);
+    y = ancestor_at(y, x->depth);
     while (x != y) {
         bool far = x->jump != y->jump;
         x = far ? x->jump : x->up;
@@ -100,15 +101,15 @@ static const Guard *meet(const Guard *x, const Guard *y) {
 
 /* Whether a guard is within another one. */
 bool ir_guard_within(const Guard *inner, const Guard *outer) {
-    return !outer || above(inner, outer->depth) == outer;
+    return !outer || ancestor_at(inner, outer->depth) == outer;
 }
 
 /* The guard under which the user reads operand i. */
 static const Guard *operand_guard(Guards *g, const Guard *at, const Op *user, int i) {
     bool scalar = user->n_in > 0 && user->in[0]->type.rank == 0;
     if (i == 0 || !scalar) return at;
-    if (user->kind == OP_SELECT) return child(g, at, user->in[0], i == 1);
-    return user->when ? child(g, at, user->in[0], true) : at;
+    if (user->kind == OP_SELECT) return child_guard(g, at, user->in[0], i == 1);
+    return user->when ? child_guard(g, at, user->in[0], true) : at;
 }
 
 /* Whether the operation costs more than arithmetic per element. */
@@ -118,7 +119,7 @@ static bool is_heavy(const Op *op) {
 
 /* Whether the operation always runs, so that its operands must be there: an effect, a loop (whose
  * condition decides whether it ends), a user's function (which is given all values). */
-static bool runs_anyway(const Op *op) {
+static bool is_unconditional(const Op *op) {
     return op_acts(op) || op->kind == OP_LOOP || (op->ext && !op->when);
 }
 
@@ -132,19 +133,20 @@ static void mark_heavy(const Guard *x, bool *tests) {
 
 /* Finds the guard of each value, backwards. */
 const Guard **ir_guards(Arena *a, Func *f, bool *tests) {
-    Guards g = {.a = a, .most = 1};
+    Guards g = {.a = a, .top_bit = 1};
     func_number(f);
-    while (g.most < (unsigned)f->n_ops) g.most <<= 1; /* twice as many numbers as operations */
+    while (g.top_bit < (unsigned)f->n_ops)
+        g.top_bit <<= 1; /* twice as many numbers as operations */
     const Guard **at = NEWN(a, const Guard *, (size_t)f->n_ops + 1);
     bool *wanted = NEWN(a, bool, (size_t)f->n_ops + 1);
     for (Op *op = f->last; op; op = op->prev) {
         if (!wanted[op->id] && !op_acts(op)) continue;
-        if (runs_anyway(op)) at[op->id] = NULL;
+        if (is_unconditional(op)) at[op->id] = NULL;
         if (is_heavy(op)) mark_heavy(at[op->id], tests);
         for (int i = 0; i < op->n_in; i++) {
             const Op *x = op->in[i];
             const Guard *here = operand_guard(&g, at[op->id], op, i);
-            at[x->id] = wanted[x->id] ? meet(at[x->id], here) : here;
+            at[x->id] = wanted[x->id] ? common_ancestor(at[x->id], here) : here;
             wanted[x->id] = true;
         }
     }

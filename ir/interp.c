@@ -56,8 +56,9 @@ Arena *interp_scratch(Interp *in) {
 int64_t interp_size(Interp *in, const Space *s) {
     if (s->kind == SP_EDGE && !interp_edges(in, s)) return 0;
     const InterpSpace *of = &in->space[s->id];
-    if (s->once && !of->distinct) return interp_size(in, s->once);
-    if (s->kind == SP_NODE && s->whole && !of->cut && !s->once) return interp_size(in, s->whole);
+    if (s->distinct_of && !of->distinct) return interp_size(in, s->distinct_of);
+    if (s->kind == SP_NODE && s->prefix_of && !of->cut && !s->distinct_of)
+        return interp_size(in, s->prefix_of);
     return interp_expr(in, s->size);
 }
 
@@ -108,7 +109,7 @@ static double round_store(DType t, double x) {
 }
 
 /* x rounded to one of the two f32 that it lies between. */
-static double round_by_chance(Interp *in, double x) {
+static double round_stochastically(Interp *in, double x) {
     float y = (float)x;
     if ((double)y == x || !isfinite(y)) return x;
     bool up = rt_splitmix64(in->noise ^ rt_splitmix64(in->n_noise++)) >> 63;
@@ -120,14 +121,14 @@ static double round_by_chance(Interp *in, double x) {
 static void round_all(Interp *in, OpTensor *x) {
     if (in->exact && dtype_is_float(x->type.dt)) return;
     for (int64_t i = 0; i < x->count && in->noise && x->type.dt == DT_F32; i++)
-        x->v[i] = round_by_chance(in, x->v[i]);
+        x->v[i] = round_stochastically(in, x->v[i]);
     for (int64_t i = 0; i < x->count; i++) x->v[i] = round_store(x->type.dt, x->v[i]);
 }
 
 /* ---- one function ------------------------------------------------------------------ */
 
 /* Prepares the run of a function. */
-static void begin(Interp *in, Func *f) {
+static void begin_run(Interp *in, Func *f) {
     release(in);
     in->run = arena_new(NULL);
     if (!in->run) longjmp(in->ctx->oom, 1);
@@ -172,7 +173,7 @@ static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
 }
 
 /* Evaluates an operation. */
-static bool eval(Interp *in, Op *op) {
+static bool eval_op(Interp *in, Op *op) {
     OpTensor *x = &in->value[op->id];
     if (op->untyped) return interp_fail(in, op, "has no type yet: shape-propagation gives it");
     if (!shape_value(in, op, x)) return false;
@@ -183,7 +184,7 @@ static bool eval(Interp *in, Op *op) {
 }
 
 /* Makes the assignments of a run take effect. */
-static void finish(Interp *in) {
+static void finish_run(Interp *in) {
     bool stale = in->stale; /* what a step writes, it writes whole */
     for (int i = 0; i < in->assigns.n; i++) {
         const InterpAssign *s = &in->assigns.v[i];
@@ -202,15 +203,15 @@ static void finish(Interp *in) {
 /* Evaluates all operations of a function. */
 static bool eval_all(Interp *in, Func *f) {
     for (Op *op = f->first; op; op = op->next)
-        if (!eval(in, op)) return interp_fail(in, op, "cannot be computed");
+        if (!eval_op(in, op)) return interp_fail(in, op, "cannot be computed");
     return true;
 }
 
 /* Runs a function. */
-static bool run(Interp *in, Func *f) {
-    begin(in, f);
+static bool run_func(Interp *in, Func *f) {
+    begin_run(in, f);
     if (!eval_all(in, f)) return false;
-    finish(in);
+    finish_run(in);
     return true;
 }
 
@@ -219,10 +220,10 @@ bool interp_run(Interp *in, Func *f) {
     Func *refresh = func_of(in->m, PHASE_REFRESH);
     bool first = f->phase == PHASE_LOAD;
     if (in->stale && refresh && !first) {
-        if (!run(in, refresh)) return false;
+        if (!run_func(in, refresh)) return false;
         in->stale = false;
     }
-    return run(in, f);
+    return run_func(in, f);
 }
 
 /* ---- loops --------------------------------------------------------------------------- */

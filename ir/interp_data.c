@@ -92,14 +92,14 @@ void interp_set_var(Interp *in, const Var *v, const double *x) {
 }
 
 /* The number of elements of a variable's row, as written: what is stored may be the transpose. */
-static int64_t row_of(Interp *in, const Var *v) {
+static int64_t row_elements(Interp *in, const Var *v) {
     int64_t n = 1;
     for (int i = 0; i < v->transposed; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
 }
 
 /* The number of rows of a variable, as written. */
-static int64_t rows_of(Interp *in, const Var *v) {
+static int64_t n_rows(Interp *in, const Var *v) {
     int64_t n = 1;
     for (int i = v->transposed; i < v->type.rank; i++) n *= interp_size(in, v->type.dim[i]);
     return n;
@@ -107,14 +107,14 @@ static int64_t rows_of(Interp *in, const Var *v) {
 
 /* Transposes a stored variable to the order in which it is written. */
 void interp_as_written(Interp *in, const Var *v, const double *stored, double *written) {
-    int64_t n = row_of(in, v), rows = rows_of(in, v);
+    int64_t n = row_elements(in, v), rows = n_rows(in, v);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < n; k++) written[i * n + k] = stored[k * rows + i];
 }
 
 /* The reverse. */
 void interp_as_stored(Interp *in, const Var *v, const double *written, double *stored) {
-    int64_t n = row_of(in, v), rows = rows_of(in, v);
+    int64_t n = row_elements(in, v), rows = n_rows(in, v);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < n; k++) stored[k * rows + i] = written[i * n + k];
 }

@@ -18,7 +18,8 @@ static void list(Interp *in, Listing *l, int64_t src, int64_t dst, int64_t key, 
 }
 
 /* Sorts edges by destination, stably. */
-static const InterpEdges *canonical(Interp *in, const Space *s, const Listing *l, int64_t n_keys) {
+static const InterpEdges *sort_canonical(Interp *in, const Space *s, const Listing *l,
+                                         int64_t n_keys) {
     int64_t n = l->n, n_dst = interp_size(in, s->dst), at = 0;
     InterpEdges *e = NEW(in->a, InterpEdges);
     int64_t **part[] = {&e->src, &e->dst, &e->key, &e->pos, &e->orig[0], &e->orig[1]};
@@ -43,7 +44,7 @@ void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
     interp_fit(in);
     Listing l = {0};
     for (int64_t i = 0; i < n; i++) list(in, &l, src[i], dst[i], i, -1, -1);
-    canonical(in, s, &l, n);
+    sort_canonical(in, s, &l, n);
 }
 
 /* Drawn relations keep the order in which they are given. */
@@ -73,7 +74,7 @@ void interp_set_graphs(Interp *in, const Space *node, const int32_t *graph) {
 /* Sets the distinct rows of a batch's nodes, numbered as they first come. */
 void interp_set_rows_of(Interp *in, const Space *s, const int32_t *row) {
     interp_fit(in);
-    int64_t n = interp_size(in, s->once), n_rows = 0;
+    int64_t n = interp_size(in, s->distinct_of), n_rows = 0;
     int64_t *to = NEWN(in->a, int64_t, (size_t)n + 1), *first = NEWN(in->a, int64_t, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = 0;
@@ -143,33 +144,33 @@ static void list_edges(Interp *in, Listing *l, const Space *s, const InterpEdges
 }
 
 /* Builds a derived relation. */
-static const InterpEdges *derive(Interp *in, const Space *s) {
+static const InterpEdges *derive_edges(Interp *in, const Space *s) {
     const InterpEdges *b = interp_edges(in, s->base[0]);
     if (!b) return NULL;
     Listing l = {0};
     const double *mask = NULL;
     if (s->rel == REL_UNDIRECTED) {
         list_undirected(in, &l, b);
-        return canonical(in, s, &l, l.n);
+        return sort_canonical(in, s, &l, l.n);
     }
     if (s->rel == REL_UNION) {
         const InterpEdges *c = interp_edges(in, s->base[1]);
         if (!c) return NULL;
         for (int64_t i = 0; i < b->n; i++) list(in, &l, b->src[i], b->dst[i], i, i, -1);
         for (int64_t i = 0; i < c->n; i++) list(in, &l, c->src[i], c->dst[i], b->n + i, -1, i);
-        return canonical(in, s, &l, l.n);
+        return sort_canonical(in, s, &l, l.n);
     }
     if (s->rel == REL_WHERE && !where_mask(in, s, b, &mask)) return NULL;
     list_edges(in, &l, s, b, mask);
-    if (s->rel != REL_SELF_LOOPS) return canonical(in, s, &l, b->n_keys);
+    if (s->rel != REL_SELF_LOOPS) return sort_canonical(in, s, &l, b->n_keys);
     int64_t n = interp_size(in, s->dst);
     for (int64_t v = 0; v < n; v++) list(in, &l, v, v, b->n_keys + v, -1, -1);
-    return canonical(in, s, &l, b->n_keys + n);
+    return sort_canonical(in, s, &l, b->n_keys + n);
 }
 
 /* The first edges of a relation, those into the first nodes, as edges are sorted by destination. */
 static const InterpEdges *first_edges(Interp *in, const Space *s) {
-    const InterpEdges *all = interp_edges(in, s->whole);
+    const InterpEdges *all = interp_edges(in, s->prefix_of);
     if (!all) return NULL;
     int64_t n_src = interp_size(in, s->src), n_dst = interp_size(in, s->dst);
     InterpEdges *e = NEW(in->a, InterpEdges);
@@ -190,8 +191,8 @@ static const InterpEdges *first_edges(Interp *in, const Space *s) {
 const InterpEdges *interp_edges(Interp *in, const Space *s) {
     const InterpEdges *e = in->space[s->id].edges;
     if (e) return e;
-    if (s->whole) return first_edges(in, s);
-    if (s->rel != REL_BASE && !rel_is_drawn(s->rel)) return derive(in, s);
+    if (s->prefix_of) return first_edges(in, s);
+    if (s->rel != REL_BASE && !rel_is_drawn(s->rel)) return derive_edges(in, s);
     interp_fail(in, NULL, arena_printf(in->a, "the edges of %s were not given", s->name));
     return NULL;
 }
@@ -215,7 +216,7 @@ static const int64_t *column_map(Interp *in, const Map *m) {
 }
 
 /* The cell of each edge: its query's row, its destination's column. */
-static const int64_t *cells(Interp *in, const Map *m, const InterpEdges *e) {
+static const int64_t *cell_map(Interp *in, const Map *m, const InterpEdges *e) {
     int64_t *at = NEWN(in->a, int64_t, (size_t)e->n + 1);
     int64_t n = interp_size(in, m->from->dst);
     const InterpEdges *a = m->from->rel == REL_ANSWERS ? NULL : interp_edges(in, m->from->base[0]);
@@ -231,15 +232,15 @@ static const int64_t *edge_map(Interp *in, const Map *m) {
     const InterpEdges *e = interp_edges(in, m->from);
     if (!e) return NULL;
     if (m->kind == MAP_SRC) return e->src;
-    if (m->kind == MAP_CELL) return cells(in, m, e);
+    if (m->kind == MAP_CELL) return cell_map(in, m, e);
     return m->kind == MAP_DST ? e->dst : e->orig[m->which];
 }
 
 /* The map by a pair: -1 where one of them has no target. */
-static const int64_t *pairs(Interp *in, const Map *m) {
-    const int64_t *one[2], *base = m->through ? interp_map(in, m->through) : NULL;
+static const int64_t *pair_map(Interp *in, const Map *m) {
+    const int64_t *one[2], *base = m->via ? interp_map(in, m->via) : NULL;
     for (int k = 0; k < 2; k++) one[k] = interp_map(in, m->pair[k]);
-    if (!one[0] || !one[1] || (m->through && !base)) return NULL;
+    if (!one[0] || !one[1] || (m->via && !base)) return NULL;
     int64_t rows = interp_size(in, m->from), n = interp_size(in, m->pair[1]->to);
     int64_t *at = NEWN(in->a, int64_t, (size_t)rows + 1);
     for (int64_t i = 0; i < rows; i++) {
@@ -254,15 +255,15 @@ static const int64_t *pairs(Interp *in, const Map *m) {
 }
 
 /* The numbers 0, 1, .. */
-static const int64_t *numbers(Interp *in, int64_t n) {
+static const int64_t *iota_map(Interp *in, int64_t n) {
     int64_t *x = NEWN(in->a, int64_t, (size_t)n + 1);
     for (int64_t i = 0; i < n; i++) x[i] = i;
     return x;
 }
 
 /* The column's map behind the map from distinct rows. */
-static const int64_t *behind_first(Interp *in, const Map *m) {
-    const int64_t *first = interp_map(in, m->through), *col = interp_map(in, m->pair[0]);
+static const int64_t *via_map(Interp *in, const Map *m) {
+    const int64_t *first = interp_map(in, m->via), *col = interp_map(in, m->pair[0]);
     int64_t n = interp_size(in, m->from);
     int64_t *at = first && col ? NEWN(in->a, int64_t, (size_t)n + 1) : NULL;
     for (int64_t i = 0; at && i < n; i++) at[i] = col[first[i]];
@@ -282,14 +283,14 @@ const int64_t *interp_map(Interp *in, const Map *m) {
     case MAP_COL:
         return column_map(in, m);
     case MAP_PAIR:
-        return pairs(in, m);
+        return pair_map(in, m);
     case MAP_DISTINCT:
         index = in->space[m->to->id].distinct;
-        return index ? index : numbers(in, interp_size(in, m->from));
+        return index ? index : iota_map(in, interp_size(in, m->from));
     case MAP_FIRST:
-        return from->distinct ? from->first : numbers(in, interp_size(in, m->from));
+        return from->distinct ? from->first : iota_map(in, interp_size(in, m->from));
     case MAP_VIA:
-        return behind_first(in, m);
+        return via_map(in, m);
     case MAP_GRAPH:
         index = from->graph;
         break;

@@ -39,7 +39,7 @@ typedef struct {
     const InterpCsr *csr;            /* by Space.id, SP_NZ */
     const int64_t *graph;            /* by Space.id, SP_NODE: graph of a row */
     bool cut;                        /* by Space.id, SP_NODE: a prefix that need not be all rows */
-    const int64_t *distinct, *first; /* by Space.id, of space_once(): MAP_DISTINCT, MAP_FIRST */
+    const int64_t *distinct, *first; /* by Space.id, of space_distinct(): MAP_DISTINCT, MAP_FIRST */
 } InterpSpace;
 
 struct Interp {

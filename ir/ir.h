@@ -84,15 +84,16 @@ struct Space {
     Space *graph; /* SP_NODE: the graph space its rows belong to, or NULL */
     /* SP_NODE and REL_BASE of the data: its rows may be read whatever the time of a seed */
     bool timeless;
-    /* SP_NODE, SP_EDGE that space_is_sampled: the first rows of `whole` in a sampled batch, where
-     * nodes come by hop: all that must be known of it when `hops` layers follow.  NULL = all rows.
+    /* SP_NODE, SP_EDGE that space_is_sampled: the first rows of `prefix_of` in a sampled batch,
+     * where nodes come by hop: all that must be known of it when `hops` layers follow.  NULL = all
+     * rows.
      */
-    Space *whole;
+    Space *prefix_of;
     int hops;
     /* SP_NODE of a sampled batch: the rows of the data that the nodes of this type, or of this
      * first part of one, are, each once, in the order in which they first come.  NULL = it is none.
      */
-    Space *once;
+    Space *distinct_of;
 };
 
 /* ---- maps between spaces -------------------------------------------------- */
@@ -105,8 +106,8 @@ typedef struct Map {
     int id;      /* index in Module.maps */
     /* MAP_PAIR: pair[0](x) * size of pair[1]'s target + pair[1](x).  The one that is a column of
      * the base relation is read through that MAP_ORIG of `from`; NULL: none is.  MAP_VIA: pair[0]
-     * of where the MAP_FIRST `through` leads. */
-    struct Map *pair[2], *through;
+     * of where the MAP_FIRST `via` leads. */
+    struct Map *pair[2], *via;
 } Map;
 bool rel_is_drawn(RelKind k);      /* of a step over links */
 bool map_is_sorted(const Map *m);  /* from's order groups equal targets: DST, GRAPH, ROW */
@@ -327,7 +328,8 @@ typedef struct {
     int n_hops;          /* 0: batches of whole graphs or clusters */
     VEC(SampleRel) rels; /* of every relation that space_is_sampled */
     VEC(Column *) weights, times;
-    VEC(Column *) brought; /* of drawn links, whose values come with who asks for their scores */
+    VEC(Column *)
+    request_columns; /* of drawn links, whose values come with who asks for their scores */
     Span span;
 } Sampling;
 
@@ -406,14 +408,14 @@ Space *space_graph(Module *m, const char *name, Span at);
 Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at);
 Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
                      Span at); /* interned */
-/* The rows of `whole` that a sampled step needs when `hops` layers follow; itself where that is
+/* The rows of `prefix_of` that a sampled step needs when `hops` layers follow; itself where that is
  * all. Edges lead from nodes of one hop more.  NULL: a relation whose edges are no prefix. */
 Space *space_prefix(Module *m, Space *whole, int hops, Span at); /* interned */
 /* The seeds: the first rows of a node type, before the recipe says how many hops follow.  Interned
  * with the prefixes. */
 Space *space_seeds(Module *m, Space *node, Span at);
 /* The rows of the data that these nodes of a sampled batch are, each once. */
-Space *space_once(Module *m, Space *node, Span at); /* interned */
+Space *space_distinct(Module *m, Space *node, Span at); /* interned */
 /* REL_LINKS or REL_POSITIVES of a step that sees a part of the graph: they join its seeds. */
 Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Span at);
 bool space_joins_seeds(const Space *s); /* is it one of these? */
@@ -422,7 +424,7 @@ bool space_is_drawn(const Space *s);    /* of a step over links */
 /* The column that m learns, or the split of its rows; NULL: there is none. */
 const Column *module_target(const Module *m, bool split);
 /* Does this phase of m see a batch, and not the whole graph? */
-bool module_draws(const Module *m, Phase phase);
+bool module_runs_on_batches(const Module *m, Phase phase);
 /* Does it run before others that read its outputs as `saved`? */
 bool phase_saves(Phase phase);
 /* The output that `saved "name"` reads; NULL: there is none. */
@@ -456,7 +458,7 @@ Map *map_via(Module *m, Map *col, Space *once); /* col, a MAP_COL of the whole t
 /* The pair's targets are one dimension, of both sizes' product: `to`, or NULL for the pair's own.
  */
 bool map_pair_holds(Arena *a, const Map *m); /* its maps leave its rows, its size is theirs */
-Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to);
+Map *map_pair(Module *m, Map *first, Map *second, Map *via, Space *to);
 /* Gives the first n maps of the module that order; false: one stands twice. */
 bool module_order_maps(Module *m, int n, Map *const *first);
 Space *space_queries(const Space *answers); /* of a REL_ANSWERS, KNOWN or EARLIER; else NULL */

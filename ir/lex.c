@@ -11,7 +11,7 @@ static bool is_digit(char c) {
 }
 
 /* Whether the character may be in a word. */
-static bool is_word(char c) {
+static bool is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || is_digit(c);
 }
 
@@ -36,33 +36,33 @@ static void skip_blanks(Parser *p) {
 }
 
 /* Reads a word. */
-static const char *take_word(Parser *p) {
+static const char *lex_word(Parser *p) {
     const char *from = p->p;
-    while (p->p < p->end && is_word(*p->p)) p->p++;
+    while (p->p < p->end && is_word_char(*p->p)) p->p++;
     return arena_strndup(p->a, from, (size_t)(p->p - from));
 }
 
 /* The value of a hexadecimal digit, or -1. */
-static int hex(char c) {
+static int hex_digit(char c) {
     if (is_digit(c)) return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
 }
 
 /* Reads what follows a backslash; 0 when the escape is unknown. */
-static char take_escape(Parser *p) {
+static char lex_escape(Parser *p) {
     char c = peek(p, 0);
     p->p += p->p < p->end;
     if (c == 'n') return '\n';
     if (c == 't') return '\t';
     if (c == '"' || c == '\\') return c;
-    if (c != 'x' || hex(peek(p, 0)) < 0 || hex(peek(p, 1)) < 0) return 0;
+    if (c != 'x' || hex_digit(peek(p, 0)) < 0 || hex_digit(peek(p, 1)) < 0) return 0;
     p->p += 2;
-    return (char)(hex(p->p[-2]) * 16 + hex(p->p[-1]));
+    return (char)(hex_digit(p->p[-2]) * 16 + hex_digit(p->p[-1]));
 }
 
 /* Reports a bad token. */
-static void bad(Parser *p, Tok *t, const char *why) {
+static void lex_error(Parser *p, Tok *t, const char *why) {
     t->kind = T_BAD;
     t->span.end_col = (uint32_t)(p->p - p->line_start) + 1;
     parse_fail(p, DIAG_E0401, t->span, "%s", why);
@@ -80,20 +80,20 @@ static void lex_string(Parser *p, Tok *t) {
             p->p--;
             break;
         }
-        if (c == '\\' && (c = take_escape(p)) == 0) {
+        if (c == '\\' && (c = lex_escape(p)) == 0) {
             known = false;
             continue;
         }
         sb_put(&b, &c, 1);
     }
     if (peek(p, 0) != '"') {
-        bad(p, t, "this string is not closed on its line");
+        lex_error(p, t, "this string is not closed on its line");
         return;
     }
     p->p++;
     t->kind = T_STRING;
     t->s = b.s;
-    if (!known) bad(p, t, "unknown escape in this string");
+    if (!known) lex_error(p, t, "unknown escape in this string");
 }
 
 /* The length of a number: digits and letters, with a sign where it follows an exponent's e. */
@@ -101,7 +101,7 @@ static size_t number_length(const char *s, const char *end) {
     size_t n = 1;
     for (; s + n < end; n++) {
         bool exponent = (s[n] == '+' || s[n] == '-') && (s[n - 1] == 'e' || s[n - 1] == 'E');
-        if (!is_word(s[n]) && !exponent) break;
+        if (!is_word_char(s[n]) && !exponent) break;
     }
     return n;
 }
@@ -116,7 +116,7 @@ static void lex_number(Parser *p, Tok *t) {
     }
     p->p += n;
     if (n >= sizeof s || end != s + n || !isfinite(t->real) || strpbrk(s, "xXpP")) {
-        bad(p, t, "this is not a number");
+        lex_error(p, t, "this is not a number");
         return;
     }
     t->kind = T_NUMBER;
@@ -133,8 +133,8 @@ static void lex_sigil(Parser *p, Tok *t) {
         if (t->kind == T_STRING) t->kind = kind;
         return;
     }
-    t->s = take_word(p);
-    if (!*t->s) bad(p, t, "a name must follow here");
+    t->s = lex_word(p);
+    if (!*t->s) lex_error(p, t, "a name must follow here");
 }
 
 /* Reads a punctuation character. */
@@ -146,7 +146,8 @@ static void lex_punct(Parser *p, Tok *t) {
         p->p++;
     }
     p->p++;
-    if (!t->ch || !strchr("{}[](),:=!+-*>", t->ch)) bad(p, t, "unexpected character in the IR");
+    if (!t->ch || !strchr("{}[](),:=!+-*>", t->ch))
+        lex_error(p, t, "unexpected character in the IR");
 }
 
 /* Reads the next token. */
@@ -164,9 +165,9 @@ void parse_lex_next(Parser *p) {
         lex_number(p, &t);
     else if (c == '%' || c == '@')
         lex_sigil(p, &t);
-    else if (is_word(c)) {
+    else if (is_word_char(c)) {
         t.kind = T_NAME;
-        t.s = take_word(p);
+        t.s = lex_word(p);
     } else
         lex_punct(p, &t);
     t.span.end_col = (uint32_t)(p->p - p->line_start) + 1;

@@ -17,7 +17,7 @@ Module *module_new(Ctx *c, const char *name) {
 }
 
 /* The name, with ".1", ".2", .. if it is taken. */
-static const char *unique(Module *m, int table, const char *name) {
+static const char *unique_name(Module *m, int table, const char *name) {
     StrMap *taken = &m->by_name[table];
     if (!strmap_get(taken, name)) return arena_strndup(m->a, name, strlen(name));
     for (int i = 1;; i++) {
@@ -27,22 +27,22 @@ static const char *unique(Module *m, int table, const char *name) {
 }
 
 /* What has that name, or NULL. */
-static void *named(const Module *m, int table, const char *name) {
+static void *find_named(const Module *m, int table, const char *name) {
     return strmap_get(&m->by_name[table], name);
 }
 
 /* Enters a name into its table. */
-static void enter(Module *m, int table, const char *name, void *what) {
+static void enter_name(Module *m, int table, const char *name, void *what) {
     strmap_put(m->a, &m->by_name[table], name, what);
 }
 
 /* Renames something in its table. */
 static const char *rename_in(Module *m, int table, const char *old, const char *name, void *what) {
     if (strcmp(old, name) == 0) return old;
-    CTX_HOLDS(m->ctx, !named(m, table, name), (Span){0});
-    enter(m, table, old, NULL);
+    CTX_HOLDS(m->ctx, !find_named(m, table, name), (Span){0});
+    enter_name(m, table, old, NULL);
     const char *s = arena_strndup(m->a, name, strlen(name));
-    enter(m, table, s, what);
+    enter_name(m, table, s, what);
     return s;
 }
 
@@ -50,10 +50,10 @@ static const char *rename_in(Module *m, int table, const char *old, const char *
 /* Adds a symbol. */
 Sym *sym_new(Module *m, const char *name) {
     Sym *s = NEW(m->a, Sym);
-    s->name = unique(m, NAMES_SYM, name);
+    s->name = unique_name(m, NAMES_SYM, name);
     s->id = m->syms.n;
     vec_push(m->a, &m->syms, s);
-    enter(m, NAMES_SYM, s->name, s);
+    enter_name(m, NAMES_SYM, s->name, s);
     return s;
 }
 
@@ -70,15 +70,15 @@ static Space *space_new(Module *m, SpaceKind k, const char *name, Span at) {
     Space *s = NEW(m->a, Space);
     s->kind = k;
     s->id = m->spaces.n;
-    s->name = unique(m, NAMES_SPACE, name);
+    s->name = unique_name(m, NAMES_SPACE, name);
     s->span = at;
     vec_push(m->a, &m->spaces, s);
-    enter(m, NAMES_SPACE, s->name, s);
+    enter_name(m, NAMES_SPACE, s->name, s);
     return s;
 }
 
 /* Gives a space a size symbol that is named after it: N_paper, E_cites. */
-static Space *sized(Module *m, Space *s, const char *prefix) {
+static Space *set_own_size(Module *m, Space *s, const char *prefix) {
     Sym *own = sym_new(m, arena_printf(m->a, "%s%s", prefix, s->name));
     own->of = s;
     s->size = expr_sym(m->a, own);
@@ -87,21 +87,21 @@ static Space *sized(Module *m, Space *s, const char *prefix) {
 
 Space *space_dim(Module *m, const char *name, const Expr *size, Span at) {
     Space *s = space_new(m, SP_DIM, name, at);
-    if (!size) return sized(m, s, "");
+    if (!size) return set_own_size(m, s, "");
     s->size = size;
     return s;
 }
 
 Space *space_node(Module *m, const char *name, Span at) {
-    return sized(m, space_new(m, SP_NODE, name, at), "N_");
+    return set_own_size(m, space_new(m, SP_NODE, name, at), "N_");
 }
 
 Space *space_graph(Module *m, const char *name, Span at) {
-    return sized(m, space_new(m, SP_GRAPH, name, at), "G_");
+    return set_own_size(m, space_new(m, SP_GRAPH, name, at), "G_");
 }
 
 Space *space_edge(Module *m, const char *name, Space *src, Space *dst, Span at) {
-    Space *s = sized(m, space_new(m, SP_EDGE, name, at), "E_");
+    Space *s = set_own_size(m, space_new(m, SP_EDGE, name, at), "E_");
     s->src = src;
     s->dst = dst;
     return s;
@@ -123,16 +123,16 @@ Space *space_derived(Module *m, RelKind k, Space *a, Space *b, const char *cond,
     CTX_HOLDS(m->ctx, (k == REL_WHERE) == (cond != NULL), at);
     const char *key =
         arena_printf(m->a, "%d:%d:%d:%s", (int)k, a->id, b ? b->id : -1, cond ? cond : "");
-    Space *s = named(m, NAMES_DERIVED, key);
+    Space *s = find_named(m, NAMES_DERIVED, key);
     if (s) return s;
-    s = sized(m, space_new(m, SP_EDGE, derived_name(m, k, a, b), at), "E_");
+    s = set_own_size(m, space_new(m, SP_EDGE, derived_name(m, k, a, b), at), "E_");
     s->rel = k;
     s->src = k == REL_REVERSE ? a->dst : a->src;
     s->dst = k == REL_REVERSE ? a->src : a->dst;
     s->base[0] = a;
     s->base[1] = b;
     s->cond = cond ? arena_strndup(m->a, cond, strlen(cond)) : NULL;
-    enter(m, NAMES_DERIVED, key, s);
+    enter_name(m, NAMES_DERIVED, key, s);
     return s;
 }
 
@@ -145,9 +145,9 @@ Space *space_links(Module *m, RelKind k, Space *base, Space *src, Space *dst, Sp
     return s;
 }
 
-/* Whether s is the first rows of `whole` for that many hops. */
+/* Whether s is the first rows of `prefix_of` for that many hops. */
 static bool is_prefix(const Space *s, const Space *whole, int hops) {
-    return s->whole == whole && s->hops == hops && !s->once;
+    return s->prefix_of == whole && s->hops == hops && !s->distinct_of;
 }
 
 /* The seeds of a node type, created if necessary. */
@@ -155,18 +155,18 @@ Space *space_seeds(Module *m, Space *node, Span at) {
     for (int i = 0; i < m->spaces.n; i++)
         if (is_prefix(m->spaces.v[i], node, 0)) return m->spaces.v[i];
     Space *s = space_node(m, arena_printf(m->a, "%s.0", node->name), at);
-    s->whole = node;
+    s->prefix_of = node;
     return s;
 }
 
 /* Whether a step's links join its seeds. */
 bool space_joins_seeds(const Space *s) {
-    return (s->rel == REL_LINKS || s->rel == REL_POSITIVES) && s->src->whole;
+    return (s->rel == REL_LINKS || s->rel == REL_POSITIVES) && s->src->prefix_of;
 }
 
 /* Whether the space exists in a batch only. */
 bool space_of_batch(const Space *s) {
-    return s->whole || rel_is_drawn(s->rel) || (s->base[0] && space_of_batch(s->base[0]));
+    return s->prefix_of || rel_is_drawn(s->rel) || (s->base[0] && space_of_batch(s->base[0]));
 }
 
 /* Whether the space is sampled links. */
@@ -175,21 +175,21 @@ bool space_is_drawn(const Space *s) {
 }
 
 /* Whether the derived relation leads to other nodes than its base. */
-static bool leads_elsewhere(const Space *s) {
+static bool changes_destination(const Space *s) {
     return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
 }
 
 /* Whether batches sample neighbours along the relation. */
 bool space_is_sampled(const Module *m, const Space *s) {
     if (s->kind != SP_EDGE || space_of_batch(s)) return false;
-    return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && leads_elsewhere(s));
+    return s->rel == REL_BASE || (m->recipe.sample.n_hops > 0 && changes_destination(s));
 }
 
 /* Marks a space as read, and those that it is derived from. */
 static void mark_read(bool *read, const Space *s) {
     if (!s || read[s->id]) return;
     read[s->id] = true;
-    mark_read(read, s->whole);
+    mark_read(read, s->prefix_of);
     mark_read(read, s->base[0]);
     mark_read(read, s->base[1]);
 }
@@ -212,7 +212,7 @@ bool space_is_untimed(const Module *m, const Space *s) {
     const Sampling *how = &m->recipe.sample;
     for (int i = 0; i < how->times.n && how->n_hops; i++)
         if (how->times.v[i]->space == s) return false;
-    return data && !s->whole && !s->timeless;
+    return data && !s->prefix_of && !s->timeless;
 }
 
 /* Whether each batch has its own number of rows. */
@@ -237,7 +237,7 @@ const Column *module_target(const Module *m, bool split) {
 }
 
 /* Whether the phase sees a batch instead of the whole graph. */
-bool module_draws(const Module *m, Phase phase) {
+bool module_runs_on_batches(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
     bool graphs = s->serve && !s->n_hops && !s->train_links;
     bool by_row = s->batch &&
@@ -268,7 +268,7 @@ Space *space_queries(const Space *answers) {
 
 /* The prefix of a derived relation, derived from prefixes; NULL: it has none. */
 static Space *prefix_of_derived(Module *m, Space *s, int hops, Span at) {
-    if (leads_elsewhere(s)) return NULL;
+    if (changes_destination(s)) return NULL;
     Space *base[2] = {NULL, NULL};
     for (int k = 0; k < 2 && s->base[k]; k++)
         if (!(base[k] = space_prefix(m, s->base[k], hops, at))) return NULL;
@@ -290,25 +290,25 @@ Space *space_prefix(Module *m, Space *whole, int hops, Span at) {
     else
         s = space_edge(m, name, space_prefix(m, whole->src, hops + 1, at),
                        space_prefix(m, whole->dst, hops, at), at);
-    s->whole = whole;
+    s->prefix_of = whole;
     s->hops = hops;
     return s;
 }
 
 /* The distinct rows of a batch's nodes, created if necessary. */
-Space *space_once(Module *m, Space *node, Span at) {
-    CTX_HOLDS(m->ctx, node->kind == SP_NODE && !node->once, at);
+Space *space_distinct(Module *m, Space *node, Span at) {
+    CTX_HOLDS(m->ctx, node->kind == SP_NODE && !node->distinct_of, at);
     for (int i = 0; i < m->spaces.n; i++)
-        if (m->spaces.v[i]->once == node) return m->spaces.v[i];
+        if (m->spaces.v[i]->distinct_of == node) return m->spaces.v[i];
     Space *s = space_node(m, arena_printf(m->a, "%s.rows", node->name), at);
-    s->whole = node->whole ? node->whole : node;
+    s->prefix_of = node->prefix_of ? node->prefix_of : node;
     s->hops = node->hops;
-    s->once = node;
+    s->distinct_of = node;
     return s;
 }
 
 Space *space_find(const Module *m, const char *name) {
-    return named(m, NAMES_SPACE, name);
+    return find_named(m, NAMES_SPACE, name);
 }
 
 /* ---- columns --------------------------------------------------------------------- */
@@ -335,11 +335,11 @@ Column *column_new(Module *m, ColKind k, Space *space, const char *name, int n_d
     if (k == COL_CSR) {
         c->type.layout = LAYOUT_CSR;
         const char *nz = arena_printf(m->a, "%s_%s", space->name, name);
-        c->nz = sized(m, space_new(m, SP_NZ, nz, at), "nnz_");
+        c->nz = set_own_size(m, space_new(m, SP_NZ, nz, at), "nnz_");
         c->nz->nz_of = c;
     }
     vec_push(m->a, &m->cols, c);
-    enter(m, NAMES_COL, arena_printf(m->a, "%s.%s", space->name, name), c);
+    enter_name(m, NAMES_COL, arena_printf(m->a, "%s.%s", space->name, name), c);
     return c;
 }
 
@@ -358,12 +358,12 @@ static Map *map_get(Module *m, MapKind k, Space *from, Space *to, Column *col, i
     char key[64];
     snprintf(key, sizeof key, "%d:%d:%d:%d:%d", (int)k, from->id, col ? col->id : -1, which,
              to->id);
-    Map *map = named(m, NAMES_MAP, key);
+    Map *map = find_named(m, NAMES_MAP, key);
     if (map) return map;
     map = NEW(m->a, Map);
     *map = (Map){.kind = k, .from = from, .to = to, .col = col, .which = which, .id = m->maps.n};
     vec_push(m->a, &m->maps, map);
-    enter(m, NAMES_MAP, arena_strndup(m->a, key, strlen(key)), map);
+    enter_name(m, NAMES_MAP, arena_strndup(m->a, key, strlen(key)), map);
     return map;
 }
 
@@ -409,11 +409,12 @@ Map *map_cell(Module *m, Space *answers, Space *to) {
     return map_get(m, MAP_CELL, answers, to, NULL, 0);
 }
 
-/* Whether all nodes are among those whose distinct rows `once` are. */
+/* Whether all nodes are among those whose distinct rows `distinct_of` are. */
 bool space_is_within(const Space *node, const Space *once) {
-    const Space *all = once->once;
-    if (!all || node->kind != SP_NODE || node->once) return false;
-    return node == all || (node->whole == once->whole && (!all->whole || node->hops <= all->hops));
+    const Space *all = once->distinct_of;
+    if (!all || node->kind != SP_NODE || node->distinct_of) return false;
+    return node == all ||
+           (node->prefix_of == once->prefix_of && (!all->prefix_of || node->hops <= all->hops));
 }
 
 Map *map_distinct(Module *m, Space *node, Space *once) {
@@ -422,23 +423,23 @@ Map *map_distinct(Module *m, Space *node, Space *once) {
 }
 
 Map *map_first(Module *m, Space *once) {
-    CTX_HOLDS(m->ctx, once->once, (Span){0});
-    return map_get(m, MAP_FIRST, once, once->whole, NULL, 0);
+    CTX_HOLDS(m->ctx, once->distinct_of, (Span){0});
+    return map_get(m, MAP_FIRST, once, once->prefix_of, NULL, 0);
 }
 
 /* The column's map, behind the map from distinct rows. */
 Map *map_via(Module *m, Map *col, Space *once) {
-    CTX_HOLDS(m->ctx, once->once && col->kind == MAP_COL && col->from == once->whole, (Span){0});
+    CTX_HOLDS(m->ctx, once->distinct_of && col->kind == MAP_COL && col->from == once->prefix_of,
+              (Span){0});
     Map *first = map_first(m, once), *map = map_get(m, MAP_VIA, once, col->to, col->col, 0);
     map->pair[0] = col;
-    map->through = first;
+    map->via = first;
     return map;
 }
 
 /* The key of a pair of maps. */
-static const char *pair_key(const Module *m, const Map *first, const Map *second,
-                            const Map *through) {
-    return arena_printf(m->a, "pair %d %d %d", first->id, second->id, through ? through->id : -1);
+static const char *pair_key(const Module *m, const Map *first, const Map *second, const Map *via) {
+    return arena_printf(m->a, "pair %d %d %d", first->id, second->id, via ? via->id : -1);
 }
 
 /* Enters all pairs of maps into the table, or removes them. */
@@ -446,7 +447,7 @@ static void enter_pairs(Module *m, bool found) {
     for (int i = 0; i < m->maps.n; i++) {
         Map *p = m->maps.v[i];
         if (p->kind != MAP_PAIR) continue;
-        const char *key = pair_key(m, p->pair[0], p->pair[1], p->through);
+        const char *key = pair_key(m, p->pair[0], p->pair[1], p->via);
         strmap_put(m->a, &m->by_name[NAMES_MAP], key, found ? p : NULL);
     }
 }
@@ -465,9 +466,9 @@ bool module_order_maps(Module *m, int n, Map *const *first) {
 }
 
 /* The map by a pair of maps, created if necessary. */
-Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
-    const char *key = pair_key(m, first, second, through);
-    Map *map = named(m, NAMES_MAP, key);
+Map *map_pair(Module *m, Map *first, Map *second, Map *via, Space *to) {
+    const char *key = pair_key(m, first, second, via);
+    Map *map = find_named(m, NAMES_MAP, key);
     if (map) return map;
     if (!to) {
         const char *name = arena_printf(m->a, "%s_%s", first->to->name, second->to->name);
@@ -476,10 +477,10 @@ Map *map_pair(Module *m, Map *first, Map *second, Map *through, Space *to) {
     }
     map = NEW(m->a, Map);
     *map = (Map){.kind = MAP_PAIR, .to = to, .pair = {first, second}, .id = m->maps.n};
-    map->through = through;
-    map->from = through ? through->from : first->from;
+    map->via = via;
+    map->from = via ? via->from : first->from;
     vec_push(m->a, &m->maps, map);
-    enter(m, NAMES_MAP, key, map);
+    enter_name(m, NAMES_MAP, key, map);
     return map;
 }
 
@@ -495,7 +496,7 @@ Var *var_new(Module *m, VarKind k, const char *path, Type t, Init init, Span at)
     v->id = m->vars.n;
     v->span = at;
     vec_push(m->a, &m->vars, v);
-    enter(m, NAMES_VAR, v->path, v);
+    enter_name(m, NAMES_VAR, v->path, v);
     return v;
 }
 
@@ -514,7 +515,7 @@ Type var_written_type(const Var *v) {
 }
 
 Var *var_find(const Module *m, const char *path) {
-    return named(m, NAMES_VAR, path);
+    return find_named(m, NAMES_VAR, path);
 }
 
 /* Finds a C function. Linear, since a model has few. */
@@ -557,7 +558,7 @@ Func *func_new(Module *m, const char *name) {
     f->name = arena_strndup(m->a, name, strlen(name));
     f->phase = phase < 0 ? PHASE_NONE : (Phase)phase;
     vec_push(m->a, &m->funcs, f);
-    enter(m, NAMES_FUNC, f->name, f);
+    enter_name(m, NAMES_FUNC, f->name, f);
     return f;
 }
 
@@ -591,7 +592,7 @@ Func *func_new_body(Module *m, Func *f) {
 /* Finds a function, from the last one on, since a body stands right before its loop's function. A
  * pass may have dropped a function whose name is in the table. */
 Func *func_find(const Module *m, const char *name) {
-    for (int i = named(m, NAMES_FUNC, name) ? m->funcs.n - 1 : -1; i >= 0; i--)
+    for (int i = find_named(m, NAMES_FUNC, name) ? m->funcs.n - 1 : -1; i >= 0; i--)
         if (strcmp(m->funcs.v[i]->name, name) == 0) return m->funcs.v[i];
     return NULL;
 }

@@ -100,16 +100,16 @@ bool parse_real(Parser *p, const char *what, double *x) {
 enum { MAX_WEIGHT = 256, MAX_DEPTH = 32 };
 
 /* Counts the nodes of an expression, up to a limit. */
-static int weigh(const Expr *e, int sum) {
+static int count_nodes(const Expr *e, int sum) {
     if (sum > MAX_WEIGHT || !e) return sum;
-    return weigh(e->b, weigh(e->a, sum + 1));
+    return count_nodes(e->b, count_nodes(e->a, sum + 1));
 }
 
 static bool sum_expr(Parser *p, int depth, const Expr **e);
 
 /* Whether the expression is small enough; else an error. */
 static bool small_enough(Parser *p, Span at, const Expr *e) {
-    if (weigh(e, 0) <= MAX_WEIGHT) return true;
+    if (count_nodes(e, 0) <= MAX_WEIGHT) return true;
     return parse_fail(p, DIAG_E0408, at, "this size expression is too large");
 }
 

@@ -28,7 +28,7 @@ static bool map_of_space(Parser *p, MapKind k, Map **map) {
         if (!parse_expect(p, ',') || !parse_space(p, &to)) return false;
         ok = space_is_within(s, to);
     }
-    if (k == MAP_FIRST) ok = ok && s->once;
+    if (k == MAP_FIRST) ok = ok && s->distinct_of;
     if (ok && k == MAP_ORIG) {
         if (!parse_expect(p, ',') || !parse_int(p, "which base", 0, 1, &which)) return false;
         ok = s->base[which] != NULL;
@@ -89,7 +89,7 @@ static bool map_behind_first(Parser *p, Map **map) {
     Column *c = NULL;
     Space *once = NULL;
     if (!parse_column(p, &c) || !parse_expect(p, ',') || !parse_space(p, &once)) return false;
-    if (!c->cat || !once->once || once->whole != c->space)
+    if (!c->cat || !once->distinct_of || once->prefix_of != c->space)
         return parse_fail(p, DIAG_E0409, at, "'%s' has no map 'via'", once->name);
     *map = map_via(p->m, map_col(p->m, c), once);
     return true;
@@ -207,7 +207,7 @@ static bool dtype_attr(Parser *p, DType *dt) {
 }
 
 /* Parses the attributes of an operation. */
-static bool attributes(Parser *p, Op *op) {
+static bool parse_attrs(Parser *p, Op *op) {
     unsigned at = op_attrs(op->kind);
     int red = 0;
     if (at & OPA_WHEN) op->when = parse_accept_word(p, "when");
@@ -248,7 +248,7 @@ static Op *poison(Parser *p) {
 }
 
 /* Parses an operand. */
-static bool operand(Parser *p, Operands *in, bool *poisoned) {
+static bool parse_operand(Parser *p, Operands *in, bool *poisoned) {
     Op *x = strmap_get(&p->values, p->tok.s);
     if (!x)
         return parse_fail(p, DIAG_E0405, p->tok.span, "no value '%%%s' is defined before this line",
@@ -260,14 +260,14 @@ static bool operand(Parser *p, Operands *in, bool *poisoned) {
 }
 
 /* Parses all operands. */
-static bool operands(Parser *p, Op *op, Span at, bool *poisoned) {
+static bool parse_operands(Parser *p, Op *op, Span at, bool *poisoned) {
     enum { MAX_OPERANDS = 1000 };
     Operands in = {0};
     if (p->tok.kind == T_VALUE && p->tok.span.line == p->prev_line) {
         do {
             if (p->tok.kind != T_VALUE)
                 return parse_fail(p, DIAG_E0401, p->tok.span, "expected a value, as '%%name'");
-            if (!operand(p, &in, poisoned)) return false;
+            if (!parse_operand(p, &in, poisoned)) return false;
         } while (in.n < MAX_OPERANDS && parse_accept(p, ','));
     }
     int want = op_arity(op->kind);
@@ -306,7 +306,7 @@ static bool output_use(Parser *p, Op *op) {
 
 /* ---- one operation ---------------------------------------------------------------------- */
 /* Parses the kind of an operation. */
-static bool kind_of(Parser *p, OpKind *kind) {
+static bool parse_kind(Parser *p, OpKind *kind) {
     static const char *const words[] = {
 #define OP(id, mnemonic, n_in, cost, traits, attrs, impl) mnemonic,
 #include "ops.def"
@@ -323,7 +323,7 @@ static bool kind_of(Parser *p, OpKind *kind) {
 }
 
 /* A type, as text. */
-static const char *show(Parser *p, const Type *t) {
+static const char *type_text(Parser *p, const Type *t) {
     StrBuf b = sb_new(p->a);
     type_print(&b, t);
     return b.s;
@@ -343,7 +343,7 @@ static bool is_untyped(const Op *op, bool named) {
 
 /* Checks the operation's type. infer() may follow operands and, for CSR values, what @load saved.
  */
-static bool check(Parser *p, Op *op, Span at, bool named) {
+static bool check_op(Parser *p, Op *op, Span at, bool named) {
     bool may_have = op->kind == OP_CALL_EFFECT, result = !op_has(op, OPT_EFFECT);
     bool typed = op->type.dt != DT_VOID;
     if (may_have) result = named;
@@ -364,7 +364,7 @@ static bool check(Parser *p, Op *op, Span at, bool named) {
     if (why) return parse_fail(p, DIAG_E0406, at, "'%s': %s", op_mnemonic(op->kind), why);
     if (type_eq(&tried.type, &op->type)) return true;
     return parse_fail(p, DIAG_E0406, at, "the result of this '%s' is %s, not %s",
-                      op_mnemonic(op->kind), show(p, &tried.type), show(p, &op->type));
+                      op_mnemonic(op->kind), type_text(p, &tried.type), type_text(p, &op->type));
 }
 
 /* Parses `@bf16` behind the type, the request of the layer, or `@f32 update`, the optimizer's. */
@@ -377,7 +377,7 @@ static bool parse_want(Parser *p, Op *op) {
 }
 
 /* Parses an operation, after its name; NULL after an error, or where an operand already had one. */
-static Op *operation(Parser *p, Builder *b, Span at, bool named) {
+static Op *parse_op(Parser *p, Builder *b, Span at, bool named) {
     Op op = {.span = at};
     bool poisoned = false;
     op.fused = parse_accept_word(p, "fused");
@@ -385,8 +385,8 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
     for (int i = ASK_STORE; i < N_ASKS && !op.ask; i++)
         if (parse_accept_word(p, text_asks.word[i])) op.ask = (OpAsk)i;
     Span op_at = p->tok.span;
-    if (!kind_of(p, &op.kind) || !attributes(p, &op)) return NULL;
-    if (!operands(p, &op, op_at, &poisoned)) return NULL;
+    if (!parse_kind(p, &op.kind) || !parse_attrs(p, &op)) return NULL;
+    if (!parse_operands(p, &op, op_at, &poisoned)) return NULL;
     if (!output_use(p, &op)) return NULL;
     if (parse_accept(p, ':') && !parse_type(p, &op.type)) return NULL;
     if (!parse_want(p, &op) || !parse_span(p, &op.span) || poisoned) return NULL;
@@ -394,11 +394,11 @@ static Op *operation(Parser *p, Builder *b, Span at, bool named) {
         parse_fail(p, DIAG_E0406, op_at, "'saved' reads what @load gave, so @load cannot use it");
         return NULL;
     }
-    return check(p, &op, op_at, named) ? b_op(b, &op) : NULL;
+    return check_op(p, &op, op_at, named) ? b_op(b, &op) : NULL;
 }
 
 /* Parses the line of an operation. */
-static void op_line(Parser *p, Builder *b) {
+static void parse_op_line(Parser *p, Builder *b) {
     Span at = p->tok.span;
     const char *name = NULL;
     if (p->tok.kind == T_VALUE) {
@@ -417,7 +417,7 @@ static void op_line(Parser *p, Builder *b) {
     }
     bool taken = name && strmap_has(&p->values, name);
     if (taken) parse_fail(p, DIAG_E0403, at, "'%%%s' is defined twice", name);
-    Op *op = operation(p, b, at, name != NULL);
+    Op *op = parse_op(p, b, at, name != NULL);
     if (!op) parse_skip_line(p);
     if (!name) return;
     const char *hint = text_is_number(name) || taken ? NULL : text_hint_of(p->a, &p->hints, name);
@@ -442,7 +442,7 @@ void parse_func(Parser *p, bool body) {
     p->values = p->hints = (StrMap){0};
     parse_lex_next(p);
     if (!parse_expect(p, '{') || !parse_span(p, &b.f->span)) parse_skip_line(p);
-    while (!parse_stop(p) && !parse_is(p, '}')) op_line(p, &b);
+    while (!parse_stop(p) && !parse_is(p, '}')) parse_op_line(p, &b);
     vec_push(p->a, &p->names, ((ParseNames){b.f, p->values}));
     if (!parse_stop(p)) parse_expect(p, '}');
 }

@@ -23,17 +23,17 @@ static bool own_size(Parser *p, Space *s, const char *prefix) {
         at = p->tok.span;
         if (!parse_name(p, "the name of a size", &name)) return false;
     }
-    Sym *own = (Sym *)s->size->sym;
-    if (strcmp(own->name, name) == 0) return true;
+    Sym *symbol = (Sym *)s->size->sym;
+    if (strcmp(symbol->name, name) == 0) return true;
     if (strmap_get(&p->m->by_name[NAMES_SYM], name))
         return parse_fail(p, DIAG_E0403, at, "the size '%s' is already taken", name);
-    sym_rename(p->m, own, name);
+    sym_rename(p->m, symbol, name);
     return true;
 }
 
 /* Whether a constant size is at most 2^40; else an error. Beyond it products saturate and would
  * look equal. */
-static bool plausible(Parser *p, Span at, const Expr *size) {
+static bool is_plausible_size(Parser *p, Span at, const Expr *size) {
     int64_t n;
     if (!expr_is_const(size, &n) || (n >= 0 && n <= (int64_t)1 << 40)) return true;
     return parse_fail(p, DIAG_E0407, at, "a dimension has 0 to 2^40 entries, not %lld",
@@ -46,7 +46,8 @@ static bool dim_stmt(Parser *p) {
     const char *name = NULL;
     const Expr *size = NULL;
     if (!new_name(p, NAMES_SPACE, "the name of a dimension", &name)) return false;
-    if (parse_accept(p, '=') && (!parse_expr(p, &size) || !plausible(p, at, size))) return false;
+    if (parse_accept(p, '=') && (!parse_expr(p, &size) || !is_plausible_size(p, at, size)))
+        return false;
     Space *s = space_dim(p->m, name, size, at);
     return (size || own_size(p, s, "")) && parse_span(p, &s->span);
 }
@@ -59,27 +60,26 @@ static bool space_of(Parser *p, SpaceKind k, const char *what, Space **s) {
 }
 
 /* Parses (paper, 1) after `first`. */
-static bool prefix_of(Parser *p, SpaceKind k, const char *what, Space **whole, int *hops) {
+static bool parse_prefix(Parser *p, SpaceKind k, const char *what, Space **full, int *hops) {
     int64_t n = 0;
     Span at = p->tok.span;
-    if (!parse_expect(p, '(') || !space_of(p, k, what, whole) || !parse_expect(p, ','))
-        return false;
+    if (!parse_expect(p, '(') || !space_of(p, k, what, full) || !parse_expect(p, ',')) return false;
     if (!parse_int(p, "a number of hops", 0, 64, &n) || !parse_expect(p, ')')) return false;
     *hops = (int)n;
-    RelKind rel = (*whole)->rel; /* the recipe comes later: space_is_sampled */
+    RelKind rel = (*full)->rel; /* the recipe comes later: space_is_sampled */
     bool sampled = rel == REL_BASE || rel == REL_REVERSE || rel == REL_UNDIRECTED;
-    if (sampled && !space_of_batch(*whole)) return true;
-    return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*whole)->name);
+    if (sampled && !space_of_batch(*full)) return true;
+    return parse_fail(p, DIAG_E0409, at, "'%s' is not of the data", (*full)->name);
 }
 
 /* Parses (paper) after `distinct`, and adds the distinct rows of the node type. */
-static bool once_of(Parser *p, Span at, const char *name) {
+static bool parse_distinct(Parser *p, Span at, const char *name) {
     Space *node = NULL;
     if (!parse_expect(p, '(') || !space_of(p, SP_NODE, "a node type", &node)) return false;
     if (!parse_expect(p, ')')) return false;
-    int before = p->m->spaces.n;
-    Space *s = node->once ? NULL : space_once(p->m, node, at);
-    if (!s || p->m->spaces.n == before)
+    int n_spaces = p->m->spaces.n;
+    Space *s = node->distinct_of ? NULL : space_distinct(p->m, node, at);
+    if (!s || p->m->spaces.n == n_spaces)
         return parse_fail(p, DIAG_E0403, at, "'%s' has each of its rows once in '%s'", node->name,
                           s ? s->name : node->name);
     if (strcmp(name, s->name) != 0) space_rename(p->m, s, name);
@@ -92,17 +92,17 @@ static bool node_stmt(Parser *p) {
     Span at = p->tok.span;
     const char *name = NULL;
     if (!new_name(p, NAMES_SPACE, "the name of a node type", &name)) return false;
-    Space *whole = NULL;
+    Space *full = NULL;
     int hops = 0;
     if (parse_accept(p, '=')) {
-        if (parse_accept_word(p, "distinct")) return once_of(p, at, name);
+        if (parse_accept_word(p, "distinct")) return parse_distinct(p, at, name);
         if (!parse_accept_word(p, "first")) return parse_expected(p, "'first' or 'distinct'");
-        if (!prefix_of(p, SP_NODE, "a node type", &whole, &hops)) return false;
+        if (!parse_prefix(p, SP_NODE, "a node type", &full, &hops)) return false;
     }
     Space *s = space_node(p->m, name, at);
-    s->whole = whole;
+    s->prefix_of = full;
     s->hops = hops;
-    s->timeless = !whole && parse_accept_word(p, "timeless");
+    s->timeless = !full && parse_accept_word(p, "timeless");
     return own_size(p, s, "N_") && parse_span(p, &s->span);
 }
 
@@ -116,7 +116,7 @@ static bool graph_stmt(Parser *p) {
 }
 
 /* Whether the derived relation may have these bases; else an error. */
-static bool fits(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
+static bool check_bases(Parser *p, Span at, RelKind k, const Space *x, const Space *y) {
     if ((k == REL_SELF_LOOPS || k == REL_UNDIRECTED) && x->src != x->dst && !space_of_batch(x))
         return parse_fail(p, DIAG_E0409, at, "'%s' joins two node types: no %s", x->name,
                           text_RelKind.word[k]);
@@ -141,7 +141,7 @@ static bool seed_ends(Parser *p, Space **src, Space **dst, const Space *base) {
         }
         if (!space_of(p, SP_NODE, "a node type", end[i])) return false;
         const Space *s = *end[i];
-        if (s->whole != (i ? base->dst : base->src) || s->hops)
+        if (s->prefix_of != (i ? base->dst : base->src) || s->hops)
             return parse_fail(p, DIAG_E0409, at, "'%s' is not the seeds of '%s'", s->name,
                               (i ? base->dst : base->src)->name);
     }
@@ -161,7 +161,7 @@ static bool derived_edge(Parser *p, Span at, const char *name, Space **s) {
         if (k == REL_UNION && !space_of(p, SP_EDGE, "an edge type", &y)) return false;
         if (k == REL_WHERE && !parse_text(p, "the name of an output of @load", &cond)) return false;
     }
-    if (!parse_expect(p, ')') || !fits(p, at, (RelKind)k, x, y)) return false;
+    if (!parse_expect(p, ')') || !check_bases(p, at, (RelKind)k, x, y)) return false;
     int before = p->m->spaces.n;
     Space *src = NULL, *dst = NULL;
     bool joins = (k == REL_LINKS || k == REL_POSITIVES) && parse_accept(p, ':');
@@ -183,7 +183,7 @@ static bool edge_stmt(Parser *p) {
     if (!new_name(p, NAMES_SPACE, "the name of an edge type", &name)) return false;
     bool made = parse_accept(p, '=');
     bool first = made && parse_accept_word(p, "first");
-    if (first && !prefix_of(p, SP_EDGE, "an edge type", &whole, &hops)) return false;
+    if (first && !parse_prefix(p, SP_EDGE, "an edge type", &whole, &hops)) return false;
     if (made && !first) {
         if (!derived_edge(p, at, name, &s)) return false;
     } else {
@@ -192,7 +192,7 @@ static bool edge_stmt(Parser *p) {
         parse_lex_next(p);
         if (!space_of(p, SP_NODE, "a node type", &dst)) return false;
         s = space_edge(p->m, name, src, dst, at);
-        s->whole = whole;
+        s->prefix_of = whole;
         s->hops = hops;
         s->timeless = !whole && parse_accept_word(p, "timeless");
     }
@@ -234,8 +234,8 @@ static bool column_name(Parser *p, Space **space, const char **name) {
     }
     if (!*space)
         return parse_fail(p, DIAG_E0402, at, "'%s' starts with no space of this module", whole);
-    bool loaded = !(*space)->whole && ((*space)->kind == SP_NODE || (*space)->kind == SP_GRAPH ||
-                                       (*space)->kind == SP_EDGE);
+    bool loaded = !(*space)->prefix_of && ((*space)->kind == SP_NODE ||
+                                           (*space)->kind == SP_GRAPH || (*space)->kind == SP_EDGE);
     return loaded || parse_fail(p, DIAG_E0409, at, "'%s' cannot have data", (*space)->name);
 }
 
@@ -300,7 +300,7 @@ static bool column_stmt(Parser *p) {
 
 /* ---- variables -------- */
 /* Parses an initial value. */
-static bool init(Parser *p, Init *in) {
+static bool parse_init(Parser *p, Init *in) {
     int kind = 0;
     Span at = p->tok.span;
     if (!parse_word(p, &text_InitKind, "an initialiser", &kind)) return false;
@@ -359,7 +359,7 @@ static bool var_stmt(Parser *p, VarKind k) {
     if (parse_accept_word(p, "transposed") &&
         !parse_int(p, "how many of its spaces are the last as written", 1, t.rank - 1, &transposed))
         return false;
-    if (!parse_expect(p, '=') || !init(p, &in)) return false;
+    if (!parse_expect(p, '=') || !parse_init(p, &in)) return false;
     if (t.layout != LAYOUT_DENSE) return parse_fail(p, DIAG_E0409, type_at, "a variable is dense");
     Var *v = var_new(p->m, k, path, t, in, at);
     v->transposed = (int)transposed;
@@ -473,16 +473,16 @@ static bool sampled_column(Parser *p, bool weight) {
 }
 
 /* Parses a column that requests bring. */
-static bool brought_column(Parser *p) {
+static bool request_column(Parser *p) {
     Column *c;
     Span at = p->tok.span;
     if (!parse_column(p, &c)) return false;
     if (!space_is_drawn(c->space))
         return parse_fail(p, DIAG_E0403, at, "a column that is brought is one of a step's links");
-    for (int i = 0; i < p->m->recipe.sample.brought.n; i++)
-        if (p->m->recipe.sample.brought.v[i] == c)
+    for (int i = 0; i < p->m->recipe.sample.request_columns.n; i++)
+        if (p->m->recipe.sample.request_columns.v[i] == c)
             return parse_fail(p, DIAG_E0403, at, "it is brought twice");
-    vec_push(p->a, &p->m->recipe.sample.brought, c);
+    vec_push(p->a, &p->m->recipe.sample.request_columns, c);
     return true;
 }
 
@@ -498,7 +498,7 @@ static bool recipe_line(Parser *p) {
     if (strcmp(name, "fanout") == 0) return fanout_stmt(p);
     if (strcmp(name, "weight") == 0) return sampled_column(p, true);
     if (strcmp(name, "time") == 0) return sampled_column(p, false);
-    if (strcmp(name, "brought") == 0) return brought_column(p);
+    if (strcmp(name, "brought") == 0) return request_column(p);
     for (int i = 0; i < text_n_recipe; i++)
         if (strcmp(text_recipe[i].name, name) == 0)
             return parse_expect(p, '=') && recipe_value(p, &text_recipe[i]);
@@ -579,7 +579,7 @@ static bool streams_stmt(Parser *p) {
 }
 
 /* Parses a statement. */
-static bool statement(Parser *p, const char *word, Span at) {
+static bool parse_statement(Parser *p, const char *word, Span at) {
     static const struct {
         const char *word;
         bool (*read)(Parser *);
@@ -606,7 +606,7 @@ static void module_body(Parser *p) {
         Tok first = p->tok;
         parse_lex_next(p);
         bool ok = first.kind == T_NAME
-                      ? statement(p, first.s, first.span)
+                      ? parse_statement(p, first.s, first.span)
                       : first.kind != T_BAD && parse_fail(p, DIAG_E0401, first.span,
                                                           "expected a statement of a module");
         if (!ok) parse_skip_line(p);

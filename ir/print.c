@@ -21,7 +21,7 @@ typedef struct {
     bool sites;        /* with the calls that led to a library's lines */
     bool notes;        /* with what became of breaks */
     bool file;         /* with the passes that are to come, and the order of maps */
-} Whole;
+} PrintContext;
 
 /* Prints a path, in quotes if necessary. */
 static void print_path(StrBuf *b, const char *path) {
@@ -52,7 +52,7 @@ void ir_span_print(StrBuf *b, const Ctx *c, uint32_t own_file, bool site, Span a
 }
 
 /* Ends a line, with its position. */
-static void end_line(StrBuf *b, const Whole *w, Span at) {
+static void end_line(StrBuf *b, const PrintContext *w, Span at) {
     if (!w->computation) ir_span_print(b, w->m->ctx, w->own_file, w->sites, at);
     sb_puts(b, "\n");
 }
@@ -114,14 +114,14 @@ static void print_dim(StrBuf *b, const Space *s) {
 
 /* Prints what a prefix or distinct space is of. */
 static void print_prefix(StrBuf *b, const Space *s) {
-    if (s->once) {
+    if (s->distinct_of) {
         sb_puts(b, " = distinct(");
-        ir_name_print(b, s->once->name);
+        ir_name_print(b, s->distinct_of->name);
         sb_puts(b, ")");
         return;
     }
     sb_puts(b, " = first(");
-    ir_name_print(b, s->whole->name);
+    ir_name_print(b, s->prefix_of->name);
     sb_printf(b, ", %d)", s->hops);
 }
 
@@ -137,8 +137,8 @@ static void print_ends(StrBuf *b, const Space *s) {
 static void print_edge(StrBuf *b, const Space *s) {
     sb_puts(b, "  edge ");
     ir_name_print(b, s->name);
-    if (s->whole) print_prefix(b, s);
-    if (s->whole || s->rel == REL_BASE) {
+    if (s->prefix_of) print_prefix(b, s);
+    if (s->prefix_of || s->rel == REL_BASE) {
         print_ends(b, s);
         if (s->timeless) sb_puts(b, " timeless");
         return;
@@ -158,7 +158,7 @@ static void print_edge(StrBuf *b, const Space *s) {
 }
 
 /* Prints a column. */
-static void print_column(StrBuf *b, const Whole *w, const Column *c) {
+static void print_column(StrBuf *b, const PrintContext *w, const Column *c) {
     sb_puts(b, "  column ");
     ir_column_print(b, c);
     sb_puts(b, ": ");
@@ -178,7 +178,7 @@ static void print_column(StrBuf *b, const Whole *w, const Column *c) {
 }
 
 /* Prints a space. */
-static void print_space(StrBuf *b, const Whole *w, const Space *s) {
+static void print_space(StrBuf *b, const PrintContext *w, const Space *s) {
     switch (s->kind) {
     case SP_DIM:
         print_dim(b, s);
@@ -190,7 +190,7 @@ static void print_space(StrBuf *b, const Whole *w, const Space *s) {
     default:
         sb_puts(b, s->kind == SP_NODE ? "  node " : "  graph ");
         ir_name_print(b, s->name);
-        if (s->whole) print_prefix(b, s);
+        if (s->prefix_of) print_prefix(b, s);
         if (s->timeless) sb_puts(b, " timeless");
         print_own_size(b, s, s->kind == SP_NODE ? "N_" : "G_");
     }
@@ -199,7 +199,7 @@ static void print_space(StrBuf *b, const Whole *w, const Space *s) {
 
 /* Prints spaces and columns. A column makes its space of stored entries, so it is printed in that
  * space's place, after the columns made before it. */
-static void print_data(StrBuf *b, const Whole *w) {
+static void print_data(StrBuf *b, const PrintContext *w) {
     const Module *m = w->m;
     int next = 0;
     for (int i = 0; i < m->syms.n; i++) {
@@ -247,7 +247,7 @@ static void print_init(StrBuf *b, const Init *in) {
 }
 
 /* Prints a variable. */
-static void print_var(StrBuf *b, const Whole *w, const Var *v) {
+static void print_var(StrBuf *b, const PrintContext *w, const Var *v) {
     sb_printf(b, "  %s ", text_VarKind.word[v->kind]);
     ir_string_print(b, v->path);
     sb_puts(b, ": ");
@@ -274,7 +274,7 @@ static void print_var(StrBuf *b, const Whole *w, const Var *v) {
 
 /* ---- functions in C --------------------------------------------------------------- */
 /* Prints a C function. */
-static void print_extern(StrBuf *b, const Whole *w, const Extern *f) {
+static void print_extern(StrBuf *b, const PrintContext *w, const Extern *f) {
     sb_puts(b, "  extern ");
     ir_string_print(b, f->name);
     if (!w->computation) {
@@ -337,11 +337,11 @@ static void print_sampling(StrBuf *b, const Sampling *s) {
     }
     print_columns(b, "weight", s->weights.v, s->weights.n);
     print_columns(b, "time", s->times.v, s->times.n);
-    print_columns(b, "brought", s->brought.v, s->brought.n);
+    print_columns(b, "brought", s->request_columns.v, s->request_columns.n);
 }
 
 /* Prints the recipe. */
-static void print_recipe(StrBuf *b, const Whole *w) {
+static void print_recipe(StrBuf *b, const PrintContext *w) {
     const Recipe *r = &w->m->recipe;
     if (!r->present) return;
     sb_puts(b, "  recipe {");
@@ -391,16 +391,16 @@ const char **ir_value_names(Arena *a, const Func *f) {
 }
 
 /* Prints a map by a pair. */
-static void pair_print(StrBuf *b, const Map *m) {
+static void print_pair(StrBuf *b, const Map *m) {
     sb_puts(b, "pair(");
     for (int i = 0; i < 2; i++) {
         ir_map_print(b, m->pair[i]);
         sb_puts(b, ", ");
     }
     ir_name_print(b, m->to->name);
-    if (m->through) {
+    if (m->via) {
         sb_puts(b, ", ");
-        ir_map_print(b, m->through);
+        ir_map_print(b, m->via);
     }
     sb_puts(b, ")");
 }
@@ -408,7 +408,7 @@ static void pair_print(StrBuf *b, const Map *m) {
 /* Prints a map. */
 void ir_map_print(StrBuf *b, const Map *m) {
     if (m->kind == MAP_PAIR) {
-        pair_print(b, m);
+        print_pair(b, m);
         return;
     }
     sb_printf(b, "%s(", text_MapKind.word[m->kind]);
@@ -434,7 +434,7 @@ static bool is_message(const Op *op) {
 }
 
 /* Prints the attributes of an operation. */
-static void print_attrs(StrBuf *b, const Whole *w, const Op *op) {
+static void print_attrs(StrBuf *b, const PrintContext *w, const Op *op) {
     unsigned at = op_attrs(op->kind);
     if (op->when) sb_puts(b, " when");
     if (at & OPA_RED) sb_printf(b, " %s", text_reds.word[op->red]);
@@ -478,7 +478,7 @@ static void print_use(StrBuf *b, const Op *op) {
 }
 
 /* Prints an operation. */
-static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names) {
+static void print_op(StrBuf *b, const PrintContext *w, const Op *op, const char **names) {
     sb_puts(b, "    ");
     if (op_has_result(op)) sb_printf(b, "%%%s = ", names[op->id]);
     if (op->fused) sb_puts(b, "fused ");
@@ -501,7 +501,7 @@ static void print_op(StrBuf *b, const Whole *w, const Op *op, const char **names
 }
 
 /* Prints a function. */
-static void print_func(StrBuf *b, const Whole *w, const Func *f) {
+static void print_func(StrBuf *b, const PrintContext *w, const Func *f) {
     const char **names = name_values(b->a, f, !w->computation);
     sb_puts(b, f->body ? "  body @" : "  func @");
     ir_name_print(b, f->name);
@@ -512,7 +512,7 @@ static void print_func(StrBuf *b, const Whole *w, const Func *f) {
 }
 
 void func_print(StrBuf *b, const Module *m, const Func *f) {
-    print_func(b, &(Whole){.m = m, .own_file = m->text_file}, f);
+    print_func(b, &(PrintContext){.m = m, .own_file = m->text_file}, f);
 }
 
 /* ---- module ------------------------------------------------------------------------------ */
@@ -543,7 +543,7 @@ static bool has_sources(const Module *m) {
 }
 
 /* Prints the notes of --report=breaks. */
-static void print_notes(StrBuf *b, const Whole *w) {
+static void print_notes(StrBuf *b, const PrintContext *w) {
     const Module *m = w->m;
     if (m->effects_counted && m->n_effects) sb_printf(b, "  effects %d\n", m->n_effects);
     for (int i = 0; i < m->notes.n; i++) {
@@ -558,7 +558,7 @@ static void print_notes(StrBuf *b, const Whole *w) {
 }
 
 /* Prints a module. */
-static void print_module(StrBuf *b, const Whole *w) {
+static void print_module(StrBuf *b, const PrintContext *w) {
     const Module *m = w->m;
     sb_puts(b, "module");
     if (w->computation)
@@ -591,15 +591,15 @@ static void print_module(StrBuf *b, const Whole *w) {
 }
 
 void module_print(StrBuf *b, const Module *m) {
-    print_module(b, &(Whole){.m = m, .own_file = m->text_file});
+    print_module(b, &(PrintContext){.m = m, .own_file = m->text_file});
 }
 
 void module_print_file(StrBuf *b, const Module *m) {
-    print_module(b, &(Whole){.m = m,
-                             .own_file = m->text_file,
-                             .sites = true,
-                             .file = true,
-                             .notes = has_sources(m)});
+    print_module(b, &(PrintContext){.m = m,
+                                    .own_file = m->text_file,
+                                    .sites = true,
+                                    .file = true,
+                                    .notes = has_sources(m)});
     if (!has_sources(m)) return;
     sb_puts(b, "sources {\n");
     module_print_sources(b, m, m->text_file);
@@ -607,11 +607,11 @@ void module_print_file(StrBuf *b, const Module *m) {
 }
 
 void module_print_of(StrBuf *b, const Module *m, uint32_t own_file) {
-    print_module(b, &(Whole){.m = m, .own_file = own_file, .sites = true, .notes = true});
+    print_module(b, &(PrintContext){.m = m, .own_file = own_file, .sites = true, .notes = true});
 }
 
 void module_print_spaces(StrBuf *b, const Module *m) {
-    const Whole w = {.m = m, .own_file = m->text_file};
+    const PrintContext w = {.m = m, .own_file = m->text_file};
     sb_puts(b, "module");
     print_names(b, m);
     print_data(b, &w);
@@ -619,5 +619,5 @@ void module_print_spaces(StrBuf *b, const Module *m) {
 }
 
 void module_print_computation(StrBuf *b, const Module *m) {
-    print_module(b, &(Whole){.m = m, .computation = true});
+    print_module(b, &(PrintContext){.m = m, .computation = true});
 }

@@ -35,7 +35,7 @@ static void name_file(Listing *l, Span at) {
 }
 
 /* Records that a position names the line. */
-static void see_line(Listing *l, Span at) {
+static void record_line(Listing *l, Span at) {
     name_file(l, at);
     if (at.file != l->file || at.line > MAX_LINES) return;
     l->seen[at.line] = true;
@@ -48,12 +48,12 @@ static Listing list_file(Arena *a, const Module *m, uint32_t file) {
     for (int i = 0; i < m->spaces.n; i++) name_file(&l, m->spaces.v[i]->span);
     for (int i = 0; i < m->cols.n; i++) name_file(&l, m->cols.v[i]->span);
     for (int i = 0; i < m->externs.n; i++) name_file(&l, m->externs.v[i]->span);
-    for (int i = 0; i < m->vars.n; i++) see_line(&l, m->vars.v[i]->span);
-    see_line(&l, m->recipe.optimizer);
+    for (int i = 0; i < m->vars.n; i++) record_line(&l, m->vars.v[i]->span);
+    record_line(&l, m->recipe.optimizer);
     for (int i = 0; i < m->notes.n; i++) name_file(&l, m->notes.v[i].span);
     for (int i = 0; i < m->funcs.n; i++) {
         name_file(&l, m->funcs.v[i]->span);
-        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) see_line(&l, op->span);
+        for (const Op *op = m->funcs.v[i]->first; op; op = op->next) record_line(&l, op->span);
     }
     return l;
 }

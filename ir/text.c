@@ -151,7 +151,7 @@ static bool ends_in_dot(const char *name) {
 }
 
 /* Whether the term is the name, or "z" of "z.1". */
-static bool asks_for(const char *term, size_t n, const char *name) {
+static bool term_matches(const char *term, size_t n, const char *name) {
     size_t k = strlen(name);
     if (n == k && !memcmp(term, name, k)) return true;
     while (k && name[k - 1] >= '0' && name[k - 1] <= '9') k--;
@@ -164,19 +164,19 @@ const char *text_asked(Arena *a, const char *list, const char *name) {
     for (const char *t = list; t && *t; t += n, t += *t == ',') {
         t += *t == '%';
         n = strcspn(t, ",");
-        if (asks_for(t, n, name)) return arena_strndup(a, t, n);
+        if (term_matches(t, n, name)) return arena_strndup(a, t, n);
     }
     return NULL;
 }
 
 /* The first term of a list that matched nothing; NULL: none. */
-const char *text_unmet(Arena *a, const char *list, const StrMap *met) {
+const char *text_unmet(Arena *a, const char *list, const StrMap *matched) {
     size_t n;
     for (const char *t = list; t && *t; t += n, t += *t == ',') {
         t += *t == '%';
         n = strcspn(t, ",");
         const char *term = arena_strndup(a, t, n);
-        if (!strmap_has(met, term)) return term;
+        if (!strmap_has(matched, term)) return term;
     }
     return NULL;
 }

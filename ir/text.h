@@ -43,7 +43,7 @@ const char *text_hint_of(Arena *a, StrMap *taken, const char *name);
  */
 const char *text_asked(Arena *a, const char *list, const char *name);
 /* The first of its terms that is not in `met`; NULL: there is none. */
-const char *text_unmet(Arena *a, const char *list, const StrMap *met);
+const char *text_unmet(Arena *a, const char *list, const StrMap *matched);
 bool text_is_number(const char *s); /* digits alone */
 /* By Op.id: how the text writes the names of f's values, %x or %"x:y"; NULL: it has no result. */
 const char **ir_value_names(Arena *a, const Func *f);

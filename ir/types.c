@@ -75,15 +75,15 @@ bool map_is_sorted(const Map *m) {
            m->kind == MAP_ROW;
 }
 
-/* Whether the pair is valid: both maps lead from its rows, or from those behind `through`, and its
+/* Whether the pair is valid: both maps lead from its rows, or from those behind `via`, and its
  * size is their sizes' product. */
 bool map_pair_holds(Arena *a, const Map *m) {
-    const Map *t = m->through;
+    const Map *t = m->via;
     if (t && (t->from != m->from || t->kind == MAP_PAIR)) return false;
     for (int i = 0; i < 2; i++) {
-        const Map *one = m->pair[i];
-        bool beyond = t && one->kind == MAP_COL && one->from == t->to;
-        if (one->kind == MAP_PAIR || (one->from != m->from && !beyond)) return false;
+        const Map *component = m->pair[i];
+        bool from_via = t && component->kind == MAP_COL && component->from == t->to;
+        if (component->kind == MAP_PAIR || (component->from != m->from && !from_via)) return false;
     }
     return m->to->kind == SP_DIM &&
            expr_eq(m->to->size, expr_mul(a, m->pair[0]->to->size, m->pair[1]->to->size));

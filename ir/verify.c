@@ -40,7 +40,7 @@ static void broken(Verifier *v, Span at, const char *fmt, ...) {
 }
 
 /* The operation as the printer names it: "'gather' (%z)". */
-static const char *who(Verifier *v, const Op *op) {
+static const char *op_text(Verifier *v, const Op *op) {
     if (op->hint) return arena_printf(v->c->a, "'%s' (%%%s)", op_mnemonic(op->kind), op->hint);
     return arena_printf(v->c->a, "'%s' (%%%d)", op_mnemonic(op->kind), op->id);
 }
@@ -83,7 +83,7 @@ static bool cond_holds(const Module *m, const Space *s) {
     const Func *load = func_of(m, PHASE_LOAD);
     const Op *out = load ? func_output(load, s->cond) : NULL;
     if (!out || out->n_in != 1 || !out->in[0]) return false;
-    if (s->base[0]->whole) return true; /* the condition is that of the whole relation */
+    if (s->base[0]->prefix_of) return true; /* the condition is that of the whole relation */
     Type want = type_make(DT_I1, 1, (Space *const *)&s->base[0]);
     return out->in[0]->untyped || type_eq(&out->in[0]->type, &want);
 }
@@ -99,11 +99,14 @@ static void check_space(Verifier *v, const Space *s) {
         if (s->rel == REL_ANSWERS) ok = ok && s->base[0]->rel == REL_QUERIES;
         if (s->rel > REL_ANSWERS) ok = ok && s->base[0]->rel == REL_ANSWERS;
     }
-    if (s->once)
-        ok = ok && owns_space(m, s->once) && s->once->kind == SP_NODE && !s->once->once &&
-             s->whole == (s->once->whole ? s->once->whole : s->once);
-    if (s->whole)
-        ok = ok && owns_space(m, s->whole) && s->whole->kind == s->kind && !s->whole->whole &&
+    if (s->distinct_of)
+        ok = ok && owns_space(m, s->distinct_of) && s->distinct_of->kind == SP_NODE &&
+             !s->distinct_of->distinct_of &&
+             s->prefix_of ==
+                 (s->distinct_of->prefix_of ? s->distinct_of->prefix_of : s->distinct_of);
+    if (s->prefix_of)
+        ok = ok && owns_space(m, s->prefix_of) && s->prefix_of->kind == s->kind &&
+             !s->prefix_of->prefix_of &&
              (s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE));
     if (s->kind == SP_NZ) ok = ok && owns_column(m, s->nz_of) && s->nz_of->nz == s;
     if (s->kind == SP_NODE && s->graph) ok = ok && s->graph->kind == SP_GRAPH;
@@ -156,10 +159,11 @@ static void check_map(Verifier *v, const Map *m) {
         to = m->to && space_is_within(from, m->to) ? m->to : NULL;
         break;
     case MAP_FIRST:
-        to = from->once ? from->whole : NULL;
+        to = from->distinct_of ? from->prefix_of : NULL;
         break;
     case MAP_VIA:
-        to = from->once && m->pair[0] && m->pair[0]->from == from->whole ? m->pair[0]->to : NULL;
+        to = from->distinct_of && m->pair[0] && m->pair[0]->from == from->prefix_of ? m->pair[0]->to
+                                                                                    : NULL;
         break;
     }
     if (!to || to != m->to)
@@ -226,14 +230,14 @@ static const char *attr_missing(const Module *m, const Op *op) {
 static bool operands_hold(Verifier *v, const Op *op, Op *const *order) {
     int want = op_arity(op->kind);
     if (want >= 0 && op->n_in != want) {
-        broken(v, op->span, "%s has %d operands, not %d", who(v, op), op->n_in, want);
+        broken(v, op->span, "%s has %d operands, not %d", op_text(v, op), op->n_in, want);
         return false;
     }
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
         bool known = x && x->func == v->f && x->id < v->f->n_ops && order[x->id] == x;
         if (known && x->id < op->id && op_has_result(x)) continue;
-        broken(v, op->span, "operand %d of %s %s", i + 1, who(v, op),
+        broken(v, op->span, "operand %d of %s %s", i + 1, op_text(v, op),
                !known            ? "is not in the function"
                : x->id >= op->id ? "is defined after it"
                                  : "has no result");
@@ -243,7 +247,7 @@ static bool operands_hold(Verifier *v, const Op *op, Op *const *order) {
 }
 
 /* A type, as text. */
-static const char *show(Verifier *v, const Type *t) {
+static const char *type_text(Verifier *v, const Type *t) {
     StrBuf b = sb_new(v->c->a);
     type_print(&b, t);
     return b.s;
@@ -251,27 +255,27 @@ static const char *show(Verifier *v, const Type *t) {
 
 /* Checks the type of an operation. */
 static void check_type(Verifier *v, const Op *op) {
-    if (op->type.dt != DT_VOID && !type_holds(v, op->span, who(v, op), &op->type)) return;
+    if (op->type.dt != DT_VOID && !type_holds(v, op->span, op_text(v, op), &op->type)) return;
     if (op->untyped) return;
     Op tried = *op;
     const char *why = op_infer(v->m, &tried);
     if (why)
-        broken(v, op->span, "%s is ill-typed: %s", who(v, op), why);
+        broken(v, op->span, "%s is ill-typed: %s", op_text(v, op), why);
     else if (!type_eq(&tried.type, &op->type))
-        broken(v, op->span, "%s is %s, but its operands make it %s", who(v, op), show(v, &op->type),
-               show(v, &tried.type));
+        broken(v, op->span, "%s is %s, but its operands make it %s", op_text(v, op),
+               type_text(v, &op->type), type_text(v, &tried.type));
 }
 
 /* Checks a read of a saved value. */
 static void check_saved(Verifier *v, const Op *op) {
     const Op *out = module_saved(v->m, op->name);
     if (v->f->phase == PHASE_LOAD || (out && v->f == out->func))
-        broken(v, op->span, "%s stands in @%s itself", who(v, op), v->f->name);
+        broken(v, op->span, "%s stands in @%s itself", op_text(v, op), v->f->name);
     else if (!out || out->n_in != 1 || !out->in[0])
-        broken(v, op->span, "%s: @load has no output \"%s\"", who(v, op), op->name);
+        broken(v, op->span, "%s: @load has no output \"%s\"", op_text(v, op), op->name);
     else if (!out->in[0]->untyped && !type_eq(&out->in[0]->type, &op->type))
-        broken(v, op->span, "%s is %s, but @%s puts out %s", who(v, op), show(v, &op->type),
-               out->func->name, show(v, &out->in[0]->type));
+        broken(v, op->span, "%s is %s, but @%s puts out %s", op_text(v, op),
+               type_text(v, &op->type), out->func->name, type_text(v, &out->in[0]->type));
 }
 
 /* Checks that a name is used once. */
@@ -290,25 +294,25 @@ static bool fits_function(const Op *op, bool body) {
 /* Checks an operation. */
 static void check_op(Verifier *v, const Op *op, Op *const *order) {
     if (!fits_function(op, v->f->body)) {
-        broken(v, op->span, "%s stands %s the body of a loop", who(v, op),
+        broken(v, op->span, "%s stands %s the body of a loop", op_text(v, op),
                v->f->body ? "in" : "outside of");
         return;
     }
     const char *missing = attr_missing(v->m, op);
     if (missing) {
-        broken(v, op->span, "%s lacks %s", who(v, op), missing);
+        broken(v, op->span, "%s lacks %s", op_text(v, op), missing);
         return;
     }
     if (!operands_hold(v, op, order)) return;
     if (op->kind == OP_SAVED) check_saved(v, op);
     if (op->kind != OP_SAVED || v->ok) check_type(v, op);
     if (op->fused && (!op_has(op, OPT_PURE) || op_has(op, OPT_LIB)))
-        broken(v, op->span, "%s cannot be fused", who(v, op));
+        broken(v, op->span, "%s cannot be fused", op_text(v, op));
 }
 
 /* ---- functions ------------------------------------------------------------------------- */
 /* The operations by number, or NULL when the list is broken. */
-static Op **linked(Verifier *v) {
+static Op **number_ops(Verifier *v) {
     Func *f = v->f;
     int n = 0;
     const Op *prev = NULL;
@@ -329,7 +333,7 @@ static Op **linked(Verifier *v) {
 
 /* Checks a function. */
 static void check_func(Verifier *v) {
-    Op **order = linked(v);
+    Op **order = number_ops(v);
     StrMap outputs = {0}, assigned = {0};
     if (!order) return;
     for (const Op *op = v->f->first; op; op = op->next) {

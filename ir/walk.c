@@ -19,24 +19,25 @@ void ir_marks_start(IrMarks *m) {
 typedef struct {
     const Op *op;
     int next;
-} Way;
+} Visit;
 
 /* Visits what `root` is computed from, operands first. */
 IrOps ir_walk(Arena *a, IrMarks *m, const Op *root, IrEnter *enter, void *user) {
     IrOps found = {0};
-    VEC(Way) way = {0};
+    VEC(Visit) stack = {0};
     ir_marks_start(m);
     ir_marks_first(m, root->id);
-    vec_push(a, &way, ((Way){root, enter(user, root) ? 0 : root->n_in}));
-    while (way.n) {
-        Way *last = &way.v[way.n - 1];
+    vec_push(a, &stack, ((Visit){root, enter(user, root) ? 0 : root->n_in}));
+    while (stack.n) {
+        Visit *last = &stack.v[stack.n - 1];
         if (last->next == last->op->n_in) {
             vec_push(a, &found, (Op *)last->op);
-            way.n--;
+            stack.n--;
             continue;
         }
         const Op *x = last->op->in[last->next++];
-        if (ir_marks_first(m, x->id)) vec_push(a, &way, ((Way){x, enter(user, x) ? 0 : x->n_in}));
+        if (ir_marks_first(m, x->id))
+            vec_push(a, &stack, ((Visit){x, enter(user, x) ? 0 : x->n_in}));
     }
     return found;
 }

@@ -20,26 +20,27 @@
 
 /* What the pass knows of an operation, hung on its tag. */
 typedef struct {
-    int64_t place; /* in the function: what comes later has a larger one */
-    int of, met;   /* the last contractions that it was found linear in, or a reader of that */
-    Op *over;      /* linear: what stands for it */
+    int64_t position; /* in the function: what comes later has a larger one */
+    int linear_in,
+        visited_for; /* the last contractions that it was found linear in, or a reader of that */
+    Op *rewritten;   /* linear: what stands for it */
 } Info;
 
 typedef struct {
     PassCtx *p;
     Module *m;
-    int z;            /* number of the contraction that is looked at */
-    Op *x, *w;        /* its operands */
-    VEC(Op *) ahead;  /* readers of linear ones: a heap, the first of the function first */
-    VEC(Op *) linear; /* in the order of the function */
-    Op *top;          /* the last linear one */
-    bool crossed;     /* a segment sum */
-    bool as_wide;     /* X as Z */
-    const char *why;  /* x is not summed first */
+    int n_contraction;  /* number of the contraction that is looked at */
+    Op *x, *w;          /* its operands */
+    VEC(Op *) worklist; /* readers of linear ones: a heap, the first of the function first */
+    VEC(Op *) linear;   /* in the order of the function */
+    Op *top;            /* the last linear one */
+    bool crossed;       /* a segment sum */
+    bool as_wide;       /* X as Z */
+    const char *why;    /* x is not summed first */
 } Aggregate;
 
 /* ---- places ------------------------------------------------------------------------------- */
-enum { PLACES_APART = 1 << 20 };
+enum { POSITION_STEP = 1 << 20 };
 
 /* The pass's knowledge of an operation. */
 static Info *info(const Op *op) {
@@ -47,50 +48,50 @@ static Info *info(const Op *op) {
 }
 
 /* Numbers the operations of a function, with gaps for new ones. */
-static void place_all(Aggregate *g, Func *f) {
+static void number_all(Aggregate *g, Func *f) {
     int64_t place = 0;
     for (Op *op = f->first; op; op = op->next) {
         if (!op->tag) op->tag = NEW(g->p->a, Info);
-        info(op)->place = place += PLACES_APART;
+        info(op)->position = place += POSITION_STEP;
     }
 }
 
 /* Numbers a new operation between its neighbours. */
-static Op *placed(Aggregate *g, Op *op) {
+static Op *number_new(Aggregate *g, Op *op) {
     op->tag = NEW(g->p->a, Info);
-    int64_t after = info(op->prev)->place, before = info(op->next)->place;
-    info(op)->place = after + (before - after) / 2;
-    if (info(op)->place == after) place_all(g, op->func);
+    int64_t after = info(op->prev)->position, before = info(op->next)->position;
+    info(op)->position = after + (before - after) / 2;
+    if (info(op)->position == after) number_all(g, op->func);
     return op;
 }
 
 /* Compares two elements of the worklist by position. */
 static bool is_before(const Aggregate *g, int i, int k) {
-    return info(g->ahead.v[i])->place < info(g->ahead.v[k])->place;
+    return info(g->worklist.v[i])->position < info(g->worklist.v[k])->position;
 }
 
 /* Swaps two elements of the worklist. */
-static void exchange(Aggregate *g, int i, int k) {
-    Op *op = g->ahead.v[i];
-    g->ahead.v[i] = g->ahead.v[k];
-    g->ahead.v[k] = op;
+static void swap(Aggregate *g, int i, int k) {
+    Op *op = g->worklist.v[i];
+    g->worklist.v[i] = g->worklist.v[k];
+    g->worklist.v[k] = op;
 }
 
 /* Adds an operation to the worklist, a heap by position. */
-static void add_ahead(Aggregate *g, Op *op) {
-    vec_push(g->p->a, &g->ahead, op);
-    for (int i = g->ahead.n - 1; i > 0 && is_before(g, i, (i - 1) / 2); i = (i - 1) / 2)
-        exchange(g, i, (i - 1) / 2);
+static void push_work(Aggregate *g, Op *op) {
+    vec_push(g->p->a, &g->worklist, op);
+    for (int i = g->worklist.n - 1; i > 0 && is_before(g, i, (i - 1) / 2); i = (i - 1) / 2)
+        swap(g, i, (i - 1) / 2);
 }
 
 /* Takes the first operation, by position, from the worklist. */
-static Op *take_ahead(Aggregate *g) {
-    Op *op = g->ahead.v[0];
-    g->ahead.v[0] = g->ahead.v[--g->ahead.n];
-    for (int i = 0, k; (k = 2 * i + 1) < g->ahead.n; i = k) {
-        if (k + 1 < g->ahead.n && is_before(g, k + 1, k)) k++;
+static Op *pop_work(Aggregate *g) {
+    Op *op = g->worklist.v[0];
+    g->worklist.v[0] = g->worklist.v[--g->worklist.n];
+    for (int i = 0, k; (k = 2 * i + 1) < g->worklist.n; i = k) {
+        if (k + 1 < g->worklist.n && is_before(g, k + 1, k)) k++;
         if (!is_before(g, k, i)) break;
-        exchange(g, i, k);
+        swap(g, i, k);
     }
     return op;
 }
@@ -98,7 +99,7 @@ static Op *take_ahead(Aggregate *g) {
 /* ---- what is linear -------- */
 /* Whether the operation is known to be linear in the current contraction. */
 static bool is_linear(const Aggregate *g, const Op *op) {
-    return info(op)->of == g->z;
+    return info(op)->linear_in == g->n_contraction;
 }
 
 /* Whether two types have a space in common. */
@@ -115,7 +116,7 @@ static bool has_more_sums(const Aggregate *g, const Op *segment) {
 }
 
 /* The operand through which u is linear in Z; -1: none, or not in a linear way; -2: both. */
-static int carrier(const Aggregate *g, const Op *u) {
+static int linear_operand(const Aggregate *g, const Op *u) {
     bool first = is_linear(g, u->in[0]);
     bool second = u->n_in > 1 && is_linear(g, u->in[1]);
     switch (u->kind) {
@@ -141,26 +142,26 @@ static int carrier(const Aggregate *g, const Op *u) {
 /* Marks an operation as linear in Z and queues its readers. `rewritten` is what stands for it over
  * X. */
 static void mark_linear(Aggregate *g, Op *op, Op *over) {
-    info(op)->of = g->z;
-    info(op)->over = over;
+    info(op)->linear_in = g->n_contraction;
+    info(op)->rewritten = over;
     for (const Use *u = op->users; u; u = u->next) {
         Op *user = u->user;
-        if (!user->func || info(user)->met == g->z) continue;
-        info(user)->met = g->z;
-        add_ahead(g, user);
+        if (!user->func || info(user)->visited_for == g->n_contraction) continue;
+        info(user)->visited_for = g->n_contraction;
+        push_work(g, user);
     }
 }
 
 /* Finds all operations that are linear in z. Only one, the top, may be read by others. */
-static bool find_top(Aggregate *g, Op *z) {
-    g->z++;
-    g->ahead.n = g->linear.n = 0;
+static bool find_linear(Aggregate *g, Op *z) {
+    g->n_contraction++;
+    g->worklist.n = g->linear.n = 0;
     g->top = NULL;
     g->crossed = false;
     mark_linear(g, z, g->x);
-    while (g->ahead.n) {
-        Op *u = take_ahead(g);
-        if (carrier(g, u) != -1) {
+    while (g->worklist.n) {
+        Op *u = pop_work(g);
+        if (linear_operand(g, u) != -1) {
             mark_linear(g, u, u);
             vec_push(g->p->a, &g->linear, u);
             g->crossed |= u->kind == OP_SEGMENT;
@@ -212,13 +213,13 @@ static bool is_candidate(Aggregate *g, const Op *z, int i) {
 }
 
 /* What stands for x after the rewriting. */
-static Op *over(const Aggregate *g, Op *x) {
-    return is_linear(g, x) ? info(x)->over : x;
+static Op *rewritten_value(const Aggregate *g, Op *x) {
+    return is_linear(g, x) ? info(x)->rewritten : x;
 }
 
 /* Builds u over the rewritten operands. */
-static Op *again(const Aggregate *g, Builder *b, const Op *u) {
-    Op *x = over(g, u->in[0]);
+static Op *rewrite_linear(const Aggregate *g, Builder *b, const Op *u) {
+    Op *x = rewritten_value(g, u->in[0]);
     switch (u->kind) {
     case OP_GATHER:
         return b_gather(b, u->map, x);
@@ -227,7 +228,7 @@ static Op *again(const Aggregate *g, Builder *b, const Op *u) {
     case OP_NEG:
         return b_unary(b, OP_NEG, x);
     default:
-        return b_binary(b, u->kind, x, over(g, u->in[1]));
+        return b_binary(b, u->kind, x, rewritten_value(g, u->in[1]));
     }
 }
 
@@ -236,10 +237,10 @@ static void rewrite(Aggregate *g, Op *z) {
     Builder b = b_for(g->m, z->func, NULL, z);
     for (int i = 0; i < g->linear.n; i++) {
         Op *u = b.at = g->linear.v[i];
-        info(u)->over = placed(g, again(g, &b, u));
+        info(u)->rewritten = number_new(g, rewrite_linear(g, &b, u));
         if (u == g->top) break;
     }
-    Op *y = placed(g, b_contract(&b, info(g->top)->over, g->w, g->top->type));
+    Op *y = number_new(g, b_contract(&b, info(g->top)->rewritten, g->w, g->top->type));
     y->hint = g->top->hint ? g->top->hint : z->hint;
     op_replace_uses(z->func, g->top, y);
 }
@@ -248,11 +249,11 @@ static void rewrite(Aggregate *g, Op *z) {
 static void aggregate_func(PassCtx *p, Module *m, Func *f) {
     Aggregate g = {.p = p, .m = m};
     func_keep_users(p->a, f);
-    place_all(&g, f);
+    number_all(&g, f);
     for (Op *z = f->first; z; z = z->next) {
         if (z->kind != OP_CONTRACT) continue;
         for (int i = 0; i < 2; i++) {
-            if (!is_candidate(&g, z, i) || !find_top(&g, z)) {
+            if (!is_candidate(&g, z, i) || !find_linear(&g, z)) {
                 if (g.why)
                     pass_refusal(p, z->span, "aggregate", "'%s' is multiplied as it is: %s",
                                  pass_named(z), g.why);

@@ -61,7 +61,7 @@ static bool depends(const Ad *ad, const Op *op) {
 }
 
 /* Tags the active values: those that depend on requested values and that the loss depends on. */
-static void mark(Ad *ad) {
+static void mark_active(Ad *ad) {
     Func *f = ad->b.f;
     Arena *a = ad->p->a;
     func_number(f);
@@ -102,7 +102,7 @@ static bool needs_dense(const Op *op) {
 }
 
 /* The same operation on dense copies of its operands, which share the adjoints of the originals. */
-static Op *dense_twin(Ad *ad, Op *op) {
+static Op *dense_copy(Ad *ad, Op *op) {
     Op proto = *op;
     proto.tag = NULL;
     proto.want = ad->b.want;
@@ -146,7 +146,7 @@ static void differentiate(Ad *ad, Op *op) {
     b_like(&ad->b, op);
     if (ad->want) ad->b.want = ad->want;
     Op **gin = NEWN(ad->p->a, Op *, (size_t)op->n_in + 1),
-       *twin = needs_dense(op) ? dense_twin(ad, op) : op;
+       *twin = needs_dense(op) ? dense_copy(ad, op) : op;
     op_impl(op->kind)->vjp(&ad->b, twin, at->grad, gin);
     for (int i = 0; i < op->n_in; i++)
         if (gin[i] && ad_wants(op, i))
@@ -156,7 +156,7 @@ static void differentiate(Ad *ad, Op *op) {
 /* Adds an output for each parameter's gradient, the sum over all reads of it. There is none if the
  * loss does not depend on the parameter, as in PyTorch: then no optimizer changes it, not even by
  * weight decay. */
-static void put_outputs(Ad *ad, Module *m) {
+static void emit_gradient_outputs(Ad *ad, Module *m) {
     int n_grads = 0, n = 0; /* of ids: a pass may have dropped variables */
     for (int i = 0; i < m->vars.n; i++) n = m->vars.v[i]->id < n ? n : m->vars.v[i]->id + 1;
     Op **sum = NEWN(ad->p->a, Op *, (size_t)n + 1);
@@ -184,8 +184,8 @@ static void put_outputs(Ad *ad, Module *m) {
 }
 
 /* Runs the backward walk over the function. */
-static void walk_back(Ad *ad, bool scaled) {
-    mark(ad);
+static void run_backward(Ad *ad, bool scaled) {
+    mark_active(ad);
     ad->guard = ir_guards(ad->p->a, ad->b.f, NULL);
     Op *seed = scaled ? pass_loss_scale_now(&ad->b) : ad_const(&ad->b, ad->loss, 1);
     if (ad->loss->tag) accumulate(ad, ad->loss, seed, NULL, NULL);
@@ -213,8 +213,8 @@ bool pass_autodiff_func(PassCtx *p, Module *m, Func *f) {
     }
     if (!pass_unroll_func(p, m, f)) return false;
     ad.last = f->last;
-    walk_back(&ad, pass_loss_is_scaled(m, f));
-    put_outputs(&ad, m);
+    run_backward(&ad, pass_loss_is_scaled(m, f));
+    emit_gradient_outputs(&ad, m);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
     return ad.ok;
 }
@@ -228,7 +228,7 @@ bool pass_gradients_of(PassCtx *p, Module *m, Func *f, Op *of, const bool *leaf,
              .leaf = leaf,
              .ok = true};
     const Op *last = f->last;
-    walk_back(&ad, false);
+    run_backward(&ad, false);
     for (Op *op = f->first; op != last->next; op = op->next) {
         const Adjoint *at = op->tag;
         op->tag = NULL;

@@ -15,7 +15,7 @@
 
 /* Adds v to a hash. The table uses the low bits; those of a double carry little, so high bits are
  * mixed down. */
-static uint64_t mix(uint64_t h, uint64_t v) {
+static uint64_t mix_hash(uint64_t h, uint64_t v) {
     h ^= v + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
     h *= 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
@@ -30,20 +30,20 @@ static uint64_t bits_of(double d) {
 
 /* Adds a text to a hash. */
 static uint64_t hash_text(uint64_t h, const char *s) {
-    for (; s && *s; s++) h = mix(h, (unsigned char)*s);
+    for (; s && *s; s++) h = mix_hash(h, (unsigned char)*s);
     return h;
 }
 
 /* A hash of kind, type, operands and attributes. */
 uint64_t pass_op_hash(const Op *op) {
-    uint64_t h = mix(op->kind, (uint64_t)op->type.dt);
-    for (int i = 0; i < op->type.rank; i++) h = mix(h, (uint64_t)op->type.dim[i]->id);
-    for (int i = 0; i < op->n_in; i++) h = mix(h, (uint64_t)(uintptr_t)op->in[i]);
-    for (int i = 0; i < op->n_over; i++) h = mix(h, (uint64_t)op->over[i]->id);
-    h = mix(h, (uint64_t)(uintptr_t)op->map ^ (uint64_t)(uintptr_t)op->col);
-    h = mix(h, (uint64_t)(uintptr_t)op->var ^ bits_of(op->imm));
-    h = mix(h, (uint64_t)(uintptr_t)op->ext ^ (uint64_t)(uintptr_t)op->body);
-    return hash_text(mix(h, (uint64_t)op->stream), op->name);
+    uint64_t h = mix_hash(op->kind, (uint64_t)op->type.dt);
+    for (int i = 0; i < op->type.rank; i++) h = mix_hash(h, (uint64_t)op->type.dim[i]->id);
+    for (int i = 0; i < op->n_in; i++) h = mix_hash(h, (uint64_t)(uintptr_t)op->in[i]);
+    for (int i = 0; i < op->n_over; i++) h = mix_hash(h, (uint64_t)op->over[i]->id);
+    h = mix_hash(h, (uint64_t)(uintptr_t)op->map ^ (uint64_t)(uintptr_t)op->col);
+    h = mix_hash(h, (uint64_t)(uintptr_t)op->var ^ bits_of(op->imm));
+    h = mix_hash(h, (uint64_t)(uintptr_t)op->ext ^ (uint64_t)(uintptr_t)op->body);
+    return hash_text(mix_hash(h, (uint64_t)op->stream), op->name);
 }
 
 /* Whether two texts are equal, or both absent. */
@@ -106,30 +106,30 @@ bool pass_is_transpose(const Op *op) {
 
 /* ---- table: open addressing, at most half full ------------------------------ */
 /* The slot of an equal operation, or the empty slot for it. */
-static int probe(const OpTable *t, const Op *op) {
+static int find_slot(const OpTable *t, const Op *op) {
     int i = (int)(pass_op_hash(op) & (uint64_t)(t->cap - 1));
     while (t->slot[i] && !pass_op_equal(t->slot[i], op)) i = (i + 1) & (t->cap - 1);
     return i;
 }
 
 /* Doubles the table. */
-static void grow(OpTable *t) {
+static void grow_table(OpTable *t) {
     OpTable old = *t;
     t->cap = old.cap ? 2 * old.cap : 64;
     t->slot = NEWN(t->a, Op *, (size_t)t->cap);
     for (int i = 0; i < old.cap; i++)
-        if (old.slot[i]) t->slot[probe(t, old.slot[i])] = old.slot[i];
+        if (old.slot[i]) t->slot[find_slot(t, old.slot[i])] = old.slot[i];
 }
 
 /* The equal operation in the table, or NULL. */
 Op *pass_table_find(const OpTable *t, const Op *op) {
-    return t->cap ? t->slot[probe(t, op)] : NULL;
+    return t->cap ? t->slot[find_slot(t, op)] : NULL;
 }
 
 /* The equal operation in the table, or `op` after adding it. */
 Op *pass_table_add(OpTable *t, Op *op) {
-    if (2 * (t->n + 1) > t->cap) grow(t);
-    int i = probe(t, op);
+    if (2 * (t->n + 1) > t->cap) grow_table(t);
+    int i = find_slot(t, op);
     if (t->slot[i]) return t->slot[i];
     t->n++;
     return t->slot[i] = op;
@@ -149,19 +149,19 @@ static void sort_operands(Op *op) {
 
 /* Adds a remark about two equal operations that must not be merged: two samples of random numbers,
  * or layers of different precision. */
-static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
+static void report_unmerged(PassCtx *p, const OpTable *known, OpTable *random, Op *op) {
     static const DType wants[] = {DT_VOID, DT_F32, DT_BF16, DT_F16};
     const DType want = op->want;
     if (op_acts(op)) return;
     if (op_has(op, OPT_NOCSE)) {
-        if (pass_table_add(drawn, op) != op)
+        if (pass_table_add(random, op) != op)
             pass_refusal(p, op->span, "cse", "'%s' is drawn twice", pass_named(op));
         return;
     }
-    if (pass_table_find(met, op)) return;
+    if (pass_table_find(known, op)) return;
     for (size_t i = 0; i < COUNT(wants); i++) {
         op->want = wants[i];
-        const Op *other = wants[i] == want ? NULL : pass_table_find(met, op);
+        const Op *other = wants[i] == want ? NULL : pass_table_find(known, op);
         op->want = want;
         if (!other || other->want == want) continue;
         pass_refusal(p, op->span, "cse", "'%s' is computed twice, in layers of different precision",
@@ -173,26 +173,26 @@ static void tell_apart(PassCtx *p, const OpTable *met, OpTable *drawn, Op *op) {
 /* Merges equal operations of a function. A duplicate's tag names the operation that replaces it; it
  * is left without users and removed at the end. */
 static void cse_func(PassCtx *p, Func *f) {
-    OpTable t = {.a = p->a}, drawn = {.a = p->a};
-    PassOps gone = {0};
+    OpTable t = {.a = p->a}, random = {.a = p->a};
+    PassOps merged = {0};
     int n = 0;
     func_number(f);
     for (Op *op = f->first; op; op = op->next) {
         for (int i = 0; i < op->n_in; i++)
             if (op->in[i]->tag) op->in[i] = op->in[i]->tag;
-        if (p->remarks) tell_apart(p, &t, &drawn, op);
+        if (p->remarks) report_unmerged(p, &t, &random, op);
         if (op_acts(op) || op_has(op, OPT_NOCSE)) continue;
         sort_operands(op);
         Op *first = pass_table_add(&t, op);
         if (first == op || !pass_may_rewrite(p)) continue;
         if (!first->ask) first->ask = op->ask;
         op->tag = first;
-        pass_ops_add(p, &gone, op);
+        pass_ops_add(p, &merged, op);
         n++;
     }
     if (n)
         pass_remark(p, f->span, "cse", "@%s: %d operations are ones that are there already%s",
-                    f->name, n, pass_ops_text(p, &gone));
+                    f->name, n, pass_ops_text(p, &merged));
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->tag) op_remove(op);

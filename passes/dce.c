@@ -11,34 +11,34 @@
  * kernels read variables in place. */
 #include "passes/rewrite.h"
 
-typedef VEC(const Op *) Gone;
+typedef VEC(const Op *) DeadOps;
 
 /* Removes operations without users, from the last to the first. */
-static void sweep(Arena *a, Func *f, Gone *gone) {
+static void remove_dead(Arena *a, Func *f, DeadOps *removed) {
     int *uses = func_use_counts(a, f);
     for (Op *op = f->last, *prev; op; op = prev) {
         prev = op->prev;
         if (uses[op->id] || op_acts(op)) continue;
         for (int i = 0; i < op->n_in; i++) uses[op->in[i]->id]--;
         op_remove(op);
-        vec_push(a, gone, op);
+        vec_push(a, removed, op);
     }
 }
 
 /* Removes dead operations; how many there were. */
 int pass_dce_func(Arena *a, Func *f) {
-    Gone gone = {0};
-    sweep(a, f, &gone);
-    return gone.n;
+    DeadOps removed = {0};
+    remove_dead(a, f, &removed);
+    return removed.n;
 }
 
 /* Adds a remark about the removed operations. */
-static void tell_gone(PassCtx *p, const Func *f, const Gone *gone) {
+static void report_removed(PassCtx *p, const Func *f, const DeadOps *removed) {
     PassOps ops = {0};
-    for (int i = gone->n - 1; i >= 0; i--) pass_ops_add(p, &ops, gone->v[i]);
-    if (gone->n)
+    for (int i = removed->n - 1; i >= 0; i--) pass_ops_add(p, &ops, removed->v[i]);
+    if (removed->n)
         pass_remark(p, f->span, "dce", "@%s: %d operations that nobody reads are gone%s", f->name,
-                    gone->n, pass_ops_text(p, &ops));
+                    removed->n, pass_ops_text(p, &ops));
 }
 
 /* Moves assignments to the end of the function; how many moved. */
@@ -56,7 +56,7 @@ static int sink_assigns(Func *f) {
 }
 
 /* Adds remarks about operations that nobody reads but that have an effect. */
-static void tell_kept(PassCtx *p, Func *f) {
+static void report_effects(PassCtx *p, Func *f) {
     const int *uses = func_use_counts(p->a, f);
     for (const Op *op = f->first; op; op = op->next)
         if (op_has_result(op) && op_acts(op) && !uses[op->id])
@@ -65,17 +65,17 @@ static void tell_kept(PassCtx *p, Func *f) {
 }
 
 /* Marks the loop bodies that a function runs. */
-static void tag_bodies(const Func *f) {
+static void mark_bodies(const Func *f) {
     for (const Op *op = f->first; op; op = op->next)
         if (op->kind == OP_LOOP) op->body->tag = op->body;
 }
 
 /* Removes loop bodies that nothing runs, from the last function on: a body stands before its loop.
  */
-static void drop_bodies(Module *m) {
+static void remove_dead_bodies(Module *m) {
     for (int i = m->funcs.n - 1; i >= 0; i--) {
         Func *f = m->funcs.v[i];
-        if (!f->body || f->tag) tag_bodies(f);
+        if (!f->body || f->tag) mark_bodies(f);
     }
     int n = 0;
     for (int i = 0; i < m->funcs.n; i++) {
@@ -89,15 +89,15 @@ static void drop_bodies(Module *m) {
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
-        Gone gone = {0};
+        DeadOps removed = {0};
         int moved = sink_assigns(f);
-        sweep(p->a, f, &gone);
+        remove_dead(p->a, f, &removed);
         if (moved)
             pass_remark(p, f->span, "dce", "@%s: %d assignments go to the end", f->name, moved);
-        tell_gone(p, f, &gone);
-        if (p->remarks) tell_kept(p, f);
+        report_removed(p, f, &removed);
+        if (p->remarks) report_effects(p, f);
     }
-    drop_bodies(m);
+    remove_dead_bodies(m);
     return true;
 }
 

@@ -69,7 +69,7 @@ static Fact *facts_of(Arena *a, Func *f) {
 }
 
 /* Whether an operation on dense rows makes zeros of zeros, as on stored entries. */
-static bool zeros_stay(const Fact *fact, const Op *op) {
+static bool preserves_zeros(const Fact *fact, const Op *op) {
     double v;
     switch (op->kind) {
     case OP_MUL:
@@ -86,11 +86,11 @@ static bool zeros_stay(const Fact *fact, const Op *op) {
 }
 
 /* The first operation whose dense rows could hold other numbers than zero; NULL: none. */
-static const Op *fills_zeros(PassCtx *p, const Module *m) {
+static const Op *find_zero_filler(PassCtx *p, const Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         const Fact *fact = facts_of(p->a, m->funcs.v[i]);
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
-            if (op->type.layout == LAYOUT_CSR && !zeros_stay(fact, op)) return op;
+            if (op->type.layout == LAYOUT_CSR && !preserves_zeros(fact, op)) return op;
     }
     return NULL;
 }
@@ -133,7 +133,7 @@ static void make_dense(Module *m) {
 static bool run(PassCtx *p, Module *m) {
     const char *names = names_of(p, m);
     if (!names) return true;
-    const Op *bad = fills_zeros(p, m);
+    const Op *bad = find_zero_filler(p, m);
     if (bad) {
         pass_refusal(
             p, bad->span, "density",

@@ -28,22 +28,22 @@ typedef struct {
     PassCtx *p;
     Module *m;
     Func *f;
-    const Space *seeds; /* the table that is learned, or NULL */
-    int64_t *size;      /* [syms] nominal */
+    const Space *learned; /* the table that is learned, or NULL */
+    int64_t *size;        /* [syms] nominal */
     IrMarks marks;
     struct Fact {
-        Space *rows;  /* a function of such a row alone; NULL: it is none */
-        bool is_root; /* to be computed once, and gathered */
-        Op *over;     /* .. over distinct rows */
-        bool told;    /* that it is too little work */
-    } *fact;          /* by op id */
-    Space **most;     /* by space id of a whole type: the longest of its roots' rows */
+        Space *rows;   /* a function of such a row alone; NULL: it is none */
+        bool is_root;  /* to be computed once, and gathered */
+        Op *moved;     /* .. over distinct rows */
+        bool reported; /* that it is too little work */
+    } *fact;           /* by op id */
+    Space **longest;   /* by space id of a whole type: the longest of its roots' rows */
 } Distinct;
 
 /* ---- functions of a row ------------------------------------------------------------------ */
 /* The node type of which s is a prefix, or s itself. */
-static Space *whole_of(Space *s) {
-    return s->whole ? s->whole : s;
+static Space *full_type(Space *s) {
+    return s->prefix_of ? s->prefix_of : s;
 }
 
 /* Whether the type is dense and has no spaces but dimensions and `rows`. */
@@ -73,14 +73,15 @@ static bool are_dims(const Op *op) {
 }
 
 /* Whether the operation takes the first rows of a node type. */
-static bool is_cut(const Op *op) {
+static bool is_prefix_slice(const Op *op) {
     int64_t off;
-    return op->kind == OP_SLICE && op->over[0]->kind == SP_NODE && op->over[1]->whole &&
-           op->over[1]->whole == whole_of(op->over[0]) && expr_is_const(op->off, &off) && off == 0;
+    return op->kind == OP_SLICE && op->over[0]->kind == SP_NODE && op->over[1]->prefix_of &&
+           op->over[1]->prefix_of == full_type(op->over[0]) && expr_is_const(op->off, &off) &&
+           off == 0;
 }
 
 /* Whether the operation computes a row from its operands' rows. */
-static bool is_by_row(const Op *op, const Space *rows) {
+static bool is_rowwise(const Op *op, const Space *rows) {
     switch (op->kind) {
     case OP_VIEW:
         return op->type.dim[0] == rows && op->in[0]->type.dim[0] == rows;
@@ -108,19 +109,19 @@ static Space *rows_of(const Distinct *d, const Op *op) {
     } else if (by_code) {
         rows = op->map->from;
         ok = !op->n_in || has_no_other_rows(&op->in[0]->type, NULL);
-    } else if (is_cut(op)) {
+    } else if (is_prefix_slice(op)) {
         rows = d->fact[op->in[0]->id].rows ? op->over[1] : NULL;
     } else {
         rows = rows_of_operands(d, op, &ok);
-        ok = ok && rows && is_by_row(op, rows);
+        ok = ok && rows && is_rowwise(op, rows);
     }
-    ok = ok && rows && rows->kind == SP_NODE && !rows->once && whole_of(rows) != d->seeds;
+    ok = ok && rows && rows->kind == SP_NODE && !rows->distinct_of && full_type(rows) != d->learned;
     return ok && type_has(&op->type, rows) && has_no_other_rows(&op->type, rows) ? rows : NULL;
 }
 
 /* ---- what it takes ------------------------------------------------------------------------- */
 /* The number of elements of a row. */
-static double count(const Distinct *d, const Type *t) {
+static double row_elements(const Distinct *d, const Type *t) {
     double n = 1;
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i]->kind == SP_DIM) n *= (double)expr_eval(t->dim[i]->size, d->size);
@@ -128,8 +129,8 @@ static double count(const Distinct *d, const Type *t) {
 }
 
 /* The operations that computing a row takes. */
-static double flops(const Distinct *d, const Op *op) {
-    double n = count(d, &op->type);
+static double row_flops(const Distinct *d, const Op *op) {
+    double n = row_elements(d, &op->type);
     switch (op->kind) {
     case OP_CONTRACT:
         for (int i = 0; i < op->in[0]->type.rank; i++) {
@@ -140,7 +141,7 @@ static double flops(const Distinct *d, const Op *op) {
         return n;
     case OP_REDUCE:
     case OP_ARGMAX:
-        return count(d, &op->in[0]->type);
+        return row_elements(d, &op->in[0]->type);
     default:
         return op_has(op, OPT_ELEM) ? n * op_cost(op->kind) : 0;
     }
@@ -152,12 +153,12 @@ static bool is_function_of_row(void *user, const Op *op) {
 }
 
 /* Whether computing the value takes enough operations per element to be moved. */
-static bool takes_work(Distinct *d, Op *op) {
+static bool is_worthwhile(Distinct *d, Op *op) {
     double work = 0;
     IrOps all = ir_walk(d->p->a, &d->marks, op, is_function_of_row, d);
     for (int i = 0; i < all.n; i++)
-        if (d->fact[all.v[i]->id].rows) work += flops(d, all.v[i]);
-    return work >= pass_threshold(d->p->ctx, PASS_T_DISTINCT_FLOPS) * count(d, &op->type);
+        if (d->fact[all.v[i]->id].rows) work += row_flops(d, all.v[i]);
+    return work >= pass_threshold(d->p->ctx, PASS_T_DISTINCT_FLOPS) * row_elements(d, &op->type);
 }
 
 /* ---- roots ---------------------------------------------------------------------------------- */
@@ -169,22 +170,23 @@ static bool broadcasts(const Op *op) {
 /* Marks a value as one that is computed once per distinct row, if it is worthwhile. */
 static void mark_root(Distinct *d, Op *op) {
     struct Fact *x = &d->fact[op->id];
-    bool seed = x->rows && x->rows->whole && x->rows->hops == 0;
-    bool reads = op->kind == OP_DATA || op->kind == OP_GATHER || is_cut(op);
+    bool seed = x->rows && x->rows->prefix_of && x->rows->hops == 0;
+    bool reads = op->kind == OP_DATA || op->kind == OP_GATHER || is_prefix_slice(op);
     if (!x->rows || x->is_root || seed || reads) return;
-    if (!takes_work(d, op)) {
-        if (!x->told)
+    if (!is_worthwhile(d, op)) {
+        if (!x->reported)
             pass_refusal(d->p, op->span, "distinct",
                          "'%s' of @%s is computed for each node: it takes less than "
                          "--distinct.min-flops operations an element",
                          pass_named(op), d->f->name);
-        x->told = true;
+        x->reported = true;
         return;
     }
-    Space **most = &d->most[whole_of(x->rows)->id];
+    Space **longest = &d->longest[full_type(x->rows)->id];
     x->is_root = true;
-    if (!*most || ((*most)->whole && (!x->rows->whole || x->rows->hops > (*most)->hops)))
-        *most = x->rows;
+    if (!*longest ||
+        ((*longest)->prefix_of && (!x->rows->prefix_of || x->rows->hops > (*longest)->hops)))
+        *longest = x->rows;
 }
 
 /* Marks the values that are functions of a row and that something else reads. */
@@ -193,7 +195,7 @@ static void find_roots(Distinct *d) {
         if (d->fact[op->id].rows && !broadcasts(op)) continue;
         for (int i = 0; i < op->n_in; i++) {
             Op *x = op->in[i];
-            while (is_cut(x)) x = x->in[0];
+            while (is_prefix_slice(x)) x = x->in[0];
             mark_root(d, x == op->in[i] || d->fact[x->id].rows ? x : op->in[i]);
         }
     }
@@ -201,17 +203,17 @@ static void find_roots(Distinct *d) {
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
 /* Builds op over the distinct rows. */
-static Op *over_rows(Distinct *d, Builder *b, Op *op, Space *rows) {
+static Op *over_distinct_rows(Distinct *d, Builder *b, Op *op, Space *rows) {
     struct Fact *x = &d->fact[op->id];
     if (!x->rows) return op; /* it has no rows */
-    if (is_cut(op)) return d->fact[op->in[0]->id].over;
+    if (is_prefix_slice(op)) return d->fact[op->in[0]->id].moved;
     Op proto = *op;
     proto.tag = NULL;
     proto.users = NULL;
     proto.in = NEWN(d->p->a, Op *, (size_t)op->n_in + 1);
     for (int i = 0; i < op->n_in; i++) {
         struct Fact *y = &d->fact[op->in[i]->id];
-        proto.in[i] = y->rows ? y->over : op->in[i];
+        proto.in[i] = y->rows ? y->moved : op->in[i];
     }
     b_like(b, op);
     if (op->kind == OP_DATA) return b_gather(b, map_first(d->m, rows), op);
@@ -223,36 +225,36 @@ static Op *over_rows(Distinct *d, Builder *b, Op *op, Space *rows) {
 /* Whether the value is not yet built over distinct rows. */
 static bool is_missing(void *user, const Op *op) {
     const struct Fact *x = &((Distinct *)user)->fact[op->id];
-    return x->rows && !x->over;
+    return x->rows && !x->moved;
 }
 
 /* Computes a root over distinct rows and gathers the result. */
 static void move_root(Distinct *d, Op *op) {
     struct Fact *x = &d->fact[op->id];
-    Space *rows = space_once(d->m, d->most[whole_of(x->rows)->id], op->span);
+    Space *rows = space_distinct(d->m, d->longest[full_type(x->rows)->id], op->span);
     Builder b = b_for(d->m, d->f, op->next, op);
     IrOps missing = ir_walk(d->p->a, &d->marks, op, is_missing, d);
     for (int i = 0; i < missing.n; i++)
         if (is_missing(d, missing.v[i]))
-            d->fact[missing.v[i]->id].over = over_rows(d, &b, missing.v[i], rows);
+            d->fact[missing.v[i]->id].moved = over_distinct_rows(d, &b, missing.v[i], rows);
     b_like(&b, op);
-    Op *y = b_gather(&b, map_distinct(d->m, x->rows, rows), x->over);
+    Op *y = b_gather(&b, map_distinct(d->m, x->rows, rows), x->moved);
     if (!type_eq(&y->type, &op->type)) y = b_copy(&b, y, op->type);
     y->hint = op->hint;
     op->tag = y;
     pass_remark(d->p, op->span, "distinct", "'%s' of @%s is computed once for each row of '%s'",
-                op->hint ? op->hint : op_mnemonic(op->kind), d->f->name, whole_of(x->rows)->name);
+                op->hint ? op->hint : op_mnemonic(op->kind), d->f->name, full_type(x->rows)->name);
 }
 
 /* Moves all roots of a function. */
 static void distinct_func(PassCtx *p, Module *m, Func *f) {
     const Column *target = module_target(m, false);
-    Distinct d = {.p = p, .m = m, .f = f, .seeds = target ? target->space : NULL};
+    Distinct d = {.p = p, .m = m, .f = f, .learned = target ? target->space : NULL};
     func_number(f);
     int n = f->n_ops;
     d.marks = ir_marks_new(p->a, n + 1);
     d.fact = NEWN(p->a, struct Fact, (size_t)n + 1);
-    d.most = NEWN(p->a, Space *, (size_t)m->spaces.n + 1);
+    d.longest = NEWN(p->a, Space *, (size_t)m->spaces.n + 1);
     d.size = NEWN(p->a, int64_t, (size_t)m->syms.n + 1);
     for (int i = 0; i < m->syms.n; i++) d.size[i] = pass_threshold(p->ctx, PASS_T_ORDER_WIDTH);
     for (Op *op = f->first; op; op = op->next) d.fact[op->id].rows = rows_of(&d, op);
@@ -274,7 +276,7 @@ static bool run(PassCtx *p, Module *m) {
     const Sampling *s = &m->recipe.sample;
     if (!s->disjoint || !s->n_hops) return true; /* no row is drawn twice */
     for (int i = 0; i < m->funcs.n; i++)
-        if (module_draws(m, m->funcs.v[i]->phase)) distinct_func(p, m, m->funcs.v[i]);
+        if (module_runs_on_batches(m, m->funcs.v[i]->phase)) distinct_func(p, m, m->funcs.v[i]);
     return true;
 }
 

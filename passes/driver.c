@@ -96,7 +96,7 @@ const char *pass_pipeline_infer(int opt_level, bool explain) {
 }
 
 /* The facts that can be derived from the operations. */
-static unsigned facts(const Module *m) {
+static unsigned derive_facts(const Module *m) {
     unsigned has = IR_TYPED | IR_NO_CSR;
     for (int i = 0; i < m->funcs.n; i++) {
         if (pass_has_gradients(m->funcs.v[i])) has |= IR_GRAD;
@@ -142,7 +142,7 @@ typedef struct {
 } Run;
 
 /* Whether an option selects this run of the pass. */
-static bool wanted(const char *which, const Run *r) {
+static bool is_selected(const char *which, const Run *r) {
     return which && (strcmp(which, "all") == 0 || pass_is_listed(which, r->p->name, r->nth));
 }
 
@@ -154,15 +154,15 @@ static const char *text_of(Ctx *c, const PassSubject *s) {
 }
 
 /* Prints a text with a heading; an empty text only if no filter is set. */
-static void dump(const PassOptions *o, const char *when, const Run *r, const char *text) {
+static void print_dump(const PassOptions *o, const char *when, const Run *r, const char *text) {
     if (*text || !o->print_filter)
         fprintf(o->dump, "// ---- %s %s#%d\n%s", when, r->p->name, r->nth, text);
 }
 
 /* Prints the pass's subject, filtered. */
-static void dump_of(Ctx *c, const PassSubject *s, const PassOptions *o, const char *when,
-                    const Run *r) {
-    dump(o, when, r, dump_filter(c->a, text_of(c, s), o->print_filter));
+static void dump_subject(Ctx *c, const PassSubject *s, const PassOptions *o, const char *when,
+                         const Run *r) {
+    print_dump(o, when, r, dump_filter(c->a, text_of(c, s), o->print_filter));
 }
 
 /* Prints what the pass changed, if it did. */
@@ -178,11 +178,11 @@ static void dump_change(Ctx *c, const PassOptions *o, const Run *r, const char *
         dump_diff(&b, before, after);
     else
         sb_puts(&b, after);
-    dump(o, "changed by", r, b.s);
+    print_dump(o, "changed by", r, b.s);
 }
 
 /* Whether this is the last optional run of a pass that the bisection allows. */
-static bool is_last(const PassOptions *o, const Run *r) {
+static bool is_last_optional(const PassOptions *o, const Run *r) {
     return r->number > 0 && r->number == o->leave_from - 1;
 }
 
@@ -203,8 +203,8 @@ void pass_times_print(FILE *to, const PassTimes *t) {
 }
 
 /* Runs the pass, takes its time and updates the facts as the pass declares. */
-static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o, int *n_rewrites,
-                  double *took) {
+static bool run_timed(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o,
+                      int *n_rewrites, double *took) {
     const Pass *p = r->p;
     PassCtx pc = {.ctx = c,
                   .a = c->a,
@@ -216,7 +216,7 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
                   .ranges = o->ranges,
                   .scale = o->scale,
                   .dump_values = o->dump_values,
-                  .rewrite_from = is_last(o, r) ? o->rewrite_from : 0};
+                  .rewrite_from = is_last_optional(o, r) ? o->rewrite_from : 0};
     double start = rt_now();
     c->stage = arena_printf(c->a, "pass '%s'", p->name);
     bool ok = s->run(&pc, p, s->what);
@@ -232,7 +232,7 @@ static bool apply(Ctx *c, const PassSubject *s, const Run *r, const PassOptions 
 }
 
 /* Whether the facts that the pass needs hold; else a diagnostic. */
-static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
+static bool check_needs(Ctx *c, const PassSubject *s, const Pass *p) {
     unsigned missing = p->needs & ~*s->has, barred = p->bars & *s->has;
     if (missing)
         diag_add(c, DIAG_E0510, (Span){0}, "pass '%s' needs %s", p->name, s->fact(missing));
@@ -243,7 +243,8 @@ static bool may_run(Ctx *c, const PassSubject *s, const Pass *p) {
 
 /* Records the text before and after the run for the bisection: of the first program that it
  * changed, if a compile makes several. */
-static void tell(PassTold *t, const Run *r, const char *before, const char *after, int n_rewrites) {
+static void record_change(PassTold *t, const Run *r, const char *before, const char *after,
+                          int n_rewrites) {
     if (t->last && (strcmp(t->before, t->after) != 0 || strcmp(before, after) == 0)) return;
     t->last = r->p;
     t->nth = r->nth;
@@ -264,16 +265,16 @@ static const char *diff_of(Ctx *c, const char *before, const char *after) {
 static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOptions *o) {
     int n_rewrites;
     double took;
-    if (!may_run(c, s, r->p)) return false;
-    bool shown = o->print_changed && o->dump, told = o->told && is_last(o, r);
+    if (!check_needs(c, s, r->p)) return false;
+    bool shown = o->print_changed && o->dump, bisected = o->told && is_last_optional(o, r);
     bool recorded = o->record && o->record_diffs;
-    const char *before = shown || told || recorded ? text_of(c, s) : NULL;
-    if (o->dump && wanted(o->print_before, r)) dump_of(c, s, o, "before", r);
-    if (!apply(c, s, r, o, &n_rewrites, &took)) return false;
-    if (o->dump && wanted(o->print_after, r)) dump_of(c, s, o, "after", r);
+    const char *before = shown || bisected || recorded ? text_of(c, s) : NULL;
+    if (o->dump && is_selected(o->print_before, r)) dump_subject(c, s, o, "before", r);
+    if (!run_timed(c, s, r, o, &n_rewrites, &took)) return false;
+    if (o->dump && is_selected(o->print_after, r)) dump_subject(c, s, o, "after", r);
     const char *after = before ? text_of(c, s) : NULL;
     if (shown) dump_change(c, o, r, before, after);
-    if (told) tell(o->told, r, before, after, n_rewrites);
+    if (bisected) record_change(o->told, r, before, after, n_rewrites);
     if (recorded)
         vec_push(c->a, &o->record->events,
                  ((PassEvent){r->p, o->of, r->nth, took, diff_of(c, before, after)}));
@@ -281,7 +282,7 @@ static bool run_one(Ctx *c, const PassSubject *s, const Run *r, const PassOption
 }
 
 /* Counts a run of a pass. */
-static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
+static Run begin_run(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
     Run r = {.p = p, .nth = 1, .number = p->required ? 0 : ++at->n_spare};
     for (int i = 0; i < at->met.n; i++) r.nth += at->met.v[i] == p;
     vec_push(c->a, &at->met, p);
@@ -290,7 +291,7 @@ static Run meet(Ctx *c, PassProgress *at, const Pass *p, PassTold *told) {
 }
 
 /* Counts a finished run and says whether options stop the compile here. */
-static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
+static bool is_stop(PassProgress *at, const PassOptions *o, const Run *r) {
     at->n++;
     at->last = r->p;
     at->nth = r->nth;
@@ -301,7 +302,7 @@ static bool stops(PassProgress *at, const PassOptions *o, const Run *r) {
 
 /* Whether options skip the pass. So is one that needs a fact which only a skipped pass would have
  * given. */
-static bool is_left_out(const PassSubject *s, const Run *r, const PassOptions *o, unsigned *lost) {
+static bool is_skipped(const PassSubject *s, const Run *r, const PassOptions *o, unsigned *lost) {
     unsigned missing = r->p->needs & ~*s->has;
     bool out = pass_is_listed(o->disable, r->p->name, r->nth) ||
                (o->leave_from && r->number >= o->leave_from) || (missing && !(missing & ~*lost));
@@ -314,7 +315,7 @@ static bool is_left_out(const PassSubject *s, const Run *r, const PassOptions *o
 bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt) {
     static const PassOptions none = {0};
     const PassOptions *o = opt ? opt : &none;
-    PassProgress alone = {0}, *at = o->progress ? o->progress : &alone;
+    PassProgress local = {0}, *at = o->progress ? o->progress : &local;
     unsigned lost = 0;
     for (size_t n; *names; names += n + (names[n] == ',')) {
         n = strcspn(names, ",");
@@ -323,12 +324,12 @@ bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOp
             diag_add(c, DIAG_E0511, (Span){0}, "there is no pass named '%.*s'", (int)n, names);
             return false;
         }
-        Run r = meet(c, at, p, o->told);
+        Run r = begin_run(c, at, p, o->told);
         if (s->ran) *s->ran = names + n;
-        if (is_left_out(s, &r, o, &lost)) continue;
+        if (is_skipped(s, &r, o, &lost)) continue;
         ctx_poll(c);
         if (!run_one(c, s, &r, o)) return false;
-        if (stops(at, o, &r)) return true;
+        if (is_stop(at, o, &r)) return true;
     }
     return true;
 }
@@ -364,7 +365,7 @@ static bool run_graph(PassCtx *pc, const Pass *p, void *m) {
 
 /* Runs a list of passes on a module. */
 bool pass_run_all(Ctx *c, Module *m, const char *names, const PassOptions *o) {
-    m->has = (m->has & ~(unsigned)IR_TYPED) | facts(m);
+    m->has = (m->has & ~(unsigned)IR_TYPED) | derive_facts(m);
     const char *ran = names;
     PassSubject s = {m, &m->has, print_graph, verify_graph, run_graph, fact_name, pass_find, &ran};
     bool ok = pass_run_list(c, &s, names, o);

@@ -30,20 +30,20 @@ static bool is_dumped(const Func *f) {
 
 /* The value itself if it is stored; else a copy of its computation that is not fused into other
  * kernels. */
-static Op *there(Dump *d, Builder *b, Op *x) {
+static Op *stored_copy(Dump *d, Builder *b, Op *x) {
     if (!x->fused) return x;
     if (d->copy[x->id]) return d->copy[x->id];
     Op proto = *x;
     proto.in = NEWN(d->p->a, Op *, (size_t)x->n_in + 1);
-    for (int i = 0; i < x->n_in; i++) proto.in[i] = there(d, b, x->in[i]);
+    for (int i = 0; i < x->n_in; i++) proto.in[i] = stored_copy(d, b, x->in[i]);
     proto.ask = ASK_APART;
     return d->copy[x->id] = b_op(b, &proto);
 }
 
 /* The value that the output shows: an f32 copy, in a kernel of its own. */
-static Op *dumped(Dump *d, Builder *b, Op *x) {
+static Op *dump_op(Dump *d, Builder *b, Op *x) {
     Op proto = {.kind = x->type.dt == DT_F32 ? OP_COPY : OP_CAST, .type = x->type, .n_in = 1};
-    Op *in = there(d, b, x);
+    Op *in = stored_copy(d, b, x);
     proto.in = &in;
     proto.type.dt = DT_F32;
     if (in != x && x->type.dt == DT_F32) { /* the copy is the dump itself */
@@ -58,7 +58,7 @@ static Op *dumped(Dump *d, Builder *b, Op *x) {
 }
 
 /* Adds outputs for the requested values of a function. */
-static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *met) {
+static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *found) {
     const char **name = ir_value_names(p->a, f);
     int n = f->n_ops; /* before dumps are added */
     Dump d = {.p = p, .copy = NEWN(p->a, Op *, (size_t)n + 1)};
@@ -69,20 +69,20 @@ static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *met) {
         if (!term) continue;
         Builder b = b_for(m, f, all[i]->next, all[i]); /* before a variable changes */
         Op *out =
-            b_output(&b, arena_printf(p->a, "%s.%s", f->name, name[i]), dumped(&d, &b, all[i]));
+            b_output(&b, arena_printf(p->a, "%s.%s", f->name, name[i]), dump_op(&d, &b, all[i]));
         out->use.role = OUT_DUMP;
         out->use.of = name[i];
-        strmap_put(p->a, met, term, f);
+        strmap_put(p->a, found, term, f);
         pass_remark(p, all[i]->span, "dump-values", "'%%%s' of @%s is %s", name[i], f->name,
                     all[i]->fused ? "computed again, apart" : "read where it is stored");
     }
 }
 
 static bool run(PassCtx *p, Module *m) {
-    StrMap met = {0};
+    StrMap found = {0};
     for (int i = 0, n = m->funcs.n; i < n; i++)
-        if (is_dumped(m->funcs.v[i])) dump_func(p, m, m->funcs.v[i], &met);
-    const char *name = text_unmet(p->a, p->dump_values, &met);
+        if (is_dumped(m->funcs.v[i])) dump_func(p, m, m->funcs.v[i], &found);
+    const char *name = text_unmet(p->a, p->dump_values, &found);
     if (name)
         diag_add(
             p->ctx, DIAG_E0520, (Span){0},

@@ -24,8 +24,8 @@
 #include "passes/serve.h"
 
 typedef struct {
-    Column *col;  /* of the data that it is made of; NULL: none */
-    bool numbers; /* between an input and the score */
+    Column *col;    /* of the data that it is made of; NULL: none */
+    bool is_number; /* between an input and the score */
     bool leaf;
 } Origin;
 
@@ -54,11 +54,11 @@ static bool is_missing(void *user, const Op *op) {
 }
 
 /* Copies the computation of `root` from another function; NULL after a diagnostic. */
-static Op *copy(Explain *e, Func *from, Op *root) {
+static Op *copy_computation(Explain *e, Func *from, Op *root) {
     func_number(from);
     IrMarks marks = ir_marks_new(e->p->a, from->n_ops);
     IrOps ops = ir_walk(e->p->a, &marks, root, is_missing, NULL);
-    Op *made = NULL;
+    Op *copied = NULL;
     bool ok = true;
     for (int i = 0; i < ops.n && ok; i++) {
         Op *op = ops.v[i];
@@ -68,10 +68,10 @@ static Op *copy(Explain *e, Func *from, Op *root) {
         proto.in = NEWN(e->m->a, Op *, (size_t)op->n_in + 1);
         for (int k = 0; k < op->n_in; k++) proto.in[k] = op->in[k]->tag;
         b_like(&e->b, op);
-        if (ok) op->tag = made = b_op(&e->b, &proto);
+        if (ok) op->tag = copied = b_op(&e->b, &proto);
     }
     for (int i = 0; i < ops.n; i++) ops.v[i]->tag = NULL;
-    return ok ? made : NULL;
+    return ok ? copied : NULL;
 }
 
 /* The scalar that is explained: the sum of the prediction, or the selected class minus the others.
@@ -106,7 +106,7 @@ static Space *rows_of(const Type *t) {
 /* Whether the type's rows are those of the column. */
 static bool has_rows(const Type *t, const Column *c) {
     const Space *rows = rows_of(t);
-    return rows && (rows == c->space || rows->whole == c->space);
+    return rows && (rows == c->space || rows->prefix_of == c->space);
 }
 
 /* The column that the value is computed from; of several, the one over the value's own rows. */
@@ -133,12 +133,12 @@ static Origin origin_of(const Explain *e, const Op *op) {
     bool codes = op->kind == OP_DATA || is_embedding(op);
     for (int i = 0; i < op->n_in; i++) {
         const Origin *x = &e->from[op->in[i]->id];
-        s.numbers |= x->numbers;
-        codes |= x->col && !x->numbers;
+        s.is_number |= x->is_number;
+        codes |= x->col && !x->is_number;
     }
     if (op->type.dt != DT_F32) return (Origin){.col = s.col};
-    s.leaf = codes && s.col && !s.numbers && rows_of(&op->type);
-    s.numbers |= s.leaf;
+    s.leaf = codes && s.col && !s.is_number && rows_of(&op->type);
+    s.is_number |= s.leaf;
     return s;
 }
 
@@ -158,7 +158,7 @@ static void find_leaves(Explain *e) {
 /* ---- what is told -------- */
 /* The attribution of each row: gradient times input, summed over the row. A missing number (NaN)
  * has none. */
-static Op *share_of(Explain *e, Op *x, Op *g) {
+static Op *attribution_of(Explain *e, Op *x, Op *g) {
     Builder *b = &e->b;
     Space *over[MAX_RANK], *rows = rows_of(&x->type);
     int n = 0;
@@ -174,23 +174,23 @@ typedef struct {
     Column *col;
     Space *rows;
     Op *sum;
-} Share;
+} Attribution;
 
-typedef VEC(Share) Shares;
+typedef VEC(Attribution) Shares;
 
 /* Adds an attribution; those of one column are summed. */
-static void add_share(Explain *e, Shares *all, Column *col, Op *share) {
+static void add_attribution(Explain *e, Shares *all, Column *col, Op *share) {
     for (int i = 0; i < all->n; i++) {
-        Share *to = &all->v[i];
+        Attribution *to = &all->v[i];
         if (to->col != col || to->rows != share->type.dim[0]) continue;
         to->sum = b_binary(&e->b, OP_ADD, to->sum, share);
         return;
     }
-    vec_push(e->p->a, all, ((Share){col, share->type.dim[0], share}));
+    vec_push(e->p->a, all, ((Attribution){col, share->type.dim[0], share}));
 }
 
 /* Adds the output of an attribution. */
-static void put_share(Explain *e, const Share *s) {
+static void emit_attribution(Explain *e, const Attribution *s) {
     const char *of = arena_printf(e->m->a, "%s.%s", s->col->space->name, s->col->name), *name = of;
     for (int k = 2; func_output(e->f, name); k++) name = arena_printf(e->m->a, "%s.%d", of, k);
     b_like(&e->b, s->sum);
@@ -198,23 +198,23 @@ static void put_share(Explain *e, const Share *s) {
 }
 
 /* Whether the column has an attribution. */
-static bool has_share(const Shares *all, const Column *col) {
+static bool has_attribution(const Shares *all, const Column *col) {
     for (int i = 0; i < all->n; i++)
         if (all->v[i].col == col) return true;
     return false;
 }
 
 /* Adds the outputs of all attributions. */
-static void put_shares(Explain *e, const Op *last) {
+static void emit_attributions(Explain *e, const Op *last) {
     Shares all = {0};
     for (Op *op = e->f->first; op != last->next; op = op->next) {
         if (!e->leaf[op->id] || !e->grad[op->id]) continue;
         b_like(&e->b, op);
-        add_share(e, &all, e->from[op->id].col, share_of(e, op, e->grad[op->id]));
+        add_attribution(e, &all, e->from[op->id].col, attribution_of(e, op, e->grad[op->id]));
     }
-    for (int i = 0; i < all.n; i++) put_share(e, &all.v[i]);
+    for (int i = 0; i < all.n; i++) emit_attribution(e, &all.v[i]);
     for (const Op *op = e->f->first; op != last->next; op = op->next)
-        if (op->kind == OP_DATA && !has_share(&all, op->col))
+        if (op->kind == OP_DATA && !has_attribution(&all, op->col))
             pass_declined(e->p, op->span, "explain",
                           "no share of '%s.%s': no number of it reaches the score",
                           op->col->space->name, op->col->name);
@@ -227,7 +227,7 @@ static bool run(PassCtx *p, Module *m) {
     if (!out || func_of(m, PHASE_EXPLAIN)) return true;
     Explain e = {.p = p, .m = m, .f = func_new_phase(m, PHASE_EXPLAIN), .at = out->span};
     e.b = (Builder){.m = m, .f = e.f, .span = out->span};
-    Op *pred = copy(&e, predict, out->in[0]);
+    Op *pred = copy_computation(&e, predict, out->in[0]);
     b_like(&e.b, out);
     Op *score = pred ? score_of(&e, pred) : NULL;
     if (!score) return false;
@@ -235,7 +235,7 @@ static bool run(PassCtx *p, Module *m) {
     if (!pass_gradients_of(p, m, e.f, score, e.leaf, e.grad)) return false;
     b_like(&e.b, out);
     b_output(&e.b, "explain.score", score);
-    put_shares(&e, score);
+    emit_attributions(&e, score);
     pass_dce_func(p->a, e.f);
     return true;
 }

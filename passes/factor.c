@@ -15,11 +15,11 @@
 
 /* Products of a group.  transpose-weights goes through all weights of a sum for each of them, so a
  * sum of hundreds would take its time squared; a group begins anew behind so many. */
-enum { MOST_PRODUCTS = 16 };
+enum { MAX_PRODUCTS = 16 };
 
 typedef struct {
     Op *first, *weight; /* the sum of n weights */
-    int at, n;          /* where the first one stands among the terms */
+    int first_term, n;  /* where the first one stands among the terms */
 } Group;
 
 typedef VEC(Op *) Terms;
@@ -38,13 +38,13 @@ static bool is_sum(const Op *op) {
 }
 
 /* Finds the sums that are read by another sum of the same type only; whether there is any sum. */
-static bool find_inner(Factor *x) {
+static bool find_inner_sums(Factor *x) {
     bool any = false;
     for (Op *op = x->f->first; op; op = op->next)
         for (int i = 0; i < op->n_in && is_sum(op); i++) {
             Op *in = op->in[i];
-            bool one = is_sum(in) && x->uses[in->id] == 1 && type_eq(&in->type, &op->type);
-            x->inner[in->id] |= one;
+            bool inner = is_sum(in) && x->uses[in->id] == 1 && type_eq(&in->type, &op->type);
+            x->inner[in->id] |= inner;
             any = true;
         }
     return any;
@@ -78,7 +78,7 @@ static bool is_product(const Op *op, const Type *sum) {
 }
 
 /* Whether the product may join the group. */
-static bool fits(Factor *x, const Group *g, const Op *op) {
+static bool may_join(Factor *x, const Group *g, const Op *op) {
     if (!type_eq(&g->weight->type, &op->in[1]->type) || g->first->want != op->want) return false;
     if (x->uses[op->id] == 1 && x->uses[g->first->id] == 1) return pass_may_rewrite(x->p);
     pass_refusal(x->p, op->span, "factor",
@@ -89,16 +89,16 @@ static bool fits(Factor *x, const Group *g, const Op *op) {
 
 /* Replaces products of one operand by one product with the sum of their weights. Terms that joined
  * a group become NULL; whether there are any. */
-static bool group(Factor *x, Builder *b, Terms *t, Group *groups, const Type *sum) {
+static bool group_products(Factor *x, Builder *b, Terms *t, Group *groups, const Type *sum) {
     int n = 0, before = t->n;
     for (int i = 0; i < t->n; i++) {
         Op *op = t->v[i];
         if (!is_product(op, sum)) continue;
         Group *g = op->in[0]->tag;
-        if (!g || g->n == MOST_PRODUCTS) {
+        if (!g || g->n == MAX_PRODUCTS) {
             op->in[0]->tag = g = &groups[n++];
             *g = (Group){op, op->in[1], i, 1};
-        } else if (fits(x, g, op)) {
+        } else if (may_join(x, g, op)) {
             b_like(b, g->first);
             g->weight = b_binary(b, OP_ADD, g->weight, op->in[1]);
             g->n++;
@@ -108,21 +108,21 @@ static bool group(Factor *x, Builder *b, Terms *t, Group *groups, const Type *su
     }
     for (int i = 0; i < n; i++) {
         Group *g = &groups[i];
-        Op *of = g->first->in[0];
-        of->tag = NULL;
+        Op *operand = g->first->in[0];
+        operand->tag = NULL;
         if (g->n == 1) continue;
         b_like(b, g->first);
-        t->v[g->at] = b_contract(b, of, g->weight, *sum);
-        t->v[g->at]->hint = g->first->hint;
+        t->v[g->first_term] = b_contract(b, operand, g->weight, *sum);
+        t->v[g->first_term]->hint = g->first->hint;
         pass_remark(x->p, g->first->span, "factor",
                     "%d products of '%s' are one, of the sum of their weights", g->n,
-                    pass_named(of));
+                    pass_named(operand));
     }
     return before < t->n;
 }
 
 /* The sum of the terms, beginning with one of the sum's own type: others may have fewer spaces. */
-static Op *added(Builder *b, const Terms *t, const Op *root) {
+static Op *sum_terms(Builder *b, const Terms *t, const Op *root) {
     int first = 0;
     b_like(b, root);
     while (!t->v[first] || !type_eq(&t->v[first]->type, &root->type)) first++;
@@ -137,8 +137,8 @@ static void factor_sum(Factor *x, Op *root) {
     Terms t = terms_of(x, root);
     Builder b = b_for(x->m, x->f, root, root);
     Type sum = root->type;
-    if (!group(x, &b, &t, NEWN(x->p->a, Group, (size_t)t.n), &sum)) return;
-    Op *y = added(&b, &t, root);
+    if (!group_products(x, &b, &t, NEWN(x->p->a, Group, (size_t)t.n), &sum)) return;
+    Op *y = sum_terms(&b, &t, root);
     if (y->kind == OP_ADD) y->hint = root->hint;
     op_replace_uses(x->f, root, y);
 }
@@ -148,7 +148,7 @@ static void factor_sum(Factor *x, Op *root) {
 static void factor_func(PassCtx *p, Module *m, Func *f) {
     Factor x = {.p = p, .m = m, .f = f, .uses = func_use_counts(p->a, f)};
     x.inner = NEWN(p->a, bool, (size_t)f->n_ops + 1);
-    if (!find_inner(&x)) return;
+    if (!find_inner_sums(&x)) return;
     func_keep_users(p->a, f);
     for (Op *op = f->last, *before; op; op = before) {
         before = op->prev;

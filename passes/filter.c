@@ -20,7 +20,7 @@ size_t dump_block(const char *line, const char **name) {
 
 typedef VEC(const char *) Terms;
 typedef struct {
-    Terms blocks, values, places;
+    Terms blocks, values, lines;
 } Filter;
 
 /* Parses the terms of a filter. */
@@ -32,7 +32,7 @@ static Filter filter_of(Arena *a, const char *terms) {
         if (*t == '%')
             vec_push(a, &f.values, t);
         else if (colon && *t != '@')
-            vec_push(a, &f.places, t);
+            vec_push(a, &f.lines, t);
         else
             vec_push(a, &f.blocks, t);
     }
@@ -53,7 +53,7 @@ const char *dump_bad_filter(Arena *a, const char *terms) {
 }
 
 /* Whether the character may be part of a value's name. */
-static bool is_of_name(char c) {
+static bool is_name_char(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
@@ -61,13 +61,13 @@ static bool is_of_name(char c) {
 static bool has_value(const char *line, size_t n, const char *value) {
     size_t len = strlen(value);
     for (const char *p = line; p + len <= line + n; p++)
-        if (memcmp(p, value, len) == 0 && !is_of_name(p[len])) return true;
+        if (memcmp(p, value, len) == 0 && !is_name_char(p[len])) return true;
     return false;
 }
 
 /* Whether the line comes from the source line: "!models/gcn.gnn:12:3-9" and "<gcn.gnn:12" are at
  * gcn.gnn:12, and at :12. */
-static bool has_place(const char *line, size_t n, const char *place) {
+static bool has_line_number(const char *line, size_t n, const char *place) {
     size_t len = strlen(place);
     for (const char *p = line + 1; p + len <= line + n; p++) {
         bool begins = *place == ':' ? !isdigit((unsigned char)p[-1]) : !!strchr("!</\"", p[-1]);
@@ -79,17 +79,17 @@ static bool has_place(const char *line, size_t n, const char *place) {
 }
 
 /* Whether the filter selects the line. */
-static bool is_wanted(const Filter *f, const char *line, size_t n) {
-    if (!f->values.n && !f->places.n) return true;
+static bool line_matches(const Filter *f, const char *line, size_t n) {
+    if (!f->values.n && !f->lines.n) return true;
     for (int i = 0; i < f->values.n; i++)
         if (has_value(line, n, f->values.v[i])) return true;
-    for (int i = 0; i < f->places.n; i++)
-        if (has_place(line, n, f->places.v[i])) return true;
+    for (int i = 0; i < f->lines.n; i++)
+        if (has_line_number(line, n, f->lines.v[i])) return true;
     return false;
 }
 
 /* Whether the filter selects the block. */
-static bool is_block_wanted(const Filter *f, const char *name) {
+static bool block_matches(const Filter *f, const char *name) {
     for (int i = 0; i < f->blocks.n; i++)
         if (fnmatch(f->blocks.v[i], name, 0) == 0) return true;
     return f->blocks.n == 0;
@@ -102,7 +102,7 @@ const char *dump_filter(Arena *a, const char *text, const char *terms) {
     StrBuf b = sb_new(a);
     const char *head = NULL, *name; /* of the block that the line is in */
     size_t indent = 0, n_head = 0;
-    bool in = f.blocks.n == 0, headed = false;
+    bool in_block = f.blocks.n == 0, has_head = false;
     for (size_t n; *text; text += n) {
         n = strcspn(text, "\n");
         n += text[n] == '\n';
@@ -110,14 +110,14 @@ const char *dump_filter(Arena *a, const char *text, const char *terms) {
         bool begins = len && !head;
         bool ends = head && strspn(text, " ") == indent && text[indent] == '}';
         if (begins) {
-            head = text, n_head = n, indent = strspn(text, " "), headed = false;
-            in = is_block_wanted(&f, arena_strndup(a, name, len));
+            head = text, n_head = n, indent = strspn(text, " "), has_head = false;
+            in_block = block_matches(&f, arena_strndup(a, name, len));
         }
-        bool wanted = in && (is_wanted(&f, text, n) || (ends && headed));
-        if (wanted && head && !headed && !begins) sb_put(&b, head, n_head);
-        if (wanted) sb_put(&b, text, n);
-        headed |= wanted && head;
-        if (ends) head = NULL, in = f.blocks.n == 0;
+        bool matches = in_block && (line_matches(&f, text, n) || (ends && has_head));
+        if (matches && head && !has_head && !begins) sb_put(&b, head, n_head);
+        if (matches) sb_put(&b, text, n);
+        has_head |= matches && head;
+        if (ends) head = NULL, in_block = f.blocks.n == 0;
     }
     return b.s ? b.s : "";
 }

@@ -30,25 +30,26 @@
 typedef struct {
     int ops;
     int flops;
-    int loads; /* tensors read */
-    bool far;  /* reads across rows: a transposition */
+    int loads;          /* tensors read */
+    bool random_access; /* reads across rows: a transposition */
     bool random;
 } Cost;
 
 /* What the pass decides of a value. */
 typedef struct {
-    unsigned seen; /* last visit of the walk that counts costs */
-    Op *root;      /* the one kernel it would be computed in */
-    bool many;     /* more than one root */
-    bool repeated; /* some root visits its elements repeatedly */
-    bool can;      /* kind and users allow it */
-    bool straight; /* from here to the root the same row: op's spaces come first in each */
-    Map *via;      /* per entry: the one map along which it is summed; see also astray */
-    bool astray;   /* per entry: summed along several maps, stored, or not back to its row */
-    bool late;     /* an operand's cut was put off to here */
-    bool cut;      /* stored for its cost */
-    bool ends_sum; /* stored in the stead of a row's sum, which it is the only one to read */
-    Cost cost;     /* of computing it in place */
+    unsigned visited;    /* last visit of the walk that counts costs */
+    Op *root;            /* the one kernel it would be computed in */
+    bool multiple_roots; /* more than one root */
+    bool repeated;       /* some root visits its elements repeatedly */
+    bool fusible;        /* kind and users allow it */
+    bool same_row;       /* from here to the root the same row: op's spaces come first in each */
+    Map *via;            /* per entry: the one map along which it is summed; see also astray */
+    bool no_single_map;  /* per entry: summed along several maps, stored, or not back to its row */
+    bool deferred;       /* an operand's cut was put off to here */
+    bool materialised;   /* stored for its cost */
+    bool
+        replaces_row_sum; /* stored in the stead of a row's sum, which it is the only one to read */
+    Cost cost;            /* of computing it in place */
 } Node;
 
 typedef struct {
@@ -64,7 +65,7 @@ typedef struct {
 } Fuse;
 
 /* A threshold of the pass. */
-static int limit(const Fuse *f, PassThreshold t) {
+static int threshold(const Fuse *f, PassThreshold t) {
     return pass_threshold(f->p->ctx, t);
 }
 
@@ -96,7 +97,7 @@ static bool is_short_row(const Fuse *f, const Op *op) {
         if (!expr_is_const(op->type.dim[i]->size, &n)) return false;
         all *= n;
     }
-    return op->type.rank > 0 && all > 0 && all <= limit(f, PASS_T_ROW);
+    return op->type.rank > 0 && all > 0 && all <= threshold(f, PASS_T_ROW);
 }
 
 /* Whether the kind allows fusion: an element is a function of operand elements at known indices. */
@@ -108,7 +109,7 @@ static bool kind_allows(const Op *op) {
 }
 
 /* Whether c has a space that x has and y has not. */
-static bool only_one_has(const Type *c, const Type *x, const Type *y) {
+static bool has_exclusive_dim(const Type *c, const Type *x, const Type *y) {
     for (int i = 0; i < c->rank; i++)
         if (type_has(x, c->dim[i]) && !type_has(y, c->dim[i])) return true;
     return false;
@@ -122,7 +123,7 @@ bool pass_is_matrix_product(const Op *op) {
     for (int i = 0; i < c->rank; i++)
         if (c->dim[i]->kind != SP_DIM && type_has(x, c->dim[i]) && type_has(y, c->dim[i]))
             return false;
-    return only_one_has(c, x, y) && only_one_has(c, y, x);
+    return has_exclusive_dim(c, x, y) && has_exclusive_dim(c, y, x);
 }
 
 /* Whether the kernel of `user` evaluates operands in place. */
@@ -136,7 +137,7 @@ static bool user_allows(const Op *user) {
  * f32[e, h, f] is computed once per (e, h). */
 static bool user_repeats(const Op *user, const Op *x) {
     if (op_has(user, OPT_INDEX)) return true;
-    if (user->kind == OP_CONTRACT) return only_one_has(&user->type, &user->type, &x->type);
+    if (user->kind == OP_CONTRACT) return has_exclusive_dim(&user->type, &user->type, &x->type);
     if (!op_has(user, OPT_ELEM)) return false;
     for (int i = 0; i < x->type.rank; i++)
         if (i >= user->type.rank || user->type.dim[i] != x->type.dim[i])
@@ -146,36 +147,37 @@ static bool user_repeats(const Op *user, const Op *x) {
 
 /* ---- cost ---------------------------------------------------------------------------- */
 /* The cost of the operation without its operands. */
-static Cost own_cost(const Fuse *f, const Op *op) {
+static Cost op_cost_alone(const Fuse *f, const Op *op) {
     Cost c = {.flops = op_cost(op->kind),
               .loads = op->kind == OP_INDEX || op->kind == OP_VALID,
-              .far = op->kind == OP_COPY && pass_is_transpose(op), /* it is read across rows */
+              .random_access =
+                  op->kind == OP_COPY && pass_is_transpose(op), /* it is read across rows */
               .random = op->kind == OP_RANDOM};
     if (op->kind == OP_SEGMENT || op->kind == OP_REDUCE)
-        c.flops = limit(f, PASS_T_FUSE_CHEAP) + 1; /* never twice */
+        c.flops = threshold(f, PASS_T_FUSE_CHEAP) + 1; /* never twice */
     return c;
 }
 
 /* Whether the value is computed inside its users' kernels. */
-static bool in_place(const Fuse *f, const Op *op) {
+static bool is_inlined(const Fuse *f, const Op *op) {
     const Node *n = &f->node[op->id];
-    return n->can && !n->cut;
+    return n->fusible && !n->materialised;
 }
 
 /* Adds the cost of computing op in place; what this walk has visited is free. */
 static void count_cost(Fuse *f, const Op *op, Cost *c) {
-    Cost own = own_cost(f, op);
+    Cost alone = op_cost_alone(f, op);
     c->ops++;
-    c->flops += own.flops;
-    c->loads += own.loads;
-    c->far |= own.far;
-    c->random |= own.random;
+    c->flops += alone.flops;
+    c->loads += alone.loads;
+    c->random_access |= alone.random_access;
+    c->random |= alone.random;
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
         Node *n = &f->node[x->id];
-        if (n->seen == f->walk) continue;
-        n->seen = f->walk;
-        if (in_place(f, x))
+        if (n->visited == f->walk) continue;
+        n->visited = f->walk;
+        if (is_inlined(f, x))
             count_cost(f, x, c);
         else
             c->loads += x->type.rank > 0;
@@ -203,29 +205,29 @@ static bool is_scalar(const Op *op) {
 /* Whether the value may be computed in several kernels, or repeatedly. */
 static bool is_cheap(const Fuse *f, const Op *op, const Node *n) {
     const Cost *c = &n->cost;
-    int repeated = limit(f, PASS_T_FUSE_REPEATED);
+    int repeated = threshold(f, PASS_T_FUSE_REPEATED);
     if (is_leaf(op)) return !(c->random && n->repeated);
-    if (c->far || op_has(op, OPT_REDUCE)) return false;
+    if (c->random_access || op_has(op, OPT_REDUCE)) return false;
     if (n->repeated && !is_scalar(op)) return !c->random && c->flops <= repeated && c->loads <= 1;
     if (op->kind == OP_GATHER) return c->flops <= repeated && c->loads <= 1;
-    return c->flops <= limit(f, PASS_T_FUSE_CHEAP) && c->loads <= 2;
+    return c->flops <= threshold(f, PASS_T_FUSE_CHEAP) && c->loads <= 2;
 }
 
 /* Whether a kernel of this cost is within the thresholds. */
-static bool fits(const Fuse *f, const Cost *c) {
-    return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->flops <= limit(f, PASS_T_FUSE_FLOPS) &&
-           c->ops <= limit(f, PASS_T_FUSE_OPS);
+static bool fits_kernel(const Fuse *f, const Cost *c) {
+    return c->loads <= threshold(f, PASS_T_FUSE_LOADS) &&
+           c->flops <= threshold(f, PASS_T_FUSE_FLOPS) && c->ops <= threshold(f, PASS_T_FUSE_OPS);
 }
 
 /* ---- walks ------------------------------------------------------------------------------ */
 /* Adds a kernel that would compute the value. */
 static void add_root(Node *n, Op *root) {
-    if (n->root && n->root != root) n->many = true;
+    if (n->root && n->root != root) n->multiple_roots = true;
     n->root = root;
 }
 
 /* Whether x's spaces are the first ones of y. */
-static bool leads(const Op *x, const Op *y) {
+static bool is_prefix_of(const Op *x, const Op *y) {
     bool same = x->type.rank <= y->type.rank;
     for (int i = 0; i < x->type.rank && same; i++) same = x->type.dim[i] == y->type.dim[i];
     return same;
@@ -243,37 +245,38 @@ static bool same_rows(const Op *user, const Op *x) {
 }
 
 /* Finds the one map along which an entry's value is summed. */
-static void find_via(Fuse *f, const Op *op) {
+static void find_summing_map(Fuse *f, const Op *op) {
     Node *n = &f->node[op->id];
     n->via = NULL;
-    n->astray = false;
+    n->no_single_map = false;
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *u = f->op[f->user[op->id][i]];
         const Node *un = &f->node[u->id];
         Map *via = NULL;
-        if (is_sum_of(u, op) && (!in_place(f, u) || un->straight))
+        if (is_sum_of(u, op) && (!is_inlined(f, u) || un->same_row))
             via = u->map;
-        else if (same_rows(u, op) && in_place(f, u) && !un->astray)
+        else if (same_rows(u, op) && is_inlined(f, u) && !un->no_single_map)
             via = un->via;
-        n->astray |= !via || (n->via && n->via != via);
+        n->no_single_map |= !via || (n->via && n->via != via);
         n->via = via;
     }
 }
 
 /* Whether a user reads the row sum x in the row that its kernel makes: elementwise, or for the
  * entries that the kernel sums, so that sums are made one after the other. */
-static bool goes_straight(const Fuse *f, const Op *u, const Op *x) {
+static bool reads_same_row(const Fuse *f, const Op *u, const Op *x) {
     const Node *un = &f->node[u->id];
-    if (op_has(u, OPT_ELEM)) return leads(x, u) && (!in_place(f, u) || un->straight);
-    bool back = u->kind == OP_GATHER && in_place(f, u) && !un->astray && un->via == u->map;
-    return back && x->kind == OP_SEGMENT && is_short_row(f, x) && map_is_sorted(u->map);
+    if (op_has(u, OPT_ELEM)) return is_prefix_of(x, u) && (!is_inlined(f, u) || un->same_row);
+    bool same_map =
+        u->kind == OP_GATHER && is_inlined(f, u) && !un->no_single_map && un->via == u->map;
+    return same_map && x->kind == OP_SEGMENT && is_short_row(f, x) && map_is_sorted(u->map);
 }
 
 /* Whether an entry's sum over its features is read in that entry only. */
 static bool stays_in_entry(const Fuse *f, const Op *op) {
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *u = f->op[f->user[op->id][i]];
-        if (!is_sum_of(u, op) && !(same_rows(u, op) && leads(op, u))) return false;
+        if (!is_sum_of(u, op) && !(same_rows(u, op) && is_prefix_of(op, u))) return false;
     }
     return true;
 }
@@ -283,34 +286,34 @@ static bool stays_in_entry(const Fuse *f, const Op *op) {
 static void find_roots(Fuse *f, Op *op) {
     Node *n = &f->node[op->id];
     n->root = NULL;
-    n->many = n->repeated = false;
-    n->straight = f->n_users[op->id] > 0;
+    n->multiple_roots = n->repeated = false;
+    n->same_row = f->n_users[op->id] > 0;
     for (int i = 0; i < f->n_users[op->id]; i++) {
         Op *u = f->op[f->user[op->id][i]];
         const Node *un = &f->node[u->id];
         n->repeated |= user_repeats(u, op);
-        n->straight &= goes_straight(f, u, op);
-        if (in_place(f, u)) {
+        n->same_row &= reads_same_row(f, u, op);
+        if (is_inlined(f, u)) {
             add_root(n, un->root);
-            n->many |= un->many;
+            n->multiple_roots |= un->multiple_roots;
             n->repeated |= un->repeated;
         } else {
             add_root(n, u);
         }
     }
-    find_via(f, op);
+    find_summing_map(f, op);
 }
 
 /* Whether a row sum may be computed inside its users' kernel. */
 static bool sum_allows(const Fuse *f, const Op *op) {
     if (is_per_entry(op) && op->kind == OP_REDUCE) return stays_in_entry(f, op);
-    return f->node[op->id].straight;
+    return f->node[op->id].same_row;
 }
 
 /* Whether the operation is a view that must lie in memory: its operand's bytes under other spaces.
  */
 static bool is_stored_view(const Fuse *f, const Op *op) {
-    return op->kind == OP_VIEW && !f->node[op->id].can;
+    return op->kind == OP_VIEW && !f->node[op->id].fusible;
 }
 
 /* Whether all users evaluate op in place. */
@@ -323,44 +326,44 @@ static bool users_allow(const Fuse *f, const Op *op) {
 }
 
 /* Whether the model asks for the value to be stored. A constant is always recomputed. */
-static bool is_asked_to_lie(const Op *op) {
+static bool is_store_hint(const Op *op) {
     return op->ask == ASK_STORE && op->n_in > 0;
 }
 
 /* Finds the values that kind and users allow to be fused, backwards. */
 static void find_candidates(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
-        f->node[i].can = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
-        if (is_asked_to_lie(f->op[i])) f->node[i].can = false;
+        f->node[i].fusible = kind_allows(f->op[i]) && users_allow(f, f->op[i]);
+        if (is_store_hint(f->op[i])) f->node[i].fusible = false;
         find_roots(f, f->op[i]);
-        if (is_row_sum(f->op[i]) && !sum_allows(f, f->op[i])) f->node[i].can = false;
+        if (is_row_sum(f->op[i]) && !sum_allows(f, f->op[i])) f->node[i].fusible = false;
     }
 }
 
 /* Whether op is computed under a condition, at some cost, and has a user outside of it: then it has
  * a step of its own, which is skipped where the condition does not hold. */
-static bool leaves_region(const Fuse *f, const Op *op, const Node *n) {
+static bool leaves_guard(const Fuse *f, const Op *op, const Node *n) {
     const Guard *g = f->guard[op->id];
-    if (!g || !g->heavy || n->cost.flops <= limit(f, PASS_T_FUSE_CHEAP)) return false;
+    if (!g || !g->heavy || n->cost.flops <= threshold(f, PASS_T_FUSE_CHEAP)) return false;
     for (int i = 0; i < f->n_users[op->id]; i++)
         if (f->guard[f->user[op->id][i]] != g) return true;
     return false;
 }
 
 /* Whether a kernel can have that cost if the model asks for fusion. */
-static bool is_possible(const Fuse *f, const Cost *c) {
-    return c->loads <= limit(f, PASS_T_FUSE_LOADS) && c->ops <= limit(f, PASS_T_FUSE_OPS);
+static bool fits_on_request(const Fuse *f, const Cost *c) {
+    return c->loads <= threshold(f, PASS_T_FUSE_LOADS) && c->ops <= threshold(f, PASS_T_FUSE_OPS);
 }
 
 /* Whether the value must be stored, for its cost or because its users are in other rows or regions.
  */
-static bool must_cut(const Fuse *f, const Op *op, const Node *n) {
+static bool must_materialise(const Fuse *f, const Op *op, const Node *n) {
     if (is_row_sum(op) && !sum_allows(f, op)) return true;
-    if (leaves_region(f, op, n)) return true;
-    if (op->ask == ASK_FUSE) return !is_possible(f, &n->cost);
-    if (is_per_entry(op) && !n->repeated && !n->cost.far && op->kind != OP_SEGMENT)
-        return !fits(f, &n->cost);
-    return ((n->many || n->repeated) && !is_cheap(f, op, n)) || !fits(f, &n->cost);
+    if (leaves_guard(f, op, n)) return true;
+    if (op->ask == ASK_FUSE) return !fits_on_request(f, &n->cost);
+    if (is_per_entry(op) && !n->repeated && !n->cost.random_access && op->kind != OP_SEGMENT)
+        return !fits_kernel(f, &n->cost);
+    return ((n->multiple_roots || n->repeated) && !is_cheap(f, op, n)) || !fits_kernel(f, &n->cost);
 }
 
 /* Whether two types have the same spaces, in any order. */
@@ -373,7 +376,7 @@ static bool same_spaces(const Type *x, const Type *y) {
 
 /* The only user, if it can be stored in op's stead: it takes no more room, and what else it reads
  * is read once. */
-static Node *heir(Fuse *f, const Op *op) {
+static Node *deferred_to(Fuse *f, const Op *op) {
     if (pass_is_transpose(op)) return NULL; /* or the user could not be one flat loop */
     const int *u = f->user[op->id];
     for (int i = 1; i < f->n_users[op->id]; i++)
@@ -381,110 +384,113 @@ static Node *heir(Fuse *f, const Op *op) {
     const Op *user = f->op[u[0]];
     bool fits_in =
         op_has(user, OPT_ELEM) && user->ask != ASK_FUSE && same_spaces(&user->type, &op->type);
-    return fits_in && f->node[u[0]].can ? &f->node[u[0]] : NULL;
+    return fits_in && f->node[u[0]].fusible ? &f->node[u[0]] : NULL;
 }
 
 /* Whether a row sum could be fused if its users were stored. */
-static bool sum_waits(const Fuse *f, const Op *op) {
-    return is_row_sum(op) && users_allow(f, op) && !is_asked_to_lie(op);
+static bool is_deferrable_sum(const Fuse *f, const Op *op) {
+    return is_row_sum(op) && users_allow(f, op) && !is_store_hint(op);
 }
 
 /* Decides forwards which values are stored. */
-static void find_cuts(Fuse *f) {
+static void materialise(Fuse *f) {
     for (int i = 0; i < f->n; i++) {
         Node *n = &f->node[i];
         n->cost = cost_of(f, f->op[i]);
-        n->cut = n->can && (n->late || must_cut(f, f->op[i], n));
-        bool sum = !n->can && sum_waits(f, f->op[i]);
-        bool may_wait = (n->cut || sum) && fits(f, &n->cost) && !leaves_region(f, f->op[i], n);
-        Node *later = may_wait ? heir(f, f->op[i]) : NULL;
-        if (!later) continue;
-        n->cut = false;
-        later->late = true;
-        later->ends_sum |= sum || n->ends_sum;
-        n->ends_sum = false;
+        n->materialised = n->fusible && (n->deferred || must_materialise(f, f->op[i], n));
+        bool sum = !n->fusible && is_deferrable_sum(f, f->op[i]);
+        bool may_wait =
+            (n->materialised || sum) && fits_kernel(f, &n->cost) && !leaves_guard(f, f->op[i], n);
+        Node *heir = may_wait ? deferred_to(f, f->op[i]) : NULL;
+        if (!heir) continue;
+        n->materialised = false;
+        heir->deferred = true;
+        heir->replaces_row_sum |= sum || n->replaces_row_sum;
+        n->replaces_row_sum = false;
     }
 }
 
 /* Whether a row sum can be computed in its users' kernel after all, because they are stored. */
-static bool sum_may_join(const Fuse *f, const Op *op) {
-    return sum_waits(f, op) && sum_allows(f, op);
+static bool sum_is_fusible(const Fuse *f, const Op *op) {
+    return is_deferrable_sum(f, op) && sum_allows(f, op);
 }
 
 /* Undoes, backwards, decisions that those about later values made unnecessary. */
-static void undo_cuts(Fuse *f) {
+static void undo_materialised(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
-        if (!n->can && sum_may_join(f, f->op[i])) n->can = n->cut = true;
-        if (n->cut) n->cut = n->ends_sum || must_cut(f, f->op[i], n);
+        if (!n->fusible && sum_is_fusible(f, f->op[i])) n->fusible = n->materialised = true;
+        if (n->materialised)
+            n->materialised = n->replaces_row_sum || must_materialise(f, f->op[i], n);
     }
 }
 
 /* Stores values in long chains of cheap operations, where each was inlined for the cost it had
  * while its operands were stored. Whether there were any. */
-static bool cut_chains(Fuse *f) {
+static bool split_chains(Fuse *f) {
     bool any = false;
     for (int i = 0; i < f->n; i++) {
         Node *n = &f->node[i];
-        if (!n->can || n->cut || is_leaf(f->op[i])) continue;
+        if (!n->fusible || n->materialised || is_leaf(f->op[i])) continue;
         const Cost c = cost_of(f, f->op[i]);
-        bool again = n->many && !is_per_entry(f->op[i]) && f->op[i]->ask != ASK_FUSE;
-        n->cut =
-            c.ops > limit(f, PASS_T_FUSE_OPS) || (again && c.flops > limit(f, PASS_T_FUSE_AGAIN));
-        any |= n->cut;
+        bool recomputed = n->multiple_roots && !is_per_entry(f->op[i]) && f->op[i]->ask != ASK_FUSE;
+        n->materialised = c.ops > threshold(f, PASS_T_FUSE_OPS) ||
+                          (recomputed && c.flops > threshold(f, PASS_T_FUSE_AGAIN));
+        any |= n->materialised;
     }
     return any;
 }
 
 /* Stores row sums whose kernel was split. */
-static void cut_sums(Fuse *f) {
+static void split_sums(Fuse *f) {
     for (int i = f->n - 1; i >= 0; i--) {
         Node *n = &f->node[i];
         find_roots(f, f->op[i]);
-        n->cut |= n->can && is_row_sum(f->op[i]) && !sum_allows(f, f->op[i]);
+        n->materialised |= n->fusible && is_row_sum(f->op[i]) && !sum_allows(f, f->op[i]);
     }
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
 /* Which threshold a kernel would exceed, in words. */
-static const char *too_much(Fuse *f, const Cost *c) {
-    PassThreshold t = c->loads > limit(f, PASS_T_FUSE_LOADS)   ? PASS_T_FUSE_LOADS
-                      : c->flops > limit(f, PASS_T_FUSE_FLOPS) ? PASS_T_FUSE_FLOPS
-                                                               : PASS_T_FUSE_OPS;
+static const char *exceeded_text(Fuse *f, const Cost *c) {
+    PassThreshold t = c->loads > threshold(f, PASS_T_FUSE_LOADS)   ? PASS_T_FUSE_LOADS
+                      : c->flops > threshold(f, PASS_T_FUSE_FLOPS) ? PASS_T_FUSE_FLOPS
+                                                                   : PASS_T_FUSE_OPS;
     int is = t == PASS_T_FUSE_LOADS ? c->loads : t == PASS_T_FUSE_FLOPS ? c->flops : c->ops;
     const char *of = t == PASS_T_FUSE_LOADS   ? "tensors"
                      : t == PASS_T_FUSE_FLOPS ? "flops"
                                               : "operations";
     return arena_printf(f->p->a, "with it a kernel has %d %s (--fuse.%s=%d)", is, of,
-                        pass_threshold_text(t)->name, limit(f, t));
+                        pass_threshold_text(t)->name, threshold(f, t));
 }
 
 /* Why the value is stored, in words. */
-static const char *why_cut(Fuse *f, const Op *op, const Node *n) {
-    if (leaves_region(f, op, n)) return "it is wanted only where a condition holds";
+static const char *materialise_reason(Fuse *f, const Op *op, const Node *n) {
+    if (leaves_guard(f, op, n)) return "it is wanted only where a condition holds";
     if (is_row_sum(op) && !sum_allows(f, op)) return "who reads its sum walks other rows";
-    if (!fits(f, &n->cost)) return too_much(f, &n->cost);
+    if (!fits_kernel(f, &n->cost)) return exceeded_text(f, &n->cost);
     return arena_printf(f->p->a, "%s would compute it again (%d flops, %d tensors)",
-                        n->many ? "several kernels" : "a gather or broadcast", n->cost.flops,
-                        n->cost.loads);
+                        n->multiple_roots ? "several kernels" : "a gather or broadcast",
+                        n->cost.flops, n->cost.loads);
 }
 
 /* The option or hint that would have the value fused; NULL: none. */
-static const char *cure(Fuse *f, const Op *op, const Node *n) {
+static const char *remedy(Fuse *f, const Op *op, const Node *n) {
     const Cost *c = &n->cost;
-    if (leaves_region(f, op, n) || (is_row_sum(op) && !sum_allows(f, op))) return NULL;
-    if (!fits(f, c))
+    if (leaves_guard(f, op, n) || (is_row_sum(op) && !sum_allows(f, op))) return NULL;
+    if (!fits_kernel(f, c))
         return arena_printf(f->p->a, "a larger --fuse.%s",
-                            c->loads > limit(f, PASS_T_FUSE_LOADS)   ? "max-loads"
-                            : c->flops > limit(f, PASS_T_FUSE_FLOPS) ? "max-flops"
-                                                                     : "max-ops");
+                            c->loads > threshold(f, PASS_T_FUSE_LOADS)   ? "max-loads"
+                            : c->flops > threshold(f, PASS_T_FUSE_FLOPS) ? "max-flops"
+                                                                         : "max-ops");
     if (op->hint && strncmp(op->hint, "d.", 2) != 0)
         return arena_printf(f->p->a, "`fuse %s` where the model names it", op->hint);
-    bool alone = !c->far && !c->random && !op_has(op, OPT_REDUCE);
-    if (n->repeated && alone && c->loads <= 1 && c->flops > limit(f, PASS_T_FUSE_REPEATED))
+    bool recomputable = !c->random_access && !c->random && !op_has(op, OPT_REDUCE);
+    if (n->repeated && recomputable && c->loads <= 1 &&
+        c->flops > threshold(f, PASS_T_FUSE_REPEATED))
         return arena_printf(f->p->a, "--fuse.repeated-flops=%d", c->flops);
-    if (!n->repeated && alone && c->loads <= 2 && c->flops > limit(f, PASS_T_FUSE_CHEAP))
+    if (!n->repeated && recomputable && c->loads <= 2 && c->flops > threshold(f, PASS_T_FUSE_CHEAP))
         return arena_printf(f->p->a, "--fuse.cheap-flops=%d", c->flops);
     return NULL;
 }
@@ -492,18 +498,18 @@ static const char *cure(Fuse *f, const Op *op, const Node *n) {
 /* Adds the remark about a value. */
 static void remark(Fuse *f, const Op *op, const Node *n) {
     const char *what = op->hint ? op->hint : op_mnemonic(op->kind);
-    if (in_place(f, op)) {
+    if (is_inlined(f, op)) {
         if (!is_leaf(op))
             pass_remark(f->p, op->span, "fuse", "'%s' is computed in the kernel of '%s'%s%s", what,
                         n->root->hint ? n->root->hint : op_mnemonic(n->root->kind),
-                        n->many ? " and others" : "",
+                        n->multiple_roots ? " and others" : "",
                         op->ask == ASK_FUSE ? ", as the model asks" : "");
-    } else if (is_asked_to_lie(op)) {
+    } else if (is_store_hint(op)) {
         pass_remark(f->p, op->span, "fuse", "'%s' is stored, as the model asks", what);
-    } else if (n->cut) {
-        const char *would = cure(f, op, n), *why = why_cut(f, op, n);
-        if (would)
-            pass_refusal_of(f->p, op, would, "fuse", "'%s' is stored: %s", what, why);
+    } else if (n->materialised) {
+        const char *fix = remedy(f, op, n), *why = materialise_reason(f, op, n);
+        if (fix)
+            pass_refusal_of(f->p, op, fix, "fuse", "'%s' is stored: %s", what, why);
         else
             pass_remark(f->p, op->span, "fuse", "'%s' is stored: %s", what, why);
     } else if (kind_allows(op) && !is_leaf(op)) {
@@ -517,7 +523,7 @@ static const char *name_of(const Op *op) {
 }
 
 /* Which user needs op in memory, in words. */
-static const char *wanted(Fuse *f, const Op *op) {
+static const char *memory_user(Fuse *f, const Op *op) {
     for (int i = 0; i < f->n_users[op->id]; i++) {
         const Op *u = f->op[f->user[op->id][i]];
         const char *by = op_has(u, OPT_EFFECT)    ? "it is a result of the phase or of the step"
@@ -531,14 +537,14 @@ static const char *wanted(Fuse *f, const Op *op) {
 }
 
 /* Why the model's request to fuse cannot be met, in words. */
-static const char *why_not(Fuse *f, const Op *op, const Node *n) {
+static const char *hint_obstacle(Fuse *f, const Op *op, const Node *n) {
     if (is_source(op)) return "it is data, a parameter or state, which lie in memory";
     if (op->kind == OP_CONTRACT) return "it is a matrix product, which has a step of its own";
     if (op_has(op, OPT_LIB)) return "it is a call, which has a step of its own";
     if (op_has(op, OPT_REDUCE) && !is_row_sum(op)) return "it is a sum over all rows";
     if (!kind_allows(op)) return "it is put together in memory";
-    if (!users_allow(f, op)) return wanted(f, op);
-    if (n->cut || !sum_allows(f, op)) return why_cut(f, op, n);
+    if (!users_allow(f, op)) return memory_user(f, op);
+    if (n->materialised || !sum_allows(f, op)) return materialise_reason(f, op, n);
     return "who reads it is stored with it";
 }
 
@@ -546,7 +552,7 @@ static const char *why_not(Fuse *f, const Op *op, const Node *n) {
  * nothing about the model. */
 static void check_hint(Fuse *f, const Op *op, const Node *n) {
     if (f->f->phase == PHASE_EMBED) return;
-    const char *why = op->ask == ASK_FUSE && !in_place(f, op) ? why_not(f, op, n)
+    const char *why = op->ask == ASK_FUSE && !is_inlined(f, op) ? hint_obstacle(f, op, n)
                       : op->ask == ASK_STORE && op->n_in == 0 && !is_source(op)
                           ? "it is computed of nothing, wherever it is read"
                           : NULL;
@@ -581,11 +587,11 @@ static void fuse_func(PassCtx *p, Func *fn) {
     link_users(&f);
     f.guard = ir_guards(p->a, fn, NULL);
     find_candidates(&f);
-    find_cuts(&f);
-    undo_cuts(&f);
-    if (cut_chains(&f)) cut_sums(&f);
+    materialise(&f);
+    undo_materialised(&f);
+    if (split_chains(&f)) split_sums(&f);
     for (int i = 0; i < f.n; i++) {
-        f.op[i]->fused = in_place(&f, f.op[i]) && pass_may_rewrite(p);
+        f.op[i]->fused = is_inlined(&f, f.op[i]) && pass_may_rewrite(p);
         if (p->remarks) remark(&f, f.op[i], &f.node[i]);
         if (f.op[i]->ask) check_hint(&f, f.op[i], &f.node[i]);
     }

@@ -25,7 +25,7 @@ static bool is_work(const Op *op) {
 /* The position of an operation. A moved operation takes the position of the one it is moved before.
  */
 typedef struct {
-    int at;         /* its number when the first one moved */
+    int place;      /* its number when the first one moved */
     int work;       /* how much work is before it */
     Op *first_user; /* but for effects, which follow in their order anyway */
 } Place;
@@ -46,19 +46,19 @@ static Places find_places(Arena *a, Func *f) {
     Places p = {.place = NEWN(a, Place, (size_t)f->n_ops + 1), .n = f->n_ops};
     int work = 0;
     for (Op *op = f->first; op; op = op->next) {
-        p.place[op->id] = (Place){.at = op->id, .work = work};
+        p.place[op->id] = (Place){.place = op->id, .work = work};
         work += is_work(op);
         for (int i = 0; i < op->n_in && !is_host_effect(op); i++) {
             Op **first = &p.place[op->in[i]->id].first_user;
             if (!*first) *first = op;
         }
     }
-    p.place[p.n] = (Place){.at = p.n, .work = work};
+    p.place[p.n] = (Place){.place = p.n, .work = work};
     return p;
 }
 
 /* Records that an effect was moved. */
-static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
+static void report_moved(PassCtx *p, Module *m, const Op *op, const char *where) {
     const char *what = op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind);
     const char *text = arena_printf(m->a, "%s is moved to the %s of the step", what, where);
     module_note(m, op->func, op->span, false, text);
@@ -67,7 +67,7 @@ static void moved(PassCtx *p, Module *m, const Op *op, const char *where) {
 
 /* Moves effects to the end of the step, from the last to the first: as late as the next effect and
  * the first user allow. */
-static void sink(PassCtx *p, Module *m, Func *f) {
+static void sink_effects(PassCtx *p, Module *m, Func *f) {
     const Places places = find_places(p->a, f);
     Op *limit = NULL;
     for (Op *op = f->last, *prev; op; op = prev) {
@@ -75,27 +75,28 @@ static void sink(PassCtx *p, Module *m, Func *f) {
         if (op->kind == OP_LOOP && op_acts(op)) limit = op; /* what it does keeps its place */
         if (!is_host_effect(op)) continue;
         if (op->tag) return; /* this one and those before it stand at the start */
-        Place *at = place_of(&places, op);
-        Op *to = at->first_user;
-        if (!to || place_of(&places, to)->at >= place_of(&places, limit)->at) to = limit;
+        Place *place = place_of(&places, op);
+        Op *to = place->first_user;
+        if (!to || place_of(&places, to)->place >= place_of(&places, limit)->place) to = limit;
         if (to && to != limit && place_of(&places, NULL)->work > place_of(&places, to)->work)
             pass_refusal(p, op->span, "graph-break-elimination",
                          "%s interrupts the step: '%s' needs what it gives",
                          op->kind == OP_CALL_EFFECT ? op->ext->name : op_mnemonic(op->kind),
                          pass_named(to));
         if (to != op->next) {
-            bool matters = place_of(&places, to)->work > at->work;
-            at->at = place_of(&places, to)->at;
-            at->work = place_of(&places, to)->work;
+            bool matters = place_of(&places, to)->work > place->work;
+            place->place = place_of(&places, to)->place;
+            place->work = place_of(&places, to)->work;
             op_move_before(op, to);
-            if (matters) moved(p, m, op, to && to != limit ? "place where it is needed" : "end");
+            if (matters)
+                report_moved(p, m, op, to && to != limit ? "place where it is needed" : "end");
         }
         limit = op;
     }
 }
 
 /* Whether an operand is computed in this step. Tagged operations stand at the start. */
-static bool waits(const Op *op) {
+static bool depends_on_step(const Op *op) {
     for (int i = 0; i < op->n_in; i++) {
         const Op *x = op->in[i];
         if (!op_has(x, OPT_SOURCE) && x->kind != OP_CONST && !x->tag) return true;
@@ -112,13 +113,13 @@ static Op *first_work(const Func *f) {
 
 /* Moves effects to the start of the step, from the first on, as long as they do not depend on its
  * work. */
-static void hoist(PassCtx *p, Module *m, Func *f) {
+static void hoist_effects(PassCtx *p, Module *m, Func *f) {
     Op *at = first_work(f);
     func_number(f);
     for (Op *op = f->first, *next; at && op; op = next) {
         next = op->next;
         if (!is_host_effect(op)) continue;
-        if (waits(op)) return;
+        if (depends_on_step(op)) return;
         op->tag = op;
         if (op->id < at->id) continue;
         for (int i = 0; i < op->n_in; i++) {
@@ -127,7 +128,7 @@ static void hoist(PassCtx *p, Module *m, Func *f) {
             op->in[i]->tag = op;
         }
         op_move_before(op, at);
-        moved(p, m, op, "start");
+        report_moved(p, m, op, "start");
     }
 }
 
@@ -139,7 +140,7 @@ static bool reads_an_effect(const Op *op) {
 }
 
 /* Whether the step computes with an effect's result. Outputs of results are moved to the end. */
-static bool any_result_used(Func *f) {
+static bool uses_effect_results(Func *f) {
     bool used = false;
     for (Op *op = f->first, *next, *last = f->last; op; op = op == last ? NULL : next) {
         next = op->next;
@@ -155,8 +156,8 @@ static bool any_result_used(Func *f) {
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
-        if (any_result_used(f)) hoist(p, m, f);
-        sink(p, m, f);
+        if (uses_effect_results(f)) hoist_effects(p, m, f);
+        sink_effects(p, m, f);
     }
     return true;
 }

@@ -33,44 +33,45 @@ typedef struct {
     bool reduces; /* a reduction is among what computes it */
     bool works;   /* exp, division, or arithmetic on gathered values, once per element */
     bool gathers;
-    bool stays; /* computed in this phase, every step */
-    bool used;  /* by something that stays */
+    bool in_step; /* computed in this phase, every step */
+    bool used;    /* by something that stays */
 } Fact;
 
 typedef struct {
     PassCtx *p;
-    Phase to;       /* @load, or @encode, where variables are known */
-    Builder load;   /* appends to it */
+    Phase target;   /* @load, or @encode, where variables are known */
+    Builder into;   /* appends to it */
     OpTable known;  /* of it */
     StrMap outputs; /* of it, by name */
     int n_saved;
     bool trains; /* there is a @train, which is done first */
     Func *f;
     Fact *fact; /* by op id */
-    Op **is;    /* by op id: what is saved of it; NULL = nothing */
+    Op **saved; /* by op id: what is saved of it; NULL = nothing */
     IrMarks marks;
 } Hoist;
 
 /* ---- what is invariant, and what it costs --------------------------------------------- */
 /* Whether the size is that of sampled rows. */
-static bool is_drawn_size(const Expr *x) {
+static bool is_sampled_size(const Expr *x) {
     if (!x || x->kind == EX_CONST) return false;
-    if (x->kind == EX_SYM) return x->sym->of && (space_is_drawn(x->sym->of) || x->sym->of->whole);
-    return is_drawn_size(x->a) || is_drawn_size(x->b);
+    if (x->kind == EX_SYM)
+        return x->sym->of && (space_is_drawn(x->sym->of) || x->sym->of->prefix_of);
+    return is_sampled_size(x->a) || is_sampled_size(x->b);
 }
 
 /* Whether the operation runs over sampled links or seeds. */
-bool pass_is_drawn(const Op *op) {
+bool pass_is_sampled(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
-        if (is_drawn_size(op->type.dim[i]->size)) return true;
+        if (is_sampled_size(op->type.dim[i]->size)) return true;
     for (int i = 0; i < op->n_over; i++)
-        if (is_drawn_size(op->over[i]->size)) return true;
+        if (is_sampled_size(op->over[i]->size)) return true;
     return op->map && space_is_drawn(op->map->from);
 }
 
 /* Whether the operation may give another value in each step, even if its operands do not change. */
 bool pass_may_vary(const Op *op) {
-    return pass_is_drawn(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) ||
+    return pass_is_sampled(op) || !op_has(op, OPT_PURE) || op_has(op, OPT_NOCSE) ||
            op->kind == OP_VAR || op->kind == OP_INPUT || op->kind == OP_ARG || op->kind == OP_LOOP;
 }
 
@@ -86,7 +87,7 @@ static bool is_arithmetic(const Op *op) {
 
 /* Whether the value may change after the target phase ran: @encode knows variables. */
 static bool may_vary(const Hoist *h, const Op *op) {
-    bool known = op->kind == OP_VAR && h->to == PHASE_ENCODE;
+    bool known = op->kind == OP_VAR && h->target == PHASE_ENCODE;
     return pass_may_vary(op) && !known;
 }
 
@@ -124,12 +125,12 @@ static bool is_large(const Op *op) {
     return false;
 }
 
-static Op *in_load(Hoist *h, Op *op);
+static Op *copy_value(Hoist *h, Op *op);
 
 /* Whether a value of that size may be saved: rows of features only for training steps. */
 static bool has_room(Hoist *h, Op *op) {
     if (!is_large(op) || !h->trains || h->f->phase == PHASE_TRAIN) return true;
-    return h->load.f && in_load(h, op)->tag; /* saved already */
+    return h->into.f && copy_value(h, op)->tag; /* saved already */
 }
 
 /* Whether saving the value pays. */
@@ -143,16 +144,16 @@ static bool is_worth_saving(const Hoist *h, const Op *op) {
 
 /* Decides, backwards from the uses, which invariant values are computed in each step all the same.
  */
-static void find_stays(Hoist *h) {
+static void find_in_step(Hoist *h) {
     for (Op *op = h->f->last; op; op = op->prev) {
         Fact *x = &h->fact[op->id];
-        x->stays = !x->invariant || (x->used && (!is_worth_saving(h, op) || !has_room(h, op)));
-        for (int i = 0; i < op->n_in && x->stays; i++) h->fact[op->in[i]->id].used = true;
+        x->in_step = !x->invariant || (x->used && (!is_worth_saving(h, op) || !has_room(h, op)));
+        for (int i = 0; i < op->n_in && x->in_step; i++) h->fact[op->in[i]->id].used = true;
     }
 }
 
 /* Why an invariant value is computed in each step, in words; NULL: it is no work. */
-static const char *stays_because(Hoist *h, const Op *op) {
+static const char *in_step_reason(Hoist *h, const Op *op) {
     const Fact *x = &h->fact[op->id];
     bool work = x->works || x->reduces || op_has(op, OPT_REDUCE | OPT_LIB) || op->kind == OP_GATHER;
     if (op->n_in == 0 || !work) return NULL;
@@ -163,57 +164,57 @@ static const char *stays_because(Hoist *h, const Op *op) {
 }
 
 /* Adds remarks about invariant values that are computed in each step. */
-static void tell_stays(Hoist *h) {
-    bool *told = NEWN(h->p->a, bool, (size_t)h->f->n_ops);
+static void report_in_step(Hoist *h) {
+    bool *reported = NEWN(h->p->a, bool, (size_t)h->f->n_ops);
     for (Op *op = h->f->first; op; op = op->next)
         for (int i = 0; i < op->n_in && !h->fact[op->id].invariant; i++) {
             const Op *x = op->in[i];
-            bool stays = h->fact[x->id].invariant && h->fact[x->id].stays && !told[x->id];
-            const char *why = stays ? stays_because(h, x) : NULL;
+            bool stays = h->fact[x->id].invariant && h->fact[x->id].in_step && !reported[x->id];
+            const char *why = stays ? in_step_reason(h, x) : NULL;
             if (why)
                 pass_refusal(h->p, x->span, "hoist", "'%s' of @%s is computed in each step: %s",
                              pass_named(x), h->f->name, why);
-            told[x->id] = true;
+            reported[x->id] = true;
         }
 }
 
 /* ---- moving ------------------------------------------------------------------------------ */
 /* The value in @load or @encode that a `saved` reads; NULL: it reads another phase's. */
-static Op *own_value(const Hoist *h, const Op *op) {
+static Op *value_behind(const Hoist *h, const Op *op) {
     const Op *out = op->kind == OP_SAVED ? strmap_get(&h->outputs, op->name) : NULL;
     return out ? out->in[0] : NULL;
 }
 
 /* Copies an operation, whose operands are copied already, into the target phase. */
-static Op *copy_into_load(Hoist *h, const Op *op) {
-    Op *own = own_value(h, op);
-    if (own) return own;
+static Op *copy_op(Hoist *h, const Op *op) {
+    Op *existing = value_behind(h, op);
+    if (existing) return existing;
     Op proto = *op;
     proto.tag = NULL;
     proto.in = NEWN(h->p->a, Op *, (size_t)op->n_in);
     for (int i = 0; i < op->n_in; i++) proto.in[i] = op->in[i]->tag;
-    Op *mine = b_op(&h->load, &proto);
-    Op *first = pass_table_add(&h->known, mine);
-    if (first != mine) op_remove(mine);
+    Op *copied = b_op(&h->into, &proto);
+    Op *first = pass_table_add(&h->known, copied);
+    if (first != copied) op_remove(copied);
     return first;
 }
 
 /* Whether the walk may enter: the value is not in the target phase yet. */
 static bool is_missing(void *user, const Op *op) {
-    return !op->tag && !own_value(user, op);
+    return !op->tag && !value_behind(user, op);
 }
 
 /* The value of op in the target phase, copied if necessary. The tag remembers it. */
-static Op *in_load(Hoist *h, Op *op) {
+static Op *copy_value(Hoist *h, Op *op) {
     if (op->tag) return op->tag;
     IrOps missing = ir_walk(h->p->a, &h->marks, op, is_missing, h);
     for (int i = 0; i < missing.n; i++)
-        if (!missing.v[i]->tag) missing.v[i]->tag = copy_into_load(h, missing.v[i]);
+        if (!missing.v[i]->tag) missing.v[i]->tag = copy_op(h, missing.v[i]);
     return op->tag;
 }
 
 /* Records an output of the target phase. The value's tag names the output. */
-static void note_output(Hoist *h, Op *out) {
+static void record_output(Hoist *h, Op *out) {
     strmap_put(h->p->a, &h->outputs, out->name, out);
     if (!out->in[0]->tag) out->in[0]->tag = out;
 }
@@ -222,39 +223,39 @@ static void note_output(Hoist *h, Op *out) {
 static const char *saved_name(Hoist *h, Op *value) {
     if (value->tag) return ((const Op *)value->tag)->name;
     const char *name;
-    const char *what = h->to == PHASE_LOAD ? "saved" : text_Phase.word[h->to];
-    do name = arena_printf(h->load.m->a, "%s.%d", what, h->n_saved++);
+    const char *what = h->target == PHASE_LOAD ? "saved" : text_Phase.word[h->target];
+    do name = arena_printf(h->into.m->a, "%s.%d", what, h->n_saved++);
     while (strmap_has(&h->outputs, name));
-    note_output(h, b_output(&h->load, name, value));
+    record_output(h, b_output(&h->into, name, value));
     return name;
 }
 
 /* Creates the target phase, before the phases that read it: @load first, @encode before the one
  * that it serves. */
-static void open_load(Hoist *h, Module *m) {
-    if (h->load.f) return;
-    h->load = (Builder){.m = m, .f = func_new_phase(m, h->to)};
-    bool first = h->to == PHASE_LOAD;
+static void open_target(Hoist *h, Module *m) {
+    if (h->into.f) return;
+    h->into = (Builder){.m = m, .f = func_new_phase(m, h->target)};
+    bool first = h->target == PHASE_LOAD;
     int at = m->funcs.n - 1;
-    for (bool there = false; at > 0 && !there; at--) {
-        there = !first && m->funcs.v[at - 1] == h->f;
+    for (bool placed = false; at > 0 && !placed; at--) {
+        placed = !first && m->funcs.v[at - 1] == h->f;
         m->funcs.v[at] = m->funcs.v[at - 1];
     }
-    m->funcs.v[at] = h->load.f;
+    m->funcs.v[at] = h->into.f;
 }
 
 /* Moves a value to the target phase and reads it by its name. */
-static void save(Hoist *h, Module *m, Op *op) {
-    open_load(h, m);
-    b_like(&h->load, op);
-    Op *value = in_load(h, op);
+static void save_value(Hoist *h, Module *m, Op *op) {
+    open_target(h, m);
+    b_like(&h->into, op);
+    Op *value = copy_value(h, op);
     Builder b = b_for(m, h->f, op, op);
     Op *s = b_saved(&b, saved_name(h, value), value->type);
     s->hint = op->hint;
-    h->is[op->id] = s;
+    h->saved[op->id] = s;
     pass_remark(h->p, op->span, "hoist", "'%s' of @%s is computed %s (%s)",
                 op->hint ? op->hint : op_mnemonic(op->kind), h->f->name,
-                h->to == PHASE_LOAD ? "at load" : "once for all links", s->name);
+                h->target == PHASE_LOAD ? "at load" : "once for all links", s->name);
 }
 
 /* Moves the invariant values of a function. */
@@ -263,64 +264,64 @@ static void hoist_func(Hoist *h, Module *m, Func *f) {
     func_number(f);
     for (Op *op = f->first; op; op = op->next) op->tag = NULL; /* it may be from @load */
     h->fact = NEWN(h->p->a, Fact, (size_t)f->n_ops);
-    h->is = NEWN(h->p->a, Op *, (size_t)f->n_ops);
+    h->saved = NEWN(h->p->a, Op *, (size_t)f->n_ops);
     h->marks = ir_marks_new(h->p->a, f->n_ops);
     find_facts(h);
-    find_stays(h);
-    if (h->p->remarks) tell_stays(h);
+    find_in_step(h);
+    if (h->p->remarks) report_in_step(h);
     VEC(Op *) found = {0};
     for (Op *op = f->first; op; op = op->next)
-        if (h->fact[op->id].used && !h->fact[op->id].stays) vec_push(h->p->a, &found, op);
+        if (h->fact[op->id].used && !h->fact[op->id].in_step) vec_push(h->p->a, &found, op);
     for (int i = 0; i < found.n; i++)
-        if (pass_may_rewrite(h->p)) save(h, m, found.v[i]);
+        if (pass_may_rewrite(h->p)) save_value(h, m, found.v[i]);
     for (Op *op = f->first; op; op = op->next)
         for (int i = 0; i < op->n_in; i++)
-            if (h->is[op->in[i]->id]) op->in[i] = h->is[op->in[i]->id];
+            if (h->saved[op->in[i]->id]) op->in[i] = h->saved[op->in[i]->id];
     pass_dce_func(h->p->a, f);
 }
 
 /* Whether the function runs the loop body, directly or nested. */
-static bool repeats(const Func *f, const Func *body) {
+static bool runs_body(const Func *f, const Func *body) {
     for (const Op *op = f ? f->first : NULL; op; op = op->next)
-        if (op->kind == OP_LOOP && (op->body == body || repeats(op->body, body))) return true;
+        if (op->kind == OP_LOOP && (op->body == body || runs_body(op->body, body))) return true;
     return false;
 }
 
 /* Moves what depends on variables, but not on the links, from @eval to @encode. */
-static void encode_once(PassCtx *p, Module *m) {
-    Hoist h = {.p = p, .to = PHASE_ENCODE, .known = {.a = p->a}, .load = {.m = m}};
+static void hoist_encode(PassCtx *p, Module *m) {
+    Hoist h = {.p = p, .target = PHASE_ENCODE, .known = {.a = p->a}, .into = {.m = m}};
     Func *eval = func_of(m, PHASE_EVAL);
-    if (!eval || !m->recipe.sample.eval_links || func_of(m, h.to)) return;
+    if (!eval || !m->recipe.sample.eval_links || func_of(m, h.target)) return;
     hoist_func(&h, m, eval);
-    if (h.load.f) pass_dce_func(p->a, h.load.f);
+    if (h.into.f) pass_dce_func(p->a, h.into.f);
 }
 
 static bool run(PassCtx *p, Module *m) {
     Hoist h = {.p = p,
-               .to = PHASE_LOAD,
+               .target = PHASE_LOAD,
                .known = {.a = p->a},
-               .load = {.m = m, .f = func_of(m, PHASE_LOAD)}};
-    for (Op *op = h.load.f ? h.load.f->first : NULL; op; op = op->next) {
+               .into = {.m = m, .f = func_of(m, PHASE_LOAD)}};
+    for (Op *op = h.into.f ? h.into.f->first : NULL; op; op = op->next) {
         if (op_has(op, OPT_PURE) && !op_has(op, OPT_NOCSE)) pass_table_add(&h.known, op);
-        if (op->kind == OP_OUTPUT) note_output(&h, op);
+        if (op->kind == OP_OUTPUT) record_output(&h, op);
     }
     VEC(Func *) todo = {0};
     Func *train = func_of(m, PHASE_TRAIN);
     h.trains = train != NULL;
     /* What depends on the data of a sampled step changes with each step. */
-    bool sampled = module_draws(m, PHASE_TRAIN);
+    bool sampled = module_runs_on_batches(m, PHASE_TRAIN);
     if (train && !sampled) vec_push(p->a, &todo, train);
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i]; /* what @load repeats runs before anything is saved */
-        bool stays = module_draws(m, f->phase) || f->phase == PHASE_ENDS ||
-                     (f->body && repeats(h.load.f, f));
+        bool stays = module_runs_on_batches(m, f->phase) || f->phase == PHASE_ENDS ||
+                     (f->body && runs_body(h.into.f, f));
         for (int k = 0; f->body && k < m->funcs.n; k++)
-            stays |= module_draws(m, m->funcs.v[k]->phase) && repeats(m->funcs.v[k], f);
-        if (f != h.load.f && f != train && !stays) vec_push(p->a, &todo, f);
+            stays |= module_runs_on_batches(m, m->funcs.v[k]->phase) && runs_body(m->funcs.v[k], f);
+        if (f != h.into.f && f != train && !stays) vec_push(p->a, &todo, f);
     }
     for (int i = 0; i < todo.n; i++) hoist_func(&h, m, todo.v[i]);
-    if (h.load.f) pass_dce_func(p->a, h.load.f);
-    encode_once(p, m);
+    if (h.into.f) pass_dce_func(p->a, h.into.f);
+    hoist_encode(p, m);
     return true;
 }
 

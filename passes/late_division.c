@@ -21,8 +21,8 @@
 typedef struct {
     Op *inverse;
     Op *log; /* m + its logarithm */
-    Op *of;
-} Made;
+    Op *sum;
+} DivisionFact;
 
 typedef struct {
     PassCtx *p;
@@ -30,8 +30,8 @@ typedef struct {
 } Shares;
 
 /* The fact of an operation, created if necessary. */
-static Made *made(Shares *s, Op *op) {
-    if (!op->tag) op->tag = NEW(s->p->a, Made);
+static DivisionFact *fact_of(Shares *s, Op *op) {
+    if (!op->tag) op->tag = NEW(s->p->a, DivisionFact);
     return op->tag;
 }
 
@@ -86,14 +86,14 @@ static Op *divided_at_node(const Op *op, Op **x) {
 /* The inverse of a node's sum, 0 for a node without entries. */
 static Op *inverse_of(Shares *s, Op *l) {
     Builder *b = &s->b;
-    if (made(s, l)->inverse) return made(s, l)->inverse;
+    if (fact_of(s, l)->inverse) return fact_of(s, l)->inverse;
     b->at = l->next;
     b_like(b, l);
     Op *zero = b_const(b, l->type.dt, 0), *one = b_const(b, l->type.dt, 1);
     Op *none = b_binary(b, OP_EQ, l, zero);
     Op *r = b_select(b, none, zero, b_binary(b, OP_DIV, one, l));
-    made(s, r)->of = l;
-    return made(s, l)->inverse = r;
+    fact_of(s, r)->sum = l;
+    return fact_of(s, l)->inverse = r;
 }
 
 /* Replaces an operation. */
@@ -118,25 +118,25 @@ static bool factors_of(Op *op, int depth, Op **v, int *n) {
 
 /* The one division by a sum over the map among the factors of op; NULL: there is none, or several
  * (*found). */
-static Op *find_share(Op *op, const Map *map, int *found) {
-    Op *v[FACTORS_MAX], *share = NULL;
+static Op *find_division(Op *op, const Map *map, int *found) {
+    Op *v[FACTORS_MAX], *division = NULL;
     int n = 0;
     *found = 0;
     if (!factors_of(op, 0, v, &n)) return NULL;
     for (int i = 0; i < n; i++) {
         const Op *l = divided_by(v[i]);
         if (!l || l->map != map) continue;
-        share = v[i];
+        division = v[i];
         ++*found;
     }
-    return *found == 1 ? share : NULL;
+    return *found == 1 ? division : NULL;
 }
 
 /* The product op without the division. */
-static Op *undivided(Builder *b, Op *op, const Op *share) {
-    if (op == share) return op->in[0];
+static Op *undivided(Builder *b, Op *op, const Op *division) {
+    if (op == division) return op->in[0];
     if (op->kind != OP_MUL) return op;
-    Op *in[] = {undivided(b, op->in[0], share), undivided(b, op->in[1], share)};
+    Op *in[] = {undivided(b, op->in[0], division), undivided(b, op->in[1], division)};
     if (in[0] == op->in[0] && in[1] == op->in[1]) return op;
     b_like(b, op);
     return b_op(b, &(Op){.kind = OP_MUL, .n_in = 2, .in = in, .type = op->type, .hint = op->hint});
@@ -153,14 +153,15 @@ static bool is_within(const Type *x, const Type *y) {
 static bool divide_after(Shares *s, Op *sum) {
     Builder *b = &s->b;
     int n;
-    Op *share = find_share(sum->in[0], sum->map, &n), *l = share ? divided_by(share) : NULL;
+    Op *division = find_division(sum->in[0], sum->map, &n),
+       *l = division ? divided_by(division) : NULL;
     if (n > 1)
         pass_refusal(s->p, sum->span, "late-division",
                      "the entries of '%s' are divided, by %d sums", pass_named(sum), n);
     if (!l || !is_within(&l->type, &sum->type) || !pass_may_rewrite(s->p)) return false;
     Op *r = inverse_of(s, l);
     b->at = sum->next;
-    Op *x = undivided(b, sum->in[0], share);
+    Op *x = undivided(b, sum->in[0], division);
     b_like(b, sum);
     Op *y = b_segment(b, RED_SUM, sum->map, x);
     replace(s, sum, b_binary(b, OP_MUL, y, r));
@@ -172,12 +173,12 @@ static bool divide_after(Shares *s, Op *sum) {
 /* ---- elsewhere ---------------------------------------------------------------------------- */
 
 /* y / l as e^(x - (m + log l)), so that a node keeps one number; NULL: it is no softmax. */
-static Op *share_of(Shares *s, Op *y, Op *l) {
+static Op *softmax_of(Shares *s, Op *y, Op *l) {
     Builder *b = &s->b;
     Op *x, *m, *at = b->at;
     if (l->in[0] != y || !is_shifted(y, l->map, &x, &m) || !type_eq(&m->type, &l->type))
         return NULL;
-    Made *of = made(s, l);
+    DivisionFact *of = fact_of(s, l);
     if (!of->log) {
         b->at = l->next;
         of->log = b_binary(b, OP_ADD, m, b_unary(b, OP_LOG, l));
@@ -188,7 +189,7 @@ static Op *share_of(Shares *s, Op *y, Op *l) {
 
 /* Rewrites the gradient of a softmax's logits: y (c / l - d / l) = y / l (c - d), d being one
  * number per node. */
-static bool at_gradient(Shares *s, Op *op) {
+static bool rewrite_gradient(Shares *s, Op *op) {
     Builder *b = &s->b;
     for (int i = 0; op->kind == OP_MUL && i < 2; i++) {
         Op *y = op->in[i], *sum = op->in[1 - i];
@@ -200,7 +201,7 @@ static bool at_gradient(Shares *s, Op *op) {
             if (!type_eq(&sum->type, &q->type) || !type_eq(&op->type, &y->type)) continue;
             b->at = op->next;
             b_like(b, op);
-            Op *share = share_of(s, y, l);
+            Op *share = softmax_of(s, y, l);
             if (!share) continue;
             Op *rest = b_binary(b, OP_SUB, q->in[0], b_gather(b, l->map, d));
             replace(s, op, b_binary(b, OP_MUL, share, rest));
@@ -211,9 +212,9 @@ static bool at_gradient(Shares *s, Op *op) {
 }
 
 /* Rewrites a division at a node as a product with the inverse. */
-static bool at_node(Shares *s, Op *op) {
+static bool rewrite_node(Shares *s, Op *op) {
     Op *x, *l = divided_at_node(op, &x);
-    if (!l || made(s, op)->of) return false;
+    if (!l || fact_of(s, op)->sum) return false;
     Op *r = inverse_of(s, l);
     s->b.at = op->next;
     b_like(&s->b, op);
@@ -222,12 +223,12 @@ static bool at_node(Shares *s, Op *op) {
 }
 
 /* Rewrites a division of entries as a softmax, or as a product with the inverse. */
-static bool at_entries(Shares *s, Op *op) {
+static bool rewrite_entries(Shares *s, Op *op) {
     Op *l = divided_by(op);
     if (!l) return false;
     s->b.at = op->next;
     b_like(&s->b, op);
-    Op *share = share_of(s, op->in[0], l);
+    Op *share = softmax_of(s, op->in[0], l);
     if (!share) {
         Op *r = inverse_of(s, l);
         s->b.at = op->next;
@@ -246,9 +247,9 @@ static void run_func(Shares *s) {
     func_keep_users(s->p->a, f);
     for (Op *op = f->first; op; op = op->next)
         if (is_sum(op)) changed |= divide_after(s, op);
-    for (Op *op = f->first; changed && op; op = op->next) at_gradient(s, op);
+    for (Op *op = f->first; changed && op; op = op->next) rewrite_gradient(s, op);
     for (Op *op = f->first; changed && op; op = op->next)
-        if (!at_node(s, op)) at_entries(s, op);
+        if (!rewrite_node(s, op)) rewrite_entries(s, op);
     pass_dce_func(s->p->a, f);
 }
 

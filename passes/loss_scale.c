@@ -27,7 +27,7 @@ static Op *num(Builder *b, double x) {
 }
 
 /* Adds a scalar variable to the optimizer state. */
-static void scalar(Module *m, VarRole role, const char *path, double first) {
+static void add_scalar_slot(Module *m, VarRole role, const char *path, double first) {
     Init init = {.kind = INIT_CONST, .a = first};
     var_new(m, VAR_SLOT, path, type_scalar(DT_F32), init, (Span){0})->role = role;
 }
@@ -66,14 +66,14 @@ void pass_loss_scale_start(Module *m, double scale) {
 /* By op id: whether the value depends on the scale. New operations, without a number, are skipped.
  */
 bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
-    bool *of = NEWN(a, bool, (size_t)f->n_ops + 1);
+    bool *scaled = NEWN(a, bool, (size_t)f->n_ops + 1);
     const Var *scale = var_of_role(m, ROLE_LOSS_SCALE);
     for (const Op *op = f->first; scale && op; op = op->next) {
         if (op->id == 0 && op != f->first) continue;
-        of[op->id] = op->kind == OP_VAR && op->var == scale;
-        for (int i = 0; i < op->n_in; i++) of[op->id] |= of[op->in[i]->id];
+        scaled[op->id] = op->kind == OP_VAR && op->var == scale;
+        for (int i = 0; i < op->n_in; i++) scaled[op->id] |= scaled[op->in[i]->id];
     }
-    return of;
+    return scaled;
 }
 
 /* Whether a gradient lies in memory in f16. */
@@ -125,9 +125,9 @@ static bool run(PassCtx *p, Module *m) {
     if (why) pass_declined(p, f->span, "loss-scale", "the loss is not scaled: %s", why);
     if (!f || why) return true;
     pass_remark(p, f->span, "loss-scale", "the loss is scaled, by %g at first", first_scale);
-    scalar(m, ROLE_LOSS_SCALE, "opt.loss_scale", first_scale);
-    scalar(m, ROLE_GOOD_STEPS, "opt.loss_scale.good", 0);
-    scalar(m, ROLE_SKIPPED_STEPS, "opt.loss_scale.skipped", 0);
+    add_scalar_slot(m, ROLE_LOSS_SCALE, "opt.loss_scale", first_scale);
+    add_scalar_slot(m, ROLE_GOOD_STEPS, "opt.loss_scale.good", 0);
+    add_scalar_slot(m, ROLE_SKIPPED_STEPS, "opt.loss_scale.skipped", 0);
     if (p->scale) p->scale->scaled = true;
     return true;
 }

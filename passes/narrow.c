@@ -50,7 +50,7 @@ static bool is_plain(const Narrow *n, const Type *t) {
 }
 
 /* Whether a view only regroups or renames the dimensions behind the rows. */
-static bool is_flat(const Narrow *n, const Op *x) {
+static bool is_feature_view(const Narrow *n, const Op *x) {
     const Type *to = &x->type, *from = &x->in[0]->type;
     if (to->dim[0] != n->rows || from->rank < 2 || from->dim[0] != n->rows) return false;
     if (to->rank == 2) return true;
@@ -60,18 +60,18 @@ static bool is_flat(const Narrow *n, const Op *x) {
 }
 
 /* The operand that has the rows, if the other has none; else -1. */
-static int carrier(const Narrow *n, const Op *x) {
+static int row_operand(const Narrow *n, const Op *x) {
     bool first = has_rows(n, x->in[0]), second = has_rows(n, x->in[1]);
     return first == second ? -1 : second;
 }
 
 /* How many of x's first operands the product of x with a weight can be made of; 0: it cannot be. */
-static int n_parts(const Narrow *n, const Op *x) {
+static int n_factorable(const Narrow *n, const Op *x) {
     for (int i = 0; i < x->n_in; i++)
         if (!is_plain(n, &x->in[i]->type)) return 0;
     switch (x->kind) {
     case OP_VIEW:
-        return is_flat(n, x);
+        return is_feature_view(n, x);
     case OP_COPY:
         return 1;
     case OP_CONCAT:
@@ -79,7 +79,7 @@ static int n_parts(const Narrow *n, const Op *x) {
     case OP_ADD:
         return 2;
     case OP_MUL:
-        return carrier(n, x) < 0 ? 0 : 2;
+        return row_operand(n, x) < 0 ? 0 : 2;
     default:
         return 0;
     }
@@ -88,18 +88,18 @@ static int n_parts(const Narrow *n, const Op *x) {
 /* The operations per row of the product of x with a weight that gives `out` elements. */
 static double cost(const Narrow *n, const Op *x, double out, int depth) {
     if (!has_rows(n, x)) return 0;
-    double w = width(n, &x->type), plain = x->type.rank > 1 ? 2 * w * out : out, parts = 0;
-    int k = depth < MAX_DEPTH ? n_parts(n, x) : 0;
-    if (x->kind == OP_ADD || x->kind == OP_CONCAT) parts = out;
-    for (int i = 0; i < k; i++) parts += cost(n, x->in[i], out, depth + 1);
-    return k && parts <= plain ? parts : plain;
+    double w = width(n, &x->type), direct = x->type.rank > 1 ? 2 * w * out : out, factored = 0;
+    int k = depth < MAX_DEPTH ? n_factorable(n, x) : 0;
+    if (x->kind == OP_ADD || x->kind == OP_CONCAT) factored = out;
+    for (int i = 0; i < k; i++) factored += cost(n, x->in[i], out, depth + 1);
+    return k && factored <= direct ? factored : direct;
 }
 
 /* ---- rewriting ------------------------------------------------------------------------------- */
 static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth);
 
 /* The weight with the dimensions of what x is a view of. */
-static Op *seen_behind(Narrow *n, const Op *x, Op *v) {
+static Op *view_weight(Narrow *n, const Op *x, Op *v) {
     const Type *to = &x->type, *from = &x->in[0]->type;
     Type t = v->type;
     t.rank = 0;
@@ -114,12 +114,12 @@ static Op *seen_behind(Narrow *n, const Op *x, Op *v) {
 }
 
 /* Whether that view of the weight has few enough dimensions. */
-static bool fits_behind(const Op *x, const Op *v) {
+static bool view_fits(const Op *x, const Op *v) {
     return x->kind != OP_VIEW || v->type.rank + x->in[0]->type.rank - x->type.rank <= MAX_RANK;
 }
 
 /* The direct product of x with v, after v is summed along what x does not have. */
-static Op *leaf(Narrow *n, Op *x, Op *v, const Type *out) {
+static Op *product_leaf(Narrow *n, Op *x, Op *v, const Type *out) {
     Space *over[MAX_RANK];
     int n_over = 0;
     Type t = *out;
@@ -131,53 +131,54 @@ static Op *leaf(Narrow *n, Op *x, Op *v, const Type *out) {
     if (!has_rows(n, x))
         for (int i = 1; i < out->rank; i++) t.dim[i - 1] = out->dim[i];
     t.rank = out->rank - !has_rows(n, x);
-    bool number = x->type.rank == has_rows(n, x);
-    return number ? b_copy(&n->b, b_binary(&n->b, OP_MUL, x, v), t) : b_contract(&n->b, x, v, t);
+    bool scalar_row = x->type.rank == has_rows(n, x);
+    return scalar_row ? b_copy(&n->b, b_binary(&n->b, OP_MUL, x, v), t)
+                      : b_contract(&n->b, x, v, t);
 }
 
 /* The sum of two products; the one with rows comes first. */
-static Op *added(Narrow *n, Op *x, Op *y) {
+static Op *add_products(Narrow *n, Op *x, Op *y) {
     return has_rows(n, x) ? b_binary(&n->b, OP_ADD, x, y) : b_binary(&n->b, OP_ADD, y, x);
 }
 
 /* The product of a concatenation: the sum of products with slices of the weight. */
-static Op *concatenated(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
+static Op *product_concat(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
     Op *y[2];
     for (int i = 0; i < 2; i++) {
         const Expr *at = i ? x->over[0]->size : expr_const(n->m->a, 0);
         Op *part = b_slice(&n->b, v, x->over[2], x->over[i], at);
         y[i] = product(n, x->in[i], part, out, depth + 1);
     }
-    return added(n, y[0], y[1]);
+    return add_products(n, y[0], y[1]);
 }
 
 /* x times the weight v: [rows, ..], or without the rows if x has none. */
 static Op *product(Narrow *n, Op *x, Op *v, const Type *out, int depth) {
-    double o = width(n, out), plain = x->type.rank > 1 ? 2 * width(n, &x->type) * o : o;
-    bool apart = has_rows(n, x) && depth < MAX_DEPTH && n_parts(n, x) && fits_behind(x, v) &&
-                 cost(n, x, o, depth) <= plain;
+    double o = width(n, out), direct = x->type.rank > 1 ? 2 * width(n, &x->type) * o : o;
+    bool factorable = has_rows(n, x) && depth < MAX_DEPTH && n_factorable(n, x) &&
+                      view_fits(x, v) && cost(n, x, o, depth) <= direct;
     int at;
-    if (!apart) return leaf(n, x, v, out);
+    if (!factorable) return product_leaf(n, x, v, out);
     switch (x->kind) {
     case OP_VIEW:
-        return product(n, x->in[0], seen_behind(n, x, v), out, depth + 1);
+        return product(n, x->in[0], view_weight(n, x, v), out, depth + 1);
     case OP_COPY:
         return product(n, x->in[0], v, out, depth + 1);
     case OP_CONCAT:
-        return concatenated(n, x, v, out, depth);
+        return product_concat(n, x, v, out, depth);
     case OP_MUL:
-        at = carrier(n, x);
+        at = row_operand(n, x);
         return product(n, x->in[at], b_binary(&n->b, OP_MUL, v, x->in[1 - at]), out, depth + 1);
     default: /* a sum */
         at = !has_rows(n, x->in[0]);
         Op *y = product(n, x->in[at], v, out, depth + 1);
-        return added(n, y, product(n, x->in[1 - at], v, out, depth + 1));
+        return add_products(n, y, product(n, x->in[1 - at], v, out, depth + 1));
     }
 }
 
 /* The weight with new names for the dimensions of the result, which x's computation may use, too.
  */
-static Op *renamed(Narrow *n, Op *v, const Op *root, Type *out) {
+static Op *rename_dims(Narrow *n, Op *v, const Op *root, Type *out) {
     Type t = v->type;
     *out = root->type;
     for (int i = 1; i < out->rank; i++) {
@@ -221,7 +222,7 @@ static bool try_operand(Narrow *n, Op *op, int i) {
     }
     if (!pass_may_rewrite(n->p)) return false;
     n->b = b_for(n->m, op->func, op, op);
-    v = renamed(n, v, op, &out);
+    v = rename_dims(n, v, op, &out);
     Op *y = product(n, x, v, &out, 0);
     y = b_view(&n->b, has_rows(n, y) ? y : b_copy(&n->b, y, out), op->type);
     y->hint = op->hint;

@@ -20,7 +20,7 @@
 /* A one-hot code [e, R] of a column of categories. */
 typedef struct {
     Space *rows, *kinds; /* [e, R] */
-    Map *col, *through;  /* the kind of a row; of what it leads to: an edge's end, or its base */
+    Map *col, *via;      /* the kind of a row; of what it leads to: an edge's end, or its base */
 } Code;
 
 /* The map by categories that x is an index of; NULL: it is none. */
@@ -40,20 +40,20 @@ static bool is_code(Module *m, const Op *op, Code *c) {
     const Op *x = eq->in[of], *iota = eq->in[1 - of];
     if (iota->kind != OP_IOTA || x->type.rank != 1) return false;
     if (x->kind == OP_GATHER && x->map->kind != MAP_PAIR) {
-        c->through = x->map;
+        c->via = x->map;
         x = x->in[0];
     }
     c->col = column_of(m, x);
     c->rows = op->type.dim[0];
     c->kinds = op->type.dim[1];
     return c->col && iota->type.dim[0] == c->kinds && expr_eq(c->kinds->size, c->col->to->size) &&
-           c->rows == (c->through ? c->through->from : c->col->from);
+           c->rows == (c->via ? c->via->from : c->col->from);
 }
 
 /* x with dimensions at and at + 1 as one. */
-static Op *merged(Builder *b, Op *x, int at, Space *both) {
+static Op *merge_dims(Builder *b, Op *x, int at, Space *product) {
     Type t = x->type;
-    t.dim[at] = both;
+    t.dim[at] = product;
     for (int i = at + 1; i + 1 < t.rank; i++) t.dim[i] = t.dim[i + 1];
     t.rank--;
     return b_view(b, x, t);
@@ -65,9 +65,9 @@ static Op *look_up_both(Builder *b, const Code *c, Map *at, Op *y) {
     int row = type_find(&y->type, at->to), kind = type_find(&y->type, c->kinds);
     if (row < 0 || kind < 0 || type_has(&y->type, c->rows)) return NULL;
     if (row != kind + 1 && kind != row + 1) return NULL;
-    Map *pair = kind < row ? map_pair(b->m, c->col, at, c->through, NULL)
-                           : map_pair(b->m, at, c->col, c->through, NULL);
-    return b_gather(b, pair, merged(b, y, kind < row ? kind : row, pair->to));
+    Map *pair = kind < row ? map_pair(b->m, c->col, at, c->via, NULL)
+                           : map_pair(b->m, at, c->col, c->via, NULL);
+    return b_gather(b, pair, merge_dims(b, y, kind < row ? kind : row, pair->to));
 }
 
 /* Looks up y by the category; NULL: y has rows of its own for it. */
@@ -80,7 +80,7 @@ static Op *look_up(Builder *b, const Code *c, Op *y) {
         y = b_view(b, y, t);
     }
     Op *x = b_gather(b, c->col, y);
-    return c->through ? b_gather(b, c->through, x) : x;
+    return c->via ? b_gather(b, c->via, x) : x;
 }
 
 /* The lookup that replaces the product with x; NULL: there is none. */
@@ -94,7 +94,7 @@ static Op *replacement(Builder *b, const Op *op, const Code *c, Op *x) {
 }
 
 /* Adds the remark about a product that stays. */
-static void tell_left(PassCtx *p, const Op *op, const Code *c, const Op *x) {
+static void report_kept(PassCtx *p, const Op *op, const Code *c, const Op *x) {
     const char *why = x->type.layout != LAYOUT_DENSE  ? "what it is multiplied with is sparse"
                       : type_has(&op->type, c->kinds) ? "kinds are not summed over"
                       : !type_has(&op->type, c->rows) ? "rows are summed over"
@@ -112,7 +112,7 @@ static bool rewrite(PassCtx *p, Module *m, Op *op) {
         if (!is_code(m, op->in[i], &c)) continue;
         Builder b = b_for(m, op->func, op, op);
         Op *y = replacement(&b, op, &c, op->in[1 - i]);
-        if (!y) tell_left(p, op, &c, op->in[1 - i]);
+        if (!y) report_kept(p, op, &c, op->in[1 - i]);
         if (!y || !pass_may_rewrite(p)) continue;
         if (!type_eq(&y->type, &op->type)) y = b_copy(&b, y, op->type);
         y->hint = op->hint;

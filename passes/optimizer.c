@@ -54,7 +54,7 @@ typedef struct {
 typedef struct {
     Op *out; /* output "grad.<path>" */
     Var *var;
-    Op *now; /* the parameter */
+    Op *param; /* the parameter */
     Op *grad;
     Op *sum; /* of the gradients, with accumulation: what "opt.sum" becomes */
 } Grad;
@@ -97,13 +97,14 @@ typedef struct {
 struct Rule {
     /* One parameter's update from p, g and the learning rate. */
     Update (*step)(Optim *o, Var *v, Op *p, Op *g, Op *rate);
-    bool corrects; /* moments by their bias: rate is lr / (1 - beta1^t), and see inv_root_bc2 */
-    bool shrinks;  /* decay shrinks the parameter, and is no part of the gradient */
+    bool bias_correction; /* moments by their bias: rate is lr / (1 - beta1^t), and see inv_root_bc2
+                           */
+    bool decoupled_decay; /* decay shrinks the parameter, and is no part of the gradient */
 };
 
 /* ---- finding the gradients ------------------------------------------------------ */
 /* The gradients that the function outputs. */
-static Grads collect(Arena *a, const Func *f) {
+static Grads collect_gradients(Arena *a, const Func *f) {
     Grads g = {0};
     for (Op *op = f->first; op; op = op->next) {
         if (op->kind != OP_OUTPUT || op->use.role != OUT_GRAD) continue;
@@ -116,12 +117,12 @@ static Grads collect(Arena *a, const Func *f) {
 /* Reads each parameter that is not read yet. */
 static void read_parameters(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++)
-        if (!gs->v[i].now) gs->v[i].now = b_var(&o->b, gs->v[i].var);
+        if (!gs->v[i].param) gs->v[i].param = b_var(&o->b, gs->v[i].var);
 }
 
 /* Puts each gradient's spaces in its parameter's order, so that updates are one loop over all
  * elements. */
-static void align(Optim *o, Grads *gs) {
+static void align_gradients(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         Grad *g = &gs->v[i];
         o->b.span = g->var->span;
@@ -141,7 +142,7 @@ static ParamGroup group_of(const Recipe *r, const Var *v) {
 
 /* ---- accumulation, average ----------------------------------------------------------- */
 /* The optimizer slot "opt.<what>.<path>", created if necessary. */
-static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
+static Var *slot_of_type(Optim *o, const char *what, const Var *v, DType dt) {
     Arena *a = o->b.m->a;
     const char *path = arena_printf(a, "opt.%s.%s", what, v->path);
     Var *s = var_find(o->b.m, path);
@@ -157,7 +158,7 @@ static Var *slot_as(Optim *o, const char *what, const Var *v, DType dt) {
 
 /* The slot, in the parameter's element type. */
 static Var *slot_of(Optim *o, const char *what, const Var *v) {
-    return slot_as(o, what, v, v->type.dt);
+    return slot_of_type(o, what, v, v->type.dt);
 }
 
 /* A scalar counter of the optimizer state, created if necessary. */
@@ -217,18 +218,18 @@ static Op *read_raw(Optim *o, Func *f, const Grad *g, Op *x, Op *started) {
 }
 
 /* Does so for all parameters of the step. */
-static void train_raw(Optim *o, Func *f, Grads *gs) {
+static void read_all_raw(Optim *o, Func *f, Grads *gs) {
     Builder b = {.m = o->b.m, .f = f, .at = f->first, .span = f->span};
     o->updates = b_var(&b, updates_made(o));
     Op *started = b_binary(&b, OP_LT, b_const(&b, DT_F32, 0), o->updates);
     int n = b.m->vars.n; /* before those that this adds */
-    Grad **of = NEWN(b.m->a, Grad *, (size_t)n + 1);
-    for (int i = 0; i < gs->n; i++) of[gs->v[i].var->id] = &gs->v[i];
+    Grad **grad_of = NEWN(b.m->a, Grad *, (size_t)n + 1);
+    for (int i = 0; i < gs->n; i++) grad_of[gs->v[i].var->id] = &gs->v[i];
     func_keep_users(b.m->a, f);
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
-        Grad *g = op->kind == OP_VAR && op->var->id < n ? of[op->var->id] : NULL;
-        if (g) g->now = read_raw(o, f, g, op, started);
+        Grad *g = op->kind == OP_VAR && op->var->id < n ? grad_of[op->var->id] : NULL;
+        if (g) g->param = read_raw(o, f, g, op, started);
     }
     for (int i = 0; i < gs->n; i++) gs->v[i].grad = gs->v[i].out->in[0];
 }
@@ -244,17 +245,17 @@ static Op *averaged(Optim *o, const Var *v, Op *next) {
 /* ---- moments -------- */
 /* The slot of a moment. */
 static Var *moment_of(Optim *o, const char *what, const Var *v) {
-    return slot_as(o, what, v, o->r->bf16_moments ? DT_BF16 : v->type.dt);
+    return slot_of_type(o, what, v, o->r->bf16_moments ? DT_BF16 : v->type.dt);
 }
 
 /* x in the element type. */
-static Op *as(Optim *o, Op *x, DType dt) {
+static Op *cast_to(Optim *o, Op *x, DType dt) {
     return x->type.dt == dt ? x : b_cast(&o->b, x, dt);
 }
 
 /* A moment, as f32. */
 static Op *read_moment(Optim *o, Var *s) {
-    return as(o, b_var(&o->b, s), DT_F32);
+    return cast_to(o, b_var(&o->b, s), DT_F32);
 }
 
 /* x rounded to one of the two bf16 numbers beside it, with probabilities such that the mean is x:
@@ -263,7 +264,7 @@ static Op *read_moment(Optim *o, Var *s) {
  * digits are. The random numbers depend on step and element: they are the same at any number of
  * threads, on every target and after a resume. An x that is not finite stays. Gupta et al. 2015,
  * "Deep Learning with Limited Numerical Precision". */
-static Op *round_by_chance(Optim *o, Op *x) {
+static Op *round_stochastically(Optim *o, Op *x) {
     Builder *b = &o->b;
     Type t = x->type;
     Op *c = b_cast(b, b_cast(b, x, DT_BF16), DT_F32);
@@ -313,8 +314,8 @@ static void unscale(Optim *o, Grads *gs) {
         o->b.span = gs->v[i].var->span;
         gs->v[i].grad = mul(o, gs->v[i].grad, inverse);
     }
-    Op *most = num(o, ldexp(1, ALMOST_INFINITE));
-    o->finite = b_binary(&o->b, OP_LT, squared_norm(o, gs), most);
+    Op *max_norm = num(o, ldexp(1, ALMOST_INFINITE));
+    o->finite = b_binary(&o->b, OP_LT, squared_norm(o, gs), max_norm);
 }
 
 /* min(1, max_norm / (norm + 1e-6)). */
@@ -325,12 +326,12 @@ static Op *clip_factor(Optim *o, const Grads *gs) {
 }
 
 /* Computes the scalars of the step. */
-static void prepare(Optim *o, const Grads *gs) {
+static void compute_scalars(Optim *o, const Grads *gs) {
     const Recipe *r = o->r;
     o->b.span = r->optimizer;
     o->lr = b_input(&o->b, "lr", type_scalar(DT_F32));
     o->one = num(o, 1);
-    if (o->rule->corrects) {
+    if (o->rule->bias_correction) {
         o->inv_bc1 = b_binary(&o->b, OP_DIV, o->one, bias_correction(o, r->beta1));
         o->inv_root_bc2 =
             b_binary(&o->b, OP_DIV, o->one, b_unary(&o->b, OP_SQRT, bias_correction(o, r->beta2)));
@@ -340,7 +341,7 @@ static void prepare(Optim *o, const Grads *gs) {
 
 /* ---- one parameter's step ----------------------------------------------------------- */
 /* SGD with momentum. */
-static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
+static Update step_sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
     Update u = {0};
     if (o->r->momentum != 0) {
         u.slot[0] = moment_of(o, "m", v);
@@ -353,7 +354,7 @@ static Update sgd(Optim *o, Var *v, Op *p, Op *g, Op *lr) {
 }
 
 /* Adam and AdamW. */
-static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
+static Update step_adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
     const Recipe *r = o->r;
     Update u = {.slot = {moment_of(o, "m", v), moment_of(o, "v", v)}};
     Op *m0 = read_moment(o, u.slot[0]), *v0 = read_moment(o, u.slot[1]);
@@ -368,9 +369,9 @@ static Update adam(Optim *o, Var *v, Op *p, Op *g, Op *rate) {
 }
 
 static const Rule rules[] = {
-    [OPTIM_SGD] = {sgd, false, false},
-    [OPTIM_ADAM] = {adam, true, false},
-    [OPTIM_ADAMW] = {adam, true, true},
+    [OPTIM_SGD] = {step_sgd, false, false},
+    [OPTIM_ADAM] = {step_adam, true, false},
+    [OPTIM_ADAMW] = {step_adam, true, true},
 };
 
 /* The weight decay of a group; NULL: none. The default comes from the runtime, a group's own is a
@@ -381,15 +382,15 @@ static Op *decay_of(Optim *o, const ParamGroup *g) {
 }
 
 /* The update of one parameter, with clipping and decay. */
-static Update update(Optim *o, const Grad *gr) {
+static Update update_parameter(Optim *o, const Grad *gr) {
     ParamGroup group = group_of(o->r, gr->var);
-    Op *p = gr->now, *g = gr->grad;
+    Op *p = gr->param, *g = gr->grad;
     o->b.span = o->r->optimizer;
     Op *lr = scale(o, o->lr, group.lr_scale), *decay = decay_of(o, &group);
     Op *rate = o->inv_bc1 ? mul(o, lr, o->inv_bc1) : lr; /* scalars first: the rest is one kernel */
     o->b.span = gr->var->span;
     if (o->clip) g = mul(o, g, o->clip);
-    if (decay && o->rule->shrinks)
+    if (decay && o->rule->decoupled_decay)
         p = mul(o, p, sub(o, o->one, mul(o, lr, decay)));
     else if (decay)
         g = add(o, g, mul(o, p, decay));
@@ -398,42 +399,42 @@ static Update update(Optim *o, const Grad *gr) {
 
 /* The condition under which the step updates: its gradients are finite, and accumulation is
  * complete. NULL: always. */
-static Op *is_update(Optim *o) {
+static Op *update_condition(Optim *o) {
     if (!o->finite || !o->due) return o->finite ? o->finite : o->due;
     return b_binary(&o->b, OP_AND, o->finite, o->due);
 }
 
 /* `next` where the condition holds, else `old`. */
-static Op *keep_old(Optim *o, Op *when, Op *next, Op *old) {
+static Op *select_when(Optim *o, Op *when, Op *next, Op *old) {
     return when ? b_select(&o->b, when, next, old) : next;
 }
 
 /* Assigns a parameter and its state. Assignments come last: whatever reads a variable stands before
  * its change. */
-static void assign(Optim *o, const Update *u, const Grad *g) {
+static void assign_update(Optim *o, const Update *u, const Grad *g) {
     o->b.span = g->var->span;
     for (int k = 0; k < 2; k++)
-        if (u->slot[k]) b_assign(&o->b, u->slot[k], as(o, u->value[k], u->slot[k]->type.dt));
+        if (u->slot[k]) b_assign(&o->b, u->slot[k], cast_to(o, u->value[k], u->slot[k]->type.dt));
     if (u->average) b_assign(&o->b, slot_of(o, "raw", g->var), u->next);
     b_assign(&o->b, g->var, u->average ? u->average : u->next);
 }
 
 /* The update of one parameter under a condition. */
 static Update update_when(Optim *o, const Grad *g, Op *when) {
-    Update u = update(o, g);
+    Update u = update_parameter(o, g);
     if (o->updates)
-        u.average = keep_old(o, when, averaged(o, g->var, u.next), b_var(&o->b, g->var));
+        u.average = select_when(o, when, averaged(o, g->var, u.next), b_var(&o->b, g->var));
     for (int k = 0; k < 2; k++) {
         if (!u.slot[k]) continue;
-        if (o->r->bf16_moments) u.value[k] = round_by_chance(o, u.value[k]);
-        u.value[k] = keep_old(o, when, u.value[k], read_moment(o, u.slot[k]));
+        if (o->r->bf16_moments) u.value[k] = round_stochastically(o, u.value[k]);
+        u.value[k] = select_when(o, when, u.value[k], read_moment(o, u.slot[k]));
     }
-    u.next = keep_old(o, when, u.next, g->now);
+    u.next = select_when(o, when, u.next, g->param);
     return u;
 }
 
 /* Keeps gradients in f32 that an unscaling kernel would have fused. */
-static void keep_wide(Optim *o, Grads *gs) {
+static void store_f32(Optim *o, Grads *gs) {
     for (int i = 0; i < gs->n; i++) {
         o->b.span = gs->v[i].grad->span;
         gs->v[i].grad = b_store_as(&o->b, gs->v[i].grad, DT_F32);
@@ -441,7 +442,7 @@ static void keep_wide(Optim *o, Grads *gs) {
 }
 
 /* Adds remarks about parameters without a gradient. */
-static void tell_left(PassCtx *p, const Module *m, const Grads *gs) {
+static void report_unchanged(PassCtx *p, const Module *m, const Grads *gs) {
     for (int i = 0; i < m->vars.n; i++) {
         const Var *v = m->vars.v[i];
         bool has = v->kind != VAR_PARAM;
@@ -460,32 +461,32 @@ static bool run(PassCtx *p, Module *m) {
     Optim o = {.b = {.m = m, .f = f, .want = want, .update = in_16_bits},
                .r = &m->recipe,
                .rule = &rules[m->recipe.optim]};
-    Grads gs = collect(p->a, f);
+    Grads gs = collect_gradients(p->a, f);
     if (gs.n == 0) return true;
-    if (p->scale && p->scale->off) keep_wide(&o, &gs);
-    if (o.r->ema > 0) train_raw(&o, f, &gs);
+    if (p->scale && p->scale->off) store_f32(&o, &gs);
+    if (o.r->ema > 0) read_all_raw(&o, f, &gs);
     read_parameters(&o, &gs);
-    align(&o, &gs);
+    align_gradients(&o, &gs);
     if (o.r->accumulate > 1) accumulate(&o, &gs);
     if (pass_loss_is_scaled(m, f)) unscale(&o, &gs);
-    prepare(&o, &gs);
+    compute_scalars(&o, &gs);
     o.b.span = o.r->optimizer;
-    Op *when = is_update(&o);
+    Op *when = update_condition(&o);
     Update *u = NEWN(p->a, Update, (size_t)gs.n);
     for (int i = 0; i < gs.n; i++) u[i] = update_when(&o, &gs.v[i], when);
     o.b.span = o.r->optimizer;
     if (o.finite) pass_loss_scale_next(&o.b, o.finite, o.due);
     if (o.due) assign_sums(&o, &gs);
-    for (int i = 0; i < gs.n; i++) assign(&o, &u[i], &gs.v[i]);
+    for (int i = 0; i < gs.n; i++) assign_update(&o, &u[i], &gs.v[i]);
     o.b.span = o.r->optimizer;
     if (o.updates) {
         Op *one_more = add(&o, o.updates, num(&o, 1));
-        b_assign(&o.b, updates_made(&o), keep_old(&o, when, one_more, o.updates));
+        b_assign(&o.b, updates_made(&o), select_when(&o, when, one_more, o.updates));
     }
     for (int i = 0; i < gs.n; i++) op_remove(gs.v[i].out);
     pass_remark(p, o.r->optimizer, "optimizer", "%d parameters are updated%s", gs.n,
                 when ? ", in some steps" : "");
-    tell_left(p, m, &gs);
+    report_unchanged(p, m, &gs);
     return true;
 }
 

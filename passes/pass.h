@@ -26,14 +26,15 @@ typedef struct {
     const char *func, *key; /* the phase, and which of its values; "saved n.x": of @load's */
     bool gradient;          /* of a loss that is scaled, at the scale that suits the largest */
     bool known;             /* it was measured */
-    double most;            /* its largest |x| */
-    double some, small;     /* elements that are not zero; of these below the smallest normal */
-    double scale;           /* of the loss */
+    double max_abs;         /* its largest |x| */
+    double n_nonzero,
+        n_subnormal; /* elements that are not zero; of these below the smallest normal */
+    double scale;    /* of the loss */
 } PassRange;
 
 /* For --precision=auto: first what is to be measured, then what was. */
 typedef struct {
-    VEC(PassRange) of;
+    VEC(PassRange) values;
     bool measured;
 } PassRanges;
 

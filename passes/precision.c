@@ -30,7 +30,7 @@
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
 /* Inserts an operation behind x. */
-static Op *after(Precision *p, Op *x, const Op *proto) {
+static Op *insert_after(Precision *p, Op *x, const Op *proto) {
     Builder b = b_for(p->m, p->f, x->next, x);
     Op *y = b_op(&b, proto);
     y->hint = x->hint;
@@ -39,49 +39,49 @@ static Op *after(Precision *p, Op *x, const Op *proto) {
 
 /* Inserts a cast of x. */
 static Op *cast_after(Precision *p, Op *x, DType dt, bool fused) {
-    Op *y = after(p, x, &(Op){.kind = OP_CAST, .n_in = 1, .in = &x, .type = {.dt = dt}});
+    Op *y = insert_after(p, x, &(Op){.kind = OP_CAST, .n_in = 1, .in = &x, .type = {.dt = dt}});
     y->fused = fused;
     return y;
 }
 
 /* Replaces an operand. */
-static void replace(const Op *old, Op *with, Op *in) {
+static void replace_operand(const Op *old, Op *with, Op *in) {
     for (int i = 0; i < in->n_in; i++)
         if (in->in[i] == old) in->in[i] = with;
 }
 
 /* Makes the readers of a value, which now has 16 bits, read x: products and casts take it as it is,
  * views change their type, others read a cast to f32. */
-static void tell_readers(Precision *p, const Op *was, Op *x) {
+static void update_readers(Precision *p, const Op *old, Op *x) {
     Op *up = NULL;
-    for (int i = 0; i < p->n_users[was->id]; i++) {
-        Op *u = p->op[p->user[was->id][i]];
+    for (int i = 0; i < p->n_users[old->id]; i++) {
+        Op *u = p->op[p->user[old->id][i]];
         if (u == x) continue;
         if (prec_is_view(u)) {
             u->type.dt = x->type.dt;
             u->why = x->why;
-            replace(was, x, u);
-            tell_readers(p, u, u);
+            replace_operand(old, x, u);
+            update_readers(p, u, u);
         } else if ((prec_is_product(u) && !prec_is_f32_product(p, u)) || u->kind == OP_CAST) {
-            replace(was, x, u);
+            replace_operand(old, x, u);
         } else {
             if (!up) up = cast_after(p, x, DT_F32, true);
-            replace(was, up, u);
+            replace_operand(old, up, u);
         }
     }
 }
 
 /* Rounds what a stored view shows. */
-static Op *round_below(Precision *p, Op *view, DType dt) {
+static Op *round_viewed(Precision *p, Op *view, DType dt) {
     Op *x = view->in[0];
-    Op *y = x->kind == OP_VIEW && x->fused ? round_below(p, x, dt) : cast_after(p, x, dt, true);
+    Op *y = x->kind == OP_VIEW && x->fused ? round_viewed(p, x, dt) : cast_after(p, x, dt, true);
     if (y != x) view->in[0] = y;
     view->type.dt = dt;
     return view;
 }
 
 /* Whether the stored view is the only reader of what it shows. */
-static bool only_reader(const Precision *p, const Op *view) {
+static bool is_only_reader(const Precision *p, const Op *view) {
     while (view->kind == OP_VIEW && view->in[0]->fused && view->in[0]->kind == OP_VIEW) {
         view = view->in[0];
         if (p->n_users[view->id] != 1) return false;
@@ -90,13 +90,13 @@ static bool only_reader(const Precision *p, const Op *view) {
 }
 
 /* Makes a stored value have 16 bits; what is stored then. */
-static Op *narrow(Precision *p, Op *op, DType dt) {
+static Op *narrow_value(Precision *p, Op *op, DType dt) {
     if (prec_is_product(op) && prec_product_type(p, op) != dt) return cast_after(p, op, dt, false);
     if (prec_is_product(op)) {
         op->type.dt = dt;
         return op;
     }
-    if (op->kind == OP_VIEW) return round_below(p, op, dt);
+    if (op->kind == OP_VIEW) return round_viewed(p, op, dt);
     if (op->kind == OP_CONCAT) { /* each part by a kernel of its own */
         for (int i = 0; i < 2; i++) {
             Builder b = b_for(p->m, p->f, op, op);
@@ -119,7 +119,7 @@ static bool is_stored_view(const Op *op) {
 }
 
 /* Adds the measured range to the reason. */
-static void say_range(const Precision *p, const Op *op, Op *low) {
+static void add_range_text(const Precision *p, const Op *op, Op *low) {
     const char *range = p->p->ranges ? pass_range_text(p->p, p->f, op) : NULL;
     if (range) low->why = arena_printf(p->p->a, "%s; %s", low->why, range);
 }
@@ -127,31 +127,31 @@ static void say_range(const Precision *p, const Op *op, Op *low) {
 /* Narrows a computed value, unless the rules refuse it. */
 static void narrow_computed(Precision *p, Op *op) {
     const char *why = prec_refuses(p, op);
-    if (!why && is_stored_view(op) && !only_reader(p, op)) why = "it is shown in several ways";
+    if (!why && is_stored_view(op) && !is_only_reader(p, op)) why = "it is shown in several ways";
     op->why = why;
     if (why) return;
-    Op *low = narrow(p, op, prec_asked(p, op));
-    low->why = prec_wish_of(p, op)   ? "the model says so"
+    Op *low = narrow_value(p, op, prec_type_for(p, op));
+    low->why = prec_requested(p, op) ? "the model says so"
                : prec_is_product(op) ? "a wide result of a matrix product"
                                      : "wide and stored";
-    say_range(p, op, low);
-    tell_readers(p, op, low);
+    add_range_text(p, op, low);
+    update_readers(p, op, low);
 }
 
 /* ---- products ----------------------------------------------------------------------------- */
 /* The rounded copies of a value, on its tag: one of each type, for all products that read it. */
-typedef struct Copy {
+typedef struct RoundedCopy {
     Op *op;
-    struct Copy *next;
-} Copy;
+    struct RoundedCopy *next;
+} RoundedCopy;
 
 /* The copy of x, rounded to the type, for products; one of each type. */
-static Op *rounded(Precision *p, Op *x, DType dt) {
+static Op *rounded_copy(Precision *p, Op *x, DType dt) {
     if (x->type.dt == dt) return x;
-    for (const Copy *c = x->tag; c; c = c->next)
+    for (const RoundedCopy *c = x->tag; c; c = c->next)
         if (c->op->type.dt == dt) return c->op;
-    Copy *c = NEW(p->p->a, Copy);
-    *c = (Copy){cast_after(p, x, dt, false), x->tag};
+    RoundedCopy *c = NEW(p->p->a, RoundedCopy);
+    *c = (RoundedCopy){cast_after(p, x, dt, false), x->tag};
     c->op->why = x->kind == OP_VAR ? "a parameter's copy for products" : "an operand of a product";
     x->tag = c;
     return c->op;
@@ -161,7 +161,7 @@ static Op *rounded(Precision *p, Op *x, DType dt) {
 static void round_operands(Precision *p, Op *op) {
     DType dt = prec_product_type(p, op);
     if (op->type.layout != LAYOUT_DENSE || !prec_is_half(dt)) return;
-    for (int i = 0; i < 2; i++) op->in[i] = rounded(p, op->in[i], dt);
+    for (int i = 0; i < 2; i++) op->in[i] = rounded_copy(p, op->in[i], dt);
 }
 
 /* ---- what is loaded -------------------------------------------------------------------------- */
@@ -220,15 +220,15 @@ static void take_layer_of_readers(const Precision *p, Op *op) {
 static DType column_type(Precision *p, Op *op) {
     if (!prec_is_loaded(op) || is_load(p->f) || !may_narrow(p, op)) return op->type.dt;
     take_layer_of_readers(p, op);
-    DType dt = prec_asked(p, op);
-    bool asked = prec_is_half(dt) || prec_wish_of(p, op) || op->want;
+    DType dt = prec_type_for(p, op);
+    bool asked = prec_is_half(dt) || prec_requested(p, op) || op->want;
     const char *why = asked ? prec_refuses(p, op) : NULL;
     if (why) op->why = why;
     return why ? DT_F32 : dt;
 }
 
 /* Whether the sampler draws by the column. */
-static bool is_drawn_by(const Module *m, const Column *c) {
+static bool is_sampling_weight(const Module *m, const Column *c) {
     for (int i = 0; i < m->recipe.sample.weights.n; i++)
         if (m->recipe.sample.weights.v[i] == c) return true;
     return false;
@@ -239,16 +239,16 @@ static bool is_read_as(const Precision *p, const Column *c, DType dt) {
     for (int k = 0; k < p->n_all; k++)
         for (int i = 0; i < p->all[k].n; i++) {
             const Op *op = p->all[k].op[i];
-            if (op->kind == OP_DATA && op->col == c && p->all[k].read[i] != dt) return false;
+            if (op->kind == OP_DATA && op->col == c && p->all[k].column_type[i] != dt) return false;
         }
-    return !is_drawn_by(p->m, c);
+    return !is_sampling_weight(p->m, c);
 }
 
 /* Reads a column in 16 bits. If nobody reads it in f32, the runtime gives it so: as it lies in the
  * file, or rounded once; neither memory nor a device then holds it twice. Else a rounded copy is
  * saved by @load; batches have none. */
 static void narrow_data(Precision *p, Op *op) {
-    DType dt = p->read[op->id];
+    DType dt = p->column_type[op->id];
     Type t = op->type;
     Op *low = op;
     if (!prec_is_half(dt) || prec_is_half(t.dt)) return;
@@ -259,28 +259,30 @@ static void narrow_data(Precision *p, Op *op) {
         op->why = "something reads it in f32, and batches have no second copy";
         return;
     } else {
-        low = after(p, op, &(Op){.kind = OP_SAVED, .name = saved_column(p, op, dt), .type = t});
+        low = insert_after(p, op,
+                           &(Op){.kind = OP_SAVED, .name = saved_column(p, op, dt), .type = t});
     }
-    low->why = prec_wish_of(p, op) ? "the model says so" : "features, rounded when data are loaded";
-    say_range(p, op, low);
-    tell_readers(p, op, low);
+    low->why =
+        prec_requested(p, op) ? "the model says so" : "features, rounded when data are loaded";
+    add_range_text(p, op, low);
+    update_readers(p, op, low);
 }
 
 /* Whether a phase needs what is saved as `name` in f32. */
-static bool saved_refused(const Precision *p, const char *name) {
+static bool saved_needs_f32(const Precision *p, const char *name) {
     for (int k = 0; k < p->n_all; k++) {
         const Precision *q = &p->all[k];
         for (int i = 0; i < q->n; i++) {
             const Op *op = q->op[i];
             if (op->kind != OP_SAVED || strcmp(op->name, name)) continue;
-            if (prec_wish_of(q, op) == DT_F32 || prec_reader_refuses(q, op)) return true;
+            if (prec_requested(q, op) == DT_F32 || prec_reader_refuses(q, op)) return true;
         }
     }
     return false;
 }
 
 /* Whether a phase reads what is saved as `name`. */
-static bool is_saved(const Precision *p, const char *name) {
+static bool is_saved_read(const Precision *p, const char *name) {
     for (int i = 0; i < p->m->funcs.n; i++)
         for (const Op *op = p->m->funcs.v[i]->first; op; op = op->next)
             if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
@@ -291,28 +293,28 @@ static bool is_saved(const Precision *p, const char *name) {
 static void narrow_saved(Precision *p, Op *out) {
     Op *x = out->in[0];
     bool fits = x->type.dt == DT_F32 && prec_is_wide(p, &x->type) && !op_has(x, OPT_RANGE);
-    fits = fits && prec_is_half(prec_asked(p, x));
-    if (!fits || !is_saved(p, out->name)) return;
-    const char *why = saved_refused(p, out->name) ? "a phase reads it in f32"
-                      : p->p->ranges              ? pass_range_refuses_saved(p->p, out->name)
-                                                  : NULL;
+    fits = fits && prec_is_half(prec_type_for(p, x));
+    if (!fits || !is_saved_read(p, out->name)) return;
+    const char *why = saved_needs_f32(p, out->name) ? "a phase reads it in f32"
+                      : p->p->ranges                ? pass_range_refuses_saved(p->p, out->name)
+                                                    : NULL;
     if (why) x->why = why;
     if (why) return;
-    bool alone = prec_is_computed(x) && p->n_users[x->id] == 1;
-    Op *low = cast_after(p, x, prec_asked(p, x), false);
-    x->fused = x->fused || (alone && !prec_is_product(x) && !prec_sums_in_row(p, x));
+    bool only_use = prec_is_computed(x) && p->n_users[x->id] == 1;
+    Op *low = cast_after(p, x, prec_type_for(p, x), false);
+    x->fused = x->fused || (only_use && !prec_is_product(x) && !prec_sums_in_row(p, x));
     low->why = "wide and saved for the steps";
     out->in[0] = low;
 }
 
 /* Gives a `saved` the type that its value was narrowed to. */
-static void follow_saved(Precision *p, Op *op) {
+static void narrow_saved_reader(Precision *p, Op *op) {
     const Op *out = module_saved(p->m, op->name);
     if (!out) return;
     op->why = out->in[0]->why;
     if (!prec_is_half(out->in[0]->type.dt)) return;
     op->type.dt = out->in[0]->type.dt;
-    tell_readers(p, op, op);
+    update_readers(p, op, op);
 }
 
 /* ---- the pass -------- */
@@ -327,9 +329,9 @@ static void link_users(Precision *p) {
     p->marks = NEW(p->p->a, IrMarks);
     *p->marks = ir_marks_new(p->p->a, p->n);
     p->fact = NEWN(p->p->a, unsigned char, size);
-    p->wish = NEWN(p->p->a, DType, size);
-    p->found = NEWN(p->p->a, const char *, size);
-    p->read = NEWN(p->p->a, DType, size);
+    p->requested = NEWN(p->p->a, DType, size);
+    p->range_reason = NEWN(p->p->a, const char *, size);
+    p->column_type = NEWN(p->p->a, DType, size);
     p->product = NEWN(p->p->a, DType, size);
     for (Op *op = p->f->first; op; op = op->next) p->op[n++] = op;
     for (int i = 0; i < n; i++) p->user[i] = NEWN(p->p->a, int, (size_t)count[i] + 1);
@@ -342,8 +344,8 @@ static void link_users(Precision *p) {
 
 /* Takes the model's requests (`store_as`) as requests for the value in memory, and removes these
  * operations. */
-static void take_wishes(Precision *p) {
-    VEC(Op *) of = {0};
+static void take_requests(Precision *p) {
+    VEC(Op *) value = {0};
     VEC(DType) wish = {0};
     func_keep_users(p->p->a, p->f);
     for (Op *op = p->f->first, *next; op; op = next) {
@@ -352,7 +354,7 @@ static void take_wishes(Precision *p) {
         Op *x = op->in[0];
         if (!op->fused) x->fused = false;
         if (!x->hint) x->hint = op->hint;
-        vec_push(p->p->a, &of, x);
+        vec_push(p->p->a, &value, x);
         vec_push(p->p->a, &wish, op->dtype);
         op_replace_uses(p->f, op, x);
         op_remove(op);
@@ -360,10 +362,10 @@ static void take_wishes(Precision *p) {
     func_drop_users(p->f);
     link_users(p);
     prec_find_facts(p);
-    for (int i = 0; i < of.n; i++) {
-        Op *x = of.v[i];
+    for (int i = 0; i < value.n; i++) {
+        Op *x = value.v[i];
         while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
-        p->wish[x->id] = wish.v[i];
+        p->requested[x->id] = wish.v[i];
     }
 }
 
@@ -372,16 +374,16 @@ typedef VEC(Op *) Ops;
 
 /* Whether the rules would round the value, the model saying nothing. */
 static bool is_rounded(Precision *p, Op *op) {
-    if (op->type.dt != DT_F32 || prec_wish_of(p, op) || op->want) return false;
+    if (op->type.dt != DT_F32 || prec_requested(p, op) || op->want) return false;
     if (op->kind == OP_SAVED) return prec_is_wide(p, &op->type) && !prec_reader_refuses(p, op);
     if (op->kind == OP_DATA) return prec_is_loaded(op) && may_narrow(p, op) && !prec_refuses(p, op);
     return (prec_is_computed(op) || is_stored_view(op)) && !prec_refuses(p, op);
 }
 
 /* Adds a value in memory to a list, once. */
-static void add_once(Precision *p, Ops *to, Op *x) {
+static void add_value(Precision *p, Ops *to, Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
-    if (x->type.dt != DT_F32 || prec_wish_of(p, x) || x->want) return;
+    if (x->type.dt != DT_F32 || prec_requested(p, x) || x->want) return;
     for (int i = 0; i < to->n; i++)
         if (to->v[i] == x) return;
     vec_push(p->p->a, to, x);
@@ -391,13 +393,13 @@ static void add_once(Precision *p, Ops *to, Op *x) {
 static Ops rounded_values(Precision *p) {
     Ops all = {0};
     for (int i = 0; i < p->n; i++)
-        if (is_rounded(p, p->op[i])) add_once(p, &all, p->op[i]);
+        if (is_rounded(p, p->op[i])) add_value(p, &all, p->op[i]);
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
         if (!prec_is_product(op) || op->type.layout != LAYOUT_DENSE ||
             !prec_is_half(prec_product_type(p, op)))
             continue;
-        for (int k = 0; k < 2; k++) add_once(p, &all, op->in[k]);
+        for (int k = 0; k < 2; k++) add_value(p, &all, op->in[k]);
     }
     return all;
 }
@@ -408,36 +410,36 @@ static void take_ranges(Precision *p) {
     for (int i = 0; i < all.n; i++) {
         const char *why = pass_range_refuses(p->p, p->f, all.v[i]);
         if (!why) continue;
-        p->wish[all.v[i]->id] = DT_F32;
-        p->found[all.v[i]->id] = all.v[i]->why = why;
+        p->requested[all.v[i]->id] = DT_F32;
+        p->range_reason[all.v[i]->id] = all.v[i]->why = why;
     }
 }
 
 /* Finds what is known of f before anything is rounded. */
-static void begin(Precision *p, Func *f) {
+static void analyse_func(Precision *p, Func *f) {
     p->f = f;
-    take_wishes(p);
+    take_requests(p);
     prec_find_products(p);
     if (p->p->ranges && p->p->ranges->measured) {
         take_ranges(p);
         prec_find_products(p);
     }
     for (int i = 0; i < p->n; i++)
-        if (p->op[i]->kind == OP_DATA) p->read[i] = column_type(p, p->op[i]);
+        if (p->op[i]->kind == OP_DATA) p->column_type[i] = column_type(p, p->op[i]);
 }
 
 /* Adds outputs that measure the ranges of the values. */
-static void measure(Precision *p) {
+static void add_measurements(Precision *p) {
     Ops all = rounded_values(p);
     if (!is_load(p->f)) pass_ranges_add(p->p, p->m, p->f, all.n, all.v);
 }
 
 /* Adds the remarks about a function. */
-static void tell(const Precision *p) {
+static void report_types(const Precision *p) {
     int n = 0;
     for (const Op *op = p->f->first; op; op = op->next)
         n += prec_is_half(op->type.dt) && !op->fused;
-    if (!n && !prec_is_half(p->general)) return;
+    if (!n && !prec_is_half(p->default_type)) return;
     pass_remark(p->p, p->f->span, "precision", "@%s: %d values in memory have 16 bits", p->f->name,
                 n);
     for (const Op *op = p->f->first; op; op = op->next)
@@ -447,11 +449,11 @@ static void tell(const Precision *p) {
 }
 
 /* Narrows the values of a function. New operations have no number and are not looked at. */
-static void precise_func(Precision *p) {
+static void narrow_func(Precision *p) {
     for (int i = 0; i < p->n; i++) {
         Op *op = p->op[i];
         if (op->kind == OP_SAVED && op->type.dt == DT_F32)
-            follow_saved(p, op);
+            narrow_saved_reader(p, op);
         else if (op->kind == OP_DATA)
             narrow_data(p, op);
         else if (op->kind == OP_OUTPUT && phase_saves(p->f->phase))
@@ -463,7 +465,7 @@ static void precise_func(Precision *p) {
     }
     for (int i = 0; i < p->n; i++)
         if (prec_is_product(p->op[i])) round_operands(p, p->op[i]);
-    if (p->p->remarks) tell(p);
+    if (p->p->remarks) report_types(p);
     pass_dce_func(p->p->a, p->f);
 }
 
@@ -479,18 +481,18 @@ static bool run(PassCtx *c, Module *m) {
                              .m = m,
                              .all = all,
                              .n_all = n,
-                             .general = in_loop ? DT_F32 : general,
-                             .sampled = module_draws(m, f->phase)};
-        begin(&all[i], f);
+                             .default_type = in_loop ? DT_F32 : general,
+                             .sampled = module_runs_on_batches(m, f->phase)};
+        analyse_func(&all[i], f);
     }
     bool measures = c->ranges && !c->ranges->measured;
     for (int first = 1; first >= 0; first--)
         for (int i = 0; i < n; i++) {
             if (phase_saves(all[i].f->phase) != first) continue;
             if (measures)
-                measure(&all[i]);
+                add_measurements(&all[i]);
             else
-                precise_func(&all[i]);
+                narrow_func(&all[i]);
         }
     if (!measures && c->ranges) pass_loss_scale_start(m, pass_range_scale(c));
     if (c->scale && !measures) c->scale->needed |= pass_loss_needs_scale(c->a, m);

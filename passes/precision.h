@@ -12,17 +12,17 @@ typedef struct Precision {
     Func *f;
     struct Precision *all; /* [n_all] of each function of the module */
     int n_all;
-    DType general; /* of large values that the model says nothing of */
-    bool sampled;  /* its data come by batches */
-    int **user;    /* by op id: ids of users */
+    DType default_type; /* of large values that the model says nothing of */
+    bool sampled;       /* its data come by batches */
+    int **user;         /* by op id: ids of users */
     int *n_users;
     Op **op; /* by id */
     int n;
-    IrMarks *marks;      /* by op id */
-    unsigned char *fact; /* by op id: PREC_*, as the model has the values */
-    DType *wish;         /* by op id: what the model says of the value; DT_VOID = nothing */
-    const char **found;  /* by op id: why the type does not hold it, by its measured range */
-    DType *read;         /* by op id: of a column, the type that suits all its readers here */
+    IrMarks *marks;            /* by op id */
+    unsigned char *fact;       /* by op id: PREC_*, as the model has the values */
+    DType *requested;          /* by op id: what the model says of the value; DT_VOID = nothing */
+    const char **range_reason; /* by op id: why the type does not hold it, by its measured range */
+    DType *column_type;        /* by op id: of a column, the type that suits all its readers here */
     DType *product; /* by op id: what the model says of a product, before anything is rounded */
 } Precision;
 
@@ -46,9 +46,9 @@ bool prec_is_product(const Op *op);
 
 /* ---- what is asked of it ----------------------------------------------------------------- */
 /* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
-DType prec_wish_of(const Precision *p, const Op *x);
+DType prec_requested(const Precision *p, const Op *x);
 /* By its own words, else its layer's, else the command line's. */
-DType prec_asked(const Precision *p, const Op *op);
+DType prec_type_for(const Precision *p, const Op *op);
 /* Of both operands of a product; whether the model wants it in f32. */
 DType prec_product_type(const Precision *p, const Op *op);
 bool prec_is_f32_product(const Precision *p, const Op *op);

@@ -89,10 +89,10 @@ void prec_find_facts(Precision *p) {
 
 /* Whether the value is subtracted from exponents of a softmax: a rounding error there is a factor
  * of all results. */
-static bool is_taken_off(const Precision *p, const Op *op) {
+static bool is_subtracted_from_exponent(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_GATHER && is_taken_off(p, u)) return true;
+        if (u->kind == OP_GATHER && is_subtracted_from_exponent(p, u)) return true;
         if (u->kind != OP_SUB || u->in[1] != op) continue;
         for (int k = 0; k < p->n_users[u->id]; k++)
             if (p->op[p->user[u->id][k]]->kind == OP_EXP) return true;
@@ -101,50 +101,51 @@ static bool is_taken_off(const Precision *p, const Op *op) {
 }
 
 /* Whether the operation passes its operand's elements on. */
-static bool passes_on(const Op *op) {
+static bool is_copy(const Op *op) {
     return op->kind == OP_GATHER || op->kind == OP_COPY || op->kind == OP_VIEW;
 }
 
 /* Whether the value is compared for equality. */
-static bool goes_into_eq(const Precision *p, const Op *op) {
+static bool is_compared(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
-        if (u->kind == OP_EQ || (passes_on(u) && goes_into_eq(p, u))) return true;
+        if (u->kind == OP_EQ || (is_copy(u) && is_compared(p, u))) return true;
     }
     return false;
 }
 
 /* Whether the value is a maximum or minimum that the gradient compares with the elements: rounded,
  * it would equal none of them. */
-static bool is_looked_for(const Precision *p, const Op *op) {
+static bool is_compared_extremum(const Precision *p, const Op *op) {
     const Op *x = op;
     while ((x->kind == OP_COPY || x->kind == OP_VIEW) && x->in[0]->fused) x = x->in[0];
     bool extremum = (x->kind == OP_SEGMENT || x->kind == OP_REDUCE) && x->red != RED_SUM;
-    return extremum && (goes_into_eq(p, op) || goes_into_eq(p, x));
+    return extremum && (is_compared(p, op) || is_compared(p, x));
 }
 
 /* What the model requests of the value in memory that x is, or shows; DT_VOID: nothing. */
-DType prec_wish_of(const Precision *p, const Op *x) {
+DType prec_requested(const Precision *p, const Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
-    return p->op[x->id] == x ? p->wish[x->id] : DT_VOID; /* new ones have no number */
+    return p->op[x->id] == x ? p->requested[x->id] : DT_VOID; /* new ones have no number */
 }
 
 /* Why a measured range requests f32; NULL: the model does. */
-static const char *found_of(const Precision *p, const Op *x) {
+static const char *range_reason_of(const Precision *p, const Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
-    return p->op[x->id] == x ? p->found[x->id] : NULL;
+    return p->op[x->id] == x ? p->range_reason[x->id] : NULL;
 }
 
 /* The type requested of a value: by the model, else its layer, else the command line. */
-DType prec_asked(const Precision *p, const Op *op) {
-    DType wish = prec_wish_of(p, op);
-    return wish ? wish : op->want ? op->want : p->general;
+DType prec_type_for(const Precision *p, const Op *op) {
+    DType wish = prec_requested(p, op);
+    return wish ? wish : op->want ? op->want : p->default_type;
 }
 
 /* What the model requests of a product, by its operands, result or layer; DT_VOID: nothing. Of two
  * 16-bit types the one of the wider range. */
-static DType product_wish(const Precision *p, const Op *op) {
-    DType x = prec_wish_of(p, op->in[0]), y = prec_wish_of(p, op->in[1]), z = prec_wish_of(p, op);
+static DType product_request(const Precision *p, const Op *op) {
+    DType x = prec_requested(p, op->in[0]), y = prec_requested(p, op->in[1]),
+          z = prec_requested(p, op);
     if (x == DT_F32 || y == DT_F32) return DT_F32;
     if (x || y) return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
     return prec_is_half(z) ? z : op->want;
@@ -153,7 +154,7 @@ static DType product_wish(const Precision *p, const Op *op) {
 /* Finds the requests for all products. */
 void prec_find_products(Precision *p) {
     for (int i = 0; i < p->n; i++)
-        if (prec_is_product(p->op[i])) p->product[i] = product_wish(p, p->op[i]);
+        if (prec_is_product(p->op[i])) p->product[i] = product_request(p, p->op[i]);
 }
 
 /* Whether the product is requested in f32. */
@@ -165,7 +166,7 @@ bool prec_is_f32_product(const Precision *p, const Op *op) {
 DType prec_product_type(const Precision *p, const Op *op) {
     if (prec_is_half(op->type.dt)) return op->type.dt; /* decided, or written so */
     DType wish = p->product[op->id], x = op->in[0]->type.dt, y = op->in[1]->type.dt;
-    if (wish || prec_is_half(p->general)) return wish ? wish : p->general;
+    if (wish || prec_is_half(p->default_type)) return wish ? wish : p->default_type;
     if (!prec_is_half(x) && !prec_is_half(y)) return DT_F32;
     return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
 }
@@ -206,26 +207,26 @@ static const char *how_small(const Precision *p, const Type *t) {
 
 /* Why the value stays f32; NULL: it is to have 16 bits. */
 const char *prec_refuses(const Precision *p, const Op *op) {
-    bool wish = prec_is_half(prec_wish_of(p, op));
+    bool wish = prec_is_half(prec_requested(p, op));
     const char *next = prec_is_next(p, op);
-    if (!prec_is_half(prec_asked(p, op)))
-        return found_of(p, op)       ? found_of(p, op)
-               : prec_wish_of(p, op) ? "the model says so"
-               : !op->want           ? "as written"
-               : next                ? next
-               : op->update          ? "the optimizer computes in f32"
-                                     : "its layer says so";
+    if (!prec_is_half(prec_type_for(p, op)))
+        return range_reason_of(p, op)  ? range_reason_of(p, op)
+               : prec_requested(p, op) ? "the model says so"
+               : !op->want             ? "as written"
+               : next                  ? next
+               : op->update            ? "the optimizer computes in f32"
+                                       : "its layer says so";
     if (!wish && next) return next;
     if (!wish && !prec_is_wide(p, &op->type)) return how_small(p, &op->type);
     if (!wish && op_has(op, OPT_RANGE)) return "its range is wide";
     if (op_has(op, OPT_LIB)) return "a function of its own makes it";
     if (prec_is_product(op) && prec_is_f32_product(p, op)) return "it is a product in f32";
-    if (is_looked_for(p, op)) return "its gradient looks for the element that is equal";
+    if (is_compared_extremum(p, op)) return "its gradient looks for the element that is equal";
     if (prec_sums_in_row(p, op)) return "it is summed in place: only data knows how wide it is";
     const char *why = prec_reader_refuses(p, op);
     if (why || wish) return why;
     if (p->fact[op->id] & PREC_ERROR) return "it is an error of what is learned";
-    if (is_taken_off(p, op)) return "a softmax takes it off its exponents";
+    if (is_subtracted_from_exponent(p, op)) return "a softmax takes it off its exponents";
     if (pass_is_softmax_sum(op)) return "it is the sum of a softmax";
     return p->fact[op->id] & PREC_SUMMED ? "a softmax or loss reads it" : NULL;
 }

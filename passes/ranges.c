@@ -22,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double HEADROOM = 8, FEW = 0.1;
+static const double HEADROOM = 8, MAX_SUBNORMAL_SHARE = 0.1;
 
 /* The largest number of a 16-bit type. */
 static double largest_of(DType dt) {
@@ -58,28 +58,28 @@ static Op *binary(Ranges *r, OpKind k, Op *x, Op *y) {
 }
 
 /* Marks x as computed inside its user's kernel. */
-static Op *fused(Op *x) {
+static Op *mark_fused(Op *x) {
     x->fused = x->type.rank > 0;
     return x;
 }
 
 /* Reduces all elements of x. */
-static Op *over_all(Ranges *r, RedKind red, Op *x) {
+static Op *reduce_all(Ranges *r, RedKind red, Op *x) {
     return x->type.rank ? b_reduce(&r->b, red, x, x->type.rank, x->type.dim) : x;
 }
 
 /* The number of elements for which a condition holds. */
-static Op *count(Ranges *r, Op *holds) {
-    return over_all(r, RED_SUM, fused(b_cast(&r->b, holds, DT_F32)));
+static Op *count_true(Ranges *r, Op *holds) {
+    return reduce_all(r, RED_SUM, mark_fused(b_cast(&r->b, holds, DT_F32)));
 }
 
 /* Adds the output "range.<i>.<what>". */
-static void tell(Ranges *r, int i, const char *what, Op *x) {
+static void emit_range_output(Ranges *r, int i, const char *what, Op *x) {
     b_output(&r->b, arena_printf(r->b.m->a, "range.%d.%s", i, what), x);
 }
 
 /* The first assignment of the function, or NULL. */
-static Op *first_change(const Func *f) {
+static Op *first_assign(const Func *f) {
     Op *op = f->first;
     while (op && op->kind != OP_ASSIGN) op = op->next;
     return op;
@@ -87,81 +87,84 @@ static Op *first_change(const Func *f) {
 
 /* The factor by which the loss scale must shrink so that twice the largest gradient fits (the scale
  * moves by two); NULL: there are no gradients. */
-static Op *factor(Ranges *r, int n, Op *const *most, const bool *gradient) {
+static Op *scale_factor(Ranges *r, int n, Op *const *max_abs, const bool *gradient) {
     Op *all = NULL;
     for (int i = 0; i < n; i++)
-        if (gradient[i]) all = all ? binary(r, OP_MAX, all, most[i]) : most[i];
+        if (gradient[i]) all = all ? binary(r, OP_MAX, all, max_abs[i]) : max_abs[i];
     if (!all) return NULL;
     return binary(r, OP_MIN, num(r, 1), binary(r, OP_DIV, num(r, largest_of(r->dt) / 2), all));
 }
 
-/* Adds the outputs that measure value i. `most` is its largest magnitude, `down` the loss scale's
- * factor for a gradient. */
-static void measure(Ranges *r, int i, Op *x, Op *most, Op *down) {
-    Op *a = fused(b_unary(&r->b, OP_ABS, x)), *least = num(r, smallest_of(r->dt));
-    if (down) least = binary(r, OP_DIV, least, down);
-    Op *some = fused(binary(r, OP_LT, num(r, 0), a)), *low = fused(binary(r, OP_LT, a, least));
-    tell(r, i, "most", down ? binary(r, OP_MUL, most, down) : most);
-    tell(r, i, "some", count(r, some));
-    tell(r, i, "small", count(r, fused(binary(r, OP_AND, some, low))));
-    if (down) tell(r, i, "scale", binary(r, OP_MUL, r->scale, down));
+/* Adds the outputs that measure value i. `max_abs` is its largest magnitude, `down` the loss
+ * scale's factor for a gradient. */
+static void add_measurement(Ranges *r, int i, Op *x, Op *max_abs, Op *factor) {
+    Op *a = mark_fused(b_unary(&r->b, OP_ABS, x)), *smallest = num(r, smallest_of(r->dt));
+    if (factor) smallest = binary(r, OP_DIV, smallest, factor);
+    Op *nonzero = mark_fused(binary(r, OP_LT, num(r, 0), a)),
+       *subnormal = mark_fused(binary(r, OP_LT, a, smallest));
+    emit_range_output(r, i, "most", factor ? binary(r, OP_MUL, max_abs, factor) : max_abs);
+    emit_range_output(r, i, "some", count_true(r, nonzero));
+    emit_range_output(r, i, "small",
+                      count_true(r, mark_fused(binary(r, OP_AND, nonzero, subnormal))));
+    if (factor) emit_range_output(r, i, "scale", binary(r, OP_MUL, r->scale, factor));
 }
 
 /* Adds outputs that measure the ranges of n values. */
 void pass_ranges_add(PassCtx *p, Module *m, Func *f, int n, Op *const *value) {
-    Ranges r = {.b = {.m = m, .f = f, .at = first_change(f)}, .dt = p->precision};
+    Ranges r = {.b = {.m = m, .f = f, .at = first_assign(f)}, .dt = p->precision};
     bool scaled = pass_loss_is_scaled(m, f), *is_gradient;
-    Op **most = NEWN(p->a, Op *, (size_t)n + 1);
-    bool *of = NEWN(p->a, bool, (size_t)n + 1);
+    Op **max_abs = NEWN(p->a, Op *, (size_t)n + 1);
+    bool *is_scaled = NEWN(p->a, bool, (size_t)n + 1);
     if (scaled) r.scale = pass_loss_scale_now(&r.b);
     is_gradient = pass_loss_scaled_ops(p->a, m, f);
     for (int i = 0; i < n; i++) {
         b_like(&r.b, value[i]);
-        most[i] = over_all(&r, RED_MAX, fused(b_unary(&r.b, OP_ABS, value[i])));
-        of[i] = is_gradient[value[i]->id];
+        max_abs[i] = reduce_all(&r, RED_MAX, mark_fused(b_unary(&r.b, OP_ABS, value[i])));
+        is_scaled[i] = is_gradient[value[i]->id];
     }
-    Op *down = factor(&r, n, most, of);
+    Op *factor = scale_factor(&r, n, max_abs, is_scaled);
     for (int i = 0; i < n; i++) {
         b_like(&r.b, value[i]);
-        PassRange range = {f->name, .key = key_of(p->a, value[i]), .gradient = of[i]};
-        measure(&r, p->ranges->of.n, value[i], most[i], of[i] ? down : NULL);
-        vec_push(p->a, &p->ranges->of, range);
+        PassRange range = {f->name, .key = key_of(p->a, value[i]), .gradient = is_scaled[i]};
+        add_measurement(&r, p->ranges->values.n, value[i], max_abs[i],
+                        is_scaled[i] ? factor : NULL);
+        vec_push(p->a, &p->ranges->values, range);
     }
 }
 
 /* ---- what was measured -------- */
 /* The measured range of a value, or NULL. */
-static const PassRange *find(const PassCtx *p, const char *func, const char *key) {
+static const PassRange *find_range(const PassCtx *p, const char *func, const char *key) {
     const PassRanges *all = p->ranges;
-    for (int i = 0; i < all->of.n; i++) {
-        const PassRange *r = &all->of.v[i];
+    for (int i = 0; i < all->values.n; i++) {
+        const PassRange *r = &all->values.v[i];
         if (r->known && !strcmp(r->func, func) && !strcmp(r->key, key)) return r;
     }
     return NULL;
 }
 
 /* The percentage of nonzero elements below the smallest normal number. */
-static double share(const PassRange *r) {
-    return r->some > 0 ? 100 * r->small / r->some : 0;
+static double subnormal_percent(const PassRange *r) {
+    return r->n_nonzero > 0 ? 100 * r->n_subnormal / r->n_nonzero : 0;
 }
 
 /* The loss scale, in words. */
-static const char *at_scale(const PassCtx *p, const PassRange *r) {
+static const char *scale_text(const PassCtx *p, const PassRange *r) {
     if (!r->gradient) return "";
     return arena_printf(p->a, " with the loss times %.0f", exp2(floor(log2(r->scale))));
 }
 
 /* Why the type does not hold the range; NULL: it does. */
-static const char *refuses(const PassCtx *p, const PassRange *r) {
+static const char *range_reason(const PassCtx *p, const PassRange *r) {
     const char *type = dtype_name(p->precision);
     double least = smallest_of(p->precision), largest = largest_of(p->precision);
     if (!r) return "its range was not measured";
-    if (!isfinite(r->most)) return "it is not always finite";
-    if (!r->gradient && r->most * HEADROOM > largest)
-        return arena_printf(p->a, "at most %.2g, and %s ends at %.5g", r->most, type, largest);
-    if (share(r) > 100 * FEW)
+    if (!isfinite(r->max_abs)) return "it is not always finite";
+    if (!r->gradient && r->max_abs * HEADROOM > largest)
+        return arena_printf(p->a, "at most %.2g, and %s ends at %.5g", r->max_abs, type, largest);
+    if (subnormal_percent(r) > 100 * MAX_SUBNORMAL_SHARE)
         return arena_printf(p->a, "%.0f %% of it are below %.1g, the smallest normal %s%s",
-                            share(r), least, type, at_scale(p, r));
+                            subnormal_percent(r), least, type, scale_text(p, r));
     return NULL;
 }
 
@@ -169,26 +172,26 @@ static const char *refuses(const PassCtx *p, const PassRange *r) {
 const char *pass_range_refuses_saved(const PassCtx *p, const char *name) {
     const char *key = arena_printf(p->a, "saved %s", name), *why = NULL;
     bool read = false;
-    for (int i = 0; i < p->ranges->of.n; i++) {
-        const PassRange *r = &p->ranges->of.v[i];
+    for (int i = 0; i < p->ranges->values.n; i++) {
+        const PassRange *r = &p->ranges->values.v[i];
         if (!r->known || strcmp(r->key, key)) continue;
-        if (!why) why = refuses(p, r);
+        if (!why) why = range_reason(p, r);
         read = true;
     }
-    return read ? why : refuses(p, NULL);
+    return read ? why : range_reason(p, NULL);
 }
 
 /* Why the type does not hold the value; NULL: it does. */
 const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op) {
     if (op->kind == OP_SAVED) return pass_range_refuses_saved(p, op->name);
-    return refuses(p, find(p, f->name, key_of(p->a, op)));
+    return range_reason(p, find_range(p, f->name, key_of(p->a, op)));
 }
 
 /* The loss scale that suits the largest gradient; infinite: there are none. */
 double pass_range_scale(const PassCtx *p) {
     double least = INFINITY;
-    for (int i = 0; i < p->ranges->of.n; i++) {
-        const PassRange *r = &p->ranges->of.v[i];
+    for (int i = 0; i < p->ranges->values.n; i++) {
+        const PassRange *r = &p->ranges->values.v[i];
         if (r->known && r->gradient && r->scale < least) least = r->scale;
     }
     return least;
@@ -196,9 +199,10 @@ double pass_range_scale(const PassCtx *p) {
 
 /* The measured range, in words; NULL: it was not measured. */
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op) {
-    const PassRange *r = find(p, f->name, key_of(p->a, op));
+    const PassRange *r = find_range(p, f->name, key_of(p->a, op));
     if (!r) return NULL;
-    if (share(r) < 0.5) return arena_printf(p->a, "at most %.2g%s", r->most, at_scale(p, r));
-    return arena_printf(p->a, "at most %.2g%s, %.0f %% of it below %.1g", r->most, at_scale(p, r),
-                        share(r), smallest_of(p->precision));
+    if (subnormal_percent(r) < 0.5)
+        return arena_printf(p->a, "at most %.2g%s", r->max_abs, scale_text(p, r));
+    return arena_printf(p->a, "at most %.2g%s, %.0f %% of it below %.1g", r->max_abs,
+                        scale_text(p, r), subnormal_percent(r), smallest_of(p->precision));
 }

@@ -63,7 +63,7 @@ static bool is_product_with(const Op *user, const Op *x, const void *s) {
 }
 
 /* Whether max(x, 0) exists anywhere. */
-static bool rectified_at_all(const Masks *m, const Op *x) {
+static bool has_rectified(const Masks *m, const Op *x) {
     for (int i = 0; i < m->n_users[x->id]; i++)
         if (rectified(m->op[m->user[x->id][i]]) == x) return true;
     return false;
@@ -74,7 +74,7 @@ static void from_rectified(const Masks *m, Op *lt) {
     Op *r = lt->kind == OP_LT && is_zero(lt->in[0])
                 ? find_user(m, lt->in[1], lt, is_rectified, NULL)
                 : NULL;
-    if (!r && lt->kind == OP_LT && is_zero(lt->in[0]) && rectified_at_all(m, lt->in[1]))
+    if (!r && lt->kind == OP_LT && is_zero(lt->in[0]) && has_rectified(m, lt->in[1]))
         pass_refusal(m->p, lt->span, "recompute-masks",
                      "'%s' is stored for its sign: max(%s, 0) comes later", pass_named(lt->in[1]),
                      pass_named(lt->in[1]));
@@ -85,7 +85,7 @@ static void from_rectified(const Masks *m, Op *lt) {
 }
 
 /* Inserts an operation before `like`, named like it. */
-static Op *op_after(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
+static Op *insert_like(Masks *m, Op *like, OpKind kind, Op *x, Op *y) {
     m->b.at = like;
     b_like(&m->b, like);
     Op *in[] = {x, y};
@@ -122,8 +122,8 @@ static void from_scaled(Masks *m, Op *op) {
                     "the sign of '%s' and the mask are read off '%s'", pass_named(lt->in[1]),
                     pass_named(y));
         m->b.at = op;
-        op->in[1] = op_after(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
-        op->in[0] = op_after(m, op, OP_LT, lt->in[0], y);
+        op->in[1] = insert_like(m, op, OP_MUL, g, b_const(&m->b, g->type.dt, c));
+        op->in[0] = insert_like(m, op, OP_LT, lt->in[0], y);
         return;
     }
 }

@@ -25,8 +25,8 @@
  *                                      %du = contract %ds, %s
  *
  * Chen, Xu, Zhang and Guestrin 2016, "Training Deep Nets with Sublinear Memory Cost", with
- * segments of one library call at most, so the time it costs is small.  `again` keeps the copy from
- * the kernel that makes the first one. */
+ * segments of one library call at most, so the time it costs is small.  `recompute_for` keeps the
+ * copy from the kernel that makes the first one. */
 #include "passes/rewrite.h"
 
 typedef VEC(Op *) Ops;
@@ -34,17 +34,17 @@ typedef VEC(Op *) Ops;
 /* What is known of an operation. Positions are 1, 3, 5, .. when the pass begins; a copy stands
  * right before one of them. */
 typedef struct {
-    int place, last; /* its own; the last reader's, looking through views */
-    Op *of;          /* what it is, looking through views */
-    Op *copy;        /* as the late readers see it; NULL = not looked at */
-    bool leaves;     /* an effect reads it */
-    unsigned walk;   /* the last one that found it to be there */
-    Ops readers;     /* looking through views, in order */
+    int position, last_read; /* its own; the last reader's, looking through views */
+    Op *value;               /* what it is, looking through views */
+    Op *copy;                /* as the late readers see it; NULL = not looked at */
+    bool read_by_effect;     /* an effect reads it */
+    unsigned visited;        /* the last one that found it to be there */
+    Ops readers;             /* looking through views, in order */
 } Fact;
 
 /* Stored values over the same rows: how many stand between two places. */
 typedef struct {
-    Ops at;    /* these and who reads one of them, in order */
+    Ops first; /* these and who reads one of them, in order */
     int *tree; /* what a Fenwick tree keeps of [2 * at.n]: copies before at.v[i], then itself */
 } Rows;
 
@@ -76,11 +76,11 @@ static bool is_stored(const Op *op) {
 
 /* ---- places -------------------------------------------------------------------------------- */
 /* The index of the first element of rows->at at or behind the position. */
-static int find_place(const Remat *r, const Rows *rows, int place) {
-    int from = 0, to = rows->at.n;
+static int find_position(const Remat *r, const Rows *rows, int place) {
+    int from = 0, to = rows->first.n;
     while (from < to) {
         int i = (from + to) / 2;
-        if (fact(r, rows->at.v[i])->place < place)
+        if (fact(r, rows->first.v[i])->position < place)
             from = i + 1;
         else
             to = i;
@@ -89,12 +89,12 @@ static int find_place(const Remat *r, const Rows *rows, int place) {
 }
 
 /* Adds one to the Fenwick tree. */
-static void add_to(Rows *rows, int i) {
-    for (i++; i <= 2 * rows->at.n; i += i & -i) rows->tree[i]++;
+static void tree_add(Rows *rows, int i) {
+    for (i++; i <= 2 * rows->first.n; i += i & -i) rows->tree[i]++;
 }
 
 /* The count of the Fenwick tree's first i elements. */
-static int count_before(const Rows *rows, int i) {
+static int tree_count(const Rows *rows, int i) {
     int n = 0;
     for (; i > 0; i -= i & -i) n += rows->tree[i];
     return n;
@@ -102,8 +102,9 @@ static int count_before(const Rows *rows, int i) {
 
 /* The number of stored values over these rows between two operations. */
 static int count_between(const Remat *r, const Rows *rows, const Op *from, const Op *to) {
-    int i = find_place(r, rows, fact(r, from)->place), k = find_place(r, rows, fact(r, to)->place);
-    return count_before(rows, 2 * k + 1) - count_before(rows, 2 * i + 2);
+    int i = find_position(r, rows, fact(r, from)->position),
+        k = find_position(r, rows, fact(r, to)->position);
+    return tree_count(rows, 2 * k + 1) - tree_count(rows, 2 * i + 2);
 }
 
 /* The values over the same rows. */
@@ -112,40 +113,40 @@ static Rows *rows_of(const Remat *r, const Op *op) {
 }
 
 /* Adds an operation to the sorted list. */
-static void add_place(Remat *r, Rows *rows, Op *op) {
-    if (!rows->at.n || rows->at.v[rows->at.n - 1] != op) vec_push(r->a, &rows->at, op);
+static void add_position(Remat *r, Rows *rows, Op *op) {
+    if (!rows->first.n || rows->first.v[rows->first.n - 1] != op) vec_push(r->a, &rows->first, op);
 }
 
 /* Counts a stored value. */
 static void count_stored(Remat *r, const Op *op) {
     Rows *rows = is_stored(op) && is_big(op) ? rows_of(r, op) : NULL;
-    int i = rows ? find_place(r, rows, fact(r, op)->place) : 0;
-    if (rows && i < rows->at.n) add_to(rows, 2 * i + (rows->at.v[i] == op));
+    int i = rows ? find_position(r, rows, fact(r, op)->position) : 0;
+    if (rows && i < rows->first.n) tree_add(rows, 2 * i + (rows->first.v[i] == op));
 }
 
 /* ---- readers ------------------------------------------------------------------------------ */
 /* Adds the fact of an operation and updates the last reads of its operands. */
 static void add_op(Remat *r, Op *op, int place) {
     op->id = r->fact.n;
-    vec_push(r->a, &r->fact, ((Fact){.place = place, .of = op}));
-    if (op->kind == OP_VIEW) fact(r, op)->of = fact(r, op->in[0])->of;
+    vec_push(r->a, &r->fact, ((Fact){.position = place, .value = op}));
+    if (op->kind == OP_VIEW) fact(r, op)->value = fact(r, op->in[0])->value;
     for (int i = 0; i < op->n_in && op->kind != OP_VIEW; i++) {
-        Fact *x = fact(r, fact(r, op->in[i])->of);
-        if (x->last < place) x->last = place;
+        Fact *x = fact(r, fact(r, op->in[i])->value);
+        if (x->last_read < place) x->last_read = place;
     }
 }
 
 /* Adds an operation to its operands' readers. */
 static void find_readers(Remat *r, Op *op) {
     for (int i = 0; i < op->n_in; i++) {
-        Op *x = fact(r, op->in[i])->of;
+        Op *x = fact(r, op->in[i])->value;
         Ops *readers = &fact(r, x)->readers;
-        fact(r, op->in[i])->leaves |= op_has(op, OPT_EFFECT);
+        fact(r, op->in[i])->read_by_effect |= op_has(op, OPT_EFFECT);
         if (op->kind == OP_VIEW || (readers->n && readers->v[readers->n - 1] == op)) continue;
         vec_push(r->a, readers, op);
-        if (is_big(x)) add_place(r, rows_of(r, x), op);
+        if (is_big(x)) add_position(r, rows_of(r, x), op);
     }
-    if (is_stored(op) && is_big(op)) add_place(r, rows_of(r, op), op);
+    if (is_stored(op) && is_big(op)) add_position(r, rows_of(r, op), op);
 }
 
 /* The pass's state of a function. */
@@ -159,13 +160,13 @@ static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
         find_readers(&r, op);
     }
     for (int i = 0; i < m->spaces.n; i++)
-        r.rows[i].tree = NEWN(p->a, int, 2 * (size_t)r.rows[i].at.n + 1);
+        r.rows[i].tree = NEWN(p->a, int, 2 * (size_t)r.rows[i].first.n + 1);
     for (Op *op = f->first; op; op = op->next) count_stored(&r, op);
     return r;
 }
 
 /* ---- what is there -------- */
-static bool are_there(Remat *r, const Op *x, int at, int depth);
+static bool are_available(Remat *r, const Op *x, int at, int depth);
 
 /* Whether x is a product of rows by a weight that may be recomputed: the first such product is
  * chosen, and only one. */
@@ -174,32 +175,32 @@ static bool choose_product(Remat *r, const Op *x, int at, int depth) {
     if (r->product || x->kind != OP_CONTRACT || x->again) return false;
     if (is_big(x->in[0]) == is_big(x->in[1])) return false;
     r->product = x;
-    return are_there(r, x, at, depth);
+    return are_available(r, x, at, depth);
 }
 
 /* Whether this walk visits x for the first time. */
 static bool is_first_visit(Remat *r, const Op *x) {
-    bool first = fact(r, x)->walk != r->walk;
-    fact(r, x)->walk = r->walk;
+    bool first = fact(r, x)->visited != r->walk;
+    fact(r, x)->visited = r->walk;
     return first;
 }
 
 /* Whether x, an operand of what is recomputed at the position, is available there: in memory, or
  * recomputed, too. */
-static bool is_there(Remat *r, const Op *x, int at, int depth) {
+static bool is_available(Remat *r, const Op *x, int at, int depth) {
     if (depth == r->depth) return false;
     if (op_has(x, OPT_SOURCE) || !is_big(x)) return x->n_in == 0 || !x->fused;
-    if (x->kind == OP_VIEW) return is_there(r, x->in[0], at, depth + 1);
+    if (x->kind == OP_VIEW) return is_available(r, x->in[0], at, depth + 1);
     if (!x->fused && x->n_in > 0)
-        return fact(r, x)->last >= at || choose_product(r, x, at, depth + 1);
+        return fact(r, x)->last_read >= at || choose_product(r, x, at, depth + 1);
     if (x->n_in && !op_has(x, OPT_ELEM)) return false;
-    return !is_first_visit(r, x) || are_there(r, x, at, depth + 1);
+    return !is_first_visit(r, x) || are_available(r, x, at, depth + 1);
 }
 
 /* Whether all operands of x are available at the position. */
-static bool are_there(Remat *r, const Op *x, int at, int depth) {
+static bool are_available(Remat *r, const Op *x, int at, int depth) {
     for (int i = 0; i < x->n_in; i++)
-        if (!is_there(r, x->in[i], at, depth)) return false;
+        if (!is_available(r, x->in[i], at, depth)) return false;
     return true;
 }
 
@@ -223,12 +224,12 @@ static Op *late_reader(const Remat *r, Op *v, int *gap) {
 static bool is_candidate(const Remat *r, const Op *v) {
     if (!op_has(v, OPT_ELEM) || !is_stored(v) || !is_big(v) || v->again) return false;
     if (v->ask == ASK_STORE) return false;
-    return !fact(r, v)->leaves;
+    return !fact(r, v)->read_by_effect;
 }
 
 /* ---- once more -------- */
 /* Records the copy of x. */
-static Op *note_copy(Remat *r, const Op *x, Op *copy) {
+static Op *record_copy(Remat *r, const Op *x, Op *copy) {
     vec_push(r->a, &r->copied, (Op *)x);
     return fact(r, x)->copy = copy;
 }
@@ -239,23 +240,23 @@ static Op *make_copy(Remat *r, Builder *b, const Op *x, Op **in, bool again) {
     proto.in = in;
     Op *y = b_op(b, &proto);
     y->again = again;
-    add_op(r, y, fact(r, b->at)->place - 1);
+    add_op(r, y, fact(r, b->at)->position - 1);
     count_stored(r, y);
-    return note_copy(r, x, y);
+    return record_copy(r, x, y);
 }
 
 /* x recomputed at b: itself, or a copy with recomputed operands. */
-static Op *made_again(Remat *r, Builder *b, Op *x, const Op *v) {
+static Op *recompute(Remat *r, Builder *b, Op *x, const Op *v) {
     bool inner = x == v || x == r->product || x->kind == OP_VIEW || (x->fused && is_big(x));
     if (!inner || x->n_in == 0) return x;
     if (fact(r, x)->copy) return fact(r, x)->copy;
     Op **in = NEWN(r->a, Op *, (size_t)x->n_in);
     bool same = x != v && x != r->product;
     for (int i = 0; i < x->n_in; i++) {
-        in[i] = x == r->product ? x->in[i] : made_again(r, b, x->in[i], v);
+        in[i] = x == r->product ? x->in[i] : recompute(r, b, x->in[i], v);
         same &= in[i] == x->in[i];
     }
-    if (same) return note_copy(r, x, x);
+    if (same) return record_copy(r, x, x);
     return make_copy(r, b, x, in, x == v || x == r->product);
 }
 
@@ -267,20 +268,20 @@ static Op *copy_of(Remat *r, Builder *b, Op *x, const Op *v) {
 }
 
 /* Recomputes v before `late` and makes the readers from there on read the copy. */
-static void again(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
+static void recompute_for(Remat *r, PassCtx *p, Module *m, Op *v, Op *late) {
     Builder b = b_for(m, r->f, late, v);
-    int copy = made_again(r, &b, v, v)->id;
+    int copy = recompute(r, &b, v, v)->id;
     const Ops *readers = &fact(r, v)->readers;
     int first = 0;
     while (readers->v[first] != late) first++;
     for (int i = first; i < readers->n; i++) {
         Op *u = readers->v[i];
         for (int k = 0; k < u->n_in; k++)
-            if (fact(r, u->in[k])->of == v) u->in[k] = copy_of(r, &b, u->in[k], v);
+            if (fact(r, u->in[k])->value == v) u->in[k] = copy_of(r, &b, u->in[k], v);
         readers = &fact(r, v)->readers;
     }
-    r->fact.v[copy].last = fact(r, v)->last;
-    fact(r, v)->last = first ? fact(r, readers->v[first - 1])->place : 0;
+    r->fact.v[copy].last_read = fact(r, v)->last_read;
+    fact(r, v)->last_read = first ? fact(r, readers->v[first - 1])->position : 0;
     for (int i = 0; i < r->copied.n; i++) fact(r, r->copied.v[i])->copy = NULL;
     r->copied.n = 0;
     pass_remark(p, v->span, "remat", "'%s' is computed again for '%s'",
@@ -296,10 +297,10 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
         Op *late = is_candidate(&r, v) ? late_reader(&r, v, &gap) : NULL;
         r.product = NULL;
         r.walk++;
-        bool there = late && are_there(&r, v, fact(&r, late)->place, 0);
+        bool available = late && are_available(&r, v, fact(&r, late)->position, 0);
         const char *why =
-            !late    ? NULL
-            : !there ? "what it is made of is not there then"
+            !late        ? NULL
+            : !available ? "what it is made of is not there then"
             : r.product && gap < r.product_gap
                 ? arena_printf(p->a,
                                "a product is made again where %d values of its rows come "
@@ -310,7 +311,7 @@ static void remat_func(PassCtx *p, Module *m, Func *f) {
             pass_refusal(p, v->span, "remat", "'%s' is kept for '%s': %s", pass_named(v),
                          pass_named(late), why);
         else if (late && pass_may_rewrite(p))
-            again(&r, p, m, v, late);
+            recompute_for(&r, p, m, v, late);
     }
     pass_dce_func(p->a, f);
 }

@@ -19,7 +19,7 @@ typedef struct {
 } Name;
 
 /* Whether the character may be part of a name. */
-static bool is_of_name(char c) {
+static bool is_name_char(char c) {
     return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
@@ -38,7 +38,7 @@ static bool next_name(const char *line, const char *at, const char *end, Name *t
         to->stem = to->n = quote ? (size_t)(quote + 1 - at) : 1;
         return true;
     }
-    while (at + to->n < end && is_of_name(at[to->n])) to->n++;
+    while (at + to->n < end && is_name_char(at[to->n])) to->n++;
     to->stem = to->n;
     while (isdigit((unsigned char)at[to->stem - 1])) to->stem--;
     if (to->stem > 1 && at[to->stem - 1] == '.')
@@ -52,7 +52,7 @@ static bool next_name(const char *line, const char *at, const char *end, Name *t
 typedef const char *WordFn(void *user, const char *line, const Name *name, size_t *n);
 
 /* Prints a line with another word for each of its names. */
-static void put_words(StrBuf *b, const char *line, size_t n, WordFn *word, void *user) {
+static void print_renamed(StrBuf *b, const char *line, size_t n, WordFn *word, void *user) {
     const char *at = line, *end = line + n;
     Name name;
     while (next_name(line, at, end, &name)) {
@@ -87,10 +87,10 @@ static const char *without_numbers(Arena *a, const char *text) {
         n = line_len(text);
         const char *is = memchr(text, '=', n);
         at = is ? (size_t)(is - text) + 1 : 0;
-        put_words(&b, text, at, stem_of, NULL);
+        print_renamed(&b, text, at, stem_of, NULL);
         if (at && strncmp(text + at, " fused ", 7) == 0) at += 6;
         if (at && strncmp(text + at, " again ", 7) == 0) at += 6;
-        put_words(&b, text + at, n - at, stem_of, NULL);
+        print_renamed(&b, text + at, n - at, stem_of, NULL);
     }
     return b.s;
 }
@@ -99,14 +99,14 @@ static const char *without_numbers(Arena *a, const char *text) {
 /* The names of a function, phase or kernel; lines outside of one are in a block without a name. */
 typedef struct {
     const char *name;
-    StrMap names, met; /* all of them; those of the lines so far */
-    StrMap to;         /* of the old text: what the new one calls it */
-    StrMap taken;      /* of the new text: what one of the old text is called */
+    StrMap names, seen; /* all of them; those of the lines so far */
+    StrMap new_names;   /* of the old text: what the new one calls it */
+    StrMap taken;       /* of the new text: what one of the old text is called */
 } Block;
 
 typedef struct {
     const char *s;
-    Block *in;
+    Block *block;
 } Line;
 
 typedef struct {
@@ -115,10 +115,10 @@ typedef struct {
 } Lines;
 
 /* Records the names of a line. */
-static void note_names(Arena *a, StrMap *in, const Line *l) {
+static void record_names(Arena *a, StrMap *in, const Line *l) {
     const char *at = l->s, *end = l->s + line_len(l->s);
     for (Name x; next_name(l->s, at, end, &x); at = x.s + x.n)
-        strmap_put(a, in, arena_strndup(a, x.s, x.n), l->in);
+        strmap_put(a, in, arena_strndup(a, x.s, x.n), l->block);
 }
 
 /* Splits a text into lines with their blocks. */
@@ -139,7 +139,7 @@ static Lines lines_of(Arena *a, const char *text) {
         }
         Line *at = &l.line[l.n++];
         *at = (Line){text, in};
-        note_names(a, &in->names, at);
+        record_names(a, &in->names, at);
         if (!len && in != none && strspn(text, " ") == indent && text[indent] == '}') in = none;
     }
     return l;
@@ -147,25 +147,25 @@ static Lines lines_of(Arena *a, const char *text) {
 
 /* Pairs the names of two lines that are equal but for numbers: what both name for the first time is
  * one value. */
-static void pair(Arena *a, const Line *old, const Line *new) {
+static void pair_names(Arena *a, const Line *old, const Line *new) {
     const char *x_end = old->s + line_len(old->s), *y_end = new->s + line_len(new->s);
     const char *x_at = old->s, *y_at = new->s;
     Name x, y;
     for (; next_name(old->s, x_at, x_end, &x) && next_name(new->s, y_at, y_end, &y);
          x_at = x.s + x.n, y_at = y.s + y.n) {
         const char *from = arena_strndup(a, x.s, x.n), *to = arena_strndup(a, y.s, y.n);
-        if (strmap_has(&old->in->met, from) || strmap_has(&new->in->met, to) ||
-            strmap_has(&old->in->to, from))
+        if (strmap_has(&old->block->seen, from) || strmap_has(&new->block->seen, to) ||
+            strmap_has(&old->block->new_names, from))
             continue;
-        strmap_put(a, &old->in->to, from, (void *)(uintptr_t)to);
-        strmap_put(a, &new->in->taken, to, new->in);
+        strmap_put(a, &old->block->new_names, from, (void *)(uintptr_t)to);
+        strmap_put(a, &new->block->taken, to, new->block);
     }
 }
 
 /* The block of that name in the new text, or NULL. */
-static const Block *partner(const Lines *new, const Block *b) {
+static const Block *find_partner(const Lines *new, const Block *b) {
     for (int i = 0; i < new->n; i++)
-        if (strcmp(new->line[i].in->name, b->name) == 0) return new->line[i].in;
+        if (strcmp(new->line[i].block->name, b->name) == 0) return new->line[i].block;
     return NULL;
 }
 
@@ -179,11 +179,11 @@ typedef struct {
 static const char *new_name(void *user, const char *line, const Name *name, size_t *n) {
     const Renaming *r = user;
     const char *s = arena_strndup(r->a, name->s, name->n);
-    const char *to = strmap_get(&r->line->in->to, s);
+    const char *to = strmap_get(&r->line->block->new_names, s);
     (void)line;
-    bool there = !to && *s == '%' && r->partner && strmap_has(&r->partner->names, s);
+    bool exists = !to && *s == '%' && r->partner && strmap_has(&r->partner->names, s);
     /* A name that the model gave is another value's only where that is seen. */
-    if (there && (name->stem == 1 || strmap_has(&r->partner->taken, s)))
+    if (exists && (name->stem == 1 || strmap_has(&r->partner->taken, s)))
         to = arena_printf(r->a, "%s'", s);
     if (!to) to = s;
     *n = strlen(to);
@@ -195,18 +195,19 @@ const char *dump_renamed(Arena *a, const char *old, const char *new) {
     Lines x = lines_of(a, old), y = lines_of(a, new);
     const int *to = dump_align(a, without_numbers(a, old), without_numbers(a, new));
     for (int i = 0, k = 0; i < x.n; i++) {
-        for (; to[i] >= 0 && k < to[i]; k++) note_names(a, &y.line[k].in->met, &y.line[k]);
-        if (to[i] >= 0 && strcmp(x.line[i].in->name, y.line[to[i]].in->name) == 0)
-            pair(a, &x.line[i], &y.line[to[i]]);
-        note_names(a, &x.line[i].in->met, &x.line[i]);
+        for (; to[i] >= 0 && k < to[i]; k++) record_names(a, &y.line[k].block->seen, &y.line[k]);
+        if (to[i] >= 0 && strcmp(x.line[i].block->name, y.line[to[i]].block->name) == 0)
+            pair_names(a, &x.line[i], &y.line[to[i]]);
+        record_names(a, &x.line[i].block->seen, &x.line[i]);
     }
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
     Renaming r = {.a = a};
     for (int i = 0; i < x.n; i++) {
-        if (i == 0 || x.line[i].in != x.line[i - 1].in) r.partner = partner(&y, x.line[i].in);
+        if (i == 0 || x.line[i].block != x.line[i - 1].block)
+            r.partner = find_partner(&y, x.line[i].block);
         r.line = &x.line[i];
-        put_words(&b, x.line[i].s, line_len(x.line[i].s), new_name, &r);
+        print_renamed(&b, x.line[i].s, line_len(x.line[i].s), new_name, &r);
     }
     return b.s;
 }

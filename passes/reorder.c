@@ -43,14 +43,14 @@ typedef struct {
 } Reorder;
 
 /* An operation's tag says whether it depends on the data alone, once that was asked. */
-static const bool fixed = true, varying = false;
+static const bool invariant_tag = true, varying_tag = false;
 
 /* Whether the value depends on the data alone. The tag remembers the answer. */
-static bool is_fixed(Op *op) {
+static bool is_invariant(Op *op) {
     if (!op->tag) {
         bool is = !pass_may_vary(op);
-        for (int i = 0; i < op->n_in && is; i++) is = is_fixed(op->in[i]);
-        op->tag = (void *)(is ? &fixed : &varying);
+        for (int i = 0; i < op->n_in && is; i++) is = is_invariant(op->in[i]);
+        op->tag = (void *)(is ? &invariant_tag : &varying_tag);
     }
     return *(const bool *)op->tag;
 }
@@ -110,7 +110,7 @@ static bool has_all_summed(const Reorder *r, const Op *x) {
 }
 
 /* Whether x has a space of W that is not summed over: the product would align where it did not. */
-static bool shares_batch(const Reorder *r, const Op *x) {
+static bool shares_weight_dim(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < t.rank; i++)
         if (type_has(&r->weight->type, t.dim[i]) && !is_summed(r, t.dim[i])) return true;
@@ -118,7 +118,7 @@ static bool shares_batch(const Reorder *r, const Op *x) {
 }
 
 /* The operand in which an operation is linear; -1: in none, -2: in both. */
-static int carrier(const Reorder *r, const Op *op) {
+static int linear_operand(const Reorder *r, const Op *op) {
     switch (op->kind) {
     case OP_GATHER:
     case OP_NEG:
@@ -142,7 +142,7 @@ static int carrier(const Reorder *r, const Op *op) {
 
 bool pass_draws_more(const Module *m, const Func *f, const Space *e) {
     const Sampling *s = &m->recipe.sample;
-    if (e->rel != REL_BASE || !module_draws(m, f->phase)) return false;
+    if (e->rel != REL_BASE || !module_runs_on_batches(m, f->phase)) return false;
     for (int i = 0; i < s->rels.n; i++)
         for (int k = 0; k < s->n_hops && s->rels.v[i].rel == e; k++)
             if (s->rels.v[i].fanout[k] < 0 || s->rels.v[i].fanout[k] > 1) return true;
@@ -159,12 +159,13 @@ static bool has_fewer_sums(const Reorder *r, const Op *segment) {
 enum { MAX_DEPTH = 64 };
 /* Walks from the contraction's operand through linear operations to the leaves. */
 static void find_leaves(Reorder *r, Op *x, int depth) {
-    bool free = x->kind == OP_COPY || only_user(x); /* nothing is computed twice */
-    bool alike = has_all_summed(r, x) && !shares_batch(r, x);
-    int c = depth < MAX_DEPTH && free && alike ? carrier(r, x) : -1;
+    bool no_recompute = x->kind == OP_COPY || only_user(x); /* nothing is computed twice */
+    bool spaces_fit = has_all_summed(r, x) && !shares_weight_dim(r, x);
+    int c = depth < MAX_DEPTH && no_recompute && spaces_fit ? linear_operand(r, x) : -1;
     bool both = c == -2 && has_all_summed(r, x->in[0]) && has_all_summed(r, x->in[1]);
     if (c == -1 || (c == -2 && !both)) {
-        r->many_leaves |= (r->leaf && r->leaf != x) || !has_all_summed(r, x) || shares_batch(r, x);
+        r->many_leaves |=
+            (r->leaf && r->leaf != x) || !has_all_summed(r, x) || shares_weight_dim(r, x);
         r->leaf = x;
         return;
     }
@@ -213,7 +214,7 @@ static bool aggregates_first(const Reorder *r) {
 
 /* Whether the sum of rows x would be computed at load, before the product. */
 static bool is_saved(const Reorder *r, Op *x) {
-    return r->hoists && is_fixed(x) && x->type.layout == LAYOUT_DENSE;
+    return r->hoists && is_invariant(x) && x->type.layout == LAYOUT_DENSE;
 }
 
 /* Why the contraction is not reordered; "": it is. */
@@ -258,13 +259,13 @@ static Op *rewrite(Reorder *r, Op *x, int depth) {
     if (x == r->leaf) {
         if (!r->product) {
             Type t = renamed(r, &x->type);
-            Op *seen = r->view ? b_view(&r->b, x, t) : x;
-            r->product = b_contract(&r->b, seen, r->weight, product_type(r, &t));
+            Op *viewed = r->view ? b_view(&r->b, x, t) : x;
+            r->product = b_contract(&r->b, viewed, r->weight, product_type(r, &t));
             r->product->hint = r->root->hint;
         }
         return r->product;
     }
-    int c = carrier(r, x);
+    int c = linear_operand(r, x);
     if (c == -2) return rewrite_pair(r, x, depth);
     Op *y = rewrite(r, x->in[c], depth + 1);
     switch (x->kind) {
@@ -312,12 +313,12 @@ static bool try_operand(Reorder *r, Op *op, int i) {
 /* The linear operations from a product z up to the last segment sum. */
 typedef struct {
     Op *op[MAX_DEPTH];
-    int at[MAX_DEPTH]; /* which operand carries z */
-    int n;             /* up to the last segment sum */
+    int operand[MAX_DEPTH]; /* which operand carries z */
+    int n;                  /* up to the last segment sum */
 } Chain;
 
 /* Whether x has a space of W, which the other order would align. */
-static bool touches_weight(const Reorder *r, const Op *x) {
+static bool shares_dim(const Reorder *r, const Op *x) {
     for (int i = 0; i < x->type.rank; i++)
         if (type_has(&r->weight->type, x->type.dim[i])) return true;
     return false;
@@ -334,9 +335,9 @@ static bool is_link(const Reorder *r, const Op *u, int at) {
     case OP_SEGMENT:
         return u->red == RED_SUM;
     case OP_MUL:
-        return !touches_weight(r, u->in[1 - at]);
+        return !shares_dim(r, u->in[1 - at]);
     case OP_DIV:
-        return at == 0 && !touches_weight(r, u->in[1]);
+        return at == 0 && !shares_dim(r, u->in[1]);
     default:
         return false;
     }
@@ -350,7 +351,7 @@ static Chain chain_above(const Reorder *r, Op *z) {
         int at = u && u->in[0] != z;
         if (!u || !is_link(r, u, at)) break;
         c.op[n] = u;
-        c.at[n++] = at;
+        c.operand[n++] = at;
         if (u->kind == OP_SEGMENT) c.n = n;
         z = u;
     }
@@ -358,7 +359,7 @@ static Chain chain_above(const Reorder *r, Op *z) {
 }
 
 /* A link of the chain over x. */
-static Op *link_over(Reorder *r, const Op *like, int at, Op *x) {
+static Op *rebuild_link(Reorder *r, const Op *like, int at, Op *x) {
     switch (like->kind) {
     case OP_GATHER:
         return b_gather(&r->b, like->map, x);
@@ -380,15 +381,15 @@ static bool leaves_fewer(const Reorder *r, const Chain *c) {
 }
 
 /* Whether the other operands of the chain depend on the data alone. */
-static bool are_fixed(const Chain *c) {
+static bool is_chain_invariant(const Chain *c) {
     for (int i = 0; i < c->n; i++)
         for (int k = 0; k < c->op[i]->n_in; k++)
-            if (k != c->at[i] && !is_fixed(c->op[i]->in[k])) return false;
+            if (k != c->operand[i] && !is_invariant(c->op[i]->in[k])) return false;
     return true;
 }
 
 /* Whether the narrower operand is to be aggregated. */
-static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
+static bool prefers_operand(Reorder *r, Op *x, const Chain *c) {
     int64_t before, after;
     if (x->type.layout != LAYOUT_DENSE || !has_all_summed(r, x)) return false;
     bool knows_before = expr_is_const(width(r, true), &before);
@@ -396,7 +397,7 @@ static bool wants_operand(Reorder *r, Op *x, const Chain *c) {
     if (knows_before && knows_after && before < after) return true;
     if (knows_before && knows_after && before == after && leaves_fewer(r, c)) return true;
     bool narrower = knows_before && (knows_after || are_classes(r));
-    return (!narrower || (is_saved(r, x) && are_fixed(c))) && aggregates_first(r);
+    return (!narrower || (is_saved(r, x) && is_chain_invariant(c))) && aggregates_first(r);
 }
 
 /* Aggregates operand i before the product z, if that pays. */
@@ -405,12 +406,12 @@ static bool try_product(Reorder *r, Op *z, int i) {
     r->view = NULL;
     r->weight = z->in[1 - i];
     Op *x = z->in[i];
-    if (r->weight->kind != OP_VAR || shares_batch(r, x)) return false;
+    if (r->weight->kind != OP_VAR || shares_weight_dim(r, x)) return false;
     Chain c = chain_above(r, z);
-    if (c.n == 0 || !wants_operand(r, x, &c)) return false;
+    if (c.n == 0 || !prefers_operand(r, x, &c)) return false;
     Op *top = c.op[c.n - 1];
     r->b = b_for(r->m, z->func, top, z);
-    for (int k = 0; k < c.n; k++) x = link_over(r, c.op[k], c.at[k], x);
+    for (int k = 0; k < c.n; k++) x = rebuild_link(r, c.op[k], c.operand[k], x);
     Op *y = b_contract(&r->b, x, r->weight, top->type);
     y->hint = top->hint ? top->hint : z->hint;
     op_replace_uses(z->func, top, y);
@@ -430,7 +431,7 @@ static bool *find_classes(PassCtx *p, const Module *m) {
 static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
     Reorder r = {.p = p, .m = m, .hoists = hoists, .classes = find_classes(p, m)};
     func_keep_users(p->a, f);
-    for (Op *op = f->first; op; op = op->next) is_fixed(op); /* operands first: none asks far */
+    for (Op *op = f->first; op; op = op->next) is_invariant(op); /* operands first: none asks far */
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         if (op->kind != OP_CONTRACT) continue;

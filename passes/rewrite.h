@@ -33,7 +33,7 @@ Op *pass_table_add(OpTable *t, Op *op);
 Op *pass_table_find(const OpTable *t, const Op *op); /* or NULL */
 
 /* Of what a step draws: its links, or its seeds.  (hoist.c) */
-bool pass_is_drawn(const Op *op);
+bool pass_is_sampled(const Op *op);
 /* Not the same in every step, whatever its operands are.  (hoist.c) */
 bool pass_may_vary(const Op *op);
 
@@ -84,7 +84,7 @@ const char *pass_named(const Op *op);
 /* The first few operations that a remark is about, by name and the user's line. */
 typedef struct {
     StrBuf text;
-    int n, named;
+    int n, n_named;
 } PassOps;
 void pass_ops_add(PassCtx *p, PassOps *to, const Op *op);
 /* ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */

@@ -32,21 +32,21 @@
 #include "ir/walk.h"
 #include "passes/rewrite.h"
 
-typedef struct Kept {
+typedef struct RoundedWeight {
     Var *var;
-    Op *made;                /* its value, in @refresh, before it is rounded */
-    const struct Kept *next; /* another one of the same parameter; NULL = none */
-} Kept;
+    Op *value;                        /* its value, in @refresh, before it is rounded */
+    const struct RoundedWeight *next; /* another one of the same parameter; NULL = none */
+} RoundedWeight;
 
 typedef struct {
     PassCtx *p;
     Module *m;
     Func *train, *refresh;
-    const Kept **kept; /* by id of the parameter that they are made of */
-    int n_kept;
+    const RoundedWeight **rounded; /* by id of the parameter that they are made of */
+    int n_rounded;
     Op **assigned; /* by id of a variable: what @train makes of it; NULL = it does not change */
     /* Of the function that is looked at, by op id: */
-    bool *of_state;
+    bool *from_state;
     IrMarks marks;
 } RoundWeights;
 
@@ -57,7 +57,7 @@ static bool is_half(DType dt) {
 }
 
 /* Whether the operation is pure, elementwise and keeps the order of spaces. */
-static bool is_step(const Op *op) {
+static bool is_elementwise(const Op *op) {
     return op_has(op, OPT_ELEM) && op_has(op, OPT_PURE) && !pass_is_transpose(op);
 }
 
@@ -67,14 +67,14 @@ static bool is_leaf(const Op *op) {
 }
 
 /* Finds which values of f are computed elementwise from the state alone. */
-static void look_at(RoundWeights *c, Func *f) {
+static void analyse_func(RoundWeights *c, Func *f) {
     func_number(f);
     c->marks = ir_marks_new(c->p->a, f->n_ops);
-    c->of_state = NEWN(c->p->a, bool, (size_t)f->n_ops + 1);
+    c->from_state = NEWN(c->p->a, bool, (size_t)f->n_ops + 1);
     for (const Op *op = f->first; op; op = op->next) {
-        bool ok = is_leaf(op) || (is_step(op) && op->n_in > 0);
-        for (int i = 0; i < op->n_in && ok; i++) ok = c->of_state[op->in[i]->id];
-        c->of_state[op->id] = ok;
+        bool ok = is_leaf(op) || (is_elementwise(op) && op->n_in > 0);
+        for (int i = 0; i < op->n_in && ok; i++) ok = c->from_state[op->in[i]->id];
+        c->from_state[op->id] = ok;
     }
 }
 
@@ -86,7 +86,7 @@ static bool enter_all(void *user, const Op *op) {
 }
 
 /* x and all that it is computed from, operands first. */
-static IrOps made_of(RoundWeights *c, const Op *x) {
+static IrOps computation_of(RoundWeights *c, const Op *x) {
     return ir_walk(c->p->a, &c->marks, x, enter_all, NULL);
 }
 
@@ -104,7 +104,7 @@ static Op *assigned(const RoundWeights *c, const Op *var) {
 /* Whether each variable that @train changes is written at the elements where the copy's are.
  * Scalars are known everywhere. */
 static bool is_aligned(RoundWeights *c, const Op *x) {
-    IrOps ops = made_of(c, x);
+    IrOps ops = computation_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         const Op *op = ops.v[i];
         if (op->type.rank && assigned(c, op) && !type_same_spaces(&op->type, &x->type))
@@ -114,11 +114,11 @@ static bool is_aligned(RoundWeights *c, const Op *x) {
 }
 
 /* Whether op is a rounded copy of state in memory. */
-static bool is_copy(RoundWeights *c, const Op *op) {
+static bool is_rounded_copy(RoundWeights *c, const Op *op) {
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return false;
     const Op *x = below_views(op->in[0]);
     if (!op->type.rank || x->type.dt == op->type.dt || x->kind == OP_CONST) return false;
-    return c->of_state[x->id] && is_aligned(c, x);
+    return c->from_state[x->id] && is_aligned(c, x);
 }
 
 /* The variable that x is computed from in its kernel; *transposed: it is read in another order. */
@@ -135,34 +135,34 @@ static const Op *variable_below(const Op *x, int depth, bool *transposed) {
 }
 
 /* Adds the remark about a weight that is rounded in each step. */
-static void tell_left(RoundWeights *c, const Op *op) {
+static void report_kept(RoundWeights *c, const Op *op) {
     bool transposed = false;
     if (op->kind != OP_CAST || op->fused || op->again || !is_half(op->type.dt)) return;
     const Op *x = below_views(op->in[0]), *v = variable_below(x, 0, &transposed);
     if (!v || !op->type.rank) return;
     pass_refusal(c->p, op->span, "round-weights", "'%s' is rounded in each step: %s", v->var->path,
                  transposed ? "it is read in another order than it is updated in"
-                 : !c->of_state[x->id]
+                 : !c->from_state[x->id]
                      ? "more than variables is in it"
                      : "its elements lie elsewhere than those of what is updated");
 }
 
 /* Whether the value has no rows. */
-static bool is_of_all(const Op *op) {
+static bool has_no_rows(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (op->type.dim[i]->kind != SP_DIM) return false;
     return true;
 }
 
 typedef struct {
-    Op *of;
-    Op *is;
-} Pair;
-typedef VEC(Pair) Pairs;
+    Op *old;
+    Op *new;
+} OpPair;
+typedef VEC(OpPair) OpPairs;
 
 /* Clears the tags of a list. */
-static void clear_tags(const Pairs *of) {
-    for (int i = 0; i < of->n; i++) of->v[i].of->tag = NULL;
+static void clear_tags(const OpPairs *of) {
+    for (int i = 0; i < of->n; i++) of->v[i].old->tag = NULL;
 }
 
 /* Whether two operations agree but for their operands. */
@@ -173,18 +173,18 @@ static bool is_alike(const Op *x, const Op *y) {
 
 /* Whether x and y of two functions compute the same. An operation's tag names the one it was
  * compared with. */
-static bool is_same(const RoundWeights *c, Op *x, Op *y) {
-    Pairs todo = {0}, seen = {0};
+static bool computes_same(const RoundWeights *c, Op *x, Op *y) {
+    OpPairs todo = {0}, seen = {0};
     bool same = true;
-    vec_push(c->p->a, &todo, ((Pair){x, y}));
+    vec_push(c->p->a, &todo, ((OpPair){x, y}));
     while (todo.n && same) {
-        Pair p = todo.v[--todo.n];
-        if (p.of->tag == p.is) continue;
-        same = is_alike(p.of, p.is);
-        p.of->tag = p.is;
+        OpPair p = todo.v[--todo.n];
+        if (p.old->tag == p.new) continue;
+        same = is_alike(p.old, p.new);
+        p.old->tag = p.new;
         vec_push(c->p->a, &seen, p);
-        for (int i = 0; i < p.of->n_in && same; i++)
-            vec_push(c->p->a, &todo, ((Pair){p.of->in[i], p.is->in[i]}));
+        for (int i = 0; i < p.old->n_in && same; i++)
+            vec_push(c->p->a, &todo, ((OpPair){p.old->in[i], p.new->in[i]}));
     }
     clear_tags(&seen);
     return same;
@@ -193,7 +193,7 @@ static bool is_same(const RoundWeights *c, Op *x, Op *y) {
 /* The parameter that x is computed from, or another variable of its spaces. */
 static const Var *main_var(RoundWeights *c, const Op *x) {
     const Var *found = NULL;
-    IrOps ops = made_of(c, x);
+    IrOps ops = computation_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         const Op *op = ops.v[i];
         if (op->kind != OP_VAR || !type_same_spaces(&op->type, &x->type)) continue;
@@ -203,36 +203,36 @@ static const Var *main_var(RoundWeights *c, const Op *x) {
 }
 
 /* The existing rounded copy of the value, or NULL. */
-static const Kept *find_kept(const RoundWeights *c, const Var *of, Op *x, DType dt) {
-    for (const Kept *k = of ? c->kept[of->id] : NULL; k; k = k->next)
-        if (k->var->type.dt == dt && is_same(c, x, k->made)) return k;
+static const RoundedWeight *find_rounded(const RoundWeights *c, const Var *of, Op *x, DType dt) {
+    for (const RoundedWeight *k = of ? c->rounded[of->id] : NULL; k; k = k->next)
+        if (k->var->type.dt == dt && computes_same(c, x, k->value)) return k;
     return NULL;
 }
 
 /* ---- @refresh -------- */
-/* Copies x's computation to where b stands; `done` maps what exists already. */
-static Op *copied(RoundWeights *c, Builder *b, const Pairs *done, Op *x) {
-    Pairs all = {0};
-    for (int i = 0; i < done->n; i++) {
-        done->v[i].of->tag = done->v[i].is;
-        vec_push(c->p->a, &all, done->v[i]);
+/* Copies x's computation to where b stands; `final` maps what exists already. */
+static Op *copy_computation(RoundWeights *c, Builder *b, const OpPairs *existing, Op *x) {
+    OpPairs all = {0};
+    for (int i = 0; i < existing->n; i++) {
+        existing->v[i].old->tag = existing->v[i].new;
+        vec_push(c->p->a, &all, existing->v[i]);
     }
-    IrOps ops = made_of(c, x);
+    IrOps ops = computation_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         Op *op = ops.v[i], proto = *op;
         if (op->tag) continue;
         proto.tag = NULL;
         proto.in = NEWN(c->p->a, Op *, (size_t)op->n_in + 1);
         for (int k = 0; k < op->n_in; k++) proto.in[k] = op->in[k]->tag;
-        Op *is = b_op(b, &proto);
-        is->fused = op->kind != OP_VAR;
-        is->hint = op->hint;
-        op->tag = is;
-        vec_push(c->p->a, &all, ((Pair){op, is}));
+        Op *copy = b_op(b, &proto);
+        copy->fused = op->kind != OP_VAR;
+        copy->hint = op->hint;
+        op->tag = copy;
+        vec_push(c->p->a, &all, ((OpPair){op, copy}));
     }
-    Op *is = x->tag;
+    Op *copy = x->tag;
     clear_tags(&all);
-    return is;
+    return copy;
 }
 
 /* A free path for the rounded copy's variable. */
@@ -243,68 +243,68 @@ static const char *free_path(const RoundWeights *c, const Var *of, DType dt) {
 }
 
 /* Adds the variable of a rounded copy and its computation in @refresh. */
-static const Kept *new_kept(RoundWeights *c, Op *x, const Var *of, DType dt) {
+static const RoundedWeight *new_rounded(RoundWeights *c, Op *x, const Var *of, DType dt) {
     Type t = x->type;
     t.dt = dt;
     Init zero = {.kind = INIT_CONST};
-    Kept *k = NEW(c->p->a, Kept);
-    *k = (Kept){.var = var_new(c->m, VAR_KEPT, free_path(c, of, dt), t, zero, of->span),
-                .next = c->kept[of->id]};
+    RoundedWeight *k = NEW(c->p->a, RoundedWeight);
+    *k = (RoundedWeight){.var = var_new(c->m, VAR_KEPT, free_path(c, of, dt), t, zero, of->span),
+                         .next = c->rounded[of->id]};
     if (!c->refresh) c->refresh = func_new_phase(c->m, PHASE_REFRESH);
     Builder b = {.m = c->m, .f = c->refresh, .span = of->span};
-    Pairs none = {0};
-    k->made = copied(c, &b, &none, x);
-    Op *low = b_cast(&b, k->made, dt);
+    OpPairs none = {0};
+    k->value = copy_computation(c, &b, &none, x);
+    Op *low = b_cast(&b, k->value, dt);
     low->why = "kept for products, once after the state was set from outside";
     b_assign(&b, k->var, low);
-    c->kept[of->id] = k;
-    c->n_kept++;
+    c->rounded[of->id] = k;
+    c->n_rounded++;
     return k;
 }
 
 /* ---- @train -------- */
 /* Whether x is a scalar that a later kernel computes, and that is computed anew where it is read.
  */
-static bool is_small_step(const Op *x) {
-    return !x->type.rank && is_step(x) && x->n_in > 0;
+static bool is_scalar_step(const Op *x) {
+    return !x->type.rank && is_elementwise(x) && x->n_in > 0;
 }
 
 typedef struct {
-    Pairs done; /* variables and constants: what they are when the step has ended */
-    Op *last;   /* of all that these need */
+    OpPairs final; /* variables and constants: what they are when the step has ended */
+    Op *last;      /* of all that these need */
 } Ends;
 
 /* Moves the last needed operation forward. */
-static void need(Ends *e, Op *x) {
+static void extend_last(Ends *e, Op *x) {
     if (!e->last || x->id > e->last->id) e->last = x;
 }
 
 /* Finds the final values of the variables that x is computed from. */
-static void find_ends(RoundWeights *c, Ends *e, const Op *x) {
-    IrOps ops = made_of(c, x);
+static void find_final_values(RoundWeights *c, Ends *e, const Op *x) {
+    IrOps ops = computation_of(c, x);
     for (int i = 0; i < ops.n; i++) {
         Op *op = ops.v[i], *end = assigned(c, op);
         if (!is_leaf(op)) continue;
         if (!end) end = op;
-        vec_push(c->p->a, &e->done, ((Pair){op, end}));
-        for (int k = 0; is_small_step(end) && k < end->n_in; k++) need(e, end->in[k]);
-        if (!is_small_step(end)) need(e, end);
+        vec_push(c->p->a, &e->final, ((OpPair){op, end}));
+        for (int k = 0; is_scalar_step(end) && k < end->n_in; k++) extend_last(e, end->in[k]);
+        if (!is_scalar_step(end)) extend_last(e, end);
     }
 }
 
 /* Assigns the rounded copy behind the last operation that it needs, in the kernel that makes that
  * one. */
-static void write_kept(RoundWeights *c, Op *x, const Kept *k) {
+static void write_rounded(RoundWeights *c, Op *x, const RoundedWeight *k) {
     Ends e = {.last = NULL};
-    find_ends(c, &e, x);
+    find_final_values(c, &e, x);
     Builder b = {.m = c->m, .f = c->train, .at = e.last->next, .span = k->var->span};
-    for (int i = 0; i < e.done.n; i++) {
-        Op *is = e.done.v[i].is;
-        if (e.done.v[i].of == is || !is_small_step(is)) continue;
-        e.done.v[i].is = b_op(&b, is);
-        e.done.v[i].is->fused = true;
+    for (int i = 0; i < e.final.n; i++) {
+        Op *is = e.final.v[i].new;
+        if (e.final.v[i].old == is || !is_scalar_step(is)) continue;
+        e.final.v[i].new = b_op(&b, is);
+        e.final.v[i].new->fused = true;
     }
-    Op *low = b_cast(&b, copied(c, &b, &e.done, x), k->var->type.dt);
+    Op *low = b_cast(&b, copy_computation(c, &b, &e.final, x), k->var->type.dt);
     low->why = "kept for the next step's products";
     b.at = NULL;
     b_assign(&b, k->var, low);
@@ -312,22 +312,22 @@ static void write_kept(RoundWeights *c, Op *x, const Kept *k) {
 
 /* Whether @train changes a variable that x is computed from. */
 static bool is_changed(RoundWeights *c, const Op *x) {
-    IrOps ops = made_of(c, x);
+    IrOps ops = computation_of(c, x);
     for (int i = 0; i < ops.n; i++)
         if (assigned(c, ops.v[i])) return true;
     return false;
 }
 
 /* Keeps a rounded copy as a variable. */
-static void keep(RoundWeights *c, const Op *op) {
+static void keep_rounded(RoundWeights *c, const Op *op) {
     Op *x = below_views(op->in[0]);
     const Var *of = main_var(c, x);
     if (!of)
         pass_refusal(c->p, op->span, "round-weights",
                      "'%s' is rounded in each step: no variable has its spaces", pass_named(x));
-    if (!of || find_kept(c, of, x, op->type.dt)) return;
-    const Kept *k = new_kept(c, x, of, op->type.dt);
-    if (is_changed(c, x)) write_kept(c, x, k);
+    if (!of || find_rounded(c, of, x, op->type.dt)) return;
+    const RoundedWeight *k = new_rounded(c, x, of, op->type.dt);
+    if (is_changed(c, x)) write_rounded(c, x, k);
     pass_remark(c->p, of->span, "round-weights",
                 c->train
                     ? "'%s' is rounded to %s where it is updated, not when the next step reads it"
@@ -338,49 +338,49 @@ static void keep(RoundWeights *c, const Op *op) {
 /* Keeps all rounded copies of a function. */
 static void keep_all(RoundWeights *c, Func *f) {
     VEC(Op *) copies = {0};
-    look_at(c, f);
+    analyse_func(c, f);
     for (Op *op = f->first; op; op = op->next)
-        if (is_copy(c, op) && (c->train || is_of_all(op)))
+        if (is_rounded_copy(c, op) && (c->train || has_no_rows(op)))
             vec_push(c->p->a, &copies, op);
         else
-            tell_left(c, op);
-    for (int i = 0; i < copies.n; i++) keep(c, copies.v[i]);
+            report_kept(c, op);
+    for (int i = 0; i < copies.n; i++) keep_rounded(c, copies.v[i]);
 }
 
 /* ---- readers -------- */
 /* x, seen through the same views. */
-static Op *viewed(Builder *b, const Op *view, Op *x) {
+static Op *view_like(Builder *b, const Op *view, Op *x) {
     if (view->kind != OP_VIEW) return x;
     Type t = view->type;
-    Op *in = viewed(b, view->in[0], x);
+    Op *in = view_like(b, view->in[0], x);
     t.dt = x->type.dt;
     return b_view(b, in, t);
 }
 
 typedef struct {
     Op *copy;
-    const Kept *kept;
+    const RoundedWeight *kept;
 } Reader;
 
 /* Makes a function read the kept copies. */
-static void read_kept(RoundWeights *c, Func *f) {
+static void read_rounded(RoundWeights *c, Func *f) {
     VEC(Reader) found = {0};
-    look_at(c, f);
+    analyse_func(c, f);
     func_keep_users(c->p->a, f);
     for (Op *op = f->first; op; op = op->next) {
-        if (!is_copy(c, op)) continue;
+        if (!is_rounded_copy(c, op)) continue;
         Op *x = below_views(op->in[0]);
-        const Kept *k = find_kept(c, main_var(c, x), x, op->type.dt);
+        const RoundedWeight *k = find_rounded(c, main_var(c, x), x, op->type.dt);
         if (k) vec_push(c->p->a, &found, ((Reader){op, k}));
     }
     for (int i = 0; i < found.n; i++) {
         Op *op = found.v[i].copy;
-        const Kept *k = found.v[i].kept;
+        const RoundedWeight *k = found.v[i].kept;
         Builder b = b_for(c->m, f, op, op);
-        Op *now = b_var(&b, k->var);
-        now->hint = op->hint ? op->hint : k->var->path;
-        now->why = "a parameter's copy for products, written when it changes";
-        op_replace_uses(f, op, viewed(&b, op->in[0], now));
+        Op *read = b_var(&b, k->var);
+        read->hint = op->hint ? op->hint : k->var->path;
+        read->why = "a parameter's copy for products, written when it changes";
+        op_replace_uses(f, op, view_like(&b, op->in[0], read));
     }
     pass_dce_func(c->p->a, f);
 }
@@ -388,7 +388,7 @@ static void read_kept(RoundWeights *c, Func *f) {
 static bool run(PassCtx *p, Module *m) {
     RoundWeights c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
     if ((!c.train && !m->recipe.sample.serve) || func_of(m, PHASE_REFRESH)) return true;
-    c.kept = NEWN(p->a, const Kept *, (size_t)m->vars.n + 1);
+    c.rounded = NEWN(p->a, const RoundedWeight *, (size_t)m->vars.n + 1);
     c.assigned = NEWN(p->a, Op *, (size_t)m->vars.n + 1);
     for (Op *op = c.train ? c.train->first : NULL; op; op = op->next)
         if (op->kind == OP_ASSIGN) c.assigned[op->var->id] = op->in[0];
@@ -397,8 +397,8 @@ static bool run(PassCtx *p, Module *m) {
         bool served = f->phase == PHASE_PREDICT || f->phase == PHASE_EMBED;
         if (c.train ? f == c.train : served && !f->body) keep_all(&c, f);
     }
-    for (int i = 0; i < m->funcs.n && c.n_kept; i++)
-        if (!m->funcs.v[i]->body && m->funcs.v[i] != c.refresh) read_kept(&c, m->funcs.v[i]);
+    for (int i = 0; i < m->funcs.n && c.n_rounded; i++)
+        if (!m->funcs.v[i]->body && m->funcs.v[i] != c.refresh) read_rounded(&c, m->funcs.v[i]);
     return true;
 }
 

@@ -7,12 +7,12 @@
 #include "passes/rewrite.h"
 
 typedef struct {
-    bool whole;     /* computed over the whole graph, hence in @load or @encode */
-    bool invariant; /* depends on the data alone */
-    int hops;       /* rows: between those of the result and the furthest it is made of */
-    bool of_links;  /* links: changes with the pairs that are scored */
-    bool by_kind;   /* links: equal for edges of one kind */
-    Op *saved;      /* what stands for it in @predict */
+    bool full_graph; /* computed over the whole graph, hence in @load or @encode */
+    bool invariant;  /* depends on the data alone */
+    int hops;        /* rows: between those of the result and the furthest it is made of */
+    bool on_links;   /* links: changes with the pairs that are scored */
+    bool kind_only;  /* links: equal for edges of one kind */
+    Op *saved;       /* what stands for it in @predict */
 } ServeFact;
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
     ServeFact *fact;  /* by op id */
     OpTable known[3]; /* what is computed there already: in @load, @encode, @ends */
     IrMarks marks;
-    bool ends; /* what is kept for @predict is made in @ends */
+    bool in_ends; /* what is kept for @predict is made in @ends */
 } Serve;
 
 /* Room for the facts of @predict, whose operations are numbered; sets `invariant`. */
@@ -31,7 +31,7 @@ void pass_serve_begin_facts(Serve *s);
 /* What @embed gives is kept for all rows; false after a diagnostic. */
 bool pass_serve_keep_layers(Serve *s, Func *layers);
 /* Puts `saved` in place of the whole values that others read. */
-void pass_serve_save_whole(Serve *s);
+void pass_serve_save_full(Serve *s);
 
 /* What @ends needs of the whole graph, be it run over a part of it, is computed over that. */
 void pass_serve_ends(Serve *s);
@@ -41,9 +41,9 @@ Op *pass_serve_copy_to_ends(Serve *s, Op *op, Builder *b);
 /* Rows of the data, and dimensions that are as long as there are some. */
 bool pass_serve_is_rows(const Space *s);
 /* Is a number of rows, or a row's own number, what it gives? */
-bool pass_serve_tells_rows(const Op *op);
+bool pass_serve_depends_on_count(const Op *op);
 /* Does it sum over rows that the result lacks? */
-bool pass_serve_loses_rows(const Op *op);
+bool pass_serve_sums_rows(const Op *op);
 
 /* @predict gives a score for each link of a relation that a request brings; `drawn`: seen with what
  * is drawn around it, by time.  False after a diagnostic. */

@@ -23,7 +23,7 @@
 
 /* ---- what kind a link is of -------- */
 /* Whether the operation passes a link's kind on. */
-static bool is_carried(const Op *op) {
+static bool passes_kind(const Op *op) {
     return op->kind == OP_SELECT || op->kind == OP_VALID ||
            (op->kind == OP_GATHER && op->map->kind == MAP_ORIG);
 }
@@ -47,7 +47,7 @@ static const char *kind_column(const Serve *s) {
     IrOps of = ir_walk(s->p->a, &marks, out->in[0], enter_all, NULL);
     for (int i = 0; i < of.n; i++) {
         const Op *op = of.v[i];
-        if (op->kind != OP_DATA && !is_carried(op)) return NULL;
+        if (op->kind != OP_DATA && !passes_kind(op)) return NULL;
         if (op->kind != OP_DATA) continue;
         if (name && strcmp(name, op->col->name) != 0) return NULL;
         name = op->col->name;
@@ -62,10 +62,10 @@ static bool is_kind(const Column *c, const char *kind) {
 
 /* Whether the value is equal for all edges of one kind. The relation of a union that an edge comes
  * from is a part of its kind. */
-static bool is_by_kind(const Serve *s, const Op *op, const char *kind) {
+static bool depends_on_kind(const Serve *s, const Op *op, const char *kind) {
     if (op->kind == OP_DATA) return op->col->space->kind == SP_EDGE && is_kind(op->col, kind);
-    bool keeps = op->kind == OP_CONST || op_has(op, OPT_ELEM) || is_carried(op);
-    for (int i = 0; i < op->n_in; i++) keeps &= s->fact[op->in[i]->id].by_kind;
+    bool keeps = op->kind == OP_CONST || op_has(op, OPT_ELEM) || passes_kind(op);
+    for (int i = 0; i < op->n_in; i++) keeps &= s->fact[op->in[i]->id].kind_only;
     return keeps;
 }
 
@@ -75,16 +75,16 @@ static void find_facts(Serve *s, const char *kind) {
     for (Op *op = s->f->first; op; op = op->next) {
         ServeFact *x = &s->fact[op->id];
         bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_SIZE;
-        x->of_links = pass_is_drawn(op);
-        for (int i = 0; i < op->n_in; i++) x->of_links |= s->fact[op->in[i]->id].of_links;
-        x->by_kind = is_by_kind(s, op, kind);
-        x->whole = !x->of_links && !source && !op_has(op, OPT_EFFECT);
+        x->on_links = pass_is_sampled(op);
+        for (int i = 0; i < op->n_in; i++) x->on_links |= s->fact[op->in[i]->id].on_links;
+        x->kind_only = depends_on_kind(s, op, kind);
+        x->full_graph = !x->on_links && !source && !op_has(op, OPT_EFFECT);
     }
 }
 
 /* ---- what may be asked of a pair -------- */
 /* Whether the operation sums over links. */
-static bool loses_links(const Op *op) {
+static bool sums_links(const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         for (int d = 0; d < op->in[i]->type.rank; d++) {
             const Space *x = op->in[i]->type.dim[d];
@@ -94,51 +94,51 @@ static bool loses_links(const Op *op) {
 }
 
 /* Whether the kind of operation can be computed row by row. */
-static bool is_known(const Op *op) {
+static bool is_rowwise_kind(const Op *op) {
     bool source = op_has(op, OPT_SOURCE) || op->kind == OP_CONST || op->kind == OP_VALID;
     return source || op_has(op, OPT_ELEM | OPT_INDEX | OPT_REDUCE | OPT_VIEW);
 }
 
 /* Whether the value of a pair depends on no other pair. */
-static bool is_by_pair(const Op *op) {
+static bool is_pairwise(const Op *op) {
     if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
         return !space_is_drawn(op->over[0]) && !space_is_drawn(op->over[op->n_over - 1]);
     if (op->kind == OP_IOTA || op->kind == OP_SIZE || op->kind == OP_SEGMENT) return false;
-    return is_known(op) && !loses_links(op);
+    return is_rowwise_kind(op) && !sums_links(op);
 }
 
 /* Whether the operation joins or takes the first rows of a batch. */
 static bool is_prefix(const Op *op) {
     const Space *part = op->over[op->kind == OP_CONCAT ? 0 : 1];
-    return part->whole && part->whole == op->over[op->kind == OP_CONCAT ? 2 : 0];
+    return part->prefix_of && part->prefix_of == op->over[op->kind == OP_CONCAT ? 2 : 0];
 }
 
 /* Whether the value of a pair depends only on the pair and on what was sampled around it: sums
  * along edges and to the ends of pairs stay in its tree. */
-static bool is_by_tree(const Op *op) {
+static bool is_treewise(const Op *op) {
     if (op->kind == OP_CONCAT || op->kind == OP_SLICE)
         return !pass_serve_is_rows(op->over[0]) || is_prefix(op);
     if (op->kind == OP_SEGMENT && op->map->kind != MAP_SRC && op->map->kind != MAP_DST)
         return false;
-    return is_known(op) && !pass_serve_tells_rows(op) && !pass_serve_loses_rows(op);
+    return is_rowwise_kind(op) && !pass_serve_depends_on_count(op) && !pass_serve_sums_rows(op);
 }
 
 /* Whether the operation reads the data's edge that the pair is. */
 static bool reads_edge(const Serve *s, const Op *op) {
     if (!op->map || !space_is_drawn(op->map->from) || op->map->kind == MAP_COL) return false;
     if (op->map->kind != MAP_ORIG) return op->map->kind != MAP_SRC && op->map->kind != MAP_DST;
-    return op->kind != OP_GATHER || !s->fact[op->in[0]->id].by_kind;
+    return op->kind != OP_GATHER || !s->fact[op->in[0]->id].kind_only;
 }
 
 /* Checks that each pair can be scored by itself. False after a diagnostic. */
-static bool is_served(const Serve *s, bool drawn) {
+static bool check_pairs(const Serve *s, bool drawn) {
     const char *why = NULL;
     for (const Op *op = s->f->first; op && !why; op = op->next) {
-        if ((!drawn && !s->fact[op->id].of_links) || op->kind == OP_OUTPUT) continue;
+        if ((!drawn && !s->fact[op->id].on_links) || op->kind == OP_OUTPUT) continue;
         if (reads_edge(s, op))
             why = "a pair that is brought is no edge of the data: it has the columns that are "
                   "read of the links themselves, and what is equal for all edges of its kind";
-        else if (drawn ? !is_by_tree(op) : !is_by_pair(op))
+        else if (drawn ? !is_treewise(op) : !is_pairwise(op))
             why = "the score of a pair would depend on which others are scored with it";
         if (why) diag_add(s->p->ctx, DIAG_E0516, op->span, "%s", why);
     }
@@ -154,19 +154,19 @@ static Column *column_of_links(const Op *op) {
 }
 
 /* Lists the columns of links that a request must bring, but for the kind. */
-static void bring_columns(Serve *s, const char *kind) {
+static void request_columns(Serve *s, const char *kind) {
     Sampling *how = &s->m->recipe.sample;
     for (int i = 0; i < s->m->cols.n; i++) {
         bool read = false;
         for (const Op *op = s->f->first; op && !read; op = op->next)
             read = column_of_links(op) == s->m->cols.v[i];
         if (read && !is_kind(s->m->cols.v[i], kind))
-            vec_push(s->m->a, &how->brought, s->m->cols.v[i]);
+            vec_push(s->m->a, &how->request_columns, s->m->cols.v[i]);
     }
 }
 
 /* Removes the negative pairs of evaluation. */
-static void drop_negatives(Serve *s) {
+static void remove_negatives(Serve *s) {
     Func *load = func_of(s->m, PHASE_LOAD);
     Op *out = load ? func_output(load, "links.negatives") : NULL;
     if (!out) return;
@@ -175,7 +175,7 @@ static void drop_negatives(Serve *s) {
 }
 
 /* Makes a request sample neighbours as the recipe does, for each pair at its time. */
-static void serve_drawn(Serve *s) {
+static void serve_sampled(Serve *s) {
     Sampling *how = &s->m->recipe.sample;
     how->serve = how->disjoint = true;
     how->eval_links = LINKS_FORM_NONE;
@@ -183,49 +183,49 @@ static void serve_drawn(Serve *s) {
 }
 
 /* Makes @ends output splits and kinds of links, since a subgraph has its own. */
-static void tell_links(Serve *s) {
+static void output_links(Serve *s) {
     static const char *const name[] = {"links.split", "links.kind"};
-    static const char *const again[] = {"ends.split", "ends.kind"};
+    static const char *const ends_name[] = {"ends.split", "ends.kind"};
     Func *load = func_of(s->m, PHASE_LOAD);
-    Serve own = *s;
+    Serve serve = *s;
     Builder b;
     if (!load) return;
-    own.f = load;
+    serve.f = load;
     func_number(load);
     for (Op *op = load->first; op; op = op->next) op->tag = NULL;
-    own.marks = ir_marks_new(s->p->a, load->n_ops);
+    serve.marks = ir_marks_new(s->p->a, load->n_ops);
     for (int i = 0; i < 2; i++) {
         Op *out = func_output(load, name[i]);
-        Op *value = out ? pass_serve_copy_to_ends(&own, out->in[0], &b) : NULL;
+        Op *value = out ? pass_serve_copy_to_ends(&serve, out->in[0], &b) : NULL;
         if (!out) continue;
         b_like(&b, out);
-        b_output(&b, again[i], value);
+        b_output(&b, ends_name[i], value);
     }
     for (Op *op = load->first; op; op = op->next) op->tag = NULL;
-    memcpy(s->known, own.known, sizeof s->known);
+    memcpy(s->known, serve.known, sizeof s->known);
 }
 
 /* Makes the module score pairs that a request brings. */
 bool pass_serve_links(Serve *s, Op *out, bool drawn) {
     const char *kind = kind_column(s);
     find_facts(s, kind);
-    if (!is_served(s, drawn)) return false;
-    drop_negatives(s);
+    if (!check_pairs(s, drawn)) return false;
+    remove_negatives(s);
     pass_serve_forget_labels(s->m);
-    s->ends = true;
+    s->in_ends = true;
     if (drawn) {
-        tell_links(s);
-        serve_drawn(s);
+        output_links(s);
+        serve_sampled(s);
     } else {
         Func *layers = func_of(s->m, PHASE_EMBED);
         if (layers && !pass_serve_keep_layers(s, layers)) return false;
-        pass_serve_save_whole(s);
-        tell_links(s);
+        pass_serve_save_full(s);
+        output_links(s);
         s->m->recipe.sample =
             (Sampling){.batch = 1, .serve = true, .train_links = LINKS_FORM_PAIRS};
         pass_serve_ends(s);
     }
-    bring_columns(s, kind);
+    request_columns(s, kind);
     pass_remark(s->p, out->span, "serve",
                 drawn ? "a pair is scored with what is known at its time"
                       : "a pair is scored from what is known of its ends");

@@ -22,22 +22,22 @@ static const char *shown(PassCtx *p, const Type *t) {
 }
 
 /* Infers the type of an operation, or checks the one that it has. False after a diagnostic. */
-static bool settle(PassCtx *p, Module *m, Op *op) {
-    Op tried = *op;
-    const char *why = op_infer(m, &tried);
+static bool infer_type(PassCtx *p, Module *m, Op *op) {
+    Op inferred = *op;
+    const char *why = op_infer(m, &inferred);
     if (why) {
         diag_add(p->ctx, DIAG_E0406, op->span, "'%s': %s", op_mnemonic(op->kind), why);
         return false;
     }
-    if (op->type.dt != DT_VOID && !type_eq(&tried.type, &op->type)) {
+    if (op->type.dt != DT_VOID && !type_eq(&inferred.type, &op->type)) {
         diag_add(p->ctx, DIAG_E0406, op->span, "the result of this '%s' is %s, not %s",
-                 op_mnemonic(op->kind), shown(p, &tried.type), shown(p, &op->type));
+                 op_mnemonic(op->kind), shown(p, &inferred.type), shown(p, &op->type));
         return false;
     }
-    if (op->type.dt != tried.type.dt)
+    if (op->type.dt != inferred.type.dt)
         pass_remark(p, op->span, "shape-propagation", "the result of '%s' is %s",
-                    op_mnemonic(op->kind), shown(p, &tried.type));
-    op->type = tried.type;
+                    op_mnemonic(op->kind), shown(p, &inferred.type));
+    op->type = inferred.type;
     op->untyped = false;
     return true;
 }
@@ -52,7 +52,7 @@ static bool run(PassCtx *p, Module *m) {
     bool csr = false, had = m->has & IR_TYPED;
     for (int i = 0; i < m->funcs.n; i++)
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) {
-            if (!settle(p, m, op)) return false;
+            if (!infer_type(p, m, op)) return false;
             csr |= is_csr(op);
         }
     if (!had && !csr) m->has |= IR_NO_CSR;

@@ -37,16 +37,16 @@ typedef struct {
     Module *m;
     Places *places; /* by var id */
     const Var *var;
-    Type is, be;     /* the order of spaces now, and the one that is wanted */
-    int by;          /* its last `by` spaces come first */
-    Ops mine;        /* of the variable's spaces, to be made in the other order; their tag is.. */
-    void *mark;      /* ..this */
-    int copies;      /* that are saved, less those that are made */
-    const char *why; /* it stays as it is */
+    Type from, to;    /* the order of spaces now, and the one that is wanted */
+    int by;           /* its last `by` spaces come first */
+    Ops members;      /* of the variable's spaces, to be made in the other order; their tag is.. */
+    void *mark;       /* ..this */
+    int saved_copies; /* that are saved, less those that are made */
+    const char *why;  /* it stays as it is */
 } Transpose;
 
 /* Whether op is among those that are made in the other order. */
-static bool is_mine(const Transpose *t, const Op *op) {
+static bool is_member(const Transpose *t, const Op *op) {
     return op->tag == t->mark;
 }
 
@@ -56,7 +56,7 @@ static const Places *places_of(const Transpose *t, const Var *v) {
 }
 
 /* Records a read, assignment or copy of a variable. */
-static void note(Transpose *t, Op *op) {
+static void record_op(Transpose *t, Op *op) {
     Arena *a = t->p->a;
     if (op->kind == OP_VAR) vec_push(a, &t->places[op->var->id].reads, op);
     if (op->kind == OP_ASSIGN) vec_push(a, &t->places[op->var->id].assigns, op);
@@ -75,7 +75,7 @@ static void find_places(Transpose *t) {
     for (int i = 0; i < t->m->funcs.n; i++) {
         func_number(t->m->funcs.v[i]);
         func_keep_users(t->p->a, t->m->funcs.v[i]);
-        for (Op *op = t->m->funcs.v[i]->first; op; op = op->next) note(t, op);
+        for (Op *op = t->m->funcs.v[i]->first; op; op = op->next) record_op(t, op);
     }
 }
 
@@ -102,9 +102,9 @@ static int transposed_by(const Type *x, const Type *y) {
 }
 
 /* Whether v is the variable or a slot of its optimizer state in the same order. */
-static bool is_of(const Transpose *t, const Var *v) {
+static bool is_same_family(const Transpose *t, const Var *v) {
     if (v == t->var) return true;
-    return v->of == t->var && same_order(&v->type, &t->is);
+    return v->of == t->var && same_order(&v->type, &t->from);
 }
 
 /* Finds the one other order that copies of the variable have. */
@@ -114,115 +114,118 @@ static bool find_order(Transpose *t) {
     for (int i = 0; i < copies->n; i++) {
         const Op *op = copies->v[i];
         if (!op->func || op->in[0]->kind != OP_VAR || op->in[0]->var != t->var) continue;
-        int by = transposed_by(&t->is, &op->type);
+        int by = transposed_by(&t->from, &op->type);
         if (!by || (t->by && t->by != by)) return false;
         t->by = by;
     }
-    if (t->by) t->be = transposed(&t->is, t->by);
+    if (t->by) t->to = transposed(&t->from, t->by);
     return t->by > 0;
 }
 
 /* ---- what must follow --------------------------------------------------------------------- */
 /* Whether the operation is elementwise and no copy. */
-static bool is_plain(const Op *op) {
+static bool is_elementwise(const Op *op) {
     return op_has(op, OPT_ELEM) && op->kind != OP_COPY;
 }
 
 /* Whether op copies from the wanted order to the current one. */
-static bool is_back(const Transpose *t, const Op *op) {
-    return op->kind == OP_COPY && same_order(&op->type, &t->is) &&
-           same_order(&op->in[0]->type, &t->be);
+static bool is_copy_back(const Transpose *t, const Op *op) {
+    return op->kind == OP_COPY && same_order(&op->type, &t->from) &&
+           same_order(&op->in[0]->type, &t->to);
 }
 
 /* Whether op can be made in the other order. */
 static bool can_transpose(const Transpose *t, const Op *op) {
-    if (op->type.dt == DT_VOID || !same_order(&op->type, &t->is)) return false;
-    if (op->kind == OP_VAR) return is_of(t, op->var);
-    return is_plain(op) || is_back(t, op) || (op->kind == OP_CONTRACT && op->type.rank == 2);
+    if (op->type.dt == DT_VOID || !same_order(&op->type, &t->from)) return false;
+    if (op->kind == OP_VAR) return is_same_family(t, op->var);
+    return is_elementwise(op) || is_copy_back(t, op) ||
+           (op->kind == OP_CONTRACT && op->type.rank == 2);
 }
 
 /* Whether `user` accepts its operand in the other order. */
-static bool may_read(const Transpose *t, const Op *user) {
+static bool accepts_order(const Transpose *t, const Op *user) {
     switch (user->kind) {
     case OP_COPY:
-        return same_order(&user->type, &t->be);
+        return same_order(&user->type, &t->to);
     case OP_ASSIGN:
-        return is_of(t, user->var);
+        return is_same_family(t, user->var);
     case OP_CONTRACT:
-        return t->is.rank == 2;
+        return t->from.rank == 2;
     case OP_REDUCE:
-        return user->n_over == t->is.rank;
+        return user->n_over == t->from.rank;
     default:
-        return is_plain(user) && can_transpose(t, user);
+        return is_elementwise(user) && can_transpose(t, user);
     }
 }
 
 /* Adds op to the members, if it can be made in the other order. */
-static void take(Transpose *t, Op *op) {
-    if (is_mine(t, op) || !can_transpose(t, op)) return;
+static void add_member(Transpose *t, Op *op) {
+    if (is_member(t, op) || !can_transpose(t, op)) return;
     op->tag = t->mark;
-    vec_push(t->p->a, &t->mine, op);
+    vec_push(t->p->a, &t->members, op);
 }
 
 /* Adds all reads of a variable. */
-static void take_reads(Transpose *t, const Var *v) {
+static void add_reads(Transpose *t, const Var *v) {
     const Ops *reads = &places_of(t, v)->reads;
     for (int i = 0; i < reads->n; i++)
-        if (reads->v[i]->func) take(t, reads->v[i]);
+        if (reads->v[i]->func) add_member(t, reads->v[i]);
 }
 
 /* Compares two operations by position, for qsort. */
-static int by_place(const void *x, const void *y) {
+static int compare_position(const void *x, const void *y) {
     const Op *a = *(Op *const *)x, *b = *(Op *const *)y;
     return (a->id > b->id) - (a->id < b->id);
 }
 
 /* Finds all that reads of the variable and its slots reach through elementwise operations. */
-static void find_mine(Transpose *t) {
+static void find_members(Transpose *t) {
     const Places *of = places_of(t, t->var);
-    t->mine.n = 0;
+    t->members.n = 0;
     t->mark = NEW(t->p->a, char);
-    take_reads(t, t->var);
-    for (int i = 0; i < of->slots.n; i++) take_reads(t, of->slots.v[i]);
-    for (int i = 0; i < t->mine.n; i++) {
-        const Op *op = t->mine.v[i];
+    add_reads(t, t->var);
+    for (int i = 0; i < of->slots.n; i++) add_reads(t, of->slots.v[i]);
+    for (int i = 0; i < t->members.n; i++) {
+        const Op *op = t->members.v[i];
         for (const Use *u = op->users; u; u = u->next)
-            if (u->user->func && is_plain(u->user)) take(t, u->user);
-        for (int k = 0; k < op->n_in && is_plain(op); k++) take(t, op->in[k]);
+            if (u->user->func && is_elementwise(u->user)) add_member(t, u->user);
+        for (int k = 0; k < op->n_in && is_elementwise(op); k++) add_member(t, op->in[k]);
     }
-    if (t->mine.n) qsort(t->mine.v, (size_t)t->mine.n, sizeof *t->mine.v, by_place);
+    if (t->members.n)
+        qsort(t->members.v, (size_t)t->members.n, sizeof *t->members.v, compare_position);
 }
 
 /* Whether x is an operand in the current order that no member makes, and must be copied. */
 static bool is_foreign(const Transpose *t, const Op *x) {
-    return x->type.dt != DT_VOID && same_order(&x->type, &t->is) && !is_mine(t, x);
+    return x->type.dt != DT_VOID && same_order(&x->type, &t->from) && !is_member(t, x);
 }
 
 /* Counts the copies that are saved, less those that are added. False: a reader needs the current
  * order, or nothing is saved. */
-static bool weigh(Transpose *t) {
-    t->copies = 0;
-    for (int i = 0; i < t->mine.n; i++) {
-        const Op *op = t->mine.v[i];
-        t->copies += is_back(t, op);
+static bool count_saved_copies(Transpose *t) {
+    t->saved_copies = 0;
+    for (int i = 0; i < t->members.n; i++) {
+        const Op *op = t->members.v[i];
+        t->saved_copies += is_copy_back(t, op);
         for (const Use *u = op->users; u; u = u->next) {
             if (!u->user->func) continue;
-            if (!is_mine(t, u->user) && !may_read(t, u->user)) {
+            if (!is_member(t, u->user) && !accepts_order(t, u->user)) {
                 t->why = arena_printf(t->p->a, "'%s' reads it as it is", pass_named(u->user));
                 return false;
             }
-            t->copies += u->user->kind == OP_COPY;
+            t->saved_copies += u->user->kind == OP_COPY;
         }
-        for (int k = 0; k < op->n_in && is_plain(op); k++) t->copies -= is_foreign(t, op->in[k]);
+        for (int k = 0; k < op->n_in && is_elementwise(op); k++)
+            t->saved_copies -= is_foreign(t, op->in[k]);
     }
-    return t->copies > 0;
+    return t->saved_copies > 0;
 }
 
 /* Whether all assignments of v assign members. */
 static bool assigns_fit(const Transpose *t, const Var *v) {
     const Ops *assigns = &places_of(t, v)->assigns;
     for (int i = 0; i < assigns->n; i++)
-        if (is_of(t, v) && !is_mine(t, assigns->v[i]->in[0])) return false;
+        if (is_same_family(t, v) && !is_member(t, assigns->v[i]->in[0])) return false;
     return true;
 }
 
@@ -237,11 +240,11 @@ static bool all_assigns_fit(const Transpose *t) {
 /* ---- the other order ------------------------------------------------------------------------- */
 /* Gives a type the other order. */
 static void reorder(const Transpose *t, Type *type) {
-    for (int i = 0; i < type->rank; i++) type->dim[i] = t->be.dim[i];
+    for (int i = 0; i < type->rank; i++) type->dim[i] = t->to.dim[i];
 }
 
 /* Adds copies of an operation's foreign operands. */
-static void read_transposed(Transpose *t, Op *op) {
+static void transpose_operands(Transpose *t, Op *op) {
     Builder b = b_for(t->m, op->func, op, op);
     bool any = false;
     for (int k = 0; k < op->n_in; k++) {
@@ -250,7 +253,7 @@ static void read_transposed(Transpose *t, Op *op) {
         Type want = x->type;
         reorder(t, &want);
         op_set_in(op, k, b_copy(&b, x, want));
-        note(t, op->in[k]);
+        record_op(t, op->in[k]);
         any = true;
     }
     if (any) func_number(op->func);
@@ -265,25 +268,25 @@ static void add_copies(Transpose *t, Ops *found, const Op *of) {
 /* The copies among and of the members, and copies of those; some more than once. */
 static Ops find_copies(Transpose *t) {
     Ops found = {0};
-    for (int i = 0; i < t->mine.n; i++) {
-        if (t->mine.v[i]->kind == OP_COPY) vec_push(t->p->a, &found, t->mine.v[i]);
-        add_copies(t, &found, t->mine.v[i]);
+    for (int i = 0; i < t->members.n; i++) {
+        if (t->members.v[i]->kind == OP_COPY) vec_push(t->p->a, &found, t->members.v[i]);
+        add_copies(t, &found, t->members.v[i]);
     }
     for (int i = 0; i < found.n; i++)
-        if (!is_mine(t, found.v[i])) add_copies(t, &found, found.v[i]);
-    if (found.n) qsort(found.v, (size_t)found.n, sizeof *found.v, by_place);
+        if (!is_member(t, found.v[i])) add_copies(t, &found, found.v[i]);
+    if (found.n) qsort(found.v, (size_t)found.n, sizeof *found.v, compare_position);
     return found;
 }
 
 /* Rewrites the members in the other order and removes the copies. */
 static void rewrite(Transpose *t) {
     const Ops copies = find_copies(t);
-    for (int i = 0; i < t->mine.n; i++)
-        if (is_plain(t->mine.v[i])) read_transposed(t, t->mine.v[i]);
-    for (int i = 0; i < t->mine.n; i++) reorder(t, &t->mine.v[i]->type);
+    for (int i = 0; i < t->members.n; i++)
+        if (is_elementwise(t->members.v[i])) transpose_operands(t, t->members.v[i]);
+    for (int i = 0; i < t->members.n; i++) reorder(t, &t->members.v[i]->type);
     for (int i = 0; i < copies.n; i++) {
         Op *op = copies.v[i];
-        if (!op->func || (!is_mine(t, op) && !is_mine(t, op->in[0]))) continue;
+        if (!op->func || (!is_member(t, op) && !is_member(t, op->in[0]))) continue;
         op_replace_uses(op->func, op, op->in[0]);
         op_remove(op);
     }
@@ -294,7 +297,7 @@ static void transpose_variables(const Transpose *t) {
     const Places *of = places_of(t, t->var);
     for (int i = 0; i < of->slots.n; i++) {
         Var *v = of->slots.v[i];
-        if (!is_of(t, v)) continue;
+        if (!is_same_family(t, v)) continue;
         v->transposed = t->by;
         reorder(t, &v->type);
     }
@@ -306,11 +309,11 @@ static void transpose_variables(const Transpose *t) {
 /* Stores the variable in another order, if that pays. */
 static bool transpose_variable(Transpose *t, const Var *v) {
     t->var = v;
-    t->is = v->type;
+    t->from = v->type;
     if (v->transposed || !find_order(t)) return false;
-    find_mine(t);
+    find_members(t);
     t->why = NULL;
-    bool pays = weigh(t);
+    bool pays = count_saved_copies(t);
     if (!pays && !t->why) t->why = "as many copies would come as go";
     if (pays && !all_assigns_fit(t)) t->why = "what it becomes is made in the order that it has";
     if (t->why) {

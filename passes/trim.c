@@ -24,14 +24,14 @@ typedef struct {
     Module *m;
     Func *f;
     Builder b;
-    int top; /* hops from which on everything is needed */
+    int max_level; /* hops from which on everything is needed */
     struct Fact {
-        Space *rows; /* the one space of its rows, before they are cut */
-        bool fixed;  /* stays as it is, over all rows */
-        int seeds;   /* a slice that the front end made: of so many hops; else -1 */
-        int level;   /* hops its rows are needed for; -1 = not at all */
-    } *fact;         /* by op id */
-    VEC(Op *) taken; /* the front end's slices: what they take is that long by now */
+        Space *rows;       /* the one space of its rows, before they are cut */
+        bool full;         /* stays as it is, over all rows */
+        int prefix_hops;   /* a slice that the front end made: of so many hops; else -1 */
+        int level;         /* hops its rows are needed for; -1 = not at all */
+    } *fact;               /* by op id */
+    VEC(Op *) seed_slices; /* the front end's slices: what they take is that long by now */
 } Trim;
 
 /* ---- which rows ------------------------------------------------------------------------- */
@@ -62,14 +62,15 @@ static bool is_edge_map(const Map *m) {
 }
 
 /* The number of hops of the prefix that an existing slice takes, or -1. */
-static int seeds_of(const Op *op) {
+static int prefix_hops_of(const Op *op) {
     int64_t off;
-    bool first = op->kind == OP_SLICE && op->over[1]->whole && op->over[1]->whole == op->over[0];
+    bool first =
+        op->kind == OP_SLICE && op->over[1]->prefix_of && op->over[1]->prefix_of == op->over[0];
     return first && expr_is_const(op->off, &off) && off == 0 ? op->over[1]->hops : -1;
 }
 
 /* Whether the operation's rows follow from rows of its operands. */
-static bool is_by_row(const Op *op) {
+static bool is_rowwise(const Op *op) {
     switch (op->kind) {
     case OP_IOTA:
     case OP_RANDOM:
@@ -91,10 +92,10 @@ static bool has_listed_keys(const Module *m, const Space *s) {
 }
 
 /* Whether the operation must run over all rows. */
-static bool is_fixed(const Module *m, const Op *op) {
+static bool is_full(const Module *m, const Op *op) {
     int n;
     Space *s = rows_of(&op->type, &n);
-    if (!is_by_row(op)) return true;
+    if (!is_rowwise(op)) return true;
     if (n != 1 || !has_prefixes(m, s) || op_has(op, OPT_SOURCE | OPT_EFFECT | OPT_LIB)) return true;
     if (op->type.layout == LAYOUT_CSR) return true;
     if (op->kind == OP_RANDOM && has_listed_keys(m, s)) return true;
@@ -112,10 +113,10 @@ static bool is_fixed(const Module *m, const Op *op) {
 }
 
 /* Why it must, in a few words. */
-static const char *fixed_because(const Op *op) {
+static const char *full_reason(const Op *op) {
     int n;
     rows_of(&op->type, &n);
-    if (!is_by_row(op)) return "its rows are not those of what it is made of";
+    if (!is_rowwise(op)) return "its rows are not those of what it is made of";
     if (n != 1) return "it has rows of two kinds";
     if (op_has(op, OPT_LIB)) return "a library makes it";
     if (op->kind == OP_SEGMENT && op->map->kind != MAP_DST) return "it sums along sources";
@@ -130,24 +131,24 @@ static void find_facts(Trim *t) {
     for (Op *op = t->f->first; op; op = op->next) {
         int n;
         Space *rows = rows_of(&op->type, &n);
-        t->fact[op->id] = (struct Fact){rows, is_fixed(t->m, op), seeds_of(op), -1};
+        t->fact[op->id] = (struct Fact){rows, is_full(t->m, op), prefix_hops_of(op), -1};
     }
 }
 
 /* The number of hops for which `op` needs its operand i. */
 static int need_of(const Trim *t, const Op *op, int i) {
     const struct Fact *f = &t->fact[op->id], *x = &t->fact[op->in[i]->id];
-    if (f->seeds >= 0) return f->seeds;
-    if (f->fixed || !x->rows) return t->top;
+    if (f->prefix_hops >= 0) return f->prefix_hops;
+    if (f->full || !x->rows) return t->max_level;
     int need = f->level + (op->map && op->map->kind == MAP_SRC);
-    return need < t->top ? need : t->top;
+    return need < t->max_level ? need : t->max_level;
 }
 
 /* Finds, backwards, for how many hops each value is needed. */
 static void find_levels(Trim *t) {
     for (Op *op = t->f->last; op; op = op->prev) {
         struct Fact *f = &t->fact[op->id];
-        if (op_has(op, OPT_EFFECT) || (f->level >= 0 && f->fixed)) f->level = t->top;
+        if (op_has(op, OPT_EFFECT) || (f->level >= 0 && f->full)) f->level = t->max_level;
         for (int i = 0; i < op->n_in && f->level >= 0; i++) {
             int need = need_of(t, op, i);
             struct Fact *x = &t->fact[op->in[i]->id];
@@ -158,16 +159,16 @@ static void find_levels(Trim *t) {
 
 /* ---- rewriting ------------------------------------------------------------------------------ */
 /* The first rows of s that `level` more hops need. */
-static Space *prefix(Trim *t, Space *s, int level) {
-    return level >= t->top ? s : space_prefix(t->m, s, level, s->span);
+static Space *prefix_space(Trim *t, Space *s, int level) {
+    return level >= t->max_level ? s : space_prefix(t->m, s, level, s->span);
 }
 
 /* x cut to the rows that `level` needs, before `at`. The tags lead from slice to slice. */
-static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
-    Space *from = prefix(t, f->rows, f->level), *to = prefix(t, f->rows, level);
+static Op *slice_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
+    Space *from = prefix_space(t, f->rows, f->level), *to = prefix_space(t, f->rows, level);
     if (from == to) return x;
-    for (Op *cut = x->tag; cut; cut = cut->tag)
-        if (cut->over[1] == to) return cut;
+    for (Op *slice = x->tag; slice; slice = slice->tag)
+        if (slice->over[1] == to) return slice;
     t->b.at = at;
     b_like(&t->b, x);
     Op *y = b_slice(&t->b, x, from, to, expr_const(t->m->a, 0));
@@ -178,7 +179,7 @@ static Op *first_rows(Trim *t, Op *x, const struct Fact *f, int level, Op *at) {
 
 /* The map from the prefix. */
 static Map *prefix_map(Trim *t, Map *m, int level) {
-    Space *from = prefix(t, m->from, level);
+    Space *from = prefix_space(t, m->from, level);
     if (m->kind == MAP_SRC) return map_src(t->m, from);
     if (m->kind == MAP_DST) return map_dst(t->m, from);
     return map_orig(t->m, from, m->which);
@@ -189,12 +190,12 @@ static void trim_op(Trim *t, Op *op) {
     const struct Fact *f = &t->fact[op->id];
     for (int i = 0; i < op->n_in; i++) {
         const struct Fact *x = &t->fact[op->in[i]->id];
-        if (x->rows) op->in[i] = first_rows(t, op->in[i], x, need_of(t, op, i), op);
+        if (x->rows) op->in[i] = slice_rows(t, op->in[i], x, need_of(t, op, i), op);
     }
-    if (f->seeds >= 0) vec_push(t->p->a, &t->taken, op);
-    if (f->fixed || f->level >= t->top) return;
+    if (f->prefix_hops >= 0) vec_push(t->p->a, &t->seed_slices, op);
+    if (f->full || f->level >= t->max_level) return;
     if (op->map) op->map = prefix_map(t, op->map, f->level);
-    Space *to = prefix(t, f->rows, f->level);
+    Space *to = prefix_space(t, f->rows, f->level);
     for (int i = 0; i < op->n_over; i++)
         if (op->over[i] == f->rows) op->over[i] = to;
     op->type.dim[type_find(&op->type, f->rows)] = to;
@@ -202,25 +203,27 @@ static void trim_op(Trim *t, Op *op) {
 
 /* Trims a function. */
 static void trim_func(PassCtx *p, Module *m, Func *f) {
-    Trim t = {.p = p, .m = m, .f = f, .top = m->recipe.sample.n_hops, .b = {.m = m, .f = f}};
+    Trim t = {.p = p, .m = m, .f = f, .max_level = m->recipe.sample.n_hops, .b = {.m = m, .f = f}};
     find_facts(&t);
     find_levels(&t);
-    int n_trimmed = 0, n_kept = 0;
-    const Op *kept = NULL;
+    int n_trimmed = 0, n_full = 0;
+    const Op *first_full = NULL;
     for (Op *op = f->first, *next; op; op = next) {
         next = op->next;
         const struct Fact *x = &t.fact[op->id];
         if (x->level < 0) continue;
-        n_trimmed += x->rows && !x->fixed && x->level < t.top;
-        if (x->rows && x->fixed && !op_has(op, OPT_SOURCE)) n_kept++, kept = kept ? kept : op;
+        n_trimmed += x->rows && !x->full && x->level < t.max_level;
+        if (x->rows && x->full && !op_has(op, OPT_SOURCE))
+            n_full++, first_full = first_full ? first_full : op;
         trim_op(&t, op);
     }
     func_keep_users(p->a, f);
-    for (int i = 0; i < t.taken.n; i++) op_replace_uses(f, t.taken.v[i], t.taken.v[i]->in[0]);
+    for (int i = 0; i < t.seed_slices.n; i++)
+        op_replace_uses(f, t.seed_slices.v[i], t.seed_slices.v[i]->in[0]);
     pass_dce_func(p->a, f);
-    if (n_kept)
-        pass_refusal(p, kept->span, "trim", "%d values of @%s over all rows, '%s' first: %s",
-                     n_kept, f->name, pass_named(kept), fixed_because(kept));
+    if (n_full)
+        pass_refusal(p, first_full->span, "trim", "%d values of @%s over all rows, '%s' first: %s",
+                     n_full, f->name, pass_named(first_full), full_reason(first_full));
     if (n_trimmed)
         pass_remark(p, m->recipe.sample.span, "trim", "%d values of @%s over the rows needed",
                     n_trimmed, f->name);
@@ -229,7 +232,7 @@ static void trim_func(PassCtx *p, Module *m, Func *f) {
 static bool run(PassCtx *p, Module *m) {
     if (m->recipe.sample.edges != SAMPLE_DIRECTIONAL) return true;
     for (int i = 0; i < m->funcs.n; i++)
-        if (module_draws(m, m->funcs.v[i]->phase)) trim_func(p, m, m->funcs.v[i]);
+        if (module_runs_on_batches(m, m->funcs.v[i]->phase)) trim_func(p, m, m->funcs.v[i]);
     return true;
 }
 

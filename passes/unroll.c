@@ -27,7 +27,7 @@ typedef struct {
     PassCtx *p;
     Builder b;
     Op *loop;
-    Op **now, **then; /* operands of the loop in this iteration, and in the next one */
+    Op **current, **following; /* operands of the loop in this iteration, and in the next one */
     int carried;
     const Op *loss;
     VEC(Fact) fact; /* by op id */
@@ -66,7 +66,7 @@ static void find_varies(Unroll *u, const Op *op) {
 /* ---- one iteration -------------------------------------------------------------------------- */
 /* Makes an effect of the body depend on the iteration's condition. */
 static void guard_effect(Unroll *u, Op *proto) {
-    Op *active = u->now[0];
+    Op *active = u->current[0];
     if (proto->kind == OP_ASSERT) {
         Op *idle = b_unary(&u->b, OP_NOT, active);
         proto->in[0] = b_binary(&u->b, OP_OR, idle, proto->in[0]);
@@ -83,11 +83,11 @@ static void guard_effect(Unroll *u, Op *proto) {
 /* Copies an operation of the body. */
 static void copy_op(Unroll *u, Op *op) {
     if (op->kind == OP_ARG) {
-        op->tag = u->now[(int)op->imm];
+        op->tag = u->current[(int)op->imm];
         return;
     }
     if (op->kind == OP_NEXT) {
-        u->then[(int)op->imm] = op->in[0]->tag;
+        u->following[(int)op->imm] = op->in[0]->tag;
         return;
     }
     Op proto = *op;
@@ -100,17 +100,17 @@ static void copy_op(Unroll *u, Op *op) {
 }
 
 /* Appends one iteration: carried values are kept where its condition does not hold. */
-static void iteration(Unroll *u) {
-    Op *active = u->now[0];
+static void unroll_iteration(Unroll *u) {
+    Op *active = u->current[0];
     for (Op *op = u->loop->body->first; op; op = op->next) copy_op(u, op);
     b_like(&u->b, u->loop);
     for (int k = 1; k < u->carried; k++) {
-        const char *hint = u->now[k]->hint;
-        if (u->then[k] == u->now[k]) continue;
-        u->now[k] = b_select(&u->b, active, u->then[k], u->now[k]);
-        if (!u->now[k]->hint) u->now[k]->hint = hint;
+        const char *hint = u->current[k]->hint;
+        if (u->following[k] == u->current[k]) continue;
+        u->current[k] = b_select(&u->b, active, u->following[k], u->current[k]);
+        if (!u->current[k]->hint) u->current[k]->hint = hint;
     }
-    u->now[0] = b_select(&u->b, active, u->then[0], b_const(&u->b, DT_I1, 0));
+    u->current[0] = b_select(&u->b, active, u->following[0], b_const(&u->b, DT_I1, 0));
 }
 
 /* Reports a loop that cannot be unrolled; NULL. */
@@ -124,15 +124,15 @@ static Op *refuse(Unroll *u, const char *why) {
 }
 
 /* Replaces `was` by x and updates the facts. */
-static void replace(Unroll *u, Op *was, Op *x) {
+static void replace_value(Unroll *u, Op *old, Op *x) {
     Fact *fact = &u->fact.v[x->id];
-    fact->wanted |= was == u->loss;
-    if (was == u->loss) u->loss = x;
-    for (const Use *use = was->users; use; use = use->next)
+    fact->wanted |= old == u->loss;
+    if (old == u->loss) u->loss = x;
+    for (const Use *use = old->users; use; use = use->next)
         if (use->user->func && carries_gradient(use->user))
             fact->wanted |= u->fact.v[use->user->id].wanted;
-    op_replace_uses(u->b.f, was, x);
-    op_remove(was);
+    op_replace_uses(u->b.f, old, x);
+    op_remove(old);
 }
 
 /* Replaces the loop's results by the last iteration's values. */
@@ -140,27 +140,27 @@ static void replace_results(Unroll *u) {
     Op *loop = u->loop;
     for (const Use *use = loop->users; use; use = use->next) {
         Op *op = use->user;
-        if (op->func && op->kind == OP_RESULT) replace(u, op, u->now[(int)op->imm]);
+        if (op->func && op->kind == OP_RESULT) replace_value(u, op, u->current[(int)op->imm]);
     }
-    replace(u, loop, u->now[0]);
+    replace_value(u, loop, u->current[0]);
 }
 
 /* Unrolls the loop; its first operation then, or NULL after a diagnostic. */
-static Op *expand(Unroll *u) {
+static Op *unroll_loop(Unroll *u) {
     Op *loop = u->loop, *before = loop->prev;
     if (!loop->imm) return refuse(u, ", and how many iterations there are is not known");
-    int most = pass_threshold(u->p->ctx, PASS_T_UNROLL_OPS);
-    if (loop->imm * loop->body->n_ops > most)
+    int max_ops = pass_threshold(u->p->ctx, PASS_T_UNROLL_OPS);
+    if (loop->imm * loop->body->n_ops > max_ops)
         return refuse(
             u, arena_printf(u->p->a,
                             ", and %.0f iterations of %d operations are more than the %d that "
                             "are unrolled at most (--unroll.max-ops)",
-                            loop->imm, loop->body->n_ops, most));
+                            loop->imm, loop->body->n_ops, max_ops));
     u->carried = func_n_carried(loop->body);
-    u->now = NEWN(u->p->a, Op *, (size_t)loop->n_in);
-    u->then = NEWN(u->p->a, Op *, (size_t)loop->n_in);
-    memcpy(u->now, loop->in, (size_t)loop->n_in * sizeof(Op *));
-    for (int i = 0; i < (int)loop->imm; i++) iteration(u);
+    u->current = NEWN(u->p->a, Op *, (size_t)loop->n_in);
+    u->following = NEWN(u->p->a, Op *, (size_t)loop->n_in);
+    memcpy(u->current, loop->in, (size_t)loop->n_in * sizeof(Op *));
+    for (int i = 0; i < (int)loop->imm; i++) unroll_iteration(u);
     for (Op *op = loop->body->first; op; op = op->next) op->tag = NULL;
     Op *first = before ? before->next : u->b.f->first;
     for (Op *op = first; op != loop; op = op->next) {
@@ -199,7 +199,7 @@ bool pass_unroll_func(PassCtx *p, Module *m, Func *f) {
                          "do not happen are skipped",
                          op->imm);
         u.loop = u.b.at = op;
-        op = expand(&u);
+        op = unroll_loop(&u);
         if (!op) return false;
         module_note(m, f, at, false, text);
         pass_remark(p, at, "unroll", "%s", text);

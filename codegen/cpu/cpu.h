@@ -21,7 +21,7 @@
 typedef struct {
     const char *cpu, *features; /* as LLVM spells them */
     int lanes;                  /* f32 elements per register */
-    int tile;                   /* registers for rows of sums: half of what there are */
+    int sum_registers;          /* registers for rows of sums: half of what there are */
     bool fma;
     char *owned; /* the text of both for the machine at hand, from malloc */
 } CgMachine;
@@ -49,42 +49,46 @@ typedef struct Cg {
     LLVMValueRef pio2_bits; /* table of 2/pi for sin and cos of huge arguments; NULL until used */
 } Cg;
 
-typedef enum { FORM_ONE, FORM_SEQ, FORM_LANES } CgForm;
+typedef enum { SHAPE_UNIFORM, SHAPE_CONSECUTIVE, SHAPE_VARYING } CgShape;
 typedef struct {
     LLVMValueRef v; /* scalar; SEQ: lane 0's value, lane i has v + i; LANES: vector */
-    CgForm form;
+    CgShape shape;
     bool is_var; /* the vector loop's own variable */
 } CgVal;
 
 /* A local array.  One declared inside a vector loop has an element per lane. */
 typedef struct {
     LLVMValueRef at;
-    int lanes;   /* 1, or lanes of the vector loop it is private to */
-    int64_t row; /* its last extent, padded to whole vectors */
+    int lanes;          /* 1, or lanes of the vector loop it is private to */
+    int64_t row_stride; /* its last extent, padded to whole vectors */
 } CgLocal;
 
 /* A reduction over a vector loop into one address: kept per lane, folded after it. */
 typedef struct {
     const LStmt *acc;
     LLVMValueRef at; /* alloca of a vector */
-} CgFold;
+} CgAccumulator;
 
-enum { CPU_FOLD_MAX = 16, CPU_LANES_MAX = 16, CPU_LINE = 64 /* bytes of memory at a time */ };
+enum {
+    CPU_ACCUMULATORS_MAX = 16,
+    CPU_LANES_MAX = 16,
+    CPU_LINE = 64 /* bytes of memory at a time */
+};
 
 /* Sums of one loop in each iteration of a loop that is cut into lanes (lanes.c): still per lane. */
 typedef struct {
-    const LStmt *cut, *loop;
-    int64_t i; /* iteration of `cut` */
+    const LStmt *expanded, *loop;
+    int64_t i; /* iteration of `expanded` */
     int n;
-    const LStmt *acc[CPU_FOLD_MAX];
-    LLVMValueRef row[CPU_FOLD_MAX][CPU_LANES_MAX];
-} CgLate;
+    const LStmt *acc[CPU_ACCUMULATORS_MAX];
+    LLVMValueRef row[CPU_ACCUMULATORS_MAX][CPU_LANES_MAX];
+} CgDeferredSums;
 
 /* A register of lanes, also in memory, so that one of them can be picked. */
 typedef struct {
-    CgVal lanes;
-    LLVMValueRef at;
-} CgKept;
+    CgVal val;
+    LLVMValueRef slot;
+} CgSpill;
 
 /* Part of a row of a buffer that is kept in registers (tile.c). */
 typedef struct {
@@ -102,17 +106,17 @@ typedef struct CgFn {
     LLVMValueRef *scope, *noalias; /* [bufs] alias metadata */
     LLVMValueRef *sym;             /* [syms] loaded sizes */
     CgLocal *local;                /* [locals] */
-    int w;                         /* lanes of the code being emitted; 1 outside vector loops */
+    int lanes;                     /* lanes of the code being emitted; 1 outside vector loops */
     LLVMValueRef mask;             /* active lanes, NULL = all */
-    LLVMValueRef rest;             /* the part of the mask that only cuts the last vector short */
-    CgFold *fold;                  /* of the vector loop being emitted */
-    int n_fold;
-    CgLate *late; /* of the loop cut into lanes, or NULL */
-    CgCell *cell; /* of the tile being emitted */
+    LLVMValueRef tail_mask;        /* the part of the mask that only cuts the last vector short */
+    CgAccumulator *accumulator;    /* of the vector loop being emitted */
+    int n_accumulators;
+    CgDeferredSums *deferred; /* of the loop cut into lanes, or NULL */
+    CgCell *cell;             /* of the tile being emitted */
     int n_cell;
-    int vector;           /* of the tile, being emitted */
-    LLVMValueRef tile_at; /* first feature of a tile whose entries are being emitted, or NULL */
-    int tile_len;         /* its features */
+    int vector;              /* of the tile, being emitted */
+    LLVMValueRef tile_start; /* first feature of a tile whose entries are being emitted, or NULL */
+    int tile_width;          /* its features */
     LLVMMetadataRef subprogram;
 } CgFn;
 
@@ -145,8 +149,8 @@ typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
 void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg);
 void cpu_for(CgFn *f, const LStmt *s);
 
-void cpu_keep(CgFn *f, const LReg *r, CgKept *k);
-void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane); /* into f->reg */
+void cpu_spill(CgFn *f, const LReg *r, CgSpill *k);
+void cpu_reload_lane(CgFn *f, const LReg *r, const CgSpill *k, LLVMValueRef lane); /* into f->reg */
 
 /* rows.c: a parallel loop whose iterations are in lanes (sched.rows) */
 void cpu_rows_in_lanes(CgFn *f, const LStmt *loop);
@@ -156,11 +160,13 @@ void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n);
 /* A loop over short rows that lie side by side, as one long row (sched.flat). */
 void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n);
 /* Leaves acc's sum, v per lane, to the loop that is cut; false: fold it now. */
-bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
+bool cpu_defer_reduction(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v);
 /* Element `lane` of a local array of one element per lane. */
 CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane);
-/* n sums, each per lane, in the first lanes of one vector of w: each as cpu_fold_lanes adds it. */
-LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w);
+/* n sums, each per lane, in the first lanes of one vector of w: each as cpu_reduce_lanes adds it.
+ */
+LLVMValueRef cpu_reduce_vectors(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n,
+                                int w);
 
 /* prefetch.c */
 void cpu_prefetch(CgFn *f, const LStmt *s);
@@ -170,9 +176,9 @@ void cpu_tile(CgFn *f, const LStmt *s);
 void cpu_jammed_loop(CgFn *f, const LStmt *jam);
 
 /* vector.c */
-void cpu_vector_loop(CgFn *f, const LStmt *s);         /* sched.lanes */
-LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
-LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
+void cpu_vector_loop(CgFn *f, const LStmt *s);              /* sched.lanes */
+LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
+LLVMValueRef cpu_reduce_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 
 /* memory.c */
@@ -186,7 +192,7 @@ void cpu_cell_fill(CgFn *f, CgCell *c);  /* the current vector from memory */
 void cpu_cell_flush(CgFn *f, CgCell *c); /* and back */
 CgLocal *cpu_local_of(CgFn *f, const LBuf *b);
 LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
-void cpu_put_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
+void cpu_store_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
 
 /* scalar.c: L_LET */
 CgVal cpu_let(CgFn *f, const LStmt *s);
@@ -196,19 +202,19 @@ LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMVal
 /* value.c */
 LLVMTypeRef cpu_type(Cg *g, DType dt);     /* in a register */
 LLVMTypeRef cpu_mem_type(Cg *g, DType dt); /* in memory */
-LLVMTypeRef cpu_wide(LLVMTypeRef t, int w);
+LLVMTypeRef cpu_vector_type(LLVMTypeRef t, int w);
 LLVMValueRef cpu_i64(Cg *g, int64_t v);
 LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w);
-LLVMValueRef cpu_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
+LLVMValueRef cpu_broadcast_to_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
 LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w);
 LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
                       LLVMValueRef *arg, int n_arg);
-LLVMValueRef cpu_any(CgFn *f, LLVMValueRef mask);
+LLVMValueRef cpu_any_lane(CgFn *f, LLVMValueRef mask);
 int cpu_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
 LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
 LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw);
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v);
-LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v);
+LLVMValueRef cpu_to_mem_exact(Cg *g, DType dt, LLVMValueRef v);
 
 /* math.c: f32 functions as polynomials; f64 through libm */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);

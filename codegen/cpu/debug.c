@@ -12,7 +12,7 @@ static LLVMMetadataRef file_of(Cg *g, uint32_t file) {
 }
 
 /* Adds a module flag. */
-static void add_flag(Cg *g, const char *name, unsigned v) {
+static void add_module_flag(Cg *g, const char *name, unsigned v) {
     LLVMMetadataRef m = LLVMValueAsMetadata(LLVMConstInt(g->i32, v, 0));
     LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, name, strlen(name), m);
 }
@@ -22,9 +22,9 @@ void cpu_debug_begin(Cg *g) {
     if (!g->opt->debug_info) return;
     g->di_file = NEWN(g->a, LLVMMetadataRef, g->c->sources.n + 1);
     g->di = LLVMCreateDIBuilder(g->mod);
-    add_flag(g, "Debug Info Version", LLVMDebugMetadataVersion());
+    add_module_flag(g, "Debug Info Version", LLVMDebugMetadataVersion());
     /* gdb 13 warns of 5's name tables, one an object, and ignores them. */
-    add_flag(g, "Dwarf Version", 4);
+    add_module_flag(g, "Dwarf Version", 4);
     LLVMDIBuilderCreateCompileUnit(g->di, LLVMDWARFSourceLanguageC11,
                                    file_of(g, g->plan->main_file), "gnnc", 4, g->opt->opt_level > 0,
                                    "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0,

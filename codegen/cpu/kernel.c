@@ -12,8 +12,8 @@ LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
 
 /* Reserves aligned stack memory in the entry block. */
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
-    LLVMTypeRef whole = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
-    LLVMValueRef at = LLVMBuildAlloca(f->g->entry, whole, "");
+    LLVMTypeRef type = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
+    LLVMValueRef at = LLVMBuildAlloca(f->g->entry, type, "");
     LLVMSetAlignment(at, 64);
     return at;
 }
@@ -21,7 +21,7 @@ LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
 /* ---- symbolic sizes: evaluated once, in the entry block ------------------------- */
 
 /* The size of a symbol, loaded once in the entry block. */
-static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
+static LLVMValueRef load_size(CgFn *f, const Sym *s) {
     Cg *g = f->g;
     if (f->sym[s->id]) return f->sym[s->id];
     LLVMValueRef at = cpu_i64(g, s->id);
@@ -33,7 +33,7 @@ static LLVMValueRef size_sym(CgFn *f, const Sym *s) {
 }
 
 /* The larger or smaller of two sizes, as the predicate says. */
-static LLVMValueRef size_pick(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef select_size(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
 }
 
@@ -41,7 +41,7 @@ static LLVMValueRef size_pick(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMVal
 LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
     Cg *g = f->g;
     if (e->kind == EX_CONST) return cpu_i64(g, e->c);
-    if (e->kind == EX_SYM) return size_sym(f, e->sym);
+    if (e->kind == EX_SYM) return load_size(f, e->sym);
     LLVMValueRef x = cpu_size(f, e->a), y = cpu_size(f, e->b);
     switch (e->kind) {
     case EX_ADD:
@@ -52,10 +52,10 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
         x = LLVMBuildAdd(g->entry, x, LLVMBuildSub(g->entry, y, cpu_i64(g, 1), ""), "");
         return LLVMBuildSDiv(g->entry, x, y, "");
     case EX_MAX:
-        return size_pick(g, LLVMIntSGT, x, y);
+        return select_size(g, LLVMIntSGT, x, y);
     default:
         assert(e->kind == EX_MIN);
-        return size_pick(g, LLVMIntSLT, x, y);
+        return select_size(g, LLVMIntSLT, x, y);
     }
 }
 
@@ -66,9 +66,9 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
 static void emit_if(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef cond = f->reg[s->cond->id].v, outer = f->mask;
-    if (f->reg[s->cond->id].form == FORM_LANES) {
+    if (f->reg[s->cond->id].shape == SHAPE_VARYING) {
         f->mask = outer ? LLVMBuildAnd(g->b, outer, cond, "") : cond;
-        cond = cpu_any(f, f->mask);
+        cond = cpu_any_lane(f, f->mask);
     }
     LLVMBasicBlockRef then = cpu_new_block(f, "then"), end = cpu_new_block(f, "endif");
     LLVMBuildCondBr(g->b, cond, then, end);
@@ -86,7 +86,7 @@ static void emit_versions(CgFn *f, const LStmt *s) {
     cpu_debug_at(f, s->span);
     LLVMBasicBlockRef first = cpu_new_block(f, "narrow"), second = cpu_new_block(f, "wide"),
                       end = cpu_new_block(f, "end");
-    LLVMValueRef most = cpu_i64(g, s->sched.most);
+    LLVMValueRef most = cpu_i64(g, s->sched.max);
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLE, cpu_size(f, s->sched.where), most, ""),
                     first, second);
     LLVMPositionBuilderAtEnd(g->b, first);
@@ -113,7 +113,7 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
     if (loop_has_place(s) && !s->sched.jam) cpu_debug_at(f, s->span);
     switch (s->kind) {
     case L_FOR:
-        if (s->sched.where && !s->sched.above) emit_versions(f, s);
+        if (s->sched.where && !s->sched.is_second) emit_versions(f, s);
         if (!s->sched.where) cpu_for(f, s);
         break;
     case L_IF:
@@ -152,10 +152,10 @@ void cpu_stmt(CgFn *f, const LStmt *s) {
 /* ---- the function -------------------------------------------------------------------- */
 
 /* Records which statement defines each register. */
-static void note_definitions(CgFn *f, const LStmt *s) {
+static void record_definitions(CgFn *f, const LStmt *s) {
     for (; s; s = s->next) {
         if (s->kind == L_LET) f->def[s->dst->id] = s;
-        if (loop_has_body(s)) note_definitions(f, s->body);
+        if (loop_has_body(s)) record_definitions(f, s->body);
     }
 }
 
@@ -175,7 +175,7 @@ static void add_text_attribute(CgFn *f, const char *name, const char *value) {
 
 /* Adds the function's attributes. Without those for vector width LLVM splits 512-bit vectors in two
  * on many machines. */
-static void function_attributes(CgFn *f) {
+static void add_function_attributes(CgFn *f) {
     Cg *g = f->g;
     add_attribute(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
     for (unsigned i = 1; i <= 2; i++) {
@@ -192,7 +192,7 @@ static void function_attributes(CgFn *f) {
 }
 
 /* An alias scope, which its name tells from others: it holds the kernel's and the buffer's. */
-static LLVMMetadataRef scope_node(Cg *g, const char *name, LLVMMetadataRef domain) {
+static LLVMMetadataRef new_scope(Cg *g, const char *name, LLVMMetadataRef domain) {
     /* A scope is told apart from others by its name, which holds the kernel's and the buffer's. */
     LLVMMetadataRef part[2] = {LLVMMDStringInContext2(g->lc, name, strlen(name)), domain};
     return LLVMMDNodeInContext2(g->lc, part, domain ? 2 : 1);
@@ -204,23 +204,23 @@ static LLVMValueRef scope_list(Cg *g, LLVMMetadataRef *s, int n) {
 }
 
 /* Makes the alias scopes of the kernel's buffers: written buffers alias nothing else. */
-static void alias_scopes(CgFn *f) {
+static void make_alias_scopes(CgFn *f) {
     Cg *g = f->g;
     int n = f->k->bufs.n;
-    LLVMMetadataRef domain = scope_node(g, f->k->name, NULL);
-    LLVMMetadataRef read_only = scope_node(g, arena_printf(g->a, "%s.read", f->k->name), domain);
-    LLVMMetadataRef *own = NEWN(g->a, LLVMMetadataRef, n + 1),
+    LLVMMetadataRef domain = new_scope(g, f->k->name, NULL);
+    LLVMMetadataRef read_only = new_scope(g, arena_printf(g->a, "%s.read", f->k->name), domain);
+    LLVMMetadataRef *scope = NEWN(g->a, LLVMMetadataRef, n + 1),
                     *other = NEWN(g->a, LLVMMetadataRef, n + 1);
     for (int i = 0; i < n; i++)
-        own[i] = f->k->bufs.v[i]->written
-                     ? scope_node(g, arena_printf(g->a, "%s.%d", f->k->name, i), domain)
-                     : read_only;
+        scope[i] = f->k->bufs.v[i]->written
+                       ? new_scope(g, arena_printf(g->a, "%s.%d", f->k->name, i), domain)
+                       : read_only;
     for (int i = 0; i < n; i++) {
         int n_other = 0;
-        if (own[i] != read_only) other[n_other++] = read_only;
+        if (scope[i] != read_only) other[n_other++] = read_only;
         for (int j = 0; j < n; j++)
-            if (j != i && own[j] != read_only) other[n_other++] = own[j];
-        f->scope[i] = scope_list(g, &own[i], 1);
+            if (j != i && scope[j] != read_only) other[n_other++] = scope[j];
+        f->scope[i] = scope_list(g, &scope[i], 1);
         f->noalias[i] = scope_list(g, other, n_other);
     }
 }
@@ -239,14 +239,14 @@ static void load_pointers(CgFn *f) {
 }
 
 /* Creates the function and its entry block. */
-static void open_function(CgFn *f) {
+static void begin_function(CgFn *f) {
     Cg *g = f->g;
     LLVMTypeRef param[4] = {g->ptr, g->ptr, g->i64, g->i64};
     f->fn = LLVMAddFunction(g->mod, f->k->name, LLVMFunctionType(g->void_, param, 4, 0));
     f->n = LLVMGetParam(f->fn, 1);
     f->lo = LLVMGetParam(f->fn, 2);
     f->hi = LLVMGetParam(f->fn, 3);
-    function_attributes(f);
+    add_function_attributes(f);
     LLVMBasicBlockRef entry = cpu_new_block(f, "entry"), start = cpu_new_block(f, "start");
     LLVMPositionBuilderAtEnd(g->b, entry);
     LLVMValueRef last = LLVMBuildBr(g->b, start);
@@ -255,24 +255,24 @@ static void open_function(CgFn *f) {
 }
 
 /* Emits one bound x of a range, clamped to [at, at + extent) and relative to `at`. */
-static LLVMValueRef part(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMValueRef extent) {
+static LLVMValueRef clamp_bound(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMValueRef extent) {
     Cg *g = f->g;
     LLVMValueRef zero = cpu_i64(g, 0);
     x = LLVMBuildNSWSub(g->entry, x, at, "");
-    x = size_pick(g, LLVMIntSGT, x, zero);
-    return size_pick(g, LLVMIntSLT, x, extent);
+    x = select_size(g, LLVMIntSGT, x, zero);
+    return select_size(g, LLVMIntSLT, x, extent);
 }
 
 /* Emits several parallel loops, which lie one behind the other in the range that the kernel is
  * called for. */
-static void joined_loops(CgFn *f, const LStmt *s) {
+static void emit_joined_loops(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef lo = f->lo, hi = f->hi, at = cpu_i64(g, 0);
     for (; s; s = s->next) {
-        if (s->kind == L_FOR && !s->sched.above) {
+        if (s->kind == L_FOR && !s->sched.is_second) {
             LLVMValueRef extent = cpu_size(f, s->extent);
-            f->lo = part(f, lo, at, extent);
-            f->hi = part(f, hi, at, extent);
+            f->lo = clamp_bound(f, lo, at, extent);
+            f->hi = clamp_bound(f, hi, at, extent);
             at = LLVMBuildNSWAdd(g->entry, at, extent, "");
         }
         cpu_stmt(f, s);
@@ -281,7 +281,7 @@ static void joined_loops(CgFn *f, const LStmt *s) {
 
 /* Emits a kernel. */
 void cpu_kernel(Cg *g, const LKernel *k) {
-    CgFn f = {.g = g, .k = k, .w = 1};
+    CgFn f = {.g = g, .k = k, .lanes = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);
     f.def = NEWN(g->a, const LStmt *, k->n_regs + 1);
     f.buf = NEWN(g->a, LLVMValueRef, k->bufs.n + 1);
@@ -289,15 +289,15 @@ void cpu_kernel(Cg *g, const LKernel *k) {
     f.noalias = NEWN(g->a, LLVMValueRef, k->bufs.n + 1);
     f.sym = NEWN(g->a, LLVMValueRef, g->plan->m->syms.n + 1);
     f.local = NEWN(g->a, CgLocal, k->locals.n + 1);
-    note_definitions(&f, k->body);
+    record_definitions(&f, k->body);
     LLVMSetCurrentDebugLocation2(g->b,
                                  NULL); /* of the kernel before: the entry block must not take it */
-    open_function(&f);
+    begin_function(&f);
     cpu_debug_kernel(&f);
-    alias_scopes(&f);
+    make_alias_scopes(&f);
     load_pointers(&f);
     if (loop_is_joined(k))
-        joined_loops(&f, k->body);
+        emit_joined_loops(&f, k->body);
     else
         cpu_block(&f, k->body);
     LLVMBuildRetVoid(g->b);

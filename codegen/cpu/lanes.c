@@ -12,7 +12,7 @@
  * run one iteration after the other.  That is loop distribution (Kennedy and McKinley 1990) with
  * scalar expansion into one vector: allowed where iterations share no element that is written.
  * Sums that end in the lanes of different iterations are folded together, by the same additions
- * (cpu_fold_lanes): eight rows of eight lanes take 21 instructions instead of 56. */
+ * (cpu_reduce_lanes): eight rows of eight lanes take 21 instructions instead of 56. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- one iteration's part of the lanes --------------------------------------------------- */
@@ -20,32 +20,32 @@
 typedef struct {
     CgFn *f;
     const LStmt *loop;
-    int n, w;
+    int n_iterations, lanes;
     CgVal *reg;     /* [n_regs] what is in lanes */
     CgLocal *local; /* [locals] */
-} Cut;
+} ExpandedLoop;
 
 /* The value of v in lane i. */
-static CgVal lane(CgFn *f, CgVal v, int64_t i) {
+static CgVal extract_lane(CgFn *f, CgVal v, int64_t i) {
     Cg *g = f->g;
-    if (v.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
-    if (v.form == FORM_LANES)
+    if (v.shape == SHAPE_CONSECUTIVE) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
+    if (v.shape == SHAPE_VARYING)
         v.v = LLVMBuildExtractElement(g->b, v.v, LLVMConstInt(g->i32, (unsigned)i, 0), "");
-    return (CgVal){v.v, FORM_ONE, false};
+    return (CgVal){v.v, SHAPE_UNIFORM, false};
 }
 
-/* Element `lane` of a local array that has one element per lane. */
+/* Element `extract_lane` of a local array that has one element per lane. */
 CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     return (CgLocal){LLVMBuildInBoundsGEP2(f->g->b, t, l.at, &lane, 1, ""), 1, 1};
 }
 
 /* Makes what the lanes have computed before `end` available for iteration i alone. */
-static void see_lane(Cut *c, const LStmt *end, int64_t i) {
+static void use_lane(ExpandedLoop *c, const LStmt *end, int64_t i) {
     CgFn *f = c->f;
-    f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
+    f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, i), SHAPE_UNIFORM, false};
     for (const LStmt *s = c->loop->body; s != end; s = s->next) {
-        if (s->dst) f->reg[s->dst->id] = lane(f, c->reg[s->dst->id], i);
+        if (s->dst) f->reg[s->dst->id] = extract_lane(f, c->reg[s->dst->id], i);
         if (s->kind == L_LOCAL)
             f->local[s->buf->id] =
                 cpu_local_lane(f, s->buf, c->local[s->buf->id], cpu_i64(f->g, i));
@@ -53,7 +53,7 @@ static void see_lane(Cut *c, const LStmt *end, int64_t i) {
 }
 
 /* Makes it available for all iterations, one per lane. */
-static void see_lanes(Cut *c, const LStmt *end) {
+static void use_all_lanes(ExpandedLoop *c, const LStmt *end) {
     for (const LStmt *s = c->loop->body; s != end; s = s->next) {
         if (s->dst) c->f->reg[s->dst->id] = c->reg[s->dst->id];
         if (s->kind == L_LOCAL) c->f->local[s->buf->id] = c->local[s->buf->id];
@@ -63,47 +63,49 @@ static void see_lanes(Cut *c, const LStmt *end) {
 /* ---- emission ------------------------------------------------------------------------------ */
 
 /* Emits statements for all iterations at once, one per lane. */
-static void emit_lanes(Cut *c, const LStmt *from, const LStmt *to) {
+static void emit_lanes(ExpandedLoop *c, const LStmt *from, const LStmt *to) {
     CgFn *f = c->f;
-    f->w = c->w;
-    f->mask = f->rest = c->n < c->w ? cpu_first_lanes(f, cpu_i64(f->g, c->n)) : NULL;
-    f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, 0), FORM_SEQ, true};
+    f->lanes = c->lanes;
+    f->mask = f->tail_mask =
+        c->n_iterations < c->lanes ? cpu_first_lanes_mask(f, cpu_i64(f->g, c->n_iterations)) : NULL;
+    f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, 0), SHAPE_CONSECUTIVE, true};
     for (const LStmt *s = from; s != to; s = s->next) {
         cpu_stmt(f, s);
         if (s->dst) c->reg[s->dst->id] = f->reg[s->dst->id];
         if (s->kind == L_LOCAL) c->local[s->buf->id] = f->local[s->buf->id];
     }
-    f->w = 1, f->mask = f->rest = NULL;
+    f->lanes = 1, f->mask = f->tail_mask = NULL;
 }
 
 /* Reduces the sums of a loop for all iterations together, and accumulates them. */
-static void finish_sums(Cut *c, const CgLate *late) {
+static void emit_deferred_sums(ExpandedLoop *c, const CgDeferredSums *late) {
     Cg *g = c->f->g;
     for (int i = 0; i < late->n; i++) {
         const LStmt *acc = late->acc[i];
         CgLocal l = c->local[acc->buf->id];
-        LLVMValueRef x = cpu_fold_rows(c->f, acc->red, acc->buf->dt, late->row[i], c->n, c->w);
+        LLVMValueRef x = cpu_reduce_vectors(c->f, acc->red, acc->buf->dt, late->row[i],
+                                            c->n_iterations, c->lanes);
         LLVMValueRef old = LLVMBuildLoad2(g->b, LLVMTypeOf(x), l.at, "");
         LLVMBuildStore(g->b, cpu_combine(c->f, acc->red, acc->buf->dt, old, x), l.at);
     }
 }
 
 /* Emits a loop inside the expanded one, iteration after iteration. */
-static void emit_loop(Cut *c, const LStmt *s) {
-    CgLate late = {.cut = c->loop, .loop = s};
-    c->f->late = &late;
-    for (late.i = 0; late.i < c->n; late.i++) {
+static void emit_loop(ExpandedLoop *c, const LStmt *s) {
+    CgDeferredSums late = {.expanded = c->loop, .loop = s};
+    c->f->deferred = &late;
+    for (late.i = 0; late.i < c->n_iterations; late.i++) {
         late.n = 0;
-        see_lane(c, s, late.i);
+        use_lane(c, s, late.i);
         cpu_stmt(c->f, s);
     }
-    c->f->late = NULL;
-    see_lanes(c, s);
-    finish_sums(c, &late);
+    c->f->deferred = NULL;
+    use_all_lanes(c, s);
+    emit_deferred_sums(c, &late);
 }
 
 /* Emits scalars in lanes and loops iteration by iteration, in the order of the body. */
-static void emit_cut(Cut *c) {
+static void emit_distributed(ExpandedLoop *c) {
     for (const LStmt *s = c->loop->body; s;) {
         const LStmt *to = s;
         while (to && to->kind != L_FOR) to = to->next;
@@ -114,23 +116,23 @@ static void emit_cut(Cut *c) {
 }
 
 /* Emits the prefix in lanes, then the rest of each iteration. */
-static void emit_prefix(Cut *c, const LStmt *rest) {
+static void emit_prefix(ExpandedLoop *c, const LStmt *rest) {
     emit_lanes(c, c->loop->body, rest);
-    for (int64_t i = 0; i < c->n; i++) {
-        see_lane(c, rest, i);
+    for (int64_t i = 0; i < c->n_iterations; i++) {
+        use_lane(c, rest, i);
         cpu_block(c->f, rest);
     }
 }
 
 /* Emits a short constant loop with its scalars in lanes (sched.expand). */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
-    Cut c = {.f = f, .loop = loop, .n = (int)n, .w = loop->sched.expand};
+    ExpandedLoop c = {.f = f, .loop = loop, .n_iterations = (int)n, .lanes = loop->sched.expand};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);
     c.local = NEWN(f->g->a, CgLocal, f->k->locals.n + 1);
     if (loop->sched.prefix)
         emit_prefix(&c, loop_end_of_prefix(loop, true));
     else
-        emit_cut(&c);
+        emit_distributed(&c);
 }
 
 /* ---- two loops that are one row ------------------------------------------------------------- */
@@ -141,24 +143,25 @@ void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     int64_t len = 0;
     bool known = loop_extent(in, &len);
     CTX_HOLDS(g->c, known, loop->span);
-    f->w = loop->sched.flat;
-    for (int64_t i = 0; i < n * len; i += f->w) {
-        f->reg[loop->var->id] = (CgVal){cpu_i64(g, 0), FORM_ONE, false};
-        f->reg[in->var->id] = (CgVal){cpu_i64(g, i), FORM_SEQ, true};
+    f->lanes = loop->sched.flat;
+    for (int64_t i = 0; i < n * len; i += f->lanes) {
+        f->reg[loop->var->id] = (CgVal){cpu_i64(g, 0), SHAPE_UNIFORM, false};
+        f->reg[in->var->id] = (CgVal){cpu_i64(g, i), SHAPE_CONSECUTIVE, true};
         cpu_block_until(f, loop->body, in); /* h * 8 + f is f then */
         cpu_block(f, in->body);
     }
-    f->w = 1;
+    f->lanes = 1;
 }
 
 /* ---- sums of all iterations --------------------------------------------------------------- */
 
 /* Leaves acc's sum, v per lane, to the expanded loop, which reduces those of all iterations
  * together; false: it must be reduced now. */
-bool cpu_fold_later(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {
-    CgLate *t = f->late;
+bool cpu_defer_reduction(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {
+    CgDeferredSums *t = f->deferred;
     bool plain = cpu_type(f->g, acc->buf->dt) == cpu_mem_type(f->g, acc->buf->dt);
-    if (!t || t->loop != loop || !plain || !loop_is_own(t->cut, acc->buf)) return false;
+    if (!t || t->loop != loop || !plain || !loop_declares_directly(t->expanded, acc->buf))
+        return false;
     t->acc[t->n] = acc;
     t->row[t->n++][t->i] = v;
     return true;
@@ -176,7 +179,7 @@ static LLVMValueRef halves(Cg *g, LLVMValueRef x, LLVMValueRef y, int groups, bo
 }
 
 /* The lanes of x, then those of y. */
-static LLVMValueRef side_by_side(Cg *g, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef concatenate(Cg *g, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef at[64];
     int w = 2 * cpu_width(x);
     for (int i = 0; i < w; i++) at[i] = LLVMConstInt(g->i32, (unsigned)i, 0);
@@ -184,19 +187,20 @@ static LLVMValueRef side_by_side(Cg *g, LLVMValueRef x, LLVMValueRef y) {
 }
 
 /* Reduces each of n vectors to one element, and returns these in the first lanes of a vector of w.
- * A tree of shuffles, with the same additions as cpu_fold_lanes. */
-LLVMValueRef cpu_fold_rows(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n, int w) {
+ * A tree of shuffles, with the same additions as cpu_reduce_lanes. */
+LLVMValueRef cpu_reduce_vectors(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n,
+                                int w) {
     Cg *g = f->g;
     LLVMValueRef x[CPU_LANES_MAX];
     for (int i = 0; i < w; i++) x[i] = i < n ? row[i] : LLVMGetPoison(LLVMTypeOf(row[0]));
     int left = w, groups = 1;
     while (left > 1 || cpu_width(x[0]) > groups) {
-        bool fold = cpu_width(x[0]) > groups;
+        bool reduces = cpu_width(x[0]) > groups;
         for (int i = 0; i < (left > 1 ? left / 2 : 1); i++) {
             LLVMValueRef a = x[left > 1 ? 2 * i : 0], b = left > 1 ? x[2 * i + 1] : NULL;
-            x[i] = fold ? cpu_combine(f, r, dt, halves(g, a, b, groups, false),
-                                      halves(g, a, b, groups, true))
-                        : side_by_side(g, a, b);
+            x[i] = reduces ? cpu_combine(f, r, dt, halves(g, a, b, groups, false),
+                                         halves(g, a, b, groups, true))
+                           : concatenate(g, a, b);
         }
         if (left > 1) left /= 2, groups *= 2;
     }

@@ -33,15 +33,15 @@ void cpu_loop_end(CgFn *f, CgLoop *l) {
 }
 
 /* The value of a register that is the same in all lanes. */
-static LLVMValueRef one(CgFn *f, const LReg *r) {
-    bool is_one = f->reg[r->id].v && f->reg[r->id].form == FORM_ONE;
+static LLVMValueRef uniform_value(CgFn *f, const LReg *r) {
+    bool is_one = f->reg[r->id].v && f->reg[r->id].shape == SHAPE_UNIFORM;
     CTX_HOLDS(f->g->c, is_one, f->k->span);
     return f->reg[r->id].v;
 }
 
 /* Loads ptr[at] and ptr[at + 1]. */
-static void bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
-    LLVMValueRef at = one(f, s->at);
+static void load_bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
+    LLVMValueRef at = uniform_value(f, s->at);
     *lo = cpu_load_at(f, s->ptr, at);
     *hi = cpu_load_at(f, s->ptr, LLVMBuildNSWAdd(f->g->b, at, cpu_i64(f->g, 1), ""));
 }
@@ -51,13 +51,13 @@ static void bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) 
 static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->ptr) {
-        bounds(f, s, lo, hi);
+        load_bounds(f, s, lo, hi);
         return;
     }
     LLVMValueRef extent = cpu_size(f, s->extent), n = cpu_size(f, s->n_chunks);
     LLVMValueRef len = LLVMBuildAdd(g->b, extent, LLVMBuildSub(g->b, n, cpu_i64(g, 1), ""), "");
     len = LLVMBuildSDiv(g->b, len, n, "");
-    *lo = LLVMBuildNSWMul(g->b, one(f, s->at), len, "");
+    *lo = LLVMBuildNSWMul(g->b, uniform_value(f, s->at), len, "");
     LLVMValueRef end = LLVMBuildNSWAdd(g->b, *lo, len, "");
     LLVMValueRef over = LLVMBuildICmp(g->b, LLVMIntSGT, end, extent, "");
     *hi = LLVMBuildSelect(g->b, over, extent, end, "");
@@ -71,7 +71,7 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     } else if (s->range == LR_EXTENT) {
         *lo = cpu_i64(g, 0), *hi = cpu_size(f, s->extent);
     } else if (s->range == LR_SEGMENT) {
-        bounds(f, s, lo, hi);
+        load_bounds(f, s, lo, hi);
     } else {
         chunk_range(f, s, lo, hi);
     }
@@ -81,61 +81,61 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
 
 /* Stores a register that differs between lanes to a stack slot, from which single lanes can be
  * loaded. */
-void cpu_keep(CgFn *f, const LReg *r, CgKept *k) {
+void cpu_spill(CgFn *f, const LReg *r, CgSpill *k) {
     Cg *g = f->g;
-    k->lanes = f->reg[r->id];
-    if (k->lanes.form != FORM_LANES) return;
-    LLVMValueRef raw = cpu_to_mem(g, r->dt, k->lanes.v);
-    k->at = cpu_alloca(f, LLVMTypeOf(raw), 1);
-    LLVMBuildStore(g->b, raw, k->at);
+    k->val = f->reg[r->id];
+    if (k->val.shape != SHAPE_VARYING) return;
+    LLVMValueRef raw = cpu_to_mem(g, r->dt, k->val.v);
+    k->slot = cpu_alloca(f, LLVMTypeOf(raw), 1);
+    LLVMBuildStore(g->b, raw, k->slot);
 }
 
 /* Makes the value of one lane the register's value. */
-void cpu_pick(CgFn *f, const LReg *r, const CgKept *k, LLVMValueRef lane) {
+void cpu_reload_lane(CgFn *f, const LReg *r, const CgSpill *k, LLVMValueRef lane) {
     Cg *g = f->g;
-    CgVal v = {k->lanes.v, FORM_ONE, false};
-    if (k->lanes.form == FORM_SEQ) v.v = LLVMBuildNSWAdd(g->b, v.v, lane, "");
-    if (k->lanes.form == FORM_LANES) {
+    CgVal v = {k->val.v, SHAPE_UNIFORM, false};
+    if (k->val.shape == SHAPE_CONSECUTIVE) v.v = LLVMBuildNSWAdd(g->b, v.v, lane, "");
+    if (k->val.shape == SHAPE_VARYING) {
         LLVMTypeRef t = cpu_mem_type(g, r->dt);
-        LLVMValueRef at = LLVMBuildInBoundsGEP2(g->b, t, k->at, &lane, 1, "");
+        LLVMValueRef at = LLVMBuildInBoundsGEP2(g->b, t, k->slot, &lane, 1, "");
         v.v = cpu_from_mem(g, r->dt, LLVMBuildLoad2(g->b, t, at, ""));
     }
     f->reg[r->id] = v;
 }
 
 /* Emits the scalars of entries i .. i + n - 1 in lanes. */
-static void strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
-                         LLVMValueRef n) {
-    f->w = s->sched.strips;
-    f->mask = f->rest = cpu_first_lanes(f, n);
-    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, false};
+static void emit_strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
+                              LLVMValueRef n) {
+    f->lanes = s->sched.strips;
+    f->mask = f->tail_mask = cpu_first_lanes_mask(f, n);
+    f->reg[s->var->id] = (CgVal){i, SHAPE_CONSECUTIVE, false};
     for (const LStmt *p = s->body; p != rest; p = p->next)
         if (p->dst) cpu_stmt(f, p);
 }
 
 /* Emits the loop over the entries of a strip, each with its scalars from the lanes. */
-static void strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef n, CpuBody *body,
-                          void *arg) {
-    CgKept *kept = NEWN(f->g->a, CgKept, f->k->n_regs + 1);
-    cpu_keep(f, s->var, &kept[s->var->id]);
+static void emit_strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef n,
+                               CpuBody *body, void *arg) {
+    CgSpill *kept = NEWN(f->g->a, CgSpill, f->k->n_regs + 1);
+    cpu_spill(f, s->var, &kept[s->var->id]);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
-        if (p->dst && !p->remat) cpu_keep(f, p->dst, &kept[p->dst->id]);
+        if (p->dst && !p->remat) cpu_spill(f, p->dst, &kept[p->dst->id]);
     }
-    f->w = 1, f->mask = f->rest = NULL;
+    f->lanes = 1, f->mask = f->tail_mask = NULL;
     CgLoop l = cpu_loop_begin(f, cpu_i64(f->g, 0), n, 1);
-    cpu_pick(f, s->var, &kept[s->var->id], l.i);
+    cpu_reload_lane(f, s->var, &kept[s->var->id], l.i);
     for (const LStmt *p = s->body; p != rest; p = p->next) {
         if (!p->dst || p->remat)
             cpu_stmt(f, p);
         else
-            cpu_pick(f, p->dst, &kept[p->dst->id], l.i);
+            cpu_reload_lane(f, p->dst, &kept[p->dst->id], l.i);
     }
     body(f, rest, arg);
     cpu_loop_end(f, &l);
 }
 
 /* Emits a loop over entries in strips. */
-static void strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
+static void emit_strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     Cg *g = f->g;
     const LStmt *rest = loop_end_of_prefix(s, false);
     LLVMValueRef lo, hi, w = cpu_i64(g, s->sched.strips);
@@ -144,16 +144,16 @@ static void strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     LLVMValueRef left = LLVMBuildNSWSub(g->b, hi, l.i, "");
     LLVMValueRef n =
         LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, left, w, ""), left, w, "");
-    strip_prefix(f, s, rest, l.i, n);
-    strip_entries(f, s, rest, n, body, arg);
+    emit_strip_prefix(f, s, rest, l.i, n);
+    emit_strip_entries(f, s, rest, n, body, arg);
     cpu_loop_end(f, &l);
 }
 
 /* ---- constant loops ------------------------------------------------------------------------ */
 /* Emits the iterations of a constant loop one after the other. */
-static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
+static void emit_unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), FORM_ONE, false};
+        f->reg[s->var->id] = (CgVal){cpu_i64(f->g, i), SHAPE_UNIFORM, false};
         cpu_block(f, s->body);
     }
 }
@@ -162,27 +162,27 @@ static void unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
 
 /* Emits a loop whose body the caller emits. */
 void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
-    if (f->w == 1 && s->sched.strips) {
-        strips(f, s, body, arg);
+    if (f->lanes == 1 && s->sched.strips) {
+        emit_strips(f, s, body, arg);
         return;
     }
     LLVMValueRef lo, hi;
     cpu_range(f, s, &lo, &hi);
     CgLoop l = cpu_loop_begin(f, lo, hi, 1);
-    f->reg[s->var->id] = (CgVal){l.i, FORM_ONE, false};
+    f->reg[s->var->id] = (CgVal){l.i, SHAPE_UNIFORM, false};
     body(f, s->body, arg);
     cpu_loop_end(f, &l);
 }
 
 /* Emits the statements of a body. */
-static void plain_body(CgFn *f, const LStmt *s, void *arg) {
+static void emit_plain_body(CgFn *f, const LStmt *s, void *arg) {
     (void)arg;
     cpu_block(f, s);
 }
 
 /* Emits a loop without vectors. */
-static void plain_loop(CgFn *f, const LStmt *s) {
-    cpu_entry_loop(f, s, plain_body, NULL);
+static void emit_plain_loop(CgFn *f, const LStmt *s) {
+    cpu_entry_loop(f, s, emit_plain_body, NULL);
 }
 
 /* Emits a loop as its schedule says. Inside a vector loop, whose lanes are iterations of that one,
@@ -190,20 +190,20 @@ static void plain_loop(CgFn *f, const LStmt *s) {
 void cpu_for(CgFn *f, const LStmt *s) {
     const LSched *c = &s->sched;
     int64_t n = 0;
-    if (c->lanes && f->w == 1)
+    if (c->lanes && f->lanes == 1)
         cpu_vector_loop(f, s);
-    else if (c->jam && f->w == 1)
+    else if (c->jam && f->lanes == 1)
         cpu_jammed_loop(f, s);
     else if (c->rows)
         cpu_rows_in_lanes(f, s);
     else if (!loop_extent(s, &n) || c->parallel)
-        plain_loop(f, s);
-    else if (c->flat && f->w == 1)
+        emit_plain_loop(f, s);
+    else if (c->flat && f->lanes == 1)
         cpu_flat_loop(f, s, n);
-    else if (c->expand && f->w == 1)
+    else if (c->expand && f->lanes == 1)
         cpu_expanded_loop(f, s, n);
-    else if (c->unroll && loop_is_short(s, &n))
-        unrolled_loop(f, s, n);
+    else if (c->unroll && loop_is_unrolled_fully(s, &n))
+        emit_unrolled_loop(f, s, n);
     else
-        plain_loop(f, s);
+        emit_plain_loop(f, s);
 }

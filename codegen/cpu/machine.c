@@ -25,7 +25,7 @@ static const Known known[] = {
 };
 
 /* Whether the feature is in LLVM's list. */
-static bool has(const char *features, const char *one) {
+static bool has_feature(const char *features, const char *one) {
     size_t n = strlen(one);
     for (const char *p = strstr(features, one); p; p = strstr(p + 1, one))
         if ((p == features || p[-1] == ',') && (p[n] == ',' || p[n] == '\0')) return true;
@@ -33,12 +33,12 @@ static bool has(const char *features, const char *one) {
 }
 
 /* Half of the vector registers: AVX-512 and ARM have 32, other x86 16. */
-static int tile_of(bool arm, int lanes) {
+static int count_sum_registers(bool arm, int lanes) {
     return arm || lanes == 16 ? 16 : 8;
 }
 
 /* Whether LLVM's default target, the machine at hand, is ARM. */
-static bool makes_arm(void) {
+static bool host_is_arm(void) {
     char *host = LLVMGetDefaultTargetTriple();
     bool arm = strncmp(host, "aarch64", 7) == 0 || strncmp(host, "arm64", 5) == 0;
     LLVMDisposeMessage(host);
@@ -50,7 +50,7 @@ static void find_native(CgMachine *out) {
     char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
     size_t n_cpu = strlen(cpu), n_features = strlen(features);
     char *copy = malloc(n_cpu + n_features + 2);
-    bool arm = makes_arm();
+    bool arm = host_is_arm();
     if (copy) {
         memcpy(copy, cpu, n_cpu + 1);
         memcpy(copy + n_cpu + 1, features, n_features + 1);
@@ -59,16 +59,17 @@ static void find_native(CgMachine *out) {
     out->owned = copy;
     out->cpu = copy ? copy : "generic";
     out->features = copy ? copy + n_cpu + 1 : "";
-    bool avx512 = has(out->features, "+avx512f") && has(out->features, "+avx512vl") &&
-                  has(out->features, "+avx512bw") && has(out->features, "+avx512dq");
-    out->lanes = avx512 ? 16 : has(out->features, "+avx2") ? 8 : 4;
-    out->fma = arm || has(out->features, "+fma");
-    out->tile = tile_of(arm, out->lanes);
+    bool avx512 =
+        has_feature(out->features, "+avx512f") && has_feature(out->features, "+avx512vl") &&
+        has_feature(out->features, "+avx512bw") && has_feature(out->features, "+avx512dq");
+    out->lanes = avx512 ? 16 : has_feature(out->features, "+avx2") ? 8 : 4;
+    out->fma = arm || has_feature(out->features, "+fma");
+    out->sum_registers = count_sum_registers(arm, out->lanes);
 }
 
 /* Adds an error if the processor is of another architecture than the machine at hand. */
-static bool is_other(Ctx *c, const char *march, bool arm) {
-    if (!strcmp(march, "generic") || arm == makes_arm()) return false;
+static bool is_other_architecture(Ctx *c, const char *march, bool arm) {
+    if (!strcmp(march, "generic") || arm == host_is_arm()) return false;
     diag_add(c, DIAG_E0531, (Span){0},
              "'%s' is %s processor, and this gnnc makes code for %s machines alone", march,
              arm ? "an ARM" : "an x86", arm ? "x86" : "ARM");
@@ -85,11 +86,11 @@ bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out) {
     for (size_t i = 0; i < COUNT(known); i++)
         if (!strcmp(march, known[i].name)) {
             bool arm = !strncmp(march, "neoverse", 8) || !strncmp(march, "apple", 5);
-            if (is_other(c, march, arm)) return false;
+            if (is_other_architecture(c, march, arm)) return false;
             *out = (CgMachine){.cpu = march,
                                .features = "",
                                .lanes = known[i].lanes,
-                               .tile = tile_of(arm, known[i].lanes),
+                               .sum_registers = count_sum_registers(arm, known[i].lanes),
                                .fma = known[i].fma};
             return true;
         }

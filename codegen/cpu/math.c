@@ -54,7 +54,7 @@ static V both(Cg *g, V x, V y) {
     return LLVMBuildAnd(g->b, x, y, "");
 }
 static V as(Cg *g, V x, LLVMTypeRef t) {
-    return LLVMBuildBitCast(g->b, x, cpu_wide(t, cpu_width(x)), "");
+    return LLVMBuildBitCast(g->b, x, cpu_vector_type(t, cpu_width(x)), "");
 }
 static V call1(Cg *g, const char *name, V x) {
     LLVMTypeRef t = LLVMTypeOf(x);
@@ -79,7 +79,7 @@ static V mad(Cg *g, V x, V y, V z) {
 
 /* c[0] + c[1] x + .. by Horner's scheme. */
 static V poly(Cg *g, V x, const double *c, int n) {
-    bool wide = LLVMTypeOf(x) == cpu_wide(g->f64, cpu_width(x));
+    bool wide = LLVMTypeOf(x) == cpu_vector_type(g->f64, cpu_width(x));
     V r = wide ? c64(g, x, c[n - 1]) : c32(g, x, c[n - 1]);
     for (int i = n - 2; i >= 0; i--) r = mad(g, r, x, wide ? c64(g, x, c[i]) : c32(g, x, c[i]));
     return r;
@@ -102,7 +102,7 @@ static V pow2i(Cg *g, V n) {
 /* NaN and what does not fit: any.  (llvm.fptosi.sat would be done lane by lane: 100 cycles for 16
  * of them, more than all the rest of exp.) */
 static V to_int(Cg *g, V x) {
-    V n = LLVMBuildFPToSI(g->b, x, cpu_wide(g->i32, cpu_width(x)), "");
+    V n = LLVMBuildFPToSI(g->b, x, cpu_vector_type(g->i32, cpu_width(x)), "");
     return LLVMBuildFreeze(g->b, n, "");
 }
 
@@ -237,16 +237,16 @@ static V table_word(Cg *g, V index) { /* i64 index -> i64 of one 32-bit word */
     if (w == 1)
         v = LLVMBuildLoad2(g->b, g->i32, at, "");
     else {
-        LLVMTypeRef t = cpu_wide(g->i32, w), over[2] = {t, LLVMTypeOf(at)};
-        V arg[4] = {at, LLVMConstInt(g->i32, 4, 0), LLVMConstAllOnes(cpu_wide(g->i1, w)),
+        LLVMTypeRef t = cpu_vector_type(g->i32, w), over[2] = {t, LLVMTypeOf(at)};
+        V arg[4] = {at, LLVMConstInt(g->i32, 4, 0), LLVMConstAllOnes(cpu_vector_type(g->i1, w)),
                     LLVMConstNull(t)};
         v = cpu_call(g, "llvm.masked.gather", over, 2, arg, 4);
     }
-    return LLVMBuildZExt(g->b, v, cpu_wide(g->i64, w), "");
+    return LLVMBuildZExt(g->b, v, cpu_vector_type(g->i64, w), "");
 }
 
 /* The upper word of (hi, lo) shifted left. */
-static V funnel(Cg *g, V hi, V lo, V by) {
+static V funnel_shift(Cg *g, V hi, V lo, V by) {
     LLVMTypeRef t = LLVMTypeOf(hi);
     V arg[3] = {hi, lo, by};
     return cpu_call(g, "llvm.fshl", &t, 1, arg, 3);
@@ -257,7 +257,7 @@ static V funnel(Cg *g, V hi, V lo, V by) {
  * f32 (Payne and Hanek 1983).  For |x| >= 1; q = quarter turns, result = the rest in radians. */
 static V reduce_huge(Cg *g, V a, V *q) {
     int w = cpu_width(a);
-    LLVMTypeRef i64 = cpu_wide(g->i64, w);
+    LLVMTypeRef i64 = cpu_vector_type(g->i64, w);
     V bits = LLVMBuildZExt(g->b, as(g, a, g->i32), i64, "");
     V m = LLVMBuildOr(g->b, LLVMBuildAnd(g->b, bits, cl(g, bits, 0x7fffff), ""),
                       cl(g, bits, 0x800000), "");
@@ -273,15 +273,15 @@ static V reduce_huge(Cg *g, V a, V *q) {
     for (int i = 0; i < 4; i++) t[i] = table_word(g, LLVMBuildAdd(g->b, word, cl(g, e, i), ""));
     V hi = LLVMBuildOr(g->b, LLVMBuildShl(g->b, t[0], cl(g, e, 32), ""), t[1], "");
     V lo = LLVMBuildOr(g->b, LLVMBuildShl(g->b, t[2], cl(g, e, 32), ""), t[3], "");
-    V low = LLVMBuildLShr(g->b, funnel(g, lo, cl(g, e, 0), by), cl(g, e, 32), "");
-    V p = LLVMBuildMul(g->b, m, funnel(g, hi, lo, by), "");
+    V low = LLVMBuildLShr(g->b, funnel_shift(g, lo, cl(g, e, 0), by), cl(g, e, 32), "");
+    V p = LLVMBuildMul(g->b, m, funnel_shift(g, hi, lo, by), "");
     p = LLVMBuildAdd(g->b, p, LLVMBuildLShr(g->b, LLVMBuildMul(g->b, m, low, ""), cl(g, e, 32), ""),
                      "");
     V turns = LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, p, cl(g, p, (int64_t)1 << 61), ""),
                             cl(g, p, 62), "");
     p = LLVMBuildSub(g->b, p, LLVMBuildShl(g->b, turns, cl(g, p, 62), ""), "");
-    *q = LLVMBuildTrunc(g->b, turns, cpu_wide(g->i32, w), "");
-    V r = LLVMBuildSIToFP(g->b, p, cpu_wide(g->f64, w), "");
+    *q = LLVMBuildTrunc(g->b, turns, cpu_vector_type(g->i32, w), "");
+    V r = LLVMBuildSIToFP(g->b, p, cpu_vector_type(g->f64, w), "");
     return mul(g, r, c64(g, r, 0x1.921fb54442d18p-62));
 }
 
@@ -289,7 +289,7 @@ static V reduce_huge(Cg *g, V a, V *q) {
  * (33 bits) is exact. */
 static V reduce_common(Cg *g, V a, V *q) {
     int w = cpu_width(a);
-    V x = LLVMBuildFPExt(g->b, a, cpu_wide(g->f64, w), "");
+    V x = LLVMBuildFPExt(g->b, a, cpu_vector_type(g->f64, w), "");
     V k = call1(g, "llvm.rint", mul(g, x, c64(g, x, 0x1.45f306dc9c883p-1)));
     *q = to_int(g, k);
     V r = sub(g, x, mul(g, k, c64(g, x, 0x1.921fb544p+0)));
@@ -303,7 +303,7 @@ static V reduce_turns(CgFn *f, V a, V *q) {
     V huge = LLVMBuildFCmp(g->b, LLVMRealOGE, a, c32(g, a, 0x1p18), "");
     LLVMBasicBlockRef from = LLVMGetInsertBlock(g->b);
     LLVMBasicBlockRef then = cpu_new_block(f, "huge"), end = cpu_new_block(f, "reduced");
-    LLVMBuildCondBr(g->b, cpu_any(f, huge), then, end);
+    LLVMBuildCondBr(g->b, cpu_any_lane(f, huge), then, end);
     LLVMPositionBuilderAtEnd(g->b, then);
     V r = reduce_huge(g, a, &q_huge);
     r = sel(g, huge, r, common);
@@ -333,7 +333,7 @@ static V emit_sincos(CgFn *f, V x, bool cosine) {
     s = mad(g, mul(g, u, s), r, r);
     c = mad(g, mul(g, u, u), c, mad(g, u, c32(g, u, -0.5), c32(g, u, 1)));
     if (cosine) q = LLVMBuildAdd(g->b, q, ci(g, q, 1), ""); /* cos r = sin(r + a quarter turn) */
-    V odd = LLVMBuildTrunc(g->b, q, cpu_wide(g->i1, cpu_width(q)), "");
+    V odd = LLVMBuildTrunc(g->b, q, cpu_vector_type(g->i1, cpu_width(q)), "");
     V y = negate_if(g, LLVMBuildLShr(g->b, q, ci(g, q, 1), ""), sel(g, odd, c, s));
     if (!cosine) y = negate_if(g, LLVMBuildLShr(g->b, as(g, x, g->i32), ci(g, q, 31), ""), y);
     V infinite = same(g, magnitude(g, x), c32(g, x, __builtin_inf()));
@@ -362,13 +362,13 @@ static V exp2_wide(Cg *g, V t) { /* |t| <= 200 */
     V p = POLY(g, f, 1, 1, 1 / 2., 1 / 6., 1 / 24., 1 / 120., 1 / 720., 1 / 5040., 1 / 40320.,
                1 / 362880.);
     V n = LLVMBuildZExt(g->b, LLVMBuildAdd(g->b, to_int(g, k), ci(g, k, 1023), ""),
-                        cpu_wide(g->i64, cpu_width(t)), "");
+                        cpu_vector_type(g->i64, cpu_width(t)), "");
     return mul(g, p, as(g, LLVMBuildShl(g->b, n, cl(g, n, 52), ""), g->f64));
 }
 
 /* a^y for a >= 0. */
 static V pow_magnitude(Cg *g, V a, V y) {
-    LLVMTypeRef wide = cpu_wide(g->f64, cpu_width(a));
+    LLVMTypeRef wide = cpu_vector_type(g->f64, cpu_width(a));
     V inf = c32(g, a, __builtin_inf()), zero = c64(g, a, 0);
     V l = log2_wide(g, LLVMBuildFPExt(g->b, a, wide, ""));
     l = sel(g, same(g, a, c32(g, a, 0)), c64(g, a, -__builtin_inf()), l);

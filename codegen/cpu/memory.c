@@ -8,7 +8,7 @@
 
 typedef struct {
     LLVMValueRef off; /* in elements; LANES: i64 vector, else scalar */
-    CgForm form;
+    CgShape form;
     bool aligned; /* a whole vector of a padded local array */
 } CgAddr;
 
@@ -36,46 +36,49 @@ static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
 
 /* Whether the axis has extent 1 and an index that need not be added. (One that a vector loop runs
  * over must be: its lanes are addresses, even if only the first is active.) */
-static bool is_flat(CgFn *f, const LBuf *b, LReg *const *idx, int axis) {
+static bool is_unit_axis(CgFn *f, const LBuf *b, LReg *const *idx, int axis) {
     int64_t n;
-    return expr_is_const(b->dim[axis], &n) && n == 1 && f->reg[idx[axis]->id].form == FORM_ONE;
+    return expr_is_const(b->dim[axis], &n) && n == 1 &&
+           f->reg[idx[axis]->id].shape == SHAPE_UNIFORM;
 }
 
 /* The extent of an axis in memory. */
-static LLVMValueRef extent(CgFn *f, const LBuf *b, int axis) {
+static LLVMValueRef axis_stride(CgFn *f, const LBuf *b, int axis) {
     CgLocal *l = cpu_local_of(f, b);
-    return l && axis == b->rank - 1 ? cpu_i64(f->g, l->row) : cpu_size(f, b->dim[axis]);
+    return l && axis == b->rank - 1 ? cpu_i64(f->g, l->row_stride) : cpu_size(f, b->dim[axis]);
 }
 
 /* The offset of an element, by Horner's scheme; scalar for as long as the indices are. */
-static CgAddr address(CgFn *f, const LBuf *b, LReg *const *idx) {
+static CgAddr element_address(CgFn *f, const LBuf *b, LReg *const *idx) {
     Cg *g = f->g;
-    CgAddr a = {cpu_i64(g, 0), FORM_ONE, false};
+    CgAddr a = {cpu_i64(g, 0), SHAPE_UNIFORM, false};
     int last = b->rank - 1;
-    while (last > 0 && is_flat(f, b, idx, last)) last--;
+    while (last > 0 && is_unit_axis(f, b, idx, last)) last--;
     for (int i = 0; i <= last; i++) {
-        if (is_flat(f, b, idx, i)) continue;
+        if (is_unit_axis(f, b, idx, i)) continue;
         CgVal x = f->reg[idx[i]->id];
-        bool lanes =
-            a.form == FORM_LANES || x.form == FORM_LANES || (x.form == FORM_SEQ && i < last);
-        if (lanes && a.form != FORM_LANES) a.off = cpu_splat(g, a.off, f->w), a.form = FORM_LANES;
-        LLVMValueRef step = extent(f, b, i), v = lanes ? cpu_lanes(f, x) : x.v;
-        if (lanes) step = cpu_splat(g, step, f->w);
+        bool lanes = a.form == SHAPE_VARYING || x.shape == SHAPE_VARYING ||
+                     (x.shape == SHAPE_CONSECUTIVE && i < last);
+        if (lanes && a.form != SHAPE_VARYING)
+            a.off = cpu_splat(g, a.off, f->lanes), a.form = SHAPE_VARYING;
+        LLVMValueRef step = axis_stride(f, b, i), v = lanes ? cpu_broadcast_to_lanes(f, x) : x.v;
+        if (lanes) step = cpu_splat(g, step, f->lanes);
         a.off = LLVMBuildNSWAdd(g->b, LLVMBuildNSWMul(g->b, a.off, step, ""), v, "");
-        if (!lanes && x.form == FORM_SEQ)
-            a.form = FORM_SEQ, a.aligned = x.is_var && b->kind == LB_LOCAL && i == b->rank - 1;
+        if (!lanes && x.shape == SHAPE_CONSECUTIVE)
+            a.form = SHAPE_CONSECUTIVE,
+            a.aligned = x.is_var && b->kind == LB_LOCAL && i == b->rank - 1;
     }
     return a;
 }
 
 /* The pointer to an element, or to one per lane. */
-static LLVMValueRef element(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef off) {
+static LLVMValueRef element_pointer(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef off) {
     return LLVMBuildInBoundsGEP2(f->g->b, t, base_of(f, b), &off, 1, "");
 }
 
 /* A mask with all lanes. */
-static LLVMValueRef all_lanes(CgFn *f) {
-    return LLVMConstAllOnes(cpu_wide(f->g->i1, f->w));
+static LLVMValueRef all_lanes_mask(CgFn *f) {
+    return LLVMConstAllOnes(cpu_vector_type(f->g->i1, f->lanes));
 }
 
 /* ---- one element ------------------------------------------------------------------- */
@@ -83,56 +86,57 @@ static LLVMValueRef all_lanes(CgFn *f) {
 /* Loads one element. */
 LLVMValueRef cpu_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
-    LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element(f, b, t, off), "");
+    LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element_pointer(f, b, t, off), "");
     return cpu_from_mem(f->g, b->dt, with_scopes(f, b, v));
 }
 
 /* Stores one element as it is in memory. */
-static void put_raw(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef raw) {
+static void store_raw_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef raw) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
-    with_scopes(f, b, LLVMBuildStore(f->g->b, raw, element(f, b, t, off)));
+    with_scopes(f, b, LLVMBuildStore(f->g->b, raw, element_pointer(f, b, t, off)));
 }
 
-void cpu_put_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
-    put_raw(f, b, off, cpu_to_mem(f->g, b->dt, v));
+void cpu_store_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
+    store_raw_at(f, b, off, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- a vector ------------------------------------------------------------------------ */
 
 /* The alignment of an element, as an argument of intrinsics. */
-static LLVMValueRef align_of(CgFn *f, const LBuf *b) {
+static LLVMValueRef alignment(CgFn *f, const LBuf *b) {
     return LLVMConstInt(f->g->i32, (unsigned)dtype_bytes(b->dt), 0);
 }
 
 /* Loads consecutive elements. */
-static LLVMValueRef load_seq(CgFn *f, const LBuf *b, CgAddr a) {
+static LLVMValueRef load_contiguous(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
-    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
-    LLVMValueRef at = element(f, b, t, a.off);
+    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_vector_type(t, f->lanes);
+    LLVMValueRef at = element_pointer(f, b, t, a.off);
     if (!f->mask || a.aligned) {
         LLVMValueRef v = LLVMBuildLoad2(g->b, vt, at, "");
         LLVMSetAlignment(v, (unsigned)dtype_bytes(b->dt));
         return with_scopes(f, b, v);
     }
     LLVMTypeRef over[2] = {vt, g->ptr};
-    LLVMValueRef arg[4] = {at, align_of(f, b), f->mask, LLVMConstNull(vt)};
+    LLVMValueRef arg[4] = {at, alignment(f, b), f->mask, LLVMConstNull(vt)};
     return with_scopes(f, b, cpu_call(g, "llvm.masked.load", over, 2, arg, 4));
 }
 
 /* Loads an element per lane from anywhere. */
-static LLVMValueRef gather(CgFn *f, const LBuf *b, CgAddr a) {
+static LLVMValueRef load_gather(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
-    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_wide(t, f->w);
-    LLVMTypeRef over[2] = {vt, cpu_wide(g->ptr, f->w)};
-    LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
-    LLVMValueRef arg[4] = {element(f, b, t, a.off), align_of(f, b), mask, LLVMConstNull(vt)};
+    LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_vector_type(t, f->lanes);
+    LLVMTypeRef over[2] = {vt, cpu_vector_type(g->ptr, f->lanes)};
+    LLVMValueRef mask = f->mask ? f->mask : all_lanes_mask(f);
+    LLVMValueRef arg[4] = {element_pointer(f, b, t, a.off), alignment(f, b), mask,
+                           LLVMConstNull(vt)};
     return with_scopes(f, b, cpu_call(g, "llvm.masked.gather", over, 2, arg, 4));
 }
 
 /* Loads a local that has an element per lane. */
 static LLVMValueRef load_private(CgFn *f, const LBuf *b, CgAddr a) {
-    LLVMTypeRef vt = cpu_wide(cpu_mem_type(f->g, b->dt), f->w);
-    return LLVMBuildLoad2(f->g->b, vt, element(f, b, vt, a.off), "");
+    LLVMTypeRef vt = cpu_vector_type(cpu_mem_type(f->g, b->dt), f->lanes);
+    return LLVMBuildLoad2(f->g->b, vt, element_pointer(f, b, vt, a.off), "");
 }
 
 /* Whether the local has an element per lane. */
@@ -143,42 +147,42 @@ static bool is_private(CgFn *f, const LBuf *b) {
 
 /* Loads a value per lane. */
 static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
-    LLVMValueRef raw = is_private(f, b)     ? load_private(f, b, a)
-                       : a.form == FORM_SEQ ? load_seq(f, b, a)
-                                            : gather(f, b, a);
+    LLVMValueRef raw = is_private(f, b)              ? load_private(f, b, a)
+                       : a.form == SHAPE_CONSECUTIVE ? load_contiguous(f, b, a)
+                                                     : load_gather(f, b, a);
     return cpu_from_mem(f->g, b->dt, raw);
 }
 
 /* Stores consecutive elements. */
-static void store_seq(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
+static void store_contiguous(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt);
-    LLVMValueRef at = element(f, b, t, a.off);
-    if (!f->mask || (a.aligned && f->mask == f->rest)) {
+    LLVMValueRef at = element_pointer(f, b, t, a.off);
+    if (!f->mask || (a.aligned && f->mask == f->tail_mask)) {
         LLVMValueRef st = LLVMBuildStore(g->b, raw, at);
         LLVMSetAlignment(st, (unsigned)dtype_bytes(b->dt));
         with_scopes(f, b, st);
         return;
     }
     LLVMTypeRef over[2] = {LLVMTypeOf(raw), g->ptr};
-    LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask};
+    LLVMValueRef arg[4] = {raw, at, alignment(f, b), f->mask};
     with_scopes(f, b, cpu_call(g, "llvm.masked.store", over, 2, arg, 4));
 }
 
 /* Stores an element per lane to anywhere. */
-static void scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
+static void store_scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
-    LLVMTypeRef over[2] = {LLVMTypeOf(raw), cpu_wide(g->ptr, f->w)};
-    LLVMValueRef at = element(f, b, cpu_mem_type(g, b->dt), a.off);
-    LLVMValueRef arg[4] = {raw, at, align_of(f, b), f->mask ? f->mask : all_lanes(f)};
+    LLVMTypeRef over[2] = {LLVMTypeOf(raw), cpu_vector_type(g->ptr, f->lanes)};
+    LLVMValueRef at = element_pointer(f, b, cpu_mem_type(g, b->dt), a.off);
+    LLVMValueRef arg[4] = {raw, at, alignment(f, b), f->mask ? f->mask : all_lanes_mask(f)};
     with_scopes(f, b, cpu_call(g, "llvm.masked.scatter", over, 2, arg, 4));
 }
 
 /* Stores to a local that has an element per lane. */
 static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
-    LLVMValueRef at = element(f, b, LLVMTypeOf(raw), a.off);
-    if (f->mask && f->mask != f->rest) {
+    LLVMValueRef at = element_pointer(f, b, LLVMTypeOf(raw), a.off);
+    if (f->mask && f->mask != f->tail_mask) {
         LLVMValueRef old = LLVMBuildLoad2(g->b, LLVMTypeOf(raw), at, "");
         raw = LLVMBuildSelect(g->b, f->mask, raw, old, "");
     }
@@ -189,10 +193,10 @@ static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
 static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     if (is_private(f, b))
         store_private(f, b, a, raw);
-    else if (a.form == FORM_SEQ)
-        store_seq(f, b, a, raw);
+    else if (a.form == SHAPE_CONSECUTIVE)
+        store_contiguous(f, b, a, raw);
     else
-        scatter(f, b, a, raw);
+        store_scatter(f, b, a, raw);
 }
 
 /* Stores a value per lane. */
@@ -203,130 +207,135 @@ static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
 /* ---- rows in registers ----------------------------------------------------------------- */
 
 /* The register that holds the current vector of a buffer's row, or NULL. */
-static LLVMValueRef cell_of(CgFn *f, const LBuf *b) {
-    for (int i = 0; f->w > 1 && i < f->n_cell; i++)
+static LLVMValueRef find_cell(CgFn *f, const LBuf *b) {
+    for (int i = 0; f->lanes > 1 && i < f->n_cell; i++)
         if (f->cell[i].first->buf == b) return f->cell[i].at[f->vector];
     return NULL;
 }
 
 /* Reads it. */
-static LLVMValueRef cell_load(CgFn *f, const LBuf *b, LLVMValueRef cell) {
-    return LLVMBuildLoad2(f->g->b, cpu_wide(cpu_type(f->g, b->dt), f->w), cell, "");
+static LLVMValueRef load_cell(CgFn *f, const LBuf *b, LLVMValueRef cell) {
+    return LLVMBuildLoad2(f->g->b, cpu_vector_type(cpu_type(f->g, b->dt), f->lanes), cell, "");
 }
 
 /* Writes it: lanes behind the end of the row may hold anything, those that a condition excludes
  * stay. */
-static void cell_store(CgFn *f, const LBuf *b, LLVMValueRef cell, LLVMValueRef v) {
-    if (f->mask != f->rest) v = LLVMBuildSelect(f->g->b, f->mask, v, cell_load(f, b, cell), "");
+static void store_cell(CgFn *f, const LBuf *b, LLVMValueRef cell, LLVMValueRef v) {
+    if (f->mask != f->tail_mask)
+        v = LLVMBuildSelect(f->g->b, f->mask, v, load_cell(f, b, cell), "");
     LLVMBuildStore(f->g->b, v, cell);
 }
 
 /* Loads the current vector of a row to its register. */
 void cpu_cell_fill(CgFn *f, CgCell *c) {
-    CgAddr a = address(f, c->first->buf, c->first->idx);
+    CgAddr a = element_address(f, c->first->buf, c->first->idx);
     LLVMBuildStore(f->g->b, load_lanes(f, c->first->buf, a), c->at[f->vector]);
 }
 
 /* Stores it back. */
 void cpu_cell_flush(CgFn *f, CgCell *c) {
-    CgAddr a = address(f, c->first->buf, c->first->idx);
-    store_lanes(f, c->first->buf, a, cell_load(f, c->first->buf, c->at[f->vector]));
+    CgAddr a = element_address(f, c->first->buf, c->first->idx);
+    store_lanes(f, c->first->buf, a, load_cell(f, c->first->buf, c->at[f->vector]));
 }
 
 /* ---- statements --------------------------------------------------------------------- */
 
 /* Emits a load. */
 CgVal cpu_load(CgFn *f, const LStmt *s) {
-    LLVMValueRef cell = cell_of(f, s->buf);
+    LLVMValueRef cell = find_cell(f, s->buf);
     if (cell) {
-        LLVMValueRef v = cell_load(f, s->buf, cell);
-        return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), FORM_LANES, false};
+        LLVMValueRef v = load_cell(f, s->buf, cell);
+        return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), SHAPE_VARYING, false};
     }
-    CgAddr a = address(f, s->buf, s->idx);
-    bool one = a.form == FORM_ONE && !is_private(f, s->buf);
+    CgAddr a = element_address(f, s->buf, s->idx);
+    bool one = a.form == SHAPE_UNIFORM && !is_private(f, s->buf);
     LLVMValueRef v = one ? cpu_load_at(f, s->buf, a.off) : load_lanes(f, s->buf, a);
-    return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), one ? FORM_ONE : FORM_LANES, false};
+    return (CgVal){cpu_cast(f, v, s->buf->dt, s->dst->dt), one ? SHAPE_UNIFORM : SHAPE_VARYING,
+                   false};
 }
 
 /* Emits a store. */
 void cpu_store(CgFn *f, const LStmt *s) {
     CgVal x = f->reg[s->src->id];
-    LLVMValueRef cell = cell_of(f, s->buf);
+    LLVMValueRef cell = find_cell(f, s->buf);
     if (cell) {
-        cell_store(f, s->buf, cell, cpu_cast(f, cpu_lanes(f, x), s->src->dt, s->buf->dt));
+        store_cell(f, s->buf, cell,
+                   cpu_cast(f, cpu_broadcast_to_lanes(f, x), s->src->dt, s->buf->dt));
         return;
     }
     Cg *g = f->g;
-    CgAddr a = address(f, s->buf, s->idx);
-    bool one = a.form == FORM_ONE && !is_private(f, s->buf);
-    LLVMValueRef v = cpu_cast(f, one ? x.v : cpu_lanes(f, x), s->src->dt, s->buf->dt);
+    CgAddr a = element_address(f, s->buf, s->idx);
+    bool one = a.form == SHAPE_UNIFORM && !is_private(f, s->buf);
+    LLVMValueRef v = cpu_cast(f, one ? x.v : cpu_broadcast_to_lanes(f, x), s->src->dt, s->buf->dt);
     bool rounded = s->src->dt == s->buf->dt; /* where it was computed (cpu_let) or loaded */
-    v = rounded ? cpu_rounded_to_mem(g, s->buf->dt, v) : cpu_to_mem(g, s->buf->dt, v);
+    v = rounded ? cpu_to_mem_exact(g, s->buf->dt, v) : cpu_to_mem(g, s->buf->dt, v);
     if (one)
-        put_raw(f, s->buf, a.off, v);
+        store_raw_at(f, s->buf, a.off, v);
     else
         store_raw(f, s->buf, a, v);
 }
 
 /* Emits acc (+) src; a product that is accumulated is one fused operation, in scalar and vector
  * code alike. */
-static LLVMValueRef accumulated(CgFn *f, const LStmt *s, LLVMValueRef acc) {
+static LLVMValueRef emit_combined(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     Cg *g = f->g;
     const LStmt *d = f->def[s->src->id];
     bool f_mul = d && d->fn == L_FN_OP && d->op == OP_MUL && dtype_is_float(s->src->dt);
     if (s->red != RED_SUM || !f_mul || s->src->dt != s->buf->dt || !g->machine.fma)
-        return cpu_combine(f, s->red, s->buf->dt, acc,
-                           cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, s->buf->dt));
+        return cpu_combine(
+            f, s->red, s->buf->dt, acc,
+            cpu_cast(f, cpu_broadcast_to_lanes(f, f->reg[s->src->id]), s->src->dt, s->buf->dt));
     LLVMTypeRef t = LLVMTypeOf(acc);
-    LLVMValueRef arg[3] = {cpu_lanes(f, f->reg[d->arg[0]->id]), cpu_lanes(f, f->reg[d->arg[1]->id]),
-                           acc};
+    LLVMValueRef arg[3] = {cpu_broadcast_to_lanes(f, f->reg[d->arg[0]->id]),
+                           cpu_broadcast_to_lanes(f, f->reg[d->arg[1]->id]), acc};
     return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
 /* The vector accumulator of an accumulation, or NULL. */
-static CgFold *fold_of(CgFn *f, const LStmt *s) {
-    for (int i = 0; i < f->n_fold; i++)
-        if (f->fold[i].acc == s) return &f->fold[i];
+static CgAccumulator *find_accumulator(CgFn *f, const LStmt *s) {
+    for (int i = 0; i < f->n_accumulators; i++)
+        if (f->accumulator[i].acc == s) return &f->accumulator[i];
     return NULL;
 }
 
 /* Accumulates into a vector accumulator. */
-static void acc_kept(CgFn *f, const LStmt *s, CgFold *fold) {
+static void accumulate_in_register(CgFn *f, const LStmt *s, CgAccumulator *fold) {
     Cg *g = f->g;
-    LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), f->w);
-    LLVMValueRef old = LLVMBuildLoad2(g->b, t, fold->at, ""), now = accumulated(f, s, old);
+    LLVMTypeRef t = cpu_vector_type(cpu_type(g, s->buf->dt), f->lanes);
+    LLVMValueRef old = LLVMBuildLoad2(g->b, t, fold->at, ""), now = emit_combined(f, s, old);
     if (f->mask) now = LLVMBuildSelect(g->b, f->mask, now, old, "");
     LLVMBuildStore(g->b, now, fold->at);
 }
 
 /* Accumulates many lanes into one address: they are reduced in a fixed tree, then combined. */
-static void acc_folded(CgFn *f, const LStmt *s, CgAddr a) {
+static void accumulate_reduced(CgFn *f, const LStmt *s, CgAddr a) {
     DType dt = s->buf->dt;
-    LLVMValueRef x = cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
-    if (f->mask) x = LLVMBuildSelect(f->g->b, f->mask, x, cpu_identity(f, s->red, dt, f->w), "");
-    x = cpu_fold_lanes(f, s->red, dt, x);
-    cpu_put_at(f, s->buf, a.off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, a.off), x));
+    LLVMValueRef x = cpu_cast(f, cpu_broadcast_to_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    if (f->mask)
+        x = LLVMBuildSelect(f->g->b, f->mask, x, cpu_identity(f, s->red, dt, f->lanes), "");
+    x = cpu_reduce_lanes(f, s->red, dt, x);
+    cpu_store_at(f, s->buf, a.off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, a.off), x));
 }
 
 /* Combines a scalar with the element that s accumulates into. */
 void cpu_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
-    LLVMValueRef at = address(f, s->buf, s->idx).off;
-    cpu_put_at(f, s->buf, at, cpu_combine(f, s->red, s->buf->dt, cpu_load_at(f, s->buf, at), x));
+    LLVMValueRef at = element_address(f, s->buf, s->idx).off;
+    cpu_store_at(f, s->buf, at, cpu_combine(f, s->red, s->buf->dt, cpu_load_at(f, s->buf, at), x));
 }
 
 /* Accumulates lane after lane, since two lanes may have the same address. */
-static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
+static void accumulate_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     Cg *g = f->g;
     DType dt = s->buf->dt;
-    LLVMValueRef x = cpu_cast(f, cpu_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
-    LLVMValueRef mask = f->mask ? f->mask : all_lanes(f);
-    CgLoop l = cpu_loop_begin(f, cpu_i64(g, 0), cpu_i64(g, f->w), 1);
+    LLVMValueRef x = cpu_cast(f, cpu_broadcast_to_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
+    LLVMValueRef mask = f->mask ? f->mask : all_lanes_mask(f);
+    CgLoop l = cpu_loop_begin(f, cpu_i64(g, 0), cpu_i64(g, f->lanes), 1);
     LLVMBasicBlockRef then = cpu_new_block(f, "lane"), end = cpu_new_block(f, "next");
     LLVMBuildCondBr(g->b, LLVMBuildExtractElement(g->b, mask, l.i, ""), then, end);
     LLVMPositionBuilderAtEnd(g->b, then);
     LLVMValueRef off = LLVMBuildExtractElement(g->b, a.off, l.i, "");
     LLVMValueRef xi = LLVMBuildExtractElement(g->b, x, l.i, "");
-    cpu_put_at(f, s->buf, off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, off), xi));
+    cpu_store_at(f, s->buf, off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, off), xi));
     LLVMBuildBr(g->b, end);
     LLVMPositionBuilderAtEnd(g->b, end);
     cpu_loop_end(f, &l);
@@ -334,30 +343,30 @@ static void acc_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
 
 /* Emits an accumulation. */
 void cpu_acc(CgFn *f, const LStmt *s) {
-    CgFold *fold = fold_of(f, s);
+    CgAccumulator *fold = find_accumulator(f, s);
     if (fold) {
-        acc_kept(f, s, fold);
+        accumulate_in_register(f, s, fold);
         return;
     }
-    LLVMValueRef cell = cell_of(f, s->buf);
+    LLVMValueRef cell = find_cell(f, s->buf);
     if (cell) {
-        cell_store(f, s->buf, cell, accumulated(f, s, cell_load(f, s->buf, cell)));
+        store_cell(f, s->buf, cell, emit_combined(f, s, load_cell(f, s->buf, cell)));
         return;
     }
-    CgAddr a = address(f, s->buf, s->idx);
+    CgAddr a = element_address(f, s->buf, s->idx);
     bool private = is_private(f, s->buf);
-    if (f->w == 1)
-        cpu_put_at(f, s->buf, a.off, accumulated(f, s, cpu_load_at(f, s->buf, a.off)));
-    else if (private || a.form == FORM_SEQ)
-        store_lanes(f, s->buf, a, accumulated(f, s, load_lanes(f, s->buf, a)));
-    else if (a.form == FORM_ONE)
-        acc_folded(f, s, a);
+    if (f->lanes == 1)
+        cpu_store_at(f, s->buf, a.off, emit_combined(f, s, cpu_load_at(f, s->buf, a.off)));
+    else if (private || a.form == SHAPE_CONSECUTIVE)
+        store_lanes(f, s->buf, a, emit_combined(f, s, load_lanes(f, s->buf, a)));
+    else if (a.form == SHAPE_UNIFORM)
+        accumulate_reduced(f, s, a);
     else
-        acc_by_lane(f, s, a);
+        accumulate_by_lane(f, s, a);
 }
 
 /* The width of a row padded to whole vectors of the width that a loop over it gets. */
-static int64_t padded(CgFn *f, int64_t n) {
+static int64_t padded_width(CgFn *f, int64_t n) {
     int w = 1;
     while (w < n && w < f->g->machine.lanes) w *= 2;
     return (n + w - 1) / w * w;
@@ -366,13 +375,13 @@ static int64_t padded(CgFn *f, int64_t n) {
 /* Reserves the memory of a local array. */
 void cpu_local(CgFn *f, const LStmt *s) {
     CgLocal *l = cpu_local_of(f, s->buf);
-    LLVMTypeRef t = cpu_wide(cpu_mem_type(f->g, s->buf->dt), f->w);
+    LLVMTypeRef t = cpu_vector_type(cpu_mem_type(f->g, s->buf->dt), f->lanes);
     int64_t count = 1, n = 1;
     for (int i = 0; i < s->buf->rank; i++) {
         bool constant = expr_is_const(s->buf->dim[i], &n);
         CTX_HOLDS(f->g->c, constant, s->span);
-        if (i == s->buf->rank - 1 && f->w == 1) n = padded(f, n);
+        if (i == s->buf->rank - 1 && f->lanes == 1) n = padded_width(f, n);
         count *= n;
     }
-    *l = (CgLocal){cpu_alloca(f, t, count ? count : 1), f->w, s->buf->rank ? n : 1};
+    *l = (CgLocal){cpu_alloca(f, t, count ? count : 1), f->lanes, s->buf->rank ? n : 1};
 }

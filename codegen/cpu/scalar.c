@@ -24,15 +24,15 @@ static LLVMValueRef zero_like(LLVMValueRef v) {
 /* ---- casts --------------------------------------------------------------------------- */
 
 /* Rounds a value that is computed in f32 to the 16 bits that it is stored in. */
-static LLVMValueRef rounded(Cg *g, LLVMValueRef v, DType dt) {
+static LLVMValueRef round_to(Cg *g, LLVMValueRef v, DType dt) {
     if (dt != DT_F16 && dt != DT_BF16) return v;
     return cpu_from_mem(g, dt, cpu_to_mem(g, dt, v));
 }
 
 /* Converts a float. */
-static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
+static LLVMValueRef cast_float(Cg *g, LLVMValueRef v, DType to) {
     int w = cpu_width(v);
-    LLVMTypeRef t = cpu_wide(cpu_type(g, to), w);
+    LLVMTypeRef t = cpu_vector_type(cpu_type(g, to), w);
     if (to == DT_I1) return LLVMBuildFCmp(g->b, LLVMRealUNE, v, zero_like(v), "");
     if (dtype_is_float(to)) return LLVMBuildFPCast(g->b, v, t, "");
     LLVMTypeRef over[2] = {t, LLVMTypeOf(v)}; /* saturates; NaN gives 0 */
@@ -40,8 +40,8 @@ static LLVMValueRef float_to(Cg *g, LLVMValueRef v, DType to) {
 }
 
 /* Converts an integer. */
-static LLVMValueRef int_to(Cg *g, LLVMValueRef v, DType to) {
-    LLVMTypeRef t = cpu_wide(cpu_type(g, to), cpu_width(v));
+static LLVMValueRef cast_int(Cg *g, LLVMValueRef v, DType to) {
+    LLVMTypeRef t = cpu_vector_type(cpu_type(g, to), cpu_width(v));
     if (to == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, v, zero_like(v), "");
     if (dtype_is_float(to))
         return is_bool(v) ? LLVMBuildUIToFP(g->b, v, t, "") : LLVMBuildSIToFP(g->b, v, t, "");
@@ -51,13 +51,13 @@ static LLVMValueRef int_to(Cg *g, LLVMValueRef v, DType to) {
 LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
     Cg *g = f->g;
     if (from == to) return v;
-    return rounded(g, dtype_is_float(from) ? float_to(g, v, to) : int_to(g, v, to), to);
+    return round_to(g, dtype_is_float(from) ? cast_float(g, v, to) : cast_int(g, v, to), to);
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------ */
 
 /* The greater or lesser of x and y. */
-static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef select_extreme(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef c =
         is_float(x)  ? LLVMBuildFCmp(g->b, greater ? LLVMRealOGT : LLVMRealOLT, x, y, "")
         : is_bool(x) ? LLVMBuildICmp(g->b, greater ? LLVMIntUGT : LLVMIntULT, x, y, "")
@@ -69,14 +69,14 @@ static LLVMValueRef pick(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
 LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
     Cg *g = f->g;
     (void)dt;
-    if (r != RED_SUM) return pick(g, r == RED_MAX, x, acc);
+    if (r != RED_SUM) return select_extreme(g, r == RED_MAX, x, acc);
     if (is_bool(acc)) return LLVMBuildOr(g->b, acc, x, "");
     return is_float(acc) ? LLVMBuildFAdd(g->b, acc, x, "") : LLVMBuildAdd(g->b, acc, x, "");
 }
 
 /* An integer quotient: x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
 static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
-    LLVMTypeRef t = LLVMTypeOf(x), wide = cpu_wide(g->i64, cpu_width(x));
+    LLVMTypeRef t = LLVMTypeOf(x), wide = cpu_vector_type(g->i64, cpu_width(x));
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, y, zero_like(y), "");
     LLVMValueRef minus = LLVMBuildICmp(g->b, LLVMIntEQ, y, LLVMConstAllOnes(t), "");
     LLVMValueRef negated = LLVMBuildNeg(g->b, x, "");
@@ -90,7 +90,7 @@ static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
 }
 
 /* An arithmetic operation; NULL: op is none. */
-static LLVMValueRef arith(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef arithmetic(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     bool fl = is_float(x);
     switch (op) {
     case OP_ADD:
@@ -102,9 +102,9 @@ static LLVMValueRef arith(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueR
     case OP_DIV:
         return fl ? LLVMBuildFDiv(g->b, x, y, "") : int_div(g, x, y, dt);
     case OP_MAX:
-        return pick(g, true, x, y);
+        return select_extreme(g, true, x, y);
     case OP_MIN:
-        return pick(g, false, x, y);
+        return select_extreme(g, false, x, y);
     case OP_AND:
         return LLVMBuildAnd(g->b, x, y, "");
     case OP_OR:
@@ -178,7 +178,7 @@ static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
     }
     if (s->n_arg == 1) return unary(f, s->op, dt, x[0]);
     if (op_traits(s->op) & OPT_CMP) return compare(g, s->op, x[0], x[1]);
-    LLVMValueRef v = arith(g, s->op, dt, x[0], x[1]);
+    LLVMValueRef v = arithmetic(g, s->op, dt, x[0], x[1]);
     return v ? v : cpu_math(f, s->op, dt, x[0], x[1]);
 }
 
@@ -199,13 +199,13 @@ static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
 /* A random number in [0, 1). */
 static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
     int w = cpu_width(x[0]);
-    LLVMTypeRef t = cpu_wide(g->i32, w);
+    LLVMTypeRef t = cpu_vector_type(g->i32, w);
     LLVMValueRef row = LLVMBuildTrunc(g->b, x[2], t, ""), col = LLVMBuildTrunc(g->b, x[3], t, "");
     LLVMValueRef h = mix32(g, LLVMBuildXor(g->b, row, x[0], ""));
     col = LLVMBuildMul(g->b, col, cpu_const_int(col, g->i32, 0x9E3779B9), "");
     h = mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
     h = LLVMBuildLShr(g->b, h, cpu_const_int(h, g->i32, 8), "");
-    h = LLVMBuildSIToFP(g->b, h, cpu_wide(g->f32, w), ""); /* below 2^24: exact */
+    h = LLVMBuildSIToFP(g->b, h, cpu_vector_type(g->f32, w), ""); /* below 2^24: exact */
     return LLVMBuildFMul(g->b, h, cpu_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
 }
 
@@ -231,7 +231,7 @@ static LLVMValueRef at_most_random(CgFn *f, const LStmt *s, LLVMValueRef const *
 
 static LLVMValueRef constant(Cg *g, const LStmt *s) {
     LLVMTypeRef t = cpu_type(g, s->dst->dt);
-    if (dtype_is_float(s->dst->dt)) return rounded(g, LLVMConstReal(t, s->imm), s->dst->dt);
+    if (dtype_is_float(s->dst->dt)) return round_to(g, LLVMConstReal(t, s->imm), s->dst->dt);
     return LLVMConstInt(t, (unsigned long long)(int64_t)s->imm, 1);
 }
 
@@ -258,36 +258,36 @@ static LLVMValueRef index_op(Cg *g, LFn fn, LLVMValueRef x, LLVMValueRef y) {
 }
 
 /* Whether consecutive integers stay so: a uniform value is added or subtracted. */
-static bool stays_seq(CgFn *f, const LStmt *s) {
+static bool stays_consecutive(CgFn *f, const LStmt *s) {
     if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB) return false;
-    CgForm x = f->reg[s->arg[0]->id].form, y = f->reg[s->arg[1]->id].form;
-    return (x == FORM_SEQ && y == FORM_ONE) ||
-           (s->fn == L_FN_IADD && x == FORM_ONE && y == FORM_SEQ);
+    CgShape x = f->reg[s->arg[0]->id].shape, y = f->reg[s->arg[1]->id].shape;
+    return (x == SHAPE_CONSECUTIVE && y == SHAPE_UNIFORM) ||
+           (s->fn == L_FN_IADD && x == SHAPE_UNIFORM && y == SHAPE_CONSECUTIVE);
 }
 
 /* Whether the result is uniform, consecutive or varying over the lanes. It is uniform if all
  * operands are: a vector operation, such as a division, would compute it once per lane. */
-static CgForm result_form(CgFn *f, const LStmt *s) {
-    if (stays_seq(f, s)) return FORM_SEQ;
+static CgShape result_shape(CgFn *f, const LStmt *s) {
+    if (stays_consecutive(f, s)) return SHAPE_CONSECUTIVE;
     for (int i = 0; i < s->n_arg; i++)
-        if (f->reg[s->arg[i]->id].form != FORM_ONE) return FORM_LANES;
-    return FORM_ONE;
+        if (f->reg[s->arg[i]->id].shape != SHAPE_UNIFORM) return SHAPE_VARYING;
+    return SHAPE_UNIFORM;
 }
 
 /* Emits a scalar function. */
 CgVal cpu_let(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
-    CgVal out = {NULL, result_form(f, s), false};
+    CgVal out = {NULL, result_shape(f, s), false};
     LLVMValueRef x[4] = {0};
     for (int i = 0; i < s->n_arg; i++) {
         CgVal v = f->reg[s->arg[i]->id];
-        x[i] = out.form == FORM_LANES ? cpu_lanes(f, v) : v.v;
+        x[i] = out.shape == SHAPE_VARYING ? cpu_broadcast_to_lanes(f, v) : v.v;
     }
     switch (s->fn) {
     case L_FN_OP:
         out.v = at_most_random(f, s, x);
         if (!out.v) out.v = elementwise(f, s, x);
-        if (s->op != OP_CAST) out.v = rounded(g, out.v, s->dst->dt); /* cpu_cast() has */
+        if (s->op != OP_CAST) out.v = round_to(g, out.v, s->dst->dt); /* cpu_cast() has */
         break;
     case L_FN_CONST:
         out.v = constant(g, s);

@@ -65,7 +65,7 @@ static void make_types(Cg *g) {
 
 /* Takes over an error text of LLVM's, so that it is freed even if reporting it runs out of memory.
  */
-static const char *hold(Cg *g, char *message) {
+static const char *keep_message(Cg *g, char *message) {
     if (g->message) LLVMDisposeMessage(g->message);
     g->message = message;
     return message ? message : "unknown error";
@@ -73,29 +73,31 @@ static const char *hold(Cg *g, char *message) {
 
 /* Adds an error with LLVM's message; false. */
 static bool fail(Cg *g, const char *what, char *message) {
-    diag_add(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, hold(g, message));
+    diag_add(g->c, DIAG_E0530, (Span){0}, "%s: %s", what, keep_message(g, message));
     return false;
 }
 
 /* Registers the machine's target in LLVM, whose list is one for the process: one thread at a time.
  */
-static void enter_targets(void) {
+static void register_targets(void) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     LLVMInitializeNativeAsmParser();
 }
 
 /* What loop passes read of the processor. */
-static TargetMachine passes_read(const CgMachine *m, const TargetOptions *o) {
-    return (TargetMachine){
-        .lanes = m->lanes, .sums = m->tile, .prefetches = o->opt_level > 0, .line = CPU_LINE};
+static TargetMachine machine_for_passes(const CgMachine *m, const TargetOptions *o) {
+    return (TargetMachine){.lanes = m->lanes,
+                           .sums = m->sum_registers,
+                           .prefetches = o->opt_level > 0,
+                           .line = CPU_LINE};
 }
 
 /* Finds the processor that options name. False after diagnostics. */
 static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {
     CgMachine m;
     if (!cpu_machine_find(c, o->march, &m)) return false;
-    *to = passes_read(&m, o);
+    *to = machine_for_passes(&m, o);
     free(m.owned);
     return true;
 }
@@ -104,7 +106,7 @@ static bool make_machine(Cg *g) {
     static pthread_once_t entered = PTHREAD_ONCE_INIT;
     LLVMTargetRef t;
     char *message = NULL;
-    pthread_once(&entered, enter_targets);
+    pthread_once(&entered, register_targets);
     if (!cpu_machine_find(g->c, g->opt->march, &g->machine)) return false;
     g->triple = LLVMGetDefaultTargetTriple();
     if (LLVMGetTargetFromTriple(g->triple, &t, &message)) return fail(g, g->triple, message);
@@ -137,7 +139,7 @@ static bool verify(Cg *g) {
 
 /* LLVM's passes: what kernels need of -O3, in the order that pays: registers out of allocas, then
  * address arithmetic, invariants out of loops, and a last cleanup. */
-static const char *passes(int opt_level) {
+static const char *pass_pipeline(int opt_level) {
     if (opt_level == 0) return "function(sroa)";
     return "function(sroa,early-cse<memssa>,simplifycfg," COMBINE ",loop-mssa(licm),"
            "loop(indvars,loop-unroll-full),sroa,gvn," COMBINE ",dse,loop-mssa(licm),simplifycfg,"
@@ -149,7 +151,7 @@ static bool optimise(Cg *g) {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(o, 0);
     LLVMPassBuilderOptionsSetSLPVectorization(o, 0);
-    LLVMErrorRef e = LLVMRunPasses(g->mod, passes(g->opt->opt_level), g->tm, o);
+    LLVMErrorRef e = LLVMRunPasses(g->mod, pass_pipeline(g->opt->opt_level), g->tm, o);
     LLVMDisposePassBuilderOptions(o);
     if (!e) return true;
     char *message = LLVMGetErrorMessage(e), *copy = LLVMCreateMessage(message);
@@ -159,7 +161,7 @@ static bool optimise(Cg *g) {
 
 /* Writes LLVM IR; LLVM's own writing ends the process where the disk is full. */
 static bool write_text(Cg *g, const char *path) {
-    const char *text = hold(g, LLVMPrintModuleToString(g->mod));
+    const char *text = keep_message(g, LLVMPrintModuleToString(g->mod));
     return ctx_write(g->c, path, text, strlen(text));
 }
 
@@ -169,7 +171,7 @@ static bool write_out(Cg *g, EmitKind kind, const char *path) {
     LLVMCodeGenFileType type = kind == EMIT_ASM ? LLVMAssemblyFile : LLVMObjectFile;
     if (LLVMTargetMachineEmitToMemoryBuffer(g->tm, g->mod, type, &message, &g->out)) {
         diag_add(g->c, DIAG_E0003, (Span){0}, "%s: %s", path ? path : "standard output",
-                 hold(g, message));
+                 keep_message(g, message));
         return false;
     }
     return ctx_write(g->c, path, LLVMGetBufferStart(g->out), LLVMGetBufferSize(g->out));
@@ -185,7 +187,7 @@ static bool compile(Cg *g, EmitKind kind, const char *path) {
     cpu_debug_begin(g);
     for (int i = 0; i < g->plan->kernels.n; i++) {
         const LKernel *k = g->plan->kernels.v[i];
-        TargetMachine machine = passes_read(&g->machine, g->opt);
+        TargetMachine machine = machine_for_passes(&g->machine, g->opt);
         Loops l;
         ctx_poll(g->c);
         if (loop_is_behind(k)) continue;

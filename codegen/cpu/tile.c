@@ -19,48 +19,49 @@ typedef struct {
     int heads;                  /* its extent, else 1 */
     CgCell cell[LOOP_KEPT_MAX]; /* rows kept in registers */
     int n_cell;
-    int w; /* lanes */
+    int lanes; /* lanes */
     /* of what is being emitted */
-    LLVMValueRef i;    /* its first column */
-    LLVMValueRef left; /* how many are left for all but the `full` first vectors; NULL = enough */
-    int full;
+    LLVMValueRef first; /* its first column */
+    LLVMValueRef
+        remaining; /* how many are left for all but the `n_full` first vectors; NULL = enough */
+    int n_full;
     int vectors; /* per head */
 } Tile;
 
 /* Whether s is a vector loop over the tile's columns. */
 static bool is_row_loop(const Tile *t, const LStmt *s) {
-    return loop_is_row_of(s, t->s->extent);
+    return loop_is_vector_loop_over(s, t->s->extent);
 }
 
 /* Sets the variable of the loop over heads. */
 static void set_head(Tile *t, int head) {
-    if (t->jam) t->f->reg[t->jam->var->id] = (CgVal){cpu_i64(t->f->g, head), FORM_ONE, false};
+    if (t->jam) t->f->reg[t->jam->var->id] = (CgVal){cpu_i64(t->f->g, head), SHAPE_UNIFORM, false};
 }
 
 /* The mask of vector k of a head: all lanes (NULL), or what remains of the row. */
-static LLVMValueRef lanes_of(Tile *t, int k) {
+static LLVMValueRef lanes_mask(Tile *t, int k) {
     Cg *g = t->f->g;
-    if (!t->left || k < t->full) return NULL;
+    if (!t->remaining || k < t->n_full) return NULL;
     LLVMValueRef zero = cpu_i64(g, 0);
-    LLVMValueRef n = LLVMBuildNSWSub(g->b, t->left, cpu_i64(g, (int64_t)k * t->w), "");
+    LLVMValueRef n = LLVMBuildNSWSub(g->b, t->remaining, cpu_i64(g, (int64_t)k * t->lanes), "");
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, n, zero, "");
-    return cpu_first_lanes(t->f, LLVMBuildSelect(g->b, none, zero, n, ""));
+    return cpu_first_lanes_mask(t->f, LLVMBuildSelect(g->b, none, zero, n, ""));
 }
 
 /* Begins code for vector k of a head. */
 static void enter_vector(Tile *t, const LReg *feature, int head, int k) {
     CgFn *f = t->f;
     Cg *g = f->g;
-    f->w = t->w;
-    f->mask = f->rest = lanes_of(t, k);
+    f->lanes = t->lanes;
+    f->mask = f->tail_mask = lanes_mask(t, k);
     f->vector = head * t->vectors + k;
-    LLVMValueRef at = LLVMBuildNSWAdd(g->b, t->i, cpu_i64(g, (int64_t)k * f->w), "");
-    f->reg[feature->id] = (CgVal){at, FORM_SEQ, false};
+    LLVMValueRef at = LLVMBuildNSWAdd(g->b, t->first, cpu_i64(g, (int64_t)k * f->lanes), "");
+    f->reg[feature->id] = (CgVal){at, SHAPE_CONSECUTIVE, false};
 }
 
 /* Ends it. */
 static void leave_vectors(CgFn *f) {
-    f->w = 1, f->mask = f->rest = NULL;
+    f->lanes = 1, f->mask = f->tail_mask = NULL;
 }
 
 /* Emits a vector loop over the tile's columns for one head. */
@@ -79,7 +80,7 @@ static void emit_scalar_sum(Tile *t, const LStmt *s) {
     CgFn *f = t->f;
     Cg *g = f->g;
     LLVMBasicBlockRef sum = cpu_new_block(f, "sum"), end = cpu_new_block(f, "summed");
-    LLVMValueRef first = LLVMBuildICmp(g->b, LLVMIntEQ, t->i, cpu_i64(g, 0), "");
+    LLVMValueRef first = LLVMBuildICmp(g->b, LLVMIntEQ, t->first, cpu_i64(g, 0), "");
     LLVMBuildCondBr(g->b, first, sum, end);
     LLVMPositionBuilderAtEnd(g->b, sum);
     cpu_stmt(f, s);
@@ -88,7 +89,7 @@ static void emit_scalar_sum(Tile *t, const LStmt *s) {
 }
 
 /* Emits what is done for an entry, for each head. */
-static void entry_body(CgFn *f, const LStmt *first, void *arg) {
+static void emit_entry(CgFn *f, const LStmt *first, void *arg) {
     Tile *t = arg;
     for (int head = 0; head < t->heads; head++) {
         set_head(t, head);
@@ -136,7 +137,7 @@ static void open_cells(Tile *t) {
         const LBuf *b = c->first->buf;
         c->at = NEWN(f->g->a, LLVMValueRef, n);
         for (int k = 0; k < n; k++)
-            c->at[k] = cpu_alloca(f, cpu_wide(cpu_type(f->g, b->dt), t->w), 1);
+            c->at[k] = cpu_alloca(f, cpu_vector_type(cpu_type(f->g, b->dt), t->lanes), 1);
         if (b->kind != LB_LOCAL && !starts_with_store(t, c)) each_vector(t, c, cpu_cell_fill);
     }
     f->cell = t->cell, f->n_cell = t->n_cell;
@@ -150,24 +151,24 @@ static void close_cells(Tile *t) {
 }
 
 /* Emits the statements for a tile that begins at column i. */
-static void emit_tile(Tile *t, LLVMValueRef i, LLVMValueRef left, int full, int vectors) {
-    t->i = i, t->left = left, t->full = full, t->vectors = vectors;
-    if (!t->jam) t->f->tile_at = i, t->f->tile_len = vectors * t->w;
+static void emit_tile(Tile *t, LLVMValueRef i, LLVMValueRef remaining, int full, int vectors) {
+    t->first = i, t->remaining = remaining, t->n_full = full, t->vectors = vectors;
+    if (!t->jam) t->f->tile_start = i, t->f->tile_width = vectors * t->lanes;
     open_cells(t);
     for (const LStmt *s = t->s->body; s; s = s->next) {
         cpu_debug_at(t->f, s->span);
         if (is_row_loop(t, s))
             for (int head = 0; head < t->heads; head++) emit_row_loop(t, s, head);
         else
-            cpu_entry_loop(t->f, s, entry_body, t);
+            cpu_entry_loop(t->f, s, emit_entry, t);
     }
     close_cells(t);
-    t->f->tile_at = NULL;
+    t->f->tile_start = NULL;
 }
 
 /* Emits the loop over whole tiles. */
 static void emit_tiles(Tile *t, LLVMValueRef end, int vectors) {
-    CgLoop l = cpu_loop_begin(t->f, cpu_i64(t->f->g, 0), end, (int64_t)vectors * t->w);
+    CgLoop l = cpu_loop_begin(t->f, cpu_i64(t->f->g, 0), end, (int64_t)vectors * t->lanes);
     emit_tile(t, l.i, NULL, 0, vectors);
     cpu_loop_end(t->f, &l);
 }
@@ -175,24 +176,25 @@ static void emit_tiles(Tile *t, LLVMValueRef end, int vectors) {
 /* Emits a constant number n of columns from `at` on, with a mask for the last vector. */
 static void emit_rest(Tile *t, int64_t at, int64_t n) {
     Cg *g = t->f->g;
-    int full = (int)(n / t->w);
+    int full = (int)(n / t->lanes);
     if (n > 0)
-        emit_tile(t, cpu_i64(g, at), n % t->w ? cpu_i64(g, n) : NULL, full, full + (n % t->w > 0));
+        emit_tile(t, cpu_i64(g, at), n % t->lanes ? cpu_i64(g, n) : NULL, full,
+                  full + (n % t->lanes > 0));
 }
 
 /* Emits what remains of a row of unknown width: a tile of the least power of two of vectors that
  * holds it. */
-static void emit_open_rest(Tile *t, LLVMValueRef at, LLVMValueRef left, int vectors) {
+static void emit_unknown_rest(Tile *t, LLVMValueRef at, LLVMValueRef remaining, int vectors) {
     CgFn *f = t->f;
     Cg *g = f->g;
     LLVMBasicBlockRef end = cpu_new_block(f, "end");
     for (; vectors > 0; vectors /= 2) {
         int full = vectors / 2;
         LLVMBasicBlockRef some = cpu_new_block(f, "rest"), fewer = cpu_new_block(f, "fewer");
-        LLVMValueRef than = cpu_i64(g, (int64_t)full * t->w);
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, left, than, ""), some, fewer);
+        LLVMValueRef than = cpu_i64(g, (int64_t)full * t->lanes);
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSGT, remaining, than, ""), some, fewer);
         LLVMPositionBuilderAtEnd(g->b, some);
-        emit_tile(t, at, left, full, vectors);
+        emit_tile(t, at, remaining, full, vectors);
         LLVMBuildBr(g->b, end);
         LLVMMoveBasicBlockAfter(fewer, LLVMGetInsertBlock(g->b));
         LLVMPositionBuilderAtEnd(g->b, fewer);
@@ -208,17 +210,17 @@ static bool is_access_to(const LStmt *s, const void *buf) {
 }
 
 /* The state of a statement `tile`. */
-static Tile begin(CgFn *f, const LStmt *s) {
-    Tile t = {.f = f, .s = s, .heads = 1, .w = s->lanes, .n_cell = s->n_kept};
-    for (int i = 0; i < s->n_kept; i++)
-        t.cell[i].first = loop_find(s->body, is_access_to, s->kept[i]);
+static Tile begin_tile(CgFn *f, const LStmt *s) {
+    Tile t = {.f = f, .s = s, .heads = 1, .lanes = s->lanes, .n_cell = s->n_in_registers};
+    for (int i = 0; i < s->n_in_registers; i++)
+        t.cell[i].first = loop_find(s->body, is_access_to, s->in_registers[i]);
     return t;
 }
 
 /* Emits a tile: whole tiles, then the rest of the row. */
 void cpu_tile(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
-    Tile t = begin(f, s);
+    Tile t = begin_tile(f, s);
     int vectors = s->columns / s->lanes;
     int64_t n;
     if (expr_is_const(s->extent, &n)) {
@@ -230,13 +232,13 @@ void cpu_tile(CgFn *f, const LStmt *s) {
     LLVMValueRef width = cpu_size(f, s->extent);
     LLVMValueRef whole = LLVMBuildAnd(g->b, width, cpu_i64(g, -(int64_t)s->columns), "");
     emit_tiles(&t, whole, vectors);
-    emit_open_rest(&t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), vectors);
+    emit_unknown_rest(&t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), vectors);
 }
 
 /* Emits a loop over heads whose rows are in registers together (sched.jam). */
 void cpu_jammed_loop(CgFn *f, const LStmt *jam) {
     int64_t n = 0, width = 0;
-    Tile t = begin(f, loop_jammed_tile(jam));
+    Tile t = begin_tile(f, loop_jammed_tile(jam));
     bool known = loop_extent(jam, &n) && expr_is_const(t.s->extent, &width);
     CTX_HOLDS(f->g->c, known, jam->span);
     t.jam = jam;

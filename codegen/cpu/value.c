@@ -35,7 +35,7 @@ LLVMTypeRef cpu_mem_type(Cg *g, DType dt) {
 }
 
 /* The vector type with w lanes; t itself for one. */
-LLVMTypeRef cpu_wide(LLVMTypeRef t, int w) {
+LLVMTypeRef cpu_vector_type(LLVMTypeRef t, int w) {
     return w == 1 ? t : LLVMVectorType(t, (unsigned)w);
 }
 
@@ -68,12 +68,12 @@ LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w) {
 }
 
 /* The value as a vector of the current number of lanes. */
-LLVMValueRef cpu_lanes(CgFn *f, CgVal v) {
+LLVMValueRef cpu_broadcast_to_lanes(CgFn *f, CgVal v) {
     Cg *g = f->g;
-    if (v.form == FORM_LANES || f->w == 1) return v.v;
-    LLVMValueRef s = cpu_splat(g, v.v, f->w);
-    if (v.form == FORM_ONE) return s;
-    return LLVMBuildAdd(g->b, s, cpu_iota(g, LLVMTypeOf(v.v), f->w), "");
+    if (v.shape == SHAPE_VARYING || f->lanes == 1) return v.v;
+    LLVMValueRef s = cpu_splat(g, v.v, f->lanes);
+    if (v.shape == SHAPE_UNIFORM) return s;
+    return LLVMBuildAdd(g->b, s, cpu_iota(g, LLVMTypeOf(v.v), f->lanes), "");
 }
 
 /* A call of an LLVM intrinsic with overloaded types. */
@@ -86,8 +86,8 @@ LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_ove
 }
 
 /* Whether any lane of an i1 vector is set. */
-LLVMValueRef cpu_any(CgFn *f, LLVMValueRef mask) {
-    if (f->w == 1 || cpu_width(mask) == 1) return mask; /* one for all lanes */
+LLVMValueRef cpu_any_lane(CgFn *f, LLVMValueRef mask) {
+    if (f->lanes == 1 || cpu_width(mask) == 1) return mask; /* one for all lanes */
     LLVMTypeRef t = LLVMTypeOf(mask);
     return cpu_call(f->g, "llvm.vector.reduce.or", &t, 1, &mask, 1);
 }
@@ -109,16 +109,16 @@ LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
 /* bf16 is the upper half of an f32. */
 static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
     int w = cpu_width(raw);
-    LLVMValueRef x = LLVMBuildZExt(g->b, raw, cpu_wide(g->i32, w), "");
+    LLVMValueRef x = LLVMBuildZExt(g->b, raw, cpu_vector_type(g->i32, w), "");
     x = LLVMBuildShl(g->b, x, cpu_const_int(x, g->i32, 16), "");
-    return LLVMBuildBitCast(g->b, x, cpu_wide(g->f32, w), "");
+    return LLVMBuildBitCast(g->b, x, cpu_vector_type(g->f32, w), "");
 }
 
 /* Rounds to nearest even and keeps NaN. */
 static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
     int w = cpu_width(v);
     LLVMValueRef nan = LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, "");
-    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_wide(g->i32, w), "");
+    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_vector_type(g->i32, w), "");
     LLVMValueRef sixteen = cpu_const_int(x, g->i32, 16);
     LLVMValueRef odd = LLVMBuildLShr(g->b, x, sixteen, "");
     odd = LLVMBuildAnd(g->b, odd, cpu_const_int(x, g->i32, 1), "");
@@ -126,7 +126,7 @@ static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
     LLVMValueRef rounded = LLVMBuildAdd(g->b, x, up, "");
     LLVMValueRef quiet = LLVMBuildOr(g->b, x, cpu_const_int(x, g->i32, 0x400000), "");
     x = LLVMBuildLShr(g->b, LLVMBuildSelect(g->b, nan, quiet, rounded, ""), sixteen, "");
-    return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
+    return LLVMBuildTrunc(g->b, x, cpu_vector_type(g->i16, w), "");
 }
 
 /* Converts an element from memory to the type of registers. */
@@ -135,25 +135,25 @@ LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw) {
     if (dt == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, raw, LLVMConstNull(LLVMTypeOf(raw)), "");
     if (dt == DT_BF16) return bf16_to_f32(g, raw);
     if (dt != DT_F16) return raw;
-    raw = LLVMBuildBitCast(g->b, raw, cpu_wide(g->f16, w), "");
-    return LLVMBuildFPExt(g->b, raw, cpu_wide(g->f32, w), "");
+    raw = LLVMBuildBitCast(g->b, raw, cpu_vector_type(g->f16, w), "");
+    return LLVMBuildFPExt(g->b, raw, cpu_vector_type(g->f32, w), "");
 }
 
 /* The same of a bf16 value that is already rounded: truncation is enough. */
-LLVMValueRef cpu_rounded_to_mem(Cg *g, DType dt, LLVMValueRef v) {
+LLVMValueRef cpu_to_mem_exact(Cg *g, DType dt, LLVMValueRef v) {
     if (dt != DT_BF16) return cpu_to_mem(g, dt, v);
     int w = cpu_width(v);
-    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_wide(g->i32, w), "");
+    LLVMValueRef x = LLVMBuildBitCast(g->b, v, cpu_vector_type(g->i32, w), "");
     x = LLVMBuildLShr(g->b, x, cpu_const_int(x, g->i32, 16), "");
-    return LLVMBuildTrunc(g->b, x, cpu_wide(g->i16, w), "");
+    return LLVMBuildTrunc(g->b, x, cpu_vector_type(g->i16, w), "");
 }
 
 /* Converts a value to its form in memory. */
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     int w = cpu_width(v);
-    if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_wide(g->i8, w), "");
+    if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_vector_type(g->i8, w), "");
     if (dt == DT_BF16) return f32_to_bf16(g, v);
     if (dt != DT_F16) return v;
-    v = LLVMBuildFPTrunc(g->b, v, cpu_wide(g->f16, w), "");
-    return LLVMBuildBitCast(g->b, v, cpu_wide(g->i16, w), "");
+    v = LLVMBuildFPTrunc(g->b, v, cpu_vector_type(g->f16, w), "");
+    return LLVMBuildBitCast(g->b, v, cpu_vector_type(g->i16, w), "");
 }

@@ -31,7 +31,7 @@ LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
 
 /* Reduces the lanes to one value: the upper half is combined with the lower half until one lane is
  * left. */
-LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
+LLVMValueRef cpu_reduce_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
     Cg *g = f->g;
     for (int w = cpu_width(v) / 2; w >= 1; w /= 2) {
         LLVMValueRef lo[64], hi[64], none = LLVMGetPoison(LLVMTypeOf(v));
@@ -49,87 +49,89 @@ LLVMValueRef cpu_fold_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v) {
 }
 
 /* Whether the statements load or store b. */
-static bool touches(const LStmt *s, const LBuf *b) {
+static bool is_loaded_or_stored(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next) {
         if ((s->kind == L_LOAD || s->kind == L_STORE) && s->buf == b) return true;
-        if (loop_has_body(s) && touches(s->body, b)) return true;
+        if (loop_has_body(s) && is_loaded_or_stored(s->body, b)) return true;
     }
     return false;
 }
 
 /* Whether the loop accumulates into one element that it does not access otherwise: a vector
  * accumulator can hold it. */
-static bool is_kept(const LStmt *loop, const LStmt *s) {
-    return loop_at_one_place(loop, s) && !loop_declares(loop->body, s->buf) &&
-           !touches(loop->body, s->buf);
+static bool may_stay_in_vector(const LStmt *loop, const LStmt *s) {
+    return loop_is_at_invariant_index(loop, s) && !loop_declares(loop->body, s->buf) &&
+           !is_loaded_or_stored(loop->body, s->buf);
 }
 
 /* Finds the accumulations that vector accumulators hold, and initialises these. */
-static void find_folds(CgFn *f, const LStmt *loop, const LStmt *s, CgFold *fold, int *n) {
+static void init_accumulators(CgFn *f, const LStmt *loop, const LStmt *s, CgAccumulator *fold,
+                              int *n) {
     Cg *g = f->g;
     for (; s; s = s->next) {
-        if (loop_has_body(s)) find_folds(f, loop, s->body, fold, n);
-        if (s->kind != L_ACC || *n == CPU_FOLD_MAX || !is_kept(loop, s)) continue;
-        LLVMValueRef at = cpu_alloca(f, cpu_wide(cpu_type(g, s->buf->dt), f->w), 1);
-        LLVMBuildStore(g->b, cpu_identity(f, s->red, s->buf->dt, f->w), at);
-        fold[(*n)++] = (CgFold){s, at};
+        if (loop_has_body(s)) init_accumulators(f, loop, s->body, fold, n);
+        if (s->kind != L_ACC || *n == CPU_ACCUMULATORS_MAX || !may_stay_in_vector(loop, s))
+            continue;
+        LLVMValueRef at = cpu_alloca(f, cpu_vector_type(cpu_type(g, s->buf->dt), f->lanes), 1);
+        LLVMBuildStore(g->b, cpu_identity(f, s->red, s->buf->dt, f->lanes), at);
+        fold[(*n)++] = (CgAccumulator){s, at};
     }
 }
 
 /* Behind the loop: reduces each accumulator and combines it with the element in memory. */
-static void finish_folds(CgFn *f, const LStmt *loop, CgFold *fold, int n, int w) {
+static void finish_accumulators(CgFn *f, const LStmt *loop, CgAccumulator *fold, int n, int w) {
     Cg *g = f->g;
     for (int i = 0; i < n; i++) {
         const LStmt *s = fold[i].acc;
-        LLVMTypeRef t = cpu_wide(cpu_type(g, s->buf->dt), w);
+        LLVMTypeRef t = cpu_vector_type(cpu_type(g, s->buf->dt), w);
         LLVMValueRef v = LLVMBuildLoad2(g->b, t, fold[i].at, "");
-        if (!cpu_fold_later(f, loop, s, v))
-            cpu_acc_value(f, s, cpu_fold_lanes(f, s->red, s->buf->dt, v));
+        if (!cpu_defer_reduction(f, loop, s, v))
+            cpu_acc_value(f, s, cpu_reduce_lanes(f, s->red, s->buf->dt, v));
     }
 }
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
 /* The mask of lanes 0 .. left - 1. */
-LLVMValueRef cpu_first_lanes(CgFn *f, LLVMValueRef left) {
+LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef left) {
     Cg *g = f->g;
-    LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->w);
-    return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->w), n, "");
+    LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->lanes);
+    return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->lanes), n, "");
 }
 
 /* Emits the body for the vector of iterations that begins at i. */
-static void body_at(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool whole) {
-    f->mask = f->rest = mask;
-    f->reg[s->var->id] = (CgVal){i, FORM_SEQ, whole};
+static void emit_body(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool is_var) {
+    f->mask = f->tail_mask = mask;
+    f->reg[s->var->id] = (CgVal){i, SHAPE_CONSECUTIVE, is_var};
     cpu_block(f, s->body);
-    f->mask = f->rest = NULL;
+    f->mask = f->tail_mask = NULL;
 }
 
 /* Emits the vectors of a constant loop one after the other. */
-static void constant_loop(CgFn *f, const LStmt *s, int64_t n) {
+static void emit_constant_loop(CgFn *f, const LStmt *s, int64_t n) {
     Cg *g = f->g;
-    for (int64_t i = 0; i < n; i += f->w) {
-        LLVMValueRef left = i + f->w <= n ? NULL : cpu_first_lanes(f, cpu_i64(g, n - i));
-        body_at(f, s, cpu_i64(g, i), left, true);
+    for (int64_t i = 0; i < n; i += f->lanes) {
+        LLVMValueRef left = i + f->lanes <= n ? NULL : cpu_first_lanes_mask(f, cpu_i64(g, n - i));
+        emit_body(f, s, cpu_i64(g, i), left, true);
     }
 }
 
 /* Emits a loop over whole vectors, then the rest with a mask. */
-static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef hi) {
+static void emit_counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef hi) {
     Cg *g = f->g;
     LLVMValueRef n = LLVMBuildNSWSub(g->b, hi, lo, "");
     LLVMValueRef none = LLVMBuildICmp(g->b, LLVMIntSLT, n, cpu_i64(g, 0), "");
     n = LLVMBuildSelect(g->b, none, cpu_i64(g, 0), n, ""); /* a chunk may lie behind the end */
     hi = LLVMBuildNSWAdd(g->b, lo, n, "");
-    LLVMValueRef whole = LLVMBuildAnd(g->b, n, cpu_i64(g, -(int64_t)f->w), "");
-    LLVMValueRef rest_at = LLVMBuildNSWAdd(g->b, lo, whole, "");
-    CgLoop l = cpu_loop_begin(f, lo, rest_at, f->w);
-    body_at(f, s, l.i, NULL, false);
+    LLVMValueRef constant = LLVMBuildAnd(g->b, n, cpu_i64(g, -(int64_t)f->lanes), "");
+    LLVMValueRef rest_at = LLVMBuildNSWAdd(g->b, lo, constant, "");
+    CgLoop l = cpu_loop_begin(f, lo, rest_at, f->lanes);
+    emit_body(f, s, l.i, NULL, false);
     cpu_loop_end(f, &l);
     LLVMBasicBlockRef rest = cpu_new_block(f, "rest"), end = cpu_new_block(f, "end");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSLT, rest_at, hi, ""), rest, end);
     LLVMPositionBuilderAtEnd(g->b, rest);
-    body_at(f, s, rest_at, cpu_first_lanes(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
+    emit_body(f, s, rest_at, cpu_first_lanes_mask(f, LLVMBuildSub(g->b, hi, rest_at, "")), false);
     LLVMBuildBr(g->b, end);
     LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(g->b));
     LLVMPositionBuilderAtEnd(g->b, end);
@@ -138,18 +140,18 @@ static void counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValueRef 
 /* Emits a vector loop (sched.lanes). */
 void cpu_vector_loop(CgFn *f, const LStmt *s) {
     int64_t n = 0;
-    bool whole = s->sched.whole && loop_extent(s, &n);
+    bool constant = s->sched.unroll_vectors && loop_extent(s, &n);
     LLVMValueRef lo = NULL, hi = NULL;
-    if (!whole) cpu_range(f, s, &lo, &hi);
-    CgFold fold[CPU_FOLD_MAX];
+    if (!constant) cpu_range(f, s, &lo, &hi);
+    CgAccumulator fold[CPU_ACCUMULATORS_MAX];
     int n_fold = 0;
-    f->w = s->sched.lanes;
-    find_folds(f, s, s->body, fold, &n_fold);
-    f->fold = fold, f->n_fold = n_fold;
-    if (whole)
-        constant_loop(f, s, n);
+    f->lanes = s->sched.lanes;
+    init_accumulators(f, s, s->body, fold, &n_fold);
+    f->accumulator = fold, f->n_accumulators = n_fold;
+    if (constant)
+        emit_constant_loop(f, s, n);
     else
-        counted_loop(f, s, lo, hi);
-    f->w = 1, f->fold = NULL, f->n_fold = 0;
-    finish_folds(f, s, fold, n_fold, s->sched.lanes);
+        emit_counted_loop(f, s, lo, hi);
+    f->lanes = 1, f->accumulator = NULL, f->n_accumulators = 0;
+    finish_accumulators(f, s, fold, n_fold, s->sched.lanes);
 }

@@ -25,16 +25,16 @@ typedef enum {
 /* How a kernel's iterations meet threads. */
 typedef struct {
     CuKind kind;
-    const LStmt *parallel; /* NULL: a serial kernel */
+    const LStmt *parallel_loop; /* NULL: a serial kernel */
     /* Loops directly inside the parallel one that are made part of its index, outermost
      * first, and the body of the innermost. */
-    const LStmt *inner[LOOP_COLLAPSE_MAX];
-    int n_inner;
+    const LStmt *collapsed[LOOP_COLLAPSE_MAX];
+    int n_collapsed;
     const LStmt *body;
     /* teams */
-    int lanes;          /* threads side by side; 0 = known when the kernel is launched */
-    int pack;           /* neighbouring columns that a lane has, a power of two */
-    const LStmt *split; /* a loop whose entries go to the ways of a team by turns, or NULL */
+    int lanes;                /* threads side by side; 0 = known when the kernel is launched */
+    int pack;                 /* neighbouring columns that a lane has, a power of two */
+    const LStmt *shared_loop; /* a loop whose entries go to the ways of a team by turns, or NULL */
 } CuSched;
 
 /* A name that stands for a buffer's element while a part of the text is written. */
@@ -42,35 +42,36 @@ typedef struct {
     const LBuf *buf;
     const LStmt *acc; /* this statement's alone; NULL = all */
     const char *name;
-    int place;   /* an array without the dimension of the column; -1 = a scalar */
-    bool memory; /* of the type that memory has, not of a register's */
+    int dropped_dim;     /* an array without the dimension of the column; -1 = a scalar */
+    bool in_memory_type; /* of the type that memory has, not of a register's */
 } CuAlias;
 
 /* What a thread has added up by itself, until the statement `fold` of its buffer: a register, or a
  * few. */
 typedef struct {
     const LStmt *acc; /* what adds to it */
-    LShare by;        /* whose results are combined: ways', lanes' or all threads' */
+    LShare share;     /* whose results are combined: ways', lanes' or all threads' */
     const char *name;
     /* of ways: */
-    int place;     /* of an array: its dimension of the column */
-    int64_t count; /* registers */
-    bool array;
-    bool each;   /* one for each column of the lane */
-    bool folded; /* what is left is to add it to what was there before */
-} CuPart;
+    int dropped_dim;     /* of an array: its dimension of the column */
+    int64_t n_registers; /* registers */
+    bool is_array;
+    bool per_column; /* one for each column of the lane */
+    bool reduced;    /* what is left is to add it to what was there before */
+} CuPartial;
 
 /* The kernel being written. */
 typedef struct {
     Cu *cu;
     Arena *a;
-    const LKernel *k; /* as it is scheduled: passes may have made it of the plan's */
-    const bool *has;  /* [bufs] its arguments; NULL = all */
-    bool skips;       /* it tests a condition first, and then may do nothing */
-    bool skips_not;   /* .. unless it holds */
-    bool many;        /* several blocks may have a row (parts.c) */
-    bool parts;       /* .. and the signature of their kernel is being written */
-    bool sized; /* it may read its sizes from the device (codegen/plan_passes/plan_buckets.c) */
+    const LKernel *k;        /* as it is scheduled: passes may have made it of the plan's */
+    const bool *is_argument; /* [bufs] its arguments; NULL = all */
+    bool has_condition;      /* it tests a condition first, and then may do nothing */
+    bool condition_negated;  /* .. unless it holds */
+    bool splits_rows;        /* several blocks may have a row (parts.c) */
+    bool in_parts_kernel;    /* .. and the signature of their kernel is being written */
+    bool reads_device_sizes; /* it may read its sizes from the device
+                                (codegen/plan_passes/plan_buckets.c) */
     CuSched sched;
     LoopTeam team;    /* .. and what its threads do */
     const char **reg; /* [n_regs] names */
@@ -82,20 +83,21 @@ typedef struct {
     int depth;        /* of indentation */
     /* where the text is */
     VEC(CuAlias) alias;
-    VEC(CuPart) pending;
-    const LoopColumns *among; /* NULL = outside */
-    const char *column;       /* the index of vector loops in it */
-    const char *first;        /* where each lane has several columns: its first */
-    bool serial;    /* inside an entry that is as good as a column: loops are the thread's own */
-    const char *on; /* some lanes have no column: this says which have; NULL = all have one */
-    int n_names;    /* made so far */
+    VEC(CuPartial) pending;
+    const LoopColumns *region; /* NULL = outside */
+    const char *column;        /* the index of vector loops in it */
+    const char *first_column;  /* where each lane has several columns: its first */
+    bool serial_entries; /* inside an entry that is as good as a column: loops are the thread's own
+                          */
+    const char *active;  /* some lanes have no column: this says which have; NULL = all have one */
+    int n_fresh_names;   /* made so far */
 } CuFn;
 
 /* text.c: names and lines */
 void cu_line(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* one indented line */
 void cu_open(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* and what follows is deeper */
 void cu_close(CuFn *f);                                        /* "}" */
-void cu_names(CuFn *f);
+void cu_assign_names(CuFn *f);
 const char *cu_expr(CuFn *f, const Expr *e);
 const char *cu_host_expr(CuFn *f, const Expr *e); /* over n[..] */
 const char *cu_own_expr(CuFn *f, const Expr *e);  /* over gn_n[..]: of the batch's own sizes */
@@ -108,7 +110,7 @@ const char *cu_identity(Arena *a, RedKind r, DType dt);
 /* As the kernel's text says.  False after diagnostics: that cannot be. */
 bool cu_schedule(CuFn *f);
 /* What a loop adds up that the ways of a team share; how many, 0 = they do not share it. */
-int cu_split_targets(const CuFn *f, const LStmt *s, const LBuf **target);
+int cu_shared_sums(const CuFn *f, const LStmt *s, const LBuf **target);
 /* The columns that s, an access, is among, if its buffer's row is in registers there; or NULL. */
 const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s);
 
@@ -122,35 +124,38 @@ const char *cu_element(CuFn *f, const LStmt *s); /* buf[..], or the name that st
 const char *cu_load(CuFn *f, const LStmt *s);
 void cu_store(CuFn *f, const LStmt *s);
 void cu_acc(CuFn *f, const LStmt *s);
-const char *cu_writers(CuFn *f); /* "if (..) ", or nothing */
-void cu_put(CuFn *f, const LBuf *b, const char *at, const char *v);
-void cu_local(CuFn *f, const LBuf *b);
-int64_t cu_count_without(const LBuf *b, int place); /* elements, one dimension left out */
+const char *cu_writer_guard(CuFn *f); /* "if (..) ", or nothing */
+void cu_store_element(CuFn *f, const LBuf *b, const char *at, const char *v);
+void cu_declare_local(CuFn *f, const LBuf *b);
+int64_t cu_elements_without_dim(const LBuf *b,
+                                int dropped_dim); /* elements, one dimension left out */
 
 /* pack.c: the columns of a lane that has several */
-int cu_pack_of(const CuFn *f, const LoopColumns *r);
-void cu_each(CuFn *f); /* opens a loop over the lane's columns, if it has several */
-void cu_each_end(CuFn *f);
-const char *cu_of_each(CuFn *f, const char *name);   /* a register of each: name, or name[gn_k] */
-const char *cu_registers(CuFn *f, const char *name); /* their declarator */
+int cu_region_pack(const CuFn *f, const LoopColumns *r);
+void cu_open_pack_loop(CuFn *f); /* opens a loop over the lane's columns, if it has several */
+void cu_close_pack_loop(CuFn *f);
+const char *cu_pack_register(CuFn *f,
+                             const char *name); /* a register of each: name, or name[gn_k] */
+const char *cu_pack_declarator(CuFn *f, const char *name); /* their declarator */
 void cu_packed_body(CuFn *f, const LStmt *loop);
 
 /* elements.c: neighbouring elements of a thread that has several; 1 = it has one.  Their text has
  * what `element` writes for element gn_k of the gn_on from gn_from on. */
-void cu_element_pack(CuFn *f, const LoopNest *nest, void (*element)(CuFn *f, const LoopNest *nest));
+void cu_packed_elements(CuFn *f, const LoopNest *nest,
+                        void (*element)(CuFn *f, const LoopNest *nest));
 
 /* parts.c: several blocks for a row */
-bool cu_has_parts(const CuFn *f);
-const char *cu_part_numbers(CuFn *f, bool host);
-const char *cu_part_number(CuFn *f, int target, const char *column);
-const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column);
-void cu_parts(CuFn *f);
+bool cu_splits_rows(const CuFn *f);
+const char *cu_partial_size_text(CuFn *f, bool host);
+const char *cu_partial_index_text(CuFn *f, int target, const char *column);
+const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column);
+void cu_parts_kernel(CuFn *f);
 
 /* loop.c, columns.c, kernel.c, launch.c */
-void cu_mark(CuFn *f, const LStmt *list); /* the registers that it needs */
-void cu_begin(CuFn *f);
-void cu_until(CuFn *f, const LStmt *s, const LStmt *end);
-const char *cu_lanes(CuFn *f);               /* as they are called in a kernel */
+void cu_mark_used(CuFn *f, const LStmt *list); /* the registers that it needs */
+void cu_prologue(CuFn *f);
+void cu_statements_until(CuFn *f, const LStmt *s, const LStmt *end);
+const char *cu_lanes_text(CuFn *f);          /* as they are called in a kernel */
 void cu_call_row(CuFn *f, const char *team); /* for the row that has index gn_i */
 void cu_signature(CuFn *f, const char *suffix);
 void cu_block(CuFn *f, const LStmt *s);
@@ -159,9 +164,9 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
 void cu_column(CuFn *f, const LStmt *s);
 void cu_columns(CuFn *f, const LoopColumns *r);
-void cu_fold(CuFn *f, const LStmt *s);
+void cu_combine_partials(CuFn *f, const LStmt *s);
 bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_launch(CuFn *const *stage, int n, const char *name);
-const char *cu_extent(CuFn *f); /* iterations for threads, teams or blocks */
+const char *cu_extent_text(CuFn *f); /* iterations for threads, teams or blocks */
 
 #endif

@@ -16,15 +16,15 @@
 #include "codegen/cuda/cuda.h"
 
 /* The next inner loop of the nest, or NULL. */
-static const LStmt *next_of(const LoopNest *nest, int i) {
+static const LStmt *next_inner_loop(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
 /* Declares the pack of neighbouring elements of a buffer, and loads it (16 bytes at once where
  * possible) if the elements are read. */
-static void begin(CuFn *f, LoopStream *s, int pack) {
+static void emit_pack_load(CuFn *f, LoopStream *s, int pack) {
     const char *type = arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(s->buf->dt), pack);
-    s->name = arena_printf(f->a, "gn_pack_%d", f->n_names++);
+    s->name = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
     if (s->read)
         cu_line(f, "%s%s %s = gn_pack_some<%d>(&%s[gn_from], gn_on);", s->written ? "" : "const ",
                 type, s->name, pack, f->buf[s->buf->id]);
@@ -34,20 +34,21 @@ static void begin(CuFn *f, LoopStream *s, int pack) {
 
 /* Lets accesses to the thread's own elements use the pack instead of memory. An alias replaces one
  * access, not the buffer: the buffer may also be read at other indices. */
-static void stand_for(CuFn *f, const LoopElements *e, const LStmt *s, const LStmt *end) {
+static void alias_own_elements(CuFn *f, const LoopElements *e, const LStmt *s, const LStmt *end) {
     for (; s && s != end; s = s->next) {
-        if (s->kind == L_IF) stand_for(f, e, s->body, NULL);
+        if (s->kind == L_IF) alias_own_elements(f, e, s->body, NULL);
         for (int i = 0; loop_is_access(s) && i < e->streams.n; i++) {
             const LoopStream *x = &e->streams.v[i];
             if (x->buf != s->buf || !s->packed) continue;
-            CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", x->name), -1, .memory = true};
+            CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", x->name), -1,
+                         .in_memory_type = true};
             vec_push(f->a, &f->alias, a);
         }
     }
 }
 
 /* Whether the access has such an alias. */
-static bool stands(const CuFn *f, const LStmt *s) {
+static bool has_alias(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->alias.n; i++)
         if (f->alias.v[i].acc == s) return true;
     return false;
@@ -55,54 +56,55 @@ static bool stands(const CuFn *f, const LStmt *s) {
 
 /* Whether a statement in s .. end needs the value of register r; the index of an access that a pack
  * replaces does not count. */
-static bool asks(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r) {
+static bool reads_register(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r) {
     for (; s && s != end; s = s->next) {
         bool value = s->kind == L_LET || s->kind == L_LOAD;
         if (value && !f->used[s->dst->id]) continue;
         for (int i = 0; s->kind == L_LET && i < s->n_arg; i++)
             if (s->arg[i] == r) return true;
-        for (int i = 0; loop_is_access(s) && !stands(f, s) && i < s->buf->rank; i++)
+        for (int i = 0; loop_is_access(s) && !has_alias(f, s) && i < s->buf->rank; i++)
             if (s->idx[i] == r) return true;
         if (s->src == r || s->cond == r) return true;
-        if (s->kind == L_IF && asks(f, s->body, NULL, r)) return true;
+        if (s->kind == L_IF && reads_register(f, s->body, NULL, r)) return true;
     }
     return false;
 }
 
 /* The same for all loops of the nest. */
-static bool nest_asks(const CuFn *f, const LoopNest *nest, const LReg *r) {
+static bool nest_reads_register(const CuFn *f, const LoopNest *nest, const LReg *r) {
     for (int i = 0; i < nest->n; i++)
-        if (asks(f, nest->loop[i]->body, next_of(nest, i), r)) return true;
+        if (reads_register(f, nest->loop[i]->body, next_inner_loop(nest, i), r)) return true;
     return false;
 }
 
 /* Stores the pack, or the elements of it that exist. */
-static void put(CuFn *f, const LoopStream *s) {
+static void emit_pack_store(CuFn *f, const LoopStream *s) {
     cu_line(f, "gn_put_some(&%s[gn_from], %s, gn_on);", f->buf[s->buf->id], s->name);
 }
 
 /* Emits loads of packs, an unrolled loop over their elements with what `element` emits for each,
  * and stores. A loop variable is computed only where something besides a packed access needs it. */
-void cu_element_pack(CuFn *f, const LoopNest *nest,
-                     void (*element)(CuFn *f, const LoopNest *nest)) {
-    LoopElements e = loop_elements(f->a, f->k, nest);
-    const int pack = f->sched.pack, outer = f->alias.n;
-    bool wanted[LOOP_COLLAPSE_MAX + 1];
+void cu_packed_elements(CuFn *f, const LoopNest *nest,
+                        void (*element)(CuFn *f, const LoopNest *nest)) {
+    LoopElements e = loop_find_packable(f->a, f->k, nest);
+    const int pack = f->sched.pack, n_outer_aliases = f->alias.n;
+    bool saved_used[LOOP_COLLAPSE_MAX + 1];
     for (int i = 0; i < e.streams.n; i++)
-        if (e.streams.v[i].packed) begin(f, &e.streams.v[i], pack);
-    for (int i = 0; i < nest->n; i++) stand_for(f, &e, nest->loop[i]->body, next_of(nest, i));
+        if (e.streams.v[i].packed) emit_pack_load(f, &e.streams.v[i], pack);
+    for (int i = 0; i < nest->n; i++)
+        alias_own_elements(f, &e, nest->loop[i]->body, next_inner_loop(nest, i));
     for (int i = 0; i < nest->n; i++) {
         const LReg *r = nest->loop[i]->var;
-        wanted[i] = f->used[r->id];
-        f->used[r->id] = nest_asks(f, nest, r);
+        saved_used[i] = f->used[r->id];
+        f->used[r->id] = nest_reads_register(f, nest, r);
     }
     cu_line(f, "#pragma unroll");
     cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", pack);
     cu_line(f, "if (gn_k >= gn_on) break;");
     element(f, nest);
     cu_close(f);
-    f->alias.n = outer;
-    for (int i = 0; i < nest->n; i++) f->used[nest->loop[i]->var->id] = wanted[i];
+    f->alias.n = n_outer_aliases;
+    for (int i = 0; i < nest->n; i++) f->used[nest->loop[i]->var->id] = saved_used[i];
     for (int i = 0; i < e.streams.n; i++)
-        if (e.streams.v[i].packed && e.streams.v[i].written) put(f, &e.streams.v[i]);
+        if (e.streams.v[i].packed && e.streams.v[i].written) emit_pack_store(f, &e.streams.v[i]);
 }

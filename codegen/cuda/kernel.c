@@ -5,12 +5,12 @@
 
 /* ---- what is needed ---------------------------------------------------------------- */
 /* Records that the value of r is needed. */
-static void mark_use(CuFn *f, const LReg *r) {
+static void mark_register(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
 /* The statement in the loop that computes index r; NULL = it is computed outside. */
-static const LStmt *computed_in(const LStmt *loop, const LReg *r) {
+static const LStmt *index_definition_in(const LStmt *loop, const LReg *r) {
     return r->def->kind == L_LET && loop_has(loop->body, r->def) ? r->def : NULL;
 }
 
@@ -22,11 +22,12 @@ static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool column = team && b->kind == LB_LOCAL;
     bool cell = cu_promoted(f, s);
     for (int i = 0; i < b->rank; i++) {
-        bool at_column = column && loop && (s->idx[i] == loop->var || computed_in(loop, s->idx[i]));
-        if (loop_is_one(b->dim[i]) || at_column) continue;
-        const LStmt *d = cell && loop ? computed_in(loop, s->idx[i]) : NULL;
-        for (int k = 0; d && k < d->n_arg; k++) mark_use(f, d->arg[k]);
-        if (!d) mark_use(f, s->idx[i]);
+        bool at_column =
+            column && loop && (s->idx[i] == loop->var || index_definition_in(loop, s->idx[i]));
+        if (loop_is_unit_extent(b->dim[i]) || at_column) continue;
+        const LStmt *d = cell && loop ? index_definition_in(loop, s->idx[i]) : NULL;
+        for (int k = 0; d && k < d->n_arg; k++) mark_register(f, d->arg[k]);
+        if (!d) mark_register(f, s->idx[i]);
     }
 }
 
@@ -44,63 +45,66 @@ static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
 static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
     bool value = s->kind == L_LET || s->kind == L_LOAD;
     if (value && !f->used[s->dst->id]) return;
-    for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_use(f, s->arg[i]);
+    for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_register(f, s->arg[i]);
     bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
     if (access) mark_indices(f, s, loop);
     if (access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
-    if (s->kind == L_STORE || s->kind == L_ACC) mark_use(f, s->src);
-    if (s->kind == L_IF) mark_use(f, s->cond);
-    if (s->kind == L_FOR && s->range != LR_EXTENT) mark_use(f, s->at);
+    if (s->kind == L_STORE || s->kind == L_ACC) mark_register(f, s->src);
+    if (s->kind == L_IF) mark_register(f, s->cond);
+    if (s->kind == L_FOR && s->range != LR_EXTENT) mark_register(f, s->at);
     if (f->sched.kind != CU_THREAD && loop_is_columns(s)) loop = s;
     if (loop_has_body(s)) mark_block(f, s->body, loop);
 }
 
-void cu_mark(CuFn *f, const LStmt *list) {
+void cu_mark_used(CuFn *f, const LStmt *list) {
     mark_block(f, list, NULL);
 }
 
 /* ---- the function -------- */
 /* Emits the loop variables of the parallel loop and of the loops collapsed with it, from the one
  * index gn_i: the innermost varies fastest. */
-static void split_index(CuFn *f) {
+static void emit_index_split(CuFn *f) {
     const CuSched *c = &f->sched;
-    const char *rest = "gn_i";
-    for (int i = c->n_inner; i >= 0; i--) {
-        const LStmt *l = i ? c->inner[i - 1] : c->parallel;
+    const char *index = "gn_i";
+    for (int i = c->n_collapsed; i >= 0; i--) {
+        const LStmt *l = i ? c->collapsed[i - 1] : c->parallel_loop;
         const char *v = f->reg[l->var->id], *n = cu_expr(f, l->extent);
-        bool last = i == 0;
-        if (f->used[l->var->id] && last) cu_line(f, "const int64_t %s = %s;", v, rest);
-        if (f->used[l->var->id] && !last) cu_line(f, "const int64_t %s = %s %% (%s);", v, rest, n);
-        if (!last && !loop_is_one(l->extent)) rest = arena_printf(f->a, "%s / (%s)", rest, n);
+        bool outermost = i == 0;
+        if (f->used[l->var->id] && outermost) cu_line(f, "const int64_t %s = %s;", v, index);
+        if (f->used[l->var->id] && !outermost)
+            cu_line(f, "const int64_t %s = %s %% (%s);", v, index, n);
+        if (!outermost && !loop_is_unit_extent(l->extent))
+            index = arena_printf(f->a, "%s / (%s)", index, n);
     }
 }
 
 /* Emits the statements from s on, up to `end`. */
-void cu_until(CuFn *f, const LStmt *s, const LStmt *end) {
+void cu_statements_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_statement(f, s);
 }
 
 /* The number of lanes as text: a constant, or the kernel's parameter. */
-const char *cu_lanes(CuFn *f) {
+const char *cu_lanes_text(CuFn *f) {
     return f->sched.lanes ? arena_printf(f->a, "%d", f->sched.lanes) : "gn_lanes";
 }
 
 /* Declares `gn`, the team of threads that this thread belongs to. */
-static void team(CuFn *f) {
+static void emit_team(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (c->kind == CU_BLOCK) cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", cu_lanes(f));
+    if (c->kind == CU_BLOCK)
+        cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", cu_lanes_text(f));
     if (c->kind == CU_TEAM)
-        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", cu_lanes(f),
-                c->split ? "gn_ways" : "1");
+        cu_line(f, "const GnTeam gn = gn_warp_team(%s, %s);", cu_lanes_text(f),
+                c->shared_loop ? "gn_ways" : "1");
 }
 
 /* Emits the body of one iteration, whose loop variables are defined. */
-static void iteration(CuFn *f) {
+static void emit_iteration(CuFn *f) {
     const CuSched *c = &f->sched;
-    const LStmt *s = c->parallel->body;
-    for (int i = 0; i < c->n_inner; i++) {
-        cu_until(f, s, c->inner[i]);
-        s = c->inner[i]->body;
+    const LStmt *s = c->parallel_loop->body;
+    for (int i = 0; i < c->n_collapsed; i++) {
+        cu_statements_until(f, s, c->collapsed[i]);
+        s = c->collapsed[i]->body;
     }
     cu_block(f, s);
 }
@@ -108,177 +112,182 @@ static void iteration(CuFn *f) {
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
 /* Whether rows with many entries (hubs) are done by a block instead of a team. */
 static bool has_hubs(const CuFn *f) {
-    return f->sched.parallel && f->sched.parallel->sched.hubs;
+    return f->sched.parallel_loop && f->sched.parallel_loop->sched.hub_entries;
 }
 
 /* Text of the test for a hub, by the number of entries of the row in all relations. */
-static const char *is_hub(CuFn *f) {
+static const char *is_hub_text(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
-    const int n = loop_row_entries(&f->team, loop);
-    const char *row = f->reg[f->sched.parallel->var->id], *all = NULL;
+    const int n = loop_shared_entry_loops(&f->team, loop);
+    const char *row = f->reg[f->sched.parallel_loop->var->id], *all = NULL;
     for (int i = 0; i < n; i++) {
         const char *ptr = f->buf[loop[i]->ptr->id];
         const char *entries = arena_printf(f->a, "%s[%s + 1] - %s[%s]", ptr, row, ptr, row);
         all = all ? arena_printf(f->a, "%s + %s", all, entries) : entries;
     }
-    return arena_printf(f->a, "gn_is_hub(%s, gn.ways, %d)", all, f->sched.parallel->sched.hubs);
+    return arena_printf(f->a, "gn_is_hub(%s, gn.ways, %d)", all,
+                        f->sched.parallel_loop->sched.hub_entries);
 }
 
 /* Text of the parallel loop's own index, from gn_i, which includes the collapsed loops. */
-static const char *row_of(CuFn *f) {
+static const char *row_index_text(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *row = "gn_i";
-    for (int i = 0; i < c->n_inner; i++) {
-        const Expr *n = c->inner[i]->extent;
-        if (!loop_is_one(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
+    for (int i = 0; i < c->n_collapsed; i++) {
+        const Expr *n = c->collapsed[i]->extent;
+        if (!loop_is_unit_extent(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
     }
     return row;
 }
 
 /* For loop_find: does the statement access the buffer, or read segment bounds from it? */
-static bool reaches(const LStmt *s, const void *buf) {
+static bool touches_buffer(const LStmt *s, const void *buf) {
     return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
 
 /* What is done for a row stands once, in a function for a team of either kind.  What it needs of
  * the kernel: arguments, sizes, and what is computed before the parallel loop. */
-typedef VEC(const char *) Words;
+typedef VEC(const char *) Parameters;
 
-static void add_word(CuFn *f, Words *to, const char *type, const char *name) {
+static void add_parameter(CuFn *f, Parameters *to, const char *type, const char *name) {
     vec_push(f->a, to, arena_printf(f->a, "%s%s", type, name));
 }
 
-static const char *pointer(CuFn *f, const char *type, bool written) {
+static const char *pointer_type(CuFn *f, const char *type, bool written) {
     return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
 }
 
 /* Parameters of the function that does one row for a team of either kind: the arguments, sizes and
  * values computed before the parallel loop that the row needs. types: as declared, else as passed.
  */
-static Words row_needs(CuFn *f, bool types) {
+static Parameters row_parameters(CuFn *f, bool types) {
     const LKernel *k = f->k;
-    const LStmt *loop = f->sched.parallel;
-    Words to = {0};
+    const LStmt *loop = f->sched.parallel_loop;
+    Parameters to = {0};
     bool *all = f->used, *used = f->used = NEWN(f->a, bool, k->n_regs + 1);
-    cu_mark(f, loop->body);
+    cu_mark_used(f, loop->body);
     f->used = all;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
-        if (!loop_find(loop->body, reaches, b)) continue;
-        add_word(f, &to, types ? pointer(f, cu_mem_type(b->dt), b->written) : "", f->buf[i]);
+        if (!loop_find(loop->body, touches_buffer, b)) continue;
+        add_parameter(f, &to, types ? pointer_type(f, cu_mem_type(b->dt), b->written) : "",
+                      f->buf[i]);
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
-        if (f->sym[i]) add_word(f, &to, types ? "int64_t " : "", f->sym[i]);
-    if (f->many) add_word(f, &to, types ? pointer(f, "float", false) : "", "gn_room");
-    if (f->many) add_word(f, &to, types ? "int64_t " : "", "gn_part");
+        if (f->sym[i]) add_parameter(f, &to, types ? "int64_t " : "", f->sym[i]);
+    if (f->splits_rows)
+        add_parameter(f, &to, types ? pointer_type(f, "float", false) : "", "gn_room");
+    if (f->splits_rows) add_parameter(f, &to, types ? "int64_t " : "", "gn_part");
     for (const LStmt *s = k->body; s != loop; s = s->next)
         if (used[s->dst->id])
-            add_word(f, &to, types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
-                     f->reg[s->dst->id]);
+            add_parameter(f, &to, types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
+                          f->reg[s->dst->id]);
     return to;
 }
 
 /* Writes a parameter list between `first` and `last`, on as many lines as it fills. */
-static void put_words(CuFn *f, const char *first, const Words *w, const char *last) {
+static void put_parameters(CuFn *f, const char *head, const Parameters *w, const char *tail) {
     enum { WIDTH = 100 };
     StrBuf *b = &f->cu->b;
-    size_t from = b->n;
-    sb_puts(b, first);
+    size_t line_start = b->n;
+    sb_puts(b, head);
     for (int i = 0; i < w->n; i++) {
-        bool fits = b->n - from + strlen(w->v[i]) + 4 <= WIDTH;
+        bool fits = b->n - line_start + strlen(w->v[i]) + 4 <= WIDTH;
         if (b->s[b->n - 1] != '(') sb_puts(b, fits ? ", " : ",");
         if (!fits) sb_puts(b, "\n");
-        if (!fits) from = b->n;
+        if (!fits) line_start = b->n;
         for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(b, "    ");
         sb_puts(b, w->v[i]);
     }
-    sb_puts(b, last);
+    sb_puts(b, tail);
 }
 
 /* Emits the function that does one row. Teams and blocks both call it, so its code stands once. */
-static void row_function(CuFn *f) {
-    const Words w = row_needs(f, true);
+static void emit_row_function(CuFn *f) {
+    const Parameters w = row_parameters(f, true);
     f->depth = 0;
     cu_line(f, "template <class Team>");
-    put_words(
+    put_parameters(
         f, arena_printf(f->a, "GN_ROW void %s_row(const Team &gn, const int64_t gn_i", f->k->name),
         &w, ") {\n");
     f->depth = 1;
-    split_index(f);
-    iteration(f);
+    emit_index_split(f);
+    emit_iteration(f);
     cu_close(f);
 }
 
 /* Emits the call of that function for row gn_i. */
 void cu_call_row(CuFn *f, const char *team) {
-    const Words w = row_needs(f, false);
+    const Parameters w = row_parameters(f, false);
     const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
-    put_words(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w, ");\n");
+    put_parameters(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w,
+                   ");\n");
 }
 
 /* Emits the loop over hubs: each thread tests a row of a tile, then the block does the hubs among
  * them. They come before other rows, since what takes longest should begin first. */
-static void hubs(CuFn *f) {
+static void emit_hub_rows(CuFn *f) {
     CuSched *c = &f->sched;
     cu_open(f, "GN_SPREAD_ROWS(gn_base, gn_step, gn_extent) {");
     cu_line(f, "bool gn_hub = false;");
     cu_open(f, "if (gn_base + (int64_t)gn_step * threadIdx.x < gn_extent) {");
     cu_line(f, "const int64_t gn_i = gn_base + (int64_t)gn_step * threadIdx.x;");
-    cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel->var->id], row_of(f));
-    cu_line(f, "gn_hub = %s;", is_hub(f));
+    cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel_loop->var->id], row_index_text(f));
+    cu_line(f, "gn_hub = %s;", is_hub_text(f));
     cu_close(f);
     cu_open(f, "GN_HUBS(gn_i, gn_base, gn_step, gn_hubs(gn_hub)) {");
-    cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes(f)));
+    cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes_text(f)));
     cu_close(f);
     cu_close(f);
 }
 
 /* Emits the loop over hubs, then the loop in which teams do the other rows. */
-static void rows_and_hubs(CuFn *f) {
-    hubs(f);
+static void emit_rows_and_hubs(CuFn *f) {
+    emit_hub_rows(f);
     cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
-    cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel->var->id], row_of(f));
-    cu_line(f, "if (%s) continue;", is_hub(f));
+    cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel_loop->var->id],
+            row_index_text(f));
+    cu_line(f, "if (%s) continue;", is_hub_text(f));
     cu_call_row(f, "gn");
     cu_close(f);
 }
 
 /* Emits one element of a pack: its index, loop variables and body. */
-static void one_of_nest(CuFn *f, const LoopNest *nest) {
+static void emit_nest_element(CuFn *f, const LoopNest *nest) {
     bool used = false;
     for (int i = 0; i < nest->n; i++) used = used || f->used[nest->loop[i]->var->id];
     if (used) cu_line(f, "const int64_t gn_i = gn_from + gn_k;");
-    split_index(f);
-    iteration(f);
+    emit_index_split(f);
+    emit_iteration(f);
 }
 
 /* Emits the grid loop of a kernel whose threads have several neighbouring elements each; false:
  * they have one. */
-static bool elements_body(CuFn *f) {
-    const LoopNest nest = loop_nest(f->k);
+static bool emit_packed_body(CuFn *f) {
+    const LoopNest nest = loop_collapsed_nest(f->k);
     const int pack = f->sched.kind == CU_THREAD ? f->sched.pack : 1;
     if (pack == 1) return false;
     cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
     cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);
     cu_line(f, "const int gn_on = (int)gn_min64(gn_extent - gn_from, %d);", pack);
-    cu_element_pack(f, &nest, one_of_nest);
+    cu_packed_elements(f, &nest, emit_nest_element);
     cu_close(f);
     return true;
 }
 
 /* Emits the grid loop: packs of elements per thread; or a thread per iteration; or a team per row,
  * with blocks for hubs where the schedule says so. */
-static void parallel_body(CuFn *f) {
+static void emit_parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
-    if (elements_body(f)) return;
+    if (emit_packed_body(f)) return;
     if (has_hubs(f)) {
-        rows_and_hubs(f);
+        emit_rows_and_hubs(f);
         return;
     }
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
-    split_index(f);
-    iteration(f);
+    emit_index_split(f);
+    emit_iteration(f);
     cu_close(f);
 }
 
@@ -290,7 +299,7 @@ static const char *count_of(CuFn *f, const LStmt *s) {
 }
 
 /* Several parallel loops share one range: each thread finds the one that its index is in. */
-static void joined_body(CuFn *f) {
+static void emit_joined_body(CuFn *f) {
     const LStmt *s = f->k->body;
     while (s->kind != L_FOR) cu_statement(f, s), s = s->next;
     cu_open(f, "GN_ROWS(gn_i, gn_extent) {");
@@ -310,16 +319,16 @@ static void joined_body(CuFn *f) {
 
 /* Emits the kernel's statements: several joined loops, a parallel loop, or serial code for one
  * thread or block. */
-static void body(CuFn *f) {
+static void emit_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (loop_is_joined(f->k) || loop_is_behind(f->k)) {
-        joined_body(f);
+        emit_joined_body(f);
         return;
     }
-    team(f);
-    if (c->parallel) {
-        cu_until(f, f->k->body, c->parallel);
-        parallel_body(f);
+    emit_team(f);
+    if (c->parallel_loop) {
+        cu_statements_until(f, f->k->body, c->parallel_loop);
+        emit_parallel_body(f);
         return;
     }
     cu_open(f, c->kind == CU_THREAD ? "GN_SERIAL(gn_extent) {" : "if (gn_extent) {");
@@ -349,18 +358,18 @@ static void comment_source(CuFn *f, Span at) {
 
 /* Emits the comment above the kernel: the lines of the model that it computes (lines: only above
  * the first of several stages), and its loop IR as emitted. */
-static void comment(CuFn *f, bool lines) {
+static void emit_comment(CuFn *f, bool with_source) {
     const LKernel *k = f->k;
     StrBuf text = sb_new(f->a);
     sb_puts(&f->cu->b, "/*\n");
-    for (int i = 0; lines && i < k->computes.n; i++) {
+    for (int i = 0; with_source && i < k->computes.n; i++) {
         Span at = k->computes.v[i]->span;
-        bool said = false;
+        bool repeated = false;
         for (int j = 0; j < i; j++) {
             Span other = k->computes.v[j]->span;
-            said |= other.file == at.file && other.line == at.line;
+            repeated |= other.file == at.file && other.line == at.line;
         }
-        if (!said) comment_source(f, at);
+        if (!repeated) comment_source(f, at);
     }
     loop_print(&text, f->cu->plan->m, k);
     for (const char *s = text.s; *s; s += strcspn(s, "\n"), s += *s == '\n')
@@ -372,37 +381,39 @@ static void comment(CuFn *f, bool lines) {
 void cu_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
-    const char *size = f->sized ? "int64_t " : "const int64_t ";
-    Words to = {0};
+    const char *size = f->reads_device_sizes ? "int64_t " : "const int64_t ";
+    Parameters to = {0};
     f->depth = 0;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
-        if (f->has && !f->has[i]) continue;
-        add_word(f, &to, pointer(f, cu_mem_type(b->dt), b->written), f->buf[i]);
+        if (f->is_argument && !f->is_argument[i]) continue;
+        add_parameter(f, &to, pointer_type(f, cu_mem_type(b->dt), b->written), f->buf[i]);
     }
-    if (f->skips) add_word(f, &to, pointer(f, "unsigned char", false), "gn_when");
-    if (f->sized) add_word(f, &to, pointer(f, "int64_t", false), "gn_n");
+    if (f->has_condition) add_parameter(f, &to, pointer_type(f, "unsigned char", false), "gn_when");
+    if (f->reads_device_sizes) add_parameter(f, &to, pointer_type(f, "int64_t", false), "gn_n");
     for (int i = 0; i < m->syms.n; i++)
-        if (f->sym[i]) add_word(f, &to, size, f->sym[i]);
-    if (f->sched.kind != CU_THREAD && !f->sched.lanes) add_word(f, &to, "const int ", "gn_lanes");
-    if (f->sched.kind == CU_TEAM && f->sched.split && !f->parts)
-        add_word(f, &to, "const int ", "gn_ways");
-    if (f->many) add_word(f, &to, pointer(f, "float", f->parts), "gn_room");
-    if (f->many) add_word(f, &to, "const int64_t ", "gn_part");
-    add_word(f, &to, size, "gn_extent");
-    put_words(f,
-              arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
-                           k->name, suffix),
-              &to, ") {\n");
+        if (f->sym[i]) add_parameter(f, &to, size, f->sym[i]);
+    if (f->sched.kind != CU_THREAD && !f->sched.lanes)
+        add_parameter(f, &to, "const int ", "gn_lanes");
+    if (f->sched.kind == CU_TEAM && f->sched.shared_loop && !f->in_parts_kernel)
+        add_parameter(f, &to, "const int ", "gn_ways");
+    if (f->splits_rows)
+        add_parameter(f, &to, pointer_type(f, "float", f->in_parts_kernel), "gn_room");
+    if (f->splits_rows) add_parameter(f, &to, "const int64_t ", "gn_part");
+    add_parameter(f, &to, size, "gn_extent");
+    put_parameters(f,
+                   arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
+                                k->name, suffix),
+                   &to, ") {\n");
 }
 
 /* Emits the load of the batch's own sizes from device memory: the launch was recorded for rounded
  * ones. */
-static void own_sizes(CuFn *f) {
+static void emit_load_sizes(CuFn *f) {
     cu_open(f, "if (gn_n) {");
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
         if (f->sym[i]) cu_line(f, "%s = gn_n[%d];", f->sym[i], i);
-    cu_line(f, "gn_extent = %s;", cu_extent(f));
+    cu_line(f, "gn_extent = %s;", cu_extent_text(f));
     cu_close(f);
 }
 
@@ -425,7 +436,7 @@ static bool uses_sizes(const CuFn *f) {
 }
 
 /* The step that launches k; *in: its phase. */
-static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) {
+static const PStep *launching_step(const Plan *p, const LKernel *k, const PPhase **in) {
     for (int i = 0; i < p->phases.n; i++)
         for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
             *in = p->phases.v[i];
@@ -436,41 +447,42 @@ static const PStep *step_of(const Plan *p, const LKernel *k, const PPhase **in) 
 }
 
 /* Emits what precedes the kernel's statements: the load of sizes, and the test of its condition. */
-void cu_begin(CuFn *f) {
+void cu_prologue(CuFn *f) {
     if (loop_is_behind(f->k))
         own_rows(f);
-    else if (f->sized)
-        own_sizes(f);
-    if (f->skips) cu_line(f, "if (%s*gn_when) return;", f->skips_not ? "" : "!");
+    else if (f->reads_device_sizes)
+        emit_load_sizes(f);
+    if (f->has_condition) cu_line(f, "if (%s*gn_when) return;", f->condition_negated ? "" : "!");
 }
 
 /* Emits the kernel, after its schedule is known, and the helper functions that it calls. */
-static void function(CuFn *f) {
+static void emit_function(CuFn *f) {
     f->used = NEWN(f->a, bool, f->k->n_regs + 1);
     f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
     mark_block(f, f->k->body, NULL);
-    cu_names(f);
-    f->sized = f->sized && uses_sizes(f);
-    f->many = cu_has_parts(f);
-    if (has_hubs(f)) row_function(f);
-    if (f->many) cu_parts(f);
+    cu_assign_names(f);
+    f->reads_device_sizes = f->reads_device_sizes && uses_sizes(f);
+    f->splits_rows = cu_splits_rows(f);
+    if (has_hubs(f)) emit_row_function(f);
+    if (f->splits_rows) cu_parts_kernel(f);
     cu_signature(f, "");
     f->depth = 1;
-    cu_begin(f);
-    body(f);
+    cu_prologue(f);
+    emit_body(f);
     cu_close(f);
 }
 
 /* The emission context of kernel k. A stage (k is one of several kernels made from one) takes only
  * the arguments that it touches. */
-static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
-    CuFn *f = NEW(whole->a, CuFn);
-    *f = *whole;
+static CuFn *context_for_kernel(const CuFn *base, const LKernel *k, bool is_stage) {
+    CuFn *f = NEW(base->a, CuFn);
+    *f = *base;
     f->k = k;
-    if (!stage) return f;
-    bool *has = NEWN(f->a, bool, k->bufs.n + 1);
-    for (int i = 0; i < k->bufs.n; i++) has[i] = loop_find(k->body, reaches, k->bufs.v[i]);
-    f->has = has;
+    if (!is_stage) return f;
+    bool *is_argument = NEWN(f->a, bool, k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++)
+        is_argument[i] = loop_find(k->body, touches_buffer, k->bufs.v[i]);
+    f->is_argument = is_argument;
     return f;
 }
 
@@ -478,23 +490,23 @@ static CuFn *of_kernel(const CuFn *whole, const LKernel *k, bool stage) {
  * stage and the host function that launches them. False after diagnostics. */
 bool cu_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
-    const PStep *s = step_of(cu->plan, k, &ph);
-    const TargetMachine none = {0};
+    const PStep *s = launching_step(cu->plan, k, &ph);
+    const TargetMachine no_machine = {0};
     Loops l;
-    if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &none, k, &l)) return false;
-    CuFn whole = {.cu = cu,
-                  .a = cu->a,
-                  .skips = s && s->pred >= 0 && s->kernel == k,
-                  .skips_not = s && s->pred_not,
-                  .sized = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph))},
+    if (!loop_pass_all(cu->c, cu->plan, &target_cuda, &no_machine, k, &l)) return false;
+    CuFn base = {.cu = cu,
+                 .a = cu->a,
+                 .has_condition = s && s->pred >= 0 && s->kernel == k,
+                 .condition_negated = s && s->pred_not,
+                 .reads_device_sizes = s && (s->clear || plan_has_buckets(cu->a, cu->plan, ph))},
          **f = NEWN(cu->a, CuFn *, l.k.n + 1);
     for (int i = 0; i < l.k.n; i++) {
-        f[i] = of_kernel(&whole, l.k.v[i], l.k.n > 1);
+        f[i] = context_for_kernel(&base, l.k.v[i], l.k.n > 1);
         if (!cu_schedule(f[i])) return false;
     }
     for (int i = 0; i < l.k.n; i++) {
-        comment(f[i], i == 0);
-        function(f[i]);
+        emit_comment(f[i], i == 0);
+        emit_function(f[i]);
     }
     cu_launch(f, l.k.n, k->name);
     return true;

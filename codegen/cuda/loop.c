@@ -2,7 +2,7 @@
 #include "codegen/cuda/cuda.h"
 
 /* Emits a constant for a loop bound, which is used more than once; returns its name. */
-static const char *named(CuFn *f, const char *what, int id, const char *value) {
+static const char *name_bound(CuFn *f, const char *what, int id, const char *value) {
     const char *name = arena_printf(f->a, "gn_%s_%d", what, id);
     cu_line(f, "const int64_t %s = %s;", name, value);
     return name;
@@ -21,13 +21,13 @@ void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi) {
     if (s->range == LR_SEGMENT) {
         const char *ptr = f->buf[s->ptr->id];
         *lo = arena_printf(f->a, "%s[%s]", ptr, at);
-        *hi = named(f, "end", id, arena_printf(f->a, "%s[%s + 1]", ptr, at));
+        *hi = name_bound(f, "end", id, arena_printf(f->a, "%s[%s + 1]", ptr, at));
         return;
     }
     const char *n = cu_expr(f, s->extent), *chunks = cu_expr(f, s->n_chunks);
-    const char *len = named(f, "len", id, arena_printf(f->a, "gn_ceildiv(%s, %s)", n, chunks));
+    const char *len = name_bound(f, "len", id, arena_printf(f->a, "gn_ceildiv(%s, %s)", n, chunks));
     *lo = arena_printf(f->a, "%s * %s", at, len);
-    *hi = named(f, "end", id, arena_printf(f->a, "gn_min64((%s + 1) * %s, %s)", at, len, n));
+    *hi = name_bound(f, "end", id, arena_printf(f->a, "gn_min64((%s + 1) * %s, %s)", at, len, n));
 }
 
 /* Emits a loop. start, step: texts of the thread's first offset and stride; NULL = every thread
@@ -45,22 +45,22 @@ void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
 }
 
 /* Emits the definition of a register, if its value is needed. */
-static void value(CuFn *f, const LStmt *s, const char *v) {
+static void emit_value(CuFn *f, const LStmt *s, const char *v) {
     if (f->used[s->dst->id])
         cu_line(f, "const %s %s = %s;", cu_type(s->dst->dt), f->reg[s->dst->id], v);
 }
 
-/* Emits the region of the statement `columns` at s. */
-static void columns(CuFn *f, const LStmt *s) {
-    for (int i = 0; i < f->team.runs.n; i++)
-        if (f->team.runs.v[i].at == s) cu_columns(f, &f->team.runs.v[i]);
+/* Emits the region of the statement `emit_column_region` at s. */
+static void emit_column_region(CuFn *f, const LStmt *s) {
+    for (int i = 0; i < f->team.regions.n; i++)
+        if (f->team.regions.v[i].stmt == s) cu_columns(f, &f->team.regions.v[i]);
 }
 
 /* Emits one statement. */
 void cu_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
-        if (f->among && !f->serial && loop_is_columns(s))
+        if (f->region && !f->serial_entries && loop_is_columns(s))
             cu_column(f, s);
         else
             cu_loop(f, s, NULL, NULL);
@@ -74,10 +74,10 @@ void cu_statement(CuFn *f, const LStmt *s) {
         cu_close(f);
         break;
     case L_LET:
-        value(f, s, cu_let(f, s));
+        emit_value(f, s, cu_let(f, s));
         break;
     case L_LOAD:
-        value(f, s, cu_load(f, s));
+        emit_value(f, s, cu_load(f, s));
         break;
     case L_STORE:
         cu_store(f, s);
@@ -86,13 +86,13 @@ void cu_statement(CuFn *f, const LStmt *s) {
         cu_acc(f, s);
         break;
     case L_LOCAL:
-        cu_local(f, s->buf);
+        cu_declare_local(f, s->buf);
         break;
     case L_COLUMNS:
-        columns(f, s);
+        emit_column_region(f, s);
         break;
     case L_FOLD:
-        cu_fold(f, s);
+        cu_combine_partials(f, s);
         break;
     case L_BARRIER:
         cu_line(f, "gn_wait(gn);");

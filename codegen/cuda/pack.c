@@ -10,50 +10,50 @@
 #include "codegen/cuda/cuda.h"
 
 /* The number of neighbouring columns that a lane has at once in the region. */
-int cu_pack_of(const CuFn *f, const LoopColumns *r) {
+int cu_region_pack(const CuFn *f, const LoopColumns *r) {
     return r->range->range == LR_EXTENT ? f->sched.pack : 1;
 }
 
 /* ---- what stands in the text ------------------------------------------------------------- */
 /* Opens a loop over the lane's columns, if it has several. */
-void cu_each(CuFn *f) {
-    if (!f->first) return;
+void cu_open_pack_loop(CuFn *f) {
+    if (!f->first_column) return;
     cu_line(f, "#pragma unroll");
     cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", f->sched.pack);
 }
 
 /* Closes that loop. */
-void cu_each_end(CuFn *f) {
-    if (f->first) cu_close(f);
+void cu_close_pack_loop(CuFn *f) {
+    if (f->first_column) cu_close(f);
 }
 
 /* A register that exists per column of the lane, as text inside the loop over columns. */
-const char *cu_of_each(CuFn *f, const char *name) {
-    return f->first ? arena_printf(f->a, "%s[gn_k]", name) : name;
+const char *cu_pack_register(CuFn *f, const char *name) {
+    return f->first_column ? arena_printf(f->a, "%s[gn_k]", name) : name;
 }
 
 /* Its declarator: an array where the lane has several columns. */
-const char *cu_registers(CuFn *f, const char *name) {
-    return f->first ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
+const char *cu_pack_declarator(CuFn *f, const char *name) {
+    return f->first_column ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
 }
 
 /* Whether a statement in the list needs the number of the column, besides accesses that load or
  * store the whole pack. own: s is the list of the column loop itself. */
-static bool asks(const CuFn *f, const LStmt *s, const LStmt *loop, bool own) {
+static bool reads_column_index(const CuFn *f, const LStmt *s, const LStmt *loop, bool direct) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = own && loop_is_access(s) && s->packed;
+        bool packed = direct && loop_is_access(s) && s->packed;
         for (int i = 0; loop_is_access(s) && !packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
-        if (s->kind == L_IF && asks(f, s->body, loop, false)) return true;
+        if (s->kind == L_IF && reads_column_index(f, s->body, loop, false)) return true;
     }
     return false;
 }
 
 /* Lets the access use an element of the pack instead of memory. */
-static void stand_for(CuFn *f, const LStmt *s, const char *name) {
-    CuAlias a = {s->buf, s, name, -1, .memory = true};
+static void push_pack_alias(CuFn *f, const LStmt *s, const char *name) {
+    CuAlias a = {s->buf, s, name, -1, .in_memory_type = true};
     vec_push(f->a, &f->alias, a);
 }
 
@@ -66,28 +66,28 @@ static const char *pack_type(CuFn *f, const LBuf *b) {
  * column is computed, then packs are stored. */
 void cu_packed_body(CuFn *f, const LStmt *loop) {
     const char *column = f->reg[loop->var->id];
-    int outer = f->alias.n, n = f->sched.pack;
-    VEC(const char *) to = {0};
-    f->reg[loop->var->id] = f->first;
+    int n_outer_aliases = f->alias.n, n = f->sched.pack;
+    VEC(const char *) stores = {0};
+    f->reg[loop->var->id] = f->first_column;
     for (const LStmt *s = loop->body; s; s = s->next) {
         if (!loop_is_access(s) || !s->packed) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
-        const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_names++);
+        const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
         const char *at = cu_element(f, s), *type = pack_type(f, s->buf);
         if (s->kind == L_LOAD) {
             cu_line(f, "const %s %s = gn_pack<%d>(&%s);", type, pack, n, at);
         } else {
             cu_line(f, "%s %s;", type, pack);
-            vec_push(f->a, &to, arena_printf(f->a, "gn_put(&%s, %s);", at, pack));
+            vec_push(f->a, &stores, arena_printf(f->a, "gn_put(&%s, %s);", at, pack));
         }
-        stand_for(f, s, arena_printf(f->a, "%s.at[gn_k]", pack));
+        push_pack_alias(f, s, arena_printf(f->a, "%s.at[gn_k]", pack));
     }
     f->reg[loop->var->id] = column;
-    cu_each(f);
-    if (asks(f, loop->body, loop, true))
-        cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first);
+    cu_open_pack_loop(f);
+    if (reads_column_index(f, loop->body, loop, true))
+        cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first_column);
     cu_block(f, loop->body);
-    cu_each_end(f);
-    f->alias.n = outer;
-    for (int i = 0; i < to.n; i++) cu_line(f, "%s%s", cu_writers(f), to.v[i]);
+    cu_close_pack_loop(f);
+    f->alias.n = n_outer_aliases;
+    for (int i = 0; i < stores.n; i++) cu_line(f, "%s%s", cu_writer_guard(f), stores.v[i]);
 }

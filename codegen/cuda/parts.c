@@ -13,46 +13,46 @@
 #include "codegen/cuda/cuda.h"
 
 /* Whether several blocks may share the entries of a long row. */
-bool cu_has_parts(const CuFn *f) {
-    return f->sched.split && f->sched.split->sched.split;
+bool cu_splits_rows(const CuFn *f) {
+    return f->sched.shared_loop && f->sched.shared_loop->sched.split_entries;
 }
 
 /* The column region around the loop whose entries the ways share. */
-static const LoopColumns *run_of(const CuFn *f) {
-    return loop_columns_with(&f->team, f->sched.split);
+static const LoopColumns *shared_region(const CuFn *f) {
+    return loop_region_of(&f->team, f->sched.shared_loop);
 }
 
 /* Text of how many numbers a part of a row leaves in scratch memory (gn_room). */
-const char *cu_part_numbers(CuFn *f, bool host) {
+const char *cu_partial_size_text(CuFn *f, bool host) {
     const LBuf *target[LOOP_TARGETS_MAX];
-    int n = cu_split_targets(f, f->sched.split, target);
-    const Expr *numbers = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, n));
+    int n = cu_shared_sums(f, f->sched.shared_loop, target);
+    const Expr *numbers = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, n));
     return host ? cu_host_expr(f, numbers) : cu_expr(f, numbers);
 }
 
 /* Text of the place among them of partial sum number `target` at a column. */
-const char *cu_part_number(CuFn *f, int target, const char *column) {
-    const Expr *before = expr_mul(f->a, run_of(f)->range->extent, expr_const(f->a, target));
+const char *cu_partial_index_text(CuFn *f, int target, const char *column) {
+    const Expr *before = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, target));
     return target ? arena_printf(f->a, "%s + %s", cu_expr(f, before), column) : column;
 }
 
 /* Text of that number in the scratch memory of part `slot`. */
-const char *cu_part_at(CuFn *f, int target, const char *slot, const char *column) {
-    return arena_printf(f->a, "gn_room[%s * (%s) + %s]", slot, cu_part_numbers(f, false),
-                        cu_part_number(f, target, column));
+const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column) {
+    return arena_printf(f->a, "gn_room[%s * (%s) + %s]", slot, cu_partial_size_text(f, false),
+                        cu_partial_index_text(f, target, column));
 }
 
 /* ---- the kernel that makes them --------------------------------------------------------- */
 /* Emits the kernel NAME_parts: a block for each part of the entries, with the code of a row. */
-void cu_parts(CuFn *f) {
-    const char *lanes = cu_lanes(f);
-    f->parts = true;
+void cu_parts_kernel(CuFn *f) {
+    const char *lanes = cu_lanes_text(f);
+    f->in_parts_kernel = true;
     cu_signature(f, "_parts");
-    f->parts = false;
+    f->in_parts_kernel = false;
     f->depth = 1;
-    cu_begin(f);
-    cu_until(f, f->k->body, f->sched.parallel);
-    cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[f->sched.split->ptr->id]);
+    cu_prologue(f);
+    cu_statements_until(f, f->k->body, f->sched.parallel_loop);
+    cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[f->sched.shared_loop->ptr->id]);
     cu_line(f, "const int64_t gn_i = gn_at.row;");
     cu_call_row(f, arena_printf(f->a, "gn_part_team(%s, gn_at, gn_room)", lanes));
     cu_close(f);

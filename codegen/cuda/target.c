@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Writes the comment at the top of the file. */
-static void head(Cu *cu) {
+static void emit_file_head(Cu *cu) {
     const Module *m = cu->plan->m;
     sb_puts(&cu->b, "// Kernels of the model ");
     target_comment(&cu->b, m->source_path ? m->source_path : m->name);
@@ -19,26 +19,27 @@ static void head(Cu *cu) {
 
 /* Emits the entry point of a kernel of the runtime that the program needs; the kernel is the same
  * for all programs. */
-static void own_kernel(Cu *cu, OwnKernel k) {
+static void emit_runtime_kernel(Cu *cu, RuntimeKernel k) {
     static const struct {
         const char *header, *arguments;
-    } own[OWN_COUNT] = {
-        [OWN_RANK] = {"rank", "values, mask, ranks, work, lanes"},
-        [OWN_GATHER] = {"gather", "columns, how many"},
-        [OWN_SCATTER] = {"gather", "rows, words"},
-        [OWN_SAMPLE] = {"sample", "what to draw"},
-        [OWN_MAPS] = {"maps", "what to do, with what"},
-        [OWN_SPMM] = {"spmm", "from, by, to, how many and what"},
-        [OWN_ITERATE] = {"iterate", "loop, condition, iterations, limit, begins"},
-        [OWN_PROBE] = {"probe", "none"},
+    } runtime_kernel[RUNTIME_COUNT] = {
+        [RUNTIME_RANK] = {"rank", "values, mask, ranks, work, lanes"},
+        [RUNTIME_GATHER] = {"gather", "columns, how many"},
+        [RUNTIME_SCATTER] = {"gather", "rows, words"},
+        [RUNTIME_SAMPLE] = {"sample", "what to draw"},
+        [RUNTIME_MAPS] = {"maps", "what to do, with what"},
+        [RUNTIME_SPMM] = {"spmm", "from, by, to, how many and what"},
+        [RUNTIME_ITERATE] = {"iterate", "loop, condition, iterations, limit, begins"},
+        [RUNTIME_PROBE] = {"probe", "none"},
     };
-    const char *name = target_own_name(cu->a, cu->plan, k);
+    const char *name = target_runtime_kernel_name(cu->a, cu->plan, k);
     if (!name) return;
     sb_printf(&cu->b,
               "/*\n * kernel %s(%s)\n */\n#include \"cuda/%s.h\"\n\n"
               "extern \"C\" int %s_cuda(void *const *arg, const int64_t *, void *stream) {\n"
               "    return gn_%s(arg, stream);\n}\n",
-              name, own[k].arguments, own[k].header, name, target_own_kind(k));
+              name, runtime_kernel[k].arguments, runtime_kernel[k].header, name,
+              target_runtime_kernel_kind(k));
 }
 
 /* Writes the plan's kernels as one file of CUDA C. False after diagnostics. */
@@ -51,10 +52,10 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
         return false;
     }
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
-    head(&cu);
+    emit_file_head(&cu);
     for (int i = 0; i < p->kernels.n; i++)
         if (!cu_kernel(&cu, p->kernels.v[i])) return false;
-    for (int i = 0; i < OWN_COUNT; i++) own_kernel(&cu, (OwnKernel)i);
+    for (int i = 0; i < RUNTIME_COUNT; i++) emit_runtime_kernel(&cu, (RuntimeKernel)i);
     return ctx_write(c, path, cu.b.s, cu.b.n);
 }
 

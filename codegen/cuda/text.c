@@ -52,7 +52,7 @@ const char *cu_mem_type(DType dt) {
 }
 
 /* A floating-point literal. */
-static const char *real(Arena *a, double v, bool is_double) {
+static const char *real_literal(Arena *a, double v, bool is_double) {
     if (isnan(v)) return is_double ? "(double)NAN" : "NAN";
     if (isinf(v))
         return arena_printf(a, "%s%sINFINITY", is_double ? "(double)" : "", v < 0 ? "-" : "");
@@ -62,7 +62,7 @@ static const char *real(Arena *a, double v, bool is_double) {
 }
 
 /* An integer literal, saturated; the least integers have no literal of their own. */
-static const char *integer(Arena *a, DType dt, double v) {
+static const char *integer_literal(Arena *a, DType dt, double v) {
     int64_t i = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
     if (dt == DT_I32) {
         if (i <= INT32_MIN) return "INT32_MIN";
@@ -75,8 +75,8 @@ static const char *integer(Arena *a, DType dt, double v) {
 /* A literal of type dt. */
 const char *cu_real(Arena *a, DType dt, double v) {
     if (dt == DT_I1) return v != 0 ? "true" : "false";
-    if (dt == DT_I32 || dt == DT_I64) return integer(a, dt, v);
-    return real(a, v, dt == DT_F64);
+    if (dt == DT_I32 || dt == DT_I64) return integer_literal(a, dt, v);
+    return real_literal(a, v, dt == DT_F64);
 }
 
 /* A literal of the identity of a reduction (as cg_identity() of the loop IR). */
@@ -90,28 +90,28 @@ const char *cu_identity(Arena *a, RedKind r, DType dt) {
 
 /* ---- sizes ------------------------------------------------------------------------- */
 /* Text of a size; host: over the table n[..], else over the kernel's parameters. */
-static const char *size_expr(CuFn *f, const Expr *e, const char *sizes) {
+static const char *size_text(CuFn *f, const Expr *e, const char *sizes) {
     static const char *const fn[] = {
         [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
     if (e->kind == EX_CONST) return arena_printf(f->a, "%" PRId64, e->c);
     if (e->kind == EX_SYM)
         return sizes ? arena_printf(f->a, "%s[%d]", sizes, e->sym->id) : f->sym[e->sym->id];
-    const char *x = size_expr(f, e->a, sizes), *y = size_expr(f, e->b, sizes);
+    const char *x = size_text(f, e->a, sizes), *y = size_text(f, e->b, sizes);
     if (e->kind == EX_ADD) return arena_printf(f->a, "(%s + %s)", x, y);
     if (e->kind == EX_MUL) return arena_printf(f->a, "%s * %s", x, y);
     return arena_printf(f->a, "%s(%s, %s)", fn[e->kind], x, y);
 }
 
 const char *cu_expr(CuFn *f, const Expr *e) {
-    return size_expr(f, e, NULL);
+    return size_text(f, e, NULL);
 }
 
 const char *cu_host_expr(CuFn *f, const Expr *e) {
-    return size_expr(f, e, "n");
+    return size_text(f, e, "n");
 }
 
 const char *cu_own_expr(CuFn *f, const Expr *e) {
-    return size_expr(f, e, "gn_n");
+    return size_text(f, e, "gn_n");
 }
 
 /* ---- names: one space for sizes, arguments, local arrays and registers ------------- */
@@ -137,7 +137,7 @@ static bool is_reserved(const char *s) {
 }
 
 /* A C identifier like `name` that is not taken yet; it is then. */
-static const char *unique(CuFn *f, StrMap *taken, const char *name) {
+static const char *unique_name(CuFn *f, StrMap *taken, const char *name) {
     const char *s = cg_ident(f->a, name);
     while (is_reserved(s) || strmap_has(taken, s)) s = arena_printf(f->a, "%s_", s);
     strmap_put(f->a, taken, s, f);
@@ -145,25 +145,25 @@ static const char *unique(CuFn *f, StrMap *taken, const char *name) {
 }
 
 /* Gives a name to each size symbol in e. */
-static void note_syms(CuFn *f, StrMap *taken, const Expr *e) {
+static void name_sizes_in(CuFn *f, StrMap *taken, const Expr *e) {
     if (!e || e->kind == EX_CONST) return;
     if (e->kind != EX_SYM) {
-        note_syms(f, taken, e->a);
-        note_syms(f, taken, e->b);
+        name_sizes_in(f, taken, e->a);
+        name_sizes_in(f, taken, e->b);
     } else if (!f->sym[e->sym->id]) {
-        f->sym[e->sym->id] = unique(f, taken, e->sym->name);
+        f->sym[e->sym->id] = unique_name(f, taken, e->sym->name);
     }
 }
 
 /* Gives a name to each size symbol that the statements use. */
-static void note_block(CuFn *f, StrMap *taken, const LStmt *s) {
+static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
-        note_syms(f, taken, s->extent);
-        note_syms(f, taken, s->n_chunks);
-        note_syms(f, taken, s->size);
+        name_sizes_in(f, taken, s->extent);
+        name_sizes_in(f, taken, s->n_chunks);
+        name_sizes_in(f, taken, s->size);
         bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        for (int i = 1; access && i < s->buf->rank; i++) note_syms(f, taken, s->buf->dim[i]);
-        if (loop_has_body(s)) note_block(f, taken, s->body);
+        for (int i = 1; access && i < s->buf->rank; i++) name_sizes_in(f, taken, s->buf->dim[i]);
+        if (loop_has_body(s)) name_sizes(f, taken, s->body);
     }
 }
 
@@ -173,14 +173,14 @@ static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
         const LReg *r = s->kind == L_FOR ? s->var : s->dst;
         bool defines = s->kind == L_FOR || s->kind == L_LET || s->kind == L_LOAD;
         if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
-            f->reg[r->id] = unique(
+            f->reg[r->id] = unique_name(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
         if (loop_has_body(s)) name_registers(f, taken, s->body);
     }
 }
 
 /* Gives names to the kernel's arguments, local arrays, sizes and registers. */
-void cu_names(CuFn *f) {
+void cu_assign_names(CuFn *f) {
     StrMap taken = {0};
     const LKernel *k = f->k;
     f->reg = NEWN(f->a, const char *, k->n_regs + 1);
@@ -188,8 +188,9 @@ void cu_names(CuFn *f) {
     f->local = NEWN(f->a, const char *, k->locals.n + 1);
     f->sym = NEWN(f->a, const char *, f->cu->plan->m->syms.n + 1);
     strmap_put(f->a, &taken, k->name, f);
-    for (int i = 0; i < k->bufs.n; i++) f->buf[i] = unique(f, &taken, k->bufs.v[i]->name);
-    for (int i = 0; i < k->locals.n; i++) f->local[i] = unique(f, &taken, k->locals.v[i]->name);
-    note_block(f, &taken, k->body);
+    for (int i = 0; i < k->bufs.n; i++) f->buf[i] = unique_name(f, &taken, k->bufs.v[i]->name);
+    for (int i = 0; i < k->locals.n; i++)
+        f->local[i] = unique_name(f, &taken, k->locals.v[i]->name);
+    name_sizes(f, &taken, k->body);
     name_registers(f, &taken, k->body);
 }

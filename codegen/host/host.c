@@ -37,7 +37,7 @@ static void emit_enums(Host *h) {
 /* ---- the file ----------------------------------------------------------------------------- */
 
 /* Writes the first comment of the file, and helper functions. */
-static void emit_head(Host *h) {
+static void emit_file_head(Host *h) {
     const char *from = h->m->source_path ? h->m->source_path : h->m->name;
     host_puts(h, "/* Host driver of the model ");
     host_comment(h, from);
@@ -67,9 +67,9 @@ static void emit_prototypes(Host *h) {
     if (device) host_printf(h, "extern const struct RtDeviceOps rt_device_%s;\n", device);
     for (int i = 0; device && i < h->p->kernels.n; i++)
         host_printf(h, "extern rt_device_kernel %s_%s;\n", h->p->kernels.v[i]->name, device);
-    for (int i = 0; device && i < OWN_COUNT; i++) {
-        const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
-        if (own) host_printf(h, "extern rt_device_kernel %s_%s;\n", own, device);
+    for (int i = 0; device && i < RUNTIME_COUNT; i++) {
+        const char *name = target_runtime_kernel_name(h->a, h->p, (RuntimeKernel)i);
+        if (name) host_printf(h, "extern rt_device_kernel %s_%s;\n", name, device);
     }
     for (int i = 0; plan_on_host(h->p) && i < h->p->kernels.n; i++)
         if (!loop_is_behind(h->p->kernels.v[i]))
@@ -92,7 +92,7 @@ static void emit_main(Host *h) {
 /* Writes the host driver of the plan to a file. False after diagnostics. */
 bool host_emit(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
-    emit_head(&h);
+    emit_file_head(&h);
     emit_enums(&h);
     emit_prototypes(&h);
     if (plan_on_host(p)) host_phases(&h);

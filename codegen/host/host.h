@@ -9,17 +9,17 @@ typedef struct {
     Arena *a;
     const Plan *p;
     const Module *m;
-    StrBuf b;               /* the C file so far */
-    const char **sym;       /* [syms] names of the enumerators S_.. */
-    const char **space;     /* [spaces] SP_.. */
-    const char *device;     /* whose phases are being written; NULL = the host's */
-    bool *bounds;           /* [maps] does the plan have its bounds of segments? */
-    int *local;             /* by loop over blocks: the first buffer that is local to it, or -1 */
-    int *next_local;        /* by buffer: the next one */
-    int phase;              /* being written */
-    int n_exchanges;        /* of the phases so far */
-    bool buckets;           /* it may be recorded for rounded sizes */
-    const bool *in_batches; /* by buffer: does a phase that runs over batches touch it? */
+    StrBuf b;                 /* the C file so far */
+    const char **sym;         /* [syms] names of the enumerators S_.. */
+    const char **space;       /* [spaces] SP_.. */
+    const char *device;       /* whose phases are being written; NULL = the host's */
+    bool *has_segment_bounds; /* [maps] does the plan have its bounds of segments? */
+    int *first_local;         /* by loop over blocks: the first buffer that is local to it, or -1 */
+    int *next_local;          /* by buffer: the next one */
+    int phase;                /* being written */
+    int n_exchanges;          /* of the phases so far */
+    bool bucketed;            /* it may be recorded for rounded sizes */
+    const bool *in_batches;   /* by buffer: does a phase that runs over batches touch it? */
 } Host;
 
 /* host_contract.c: the runtime's constants as C spells them, host_RelKind[REL_BASE] and the like.

@@ -7,15 +7,15 @@
 
 /* The C functions that have a prototype already. */
 typedef struct {
-    StrMap done; /* by symbol */
+    StrMap symbols; /* by symbol */
 } Declared;
 
 /* Writes the prototype of the step's C function, once: int f(const gnnc_tensor *, gnnc_tensor *);
  */
-static void prototype(Host *h, Declared *d, const PStep *s) {
+static void emit_prototype(Host *h, Declared *d, const PStep *s) {
     const char *symbol = cg_symbol(s->op);
-    if (strmap_has(&d->done, symbol)) return;
-    strmap_put(h->a, &d->done, symbol, h);
+    if (strmap_has(&d->symbols, symbol)) return;
+    strmap_put(h->a, &d->symbols, symbol, h);
     host_printf(h, "int %s(", symbol);
     for (int i = 0; i < s->n_bufs; i++)
         host_printf(h, "%s%sgnnc_tensor *", i ? ", " : "", i < s->n_in ? "const " : "");
@@ -29,7 +29,7 @@ void host_call_prototypes(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
-            if (s->kind == PS_CALL) prototype(h, &d, s);
+            if (s->kind == PS_CALL) emit_prototype(h, &d, s);
         }
 }
 
@@ -48,7 +48,7 @@ bool host_externs(Ctx *c, const Plan *p, const char *path) {
 }
 
 /* Writes a function that calls the user's C function with its tensors as separate arguments. */
-static void wrapper(Host *h, int index, const PStep *s) {
+static void emit_wrapper(Host *h, int index, const PStep *s) {
     host_printf(h,
                 "static int call_%d_%d(gnnc_tensor *t, void *stream) {\n"
                 "    (void)t, (void)stream;\n    return %s(",
@@ -60,11 +60,11 @@ static void wrapper(Host *h, int index, const PStep *s) {
 
 void host_call_wrappers(Host *h, const PPhase *ph) {
     for (int k = 0; k < ph->steps.n; k++)
-        if (ph->steps.v[k]->kind == PS_CALL) wrapper(h, k, ph->steps.v[k]);
+        if (ph->steps.v[k]->kind == PS_CALL) emit_wrapper(h, k, ph->steps.v[k]);
 }
 
 /* Writes the type and shape of the call's i-th tensor. */
-static void argument(Host *h, const PStep *s, int i) {
+static void emit_argument(Host *h, const PStep *s, int i) {
     const Type *t = s->types[i];
     host_printf(h, "            {B_%s, %s, %d, {", h->p->bufs.v[s->bufs[i]]->name,
                 host_dtype(t->dt), t->rank);
@@ -94,12 +94,12 @@ void host_call(Host *h, int index, const PStep *s) {
                 "       .when = ",
                 h->phase, index, s->n_in, s->n_bufs - s->n_in,
                 s->op->ext->device ? "true" : "false",
-                plan_step_stops(s, h->device) ? "true" : "false");
+                plan_step_interrupts(s, h->device) ? "true" : "false");
     if (s->pred >= 0)
         host_printf(h, "B_%s", h->p->bufs.v[s->pred]->name);
     else
         host_puts(h, "-1");
     host_puts(h, s->n_bufs ? "},\n        (const rt_arg[]){\n" : "}, NULL);\n");
-    for (int i = 0; i < s->n_bufs; i++) argument(h, s, i);
+    for (int i = 0; i < s->n_bufs; i++) emit_argument(h, s, i);
     if (s->n_bufs) host_puts(h, "        });\n");
 }

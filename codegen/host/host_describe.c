@@ -5,21 +5,21 @@
 #include "codegen/host/host.h"
 
 /* The full graph's space that a batch's space is a part of, or s itself. */
-static const Space *whole(const Space *s) {
-    return s->whole ? s->whole : s;
+static const Space *full_space(const Space *s) {
+    return s->prefix_of ? s->prefix_of : s;
 }
 
 /* The size of the full space if it is constant, else -1. */
 int64_t host_known_size(const Space *s) {
     int64_t size;
-    return expr_is_const(whole(s)->size, &size) ? size : -1;
+    return expr_is_const(full_space(s)->size, &size) ? size : -1;
 }
 
 /* Writes the dimensions of a type from number `from` on, as in "[paper, F = 1433]". */
-static void shape_text(Host *h, const Type *t, int from) {
+static void put_shape(Host *h, const Type *t, int from) {
     for (int i = from; i < t->rank; i++) {
         host_puts(h, i > from ? ", " : "[");
-        host_comment(h, whole(t->dim[i])->name);
+        host_comment(h, full_space(t->dim[i])->name);
         if (host_known_size(t->dim[i]) >= 0)
             host_printf(h, " = %" PRId64, host_known_size(t->dim[i]));
     }
@@ -28,7 +28,7 @@ static void shape_text(Host *h, const Type *t, int from) {
 
 /* ---- what it reads ------------------------------------------------------------------------- */
 /* Writes a line about a column of the data. */
-static void column_text(Host *h, const Column *c, bool is_label) {
+static void put_column(Host *h, const Column *c, bool is_label) {
     host_puts(h, "      ");
     host_comment(h, c->name);
     host_printf(h, ": %s", column_facts[c->kind].said);
@@ -37,14 +37,14 @@ static void column_text(Host *h, const Column *c, bool is_label) {
         host_comment(h, c->cat->name);
         host_puts(h, "]");
     }
-    shape_text(h, &c->type, 1);
+    put_shape(h, &c->type, 1);
     host_puts(h, is_label ? "    (to train and evaluate)\n" : "\n");
 }
 
 /* The kind of data table that holds the rows of the space, if there is one. */
 HostTable host_table(const Space *s) {
     bool edges = s->kind == SP_EDGE && s->rel == REL_BASE;
-    if (s->whole) return HOST_NO_TABLE;
+    if (s->prefix_of) return HOST_NO_TABLE;
     return edges                 ? HOST_EDGES
            : s->kind == SP_NODE  ? HOST_NODES
            : s->kind == SP_GRAPH ? HOST_GRAPHS
@@ -52,7 +52,7 @@ HostTable host_table(const Space *s) {
 }
 
 /* Writes a line about a table of the data. */
-static void table_text(Host *h, const Space *s) {
+static void put_table(Host *h, const Space *s) {
     static const char *const words[] = {
         [HOST_NODES] = "node", [HOST_EDGES] = "edge", [HOST_GRAPHS] = "graph"};
     host_printf(h, "    %s ", words[host_table(s)]);
@@ -67,21 +67,21 @@ static void table_text(Host *h, const Space *s) {
 }
 
 /* Lists the tables and columns that the model reads. */
-static void inputs_text(Host *h) {
+static void put_inputs(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     host_puts(h, "\nIt reads\n");
     for (int i = 0; i < h->m->spaces.n; i++) {
         const Space *s = h->m->spaces.v[i];
         if (!host_table(s)) continue;
-        table_text(h, s);
+        put_table(h, s);
         for (int k = 0; k < h->m->cols.n; k++)
-            if (h->m->cols.v[k]->space == s) column_text(h, h->m->cols.v[k], labels[k]);
+            if (h->m->cols.v[k]->space == s) put_column(h, h->m->cols.v[k], labels[k]);
     }
 }
 
 /* ---- what it gives -------------------------------------------------------------------------- */
 /* The name of a prediction or hidden layer that the buffer holds; NULL: it holds none. */
-static const char *name_of(const PBuf *b) {
+static const char *result_name(const PBuf *b) {
     bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
     bool given = output && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
     return !given ? NULL : b->use.role == OUT_EMBED && b->use.of ? b->use.of : b->io_name;
@@ -90,23 +90,23 @@ static const char *name_of(const PBuf *b) {
 /* The name of the result in buffer i; NULL: there is none, or an earlier buffer has the same. */
 const char *host_given(const Plan *p, int i) {
     const PBuf *b = p->bufs.v[i];
-    const char *name = name_of(b);
+    const char *name = result_name(b);
     for (int k = 0; k < i && name; k++) {
-        const char *before = name_of(p->bufs.v[k]);
+        const char *before = result_name(p->bufs.v[k]);
         if (before && !strcmp(before, name) && p->bufs.v[k]->use.role == b->use.role) return NULL;
     }
     return name;
 }
 
 /* Lists the model's results. predict, embed: the functions that return them. */
-static void outputs_text(Host *h, const char *predict, const char *embed) {
+static void put_outputs(Host *h, const char *predict, const char *embed) {
     host_puts(h, "\nIt gives, as f32\n");
     for (int i = 0; i < h->p->bufs.n; i++) {
         const char *name = host_given(h->p, i);
         if (!name) continue;
         host_puts(h, "    ");
         host_comment(h, name);
-        shape_text(h, &h->p->bufs.v[i]->type, 0);
+        put_shape(h, &h->p->bufs.v[i]->type, 0);
         host_printf(h, "    %s\n", h->p->bufs.v[i]->use.role == OUT_PRED ? predict : embed);
     }
 }
@@ -131,6 +131,6 @@ void host_title(Host *h) {
 
 /* Writes what the model reads and returns. */
 void host_describe(Host *h, const char *predict, const char *embed) {
-    inputs_text(h);
-    outputs_text(h, predict, embed);
+    put_inputs(h);
+    put_outputs(h, predict, embed);
 }

@@ -14,23 +14,24 @@ typedef struct {
 } Header;
 
 /* A copy of s in capitals. */
-static const char *upper(Arena *a, const char *s) {
+static const char *to_upper(Arena *a, const char *s) {
     char *t = arena_strndup(a, s, strlen(s));
     for (char *p = t; *p; p++) *p = (char)toupper((unsigned char)*p);
     return t;
 }
 
 /* The name of a new macro, PREFIX_KIND_NAME in capitals, unique. */
-static const char *macro(Header *d, const char *kind, const char *name) {
+static const char *new_macro(Header *d, const char *kind, const char *name) {
     Arena *a = d->h.a;
     const char *prefix = arena_printf(a, "%s_%s", d->prefix, kind);
-    const char *s = upper(a, host_unique(a, prefix, upper(a, name), d->macros.v, d->macros.n));
+    const char *s =
+        to_upper(a, host_unique(a, prefix, to_upper(a, name), d->macros.v, d->macros.n));
     vec_push(a, &d->macros, s);
     return s;
 }
 
 /* Writes macros for the rank and shape of a type. */
-static void shape_constant(Header *d, const char *name, const Type *t) {
+static void emit_shape_constants(Header *d, const char *name, const Type *t) {
     Host *h = &d->h;
     host_printf(h, "#define %s_RANK %d\n", name, t->rank);
     if (t->rank == 0) return;
@@ -41,31 +42,31 @@ static void shape_constant(Header *d, const char *name, const Type *t) {
 }
 
 /* Writes a macro with the name and shape of each column. */
-static void input_constants(Header *d) {
+static void emit_input_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->m->cols.n; i++) {
         const Column *c = h->m->cols.v[i];
         const char *path = arena_printf(h->a, "%s.%s", c->space->name, c->name);
-        const char *name = macro(d, "INPUT", path);
+        const char *name = new_macro(d, "INPUT", path);
         host_printf(h, "#define %s ", name);
         host_string(h, path);
         host_puts(h, "\n");
-        shape_constant(d, name, &c->type);
+        emit_shape_constants(d, name, &c->type);
     }
 }
 
 /* Writes a macro with the name and shape of each result. */
-static void output_constants(Header *d) {
+static void emit_output_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->p->bufs.n; i++) {
         const PBuf *b = h->p->bufs.v[i];
         const char *given = host_given(h->p, i);
         if (!given) continue;
-        const char *name = macro(d, b->use.role == OUT_PRED ? "OUTPUT" : "LAYER", given);
+        const char *name = new_macro(d, b->use.role == OUT_PRED ? "OUTPUT" : "LAYER", given);
         host_printf(h, "#define %s ", name);
         host_string(h, given);
         host_puts(h, "\n");
-        shape_constant(d, name, &b->type);
+        emit_shape_constants(d, name, &b->type);
     }
 }
 
@@ -81,27 +82,28 @@ static void put_comment(Host *h, const char *text) {
 }
 
 /* Writes the comment at the top of the header. */
-static void comment(Host *h) {
+static void emit_comment(Host *h) {
     Host text = {.c = h->c, .a = h->a, .p = h->p, .m = h->m, .b = sb_new(h->a)};
-    const Sampling *how = &h->m->recipe.sample;
+    const Sampling *sampling = &h->m->recipe.sample;
     host_title(&text);
     host_printf(&text, "\n    gnnc_%s, &%s)    (gnnc.h)\n",
-                how->serve ? "model_create(&m" : "trainer_create(&t", host_symbol(h));
-    host_describe(
-        &text,
-        !how->serve                                           ? "gnnc_trainer_predict"
-        : how->brought.n || (how->train_links && how->n_hops) ? "gnnc_session_predict_pairs"
-        : how->train_links                                    ? "gnnc_session_predict_links"
-                                                              : "gnnc_session_predict",
-        how->serve ? "gnnc_session_embed, by that name" : "gnnc_trainer_embed, by that name");
+                sampling->serve ? "model_create(&m" : "trainer_create(&t", host_symbol(h));
+    host_describe(&text,
+                  !sampling->serve ? "gnnc_trainer_predict"
+                  : sampling->request_columns.n || (sampling->train_links && sampling->n_hops)
+                      ? "gnnc_session_predict_pairs"
+                  : sampling->train_links ? "gnnc_session_predict_links"
+                                          : "gnnc_session_predict",
+                  sampling->serve ? "gnnc_session_embed, by that name"
+                                  : "gnnc_trainer_embed, by that name");
     put_comment(h, text.b.s);
 }
 
 const char *host_header(Ctx *c, const Plan *p) {
     Header d = {.h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)}};
     Host *h = &d.h;
-    d.prefix = upper(c->a, p->c_name);
-    comment(h);
+    d.prefix = to_upper(c->a, p->c_name);
+    emit_comment(h);
     host_printf(h,
                 "#ifndef %s_PROGRAM_H\n#define %s_PROGRAM_H\n\n#include <gnnc.h>\n\n"
                 "#define %s_MODEL ",
@@ -109,9 +111,9 @@ const char *host_header(Ctx *c, const Plan *p) {
     host_string(h, host_model_name(p));
     host_puts(h, "\n\n/* Names of columns in schema.json.  In shapes, -1 is a size that data or "
                  "weights bring. */\n");
-    input_constants(&d);
+    emit_input_constants(&d);
     host_puts(h, "\n");
-    output_constants(&d);
+    emit_output_constants(&d);
     host_printf(h,
                 "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const gnnc_program %s;\n"
                 "#ifdef __cplusplus\n}\n#endif\n#endif\n",

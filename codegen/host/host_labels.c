@@ -7,7 +7,7 @@
 
 #include "codegen/host/host.h"
 
-enum { JUDGING = 1, OTHERS = 2 };
+enum { READ_BY_LOSS = 1, READ_BY_OTHERS = 2 };
 
 /* Which kinds of functions read each column. */
 typedef struct {
@@ -23,22 +23,24 @@ static unsigned saved_readers(const Readers *r, const char *name) {
 }
 
 /* Adds readers of a column. */
-static void read_column(Readers *r, const Column *c, unsigned by) {
-    if (c) r->columns[c->id] |= by;
+static void add_readers(Readers *r, const Column *c, unsigned readers) {
+    if (c) r->columns[c->id] |= readers;
 }
 
 /* Adds readers of the columns that an op reads by itself, through its map, and by the stored
  * entries of its dimensions. */
-static void read_by_op(Readers *r, const Op *op, unsigned by) {
-    read_column(r, op->col, by);
+static void add_op_readers(Readers *r, const Op *op, unsigned readers) {
+    add_readers(r, op->col, readers);
     if (op->map) {
-        read_column(r, op->map->col, by);
-        read_column(r, op->map->from->nz_of, by);
+        add_readers(r, op->map->col, readers);
+        add_readers(r, op->map->from->nz_of, readers);
     }
-    for (int i = 0; i < op->type.rank; i++) read_column(r, op->type.dim[i]->nz_of, by);
+    for (int i = 0; i < op->type.rank; i++) add_readers(r, op->type.dim[i]->nz_of, readers);
     if (op->kind == OP_SAVED)
-        strmap_put(r->a, &r->saved, op->name, (void *)(uintptr_t)(saved_readers(r, op->name) | by));
-    for (const Op *b = op->body ? op->body->first : NULL; b; b = b->next) read_by_op(r, b, by);
+        strmap_put(r->a, &r->saved, op->name,
+                   (void *)(uintptr_t)(saved_readers(r, op->name) | readers));
+    for (const Op *b = op->body ? op->body->first : NULL; b; b = b->next)
+        add_op_readers(r, b, readers);
 }
 
 /* Who reads the result of the op, while @load is walked. */
@@ -48,29 +50,29 @@ static unsigned readers_of(const Op *op) {
 
 /* Who reads the result of the op itself: for an output of @load the phases that use it. One that no
  * phase reads is the runtime's: a condition of a relation, or links and their split. */
-static unsigned own_readers(const Readers *r, const Op *op) {
-    if (op->kind != OP_OUTPUT) return op_acts(op) ? OTHERS : 0;
-    unsigned by = saved_readers(r, op->name);
+static unsigned direct_readers(const Readers *r, const Op *op) {
+    if (op->kind != OP_OUTPUT) return op_acts(op) ? READ_BY_OTHERS : 0;
+    unsigned readers = saved_readers(r, op->name);
     for (int i = 0; i < r->m->spaces.n; i++) {
         const char *cond = r->m->spaces.v[i]->cond;
-        if (cond && !strcmp(cond, op->name)) return OTHERS;
+        if (cond && !strcmp(cond, op->name)) return READ_BY_OTHERS;
     }
-    return by ? by : OTHERS;
+    return readers ? readers : READ_BY_OTHERS;
 }
 
 /* Carries readers backwards through @load, from what it saves to the columns that it reads. */
-static void read_by_load(Readers *r, Func *load) {
+static void add_load_readers(Readers *r, Func *load) {
     for (Op *op = load->last; op; op = op->prev) {
-        unsigned by = readers_of(op) | own_readers(r, op);
+        unsigned readers = readers_of(op) | direct_readers(r, op);
         for (int i = 0; i < op->n_in; i++)
-            op->in[i]->tag = (void *)(uintptr_t)(readers_of(op->in[i]) | by);
-        if (by) read_by_op(r, op, by);
+            op->in[i]->tag = (void *)(uintptr_t)(readers_of(op->in[i]) | readers);
+        if (readers) add_op_readers(r, op, readers);
     }
     for (Op *op = load->first; op; op = op->next) op->tag = NULL;
 }
 
 /* Whether the function computes only losses and metrics of labelled rows. */
-static bool judges(const Func *f) {
+static bool is_loss_or_metric(const Func *f) {
     return f->phase == PHASE_TRAIN || f->phase == PHASE_EVAL;
 }
 
@@ -83,13 +85,13 @@ bool *host_labels(Arena *a, const Module *m) {
         const Func *f = m->funcs.v[i];
         if (f->body || f == load) continue;
         for (const Op *op = f->first; op; op = op->next)
-            read_by_op(&r, op, judges(f) ? JUDGING : OTHERS);
+            add_op_readers(&r, op, is_loss_or_metric(f) ? READ_BY_LOSS : READ_BY_OTHERS);
     }
-    if (load) read_by_load(&r, load);
+    if (load) add_load_readers(&r, load);
     const Sampling *s = &m->recipe.sample;
-    for (int i = 0; i < s->times.n; i++) read_column(&r, s->times.v[i], OTHERS);
-    for (int i = 0; i < s->weights.n; i++) read_column(&r, s->weights.v[i], OTHERS);
+    for (int i = 0; i < s->times.n; i++) add_readers(&r, s->times.v[i], READ_BY_OTHERS);
+    for (int i = 0; i < s->weights.n; i++) add_readers(&r, s->weights.v[i], READ_BY_OTHERS);
     bool *labels = NEWN(a, bool, (size_t)m->cols.n + 1);
-    for (int i = 0; i < m->cols.n; i++) labels[i] = r.columns[i] == JUDGING;
+    for (int i = 0; i < m->cols.n; i++) labels[i] = r.columns[i] == READ_BY_LOSS;
     return labels;
 }

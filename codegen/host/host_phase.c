@@ -4,14 +4,14 @@
 #include "codegen/host/host.h"
 
 /* Writes a position in the model as "file:line". */
-static void place(Host *h, Span at) {
+static void put_position(Host *h, Span at) {
     host_comment(h, h->c->sources.v[at.file].path);
     host_printf(h, ":%u", at.line);
 }
 
 /* Writes the comment above a step: what it computes, in which instance of a layer, and its lines,
  * the user's own first. */
-static void step_comment(Host *h, int index, const PStep *s) {
+static void emit_step_comment(Host *h, int index, const PStep *s) {
     host_printf(h, "\n    /* %d: ", index);
     host_comment(h, s->note ? s->note : "");
     if (s->span.line && (int)s->span.file < h->c->sources.n) {
@@ -20,9 +20,9 @@ static void step_comment(Host *h, int index, const PStep *s) {
         host_puts(h, "  (");
         if (s->span.site_name) host_comment(h, s->span.site_name);
         if (s->span.site_name) host_puts(h, ", ");
-        if (inside) place(h, user);
+        if (inside) put_position(h, user);
         if (inside) host_puts(h, ", ");
-        place(h, s->span);
+        put_position(h, s->span);
         host_puts(h, ")");
     }
     host_puts(h, " */\n");
@@ -34,11 +34,12 @@ static const char *buf_name(const Host *h, int id) {
 }
 
 /* Finds the maps whose segment bounds the plan has. */
-static void find_bounds(Host *h) {
-    h->bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
+static void find_segment_bounds(Host *h) {
+    h->has_segment_bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++) {
         const PBuf *b = h->p->bufs.v[i];
-        if (b->kind == PB_MAP && b->map_part == LB_MAP_PTR) h->bounds[b->map->id] = true;
+        if (b->kind == PB_MAP && b->map_part == LB_MAP_PTR)
+            h->has_segment_bounds[b->map->id] = true;
     }
 }
 
@@ -55,7 +56,7 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
                     buf_name(h, s->bufs[i]));
     if (pred >= 0) host_printf(h, ", buf[B_%s]", buf_name(h, pred));
     if (h->device) host_puts(h, ", rt_device_room(x)");
-    if (h->device && h->buckets) host_puts(h, ", rt_device_sizes(x)");
+    if (h->device && h->bucketed) host_puts(h, ", rt_device_sizes(x)");
     host_puts(h, "}");
 }
 
@@ -78,18 +79,18 @@ static void emit_spmm(Host *h, int index, const PStep *s) {
 }
 
 /* How many maps with segment bounds the chunks of the step's rows are balanced by. */
-static int n_bounds(const Host *h, const PStep *s) {
+static int count_balance_maps(const Host *h, const PStep *s) {
     int n = 0;
-    for (int i = 0; i < s->balance.n; i++) n += h->bounds[s->balance.v[i]->id];
+    for (int i = 0; i < s->balance.n; i++) n += h->has_segment_bounds[s->balance.v[i]->id];
     return n;
 }
 
 /* Writes their number and ids. */
 static void emit_balance(Host *h, const PStep *s) {
     const char *before = "";
-    host_printf(h, "%d, (const int[]){", n_bounds(h, s));
+    host_printf(h, "%d, (const int[]){", count_balance_maps(h, s));
     for (int i = 0; i < s->balance.n; i++) {
-        if (!h->bounds[s->balance.v[i]->id]) continue;
+        if (!h->has_segment_bounds[s->balance.v[i]->id]) continue;
         host_printf(h, "%s%d", before, s->balance.v[i]->id);
         before = ", ";
     }
@@ -98,15 +99,15 @@ static void emit_balance(Host *h, const PStep *s) {
 
 /* Writes the launch of a kernel over the rows that this process owns, where processes share the
  * rows of the data. */
-static void emit_own_kernel(Host *h, const PStep *s) {
-    host_printf(h, "    rt_launch_own%s(x, %s, %s,", s->cuts ? "_cuts" : "", h->space[s->own->id],
-                s->kernel->name);
+static void emit_local_rows_kernel(Host *h, const PStep *s) {
+    host_printf(h, "    rt_launch_own%s(x, %s, %s,", s->partials ? "_cuts" : "",
+                h->space[s->partition->id], s->kernel->name);
     emit_arguments(h, s, -1);
-    if (!s->cuts) {
+    if (!s->partials) {
         host_puts(h, ",\n        ");
         host_expr(h, s->extent);
         host_puts(h, ", ");
-        if (n_bounds(h, s))
+        if (count_balance_maps(h, s))
             emit_balance(h, s);
         else
             host_puts(h, "0, NULL");
@@ -116,11 +117,11 @@ static void emit_own_kernel(Host *h, const PStep *s) {
 
 /* Writes the launch of a kernel on the host. */
 static void emit_kernel(Host *h, const PStep *s) {
-    if (s->own) {
-        emit_own_kernel(h, s);
+    if (s->partition) {
+        emit_local_rows_kernel(h, s);
         return;
     }
-    bool balanced = s->extent && n_bounds(h, s) > 0;
+    bool balanced = s->extent && count_balance_maps(h, s) > 0;
     host_printf(h, "    rt_launch%s(x, %s,",
                 balanced      ? "_balanced"
                 : s->by_chunk ? "_chunks"
@@ -138,14 +139,14 @@ static void emit_kernel(Host *h, const PStep *s) {
 }
 
 /* Writes a size of a matrix product. */
-static void gemm_field(Host *h, const char *name, const Expr *e) {
+static void emit_gemm_field(Host *h, const char *name, const Expr *e) {
     host_printf(h, "        .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
 /* Writes the three buffers of a matrix product. */
-static void emit_product(Host *h, const PStep *s) {
+static void emit_operands(Host *h, const PStep *s) {
     host_printf(h, "buf[B_%s], buf[B_%s], buf[B_%s]", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
 }
@@ -161,7 +162,7 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
     else
         host_puts(h, "NULL");
     host_printf(h, ", .out = buf[B_%s]},\n        ", buf_name(h, e->out));
-    emit_product(h, s);
+    emit_operands(h, s);
     host_printf(h, ", &within_%d);\n    if (st == GNNC_OK && !within_%d) { /* steps", index, index);
     const PPhase *ph = h->p->phases.v[h->phase];
     for (int i = 0; i < e->n_covers; i++) host_printf(h, " %d", plan_step_index(ph, e->covers[i]));
@@ -192,7 +193,7 @@ static void emit_sizes(Host *h, const PStep *s) {
                  {"c_batch", g->c_batch},
                  {"c_row", g->c_row}};
     DType in = h->p->bufs.v[s->bufs[0]]->dt, out = h->p->bufs.v[s->bufs[2]]->dt;
-    for (size_t i = 0; i < COUNT(field); i++) gemm_field(h, field[i].name, field[i].e);
+    for (size_t i = 0; i < COUNT(field); i++) emit_gemm_field(h, field[i].name, field[i].e);
     if (in != DT_F32)
         host_printf(h, "        .in = %s,\n        .out = %s,\n", host_dtype(in), host_dtype(out));
     host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
@@ -211,30 +212,30 @@ static void emit_group(Host *h, const PGroup *g) {
 
 /* Writes a matrix product. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
-    bool ends = h->device && s->epilogue && s->epilogue->kind;
-    if (ends)
+    bool has_epilogue = h->device && s->epilogue && s->epilogue->kind;
+    if (has_epilogue)
         host_printf(h, "    bool within_%d;\n    st = rt_device_gemm_with(x, &(rt_gemm){\n", index);
-    else if (s->own)
-        host_printf(h, "    st = rt_gemm_parts(x, %s, &(rt_gemm){\n", h->space[s->own->id]);
+    else if (s->partition)
+        host_printf(h, "    st = rt_gemm_parts(x, %s, &(rt_gemm){\n", h->space[s->partition->id]);
     else
         host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
                     h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
     emit_sizes(h, s);
-    h->n_exchanges += s->own && s->gemm.long_k;
+    h->n_exchanges += s->partition && s->gemm.long_k;
     host_puts(h, ",\n");
-    if (ends) {
+    if (has_epilogue) {
         emit_epilogue(h, index, s);
         return;
     }
     host_puts(h, "        ");
-    emit_product(h, s);
+    emit_operands(h, s);
     host_puts(h, ");\n");
 }
 
 /* A product of rounded size sums over zeros behind the batch's rows. */
 static void emit_clear(Host *h, const PStep *s) {
     const PClear *c = s->clear;
-    if (!h->device || !h->buckets || !c) return;
+    if (!h->device || !h->bucketed || !c) return;
     const char *name = c->kernel->name;
     host_printf(h,
                 "    if (rt_device_sizes(x)) {\n"
@@ -247,7 +248,7 @@ static void emit_clear(Host *h, const PStep *s) {
 }
 
 /* Writes the number of elements of dimensions from .. to - 1. */
-static void axis_product(Host *h, const Type *t, int from, int to) {
+static void emit_axis_product(Host *h, const Type *t, int from, int to) {
     const Expr *e = expr_const(h->a, 1);
     for (int i = from; i < to; i++) e = expr_mul(h->a, e, t->dim[i]->size);
     host_expr(h, e);
@@ -258,19 +259,19 @@ static void emit_rank(Host *h, const PStep *s) {
     const Type *t = &s->op->in[0]->type; /* the buffer's may be that of a view */
     host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
                 buf_name(h, s->bufs[0]), buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
-    axis_product(h, t, 0, s->rank_axis);
+    emit_axis_product(h, t, 0, s->rank_axis);
     host_puts(h, ", ");
-    axis_product(h, t, s->rank_axis, s->rank_axis + 1);
+    emit_axis_product(h, t, s->rank_axis, s->rank_axis + 1);
     host_puts(h, ", ");
-    axis_product(h, t, s->rank_axis + 1, t->rank);
+    emit_axis_product(h, t, s->rank_axis + 1, t->rank);
     host_printf(h, ", %d);\n", (int)(2 * s->op->imm));
 }
 
 /* Writes a step that copies a buffer. */
 static void emit_copy(Host *h, const PStep *s) {
     const PBuf *from = h->p->bufs.v[s->bufs[0]];
-    host_printf(h, s->own ? "    rt_copy_own(x, %s, %s, " : "    rt_copy(x, ",
-                s->own ? h->space[s->own->id] : "", s->cuts ? "true" : "false");
+    host_printf(h, s->partition ? "    rt_copy_own(x, %s, %s, " : "    rt_copy(x, ",
+                s->partition ? h->space[s->partition->id] : "", s->partials ? "true" : "false");
     host_printf(h, "buf[B_%s], buf[B_%s], (size_t)", buf_name(h, s->bufs[1]), from->name);
     host_expr(h, from->count);
     host_printf(h, " * %d);\n", dtype_bytes(from->dt));
@@ -304,7 +305,7 @@ static void emit_assert(Host *h, const PStep *s) {
  * device's; in a recorded phase the device reads it. Where a phase cannot be recorded,
  * rt_iterates() says so before the loop's body stops it. */
 static void emit_loop(Host *h, int index, const PStep *s) {
-    if (h->device && (s->recorded || (h->buckets && s->limit))) {
+    if (h->device && (s->recorded || (h->bucketed && s->limit))) {
         host_printf(h, "    for (int64_t i%d = 0; rt_device_iterates(x, i%d, %" PRId64 ", B_%s, ",
                     index, index, s->limit, buf_name(h, s->bufs[0]));
         host_string(h, host_line(h, s));
@@ -324,16 +325,17 @@ static void emit_loop(Host *h, int index, const PStep *s) {
 
 /* Whether the host decides if the step is run. On a device conditions stay there: kernels test
  * them, library calls compute both arms, and the result is selected. */
-static bool is_skipped(const Host *h, const PStep *s) {
-    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_stops(s, true));
+static bool has_host_condition(const Host *h, const PStep *s) {
+    return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_interrupts(s, true));
 }
 
 /* Writes one step. */
 static void emit_step(Host *h, int index, const PStep *s) {
-    bool status = true, skipped = is_skipped(h, s);
-    const PStep *by = s->group ? s->group->steps.v[0] : s->made_by;
-    if (h->device && by && by != s) {
-        host_printf(h, "    /* within %d */\n", plan_step_index(h->p->phases.v[h->phase], by));
+    bool returns_status = true, conditional = has_host_condition(h, s);
+    const PStep *covering = s->group ? s->group->steps.v[0] : s->covered_by;
+    if (h->device && covering && covering != s) {
+        host_printf(h, "    /* within %d */\n",
+                    plan_step_index(h->p->phases.v[h->phase], covering));
         return;
     }
     if (s->kind == PS_END) {
@@ -345,13 +347,13 @@ static void emit_step(Host *h, int index, const PStep *s) {
         emit_loop(h, index, s);
         return;
     }
-    if (skipped)
+    if (conditional)
         host_printf(h, "    if (rt_when(x, B_%s, %s, &st)) {\n", buf_name(h, s->pred),
                     s->pred_not ? "false" : "true");
     switch (s->kind) {
     case PS_KERNEL:
-        status = h->device != NULL;
-        if (!status)
+        returns_status = h->device != NULL;
+        if (!returns_status)
             emit_kernel(h, s);
         else if (s->spmm && s->spmm->index >= 0)
             emit_spmm(h, index, s);
@@ -359,7 +361,7 @@ static void emit_step(Host *h, int index, const PStep *s) {
             emit_device_kernel(h, "    ", s);
         break;
     case PS_COPY:
-        emit_copy(h, s), status = false;
+        emit_copy(h, s), returns_status = false;
         break;
     case PS_GEMM:
         if (h->device && s->group) {
@@ -392,24 +394,24 @@ static void emit_step(Host *h, int index, const PStep *s) {
     case PS_END:
         break; /* above */
     }
-    if (skipped) host_puts(h, "    }\n");
-    if (status || skipped) host_puts(h, "    if (st != GNNC_OK) return st;\n");
+    if (conditional) host_puts(h, "    }\n");
+    if (returns_status || conditional) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
 /* Writes a loop over blocks of rows, with its steps indented. */
-static void emit_blocks(Host *h, const PPhase *ph, int loop) {
+static void emit_blocked_steps(Host *h, const PPhase *ph, int loop) {
     const PBlocks *l = &ph->blocks.v[loop];
     int n = 0;
     host_puts(h, "\n    rt_blocks_begin(x, ");
     host_expr(h, l->rows);
     host_puts(h, ", (const int[]){");
-    for (int k = h->local[loop]; k >= 0; k = h->next_local[k])
+    for (int k = h->first_local[loop]; k >= 0; k = h->next_local[k])
         host_printf(h, "%sB_%s", n++ ? ", " : "", buf_name(h, k));
     host_printf(h, "}, %d);\n    while (rt_blocks_next(x)) {\n", n);
     StrBuf outer = h->b;
     h->b = sb_new(h->a);
     for (int i = l->first; i <= l->last; i++) {
-        step_comment(h, i, ph->steps.v[i]);
+        emit_step_comment(h, i, ph->steps.v[i]);
         emit_step(h, i, ph->steps.v[i]);
     }
     const char *body = h->b.s;
@@ -423,28 +425,28 @@ static void emit_blocks(Host *h, const PPhase *ph, int loop) {
 
 /* Finds the buffers that are local to each loop over blocks of the phase, in order. */
 static void find_locals(Host *h, const PPhase *ph) {
-    h->local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
+    h->first_local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
     h->next_local = NEWN(h->a, int, (size_t)h->p->bufs.n + 1);
-    for (int i = 0; i < ph->blocks.n; i++) h->local[i] = -1;
+    for (int i = 0; i < ph->blocks.n; i++) h->first_local[i] = -1;
     for (int i = h->p->bufs.n - 1; i >= 0; i--) {
         const PBuf *b = h->p->bufs.v[i];
         if (b->kind != PB_TEMP || b->phase != h->phase || b->block < 0) continue;
-        h->next_local[i] = h->local[b->block];
-        h->local[b->block] = i;
+        h->next_local[i] = h->first_local[b->block];
+        h->first_local[b->block] = i;
     }
 }
 
 /* Writes the steps of a phase. On the host, steps that are run block by block of rows (for the
  * cache) are in loops. */
-static void emit_phase(Host *h, const PPhase *ph) {
+static void emit_phase_body(Host *h, const PPhase *ph) {
     find_locals(h, ph);
     for (int i = 0, next = 0; i < ph->steps.n; i++) {
         if (!h->device && next < ph->blocks.n && ph->blocks.v[next].first == i) {
             i = ph->blocks.v[next].last;
-            emit_blocks(h, ph, next++);
+            emit_blocked_steps(h, ph, next++);
             continue;
         }
-        step_comment(h, i, ph->steps.v[i]);
+        emit_step_comment(h, i, ph->steps.v[i]);
         emit_step(h, i, ph->steps.v[i]);
     }
 }
@@ -452,11 +454,11 @@ static void emit_phase(Host *h, const PPhase *ph) {
 /* Writes a function for each phase. */
 void host_phases(Host *h) {
     h->n_exchanges = 0;
-    find_bounds(h);
+    find_segment_bounds(h);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
         h->phase = i;
-        h->buckets = plan_has_buckets(h->a, h->p, ph);
+        h->bucketed = plan_has_buckets(h->a, h->p, ph);
         if (!h->device || !plan_on_host(h->p)) host_call_wrappers(h, ph);
         host_printf(h, "static gnnc_status run_phase_%d%s%s(RtExec *x) { /* ", i,
                     h->device ? "_" : "", h->device ? h->device : "");
@@ -465,7 +467,7 @@ void host_phases(Host *h) {
                     h->device ? "rt_device_buffers(x)" : "x->buf");
         host_puts(h, "    const int64_t *n = x->n;\n"
                      "    gnnc_status st = GNNC_OK;\n    (void)buf, (void)n;\n");
-        emit_phase(h, ph);
+        emit_phase_body(h, ph);
         host_puts(h, "    return st;\n}\n\n");
     }
 }

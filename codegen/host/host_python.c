@@ -30,7 +30,7 @@ static void put_docstring(Host *h, const char *s) {
 }
 
 /* An empty text for the plan. */
-static Host host_of(Ctx *c, const Plan *p) {
+static Host new_host(Ctx *c, const Plan *p) {
     return (Host){.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
 }
 
@@ -46,7 +46,7 @@ static bool scores_links(const Plan *p) {
 }
 
 /* Writes an example of how the package is used. rows: it can predict single rows. */
-static void usage(Host *h, const char *package, bool rows) {
+static void put_usage(Host *h, const char *package, bool rows) {
     host_printf(h,
                 "\n    import %s\n    g = %s.Graph.read(\"data\")\n"
                 "    t = %s.Trainer(g, seed=1)\n    t.train(progress=True)\n"
@@ -64,9 +64,9 @@ static void usage(Host *h, const char *package, bool rows) {
 
 /* The docstring of the package. */
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
-    Host h = host_of(c, p), text = host_of(c, p);
+    Host h = new_host(c, p), text = new_host(c, p);
     host_title(&text);
-    usage(&text, k->name, k->rows != NULL);
+    put_usage(&text, k->name, k->rows != NULL);
     const char *predict = !k->rows          ? "Trainer.predict"
                           : scores_links(p) ? "Trainer.predict, Session.predict_links"
                                             : "Trainer.predict, Session.predict";
@@ -82,7 +82,7 @@ const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
 
 /* ---- _facts.py -------- */
 /* Writes the columns of a table as a dictionary from name to kind. */
-static void columns_of(Host *h, const Space *s) {
+static void put_columns(Host *h, const Space *s) {
     host_puts(h, "{");
     for (int i = 0, n = 0; i < h->m->cols.n; i++) {
         const Column *col = h->m->cols.v[i];
@@ -96,7 +96,7 @@ static void columns_of(Host *h, const Space *s) {
 }
 
 /* Writes the tables of a kind as a dictionary. */
-static void tables(Host *h, const char *name, const char *type, HostTable kind) {
+static void put_tables(Host *h, const char *name, const char *type, HostTable kind) {
     host_printf(h, "%s: %s = {\n", name, type);
     for (int i = 0; i < h->m->spaces.n; i++) {
         const Space *s = h->m->spaces.v[i];
@@ -111,14 +111,14 @@ static void tables(Host *h, const char *name, const char *type, HostTable kind) 
             put_string(h, s->dst->name);
             host_puts(h, ", ");
         }
-        columns_of(h, s);
+        put_columns(h, s);
         host_puts(h, kind == HOST_EDGES ? "),\n" : ",\n");
     }
     host_puts(h, "}\n");
 }
 
 /* Writes a constant. */
-static void fact(Host *h, const char *name, const char *type, const char *value) {
+static void put_constant(Host *h, const char *name, const char *type, const char *value) {
     host_printf(h, "%s: %s = ", name, type);
     put_string(h, value);
     host_puts(h, "\n");
@@ -127,19 +127,19 @@ static void fact(Host *h, const char *name, const char *type, const char *value)
 /* The text of _facts.py. */
 const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k) {
     static const char columns[] = "Dict[str, Dict[str, str]]";
-    Host h = host_of(c, p);
+    Host h = new_host(c, p);
     host_puts(&h, "\"\"\"What the model is to the code beside this file: written by gnnc.\"\"\"\n"
                   "from typing import Dict, Optional, Tuple\n\n");
-    fact(&h, "MODEL", "str", host_model_name(p));
-    fact(&h, "LIBRARY", "str", k->library);
-    fact(&h, "PROGRAM", "str", host_symbol(&h));
+    put_constant(&h, "MODEL", "str", host_model_name(p));
+    put_constant(&h, "LIBRARY", "str", k->library);
+    put_constant(&h, "PROGRAM", "str", host_symbol(&h));
     host_puts(&h, "# Of rows by themselves; where there is none, why.\n");
-    fact(&h, "ROWS_PROGRAM", "Optional[str]", k->rows);
-    fact(&h, "NO_ROWS", "Optional[str]", k->no_rows);
+    put_constant(&h, "ROWS_PROGRAM", "Optional[str]", k->rows);
+    put_constant(&h, "NO_ROWS", "Optional[str]", k->no_rows);
     host_puts(&h, "# The data: tables with the kinds of their columns; edges from and to which "
                   "nodes.\n");
-    tables(&h, "NODES", columns, HOST_NODES);
-    tables(&h, "EDGES", "Dict[str, Tuple[str, str, Dict[str, str]]]", HOST_EDGES);
-    tables(&h, "GRAPHS", columns, HOST_GRAPHS);
+    put_tables(&h, "NODES", columns, HOST_NODES);
+    put_tables(&h, "EDGES", "Dict[str, Tuple[str, str, Dict[str, str]]]", HOST_EDGES);
+    put_tables(&h, "GRAPHS", columns, HOST_GRAPHS);
     return h.b.s;
 }

@@ -6,7 +6,7 @@
 
 /* The name of the metric that the buffer holds, such as "accuracy" for the output "accuracy.train";
  * link models have held-out metrics only, "mrr.val". NULL: it holds none. */
-static const char *metric_of(const Host *h, const PBuf *b) {
+static const char *metric_name(const Host *h, const PBuf *b) {
     SplitKind split = h->m->recipe.sample.train_links ? SPLIT_VAL : SPLIT_TRAIN;
     bool scalar = b->kind == PB_OUTPUT && b->type.rank == 0;
     return scalar && b->use.split == split ? b->use.of : NULL;
@@ -16,7 +16,7 @@ static const char *metric_of(const Host *h, const PBuf *b) {
 int host_metrics(Host *h) {
     int n = 0;
     for (int i = 0; i < h->p->bufs.n; i++) {
-        const char *name = metric_of(h, h->p->bufs.v[i]);
+        const char *name = metric_name(h, h->p->bufs.v[i]);
         if (!name) continue;
         host_puts(h, n++ ? ", " : "static const char *const metrics[] = {");
         host_string(h, name);
@@ -102,12 +102,12 @@ void host_sampling_tables(Host *h) {
     emit_fanouts(h, s);
     emit_column_ids(h, "sample_weights", s->weights.v, s->weights.n);
     emit_column_ids(h, "sample_times", s->times.v, s->times.n);
-    emit_column_ids(h, "sample_brought", s->brought.v, s->brought.n);
+    emit_column_ids(h, "sample_brought", s->request_columns.v, s->request_columns.n);
 }
 
 /* The space with a row for each label or, in a program for prediction on request, for each
  * prediction; NULL: there is none. */
-static const Space *rows_of(const Module *m, const Column *label) {
+static const Space *row_space(const Module *m, const Column *label) {
     const Func *predict = func_of(m, PHASE_PREDICT);
     const Op *pred = predict && m->recipe.sample.serve ? func_output_of(predict, OUT_PRED) : NULL;
     if (label) return label->space;
@@ -115,8 +115,8 @@ static const Space *rows_of(const Module *m, const Column *label) {
 }
 
 /* The constant for what the seeds of a batch are. */
-static const char *seeds_of(const Module *m, const Column *label) {
-    const Space *rows = rows_of(m, label);
+static const char *seed_kind(const Module *m, const Column *label) {
+    const Space *rows = row_space(m, label);
     if (m->recipe.sample.clusters) return host_SeedKind[SEEDS_CLUSTERS];
     return host_SeedKind[rows && rows->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
 }
@@ -131,15 +131,15 @@ void host_sampling(Host *h) {
 #define SAMPLING_ENUM(type, rt_type, name, word, first, of)                                        \
     field_ENUM(h, #name, host_##type[s->name]);
 #include "runtime/contract.def"
-    field_ENUM(h, "seeds", seeds_of(h->m, label));
+    field_ENUM(h, "seeds", seed_kind(h->m, label));
     field_INT(h, "n_hops", s->n_hops);
     field_ENUM(h, "fanout", s->n_hops ? "fanout[0]" : "NULL");
     field_INT(h, "n_weights", s->weights.n);
     field_ENUM(h, "weights", s->weights.n ? "sample_weights" : "NULL");
     field_INT(h, "n_times", s->times.n);
     field_ENUM(h, "times", s->times.n ? "sample_times" : "NULL");
-    field_INT(h, "n_brought", s->brought.n);
-    field_ENUM(h, "brought", s->brought.n ? "sample_brought" : "NULL");
+    field_INT(h, "n_brought", s->request_columns.n);
+    field_ENUM(h, "brought", s->request_columns.n ? "sample_brought" : "NULL");
     field_INT(h, "label", label ? label->id : -1);
     field_INT(h, "split", split ? split->id : -1);
     host_puts(h, "    },\n");

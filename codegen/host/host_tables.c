@@ -38,7 +38,7 @@ const char *host_dtype(DType t) {
 
 /* The buffer with the mask of a filtered edge space; edge spaces with the same condition share it.
  * -1: there is none. */
-static int condition_buf(const Host *h, const Space *s) {
+static int where_mask_buf(const Host *h, const Space *s) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
             const PStep *st = h->p->phases.v[i]->steps.v[j];
@@ -51,17 +51,17 @@ static int condition_buf(const Host *h, const Space *s) {
 }
 
 /* "true" or "false". */
-static const char *truth(bool x) {
+static const char *bool_text(bool x) {
     return x ? "true" : "false";
 }
 
 /* By buffer: whether a phase that runs over batches accesses it, or the phase of a subgraph that a
  * caller supplies. */
-static const bool *find_in_batches(const Host *h) {
+static const bool *find_batch_buffers(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
     for (int i = 0; i < h->p->phases.n; i++) {
         const PPhase *ph = h->p->phases.v[i];
-        bool batches = plan_is_of_batches(h->p, ph) || ph->func->phase == PHASE_ENDS;
+        bool batches = plan_runs_on_batches(h->p, ph) || ph->func->phase == PHASE_ENDS;
         for (int k = 0; k < ph->steps.n && batches; k++)
             for (int b = 0; b < plan_n_touched(ph->steps.v[k]); b++) {
                 int buf = plan_touched(ph->steps.v[k], b);
@@ -81,7 +81,7 @@ static void mark_relation(bool *in, const Space *s) {
 
 /* By space: whether it is a relation that batches read, or one that such a relation is derived
  * from. */
-static const bool *find_relations_in_batches(const Host *h) {
+static const bool *find_batch_relations(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->m->spaces.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++)
         if (h->in_batches[i] && h->p->bufs.v[i]->map) mark_relation(in, h->p->bufs.v[i]->map->from);
@@ -100,24 +100,25 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
                 host_RelKind[s->kind == SP_EDGE ? s->rel : REL_BASE]);
     host_printf(h, "        .src = %s, .dst = %s, .base = {%s, %s},", space_name(h, s->src),
                 space_name(h, s->dst), space_name(h, s->base[0]), space_name(h, s->base[1]));
-    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %s,\n", condition_buf(h, s),
-                s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
-                truth(read && space_is_untimed(h->m, s)));
-    bool all = s->once && !s->once->whole;
-    host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n", truth(s->whole != NULL),
-                space_name(h, s->whole), all ? h->m->recipe.sample.n_hops : s->hops);
-    if (s->once) host_puts(h, "        .once = true,\n");
+    host_printf(h, " .cond_buf = %d, .col = %d, .graph = %s, .untimed = %s,\n",
+                where_mask_buf(h, s), s->nz_of ? s->nz_of->id : -1, space_name(h, s->graph),
+                bool_text(read && space_is_untimed(h->m, s)));
+    bool all_hops = s->distinct_of && !s->distinct_of->prefix_of;
+    host_printf(h, "        .first = %s, .whole = %s, .hops = %d,\n",
+                bool_text(s->prefix_of != NULL), space_name(h, s->prefix_of),
+                all_hops ? h->m->recipe.sample.n_hops : s->hops);
+    if (s->distinct_of) host_puts(h, "        .once = true,\n");
     if (in_batches) host_puts(h, "        .in_batches = true,\n");
-    bool given = s->kind == SP_EDGE && s->rel == REL_BASE;
-    if (!read && given && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
+    bool in_data = s->kind == SP_EDGE && s->rel == REL_BASE;
+    if (!read && in_data && h->m->recipe.sample.serve) host_puts(h, "        .unread = true,\n");
     host_printf(h, "        .drawn = %s, .of_batch = %s, .sampled = %s, .varies = %s},\n",
-                truth(space_is_drawn(s)), truth(space_of_batch(s)),
-                truth(space_is_sampled(h->m, s)), truth(space_varies(h->m, s)));
+                bool_text(space_is_drawn(s)), bool_text(space_of_batch(s)),
+                bool_text(space_is_sampled(h->m, s)), bool_text(space_varies(h->m, s)));
 }
 
 /* Writes the table of spaces. */
 static void emit_spaces(Host *h) {
-    const bool *read = module_reads(h->m), *in_batches = find_relations_in_batches(h);
+    const bool *read = module_reads(h->m), *in_batches = find_batch_relations(h);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
     for (int i = 0; i < h->m->spaces.n; i++)
         emit_space(h, h->m->spaces.v[i], read[i], in_batches[i]);
@@ -125,7 +126,7 @@ static void emit_spaces(Host *h) {
 }
 
 /* The buffer that holds a column, variable or part of a map; -1: there is none. */
-static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
+static int find_buf(const Host *h, PBufKind kind, const void *what, int part) {
     for (int i = 0; i < h->p->bufs.n; i++) {
         const PBuf *b = h->p->bufs.v[i];
         if (b->kind != kind) continue;
@@ -138,7 +139,7 @@ static int buf_of(const Host *h, PBufKind kind, const void *what, int part) {
 
 /* Writes a row of the table of columns. */
 static void emit_column(Host *h, const Column *c, bool is_label) {
-    int buf = buf_of(h, PB_DATA, c, 0);
+    int buf = find_buf(h, PB_DATA, c, 0);
     bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
     host_puts(h, "    {.name = ");
     host_string(h, c->name);
@@ -169,13 +170,13 @@ static void emit_maps(Host *h) {
                     host_MapKind[m->kind], space_name(h, m->from), space_name(h, m->to),
                     m->col ? m->col->id : -1, m->which);
         host_printf(h, " .idx_buf = %d, .ptr_buf = %d, .perm_buf = %d",
-                    buf_of(h, PB_MAP, m, LB_MAP_IDX), buf_of(h, PB_MAP, m, LB_MAP_PTR),
-                    buf_of(h, PB_MAP, m, LB_MAP_PERM));
+                    find_buf(h, PB_MAP, m, LB_MAP_IDX), find_buf(h, PB_MAP, m, LB_MAP_PTR),
+                    find_buf(h, PB_MAP, m, LB_MAP_PERM));
         if (m->kind == MAP_PAIR)
             host_printf(h, ", .pair = {%d, %d}, .through = %d", m->pair[0]->id, m->pair[1]->id,
-                        m->through ? m->through->id : -1);
+                        m->via ? m->via->id : -1);
         if (m->kind == MAP_VIA)
-            host_printf(h, ", .pair = {%d, -1}, .through = %d", m->pair[0]->id, m->through->id);
+            host_printf(h, ", .pair = {%d, -1}, .through = %d", m->pair[0]->id, m->via->id);
         host_puts(h, "},\n");
     }
     close_table(h, h->m->maps.n);
@@ -191,7 +192,7 @@ static void emit_vars(Host *h) {
         host_puts(h, "    {.path = ");
         host_string(h, v->path);
         host_printf(h, ", .kind = %s, .dt = %s, .buf = %d, .group = ", host_VarKind[v->kind],
-                    host_dtype(v->type.dt), buf_of(h, PB_VAR, v, 0));
+                    host_dtype(v->type.dt), find_buf(h, PB_VAR, v, 0));
         host_string(h, v->group);
         host_printf(h, ", .init = %s, .a = %a, .b = %a", host_InitKind[v->init.kind], v->init.a,
                     v->init.b);
@@ -262,7 +263,7 @@ static void emit_step_infos(Host *h, int phase) {
 }
 
 /* Writes the assignment of a cost that is not 0. */
-static void cost_field(Host *h, const char *name, const Expr *e) {
+static void emit_cost_field(Host *h, const char *name, const Expr *e) {
     int64_t v;
     if (expr_is_const(e, &v) && v == 0) return;
     host_printf(h, "        c->%s = ", name);
@@ -271,10 +272,10 @@ static void cost_field(Host *h, const char *name, const Expr *e) {
 }
 
 /* Writes which parameter a product multiplies by: a library may pack it once and use it often. */
-static void emit_weight(Host *h, const PStep *s) {
+static void emit_weight_buf(Host *h, const PStep *s) {
     if (h->p->bufs.v[s->bufs[1]]->kind != PB_VAR) return;
-    cost_field(h, "gemm.b_row", s->gemm.b_row);
-    cost_field(h, "gemm.b_col", s->gemm.b_col);
+    emit_cost_field(h, "gemm.b_row", s->gemm.b_row);
+    emit_cost_field(h, "gemm.b_col", s->gemm.b_col);
     host_printf(h, "        c->weight = %d;\n", s->bufs[1]);
 }
 
@@ -289,22 +290,22 @@ static void emit_costs(Host *h, int phase) {
         const PStep *s = ph->steps.v[i];
         StepCost c = cg_step_cost(h->a, h->p, s);
         host_printf(h, "    case %d:\n", i);
-        cost_field(h, "read", c.read);
-        cost_field(h, "gathered", c.gathered);
-        cost_field(h, "written", c.written);
-        cost_field(h, "flops", c.flops);
+        emit_cost_field(h, "read", c.read);
+        emit_cost_field(h, "gathered", c.gathered);
+        emit_cost_field(h, "written", c.written);
+        emit_cost_field(h, "flops", c.flops);
         if (s->kind == PS_GEMM) {
-            cost_field(h, "gemm.batch", s->gemm.batch);
-            cost_field(h, "gemm.m", s->gemm.m);
-            cost_field(h, "gemm.n", s->gemm.n);
-            cost_field(h, "gemm.k", s->gemm.k);
-            emit_weight(h, s);
+            emit_cost_field(h, "gemm.batch", s->gemm.batch);
+            emit_cost_field(h, "gemm.m", s->gemm.m);
+            emit_cost_field(h, "gemm.n", s->gemm.n);
+            emit_cost_field(h, "gemm.k", s->gemm.k);
+            emit_weight_buf(h, s);
             host_printf(h, "        c->gemm.long_k = %s;\n", s->gemm.long_k ? "true" : "false");
             host_printf(h, "        c->gemm.in = %s;\n", host_dtype(h->p->bufs.v[s->bufs[0]]->dt));
             host_printf(h, "        c->gemm.out = %s;\n", host_dtype(h->p->bufs.v[s->bufs[2]]->dt));
         }
         if (s->kind == PS_RANK)
-            cost_field(h, "rank_len", s->op->in[0]->type.dim[s->rank_axis]->size);
+            emit_cost_field(h, "rank_len", s->op->in[0]->type.dim[s->rank_axis]->size);
         host_puts(h, "        break;\n");
     }
     host_puts(h, "    default: break;\n    }\n}\n\n");
@@ -334,8 +335,8 @@ static void emit_block_table(Host *h, int phase) {
 /* Writes whether the device may record the phase for rounded sizes, or why not. */
 static void emit_buckets(Host *h, const PPhase *ph) {
     const char *why;
-    if (!h->p->device || !plan_is_by_batches(h->p, ph)) return;
-    const PStep *s = plan_buckets_lack(h->a, h->p, ph, true, &why);
+    if (!h->p->device || !plan_trains_on_batches(h->p, ph)) return;
+    const PStep *s = plan_bucket_obstacle(h->a, h->p, ph, true, &why);
     host_puts(h, s ? ".buckets_lack = " : ".buckets = true");
     if (s) host_string(h, arena_printf(h->a, "%s: %s", host_line(h, s), why));
     host_puts(h, ", ");
@@ -359,7 +360,7 @@ static void emit_phase_table(Host *h) {
         host_puts(h, "    {.name = ");
         host_string(h, ph->name);
         host_printf(h, ", .kind = %s, %s.n_steps = %d, ", host_Phase[ph->func->phase],
-                    plan_is_of_batches(h->p, ph) ? ".batches = true, " : "", ph->steps.n);
+                    plan_runs_on_batches(h->p, ph) ? ".batches = true, " : "", ph->steps.n);
         if (plan_on_host(h->p)) host_printf(h, ".run = run_phase_%d, ", i);
         if (h->p->device) host_printf(h, ".run_device = run_phase_%d_%s, ", i, h->p->device);
         emit_buckets(h, ph);
@@ -377,14 +378,14 @@ static void emit_phase_table(Host *h) {
 }
 
 /* Writes a size of a sparse product. */
-static void spmm_size(Host *h, const char *name, const Expr *e) {
+static void emit_spmm_size(Host *h, const char *name, const Expr *e) {
     host_printf(h, "            .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
 /* Writes a buffer of a sparse product. */
-static void spmm_buf(Host *h, const char *name, int buf) {
+static void emit_spmm_buf(Host *h, const char *name, int buf) {
     if (buf < 0)
         host_printf(h, " .%s = -1,", name);
     else
@@ -395,21 +396,21 @@ static void spmm_buf(Host *h, const char *name, int buf) {
 static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
     host_printf(h, "    case %d:\n        *s = (rt_spmm){.phase = %d, .step = %d,", m->index, phase,
                 step);
-    spmm_buf(h, "ptr", m->ptr);
-    spmm_buf(h, "idx", m->idx);
-    spmm_buf(h, "perm", m->perm);
+    emit_spmm_buf(h, "ptr", m->ptr);
+    emit_spmm_buf(h, "idx", m->idx);
+    emit_spmm_buf(h, "perm", m->perm);
     host_puts(h, "\n           ");
-    spmm_buf(h, "weight", m->weight);
-    spmm_buf(h, "dense", m->dense);
-    spmm_buf(h, "out", m->out);
+    emit_spmm_buf(h, "weight", m->weight);
+    emit_spmm_buf(h, "dense", m->dense);
+    emit_spmm_buf(h, "out", m->out);
     host_puts(h, "\n");
-    spmm_size(h, "rows", m->rows);
-    spmm_size(h, "cols", m->cols);
-    spmm_size(h, "entries", m->entries);
-    spmm_size(h, "width", m->width);
+    emit_spmm_size(h, "rows", m->rows);
+    emit_spmm_size(h, "cols", m->cols);
+    emit_spmm_size(h, "entries", m->entries);
+    emit_spmm_size(h, "width", m->width);
     if (h->p->spmm == SPMM_LIBRARY) host_puts(h, "            .wanted = true,\n");
-    spmm_size(h, "own_bytes", m->own);
-    spmm_size(h, "library_bytes", m->library);
+    emit_spmm_size(h, "own_bytes", m->own_bytes);
+    emit_spmm_size(h, "library_bytes", m->library_bytes);
     host_puts(h, "        };\n        break;\n");
 }
 
@@ -427,14 +428,14 @@ static void emit_spmms(Host *h) {
 }
 
 /* Writes the buffers of each group of matrix products; returns the number of groups. */
-static int emit_groups(Host *h) {
+static int emit_gemm_groups(Host *h) {
     int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
     StrBuf groups = sb_new(h->a);
     open_table(h, "int", "group_bufs", n);
     for (int i = 0; i < h->p->phases.n && n; i++)
         for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
-            if (!plan_group_leads(s)) continue;
+            if (!plan_leads_group(s)) continue;
             const PGroup *g = s->group;
             for (int which = 0; which < 3; which++)
                 for (int m = 0; m < g->steps.n; m++)
@@ -461,27 +462,30 @@ static int emit_exchanges(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int k = 0; k < h->p->phases.v[i]->steps.n; k++) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
-            bool sums = s->kind == PS_GEMM && s->own && s->gemm.long_k;
-            if (s->kind != PS_EXCHANGE && !sums) continue;
-            if (s->reach.n) host_printf(h, "static const rt_reach reach_%d[] = {\n", n);
-            for (int j = 0; j < s->reach.n; j++) {
-                const PReach *r = &s->reach.v[j];
-                host_printf(h, "    {.from = %s, .n = %d, .hop = {", h->space[r->from->id], r->n);
-                for (int m = 0; m < r->n; m++)
-                    host_printf(h, "%sB_%s", m ? ", " : "", h->p->bufs.v[r->hop[m]]->name);
+            bool all_reduce = s->kind == PS_GEMM && s->partition && s->gemm.long_k;
+            if (s->kind != PS_EXCHANGE && !all_reduce) continue;
+            if (s->halos.n) host_printf(h, "static const rt_reach reach_%d[] = {\n", n);
+            for (int j = 0; j < s->halos.n; j++) {
+                const PHalo *r = &s->halos.v[j];
+                host_printf(h, "    {.from = %s, .n = %d, .hop = {", h->space[r->from->id],
+                            r->n_via);
+                for (int m = 0; m < r->n_via; m++)
+                    host_printf(h, "%sB_%s", m ? ", " : "", h->p->bufs.v[r->via[m]]->name);
                 host_puts(h, "}},\n");
             }
-            if (s->reach.n) host_puts(h, "};\n");
+            if (s->halos.n) host_puts(h, "};\n");
             sb_printf(&table,
                       "    {.buf = B_%s, .space = %s, .cuts = %s, .folds = %s, .to_first = %s, .n "
                       "= %d, .reach = ",
-                      h->p->bufs.v[s->bufs[sums ? 2 : 0]]->name, h->space[s->own->id],
-                      truth(s->cuts), truth(s->folds), truth(s->to_first), s->reach.n);
-            if (s->reach.n)
+                      h->p->bufs.v[s->bufs[all_reduce ? 2 : 0]]->name, h->space[s->partition->id],
+                      bool_text(s->partials), bool_text(s->folds), bool_text(s->to_first),
+                      s->halos.n);
+            if (s->halos.n)
                 sb_printf(&table, "reach_%d", n);
             else
                 sb_puts(&table, "NULL");
-            sb_printf(&table, ", .sums = %s, .phase = %d, .step = %d},\n", truth(sums), i, k);
+            sb_printf(&table, ", .sums = %s, .phase = %d, .step = %d},\n", bool_text(all_reduce), i,
+                      k);
             n++;
         }
     open_table(h, "rt_exchange_step", "exchanges", n);
@@ -523,7 +527,7 @@ static void emit_buf_shape(Host *h) {
 }
 
 /* Writes the assignment of a size. */
-static void shape_field(Host *h, const char *name, const Expr *e) {
+static void emit_shape_field(Host *h, const char *name, const Expr *e) {
     if (!e) return;
     host_printf(h, "        out->%s = ", name);
     host_expr(h, e);
@@ -543,15 +547,15 @@ static void emit_var_shape(Host *h) {
         host_comment(h, v->path);
         host_printf(h, " */\n        out->rank = %d;\n", rank);
         for (int j = 0; j < rank; j++)
-            shape_field(h, arena_printf(h->a, "dim[%d]", j),
-                        v->save_rank ? v->save_shape[j] : written.dim[j]->size);
-        shape_field(h, "count", type_count(h->a, &v->type));
-        shape_field(h, "fan_in", v->init.fan_in);
-        shape_field(h, "fan_out", v->init.fan_out);
+            emit_shape_field(h, arena_printf(h->a, "dim[%d]", j),
+                             v->save_rank ? v->save_shape[j] : written.dim[j]->size);
+        emit_shape_field(h, "count", type_count(h->a, &v->type));
+        emit_shape_field(h, "fan_in", v->init.fan_in);
+        emit_shape_field(h, "fan_out", v->init.fan_out);
         const Expr *columns = expr_const(h->a, 1);
         for (int j = 0; j < v->transposed; j++)
             columns = expr_mul(h->a, columns, v->type.dim[j]->size);
-        if (v->transposed) shape_field(h, "transposed", columns);
+        if (v->transposed) emit_shape_field(h, "transposed", columns);
         host_puts(h, "        break;\n");
     }
     host_puts(h, "    default: break;\n    }\n}\n\n");
@@ -563,14 +567,14 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
     StrBuf b = sb_new(a);
     module_print_computation(&b, p->m);
-    if (p->by_parts) sb_puts(&b, "by parts"); /* sums are cut elsewhere */
+    if (p->partitioned) sb_puts(&b, "by parts"); /* sums are cut elsewhere */
     uint64_t x = 0xcbf29ce484222325u;
     for (size_t i = 0; i < b.n; i++) x = (x ^ (unsigned char)b.s[i]) * 0x100000001b3u;
     return x;
 }
 
 /* Writes the number of rows of a table and its name. */
-static void count_and_table(Host *h, const char *name, int n) {
+static void emit_table_ref(Host *h, const char *name, int n) {
     host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
 }
 
@@ -601,13 +605,13 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
     host_printf(h, ",\n    .tf32 = %s", h->p->tf32 ? "true" : "false");
     host_printf(h, ",\n    .fingerprint = UINT64_C(0x%016" PRIx64 "),\n",
                 plan_fingerprint(h->a, h->p));
-    count_and_table(h, "syms", h->m->syms.n);
-    count_and_table(h, "spaces", h->m->spaces.n);
-    count_and_table(h, "columns", h->m->cols.n);
-    count_and_table(h, "maps", h->m->maps.n);
-    count_and_table(h, "vars", h->m->vars.n);
-    count_and_table(h, "bufs", h->p->bufs.n);
-    count_and_table(h, "phases", h->p->phases.n);
+    emit_table_ref(h, "syms", h->m->syms.n);
+    emit_table_ref(h, "spaces", h->m->spaces.n);
+    emit_table_ref(h, "columns", h->m->cols.n);
+    emit_table_ref(h, "maps", h->m->maps.n);
+    emit_table_ref(h, "vars", h->m->vars.n);
+    emit_table_ref(h, "bufs", h->p->bufs.n);
+    emit_table_ref(h, "phases", h->p->phases.n);
     host_printf(h,
                 "    .n_streams = %d,\n    .buf_count = buf_count,\n    .buf_shape = buf_shape,\n"
                 "    .var_shape = var_shape,\n",
@@ -622,15 +626,15 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
     if (!h->p->variant && h->p->n_variants > 1)
         host_printf(h, "    .n_variants = %d,\n    .variants = variants,\n", h->p->n_variants);
     if (h->p->device) host_printf(h, "    .device = &rt_device_%s,\n", h->p->device);
-    for (int i = 0; h->p->device && i < OWN_COUNT; i++) {
-        const char *own = target_own_name(h->a, h->p, (OwnKernel)i);
+    for (int i = 0; h->p->device && i < RUNTIME_COUNT; i++) {
+        const char *own = target_runtime_kernel_name(h->a, h->p, (RuntimeKernel)i);
         if (!own) continue;
-        host_printf(h, "    .device_%s = %s_%s,\n", target_own_kind((OwnKernel)i), own,
-                    h->p->device);
+        host_printf(h, "    .device_%s = %s_%s,\n", target_runtime_kernel_kind((RuntimeKernel)i),
+                    own, h->p->device);
     }
-    if (n_groups) count_and_table(h, "groups", n_groups);
-    if (h->p->by_parts) host_puts(h, "    .by_parts = true,\n");
-    if (n_exchanges) count_and_table(h, "exchanges", n_exchanges);
+    if (n_groups) emit_table_ref(h, "groups", n_groups);
+    if (h->p->partitioned) host_puts(h, "    .by_parts = true,\n");
+    if (n_exchanges) emit_table_ref(h, "exchanges", n_exchanges);
     if (h->p->device && plan_spmm_count(h->p))
         host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n", plan_spmm_count(h->p));
     host_puts(h, "};\n");
@@ -650,14 +654,14 @@ static void emit_syms(Host *h) {
 /* Writes all tables. */
 void host_tables(Host *h) {
     emit_syms(h);
-    h->in_batches = find_in_batches(h);
+    h->in_batches = find_batch_buffers(h);
     emit_spaces(h);
     emit_columns(h);
     emit_maps(h);
     emit_vars(h);
     emit_bufs(h);
     emit_phase_table(h);
-    int n_groups = emit_groups(h), n_exchanges = emit_exchanges(h);
+    int n_groups = emit_gemm_groups(h), n_exchanges = emit_exchanges(h);
     if (h->p->device) emit_spmms(h);
     emit_buf_count(h);
     emit_buf_shape(h);

@@ -66,7 +66,7 @@ const char *host_symbol(const Host *h) {
 }
 
 /* Whether the name is among the first n names. */
-static bool taken(const char *const *names, int n, const char *name) {
+static bool is_taken(const char *const *names, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name)) return true;
     return false;
@@ -79,6 +79,6 @@ const char *host_unique(Arena *a, const char *prefix, const char *name, const ch
     for (char *p = s; *p; p++)
         if (!isalnum((unsigned char)*p)) *p = '_';
     const char *unique = s;
-    for (int i = 2; taken(names, n, unique); i++) unique = arena_printf(a, "%s_%d", s, i);
+    for (int i = 2; is_taken(names, n, unique); i++) unique = arena_printf(a, "%s_%d", s, i);
     return unique;
 }

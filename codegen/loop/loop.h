@@ -29,16 +29,16 @@ struct LReg {
 };
 
 typedef enum {
-    LB_VALUE,    /* a value of the graph IR, row-major over `dims` */
-    LB_LOCAL,    /* a local array of this kernel; all extents constant; rank 0 = one scalar */
-    LB_MAP_IDX,  /* i32[from]: m(a); with `by`, in the order of that map's segments:
-                    m(perm[k]) */
-    LB_MAP_PTR,  /* i64[to + 1]: segment bounds */
-    LB_MAP_PERM, /* i32[from]: k-th entry in segment order -> element of from; only for unsorted
-                    maps */
-    LB_LOGICAL,  /* i32[space]: row key of random streams (edge spaces) */
-    LB_KEY,      /* i32[2]: this step's key (k0, k1) of a random stream */
-    LB_CUTS,     /* i64[RT_SUM_CHUNKS + 1]: where sums over the rows of a space are cut */
+    LB_VALUE,        /* a value of the graph IR, row-major over `dims` */
+    LB_LOCAL,        /* a local array of this kernel; all extents constant; rank 0 = one scalar */
+    LB_MAP_IDX,      /* i32[from]: m(a); with `kind`, in the order of that map's segments:
+                        m(perm[k]) */
+    LB_MAP_PTR,      /* i64[to + 1]: segment bounds */
+    LB_MAP_PERM,     /* i32[from]: k-th entry in segment order -> element of from; only for unsorted
+                        maps */
+    LB_GLOBAL_IDS,   /* i32[space]: row key of random streams (edge spaces) */
+    LB_KEY,          /* i32[2]: this step's key (k0, k1) of a random stream */
+    LB_CHUNK_BOUNDS, /* i64[RT_SUM_CHUNKS + 1]: where sums over the rows of a space are cut */
 } LBufKind;
 
 struct LBuf {
@@ -51,11 +51,12 @@ struct LBuf {
     bool written; /* stored to by this kernel; others are read-only and never alias written ones */
     bool begun;   /* written: a stage before this one has stored there, and that may be read */
     const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
-    const Op *old;   /* .. written: whose value it held before, that this kernel reads; or NULL */
-    Map *map;        /* LB_MAP_* */
-    Map *by;         /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
-    Space *space;    /* LB_LOGICAL, LB_CUTS */
-    int stream;      /* LB_KEY */
+    const Op
+        *value_before; /* .. written: whose value it held before, that this kernel reads; or NULL */
+    Map *map;          /* LB_MAP_* */
+    Map *sorted_by;    /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
+    Space *space;      /* LB_GLOBAL_IDS, LB_CHUNK_BOUNDS */
+    int stream;        /* LB_KEY */
     int partial; /* LB_VALUE with value NULL: scratch number from 1, shared with the next kernel of
                     group */
 };
@@ -68,8 +69,8 @@ typedef VEC(LBuf *) LBufs;
 /* Who goes through the iterations of a loop, or the columns of L_COLUMNS, in a row that a team of
  * threads has. */
 typedef enum {
-    LS_ALIKE, /* each thread of the team through all of them, or lanes have a column each; of
-                 columns: all threads at once, each lane having all of its own */
+    LS_EACH,  /* each thread of the team through all of them, or lanes have a column each; of
+                  columns: all threads at once, each lane having all of its own */
     LS_WAYS,  /* its ways by turns */
     LS_TEAM,  /* all of its threads by turns */
     LS_LANES, /* its lanes by turns, in each way */
@@ -78,14 +79,14 @@ typedef enum {
 /* Who takes the iterations of a kernel's parallel loop on a device, with those of the loops that
  * are part of its index. */
 typedef enum {
-    LT_NOBODY, /* it is not decided: a thread each, and the parallel loop alone */
+    LT_UNDECIDED, /* it is not decided: a thread each, and the parallel loop alone */
     LT_THREAD,
     LT_TEAM,  /* lanes x ways threads of one warp */
     LT_BLOCK, /* of a kernel without a parallel loop: all that it does */
-} LTaker;
+} LThreadKind;
 
 typedef struct {
-    LTaker by;
+    LThreadKind kind;
     int pack; /* neighbouring elements that a thread has, or columns that a lane has of loops that
                  stand by themselves; 0 = one */
     /* Of teams and blocks: */
@@ -101,8 +102,8 @@ typedef struct {
                   * every buffer it indexes, or buffers are indexed through it by gather */
     bool unroll; /* constant extent */
     /* On a processor; 0 = not: */
-    int lanes;  /* of a vector loop: iterations per vector */
-    bool whole; /* .. whose vectors stand one after the other, without a loop */
+    int lanes;           /* of a vector loop: iterations per vector */
+    bool unroll_vectors; /* .. whose vectors stand one after the other, without a loop */
     int flat;   /* with the vector loop that is its body it is one, of vectors with so many lanes */
     int expand; /* scalars of all iterations are had at once, one per lane; loops between them run
                    one iteration after the other */
@@ -113,16 +114,17 @@ typedef struct {
     bool serial; /* .. but for statements of its own list that go one iteration after the other */
     /* One of two versions of a parallel loop that stand side by side, taken where sizes are so. */
     const Expr *where; /* NULL: it is the only one; else it is taken where this is .. */
-    int most;          /* .. up to so much, or */
-    bool above;        /* above it, which the second one is */
+    int max;           /* .. up to so much, or */
+    bool is_second;    /* above it, which the second one is */
     bool jam;          /* of constant extent: its iterations side by side in registers, in the
                           tile that ends its body */
     bool collapse;     /* part of the parallel loop's index */
     bool masked;       /* of L_COLUMNS: lanes without one go through the statements, too */
     LShare share;
-    int hubs;  /* of the parallel loop: a block takes a row that has more entries for each way */
-    int split; /* by ways: several blocks have parts of so many entries of a long row .. */
-    int split_from; /* .. where all rows together have so many */
+    int hub_entries; /* of the parallel loop: a block takes a row that has more entries for each way
+                      */
+    int split_entries; /* by ways: several blocks have parts of so many entries of a long row .. */
+    int split_from;    /* .. where all rows together have so many */
 } LSched;
 
 typedef enum {
@@ -177,7 +179,7 @@ struct LStmt {
     const Expr *own;
     LBuf *ptr; /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
                   L_PREFETCH: the index array;
-                  CHUNK: LB_CUTS, ptr[at] .. ptr[at+1]; NULL = equal parts */
+                  CHUNK: LB_CHUNK_BOUNDS, ptr[at] .. ptr[at+1]; NULL = equal parts */
     LReg *at;  /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
                   n_chunks */
     const Expr
@@ -190,7 +192,7 @@ struct LStmt {
     bool remat;  /* L_LET, L_LOAD: in a loop of strips, had again for each of its iterations, not
                     taken from the lanes that had it for all of them */
     bool packed; /* an access: of all neighbouring elements or columns that a thread has, at once */
-    bool old;    /* L_LOAD: of what the buffer held before this kernel wrote there */
+    bool before_write; /* L_LOAD: of what the buffer held before this kernel wrote there */
     LFn fn;
     OpKind op;
     double imm;
@@ -205,8 +207,8 @@ struct LStmt {
     int n_lines; /* of memory, from the row's first on; 0 = the tile's part of the row */
     /* L_TILE */
     int columns, lanes; /* at a time, and in a vector */
-    int n_kept;         /* arrays whose rows registers keep .. */
-    LBuf *kept[LOOP_KEPT_MAX];
+    int n_in_registers; /* arrays whose rows registers keep .. */
+    LBuf *in_registers[LOOP_KEPT_MAX];
 };
 
 typedef VEC(LKernel *) LKernels;
@@ -233,7 +235,7 @@ bool loop_is_behind(const LKernel *k);
 
 /* Does k hold what passes for a processor alone write, and other targets do not read?
  * (codegen/loop/loop_walk.c) */
-bool loop_is_for_processor(const LKernel *k);
+bool loop_is_scheduled_for_cpu(const LKernel *k);
 
 static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
@@ -270,9 +272,9 @@ bool loop_depends(const LStmt *later, const LStmt *earlier);
  * numbers (codegen/loop/loop_copy.c). */
 LKernel *loop_copy(Arena *a, const LKernel *k);
 /* s once more for k, whose it is, with registers and local arrays of its own. */
-LStmt *loop_copy_again(Arena *a, LKernel *k, const LStmt *s);
+LStmt *loop_copy_stmt(Arena *a, LKernel *k, const LStmt *s);
 /* For an array of k: like "acc" or "acc_2", and no other's. */
-const char *loop_new_name(Arena *a, const LKernel *k, const char *like);
+const char *loop_unique_name(Arena *a, const LKernel *k, const char *like);
 
 /* text (codegen/loop/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);

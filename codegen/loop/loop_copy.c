@@ -10,7 +10,7 @@ typedef struct {
     LKernel *k;          /* to which what the statements define is added; NULL: numbers stay */
     LBuf **buf, **local; /* what stands for them; NULL = themselves */
     LReg **reg;          /* [n_regs] of those whose definition has been copied */
-} Copy;
+} Copier;
 
 /* A copy of a buffer. */
 static LBuf *copy_buf(Arena *a, const LBuf *from) {
@@ -27,19 +27,19 @@ static LBuf **copy_bufs(Arena *a, LBuf *const *from, int n) {
 }
 
 /* What stands for a buffer in the copy. */
-static LBuf *buf_of(const Copy *c, LBuf *b) {
+static LBuf *mapped_buf(const Copier *c, LBuf *b) {
     if (!b) return NULL;
     LBuf **to = b->kind == LB_LOCAL ? c->local : c->buf;
     return to && to[b->id] ? to[b->id] : b;
 }
 
 /* What stands for a register in the copy. */
-static LReg *reg_of(const Copy *c, LReg *r) {
+static LReg *mapped_reg(const Copier *c, LReg *r) {
     return r && c->reg[r->id] ? c->reg[r->id] : r;
 }
 
 /* A copy of a register that the copied statement defines. */
-static LReg *define(Copy *c, const LReg *r, const LStmt *by) {
+static LReg *copy_reg(Copier *c, const LReg *r, const LStmt *by) {
     if (!r) return NULL;
     LReg *to = c->reg[r->id] = NEW(c->a, LReg);
     *to = *r;
@@ -49,7 +49,7 @@ static LReg *define(Copy *c, const LReg *r, const LStmt *by) {
 }
 
 /* Whether an argument or local of the kernel has this name. */
-static bool is_name(const LKernel *k, const char *s) {
+static bool has_name(const LKernel *k, const char *s) {
     for (int i = 0; i < k->bufs.n; i++)
         if (!strcmp(k->bufs.v[i]->name, s)) return true;
     for (int i = 0; i < k->locals.n; i++)
@@ -58,7 +58,7 @@ static bool is_name(const LKernel *k, const char *s) {
 }
 
 /* A name like `like` that nothing in the kernel has. */
-const char *loop_new_name(Arena *a, const LKernel *k, const char *like) {
+const char *loop_unique_name(Arena *a, const LKernel *k, const char *like) {
     size_t n = strlen(like), stem = n;
     while (stem && like[stem - 1] >= '0' && like[stem - 1] <= '9') stem--;
     if (stem == n || stem < 2 || like[stem - 1] != '_')
@@ -66,48 +66,50 @@ const char *loop_new_name(Arena *a, const LKernel *k, const char *like) {
     else
         stem--;
     const char *s = arena_strndup(a, like, stem);
-    for (int i = 2; is_name(k, s); i++) s = arena_printf(a, "%.*s_%d", (int)stem, like, i);
+    for (int i = 2; has_name(k, s); i++) s = arena_printf(a, "%.*s_%d", (int)stem, like, i);
     return s;
 }
 
 /* A copy of a local array, with a new name. */
-static void declare(Copy *c, const LBuf *b) {
+static void copy_local(Copier *c, const LBuf *b) {
     LBuf *to = c->local[b->id] = copy_buf(c->a, b);
     to->id = c->k->locals.n;
-    to->name = loop_new_name(c->a, c->k, b->name);
+    to->name = loop_unique_name(c->a, c->k, b->name);
     vec_push(c->a, &c->k->locals, to);
 }
 
-static LStmt *copy_list(Copy *c, const LStmt *s);
+static LStmt *copy_list(Copier *c, const LStmt *s);
 
 /* A copy of a statement. */
-static LStmt *copy_one(Copy *c, const LStmt *s) {
+static LStmt *copy_stmt(Copier *c, const LStmt *s) {
     LStmt *t = NEW(c->a, LStmt);
-    if (s->kind == L_LOCAL && c->k) declare(c, s->buf);
+    if (s->kind == L_LOCAL && c->k) copy_local(c, s->buf);
     *t = *s;
     t->next = NULL;
-    t->buf = buf_of(c, s->buf);
-    t->ptr = buf_of(c, s->ptr);
-    for (int i = 0; i < s->n_kept; i++) t->kept[i] = buf_of(c, s->kept[i]);
-    t->at = reg_of(c, s->at);
-    t->cond = reg_of(c, s->cond);
-    t->src = reg_of(c, s->src);
-    for (int i = 0; i < s->n_arg; i++) t->arg[i] = reg_of(c, s->arg[i]);
-    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++) t->idx[i] = reg_of(c, s->idx[i]);
-    t->dst = define(c, s->dst, t);
-    t->var = define(c, s->var, t);
+    t->buf = mapped_buf(c, s->buf);
+    t->ptr = mapped_buf(c, s->ptr);
+    for (int i = 0; i < s->n_in_registers; i++)
+        t->in_registers[i] = mapped_buf(c, s->in_registers[i]);
+    t->at = mapped_reg(c, s->at);
+    t->cond = mapped_reg(c, s->cond);
+    t->src = mapped_reg(c, s->src);
+    for (int i = 0; i < s->n_arg; i++) t->arg[i] = mapped_reg(c, s->arg[i]);
+    for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
+        t->idx[i] = mapped_reg(c, s->idx[i]);
+    t->dst = copy_reg(c, s->dst, t);
+    t->var = copy_reg(c, s->var, t);
     t->body = copy_list(c, s->body);
     t->promoted = (LBufs){0};
     for (int i = 0; i < s->promoted.n; i++)
-        vec_push(c->a, &t->promoted, buf_of(c, s->promoted.v[i]));
+        vec_push(c->a, &t->promoted, mapped_buf(c, s->promoted.v[i]));
     return t;
 }
 
 /* A copy of a list of statements. */
-static LStmt *copy_list(Copy *c, const LStmt *s) {
+static LStmt *copy_list(Copier *c, const LStmt *s) {
     LStmt *head = NULL, **tail = &head;
     for (; s; s = s->next) {
-        *tail = copy_one(c, s);
+        *tail = copy_stmt(c, s);
         tail = &(*tail)->next;
     }
     return head;
@@ -121,16 +123,16 @@ LKernel *loop_copy(Arena *a, const LKernel *k) {
     to->locals.v = copy_bufs(a, k->locals.v, k->locals.n);
     to->bufs.cap = to->bufs.n;
     to->locals.cap = to->locals.n;
-    Copy c = {.a = a, .buf = to->bufs.v, .local = to->locals.v};
+    Copier c = {.a = a, .buf = to->bufs.v, .local = to->locals.v};
     c.reg = NEWN(a, LReg *, (size_t)k->n_regs + 1);
     to->body = copy_list(&c, k->body);
     return to;
 }
 
 /* A second copy of statement s in its kernel, with its own registers and local arrays. */
-LStmt *loop_copy_again(Arena *a, LKernel *k, const LStmt *s) {
-    Copy c = {.a = a, .k = k};
+LStmt *loop_copy_stmt(Arena *a, LKernel *k, const LStmt *s) {
+    Copier c = {.a = a, .k = k};
     c.reg = NEWN(a, LReg *, (size_t)k->n_regs + 1);
     c.local = NEWN(a, LBuf *, (size_t)k->locals.n + 1);
-    return copy_one(&c, s);
+    return copy_stmt(&c, s);
 }

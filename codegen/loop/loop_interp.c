@@ -40,15 +40,15 @@ static bool fail(LoopRun *r, const char *fmt, ...) {
 }
 
 /* An array of NaN. */
-static Array array(LoopRun *r, int64_t n) {
+static Array new_array(LoopRun *r, int64_t n) {
     Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
     for (int64_t i = 0; i < n; i++) a.v[i] = NAN;
     return a;
 }
 
 /* An array with the elements of x. */
-static Array copy(LoopRun *r, int64_t n, const double *x) {
-    Array a = array(r, n);
+static Array copy_array(LoopRun *r, int64_t n, const double *x) {
+    Array a = new_array(r, n);
     if (x) memcpy(a.v, x, (size_t)n * sizeof *x);
     return a;
 }
@@ -67,7 +67,7 @@ static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t
 static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
     const int64_t *to = interp_map(r->in, m);
     int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to);
-    Array a = array(r, count);
+    Array a = new_array(r, count);
     if (!to) return a;
     for (int64_t i = 0; part == LB_MAP_IDX && i < n; i++) a.v[i] = (double)to[i];
     if (part == LB_MAP_IDX) return a;
@@ -79,8 +79,8 @@ static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
 }
 
 /* The targets of m in the order of the segments of another map: m(perm[k]). */
-static Array map_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
-    Array perm = map_part(r, by, LB_MAP_PERM, count), a = array(r, count);
+static Array map_sorted_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
+    Array perm = map_part(r, by, LB_MAP_PERM, count), a = new_array(r, count);
     const int64_t *to = interp_map(r->in, m);
     for (int64_t k = 0; to && k < count; k++)
         if (!isnan(perm.v[k])) a.v[k] = (double)to[(int64_t)perm.v[k]];
@@ -100,34 +100,34 @@ static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
 }
 
 /* The elements of a column. */
-static Array data(LoopRun *r, const PBuf *b, int64_t n) {
+static Array load_data(LoopRun *r, const PBuf *b, int64_t n) {
     bool rows = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
-    return rows ? dense_rows(r, b, n) : copy(r, n, interp_column(r->in, b->col));
+    return rows ? dense_rows(r, b, n) : copy_array(r, n, interp_column(r->in, b->col));
 }
 
 /* The elements of a variable, as it is stored. */
-static Array variable(LoopRun *r, const Var *v, int64_t n) {
+static Array load_variable(LoopRun *r, const Var *v, int64_t n) {
     const double *written = interp_var(r->in, v);
-    Array a = copy(r, n, written);
+    Array a = copy_array(r, n, written);
     if (written) interp_as_stored(r->in, v, written, a.v);
     return a;
 }
 
 /* What a buffer holds before the first step. */
-static Array given(LoopRun *r, const PBuf *b) {
+static Array initial_array(LoopRun *r, const PBuf *b) {
     int64_t n = interp_expr(r->in, b->count);
     switch (b->kind) {
     case PB_DATA:
-        return data(r, b, n);
+        return load_data(r, b, n);
     case PB_VAR:
-        return variable(r, b->var, n);
+        return load_variable(r, b->var, n);
     case PB_INPUT:
-        return copy(r, n, interp_input(r->in, b->io_name, n));
+        return copy_array(r, n, interp_input(r->in, b->io_name, n));
     case PB_MAP:
-        if (b->by) return map_by(r, b->map, b->by, n);
+        if (b->by) return map_sorted_by(r, b->map, b->by, n);
         return map_part(r, b->map, b->map_part, n);
     case PB_LOGICAL: {
-        Array a = array(r, n);
+        Array a = new_array(r, n);
         bool edges = b->space->kind == SP_EDGE;
         const InterpEdges *e = edges ? interp_edges(r->in, b->space) : NULL;
         for (int64_t i = 0; !edges && i < n; i++) a.v[i] = (double)i;
@@ -135,17 +135,17 @@ static Array given(LoopRun *r, const PBuf *b) {
         return a;
     }
     case PB_CUTS: {
-        Array a = array(r, n);
+        Array a = new_array(r, n);
         int64_t rows = interp_size(r->in, b->space);
         for (int64_t i = 0; i < n; i++) a.v[i] = (double)(rows * i / (n - 1));
         return a;
     }
     case PB_KEY: {
         RtKey key = interp_stream_key(r->in, b->stream);
-        return copy(r, 2, (double[]){key.k0, key.k1});
+        return copy_array(r, 2, (double[]){key.k0, key.k1});
     }
     default:
-        return array(r, n);
+        return new_array(r, n);
     }
 }
 
@@ -164,13 +164,13 @@ const char *loop_run_error(const LoopRun *r) {
 
 /* The array of a buffer, made on first use. */
 static Array *buf_at(LoopRun *r, int id) {
-    if (!r->buf[id].v) r->buf[id] = given(r, r->p->bufs.v[id]);
+    if (!r->buf[id].v) r->buf[id] = initial_array(r, r->p->bufs.v[id]);
     return &r->buf[id];
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
 /* The element at an index, which is checked; NULL after an error. */
-static double *cell(LoopRun *r, const LBuf *b, LReg *const *idx) {
+static double *element(LoopRun *r, const LBuf *b, LReg *const *idx) {
     Array *a = b->kind == LB_LOCAL ? &r->local[b->id] : buf_at(r, r->step->bufs[b->id]);
     int64_t at = 0, count = 1;
     for (int i = 0; i < b->rank; i++) {
@@ -226,7 +226,7 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
     return NAN;
 }
 
-static bool block(LoopRun *r, const LStmt *s);
+static bool run_list(LoopRun *r, const LStmt *s);
 
 /* Runs a loop over [lo, hi), parallel and vector loops backwards. */
 static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
@@ -234,19 +234,19 @@ static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
     for (int64_t i = lo; i < hi; i++) {
         int64_t k = back ? hi - 1 - (i - lo) : i;
         set(r, s->var, (double)k);
-        if (!block(r, s->body)) return false;
+        if (!run_list(r, s->body)) return false;
     }
     return true;
 }
 
 /* Whether sizes choose this one of two versions of a loop. */
-static bool is_taken(const LoopRun *r, const LSched *s) {
-    return !s->where || (interp_expr(r->in, s->where) > s->most) == s->above;
+static bool is_chosen_version(const LoopRun *r, const LSched *s) {
+    return !s->where || (interp_expr(r->in, s->where) > s->max) == s->is_second;
 }
 
 /* Runs a loop. */
-static bool loop(LoopRun *r, const LStmt *s) {
-    if (!is_taken(r, &s->sched)) return true;
+static bool run_loop(LoopRun *r, const LStmt *s) {
+    if (!is_chosen_version(r, &s->sched)) return true;
     if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
     if (s->range == LR_BEHIND) return true; /* sizes are the batch's own */
     int64_t at = (int64_t)r->reg[s->at->id];
@@ -261,7 +261,7 @@ static bool loop(LoopRun *r, const LStmt *s) {
 }
 
 /* Runs an L_LET. */
-static bool let(LoopRun *r, const LStmt *s) {
+static bool run_let(LoopRun *r, const LStmt *s) {
     double x[4];
     for (int i = 0; i < s->n_arg; i++) {
         if (!r->set[s->arg[i]->id]) return fail(r, "register %d is not set", s->arg[i]->id);
@@ -275,38 +275,38 @@ static void declare(LoopRun *r, const LBuf *b) {
     Array *a = &r->local[b->id];
     int64_t n = 1;
     for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
-    if (!a->v || a->n < n) *a = array(r, n);
+    if (!a->v || a->n < n) *a = new_array(r, n);
     a->n = n;
     for (int64_t i = 0; i < n; i++) a->v[i] = NAN;
 }
 
 /* Runs a statement. */
-static bool statement(LoopRun *r, const LStmt *s) {
+static bool run_stmt(LoopRun *r, const LStmt *s) {
     double *at;
     switch (s->kind) {
     case L_FOR:
-        return loop(r, s);
+        return run_loop(r, s);
     case L_IF:
-        return r->reg[s->cond->id] == 0 || block(r, s->body);
+        return r->reg[s->cond->id] == 0 || run_list(r, s->body);
     case L_PREFETCH:
         return true;
     case L_TILE:
     case L_COLUMNS:
-        return block(r, s->body);
+        return run_list(r, s->body);
     case L_BARRIER:
     case L_FOLD: /* one thread has added up all of it */
         return true;
     case L_LET:
-        return let(r, s);
+        return run_let(r, s);
     case L_LOAD:
-        at = cell(r, s->buf, s->idx);
+        at = element(r, s->buf, s->idx);
         return at && set(r, s->dst, *at);
     case L_STORE:
-        at = cell(r, s->buf, s->idx);
+        at = element(r, s->buf, s->idx);
         if (at) *at = r->reg[s->src->id];
         return at != NULL;
     case L_ACC:
-        at = cell(r, s->buf, s->idx);
+        at = element(r, s->buf, s->idx);
         if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
         return at != NULL;
     case L_LOCAL:
@@ -317,29 +317,29 @@ static bool statement(LoopRun *r, const LStmt *s) {
 }
 
 /* Runs a list of statements. */
-static bool block(LoopRun *r, const LStmt *s) {
+static bool run_list(LoopRun *r, const LStmt *s) {
     for (; s; s = s->next)
-        if (!statement(r, s)) return false;
+        if (!run_stmt(r, s)) return false;
     return true;
 }
 
 /* Runs a kernel. */
-static bool launch(LoopRun *r, const LKernel *k) {
+static bool run_kernel(LoopRun *r, const LKernel *k) {
     r->k = k;
     r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
     r->set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
     r->local = NEWN(r->c->a, Array, (size_t)k->locals.n + 1);
-    bool ok = block(r, k->body);
+    bool ok = run_list(r, k->body);
     r->k = NULL;
     return ok;
 }
 
 /* Runs a kernel step, stage by stage, and reports the values that it has stored. */
-static bool kernel(LoopRun *r, const PStep *s) {
+static bool run_kernel_step(LoopRun *r, const PStep *s) {
     const LKernel *k = s->kernel;
     r->step = s;
-    bool ok = k->stages.n || launch(r, k);
-    for (int i = 0; i < k->stages.n && ok; i++) ok = launch(r, k->stages.v[i]);
+    bool ok = k->stages.n || run_kernel(r, k);
+    for (int i = 0; i < k->stages.n && ok; i++) ok = run_kernel(r, k->stages.v[i]);
     for (int i = 0; i < k->bufs.n && ok && r->stored; i++) {
         const LBuf *b = k->bufs.v[i];
         const Array *a = b->value && b->written ? buf_at(r, s->bufs[i]) : NULL;
@@ -348,21 +348,21 @@ static bool kernel(LoopRun *r, const PStep *s) {
     return ok;
 }
 
-void loop_run_tell(LoopRun *r, LoopStored *stored, void *user) {
+void loop_run_on_store(LoopRun *r, LoopStored *stored, void *user) {
     r->stored = stored;
     r->user = user;
 }
 
 /* ---- library calls -------- */
 /* An element of a product's operand, checked. */
-static double at(LoopRun *r, const Array *a, int64_t i) {
+static double read_element(LoopRun *r, const Array *a, int64_t i) {
     if (i >= 0 && i < a->n) return a->v[i];
     fail(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);
     return 0;
 }
 
 /* Runs a matrix product. */
-static bool gemm(LoopRun *r, const PStep *s) {
+static bool run_gemm(LoopRun *r, const PStep *s) {
     const PGemm *g = &s->gemm;
     const Expr *const e[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
                              g->a_col, g->b_batch, g->b_row, g->b_col, g->c_batch, g->c_row};
@@ -377,8 +377,8 @@ static bool gemm(LoopRun *r, const PStep *s) {
             for (int64_t j = 0; j < x[2]; j++) {
                 double sum = 0;
                 for (int64_t k = 0; k < x[3]; k++)
-                    sum += at(r, A, b * x[4] + i * x[5] + k * x[6]) *
-                           at(r, B, b * x[7] + k * x[8] + j * x[9]);
+                    sum += read_element(r, A, b * x[4] + i * x[5] + k * x[6]) *
+                           read_element(r, B, b * x[7] + k * x[8] + j * x[9]);
                 int64_t to = b * x[10] + i * x[11] + j;
                 if (to < 0 || to >= C->n) return fail(r, "gemm writes element %lld", (long long)to);
                 C->v[to] = sum;
@@ -387,7 +387,7 @@ static bool gemm(LoopRun *r, const PStep *s) {
 }
 
 /* Ranks the elements with mask: 1 + smaller ones + a share of the other equal ones. */
-static bool rank(LoopRun *r, const PStep *s) {
+static bool run_rank(LoopRun *r, const PStep *s) {
     const Op *op = s->op;
     const Type *t = &op->type;
     int64_t n = interp_size(r->in, t->dim[s->rank_axis]), inner = 1;
@@ -410,7 +410,7 @@ static bool rank(LoopRun *r, const PStep *s) {
 }
 
 /* Runs a copy. */
-static bool copy_step(LoopRun *r, const PStep *s) {
+static bool run_copy(LoopRun *r, const PStep *s) {
     const Array *from = buf_at(r, s->bufs[0]);
     Array *to = buf_at(r, s->bufs[1]);
     if (from->n != to->n) return fail(r, "copy of %lld elements", (long long)from->n);
@@ -427,7 +427,7 @@ static OpTensor tensor_of(LoopRun *r, const Type *t, Array *a) {
 }
 
 /* Runs a call of a C function. */
-static bool user_call(LoopRun *r, const PStep *s) {
+static bool run_call(LoopRun *r, const PStep *s) {
     OpTensor *t = NEWN(r->c->a, OpTensor, (size_t)s->n_bufs + 1);
     const OpTensor **in = NEWN(r->c->a, const OpTensor *, (size_t)s->n_bufs + 1);
     OpTensor **out = NEWN(r->c->a, OpTensor *, (size_t)s->n_bufs + 1);
@@ -443,7 +443,7 @@ static bool user_call(LoopRun *r, const PStep *s) {
 }
 
 /* Clears the results of a call that is skipped. */
-static bool zeros(LoopRun *r, const PStep *s) {
+static bool clear_results(LoopRun *r, const PStep *s) {
     for (int i = s->n_in; i < s->n_bufs; i++) {
         Array *a = buf_at(r, s->bufs[i]);
         memset(a->v, 0, (size_t)a->n * sizeof *a->v);
@@ -452,47 +452,47 @@ static bool zeros(LoopRun *r, const PStep *s) {
 }
 
 /* Reports the result of a library call, which is in its third buffer. */
-static bool tell_result(LoopRun *r, const PStep *s) {
+static bool report_result(LoopRun *r, const PStep *s) {
     const Array *a = buf_at(r, s->bufs[2]);
     if (r->stored && s->op) r->stored(r->user, s->op, a->n, a->v);
     return true;
 }
 
 /* Runs a step, unless its condition forbids it. */
-static bool step(LoopRun *r, const PStep *s) {
+static bool run_step(LoopRun *r, const PStep *s) {
     bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
-    if (!happens) return s->kind != PS_CALL || zeros(r, s);
+    if (!happens) return s->kind != PS_CALL || clear_results(r, s);
     switch (s->kind) {
     case PS_KERNEL:
-        return kernel(r, s);
+        return run_kernel_step(r, s);
     case PS_GEMM:
-        return gemm(r, s) && tell_result(r, s);
+        return run_gemm(r, s) && report_result(r, s);
     case PS_RANK:
-        return rank(r, s) && tell_result(r, s);
+        return run_rank(r, s) && report_result(r, s);
     case PS_CALL:
-        return user_call(r, s);
+        return run_call(r, s);
     case PS_COPY:
-        return copy_step(r, s);
+        return run_copy(r, s);
     default:
         return true;
     }
 }
 
-static bool steps(LoopRun *r, const PPhase *ph, int from, int to);
+static bool run_steps(LoopRun *r, const PPhase *ph, int from, int to);
 
 /* Runs the iterations of a loop of steps. */
-static bool iterations(LoopRun *r, const PPhase *ph, int at) {
+static bool run_loop_steps(LoopRun *r, const PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at];
     for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
-        if (!steps(r, ph, at + 1, s->other)) return false;
+        if (!run_steps(r, ph, at + 1, s->other)) return false;
     return true;
 }
 
 /* Runs steps from .. to - 1. */
-static bool steps(LoopRun *r, const PPhase *ph, int from, int to) {
+static bool run_steps(LoopRun *r, const PPhase *ph, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = ph->steps.v[i];
-        if (!(s->kind == PS_LOOP ? iterations(r, ph, i) : step(r, s))) return false;
+        if (!(s->kind == PS_LOOP ? run_loop_steps(r, ph, i) : run_step(r, s))) return false;
         if (s->kind == PS_LOOP) i = s->other;
     }
     return true;
@@ -507,9 +507,9 @@ bool loop_run_phase(LoopRun *r, int phase) {
         bool own = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
         bool anew = b->kind == PB_INPUT || b->kind == PB_KEY; /* of each step */
         if (anew) r->buf[i].v = NULL;
-        if (own && b->phase == phase) r->buf[i] = given(r, b);
+        if (own && b->phase == phase) r->buf[i] = initial_array(r, b);
     }
-    return steps(r, ph, 0, ph->steps.n);
+    return run_steps(r, ph, 0, ph->steps.n);
 }
 
 const double *loop_run_output(LoopRun *r, int phase, const char *name, int64_t *n) {

@@ -16,7 +16,7 @@ LoopRun *loop_run_new(Ctx *c, const Plan *p, Interp *in);
 /* Is told of each value of the graph IR when the step is done that has written it.  What fusion
  * computes in place is written by none. */
 typedef void LoopStored(void *user, const Op *value, int64_t n, const double *v);
-void loop_run_tell(LoopRun *r, LoopStored *stored, void *user);
+void loop_run_on_store(LoopRun *r, LoopStored *stored, void *user);
 bool loop_run_phase(LoopRun *r, int phase);
 const char *loop_run_error(const LoopRun *r);
 /* The buffer of output `name` of a phase, or of a variable; NULL = there is none. */

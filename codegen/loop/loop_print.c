@@ -27,9 +27,9 @@ const char *const loop_part_words[] = {
     [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
 
 const char *const loop_share_words[] = {
-    [LS_ALIKE] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team", [LS_LANES] = "lanes"};
+    [LS_EACH] = "", [LS_WAYS] = "ways", [LS_TEAM] = "team", [LS_LANES] = "lanes"};
 const char *const loop_taker_words[] = {
-    [LT_NOBODY] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
+    [LT_UNDECIDED] = "", [LT_THREAD] = "threads", [LT_TEAM] = "teams", [LT_BLOCK] = "blocks"};
 
 /* Prints an indentation. */
 static void indent(StrBuf *b, int depth) {
@@ -37,12 +37,12 @@ static void indent(StrBuf *b, int depth) {
 }
 
 /* Prints a register. */
-static void reg(StrBuf *b, const LReg *r) {
+static void print_reg(StrBuf *b, const LReg *r) {
     sb_printf(b, "%%%s.%d", r->hint && *r->hint ? cg_ident(b->a, r->hint) : "v", r->id);
 }
 
 /* Prints dimensions. */
-static void exprs(StrBuf *b, int n, const Expr *const *e) {
+static void print_dims(StrBuf *b, int n, const Expr *const *e) {
     sb_puts(b, "[");
     for (int i = 0; i < n; i++) {
         if (i) sb_puts(b, ", ");
@@ -52,48 +52,48 @@ static void exprs(StrBuf *b, int n, const Expr *const *e) {
 }
 
 /* Prints an element type and dimensions. */
-static void array_type(StrBuf *b, const LBuf *buf) {
+static void print_array_type(StrBuf *b, const LBuf *buf) {
     sb_puts(b, dtype_name(buf->dt));
-    if (buf->rank) exprs(b, buf->rank, buf->dim);
+    if (buf->rank) print_dims(b, buf->rank, buf->dim);
 }
 
 /* Prints an element. */
-static void element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
+static void print_element(StrBuf *b, const LBuf *buf, LReg *const *idx) {
     sb_puts(b, buf->name);
     if (!buf->rank) return;
     for (int i = 0; i < buf->rank; i++) {
         sb_puts(b, i ? ", " : "[");
-        reg(b, idx[i]);
+        print_reg(b, idx[i]);
     }
     sb_puts(b, "]");
 }
 
 /* Prints an argument. */
-static void argument(StrBuf *b, const LBuf *buf) {
+static void print_argument(StrBuf *b, const LBuf *buf) {
     switch (buf->kind) {
     case LB_MAP_IDX:
     case LB_MAP_PTR:
     case LB_MAP_PERM:
         sb_printf(b, "map %s: %s ", buf->name, loop_part_words[buf->kind]);
         ir_map_print(b, buf->map);
-        if (!buf->by) break;
+        if (!buf->sorted_by) break;
         sb_puts(b, " by ");
-        ir_map_print(b, buf->by);
+        ir_map_print(b, buf->sorted_by);
         break;
-    case LB_LOGICAL:
+    case LB_GLOBAL_IDS:
         sb_printf(b, "logical %s: ", buf->name);
         ir_name_print(b, buf->space->name);
         break;
     case LB_KEY:
         sb_printf(b, "key %s: %d", buf->name, buf->stream);
         break;
-    case LB_CUTS:
+    case LB_CHUNK_BOUNDS:
         sb_printf(b, "cuts %s: ", buf->name);
         ir_name_print(b, buf->space->name);
         break;
     default:
         sb_printf(b, "%s %s: ", buf->written ? "out" : "in", buf->name);
-        array_type(b, buf);
+        print_array_type(b, buf);
         if (buf->begun) sb_puts(b, " begun");
         if (buf->partial) sb_printf(b, " partial %d", buf->partial);
     }
@@ -101,14 +101,14 @@ static void argument(StrBuf *b, const LBuf *buf) {
 }
 
 /* Prints the range of a loop. */
-static void range(StrBuf *b, const LStmt *s) {
+static void print_range(StrBuf *b, const LStmt *s) {
     switch (s->range) {
     case LR_EXTENT:
         expr_print(b, s->extent);
         break;
     case LR_SEGMENT:
         sb_printf(b, "segment %s[", s->ptr->name);
-        reg(b, s->at);
+        print_reg(b, s->at);
         sb_puts(b, "]");
         break;
     case LR_BEHIND:
@@ -119,7 +119,7 @@ static void range(StrBuf *b, const LStmt *s) {
         break;
     case LR_CHUNK:
         sb_puts(b, "chunk ");
-        reg(b, s->at);
+        print_reg(b, s->at);
         sb_puts(b, " of ");
         expr_print(b, s->n_chunks);
         sb_puts(b, ": ");
@@ -138,26 +138,27 @@ void loop_balance_print(StrBuf *b, const MapList *maps) {
 }
 
 /* Prints which version of a parallel loop it is. */
-static void versions(StrBuf *b, const LSched *s) {
+static void print_versions(StrBuf *b, const LSched *s) {
     if (s->rows) sb_printf(b, " rows %d", s->rows);
     if (!s->where) return;
     sb_puts(b, " where ");
     expr_print(b, s->where);
-    sb_printf(b, " %s %d", s->above ? "above" : "up_to", s->most);
+    sb_printf(b, " %s %d", s->is_second ? "above" : "up_to", s->max);
 }
 
 /* Prints the first line of a loop. */
-static void head_of_for(StrBuf *b, const LStmt *s) {
+static void print_for_head(StrBuf *b, const LStmt *s) {
     sb_puts(b, "for ");
-    reg(b, s->var);
+    print_reg(b, s->var);
     sb_puts(b, " in ");
-    range(b, s);
+    print_range(b, s);
     if (s->sched.parallel) sb_puts(b, " parallel");
     loop_balance_print(b, &s->sched.balance);
-    if (s->sched.hubs) sb_printf(b, " hubs %d", s->sched.hubs);
-    versions(b, &s->sched);
+    if (s->sched.hub_entries) sb_printf(b, " hubs %d", s->sched.hub_entries);
+    print_versions(b, &s->sched);
     if (s->sched.vector) sb_puts(b, " vector");
-    if (s->sched.lanes) sb_printf(b, " %d%s", s->sched.lanes, s->sched.whole ? " whole" : "");
+    if (s->sched.lanes)
+        sb_printf(b, " %d%s", s->sched.lanes, s->sched.unroll_vectors ? " whole" : "");
     if (s->sched.unroll) sb_puts(b, " unroll");
     if (s->sched.flat) sb_printf(b, " flat %d", s->sched.flat);
     if (s->sched.expand)
@@ -167,13 +168,14 @@ static void head_of_for(StrBuf *b, const LStmt *s) {
     if (s->sched.serial) sb_puts(b, " serial");
     if (s->sched.collapse) sb_puts(b, " collapse");
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
-    if (s->sched.split) sb_printf(b, " split %d from %d", s->sched.split, s->sched.split_from);
+    if (s->sched.split_entries)
+        sb_printf(b, " split %d from %d", s->sched.split_entries, s->sched.split_from);
 }
 
 /* Prints a prefetch. */
-static void prefetch(StrBuf *b, const LStmt *s) {
+static void print_prefetch(StrBuf *b, const LStmt *s) {
     sb_printf(b, "prefetch %s[%s[", s->buf->name, s->ptr->name);
-    reg(b, s->at);
+    print_reg(b, s->at);
     sb_printf(b, " + %d]]", s->ahead);
     if (s->n_lines)
         sb_printf(b, " lines %d", s->n_lines);
@@ -182,17 +184,18 @@ static void prefetch(StrBuf *b, const LStmt *s) {
 }
 
 /* Prints the first line of a tile. */
-static void tile(StrBuf *b, const LStmt *s) {
+static void print_tile_head(StrBuf *b, const LStmt *s) {
     sb_puts(b, "tile ");
     expr_print(b, s->extent);
     sb_printf(b, " by %d vector %d", s->columns, s->lanes);
-    for (int i = 0; i < s->n_kept; i++) sb_printf(b, "%s %s", i ? "," : " keeps", s->kept[i]->name);
+    for (int i = 0; i < s->n_in_registers; i++)
+        sb_printf(b, "%s %s", i ? "," : " keeps", s->in_registers[i]->name);
 }
 
 /* Prints the first line of a column region. */
-static void head_of_columns(StrBuf *b, const LStmt *s) {
+static void print_columns_head(StrBuf *b, const LStmt *s) {
     sb_puts(b, "columns ");
-    range(b, s);
+    print_range(b, s);
     if (s->sched.share) sb_printf(b, " by %s", loop_share_words[s->sched.share]);
     if (s->sched.masked) sb_puts(b, " masked");
     for (int i = 0; i < s->promoted.n; i++)
@@ -200,8 +203,8 @@ static void head_of_columns(StrBuf *b, const LStmt *s) {
 }
 
 /* Prints a scalar function. */
-static void let(StrBuf *b, const LStmt *s) {
-    reg(b, s->dst);
+static void print_let(StrBuf *b, const LStmt *s) {
+    print_reg(b, s->dst);
     sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
               s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
     if (s->fn == L_FN_CONST) {
@@ -213,29 +216,29 @@ static void let(StrBuf *b, const LStmt *s) {
     }
     for (int i = 0; i < s->n_arg; i++) {
         sb_puts(b, " ");
-        reg(b, s->arg[i]);
+        print_reg(b, s->arg[i]);
     }
     if (s->remat) sb_puts(b, " remat");
 }
 
 /* Prints a statement, without its body. */
-static void statement(StrBuf *b, const LStmt *s) {
+static void print_stmt(StrBuf *b, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
-        head_of_for(b, s);
+        print_for_head(b, s);
         break;
     case L_IF:
         sb_puts(b, "if ");
-        reg(b, s->cond);
+        print_reg(b, s->cond);
         break;
     case L_PREFETCH:
-        prefetch(b, s);
+        print_prefetch(b, s);
         break;
     case L_TILE:
-        tile(b, s);
+        print_tile_head(b, s);
         break;
     case L_COLUMNS:
-        head_of_columns(b, s);
+        print_columns_head(b, s);
         break;
     case L_BARRIER:
         sb_puts(b, "barrier");
@@ -245,12 +248,12 @@ static void statement(StrBuf *b, const LStmt *s) {
                   loop_share_words[s->sched.share]);
         break;
     case L_LET:
-        let(b, s);
+        print_let(b, s);
         break;
     case L_LOAD:
-        reg(b, s->dst);
-        sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->old ? "load_old" : "load");
-        element(b, s->buf, s->idx);
+        print_reg(b, s->dst);
+        sb_printf(b, ": %s = %s ", dtype_name(s->dst->dt), s->before_write ? "load_old" : "load");
+        print_element(b, s->buf, s->idx);
         if (s->packed) sb_puts(b, " pack");
         if (s->remat) sb_puts(b, " remat");
         break;
@@ -258,66 +261,66 @@ static void statement(StrBuf *b, const LStmt *s) {
     case L_ACC:
         sb_puts(b, s->kind == L_STORE ? "store " : "acc ");
         if (s->kind == L_ACC) sb_printf(b, "%s ", text_reds.word[s->red]);
-        element(b, s->buf, s->idx);
+        print_element(b, s->buf, s->idx);
         sb_puts(b, " ");
-        reg(b, s->src);
+        print_reg(b, s->src);
         if (s->packed) sb_puts(b, " pack");
         break;
     case L_LOCAL:
         sb_printf(b, "local %s: ", s->buf->name);
-        array_type(b, s->buf);
+        print_array_type(b, s->buf);
         break;
     }
 }
 
 /* Prints a list of statements. c: lines end with their source position; NULL: they do not. */
-static void block(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
+static void print_list(StrBuf *b, const Ctx *c, const LStmt *s, int depth) {
     for (; s; s = s->next) {
         indent(b, depth);
-        statement(b, s);
+        print_stmt(b, s);
         sb_puts(b, loop_has_body(s) ? " {" : "");
         if (c) ir_span_print(b, c, UINT32_MAX, true, s->span);
         sb_puts(b, "\n");
         if (!loop_has_body(s)) continue;
-        block(b, c, s->body, depth + 1);
+        print_list(b, c, s->body, depth + 1);
         indent(b, depth);
         sb_puts(b, "}\n");
     }
 }
 
 /* Prints which threads run the kernel's iterations. */
-static void threads(StrBuf *b, const LThreads *t) {
-    if (t->by) sb_printf(b, " by %s", loop_taker_words[t->by]);
+static void print_threads(StrBuf *b, const LThreads *t) {
+    if (t->kind) sb_printf(b, " by %s", loop_taker_words[t->kind]);
     if (t->lanes) sb_printf(b, " lanes %d", t->lanes);
     if (t->pack) sb_printf(b, " pack %d", t->pack);
     if (t->columns) sb_printf(b, " columns %d", t->columns);
 }
 
 /* Prints a kernel, or a stage of kernel `of`. */
-static void kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of) {
+static void print_kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of) {
     sb_printf(b, "kernel %s", k->name);
     if (of) sb_printf(b, " of %s", of->name);
-    threads(b, &k->threads);
+    print_threads(b, &k->threads);
     sb_puts(b, " {\n");
     for (int i = 0; i < k->bufs.n; i++) {
         indent(b, 1);
-        argument(b, k->bufs.v[i]);
+        print_argument(b, k->bufs.v[i]);
     }
-    block(b, c, k->body, 1);
+    print_list(b, c, k->body, 1);
     sb_puts(b, "}\n");
 }
 
 /* Prints a kernel with its stages. */
-static void whole(StrBuf *b, const Ctx *c, const LKernel *k) {
-    for (int i = 0; i < k->stages.n; i++) kernel(b, c, k->stages.v[i], k);
-    if (!k->stages.n) kernel(b, c, k, NULL);
+static void print_all_stages(StrBuf *b, const Ctx *c, const LKernel *k) {
+    for (int i = 0; i < k->stages.n; i++) print_kernel(b, c, k->stages.v[i], k);
+    if (!k->stages.n) print_kernel(b, c, k, NULL);
 }
 
 void loop_print(StrBuf *b, const Module *m, const LKernel *k) {
     (void)m;
-    whole(b, NULL, k);
+    print_all_stages(b, NULL, k);
 }
 
 void loop_print_places(StrBuf *b, const Module *m, const LKernel *k) {
-    whole(b, m->ctx, k);
+    print_all_stages(b, m->ctx, k);
 }

@@ -82,14 +82,14 @@ int loop_count_segments(const LStmt *s) {
 }
 
 /* For loop_find: does the statement say how a CPU executes loops? */
-static bool is_for_processor(const LStmt *s, const void *what) {
+static bool is_cpu_schedule(const LStmt *s, const void *what) {
     (void)what;
     return s->kind == L_TILE || s->kind == L_PREFETCH ||
            (s->kind == L_FOR && (s->sched.where || s->sched.jam));
 }
 
-bool loop_is_for_processor(const LKernel *k) {
-    return loop_find(k->body, is_for_processor, NULL);
+bool loop_is_scheduled_for_cpu(const LKernel *k) {
+    return loop_find(k->body, is_cpu_schedule, NULL);
 }
 
 static bool is_behind(const LStmt *s, const void *what) {
@@ -114,22 +114,22 @@ bool loop_reads(const LStmt *s, const LReg *r) {
 }
 
 /* Whether the statement accesses or declares its buffer. */
-static bool is_of_buffer(const LStmt *s) {
+static bool uses_buffer(const LStmt *s) {
     return loop_is_access(s) || s->kind == L_LOCAL || s->kind == L_FOLD;
 }
 
 /* Whether the statement or its body accesses b; only_writes: writes it. */
-static bool touches(const LStmt *s, const LBuf *b, bool only_writes) {
-    bool own = is_of_buffer(s) && s->buf == b;
+static bool accesses(const LStmt *s, const LBuf *b, bool only_writes) {
+    bool own = uses_buffer(s) && s->buf == b;
     if (own && !(only_writes && s->kind == L_LOAD)) return true;
     for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)
-        if (touches(in, b, only_writes)) return true;
+        if (accesses(in, b, only_writes)) return true;
     return false;
 }
 
 /* Whether x and y access a buffer that one of them writes. */
 static bool conflicts(const LStmt *x, const LStmt *y) {
-    if (is_of_buffer(x) && touches(y, x->buf, x->kind == L_LOAD)) return true;
+    if (uses_buffer(x) && accesses(y, x->buf, x->kind == L_LOAD)) return true;
     for (const LStmt *in = loop_has_body(x) ? x->body : NULL; in; in = in->next)
         if (conflicts(in, y)) return true;
     return false;

@@ -12,7 +12,7 @@
 
 /* Adds s to the list, unless it has a loop over the same segments already; returns the new length.
  */
-static int add_relation(const LStmt **loop, int n, const LStmt *s) {
+static int add_entry_loop(const LStmt **loop, int n, const LStmt *s) {
     for (int i = 0; i < n; i++)
         if (loop[i]->ptr == s->ptr) return n;
     if (n < LOOP_TARGETS_MAX) loop[n++] = s;
@@ -20,21 +20,22 @@ static int add_relation(const LStmt **loop, int n, const LStmt *s) {
 }
 
 /* Lists the loops over entries of the row that the ways share, one for each relation. */
-int loop_row_entries(const LoopTeam *t, const LStmt **loop) {
-    const LStmt *row = loop_parallel(t->k);
+int loop_shared_entry_loops(const LoopTeam *t, const LStmt **loop) {
+    const LStmt *parallel_loop = loop_parallel(t->k);
     int n = 0;
-    for (int i = 0; row && i < t->runs.n; i++)
-        for (const LStmt *s = t->runs.v[i].first; s != t->runs.v[i].end; s = s->next) {
-            bool entries = s->kind == L_FOR && s->range == LR_SEGMENT && s->at == row->var;
-            if (entries && s->sched.share == LS_WAYS) n = add_relation(loop, n, s);
+    for (int i = 0; parallel_loop && i < t->regions.n; i++)
+        for (const LStmt *s = t->regions.v[i].first; s != t->regions.v[i].end; s = s->next) {
+            bool entries =
+                s->kind == L_FOR && s->range == LR_SEGMENT && s->at == parallel_loop->var;
+            if (entries && s->sched.share == LS_WAYS) n = add_entry_loop(loop, n, s);
         }
     return n;
 }
 
 /* The first loop of the row whose entries the ways share, or NULL. */
-LStmt *loop_first_shared(const LoopTeam *t) {
-    for (int i = 0; i < t->runs.n; i++)
-        for (LStmt *s = t->runs.v[i].at->body; s; s = s->next)
+LStmt *loop_first_shared_loop(const LoopTeam *t) {
+    for (int i = 0; i < t->regions.n; i++)
+        for (LStmt *s = t->regions.v[i].stmt->body; s; s = s->next)
             if (s->kind == L_FOR && s->sched.share == LS_WAYS) return s;
     return NULL;
 }
@@ -43,17 +44,18 @@ LStmt *loop_first_shared(const LoopTeam *t) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        LStmt *row = loop_parallel(k);
+        LStmt *parallel_loop = loop_parallel(k);
         const LStmt *loop[LOOP_TARGETS_MAX];
-        if (k->threads.by != LT_TEAM || !row || row->sched.hubs) continue;
+        if (k->threads.kind != LT_TEAM || !parallel_loop || parallel_loop->sched.hub_entries)
+            continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         if (t.fault) continue;
-        const int n = loop_row_entries(&t, loop);
-        if (n) row->sched.hubs = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
+        const int n = loop_shared_entry_loops(&t, loop);
+        if (n) parallel_loop->sched.hub_entries = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
         (n ? pass_remark : pass_declined)(
             p, k->span, "block-hubs", "%s: %s", k->name,
             n ? arena_printf(l->a, "a block takes rows with more than %d entries for each way",
-                             row->sched.hubs)
+                             parallel_loop->sched.hub_entries)
               : "not: ways share no entries of a row");
     }
     return true;

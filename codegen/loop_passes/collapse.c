@@ -29,7 +29,7 @@ static bool is_below(const LReg *r, int64_t n) {
            extent <= n;
 }
 
-/* Whether r is `by` times the constant n. */
+/* Whether r is `kind` times the constant n. */
 static bool is_product(const LReg *r, const LReg *by, int64_t n) {
     const LStmt *d = r->def;
     if (d->kind != L_LET || d->fn != L_FN_IMUL) return false;
@@ -52,11 +52,11 @@ static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
 /* Whether iterations of the loop touch disjoint elements of what the kernel writes: each access has
  * the loop variable at one and the same dimension of its buffer (place, by buffer), or an index in
  * the iteration's own block of it. */
-static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
+static bool accesses_are_disjoint(const LStmt *s, const LStmt *loop, int *index_dim) {
     for (; s; s = s->next) {
-        if (loop_has_body(s) && !all_at(s->body, loop, place)) return false;
+        if (loop_has_body(s) && !accesses_are_disjoint(s->body, loop, index_dim)) return false;
         if (!loop_is_access(s) || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
-        int *p = &place[s->buf->id], at = -1;
+        int *p = &index_dim[s->buf->id], at = -1;
         for (int i = 0; i < s->buf->rank; i++) {
             if (s->idx[i] == loop->var && (*p < 0 || *p == i)) at = i;
             if (*p >= 0 && *p != MAX_RANK + i) continue;
@@ -69,7 +69,7 @@ static bool all_at(const LStmt *s, const LStmt *loop, int *place) {
 }
 
 /* The loop that ends the list, if only values stand before it; or NULL. */
-static LStmt *only_loop(LStmt *s) {
+static LStmt *last_loop(LStmt *s) {
     while (s && is_pure(s)) s = s->next;
     bool plain = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
     return plain ? s : NULL;
@@ -83,35 +83,38 @@ static bool loads_written(const LStmt *s) {
 }
 
 /* Why loop l, which ends the row, cannot be collapsed with the parallel loop; NULL: it can. */
-static const char *fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
-                         bool vector_too) {
+static const char *collapse_fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
+                                  bool with_vector_loops) {
     if (loads_written(body)) return "what the kernel writes is read before it";
-    if (l->sched.vector && !vector_too) return "lanes have its columns";
-    int *place = NEWN(a, int, k->bufs.n + 1);
-    for (int i = 0; i < k->bufs.n; i++) place[i] = -1;
-    return all_at(l->body, l, place) ? NULL : "its iterations write, or read, elements of others";
+    if (l->sched.vector && !with_vector_loops) return "lanes have its columns";
+    int *index_dim = NEWN(a, int, k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) index_dim[i] = -1;
+    return accesses_are_disjoint(l->body, l, index_dim)
+               ? NULL
+               : "its iterations write, or read, elements of others";
 }
 
 /* The loop that ends `body` and can be collapsed with the parallel loop; or NULL. */
-LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too) {
-    LStmt *l = only_loop(body);
-    return l && !fault(a, k, body, l, vector_too) ? l : NULL;
+LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool with_vector_loops) {
+    LStmt *l = last_loop(body);
+    return l && !collapse_fault(a, k, body, l, with_vector_loops) ? l : NULL;
 }
 
 /* Removes the mark `collapse` from all loops. */
-static void forget(LStmt *s) {
+static void clear_marks(LStmt *s) {
     for (; s; s = s->next) {
         s->sched.collapse = false;
-        if (loop_has_body(s)) forget(s->body);
+        if (loop_has_body(s)) clear_marks(s->body);
     }
 }
 
 /* Marks the loops that can be collapsed with the parallel loop; returns how many. */
-int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
+int loop_collapse(Arena *a, LKernel *k, bool with_vector_loops) {
     LStmt *body = loop_parallel(k) ? loop_parallel(k)->body : NULL;
     int n = 0;
-    forget(k->body);
-    for (LStmt *l; n < LOOP_COLLAPSE_MAX && (l = loop_may_collapse(a, k, body, vector_too)); n++) {
+    clear_marks(k->body);
+    for (LStmt *l; n < LOOP_COLLAPSE_MAX && (l = loop_may_collapse(a, k, body, with_vector_loops));
+         n++) {
         l->sched.collapse = true;
         body = l->body;
     }
@@ -119,10 +122,10 @@ int loop_collapse(Arena *a, LKernel *k, bool vector_too) {
 }
 
 /* Remarks on the innermost loop that is not collapsed, with the reason. */
-static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
-    LStmt **row = loop_row(k), *last = row ? only_loop(*row) : NULL;
+static void remark_not_collapsed(PassCtx *p, Loops *l, LKernel *k, int n) {
+    LStmt **row = loop_row_list(k), *last = row ? last_loop(*row) : NULL;
     const char *why = n == LOOP_COLLAPSE_MAX ? "there are four"
-                      : last                 ? fault(l->a, k, *row, last, false)
+                      : last                 ? collapse_fault(l->a, k, *row, last, false)
                                              : NULL;
     if (last && why)
         pass_refusal(p, last->span, "collapse", "%s: not the loop over %s: %s", k->name,
@@ -133,10 +136,10 @@ static void tell_left(PassCtx *p, Loops *l, LKernel *k, int n) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];
-        if (k->threads.by) continue;
+        if (k->threads.kind) continue;
         int n = loop_collapse(l->a, k, false);
         if (n) pass_remark(p, k->span, "collapse", "%s: %d loops", k->name, n);
-        tell_left(p, l, k, n);
+        remark_not_collapsed(p, l, k, n);
     }
     return true;
 }

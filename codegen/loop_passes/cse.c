@@ -10,7 +10,7 @@
 #include "passes/rewrite.h"
 
 /* Whether two statements compute the same value. */
-static bool same_let(const LStmt *x, const LStmt *y) {
+static bool is_same_value(const LStmt *x, const LStmt *y) {
     bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
                 x->dst->dt == y->dst->dt && x->n_arg == y->n_arg && x->n_arg > 0;
     for (int i = 0; same && i < x->n_arg; i++) same = x->arg[i] == y->arg[i];
@@ -24,50 +24,50 @@ static bool commutes(const LStmt *s) {
 }
 
 /* Whether two statements differ only in the order of the arguments of a commutative operation. */
-static bool is_turned(const LStmt *x, const LStmt *y) {
+static bool is_swapped(const LStmt *x, const LStmt *y) {
     return x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
            x->n_arg == 2 && y->n_arg == 2 && commutes(x) && x->arg[0] == y->arg[1] &&
            x->arg[1] == y->arg[0];
 }
 
 typedef struct {
-    int merged, turned;
+    int merged, swapped;
 } Count;
 
 /* Replaces repeated values of a list by the first one. */
-static void merge(LStmt *list, Count *n) {
+static void merge_equal(LStmt *list, Count *n) {
     for (LStmt *s = list; s; s = s->next) {
-        if (loop_has_body(s)) merge(s->body, n);
+        if (loop_has_body(s)) merge_equal(s->body, n);
         for (LStmt **at = &s->next; *at;) {
             LStmt *other = *at;
-            if (!same_let(s, other)) {
-                n->turned += is_turned(s, other);
+            if (!is_same_value(s, other)) {
+                n->swapped += is_swapped(s, other);
                 at = &other->next;
                 continue;
             }
             *at = other->next;
-            loop_replace(*at, other->dst, s->dst);
+            loop_replace_register(*at, other->dst, s->dst);
             n->merged++;
         }
     }
 }
 
 /* Runs the pass on one kernel; true if it changed. */
-static bool change(Loops *l, LKernel *k) {
-    LStmt **row = loop_row(k);
+static bool eliminate(Loops *l, LKernel *k) {
+    LStmt **row = loop_row_list(k);
     Count n = {0};
-    if (row) merge(*row, &n);
+    if (row) merge_equal(*row, &n);
     if (n.merged)
         pass_remark(l->pass, k->span, "cse-loops", "%s: %d values are had once", k->name, n.merged);
-    if (n.turned)
+    if (n.swapped)
         pass_refusal(l->pass, k->span, "cse-loops",
-                     "%s: not %d values: their arguments are in another order", k->name, n.turned);
+                     "%s: not %d values: their arguments are in another order", k->name, n.swapped);
     return n.merged > 0;
 }
 
 static bool run(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, eliminate);
 }
 
 const Pass loop_pass_cse = {

@@ -30,7 +30,7 @@ static int drop_unused(LStmt **at, const int *uses) {
 }
 
 /* Remarks on what was removed, and on arrays that are written and never read. */
-static void tell(PassCtx *p, const LKernel *k, int dropped) {
+static void remark(PassCtx *p, const LKernel *k, int dropped) {
     if (dropped) pass_remark(p, k->span, "dce-loops", "%s: %d values are gone", k->name, dropped);
     for (int i = 0; i < k->locals.n; i++) {
         const LBuf *b = k->locals.v[i];
@@ -41,20 +41,20 @@ static void tell(PassCtx *p, const LKernel *k, int dropped) {
 }
 
 /* Removes until nothing more is unused: one value may have been the only reader of another. */
-static bool change(Loops *l, LKernel *k) {
+static bool eliminate(Loops *l, LKernel *k) {
     for (int n, all = 0;; all += n) {
         int *uses = NEWN(l->a, int, (size_t)k->n_regs + 1);
         count_uses(k->body, uses);
         n = drop_unused(&k->body, uses);
         if (n) continue;
-        tell(l->pass, k, all);
+        remark(l->pass, k, all);
         return all > 0;
     }
 }
 
 static bool run(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, eliminate);
 }
 
 const Pass loop_pass_dce = {

@@ -46,14 +46,14 @@ static bool verify(Ctx *c, void *what, const char *after) {
 }
 
 /* Runs one pass, for the pass driver. */
-static bool run(PassCtx *p, const Pass *pass, void *what) {
+static bool run_pass(PassCtx *p, const Pass *pass, void *what) {
     Loops *l = what;
     l->pass = p;
     return pass->run_loops(p, l);
 }
 
 /* Loop passes need no facts. */
-static const char *fact(unsigned missing) {
+static const char *fact_text(unsigned missing) {
     (void)missing;
     return "nothing";
 }
@@ -62,7 +62,7 @@ static const char *fact(unsigned missing) {
 static bool suits_target(const Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
-        if (!l->on->columns || !loop_is_for_processor(k)) continue;
+        if (!l->on->columns || !loop_is_scheduled_for_cpu(k)) continue;
         diag_add(l->c, DIAG_E0541, k->span,
                  "kernel %s: its loops are arranged for a processor, not for %s", k->name,
                  l->on->name);
@@ -73,7 +73,7 @@ static bool suits_target(const Loops *l) {
 
 /* Runs a list of passes over the kernels made from one. Runs are counted from 1, or on from `at`.
  */
-static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
+static bool run_passes(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
     PassOptions all = o ? *o : (PassOptions){0};
     if (!suits_target(l)) return false;
     all.stop_after = NULL; /* which is of a whole program */
@@ -83,16 +83,16 @@ static bool run_list(Loops *l, const char *names, const PassOptions *o, PassProg
     unsigned has = 0;
     if (!all.disable) all.disable = l->disable;
     l->disable = all.disable; /* for passes that run others */
-    l->asked = &all;
-    PassSubject s = {l, &has, print, verify, run, fact, loop_pass_find, NULL};
+    l->options = &all;
+    PassSubject s = {l, &has, print, verify, run_pass, fact_text, loop_pass_find, NULL};
     all.verify_each |= l->on->columns > 0; /* statements move: each is checked, asked or not */
     bool ok = pass_run_list(l->c, &s, names, &all);
-    l->asked = NULL;
+    l->options = NULL;
     return ok;
 }
 
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
-    return run_list(l, names, o, NULL);
+    return run_passes(l, names, o, NULL);
 }
 
 /* How many passes that a program can do without have been numbered before those of kernel k: those
@@ -105,12 +105,12 @@ static int number_before(const Plan *p, const LKernel *k, Arena *a, const char *
         each += pass && !pass->required;
     }
     while (kernel < p->kernels.n && p->kernels.v[kernel] != k) kernel++;
-    return p->n_spare + kernel * each;
+    return p->n_optional_runs + kernel * each;
 }
 
 const char *loop_pass_names(const Plan *p, const Target *on) {
     if (p->loop_passes) return p->loop_passes;
-    return p->arranged || !on->loop_passes ? "" : on->loop_passes;
+    return p->scheduled_for || !on->loop_passes ? "" : on->loop_passes;
 }
 
 bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to) {
@@ -123,25 +123,25 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
     const char *names = loop_pass_names(p, on);
     PassProgress at = {.n_spare = number_before(p, k, c->a, names)};
     *to = loop_pass_begin(c, p->m, on, machine, k);
-    return run_list(to, names, p->loop_options, &at);
+    return run_passes(to, names, p->loop_options, &at);
 }
 
 /* Collects the remarks of the loop passes, from runs on copies of the kernels. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
                        StrBuf *to) {
-    PassOptions asked = p->loop_options ? *p->loop_options : (PassOptions){0};
-    Plan told = *p;
+    PassOptions options = p->loop_options ? *p->loop_options : (PassOptions){0};
+    Plan copy = *p;
     TargetMachine machine;
-    asked.remarks = to;
-    asked.dump = NULL;
-    asked.times = NULL;
-    asked.told = NULL;
-    asked.record_diffs = false;
-    told.loop_options = &asked;
+    options.remarks = to;
+    options.dump = NULL;
+    options.times = NULL;
+    options.told = NULL;
+    options.record_diffs = false;
+    copy.loop_options = &options;
     if (!loop_pass_machine(c, on, o, &machine)) return false;
     for (int i = 0; i < p->kernels.n; i++) {
         Loops l;
-        if (!loop_pass_all(c, &told, on, &machine, p->kernels.v[i], &l)) return false;
+        if (!loop_pass_all(c, &copy, on, &machine, p->kernels.v[i], &l)) return false;
     }
     return true;
 }
@@ -170,9 +170,9 @@ bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o
         else
             k->stages = l.k, k->body = NULL;
     }
-    p->arranged = on->name;
+    p->scheduled_for = on->name;
     p->device = on->columns ? on->name : NULL;
-    p->host_too = !p->device;
+    p->with_host = !p->device;
     p->loop_passes = NULL;
     return true;
 }

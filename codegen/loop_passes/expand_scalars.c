@@ -15,15 +15,15 @@
 #include "passes/rewrite.h"
 
 /* Whether the loop has sums over vectors: their final reductions are cheaper together. */
-static bool has_sums(const LStmt *loop) {
+static bool has_vector_sums(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next)
         for (const LStmt *a = s->kind == L_FOR && s->sched.vector ? s->body : NULL; a; a = a->next)
-            if (a->kind == L_ACC && loop_is_own(loop, a->buf)) return true;
+            if (a->kind == L_ACC && loop_declares_directly(loop, a->buf)) return true;
     return false;
 }
 
 /* Remarks that the scalars of loop s are not expanded, with the reason; false. */
-static bool no(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
+static bool decline(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
     pass_declined(l->pass, s->span, "expand-scalars", "%s: scalars of %s are by themselves: %s",
                   k->name, loop_range_text(l->a, s), why);
     return false;
@@ -31,19 +31,21 @@ static bool no(Loops *l, const LKernel *k, const LStmt *s, const char *why) {
 
 /* Decides for one loop whether its scalars are computed for all iterations at once, one per lane:
  * all of them, or those of the prefix. */
-static bool one(Loops *l, LKernel *k, LStmt *s) {
+static bool expand_loop(Loops *l, LKernel *k, LStmt *s) {
     int64_t n = 0;
     int most = l->machine.lanes;
     if (s->sched.lanes || s->sched.flat || !loop_extent(s, &n)) return false;
     const LStmt *rest = loop_end_of_prefix(s, true);
-    bool all = loop_may_expand(s, most, false) && (loop_has_heavy(s->body, NULL) || has_sums(s));
+    bool all =
+        loop_may_expand(s, most, false) && (loop_has_heavy(s->body, NULL) || has_vector_sums(s));
     bool prefix = loop_may_expand(s, most, true) && loop_has_heavy(s->body, rest);
     if (!all && !prefix && (n < 2 || s->sched.parallel)) return false;
-    bool worth = loop_has_heavy(s->body, NULL) || has_sums(s);
+    bool worth = loop_has_heavy(s->body, NULL) || has_vector_sums(s);
     if (!all && !prefix)
-        return no(l, k, s,
-                  worth ? loop_expand_fault(s, most)
-                        : "no function of many instructions, and no sum over vectors, is in them");
+        return decline(
+            l, k, s,
+            worth ? loop_expand_fault(s, most)
+                  : "no function of many instructions, and no sum over vectors, is in them");
     s->sched.expand = loop_lanes_for(l, n);
     s->sched.prefix = !all;
     pass_remark(l->pass, s->span, "expand-scalars", "%s: scalars of %s are had at once%s", k->name,
@@ -52,7 +54,7 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return loop_each_scalar(l, k, one);
+    return loop_each_outside_vectors(l, k, expand_loop);
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -19,47 +19,48 @@ typedef struct {
     Arena *a;
     const LKernel *k;
     const LStmt *parallel;
-    VEC(const LStmt *) in; /* the row's list */
-    bool *anew;            /* [in] a value that each stage may compute for itself */
-    bool *cut;             /* [in] a stage may end behind it */
-} Row;
+    VEC(const LStmt *) stmts; /* the row's list */
+    bool *recomputable;       /* [in] a value that each stage may compute for itself */
+    bool *may_end_stage;      /* [in] a stage may end behind it */
+} GatheredRow;
 
 /* ---- where ----------------------------------------------------------------------------- */
 /* Whether statement i is a value that each stage may compute again: it depends only on such values
  * and on memory that the kernel does not write. */
-static bool is_anew(const Row *r, int i) {
-    const LStmt *s = r->in.v[i];
+static bool is_recomputable(const GatheredRow *r, int i) {
+    const LStmt *s = r->stmts.v[i];
     bool value = s->kind == L_LET || (s->kind == L_LOAD && s->buf->kind != LB_LOCAL);
     if (!value || (s->kind == L_LOAD && s->buf->written)) return false;
     for (int j = 0; j < i; j++)
-        if (!r->anew[j] && r->in.v[j]->dst && loop_reads(s, r->in.v[j]->dst)) return false;
+        if (!r->recomputable[j] && r->stmts.v[j]->dst && loop_reads(s, r->stmts.v[j]->dst))
+            return false;
     return true;
 }
 
 /* The last statement that needs a register or a local array of statement i. */
-static int last_use(const Row *r, int i) {
-    const LStmt *s = r->in.v[i];
+static int last_use(const GatheredRow *r, int i) {
+    const LStmt *s = r->stmts.v[i];
     int last = i;
-    if (r->anew[i]) return i;
-    for (int j = i + 1; j < r->in.n; j++) {
-        bool array = s->kind == L_LOCAL && loop_depends(r->in.v[j], s);
-        if (array || (s->dst && loop_reads(r->in.v[j], s->dst))) last = j;
+    if (r->recomputable[i]) return i;
+    for (int j = i + 1; j < r->stmts.n; j++) {
+        bool array = s->kind == L_LOCAL && loop_depends(r->stmts.v[j], s);
+        if (array || (s->dst && loop_reads(r->stmts.v[j], s->dst))) last = j;
     }
     return last;
 }
 
 /* Finds the statements after which a stage may end. */
-static Row row_of(Arena *a, const LKernel *k, const LStmt *parallel) {
-    Row r = {.a = a, .k = k, .parallel = parallel};
-    for (const LStmt *s = parallel->body; s; s = s->next) vec_push(a, &r.in, s);
-    r.anew = NEWN(a, bool, r.in.n + 1);
-    r.cut = NEWN(a, bool, r.in.n + 1);
-    int together = 0; /* up to here */
-    for (int i = 0; i < r.in.n; i++) {
-        r.anew[i] = is_anew(&r, i);
+static GatheredRow analyze_row(Arena *a, const LKernel *k, const LStmt *parallel) {
+    GatheredRow r = {.a = a, .k = k, .parallel = parallel};
+    for (const LStmt *s = parallel->body; s; s = s->next) vec_push(a, &r.stmts, s);
+    r.recomputable = NEWN(a, bool, r.stmts.n + 1);
+    r.may_end_stage = NEWN(a, bool, r.stmts.n + 1);
+    int last_needed = 0; /* up to here */
+    for (int i = 0; i < r.stmts.n; i++) {
+        r.recomputable[i] = is_recomputable(&r, i);
         int last = last_use(&r, i);
-        if (last > together) together = last;
-        r.cut[i] = together <= i && !r.anew[i];
+        if (last > last_needed) last_needed = last;
+        r.may_end_stage[i] = last_needed <= i && !r.recomputable[i];
     }
     return r;
 }
@@ -70,9 +71,9 @@ static bool writes(const LStmt *s, const void *buf) {
 }
 
 /* Removes the statements of the row except first .. end - 1 and those that are recomputed. */
-static void keep(const Row *r, LStmt **at, int first, int end) {
+static void keep_range(const GatheredRow *r, LStmt **at, int first, int end) {
     for (int i = 0; *at; i++) {
-        if (i >= end || (i < first && !r->anew[i]))
+        if (i >= end || (i < first && !r->recomputable[i]))
             *at = (*at)->next;
         else
             at = &(*at)->next;
@@ -80,21 +81,21 @@ static void keep(const Row *r, LStmt **at, int first, int end) {
 }
 
 /* Whether a statement before number `end` writes b. */
-static bool is_written_before(const Row *r, int end, const LBuf *b) {
+static bool is_written_before(const GatheredRow *r, int end, const LBuf *b) {
     for (int i = 0; i < end; i++) {
-        const LStmt *s = r->in.v[i];
+        const LStmt *s = r->stmts.v[i];
         if (writes(s, b) || (loop_has_body(s) && loop_find(s->body, writes, b))) return true;
     }
     return false;
 }
 
 /* A kernel with statements first .. end - 1 of the row. */
-static LKernel *stage(const Row *r, int first, int end, int number) {
+static LKernel *make_stage(const GatheredRow *r, int first, int end, int number) {
     LKernel *k = loop_copy(r->a, r->k);
     LStmt *s = k->body;
     k->name = arena_printf(r->a, "%s_stage%d", r->k->name, number);
     while (!s->sched.parallel) s = s->next;
-    keep(r, &s->body, first, end);
+    keep_range(r, &s->body, first, end);
     for (int i = 0; i < k->bufs.n; i++) {
         LBuf *b = k->bufs.v[i];
         b->written = loop_find(s->body, writes, b);
@@ -112,32 +113,32 @@ static bool is_collapsed(const LKernel *k) {
 
 /* Whether a single thread would run through loops over columns. */
 static bool has_long_rows(const LKernel *k) {
-    return k->threads.by == LT_THREAD && !is_collapsed(k) &&
+    return k->threads.kind == LT_THREAD && !is_collapsed(k) &&
            loop_has_range(loop_parallel(k)->body, LR_EXTENT);
 }
 
 /* Whether the schedule of the kernel divides the row's entries among threads, and gives each
  * element a thread. */
-static bool is_shared_out(Loops *l, const LKernel *k) {
-    const LKernel *t = loop_schedule(l, loop_copy(l->a, k));
-    return loop_serial_entries(t) == 0 && !has_long_rows(t);
+static bool is_parallel_enough(Loops *l, const LKernel *k) {
+    const LKernel *t = loop_choose_schedule(l, loop_copy(l->a, k));
+    return loop_count_serial_entry_loops(t) == 0 && !has_long_rows(t);
 }
 
 /* The end of the shortest piece from statement `from` on. */
-static int next_cut(const Row *r, int from) {
-    while (from < r->in.n - 1 && !r->cut[from]) from++;
+static int next_cut(const GatheredRow *r, int from) {
+    while (from < r->stmts.n - 1 && !r->may_end_stage[from]) from++;
     return from + 1;
 }
 
 /* The end of the longest stage from `first` on whose work can be divided among threads; 0 = there
  * is none. */
-static int longest(Loops *l, const Row *r, int first) {
+static int longest_stage(Loops *l, const GatheredRow *r, int first) {
     int best = 0;
-    for (int end = first; end < r->in.n;) {
+    for (int end = first; end < r->stmts.n;) {
         end = next_cut(r, end);
-        const LKernel *k = stage(r, first, end, 0);
+        const LKernel *k = make_stage(r, first, end, 0);
         bool entries = loop_has_range(k->body, LR_SEGMENT);
-        if (is_shared_out(l, k) || (best == 0 && !entries))
+        if (is_parallel_enough(l, k) || (best == 0 && !entries))
             best = end;
         else if (best)
             break;
@@ -146,22 +147,23 @@ static int longest(Loops *l, const Row *r, int first) {
 }
 
 /* Cuts the kernel in stages and appends them to `to`; false: it stays one. */
-static bool cut(Loops *l, const LKernel *k, LKernels *to) {
+static bool cut_kernel(Loops *l, const LKernel *k, LKernels *to) {
     const LStmt *parallel = loop_parallel(k);
-    if (!parallel || k->threads.by) return false;
-    if (loop_serial_entries(loop_schedule(l, loop_copy(l->a, k))) == 0) return false;
-    const Row r = row_of(l->a, k, parallel);
+    if (!parallel || k->threads.kind) return false;
+    if (loop_count_serial_entry_loops(loop_choose_schedule(l, loop_copy(l->a, k))) == 0)
+        return false;
+    const GatheredRow r = analyze_row(l->a, k, parallel);
     LKernels all = {0};
-    for (int first = 0, end; first < r.in.n; first = end) {
-        end = longest(l, &r, first);
+    for (int first = 0, end; first < r.stmts.n; first = end) {
+        end = longest_stage(l, &r, first);
         if (!end) {
-            pass_refusal(l->pass, r.in.v[first]->span, "fission",
+            pass_refusal(l->pass, r.stmts.v[first]->span, "fission",
                          "%s: not: no piece of a row that begins with its statement %d can be "
                          "shared out to threads",
                          k->name, first + 1);
             return false;
         }
-        LKernel *s = stage(&r, first, end, all.n + 1);
+        LKernel *s = make_stage(&r, first, end, all.n + 1);
         vec_push(l->a, &all, s);
     }
     for (int i = 0; i < all.n; i++) vec_push(l->a, to, all.v[i]);
@@ -173,9 +175,9 @@ static bool run(PassCtx *p, Loops *l) {
     LKernels all = {0};
     (void)p;
     for (int i = 0; i < l->k.n && l->on->columns; i++)
-        if (!cut(l, l->k.v[i], &all)) vec_push(l->a, &all, l->k.v[i]);
+        if (!cut_kernel(l, l->k.v[i], &all)) vec_push(l->a, &all, l->k.v[i]);
     if (l->on->columns) l->k = all;
-    for (int i = 0; i < l->k.n; i++) loop_number(l->k.v[i]);
+    for (int i = 0; i < l->k.n; i++) loop_renumber_registers(l->k.v[i]);
     return true;
 }
 

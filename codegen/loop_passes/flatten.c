@@ -13,7 +13,7 @@
 #include "passes/rewrite.h"
 
 /* The vector loop that ends the body of s, behind scalars only; or NULL. */
-static const LStmt *row_of(const LStmt *s) {
+static const LStmt *inner_vector_loop(const LStmt *s) {
     const LStmt *in = s->body;
     while (in && (in->kind == L_LET || in->kind == L_LOAD)) in = in->next;
     bool row = in && !in->next && in->kind == L_FOR && in->range == LR_EXTENT && in->sched.vector;
@@ -33,8 +33,8 @@ static bool reads_back(const LStmt *row, const LStmt *s, const LStmt *up) {
 }
 
 /* Marks loop s and the vector loop in it as one loop over whole vectors, where that is legal. */
-static bool one(Loops *l, LKernel *k, LStmt *s) {
-    const LStmt *in = row_of(s);
+static bool flatten_loop(Loops *l, LKernel *k, LStmt *s) {
+    const LStmt *in = inner_vector_loop(s);
     if (s->sched.lanes || s->range != LR_EXTENT || s->sched.parallel || !in) return false;
     const char *why = in != loop_flat_row(s)       ? "each has scalars of its own"
                       : reads_back(in, k->body, s) ? "they are read as they were stored"
@@ -51,7 +51,7 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return loop_each_scalar(l, k, one);
+    return loop_each_outside_vectors(l, k, flatten_loop);
 }
 
 static bool run(PassCtx *p, Loops *l) {

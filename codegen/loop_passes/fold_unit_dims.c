@@ -12,21 +12,21 @@
 #include "passes/rewrite.h"
 
 /* Whether the loop has one iteration and is not the parallel one. */
-static bool is_once(const LStmt *s) {
+static bool has_one_iteration(const LStmt *s) {
     int64_t n;
     return loop_extent(s, &n) && n == 1 && !s->sched.parallel;
 }
 
 /* The same, for loop_find. */
-static bool any_once(const LStmt *s, const void *none) {
-    return is_once(s) && !none;
+static bool is_one_iteration_loop(const LStmt *s, const void *none) {
+    return has_one_iteration(s) && !none;
 }
 
 /* Adds the constant 0 ahead of the parallel loop: the index of the removed loops. */
-static LReg *zero_of(Loops *l, LKernel *k) {
+static LReg *add_zero(Loops *l, LKernel *k) {
     LStmt *s = NEW(l->a, LStmt);
     *s = (LStmt){.kind = L_LET, .fn = L_FN_SIZE, .size = expr_const(l->a, 0), .span = k->span};
-    s->dst = loop_reg(l->a, k, DT_I64, "n", s);
+    s->dst = loop_new_register(l->a, k, DT_I64, "n", s);
     s->next = k->body;
     k->body = s;
     return s->dst;
@@ -38,9 +38,9 @@ static int fold_loops(LStmt **at, LReg *zero) {
     while (*at) {
         LStmt *s = *at;
         if (loop_has_body(s)) n += fold_loops(&s->body, zero);
-        if (is_once(s)) {
-            loop_replace(s->body, s->var, zero);
-            at = loop_dissolve(at);
+        if (has_one_iteration(s)) {
+            loop_replace_register(s->body, s->var, zero);
+            at = loop_replace_by_body(at);
             n++;
         } else {
             at = &s->next;
@@ -53,40 +53,41 @@ static int fold_loops(LStmt **at, LReg *zero) {
 static int fold_dims(LStmt *row, LBuf *b) {
     bool out[MAX_RANK];
     int n = 0;
-    for (int i = 0; i < b->rank; i++) n += out[i] = loop_is_one(b->dim[i]);
+    for (int i = 0; i < b->rank; i++) n += out[i] = loop_is_unit_extent(b->dim[i]);
     if (n) loop_drop_dims(row, b, out);
     return n;
 }
 
 /* Remarks on loops of one iteration that stay. */
-static void tell_left(PassCtx *p, const LKernel *k, bool has_row) {
+static void remark_left(PassCtx *p, const LKernel *k, bool has_row) {
     const LStmt *parallel = loop_parallel(k);
     int64_t n;
     if (parallel && loop_extent(parallel, &n) && n == 1)
         pass_refusal(p, k->span, "fold-unit-dims",
                      "%s: not the parallel loop: threads share its index", k->name);
-    if (!has_row && loop_find(k->body, any_once, NULL))
+    if (!has_row && loop_find(k->body, is_one_iteration_loop, NULL))
         pass_refusal(p, k->span, "fold-unit-dims",
                      "%s: not: there is no row that a team could have", k->name);
 }
 
 /* Runs the pass on one kernel; true if it changed. */
-static bool change(Loops *l, LKernel *k) {
-    LStmt **row = loop_row(k);
+static bool fold_units(Loops *l, LKernel *k) {
+    LStmt **row = loop_row_list(k);
     int loops = 0, dims = 0;
-    if (row && loop_find(*row, any_once, NULL)) loops = fold_loops(row, zero_of(l, k));
+    if (row && loop_find(*row, is_one_iteration_loop, NULL))
+        loops = fold_loops(row, add_zero(l, k));
     for (int i = 0; row && i < k->locals.n; i++) dims += fold_dims(*row, k->locals.v[i]);
     if (loops + dims)
         pass_remark(l->pass, k->span, "fold-unit-dims",
                     "%s: %d loops and %d dimensions of one iteration are gone", k->name, loops,
                     dims);
-    tell_left(l->pass, k, row != NULL);
+    remark_left(l->pass, k, row != NULL);
     return loops + dims > 0;
 }
 
 static bool run(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, fold_units);
 }
 
 const Pass loop_pass_fold_unit_dims = {

@@ -19,21 +19,21 @@ static int count_writes(const LStmt *s, const LBuf *b) {
 }
 
 /* Whether two accesses are to the same element. */
-static bool same_place(const LStmt *x, const LStmt *y) {
+static bool same_element(const LStmt *x, const LStmt *y) {
     if (x->buf != y->buf) return false;
     for (int i = 0; i < x->buf->rank; i++)
-        if (x->idx[i] != y->idx[i] && !loop_is_one(x->buf->dim[i])) return false;
+        if (x->idx[i] != y->idx[i] && !loop_is_unit_extent(x->buf->dim[i])) return false;
     return true;
 }
 
 /* Replaces loads of the stored element in s and behind it by the stored value; returns how many. */
-static int forward(LStmt *s, const LStmt *store) {
+static int forward_to_loads(LStmt *s, const LStmt *store) {
     int n = 0;
     for (; s; s = s->next) {
-        if (loop_has_body(s)) n += forward(s->body, store);
-        if (s->kind != L_LOAD || !same_place(s, store)) continue;
-        LStmt was = *s;
-        *s = (LStmt){.kind = L_LET, .next = was.next, .span = was.span, .dst = was.dst};
+        if (loop_has_body(s)) n += forward_to_loads(s->body, store);
+        if (s->kind != L_LOAD || !same_element(s, store)) continue;
+        LStmt load = *s;
+        *s = (LStmt){.kind = L_LET, .next = load.next, .span = load.span, .dst = load.dst};
         s->fn = L_FN_OP;
         s->op = OP_CAST;
         s->n_arg = 1;
@@ -44,7 +44,7 @@ static int forward(LStmt *s, const LStmt *store) {
 }
 
 /* Remarks on the loads that the store was forwarded to, and on those that remain. */
-static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
+static void remark(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
     if (n)
         pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
                     s->buf->name, n);
@@ -56,22 +56,22 @@ static void tell(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s,
 }
 
 /* Forwards each store in the row's own list that is the only write to its buffer. */
-static bool change(Loops *l, LKernel *k) {
-    LStmt **row = loop_row(k);
+static bool forward_all(Loops *l, LKernel *k) {
+    LStmt **row = loop_row_list(k);
     bool any = false;
     for (LStmt *s = row ? *row : NULL; s; s = s->next) {
         if (s->kind != L_STORE || s->buf->kind == LB_LOCAL) continue;
         bool may = s->src->dt == s->buf->dt && count_writes(*row, s->buf) == 1;
-        int n = may ? forward(s->next, s) : 0;
+        int n = may ? forward_to_loads(s->next, s) : 0;
         any |= n > 0;
-        tell(l->pass, k, *row, s, n);
+        remark(l->pass, k, *row, s, n);
     }
     return any;
 }
 
 static bool run(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, forward_all);
 }
 
 const Pass loop_pass_forward_stores = {

@@ -22,20 +22,22 @@
 /* Marks the loops over entries that only sum: their entries can go to all threads of a team. */
 static void mark_sums(const LoopTeam *t, LStmt *s, bool segments) {
     for (; s; s = s->next) {
-        bool sums = segments && s->kind == L_FOR && s->range == LR_SEGMENT && loop_only_sums(t, s);
-        if (s->kind == L_FOR) s->sched.share = sums ? LS_TEAM : LS_ALIKE;
+        bool sums =
+            segments && s->kind == L_FOR && s->range == LR_SEGMENT && loop_only_sums_leave(t, s);
+        if (s->kind == L_FOR) s->sched.share = sums ? LS_TEAM : LS_EACH;
         if (loop_has_body(s)) mark_sums(t, s->body, segments);
     }
 }
 
 /* Marks the column loops of the region whose columns the lanes take round robin. direct: s is the
  * region's own list. */
-static void mark_turns(const LoopColumns *r, LStmt *s, bool direct) {
+static void mark_round_robin(const LoopColumns *r, LStmt *s, bool direct) {
     for (; s; s = s->next) {
         bool columns = loop_is_columns(s);
-        if (columns && s->range == LR_SEGMENT && !(direct && r->flat)) s->sched.share = LS_ALIKE;
-        if (columns && loop_takes_turns(r, s)) s->sched.share = LS_LANES;
-        if (loop_has_body(s)) mark_turns(r, s->body, false);
+        if (columns && s->range == LR_SEGMENT && !(direct && r->all_threads))
+            s->sched.share = LS_EACH;
+        if (columns && loop_is_round_robin(r, s)) s->sched.share = LS_LANES;
+        if (loop_has_body(s)) mark_round_robin(r, s->body, false);
     }
 }
 
@@ -51,12 +53,12 @@ static LStmt **enclose(Arena *a, LStmt **at, const LoopColumns *r) {
     c->n_chunks = range->n_chunks;
     c->ptr = range->ptr;
     c->at = range->at;
-    c->sched.share = r->flat ? LS_TEAM : r->together ? LS_ALIKE : LS_LANES;
+    c->sched.share = r->all_threads ? LS_TEAM : r->one_pass ? LS_EACH : LS_LANES;
     *last = NULL;
     *at = c;
     LoopColumns all = *r;
     all.end = NULL;
-    mark_turns(&all, c->body, true);
+    mark_round_robin(&all, c->body, true);
     return &c->next;
 }
 
@@ -64,7 +66,7 @@ static LStmt **enclose(Arena *a, LStmt **at, const LoopColumns *r) {
 static void enclose_all(const LoopTeam *t, LStmt **at) {
     while (*at) {
         LoopColumns r = {0};
-        if (loop_find_columns(t, *at, &r)) {
+        if (loop_find_region(t, *at, &r)) {
             at = enclose(t->a, at, &r);
             continue;
         }
@@ -75,27 +77,27 @@ static void enclose_all(const LoopTeam *t, LStmt **at) {
 
 /* Where lanes write elements of their own, all regions over columns go to lanes instead of all
  * threads. */
-static void keep_to_lanes(LoopTeam *t) {
-    for (int i = 0; i < t->runs.n; i++) {
-        LStmt *c = t->runs.v[i].at;
+static void restrict_to_lanes(LoopTeam *t) {
+    for (int i = 0; i < t->regions.n; i++) {
+        LStmt *c = t->regions.v[i].stmt;
         if (c->sched.share == LS_TEAM && c->range != LR_SEGMENT) c->sched.share = LS_LANES;
     }
 }
 
 /* A copy of the kernel with regions for a team or a block; NULL: it cannot be, and why. */
-static LKernel *fused(Loops *l, const LKernel *from, bool segments, const char **why) {
+static LKernel *fuse(Loops *l, const LKernel *from, bool segments, const char **why) {
     LKernel *k = loop_copy(l->a, from);
     const LStmt *parallel = loop_parallel(k);
-    LStmt **row = parallel ? loop_row(k) : &k->body;
-    bool block = !parallel || loop_has_chunk_of(parallel);
-    k->threads = (LThreads){.by = block ? LT_BLOCK : LT_TEAM, .columns = l->columns};
+    LStmt **row = parallel ? loop_row_list(k) : &k->body;
+    bool block = !parallel || loop_sums_chunks(parallel);
+    k->threads = (LThreads){.kind = block ? LT_BLOCK : LT_TEAM, .columns = l->columns};
     const LoopTeam look = {.a = l->a, .on = l->on, .k = k, .columns = l->columns};
     mark_sums(&look, *row, segments);
     enclose_all(&look, row);
     LoopTeam t = loop_team(l->a, l->on, k, false);
     *why = t.fault;
     if (t.fault) return NULL;
-    if (loop_has_own_lanes(&t)) keep_to_lanes(&t);
+    if (loop_has_lane_private_elements(&t)) restrict_to_lanes(&t);
     return k;
 }
 
@@ -104,9 +106,9 @@ static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];
         const char *why = NULL;
-        if (k->threads.by) continue;
-        LKernel *to = fused(l, k, true, &why);
-        if (!to) to = fused(l, k, false, &why);
+        if (k->threads.kind) continue;
+        LKernel *to = fuse(l, k, true, &why);
+        if (!to) to = fuse(l, k, false, &why);
         if (to) l->k.v[i] = to;
         if (to)
             pass_remark(p, k->span, "fuse-columns", "%s: a team of threads has a row", k->name);

@@ -16,13 +16,13 @@ static bool is_value(const LStmt *s) {
 }
 
 bool loop_has_values(const LoopColumns *r) {
-    for (const LStmt *s = r->first; s != r->end && !r->together; s = s->next)
+    for (const LStmt *s = r->first; s != r->end && !r->one_pass; s = s->next)
         if (is_value(s)) return true;
     return false;
 }
 
 /* Those at the top of the columns at *at, in their order; how many. */
-static int hoist(LStmt **at) {
+static int emit_hoisted_values(LStmt **at) {
     LStmt *columns = *at, **from = &columns->body;
     int n = 0;
     while (*from) {
@@ -41,8 +41,8 @@ static int hoist(LStmt **at) {
 }
 
 static bool has_values(const LoopTeam *t, const LStmt *s) {
-    for (int i = 0; s->kind == L_COLUMNS && i < t->runs.n; i++)
-        if (t->runs.v[i].at == s) return loop_has_values(&t->runs.v[i]);
+    for (int i = 0; s->kind == L_COLUMNS && i < t->regions.n; i++)
+        if (t->regions.v[i].stmt == s) return loop_has_values(&t->regions.v[i]);
     return false;
 }
 
@@ -52,7 +52,7 @@ static int each(const LoopTeam *t, LStmt **at) {
         if (loop_has_body(*at)) n += each(t, &(*at)->body);
         if (!has_values(t, *at)) continue;
         LStmt *columns = *at;
-        n += hoist(at);
+        n += emit_hoisted_values(at);
         while (*at != columns) at = &(*at)->next;
     }
     return n;
@@ -61,10 +61,10 @@ static int each(const LoopTeam *t, LStmt **at) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        if (k->threads.by <= LT_THREAD) continue;
+        if (k->threads.kind <= LT_THREAD) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         const int n = t.fault ? 0 : each(&t, &k->body);
-        if (n) loop_number(k);
+        if (n) loop_renumber_registers(k);
         (n ? pass_remark
            : pass_declined)(p, k->span, "hoist-values", "%s: %s", k->name,
                             n ? arena_printf(l->a, "%d values come before columns", n)

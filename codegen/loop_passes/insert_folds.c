@@ -14,7 +14,7 @@
 
 /* Whether the accumulation s in the body of a column loop sums over the columns into one element.
  */
-bool loop_is_fold(const LStmt *s, const LStmt *loop) {
+bool loop_reduces_columns(const LStmt *s, const LStmt *loop) {
     if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
     return s->buf->kind == LB_LOCAL ? s->buf->rank == 0 : !loop_follows_column(s, loop);
 }
@@ -23,11 +23,11 @@ bool loop_is_fold(const LStmt *s, const LStmt *loop) {
 typedef struct {
     const LoopTeam *t;
     LoopFolds to;
-} Find;
+} FoldList;
 
 /* Adds a fold of buf behind a statement, unless there is one. */
-static void add(Find *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by) {
-    for (int i = x->to.n; i > 0 && x->to.v[i - 1].behind == behind; i--)
+static void add_fold(FoldList *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by) {
+    for (int i = x->to.n; i > 0 && x->to.v[i - 1].after == behind; i--)
         if (x->to.v[i - 1].buf == buf) return;
     LoopFold f = {behind, red, buf, by};
     vec_push(x->t->a, &x->to, f);
@@ -35,26 +35,26 @@ static void add(Find *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by)
 
 /* Adds folds for sums over columns that the statements s .. end make. inner: sums local to an
  * entry, else the others. */
-static void add_sums(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
-                     const LStmt *loop, bool inner, const LStmt *behind, LShare by) {
+static void add_region_folds(FoldList *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                             const LStmt *loop, bool inner, const LStmt *behind, LShare by) {
     for (; s != end; s = s->next) {
-        if (loop_is_fold(s, loop) && loop_is_inner(r, s->buf) == inner)
-            add(x, behind, s->red, s->buf, by);
+        if (loop_reduces_columns(s, loop) && loop_is_declared_inside(r, s->buf) == inner)
+            add_fold(x, behind, s->red, s->buf, by);
         const LStmt *in = loop_is_columns(s) ? s : loop;
-        if (loop_has_body(s)) add_sums(x, r, s->body, NULL, in, inner, behind, by);
+        if (loop_has_body(s)) add_region_folds(x, r, s->body, NULL, in, inner, behind, by);
     }
 }
 
 /* Adds folds for sums over columns that an entry needs at once. serial: inside loops that a thread
  * runs alone. */
-static void add_inner(Find *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
-                      bool serial) {
+static void add_entry_folds(FoldList *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
+                            bool serial) {
     for (; s != end; s = s->next) {
         bool columns = !serial && loop_is_columns(s);
-        if (columns && (r->together || r->turns))
-            add_sums(x, r, s->body, NULL, s, true, s, LS_LANES);
-        bool own = columns && (loop_takes_turns(r, s) || s->range == LR_SEGMENT);
-        if (loop_has_body(s)) add_inner(x, r, s->body, NULL, serial || own);
+        if (columns && (r->one_pass || r->round_robin))
+            add_region_folds(x, r, s->body, NULL, s, true, s, LS_LANES);
+        bool own = columns && (loop_is_round_robin(r, s) || s->range == LR_SEGMENT);
+        if (loop_has_body(s)) add_entry_folds(x, r, s->body, NULL, serial || own);
     }
 }
 
@@ -63,36 +63,37 @@ static bool is_acc(const LStmt *s, const void *buf) {
 }
 
 /* Adds folds for loops whose entries the ways share. */
-static void add_ways(Find *x, const LoopColumns *r) {
+static void add_way_folds(FoldList *x, const LoopColumns *r) {
     const LBuf *target[LOOP_TARGETS_MAX];
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         const bool ways = s->kind == L_FOR && s->sched.share == LS_WAYS;
         const int n = ways ? loop_private_sums(x->t, s, target) : 0;
         for (int i = 0; i < n; i++)
-            add(x, s, loop_find(s->body, is_acc, target[i])->red, (LBuf *)target[i], LS_WAYS);
+            add_fold(x, s, loop_find(s->body, is_acc, target[i])->red, (LBuf *)target[i], LS_WAYS);
     }
 }
 
 /* All places where threads' partial sums must be combined. */
-LoopFolds loop_folds(const LoopTeam *t) {
-    Find x = {.t = t};
-    for (int i = 0; i < t->runs.n; i++) {
-        const LoopColumns *r = &t->runs.v[i];
-        add_ways(&x, r);
-        add_inner(&x, r, r->first, r->end, false);
-        add_sums(&x, r, r->first, r->end, NULL, false, r->at, r->flat ? LS_TEAM : LS_LANES);
+LoopFolds loop_required_folds(const LoopTeam *t) {
+    FoldList x = {.t = t};
+    for (int i = 0; i < t->regions.n; i++) {
+        const LoopColumns *r = &t->regions.v[i];
+        add_way_folds(&x, r);
+        add_entry_folds(&x, r, r->first, r->end, false);
+        add_region_folds(&x, r, r->first, r->end, NULL, false, r->stmt,
+                         r->all_threads ? LS_TEAM : LS_LANES);
     }
     return x.to;
 }
 
 /* Whether the folds behind statement s are exactly the required ones. */
-bool loop_folds_fit(const LoopFolds *all, const LStmt *s) {
+bool loop_has_required_folds(const LoopFolds *all, const LStmt *s) {
     const LStmt *p = s->next;
     for (int i = 0; i < all->n; i++) {
         const LoopFold *f = &all->v[i];
-        if (f->behind != s) continue;
+        if (f->after != s) continue;
         if (!p || p->kind != L_FOLD || p->buf != f->buf) return false;
-        if (p->red != f->red || p->sched.share != f->by) return false;
+        if (p->red != f->red || p->sched.share != f->share) return false;
         p = p->next;
     }
     return s->kind == L_FOLD || !p || p->kind != L_FOLD;
@@ -100,18 +101,18 @@ bool loop_folds_fit(const LoopFolds *all, const LStmt *s) {
 
 /* ---- the pass ------------------------------------------------------------------------------- */
 /* Inserts the missing folds; returns how many. */
-static int insert(Arena *a, const LoopFolds *all, LStmt *s) {
+static int insert_folds(Arena *a, const LoopFolds *all, LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
         LStmt **at = &s->next;
-        if (loop_has_body(s)) n += insert(a, all, s->body);
-        for (int i = 0; i < all->n && !loop_folds_fit(all, s); i++) {
-            if (all->v[i].behind != s) continue;
+        if (loop_has_body(s)) n += insert_folds(a, all, s->body);
+        for (int i = 0; i < all->n && !loop_has_required_folds(all, s); i++) {
+            if (all->v[i].after != s) continue;
             LStmt *f = NEW(a, LStmt);
             *f = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
             f->buf = all->v[i].buf;
             f->red = all->v[i].red;
-            f->sched.share = all->v[i].by;
+            f->sched.share = all->v[i].share;
             *at = f;
             at = &f->next;
             n++;
@@ -123,10 +124,10 @@ static int insert(Arena *a, const LoopFolds *all, LStmt *s) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        if (k->threads.by <= LT_THREAD) continue;
+        if (k->threads.kind <= LT_THREAD) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
-        const LoopFolds all = t.fault ? (LoopFolds){0} : loop_folds(&t);
-        const int n = insert(l->a, &all, k->body);
+        const LoopFolds all = t.fault ? (LoopFolds){0} : loop_required_folds(&t);
+        const int n = insert_folds(l->a, &all, k->body);
         if (n || !all.n)
             (n ? pass_remark
                : pass_declined)(p, k->span, "insert-folds", "%s: %s", k->name,

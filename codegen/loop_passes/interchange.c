@@ -26,14 +26,14 @@
 
 typedef struct {
     Loops *l;
-    int *place; /* [locals] which dimension heads are; -1 = none */
+    int *head_dim; /* [locals] which dimension heads are; -1 = none */
     LReg *head;
     int64_t n;       /* heads */
     const char *why; /* they cannot be around the row; NULL: they can */
 } Heads;
 
 /* Records the first reason against the interchange. */
-static void refuse(Heads *h, const char *why) {
+static void set_reason(Heads *h, const char *why) {
     if (!h->why) h->why = why;
 }
 
@@ -45,63 +45,63 @@ static bool has_known_extent(const LStmt *s, const void *none) {
 
 /* Finds the dimension of each local array that is indexed by the head; records a reason where heads
  * are not independent. loop: the loop over heads around s; its own locals are per head already. */
-static void find_places(Heads *h, const LStmt *s, const LStmt *loop) {
+static void find_head_dims(Heads *h, const LStmt *s, const LStmt *loop) {
     Arena *a = h->l->a;
     for (; s && !h->why; s = s->next) {
         int64_t n;
         bool heads = !loop && loop_extent(s, &n);
         if (heads && n != h->n)
-            refuse(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
-                                   (long long)n));
-        if (loop_has_body(s)) find_places(h, s->body, heads ? s : loop);
+            set_reason(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
+                                       (long long)n));
+        if (loop_has_body(s)) find_head_dims(h, s->body, heads ? s : loop);
         if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop)
-            refuse(h, arena_printf(a, "a loop over %s columns stands outside heads",
-                                   loop_range_text(a, s)));
+            set_reason(h, arena_printf(a, "a loop over %s columns stands outside heads",
+                                       loop_range_text(a, s)));
         if ((s->kind == L_STORE || s->kind == L_ACC) && !loop)
-            refuse(h, arena_printf(a, "%s is written outside heads", s->buf->name));
+            set_reason(h, arena_printf(a, "%s is written outside heads", s->buf->name));
         if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
         if (loop && loop_declares(loop->body, s->buf)) continue;
-        int at = -1, *place = &h->place[s->buf->id];
+        int at = -1, *place = &h->head_dim[s->buf->id];
         for (int i = 0; loop && i < s->buf->rank; i++)
             if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
-        if (at < 0) refuse(h, arena_printf(a, "heads meet in %s", s->buf->name));
+        if (at < 0) set_reason(h, arena_printf(a, "heads meet in %s", s->buf->name));
         *place = at;
     }
 }
 
 /* Replaces the outermost loops over heads by their bodies, with the new loop's variable. */
-static void dissolve(Heads *h, LStmt **at) {
+static void remove_head_loops(Heads *h, LStmt **at) {
     int64_t n;
     while (*at) {
         LStmt *s = *at;
         if (loop_extent(s, &n)) {
-            loop_replace(s->body, s->var, h->head);
-            at = loop_dissolve(at);
+            loop_replace_register(s->body, s->var, h->head);
+            at = loop_replace_by_body(at);
         } else {
-            if (loop_has_body(s)) dissolve(h, &s->body);
+            if (loop_has_body(s)) remove_head_loops(h, &s->body);
             at = &s->next;
         }
     }
 }
 
 /* Removes the dimension of heads from a local array. */
-static void drop_heads(const Heads *h, LStmt *row, LBuf *b) {
+static void drop_head_dim(const Heads *h, LStmt *row, LBuf *b) {
     bool out[MAX_RANK] = {0};
-    if (h->place[b->id] < 0) return;
-    out[h->place[b->id]] = true;
+    if (h->head_dim[b->id] < 0) return;
+    out[h->head_dim[b->id]] = true;
     loop_drop_dims(row, b, out);
 }
 
 /* Moves the loops over heads outside the row, as one loop that is collapsed with the parallel one.
  */
-static bool change(Loops *l, LKernel *k) {
-    LStmt **row = loop_row(k);
+static bool interchange(Loops *l, LKernel *k) {
+    LStmt **row = loop_row_list(k);
     const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;
     Heads h = {.l = l};
     if (!first || !loop_extent(first, &h.n)) return false;
-    h.place = NEWN(l->a, int, (size_t)k->locals.n + 1);
-    for (int i = 0; i < k->locals.n; i++) h.place[i] = -1;
-    find_places(&h, *row, NULL);
+    h.head_dim = NEWN(l->a, int, (size_t)k->locals.n + 1);
+    for (int i = 0; i < k->locals.n; i++) h.head_dim[i] = -1;
+    find_head_dims(&h, *row, NULL);
     if (h.why) {
         pass_refusal(l->pass, k->span, "interchange", "%s: not: %s", k->name, h.why);
         return false;
@@ -111,9 +111,9 @@ static bool change(Loops *l, LKernel *k) {
     LStmt *loop = NEW(l->a, LStmt);
     *loop = (LStmt){.kind = L_FOR, .extent = first->extent, .span = first->span};
     loop->sched.collapse = true;
-    h.head = loop->var = loop_reg(l->a, k, DT_I64, "h", loop);
-    dissolve(&h, row);
-    for (int i = 0; i < k->locals.n; i++) drop_heads(&h, *row, k->locals.v[i]);
+    h.head = loop->var = loop_new_register(l->a, k, DT_I64, "h", loop);
+    remove_head_loops(&h, row);
+    for (int i = 0; i < k->locals.n; i++) drop_head_dim(&h, *row, k->locals.v[i]);
     loop->body = *row;
     *row = loop;
     return true;
@@ -121,7 +121,7 @@ static bool change(Loops *l, LKernel *k) {
 
 static bool run(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, interchange);
 }
 
 const Pass loop_pass_interchange = {

@@ -17,32 +17,33 @@ static bool shares_entries(const LoopTeam *t, const LoopColumns *r) {
 }
 
 /* Every lane has a column each time. */
-static bool all_lanes(const LoopTeam *t, const LoopColumns *r) {
+static bool fills_all_lanes(const LoopTeam *t, const LoopColumns *r) {
     const int lanes = t->k->threads.lanes;
     int64_t n;
     return loop_extent(r->range, &n) && lanes && n % (lanes * loop_pack(t->k)) == 0;
 }
 
 const char *loop_mask_fault(const LoopTeam *t, const LoopColumns *r) {
-    if (r->flat) return "threads of a team take them one by one";
-    if (!r->together && !r->turns && !shares_entries(t, r)) return "no lane needs another one";
-    return all_lanes(t, r) ? "every lane has a column each time" : NULL;
+    if (r->all_threads) return "threads of a team take them one by one";
+    if (!r->one_pass && !r->round_robin && !shares_entries(t, r))
+        return "no lane needs another one";
+    return fills_all_lanes(t, r) ? "every lane has a column each time" : NULL;
 }
 
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
-        if (k->threads.by <= LT_THREAD) continue;
+        if (k->threads.kind <= LT_THREAD) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
-        for (int c = 0; c < t.runs.n && !t.fault; c++) {
-            const LoopColumns *r = &t.runs.v[c];
+        for (int c = 0; c < t.regions.n && !t.fault; c++) {
+            const LoopColumns *r = &t.regions.v[c];
             const char *why = loop_mask_fault(&t, r), *what = loop_range_text(l->a, r->range);
-            r->at->sched.masked = !why;
+            r->stmt->sched.masked = !why;
             if (why)
-                pass_declined(p, r->at->span, "mask-lanes", "%s: columns %s: not: %s", k->name,
+                pass_declined(p, r->stmt->span, "mask-lanes", "%s: columns %s: not: %s", k->name,
                               what, why);
             else
-                pass_remark(p, r->at->span, "mask-lanes",
+                pass_remark(p, r->stmt->span, "mask-lanes",
                             "%s: columns %s: lanes without one go along", k->name, what);
         }
     }

@@ -25,16 +25,16 @@ static void lanes_in(Lanes *x, LStmt *s, const LStmt *end, const LStmt *loop) {
         if (at && x->mark) s->packed = true;
         if (loop_is_access(s) && s->packed && !at) x->bad = s;
         x->n += at;
-        const bool columns = loop_is_columns(s) && !loop_takes_turns(x->r, s);
+        const bool columns = loop_is_columns(s) && !loop_is_round_robin(x->r, s);
         if (loop_has_body(s)) lanes_in(x, s->body, NULL, columns ? s : NULL);
     }
 }
 
 static Lanes lanes(const LoopTeam *t, bool mark) {
     Lanes x = {.pack = loop_pack(t->k), .mark = mark};
-    for (int i = 0; i < t->runs.n && x.pack > 1; i++) {
-        x.r = &t->runs.v[i];
-        if (x.r->range->range == LR_EXTENT) lanes_in(&x, x.r->at->body, NULL, NULL);
+    for (int i = 0; i < t->regions.n && x.pack > 1; i++) {
+        x.r = &t->regions.v[i];
+        if (x.r->range->range == LR_EXTENT) lanes_in(&x, x.r->stmt->body, NULL, NULL);
     }
     return x;
 }
@@ -50,7 +50,7 @@ typedef struct {
 static const LoopStream *stream(const LoopElements *e, const LStmt *s) {
     for (int i = 0; i < e->streams.n; i++) {
         const LoopStream *x = &e->streams.v[i];
-        if (x->buf == s->buf && loop_is_packed_stream(x) && loop_is_own_element(e->nest, s))
+        if (x->buf == s->buf && loop_is_packed_buffer(x) && loop_is_at_own_element(e->nest, s))
             return x;
     }
     return NULL;
@@ -68,8 +68,8 @@ static void elements_in(Elements *x, LStmt *s) {
 }
 
 static Elements elements(Arena *a, const LKernel *k, bool mark) {
-    const LoopNest nest = loop_nest(k);
-    const LoopElements e = loop_elements(a, k, &nest);
+    const LoopNest nest = loop_collapsed_nest(k);
+    const LoopElements e = loop_find_packable(a, k, &nest);
     Elements x = {.e = &e, .mark = mark};
     if (nest.n && loop_pack(k) > 1) elements_in(&x, k->body);
     x.e = NULL;
@@ -87,8 +87,8 @@ static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
         int n = 0;
-        if (!k->threads.by) continue;
-        if (k->threads.by == LT_THREAD) {
+        if (!k->threads.kind) continue;
+        if (k->threads.kind == LT_THREAD) {
             n = elements(l->a, k, true).n;
         } else {
             const LoopTeam t = loop_team(l->a, l->on, k, false);

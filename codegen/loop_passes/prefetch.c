@@ -24,7 +24,7 @@ typedef struct {
     const LBuf *buf;
     const LStmt *index;
     bool tiled; /* its last index is the column: only the tile's part of the row is wanted */
-} Row;
+} GatheredRow;
 
 /* The search for gathered rows. */
 typedef struct {
@@ -34,9 +34,9 @@ typedef struct {
     bool any;
     /* of a loop */
     const LStmt *loop;
-    VEC(Row) row;
+    VEC(GatheredRow) row;
     int n_more; /* rows that there are beside these */
-} Walk;
+} Search;
 
 /* Whether an entry looks up a row by an index array. */
 static bool gathers(const LStmt *s) {
@@ -61,18 +61,18 @@ static const LStmt *index_load(const LStmt *loop, const LReg *r) {
 }
 
 /* Records a gathered row, once. */
-static void add_row(Walk *w, const LBuf *buf, const LStmt *index, bool tiled) {
+static void add_row(Search *w, const LBuf *buf, const LStmt *index, bool tiled) {
     for (int i = 0; i < w->row.n; i++)
         if (w->row.v[i].buf == buf && w->row.v[i].index->buf == index->buf) return;
     if (w->row.n < pass_threshold(w->l->c, PASS_T_PREFETCH_ROWS))
-        vec_push(w->l->a, &w->row, ((Row){buf, index, tiled}));
+        vec_push(w->l->a, &w->row, ((GatheredRow){buf, index, tiled}));
     else
         w->n_more++;
 }
 
 /* Finds the rows that the statements gather. column: the variable of the vector loop around them.
  */
-static void find_rows(Walk *w, const LStmt *s, const LReg *column) {
+static void find_rows(Search *w, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
         if (loop_has_body(s))
             find_rows(w, s->body, s->kind == L_FOR && s->sched.vector ? s->var : column);
@@ -84,7 +84,7 @@ static void find_rows(Walk *w, const LStmt *s, const LReg *column) {
 }
 
 /* How many cache lines of a row are prefetched. */
-static int lines_of(const Loops *l, const LBuf *b) {
+static int count_lines(const Loops *l, const LBuf *b) {
     int64_t most = pass_threshold(l->c, PASS_T_PREFETCH_LINES), n;
     int64_t bytes = dtype_bytes(b->dt), line = l->machine.line;
     for (int i = 1; i < b->rank; i++) {
@@ -97,33 +97,33 @@ static int lines_of(const Loops *l, const LBuf *b) {
 }
 
 /* Inserts a prefetch statement for each gathered row at the start of the loop. */
-static void ask_for(Walk *w, LStmt *loop, const LStmt *tile, int ahead) {
+static void insert_prefetches(Search *w, LStmt *loop, const LStmt *tile, int distance) {
     LStmt **at = &loop->body, *first = loop->body;
     for (int i = 0; i < w->row.n; i++) {
-        const Row *r = &w->row.v[i];
+        const GatheredRow *r = &w->row.v[i];
         LStmt *s = NEW(w->l->a, LStmt);
         *s = (LStmt){.kind = L_PREFETCH, .span = loop->span, .next = first};
         s->buf = w->k->bufs.v[r->buf->id];
         s->ptr = w->k->bufs.v[r->index->buf->id];
         s->at = loop->var;
-        s->ahead = ahead;
-        s->n_lines = tile && r->tiled ? 0 : lines_of(w->l, r->buf);
+        s->ahead = distance;
+        s->n_lines = tile && r->tiled ? 0 : count_lines(w->l, r->buf);
         *at = s;
         at = &s->next;
     }
 }
 
 /* Adds prefetches to one loop over entries. */
-static void one(Walk *w, LStmt *loop, const LStmt *tile) {
-    int ahead = pass_threshold(w->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
+static void prefetch_loop(Search *w, LStmt *loop, const LStmt *tile) {
+    int distance = pass_threshold(w->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
     w->loop = loop;
     w->row.n = w->n_more = 0;
     find_rows(w, loop->body, NULL);
-    ask_for(w, loop, tile, ahead);
+    insert_prefetches(w, loop, tile, distance);
     w->any |= w->row.n > 0;
     if (w->row.n)
         pass_remark(w->p, loop->span, "prefetch", "rows that %s gathers are asked for %d ahead",
-                    w->k->name, ahead);
+                    w->k->name, distance);
     if (!w->row.n || w->n_more)
         pass_refusal(
             w->p, loop->span, "prefetch", "rows that %s gathers are not asked for: %s", w->k->name,
@@ -131,28 +131,29 @@ static void one(Walk *w, LStmt *loop, const LStmt *tile) {
 }
 
 /* Adds prefetches to all loops over entries in a list. tile: the tile around them, or NULL. */
-static void all(Walk *w, LStmt *s, const LStmt *tile) {
+static void prefetch_loops(Search *w, LStmt *s, const LStmt *tile) {
     for (; s; s = s->next) {
         if (!loop_has_body(s) || s->sched.lanes || s->sched.flat) continue;
         const LStmt *first = s->body;
         bool elements = s->kind == L_FOR && (s->range == LR_SEGMENT || s->sched.parallel);
-        bool asked = first && first->kind == L_PREFETCH;
+        bool has_prefetch = first && first->kind == L_PREFETCH;
         if (s->kind == L_TILE)
-            all(w, s->body, s);
+            prefetch_loops(w, s->body, s);
         else if (s->sched.jam)
-            all(w, loop_jammed_tile(s)->body, NULL);
+            prefetch_loops(w, loop_jammed_tile(s)->body, NULL);
         else
-            all(w, s->body, tile);
-        if (elements && !asked && !s->sched.rows && gathers(first)) one(w, s, tile);
+            prefetch_loops(w, s->body, tile);
+        if (elements && !has_prefetch && !s->sched.rows && gathers(first))
+            prefetch_loop(w, s, tile);
     }
 }
 
 static bool run(PassCtx *p, Loops *l) {
     if (!l->machine.prefetches || !pass_threshold(l->c, PASS_T_PREFETCH_AHEAD)) return true;
     for (int i = 0; i < l->k.n; i++) {
-        Walk w = {.p = p, .l = l, .k = l->k.v[i]};
-        all(&w, w.k->body, NULL);
-        if (w.any) loop_number(w.k);
+        Search w = {.p = p, .l = l, .k = l->k.v[i]};
+        prefetch_loops(&w, w.k->body, NULL);
+        if (w.any) loop_renumber_registers(w.k);
     }
     return true;
 }

@@ -11,12 +11,12 @@
 #include "passes/rewrite.h"
 
 /* Lets the ways share the entries of loops that only sum; returns of how many. */
-static int share(PassCtx *p, Loops *l, const LKernel *k) {
+static int share_entries(PassCtx *p, Loops *l, const LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     const LBuf *target[LOOP_TARGETS_MAX];
     int n = 0;
-    for (int i = 0; i < t.runs.n && !t.fault; i++)
-        for (LStmt *s = t.runs.v[i].at->body; s; s = s->next) {
+    for (int i = 0; i < t.regions.n && !t.fault; i++)
+        for (LStmt *s = t.regions.v[i].stmt->body; s; s = s->next) {
             if (s->kind != L_FOR || loop_is_columns(s) || s->sched.share) continue;
             int sums = 0;
             const char *why = loop_private_fault(&t, s, target, &sums);
@@ -31,7 +31,7 @@ static int share(PassCtx *p, Loops *l, const LKernel *k) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
-        int n = k->threads.by > LT_THREAD ? share(p, l, k) : 0;
+        int n = k->threads.kind > LT_THREAD ? share_entries(p, l, k) : 0;
         if (n) pass_remark(p, k->span, "privatise", "%s: %d loops over entries", k->name, n);
     }
     return true;

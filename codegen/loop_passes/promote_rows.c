@@ -16,34 +16,34 @@
 #include "passes/rewrite.h"
 
 /* The region that accesses b; NULL: it is accessed elsewhere. */
-static LStmt *columns_of(const LoopTeam *t, const LBuf *b) {
+static LStmt *region_using(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf == b && !loop_is_settled(t, a))
-            return a->run < 0 ? NULL : t->runs.v[a->run].at;
+        if (a->s->buf == b && !loop_is_after_barrier(t, a))
+            return a->region < 0 ? NULL : t->regions.v[a->region].stmt;
     }
     return NULL;
 }
 
 /* Whether a barrier is enough for b: all threads read it before the first one writes it. */
-static bool may_wait(const LoopTeam *t, const LBuf *b) {
+static bool can_use_barrier(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf == b && a->s->kind == L_LOAD && !loop_is_settled(t, a))
-            return loop_is_read_first(t, b);
+        if (a->s->buf == b && a->s->kind == L_LOAD && !loop_is_after_barrier(t, a))
+            return loop_is_read_before_written(t, b);
     }
     return false;
 }
 
 /* Promotes rows of written buffers to registers, where each lane has one element of them. */
-static void promote(PassCtx *p, Loops *l, const LKernel *k) {
+static void promote_rows(PassCtx *p, Loops *l, const LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     for (int i = 0; i < k->bufs.n && !t.fault; i++) {
         LBuf *b = k->bufs.v[i];
-        if (!b->written || may_wait(&t, b) || !loop_is_reread(&t, b)) continue;
-        LStmt *c = columns_of(&t, b);
+        if (!b->written || can_use_barrier(&t, b) || !loop_is_read_or_accumulated(&t, b)) continue;
+        LStmt *c = region_using(&t, b);
         if (c && loop_is_promoted(c, b)) continue;
-        const char *why = loop_several_elements(&t, b);
+        const char *why = loop_one_element_fault(&t, b);
         if (!why) vec_push(l->a, &c->promoted, b);
         (why ? pass_refusal : pass_remark)(
             p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
@@ -53,7 +53,7 @@ static void promote(PassCtx *p, Loops *l, const LKernel *k) {
 
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++)
-        if (l->k.v[i]->threads.by > LT_THREAD) promote(p, l, l->k.v[i]);
+        if (l->k.v[i]->threads.kind > LT_THREAD) promote_rows(p, l, l->k.v[i]);
     return true;
 }
 

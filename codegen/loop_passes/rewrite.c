@@ -21,7 +21,7 @@ LStmt *loop_collapsed(LStmt *s) {
 
 /* The list of statements inside the parallel loop and the loops collapsed with it; NULL = there is
  * no parallel loop. */
-LStmt **loop_row(LKernel *k) {
+LStmt **loop_row_list(LKernel *k) {
     LStmt *loop = loop_parallel(k);
     if (!loop) return NULL;
     for (LStmt *in; (in = loop_collapsed(loop->body));) loop = in;
@@ -29,7 +29,7 @@ LStmt **loop_row(LKernel *k) {
 }
 
 /* Whether the extent is 1. */
-bool loop_is_one(const Expr *e) {
+bool loop_is_unit_extent(const Expr *e) {
     int64_t n;
     return expr_is_const(e, &n) && n == 1;
 }
@@ -48,7 +48,7 @@ const char *loop_range_text(Arena *a, const LStmt *s) {
 }
 
 /* Replaces a register in s, the statements behind it and their bodies. */
-void loop_replace(LStmt *s, const LReg *from, LReg *to) {
+void loop_replace_register(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
         if (s->src == from) s->src = to;
         if (s->cond == from) s->cond = to;
@@ -57,19 +57,19 @@ void loop_replace(LStmt *s, const LReg *from, LReg *to) {
             if (s->arg[i] == from) s->arg[i] = to;
         for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
             if (s->idx[i] == from) s->idx[i] = to;
-        if (loop_has_body(s)) loop_replace(s->body, from, to);
+        if (loop_has_body(s)) loop_replace_register(s->body, from, to);
     }
 }
 
 /* A new register of the kernel. */
-LReg *loop_reg(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def) {
+LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def) {
     LReg *r = NEW(a, LReg);
     *r = (LReg){.id = k->n_regs++, .dt = dt, .hint = hint, .def = def};
     return r;
 }
 
 /* Replaces the loop by its body; returns the place behind it. */
-LStmt **loop_dissolve(LStmt **at) {
+LStmt **loop_replace_by_body(LStmt **at) {
     LStmt *next = (*at)->next;
     *at = (*at)->body;
     while (*at) at = &(*at)->next;
@@ -99,12 +99,12 @@ void loop_drop_dims(LStmt *s, LBuf *b, const bool *out) {
 
 /* Whether the body of a loop accumulates into scalars (numbers), or else into columns, that outlive
  * it. */
-bool loop_adds_up(const LStmt *s, const LStmt *body, bool numbers) {
+bool loop_accumulates(const LStmt *s, const LStmt *body, bool numbers) {
     for (; s; s = s->next) {
         bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
         bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (s->kind == L_ACC && !own && number == numbers) return true;
-        if (loop_has_body(s) && loop_adds_up(s->body, body, numbers)) return true;
+        if (loop_has_body(s) && loop_accumulates(s->body, body, numbers)) return true;
     }
     return false;
 }
@@ -120,29 +120,29 @@ bool loop_fits_lanes(const Target *on, int64_t columns, int most) {
 static int count_serial(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
-        n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_ALIKE;
+        n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_EACH;
         if (loop_has_body(s)) n += count_serial(s->body);
     }
     return n;
 }
 
-int loop_serial_entries(const LKernel *k) {
+int loop_count_serial_entry_loops(const LKernel *k) {
     const LStmt *s = loop_parallel(k);
     return s ? count_serial(s->body) : 0;
 }
 
 /* Numbers the registers of a list. */
-static void number(LStmt *s, int *next) {
+static void renumber(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
         if (defines) defines->id = (*next)++;
-        number(s->body, next);
+        renumber(s->body, next);
     }
 }
 
-void loop_number(LKernel *k) {
+void loop_renumber_registers(LKernel *k) {
     k->n_regs = 0;
-    number(k->body, &k->n_regs);
+    renumber(k->body, &k->n_regs);
 }
 
 /* Whether a loop over chunk number `row` is among the statements. */
@@ -156,13 +156,13 @@ static bool has_chunk_of(const LStmt *s, const LReg *row) {
 
 /* Whether the parallel loop runs over the chunks of a long sum: so few that each may have a block.
  */
-bool loop_has_chunk_of(const LStmt *parallel) {
+bool loop_sums_chunks(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
 
 /* Runs `change` on each kernel, and renumbers the registers of those that it changed. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     for (int i = 0; i < l->k.n; i++)
-        if (change(l, l->k.v[i])) loop_number(l->k.v[i]);
+        if (change(l, l->k.v[i])) loop_renumber_registers(l->k.v[i]);
     return true;
 }

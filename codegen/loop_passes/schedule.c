@@ -25,12 +25,13 @@
 
 /* Ways to have it, the most desirable first: lanes with several columns and with one each; rows as
  * they are, in another order, and by heads. */
-enum { WAYS = 6 };
+enum { CANDIDATES = 6 };
 static const struct {
     const char *passes;
     bool wide, heads;
-} ways[WAYS] = {{TEAM, true, false},      {TEAM, false, false},      {ROWS TEAM, true, false},
-                {HEADS TEAM, true, true}, {ROWS TEAM, false, false}, {HEADS TEAM, false, true}};
+} candidates[CANDIDATES] = {{TEAM, true, false},       {TEAM, false, false},
+                            {ROWS TEAM, true, false},  {HEADS TEAM, true, true},
+                            {ROWS TEAM, false, false}, {HEADS TEAM, false, true}};
 
 /* Whether there are loops over entries or chunks. */
 static bool has_entries(const LStmt *s) {
@@ -39,31 +40,32 @@ static bool has_entries(const LStmt *s) {
 
 /* Whether a loop over heads is collapsed with the parallel loop. */
 static bool has_heads(LKernel *k) {
-    return loop_row(k) != &loop_parallel(k)->body;
+    return loop_row_list(k) != &loop_parallel(k)->body;
 }
 
 /* Runs the passes of a candidate schedule on a copy of the kernel; NULL = it does not apply. */
-static LKernel *schedule_as(Loops *l, const LKernel *k, int way) {
-    Loops try = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
-    if (!ways[way].wide) try.columns = 1;
-    try.disable = l->disable;
-    if (!loop_pass_run(&try, ways[way].passes, NULL)) return NULL;
-    LKernel *to = try.k.v[0];
-    const LoopTeam team = loop_team(l->a, l->on, to, true);
-    bool had = to->threads.by && !team.fault && loop_may_coarsen(&team, loop_pack(to));
-    return had && (!ways[way].heads || has_heads(to)) ? to : NULL;
+static LKernel *apply_candidate(Loops *l, const LKernel *k, int candidate) {
+    Loops trial = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
+    if (!candidates[candidate].wide) trial.columns = 1;
+    trial.disable = l->disable;
+    if (!loop_pass_run(&trial, candidates[candidate].passes, NULL)) return NULL;
+    LKernel *result = trial.k.v[0];
+    const LoopTeam team = loop_team(l->a, l->on, result, true);
+    bool legal =
+        result->threads.kind && !team.fault && loop_may_have_pack(&team, loop_pack(result));
+    return legal && (!candidates[candidate].heads || has_heads(result)) ? result : NULL;
 }
 
 /* The schedule of last resort: one thread for each row or element. */
-static LKernel *by_threads(Loops *l, LKernel *k) {
+static LKernel *schedule_threads(Loops *l, LKernel *k) {
     if (!loop_is_joined(k)) loop_collapse(l->a, k, true);
-    k->threads = (LThreads){.by = LT_THREAD};
+    k->threads = (LThreads){.kind = LT_THREAD};
     return k;
 }
 
 /* Runs the passes of the chosen candidate once more, so that their remarks and dumps appear. */
-static void show(Loops *l, const LKernel *k, int way) {
-    const PassOptions *o = l->asked;
+static void replay_candidate(Loops *l, const LKernel *k, int candidate) {
+    const PassOptions *o = l->options;
     PassOptions shown = {.print_before = o->print_before,
                          .print_after = o->print_after,
                          .print_changed = o->print_changed,
@@ -75,37 +77,37 @@ static void show(Loops *l, const LKernel *k, int way) {
                          .record = o->record,
                          .of = o->of};
     Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
-    if (!ways[way].wide) again.columns = 1;
-    (void)loop_pass_run(&again, ways[way].passes, &shown);
+    if (!candidates[candidate].wide) again.columns = 1;
+    (void)loop_pass_run(&again, candidates[candidate].passes, &shown);
 }
 
 /* Tries the candidates in order and returns the kernel with the fewest loops over entries that a
  * single thread runs; NULL: none applies. */
-static LKernel *best_of(Loops *l, const LKernel *k, int *best_way) {
+static LKernel *best_candidate(Loops *l, const LKernel *k, int *best_way) {
     const LStmt *parallel = loop_parallel(k);
     bool entries = parallel && has_entries(parallel->body);
     LKernel *best = NULL;
     int least = -1;
-    for (int way = 0; way < (entries ? WAYS : 2) && least != 0; way++) {
-        LKernel *to = schedule_as(l, k, way);
-        int serial = to ? loop_serial_entries(to) : 0;
-        if (!to || (best && serial >= least)) continue;
+    for (int candidate = 0; candidate < (entries ? CANDIDATES : 2) && least != 0; candidate++) {
+        LKernel *result = apply_candidate(l, k, candidate);
+        int serial = result ? loop_count_serial_entry_loops(result) : 0;
+        if (!result || (best && serial >= least)) continue;
         least = serial;
-        best = to;
-        *best_way = way;
+        best = result;
+        *best_way = candidate;
     }
     return best;
 }
 
 /* The kernel with its best schedule, for passes that compare. */
-LKernel *loop_schedule(Loops *l, LKernel *k) {
-    int way;
-    LKernel *best = best_of(l, k, &way);
-    return best ? best : by_threads(l, k);
+LKernel *loop_choose_schedule(Loops *l, LKernel *k) {
+    int candidate;
+    LKernel *best = best_candidate(l, k, &candidate);
+    return best ? best : schedule_threads(l, k);
 }
 
 /* Remarks on the reasons why no team can have the kernel's rows. */
-static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
+static void remark_why_not(PassCtx *p, Loops *l, const LKernel *k) {
     const PassOptions o = {
         .disable = l->disable, .remarks = p->remarks, .record = p->record, .of = p->of};
     Loops again = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
@@ -113,11 +115,11 @@ static void tell_why(PassCtx *p, Loops *l, const LKernel *k) {
 }
 
 /* Remarks on who takes the rows. */
-static void tell(PassCtx *p, const LKernel *k) {
-    int serial = loop_serial_entries(k);
-    const char *who = k->threads.by == LT_TEAM    ? "a team of threads"
-                      : k->threads.by == LT_BLOCK ? "a block of threads"
-                                                  : "a thread";
+static void remark(PassCtx *p, const LKernel *k) {
+    int serial = loop_count_serial_entry_loops(k);
+    const char *who = k->threads.kind == LT_TEAM    ? "a team of threads"
+                      : k->threads.kind == LT_BLOCK ? "a block of threads"
+                                                    : "a thread";
     (serial ? pass_declined
             : pass_remark)(p, k->span, "schedule", "%s: %s for each row%s", k->name, who,
                            serial ? ", which goes through entries one after the other" : "");
@@ -126,15 +128,16 @@ static void tell(PassCtx *p, const LKernel *k) {
 /* Chooses a schedule for each kernel that has none. */
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
-        if (l->k.v[i]->threads.by) continue;
+        if (l->k.v[i]->threads.kind) continue;
         LKernel *k = l->k.v[i];
-        int way = 0;
-        LKernel *best = best_of(l, k, &way);
-        if (best && l->asked && (l->asked->dump || l->asked->remarks)) show(l, k, way);
-        if (!best) tell_why(p, l, k);
-        l->k.v[i] = best ? best : by_threads(l, k);
-        loop_number(l->k.v[i]);
-        tell(p, l->k.v[i]);
+        int candidate = 0;
+        LKernel *best = best_candidate(l, k, &candidate);
+        if (best && l->options && (l->options->dump || l->options->remarks))
+            replay_candidate(l, k, candidate);
+        if (!best) remark_why_not(p, l, k);
+        l->k.v[i] = best ? best : schedule_threads(l, k);
+        loop_renumber_registers(l->k.v[i]);
+        remark(p, l->k.v[i]);
     }
     return true;
 }

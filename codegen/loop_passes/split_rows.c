@@ -6,16 +6,16 @@
  * Split reductions (CUTLASS's split-K; merge-based SpMV, Merrill and Garland 2016, for the cut by
  * entries).  For rows whose entries need nothing that the row computed before, and whose sums are
  * f32 columns: each block leaves its part's in memory, and the row's own adds them up in their
- * order.  A row is long that has more entries than two parts; a block that has such rows (`hubs`)
- * adds up what others left.  Where all rows have fewer entries than `from` that is not worth a
- * launch. */
+ * order.  A row is long that has more entries than two parts; a block that has such rows
+ * (`hub_entries`) adds up what others left.  Where all rows have fewer entries than `from` that is
+ * not worth a launch. */
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
 /* Whether the statements read nothing that the row has computed before the loop. */
-static bool is_alone(const LStmt *s, const LStmt *body) {
+static bool is_independent_of_row(const LStmt *s, const LStmt *body) {
     for (; s; s = s->next) {
-        if (loop_has_body(s) && !is_alone(s->body, body)) return false;
+        if (loop_has_body(s) && !is_independent_of_row(s->body, body)) return false;
         if (s->kind != L_LOAD) continue;
         bool own = s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
         if (!own && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
@@ -24,7 +24,7 @@ static bool is_alone(const LStmt *s, const LStmt *body) {
 }
 
 /* Whether the loop is in the region's own list. */
-static bool is_direct(const LoopColumns *r, const LStmt *loop) {
+static bool is_in_region_list(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
     }
@@ -33,22 +33,22 @@ static bool is_direct(const LoopColumns *r, const LStmt *loop) {
 
 /* Whether the statements up to `end` read nothing that the row computes and write nothing to
  * memory: every block that has a part of the row executes them too. */
-static bool is_plain(const LStmt *s, const LStmt *end, const LStmt *columns) {
+static bool is_repeatable(const LStmt *s, const LStmt *end, const LStmt *columns) {
     for (; s != end; s = s->next) {
         if (s->kind == L_LOAD && (s->buf->kind == LB_LOCAL || s->buf->written)) return false;
         bool writes = s->kind == L_STORE || s->kind == L_ACC;
         bool own =
             writes && (s->buf->kind == LB_LOCAL || (columns && loop_is_promoted(columns, s->buf)));
         if (writes && !own) return false;
-        if (loop_has_body(s) && !is_plain(s->body, NULL, columns)) return false;
+        if (loop_has_body(s) && !is_repeatable(s->body, NULL, columns)) return false;
     }
     return true;
 }
 
 /* The region that contains s, or NULL. */
-const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s) {
-    for (int i = 0; i < t->runs.n; i++)
-        if (loop_columns_have(&t->runs.v[i], s)) return &t->runs.v[i];
+const LoopColumns *loop_region_of(const LoopTeam *t, const LStmt *s) {
+    for (int i = 0; i < t->regions.n; i++)
+        if (loop_region_has(&t->regions.v[i], s)) return &t->regions.v[i];
     return NULL;
 }
 
@@ -56,18 +56,18 @@ const LoopColumns *loop_columns_with(const LoopTeam *t, const LStmt *s) {
 const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     const LStmt *row = loop_parallel(t->k);
     const LBuf *target[LOOP_TARGETS_MAX];
-    const LoopColumns *r = loop_columns_with(t, s);
-    if (t->k->threads.by != LT_TEAM || !row) return "a team has no row of it";
-    if (!row->sched.hubs) return "no block takes its rows with many entries";
+    const LoopColumns *r = loop_region_of(t, s);
+    if (t->k->threads.kind != LT_TEAM || !row) return "a team has no row of it";
+    if (!row->sched.hub_entries) return "no block takes its rows with many entries";
     if (loop_collapsed(row->body)) return "each head of a row has a team";
     if (s->range != LR_SEGMENT || s->at != row->var) return "they are no entries of a row";
     if (s->sched.share != LS_WAYS) return "ways do not share them";
-    if (!r || !r->at_top || r->range->range != LR_EXTENT || !is_direct(r, s))
+    if (!r || !r->in_row_list || r->range->range != LR_EXTENT || !is_in_region_list(r, s))
         return "they are summed to no columns of the row";
-    if (r->together) return "lanes need each other's columns";
+    if (r->one_pass) return "lanes need each other's columns";
     if (loop_count_segments(row->body) != 1) return "the row goes through entries more than once";
-    if (!is_alone(s->body, s->body) || !is_plain(row->body, r->at, NULL) ||
-        !is_plain(r->first, s, r->at))
+    if (!is_independent_of_row(s->body, s->body) || !is_repeatable(row->body, r->stmt, NULL) ||
+        !is_repeatable(r->first, s, r->stmt))
         return "they need what the row has computed, or it stores before";
     int n = loop_private_sums(t, s, target);
     for (int i = 0; i < n; i++)
@@ -85,13 +85,13 @@ bool loop_may_split(const LoopTeam *t, const LStmt *s) {
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
-        if (k->threads.by != LT_TEAM) continue;
+        if (k->threads.kind != LT_TEAM) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         /* others would need room of their own for what they leave */
-        LStmt *s = t.fault ? NULL : loop_first_shared(&t);
-        if (!s || s->sched.split) continue;
+        LStmt *s = t.fault ? NULL : loop_first_shared_loop(&t);
+        if (!s || s->sched.split_entries) continue;
         const char *why = loop_split_fault(&t, s);
-        if (!why) s->sched.split = pass_threshold(l->c, PASS_T_SPLIT_PART);
+        if (!why) s->sched.split_entries = pass_threshold(l->c, PASS_T_SPLIT_PART);
         if (!why) s->sched.split_from = pass_threshold(l->c, PASS_T_SPLIT_FROM);
         (why ? pass_refusal : pass_remark)(p, k->span, "split-rows", "%s: %s%s", k->name,
                                            why ? "not: " : "several blocks may have a long row",

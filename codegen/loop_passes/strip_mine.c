@@ -16,7 +16,7 @@
 
 /* Whether statement s of the loop depends on no heavy function, by the registers that are known not
  * to. */
-static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
+static bool depends_on_no_heavy(const LStmt *loop, const LStmt *s, const bool *light) {
     if (loop_is_heavy(s)) return false;
     LReg *const *r = s->kind == L_LOAD ? s->idx : s->arg;
     int n = s->kind == L_LOAD ? s->buf->rank : s->n_arg;
@@ -28,14 +28,14 @@ static bool is_light(const LStmt *loop, const LStmt *s, const bool *light) {
 
 /* Marks the values before `rest` that are cheaper to compute again for each entry than to take from
  * lanes. */
-static void rematerialise(Loops *l, LKernel *k, LStmt *loop, const LStmt *rest) {
+static void mark_remat(Loops *l, LKernel *k, LStmt *loop, const LStmt *rest) {
     bool *light = NEWN(l->a, bool, (size_t)k->n_regs + 1);
     for (LStmt *s = loop->body; s != rest; s = s->next)
-        if (s->dst) s->remat = light[s->dst->id] = is_light(loop, s, light);
+        if (s->dst) s->remat = light[s->dst->id] = depends_on_no_heavy(loop, s, light);
 }
 
 /* Decides for one loop whether its scalars are computed for a vector of iterations at once. */
-static bool one(Loops *l, LKernel *k, LStmt *s) {
+static bool strip_mine_loop(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *rest = loop_end_of_prefix(s, false);
     if (l->machine.lanes < 2 || s->sched.parallel || s->sched.unroll || s->range == LR_CHUNK)
         return false;
@@ -48,14 +48,14 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
         return false;
     }
     s->sched.strips = l->machine.lanes;
-    rematerialise(l, k, s, rest);
+    mark_remat(l, k, s, rest);
     pass_remark(l->pass, s->span, "strip-mine", "scalars of %d entries of %s are had at once",
                 s->sched.strips, k->name);
     return true;
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return loop_each_scalar(l, k, one);
+    return loop_each_outside_vectors(l, k, strip_mine_loop);
 }
 
 static bool run(PassCtx *p, Loops *l) {

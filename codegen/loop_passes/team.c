@@ -23,34 +23,34 @@
 #include "codegen/loop_passes/team.h"
 
 /* Records the first reason why a team cannot have the kernel. */
-static void fault(LoopTeam *t, Span at, const char *what) {
+static void set_fault(LoopTeam *t, Span at, const char *what) {
     if (!t->fault) t->span = at;
     if (!t->fault) t->fault = what;
 }
 
 /* The record of an access inside a column loop (NULL: outside): which of its indices follows the
  * column. */
-static LoopAccess access_of(const LStmt *s, const LStmt *loop) {
-    LoopAccess a = {.s = s, .loop = loop, .place = -1};
-    for (int i = 0; loop && i < s->buf->rank && a.place < 0; i++) {
-        a.d = loop_distance(loop, s->idx[i]);
-        if (a.d.ok) a.place = i;
+static LoopAccess new_access(const LStmt *s, const LStmt *loop) {
+    LoopAccess a = {.s = s, .loop = loop, .column_dim = -1};
+    for (int i = 0; loop && i < s->buf->rank && a.column_dim < 0; i++) {
+        a.distance = loop_column_distance(loop, s->idx[i]);
+        if (a.distance.ok) a.column_dim = i;
     }
     return a;
 }
 
 /* ---- what the text says --------------------------------------------------------------------- */
 /* Records an access, with the number of barriers before it. */
-static LoopAccess *note_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
-    vec_push(t->a, &t->accesses, access_of(s, loop));
+static LoopAccess *record_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
+    vec_push(t->a, &t->accesses, new_access(s, loop));
     LoopAccess *a = &t->accesses.v[t->accesses.n - 1];
-    a->run = -1;
+    a->region = -1;
     a->barriers = t->barriers;
     return a;
 }
 
 /* Whether the loop is in the region's own list. */
-static bool is_direct(const LoopColumns *r, const LStmt *loop) {
+static bool is_in_region_list(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
     }
@@ -58,109 +58,112 @@ static bool is_direct(const LoopColumns *r, const LStmt *loop) {
 }
 
 /* Records the accesses in a region. */
-static void note_columns(LoopTeam *t, const LoopColumns *r, const LStmt *s, const LStmt *loop) {
+static void record_region_accesses(LoopTeam *t, const LoopColumns *r, const LStmt *s,
+                                   const LStmt *loop) {
     for (; s; s = s->next) {
         if (loop_is_access(s)) {
-            LoopAccess *a = note_access(t, s, loop);
-            a->run = t->runs.n - 1;
-            a->fold = loop && s->kind == L_ACC && !loop_is_column_array(r, s->buf) &&
-                      !(s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf)) &&
-                      !loop_follows_column(s, loop) && !loop_is_inner(r, s->buf);
-            a->top = loop && is_direct(r, loop);
-            a->turns = loop && loop_takes_turns(r, loop);
+            LoopAccess *a = record_access(t, s, loop);
+            a->region = t->regions.n - 1;
+            a->reduces_columns = loop && s->kind == L_ACC && !loop_is_column_array(r, s->buf) &&
+                                 !(s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf)) &&
+                                 !loop_follows_column(s, loop) &&
+                                 !loop_is_declared_inside(r, s->buf);
+            a->direct = loop && is_in_region_list(r, loop);
+            a->round_robin = loop && loop_is_round_robin(r, loop);
         }
         bool own = loop && loop->range == LR_SEGMENT;
-        if (loop_has_body(s)) note_columns(t, r, s->body, !own && loop_is_columns(s) ? s : loop);
+        if (loop_has_body(s))
+            record_region_accesses(t, r, s->body, !own && loop_is_columns(s) ? s : loop);
     }
 }
 
 /* Records the region of a statement `columns`, if its text says what the statements allow. */
-static void note_region(LoopTeam *t, LStmt *s, bool top) {
-    LoopColumns r = {.at = s, .first = s->body, .at_top = top, .barriers = t->barriers};
-    bool shared = s->body && loop_share_columns(t, &r);
+static void record_region(LoopTeam *t, LStmt *s, bool top) {
+    LoopColumns r = {.stmt = s, .first = s->body, .in_row_list = top, .barriers = t->barriers};
+    bool shared = s->body && loop_check_region(t, &r);
     bool same = shared && s->range == r.range->range && s->at == r.range->at &&
                 s->ptr == r.range->ptr &&
                 (s->range == LR_SEGMENT || expr_eq(s->extent, r.range->extent)) &&
                 (s->range != LR_CHUNK || expr_eq(s->n_chunks, r.range->n_chunks));
-    r.flat = s->sched.share == LS_TEAM;
+    r.all_threads = s->sched.share == LS_TEAM;
     bool alone = shared && !r.first->next && loop_is_columns(r.first);
-    if (!same || r.together != (s->sched.share == LS_ALIKE) || (r.flat && !alone)) {
-        fault(t, s->span, "what stands there does not share columns like this");
+    if (!same || r.one_pass != (s->sched.share == LS_EACH) || (r.all_threads && !alone)) {
+        set_fault(t, s->span, "what stands there does not share columns like this");
         return;
     }
-    vec_push(t->a, &t->runs, r);
-    note_columns(t, &t->runs.v[t->runs.n - 1], r.first, NULL);
+    vec_push(t->a, &t->regions, r);
+    record_region_accesses(t, &t->regions.v[t->regions.n - 1], r.first, NULL);
 }
 
 /* Records the accesses and regions of a list. top: it is the row's own list. */
-static void note_block(LoopTeam *t, LStmt *s, bool top) {
+static void record_list(LoopTeam *t, LStmt *s, bool top) {
     for (; s && !t->fault; s = s->next) {
         if (s->kind == L_COLUMNS) {
-            note_region(t, s, top);
+            record_region(t, s, top);
             continue;
         }
         t->barriers += s->kind == L_BARRIER && top;
-        if (loop_is_access(s)) note_access(t, s, NULL)->top = top;
-        if (loop_is_columns(s)) fault(t, s->span, "a loop over columns has no lanes");
+        if (loop_is_access(s)) record_access(t, s, NULL)->direct = top;
+        if (loop_is_columns(s)) set_fault(t, s->span, "a loop over columns has no lanes");
         if (s->kind == L_LOCAL && s->buf->rank)
-            fault(t, s->span, "a local array is of a whole row");
-        if (loop_has_body(s)) note_block(t, s->body, false);
+            set_fault(t, s->span, "a local array is of a whole row");
+        if (loop_has_body(s)) record_list(t, s->body, false);
     }
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
 /* Whether two accesses have the column at the same index, at the same distance. */
 static bool same_distance(const LoopAccess *x, const LoopAccess *y) {
-    return x->place == y->place && x->d.fn == y->d.fn && x->d.by == y->d.by &&
-           loop_same_range(x->loop, y->loop);
+    return x->column_dim == y->column_dim && x->distance.fn == y->distance.fn &&
+           x->distance.offset == y->distance.offset && loop_same_range(x->loop, y->loop);
 }
 
 /* The number of the last region that writes b, if only regions of the row's own list write it; -1 =
  * there is none. */
-int loop_writing_columns(const LoopTeam *t, const LBuf *b) {
+int loop_last_writing_region(const LoopTeam *t, const LBuf *b) {
     int run = -1;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b || a->s->kind == L_LOAD) continue;
-        if (a->run < 0 || a->fold || !t->runs.v[a->run].at_top) return -1;
-        if (a->run > run) run = a->run;
+        if (a->region < 0 || a->reduces_columns || !t->regions.v[a->region].in_row_list) return -1;
+        if (a->region > run) run = a->region;
     }
     return run;
 }
 
 /* Whether a barrier stands between the region and the access. */
 static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int columns) {
-    return !t->strict || a->barriers > t->runs.v[columns].barriers;
+    return !t->needs_barriers || a->barriers > t->regions.v[columns].barriers;
 }
 
 /* Whether the access is a load behind a barrier that follows all writes to its buffer: it cannot
  * race. */
-bool loop_is_settled(const LoopTeam *t, const LoopAccess *a) {
+bool loop_is_after_barrier(const LoopTeam *t, const LoopAccess *a) {
     if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
-    int run = loop_writing_columns(t, a->s->buf);
+    int run = loop_last_writing_region(t, a->s->buf);
     if (run < 0 || !is_behind_barrier(t, a, run)) return false;
-    if (a->run >= 0) return a->run > run;
+    if (a->region >= 0) return a->region > run;
     for (int i = 0; &t->accesses.v[i] < a; i++)
-        if (t->accesses.v[i].run == run && t->accesses.v[i].s->buf == a->s->buf) return true;
+        if (t->accesses.v[i].region == run && t->accesses.v[i].s->buf == a->s->buf) return true;
     return false;
 }
 
 /* Whether all accesses to b are outside regions and all loads come before the first write. */
-bool loop_is_read_first(const LoopTeam *t, const LBuf *b) {
+bool loop_is_read_before_written(const LoopTeam *t, const LBuf *b) {
     bool written = false;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b) continue;
-        if (a->run >= 0 || !a->top || (a->s->kind == L_LOAD && written)) return false;
+        if (a->region >= 0 || !a->direct || (a->s->kind == L_LOAD && written)) return false;
         written = written || a->s->kind != L_LOAD;
     }
     return true;
 }
 
 /* Whether a barrier stands between those loads and the first write. */
-static bool waits_to_write(const LoopTeam *t, const LBuf *b) {
+static bool has_barrier_before_write(const LoopTeam *t, const LBuf *b) {
     int read = -1;
-    for (int i = 0; i < t->accesses.n && t->strict; i++) {
+    for (int i = 0; i < t->accesses.n && t->needs_barriers; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b) continue;
         if (a->s->kind == L_LOAD && a->barriers > read) read = a->barriers;
@@ -171,45 +174,45 @@ static bool waits_to_write(const LoopTeam *t, const LBuf *b) {
 
 /* Whether the threads' accesses to b are free of races: only the first thread accesses it, or each
  * thread its own element. *own_lane is set if lanes have elements of their own. */
-static bool buffer_is_fine(const LoopTeam *t, const LBuf *b, bool *own_lane) {
+static bool buffer_is_race_free(const LoopTeam *t, const LBuf *b, bool *lane_private) {
     const LoopAccess *first = NULL;
     int n = 0, n_column = 0, n_first = 0, n_load = 0;
     bool same = true;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf != b || loop_is_settled(t, a)) continue;
-        if (a->turns) return false;
+        if (a->s->buf != b || loop_is_after_barrier(t, a)) continue;
+        if (a->round_robin) return false;
         n++;
         n_load += a->s->kind == L_LOAD;
-        if (!a->loop || a->fold) {
+        if (!a->loop || a->reduces_columns) {
             n_first++;
             continue;
         }
         n_column++;
         if (!first) first = a;
-        same = same && a->place >= 0 && same_distance(a, first);
+        same = same && a->column_dim >= 0 && same_distance(a, first);
     }
     if (n_column == 0) /* the first thread writes */
-        return n_load == 0 || (loop_is_read_first(t, b) && waits_to_write(t, b));
+        return n_load == 0 || (loop_is_read_before_written(t, b) && has_barrier_before_write(t, b));
     if (n == 1 && first->s->kind != L_ACC) return n_load == 0; /* each its own element, once */
-    *own_lane = true;
+    *lane_private = true;
     return n_first == 0 && same;
 }
 
 /* Whether a scalar that column loops accumulate into is used in no other way in the region: until
  * its fold the threads have only partial sums. */
-static bool fold_is_fine(const LoopTeam *t, const LoopAccess *fold) {
+static bool sum_is_unused(const LoopTeam *t, const LoopAccess *fold) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf != fold->s->buf || a->run != fold->run) continue;
-        if (!a->fold || a->s->red != fold->s->red) return false;
+        if (a->s->buf != fold->s->buf || a->region != fold->region) continue;
+        if (!a->reduces_columns || a->s->red != fold->s->red) return false;
     }
     return true;
 }
 
 /* Whether all accesses to a local array have the column at the same distance, so that each lane
  * needs only its own. */
-static bool arrays_are_fine(const LoopTeam *t, const LBuf *b) {
+static bool array_is_lane_private(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -222,10 +225,10 @@ static bool arrays_are_fine(const LoopTeam *t, const LBuf *b) {
 
 /* Whether lanes have elements of their own in memory, so that regions over columns must not go to
  * all threads. */
-bool loop_has_own_lanes(const LoopTeam *t) {
+bool loop_has_lane_private_elements(const LoopTeam *t) {
     bool own = false;
     for (int i = 0; i < t->k->bufs.n; i++)
-        if (t->k->bufs.v[i]->written) (void)buffer_is_fine(t, t->k->bufs.v[i], &own);
+        if (t->k->bufs.v[i]->written) (void)buffer_is_race_free(t, t->k->bufs.v[i], &own);
     return own;
 }
 
@@ -234,25 +237,25 @@ static void check_memory(LoopTeam *t) {
     const LKernel *k = t->k;
     bool own;
     for (int i = 0; i < k->bufs.n; i++)
-        if (k->bufs.v[i]->written && !buffer_is_fine(t, k->bufs.v[i], &own))
-            fault(t, k->span,
-                  arena_printf(t->a,
-                               "a thread could read or write what another one "
-                               "writes of %s",
-                               k->bufs.v[i]->name));
+        if (k->bufs.v[i]->written && !buffer_is_race_free(t, k->bufs.v[i], &own))
+            set_fault(t, k->span,
+                      arena_printf(t->a,
+                                   "a thread could read or write what another one "
+                                   "writes of %s",
+                                   k->bufs.v[i]->name));
     for (int i = 0; i < k->locals.n; i++)
-        if (k->locals.v[i]->rank && !arrays_are_fine(t, k->locals.v[i]))
-            fault(t, k->span,
-                  arena_printf(t->a, "lanes have other columns of %s in other places",
-                               k->locals.v[i]->name));
+        if (k->locals.v[i]->rank && !array_is_lane_private(t, k->locals.v[i]))
+            set_fault(t, k->span,
+                      arena_printf(t->a, "lanes have other columns of %s in other places",
+                                   k->locals.v[i]->name));
     for (int i = 0; i < t->accesses.n; i++)
-        if (t->accesses.v[i].fold && !fold_is_fine(t, &t->accesses.v[i]))
-            fault(t, t->accesses.v[i].s->span, "a sum over lanes is used before it is made");
+        if (t->accesses.v[i].reduces_columns && !sum_is_unused(t, &t->accesses.v[i]))
+            set_fault(t, t->accesses.v[i].s->span, "a sum over lanes is used before it is made");
 }
 
 /* ---- registers for rows ------------------------------------------------------------ */
 /* Whether register r is defined inside a loop of the region. */
-static bool defined_below(const LoopColumns *c, const LReg *r) {
+static bool is_defined_in_loops(const LoopColumns *c, const LReg *r) {
     for (const LStmt *s = c->first; s != c->end; s = s->next) {
         if (s->kind == L_FOR && s->var == r) return true;
         if (loop_has_body(s) && loop_defines(s->body, r)) return true;
@@ -261,18 +264,18 @@ static bool defined_below(const LoopColumns *c, const LReg *r) {
 }
 
 /* Why a lane does not have exactly one element of b in one region; NULL: it has. */
-const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
+const char *loop_one_element_fault(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf != b || loop_is_settled(t, a)) continue;
+        if (a->s->buf != b || loop_is_after_barrier(t, a)) continue;
         if (!first) first = a;
-        if (a->run < 0) return "it is reached outside columns";
-        if (a->run != first->run) return "other columns reach it, too";
-        if (a->fold || !a->loop) return "all lanes reach one element of it";
+        if (a->region < 0) return "it is reached outside columns";
+        if (a->region != first->region) return "other columns reach it, too";
+        if (a->reduces_columns || !a->loop) return "all lanes reach one element of it";
         for (int k = 0; k < b->rank; k++) {
-            if (k == a->place || loop_is_one(b->dim[k])) continue;
-            bool inner = defined_below(&t->runs.v[a->run], a->s->idx[k]);
+            if (k == a->column_dim || loop_is_unit_extent(b->dim[k])) continue;
+            bool inner = is_defined_in_loops(&t->regions.v[a->region], a->s->idx[k]);
             if (inner || a->s->idx[k] != first->s->idx[k])
                 return "lanes have several elements of it";
         }
@@ -281,32 +284,32 @@ const char *loop_several_elements(const LoopTeam *t, const LBuf *b) {
 }
 
 /* Whether it has. */
-bool loop_is_one_element(const LoopTeam *t, const LBuf *b) {
-    return !loop_several_elements(t, b);
+bool loop_is_one_element_per_lane(const LoopTeam *t, const LBuf *b) {
+    return !loop_one_element_fault(t, b);
 }
 
 /* Whether something accumulates into b, other than sums over columns. */
-static bool has_acc(const LoopTeam *t, const LBuf *b) {
+static bool is_accumulated(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_ACC &&
-            !t->accesses.v[i].fold)
+            !t->accesses.v[i].reduces_columns)
             return true;
     return false;
 }
 
 /* Whether b is loaded without a barrier after its writes. */
-static bool is_loaded(const LoopTeam *t, const LBuf *b) {
+static bool is_loaded_unsynchronised(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_LOAD &&
-            !loop_is_settled(t, &t->accesses.v[i]))
+            !loop_is_after_barrier(t, &t->accesses.v[i]))
             return true;
     return false;
 }
 
 /* Whether the value of an element of b is needed while it is written: it is accumulated into, or
  * loaded. */
-bool loop_is_reread(const LoopTeam *t, const LBuf *b) {
-    return has_acc(t, b) || is_loaded(t, b);
+bool loop_is_read_or_accumulated(const LoopTeam *t, const LBuf *b) {
+    return is_accumulated(t, b) || is_loaded_unsynchronised(t, b);
 }
 
 /* Whether the region holds rows of b in registers. */
@@ -317,17 +320,18 @@ bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
 }
 
 /* The region that holds rows of b in registers, or NULL. */
-static const LStmt *promoted_in(const LoopTeam *t, const LBuf *b) {
-    for (int i = 0; i < t->runs.n; i++)
-        if (loop_is_promoted(t->runs.v[i].at, b)) return t->runs.v[i].at;
+static const LStmt *promoting_region(const LoopTeam *t, const LBuf *b) {
+    for (int i = 0; i < t->regions.n; i++)
+        if (loop_is_promoted(t->regions.v[i].stmt, b)) return t->regions.v[i].stmt;
     return NULL;
 }
 
 /* Whether all accesses to b, but for loads behind barriers, are in the region. */
-static bool is_only_there(const LoopTeam *t, const LBuf *b, const LStmt *columns) {
+static bool is_used_only_in(const LoopTeam *t, const LBuf *b, const LStmt *columns) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf == b && !loop_is_settled(t, a) && t->runs.v[a->run].at != columns)
+        if (a->s->buf == b && !loop_is_after_barrier(t, a) &&
+            t->regions.v[a->region].stmt != columns)
             return false;
     }
     return true;
@@ -335,13 +339,13 @@ static bool is_only_there(const LoopTeam *t, const LBuf *b, const LStmt *columns
 
 /* Checks that promoted rows are used in their region only. */
 static void check_promoted(LoopTeam *t) {
-    for (int i = 0; i < t->runs.n; i++) {
-        const LStmt *c = t->runs.v[i].at;
+    for (int i = 0; i < t->regions.n; i++) {
+        const LStmt *c = t->regions.v[i].stmt;
         for (int k = 0; k < c->promoted.n; k++) {
             const LBuf *b = c->promoted.v[k];
-            if (!loop_is_one_element(t, b) || !is_only_there(t, b, c))
-                fault(t, c->span,
-                      arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
+            if (!loop_is_one_element_per_lane(t, b) || !is_used_only_in(t, b, c))
+                set_fault(t, c->span,
+                          arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
         }
     }
 }
@@ -349,14 +353,16 @@ static void check_promoted(LoopTeam *t) {
 /* ---- entries that ways share ---------------------------------------------------------------- */
 /* Whether the entries of a column must stay with one thread: others would access memory that is not
  * held in registers. */
-static bool is_one_way(const LoopTeam *t) {
+static bool has_serial_entries(const LoopTeam *t) {
     for (int i = 0; i < t->k->bufs.n; i++) {
         const LBuf *b = t->k->bufs.v[i];
-        if (!b->written || (is_loaded(t, b) && loop_is_read_first(t, b))) continue;
-        if (loop_is_reread(t, b) && !promoted_in(t, b)) return true;
+        if (!b->written || (is_loaded_unsynchronised(t, b) && loop_is_read_before_written(t, b)))
+            continue;
+        if (loop_is_read_or_accumulated(t, b) && !promoting_region(t, b)) return true;
     }
     for (int i = 0; i < t->accesses.n; i++)
-        if (t->accesses.v[i].fold && !t->accesses.v[i].top && !t->runs.v[t->accesses.v[i].run].flat)
+        if (t->accesses.v[i].reduces_columns && !t->accesses.v[i].direct &&
+            !t->regions.v[t->accesses.v[i].region].all_threads)
             return true;
     return false;
 }
@@ -368,13 +374,13 @@ typedef struct {
     int run; /* which columns it is among */
     const LBuf **target;
     int n;
-} Entries;
+} EntryLoop;
 
 /* Whether s accumulates into a register of a column or of the row, and nothing else accesses that;
  * records it as a target. */
-static bool adds_to_register(Entries *e, const LStmt *s) {
+static bool adds_to_register(EntryLoop *e, const LStmt *s) {
     const LBuf *b = s->buf;
-    bool in_register = b->kind == LB_LOCAL || promoted_in(e->t, b);
+    bool in_register = b->kind == LB_LOCAL || promoting_region(e->t, b);
     if (s->kind != L_ACC || !in_register) return false;
     for (int i = 0; i < e->n; i++)
         if (e->target[i] == b) return false;
@@ -384,16 +390,16 @@ static bool adds_to_register(Entries *e, const LStmt *s) {
 }
 
 /* Whether s loads something that nothing can be writing. */
-static bool only_reads(const Entries *e, const LStmt *s) {
+static bool only_reads(const EntryLoop *e, const LStmt *s) {
     const LBuf *b = s->buf;
     if (s->kind != L_LOAD) return false;
     if (b->kind == LB_LOCAL) return b->rank == 0;
-    const int writes = b->written ? loop_writing_columns(e->t, b) : -1;
+    const int writes = b->written ? loop_last_writing_region(e->t, b) : -1;
     return !b->written || (writes >= 0 && e->run > writes);
 }
 
 /* The first statement whose effect is neither a private sum nor a read; or NULL. */
-static const LStmt *other_effect(Entries *e, const LStmt *s) {
+static const LStmt *other_effect(EntryLoop *e, const LStmt *s) {
     for (; s; s = s->next) {
         const LStmt *in = loop_has_body(s) ? other_effect(e, s->body) : NULL;
         if (in) return in;
@@ -420,12 +426,12 @@ static const char *effect_text(const LoopTeam *t, const LStmt *s) {
 
 /* Why the threads cannot share the loop's entries with a private sum each; NULL: they can. */
 const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
-    Entries e = {.t = t, .body = s->body, .run = -1, .target = target};
+    EntryLoop e = {.t = t, .body = s->body, .run = -1, .target = target};
     if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
     if (!is_long(s)) return "they are too few";
-    if (t->one_way) return "a row of memory, or a sum over lanes, is one thread's";
-    for (int i = 0; i < t->runs.n && e.run < 0; i++)
-        if (is_direct(&t->runs.v[i], s)) e.run = i;
+    if (t->serial_entries) return "a row of memory, or a sum over lanes, is one thread's";
+    for (int i = 0; i < t->regions.n && e.run < 0; i++)
+        if (is_in_region_list(&t->regions.v[i], s)) e.run = i;
     if (e.run < 0) return "another loop is around them";
     const LStmt *other = other_effect(&e, s->body);
     if (other) return effect_text(t, other);
@@ -443,27 +449,27 @@ int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
 }
 
 /* The way of dividing the loop's iterations that its statements allow. */
-static LShare share_of(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
+static LShare legal_share(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
     const LBuf *target[LOOP_TARGETS_MAX];
     if (loop_is_columns(s)) {
         if (s->range == LR_SEGMENT)
-            return in && in->flat && loop_only_sums(t, s) ? LS_TEAM : LS_ALIKE;
-        return in && loop_takes_turns(in, s) ? LS_LANES : LS_ALIKE;
+            return in && in->all_threads && loop_only_sums_leave(t, s) ? LS_TEAM : LS_EACH;
+        return in && loop_is_round_robin(in, s) ? LS_LANES : LS_EACH;
     }
     bool ways = direct && s->sched.share == LS_WAYS && loop_private_sums(t, s, target);
-    return ways ? LS_WAYS : LS_ALIKE;
+    return ways ? LS_WAYS : LS_EACH;
 }
 
 /* Checks that the text divides each loop as its statements allow. */
 static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->sched.share != share_of(t, s, in, direct))
-            fault(t, s->span, "its threads cannot share a loop like this");
-        if (s->sched.split && !loop_may_split(t, s))
-            fault(t, s->span, "blocks cannot share a loop like this");
+        if (s->kind == L_FOR && s->sched.share != legal_share(t, s, in, direct))
+            set_fault(t, s->span, "its threads cannot share a loop like this");
+        if (s->sched.split_entries && !loop_may_split(t, s))
+            set_fault(t, s->span, "blocks cannot share a loop like this");
         const LoopColumns *inner = in;
-        for (int i = 0; s->kind == L_COLUMNS && i < t->runs.n; i++)
-            if (t->runs.v[i].at == s) inner = &t->runs.v[i];
+        for (int i = 0; s->kind == L_COLUMNS && i < t->regions.n; i++)
+            if (t->regions.v[i].stmt == s) inner = &t->regions.v[i];
         if (loop_has_body(s)) check_shares(t, s->body, inner, s->kind == L_COLUMNS);
     }
 }
@@ -472,35 +478,37 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, boo
 /* Reads what the text of a kernel says of its threads: its regions and accesses, and the first
  * fault. */
 LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
-    LoopTeam t = {.a = a, .on = on, .k = k, .columns = k->threads.columns, .strict = strict};
+    LoopTeam t = {
+        .a = a, .on = on, .k = k, .columns = k->threads.columns, .needs_barriers = strict};
     const LStmt *parallel = loop_parallel(k);
-    if (loop_is_joined(k)) fault(&t, k->span, "several loops share its launch");
+    if (loop_is_joined(k)) set_fault(&t, k->span, "several loops share its launch");
     LStmt *row = k->body;
     if (parallel) row = parallel->body;
     for (LStmt *in; (in = loop_collapsed(row));) row = in->body;
-    note_block(&t, row, true);
-    if (!t.fault && t.runs.n == 0) fault(&t, k->span, "nothing in it can be shared out to lanes");
+    record_list(&t, row, true);
+    if (!t.fault && t.regions.n == 0)
+        set_fault(&t, k->span, "nothing in it can be shared out to lanes");
     if (!t.fault) check_memory(&t);
-    if (!t.fault) t.one_way = is_one_way(&t);
+    if (!t.fault) t.serial_entries = has_serial_entries(&t);
     return t;
 }
 
 /* Checks that each partial sum is combined by a fold, and that there are no other folds. */
 static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
-    if (s && s->kind == L_FOLD) fault(t, s->span, "a fold is behind nothing that is shared");
+    if (s && s->kind == L_FOLD) set_fault(t, s->span, "a fold is behind nothing that is shared");
     for (; s; s = s->next) {
-        if (!loop_folds_fit(all, s))
-            fault(t, s->span, "what its threads add up each by itself is not folded behind it");
+        if (!loop_has_required_folds(all, s))
+            set_fault(t, s->span, "what its threads add up each by itself is not folded behind it");
         if (loop_has_body(s)) check_folds(t, all, s->body);
     }
 }
 
 /* Whether the kernel's threads race nowhere, share loops legally and combine all partial sums. */
-bool loop_team_is_fine(LoopTeam *t) {
+bool loop_team_is_race_free(LoopTeam *t) {
     if (!t->fault) check_promoted(t);
     if (!t->fault) check_shares(t, t->k->body, NULL, false);
     if (t->fault) return false;
-    const LoopFolds all = loop_folds(t);
+    const LoopFolds all = loop_required_folds(t);
     check_folds(t, &all, t->k->body);
     return !t->fault;
 }

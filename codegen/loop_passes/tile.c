@@ -15,8 +15,8 @@
  * et al., FeatGraph, SC 2020, and Huang et al., GE-SpMM, SC 2020).
  *
  * A short loop of constant extent around all that (attention heads) is done in the same traversal
- * (`jam`: unroll and jam, Allen and Cocke 1972): its rows lie side by side in registers, and the
- * entries are read once, not once per head.
+ * (`jam_heads`: unroll and jam, Allen and Cocke 1972): its rows lie side by side in registers, and
+ * the entries are read once, not once per head.
  *
  * It is the same work in another order, lane by lane: allowed when every buffer that the statements
  * write is reached through the column (and the head) alone, so no lane reads what another one
@@ -25,22 +25,22 @@
 #include "passes/rewrite.h"
 
 /* Whether the statements accumulate into b. */
-static bool adds_to(const LStmt *s, const LBuf *b) {
+static bool accumulates_into(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
-        if ((s->kind == L_ACC && s->buf == b) || adds_to(s->body, b)) return true;
+        if ((s->kind == L_ACC && s->buf == b) || accumulates_into(s->body, b)) return true;
     return false;
 }
 
 /* Whether tiles help: a short local row of constant width is in registers anyway. */
-static bool wants_tiles(LoopTile *t, int lanes) {
+static bool is_worth_tiling(LoopTile *t, int lanes) {
     int64_t n;
     if (!expr_is_const(t->width, &n) || n > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return true;
     for (int i = 0; i < t->n_rows; i++)
         for (int k = 0; k < t->n; k++)
-            if (t->row[i]->buf->kind != LB_LOCAL && !loop_tile_is_row(t, t->stmt[k]) &&
-                adds_to(t->stmt[k]->body, t->row[i]->buf))
+            if (t->row[i]->buf->kind != LB_LOCAL && !loop_tile_is_vector_loop(t, t->stmt[k]) &&
+                accumulates_into(t->stmt[k]->body, t->row[i]->buf))
                 return true;
-    t->may = true;
+    t->optional = true;
     return loop_tile_refuse(t, "its row is short, and stays in registers as it is");
 }
 
@@ -54,12 +54,13 @@ static const Expr *find_width(const LStmt *s) {
 
 /* ---- how many columns at a time ------------------------------------------------------------- */
 /* The size of the widest element that the entries load from rows. */
-static int row_bytes(const LStmt *s, const LReg *column) {
+static int gathered_element_bytes(const LStmt *s, const LReg *column) {
     int most = 0;
     for (; s; s = s->next) {
         int n = 0;
-        if (s->kind == L_FOR) n = row_bytes(s->body, s->sched.vector ? s->var : column);
-        if (s->kind == L_IF) n = row_bytes(s->body, column);
+        if (s->kind == L_FOR)
+            n = gathered_element_bytes(s->body, s->sched.vector ? s->var : column);
+        if (s->kind == L_IF) n = gathered_element_bytes(s->body, column);
         bool row = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && s->buf->rank > 1;
         if (row && s->idx[s->buf->rank - 1] == column) n = dtype_bytes(s->buf->dt);
         if (n > most) most = n;
@@ -81,11 +82,11 @@ static int power_of_2(int n) {
  * best: the hardware prefetcher runs past the end of a long row, and what it loads too early is
  * only used if the row's other half follows. All rows' first tile, then their second: 0.070 at
  * best. */
-static int vectors_of(const Loops *l, const LoopTile *t) {
+static int choose_vectors(const Loops *l, const LoopTile *t) {
     int most = l->machine.sums, usual = power_of_2(pass_threshold(l->c, PASS_T_TILE_VECTORS));
     int bytes = 0;
     for (int i = 0; i < t->n; i++) {
-        int n = t->stmt[i]->sched.vector ? 0 : row_bytes(t->stmt[i]->body, NULL);
+        int n = t->stmt[i]->sched.vector ? 0 : gathered_element_bytes(t->stmt[i]->body, NULL);
         if (n > bytes) bytes = n;
     }
     int wanted = bytes == 2 && t->n_rows * 2 * usual <= most ? 2 * usual : usual;
@@ -94,21 +95,21 @@ static int vectors_of(const Loops *l, const LoopTile *t) {
 
 /* ---- the pass ------------------------------------------------------------------------------- */
 /* Makes the tile's statements the body of a new statement `tile`. */
-static LStmt *wrap(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
+static LStmt *enclose(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
     LStmt *s = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];
     *s = (LStmt){.kind = L_TILE, .span = t->stmt[0]->span, .next = last->next, .body = *at};
     s->extent = t->width;
     s->lanes = t->lanes;
     s->columns = vectors * t->lanes;
     for (int i = 0; i < t->n; i++) t->stmt[i]->sched.serial = false;
-    for (int i = 0; i < t->n_rows; i++) s->kept[s->n_kept++] = t->row[i]->buf;
+    for (int i = 0; i < t->n_rows; i++) s->in_registers[s->n_in_registers++] = t->row[i]->buf;
     last->next = NULL;
     return *at = s;
 }
 
 /* Unrolls and jams a loop over heads: its body is one tile, and the rows of all heads are in
  * registers together. */
-static bool jam(Loops *l, LoopTile *t, LStmt *s) {
+static bool jam_heads(Loops *l, LoopTile *t, LStmt *s) {
     int64_t width;
     LStmt **first = &s->body;
     while (*first && (*first)->kind == L_LOCAL) first = &(*first)->next;
@@ -121,7 +122,7 @@ static bool jam(Loops *l, LoopTile *t, LStmt *s) {
     if (t->lanes == 1 || t->heads > most || vectors * t->heads > most) return false;
     if (!loop_find_tile(t, *first, NULL) || t->stmt[t->n - 1]->next) return false;
     if (t->n_rows * vectors * t->heads > 2 * most) return false;
-    LStmt *tile = wrap(l, first, t, (int)vectors);
+    LStmt *tile = enclose(l, first, t, (int)vectors);
     s->sched.jam = true;
     s->sched.expand = 0, s->sched.prefix = false;
     for (LStmt *e = tile->body; e; e = e->next) {
@@ -133,16 +134,16 @@ static bool jam(Loops *l, LoopTile *t, LStmt *s) {
 
 /* Makes a tile of the statements from *at on, before `end`; false: there is none, or none that
  * helps. */
-static bool group(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
+static bool form_tile(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
     int64_t n;
     LStmt *s = *at;
     t->heads = 1;
     t->lanes = l->machine.lanes;
     t->width = s->sched.vector ? find_width(s) : find_width(s->body);
-    if (!t->width || !loop_find_tile(t, s, end) || !wants_tiles(t, t->lanes)) return false;
+    if (!t->width || !loop_find_tile(t, s, end) || !is_worth_tiling(t, t->lanes)) return false;
     if (expr_is_const(t->width, &n)) t->lanes = loop_lanes_for(l, n);
     if (t->lanes == 1) return false;
-    wrap(l, at, t, vectors_of(l, t));
+    enclose(l, at, t, choose_vectors(l, t));
     return true;
 }
 
@@ -152,55 +153,56 @@ typedef struct {
     Loops *l;
     LKernel *k;
     bool any;
-    const LStmt *told; /* the last statement of a group of which it was said why it is none */
-} Walk;
+    const LStmt
+        *last_refused; /* the last statement of a group of which it was said why it is none */
+} Search;
 
 /* Whether the statement is a loop over entries that sums rows. */
-static bool is_sum(const LStmt *s) {
+static bool is_row_sum(const LStmt *s) {
     return s->kind == L_FOR && s->range == LR_SEGMENT && find_width(s->body);
 }
 
 /* Remarks on a sum that is not tiled, once, for the longest group that it is in. */
-static void refused(Walk *w, const LoopTile *t, const LStmt *s) {
-    bool told = w->told != NULL, sum = is_sum(s);
-    if (w->told == s) w->told = NULL;
-    if (!told && t->may) {
-        for (int i = 0; i < t->n; i++) sum |= is_sum(t->stmt[i]);
-        w->told = t->n > 1 ? t->stmt[t->n - 1] : NULL;
+static void remark_refused(Search *w, const LoopTile *t, const LStmt *s) {
+    bool told = w->last_refused != NULL, sum = is_row_sum(s);
+    if (w->last_refused == s) w->last_refused = NULL;
+    if (!told && t->optional) {
+        for (int i = 0; i < t->n; i++) sum |= is_row_sum(t->stmt[i]);
+        w->last_refused = t->n > 1 ? t->stmt[t->n - 1] : NULL;
     }
     if (!told && sum)
         pass_refusal(w->p, s->span, "tile", "a sum of %s is not had in tiles: %s", w->k->name,
-                     t->why ? t->why : "there is more than rows in it");
+                     t->reason ? t->reason : "there is more than rows in it");
 }
 
 /* Tries to make a tile at *at. */
-static bool try(Walk *w, LStmt **at, const LStmt *end) {
+static bool try_tile(Search *w, LStmt **at, const LStmt *end) {
     LoopTile heads = {.k = w->k}, rows = {.k = w->k};
     LStmt *s = *at;
     if (s->kind != L_FOR || s->sched.parallel) return false;
-    if (!s->sched.vector && jam(w->l, &heads, s)) {
+    if (!s->sched.vector && jam_heads(w->l, &heads, s)) {
         pass_remark(w->p, s->span, "tile", "%d heads of a sum of %s are in registers together",
                     (int)heads.heads, w->k->name);
         return w->any = true;
     }
-    if (group(w->l, &rows, at, end)) {
+    if (form_tile(w->l, &rows, at, end)) {
         pass_remark(w->p, s->span, "tile", "%d columns of a sum of %s are in registers at a time",
                     (*at)->columns, w->k->name);
         return w->any = true;
     }
-    refused(w, &rows, s);
+    remark_refused(w, &rows, s);
     return false;
 }
 
-static void list(Walk *w, LStmt **at, const LStmt *end);
+static void visit_list(Search *w, LStmt **at, const LStmt *end);
 
 /* Looks for tiles in the statements of a body that are not in vector lanes. */
-static void inside(Walk *w, LStmt *s) {
+static void visit_body(Search *w, LStmt *s) {
     const LSched *h = &s->sched;
     if (!loop_has_body(s) || h->lanes || h->flat || s->kind == L_TILE) return;
     if (s->kind == L_FOR && h->expand && !h->prefix) {
         for (LStmt *in = s->body; in; in = in->next)
-            if (in->kind == L_FOR) inside(w, in);
+            if (in->kind == L_FOR) visit_body(w, in);
         return;
     }
     LStmt **at = &s->body;
@@ -209,29 +211,29 @@ static void inside(Walk *w, LStmt *s) {
         while (*at != rest) at = &(*at)->next;
     }
     if (!h->rows) {
-        list(w, at, NULL);
+        visit_list(w, at, NULL);
         return;
     }
     while (*at) { /* runs of what goes row by row */
         LStmt *run = *at, *to = run;
         bool serial = loop_is_serial(run);
         while (to && loop_is_serial(to) == serial) to = to->next;
-        if (serial) list(w, at, to);
+        if (serial) visit_list(w, at, to);
         while (*at != to) at = &(*at)->next;
     }
 }
 
 /* Looks for tiles in a list. */
-static void list(Walk *w, LStmt **at, const LStmt *end) {
+static void visit_list(Search *w, LStmt **at, const LStmt *end) {
     for (; *at != end; at = &(*at)->next)
-        if (!try(w, at, end)) inside(w, *at);
+        if (!try_tile(w, at, end)) visit_body(w, *at);
 }
 
 static bool run(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->machine.lanes > 1; i++) {
-        Walk w = {.p = p, .l = l, .k = l->k.v[i]};
-        list(&w, &w.k->body, NULL);
-        if (w.any) loop_number(w.k);
+        Search w = {.p = p, .l = l, .k = l->k.v[i]};
+        visit_list(&w, &w.k->body, NULL);
+        if (w.any) loop_renumber_registers(w.k);
     }
     return true;
 }

@@ -17,15 +17,16 @@ typedef struct {
     const LStmt *jam; /* the loop over heads around the statements, or NULL */
     int64_t heads;    /* its extent, else 1 */
     int lanes;
-    bool may;        /* be tiled, but need not */
-    const char *why; /* not */
+    bool optional;      /* be tiled, but need not */
+    const char *reason; /* not */
 } LoopTile;
 
-bool loop_tile_refuse(LoopTile *t, const char *why);      /* false, for which t says why */
-bool loop_tile_is_row(const LoopTile *t, const LStmt *s); /* a vector loop over all columns */
+bool loop_tile_refuse(LoopTile *t, const char *why); /* false, for which t says why */
+bool loop_tile_is_vector_loop(const LoopTile *t,
+                              const LStmt *s); /* a vector loop over all columns */
 bool loop_tile_has_entries(const LoopTile *t);
 /* May the statements that t has be done tile by tile?  It then knows their rows. */
-bool loop_tile_is_fine(LoopTile *t);
+bool loop_tile_is_legal(LoopTile *t);
 /* The longest run of statements from s on, before `end`, that may. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end);
 

@@ -8,27 +8,27 @@
 
 /* Records why there is no tile; false. */
 bool loop_tile_refuse(LoopTile *t, const char *why) {
-    t->why = why;
+    t->reason = why;
     return false;
 }
 
 /* ---- what belongs together ----------------------------------------------------------- */
 /* Whether s is a vector loop over `width` columns. */
-bool loop_is_row_of(const LStmt *s, const Expr *width) {
+bool loop_is_vector_loop_over(const LStmt *s, const Expr *width) {
     return s->kind == L_FOR && s->sched.vector && !s->sched.parallel && s->range == LR_EXTENT &&
            expr_eq(s->extent, width);
 }
 
 /* Whether s is a vector loop over all columns of the tile. */
-bool loop_tile_is_row(const LoopTile *t, const LStmt *s) {
-    return loop_is_row_of(s, t->width);
+bool loop_tile_is_vector_loop(const LoopTile *t, const LStmt *s) {
+    return loop_is_vector_loop_over(s, t->width);
 }
 
 /* Whether s accumulates scalars of entries, such as the divisor of a softmax. */
 static bool is_scalar_sum(const LStmt *s) {
     if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
     for (int i = 0; i < s->buf->rank; i++)
-        if (!loop_is_one(s->buf->dim[i])) return false;
+        if (!loop_is_unit_extent(s->buf->dim[i])) return false;
     return true;
 }
 
@@ -43,7 +43,7 @@ static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
     while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
     if (!p) return false;
     for (; p; p = p->next)
-        if (!loop_tile_is_row(t, p)) return false;
+        if (!loop_tile_is_vector_loop(t, p)) return false;
     return true;
 }
 
@@ -91,15 +91,15 @@ static const LStmt *row_for(LoopTile *t, const LStmt *s) {
 }
 
 /* Whether each head has a row, or a local array, of its own. */
-static bool apart_by_head(const LoopTile *t, const LStmt *s) {
-    if (!t->jam || loop_is_own(t->jam, s->buf)) return true;
+static bool is_per_head(const LoopTile *t, const LStmt *s) {
+    if (!t->jam || loop_declares_directly(t->jam, s->buf)) return true;
     for (int i = 0; i + 1 < s->buf->rank; i++)
         if (s->idx[i] == t->jam->var) return true;
     return false;
 }
 
 /* Whether the access is to the same element for all columns. */
-static bool is_scalar(const LStmt *s, const LReg *column) {
+static bool is_column_invariant(const LStmt *s, const LReg *column) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == column) return false;
     return true;
@@ -121,14 +121,14 @@ static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
 
 /* Checks an access: one to a written buffer must be per column, in a row that registers can hold.
  */
-static bool access_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
+static bool check_access(LoopTile *t, const LStmt *s, const LReg *column) {
     if (!group_writes(t, s->buf))
-        return s->buf->kind != LB_LOCAL || is_scalar(s, column) ||
+        return s->buf->kind != LB_LOCAL || is_column_invariant(s, column) ||
                loop_tile_refuse(t, "columns of a local array are read that are not written there");
     if (is_scalar_of_entries(t, s->buf)) return true;
     if (!column || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != column)
         return loop_tile_refuse(t, "something is written that is no column of a row");
-    if (!apart_by_head(t, s)) return loop_tile_refuse(t, "heads share a row");
+    if (!is_per_head(t, s)) return loop_tile_refuse(t, "heads share a row");
     if (!row_is_outer(t, s))
         return (s->buf->kind != LB_LOCAL && s->kind == L_STORE) ||
                loop_tile_refuse(t, "a row of an entry is written and read");
@@ -138,23 +138,23 @@ static bool access_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
 }
 
 /* Checks the statements of a body. column: the variable of the column loop around them, or NULL. */
-static bool body_is_fine(LoopTile *t, const LStmt *s, const LReg *column) {
+static bool check_body(LoopTile *t, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
         bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
         bool loop = s->kind == L_FOR || s->kind == L_PREFETCH;
         if (!plain && !(loop && !column))
             return loop_tile_refuse(t, "there is more than rows in it");
-        if (loop_is_access(s) && !access_is_fine(t, s, column)) return false;
-        if (s->kind == L_FOR && !body_is_fine(t, s->body, s->var)) return false;
-        if (s->kind == L_IF && !body_is_fine(t, s->body, column)) return false;
+        if (loop_is_access(s) && !check_access(t, s, column)) return false;
+        if (s->kind == L_FOR && !check_body(t, s->body, s->var)) return false;
+        if (s->kind == L_IF && !check_body(t, s->body, column)) return false;
     }
     return true;
 }
 
 /* Checks that a buffer written once per entry is not accessed in another way. */
-static bool streams_are_fine(LoopTile *t, const LStmt *s) {
+static bool check_entry_rows(LoopTile *t, const LStmt *s) {
     for (; s; s = s->next) {
-        if (loop_has_body(s) && !streams_are_fine(t, s->body)) return false;
+        if (loop_has_body(s) && !check_entry_rows(t, s->body)) return false;
         if (s->kind != L_STORE || row_is_outer(t, s)) continue;
         if (group_accesses(t, s->buf) != 1)
             return loop_tile_refuse(t, "a row of an entry is written and read");
@@ -163,7 +163,7 @@ static bool streams_are_fine(LoopTile *t, const LStmt *s) {
 }
 
 /* Checks that local rows, which vanish, are used in the tile only. */
-static bool rows_are_fine(LoopTile *t) {
+static bool check_local_rows(LoopTile *t) {
     for (int i = 0; i < t->n_rows; i++) {
         const LBuf *b = t->row[i]->buf;
         if (b->kind == LB_LOCAL && group_accesses(t, b) != loop_count_accesses(t->k->body, b))
@@ -174,27 +174,27 @@ static bool rows_are_fine(LoopTile *t) {
 
 /* Whether the tile's statements can be executed tile by tile; finds the rows to be held in
  * registers. */
-bool loop_tile_is_fine(LoopTile *t) {
+bool loop_tile_is_legal(LoopTile *t) {
     t->n_rows = 0;
     for (int i = 0; i < t->n; i++) {
-        const LReg *column = loop_tile_is_row(t, t->stmt[i]) ? t->stmt[i]->var : NULL;
-        if (!body_is_fine(t, t->stmt[i]->body, column)) return false;
+        const LReg *column = loop_tile_is_vector_loop(t, t->stmt[i]) ? t->stmt[i]->var : NULL;
+        if (!check_body(t, t->stmt[i]->body, column)) return false;
     }
     for (int i = 0; i < t->n; i++)
-        if (!streams_are_fine(t, t->stmt[i]->body)) return false;
-    return rows_are_fine(t);
+        if (!check_entry_rows(t, t->stmt[i]->body)) return false;
+    return check_local_rows(t);
 }
 
 /* Whether the tile has a loop over entries. */
 bool loop_tile_has_entries(const LoopTile *t) {
     for (int i = 0; i < t->n; i++)
-        if (!loop_tile_is_row(t, t->stmt[i])) return true;
+        if (!loop_tile_is_vector_loop(t, t->stmt[i])) return true;
     return false;
 }
 
 /* ---- of a text ------------------------------------------------------------------------------ */
 /* Whether the number of columns and vectors that the text says is possible. */
-static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
+static bool check_shape(const LStmt *s, const LStmt *jam) {
     int64_t n = 0, heads = 1;
     int vectors = s->columns / s->lanes;
     if (s->columns % s->lanes || vectors < 1) return false;
@@ -205,7 +205,7 @@ static bool shape_is_fine(const LStmt *s, const LStmt *jam) {
 }
 
 /* Whether no loop over entries is strip-mined: with heads they are read for all heads together. */
-static bool entries_are_fine(const LStmt *s, const LStmt *jam) {
+static bool check_entries(const LStmt *s, const LStmt *jam) {
     for (; s; s = s->next)
         if (jam && s->sched.strips) return false;
     return true;
@@ -216,15 +216,16 @@ static bool entries_are_fine(const LStmt *s, const LStmt *jam) {
 bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     LoopTile t = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
     for (LStmt *s = tile->body; s; s = s->next) {
-        if (t.n == LOOP_TILE_STATEMENTS_MAX || !(loop_tile_is_row(&t, s) || is_entry_loop(&t, s)))
+        if (t.n == LOOP_TILE_STATEMENTS_MAX ||
+            !(loop_tile_is_vector_loop(&t, s) || is_entry_loop(&t, s)))
             return false;
         t.stmt[t.n++] = s;
     }
-    if (!shape_is_fine(tile, jam) || !entries_are_fine(tile->body, jam)) return false;
-    if (!loop_tile_has_entries(&t) || !loop_tile_is_fine(&t) || t.n_rows != tile->n_kept)
+    if (!check_shape(tile, jam) || !check_entries(tile->body, jam)) return false;
+    if (!loop_tile_has_entries(&t) || !loop_tile_is_legal(&t) || t.n_rows != tile->n_in_registers)
         return false;
     for (int i = 0; i < t.n_rows; i++)
-        if (t.row[i]->buf != tile->kept[i]) return false;
+        if (t.row[i]->buf != tile->in_registers[i]) return false;
     return true;
 }
 
@@ -239,12 +240,12 @@ const LStmt *loop_jammed_tile(const LStmt *jam) {
 /* Finds the longest list of statements from s on, before `end`, that can be a tile. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end) {
     for (; s != end && t->n < LOOP_TILE_STATEMENTS_MAX; s = s->next) {
-        if (!is_entry_loop(t, s) && !loop_tile_is_row(t, s)) break;
+        if (!is_entry_loop(t, s) && !loop_tile_is_vector_loop(t, s)) break;
         t->stmt[t->n++] = s;
     }
     for (; t->n > 0; t->n--) {
         if (!loop_tile_has_entries(t)) return false;
-        if (loop_tile_is_fine(t)) return true;
+        if (loop_tile_is_legal(t)) return true;
     }
     return false;
 }

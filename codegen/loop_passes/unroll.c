@@ -9,7 +9,7 @@
 #include "passes/rewrite.h"
 
 /* Remarks on a loop of constant extent; is: it is unrolled. */
-static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int64_t n, int most) {
+static void remark(const Loops *l, const LKernel *k, const LStmt *s, bool is, int64_t n, int most) {
     if (is)
         pass_remark(l->pass, s->span, "unroll-loops", "%s: %lld iterations one after the other",
                     k->name, (long long)n);
@@ -22,22 +22,22 @@ static void tell(const Loops *l, const LKernel *k, const LStmt *s, bool is, int6
 }
 
 /* Marks the loops of a list that are unrolled; true if a mark changed. */
-static bool all(const Loops *l, const LKernel *k, LStmt *s) {
+static bool unroll_list(const Loops *l, const LKernel *k, LStmt *s) {
     bool any = false;
     int most = pass_threshold(l->c, PASS_T_UNROLL_ITERATIONS);
     for (int64_t n; s; s = s->next) {
-        bool is = s->kind == L_FOR && loop_is_short(s, &n) && n <= most;
+        bool is = s->kind == L_FOR && loop_is_unrolled_fully(s, &n) && n <= most;
         bool known = loop_extent(s, &n) && !s->sched.parallel && !s->sched.lanes;
-        if (known && s->range == LR_EXTENT) tell(l, k, s, is, n, most);
+        if (known && s->range == LR_EXTENT) remark(l, k, s, is, n, most);
         any |= s->kind == L_FOR && is != s->sched.unroll;
         if (s->kind == L_FOR) s->sched.unroll = is;
-        any |= all(l, k, s->body);
+        any |= unroll_list(l, k, s->body);
     }
     return any;
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return all(l, k, k->body);
+    return unroll_list(l, k, k->body);
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -4,8 +4,8 @@
  *     for %f in F vector {                       for %f in F vector 16 {
  *
  * A constant width has the least power of two that holds it, and up to a few vectors stand one
- * after the other (`whole`): local arrays that the loop indexes then live in registers, as sums of
- * a sparse product do.  Where lanes cannot be independent the loop stays as it is. */
+ * after the other (`unroll_vectors`): local arrays that the loop indexes then live in registers, as
+ * sums of a sparse product do.  Where lanes cannot be independent the loop stays as it is. */
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
@@ -17,7 +17,7 @@ static bool has_loop(const LStmt *s) {
 }
 
 /* Chooses the number of lanes of one vector loop, and whether its vectors are unrolled. */
-static bool one(Loops *l, LKernel *k, LStmt *s) {
+static bool choose_width(Loops *l, LKernel *k, LStmt *s) {
     int64_t n = -1;
     bool constant = !s->sched.parallel && loop_extent(s, &n);
     int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
@@ -38,16 +38,16 @@ static bool one(Loops *l, LKernel *k, LStmt *s) {
     int most = pass_threshold(l->c, PASS_T_VECTORS);
     int vectors = has_loop(s->body) && most > 2 ? 2 : most;
     s->sched.lanes = w;
-    s->sched.whole = constant && n <= (int64_t)w * vectors;
+    s->sched.unroll_vectors = constant && n <= (int64_t)w * vectors;
     pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, w, of,
-                s->sched.whole ? "one after the other"
-                : constant     ? "in a loop: there are too many"
-                               : "in a loop: only data know how many");
+                s->sched.unroll_vectors ? "one after the other"
+                : constant              ? "in a loop: there are too many"
+                                        : "in a loop: only data know how many");
     return true;
 }
 
 static bool change(Loops *l, LKernel *k) {
-    return loop_each_scalar(l, k, one);
+    return loop_each_outside_vectors(l, k, choose_width);
 }
 
 static bool run(PassCtx *p, Loops *l) {

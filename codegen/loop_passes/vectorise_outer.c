@@ -21,26 +21,26 @@
 #include "passes/rewrite.h"
 
 /* Neighbouring statements of the loop that go in lanes, or row by row. */
-typedef struct Run Run;
+typedef struct Group Group;
 /* Neighbouring statements of the loop that are executed with a row per lane, or (serial) row by
  * row. */
-struct Run {
+struct Group {
     bool serial;
-    VEC(LStmt *) s;
-    Run *next, *before;
+    VEC(LStmt *) stmts;
+    Group *next, *prev;
 };
 
 typedef struct {
     Arena *a;
     const LStmt *loop;
-    Run *runs, *last;
-    bool *varies;      /* [n_regs] */
-    const Expr *width; /* of the rows, where only data know it */
-    const char *why;   /* they cannot, or need not, go in lanes */
-    int64_t longest;   /* row of constant width */
-    bool heavy;        /* work that lanes save: on rows of unknown width, */
-    bool heavy_short;  /* of constant width, */
-    bool sums;         /* and sums along those */
+    Group *groups, *last;
+    bool *varies;       /* [n_regs] */
+    const Expr *width;  /* of the rows, where only data know it */
+    const char *reason; /* they cannot, or need not, go in lanes */
+    int64_t longest;    /* row of constant width */
+    bool heavy;         /* work that lanes save: on rows of unknown width, */
+    bool heavy_short;   /* of constant width, */
+    bool sums;          /* and sums along those */
 } Rows;
 
 /* ---- which statements go row by row ------------------------------------------------------ */
@@ -64,7 +64,7 @@ static const LBuf *first_stored(const LStmt *s) {
 }
 
 /* The loop over entries before s, if only loops over rows lie between them; or NULL. */
-static const LStmt *entries_before(const LStmt *loop, const LStmt *s) {
+static const LStmt *entry_loop_before(const LStmt *loop, const LStmt *s) {
     const LStmt *entries = NULL;
     for (const LStmt *p = loop->body; p != s; p = p->next)
         entries = is_entry_loop(p) ? p : p->kind == L_FOR ? entries : NULL;
@@ -72,7 +72,7 @@ static const LStmt *entries_before(const LStmt *loop, const LStmt *s) {
 }
 
 /* The loop over entries behind s, if only loops over rows lie between them; or NULL. */
-static const LStmt *entries_after(const LStmt *s) {
+static const LStmt *entry_loop_after(const LStmt *s) {
     const LStmt *next = s->next;
     while (next && next->kind == L_FOR && !is_entry_loop(next)) next = next->next;
     return next && next->kind == L_FOR ? next : NULL;
@@ -86,9 +86,9 @@ static bool has_sum(const LStmt *s) {
 }
 
 /* Whether all dimensions of the local are 1. */
-static bool is_small(const LBuf *b) {
+static bool is_scalar_like(const LBuf *b) {
     for (int i = 0; i < b->rank; i++)
-        if (!loop_is_one(b->dim[i])) return false;
+        if (!loop_is_unit_extent(b->dim[i])) return false;
     return true;
 }
 
@@ -97,7 +97,7 @@ static bool is_small(const LBuf *b) {
 static bool touches_row(const LStmt *s) {
     for (; s; s = s->next) {
         bool local = loop_is_access(s) && s->buf->kind == LB_LOCAL;
-        if ((local && !is_small(s->buf)) || touches_row(s->body)) return true;
+        if ((local && !is_scalar_like(s->buf)) || touches_row(s->body)) return true;
     }
     return false;
 }
@@ -106,11 +106,11 @@ static bool touches_row(const LStmt *s) {
  * sums before them, and what finishes it after them (a bias), so that the row stays in registers
  * from one to the other. */
 static bool goes_by_row(const LStmt *loop, const LStmt *s) {
-    if (s->kind == L_LOCAL) return !is_small(s->buf);
+    if (s->kind == L_LOCAL) return !is_scalar_like(s->buf);
     if (s->kind != L_FOR) return false;
     if (is_entry_loop(s) || touches_row(s->body)) return true;
     const LBuf *b = first_stored(s->body);
-    const LStmt *after = entries_after(s), *before = entries_before(loop, s);
+    const LStmt *after = entry_loop_after(s), *before = entry_loop_before(loop, s);
     if (b && after && loop_writes(after->body, b)) return true;
     bool ends = b && before && loop_writes(before->body, b);
     return ends && !has_sum(s->body) && !loop_has_heavy(s->body, NULL);
@@ -118,99 +118,100 @@ static bool goes_by_row(const LStmt *loop, const LStmt *s) {
 
 /* Whether the text has the statement executed row by row. */
 bool loop_is_serial(const LStmt *s) {
-    if (s->kind == L_LOCAL) return !is_small(s->buf);
+    if (s->kind == L_LOCAL) return !is_scalar_like(s->buf);
     return s->kind == L_TILE || (s->kind == L_FOR && s->sched.serial);
 }
 
 /* ---- runs of statements ------------------------------------------------------------------- */
 /* Whether s depends on a statement of the group. */
-static bool depends_on(const LStmt *s, const Run *run) {
-    for (int i = 0; i < run->s.n; i++)
-        if (loop_depends(s, run->s.v[i])) return true;
+static bool depends_on_group(const LStmt *s, const Group *group) {
+    for (int i = 0; i < group->stmts.n; i++)
+        if (loop_depends(s, group->stmts.v[i])) return true;
     return false;
 }
 
 /* Appends an empty group. */
-static Run *add_run(Rows *r, bool serial) {
-    Run *run = NEW(r->a, Run);
-    *run = (Run){.serial = serial, .before = r->last};
-    *(r->last ? &r->last->next : &r->runs) = run;
-    return r->last = run;
+static Group *add_group(Rows *r, bool serial) {
+    Group *group = NEW(r->a, Group);
+    *group = (Group){.serial = serial, .prev = r->last};
+    *(r->last ? &r->last->next : &r->groups) = group;
+    return r->last = group;
 }
 
 /* The group of statement s. A statement that is executed row by row joins the earlier such group
  * that it depends on, if it does not depend on what lies between; a scalar from memory goes before
  * that group. */
-static Run *run_for(Rows *r, const LStmt *s, bool serial) {
-    Run *last = r->last, *rows = last->serial ? last : last->before;
-    bool past = rows && (last == rows || !depends_on(s, last));
-    if (!serial && past && (s->kind == L_LET || s->kind == L_LOAD) && !depends_on(s, rows))
-        return rows->before;
+static Group *choose_group(Rows *r, const LStmt *s, bool serial) {
+    Group *last = r->last, *rows = last->serial ? last : last->prev;
+    bool past = rows && (last == rows || !depends_on_group(s, last));
+    if (!serial && past && (s->kind == L_LET || s->kind == L_LOAD) && !depends_on_group(s, rows))
+        return rows->prev;
     if (last->serial == serial) return last;
-    return serial && past && depends_on(s, rows) ? rows : add_run(r, serial);
+    return serial && past && depends_on_group(s, rows) ? rows : add_group(r, serial);
 }
 
 /* Divides the loop's statements into groups. */
-static void cut(Rows *r) {
-    add_run(r, false);
+static void form_groups(Rows *r) {
+    add_group(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
-        Run *run = run_for(r, s, goes_by_row(r->loop, s));
-        vec_push(r->a, &run->s, s);
+        Group *group = choose_group(r, s, goes_by_row(r->loop, s));
+        vec_push(r->a, &group->stmts, s);
     }
 }
 
 /* Divides them as the text has them. */
-static void read_runs(Rows *r) {
-    add_run(r, false);
+static void read_groups(Rows *r) {
+    add_group(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
         bool serial = loop_is_serial(s);
-        Run *run = r->last->serial == serial ? r->last : add_run(r, serial);
-        vec_push(r->a, &run->s, s);
+        Group *group = r->last->serial == serial ? r->last : add_group(r, serial);
+        vec_push(r->a, &group->stmts, s);
     }
 }
 
 /* ---- may the others go in lanes? ------------------------------------------------------------ */
 /* Records why rows are not put in lanes; false. */
-static bool no(Rows *r, const char *why) {
-    r->why = why;
+static bool refuse(Rows *r, const char *why) {
+    r->reason = why;
     return false;
 }
 
 enum { LONG = 1 << 20 }; /* far more elements than a vector has */
 
 /* n, or LONG if it is larger. */
-static int64_t at_most_long(int64_t n) {
+static int64_t saturate(int64_t n) {
     return n < LONG ? n : LONG;
 }
 
 /* Checks loops of a group in lanes, and collects their properties. around: for how many elements of
  * a row of constant width s is executed. */
-static bool loops_are_fine(Rows *r, const LStmt *s, int64_t around) {
+static bool check_loops(Rows *r, const LStmt *s, int64_t around) {
     for (; s; s = s->next) {
         int64_t n = 1;
         if (s->kind == L_ACC && s->buf->kind != LB_LOCAL)
-            return no(r, "something is added up in memory");
-        if (s->kind == L_LOCAL && s->buf->rank > 0) return no(r, "a row is had in a local array");
+            return refuse(r, "something is added up in memory");
+        if (s->kind == L_LOCAL && s->buf->rank > 0)
+            return refuse(r, "a row is had in a local array");
         r->sums |= s->kind == L_ACC && around > 1;
         if (s->kind == L_FOR && !expr_is_const(s->extent, &n)) {
             if (!r->width) r->width = s->extent;
-            if (!expr_eq(r->width, s->extent)) r->why = "rows have several widths";
+            if (!expr_eq(r->width, s->extent)) r->reason = "rows have several widths";
             r->heavy |= loop_has_heavy(s->body, NULL);
             n = 1;
         }
-        n = at_most_long(around * at_most_long(n));
+        n = saturate(around * saturate(n));
         if (n > r->longest) r->longest = n;
         r->heavy_short |= n > 1 && loop_has_heavy(s->body, NULL);
-        if (!loops_are_fine(r, s->body, n)) return false;
+        if (!check_loops(r, s->body, n)) return false;
     }
     return true;
 }
 
 /* How many accesses to b the group has. */
-static int count_accesses(const Run *run, const LBuf *b) {
+static int count_accesses(const Group *group, const LBuf *b) {
     int n = 0;
-    for (int i = 0; i < run->s.n; i++) {
-        LStmt one = *run->s.v[i];
+    for (int i = 0; i < group->stmts.n; i++) {
+        LStmt one = *group->stmts.v[i];
         one.next = NULL;
         n += loop_count_accesses(&one, b);
     }
@@ -218,31 +219,32 @@ static int count_accesses(const Run *run, const LBuf *b) {
 }
 
 /* Checks that a local row is used in one group: the next row takes its registers. */
-static bool runs_by_row(Rows *r, const Run *run) {
-    for (int i = 0; i < run->s.n; i++) {
-        const LStmt *s = run->s.v[i];
+static bool check_serial_group(Rows *r, const Group *group) {
+    for (int i = 0; i < group->stmts.n; i++) {
+        const LStmt *s = group->stmts.v[i];
         if (s->kind == L_LOCAL &&
-            count_accesses(run, s->buf) != loop_count_accesses(r->loop->body, s->buf))
-            return no(r, "a row of sums is read after others are begun");
+            count_accesses(group, s->buf) != loop_count_accesses(r->loop->body, s->buf))
+            return refuse(r, "a row of sums is read after others are begun");
     }
     return true;
 }
 
 /* Checks that the statements of a group can be executed with a row per lane. */
-static bool runs_in_lanes(Rows *r, const Run *run) {
-    for (int i = 0; i < run->s.n; i++) {
-        LStmt one = *run->s.v[i];
-        if (one.kind == L_LOCAL) continue;
-        one.next = NULL;
-        if (has_entries(&one)) return no(r, "rows have entries under a condition");
-        if (!loops_are_fine(r, &one, 1)) return false;
-        if (!loop_look(r->loop, &one, r->varies)) return no(r, "rows are not independent");
+static bool check_lane_group(Rows *r, const Group *group) {
+    for (int i = 0; i < group->stmts.n; i++) {
+        LStmt copy = *group->stmts.v[i];
+        if (copy.kind == L_LOCAL) continue;
+        copy.next = NULL;
+        if (has_entries(&copy)) return refuse(r, "rows have entries under a condition");
+        if (!check_loops(r, &copy, 1)) return false;
+        if (!loop_find_varying(r->loop, &copy, r->varies))
+            return refuse(r, "rows are not independent");
     }
     return true;
 }
 
 /* An analysis of the loop, in which only its variable differs between lanes so far. */
-static Rows begin(Arena *a, const LKernel *k, const LStmt *loop) {
+static Rows begin_rows(Arena *a, const LKernel *k, const LStmt *loop) {
     Rows r = {.a = a, .loop = loop};
     r.varies = NEWN(a, bool, (size_t)k->n_regs + 1);
     r.varies[loop->var->id] = true;
@@ -250,36 +252,38 @@ static Rows begin(Arena *a, const LKernel *k, const LStmt *loop) {
 }
 
 /* Checks all groups. */
-static bool is_fine(Rows *r) {
-    for (const Run *run = r->runs; run; run = run->next)
-        if (run->serial ? !runs_by_row(r, run) : !runs_in_lanes(r, run)) return false;
+static bool check_groups(Rows *r) {
+    for (const Group *group = r->groups; group; group = group->next)
+        if (group->serial ? !check_serial_group(r, group) : !check_lane_group(r, group))
+            return false;
     return true;
 }
 
 /* Whether the parallel loop can be executed as its text says. */
-bool loop_may_run_rows(Arena *a, const LKernel *k, const LStmt *loop) {
-    Rows r = begin(a, k, loop);
-    read_runs(&r);
-    return is_fine(&r);
+bool loop_may_vectorise_outer(Arena *a, const LKernel *k, const LStmt *loop) {
+    Rows r = begin_rows(a, k, loop);
+    read_groups(&r);
+    return check_groups(&r);
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
 /* Whether lanes save work: heavy functions of rows, or sums along rows that fit a vector. */
 static bool is_worth_it(Rows *r, int lanes) {
-    if (r->why) return false;
-    if (r->width) return r->heavy || no(r, "no function of many instructions is computed of them");
-    if (r->longest > lanes) return no(r, "rows are longer than a vector");
-    if (!r->sums) return no(r, "nothing is summed along them");
-    return r->heavy_short || no(r, "no function of many instructions is computed of them");
+    if (r->reason) return false;
+    if (r->width)
+        return r->heavy || refuse(r, "no function of many instructions is computed of them");
+    if (r->longest > lanes) return refuse(r, "rows are longer than a vector");
+    if (!r->sums) return refuse(r, "nothing is summed along them");
+    return r->heavy_short || refuse(r, "no function of many instructions is computed of them");
 }
 
 /* Orders the loop's statements by group, and marks those that are executed row by row. */
-static void order(const Rows *r, LStmt *loop) {
+static void apply_order(const Rows *r, LStmt *loop) {
     LStmt **end = &loop->body;
-    for (const Run *run = r->runs; run; run = run->next)
-        for (int i = 0; i < run->s.n; i++) {
-            LStmt *s = run->s.v[i];
-            if (s->kind == L_FOR) s->sched.serial = run->serial;
+    for (const Group *group = r->groups; group; group = group->next)
+        for (int i = 0; i < group->stmts.n; i++) {
+            LStmt *s = group->stmts.v[i];
+            if (s->kind == L_FOR) s->sched.serial = group->serial;
             *end = s;
             end = &s->next;
         }
@@ -288,25 +292,25 @@ static void order(const Rows *r, LStmt *loop) {
 
 /* Adds a second version of the loop, taken where rows are wider than a vector. */
 static void add_version(Loops *l, LKernel *k, LStmt *s, const Expr *width) {
-    LStmt *wide = loop_copy_again(l->a, k, s);
+    LStmt *wide = loop_copy_stmt(l->a, k, s);
     s->sched.where = wide->sched.where = width;
-    s->sched.most = wide->sched.most = l->machine.lanes;
-    wide->sched.above = true;
+    s->sched.max = wide->sched.max = l->machine.lanes;
+    wide->sched.is_second = true;
     wide->next = s->next;
     s->next = wide;
 }
 
 /* Runs the pass on one parallel loop. */
-static bool one(PassCtx *p, Loops *l, LKernel *k, LStmt *s) {
-    Rows r = begin(l->a, k, s);
-    cut(&r);
-    if (!is_fine(&r) || !is_worth_it(&r, l->machine.lanes)) {
+static bool vectorise_rows(PassCtx *p, Loops *l, LKernel *k, LStmt *s) {
+    Rows r = begin_rows(l->a, k, s);
+    form_groups(&r);
+    if (!check_groups(&r) || !is_worth_it(&r, l->machine.lanes)) {
         pass_declined(p, s->span, "vectorise-outer", "rows of %s are not in lanes: %s", k->name,
-                      r.why);
+                      r.reason);
         return false;
     }
     if (r.width) add_version(l, k, s, r.width);
-    order(&r, s);
+    apply_order(&r, s);
     s->sched.rows = l->machine.lanes;
     pass_remark(p, s->span, "vectorise-outer", "%d rows of %s are side by side in lanes%s",
                 l->machine.lanes, k->name, r.width ? ", where they are no longer than that" : "");
@@ -320,9 +324,9 @@ static bool run(PassCtx *p, Loops *l) {
         for (LStmt *s = k->body; s; s = s->next) {
             const LSched *h = &s->sched;
             bool plain = s->kind == L_FOR && h->parallel && !h->lanes && !h->rows && !h->where;
-            any |= plain && one(p, l, k, s);
+            any |= plain && vectorise_rows(p, l, k, s);
         }
-        if (any) loop_number(k);
+        if (any) loop_renumber_registers(k);
     }
     return true;
 }

@@ -21,23 +21,24 @@ typedef enum {
     HOW_ALIAS,  /* a view: the bytes of `base` under other dims */
     HOW_STORED, /* has a buffer, written by a step of this phase */
     HOW_SOURCE, /* has a buffer that was there before: data, variable, input, saved */
-} How;
+} Storage;
 
 typedef struct {
-    How how;
+    Storage storage;
     int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
     const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
     bool gemm;      /* a contract that is a library call */
     bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
     int root;       /* of the kernel that is being made: where it stands in Gen.roots */
-    int number;     /* in names: its place among the others, or among dumps, which change no name */
-    bool given;     /* its buffer holds another value from that one's unit on */
+    int name_number;  /* in names: its place among the others, or among dumps, which change no name
+                       */
+    bool overwritten; /* its buffer holds another value from that one's unit on */
 } OpInfo;
 
 /* How a root's kernel reads a stored value: at its own index, at others. */
 typedef struct {
     const Op *base;
-    bool aligned, elsewhere;
+    bool at_own_index, at_other_index;
 } CgRead;
 typedef VEC(CgRead) CgReads;
 
@@ -51,12 +52,12 @@ typedef struct {
     Plan *p;
     Func *f;
     int phase;
-    const int *args; /* in the body of a loop: buffers of its operands; else NULL */
-    int carried;     /* .. of them those that a `next` replaces */
-    OpInfo *info;    /* by Op.id */
-    StrMap names;    /* of buffers */
-    StrMap kernels;  /* names of kernels: loops may share a body, whose kernels are made for each */
-    StrMap known;    /* buffers of sources, maps and keys */
+    const int *operand_bufs; /* in the body of a loop: buffers of its operands; else NULL */
+    int n_carried;           /* .. of them those that a `next` replaces */
+    OpInfo *info;            /* by Op.id */
+    StrMap names;            /* of buffers */
+    StrMap kernels; /* names of kernels: loops may share a body, whose kernels are made for each */
+    StrMap source_bufs;  /* buffers of sources, maps and keys */
     const Guard **guard; /* by Op.id: where values are wanted */
     CgReads **reads;     /* by Op.id: of roots, see cg_reads() */
     int *slot;           /* by Op.id: scratch of cg_reads() */
@@ -91,15 +92,15 @@ typedef struct {
     int n;
     LReg *key[MAX_RANK];
     LReg *reg;
-    int before; /* the one before it in its chain, from 1; 0 = none */
+    int prev; /* the one before it in its chain, from 1; 0 = none */
 } Memo;
 enum { CG_MEMO_BITS = 8 };
 
 /* A space that a row runs along, or a part of it. */
 typedef struct {
     Space *space;
-    int64_t width; /* of the part, or of the space; 0 = only data knows */
-    LReg *part;    /* which; NULL = all of the space */
+    int64_t width;     /* of the part, or of the space; 0 = only data knows */
+    LReg *tile_number; /* which; NULL = all of the space */
 } Axis;
 
 typedef struct {
@@ -111,11 +112,11 @@ typedef struct {
 typedef struct {
     const Op *op;
     LBuf *acc;
-    bool whole;             /* the axes are whole spaces: a position is an index */
+    bool whole_axes;        /* the axes are whole spaces: a position is an index */
     bool is_axis[MAX_RANK]; /* by position in op's type */
     LReg *key[MAX_RANK];    /* the other indices */
     Scope *scope;
-} Tile;
+} Accumulator;
 
 typedef struct {
     LReg *var, *pos; /* an element and its position in the order of segments */
@@ -124,7 +125,7 @@ typedef struct {
 } SegVar;
 
 typedef struct {
-    LReg *whole; /* = flattened parts */
+    LReg *index; /* = flattened parts */
     int n;
     const Space *space[MAX_RANK];
     LReg *part[MAX_RANK];
@@ -147,34 +148,34 @@ typedef struct {
     Arena *a;
     LKernel *k;
     Span span;
-    Scope *cur;  /* innermost open scope */
-    Scope *root; /* the kernel's statement list */
-    Scope *par;  /* body of the parallel loop, NULL without one */
-    LReg *flat;  /* one index for all dims: every stored value is loaded at it */
+    Scope *scope;          /* innermost open scope */
+    Scope *root;           /* the kernel's statement list */
+    Scope *parallel_scope; /* body of the parallel loop, NULL without one */
+    LReg *flat_index;      /* one index for all dims: every stored value is loaded at it */
     const Op *const *roots;
     int n_roots;
-    const bool *done;       /* by root: it is in memory; NULL = none is */
-    VEC(Scope *) reg_scope; /* by LReg.id */
-    VEC(int) arg_buf;       /* PBuf of each argument */
-    int *slot, n_slots;     /* .. and a table of arguments, by it and their dimensions */
-    StrMap names;           /* of arguments and local arrays */
+    const bool *stored;          /* by root: it is in memory; NULL = none is */
+    VEC(Scope *) reg_scope;      /* by LReg.id */
+    VEC(int) arg_buf;            /* PBuf of each argument */
+    int *arg_table, n_arg_table; /* .. and a table of arguments, by it and their dimensions */
+    StrMap names;                /* of arguments and local arrays */
     VEC(Memo) memo;
     int memo_last[1 << CG_MEMO_BITS]; /* of each chain, from 1; 0 = none */
-    VEC(Tile) tiles;
+    VEC(Accumulator) accumulators;
     VEC(TileIndex) tile_index;
     VEC(SegVar) segs;
     VEC(Split) splits;
     VEC(ConstMemo) consts;
-    VEC(const Map *) walk_maps; /* of cg_walk_first() */
+    VEC(const Map *) walk_maps; /* of cg_walk_visit() */
 } Gen;
 
-void cg_gen_init(Gen *g, Lower *lo, const Op *op, const char *suffix);
-LKernel *cg_gen_done(Gen *g);
-void cg_number(LStmt *s, int *next); /* the registers of s and what follows */
+void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix);
+LKernel *cg_finish_kernel(Gen *g);
+void cg_number_registers(LStmt *s, int *next); /* the registers of s and what follows */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
 Scope *cg_reg_scope(const Gen *g, const LReg *r);
 bool cg_scope_open(const Gen *g, const Scope *s);
-Scope *cg_deepest(const Gen *g, int n, LReg *const *r);
+Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *r);
 
 LReg *cg_const(Gen *g, DType dt, double v);
 LReg *cg_size(Gen *g, const Expr *e);
@@ -194,7 +195,7 @@ LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
 LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
                     const char *hint);
 void cg_open_if(Gen *g, LReg *cond);
-LStmt *cg_close(
+LStmt *cg_close_scope(
     Gen *g); /* closes the innermost scope; a loop without loops in it becomes `vector` */
 LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var);
 
@@ -204,9 +205,9 @@ LBuf *cg_arg_flat(Gen *g, const Op *op);
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
 LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
-LBuf *cg_arg_logical(Gen *g, Space *s);
-LBuf *cg_arg_cuts(Gen *g, Space *s);
-LBuf *cg_arg_key(Gen *g, int stream);
+LBuf *cg_arg_global_ids(Gen *g, Space *s);
+LBuf *cg_arg_chunk_bounds(Gen *g, Space *s);
+LBuf *cg_arg_rng_key(Gen *g, int stream);
 
 const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
 LReg *cg_lookup(const Env *e, const Space *s);
@@ -214,17 +215,17 @@ LReg *cg_lookup(const Env *e, const Space *s);
 /* ---- values at an index (lower_value.c) ---------------------- */
 LReg *cg_value(Gen *g, const Op *op, const Env *env);
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
-int cg_view_parts(Gen *g, const Op *view, const Space *whole, Space *const **parts);
+int cg_view_split(Gen *g, const Op *view, const Space *whole, Space *const **parts);
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
 LReg *cg_map_at(Gen *g, Map *m, LReg *from);              /* I64 */
-void cg_gen_roots(Gen *g, const Op *const *roots, int n); /* what the kernel makes */
+void cg_set_roots(Gen *g, const Op *const *roots, int n); /* what the kernel makes */
 bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a root not stored yet */
 /* A walk over what a row computes: is it the first time that op is met at the row (NULL), or at an
  * entry of the segments of `through`?  Of very many maps the last ones count as one. */
 void cg_walk_start(Gen *g);
-bool cg_walk_first(Gen *g, const Op *op, const Map *through);
-void cg_note_computed(Gen *g, const Op *op); /* for reports */
-int cg_value_parts(Gen *g, const Op *op, const Space *axis,
+bool cg_walk_visit(Gen *g, const Op *op, const Map *through);
+void cg_record_computed(Gen *g, const Op *op); /* for reports */
+int cg_value_split(Gen *g, const Op *op, const Space *axis,
                    Space *const **parts); /* spaces that a view under op wants in its place */
 
 /* ---- reductions (lower_reduce.c) --------------------------------------------- */
@@ -237,14 +238,14 @@ typedef struct {
     Space *over[MAX_RANK];
 } Reduction;
 bool cg_reduction(const Op *op, Reduction *r);
-bool cg_reduction_long(const Op *op); /* many rows into a small result: two kernels */
+bool cg_is_long_reduction(const Op *op); /* many rows into a small result: two kernels */
 LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
 double cg_identity(RedKind red, DType dt);
 DType cg_sum_dtype(DType dt); /* that a reduction into dt is made in: 16 bits in f32 */
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
-int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);     /* loops; how many */
-LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
+int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);        /* loops; how many */
+LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
 
 /* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
 int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last);
@@ -259,7 +260,7 @@ const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env,
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
 /* The innermost open loop, over an outer space: a short one is unrolled, so that local arrays fall
  * apart into registers. */
-void cg_close_outer(Gen *g);
+void cg_close_outer_loop(Gen *g);
 
 /* ---- units: what is made by one step (plan_units.c) ------------------------- */
 typedef enum {
@@ -271,45 +272,45 @@ typedef enum {
     UNIT_CALL,
     UNIT_LOOP,
     UNIT_EFFECT
-} UnitKind;
+} FusionGroupKind;
 
 typedef VEC(const Op *) OpList;
-bool cg_list_has(const OpList *v, const Op *op);
+bool cg_has_op(const OpList *v, const Op *op);
 bool cg_has_map(const MapList *v, const Map *m);
 
 typedef struct {
-    UnitKind kind;
+    FusionGroupKind kind;
     OpList roots;
     /* UNIT_ROWS */
-    bool alike;         /* all roots are elementwise, or sums of segments, over the same spaces */
-    bool sums;          /* one is a sum */
-    bool group;         /* roots of several shapes, or several sums: lower_group.c */
-    bool open;          /* others may join */
-    ApartCause alone;   /* why not, .. */
-    const Op *alone_op; /* .. for which of the roots */
-    const Guard *guard; /* where all roots are wanted; NULL = always */
-    const Space *rows;  /* the first space of the roots */
-    MapList maps;       /* whose segments are summed */
+    bool same_spaces;    /* all roots are elementwise, or sums of segments, over the same spaces */
+    bool has_sum;        /* one is a sum */
+    bool several_shapes; /* roots of several shapes, or several sums: lower_group.c */
+    bool may_grow;       /* others may join */
+    UnfusedCause unfused_cause; /* why not, .. */
+    const Op *unfused_op;       /* .. for which of the roots */
+    const Guard *guard;         /* where all roots are wanted; NULL = always */
+    const Space *rows;          /* the first space of the roots */
+    MapList maps;               /* whose segments are summed */
     int n_sums;
-    int n_ops;         /* that the kernel computes or reads, counted once for each root */
-    OpList row, other; /* stored values read at the same row, and elsewhere */
-} Unit;
+    int n_ops; /* that the kernel computes or reads, counted once for each root */
+    OpList row_reads, other_reads; /* stored values read at the same row, and elsewhere */
+} FusionGroup;
 
 typedef struct {
-    Unit *v;
+    FusionGroup *v;
     int n, cap;
-    int *of; /* by Op.id: the unit that makes it; -1: none */
-} Units;
+    int *group_of; /* by Op.id: the unit that makes it; -1: none */
+} FusionGroups;
 
-Units cg_cut_units(Lower *lo);
+FusionGroups cg_form_groups(Lower *lo);
 bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
 /* What the kernel of root reads, each stored value once. */
 const CgReads *cg_reads(const Lower *lo, const Op *root);
-CgRead cg_read_of(const Lower *lo, const Op *root, const Op *target);
+CgRead cg_how_read(const Lower *lo, const Op *root, const Op *target);
 /* Are the two one value?  Two reads of one variable, or operand of a loop, are. */
-bool cg_reads_same(const Op *x, const Op *y);
+bool cg_is_same_value(const Op *x, const Op *y);
 /* A stored view of a fused value is that value, stored under its own dims. */
-const Op *cg_peel(const Lower *lo, const Op *op);
+const Op *cg_skip_views(const Lower *lo, const Op *op);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
@@ -320,7 +321,8 @@ bool cg_concat_continues(const Op *op, const Op *user);
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
-int cg_copy_as(Lower *lo, const Op *op, const Type *want, const Op *of, const char *suffix);
+int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner,
+                      const char *suffix);
 
 /* ---- plan (plan_bufs.c, plan_form.c) ------------------------------------------- */
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
@@ -334,21 +336,21 @@ typedef struct {
 
 typedef struct {
     Lower *lo;
-    Units units;
-    VEC(CgCopy) now;  /* outputs of values that stay: where the output stands */
-    VEC(CgCopy) last; /* at the end of the phase */
+    FusionGroups groups;
+    VEC(CgCopy) copies_at_output; /* outputs of values that stay: where the output stands */
+    VEC(CgCopy) copies_at_end;    /* at the end of the phase */
 } CgBuild;
 
 void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
 int cg_buf(const Lower *lo, const Op *op);
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
-int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count);
-int cg_source_buf(Lower *lo, const Op *op);
+int cg_temp_buf(Lower *lo, const char *name, DType dt, const Expr *count);
+int cg_input_buf(Lower *lo, const Op *op);
 bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
 int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
-int cg_logical_buf(Lower *lo, Space *s);
-int cg_cuts_buf(Lower *lo, Space *s);
+int cg_global_ids_buf(Lower *lo, Space *s);
+int cg_chunk_bounds_buf(Lower *lo, Space *s);
 int cg_key_buf(Lower *lo, int stream);
 /* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
@@ -357,7 +359,7 @@ void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and append
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
 const char *cg_value_name(Lower *lo, const Op *op);
 /* `name`, or with a number behind it where that is taken; it is then. */
-const char *cg_take_name(Lower *lo, StrMap *taken, const char *name);
+const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name);
 const Expr *cg_count(Lower *lo, const Type *t);
 
 #endif

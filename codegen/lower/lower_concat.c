@@ -14,15 +14,15 @@
 /* An operand of the concatenation. */
 typedef struct {
     const Op *value;
-    Space *space;   /* instead of the joined one */
-    const Expr *at; /* where it begins there; NULL: first */
-} Part;
+    Space *index_space; /* instead of the joined one */
+    const Expr *offset; /* where it begins there; NULL: first */
+} Operand;
 
 /* All operands of nested concatenations along one dimension. */
 typedef struct {
-    VEC(Part) parts;
-    OpList inner; /* concatenations that are parts */
-} Parts;
+    VEC(Operand) operands;
+    OpList nested; /* concatenations that are parts */
+} Operands;
 
 /* Whether `user` concatenates op with more along the same dimension, so that one kernel can write
  * both. */
@@ -32,29 +32,29 @@ bool cg_concat_continues(const Op *op, const Op *user) {
 }
 
 /* Collects the operands, with those of nested concatenations. */
-static void collect(Lower *lo, const Op *op, const Expr *at, Parts *p) {
+static void collect_operands(Lower *lo, const Op *op, const Expr *at, Operands *p) {
     for (int k = 0; k < 2; k++) {
         const Op *x = op->in[k];
         const Expr *n = op->over[0]->size;
-        Part part = {x, op->over[k], !k ? at : at ? expr_add(lo->a, at, n) : n};
-        if (cg_info(lo, x)->how == HOW_INLINE && cg_concat_continues(x, op)) {
-            vec_push(lo->a, &p->inner, x);
-            collect(lo, x, part.at, p);
+        Operand operand = {x, op->over[k], !k ? at : at ? expr_add(lo->a, at, n) : n};
+        if (cg_info(lo, x)->storage == HOW_INLINE && cg_concat_continues(x, op)) {
+            vec_push(lo->a, &p->nested, x);
+            collect_operands(lo, x, operand.offset, p);
         } else {
-            vec_push(lo->a, &p->parts, part);
+            vec_push(lo->a, &p->operands, operand);
         }
     }
 }
 
 /* Emits the loops that write an operand to its place. row: the row of the loop around it, if the
  * operand has the same rows. */
-static void write_part(Gen *g, const Op *op, LBuf *out, const Part *p, LReg *row) {
+static void emit_operand(Gen *g, const Op *op, LBuf *out, const Operand *p, LReg *row) {
     const Env *env = NULL;
     LReg *idx[MAX_RANK], *i = row;
     int opened = 0;
     for (int k = 0; k < op->type.rank; k++) {
         bool joined = op->type.dim[k] == op->over[2];
-        Space *s = joined ? p->space : op->type.dim[k];
+        Space *s = joined ? p->index_space : op->type.dim[k];
         if (k || !row) {
             if (k)
                 i = cg_open_for(g, s->size, "f");
@@ -63,46 +63,47 @@ static void write_part(Gen *g, const Op *op, LBuf *out, const Part *p, LReg *row
             opened++;
         }
         env = cg_bind(g, env, s, i);
-        idx[k] = joined && p->at ? cg_index(g, L_FN_IADD, i, cg_size(g, p->at)) : i;
+        idx[k] = joined && p->offset ? cg_index(g, L_FN_IADD, i, cg_size(g, p->offset)) : i;
     }
     cg_store(g, out, idx, cg_value(g, p->value, env));
-    while (opened--) cg_close(g);
+    while (opened--) cg_close_scope(g);
 }
 
 /* Begins a kernel that writes the concatenation. */
-static LBuf *begin(Gen *g, Lower *lo, const Op *op, const Parts *p, const char *suffix) {
-    cg_gen_init(g, lo, op, suffix);
+static LBuf *begin_concat_kernel(Gen *g, Lower *lo, const Op *op, const Operands *p,
+                                 const char *suffix) {
+    cg_begin_kernel(g, lo, op, suffix);
     LBuf *out = cg_arg_value(g, op, &op->type);
     out->written = true;
-    for (int i = 0; i < p->inner.n; i++) cg_note_computed(g, p->inner.v[i]);
+    for (int i = 0; i < p->nested.n; i++) cg_record_computed(g, p->nested.v[i]);
     return out;
 }
 
 /* One kernel writes all operands, row by row. */
-static void by_rows(Lower *lo, const Op *op, const Parts *p) {
+static void lower_in_one_kernel(Lower *lo, const Op *op, const Operands *p) {
     Gen gen, *g = &gen;
     LReg *row;
-    LBuf *out = begin(g, lo, op, p, "");
+    LBuf *out = begin_concat_kernel(g, lo, op, p, "");
     cg_open_parallel(g, op->type.dim[0]->size, "v", &row);
-    for (int i = 0; i < p->parts.n; i++) write_part(g, op, out, &p->parts.v[i], row);
-    cg_close(g);
+    for (int i = 0; i < p->operands.n; i++) emit_operand(g, op, out, &p->operands.v[i], row);
+    cg_close_scope(g);
     cg_step_kernel(g, op);
 }
 
 /* A kernel for each operand: they have rows of their own. */
-static void by_parts(Lower *lo, const Op *op, const Parts *p) {
-    for (int i = 0; i < p->parts.n; i++) {
+static void lower_in_kernels(Lower *lo, const Op *op, const Operands *p) {
+    for (int i = 0; i < p->operands.n; i++) {
         Gen gen, *g = &gen;
-        LBuf *out = begin(g, lo, op, p, arena_printf(lo->a, "_%d", i));
-        write_part(g, op, out, &p->parts.v[i], NULL);
+        LBuf *out = begin_concat_kernel(g, lo, op, p, arena_printf(lo->a, "_%d", i));
+        emit_operand(g, op, out, &p->operands.v[i], NULL);
         cg_step_kernel(g, op);
     }
 }
 
 /* Lowers a concatenation. */
 void cg_lower_concat(Lower *lo, const Op *op) {
-    Parts p = {0};
-    collect(lo, op, NULL, &p);
+    Operands p = {0};
+    collect_operands(lo, op, NULL, &p);
     bool rows_joined = op->type.dim[0] == op->over[2];
-    (rows_joined ? by_parts : by_rows)(lo, op, &p);
+    (rows_joined ? lower_in_kernels : lower_in_one_kernel)(lo, op, &p);
 }

@@ -38,7 +38,7 @@ static bool is_long(const Space *s) {
 }
 
 /* Whether op reduces many rows to a small result. */
-bool cg_reduction_long(const Op *op) {
+bool cg_is_long_reduction(const Op *op) {
     Reduction r;
     if (!cg_reduction(op, &r) || r.map) return false;
     bool over = false;
@@ -85,7 +85,7 @@ int cg_open_reduced(Gen *g, const Reduction *r, const Env **env) {
 }
 
 /* Emits the test whether nothing is reduced (I1); NULL when that cannot be. */
-LReg *cg_reduces_nothing(Gen *g, const Reduction *r, const Env *env) {
+LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env) {
     LReg *one = cg_size(g, expr_const(g->a, 1)), *zero = cg_size(g, expr_const(g->a, 0));
     if (r->map) {
         LBuf *ptr = cg_arg_map(g, r->map, LB_MAP_PTR);
@@ -106,8 +106,10 @@ static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) 
     int n = 0;
     for (int i = 0; i < op->type.rank; i++)
         if (i != except) key[n++] = cg_lookup(env, op->type.dim[i]);
-    Scope *s = cg_deepest(g, n, key);
-    if (g->par && s->depth < g->par->depth && cg_scope_open(g, g->par)) s = g->par;
+    Scope *s = cg_innermost_scope(g, n, key);
+    if (g->parallel_scope && s->depth < g->parallel_scope->depth &&
+        cg_scope_open(g, g->parallel_scope))
+        s = g->parallel_scope;
     return s;
 }
 
@@ -118,30 +120,30 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
     bool ok = cg_reduction(op, &r);
     CTX_HOLDS(g->lo->c, ok, op->span);
     DType dt = cg_sum_dtype(op->type.dt);
-    Scope *back = g->cur;
-    g->cur = reduction_scope(g, op, env, -1);
+    Scope *back = g->scope;
+    g->scope = reduction_scope(g, op, env, -1);
     LBuf *acc = cg_local(g, dt, "acc");
     cg_store(g, acc, NULL, cg_const(g, dt, cg_identity(r.red, dt)));
     const Env *inner = env;
     int depth = cg_open_reduced(g, &r, &inner);
     cg_acc(g, r.red, acc, NULL, cg_term(g, &r, inner));
-    while (depth-- > 0) cg_close(g);
-    LReg *empty = r.red == RED_SUM ? NULL : cg_reduces_nothing(g, &r, env);
+    while (depth-- > 0) cg_close_scope(g);
+    LReg *empty = r.red == RED_SUM ? NULL : cg_reduction_is_empty(g, &r, env);
     if (empty) {
         cg_open_if(g, empty);
         cg_store(g, acc, NULL, cg_const(g, dt, 0));
-        cg_close(g);
+        cg_close_scope(g);
     }
     LReg *v = cg_cast(g, cg_load(g, acc, NULL, op->hint), op->type.dt);
-    g->cur = back;
+    g->scope = back;
     return v;
 }
 
 /* Emits the search for the index of the maximum; a later equal value does not replace it. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     DType dt = op->in[0]->type.dt;
-    Scope *back = g->cur;
-    g->cur = reduction_scope(g, op, env, -1);
+    Scope *back = g->scope;
+    g->scope = reduction_scope(g, op, env, -1);
     LBuf *best = cg_local(g, dt, "best"), *at = cg_local(g, DT_I32, "at");
     cg_store(g, best, NULL, cg_const(g, dt, cg_identity(RED_MAX, dt)));
     cg_store(g, at, NULL, cg_const(g, DT_I32, 0));
@@ -151,9 +153,9 @@ LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     cg_open_if(g, cg_let(g, L_FN_OP, OP_LT, DT_I1, "is", 2, pair));
     cg_store(g, best, NULL, x);
     cg_store(g, at, NULL, cg_cast(g, i, DT_I32));
-    cg_close(g);
-    cg_close(g)->sched = (LSched){0};
+    cg_close_scope(g);
+    cg_close_scope(g)->sched = (LSched){0};
     LReg *v = cg_load(g, at, NULL, op->hint);
-    g->cur = back;
+    g->scope = back;
     return v;
 }

@@ -2,7 +2,7 @@
 #include "codegen/lower/lower.h"
 
 /* A step's line for readers: "z = mul x, y". */
-static const char *note_of(Lower *lo, const Op *op) {
+static const char *step_note(Lower *lo, const Op *op) {
     StrBuf b = sb_new(lo->a);
     const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
     if (name) sb_printf(&b, "%s = ", name);
@@ -21,7 +21,7 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     s->pred = -1;
     s->op = op;
     s->span = op->span;
-    s->note = note_of(lo, op);
+    s->note = step_note(lo, op);
     s->n_bufs = n_bufs;
     s->bufs = NEWN(lo->a, int, (size_t)n_bufs + 1);
     vec_push(lo->a, &lo->p->phases.v[lo->phase]->steps, s);
@@ -30,8 +30,8 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
 
 /* Finishes the kernel and appends its step. */
 void cg_step_kernel(Gen *g, const Op *op) {
-    LKernel *k = cg_gen_done(g);
-    k->name = cg_take_name(g->lo, &g->lo->kernels, k->name);
+    LKernel *k = cg_finish_kernel(g);
+    k->name = cg_unique_name(g->lo, &g->lo->kernels, k->name);
     PStep *s = cg_step(g->lo, PS_KERNEL, op, k->bufs.n);
     for (int i = 0; i < k->bufs.n; i++) s->bufs[i] = g->arg_buf.v[i];
     s->kernel = k;

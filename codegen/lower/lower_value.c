@@ -11,7 +11,7 @@
 
 /* ---- memo ------------------------------------------------------------------------ */
 /* The start of the hash chain with entries of an op, map or space, the newest first. */
-static int *chain_of(Gen *g, const void *what) {
+static int *memo_chain(Gen *g, const void *what) {
     uint64_t h = (uint64_t)(uintptr_t)what * 0x9e3779b97f4a7c15u;
     return &g->memo_last[h >> (64 - CG_MEMO_BITS)];
 }
@@ -19,7 +19,7 @@ static int *chain_of(Gen *g, const void *what) {
 /* The register that holds a value at these indices, if one was made in a scope that is still open.
  */
 static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
-    for (int i = *chain_of(g, what); i; i = g->memo.v[i - 1].before) {
+    for (int i = *memo_chain(g, what); i; i = g->memo.v[i - 1].prev) {
         const Memo *m = &g->memo.v[i - 1];
         if (m->what == what && m->n == n && !memcmp(m->key, key, (size_t)n * sizeof *key) &&
             cg_scope_open(g, cg_reg_scope(g, m->reg)))
@@ -30,8 +30,8 @@ static LReg *memo_find(Gen *g, const void *what, int n, LReg *const *key) {
 
 /* Remembers it. */
 static void memo_add(Gen *g, const void *what, int n, LReg *const *key, LReg *reg) {
-    int *last = chain_of(g, what);
-    Memo m = {.what = what, .n = n, .reg = reg, .before = *last};
+    int *last = memo_chain(g, what);
+    Memo m = {.what = what, .n = n, .reg = reg, .prev = *last};
     for (int i = 0; i < n; i++) m.key[i] = key[i];
     vec_push(g->a, &g->memo, m);
     *last = g->memo.n;
@@ -46,7 +46,7 @@ void cg_walk_start(Gen *g) {
 
 /* Whether the walk meets op for the first time at this place. through: the map at whose entry it is
  * read; NULL = at the row. */
-bool cg_walk_first(Gen *g, const Op *op, const Map *through) {
+bool cg_walk_visit(Gen *g, const Op *op, const Map *through) {
     int i = 0;
     while (i < g->walk_maps.n && g->walk_maps.v[i] != through) i++;
     if (i == g->walk_maps.n && i < CG_PLACES - 1) vec_push(g->a, &g->walk_maps, through);
@@ -71,7 +71,7 @@ LReg *cg_map_at(Gen *g, Map *m, LReg *from) {
 }
 
 /* The test whether a partial map has a value at `from`; NULL: the map is total. */
-static LReg *mapped(Gen *g, Map *m, LReg *from) {
+static LReg *emit_is_mapped(Gen *g, Map *m, LReg *from) {
     LReg *to = cg_map_at(g, m, from);
     return map_is_partial(m) ? cg_index(g, L_FN_IGE, to, cg_size(g, expr_const(g->a, 0))) : NULL;
 }
@@ -86,9 +86,11 @@ typedef struct {
 /* Begins such a value, in the scope where the result's indices are defined. An index that is valid
  * only inside the branch goes through guarded(). */
 static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
-    Branch b = {.back = g->cur};
-    g->cur = cg_deepest(g, n, key);
-    if (g->par && g->cur->depth < g->par->depth && cg_scope_open(g, g->par)) g->cur = g->par;
+    Branch b = {.back = g->scope};
+    g->scope = cg_innermost_scope(g, n, key);
+    if (g->parallel_scope && g->scope->depth < g->parallel_scope->depth &&
+        cg_scope_open(g, g->parallel_scope))
+        g->scope = g->parallel_scope;
     b.cell = cg_local(g, op->type.dt, "cell");
     cg_store(g, b.cell, NULL, cg_const(g, op->type.dt, 0));
     return b;
@@ -97,14 +99,14 @@ static Branch branch_begin(Gen *g, const Op *op, int n, LReg *const *key) {
 /* Ends it; returns its register. */
 static LReg *branch_end(Gen *g, Branch b, const Op *op) {
     LReg *r = cg_load(g, b.cell, NULL, op->hint);
-    g->cur = b.back;
+    g->scope = b.back;
     return r;
 }
 
 /* A copy of index i that exists only in the open branch, so that nothing indexed by it moves out.
  */
 static LReg *guarded(Gen *g, LReg *i) {
-    LReg *inner = cg_reg(g, DT_I64, i->hint, g->cur);
+    LReg *inner = cg_reg(g, DT_I64, i->hint, g->scope);
     LStmt *st = NEW(g->a, LStmt);
     st->kind = L_LET;
     st->span = g->span;
@@ -114,27 +116,27 @@ static LReg *guarded(Gen *g, LReg *i) {
     st->n_arg = 2;
     st->arg[0] = i;
     st->arg[1] = cg_size(g, expr_const(g->a, 0));
-    *g->cur->tail = st;
-    g->cur->tail = &st->next;
+    *g->scope->tail = st;
+    g->scope->tail = &st->next;
     return inner;
 }
 
 /* A gathered value; 0 where a partial map has no target. */
-static LReg *gather(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+static LReg *emit_gather(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     LReg *from = cg_lookup(env, op->map->from);
     LReg *to = cg_map_at(g, op->map, from);
-    LReg *valid = mapped(g, op->map, from);
+    LReg *valid = emit_is_mapped(g, op->map, from);
     if (!valid) return cg_value(g, op->in[0], cg_bind(g, env, op->map->to, to));
     Branch b = branch_begin(g, op, n, key);
     cg_open_if(g, valid);
     LReg *v = cg_value(g, op->in[0], cg_bind(g, env, op->map->to, guarded(g, to)));
     cg_store(g, b.cell, NULL, v);
-    cg_close(g);
+    cg_close_scope(g);
     return branch_end(g, b, op);
 }
 
 /* A value of a concatenation: a branch for each operand. */
-static LReg *concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+static LReg *emit_concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     Branch b = branch_begin(g, op, n, key);
     LReg *i = cg_lookup(env, op->over[2]), *split = cg_size(g, op->over[0]->size);
     for (int k = 0; k < 2; k++) {
@@ -143,21 +145,21 @@ static LReg *concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *ke
         LReg *j = guarded(g, i);
         if (k) j = cg_index(g, L_FN_ISUB, j, split);
         cg_store(g, b.cell, NULL, cg_value(g, op->in[k], cg_bind(g, env, op->over[k], j)));
-        cg_close(g);
+        cg_close_scope(g);
     }
     return branch_end(g, b, op);
 }
 
 /* ---- views ------------------------------------------------------------------------- */
 /* The number of elements of n dimensions. */
-static const Expr *product(Gen *g, Space *const *d, int n) {
+static const Expr *size_product(Gen *g, Space *const *d, int n) {
     const Expr *e = expr_const(g->a, 1);
     for (int i = 0; i < n; i++) e = expr_mul(g->a, e, d[i]->size);
     return e;
 }
 
 /* One index over n dimensions. */
-static LReg *flatten(Gen *g, Space *const *d, int n, const Env *env) {
+static LReg *flatten_index(Gen *g, Space *const *d, int n, const Env *env) {
     LReg *i = n ? cg_lookup(env, d[0]) : cg_size(g, expr_const(g->a, 0));
     for (int k = 1; k < n; k++) {
         i = cg_index(g, L_FN_IMUL, i, cg_size(g, d[k]->size));
@@ -166,11 +168,11 @@ static LReg *flatten(Gen *g, Space *const *d, int n, const Env *env) {
     return i;
 }
 
-/* Binds n dimensions to loop variables, if `whole` was made from these; else NULL. */
-static const Env *split_known(Gen *g, const Env *env, Space *const *d, int n, const LReg *whole) {
+/* Binds n dimensions to loop variables, if `index` was made from these; else NULL. */
+static const Env *known_split(Gen *g, const Env *env, Space *const *d, int n, const LReg *whole) {
     for (int i = 0; i < g->splits.n; i++) {
         Split *s = &g->splits.v[i];
-        if (s->whole != whole || s->n != n) continue;
+        if (s->index != whole || s->n != n) continue;
         if (memcmp(s->space, d, (size_t)n * sizeof *d)) continue;
         for (int k = 0; k < n; k++) env = cg_bind(g, env, d[k], s->part[k]);
         return env;
@@ -178,9 +180,9 @@ static const Env *split_known(Gen *g, const Env *env, Space *const *d, int n, co
     return NULL;
 }
 
-/* Binds n dimensions to the digits of the index `whole`. */
-static const Env *unflatten(Gen *g, const Env *env, Space *const *d, int n, LReg *whole) {
-    const Env *known = split_known(g, env, d, n, whole);
+/* Binds n dimensions to the digits of the index `index`. */
+static const Env *split_index(Gen *g, const Env *env, Space *const *d, int n, LReg *whole) {
+    const Env *known = known_split(g, env, d, n, whole);
     if (known) return known;
     for (int k = n - 1; k > 0; k--) {
         LReg *size = cg_size(g, d[k]->size);
@@ -197,7 +199,7 @@ static void match_groups(Gen *g, const Type *r, int i, const Type *x, int j, int
         for (*ni = 1; *ni < total && *ni <= r->rank - i; (*ni)++) {
             *nj = total - *ni;
             if (*nj > x->rank - j) continue;
-            if (expr_eq(product(g, r->dim + i, *ni), product(g, x->dim + j, *nj))) return;
+            if (expr_eq(size_product(g, r->dim + i, *ni), size_product(g, x->dim + j, *nj))) return;
         }
     *ni = r->rank - i;
     *nj = x->rank - j;
@@ -216,13 +218,13 @@ const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
             continue;
         }
         match_groups(g, r, i, x, j, &ni, &nj);
-        out = unflatten(g, out, x->dim + j, nj, flatten(g, r->dim + i, ni, env));
+        out = split_index(g, out, x->dim + j, nj, flatten_index(g, r->dim + i, ni, env));
     }
     return out;
 }
 
-/* The spaces that a view's operand has in place of `whole`; returns how many, 0 = it has none. */
-int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts) {
+/* The spaces that a view's operand has in place of `index`; returns how many, 0 = it has none. */
+int cg_view_split(Gen *g, const Op *op, const Space *whole, Space *const **parts) {
     const Type *r = &op->type, *x = &op->in[0]->type;
     for (int i = 0, j = 0, ni, nj; i < r->rank && j < x->rank; i += ni, j += nj) {
         ni = nj = 1;
@@ -235,19 +237,19 @@ int cg_view_parts(Gen *g, const Op *op, const Space *whole, Space *const **parts
 }
 
 /* The same for views under op; ops that were visited before had none. */
-static int parts_below(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+static int split_below(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
     if (!cg_is_inline(g, op) || !ir_marks_first(g->lo->marks, op->id)) return 0;
-    if (op->kind == OP_VIEW) return cg_view_parts(g, op, axis, parts);
+    if (op->kind == OP_VIEW) return cg_view_split(g, op, axis, parts);
     int n = 0;
     for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM) && n < 2; i++)
-        n = parts_below(g, op->in[i], axis, parts);
+        n = split_below(g, op->in[i], axis, parts);
     return n;
 }
 
 /* The spaces that a view under op has in place of `axis`; returns how many. */
-int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
+int cg_value_split(Gen *g, const Op *op, const Space *axis, Space *const **parts) {
     ir_marks_start(g->lo->marks);
-    return parts_below(g, op, axis, parts);
+    return split_below(g, op, axis, parts);
 }
 
 /* ---- random: runtime/exec/rng.h says what the row and the column are -------- */
@@ -255,19 +257,19 @@ int cg_value_parts(Gen *g, const Op *op, const Space *axis, Space *const **parts
  * partition moved. */
 static bool has_row_keys(const Gen *g, const Space *s) {
     bool moves = s->kind == SP_NODE || s->kind == SP_GRAPH;
-    return s->kind == SP_EDGE || (moves && g->lo->p->by_parts && plan_is_owned(s));
+    return s->kind == SP_EDGE || (moves && g->lo->p->partitioned && plan_is_partitioned_space(s));
 }
 
 /* The row key of random numbers at index i. */
-static LReg *logical_row(Gen *g, Space *s, LReg *i) {
+static LReg *global_row(Gen *g, Space *s, LReg *i) {
     if (s->kind == SP_NZ) {
         Map *row = map_row(g->lo->m, s);
-        return logical_row(g, row->to, cg_map_at(g, row, i));
+        return global_row(g, row->to, cg_map_at(g, row, i));
     }
     if (!has_row_keys(g, s)) return i;
     LReg *r = memo_find(g, s, 1, &i);
     if (r) return r;
-    r = cg_cast(g, cg_load(g, cg_arg_logical(g, s), &i, "row"), DT_I64);
+    r = cg_cast(g, cg_load(g, cg_arg_global_ids(g, s), &i, "row"), DT_I64);
     memo_add(g, s, 1, &i, r);
     return r;
 }
@@ -279,23 +281,23 @@ LReg *cg_random(Gen *g, const Op *op, const Env *env) {
     LReg *row = zero, *col = zero;
     if (t->rank) {
         LReg *i = cg_lookup(env, t->dim[0]);
-        row = logical_row(g, t->dim[0], i);
+        row = global_row(g, t->dim[0], i);
         bool nz = t->dim[0]->kind == SP_NZ;
         if (nz) col = cg_map_at(g, map_nzcol(g->lo->m, t->dim[0]), i);
         if (t->rank > 1) {
-            LReg *rest = flatten(g, t->dim + 1, t->rank - 1, env);
-            LReg *width = nz ? cg_size(g, product(g, t->dim + 1, t->rank - 1)) : NULL;
+            LReg *rest = flatten_index(g, t->dim + 1, t->rank - 1, env);
+            LReg *width = nz ? cg_size(g, size_product(g, t->dim + 1, t->rank - 1)) : NULL;
             col = nz ? cg_index(g, L_FN_IADD, cg_index(g, L_FN_IMUL, col, width), rest) : rest;
         }
     }
-    LBuf *key = cg_arg_key(g, op->stream);
+    LBuf *key = cg_arg_rng_key(g, op->stream);
     LReg *arg[] = {cg_load(g, key, &zero, "k0"), cg_load(g, key, &one, "k1"), row, col};
     return cg_let(g, L_FN_RANDOM, 0, DT_F32, "u", 4, arg);
 }
 
 /* ---- everything ------------------------------------------------------------------------------ */
 /* A value of an elementwise op. */
-static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
+static LReg *emit_elementwise(Gen *g, const Op *op, const Env *env) {
     CTX_HOLDS(g->lo->c, op_has(op, OPT_ELEM), op->span);
     LReg *arg[4] = {0};
     for (int i = 0; i < op->n_in; i++) arg[i] = cg_value(g, op->in[i], env);
@@ -303,7 +305,7 @@ static LReg *elementwise(Gen *g, const Op *op, const Env *env) {
 }
 
 /* Emits the computation of an op at env. */
-static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
+static LReg *emit_compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     switch (op->kind) {
     case OP_CONST:
         return cg_const(g, op->type.dt, op->imm);
@@ -318,7 +320,7 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
     case OP_STORE_AS:
         return cg_value(g, op->in[0], env);
     case OP_GATHER:
-        return gather(g, op, env, n, key);
+        return emit_gather(g, op, env, n, key);
     case OP_VALID: {
         LReg *from = cg_lookup(env, op->map->from), *zero = cg_size(g, expr_const(g->a, 0));
         return cg_index(g, L_FN_IGE, cg_map_at(g, op->map, from), zero);
@@ -332,32 +334,32 @@ static LReg *compute(Gen *g, const Op *op, const Env *env, int n, LReg *const *k
     case OP_ARGMAX:
         return cg_argmax_inline(g, op, env);
     case OP_VIEW:
-        return cg_value(g, op->in[0], g->flat ? env : cg_view_env(g, op, env));
+        return cg_value(g, op->in[0], g->flat_index ? env : cg_view_env(g, op, env));
     case OP_CONCAT:
-        return concat(g, op, env, n, key);
+        return emit_concat(g, op, env, n, key);
     case OP_SLICE: {
         LReg *i = cg_lookup(env, op->over[1]), *off = cg_size(g, op->off);
         env = cg_bind(g, env, op->over[0], cg_index(g, L_FN_IADD, i, off));
         return cg_value(g, op->in[0], env);
     }
     default:
-        return elementwise(g, op, env);
+        return emit_elementwise(g, op, env);
     }
 }
 
 /* Emits the load of a stored value. */
-static LReg *load_stored(Gen *g, const Op *op, int n, LReg *const *key) {
-    if (g->flat && n) return cg_load_value(g, cg_arg_flat(g, op), &g->flat, op);
+static LReg *emit_load(Gen *g, const Op *op, int n, LReg *const *key) {
+    if (g->flat_index && n) return cg_load_value(g, cg_arg_flat(g, op), &g->flat_index, op);
     return cg_load_value(g, cg_arg_value(g, op, &op->type), key, op);
 }
 
 /* Records that the kernel computes op, for reports. */
-void cg_note_computed(Gen *g, const Op *op) {
+void cg_record_computed(Gen *g, const Op *op) {
     if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
 }
 
 /* Sets the values that the kernel is to store. */
-void cg_gen_roots(Gen *g, const Op *const *roots, int n) {
+void cg_set_roots(Gen *g, const Op *const *roots, int n) {
     g->roots = roots;
     g->n_roots = n;
     for (int i = n - 1; i >= 0; i--) cg_info(g->lo, roots[i])->root = i;
@@ -366,16 +368,16 @@ void cg_gen_roots(Gen *g, const Op *const *roots, int n) {
 /* Whether the kernel computes op: it is fused, or a root that is not stored yet. */
 bool cg_is_inline(const Gen *g, const Op *op) {
     const OpInfo *x = cg_info(g->lo, op);
-    if (x->how == HOW_INLINE) return true;
+    if (x->storage == HOW_INLINE) return true;
     bool root = x->root < g->n_roots && g->roots[x->root] == op;
-    return root && !(g->done && g->done[x->root]);
+    return root && !(g->stored && g->stored[x->root]);
 }
 
 /* The indices of op at env; returns how many. */
-static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
+static int make_key(const Gen *g, const Op *op, const Env *env, LReg **key) {
     int n = op->type.rank;
-    if (g->flat) {
-        key[0] = g->flat;
+    if (g->flat_index) {
+        key[0] = g->flat_index;
         return n > 0;
     }
     for (int i = 0; i < n; i++) {
@@ -390,7 +392,7 @@ static int key_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
 /* The register that holds op at env: found, loaded or computed. */
 LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     LReg *key[MAX_RANK];
-    int n = key_of(g, op, env, key);
+    int n = make_key(g, op, env, key);
     LReg *r = memo_find(g, op, n, key);
     if (!r) r = cg_from_tile(g, op, n, key);
     if (r) return r;
@@ -398,11 +400,11 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     bool inline_it = cg_is_inline(g, op);
     if (inline_it) {
         if (op->span.line) g->span = op->span;
-        r = compute(g, op, env, n, key);
-        cg_note_computed(g, op);
+        r = emit_compute(g, op, env, n, key);
+        cg_record_computed(g, op);
         g->span = saved;
     } else {
-        r = load_stored(g, op, n, key);
+        r = emit_load(g, op, n, key);
     }
     memo_add(g, op, n, key, r);
     return r;

@@ -52,7 +52,7 @@ typedef struct {
  * after the other.  Their order does not matter. */
 typedef struct PGroup {
     VEC(struct PStep *) steps; /* in order */
-    bool equal;                /* all have the same shape */
+    bool same_shape;           /* all have the same shape */
 } PGroup;
 
 /* Who makes sparse products on a device (--spmm). */
@@ -69,18 +69,19 @@ typedef struct {
     /* Buffers; weight: -1 = none; perm: of places in it by entry, -1 = as entries stand. */
     int ptr, idx, perm, weight, dense, out;
     const Expr *rows, *cols, *entries, *width;
-    const Expr *own, *library; /* bytes that each moves, with what else the kernel does */
-    bool more;                 /* it does more: that would be a kernel of its own */
+    const Expr *own_bytes,
+        *library_bytes; /* bytes that each moves, with what else the kernel does */
+    bool has_rest;      /* it does more: that would be a kernel of its own */
     const char *why_not;
 } PSpmm;
 
 /* Rows that steps read of a value: from the rows of a space that a process owns, through index
  * arrays one after the other.  (codegen/plan_passes/plan_exchange.c) */
-enum { REACH_MAX = 4 };
+enum { PLAN_HALO_DEPTH_MAX = 4 };
 typedef struct {
     Space *from;
-    int n, hop[REACH_MAX]; /* buffers: segment bounds, or indices */
-} PReach;
+    int n_via, via[PLAN_HALO_DEPTH_MAX]; /* buffers: segment bounds, or indices */
+} PHalo;
 
 /* What a device does before a product of rounded sizes: the kernel writes zeros behind the rows of
  * its operands (plan_clear.c). */
@@ -105,15 +106,15 @@ typedef struct PStep {
     bool pred_not;      /* .. only where it does not hold */
     Span pred_at;       /* the model line that decides; none for effects */
     PGemm gemm;
-    PEpilogue *epilogue;   /* PS_GEMM of a plan for a device; else NULL */
-    struct PStep *made_by; /* covered by that product on a device; else NULL */
+    PEpilogue *epilogue;      /* PS_GEMM of a plan for a device; else NULL */
+    struct PStep *covered_by; /* covered by that product on a device; else NULL */
     PClear *clear; /* PS_GEMM of a plan for a device; NULL = it sums over a batch's rows alone */
     PSpmm *spmm;   /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
     PGroup *group; /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
-    const char *alone;              /* .. as this keeps it apart, for reports, from .. */
-    const struct PStep *alone_from; /* .. that product, or from any: NULL */
-    Space *space;                   /* PS_RELATION */
-    int64_t limit;                  /* PS_LOOP; 0 = none */
+    const char *separate_because;      /* .. as this keeps it apart, for reports, from .. */
+    const struct PStep *separate_from; /* .. that product, or from any: NULL */
+    Space *space;                      /* PS_RELATION */
+    int64_t limit;                     /* PS_LOOP; 0 = none */
     bool recorded; /* PS_LOOP of a plan for a device: it asks for the condition by itself, where it
                       can record loops */
     int other;     /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
@@ -122,12 +123,12 @@ typedef struct PStep {
     bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
     /* Where processes share rows: whose rows each does its own of, and PS_EXCHANGE brings others
      * of; NULL: each does all. */
-    Space *own;
-    bool cuts;     /* .. its rows are those of partial sums, one for each cut of the space's rows */
+    Space *partition;
+    bool partials; /* .. its rows are those of partial sums, one for each cut of the space's rows */
     bool folds;    /* PS_EXCHANGE of these: they are f32, and their sum alone is wanted */
     bool to_first; /* PS_EXCHANGE of all rows: the first process alone gets them, to save them */
-    VEC(PReach) reach; /* PS_EXCHANGE: what is read; none = all */
-    const Op *op;      /* the graph op that the step is for */
+    VEC(PHalo) halos; /* PS_EXCHANGE: what is read; none = all */
+    const Op *op;     /* the graph op that the step is for */
 } PStep;
 
 /* Steps first..last may be run on one block of rows after the other: each touches its own rows
@@ -141,49 +142,49 @@ typedef struct {
 /* Why the kernel that makes `root` is not the one that makes `value`, which it reads.  Found where
  * kernels are cut (plan_units.c), said by --report=fusion. */
 typedef enum {
-    APART_NOT,      /* made with others over the same elements */
-    APART_GATHER,   /* via gathers it: in place it would be computed once per entry */
-    APART_ENTRY,    /* via sums it over the entries of a row: it has other rows */
-    APART_VIEW,     /* read through the view via */
-    APART_WHOLE,    /* via reads all of it for each row */
-    APART_PLACE,    /* via reads it at other rows */
-    APART_SCALAR,   /* the root is a scalar */
-    APART_DIM,      /* via has rows of a dimension: those of parameters */
-    APART_ASSIGNED, /* via is a variable's next value */
-    APART_CROWDED,  /* via sums segments of too many maps */
-    APART_WIDE,     /* via is a sum whose row is too long for a local array */
-    APART_AGAIN,    /* the root is computed again, late */
-    APART_GUARD,    /* wanted under another condition */
-    APART_FULL,     /* the value's kernel has as many results as one may */
-    APART_ENDS,     /* they sum over both ends of the same edges */
-    APART_SIBLING,  /* the root needs other rows of via, made in the value's kernel */
-    APART_LATER,    /* the root needs via, made after the value */
-    APART_PRODUCT,  /* the value is a library's matrix product */
-    APART_SPARSE,   /* the value, or the root, is a library's sparse product */
-    APART_SUM,      /* the value is a sum over all rows, in parts */
-    APART_PARTS,    /* the value is a concatenation */
-    APART_CALL,     /* the value is made by no kernel */
-    APART_LONG,     /* the root is a sum over all rows, in parts */
-    APART_COPY,     /* the root is a concatenation */
-    APART_COUNT_    /* number of causes */
-} ApartCause;
+    UNFUSED_NOT,        /* made with others over the same elements */
+    UNFUSED_GATHER,     /* via gathers it: in place it would be computed once per entry */
+    UNFUSED_ENTRY,      /* via sums it over the entries of a row: it has other rows */
+    UNFUSED_VIEW,       /* read through the view via */
+    UNFUSED_ALL_ROWS,   /* via reads all of it for each row */
+    UNFUSED_OTHER_ROW,  /* via reads it at other rows */
+    UNFUSED_SCALAR,     /* the root is a scalar */
+    UNFUSED_DIM,        /* via has rows of a dimension: those of parameters */
+    UNFUSED_ASSIGNED,   /* via is a variable's next value */
+    UNFUSED_CROWDED,    /* via sums segments of too many maps */
+    UNFUSED_WIDE,       /* via is a sum whose row is too long for a local array */
+    UNFUSED_RECOMPUTED, /* the root is computed again, late */
+    UNFUSED_GUARD,      /* wanted under another condition */
+    UNFUSED_FULL,       /* the value's kernel has as many results as one may */
+    UNFUSED_BOTH_ENDS,  /* they sum over both ends of the same edges */
+    UNFUSED_SIBLING,    /* the root needs other rows of via, made in the value's kernel */
+    UNFUSED_LATER,      /* the root needs via, made after the value */
+    UNFUSED_PRODUCT,    /* the value is a library's matrix product */
+    UNFUSED_SPARSE,     /* the value, or the root, is a library's sparse product */
+    UNFUSED_SUM,        /* the value is a sum over all rows, in parts */
+    UNFUSED_CONCAT,     /* the value is a concatenation */
+    UNFUSED_CALL,       /* the value is made by no kernel */
+    UNFUSED_LONG,       /* the root is a sum over all rows, in parts */
+    UNFUSED_COPY,       /* the root is a concatenation */
+    UNFUSED_COUNT_      /* number of causes */
+} UnfusedCause;
 
-/* What follows the name of the reader and the line of `via`, or of the root; of APART_GATHER
+/* What follows the name of the reader and the line of `via`, or of the root; of UNFUSED_GATHER
  * "gathered by" stands before that.  (codegen/plan_passes/plan_form.c) */
-const char *plan_apart_text(ApartCause why);
+const char *plan_unfused_text(UnfusedCause why);
 /* What would put them together; NULL: nothing that can be set. */
-const char *plan_apart_cure(ApartCause why);
+const char *plan_unfused_remedy(UnfusedCause why);
 
 typedef struct {
     const Op *value, *root, *via;
-    ApartCause why;
-} PApart;
+    UnfusedCause cause;
+} PUnfused;
 
 typedef struct {
     const char *name;
     VEC(PStep *) steps;
     VEC(PBlocks) blocks;
-    VEC(PApart) apart; /* by root, in order */
+    VEC(PUnfused) apart; /* by root, in order */
     Func *func;
 } PPhase;
 
@@ -199,23 +200,23 @@ enum {
 
 typedef struct Plan {
     Module *m;
-    unsigned has;       /* PLAN_* */
+    unsigned flags;     /* PLAN_* */
     uint32_t text_file; /* plan_parse: its own source; UINT32_MAX when made of a module */
     uint32_t main_file; /* of the model, in Ctx.sources */
     VEC(PBuf *) bufs;
     VEC(LKernel *) kernels;
     VEC(PPhase *) phases; /* "load" first when present */
-    bool by_parts;        /* processes may share the rows of data in parts */
+    bool partitioned;     /* processes may share the rows of data in parts */
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
-    bool host_too;       /* with a device: the host's kernels as well, one is chosen when it runs */
+    bool with_host;      /* with a device: the host's kernels as well, one is chosen when it runs */
     const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
     const char *c_name;  /* its symbol is <c_name>_program; NULL = "model" */
     SpmmChoice spmm;     /* with a device */
-    const char *arranged; /* the target whose passes over loops its kernels have been through, and
-                             for which alone they are; NULL = none yet */
-    const char *loop_passes;         /* over each kernel's loops; NULL = the target's */
+    const char *scheduled_for; /* the target whose passes over loops its kernels have been through,
+                             and for which alone they are; NULL = none yet */
+    const char *loop_passes;   /* over each kernel's loops; NULL = the target's */
     const PassOptions *loop_options; /* .. and what is asked of them; NULL = nothing */
-    int n_spare;                     /* passes so far that a program can do without */
+    int n_optional_runs;             /* passes so far that a program can do without */
     bool tf32;                       /* --precision=tf32: what a trainer does without being asked */
     int variant, n_variants;         /* of the program: the driver of the first lists the others */
     const char *choice;              /* what this variant decided; NULL = nothing */
@@ -224,17 +225,17 @@ typedef struct Plan {
 
 /* Whether the driver can run on the host alone. */
 static inline bool plan_on_host(const Plan *p) {
-    return !p->device || p->host_too;
+    return !p->device || p->with_host;
 }
 
 int plan_spmm_count(const Plan *p); /* sparse products that the library may make */
 /* Are the rows of the space owned by processes that share them: is each in one part of the data?
  */
-bool plan_is_owned(const Space *s);
+bool plan_is_partitioned_space(const Space *s);
 /* Do m(a) and a belong to the same process? */
 bool plan_map_keeps_owner(const Map *m);
 int plan_step_index(const PPhase *ph, const PStep *s);
-bool plan_group_leads(const PStep *s); /* the first of its group */
+bool plan_leads_group(const PStep *s); /* the first of its group */
 /* Its place among all groups of the plan, in order; how many there are, for NULL. */
 int plan_group_index(const Plan *p, const PGroup *g);
 const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
@@ -243,27 +244,29 @@ int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in);
 const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
 /* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
  * loop whose condition the host reads. */
-bool plan_step_stops(const PStep *s, bool on_device);
+bool plan_step_interrupts(const PStep *s, bool on_device);
 /* Has each of its runs a batch, with sizes of its own? */
-bool plan_is_of_batches(const Plan *p, const PPhase *ph);
+bool plan_runs_on_batches(const Plan *p, const PPhase *ph);
 bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
 /* An operand of a product that sums over rows of a batch: element (i, j) of matrix b is at
- * b*batch + i*row + j*step; rows j from `own` on are nobody's. (codegen/plan_passes/plan_buckets.c)
+ * b*batch + i*row + j*step; rows j from `valid_rows` on are nobody's.
+ * (codegen/plan_passes/plan_buckets.c)
  */
 typedef struct {
     int buf;
     const Expr *n, *batch, *row, *step; /* n: how many i */
-    const Expr *own;                    /* NULL = not known */
-} PTail;
-bool plan_is_by_batches(const Plan *p, const PPhase *ph); /* it trains, and each run sees a batch */
+    const Expr *valid_rows;             /* NULL = not known */
+} PPaddedOperand;
+bool plan_trains_on_batches(const Plan *p,
+                            const PPhase *ph); /* it trains, and each run sees a batch */
 /* The first step that a device cannot do for rounded sizes, and why; NULL: it can do all.  cleared:
  * products need what `clear-tails` gives them. */
-const PStep *plan_buckets_lack(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
-                               const char **why);
+const PStep *plan_bucket_obstacle(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
+                                  const char **why);
 /* May a device record the phase for rounded sizes? */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
 /* Both operands of a step of such a phase, if it sums over rows of a batch. */
-bool plan_tails(Arena *a, const Plan *p, const PStep *s, PTail out[2]);
+bool plan_padded_operands(Arena *a, const Plan *p, const PStep *s, PPaddedOperand out[2]);
 void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
 /* For people: buffers and steps alone, each step with its place in the model. */
 void plan_print_steps(StrBuf *b, const Plan *p);

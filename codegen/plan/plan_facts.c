@@ -26,14 +26,14 @@ typedef struct {
 } Facts;
 
 /* The number of a function in the module. */
-static int index_of(const Module *m, const Func *f) {
+static int func_index(const Module *m, const Func *f) {
     int i = 0;
     while (m->funcs.v[i] != f) i++;
     return i;
 }
 
 /* Prints the name of an op, "-" for NULL. */
-static void op_name(const Facts *f, const Op *op) {
+static void print_op_name(const Facts *f, const Op *op) {
     if (!op) {
         sb_puts(f->b, "-");
         return;
@@ -43,7 +43,7 @@ static void op_name(const Facts *f, const Op *op) {
         ir_name_print(f->b, op->func->name);
         sb_puts(f->b, " ");
     }
-    const char *name = f->names[index_of(f->p->m, op->func)][op->id];
+    const char *name = f->names[func_index(f->p->m, op->func)][op->id];
     if (name)
         sb_printf(f->b, "%%%s", name);
     else
@@ -51,19 +51,19 @@ static void op_name(const Facts *f, const Op *op) {
 }
 
 /* Prints the values of a kernel's arguments, with those that buffers held before. */
-static void args(const Facts *f, const LKernel *k) {
+static void print_args(const Facts *f, const LKernel *k) {
     sb_puts(f->b, " args(");
     for (int i = 0; i < k->bufs.n; i++) {
         if (i) sb_puts(f->b, ", ");
-        op_name(f, k->bufs.v[i]->value);
-        if (!k->bufs.v[i]->old) continue;
+        print_op_name(f, k->bufs.v[i]->value);
+        if (!k->bufs.v[i]->value_before) continue;
         sb_puts(f->b, " was ");
-        op_name(f, k->bufs.v[i]->old);
+        print_op_name(f, k->bufs.v[i]->value_before);
     }
     sb_puts(f->b, ") computes(");
     for (int i = 0; i < k->computes.n; i++) {
         if (i) sb_puts(f->b, ", ");
-        op_name(f, k->computes.v[i]);
+        print_op_name(f, k->computes.v[i]);
     }
     sb_puts(f->b, ")");
 }
@@ -72,90 +72,91 @@ static void args(const Facts *f, const LKernel *k) {
 typedef struct {
     const Facts *f;
     Span at;
-    int n, n_runs;
-} Places;
+    int n, n_written;
+} PositionRuns;
 
 /* Whether two positions are the same. */
-static bool same_place(Span x, Span y) {
+static bool is_same_position(Span x, Span y) {
     return x.file == y.file && x.line == y.line && x.col == y.col && x.end_line == y.end_line &&
            x.end_col == y.end_col;
 }
 
 /* Prints a run. */
-static void end_run(Places *l) {
+static void print_run(PositionRuns *l) {
     if (!l->n) return;
-    sb_printf(l->f->b, "%s%d", l->n_runs++ ? ", " : "", l->n);
+    sb_printf(l->f->b, "%s%d", l->n_written++ ? ", " : "", l->n);
     ir_span_print(l->f->b, l->f->p->m->ctx, l->f->p->text_file, false, l->at);
     l->n = 0;
 }
 
 /* Prints the positions of statements. */
-static void places(Places *l, const LStmt *s) {
+static void print_positions(PositionRuns *l, const LStmt *s) {
     for (; s; s = s->next) {
         if (!loop_has_place(s)) {
-            places(l, s->body);
+            print_positions(l, s->body);
             continue;
         }
         Span at = s->span.line && s->span.file != l->f->p->text_file ? s->span : (Span){0};
-        if (!same_place(l->at, at)) end_run(l);
+        if (!is_same_position(l->at, at)) print_run(l);
         l->at = at;
         l->n++;
-        places(l, s->body);
+        print_positions(l, s->body);
     }
 }
 
 /* Prints a buffer. */
-static void buf(const Facts *f, const char *what, int id) {
+static void print_buf(const Facts *f, const char *what, int id) {
     sb_printf(f->b, " %s=%s", what, id < 0 ? "-" : f->p->bufs.v[id]->name);
 }
 
 /* Prints a size. */
-static void size(const Facts *f, const char *what, const Expr *e) {
+static void print_size(const Facts *f, const char *what, const Expr *e) {
     sb_printf(f->b, " %s=", what);
     expr_print(f->b, e);
 }
 
 /* Prints a sparse product. */
-static void spmm(const Facts *f, const PSpmm *x) {
+static void print_spmm(const Facts *f, const PSpmm *x) {
     sb_puts(f->b, " product");
-    buf(f, "ptr", x->ptr);
-    buf(f, "idx", x->idx);
-    buf(f, "perm", x->perm);
-    buf(f, "weight", x->weight);
-    buf(f, "dense", x->dense);
-    buf(f, "out", x->out);
-    size(f, "rows", x->rows);
-    size(f, "cols", x->cols);
-    size(f, "entries", x->entries);
-    size(f, "width", x->width);
-    size(f, "own", x->own);
-    size(f, "library", x->library);
-    if (x->more) sb_puts(f->b, " more");
+    print_buf(f, "ptr", x->ptr);
+    print_buf(f, "idx", x->idx);
+    print_buf(f, "perm", x->perm);
+    print_buf(f, "weight", x->weight);
+    print_buf(f, "dense", x->dense);
+    print_buf(f, "out", x->out);
+    print_size(f, "rows", x->rows);
+    print_size(f, "cols", x->cols);
+    print_size(f, "entries", x->entries);
+    print_size(f, "width", x->width);
+    print_size(f, "own", x->own_bytes);
+    print_size(f, "library", x->library_bytes);
+    if (x->has_rest) sb_puts(f->b, " more");
 }
 
 /* Prints what a step is for. */
-static void step(const Facts *f, int i, const PStep *s) {
+static void print_step_facts(const Facts *f, int i, const PStep *s) {
     sb_printf(f->b, "  %d: ", i);
-    op_name(f, s->op);
+    print_op_name(f, s->op);
     if (s->pred_at.line) {
         sb_puts(f->b, " decided");
         ir_span_print(f->b, f->p->m->ctx, f->p->text_file, true, s->pred_at);
     }
     if (s->kernel) {
-        Places l = {.f = f};
-        args(f, s->kernel);
+        PositionRuns l = {.f = f};
+        print_args(f, s->kernel);
         sb_puts(f->b, " at(");
-        places(&l, s->kernel->body);
-        for (int k = 0; k < s->kernel->stages.n; k++) places(&l, s->kernel->stages.v[k]->body);
-        end_run(&l);
+        print_positions(&l, s->kernel->body);
+        for (int k = 0; k < s->kernel->stages.n; k++)
+            print_positions(&l, s->kernel->stages.v[k]->body);
+        print_run(&l);
         sb_puts(f->b, ")");
     }
-    if (s->spmm) spmm(f, s->spmm);
+    if (s->spmm) print_spmm(f, s->spmm);
     sb_puts(f->b, "\n");
 }
 
 /* Prints a text of the plan, if there is one. */
-static void text_field(StrBuf *b, const char *what, const char *text) {
+static void print_text_field(StrBuf *b, const char *what, const char *text) {
     if (!text) return;
     sb_printf(b, "  %s ", what);
     ir_string_print(b, text);
@@ -163,21 +164,21 @@ static void text_field(StrBuf *b, const char *what, const char *text) {
 }
 
 /* Prints what holds of the whole plan. */
-static void header(StrBuf *b, const Plan *p) {
+static void print_header(StrBuf *b, const Plan *p) {
     sb_puts(b, "plan {\n");
-    text_field(b, "arranged", p->arranged);
-    text_field(b, "device", p->device);
-    if (p->device && p->host_too) sb_puts(b, "  host\n");
+    print_text_field(b, "arranged", p->scheduled_for);
+    print_text_field(b, "device", p->device);
+    if (p->device && p->with_host) sb_puts(b, "  host\n");
     if (p->spmm) sb_printf(b, "  spmm %s\n", spmm_words[p->spmm]);
     if (p->tf32) sb_puts(b, "  tf32\n");
-    if (p->by_parts) sb_puts(b, "  by_parts\n");
-    text_field(b, "options", p->options);
-    text_field(b, "name", p->c_name);
+    if (p->partitioned) sb_puts(b, "  by_parts\n");
+    print_text_field(b, "options", p->options);
+    print_text_field(b, "name", p->c_name);
     if (p->fingerprint) sb_printf(b, "  fingerprint \"%016" PRIx64 "\"\n", p->fingerprint);
-    if (p->has) sb_puts(b, "  has");
+    if (p->flags) sb_puts(b, "  has");
     for (int i = 0; i < plan_fact_words.n; i++)
-        if (p->has & 1u << i) sb_printf(b, " %s", fact_words[i]);
-    if (p->has) sb_puts(b, "\n");
+        if (p->flags & 1u << i) sb_printf(b, " %s", fact_words[i]);
+    if (p->flags) sb_puts(b, "\n");
     for (int i = 0; i < p->m->maps.n; i++) {
         sb_puts(b, i ? ", " : "  maps ");
         ir_map_print(b, p->m->maps.v[i]);
@@ -186,7 +187,7 @@ static void header(StrBuf *b, const Plan *p) {
 }
 
 /* Prints the sources. */
-static void sources(StrBuf *b, const Plan *p) {
+static void print_sources(StrBuf *b, const Plan *p) {
     sb_puts(b, "sources {\n");
     module_print_sources(b, p->m, p->text_file);
     sb_puts(b, "}\n");
@@ -202,9 +203,9 @@ void plan_print_facts(StrBuf *b, const Plan *p) {
         sb_puts(b, "facts @");
         ir_name_print(b, ph->name);
         sb_puts(b, " {\n");
-        for (int k = 0; k < ph->steps.n; k++) step(&f, k, ph->steps.v[k]);
+        for (int k = 0; k < ph->steps.n; k++) print_step_facts(&f, k, ph->steps.v[k]);
         sb_puts(b, "}\n");
     }
-    header(b, p);
-    sources(b, p);
+    print_header(b, p);
+    print_sources(b, p);
 }

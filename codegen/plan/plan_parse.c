@@ -23,7 +23,7 @@ typedef struct {
 typedef VEC(Section) Sections;
 
 /* Whether a section begins here. */
-static bool begins(const char *s, const char *end) {
+static bool begins_section(const char *s, const char *end) {
     return s < end && ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
 }
 
@@ -33,7 +33,7 @@ static Sections find_sections(Arena *a, const char *s, const char *end) {
     bool open = false;
     for (uint32_t line = 1; s < end; line++) {
         const char *next = text_line_end(s, end);
-        if (!open && begins(s, end)) {
+        if (!open && begins_section(s, end)) {
             size_t n = 0;
             while (s + n < next && ((s[n] >= 'a' && s[n] <= 'z') || s[n] == '_')) n++;
             vec_push(a, &all, ((Section){arena_strndup(a, s, n), s, end, line}));
@@ -49,7 +49,7 @@ static Sections find_sections(Arena *a, const char *s, const char *end) {
 }
 
 /* Lets the lexer read a section. */
-static void enter(PlanReader *r, const Section *s) {
+static void enter_section(PlanReader *r, const Section *s) {
     r->p.p = r->p.line_start = s->from;
     r->p.end = s->end;
     r->p.line = s->line;
@@ -74,7 +74,7 @@ static const struct {
 } map_parts[] = {{"idx", LB_MAP_IDX}, {"ptr", LB_MAP_PTR}, {"perm", LB_MAP_PERM}};
 
 /* Reads which array of a map a buffer holds. */
-static bool map_source(PlanReader *r, PBuf *b) {
+static bool parse_map_source(PlanReader *r, PBuf *b) {
     if (!parse_map(&r->p, &b->map)) return false;
     for (size_t i = 0; i < COUNT(map_parts); i++)
         if (parse_accept_word(&r->p, map_parts[i].word)) b->map_part = map_parts[i].part;
@@ -83,13 +83,13 @@ static bool map_source(PlanReader *r, PBuf *b) {
 }
 
 /* Reads what a buffer holds. */
-static bool source(PlanReader *r, PBuf *b) {
+static bool parse_source(PlanReader *r, PBuf *b) {
     int64_t n = 0;
     switch (b->kind) {
     case PB_TEMP:
         return true;
     case PB_MAP:
-        return map_source(r, b);
+        return parse_map_source(r, b);
     case PB_DATA:
         return parse_column(&r->p, &b->col);
     case PB_VAR:
@@ -114,7 +114,7 @@ static int find_phase(const Plan *p, const char *name) {
 }
 
 /* Reads the name of a phase. */
-static bool phase_name(PlanReader *r, int *phase) {
+static bool parse_phase_name(PlanReader *r, int *phase) {
     if (r->p.tok.kind != T_FUNC) return parse_expected(&r->p, "a phase, as '@train'");
     *phase = find_phase(r->plan, r->p.tok.s);
     if (*phase < 0)
@@ -144,8 +144,8 @@ static bool is_word(const PlanReader *r, const char *word) {
 }
 
 /* Reads when a temporary is live, and the type of its value. */
-static bool life(PlanReader *r, PBuf *b) {
-    if (parse_accept_word(&r->p, "in") && !phase_name(r, &b->phase)) return false;
+static bool parse_lifetime(PlanReader *r, PBuf *b) {
+    if (parse_accept_word(&r->p, "in") && !parse_phase_name(r, &b->phase)) return false;
     bool written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
     if (written && b->phase < 0) return parse_expected(&r->p, "'in' and the buffer's phase");
     if (is_word(r, "steps") && !plan_parse_range(r, &b->first, &b->last)) return false;
@@ -158,7 +158,7 @@ static bool life(PlanReader *r, PBuf *b) {
 }
 
 /* Reads a buffer. */
-static bool buffer(PlanReader *r) {
+static bool parse_buffer(PlanReader *r) {
     PBuf *b = NEW(r->p.a, PBuf);
     int kind = 0;
     *b = (PBuf){.id = r->plan->bufs.n, .phase = -1, .first = -1, .last = -1, .block = -1};
@@ -181,25 +181,25 @@ static bool buffer(PlanReader *r) {
     b->type = type_scalar(b->dt);
     if (!parse_expect(&r->p, '[') || !parse_expr(&r->p, &b->count) || !parse_expect(&r->p, ']'))
         return false;
-    if (parse_accept_word(&r->p, "of") ? !source(r, b) : b->kind != PB_TEMP)
+    if (parse_accept_word(&r->p, "of") ? !parse_source(r, b) : b->kind != PB_TEMP)
         return parse_expected(&r->p, "'of' and what the buffer holds");
-    if (!life(r, b)) return false;
+    if (!parse_lifetime(r, b)) return false;
     strmap_put(r->p.a, &r->bufs, b->name, b);
     vec_push(r->p.a, &r->plan->bufs, b);
     return true;
 }
 
 /* Reads all buffers. */
-static bool buffers(PlanReader *r) {
+static bool parse_buffers(PlanReader *r) {
     parse_lex_next(&r->p);
     if (!parse_expect(&r->p, '{')) return false;
     while (!parse_is(&r->p, '}'))
-        if (!buffer(r)) return false;
+        if (!parse_buffer(r)) return false;
     return true;
 }
 
 /* Finds what each output is for: the module says it. */
-static void find_uses(const Plan *p) {
+static void find_output_uses(const Plan *p) {
     for (int i = 0; i < p->bufs.n; i++) {
         PBuf *b = p->bufs.v[i];
         const Op *out = b->phase >= 0 && b->io_name
@@ -225,7 +225,7 @@ static bool declare_phase(PlanReader *r) {
 }
 
 /* Reads the steps of a phase. */
-static bool phase(PlanReader *r, const Section *s) {
+static bool parse_phase(PlanReader *r, const Section *s) {
     const char *end = text_line_end(s->from, s->end);
     r->ph = r->plan->phases.v[find_phase(r->plan, r->p.tok.s)];
     for (uint32_t line = s->line + 1; end < s->end && *end != '}'; line++) {
@@ -249,20 +249,20 @@ static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
 }
 
 /* Whether two arguments are the same. */
-static bool same_argument(const LBuf *x, const LBuf *y) {
+static bool is_same_argument(const LBuf *x, const LBuf *y) {
     bool same = x->kind == y->kind && !strcmp(x->name, y->name) && x->dt == y->dt &&
-                x->rank == y->rank && x->map == y->map && x->by == y->by && x->space == y->space &&
-                x->stream == y->stream && x->partial == y->partial;
+                x->rank == y->rank && x->map == y->map && x->sorted_by == y->sorted_by &&
+                x->space == y->space && x->stream == y->stream && x->partial == y->partial;
     for (int i = 0; same && i < x->rank; i++) same = expr_eq(x->dim[i], y->dim[i]);
     return same;
 }
 
 /* Whether a stage has the arguments of its kernel, which writes what any of its stages does. */
-static bool same_arguments(LKernel *whole, const LKernel *stage) {
-    bool same = whole->bufs.n == stage->bufs.n;
+static bool merge_arguments(LKernel *kernel, const LKernel *stage) {
+    bool same = kernel->bufs.n == stage->bufs.n;
     for (int i = 0; same && i < stage->bufs.n; i++) {
-        LBuf *b = whole->bufs.v[i];
-        same = same_argument(b, stage->bufs.v[i]);
+        LBuf *b = kernel->bufs.v[i];
+        same = is_same_argument(b, stage->bufs.v[i]);
         b->written |= stage->bufs.v[i]->written;
     }
     return same;
@@ -271,27 +271,27 @@ static bool same_arguments(LKernel *whole, const LKernel *stage) {
 /* Adds a stage to its kernel; stages of a kernel stand one behind the other. */
 static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
     Plan *p = r->plan;
-    LKernel *whole = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
-    if (!whole || !whole->stages.n || strcmp(whole->name, of) != 0) {
-        whole = loop_copy(r->p.a, stage);
-        whole->name = of;
-        whole->body = NULL;
-        whole->locals.n = 0;
-        if (!name_kernel(r, whole, stage->span)) return false;
-        vec_push(r->p.a, &p->kernels, whole);
+    LKernel *kernel = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
+    if (!kernel || !kernel->stages.n || strcmp(kernel->name, of) != 0) {
+        kernel = loop_copy(r->p.a, stage);
+        kernel->name = of;
+        kernel->body = NULL;
+        kernel->locals.n = 0;
+        if (!name_kernel(r, kernel, stage->span)) return false;
+        vec_push(r->p.a, &p->kernels, kernel);
     }
-    if (!same_arguments(whole, stage))
+    if (!merge_arguments(kernel, stage))
         return parse_fail(&r->p, DIAG_E0542, stage->span, "stages of '%s' differ in arguments", of);
-    vec_push(r->p.a, &whole->stages, stage);
+    vec_push(r->p.a, &kernel->stages, stage);
     return true;
 }
 
 /* Reads a kernel, or a stage of one. */
-static bool kernel(PlanReader *r) {
+static bool parse_plan_kernel(PlanReader *r) {
     LKernel *k = NEW(r->p.a, LKernel);
     const char *of = NULL;
     if (!loop_parse_one(&r->p, k, &of) || !name_kernel(r, k, k->span)) return false;
-    const Target *on = r->plan->arranged ? target_find(r->plan->arranged) : NULL;
+    const Target *on = r->plan->scheduled_for ? target_find(r->plan->scheduled_for) : NULL;
     if (of && (!on || !on->columns))
         return parse_fail(&r->p, DIAG_E0542, k->span,
                           "a stage, in a plan whose kernels are not arranged for a device");
@@ -301,10 +301,10 @@ static bool kernel(PlanReader *r) {
 }
 
 /* Reads what the steps of a phase are for. */
-static bool facts(PlanReader *r) {
+static bool parse_phase_facts(PlanReader *r) {
     int ph = 0;
     parse_lex_next(&r->p);
-    if (!phase_name(r, &ph) || !parse_expect(&r->p, '{')) return false;
+    if (!parse_phase_name(r, &ph) || !parse_expect(&r->p, '{')) return false;
     r->ph = r->plan->phases.v[ph];
     return plan_parse_facts(r);
 }
@@ -325,22 +325,22 @@ static bool read_declared(PlanReader *r, const Section *s) {
 
 static bool read_buffers(PlanReader *r, const Section *s) {
     (void)s;
-    return buffers(r);
+    return parse_buffers(r);
 }
 
 static bool read_kernel(PlanReader *r, const Section *s) {
     (void)s;
-    return kernel(r);
+    return parse_plan_kernel(r);
 }
 
 static bool read_phase(PlanReader *r, const Section *s) {
     parse_lex_next(&r->p);
-    return phase(r, s);
+    return parse_phase(r, s);
 }
 
 static bool read_facts(PlanReader *r, const Section *s) {
     (void)s;
-    return facts(r);
+    return parse_phase_facts(r);
 }
 
 static bool read_sources(PlanReader *r, const Section *s) {
@@ -359,14 +359,14 @@ static bool read_module(PlanReader *r, const Section *s) {
 static bool read_all(PlanReader *r, const Sections *all, const char *word, SectionReader *read) {
     for (int i = 0; i < all->n; i++) {
         if (strcmp(all->v[i].word, word) != 0) continue;
-        enter(r, &all->v[i]);
+        enter_section(r, &all->v[i]);
         if (!read(r, &all->v[i]) || !r->p.ok) return false;
     }
     return true;
 }
 
 /* Checks that each section begins with a known word. */
-static bool known_words(PlanReader *r, const Sections *all) {
+static bool check_section_words(PlanReader *r, const Sections *all) {
     static const char *const words[] = {"buffers", "phase",   "kernel", "facts",
                                         "plan",    "sources", "module"};
     for (int i = 0; i < all->n; i++) {
@@ -381,7 +381,7 @@ static bool known_words(PlanReader *r, const Sections *all) {
 }
 
 /* Whether every step has its facts. */
-static bool is_whole(PlanReader *r) {
+static bool is_complete(PlanReader *r) {
     for (int i = 0; i < r->plan->phases.n; i++) {
         const PPhase *ph = r->plan->phases.v[i];
         for (int k = 0; k < ph->steps.n; k++)
@@ -406,7 +406,7 @@ Plan *plan_parse(Ctx *c, uint32_t file) {
     Sections all = find_sections(c->a, src->text, src->text + src->n_bytes);
     r.plan = NEW(c->a, Plan);
     r.plan->text_file = file;
-    if (!known_words(&r, &all) || !read_all(&r, &all, "sources", read_sources) ||
+    if (!check_section_words(&r, &all) || !read_all(&r, &all, "sources", read_sources) ||
         !read_all(&r, &all, "module", read_module))
         return NULL;
     if (!r.plan->m) {
@@ -419,8 +419,8 @@ Plan *plan_parse(Ctx *c, uint32_t file) {
         read_all(&r, &all, "plan", read_header) && read_all(&r, &all, "phase", read_declared) &&
         read_all(&r, &all, "buffers", read_buffers) && read_all(&r, &all, "kernel", read_kernel) &&
         read_all(&r, &all, "phase", read_phase) && read_all(&r, &all, "facts", read_facts);
-    if (!ok || !is_whole(&r)) return NULL;
-    find_uses(r.plan);
+    if (!ok || !is_complete(&r)) return NULL;
+    find_output_uses(r.plan);
     r.plan->main_file = plan_main_file(r.plan->m, r.plan->main_file);
     return r.plan;
 }

@@ -9,7 +9,7 @@
 #include "ir/text.h"
 
 /* Prints what a buffer holds. */
-static void source(StrBuf *b, const PBuf *buf) {
+static void print_source(StrBuf *b, const PBuf *buf) {
     switch (buf->kind) {
     case PB_MAP:
         ir_map_print(b, buf->map);
@@ -37,20 +37,20 @@ static void source(StrBuf *b, const PBuf *buf) {
 }
 
 /* Prints a buffer. */
-static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
+static void print_buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
               dtype_name(buf->dt));
     expr_print(b, buf->count);
     sb_puts(b, "]");
     if (buf->kind != PB_TEMP) {
         sb_puts(b, " of ");
-        source(b, buf);
+        print_source(b, buf);
     }
     if (buf->phase >= 0) {
         sb_puts(b, " in @");
         ir_name_print(b, p->phases.v[buf->phase]->name);
     }
-    if (buf->kind == PB_TEMP && p->has & PLAN_LIVES)
+    if (buf->kind == PB_TEMP && p->flags & PLAN_LIVES)
         sb_printf(b, " steps %d..%d", buf->first, buf->last);
     if (buf->block >= 0) sb_puts(b, " a block");
     if (buf->type.rank || buf->type.layout != LAYOUT_DENSE) {
@@ -61,37 +61,37 @@ static void buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
 }
 
 /* Prints the buffers of a step. */
-static void names(StrBuf *b, const Plan *p, const int *bufs, int n) {
+static void print_buf_names(StrBuf *b, const Plan *p, const int *bufs, int n) {
     sb_puts(b, "(");
     for (int i = 0; i < n; i++) sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[bufs[i]]->name);
     sb_puts(b, ")");
 }
 
 /* Prints a size. */
-static void field(StrBuf *b, const char *name, const Expr *e) {
+static void print_field(StrBuf *b, const char *name, const Expr *e) {
     sb_printf(b, " %s=", name);
     expr_print(b, e);
 }
 
 /* Prints a matrix product. */
-static void gemm(StrBuf *b, const PGemm *g) {
-    field(b, "batch", g->batch);
-    field(b, "m", g->m);
-    field(b, "n", g->n);
-    field(b, "k", g->k);
-    field(b, "a_batch", g->a_batch);
-    field(b, "a_row", g->a_row);
-    field(b, "a_col", g->a_col);
-    field(b, "b_batch", g->b_batch);
-    field(b, "b_row", g->b_row);
-    field(b, "b_col", g->b_col);
-    field(b, "c_batch", g->c_batch);
-    field(b, "c_row", g->c_row);
+static void print_gemm(StrBuf *b, const PGemm *g) {
+    print_field(b, "batch", g->batch);
+    print_field(b, "m", g->m);
+    print_field(b, "n", g->n);
+    print_field(b, "k", g->k);
+    print_field(b, "a_batch", g->a_batch);
+    print_field(b, "a_row", g->a_row);
+    print_field(b, "a_col", g->a_col);
+    print_field(b, "b_batch", g->b_batch);
+    print_field(b, "b_row", g->b_row);
+    print_field(b, "b_col", g->b_col);
+    print_field(b, "c_batch", g->c_batch);
+    print_field(b, "c_row", g->c_row);
     if (g->long_k) sb_puts(b, " long_k");
 }
 
 /* Prints the epilogue of a product. */
-static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
+static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
     if (!e->kind) {
         sb_printf(b, " epilogue none: %s", e->why_not);
         return;
@@ -103,39 +103,39 @@ static void epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue
 }
 
 /* Prints the group of a product, or why it is a call of its own. */
-static void group(StrBuf *b, const PPhase *ph, const PStep *s) {
+static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     if (!g) {
-        sb_printf(b, " [alone: %s", s->alone);
-        if (s->alone_from) sb_printf(b, " (with %d)", plan_step_index(ph, s->alone_from));
+        sb_printf(b, " [alone: %s", s->separate_because);
+        if (s->separate_from) sb_printf(b, " (with %d)", plan_step_index(ph, s->separate_from));
         sb_puts(b, "]");
         return;
     }
     int first = plan_step_index(ph, g->steps.v[0]);
     sb_printf(b, " [group %d..%d, %s]", first, first + g->steps.n - 1,
-              g->equal ? "of one shape" : "of several shapes");
+              g->same_shape ? "of one shape" : "of several shapes");
 }
 
 /* Prints the partitioned space whose local rows a step computes; of an exchange, which remote rows
  * it fetches. */
-static void owned(StrBuf *b, const Plan *p, const PStep *s) {
-    sb_puts(b, s->cuts ? " own cuts of " : " own ");
-    ir_name_print(b, s->own->name);
-    if (s->kind == PS_EXCHANGE && !s->reach.n)
+static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
+    sb_puts(b, s->partials ? " own cuts of " : " own ");
+    ir_name_print(b, s->partition->name);
+    if (s->kind == PS_EXCHANGE && !s->halos.n)
         sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
-    for (int i = 0; i < s->reach.n; i++) {
-        const PReach *r = &s->reach.v[i];
+    for (int i = 0; i < s->halos.n; i++) {
+        const PHalo *r = &s->halos.v[i];
         sb_puts(b, i ? ", " : " reach ");
         ir_name_print(b, r->from->name);
-        for (int k = 0; k < r->n; k++)
-            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[r->hop[k]]->name);
+        for (int k = 0; k < r->n_via; k++)
+            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[r->via[k]]->name);
         sb_puts(b, ")");
     }
 }
 
 /* Prints the layer instance that a step belongs to, and where that is applied: "(in conv1,
  * gcn.gnn:12)". */
-static void instance(StrBuf *b, const Plan *p, Span at) {
+static void print_instance(StrBuf *b, const Plan *p, Span at) {
     const Ctx *c = p->m->ctx;
     if (!at.site_name || at.site_file >= (uint32_t)c->sources.n) return;
     sb_printf(b, PLAN_INSTANCE "%s, %s:%u)", at.site_name, c->sources.v[at.site_file].path,
@@ -143,7 +143,7 @@ static void instance(StrBuf *b, const Plan *p, Span at) {
 }
 
 /* Prints a step. */
-static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
+static void print_step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
     if (s->space) {
@@ -151,46 +151,46 @@ static void step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
         ir_name_print(b, s->space->name);
     }
     if (s->op && s->op->ext) sb_printf(b, " %s", cg_symbol(s->op));
-    names(b, p, s->bufs, s->n_bufs);
-    if (s->kind == PS_GEMM) gemm(b, &s->gemm);
-    if (s->extent) field(b, "over", s->extent);
+    print_buf_names(b, p, s->bufs, s->n_bufs);
+    if (s->kind == PS_GEMM) print_gemm(b, &s->gemm);
+    if (s->extent) print_field(b, "over", s->extent);
     loop_balance_print(b, &s->balance);
     if (s->limit) sb_printf(b, " limit %" PRId64, s->limit);
     if (s->recorded) sb_puts(b, " recorded");
     if (s->by_chunk) sb_puts(b, " by_chunk");
-    if (s->own) owned(b, p, s);
+    if (s->partition) print_partition(b, p, s);
     if (s->pred >= 0)
         sb_printf(b, " when %s%s", s->pred_not ? "not " : "", p->bufs.v[s->pred]->name);
     if (s->clear) {
         sb_printf(b, " clears %s", s->clear->kernel->name);
-        names(b, p, s->clear->bufs, s->clear->n_bufs);
+        print_buf_names(b, p, s->clear->bufs, s->clear->n_bufs);
     }
-    if (s->epilogue) epilogue(b, p, ph, s->epilogue);
-    if (s->group || s->alone) group(b, ph, s);
+    if (s->epilogue) print_epilogue(b, p, ph, s->epilogue);
+    if (s->group || s->separate_because) print_group(b, ph, s);
     if (s->spmm && s->spmm->index < 0) sb_printf(b, " spmm none: %s", s->spmm->why_not);
     if (s->spmm && s->spmm->index >= 0) sb_printf(b, " spmm %d", s->spmm->index);
-    if (s->made_by) sb_printf(b, " within %d", plan_step_index(ph, s->made_by));
+    if (s->covered_by) sb_printf(b, " within %d", plan_step_index(ph, s->covered_by));
     if (!s->note) return;
     sb_printf(b, "  ; %s", s->note);
-    instance(b, p, s->span);
+    print_instance(b, p, s->span);
 }
 
 /* Prints a loop over blocks of rows. */
-static void blocks(StrBuf *b, const PBlocks *l) {
+static void print_blocks(StrBuf *b, const PBlocks *l) {
     sb_printf(b, "  steps %d..%d in blocks of ", l->first, l->last);
     expr_print(b, l->rows);
     sb_puts(b, "\n");
 }
 
 /* Prints the kernels. */
-static void kernels(StrBuf *b, const Plan *p) {
+static void print_kernels(StrBuf *b, const Plan *p) {
     for (int i = 0; i < p->kernels.n; i++) loop_print(b, p->m, p->kernels.v[i]);
 }
 
 /* Prints buffers and steps; places: steps end with their source position. */
-static void steps(StrBuf *b, const Plan *p, bool places) {
+static void print_steps(StrBuf *b, const Plan *p, bool places) {
     sb_puts(b, "buffers {\n");
-    for (int i = 0; i < p->bufs.n; i++) buffer(b, p, p->bufs.v[i]);
+    for (int i = 0; i < p->bufs.n; i++) print_buffer(b, p, p->bufs.v[i]);
     sb_puts(b, "}\n");
     for (int i = 0; i < p->phases.n; i++) {
         const PPhase *ph = p->phases.v[i];
@@ -199,9 +199,9 @@ static void steps(StrBuf *b, const Plan *p, bool places) {
         sb_puts(b, " {\n");
         for (int k = 0, next = 0; k < ph->steps.n; k++) {
             if (next < ph->blocks.n && ph->blocks.v[next].first == k)
-                blocks(b, &ph->blocks.v[next++]);
+                print_blocks(b, &ph->blocks.v[next++]);
             sb_printf(b, "  %d: ", k);
-            step(b, p, ph, ph->steps.v[k]);
+            print_step(b, p, ph, ph->steps.v[k]);
             if (places) ir_span_print(b, p->m->ctx, UINT32_MAX, true, ph->steps.v[k]->span);
             sb_puts(b, "\n");
         }
@@ -210,15 +210,15 @@ static void steps(StrBuf *b, const Plan *p, bool places) {
 }
 
 void plan_print_steps(StrBuf *b, const Plan *p) {
-    steps(b, p, true);
+    print_steps(b, p, true);
 }
 
 /* Prints the plan. Kernels that are scheduled for a target stand first: who prints those wants to
  * see them. */
 void plan_print(StrBuf *b, const Plan *p) {
-    if (p->arranged) kernels(b, p);
-    steps(b, p, false);
-    if (!p->arranged) kernels(b, p);
+    if (p->scheduled_for) print_kernels(b, p);
+    print_steps(b, p, false);
+    if (!p->scheduled_for) print_kernels(b, p);
     plan_print_facts(b, p);
     module_print_of(b, p->m, p->text_file);
 }

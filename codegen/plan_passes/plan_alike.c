@@ -23,7 +23,8 @@ bool plan_is_scalar(const PStep *s) {
 /* Whether the step is a kernel of scalars, or one parallel loop over elements; such kernels can be
  * joined. */
 bool plan_is_elementwise(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
+    if (s->kind != PS_KERNEL || s->partition || s->pred >= 0 || s->covered_by ||
+        s->op->ask == ASK_APART)
         return false;
     if (plan_is_scalar(s)) return true;
     const LStmt *l = plan_first_loop(s->kernel);
@@ -32,8 +33,9 @@ bool plan_is_elementwise(const PStep *s) {
 
 /* The loop of a kernel that only runs over the chunks of a split reduction; NULL = it is another
  * kernel. */
-LStmt *plan_parts_loop(const PStep *s) {
-    if (s->kind != PS_KERNEL || s->own || s->pred >= 0 || s->made_by || s->op->ask == ASK_APART)
+LStmt *plan_chunk_loop(const PStep *s) {
+    if (s->kind != PS_KERNEL || s->partition || s->pred >= 0 || s->covered_by ||
+        s->op->ask == ASK_APART)
         return NULL;
     LStmt *l = s->kernel->body;
     while (l && plan_stmt_is_pure(l)) l = l->next;
@@ -46,20 +48,20 @@ LStmt *plan_parts_loop(const PStep *s) {
 }
 
 /* Whether both kernels run over the same number of chunks. */
-bool plan_same_parts(const PStep *x, const PStep *y) {
-    const LStmt *l = plan_parts_loop(x), *m = plan_parts_loop(y);
+bool plan_same_chunks(const PStep *x, const PStep *y) {
+    const LStmt *l = plan_chunk_loop(x), *m = plan_chunk_loop(y);
     return l && m && expr_eq(l->extent, m->extent);
 }
 
 /* Whether one step writes what the other accesses, so that their order matters. A product is made
  * together with the steps that it covers. Writing different operands of one concatenation is no
  * conflict. */
-bool plan_steps_meet(const PStep *x, const PStep *y) {
+bool plan_steps_conflict(const PStep *x, const PStep *y) {
     if (x->op == y->op && x->op->kind == OP_CONCAT) return false; /* its parts */
     for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
-        if (plan_steps_meet(x->epilogue->covers[i], y)) return true;
+        if (plan_steps_conflict(x->epilogue->covers[i], y)) return true;
     for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
-        if (plan_steps_meet(x, y->epilogue->covers[i])) return true;
+        if (plan_steps_conflict(x, y->epilogue->covers[i])) return true;
     bool kernels = x->kind == PS_KERNEL && y->kind == PS_KERNEL;
     for (int i = 0; i < x->n_bufs; i++)
         for (int k = 0; k < y->n_bufs; k++)

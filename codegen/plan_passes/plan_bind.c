@@ -6,29 +6,29 @@
 
 /* A read of a stored value by a root of a fusion group. */
 typedef struct {
-    int unit;
+    int group;
     const Op *root;
     CgRead how;
-} ReadBy;
-typedef VEC(ReadBy) ReadByList;
+} GroupRead;
+typedef VEC(GroupRead) ReadByList;
 
 /* Who reads each stored value. */
 typedef struct {
-    ReadByList *by; /* by Op.id of the value; of several reads of one variable, of the first */
-    const Op **var; /* by Var.id: the first read of the variable */
-    const Op **arg; /* by number: of the loop's operand */
-    int last_loop;  /* the last unit that is a loop: it reads its operands again and again */
-} Readers;
+    ReadByList *reads;   /* by Op.id of the value; of several reads of one variable, of the first */
+    const Op **var;      /* by Var.id: the first read of the variable */
+    const Op **arg;      /* by number: of the loop's operand */
+    int last_loop_group; /* the last unit that is a loop: it reads its operands again and again */
+} ReadIndex;
 
 /* The op under whose number the reads of op are listed; NULL: there are none. All reads of one
  * variable, or of one operand of a loop, are listed together. */
-static const Op *kept_under(const Readers *rs, const Op *op) {
+static const Op *reads_key(const ReadIndex *rs, const Op *op) {
     if (op->kind == OP_VAR) return rs->var[op->var->id];
     return op->kind == OP_ARG ? rs->arg[(int)op->imm] : op;
 }
 
 /* Finds the first read of each variable and loop operand. */
-static void find_sources(Readers *rs, const Lower *lo) {
+static void find_first_reads(ReadIndex *rs, const Lower *lo) {
     int n_args = 0;
     for (const Op *op = lo->f->first; op; op = op->next)
         if ((op->kind == OP_ARG || op->kind == OP_NEXT) && op->imm >= n_args)
@@ -42,18 +42,18 @@ static void find_sources(Readers *rs, const Lower *lo) {
 }
 
 /* Lists the reads of each stored value, by fusion group. */
-static Readers readers_of(const Lower *lo, const Units *us) {
-    Readers rs = {.last_loop = -1};
-    rs.by = NEWN(lo->a, ReadByList, (size_t)lo->f->n_ops + 1);
-    find_sources(&rs, lo);
+static ReadIndex index_reads(const Lower *lo, const FusionGroups *us) {
+    ReadIndex rs = {.last_loop_group = -1};
+    rs.reads = NEWN(lo->a, ReadByList, (size_t)lo->f->n_ops + 1);
+    find_first_reads(&rs, lo);
     for (int u = 0; u < us->n; u++) {
-        if (us->v[u].kind == UNIT_LOOP) rs.last_loop = u;
+        if (us->v[u].kind == UNIT_LOOP) rs.last_loop_group = u;
         for (int k = 0; k < us->v[u].roots.n; k++) {
             const Op *root = us->v[u].roots.v[k];
             const CgReads *all = cg_reads(lo, root);
             for (int i = 0; i < all->n; i++) {
-                int under = kept_under(&rs, all->v[i].base)->id;
-                vec_push(lo->a, &rs.by[under], ((ReadBy){u, root, all->v[i]}));
+                int under = reads_key(&rs, all->v[i].base)->id;
+                vec_push(lo->a, &rs.reads[under], ((GroupRead){u, root, all->v[i]}));
             }
         }
     }
@@ -62,27 +62,29 @@ static Readers readers_of(const Lower *lo, const Units *us) {
 
 /* ---- variables and outputs ------------------------------------------------------------------ */
 /* The value that an `assign` or `next` replaces, as an op that reads it. */
-static Op replaced_by(const Op *as) {
+static Op replaced_value(const Op *as) {
     if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
     return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
 }
 
 /* Whether the group that computes the new value may write it over the old one: nobody reads the old
  * value later, nor does this group at another index. */
-static bool in_place(const Lower *lo, const Units *us, const Readers *rs, const Op *assign) {
+static bool may_update_in_place(const Lower *lo, const FusionGroups *us, const ReadIndex *rs,
+                                const Op *assign) {
     const Op *x = cg_info(lo, assign->in[0])->base;
-    Op var = replaced_by(assign);
+    Op var = replaced_value(assign);
     if (!type_eq(&x->type, &var.type)) return false;
-    int at = us->of[x->id];
+    int at = us->group_of[x->id];
     CTX_HOLDS(lo->c, at >= 0, x->span);
-    if (rs->last_loop >= at) return false; /* its operands, again and again */
-    const Op *old = kept_under(rs, &var);
-    for (int i = 0; old && i < rs->by[old->id].n; i++) {
-        const ReadBy *r = &rs->by[old->id].v[i];
-        const Unit *u = &us->v[r->unit];
-        if (r->unit < at) continue;
-        bool rows = u->kind == UNIT_ROWS && !u->group && op_has(r->root, OPT_ELEM);
-        if (r->how.elsewhere || (r->how.aligned && (r->unit > at || !rows))) return false;
+    if (rs->last_loop_group >= at) return false; /* its operands, again and again */
+    const Op *old = reads_key(rs, &var);
+    for (int i = 0; old && i < rs->reads[old->id].n; i++) {
+        const GroupRead *r = &rs->reads[old->id].v[i];
+        const FusionGroup *u = &us->v[r->group];
+        if (r->group < at) continue;
+        bool rows = u->kind == UNIT_ROWS && !u->several_shapes && op_has(r->root, OPT_ELEM);
+        if (r->how.at_other_index || (r->how.at_own_index && (r->group > at || !rows)))
+            return false;
     }
     return true;
 }
@@ -114,131 +116,133 @@ static int output_buf(Lower *lo, const Op *out) {
 }
 
 /* Lets an output's value be computed in the output's buffer, or records a copy to it. */
-static void bind_output(CgBuild *b, const Op *out) {
+static void bind_output_buf(CgBuild *b, const Op *out) {
     Lower *lo = b->lo;
     const OpInfo *in = cg_info(lo, out->in[0]);
     OpInfo *base = cg_info(lo, in->base);
     int buf = output_buf(lo, out);
-    if (base->how == HOW_STORED && base->buf < 0) {
+    if (base->storage == HOW_STORED && base->buf < 0) {
         base->buf = buf;
         return;
     }
     CgCopy c = {.effect = out, .to = buf};
-    if (base->how == HOW_SOURCE)
-        vec_push(lo->a, &b->now, c);
+    if (base->storage == HOW_SOURCE)
+        vec_push(lo->a, &b->copies_at_output, c);
     else
-        vec_push(lo->a, &b->last, c);
+        vec_push(lo->a, &b->copies_at_end, c);
 }
 
 /* Lets a variable's new value be computed in the variable's buffer, or records a copy to it. */
-static void bind_assign(CgBuild *b, const Readers *rs, const Op *as) {
+static void bind_assigned_buf(CgBuild *b, const ReadIndex *rs, const Op *as) {
     Lower *lo = b->lo;
     OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
-    Op var = replaced_by(as);
-    int buf = cg_source_buf(lo, &var);
-    if (base->how == HOW_STORED && base->buf < 0 && in_place(lo, &b->units, rs, as)) {
+    Op var = replaced_value(as);
+    int buf = cg_input_buf(lo, &var);
+    if (base->storage == HOW_STORED && base->buf < 0 &&
+        may_update_in_place(lo, &b->groups, rs, as)) {
         base->buf = buf;
         return;
     }
     CgCopy c = {.effect = as, .to = buf};
-    vec_push(lo->a, &b->last, c);
+    vec_push(lo->a, &b->copies_at_end, c);
 }
 
 /* ---- temporaries ---------------------------------------------------------------------------- */
 /* The last group that reads each stored value; one after all groups where a copy reads it. */
-static int *last_reads(const CgBuild *b, const Readers *rs) {
+static int *last_reads(const CgBuild *b, const ReadIndex *rs) {
     const Lower *lo = b->lo;
     int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
     for (int id = 0; id < lo->f->n_ops; id++)
-        for (int i = 0; i < rs->by[id].n; i++) /* in the order of units */
-            last[rs->by[id].v[i].how.base->id] = rs->by[id].v[i].unit;
-    for (int u = 0; u < b->units.n; u++) {
-        const Guard *g = b->units.v[u].guard; /* nor is its condition written by the unit */
+        for (int i = 0; i < rs->reads[id].n; i++) /* in the order of units */
+            last[rs->reads[id].v[i].how.base->id] = rs->reads[id].v[i].group;
+    for (int u = 0; u < b->groups.n; u++) {
+        const Guard *g = b->groups.v[u].guard; /* nor is its condition written by the unit */
         int *of = g ? &last[cg_info(lo, g->cond)->base->id] : NULL;
         if (of && *of < u + 1) *of = u + 1;
     }
-    for (int i = 0; i < b->last.n; i++)
-        last[cg_info(lo, b->last.v[i].effect->in[0])->base->id] = b->units.n;
+    for (int i = 0; i < b->copies_at_end.n; i++)
+        last[cg_info(lo, b->copies_at_end.v[i].effect->in[0])->base->id] = b->groups.n;
     return last;
 }
 
 /* What the choice of buffers for temporaries needs. */
 typedef struct {
     const int *last;
-    OpList *ends;          /* by unit: values of others that nobody reads after it */
-    signed char *row_sums; /* by Op.id: sums_in_row(), 1 or -1; 0 = not known */
-} Temps;
+    OpList *dying;         /* by unit: values of others that nobody reads after it */
+    signed char *row_sums; /* by Op.id: accumulates_in_row(), 1 or -1; 0 = not known */
+} TempChoice;
 
 /* Whether group u may write over temporary x: nobody reads it later, nor does this group at another
  * index than it writes. */
-static bool may_take(const CgBuild *b, const int *last, const Op *x, int u) {
+static bool may_reuse(const CgBuild *b, const int *last, const Op *x, int u) {
     const Lower *lo = b->lo;
     const OpInfo *i = cg_info(lo, x);
-    const Unit *unit = &b->units.v[u];
-    if (i->how != HOW_STORED || i->given || i->buf < 0 || last[x->id] != u) return false;
+    const FusionGroup *unit = &b->groups.v[u];
+    if (i->storage != HOW_STORED || i->overwritten || i->buf < 0 || last[x->id] != u) return false;
     if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
     for (int k = 0; k < unit->roots.n; k++) {
         const Op *r = unit->roots.v[k];
-        if (!op_has(r, OPT_ELEM) || cg_read_of(lo, r, x).elsewhere) return false;
+        if (!op_has(r, OPT_ELEM) || cg_how_read(lo, r, x).at_other_index) return false;
     }
     return true;
 }
 
 /* Whether op's kernel accumulates a sum in the row of its result, since data decide the row's
  * width: such a row cannot hold an operand, too. */
-static bool sums_in_row(const Lower *lo, const Op *op, bool root, signed char *known) {
+static bool accumulates_in_row(const Lower *lo, const Op *op, bool root, signed char *known) {
     int64_t n;
-    if (!root && cg_info(lo, op)->how != HOW_INLINE) return false;
+    if (!root && cg_info(lo, op)->storage != HOW_INLINE) return false;
     const Type *t = &op->type;
     if (op_has(op, OPT_REDUCE)) return !t->rank || !expr_is_const(t->dim[t->rank - 1]->size, &n);
     if (known[op->id]) return known[op->id] > 0;
     bool any = false;
-    for (int i = 0; i < op->n_in && !any; i++) any = sums_in_row(lo, op->in[i], false, known);
+    for (int i = 0; i < op->n_in && !any; i++)
+        any = accumulates_in_row(lo, op->in[i], false, known);
     known[op->id] = any ? 1 : -1;
     return any;
 }
 
 /* The buffer of an operand of the same type in which op can be computed; -1: none. */
-static int operand_buf(CgBuild *b, const Temps *t, const Op *op) {
+static int dying_operand_buf(CgBuild *b, const TempChoice *t, const Op *op) {
     const Lower *lo = b->lo;
-    int u = b->units.of[op->id];
-    const Unit *unit = &b->units.v[u];
-    if (unit->kind != UNIT_ROWS || unit->group || !op_has(op, OPT_ELEM)) return -1;
-    if (sums_in_row(lo, op, true, t->row_sums)) return -1;
-    for (int i = 0; i < t->ends[u].n && t->ends[u].v[i]->id < op->id; i++) {
-        const Op *x = t->ends[u].v[i];
-        if (!type_eq(&x->type, &op->type) || !may_take(b, t->last, x, u)) continue;
-        cg_info(lo, x)->given = true;
+    int u = b->groups.group_of[op->id];
+    const FusionGroup *unit = &b->groups.v[u];
+    if (unit->kind != UNIT_ROWS || unit->several_shapes || !op_has(op, OPT_ELEM)) return -1;
+    if (accumulates_in_row(lo, op, true, t->row_sums)) return -1;
+    for (int i = 0; i < t->dying[u].n && t->dying[u].v[i]->id < op->id; i++) {
+        const Op *x = t->dying[u].v[i];
+        if (!type_eq(&x->type, &op->type) || !may_reuse(b, t->last, x, u)) continue;
+        cg_info(lo, x)->overwritten = true;
         return cg_info(lo, x)->buf;
     }
     return -1;
 }
 
 /* Finds where each temporary is read last. */
-static Temps temps_of(const CgBuild *b, const Readers *rs) {
+static TempChoice prepare_temps(const CgBuild *b, const ReadIndex *rs) {
     const Lower *lo = b->lo;
-    Temps t = {.last = last_reads(b, rs)};
-    t.ends = NEWN(lo->a, OpList, (size_t)b->units.n + 2);
+    TempChoice t = {.last = last_reads(b, rs)};
+    t.dying = NEWN(lo->a, OpList, (size_t)b->groups.n + 2);
     t.row_sums = NEWN(lo->a, signed char, (size_t)lo->f->n_ops + 1);
     for (const Op *op = lo->f->first; op; op = op->next) {
         int u = t.last[op->id];
-        if (cg_info(lo, op)->how == HOW_STORED && b->units.of[op->id] != u)
-            vec_push(lo->a, &t.ends[u], op);
+        if (cg_info(lo, op)->storage == HOW_STORED && b->groups.group_of[op->id] != u)
+            vec_push(lo->a, &t.dying[u], op);
     }
     return t;
 }
 
 /* Gives each remaining stored value a buffer. */
-static void bind_temps(CgBuild *b, const Readers *rs) {
+static void bind_temps(CgBuild *b, const ReadIndex *rs) {
     Lower *lo = b->lo;
-    const Temps t = temps_of(b, rs);
+    const TempChoice t = prepare_temps(b, rs);
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
-        if (i->how == HOW_SOURCE) i->buf = cg_source_buf(lo, op);
-        if (i->how != HOW_STORED || i->buf >= 0) continue;
-        i->buf = operand_buf(b, &t, op);
+        if (i->storage == HOW_SOURCE) i->buf = cg_input_buf(lo, op);
+        if (i->storage != HOW_STORED || i->buf >= 0) continue;
+        i->buf = dying_operand_buf(b, &t, op);
         if (i->buf >= 0) continue;
-        i->buf = cg_temp(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
+        i->buf = cg_temp_buf(lo, cg_value_name(lo, op), op->type.dt, cg_count(lo, &op->type));
         lo->p->bufs.v[i->buf]->type = op->type;
     }
 }
@@ -246,10 +250,10 @@ static void bind_temps(CgBuild *b, const Readers *rs) {
 /* Gives each stored value of the phase a buffer. */
 void cg_bind_buffers(CgBuild *b) {
     Lower *lo = b->lo;
-    const Readers rs = readers_of(lo, &b->units);
+    const ReadIndex rs = index_reads(lo, &b->groups);
     for (Op *op = lo->f->first; op; op = op->next)
-        if (op->kind == OP_ASSIGN || op->kind == OP_NEXT) bind_assign(b, &rs, op);
+        if (op->kind == OP_ASSIGN || op->kind == OP_NEXT) bind_assigned_buf(b, &rs, op);
     for (Op *op = lo->f->first; op; op = op->next)
-        if (op->kind == OP_OUTPUT) bind_output(b, op);
+        if (op->kind == OP_OUTPUT) bind_output_buf(b, op);
     bind_temps(b, &rs);
 }

@@ -27,62 +27,64 @@ bool plan_order_is_movable(const PStep *s) {
 }
 
 /* Whether the step has no rows: it takes no time worth a loop. */
-static bool is_small(const PStep *s) {
+static bool is_serial(const PStep *s) {
     return s->kind == PS_KERNEL && !s->extent && s->pred < 0;
 }
 
 /* How a step of the loop accesses its i-th buffer. */
-static unsigned char loop_bits(const Touch *t, int i) {
+static unsigned char access_bits(const StepAccesses *t, int i) {
     if (t->at[i] == AT_ROW) return t->written[i] ? WROTE_ROW : READ_ROW;
     return t->written[i] ? WROTE_PARTS : READ_ELSEWHERE;
 }
 
 /* Whether the step may be in a loop with the steps recorded in o->seen: a writer and a reader of
  * one buffer access only their own rows of it. */
-static bool joins(const Order *o, int step) {
+static bool may_join_loop(const Order *o, int step) {
     const PStep *s = o->ph->steps.v[step];
     for (int i = 0; i < s->n_bufs; i++) {
-        unsigned char seen = o->seen[s->bufs[i]], bits = loop_bits(&o->touch[step], i);
+        unsigned char seen = o->marks[s->bufs[i]], bits = access_bits(&o->accesses[step], i);
         unsigned char never = bits == READ_ROW         ? WROTE_PARTS
                               : bits == WROTE_ROW      ? WROTE_PARTS | READ_ELSEWHERE
                               : bits == READ_ELSEWHERE ? WROTE_PARTS | WROTE_ROW
                                                        : 15;
         if (seen & never) return false;
         /* nor pass a step that goes behind the loop */
-        if (seen & (o->touch[step].written[i] ? TOUCHED | WROTE : WROTE)) return false;
+        if (seen & (o->accesses[step].written[i] ? TOUCHED | WROTE : WROTE)) return false;
     }
     return true;
 }
 
 /* Records how a step of the loop (member), or one that goes behind it, accesses its buffers. */
-static void note(Order *o, int step, bool member) {
+static void record_step(Order *o, int step, bool member) {
     const PStep *s = o->ph->steps.v[step];
-    const Touch *t = &o->touch[step];
+    const StepAccesses *t = &o->accesses[step];
     for (int i = 0; i < s->n_bufs; i++)
-        o->seen[s->bufs[i]] |= member ? loop_bits(t, i) : t->written[i] ? TOUCHED | WROTE : TOUCHED;
+        o->marks[s->bufs[i]] |= member          ? access_bits(t, i)
+                                : t->written[i] ? TOUCHED | WROTE
+                                                : TOUCHED;
 }
 
 /* Clears what the steps at positions from .. to - 1 have recorded. */
-static void forget(Order *o, int from, int to) {
+static void clear_records(Order *o, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = o->ph->steps.v[o->order[i]];
-        for (int k = 0; k < s->n_bufs; k++) o->seen[s->bufs[k]] = 0;
+        for (int k = 0; k < s->n_bufs; k++) o->marks[s->bufs[k]] = 0;
     }
 }
 
 /* Why the step behind the loop is not part of it; NULL: there is no step. */
-const char *plan_order_end(Order *o, const PBlocks *l) {
+const char *plan_order_end_reason(Order *o, const PBlocks *l) {
     if (l->last + 1 == o->n) return NULL;
     int step = o->order[l->last + 1];
     const PStep *s = o->ph->steps.v[step];
-    const Touch *t = &o->touch[step];
+    const StepAccesses *t = &o->accesses[step];
     if (s->pred >= 0) return "it is not always wanted";
     if (!plan_order_is_movable(s)) return "it is no kernel and no matrix product";
     if (!t->rows) return "it cannot be run on a part of its rows";
     if (!expr_eq(t->rows, l->rows)) return "it has other rows";
-    for (int i = l->first; i <= l->last; i++) note(o, o->order[i], true);
-    bool meets = !joins(o, step);
-    forget(o, l->first, l->last + 1);
+    for (int i = l->first; i <= l->last; i++) record_step(o, o->order[i], true);
+    bool meets = !may_join_loop(o, step);
+    clear_records(o, l->first, l->last + 1);
     return meets ? "it needs other rows of what the loop makes" : "it begins one";
 }
 
@@ -109,41 +111,41 @@ static void find_lives(Order *o, int first, int last) {
 
 /* Moves the steps from `at` on that can share its loop side by side, and small steps between them
  * behind; returns how many share it. */
-static int collect(Order *o, int at) {
+static int gather_loop_steps(Order *o, int at) {
     int n = 0, n_behind = 0, end = at, i = at;
-    const Expr *rows = o->touch[o->order[at]].rows;
+    const Expr *rows = o->accesses[o->order[at]].rows;
     for (; i < o->n; i++) {
         int step = o->order[i];
-        const Touch *t = &o->touch[step];
-        bool in = t->rows && expr_eq(t->rows, rows) && joins(o, step);
-        if (!in && !is_small(o->ph->steps.v[step])) break;
-        note(o, step, in);
+        const StepAccesses *t = &o->accesses[step];
+        bool in = t->rows && expr_eq(t->rows, rows) && may_join_loop(o, step);
+        if (!in && !is_serial(o->ph->steps.v[step])) break;
+        record_step(o, step, in);
         if (in) {
             o->member[n++] = step;
             end = i + 1;
         } else {
-            o->behind[n_behind++] = step;
+            o->postponed[n_behind++] = step;
         }
     }
-    forget(o, at, i);
+    clear_records(o, at, i);
     if (end == at + n) return n;
     /* Small ones behind the last member stay where they are. */
     memcpy(o->order + at, o->member, (size_t)n * sizeof *o->member);
-    memcpy(o->order + at + n, o->behind, (size_t)(end - at - n) * sizeof *o->behind);
+    memcpy(o->order + at + n, o->postponed, (size_t)(end - at - n) * sizeof *o->postponed);
     find_lives(o, at, end - 1);
     return n;
 }
 
 /* Marks the temporaries that only steps lo .. hi access, at their own rows: they are needed for one
  * block at a time. True if there are any. */
-static bool mark_locals(Order *o, int lo, int hi) {
+static bool mark_local_buffers(Order *o, int lo, int hi) {
     bool any = false;
     for (int i = lo; i <= hi; i++) {
         const PStep *s = o->ph->steps.v[o->order[i]];
         for (int k = 0; k < s->n_bufs; k++) {
             int b = s->bufs[k];
             bool inside = o->first[b] >= lo && o->last[b] <= hi;
-            if (!inside || !o->by_row[b] || o->p->bufs.v[b]->kind != PB_TEMP) continue;
+            if (!inside || !o->row_only[b] || o->p->bufs.v[b]->kind != PB_TEMP) continue;
             o->block[b] = o->loops.n;
             any = true;
         }
@@ -152,17 +154,17 @@ static bool mark_locals(Order *o, int lo, int hi) {
 }
 
 /* Forms the loops over blocks of the phase's order. */
-void plan_order_cut(Order *o) {
+void plan_order_form_loops(Order *o) {
     o->loops.n = 0;
     for (int i = 0; i < o->n_bufs; i++) o->block[o->bufs[i]] = -1;
     find_lives(o, 0, o->n - 1);
     for (int i = 0; i < o->n; i++) {
-        const Expr *rows = o->touch[o->order[i]].rows;
+        const Expr *rows = o->accesses[o->order[i]].rows;
         if (!rows) continue;
-        bool apart = o->apart[o->order[i]];
-        int n = collect(o, i);
-        if (apart) i += n - 1;
-        if (apart || !mark_locals(o, i, i + n - 1)) continue;
+        bool unwanted = o->unwanted[o->order[i]];
+        int n = gather_loop_steps(o, i);
+        if (unwanted) i += n - 1;
+        if (unwanted || !mark_local_buffers(o, i, i + n - 1)) continue;
         PBlocks loop = {.first = i, .last = i + n - 1, .rows = rows};
         vec_push(o->a, &o->loops, loop);
         i = loop.last;

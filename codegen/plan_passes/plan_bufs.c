@@ -23,11 +23,12 @@ const char *cg_ident(Arena *a, const char *s) {
 const char *cg_value_name(Lower *lo, const Op *op) {
     const char *hint = op->hint ? op->hint : op_mnemonic(op->kind);
     const char *kind = op->ask == ASK_APART ? "_dump" : "";
-    return arena_printf(lo->a, "%s%s_%d", cg_ident(lo->a, hint), kind, cg_info(lo, op)->number);
+    return arena_printf(lo->a, "%s%s_%d", cg_ident(lo->a, hint), kind,
+                        cg_info(lo, op)->name_number);
 }
 
 /* The name, or with a number behind it if it is taken; it is then. */
-const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {
+const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name) {
     const char *unique = name;
     for (int i = 2; strmap_has(taken, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
     strmap_put(lo->a, taken, unique, lo);
@@ -35,7 +36,7 @@ const char *cg_take_name(Lower *lo, StrMap *taken, const char *name) {
 }
 
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
-    const char *unique = cg_take_name(lo, &lo->names, name);
+    const char *unique = cg_unique_name(lo, &lo->names, name);
     PBuf *b = NEW(lo->a, PBuf);
     b->id = lo->p->bufs.n;
     b->kind = kind;
@@ -53,7 +54,7 @@ const Expr *cg_count(Lower *lo, const Type *t) {
 }
 
 /* A new temporary buffer of the phase. */
-int cg_temp(Lower *lo, const char *name, DType dt, const Expr *count) {
+int cg_temp_buf(Lower *lo, const char *name, DType dt, const Expr *count) {
     PBuf *b = cg_new_buf(
         lo, PB_TEMP, arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), name), dt, count);
     b->phase = lo->phase;
@@ -73,30 +74,30 @@ bool plan_in_loop(const PPhase *ph, int step) {
 }
 
 /* Whether the step interrupts the phase: the host must wait for the device. */
-bool plan_step_stops(const PStep *s, bool on_device) {
+bool plan_step_interrupts(const PStep *s, bool on_device) {
     if (s->kind == PS_CALL) return s->op->ext->effect || (on_device && !s->op->ext->device);
     if (s->kind == PS_LOOP) return on_device && !s->recorded;
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
 }
 
 /* Whether each run of the phase is on a batch with its own sizes. */
-bool plan_is_of_batches(const Plan *p, const PPhase *ph) {
+bool plan_runs_on_batches(const Plan *p, const PPhase *ph) {
     const Sampling *s = &p->m->recipe.sample;
     Phase phase = ph->func->phase;
     if (phase == PHASE_EVAL) return s->batch && s->eval_links;
     if (phase == PHASE_PREDICT && s->serve && s->train_links) return true;
-    return s->batch && (phase == PHASE_TRAIN || module_draws(p->m, phase));
+    return s->batch && (phase == PHASE_TRAIN || module_runs_on_batches(p->m, phase));
 }
 
 /* ---- sources ------------------------------------------------------------------------- */
 /* The buffer with this key, if there is one. */
-static PBuf *known(Lower *lo, const char *key) {
-    return strmap_get(&lo->known, key);
+static PBuf *find_source(Lower *lo, const char *key) {
+    return strmap_get(&lo->source_bufs, key);
 }
 
 /* Records a buffer under a key. */
-static void remember(Lower *lo, const char *key, PBuf *b) {
-    strmap_put(lo->a, &lo->known, key, b);
+static void add_source(Lower *lo, const char *key, PBuf *b) {
+    strmap_put(lo->a, &lo->source_bufs, key, b);
 }
 
 /* The key of the buffer of a source op. */
@@ -139,12 +140,12 @@ bool cg_read_one_way(Lower *lo) {
 }
 
 /* The buffer of a source op: data, variable, input or saved value. */
-int cg_source_buf(Lower *lo, const Op *op) {
+int cg_input_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
-    if (op->kind == OP_ARG) return lo->args[(int)op->imm];
+    if (op->kind == OP_ARG) return lo->operand_bufs[(int)op->imm];
     const char *key = source_key(lo, op);
-    PBuf *b = known(lo, key);
+    PBuf *b = find_source(lo, key);
     if (b) return b->id;
     Type t = op->kind == OP_VAR ? op->var->type : op->type;
     b = cg_new_buf(lo, kinds[op->kind], source_name(lo, op), t.dt, cg_count(lo, &t));
@@ -152,7 +153,7 @@ int cg_source_buf(Lower *lo, const Op *op) {
     b->col = op->kind == OP_DATA ? op->col : NULL;
     b->var = op->kind == OP_VAR ? op->var : NULL;
     b->io_name = op->kind == OP_INPUT || op->kind == OP_SAVED ? op->name : NULL;
-    remember(lo, key, b);
+    add_source(lo, key, b);
     return b->id;
 }
 
@@ -160,7 +161,7 @@ int cg_source_buf(Lower *lo, const Op *op) {
 int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
     PBuf *b = cg_new_buf(lo, PB_SAVED, arena_printf(lo->a, "saved_%s", cg_ident(lo->a, name)),
                          t->dt, cg_count(lo, t));
-    remember(lo, arena_printf(lo->a, "saved %s", name), b);
+    add_source(lo, arena_printf(lo->a, "saved %s", name), b);
     return b->id;
 }
 
@@ -179,7 +180,7 @@ int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
     const char *key = arena_printf(lo->a, "map %d %d %d", m->id, (int)part, by ? by->id : -1);
-    if (known(lo, key)) return known(lo, key)->id;
+    if (find_source(lo, key)) return find_source(lo, key)->id;
     bool ptr = part == LB_MAP_PTR;
     const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
     const char *name = arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]);
@@ -188,40 +189,40 @@ int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
     b->map = m;
     b->by = by;
     b->map_part = part;
-    remember(lo, key, b);
+    add_source(lo, key, b);
     return b->id;
 }
 
 /* The buffer with the global ids of a space's rows: the row keys of random numbers. */
-int cg_logical_buf(Lower *lo, Space *s) {
+int cg_global_ids_buf(Lower *lo, Space *s) {
     const char *key = arena_printf(lo->a, "logical %d", s->id);
-    if (known(lo, key)) return known(lo, key)->id;
+    if (find_source(lo, key)) return find_source(lo, key)->id;
     const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
     b->space = s;
-    remember(lo, key, b);
+    add_source(lo, key, b);
     return b->id;
 }
 
 /* The buffer with the bounds of the chunks in which a space's rows are summed. */
-int cg_cuts_buf(Lower *lo, Space *s) {
+int cg_chunk_bounds_buf(Lower *lo, Space *s) {
     const char *key = arena_printf(lo->a, "cuts %d", s->id);
-    if (known(lo, key)) return known(lo, key)->id;
+    if (find_source(lo, key)) return find_source(lo, key)->id;
     const char *name = arena_printf(lo->a, "cuts_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_CUTS, name, DT_I64, expr_const(lo->a, RT_SUM_CHUNKS + 1));
     b->space = s;
-    remember(lo, key, b);
+    add_source(lo, key, b);
     return b->id;
 }
 
 /* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream) {
     const char *key = arena_printf(lo->a, "key %d", stream);
-    if (known(lo, key)) return known(lo, key)->id;
+    if (find_source(lo, key)) return find_source(lo, key)->id;
     PBuf *b =
         cg_new_buf(lo, PB_KEY, arena_printf(lo->a, "key_%d", stream), DT_I32, expr_const(lo->a, 2));
     b->stream = stream;
-    remember(lo, key, b);
+    add_source(lo, key, b);
     return b->id;
 }
 

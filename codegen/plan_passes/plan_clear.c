@@ -63,7 +63,7 @@ static LReg *times(Build *b, LReg *x, const Expr *e, Span at) {
 }
 
 /* The place of the e-th element: rows are outermost, then matrices, then what a row has. */
-static LReg *place(Build *b, const PTail *t, const Expr *batches, LReg *e, Span at) {
+static LReg *place(Build *b, const PPaddedOperand *t, const Expr *batches, LReg *e, Span at) {
     const bool one = is(batches, 1);
     if (one && is(t->row, 1) && expr_eq(t->step, t->n)) return e;
     LReg *n = size(b, t->n, at), *i = of_two(b, L_FN_IREM, e, n, at);
@@ -78,7 +78,7 @@ static LReg *place(Build *b, const PTail *t, const Expr *batches, LReg *e, Span 
     return of_two(b, L_FN_IADD, to, times(b, j, t->step, at), at);
 }
 
-static void clear(Build *b, const Plan *p, const PStep *s, const PTail *t) {
+static void clear(Build *b, const Plan *p, const PStep *s, const PPaddedOperand *t) {
     const PBuf *of = p->bufs.v[t->buf];
     const Expr *each = expr_mul(b->a, s->gemm.batch, t->n);
     LBuf *to = NEW(b->a, LBuf);
@@ -92,7 +92,7 @@ static void clear(Build *b, const Plan *p, const PStep *s, const PTail *t) {
     vec_push(b->a, &b->k->bufs, to);
     LStmt *loop = put(b, L_FOR, s->span), **behind = b->end;
     loop->range = LR_BEHIND;
-    loop->own = expr_mul(b->a, t->own, each);
+    loop->own = expr_mul(b->a, t->valid_rows, each);
     loop->extent = expr_mul(b->a, s->gemm.k, each);
     loop->sched.parallel = true;
     loop->var = reg(b, loop, DT_I64, "e");
@@ -106,7 +106,7 @@ static void clear(Build *b, const Plan *p, const PStep *s, const PTail *t) {
     b->end = behind;
 }
 
-static PClear *clears(Arena *a, Plan *p, const PPhase *ph, int step, const PTail t[2]) {
+static PClear *clears(Arena *a, Plan *p, const PPhase *ph, int step, const PPaddedOperand t[2]) {
     const PStep *s = ph->steps.v[step];
     PClear *c = NEW(a, PClear);
     LKernel *k = c->kernel = NEW(a, LKernel);
@@ -127,15 +127,15 @@ static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
         const PPhase *ph = p->phases.v[i];
         const char *why = NULL;
-        if (!plan_is_by_batches(p, ph)) continue;
-        const PStep *s = plan_buckets_lack(pc->a, p, ph, false, &why);
+        if (!plan_trains_on_batches(p, ph)) continue;
+        const PStep *s = plan_bucket_obstacle(pc->a, p, ph, false, &why);
         if (s)
             pass_refusal(pc, s->span, "clear-tails", "@%s is not recorded for rounded sizes: %s",
                          ph->name, why);
         for (int k = 0; k < ph->steps.n && !s; k++) {
-            PTail t[2];
+            PPaddedOperand t[2];
             PStep *g = ph->steps.v[k];
-            if (g->clear || !plan_tails(pc->a, p, g, t)) continue;
+            if (g->clear || !plan_padded_operands(pc->a, p, g, t)) continue;
             g->clear = clears(pc->a, p, ph, k, t);
             pass_remark(pc, g->span, "clear-tails", "'%s' finds zeros behind a batch's rows, by %s",
                         g->note, g->clear->kernel->name);

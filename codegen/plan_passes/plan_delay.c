@@ -44,7 +44,7 @@ const PBlocks *plan_block_at(const PPhase *ph, int at) {
 }
 
 /* Moves the step at `at` behind n others. */
-void plan_step_pass(PPhase *ph, int at, int n) {
+void plan_step_move_behind(PPhase *ph, int at, int n) {
     PStep **to = &ph->steps.v[at], *s = *to;
     memmove(to, to + 1, (size_t)n * sizeof *to);
     to[n] = s;
@@ -58,64 +58,64 @@ void plan_step_pass(PPhase *ph, int at, int n) {
 typedef struct {
     int at;
     const PStep *step;
-} Toucher;
-typedef VEC(Toucher) Touchers;
+} BufAccess;
+typedef VEC(BufAccess) BufAccesses;
 
 /* The steps that stay where they are, by their places.  Each of the others stands before one. */
 typedef struct {
     Arena *a;
     PPhase *ph;
-    Touchers *all, *alone; /* by buffer; alone: who writes there, or is no kernel */
-    bool *moves;           /* by place: it waits, outside of loops over blocks */
-    int *stays, *stop;     /* by place: the next one that stays; .. that nobody passes */
-    int *end;              /* by place: the last step up to it that one may stand behind */
-    int *before;           /* by place of one that moves: which it stands before */
+    BufAccesses *all, *exclusive; /* by buffer; alone: who writes there, or is no kernel */
+    bool *moves;                  /* by place: it waits, outside of loops over blocks */
+    int *next_fixed, *barrier;    /* by place: the next one that stays; .. that nobody passes */
+    int *last_end;                /* by place: the last step up to it that one may stand behind */
+    int *target;                  /* by place of one that moves: which it stands before */
 } Delay;
 
 /* Records the accesses of a step, and of what it covers, by buffer: all of them, and those that no
  * other access may pass (writes, and accesses by other steps than kernels). */
-static void note_touches(Delay *d, const PStep *s, int at) {
+static void record_accesses(Delay *d, const PStep *s, int at) {
     for (int i = 0; i < s->n_bufs; i++) {
-        bool alone = s->kind != PS_KERNEL || plan_step_writes(s, s->bufs[i]);
-        vec_push(d->a, &d->all[s->bufs[i]], ((Toucher){at, s}));
-        if (alone) vec_push(d->a, &d->alone[s->bufs[i]], ((Toucher){at, s}));
+        bool exclusive = s->kind != PS_KERNEL || plan_step_writes(s, s->bufs[i]);
+        vec_push(d->a, &d->all[s->bufs[i]], ((BufAccess){at, s}));
+        if (exclusive) vec_push(d->a, &d->exclusive[s->bufs[i]], ((BufAccess){at, s}));
     }
     for (int i = 0; s->epilogue && i < s->epilogue->n_covers; i++)
-        note_touches(d, s->epilogue->covers[i], at);
+        record_accesses(d, s->epilogue->covers[i], at);
 }
 
 /* Finds the steps that wait, and for each position where waiting steps may go. */
-static Delay delay_of(Arena *a, const Plan *p, PPhase *ph) {
+static Delay prepare_delay(Arena *a, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
     Delay d = {.a = a, .ph = ph};
-    d.all = NEWN(a, Touchers, bufs);
-    d.alone = NEWN(a, Touchers, bufs);
+    d.all = NEWN(a, BufAccesses, bufs);
+    d.exclusive = NEWN(a, BufAccesses, bufs);
     d.moves = NEWN(a, bool, n);
-    d.stays = NEWN(a, int, n);
-    d.stop = NEWN(a, int, n);
-    d.end = NEWN(a, int, n);
-    d.before = NEWN(a, int, n);
+    d.next_fixed = NEWN(a, int, n);
+    d.barrier = NEWN(a, int, n);
+    d.last_end = NEWN(a, int, n);
+    d.target = NEWN(a, int, n);
     for (int i = 0, end = -1; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         const PBlocks *b = plan_block_at(ph, i);
         bool waits = may_wait(p, s), device = s->kind == PS_KERNEL || s->kind == PS_GEMM;
         d.moves[i] = waits && !b;
-        d.stop[i] = !device || s->pred >= 0 || waits ? i : -1;
+        d.barrier[i] = !device || s->pred >= 0 || waits ? i : -1;
         if (!d.moves[i] && (!b || b->last == i)) end = i;
-        d.end[i] = end;
-        if (!d.moves[i]) note_touches(&d, s, i);
+        d.last_end[i] = end;
+        if (!d.moves[i]) record_accesses(&d, s, i);
     }
-    d.stays[ph->steps.n] = d.stop[ph->steps.n] = ph->steps.n;
+    d.next_fixed[ph->steps.n] = d.barrier[ph->steps.n] = ph->steps.n;
     for (int i = ph->steps.n - 1; i >= 0; i--) {
-        d.stays[i] = d.moves[i] ? d.stays[i + 1] : i;
-        if (d.moves[i] || d.stop[i] < 0) d.stop[i] = d.stop[i + 1];
+        d.next_fixed[i] = d.moves[i] ? d.next_fixed[i + 1] : i;
+        if (d.moves[i] || d.barrier[i] < 0) d.barrier[i] = d.barrier[i + 1];
     }
     return d;
 }
 
 /* The position of the first access behind `at`, but for other operands of the step's concatenation;
  * at most `most`. */
-static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
+static int first_access(const BufAccesses *t, const PStep *s, int at, int most) {
     int low = 0, high = t->n;
     while (low < high) {
         int i = (low + high) / 2;
@@ -131,25 +131,25 @@ static int first_touch(const Touchers *t, const PStep *s, int at, int most) {
 
 /* Finds for each waiting step, from the last one, the step that it goes in front of: the first that
  * it must not pass, or another waiting step, but not inside a loop over blocks. */
-static void find_before(Delay *d) {
-    int company = d->ph->steps.n;
+static void find_targets(Delay *d) {
+    int waiting = d->ph->steps.n;
     for (int i = d->ph->steps.n - 1; i >= 0; i--) {
         const PStep *s = d->ph->steps.v[i];
         if (!d->moves[i]) continue;
-        int to = company < d->stop[i] ? company : d->stop[i];
+        int to = waiting < d->barrier[i] ? waiting : d->barrier[i];
         for (int k = 0; k < s->n_bufs; k++) {
             bool written = s->kernel->bufs.v[k]->written;
-            to = first_touch(&(written ? d->all : d->alone)[s->bufs[k]], s, i, to);
+            to = first_access(&(written ? d->all : d->exclusive)[s->bufs[k]], s, i, to);
         }
-        int end = to > 0 ? d->end[to - 1] : -1;
-        company = d->before[i] = d->stays[end > i ? end + 1 : i];
+        int end = to > 0 ? d->last_end[to - 1] : -1;
+        waiting = d->target[i] = d->next_fixed[end > i ? end + 1 : i];
     }
 }
 
 /* How many fixed steps the waiting step i goes behind. */
 static int steps_waited(const Delay *d, int i) {
     int n = 0;
-    for (int k = i + 1; d->moves[i] && k < d->before[i]; k++) n += !d->moves[k];
+    for (int k = i + 1; d->moves[i] && k < d->target[i]; k++) n += !d->moves[k];
     return n;
 }
 
@@ -168,7 +168,7 @@ static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
                          ph->name, s->note, s->kernel->name);
     }
     if (!waiting) return;
-    int to = d->before[longest];
+    int to = d->target[longest];
     const PStep *s = ph->steps.v[longest], *until = to < ph->steps.n ? ph->steps.v[to] : NULL;
     pass_remark(pc, s->span, "delay-sums",
                 "@%s: %d steps that end sums wait; '%s' (%s) for the most others, %d, %s%s%s",
@@ -177,16 +177,16 @@ static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
 }
 
 /* Moves the waiting steps of a phase. */
-static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
+static void delay_steps(PassCtx *pc, const Plan *p, PPhase *ph) {
     Arena *a = pc->a;
-    Delay d = delay_of(a, p, ph);
+    Delay d = prepare_delay(a, p, ph);
     int n = ph->steps.n, to = 0, next = 0, *place = NEWN(a, int, (size_t)n + 1);
     PStep **steps = NEWN(a, PStep *, (size_t)n + 1);
-    find_before(&d);
+    find_targets(&d);
     remark_delays(pc, p, &d);
     for (int i = 0; i <= n; i++) {
         if (i < n && d.moves[i]) continue;
-        for (; next < n && (!d.moves[next] || d.before[next] <= i); next++)
+        for (; next < n && (!d.moves[next] || d.target[next] <= i); next++)
             if (d.moves[next]) steps[to++] = ph->steps.v[next];
         if (i == n) break;
         place[i] = to;
@@ -201,7 +201,7 @@ static void delay(PassCtx *pc, const Plan *p, PPhase *ph) {
 }
 
 static bool run_delay(PassCtx *pc, Plan *p) {
-    for (int i = 0; i < p->phases.n; i++) delay(pc, p, p->phases.v[i]);
+    for (int i = 0; i < p->phases.n; i++) delay_steps(pc, p, p->phases.v[i]);
     return true;
 }
 
@@ -225,14 +225,14 @@ typedef struct {
 
 /* How many steps the one at `at` must pass to stand in front of the next that runs over the same
  * chunks; 0: it cannot. between: a step that it cannot pass, or NULL. */
-static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
+static int distance_to_same_chunks(const PPhase *ph, int at, const PStep **between) {
     const PStep *s = ph->steps.v[at];
     *between = NULL;
     for (int i = at + 1; i < ph->steps.n; i++) {
         const PStep *next = ph->steps.v[i];
         const PBlocks *b = plan_block_at(ph, i);
-        if (!b && plan_same_parts(s, next) && !plan_steps_meet(s, next)) return i - 1 - at;
-        if (plan_order_is_movable(next) && !plan_steps_meet(s, next)) continue;
+        if (!b && plan_same_chunks(s, next) && !plan_steps_conflict(s, next)) return i - 1 - at;
+        if (plan_order_is_movable(next) && !plan_steps_conflict(s, next)) continue;
         *between = next;
         return 0;
     }
@@ -240,21 +240,21 @@ static int way_to_parts(const PPhase *ph, int at, const PStep **between) {
 }
 
 /* The next step behind `at` that runs over the same chunks, or NULL. */
-static const PStep *later_parts(const PPhase *ph, int at) {
+static const PStep *later_same_chunks(const PPhase *ph, int at) {
     for (int i = at + 1; i < ph->steps.n; i++)
-        if (!plan_block_at(ph, i) && plan_same_parts(ph->steps.v[at], ph->steps.v[i]))
+        if (!plan_block_at(ph, i) && plan_same_chunks(ph->steps.v[at], ph->steps.v[i]))
             return ph->steps.v[i];
     return NULL;
 }
 
 /* Moves the step behind n others, unless the peak memory grows; true if it was moved. */
-static bool try_pass(Gather *g, int at, int n, int64_t most) {
+static bool try_move(Gather *g, int at, int n, int64_t peak) {
     PPhase *ph = g->ph;
     size_t n_steps = (size_t)ph->steps.n, n_blocks = (size_t)ph->blocks.n;
     memcpy(g->steps, ph->steps.v, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(g->blocks, ph->blocks.v, n_blocks * sizeof *g->blocks);
-    plan_step_pass(ph, at, n);
-    if (plan_lives_most(&g->lives) <= most) return true;
+    plan_step_move_behind(ph, at, n);
+    if (plan_lives_peak(&g->lives) <= peak) return true;
     memcpy(ph->steps.v, g->steps, n_steps * sizeof *g->steps);
     if (n_blocks) memcpy(ph->blocks.v, g->blocks, n_blocks * sizeof *g->blocks);
     return false;
@@ -275,14 +275,14 @@ static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
                 .lives = plan_lives(a, p, ph),
                 .steps = NEWN(a, PStep *, (size_t)ph->steps.n + 1),
                 .blocks = NEWN(a, PBlocks, (size_t)ph->blocks.n + 1)};
-    int64_t most = plan_lives_most(&g.lives);
+    int64_t peak = plan_lives_peak(&g.lives);
     for (int i = ph->steps.n - 2; i >= 0; i--) {
-        if (!plan_parts_loop(ph->steps.v[i]) || plan_block_at(ph, i)) continue;
-        const PStep *s = ph->steps.v[i], *between, *to = later_parts(ph, i);
-        int n = way_to_parts(ph, i, &between);
+        if (!plan_chunk_loop(ph->steps.v[i]) || plan_block_at(ph, i)) continue;
+        const PStep *s = ph->steps.v[i], *between, *to = later_same_chunks(ph, i);
+        int n = distance_to_same_chunks(ph, i, &between);
         if (n)
             remark_parts(pc, s, ph->steps.v[i + n + 1],
-                         try_pass(&g, i, n, most) ? NULL : "a step would be fuller");
+                         try_move(&g, i, n, peak) ? NULL : "a step would be fuller");
         else if (between && to)
             remark_parts(pc, s, to,
                          arena_printf(a, "'%s' is between them, %s", between->note,

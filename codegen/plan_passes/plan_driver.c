@@ -61,7 +61,7 @@ static bool moves_steps(const char *name, size_t n) {
 /* The passes behind `form-kernels`: of a processor, of processes that share rows, or what the
  * device names. */
 static const char *passes_of(const Plan *p) {
-    if (p->by_parts) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
+    if (p->partitioned) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;
     return "order-steps,block-rows,delay-sums,gather-parts,join-kernels,lifetimes";
 }
@@ -102,12 +102,12 @@ static bool verify(Ctx *c, void *p, const char *after) {
 }
 
 /* Runs one pass, for the pass driver. */
-static bool run(PassCtx *pc, const Pass *pass, void *p) {
+static bool run_pass(PassCtx *pc, const Pass *pass, void *p) {
     return pass->run_plan(pc, p);
 }
 
 bool plan_run_passes(Ctx *c, Plan *p, const char *names, const PassOptions *o) {
-    PassSubject s = {p, &p->has, print, verify, run, fact_name, plan_pass_find, NULL};
+    PassSubject s = {p, &p->flags, print, verify, run_pass, fact_name, plan_pass_find, NULL};
     return pass_run_list(c, &s, names, o);
 }
 

@@ -17,14 +17,14 @@ static bool is_dump(const PStep *s) {
 
 /* How many steps the one at `at` may pass, but not into a loop over blocks. until: the step that it
  * may not pass, or NULL. */
-static int way_to_end(const PPhase *ph, int at, const PStep **until) {
+static int distance_to_end(const PPhase *ph, int at, const PStep **until) {
     int n = 0;
     *until = NULL;
     for (int i = at + 1; i < ph->steps.n; i++) {
         const PBlocks *b = plan_block_at(ph, i);
         *until = ph->steps.v[i];
         if (!plan_order_is_movable(ph->steps.v[i])) break;
-        if (plan_steps_meet(ph->steps.v[at], ph->steps.v[i])) break;
+        if (plan_steps_conflict(ph->steps.v[at], ph->steps.v[i])) break;
         if (!b || b->last == i) n = i - at;
         *until = NULL;
     }
@@ -32,23 +32,23 @@ static int way_to_end(const PPhase *ph, int at, const PStep **until) {
 }
 
 /* Why the step may not pass that one. */
-static const char *why_not(const PStep *s, const PStep *until) {
+static const char *stop_reason(const PStep *s, const PStep *until) {
     if (!plan_order_is_movable(until)) return "nothing moves behind that";
-    return plan_steps_meet(s, until) ? "it reads or writes the same memory" : "it is in a loop";
+    return plan_steps_conflict(s, until) ? "it reads or writes the same memory" : "it is in a loop";
 }
 
 /* Moves the step as far back as possible. */
-static void move(PassCtx *pc, PPhase *ph, int at) {
+static void move_dump(PassCtx *pc, PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at], *until;
-    const int n = way_to_end(ph, at, &until);
+    const int n = distance_to_end(ph, at, &until);
     if (n) {
-        plan_step_pass(ph, at, n);
+        plan_step_move_behind(ph, at, n);
         pass_remark(pc, s->span, "dumps-last", "@%s: '%s' (%s) goes behind %d steps", ph->name,
                     s->note, s->kernel->name, n);
     }
     if (until)
         pass_refusal(pc, s->span, "dumps-last", "@%s: '%s' (%s) goes no further than '%s': %s",
-                     ph->name, s->note, s->kernel->name, until->note, why_not(s, until));
+                     ph->name, s->note, s->kernel->name, until->note, stop_reason(s, until));
 }
 
 static bool run(PassCtx *pc, Plan *p) {
@@ -58,7 +58,7 @@ static bool run(PassCtx *pc, Plan *p) {
             const PStep *s = ph->steps.v[k];
             if (!is_dump(s)) continue;
             if (plan_order_is_movable(s) && !plan_block_at(ph, k))
-                move(pc, ph, k);
+                move_dump(pc, ph, k);
             else
                 pass_refusal(pc, s->span, "dumps-last", "@%s: '%s' (%s) stays: %s", ph->name,
                              s->note, s->kernel->name,

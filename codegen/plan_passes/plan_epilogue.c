@@ -21,20 +21,20 @@ typedef struct {
     Arena *a;
     const Plan *p;
     PPhase *ph;
-    int at; /* of the product */
+    int gemm_at; /* of the product */
     PStep *gemm;
-} Find;
+} GroupSearch;
 
 /* Whether the buffer holds f32. */
-static bool is_float(const Plan *p, int buf) {
+static bool is_f32_buf(const Plan *p, int buf) {
     return p->bufs.v[buf]->dt == DT_F32;
 }
 
 /* Whether a step strictly between two accesses the buffer; written: writes it. */
-static bool between(const PPhase *ph, int from, int to, int buf, bool written) {
+static bool is_accessed_between(const PPhase *ph, int from, int to, int buf, bool written) {
     for (int i = from + 1; i < to; i++)
         if (written ? plan_step_writes(ph->steps.v[i], buf)
-                    : plan_step_touches(ph->steps.v[i], buf))
+                    : plan_step_accesses_buf(ph->steps.v[i], buf))
             return true;
     return false;
 }
@@ -54,12 +54,12 @@ typedef struct {
     const LStmt *store;
     int n_loops;
     const LStmt *loop[MAX_RANK];
-    int n_lets;        /* statements that compute */
-    const char *other; /* what is more than this; NULL = nothing */
-} Flat;
+    int n_lets;           /* statements that compute */
+    const char *obstacle; /* what is more than this; NULL = nothing */
+} StoreKernel;
 
 /* What the statement does beyond storing one value. */
-static const char *more_of(const LStmt *s) {
+static const char *obstacle_text(const LStmt *s) {
     if (s->kind == L_FOR && s->range == LR_SEGMENT) return "sums entries of its rows";
     if (s->kind == L_FOR && s->range == LR_CHUNK) return "sums over its rows";
     if (s->kind == L_LET) return s->fn == L_FN_RANDOM ? "draws random numbers" : "computes indices";
@@ -67,18 +67,18 @@ static const char *more_of(const LStmt *s) {
 }
 
 /* Matches the kernel with loops around one store; records what else it does. */
-static void read_flat(Flat *f, const LStmt *s) {
-    for (; s && !f->other; s = s->next) {
+static void match_store_kernel(StoreKernel *f, const LStmt *s) {
+    for (; s && !f->obstacle; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_EXTENT && !s->next && f->n_loops < MAX_RANK) {
             f->loop[f->n_loops++] = s;
-            read_flat(f, s->body);
+            match_store_kernel(f, s->body);
         } else if (s->kind == L_STORE && !f->store && !s->next) {
             f->store = s;
         } else if (s->kind == L_LET && s->fn == L_FN_OP) {
             f->n_lets++;
         } else if (s->kind != L_LOAD &&
                    !(s->kind == L_LET && (s->fn == L_FN_CONST || s->fn == L_FN_SIZE))) {
-            f->other = more_of(s);
+            f->obstacle = obstacle_text(s);
         }
     }
 }
@@ -94,18 +94,18 @@ static bool is_op(const LStmt *s, OpKind k) {
 }
 
 /* The operand of max(x, 0), and *cut; or s itself. */
-static const LStmt *under_cut(const LStmt *s, bool *cut) {
+static const LStmt *relu_operand(const LStmt *s, bool *is_relu) {
     if (!is_op(s, OP_MAX)) return s;
     for (int i = 0; i < 2; i++)
         if (is_zero(s->arg[i]->def)) {
-            *cut = true;
+            *is_relu = true;
             return s->arg[!i]->def;
         }
     return s;
 }
 
 /* Whether the load reads, over all of them, the last dimensions that the store writes. */
-static bool is_last_part(const LStmt *load, const LStmt *store) {
+static bool reads_last_dims(const LStmt *load, const LStmt *store) {
     int skip = store->buf->rank - load->buf->rank;
     for (int i = 0; skip >= 0 && i < load->buf->rank; i++)
         if (load->idx[i] != store->idx[skip + i] ||
@@ -115,7 +115,7 @@ static bool is_last_part(const LStmt *load, const LStmt *store) {
 }
 
 /* Whether the loops store each element of the buffer once. */
-static bool is_whole(const Flat *f) {
+static bool covers_buffer(const StoreKernel *f) {
     const LBuf *b = f->store->buf;
     if (f->n_loops != b->rank) return false;
     for (int i = 0; i < b->rank; i++) {
@@ -127,74 +127,75 @@ static bool is_whole(const Flat *f) {
 }
 
 /* The number of elements of a buffer. */
-static const Expr *size_of(Arena *a, const LBuf *b) {
+static const Expr *element_count(Arena *a, const LBuf *b) {
     const Expr *n = expr_const(a, 1);
     for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
     return n;
 }
 
 /* The plan's buffer of an argument, or -1. */
-static int buf_of(const PStep *s, const LBuf *b) {
+static int step_buf(const PStep *s, const LBuf *b) {
     return b->kind == LB_VALUE ? s->bufs[b->id] : -1;
 }
 
 /* Why the kernel k is not an epilogue of the product; NULL: it is, as *e says. */
-static const char *as_end(const Find *f, const PStep *k, PEpilogue *e) {
+static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogue *e) {
     const PGemm *g = &f->gemm->gemm;
-    Flat flat = {0};
-    read_flat(&flat, k->kernel->body);
-    if (flat.other) return flat.other;
-    if (!flat.store || !is_whole(&flat)) return "is no plain loop over its elements";
-    if (!expr_eq(size_of(f->a, flat.store->buf), expr_mul(f->a, g->m, g->n)))
+    StoreKernel flat = {0};
+    match_store_kernel(&flat, k->kernel->body);
+    if (flat.obstacle) return flat.obstacle;
+    if (!flat.store || !covers_buffer(&flat)) return "is no plain loop over its elements";
+    if (!expr_eq(element_count(f->a, flat.store->buf), expr_mul(f->a, g->m, g->n)))
         return "makes another number of elements";
-    bool cut = false;
-    const LStmt *add = under_cut(flat.store->src->def, &cut);
+    bool is_relu = false;
+    const LStmt *add = relu_operand(flat.store->src->def, &is_relu);
     const LStmt *z = add, *bias = NULL;
     if (is_op(add, OP_ADD)) {
         z = add->arg[0]->def;
         bias = add->arg[1]->def;
-        if (z && z->kind == L_LOAD && buf_of(k, z->buf) != f->gemm->bufs[2]) {
+        if (z && z->kind == L_LOAD && step_buf(k, z->buf) != f->gemm->bufs[2]) {
             const LStmt *t = z;
             z = bias, bias = t;
         }
-        if (!bias || bias->kind != L_LOAD || !is_last_part(bias, flat.store) ||
-            !expr_eq(size_of(f->a, bias->buf), g->n))
+        if (!bias || bias->kind != L_LOAD || !reads_last_dims(bias, flat.store) ||
+            !expr_eq(element_count(f->a, bias->buf), g->n))
             return "adds what is no bias";
     }
-    bool reads = z && z->kind == L_LOAD && buf_of(k, z->buf) == f->gemm->bufs[2];
-    if (!reads || !is_last_part(z, flat.store) || z->buf->rank != flat.store->buf->rank ||
-        flat.n_lets != cut + (bias != NULL))
+    bool reads = z && z->kind == L_LOAD && step_buf(k, z->buf) == f->gemm->bufs[2];
+    if (!reads || !reads_last_dims(z, flat.store) || z->buf->rank != flat.store->buf->rank ||
+        flat.n_lets != is_relu + (bias != NULL))
         return "computes more than a bias and a cut at 0";
-    if (!cut && !bias) return "is a copy";
-    e->kind = cut ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
-    e->side = bias ? buf_of(k, bias->buf) : -1;
-    e->out = buf_of(k, flat.store->buf);
-    return e->side < 0 || is_float(f->p, e->side) ? NULL : "adds a bias of 16 bits";
+    if (!is_relu && !bias) return "is a copy";
+    e->kind = is_relu ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
+    e->side = bias ? step_buf(k, bias->buf) : -1;
+    e->out = step_buf(k, flat.store->buf);
+    return e->side < 0 || is_f32_buf(f->p, e->side) ? NULL : "adds a bias of 16 bits";
 }
 
-/* The position of the next step behind `from` that accesses the buffer, or -1. */
+/* The position of the next step behind `summed` that accesses the buffer, or -1. */
 static int next_use(const PPhase *ph, int from, int buf) {
     for (int i = from + 1; i < ph->steps.n; i++)
-        if (plan_step_touches(ph->steps.v[i], buf)) return i;
+        if (plan_step_accesses_buf(ph->steps.v[i], buf)) return i;
     return -1;
 }
 
 /* Why the step that reads the product's result is not its epilogue; NULL: it is. */
-static const char *find_end(const Find *f, PEpilogue *e) {
+static const char *find_epilogue(const GroupSearch *f, PEpilogue *e) {
     const PPhase *ph = f->ph;
-    int z = f->gemm->bufs[2], at = next_use(ph, f->at, z);
+    int z = f->gemm->bufs[2], at = next_use(ph, f->gemm_at, z);
     PStep *k = at < 0 ? NULL : ph->steps.v[at];
     if (!k) return "nobody in the phase reads its result";
     if (k->kind != PS_KERNEL) return "a library call or a copy reads its result";
-    if (k->made_by || k->pred >= 0) return "what reads its result is not always wanted";
-    if (!same_loop(ph, f->at, at)) return "what reads its result is in another loop";
-    const char *why = as_end(f, k, e);
+    if (k->covered_by || k->pred >= 0) return "what reads its result is not always wanted";
+    if (!same_loop(ph, f->gemm_at, at)) return "what reads its result is in another loop";
+    const char *why = match_epilogue(f, k, e);
     if (why) return arena_printf(f->a, "%s %s", k->kernel->name, why);
-    bool own = f->p->bufs.v[z]->kind == PB_TEMP && next_use(ph, at, z) < 0;
-    if (e->out != z && !own) return "its result is read elsewhere, too";
+    bool only_reader = f->p->bufs.v[z]->kind == PB_TEMP && next_use(ph, at, z) < 0;
+    if (e->out != z && !only_reader) return "its result is read elsewhere, too";
     if (e->out == f->gemm->bufs[0] || e->out == f->gemm->bufs[1] ||
-        between(ph, f->at, at, e->out, false) ||
-        (e->side >= 0 && (between(ph, f->at, at, e->side, true) || e->side == e->out)))
+        is_accessed_between(ph, f->gemm_at, at, e->out, false) ||
+        (e->side >= 0 &&
+         (is_accessed_between(ph, f->gemm_at, at, e->side, true) || e->side == e->out)))
         return arena_printf(f->a, "%s writes what is in use until then", k->kernel->name);
     e->covers[e->n_covers++] = k;
     return NULL;
@@ -203,17 +204,17 @@ static const char *find_end(const Find *f, PEpilogue *e) {
 /* ---- sums of an operand's rows -------- */
 /* A kernel that adds up one loaded value. */
 typedef struct {
-    const LBuf *from;
+    const LBuf *summed;
     const LReg *loaded;
     bool ok;
-} Summed;
+} SumKernel;
 
 /* Matches the kernel with a sum of one loaded value. */
-static void read_sum(Summed *r, const LStmt *s) {
+static void match_sum_kernel(SumKernel *r, const LStmt *s) {
     for (; s && r->ok; s = s->next) {
         if (s->kind == L_LOAD) {
-            r->ok = !r->from && s->buf->kind == LB_VALUE;
-            r->from = s->buf;
+            r->ok = !r->summed && s->buf->kind == LB_VALUE;
+            r->summed = s->buf;
             r->loaded = s->dst;
         } else if (s->kind == L_ACC) {
             r->ok = s->red == RED_SUM && r->loaded && s->src == r->loaded;
@@ -221,7 +222,7 @@ static void read_sum(Summed *r, const LStmt *s) {
             r->ok = (s->kind == L_LET && s->fn == L_FN_CONST) || s->kind == L_STORE ||
                     (s->kind == L_FOR && s->range != LR_SEGMENT);
         }
-        read_sum(r, s->body);
+        match_sum_kernel(r, s->body);
     }
 }
 
@@ -238,13 +239,13 @@ static bool sums_rows(const PStep *s) {
 
 /* The buffer whose rows the kernel sums in chunks, or -1. */
 static int summed_buffer(const PStep *s) {
-    Summed r = {.ok = true};
-    if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->made_by || !sums_rows(s))
+    SumKernel r = {.ok = true};
+    if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->covered_by || !sums_rows(s))
         return -1;
-    read_sum(&r, s->kernel->body);
+    match_sum_kernel(&r, s->kernel->body);
     const LBuf *to = s->kernel->bufs.v[0];
-    bool parts = r.ok && r.from && to->written && to->partial && !r.from->written;
-    return parts ? buf_of(s, r.from) : -1;
+    bool chunked = r.ok && r.summed && to->written && to->partial && !r.summed->written;
+    return chunked ? step_buf(s, r.summed) : -1;
 }
 
 /* Whether operand i of the product lies as contiguous rows of `count` elements over which it sums.
@@ -256,23 +257,26 @@ static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
            expr_eq(i ? g->n : g->m, count);
 }
 
-/* Why the sum that begins with the step at `at` cannot be made with the product, as sum of its
+/* Why the sum that begins with the step at `gemm_at` cannot be made with the product, as sum of its
  * operand i; NULL: it can. */
-static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
+static const char *try_sum(const GroupSearch *f, int at, int i, PEpilogue *e) {
     const PPhase *ph = f->ph;
     PStep *parts = ph->steps.v[at], *sum = NULL;
     int sum_at = -1;
     for (int k = at + 1; k < ph->steps.n && !sum; k++)
-        if (ph->steps.v[k]->kind == PS_KERNEL && plan_step_touches(ph->steps.v[k], parts->bufs[0]))
+        if (ph->steps.v[k]->kind == PS_KERNEL &&
+            plan_step_accesses_buf(ph->steps.v[k], parts->bufs[0]))
             sum = ph->steps.v[sum_at = k];
     if (!sum || sum->op != parts->op || sum->n_bufs != 2 || sum->pred >= 0) return "shares its sum";
-    int db = sum->bufs[0], lo = at < f->at ? at : f->at, hi = sum_at > f->at ? sum_at : f->at;
+    int db = sum->bufs[0], lo = at < f->gemm_at ? at : f->gemm_at,
+        hi = sum_at > f->gemm_at ? sum_at : f->gemm_at;
     if (!same_loop(ph, lo, hi)) return "is in another loop";
-    if (between(ph, lo, hi, f->gemm->bufs[i], true)) return "sums what takes its place";
-    if (sum_at < f->at && between(ph, sum_at, f->at, db, false)) return "is wanted before it";
-    if (sum_at > f->at && between(ph, f->at, sum_at, db, false))
+    if (is_accessed_between(ph, lo, hi, f->gemm->bufs[i], true)) return "sums what takes its place";
+    if (sum_at < f->gemm_at && is_accessed_between(ph, sum_at, f->gemm_at, db, false))
+        return "is wanted before it";
+    if (sum_at > f->gemm_at && is_accessed_between(ph, f->gemm_at, sum_at, db, false))
         return "is made over another value";
-    if (plan_step_touches(f->gemm, db) || !is_float(f->p, db)) return "is of 16 bits";
+    if (plan_step_accesses_buf(f->gemm, db) || !is_f32_buf(f->p, db)) return "is of 16 bits";
     e->kind = i ? PE_SUM_B : PE_SUM_A;
     e->side = db;
     e->out = f->gemm->bufs[2];
@@ -282,7 +286,7 @@ static const char *try_sum(const Find *f, int at, int i, PEpilogue *e) {
 }
 
 /* Why no step that sums an operand can be made with the product; NULL: one can. */
-static const char *find_sum(const Find *f, PEpilogue *e) {
+static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
     const char *why = "no step sums an operand over the same rows";
     for (int at = 0; at < f->ph->steps.n && !e->kind; at++) {
         const PStep *s = f->ph->steps.v[at];
@@ -302,24 +306,24 @@ static const char *find_sum(const Find *f, PEpilogue *e) {
 
 /* ---- all -------- */
 /* Why the product covers nothing; NULL: it does, as *e says. */
-static const char *find(const Find *f, PEpilogue *e) {
+static const char *find_cover(const GroupSearch *f, PEpilogue *e) {
     const PStep *s = f->gemm;
     int64_t one;
     for (int i = 0; i < 3; i++)
-        if (!is_float(f->p, s->bufs[i])) return "its operands are of 16 bits";
+        if (!is_f32_buf(f->p, s->bufs[i])) return "its operands are of 16 bits";
     if (s->pred >= 0) return "it is not always wanted";
     if (!expr_is_const(s->gemm.batch, &one) || one != 1) return "it is several matrices at once";
     if (!expr_eq(s->gemm.c_row, s->gemm.n)) return "its rows lie apart";
-    return s->gemm.long_k ? find_sum(f, e) : find_end(f, e);
+    return s->gemm.long_k ? find_operand_sum(f, e) : find_epilogue(f, e);
 }
 
 /* Finds what a product covers, and remarks on it. */
-static void cover(PassCtx *pc, Find *f) {
+static void cover_steps(PassCtx *pc, GroupSearch *f) {
     PEpilogue *e = NEW(f->a, PEpilogue);
-    const char *why_not = find(f, e);
+    const char *why_not = find_cover(f, e);
     if (why_not) *e = (PEpilogue){.side = -1, .out = -1, .why_not = why_not};
     f->gemm->epilogue = e;
-    for (int i = 0; i < e->n_covers; i++) e->covers[i]->made_by = f->gemm;
+    for (int i = 0; i < e->n_covers; i++) e->covers[i]->covered_by = f->gemm;
     if (why_not)
         pass_refusal(pc, f->gemm->span, "epilogues", "'%s' covers nothing: %s", f->gemm->note,
                      why_not);
@@ -330,10 +334,10 @@ static void cover(PassCtx *pc, Find *f) {
 
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
-        Find f = {.a = pc->a, .p = p, .ph = p->phases.v[i]};
-        for (f.at = 0; f.at < f.ph->steps.n; f.at++) {
-            f.gemm = f.ph->steps.v[f.at];
-            if (f.gemm->kind == PS_GEMM) cover(pc, &f);
+        GroupSearch f = {.a = pc->a, .p = p, .ph = p->phases.v[i]};
+        for (f.gemm_at = 0; f.gemm_at < f.ph->steps.n; f.gemm_at++) {
+            f.gemm = f.ph->steps.v[f.gemm_at];
+            if (f.gemm->kind == PS_GEMM) cover_steps(pc, &f);
         }
     }
     return true;

@@ -53,24 +53,24 @@ typedef struct {
 } Uses;
 
 /* Whether only a concatenation reads op, which writes its operands itself. */
-static bool is_part(const Op *op, const Uses *u) {
+static bool is_concat_operand(const Op *op, const Uses *u) {
     return u->n == 1 && cg_concat_continues(op, u->last);
 }
 
 /* Decides whether a value is dead, inline, stored or a source. */
-static void decide(Lower *lo, Op *op, bool used, bool in_memory) {
+static void choose_storage(Lower *lo, Op *op, bool used, bool in_memory) {
     OpInfo *i = cg_info(lo, op);
     i->base = op;
     if (!used)
-        i->how = HOW_DEAD;
+        i->storage = HOW_DEAD;
     else if (is_source(op))
-        i->how = HOW_SOURCE;
+        i->storage = HOW_SOURCE;
     else if (op->type.dt != DT_VOID)
-        i->how = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
+        i->storage = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
 }
 
 /* Whether op is the first rows of its operand: these are where the operand is. */
-static bool is_first_rows(const Op *op) {
+static bool is_prefix_slice(const Op *op) {
     int64_t off;
     return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
            op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
@@ -78,14 +78,16 @@ static bool is_first_rows(const Op *op) {
 
 /* Makes views of stored values aliases of these. whole: values whose buffer an effect takes as it
  * is. */
-static void find_aliases(Lower *lo, const bool *whole) {
+static void find_aliases(Lower *lo, const bool *full) {
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
-        if (i->how == HOW_DEAD || (op->kind != OP_VIEW && (!is_first_rows(op) || whole[op->id])))
+        if (i->storage == HOW_DEAD ||
+            (op->kind != OP_VIEW && (!is_prefix_slice(op) || full[op->id])))
             continue;
         const OpInfo *x = cg_info(lo, op->in[0]);
-        if (x->how != HOW_ALIAS && x->how != HOW_STORED && x->how != HOW_SOURCE) continue;
-        i->how = HOW_ALIAS;
+        if (x->storage != HOW_ALIAS && x->storage != HOW_STORED && x->storage != HOW_SOURCE)
+            continue;
+        i->storage = HOW_ALIAS;
         i->base = x->base;
     }
 }
@@ -105,12 +107,12 @@ static void classify(Lower *lo) {
     lo->row_marks = NEW(lo->a, IrMarks);
     *lo->row_marks = ir_marks_new(lo->a, CG_PLACES * n);
     bool *used = NEWN(lo->a, bool, (size_t)n + 1), *memory = NEWN(lo->a, bool, (size_t)n + 1);
-    bool *whole = NEWN(lo->a, bool, (size_t)n + 1);
+    bool *full = NEWN(lo->a, bool, (size_t)n + 1);
     Uses *uses = NEWN(lo->a, Uses, (size_t)n + 1);
     int n_dumped = 0, n_others = 0;
     for (Op *op = lo->f->first; op; op = op->next) {
         bool dump = op->ask == ASK_APART || op->use.role == OUT_DUMP;
-        cg_info(lo, op)->number = dump ? n_dumped++ : n_others++;
+        cg_info(lo, op)->name_number = dump ? n_dumped++ : n_others++;
         cg_info(lo, op)->buf = -1;
         cg_info(lo, op)->gemm = cg_gemm_fits(lo, op);
     }
@@ -120,19 +122,19 @@ static void classify(Lower *lo) {
         used[op->id] |= op_acts(op);
         cg_info(lo, op)->spmm = used[op->id] && cg_wants_spmm(lo, op, &dense);
         if (cg_info(lo, op)->spmm) memory[dense->id] = true;
-        decide(lo, op, used[op->id], memory[op->id]);
-        if (used[op->id] && !memory[op->id] && is_part(op, &uses[op->id]))
-            cg_info(lo, op)->how = HOW_INLINE;
+        choose_storage(lo, op, used[op->id], memory[op->id]);
+        if (used[op->id] && !memory[op->id] && is_concat_operand(op, &uses[op->id]))
+            cg_info(lo, op)->storage = HOW_INLINE;
         for (int k = 0; k < op->n_in && used[op->id]; k++) {
             used[op->in[k]->id] = true;
             uses[op->in[k]->id].n++;
             uses[op->in[k]->id].last = op;
             memory[op->in[k]->id] |= wants_memory(lo, op);
-            whole[op->in[k]->id] |=
-                op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && whole[op->id]);
+            full[op->in[k]->id] |=
+                op_has(op, OPT_EFFECT) || op->ext || (op->kind == OP_VIEW && full[op->id]);
         }
     }
-    find_aliases(lo, whole);
+    find_aliases(lo, full);
 }
 
 /* ---- 4. steps -------- */
@@ -148,7 +150,7 @@ static void step_rank(Lower *lo, const Op *op) {
     Type full = op->in[0]->type;
     full.dt = DT_I1;
     bool same = type_eq(&op->in[1]->type, &full);
-    int mask = same ? cg_buf(lo, op->in[1]) : cg_copy_as(lo, op->in[1], &full, op, "_mask");
+    int mask = same ? cg_buf(lo, op->in[1]) : cg_materialize_as(lo, op->in[1], &full, op, "_mask");
     PStep *s = cg_step(lo, PS_RANK, op, 3);
     s->bufs[0] = cg_buf(lo, op->in[0]);
     s->bufs[1] = mask;
@@ -172,8 +174,9 @@ static void step_relations(Lower *lo, const Op *out) {
 static void step_effect(CgBuild *b, const Op *op) {
     Lower *lo = b->lo;
     if (op->kind == OP_OUTPUT) {
-        for (int i = 0; i < b->now.n; i++)
-            if (b->now.v[i].effect == op) step_copy(lo, op, cg_buf(lo, op->in[0]), b->now.v[i].to);
+        for (int i = 0; i < b->copies_at_output.n; i++)
+            if (b->copies_at_output.v[i].effect == op)
+                step_copy(lo, op, cg_buf(lo, op->in[0]), b->copies_at_output.v[i].to);
         step_relations(lo, op);
         return;
     }
@@ -185,7 +188,7 @@ static void step_effect(CgBuild *b, const Op *op) {
 }
 
 /* The k-th result of a call: itself, or the `result` that reads it. */
-static const Op *result_of(const Unit *u, int k) {
+static const Op *result_of(const FusionGroup *u, int k) {
     for (int i = 1; i < u->roots.n; i++)
         if ((int)u->roots.v[i]->imm == k) return u->roots.v[i];
     return k == 0 ? u->roots.v[0] : NULL;
@@ -212,7 +215,7 @@ int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
 }
 
 /* Appends a call. A result that nobody reads is written to scratch memory. */
-static void step_call(Lower *lo, const Unit *u) {
+static void step_call(Lower *lo, const FusionGroup *u) {
     const Op *op = u->roots.v[0];
     const Type **types = NULL;
     int n_in = 0, n_all = plan_call_types(lo->a, op, &types, &n_in), n_out = n_all - n_in;
@@ -225,9 +228,9 @@ static void step_call(Lower *lo, const Unit *u) {
         const Op *r = result_of(u, k);
         const Type *t = types[n_in + k];
         const char *name = arena_printf(lo->a, "%s_unused", cg_value_name(lo, op));
-        s->bufs[n_in + k] = r && cg_info(lo, r)->how != HOW_DEAD
+        s->bufs[n_in + k] = r && cg_info(lo, r)->storage != HOW_DEAD
                                 ? cg_buf(lo, r)
-                                : cg_temp(lo, name, t->dt, cg_count(lo, t));
+                                : cg_temp_buf(lo, name, t->dt, cg_count(lo, t));
     }
 }
 
@@ -235,16 +238,16 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
 
 /* Appends a loop. What changes starts as a copy of its operand and ends as the loop's result; the
  * steps of the body stand between PS_LOOP and PS_END. */
-static void step_loop(Lower *lo, const Unit *u) {
+static void step_loop(Lower *lo, const FusionGroup *u) {
     const Op *op = u->roots.v[0];
     int carried = func_n_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
     for (int k = 0; k < op->n_in; k++) {
         const Op *r = k < carried ? result_of(u, k) : NULL, *x = op->in[k];
         const char *name = arena_printf(lo->a, "%s_%d", cg_value_name(lo, op), k);
         args[k] = k >= carried ? cg_buf(lo, x)
-                  : r && cg_info(lo, r)->how != HOW_DEAD
+                  : r && cg_info(lo, r)->storage != HOW_DEAD
                       ? cg_buf(lo, r)
-                      : cg_temp(lo, name, x->type.dt, cg_count(lo, &x->type));
+                      : cg_temp_buf(lo, name, x->type.dt, cg_count(lo, &x->type));
         if (k >= carried) continue;
         lo->p->bufs.v[args[k]]->type = x->type;
         step_copy(lo, op, cg_buf(lo, x), args[k]);
@@ -263,14 +266,15 @@ static void step_loop(Lower *lo, const Unit *u) {
 
 /* Makes the steps from `from` on conditional, if group u is needed only under a condition and that
  * is known by then. */
-static void skip_steps(CgBuild *b, int u, int from) {
+static void guard_steps(CgBuild *b, int u, int from) {
     Lower *lo = b->lo;
-    const Unit *unit = &b->units.v[u];
+    const FusionGroup *unit = &b->groups.v[u];
     const Guard *g = unit->guard;
     if (!g || unit->kind == UNIT_CALL || unit->kind == UNIT_LOOP || unit->kind == UNIT_EFFECT)
         return;
     const OpInfo *i = cg_info(lo, g->cond);
-    bool known = i->how == HOW_SOURCE || (i->how == HOW_STORED && b->units.of[g->cond->id] < u);
+    bool known = i->storage == HOW_SOURCE ||
+                 (i->storage == HOW_STORED && b->groups.group_of[g->cond->id] < u);
     const PPhase *ph = lo->p->phases.v[lo->phase];
     for (int k = from; k < ph->steps.n && known; k++) {
         ph->steps.v[k]->pred = i->buf;
@@ -280,12 +284,12 @@ static void skip_steps(CgBuild *b, int u, int from) {
 }
 
 /* Appends the steps of a fusion group. */
-static void step_unit(CgBuild *b, const Unit *u) {
+static void step_group(CgBuild *b, const FusionGroup *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
     switch (u->kind) {
     case UNIT_ROWS:
-        if (u->group)
+        if (u->several_shapes)
             cg_lower_group(lo, u->roots.v, u->roots.n, &u->maps);
         else
             cg_lower_rows(lo, u->roots.v, u->roots.n);
@@ -318,14 +322,14 @@ static void step_unit(CgBuild *b, const Unit *u) {
  */
 static void save_old_values(CgBuild *b) {
     Lower *lo = b->lo;
-    for (int i = 0; i < b->last.n; i++) {
-        CgCopy *c = &b->last.v[i];
+    for (int i = 0; i < b->copies_at_end.n; i++) {
+        CgCopy *c = &b->copies_at_end.v[i];
         const Op *base = cg_info(lo, c->effect->in[0])->base;
         c->from = cg_buf(lo, c->effect->in[0]);
-        bool changes = base->kind == OP_VAR || (base->kind == OP_ARG && base->imm < lo->carried);
+        bool changes = base->kind == OP_VAR || (base->kind == OP_ARG && base->imm < lo->n_carried);
         if (!changes || c->from == c->to) continue;
-        int t = cg_temp(lo, arena_printf(lo->a, "%s_old", cg_value_name(lo, base)), base->type.dt,
-                        cg_count(lo, &base->type));
+        int t = cg_temp_buf(lo, arena_printf(lo->a, "%s_old", cg_value_name(lo, base)),
+                            base->type.dt, cg_count(lo, &base->type));
         lo->p->bufs.v[t]->type = base->type;
         step_copy(lo, c->effect, c->from, t);
         c->from = t;
@@ -333,9 +337,9 @@ static void save_old_values(CgBuild *b) {
 }
 
 /* Appends the copies that come last. */
-static void last_copies(CgBuild *b) {
-    for (int i = 0; i < b->last.n; i++) {
-        const CgCopy *c = &b->last.v[i];
+static void append_last_copies(CgBuild *b) {
+    for (int i = 0; i < b->copies_at_end.n; i++) {
+        const CgCopy *c = &b->copies_at_end.v[i];
         if (c->from != c->to) step_copy(b->lo, c->effect, c->from, c->to);
     }
 }
@@ -355,7 +359,7 @@ static bool check_dense(Lower *lo) {
 /* Checks that long reductions leave a dimension free for their chunks (lower_long.c). */
 static bool check_ranks(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
-        if (op->type.rank < MAX_RANK || !cg_reduction_long(op) || cg_gemm_fits(lo, op)) continue;
+        if (op->type.rank < MAX_RANK || !cg_is_long_reduction(op) || cg_gemm_fits(lo, op)) continue;
         diag_add(lo->c, DIAG_E0540, op->span,
                  "a sum over all nodes or edges leaves %d dimensions: at most %d can be kept",
                  op->type.rank, MAX_RANK - 1);
@@ -369,7 +373,7 @@ static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->kind != OP_SAVED) continue;
-        int id = cg_source_buf(lo, op);
+        int id = cg_input_buf(lo, op);
         const PBuf *b = lo->p->bufs.v[id];
         if (b->phase >= 0) continue;
         diag_add(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
@@ -383,15 +387,15 @@ static bool lower_steps(Lower *lo) {
     if (!check_dense(lo) || !check_ranks(lo) || !check_saved(lo)) return false;
     CgBuild b = {.lo = lo};
     classify(lo);
-    b.units = cg_cut_units(lo);
+    b.groups = cg_form_groups(lo);
     cg_bind_buffers(&b);
     save_old_values(&b);
-    for (int i = 0; i < b.units.n; i++) {
+    for (int i = 0; i < b.groups.n; i++) {
         int from = lo->p->phases.v[lo->phase]->steps.n;
-        step_unit(&b, &b.units.v[i]);
-        skip_steps(&b, i, from);
+        step_group(&b, &b.groups.v[i]);
+        guard_steps(&b, i, from);
     }
-    last_copies(&b);
+    append_last_copies(&b);
     return true;
 }
 
@@ -399,12 +403,12 @@ static bool lower_steps(Lower *lo) {
 static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     Lower outer = *lo;
     lo->f = f;
-    lo->args = args;
-    lo->carried = carried;
+    lo->operand_bufs = args;
+    lo->n_carried = carried;
     bool ok = lower_steps(lo);
     lo->f = outer.f;
-    lo->args = outer.args;
-    lo->carried = outer.carried;
+    lo->operand_bufs = outer.operand_bufs;
+    lo->n_carried = outer.n_carried;
     lo->info = outer.info;
     lo->guard = outer.guard;
     lo->reads = outer.reads;
@@ -428,67 +432,67 @@ static bool lower_func(Lower *lo, Func *f) {
 }
 
 /* ---- what is said of it -------- */
-static const char *const apart_text[APART_COUNT_] = {
-    [APART_NOT] = "reads it, in the loop of others over the same elements",
-    [APART_GATHER] = "in place it would be computed once per entry",
-    [APART_ENTRY] = "sums it over entries: it has a row for each of them",
-    [APART_VIEW] = "reads it through a view: only values with the same dimensions share rows",
-    [APART_WHOLE] = "reads it in each row: it must be complete",
-    [APART_PLACE] = "reads it at other rows",
-    [APART_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
-    [APART_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
-    [APART_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
-    [APART_CROWDED] = "sums over too many relations for one kernel",
-    [APART_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
-    [APART_AGAIN] = "is computed again where it is needed, which holds less memory",
-    [APART_GUARD] = "is wanted under another condition",
-    [APART_FULL] = "reads it: its kernel has as many results as one may have",
-    [APART_ENDS] = "sums over the other end of the same edges: their rows differ in length",
-    [APART_SIBLING] = "also needs other rows of",
-    [APART_LATER] = "also needs",
-    [APART_PRODUCT] = "reads it: a matrix product's result is in memory",
-    [APART_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
-    [APART_SUM] = "reads it when its sums over all rows are complete",
-    [APART_PARTS] = "reads it: the parts of a concatenation are copied side by side",
-    [APART_CALL] = "reads it: it is made by a call, not in a kernel",
-    [APART_LONG] = "sums it over all rows, in parts of its own",
-    [APART_COPY] = "copies it beside others",
+static const char *const apart_text[UNFUSED_COUNT_] = {
+    [UNFUSED_NOT] = "reads it, in the loop of others over the same elements",
+    [UNFUSED_GATHER] = "in place it would be computed once per entry",
+    [UNFUSED_ENTRY] = "sums it over entries: it has a row for each of them",
+    [UNFUSED_VIEW] = "reads it through a view: only values with the same dimensions share rows",
+    [UNFUSED_ALL_ROWS] = "reads it in each row: it must be complete",
+    [UNFUSED_OTHER_ROW] = "reads it at other rows",
+    [UNFUSED_SCALAR] = "makes a scalar: scalars share a launch with neighbours alone",
+    [UNFUSED_DIM] = "has no node's or edge's rows: it shares a launch with neighbours alone",
+    [UNFUSED_ASSIGNED] = "makes a variable's next value, in a kernel of its own",
+    [UNFUSED_CROWDED] = "sums over too many relations for one kernel",
+    [UNFUSED_WIDE] = "makes sums with rows too long, or of unknown length, to stand beside others",
+    [UNFUSED_RECOMPUTED] = "is computed again where it is needed, which holds less memory",
+    [UNFUSED_GUARD] = "is wanted under another condition",
+    [UNFUSED_FULL] = "reads it: its kernel has as many results as one may have",
+    [UNFUSED_BOTH_ENDS] = "sums over the other end of the same edges: their rows differ in length",
+    [UNFUSED_SIBLING] = "also needs other rows of",
+    [UNFUSED_LATER] = "also needs",
+    [UNFUSED_PRODUCT] = "reads it: a matrix product's result is in memory",
+    [UNFUSED_SPARSE] = "reads it: a sparse product that a library may make has a kernel of its own",
+    [UNFUSED_SUM] = "reads it when its sums over all rows are complete",
+    [UNFUSED_CONCAT] = "reads it: the parts of a concatenation are copied side by side",
+    [UNFUSED_CALL] = "reads it: it is made by a call, not in a kernel",
+    [UNFUSED_LONG] = "sums it over all rows, in parts of its own",
+    [UNFUSED_COPY] = "copies it beside others",
 };
 
 /* Why two kernels are not fused, as text behind the reader's name. */
-const char *plan_apart_text(ApartCause why) {
+const char *plan_unfused_text(UnfusedCause why) {
     return apart_text[why];
 }
 
 /* What one may set to have them together; none: that reader needs memory. */
-static const char *const apart_cure[APART_COUNT_] = {
-    [APART_FULL] = "--form-kernels.max-roots or --form-kernels.max-ops",
-    [APART_WIDE] = "--fuse.max-row, or --specialize where the data know the width",
-    [APART_AGAIN] = "--disable-pass=remat",
-    [APART_SPARSE] = "--spmm=own",
+static const char *const apart_cure[UNFUSED_COUNT_] = {
+    [UNFUSED_FULL] = "--form-kernels.max-roots or --form-kernels.max-ops",
+    [UNFUSED_WIDE] = "--fuse.max-row, or --specialize where the data know the width",
+    [UNFUSED_RECOMPUTED] = "--disable-pass=remat",
+    [UNFUSED_SPARSE] = "--spmm=own",
 };
 
 /* The option that would fuse them; NULL: none. */
-const char *plan_apart_cure(ApartCause why) {
+const char *plan_unfused_remedy(UnfusedCause why) {
     return apart_cure[why];
 }
 
 /* Remarks on two kernels that are not fused. */
-static void tell_apart(PassCtx *pc, const PApart *x) {
-    const bool needs = x->why == APART_SIBLING || x->why == APART_LATER;
+static void remark_unfused(PassCtx *pc, const PUnfused *x) {
+    const bool needs = x->cause == UNFUSED_SIBLING || x->cause == UNFUSED_LATER;
     const Op *reader = x->via && !needs ? x->via : x->root;
-    const char *text = apart_text[x->why];
+    const char *text = apart_text[x->cause];
     if (needs)
         text = arena_printf(pc->a, "%s '%s', made %s it", text, pass_named(x->via),
-                            x->why == APART_LATER ? "after" : "with");
+                            x->cause == UNFUSED_LATER ? "after" : "with");
     pass_declined(pc, x->value->span, "form-kernels",
                   "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
                   pass_named(x->root), pass_named(reader),
-                  x->why == APART_GATHER ? "gathers it: " : "", text);
+                  x->cause == UNFUSED_GATHER ? "gathers it: " : "", text);
 }
 
 /* Remarks on the kernels of a phase. */
-static void tell(PassCtx *pc, const PPhase *ph) {
+static void remark_phase(PassCtx *pc, const PPhase *ph) {
     int kernels = 0, values = 0;
     for (int i = 0; i < ph->steps.n; i++) {
         kernels += ph->steps.v[i]->kernel != NULL;
@@ -497,37 +501,39 @@ static void tell(PassCtx *pc, const PPhase *ph) {
     pass_remark(pc, ph->func->span, "form-kernels", "@%s: %d values in %d kernels, %d other steps",
                 ph->name, values, kernels, ph->steps.n - kernels);
     for (int i = 0; i < ph->apart.n; i++)
-        if (ph->apart.v[i].why != APART_NOT) tell_apart(pc, &ph->apart.v[i]);
+        if (ph->apart.v[i].cause != UNFUSED_NOT) remark_unfused(pc, &ph->apart.v[i]);
 }
 
 /* Gives the plan the segment bounds by which rows of a space are assigned to processes. */
-static void bound_owned(Lower *lo, Space *s) {
-    if (!plan_is_owned(s)) return;
+static void add_partition_bounds(Lower *lo, Space *s) {
+    if (!plan_is_partitioned_space(s)) return;
     if (s->kind == SP_EDGE) cg_map_buf(lo, map_dst(lo->m, s), LB_MAP_PTR, NULL);
     if (s->kind != SP_NZ) return;
     cg_map_buf(lo, map_row(lo->m, s), LB_MAP_PTR, NULL);
-    bound_owned(lo, s->nz_of->type.dim[0]);
+    add_partition_bounds(lo, s->nz_of->type.dim[0]);
 }
 
 /* The same for all spaces with buffers. */
-static void bound_all_owned(Lower *lo) {
+static void add_all_partition_bounds(Lower *lo) {
     for (int i = 0, n = lo->p->bufs.n; i < n; i++) {
         const PBuf *b = lo->p->bufs.v[i];
-        bound_owned(lo, b->kind == PB_CUTS ? b->space : b->type.rank > 0 ? b->type.dim[0] : NULL);
+        add_partition_bounds(lo, b->kind == PB_CUTS ? b->space
+                                 : b->type.rank > 0 ? b->type.dim[0]
+                                                    : NULL);
     }
 }
 
 static bool run(PassCtx *pc, Plan *p) {
     Module *m = p->m;
-    Lower lo = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
-    if (!cg_read_one_way(&lo)) return false;
+    Lower lower = {.c = pc->ctx, .a = m->a, .m = m, .p = p};
+    if (!cg_read_one_way(&lower)) return false;
     Func *load = func_of(m, PHASE_LOAD);
-    if (load && !lower_func(&lo, load)) return false;
+    if (load && !lower_func(&lower, load)) return false;
     for (int i = 0; i < m->funcs.n; i++)
-        if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lo, m->funcs.v[i]))
+        if (m->funcs.v[i] != load && !m->funcs.v[i]->body && !lower_func(&lower, m->funcs.v[i]))
             return false;
-    if (p->by_parts) bound_all_owned(&lo);
-    for (int i = 0; i < p->phases.n && pc->remarks; i++) tell(pc, p->phases.v[i]);
+    if (p->partitioned) add_all_partition_bounds(&lower);
+    for (int i = 0; i < p->phases.n && pc->remarks; i++) remark_phase(pc, p->phases.v[i]);
     return true;
 }
 

@@ -23,13 +23,13 @@ typedef struct {
     Arena *a;
     PPhase *ph;
     Lives lives;
-    int64_t most;  /* bytes at the fullest step */
-    PStep **steps; /* scratch: the phase in another order, */
-    int *from;     /* where its steps stood, */
-    bool *early;   /* the steps that must come first, */
-    int *block;    /* the loop over blocks that each is in, or -1 */
+    int64_t peak;       /* bytes at the fullest step */
+    PStep **steps;      /* scratch: the phase in another order, */
+    int *old_position;  /* where its steps stood, */
+    bool *must_precede; /* the steps that must come first, */
+    int *block_of;      /* the loop over blocks that each is in, or -1 */
     PBlocks *blocks;
-} Find;
+} GroupSearch;
 
 /* ---- order ----------------------------------------------------------------------------------- */
 /* Whether two steps must stay in their order. A product is made together with the steps that it
@@ -41,7 +41,7 @@ static bool conflict(const PStep *x, const PStep *y) {
         if (conflict(x, y->epilogue->covers[i])) return true;
     for (int i = 0; i < x->n_bufs; i++) {
         int b = x->bufs[i];
-        if (plan_step_touches(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
+        if (plan_step_accesses_buf(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
             return true;
     }
     return x->pred >= 0 && plan_step_writes(y, x->pred);
@@ -55,51 +55,51 @@ static bool is_fence(const PStep *s) {
 
 /* Finds the steps between `last` and `at` that must stay in front of the product at `at`; or
  * returns why no order brings it to the group at first .. last. */
-static const char *find_early(const Find *f, int first, int last, int at) {
+static const char *find_preceding(const GroupSearch *f, int first, int last, int at) {
     PStep *const *s = f->ph->steps.v;
     for (int i = at - 1; i >= first; i--) {
-        f->early[i] = conflict(s[i], s[at]);
-        for (int k = i + 1; k < at && !f->early[i]; k++)
-            f->early[i] = k > last && f->early[k] && conflict(s[i], s[k]);
-        if (i <= last && f->early[i]) return "one needs the other, or what it leaves";
+        f->must_precede[i] = conflict(s[i], s[at]);
+        for (int k = i + 1; k < at && !f->must_precede[i]; k++)
+            f->must_precede[i] = k > last && f->must_precede[k] && conflict(s[i], s[k]);
+        if (i <= last && f->must_precede[i]) return "one needs the other, or what it leaves";
         if (i > last && is_fence(s[i])) return "the host takes part between them";
     }
     return NULL;
 }
 
 /* Appends a step to the new order. */
-static void put(Find *f, int *to, int from) {
-    f->from[*to] = from;
+static void append_step(GroupSearch *f, int *to, int from) {
+    f->old_position[*to] = from;
     f->steps[(*to)++] = f->ph->steps.v[from];
 }
 
 /* Makes the new order: what must precede, the group with the product behind it (or in front), the
  * others. */
-static void arrange(Find *f, int first, int last, int at, bool behind) {
+static void arrange(GroupSearch *f, int first, int last, int at, bool behind) {
     int to = 0;
-    for (int i = 0; i < first; i++) put(f, &to, i);
+    for (int i = 0; i < first; i++) append_step(f, &to, i);
     for (int i = last + 1; i < at; i++)
-        if (f->early[i]) put(f, &to, i);
-    if (!behind) put(f, &to, at);
-    for (int i = first; i <= last; i++) put(f, &to, i);
-    if (behind) put(f, &to, at);
+        if (f->must_precede[i]) append_step(f, &to, i);
+    if (!behind) append_step(f, &to, at);
+    for (int i = first; i <= last; i++) append_step(f, &to, i);
+    if (behind) append_step(f, &to, at);
     for (int i = last + 1; i < at; i++)
-        if (!f->early[i]) put(f, &to, i);
-    for (int i = at + 1; i < f->ph->steps.n; i++) put(f, &to, i);
+        if (!f->must_precede[i]) append_step(f, &to, i);
+    for (int i = at + 1; i < f->ph->steps.n; i++) append_step(f, &to, i);
 }
 
 /* Whether the steps of each loop over blocks are side by side in the new order; finds their
  * positions. */
-static bool blocks_stay(Find *f) {
+static bool blocks_stay(GroupSearch *f) {
     const PPhase *ph = f->ph;
-    for (int i = 0; i < ph->steps.n; i++) f->block[i] = -1;
+    for (int i = 0; i < ph->steps.n; i++) f->block_of[i] = -1;
     for (int b = 0; b < ph->blocks.n; b++) {
         f->blocks[b] = ph->blocks.v[b];
-        for (int i = ph->blocks.v[b].first; i <= ph->blocks.v[b].last; i++) f->block[i] = b;
+        for (int i = ph->blocks.v[b].first; i <= ph->blocks.v[b].last; i++) f->block_of[i] = b;
     }
     for (int i = 0, seen = 0; i < ph->steps.n; i++) {
-        int b = f->block[f->from[i]];
-        bool goes_on = i > 0 && f->block[f->from[i - 1]] == b;
+        int b = f->block_of[f->old_position[i]];
+        bool goes_on = i > 0 && f->block_of[f->old_position[i - 1]] == b;
         if (b < 0) continue;
         if (!goes_on && b != seen++) return false;
         if (!goes_on) f->blocks[b].first = i;
@@ -109,7 +109,7 @@ static bool blocks_stay(Find *f) {
 }
 
 /* Whether the products of each other group are side by side in the new order. */
-static bool groups_stay(const Find *f, const PGroup *but) {
+static bool groups_stay(const GroupSearch *f, const PGroup *but) {
     for (int i = 0; i < f->ph->steps.n; i++) {
         const PGroup *g = f->steps[i]->group;
         if (!g || g == but || f->steps[i] != g->steps.v[0]) continue;
@@ -120,7 +120,7 @@ static bool groups_stay(const Find *f, const PGroup *but) {
 }
 
 /* Exchanges the phase's order with the new one. */
-static void swap_orders(Find *f) {
+static void swap_orders(GroupSearch *f) {
     PPhase *ph = f->ph;
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
@@ -136,7 +136,7 @@ static void swap_orders(Find *f) {
 
 /* ---- groups -------- */
 /* Why the product can be in no group; NULL: it can. */
-static const char *stays_alone(const PStep *s) {
+static const char *ungroupable_reason(const PStep *s) {
     int64_t one;
     if (s->epilogue && s->epilogue->kind) return "a call for several has no ends";
     if (s->pred >= 0) return "it is not always wanted";
@@ -156,29 +156,29 @@ static bool same_shape(const PGemm *x, const PGemm *y) {
 
 /* Whether one call can make both products. One with results of another type than operands needs
  * equal shapes. */
-static bool alike(const Plan *p, const PStep *x, const PStep *y) {
+static bool may_share_call(const Plan *p, const PStep *x, const PStep *y) {
     DType in = p->bufs.v[x->bufs[0]]->dt, out = p->bufs.v[x->bufs[2]]->dt;
     return in == p->bufs.v[y->bufs[0]]->dt && out == p->bufs.v[y->bufs[2]]->dt &&
            x->gemm.long_k == y->gemm.long_k && (in == out || same_shape(&x->gemm, &y->gemm));
 }
 
 /* Records why a product is a call of its own, the first reason. */
-static void note_alone(PStep *s, const char *why, const PStep *from) {
-    if (s->alone) return;
-    s->alone = why;
-    s->alone_from = from;
+static void record_separate(PStep *s, const char *why, const PStep *from) {
+    if (s->separate_because) return;
+    s->separate_because = why;
+    s->separate_from = from;
 }
 
 /* The position of the group's first product. */
-static int first_of(const Find *f, const PGroup *g) {
+static int group_start(const GroupSearch *f, const PGroup *g) {
     return plan_step_index(f->ph, g->steps.v[0]);
 }
 
 /* Moves the product at `at` to the group in front of it; returns why it cannot, or NULL. */
-static const char *bring(Find *f, PGroup *g, int at) {
-    int n = g->steps.n, first = first_of(f, g), last = first + n - 1;
+static const char *add_to_group(GroupSearch *f, PGroup *g, int at) {
+    int n = g->steps.n, first = group_start(f, g), last = first + n - 1;
     PStep *s = f->ph->steps.v[at];
-    const char *why = find_early(f, first, last, at);
+    const char *why = find_preceding(f, first, last, at);
     if (why) return why;
     for (int behind = 1; behind >= 0; behind--) {
         arrange(f, first, last, at, behind);
@@ -191,7 +191,7 @@ static const char *bring(Find *f, PGroup *g, int at) {
         swap_orders(f);
         vec_push(f->a, &g->steps, s);
         s->group = g;
-        if (plan_lives_most(&f->lives) <= f->most) {
+        if (plan_lives_peak(&f->lives) <= f->peak) {
             first = plan_step_index(f->ph, g->steps.v[0]) - !behind;
             for (int i = 0; i <= n; i++) g->steps.v[i] = f->ph->steps.v[first + i];
             return NULL;
@@ -212,7 +212,7 @@ static bool all_equal(const PGroup *g) {
 }
 
 /* Forms the group that begins with the product at `at`. */
-static void gather(Find *f, int at) {
+static void grow_group(GroupSearch *f, int at) {
     PGroup *g = NEW(f->a, PGroup);
     PStep *first = f->ph->steps.v[at];
     first->group = g;
@@ -220,23 +220,23 @@ static void gather(Find *f, int at) {
     int most = pass_threshold(f->lives.p->m->ctx, PASS_T_GROUP_PRODUCTS);
     for (int i = at + 1; i < f->ph->steps.n && g->steps.n < most; i++) {
         PStep *s = f->ph->steps.v[i];
-        if (s->kind != PS_GEMM || s->group || stays_alone(s)) continue;
-        if (!alike(f->lives.p, first, s)) continue;
-        const char *why = bring(f, g, i);
+        if (s->kind != PS_GEMM || s->group || ungroupable_reason(s)) continue;
+        if (!may_share_call(f->lives.p, first, s)) continue;
+        const char *why = add_to_group(f, g, i);
         if (!why) continue;
-        note_alone(first, why, s);
-        note_alone(s, why, first);
+        record_separate(first, why, s);
+        record_separate(s, why, first);
     }
     if (g->steps.n == 1) first->group = NULL;
-    g->equal = all_equal(g);
+    g->same_shape = all_equal(g);
 }
 
 /* Remarks on a product. */
 static void remark(PassCtx *pc, const PStep *s) {
     if (!s->group)
         pass_refusal(pc, s->span, "group-products", "'%s' is a call of its own: %s", s->note,
-                     s->alone);
-    else if (plan_group_leads(s))
+                     s->separate_because);
+    else if (plan_leads_group(s))
         pass_remark(pc, s->span, "group-products", "'%s' and %d more are one call", s->note,
                     s->group->steps.n - 1);
 }
@@ -244,28 +244,28 @@ static void remark(PassCtx *pc, const PStep *s) {
 /* Forms the groups of a phase. */
 static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 1;
-    Find f = {.a = pc->a,
-              .ph = ph,
-              .lives = plan_lives(pc->a, p, ph),
-              .steps = NEWN(pc->a, PStep *, n),
-              .from = NEWN(pc->a, int, n),
-              .early = NEWN(pc->a, bool, n),
-              .block = NEWN(pc->a, int, n),
-              .blocks = NEWN(pc->a, PBlocks, (size_t)ph->blocks.n + 1)};
-    f.most = plan_lives_most(&f.lives);
+    GroupSearch f = {.a = pc->a,
+                     .ph = ph,
+                     .lives = plan_lives(pc->a, p, ph),
+                     .steps = NEWN(pc->a, PStep *, n),
+                     .old_position = NEWN(pc->a, int, n),
+                     .must_precede = NEWN(pc->a, bool, n),
+                     .block_of = NEWN(pc->a, int, n),
+                     .blocks = NEWN(pc->a, PBlocks, (size_t)ph->blocks.n + 1)};
+    f.peak = plan_lives_peak(&f.lives);
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
         if (s->kind != PS_GEMM || s->group) continue;
-        const char *why = stays_alone(s);
+        const char *why = ungroupable_reason(s);
         if (why)
-            s->alone = why;
+            s->separate_because = why;
         else
-            gather(&f, i);
+            grow_group(&f, i);
     }
     for (int i = 0; i < ph->steps.n; i++) {
         PStep *s = ph->steps.v[i];
         if (s->kind != PS_GEMM) continue;
-        note_alone(s, "the phase has no other of its types, over sums of its kind", NULL);
+        record_separate(s, "the phase has no other of its types, over sums of its kind", NULL);
         remark(pc, s);
     }
 }
@@ -286,7 +286,7 @@ const Pass plan_pass_group_products = {
 };
 
 /* Whether the step is the first of its group. */
-bool plan_group_leads(const PStep *s) {
+bool plan_leads_group(const PStep *s) {
     return s->group && s->group->steps.v[0] == s;
 }
 
@@ -297,7 +297,7 @@ int plan_group_index(const Plan *p, const PGroup *g) {
         for (int k = 0; k < p->phases.v[i]->steps.n; k++) {
             const PStep *s = p->phases.v[i]->steps.v[k];
             if (g && s->group == g) return n;
-            n += plan_group_leads(s);
+            n += plan_leads_group(s);
         }
     return n;
 }

@@ -34,33 +34,33 @@ static bool same_dims(const LBuf *x, const LBuf *y) {
 }
 
 /* Whether the extent is 1. */
-static bool is_one(const Expr *e) {
+static bool is_unit(const Expr *e) {
     int64_t n;
     return expr_is_const(e, &n) && n == 1;
 }
 
 /* Whether the statements up to `end` access b. */
-static bool mentions(const LStmt *s, const LBuf *b, const LStmt *end) {
+static bool accesses(const LStmt *s, const LBuf *b, const LStmt *end) {
     for (; s && s != end; s = s->next)
-        if (s->buf == b || mentions(s->body, b, NULL)) return true;
+        if (s->buf == b || accesses(s->body, b, NULL)) return true;
     return false;
 }
 
 /* Whether the statements access b only at element `at`. */
-static bool is_at(const LStmt *s, const LBuf *b, const LReg *at) {
+static bool is_only_at(const LStmt *s, const LBuf *b, const LReg *at) {
     for (; s; s = s->next) {
         if (s->buf == b && b->rank && (b->rank > 1 || s->idx[0] != at)) return false;
-        if (!is_at(s->body, b, at)) return false;
+        if (!is_only_at(s->body, b, at)) return false;
     }
     return true;
 }
 
 /* Whether the step accesses b only at the element of its iteration. */
-static bool at_element(const PStep *s, const LBuf *b) {
+static bool is_at_own_element(const PStep *s, const LBuf *b) {
     const LStmt *loop = plan_is_scalar(s) ? NULL : plan_first_loop(s->kernel);
     if (!loop) return b->rank == 0;
-    if (b->rank == 0 && !is_one(loop->extent)) return false;
-    return !mentions(s->kernel->body, b, loop) && is_at(loop->body, b, loop->var);
+    if (b->rank == 0 && !is_unit(loop->extent)) return false;
+    return !accesses(s->kernel->body, b, loop) && is_only_at(loop->body, b, loop->var);
 }
 
 /* Whether two kernels have the same number of iterations. */
@@ -68,7 +68,7 @@ static bool same_extent(const PStep *x, const PStep *y) {
     const LStmt *l = plan_is_scalar(x) ? NULL : plan_first_loop(x->kernel);
     const LStmt *m = plan_is_scalar(y) ? NULL : plan_first_loop(y->kernel);
     if (l && m) return expr_eq(l->extent, m->extent);
-    return (!l || is_one(l->extent)) && (!m || is_one(m->extent));
+    return (!l || is_unit(l->extent)) && (!m || is_unit(m->extent));
 }
 
 /* Whether y can be computed behind x in one loop: they access common buffers only at their own
@@ -79,16 +79,17 @@ static bool may_follow(const PStep *x, const PStep *y) {
         for (int k = 0; k < y->n_bufs; k++) {
             const LBuf *b = x->kernel->bufs.v[i], *c = y->kernel->bufs.v[k];
             if (x->bufs[i] != y->bufs[k] || (!b->written && !c->written)) continue;
-            if (!same_dims(b, c) || !at_element(x, b) || !at_element(y, c)) return false;
+            if (!same_dims(b, c) || !is_at_own_element(x, b) || !is_at_own_element(y, c))
+                return false;
         }
     return true;
 }
 
 /* The step of s[0 .. n) in whose loop s[n] can be computed; n: in its own loop; -1: in none. */
-static int host_of(PStep *const *s, const int *host, int n) {
+static int choose_loop(PStep *const *s, const int *host, int n) {
     int in = n;
     for (int i = 0; i < n; i++) {
-        if (!plan_steps_meet(s[i], s[n])) continue;
+        if (!plan_steps_conflict(s[i], s[n])) continue;
         if ((in < n && in != host[i]) || !may_follow(s[i], s[n])) return -1;
         in = host[i];
     }
@@ -98,20 +99,20 @@ static int host_of(PStep *const *s, const int *host, int n) {
 /* ---- one kernel of two ------------------------------------------------------------------- */
 typedef struct {
     Arena *a;
-    LKernel *k; /* being made */
+    LKernel *joined; /* being made */
     VEC(int) buf;
     VEC(int) writer; /* by argument: the first of the kernels that writes it; NO_WRITER: none */
-    LBuf **as;       /* arguments of the kernel that is added, here */
+    LBuf **mapped;   /* arguments of the kernel that is added, here */
 } Join;
 
 enum { NO_WRITER = INT_MAX };
 
 /* Whether an argument or local of the new kernel has this name. */
 static bool is_taken(const Join *j, const char *name) {
-    for (int i = 0; i < j->k->bufs.n; i++)
-        if (!strcmp(j->k->bufs.v[i]->name, name)) return true;
-    for (int i = 0; i < j->k->locals.n; i++)
-        if (!strcmp(j->k->locals.v[i]->name, name)) return true;
+    for (int i = 0; i < j->joined->bufs.n; i++)
+        if (!strcmp(j->joined->bufs.v[i]->name, name)) return true;
+    for (int i = 0; i < j->joined->locals.n; i++)
+        if (!strcmp(j->joined->locals.v[i]->name, name)) return true;
     return false;
 }
 
@@ -124,11 +125,11 @@ static const char *free_name(const Join *j, const char *want) {
 
 /* Lets argument `to` of the new kernel also stand for b, an argument of kernel number n. The first
  * kernel that writes it makes what was there before the old value. */
-static void merge(Join *j, int to, const LBuf *b, int n) {
-    LBuf *have = j->k->bufs.v[to];
+static void merge_argument(Join *j, int to, const LBuf *b, int n) {
+    LBuf *have = j->joined->bufs.v[to];
     if (!b->written) return;
     if (!have->written) {
-        have->old = have->value;
+        have->value_before = have->value;
         j->writer.v[to] = n;
     }
     have->value = b->value;
@@ -136,14 +137,14 @@ static void merge(Join *j, int to, const LBuf *b, int n) {
 }
 
 /* The new kernel's argument for b. */
-static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
-    for (int i = 0; i < j->k->bufs.n; i++)
-        if (j->buf.v[i] == buf && same_dims(j->k->bufs.v[i], b)) {
-            merge(j, i, b, n);
-            return j->k->bufs.v[i];
+static LBuf *map_argument(Join *j, LBuf *b, int buf, int n) {
+    for (int i = 0; i < j->joined->bufs.n; i++)
+        if (j->buf.v[i] == buf && same_dims(j->joined->bufs.v[i], b)) {
+            merge_argument(j, i, b, n);
+            return j->joined->bufs.v[i];
         }
     b->name = free_name(j, b->name);
-    vec_push(j->a, &j->k->bufs, b);
+    vec_push(j->a, &j->joined->bufs, b);
     vec_push(j->a, &j->buf, buf);
     vec_push(j->a, &j->writer, b->written ? n : NO_WRITER);
     return b;
@@ -152,7 +153,7 @@ static LBuf *argument(Join *j, LBuf *b, int buf, int n) {
 /* Lets the statements use the new kernel's arguments. */
 static void use_arguments(Join *j, LStmt *s) {
     for (; s; s = s->next) {
-        if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->as[s->buf->id];
+        if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->mapped[s->buf->id];
         use_arguments(j, s->body);
     }
 }
@@ -163,7 +164,7 @@ static void mark_old(const Join *j, LStmt *s, int n) {
     for (; s; s = s->next) {
         if (s->kind == L_LOAD && s->buf->kind != LB_LOCAL) {
             int writer = j->writer.v[s->buf->id];
-            if (writer != n) s->old = writer != NO_WRITER && writer > n;
+            if (writer != n) s->before_write = writer != NO_WRITER && writer > n;
         }
         mark_old(j, s->body, n);
     }
@@ -172,15 +173,15 @@ static void mark_old(const Join *j, LStmt *s, int n) {
 /* Adds the arguments and locals of a kernel. */
 static void add_kernel(Join *j, const PStep *s, int n) {
     LKernel *k = s->kernel;
-    j->as = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
-    for (int i = 0; i < k->bufs.n; i++) j->as[i] = argument(j, k->bufs.v[i], s->bufs[i], n);
+    j->mapped = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
+    for (int i = 0; i < k->bufs.n; i++) j->mapped[i] = map_argument(j, k->bufs.v[i], s->bufs[i], n);
     use_arguments(j, k->body);
     for (int i = 0; i < k->locals.n; i++) {
-        k->locals.v[i]->id = j->k->locals.n;
+        k->locals.v[i]->id = j->joined->locals.n;
         k->locals.v[i]->name = free_name(j, k->locals.v[i]->name);
-        vec_push(j->a, &j->k->locals, k->locals.v[i]);
+        vec_push(j->a, &j->joined->locals, k->locals.v[i]);
     }
-    for (int i = 0; i < k->computes.n; i++) vec_push(j->a, &j->k->computes, k->computes.v[i]);
+    for (int i = 0; i < k->computes.n; i++) vec_push(j->a, &j->joined->computes, k->computes.v[i]);
 }
 
 typedef struct {
@@ -188,7 +189,7 @@ typedef struct {
 } List;
 
 /* Appends a statement. */
-static void put(List *l, LStmt *s) {
+static void append(List *l, LStmt *s) {
     s->next = NULL;
     *l->tail = s;
     l->tail = &s->next;
@@ -196,7 +197,7 @@ static void put(List *l, LStmt *s) {
 
 /* A loop of one iteration with all statements of a scalar kernel: another thread must not read what
  * this one writes. */
-static LStmt *loop_of_one(Join *j, const PStep *step) {
+static LStmt *scalar_loop(Join *j, const PStep *step) {
     LStmt *loop = NEW(j->a, LStmt);
     *loop = (LStmt){.kind = L_FOR, .span = step->span, .body = step->kernel->body};
     loop->extent = expr_const(j->a, 1);
@@ -208,17 +209,17 @@ static LStmt *loop_of_one(Join *j, const PStep *step) {
 
 /* Moves what the kernel computes before its loop to the common scalars; returns the loop. */
 static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
-    if (plan_is_scalar(step)) return loop_of_one(j, step);
+    if (plan_is_scalar(step)) return scalar_loop(j, step);
     LStmt *s = step->kernel->body;
     for (LStmt *next; plan_stmt_is_pure(s); s = next) {
         next = s->next;
-        put(scalars, s);
+        append(scalars, s);
     }
     return s;
 }
 
 /* Replaces a loop variable in the statements. */
-static void use_variable(LStmt *s, const LReg *was, LReg *is) {
+static void replace_variable(LStmt *s, const LReg *was, LReg *is) {
     for (; s; s = s->next) {
         LReg **r[] = {&s->at, &s->cond, &s->src};
         for (size_t i = 0; i < sizeof r / sizeof *r; i++)
@@ -227,14 +228,14 @@ static void use_variable(LStmt *s, const LReg *was, LReg *is) {
             if (s->arg[i] == was) s->arg[i] = is;
         for (int i = 0; s->buf && i < s->buf->rank; i++)
             if (s->idx[i] == was) s->idx[i] = is;
-        use_variable(s->body, was, is);
+        replace_variable(s->body, was, is);
     }
 }
 
 /* Appends the body of a loop to another. */
 static void append_body(LStmt *loop, LStmt *more) {
     LStmt **end = &loop->body;
-    use_variable(more->body, more->var, loop->var);
+    replace_variable(more->body, more->var, loop->var);
     while (*end) end = &(*end)->next;
     *end = more->body;
 }
@@ -244,23 +245,23 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
     LStmt **loop = NEWN(j->a, LStmt *, (size_t)n);
     List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
     const LKernel *first = s[0]->kernel;
-    j->k = NEW(j->a, LKernel);
-    j->k->name = arena_printf(j->a, "%s_x%d", first->name, n);
-    j->k->span = first->span;
+    j->joined = NEW(j->a, LKernel);
+    j->joined->name = arena_printf(j->a, "%s_x%d", first->name, n);
+    j->joined->span = first->span;
     for (int i = 0; i < n; i++) add_kernel(j, s[i], i);
-    for (int i = 0; i < j->k->bufs.n; i++) j->k->bufs.v[i]->id = i;
+    for (int i = 0; i < j->joined->bufs.n; i++) j->joined->bufs.v[i]->id = i;
     for (int i = 0; i < n; i++) mark_old(j, s[i]->kernel->body, i);
     for (int i = 0; i < n; i++) loop[i] = take_loop(j, s[i], &scalars);
     for (int i = 0; i < n; i++) {
         if (host[i] == i)
-            put(&loops, loop[i]);
+            append(&loops, loop[i]);
         else
             append_body(loop[host[i]], loop[i]);
     }
     *scalars.tail = loops.head;
-    j->k->body = scalars.head;
-    cg_number(j->k->body, &j->k->n_regs);
-    return j->k;
+    j->joined->body = scalars.head;
+    cg_number_registers(j->joined->body, &j->joined->n_regs);
+    return j->joined;
 }
 
 /* ---- the phase's steps ---------------------------------------------------------------------- */
@@ -277,7 +278,7 @@ static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
 }
 
 /* Makes one step of n. */
-static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
+static PStep *join_steps(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
     Join j = {.a = pc->a};
     PStep *one = NEW(pc->a, PStep);
     *one = *s[0];
@@ -296,20 +297,20 @@ static PStep *join(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n
 
 /* Whether two steps are of the kinds that can be joined. */
 static bool are_alike(const PStep *x, const PStep *y) {
-    return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_parts(x, y);
+    return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_chunks(x, y);
 }
 
 /* The step of s[0 .. n) that s[n] conflicts with. */
-static const PStep *in_the_way(PStep *const *s, int n) {
+static const PStep *conflicting_step(PStep *const *s, int n) {
     int i = n - 1;
-    while (i > 0 && !plan_steps_meet(s[i], s[n])) i--;
+    while (i > 0 && !plan_steps_conflict(s[i], s[n])) i--;
     return s[i];
 }
 
 /* How many steps from s on can be joined, and in whose loops; *why: why the next one cannot, NULL
  * if it is of another kind. */
-static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
-    bool parts = plan_parts_loop(s[0]) != NULL;
+static int count_joinable(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
+    bool parts = plan_chunk_loop(s[0]) != NULL;
     int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
     host[0] = 0;
     *why = NULL;
@@ -318,12 +319,12 @@ static int run_of(const PassCtx *pc, PStep *const *s, int *host, int n, const ch
         if (bufs > most)
             *why = arena_printf(pc->a, "together they have more than %d buffers", most);
         if (bufs > most) break;
-        host[count] = host_of(s, host, count);
+        host[count] = choose_loop(s, host, count);
         if (parts && host[count] == count)
             host[count] = 0;
         else if (host[count] < 0 || parts) {
             *why = arena_printf(pc->a, "it needs all that '%s' makes, or the other way round",
-                                in_the_way(s, count)->note);
+                                conflicting_step(s, count)->note);
             break;
         }
     }
@@ -346,104 +347,106 @@ static void match_loop(PPhase *ph, int at, int *open) {
 }
 
 /* How many steps from `at` on lie before the next loop over blocks; none if `at` is in one. */
-static int free_steps(const PPhase *ph, const PBlocks *next, int at) {
+static int steps_to_block(const PPhase *ph, const PBlocks *next, int at) {
     return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
 }
 
 /* How far from the last one the steps are that touch a buffer, plus one; 0: there are none.  Parts
  * of one concatenation do not meet, so that of steps for another operation is kept, too. */
 typedef struct {
-    int most, other;
-    const Op *op; /* of `most` */
-} Far;
+    int max, other;
+    const Op *op; /* of `max` */
+} FarDistance;
 
 /* Records a distance; that of another operation is kept, too. */
-static void note_far(Far *f, int far, const Op *op) {
-    if (far > f->most) {
-        if (f->op != op) f->other = f->most;
-        f->most = far;
+static void record_distance(FarDistance *f, int distance, const Op *op) {
+    if (distance > f->max) {
+        if (f->op != op) f->other = f->max;
+        f->max = distance;
         f->op = op;
-    } else if (far > f->other && op != f->op) {
-        f->other = far;
+    } else if (distance > f->other && op != f->op) {
+        f->other = distance;
     }
 }
 
 /* The largest distance of a step that conflicts with s. */
-static int far_of(const Far *f, const PStep *s) {
-    return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->most;
+static int distance_of(const FarDistance *f, const PStep *s) {
+    return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->max;
 }
 
 /* By buffer: of all steps that touch it, and of those that write there. */
 typedef struct {
-    Far *all, *writing;
-} Fars;
+    FarDistance *all, *writing;
+} Distances;
 
 /* How many of the recorded steps must come after s one after the other. */
-static int distance(const Fars *fars, const PStep *s) {
+static int critical_distance(const Distances *distances, const PStep *s) {
     int most = 0;
     for (int k = 0; k < s->n_bufs; k++) {
-        const Far *f = s->kernel->bufs.v[k]->written ? fars->all : fars->writing;
-        int far = far_of(&f[s->bufs[k]], s);
-        if (far > most) most = far;
+        const FarDistance *f = s->kernel->bufs.v[k]->written ? distances->all : distances->writing;
+        int distance = distance_of(&f[s->bufs[k]], s);
+        if (distance > most) most = distance;
     }
     return most;
 }
 
 /* Records the distance of a step. */
-static void note_distance(const Fars *fars, const PStep *s, int far) {
+static void record_step(const Distances *distances, const PStep *s, int distance) {
     for (int k = 0; k < s->n_bufs; k++) {
-        note_far(&fars->all[s->bufs[k]], far + 1, s->op);
-        if (s->kernel->bufs.v[k]->written) note_far(&fars->writing[s->bufs[k]], far + 1, s->op);
+        record_distance(&distances->all[s->bufs[k]], distance + 1, s->op);
+        if (s->kernel->bufs.v[k]->written)
+            record_distance(&distances->writing[s->bufs[k]], distance + 1, s->op);
     }
 }
 
 /* Clears the distances of n steps. */
-static void forget_distances(const Fars *fars, PStep *const *s, int n) {
+static void clear_distances(const Distances *distances, PStep *const *s, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < s[i]->n_bufs; k++)
-            fars->all[s[i]->bufs[k]] = fars->writing[s[i]->bufs[k]] = (Far){0};
+            distances->all[s[i]->bufs[k]] = distances->writing[s[i]->bufs[k]] = (FarDistance){0};
 }
 
 /* Sorts elementwise steps by how many others must come after them. */
-static void by_distance(Arena *a, const Fars *fars, PStep **s, int n) {
-    int *far = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
+static void sort_by_distance(Arena *a, const Distances *distances, PStep **s, int n) {
+    int *distance = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
     PStep **old = NEWN(a, PStep *, (size_t)n + 1);
     for (int i = n - 1; i >= 0; i--) {
-        far[i] = distance(fars, s[i]);
-        note_distance(fars, s[i], far[i]);
-        at[far[i]]++;
+        distance[i] = critical_distance(distances, s[i]);
+        record_step(distances, s[i], distance[i]);
+        at[distance[i]]++;
         old[i] = s[i];
     }
-    forget_distances(fars, s, n);
+    clear_distances(distances, s, n);
     for (int i = n - 1, first = 0; i >= 0; i--) { /* the first place of those so far */
         int many = at[i];
         at[i] = first;
         first += many;
     }
-    for (int i = 0; i < n; i++) s[at[far[i]]++] = old[i];
+    for (int i = 0; i < n; i++) s[at[distance[i]]++] = old[i];
 }
 
 /* Joins the steps of a phase outside of loops over blocks. */
 static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
     int to = 0, open = -1, block = 0, *host = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
     size_t n_bufs = (size_t)p->bufs.n + 1;
-    const Fars fars = {NEWN(pc->a, Far, n_bufs), NEWN(pc->a, Far, n_bufs)};
+    const Distances distances = {NEWN(pc->a, FarDistance, n_bufs),
+                                 NEWN(pc->a, FarDistance, n_bufs)};
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
-        int most = free_steps(ph, b, i);
+        int most = steps_to_block(ph, b, i);
         for (n = 0; n < most && plan_is_elementwise(ph->steps.v[i + n]);) n++;
-        by_distance(pc->a, &fars, &ph->steps.v[i], n);
-        for (; n < most && plan_same_parts(ph->steps.v[i], ph->steps.v[i + n]);) n++;
+        sort_by_distance(pc->a, &distances, &ph->steps.v[i], n);
+        for (; n < most && plan_same_chunks(ph->steps.v[i], ph->steps.v[i + n]);) n++;
         for (int end = i + (n ? n : 1); i < end; i += n, to++) {
             PStep **s = &ph->steps.v[i];
             const char *why = NULL;
-            n = most ? run_of(pc, s, host, end - i, &why) : 1;
+            n = most ? count_joinable(pc, s, host, end - i, &why) : 1;
             if (why)
                 pass_refusal(pc, s[n]->span, "join-kernels",
                              "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
                              s[n]->kernel->name, s[0]->note, why);
             if (n > 1 && !pass_may_rewrite(pc)) n = 1;
-            ph->steps.v[to] = n > 1 ? join(pc, p, s, host, n) : s[0];
+            ph->steps.v[to] = n > 1 ? join_steps(pc, p, s, host, n) : s[0];
             match_loop(ph, to, &open);
         }
         if (b && i == b->last + 1) {

@@ -12,36 +12,36 @@ Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
                    .ph = ph,
                    .sizes = plan_order_nominal_sizes(a, p->m),
                    .live = NEWN(a, int64_t, (size_t)ph->steps.n + 1),
-                   .life = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
+                   .lifetime = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
 }
 
 /* Records that a step uses the buffer. */
-static void used_at(Lives *l, int buf, int step) {
-    RtPackItem *it = &l->life[buf];
+static void extend_lifetime(Lives *l, int buf, int step) {
+    RtPackItem *it = &l->lifetime[buf];
     if (it->first < 0 || step < it->first) it->first = step;
     if (step > it->last) it->last = step;
 }
 
 /* Finds the lifetimes of buffers in the phase's current order. */
-static void find_lives(Lives *l) {
-    for (int b = 0; b < l->p->bufs.n; b++) l->life[b].first = l->life[b].last = -1;
+static void find_lifetimes(Lives *l) {
+    for (int b = 0; b < l->p->bufs.n; b++) l->lifetime[b].first = l->lifetime[b].last = -1;
     for (int i = 0; i < l->ph->steps.n; i++) {
         const PStep *s = l->ph->steps.v[i];
-        for (int k = 0; k < s->n_bufs; k++) used_at(l, s->bufs[k], i);
-        if (s->pred >= 0) used_at(l, s->pred, i);
+        for (int k = 0; k < s->n_bufs; k++) extend_lifetime(l, s->bufs[k], i);
+        if (s->pred >= 0) extend_lifetime(l, s->pred, i);
         for (int k = 0; s->group && k < s->group->steps.n; k++)
-            for (int j = 0; j < 3; j++) used_at(l, s->group->steps.v[k]->bufs[j], i);
+            for (int j = 0; j < 3; j++) extend_lifetime(l, s->group->steps.v[k]->bufs[j], i);
     }
 }
 
 /* The bytes that are live at the fullest step. */
-int64_t plan_lives_most(Lives *l) {
+int64_t plan_lives_peak(Lives *l) {
     int64_t most = 0, live = 0;
     memset(l->live, 0, ((size_t)l->ph->steps.n + 1) * sizeof *l->live);
-    find_lives(l);
+    find_lifetimes(l);
     for (int b = 0; b < l->p->bufs.n; b++) {
         const PBuf *buf = l->p->bufs.v[b];
-        RtPackItem *it = &l->life[b];
+        RtPackItem *it = &l->lifetime[b];
         if (it->first < 0 || buf->kind != PB_TEMP || buf->block >= 0) continue;
         for (int i = 0; i < l->ph->blocks.n; i++)
             rt_pack_span(it, l->ph->blocks.v[i].first, l->ph->blocks.v[i].last);
@@ -58,7 +58,7 @@ int64_t plan_lives_most(Lives *l) {
 
 /* ---- of the plan as it is ------------------------------------------------------------------ */
 /* Records in the plan that a step uses a temporary. */
-static void used_in(Plan *p, int buf, int step) {
+static void extend_plan_lifetime(Plan *p, int buf, int step) {
     PBuf *b = p->bufs.v[buf];
     if (b->kind != PB_TEMP) return;
     if (b->first < 0 || step < b->first) b->first = step;
@@ -67,7 +67,7 @@ static void used_in(Plan *p, int buf, int step) {
 
 /* Extends the lifetimes of temporaries that exist before a loop and are used in it to the loop's
  * end; returns how many. */
-static int live_through(Plan *p, int phase, int from, int to) {
+static int extend_over_loop(Plan *p, int phase, int from, int to) {
     int n = 0;
     for (int i = 0; i < p->bufs.n; i++) {
         PBuf *b = p->bufs.v[i];
@@ -84,17 +84,17 @@ static void find_phase(PassCtx *pc, Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        for (int k = 0; k < s->n_bufs; k++) used_in(p, s->bufs[k], i);
-        if (s->pred >= 0) used_in(p, s->pred, i);
+        for (int k = 0; k < s->n_bufs; k++) extend_plan_lifetime(p, s->bufs[k], i);
+        if (s->pred >= 0) extend_plan_lifetime(p, s->pred, i);
         for (int k = 0; s->epilogue && k < s->epilogue->n_covers; k++)
             for (int j = 0; j < s->epilogue->covers[k]->n_bufs; j++)
-                used_in(p, s->epilogue->covers[k]->bufs[j], i);
+                extend_plan_lifetime(p, s->epilogue->covers[k]->bufs[j], i);
         for (int k = 0; s->group && k < s->group->steps.n; k++) /* all at once */
-            for (int j = 0; j < 3; j++) used_in(p, s->group->steps.v[k]->bufs[j], i);
+            for (int j = 0; j < 3; j++) extend_plan_lifetime(p, s->group->steps.v[k]->bufs[j], i);
     }
     for (int i = ph->steps.n - 1; i >= 0; i--) /* inner loops first */
         if (ph->steps.v[i]->kind == PS_LOOP) {
-            int n = live_through(p, phase, i, ph->steps.v[i]->other);
+            int n = extend_over_loop(p, phase, i, ph->steps.v[i]->other);
             if (n)
                 pass_refusal(
                     pc, ph->steps.v[i]->span, "lifetimes",

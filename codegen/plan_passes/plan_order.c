@@ -21,8 +21,8 @@
 
 typedef struct {
     Order *o;
-    int64_t *best, grain;
-    int *kept; /* the best order */
+    int64_t *best_live, granularity;
+    int *best_order; /* the best order */
 } Search;
 
 /* A size for each symbol, of the order of what data will say. */
@@ -40,7 +40,7 @@ int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
 }
 
 /* A threshold of the pass. */
-static int limit(const Order *o, PassThreshold t) {
+static int threshold(const Order *o, PassThreshold t) {
     return pass_threshold(o->p->m->ctx, t);
 }
 
@@ -68,7 +68,7 @@ static int descending(const void *x, const void *y) {
 }
 
 /* Finds for each position the first and last position of its loop. */
-static void find_ends(Order *o) {
+static void find_loop_bounds(Order *o) {
     for (int i = 0; i < o->n; i++) o->from[i] = o->to[i] = i;
     for (int i = 0; i < o->loops.n; i++)
         for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++) {
@@ -78,7 +78,7 @@ static void find_ends(Order *o) {
 }
 
 /* Adds n live bytes to positions first .. last. */
-static void live_in(Order *o, int first, int last, int64_t n) {
+static void add_live(Order *o, int first, int last, int64_t n) {
     o->live[first] += n;
     o->live[last + 1] -= n;
 }
@@ -90,77 +90,80 @@ static void sum_lives(Order *o, bool in_loops) {
         int b = o->bufs[i];
         if (!o->bytes[b]) continue;
         if (!in_loops)
-            live_in(o, o->first[b], o->last[b], o->bytes[b]);
+            add_live(o, o->first[b], o->last[b], o->bytes[b]);
         else
-            live_in(o, o->from[o->first[b]], o->to[o->last[b]],
-                    o->block[b] >= 0 ? o->bytes[b] / limit(o, PASS_T_ORDER_BLOCK) : o->bytes[b]);
+            add_live(o, o->from[o->first[b]], o->to[o->last[b]],
+                     o->block[b] >= 0 ? o->bytes[b] / threshold(o, PASS_T_ORDER_BLOCK)
+                                      : o->bytes[b]);
     }
     for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
 }
 
 /* Forms loops and sums live bytes, the fullest position first. */
 static void measure(Order *o) {
-    plan_order_cut(o);
-    find_ends(o);
+    plan_order_form_loops(o);
+    find_loop_bounds(o);
     sum_lives(o, true);
     qsort(o->live, (size_t)o->n, sizeof *o->live, descending);
 }
 
 /* Whether the measured order is better than the best so far. */
-static bool is_less(const Search *s) {
+static bool is_better(const Search *s) {
     for (int i = 0; i < s->o->n; i++) {
-        int64_t live = s->o->live[i] / s->grain, best = s->best[i] / s->grain;
+        int64_t live = s->o->live[i] / s->granularity, best = s->best_live[i] / s->granularity;
         if (live != best) return live < best;
     }
     return false;
 }
 
 /* Records the order as the best. */
-static void keep(Search *s) {
-    memcpy(s->best, s->o->live, (size_t)s->o->n * sizeof *s->best);
-    memcpy(s->kept, s->o->order, (size_t)s->o->n * sizeof *s->kept);
+static void keep_best(Search *s) {
+    memcpy(s->best_live, s->o->live, (size_t)s->o->n * sizeof *s->best_live);
+    memcpy(s->best_order, s->o->order, (size_t)s->o->n * sizeof *s->best_order);
 }
 
 /* Whether steps x and y must stay in their order. */
-static bool ordered(const Order *o, int x, int y) {
+static bool must_stay_ordered(const Order *o, int x, int y) {
     const PStep *s = o->ph->steps.v[x], *t = o->ph->steps.v[y];
     if (!plan_order_is_movable(s) || !plan_order_is_movable(t)) return true;
     for (int i = 0; i < s->n_bufs; i++)
         for (int j = 0; j < t->n_bufs; j++)
-            if (s->bufs[i] == t->bufs[j] && (o->touch[x].written[i] || o->touch[y].written[j]))
+            if (s->bufs[i] == t->bufs[j] &&
+                (o->accesses[x].written[i] || o->accesses[y].written[j]))
                 return true;
     return false;
 }
 
 /* Moves the step at position `at` as far as it can go; false: it cannot move. */
-static bool move(Order *o, int at, int way) {
+static bool move_far(Order *o, int at, int direction) {
     int step = o->order[at], to = at;
-    while (to + way >= 0 && to + way < o->n && !ordered(o, step, o->order[to + way])) {
-        o->order[to] = o->order[to + way];
-        to += way;
+    while (to + direction >= 0 && to + direction < o->n &&
+           !must_stay_ordered(o, step, o->order[to + direction])) {
+        o->order[to] = o->order[to + direction];
+        to += direction;
     }
     o->order[to] = step;
     return to != at;
 }
 
 /* Whether the step accesses something large; moving others changes nothing. */
-static bool matters(const Search *s, int step) {
+static bool has_large_buffer(const Search *s, int step) {
     const PStep *st = s->o->ph->steps.v[step];
     for (int i = 0; i < st->n_bufs; i++)
-        if (s->o->bytes[st->bufs[i]] >= s->grain) return true;
+        if (s->o->bytes[st->bufs[i]] >= s->granularity) return true;
     return false;
 }
 
 /* Tries to move a step in both directions; true if that is better. */
 static bool try_step(Search *s, int step) {
-    for (int way = 1; way >= -1; way -= 2) {
+    for (int direction = 1; direction >= -1; direction -= 2) {
         int at = 0;
-        memcpy(s->o->order, s->kept, (size_t)s->o->n * sizeof *s->kept);
+        memcpy(s->o->order, s->best_order, (size_t)s->o->n * sizeof *s->best_order);
         while (s->o->order[at] != step) at++;
-        if (!move(s->o, at, way)) continue;
+        if (!move_far(s->o, at, direction)) continue;
         measure(s->o);
-        if (!is_less(s)) continue;
-        keep(s);
+        if (!is_better(s)) continue;
+        keep_best(s);
         return true;
     }
     return false;
@@ -169,39 +172,40 @@ static bool try_step(Search *s, int step) {
 /* Searches for the order with the least live bytes. */
 static void search(Order *o) {
     size_t steps = (size_t)o->n + 1;
-    Search s = {.o = o, .best = NEWN(o->a, int64_t, steps), .kept = NEWN(o->a, int, steps)};
-    int grains = limit(o, PASS_T_ORDER_GRAIN), rounds = limit(o, PASS_T_ORDER_ROUNDS);
+    Search s = {
+        .o = o, .best_live = NEWN(o->a, int64_t, steps), .best_order = NEWN(o->a, int, steps)};
+    int grains = threshold(o, PASS_T_ORDER_GRAIN), rounds = threshold(o, PASS_T_ORDER_ROUNDS);
     measure(o);
-    keep(&s);
-    s.grain = o->n && s.best[0] >= grains ? s.best[0] / grains : 1;
-    bool better = o->n <= limit(o, PASS_T_ORDER_STEPS);
+    keep_best(&s);
+    s.granularity = o->n && s.best_live[0] >= grains ? s.best_live[0] / grains : 1;
+    bool better = o->n <= threshold(o, PASS_T_ORDER_STEPS);
     for (int round = 0; better && round < rounds; round++) {
         better = false;
         for (int step = 0; step < o->n; step++)
-            if (matters(&s, step) && try_step(&s, step)) better = true;
+            if (has_large_buffer(&s, step) && try_step(&s, step)) better = true;
     }
-    memcpy(o->order, s.kept, (size_t)o->n * sizeof *s.kept);
+    memcpy(o->order, s.best_order, (size_t)o->n * sizeof *s.best_order);
     measure(o);
 }
 
 /* Undoes the loops over blocks without which no phase's peak would exceed that of the fullest
  * phase: all phases share one arena, and a loop costs cache locality, since other data pass through
  * the caches between its blocks. */
-static void undo_loops(Order *o, int64_t most) {
-    int64_t grain = most / limit(o, PASS_T_ORDER_GRAIN);
+static void undo_useless_loops(Order *o, int64_t peak) {
+    int64_t granularity = peak / threshold(o, PASS_T_ORDER_GRAIN);
     sum_lives(o, false);
     for (int i = 0; i < o->loops.n; i++) {
         int64_t full = 0;
         for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
             if (o->live[k] > full) full = o->live[k];
-        o->apart[o->order[o->loops.v[i].first]] = full <= most + grain / 2;
+        o->unwanted[o->order[o->loops.v[i].first]] = full <= peak + granularity / 2;
     }
-    plan_order_cut(o);
+    plan_order_form_loops(o);
 }
 
 /* ---- the phase -------------------------------------------------------------------------- */
 /* By buffer: whether all steps of the phase access it at their own rows. */
-static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch *touch) {
+static bool *find_row_only(Arena *a, const Plan *p, const PPhase *ph, const StepAccesses *touch) {
     bool *by_row = NEWN(a, bool, (size_t)p->bufs.n + 1);
     memset(by_row, true, (size_t)p->bufs.n);
     for (int i = 0; i < ph->steps.n; i++) {
@@ -214,7 +218,7 @@ static bool *find_by_row(Arena *a, const Plan *p, const PPhase *ph, const Touch 
 }
 
 /* Puts the phase's steps in the order that was found. */
-static void settle_order(Plan *p, const Order *o) {
+static void apply_order(Plan *p, const Order *o) {
     PPhase *ph = p->phases.v[o->phase];
     PStep **s = NEWN(o->a, PStep *, (size_t)o->n + 1);
     for (int i = 0; i < o->n; i++) s[i] = ph->steps.v[o->order[i]];
@@ -222,12 +226,12 @@ static void settle_order(Plan *p, const Order *o) {
 }
 
 /* Records the loops over blocks, and the buffers that are local to them, in the plan. */
-static void settle_loops(Plan *p, const Order *o) {
+static void apply_loops(Plan *p, const Order *o) {
     PPhase *ph = p->phases.v[o->phase];
     for (int i = 0; i < o->loops.n; i++) {
         vec_push(o->a, &ph->blocks, o->loops.v[i]);
         for (int k = o->loops.v[i].first; k <= o->loops.v[i].last; k++)
-            ph->steps.v[k]->by_chunk = o->touch[o->order[k]].by_chunk;
+            ph->steps.v[k]->by_chunk = o->accesses[o->order[k]].by_chunk;
     }
     for (int b = 0; b < o->p->bufs.n; b++)
         if (o->block[b] >= 0) p->bufs.v[b]->block = o->block[b];
@@ -239,35 +243,35 @@ static void list_buffers(Order *o) {
         const PStep *s = o->ph->steps.v[i];
         for (int k = 0; k < plan_n_touched(s); k++) {
             int b = plan_touched(s, k);
-            if (!o->seen[b]) o->bufs[o->n_bufs++] = b;
-            o->seen[b] = 1;
+            if (!o->marks[b]) o->bufs[o->n_bufs++] = b;
+            o->marks[b] = 1;
         }
     }
-    memset(o->seen, 0, (size_t)o->p->bufs.n);
+    memset(o->marks, 0, (size_t)o->p->bufs.n);
 }
 
 /* The phase's order, as it is. */
-static Order order_of(Arena *a, Plan *p, int phase) {
+static Order new_order(Arena *a, Plan *p, int phase) {
     PPhase *ph = p->phases.v[phase];
     size_t n = (size_t)ph->steps.n + 1, bufs = (size_t)p->bufs.n + 1;
-    Touch *touch = NEWN(a, Touch, n);
-    for (int i = 0; i < ph->steps.n; i++) touch[i] = plan_touch(a, p, ph->steps.v[i]);
+    StepAccesses *touch = NEWN(a, StepAccesses, n);
+    for (int i = 0; i < ph->steps.n; i++) touch[i] = plan_step_accesses(a, p, ph->steps.v[i]);
     Order o = {.a = a,
                .p = p,
                .ph = ph,
                .phase = phase,
                .n = ph->steps.n,
-               .touch = touch,
-               .by_row = find_by_row(a, p, ph, touch),
+               .accesses = touch,
+               .row_only = find_row_only(a, p, ph, touch),
                .order = NEWN(a, int, n),
                .bufs = NEWN(a, int, bufs),
                .first = NEWN(a, int, bufs),
                .last = NEWN(a, int, bufs),
                .block = NEWN(a, int, bufs),
-               .seen = NEWN(a, unsigned char, bufs),
-               .apart = NEWN(a, bool, n),
+               .marks = NEWN(a, unsigned char, bufs),
+               .unwanted = NEWN(a, bool, n),
                .member = NEWN(a, int, n),
-               .behind = NEWN(a, int, n),
+               .postponed = NEWN(a, int, n),
                .from = NEWN(a, int, n),
                .to = NEWN(a, int, n),
                .bytes = NEWN(a, int64_t, bufs),
@@ -282,7 +286,7 @@ static Order order_of(Arena *a, Plan *p, int phase) {
 /* ---- passes ------------------------------------------------------------------------------- */
 /* Remarks on the new order. */
 static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
-    int moved = 0, first = 0, most = limit(o, PASS_T_ORDER_STEPS);
+    int moved = 0, first = 0, peak = threshold(o, PASS_T_ORDER_STEPS);
     for (int i = o->n - 1; i >= 0; i--) {
         if (o->order[i] == i) continue;
         moved++;
@@ -290,10 +294,10 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
     }
     if (o->n < 2 || !before) return;
     const PStep *s = o->ph->steps.v[o->order[first]];
-    if (o->n > most)
+    if (o->n > peak)
         pass_refusal(pc, s->span, "order-steps",
                      "@%s: no order of its %d steps is tried: more than %d", o->ph->name, o->n,
-                     most);
+                     peak);
     else if (moved)
         pass_remark(pc, s->span, "order-steps",
                     "@%s: '%s' and %d other steps have other places, as less is live at the "
@@ -310,12 +314,12 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
 /* Finds an order for each phase. */
 static bool run_order(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
-        Order o = order_of(pc->a, p, i);
+        Order o = new_order(pc->a, p, i);
         measure(&o);
         int64_t before = o.live[0];
         search(&o);
         remark_order(pc, &o, before);
-        settle_order(p, &o);
+        apply_order(p, &o);
     }
     return true;
 }
@@ -330,7 +334,7 @@ static void remark_loops(PassCtx *pc, Order *o) {
     const char *phase = o->ph->name;
     for (int i = 0; pc->remarks && i < o->loops.n; i++) {
         const PBlocks *l = &o->loops.v[i];
-        const char *why = plan_order_end(o, l);
+        const char *why = plan_order_end_reason(o, l);
         pass_remark(pc, step_at(o, l->first)->span, "block-rows",
                     "@%s: %d steps from '%s' on run on a block of rows at a time", phase,
                     l->last - l->first + 1, step_at(o, l->first)->note);
@@ -340,7 +344,7 @@ static void remark_loops(PassCtx *pc, Order *o) {
                      phase, next->note, why);
     }
     for (int i = 0; i < o->n; i++)
-        if (o->apart[o->order[i]])
+        if (o->unwanted[o->order[i]])
             pass_refusal(pc, step_at(o, i)->span, "block-rows",
                          "@%s: '%s' begins no loop: the fullest step is another one", phase,
                          step_at(o, i)->note);
@@ -349,18 +353,18 @@ static void remark_loops(PassCtx *pc, Order *o) {
 /* Forms loops over blocks in each phase, and undoes those that do not lower the peak. */
 static bool run_blocks(PassCtx *pc, Plan *p) {
     int n = p->phases.n;
-    int64_t most = 0;
+    int64_t peak = 0;
     Order *o = NEWN(pc->a, Order, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
-        o[i] = order_of(pc->a, p, i);
+        o[i] = new_order(pc->a, p, i);
         measure(&o[i]);
-        if (o[i].live[0] > most) most = o[i].live[0];
+        if (o[i].live[0] > peak) peak = o[i].live[0];
     }
     for (int i = 0; i < n; i++) {
-        undo_loops(&o[i], most);
+        undo_useless_loops(&o[i], peak);
         remark_loops(pc, &o[i]);
-        settle_order(p, &o[i]);
-        settle_loops(p, &o[i]);
+        apply_order(p, &o[i]);
+        apply_loops(p, &o[i]);
     }
     return true;
 }

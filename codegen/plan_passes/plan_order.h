@@ -1,4 +1,5 @@
-/* Inside of the decisions on the order of steps: plan_touch.c, plan_blocks.c, plan_order.c. */
+/* Inside of the decisions on the order of steps: plan_step_accesses.c, plan_blocks.c, plan_order.c.
+ */
 #ifndef CODEGEN_PLAN_ORDER_H
 #define CODEGEN_PLAN_ORDER_H
 
@@ -8,8 +9,8 @@
 typedef enum {
     AT_ROW = 1, /* at the step's own rows */
     ANYWHERE = 2,
-    IN_PARTS = 4, /* written: a sum over rows, or this chunk's part of one */
-} At;
+    AS_PARTIAL_SUM = 4, /* written: a sum over rows, or this chunk's part of one */
+} AccessPlace;
 
 /* How a step touches its buffers, by argument. */
 typedef struct {
@@ -17,13 +18,13 @@ typedef struct {
     bool by_chunk;    /* its parallel loop is over chunks of the rows */
     unsigned *at;     /* bits of At */
     bool *written;
-} Touch;
+} StepAccesses;
 
 /* `written` is known of kernels and products. */
-Touch plan_touch(Arena *a, const Plan *p, const PStep *s);
+StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s);
 
 /* Reads or writes the buffer, or is wanted under it as a condition. */
-bool plan_step_touches(const PStep *s, int buf);
+bool plan_step_accesses_buf(const PStep *s, int buf);
 bool plan_step_writes(const PStep *s, int buf);
 
 /* The buffers that a step touches: its arguments, then the condition. */
@@ -42,21 +43,21 @@ const LStmt *plan_first_loop(const LKernel *k);
 bool plan_is_scalar(const PStep *s);
 bool plan_is_elementwise(const PStep *s);
 /* The loop of a kernel that is one over parts of rows and nothing else, or NULL; over the same? */
-LStmt *plan_parts_loop(const PStep *s);
-bool plan_same_parts(const PStep *x, const PStep *y);
+LStmt *plan_chunk_loop(const PStep *s);
+bool plan_same_chunks(const PStep *x, const PStep *y);
 /* Must the one be before the other? */
-bool plan_steps_meet(const PStep *x, const PStep *y);
+bool plan_steps_conflict(const PStep *x, const PStep *y);
 
 /* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
 typedef struct {
     const Plan *p;
     const PPhase *ph;
     const int64_t *sizes;
-    int64_t *live;    /* [steps + 1] */
-    RtPackItem *life; /* [bufs] */
+    int64_t *live;        /* [steps + 1] */
+    RtPackItem *lifetime; /* [bufs] */
 } Lives;
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
-int64_t plan_lives_most(Lives *l); /* bytes at the fullest step, in the order of now */
+int64_t plan_lives_peak(Lives *l); /* bytes at the fullest step, in the order of now */
 
 /* A phase's steps in some order, and the loops over blocks in it. */
 typedef struct {
@@ -64,27 +65,27 @@ typedef struct {
     const Plan *p;
     const PPhase *ph;
     int phase, n;
-    const Touch *touch; /* by step of the phase */
-    const bool *by_row; /* by buffer: touched at rows only, by steps that can be cut */
-    int *bufs, n_bufs;  /* those that the steps touch */
-    int *order;         /* the i-th step */
+    const StepAccesses *accesses; /* by step of the phase */
+    const bool *row_only;         /* by buffer: touched at rows only, by steps that can be cut */
+    int *bufs, n_bufs;            /* those that the steps touch */
+    int *order;                   /* the i-th step */
     VEC(PBlocks) loops;
     int *first, *last, *block; /* by buffer: positions, loop that it is local to or -1 */
-    unsigned char *seen;       /* by buffer: scratch */
-    bool *apart;               /* by step: the loop that it would begin is not wanted */
-    int *member, *behind;      /* [n] scratch */
+    unsigned char *marks;      /* by buffer: scratch */
+    bool *unwanted;            /* by step: the loop that it would begin is not wanted */
+    int *member, *postponed;   /* [n] scratch */
     int *from, *to;            /* by position: the ends of the loop that it is in */
     int64_t *bytes, *live;     /* by buffer; by position, the fullest first: nominal */
 } Order;
 
 /* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
-void plan_order_cut(Order *o);
+void plan_order_form_loops(Order *o);
 /* Why the step behind the loop is not in it; NULL: there is none. */
-const char *plan_order_end(Order *o, const PBlocks *l);
+const char *plan_order_end_reason(Order *o, const PBlocks *l);
 /* The loop over blocks that the step at `at` is in, or NULL; the step there goes behind n others
  * (plan_delay.c). */
 const PBlocks *plan_block_at(const PPhase *ph, int at);
-void plan_step_pass(PPhase *ph, int at, int n);
+void plan_step_move_behind(PPhase *ph, int at, int n);
 bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);

@@ -10,7 +10,7 @@
 #include "passes/rewrite.h"
 
 /* How the step interrupts the phase. */
-static const char *stop_text(const PStep *s) {
+static const char *interrupt_text(const PStep *s) {
     switch (s->kind) {
     case PS_LOOP:
         return "a loop has no limit, and the host must be able to leave it";
@@ -24,26 +24,26 @@ static const char *stop_text(const PStep *s) {
 }
 
 /* The step that interrupts the phase, besides loops; NULL: none. */
-static const PStep *stopped_by(const PPhase *ph) {
+static const PStep *find_interrupt(const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        if (s->kind == PS_LOOP ? !s->limit : plan_step_stops(s, true)) return s;
+        if (s->kind == PS_LOOP ? !s->limit : plan_step_interrupts(s, true)) return s;
     }
     return NULL;
 }
 
 /* Why the host must read the conditions; NULL: it need not. */
-static const char *why_not(const Plan *p, const PPhase *ph) {
-    const PStep *by = stopped_by(ph);
+static const char *host_reason(const Plan *p, const PPhase *ph) {
+    const PStep *by = find_interrupt(ph);
     if (ph->func->phase == PHASE_LOAD) return "it runs once";
-    if (plan_is_of_batches(p, ph)) return "batches have sizes of their own";
-    return by ? stop_text(by) : NULL;
+    if (plan_runs_on_batches(p, ph)) return "batches have sizes of their own";
+    return by ? interrupt_text(by) : NULL;
 }
 
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
         PPhase *ph = p->phases.v[i];
-        const char *why = why_not(p, ph);
+        const char *why = host_reason(p, ph);
         for (int k = 0; k < ph->steps.n; k++) {
             PStep *s = ph->steps.v[k];
             if (s->kind != PS_LOOP) continue;

@@ -3,7 +3,7 @@
 #include "codegen/plan_passes/plan_order.h"
 
 /* Whether the step accesses the buffer, or is conditional on it. */
-bool plan_step_touches(const PStep *s, int buf) {
+bool plan_step_accesses_buf(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
         if (s->bufs[i] == buf) return true;
     return s->pred == buf;
@@ -18,7 +18,7 @@ bool plan_step_writes(const PStep *s, int buf) {
 }
 
 /* Whether the type is dense with node, edge or graph rows. */
-static bool is_rows(const Type *t) {
+static bool has_rows(const Type *t) {
     return t->rank > 0 && t->layout == LAYOUT_DENSE && t->dim[0]->kind != SP_DIM;
 }
 
@@ -26,27 +26,27 @@ static bool is_rows(const Type *t) {
 /* A walk over a kernel's accesses. */
 typedef struct {
     const LReg *outer, *chunk; /* the parallel variable; the one that runs through its chunk */
-    Touch *t;
-} Walk;
+    StepAccesses *accesses;
+} AccessWalk;
 
 /* Records an access to b, whose first index is `index`. */
-static void touched(Walk *w, const LBuf *b, const LReg *index) {
+static void record_access(AccessWalk *w, const LBuf *b, const LReg *index) {
     if (b->kind == LB_LOCAL) return;
-    At at = ANYWHERE;
+    AccessPlace at = ANYWHERE;
     if (w->chunk && b->written)
-        at = index == w->outer ? IN_PARTS : ANYWHERE;
+        at = index == w->outer ? AS_PARTIAL_SUM : ANYWHERE;
     else if (index && index == (w->chunk ? w->chunk : w->outer))
         at = AT_ROW;
-    w->t->at[b->id] |= at;
+    w->accesses->at[b->id] |= at;
 }
 
 /* Visits a list of statements. */
-static void walk(Walk *w, const LStmt *s) {
+static void walk_list(AccessWalk *w, const LStmt *s) {
     for (; s; s = s->next) {
         bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        if (access) touched(w, s->buf, s->buf->rank ? s->idx[0] : NULL);
-        if (s->kind == L_FOR && s->range == LR_SEGMENT) touched(w, s->ptr, NULL);
-        walk(w, s->body);
+        if (access) record_access(w, s->buf, s->buf->rank ? s->idx[0] : NULL);
+        if (s->kind == L_FOR && s->range == LR_SEGMENT) record_access(w, s->ptr, NULL);
+        walk_list(w, s->body);
     }
 }
 
@@ -68,12 +68,12 @@ static const LStmt *chunk_loop(const LStmt *loop) {
 
 /* The rows that a kernel without chunks runs over: those of the first buffer that it writes. A flat
  * loop over all elements takes the elements of a row together. */
-static const Expr *rows_of_kernel(const Plan *p, const PStep *s) {
+static const Expr *kernel_rows(const Plan *p, const PStep *s) {
     for (int i = 0; i < s->n_bufs; i++) {
         const LBuf *l = s->kernel->bufs.v[i];
         const PBuf *b = p->bufs.v[s->bufs[i]];
         if (!l->written) continue;
-        if (!is_rows(&b->type) || l->rank == 0) return NULL;
+        if (!has_rows(&b->type) || l->rank == 0) return NULL;
         bool flat = l->rank == 1 && expr_eq(b->count, s->extent);
         bool by_row = expr_eq(b->type.dim[0]->size, s->extent) && expr_eq(l->dim[0], s->extent);
         return flat || by_row ? b->type.dim[0]->size : NULL;
@@ -82,64 +82,64 @@ static const Expr *rows_of_kernel(const Plan *p, const PStep *s) {
 }
 
 /* Corrects accesses to buffers that have another number of rows than the kernel. */
-static void check_lengths(const Plan *p, const PStep *s, Touch *t) {
+static void check_lengths(const Plan *p, const PStep *s, StepAccesses *t) {
     for (int i = 0; i < s->n_bufs; i++) {
         const PBuf *b = p->bufs.v[s->bufs[i]];
         const LBuf *l = s->kernel->bufs.v[i];
         const Expr *length = t->by_chunk ? t->rows : s->extent;
         bool fits = l->rank && expr_eq(l->dim[0], length);
-        bool whole = is_rows(&b->type) && expr_eq(b->type.dim[0]->size, t->rows);
+        bool whole = has_rows(&b->type) && expr_eq(b->type.dim[0]->size, t->rows);
         if (t->at[i] == AT_ROW && !(fits && whole)) t->at[i] = ANYWHERE;
     }
 }
 
 /* Finds how a kernel accesses its buffers. */
-static void touch_kernel(const Plan *p, const PStep *s, Touch *t) {
+static void analyze_kernel(const Plan *p, const PStep *s, StepAccesses *t) {
     for (int i = 0; i < s->n_bufs; i++) t->written[i] = s->kernel->bufs.v[i]->written;
     const LStmt *loop = s->extent ? parallel_loop(s->kernel) : NULL;
     if (!loop) return;
     const LStmt *chunk = chunk_loop(loop);
     t->by_chunk = chunk != NULL;
-    t->rows = chunk ? chunk->extent : rows_of_kernel(p, s);
+    t->rows = chunk ? chunk->extent : kernel_rows(p, s);
     if (!t->rows) return;
-    Walk w = {.outer = loop->var, .chunk = chunk ? chunk->var : NULL, .t = t};
-    walk(&w, s->kernel->body);
+    AccessWalk w = {.outer = loop->var, .chunk = chunk ? chunk->var : NULL, .accesses = t};
+    walk_list(&w, s->kernel->body);
     check_lengths(p, s, t);
     for (int i = 0; i < s->n_bufs; i++)
-        if (t->written[i] && t->at[i] != (chunk ? IN_PARTS : AT_ROW)) t->rows = NULL;
+        if (t->written[i] && t->at[i] != (chunk ? AS_PARTIAL_SUM : AT_ROW)) t->rows = NULL;
 }
 
 /* ---- products ---------------------------------------------------------------------------- */
 /* Whether a step of `stride` elements leads from row to row of the buffer. */
-static bool by_rows(Arena *a, const PBuf *b, const Expr *rows, const Expr *stride) {
-    return is_rows(&b->type) && expr_eq(b->type.dim[0]->size, rows) &&
+static bool has_row_stride(Arena *a, const PBuf *b, const Expr *rows, const Expr *stride) {
+    return has_rows(&b->type) && expr_eq(b->type.dim[0]->size, rows) &&
            expr_eq(expr_mul(a, rows, stride), b->count);
 }
 
 /* Finds how a matrix product accesses its buffers. */
-static void touch_gemm(Arena *a, const Plan *p, const PStep *s, Touch *t) {
+static void analyze_gemm(Arena *a, const Plan *p, const PStep *s, StepAccesses *t) {
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
     int64_t batch;
     t->written[2] = true; /* by any rows */
     if (!expr_is_const(g->batch, &batch) || batch != 1) return;
     const Expr *rows = g->long_k ? g->k : g->m;
-    bool x_rows = by_rows(a, x, rows, g->long_k ? g->a_col : g->a_row);
-    bool y_rows = g->long_k && by_rows(a, y, rows, g->b_row);
-    bool z_rows = !g->long_k && by_rows(a, z, rows, g->c_row);
+    bool x_rows = has_row_stride(a, x, rows, g->long_k ? g->a_col : g->a_row);
+    bool y_rows = g->long_k && has_row_stride(a, y, rows, g->b_row);
+    bool z_rows = !g->long_k && has_row_stride(a, z, rows, g->c_row);
     if (g->long_k ? !x_rows || !y_rows : !z_rows) return;
     t->rows = rows;
     t->at[0] = x_rows ? AT_ROW : ANYWHERE;
     t->at[1] = y_rows ? AT_ROW : ANYWHERE;
-    t->at[2] = z_rows ? AT_ROW : IN_PARTS;
+    t->at[2] = z_rows ? AT_ROW : AS_PARTIAL_SUM;
 }
 
 /* Finds how a step accesses its buffers. */
-Touch plan_touch(Arena *a, const Plan *p, const PStep *s) {
-    Touch t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
-               .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};
-    if (s->kind == PS_KERNEL) touch_kernel(p, s, &t);
-    if (s->kind == PS_GEMM) touch_gemm(a, p, s, &t);
+StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s) {
+    StepAccesses t = {.at = NEWN(a, unsigned, (size_t)s->n_bufs + 1),
+                      .written = NEWN(a, bool, (size_t)s->n_bufs + 1)};
+    if (s->kind == PS_KERNEL) analyze_kernel(p, s, &t);
+    if (s->kind == PS_GEMM) analyze_gemm(a, p, s, &t);
     if (s->pred >= 0) t.rows = NULL;
     return t;
 }

@@ -9,7 +9,7 @@
  *     h[v, :]   = sum of exp(..) / total[v] x[..]
  *
  * That is XLA's "multi-output fusion" and TVM's "compute_at" for rows, found by walking what a
- * value reads (row_reads): elementwise operands, sums along other spaces, and gathers along
+ * value reads (visit_row): elementwise operands, sums along other spaces, and gathers along
  * the map whose segments are being summed all stay in the row. */
 #include "codegen/lower/lower.h"
 
@@ -21,16 +21,16 @@ enum { AT_ROW, ELSEWHERE, AT_ENTRY, PLACES = CG_PLACES, MAPS_MAX = PLACES - AT_E
 
 /* How a value's place ceases to be the row: for reports. */
 typedef struct {
-    ApartCause why;
+    UnfusedCause cause;
     const Op *via;
-} Way;
+} UnfusedReason;
 
 /* A value on the walk over a row: where it is read, and why no longer at the row. */
 typedef struct {
     const Op *op;
-    int at;
-    Way way;
-} Place;
+    int place;
+    UnfusedReason reason;
+} RowStep;
 
 /* The walk over what a root's row reads. */
 typedef struct {
@@ -39,44 +39,44 @@ typedef struct {
     const Op *root;
     MapList maps; /* whose segments are summed */
     int n_sums;
-    int n_ops;    /* that the walk came to, with those that are read */
-    bool crowded; /* more than MAPS_MAX maps */
-    int n_wide;   /* sums that no local array can hold: the last one */
+    int n_ops;          /* that the walk came to, with those that are read */
+    bool too_many_maps; /* more than MAPS_MAX maps */
+    int n_wide;         /* sums that no local array can hold: the last one */
     const Op *wide;
-    OpList row, other; /* stored values read at this row, and at others */
-    VEC(Way) way;      /* by `other` */
-    VEC(Place) ahead;  /* of the walk: the next one last */
-} RowReads;
+    OpList at_row, at_other;    /* stored values read at this row, and at others */
+    VEC(UnfusedReason) reasons; /* by `at_other` */
+    VEC(RowStep) ahead;         /* of the walk: the next one last */
+} RowWalk;
 
 /* Whether the first dimension of op is the row. */
 static bool has_rows_first(const Op *op, const Space *rows) {
     return op->type.rank > 0 && op->type.dim[0] == rows;
 }
 
-/* The map at whose entries `at` is, or NULL. */
-static const Map *map_at(const RowReads *r, int at) {
+/* The map at whose entries `place` is, or NULL. */
+static const Map *map_at(const RowWalk *r, int at) {
     return at >= AT_ENTRY ? r->maps.v[at - AT_ENTRY] : NULL;
 }
 
 /* The place "at an entry" of a map whose segments are summed. */
-static int entries_of(RowReads *r, Map *m) {
+static int entry_place(RowWalk *r, Map *m) {
     int i = 0;
     while (i < r->maps.n && r->maps.v[i] != m) i++;
-    if (i == MAPS_MAX) r->crowded = true;
+    if (i == MAPS_MAX) r->too_many_maps = true;
     if (i == MAPS_MAX) return ELSEWHERE;
     if (i == r->maps.n) vec_push(r->lo->a, &r->maps, m);
     return AT_ENTRY + i;
 }
 
-/* Where the operands of op are read, if op itself is read at `at`. */
-static int operands_at(RowReads *r, const Op *op, int at) {
+/* Where the operands of op are read, if op itself is read at `place`. */
+static int operands_at(RowWalk *r, const Op *op, int at) {
     const Op *x = op->n_in ? op->in[0] : NULL;
     if (at == ELSEWHERE || !x) return ELSEWHERE;
     switch (op->kind) {
     case OP_GATHER:
         return op->map == map_at(r, at) ? AT_ROW : ELSEWHERE;
     case OP_SEGMENT:
-        return at == AT_ROW && op->map->to == r->rows ? entries_of(r, op->map) : ELSEWHERE;
+        return at == AT_ROW && op->map->to == r->rows ? entry_place(r, op->map) : ELSEWHERE;
     case OP_REDUCE:
     case OP_CONTRACT:
     case OP_ARGMAX:
@@ -88,14 +88,14 @@ static int operands_at(RowReads *r, const Op *op, int at) {
 }
 
 /* The same for one operand: one without the rows is the same for all of them. */
-static int operand_at(const RowReads *r, const Op *x, int at) {
+static int operand_at(const RowWalk *r, const Op *x, int at) {
     if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
     if (at >= AT_ENTRY && !has_rows_first(x, map_at(r, at)->from)) return ELSEWHERE;
     return at;
 }
 
 /* Records a sum over the entries of the row. */
-static void note_sum(RowReads *r, const Op *op) {
+static void record_sum(RowWalk *r, const Op *op) {
     int64_t n;
     r->n_sums++;
     if (cg_row_size(&op->type, &n) && n <= pass_threshold(r->lo->c, PASS_T_ROW)) return;
@@ -104,65 +104,65 @@ static void note_sum(RowReads *r, const Op *op) {
 }
 
 /* The reason for the operands of op: w, or a new one where the walk leaves the row. */
-static Way way_on(Way w, const Op *op, int at, int below) {
+static UnfusedReason reason_on(UnfusedReason w, const Op *op, int at, int below) {
     if (at == below) return w;
-    if (below == AT_ROW) return (Way){APART_NOT, op};
-    if (below != ELSEWHERE) return (Way){APART_ENTRY, op};
-    return (Way){op->kind == OP_GATHER ? APART_GATHER : APART_PLACE, op};
+    if (below == AT_ROW) return (UnfusedReason){UNFUSED_NOT, op};
+    if (below != ELSEWHERE) return (UnfusedReason){UNFUSED_ENTRY, op};
+    return (UnfusedReason){op->kind == OP_GATHER ? UNFUSED_GATHER : UNFUSED_OTHER_ROW, op};
 }
 
 /* Records a read at another place than the row. */
-static void note_other(RowReads *r, const Op *op, int at, Way w) {
-    if (at == AT_ROW) w = (Way){APART_VIEW, op};
-    vec_push(r->lo->a, &r->other, cg_info(r->lo, op)->base);
-    vec_push(r->lo->a, &r->way, w);
+static void record_other(RowWalk *r, const Op *op, int at, UnfusedReason w) {
+    if (at == AT_ROW) w = (UnfusedReason){UNFUSED_VIEW, op};
+    vec_push(r->lo->a, &r->at_other, cg_info(r->lo, op)->base);
+    vec_push(r->lo->a, &r->reasons, w);
 }
 
 /* Visits a value on the walk over the row. */
-static void row_reads(RowReads *r, const Op *op, int at, Way w) {
+static void visit_row(RowWalk *r, const Op *op, int at, UnfusedReason w) {
     if (!ir_marks_first(r->lo->row_marks, op->id * PLACES + at)) return;
     r->n_ops++;
     const OpInfo *in = cg_info(r->lo, op);
-    if (op != r->root && in->how != HOW_INLINE) {
-        if (at == AT_ROW && in->base == op && cg_peel(r->lo, op) == op)
-            vec_push(r->lo->a, &r->row, op);
+    if (op != r->root && in->storage != HOW_INLINE) {
+        if (at == AT_ROW && in->base == op && cg_skip_views(r->lo, op) == op)
+            vec_push(r->lo->a, &r->at_row, op);
         else
-            note_other(r, op, at, w);
+            record_other(r, op, at, w);
         return;
     }
-    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) note_sum(r, op);
+    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) record_sum(r, op);
     int below = operands_at(r, op, at);
-    Way on = way_on(w, op, at, below);
+    UnfusedReason on = reason_on(w, op, at, below);
     for (int i = op->n_in - 1; i >= 0; i--) {
         int to = operand_at(r, op->in[i], below);
-        Place next = {op->in[i], to, to == below ? on : (Way){APART_WHOLE, op}};
+        RowStep next = {op->in[i], to, to == below ? on : (UnfusedReason){UNFUSED_ALL_ROWS, op}};
         vec_push(r->lo->a, &r->ahead, next);
     }
 }
 
 /* Finds what a root reads, by place. */
-static RowReads row_reads_of(const Lower *lo, const Op *root, const Space *rows) {
-    RowReads r = {.lo = lo, .rows = rows};
-    r.root = cg_peel(lo, root);
+static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
+    RowWalk r = {.lo = lo, .rows = rows};
+    r.root = cg_skip_views(lo, root);
     ir_marks_start(lo->row_marks);
-    vec_push(lo->a, &r.ahead, ((Place){.op = r.root, .at = AT_ROW}));
+    vec_push(lo->a, &r.ahead, ((RowStep){.op = r.root, .place = AT_ROW}));
     while (r.ahead.n) {
-        Place p = r.ahead.v[--r.ahead.n];
-        row_reads(&r, p.op, p.at, p.way);
+        RowStep p = r.ahead.v[--r.ahead.n];
+        visit_row(&r, p.op, p.place, p.reason);
     }
     return r;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
 /* The kind of group that computes op. */
-static UnitKind unit_kind(const Lower *lo, const Op *op) {
+static FusionGroupKind group_kind(const Lower *lo, const Op *op) {
     if (op->ext) return UNIT_CALL;
     if (op->kind == OP_LOOP) return UNIT_LOOP;
     if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
     if (op->kind == OP_RANK) return UNIT_RANK;
     if (op->kind == OP_CONCAT) return UNIT_CONCAT;
     if (cg_info(lo, op)->gemm) return UNIT_GEMM;
-    return cg_reduction_long(op) ? UNIT_LONG : UNIT_ROWS;
+    return cg_is_long_reduction(op) ? UNIT_LONG : UNIT_ROWS;
 }
 
 /* The outermost condition under which op is needed that is worth a test; conditions that save only
@@ -175,55 +175,58 @@ static const Guard *guard_of(const Lower *lo, const Op *op) {
 
 /* Whether the group's kernel would be too long with n_ops more: for those that walk it, and more so
  * for a target's compiler, whose time grows faster than the kernel. */
-static bool is_full(const Lower *lo, const Unit *u, int n_ops) {
+static bool is_full(const Lower *lo, const FusionGroup *u, int n_ops) {
     return u->roots.n && u->n_ops + n_ops > pass_threshold(lo->c, PASS_T_FORM_OPS);
 }
 
 /* Whether the group stores as many values as it may. */
-static bool has_all(const Lower *lo, const Unit *u) {
+static bool has_max_roots(const Lower *lo, const FusionGroup *u) {
     return u->roots.n >= pass_threshold(lo->c, PASS_T_FORM_ROOTS);
 }
 
 /* How op reads what the group computes. */
-static CgRead read_of_unit(const Lower *lo, const Units *us, const Op *op, const Unit *u) {
+static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const Op *op,
+                            const FusionGroup *u) {
     const CgReads *all = cg_reads(lo, op);
     CgRead is = {0};
     for (int i = 0; i < all->n; i++) {
-        if (us->of[all->v[i].base->id] != u - us->v) continue;
-        is.aligned |= all->v[i].aligned;
-        is.elsewhere |= all->v[i].elsewhere;
+        if (groups->group_of[all->v[i].base->id] != u - groups->v) continue;
+        is.at_own_index |= all->v[i].at_own_index;
+        is.at_other_index |= all->v[i].at_other_index;
     }
     return is;
 }
 
 /* Whether an elementwise root can share the kernel of the group before it: over the same spaces, or
  * with the sum that it is computed from, unless one reads another at a different index. */
-static bool joins(const Lower *lo, const Units *us, const Unit *u, const Op *op, int n_ops) {
-    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->alone == APART_SPARSE) return false;
+static bool may_join_last(const Lower *lo, const FusionGroups *groups, const FusionGroup *u,
+                          const Op *op, int n_ops) {
+    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)
+        return false;
     if (u->roots.v[0]->ask == ASK_APART) return false;
     if (u->guard != guard_of(lo, op) || is_full(lo, u, n_ops)) return false;
-    if (!u->alike || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
-    CgRead read = read_of_unit(lo, us, op, u);
-    return !read.elsewhere && (read.aligned || !u->sums);
+    if (!u->same_spaces || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
+    CgRead read = read_of_group(lo, groups, op, u);
+    return !read.at_other_index && (read.at_own_index || !u->has_sum);
 }
 
-typedef VEC(int) UnitList;
+typedef VEC(int) GroupList;
 
 /* The state of forming fusion groups. */
 typedef struct {
     Lower *lo;
-    Units us;
-    int *unit;          /* Units.of */
-    bool *assigned;     /* by Op.id: an `assign` or a `next` takes it */
-    UnitList *at_row;   /* by Op.id: open units that make it, or read it at their row, in order */
-    UnitList *at_other; /* .. that read it at other places */
-} Cut;
+    FusionGroups groups;
+    int *group_of;       /* Units.of */
+    bool *assigned;      /* by Op.id: an `assign` or a `next` takes it */
+    GroupList *at_row;   /* by Op.id: open units that make it, or read it at their row, in order */
+    GroupList *at_other; /* .. that read it at other places */
+} Partitioner;
 
 /* The last group that computes one of the values. */
-static int last_unit(const Cut *c, const OpList *v) {
+static int last_group(const Partitioner *c, const OpList *v) {
     int last = -1;
     for (int i = 0; i < v->n; i++)
-        if (c->unit[v->v[i]->id] > last) last = c->unit[v->v[i]->id];
+        if (c->group_of[v->v[i]->id] > last) last = c->group_of[v->v[i]->id];
     return last;
 }
 
@@ -238,24 +241,24 @@ static bool *find_assigned(const Lower *lo) {
 
 /* Why op shares no kernel with others. A sum too long for a local array needs its root's own row in
  * memory as accumulator. */
-static ApartCause why_alone(const Cut *c, const RowReads *r, const Op *op) {
+static UnfusedCause unfused_cause(const Partitioner *c, const RowWalk *r, const Op *op) {
     const Lower *lo = c->lo;
-    if (cg_info(lo, op)->spmm) return APART_SPARSE;
-    if (!r->rows) return APART_SCALAR;
-    if (r->rows->kind == SP_DIM) return APART_DIM;
-    if (c->assigned[op->id]) return APART_ASSIGNED;
-    if (r->crowded) return APART_CROWDED;
-    if (r->n_wide == 0) return APART_NOT;
-    bool own = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
+    if (cg_info(lo, op)->spmm) return UNFUSED_SPARSE;
+    if (!r->rows) return UNFUSED_SCALAR;
+    if (r->rows->kind == SP_DIM) return UNFUSED_DIM;
+    if (c->assigned[op->id]) return UNFUSED_ASSIGNED;
+    if (r->too_many_maps) return UNFUSED_CROWDED;
+    if (r->n_wide == 0) return UNFUSED_NOT;
+    bool same_type = type_same_spaces(&r->wide->type, &r->root->type) && r->wide->type.dt == DT_F32;
     bool plain = r->wide == r->root || op_has(r->root, OPT_ELEM);
-    bool in_memory = r->n_wide == 1 && own && plain && r->root->type.dt == DT_F32;
-    return in_memory ? APART_NOT : APART_WIDE;
+    bool in_memory = r->n_wide == 1 && same_type && plain && r->root->type.dt == DT_F32;
+    return in_memory ? UNFUSED_NOT : UNFUSED_WIDE;
 }
 
 /* Whether no map of x and map of y are the two ends of the same edges. Segments of several
  * relations are walked one after the other; those of both ends of one relation are not, since what
  * one of them gathers is far from what the other does, and their rows differ in length. */
-static bool are_apart(const MapList *x, const MapList *y) {
+static bool are_disjoint_edges(const MapList *x, const MapList *y) {
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < y->n; k++)
             if (x->v[i] != y->v[k] && x->v[i]->from == y->v[k]->from) return false;
@@ -263,49 +266,51 @@ static bool are_apart(const MapList *x, const MapList *y) {
 }
 
 /* A value that is in both lists, or NULL. */
-static const Op *met(const OpList *x, const OpList *y) {
+static const Op *common_op(const OpList *x, const OpList *y) {
     for (int i = 0; i < x->n; i++)
-        if (cg_list_has(y, x->v[i])) return x->v[i];
+        if (cg_has_op(y, x->v[i])) return x->v[i];
     return NULL;
 }
 
 /* Why nothing joins a group of this kind, which is no kernel over rows. */
-static ApartCause made_by(UnitKind k) {
+static UnfusedCause cause_of_kind(FusionGroupKind k) {
     switch (k) {
     case UNIT_LONG:
-        return APART_SUM;
+        return UNFUSED_SUM;
     case UNIT_GEMM:
-        return APART_PRODUCT;
+        return UNFUSED_PRODUCT;
     case UNIT_CONCAT:
-        return APART_PARTS;
+        return UNFUSED_CONCAT;
     default:
-        return APART_CALL;
+        return UNFUSED_CALL;
     }
 }
 
 /* Why a root does not join the group. */
-static Way why_not(const Unit *u, const RowReads *r, const Guard *g) {
-    if (u->kind != UNIT_ROWS) return (Way){made_by(u->kind), u->roots.v[0]};
-    if (!u->open) return (Way){u->alone, u->alone_op};
-    if (u->rows != r->rows) return (Way){APART_PLACE, r->root};
-    if (u->guard != g) return (Way){APART_GUARD, NULL};
-    if (has_all(r->lo, u) || is_full(r->lo, u, r->n_ops)) return (Way){APART_FULL, NULL};
-    if (!are_apart(&u->maps, &r->maps)) return (Way){APART_ENDS, NULL};
-    const Op *other = met(&u->roots, &r->other);
-    return (Way){other ? APART_SIBLING : APART_NOT, other};
+static UnfusedReason join_obstacle(const FusionGroup *u, const RowWalk *r, const Guard *g) {
+    if (u->kind != UNIT_ROWS) return (UnfusedReason){cause_of_kind(u->kind), u->roots.v[0]};
+    if (!u->may_grow) return (UnfusedReason){u->unfused_cause, u->unfused_op};
+    if (u->rows != r->rows) return (UnfusedReason){UNFUSED_OTHER_ROW, r->root};
+    if (u->guard != g) return (UnfusedReason){UNFUSED_GUARD, NULL};
+    if (has_max_roots(r->lo, u) || is_full(r->lo, u, r->n_ops))
+        return (UnfusedReason){UNFUSED_FULL, NULL};
+    if (!are_disjoint_edges(&u->maps, &r->maps)) return (UnfusedReason){UNFUSED_BOTH_ENDS, NULL};
+    const Op *other = common_op(&u->roots, &r->at_other);
+    return (UnfusedReason){other ? UNFUSED_SIBLING : UNFUSED_NOT, other};
 }
 
 /* Whether the root can join the group, and shares reads with it. */
-static bool may_share(const Unit *u, const RowReads *r, const Guard *g) {
-    if (why_not(u, r, g).why) return false;
-    return met(&u->roots, &r->row) || met(&u->row, &r->row) || met(&u->other, &r->other);
+static bool may_join(const FusionGroup *u, const RowWalk *r, const Guard *g) {
+    if (join_obstacle(u, r, g).cause) return false;
+    return common_op(&u->roots, &r->at_row) || common_op(&u->row_reads, &r->at_row) ||
+           common_op(&u->other_reads, &r->at_other);
 }
 
 /* Adds the group to the sorted list of a value. */
-static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
-    UnitList *l = &list[value->id];
-    int unit = (int)(u - c->us.v);
-    if (!u->open) return;
+static void list_group(Partitioner *c, GroupList *list, const Op *value, const FusionGroup *u) {
+    GroupList *l = &list[value->id];
+    int unit = (int)(u - c->groups.v);
+    if (!u->may_grow) return;
     vec_push(c->lo->a, l, unit);
     for (int i = l->n - 1; i > 0 && l->v[i - 1] > unit; i--) {
         l->v[i] = l->v[i - 1];
@@ -314,28 +319,28 @@ static void note_unit(Cut *c, UnitList *list, const Op *value, const Unit *u) {
 }
 
 /* Adds the reads of a new root to its group. */
-static void note_reads(Cut *c, Unit *u, const RowReads *r) {
+static void record_reads(Partitioner *c, FusionGroup *u, const RowWalk *r) {
     u->n_ops += r->n_ops;
     for (int i = 0; i < r->maps.n; i++)
         if (!cg_has_map(&u->maps, r->maps.v[i])) vec_push(c->lo->a, &u->maps, r->maps.v[i]);
     u->n_sums += r->n_sums;
-    for (int i = 0; i < r->row.n; i++) {
-        vec_push(c->lo->a, &u->row, r->row.v[i]);
-        note_unit(c, c->at_row, r->row.v[i], u);
+    for (int i = 0; i < r->at_row.n; i++) {
+        vec_push(c->lo->a, &u->row_reads, r->at_row.v[i]);
+        list_group(c, c->at_row, r->at_row.v[i], u);
     }
-    for (int i = 0; i < r->other.n; i++) {
-        vec_push(c->lo->a, &u->other, r->other.v[i]);
-        note_unit(c, c->at_other, r->other.v[i], u);
+    for (int i = 0; i < r->at_other.n; i++) {
+        vec_push(c->lo->a, &u->other_reads, r->at_other.v[i]);
+        list_group(c, c->at_other, r->at_other.v[i], u);
     }
 }
 
 /* Whether no root can join the group any more. */
-static bool is_closed(const Lower *lo, const Unit *u) {
-    return !u->open || has_all(lo, u) || is_full(lo, u, 0);
+static bool is_closed(const Lower *lo, const FusionGroup *u) {
+    return !u->may_grow || has_max_roots(lo, u) || is_full(lo, u, 0);
 }
 
 /* The place in the list where groups from `from` on begin. */
-static int first_from(const UnitList *list, int from) {
+static int first_from(const GroupList *list, int from) {
     int low = 0, high = list->n;
     while (low < high) {
         int i = (low + high) / 2;
@@ -349,14 +354,14 @@ static int first_from(const UnitList *list, int from) {
 
 /* The first group of the list, from `from` on and before `best`, that can also compute r's root;
  * closed groups leave the list. */
-static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard *g, int from,
-                    int best) {
+static int first_joinable(const Partitioner *c, GroupList *list, const RowWalk *r, const Guard *g,
+                          int from, int best) {
     int n = first_from(list, from);
     for (int i = n; i < list->n; i++) {
         int u = list->v[i];
-        if (is_closed(c->lo, &c->us.v[u])) continue;
+        if (is_closed(c->lo, &c->groups.v[u])) continue;
         list->v[n++] = u;
-        if (u < best && may_share(&c->us.v[u], r, g)) best = u;
+        if (u < best && may_join(&c->groups.v[u], r, g)) best = u;
     }
     list->n = n;
     return best;
@@ -364,147 +369,154 @@ static int first_of(const Cut *c, UnitList *list, const RowReads *r, const Guard
 
 /* The first group that can also compute the root: it computes or reads something that the root
  * reads. */
-static Unit *find_rows(Cut *c, const RowReads *r) {
+static FusionGroup *find_group(Partitioner *c, const RowWalk *r) {
     const Guard *g = guard_of(c->lo, r->root);
-    int from = last_unit(c, &r->other) + 1, row = last_unit(c, &r->row), best = c->us.n;
+    int from = last_group(c, &r->at_other) + 1, row = last_group(c, &r->at_row), best = c->groups.n;
     if (row > from) from = row;
-    for (int i = 0; i < r->row.n; i++)
-        best = first_of(c, &c->at_row[r->row.v[i]->id], r, g, from, best);
-    for (int i = 0; i < r->other.n; i++)
-        best = first_of(c, &c->at_other[r->other.v[i]->id], r, g, from, best);
-    return best < c->us.n ? &c->us.v[best] : NULL;
+    for (int i = 0; i < r->at_row.n; i++)
+        best = first_joinable(c, &c->at_row[r->at_row.v[i]->id], r, g, from, best);
+    for (int i = 0; i < r->at_other.n; i++)
+        best = first_joinable(c, &c->at_other[r->at_other.v[i]->id], r, g, from, best);
+    return best < c->groups.n ? &c->groups.v[best] : NULL;
 }
 
 /* Adds a root to a group. */
-static void add_root(Cut *c, Unit *u, const Op *op) {
+static void add_root(Partitioner *c, FusionGroup *u, const Op *op) {
     bool sum = !op_has(op, OPT_ELEM), first = !u->roots.n;
     if (first) u->guard = guard_of(c->lo, op);
     vec_push(c->lo->a, &u->roots, op);
-    u->sums |= sum;
-    u->alike = (first || u->alike) && (!sum || op->kind == OP_SEGMENT) &&
-               type_same_spaces(&u->roots.v[0]->type, &op->type);
-    c->unit[op->id] = (int)(u - c->us.v);
-    note_unit(c, c->at_row, op, u);
+    u->has_sum |= sum;
+    u->same_spaces = (first || u->same_spaces) && (!sum || op->kind == OP_SEGMENT) &&
+                     type_same_spaces(&u->roots.v[0]->type, &op->type);
+    c->group_of[op->id] = (int)(u - c->groups.v);
+    list_group(c, c->at_row, op, u);
 }
 
 /* A new group. */
-static Unit *fresh_unit(Cut *c, UnitKind kind) {
-    Unit fresh = {.kind = kind};
-    vec_push(c->lo->a, &c->us, fresh);
-    return &c->us.v[c->us.n - 1];
+static FusionGroup *new_group(Partitioner *c, FusionGroupKind kind) {
+    FusionGroup fresh = {.kind = kind};
+    vec_push(c->lo->a, &c->groups, fresh);
+    return &c->groups.v[c->groups.n - 1];
 }
 
 /* ---- why values are stored, for reports ------------------------------------------------------ */
 /* Why `value`, which root reads at its own row, is not computed in root's group. */
-static Way way_of_row(const Cut *c, const Op *root, const RowReads *r, const Op *value) {
-    int own = c->unit[value->id];
-    ApartCause alone = why_alone(c, r, root);
-    if (alone) return (Way){alone, root};
-    if (root->again) return (Way){APART_AGAIN, root};
-    for (int i = 0; i < r->other.n; i++)
-        if (c->unit[r->other.v[i]->id] >= own)
-            return (Way){c->unit[r->other.v[i]->id] == own ? APART_SIBLING : APART_LATER,
-                         r->other.v[i]};
-    for (int i = 0; i < r->row.n; i++)
-        if (c->unit[r->row.v[i]->id] > own) return (Way){APART_LATER, r->row.v[i]};
-    return why_not(&c->us.v[own], r, guard_of(c->lo, r->root));
+static UnfusedReason row_obstacle(const Partitioner *c, const Op *root, const RowWalk *r,
+                                  const Op *value) {
+    int value_group = c->group_of[value->id];
+    UnfusedCause alone = unfused_cause(c, r, root);
+    if (alone) return (UnfusedReason){alone, root};
+    if (root->again) return (UnfusedReason){UNFUSED_RECOMPUTED, root};
+    for (int i = 0; i < r->at_other.n; i++)
+        if (c->group_of[r->at_other.v[i]->id] >= value_group)
+            return (UnfusedReason){
+                c->group_of[r->at_other.v[i]->id] == value_group ? UNFUSED_SIBLING : UNFUSED_LATER,
+                r->at_other.v[i]};
+    for (int i = 0; i < r->at_row.n; i++)
+        if (c->group_of[r->at_row.v[i]->id] > value_group)
+            return (UnfusedReason){UNFUSED_LATER, r->at_row.v[i]};
+    return join_obstacle(&c->groups.v[value_group], r, guard_of(c->lo, r->root));
 }
 
 /* Whether value is computed by another group of this function. */
-static bool is_elsewhere(const Cut *c, const Op *root, const Op *value) {
-    return c->unit[value->id] >= 0 && c->unit[value->id] != c->unit[root->id];
+static bool is_in_other_group(const Partitioner *c, const Op *root, const Op *value) {
+    return c->group_of[value->id] >= 0 && c->group_of[value->id] != c->group_of[root->id];
 }
 
 /* Records why value and root are in different groups. */
-static void note_apart(Cut *c, const Op *root, const Op *value, Way w) {
-    UnitKind own = c->us.v[c->unit[value->id]].kind;
-    if (own != UNIT_ROWS && w.why != APART_GATHER) w = (Way){made_by(own), root};
-    PApart apart = {.value = value, .root = root, .via = w.via, .why = w.why};
+static void record_unfused(Partitioner *c, const Op *root, const Op *value, UnfusedReason w) {
+    FusionGroupKind own = c->groups.v[c->group_of[value->id]].kind;
+    if (own != UNIT_ROWS && w.cause != UNFUSED_GATHER)
+        w = (UnfusedReason){cause_of_kind(own), root};
+    PUnfused apart = {.value = value, .root = root, .via = w.via, .cause = w.cause};
     vec_push(c->lo->a, &c->lo->p->phases.v[c->lo->phase]->apart, apart);
 }
 
 /* Records this for everything that root reads. */
-static void note_all_apart(Cut *c, const Op *root, const RowReads *r) {
-    UnitKind kind = c->us.v[c->unit[root->id]].kind;
-    Way of = {kind == UNIT_LONG     ? APART_LONG
-              : kind == UNIT_CONCAT ? APART_COPY
-                                    : APART_SCALAR,
-              root};
+static void record_all_unfused(Partitioner *c, const Op *root, const RowWalk *r) {
+    FusionGroupKind kind = c->groups.v[c->group_of[root->id]].kind;
+    UnfusedReason of = {kind == UNIT_LONG     ? UNFUSED_LONG
+                        : kind == UNIT_CONCAT ? UNFUSED_COPY
+                                              : UNFUSED_SCALAR,
+                        root};
     bool by_rows = kind == UNIT_ROWS && r->rows;
-    for (int i = 0; i < r->row.n; i++)
-        if (is_elsewhere(c, root, r->row.v[i]))
-            note_apart(c, root, r->row.v[i], by_rows ? way_of_row(c, root, r, r->row.v[i]) : of);
-    for (int i = 0; i < r->other.n; i++)
-        if (is_elsewhere(c, root, r->other.v[i]))
-            note_apart(c, root, r->other.v[i], by_rows ? r->way.v[i] : of);
+    for (int i = 0; i < r->at_row.n; i++)
+        if (is_in_other_group(c, root, r->at_row.v[i]))
+            record_unfused(c, root, r->at_row.v[i],
+                           by_rows ? row_obstacle(c, root, r, r->at_row.v[i]) : of);
+    for (int i = 0; i < r->at_other.n; i++)
+        if (is_in_other_group(c, root, r->at_other.v[i]))
+            record_unfused(c, root, r->at_other.v[i], by_rows ? r->reasons.v[i] : of);
 }
 
 /* Puts a root of rows in a group. */
-static void cut_rows(Cut *c, const Op *op) {
+static void place_row_root(Partitioner *c, const Op *op) {
     Lower *lo = c->lo;
-    const Type *t = &cg_peel(lo, op)->type;
-    Unit *last = c->us.n ? &c->us.v[c->us.n - 1] : NULL;
-    RowReads r = row_reads_of(lo, op, t->rank ? t->dim[0] : NULL);
-    ApartCause alone = why_alone(c, &r, op);
-    bool apart = op->ask == ASK_APART;
-    Unit *u = last && !apart && joins(lo, &c->us, last, op, r.n_ops) ? last : NULL;
-    if (!u && !alone && !op->again) u = find_rows(c, &r);
+    const Type *t = &cg_skip_views(lo, op)->type;
+    FusionGroup *last = c->groups.n ? &c->groups.v[c->groups.n - 1] : NULL;
+    RowWalk r = walk_row(lo, op, t->rank ? t->dim[0] : NULL);
+    UnfusedCause alone = unfused_cause(c, &r, op);
+    bool user_unfused = op->ask == ASK_APART;
+    FusionGroup *u =
+        last && !user_unfused && may_join_last(lo, &c->groups, last, op, r.n_ops) ? last : NULL;
+    if (!u && !alone && !op->again) u = find_group(c, &r);
     if (!u) {
-        u = fresh_unit(c, UNIT_ROWS);
-        u->open = !apart;
+        u = new_group(c, UNIT_ROWS);
+        u->may_grow = !user_unfused;
     }
-    if (alone && u->open) {
-        u->open = false;
-        u->alone = alone;
-        u->alone_op = op;
+    if (alone && u->may_grow) {
+        u->may_grow = false;
+        u->unfused_cause = alone;
+        u->unfused_op = op;
     }
     u->rows = r.rows;
-    note_reads(c, u, &r);
+    record_reads(c, u, &r);
     add_root(c, u, op);
-    note_all_apart(c, op, &r);
+    record_all_unfused(c, op, &r);
 }
 
 /* Puts a root in a group of its own. */
-static void cut_alone(Cut *c, const Op *op, UnitKind kind) {
-    add_root(c, fresh_unit(c, kind), op);
+static void place_single(Partitioner *c, const Op *op, FusionGroupKind kind) {
+    add_root(c, new_group(c, kind), op);
     if (kind != UNIT_LONG && kind != UNIT_CONCAT) return; /* no kernels */
-    RowReads r = row_reads_of(c->lo, op, NULL);
-    note_all_apart(c, op, &r);
+    RowWalk r = walk_row(c->lo, op, NULL);
+    record_all_unfused(c, op, &r);
 }
 
 /* Whether the group needs the lowering for several shapes: its roots differ in type, it has several
  * sums, or one root reads another's row at another index. */
-static bool is_group(const Lower *lo, const Units *us, const Unit *u) {
-    if (u->kind != UNIT_ROWS || !u->open) return false;
-    const Type *t = &cg_peel(lo, u->roots.v[0])->type;
+static bool has_several_shapes(const Lower *lo, const FusionGroups *groups, const FusionGroup *u) {
+    if (u->kind != UNIT_ROWS || !u->may_grow) return false;
+    const Type *t = &cg_skip_views(lo, u->roots.v[0])->type;
     for (int i = 1; i < u->roots.n; i++) {
-        if (!type_same_spaces(t, &cg_peel(lo, u->roots.v[i])->type)) return true;
-        if (read_of_unit(lo, us, u->roots.v[i], u).elsewhere) return true;
+        if (!type_same_spaces(t, &cg_skip_views(lo, u->roots.v[i])->type)) return true;
+        if (read_of_group(lo, groups, u->roots.v[i], u).at_other_index) return true;
     }
     return u->n_sums > 1;
 }
 
 /* Forms the fusion groups of the function. */
-Units cg_cut_units(Lower *lo) {
+FusionGroups cg_form_groups(Lower *lo) {
     size_t n = (size_t)lo->f->n_ops + 1;
-    Cut c = {.lo = lo, .assigned = find_assigned(lo)};
-    c.unit = c.us.of = NEWN(lo->a, int, n);
-    c.at_row = NEWN(lo->a, UnitList, n);
-    c.at_other = NEWN(lo->a, UnitList, n);
-    for (size_t i = 0; i < n; i++) c.unit[i] = -1;
+    Partitioner c = {.lo = lo, .assigned = find_assigned(lo)};
+    c.group_of = c.groups.group_of = NEWN(lo->a, int, n);
+    c.at_row = NEWN(lo->a, GroupList, n);
+    c.at_other = NEWN(lo->a, GroupList, n);
+    for (size_t i = 0; i < n; i++) c.group_of[i] = -1;
     for (const Op *op = lo->f->first; op; op = op->next) {
         bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN && op->kind != OP_NEXT;
-        if (!effect && cg_info(lo, op)->how != HOW_STORED) continue;
+        if (!effect && cg_info(lo, op)->storage != HOW_STORED) continue;
         if (op->kind == OP_RESULT) {
-            add_root(&c, &c.us.v[c.unit[op->in[0]->id]], op);
+            add_root(&c, &c.groups.v[c.group_of[op->in[0]->id]], op);
             continue;
         }
-        UnitKind kind = unit_kind(lo, op);
+        FusionGroupKind kind = group_kind(lo, op);
         if (kind == UNIT_ROWS)
-            cut_rows(&c, op);
+            place_row_root(&c, op);
         else
-            cut_alone(&c, op, kind);
+            place_single(&c, op, kind);
     }
-    for (int i = 0; i < c.us.n; i++) c.us.v[i].group = is_group(lo, &c.us, &c.us.v[i]);
-    return c.us;
+    for (int i = 0; i < c.groups.n; i++)
+        c.groups.v[i].several_shapes = has_several_shapes(lo, &c.groups, &c.groups.v[i]);
+    return c.groups;
 }

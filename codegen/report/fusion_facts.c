@@ -8,7 +8,7 @@
 #include "codegen/lower/lower.h"
 
 /* Whether op is in the list. */
-static bool has(const Ops *v, const Op *op) {
+static bool has_op(const Ops *v, const Op *op) {
     for (int i = 0; i < v->n; i++)
         if (v->v[i] == op) return true;
     return false;
@@ -21,7 +21,7 @@ static Ops results_of(const Report *r, const PStep *s) {
     if ((s->kind == PS_GEMM || s->kind == PS_RANK) && s->op) vec_push(r->a, &out, s->op);
     for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++) {
         const LBuf *b = s->kernel->bufs.v[i];
-        if (b->written && b->kind == LB_VALUE && b->value && !has(&out, b->value))
+        if (b->written && b->kind == LB_VALUE && b->value && !has_op(&out, b->value))
             vec_push(r->a, &out, b->value);
     }
     return out;
@@ -36,38 +36,38 @@ static bool adds_partials(const PStep *s) {
 }
 
 /* Records that the step computes op. */
-static void note_made(const Report *r, FusionFacts *f, const Op *op, int step) {
-    StepList *l = &f->made_in[op->id];
+static void record_computed(const Report *r, FusionFacts *f, const Op *op, int step) {
+    StepList *l = &f->computed_in[op->id];
     if (l->n == 0 || l->v[l->n - 1] != step) vec_push(r->a, l, step);
 }
 
 /* Records what a step computes and stores. The second half of a long reduction only adds partial
  * sums, so it does not count as computing it. */
-static void note_step(const Report *r, FusionFacts *f, int step) {
+static void record_step(const Report *r, FusionFacts *f, int step) {
     const PStep *s = f->ph->steps.v[step];
     Ops *results = &f->results[step];
     *results = results_of(r, s);
-    for (int i = 0; i < results->n; i++) f->stored[results->v[i]->id] = true;
+    for (int i = 0; i < results->n; i++) f->is_stored[results->v[i]->id] = true;
     for (int i = 0; s->kernel && i < s->kernel->computes.n; i++)
-        note_made(r, f, s->kernel->computes.v[i], step);
+        record_computed(r, f, s->kernel->computes.v[i], step);
     for (int i = 0; i < results->n; i++)
-        if (!adds_partials(s) || !cg_reduction_long(results->v[i]))
-            note_made(r, f, results->v[i], step);
+        if (!adds_partials(s) || !cg_is_long_reduction(results->v[i]))
+            record_computed(r, f, results->v[i], step);
 }
 
 /* Finds for each step what it computes and stores, and for each value its users. */
-FusionFacts fusion_facts(const Report *r, const PPhase *ph) {
+FusionFacts fusion_analyze(const Report *r, const PPhase *ph) {
     func_number(ph->func);
     size_t n = (size_t)ph->func->n_ops + 1;
     FusionFacts f = {.ph = ph};
     f.results = NEWN(r->a, Ops, (size_t)ph->steps.n + 1);
-    f.stored = NEWN(r->a, bool, n);
-    f.made_in = NEWN(r->a, StepList, n);
+    f.is_stored = NEWN(r->a, bool, n);
+    f.computed_in = NEWN(r->a, StepList, n);
     f.users = NEWN(r->a, Ops, n);
-    for (int i = 0; i < ph->steps.n; i++) note_step(r, &f, i);
+    for (int i = 0; i < ph->steps.n; i++) record_step(r, &f, i);
     for (const Op *u = ph->func->first; u; u = u->next)
         for (int k = 0; k < u->n_in; k++)
-            if (!has(&f.users[u->in[k]->id], u)) vec_push(r->a, &f.users[u->in[k]->id], u);
+            if (!has_op(&f.users[u->in[k]->id], u)) vec_push(r->a, &f.users[u->in[k]->id], u);
     return f;
 }
 
@@ -77,7 +77,7 @@ Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
     const Ops *results = &f->results[step];
     const LKernel *k = f->ph->steps.v[step]->kernel;
     for (int i = 0; k && i < k->computes.n; i++)
-        if (!has(results, k->computes.v[i])) vec_push(r->a, &out, k->computes.v[i]);
+        if (!has_op(results, k->computes.v[i])) vec_push(r->a, &out, k->computes.v[i]);
     for (int i = 0; i < results->n; i++) vec_push(r->a, &out, results->v[i]);
     return out;
 }
@@ -101,24 +101,24 @@ static bool would_be_stored(const Op *op) {
 }
 
 /* The values that the step computes and that no step stores: fused away. */
-Ops fusion_kept(const Report *r, const FusionFacts *f, int step) {
+Ops fusion_elided(const Report *r, const FusionFacts *f, int step) {
     Ops out = {0};
     const LKernel *k = f->ph->steps.v[step]->kernel;
     for (int i = 0; k && i < k->computes.n; i++) {
         const Op *op = k->computes.v[i];
-        if (would_be_stored(op) && !f->stored[op->id]) vec_push(r->a, &out, op);
+        if (would_be_stored(op) && !f->is_stored[op->id]) vec_push(r->a, &out, op);
     }
     return out;
 }
 
 /* The bytes that these save: a read each, and the write in the first step that computes the value.
  */
-const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step) {
-    Ops kept = fusion_kept(r, f, step);
+const Expr *fusion_saved_bytes(const Report *r, const FusionFacts *f, int step) {
+    Ops elided = fusion_elided(r, f, step);
     const Expr *e = expr_const(r->a, 0);
-    for (int i = 0; i < kept.n; i++) {
-        const Op *op = kept.v[i];
-        int times = f->made_in[op->id].v[0] == step ? 2 : 1;
+    for (int i = 0; i < elided.n; i++) {
+        const Op *op = elided.v[i];
+        int times = f->computed_in[op->id].v[0] == step ? 2 : 1;
         const Expr *count = type_count(r->a, &op->type);
         e = expr_add(r->a, e,
                      expr_mul(r->a, count, expr_const(r->a, times * dtype_bytes(op->type.dt))));
@@ -135,47 +135,50 @@ static void add_reason(const Report *r, Reasons *out, Reason x) {
 }
 
 /* Adds a reason that has only a text. */
-static void add_text(const Report *r, Reasons *out, const char *text) {
+static void add_reason_text(const Report *r, Reasons *out, const char *text) {
     add_reason(r, out, (Reason){.text = text});
 }
 
 /* " (file:line)" of an op, or "". */
-static const char *where(const Report *r, const Op *op) {
+static const char *position_text(const Report *r, const Op *op) {
     const char *at = report_at(r, op->span);
     return *at ? arena_printf(r->a, " (%s)", at) : "";
 }
 
 /* Whether the step computes op. */
-static bool made_in(const FusionFacts *f, const Op *op, int step) {
-    const StepList *l = &f->made_in[op->id];
+static bool is_computed_in(const FusionFacts *f, const Op *op, int step) {
+    const StepList *l = &f->computed_in[op->id];
     for (int i = 0; i < l->n; i++)
         if (l->v[i] == step) return true;
     return false;
 }
 
 /* Why two kernels are not fused, as text. */
-static const char *apart_reason(const Report *r, const PApart *p, const char *kernel) {
-    bool needs = p->why == APART_SIBLING || p->why == APART_LATER;
-    const char *at = where(r, p->via && !needs ? p->via : p->root), *text = plan_apart_text(p->why);
-    if (p->why == APART_GATHER) return arena_printf(r->a, "gathered by %s%s: %s", kernel, at, text);
-    if (needs)
+static const char *unfused_text(const Report *r, const PUnfused *p, const char *kernel) {
+    bool needs_other = p->cause == UNFUSED_SIBLING || p->cause == UNFUSED_LATER;
+    const char *at = position_text(r, p->via && !needs_other ? p->via : p->root),
+               *text = plan_unfused_text(p->cause);
+    if (p->cause == UNFUSED_GATHER)
+        return arena_printf(r->a, "gathered by %s%s: %s", kernel, at, text);
+    if (needs_other)
         text = arena_printf(r->a, "%s %s%s, made %s it", text, report_op_name(p->via),
-                            where(r, p->via), p->why == APART_LATER ? "after" : "with");
+                            position_text(r, p->via), p->cause == UNFUSED_LATER ? "after" : "with");
     return arena_printf(r->a, "%s%s %s", kernel, at, text);
 }
 
 /* Adds the reasons why the kernel of `step` is not fused with the kernel of `value`; false: none is
  * known. */
-static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value, int step,
-                          Reasons *out) {
+static bool add_unfused_reasons(const Report *r, const FusionFacts *f, const Op *value, int step,
+                                Reasons *out) {
     bool any = false;
     for (int i = 0; i < f->ph->apart.n; i++) {
-        const PApart *p = &f->ph->apart.v[i];
-        if (p->value != value || !made_in(f, p->root, step)) continue;
+        const PUnfused *p = &f->ph->apart.v[i];
+        if (p->value != value || !is_computed_in(f, p->root, step)) continue;
         const char *reader = f->ph->steps.v[step]->kernel->name;
-        bool later = p->why == APART_SIBLING || p->why == APART_LATER;
-        add_reason(r, out,
-                   (Reason){apart_reason(r, p, reader), reader, later, plan_apart_cure(p->why)});
+        bool later = p->cause == UNFUSED_SIBLING || p->cause == UNFUSED_LATER;
+        add_reason(
+            r, out,
+            (Reason){unfused_text(r, p, reader), reader, later, plan_unfused_remedy(p->cause)});
         any = true;
     }
     return any;
@@ -183,57 +186,58 @@ static bool reasons_apart(const Report *r, const FusionFacts *f, const Op *value
 
 /* Adds the reasons from the steps that compute `user`, where they are not those that compute
  * `root`: they read it from memory. */
-static void reasons_in_steps(const Report *r, const FusionFacts *f, const Op *root, const Op *user,
-                             Reasons *out) {
-    for (int i = 0; i < f->made_in[user->id].n; i++) {
-        int step = f->made_in[user->id].v[i];
+static void add_reasons_of_user(const Report *r, const FusionFacts *f, const Op *root,
+                                const Op *user, Reasons *out) {
+    for (int i = 0; i < f->computed_in[user->id].n; i++) {
+        int step = f->computed_in[user->id].v[i];
         const PStep *s = f->ph->steps.v[step];
-        const char *at = where(r, user);
-        if (made_in(f, root, step) || has(&f->results[step], root)) continue;
+        const char *at = position_text(r, user);
+        if (is_computed_in(f, root, step) || has_op(&f->results[step], root)) continue;
         if (s->kind == PS_GEMM)
-            add_text(
+            add_reason_text(
                 r, out,
                 arena_printf(r->a, "operand of the matrix product %s%s", report_op_name(user), at));
         else if (s->kind != PS_KERNEL)
-            add_text(r, out, arena_printf(r->a, "operand of a library call%s", at));
-        else if (!reasons_apart(r, f, root, step, out))
-            add_text(r, out, arena_printf(r->a, "%s%s reads it", s->kernel->name, at));
+            add_reason_text(r, out, arena_printf(r->a, "operand of a library call%s", at));
+        else if (!add_unfused_reasons(r, f, root, step, out))
+            add_reason_text(r, out, arena_printf(r->a, "%s%s reads it", s->kernel->name, at));
     }
 }
 
 /* Adds the reasons why `root` is in memory, from the users of `value`, which is root or a view of
  * it. */
-static void reasons_of(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
-                       Reasons *out) {
+static void add_reasons(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
+                        Reasons *out) {
     const Ops *users = &f->users[value->id];
     for (int i = 0; i < users->n; i++) {
         const Op *u = users->v[i];
         if (u->kind == OP_OUTPUT)
-            add_text(r, out, arena_printf(r->a, "output \"%s\"", u->name));
+            add_reason_text(r, out, arena_printf(r->a, "output \"%s\"", u->name));
         else if (u->kind == OP_ASSIGN)
-            add_text(r, out, arena_printf(r->a, "next value of %s", u->var->path));
+            add_reason_text(r, out, arena_printf(r->a, "next value of %s", u->var->path));
         else if (op_has(u, OPT_EFFECT))
-            add_text(r, out, arena_printf(r->a, "the host needs it%s", where(r, u)));
+            add_reason_text(r, out, arena_printf(r->a, "the host needs it%s", position_text(r, u)));
         else
-            reasons_in_steps(r, f, root, u, out);
-        if (op_has(u, OPT_VIEW)) reasons_of(r, f, u, root, out);
+            add_reasons_of_user(r, f, root, u, out);
+        if (op_has(u, OPT_VIEW)) add_reasons(r, f, u, root, out);
     }
 }
 
 /* Adds reasons for a value that its own kernel reads again: one row loop leaves it in memory for
  * the next. */
-static void reasons_within(const Report *r, const FusionFacts *f, const Op *value, Reasons *out) {
+static void add_reasons_within(const Report *r, const FusionFacts *f, const Op *value,
+                               Reasons *out) {
     const Ops *users = &f->users[value->id];
     for (int i = 0; i < users->n; i++)
-        if (f->made_in[users->v[i]->id].n)
+        if (f->computed_in[users->v[i]->id].n)
             add_reason(r, out,
                        (Reason){arena_printf(r->a, "read again in its own kernel%s",
-                                             where(r, users->v[i])),
+                                             position_text(r, users->v[i])),
                                 "itself", false, NULL});
 }
 
 /* One reason for each reading kernel; what it reads itself is told first. */
-static Reasons one_each(const Report *r, const Reasons *all) {
+static Reasons one_per_reader(const Report *r, const Reasons *all) {
     Reasons out = {0};
     for (int i = 0; i < all->n; i++) {
         const Reason *x = &all->v[i];
@@ -242,7 +246,7 @@ static Reasons one_each(const Report *r, const Reasons *all) {
             k++;
         if (k == out.n)
             vec_push(r->a, &out, *x);
-        else if (out.v[k].later && !x->later)
+        else if (out.v[k].via_other && !x->via_other)
             out.v[k] = *x;
     }
     return out;
@@ -251,8 +255,8 @@ static Reasons one_each(const Report *r, const Reasons *all) {
 /* Why a value is stored: all reasons, or one for each kernel that reads it. */
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all) {
     Reasons out = {0};
-    if (value->ask == ASK_STORE) add_text(r, &out, "the model says: store");
-    reasons_of(r, f, value, value, &out);
-    if (!out.n) reasons_within(r, f, value, &out);
-    return all ? out : one_each(r, &out);
+    if (value->ask == ASK_STORE) add_reason_text(r, &out, "the model says: store");
+    add_reasons(r, f, value, value, &out);
+    if (!out.n) add_reasons_within(r, f, value, &out);
+    return all ? out : one_per_reader(r, &out);
 }

@@ -8,25 +8,25 @@ typedef VEC(const Op *) Ops;
 typedef VEC(int) StepList;
 typedef struct {
     const char *text, *reader; /* of a kernel that reads it there may be several; NULL: no kernel */
-    bool later;                /* it reads it only behind something else that it needs */
-    const char *cure;          /* what would change it; NULL: nothing that can be set */
+    bool via_other;            /* it reads it only behind something else that it needs */
+    const char *remedy;        /* what would change it; NULL: nothing that can be set */
 } Reason;
 typedef VEC(Reason) Reasons;
 
 typedef struct {
     const PPhase *ph;
-    Ops *results;      /* by step: the values it leaves in memory */
-    bool *stored;      /* by Op.id: some step leaves it in memory */
-    StepList *made_in; /* by Op.id: steps that compute it, in order */
-    Ops *users;        /* by Op.id */
+    Ops *results;          /* by step: the values it leaves in memory */
+    bool *is_stored;       /* by Op.id: some step leaves it in memory */
+    StepList *computed_in; /* by Op.id: steps that compute it, in order */
+    Ops *users;            /* by Op.id */
 } FusionFacts;
 
-FusionFacts fusion_facts(const Report *r, const PPhase *ph);
+FusionFacts fusion_analyze(const Report *r, const PPhase *ph);
 Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* results last */
 /* Values computed in a step that have no buffer, and the bytes that this saves: a read,
  * and in the first step that computes it the write. */
-Ops fusion_kept(const Report *r, const FusionFacts *f, int step);
-const Expr *fusion_saved(const Report *r, const FusionFacts *f, int step);
+Ops fusion_elided(const Report *r, const FusionFacts *f, int step);
+const Expr *fusion_saved_bytes(const Report *r, const FusionFacts *f, int step);
 /* Who needs a stored value in memory: every cause, or of each kernel that reads it the one that
  * would be left if all others fell. */
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all);

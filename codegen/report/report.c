@@ -101,7 +101,7 @@ static Remarks remarks_of(const Report *r) {
 }
 
 /* Prints the remarks. */
-static void remarks_text(Report *r) {
+static void print_remarks(Report *r) {
     Remarks all = remarks_of(r);
     if (all.n) sb_puts(r->b, "remarks of other passes\n");
     for (int i = 0; i < all.n; i++) {
@@ -113,7 +113,7 @@ static void remarks_text(Report *r) {
 }
 
 /* Prints the lines of a text as a JSON array. */
-static void lines_json(Report *r, const char *name, const char *s) {
+static void json_lines(Report *r, const char *name, const char *s) {
     json_array(r->j, name);
     while (s && *s) {
         size_t n = strcspn(s, "\n");
@@ -124,15 +124,15 @@ static void lines_json(Report *r, const char *name, const char *s) {
 }
 
 /* Prints all remarks, and those about what was not done. */
-static void remarks_json(Report *r) {
+static void json_remarks(Report *r) {
     StrBuf refused = sb_new(r->a);
     if (r->o->record) pass_refusals_put(r->c, &refused, r->o->record);
-    lines_json(r, "remarks", r->o->remarks);
-    lines_json(r, "refused", refused.s);
+    json_lines(r, "remarks", r->o->remarks);
+    json_lines(r, "refused", refused.s);
 }
 
 /* Prints the thresholds that are not at their default. */
-static void thresholds_text(Report *r) {
+static void print_thresholds(Report *r) {
     StrBuf b = sb_new(r->a);
     pass_thresholds_put(&b, r->c);
     if (b.n) sb_printf(r->b, "with%s\n", b.s);
@@ -140,7 +140,7 @@ static void thresholds_text(Report *r) {
 
 /* ---- which of the program's variants -------- */
 /* Prints which variant of the program this is. */
-static void variant_text(Report *r) {
+static void print_variant(Report *r) {
     const ReportOptions *o = r->o;
     if (o->n_variants < 2) return;
     sb_printf(r->b, "variant %d of %d: %s\n", o->variant, o->n_variants, o->choice[o->variant]);
@@ -149,7 +149,7 @@ static void variant_text(Report *r) {
 }
 
 /* Prints it as JSON. */
-static void variant_json(Report *r) {
+static void json_variant(Report *r) {
     const ReportOptions *o = r->o;
     json_int(r->j, "variant", o->variant);
     json_array(r->j, "variants");
@@ -169,10 +169,10 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
         json_text(r.j, "program", p->m->name);
         json_text(r.j, "options", p->options);
         json_text(r.j, "data", o->data);
-        variant_json(&r);
+        json_variant(&r);
     } else {
-        variant_text(&r);
-        thresholds_text(&r);
+        print_variant(&r);
+        print_thresholds(&r);
         if (o->kinds & REPORT_FUSION) report_summary(&r);
     }
     for (size_t i = 0; i < COUNT(reports); i++)
@@ -182,9 +182,9 @@ void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
         return;
     }
     if (r.j) {
-        remarks_json(&r);
+        json_remarks(&r);
         json_end(r.j);
     } else {
-        remarks_text(&r);
+        print_remarks(&r);
     }
 }

@@ -40,13 +40,13 @@ typedef struct ReportBuilts {
 /* How many edges rows have, of a relation of the data. */
 enum { REPORT_DEGREE_BINS = 24, REPORT_HOPS = 8 };
 typedef struct {
-    const char *name, *to;           /* the relation; the node type of the rows that edges end at */
-    int64_t rows, edges, most, none; /* none: rows without edges */
-    int64_t hub_edges;               /* of the fullest hundredth of the rows, one at least */
-    int64_t bin[REPORT_DEGREE_BINS]; /* rows with 0, 1, 2 to 3, 4 to 7, .. edges */
-    int n_hops;                      /* of the recipe's draws .. */
-    int64_t fanout[REPORT_HOPS];     /* .. at most so many each; -1 = all .. */
-    int64_t there[REPORT_HOPS];      /* .. and how many there are of these, over all rows */
+    const char *name, *to; /* the relation; the node type of the rows that edges end at */
+    int64_t rows, edges, max_degree, none; /* none: rows without edges */
+    int64_t hub_edges;                     /* of the fullest hundredth of the rows, one at least */
+    int64_t bin[REPORT_DEGREE_BINS];       /* rows with 0, 1, 2 to 3, 4 to 7, .. edges */
+    int n_hops;                            /* of the recipe's draws .. */
+    int64_t fanout[REPORT_HOPS];           /* .. at most so many each; -1 = all .. */
+    int64_t sampled[REPORT_HOPS];          /* .. and how many there are of these, over all rows */
 } ReportDegrees;
 
 typedef struct ReportOptions {
@@ -148,7 +148,7 @@ typedef struct {
 } ReportSum;
 ReportSum report_phase_sum(const Report *r, const PPhase *ph);
 /* The least time of all its steps on the machine of the report; false: it is not known. */
-bool report_phase_at_best(const Report *r, const PPhase *ph, double *us);
+bool report_phase_roofline(const Report *r, const PPhase *ph, double *us);
 /* Does a library's product do the step, where the program runs on a device? */
 bool report_is_covered(const Report *r, const PStep *s);
 int report_reads_per_run(Report *r, int phase); /* by the host (report_syncs.c) */

@@ -20,7 +20,7 @@ static int count_device(const Report *r, const PPhase *ph, int from, int to) {
 }
 
 /* Whether the step is a host effect with device work before and after it, or in a loop. */
-static bool splits(const Report *r, const PPhase *ph, int step) {
+static bool is_break(const Report *r, const PPhase *ph, int step) {
     if (report_is_device(r, ph->steps.v[step])) return false;
     return plan_in_loop(ph, step) ||
            (count_device(r, ph, 0, step) && count_device(r, ph, step + 1, ph->steps.n));
@@ -29,7 +29,8 @@ static bool splits(const Report *r, const PPhase *ph, int step) {
 /* Counts the breaks of a phase; consecutive host effects are one. */
 static int count_breaks(const Report *r, const PPhase *ph) {
     int n = 0;
-    for (int i = 0; i < ph->steps.n; i++) n += splits(r, ph, i) && !(i > 0 && splits(r, ph, i - 1));
+    for (int i = 0; i < ph->steps.n; i++)
+        n += is_break(r, ph, i) && !(i > 0 && is_break(r, ph, i - 1));
     return n;
 }
 
@@ -37,9 +38,9 @@ static int count_breaks(const Report *r, const PPhase *ph) {
  * not recorded. */
 static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
     const char *reads = "the host reads the condition of 'while' before each iteration";
-    const char *why = !s->limit                       ? "without 'limit' it may have no end"
-                      : ph->func->phase == PHASE_LOAD ? "data are loaded once"
-                      : !plan_is_of_batches(r->p, ph) ? "the phase stops for other steps, too"
+    const char *why = !s->limit                         ? "without 'limit' it may have no end"
+                      : ph->func->phase == PHASE_LOAD   ? "data are loaded once"
+                      : !plan_runs_on_batches(r->p, ph) ? "the phase stops for other steps, too"
                       : plan_has_buckets(r->a, r->p, ph)
                           ? "with --shapes=buckets the device does, from CUDA 12.4 on"
                           : "batches have sizes of their own";
@@ -47,7 +48,7 @@ static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s
 }
 
 /* Why the host executes the step. */
-static const char *reason(const Report *r, const PPhase *ph, const PStep *s) {
+static const char *host_reason(const Report *r, const PPhase *ph, const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
         return "print shows values on the host";
@@ -64,7 +65,7 @@ static const char *reason(const Report *r, const PPhase *ph, const PStep *s) {
 }
 
 /* Counts the regions before anything was resolved. */
-static int as_written(const Report *r, const PPhase *ph) {
+static int count_written_regions(const Report *r, const PPhase *ph) {
     int n = 1;
     for (int i = 0; i < r->p->m->notes.n; i++) {
         const Note *x = &r->p->m->notes.v[i];
@@ -74,7 +75,7 @@ static int as_written(const Report *r, const PPhase *ph) {
 }
 
 /* Whether note i repeats an earlier one about the same line, of another phase. */
-static bool is_told(const Report *r, int i) {
+static bool is_duplicate(const Report *r, int i) {
     const Note *x = &r->p->m->notes.v[i];
     for (int k = 0; k < i; k++) {
         const Note *y = &r->p->m->notes.v[k];
@@ -86,18 +87,18 @@ static bool is_told(const Report *r, int i) {
 
 /* Whether note i says what became of a possible break. A note that only names an effect does not.
  */
-static bool is_resolved(const Report *r, int i) {
+static bool is_resolution(const Report *r, int i) {
     const char *s = r->p->m->notes.v[i].text;
     bool bare = !strcmp(s, "print") || !strcmp(s, "assert") || !strncmp(s, "a C function", 12);
-    return !bare && !is_told(r, i);
+    return !bare && !is_duplicate(r, i);
 }
 
 /* Prints what became of possible breaks. */
-static void resolved_text(Report *r) {
+static void print_resolved(Report *r) {
     bool any = false;
     for (int i = 0; i < r->p->m->notes.n; i++) {
         const Note *x = &r->p->m->notes.v[i];
-        if (!is_resolved(r, i)) continue;
+        if (!is_resolution(r, i)) continue;
         if (!any) sb_puts(r->b, "  resolved\n");
         any = true;
         sb_printf(r->b, "    %s: %s\n", report_at(r, x->span), x->text);
@@ -105,11 +106,11 @@ static void resolved_text(Report *r) {
 }
 
 /* Prints it as JSON. */
-static void resolved_json(Report *r) {
+static void json_resolved(Report *r) {
     json_array(r->j, "resolved");
     for (int i = 0; i < r->p->m->notes.n; i++) {
         const Note *x = &r->p->m->notes.v[i];
-        if (!is_resolved(r, i)) continue;
+        if (!is_resolution(r, i)) continue;
         json_object(r->j, NULL);
         json_text(r->j, "line", report_at(r, x->span));
         json_text(r->j, "what", x->text);
@@ -119,13 +120,13 @@ static void resolved_json(Report *r) {
 }
 
 /* Where a host effect stands that is no break. */
-static const char *place(const Report *r, const PPhase *ph, int step) {
-    if (splits(r, ph, step)) return "";
+static const char *position_text(const Report *r, const PPhase *ph, int step) {
+    if (is_break(r, ph, step)) return "";
     return count_device(r, ph, 0, step) ? " (at the end: no break)" : " (at the start: no break)";
 }
 
 /* The number of consecutive device steps from i on under one condition; 0: none. */
-static int skipped_from(const Report *r, const PPhase *ph, int i) {
+static int count_skipped(const Report *r, const PPhase *ph, int i) {
     const PStep *s = ph->steps.v[i];
     int n = 0;
     if (s->pred < 0 || !report_is_device(r, s) || !s->pred_at.line) return 0;
@@ -137,9 +138,9 @@ static int skipped_from(const Report *r, const PPhase *ph, int i) {
 }
 
 /* Prints the conditions under which device steps are skipped. */
-static void regions_text(Report *r, const PPhase *ph) {
+static void print_skipped(Report *r, const PPhase *ph) {
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
-        n = skipped_from(r, ph, i);
+        n = count_skipped(r, ph, i);
         if (!n) continue;
         const PStep *s = ph->steps.v[i];
         const char *to =
@@ -154,7 +155,7 @@ static const char recorded[] =
     "with an older CUDA the host does, before each iteration";
 
 /* Prints the loops that are recorded. */
-static void loops_text(Report *r, const PPhase *ph) {
+static void print_loops(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++)
         if (ph->steps.v[i]->recorded)
             sb_printf(r->b, "    step %d: %s: %s\n", i, report_at(r, ph->steps.v[i]->span),
@@ -162,7 +163,7 @@ static void loops_text(Report *r, const PPhase *ph) {
 }
 
 /* Prints them as JSON. */
-static void loops_json(Report *r, const PPhase *ph) {
+static void json_loops(Report *r, const PPhase *ph) {
     json_array(r->j, "recorded_loops");
     for (int i = 0; i < ph->steps.n; i++) {
         if (!ph->steps.v[i]->recorded) continue;
@@ -176,10 +177,10 @@ static void loops_json(Report *r, const PPhase *ph) {
 }
 
 /* Prints them as JSON. */
-static void regions_json(Report *r, const PPhase *ph) {
+static void json_skipped(Report *r, const PPhase *ph) {
     json_array(r->j, "skipped");
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
-        n = skipped_from(r, ph, i);
+        n = count_skipped(r, ph, i);
         if (!n) continue;
         json_object(r->j, NULL);
         json_int(r->j, "step", i);
@@ -192,8 +193,8 @@ static void regions_json(Report *r, const PPhase *ph) {
 }
 
 /* Prints the breaks of a phase. */
-static void text(Report *r, const PPhase *ph) {
-    int breaks = count_breaks(r, ph), written = as_written(r, ph);
+static void print_phase(Report *r, const PPhase *ph) {
+    int breaks = count_breaks(r, ph), written = count_written_regions(r, ph);
     sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s", ph->name, breaks + 1,
               breaks ? "s" : "", count_device(r, ph, 0, ph->steps.n), breaks,
               breaks == 1 ? "" : "s");
@@ -203,18 +204,18 @@ static void text(Report *r, const PPhase *ph) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s)) continue;
         sb_printf(r->b, "    step %d: %s %s: %s%s\n", i, report_at(r, s->span), cg_step_name(s),
-                  reason(r, ph, s), place(r, ph, i));
+                  host_reason(r, ph, s), position_text(r, ph, i));
     }
-    regions_text(r, ph);
-    loops_text(r, ph);
+    print_skipped(r, ph);
+    print_loops(r, ph);
 }
 
 /* Prints them as JSON. */
-static void json(Report *r, const PPhase *ph) {
+static void json_phase(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
     json_int(r->j, "regions", count_breaks(r, ph) + 1);
-    json_int(r->j, "regions_as_written", as_written(r, ph));
+    json_int(r->j, "regions_as_written", count_written_regions(r, ph));
     json_int(r->j, "breaks", count_breaks(r, ph));
     json_int(r->j, "device_steps", count_device(r, ph, 0, ph->steps.n));
     json_array(r->j, "host_effects");
@@ -225,13 +226,13 @@ static void json(Report *r, const PPhase *ph) {
         json_int(r->j, "step", i);
         json_text(r->j, "kind", cg_step_name(s));
         json_text(r->j, "line", report_at(r, s->span));
-        json_text(r->j, "reason", reason(r, ph, s));
-        json_bool(r->j, "splits", splits(r, ph, i));
+        json_text(r->j, "reason", host_reason(r, ph, s));
+        json_bool(r->j, "splits", is_break(r, ph, i));
         json_end(r->j);
     }
     json_end(r->j);
-    regions_json(r, ph);
-    loops_json(r, ph);
+    json_skipped(r, ph);
+    json_loops(r, ph);
     json_end(r->j);
 }
 
@@ -248,12 +249,13 @@ void report_breaks(Report *r) {
         sb_printf(r->b, "breaks: %d (host effects in the model: %d)\n", breaks,
                   r->o->effects_before);
     }
-    for (int i = 0; i < r->p->phases.n; i++) (r->j ? json : text)(r, r->p->phases.v[i]);
+    for (int i = 0; i < r->p->phases.n; i++)
+        (r->j ? json_phase : print_phase)(r, r->p->phases.v[i]);
     if (!r->j) {
-        resolved_text(r);
+        print_resolved(r);
         return;
     }
     json_end(r->j);
-    resolved_json(r);
+    json_resolved(r);
     json_end(r->j);
 }

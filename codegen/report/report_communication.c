@@ -10,35 +10,35 @@
 
 #include "runtime/exec/blocks.h"
 
-typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SUMS } Sends;
+typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SUMS } MessageKind;
 static const char *const sends_word[] = {"halo", "rows", "sums"};
 
 typedef struct {
     const PStep *step;
     const PBuf *value;
-    Sends what;
+    MessageKind what;
     const Expr *bytes; /* of a row, of all rows, of the sum */
-} Sent;
+} Message;
 
 /* Finds what a step sends; false: nothing. */
-static bool sent_by(const Report *r, const PStep *s, Sent *out) {
-    bool product = s->kind == PS_GEMM && s->own && s->gemm.long_k;
-    if (s->kind != PS_EXCHANGE && !product) return false;
-    const PBuf *b = r->p->bufs.v[s->bufs[product ? 2 : 0]];
-    *out = (Sent){s, b, SENDS_ROWS, report_buffer_bytes(r, b)};
-    if (s->reach.n) {
+static bool find_message(const Report *r, const PStep *s, Message *out) {
+    bool distributed_product = s->kind == PS_GEMM && s->partition && s->gemm.long_k;
+    if (s->kind != PS_EXCHANGE && !distributed_product) return false;
+    const PBuf *b = r->p->bufs.v[s->bufs[distributed_product ? 2 : 0]];
+    *out = (Message){s, b, SENDS_ROWS, report_buffer_bytes(r, b)};
+    if (s->halos.n) {
         out->what = SENDS_HALO;
         out->bytes = expr_const(r->a, dtype_bytes(b->dt));
         for (int i = 1; i < b->type.rank; i++)
             out->bytes = expr_mul(r->a, out->bytes, b->type.dim[i]->size);
     }
-    if (product || s->folds) out->what = SENDS_SUMS;
+    if (distributed_product || s->folds) out->what = SENDS_SUMS;
     if (s->folds) out->bytes = expr_ceildiv(r->a, out->bytes, expr_const(r->a, RT_SUM_CHUNKS));
     return true;
 }
 
 /* Prints what a step sends: of all processes together, at least. */
-static void text(Report *r, const Sent *x) {
+static void print_message(Report *r, const Message *x) {
     static const char *const times[] = {"each row once: ", "(n - 1) times ",
                                         "at least 2 (n - 1) times "};
     const char *at = cg_step_site(r->p->m, r->a, x->step);
@@ -49,7 +49,7 @@ static void text(Report *r, const Sent *x) {
 }
 
 /* Prints it as JSON. */
-static void json(Report *r, const Sent *x) {
+static void json_message(Report *r, const Message *x) {
     json_object(r->j, NULL);
     json_text(r->j, "value", x->value->name);
     json_text(r->j, "line", cg_step_site(r->p->m, r->a, x->step));
@@ -60,11 +60,11 @@ static void json(Report *r, const Sent *x) {
 }
 
 /* Prints the communication of a phase. */
-static void phase(Report *r, const PPhase *ph) {
+static void report_phase(Report *r, const PPhase *ph) {
     int n[3] = {0};
-    Sent x;
+    Message x;
     for (int i = 0; i < ph->steps.n; i++)
-        if (sent_by(r, ph->steps.v[i], &x)) n[x.what]++;
+        if (find_message(r, ph->steps.v[i], &x)) n[x.what]++;
     if (r->j) {
         json_object(r->j, NULL);
         json_text(r->j, "phase", ph->name);
@@ -74,7 +74,7 @@ static void phase(Report *r, const PPhase *ph) {
                   n[SENDS_HALO], n[SENDS_ROWS], n[SENDS_SUMS]);
     }
     for (int i = 0; i < ph->steps.n; i++)
-        if (sent_by(r, ph->steps.v[i], &x)) (r->j ? json : text)(r, &x);
+        if (find_message(r, ph->steps.v[i], &x)) (r->j ? json_message : print_message)(r, &x);
     if (r->j) json_end(r->j), json_end(r->j);
 }
 
@@ -82,13 +82,15 @@ static void phase(Report *r, const PPhase *ph) {
 void report_communication(Report *r) {
     if (r->j) {
         json_object(r->j, "communication");
-        json_bool(r->j, "shares_rows", r->p->by_parts);
+        json_bool(r->j, "shares_rows", r->p->partitioned);
         json_array(r->j, "phases");
     } else {
-        sb_puts(r->b, r->p->by_parts ? "communication of processes that share rows\n"
-                                     : "communication: none, the program shares no rows (--mpi or "
-                                       "--parts, of a model without 'sample')\n");
+        sb_puts(r->b, r->p->partitioned
+                          ? "communication of processes that share rows\n"
+                          : "communication: none, the program shares no rows (--mpi or "
+                            "--parts, of a model without 'sample')\n");
     }
-    for (int i = 0; i < r->p->phases.n && r->p->by_parts; i++) phase(r, r->p->phases.v[i]);
+    for (int i = 0; i < r->p->phases.n && r->p->partitioned; i++)
+        report_phase(r, r->p->phases.v[i]);
     if (r->j) json_end(r->j), json_end(r->j);
 }

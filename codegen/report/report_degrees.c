@@ -15,23 +15,23 @@ static int64_t bin_to(int i) {
 }
 
 /* x as a percentage of `of`. */
-static double part(int64_t x, int64_t of) {
+static double percent(int64_t x, int64_t of) {
     return of ? 100.0 * (double)x / (double)of : 0;
 }
 
 /* Prints the degrees of a relation. */
-static void text_relation(Report *r, const ReportDegrees *d) {
+static void print_relation(Report *r, const ReportDegrees *d) {
     sb_printf(r->b,
               "  %s: %" PRId64 " edges into %" PRId64 " rows of %s; %.3g each, at most %" PRId64,
-              d->name, d->edges, d->rows, d->to, part(d->edges, d->rows) / 100, d->most);
+              d->name, d->edges, d->rows, d->to, percent(d->edges, d->rows) / 100, d->max_degree);
     sb_printf(r->b, "; %" PRId64 " rows have none\n", d->none);
     sb_printf(r->b, "    the fullest hundredth of the rows has %.3g %% of the edges\n",
-              part(d->hub_edges, d->edges));
+              percent(d->hub_edges, d->edges));
     for (int i = 0; i < d->n_hops; i++)
         if (d->fanout[i] > 0)
             sb_printf(r->b,
                       "    hop %d draws at most %" PRId64 " each: %.3g %% of them there are\n",
-                      i + 1, d->fanout[i], part(d->there[i], d->fanout[i] * d->rows));
+                      i + 1, d->fanout[i], percent(d->sampled[i], d->fanout[i] * d->rows));
     for (int i = 0; i < REPORT_DEGREE_BINS; i++)
         if (d->bin[i])
             sb_printf(r->b, "    %8" PRId64 " to %-8" PRId64 " edges: %" PRId64 " rows\n",
@@ -46,11 +46,11 @@ static void json_relation(Report *r, const ReportDegrees *d) {
     json_text(j, "to", d->to);
     json_int(j, "rows", d->rows);
     json_int(j, "edges", d->edges);
-    json_int(j, "most", d->most);
+    json_int(j, "most", d->max_degree);
     json_int(j, "none", d->none);
     json_int(j, "hub_edges", d->hub_edges);
     json_array(j, "rows_by_edges");
-    for (int i = 0; i < REPORT_DEGREE_BINS && bin_from(i) <= d->most; i++) {
+    for (int i = 0; i < REPORT_DEGREE_BINS && bin_from(i) <= d->max_degree; i++) {
         json_object(j, NULL);
         json_int(j, "from", bin_from(i));
         json_int(j, "to", bin_to(i));
@@ -62,7 +62,7 @@ static void json_relation(Report *r, const ReportDegrees *d) {
     for (int i = 0; i < d->n_hops; i++) {
         json_object(j, NULL);
         json_int(j, "fanout", d->fanout[i]);
-        json_int(j, "there", d->there[i]);
+        json_int(j, "there", d->sampled[i]);
         json_end(j);
     }
     json_end(j);
@@ -78,6 +78,6 @@ void report_degrees(Report *r) {
     else
         sb_printf(r->b, "degrees: edges into rows of %s\n", o->data);
     for (int i = 0; i < o->n_degrees; i++)
-        (r->j ? json_relation : text_relation)(r, &o->degrees[i]);
+        (r->j ? json_relation : print_relation)(r, &o->degrees[i]);
     if (r->j) json_end(r->j);
 }

@@ -1,5 +1,5 @@
 /* --report=fusion: per kernel and library call what it computes, moves and keeps out of
- * memory, and who needs its results there (fusion_facts.c). */
+ * memory, and who needs its results there (fusion_analyze.c). */
 #include "codegen/report/fusion_facts.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 /* ---- the roofline -------- */
 /* The roofline bound on a step's time (Williams et al., CACM 2009): every byte comes from memory
  * once, or every operation keeps the units busy. False: a size or the machine is not known. */
-static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory) {
+static bool roofline_time(const Report *r, const StepCost *c, double *us, bool *memory_bound) {
     const Target *roof = r->o->roof;
     int64_t read, written, flops;
     if (!roof || !roof->machine || !report_value(r, c->read, &read) ||
@@ -19,51 +19,52 @@ static bool at_best(const Report *r, const StepCost *c, double *us, bool *memory
         return false;
     double move = 1e6 * ((double)read + (double)written) / roof->bytes_per_s;
     double compute = 1e6 * (double)flops / roof->flops_per_s;
-    *memory = move >= compute;
-    *us = *memory ? move : compute;
+    *memory_bound = move >= compute;
+    *us = *memory_bound ? move : compute;
     return true;
 }
 
 /* Whether a matrix product's epilogue computes the step. On the host none does. */
 bool report_is_covered(const Report *r, const PStep *s) {
-    return s->made_by && !plan_on_host(r->p);
+    return s->covered_by && !plan_on_host(r->p);
 }
 
-typedef enum { BY_KERNEL, BY_LIBRARY, BY_SIZES } Maker;
+typedef enum { USES_KERNEL, USES_LIBRARY, DEPENDS_ON_SIZES } SpmmImpl;
 
 /* What computes a sparse product on a device. */
-static Maker spmm_maker(const Report *r, const PSpmm *m) {
+static SpmmImpl spmm_impl(const Report *r, const PSpmm *m) {
     int64_t own, library;
-    if (m->index < 0) return BY_KERNEL;
-    if (r->p->spmm == SPMM_LIBRARY) return BY_LIBRARY;
-    if (!report_value(r, m->own, &own) || !report_value(r, m->library, &library)) return BY_SIZES;
-    return rt_spmm_pays(own, library) ? BY_LIBRARY : BY_KERNEL;
+    if (m->index < 0) return USES_KERNEL;
+    if (r->p->spmm == SPMM_LIBRARY) return USES_LIBRARY;
+    if (!report_value(r, m->own_bytes, &own) || !report_value(r, m->library_bytes, &library))
+        return DEPENDS_ON_SIZES;
+    return rt_spmm_pays(own, library) ? USES_LIBRARY : USES_KERNEL;
 }
 
 /* Whether the step is a call of the sparse library. */
 static bool is_library_call(const Report *r, const PStep *s) {
-    return s->spmm && !plan_on_host(r->p) && spmm_maker(r, s->spmm) == BY_LIBRARY;
+    return s->spmm && !plan_on_host(r->p) && spmm_impl(r, s->spmm) == USES_LIBRARY;
 }
 
 /* The cost of a step on the plan's target: none, if a product's epilogue computes it. */
-static StepCost cost_there(const Report *r, const PStep *s) {
+static StepCost target_cost(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
     if (report_is_covered(r, s)) return nothing;
     StepCost c = cg_step_cost(r->a, r->p, s);
     if (is_library_call(r, s))
-        c.read = expr_add(r->a, s->spmm->library, expr_mul(r->a, c.written, less));
+        c.read = expr_add(r->a, s->spmm->library_bytes, expr_mul(r->a, c.written, less));
     return c;
 }
 
 /* The roofline bound on a phase, its steps one after the other; false: a size is not known. */
-bool report_phase_at_best(const Report *r, const PPhase *ph, double *us) {
+bool report_phase_roofline(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
-        StepCost c = cost_there(r, ph->steps.v[i]);
+        StepCost c = target_cost(r, ph->steps.v[i]);
         double step;
         bool memory;
-        if (!at_best(r, &c, &step, &memory)) return false;
+        if (!roofline_time(r, &c, &step, &memory)) return false;
         *us += step;
     }
     return ph->steps.n > 0;
@@ -71,7 +72,7 @@ bool report_phase_at_best(const Report *r, const PPhase *ph, double *us) {
 
 /* ---- text -------- */
 /* Prints a list of operations. */
-static void text_list(Report *r, const char *title, const Ops *ops, bool types) {
+static void print_ops(Report *r, const char *title, const Ops *ops, bool types) {
     const char *before = "";
     if (!ops->n) return;
     sb_printf(r->b, "      %-9s", title);
@@ -88,7 +89,7 @@ static void text_list(Report *r, const char *title, const Ops *ops, bool types) 
 }
 
 /* Prints the cost of a step. */
-static void text_cost(Report *r, const StepCost *c) {
+static void print_cost(Report *r, const StepCost *c) {
     int64_t none;
     sb_puts(r->b, "      reads    ");
     report_amount(r, c->read, "B");
@@ -103,13 +104,13 @@ static void text_cost(Report *r, const StepCost *c) {
     sb_puts(r->b, "\n");
     double us;
     bool memory;
-    if (at_best(r, c, &us, &memory))
+    if (roofline_time(r, c, &us, &memory))
         sb_printf(r->b, "      at best  %.3g us on an %s, by its %s\n", us, r->o->roof->machine,
                   memory ? "memory" : "arithmetic");
 }
 
 /* Prints a product's epilogue and the steps that it covers, or why it has none. */
-static void text_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
+static void print_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_printf(r->b, "      ends     %s%s", e->kind ? plan_epilogue_text(e) : "with the product: ",
               e->kind ? ": step" : e->why_not);
     for (int i = 0; i < e->n_covers; i++)
@@ -135,11 +136,11 @@ static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
 
 /* Prints which products one call computes together with this one, or why it has a call of its own.
  */
-static void text_group(Report *r, const PPhase *ph, const PStep *s) {
+static void print_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "      group    ");
     if (!s->group) {
-        sb_printf(r->b, "alone: %s", s->alone);
-        if (s->alone_from) sb_printf(r->b, " (step %d)", plan_step_index(ph, s->alone_from));
+        sb_printf(r->b, "alone: %s", s->separate_because);
+        if (s->separate_from) sb_printf(r->b, " (step %d)", plan_step_index(ph, s->separate_from));
         sb_puts(r->b, "\n");
         return;
     }
@@ -147,7 +148,7 @@ static void text_group(Report *r, const PPhase *ph, const PStep *s) {
     int first = plan_step_index(ph, g->steps.v[0]);
     RtGroupCost c;
     sb_printf(r->b, "one call for steps %d to %d, of %s", first, first + g->steps.n - 1,
-              g->equal ? "one shape" : "several shapes");
+              g->same_shape ? "one shape" : "several shapes");
     if (group_cost(r, g, &c))
         sb_printf(r->b, ": %.3g us, %.3g us one by one; so %s", 1e-3 * c.together_ns,
                   1e-3 * c.apart_ns, rt_group_pays(&c) ? "together" : "one by one");
@@ -160,7 +161,7 @@ static void text_group(Report *r, const PPhase *ph, const PStep *s) {
 static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     RtGroupCost c;
     if (!s->group) {
-        json_text(r->j, "alone", s->alone);
+        json_text(r->j, "alone", s->separate_because);
         return;
     }
     json_int(r->j, "group", plan_step_index(ph, s->group->steps.v[0]));
@@ -171,37 +172,38 @@ static void json_group(Report *r, const PPhase *ph, const PStep *s) {
 }
 
 /* Prints what computes a sparse product, and the bytes that each implementation moves. */
-static void text_spmm(Report *r, const PSpmm *m) {
-    static const char *const words[] = {[BY_KERNEL] = "by this kernel",
-                                        [BY_LIBRARY] = "by cuSPARSE",
-                                        [BY_SIZES] = "by cuSPARSE, where that saves a tenth"};
-    Maker by = spmm_maker(r, m);
+static void print_spmm(Report *r, const PSpmm *m) {
+    static const char *const words[] = {[USES_KERNEL] = "by this kernel",
+                                        [USES_LIBRARY] = "by cuSPARSE",
+                                        [DEPENDS_ON_SIZES] =
+                                            "by cuSPARSE, where that saves a tenth"};
+    SpmmImpl by = spmm_impl(r, m);
     sb_printf(r->b, "      spmm     %s", words[by]);
     if (m->why_not) sb_printf(r->b, ": %s", m->why_not);
-    if (!m->why_not && by == BY_KERNEL) sb_puts(r->b, ": cuSPARSE would not save a tenth");
+    if (!m->why_not && by == USES_KERNEL) sb_puts(r->b, ": cuSPARSE would not save a tenth");
     sb_puts(r->b, "\n        kernel   ");
-    report_amount(r, m->own, "B");
+    report_amount(r, m->own_bytes, "B");
     sb_puts(r->b, "\n        cuSPARSE ");
-    report_amount(r, m->library, "B");
-    sb_puts(r->b, m->more ? ", the rest being a kernel of its own\n" : "\n");
+    report_amount(r, m->library_bytes, "B");
+    sb_puts(r->b, m->has_rest ? ", the rest being a kernel of its own\n" : "\n");
 }
 
 /* Prints it as JSON. */
 static void json_spmm(Report *r, const PSpmm *m) {
     static const char *const words[] = {
-        [BY_KERNEL] = "own", [BY_LIBRARY] = "cusparse", [BY_SIZES] = "by sizes"};
-    json_text(r->j, "spmm", words[spmm_maker(r, m)]);
+        [USES_KERNEL] = "own", [USES_LIBRARY] = "cusparse", [DEPENDS_ON_SIZES] = "by sizes"};
+    json_text(r->j, "spmm", words[spmm_impl(r, m)]);
     if (m->why_not) json_text(r->j, "spmm_why", m->why_not);
-    report_json_expr(r, "spmm_own_bytes", m->own);
-    report_json_expr(r, "spmm_cusparse_bytes", m->library);
+    report_json_expr(r, "spmm_own_bytes", m->own_bytes);
+    report_json_expr(r, "spmm_cusparse_bytes", m->library_bytes);
 }
 
 /* Prints a step. */
-static void text_step(Report *r, const FusionFacts *f, int index) {
+static void print_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
-    Ops results = f->results[index], kept = fusion_kept(r, f, index);
+    Ops results = f->results[index], kept = fusion_elided(r, f, index);
     Ops all = fusion_computed(r, f, index);
-    StepCost cost = cost_there(r, s);
+    StepCost cost = target_cost(r, s);
     const char *shape = cg_step_shape(r->a, s);
     sb_printf(r->b, "    %d %s%s%s%s\n", index, cg_step_name(s), *shape ? " over " : "", shape,
               s->balance.n ? " (balanced by entries)" : "");
@@ -210,18 +212,18 @@ static void text_step(Report *r, const FusionFacts *f, int index) {
     if (strcmp(lines, site) != 0)
         sb_printf(r->b, "      for      %s\n", cg_step_origin(r->p->m, r->a, s));
     sb_printf(r->b, "      lines    %s\n", lines);
-    text_list(r, "does", &all, false);
-    if (s->epilogue) text_epilogue(r, f->ph, s->epilogue);
-    if (s->group || s->alone) text_group(r, f->ph, s);
-    if (s->spmm) text_spmm(r, s->spmm);
-    if (s->made_by)
+    print_ops(r, "does", &all, false);
+    if (s->epilogue) print_epilogue(r, f->ph, s->epilogue);
+    if (s->group || s->separate_because) print_group(r, f->ph, s);
+    if (s->spmm) print_spmm(r, s->spmm);
+    if (s->covered_by)
         sb_printf(r->b, "      within   %d on a GPU, where its library has an algorithm\n",
-                  plan_step_index(f->ph, s->made_by));
-    if (!report_is_covered(r, s)) text_cost(r, &cost);
-    text_list(r, "in place", &kept, true);
+                  plan_step_index(f->ph, s->covered_by));
+    if (!report_is_covered(r, s)) print_cost(r, &cost);
+    print_ops(r, "in place", &kept, true);
     if (kept.n) {
         sb_puts(r->b, "      saves    ");
-        report_amount(r, fusion_saved(r, f, index), "B");
+        report_amount(r, fusion_saved_bytes(r, f, index), "B");
         sb_puts(r->b, "\n");
     }
     for (int i = 0; i < results.n; i++) {
@@ -267,8 +269,8 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
 /* Prints a step as JSON. */
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
-    Ops kept = fusion_kept(r, f, index), all = fusion_computed(r, f, index);
-    StepCost cost = cost_there(r, s);
+    Ops kept = fusion_elided(r, f, index), all = fusion_computed(r, f, index);
+    StepCost cost = target_cost(r, s);
     json_object(r->j, NULL);
     json_int(r->j, "step", index);
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : cg_step_name(s));
@@ -280,17 +282,17 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));
     else if (s->epilogue)
         json_text(r->j, "plain", s->epilogue->why_not);
-    if (s->group || s->alone) json_group(r, f->ph, s);
+    if (s->group || s->separate_because) json_group(r, f->ph, s);
     if (s->spmm) json_spmm(r, s->spmm);
-    if (s->made_by) json_int(r->j, "within", plan_step_index(f->ph, s->made_by));
+    if (s->covered_by) json_int(r->j, "within", plan_step_index(f->ph, s->covered_by));
     report_json_expr(r, "read", cost.read);
     report_json_expr(r, "gathered", cost.gathered);
     report_json_expr(r, "written", cost.written);
     report_json_expr(r, "flops", cost.flops);
-    report_json_expr(r, "saved", fusion_saved(r, f, index));
+    report_json_expr(r, "saved", fusion_saved_bytes(r, f, index));
     double us;
     bool memory;
-    if (at_best(r, &cost, &us, &memory)) {
+    if (roofline_time(r, &cost, &us, &memory)) {
         json_text(r->j, "bound_by", memory ? "memory" : "arithmetic");
         json_int(r->j, "at_best_ns", (int64_t)(1e3 * us));
     }
@@ -303,9 +305,9 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
 /* ---- a phase -------- */
 /* Whether the call for the first product of the group computes the step's. The host has a call for
  * each. */
-static bool is_with_others(const Report *r, const PStep *s) {
+static bool is_grouped(const Report *r, const PStep *s) {
     RtGroupCost c;
-    if (plan_on_host(r->p) || !s->group || plan_group_leads(s)) return false;
+    if (plan_on_host(r->p) || !s->group || plan_leads_group(s)) return false;
     return !group_cost(r, s->group, &c) || rt_group_pays(&c);
 }
 
@@ -316,26 +318,26 @@ static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     ReportSum t = {0, 0, none, none, none};
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
-        StepCost c = cost_there(r, s);
+        StepCost c = target_cost(r, s);
         t.kernels += s->kind == PS_KERNEL && !report_is_covered(r, s) && !is_library_call(r, s);
-        t.calls += is_library_call(r, s) || (s->kind == PS_GEMM && !is_with_others(r, s)) ||
+        t.calls += is_library_call(r, s) || (s->kind == PS_GEMM && !is_grouped(r, s)) ||
                    s->kind == PS_RANK;
         t.moved = expr_add(r->a, t.moved, expr_add(r->a, c.read, c.written));
         t.flops = expr_add(r->a, t.flops, c.flops);
-        t.saved = expr_add(r->a, t.saved, fusion_saved(r, f, i));
+        t.saved = expr_add(r->a, t.saved, fusion_saved_bytes(r, f, i));
     }
     return t;
 }
 
 /* The totals of a phase. */
 ReportSum report_phase_sum(const Report *r, const PPhase *ph) {
-    FusionFacts f = fusion_facts(r, ph);
+    FusionFacts f = fusion_analyze(r, ph);
     return sum_of(r, &f);
 }
 
 /* Prints a phase. */
-static void text_phase(Report *r, const PPhase *ph) {
-    FusionFacts f = fusion_facts(r, ph);
+static void print_phase(Report *r, const PPhase *ph) {
+    FusionFacts f = fusion_analyze(r, ph);
     ReportSum t = sum_of(r, &f);
     sb_printf(r->b, "  @%s: %d kernels, %d library calls\n    moves    ", ph->name, t.kernels,
               t.calls);
@@ -346,16 +348,16 @@ static void text_phase(Report *r, const PPhase *ph) {
     report_amount(r, t.saved, "B");
     sb_puts(r->b, " by keeping values out of memory\n");
     double us;
-    if (report_phase_at_best(r, ph, &us))
+    if (report_phase_roofline(r, ph, &us))
         sb_printf(r->b, "    at best  %.3g us on an %s (%.3g TB/s, %.3g TFLOP/s in f32)\n", us,
                   r->o->roof->machine, 1e-12 * r->o->roof->bytes_per_s,
                   1e-12 * r->o->roof->flops_per_s);
-    for (int i = 0; i < ph->steps.n; i++) text_step(r, &f, i);
+    for (int i = 0; i < ph->steps.n; i++) print_step(r, &f, i);
 }
 
 /* Prints a phase as JSON. */
 static void json_phase(Report *r, const PPhase *ph) {
-    FusionFacts f = fusion_facts(r, ph);
+    FusionFacts f = fusion_analyze(r, ph);
     ReportSum t = sum_of(r, &f);
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
@@ -378,7 +380,8 @@ void report_fusion(Report *r) {
     } else {
         sb_puts(r->b, "fusion: what each kernel computes, moves and keeps out of memory\n");
     }
-    for (int i = 0; i < r->p->phases.n; i++) (r->j ? json_phase : text_phase)(r, r->p->phases.v[i]);
+    for (int i = 0; i < r->p->phases.n; i++)
+        (r->j ? json_phase : print_phase)(r, r->p->phases.v[i]);
     if (!r->j) return;
     json_end(r->j);
     json_end(r->j);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 /* The length of the UTF-8 character at s; 0: it is invalid (RFC 3629). */
-static size_t utf8(const unsigned char *s) {
+static size_t utf8_length(const unsigned char *s) {
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
     if (n == 4 && (s[0] < 0xf0 || s[0] > 0xf4)) return 0;
     for (size_t i = 1; i < n; i++)
@@ -16,12 +16,12 @@ static size_t utf8(const unsigned char *s) {
 }
 
 /* Prints a JSON string. Bytes that are no UTF-8, which file names may have, become U+FFFD. */
-static void string(const Json *j, const char *s) {
+static void print_string(const Json *j, const char *s) {
     StrBuf *b = j->b;
     sb_puts(b, "\"");
     for (size_t n; *s; s += n) {
         unsigned char c = (unsigned char)*s;
-        n = utf8((const unsigned char *)s);
+        n = utf8_length((const unsigned char *)s);
         if (!n)
             sb_puts(b, "\\ufffd"), n = 1;
         else if (c == '"' || c == '\\')
@@ -37,19 +37,19 @@ static void string(const Json *j, const char *s) {
 }
 
 /* Prints what precedes a member: comma, indentation and key. */
-static void begin(Json *j, const char *key) {
+static void begin_member(Json *j, const char *key) {
     if (j->depth > 0) {
         if (j->n[j->depth - 1]++) sb_puts(j->b, ",");
         if (!j->in_html) sb_printf(j->b, "\n%*s", j->depth, "");
     }
     if (!key) return;
-    string(j, key);
+    print_string(j, key);
     sb_puts(j->b, ": ");
 }
 
 /* Opens an object or array. */
-static void open_with(Json *j, const char *key, const char *open, char close) {
-    begin(j, key);
+static void open_nested(Json *j, const char *key, const char *open, char close) {
+    begin_member(j, key);
     sb_puts(j->b, open);
     assert(j->depth < JSON_DEPTH);
     j->n[j->depth] = 0;
@@ -58,12 +58,12 @@ static void open_with(Json *j, const char *key, const char *open, char close) {
 
 /* Opens an object. */
 void json_object(Json *j, const char *key) {
-    open_with(j, key, "{", '}');
+    open_nested(j, key, "{", '}');
 }
 
 /* Opens an array. */
 void json_array(Json *j, const char *key) {
-    open_with(j, key, "[", ']');
+    open_nested(j, key, "[", ']');
 }
 
 /* Closes the innermost object or array. */
@@ -76,21 +76,21 @@ void json_end(Json *j) {
 
 /* Prints a string member; NULL is null. */
 void json_text(Json *j, const char *key, const char *s) {
-    begin(j, key);
+    begin_member(j, key);
     if (s)
-        string(j, s);
+        print_string(j, s);
     else
         sb_puts(j->b, "null");
 }
 
 /* Prints an integer member. */
 void json_int(Json *j, const char *key, int64_t v) {
-    begin(j, key);
+    begin_member(j, key);
     sb_printf(j->b, "%" PRId64, v);
 }
 
 /* Prints a boolean member. */
 void json_bool(Json *j, const char *key, bool v) {
-    begin(j, key);
+    begin_member(j, key);
     sb_puts(j->b, v ? "true" : "false");
 }

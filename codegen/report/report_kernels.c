@@ -19,22 +19,22 @@ typedef struct {
 } Kernel;
 
 /* The larger of two numbers. */
-static int most(int a, int b) {
+static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
 /* Finds the vector widths of a kernel's loops. */
-static void look(Kernel *k, const LStmt *s) {
+static void find_vectors(Kernel *k, const LStmt *s) {
     for (; s; s = s->next) {
-        k->lanes = most(k->lanes, most(s->sched.lanes, s->kind == L_TILE ? s->lanes : 0));
-        k->lanes = most(k->lanes, most(s->sched.flat, s->sched.expand));
-        k->rows = most(k->rows, s->sched.rows);
-        k->strips = most(k->strips, s->sched.strips);
-        if (s->kind == L_TILE) k->tile = most(k->tile, s->columns);
-        if (s->kind == L_PREFETCH) k->ahead = most(k->ahead, s->ahead);
-        if (loop_has_body(s)) look(k, s->body);
+        k->lanes = max_int(k->lanes, max_int(s->sched.lanes, s->kind == L_TILE ? s->lanes : 0));
+        k->lanes = max_int(k->lanes, max_int(s->sched.flat, s->sched.expand));
+        k->rows = max_int(k->rows, s->sched.rows);
+        k->strips = max_int(k->strips, s->sched.strips);
+        if (s->kind == L_TILE) k->tile = max_int(k->tile, s->columns);
+        if (s->kind == L_PREFETCH) k->ahead = max_int(k->ahead, s->ahead);
+        if (loop_has_body(s)) find_vectors(k, s->body);
     }
-    k->lanes = most(k->lanes, k->rows);
+    k->lanes = max_int(k->lanes, k->rows);
 }
 
 /* Adds what the assembler said of the kernel. A kernel may be several device functions: NAME, and
@@ -46,10 +46,10 @@ static void add_built(const Report *r, Kernel *k) {
         if (strncmp(x->name, k->name, n) != 0 || (x->name[n] && strcmp(x->name + n, "_parts")))
             continue;
         k->built = true;
-        k->registers = most(k->registers, x->registers);
-        k->shared_bytes = most(k->shared_bytes, x->shared_bytes);
-        k->spill_bytes = most(k->spill_bytes, x->spill_bytes);
-        k->stack_bytes = most(k->stack_bytes, x->stack_bytes);
+        k->registers = max_int(k->registers, x->registers);
+        k->shared_bytes = max_int(k->shared_bytes, x->shared_bytes);
+        k->spill_bytes = max_int(k->spill_bytes, x->spill_bytes);
+        k->stack_bytes = max_int(k->stack_bytes, x->stack_bytes);
     }
 }
 
@@ -66,14 +66,14 @@ static int occupancy(const Kernel *k) {
 
 /* ---- text -------- */
 /* Prints a kernel. */
-static void text_kernel(Report *r, const Kernel *k) {
+static void print_kernel(Report *r, const Kernel *k) {
     StrBuf *b = r->b;
     sb_printf(b, "    %s:", k->name);
-    if (k->threads->by) sb_printf(b, " by %s", loop_taker_words[k->threads->by]);
+    if (k->threads->kind) sb_printf(b, " by %s", loop_taker_words[k->threads->kind]);
     if (k->threads->lanes) sb_printf(b, " of %d lanes", k->threads->lanes);
     if (k->threads->pack > 1) sb_printf(b, ", %d neighbours", k->threads->pack);
     if (k->lanes) sb_printf(b, " vectors of %d", k->lanes);
-    if (!k->lanes && !k->threads->by) sb_puts(b, " scalars");
+    if (!k->lanes && !k->threads->kind) sb_puts(b, " scalars");
     if (k->tile) sb_printf(b, ", %d columns in registers", k->tile);
     if (k->rows) sb_printf(b, ", %d rows in lanes", k->rows);
     if (k->strips) sb_printf(b, ", %d entries at once", k->strips);
@@ -86,7 +86,7 @@ static void text_kernel(Report *r, const Kernel *k) {
 
 /* ---- JSON -------- */
 /* Prints an integer member if it is positive. */
-static void positive(Json *j, const char *key, int v) {
+static void json_positive(Json *j, const char *key, int v) {
     if (v > 0) json_int(j, key, v);
 }
 
@@ -97,14 +97,14 @@ static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) 
     json_text(j, "name", k->name);
     json_text(j, "phase", ph->name);
     json_int(j, "step", step);
-    if (k->threads->by) json_text(j, "by", loop_taker_words[k->threads->by]);
-    positive(j, "team_lanes", k->threads->lanes);
-    positive(j, "neighbours", k->threads->pack);
-    positive(j, "vector", k->lanes);
-    positive(j, "tile_columns", k->tile);
-    positive(j, "rows_in_lanes", k->rows);
-    positive(j, "entries_at_once", k->strips);
-    positive(j, "prefetch_ahead", k->ahead);
+    if (k->threads->kind) json_text(j, "by", loop_taker_words[k->threads->kind]);
+    json_positive(j, "team_lanes", k->threads->lanes);
+    json_positive(j, "neighbours", k->threads->pack);
+    json_positive(j, "vector", k->lanes);
+    json_positive(j, "tile_columns", k->tile);
+    json_positive(j, "rows_in_lanes", k->rows);
+    json_positive(j, "entries_at_once", k->strips);
+    json_positive(j, "prefetch_ahead", k->ahead);
     if (k->built) {
         json_int(j, "registers", k->registers);
         json_int(j, "shared_bytes", k->shared_bytes);
@@ -117,27 +117,27 @@ static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) 
 
 /* ---- all -------- */
 /* Prints a kernel in the requested format. */
-static void one(Report *r, const PPhase *ph, int step, const LKernel *k) {
+static void report_kernel(Report *r, const PPhase *ph, int step, const LKernel *k) {
     Kernel facts = {.name = k->name, .threads = &k->threads};
-    look(&facts, k->body);
+    find_vectors(&facts, k->body);
     add_built(r, &facts);
     if (r->j)
         json_kernel(r, ph, step, &facts);
     else
-        text_kernel(r, &facts);
+        print_kernel(r, &facts);
 }
 
 /* Prints a step's kernel as it is emitted, or the stages that it is split into. */
-static void emitted(Report *r, const TargetMachine *machine, const PPhase *ph, int step) {
+static void report_emitted(Report *r, const TargetMachine *machine, const PPhase *ph, int step) {
     const LKernel *k = ph->steps.v[step]->kernel;
     Loops l = {0};
-    if (r->p->arranged) {
-        for (int i = 0; i < k->stages.n; i++) one(r, ph, step, k->stages.v[i]);
-        if (!k->stages.n) one(r, ph, step, k);
+    if (r->p->scheduled_for) {
+        for (int i = 0; i < k->stages.n; i++) report_kernel(r, ph, step, k->stages.v[i]);
+        if (!k->stages.n) report_kernel(r, ph, step, k);
         return;
     }
     if (!loop_pass_all(r->c, r->p, r->o->on, machine, k, &l)) return;
-    for (int i = 0; i < l.k.n; i++) one(r, ph, step, l.k.v[i]);
+    for (int i = 0; i < l.k.n; i++) report_kernel(r, ph, step, l.k.v[i]);
 }
 
 /* Prints the report. */
@@ -156,7 +156,7 @@ void report_kernels(Report *r) {
         const PPhase *ph = r->p->phases.v[p];
         if (!r->j) sb_printf(r->b, "  @%s\n", ph->name);
         for (int i = 0; i < ph->steps.n; i++)
-            if (ph->steps.v[i]->kernel) emitted(r, &machine, ph, i);
+            if (ph->steps.v[i]->kernel) report_emitted(r, &machine, ph, i);
     }
     if (!r->j) return;
     json_end(r->j);

@@ -12,7 +12,7 @@
 #include "runtime/exec/blocks.h"
 #include "runtime/pack.h"
 
-static const char *const lives[] = {
+static const char *const lifetime_word[] = {
     [PB_DATA] = "as the data",
     [PB_VAR] = "as the trainer",
     [PB_INPUT] = "as the trainer, written before each phase",
@@ -25,7 +25,7 @@ static const char *const lives[] = {
 };
 
 /* The size of a buffer. */
-static const Expr *bytes(const Report *r, const PBuf *b) {
+static const Expr *buffer_bytes(const Report *r, const PBuf *b) {
     return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
 }
 
@@ -48,13 +48,13 @@ static int last_step(const Report *r, const PBuf *b) {
 }
 
 /* The total size of all buffers of a kind; of temporaries, those of a phase. */
-static const Expr *total(const Report *r, PBufKind kind, int phase) {
+static const Expr *total_bytes(const Report *r, PBufKind kind, int phase) {
     const Expr *e = expr_const(r->a, 0);
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         bool arena = in_arena(r, b);
         if (kind == PB_TEMP ? arena && b->phase == phase : b->kind == kind && !arena)
-            e = expr_add(r->a, e, bytes(r, b));
+            e = expr_add(r->a, e, buffer_bytes(r, b));
     }
     return e;
 }
@@ -64,16 +64,16 @@ static const Expr *live_next(const Report *r, int phase, int step, const Expr *l
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         if (!in_arena(r, b) || b->phase != phase) continue;
-        if (first_step(b) == step) live = expr_add(r->a, live, bytes(r, b));
+        if (first_step(b) == step) live = expr_add(r->a, live, buffer_bytes(r, b));
         if (last_step(r, b) == step - 1)
-            live = expr_add(r->a, live, expr_mul(r->a, expr_const(r->a, -1), bytes(r, b)));
+            live = expr_add(r->a, live, expr_mul(r->a, expr_const(r->a, -1), buffer_bytes(r, b)));
     }
     return live;
 }
 
 /* The size of a buffer. */
 const Expr *report_buffer_bytes(const Report *r, const PBuf *b) {
-    return bytes(r, b);
+    return buffer_bytes(r, b);
 }
 
 /* Whether the buffer is live at the step. */
@@ -111,15 +111,15 @@ static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
 }
 
 /* The size of the phase's arena; false: a size is not known. */
-static bool packed(const Report *r, int phase, int64_t *n_bytes) {
-    size_t most = (size_t)r->p->bufs.n + 1;
-    RtPackItem *item = NEWN(r->a, RtPackItem, most);
-    int *order = NEWN(r->a, int, most), *live = NEWN(r->a, int, most), n = 0;
+static bool packed_bytes(const Report *r, int phase, int64_t *n_bytes) {
+    size_t max_items = (size_t)r->p->bufs.n + 1;
+    RtPackItem *item = NEWN(r->a, RtPackItem, max_items);
+    int *order = NEWN(r->a, int, max_items), *live = NEWN(r->a, int, max_items), n = 0;
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         int64_t v;
         if (!in_arena(r, b) || b->phase != phase) continue;
-        if (!report_value(r, bytes(r, b), &v)) return false;
+        if (!report_value(r, buffer_bytes(r, b), &v)) return false;
         if (!block_bytes(r, b, &v)) return false;
         item[n] =
             (RtPackItem){.n_bytes = (size_t)v, .first = first_step(b), .last = last_step(r, b)};
@@ -136,31 +136,31 @@ static bool packed(const Report *r, int phase, int64_t *n_bytes) {
 }
 
 /* The lifetime of a buffer, in words. */
-static const char *life(const Report *r, const PBuf *b) {
+static const char *lifetime(const Report *r, const PBuf *b) {
     if (b->kind == PB_OUTPUT && in_arena(r, b))
         return arena_printf(r->a, "until another phase runs than @%s",
                             r->p->phases.v[b->phase]->name);
-    if (b->kind != PB_TEMP) return lives[b->kind];
+    if (b->kind != PB_TEMP) return lifetime_word[b->kind];
     return arena_printf(r->a, "@%s steps %d..%d", r->p->phases.v[b->phase]->name, b->first,
                         b->last);
 }
 
 /* ---- text ------------------------------------------------------------------------------ */
 /* Prints the buffers of a kind. */
-static void text_buffers(Report *r, PBufKind kind) {
+static void print_buffers(Report *r, PBufKind kind) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         if (b->kind != kind) continue;
         sb_printf(r->b, "    %-28s %s[", b->name, dtype_name(b->dt));
         expr_print(r->b, b->count);
         sb_puts(r->b, "]  ");
-        report_amount(r, bytes(r, b), "B");
-        sb_printf(r->b, "  %s\n", life(r, b));
+        report_amount(r, buffer_bytes(r, b), "B");
+        sb_printf(r->b, "  %s\n", lifetime(r, b));
     }
 }
 
 /* Prints the bytes live at each step where they change. */
-static void text_live(Report *r, int phase) {
+static void print_live(Report *r, int phase) {
     const Expr *before = NULL, *e = expr_const(r->a, 0);
     for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
         e = live_next(r, phase, s, e);
@@ -173,7 +173,7 @@ static void text_live(Report *r, int phase) {
 }
 
 /* Prints the loops over blocks of rows. */
-static void text_blocks(Report *r, int phase) {
+static void print_blocks(Report *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->blocks.n; i++) {
         sb_printf(r->b, "      steps %d..%d in blocks of ", ph->blocks.v[i].first,
@@ -190,35 +190,35 @@ static void text_blocks(Report *r, int phase) {
 }
 
 /* Prints the arena of a phase. */
-static void text_phase(Report *r, int phase) {
+static void print_phase(Report *r, int phase) {
     int64_t n;
     sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
-    if (packed(r, phase, &n)) {
+    if (packed_bytes(r, phase, &n)) {
         report_amount(r, expr_const(r->a, n), "B");
         sb_puts(r->b, " packed, ");
     }
-    report_amount(r, total(r, PB_TEMP, phase), "B");
+    report_amount(r, total_bytes(r, PB_TEMP, phase), "B");
     sb_puts(r->b, " without sharing\n");
-    text_blocks(r, phase);
-    text_live(r, phase);
+    print_blocks(r, phase);
+    print_live(r, phase);
 }
 
 /* Prints the report as text. */
-static void text(Report *r) {
+static void print_text(Report *r) {
     sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
     for (int k = 0; k < text_PBufKind.n; k++) {
         if (k == PB_TEMP) continue;
-        const Expr *e = total(r, (PBufKind)k, 0);
+        const Expr *e = total_bytes(r, (PBufKind)k, 0);
         int64_t none;
         if (expr_is_const(e, &none) && none == 0) continue;
         sb_printf(r->b, "  %s: ", text_PBufKind.word[k]);
         report_amount(r, e, "B");
         sb_puts(r->b, "\n");
-        text_buffers(r, (PBufKind)k);
+        print_buffers(r, (PBufKind)k);
     }
     sb_puts(r->b, "  temp: one arena, as large as the largest phase\n");
-    text_buffers(r, PB_TEMP);
-    for (int p = 0; p < r->p->phases.n; p++) text_phase(r, p);
+    print_buffers(r, PB_TEMP);
+    for (int p = 0; p < r->p->phases.n; p++) print_phase(r, p);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
@@ -228,8 +228,8 @@ static void json_buffer(Report *r, const PBuf *b) {
     json_text(r->j, "name", b->name);
     json_text(r->j, "kind", text_PBufKind.word[b->kind]);
     json_text(r->j, "type", dtype_name(b->dt));
-    report_json_expr(r, "bytes", bytes(r, b));
-    json_text(r->j, "life", life(r, b));
+    report_json_expr(r, "bytes", buffer_bytes(r, b));
+    json_text(r->j, "life", lifetime(r, b));
     if (in_arena(r, b)) {
         json_text(r->j, "phase", r->p->phases.v[b->phase]->name);
         json_int(r->j, "first", first_step(b));
@@ -245,8 +245,8 @@ static void json_phase(Report *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
-    if (packed(r, phase, &n)) json_int(r->j, "packed_bytes", n);
-    report_json_expr(r, "unshared_bytes", total(r, PB_TEMP, phase));
+    if (packed_bytes(r, phase, &n)) json_int(r->j, "packed_bytes", n);
+    report_json_expr(r, "unshared_bytes", total_bytes(r, PB_TEMP, phase));
     json_array(r->j, "blocks");
     for (int i = 0; i < ph->blocks.n; i++) {
         json_object(r->j, NULL);
@@ -270,7 +270,7 @@ static void json_phase(Report *r, int phase) {
 }
 
 /* Prints the report as JSON. */
-static void json(Report *r) {
+static void print_json(Report *r) {
     json_object(r->j, "memory");
     json_array(r->j, "buffers");
     for (int i = 0; i < r->p->bufs.n; i++) json_buffer(r, r->p->bufs.v[i]);
@@ -283,5 +283,5 @@ static void json(Report *r) {
 
 /* Prints the report. */
 void report_memory(Report *r) {
-    (r->j ? json : text)(r);
+    (r->j ? print_json : print_text)(r);
 }

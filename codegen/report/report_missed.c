@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 12, MOST_CURES = 8 };
+enum { SHOWN = 12, MAX_REMEDIES = 8 };
 
 /* A missed opportunity: a value that need not be in memory, or a refusal of a pass. */
 typedef struct {
@@ -27,7 +27,7 @@ typedef VEC(Missed) Misses;
 
 /* ---- values in memory -------- */
 /* The number of steps that read the value from memory; 0: it is no temporary. */
-static int readers(const Report *r, const PPhase *ph, int writer, const Op *value) {
+static int count_readers(const Report *r, const PPhase *ph, int writer, const Op *value) {
     const PStep *s = ph->steps.v[writer];
     int buf = -1, n = 0;
     for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++)
@@ -43,32 +43,32 @@ static int readers(const Report *r, const PPhase *ph, int writer, const Op *valu
 }
 
 /* Whether each reason has a remedy. */
-static bool can_change(const Reasons *why) {
+static bool is_fixable(const Reasons *why) {
     for (int i = 0; i < why->n; i++)
-        if (!why->v[i].cure) return false;
+        if (!why->v[i].remedy) return false;
     return why->n > 0;
 }
 
 /* Why the value is stored, as `fuse` says or else the planner; none, if that cannot be changed. */
-static Reasons reasons(const Report *r, const FusionFacts *f, const Op *op) {
+static Reasons fixable_reasons(const Report *r, const FusionFacts *f, const Op *op) {
     const PassRecord *rec = r->o->record;
     Reasons why = {0};
     for (int i = 0; rec && i < rec->refusals.n; i++) {
         const PassRefusal *x = &rec->refusals.v[i];
-        if (x->op == op) vec_push(r->a, &why, ((Reason){.text = x->text, .cure = x->cure}));
+        if (x->op == op) vec_push(r->a, &why, ((Reason){.text = x->text, .remedy = x->cure}));
     }
     if (!why.n) why = fusion_reasons(r, f, op, true);
-    return can_change(&why) ? why : (Reasons){0};
+    return is_fixable(&why) ? why : (Reasons){0};
 }
 
 /* Finds the stored values of a phase that need not be. */
-static void stored_values(Report *r, const PPhase *ph, Misses *all) {
-    FusionFacts f = fusion_facts(r, ph);
+static void find_stored(Report *r, const PPhase *ph, Misses *all) {
+    FusionFacts f = fusion_analyze(r, ph);
     for (int i = 0; i < ph->steps.n; i++)
         for (int k = 0; k < f.results[i].n; k++) {
             const Op *op = f.results[i].v[k];
-            int n = readers(r, ph, i, op);
-            Reasons why = n ? reasons(r, &f, op) : (Reasons){0};
+            int n = count_readers(r, ph, i, op);
+            Reasons why = n ? fixable_reasons(r, &f, op) : (Reasons){0};
             if (!why.n) continue;
             int64_t each = (int64_t)(n + 1) * dtype_bytes(op->type.dt);
             Missed m = {.ph = ph, .step = i, .value = op, .why = why, .at = op->span, .times = 1};
@@ -99,7 +99,7 @@ static bool same_remark(const Missed *m, const PassRefusal *x) {
 }
 
 /* Finds the refusals of passes. */
-static void remarks(Report *r, Misses *all) {
+static void find_refusals(Report *r, Misses *all) {
     const PassRecord *rec = r->o->record;
     int first = all->n;
     for (int i = 0; rec && i < rec->refusals.n; i++) {
@@ -121,7 +121,7 @@ static void remarks(Report *r, Misses *all) {
 static const char *thresholds_of(const Report *r, const char *pass) {
     StrBuf b = sb_new(r->a);
     int n = 0;
-    for (int i = 0; i < N_PASS_THRESHOLDS && n < MOST_CURES; i++) {
+    for (int i = 0; i < N_PASS_THRESHOLDS && n < MAX_REMEDIES; i++) {
         const PassThresholdText *t = pass_threshold_text((PassThreshold)i);
         if (strcmp(t->pass, pass) != 0) continue;
         sb_printf(&b, "%s--%s.%s (is %d)", n++ ? ", " : "", t->pass, t->name,
@@ -142,10 +142,10 @@ static int compare(const void *x, const void *y, void *report) {
 }
 
 /* All missed opportunities, sorted. */
-static Misses find(Report *r) {
+static Misses find_missed(Report *r) {
     Misses all = {0};
-    for (int p = 0; p < r->p->phases.n; p++) stored_values(r, r->p->phases.v[p], &all);
-    remarks(r, &all);
+    for (int p = 0; p < r->p->phases.n; p++) find_stored(r, r->p->phases.v[p], &all);
+    find_refusals(r, &all);
     for (int i = 0; i < all.n; i++) all.v[i].order = i;
     if (all.n) qsort_r(all.v, (size_t)all.n, sizeof *all.v, compare, r);
     return all;
@@ -154,13 +154,13 @@ static Misses find(Report *r) {
 /* The user's source line, with the layer's. */
 static const char *user_at(const Report *r, Span at) {
     Span user = ctx_user_span(r->c, at);
-    const char *own = report_at(r, at);
-    if (user.file == at.file && user.line == at.line) return own;
-    return arena_printf(r->a, "%s [%s]", report_at(r, user), own);
+    const char *layer_line = report_at(r, at);
+    if (user.file == at.file && user.line == at.line) return layer_line;
+    return arena_printf(r->a, "%s [%s]", report_at(r, user), layer_line);
 }
 
 /* Prints a stored value. */
-static void text_value(Report *r, const Missed *m) {
+static void print_value(Report *r, const Missed *m) {
     sb_printf(r->b, "  %10.4g MB  %s: %s  %s\n", 1e-6 * report_nominal(r, m->bytes),
               report_op_name(m->value), report_type(r, &m->value->type), user_at(r, m->at));
     sb_printf(r->b, "                 of @%s, stored by %s: ", m->ph->name,
@@ -169,11 +169,11 @@ static void text_value(Report *r, const Missed *m) {
     sb_puts(r->b, " B\n");
     for (int i = 0; i < m->why.n; i++)
         sb_printf(r->b, "                 %s\n                 would change it: %s\n",
-                  m->why.v[i].text, m->why.v[i].cure);
+                  m->why.v[i].text, m->why.v[i].remedy);
 }
 
 /* Prints a refusal. */
-static void text_remark(Report *r, const Missed *m) {
+static void print_remark(Report *r, const Missed *m) {
     const char *cure = thresholds_of(r, m->pass);
     sb_printf(r->b, "    %s: %s: %s", user_at(r, m->at), m->pass, m->text);
     if (m->times > 1) sb_printf(r->b, " (%d times)", m->times);
@@ -182,22 +182,22 @@ static void text_remark(Report *r, const Missed *m) {
 }
 
 /* Prints the report as text. */
-static void text(Report *r, const Misses *all) {
+static void print_text(Report *r, const Misses *all) {
     int n = 0, remarks = 0;
     sb_puts(r->b, "missed: bytes that values in memory cost which need not be there");
     sb_printf(r->b, "%s\n", r->known ? "" : ", by nominal sizes");
     for (int i = 0; i < all->n && all->v[i].value; i++)
-        if (n++ < SHOWN) text_value(r, &all->v[i]);
+        if (n++ < SHOWN) print_value(r, &all->v[i]);
     if (n > SHOWN) sb_printf(r->b, "  and %d more: --report-format=json has all\n", n - SHOWN);
     sb_puts(r->b, "  refused by passes, where most is moved first\n");
     for (int i = n; i < all->n; i++)
-        if (remarks++ < SHOWN) text_remark(r, &all->v[i]);
+        if (remarks++ < SHOWN) print_remark(r, &all->v[i]);
     if (remarks > SHOWN)
         sb_printf(r->b, "    and %d more: --report-format=json has all\n", remarks - SHOWN);
 }
 
 /* Prints one as JSON. */
-static void json_one(Report *r, const Missed *m) {
+static void json_missed(Report *r, const Missed *m) {
     const char *cure = m->value ? NULL : thresholds_of(r, m->pass);
     Span user = ctx_user_span(r->c, m->at);
     json_object(r->j, NULL);
@@ -220,20 +220,20 @@ static void json_one(Report *r, const Missed *m) {
     json_end(r->j);
     json_array(r->j, "cures");
     if (cure) json_text(r->j, NULL, cure);
-    for (int i = 0; i < m->why.n; i++) json_text(r->j, NULL, m->why.v[i].cure);
+    for (int i = 0; i < m->why.n; i++) json_text(r->j, NULL, m->why.v[i].remedy);
     json_end(r->j);
     json_end(r->j);
 }
 
 /* Prints the report. */
 void report_missed(Report *r) {
-    Misses all = find(r);
+    Misses all = find_missed(r);
     for (int i = 0; i < all.n; i++) r->n_missed += all.v[i].value != NULL;
     if (!r->j) {
-        text(r, &all);
+        print_text(r, &all);
         return;
     }
     json_array(r->j, "missed");
-    for (int i = 0; i < all.n; i++) json_one(r, &all.v[i]);
+    for (int i = 0; i < all.n; i++) json_missed(r, &all.v[i]);
     json_end(r->j);
 }

@@ -13,12 +13,12 @@ extern const unsigned char cg_page_html[], cg_page_css[], cg_page_js[];
 
 /* ---- packed texts -------- */
 /* Memory for zlib, from the arena. */
-static void *take(void *arena, unsigned n, unsigned size) {
+static void *zlib_alloc(void *arena, unsigned n, unsigned size) {
     return arena_alloc(arena, n, size, _Alignof(max_align_t));
 }
 
 /* Frees nothing: the arena does. */
-static void give_back(void *arena, void *block) {
+static void zlib_free(void *arena, void *block) {
     (void)arena;
     (void)block;
 }
@@ -38,15 +38,15 @@ static void base64(StrBuf *b, const unsigned char *s, size_t n) {
 }
 
 /* A text, deflated, in base64. */
-static const char *packed(Arena *a, const char *text, size_t n) {
+static const char *compress_text(Arena *a, const char *text, size_t n) {
     StrBuf b = sb_new(a);
-    z_stream z = {.zalloc = take, .zfree = give_back, .opaque = a};
+    z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = a};
     z.next_in = (unsigned char *)text; /* which deflate() only reads */
     z.avail_in = (uInt)n;
     if (deflateInit(&z, Z_DEFAULT_COMPRESSION) != Z_OK) return "";
-    size_t most = deflateBound(&z, (uLong)n);
-    z.next_out = NEWN(a, unsigned char, most);
-    z.avail_out = (uInt)most;
+    size_t bound = deflateBound(&z, (uLong)n);
+    z.next_out = NEWN(a, unsigned char, bound);
+    z.avail_out = (uInt)bound;
     unsigned char *out = z.next_out;
     deflate(&z, Z_FINISH);
     deflateEnd(&z);
@@ -60,7 +60,7 @@ static void json_text_of(Json *j, Arena *a, const PageText *t) {
     json_text(j, "kind", t->kind);
     json_text(j, "title", t->title);
     json_int(j, "bytes", (int64_t)t->n);
-    if (t->text) json_text(j, "packed", packed(a, t->text, t->n));
+    if (t->text) json_text(j, "packed", compress_text(a, t->text, t->n));
     json_end(j);
 }
 
@@ -85,12 +85,12 @@ static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
         sb_put(&all, e->diff, n);
     }
     json_end(j);
-    json_text(j, "diffs", packed(a, all.n ? all.s : "", all.n));
+    json_text(j, "diffs", compress_text(a, all.n ? all.s : "", all.n));
 }
 
 /* ---- the page -------- */
 /* Prints the template up to a mark; the rest of it. */
-static const char *up_to(StrBuf *b, const char *from, const char *mark) {
+static const char *print_template(StrBuf *b, const char *from, const char *mark) {
     const char *at = strstr(from, mark);
     if (!at) return from;
     sb_put(b, from, (size_t)(at - from));
@@ -105,11 +105,11 @@ void report_page(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o, const
     all.kinds = REPORT_ALL;
     all.json = true;
     all.in_html = true;
-    const char *rest = up_to(b, (const char *)cg_page_html, "@STYLE@");
+    const char *rest = print_template(b, (const char *)cg_page_html, "@STYLE@");
     sb_puts(b, (const char *)cg_page_css);
-    rest = up_to(b, rest, "@REPORT@");
+    rest = print_template(b, rest, "@REPORT@");
     report_print(b, c, p, &all);
-    rest = up_to(b, rest, "@STAGES@");
+    rest = print_template(b, rest, "@STAGES@");
     json_object(&j, NULL);
     char print[17];
     snprintf(print, sizeof print, "%016llx", (unsigned long long)plan_fingerprint(c->a, p));
@@ -119,7 +119,7 @@ void report_page(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o, const
     json_end(&j);
     if (o->record) json_passes(&j, c->a, o->record);
     json_end(&j);
-    rest = up_to(b, rest, "@SCRIPT@");
+    rest = print_template(b, rest, "@SCRIPT@");
     sb_puts(b, (const char *)cg_page_js);
     sb_puts(b, rest);
 }

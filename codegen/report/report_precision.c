@@ -8,18 +8,18 @@ static bool is_listed(const Op *op) {
 }
 
 /* Why a variable has its element type. */
-static const char *why_var(const Var *v) {
+static const char *variable_reason(const Var *v) {
     static const char *const kind[] = {
         [VAR_PARAM] = "a parameter", [VAR_STATE] = "a state", [VAR_SLOT] = "the optimizer's state"};
     return v->type.dt == DT_BF16 ? "the recipe says so" : kind[v->kind];
 }
 
 /* Why a value has its element type. Sources have theirs whatever the precision. */
-static const char *why(const Report *r, const Op *op) {
+static const char *type_reason(const Report *r, const Op *op) {
     if (op->why) return op->why;
     switch (op->kind) {
     case OP_VAR:
-        return why_var(op->var);
+        return variable_reason(op->var);
     case OP_INPUT:
         return "the trainer gives it";
     case OP_SAVED:
@@ -34,7 +34,7 @@ static const char *why(const Report *r, const Op *op) {
 }
 
 /* The bytes that the steps of a phase read and write. */
-static const Expr *moved(const Report *r, const PPhase *ph) {
+static const Expr *moved_bytes(const Report *r, const PPhase *ph) {
     const Expr *n = expr_const(r->a, 0);
     for (int i = 0; i < ph->steps.n; i++) {
         StepCost c = cg_step_cost(r->a, r->p, ph->steps.v[i]);
@@ -44,7 +44,7 @@ static const Expr *moved(const Report *r, const PPhase *ph) {
 }
 
 /* Prints a phase. */
-static void text(Report *r, const PPhase *ph) {
+static void print_phase(Report *r, const PPhase *ph) {
     int n[N_DTYPES] = {0};
     for (const Op *op = ph->func->first; op; op = op->next)
         if (is_listed(op)) n[op->type.dt]++;
@@ -52,21 +52,21 @@ static void text(Report *r, const PPhase *ph) {
     for (int t = 0; t < N_DTYPES; t++)
         if (n[t]) sb_printf(r->b, " %d %s", n[t], dtype_name((DType)t));
     sb_puts(r->b, "; moved ");
-    report_amount(r, moved(r, ph), "B");
+    report_amount(r, moved_bytes(r, ph), "B");
     sb_puts(r->b, "\n");
     for (const Op *op = ph->func->first; op; op = op->next) {
         if (!is_listed(op)) continue;
         const char *at = report_at(r, op->span);
         sb_printf(r->b, "    %-5s%s: %s (%s%s%s)\n", dtype_name(op->type.dt), report_op_name(op),
-                  report_type(r, &op->type), at, *at ? ": " : "", why(r, op));
+                  report_type(r, &op->type), at, *at ? ": " : "", type_reason(r, op));
     }
 }
 
 /* Prints a phase as JSON. */
-static void json(Report *r, const PPhase *ph) {
+static void json_phase(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
-    report_json_expr(r, "moved_bytes", moved(r, ph));
+    report_json_expr(r, "moved_bytes", moved_bytes(r, ph));
     json_array(r->j, "values");
     for (const Op *op = ph->func->first; op; op = op->next) {
         if (!is_listed(op)) continue;
@@ -74,7 +74,7 @@ static void json(Report *r, const PPhase *ph) {
         json_text(r->j, "name", report_op_name(op));
         json_text(r->j, "type", report_type(r, &op->type));
         json_text(r->j, "line", report_at(r, op->span));
-        json_text(r->j, "why", why(r, op));
+        json_text(r->j, "why", type_reason(r, op));
         json_end(r->j);
     }
     json_end(r->j);
@@ -90,6 +90,7 @@ void report_precision(Report *r) {
     if (!r->j && r->p->tf32)
         sb_puts(r->b,
                 "  products of f32 round their factors to TF32 on a GPU, and nothing on a CPU\n");
-    for (int i = 0; i < r->p->phases.n; i++) (r->j ? json : text)(r, r->p->phases.v[i]);
+    for (int i = 0; i < r->p->phases.n; i++)
+        (r->j ? json_phase : print_phase)(r, r->p->phases.v[i]);
     if (r->j) json_end(r->j);
 }

@@ -27,7 +27,7 @@ static const Column *first_with(const Module *m, const Space *s) {
 }
 
 /* What a relation is, in words. */
-static const char *relation(const Report *r, const Space *s) {
+static const char *relation_text(const Report *r, const Space *s) {
     const char *base = s->base[0] ? s->base[0]->name : "";
     switch (s->rel) {
     case REL_SELF_LOOPS:
@@ -61,25 +61,25 @@ static const char *relation(const Report *r, const Space *s) {
 }
 
 /* What a prefix of rows is, in words. */
-static const char *first_rows(const Report *r, const Space *s) {
+static const char *prefix_text(const Report *r, const Space *s) {
     const char *what = s->kind == SP_NODE ? "nodes" : "edges";
     return arena_printf(r->a, "first rows of '%s': the %s of a batch that %d more layers need",
-                        s->whole->name, what, s->hops);
+                        s->prefix_of->name, what, s->hops);
 }
 
 /* What determines the size of a space, in words. */
-static const char *origin(const Report *r, const Space *s) {
+static const char *size_origin(const Report *r, const Space *s) {
     const Column *c;
-    if (s->once)
-        return arena_printf(r->a, "rows of '%s' that a batch has, each once", s->once->name);
-    if (s->whole) return first_rows(r, s);
+    if (s->distinct_of)
+        return arena_printf(r->a, "rows of '%s' that a batch has, each once", s->distinct_of->name);
+    if (s->prefix_of) return prefix_text(r, s);
     switch (s->kind) {
     case SP_NODE:
         return arena_printf(r->a, "rows of node table '%s'", s->name);
     case SP_GRAPH:
         return arena_printf(r->a, "rows of graph table '%s'", s->name);
     case SP_EDGE:
-        return relation(r, s);
+        return relation_text(r, s);
     case SP_NZ:
         return arena_printf(r->a, "stored entries of '%s.%s'", s->nz_of->space->name,
                             s->nz_of->name);
@@ -137,19 +137,19 @@ static Checks checks_of(Report *r) {
 
 /* ---- text -------- */
 /* Prints the spaces. */
-static void text_spaces(Report *r) {
+static void print_spaces(Report *r) {
     sb_puts(r->b, "  index spaces\n");
     for (int i = 0; i < r->p->m->spaces.n; i++) {
         const Space *s = r->p->m->spaces.v[i];
         sb_printf(r->b, "    %s %s: ", space_word[s->kind], s->name);
         report_amount(r, s->size, "");
         bool constant = expr_is_const(s->size, NULL);
-        sb_printf(r->b, "  %s\n", constant ? "compiled in" : origin(r, s));
+        sb_printf(r->b, "  %s\n", constant ? "compiled in" : size_origin(r, s));
     }
 }
 
 /* Prints the extents of parallel loops and library calls. */
-static void text_loops(Report *r) {
+static void print_loops(Report *r) {
     sb_puts(r->b, "  parallel loops and library calls\n");
     for (int i = 0; i < r->p->phases.n; i++)
         for (int k = 0; k < r->p->phases.v[i]->steps.n; k++) {
@@ -165,7 +165,7 @@ static void text_loops(Report *r) {
 }
 
 /* Prints the buffers. */
-static void text_buffers(Report *r) {
+static void print_buffers(Report *r) {
     sb_puts(r->b, "  buffers\n");
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
@@ -188,7 +188,7 @@ static const char *batch_text(const Report *r, const Sampling *s) {
 }
 
 /* Prints the report as text. */
-static void text(Report *r, const Checks *checks) {
+static void print_text(Report *r, const Checks *checks) {
     int bound = 0;
     for (int i = 0; i < r->p->m->spaces.n; i++)
         bound += !expr_is_const(r->p->m->spaces.v[i]->size, NULL);
@@ -200,9 +200,9 @@ static void text(Report *r, const Checks *checks) {
             "  @train runs over batches of %s: one program for all of them, sizes of rows and "
             "edges bound before each step\n",
             batch_text(r, sample));
-    text_spaces(r);
-    text_buffers(r);
-    text_loops(r);
+    print_spaces(r);
+    print_buffers(r);
+    print_loops(r);
     sb_puts(r->b, "  checked when data is loaded\n");
     for (int i = 0; i < checks->n; i++) sb_printf(r->b, "    %s\n", checks->v[i]);
 }
@@ -217,7 +217,7 @@ static void json_spaces(Report *r) {
         json_text(r->j, "name", s->name);
         json_text(r->j, "kind", space_word[s->kind]);
         report_json_expr(r, "size", s->size);
-        json_text(r->j, "from", expr_is_const(s->size, NULL) ? "compiled in" : origin(r, s));
+        json_text(r->j, "from", expr_is_const(s->size, NULL) ? "compiled in" : size_origin(r, s));
         json_end(r->j);
     }
     json_end(r->j);
@@ -256,7 +256,7 @@ static void json_loop(Report *r, const PPhase *ph, int step) {
 }
 
 /* Prints the report as JSON. */
-static void json(Report *r, const Checks *checks) {
+static void print_json(Report *r, const Checks *checks) {
     json_object(r->j, "shapes");
     json_int(r->j, "checks_per_step", 0);
     json_spaces(r);
@@ -277,5 +277,5 @@ static void json(Report *r, const Checks *checks) {
 /* Prints the report. */
 void report_shapes(Report *r) {
     Checks checks = checks_of(r);
-    (r->j ? json : text)(r, &checks);
+    (r->j ? print_json : print_text)(r, &checks);
 }

@@ -46,7 +46,7 @@ static bool is_in_file(const Lines *l, Span at) {
 
 /* The source lines that a position is reported at: its own, and the user's if that differs; how
  * many. */
-static int places(const Lines *l, Span at, Span to[2]) {
+static int report_lines(const Lines *l, Span at, Span to[2]) {
     to[0] = at;
     to[1] = ctx_user_span(l->r->c, at);
     if (!is_in_file(l, at)) return 0;
@@ -61,7 +61,7 @@ static void add_costs(Lines *l, const PStep *s) {
         const CostLine *c = &cost.v[i];
         Span at[2];
         l->bytes = expr_add(a, l->bytes, c->bytes);
-        for (int k = 0, n = places(l, c->at, at); k < n; k++) {
+        for (int k = 0, n = report_lines(l, c->at, at); k < n; k++) {
             Line *x = line_at(l, at[k].file, at[k].line);
             x->bytes = expr_add(a, x->bytes, c->bytes);
             x->flops = expr_add(a, x->flops, c->flops);
@@ -72,34 +72,34 @@ static void add_costs(Lines *l, const PStep *s) {
 /* Adds a value to its source lines. */
 static void add_badge(Lines *l, Badge b) {
     Span at[2];
-    for (int k = 0, n = places(l, b.value->span, at); k < n; k++)
+    for (int k = 0, n = report_lines(l, b.value->span, at); k < n; k++)
         vec_push(l->r->a, &line_at(l, at[k].file, at[k].line)->badges, b);
 }
 
 /* Adds the values that a step stores or computes in place. */
 static void add_badges(Lines *l, const FusionFacts *f, int step) {
-    Ops kept = fusion_kept(l->r, f, step), results = f->results[step];
+    Ops inlined = fusion_elided(l->r, f, step), results = f->results[step];
     for (int i = 0; i < results.n; i++)
         add_badge(l,
                   (Badge){results.v[i], step, true, fusion_reasons(l->r, f, results.v[i], false)});
-    for (int i = 0; i < kept.n; i++) add_badge(l, (Badge){kept.v[i], step, false, {0}});
+    for (int i = 0; i < inlined.n; i++) add_badge(l, (Badge){inlined.v[i], step, false, {0}});
 }
 
 /* Compares two lines by position, for qsort. */
-static int by_place(const void *x, const void *y) {
+static int compare_position(const void *x, const void *y) {
     const Line *a = *(Line *const *)x, *b = *(Line *const *)y;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
 /* Collects the lines of a phase. */
-static void collect(Lines *l) {
-    FusionFacts f = fusion_facts(l->r, l->ph);
+static void collect_lines(Lines *l) {
+    FusionFacts f = fusion_analyze(l->r, l->ph);
     for (int i = 0; i < l->ph->steps.n; i++) {
         if (!report_is_covered(l->r, l->ph->steps.v[i])) add_costs(l, l->ph->steps.v[i]);
         add_badges(l, &f, i);
     }
-    if (l->all.n) qsort(l->all.v, (size_t)l->all.n, sizeof *l->all.v, by_place);
+    if (l->all.n) qsort(l->all.v, (size_t)l->all.n, sizeof *l->all.v, compare_position);
 }
 
 /* The text of a source line, without its end. */
@@ -120,7 +120,7 @@ static const char *step_name(const Lines *l, int step) {
 }
 
 /* Prints into which kernels values of the line are fused. */
-static void text_fused(const Lines *l, const Line *x) {
+static void print_fused(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
         const Badge *first = &x->badges.v[i];
@@ -135,7 +135,7 @@ static void text_fused(const Lines *l, const Line *x) {
 }
 
 /* Prints which values of the line are stored, and why. */
-static void text_stored(const Lines *l, const Line *x) {
+static void print_stored(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
         const Badge *g = &x->badges.v[i];
@@ -146,17 +146,19 @@ static void text_stored(const Lines *l, const Line *x) {
 }
 
 /* Prints a line. */
-static void text_line(const Lines *l, const Line *x) {
+static void print_line(const Lines *l, const Line *x) {
     int n;
-    double all = report_nominal(l->r, l->bytes), own = report_nominal(l->r, x->bytes);
+    double total_bytes = report_nominal(l->r, l->bytes),
+           line_bytes = report_nominal(l->r, x->bytes);
     const char *s = line_text(l, x, &n);
-    sb_printf(l->r->b, "  %5.1f%% %6u | %.*s\n", all > 0 ? 100 * own / all : 0, x->line, n, s);
-    text_fused(l, x);
-    text_stored(l, x);
+    sb_printf(l->r->b, "  %5.1f%% %6u | %.*s\n",
+              total_bytes > 0 ? 100 * line_bytes / total_bytes : 0, x->line, n, s);
+    print_fused(l, x);
+    print_stored(l, x);
 }
 
 /* Prints the report as text. */
-static void text(const Lines *l) {
+static void print_text(const Lines *l) {
     const Line *before = NULL;
     sb_printf(l->r->b, "source: what lines move of %.3g MB in a run of @%s%s\n",
               1e-6 * report_nominal(l->r, l->bytes), l->ph->name,
@@ -166,7 +168,7 @@ static void text(const Lines *l) {
         if (l->r->c->sources.v[x->file].library) continue;
         if (!before || before->file != x->file)
             sb_printf(l->r->b, "  %s\n", cg_path_short(l->r->p->m, x->file));
-        text_line(l, x);
+        print_line(l, x);
     }
 }
 
@@ -217,7 +219,7 @@ static void json_file(const Lines *l, uint32_t file) {
 }
 
 /* Prints the report as JSON. */
-static void json(const Lines *l) {
+static void print_json(const Lines *l) {
     json_object(l->r->j, "source");
     json_text(l->r->j, "phase", l->ph->name);
     report_json_expr(l->r, "bytes", l->bytes);
@@ -232,6 +234,6 @@ void report_source(Report *r) {
     int phase = report_main_phase(r);
     if (phase < 0) return;
     Lines l = {.r = r, .ph = r->p->phases.v[phase], .bytes = expr_const(r->a, 0)};
-    collect(&l);
-    (r->j ? json : text)(&l);
+    collect_lines(&l);
+    (r->j ? print_json : print_text)(&l);
 }

@@ -19,7 +19,7 @@ static int compare(const void *x, const void *y) {
 }
 
 /* Prints the summary of a phase. */
-static void phase(Report *r, const PPhase *ph) {
+static void print_phase(Report *r, const PPhase *ph) {
     Line *line = NEWN(r->a, Line, (size_t)ph->steps.n + 1);
     double all = 0;
     int kernels = 0, calls = 0;
@@ -44,5 +44,5 @@ void report_summary(Report *r) {
     sb_printf(r->b, "summary: bytes that steps move, the most first%s\n",
               r->known ? "" : ", by nominal sizes where the data's are not known");
     for (int i = 0; i < r->p->phases.n; i++)
-        if (r->p->phases.v[i]->steps.n) phase(r, r->p->phases.v[i]);
+        if (r->p->phases.v[i]->steps.n) print_phase(r, r->p->phases.v[i]);
 }

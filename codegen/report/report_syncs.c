@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* READ_OLD: of a loop that is recorded, where CUDA can record loops. */
-typedef enum { READ_STEP, READ_ITERATION, READ_OLD, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
+/* READ_OLD_CUDA: of a loop that is recorded, where CUDA can record loops. */
+typedef enum { READ_STEP, READ_ITERATION, READ_OLD_CUDA, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
 static const char *const when_word[] = {
     "each run",   "each iteration", "each iteration where CUDA is older than 12.4",
     "each epoch", "on request",     "before each run"};
@@ -48,13 +48,13 @@ static const char *cause_of(const PStep *s) {
 }
 
 /* Adds the reads by the host's steps. */
-static void host_steps(Report *r, int phase, Crossings *out) {
+static void add_host_reads(Report *r, int phase, Crossings *out) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
         const PStep *s = ph->steps.v[i];
         if (report_is_device(r, s) && !s->recorded) continue;
         const char *what = s->space ? s->space->name : s->text ? s->text : cg_step_name(s);
-        When when = s->recorded                                 ? READ_OLD
+        When when = s->recorded                                 ? READ_OLD_CUDA
                     : s->kind == PS_LOOP || plan_in_loop(ph, i) ? READ_ITERATION
                                                                 : READ_STEP;
         Crossing c = {phase, when, what, cause_of(s), report_at(r, s->span), s->n_bufs};
@@ -70,17 +70,17 @@ static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, i
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
         if (b->kind != kind) continue;
-        bool here = kind == PB_OUTPUT ? b->phase == phase && (b->type.rank == 0) == scalars
-                                      : reads(r->p->phases.v[phase], i);
-        if (!here) continue;
+        bool crosses = kind == PB_OUTPUT ? b->phase == phase && (b->type.rank == 0) == scalars
+                                         : reads(r->p->phases.v[phase], i);
+        if (!crosses) continue;
         sb_printf(&s, "%s%s", (*n)++ ? ", " : "", b->io_name ? b->io_name : b->name);
     }
     return s.s;
 }
 
 /* Adds a crossing of all buffers of a kind. */
-static void add(Report *r, Crossings *out, int phase, When when, PBufKind kind, bool scalars,
-                const char *cause) {
+static void add_crossing(Report *r, Crossings *out, int phase, When when, PBufKind kind,
+                         bool scalars, const char *cause) {
     int n;
     const char *names = names_of(r, phase, kind, scalars, &n);
     Crossing c = {phase, when, names, cause, "", n};
@@ -95,14 +95,15 @@ static bool is_epoch_phase(Phase phase) {
 /* Adds all crossings of a phase. */
 static void phase_crossings(Report *r, int phase, Crossings *out) {
     Phase kind = r->p->phases.v[phase]->func->phase;
-    add(r, out, phase, WRITE_RUN, PB_INPUT, false, "scalars that the schedule decides");
-    add(r, out, phase, WRITE_RUN, PB_KEY, false, "keys of this step's random streams");
-    host_steps(r, phase, out);
+    add_crossing(r, out, phase, WRITE_RUN, PB_INPUT, false, "scalars that the schedule decides");
+    add_crossing(r, out, phase, WRITE_RUN, PB_KEY, false, "keys of this step's random streams");
+    add_host_reads(r, phase, out);
     if (kind == PHASE_LOAD) return;
     bool epoch = is_epoch_phase(kind);
-    add(r, out, phase, epoch ? READ_EPOCH : READ_REQUEST, PB_OUTPUT, true,
-        epoch ? "the epoch's line, best-model keeping and the schedule" : "asked for by the user");
-    add(r, out, phase, READ_REQUEST, PB_OUTPUT, false, "asked for by the user");
+    add_crossing(r, out, phase, epoch ? READ_EPOCH : READ_REQUEST, PB_OUTPUT, true,
+                 epoch ? "the epoch's line, best-model keeping and the schedule"
+                       : "asked for by the user");
+    add_crossing(r, out, phase, READ_REQUEST, PB_OUTPUT, false, "asked for by the user");
 }
 
 /* The number of reads by the host at the given times. */
@@ -133,7 +134,7 @@ static int reads_per_epoch(Report *r, const Crossings *all) {
 }
 
 /* Prints the report as text. */
-static void text(Report *r, const Crossings *all) {
+static void print_text(Report *r, const Crossings *all) {
     for (int p = 0; p < r->p->phases.n; p++) {
         int iteration = reads_per(READ_ITERATION, all, p);
         sb_printf(r->b, "  @%s: %d host read%s of device values per run", r->p->phases.v[p]->name,
@@ -163,7 +164,7 @@ static void json_crossing(Report *r, const Crossing *c) {
 }
 
 /* Prints the report as JSON. */
-static void json(Report *r, const Crossings *all) {
+static void print_json(Report *r, const Crossings *all) {
     json_array(r->j, "phases");
     for (int p = 0; p < r->p->phases.n; p++) {
         json_object(r->j, NULL);
@@ -195,12 +196,12 @@ void report_syncs(Report *r) {
         per_epoch = reads_per_epoch(r, &all);
     if (!r->j) {
         sb_printf(r->b, "syncs: %d per step, %d per epoch\n", per_step, per_epoch);
-        text(r, &all);
+        print_text(r, &all);
         return;
     }
     json_object(r->j, "syncs");
     json_int(r->j, "per_step", per_step);
     json_int(r->j, "per_epoch", per_epoch);
-    json(r, &all);
+    print_json(r, &all);
     json_end(r->j);
 }

@@ -35,7 +35,7 @@ double report_nominal(const Report *r, const Expr *e) {
 }
 
 /* Prints a number with a metric prefix. */
-static void scaled(StrBuf *b, double v, const char *unit) {
+static void print_scaled(StrBuf *b, double v, const char *unit) {
     static const char *const prefix[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
     if (v < 1e4) {
@@ -51,7 +51,7 @@ void report_amount(Report *r, const Expr *e, const char *unit) {
     int64_t v;
     bool known = report_value(r, e, &v);
     if (expr_is_const(e, NULL)) {
-        scaled(r->b, (double)e->c, unit);
+        print_scaled(r->b, (double)e->c, unit);
         return;
     }
     expr_print(r->b, e);
@@ -60,7 +60,7 @@ void report_amount(Report *r, const Expr *e, const char *unit) {
         return;
     }
     sb_puts(r->b, " = ");
-    scaled(r->b, (double)v, unit);
+    print_scaled(r->b, (double)v, unit);
 }
 
 /* Prints an expression and its value as JSON. */
@@ -109,5 +109,5 @@ int report_main_phase(const Report *r) {
 
 /* Whether the step runs on the device. */
 bool report_is_device(const Report *r, const PStep *s) {
-    return !plan_step_stops(s, r->p->device != NULL);
+    return !plan_step_interrupts(s, r->p->device != NULL);
 }

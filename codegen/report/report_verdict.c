@@ -3,8 +3,8 @@
 #include "codegen/report/report.h"
 
 /* Prints an amount and the report that it comes from. */
-static void text_bytes(Report *r, const char *title, const Expr *e, const char *unit,
-                       const char *of) {
+static void print_amount(Report *r, const char *title, const Expr *e, const char *unit,
+                         const char *of) {
     int64_t v;
     sb_printf(r->b, "  %-9s %.3g M%s%s", title, 1e-6 * report_nominal(r, e), unit,
               report_value(r, e, &v) ? "" : " by nominal sizes");
@@ -12,33 +12,33 @@ static void text_bytes(Report *r, const char *title, const Expr *e, const char *
 }
 
 /* Prints the verdict as text. */
-static void text(Report *r, const PPhase *ph, int phase) {
+static void print_text(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
     double us;
     int peak = report_peak(r, phase, &live);
     sb_printf(r->b, "verdict on a run of @%s\n", ph->name);
-    if (report_phase_at_best(r, ph, &us))
+    if (report_phase_roofline(r, ph, &us))
         sb_printf(r->b, "  at best   %.3g us on an %s  (fusion)\n", us, r->o->roof->machine);
     else
         sb_printf(r->b, "  at best   %s\n",
                   r->o->roof ? "unknown: only data tell the sizes, --specialize=DATA reads them"
                              : "unknown of a processor: the trainer's --profile measures it");
-    text_bytes(r, "moves", t.moved, "B", "fusion");
-    text_bytes(r, "computes", t.flops, "FLOP", "fusion");
-    text_bytes(r, "saves", t.saved, "B", "fusion");
+    print_amount(r, "moves", t.moved, "B", "fusion");
+    print_amount(r, "computes", t.flops, "FLOP", "fusion");
+    print_amount(r, "saves", t.saved, "B", "fusion");
     sb_printf(r->b, "  launches  %d kernels, %d library calls  (kernels)\n", t.kernels, t.calls);
     sb_printf(r->b, "  waits     the host reads %d times  (syncs)\n",
               report_reads_per_run(r, phase));
     if (peak >= 0) {
-        text_bytes(r, "holds", live, "B", "memory");
+        print_amount(r, "holds", live, "B", "memory");
         sb_printf(r->b, "            at step %d, %s\n", peak, cg_step_name(ph->steps.v[peak]));
     }
     sb_printf(r->b, "  missed    %d opportunities  (missed)\n", r->n_missed);
 }
 
 /* Prints the verdict as JSON. */
-static void json(Report *r, const PPhase *ph, int phase) {
+static void print_json(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
     double us;
@@ -56,7 +56,7 @@ static void json(Report *r, const PPhase *ph, int phase) {
         json_int(r->j, "peak_step", peak);
         report_json_expr(r, "peak", live);
     }
-    if (report_phase_at_best(r, ph, &us)) json_int(r->j, "at_best_ns", (int64_t)(1e3 * us));
+    if (report_phase_roofline(r, ph, &us)) json_int(r->j, "at_best_ns", (int64_t)(1e3 * us));
     if (r->o->compile_ms > 0) json_int(r->j, "compile_ms", (int64_t)r->o->compile_ms);
 }
 
@@ -77,11 +77,11 @@ void report_verdict(Report *r) {
     if (phase < 0) return;
     const PPhase *ph = r->p->phases.v[phase];
     if (!r->j) {
-        text(r, ph, phase);
+        print_text(r, ph, phase);
         return;
     }
     json_object(r->j, "verdict");
-    json(r, ph, phase);
+    print_json(r, ph, phase);
     json_roof(r);
     json_end(r->j);
 }

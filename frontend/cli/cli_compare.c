@@ -280,7 +280,7 @@ static bool is_bad(Compare *k, const Side *s, int n, const CliProduct *other, Cl
     Difference d = {.phase = NULL};
     int n_diags = k->c->diags.n, n_errors = k->c->n_errors;
     bool made = produce(k->c, s, n, to);
-    if (made && to->plan && !(to->plan->has & PLAN_STEPS)) return false;
+    if (made && to->plan && !(to->plan->flags & PLAN_STEPS)) return false;
     bool bad = !made || !compare(k, to, other, &d) || d.phase;
     k->c->diags.n = n_diags;
     k->c->n_errors = n_errors;
@@ -373,7 +373,7 @@ static void put_skipped(Compare *k, const CliProduct *p) {
         const char *why = strmap_get(&k->skipped, name);
         if (why) sb_printf(&k->out, "@%s: %s\n", name, why);
     }
-    if (module_draws(p->m, PHASE_TRAIN))
+    if (module_runs_on_batches(p->m, PHASE_TRAIN))
         sb_puts(&k->out, "nothing is drawn: the whole graph is the batch\n");
 }
 

@@ -102,10 +102,10 @@ static bool print_reports(Ctx *c, CliJob *j, const Plan *p, const PassChoices *c
 /* The kernels of a plan for one target become what it emits, so that costs are of these. */
 static bool arrange_alone(Ctx *c, const CliJob *j, Plan *p, const Target *t) {
     TargetOptions o = cli_target_options(&j->o);
-    bool both = plan_on_host(p) && p->device, host_too = p->host_too;
-    if (both || p->arranged) return true;
+    bool both = plan_on_host(p) && p->device, host_too = p->with_host;
+    if (both || p->scheduled_for) return true;
     bool ok = loop_pass_arrange(c, p, t, &o);
-    p->host_too = host_too;
+    p->with_host = host_too;
     return ok;
 }
 
@@ -170,7 +170,7 @@ static bool targets_of_plan(Ctx *c, CliJob *j, const Plan *p) {
     fits = fits && (any || !strstr(want, "cuda") || p->device);
     if (!fits)
         diag_add(c, DIAG_E0513, (Span){0}, "this plan was made for %s, not for %s",
-                 p->device ? p->host_too ? "cpu,cuda" : "cuda" : "cpu", want);
+                 p->device ? p->with_host ? "cpu,cuda" : "cuda" : "cpu", want);
     return fits;
 }
 
@@ -301,7 +301,7 @@ static bool optimise_arranged(Ctx *c, CliJob *j, uint32_t file) {
     j->o.pass.verify_each = true;
     Plan *p = cli_parse_plan(c, j, file);
     if (!p) return false;
-    const Target *t = p->arranged ? target_find(p->arranged) : &target_cpu;
+    const Target *t = p->scheduled_for ? target_find(p->scheduled_for) : &target_cpu;
     PassOptions asked = *p->loop_options;
     asked.remarks = &j->remarks;
     p->loop_options = &asked;

@@ -25,9 +25,9 @@ static void count(Arena *a, const RtTable *edges, int64_t rows, ReportDegrees *d
     for (int64_t v = 0; v < rows; v++) {
         d->bin[bin_of(n[v])]++;
         d->none += n[v] == 0;
-        if (n[v] > d->most) d->most = n[v];
+        if (n[v] > d->max_degree) d->max_degree = n[v];
         for (int i = 0; i < d->n_hops; i++)
-            d->there[i] += d->fanout[i] >= 0 && n[v] > d->fanout[i] ? d->fanout[i] : n[v];
+            d->sampled[i] += d->fanout[i] >= 0 && n[v] > d->fanout[i] ? d->fanout[i] : n[v];
     }
     qsort(n, (size_t)rows, sizeof *n, more_first);
     for (int64_t v = 0; v < (rows + 99) / 100; v++) d->hub_edges += n[v];

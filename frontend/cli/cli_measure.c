@@ -76,10 +76,10 @@ static double larger(double x, double y) {
 
 /* Of several steps the largest element, all that are small, and the smallest scale. */
 static void take(const Probe *p, const PassRanges *r, const char *func, Told *told) {
-    for (int i = 0; i < r->of.n; i++) {
-        if (strcmp(r->of.v[i].func, func)) continue;
+    for (int i = 0; i < r->values.n; i++) {
+        if (strcmp(r->values.v[i].func, func)) continue;
         Told *t = &told[i];
-        double scale = r->of.v[i].gradient ? output(p, i, "scale") : 1;
+        double scale = r->values.v[i].gradient ? output(p, i, "scale") : 1;
         t->most = larger(t->most, output(p, i, "most"));
         t->some += output(p, i, "some");
         t->small += output(p, i, "small");
@@ -90,14 +90,14 @@ static void take(const Probe *p, const PassRanges *r, const char *func, Told *to
 
 static bool is_first(const PassRanges *r, int i) {
     for (int k = 0; k < i; k++)
-        if (!strcmp(r->of.v[k].func, r->of.v[i].func)) return false;
+        if (!strcmp(r->values.v[k].func, r->values.v[i].func)) return false;
     return true;
 }
 
 static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     gnnc_status st = GNNC_OK;
-    for (int i = 0; i < r->of.n && st == GNNC_OK; i++) {
-        const char *func = r->of.v[i].func;
+    for (int i = 0; i < r->values.n && st == GNNC_OK; i++) {
+        const char *func = r->values.v[i].func;
         bool train = !strcmp(func, text_Phase.word[PHASE_TRAIN]);
         if (!is_first(r, i)) continue;
         for (int k = 0; k < (train ? STEPS : 1) && st == GNNC_OK; k++) {
@@ -123,7 +123,7 @@ static void probe(const char *path, const char *data, const PassRanges *r, Told 
 static int copy(const char *path, const char *data, const PassRanges *r, Told *told, int to) {
     End end = {.ok = 0};
     probe(path, data, r, told, &end);
-    bool sent = cli_write_all(to, told, (size_t)r->of.n * sizeof *told);
+    bool sent = cli_write_all(to, told, (size_t)r->values.n * sizeof *told);
     return sent && cli_write_all(to, &end, sizeof end) ? 0 : 1;
 }
 
@@ -145,18 +145,18 @@ static bool failed(Ctx *c, const char *data, const char *why) {
 }
 
 static void take_told(PassRanges *r, const Told *told) {
-    for (int i = 0; i < r->of.n; i++) {
-        PassRange *x = &r->of.v[i];
+    for (int i = 0; i < r->values.n; i++) {
+        PassRange *x = &r->values.v[i];
         x->known = told[i].known;
-        x->most = told[i].most;
-        x->some = told[i].some;
-        x->small = told[i].small;
+        x->max_abs = told[i].most;
+        x->n_nonzero = told[i].some;
+        x->n_subnormal = told[i].small;
         x->scale = told[i].scale;
     }
 }
 
 static bool run_copy(Ctx *c, const char *path, const char *data, PassRanges *r) {
-    Told *told = NEWN(c->a, Told, (size_t)r->of.n + 1);
+    Told *told = NEWN(c->a, Told, (size_t)r->values.n + 1);
     End end = {.ok = 0};
     int fd[2], status = 0;
     if (pipe(fd)) return failed(c, data, strerror(errno));
@@ -164,7 +164,7 @@ static bool run_copy(Ctx *c, const char *path, const char *data, PassRanges *r) 
     if (pid == 0) _exit(copy(path, data, r, told, fd[1]));
     int error = errno;
     close(fd[1]);
-    bool heard = pid > 0 && read_all(fd[0], told, (size_t)r->of.n * sizeof *told) &&
+    bool heard = pid > 0 && read_all(fd[0], told, (size_t)r->values.n * sizeof *told) &&
                  read_all(fd[0], &end, sizeof end);
     close(fd[0]);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -179,7 +179,7 @@ static bool run_copy(Ctx *c, const char *path, const char *data, PassRanges *r) 
 }
 
 static bool run_here(Ctx *c, const char *path, const char *data, PassRanges *r) {
-    Told *told = NEWN(c->a, Told, (size_t)r->of.n + 1);
+    Told *told = NEWN(c->a, Told, (size_t)r->values.n + 1);
     End end = {.ok = 0};
     probe(path, data, r, told, &end);
     if (!end.ok) return failed(c, data, end.text);

@@ -188,7 +188,7 @@ static bool run_phases(Shown *s) {
 static void put_head(Shown *s, const CliProduct *p) {
     sb_printf(&s->out, "%s: %s, on %s\n", s->o->files.v[0], interpret_what(s->c->a, p),
               s->o->measured);
-    if (module_draws(p->m, PHASE_TRAIN))
+    if (module_runs_on_batches(p->m, PHASE_TRAIN))
         sb_puts(&s->out, "nothing is drawn: the whole graph is the batch, and half of the rows "
                          "that are learned are its seeds\n");
 }
@@ -204,7 +204,7 @@ bool cli_interpret(Ctx *c, const CliOptions *o) {
     Shown s = {.c = c, .o = o, .out = sb_new(c->a)};
     if (!make_directory(c, o->out) || !cli_produce(c, o, &p)) return false;
     if (!interpret_begin(c, &p, o->measured, p.plan != NULL, &s.x)) return false;
-    if (s.x.loops) loop_run_tell(s.x.loops, keep_stored, &s);
+    if (s.x.loops) loop_run_on_store(s.x.loops, keep_stored, &s);
     put_head(&s, &p);
     bool ok = run_phases(&s) && all_met(&s);
     return ctx_write(c, NULL, s.out.s, s.out.n) && ok;

@@ -163,7 +163,7 @@ void cli_keep_options(Ctx *c, const CliJob *j, Plan *p) {
     o->times = o->time_passes ? j->times : NULL;
     p->loop_passes = passes_named(c, j->o.passes, OF_LOOPS);
     p->loop_options = o;
-    p->n_spare = j->progress.n_spare;
+    p->n_optional_runs = j->progress.n_spare;
 }
 
 /* Steps that see the whole graph, of processes that may share its rows. */
@@ -181,7 +181,7 @@ Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
         return NULL;
     }
     Plan *p = plan_new(m, device, j->o.spmm);
-    p->by_parts = !device && cli_shares_rows(j, m);
+    p->partitioned = !device && cli_shares_rows(j, m);
     const char *names = passes_named(c, j->o.passes, OF_PLAN);
     j->o.pass.progress = &j->progress;
     if (!plan_run_passes(c, p, names ? names : plan_pipeline(p), &j->o.pass)) return NULL;
@@ -189,7 +189,7 @@ Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
     p->options = options_text(c, j);
     p->c_name = j->o.name;
     p->tf32 = j->o.tf32;
-    p->host_too = j->on.host != NULL;
+    p->with_host = j->on.host != NULL;
     cli_keep_options(c, j, p);
     cli_stage_time(c, &j->o, "plan", start);
     return p;
@@ -220,11 +220,11 @@ Plan *cli_parse_plan(Ctx *c, CliJob *j, uint32_t file) {
     j->effects = report_count_effects(p->m);
     const char *graph = passes_named(c, j->o.passes, OF_GRAPH); /* the driver refuses these */
     const char *names = graph && *graph ? graph : passes_named(c, j->o.passes, OF_PLAN);
-    if (p->arranged && names && names != graph) {
+    if (p->scheduled_for && names && names != graph) {
         diag_add(c, DIAG_E0513, (Span){0},
                  "the kernels of this text are arranged for %s already, and '%s' is for plans "
                  "whose kernels are not",
-                 p->arranged, names);
+                 p->scheduled_for, names);
         return NULL;
     }
     bool ok = plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p);
@@ -243,7 +243,7 @@ Plan *cli_read_plan(Ctx *c, CliJob *j, const char *path) {
 
 /* Of a plan that was stopped, or made by chosen passes: without them nothing shares memory. */
 bool cli_find_lives(Ctx *c, Plan *p) {
-    bool lacks = (p->has & (PLAN_STEPS | PLAN_LIVES)) == PLAN_STEPS;
+    bool lacks = (p->flags & (PLAN_STEPS | PLAN_LIVES)) == PLAN_STEPS;
     return !lacks || plan_run_passes(c, p, "lifetimes", NULL);
 }
 

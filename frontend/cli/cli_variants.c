@@ -34,7 +34,7 @@ bool cli_measure_ranges(Ctx *c, const CliJob *j, PassRanges *r) {
     if (!m || !cli_specialize_sizes(c, &probe, m) || !cli_run_passes(c, &probe, m)) return false;
     m->recipe.keep_metric = NULL;
     Plan *p = cli_make_plan(c, &probe, m, NULL);
-    if (!p || (r->of.n && !cli_measure(c, p, &probe.o, r))) return false;
+    if (!p || (r->values.n && !cli_measure(c, p, &probe.o, r))) return false;
     c->diags.n = n_diags; /* warnings are given by what follows */
     return r->measured = true;
 }
@@ -55,7 +55,7 @@ Plan *cli_make_variant(Ctx *c, CliJob *j, const Plan *first, unsigned picked) {
                   : NULL; /* a device runs the first */
     for (int i = 0; p && i < p->kernels.n; i++)
         p->kernels.v[i]->name = arena_printf(c->a, "%s_v%u", p->kernels.v[i]->name, picked);
-    if (p) p->host_too = false;
+    if (p) p->with_host = false;
     if (p) p->fingerprint = plan_fingerprint(c->a, first);
     if (picked == j->o.variant) j->remarks = v.remarks, j->o.pass.record = v.o.pass.record;
     return p;

@@ -20,7 +20,7 @@ SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel) {
 static void mark_read(const Module *m, const Space *s, bool *read) {
     if (!s || read[s->id]) return;
     read[s->id] = true;
-    mark_read(m, s->whole, read);
+    mark_read(m, s->prefix_of, read);
     if (s->kind != SP_EDGE || space_is_sampled(m, s)) return;
     for (int k = 0; k < 2; k++) mark_read(m, s->base[k], read);
 }

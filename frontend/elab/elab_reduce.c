@@ -27,7 +27,7 @@ static Value divide(Elab *e, Op *x, Op *by, Span at) {
  * none. */
 static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
     Op *y = b_segment(&e->b, red, m, x);
-    Space *whole = m->to->whole;
+    Space *whole = m->to->prefix_of;
     if (!whole) return y;
     const Expr *rest = expr_mul(e->a, expr_const(e->a, -1), m->to->size);
     Space *other = space_dim(e->m, "others", expr_add(e->a, whole->size, rest), e->b.span);
@@ -37,7 +37,7 @@ static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
 }
 
 static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
-    if (type_has(&x->type, m->to->whole ? m->to->whole : m->to)) {
+    if (type_has(&x->type, m->to->prefix_of ? m->to->prefix_of : m->to)) {
         diag_add(e->c, DIAG_E0207, at,
                  "the result would have the dimension %s twice: the value is %s",
                  elab_space_text(e, m->to), elab_type_text(e, &x->type));

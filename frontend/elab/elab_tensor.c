@@ -326,9 +326,9 @@ Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Spa
 }
 
 Value elab_tensor_gather(Elab *e, Op *x, Map *m, Span at) {
-    if (m->to->whole && type_has(&x->type, m->to->whole) && !type_has(&x->type, m->to)) {
+    if (m->to->prefix_of && type_has(&x->type, m->to->prefix_of) && !type_has(&x->type, m->to)) {
         e->b.span = at; /* of links that a step draws around: the first rows */
-        x = b_slice(&e->b, elab_to_dense(e, x), m->to->whole, m->to, expr_const(e->a, 0));
+        x = b_slice(&e->b, elab_to_dense(e, x), m->to->prefix_of, m->to, expr_const(e->a, 0));
     }
     if (!type_has(&x->type, m->to)) {
         diag_add(e->c, DIAG_E0211, at, "this reads a value of %s, but the value is %s",

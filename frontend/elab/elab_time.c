@@ -39,6 +39,6 @@ void elab_check_times(Elab *e) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
         bool data = s->kind == SP_NODE || (s->kind == SP_EDGE && s->rel == REL_BASE);
-        if (data && !s->whole && read[i]) check_table(e, s);
+        if (data && !s->prefix_of && read[i]) check_table(e, s);
     }
 }

@@ -237,8 +237,8 @@ static Op *node_rows(Elab *e, Op *x) {
 /* .. and of a batch its seeds, which others have no time for; NULL: not on their nodes. */
 static Op *seed_rows(Elab *e, Op *x) {
     x = node_rows(e, x);
-    if (!x || !e->rows || x->type.dim[0] != e->rows->whole) return NULL;
-    return b_slice(&e->b, x, e->rows->whole, e->rows, expr_const(e->a, 0));
+    if (!x || !e->rows || x->type.dim[0] != e->rows->prefix_of) return NULL;
+    return b_slice(&e->b, x, e->rows->prefix_of, e->rows, expr_const(e->a, 0));
 }
 
 /* The next name of "h,z" from *at on; NULL: there is none. */

@@ -373,11 +373,12 @@ int check_program(Ctx *c, const Check *k, CpuExec *x, const CpuOracle *o, Module
     Func *train = func_of(seen, PHASE_TRAIN);
     for (int i = 0; i < seen->funcs.n && status == AGREE; i++) {
         Func *f = seen->funcs.v[i];
-        if (is_compared(f) && f != train && !scores_links(f) && !module_draws(seen, f->phase))
+        if (is_compared(f) && f != train && !scores_links(f) &&
+            !module_runs_on_batches(seen, f->phase))
             status = check_phase(c, x, o, f, level);
     }
-    bool steps =
-        train && !scores_links(train) && !module_draws(seen, PHASE_TRAIN) && status == AGREE;
+    bool steps = train && !scores_links(train) && !module_runs_on_batches(seen, PHASE_TRAIN) &&
+                 status == AGREE;
     return steps ? check_steps(c, k, x, o, train, level) : status;
 }
 
@@ -406,7 +407,7 @@ static void print_scalars(Interp *in, const Func *f) {
 
 static bool print_phase(Interp *in, const Module *m, Phase phase) {
     Func *f = func_of(m, phase);
-    if (!f || module_draws(m, phase) || !is_compared(f) || scores_links(f)) return true;
+    if (!f || module_runs_on_batches(m, phase) || !is_compared(f) || scores_links(f)) return true;
     interp_set_seed(in, 0, 0);
     if (!interp_run(in, f)) return false;
     print_scalars(in, f);

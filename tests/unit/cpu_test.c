@@ -148,7 +148,7 @@ TEST(random_numbers_are_those_of_the_runtime) {
     for (int vector = 0; vector < 2; vector++) {
         kernel(&r, vector ? "rv" : "rs");
         LBuf *key = buf(&r, LB_KEY, DT_I32, false, 1, num(&r, 2)),
-             *row = buf(&r, LB_LOGICAL, DT_I32, false, 1, size(&r, "N"));
+             *row = buf(&r, LB_GLOBAL_IDS, DT_I32, false, 1, size(&r, "N"));
         LBuf *y = buf(&r, LB_VALUE, DT_F32, true, 2, size(&r, "N"), num(&r, 19));
         LStmt *v = loop(&r, size(&r, "N"));
         v->sched.parallel = true;
