@@ -129,7 +129,7 @@ int main(int argc, char **argv) {
     Type types[] = {{.in = RT_F32, .out = RT_F32, .name = "f32"},
                     {.in = RT_BF16, .out = RT_BF16, .name = "bf16"},
                     {.in = RT_F16, .out = RT_F16, .name = "f16"}};
-    RtRuntime rt = {.amx = amx && rt_amx_use() && rt_pieces_here(), .products16 = fastest};
+    RtRuntime rt = {.amx = amx && rt_amx_use() && rt_pieces_available(), .products16 = fastest};
     RtExec x = {.threads = threads, .rt = &rt};
     RtAlloc from = rt_alloc_default();
     RtError err = {""};

@@ -181,8 +181,9 @@ gnncc_status gnncc_only_files(gnncc_compiler *c) {
     return GNNCC_OK;
 }
 
-/* Its layers are compared with what is opened, so links are followed once, here. */
-static void set_home(Ctx *c, void *arg) {
+/* Sets the installation directory, with links resolved: a file of the library is recognised by the
+ * prefix of its path. */
+static void set_install_dir(Ctx *c, void *arg) {
     Setting *s = arg;
     char real[PATH_MAX];
     if (realpath(s->value, real))
@@ -193,7 +194,8 @@ static void set_home(Ctx *c, void *arg) {
 
 gnncc_status gnncc_set_home(gnncc_compiler *c, const char *directory) {
     if (!c) return GNNCC_E_ARG;
-    if (directory) return change((Setting){.c = c, .value = directory}, set_home, GNNCC_E_ARG);
+    if (directory)
+        return change((Setting){.c = c, .value = directory}, set_install_dir, GNNCC_E_ARG);
     c->outside.home = NULL;
     return GNNCC_OK;
 }
@@ -219,7 +221,7 @@ static const char *settle(Arena *a, CliOptions *o) {
     bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
     if (o->action == ACT_COMPILE && several && !o->out)
         return "--emit=lib, infer and python make several files: \"-o\" says where";
-    const char *why = cli_settle(a, o);
+    const char *why = cli_check_options(a, o);
     if (!o->out) o->out = "-";
     return why;
 }

@@ -181,8 +181,8 @@ static void add_hop(Interp *in, const Module *m, int64_t *end) {
     memcpy(end, next, (size_t)m->spaces.n * sizeof *end);
 }
 
-/* The whole graph is a batch, too: with a node all before it are within as many hops, so that
- * nodes come by hop as they stand. */
+/* Treats the full graph as one sampled batch: the nodes of hop h are a prefix of the node order,
+ * which holds those of all lower hops. */
 void interp_batch(Interp *in, const Module *m) {
     int64_t *end = NEWN(m->a, int64_t, (size_t)m->spaces.n + 1);
     set_seeds(in, m, end);

@@ -126,7 +126,8 @@ const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n) {
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-/* Of a plan its kernels, too; the interpreter of the graph IR has what is given to both. */
+/* If a plan was given, also sets up the interpreter of its kernels; both interpreters share the
+ * inputs that x->in holds. */
 static bool begin_plan(Interpreted *x) {
     if (!x->plan) return true;
     if (!(x->plan->flags & PLAN_STEPS)) {

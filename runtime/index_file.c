@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/trainer/init.h"
-#include "runtime/data/kept.h"
+#include "runtime/data/cache.h"
 
 enum { N_FACTS = 3 }; /* arrays of a table in ends.kept */
 enum { READY, N_SRC, N_DST, N_EDGES, ID_BOUND, NESTED, N_OF_SPACE };
@@ -125,7 +125,7 @@ typedef struct Walk {
     bool (*slot)(struct Walk *w, const Slot *s);
     /* Keeping and finding: the arrays, and of each slot which; -1 = none. */
     RtPool *pool;
-    RtKeptArray *array;
+    RtCacheArray *array;
     int n_arrays;
     int64_t *which;
     int n_slots;
@@ -225,7 +225,7 @@ static bool walk_new(Walk *w, RtExec *x, RtPool *pool) {
         w->whole |= p->spaces[s].kind == RT_SP_EDGE && !w->built[s];
     w->which = RT_NEWN(pool, int64_t, most);
     w->slots = RT_NEWN(pool, Slot, most);
-    w->array = RT_NEWN(pool, RtKeptArray, most + 2);
+    w->array = RT_NEWN(pool, RtCacheArray, most + 2);
     return w->built && w->which && w->slots && w->array;
 }
 
@@ -235,7 +235,7 @@ static bool note(Walk *w, const Slot *s) {
     int i = 2; /* behind the two that tell of the others */
     if (!p) return false;
     while (i < w->n_arrays && w->array[i].p != p) i++;
-    if (i == w->n_arrays) w->array[w->n_arrays++] = (RtKeptArray){p, (uint64_t)s->n * s->element};
+    if (i == w->n_arrays) w->array[w->n_arrays++] = (RtCacheArray){p, (uint64_t)s->n * s->element};
     w->which[w->n_slots++] = i;
     return w->array[i].n_bytes == (uint64_t)s->n * s->element;
 }
@@ -252,7 +252,7 @@ static void tell_space(const RtExec *x, int space, bool built, int64_t *to) {
 }
 
 static const char *path_of(const RtIndexFile *f, RtPool *pool, uint64_t what) {
-    return rt_pool_printf(pool, "%s/index-%016llx" RT_KEPT_END, f->data->dir,
+    return rt_pool_printf(pool, "%s/index-%016llx" RT_CACHE_END, f->data->dir,
                           (unsigned long long)what);
 }
 
@@ -275,17 +275,17 @@ static void keep(RtIndexFile *f, RtExec *x) {
         for (int s = 0; s < p->n_spaces; s++) tell_space(x, s, w.built[s], space + N_OF_SPACE * s);
     }
     if (ok && walk(&w)) {
-        w.array[0] = (RtKeptArray){space, (uint64_t)p->n_spaces * N_OF_SPACE * sizeof *space};
-        w.array[1] = (RtKeptArray){w.which, (uint64_t)w.n_slots * sizeof *w.which};
-        rt_kept_write(&pool.from, path, &(RtKeptOf){&f->data->stamp, what}, x->rt->team, w.array,
-                      w.n_arrays);
+        w.array[0] = (RtCacheArray){space, (uint64_t)p->n_spaces * N_OF_SPACE * sizeof *space};
+        w.array[1] = (RtCacheArray){w.which, (uint64_t)w.n_slots * sizeof *w.which};
+        rt_cache_write(&pool.from, path, &(RtCacheKey){&f->data->stamp, what}, x->rt->team, w.array,
+                       w.n_arrays);
     }
     rt_pool_free(&pool);
 }
 
 /* ---- finding --------------------------------------------------------------------------- */
 static bool take(Walk *w, const Slot *s) {
-    const RtKeptArray *which = &w->array[1];
+    const RtCacheArray *which = &w->array[1];
     if ((uint64_t)w->n_slots >= which->n_bytes / sizeof(int64_t)) return false;
     int64_t i = ((const int64_t *)which->p)[w->n_slots];
     if (i < 2 || i >= w->n_arrays) return false;
@@ -344,7 +344,8 @@ static bool take_space(RtExec *x, int space, bool built, const int64_t *from) {
     return true;
 }
 
-static bool take_all(Walk *w) {
+/* Restores the index arrays of the file, and checks their ranges. */
+static bool restore_all(Walk *w) {
     RtExec *x = w->x;
     const rt_program *p = x->program;
     const int64_t *space = w->array[0].p;
@@ -371,16 +372,16 @@ static bool find_all(RtIndexFile *f, RtExec *x, RtPool *pool) {
     const rt_program *p = x->program;
     Walk w;
     uint64_t what = hash_program(x);
-    const RtKeptOf of = {&f->data->stamp, what};
-    const RtKeptArray *array;
+    const RtCacheKey of = {&f->data->stamp, what};
+    const RtCacheArray *array;
     const char *path = path_of(f, pool, what);
     int64_t *n = RT_NEWN(pool, int64_t, p->n_syms);
     if (!path || !n || !walk_new(&w, x, pool)) return false;
-    if (!rt_kept_read(&x->rt->pool, path, &of, f->map, x->rt->team, &array, &w.n_arrays))
+    if (!rt_cache_read(&x->rt->pool, path, &of, f->map, x->rt->team, &array, &w.n_arrays))
         return false;
     if (p->n_syms) memcpy(n, x->n, (size_t)p->n_syms * sizeof *n);
-    w.array = (RtKeptArray *)(uintptr_t)array; /* read alone */
-    bool ok = take_all(&w);
+    w.array = (RtCacheArray *)(uintptr_t)array; /* read alone */
+    bool ok = restore_all(&w);
     if (!ok) forget(x, &w, n);
     for (int s = 0; s < p->n_spaces && ok; s++) x->rt->bound->ready[s] = w.built[s];
     return ok;
@@ -410,11 +411,11 @@ static size_t seen_bytes(const RtTable *t) {
     return rt_bind_seen_bytes((size_t)t->count * sizeof *t->src);
 }
 
-static RtKeptOf facts_of(const RtDataset *d) {
+static RtCacheKey facts_of(const RtDataset *d) {
     uint64_t what = rt_hash_text("ends");
     for (int i = 0; i < d->n_edges; i++)
         if (d->edges[i].ends_file) what = mix(what, (int64_t)rt_hash_text(d->edges[i].name));
-    return (RtKeptOf){&d->stamp, what};
+    return (RtCacheKey){&d->stamp, what};
 }
 
 static int n_late(const RtDataset *d) {
@@ -424,7 +425,7 @@ static int n_late(const RtDataset *d) {
 }
 
 /* All or none. */
-static bool take_facts(RtDataset *d, const RtKeptArray *a, int n, RtBytes *facts) {
+static bool take_facts(RtDataset *d, const RtCacheArray *a, int n, RtBytes *facts) {
     if (n != N_FACTS * n_late(d)) return false;
     for (int i = 0; i < d->n_edges; i++) {
         RtTable *t = &d->edges[i];
@@ -446,49 +447,51 @@ static void forget_facts(RtDataset *d) {
     for (int i = 0; i < d->n_edges; i++) d->edges[i].facts = NULL;
 }
 
-static bool tell_facts(RtPool *pool, const RtTable *t, RtKeptArray *a) {
+static bool tell_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
     int64_t *loops = RT_NEW(pool, int64_t);
     if (!loops) return false;
     for (int64_t e = 0; e < t->count; e++) *loops += t->src[e] == t->dst[e];
-    a[0] = (RtKeptArray){loops, sizeof *loops};
+    a[0] = (RtCacheArray){loops, sizeof *loops};
     for (int end = 0; end < 2; end++) {
         uint8_t *seen = rt_pool_alloc(pool, seen_bytes(t), 1);
         if (!seen) return false;
         rt_bind_seen(end ? t->dst : t->src, (size_t)t->count * sizeof *t->src, seen);
-        a[1 + end] = (RtKeptArray){seen, seen_bytes(t)};
+        a[1 + end] = (RtCacheArray){seen, seen_bytes(t)};
     }
     return true;
 }
 
-static void keep_facts(const RtIndexFile *f, RtTeam *team, RtPool *pool, const char *path) {
+/* Writes samples of edges that are not loaded yet, from which the data's fingerprint is made as if
+ * they were. */
+static void write_edge_samples(const RtIndexFile *f, RtTeam *team, RtPool *pool, const char *path) {
     const RtDataset *d = f->data;
-    RtKeptArray *a = RT_NEWN(pool, RtKeptArray, N_FACTS * n_late(d)), *to = a;
-    const RtKeptOf of = facts_of(d);
+    RtCacheArray *a = RT_NEWN(pool, RtCacheArray, N_FACTS * n_late(d)), *to = a;
+    const RtCacheKey of = facts_of(d);
     for (int i = 0; i < d->n_edges && to; i++) {
         if (!d->edges[i].ends_file) continue;
         if (!tell_facts(pool, &d->edges[i], to)) return;
         to += N_FACTS;
     }
-    if (a) rt_kept_write(&pool->from, path, &of, team, a, N_FACTS * n_late(d));
+    if (a) rt_cache_write(&pool->from, path, &of, team, a, N_FACTS * n_late(d));
 }
 
 /* Facts that are read, not mapped, are in the trainer's memory; that of the data holds no more. */
 static gnnc_status find_facts(RtIndexFile *f, RtExec *x) {
     RtPool *pool = &x->rt->pool, scratch;
-    const char *path = rt_pool_printf(pool, "%s/ends" RT_KEPT_END, f->data->dir);
-    const RtKeptOf of = facts_of(f->data);
-    const RtKeptArray *a;
+    const char *path = rt_pool_printf(pool, "%s/ends" RT_CACHE_END, f->data->dir);
+    const RtCacheKey of = facts_of(f->data);
+    const RtCacheArray *a;
     int n;
     RtBytes *facts = RT_NEWN(pool, RtBytes, 2 * n_late(f->data));
     if (!path || !facts) return rt_fail_nomem(&x->rt->err, "index arrays");
-    if (rt_kept_read(pool, path, &of, false, x->rt->team, &a, &n) &&
+    if (rt_cache_read(pool, path, &of, false, x->rt->team, &a, &n) &&
         take_facts(f->data, a, n, facts))
         return GNNC_OK;
     forget_facts(f->data);
     gnnc_status st = rt_dataset_read_ends(f->data, &x->rt->err);
     if (st != GNNC_OK) return st;
     rt_pool_init(&scratch, &pool->from);
-    keep_facts(f, x->rt->team, &scratch, path);
+    write_edge_samples(f, x->rt->team, &scratch, path);
     rt_pool_free(&scratch);
     return GNNC_OK;
 }

@@ -1,5 +1,5 @@
 /* Index arrays of a data directory, kept in it: relations, their transposes and the balanced cuts
- * of loops over them, of which the next start reads (kept.h) what this one has made.  On a hit the
+ * of loops over them, of which the next start reads (cache.h) what this one has made.  On a hit the
  * edges themselves are not read at all.
  *
  *     ends.kept         of each table of edges: its loops, and what the fingerprint sees of it

@@ -105,17 +105,18 @@ gnnc_status rt_memory_pack(RtExec *x, RtPool *pool, int phase, size_t *offset, s
 }
 
 /* ---- mini-batches -------- */
-static bool is_brought(const rt_buf *b) {
+/* Does each batch have a buffer of its own for it? */
+static bool is_batch_data(const rt_buf *b) {
     return b->kind == RT_BUF_DATA || b->kind == RT_BUF_MAP || b->kind == RT_BUF_LOGICAL ||
            (b->kind == RT_BUF_INPUT && b->rank > 0);
 }
 
-/* What a batch brings: buffers of other sizes than the data's. */
-static gnnc_status brought(RtExec *batch, RtExec *data, size_t *sum) {
+/* Sums the bytes of the data that each batch has of its own. */
+static gnnc_status batch_data_bytes(RtExec *batch, RtExec *data, size_t *sum) {
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < data->program->n_bufs; b++) {
         size_t n = 0, all = 0;
-        if (!is_brought(&data->program->bufs[b])) continue;
+        if (!is_batch_data(&data->program->bufs[b])) continue;
         TRY(st, rt_buf_bytes(batch, b, &n));
         TRY(st, rt_buf_bytes(data, b, &all));
         if (n != all) *sum += n;
@@ -124,8 +125,9 @@ out:
     return st;
 }
 
-/* Of a phase over batches, with slots that are filled ahead of training's steps. */
-static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
+/* Adds what a phase over batches needs: its arena, the libraries' workspace and the data of the
+ * batches that are made ahead. */
+static gnnc_status add_minibatch_memory(RtExec *x, RtMemory *m, int phase, RtPool *pool) {
     const rt_program *p = x->program;
     const rt_sampling *s = &p->sampling;
     RtBatchFor what = rt_batch_for(&p->phases[phase]);
@@ -138,7 +140,7 @@ static gnnc_status add_batches(RtExec *x, RtMemory *m, int phase, RtPool *pool) 
     of.n = n;
     if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, what, n)) return st;
     TRY(st, rt_memory_pack(&of, pool, phase, offset, &arena));
-    TRY(st, brought(&of, x, &data));
+    TRY(st, batch_data_bytes(&of, x, &data));
     arena += arena / 4; /* for larger ones to come (batch_step.c) */
     m->need.batch_bytes += arena + rt_memory_library(&of, &p->phases[phase], n) +
                            data * (what == RT_BATCH_TRAINS ? 2 + (size_t)s->prefetch : 1);
@@ -152,7 +154,7 @@ static gnnc_status batches_need(RtExec *x, RtMemory *m) {
     rt_pool_init(&pool, &x->rt->pool.from);
     for (int i = 0; i < x->program->n_phases && st == GNNC_OK; i++)
         if (is_of_batches(x->program, i) && x->program->phases[i].kind != RT_PHASE_EMBED)
-            st = add_batches(x, m, i, &pool);
+            st = add_minibatch_memory(x, m, i, &pool);
     rt_pool_free(&pool);
     return st;
 }

@@ -227,6 +227,6 @@ gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out) {
                        .settable = !fixed(t, i, &why),
                        .is_set = t->options.set[i]};
     describe(t, o, &own);
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }

@@ -343,8 +343,8 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
 void rt_blocks_begin(RtExec *x, int64_t rows, const int *local, int n);
 bool rt_blocks_next(RtExec *x);
 
-/* Rows that processes share (own.c): of those of `space` the own ones.  extent: iterations of
- * the loop over all rows; balanced by n_maps maps, or by rows. */
+/* Rows that processes share (distributed.c): of those of `space` the own ones.  extent: iterations
+ * of the loop over all rows; balanced by n_maps maps, or by rows. */
 void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t extent, int n_maps,
                    const int *map);
 /* Of the sums over the rows of a space the own ones: k is run over cuts. */

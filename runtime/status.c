@@ -52,7 +52,7 @@ gnnc_status rt_struct_check(RtError *err, const char *type, size_t size, size_t 
                    size, type);
 }
 
-void rt_struct_give(void *out, const void *own, size_t n_own) {
+void rt_struct_copy_out(void *out, const void *own, size_t n_own) {
     size_t size, head = sizeof size;
     memcpy(&size, out, head);
     size_t n = size < n_own ? size : n_own;

@@ -41,7 +41,7 @@ gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb);
     rt_struct_check((err), #type, (out)->struct_size, offsetof(type, last) + sizeof(out)->last)
 gnnc_status rt_struct_check(RtError *err, const char *type, size_t size, size_t least);
 /* Fills what the caller has of it, behind its size; what we do not know is 0. */
-void rt_struct_give(void *out, const void *own, size_t n_own);
+void rt_struct_copy_out(void *out, const void *own, size_t n_own);
 
 #define TRY(st, call)                                                                              \
     do {                                                                                           \

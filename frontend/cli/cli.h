@@ -96,7 +96,7 @@ CliOptions cli_defaults(void);
  * NULL: done; else why not. */
 const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value);
 /* Once all options and files are there: NULL, or why they do not go together. */
-const char *cli_settle(Arena *a, CliOptions *o);
+const char *cli_check_options(Arena *a, CliOptions *o);
 /* Fills o; on a mistake prints one line to err and returns false. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err);
 /* More options, in one text; NULL: done, else why not. */

@@ -103,8 +103,8 @@ static int halve(Search *s, int passes, int good, int bad) {
     return bad;
 }
 
-/* Are all others innocent? */
-static bool alone_cures(Search *s, const char *pass) {
+/* Does the failure go away when this pass alone is left out? */
+static bool disabling_cures(Search *s, const char *pass) {
     CliOptions o = *s->o;
     Search other = *s;
     const char *before = o.pass.disable;
@@ -154,7 +154,7 @@ static void put_result(Search *s, StrBuf *b, const Found *f) {
     sb_printf(b, "the first bad pass: %s, number %d of %d", name, f->pass, f->n);
     if (f->change) sb_printf(b, "; of its changes: %d of %d", f->change, f->told->n_rewrites);
     put_places(b, diff.s);
-    bool parts = f->change > 0, cures = alone_cures(s, name);
+    bool parts = f->change > 0, cures = disabling_cures(s, name);
     sb_printf(b, "\n  good: %s\n", limit_text(a, f->pass - !parts, parts ? f->change - 1 : -1));
     sb_printf(b, "  bad:  %s\n", limit_text(a, f->pass, parts ? f->change : -1));
     sb_printf(b, "  %s --disable-pass=%s\n%s", cures ? "good:" : "bad: ", name, diff.s);

@@ -350,7 +350,8 @@ static void put_value(Compare *k, const Module *m, const Func *f, const Op *op) 
               (int)strcspn(line, "\n"), line);
 }
 
-/* Of graph IR: a pass has new values that are right, too, so this is where to begin to look. */
+/* Finds the first operation after the faulty pass whose value no operation had before. It is where
+ * to begin to look: a pass may have new values that are right, too. */
 static void find_value(Compare *k, const Guilty *g, const Difference *d) {
     Interpreted before, after;
     Func *f, *h;

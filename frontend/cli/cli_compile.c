@@ -135,6 +135,7 @@ static bool print_page(Ctx *c, CliJob *j, Plan *p, const PassChoices *ch) {
            cli_page(c, p, t, &j->o, &o, j->since);
 }
 
+/* Makes a plan for each combination of answers that only data give, and code of all of them. */
 static bool generate_all(Ctx *c, CliJob *j, Plan *first, Plan *shown, PassChoices *ch) {
     bool program = cli_makes_program(&j->o);
     Plan *plan[1 << PASS_MAX_CHOICES] = {program ? first : shown};
@@ -256,9 +257,9 @@ static bool compile_rows(Ctx *c, CliJob *j) {
     return true;
 }
 
-/* A trainer predicts rows on the host by themselves, unless it is one of a kind.  A plan is of one
- * program, and nothing else is made of it. */
-static bool wants_rows(const CliJob *j) {
+/* A program that trains also holds one that predicts single rows on the host, but for these special
+ * forms. A plan is of one program, and nothing else is made of it. */
+static bool needs_row_inference(const CliJob *j) {
     const CliOptions *o = &j->o;
     bool odd = o->alone || o->infer || o->grads || o->passes || !strcmp(o->target, "cuda");
     if (cli_is_plan(j)) return false;
@@ -269,7 +270,7 @@ static bool wants_rows(const CliJob *j) {
 bool cli_compile(Ctx *c, const CliOptions *o) {
     CliJob job = cli_job(c, o), *j = &job;
     if (cli_is_plan(j)) j->o.no_rows = "it was compiled from a plan, which is of one program";
-    return (!wants_rows(j) || compile_rows(c, j)) && compile_one(c, j);
+    return (!needs_row_inference(j) || compile_rows(c, j)) && compile_one(c, j);
 }
 
 bool cli_check(Ctx *c, const CliOptions *o) {

@@ -688,7 +688,7 @@ bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
         else
             why = take_option(a, o, argc, argv, &i);
     }
-    if (!why) why = cli_settle(a, o);
+    if (!why) why = cli_check_options(a, o);
     if (why) fprintf(err, "gnnc: %s; see gnnc --help\n", why);
     return !why;
 }

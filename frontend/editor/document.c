@@ -174,6 +174,8 @@ bool document_know(const Documents *all, Document *d) {
     return d->known;
 }
 
+/* Compiles the document with another text, in which the cursor's place holds the name `ask`: what
+ * can stand there is noted when that name is looked up. For completion. */
 bool document_try(const Documents *all, const Document *d, const char *text, size_t n,
                   const char *ask, Ctx *c, FeNotes *notes) {
     Job j = {.all = all, .d = d, .text = text, .n = n, .notes = notes};

@@ -185,8 +185,8 @@ static int first_cell(const Pieces *all, int i) {
     return 0;
 }
 
-/* Of the recipe whose first line begins at `i`. */
-static int find_cells(const Pieces *all, int i) {
+/* The column at which the recipe whose first line begins at `i` aligns its values. */
+static int alignment_column(const Pieces *all, int i) {
     int widest = 0;
     for (int depth = 1; i < all->n && depth; i++) {
         const Piece *p = &all->v[i];
@@ -223,7 +223,8 @@ static void open_or_close(Layout *l, int i, int column, int indent) {
         l->n_braces -= l->open.v[--l->open.n].brace;
 }
 
-/* The pieces from `i` on that share a line; returns the number of the next one. */
+/* Lays out the pieces from `i` on that share a line, the first value of it in the column of its
+ * recipe. */
 static int put_line(Layout *l, int i) {
     StrBuf b = sb_new(l->c->a);
     Line line = {.blank = l->pieces.v[i].blank};
@@ -244,7 +245,7 @@ static int put_line(Layout *l, int i) {
         column += gap + width_of(p->text, p->n);
         open_or_close(l, i, column, indent);
         if (p->code == TRAIN && l->n_braces == 0) l->cell_at = -1;
-        if (p->code == '{' && l->cell_at < 0) l->cell_at = find_cells(&l->pieces, i + 1);
+        if (p->code == '{' && l->cell_at < 0) l->cell_at = alignment_column(&l->pieces, i + 1);
     }
     line.text = b.s;
     line.width = column;

@@ -242,6 +242,8 @@ bool scope_same(const Symbol *a, const Symbol *b) {
     return strcmp(a->name, b->name) == 0;
 }
 
+/* Collects where the symbol is used. False: some use of its name could not be resolved, and may be
+ * one. */
 bool scope_uses(const Scope *s, const Symbol *of, SymbolUses *to) {
     bool sure = true;
     for (int k = 0; k < s->files.n; k++) {

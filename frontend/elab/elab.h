@@ -328,13 +328,14 @@ extern const Builtin elab_builtin_shape[], elab_builtin_misc[]; /* further table
 /* ---- elab_expr.c ----------------------------------------------------------------------------- */
 Value elab_eval(Elab *e, const Ast *t);
 
-/* ---- x @bf16 (elab_kept.c) --------------------------------------------------------------- */
-DType elab_kept_word(const Ast *t); /* of `x @bf16` the type; DT_VOID: it is something else */
-Value elab_eval_kept(Elab *e, const Ast *t);
+/* ---- x @bf16 (elab_stored_as.c) ---------------------------------------------------------------
+ */
+DType elab_stored_as_word(const Ast *t); /* of `x @bf16` the type; DT_VOID: it is something else */
+Value elab_eval_stored_as(Elab *e, const Ast *t);
 /* x, kept as dt in memory: a value, or what a layer or function computes.  of: x; at: all of it */
-Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at);
+Value elab_stored_as(Elab *e, Value x, DType dt, Span of, Span at);
 /* Warns where one value of the module was said to be kept in two types. */
-void elab_check_kept(Elab *e);
+void elab_check_stored_as(Elab *e);
 Value elab_lookup(Elab *e, const char *name, Span at);
 /* What a dimension may be called: the body's names, the model's data, constants. */
 bool elab_name_find(Elab *e, const char *name, Value *v);
@@ -424,9 +425,10 @@ void elab_sample(Elab *e, const Ast *block, Recipe *r);
 void elab_check_sampled(Elab *e, const Ast *train);
 /* elab_time.c: tables with a time are read by it, or said to be timeless; else told */
 void elab_check_times(Elab *e);
-/* elab_drawn.c: the relations that neighbours are drawn along.  NULL: not along this one */
+/* elab_sampled_relations.c: the relations that neighbours are drawn along.  NULL: not along this
+ * one */
 SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel);
-void elab_drawn(Elab *e);
+void elab_sampled_relations(Elab *e);
 bool elab_draws(const Ast *train);
 bool elab_evaluates_drawn(const Ast *train); /* does its block draw neighbours, for that, too? */
 /* elab_links.c: models that score links */

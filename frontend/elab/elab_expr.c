@@ -464,7 +464,7 @@ static Value eval_binary(Elab *e, const Ast *t) {
     Operator o = (Operator)t->op;
     const Ast *r = t->kid[1];
     if (o == OPR_WHERE) return eval_where(e, t);
-    if (elab_kept_word(t) != DT_VOID) return elab_eval_kept(e, t);
+    if (elab_stored_as_word(t) != DT_VOID) return elab_eval_stored_as(e, t);
     Value x = elab_eval(e, t->kid[0]);
     if (x.kind == VAL_BOOL && o == OPR_AND && !x.num) return x;
     if (x.kind == VAL_BOOL && o == OPR_OR && x.num) return x;

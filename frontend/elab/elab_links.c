@@ -50,8 +50,8 @@ LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training) {
 }
 
 /* ---- links(e), in_split(h, "train"), penalty(x) ---------------------------------------------- */
-/* Where the recipe draws neighbours, the ends of pairs are what they are drawn around. */
-static Space *drawn(Elab *e, RelKind k, Space *of, Span at) {
+/* Where the recipe samples neighbours, the ends of pairs are the seeds that it samples around. */
+static Space *sampled_space(Elab *e, RelKind k, Space *of, Span at) {
     if (e->draws && (k == REL_LINKS || k == REL_POSITIVES))
         return space_links(e->m, k, of, space_seeds(e->m, of->src, at),
                            space_seeds(e->m, of->dst, at), at);
@@ -119,9 +119,9 @@ static Value call_links(Elab *e, const Builtin *b, const Args *args) {
     }
     if (!load_all(e, args)) return val_poison();
     l->base = l->now = rel.space;
-    if (l->mode == LINKS_PAIRS) l->now = drawn(e, REL_LINKS, rel.space, args->span);
-    if (l->mode >= LINKS_QUERIES) l->now = drawn(e, REL_QUERIES, rel.space, args->span);
-    if (l->mode == LINKS_ANSWERS) l->now = drawn(e, REL_ANSWERS, l->now, args->span);
+    if (l->mode == LINKS_PAIRS) l->now = sampled_space(e, REL_LINKS, rel.space, args->span);
+    if (l->mode >= LINKS_QUERIES) l->now = sampled_space(e, REL_QUERIES, rel.space, args->span);
+    if (l->mode == LINKS_ANSWERS) l->now = sampled_space(e, REL_ANSWERS, l->now, args->span);
     Value v = val_edge(l->now);
     v.open = l->open = l->mode == LINKS_QUERIES;
     return v;
@@ -182,9 +182,9 @@ int elab_links_dims(const Elab *e, Space **dims) {
 static Space *space_here(LinkTask *t, RelKind k) {
     Elab *e = t->e;
     Space *base = e->links.base;
-    if (k >= REL_ANSWERS) base = drawn(e, REL_QUERIES, base, t->item->span);
-    if (k >= REL_KNOWN) base = drawn(e, REL_ANSWERS, base, t->item->span);
-    return drawn(e, k, base, t->item->span);
+    if (k >= REL_ANSWERS) base = sampled_space(e, REL_QUERIES, base, t->item->span);
+    if (k >= REL_KNOWN) base = sampled_space(e, REL_ANSWERS, base, t->item->span);
+    return sampled_space(e, k, base, t->item->span);
 }
 
 Type elab_links_of_all(LinkTask *t) {

@@ -198,7 +198,7 @@ static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const I
     VarInfo *v = get_var(e, t, path, type, init, saved, name->span);
     Value x = v ? val_tensor(read_var(e, v, type, name->span)) : val_poison();
     const Ast *kept = t->kid[4];
-    if (kept) x = elab_kept_as(e, x, elab_type_dtype(kept), name->span, kept->span);
+    if (kept) x = elab_stored_as(e, x, elab_type_dtype(kept), name->span, kept->span);
     elab_bind(e, name->text, x);
     if (v && v->var->kind == VAR_STATE) strmap_put(e->a, &e->frame->states, name->text, v);
 }

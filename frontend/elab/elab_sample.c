@@ -474,5 +474,5 @@ void elab_check_sampled(Elab *e, const Ast *train) {
     check_links(e);
     if (e->c->n_errors || !r->sample.n_hops) return;
     warn_of_hops(e, train);
-    elab_drawn(e);
+    elab_sampled_relations(e);
 }

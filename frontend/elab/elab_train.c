@@ -319,6 +319,7 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
                          with_penalty(e, elab_links_loss(&t, &losses)));
 }
 
+/* Makes the outputs of a phase: the loss, metrics, predictions and hidden layers that it is for. */
 static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};
@@ -440,7 +441,7 @@ void elab_phases(Elab *e, const Ast *model, const Ast *train) {
         diag_add(e->c, DIAG_E0516, model->span,
                  "--draw draws what the recipe's fanout does around rows of nodes: there is none");
     elab_embed(e, model, train);
-    elab_check_kept(e);
+    elab_check_stored_as(e);
     if (train) elab_check_sampled(e, train);
     elab_check_times(e);
     elab_check_unreached(e);

@@ -112,13 +112,13 @@ typedef struct {
     const ImportDatabase *databases;
     bool force, help, splits, seeded;
     RtSplitHow split;
-    RtTaskHow task; /* query NULL: none is asked for */
+    RtTaskOptions task; /* query NULL: none is asked for */
     const char *task_file;
     RtTaskText text; /* sql NULL: none is asked for */
     RtTaskMade made;
     RtImport how;
     int n_given;
-    RtGivenOf given[RT_IMPORT_KINDS];
+    RtNpyColumn given[RT_IMPORT_KINDS];
 } Options;
 
 static bool has_task(const Options *o) {

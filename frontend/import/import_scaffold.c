@@ -172,8 +172,9 @@ static bool is_dated(const Scaffold *s, const RtTable *t, const RtColumn *c) {
     return !s->timed && c->kind == RT_COL_TIME;
 }
 
-static bool any_time(const Scaffold *s, const RtTable *t,
-                     bool is(const Scaffold *, const RtTable *, const RtColumn *)) {
+/* Does a column of the table satisfy the test? */
+static bool any_column(const Scaffold *s, const RtTable *t,
+                       bool is(const Scaffold *, const RtTable *, const RtColumn *)) {
     for (int i = 0; i < t->n_columns; i++)
         if (is(s, t, &t->columns[i])) return true;
     return false;
@@ -186,11 +187,11 @@ static bool any_of_nodes(const Scaffold *s, bool is(const Scaffold *, const RtTa
 }
 
 static bool has_age(const Scaffold *s, const RtTable *t) {
-    return is_aged(s, t) || any_time(s, t, is_past);
+    return is_aged(s, t) || any_column(s, t, is_past);
 }
 
 static bool has_time(const Scaffold *s, const RtTable *t) {
-    return has_age(s, t) || any_time(s, t, is_dated);
+    return has_age(s, t) || any_column(s, t, is_dated);
 }
 
 static bool has_features(const Scaffold *s, const RtTable *t) {
@@ -528,17 +529,18 @@ static void find_scale(const Scaffold *s, double *mean, double *deviation) {
     if (squares > 0) *deviation = sqrt(squares / n);
 }
 
-/* How what was told becomes a number as it stands in the cells: `mean` and `deviation`, and whether
- * the column has them already.  false: it is of another scale, which has no way back. */
-static bool told_scale(const Scaffold *s, double *mean, double *deviation, bool *scaled) {
+/* How past labels are standardised: *mean and *deviation, or *scaled, where the column is
+ * standardised already. False: it has another scale, which cannot be undone. */
+static bool label_scale(const Scaffold *s, double *mean, double *deviation, bool *scaled) {
     const RtEncoder *e = s->told->encoder;
     *scaled = e && e->as == RT_AS_NUMBER && e->scale == RT_SCALE_STANDARD;
     if (*scaled) *mean = e->mean, *deviation = e->deviation;
     return *scaled || !e || (e->as == RT_AS_NUMBER && e->scale == RT_SCALE_PLAIN);
 }
 
-/* What earlier rows of the same references had, by each of these. */
-static void put_told(Scaffold *s, double mean, double deviation, bool scaled) {
+/* Writes the model's text that sums up past labels: of earlier rows with the same foreign key, for
+ * each of these keys. */
+static void put_past_labels(Scaffold *s, double mean, double deviation, bool scaled) {
     const RtDataset *d = s->d;
     const char *of = s->told_of->name;
     PUT(s,
@@ -564,9 +566,9 @@ static void put_told(Scaffold *s, double mean, double deviation, bool scaled) {
 /* The result begins with what was told, where something was; what messages bring is added. */
 static void put_told_result(Scaffold *s, double mean, double deviation) {
     const char *plus = "";
-    bool scaled, back = told_scale(s, &mean, &deviation, &scaled);
+    bool scaled, back = label_scale(s, &mean, &deviation, &scaled);
     PUT(s, "  y = out(dropout(x, p))\n");
-    put_told(s, mean, deviation, scaled || !back);
+    put_past_labels(s, mean, deviation, scaled || !back);
     if (back) PUT(s, "  begin = ");
     for (int i = 0; back && i < s->d->n_edges; i++) {
         const RtTable *own = &s->d->edges[i];

@@ -179,7 +179,9 @@ static void put_days(Ranked *s, const char *name, const char *now, const RtTable
         PUT(s, "  %s = zeros(%s)\n", name, of);
 }
 
-static void put_marks(Ranked *s) {
+/* Marks the rows that belong to the entity that the query is about, step by step along the edges
+ * from it to the items. */
+static void put_query_mask(Ranked *s) {
     const RtTaskRanks *r = s->ranks;
     PUT(s,
         "  # Whose rows they are is told, step by step, to what leads from the one who asks to the "
@@ -194,13 +196,15 @@ static void put_marks(Ranked *s) {
         PUT(s, "  to = reverse(g.%s)\n  his = sum(his[to.dst], over = to.src)\n", s->key[0]->name);
 }
 
+/* Writes the model that ranks: features of users and of items, the history between them, and a
+ * score for each pair. */
 static void put_model(Ranked *s) {
     double days = s->how->window / 86400;
     PUT(s,
         "model Starter(g: Data; hidden: int = 32, p_drop: float = 0.1) -> f32[links] {\n"
         "  p = links(g.%s)\n",
         s->links->name);
-    put_marks(s);
+    put_query_mask(s);
     PUT(s,
         "  # What an item had to do with him, and with anybody: how often, and how lately.\n"
         "  e = g.%s\n  now = max(p.time, over = p.dst)\n",
@@ -242,8 +246,9 @@ typedef struct {
     int n;
 } Fans;
 
-/* An edge type may lead both to who asks and to the item. */
-static void add_fan(Fans *f, const RtTable *edge, bool reversed, int hop, int n) {
+/* Adds n to the fan-out of an edge type. One type may lead both to the user and to the item: then
+ * their fan-outs add up. */
+static void add_fanout(Fans *f, const RtTable *edge, bool reversed, int hop, int n) {
     int i = 0;
     while (i < f->n && (f->v[i].edge != edge || f->v[i].reversed != reversed)) i++;
     if (i == f->n) f->v[f->n++] = (Fan){.edge = edge, .reversed = reversed};
@@ -253,16 +258,16 @@ static void add_fan(Fans *f, const RtTable *edge, bool reversed, int hop, int n)
 static Fans find_fans(const Ranked *s) {
     const RtTaskRanks *r = s->ranks;
     Fans f = {.n = 0};
-    add_fan(&f, s->ask, true, 0, 1);
-    add_fan(&f, s->ask, false, 0, 0);
+    add_fanout(&f, s->ask, true, 0, 1);
+    add_fanout(&f, s->ask, false, 0, 0);
     for (int i = r->n_way - 1; i >= 0; i--)
-        add_fan(&f, s->way[i], false, r->n_way - i, i == r->n_way - 1 ? ITS_ROWS : ROWS_OF_EACH);
+        add_fanout(&f, s->way[i], false, r->n_way - i, i == r->n_way - 1 ? ITS_ROWS : ROWS_OF_EACH);
     if (r->n_keys == 2) {
-        add_fan(&f, s->key[0], true, r->n_way + 1, 1);
-        add_fan(&f, s->key[0], false, 0, 0);
+        add_fanout(&f, s->key[0], true, r->n_way + 1, 1);
+        add_fanout(&f, s->key[0], false, 0, 0);
     }
-    add_fan(&f, s->last, false, 0, OF_AN_ITEM);
-    add_fan(&f, s->links, false, 0, 0);
+    add_fanout(&f, s->last, false, 0, OF_AN_ITEM);
+    add_fanout(&f, s->links, false, 0, 0);
     return f;
 }
 

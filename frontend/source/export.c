@@ -43,8 +43,8 @@ bool export_is_null(const Export *x, int column, const char *cell) {
     return !*cell || (x->type[column] != EXPORT_TEXT && is_no_number(cell));
 }
 
-/* A whole number with more digits than a real one has: another id, were it one. */
-static bool is_cut(const char *cell) {
+/* An integer with more digits than a double has: as an id it would become another one. */
+static bool loses_precision(const char *cell) {
     const int64_t most = (int64_t)1 << 53;
     const char *digits = cell + (*cell == '-');
     int64_t v;
@@ -63,7 +63,7 @@ static ExportType type_of(const RtCsv *t, int column) {
         if (!*cell || is_no_number(cell)) continue;
         n++;
         whole = whole && rt_cell_key(cell, &v);
-        cut = cut || is_cut(cell);
+        cut = cut || loses_precision(cell);
         bool code = *cell == '0' && cell[1] >= '0' && cell[1] <= '9'; /* 007.5 is no number */
         number = whole || (!code && rt_cell_number(cell, &x));
     }

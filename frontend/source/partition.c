@@ -25,12 +25,12 @@ static const char usage[] =
     "  --help           or -h: print this\n";
 
 static const char *const methods[] = {
-    [RT_CUT_METIS] = "metis", [RT_CUT_STREAM] = "stream", [RT_CUT_ROWS] = "rows"};
+    [RT_PARTITION_METIS] = "metis", [RT_PARTITION_STREAM] = "stream", [RT_PARTITION_ROWS] = "rows"};
 
 typedef struct {
     const char *from, *parts, *to, *method, *memory, *seed;
     bool force, help;
-    RtPartitionHow how;
+    RtPartitionOptions how;
 } Options;
 
 /* ---- the report ----------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void print_parts(FILE *out, const RtPartition *p) {
     fprintf(out, "  %5s %12s %12s %12s %12s %12s\n", "part", "nodes", "edges", "train", "rows in",
             "rows out");
     for (int i = 0; i < p->moves.n_parts; i++) {
-        const RtPartFacts *f = &p->part[i];
+        const RtPartStats *f = &p->part[i];
         fprintf(out, "  %5d %12lld %12lld %12lld %12lld %12lld\n", i, (long long)f->nodes,
                 (long long)f->edges, (long long)f->train, (long long)f->in, (long long)f->out);
         in += f->in;
@@ -128,9 +128,9 @@ static const char *read_words(Options *o) {
     if (n < 1 || n > RT_PARTS_MOST) return "there may be 1 to 4096 parts";
     if (!o->to || !*o->to) return "where to? -o OUT";
     o->how.n_parts = (int)n;
-    for (int m = RT_CUT_METIS; o->method && m <= RT_CUT_ROWS; m++)
-        if (strcmp(o->method, methods[m]) == 0) o->how.by = (RtCutBy)m;
-    if (o->method && o->how.by == RT_CUT_CHOOSE) return "--method is metis, stream or rows";
+    for (int m = RT_PARTITION_METIS; o->method && m <= RT_PARTITION_ROWS; m++)
+        if (strcmp(o->method, methods[m]) == 0) o->how.by = (RtPartitionMethod)m;
+    if (o->method && o->how.by == RT_PARTITION_CHOOSE) return "--method is metis, stream or rows";
     if (o->memory && (!rt_read_bytes(o->memory, &o->how.memory) || !o->how.memory))
         return "--memory is a number of bytes: 64M, 4G";
     n = 0;

@@ -300,6 +300,7 @@ void fe_mark(Parser *p, Span at, TokenRole role) {
 }
 
 /* ---- mistakes -------------------------------------------------------------- */
+/* Reports a syntax error, but for those that follow from one before. */
 void fe_error(const Span *at, Parser *p, const char *text) {
     bool echo = p->mute;
     p->mute = false;

@@ -8,7 +8,7 @@
 #include "minibatch.h"
 #include "runtime/sample/sample_key.h"
 
-gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, RtOnce *out,
+gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, RtDistinctRows *out,
                           RtError *err) {
     int64_t room = 16, n = 0;
     while (room < 2 * v->n) room *= 2;
@@ -27,11 +27,11 @@ gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, Rt
         distinct[i] = number[at] - 1;
     }
     rt_pool_drop(pool, number);
-    *out = (RtOnce){.n = n, .distinct = distinct, .first = first};
+    *out = (RtDistinctRows){.n = n, .distinct = distinct, .first = first};
     return GNNC_OK;
 }
 
-int64_t rt_once_among(const RtOnce *o, int64_t n) {
+int64_t rt_distinct_among(const RtDistinctRows *o, int64_t n) {
     int64_t lo = 0, hi = o->n; /* the first nodes of rows ascend */
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;

@@ -126,7 +126,7 @@ static void set_links(const Hops *h, int rel, int64_t batch, RtBatchFor what, in
     const rt_program *p = h->p;
     const rt_sampling *s = &p->sampling;
     int64_t edges = size_of(h, rel), dst = at_least_1(size_of(h, p->spaces[rel].dst));
-    bool judges = what == RT_BATCH_JUDGES;
+    bool judges = what == RT_BATCH_EVAL;
     int64_t queries = judges && RT_MOST_SCORES / dst < batch ? RT_MOST_SCORES / dst : batch;
     double each = (double)at_least_1(edges / at_least_1(size_of(h, p->spaces[rel].src)));
     int64_t links = judges ? edges / 5 + 1 : batch;
@@ -143,9 +143,11 @@ static void set_links(const Hops *h, int rel, int64_t batch, RtBatchFor what, in
 
 RtBatchFor rt_batch_for(const rt_phase *phase) {
     if (phase->kind == RT_PHASE_TRAIN) return RT_BATCH_TRAINS;
-    return phase->kind == RT_PHASE_EVAL ? RT_BATCH_JUDGES : RT_BATCH_PREDICTS;
+    return phase->kind == RT_PHASE_EVAL ? RT_BATCH_EVAL : RT_BATCH_PREDICTS;
 }
 
+/* Estimates the sizes that a batch gives its symbols. False: the program samples none, or it would
+ * be too large. */
 bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;
@@ -155,7 +157,7 @@ bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
     int rel = s->train_links == RT_LINKS_NONE ? -1 : scored(p);
     int seeds = rel >= 0 ? rel : s->split >= 0 ? p->columns[s->split].space : -1;
-    bool draws = s->n_hops && what != RT_BATCH_JUDGES;
+    bool draws = s->n_hops && what != RT_BATCH_EVAL;
     if (seeds >= 0 && size_of(&h, seeds) < batch) batch = size_of(&h, seeds);
     if (rel >= 0 && !draws) { /* the whole graph, and so many links */
         set_links(&h, rel, batch, what, n);

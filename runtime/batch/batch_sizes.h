@@ -8,7 +8,7 @@
  * data's sizes and gets the batch's.  Derived relations count as their bases.  "eval" is of links,
  * of which a fifth are taken to be held out; "predict" and "embed" are of rows or links by time.
  * False: the program is too large for this, and n as it was. */
-typedef enum { RT_BATCH_TRAINS, RT_BATCH_PREDICTS, RT_BATCH_JUDGES } RtBatchFor;
+typedef enum { RT_BATCH_TRAINS, RT_BATCH_PREDICTS, RT_BATCH_EVAL } RtBatchFor;
 RtBatchFor rt_batch_for(const rt_phase *phase); /* of one over batches */
 bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n);
 

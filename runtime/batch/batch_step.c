@@ -47,7 +47,8 @@ static bool is_steady(const rt_program *p, int sym) {
     return false;
 }
 
-gnnc_status rt_batch_step_room(RtBatchStep *s, const RtExec *x, bool first) {
+/* Grows the arena and the workspace to what the sizes of this batch need. */
+gnnc_status rt_batch_step_reserve(RtBatchStep *s, const RtExec *x, bool first) {
     if (fits(s, x)) return GNNC_OK;
     const rt_program *p = s->x->program;
     RtRuntime *rt = s->x->rt;
@@ -71,7 +72,7 @@ gnnc_status rt_batch_step_room(RtBatchStep *s, const RtExec *x, bool first) {
     n_bytes = rt_memory_library(s->x, &p->phases[s->phase], s->most);
     TRY(st, may_take(s, n_bytes > rt->scratch_bytes ? n_bytes : 0));
     if (n_bytes && !rt_scratch(s->x, n_bytes)) st = GNNC_E_NOMEM;
-    if (s->t) rt_trainer_set_grain(s->t);
+    if (s->t) rt_trainer_set_serial_steps(s->t);
 out:
     if (st != GNNC_OK) memset(s->most, 0, (size_t)p->n_syms * sizeof *s->most);
     return st;
@@ -82,7 +83,7 @@ static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
     x->rt = s->x->rt;
     x->profile = s->x->profile;
     x->threads = s->x->threads;
-    gnnc_status st = rt_batch_step_room(s, x, first);
+    gnnc_status st = rt_batch_step_reserve(s, x, first);
     if (st != GNNC_OK) return st;
     for (int i = 0; i < x->program->n_bufs; i++)
         if (rt_memory_is_temp(x->program, i) && x->program->bufs[i].phase == s->phase)
@@ -90,7 +91,8 @@ static gnnc_status place(RtBatchStep *s, RtExec *x, bool first) {
     return GNNC_OK;
 }
 
-gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const RtTaken *taken, bool first) {
+gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const RtDeviceGather *taken,
+                                 bool first) {
     gnnc_status st;
     TRY(st, place(s, x, first));
     TRY(st, rt_device_batch(x, s->phase, s->offset, s->arena.n_bytes, s->most, taken));
@@ -100,5 +102,5 @@ out:
 }
 
 gnnc_status rt_batch_step_run(RtBatchStep *s, RtMinibatch *m, bool first) {
-    return rt_batch_step_run_on(s, &m->x, m->taken, first);
+    return rt_batch_step_run_on(s, &m->x, m->gathers, first);
 }

@@ -70,7 +70,7 @@ static gnnc_status take_rows(RtExec *x, RtLinkBatches *b, const rt_column *want,
     return st == GNNC_OK ? rt_column_take(pool, c, row, n, to, &x->rt->err) : st;
 }
 
-bool rt_link_is_brought(const rt_program *p, int column) {
+bool rt_link_column_is_in_request(const rt_program *p, int column) {
     for (int i = 0; i < p->sampling.n_brought; i++)
         if (p->sampling.brought[i] == column) return true;
     return false;
@@ -81,7 +81,7 @@ static gnnc_status make_columns(RtExec *x, RtLinkBatches *b) {
     gnnc_status st = GNNC_OK;
     if (!(b->all = RT_NEWN(&x->rt->pool, RtColumn, p->n_columns))) return nomem(x);
     for (int c = 0; c < p->n_columns && st == GNNC_OK; c++) {
-        bool drawn = p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c);
+        bool drawn = p->spaces[p->columns[c].space].drawn && !rt_link_column_is_in_request(p, c);
         if (drawn && b->links.rel->n_edges) st = take_rows(x, b, &p->columns[c], &b->all[c]);
     }
     return st;
@@ -158,24 +158,24 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
 }
 
 /* ---- binding -------- */
-static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space, const RtDrawn *d,
-                                const RtLinkBatch *of) {
+static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space,
+                                const RtStepEdges *d, const RtLinkBatch *of) {
     const rt_program *p = m->x.program;
     for (int c = 0; c < p->n_columns; c++) {
         if (p->columns[c].space != space) continue;
-        bool given = of->given && rt_link_is_brought(p, c);
+        bool given = of->pair_columns && rt_link_column_is_in_request(p, c);
         gnnc_status st =
-            rt_column_take(&m->rt.pool, given ? &of->given[c] : &b->all[c],
-                           given ? of->given_row : d->row, d->n, &m->column[c], &m->rt.err);
+            rt_column_take(&m->rt.pool, given ? &of->pair_columns[c] : &b->all[c],
+                           given ? of->pair_rows : d->row, d->n, &m->column[c], &m->rt.err);
         m->bound.col[c] = &m->column[c];
-        if (st == GNNC_OK) st = rt_bind_taken(&m->x, c);
+        if (st == GNNC_OK) st = rt_bind_device_gather(&m->x, c);
         if (st != GNNC_OK) return st;
     }
     return GNNC_OK;
 }
 
 static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
-                             const RtDrawn *d, const RtLinkBatch *of) {
+                             const RtStepEdges *d, const RtLinkBatch *of) {
     int space = b->part[kind - RT_REL_LINKS];
     if (space < 0) return GNNC_OK;
     const rt_space *all = m->x.program->spaces;
@@ -207,8 +207,9 @@ static gnnc_status bind_maps(const RtLinkBatches *b, RtMinibatch *m, bool querie
     return GNNC_OK;
 }
 
+/* Binds the pairs that a batch scores, and the positive ones, which come first. */
 static gnnc_status bind_pairs(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
-    RtDrawn pos = of->pairs;
+    RtStepEdges pos = of->pairs;
     gnnc_status st;
     pos.n = of->n;
     TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs, of));
@@ -219,7 +220,7 @@ out:
 }
 
 static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
-    const RtAsked *a = &of->asked;
+    const RtStepQueries *a = &of->asked;
     bool lists = of->held_out;
     gnnc_status st;
     TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries, of));
@@ -243,8 +244,11 @@ const double *rt_link_node_times(const gnnc_trainer *t, bool dst) {
     return times_of(&t->x, dst ? base->dst : base->src);
 }
 
-static gnnc_status trees_of(const RtLinkBatches *b, RtPool *pool, const RtLinkBatch *of,
-                            RtSeeds *seeds) {
+/* The seeds of a batch: the ends of its pairs, each with its subgraph, its time and the key of its
+ * random numbers. In evaluation the key is the link's number, so results do not depend on batches;
+ * in training it is the place in the batch. */
+static gnnc_status set_seeds(const RtLinkBatches *b, RtPool *pool, const RtLinkBatch *of,
+                             RtSeeds *seeds) {
     int64_t n = of->pairs.n, k = of->n ? n / of->n - 1 : 0;
     int32_t *tree = RT_NEWN(pool, int32_t, n + 1);
     double *time = b->when ? RT_NEWN(pool, double, n + 1) : NULL;
@@ -274,13 +278,13 @@ bool rt_link_batches_hides(const gnnc_trainer *t, int space) {
            comes_from(t->program, t->links->base, space);
 }
 
-gnnc_status rt_link_batches_around(const RtLinkBatches *b, RtSampler *s, const RtSampleAt *at,
-                                   const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
-                                   RtError *err) {
-    RtDrawn *d = &of->pairs;
+gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
+                                          const RtSampleAt *at, const RtBatchMap *map,
+                                          RtMinibatch *m, RtLinkBatch *of, RtError *err) {
+    RtStepEdges *d = &of->pairs;
     RtSeeds ends[2];
     const rt_space *base = &m->x.program->spaces[b->base];
-    gnnc_status st = trees_of(b, &m->rt.pool, of, &ends[0]);
+    gnnc_status st = set_seeds(b, &m->rt.pool, of, &ends[0]);
     if (st != GNNC_OK) return rt_fail_nomem(err, "a batch of links");
     ends[1] = ends[0];
     ends[0].type = map->type_of_space[base->src];
@@ -305,7 +309,7 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
     const rt_sampling *how = &t->program->sampling;
     *out = (RtLinkBatch){.queries = trains_queries(t), .n = n};
     if (out->queries)
-        return rt_links_ask(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
+        return rt_links_query(&b->links, pool, seed, n, RT_SPLIT_TRAIN, 0, &out->asked, err);
     RtNegatives neg = {.k = how->negatives,
                        .how = how->corrupt,
                        .avoid = how->avoid,

@@ -15,18 +15,18 @@ typedef struct RtLinkBatches RtLinkBatches; /* link_impl.h */
 /* What was drawn for a step; ends are rows of the data. */
 typedef struct RtLinkBatch {
     bool queries, held_out;
-    int64_t n;     /* links or queries */
-    RtDrawn pairs; /* links, then their negatives, as many of each */
-    RtAsked asked; /* of queries; held out, with the lists that metrics read */
+    int64_t n;           /* links or queries */
+    RtStepEdges pairs;   /* links, then their negatives, as many of each */
+    RtStepQueries asked; /* of queries; held out, with the lists that metrics read */
     /* Of pairs that a request brings, which are no edges of the data, else NULL: */
-    const RtColumn *given;    /* [n_columns] those that are brought */
-    const int32_t *given_row; /* [n] .. and the pairs' rows in them */
-    const double *when;       /* [n] of links by time */
-    const int32_t *key;       /* [n] what they draw by */
+    const RtColumn *pair_columns; /* [n_columns] those that are brought */
+    const int32_t *pair_rows;     /* [n] .. and the pairs' rows in them */
+    const double *when;           /* [n] of links by time */
+    const int32_t *key;           /* [n] what they draw by */
 } RtLinkBatch;
 
 /* Columns of links whose values come with requests. */
-bool rt_link_is_brought(const rt_program *p, int column);
+bool rt_link_column_is_in_request(const rt_program *p, int column);
 
 gnnc_status rt_link_batches_start(gnnc_trainer *t);
 /* Of the edges that x is bound to, whose splits and kinds (NULL: of one) are given: what they ask,
@@ -48,15 +48,16 @@ gnnc_status rt_link_batches_draw(const gnnc_trainer *t, RtPool *pool, const RtSa
                                  const int32_t *seed, int64_t n, RtLinkBatch *out, RtError *err);
 /* Cuts what lies around the pairs out of the graph, into the batch of m, and makes their ends rows
  * of it.  A link and its negatives share a tree and its time, where there are such. */
-gnnc_status rt_link_batches_around(const RtLinkBatches *b, RtSampler *s, const RtSampleAt *at,
-                                   const RtBatchMap *map, RtMinibatch *m, RtLinkBatch *of,
-                                   RtError *err);
+gnnc_status rt_link_batches_neighbourhood(const RtLinkBatches *b, RtSampler *s,
+                                          const RtSampleAt *at, const RtBatchMap *map,
+                                          RtMinibatch *m, RtLinkBatch *of, RtError *err);
 /* Links by time are judged and predicted with neighbours from this graph, too, by at most so many
  * members of the trainer's team; all of it must outlive the trainer's batches.  Other links:
  * nothing.
  */
-gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
-                                  const RtBatchMap *map, int n_members);
+gnnc_status rt_link_batches_set_sampler(gnnc_trainer *t, const RtSampleGraph *g,
+                                        const RtSampleSpec *spec, const RtBatchMap *map,
+                                        int n_members);
 /* Binds them beside the batch, or the whole graph, that m is bound to; ends are its rows. */
 gnnc_status rt_link_batches_bind(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of,
                                  RtError *err);

@@ -32,8 +32,8 @@ static void in_order_of_data(RtPlaced *p, const RtRelation *r, int32_t *edge, in
 }
 
 /* They have columns of the link beside them; where there is none, anyone's. */
-static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int32_t *none,
-                                  int64_t m, RtPool *pool, RtDrawn *out) {
+static gnnc_status with_negatives(gnnc_trainer *t, const RtStepEdges *pos, const int32_t *none,
+                                  int64_t m, RtPool *pool, RtStepEdges *out) {
     const RtLinkBatches *b = t->links;
     const RtRelation *r = &t->rt.bound->rel[b->no_links];
     int64_t n = pos->n;
@@ -41,7 +41,7 @@ static gnnc_status with_negatives(gnnc_trainer *t, const RtDrawn *pos, const int
         return rt_fail(&t->rt.err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
     int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
     int32_t *const from[] = {pos->src, pos->dst, pos->orig, pos->row};
-    *out = (RtDrawn){.n = n + m};
+    *out = (RtStepEdges){.n = n + m};
     for (int i = 0; i < 4; i++) {
         if (!(*part[i] = RT_NEWN(pool, int32_t, n + m + 1))) return nomem(t);
         memcpy(*part[i], from[i], (size_t)n * sizeof **part[i]);
@@ -66,8 +66,8 @@ static int64_t negatives_of_split(const gnnc_trainer *t, int split, int32_t *out
     return n;
 }
 
-static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, const RtDrawn *pos,
-                                   RtDrawn *out) {
+static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, const RtStepEdges *pos,
+                                   RtStepEdges *out) {
     const RtLinkBatches *b = t->links;
     const RtRelation *none = &t->rt.bound->rel[b->no_links];
     int64_t n = negatives_of_split(t, split, NULL);
@@ -93,7 +93,7 @@ static int64_t drawn_for_each(const gnnc_trainer *t) {
 /* The n edges of the split that are held, then pairs that are none: as many of each drawn, or those
  * that the data have, all of the split's, or of links by time one for each. */
 static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool *pool,
-                                  RtDrawn *out) {
+                                  RtStepEdges *out) {
     RtLinkBatches *b = t->links;
     RtNegatives neg = {.k = drawn_for_each(t),
                        .how = t->program->sampling.corrupt,
@@ -103,7 +103,7 @@ static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool 
                        .when = b->when,
                        .since = {rt_link_node_times(t, false), rt_link_node_times(t, true)},
                        .key = rt_draw_key(0, 0, (uint64_t)split, RT_DRAW_NEGATIVE)};
-    RtDrawn pos;
+    RtStepEdges pos;
     gnnc_status st = rt_links_pairs(&b->links, pool, b->held, n, &neg, &pos, &t->rt.err);
     if (st != GNNC_OK || !b->no_split) return *out = pos, st;
     return given_negatives(t, split, pool, &pos, out);
@@ -151,8 +151,9 @@ static gnnc_status make_room(gnnc_trainer *t) {
     return rt_device_rows(&t->x, s->judged, ((size_t)n + 1) * score_bytes(t));
 }
 
-gnnc_status rt_link_batches_draws(gnnc_trainer *t, const RtSampleGraph *g, const RtSampleSpec *spec,
-                                  const RtBatchMap *map, int n_members) {
+gnnc_status rt_link_batches_set_sampler(gnnc_trainer *t, const RtSampleGraph *g,
+                                        const RtSampleSpec *spec, const RtBatchMap *map,
+                                        int n_members) {
     RtLinkScores *s = &t->links->scores;
     RtPool *pool = &t->rt.pool;
     RtBatch *batch;
@@ -178,13 +179,13 @@ void rt_link_scores_stop(RtLinkScores *s) {
 
 /* Those of `all`, n_all links with k negatives each, that belong to n links from a place on; and
  * which they are. */
-static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtDrawn *all, int64_t n_all,
-                           int64_t from, int64_t n, RtDrawn *out, int32_t **which) {
+static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtStepEdges *all, int64_t n_all,
+                           int64_t from, int64_t n, RtStepEdges *out, int32_t **which) {
     int64_t k = all->n / n_all - 1, m = n * (1 + k);
     int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row};
     int32_t *const of[] = {all->src, all->dst, all->orig, all->row};
     int32_t *at = *which = RT_NEWN(pool, int32_t, m + 1);
-    *out = (RtDrawn){.n = m};
+    *out = (RtStepEdges){.n = m};
     if (!at) return nomem(t);
     for (int64_t i = 0; i < m; i++)
         at[i] = (int32_t)(i < n ? from + i : n_all + from * k + (i - n));
@@ -195,7 +196,7 @@ static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtDrawn *all, in
     return GNNC_OK;
 }
 
-static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_all, int64_t from,
+static gnnc_status score_batch(gnnc_trainer *t, const RtStepEdges *all, int64_t n_all, int64_t from,
                                int64_t n, int32_t **which, int64_t *n_pairs) {
     RtLinkScores *s = &t->links->scores;
     RtMinibatch *m = &s->batch;
@@ -208,7 +209,7 @@ static gnnc_status score_batch(gnnc_trainer *t, const RtDrawn *all, int64_t n_al
     rt_sampler_use(s->sampler, t->rt.team, t->x.threads);
     m->team = t->rt.team;
     TRY(st, cut_out(t, pool, all, n_all, from, n, &links.pairs, &places));
-    TRY(st, rt_link_batches_around(t->links, s->sampler, &at, s->map, m, &links, err));
+    TRY(st, rt_link_batches_neighbourhood(t->links, s->sampler, &at, s->map, m, &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));
     TRY(st, rt_link_batches_bind(t->links, m, &links, err));
     st = rt_batch_step_run(&s->step, m, !s->ran);
@@ -233,7 +234,7 @@ static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64
 }
 
 /* n links with their negatives, `at_once` links a batch. */
-static gnnc_status score(gnnc_trainer *t, const RtDrawn *all, int64_t n, int64_t at_once,
+static gnnc_status score(gnnc_trainer *t, const RtStepEdges *all, int64_t n, int64_t at_once,
                          void *home) {
     RtLinkBatches *b = t->links;
     gnnc_status st = GNNC_OK;
@@ -255,11 +256,11 @@ static gnnc_status score(gnnc_trainer *t, const RtDrawn *all, int64_t n, int64_t
 enum { MOST_CANDIDATES = 1024 };
 
 /* The n queries with the nodes from .. end - 1: as links with negatives, and the cells of all. */
-static gnnc_status candidates(gnnc_trainer *t, RtPool *pool, const RtDrawn *queries, int64_t from,
-                              int64_t end, RtDrawn *out) {
+static gnnc_status candidates(gnnc_trainer *t, RtPool *pool, const RtStepEdges *queries,
+                              int64_t from, int64_t end, RtStepEdges *out) {
     int64_t n = queries->n, k = end - from - 1, n_dst = t->links->links.rel->n_dst;
     int32_t **part[] = {&out->src, &out->dst, &out->orig, &out->row, &out->cell};
-    *out = (RtDrawn){.n = n * (k + 1)};
+    *out = (RtStepEdges){.n = n * (k + 1)};
     for (int i = 0; i < 5; i++)
         if (!(*part[i] = RT_NEWN(pool, int32_t, out->n + 1))) return nomem(t);
     for (int64_t q = 0; q < n; q++)
@@ -274,7 +275,7 @@ static gnnc_status candidates(gnnc_trainer *t, RtPool *pool, const RtDrawn *quer
 }
 
 /* Nodes that are not there yet are below all that are. */
-static void leave_out(gnnc_trainer *t, const RtDrawn *queries) {
+static void leave_out(gnnc_trainer *t, const RtStepEdges *queries) {
     const RtLinkBatches *b = t->links;
     const double *since = rt_link_node_times(t, true);
     int64_t n_dst = b->links.rel->n_dst;
@@ -285,14 +286,14 @@ static void leave_out(gnnc_trainer *t, const RtDrawn *queries) {
 }
 
 /* A score of each query and node, to where "eval" reads them. */
-static gnnc_status score_all(gnnc_trainer *t, RtPool *pool, const RtDrawn *queries) {
+static gnnc_status score_all(gnnc_trainer *t, RtPool *pool, const RtStepEdges *queries) {
     RtLinkBatches *b = t->links;
     RtLinkScores *s = &b->scores;
     int64_t n_dst = b->links.rel->n_dst;
     gnnc_status st = GNNC_OK;
     for (int64_t v = 0; v < n_dst && st == GNNC_OK; v += MOST_CANDIDATES) {
         int64_t end = n_dst - v < MOST_CANDIDATES ? n_dst : v + MOST_CANDIDATES, step;
-        RtDrawn all;
+        RtStepEdges all;
         step = MOST_CANDIDATES / (end - v);
         st = candidates(t, pool, queries, v, end, &all);
         if (st == GNNC_OK) st = score(t, &all, queries->n, step, s->all);
@@ -309,7 +310,7 @@ static gnnc_status predict(gnnc_trainer *t) {
     RtLinkScores *s = &b->scores;
     int64_t n = b->links.rel->n_edges;
     RtNegatives none = {.k = 0};
-    RtDrawn all;
+    RtStepEdges all;
     RtPool *pool = rt_minibatch_begin(&b->eval, &t->x, false);
     gnnc_status st;
     if (!s->value) s->value = rt_pool_alloc(&t->rt.pool, (size_t)n + 1, score_bytes(t));
@@ -324,18 +325,21 @@ out:
 /* ---- evaluation ------------------------------------------------------------------------------ */
 /* Each is as long as queries have answers, squared: what no metric reads is not made. */
 static int lists_read(const RtLinkBatches *b) {
-    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_ASK_KNOWN : 0) |
-           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_ASK_EARLIER : 0);
+    return (b->part[RT_REL_KNOWN - RT_REL_LINKS] >= 0 ? RT_QUERY_KNOWN : 0) |
+           (b->part[RT_REL_EARLIER - RT_REL_LINKS] >= 0 ? RT_QUERY_EARLIER : 0);
 }
 
-static gnnc_status draw_held_out(gnnc_trainer *t, RtPool *pool, int split, int64_t from, int64_t n,
-                                 RtLinkBatch *out) {
+/* Makes the pairs of a batch of held-out links, with their negatives or the lists that rankings
+ * read. */
+static gnnc_status make_eval_batch(gnnc_trainer *t, RtPool *pool, int split, int64_t from,
+                                   int64_t n, RtLinkBatch *out) {
     RtLinkBatches *b = t->links;
     RtError *err = &t->rt.err;
     *out = (RtLinkBatch){.n = n, .held_out = true};
     out->queries = judges_queries(t);
     if (!out->queries) return pairs_of_split(t, split, n, pool, &out->pairs);
-    return rt_links_ask(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked, err);
+    return rt_links_query(&b->links, pool, b->held + from, n, split, lists_read(b), &out->asked,
+                          err);
 }
 
 static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
@@ -346,7 +350,7 @@ static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int6
     RtLinkBatch links;
     gnnc_status st;
     RtPool *pool = rt_minibatch_begin(m, &t->x, !b->evaluated);
-    TRY(st, draw_held_out(t, pool, split, from, n, &links));
+    TRY(st, make_eval_batch(t, pool, split, from, n, &links));
     if (s->all && links.queries) TRY(st, score_all(t, pool, &links.asked.queries));
     if (s->all && !links.queries) TRY(st, score(t, &links.pairs, n, b->batch, s->all));
     TRY(st, rt_minibatch_bind(m, &t->x, s->map, err));

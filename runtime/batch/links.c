@@ -121,9 +121,9 @@ bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int fir
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
-static gnnc_status drawn_new(RtPool *pool, int64_t n, bool cells, RtDrawn *d, RtError *err) {
+static gnnc_status drawn_new(RtPool *pool, int64_t n, bool cells, RtStepEdges *d, RtError *err) {
     if (n > INT32_MAX) return rt_fail(err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
-    *d = (RtDrawn){.n = n};
+    *d = (RtStepEdges){.n = n};
     d->src = RT_NEWN(pool, int32_t, n + 1);
     d->dst = RT_NEWN(pool, int32_t, n + 1);
     d->orig = RT_NEWN(pool, int32_t, n + 1);
@@ -133,7 +133,7 @@ static gnnc_status drawn_new(RtPool *pool, int64_t n, bool cells, RtDrawn *d, Rt
     return ok ? GNNC_OK : rt_fail_nomem(err, "a batch of links");
 }
 
-static void set(RtDrawn *d, int64_t i, int32_t src, int32_t dst, int32_t orig, int32_t row) {
+static void set(RtStepEdges *d, int64_t i, int32_t src, int32_t dst, int32_t orig, int32_t row) {
     d->src[i] = src;
     d->dst[i] = dst;
     d->orig[i] = orig;
@@ -175,7 +175,7 @@ static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t s
 }
 
 gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, int64_t n,
-                           const RtNegatives *how, RtDrawn *out, RtError *err) {
+                           const RtNegatives *how, RtStepEdges *out, RtError *err) {
     int64_t k = how->k;
     gnnc_status st = n > INT32_MAX / (k + 1)
                          ? rt_fail(err, GNNC_E_RANGE, "a batch of more than 2^31 - 1 links")
@@ -201,8 +201,8 @@ typedef struct {
 
 /* Of the edges beside an answer: its first of each destination but the answer's that is in a split
  * up to `last`.  out NULL: only counted. */
-static int64_t others(const Ask *a, int64_t q, int32_t answer, int last, int64_t row, RtDrawn *out,
-                      int64_t at) {
+static int64_t others(const Ask *a, int64_t q, int32_t answer, int last, int64_t row,
+                      RtStepEdges *out, int64_t at) {
     const RtLinks *l = a->l;
     const int32_t *dst = l->rel->dst;
     int64_t g = a->query[q], n = 0;
@@ -223,7 +223,7 @@ static int64_t others(const Ask *a, int64_t q, int32_t answer, int last, int64_t
 }
 
 /* Runs through the answers; with `out`, writes. */
-static int64_t walk(const Ask *a, int last, bool beside, RtDrawn *out) {
+static int64_t walk(const Ask *a, int last, bool beside, RtStepEdges *out) {
     const RtLinks *l = a->l;
     int64_t n = 0, row = 0;
     for (int64_t q = 0; q < a->n; q++)
@@ -243,18 +243,18 @@ static int64_t walk(const Ask *a, int last, bool beside, RtDrawn *out) {
     return n;
 }
 
-static gnnc_status fill(const Ask *a, RtPool *pool, int last, bool beside, RtDrawn *out,
+static gnnc_status fill(const Ask *a, RtPool *pool, int last, bool beside, RtStepEdges *out,
                         RtError *err) {
     gnnc_status st = drawn_new(pool, walk(a, last, beside, NULL), true, out, err);
     if (st == GNNC_OK) walk(a, last, beside, out);
     return st;
 }
 
-gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n, int split,
-                         int beside, RtAsked *out, RtError *err) {
+gnnc_status rt_links_query(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n,
+                           int split, int beside, RtStepQueries *out, RtError *err) {
     Ask a = {l, query, n, split};
     gnnc_status st;
-    *out = (RtAsked){0};
+    *out = (RtStepQueries){0};
     if (l->rel->n_dst && n > INT32_MAX / l->rel->n_dst)
         return rt_fail(err, GNNC_E_RANGE,
                        "%lld queries with %lld nodes each are too many for a step: a smaller batch",
@@ -265,8 +265,8 @@ gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, i
         set(&out->queries, q, l->rel->src[e], l->rel->dst[e], e, e);
     }
     TRY(st, fill(&a, pool, 0, false, &out->answers, err));
-    if (beside & RT_ASK_KNOWN) TRY(st, fill(&a, pool, RT_SPLIT_TEST, true, &out->known, err));
-    if (beside & RT_ASK_EARLIER) TRY(st, fill(&a, pool, split - 1, true, &out->earlier, err));
+    if (beside & RT_QUERY_KNOWN) TRY(st, fill(&a, pool, RT_SPLIT_TEST, true, &out->known, err));
+    if (beside & RT_QUERY_EARLIER) TRY(st, fill(&a, pool, split - 1, true, &out->earlier, err));
 out:
     return st;
 }

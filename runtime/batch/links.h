@@ -32,12 +32,12 @@ bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int fir
 void rt_links_of(const RtLinks *l, int32_t u, int64_t kind, int64_t *first, int64_t *end);
 
 /* Some edges of a step, or what was drawn for them. */
-typedef struct RtDrawn {
+typedef struct RtStepEdges {
     int64_t n;
     int32_t *src, *dst, *orig; /* [n] orig: the edge or row of what it is drawn from */
     int32_t *cell;             /* [n] query times n_dst plus destination; or NULL */
     int32_t *row;              /* [n] the edge of rel whose columns it has */
-} RtDrawn;
+} RtStepEdges;
 
 /* n edges, then k negatives of each: negative j of the i-th is row n + i k + j. */
 typedef struct RtNegatives {
@@ -50,15 +50,15 @@ typedef struct RtNegatives {
     const double *when, *since[2];
 } RtNegatives;
 gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, int64_t n,
-                           const RtNegatives *how, RtDrawn *out, RtError *err);
+                           const RtNegatives *how, RtStepEdges *out, RtError *err);
 
 /* Queries and their edges of one split; of each such answer the other true answers of any split,
  * and those of the splits before. */
-typedef struct RtAsked {
-    RtDrawn queries, answers, known, earlier;
-} RtAsked;
-enum { RT_ASK_KNOWN = 1, RT_ASK_EARLIER = 2 }; /* which of the two lists are made */
-gnnc_status rt_links_ask(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n, int split,
-                         int beside, RtAsked *out, RtError *err);
+typedef struct RtStepQueries {
+    RtStepEdges queries, answers, known, earlier;
+} RtStepQueries;
+enum { RT_QUERY_KNOWN = 1, RT_QUERY_EARLIER = 2 }; /* which of the two lists are made */
+gnnc_status rt_links_query(const RtLinks *l, RtPool *pool, const int32_t *query, int64_t n,
+                           int split, int beside, RtStepQueries *out, RtError *err);
 
 #endif

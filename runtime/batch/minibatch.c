@@ -28,8 +28,8 @@ gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtErr
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
-/* The data as they are: what a step binds beside them is its own. */
-static void take_whole(RtMinibatch *m, const RtBound *data) {
+/* Starts with the bindings of the full data; each step then replaces those of its batch. */
+static void inherit_full_data(RtMinibatch *m, const RtBound *data) {
     const rt_program *p = m->x.program;
     m->bound.split = data->split;
     m->bound.has_conditions = data->has_conditions;
@@ -44,7 +44,7 @@ void rt_minibatch_over(RtMinibatch *m, const RtExec *x) {
     const rt_program *p = x->program;
     memcpy(m->x.buf, x->buf, sizeof *x->buf * (size_t)p->n_bufs);
     memcpy(m->bound.table, x->rt->bound->table, sizeof *m->bound.table * (size_t)p->n_spaces);
-    if (!m->batch) take_whole(m, x->rt->bound);
+    if (!m->batch) inherit_full_data(m, x->rt->bound);
 }
 
 gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x, RtBatch *batch,
@@ -61,16 +61,16 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.ready = RT_NEWN(pool, bool, p->n_spaces);
     m->bound.table = RT_NEWN(pool, const RtTable *, p->n_spaces);
     m->nodes = RT_NEWN(pool, RtTable, p->n_spaces);
-    m->once = RT_NEWN(pool, RtOnce, p->n_spaces);
-    m->bound.once = batch ? m->once : NULL;
+    m->distinct = RT_NEWN(pool, RtDistinctRows, p->n_spaces);
+    m->bound.distinct = batch ? m->distinct : NULL;
     m->bound.col = RT_NEWN(pool, const RtColumn *, p->n_columns);
     m->bound.nz = RT_NEWN(pool, RtNz, p->n_columns);
     bool gathers = x->rt->device && x->rt->device->gathers;
-    if (gathers && !(m->taken = RT_NEWN(pool, RtTaken, p->n_bufs)))
+    if (gathers && !(m->gathers = RT_NEWN(pool, RtDeviceGather, p->n_bufs)))
         return rt_fail_nomem(err, "batches");
     m->bound.balance = RT_NEWN(pool, const int64_t *, p->n_maps);
     if (!m->x.n || !m->x.buf || !m->column || !m->column_buf || !m->bound.rel || !m->bound.ready ||
-        !m->bound.table || !m->nodes || !m->once || !m->bound.col || !m->bound.nz ||
+        !m->bound.table || !m->nodes || !m->distinct || !m->bound.col || !m->bound.nz ||
         !m->bound.balance)
         return rt_fail_nomem(err, "batches");
     m->x.balance = m->bound.balance;
@@ -78,7 +78,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     m->bound.has_conditions = true;
     m->bound.file = NULL; /* whose arrays are of the whole data */
     m->bound.found = false;
-    m->bound.serves = p->sampling.serve;
+    m->bound.for_request = p->sampling.serve;
     rt_minibatch_over(m, x);
     return GNNC_OK;
 }
@@ -166,28 +166,29 @@ static void bind_prefix(RtMinibatch *m, const RtBatchMap *map, int space) {
     m->x.n[s->sym] = r->n_edges;
 }
 
-/* The rows of a type that the batch has, for all spaces of them; how many come among the first
- * nodes, these say. */
-static gnnc_status bind_once(RtMinibatch *m, const RtExec *data, const RtBatchMap *map, int space) {
+/* Binds a space of the distinct rows of a node type in the batch. They are found once for a type; a
+ * space has the first of them, by how many belong to the nodes of its hops. */
+static gnnc_status bind_distinct_rows(RtMinibatch *m, const RtExec *data, const RtBatchMap *map,
+                                      int space) {
     const rt_program *p = m->x.program;
     const rt_space *s = &p->spaces[space];
     int type = map->type_of_space[s->whole], like = 0;
     while (!p->spaces[like].once || p->spaces[like].whole != s->whole) like++;
-    RtOnce *to = &m->once[space];
-    *to = m->once[like];
+    RtDistinctRows *to = &m->distinct[space];
+    *to = m->distinct[like];
     if (like == space) {
         int64_t n_all = data->n[p->spaces[s->whole].sym];
         gnnc_status st = rt_batch_once(&m->rt.pool, &m->batch->nodes[type], n_all, to, &m->rt.err);
         if (st != GNNC_OK) return st;
     }
-    m->x.n[s->sym] = rt_once_among(to, rt_batch_nodes_needed(m->batch, type, s->hops));
+    m->x.n[s->sym] = rt_distinct_among(to, rt_batch_nodes_needed(m->batch, type, s->hops));
     return GNNC_OK;
 }
 
 /* Nodes come graph by graph: where those of each begin. */
 static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
-    bool drawn = m->bound.serves && p->sampling.seeds != RT_SEEDS_GRAPHS;
+    bool drawn = m->bound.for_request && p->sampling.seeds != RT_SEEDS_GRAPHS;
     if (map->graph_space < 0 || drawn) return GNNC_OK; /* rows of graphs are no batch's */
     m->x.n[p->spaces[map->graph_space].sym] = m->graphs.n;
     for (int t = 0; t < map->n_types; t++) {
@@ -223,9 +224,9 @@ static void keep_seeds(const RtMinibatch *m, int column) {
         split[i] = split[i] & SEED ? (int8_t)(split[i] - SEED) : 0;
 }
 
-/* Columns of numbers are read by kernels alone.  Which these are does not depend on the batch. */
-static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
-                            const rt_column *want) {
+/* Feature rows that only kernels read are not gathered on the host: the device does it. */
+static bool defer_gather_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColumn *all,
+                                   const rt_column *want) {
     int space = want->space;
     const RtColumnKind *kind = rt_column_kind(all->kind);
     bool numbers =
@@ -233,12 +234,12 @@ static bool leave_to_device(RtMinibatch *m, const RtBatchMap *map, const RtColum
     bool of_batch = space == map->graph_space || map->type_of_space[space] >= 0 ||
                     map->rel_of_space[space] >= 0;
     int64_t row_bytes = (int64_t)rt_column_value_bytes(all);
-    if (!m->taken || !numbers || !of_batch || want->buf < 0) return false;
+    if (!m->gathers || !numbers || !of_batch || want->buf < 0) return false;
     for (int i = 1; i < all->rank; i++) row_bytes *= all->shape[i];
-    m->taken[want->buf] = (RtTaken){.row_bytes = row_bytes,
-                                    .space = space,
-                                    .wide = map->rel_of_space[space] >= 0,
-                                    .rows = rows_of(m, map, space)};
+    m->gathers[want->buf] = (RtDeviceGather){.row_bytes = row_bytes,
+                                             .space = space,
+                                             .wide = map->rel_of_space[space] >= 0,
+                                             .rows = rows_of(m, map, space)};
     return row_bytes > 0;
 }
 
@@ -250,13 +251,13 @@ static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatc
         const RtColumn *all = data->rt->bound->col[c];
         const rt_column *want = &p->columns[c];
         if (!all || !rt_bind_reads(p, c)) continue;
-        if (leave_to_device(m, map, all, want)) continue;
+        if (defer_gather_to_device(m, map, all, want)) continue;
         TRY(st, rt_batch_column(m->batch, m->team, all, rows_of(m, map, want->space),
                                 data->rt->bound->split, &m->column_buf[c], &m->column[c], err));
         if (c == p->sampling.split && p->sampling.seeds == RT_SEEDS_ROWS) keep_seeds(m, c);
         m->bound.col[c] = &m->column[c];
         if (m->edit) m->edit(m, c, m->editor);
-        TRY(st, rt_bind_taken(&m->x, c));
+        TRY(st, rt_bind_device_gather(&m->x, c));
     }
 out:
     return st;
@@ -287,11 +288,11 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
         size_t all = (size_t)p->buf_count(b, data->n) * (size_t)rt_type_bytes(buf->dt);
         size_t row_bytes = n_all ? all / (size_t)n_all : 0;
         bool of_batch = map->type_of_space[buf->space] >= 0 || map->rel_of_space[buf->space] >= 0;
-        if (m->taken && of_batch && row_bytes && row_bytes % 2 == 0) { /* in the kernel's words */
-            m->taken[b] = (RtTaken){.row_bytes = (int64_t)row_bytes,
-                                    .space = buf->space,
-                                    .wide = map->rel_of_space[buf->space] >= 0,
-                                    .rows = rows};
+        if (m->gathers && of_batch && row_bytes && row_bytes % 2 == 0) { /* in the kernel's words */
+            m->gathers[b] = (RtDeviceGather){.row_bytes = (int64_t)row_bytes,
+                                             .space = buf->space,
+                                             .wide = map->rel_of_space[buf->space] >= 0,
+                                             .rows = rows};
             continue;
         }
         if (!rows.i32 && !rows.i64) continue; /* of no rows of the batch */
@@ -310,7 +311,7 @@ static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtB
         if (sp->kind != RT_SP_EDGE || sp->rel != RT_REL_WHERE) continue;
         RtRows rows = rows_of(m, map, sp->base[0]);
         if (m->x.program->spaces[sp->base[0]].first) continue; /* the first of these */
-        if (m->bound.serves && map->rel_of_space[sp->base[0]] < 0) continue; /* whole */
+        if (m->bound.for_request && map->rel_of_space[sp->base[0]] < 0) continue; /* whole */
         uint8_t *taken = RT_NEWN(&m->rt.pool, uint8_t, rows.n);
         if (!taken) return rt_fail_nomem(&m->rt.err, "a batch");
         rt_gather_rows(m->team, data->buf[sp->cond_buf], 1, rows, taken);
@@ -329,7 +330,7 @@ gnnc_status rt_minibatch_bind(RtMinibatch *m, const RtExec *data, const RtBatchM
     bind_base(m, map);
     for (int s = 0; s < m->x.program->n_spaces; s++) {
         const rt_space *sp = &m->x.program->spaces[s];
-        if (sp->once) TRY(st, bind_once(m, data, map, s));
+        if (sp->once) TRY(st, bind_distinct_rows(m, data, map, s));
         if (sp->first && !sp->once) bind_prefix(m, map, s);
     }
     TRY(st, bind_graphs(m, data, map));

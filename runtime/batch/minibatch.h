@@ -26,10 +26,10 @@ struct RtMinibatch {
     RtRecycle memory; /* of what is derived */
     RtTeam *team;     /* that gathers columns; NULL = the caller alone */
     RtRows graphs;    /* rows of the graph table, where batches are of graphs */
-    struct RtTaken
-        *taken;     /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
+    struct RtDeviceGather
+        *gathers;   /* [n_bufs] what the device takes out of the data's by itself; NULL: nothing */
     RtTable *nodes; /* [n_spaces] of nodes in graphs */
-    RtOnce *once;   /* [n_spaces] */
+    RtDistinctRows *distinct;  /* [n_spaces] */
     const int32_t *const *row; /* [n_spaces] of nodes that a request brings: their rows in
                                   parameters; NULL: all have their own numbers */
     RtColumn *column;          /* [n_columns] */
@@ -52,10 +52,10 @@ static inline bool rt_is_learned(const RtColumn *split, int which, const RtColum
 
 /* batch_once.c: the rows that nodes of one type are, numbered as they first come, of n_all in the
  * data.  Time and memory are linear in the nodes. */
-gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, RtOnce *out,
+gnnc_status rt_batch_once(RtPool *pool, const RtBatchNodes *v, int64_t n_all, RtDistinctRows *out,
                           RtError *err);
 /* How many of them are among the first n nodes. */
-int64_t rt_once_among(const RtOnce *o, int64_t n);
+int64_t rt_distinct_among(const RtDistinctRows *o, int64_t n);
 
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *out, RtError *err);
 /* For batches of the data that `x` is bound to; takes over `batch`, NULL = each is the whole graph.

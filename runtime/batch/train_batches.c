@@ -86,7 +86,8 @@ static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     b->batch = t->options.batch ? t->options.batch : s->batch;
     b->n_seeds = clusters ? s->clusters : rt_rows_of_split(t, RT_SPLIT_TRAIN, NULL);
     b->n_batches = (b->n_seeds + (s->drop_last ? 0 : b->batch - 1)) / b->batch;
-    bool learns = t->rt.bound->lacks < 0; /* else rows are predicted, and nothing is trained */
+    bool learns =
+        t->rt.bound->missing_label < 0; /* else rows are predicted, and nothing is trained */
     if (b->n_batches == 0 && learns)
         return rt_fail(
             &t->rt.err, GNNC_E_VALUE,
@@ -153,8 +154,8 @@ static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at,
     gnnc_status st;
     TRY(st, rt_link_batches_draw(t, &m->rt.pool, at, id, n, &links, err));
     if (b->draws)
-        TRY(st, rt_link_batches_around(t->links, b->sampler[worker], at, &b->source.map, m, &links,
-                                       err));
+        TRY(st, rt_link_batches_neighbourhood(t->links, b->sampler[worker], at, &b->source.map, m,
+                                              &links, err));
     TRY(st, rt_minibatch_bind(m, &t->x, &b->source.map, err));
     st = rt_link_batches_bind(t->links, m, &links, err);
 out:
@@ -258,8 +259,8 @@ gnnc_status rt_batches_start(gnnc_trainer *t) {
     if (s->train_links != RT_LINKS_NONE) TRY(st, rt_link_batches_start(t));
     if (b->draws) TRY(st, rt_batch_source_make(t, &b->source));
     if (b->draws && t->links)
-        TRY(st, rt_link_batches_draws(t, &b->source.graph, &b->source.spec, &b->source.map,
-                                      count_members(t, 0)));
+        TRY(st, rt_link_batches_set_sampler(t, &b->source.graph, &b->source.spec, &b->source.map,
+                                            count_members(t, 0)));
     TRY(st, make_seeds(t, b));
     TRY(st, rt_row_batches_start(t, &b->source.graph, &b->source.spec, &b->source.map, b->type,
                                  b->batch, count_members(t, 0)));
@@ -310,11 +311,11 @@ static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st = GNNC_OK;
     for (int way = 0; way < rt_heavy_ways(&heavy); way++) {
         RtSampleAt at = {(uint64_t)t->options.seed, UINT64_MAX, (uint64_t)way}; /* no epoch's */
-        TRY(st, rt_heaviest(&heavy, way, b->seed, b->n_seeds, b->batch, b->order, &t->rt.pool.from,
-                            err));
+        TRY(st, rt_heaviest_seeds(&heavy, way, b->seed, b->n_seeds, b->batch, b->order,
+                                  &t->rt.pool.from, err));
         for (int i = 0; i < b->n_slots; i++) {
             TRY(st, fill(t, i % b->n_samplers, &at, b->order, b->batch, i, err));
-            TRY(st, rt_batch_step_room(&b->step, &b->slot[i].x, b->epoch == b->first_epoch));
+            TRY(st, rt_batch_step_reserve(&b->step, &b->slot[i].x, b->epoch == b->first_epoch));
         }
     }
 out:
@@ -465,7 +466,7 @@ gnnc_status gnnc_trainer_pipeline(gnnc_trainer *t, gnnc_pipeline *out) {
                          .prepare_s = 1e-9 * (double)s.prepare_ns,
                          .worker_wait_s = 1e-9 * (double)s.producer_ns,
                          .step_wait_s = 1e-9 * (double)s.consumer_ns};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -481,13 +482,13 @@ int64_t gnnc_trainer_steps_done(const gnnc_trainer *t) {
     return t->trained ? n : t->progress.step % n;
 }
 
-gnnc_status rt_trainer_set_grain(gnnc_trainer *t) {
+gnnc_status rt_trainer_set_serial_steps(gnnc_trainer *t) {
     int64_t ns = t->options.serial_ns < 0 ? RT_SERIAL_NS : t->options.serial_ns;
-    gnnc_status st = rt_grain_set(&t->x, ns);
+    gnnc_status st = rt_serial_steps_set(&t->x, ns);
     for (int i = 0; i < t->program->n_phases && st == GNNC_OK; i++) {
         const rt_phase *ph = &t->program->phases[i];
         const int64_t *n = rt_phase_sizes(t, ph);
-        if (n != t->x.n) rt_grain_set_phase(&t->x, ph, n, ns);
+        if (n != t->x.n) rt_serial_steps_set_phase(&t->x, ph, n, ns);
     }
     return st;
 }

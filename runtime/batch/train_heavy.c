@@ -44,14 +44,16 @@ static int64_t weight_of_row(const RtHeavy *h, int way, int type, int64_t node) 
     return n;
 }
 
-static int64_t weight_of_part(const RtHeavy *h, int way, int32_t part) {
+/* The load of a part of the graph, by one of the measures. */
+static int64_t load_of_part(const RtHeavy *h, int measure, int32_t part) {
     const RtParts *p = h->parts;
     int64_t n = 0;
     for (int t = 0; t < h->g->n_types; t++) {
         int64_t lo = p->ptr[t] ? p->ptr[t][part] : 0, hi = p->ptr[t] ? p->ptr[t][part + 1] : 0;
-        if (counts_type(way, t)) n += hi - lo;
+        if (counts_type(measure, t)) n += hi - lo;
         for (int r = 0; r < h->g->n_rels; r++)
-            for (int64_t i = lo; i < hi && h->g->rel[r].dst_type == t && counts_rel(h, way, r); i++)
+            for (int64_t i = lo; i < hi && h->g->rel[r].dst_type == t && counts_rel(h, measure, r);
+                 i++)
                 n += in_edges(&h->g->rel[r], p->row ? p->row[t][i] : i, -1);
     }
     return n;
@@ -59,7 +61,7 @@ static int64_t weight_of_part(const RtHeavy *h, int way, int32_t part) {
 
 static int64_t weight_of(const RtHeavy *h, int way, int32_t seed) {
     if (h->type >= 0) return weight_of_row(h, way, h->type, seed);
-    if (!h->links) return weight_of_part(h, way, seed);
+    if (!h->links) return load_of_part(h, way, seed);
     return weight_of_row(h, way, h->end_type[0], h->links->src[seed]) +
            weight_of_row(h, way, h->end_type[1], h->links->dst[seed]);
 }
@@ -71,12 +73,14 @@ static int heavier(const void *a, const void *b) {
     return x->seed < y->seed ? -1 : x->seed > y->seed;
 }
 
-gnnc_status rt_heaviest(const RtHeavy *h, int way, const int32_t *seed, int64_t n, int64_t k,
-                        int32_t *out, const RtAlloc *from, RtError *err) {
+/* The k of n seeds with the most load, by the measure `way`, in the order of `seed`. */
+gnnc_status rt_heaviest_seeds(const RtHeavy *h, int measure, const int32_t *seed, int64_t n,
+                              int64_t k, int32_t *out, const RtAlloc *from, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, from);
     Weighed *all = RT_NEWN(&pool, Weighed, n);
-    for (int64_t i = 0; all && i < n; i++) all[i] = (Weighed){weight_of(h, way, seed[i]), seed[i]};
+    for (int64_t i = 0; all && i < n; i++)
+        all[i] = (Weighed){weight_of(h, measure, seed[i]), seed[i]};
     if (all) qsort(all, (size_t)n, sizeof *all, heavier);
     for (int64_t i = 0; all && i < k; i++) out[i] = all[i].seed;
     rt_pool_free(&pool);

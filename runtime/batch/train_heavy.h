@@ -17,7 +17,7 @@ typedef struct RtHeavy {
 int rt_heavy_ways(const RtHeavy *h);
 /* The k heaviest of n seeds in one of these ways, heaviest first.  Rows weigh the in-edges that the
  * first hop may draw, links those of both ends, parts their nodes and edges. */
-gnnc_status rt_heaviest(const RtHeavy *h, int way, const int32_t *seed, int64_t n, int64_t k,
-                        int32_t *out, const RtAlloc *from, RtError *err);
+gnnc_status rt_heaviest_seeds(const RtHeavy *h, int measure, const int32_t *seed, int64_t n,
+                              int64_t k, int32_t *out, const RtAlloc *from, RtError *err);
 
 #endif

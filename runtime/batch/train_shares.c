@@ -4,7 +4,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/device/device.h"
-#include "runtime/exec/own.h"
+#include "runtime/exec/distributed.h"
 #include "runtime/trainer/init.h"
 #include "runtime/trainer/tuned.h"
 #include "runtime/exec/machine.h"
@@ -124,7 +124,7 @@ static void find_sums(gnnc_trainer *t, RtShares *s) {
 }
 
 gnnc_status rt_shares_start(gnnc_trainer *t) {
-    if (rt_own_several(&t->x)) return GNNC_OK; /* they share rows, not steps */
+    if (rt_dist_several(&t->x)) return GNNC_OK; /* they share rows, not steps */
     const char *why = lacks(t);
     RtPool *pool = &t->rt.pool;
     if (why && t->processes.n > 1)
@@ -305,13 +305,13 @@ gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p)
  * exchange fails without another wait, and the caller of its step hears why. */
 static int hear_all(gnnc_trainer *t, int asked) {
     int heard = 0;
-    return rt_own_hear(&t->x, asked, &heard) == GNNC_OK ? heard : 0;
+    return rt_dist_first_request(&t->x, asked, &heard) == GNNC_OK ? heard : 0;
 }
 
 /* What was told is forgotten in all alike, with what this process has asked meanwhile. */
 int gnnc_trainer_agree(gnnc_trainer *t, int asked) {
     RtShares *s = t ? t->shares : NULL;
-    if (t && rt_own_several(&t->x)) return hear_all(t, asked);
+    if (t && rt_dist_several(&t->x)) return hear_all(t, asked);
     if (!s || t->processes.n == 1) return t ? asked : 0;
     if (asked) s->asked = asked;
     int told = (int)s->told;

@@ -120,8 +120,8 @@ gnnc_status rt_bind_check_times(const RtExec *x, bool refuse) {
 /* ---- columns -------------------------------------------------------------------- */
 /* Of a subgraph what only the whole graph's phases read need not be there. */
 static bool is_wanted(const RtExec *x, int col) {
-    return x->rt->bound->serves ? rt_bind_batches_read(x->program, col)
-                                : rt_bind_is_used(x->program, col);
+    return x->rt->bound->for_request ? rt_bind_batches_read(x->program, col)
+                                     : rt_bind_is_used(x->program, col);
 }
 
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
@@ -184,7 +184,7 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
 
 /* What was made of the file's values, which the canonical ones replace; NULL: nothing was. */
 static const void *converted(const RtExec *x, const rt_column *want, const RtColumn *c) {
-    const RtColumn *own = rt_bind_own(x, rt_bind_index(x, want));
+    const RtColumn *own = rt_bind_data_column(x, rt_bind_index(x, want));
     if (!own || c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low))
         return NULL;
     return rt_column_values(c);
@@ -194,7 +194,8 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     const rt_column *want = &x->program->columns[col];
     if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
     const RtRelation *r = &bound_of(x)->rel[want->space];
-    gnnc_status st = rt_device_maps(x) ? rt_device_relation_home(x, want->space, false) : GNNC_OK;
+    gnnc_status st =
+        rt_device_maps(x) ? rt_device_relation_to_host(x, want->space, false) : GNNC_OK;
     if (st != GNNC_OK) return st;
     const int32_t *row = r->orig[0];
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
@@ -223,7 +224,7 @@ static gnnc_status as_read(RtExec *x, rt_dtype t, const RtColumn **c) {
 
 /* Nor need edges that a request brings say of which split they are. */
 static bool may_lack(const RtExec *x, const rt_column *want) {
-    return want->is_label || (want->kind == RT_COL_SPLIT && x->rt->bound->serves);
+    return want->is_label || (want->kind == RT_COL_SPLIT && x->rt->bound->for_request);
 }
 
 /* Sizes, and what lies in the file as it is used. */
@@ -243,7 +244,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     if (!who) return rt_fail_nomem(err_of(x), "column names");
     gnnc_status st;
     TRY(st, check_column(x, want, c, who));
-    if (used) TRY(st, rt_bind_there(x, col, who));
+    if (used) TRY(st, rt_bind_fetch_from_device(x, col, who));
     edges = x->program->spaces[want->space].kind == RT_SP_EDGE;
     as_is = c->kind == want->kind;
     if (used || !as_is) TRY(st, as_read(x, as_is ? rt_bind_type(x->program, want) : RT_F32, &c));
@@ -291,7 +292,7 @@ static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     c->values = rt_pool_alloc(pool, (size_t)n, bytes);
     if (!c->values) return rt_fail_nomem(err_of(x), c->name);
     rt_column_fill_unknown(c, n);
-    if (c->kind == RT_COL_SPLIT && bound_of(x)->serves)
+    if (c->kind == RT_COL_SPLIT && bound_of(x)->for_request)
         memset((void *)(uintptr_t)c->values, RT_SPLIT_TRAIN, (size_t)n * bytes);
     return GNNC_OK;
 }
@@ -308,7 +309,7 @@ static gnnc_status stand_in(RtExec *x, int col) {
     gnnc_status st;
     TRY(st, stand_in_shape(x, want, rt_bind_table_of(x, want), c));
     TRY(st, stand_in_values(x, c));
-    if (b->lacks < 0) b->lacks = col;
+    if (b->missing_label < 0) b->missing_label = col;
     b->col[col] = c;
     TRY(st, as_read(x, rt_bind_type(x->program, want), &b->col[col]));
     if (want->buf >= 0 && x->program->spaces[want->space].kind != RT_SP_EDGE)
@@ -317,11 +318,12 @@ out:
     return st;
 }
 
-gnnc_status rt_bind_judges(const RtExec *x) {
+/* An error if the data lack the labels that training and evaluation need. */
+gnnc_status rt_bind_require_labels(const RtExec *x) {
     const RtBound *b = x->rt->bound;
-    if (b->lacks < 0) return GNNC_OK;
+    if (b->missing_label < 0) return GNNC_OK;
     if (b->unknown) return rt_fail(&x->rt->err, GNNC_E_RANGE, "%s", b->unknown);
-    const rt_column *c = &x->program->columns[b->lacks];
+    const rt_column *c = &x->program->columns[b->missing_label];
     return rt_fail(&x->rt->err, GNNC_E_MISSING,
                    "%s: '%s' has no column '%s', which the model (%s) needs to be trained or "
                    "evaluated",
@@ -350,7 +352,7 @@ static gnnc_status arrange_column(RtExec *x, int col) {
     bool as_is = b->col[col]->kind == want->kind;
     if (edges) TRY(st, to_canonical(x, col, &b->col[col]));
     if (!as_is) TRY(st, to_form(x, want, &b->col[col]));
-    if (want->kind == RT_COL_CSR && !rt_device_maps(x) && !b->serves)
+    if (want->kind == RT_COL_CSR && !rt_device_maps(x) && !b->for_request)
         TRY(st, rt_csr_nz(&x->rt->pool, &b->col[col]->csr, &b->nz[col], err_of(x)));
     st = want->buf >= 0 && (edges || !as_is) ? fill_buffer(x, want, b->col[col]) : GNNC_OK;
 out:
@@ -387,7 +389,7 @@ size_t rt_bind_matrix_bytes(const RtExec *x) {
     return n;
 }
 
-gnnc_status rt_bind_taken(RtExec *x, int col) {
+gnnc_status rt_bind_device_gather(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     const RtColumn *c = b->col[col];
@@ -414,7 +416,7 @@ static gnnc_status bound_new(RtExec *x) {
     b->codes = RT_NEWN(pool, RtCodes, p->n_columns);
     b->encoded = RT_NEWN(pool, RtEncoded, p->n_columns);
     b->rows = RT_NEWN(pool, RtCodes, p->n_spaces);
-    b->lacks = -1;
+    b->missing_label = -1;
     b->bound_by = RT_NEWN(pool, const char *, p->n_syms);
     b->balance = RT_NEWN(pool, const int64_t *, p->n_maps);
     if (!b->table || !b->rel || !b->ready || !b->col || !b->nz || !b->codes || !b->encoded ||
@@ -453,7 +455,7 @@ static void drop_unused(RtExec *x) {
     for (int s = 0; s < p->n_spaces; s++) late |= is_late(x, s);
     rt_dataset_drop_edges(b->data);
     if (b->alone) rt_dataset_drop_edges(b->alone);
-    const RtKept kept = {x->buf, p->n_bufs};
+    const RtCacheFile kept = {x->buf, p->n_bufs};
     rt_device_maps_trim(x, late);
     for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
         if (p->spaces[s].kind == RT_SP_EDGE && !rt_bind_drawn_from(p, s))
@@ -473,7 +475,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
         if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
     b->fingerprint = rt_bind_fingerprint(x);
     if (b->file && !b->found) b->file->keep(b->file, x);
-    rt_bind_there_drop(x);
+    rt_bind_drop_fetched(x);
     drop_unused(x);
 out:
     return st;
@@ -504,7 +506,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
     if (!b) return rt_fail_nomem(err_of(x), "tables of the data");
     b->dir = data->data->dir ? data->data->dir : data->known ? "the subgraph" : "the graph";
-    b->serves = data->known != NULL;
+    b->for_request = data->known != NULL;
     b->split = (int)data->split;
     b->memory = memory;
     b->alone = data->alone ? data->data : NULL;
@@ -520,7 +522,7 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     TRY(st, rt_encoders_bind(x));
     TRY(st, rt_codes_bind(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
-    TRY(st, rt_given_sizes(x));
+    TRY(st, rt_weights_file_sizes(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_categories(x, c));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, stand_in(x, c));
     if (!data->known) TRY(st, rt_node_names_bind(x));

@@ -9,11 +9,11 @@
 #include "runtime/data/relation.h"
 
 /* The rows of the data that nodes of a batch are, each once. */
-typedef struct RtOnce {
+typedef struct RtDistinctRows {
     int64_t n;
     const int32_t *distinct; /* of each node: the number of its row */
     const int32_t *first;    /* of each row: the first node that it is */
-} RtOnce;
+} RtDistinctRows;
 
 typedef struct RtBound {
     RtDataset *data; /* a view of those that are bound */
@@ -29,17 +29,18 @@ typedef struct RtBound {
     RtEncoded *encoded;    /* [n_columns] */
     RtCodes *codes;        /* [n_columns] names of the codes of a model's categories and classes */
     RtCodes *rows;         /* [n_spaces] names of nodes that parameters have rows for */
-    int lacks;             /* a column of labels that the data do not have; -1 = none */
+    int missing_label;     /* a column of labels that the data do not have; -1 = none */
     const char *unknown;   /* they have it, with a class that the model does not: says which */
     const char **bound_by; /* [n_syms] who set the size, for messages */
-    const int64_t **balance;  /* [n_maps] */
-    const RtOnce *once;       /* [n_spaces] of a batch, its `once` spaces; NULL: no batch */
+    const int64_t **balance; /* [n_maps] */
+    const RtDistinctRows
+        *distinct;            /* [n_spaces] of a batch, its `distinct` spaces; NULL: no batch */
     uint64_t fingerprint;     /* of what the program reads of the data */
     bool has_conditions;      /* those of `where` were computed before */
     struct RtIndexFile *file; /* index_file.h; NULL = index arrays are made, and not kept */
     bool found;               /* .. in it: those of relations are there */
-    bool serves;              /* a batch, or what batches are cut from for one request: only what
-                                 their phases read is bound */
+    bool for_request;         /* a batch, or what batches are cut from for one request: only what
+                            their phases read is bound */
 } RtBound;
 
 /* What is bound: data, which outlive the trainer, and which of their splits.  alone: nobody else
@@ -98,15 +99,15 @@ bool rt_bind_is_used(const rt_program *p, int col); /* .. or what makes batches 
 int rt_bind_base(const rt_program *p, int col);
 int rt_bind_index(const RtExec *x, const rt_column *c);               /* its number */
 const RtTable *rt_bind_table_of(const RtExec *x, const rt_column *c); /* whose rows it has */
-RtColumn *rt_bind_own(const RtExec *x, int col);
+RtColumn *rt_bind_data_column(const RtExec *x, int col);
 const char *rt_bind_column_name(const RtExec *x, int col);
 /* E_MISSING: the data lack labels, E_RANGE: have others than the model: "train" and "eval" cannot
  * run. */
-gnnc_status rt_bind_judges(const RtExec *x);
+gnnc_status rt_bind_require_labels(const RtExec *x);
 /* The data's column, as it lies there; NULL: the program does without. */
 const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
-gnnc_status rt_bind_taken(RtExec *x, int col);
+gnnc_status rt_bind_device_gather(RtExec *x, int col);
 /* Of a relation that was built when its condition was known: the columns, in canonical order. */
 gnnc_status rt_bind_arrange(RtExec *x, int space);
 
@@ -126,12 +127,12 @@ gnnc_status rt_bind_find_table(const RtExec *x, int space, const RtTable **to);
 /* Does a phase over batches read along this relation, or its first edges? */
 bool rt_bind_in_batches(const rt_program *p, int space);
 
-/* bind_there.c: of a column in a device's memory, `who` in messages: a copy here, checked; the
+/* bind_fetch.c: of a column in a device's memory, `who` in messages: a copy here, checked; the
  * memory itself as its buffer, where kernels read it so; the copies go, where nobody else reads
  * them. E_ARG: this runs elsewhere. */
-gnnc_status rt_bind_there(RtExec *x, int col, const char *who);
+gnnc_status rt_bind_fetch_from_device(RtExec *x, int col, const char *who);
 void rt_bind_lend(RtExec *x, int col);
-void rt_bind_there_drop(RtExec *x);
+void rt_bind_drop_fetched(RtExec *x);
 
 /* bind_form.c: stored entries as dense rows and back.
  * Can the column be read as the program wants it, now or converted? */

@@ -51,7 +51,8 @@ void rt_bind_seen(const void *data, size_t n_bytes, uint8_t *to) {
         memcpy(to + i * SAMPLE_BYTES, p + sample_at(n_bytes, i), SAMPLE_BYTES);
 }
 
-/* Ends that lie in their file still are seen as if they had been read. */
+/* Mixes the ends of edges into the fingerprint. Edges that still lie in their file are hashed from
+ * their stored sample, with the same result. */
 static uint64_t mix_ends(uint64_t h, const RtTable *t, int end) {
     const int32_t *p = end ? t->dst : t->src;
     const RtBytes *seen = t->facts ? &t->facts[end] : NULL;

@@ -7,7 +7,7 @@
  * path" of Merrill and Garland 2016, of which this is the row-aligned form). */
 #include "bind.h"
 #include "runtime/device/device_maps.h"
-#include "runtime/exec/own.h"
+#include "runtime/exec/distributed.h"
 
 typedef struct {
     RtDeviceMaps *on; /* where they are made; NULL: here */
@@ -22,17 +22,18 @@ static void set_groups(Arrays *a, const RtGroups *g) {
     a->perm = g->perm;
 }
 
-/* What the host has of the data, where the arrays are made. */
-static gnnc_status take_idx(Arrays *a, const int32_t *here) {
+/* Uses the host's array, or its copy on the device if the maps are made there. */
+static gnnc_status use_host_index(Arrays *a, const int32_t *here) {
     const void *p = here;
-    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_from, sizeof *here, &p) : GNNC_OK;
+    gnnc_status st = a->on ? rt_on_device_copy(a->on, here, a->n_from, sizeof *here, &p) : GNNC_OK;
     a->idx = p;
     return st;
 }
 
 static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
     const void *p = here;
-    gnnc_status st = a->on ? rt_there_copy(a->on, here, a->n_to + 1, sizeof *here, &p) : GNNC_OK;
+    gnnc_status st =
+        a->on ? rt_on_device_copy(a->on, here, a->n_to + 1, sizeof *here, &p) : GNNC_OK;
     a->ptr = p;
     return st;
 }
@@ -50,7 +51,7 @@ static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
                        t->name, b->data->graphs[t->graph].name, b->table[m->to]->name);
     gnnc_status st = take_ptr(a, t->graph_ptr);
     if (m->idx_buf < 0 || st != GNNC_OK) return st;
-    if (a->on) return rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx);
+    if (a->on) return rt_on_device_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx);
     return rt_table_graph_of(&x->rt->pool, t, a->n_to, &a->idx, &x->rt->err);
 }
 
@@ -60,9 +61,9 @@ static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
     const RtCsr *csr = &x->rt->bound->col[col]->csr;
     RtNz *nz = &x->rt->bound->nz[col];
     bool rows = m->kind == RT_MAP_ROW;
-    gnnc_status st = rows ? take_ptr(a, csr->ptr) : take_idx(a, csr->col);
+    gnnc_status st = rows ? take_ptr(a, csr->ptr) : use_host_index(a, csr->col);
     if (st != GNNC_OK) return st;
-    if (a->on) return rows ? rt_there_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx) : st;
+    if (a->on) return rows ? rt_on_device_rows(a->on, a->ptr, a->n_to, a->n_from, &a->idx) : st;
     if (!nz->row) st = rt_csr_nz(&x->rt->pool, csr, nz, &x->rt->err);
     if (rows)
         a->idx = nz->row;
@@ -79,7 +80,7 @@ static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
     return st;
 }
 
-static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a);
+static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a);
 
 /* The targets of one map of a pair; -1 = the pair has none. */
 static gnnc_status half_of(RtExec *x, int map, Arrays *a) {
@@ -89,7 +90,7 @@ static gnnc_status half_of(RtExec *x, int map, Arrays *a) {
                   .n_to = rt_map_rows(x->program, x->n, map)};
     wanted.idx_buf = 0;
     wanted.ptr_buf = wanted.perm_buf = -1;
-    return arrays_of(x, &wanted, a);
+    return find_arrays(x, &wanted, a);
 }
 
 /* The place of each row in the targets of two maps.  They are made here, as the device has no
@@ -124,7 +125,7 @@ out:
 /* A column's codes of the first node of each row. */
 static gnnc_status of_first(RtExec *x, const rt_map *m, Arrays *a) {
     const int32_t *code = x->rt->bound->col[m->col]->i32,
-                  *first = x->rt->bound->once[m->from].first;
+                  *first = x->rt->bound->distinct[m->from].first;
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
     if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
     for (int64_t i = 0; i < a->n_from; i++) idx[i] = code[first[i]];
@@ -137,13 +138,14 @@ static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
     if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
     if (m->kind == RT_MAP_VIA) return of_first(x, m, a);
     bool first = m->kind == RT_MAP_FIRST;
-    a->idx = first ? x->rt->bound->once[m->from].first : x->rt->bound->once[m->to].distinct;
+    a->idx = first ? x->rt->bound->distinct[m->from].first : x->rt->bound->distinct[m->to].distinct;
     return GNNC_OK;
 }
 
-static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
+/* Finds or makes the index arrays of a map, by its kind. */
+static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
     const RtBound *b = x->rt->bound;
-    const RtRelation *r = a->on ? rt_device_relation_there(a->on, m->from) : &b->rel[m->from];
+    const RtRelation *r = a->on ? rt_device_relation_arrays(a->on, m->from) : &b->rel[m->from];
     switch (m->kind) {
     case RT_MAP_SRC:
         a->idx = r->src;
@@ -155,7 +157,7 @@ static gnnc_status arrays_of(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_GRAPH:
         return of_graph(x, m, a);
     case RT_MAP_COL:
-        return take_idx(a, b->col[m->col]->i32);
+        return use_host_index(a, b->col[m->col]->i32);
     case RT_MAP_ROW:
     case RT_MAP_NZCOL:
         return of_entries(x, m, a);
@@ -182,12 +184,12 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     if (!wants_groups) return GNNC_OK;
     if (!a->ptr) {
         RtGroups g = {0};
-        gnnc_status st = a->on ? rt_there_group(a->on, a->idx, a->n_from, a->n_to, &g)
+        gnnc_status st = a->on ? rt_on_device_group(a->on, a->idx, a->n_from, a->n_to, &g)
                                : rt_group(pool, a->idx, a->n_from, a->n_to, &g, &x->rt->err);
         set_groups(a, &g);
         return st;
     }
-    if (a->on) return rt_there_take(a->on, NULL, NULL, NULL, a->n_from, &a->perm);
+    if (a->on) return rt_on_device_gather(a->on, NULL, NULL, NULL, a->n_from, &a->perm);
     int32_t *perm = RT_NEWN(pool, int32_t, a->n_from);
     if (!perm) return rt_fail_nomem(&x->rt->err, "index arrays");
     for (int64_t i = 0; i < a->n_from; i++) perm[i] = (int32_t)i;
@@ -213,11 +215,11 @@ static gnnc_status point(RtExec *x, RtDeviceMaps *on, int b, const void *p, int6
     RtDeviceMaps *both = rt_device_maps(x);
     if (b < 0) return GNNC_OK;
     if (on) {
-        rt_there_point(on, b, p);
+        rt_on_device_point(on, b, p);
         return GNNC_OK;
     }
     x->buf[b] = (void *)p; /* kernels only read MAP and LOGICAL buffers */
-    return both ? rt_there_compare(both, b, p, n, size) : GNNC_OK;
+    return both ? rt_on_device_compare(both, b, p, n, size) : GNNC_OK;
 }
 
 static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
@@ -225,7 +227,7 @@ static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     const rt_program *p = x->program;
     Arrays a = {.on = on, .n_from = rt_size(p, x->n, m->from), .n_to = rt_map_rows(p, x->n, map)};
     gnnc_status st;
-    TRY(st, arrays_of(x, m, &a));
+    TRY(st, find_arrays(x, m, &a));
     TRY(st, complete(x, m, &a));
     TRY(st, point(x, on, m->idx_buf, a.idx, a.n_from, sizeof *a.idx));
     TRY(st, point(x, on, m->ptr_buf, a.ptr, a.n_to + 1, sizeof *a.ptr));
@@ -247,11 +249,12 @@ static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     const int32_t *there;
     gnnc_status st;
     m.idx_buf = by.ptr_buf = by.perm_buf = buf; /* wanted */
-    TRY(st, arrays_of(x, &m, &to));
-    TRY(st, arrays_of(x, &by, &order));
+    TRY(st, find_arrays(x, &m, &to));
+    TRY(st, find_arrays(x, &by, &order));
     TRY(st, complete(x, &by, &order));
     if (on) {
-        TRY(st, rt_there_take(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
+        TRY(st,
+            rt_on_device_gather(on, to.idx, order.perm, order.ptr + order.n_to, to.n_from, &there));
         return point(x, on, buf, there, to.n_from, sizeof *there);
     }
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, to.n_from);
@@ -275,7 +278,7 @@ static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
     int space = x->program->bufs[buf].space;
     if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_row_keys(x, buf);
     const RtRelation *r = &x->rt->bound->rel[space];
-    const int32_t *id = on ? rt_device_relation_there(on, space)->id : r->id;
+    const int32_t *id = on ? rt_device_relation_arrays(on, space)->id : r->id;
     return point(x, on, buf, id, r->n_edges, sizeof *id);
 }
 
@@ -285,7 +288,7 @@ typedef gnnc_status Bind(RtExec *x, int of, RtDeviceMaps *on);
 static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf) {
     RtDeviceMaps *m = rt_device_maps(x);
     gnnc_status st = m ? bind(x, of, m) : GNNC_OK;
-    if (m && rt_device_maps_give_up(x, x->program->bufs[buf].name, &st)) m = NULL;
+    if (m && rt_device_maps_fall_back(x, x->program->bufs[buf].name, &st)) m = NULL;
     if (st != GNNC_OK || (m && !rt_device_maps_check(m))) return st;
     return bind(x, of, NULL);
 }
@@ -296,7 +299,7 @@ static int buffer_of(const rt_map *m) {
 }
 
 static bool is_read(const RtExec *x, int buf) {
-    return buf >= 0 && (!x->rt->bound->serves || x->program->bufs[buf].in_batches);
+    return buf >= 0 && (!x->rt->bound->for_request || x->program->bufs[buf].in_batches);
 }
 
 bool rt_bind_of_edges(const rt_program *p, int map) {
@@ -327,7 +330,7 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         bool read = is_read(x, m->idx_buf) || is_read(x, m->ptr_buf) || is_read(x, m->perm_buf);
         int buf = buffer_of(m);
         bool whole =
-            m->kind == RT_MAP_DISTINCT && !x->rt->bound->once; /* no batch has rows twice */
+            m->kind == RT_MAP_DISTINCT && !x->rt->bound->distinct; /* no batch has rows twice */
         if (m->from == space && read && !whole && !(found && rt_bind_of_edges(p, i)))
             st = bind_where(x, bind_map, i, buf);
     }
@@ -339,5 +342,5 @@ gnnc_status rt_bind_space(RtExec *x, int space) {
         if (by) st = bind_where(x, bind_by, b, b);
         if (logical && st == GNNC_OK) st = bind_where(x, bind_logical, b, b);
     }
-    return st == GNNC_OK ? rt_own_bind(x, space) : st;
+    return st == GNNC_OK ? rt_dist_bind(x, space) : st;
 }

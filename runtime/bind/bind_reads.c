@@ -75,7 +75,7 @@ const RtTable *rt_bind_table_of(const RtExec *x, const rt_column *c) {
     return x->rt->bound->table[rt_bind_base(x->program, rt_bind_index(x, c))];
 }
 
-RtColumn *rt_bind_own(const RtExec *x, int col) {
+RtColumn *rt_bind_data_column(const RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     const RtTable *t = rt_bind_table_of(x, want);
     return t ? (RtColumn *)rt_table_column(t, want->name) : NULL; /* the data set is ours */
@@ -87,7 +87,7 @@ const char *rt_bind_column_name(const RtExec *x, int col) {
 }
 
 const RtColumn *rt_bind_source(const RtExec *x, int col) {
-    return rt_bind_is_used(x->program, col) ? rt_bind_own(x, col) : NULL;
+    return rt_bind_is_used(x->program, col) ? rt_bind_data_column(x, col) : NULL;
 }
 
 bool rt_bind_is_mapped(const RtExec *x, int buf) {

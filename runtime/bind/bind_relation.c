@@ -86,11 +86,12 @@ bool rt_bind_drawn_from(const rt_program *p, int space) {
 static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
     RtDeviceMaps *m = rt_device_maps(x);
     gnnc_status st = m ? rt_device_relation(m, space, out) : GNNC_OK;
-    if (m && rt_device_maps_give_up(x, x->program->spaces[space].name, &st)) m = NULL;
+    if (m && rt_device_maps_fall_back(x, x->program->spaces[space].name, &st)) m = NULL;
     if (st != GNNC_OK) return st;
     if (!m) return derive(x, space, out);
     if (!rt_device_maps_check(m))
-        return rt_bind_drawn_from(x->program, space) ? rt_device_relation_home(x, space, true) : st;
+        return rt_bind_drawn_from(x->program, space) ? rt_device_relation_to_host(x, space, true)
+                                                     : st;
     int64_t there = out->n_edges;
     st = derive(x, space, out);
     if (st != GNNC_OK || out->n_edges == there) return st;
@@ -172,7 +173,7 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
             if (rel >= RT_REL_LINKS || !is_next(x->program, x->rt->bound->ready, s)) continue;
             if (rel == RT_REL_WHERE && !x->rt->bound->has_conditions) continue;
             const rt_space *sp = &x->program->spaces[s];
-            if (x->rt->bound->serves && !sp->in_batches && !sp->sampled) continue;
+            if (x->rt->bound->for_request && !sp->in_batches && !sp->sampled) continue;
             gnnc_status st = build(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_arrange(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);

@@ -81,7 +81,8 @@ bool rt_bind_in_batches(const rt_program *p, int space) {
 static bool is_unread(const RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     bool edges = s->kind == RT_SP_EDGE;
-    return s->unread || (x->rt->bound->serves && edges && !rt_bind_in_batches(x->program, space));
+    return s->unread ||
+           (x->rt->bound->for_request && edges && !rt_bind_in_batches(x->program, space));
 }
 
 static gnnc_status stand_in_edges(const RtExec *x, const rt_space *s, const RtTable **to) {

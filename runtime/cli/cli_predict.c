@@ -72,6 +72,8 @@ static float *room_for(const RtCli *c, const gnnc_legend *g, const RtCliRows *r)
     return to;
 }
 
+/* Writes predictions of some rows to the file that was asked for, by the description of the outputs
+ * in g. */
 int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const float *values) {
     gnnc_legend_info is = {.struct_size = sizeof is};
     int64_t dim[GNNC_MAX_RANK + 1] = {r->n};

@@ -73,7 +73,8 @@ static gnnc_status into(RtDevice *d, cudaGraph_t g, const cudaGraphNode_t *after
     return GNNC_OK;
 }
 
-static gnnc_status around(RtDevice *d, cudaGraph_t *g) {
+/* The graph that is being captured on the stream. */
+static gnnc_status capturing_graph(RtDevice *d, cudaGraph_t *g) {
     enum cudaStreamCaptureStatus status;
     cudaStream_t s = rt_cuda_of(d)->stream;
 #if CUDART_VERSION >= 13000
@@ -90,7 +91,7 @@ gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit
     cudaGraph_t same;
     gnnc_status st;
     *l = (CudaLoop){.condition = (void *)(uintptr_t)condition, .limit = limit};
-    TRY(st, around(d, &l->around));
+    TRY(st, capturing_graph(d, &l->around));
     CUDA_CHECK(d, "a loop", cudaGraphConditionalHandleCreate(&l->handle, l->around, 0, 0));
     c->n_loops++;
     TRY(st, iteration(d, 1));

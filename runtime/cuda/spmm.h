@@ -17,9 +17,9 @@ static __global__ void gn_spmm_weights(const float *from, const int32_t *by, flo
     }
 }
 
-/* arg: from, by, to, an RtSpmmAsk. */
+/* arg: from, by, to, an RtSpmmRequest. */
 static inline int gn_spmm(void *const *arg, void *stream) {
-    RtSpmmAsk ask = *(const RtSpmmAsk *)arg[3];
+    RtSpmmRequest ask = *(const RtSpmmRequest *)arg[3];
     if (ask.kind == RT_SPMM_BOUNDS) {
         void *args[] = {(void *)&arg[0], (void *)&arg[2], &ask.n};
         return gn_launch(gn_spmm_bounds, ask.n, args, stream);

@@ -13,6 +13,6 @@ typedef enum {
 typedef struct {
     int64_t n;
     RtSpmmArrayKind kind;
-} RtSpmmAsk;
+} RtSpmmRequest;
 
 #endif

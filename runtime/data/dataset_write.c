@@ -18,8 +18,8 @@
 
 #include "encoder.h"
 #include "json.h"
-#include "judge.h"
-#include "kept.h"
+#include "eval_metric.h"
+#include "cache.h"
 #include "moved.h"
 
 typedef struct {
@@ -73,7 +73,7 @@ static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, 
     put_halves(w, key, file, dt, rank, shape, data, NULL);
 }
 
-/* [lists, rows, ..]: rows of the table that is being written, which may move. */
+/* Writes an array whose rows may be permuted: those of the table that is being written. */
 static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int rank,
                      const int64_t *shape, const void *data) {
     RtArray a = {.dt = dt, .rank = rank, .data = data};
@@ -472,7 +472,7 @@ static bool may_be_ours(const char *file) {
 
 /* A data set that is called "shop" has not written a file "shop". */
 static bool is_ours(const Texts *t, const char *file) {
-    if (rt_ends_with(file, RT_KEPT_END)) return true; /* made of the old data */
+    if (rt_ends_with(file, RT_CACHE_END)) return true; /* made of the old data */
     return may_be_ours(file) && bsearch(&file, t->v, (size_t)t->n, sizeof *t->v, rt_by_text);
 }
 

@@ -28,7 +28,7 @@ static bool whole(double x, int64_t *v) {
     return true;
 }
 
-bool rt_cell_whole(const char *s, int64_t *v) {
+bool rt_cell_is_integer(const char *s, int64_t *v) {
     double x;
     return rt_cell_integer(s, v) || (rt_cell_number(s, &x) && whole(x, v));
 }
@@ -40,7 +40,7 @@ static bool is_absent(const RtCell *c) {
 /* Of ids that are given as numbers those are whole that a double tells apart. */
 static bool cell_whole(const RtCell *c, int64_t *v) {
     const double most = 0x1p53; /* which 2^53 + 1 is, too */
-    if (c->text) return rt_cell_whole(c->text, v);
+    if (c->text) return rt_cell_is_integer(c->text, v);
     if (c->number != floor(c->number) || fabs(c->number) >= most) return false;
     *v = (int64_t)c->number;
     return true;
@@ -280,7 +280,7 @@ static const char *form_word(RtDateForm form) {
 const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
     *to = '\0';
     if (e->scale != RT_SCALE_PLAIN)
-        rt_scale_told(e, to, n);
+        rt_scale_describe(e, to, n);
     else if (e->as == RT_AS_BOOLEAN)
         snprintf(to, n, "true or false");
     else if (e->as == RT_AS_TEXT)
@@ -304,7 +304,7 @@ const char *rt_encoder_told(const RtEncoder *e, char *to, size_t n) {
 const char *rt_encoder_named(const RtEncoder *e, char *to, size_t n) {
     int at = snprintf(to, n, "%s ", kinds[e->as].word);
     if (e->as == RT_AS_NUMBER)
-        rt_scale_told(e, to + at, n - (size_t)at);
+        rt_scale_describe(e, to + at, n - (size_t)at);
     else if (e->out)
         snprintf(to + at, n - (size_t)at, "of %d values", e->out);
     else
@@ -364,8 +364,8 @@ static void tell_cell(const RtCell *c, char *to, size_t n) {
         snprintf(to, n, "%s", *c->text ? rt_cell_quoted(c->text).s : "an empty cell");
 }
 
-void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
-                    const RtEncoder *e, const char *like) {
+void rt_encode_explain(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
+                       const RtEncoder *e, const char *like) {
     char value[64], wants[256] = "";
     tell_cell(cell, value, sizeof value);
     if (e->as == RT_AS_VECTOR)

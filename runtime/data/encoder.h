@@ -84,10 +84,10 @@ const char *rt_encode_number(const RtEncoder *e, double v, void *to, int64_t at)
 /* "", or what others write for it where numbers, times or keys stand: NULL, NaN, NA, N/A, \\N. */
 bool rt_cell_absent(const char *text);
 /* "12", and "12.0" as pandas writes it. */
-bool rt_cell_whole(const char *text, int64_t *v);
+bool rt_cell_is_integer(const char *text, int64_t *v);
 /* "column 'age': 'x' is not a number", and by whom it is wanted; like: NULL = by the column. */
-void rt_encode_tell(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
-                    const RtEncoder *e, const char *like);
+void rt_encode_explain(char *to, size_t n, const char *column, const RtCell *cell, const char *what,
+                       const RtEncoder *e, const char *like);
 
 struct RtTable;
 /* The column of the table that is 1 where `of` has no cell; NULL: none is. */

@@ -55,7 +55,7 @@ const char *rt_scale_bins(const RtEncoder *e, double v, void *to, int64_t at) {
 }
 
 /* ---- in words ---------------------------------------------------------------------- */
-void rt_scale_told(const RtEncoder *e, char *to, size_t n) {
+void rt_scale_describe(const RtEncoder *e, char *to, size_t n) {
     double first = e->n_marks ? e->marks[0] : 0, last = e->n_marks ? e->marks[e->n_marks - 1] : 0;
     switch (e->scale) {
     case RT_SCALE_PLAIN:

@@ -13,7 +13,7 @@ double rt_scale_number(const RtEncoder *e, double v);
 const char *rt_scale_bins(const RtEncoder *e, double v, void *to, int64_t at);
 
 /* "standardised: mean 3.5, deviation 1.2", "as it is". */
-void rt_scale_told(const RtEncoder *e, char *to, size_t n);
+void rt_scale_describe(const RtEncoder *e, char *to, size_t n);
 bool rt_scale_same(const RtEncoder *a, const RtEncoder *b);
 /* The members of its JSON; false: no memory. */
 bool rt_scale_put(RtText *to, const RtEncoder *e);

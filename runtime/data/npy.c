@@ -214,13 +214,13 @@ static gnnc_status begin(OpenOut *open, RtOut *o, const RtAlloc *from, const cha
 }
 
 static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, const RtArray *a,
-                        const void *half, RtError *err) {
+                        const void *second_half, RtError *err) {
     RtOut o;
     size_t n_bytes;
     gnnc_status st;
     TRY(st, begin(open, &o, from, path, a, &n_bytes, err));
-    st = rt_out_write(&o, a->data, half ? n_bytes / 2 : n_bytes, err);
-    if (st == GNNC_OK && half) st = rt_out_write(&o, half, n_bytes / 2, err);
+    st = rt_out_write(&o, a->data, second_half ? n_bytes / 2 : n_bytes, err);
+    if (st == GNNC_OK && second_half) st = rt_out_write(&o, second_half, n_bytes / 2, err);
     if (st == GNNC_OK) return rt_out_commit(&o, err);
     rt_out_abort(&o);
 out:

@@ -93,13 +93,13 @@ gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err) {
     return rt_group(pool, r->src, r->n_edges, r->n_src, &r->by_src, err);
 }
 
-static bool keeps(const RtKept *k, const void *p) {
+static bool keeps(const RtCacheFile *k, const void *p) {
     for (int i = 0; i < k->n; i++)
         if (k->p[i] == p) return true;
     return !p;
 }
 
-void rt_relation_drop(RtPool *pool, RtRelation *r, const RtKept *k) {
+void rt_relation_drop(RtPool *pool, RtRelation *r, const RtCacheFile *k) {
     if (r->orig[0] == r->id) r->orig[0] = NULL; /* of a base relation: one array */
     const int32_t **const array[] = {&r->src, &r->dst, &r->id, &r->orig[0], &r->orig[1]};
     for (int i = 0; i < 5; i++) {

@@ -52,12 +52,12 @@ gnnc_status rt_relation_undirected(RtPool *pool, const RtRelation *base, RtRelat
 gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelation *b,
                               RtRelation *out, RtError *err);
 /* Arrays that someone points to. */
-typedef struct RtKept {
+typedef struct RtCacheFile {
     void *const *p;
     int n;
-} RtKept;
+} RtCacheFile;
 /* Gives back every array of r but those. */
-void rt_relation_drop(RtPool *pool, RtRelation *r, const RtKept *kept);
+void rt_relation_drop(RtPool *pool, RtRelation *r, const RtCacheFile *kept);
 /* mask [base->n_edges], in base's canonical order */
 gnnc_status rt_relation_where(RtPool *pool, const RtRelation *base, const uint8_t *mask,
                               RtRelation *out, RtError *err);

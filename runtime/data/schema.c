@@ -11,7 +11,7 @@
 
 #include "encoder.h"
 #include "json.h"
-#include "judge.h"
+#include "eval_metric.h"
 #include "names.h"
 
 #define SCHEMA "schema.json"

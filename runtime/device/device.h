@@ -117,25 +117,25 @@ typedef struct RtPlaces {
     void **pointers; /* in device memory: the table of all groups; NULL: there are none */
 } RtPlaces;
 
-typedef struct RtDeviceLane {
+typedef struct RtUploadSlot {
     void *host, *there; /* page-locked; on the device */
     size_t n_bytes, host_bytes;
-} RtDeviceLane;
+} RtUploadSlot;
 
 /* A batch's rows of a buffer of the data. */
-typedef struct RtTaken {
+typedef struct RtDeviceGather {
     int64_t row_bytes; /* 0: the batch brings the buffer */
     int space;
     bool wide; /* rows.i64, not i32 */
     RtRows rows;
-} RtTaken;
+} RtDeviceGather;
 
 enum { RT_BUCKETS = 4 }; /* all the room there is, a half, a quarter, an eighth of it */
 
 /* device_batch.c */
 typedef struct RtDeviceBatch {
     RtPlaces at;
-    RtDeviceLane lane[RT_LANES];
+    RtUploadSlot lane[RT_LANES];
     int slot; /* of lane[] and bucket[]: the batch that is being made */
     void *arena;
     size_t arena_bytes;
@@ -220,7 +220,7 @@ gnnc_status rt_device_run(RtExec *x, const rt_phase *phase);
  * phase's temporaries, in an arena of its own, which has room for sizes `most`.  taken [n_bufs]:
  * what the device takes out of the data's buffers by itself; or NULL. */
 gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtTaken *taken);
+                            const int64_t *most, const RtDeviceGather *taken);
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase); /* for rt_device_run() */
 /* The phase, or what of it was recorded in p. */
 gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phase,
@@ -245,8 +245,8 @@ gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const
                                int64_t first, int64_t n);
 gnnc_status rt_device_batch_pull(RtExec *x, int b);
 /* Rows row[n] of it, one after another, to memory there: a copy for all that follow each other. */
-gnnc_status rt_device_take_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
-                                int64_t n);
+gnnc_status rt_device_gather_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+                                  int64_t n);
 /* Once: room for such rows, where their number is known only when batches are; on the host nothing.
  */
 gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes);

@@ -32,9 +32,9 @@ static gnnc_status make_tables(RtDevice *d) {
     return ok ? GNNC_OK : rt_fail_nomem(&d->x->rt->err, "the device's tables");
 }
 
-/* Bound for this batch: not the data's.  Of what was computed of all rows, and of parameters with a
- * row for each, a batch that is served has its rows' own. */
-static bool is_own(const RtExec *x, const RtDevice *d, int b) {
+/* Is the buffer bound for each batch? When rows are predicted by themselves so are values computed
+ * before of all rows, and parameters with a row for each. */
+static bool is_per_batch(const RtExec *x, const RtDevice *d, int b) {
     rt_buf_kind k = x->program->bufs[b].kind;
     bool bound = k == RT_BUF_DATA || k == RT_BUF_MAP || k == RT_BUF_LOGICAL || k == RT_BUF_SAVED ||
                  k == RT_BUF_VAR;
@@ -66,7 +66,8 @@ static int64_t part_of(int64_t n, int shift) {
     return (n + ((int64_t)1 << shift) - 1) >> shift;
 }
 
-static bool fits(const RtExec *x, const int64_t *most, int shift) {
+/* Does the batch fit into the bucket of most/2^shift? */
+static bool fits_bucket(const RtExec *x, const int64_t *most, int shift) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
         if (s->varies && x->n[s->sym] > part_of(most[s->sym], shift)) return false;
@@ -95,7 +96,7 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
     if (memcmp(b->most, most, n_bytes)) rt_device_forget_buckets(d);
     memcpy(b->most, most, n_bytes);
     memcpy(b->n, x->n, n_bytes);
-    while (shift > 0 && !fits(x, most, shift)) shift--;
+    while (shift > 0 && !fits_bucket(x, most, shift)) shift--;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
         if (s->varies) b->n[s->sym] = part_of(most[s->sym], shift);
@@ -106,14 +107,14 @@ static void choose_bucket(RtExec *x, RtDevice *d, const int64_t *most) {
 
 /* ---- places -------- */
 /* Room for n bytes, a quarter more where there was too little: batches differ. */
-static gnnc_status make_room(RtDevice *d, RtDeviceLane *l, size_t here, size_t there) {
+static gnnc_status make_room(RtDevice *d, RtUploadSlot *l, size_t here, size_t there) {
     if (here <= l->host_bytes && there <= l->n_bytes) return GNNC_OK;
     gnnc_status st = GNNC_OK;
     size_t want = there + there / 4, host = here + here / 4;
     rt_device_forget_buckets(d);
     d->ops->unpin(d, l->host);
     d->ops->release(d, l->there);
-    *l = (RtDeviceLane){0};
+    *l = (RtUploadSlot){0};
     TRY(st, d->ops->pin(d, host, &l->host));
     TRY(st, d->ops->alloc(d, want, &l->there));
     l->host_bytes = host;
@@ -149,12 +150,12 @@ static RtExec rounded(const RtExec *x, const RtDevice *d) {
 typedef struct {
     RtExec *x;
     RtDevice *d;
-    const RtTaken *taken;
+    const RtDeviceGather *taken;
     RtExec room; /* the sizes of places */
     size_t used, copied;
 } Lay;
 
-static const RtTaken *taken_of(const Lay *l, int b) {
+static const RtDeviceGather *taken_of(const Lay *l, int b) {
     return l->taken && l->taken[b].row_bytes ? &l->taken[b] : NULL;
 }
 
@@ -183,7 +184,7 @@ static int first_of_space(const Lay *l, int b) {
 
 static gnnc_status lay_rows(Lay *l, int b) {
     RtDeviceBatch *batch = &l->d->batch;
-    const RtTaken *t = &l->taken[b];
+    const RtDeviceGather *t = &l->taken[b];
     int first = first_of_space(l, b);
     size_t n;
     gnnc_status st = rt_buf_bytes(&l->room, b, &n);
@@ -194,7 +195,8 @@ static gnnc_status lay_rows(Lay *l, int b) {
     return st;
 }
 
-/* The trainer's places, but for what this batch has of its own. */
+/* The buffers' addresses in this batch: the trainer's, except for those that each batch has of its
+ * own, which get a place in the upload area. */
 static gnnc_status lay_out(Lay *l) {
     RtDeviceBatch *batch = &l->d->batch;
     int n_bufs = l->x->program->n_bufs;
@@ -206,7 +208,7 @@ static gnnc_status lay_out(Lay *l) {
         batch->at.n_bytes[b] = l->d->at.n_bytes[b];
         if (taken_of(l, b))
             batch->n_gathers++;
-        else if (is_own(l->x, l->d, b))
+        else if (is_per_batch(l->x, l->d, b))
             st = lay_buffer(l, b);
     }
     if (batch->n_gathers) batch->list_at = lay(l, (size_t)batch->n_gathers * sizeof(RtGather));
@@ -227,7 +229,7 @@ static int32_t word_bytes(int64_t row_bytes) {
 
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
-    const RtTaken *t = &l->taken[b];
+    const RtDeviceGather *t = &l->taken[b];
     return (RtGather){.from = l->d->at.buf[b],
                       .row = (char *)batch->lane[batch->slot].there + batch->rows_at[b],
                       .to = batch->at.buf[b],
@@ -244,7 +246,7 @@ static void list_gathers(const Lay *l) {
     int n = 0;
     batch->gathered_words = 0;
     for (int b = 0; b < l->x->program->n_bufs; b++) {
-        const RtTaken *t = taken_of(l, b);
+        const RtDeviceGather *t = taken_of(l, b);
         if (!t) continue;
         if (first_of_space(l, b) == b && t->rows.n)
             memcpy(host + batch->rows_at[b],
@@ -259,13 +261,13 @@ static void list_gathers(const Lay *l) {
 static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
     RtExec *x = l->x;
     RtDeviceBatch *batch = &l->d->batch;
-    RtDeviceLane *lane = &batch->lane[batch->slot];
+    RtUploadSlot *lane = &batch->lane[batch->slot];
     if (batch->now) memcpy(lane->host, x->n, (size_t)x->program->n_syms * sizeof *x->n);
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t from = (size_t)batch->at.buf[b];
         if (taken_of(l, b)) {
             batch->at.buf[b] = (char *)lane->there + from;
-        } else if (is_own(x, l->d, b)) {
+        } else if (is_per_batch(x, l->d, b)) {
             memcpy((char *)lane->host + from, x->buf[b], batch->at.n_bytes[b]);
             batch->at.buf[b] = (char *)lane->there + from;
         } else if (is_temp_of(x, phase, b)) {
@@ -280,8 +282,9 @@ static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
     return GNNC_OK;
 }
 
+/* Lays out the next batch and uploads it, while the one before may still be computed. */
 gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtTaken *taken) {
+                            const int64_t *most, const RtDeviceGather *taken) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
     RtDeviceBatch *b = &d->batch;
@@ -310,6 +313,8 @@ static gnnc_status gather(RtExec *x, RtDevice *d) {
     return rt_device_launch(x, x->program->device_gather, "gather", arg);
 }
 
+/* Runs a phase on the batch's buffers, with sizes rounded up to the bucket that its recording is
+ * of. */
 gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase) {
     RtDevice *d = x->rt->device;
     RtPlaces trainers = d->at;
@@ -390,8 +395,8 @@ gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const
     return rt_device_launch(x, x->program->device_scatter, "scatter", arg);
 }
 
-gnnc_status rt_device_take_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
-                                int64_t n) {
+gnnc_status rt_device_gather_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+                                  int64_t n) {
     RtDevice *d = x->rt->device;
     const char *from = d->batch.at.buf[b];
     gnnc_status st = GNNC_OK;

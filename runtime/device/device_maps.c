@@ -217,8 +217,9 @@ static gnnc_status upload(RtDeviceMaps *m, const void *here, int64_t n, size_t s
     return st == GNNC_OK ? m->d->ops->upload(m->d, p, here, (size_t)n * size) : st;
 }
 
-gnnc_status rt_there_copy(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
-                          const void **to) {
+/* The device's copy of an array of the host: it is uploaded once. */
+gnnc_status rt_on_device_copy(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
+                              const void **to) {
     for (const Array *a = m->arrays; a && n; a = a->next)
         if (a->here == here && a->n_bytes == (size_t)n * size) {
             *to = a->there;
@@ -229,8 +230,8 @@ gnnc_status rt_there_copy(RtDeviceMaps *m, const void *here, int64_t n, size_t s
     return st;
 }
 
-gnnc_status rt_there_group(RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
-                           RtGroups *out) {
+gnnc_status rt_on_device_group(RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
+                               RtGroups *out) {
     Work w;
     gnnc_status st;
     for (const Grouped *g = m->grouped; g; g = g->next)
@@ -252,16 +253,16 @@ out:
     return st;
 }
 
-gnnc_status rt_there_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
-                          const int32_t **to) {
+gnnc_status rt_on_device_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
+                              const int32_t **to) {
     RtRowsTo r = {.n = n, .rows = rows, .ptr = ptr};
     gnnc_status st = new_i32(m, n, &r.y);
     *to = r.y;
     return st == GNNC_OK ? run(m, RT_MAPS_ROWS, &r) : st;
 }
 
-gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
-                          int64_t count, const int32_t **to) {
+gnnc_status rt_on_device_gather(RtDeviceMaps *m, const int32_t *x, const int32_t *perm,
+                                const int64_t *n, int64_t count, const int32_t **to) {
     RtTakeTo t = {.count = count, .n = n, .x = x, .perm = perm};
     gnnc_status st = new_i32(m, count, &t.y);
     *to = t.y;
@@ -269,7 +270,7 @@ gnnc_status rt_there_take(RtDeviceMaps *m, const int32_t *x, const int32_t *perm
 }
 
 /* ---- relations -------- */
-const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
+const RtRelation *rt_device_relation_arrays(const RtDeviceMaps *m, int space) {
     return &m->rel[space];
 }
 
@@ -456,7 +457,7 @@ static gnnc_status bring_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
     return st;
 }
 
-gnnc_status rt_device_relation_home(RtExec *x, int space, bool whole) {
+gnnc_status rt_device_relation_to_host(RtExec *x, int space, bool whole) {
     RtDeviceMaps *m = x->rt->device->maps;
     const rt_space *s = &x->program->spaces[space];
     const RtRelation *from = &m->rel[space];
@@ -474,12 +475,12 @@ gnnc_status rt_device_relation_home(RtExec *x, int space, bool whole) {
         to->ptr = ptr;
     }
     for (int k = 0; k < 2 && !whole; k++)
-        if (s->base[k] >= 0) TRY(st, rt_device_relation_home(x, s->base[k], whole));
+        if (s->base[k] >= 0) TRY(st, rt_device_relation_to_host(x, s->base[k], whole));
 out:
     return st;
 }
 
-bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
+bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
     RtDeviceMaps *m = rt_device_maps(x);
     RtError *err = &x->rt->err, was = *err;
     if (*st == GNNC_OK) return false;
@@ -493,16 +494,17 @@ bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
                *st == GNNC_E_NOMEM ? "too little memory on the device" : was.text);
     *st = GNNC_OK;
     for (int s = 0; s < x->program->n_spaces && *st == GNNC_OK; s++)
-        if (m->rel[s].ptr) *st = rt_device_relation_home(x, s, true);
+        if (m->rel[s].ptr) *st = rt_device_relation_to_host(x, s, true);
     return true;
 }
 
 /* ---- buffers -------- */
-void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {
+void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
     if (buf >= 0) m->buf[buf] = (void *)there; /* kernels only read MAP and LOGICAL buffers */
 }
 
-gnnc_status rt_there_compare(RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size) {
+gnnc_status rt_on_device_compare(RtDeviceMaps *m, int buf, const void *here, int64_t n,
+                                 size_t size) {
     RtPool pool;
     gnnc_status st = GNNC_OK;
     if (!m->buf[buf]) return GNNC_OK;

@@ -67,8 +67,9 @@ static bool scans(const RtDeviceSampler *s) {
     return any;
 }
 
-/* The graph, marks and what a hop needs meanwhile: offsets where there is no memory yet. */
-static size_t lay_work(RtDeviceSampler *s, char *base) {
+/* Lays out the sampler's workspace on the device. Without memory (NULL) it only computes offsets,
+ * and so the size. */
+static size_t layout_workspace(RtDeviceSampler *s, char *base) {
     RtDraw *d = &s->draw;
     const RtDrawMost *m = &s->most;
     int64_t entries = m->drawn > s->n_seeds ? m->drawn : s->n_seeds;
@@ -197,11 +198,12 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
 static gnnc_status take_memory(RtDeviceSampler *s) {
     RtDevice *d = s->d;
     RtError *err = &d->x->rt->err;
-    size_t work = lay_work(s, (char *)s->d->ops->align); /* some address: sizes are wanted */
+    size_t work =
+        layout_workspace(s, (char *)s->d->ops->align); /* some address: sizes are wanted */
     size_t all = work + s->at.end * (size_t)s->n_slots;
     gnnc_status st;
     TRY(st, d->ops->alloc(d, work, &s->work));
-    lay_work(s, s->work);
+    layout_workspace(s, s->work);
     for (int i = 0; i < s->n_slots; i++) {
         void *host, *there;
         TRY(st, d->ops->alloc(d, s->at.end, &there));

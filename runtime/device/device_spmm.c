@@ -12,17 +12,18 @@ typedef struct RtSpmm {
 
 typedef struct RtSpmmArray {
     struct RtSpmmArray *next;
-    RtSpmmAsk ask;
+    RtSpmmRequest ask;
     const void *from, *by;
     void *there;
 } RtSpmmArray;
 
 /* ---- arrays --------------------------------------------------------------------------------- */
-static bool is_same(const RtSpmmArray *a, const RtSpmmAsk *ask, const void *from, const void *by) {
+static bool is_same(const RtSpmmArray *a, const RtSpmmRequest *ask, const void *from,
+                    const void *by) {
     return a->ask.kind == ask->kind && a->ask.n == ask->n && a->from == from && a->by == by;
 }
 
-static gnnc_status array_of(RtDevice *d, RtSpmmAsk ask, const void *from, const void *by,
+static gnnc_status array_of(RtDevice *d, RtSpmmRequest ask, const void *from, const void *by,
                             void **there) {
     RtSpmmArray *a = d->spmms.arrays;
     while (a && !is_same(a, &ask, from, by)) a = a->next;
@@ -48,7 +49,8 @@ static const void *place(const RtDevice *d, int buf) {
 
 static gnnc_status arrays_of(RtDevice *d, const rt_spmm *m, RtSparse *s) {
     void *bounds, *weights = d->at.buf[m->weight >= 0 ? m->weight : m->ptr];
-    RtSpmmAsk of_rows = {m->rows + 1, RT_SPMM_BOUNDS}, of_entries = {m->entries, RT_SPMM_WEIGHTS};
+    RtSpmmRequest of_rows = {m->rows + 1, RT_SPMM_BOUNDS},
+                  of_entries = {m->entries, RT_SPMM_WEIGHTS};
     gnnc_status st;
     TRY(st, array_of(d, of_rows, d->at.buf[m->ptr], NULL, &bounds));
     if (m->weight < 0 || m->perm >= 0)

@@ -58,7 +58,8 @@ bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st) {
     return *st == GNNC_OK;
 }
 
-/* Recorded once, between its begin and its end. */
+/* Does the loop go on? While it is recorded its body is entered once; else the flag is read back
+ * from the device. */
 bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
                         gnnc_status *st) {
     RtDevice *d = x->rt->device;

@@ -51,8 +51,8 @@ static void mark_targets(const Set *from, const int32_t *idx, Set *to) {
 
 static gnnc_status follow(RtExec *x, const rt_exchange_step *e, const rt_reach *r,
                           uint8_t *wanted) {
-    RtPool *pool = x->rt->own->pool;
-    RtRange own = rt_own_rows(x, r->from, x->rt->own->rank);
+    RtPool *pool = x->rt->dist->pool;
+    RtRange own = rt_dist_rows(x, r->from, x->rt->dist->rank);
     Set s = {.n = rt_size(x->program, x->n, r->from), .lo = own.lo, .hi = own.hi};
     for (int k = 0; k < r->n; k++) {
         const void *hop = x->buf[r->hop[k]];
@@ -75,16 +75,16 @@ static gnnc_status follow(RtExec *x, const rt_exchange_step *e, const rt_reach *
 
 /* Rows of others among those that are wanted, by process. */
 static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wanted, Lists *l) {
-    const RtOwn *o = x->rt->own;
+    const RtDist *o = x->rt->dist;
     int64_t n = 0, rows = rt_size(x->program, x->n, e->space);
-    RtRange own = rt_own_rows(x, e->space, o->rank);
+    RtRange own = rt_dist_rows(x, e->space, o->rank);
     for (int64_t i = 0; i < rows; i++) n += wanted[i] && (i < own.lo || i >= own.hi);
     l->at = RT_NEWN(o->pool, int64_t, o->n + 1);
     l->row = RT_NEWN(o->pool, int32_t, n + 1);
     if (!l->at || !l->row) return nomem(x);
     n = 0;
     for (int r = 0; r < o->n; r++) {
-        RtRange of = rt_own_rows(x, e->space, r);
+        RtRange of = rt_dist_rows(x, e->space, r);
         for (int64_t i = of.lo; i < of.hi && r != o->rank; i++)
             if (wanted[i]) l->row[n++] = (int32_t)i;
         l->at[r + 1] = n;
@@ -94,28 +94,30 @@ static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wan
 
 /* ---- telling each other --------------------------------------------------------------------- */
 /* How many rows each wants of each, and then which. */
-static gnnc_status ask(RtExec *x, RtMail *m, RtHalo *h, int64_t *count) {
-    const RtOwn *o = x->rt->own;
+static gnnc_status ask(RtExec *x, RtMessages *m, RtHalo *h, int64_t *count) {
+    const RtDist *o = x->rt->dist;
     gnnc_status st;
     for (int r = 0; r < o->n; r++) {
         count[r] = h->from.at[r + 1] - h->from.at[r];
-        rt_mail_put(m, r, &count[r], sizeof *count, &h->to.at[r + 1], sizeof *count);
+        rt_messages_put(m, r, &count[r], sizeof *count, &h->to.at[r + 1], sizeof *count);
     }
-    TRY(st, rt_own_tell(x, "rows", m));
+    TRY(st, rt_dist_exchange_uncounted(x, "rows", m));
     for (int r = 0; r < o->n; r++) h->to.at[r + 1] += h->to.at[r];
     h->to.row = RT_NEWN(o->pool, int32_t, h->to.at[o->n] + 1);
     if (!h->to.row) return nomem(x);
     for (int r = 0; r < o->n; r++)
-        rt_mail_put(m, r, h->from.row + h->from.at[r], (size_t)count[r] * sizeof(int32_t),
-                    h->to.row + h->to.at[r],
-                    (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof(int32_t));
-    st = rt_own_tell(x, "rows", m);
+        rt_messages_put(m, r, h->from.row + h->from.at[r], (size_t)count[r] * sizeof(int32_t),
+                        h->to.row + h->to.at[r],
+                        (size_t)(h->to.at[r + 1] - h->to.at[r]) * sizeof(int32_t));
+    st = rt_dist_exchange_uncounted(x, "rows", m);
 out:
     return st;
 }
 
-static gnnc_status make(RtExec *x, const rt_exchange_step *e, RtMail *m, RtHalo *h) {
-    const RtOwn *o = x->rt->own;
+/* Builds the halo of an exchange: finds the rows that this process reads of others, and requests
+ * them of their owners. */
+static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *m, RtHalo *h) {
+    const RtDist *o = x->rt->dist;
     gnnc_status st = GNNC_OK;
     uint8_t *wanted = RT_NEWN(o->pool, uint8_t, rt_size(x->program, x->n, e->space) + 1);
     int64_t *count = RT_NEWN(o->pool, int64_t, o->n);
@@ -139,22 +141,22 @@ static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
     return same;
 }
 
-static gnnc_status find(RtExec *x, int i, RtMail *m, RtHalo **out) {
-    RtOwn *o = x->rt->own;
+static gnnc_status find(RtExec *x, int i, RtMessages *m, RtHalo **out) {
+    RtDist *o = x->rt->dist;
     const rt_exchange_step *all = x->program->exchanges;
     for (int k = 0; k < x->program->n_exchanges && !o->halo[i]; k++)
         if (o->halo[k] && same_rows(&all[i], &all[k])) o->halo[i] = o->halo[k];
     *out = o->halo[i];
     if (*out) return GNNC_OK;
     RtHalo *h = RT_NEW(o->pool, RtHalo);
-    gnnc_status st = h ? make(x, &all[i], m, h) : nomem(x);
+    gnnc_status st = h ? build_halo(x, &all[i], m, h) : nomem(x);
     if (st == GNNC_OK) *out = o->halo[i] = h;
     return st;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
-static gnnc_status tell(RtExec *x, RtMail *m) {
-    return rt_own_exchange(x, "rows", m);
+static gnnc_status tell(RtExec *x, RtMessages *m) {
+    return rt_dist_exchange(x, "rows", m);
 }
 
 typedef struct {
@@ -163,31 +165,32 @@ typedef struct {
 } Fold;
 
 /* All rows of each process, from where they lie to where they will: to all, or to the first. */
-static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMail *m, char *buf,
+static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMessages *m, char *buf,
                              size_t row) {
-    const RtOwn *o = x->rt->own;
+    const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
-        RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
-        RtRange of = e->cuts ? rt_own_cuts(o, r) : rt_own_rows(x, e->space, r);
+        RtRange own = e->cuts ? rt_dist_chunks(o, o->rank) : rt_dist_rows(x, e->space, o->rank);
+        RtRange of = e->cuts ? rt_dist_chunks(o, r) : rt_dist_rows(x, e->space, r);
         bool goes = !e->to_first || r == 0, comes = !e->to_first || o->rank == 0;
-        rt_mail_put(m, r, buf + (size_t)own.lo * row, goes ? (size_t)(own.hi - own.lo) * row : 0,
-                    buf + (size_t)of.lo * row, comes ? (size_t)(of.hi - of.lo) * row : 0);
+        rt_messages_put(m, r, buf + (size_t)own.lo * row,
+                        goes ? (size_t)(own.hi - own.lo) * row : 0, buf + (size_t)of.lo * row,
+                        comes ? (size_t)(of.hi - of.lo) * row : 0);
     }
     return tell(x, m);
 }
 
-static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMail *m, char *buf, size_t row) {
-    const RtOwn *o = x->rt->own;
+static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMessages *m, char *buf, size_t row) {
+    const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
-    char *out = rt_own_room(x, 0, (size_t)n_to * row + 1);
-    char *in = rt_own_room(x, 1, (size_t)n_from * row + 1);
+    char *out = rt_dist_buffer(x, 0, (size_t)n_to * row + 1);
+    char *in = rt_dist_buffer(x, 1, (size_t)n_from * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
     for (int64_t i = 0; i < n_to; i++)
         memcpy(out + (size_t)i * row, buf + (size_t)h->to.row[i] * row, row);
     for (int r = 0; r < o->n; r++)
-        rt_mail_put(m, r, out + (size_t)h->to.at[r] * row,
-                    (size_t)(h->to.at[r + 1] - h->to.at[r]) * row, in + (size_t)h->from.at[r] * row,
-                    (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
+        rt_messages_put(
+            m, r, out + (size_t)h->to.at[r] * row, (size_t)(h->to.at[r + 1] - h->to.at[r]) * row,
+            in + (size_t)h->from.at[r] * row, (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
     gnnc_status st = tell(x, m);
     for (int64_t i = 0; i < n_from && st == GNNC_OK; i++)
         memcpy(buf + (size_t)h->from.row[i] * row, in + (size_t)i * row, row);
@@ -198,7 +201,7 @@ static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMail *m, char *buf, 
  * It takes the place of the first, and the others that of nothing. */
 static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
     const Fold *f = user;
-    RtRange cuts = rt_own_part_cuts(x->rt->own, part);
+    RtRange cuts = rt_dist_part_chunks(x->rt->dist, part);
     memcpy(to, f->partial + cuts.lo * f->count, (size_t)f->count * sizeof *to);
     for (int64_t c = cuts.lo + 1; c < cuts.hi; c++)
         for (int64_t i = 0; i < f->count; i++) to[i] += f->partial[c * f->count + i];
@@ -207,7 +210,7 @@ static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
 
 static gnnc_status fold(RtExec *x, float *partial, int64_t count) {
     Fold f = {partial, count};
-    float *sum = (float *)rt_own_room(x, 0, (size_t)count * sizeof *sum + 1);
+    float *sum = (float *)rt_dist_buffer(x, 0, (size_t)count * sizeof *sum + 1);
     if (!sum) return GNNC_E_NOMEM;
     gnnc_status st = rt_sum_parts(x, &(RtSum){count, fold_part, &f}, sum);
     if (st != GNNC_OK) return st;
@@ -218,10 +221,10 @@ static gnnc_status fold(RtExec *x, float *partial, int64_t count) {
 
 gnnc_status rt_exchange(RtExec *x, int i) {
     const rt_exchange_step *e = &x->program->exchanges[i];
-    RtMail m;
+    RtMessages m;
     RtHalo *h = NULL;
     size_t n = 0;
-    if (!rt_own_several(x) && !e->folds) return GNNC_OK;
+    if (!rt_dist_several(x) && !e->folds) return GNNC_OK;
     int64_t rows = e->cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, e->space);
     gnnc_status st = rt_buf_bytes(x, e->buf, &n);
     if (st != GNNC_OK || rows == 0) return st;
@@ -243,12 +246,12 @@ static int64_t count_in(const uint8_t *wanted, RtRange r) {
 /* Rows that the process o->rank reads of the others. */
 static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wanted, int64_t row,
                               gnnc_traffic *to) {
-    const RtOwn *o = x->rt->own;
+    const RtDist *o = x->rt->dist;
     gnnc_status st = GNNC_OK;
     memset(wanted, 0, (size_t)rt_size(x->program, x->n, e->space));
     for (int i = 0; i < e->n && st == GNNC_OK; i++) st = follow(x, e, &e->reach[i], wanted);
     for (int r = 0; r < o->n && st == GNNC_OK; r++) {
-        int64_t n = r == o->rank ? 0 : count_in(wanted, rt_own_rows(x, e->space, r));
+        int64_t n = r == o->rank ? 0 : count_in(wanted, rt_dist_rows(x, e->space, r));
         to->halo_rows += n;
         to->halo_bytes += n * row;
         to->messages += n * row > 0;
@@ -258,8 +261,8 @@ static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wan
 
 /* What goes from the process o->rank to all others. */
 static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
-    const RtOwn *o = x->rt->own;
-    RtRange own = e->cuts ? rt_own_cuts(o, o->rank) : rt_own_rows(x, e->space, o->rank);
+    const RtDist *o = x->rt->dist;
+    RtRange own = e->cuts ? rt_dist_chunks(o, o->rank) : rt_dist_rows(x, e->space, o->rank);
     int64_t others = !e->to_first ? o->n - 1 : o->rank > 0;
     int64_t n_bytes = (own.hi - own.lo) * row * others;
     *(e->cuts ? &to->sum_bytes : &to->whole_bytes) += n_bytes;
@@ -268,13 +271,13 @@ static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_tr
 
 static void count_sum(const RtExec *x, int64_t n_bytes, gnnc_traffic *to) {
     int64_t bytes, messages;
-    rt_sum_parts_sent(x->rt->own, n_bytes / (int64_t)sizeof(float), &bytes, &messages);
+    rt_sum_parts_sent(x->rt->dist, n_bytes / (int64_t)sizeof(float), &bytes, &messages);
     to->sum_bytes += bytes;
     to->messages += messages;
 }
 
 static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic *to) {
-    RtOwn *o = x->rt->own;
+    RtDist *o = x->rt->dist;
     int64_t all = rt_size(x->program, x->n, e->space);
     int64_t rows = e->sums ? 1 : e->cuts ? RT_SUM_CHUNKS : all;
     size_t n = 0;
@@ -300,29 +303,29 @@ static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic
 
 /* May n processes share the rows? */
 static gnnc_status may_be(RtExec *x, int n) {
-    int parts = x->rt->own->n_parts;
+    int parts = x->rt->dist->n_parts;
     if (n >= 1 && n <= parts) return GNNC_OK;
     return rt_fail(&x->rt->err, GNNC_E_RANGE, "%d processes: the data are in %d part%s", n, parts,
                    parts == 1 ? "" : "s");
 }
 
-gnnc_status rt_own_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
-    RtOwn *own = x->rt->own, as = *own;
+gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
+    RtDist *own = x->rt->dist, as = *own;
     gnnc_status st = may_be(x, n);
     if (st != GNNC_OK) return st;
     as.n = n;
-    x->rt->own = &as;
+    x->rt->dist = &as;
     st = n > 1 ? count_step(x, &x->program->exchanges[i], out) : GNNC_OK;
-    x->rt->own = own;
+    x->rt->dist = own;
     return st;
 }
 
-gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out) {
+gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out) {
     gnnc_status st = may_be(x, n);
     for (int i = 0; i < x->program->n_exchanges && st == GNNC_OK; i++) {
         gnnc_traffic one = {0};
         if (x->program->exchanges[i].phase != phase) continue;
-        st = rt_own_traffic_of(x, i, n, &one);
+        st = rt_dist_traffic_of(x, i, n, &one);
         out->messages += one.messages;
         out->halo_bytes += one.halo_bytes;
         out->whole_bytes += one.whole_bytes;

@@ -14,7 +14,7 @@
 
 /* ---- phases -------------------------------------------------------------- */
 static gnnc_status run(RtExec *x, const rt_phase *phase) {
-    rt_grain_phase(x, phase);
+    rt_serial_steps_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
     rt_blocks_end(x); /* after a failure */

@@ -18,9 +18,9 @@ typedef enum { RT_ON_ANY, RT_ON_HOST, RT_ON_DEVICE } RtWhere;
 typedef enum { RT_BY_F32, RT_BY_DOT_PRODUCTS, RT_BY_TILE_REGISTERS } RtProducts16;
 
 struct RtBound;
-struct RtGiven;
+struct RtWeightsFile;
 struct RtDevice;
-typedef struct RtOwn RtOwn;
+typedef struct RtDist RtDist;
 
 /* The loop over blocks that runs (exec_blocks.c). */
 typedef struct {
@@ -38,16 +38,17 @@ typedef struct RtRuntime {
     size_t scratch_bytes;
     gnnc_message_fn *message; /* print, warnings; may be NULL */
     void *message_user;
-    RtTeam *team;                  /* NULL = the caller alone */
-    struct RtDevice *device;       /* where phases run; NULL = here (device.h) */
-    void *stream;                  /* the host's there, */
-    bool in_stream;                /* .. if it wants work to be ordered with one */
-    struct RtBound *bound;         /* the data the program runs on (bind.h) */
-    const struct RtGiven *given;   /* weights that came before the data (codes.h); NULL = none */
+    RtTeam *team;            /* NULL = the caller alone */
+    struct RtDevice *device; /* where phases run; NULL = here (device.h) */
+    void *stream;            /* the host's there, */
+    bool in_stream;          /* .. if it wants work to be ordered with one */
+    struct RtBound *bound;   /* the data the program runs on (bind.h) */
+    const struct RtWeightsFile
+        *given;                    /* weights that came before the data (codes.h); NULL = none */
     const struct RtPacked *packed; /* weights, as products read them (gemm.h); NULL = none */
     gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
-    RtOwn *own;              /* rows that processes share (own.h); NULL = the program shares none */
+    RtDist *dist; /* rows that processes share (distributed.h); NULL = the program shares none */
     bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
     bool spill;              /* working memory that does not fit may lie in a file */
     bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
@@ -60,14 +61,15 @@ typedef struct RtRuntime {
     double asked;            /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 
-/* grain.c: steps estimated to take less than serial_ns run on the caller alone.  After the
+/* serial_steps.c: steps estimated to take less than serial_ns run on the caller alone.  After the
  * sizes are bound; may be called again. */
-gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns);
+gnnc_status rt_serial_steps_set(RtExec *x, int64_t serial_ns);
 /* The same for the steps of one phase, with sizes n. */
-void rt_grain_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n, int64_t serial_ns);
+void rt_serial_steps_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n,
+                               int64_t serial_ns);
 /* Of one run on one thread, with sizes n; INT64_MAX: nothing is known. */
 int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n);
-void rt_grain_phase(RtExec *x, const rt_phase *phase);
+void rt_serial_steps_phase(RtExec *x, const rt_phase *phase);
 /* Who runs the present step. */
 static inline RtTeam *rt_step_team(const RtExec *x) {
     return x->rt->alone_here && x->rt->alone_here[x->step] ? NULL : x->rt->team;

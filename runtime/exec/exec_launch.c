@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "blocks.h"
-#include "own.h"
+#include "distributed.h"
 #include "profile.h"
 
 enum { CHUNK_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
@@ -107,11 +107,11 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
 void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t extent, int n_maps,
                    const int *map) {
     int64_t rows = rt_size(x->program, x->n, space), per_row = rows > 0 ? extent / rows : 0;
-    if (!rt_own_several(x)) {
+    if (!rt_dist_several(x)) {
         n_maps ? rt_launch_balanced(x, k, arg, n_maps, map) : launch(x, k, arg, 0, extent);
         return;
     }
-    RtRange own = rt_own_rows(x, space, x->rt->own->rank);
+    RtRange own = rt_dist_rows(x, space, x->rt->dist->rank);
     if (!n_maps) {
         launch(x, k, arg, own.lo * per_row, own.hi * per_row);
         return;
@@ -127,7 +127,7 @@ void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t
 void rt_launch_own_cuts(RtExec *x, int space, rt_kernel *k, void *const *arg) {
     RtRange own = {0, RT_SUM_CHUNKS};
     (void)space;
-    if (rt_own_several(x)) own = rt_own_cuts(x->rt->own, x->rt->own->rank);
+    if (rt_dist_several(x)) own = rt_dist_chunks(x->rt->dist, x->rt->dist->rank);
     launch(x, k, arg, own.lo, own.hi);
 }
 

@@ -11,7 +11,8 @@
 
 #include "runtime/clock.h"
 
-static void keep_event(const RtProfile *f, RtTraceLane *l, int step, int64_t from, int64_t to) {
+/* Records an event in its lane, or counts it where the lane is full. */
+static void record_event(const RtProfile *f, RtTraceLane *l, int step, int64_t from, int64_t to) {
     if (l->n < l->max)
         l->event[l->n++] = (RtTraceEvent){from - f->start, to - from, f->phase, step};
     else if (l->max)
@@ -25,7 +26,7 @@ int64_t rt_profile_share_begin(const RtExec *x) {
 void rt_profile_share_end(RtExec *x, int member, int64_t since) {
     RtProfile *f = x->profile;
     if (since < 0 || member >= f->n_lanes || f->step < 0) return;
-    keep_event(f, &f->lane[member], f->step, since, rt_now_ns());
+    record_event(f, &f->lane[member], f->step, since, rt_now_ns());
 }
 
 static void add(RtProfile *f, int step, int64_t from, int64_t to) {
@@ -33,7 +34,7 @@ static void add(RtProfile *f, int step, int64_t from, int64_t to) {
     t->calls += f->fresh;
     t->ns += to - from;
     if (f->runs[f->phase] == 1) t->first_calls += f->fresh, t->first_ns += to - from;
-    keep_event(f, &f->main, step, from, to);
+    record_event(f, &f->main, step, from, to);
 }
 
 static void end_step(RtProfile *f, int64_t now) {
@@ -99,7 +100,7 @@ gnnc_status rt_profile_end(RtExec *x) {
     }
     int64_t now = rt_now_ns();
     end_step(f, now);
-    keep_event(f, &f->main, -1, f->phase_since, now);
+    record_event(f, &f->main, -1, f->phase_since, now);
     f->step = f->phase = -1;
     return st;
 }

@@ -20,7 +20,7 @@ enum { LONG_BYTES = 8192 };
 
 typedef struct {
     RtExec *x;
-    const RtOwn *o;
+    const RtDist *o;
     const RtSum *s;
     int64_t count;                    /* numbers of a node, or of a piece of one */
     float *level[TREE_DEPTH];         /* a sum at each depth */
@@ -64,7 +64,7 @@ static int64_t uppermost(Tree *w, RtRange parts, int64_t lo, int64_t hi, int dep
 /* The sum over [lo, hi), of the nodes from *next on. */
 static const float *sum_all(Tree *w, int64_t lo, int64_t hi, int depth, const float **next) {
     for (int r = 0; r < w->o->n; r++) {
-        if (!is_within(rt_own_parts(w->o, r), lo, hi)) continue;
+        if (!is_within(rt_dist_parts(w->o, r), lo, hi)) continue;
         const float *own = *next;
         *next += w->count;
         return own;
@@ -78,32 +78,32 @@ static const float *sum_all(Tree *w, int64_t lo, int64_t hi, int depth, const fl
 }
 
 static void number_nodes(Tree *w) {
-    const RtOwn *o = w->o;
+    const RtDist *o = w->o;
     for (int r = 0; r < o->n; r++)
-        w->first[r + 1] = w->first[r] + uppermost(w, rt_own_parts(o, r), 0, o->n_parts, 0, NULL);
+        w->first[r + 1] = w->first[r] + uppermost(w, rt_dist_parts(o, r), 0, o->n_parts, 0, NULL);
 }
 
 /* ---- between processes ----------------------------------------------------------------------- */
-static bool in_pieces(const RtOwn *o, int64_t count) {
+static bool in_pieces(const RtDist *o, int64_t count) {
     return o->n > 2 && count * (int64_t)sizeof(float) >= LONG_BYTES;
 }
 
 /* The numbers that process r adds up. */
-static RtRange piece_of(const RtOwn *o, int64_t count, int r) {
+static RtRange piece_of(const RtDist *o, int64_t count, int r) {
     return (RtRange){count * r / o->n, count * (r + 1) / o->n};
 }
 
 /* Nodes whole, to all. */
 static void bring_nodes(Tree *w, float *nodes, float *to) {
-    const RtOwn *o = w->o;
+    const RtDist *o = w->o;
     size_t node = (size_t)w->count * sizeof(float);
     const int64_t *first = w->first;
     int64_t own = first[o->rank];
-    RtMail m;
+    RtMessages m;
     for (int r = 0; r < o->n; r++)
-        rt_mail_put(&m, r, nodes + own * w->count, (size_t)(first[o->rank + 1] - own) * node,
-                    nodes + first[r] * w->count, (size_t)(first[r + 1] - first[r]) * node);
-    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+        rt_messages_put(&m, r, nodes + own * w->count, (size_t)(first[o->rank + 1] - own) * node,
+                        nodes + first[r] * w->count, (size_t)(first[r + 1] - first[r]) * node);
+    w->st = rt_dist_exchange(w->x, "sums over rows", &m);
     const float *next = nodes;
     if (w->st == GNNC_OK)
         memcpy(to, sum_all(w, 0, o->n_parts, 0, &next), (size_t)w->count * sizeof *to);
@@ -123,19 +123,19 @@ static void cut_nodes(const Tree *w, const float *nodes, float *cut) {
 
 /* `come`: room for all nodes of a piece; `cut`: for the own ones, whole. */
 static void bring_pieces(Tree *w, float *nodes, float *cut, float *come, float *to) {
-    const RtOwn *o = w->o;
+    const RtDist *o = w->o;
     const int64_t *first = w->first;
     int64_t mine = first[o->rank + 1] - first[o->rank], count = w->count;
     RtRange own = piece_of(o, count, o->rank);
     int64_t n = own.hi - own.lo;
-    RtMail m;
+    RtMessages m;
     cut_nodes(w, nodes, cut);
     for (int r = 0; r < o->n; r++) {
         RtRange of = piece_of(o, count, r);
-        rt_mail_put(&m, r, cut + mine * of.lo, (size_t)(mine * (of.hi - of.lo)) * sizeof *cut,
-                    come + first[r] * n, (size_t)((first[r + 1] - first[r]) * n) * sizeof *cut);
+        rt_messages_put(&m, r, cut + mine * of.lo, (size_t)(mine * (of.hi - of.lo)) * sizeof *cut,
+                        come + first[r] * n, (size_t)((first[r + 1] - first[r]) * n) * sizeof *cut);
     }
-    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+    w->st = rt_dist_exchange(w->x, "sums over rows", &m);
     if (w->st != GNNC_OK) return;
     memcpy(come + first[o->rank] * n, cut + mine * own.lo, (size_t)(mine * n) * sizeof *cut);
     const float *next = come;
@@ -143,15 +143,15 @@ static void bring_pieces(Tree *w, float *nodes, float *cut, float *come, float *
     memcpy(to + own.lo, sum_all(w, 0, o->n_parts, 0, &next), (size_t)n * sizeof *to);
     for (int r = 0; r < o->n; r++) {
         RtRange of = piece_of(o, count, r);
-        rt_mail_put(&m, r, to + own.lo, (size_t)n * sizeof *to, to + of.lo,
-                    (size_t)(of.hi - of.lo) * sizeof *to);
+        rt_messages_put(&m, r, to + own.lo, (size_t)n * sizeof *to, to + of.lo,
+                        (size_t)(of.hi - of.lo) * sizeof *to);
     }
-    w->st = rt_own_exchange(w->x, "sums over rows", &m);
+    w->st = rt_dist_exchange(w->x, "sums over rows", &m);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 static float *reserve(const Tree *w, int64_t numbers) {
-    RtOwn *o = w->x->rt->own;
+    RtDist *o = w->x->rt->dist;
     size_t want = (size_t)numbers * sizeof(float);
     if (want <= o->sums_bytes) return o->sums;
     rt_pool_drop(o->pool, o->sums);
@@ -162,7 +162,7 @@ static float *reserve(const Tree *w, int64_t numbers) {
 }
 
 gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
-    const RtOwn *o = x->rt->own;
+    const RtDist *o = x->rt->dist;
     Tree w = {.x = x, .o = o, .s = s, .count = s->count};
     number_nodes(&w);
     bool pieces = in_pieces(o, s->count);
@@ -172,7 +172,7 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     if (!room) return rt_fail_nomem(&x->rt->err, "sums over rows");
     for (int i = 0; i < TREE_DEPTH; i++) w.level[i] = room + i * s->count;
     float *at = room + TREE_DEPTH * s->count, *cut = at + nodes * s->count;
-    uppermost(&w, rt_own_parts(o, o->rank), 0, o->n_parts, 0, at + w.first[o->rank] * s->count);
+    uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, at + w.first[o->rank] * s->count);
     const float *next = at;
     if (w.st != GNNC_OK) return w.st;
     if (o->n == 1)
@@ -184,9 +184,9 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     return w.st;
 }
 
-void rt_sum_parts_sent(const RtOwn *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
+void rt_sum_parts_sent(const RtDist *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
     Tree w = {.o = o};
-    int64_t mine = uppermost(&w, rt_own_parts(o, o->rank), 0, o->n_parts, 0, NULL);
+    int64_t mine = uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, NULL);
     RtRange own = piece_of(o, count, o->rank);
     int64_t n = own.hi - own.lo, others = o->n - 1;
     bool pieces = in_pieces(o, count);

@@ -3,7 +3,7 @@
 #ifndef RUNTIME_SUM_PARTS_H
 #define RUNTIME_SUM_PARTS_H
 
-#include "own.h"
+#include "distributed.h"
 
 typedef struct {
     int64_t count; /* numbers of the sum */
@@ -13,6 +13,6 @@ typedef struct {
 
 gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to);
 /* What the process o->rank sends for one. */
-void rt_sum_parts_sent(const RtOwn *o, int64_t count, int64_t *n_bytes, int64_t *messages);
+void rt_sum_parts_sent(const RtDist *o, int64_t count, int64_t *n_bytes, int64_t *messages);
 
 #endif

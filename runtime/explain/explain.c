@@ -40,13 +40,13 @@ bool rt_explain_is_asked(const RtExplain *x, int type, int64_t node) {
 static const float *numbers(const RtExplain *x) {
     const gnnc_session *s = x->s;
     int64_t row = s->graph ? s->row[0] : s->m.batch->seed[0][0];
-    return (const float *)s->m.x.buf[s->of->rows.buf] + row * s->of->rows.floats;
+    return (const float *)s->m.x.buf[s->of->rows.buf] + row * s->of->rows.row_width;
 }
 
 static double score(const RtExplain *x) {
     const float *v = numbers(x);
     double sum = 0;
-    for (int64_t k = 0; k < x->s->of->rows.floats; k++)
+    for (int64_t k = 0; k < x->s->of->rows.row_width; k++)
         sum += (k == x->e->is.output ? 1 : x->others) * (double)v[k];
     return sum;
 }
@@ -82,16 +82,16 @@ static int64_t highest(const float *v, int64_t n) {
 
 /* A class is held against the mean of all others: what all of them have in common tells nothing. */
 static gnnc_status choose_output(RtExplain *x, int64_t output) {
-    const RtServedRows *rows = &x->s->of->rows;
+    const RtRowOutput *rows = &x->s->of->rows;
     const rt_recipe *r = &x->p->recipe;
-    bool classes = r->present && r->outcome == RT_OUTCOME_CLASSES && rows->floats > 1;
+    bool classes = r->present && r->outcome == RT_OUTCOME_CLASSES && rows->row_width > 1;
     if (rows->rank > 1)
         return rt_fail(&x->s->rt.err, GNNC_E_STATE, "'%s' gives no list of numbers for a row",
                        x->p->name);
-    if (output < -1 || output >= rows->floats)
-        return rt_session_no_row(x->s, "output", output, rows->floats);
-    x->e->is.output = output < 0 ? highest(numbers(x), rows->floats) : output;
-    x->others = classes ? -1 / (double)(rows->floats - 1) : 0;
+    if (output < -1 || output >= rows->row_width)
+        return rt_session_no_row(x->s, "output", output, rows->row_width);
+    x->e->is.output = output < 0 ? highest(numbers(x), rows->row_width) : output;
+    x->others = classes ? -1 / (double)(rows->row_width - 1) : 0;
     x->e->is.score = score(x);
     return GNNC_OK;
 }
@@ -152,7 +152,8 @@ static const char *column_name(RtExplain *x, int column) {
     return rt_pool_printf(x->pool, "%s.%s", rt_explain_table(x, c->space), c->name);
 }
 
-/* The time that the row is asked at is the question's. */
+/* Does the column get an attribution? The time that the prediction is asked at is part of the
+ * question, and no input that explains. */
 static bool is_explained(const RtExplain *x, int column) {
     const rt_column *c = &x->p->columns[column];
     bool told = c->kind == RT_COL_SPLIT || c->kind == RT_COL_ID || c->is_label;
@@ -247,8 +248,9 @@ static gnnc_status ablate(RtExplain *x, gnnc_part *part, RtExplainCut how, int w
     return st;
 }
 
-/* Of graphs rows are pooled, too, and no edge keeps them from that. */
-static gnnc_status ablate_parts(RtExplain *x, Parts *a) {
+/* Cuts the rows of one node type after another out of the graph. In graph tasks node types are not
+ * ablated: the readout pools their rows whatever edges are cut. */
+static gnnc_status ablate_node_types(RtExplain *x, Parts *a) {
     bool graphs = x->s->of->graphs;
     gnnc_status st = GNNC_OK;
     for (int t = 0; t < x->b->n_types && !graphs; t++)
@@ -320,14 +322,14 @@ static gnnc_status explain(RtExplain *x, int64_t row, int64_t output) {
         goto out;
     }
     TRY(st, add_gradients(x, &a));
-    st = ablate_parts(x, &a);
+    st = ablate_node_types(x, &a);
     if (st == GNNC_OK) take_parts(x, &a);
 out:
     return st;
 }
 
 static gnnc_status begin(gnnc_session *s) {
-    gnnc_status st = rt_session_begin_rows(s);
+    gnnc_status st = rt_session_begin_on_graph(s);
     if (st != GNNC_OK) return st;
     const rt_program *p = s->of->t->program;
     if (!rt_phase_of(p, RT_PHASE_EXPLAIN))
@@ -382,7 +384,7 @@ void gnnc_explanation_destroy(gnnc_explanation *e) {
 gnnc_status gnnc_explanation_describe(const gnnc_explanation *e, gnnc_explanation_info *out) {
     if (!e || !out) return GNNC_E_ARG;
     gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_explanation_info, out, n_parts);
-    if (st == GNNC_OK) rt_struct_give(out, &e->is, sizeof e->is);
+    if (st == GNNC_OK) rt_struct_copy_out(out, &e->is, sizeof e->is);
     return st;
 }
 
@@ -391,6 +393,6 @@ gnnc_status gnnc_explanation_part(const gnnc_explanation *e, int64_t i, gnnc_par
     gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_part, out, ablation);
     if (st != GNNC_OK) return st;
     if (i < 0 || i >= e->is.n_parts) return GNNC_E_RANGE;
-    rt_struct_give(out, &e->part[i], sizeof e->part[i]);
+    rt_struct_copy_out(out, &e->part[i], sizeof e->part[i]);
     return GNNC_OK;
 }

@@ -133,7 +133,7 @@ gnnc_status rt_explain_usual(RtExplain *x) {
     const RtBound *bound = x->s->of->t->rt.bound;
     RtPool *pool = &x->s->rt.pool;
     gnnc_status st = GNNC_OK;
-    if ((x->usual = x->s->usual)) return GNNC_OK;
+    if ((x->usual = x->s->baselines)) return GNNC_OK;
     double **all = RT_NEWN(pool, double *, x->p->n_columns + 1);
     if (!all) return no_memory(x);
     for (int i = 0; i < x->p->n_columns && st == GNNC_OK; i++) {
@@ -148,7 +148,7 @@ gnnc_status rt_explain_usual(RtExplain *x) {
         st = usual_code(x, c, bound->codes ? &bound->codes[i] : NULL, v);
         for (int64_t k = 1; k < width; k++) v[k] = v[0];
     }
-    if (st == GNNC_OK) x->usual = x->s->usual = all;
+    if (st == GNNC_OK) x->usual = x->s->baselines = all;
     return st;
 }
 

@@ -62,7 +62,7 @@ static const RtTiles16 *tiles_of(const RtExec *x, const rt_gemm *g) {
 }
 
 bool rt_products_16_here(RtProducts16 by) {
-    return by == RT_BY_TILE_REGISTERS ? rt_amx_use() : by == RT_BY_F32 || rt_dot_here();
+    return by == RT_BY_TILE_REGISTERS ? rt_amx_use() : by == RT_BY_F32 || rt_dot_available();
 }
 
 RtProducts16 rt_products_16(bool amx) {
@@ -221,9 +221,10 @@ static size_t block_bytes(const Block *b) {
     return aligned((size_t)(b->batch * b->rows * b->cols) * sizeof(float));
 }
 
-/* Which of its strides is not 1 leads from stored row to stored row. */
-static Block block_of(int64_t batch, int64_t rows, int64_t cols, int64_t batch_step, int64_t row,
-                      int64_t col) {
+/* How a matrix is stored. The stride that is not 1 is that from one stored row to the next; rows
+ * and columns change places if the matrix is stored by columns. */
+static Block matrix_block(int64_t batch, int64_t rows, int64_t cols, int64_t batch_step,
+                          int64_t row, int64_t col) {
     Block b = {batch, rows, cols, batch_step, row};
     if (col == 1) return b;
     return (Block){batch, cols, rows, batch_step, col};
@@ -268,8 +269,8 @@ static Chunk chunk_of(const rt_gemm *g, int64_t rows) {
     *(g->long_k ? &h.g.k : &h.g.m) = rows;
     rt_gemm *f = &h.g;
     f->in = f->out = RT_F32;
-    h.a = block_of(f->batch, f->m, f->k, g->a_batch, g->a_row, g->a_col);
-    h.b = block_of(f->batch, f->k, f->n, g->b_batch, g->b_row, g->b_col);
+    h.a = matrix_block(f->batch, f->m, f->k, g->a_batch, g->a_row, g->a_col);
+    h.b = matrix_block(f->batch, f->k, f->n, g->b_batch, g->b_row, g->b_col);
     h.c = (Block){f->batch, f->m, f->n, g->c_batch, g->c_row};
     f->a_batch = f->m * f->k, f->b_batch = f->k * f->n;
     f->a_row = g->a_col == 1 ? f->k : 1, f->a_col = g->a_col == 1 ? 1 : f->m;

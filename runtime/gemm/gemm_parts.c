@@ -9,7 +9,7 @@
 
 typedef struct {
     RtExec *x;
-    const RtOwn *o;
+    const RtDist *o;
     const rt_gemm *g;
     int space;
     const char *a, *b;
@@ -28,7 +28,7 @@ static gnnc_status multiply(const Own *w, const rt_gemm *g, const char *a, const
 }
 
 static gnnc_status rows_of_part(const Own *w, int64_t part) {
-    RtRange r = rt_own_part_rows(w->x, w->space, part);
+    RtRange r = rt_dist_part_rows(w->x, w->space, part);
     rt_gemm g = *w->g;
     g.m = r.hi - r.lo;
     return multiply(w, &g, w->a + (size_t)(r.lo * g.a_row) * w->in, w->b,
@@ -38,7 +38,7 @@ static gnnc_status rows_of_part(const Own *w, int64_t part) {
 /* ---- sums over rows ------------------------------------------------------------------------- */
 static gnnc_status sum_of_part(RtExec *x, void *user, int64_t part, float *to) {
     const Own *w = user;
-    RtRange r = rt_own_part_rows(x, w->space, part);
+    RtRange r = rt_dist_part_rows(x, w->space, part);
     rt_gemm g = *w->g;
     g.k = r.hi - r.lo;
     g.c_row = g.n;
@@ -57,7 +57,7 @@ static void store(const Own *w, const float *from) {
 
 static gnnc_status sum(Own *w) {
     RtSum s = {.count = w->g->batch * w->g->m * w->g->n, .of_part = sum_of_part, .user = w};
-    float *to = (float *)rt_own_room(w->x, 0, (size_t)s.count * sizeof *to + 1);
+    float *to = (float *)rt_dist_buffer(w->x, 0, (size_t)s.count * sizeof *to + 1);
     gnnc_status st = to ? rt_sum_parts(w->x, &s, to) : GNNC_E_NOMEM;
     if (st == GNNC_OK) store(w, to);
     return st;
@@ -65,12 +65,12 @@ static gnnc_status sum(Own *w) {
 
 gnnc_status rt_gemm_parts(RtExec *x, int space, const rt_gemm *g, const void *a, const void *b,
                           void *c) {
-    const RtOwn *o = x->rt->own;
+    const RtDist *o = x->rt->dist;
     Own w = {.x = x, .o = o, .g = g, .space = space, .a = a, .b = b, .c = c};
     w.in = bytes_of(g->in);
     w.out = bytes_of(g->out);
     if (g->long_k) return sum(&w);
-    RtRange parts = rt_own_parts(o, o->rank);
+    RtRange parts = rt_dist_parts(o, o->rank);
     gnnc_status st = GNNC_OK;
     for (int64_t p = parts.lo; p < parts.hi && st == GNNC_OK; p++) st = rows_of_part(&w, p);
     return st;

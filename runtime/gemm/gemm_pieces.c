@@ -55,7 +55,7 @@ static bool has_instructions(void) {
     return (d >> 22 & 1) && (d >> 24 & 1) && rt_gemm_own() && RT_CPU_HAS(AVX512BW, "avx512bw");
 }
 
-bool rt_pieces_here(void) {
+bool rt_pieces_available(void) {
     uint64_t given = 0;
     if (!has_instructions() || syscall(SYS_arch_prctl, GET_PERMISSION, &given) != 0) return false;
     return given >> TILE_DATA & 1;
@@ -250,6 +250,8 @@ INLINE_AMX void ask(const Ahead *a, int64_t step) {
             __builtin_prefetch(a->at + i * a->row + l * LINE, 0, 2);
 }
 
+/* An f32 product on AMX. Each operand is a sum of three bf16: high, middle and low. Six of their
+ * nine products count; they are added from the smallest to the largest. */
 INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
     const Half *a = s->a, *b = s->b;
     __asm__ volatile("" ::: "memory"); /* gcc is not told what loads of tiles read */
@@ -439,7 +441,7 @@ bool rt_pieces_long_tile(const RtTile *t, float *work) {
 }
 
 #else
-bool rt_pieces_here(void) {
+bool rt_pieces_available(void) {
     return false;
 }
 int64_t rt_pieces_packed(int64_t k, int64_t n) {

@@ -12,7 +12,7 @@ enum {
 };
 
 /* Has the machine such tiles, and may this process use them?  rt_amx_use asks for it. */
-bool rt_pieces_here(void);
+bool rt_pieces_available(void);
 
 /* The others stand between rt_amx_begin and rt_amx_end. */
 /* Floats that B takes in pieces; the columns of a tile (RT_PANEL_TILE) lie together. */

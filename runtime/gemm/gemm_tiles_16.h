@@ -41,10 +41,10 @@ typedef struct {
 } RtTiles16;
 
 /* Of two bf16 operands: the tile registers of AMX, where rt_amx_use; the dot products of
- * AVX512-BF16, where rt_dot_here. */
+ * AVX512-BF16, where rt_dot_available. */
 const RtTiles16 *rt_tiles_amx(void);
 const RtTiles16 *rt_tiles_dot(void);
-bool rt_dot_here(void);
+bool rt_dot_available(void);
 /* Are the machine's dot products faster than f32's?  On AMD's (Zen 4 and later) twice; on Intel's a
  * Xeon of the fourth generation makes 105 GFLOP/s of them, and 160 in f32. */
 bool rt_dot_pays(void);

@@ -142,8 +142,9 @@ UNITS static void read_lines(const Side *s, __m512i r[16]) {
                             : _mm512_setzero_si512();
 }
 
-/* One register: rows of lines for A, rows of pairs for B. */
-UNITS static void pack_unit(const Side *s, bool want_lines, uint16_t *to) {
+/* Packs a block of 16 x 32 bf16: row by row for A; for B in pairs of two successive k, as VNNI
+ * instructions read them. */
+UNITS static void pack_tile(const Side *s, bool want_lines, uint16_t *to) {
     __m512i r[16];
     bool lines = s->k_step == 1;
     if (lines)
@@ -165,7 +166,7 @@ static void pack_lines(const Side *s, int64_t line, bool want_lines, uint16_t *t
         part.at += p * s->k_step + line * s->line_step;
         part.k -= p;
         part.lines -= line;
-        pack_unit(&part, want_lines, to);
+        pack_tile(&part, want_lines, to);
     }
 }
 
@@ -216,9 +217,11 @@ AMX static void quad_amx(const Quad *q) {
     _tile_stored(3, c + q->c_next + SUMS, ROW);
 }
 
-/* GROUP rows of sums, `w` units wide: a row of B's pairs meets the pair of each row of A. */
-UNITS static inline __attribute__((always_inline)) void group(const Quad *q, const uint16_t *a,
-                                                              float *c, int w) {
+/* The innermost kernel: a row of B's pairs is multiplied with the pair of each row of A, by dot
+ * products of bf16. */
+UNITS static inline __attribute__((always_inline)) void micro_kernel(const Quad *q,
+                                                                     const uint16_t *a, float *c,
+                                                                     int w) {
     __m512 acc[GROUP][2];
     UNROLL for (int r = 0; r < GROUP; r++) UNROLL for (int j = 0; j < w; j++) acc[r][j] =
         q->add ? _mm512_loadu_ps(c + r * EDGE + j * SUMS) : _mm512_setzero_ps();
@@ -241,10 +244,10 @@ UNITS static inline __attribute__((always_inline)) void group(const Quad *q, con
 }
 
 UNITS static void group_1(const Quad *q, const uint16_t *a, float *c) {
-    group(q, a, c, 1);
+    micro_kernel(q, a, c, 1);
 }
 UNITS static void group_2(const Quad *q, const uint16_t *a, float *c) {
-    group(q, a, c, 2);
+    micro_kernel(q, a, c, 2);
 }
 
 static void quad_dot(const Quad *q) {
@@ -336,7 +339,7 @@ const RtTiles16 *rt_tiles_amx(void) {
 const RtTiles16 *rt_tiles_dot(void) {
     return &dot_tiles;
 }
-bool rt_dot_here(void) {
+bool rt_dot_available(void) {
     return has_units();
 }
 bool rt_dot_pays(void) {
@@ -358,7 +361,7 @@ const RtTiles16 *rt_tiles_amx(void) {
 const RtTiles16 *rt_tiles_dot(void) {
     return NULL;
 }
-bool rt_dot_here(void) {
+bool rt_dot_available(void) {
     return false;
 }
 bool rt_dot_pays(void) {

@@ -38,7 +38,7 @@ void gnnc_graph_release(gnnc_graph *g) {
     RtAlloc from = g->from;
     rt_graph_drop_log(g);
     rt_graph_leave(g, g->newest);
-    rt_graph_pay_back(g);
+    rt_graph_release_loans(g);
     rt_dataset_close(g->data);
     pthread_mutex_destroy(&g->lock);
     pthread_mutex_destroy(&g->committing);
@@ -216,7 +216,7 @@ gnnc_status gnnc_graph_add_graphs(gnnc_graph *g, const char *type, int64_t count
     return add_rows(g, GNNC_GRAPHS, type, count);
 }
 
-static gnnc_status divide(gnnc_graph *g, const char *nodes, const char *graphs, RtLent *ptr) {
+static gnnc_status divide(gnnc_graph *g, const char *nodes, const char *graphs, RtBorrowed *ptr) {
     gnnc_status st;
     RtTable *t, *of;
     const int64_t *at;
@@ -225,10 +225,10 @@ static gnnc_status divide(gnnc_graph *g, const char *nodes, const char *graphs, 
     t = find_in(g, GNNC_NODES, nodes);
     of = t ? find_in(g, GNNC_GRAPHS, graphs) : NULL;
     if (!of) return GNNC_E_MISSING;
-    TRY(st, rt_lent_open(g, ptr));
-    TRY(st, rt_lent_integers(g, ptr));
-    TRY(st, rt_lent_shape(g, ptr, 1, (int64_t[]){of->count + 1}));
-    TRY(st, rt_lent_i64(g, ptr, &at));
+    TRY(st, rt_borrowed_open(g, ptr));
+    TRY(st, rt_borrowed_integers(g, ptr));
+    TRY(st, rt_borrowed_shape(g, ptr, 1, (int64_t[]){of->count + 1}));
+    TRY(st, rt_borrowed_i64(g, ptr, &at));
     ptr->table = t->name;
     t->graph = (int)(of - g->data->graphs);
     t->graph_ptr = at;
@@ -239,10 +239,10 @@ out:
 
 gnnc_status gnnc_graph_divide(gnnc_graph *g, const char *nodes, const char *graphs,
                               const gnnc_array *ptr) {
-    RtLent x;
-    rt_lent_begin(&x, g, ptr, nodes);
+    RtBorrowed x;
+    rt_borrowed_begin(&x, g, ptr, nodes);
     gnnc_status st = divide(g, nodes, graphs, &x);
-    rt_lent_end(g, &x, st);
+    rt_borrowed_end(g, &x, st);
     return st;
 }
 
@@ -255,13 +255,14 @@ typedef struct {
 } Edges;
 
 /* "cites: sources", for messages. */
-static const char *what_of(RtLent *x, const char *name, const char *what) {
+static const char *what_of(RtBorrowed *x, const char *name, const char *what) {
     const char *text = name ? rt_pool_printf(&x->scratch, "%s: %s", name, what) : NULL;
     return text ? text : what;
 }
 
 /* An end for each edge, of where the edges of each node begin. */
-static gnnc_status expand(gnnc_graph *g, const RtLent *ptr, int64_t n_edges, const int32_t **out) {
+static gnnc_status expand(gnnc_graph *g, const RtBorrowed *ptr, int64_t n_edges,
+                          const int32_t **out) {
     const RtArray *a = &ptr->a;
     int32_t *to = RT_NEWN(&g->data->pool, int32_t, n_edges);
     int64_t n = a->count - 1, at = 0;
@@ -281,25 +282,25 @@ static gnnc_status expand(gnnc_graph *g, const RtLent *ptr, int64_t n_edges, con
                    (long long)at, (long long)n_edges);
 }
 
-static gnnc_status open_ends(gnnc_graph *g, const Edges *e, RtLent x[2], RtTable *made) {
+static gnnc_status open_ends(gnnc_graph *g, const Edges *e, RtBorrowed x[2], RtTable *made) {
     const RtTable *of = g->data->nodes;
     gnnc_status st;
     const int32_t *end[2];
     bool by_dst = e->by && *e->by == GNNC_BY_DESTINATION;
     int64_t n_nodes = of[by_dst ? made->dst_type : made->src_type].count;
     for (int i = 0; i < 2; i++) {
-        TRY(st, rt_lent_open(g, &x[i]));
-        TRY(st, rt_lent_integers(g, &x[i]));
-        TRY(st, rt_lent_shape(g, &x[i], 1, (int64_t[]){-1}));
+        TRY(st, rt_borrowed_open(g, &x[i]));
+        TRY(st, rt_borrowed_integers(g, &x[i]));
+        TRY(st, rt_borrowed_shape(g, &x[i], 1, (int64_t[]){-1}));
     }
     made->count = x[1].a.count;
     TRY(st, check_count(g, made->name, made->count));
-    TRY(st, rt_lent_shape(g, &x[0], 1, (int64_t[]){e->by ? n_nodes + 1 : made->count}));
+    TRY(st, rt_borrowed_shape(g, &x[0], 1, (int64_t[]){e->by ? n_nodes + 1 : made->count}));
     if (e->by)
         TRY(st, expand(g, &x[0], made->count, &end[0]));
     else
-        TRY(st, rt_lent_i32(g, &x[0], sizeof(int32_t), &end[0]));
-    TRY(st, rt_lent_i32(g, &x[1], sizeof(int32_t), &end[1]));
+        TRY(st, rt_borrowed_i32(g, &x[0], sizeof(int32_t), &end[0]));
+    TRY(st, rt_borrowed_i32(g, &x[1], sizeof(int32_t), &end[1]));
     made->src = end[by_dst];
     made->dst = end[!by_dst];
     st = rt_dataset_check_ends(g->data, made, &g->err);
@@ -307,7 +308,7 @@ out:
     return st;
 }
 
-static gnnc_status add_edges(gnnc_graph *g, const Edges *e, RtLent x[2]) {
+static gnnc_status add_edges(gnnc_graph *g, const Edges *e, RtBorrowed x[2]) {
     RtTable made, *old;
     gnnc_status st;
     if (!g || !e->name || !e->src_type || !e->dst_type)
@@ -330,16 +331,16 @@ out:
 }
 
 static gnnc_status lend_edges(gnnc_graph *g, const Edges *e) {
-    RtLent x[2];
+    RtBorrowed x[2];
     for (int i = 0; i < 2; i++) {
-        rt_lent_begin(&x[i], g, e->in[i], NULL);
+        rt_borrowed_begin(&x[i], g, e->in[i], NULL);
         x[i].where = what_of(&x[i], e->name,
                              i       ? e->by ? "other ends" : "destinations"
                              : e->by ? "pointers"
                                      : "sources");
     }
     gnnc_status st = add_edges(g, e, x);
-    for (int i = 0; i < 2; i++) rt_lent_end(g, &x[i], st);
+    for (int i = 0; i < 2; i++) rt_borrowed_end(g, &x[i], st);
     return st;
 }
 
@@ -402,7 +403,7 @@ static gnnc_status tell_table(RtDataset *d, int table, gnnc_table_info *out) {
                           .src_type = t->src_type < 0 ? NULL : d->nodes[t->src_type].name,
                           .dst_type = t->dst_type < 0 ? NULL : d->nodes[t->dst_type].name,
                           .graphs = t->graph < 0 ? NULL : d->graphs[t->graph].name};
-    rt_struct_give(out, &is, sizeof is);
+    rt_struct_copy_out(out, &is, sizeof is);
     return GNNC_OK;
 }
 
@@ -420,7 +421,7 @@ static gnnc_status tell_column(RtDataset *d, int table, int column, gnnc_column_
                            .n_entries = c->kind == RT_COL_CSR ? c->csr.nnz : 0,
                            .n_splits = c->kind == RT_COL_SPLIT ? c->n_splits : 0};
     memcpy(is.shape, c->shape, (size_t)c->rank * sizeof *c->shape);
-    rt_struct_give(out, &is, sizeof is);
+    rt_struct_copy_out(out, &is, sizeof is);
     return GNNC_OK;
 }
 

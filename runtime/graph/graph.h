@@ -42,17 +42,17 @@ typedef struct RtLogged {
 } RtLogged;
 
 /* Codes by the names of a column's categories, in their own memory; found by any thread. */
-typedef struct RtKnown {
+typedef struct RtDictionary {
     RtPool pool;
     RtNames names;
-} RtKnown;
+} RtDictionary;
 
 /* What the log has of a table. */
 typedef struct RtTail {
     RtLogged *first, *last; /* since the newest snapshot */
     int64_t count;          /* rows, with those of the newest snapshot */
     int64_t *nnz;           /* [columns] stored entries, likewise */
-    RtKnown **known;        /* [columns] NULL = no call has needed them yet */
+    RtDictionary **known;   /* [columns] NULL = no call has needed them yet */
 } RtTail;
 
 struct gnnc_graph {
@@ -125,54 +125,55 @@ gnnc_status rt_graph_add_there(gnnc_graph *g, const char *table, const char *col
 
 /* ---- arrays of the caller (graph_array.c) ------------------------------------- */
 /* An array during one call, which takes it over. */
-typedef struct RtLent {
+typedef struct RtBorrowed {
     gnnc_array in;
-    bool given;        /* it was an array */
+    bool is_given;     /* it was an array */
     const char *where; /* "paper.x" in messages */
     const char *table; /* .. whose memory it becomes, once that is found */
     RtArray a;         /* row-major: the caller's own, or a copy in scratch */
-    bool own;          /* `a` is the caller's */
+    bool is_callers;   /* `a` is the caller's */
     RtLoan *loan;      /* .. and is kept so; NULL = it is not */
     RtPool scratch;
-} RtLent;
+} RtBorrowed;
 
 /* Reads the caller's struct alone; `in` may be NULL. */
-void rt_lent_begin(RtLent *x, const gnnc_graph *g, const gnnc_array *in, const char *where);
+void rt_borrowed_begin(RtBorrowed *x, const gnnc_graph *g, const gnnc_array *in, const char *where);
 /* E_ARG for what is no array, E_DTYPE, E_SHAPE, E_NOMEM; then x->a is set. */
-gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x);
+gnnc_status rt_borrowed_open(gnnc_graph *g, RtBorrowed *x);
 /* The same of memory of a device, which is kept as it is: E_DTYPE, E_SHAPE. */
-gnnc_status rt_lent_there(gnnc_graph *g, RtLent *x);
+gnnc_status rt_borrowed_to_host(gnnc_graph *g, RtBorrowed *x);
 /* Calls `done`, unless the graph goes on reading the array; st: of the whole call. */
-void rt_lent_end(gnnc_graph *g, RtLent *x, gnnc_status st);
-int64_t rt_lent_row(const RtLent *x, int64_t element);
+void rt_borrowed_end(gnnc_graph *g, RtBorrowed *x, gnnc_status st);
+int64_t rt_borrowed_row(const RtBorrowed *x, int64_t element);
 /* x->a has this shape: `rank` sizes, -1 = any. E_SHAPE. */
-gnnc_status rt_lent_shape(gnnc_graph *g, const RtLent *x, int rank, const int64_t *shape);
-gnnc_status rt_lent_integers(gnnc_graph *g, const RtLent *x);
+gnnc_status rt_borrowed_shape(gnnc_graph *g, const RtBorrowed *x, int rank, const int64_t *shape);
+gnnc_status rt_borrowed_integers(gnnc_graph *g, const RtBorrowed *x);
 /* The array's values as they lie, where they may be kept so, else a copy in the graph's memory.
  * align: RT_ALIGN for what kernels read. */
-gnnc_status rt_lent_keep(gnnc_graph *g, RtLent *x, size_t align, const void **out);
+gnnc_status rt_borrowed_keep(gnnc_graph *g, RtBorrowed *x, size_t align, const void **out);
 /* .. in another element type; E_RANGE names the row. */
-gnnc_status rt_lent_f32(gnnc_graph *g, RtLent *x, const float **out);
-gnnc_status rt_lent_f64(gnnc_graph *g, RtLent *x, const double **out);
-gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out);
-gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out);
-gnnc_status rt_lent_as(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out);
+gnnc_status rt_borrowed_f32(gnnc_graph *g, RtBorrowed *x, const float **out);
+gnnc_status rt_borrowed_f64(gnnc_graph *g, RtBorrowed *x, const double **out);
+gnnc_status rt_borrowed_i64(gnnc_graph *g, RtBorrowed *x, const int64_t **out);
+gnnc_status rt_borrowed_i32(gnnc_graph *g, RtBorrowed *x, size_t align, const int32_t **out);
+gnnc_status rt_borrowed_as(gnnc_graph *g, RtBorrowed *x, RtDtype dt, const void **out);
 
 /* ---- columns of one call (graph_values.c) ------------------------------------ */
 /* It is read during the call alone, so that a copy is none too few: `as`, or what is no array. */
-const gnnc_array *rt_lent_borrow(const gnnc_array *in, gnnc_array *as);
-void rt_lent_give_back(const gnnc_array *in); /* nobody took it over; NULL is fine */
+const gnnc_array *rt_borrowed_lock(const gnnc_array *in, gnnc_array *as);
+void rt_borrowed_release(const gnnc_array *in); /* nobody took it over; NULL is fine */
 /* Calls `done` of all that the graph of a call has borrowed. */
-void rt_graph_pay_back(gnnc_graph *one);
+void rt_graph_release_loans(gnnc_graph *one);
 /* Can n structs be read?  Where not, *n is how many can. */
 gnnc_status rt_values_check(const gnnc_values *all, int32_t *n, RtError *err);
 const gnnc_values *rt_values_at(const gnnc_values *all, int i);
-void rt_values_give_back(const gnnc_values *v);
+void rt_values_release(const gnnc_values *v);
 /* cells.c: *own = v, with the names that its encoder has for codes.  E_ARG, E_MISSING, E_STATE:
  * they are not made as `how` (NULL: nobody says) makes table.column of `whose`, or nobody says it.
  */
-gnnc_status rt_values_made(const gnnc_values *v, const char *table, const struct RtEncoder *how,
-                           const char *whose, gnnc_values *own, RtError *err);
+gnnc_status rt_values_check_encoding(const gnnc_values *v, const char *table,
+                                     const struct RtEncoder *expected, const char *whose,
+                                     gnnc_values *own, RtError *err);
 /* A column of the table, for which its arrays are borrowed.
  *   n_codes  of codes without names of their own: -1 = by the codes
  *   n_columns  of stored entries */

@@ -79,13 +79,13 @@ static gnnc_status add_table(Call *a) {
     gnnc_status st = add_ends_of(a, like->src_type);
     if (st == GNNC_OK) st = add_ends_of(a, like->dst_type);
     if (st != GNNC_OK) {
-        rt_lent_give_back(r->src);
-        rt_lent_give_back(r->dst);
+        rt_borrowed_release(r->src);
+        rt_borrowed_release(r->dst);
         return st;
     }
     st = rt_graph_add_new_edges(&a->one, r->table, nodes[like->src_type].name,
-                                nodes[like->dst_type].name, rt_lent_borrow(r->src, &src),
-                                rt_lent_borrow(r->dst, &dst));
+                                nodes[like->dst_type].name, rt_borrowed_lock(r->src, &src),
+                                rt_borrowed_lock(r->dst, &dst));
     a->one.data->n_nodes = 0; /* the ends are checked; the name is now that of the edges alone */
     if (st != GNNC_OK || a->one.data->edges->count == r->count) return st;
     return rt_fail(&a->one.err, GNNC_E_SHAPE, "%s: %lld edges, and their count is %lld", r->table,
@@ -125,10 +125,10 @@ static gnnc_status take_form(Call *a, const RtColumn *like, RtColumn *c) {
     return st;
 }
 
-static RtKnown *new_known(gnnc_graph *g, const RtColumn *c) {
+static RtDictionary *new_known(gnnc_graph *g, const RtColumn *c) {
     RtPool pool;
     rt_pool_init(&pool, &g->from);
-    RtKnown *k = RT_NEW(&pool, RtKnown);
+    RtDictionary *k = RT_NEW(&pool, RtDictionary);
     if (!k || !rt_names_new(&pool, &k->names, c->n_categories + 1)) {
         rt_pool_free(&pool);
         return NULL;
@@ -142,12 +142,12 @@ static RtKnown *new_known(gnnc_graph *g, const RtColumn *c) {
  * no memory. */
 static const RtNames *known_names(Call *a, const RtColumn *like) {
     gnnc_graph *g = a->g;
-    RtKnown **at = &g->tail[a->number].known[like - a->like->columns];
+    RtDictionary **at = &g->tail[a->number].known[like - a->like->columns];
     pthread_mutex_lock(&g->lock);
-    RtKnown *k = *at;
+    RtDictionary *k = *at;
     pthread_mutex_unlock(&g->lock);
     if (k) return &k->names;
-    RtKnown *made = new_known(g, like);
+    RtDictionary *made = new_known(g, like);
     if (!made) return NULL;
     pthread_mutex_lock(&g->lock);
     if (!*at) *at = made;
@@ -212,9 +212,10 @@ static gnnc_status take_column(Call *a, const gnnc_values *v, gnnc_status st) {
     gnnc_values own;
     if (st == GNNC_OK) st = check_given(a, v, &like);
     if (st == GNNC_OK)
-        st = rt_values_made(v, a->in.table, like->encoder, "the graph", &own, &a->one.err);
+        st =
+            rt_values_check_encoding(v, a->in.table, like->encoder, "the graph", &own, &a->one.err);
     if (st != GNNC_OK) {
-        rt_values_give_back(v);
+        rt_values_release(v);
         return st;
     }
     st = add_column(a, like, v = &own);
@@ -377,13 +378,13 @@ gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows) {
     if (st == GNNC_OK) {
         st = add_table(&a);
     } else {
-        rt_lent_give_back(a.in.src);
-        rt_lent_give_back(a.in.dst);
+        rt_borrowed_release(a.in.src);
+        rt_borrowed_release(a.in.dst);
     }
     st = take_columns(&a, st);
     rows->first = -1;
     if (st == GNNC_OK) st = to_log(&a, &rows->first);
-    rt_graph_pay_back(&a.one);
+    rt_graph_release_loans(&a.one);
     rt_dataset_close(a.one.data);
     memcpy(rows->error, a.one.err.text, sizeof rows->error);
     return st;

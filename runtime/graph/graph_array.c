@@ -14,15 +14,16 @@ _Static_assert((int)GNNC_ALIGN == (int)RT_ALIGN, "what kernels count on");
 _Static_assert((int)GNNC_MAX_RANK == (int)RT_ARRAY_RANK, "dimensions of an array");
 _Static_assert(sizeof(gnnc_array) == 176, "a published struct");
 
-void rt_lent_begin(RtLent *x, const gnnc_graph *g, const gnnc_array *in, const char *where) {
-    *x = (RtLent){.where = where ? where : ""};
+void rt_borrowed_begin(RtBorrowed *x, const gnnc_graph *g, const gnnc_array *in,
+                       const char *where) {
+    *x = (RtBorrowed){.where = where ? where : ""};
     rt_pool_init(&x->scratch, g ? &g->from : NULL);
     if (!in || in->struct_size != sizeof *in) return;
     x->in = *in;
-    x->given = true;
+    x->is_given = true;
 }
 
-void rt_lent_end(gnnc_graph *g, RtLent *x, gnnc_status st) {
+void rt_borrowed_end(gnnc_graph *g, RtBorrowed *x, gnnc_status st) {
     rt_pool_free(&x->scratch);
     if (st == GNNC_OK && x->loan) {
         *x->loan = (RtLoan){g->loans, x->in.done, x->in.user, x->table};
@@ -58,15 +59,15 @@ static void gather(char *to, const gnnc_array *in, const RtArray *a) {
     }
 }
 
-static gnnc_status bad_struct(gnnc_graph *g, const RtLent *x) {
+static gnnc_status bad_struct(gnnc_graph *g, const RtBorrowed *x) {
     return rt_fail(&g->err, GNNC_E_ARG, "%s: no array was given, or its struct_size is not %zu",
                    x->where, sizeof(gnnc_array));
 }
 
 /* Without a look at the elements. */
-static gnnc_status read_struct(gnnc_graph *g, RtLent *x, size_t *n_bytes) {
+static gnnc_status read_struct(gnnc_graph *g, RtBorrowed *x, size_t *n_bytes) {
     const gnnc_array *in = &x->in;
-    if (!x->given) return bad_struct(g, x);
+    if (!x->is_given) return bad_struct(g, x);
     if (in->dtype < 1 || in->dtype > RT_N_DT)
         return rt_fail(&g->err, GNNC_E_DTYPE, "%s: %d is no element type", x->where, in->dtype);
     if (in->rank < 1 || in->rank > GNNC_MAX_RANK)
@@ -82,7 +83,7 @@ static gnnc_status read_struct(gnnc_graph *g, RtLent *x, size_t *n_bytes) {
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_there(gnnc_graph *g, RtLent *x) {
+gnnc_status rt_borrowed_to_host(gnnc_graph *g, RtBorrowed *x) {
     size_t n_bytes;
     gnnc_status st = read_struct(g, x, &n_bytes);
     if (st != GNNC_OK) return st;
@@ -97,14 +98,14 @@ gnnc_status rt_lent_there(gnnc_graph *g, RtLent *x) {
     return x->loan ? GNNC_OK : rt_fail_nomem(&g->err, x->where);
 }
 
-gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x) {
+gnnc_status rt_borrowed_open(gnnc_graph *g, RtBorrowed *x) {
     const gnnc_array *in = &x->in;
     size_t n_bytes;
     gnnc_status st = read_struct(g, x, &n_bytes);
     if (st != GNNC_OK) return st;
     bool packed = !in->strided || is_packed(in, &x->a);
-    x->own = packed && (uintptr_t)in->data % rt_dtype_bytes(x->a.dt) == 0 && in->data;
-    if (x->own) return GNNC_OK;
+    x->is_callers = packed && (uintptr_t)in->data % rt_dtype_bytes(x->a.dt) == 0 && in->data;
+    if (x->is_callers) return GNNC_OK;
     char *to = rt_pool_alloc(&x->scratch, n_bytes, 1);
     if (!to) return rt_fail_nomem(&g->err, x->where);
     x->a.data = to;
@@ -115,7 +116,7 @@ gnnc_status rt_lent_open(gnnc_graph *g, RtLent *x) {
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_shape(gnnc_graph *g, const RtLent *x, int rank, const int64_t *shape) {
+gnnc_status rt_borrowed_shape(gnnc_graph *g, const RtBorrowed *x, int rank, const int64_t *shape) {
     const RtArray *a = &x->a;
     if (a->rank != rank)
         return rt_fail(&g->err, GNNC_E_SHAPE, "%s: %d dimensions, %d wanted", x->where, a->rank,
@@ -127,17 +128,17 @@ gnnc_status rt_lent_shape(gnnc_graph *g, const RtLent *x, int rank, const int64_
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_integers(gnnc_graph *g, const RtLent *x) {
+gnnc_status rt_borrowed_integers(gnnc_graph *g, const RtBorrowed *x) {
     if (rt_dtype_kind(x->a.dt) != 'f') return GNNC_OK;
     return rt_fail(&g->err, GNNC_E_DTYPE, "%s: holds %s, integers wanted", x->where,
                    rt_dtype_name(x->a.dt));
 }
 
 /* ---- what becomes of it -------------------------------------------------------------- */
-gnnc_status rt_lent_keep(gnnc_graph *g, RtLent *x, size_t align, const void **out) {
+gnnc_status rt_borrowed_keep(gnnc_graph *g, RtBorrowed *x, size_t align, const void **out) {
     RtPool *pool = &g->data->pool;
     size_t size = rt_dtype_bytes(x->a.dt);
-    if (x->own && x->in.borrowed && (uintptr_t)x->a.data % align == 0) {
+    if (x->is_callers && x->in.borrowed && (uintptr_t)x->a.data % align == 0) {
         if (!(x->loan = RT_NEW(pool, RtLoan))) return rt_fail_nomem(&g->err, x->where);
         *out = x->a.data;
         return GNNC_OK;
@@ -149,14 +150,14 @@ gnnc_status rt_lent_keep(gnnc_graph *g, RtLent *x, size_t align, const void **ou
     return GNNC_OK;
 }
 
-int64_t rt_lent_row(const RtLent *x, int64_t element) {
+int64_t rt_borrowed_row(const RtBorrowed *x, int64_t element) {
     return x->a.shape[0] ? element / (x->a.count / x->a.shape[0]) : 0;
 }
 
 /* An element that the wanted type has no place for. */
-static gnnc_status beyond(gnnc_graph *g, const RtLent *x, int64_t i, const char *type) {
+static gnnc_status beyond(gnnc_graph *g, const RtBorrowed *x, int64_t i, const char *type) {
     bool real = rt_dtype_kind(x->a.dt) == 'f';
-    long long row = (long long)rt_lent_row(x, i);
+    long long row = (long long)rt_borrowed_row(x, i);
     if (real)
         return rt_fail(&g->err, GNNC_E_RANGE, "%s: row %lld: %g is beyond %s", x->where, row,
                        rt_array_f64(&x->a, i), type);
@@ -164,10 +165,10 @@ static gnnc_status beyond(gnnc_graph *g, const RtLent *x, int64_t i, const char 
                    (long long)rt_array_i64(&x->a, i), type);
 }
 
-gnnc_status rt_lent_f32(gnnc_graph *g, RtLent *x, const float **out) {
+gnnc_status rt_borrowed_f32(gnnc_graph *g, RtBorrowed *x, const float **out) {
     const void *p;
     if (x->a.dt == RT_DT_F32) {
-        gnnc_status st = rt_lent_keep(g, x, RT_ALIGN, &p);
+        gnnc_status st = rt_borrowed_keep(g, x, RT_ALIGN, &p);
         *out = p;
         return st;
     }
@@ -182,10 +183,10 @@ gnnc_status rt_lent_f32(gnnc_graph *g, RtLent *x, const float **out) {
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_f64(gnnc_graph *g, RtLent *x, const double **out) {
+gnnc_status rt_borrowed_f64(gnnc_graph *g, RtBorrowed *x, const double **out) {
     const void *p;
     if (x->a.dt == RT_DT_F64) {
-        gnnc_status st = rt_lent_keep(g, x, RT_ALIGN, &p);
+        gnnc_status st = rt_borrowed_keep(g, x, RT_ALIGN, &p);
         *out = p;
         return st;
     }
@@ -196,12 +197,12 @@ gnnc_status rt_lent_f64(gnnc_graph *g, RtLent *x, const double **out) {
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out) {
+gnnc_status rt_borrowed_i64(gnnc_graph *g, RtBorrowed *x, const int64_t **out) {
     const void *p;
-    gnnc_status st = rt_lent_integers(g, x);
+    gnnc_status st = rt_borrowed_integers(g, x);
     if (st != GNNC_OK) return st;
     if (x->a.dt == RT_DT_I64) {
-        st = rt_lent_keep(g, x, RT_ALIGN, &p);
+        st = rt_borrowed_keep(g, x, RT_ALIGN, &p);
         *out = p;
         return st;
     }
@@ -217,9 +218,9 @@ gnnc_status rt_lent_i64(gnnc_graph *g, RtLent *x, const int64_t **out) {
 }
 
 /* Integers of at most 32 bits. */
-static gnnc_status as_integers(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out) {
+static gnnc_status as_integers(gnnc_graph *g, RtBorrowed *x, RtDtype dt, const void **out) {
     char type[] = {rt_dtype_kind(dt) == 'u' ? 'u' : 'i', '\0', '\0', '\0'};
-    gnnc_status st = rt_lent_integers(g, x);
+    gnnc_status st = rt_borrowed_integers(g, x);
     if (st != GNNC_OK) return st;
     void *to = rt_pool_alloc(&g->data->pool, (size_t)x->a.count, rt_dtype_bytes(dt));
     if (!to) return rt_fail_nomem(&g->err, x->where);
@@ -230,31 +231,31 @@ static gnnc_status as_integers(gnnc_graph *g, RtLent *x, RtDtype dt, const void 
     return GNNC_OK;
 }
 
-gnnc_status rt_lent_i32(gnnc_graph *g, RtLent *x, size_t align, const int32_t **out) {
+gnnc_status rt_borrowed_i32(gnnc_graph *g, RtBorrowed *x, size_t align, const int32_t **out) {
     const void *p;
     gnnc_status st =
-        x->a.dt == RT_DT_I32 ? rt_lent_keep(g, x, align, &p) : as_integers(g, x, RT_DT_I32, &p);
+        x->a.dt == RT_DT_I32 ? rt_borrowed_keep(g, x, align, &p) : as_integers(g, x, RT_DT_I32, &p);
     if (st == GNNC_OK) *out = p;
     return st;
 }
 
-gnnc_status rt_lent_as(gnnc_graph *g, RtLent *x, RtDtype dt, const void **out) {
+gnnc_status rt_borrowed_as(gnnc_graph *g, RtBorrowed *x, RtDtype dt, const void **out) {
     const float *f32 = NULL;
     const double *f64 = NULL;
     const int64_t *i64 = NULL;
     gnnc_status st;
-    if (x->a.dt == dt) return rt_lent_keep(g, x, RT_ALIGN, out);
+    if (x->a.dt == dt) return rt_borrowed_keep(g, x, RT_ALIGN, out);
     switch (dt) {
     case RT_DT_F32:
-        st = rt_lent_f32(g, x, &f32);
+        st = rt_borrowed_f32(g, x, &f32);
         *out = f32;
         return st;
     case RT_DT_F64:
-        st = rt_lent_f64(g, x, &f64);
+        st = rt_borrowed_f64(g, x, &f64);
         *out = f64;
         return st;
     case RT_DT_I64:
-        st = rt_lent_i64(g, x, &i64);
+        st = rt_borrowed_i64(g, x, &i64);
         *out = i64;
         return st;
     default:

@@ -56,7 +56,7 @@ typedef struct {
 } Adding;
 
 /* "paper.x", for messages; `in` keeps the text. */
-static const char *where_of(RtLent *in, const char *table, const char *column) {
+static const char *where_of(RtBorrowed *in, const char *table, const char *column) {
     const char *text =
         table && column ? rt_pool_printf(&in->scratch, "%s.%s", table, column) : NULL;
     return text ? text : "a column";
@@ -79,10 +79,10 @@ static gnnc_status begin(Adding *a) {
 }
 
 /* [rows, ..] as it is given; a row must not have more elements than an index can count. */
-static gnnc_status take_shape(Adding *a, const RtLent *x) {
+static gnnc_status take_shape(Adding *a, const RtBorrowed *x) {
     int64_t width = 1, want[RT_ARRAY_RANK];
     for (int i = 0; i < x->a.rank; i++) want[i] = i ? -1 : a->t->count;
-    gnnc_status st = rt_lent_shape(a->g, x, x->a.rank, want);
+    gnnc_status st = rt_borrowed_shape(a->g, x, x->a.rank, want);
     if (st != GNNC_OK) return st;
     for (int i = 1; i < x->a.rank; i++)
         if (__builtin_mul_overflow(width, x->a.shape[i], &width) || width > INT32_MAX)
@@ -96,11 +96,11 @@ static gnnc_status take_shape(Adding *a, const RtLent *x) {
 
 /* ---- kinds -------------------------------------------------------------------------------- */
 /* 16 bits stay so; a column of single numbers is read as f32, too, as a file's is. */
-static gnnc_status take_float(Adding *a, RtLent *x) {
+static gnnc_status take_float(Adding *a, RtBorrowed *x) {
     const void *low;
-    if (x->a.dt != RT_DT_F16 && x->a.dt != RT_DT_BF16) return rt_lent_f32(a->g, x, &a->c.f32);
-    gnnc_status st = a->c.rank == 1 ? rt_lent_f32(a->g, x, &a->c.f32) : GNNC_OK;
-    if (st == GNNC_OK) st = rt_lent_keep(a->g, x, RT_ALIGN, &low);
+    if (x->a.dt != RT_DT_F16 && x->a.dt != RT_DT_BF16) return rt_borrowed_f32(a->g, x, &a->c.f32);
+    gnnc_status st = a->c.rank == 1 ? rt_borrowed_f32(a->g, x, &a->c.f32) : GNNC_OK;
+    if (st == GNNC_OK) st = rt_borrowed_keep(a->g, x, RT_ALIGN, &low);
     if (st != GNNC_OK) return st;
     a->c.low = low;
     a->c.low_dt = x->a.dt;
@@ -108,14 +108,14 @@ static gnnc_status take_float(Adding *a, RtLent *x) {
 }
 
 /* Rows of the kind's element type. */
-static gnnc_status take_rows(Adding *a, RtLent *x) {
+static gnnc_status take_rows(Adding *a, RtBorrowed *x) {
     bool matrix = rt_col_facts[a->c.kind].n_dims == 1;
     if (matrix && a->c.rank == 1) a->c.rank = 2, a->c.shape[1] = 1;
-    return rt_lent_as(a->g, x, rt_column_kind(a->c.kind)->element, &a->c.values);
+    return rt_borrowed_as(a->g, x, rt_column_kind(a->c.kind)->element, &a->c.values);
 }
 
 /* Whole numbers as floats are codes, too; NaN is no class. */
-static gnnc_status real_codes(Adding *a, RtLent *x, const int32_t **out) {
+static gnnc_status real_codes(Adding *a, RtBorrowed *x, const int32_t **out) {
     int32_t *to = RT_NEWN(&a->g->data->pool, int32_t, x->a.count);
     if (!to) return rt_fail_nomem(&a->g->err, x->where);
     for (int64_t i = 0; i < x->a.count; i++) {
@@ -123,7 +123,7 @@ static gnnc_status real_codes(Adding *a, RtLent *x, const int32_t **out) {
         if (a->c.kind == RT_COL_CLASS && isnan(v)) v = -1;
         if (!(v >= INT32_MIN && v <= INT32_MAX) || v != floor(v))
             return rt_fail(&a->g->err, GNNC_E_VALUE, "%s: row %lld: %g is no %s", x->where,
-                           (long long)rt_lent_row(x, i), v,
+                           (long long)rt_borrowed_row(x, i), v,
                            a->c.kind == RT_COL_CLASS ? "class" : "category");
         to[i] = (int32_t)v;
     }
@@ -131,7 +131,7 @@ static gnnc_status real_codes(Adding *a, RtLent *x, const int32_t **out) {
     return GNNC_OK;
 }
 
-static gnnc_status take_codes(Adding *a, RtLent *x) {
+static gnnc_status take_codes(Adding *a, RtBorrowed *x) {
     gnnc_graph *g = a->g;
     gnnc_status st;
     int64_t n = 0;
@@ -139,11 +139,11 @@ static gnnc_status take_codes(Adding *a, RtLent *x) {
         return rt_fail(&g->err, GNNC_E_ARG, "%s: names without their number", x->where);
     if (a->n_categories > INT32_MAX)
         return rt_fail(&g->err, GNNC_E_RANGE, "%s: more than 2^31 - 1 categories", x->where);
-    if (a->c.kind == RT_COL_CLASS) TRY(st, rt_lent_shape(g, x, 1, (int64_t[]){-1}));
+    if (a->c.kind == RT_COL_CLASS) TRY(st, rt_borrowed_shape(g, x, 1, (int64_t[]){-1}));
     if (rt_dtype_kind(x->a.dt) == 'f')
         TRY(st, real_codes(a, x, &a->c.i32));
     else
-        TRY(st, rt_lent_i32(g, x, RT_ALIGN, &a->c.i32));
+        TRY(st, rt_borrowed_i32(g, x, RT_ALIGN, &a->c.i32));
     for (int64_t i = 0; i < x->a.count; i++)
         if (a->c.i32[i] >= n) n = (int64_t)a->c.i32[i] + 1;
     a->c.n_categories = a->n_categories < 0 ? n : a->n_categories;
@@ -152,20 +152,20 @@ out:
     return st;
 }
 
-static gnnc_status take_scalar(Adding *a, RtLent *x) {
-    gnnc_status st = rt_lent_shape(a->g, x, 1, (int64_t[]){a->t->count});
+static gnnc_status take_scalar(Adding *a, RtBorrowed *x) {
+    gnnc_status st = rt_borrowed_shape(a->g, x, 1, (int64_t[]){a->t->count});
     if (st != GNNC_OK) return st;
     a->c.stored = x->a.dt;
     return take_rows(a, x);
 }
 
 /* [K, N], or [N] for one split. */
-static gnnc_status split_shape(Adding *a, const RtLent *x) {
+static gnnc_status split_shape(Adding *a, const RtBorrowed *x) {
     int64_t k = x->a.rank == 2 ? x->a.shape[0] : 1, n = a->t->count;
-    gnnc_status st = rt_lent_integers(a->g, x);
+    gnnc_status st = rt_borrowed_integers(a->g, x);
     if (st == GNNC_OK)
-        st = rt_lent_shape(a->g, x, x->a.rank == 2 ? 2 : 1,
-                           x->a.rank == 2 ? (int64_t[]){k, n} : (int64_t[]){n});
+        st = rt_borrowed_shape(a->g, x, x->a.rank == 2 ? 2 : 1,
+                               x->a.rank == 2 ? (int64_t[]){k, n} : (int64_t[]){n});
     if (st == GNNC_OK && (k < 1 || k > 10000 || (a->c.n_splits && a->c.n_splits != k)))
         st = rt_fail(&a->g->err, GNNC_E_SHAPE, "%s: %lld splits", x->where, (long long)k);
     a->c.n_splits = (int)k;
@@ -173,12 +173,12 @@ static gnnc_status split_shape(Adding *a, const RtLent *x) {
     return st;
 }
 
-static gnnc_status take_split(Adding *a, RtLent *x) {
+static gnnc_status take_split(Adding *a, RtBorrowed *x) {
     gnnc_status st = split_shape(a, x);
     const void *p;
     if (st != GNNC_OK) return st;
     if (x->a.dt == RT_DT_I8) {
-        st = rt_lent_keep(a->g, x, 1, &p);
+        st = rt_borrowed_keep(a->g, x, 1, &p);
         a->c.splits = p;
         return st;
     }
@@ -192,9 +192,9 @@ static gnnc_status take_split(Adding *a, RtLent *x) {
     return GNNC_OK;
 }
 
-static gnnc_status take(Adding *a, RtLent *x) {
+static gnnc_status take(Adding *a, RtBorrowed *x) {
     int k = (int)a->c.kind;
-    gnnc_status st = rt_lent_open(a->g, x);
+    gnnc_status st = rt_borrowed_open(a->g, x);
     if (st != GNNC_OK) return st;
     if (k < 0 || k >= rt_col_kind_words.n || rt_column_kind(a->c.kind)->layout == RT_LAYOUT_CSR)
         return rt_fail(&a->g->err, GNNC_E_ARG, "%s: %d is no kind of column that has one array",
@@ -216,21 +216,21 @@ gnnc_status rt_graph_add_column(gnnc_graph *g, const char *table, const char *co
                 .c = {.kind = (rt_col_kind)kind},
                 .n_categories = n_categories,
                 .names = names};
-    RtLent x;
-    rt_lent_begin(&x, g, values, NULL);
+    RtBorrowed x;
+    rt_borrowed_begin(&x, g, values, NULL);
     x.where = where_of(&x, table, column);
     gnnc_status st = begin(&a);
     if (st == GNNC_OK) st = take(&a, &x);
     if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
     x.table = a.t ? a.t->name : NULL;
     *kept = st == GNNC_OK && x.loan;
-    rt_lent_end(g, &x, st);
+    rt_borrowed_end(g, &x, st);
     return st;
 }
 
 /* Numbers of nodes and of graphs: what indexes, and what is put in another order, the host reads.
  */
-static gnnc_status take_there(Adding *a, RtLent *x, gnnc_kind kind, int ordinal) {
+static gnnc_status take_there(Adding *a, RtBorrowed *x, gnnc_kind kind, int ordinal) {
     gnnc_graph *g = a->g;
     if (kind != GNNC_COL_FLOAT || a->t->src_type >= 0)
         return rt_fail(
@@ -238,7 +238,7 @@ static gnnc_status take_there(Adding *a, RtLent *x, gnnc_kind kind, int ordinal)
             "%s: in a device's memory there can be columns of numbers of nodes and graphs, "
             "no %s",
             x->where, kind == GNNC_COL_FLOAT ? "columns of edges" : "other kind");
-    gnnc_status st = rt_lent_there(g, x);
+    gnnc_status st = rt_borrowed_to_host(g, x);
     if (st == GNNC_OK) st = take_shape(a, x);
     if (st != GNNC_OK) return st;
     a->c.there = x->a.data;
@@ -252,14 +252,14 @@ static gnnc_status take_there(Adding *a, RtLent *x, gnnc_kind kind, int ordinal)
 gnnc_status rt_graph_add_there(gnnc_graph *g, const char *table, const char *column, gnnc_kind kind,
                                const gnnc_array *values, int ordinal) {
     Adding a = {.g = g, .table = table, .column = column, .c = {.kind = RT_COL_FLOAT}};
-    RtLent x;
-    rt_lent_begin(&x, g, values, NULL);
+    RtBorrowed x;
+    rt_borrowed_begin(&x, g, values, NULL);
     x.where = where_of(&x, table, column);
     gnnc_status st = begin(&a);
     if (st == GNNC_OK) st = take_there(&a, &x, kind, ordinal);
     if (st == GNNC_OK) st = rt_graph_put_column(g, a.t, &a.c);
     x.table = a.t ? a.t->name : NULL;
-    rt_lent_end(g, &x, st);
+    rt_borrowed_end(g, &x, st);
     return st;
 }
 
@@ -272,10 +272,10 @@ gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *
 
 /* A column of three arrays. */
 static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
-                             gnnc_status (*take)(Adding *a, RtLent x[3])) {
-    RtLent x[3];
+                             gnnc_status (*take)(Adding *a, RtBorrowed x[3])) {
+    RtBorrowed x[3];
     for (int i = 0; i < 3; i++) {
-        rt_lent_begin(&x[i], a->g, in[i], NULL);
+        rt_borrowed_begin(&x[i], a->g, in[i], NULL);
         x[i].where = where_of(&x[i], a->table, a->column);
     }
     gnnc_status st = begin(a);
@@ -283,7 +283,7 @@ static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
     if (st == GNNC_OK) st = rt_graph_put_column(a->g, a->t, &a->c);
     for (int i = 0; i < 3; i++) {
         x[i].table = a->t ? a->t->name : NULL;
-        rt_lent_end(a->g, &x[i], st);
+        rt_borrowed_end(a->g, &x[i], st);
     }
     return st;
 }
@@ -297,7 +297,7 @@ static gnnc_status ones(Adding *a, int64_t n) {
     return GNNC_OK;
 }
 
-static gnnc_status take_csr(Adding *a, RtLent x[3]) {
+static gnnc_status take_csr(Adding *a, RtBorrowed x[3]) {
     gnnc_graph *g = a->g;
     RtCsr *m = &a->c.csr;
     gnnc_status st;
@@ -306,16 +306,16 @@ static gnnc_status take_csr(Adding *a, RtLent x[3]) {
                        x->where, (long long)a->n_columns);
     a->c.rank = 2;
     a->c.shape[1] = a->n_columns;
-    for (int i = 0; i < (a->has_values ? 3 : 2); i++) TRY(st, rt_lent_open(g, &x[i]));
-    TRY(st, rt_lent_shape(g, &x[0], 1, (int64_t[]){a->t->count + 1}));
-    TRY(st, rt_lent_shape(g, &x[1], 1, (int64_t[]){-1}));
+    for (int i = 0; i < (a->has_values ? 3 : 2); i++) TRY(st, rt_borrowed_open(g, &x[i]));
+    TRY(st, rt_borrowed_shape(g, &x[0], 1, (int64_t[]){a->t->count + 1}));
+    TRY(st, rt_borrowed_shape(g, &x[1], 1, (int64_t[]){-1}));
     *m = (RtCsr){.n_rows = a->t->count, .n_cols = a->n_columns, .nnz = x[1].a.count};
-    TRY(st, rt_lent_i64(g, &x[0], &m->ptr));
-    TRY(st, rt_lent_i32(g, &x[1], RT_ALIGN, &m->col));
+    TRY(st, rt_borrowed_i64(g, &x[0], &m->ptr));
+    TRY(st, rt_borrowed_i32(g, &x[1], RT_ALIGN, &m->col));
     if (!a->has_values) return ones(a, m->nnz);
-    TRY(st, rt_lent_shape(g, &x[2], 1, (int64_t[]){m->nnz}));
+    TRY(st, rt_borrowed_shape(g, &x[2], 1, (int64_t[]){m->nnz}));
     a->c.stored = x[2].a.dt;
-    st = rt_lent_f32(g, &x[2], &m->val);
+    st = rt_borrowed_f32(g, &x[2], &m->val);
 out:
     return st;
 }
@@ -333,11 +333,11 @@ gnnc_status gnnc_graph_add_csr(gnnc_graph *g, const char *table, const char *col
 }
 
 /* ---- masks -------- */
-static gnnc_status take_masks(Adding *a, RtLent x[3]) {
+static gnnc_status take_masks(Adding *a, RtBorrowed x[3]) {
     gnnc_status st = GNNC_OK;
     int8_t *to = NULL;
     for (int i = 0; i < 3; i++) {
-        TRY(st, rt_lent_open(a->g, &x[i]));
+        TRY(st, rt_borrowed_open(a->g, &x[i]));
         TRY(st, split_shape(a, &x[i]));
         if (!to) to = RT_NEWN(&a->g->data->pool, int8_t, x[i].a.count);
         if (!to) return rt_fail_nomem(&a->g->err, x[i].where);

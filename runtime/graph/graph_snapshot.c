@@ -103,7 +103,7 @@ gnnc_status rt_graph_freeze(gnnc_graph *g) {
     for (int i = 0; i < n; i++) {
         const RtTable *t = rt_snapshot_table(g->data, i);
         tail[i].nnz = RT_NEWN(pool, int64_t, t->n_columns);
-        tail[i].known = RT_NEWN(pool, RtKnown *, t->n_columns);
+        tail[i].known = RT_NEWN(pool, RtDictionary *, t->n_columns);
         if (!tail[i].nnz || !tail[i].known) return rt_fail_nomem(&g->err, "a snapshot");
         tail[i].count = t->count;
         for (int k = 0; k < t->n_columns; k++)
@@ -291,6 +291,7 @@ gnnc_status rt_graph_commit_log(gnnc_graph *g) {
     return st;
 }
 
+/* Frees the log of rows that were appended, and the dictionaries of categories. */
 void rt_graph_drop_log(gnnc_graph *g) {
     for (int i = 0; g->tail && i < rt_graph_n_tables(g); i++) {
         free_logged(g, g->tail[i].first);

@@ -2,20 +2,20 @@
  * that are scored (session_pairs.c). */
 #include "graph.h"
 
-void rt_lent_give_back(const gnnc_array *in) {
-    RtLent x;
-    rt_lent_begin(&x, NULL, in, NULL);
-    rt_lent_end(NULL, &x, GNNC_E_ARG);
+void rt_borrowed_release(const gnnc_array *in) {
+    RtBorrowed x;
+    rt_borrowed_begin(&x, NULL, in, NULL);
+    rt_borrowed_end(NULL, &x, GNNC_E_ARG);
 }
 
-const gnnc_array *rt_lent_borrow(const gnnc_array *in, gnnc_array *as) {
+const gnnc_array *rt_borrowed_lock(const gnnc_array *in, gnnc_array *as) {
     if (!in || in->struct_size != sizeof *in) return in;
     *as = *in;
     as->borrowed = 1;
     return as;
 }
 
-void rt_graph_pay_back(gnnc_graph *g) {
+void rt_graph_release_loans(gnnc_graph *g) {
     for (RtLoan *l = g->loans; l; l = l->next)
         if (l->done) l->done(l->user);
     g->loans = NULL;
@@ -25,10 +25,10 @@ const gnnc_values *rt_values_at(const gnnc_values *v, int i) {
     return (const gnnc_values *)((const char *)v + (size_t)i * v->struct_size);
 }
 
-void rt_values_give_back(const gnnc_values *v) {
-    rt_lent_give_back(v->values);
-    rt_lent_give_back(v->ptr);
-    rt_lent_give_back(v->idx);
+void rt_values_release(const gnnc_values *v) {
+    rt_borrowed_release(v->values);
+    rt_borrowed_release(v->ptr);
+    rt_borrowed_release(v->idx);
 }
 
 gnnc_status rt_values_check(const gnnc_values *all, int32_t *n, RtError *err) {
@@ -51,10 +51,10 @@ gnnc_status rt_values_add(gnnc_graph *one, const char *table, const gnnc_values 
                           int64_t n_codes, int64_t n_columns) {
     gnnc_array x, ptr, idx;
     bool kept;
-    const gnnc_array *values = rt_lent_borrow(v->values, &x);
+    const gnnc_array *values = rt_borrowed_lock(v->values, &x);
     if (kind == GNNC_COL_CSR)
-        return gnnc_graph_add_csr(one, table, v->column, n_columns, rt_lent_borrow(v->ptr, &ptr),
-                                  rt_lent_borrow(v->idx, &idx), values);
+        return gnnc_graph_add_csr(one, table, v->column, n_columns, rt_borrowed_lock(v->ptr, &ptr),
+                                  rt_borrowed_lock(v->idx, &idx), values);
     return rt_graph_add_column(one, table, v->column, kind, values,
                                v->names ? v->n_categories : n_codes, v->names, &kept);
 }

@@ -162,6 +162,8 @@ static gnnc_status bind_space(RtExec *x, int space) {
     return st;
 }
 
+/* Finds the names of the rows of each node type that a parameter has a row for, by which a file of
+ * weights is read into other data. */
 gnnc_status rt_node_names_bind(RtExec *x) {
     RtPool pool;
     rt_pool_init(&pool, &x->rt->pool.from);

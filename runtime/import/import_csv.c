@@ -223,7 +223,7 @@ static bool collect_ids(Csv *c, const RtCsv *t, const int *key, int n, RtNames *
     RtNames seen;
     int64_t v;
     bool whole = true;
-    for (int i = 0; i < n; i++) whole &= rt_column_whole(t, key[i]);
+    for (int i = 0; i < n; i++) whole &= rt_column_is_integer(t, key[i]);
     if (!rt_names_new(&c->scratch, &seen, n * t->n_rows) ||
         !rt_names_new(&c->scratch, ids, n * t->n_rows))
         return false;

@@ -196,12 +196,12 @@ static bool make_room(RtDatumFields *x, RtDatumField *f, int64_t n_before) {
                         f->name, rt_col_kind_name(f->kind));
         return false;
     }
-    f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
+    f->to.all = rt_import_reserve(x->keep, x->t->n_rows, size, x->err);
     bool ok = f->to.all && made;
     bool kept = f->scale.as != RT_SCALE_PLAIN;
     bool asked = x->how->keeps_numbers && is_single(f);
     if (ok && (kept || asked))
-        ok = (f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err));
+        ok = (f->exact = rt_import_reserve(x->keep, x->t->n_rows, sizeof *f->exact, x->err));
     if (!ok) x->st = rt_fail_nomem(x->err, f->name);
     rt_dict_init(&f->dict, x->scratch);
     for (int64_t i = 0; i < n_before && x->st == GNNC_OK; i++) store(x, f, &null, i);
@@ -233,10 +233,10 @@ static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) 
     *f->encoder = k->e;
     size_t size = rt_dtype_bytes(rt_column_kind(f->kind)->element);
     size *= (size_t)(k->e.out ? k->e.out : 1);
-    f->to.all = rt_import_room(x->keep, x->t->n_rows, size, x->err);
+    f->to.all = rt_import_reserve(x->keep, x->t->n_rows, size, x->err);
     bool kept = x->how->keeps_numbers && is_single(f);
     if (f->to.all && kept)
-        f->exact = rt_import_room(x->keep, x->t->n_rows, sizeof *f->exact, x->err);
+        f->exact = rt_import_reserve(x->keep, x->t->n_rows, sizeof *f->exact, x->err);
     return f->to.all && (f->exact || !kept) ? GNNC_OK : GNNC_E_NOMEM;
 }
 
@@ -342,7 +342,7 @@ static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *
 }
 
 bool rt_datum_missing(RtDatumFields *x, RtDatumField *f) {
-    f->absent = rt_import_room(x->keep, x->t->n_rows, sizeof *f->absent, x->err);
+    f->absent = rt_import_reserve(x->keep, x->t->n_rows, sizeof *f->absent, x->err);
     f->missing = f->absent ? RT_NEW(x->keep, RtEncoder) : NULL;
     if (!f->missing) {
         x->st = rt_fail_nomem(x->err, f->name);

@@ -59,7 +59,7 @@ gnnc_status rt_datum_form(RtDatumFields *x, RtDatumField *f, int64_t n_rows) {
     f->kind = RT_COL_FLOAT;
     f->texts = false;
     bool gaps = e.as == RT_AS_VECTOR && any_absent(f, n_rows);
-    float *to = rt_import_room(x->keep, x->t->n_rows, sizeof *to * (size_t)e.out, x->err);
+    float *to = rt_import_reserve(x->keep, x->t->n_rows, sizeof *to * (size_t)e.out, x->err);
     if (!to || (gaps && !rt_datum_missing(x, f))) return rt_fail_nomem(x->err, f->name);
     st = make_values(x, f, n_rows, to);
     rt_pool_drop(x->keep, f->to.all);

@@ -32,7 +32,7 @@ static bool learned(const Fit *f, int64_t row) {
 static gnnc_status scale_rows(const Fit *f, RtColumn *c, const RtEncoder *e) {
     void *to = (void *)(uintptr_t)c->values; /* the import's own */
     if (e->out) {
-        to = rt_import_room(&f->d->pool, c->n_rows, sizeof(float) * (size_t)e->out, f->err);
+        to = rt_import_reserve(&f->d->pool, c->n_rows, sizeof(float) * (size_t)e->out, f->err);
         if (!to) return GNNC_E_NOMEM;
         rt_pool_drop(&f->d->pool, c->values);
         c->values = to;
@@ -53,7 +53,7 @@ static gnnc_status scale_rows(const Fit *f, RtColumn *c, const RtEncoder *e) {
 
 static gnnc_status fit_numbers(const Fit *f, RtColumn *c, RtEncoder *e) {
     const char *what = rt_pool_printf(&f->d->pool, "%s.%s", f->t->name, c->name);
-    double *v = rt_import_room(&f->d->pool, c->n_rows, sizeof *v, f->err);
+    double *v = rt_import_reserve(&f->d->pool, c->n_rows, sizeof *v, f->err);
     int64_t n = 0;
     if (!what || !v) return rt_fail_nomem(f->err, c->name);
     for (int64_t i = 0; i < c->n_rows; i++)
@@ -107,7 +107,7 @@ static gnnc_status fit_several(const Fit *f, RtColumn *c, RtEncoder *e) {
     const char **names = RT_NEWN(&f->d->pool, const char *, width);
     if (!place || !names) return rt_fail_nomem(f->err, c->name);
     int n = places_of(f, c, width, place);
-    float *to = rt_import_room(&f->d->pool, c->n_rows, sizeof *to * (size_t)n, f->err);
+    float *to = rt_import_reserve(&f->d->pool, c->n_rows, sizeof *to * (size_t)n, f->err);
     if (!to) return GNNC_E_NOMEM;
     for (int64_t i = 0; i < c->n_rows; i++)
         for (int k = 0; k < width; k++)
@@ -168,7 +168,7 @@ static void find_date(const RtTable *t, int n, RtFitRows *rows) {
 
 gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err) {
     RtFitRows rows = *given;
-    RtReached r = {0};
+    RtMetricValue r = {0};
     gnnc_status st = GNNC_OK;
     if (!given->dated) {
         find_date(d->nodes, d->n_nodes, &rows);

@@ -11,7 +11,7 @@ static bool take(char *to, size_t room, const char *s, size_t n) {
     return true;
 }
 
-bool rt_given_parse(const char *text, RtGivenOf *out) {
+bool rt_given_parse(const char *text, RtNpyColumn *out) {
     const char *eq = strchr(text, '='), *dot = strchr(text, '.');
     if (!eq || !dot || dot > eq || !eq[1]) return false;
     out->path = eq + 1;
@@ -24,7 +24,7 @@ static RtTable *find_table(const RtDataset *d, const char *name) {
     return (RtTable *)(uintptr_t)(t ? t : rt_dataset_edges(d, name)); /* the import's own */
 }
 
-static gnnc_status check_rows(const RtTable *t, const RtGivenOf *v, const RtArray *a,
+static gnnc_status check_rows(const RtTable *t, const RtNpyColumn *v, const RtArray *a,
                               RtError *err) {
     bool rows = a->rank == 1 || (a->rank == 2 && a->shape[1] > 0);
     if (!rows)
@@ -36,7 +36,7 @@ static gnnc_status check_rows(const RtTable *t, const RtGivenOf *v, const RtArra
                    (long long)a->shape[0], (long long)t->count, t->name);
 }
 
-static gnnc_status add(RtDataset *d, const RtGivenOf *v, RtError *err) {
+static gnnc_status add(RtDataset *d, const RtNpyColumn *v, RtError *err) {
     RtPool *pool = &d->pool;
     RtTable *t = find_table(d, v->table);
     const char *name = rt_identifier(pool, v->column, strlen(v->column));
@@ -67,7 +67,7 @@ out:
     return st;
 }
 
-gnnc_status rt_import_given(RtDataset *d, const RtGivenOf *v, int n, RtError *err) {
+gnnc_status rt_import_given(RtDataset *d, const RtNpyColumn *v, int n, RtError *err) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < n && st == GNNC_OK; i++) st = add(d, &v[i], err);
     return st;

@@ -42,9 +42,9 @@ typedef struct {
     double average;   /* of the training rows */
     double *train;    /* room for their answers */
     double *sum, *last;
-    int64_t *count;        /* of each group */
-    RtJudged *v[N_PARTS];  /* [rows] of a part that is judged */
-    double *total, *known; /* [2 * baselines] over labels of which a metric can be told */
+    int64_t *count;         /* of each group */
+    RtEvalPair *v[N_PARTS]; /* [rows] of a part that is judged */
+    double *total, *known;  /* [2 * baselines] over labels of which a metric can be told */
     RtPool *pool, *keep;
     RtTaskMade *made;
     RtError *err;
@@ -90,7 +90,7 @@ static void guess_parts(Guess *g, Guessed what, int64_t n[N_PARTS]) {
         while (knows && r->time && known < i && is_known(r, known, i)) learn(g, known++);
         if (r->part[i] < 2 || isnan(g->answer[i])) continue;
         int p = r->part[i] - 2;
-        g->v[p][n[p]++] = (RtJudged){g->answer[i], guess_of(g, i, what)};
+        g->v[p][n[p]++] = (RtEvalPair){g->answer[i], guess_of(g, i, what)};
     }
 }
 
@@ -106,9 +106,9 @@ static void look_at_training(Guess *g) {
     g->average = n ? sum / (double)n : 0;
 }
 
-static bool fits(const Guess *g, RtJudge j) {
-    bool ranks = j == RT_JUDGE_ROC_AUC || j == RT_JUDGE_AVERAGE_PRECISION;
-    return g->rows->n_labels ? ranks : rt_judge_fits(j, g->rows->n_classes);
+static bool fits(const Guess *g, RtEvalMetric j) {
+    bool ranks = j == RT_EVAL_ROC_AUC || j == RT_EVAL_AVERAGE_PRECISION;
+    return g->rows->n_labels ? ranks : rt_eval_metric_fits(j, g->rows->n_classes);
 }
 
 /* One label's part in the baselines from number `at` on, one for each metric that fits. */
@@ -117,11 +117,12 @@ static gnnc_status judge(Guess *g, Guessed what, const char *of, const char *its
     gnnc_status st = GNNC_OK;
     (void)of, (void)its;
     guess_parts(g, what, n);
-    for (int j = 0; j < RT_N_JUDGES; j++) {
-        if (!fits(g, (RtJudge)j)) continue;
+    for (int j = 0; j < RT_N_EVAL_METRICS; j++) {
+        if (!fits(g, (RtEvalMetric)j)) continue;
         for (int p = 0; p < N_PARTS; p++) {
             double v;
-            TRY(st, rt_judge(g->pool, (RtJudge)j, g->v[p], n[p], g->rows->n_classes, &v, g->err));
+            TRY(st, rt_eval_metric(g->pool, (RtEvalMetric)j, g->v[p], n[p], g->rows->n_classes, &v,
+                                   g->err));
             if (isnan(v)) continue;
             g->total[N_PARTS * at + p] += v;
             g->known[N_PARTS * at + p]++;
@@ -138,10 +139,10 @@ static gnnc_status name(Guess *g, Guessed what, const char *of, const char *its,
     const char *name = rt_pool_printf(g->keep, "%s%.60s", of, its);
     (void)what, (void)at;
     if (!name) return rt_fail_nomem(g->err, "baselines");
-    for (int j = 0; j < RT_N_JUDGES; j++)
-        if (fits(g, (RtJudge)j))
+    for (int j = 0; j < RT_N_EVAL_METRICS; j++)
+        if (fits(g, (RtEvalMetric)j))
             m->baselines[m->n_baselines++] =
-                (RtBaseline){name, rt_judge_name((RtJudge)j), NAN, NAN};
+                (RtBaseline){name, rt_eval_metric_name((RtEvalMetric)j), NAN, NAN};
     return GNNC_OK;
 }
 
@@ -201,16 +202,16 @@ static gnnc_status make_room(Guess *g, const RtTaskKey *keys, int n_keys) {
     for (int k = 0; k < n_keys; k++)
         if (keys[k].n > most) most = keys[k].n;
     bool made =
-        (g->sum = rt_import_room(g->pool, most, sizeof *g->sum, g->err)) &&
-        (g->last = rt_import_room(g->pool, most, sizeof *g->last, g->err)) &&
-        (g->count = rt_import_room(g->pool, most, sizeof *g->count, g->err)) &&
-        (g->v[0] = rt_import_room(g->pool, n + 1, sizeof *g->v[0], g->err)) &&
-        (g->v[1] = rt_import_room(g->pool, n + 1, sizeof *g->v[1], g->err)) &&
-        (g->block = rt_import_room(g->pool, n + 1, sizeof *g->block * (size_t)block, g->err)) &&
-        (g->train = rt_import_room(g->pool, n + 1, sizeof *g->train, g->err));
+        (g->sum = rt_import_reserve(g->pool, most, sizeof *g->sum, g->err)) &&
+        (g->last = rt_import_reserve(g->pool, most, sizeof *g->last, g->err)) &&
+        (g->count = rt_import_reserve(g->pool, most, sizeof *g->count, g->err)) &&
+        (g->v[0] = rt_import_reserve(g->pool, n + 1, sizeof *g->v[0], g->err)) &&
+        (g->v[1] = rt_import_reserve(g->pool, n + 1, sizeof *g->v[1], g->err)) &&
+        (g->block = rt_import_reserve(g->pool, n + 1, sizeof *g->block * (size_t)block, g->err)) &&
+        (g->train = rt_import_reserve(g->pool, n + 1, sizeof *g->train, g->err));
     if (!made) return GNNC_E_NOMEM;
     g->made->n_baselines = g->made->n_metrics = 0;
-    for (int j = 0; j < RT_N_JUDGES; j++) g->made->n_metrics += fits(g, (RtJudge)j);
+    for (int j = 0; j < RT_N_EVAL_METRICS; j++) g->made->n_metrics += fits(g, (RtEvalMetric)j);
     const int n_guesses = 2 + 2 * n_keys;
     g->made->baselines = RT_NEWN(g->keep, RtBaseline, g->made->n_metrics * n_guesses);
     g->total = RT_NEWN(g->pool, double, N_PARTS * g->made->n_metrics * n_guesses);

@@ -6,7 +6,7 @@
 
 #include "import_table.h"
 
-void *rt_import_room(RtPool *pool, int64_t n, size_t size, RtError *err) {
+void *rt_import_reserve(RtPool *pool, int64_t n, size_t size, RtError *err) {
     enum { LARGE = 4 << 20 };
     void *p = NULL;
     size_t bytes;
@@ -109,8 +109,8 @@ static int64_t slot_of(const RtKeyIndex *x, int64_t v) {
 static gnnc_status make_slots(RtKeyIndex *x, RtError *err) {
     int64_t cap = 16;
     while (cap / 4 * 3 < x->n_rows) cap *= 2;
-    x->whole = rt_import_room(x->pool, cap, sizeof *x->whole, err);
-    x->whole_row = x->whole ? rt_import_room(x->pool, cap, sizeof *x->whole_row, err) : NULL;
+    x->whole = rt_import_reserve(x->pool, cap, sizeof *x->whole, err);
+    x->whole_row = x->whole ? rt_import_reserve(x->pool, cap, sizeof *x->whole_row, err) : NULL;
     if (x->whole_row) x->cap = cap;
     return x->cap ? GNNC_OK : GNNC_E_NOMEM;
 }

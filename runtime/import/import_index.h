@@ -33,6 +33,6 @@ gnnc_status rt_key_index_find(RtKeyIndex *x, const RtDatum *const *key, int32_t 
 
 /* An array in the pool, or where it is large in a file without a name: memory that others may
  * have.  NULL and an error: no room. */
-void *rt_import_room(RtPool *pool, int64_t n, size_t size, RtError *err);
+void *rt_import_reserve(RtPool *pool, int64_t n, size_t size, RtError *err);
 
 #endif

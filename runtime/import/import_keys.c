@@ -172,7 +172,7 @@ static void warn_of_lone_id(const Keys *k, const RtSourceTable *t, const char *c
 static bool is_key_like(const RtSourceTable *t, int c) {
     if (t->csv && strchr(t->csv->header[c], ':')) return false;
     bool whole =
-        t->csv ? rt_column_whole(t->csv, c) : t->columns[c].declared == RT_DECLARED_INTEGER;
+        t->csv ? rt_column_is_integer(t->csv, c) : t->columns[c].declared == RT_DECLARED_INTEGER;
     return rt_is_id(t->columns[c].name) && whole;
 }
 

@@ -113,7 +113,7 @@ static gnnc_status add_field(Like *x, const RtEncoding *k, RtFields *out) {
                    .matrix = rt_encoder_values(&k->e) > 0,
                    .place = place,
                    .encoder = RT_NEW(x->keep, RtEncoder)};
-    if (!f->name || !f->why || !f->encoder || !rt_field_room(x->keep, x->wanted->how, x->t, f))
+    if (!f->name || !f->why || !f->encoder || !rt_field_reserve(x->keep, x->wanted->how, x->t, f))
         return rt_fail_nomem(x->err, x->t->name);
     *f->encoder = k->e;
     out->n++;

@@ -9,7 +9,7 @@
 gnnc_status rt_fields_like(RtPool *keep, RtPool *scratch, const RtCsv *t,
                            const RtFieldsWanted *wanted, RtFields *out, RtError *err);
 /* Room for the rows of a table; false: no memory. */
-bool rt_field_room(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f);
+bool rt_field_reserve(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f);
 /* Numbers with a decimal comma get a point, where it may be none E_FORMAT. */
 gnnc_status rt_column_commas(const RtCsv *t, int col, const RtFieldsWanted *wanted, RtError *err);
 /* E_MISSING: the data lack a table that `like` has columns of. */

@@ -79,8 +79,8 @@ static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, S
         n += d->nodes[i].count;
     }
     if (!s->first) return rt_fail_nomem(err, "encoders"), false;
-    s->parent = rt_import_room(pool, n, sizeof *s->parent, err);
-    s->trained = s->parent ? rt_import_room(pool, n, sizeof *s->trained, err) : NULL;
+    s->parent = rt_import_reserve(pool, n, sizeof *s->parent, err);
+    s->trained = s->parent ? rt_import_reserve(pool, n, sizeof *s->trained, err) : NULL;
     if (!s->trained) return false;
     for (int64_t i = 0; i < n; i++) s->parent[i] = i;
     for (int i = 0; i < d->n_nodes; i++) {
@@ -93,17 +93,17 @@ static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, S
 }
 
 static bool *reached_nodes(RtPool *pool, Sets *s, int type, RtError *err) {
-    bool *to = rt_import_room(pool, s->d->nodes[type].count, sizeof *to, err);
+    bool *to = rt_import_reserve(pool, s->d->nodes[type].count, sizeof *to, err);
     for (int64_t i = 0; to && i < s->d->nodes[type].count; i++)
         to[i] = s->trained[root_of(s, s->first[type] + i)];
     return to;
 }
 
-gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReached *out,
+gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtMetricValue *out,
                               RtError *err) {
     RtPool *pool = &out->pool;
     Sets s;
-    *out = (RtReached){0};
+    *out = (RtMetricValue){0};
     rt_pool_init(pool, &d->pool.from);
     if (!has_split(d->nodes, d->n_nodes) && !has_split(d->edges, d->n_edges)) return GNNC_OK;
     out->nodes = RT_NEWN(pool, const bool *, d->n_nodes);
@@ -115,7 +115,7 @@ gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReach
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *e = &d->edges[i];
         const bool *src = out->nodes[e->src_type], *dst = out->nodes[e->dst_type];
-        bool *to = rt_import_room(pool, e->count, sizeof *to, err);
+        bool *to = rt_import_reserve(pool, e->count, sizeof *to, err);
         if (!(out->edges[i] = to)) return GNNC_E_NOMEM;
         for (int64_t k = 0; k < e->count; k++) to[k] = src[e->src[k]] || dst[e->dst[k]];
     }

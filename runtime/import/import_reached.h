@@ -7,13 +7,13 @@
 #include "runtime/data/dataset.h"
 #include "import_encode.h"
 
-typedef struct RtReached {
+typedef struct RtMetricValue {
     RtPool pool;        /* freed by the caller, also after a failure */
     const bool **nodes; /* [node types][rows]; NULL: there is no split, so all are */
     const bool **edges; /* [edge types][edges] */
-} RtReached;
+} RtMetricValue;
 
-gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtReached *out,
+gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtMetricValue *out,
                               RtError *err);
 
 #endif

@@ -39,7 +39,7 @@ static bool whole_cell(const char *s) {
 
 static bool class_cell(const char *s) {
     int64_t v;
-    return rt_cell_whole(s, &v);
+    return rt_cell_is_integer(s, &v);
 }
 
 static bool number_cell(const char *s) {
@@ -76,7 +76,7 @@ static bool mostly(const RtCsv *t, int col, bool is(const char *)) {
     return 2 * good >= all;
 }
 
-bool rt_column_whole(const RtCsv *t, int col) {
+bool rt_column_is_integer(const RtCsv *t, int col) {
     return mostly(t, col, whole_cell);
 }
 
@@ -181,7 +181,7 @@ static const char *stated_kind(const RtFieldsWanted *wanted, int col, const char
 /* Numbers below 2 are no keys, whatever their column is called ("paid"). */
 static bool large_cell(const char *s) {
     int64_t v;
-    return rt_cell_whole(s, &v) && (v < 0 || v > 1);
+    return rt_cell_is_integer(s, &v) && (v < 0 || v > 1);
 }
 
 static void warn_of_key(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f) {
@@ -399,7 +399,7 @@ static int values_of(const RtField *f) {
     return f->out ? f->out : f->width;
 }
 
-bool rt_field_room(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f) {
+bool rt_field_reserve(RtPool *keep, const RtImport *how, const RtCsv *t, RtField *f) {
     size_t row = rt_dtype_bytes(rt_column_kind(f->kind)->element) * (size_t)values_of(f);
     if (f->missing && !(f->absent = RT_NEWN(keep, int32_t, t->n_rows))) return false;
     f->cell = RT_NEWN(keep, RtCell, f->width);
@@ -442,7 +442,7 @@ gnnc_status rt_fields_make(RtPool *keep, RtPool *scratch, const RtCsv *t,
         TRY(st, rt_field_fit(keep, scratch, t, wanted, &out->v[i], err));
     for (int i = 0; i < out->n; i++)
         if (!fit(keep, scratch, t, wanted, &out->v[i]) ||
-            !rt_field_room(keep, wanted->how, t, &out->v[i]))
+            !rt_field_reserve(keep, wanted->how, t, &out->v[i]))
             return rt_fail_nomem(err, t->name);
 out:
     return st;
@@ -494,8 +494,8 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
         const char *header = t->header[place_of(&f->v[i], at)];
         note_bad_cell(f, &f->v[i], t->n_rows, cell->text);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(header, ":") % 64, header);
-        rt_encode_tell(f->what, sizeof f->what, name, cell, what, f->v[i].encoder,
-                       f->how->like ? f->how->like->of : NULL);
+        rt_encode_explain(f->what, sizeof f->what, name, cell, what, f->v[i].encoder,
+                          f->how->like ? f->how->like->of : NULL);
         return f->what;
     }
     return NULL;

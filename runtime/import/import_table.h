@@ -71,7 +71,7 @@ RtEncoder *rt_key_encoder(RtPool *keep, const char *from);
 gnnc_status rt_keep_keys(RtPool *keep, RtTable *t, const RtNames *keys, const int64_t **v,
                          RtError *err);
 /* Are the cells, but for slips, whole numbers? */
-bool rt_column_whole(const RtCsv *t, int col);
+bool rt_column_is_integer(const RtCsv *t, int col);
 /* Puts row `from` of the table into row `to`; NULL, or what is wrong with it,
  * valid until the next call. */
 const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t to);

@@ -10,7 +10,7 @@
 #include "import_build.h"
 #include "import_datum.h"
 #include "import_index.h"
-#include "import_kept.h"
+#include "import_key_column.h"
 #include "import_source.h"
 #include "import_table.h"
 
@@ -63,7 +63,7 @@ typedef struct {
     RtFields fields;      /* of CSV */
     RtDatumFields cells;  /* of others */
     RtPool scratch;
-    RtKeptKeys keys;
+    RtKeyColumn keys;
 } Reading;
 
 static gnnc_status no_memory(Tables *x) {
@@ -240,7 +240,7 @@ static gnnc_status find_row(Reading *r, Index *to, const RtKeyColumns *from, int
     const RtDatum *const *cell = cells_of(r, from);
     gnnc_status st = rt_key_index_find(&to->rows, cell, row, r->x->err);
     if (st != GNNC_OK || *row >= 0 || from->n > 1) return st;
-    if (cell[0]->type != RT_DATUM_TEXT || !rt_cell_whole(cell[0]->s, &v)) return st;
+    if (cell[0]->type != RT_DATUM_TEXT || !rt_cell_is_integer(cell[0]->s, &v)) return st;
     RtDatum other = {.type = RT_DATUM_TEXT, .s = plain};
     other.n = (size_t)snprintf(plain, sizeof plain, "%lld", (long long)v);
     return rt_key_index_find(&to->rows, &(const RtDatum *){&other}, row, r->x->err);
@@ -300,7 +300,7 @@ static gnnc_status add_edges(Reading *r, bool *stays) {
 static gnnc_status leave_out(Reading *r) {
     Table *t = r->t;
     if (!t->stays) {
-        t->stays = rt_import_room(&r->x->pool, t->s->n_rows, sizeof *t->stays, r->x->err);
+        t->stays = rt_import_reserve(&r->x->pool, t->s->n_rows, sizeof *t->stays, r->x->err);
         if (!t->stays) return GNNC_E_NOMEM;
         for (int64_t i = 0; i < r->row; i++) t->stays[i] = (int32_t)i;
     }
@@ -325,7 +325,7 @@ static gnnc_status store_row(Reading *r) {
     if (st == GNNC_OK && !what) st = add_edges(r, &stays);
     if (st != GNNC_OK) return st;
     if (what || !stays) return leave_out(r);
-    if (r->t->s->key.n) st = rt_kept_add(&r->keys, cells_of(r, &r->t->s->key), r->t->n);
+    if (r->t->s->key.n) st = rt_key_column_add(&r->keys, cells_of(r, &r->t->s->key), r->t->n);
     if (r->t->stays) r->t->stays[r->row] = (int32_t)r->t->n;
     r->t->n++;
     return st;
@@ -361,8 +361,9 @@ static gnnc_status make_edges(Reading *r) {
     RtPool *keep = &r->x->b.d->pool;
     for (int i = 0; i < r->t->s->n_references; i++) {
         Edges *e = &r->t->edges[i];
-        e->src = rt_import_room(keep, r->t->s->n_rows, sizeof *e->src, r->x->err);
-        e->dst = e->src ? rt_import_room(keep, r->t->s->n_rows, sizeof *e->dst, r->x->err) : NULL;
+        e->src = rt_import_reserve(keep, r->t->s->n_rows, sizeof *e->src, r->x->err);
+        e->dst =
+            e->src ? rt_import_reserve(keep, r->t->s->n_rows, sizeof *e->dst, r->x->err) : NULL;
         if (!e->dst) return GNNC_E_NOMEM;
         want_all(r, &r->t->s->references[i].from);
     }
@@ -394,7 +395,7 @@ static gnnc_status read_rows(Reading *r) {
     gnnc_status st;
     TRY(st, make_fields(r));
     TRY(st, make_edges(r));
-    TRY(st, rt_kept_begin(&r->keys, &r->x->b.d->pool, r->t->s, r->x->err));
+    TRY(st, rt_key_column_begin(&r->keys, &r->x->b.d->pool, r->t->s, r->x->err));
     want_all(r, &r->t->s->key);
     for (int i = 0; i < x->n_index; i++)
         if (&x->table[x->index[i].table] == r->t) want_all(r, &x->index[i].columns);
@@ -403,7 +404,7 @@ static gnnc_status read_rows(Reading *r) {
     x->source->form->end(x->source);
     if (st == GNNC_OK) st = rt_build_nodes(&x->b, r->t->s->type, r->t->n, &r->t->node);
     if (st == GNNC_OK) st = add_columns(r);
-    if (st == GNNC_OK) st = rt_kept_end(&r->keys, &x->b, r->t->node);
+    if (st == GNNC_OK) st = rt_key_column_end(&r->keys, &x->b, r->t->node);
 out:
     return st;
 }

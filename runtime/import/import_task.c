@@ -209,7 +209,9 @@ static gnnc_status ask_from(RtTask *t, double first, double end, double every, i
     return st;
 }
 
-static gnnc_status ask_future(RtTask *t) {
+/* Makes the task's rows by time: those of training back from the validation time, then those of
+ * validation and test, each with its label. */
+static gnnc_status make_temporal_rows(RtTask *t) {
     Windows w = windows_of(t);
     gnnc_status st;
     TRY(st, check_windows(t, &w));
@@ -258,7 +260,7 @@ static gnnc_status ask_rows(RtTask *t, const RtColumn *time) {
 
 /* One date alone: the other part begins where a tenth of the rows are left, or fit before it. */
 static gnnc_status cut_rows(RtTask *t, const RtColumn *time) {
-    const RtTaskHow *how = t->how;
+    const RtTaskOptions *how = t->how;
     RtTaskRows *r = &t->rows;
     RtTaskMade *m = t->made;
     bool val_said = !isnan(how->val_time), test_said = !isnan(how->test_time);
@@ -343,14 +345,14 @@ static gnnc_status make(RtTask *t) {
         return rt_fail(t->err, GNNC_E_FORMAT,
                        "query: KNOWN AFTER is of a column that is predicted, not of the future");
     TRY(st, rt_task_check_after(t));
-    TRY(st, t->made->of_future ? ask_future(t) : ask_column(t));
+    TRY(st, t->made->of_future ? make_temporal_rows(t) : ask_column(t));
     t->rows.window = t->made->window;
     st = rt_task_end(t);
 out:
     return st;
 }
 
-gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow *how,
+gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskOptions *how,
                           const char *name, RtTaskMade *made, RtError *err) {
     *t = (RtTask){.d = d, .pool = pool, .how = how, .made = made, .err = err};
     *made = (RtTaskMade){.table = rt_identifier(&d->pool, name, strlen(name))};
@@ -361,7 +363,7 @@ gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow
                    made->table);
 }
 
-gnnc_status rt_import_task(RtDataset *d, const RtTaskHow *how, RtTaskMade *made, RtError *err) {
+gnnc_status rt_import_task(RtDataset *d, const RtTaskOptions *how, RtTaskMade *made, RtError *err) {
     RtPool pool;
     RtTask t;
     rt_pool_init(&pool, &d->pool.from);

@@ -9,17 +9,17 @@
 #define RUNTIME_IMPORT_TASK_H
 
 #include "import.h"
-#include "runtime/data/judge.h"
+#include "runtime/data/eval_metric.h"
 #include "query.h"
 
-typedef struct RtTaskHow {
+typedef struct RtTaskOptions {
     const char *query;
     const char *name;           /* of the table; NULL = "task" */
     const char *by_time;        /* what says when rows happened, where tables have several times */
     double val_time, test_time; /* the first of validation and of test; NaN = by the data */
     bool history;               /* older answers as a table that is read */
     double every;               /* seconds from one time asked at to the next; 0 = the window */
-} RtTaskHow;
+} RtTaskOptions;
 
 /* Of a task that ranks rows of a table, the items: which there are is told by rows of `event`. */
 typedef struct RtTaskRanks {
@@ -51,7 +51,7 @@ typedef struct RtTaskMade {
 /* Adds the table and its edges; what a row of the entities' table tells too late goes from it.
  * E_FORMAT, E_MISSING: of the query; E_RANGE: a part would be empty, a time is outside of the data;
  * E_STATE: there is such a table; E_NOMEM. */
-gnnc_status rt_import_task(RtDataset *d, const RtTaskHow *how, RtTaskMade *made, RtError *err);
+gnnc_status rt_import_task(RtDataset *d, const RtTaskOptions *how, RtTaskMade *made, RtError *err);
 
 /* ---- import_task_sql.c ---------------------------------------------------------------------- */
 struct RtSource;
@@ -62,7 +62,7 @@ gnnc_status rt_task_ask(struct RtSource *s, const RtTaskText *task, RtError *err
 /* What was read becomes the task, as above.  E_RANGE: a row without entity or time, an entity that
  * is asked twice at one time, or before it is there, a window that is open when the data end; each
  * with the row. */
-gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskHow *how, const RtTaskText *text,
+gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskOptions *how, const RtTaskText *text,
                                RtTaskMade *made, RtError *err);
 
 /* ---- import_guess.c ----------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ typedef struct RtTaskLists {
 typedef struct RtTask {
     RtDataset *d;
     RtPool *pool; /* goes when the task is made */
-    const RtTaskHow *how;
+    const RtTaskOptions *how;
     RtTaskMade *made;
     RtError *err;
     RtQuery q;       /* all 0: there is none */
@@ -37,7 +37,7 @@ typedef struct RtTask {
 extern const char *const rt_task_no_yes[]; /* the classes of conditions */
 
 /* The name of the table, and nothing else of it; `t` is over with the pool. */
-gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskHow *how,
+gnnc_status rt_task_begin(RtTask *t, RtPool *pool, RtDataset *d, const RtTaskOptions *how,
                           const char *name, RtTaskMade *made, RtError *err);
 /* Times of rows, of which tables without any get a column; t->row_time is of them. */
 gnnc_status rt_task_times(RtTask *t);

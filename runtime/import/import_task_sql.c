@@ -308,7 +308,7 @@ out:
     return st;
 }
 
-gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskHow *how, const RtTaskText *text,
+gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskOptions *how, const RtTaskText *text,
                                RtTaskMade *made, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, &d->pool.from);

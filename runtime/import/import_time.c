@@ -147,7 +147,7 @@ static gnnc_status begin_row_times(RtDataset *d, const char *by_time, bool *deri
                            "'%s' has a column '" RT_ROW_TIME "' that is no time: that is what the "
                            "time of rows is called which have none of their own",
                            t->name);
-        double *to = rt_import_room(&d->pool, t->count, sizeof *to, err);
+        double *to = rt_import_reserve(&d->pool, t->count, sizeof *to, err);
         if (!to) return GNNC_E_NOMEM;
         RtColumn *c = rt_table_add_column(&d->pool, t);
         if (!c) return rt_fail_nomem(err, t->name);

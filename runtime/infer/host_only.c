@@ -7,7 +7,8 @@
 #include "runtime/exec/profile.h"
 
 /* ---- called without a device, too ------------------------------------------------------------ */
-/* A program for one may be in a process whose gnnc_* are this library's: it stays on the host. */
+/* This library predicts on processors alone. A program that was compiled for a GPU may be in its
+ * process: it then runs its code for the host. */
 gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32) {
     (void)ordinal, (void)tf32;
     if (!x->program->device || want == RT_ON_HOST) return GNNC_OK;
@@ -34,7 +35,7 @@ gnnc_status rt_device_place(RtExec *x, const struct RtMemory *m) {
 }
 
 gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
-                            const int64_t *most, const RtTaken *taken) {
+                            const int64_t *most, const RtDeviceGather *taken) {
     (void)x, (void)phase, (void)offset, (void)arena_bytes, (void)most, (void)taken;
     return GNNC_OK;
 }
@@ -80,7 +81,7 @@ void rt_profile_share_end(RtExec *x, int member, int64_t since) {
 NEVER(rt_device_upload, RtDevice *d)
 NEVER(rt_device_download, RtExec *x, int b)
 NEVER(rt_device_run, RtExec *x, const rt_phase *phase)
-NEVER(rt_device_take_rows, RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
+NEVER(rt_device_gather_rows, RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
       int64_t n)
 NEVER(rt_device_launch, RtExec *x, rt_device_kernel *k, const char *name, void *const *arg)
 NEVER(rt_device_gemm, RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c)
@@ -92,18 +93,18 @@ NEVER(rt_device_fetch, RtExec *x, int b)
 NEVER(rt_device_peek, RtExec *x, int b)
 NEVER(rt_device_maps_open, RtExec *x, bool check)
 NEVER(rt_device_relation, RtDeviceMaps *m, int space, RtRelation *sizes)
-NEVER(rt_device_relation_home, RtExec *x, int space, bool whole)
-NEVER(rt_there_copy, RtDeviceMaps *m, const void *here, int64_t n, size_t size, const void **to)
-NEVER(rt_there_group, RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
+NEVER(rt_device_relation_to_host, RtExec *x, int space, bool whole)
+NEVER(rt_on_device_copy, RtDeviceMaps *m, const void *here, int64_t n, size_t size, const void **to)
+NEVER(rt_on_device_group, RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
       RtGroups *out)
-NEVER(rt_there_rows, RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
+NEVER(rt_on_device_rows, RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
       const int32_t **to)
-NEVER(rt_there_take, RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
+NEVER(rt_on_device_gather, RtDeviceMaps *m, const int32_t *x, const int32_t *perm, const int64_t *n,
       int64_t count, const int32_t **to)
-NEVER(rt_there_compare, RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size)
+NEVER(rt_on_device_compare, RtDeviceMaps *m, int buf, const void *here, int64_t n, size_t size)
 NEVER(rt_profile_end, RtExec *x)
 
-const RtRelation *rt_device_relation_there(const RtDeviceMaps *m, int space) {
+const RtRelation *rt_device_relation_arrays(const RtDeviceMaps *m, int space) {
     return NULL;
 }
 
@@ -111,11 +112,11 @@ bool rt_device_maps_check(const RtDeviceMaps *m) {
     return false;
 }
 
-bool rt_device_maps_give_up(RtExec *x, const char *name, gnnc_status *st) {
+bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
     return false;
 }
 
-void rt_there_point(RtDeviceMaps *m, int buf, const void *there) {
+void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
 }
 void **rt_device_buffers(RtExec *x) {
     return NULL;
@@ -129,7 +130,7 @@ void rt_profile_step(RtExec *x, int step) {
 }
 
 /* ---- f32 on AMX ------------------------------------------------------------------------------ */
-bool rt_pieces_here(void) {
+bool rt_pieces_available(void) {
     return false;
 }
 

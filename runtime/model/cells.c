@@ -149,7 +149,7 @@ gnnc_status gnnc_encoder_column(const gnnc_encoder *e, const char *table, int32_
         own.n_categories = c->n_categories;
         own.names = c->names;
     }
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -257,7 +257,7 @@ static RtCell cell_of(const gnnc_cells *v, int64_t row) {
 static gnnc_status bad_cell(Call *c, const RtEncoding *k, const gnnc_cells *v, int64_t row,
                             const RtCell *cell, const char *what) {
     char told[400];
-    rt_encode_tell(told, sizeof told, v->column, cell, what, &k->e, c->e->all.of);
+    rt_encode_explain(told, sizeof told, v->column, cell, what, &k->e, c->e->all.of);
     c->bad_row = row;
     return rt_fail(&c->err, rt_col_facts[k->e.kind].codes ? GNNC_E_RANGE : GNNC_E_VALUE,
                    "%.64s: row %lld: %s", k->table, (long long)row, told);
@@ -377,8 +377,9 @@ static gnnc_status find_encoding(const gnnc_encoder *e, const char *table, const
                    table, column);
 }
 
-/* Without names of their own codes are the encoder's, of which there are enough. */
-static bool has_names_of(const RtColumn *c, const RtEncoder *e) {
+/* Do the codes of a column mean what the model's do? Codes without names are taken as the
+ * encoder's, and must be below its number of categories. */
+static bool names_match(const RtColumn *c, const RtEncoder *e) {
     int64_t n = e->n_categories;
     if (!c->names || !e->names) return n < 0 || c->n_categories <= n;
     bool same = c->n_categories == n;
@@ -395,7 +396,7 @@ static gnnc_status check_form(gnnc_graph *g, const RtEncoding *k, const RtColumn
     if (rt_column_width(c) != values)
         return rt_fail(&g->err, GNNC_E_SHAPE, "%s.%s has %lld values a row, and %lld in %s",
                        k->table, k->column, (long long)rt_column_width(c), (long long)values, of);
-    if (!rt_col_facts[c->kind].codes || has_names_of(c, &k->e)) return GNNC_OK;
+    if (!rt_col_facts[c->kind].codes || names_match(c, &k->e)) return GNNC_OK;
     return rt_fail(&g->err, GNNC_E_ARG, "%s.%s has other names than %s, more, or another order",
                    k->table, k->column, of);
 }
@@ -441,13 +442,15 @@ static gnnc_status not_made(const gnnc_values *v, const char *table, const RtEnc
                    table, v->column, rt_encoder_named(how, text, sizeof text), whose);
 }
 
-gnnc_status rt_values_made(const gnnc_values *v, const char *table, const RtEncoder *how,
-                           const char *whose, gnnc_values *own, RtError *err) {
+/* Checks that values are encoded as those of the model's data were. */
+gnnc_status rt_values_check_encoding(const gnnc_values *v, const char *table,
+                                     const RtEncoder *expected, const char *whose, gnnc_values *own,
+                                     RtError *err) {
     const RtEncoding *k = NULL;
     char text[120], other[120];
     *own = (gnnc_values){0};
     memcpy(own, v, v->struct_size < sizeof *own ? v->struct_size : sizeof *own);
-    gnnc_status st = not_made(own, table, how, whose, err);
+    gnnc_status st = not_made(own, table, expected, whose, err);
     if (st == GNNC_OK && own->encoder)
         st = find_encoding(own->encoder, table, own->column, &k, err);
     if (st != GNNC_OK || !k) return st;
@@ -455,8 +458,8 @@ gnnc_status rt_values_made(const gnnc_values *v, const char *table, const RtEnco
         own->names = k->e.names;
         own->n_categories = k->e.n_categories;
     }
-    if (!how || !rt_encoder_differs(how, &k->e, text, sizeof text)) return GNNC_OK;
-    rt_encoder_differs(&k->e, how, other, sizeof other);
+    if (!expected || !rt_encoder_differs(expected, &k->e, text, sizeof text)) return GNNC_OK;
+    rt_encoder_differs(&k->e, expected, other, sizeof other);
     return rt_fail(err, GNNC_E_ARG, "%s.%s is a %s in %s, and a %s in %s", table, own->column, text,
                    whose, other, own->encoder->all.of);
 }

@@ -81,7 +81,7 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
 
 /* ---- given before the data ------------------------------------------------------ */
 /* The host's memory is his again after the call. */
-static gnnc_status own_memory(RtGiven *g, RtSource *from, RtError *err) {
+static gnnc_status own_memory(RtWeightsFile *g, RtSource *from, RtError *err) {
     size_t n = from->memory.n;
     if (!from->memory.p) return GNNC_OK;
     uint8_t *own = rt_pool_alloc(&g->pool, n, 1);
@@ -91,13 +91,13 @@ static gnnc_status own_memory(RtGiven *g, RtSource *from, RtError *err) {
     return GNNC_OK;
 }
 
-gnnc_status rt_given_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
+gnnc_status rt_weights_file_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
     const char *path = from->name;
     RtSource own = *from;
-    RtGiven *g = t->given ? t->given : RT_NEW(&t->rt.pool, RtGiven);
+    RtWeightsFile *g = t->given ? t->given : RT_NEW(&t->rt.pool, RtWeightsFile);
     if (!g) return rt_fail_nomem(&t->rt.err, path);
-    rt_given_close(t->given);
-    *g = (RtGiven){.resumes = resumes};
+    rt_weights_file_close(t->given);
+    *g = (RtWeightsFile){.resumes = resumes};
     rt_pool_init(&g->pool, &t->rt.pool.from);
     t->given = NULL; /* what cannot be read is not given */
     t->rt.given = NULL;
@@ -111,11 +111,11 @@ gnnc_status rt_given_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
         rt_encoders_read(&t->rt.pool, g->path, &g->f, g->codes, g->n, &g->encoders, &t->rt.err));
     t->rt.given = t->given = g;
 out:
-    if (st != GNNC_OK) rt_given_close(g);
+    if (st != GNNC_OK) rt_weights_file_close(g);
     return st;
 }
 
-void rt_given_close(RtGiven *g) {
+void rt_weights_file_close(RtWeightsFile *g) {
     if (!g) return;
     g->f = (RtTensors){0};
     rt_pool_free(&g->pool);
@@ -176,8 +176,8 @@ static gnnc_status unknown_code(RtExec *x, int col, gnnc_status st, const char *
     Readers by = readers_of(x, col);
     if (!why) return rt_fail_nomem(&x->rt->err, x->program->columns[col].name);
     if (by == ANYONE) return rt_fail(&x->rt->err, st, "%s", why);
-    if (by == JUDGES && b->lacks < 0) {
-        b->lacks = col;
+    if (by == JUDGES && b->missing_label < 0) {
+        b->missing_label = col;
         b->unknown = why;
     }
     return GNNC_OK;
@@ -185,7 +185,7 @@ static gnnc_status unknown_code(RtExec *x, int col, gnnc_status st, const char *
 
 static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at) {
     RtPool *pool = &x->rt->pool;
-    const RtColumn *c = rt_bind_own(x, col);
+    const RtColumn *c = rt_bind_data_column(x, col);
     const char *known = some_names(pool, k);
     if (!known) return rt_fail_nomem(&x->rt->err, k->of);
     return unknown_code(
@@ -214,7 +214,7 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, b
 /* In place of the data's codes, but where all are equal, which leaves a mapped file mapped. */
 static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     RtPool *pool = &x->rt->bound->data->pool;
-    RtColumn *c = rt_bind_own(x, col);
+    RtColumn *c = rt_bind_data_column(x, col);
     const RtEncoding *how = rt_encoders_of(&x->rt->given->encoders, k->of);
     const int32_t *to = translation(pool, c, k, how && how->e.unknown);
     int64_t n = n_values(c), unknown = -1;
@@ -253,17 +253,17 @@ static bool is_nameless(const RtColumn *c) {
 }
 
 static gnnc_status bind_codes(RtExec *x, int col, const RtCodes *k) {
-    const RtColumn *c = rt_bind_own(x, col);
+    const RtColumn *c = rt_bind_data_column(x, col);
     if (k && has_codes(c) && c->names && c->names != k->names) return translate(x, col, k);
     if (!k || !is_nameless(c)) return GNNC_OK;
     return unknown_code(x, col, GNNC_E_ARG, nameless(x, k, x->rt->given->path));
 }
 
 gnnc_status rt_codes_bind(RtExec *x) {
-    const RtGiven *g = x->rt->given;
+    const RtWeightsFile *g = x->rt->given;
     RtBound *b = x->rt->bound;
     for (int i = 0; i < x->program->n_columns; i++) {
-        RtColumn *c = rt_bind_own(x, i);
+        RtColumn *c = rt_bind_data_column(x, i);
         const rt_column *want = &x->program->columns[i];
         if (!rt_col_facts[want->kind].codes) continue;
         const char *of = rt_bind_column_name(x, i);
@@ -281,7 +281,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
 }
 
 static gnnc_status high_code(RtExec *x, int col, int64_t at, int64_t n_categories) {
-    const RtColumn *c = rt_bind_own(x, col);
+    const RtColumn *c = rt_bind_data_column(x, col);
     return unknown_code(x, col, GNNC_E_RANGE,
                         rt_pool_printf(&x->rt->pool,
                                        "%s: row %lld of '%s.%s' is %s %d, the model of %s has %lld",
@@ -293,7 +293,7 @@ static gnnc_status high_code(RtExec *x, int col, int64_t at, int64_t n_categorie
 
 /* Rows whose code the model does not have become rows without one. */
 static gnnc_status cut_codes(RtExec *x, int col, int64_t n_categories) {
-    RtColumn *c = rt_bind_own(x, col);
+    RtColumn *c = rt_bind_data_column(x, col);
     int buf = x->program->columns[col].buf;
     int64_t n = n_values(c);
     int32_t *own = RT_NEWN(&x->rt->bound->data->pool, int32_t, n);
@@ -305,7 +305,7 @@ static gnnc_status cut_codes(RtExec *x, int col, int64_t n_categories) {
 }
 
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories) {
-    RtColumn *c = rt_bind_own(x, col);
+    RtColumn *c = rt_bind_data_column(x, col);
     if (!has_codes(c) || !x->rt->given || c->n_categories == n_categories) return GNNC_OK;
     int64_t n = n_values(c), high = 0;
     while (high < n && c->i32[high] < n_categories) high++;
@@ -337,7 +337,7 @@ static int only_unknown(const RtExec *x, int var, int64_t *n) {
 }
 
 /* Sizes of parameters grow by equal steps with each dimension: the file's size tells it. */
-static bool solve(RtExec *x, int var, int64_t *n, const RtGiven *g) {
+static bool solve(RtExec *x, int var, int64_t *n, const RtWeightsFile *g) {
     const RtTensor *f = rt_tensors_find(&g->f, x->program->vars[var].path);
     int s = f ? only_unknown(x, var, n) : -1;
     if (s < 0) return false;
@@ -359,7 +359,7 @@ static bool is_dimension(const rt_program *p, int sym) {
 
 static gnnc_status solve_all(RtExec *x) {
     const rt_program *p = x->program;
-    const RtGiven *g = x->rt->given;
+    const RtWeightsFile *g = x->rt->given;
     int64_t *n = RT_NEWN(&x->rt->pool, int64_t, p->n_syms + 1);
     if (!n) return rt_fail_nomem(&x->rt->err, g->path);
     for (int i = 0; i < p->n_syms; i++) n[i] = x->n[i] < 0 ? 1 : x->n[i];
@@ -372,15 +372,15 @@ static gnnc_status solve_all(RtExec *x) {
     return GNNC_OK;
 }
 
-gnnc_status rt_given_sizes(RtExec *x) {
+gnnc_status rt_weights_file_sizes(RtExec *x) {
     const rt_program *p = x->program;
     bool wanted = false;
     for (int i = 0; i < p->n_syms; i++) wanted |= x->n[i] < 0 && is_dimension(p, i);
     return x->rt->given && wanted ? solve_all(x) : GNNC_OK;
 }
 
-gnnc_status rt_given_tell(const RtGiven *g, const rt_program *p, RtPool *pool, int64_t *n,
-                          RtError *err) {
+gnnc_status rt_weights_file_tell_sizes(const RtWeightsFile *g, const rt_program *p, RtPool *pool,
+                                       int64_t *n, RtError *err) {
     RtBound bound = {.bound_by = RT_NEWN(pool, const char *, p->n_syms + 1)};
     RtRuntime rt = {.bound = &bound, .given = g};
     RtExec x = {.program = p, .n = n, .rt = &rt};
@@ -401,7 +401,8 @@ static bool equal(const RtCodes *a, const RtCodes *b) {
 
 /* Of data that have no names for it. */
 static gnnc_status check_nameless(RtExec *x, int col, const char *path, const RtCodes *v, int n) {
-    if (!is_nameless(rt_bind_own(x, col)) || !rt_bind_is_used(x->program, col)) return GNNC_OK;
+    if (!is_nameless(rt_bind_data_column(x, col)) || !rt_bind_is_used(x->program, col))
+        return GNNC_OK;
     const char *of = rt_bind_column_name(x, col);
     if (!of) return rt_fail_nomem(&x->rt->err, path);
     const RtCodes *k = rt_codes_find(v, n, of);

@@ -19,7 +19,7 @@ typedef struct RtCodes {
 } RtCodes;
 
 /* A file of weights, or memory, that was given before the data, which are bound as it says. */
-typedef struct RtGiven {
+typedef struct RtWeightsFile {
     RtPool pool; /* the file's, until the data are loaded */
     const char *path;
     bool resumes; /* training goes on from it */
@@ -27,19 +27,19 @@ typedef struct RtGiven {
     int n;
     RtCodes *codes; /* [n] of the trainer's pool */
     RtEncoders encoders;
-} RtGiven;
+} RtWeightsFile;
 
 /* Reads it for the load to come; in the place of one that was given before.  Memory is copied. */
 struct RtSource;
-gnnc_status rt_given_open(gnnc_trainer *t, const struct RtSource *from, bool resumes);
-void rt_given_close(RtGiven *g); /* codes and path stay; NULL is fine */
+gnnc_status rt_weights_file_open(gnnc_trainer *t, const struct RtSource *from, bool resumes);
+void rt_weights_file_close(RtWeightsFile *g); /* codes and path stay; NULL is fine */
 
 /* The names in a file, of any columns: a list that repeats a name is E_FORMAT. */
 gnnc_status rt_codes_read(RtPool *pool, const char *path, const RtTensors *f, RtCodes **v, int *n,
                           RtError *err);
 const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of); /* NULL: no such */
 /* Metadata for a file of weights, with the encoders: to[0 .. *n), at most so many. */
-static inline int rt_codes_room(const rt_program *p) {
+static inline int rt_codes_capacity(const rt_program *p) {
     return 2 * p->n_columns + p->n_spaces;
 }
 gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
@@ -47,14 +47,14 @@ gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n);
 /* While data are bound, after tables and before columns: their codes become those of the given
  * file.  E_RANGE: a row has a name that is not in the file, and its column has no code for unknown
  * ones; in a column that only training and evaluation read, such a row has no label, and these are
- * refused (rt_bind_judges). */
+ * refused (rt_bind_require_labels). */
 gnnc_status rt_codes_bind(RtExec *x);
 /* Dimensions that no column gave a size, from the shapes of the given file's tensors. */
-gnnc_status rt_given_sizes(RtExec *x);
+gnnc_status rt_weights_file_sizes(RtExec *x);
 /* Without data: every size that these shapes tell, and rows that parameters have; n [n_syms], -1:
  * they do not. */
-gnnc_status rt_given_tell(const RtGiven *g, const rt_program *p, RtPool *pool, int64_t *n,
-                          RtError *err);
+gnnc_status rt_weights_file_tell_sizes(const RtWeightsFile *g, const rt_program *p, RtPool *pool,
+                                       int64_t *n, RtError *err);
 /* Categories without names: as many as the given file's model has, if no row has a higher code;
  * of labels as above. */
 gnnc_status rt_codes_fit(RtExec *x, int col, int64_t n_categories);

@@ -28,7 +28,7 @@ gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info
                              .predicts = rt_phase_of(p, RT_PHASE_PREDICT) != NULL,
                              .embeds = rt_phase_of(p, RT_PHASE_EMBED) != NULL,
                              .shares_rows = p->by_parts};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -86,7 +86,7 @@ gnnc_status gnnc_program_recipe(const gnnc_program *program, gnnc_recipe *out) {
                        .negatives = s->negatives};
     describe_schedule(r, &own);
     describe_keeping(r, &own);
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -129,7 +129,7 @@ gnnc_status gnnc_program_table(const gnnc_program *program, int table, gnnc_need
                              .src_type = edges ? p->spaces[s->src].name : NULL,
                              .dst_type = edges ? p->spaces[s->dst].name : NULL};
     for (int i = 0; i < p->n_columns; i++) own.n_columns += p->columns[i].space == space;
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -156,7 +156,7 @@ gnnc_status gnnc_program_column(const gnnc_program *program, int table, int colu
                               .rank = c->rank,
                               .categories = c->cat >= 0 ? p->spaces[c->cat].name : NULL};
     for (int i = 0; i < c->rank; i++) own.size[i] = p->spaces[c->dim[i]].name;
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 

@@ -307,7 +307,7 @@ static gnnc_status does_not_say(RtExec *x, const char *of, const RtEncoder *want
 static gnnc_status compare(RtExec *x, int col, const char *of, const RtEncoder *wants,
                            const char *path) {
     char text[120], other[120];
-    const RtColumn *c = rt_bind_own(x, col);
+    const RtColumn *c = rt_bind_data_column(x, col);
     const char *dir = x->rt->bound->dir;
     const RtEncoder *has = c ? c->encoder : NULL;
     if (c && !has && rt_encoder_is_fitted(wants)) return does_not_say(x, of, wants, path);
@@ -333,7 +333,7 @@ gnnc_status rt_encoders_check(RtExec *x, const RtEncoders *given) {
 /* Several columns of a program may be made of one: the first of them stands for all. */
 gnnc_status rt_encoders_bind(RtExec *x) {
     const rt_program *p = x->program;
-    const RtGiven *g = x->rt->given;
+    const RtWeightsFile *g = x->rt->given;
     RtEncoded *v = x->rt->bound->encoded;
     RtNames seen;
     if (!rt_names_new(&x->rt->pool, &seen, p->n_columns))
@@ -345,7 +345,7 @@ gnnc_status rt_encoders_bind(RtExec *x) {
         if (!of) return rt_fail_nomem(&x->rt->err, p->columns[i].name);
         if (rt_names_add(&seen, of) != before) continue;
         const RtEncoding *k = g ? rt_encoders_of(&g->encoders, of) : NULL;
-        const RtColumn *c = rt_bind_own(x, i);
+        const RtColumn *c = rt_bind_data_column(x, i);
         v[i] = (RtEncoded){of, k ? &k->e : c ? c->encoder : NULL};
     }
     return g ? rt_encoders_check(x, &g->encoders) : GNNC_OK;

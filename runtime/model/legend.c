@@ -175,7 +175,7 @@ gnnc_status gnnc_session_legend(gnnc_session *s, gnnc_legend **out) {
     if (!s || !out) return GNNC_E_ARG;
     gnnc_status st = rt_session_opened(s);
     if (st != GNNC_OK) return st;
-    if (s->brought)
+    if (s->request)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no graph: its rows have no ids");
     st = make(&s->from, s->of->t, s->of->rows.buf, out, &s->rt.err);
     if (st == GNNC_OK) (*out)->pairs = s->of->links;
@@ -212,7 +212,7 @@ gnnc_status gnnc_legend_describe(const gnnc_legend *g, gnnc_legend_info *out) {
                             .has_labels = g->labels,
                             .has_ids = g->id[0] != NULL};
     memcpy(own.dim, g->dim, sizeof own.dim);
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 

@@ -66,7 +66,7 @@ gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes) {
     TRY(st, check_task(m, name));
     TRY(st, rt_codes_read(&m->pool, name, &m->f, &m->codes, &m->n_codes, &m->err));
     TRY(st, rt_encoders_read(&m->pool, name, &m->f, m->codes, m->n_codes, &m->encoders, &m->err));
-    TRY(st, rt_reached_read(&m->pool, name, &m->f, &m->reached, &m->n_reached, &m->err));
+    TRY(st, rt_metric_values_read(&m->pool, name, &m->f, &m->reached, &m->n_reached, &m->err));
     if (!(m->stored = RT_NEWN(&m->pool, RtStored, m->f.n))) st = rt_fail_nomem(&m->err, name);
 out:
     if (st == GNNC_OK)

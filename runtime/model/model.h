@@ -7,7 +7,7 @@
 
 #include "runtime/trainer/checkpoint.h"
 #include "codes.h"
-#include "reached.h"
+#include "training_metadata.h"
 
 /* A tensor of the weights as programs read it. */
 typedef struct RtStored {
@@ -34,7 +34,7 @@ struct gnnc_model {
     RtCodes *codes; /* [n_codes] */
     RtEncoders encoders;
     int n_reached;
-    RtReached *reached;      /* [n_reached] */
+    RtMetricValue *reached;  /* [n_reached] */
     pthread_mutex_t storing; /* around what follows and the pool, once there are weights */
     RtStored *stored;        /* [f.n] */
     RtComputed *computed;
@@ -48,7 +48,7 @@ gnnc_status rt_model_take(gnnc_model *m, const char *name, RtBytes bytes);
 
 /* model_lend.c: for the load to come of a trainer that serves sessions, t->rt.model: data are bound
  * by its weights, and parameters will be read in its memory. */
-gnnc_status rt_model_give(gnnc_model *m, gnnc_trainer *t);
+gnnc_status rt_model_share_weights(gnnc_model *m, gnnc_trainer *t);
 /* Then its parameters are `f`: tensors of the model, some of them in the order of the data's rows
  * (rt_node_rows), which fit (rt_tensor_check). */
 gnnc_status rt_model_lend(gnnc_trainer *t, const RtTensors *f);

@@ -14,14 +14,15 @@
 #include "runtime/memory.h"
 #include "model.h"
 
-gnnc_status rt_model_give(gnnc_model *m, gnnc_trainer *t) {
-    RtGiven *g = RT_NEW(&t->rt.pool, RtGiven);
+/* Lends the model's tensors, names of categories and encoders to a trainer. */
+gnnc_status rt_model_share_weights(gnnc_model *m, gnnc_trainer *t) {
+    RtWeightsFile *g = RT_NEW(&t->rt.pool, RtWeightsFile);
     if (!g) return rt_fail_nomem(&t->rt.err, m->weights.name);
-    *g = (RtGiven){.path = m->weights.name,
-                   .f = m->f,
-                   .n = m->n_codes,
-                   .codes = m->codes,
-                   .encoders = m->encoders};
+    *g = (RtWeightsFile){.path = m->weights.name,
+                         .f = m->f,
+                         .n = m->n_codes,
+                         .codes = m->codes,
+                         .encoders = m->encoders};
     rt_pool_init(&g->pool, &t->rt.pool.from);
     t->rt.given = t->given = g;
     t->rt.model = m;
@@ -115,7 +116,8 @@ static RtComputed *computed_of(const gnnc_trainer *t) {
     return c;
 }
 
-static gnnc_status make_room(gnnc_trainer *t, RtComputed **out) {
+/* Memory for what is computed before of all rows, which all sessions of the model share. */
+static gnnc_status alloc_precomputed(gnnc_trainer *t, RtComputed **out) {
     gnnc_model *m = t->rt.model;
     const rt_program *p = t->program;
     RtComputed *c = RT_NEW(&m->pool, RtComputed);
@@ -138,7 +140,7 @@ static gnnc_status lend_computed(gnnc_trainer *t) {
     const rt_program *p = t->program;
     pthread_mutex_lock(&m->storing);
     RtComputed *c = computed_of(t);
-    gnnc_status st = c ? GNNC_OK : make_room(t, &c);
+    gnnc_status st = c ? GNNC_OK : alloc_precomputed(t, &c);
     pthread_mutex_unlock(&m->storing);
     for (int v = 0; v < p->n_vars && st == GNNC_OK; v++)
         if (c->data[v]) t->x.buf[p->vars[v].buf] = c->data[v];

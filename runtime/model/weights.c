@@ -6,7 +6,7 @@
 #include "runtime/trainer/checkpoint.h"
 #include "codes.h"
 #include "model.h"
-#include "reached.h"
+#include "training_metadata.h"
 #include "runtime/device/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
@@ -197,10 +197,11 @@ static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     if ((st = rt_pull_vars(&t->x)) != GNNC_OK) return st;
     RtPool pool;
     rt_pool_init(&pool, &t->rt.pool.from);
-    RtTensors f = {.v = RT_NEWN(&pool, RtTensor, t->n_shown),
-                   .meta = RT_NEWN(&pool, RtMeta, rt_codes_room(t->program) + RT_LEARNED_ROOM)};
+    RtTensors f = {
+        .v = RT_NEWN(&pool, RtTensor, t->n_shown),
+        .meta = RT_NEWN(&pool, RtMeta, rt_codes_capacity(t->program) + RT_TRAINING_METADATA_MAX)};
     bool ok = f.v && f.meta && rt_codes_put(&t->x, &pool, f.meta, &f.n_meta) == GNNC_OK;
-    ok = ok && rt_learned_put(t, NULL, &pool, f.meta, &f.n_meta) == GNNC_OK;
+    ok = ok && rt_training_metadata_put(t, NULL, &pool, f.meta, &f.n_meta) == GNNC_OK;
     for (int i = 0; ok && i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
         f.v[f.n] = (RtTensor){v->path, rt_var_array(t, &pool, t->shown[i], t->x.buf[v->buf])};
@@ -347,7 +348,7 @@ out:
 
 static gnnc_status load_weights(gnnc_trainer *t, const RtSource *from) {
     rt_trainer_begin(t);
-    if (!t->planned) return rt_given_open(t, from, false);
+    if (!t->planned) return rt_weights_file_open(t, from, false);
     gnnc_status st = rt_trainer_need_data(t);
     return st == GNNC_OK ? rt_weights_load(t, from) : st;
 }

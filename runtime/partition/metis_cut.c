@@ -15,7 +15,7 @@ bool rt_has_metis(void) {
 }
 
 typedef struct {
-    const RtMetisCut *how;
+    const RtMetisGraph *how;
     RtPool pool;
     idx_t *ptr, *adj;
 } Lists;
@@ -54,7 +54,7 @@ static gnnc_status drop_repeated(Lists *l, RtError *err) {
 }
 
 static gnnc_status build(Lists *l, RtError *err) {
-    const RtMetisCut *how = l->how;
+    const RtMetisGraph *how = l->how;
     if (how->n >= IDX_MAX || how->n_edges >= IDX_MAX / 2)
         return rt_fail(err, GNNC_E_RANGE, "%s: this METIS counts edges in %d bits", how->what,
                        (int)sizeof(idx_t) * CHAR_BIT);
@@ -68,7 +68,7 @@ static gnnc_status build(Lists *l, RtError *err) {
 }
 
 static gnnc_status cut(Lists *l, int32_t *part, RtError *err) {
-    const RtMetisCut *how = l->how;
+    const RtMetisGraph *how = l->how;
     idx_t option[METIS_NOPTIONS], n = (idx_t)how->n, parts = how->n_parts, n_cut;
     idx_t n_con = how->n_weights ? how->n_weights : 1, *weight = NULL;
     idx_t *to = RT_NEWN(&l->pool, idx_t, how->n);
@@ -86,7 +86,8 @@ static gnnc_status cut(Lists *l, int32_t *part, RtError *err) {
     return GNNC_OK;
 }
 
-gnnc_status rt_metis_cut(const RtMetisCut *how, const RtAlloc *from, int32_t *part, RtError *err) {
+gnnc_status rt_metis_partition(const RtMetisGraph *how, const RtAlloc *from, int32_t *part,
+                               RtError *err) {
     Lists l = {.how = how};
     for (int64_t i = 0; i < how->n; i++) part[i] = 0;
     rt_pool_init(&l.pool, from);
@@ -102,7 +103,8 @@ bool rt_has_metis(void) {
     return false;
 }
 
-gnnc_status rt_metis_cut(const RtMetisCut *how, const RtAlloc *from, int32_t *part, RtError *err) {
+gnnc_status rt_metis_partition(const RtMetisGraph *how, const RtAlloc *from, int32_t *part,
+                               RtError *err) {
     (void)from, (void)part;
     return rt_fail(
         err, GNNC_E_STATE,

@@ -7,7 +7,7 @@
 
 typedef void RtEdgeVisit(void *to, int64_t u, int64_t v);
 
-typedef struct RtMetisCut {
+typedef struct RtMetisGraph {
     const char *what; /* in messages: "clusters" */
     int64_t n, n_edges;
     void (*each_edge)(void *user, RtEdgeVisit *visit,
@@ -17,11 +17,12 @@ typedef struct RtMetisCut {
     const int32_t *weight; /* [n][n_weights] */
     int n_parts;
     uint64_t seed;
-} RtMetisCut;
+} RtMetisGraph;
 
 bool rt_has_metis(void); /* was the program built with it? */
 /* part [n].  E_RANGE: more edges than METIS can count. */
-gnnc_status rt_metis_cut(const RtMetisCut *how, const RtAlloc *from, int32_t *part, RtError *err);
+gnnc_status rt_metis_partition(const RtMetisGraph *how, const RtAlloc *from, int32_t *part,
+                               RtError *err);
 /* About how many bytes that takes. */
 int64_t rt_metis_bytes(int64_t n, int64_t n_edges, int n_weights);
 

@@ -143,9 +143,9 @@ gnnc_status rt_units_metis(const RtUnits *u, uint64_t seed, int32_t *part, RtErr
                                     : load[k] == 1 + t ? 1
                                     : load[k] == 1 + u->n_tables + t ? u->train[v]
                                                                      : 0;
-    RtMetisCut how = {"parts", u->n,   u->n_edges, each_edge, (void *)(uintptr_t)u,
-                      n,       weight, u->n_parts, seed};
-    if (st == GNNC_OK) st = rt_metis_cut(&how, &pool.from, part, err);
+    RtMetisGraph how = {"parts", u->n,   u->n_edges, each_edge, (void *)(uintptr_t)u,
+                        n,       weight, u->n_parts, seed};
+    if (st == GNNC_OK) st = rt_metis_partition(&how, &pool.from, part, err);
     rt_pool_free(&pool);
     return st == GNNC_OK ? rt_units_refine(u, 6, part, err) : st;
 }
@@ -157,24 +157,24 @@ static void cut_rows(const RtUnits *u, int32_t *part) {
             part[v] = (int32_t)((v - u->first[t]) * u->n_parts / u->table[t]->count);
 }
 
-static RtCutBy choose(const RtUnits *u, const RtPartitionHow *how) {
+static RtPartitionMethod choose(const RtUnits *u, const RtPartitionOptions *how) {
     int load[WEIGHTS_MOST];
     int64_t most = how->memory ? how->memory : (int64_t)rt_memory_limit(0).n_bytes;
     int64_t want = rt_metis_bytes(u->n, u->n_edges, choose_weights(u, load));
-    if (how->by != RT_CUT_CHOOSE) return how->by;
-    return rt_has_metis() && want <= most && u->n_edges < INT32_MAX / 2 ? RT_CUT_METIS
-                                                                        : RT_CUT_STREAM;
+    if (how->by != RT_PARTITION_CHOOSE) return how->by;
+    return rt_has_metis() && want <= most && u->n_edges < INT32_MAX / 2 ? RT_PARTITION_METIS
+                                                                        : RT_PARTITION_STREAM;
 }
 
-static gnnc_status cut(const RtUnits *u, const RtPartitionHow *how, RtCutBy by, int32_t *part,
-                       RtError *err) {
+static gnnc_status cut(const RtUnits *u, const RtPartitionOptions *how, RtPartitionMethod by,
+                       int32_t *part, RtError *err) {
     switch (by) {
-    case RT_CUT_METIS:
+    case RT_PARTITION_METIS:
         return rt_units_metis(u, how->seed, part, err);
-    case RT_CUT_STREAM:
+    case RT_PARTITION_STREAM:
         return rt_units_stream(u, part, err);
-    case RT_CUT_CHOOSE:
-    case RT_CUT_ROWS:
+    case RT_PARTITION_CHOOSE:
+    case RT_PARTITION_ROWS:
         cut_rows(u, part);
         break;
     }
@@ -227,7 +227,8 @@ typedef struct {
     int base;                  /* .. of 64 from this one on */
 } Told;
 
-static int64_t add_far(Told *w, int64_t node, int part) {
+/* Counts a node once for each part that reads it from another part, 64 parts at a time. */
+static int64_t count_halo_rows(Told *w, int64_t node, int part) {
     if (part < w->base || part >= w->base + 64) return 0;
     uint64_t bit = (uint64_t)1 << (part - w->base), had = w->seen[node] & bit;
     w->seen[node] |= bit;
@@ -253,11 +254,12 @@ static void tell_edges(Told *w, EdgeFn *tell) {
 /* Rows that the edges of parts base .. base + 63 lead to, or come from, in other parts. */
 static void far_out(Told *w, const RtTable *t, int64_t e, int src, int dst) {
     if (src != dst)
-        w->out->part[src].out += add_far(w, w->type_first[t->dst_type] + t->dst[e], src);
+        w->out->part[src].out += count_halo_rows(w, w->type_first[t->dst_type] + t->dst[e], src);
 }
 
 static void far_in(Told *w, const RtTable *t, int64_t e, int src, int dst) {
-    if (src != dst) w->out->part[dst].in += add_far(w, w->type_first[t->src_type] + t->src[e], dst);
+    if (src != dst)
+        w->out->part[dst].in += count_halo_rows(w, w->type_first[t->src_type] + t->src[e], dst);
 }
 
 static void count_edge(Told *w, const RtTable *t, int64_t e, int src, int dst) {
@@ -310,7 +312,7 @@ static gnnc_status tell(const RtUnits *u, const int32_t *part, RtPartition *o, R
     RtPool pool;
     double all = 0, same = 0;
     Told w = {.u = u, .part = part, .out = o};
-    o->part = RT_NEWN(u->pool, RtPartFacts, u->n_parts);
+    o->part = RT_NEWN(u->pool, RtPartStats, u->n_parts);
     o->table = RT_NEWN(u->pool, RtPartTable, u->n_tables);
     if (!o->part || !o->table) return rt_fail_nomem(err, "parts");
     for (int i = 0; i < u->d->n_nodes; i++)
@@ -330,7 +332,7 @@ static gnnc_status tell(const RtUnits *u, const int32_t *part, RtPartition *o, R
     return st;
 }
 
-gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionHow *how,
+gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionOptions *how,
                          RtPartition *out, RtError *err) {
     RtUnits u = {.pool = pool, .d = d, .n_parts = how->n_parts};
     int32_t *part;

@@ -7,23 +7,23 @@
 #include "runtime/data/dataset.h"
 
 typedef enum {
-    RT_CUT_CHOOSE, /* METIS where it fits into `memory`, else STREAM */
-    RT_CUT_METIS,
-    RT_CUT_STREAM,
-    RT_CUT_ROWS /* rows stay in their order */
-} RtCutBy;
+    RT_PARTITION_CHOOSE, /* METIS where it fits into `memory`, else STREAM */
+    RT_PARTITION_METIS,
+    RT_PARTITION_STREAM,
+    RT_PARTITION_ROWS /* rows stay in their order */
+} RtPartitionMethod;
 
-typedef struct RtPartitionHow {
+typedef struct RtPartitionOptions {
     int n_parts;
-    RtCutBy by;
+    RtPartitionMethod by;
     uint64_t seed;
     int64_t memory; /* bytes that METIS may take; 0 = what is free */
-} RtPartitionHow;
+} RtPartitionOptions;
 
-typedef struct RtPartFacts {
+typedef struct RtPartStats {
     int64_t nodes, graphs, edges, train; /* edges: those whose destination it has */
     int64_t in, out;                     /* rows of other parts that its edges come from, go to */
-} RtPartFacts;
+} RtPartStats;
 
 typedef struct RtPartTable { /* of a node type, or a graph type */
     const char *name;
@@ -32,16 +32,16 @@ typedef struct RtPartTable { /* of a node type, or a graph type */
 
 typedef struct RtPartition {
     RtMoves moves;
-    RtCutBy by;         /* how it was done */
-    int64_t edges, cut; /* cut: whose ends are in two parts */
-    double by_chance;   /* share of the edges that would be, of rows thrown into such parts */
-    RtPartFacts *part;  /* [n_parts] */
+    RtPartitionMethod by; /* how it was done */
+    int64_t edges, cut;   /* cut: whose ends are in two parts */
+    double by_chance;     /* share of the edges that would be, of rows thrown into such parts */
+    RtPartStats *part;    /* [n_parts] */
     int n_tables;
     RtPartTable *table; /* node types without graphs, then graph types */
 } RtPartition;
 
 /* `d`: by rt_dataset_open_mapped; *out lies in the pool. */
-gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionHow *how,
+gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionOptions *how,
                          RtPartition *out, RtError *err);
 
 /* ---- inside ------------------------------------------------------------------------------ */

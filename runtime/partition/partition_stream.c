@@ -26,7 +26,9 @@ typedef struct {
     int64_t most;
 } Growth;
 
-static void grow(void *arg, int64_t a, int64_t b) {
+/* One pass of streaming clustering: for each edge the node whose cluster is smaller moves to the
+ * other's, as long as that has room. (Hollocou et al. 2017) */
+static void grow_clusters(void *arg, int64_t a, int64_t b) {
     Growth *g = arg;
     int32_t x = g->label[a], y = g->label[b];
     if (g->to[x] == g->to[y]) return;
@@ -90,7 +92,7 @@ static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtErr
         memcpy(g.own, g.vol, (size_t)u->n * sizeof *g.vol);
         for (int64_t i = 0; i < u->n; i++) g.to[i] = (int32_t)i;
         g.most = all / u->n_parts / share[k];
-        rt_units_edges(u, grow, &g);
+        rt_units_edges(u, grow_clusters, &g);
         for (int64_t i = 0; i < u->n; i++) label[i] = g.to[label[i]];
     }
     gnnc_status st = pack(pool, u, g.vol, g.to, err);

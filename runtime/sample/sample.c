@@ -323,8 +323,9 @@ static void close_hop(RtBatch *b, int h, int n_hops) {
     }
 }
 
-/* Destinations without edges end every ptr; `from` have theirs. */
-static gnnc_status close_ptrs(RtSampler *s, RtBatch *b, RtError *err) {
+/* Destinations that no hop expanded have no edges: pads the row pointers for them. The first `from`
+ * rows have theirs. */
+static gnnc_status pad_ptrs(RtSampler *s, RtBatch *b, RtError *err) {
     for (int r = 0; r < b->n_rels; r++) {
         RtBatchEdges *e = &b->edges[r];
         int64_t have = e->ptr ? e->by_src.n_groups : 1, n = b->nodes[s->g.rel[r].dst_type].n;
@@ -355,9 +356,9 @@ static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups
         if (h < s->n_hops) TRY(st, rt_sample_hop(s, b, at, h, err));
         close_hop(b, h + 1, s->spec.how.n_hops);
     }
-    TRY(st, close_ptrs(s, b, err));
+    TRY(st, pad_ptrs(s, b, err));
     if (s->spec.how.edges == RT_EDGES_INDUCED) TRY(st, rt_sample_induce(s, b, err));
-    if (s->spec.how.edges == RT_EDGES_BIDIRECTIONAL) TRY(st, rt_sample_both_ways(s, b, err));
+    if (s->spec.how.edges == RT_EDGES_BIDIRECTIONAL) TRY(st, rt_sample_bidirectional(s, b, err));
     close_ends(s, b);
     if (s->spec.transpose) TRY(st, rt_batch_transpose(b, s->src_type, s->team, err));
     if (s->spec.check && s->spec.temporal) st = rt_sample_check(&s->g, s->tree_time, b, err);

@@ -25,14 +25,14 @@ static void each_edge(void *user, RtEdgeVisit *visit, void *to) {
 static gnnc_status cut(RtPool *pool, const RtSampleGraph *g, int n_parts, uint64_t seed,
                        int32_t *const *part, RtError *err) {
     Numbers c = {g, RT_NEWN(pool, int64_t, g->n_types + 1)};
-    RtMetisCut how = {
+    RtMetisGraph how = {
         .what = "clusters", .each_edge = each_edge, .user = &c, .n_parts = n_parts, .seed = seed};
     if (!c.first) return rt_fail_nomem(err, how.what);
     for (int t = 0; t < g->n_types; t++) c.first[t + 1] = how.n += g->type[t].n;
     for (int k = 0; k < g->n_rels; k++) how.n_edges += g->rel[k].n_edges;
     int32_t *to = RT_NEWN(pool, int32_t, how.n);
     if (!to) return rt_fail_nomem(err, how.what);
-    gnnc_status st = rt_metis_cut(&how, &pool->from, to, err);
+    gnnc_status st = rt_metis_partition(&how, &pool->from, to, err);
     for (int t = 0; t < g->n_types && st == GNNC_OK; t++)
         for (int64_t i = 0; i < g->type[t].n; i++) part[t][i] = to[c.first[t] + i];
     return st;

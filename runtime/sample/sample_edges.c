@@ -104,7 +104,8 @@ static void find_edges(const RtSampleRel *r, int32_t u, int32_t v, int64_t *lo, 
     *hi = b;
 }
 
-static void list_answers(Both *w, int rel) {
+/* Lists the edges that lead back from the ends of the sampled ones. */
+static void list_reverse_edges(Both *w, int rel) {
     const RtSampleRel *r = &w->s->g.rel[rel], *q = &w->s->g.rel[w->q];
     const RtBatchEdges *e = &w->b->edges[rel];
     for (int64_t i = 0; i < e->n; i++) {
@@ -126,11 +127,12 @@ static void list_all(Both *w) {
     w->n = 0;
     for (int64_t i = 0; i < e->n; i++) list(w, e->dst[i], e->pos[i]);
     for (int r = 0; r < w->s->g.n_rels; r++)
-        if (w->s->g.rel[r].reverse == w->q) list_answers(w, r);
+        if (w->s->g.rel[r].reverse == w->q) list_reverse_edges(w, r);
 }
 
-/* Positions by destination, each once; their number in ptr_of[q], the relation untouched. */
-static gnnc_status gather_both(Both *w, int64_t n_dst, RtError *err) {
+/* Sorts the edges to keep by destination, by counting: w->at has the row pointers and w->pos the
+ * positions. The relation of the batch is not changed yet. */
+static gnnc_status sort_by_destination(Both *w, int64_t n_dst, RtError *err) {
     RtSampler *s = w->s;
     RtGrow *at = &s->pair_buf[0], *pos = &s->pair_buf[1];
     gnnc_status st = rt_grow(&s->growth, at, n_dst + 2, sizeof(int64_t), 0, err);
@@ -203,14 +205,16 @@ static gnnc_status rewrite(RtSampler *s, RtBatch *b, int q, const int64_t **kept
     return GNNC_OK;
 }
 
-gnnc_status rt_sample_both_ways(RtSampler *s, RtBatch *b, RtError *err) {
+/* Adds the reverse of each sampled edge, where the data have it: as PyG's
+ * subgraph_type="bidirectional". */
+gnnc_status rt_sample_bidirectional(RtSampler *s, RtBatch *b, RtError *err) {
     int64_t n_kept = 0;
     gnnc_status st;
     for (int q = 0; q < s->g.n_rels; q++) {
         Both w = {.s = s, .b = b, .q = q};
         int64_t n_dst = b->nodes[s->g.rel[q].dst_type].n;
         s->picker[q] = rt_picker(&s->g, &s->spec, q, false, -1, 0);
-        TRY(st, gather_both(&w, n_dst, err));
+        TRY(st, sort_by_destination(&w, n_dst, err));
         TRY(st, keep_rows(&w, n_dst, &n_kept, err));
     }
     const int64_t *kept = s->pair_buf[2].p;

@@ -216,7 +216,7 @@ static gnnc_status number(RtSampler *s, RtBatch *b, bool alone, RtError *err) {
             for (int64_t i = 0; i < s->n_chunks; i++)
                 coming += s->src_type[s->chunk[i].rel] == t ? s->chunk[i].n : 0;
             if (coming == 0) continue;
-            gnnc_status st = rt_ids_make_room(&s->ids[t], &s->growth, &b->nodes[t], coming, err);
+            gnnc_status st = rt_ids_reserve(&s->ids[t], &s->growth, &b->nodes[t], coming, err);
             if (st != GNNC_OK) return st;
         }
     }
@@ -290,7 +290,9 @@ static gnnc_status place_edges(RtSampler *s, RtBatch *b, RtError *err) {
 }
 
 /* ---- the hop -------- */
-static gnnc_status cut(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, RtError *err) {
+/* Begins a hop: sets up what picks neighbours, and divides the destinations into chunks of work. */
+static gnnc_status begin_hop(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop,
+                             RtError *err) {
     gnnc_status st = GNNC_OK;
     s->n_chunks = 0;
     for (int r = 0; r < s->g.n_rels && st == GNNC_OK; r++) {
@@ -308,7 +310,7 @@ static gnnc_status cut(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, 
 
 gnnc_status rt_sample_hop(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, RtError *err) {
     gnnc_status st;
-    TRY(st, cut(s, b, at, hop, err));
+    TRY(st, begin_hop(s, b, at, hop, err));
     rt_sample_each(s, b, s->n_chunks < 4, bound);
     TRY(st, make_room(s, err));
     bool alone = s->n_staged < ALONE;

@@ -39,8 +39,8 @@ static bool insert_all(RtIds *t, const RtBatchNodes *have) {
 
 /* Regions double until they hold four times all there is: a shard that is still full then
  * got keys that were chosen for it, and one shard for all is the way out. */
-gnnc_status rt_ids_make_room(RtIds *t, RtGrowth *g, const RtBatchNodes *have, int64_t coming,
-                             RtError *err) {
+gnnc_status rt_ids_reserve(RtIds *t, RtGrowth *g, const RtBatchNodes *have, int64_t coming,
+                           RtError *err) {
     for (;;) {
         int64_t all = t->region * t->n_shards;
         if (!atomic_load(&t->full)) {
@@ -75,7 +75,7 @@ gnnc_status rt_ids_add(RtIds *t, RtBatch *b, RtGrowth *g, int type, int32_t tree
     }
     if (!rt_ids_may_add(t, rt_ids_shard(t, hash))) {
         atomic_store(&t->full, true);
-        gnnc_status st = rt_ids_make_room(t, g, nodes, 1, err);
+        gnnc_status st = rt_ids_reserve(t, g, nodes, 1, err);
         if (st != GNNC_OK) return st;
         return rt_ids_add(t, b, g, type, tree, node, local, err);
     }

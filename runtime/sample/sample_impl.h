@@ -57,8 +57,8 @@ gnnc_status rt_ids_init(RtIds *t, RtGrowth *g, int n_shards, RtError *err);
 void rt_ids_begin(RtIds *t); /* forgets everything */
 /* Only what the batch has stays, in more room if the table was full, or in one shard where
  * keys crowd in few.  `coming`: keys about to be added at most. */
-gnnc_status rt_ids_make_room(RtIds *t, RtGrowth *g, const RtBatchNodes *have, int64_t coming,
-                             RtError *err);
+gnnc_status rt_ids_reserve(RtIds *t, RtGrowth *g, const RtBatchNodes *have, int64_t coming,
+                           RtError *err);
 /* By one thread: the number of (tree, node), which joins the batch's nodes if new. */
 gnnc_status rt_ids_add(RtIds *t, RtBatch *b, RtGrowth *g, int type, int32_t tree, int32_t node,
                        int32_t *local, RtError *err);
@@ -194,6 +194,6 @@ static inline void rt_edge_put(const RtSampleRel *r, RtBatchEdges *e, int64_t i,
 gnnc_status rt_sample_hop(RtSampler *s, RtBatch *b, const RtSampleAt *at, int hop, RtError *err);
 /* sample_edges.c: edges among the nodes; edges back. */
 gnnc_status rt_sample_induce(RtSampler *s, RtBatch *b, RtError *err);
-gnnc_status rt_sample_both_ways(RtSampler *s, RtBatch *b, RtError *err);
+gnnc_status rt_sample_bidirectional(RtSampler *s, RtBatch *b, RtError *err);
 
 #endif

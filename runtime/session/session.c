@@ -31,7 +31,7 @@ gnnc_status gnnc_session_create(gnnc_session **out) {
 }
 
 /* `of` lies in its trainer's memory. */
-static void release(RtServed *of) {
+static void release(RtSessionShared *of) {
     if (!of || atomic_fetch_sub(&of->n_sessions, 1) > 1) return;
     gnnc_model *m = of->model;
     rt_link_batches_stop(of->t);
@@ -55,7 +55,7 @@ static void drop_part(gnnc_session *s) {
     s->x = (RtExec){0};
     s->id = s->graph = s->row = NULL;
     s->time = NULL;
-    s->usual = NULL;
+    s->baselines = NULL;
     s->rt.bound = NULL;
     s->rt.scratch = NULL;
     s->rt.scratch_bytes = 0;
@@ -76,24 +76,25 @@ const char *gnnc_session_error(const gnnc_session *s) {
 }
 
 /* ---- what sessions share -------- */
-gnnc_status rt_session_rows_of(RtServed *of, int buf, RtServedRows *out) {
+/* Describes an output that has a row for each node: its type, size and where its rows come from. */
+gnnc_status rt_session_rows_of(RtSessionShared *of, int buf, RtRowOutput *out) {
     const rt_program *p = of->t->program;
     const rt_buf *b = &p->bufs[buf];
     const rt_space *rows = &p->spaces[b->space];
     int64_t dim[RT_MAX_RANK];
-    *out = (RtServedRows){.name = b->of, .buf = buf, .hops = b->hops, .rank = b->rank - 1};
+    *out = (RtRowOutput){.name = b->of, .buf = buf, .hops = b->hops, .rank = b->rank - 1};
     out->space = rows->first ? rows->whole : b->space;
-    out->kept = b->kind == RT_BUF_SAVED;
-    out->type = out->kept ? -1 : of->source.map.type_of_space[out->space];
+    out->precomputed = b->kind == RT_BUF_SAVED;
+    out->type = out->precomputed ? -1 : of->source.map.type_of_space[out->space];
     out->n = of->t->x.n[p->spaces[out->space].sym];
-    out->floats = 1;
+    out->row_width = 1;
     p->buf_shape(buf, of->t->x.n, dim);
-    for (int i = 0; i < out->rank; i++) out->floats *= out->dim[i] = dim[i + 1];
+    for (int i = 0; i < out->rank; i++) out->row_width *= out->dim[i] = dim[i + 1];
     if (b->dt == RT_F32) return GNNC_OK;
     return rt_fail(&of->t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", b->io_name);
 }
 
-static gnnc_status find_prediction(RtServed *of) {
+static gnnc_status find_prediction(RtSessionShared *of) {
     const rt_program *p = of->t->program;
     int pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
     gnnc_status st;
@@ -102,24 +103,24 @@ static gnnc_status find_prediction(RtServed *of) {
                        "'%s' trains: a program that predicts rows is made with --emit=infer",
                        p->name);
     const rt_buf *b = &p->bufs[pred];
-    of->rows = (RtServedRows){.buf = pred, .type = -1};
+    of->rows = (RtRowOutput){.buf = pred, .type = -1};
     of->links = b->space >= 0 && p->spaces[b->space].drawn;
     of->graphs = p->sampling.seeds == RT_SEEDS_GRAPHS;
     if (of->links) {
         st = rt_session_links_share(of);
-        return st == GNNC_OK ? rt_session_find_whole(of) : st;
+        return st == GNNC_OK ? rt_session_find_full_graph(of) : st;
     }
     if (b->space < 0 || (!of->graphs && !p->spaces[b->space].first))
         return rt_fail(&of->t->rt.err, GNNC_E_STATE, "'%s' predicts no rows", p->name);
     TRY(st, rt_batch_source_make(of->t, &of->source));
     if (of->graphs) TRY(st, rt_session_graphs_share(of));
     TRY(st, rt_session_rows_of(of, pred, &of->rows));
-    st = rt_session_find_whole(of);
+    st = rt_session_find_full_graph(of);
 out:
     return st;
 }
 
-static gnnc_status serve(RtServed *of) {
+static gnnc_status serve(RtSessionShared *of) {
     gnnc_trainer *t = of->t;
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
     const rt_phase *ends = rt_phase_of(t->program, RT_PHASE_ENDS);
@@ -128,17 +129,17 @@ static gnnc_status serve(RtServed *of) {
     TRY(st, rt_session_find_layers(of));
     TRY(st, rt_model_refresh(t));
     TRY(st, rt_model_pack(t));
-    if (of->brings) /* what @encode gives comes with rows */
+    if (of->subgraph_model) /* what @encode gives comes with rows */
         TRY(st, rt_session_subgraph_share(of));
-    if (encode && !of->brings) TRY(st, rt_phase_run(&t->x, encode));
-    if (ends && !of->brings && !of->draws) TRY(st, rt_phase_run(&t->x, ends));
+    if (encode && !of->subgraph_model) TRY(st, rt_phase_run(&t->x, encode));
+    if (ends && !of->subgraph_model && !of->samples_neighbours) TRY(st, rt_phase_run(&t->x, ends));
     st = rt_session_device_share(of);
 out:
     return st;
 }
 
 /* Room for the rows of a batch. */
-static gnnc_status take_rows(gnnc_session *s, const RtServed *of) {
+static gnnc_status take_rows(gnnc_session *s, const RtSessionShared *of) {
     bool timed = !of->graphs && rt_batch_source_times(&of->t->x, of->rows.space);
     int n_lists = of->graphs ? 3 : 1;
     s->id = RT_NEWN(&s->rt.pool, int32_t, n_lists *BATCH);
@@ -148,7 +149,7 @@ static gnnc_status take_rows(gnnc_session *s, const RtServed *of) {
 }
 
 /* A part of it that is the session's own. */
-static gnnc_status take_part(gnnc_session *s, RtServed *of) {
+static gnnc_status take_part(gnnc_session *s, RtSessionShared *of) {
     RtBatch *batch = NULL;
     RtPool *pool = &s->rt.pool;
     gnnc_status st;
@@ -160,15 +161,15 @@ static gnnc_status take_part(gnnc_session *s, RtServed *of) {
     s->rt.products16 = of->t->rt.products16;
     s->rt.amx = of->t->rt.amx;
     s->rt.packed = of->t->rt.packed;
-    TRY(st, rt_session_device_take(s, of));
+    TRY(st, rt_session_device_open(s, of));
     TRY(st, of->links ? rt_session_pairs_init(s, of) : take_rows(s, of));
-    if (!of->links || of->draws) {
+    if (!of->links || of->samples_neighbours) {
         TRY(st, rt_sampler_new(&s->sampler, &s->from, &of->source.graph, &of->source.spec, NULL, 1,
                                &s->rt.err));
         TRY(st, rt_sampler_batch(s->sampler, &batch, &s->rt.err));
     } /* else pairs are beside the whole graph */
     TRY(st, rt_minibatch_new(pool, &s->from, &s->x, batch, &s->m, &s->rt.err));
-    if (of->brings) TRY(st, rt_session_subgraph_take(s, of));
+    if (of->subgraph_model) TRY(st, rt_session_subgraph_open(s, of));
     TRY(st, rt_batch_step_init(&s->step, &s->x, NULL, RT_PHASE_PREDICT));
     if (of->n_layers) st = rt_batch_step_init(&s->embed, &s->x, NULL, RT_PHASE_EMBED);
 out:
@@ -177,7 +178,7 @@ out:
 
 /* A trainer that does not train, of the model on the graph; NULL: on one without rows. */
 static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtSessionAt *at,
-                        gnnc_trainer **out, RtBrings **brings) {
+                        gnnc_trainer **out, RtSubgraphModel **brings) {
     const gnnc_program program = {RT_PROGRAM_VERSION, m->program};
     gnnc_graph *empty = NULL;
     gnnc_trainer *t;
@@ -194,7 +195,7 @@ static gnnc_status bind(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtS
     rt_device_order(&t->rt, s->rt.in_stream ? s->rt.stream : GNNC_NO_STREAM);
     t->rt.message = s->rt.message;
     t->rt.message_user = s->rt.message_user;
-    TRY(st, rt_model_give(m, t));
+    TRY(st, rt_model_share_weights(m, t));
     if (!g) TRY(st, rt_session_empty_graph(t, brings, &empty));
     st = gnnc_trainer_load_graph(t, g ? g : empty);
 out:
@@ -204,20 +205,20 @@ out:
 
 gnnc_status rt_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const RtSessionAt *at) {
     gnnc_trainer *t = NULL;
-    RtBrings *brings = NULL;
+    RtSubgraphModel *brings = NULL;
     gnnc_status st;
     s->rt.err.text[0] = '\0';
     if (s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session is open already");
     if (!m->weights.memory.p)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the model has no weights: gnnc_model_load");
     TRY(st, bind(s, m, g, at, &t, &brings));
-    RtServed *of = RT_NEW(&t->rt.pool, RtServed);
+    RtSessionShared *of = RT_NEW(&t->rt.pool, RtSessionShared);
     if (!of) {
         st = rt_fail_nomem(&t->rt.err, "a session");
         goto out;
     }
     of->t = t;
-    of->brings = brings;
+    of->subgraph_model = brings;
     TRY(st, serve(of));
     TRY(st, take_part(s, of));
     atomic_init(&of->n_sessions, 1);
@@ -252,7 +253,7 @@ gnnc_status gnnc_session_clone(gnnc_session **out, const gnnc_session *s) {
         atomic_fetch_add(&s->of->n_sessions, 1);
         (*out)->of = s->of;
         (*out)->seed = s->seed;
-        if (s->brought) rt_session_subgraph_copy(*out, s);
+        if (s->request) rt_session_subgraph_copy(*out, s);
         memcpy((*out)->device, s->device, sizeof s->device);
         return GNNC_OK;
     }
@@ -308,7 +309,7 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
     return GNNC_OK;
 }
 
-static gnnc_status draw(gnnc_session *s, const RtServedRows *what, int64_t n) {
+static gnnc_status draw(gnnc_session *s, const RtRowOutput *what, int64_t n) {
     RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
     RtSeeds seeds = {.type = what->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
     if (s->graph) return rt_session_graphs_draw(s, what, n);
@@ -317,9 +318,9 @@ static gnnc_status draw(gnnc_session *s, const RtServedRows *what, int64_t n) {
 }
 
 /* Rows s->id[0..n). */
-static gnnc_status run_batch(gnnc_session *s, const RtServedRows *what, int64_t n) {
-    const RtServed *of = s->of;
-    const RtExec *data = s->brought ? &s->brought->x : &s->x;
+static gnnc_status run_batch(gnnc_session *s, const RtRowOutput *what, int64_t n) {
+    const RtSessionShared *of = s->of;
+    const RtExec *data = s->request ? &s->request->x : &s->x;
     bool predicts = what == &of->rows;
     bool *ran = predicts ? &s->ran : &s->embedded;
     gnnc_status st;
@@ -333,9 +334,9 @@ out:
 }
 
 /* What rows there are of, in the graph or in the request that is bound; graphs have no times. */
-static RtSampleType rows_of(const gnnc_session *s, const RtServedRows *what) {
-    const RtSampleType *type = s->brought ? s->brought->type : s->of->source.graph.type;
-    const RtParts *parts = s->brought ? &s->brought->parts : &s->of->parts;
+static RtSampleType rows_of(const gnnc_session *s, const RtRowOutput *what) {
+    const RtSampleType *type = s->request ? s->request->type : s->of->source.graph.type;
+    const RtParts *parts = s->request ? &s->request->parts : &s->of->parts;
     return what->type < 0 ? (RtSampleType){.n = parts->n} : type[what->type];
 }
 
@@ -358,11 +359,11 @@ gnnc_status rt_session_draw(gnnc_session *s, int64_t row) {
     return draw(s, &s->of->rows, 1);
 }
 
-gnnc_status rt_session_rows(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
-                            RtTakeRows *take, void *out) {
+gnnc_status rt_session_rows(gnnc_session *s, const RtRowOutput *what, int64_t n, const int64_t *id,
+                            RtStoreRows *take, void *out) {
     const RtSampleType rows = rows_of(s, what);
     const int64_t most = s->graph ? GRAPHS : BATCH;
-    size_t row_bytes = (size_t)what->floats * sizeof(float);
+    size_t row_bytes = (size_t)what->row_width * sizeof(float);
     gnnc_status st = GNNC_OK;
     if (!id && n > rows.n) return rt_session_no_row(s, "row", n - 1, rows.n);
     for (int64_t from = 0; from < n; from += most) {
@@ -377,31 +378,32 @@ out:
     return st;
 }
 
-static gnnc_status take_here(gnnc_session *s, const RtServedRows *what, const int32_t *row,
+static gnnc_status take_here(gnnc_session *s, const RtRowOutput *what, const int32_t *row,
                              int64_t n, void *out) {
     gnnc_status st = rt_device_batch_pull(&s->m.x, what->buf);
     if (st != GNNC_OK) return st;
     const float *pred = s->m.x.buf[what->buf];
-    int64_t width = what->floats;
+    int64_t width = what->row_width;
     for (int64_t i = 0; i < n; i++)
         memcpy((float *)out + i * width, pred + row[i] * width, (size_t)width * sizeof *pred);
     return GNNC_OK;
 }
 
-gnnc_status rt_session_begin_rows(gnnc_session *s) {
+/* Begins a call that needs the graph of the session. */
+gnnc_status rt_session_begin_on_graph(gnnc_session *s) {
     gnnc_status st = rt_session_begin(s, false);
-    if (st != GNNC_OK || !s->brought) return st;
+    if (st != GNNC_OK || !s->request) return st;
     return rt_fail(&s->rt.err, GNNC_E_STATE,
                    "the session has no graph: gnnc_session_predict_subgraph");
 }
 
 gnnc_status gnnc_session_predict(gnnc_session *s, int64_t n, const int64_t *id, float *out) {
     if (!s || n < 0 || (n && !out)) return GNNC_E_ARG;
-    gnnc_status st = rt_session_begin_rows(s);
-    return st == GNNC_OK ? rt_session_give(s, &s->of->rows, n, id, out) : st;
+    gnnc_status st = rt_session_begin_on_graph(s);
+    return st == GNNC_OK ? rt_session_predict_rows(s, &s->of->rows, n, id, out) : st;
 }
 
-gnnc_status rt_session_give(gnnc_session *s, const RtServedRows *what, int64_t n, const int64_t *id,
-                            float *out) {
+gnnc_status rt_session_predict_rows(gnnc_session *s, const RtRowOutput *what, int64_t n,
+                                    const int64_t *id, float *out) {
     return rt_session_rows(s, what, n, id, take_here, out);
 }

@@ -35,7 +35,7 @@ gnnc_status gnnc_session_set_stream(gnnc_session *s, void *stream) {
 
 /* Other queues read what this one wrote.  The host has what was computed of the whole graph, too:
  * it gives that away (session_whole.c), and takes rows that are not of whole words. */
-gnnc_status rt_session_device_share(RtServed *of) {
+gnnc_status rt_session_device_share(RtSessionShared *of) {
     RtExec *x = &of->t->x;
     if (!x->rt->device) return GNNC_OK;
     gnnc_status st = rt_device_upload(x->rt->device); /* weights that no phase has read yet */
@@ -47,9 +47,10 @@ gnnc_status rt_session_device_share(RtServed *of) {
     return st == GNNC_OK ? x->rt->device->ops->wait(x->rt->device) : st;
 }
 
-gnnc_status rt_session_device_take(gnnc_session *s, const RtServed *of) {
+gnnc_status rt_session_device_open(gnnc_session *s, const RtSessionShared *of) {
     gnnc_status st = rt_device_share(&s->x, &of->t->x);
-    if (s->rt.device && of->brings) s->rt.device->gathers = false; /* columns come with requests */
+    if (s->rt.device && of->subgraph_model)
+        s->rt.device->gathers = false; /* columns come with requests */
     return st;
 }
 

@@ -52,11 +52,11 @@ static gnnc_status room_for(gnnc_session *s, size_t n_bytes) {
     return st;
 }
 
-static gnnc_status take(gnnc_session *s, const RtServedRows *what, const int32_t *row, int64_t n,
+static gnnc_status take(gnnc_session *s, const RtRowOutput *what, const int32_t *row, int64_t n,
                         void *out) {
-    size_t row_bytes = (size_t)what->floats * sizeof(float);
+    size_t row_bytes = (size_t)what->row_width * sizeof(float);
     if (row_bytes == 0) return GNNC_OK;
-    if (s->rt.device) return rt_device_take_rows(&s->m.x, what->buf, out, row_bytes, row, n);
+    if (s->rt.device) return rt_device_gather_rows(&s->m.x, what->buf, out, row_bytes, row, n);
     const char *pred = s->m.x.buf[what->buf];
     for (int64_t i = 0; i < n; i++)
         memcpy((char *)out + (size_t)i * row_bytes, pred + (size_t)row[i] * row_bytes, row_bytes);
@@ -64,7 +64,7 @@ static gnnc_status take(gnnc_session *s, const RtServedRows *what, const int32_t
 }
 
 static gnnc_status begin(gnnc_session *s) {
-    gnnc_status st = rt_session_begin_rows(s);
+    gnnc_status st = rt_session_begin_on_graph(s);
     if (st != GNNC_OK) return st;
     if (!s->tensor) {
         s->tensor = s->from.alloc(s->from.user, sizeof *s->tensor);
@@ -86,7 +86,7 @@ gnnc_status gnnc_session_predict_dlpack(gnnc_session *s, int64_t n, const int64_
     gnnc_status st;
     TRY(st, begin(s));
     if (!id && n > s->of->rows.n) return rt_session_no_row(s, "row", n - 1, s->of->rows.n);
-    if (__builtin_mul_overflow((size_t)n, (size_t)s->of->rows.floats * sizeof(float), &n_bytes))
+    if (__builtin_mul_overflow((size_t)n, (size_t)s->of->rows.row_width * sizeof(float), &n_bytes))
         return rt_fail_nomem(&s->rt.err, "a tensor");
     TRY(st, room_for(s, n_bytes));
     TRY(st, rt_session_rows(s, &s->of->rows, n, id, take, s->tensor->data));

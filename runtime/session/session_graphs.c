@@ -34,12 +34,12 @@ out:
     return st;
 }
 
-gnnc_status rt_session_graphs_share(RtServed *of) {
+gnnc_status rt_session_graphs_share(RtSessionShared *of) {
     return find_parts(&of->t->x, &of->source.map, of->source.graph.rel, &of->parts);
 }
 
-gnnc_status rt_session_graphs_take(gnnc_session *s) {
-    RtBrought *b = s->brought;
+gnnc_status rt_session_graphs_read(gnnc_session *s) {
+    RtSubgraphRequest *b = s->request;
     return find_parts(&b->x, &s->of->source.map, b->rel, &b->parts);
 }
 
@@ -70,8 +70,8 @@ static int64_t list_graphs(gnnc_session *s, const RtParts *p, int type, int64_t 
     return k;
 }
 
-gnnc_status rt_session_graphs_draw(gnnc_session *s, const RtServedRows *what, int64_t n) {
-    const RtParts *p = s->brought ? &s->brought->parts : &s->of->parts;
+gnnc_status rt_session_graphs_draw(gnnc_session *s, const RtRowOutput *what, int64_t n) {
+    const RtParts *p = s->request ? &s->request->parts : &s->of->parts;
     RtSampleAt at = {.seed = s->seed};
     int64_t k = list_graphs(s, p, what->type, n);
     s->m.graphs = (RtRows){.n = k, .i32 = s->graph};

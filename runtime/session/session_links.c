@@ -15,20 +15,21 @@
 enum { BATCH = 4096, TREES = 256 }; /* pairs that are scored at once; by time */
 
 static int64_t at_once(const gnnc_session *s) {
-    return s->of->draws ? TREES : BATCH;
+    return s->of->samples_neighbours ? TREES : BATCH;
 }
 
 /* ---- what sessions share -------- */
 /* Is something of a pair read off an edge of the data? */
 static bool reads_edges(const rt_program *p) {
     for (int c = 0; c < p->n_columns; c++)
-        if (p->spaces[p->columns[c].space].drawn && !rt_link_is_brought(p, c)) return true;
+        if (p->spaces[p->columns[c].space].drawn && !rt_link_column_is_in_request(p, c))
+            return true;
     for (int m = 0; m < p->n_maps; m++)
         if (p->maps[m].kind == RT_MAP_ORIG && p->spaces[p->maps[m].from].drawn) return true;
     return false;
 }
 
-gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *b, RtServedKinds *k,
+gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *b, RtEdgeKinds *k,
                                   RtError *err) {
     const RtLinks *l = &b->links;
     k->n = 1;
@@ -42,13 +43,13 @@ gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *b, RtServed
     return GNNC_OK;
 }
 
-gnnc_status rt_session_links_share(RtServed *of) {
+gnnc_status rt_session_links_share(RtSessionShared *of) {
     gnnc_status st;
     TRY(st, rt_link_batches_start(of->t));
     TRY(st, rt_session_find_kinds(&of->t->rt.pool, of->t->links, &of->kinds, &of->t->rt.err));
     of->reads_edges = reads_edges(of->t->program);
-    of->draws = of->t->program->sampling.n_hops > 0;
-    if (of->draws) TRY(st, rt_batch_source_make(of->t, &of->source));
+    of->samples_neighbours = of->t->program->sampling.n_hops > 0;
+    if (of->samples_neighbours) TRY(st, rt_batch_source_make(of->t, &of->source));
     st = rt_session_pairs_share(of);
 out:
     return st;
@@ -57,15 +58,15 @@ out:
 /* ---- a batch of pairs -------- */
 /* Of the request's subgraph, or of the graph. */
 static const RtLinkBatches *edges_of(const gnnc_session *s) {
-    return s->brought ? s->brought->links : s->of->t->links;
+    return s->request ? s->request->links : s->of->t->links;
 }
 
 static const RtExec *data_of(const gnnc_session *s) {
-    return s->brought ? &s->brought->x : &s->x;
+    return s->request ? &s->request->x : &s->x;
 }
 
 static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
-    const RtServedKinds *k = s->brought ? &s->brought->kinds : &s->of->kinds;
+    const RtEdgeKinds *k = s->request ? &s->request->kinds : &s->of->kinds;
     *edge = kind < 0 || kind >= k->n ? -1 : k->edge[kind];
     if (*edge >= 0 || (kind >= 0 && !s->of->reads_edges)) return GNNC_OK;
     return rt_fail(&s->rt.err, GNNC_E_RANGE, "kind %lld: the data have no link of it",
@@ -75,14 +76,14 @@ static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
 /* Of n pairs of the request what its columns have of them is to be said. */
 static gnnc_status new_pairs(gnnc_session *s, int64_t n, RtLinkBatch *b, int32_t **given) {
     RtPool *pool = rt_minibatch_begin(&s->m, data_of(s), !s->ran);
-    RtDrawn *d = &b->pairs;
+    RtStepEdges *d = &b->pairs;
     *b = (RtLinkBatch){.n = n, .held_out = true, .pairs = {.n = n}};
     d->src = RT_NEWN(pool, int32_t, n + 1);
     d->dst = RT_NEWN(pool, int32_t, n + 1);
     d->row = d->orig = RT_NEWN(pool, int32_t, n + 1);
-    b->given_row = *given = RT_NEWN(pool, int32_t, n + 1);
-    if (s->of->n_pair_columns) b->given = s->pairs.column;
-    bool room = d->src && d->dst && d->row && b->given_row;
+    b->pair_rows = *given = RT_NEWN(pool, int32_t, n + 1);
+    if (s->of->n_pair_columns) b->pair_columns = s->pairs.column;
+    bool room = d->src && d->dst && d->row && b->pair_rows;
     return room ? GNNC_OK : rt_fail_nomem(&s->rt.err, "a batch of links");
 }
 
@@ -100,20 +101,20 @@ static gnnc_status draw(gnnc_session *s, RtLinkBatch *b) {
     double *when = RT_NEWN(&s->m.rt.pool, double, b->n + 1);
     if (!key || !when) return rt_fail_nomem(&s->rt.err, "a batch of links");
     for (int64_t i = 0; i < b->n; i++) {
-        when[i] = s->pairs.time[b->given_row[i]];
+        when[i] = s->pairs.time[b->pair_rows[i]];
         key[i] = key_of(b->pairs.src[i], b->pairs.dst[i], when[i]);
     }
     b->when = when;
     b->key = key;
-    return rt_link_batches_around(edges_of(s), s->sampler, &at, &s->of->source.map, &s->m, b,
-                                  &s->rt.err);
+    return rt_link_batches_neighbourhood(edges_of(s), s->sampler, &at, &s->of->source.map, &s->m, b,
+                                         &s->rt.err);
 }
 
 /* Scores of the pairs: valid until the next batch. */
 static gnnc_status score(gnnc_session *s, RtLinkBatch *b, const float **out) {
-    const RtBatchMap *map = s->of->draws ? &s->of->source.map : NULL;
+    const RtBatchMap *map = s->of->samples_neighbours ? &s->of->source.map : NULL;
     gnnc_status st;
-    if (s->of->draws) TRY(st, draw(s, b));
+    if (s->of->samples_neighbours) TRY(st, draw(s, b));
     TRY(st, rt_minibatch_bind(&s->m, data_of(s), map, &s->rt.err));
     TRY(st, rt_link_batches_bind(edges_of(s), &s->m, b, &s->rt.err));
     TRY(st, rt_batch_step_run(&s->step, &s->m, !s->ran));
@@ -172,16 +173,17 @@ out:
     return st;
 }
 
-static gnnc_status take_over_graph(gnnc_session *s, const gnnc_pairs *pairs) {
-    gnnc_status st = rt_session_pairs_take(s, pairs);
-    if (st != GNNC_OK || !s->brought) return st;
+/* Reads the pairs of a request whose ends are rows of the session's graph. */
+static gnnc_status read_pairs_on_graph(gnnc_session *s, const gnnc_pairs *pairs) {
+    gnnc_status st = rt_session_pairs_read(s, pairs);
+    if (st != GNNC_OK || !s->request) return st;
     return rt_fail(&s->rt.err, GNNC_E_STATE,
                    "the session has no graph: gnnc_session_predict_subgraph_pairs");
 }
 
 gnnc_status gnnc_session_predict_pairs(gnnc_session *s, const gnnc_pairs *pairs, float *out) {
     if (!s || !pairs) return GNNC_E_ARG;
-    gnnc_status st = take_over_graph(s, pairs);
+    gnnc_status st = read_pairs_on_graph(s, pairs);
     if (st == GNNC_OK) st = rt_session_score(s, out);
     rt_session_pairs_end(s);
     return st;
@@ -322,7 +324,7 @@ gnnc_status rt_session_best(gnnc_session *s, int64_t k, bool with_known, int64_t
                        (long long)k);
     for (int64_t i = 0; i < in->n; i++) {
         Candidates c = {.l = l,
-                        .when = s->of->draws ? edges_of(s)->when : NULL,
+                        .when = s->of->samples_neighbours ? edges_of(s)->when : NULL,
                         .time = s->pairs.time ? s->pairs.time[i] : 0,
                         .inclusive = s->of->t->program->sampling.inclusive};
         Best best = {.k = k, .dst = dst + i * k, .score = score + i * k};
@@ -339,7 +341,7 @@ out:
 gnnc_status gnnc_session_top_pairs(gnnc_session *s, const gnnc_pairs *pairs, int64_t k,
                                    int with_known, int64_t *dst, float *score) {
     if (!s || !pairs) return GNNC_E_ARG;
-    gnnc_status st = take_over_graph(s, pairs);
+    gnnc_status st = read_pairs_on_graph(s, pairs);
     if (st == GNNC_OK) st = rt_session_best(s, k, with_known, dst, score);
     rt_session_pairs_end(s);
     return st;

@@ -13,21 +13,21 @@ static const char TABLE[] = "pairs";
 
 /* ---- what sessions share -------- */
 /* The edges' times by which neighbours of links are drawn; -1: they are not. */
-static int time_column(const RtServed *of) {
+static int time_column(const RtSessionShared *of) {
     const rt_sampling *how = &of->t->program->sampling;
     const rt_column *all = of->t->program->columns;
-    for (int i = 0; i < how->n_times && of->draws; i++)
+    for (int i = 0; i < how->n_times && of->samples_neighbours; i++)
         if (all[how->times[i]].space == of->t->links->base) return how->times[i];
     return -1;
 }
 
-static int64_t size_of(const RtServed *of, int space) {
+static int64_t size_of(const RtSessionShared *of, int space) {
     const rt_space *s = &of->t->program->spaces[space];
     return s->fixed >= 0 ? s->fixed : of->t->x.n[s->sym];
 }
 
 /* Names by the model's codes: of the weights, or else of the data. */
-static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
+static gnnc_status find_names(RtSessionShared *of, RtPairColumn *c) {
     gnnc_trainer *t = of->t;
     const rt_program *p = t->program;
     int base = rt_bind_base(p, c->column);
@@ -50,7 +50,7 @@ static gnnc_status find_names(RtServed *of, RtPairColumn *c) {
     return GNNC_OK;
 }
 
-static void find_encoder(RtServed *of, RtPairColumn *c) {
+static void find_encoder(RtSessionShared *of, RtPairColumn *c) {
     const gnnc_trainer *t = of->t;
     c->table = t->program->spaces[rt_bind_base(t->program, c->column)].name;
     const RtEncoding *k = rt_encoders_find(&t->given->encoders, c->table, c->name);
@@ -58,13 +58,13 @@ static void find_encoder(RtServed *of, RtPairColumn *c) {
 }
 
 /* No subgraph tells the size of what comes with pairs alone. */
-static gnnc_status check_told(RtServed *of, const RtPairColumn *c) {
+static gnnc_status check_told(RtSessionShared *of, const RtPairColumn *c) {
     const rt_program *p = of->t->program;
     const rt_column *want = &p->columns[c->column];
-    for (int i = -1; i < want->rank && of->brings; i++) {
+    for (int i = -1; i < want->rank && of->subgraph_model; i++) {
         int space = i < 0 ? want->cat : want->dim[i];
         const rt_space *dim = space < 0 ? NULL : &p->spaces[space];
-        if (dim && dim->fixed < 0 && of->brings->known[dim->sym] < 0)
+        if (dim && dim->fixed < 0 && of->subgraph_model->known[dim->sym] < 0)
             return rt_fail(&of->t->rt.err, GNNC_E_MISSING,
                            "%s: no parameter tells the size of '%s', which '%s' of pairs has",
                            p->source, dim->name, c->name);
@@ -72,12 +72,12 @@ static gnnc_status check_told(RtServed *of, const RtPairColumn *c) {
     return GNNC_OK;
 }
 
-gnnc_status rt_session_pairs_share(RtServed *of) {
+gnnc_status rt_session_pairs_share(RtSessionShared *of) {
     const rt_program *p = of->t->program;
     int n = p->sampling.n_brought, time = time_column(of);
     RtPairColumn *c = of->pair_column = RT_NEWN(&of->t->rt.pool, RtPairColumn, n + 1);
     gnnc_status st = c ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
-    if (st == GNNC_OK && of->draws && time < 0)
+    if (st == GNNC_OK && of->samples_neighbours && time < 0)
         return rt_fail(&of->t->rt.err, GNNC_E_STATE,
                        "'%s' draws neighbours of links, and has no time to draw them by", p->name);
     for (int i = 0; i < n && st == GNNC_OK; i++, c++) {
@@ -111,7 +111,7 @@ const char *gnnc_session_pair_column(const gnnc_session *s, int i, int32_t *kind
 }
 
 /* ---- a session's own -------- */
-gnnc_status rt_session_pairs_init(gnnc_session *s, const RtServed *of) {
+gnnc_status rt_session_pairs_init(gnnc_session *s, const RtSessionShared *of) {
     rt_recycle_init(&s->pairs.memory, &s->from);
     s->pairs.column = RT_NEWN(&s->rt.pool, RtColumn, of->t->program->n_columns + 1);
     return s->pairs.column ? GNNC_OK : rt_fail_nomem(&s->rt.err, "a session");
@@ -196,9 +196,10 @@ static gnnc_status take_column(gnnc_session *s, const gnnc_values *v, gnnc_statu
     gnnc_values own;
     if (st == GNNC_OK) st = check_given(s, v, &of);
     if (st == GNNC_OK)
-        st = rt_values_made(v, of->table, of->how, s->of->t->given->path, &own, &s->rt.err);
+        st = rt_values_check_encoding(v, of->table, of->how, s->of->t->given->path, &own,
+                                      &s->rt.err);
     if (st != GNNC_OK) {
-        rt_values_give_back(v);
+        rt_values_release(v);
         return st;
     }
     v = &own;
@@ -242,7 +243,8 @@ static gnnc_status begin(gnnc_session *s) {
     return st == GNNC_OK ? st : rt_fail(&s->rt.err, st, "%s", p->one.err.text);
 }
 
-static gnnc_status take_columns(gnnc_session *s, gnnc_status st) {
+/* Reads the columns that come with the pairs. st: of what was done before, which it passes on. */
+static gnnc_status read_columns(gnnc_session *s, gnnc_status st) {
     gnnc_pairs *in = &s->pairs.in;
     RtError *err = &s->rt.err;
     gnnc_status given = rt_values_check(in->columns, &in->n_columns, st == GNNC_OK ? err : NULL);
@@ -255,7 +257,7 @@ static gnnc_status take_columns(gnnc_session *s, gnnc_status st) {
     return st == GNNC_OK && brings ? check_all(s) : st;
 }
 
-gnnc_status rt_session_pairs_take(gnnc_session *s, const gnnc_pairs *in) {
+gnnc_status rt_session_pairs_read(gnnc_session *s, const gnnc_pairs *in) {
     RtPairs *p = &s->pairs;
     gnnc_status st = rt_session_begin(s, true);
     gnnc_status fits =
@@ -266,11 +268,11 @@ gnnc_status rt_session_pairs_take(gnnc_session *s, const gnnc_pairs *in) {
     p->time = NULL;
     p->one.loans = NULL;
     p->one.data = NULL;
-    return take_columns(s, st);
+    return read_columns(s, st);
 }
 
 void rt_session_pairs_end(gnnc_session *s) {
-    rt_graph_pay_back(&s->pairs.one);
+    rt_graph_release_loans(&s->pairs.one);
     rt_dataset_close(s->pairs.one.data);
     s->pairs.one.data = NULL;
 }

@@ -137,7 +137,7 @@ static gnnc_status check_relations(gnnc_trainer *t) {
 
 static gnnc_status find_sizes(gnnc_trainer *t, int64_t *known, int64_t *n) {
     const rt_program *p = t->program;
-    gnnc_status st = rt_given_tell(t->given, p, &t->rt.pool, known, &t->rt.err);
+    gnnc_status st = rt_weights_file_tell_sizes(t->given, p, &t->rt.pool, known, &t->rt.err);
     for (int i = 0; i < p->n_syms && st == GNNC_OK; i++) n[i] = known[i] < 0 ? 1 : known[i];
     for (int s = 0; s < p->n_spaces && st == GNNC_OK; s++) {
         const rt_space *sp = &p->spaces[s];
@@ -148,10 +148,10 @@ static gnnc_status find_sizes(gnnc_trainer *t, int64_t *known, int64_t *n) {
     return st;
 }
 
-gnnc_status rt_session_empty_graph(gnnc_trainer *t, RtBrings **brings, gnnc_graph **out) {
+gnnc_status rt_session_empty_graph(gnnc_trainer *t, RtSubgraphModel **brings, gnnc_graph **out) {
     const rt_program *p = t->program;
     RtPool *pool = &t->rt.pool;
-    RtBrings *own = *brings = RT_NEW(pool, RtBrings);
+    RtSubgraphModel *own = *brings = RT_NEW(pool, RtSubgraphModel);
     int64_t *n = RT_NEWN(pool, int64_t, p->n_syms + 1);
     gnnc_graph *g = *out = NULL;
     gnnc_status st;
@@ -172,13 +172,14 @@ out:
 }
 
 /* Does the shape of a row hang on a dimension that no parameter tells? */
-static const char *untold(const RtServed *of, int buf) {
+static const char *untold(const RtSessionShared *of, int buf) {
     const rt_program *p = of->t->program;
     const rt_buf *b = &p->bufs[buf];
     int64_t dim[RT_MAX_RANK], more[RT_MAX_RANK], *n = of->t->x.n;
     for (int s = 0; s < p->n_spaces; s++) {
         const rt_space *sp = &p->spaces[s];
-        if (sp->kind != RT_SP_DIM || sp->sym < 0 || of->brings->known[sp->sym] >= 0) continue;
+        if (sp->kind != RT_SP_DIM || sp->sym < 0 || of->subgraph_model->known[sp->sym] >= 0)
+            continue;
         p->buf_shape(buf, n, dim);
         n[sp->sym]++;
         p->buf_shape(buf, n, more);
@@ -190,7 +191,7 @@ static const char *untold(const RtServed *of, int buf) {
     return NULL;
 }
 
-static gnnc_status check_told(RtServed *of, int buf, const char *what) {
+static gnnc_status check_told(RtSessionShared *of, int buf, const char *what) {
     const char *dim = untold(of, buf);
     if (!dim) return GNNC_OK;
     return rt_fail(&of->t->rt.err, GNNC_E_MISSING,
@@ -198,7 +199,7 @@ static gnnc_status check_told(RtServed *of, int buf, const char *what) {
                    dim, what);
 }
 
-static gnnc_status find_names(RtServed *of, int space, RtBroughtRows *r) {
+static gnnc_status find_names(RtSessionShared *of, int space, RtParameterRows *r) {
     gnnc_trainer *t = of->t;
     const RtCodes *c = rt_codes_find(t->given->codes, t->given->n, t->program->spaces[space].name);
     r->n = t->x.n[t->program->spaces[space].sym];
@@ -212,9 +213,10 @@ static gnnc_status find_names(RtServed *of, int space, RtBroughtRows *r) {
 }
 
 /* Parameters with rows of nodes, which a request says. */
-static gnnc_status find_rows(RtServed *of) {
+static gnnc_status find_rows(RtSessionShared *of) {
     const rt_program *p = of->t->program;
-    RtBroughtRows *all = of->brings->rows = RT_NEWN(&of->t->rt.pool, RtBroughtRows, p->n_spaces);
+    RtParameterRows *all = of->subgraph_model->rows =
+        RT_NEWN(&of->t->rt.pool, RtParameterRows, p->n_spaces);
     gnnc_status st = all ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
     for (int v = 0; v < p->n_vars && st == GNNC_OK; v++) {
         const rt_buf *b = p->vars[v].buf < 0 ? NULL : &p->bufs[p->vars[v].buf];
@@ -227,13 +229,13 @@ static gnnc_status find_rows(RtServed *of) {
     return st;
 }
 
-gnnc_status rt_session_subgraph_share(RtServed *of) {
+gnnc_status rt_session_subgraph_share(RtSessionShared *of) {
     const rt_program *p = of->t->program;
     int32_t *fanout = (int32_t *)(uintptr_t)of->source.spec.fanout; /* made for this session */
     gnnc_status st;
     TRY(st, check_told(of, of->rows.buf, "what is predicted"));
-    for (int i = 0; i < of->n_whole; i++) {
-        const RtWhole *w = &of->whole[i];
+    for (int i = 0; i < of->n_full_graph; i++) {
+        const RtFullGraphValue *w = &of->full_graph[i];
         if (p->bufs[w->buf].kind == RT_BUF_SAVED) TRY(st, check_told(of, w->buf, w->name));
         if (w->space < 0 || w->table >= 0) continue;
         st = rt_fail(&of->t->rt.err, GNNC_E_STATE,
@@ -250,7 +252,7 @@ gnnc_status rt_session_subgraph_share(RtServed *of) {
     of->rows.n = 0;
     for (int i = 0; i < of->n_layers; i++) {
         of->layer[i].n = 0;
-        of->layer[i].untold = untold(of, of->layer[i].buf);
+        of->layer[i].unknown_dim = untold(of, of->layer[i].buf);
     }
     st = find_rows(of);
 out:
@@ -258,10 +260,10 @@ out:
 }
 
 /* ---- a session's own -------- */
-gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of) {
+gnnc_status rt_session_subgraph_open(gnnc_session *s, RtSessionShared *of) {
     const rt_program *p = of->t->program;
     RtPool *pool = &s->rt.pool;
-    RtBrought *b = s->brought = RT_NEW(pool, RtBrought);
+    RtSubgraphRequest *b = s->request = RT_NEW(pool, RtSubgraphRequest);
     if (!b) return rt_fail_nomem(&s->rt.err, "a session");
     rt_recycle_init(&b->graph_memory, &s->from);
     rt_recycle_init(&b->memory, &s->from);
@@ -271,22 +273,23 @@ gnnc_status rt_session_subgraph_take(gnnc_session *s, RtServed *of) {
     b->type = RT_NEWN(pool, RtSampleType, of->source.map.n_types);
     b->rel = RT_NEWN(pool, RtSampleRel, of->source.map.n_rels);
     b->row = RT_NEWN(pool, const int32_t *, p->n_spaces);
-    b->whole = RT_NEWN(pool, void *, of->n_whole);
-    b->given = RT_NEWN(pool, bool, of->n_whole);
-    if (!b->x.n || !b->x.buf || !b->type || !b->rel || !b->row || !b->whole || !b->given)
+    b->full_graph = RT_NEWN(pool, void *, of->n_full_graph);
+    b->has_full_graph = RT_NEWN(pool, bool, of->n_full_graph);
+    if (!b->x.n || !b->x.buf || !b->type || !b->rel || !b->row || !b->full_graph ||
+        !b->has_full_graph)
         return rt_fail_nomem(&s->rt.err, "a session");
-    for (int i = 0; i < of->n_whole; i++) {
-        const RtWhole *w = &of->whole[i];
+    for (int i = 0; i < of->n_full_graph; i++) {
+        const RtFullGraphValue *w = &of->full_graph[i];
         if (w->space >= 0) continue;
-        b->whole[i] = rt_pool_alloc(pool, (size_t)w->width, (size_t)rt_type_bytes(w->dt));
-        if (!b->whole[i]) return rt_fail_nomem(&s->rt.err, "a session");
+        b->full_graph[i] = rt_pool_alloc(pool, (size_t)w->width, (size_t)rt_type_bytes(w->dt));
+        if (!b->full_graph[i]) return rt_fail_nomem(&s->rt.err, "a session");
     }
-    return of->links ? rt_session_ends_take(s, of) : GNNC_OK;
+    return of->links ? rt_session_ends_open(s, of) : GNNC_OK;
 }
 
 void rt_session_subgraph_drop(gnnc_session *s) {
-    RtBrought *b = s->brought;
-    s->brought = NULL;
+    RtSubgraphRequest *b = s->request;
+    s->request = NULL;
     if (!b) return;
     rt_session_ends_drop(b);
     gnnc_graph_release(b->graph);
@@ -295,13 +298,13 @@ void rt_session_subgraph_drop(gnnc_session *s) {
 }
 
 void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from) {
-    const RtServed *of = from->of;
-    for (int i = 0; i < of->n_whole; i++) {
-        const RtWhole *w = &of->whole[i];
-        if (!from->brought->given[i]) continue;
-        memcpy(to->brought->whole[i], from->brought->whole[i],
+    const RtSessionShared *of = from->of;
+    for (int i = 0; i < of->n_full_graph; i++) {
+        const RtFullGraphValue *w = &of->full_graph[i];
+        if (!from->request->has_full_graph[i]) continue;
+        memcpy(to->request->full_graph[i], from->request->full_graph[i],
                (size_t)w->width * (size_t)rt_type_bytes(w->dt));
-        to->brought->given[i] = true;
+        to->request->has_full_graph[i] = true;
     }
 }
 
@@ -315,7 +318,7 @@ static gnnc_status no_subgraphs(gnnc_session *s) {
 gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out) {
     if (out) *out = NULL;
     if (!s || !out) return GNNC_E_ARG;
-    RtBrought *b = s->brought;
+    RtSubgraphRequest *b = s->request;
     s->rt.err.text[0] = '\0';
     if (!b) return no_subgraphs(s);
     if (b->graph && atomic_load(&b->graph->n_refs) > 1)
@@ -330,13 +333,13 @@ gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out) {
 }
 
 /* ---- which rows of parameters -------- */
-static gnnc_status no_names(RtExec *x, const RtTable *t, const RtBroughtRows *r) {
+static gnnc_status no_names(RtExec *x, const RtTable *t, const RtParameterRows *r) {
     return rt_fail(&x->rt->err, GNNC_E_MISSING,
                    "the subgraph: '%s' has no column %s, by which its rows are those of '%s'",
                    t->name, r->names.cap ? "'name' or 'id'" : "'id'", r->parameter);
 }
 
-static gnnc_status no_row(RtExec *x, const RtTable *t, const RtBroughtRows *r, int64_t i,
+static gnnc_status no_row(RtExec *x, const RtTable *t, const RtParameterRows *r, int64_t i,
                           const char *name) {
     return rt_fail(&x->rt->err, GNNC_E_RANGE,
                    "the subgraph: row %lld of '%s' is '%.64s': '%s' has rows for the %lld that it "
@@ -344,7 +347,7 @@ static gnnc_status no_row(RtExec *x, const RtTable *t, const RtBroughtRows *r, i
                    (long long)i, t->name, name, r->parameter, (long long)r->n);
 }
 
-static gnnc_status rows_of(RtExec *x, const RtTable *t, const RtBroughtRows *r, int32_t *to) {
+static gnnc_status rows_of(RtExec *x, const RtTable *t, const RtParameterRows *r, int32_t *to) {
     const RtColumn *name = rt_table_column(t, "name"), *id = rt_table_column(t, "id");
     bool named = r->names.cap && name && name->kind == RT_COL_CAT && name->rank == 1 && name->names;
     bool keyed = id && id->kind == RT_COL_ID && id->rank == 1;
@@ -366,22 +369,22 @@ static gnnc_status rows_of(RtExec *x, const RtTable *t, const RtBroughtRows *r, 
 }
 
 static gnnc_status take_rows(gnnc_session *s) {
-    RtExec *x = &s->brought->x;
+    RtExec *x = &s->request->x;
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < x->program->n_spaces && st == GNNC_OK; i++) {
-        const RtBroughtRows *r = &s->of->brings->rows[i];
+        const RtParameterRows *r = &s->of->subgraph_model->rows[i];
         const RtTable *t = x->rt->bound->table[i];
         if (!r->parameter) continue;
         int32_t *to = RT_NEWN(&x->rt->pool, int32_t, t->count);
         if (!to) return rt_fail_nomem(&x->rt->err, t->name);
-        s->brought->row[i] = to;
+        s->request->row[i] = to;
         st = rows_of(x, t, r, to);
     }
     return st;
 }
 
 /* ---- what was computed of the whole graph -------- */
-static gnnc_status find_column(RtExec *x, const RtWhole *w, const RtColumn **c) {
+static gnnc_status find_column(RtExec *x, const RtFullGraphValue *w, const RtColumn **c) {
     const RtTable *t = x->rt->bound->table[w->table];
     *c = rt_table_column(t, w->name);
     if (!*c)
@@ -399,7 +402,7 @@ static gnnc_status find_column(RtExec *x, const RtWhole *w, const RtColumn **c) 
 }
 
 /* Rows in the order of the relation. */
-static gnnc_status arrange(RtExec *x, const RtWhole *w, const float **v) {
+static gnnc_status arrange(RtExec *x, const RtFullGraphValue *w, const float **v) {
     const RtRelation *rel = x->rt->bound->rel;
     int64_t n = rel[w->space].n_edges;
     size_t row_bytes = (size_t)w->width * sizeof **v;
@@ -413,7 +416,7 @@ static gnnc_status arrange(RtExec *x, const RtWhole *w, const float **v) {
     return GNNC_OK;
 }
 
-static gnnc_status take_column(RtExec *x, const RtWhole *w) {
+static gnnc_status take_column(RtExec *x, const RtFullGraphValue *w) {
     const RtColumn *c;
     gnnc_status st;
     TRY(st, find_column(x, w, &c));
@@ -426,20 +429,20 @@ static gnnc_status take_column(RtExec *x, const RtWhole *w) {
     void *to = rt_pool_alloc(&x->rt->pool, (size_t)(n * w->width), (size_t)rt_type_bytes(w->dt));
     if (!to) return rt_fail_nomem(&x->rt->err, w->name);
     x->buf[w->buf] = to;
-    st = rt_session_whole_store(w, v, n, to, &x->rt->err);
+    st = rt_session_full_graph_store(w, v, n, to, &x->rt->err);
 out:
     return st;
 }
 
 static gnnc_status take_whole(gnnc_session *s) {
-    RtBrought *b = s->brought;
+    RtSubgraphRequest *b = s->request;
     gnnc_status st = GNNC_OK;
-    for (int i = 0; i < s->of->n_whole && st == GNNC_OK; i++) {
-        const RtWhole *w = &s->of->whole[i];
+    for (int i = 0; i < s->of->n_full_graph && st == GNNC_OK; i++) {
+        const RtFullGraphValue *w = &s->of->full_graph[i];
         if (w->space >= 0)
             st = take_column(&b->x, w);
-        else if (b->given[i])
-            s->m.x.buf[w->buf] = b->x.buf[w->buf] = b->whole[i];
+        else if (b->has_full_graph[i])
+            s->m.x.buf[w->buf] = b->x.buf[w->buf] = b->full_graph[i];
         else
             st = rt_fail(&b->rt.err, GNNC_E_MISSING,
                          "'%s', which '%s' computes of the whole graph, was not given: "
@@ -482,15 +485,15 @@ static gnnc_status empty_conditions(RtExec *x, const RtExec *like) {
 }
 
 static gnnc_status bind_drawn(gnnc_session *s) {
-    RtBrought *b = s->brought;
-    const RtServed *of = s->of;
+    RtSubgraphRequest *b = s->request;
+    const RtSessionShared *of = s->of;
     const RtBatchMap *map = &of->source.map;
     const RtSampleGraph graph = {map->n_types, map->n_rels, b->type, b->rel};
     gnnc_status st;
     TRY(st, rt_batch_source_of(&b->x, map, b->type, b->rel));
     for (int i = 0; i < map->n_rels && of->links; i++)
         b->rel[i].hides = rt_link_batches_hides(of->t, map->space_of_rel[i]);
-    if (of->graphs) TRY(st, rt_session_graphs_take(s));
+    if (of->graphs) TRY(st, rt_session_graphs_read(s));
     TRY(st, rt_sampler_read(s->sampler, &graph, &b->rt.err));
     s->m.row = b->row;
 out:
@@ -498,10 +501,10 @@ out:
 }
 
 gnnc_status rt_session_subgraph_bind(gnnc_session *s) {
-    RtBrought *b = s->brought;
-    const RtServed *of = s->of;
-    const bool draws = !of->links || of->draws;
-    const RtDataSource data = {.data = b->graph->newest->data, .known = of->brings->known};
+    RtSubgraphRequest *b = s->request;
+    const RtSessionShared *of = s->of;
+    const bool draws = !of->links || of->samples_neighbours;
+    const RtDataSource data = {.data = b->graph->newest->data, .known = of->subgraph_model->known};
     gnnc_status st;
     rt_recycle_reset(&b->memory);
     RtAlloc a = rt_recycle_alloc(&b->memory);
@@ -522,10 +525,10 @@ out:
 
 gnnc_status rt_session_subgraph_begin(gnnc_session *s, bool links) {
     s->rt.err.text[0] = '\0';
-    if (!s->brought) return no_subgraphs(s);
+    if (!s->request) return no_subgraphs(s);
     gnnc_status st = rt_session_begin(s, links);
     if (st != GNNC_OK) return st;
-    const gnnc_graph *g = s->brought->graph;
+    const gnnc_graph *g = s->request->graph;
     if (!g || !g->committed)
         return rt_fail(&s->rt.err, GNNC_E_STATE,
                        g ? "the subgraph was not committed: gnnc_graph_commit is called before"
@@ -538,5 +541,5 @@ gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int6
     if (!s || n < 0 || (n && (!id || !out))) return GNNC_E_ARG;
     gnnc_status st = rt_session_subgraph_begin(s, false);
     if (st == GNNC_OK) st = rt_session_subgraph_bind(s);
-    return st == GNNC_OK ? rt_session_give(s, &s->of->rows, n, id, out) : st;
+    return st == GNNC_OK ? rt_session_predict_rows(s, &s->of->rows, n, id, out) : st;
 }

@@ -11,7 +11,7 @@
 #include "session.h"
 
 /* ---- what sessions share -------- */
-gnnc_status rt_session_ends_share(RtServed *of) {
+gnnc_status rt_session_ends_share(RtSessionShared *of) {
     const rt_program *p = of->t->program;
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
@@ -25,15 +25,15 @@ gnnc_status rt_session_ends_share(RtServed *of) {
     return GNNC_OK;
 }
 
-gnnc_status rt_session_ends_take(gnnc_session *s, const RtServed *of) {
-    RtBrought *b = s->brought;
+gnnc_status rt_session_ends_open(gnnc_session *s, const RtSessionShared *of) {
+    RtSubgraphRequest *b = s->request;
     b->links = RT_NEW(&s->rt.pool, RtLinkBatches);
     if (!b->links) return rt_fail_nomem(&s->rt.err, "a session");
     *b->links = *of->t->links;
     return rt_batch_step_init(&b->ends, &s->x, NULL, RT_PHASE_ENDS);
 }
 
-void rt_session_ends_drop(RtBrought *b) {
+void rt_session_ends_drop(RtSubgraphRequest *b) {
     rt_batch_step_free(&b->ends);
 }
 
@@ -54,7 +54,7 @@ static gnnc_status bind_relations(RtExec *x) {
     for (int c = 0; c < p->n_columns; c++) {
         bool stored = p->columns[c].kind == RT_COL_CSR && rt_bind_batches_read(p, c);
         if (stored && bound->col[c] && !p->spaces[p->columns[c].space].of_batch)
-            TRY(st, rt_bind_taken(x, c));
+            TRY(st, rt_bind_device_gather(x, c));
     }
     for (int i = 0; i < p->n_spaces; i++) {
         const rt_space *s = &p->spaces[i];
@@ -67,11 +67,11 @@ out:
 
 /* Rows of parameters that the subgraph's nodes have. */
 static gnnc_status take_parameters(gnnc_session *s) {
-    RtExec *x = &s->brought->x;
+    RtExec *x = &s->request->x;
     const rt_program *p = x->program;
     for (int i = 0; i < p->n_bufs; i++) {
         const rt_buf *b = &p->bufs[i];
-        const int32_t *row = b->space < 0 ? NULL : s->brought->row[b->space];
+        const int32_t *row = b->space < 0 ? NULL : s->request->row[b->space];
         if (b->kind != RT_BUF_VAR || !b->in_batches || !row) continue;
         int64_t all = s->x.n[p->spaces[b->space].sym], n = x->n[p->spaces[b->space].sym];
         size_t bytes = (size_t)p->buf_count(i, s->x.n) * (size_t)rt_type_bytes(b->dt);
@@ -102,12 +102,12 @@ static gnnc_status make_room(RtExec *x) {
 }
 
 static gnnc_status run(gnnc_session *s) {
-    RtBrought *b = s->brought;
+    RtSubgraphRequest *b = s->request;
     RtExec x = b->x; /* the session runs it */
-    gnnc_status st = rt_batch_step_run_on(&b->ends, &x, NULL, !b->ran);
+    gnnc_status st = rt_batch_step_run_on(&b->ends, &x, NULL, !b->has_memory);
     for (int i = 0; i < x.program->n_bufs && st == GNNC_OK; i++)
         if (is_of_ends(x.program, &x.program->bufs[i])) st = rt_device_batch_pull(&x, i);
-    b->ran |= st == GNNC_OK;
+    b->has_memory |= st == GNNC_OK;
     return st == GNNC_OK ? st : rt_fail(&b->rt.err, st, "%s", s->rt.err.text);
 }
 
@@ -117,10 +117,10 @@ static const int32_t *given_by(const RtExec *x, const char *name) {
 }
 
 gnnc_status rt_session_ends_bind(gnnc_session *s) {
-    RtBrought *b = s->brought;
+    RtSubgraphRequest *b = s->request;
     gnnc_status st;
     TRY(st, bind_relations(&b->x));
-    if (!s->of->draws) TRY(st, take_parameters(s));
+    if (!s->of->samples_neighbours) TRY(st, take_parameters(s));
     TRY(st, make_room(&b->x));
     TRY(st, run(s));
     TRY(st, rt_link_batches_index(&b->x, b->links, given_by(&b->x, "ends.split"),
@@ -133,7 +133,7 @@ out:
 
 /* ---- requests -------- */
 static gnnc_status take(gnnc_session *s, const gnnc_pairs *pairs) {
-    gnnc_status st = rt_session_pairs_take(s, pairs);
+    gnnc_status st = rt_session_pairs_read(s, pairs);
     if (st == GNNC_OK) st = rt_session_subgraph_begin(s, true);
     return st == GNNC_OK ? rt_session_subgraph_bind(s) : st;
 }

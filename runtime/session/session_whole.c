@@ -24,9 +24,9 @@ static int table_of(const rt_program *p, int space) {
     return !edges || p->spaces[space].rel == RT_REL_BASE ? space : -1;
 }
 
-/* The relation of the data's edges that a condition chooses from in batches; its first rows of a
- * batch have the same condition. */
-static bool is_condition(const rt_program *p, int space) {
+/* Is the space of the edges that a condition chooses, of a relation that batches sample? Then its
+ * mask is read for each batch. */
+static bool is_batch_edge_filter(const rt_program *p, int space) {
     const rt_space *s = &p->spaces[space];
     if (s->kind != RT_SP_EDGE || s->rel != RT_REL_WHERE) return false;
     const rt_space *base = &p->spaces[s->base[0]];
@@ -39,51 +39,55 @@ static bool is_condition(const rt_program *p, int space) {
     return false;
 }
 
-static void put_value(const RtServed *of, int buf, RtWhole *w) {
+static void put_value(const RtSessionShared *of, int buf, RtFullGraphValue *w) {
     const rt_program *p = of->t->program;
     const rt_buf *b = &p->bufs[buf];
     int64_t dim[RT_MAX_RANK];
     bool rows = b->space >= 0 && p->spaces[b->space].kind != RT_SP_DIM;
     p->buf_shape(buf, of->t->x.n, dim);
-    *w = (RtWhole){.name = b->io_name, .buf = buf, .space = -1, .table = -1, .dt = b->dt};
+    *w = (RtFullGraphValue){.name = b->io_name, .buf = buf, .space = -1, .table = -1, .dt = b->dt};
     if (rows) w->table = table_of(p, w->space = b->space);
     w->width = 1;
     w->rank = b->rank - rows;
     for (int i = 0; i < w->rank; i++) w->width *= w->dim[i] = dim[i + rows];
 }
 
-static gnnc_status put_condition(RtServed *of, int space, RtWhole *w) {
+/* Adds the mask of such an edge filter to the values of the full graph. */
+static gnnc_status add_edge_mask(RtSessionShared *of, int space, RtFullGraphValue *w) {
     const rt_space *s = &of->t->program->spaces[space];
-    *w = (RtWhole){.name = rt_pool_printf(&of->t->rt.pool, "whole.%s", s->name),
-                   .buf = s->cond_buf,
-                   .space = s->base[0],
-                   .table = table_of(of->t->program, s->base[0]),
-                   .dt = RT_I1,
-                   .width = 1};
+    *w = (RtFullGraphValue){.name = rt_pool_printf(&of->t->rt.pool, "whole.%s", s->name),
+                            .buf = s->cond_buf,
+                            .space = s->base[0],
+                            .table = table_of(of->t->program, s->base[0]),
+                            .dt = RT_I1,
+                            .width = 1};
     return w->name ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
 }
 
-gnnc_status rt_session_find_whole(RtServed *of) {
+gnnc_status rt_session_find_full_graph(RtSessionShared *of) {
     const rt_program *p = of->t->program;
-    RtWhole *w = of->whole = RT_NEWN(&of->t->rt.pool, RtWhole, p->n_bufs + p->n_spaces);
+    RtFullGraphValue *w = of->full_graph =
+        RT_NEWN(&of->t->rt.pool, RtFullGraphValue, p->n_bufs + p->n_spaces);
     gnnc_status st = w ? GNNC_OK : rt_fail_nomem(&of->t->rt.err, "a session");
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++)
-        if (is_whole(p, &p->bufs[b])) put_value(of, b, &w[of->n_whole++]);
+        if (is_whole(p, &p->bufs[b])) put_value(of, b, &w[of->n_full_graph++]);
     for (int s = 0; s < p->n_spaces && st == GNNC_OK; s++)
-        if (is_condition(p, s)) st = put_condition(of, s, &w[of->n_whole++]);
+        if (is_batch_edge_filter(p, s)) st = add_edge_mask(of, s, &w[of->n_full_graph++]);
     return st;
 }
 
 int gnnc_session_n_whole(const gnnc_session *s) {
-    return s && s->of ? s->of->n_whole : 0;
+    return s && s->of ? s->of->n_full_graph : 0;
 }
 
+/* Describes the i-th of the values that are computed over the full graph and read by predictions.
+ */
 gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_info *out) {
     if (!s || !s->of || !out) return GNNC_E_ARG;
     gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_whole_info, out, shape);
     if (st != GNNC_OK) return st;
-    if (i < 0 || i >= s->of->n_whole) return GNNC_E_RANGE;
-    const RtWhole *w = &s->of->whole[i];
+    if (i < 0 || i >= s->of->n_full_graph) return GNNC_E_RANGE;
+    const RtFullGraphValue *w = &s->of->full_graph[i];
     const rt_space *all = s->of->t->program->spaces;
     gnnc_whole_info is = {.name = w->name, .rank = w->rank};
     if (w->table >= 0) {
@@ -93,17 +97,17 @@ gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_inf
                                                       : GNNC_EDGES;
     }
     memcpy(is.shape, w->dim, sizeof is.shape);
-    rt_struct_give(out, &is, sizeof is);
+    rt_struct_copy_out(out, &is, sizeof is);
     return GNNC_OK;
 }
 
 /* ---- values as f32 -------- */
-static gnnc_status inexact(gnnc_session *s, const RtWhole *w) {
+static gnnc_status inexact(gnnc_session *s, const RtFullGraphValue *w) {
     return rt_fail(&s->rt.err, GNNC_E_RANGE, "'%s': a value beyond what f32 holds exactly",
                    w->name);
 }
 
-static gnnc_status give(gnnc_session *s, const RtWhole *w, const void *from, float *to) {
+static gnnc_status give(gnnc_session *s, const RtFullGraphValue *w, const void *from, float *to) {
     enum { EXACT = 1 << 24 };
     switch (w->dt) {
     case RT_F32:
@@ -129,8 +133,8 @@ static gnnc_status give(gnnc_session *s, const RtWhole *w, const void *from, flo
     }
 }
 
-gnnc_status rt_session_whole_store(const RtWhole *w, const float *from, int64_t n, void *to,
-                                   RtError *err) {
+gnnc_status rt_session_full_graph_store(const RtFullGraphValue *w, const float *from, int64_t n,
+                                        void *to, RtError *err) {
     int64_t count = n * w->width;
     switch (w->dt) {
     case RT_F32:
@@ -159,8 +163,8 @@ gnnc_status rt_session_whole_store(const RtWhole *w, const float *from, int64_t 
 
 /* ---- given away -------- */
 /* Which row of `w` each of the table's edges has. */
-static gnnc_status find_edges(const gnnc_session *s, const RtWhole *w, RtPool *pool, int64_t n,
-                              int32_t **out, RtError *err) {
+static gnnc_status find_edges(const gnnc_session *s, const RtFullGraphValue *w, RtPool *pool,
+                              int64_t n, int32_t **out, RtError *err) {
     const rt_program *p = s->of->t->program;
     const RtRelation *rel = s->of->t->rt.bound->rel;
     int32_t *at = *out = RT_NEWN(pool, int32_t, n + 1);
@@ -171,8 +175,8 @@ static gnnc_status find_edges(const gnnc_session *s, const RtWhole *w, RtPool *p
     return GNNC_OK;
 }
 
-static gnnc_status read_rows(gnnc_session *s, const RtWhole *w, int64_t n, const int64_t *id,
-                             float *out) {
+static gnnc_status read_rows(gnnc_session *s, const RtFullGraphValue *w, int64_t n,
+                             const int64_t *id, float *out) {
     const RtExec *x = &s->of->t->x;
     const rt_space *table = &x->program->spaces[w->table];
     int64_t all = x->n[table->sym];
@@ -193,23 +197,23 @@ static gnnc_status read_rows(gnnc_session *s, const RtWhole *w, int64_t n, const
     return st;
 }
 
-static gnnc_status find(gnnc_session *s, int i, const RtWhole **w) {
+static gnnc_status find(gnnc_session *s, int i, const RtFullGraphValue **w) {
     s->rt.err.text[0] = '\0';
     if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
-    if (i < 0 || i >= s->of->n_whole)
+    if (i < 0 || i >= s->of->n_full_graph)
         return rt_fail(&s->rt.err, GNNC_E_RANGE, "value %d of the whole graph: there are %d", i,
-                       s->of->n_whole);
-    *w = &s->of->whole[i];
+                       s->of->n_full_graph);
+    *w = &s->of->full_graph[i];
     return GNNC_OK;
 }
 
 gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int64_t *id,
                                     float *out) {
     if (!s || n < 0 || (n && !out)) return GNNC_E_ARG;
-    const RtWhole *w;
+    const RtFullGraphValue *w;
     gnnc_status st = find(s, i, &w);
     if (st != GNNC_OK) return st;
-    if (s->of->brings)
+    if (s->of->subgraph_model)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no graph to compute '%s' of",
                        w->name);
     if (w->space < 0 && n == 1) return give(s, w, s->of->t->x.buf[w->buf], out);
@@ -226,10 +230,10 @@ gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int
 /* ---- given to a session -------- */
 gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values) {
     if (!s || !values) return GNNC_E_ARG;
-    const RtWhole *w;
+    const RtFullGraphValue *w;
     gnnc_status st = find(s, i, &w);
     if (st != GNNC_OK) return st;
-    if (!s->of->brings)
+    if (!s->of->subgraph_model)
         return rt_fail(&s->rt.err, GNNC_E_STATE, "the session computes '%s' of its graph", w->name);
     if (w->space >= 0)
         return rt_fail(&s->rt.err, GNNC_E_ARG,
@@ -239,7 +243,7 @@ gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values) 
         if (!(values[k] - values[k] == 0))
             return rt_fail(&s->rt.err, GNNC_E_VALUE, "'%s': value %lld is not finite", w->name,
                            (long long)k);
-    st = rt_session_whole_store(w, values, 1, s->brought->whole[i], &s->rt.err);
-    if (st == GNNC_OK) s->brought->given[i] = true;
+    st = rt_session_full_graph_store(w, values, 1, s->request->full_graph[i], &s->rt.err);
+    if (st == GNNC_OK) s->request->has_full_graph[i] = true;
     return st;
 }

@@ -24,7 +24,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/model/codes.h"
-#include "runtime/model/reached.h"
+#include "runtime/model/training_metadata.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/machine.h"
 
@@ -129,7 +129,7 @@ static void put_names(File *o) {
 static void put_reached(File *o) {
     const gnnc_trainer *t = o->t;
     const double *then = t->progress.best_epoch ? t->best_values : NULL;
-    o->nomem |= rt_learned_put(t, then, &o->pool, o->f.meta, &o->f.n_meta) != GNNC_OK;
+    o->nomem |= rt_training_metadata_put(t, then, &o->pool, o->f.meta, &o->f.n_meta) != GNNC_OK;
 }
 
 static void put_variable(File *o, const char *prefix, int var, const void *data) {
@@ -163,7 +163,7 @@ static void put_variables(File *o) {
 static gnnc_status write_file(File *o, const RtTarget *to) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
-    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + rt_codes_room(t->program));
+    o->f.meta = RT_NEWN(&o->pool, RtMeta, N_META + rt_codes_capacity(t->program));
     if (!o->f.v || !o->f.meta) return rt_fail_nomem(&t->rt.err, o->path);
     put_identity(o);
     put_progress(o);
@@ -431,7 +431,7 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
 
 /* Those of what is kept.  Where no epoch is the metrics in the file are the parameters' own, as
  * they were judged last: at the end of an epoch, or since, when the host asked. */
-static void store_reached(gnnc_trainer *t, const RtReached *r, int n) {
+static void store_reached(gnnc_trainer *t, const RtMetricValue *r, int n) {
     bool kept = t->progress.best_epoch != 0;
     t->judged = kept ? !t->ahead : n > 0;
     for (int i = 0; i < t->n_scalars; i++) t->best_values[i] = NAN;
@@ -455,7 +455,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     RtProgress p = {0};
     RtOptions opt = t->options;
     const RtTensor *history = NULL;
-    RtReached *reached;
+    RtMetricValue *reached;
     int n_reached;
     gnnc_status st;
     TRY(st, rt_source_read(&o->pool, from, &o->f, &t->rt.err));
@@ -463,7 +463,7 @@ static gnnc_status resume(File *o, const RtSource *from) {
     TRY(st, rt_codes_check(t, o->path, &o->f));
     TRY(st, rt_node_rows(t, &o->pool, o->path, &o->f));
     TRY(st, get_progress(o, &p, &opt));
-    TRY(st, rt_reached_read(&o->pool, o->path, &o->f, &reached, &n_reached, &t->rt.err));
+    TRY(st, rt_metric_values_read(&o->pool, o->path, &o->f, &reached, &n_reached, &t->rt.err));
     TRY(st, fit_tensors(o, &p, &history));
     TRY(st, rt_history_reserve(t, history->a.shape[0], opt.epochs));
     /* From here nothing can fail: names, types and sizes agree. */
@@ -495,7 +495,7 @@ gnnc_status rt_checkpoint_resume(gnnc_trainer *t, const RtSource *from) {
 
 static gnnc_status resume_or_keep(gnnc_trainer *t, const RtSource *from) {
     rt_trainer_begin(t);
-    if (!t->planned) return rt_given_open(t, from, true);
+    if (!t->planned) return rt_weights_file_open(t, from, true);
     gnnc_status st = rt_trainer_need_data(t);
     return st == GNNC_OK ? rt_checkpoint_resume(t, from) : st;
 }

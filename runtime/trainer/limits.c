@@ -161,6 +161,6 @@ gnnc_status gnnc_trainer_measure_limits(gnnc_trainer *t, gnnc_limits *out) {
     gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_limits, out, flops_per_s);
     if (st == GNNC_OK) st = rt_trainer_need_data(t);
     if (st == GNNC_OK) st = t->rt.device ? device_limits(t->rt.device, &own) : host_limits(t, &own);
-    if (st == GNNC_OK) rt_struct_give(out, &own, sizeof own);
+    if (st == GNNC_OK) rt_struct_copy_out(out, &own, sizeof own);
     return st;
 }

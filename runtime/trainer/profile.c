@@ -68,9 +68,8 @@ int gnnc_trainer_n_steps(const gnnc_trainer *t) {
     return count_steps(t->program);
 }
 
-/* Of a phase over batches before one was made: what memory is foreseen by.  False: the phase ran,
- * or has the data's sizes, or nothing can be said. */
-static bool foreseen_sizes(const gnnc_trainer *t, const rt_phase *ph, int64_t *n, int most) {
+/* The estimated sizes of a phase over batches that has not run yet. */
+static bool estimated_sizes(const gnnc_trainer *t, const rt_phase *ph, int64_t *n, int most) {
     const rt_program *p = t->program;
     const int64_t *seen = rt_phase_sizes(t, ph);
     if (p->n_syms > most) return false;
@@ -86,7 +85,7 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
     int64_t n[MOST];
     const rt_step_info *s = ph->steps ? &ph->steps[step] : NULL;
     rt_step_cost c = {.read = 0};
-    bool knows = ph->cost && t->loaded, foreseen = knows && foreseen_sizes(t, ph, n, MOST);
+    bool knows = ph->cost && t->loaded, foreseen = knows && estimated_sizes(t, ph, n, MOST);
     if (knows) ph->cost(step, foreseen ? n : rt_phase_sizes(t, ph), &c);
     *out = (gnnc_step_info){.phase = ph->name,
                             .name = s ? s->name : "step",
@@ -126,7 +125,7 @@ gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) 
         gnnc_step_info own;
         describe(t, &p->phases[k], step, &own);
         if (t->x.profile) add_times(t->x.profile, k, i, &own);
-        rt_struct_give(out, &own, sizeof own);
+        rt_struct_copy_out(out, &own, sizeof own);
         return GNNC_OK;
     }
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);

@@ -152,7 +152,7 @@ gnnc_status gnnc_trainer_metric_info(gnnc_trainer *t, int i, gnnc_metric_info *o
                             .is_logged = s->role == RT_OUT_LOG,
                             .known = is_known(t, s),
                             .value = is_known(t, s) ? s->value : NAN};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 

@@ -93,7 +93,7 @@ gnnc_status rt_splits_known(gnnc_trainer *t) {
 
 gnnc_status rt_splits_check(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
-    gnnc_status st = rt_bind_judges(&t->x);
+    gnnc_status st = rt_bind_require_labels(&t->x);
     if (st != GNNC_OK) return st;
     if (t->links) return rt_link_batches_check(t);
     st = rt_splits_known(t);

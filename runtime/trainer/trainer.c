@@ -19,7 +19,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/index_file.h"
 #include "init.h"
-#include "runtime/exec/own.h"
+#include "runtime/exec/distributed.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
 #include "runtime/device/device_sample.h"
@@ -166,7 +166,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     rt_bind_close(&t->x);
     if (t->graph) rt_graph_leave(t->graph, t->snapshot);
     gnnc_graph_release(t->graph);
-    rt_given_close(t->given);
+    rt_weights_file_close(t->given);
     rt_pool_free(&t->rt.pool);
     pthread_mutex_destroy(&t->counting);
     outer.release(outer.user, t);
@@ -322,21 +322,22 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     }
     TRY(st, open_graph(t, directory));
     TRY(st, bind_sizes(t));
-    if (t->options.labels) TRY(st, rt_bind_judges(&t->x));
+    if (t->options.labels) TRY(st, rt_bind_require_labels(&t->x));
     TRY(st, rt_bind_check_times(&t->x, t->options.check_times != 0));
     TRY(st, choose_variant(t));
-    TRY(st, rt_own_open(&t->x, &t->processes));
+    TRY(st, rt_dist_open(&t->x, &t->processes));
     rt_splits_count(t);
     TRY(st, rt_bind_arrays(&t->x));
-    if (rt_own_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));
+    if (rt_dist_several(&t->x) && t->training) TRY(st, t->training->agree(t, false));
     if (t->training) TRY(st, t->training->reserve_history(t));
     if (t->training) TRY(st, t->training->limit_judged(t));
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));
-    TRY(st, rt_trainer_set_grain(t));
+    TRY(st, rt_trainer_set_serial_steps(t));
     TRY(st, run_load_phase(t));
-    TRY(st, rt_trainer_set_grain(t)); /* relations made in the load phase have their sizes now */
+    TRY(st,
+        rt_trainer_set_serial_steps(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++)
         if (!rt_memory_is_lent(&t->x, t->program->vars[v].buf))
             rt_init_var(&t->x, v, (uint64_t)t->options.seed);
@@ -361,7 +362,7 @@ gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns
     t->options.threads = threads;
     t->options.serial_ns = serial_ns;
     gnnc_status st = start_team(t);
-    return st == GNNC_OK ? rt_trainer_set_grain(t) : st;
+    return st == GNNC_OK ? rt_trainer_set_serial_steps(t) : st;
 }
 
 static gnnc_status take_given(gnnc_trainer *t) {
@@ -386,7 +387,7 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
     bool amx = t->rt.products16 == RT_BY_TILE_REGISTERS;
     /* Pieces pay in large products alone, and round otherwise: a row would be predicted by itself
      * in other bits than among many, so what serves sessions does without. */
-    t->rt.amx = amx && t->training && rt_pieces_here();
+    t->rt.amx = amx && t->training && rt_pieces_available();
     if (t->training) t->training->use_tuned(t, directory);
     start_schedule(t);
     gnnc_status st = start_team(t);
@@ -395,7 +396,7 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
     t->options.variant = t->variant;
     if (t->options.serial_ns < 0) t->options.serial_ns = RT_SERIAL_NS;
     if (st == GNNC_OK && t->given) st = take_given(t);
-    rt_given_close(t->given);
+    rt_weights_file_close(t->given);
     t->loaded = st == GNNC_OK;
     return st;
 }
@@ -434,7 +435,7 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
     gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_memory, out, batch_bytes);
     if (st != GNNC_OK) return st;
     if (!t->planned) return rt_fail(&t->rt.err, GNNC_E_STATE, "no data are loaded");
-    rt_struct_give(out, &t->memory.need, sizeof t->memory.need);
+    rt_struct_copy_out(out, &t->memory.need, sizeof t->memory.need);
     return GNNC_OK;
 }
 
@@ -442,7 +443,7 @@ static gnnc_status may_count_traffic(gnnc_trainer *t, const gnnc_traffic *out) {
     gnnc_status st;
     TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));
     TRY(st, rt_trainer_need_data(t));
-    if (!t->rt.own)
+    if (!t->rt.dist)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the program shares no rows: gnnc --mpi or --parts, of a model without "
                        "'sample', makes one that does");
@@ -461,8 +462,8 @@ gnnc_status gnnc_trainer_traffic(gnnc_trainer *t, const char *phase, int n, gnnc
     if (!ph)
         return rt_fail(&t->rt.err, GNNC_E_MISSING, "model '%s' has no phase '%s'", t->program->name,
                        phase);
-    TRY(st, rt_own_traffic(&t->x, (int)(ph - t->program->phases), n, &own));
-    rt_struct_give(out, &own, sizeof own);
+    TRY(st, rt_dist_traffic(&t->x, (int)(ph - t->program->phases), n, &own));
+    rt_struct_copy_out(out, &own, sizeof own);
 out:
     return st;
 }
@@ -480,8 +481,8 @@ gnnc_status gnnc_trainer_step_traffic(gnnc_trainer *t, int i, int n, gnnc_traffi
     if (step < 0 || phase == p->n_phases) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no step %d", i);
     for (int k = 0; k < p->n_exchanges; k++)
         if (p->exchanges[k].phase == phase && p->exchanges[k].step == step)
-            TRY(st, rt_own_traffic_of(&t->x, k, n, &own));
-    rt_struct_give(out, &own, sizeof own);
+            TRY(st, rt_dist_traffic_of(&t->x, k, n, &own));
+    rt_struct_copy_out(out, &own, sizeof own);
 out:
     return st;
 }
@@ -491,7 +492,7 @@ gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out) {
     rt_trainer_begin(t);
     gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_counters, out, eval_ns);
     gnnc_counters now = rt_trainer_counters(t);
-    if (st == GNNC_OK) rt_struct_give(out, &now, sizeof now);
+    if (st == GNNC_OK) rt_struct_copy_out(out, &now, sizeof now);
     return st;
 }
 

@@ -91,7 +91,7 @@ struct gnnc_trainer {
     gnnc_processes processes;    /* that train together; n = 0: nobody has told of any */
     bool agreed;                 /* .. and share rows: they train the same */
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
-    struct RtGiven *given;       /* weights that came before the data; NULL = none */
+    struct RtWeightsFile *given; /* weights that came before the data; NULL = none */
     RtMemory memory;
     RtOptions options;
     RtSchedule schedule;
@@ -138,7 +138,7 @@ gnnc_counters rt_trainer_counters(gnnc_trainer *t); /* now; workers allocate, to
 /* Other threads, another limit for steps that run alone; results do not change. */
 gnnc_status rt_trainer_share(gnnc_trainer *t, int64_t threads, int64_t serial_ns);
 /* Which steps run alone, by the sizes known now. */
-gnnc_status rt_trainer_set_grain(gnnc_trainer *t);
+gnnc_status rt_trainer_set_serial_steps(gnnc_trainer *t);
 enum { RT_SERIAL_NS = 10000 }; /* a step of less is faster alone, even beside threads that wait */
 
 /* What every run of a phase reads, before it: nothing of an earlier one is there then. */

@@ -3,7 +3,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/batch/link_batches.h"
-#include "runtime/data/judge.h"
+#include "runtime/data/eval_metric.h"
 #include "trainer.h"
 
 static bool is_measured(const gnnc_trainer *t, const char *metric) {
@@ -47,6 +47,6 @@ gnnc_status gnnc_trainer_baseline(gnnc_trainer *t, int i, gnnc_baseline *out) {
     const RtBaseline *b = find(t, i, &n);
     if (!b) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no baseline %d", i);
     gnnc_baseline own = {.name = b->name, .metric = b->metric, .val = b->val, .test = b->test};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }

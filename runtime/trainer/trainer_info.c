@@ -22,7 +22,7 @@ gnnc_status gnnc_trainer_phase_info(gnnc_trainer *t, int i, gnnc_phase_info *out
                            .n_steps = ph->n_steps,
                            .n_kernels = ph->n_kernels,
                            .n_library_calls = ph->n_library_calls};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -40,7 +40,7 @@ gnnc_status gnnc_trainer_variant_info(gnnc_trainer *t, int i, gnnc_variant_info 
     gnnc_variant_info own = {.choice = p->variants[i]->choice,
                              .estimate_ms = t->estimate_ms[i],
                              .in_use = t->loaded && i == t->variant};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }
 
@@ -89,7 +89,7 @@ gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_kept_column *o
                             .kind = (int32_t)want->kind,
                             .element = element_of(kept_element(p, want)),
                             .is_mapped = want->buf >= 0 && rt_bind_is_mapped(&t->x, want->buf)};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
 out:
     return st;
 }

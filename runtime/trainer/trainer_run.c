@@ -14,7 +14,7 @@
 #include "splits.h"
 #include "runtime/batch/train_batches.h"
 #include "runtime/batch/train_shares.h"
-#include "runtime/exec/own.h"
+#include "runtime/exec/distributed.h"
 
 /* ---- history ------------------------------------------------------------------- */
 /* Untouched rows cost no memory. */
@@ -105,10 +105,10 @@ static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
     bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
     if (trains || judges) {
-        gnnc_status lacks = rt_bind_judges(&t->x);
+        gnnc_status lacks = rt_bind_require_labels(&t->x);
         if (lacks != GNNC_OK) return lacks;
     }
-    if (trains && !t->agreed && rt_own_several(&t->x)) {
+    if (trains && !t->agreed && rt_dist_several(&t->x)) {
         gnnc_status st = rt_processes_agree(t, true);
         if (st != GNNC_OK) return st;
         t->agreed = true;
@@ -254,7 +254,7 @@ gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions) {
                        "model '%s' judges no predictions that are given: only one by time does, on "
                        "the CPU",
                        t->program->name);
-    TRY(st, rt_bind_judges(&t->x));
+    TRY(st, rt_bind_require_labels(&t->x));
     rt_trainer_inputs(t);
     t->judged = false; /* these are none of the parameters' */
     TRY(st, rt_row_batches_judge(t, p, predictions));

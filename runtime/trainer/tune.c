@@ -35,7 +35,9 @@ static int next_threads(int n, int cores) {
     return n < cores && next > cores ? cores : next;
 }
 
-static void list_ways(Tune *u, int cores) {
+/* The configurations to try: numbers of threads, and limits below which a step is run by one. With
+ * a single thread there is no such limit. */
+static void list_candidates(Tune *u, int cores) {
     static const int64_t limits[] = {0, 5000, RT_SERIAL_NS, 80000, 320000};
     for (int n = 1; n <= cores; n = next_threads(n, cores))
         for (size_t i = 0; i < sizeof limits / sizeof *limits && u->n < MAX_WAYS; i++) {
@@ -186,7 +188,7 @@ gnnc_status gnnc_trainer_tune(gnnc_trainer *t, double seconds) {
     rt_pool_init(&pool, &t->outer);
     Tune u = {.t = t, .phase = phase_to_time(t->program), .until = rt_now() + seconds};
     u.way = RT_NEWN(&pool, Way, MAX_WAYS);
-    list_ways(&u, u.way ? rt_usable_cores() : 0);
+    list_candidates(&u, u.way ? rt_usable_cores() : 0);
     if (!u.way)
         st = rt_fail_nomem(&t->rt.err, "tuning");
     else if (!u.phase)

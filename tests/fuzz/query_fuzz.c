@@ -51,11 +51,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (!text) abort();
     memcpy(text, data + 1, n - 1);
     text[n - 1] = '\0';
-    RtTaskHow task = {.query = text,
-                      .val_time = data[0] & 2 ? 60 * DAY : NAN,
-                      .test_time = data[0] & 4 ? 80 * DAY : NAN,
-                      .history = data[0] & 16,
-                      .every = data[0] & 8 ? 5 * DAY : 0};
+    RtTaskOptions task = {.query = text,
+                          .val_time = data[0] & 2 ? 60 * DAY : NAN,
+                          .test_time = data[0] & 4 ? 80 * DAY : NAN,
+                          .history = data[0] & 16,
+                          .every = data[0] & 8 ? 5 * DAY : 0};
     RtTaskMade made;
     RtError err = {""};
     int n_nodes = d->n_nodes, n_edges = d->n_edges;

@@ -257,8 +257,8 @@ TEST(our_own_kernels_are_chains_whatever_the_vectors) {
 
 static bool amx_here(void) {
     (void)rt_amx_use();
-    if (!rt_pieces_here()) fprintf(stderr, "no AMX here: skipped\n");
-    return rt_pieces_here();
+    if (!rt_pieces_available()) fprintf(stderr, "no AMX here: skipped\n");
+    return rt_pieces_available();
 }
 
 TEST(on_amx_too) {

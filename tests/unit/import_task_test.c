@@ -35,7 +35,8 @@ static RtDataset *shop(const RtAlloc *from) {
 static gnnc_status task(RtDataset *d, const char *query, RtTaskMade *made, RtError *err) {
     *err = (RtError){""};
     return rt_import_task(
-        d, &(RtTaskHow){.query = query, .val_time = 60 * DAY, .test_time = 80 * DAY}, made, err);
+        d, &(RtTaskOptions){.query = query, .val_time = 60 * DAY, .test_time = 80 * DAY}, made,
+        err);
 }
 
 /* What is answered for customer `id` (its row) on a day. */
@@ -194,10 +195,10 @@ TEST(the_parts_are_apart_in_time) {
     }
     rt_dataset_close(d);
     d = shop(NULL);
-    RtTaskHow how = {.query = "COUNT(orders.*, 0, 10) FOR EACH customers",
-                     .val_time = NAN,
-                     .test_time = NAN,
-                     .every = 5 * DAY};
+    RtTaskOptions how = {.query = "COUNT(orders.*, 0, 10) FOR EACH customers",
+                         .val_time = NAN,
+                         .test_time = NAN,
+                         .every = 5 * DAY};
     CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
     CHECK(made.test_time == 90 * DAY && made.val_time == 80 * DAY);
     CHECK(made.n[1] == 3 * 15 && made.n[2] == 3 && made.n[3] == 3);
@@ -211,10 +212,10 @@ TEST(a_column_is_hidden_from_its_own_row) {
     RtTaskMade made;
     RtError err;
     CHECK_MSG(rt_import_task(d,
-                             &(RtTaskHow){.query = "orders.price > 3 KNOWN AFTER status",
-                                          .name = "big",
-                                          .val_time = 40 * DAY,
-                                          .test_time = 60 * DAY},
+                             &(RtTaskOptions){.query = "orders.price > 3 KNOWN AFTER status",
+                                              .name = "big",
+                                              .val_time = 40 * DAY,
+                                              .test_time = 60 * DAY},
                              &made, &err) == GNNC_OK,
               "%s", err.text);
     const RtTable *t = rt_dataset_nodes(d, "big"), *orders_ = rt_dataset_nodes(d, "orders");
@@ -229,7 +230,7 @@ TEST(a_column_is_hidden_from_its_own_row) {
     rt_dataset_close(d);
     d = shop(NULL); /* a table without a time cannot keep the answers */
     CHECK_MSG(rt_import_task(
-                  d, &(RtTaskHow){.query = "customers.city", .val_time = NAN, .test_time = NAN},
+                  d, &(RtTaskOptions){.query = "customers.city", .val_time = NAN, .test_time = NAN},
                   &made, &err) != GNNC_OK,
               "%s", err.text);
     rt_dataset_close(d);
@@ -250,12 +251,13 @@ TEST(gaps_of_what_is_known_later_are_hidden) {
     CHECK(rt_import_tables(NULL, &f, NULL, &how, &d, &err) == GNNC_OK);
     const int gap = 3; /* behind the column */
     CHECK(d && d->nodes->n_columns > gap && d->nodes->columns[gap].n_categories == 2);
-    CHECK_MSG(d && rt_import_task(d,
-                                  &(RtTaskHow){.query = "orders.price > 3 KNOWN AFTER " LONG_NAME,
-                                               .val_time = 40 * DAY,
-                                               .test_time = 60 * DAY},
-                                  &made, &err) == GNNC_OK,
-              "%s", err.text);
+    CHECK_MSG(
+        d && rt_import_task(d,
+                            &(RtTaskOptions){.query = "orders.price > 3 KNOWN AFTER " LONG_NAME,
+                                             .val_time = 40 * DAY,
+                                             .test_time = 60 * DAY},
+                            &made, &err) == GNNC_OK,
+        "%s", err.text);
     for (int i = 0; d && i < d->n_nodes; i++)
         for (int c = 0; c < d->nodes[i].n_columns; c++)
             CHECK_MSG(!strstr(d->nodes[i].columns[c].name, "parcel"), "%s.%s", d->nodes[i].name,
@@ -313,10 +315,10 @@ TEST(lists_that_are_ranked_are_edges) {
                    {"most frequent of its customers", {0.5, 0.5, 1}, {0.5, 0.5, 1}}};
     static const char *const metric[] = {"map", "precision", "recall"};
     RtDataset *d = shop(NULL);
-    const RtTaskHow how = {.query =
-                               "LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 2 FOR EACH customers",
-                           .val_time = 40 * DAY,
-                           .test_time = 80 * DAY};
+    const RtTaskOptions how = {
+        .query = "LIST_DISTINCT(lines.shop_id, 0, 20) RANK TOP 2 FOR EACH customers",
+        .val_time = 40 * DAY,
+        .test_time = 80 * DAY};
     RtTaskMade made;
     RtError err = {""};
     CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
@@ -345,10 +347,10 @@ TEST(lists_that_are_ranked_are_edges) {
 /* A key of the row that the counted rows refer to; here it leads back to who is asked. */
 TEST(a_key_is_found_one_reference_away) {
     RtDataset *d = shop(NULL);
-    RtTaskHow how = {.query =
-                         "LIST_DISTINCT(lines.customer_id, 0, 20) RANK TOP 1 FOR EACH customers",
-                     .val_time = 40 * DAY,
-                     .test_time = 80 * DAY};
+    RtTaskOptions how = {
+        .query = "LIST_DISTINCT(lines.customer_id, 0, 20) RANK TOP 1 FOR EACH customers",
+        .val_time = 40 * DAY,
+        .test_time = 80 * DAY};
     RtTaskMade made;
     RtError err = {""};
     CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
@@ -371,7 +373,7 @@ TEST(older_answers_are_known_when_their_windows_close) {
         RtDataset *d = shop(NULL);
         RtTaskMade made;
         RtError err = {""};
-        RtTaskHow how = {
+        RtTaskOptions how = {
             .query = queries[k], .history = true, .val_time = 60 * DAY, .test_time = 80 * DAY};
         CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
         const RtTable *t = rt_dataset_nodes(d, "task"), *h = rt_dataset_nodes(d, "task_history"),
@@ -498,26 +500,27 @@ TEST(guesses_know_the_past_alone) {
 
 /* Of ties by hand, as scikit-learn has them. */
 TEST(guesses_are_judged_as_models_are) {
-    static const RtJudged rows[] = {{1, 0.75}, {0, 0.75}, {1, 0.5},
-                                    {0, 0.25}, {0, 0.25}, {1, 0.25}};
-    static const double want[RT_N_JUDGES] = {11.0 / 18, 5.0 / 9, 0.5, 0.4857142857};
-    static const RtJudged classes[] = {{2, 2}, {0, 2}, {1, 1}, {1, 0}};
+    static const RtEvalPair rows[] = {{1, 0.75}, {0, 0.75}, {1, 0.5},
+                                      {0, 0.25}, {0, 0.25}, {1, 0.25}};
+    static const double want[RT_N_EVAL_METRICS] = {11.0 / 18, 5.0 / 9, 0.5, 0.4857142857};
+    static const RtEvalPair classes[] = {{2, 2}, {0, 2}, {1, 1}, {1, 0}};
     RtPool pool;
     RtError err = {""};
-    RtJudged v[6];
+    RtEvalPair v[6];
     double got;
     rt_pool_init(&pool, NULL);
-    for (int j = 0; j < RT_JUDGE_MAE; j++) {
+    for (int j = 0; j < RT_EVAL_MAE; j++) {
         memcpy(v, rows, sizeof rows);
-        CHECK(rt_judge_fits((RtJudge)j, 2));
-        CHECK(rt_judge(&pool, (RtJudge)j, v, 6, 2, &got, &err) == GNNC_OK);
-        CHECK_MSG(fabs(got - want[j]) < 1e-9, "%s: %.10g", rt_judge_name((RtJudge)j), got);
+        CHECK(rt_eval_metric_fits((RtEvalMetric)j, 2));
+        CHECK(rt_eval_metric(&pool, (RtEvalMetric)j, v, 6, 2, &got, &err) == GNNC_OK);
+        CHECK_MSG(fabs(got - want[j]) < 1e-9, "%s: %.10g", rt_eval_metric_name((RtEvalMetric)j),
+                  got);
     }
     memcpy(v, classes, sizeof classes);
-    CHECK(rt_judge(&pool, RT_JUDGE_F1_MACRO, v, 4, 5, &got, &err) == GNNC_OK);
+    CHECK(rt_eval_metric(&pool, RT_EVAL_F1_MACRO, v, 4, 5, &got, &err) == GNNC_OK);
     CHECK(fabs(got - (0 + 2.0 / 3 + 2.0 / 3) / 3) < 1e-12);
-    CHECK(!rt_judge_fits(RT_JUDGE_ROC_AUC, 5) && !rt_judge_fits(RT_JUDGE_MAE, 5));
-    CHECK(rt_judge(&pool, RT_JUDGE_ROC_AUC, v, 1, 2, &got, &err) == GNNC_OK && isnan(got));
+    CHECK(!rt_eval_metric_fits(RT_EVAL_ROC_AUC, 5) && !rt_eval_metric_fits(RT_EVAL_MAE, 5));
+    CHECK(rt_eval_metric(&pool, RT_EVAL_ROC_AUC, v, 1, 2, &got, &err) == GNNC_OK && isnan(got));
     rt_pool_free(&pool);
 }
 
@@ -541,7 +544,7 @@ TEST(constants_are_the_numbers_of_the_cells) {
             RtDataset *d = tables_of(files, 2, &how, &err);
             RtTaskMade made;
             snprintf(query, sizeof query, "COUNT(b.* WHERE %s, 0, 10) FOR EACH a", want[i].rows);
-            RtTaskHow at = {.query = query, .val_time = 10 * DAY, .test_time = 20 * DAY};
+            RtTaskOptions at = {.query = query, .val_time = 10 * DAY, .test_time = 20 * DAY};
             CHECK_MSG(d && rt_import_task(d, &at, &made, &err) == GNNC_OK, "%s", err.text);
             const RtTable *t = d ? rt_dataset_nodes(d, "task") : NULL;
             float most = 0;
@@ -600,9 +603,9 @@ TEST(a_column_of_a_table_without_references) {
     RtDataset *d = shop(NULL);
     RtTaskMade made;
     RtError err = {""};
-    RtTaskHow how = {.query = "orders.price > 3 KNOWN AFTER customer_id",
-                     .val_time = NAN,
-                     .test_time = 60 * DAY};
+    RtTaskOptions how = {.query = "orders.price > 3 KNOWN AFTER customer_id",
+                         .val_time = NAN,
+                         .test_time = 60 * DAY};
     CHECK_MSG(rt_import_task(d, &how, &made, &err) == GNNC_OK, "%s", err.text);
     CHECK(made.n_baselines == made.n_metrics && made.n[3] == 4 && made.n[1] > 0 && made.n[2] > 0);
     CHECK(!rt_dataset_edges(d, "task__customer_id") && !rt_dataset_edges(d, "orders__customer_id"));
@@ -645,7 +648,7 @@ static gnnc_status selected(const RtAlloc *from, const char *rows, RtTaskMade *m
                  map = FILE_OF("map", "t.entity -> customers\n");
     RtFolder f = {.name = "shop", .files = files, .n_files = 3};
     RtImport how = {0};
-    RtTaskHow task = {.val_time = NAN, .test_time = NAN, .history = true};
+    RtTaskOptions task = {.val_time = NAN, .test_time = NAN, .history = true};
     RtTaskText text = {.name = "t",
                        .entity = "customers",
                        .sql = "SELECT ..",
@@ -692,10 +695,10 @@ TEST(every_allocation_may_fail) {
             RtTaskMade made;
             RtError err = {""};
             RtAlloc from = failing(&f, n);
-            RtTaskHow how = {.query = queries[k],
-                             .history = k != 2,
-                             .val_time = 40 * DAY,
-                             .test_time = 80 * DAY};
+            RtTaskOptions how = {.query = queries[k],
+                                 .history = k != 2,
+                                 .val_time = 40 * DAY,
+                                 .test_time = 80 * DAY};
             RtDataset *d = NULL;
             gnnc_status st = GNNC_E_NOMEM;
             if (!queries[k])

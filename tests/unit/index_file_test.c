@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "runtime/bind/bind.h"
-#include "runtime/data/kept.h"
+#include "runtime/data/cache.h"
 #include "runtime/graph/graph.h"
 #include "runtime/trainer/trainer.h"
 #include "tiny_trainer.h"
@@ -74,7 +74,7 @@ static const char *kept_file(const Place *p, int n) {
     char name[2][64] = {"", ""};
     DIR *list = opendir(p->dir);
     for (struct dirent *e; list && (e = readdir(list));) {
-        if (!rt_ends_with(e->d_name, RT_KEPT_END)) continue;
+        if (!rt_ends_with(e->d_name, RT_CACHE_END)) continue;
         int i = strncmp(e->d_name, "ends", 4) != 0;
         snprintf(name[i], sizeof name[i], "%.60s", e->d_name);
     }
@@ -185,11 +185,11 @@ TEST(forged_arrays_are_checked) {
     RtPool pool;
     rt_pool_init(&pool, NULL);
     CHECK(rt_dataset_open_late(NULL, p.dir, true, 1, &d, NULL) == GNNC_OK);
-    RtKeptOf of = {&d->stamp, strtoull(strrchr(path, '-') + 1, NULL, 16)};
-    const RtKeptArray *a;
-    RtKeptArray forged[64];
+    RtCacheKey of = {&d->stamp, strtoull(strrchr(path, '-') + 1, NULL, 16)};
+    const RtCacheArray *a;
+    RtCacheArray forged[64];
     int n;
-    CHECK(rt_kept_read(&pool, path, &of, false, NULL, &a, &n) && n > 4 && n < 64);
+    CHECK(rt_cache_read(&pool, path, &of, false, NULL, &a, &n) && n > 4 && n < 64);
     for (int i = 0; i < n; i++)
         for (uint64_t at = 0; at + 4 <= a[i].n_bytes; at += 4) {
             static const int32_t values[] = {INT32_MAX, INT32_MIN, -2, E + N + 1};
@@ -197,11 +197,11 @@ TEST(forged_arrays_are_checked) {
             memcpy(copy + at, &values[at / 4 % 4], 4);
             memcpy(forged, a, (size_t)n * sizeof *a);
             forged[i].p = copy;
-            CHECK(rt_kept_write(NULL, path, &of, NULL, forged, n));
+            CHECK(rt_cache_write(NULL, path, &of, NULL, forged, n));
             /* Of bits that are true or false another one is true. */
             CHECK_MSG(!train_alike(&p, KEPT_MAPPED) || i == 0, "array %d, byte %d", i, (int)at);
         }
-    CHECK(rt_kept_write(NULL, path, &of, NULL, a, 1));
+    CHECK(rt_cache_write(NULL, path, &of, NULL, a, 1));
     CHECK(!train_alike(&p, KEPT_MAPPED));
     CHECK(train_alike(&p, KEPT_MAPPED));
     rt_pool_free(&pool);

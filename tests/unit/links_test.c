@@ -68,7 +68,7 @@ TEST(index_groups_what_asks_alike) {
 static void check_negatives(const World *w, rt_negative how, bool avoid) {
     int32_t edge[N_EDGES];
     int64_t n = 0, k = 7;
-    RtDrawn d, again;
+    RtStepEdges d, again;
     RtError err;
     RtPool pool;
     rt_pool_init(&pool, &w->pool.from);
@@ -110,7 +110,7 @@ TEST(negatives_of_a_node_linked_to_all) {
     RtRelation rel;
     RtLinks l;
     RtError err;
-    RtDrawn d;
+    RtStepEdges d;
     RtPool pool;
     rt_pool_init(&pool, &from);
     for (int i = 0; i < N_DST; i++) dst[i] = i, split[i] = 1;
@@ -137,7 +137,7 @@ TEST(negatives_are_uniform) {
     CHECK(rt_links_index(&pool, &rel, &split, &kind, &l, &err) == GNNC_OK);
     for (uint64_t r = 0; r < ROUNDS; r++) {
         RtPool of_round;
-        RtDrawn d;
+        RtStepEdges d;
         RtNegatives neg = {.k = EACH, .avoid = true, .first = 1, .last = 1};
         neg.key = rt_draw_key(9, r / 100, r % 100, RT_DRAW_NEGATIVE);
         rt_pool_init(&of_round, &from);
@@ -162,7 +162,7 @@ TEST(negatives_are_there_at_the_time) {
     RtRelation rel;
     RtLinks l;
     RtError err;
-    RtDrawn d;
+    RtStepEdges d;
     RtPool pool;
     rt_pool_init(&pool, &from);
     for (int i = 0; i < N; i++) since[i] = i == 150 ? 5 : 6;
@@ -187,7 +187,7 @@ static int64_t count_others(const World *w, int32_t e, int last) {
     return n;
 }
 
-static void check_others(const World *w, const RtAsked *a, const RtDrawn *d, int last) {
+static void check_others(const World *w, const RtStepQueries *a, const RtStepEdges *d, int last) {
     int64_t n = 0;
     for (int64_t i = 0; i < a->answers.n; i++) n += count_others(w, a->answers.row[i], last);
     CHECK(d->n == n);
@@ -206,10 +206,10 @@ TEST(queries_ask_for_their_edges) {
         for (int split = 1; split <= 3; split++) {
             int32_t query[N_EDGES];
             int64_t n = 0, answers = 0;
-            RtAsked a;
+            RtStepQueries a;
             for (int64_t q = 0; q < w.links.n_queries; q += 2) query[n++] = (int32_t)q;
-            CHECK(rt_links_ask(&w.links, &w.pool, query, n, split, RT_ASK_KNOWN | RT_ASK_EARLIER,
-                               &a, &w.err) == GNNC_OK);
+            CHECK(rt_links_query(&w.links, &w.pool, query, n, split,
+                                 RT_QUERY_KNOWN | RT_QUERY_EARLIER, &a, &w.err) == GNNC_OK);
             for (int64_t e = 0; e < w.rel.n_edges; e++)
                 answers += w.split[e] == split && w.links.query_of[e] % 2 == 0;
             CHECK(a.queries.n == n && a.answers.n == answers);
@@ -220,8 +220,8 @@ TEST(queries_ask_for_their_edges) {
             }
             check_others(&w, &a, &a.known, 3);
             check_others(&w, &a, &a.earlier, split - 1);
-            CHECK(rt_links_ask(&w.links, &w.pool, query, n, split, RT_ASK_EARLIER, &a, &w.err) ==
-                  GNNC_OK);
+            CHECK(rt_links_query(&w.links, &w.pool, query, n, split, RT_QUERY_EARLIER, &a,
+                                 &w.err) == GNNC_OK);
             check_others(&w, &a, &a.earlier, split - 1);
             CHECK(!a.known.src && a.known.n == 0);
         }
@@ -231,11 +231,11 @@ TEST(queries_ask_for_their_edges) {
 
 TEST(scores_that_no_index_reaches_are_refused) {
     World w = {0};
-    RtAsked a;
+    RtStepQueries a;
     world(&w, 1, N_EDGES);
     w.rel.n_dst = (int64_t)1 << 30;
     int32_t query[2] = {0, 1};
-    CHECK(rt_links_ask(&w.links, &w.pool, query, 2, 1, 0, &a, &w.err) == GNNC_E_RANGE);
+    CHECK(rt_links_query(&w.links, &w.pool, query, 2, 1, 0, &a, &w.err) == GNNC_E_RANGE);
     rt_pool_free(&w.pool);
 }
 

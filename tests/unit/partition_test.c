@@ -9,11 +9,12 @@
 #include "runtime/partition/metis_cut.h"
 #include "test.h"
 
-static gnnc_status cora_in_parts(const RtAlloc *from, RtCutBy by, const char *dir, RtError *err) {
+static gnnc_status cora_in_parts(const RtAlloc *from, RtPartitionMethod by, const char *dir,
+                                 RtError *err) {
     RtPool pool;
     RtDataset *d = NULL;
     RtPartition p = {.edges = 0};
-    const RtPartitionHow how = {.n_parts = 3, .by = by};
+    const RtPartitionOptions how = {.n_parts = 3, .by = by};
     rt_pool_init(&pool, from);
     gnnc_status st = rt_dataset_open_mapped(from, "models/data/cora", &d, err);
     if (st == GNNC_OK) st = rt_partition(&pool, d, &how, &p, err);
@@ -28,13 +29,14 @@ TEST(every_failed_allocation_is_survived) {
     char dir[300];
     if (access("models/data/cora/schema.json", R_OK) != 0) return; /* not run from the root */
     snprintf(dir, sizeof dir, "%s/cora", scratch);
-    for (int by = rt_has_metis() ? RT_CUT_METIS : RT_CUT_STREAM; by <= RT_CUT_ROWS; by++) {
+    for (int by = rt_has_metis() ? RT_PARTITION_METIS : RT_PARTITION_STREAM;
+         by <= RT_PARTITION_ROWS; by++) {
         gnnc_status st = GNNC_E_NOMEM;
         for (long k = 0; st != GNNC_OK && k < 2000; k++) {
             FailingAlloc f;
             RtError err = {""};
             RtAlloc from = failing(&f, k);
-            st = cora_in_parts(&from, (RtCutBy)by, dir, &err);
+            st = cora_in_parts(&from, (RtPartitionMethod)by, dir, &err);
             CHECK(st == GNNC_OK || (st == GNNC_E_NOMEM && err.text[0]));
             CHECK(f.n_live == 0 && (access(dir, F_OK) == 0) == (st == GNNC_OK));
         }
@@ -70,7 +72,7 @@ TEST(parts_are_read) {
     RtDataset *d = NULL;
     if (access("models/data/cora/schema.json", R_OK) != 0) return;
     snprintf(dir, sizeof dir, "%s/cora", scratch);
-    CHECK_MSG(cora_in_parts(NULL, RT_CUT_STREAM, dir, &err) == GNNC_OK, "%s", err.text);
+    CHECK_MSG(cora_in_parts(NULL, RT_PARTITION_STREAM, dir, &err) == GNNC_OK, "%s", err.text);
     CHECK_MSG(rt_dataset_open(NULL, dir, false, &d, &err) == GNNC_OK, "%s", err.text);
     const RtTable *t = d ? rt_dataset_nodes(d, "paper") : NULL;
     CHECK(t && t->n_parts == 3 && t->part_ptr[3] == 2708 && t->part_rows);

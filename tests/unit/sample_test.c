@@ -289,7 +289,7 @@ TEST(batches_do_not_depend_on_threads_or_on_where_a_run_resumed) {
 /* By comparing each node with all before it; ids below n_all. */
 static void check_once(int64_t n, int64_t n_all, int64_t step) {
     RtPool pool;
-    RtOnce o;
+    RtDistinctRows o;
     rt_pool_init(&pool, NULL);
     int32_t *id = RT_NEWN(&pool, int32_t, n);
     for (int64_t i = 0; i < n; i++)
@@ -298,7 +298,7 @@ static void check_once(int64_t n, int64_t n_all, int64_t step) {
     CHECK(rt_batch_once(&pool, &v, n_all, &o, NULL) == GNNC_OK);
     int64_t n_rows = 0;
     for (int64_t i = 0; i < n; i++) {
-        CHECK(rt_once_among(&o, i) == n_rows);
+        CHECK(rt_distinct_among(&o, i) == n_rows);
         int64_t k = 0;
         while (id[k] != id[i]) k++;
         if (k == i) {
@@ -307,7 +307,7 @@ static void check_once(int64_t n, int64_t n_all, int64_t step) {
         }
         CHECK(o.distinct[i] == o.distinct[k] && o.first[o.distinct[i]] == k);
     }
-    CHECK(o.n == n_rows && rt_once_among(&o, n) == n_rows);
+    CHECK(o.n == n_rows && rt_distinct_among(&o, n) == n_rows);
     rt_pool_free(&pool);
 }
 

@@ -61,7 +61,7 @@ TEST(scaffolds_of_tasks_know_how_old_rows_are) {
                             FILE_OF("b.csv", "id,a_id,v,date\n1,1,5,1970-01-01\n2,2,6,1970-01-03\n"
                                              "3,1,7,1970-01-05\n4,2,9,1970-01-09\n")};
     RtDataset *d = tables_of(files, 2, &how, &err);
-    RtTaskHow task = {
+    RtTaskOptions task = {
         .query = "SUM(b.v, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
     RtTaskMade made;
     CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
@@ -89,9 +89,9 @@ TEST(scaffolds_that_rank_draw_each_reference) {
                          "3,1,2,1970-01-05\n4,2,1,1970-01-09\n5,1,1,1970-01-10\n"),
         FILE_OF("line.csv", "id,b_id\n1,1\n2,2\n3,3\n4,4\n5,5\n")};
     RtDataset *d = tables_of(files, 4, &how, &err);
-    RtTaskHow task = {.query = "LIST_DISTINCT(line.shop_id, 0, 2) RANK TOP 2 FOR EACH a",
-                      .val_time = 3 * 86400,
-                      .test_time = 7 * 86400};
+    RtTaskOptions task = {.query = "LIST_DISTINCT(line.shop_id, 0, 2) RANK TOP 2 FOR EACH a",
+                          .val_time = 3 * 86400,
+                          .test_time = 7 * 86400};
     RtTaskMade made;
     CHECK_MSG(d && rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
     const char *text = scaffold_by(d, &(ScaffoldHow){.dir = "data",
@@ -118,7 +118,7 @@ TEST(scaffolds_of_columns_know_what_was_told) {
                             FILE_OF("cast.csv", "id,film_id\n1,1\n")};
     RtDataset *d = tables_of(files, 6, &how, &err);
     CHECK_MSG(d != NULL, "%s", err.text);
-    RtTaskHow task = {
+    RtTaskOptions task = {
         .query = "pays.v FOR EACH pays", .val_time = 7 * 86400, .test_time = 9 * 86400};
     RtTaskMade made;
     CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
@@ -186,7 +186,7 @@ TEST(scaffolds_give_each_layer_a_name_of_its_own) {
                             FILE_OF("c.csv", "id,a_id,b_c\n1,1,k\n2,2,l\n3,1,k\n"),
                             FILE_OF("c_b.csv", "id,a_id,c\n1,1,m\n2,2,n\n3,1,o\n")};
     RtDataset *d = tables_of(files, 4, &how, &err);
-    RtTaskHow task = {
+    RtTaskOptions task = {
         .query = "SUM(b.age, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
     RtTaskMade made;
     CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);

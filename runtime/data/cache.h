@@ -11,26 +11,26 @@
 #include "dataset.h"
 #include "runtime/exec/team.h"
 
-#define RT_KEPT_END ".kept" /* of their names */
+#define RT_CACHE_END ".kept" /* of their names */
 
-typedef struct RtKeptArray {
+typedef struct RtCacheArray {
     const void *p; /* a multiple of 64 bytes where the file is mapped */
     uint64_t n_bytes;
-} RtKeptArray;
+} RtCacheArray;
 
 /* What the arrays are made of, and of what kind they are. */
-typedef struct RtKeptOf {
+typedef struct RtCacheKey {
     const RtStamp *data;
     uint64_t what;
-} RtKeptOf;
+} RtCacheKey;
 
 /* The arrays of a file, which live as long as the pool; `n` of them.  map: they stay in the file,
  * which must not be changed in place then; else they are read.  Each is compared with its hash. */
-bool rt_kept_read(RtPool *pool, const char *path, const RtKeptOf *of, bool map, RtTeam *team,
-                  const RtKeptArray **array, int *n);
+bool rt_cache_read(RtPool *pool, const char *path, const RtCacheKey *of, bool map, RtTeam *team,
+                   const RtCacheArray **array, int *n);
 /* Nothing is written of data that were changed less than two seconds before they were opened:
  * another change might leave no trace in the files' times. */
-bool rt_kept_write(const RtAlloc *from, const char *path, const RtKeptOf *of, RtTeam *team,
-                   const RtKeptArray *array, int n);
+bool rt_cache_write(const RtAlloc *from, const char *path, const RtCacheKey *of, RtTeam *team,
+                    const RtCacheArray *array, int n);
 
 #endif

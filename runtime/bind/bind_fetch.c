@@ -41,8 +41,9 @@ static gnnc_status bring(RtExec *x, RtColumn *c) {
     return st;
 }
 
-gnnc_status rt_bind_there(RtExec *x, int col, const char *who) {
-    RtColumn *c = rt_bind_own(x, col);
+/* Copies a column that lies in the device's memory to the host. */
+gnnc_status rt_bind_fetch_from_device(RtExec *x, int col, const char *who) {
+    RtColumn *c = rt_bind_data_column(x, col);
     gnnc_status st;
     if (!c->there || c->f32) return GNNC_OK; /* the host's, or here already */
     TRY(st, check_device(x, c, who));
@@ -54,7 +55,7 @@ out:
 
 void rt_bind_lend(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
-    const RtColumn *c = rt_bind_own(x, col);
+    const RtColumn *c = rt_bind_data_column(x, col);
     bool as_it_lies = c->kind == want->kind && rt_bind_type(x->program, want) == RT_F32;
     if (!c->there || want->buf < 0 || !as_it_lies || (uintptr_t)c->there % GNNC_ALIGN) return;
     x->rt->device->lent[want->buf] = c->there;
@@ -66,14 +67,14 @@ static bool is_uploaded(const RtExec *x, const void *values) {
     return false;
 }
 
-void rt_bind_there_drop(RtExec *x) {
+void rt_bind_drop_fetched(RtExec *x) {
     const rt_program *p = x->program;
     const RtDevice *d = x->rt->device;
     if (!d || (p->sampling.batch && !d->gathers) || asks_host(p)) return;
     for (int b = 0; b < p->n_bufs; b++)
         if (d->lent[b]) x->buf[b] = NULL;
     for (int c = 0; c < p->n_columns; c++) {
-        RtColumn *own = rt_bind_own(x, c);
+        RtColumn *own = rt_bind_data_column(x, c);
         if (!own || !own->there || !own->f32 || is_uploaded(x, own->f32)) continue;
         rt_pool_drop(&x->rt->pool, own->f32);
         own->f32 = NULL;

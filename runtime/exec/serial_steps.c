@@ -20,24 +20,27 @@ int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
     return (c.read + c.written) / BYTES_PER_NS + c.flops / rate;
 }
 
-gnnc_status rt_grain_set(RtExec *x, int64_t serial_ns) {
+gnnc_status rt_serial_steps_set(RtExec *x, int64_t serial_ns) {
     const rt_program *p = x->program;
     RtRuntime *rt = x->rt;
     int n_steps = 0;
     for (int i = 0; i < p->n_phases; i++) n_steps += p->phases[i].n_steps;
     if (!rt->alone) rt->alone = RT_NEWN(&rt->pool, bool, n_steps);
     if (!rt->alone) return rt_fail_nomem(&rt->err, "the steps");
-    for (int i = 0; i < p->n_phases; i++) rt_grain_set_phase(x, &p->phases[i], x->n, serial_ns);
+    for (int i = 0; i < p->n_phases; i++)
+        rt_serial_steps_set_phase(x, &p->phases[i], x->n, serial_ns);
     return GNNC_OK;
 }
 
-void rt_grain_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n, int64_t serial_ns) {
+void rt_serial_steps_set_phase(RtExec *x, const rt_phase *phase, const int64_t *n,
+                               int64_t serial_ns) {
     bool *at = x->rt->alone;
     for (const rt_phase *p = x->program->phases; p != phase; p++) at += p->n_steps;
     for (int k = 0; k < phase->n_steps; k++) at[k] = rt_step_estimate_ns(phase, k, n) < serial_ns;
 }
 
-void rt_grain_phase(RtExec *x, const rt_phase *phase) {
+/* Sets which steps of a phase one thread runs alone, because they are too small to share. */
+void rt_serial_steps_phase(RtExec *x, const rt_phase *phase) {
     RtRuntime *rt = x->rt;
     x->step = 0;
     if (!rt->alone) return;

@@ -13,15 +13,15 @@
 
 struct RtHalo;
 
-struct RtOwn {
+struct RtDist {
     const gnnc_processes *processes;
     int rank, n, n_parts;
-    const int64_t **cuts; /* [n_spaces], each [RT_SUM_CHUNKS + 1] rows; NULL: not owned, or not
-                             known yet */
-    struct RtHalo **halo; /* [n_exchanges] made at the first one */
+    const int64_t **chunk_bounds; /* [n_spaces], each [RT_SUM_CHUNKS + 1] rows; NULL: not owned, or
+                             not known yet */
+    struct RtHalo **halo;         /* [n_exchanges] made at the first one */
     RtPool *pool;
-    char *room[2]; /* rows that go and come */
-    size_t room_bytes[2];
+    char *buffer[2]; /* rows that go and come */
+    size_t buffer_bytes[2];
     float *sums; /* over rows: nodes of a tree (sum_parts.c) */
     size_t sums_bytes;
     gnnc_status failed; /* of the first exchange that did: none is tried after it */
@@ -33,29 +33,29 @@ typedef struct {
 
 /* For a program of rows in parts, when sizes are bound: p may be NULL.  E_STATE: the data are not
  * in as many parts. */
-gnnc_status rt_own_open(RtExec *x, const gnnc_processes *p);
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p);
 /* The cuts of a space's rows, and the buffers that hold them, once its index arrays are there. */
-gnnc_status rt_own_bind(RtExec *x, int space);
+gnnc_status rt_dist_bind(RtExec *x, int space);
 
 /* Do several processes share rows? */
-static inline bool rt_own_several(const RtExec *x) {
-    return x->rt->own && x->rt->own->n > 1;
+static inline bool rt_dist_several(const RtExec *x) {
+    return x->rt->dist && x->rt->dist->n > 1;
 }
 /* Parts, cuts and rows of a process. */
-RtRange rt_own_parts(const RtOwn *o, int rank);
-RtRange rt_own_cuts(const RtOwn *o, int rank);
-RtRange rt_own_rows(const RtExec *x, int space, int rank);
-RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part);
-RtRange rt_own_part_cuts(const RtOwn *o, int64_t part);
+RtRange rt_dist_parts(const RtDist *o, int rank);
+RtRange rt_dist_chunks(const RtDist *o, int rank);
+RtRange rt_dist_rows(const RtExec *x, int space, int rank);
+RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part);
+RtRange rt_dist_part_chunks(const RtDist *o, int64_t part);
 
 /* What goes to each process and comes of it; there are no more than parts. */
 typedef struct {
     const void *out[RT_SUM_CHUNKS];
     void *in[RT_SUM_CHUNKS];
     size_t n_out[RT_SUM_CHUNKS], n_in[RT_SUM_CHUNKS];
-} RtMail;
-static inline void rt_mail_put(RtMail *m, int r, const void *out, size_t n_out, void *in,
-                               size_t n_in) {
+} RtMessages;
+static inline void rt_messages_put(RtMessages *m, int r, const void *out, size_t n_out, void *in,
+                                   size_t n_in) {
     m->out[r] = out;
     m->n_out[r] = n_out;
     m->in[r] = in;
@@ -63,16 +63,16 @@ static inline void rt_mail_put(RtMail *m, int r, const void *out, size_t n_out, 
 }
 /* Sends and takes all of it, but what is of the process itself: counted, and told of where it
  * fails. */
-gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m);
+gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m);
 /* The same of what is no part of a phase, and counted by nobody. */
-gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m);
+gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */
-gnnc_status rt_own_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
+gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
 /* .. in exchange i of the program. */
-gnnc_status rt_own_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out);
+gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out);
 /* What processes ask of all: the first that is not 0, by rank. */
-gnnc_status rt_own_hear(RtExec *x, int asked, int *heard);
+gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard);
 /* Room `which` of at least so many bytes; NULL: no memory (recorded). */
-char *rt_own_room(RtExec *x, int which, size_t n_bytes);
+char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes);
 
 #endif

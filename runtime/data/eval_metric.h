@@ -8,25 +8,25 @@
 #include "io.h"
 
 typedef enum {
-    RT_JUDGE_ROC_AUC,           /* of two classes; the guess is a score of the second */
-    RT_JUDGE_AVERAGE_PRECISION, /* likewise */
-    RT_JUDGE_ACCURACY,          /* of two classes: above one half is the second; else a class */
-    RT_JUDGE_F1_MACRO,          /* likewise */
-    RT_JUDGE_MAE,
-    RT_JUDGE_RMSE,
-    RT_N_JUDGES
-} RtJudge;
+    RT_EVAL_ROC_AUC,           /* of two classes; the guess is a score of the second */
+    RT_EVAL_AVERAGE_PRECISION, /* likewise */
+    RT_EVAL_ACCURACY,          /* of two classes: above one half is the second; else a class */
+    RT_EVAL_F1_MACRO,          /* likewise */
+    RT_EVAL_MAE,
+    RT_EVAL_RMSE,
+    RT_N_EVAL_METRICS
+} RtEvalMetric;
 
-typedef struct RtJudged {
+typedef struct RtEvalPair {
     double answer, guess;
-} RtJudged;
+} RtEvalPair;
 
-const char *rt_judge_name(RtJudge j); /* "roc_auc" */
+const char *rt_eval_metric_name(RtEvalMetric j); /* "roc_auc" */
 /* Does the metric measure answers of so many classes; 0: numbers? */
-bool rt_judge_fits(RtJudge j, int64_t n_classes);
+bool rt_eval_metric_fits(RtEvalMetric j, int64_t n_classes);
 /* Puts v in another order.  *out NaN: it cannot be told of these rows.  E_NOMEM. */
-gnnc_status rt_judge(RtPool *pool, RtJudge j, RtJudged *v, int64_t n, int64_t n_classes,
-                     double *out, RtError *err);
+gnnc_status rt_eval_metric(RtPool *pool, RtEvalMetric j, RtEvalPair *v, int64_t n,
+                           int64_t n_classes, double *out, RtError *err);
 
 /* What was reached without learning, kept with the column that is learned (docs/data.md). */
 typedef struct RtBaseline {

@@ -10,23 +10,23 @@
 #include "runtime/data/safetensors.h"
 #include "runtime/trainer/trainer.h"
 
-typedef struct RtReached {
+typedef struct RtMetricValue {
     const char *name, *of, *split; /* "accuracy.val", "accuracy", "val" */
     double value;
-} RtReached;
+} RtMetricValue;
 
-enum { RT_LEARNED_ROOM = 2 };
-/* Metadata for a file of weights behind to[0 .. *n), RT_LEARNED_ROOM at most.  values [n_scalars]:
- * of the trainer's scalars, NaN where one is not known; NULL: as they are now, which are the
- * parameters' where t->judged. */
-gnnc_status rt_learned_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to,
-                           int *n);
+enum { RT_TRAINING_METADATA_MAX = 2 };
+/* Metadata for a file of weights behind to[0 .. *n), RT_TRAINING_METADATA_MAX at most.  values
+ * [n_scalars]: of the trainer's scalars, NaN where one is not known; NULL: as they are now, which
+ * are the parameters' where t->judged. */
+gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values, RtPool *pool,
+                                     RtMeta *to, int *n);
 /* Have the weights of a file learned what the program gives?  They have where either says nothing
  * of it.  Else *other tells both. */
 gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, const RtTensors *f,
                           const char **other);
 /* None of a file that says nothing of it. */
-gnnc_status rt_reached_read(RtPool *pool, const char *path, const RtTensors *f, RtReached **out,
-                            int *n, RtError *err);
+gnnc_status rt_metric_values_read(RtPool *pool, const char *path, const RtTensors *f,
+                                  RtMetricValue **out, int *n, RtError *err);
 
 #endif

@@ -105,7 +105,7 @@ static const char *name_model(Arena *a, CliOptions *o) {
     return why;
 }
 
-const char *cli_settle(Arena *a, CliOptions *o) {
+const char *cli_check_options(Arena *a, CliOptions *o) {
     if (o->action == ACT_HELP && o->files.n && !is_form(o->files.v[0]))
         return arena_printf(a, "there is no help as '%s': man, bash, zsh, fish, thresholds, words",
                             o->files.v[0]);

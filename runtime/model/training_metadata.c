@@ -1,4 +1,4 @@
-#include "reached.h"
+#include "training_metadata.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,8 +58,10 @@ static gnnc_status put_reached(const gnnc_trainer *t, const double *values, RtPo
     return ok ? GNNC_OK : GNNC_E_NOMEM;
 }
 
-gnnc_status rt_learned_put(const gnnc_trainer *t, const double *values, RtPool *pool, RtMeta *to,
-                           int *n) {
+/* Adds the metadata of a training to a file of weights: its task, and the metrics that were
+ * achieved. */
+gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values, RtPool *pool,
+                                     RtMeta *to, int *n) {
     gnnc_status st = put_task(t->program, pool, &to[*n]);
     if (to[*n].key) ++*n;
     if (st == GNNC_OK) st = put_reached(t, values, pool, &to[*n]);
@@ -67,19 +69,19 @@ gnnc_status rt_learned_put(const gnnc_trainer *t, const double *values, RtPool *
     return st;
 }
 
-static gnnc_status read_one(RtPool *pool, const char *path, const RtJson *v, RtReached *to,
+static gnnc_status read_one(RtPool *pool, const char *path, const RtJson *v, RtMetricValue *to,
                             RtError *err) {
     const char *dot = strrchr(v->key, '.');
     if (v->kind != RT_JSON_NUMBER || !isfinite(v->number))
         return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s': '%s' is no number", path, KEY,
                        v->key);
     size_t n = dot ? (size_t)(dot - v->key) : strlen(v->key);
-    *to = (RtReached){v->key, rt_pool_strndup(pool, v->key, n), dot ? dot + 1 : "", v->number};
+    *to = (RtMetricValue){v->key, rt_pool_strndup(pool, v->key, n), dot ? dot + 1 : "", v->number};
     return to->of ? GNNC_OK : rt_fail_nomem(err, path);
 }
 
-gnnc_status rt_reached_read(RtPool *pool, const char *path, const RtTensors *f, RtReached **out,
-                            int *n, RtError *err) {
+gnnc_status rt_metric_values_read(RtPool *pool, const char *path, const RtTensors *f,
+                                  RtMetricValue **out, int *n, RtError *err) {
     const char *text = rt_tensors_meta(f, KEY);
     RtJson *all;
     gnnc_status st;
@@ -89,7 +91,7 @@ gnnc_status rt_reached_read(RtPool *pool, const char *path, const RtTensors *f, 
     TRY(st, rt_json_parse(pool, (RtBytes){(const uint8_t *)text, strlen(text)}, path, &all, err));
     if (all->kind != RT_JSON_OBJECT)
         return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s' is no object", path, KEY);
-    if (!(*out = RT_NEWN(pool, RtReached, all->n + 1))) return rt_fail_nomem(err, path);
+    if (!(*out = RT_NEWN(pool, RtMetricValue, all->n + 1))) return rt_fail_nomem(err, path);
     for (const RtJson *v = all->first; v; v = v->next)
         TRY(st, read_one(pool, path, v, &(*out)[(*n)++], err));
 out:
@@ -106,9 +108,9 @@ gnnc_status gnnc_model_metric_info(const gnnc_model *m, int i, gnnc_metric_info 
     gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_metric_info, out, value);
     if (st != GNNC_OK) return st;
     if (i < 0 || i >= m->n_reached) return GNNC_E_RANGE;
-    const RtReached *r = &m->reached[i];
+    const RtMetricValue *r = &m->reached[i];
     gnnc_metric_info own = {
         .name = r->name, .of = r->of, .split = r->split, .known = 1, .value = r->value};
-    rt_struct_give(out, &own, sizeof own);
+    rt_struct_copy_out(out, &own, sizeof own);
     return GNNC_OK;
 }

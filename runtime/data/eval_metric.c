@@ -1,4 +1,4 @@
-#include "judge.h"
+#include "eval_metric.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,32 +6,32 @@
 static const struct {
     const char *name;
     bool of_two, of_classes;
-} judges[RT_N_JUDGES] = {
-    [RT_JUDGE_ROC_AUC] = {"roc_auc", true, false},
-    [RT_JUDGE_AVERAGE_PRECISION] = {"average_precision", true, false},
-    [RT_JUDGE_ACCURACY] = {"accuracy", true, true},
-    [RT_JUDGE_F1_MACRO] = {"f1_macro", true, true},
-    [RT_JUDGE_MAE] = {"mae", false, false},
-    [RT_JUDGE_RMSE] = {"rmse", false, false},
+} judges[RT_N_EVAL_METRICS] = {
+    [RT_EVAL_ROC_AUC] = {"roc_auc", true, false},
+    [RT_EVAL_AVERAGE_PRECISION] = {"average_precision", true, false},
+    [RT_EVAL_ACCURACY] = {"accuracy", true, true},
+    [RT_EVAL_F1_MACRO] = {"f1_macro", true, true},
+    [RT_EVAL_MAE] = {"mae", false, false},
+    [RT_EVAL_RMSE] = {"rmse", false, false},
 };
 
-const char *rt_judge_name(RtJudge j) {
+const char *rt_eval_metric_name(RtEvalMetric j) {
     return judges[j].name;
 }
 
-bool rt_judge_fits(RtJudge j, int64_t n_classes) {
+bool rt_eval_metric_fits(RtEvalMetric j, int64_t n_classes) {
     if (!n_classes) return !judges[j].of_two && !judges[j].of_classes;
     return n_classes == 2 ? judges[j].of_two : judges[j].of_classes;
 }
 
 static int by_guess(const void *x, const void *y) {
-    double a = ((const RtJudged *)x)->guess, b = ((const RtJudged *)y)->guess;
+    double a = ((const RtEvalPair *)x)->guess, b = ((const RtEvalPair *)y)->guess;
     return (a > b) - (a < b);
 }
 
 /* Area under the ROC curve: the chance that a row of class 1 has the larger guess, ties half.  The
  * average precision: of each guess that a row of class 1 has, how many of those above are of it. */
-static double of_ranks(RtJudged *v, int64_t n, bool precision) {
+static double of_ranks(RtEvalPair *v, int64_t n, bool precision) {
     double below = 0, pairs = 0, ones = 0, all = 0, sum = 0;
     qsort(v, (size_t)n, sizeof *v, by_guess);
     for (int64_t i = 0; i < n; i++) all += v[i].answer == 1;
@@ -56,7 +56,7 @@ static int64_t class_of(double guess, int64_t n_classes) {
 }
 
 /* The mean of the F1 of the classes that an answer or a guess names. */
-static gnnc_status f1_macro(RtPool *pool, const RtJudged *v, int64_t n, int64_t n_classes,
+static gnnc_status f1_macro(RtPool *pool, const RtEvalPair *v, int64_t n, int64_t n_classes,
                             double *out, RtError *err) {
     int64_t *count = RT_NEWN(pool, int64_t, 3 * n_classes); /* of each: right, guessed, answers */
     double sum = 0, named = 0;
@@ -76,22 +76,22 @@ static gnnc_status f1_macro(RtPool *pool, const RtJudged *v, int64_t n, int64_t 
     return GNNC_OK;
 }
 
-gnnc_status rt_judge(RtPool *pool, RtJudge j, RtJudged *v, int64_t n, int64_t n_classes,
-                     double *out, RtError *err) {
+gnnc_status rt_eval_metric(RtPool *pool, RtEvalMetric j, RtEvalPair *v, int64_t n,
+                           int64_t n_classes, double *out, RtError *err) {
     double sum = 0;
     *out = NAN;
     if (!n) return GNNC_OK;
-    if (j == RT_JUDGE_F1_MACRO) return f1_macro(pool, v, n, n_classes, out, err);
-    if (j == RT_JUDGE_ROC_AUC || j == RT_JUDGE_AVERAGE_PRECISION) {
-        *out = of_ranks(v, n, j == RT_JUDGE_AVERAGE_PRECISION);
+    if (j == RT_EVAL_F1_MACRO) return f1_macro(pool, v, n, n_classes, out, err);
+    if (j == RT_EVAL_ROC_AUC || j == RT_EVAL_AVERAGE_PRECISION) {
+        *out = of_ranks(v, n, j == RT_EVAL_AVERAGE_PRECISION);
         return GNNC_OK;
     }
     for (int64_t i = 0; i < n; i++) {
         double off = v[i].guess - v[i].answer;
-        if (j == RT_JUDGE_ACCURACY) sum += class_of(v[i].guess, n_classes) == v[i].answer;
-        if (j == RT_JUDGE_MAE) sum += fabs(off);
-        if (j == RT_JUDGE_RMSE) sum += off * off;
+        if (j == RT_EVAL_ACCURACY) sum += class_of(v[i].guess, n_classes) == v[i].answer;
+        if (j == RT_EVAL_MAE) sum += fabs(off);
+        if (j == RT_EVAL_RMSE) sum += off * off;
     }
-    *out = j == RT_JUDGE_RMSE ? sqrt(sum / (double)n) : sum / (double)n;
+    *out = j == RT_EVAL_RMSE ? sqrt(sum / (double)n) : sum / (double)n;
     return GNNC_OK;
 }

@@ -1,42 +1,43 @@
-#include "own.h"
+#include "distributed.h"
 
 #include <string.h>
 
 #include "runtime/bind/bind.h"
 
 /* ---- whose ---------------------------------------------------------------------------------- */
-RtRange rt_own_parts(const RtOwn *o, int rank) {
+RtRange rt_dist_parts(const RtDist *o, int rank) {
     return (RtRange){(int64_t)o->n_parts * rank / o->n, (int64_t)o->n_parts * (rank + 1) / o->n};
 }
 
 /* The first cut of a part: at least one for each. */
-static int64_t first_cut(const RtOwn *o, int64_t part) {
+static int64_t first_cut(const RtDist *o, int64_t part) {
     return RT_SUM_CHUNKS * part / o->n_parts;
 }
 
-RtRange rt_own_cuts(const RtOwn *o, int rank) {
-    RtRange parts = rt_own_parts(o, rank);
+RtRange rt_dist_chunks(const RtDist *o, int rank) {
+    RtRange parts = rt_dist_parts(o, rank);
     return (RtRange){first_cut(o, parts.lo), first_cut(o, parts.hi)};
 }
 
-RtRange rt_own_rows(const RtExec *x, int space, int rank) {
-    const RtOwn *o = x->rt->own;
-    RtRange cuts = rt_own_cuts(o, rank);
-    return (RtRange){o->cuts[space][cuts.lo], o->cuts[space][cuts.hi]};
+RtRange rt_dist_rows(const RtExec *x, int space, int rank) {
+    const RtDist *o = x->rt->dist;
+    RtRange cuts = rt_dist_chunks(o, rank);
+    return (RtRange){o->chunk_bounds[space][cuts.lo], o->chunk_bounds[space][cuts.hi]};
 }
 
-RtRange rt_own_part_cuts(const RtOwn *o, int64_t part) {
+RtRange rt_dist_part_chunks(const RtDist *o, int64_t part) {
     return (RtRange){first_cut(o, part), first_cut(o, part + 1)};
 }
 
-RtRange rt_own_part_rows(const RtExec *x, int space, int64_t part) {
-    const RtOwn *o = x->rt->own;
-    return (RtRange){o->cuts[space][first_cut(o, part)], o->cuts[space][first_cut(o, part + 1)]};
+RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part) {
+    const RtDist *o = x->rt->dist;
+    return (RtRange){o->chunk_bounds[space][first_cut(o, part)],
+                     o->chunk_bounds[space][first_cut(o, part + 1)]};
 }
 
 /* ---- cuts ----------------------------------------------------------------------------------- */
 /* Each part's rows in equal pieces. */
-static void cut_table(const RtOwn *o, const RtTable *t, int64_t *to) {
+static void cut_table(const RtDist *o, const RtTable *t, int64_t *to) {
     for (int64_t p = 0; p < o->n_parts; p++) {
         int64_t from = first_cut(o, p), n = first_cut(o, p + 1) - from;
         int64_t lo = t->n_parts ? t->part_ptr[p] : 0,
@@ -58,29 +59,30 @@ static const rt_map *owner_of(const rt_program *p, int space) {
 }
 
 static gnnc_status cut_space(RtExec *x, int space) {
-    RtOwn *o = x->rt->own;
+    RtDist *o = x->rt->dist;
     const RtTable *t = x->rt->bound->table[space];
     rt_space_kind kind = x->program->spaces[space].kind;
     bool table = t && (kind == RT_SP_NODE || kind == RT_SP_GRAPH);
     const rt_map *m = table ? NULL : owner_of(x->program, space);
     const int64_t *ptr = m ? x->buf[m->ptr_buf] : NULL;
-    gnnc_status st = ptr && !o->cuts[m->to] ? cut_space(x, m->to) : GNNC_OK;
-    if (st != GNNC_OK || o->cuts[space] || (!table && (!ptr || !o->cuts[m->to]))) return st;
+    gnnc_status st = ptr && !o->chunk_bounds[m->to] ? cut_space(x, m->to) : GNNC_OK;
+    if (st != GNNC_OK || o->chunk_bounds[space] || (!table && (!ptr || !o->chunk_bounds[m->to])))
+        return st;
     int64_t *cut = RT_NEWN(o->pool, int64_t, RT_SUM_CHUNKS + 1);
     if (!cut) return rt_fail_nomem(&x->rt->err, "parts of rows");
     if (table) cut_table(o, t, cut);
-    for (int c = 0; c <= RT_SUM_CHUNKS && !table; c++) cut[c] = ptr[o->cuts[m->to][c]];
-    o->cuts[space] = cut;
+    for (int c = 0; c <= RT_SUM_CHUNKS && !table; c++) cut[c] = ptr[o->chunk_bounds[m->to][c]];
+    o->chunk_bounds[space] = cut;
     return GNNC_OK;
 }
 
-gnnc_status rt_own_bind(RtExec *x, int space) {
+gnnc_status rt_dist_bind(RtExec *x, int space) {
     const rt_program *p = x->program;
-    RtOwn *o = x->rt->own;
+    RtDist *o = x->rt->dist;
     gnnc_status st = o ? cut_space(x, space) : GNNC_OK;
     for (int b = 0; b < p->n_bufs && o && st == GNNC_OK; b++)
         if (p->bufs[b].kind == RT_BUF_CUTS && p->bufs[b].space == space)
-            x->buf[b] = (void *)(uintptr_t)o->cuts[space]; /* kernels only read it */
+            x->buf[b] = (void *)(uintptr_t)o->chunk_bounds[space]; /* kernels only read it */
     return st;
 }
 
@@ -94,7 +96,7 @@ static int count_parts(const RtExec *x) {
     return 1;
 }
 
-static gnnc_status check_parts(RtExec *x, const RtOwn *o) {
+static gnnc_status check_parts(RtExec *x, const RtDist *o) {
     const char *dir = x->rt->bound->dir;
     if (o->n_parts > RT_SUM_CHUNKS)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
@@ -107,56 +109,58 @@ static gnnc_status check_parts(RtExec *x, const RtOwn *o) {
                    dir, o->n, o->n_parts, o->n_parts == 1 ? "" : "s");
 }
 
-gnnc_status rt_own_open(RtExec *x, const gnnc_processes *p) {
+/* Sets up which rows this process owns. It is set even where it fails, as all processes must come
+ * to the exchange in which they agree that one did. */
+gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
     RtPool *pool = &x->rt->pool;
     if (!x->program->by_parts) return GNNC_OK;
     bool several = p && p->n > 1;
-    RtOwn *o = RT_NEW(pool, RtOwn);
+    RtDist *o = RT_NEW(pool, RtDist);
     if (!o) return rt_fail_nomem(&x->rt->err, "parts of rows");
-    *o = (RtOwn){.n = several ? p->n : 1,
-                 .rank = several ? p->rank : 0,
-                 .processes = several ? p : NULL,
-                 .pool = pool,
-                 .n_parts = count_parts(x)};
+    *o = (RtDist){.n = several ? p->n : 1,
+                  .rank = several ? p->rank : 0,
+                  .processes = several ? p : NULL,
+                  .pool = pool,
+                  .n_parts = count_parts(x)};
     if (several && !p->exchange)
         return rt_fail(&x->rt->err, GNNC_E_STATE, "%d processes share rows without 'exchange'",
                        o->n);
     if (several && x->rt->device)
         return rt_fail(&x->rt->err, GNNC_E_STATE,
                        "%d processes cannot share rows on a GPU; --device=cpu", o->n);
-    o->cuts = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
+    o->chunk_bounds = RT_NEWN(pool, const int64_t *, x->program->n_spaces);
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
-    if (!o->cuts || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
+    if (!o->chunk_bounds || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
     gnnc_status st = check_parts(x, o);
-    if (st == GNNC_OK) x->rt->own = o; /* else a host that agrees would send */
+    if (st == GNNC_OK) x->rt->dist = o; /* else a host that agrees would send */
     return st;
 }
 
-char *rt_own_room(RtExec *x, int which, size_t n_bytes) {
-    RtOwn *o = x->rt->own;
-    if (n_bytes <= o->room_bytes[which]) return o->room[which];
-    rt_pool_drop(o->pool, o->room[which]);
-    o->room_bytes[which] = 0;
-    o->room[which] = rt_pool_alloc(o->pool, n_bytes, 1);
-    if (o->room[which])
-        o->room_bytes[which] = n_bytes;
+char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
+    RtDist *o = x->rt->dist;
+    if (n_bytes <= o->buffer_bytes[which]) return o->buffer[which];
+    rt_pool_drop(o->pool, o->buffer[which]);
+    o->buffer_bytes[which] = 0;
+    o->buffer[which] = rt_pool_alloc(o->pool, n_bytes, 1);
+    if (o->buffer[which])
+        o->buffer_bytes[which] = n_bytes;
     else
         rt_fail_nomem(&x->rt->err, "rows that processes exchange");
-    return o->room[which];
+    return o->buffer[which];
 }
 
-gnnc_status rt_own_exchange(RtExec *x, const char *what, RtMail *m) {
-    const RtOwn *o = x->rt->own;
+gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
+    const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
         if (r == o->rank) continue;
         x->rt->count.sent_bytes += (int64_t)m->n_out[r];
         x->rt->count.messages += m->n_out[r] > 0;
     }
-    return rt_own_tell(x, what, m);
+    return rt_dist_exchange_uncounted(x, what, m);
 }
 
-gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m) {
-    RtOwn *o = x->rt->own;
+gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m) {
+    RtDist *o = x->rt->dist;
     m->n_out[o->rank] = m->n_in[o->rank] = 0;
     gnnc_status st = o->failed;
     if (st == GNNC_OK)
@@ -167,12 +171,13 @@ gnnc_status rt_own_tell(RtExec *x, const char *what, RtMail *m) {
                    gnnc_status_text(st));
 }
 
-gnnc_status rt_own_hear(RtExec *x, int asked, int *heard) {
-    const RtOwn *o = x->rt->own;
-    RtMail m;
+gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard) {
+    const RtDist *o = x->rt->dist;
+    RtMessages m;
     int all[RT_SUM_CHUNKS] = {0};
-    for (int r = 0; r < o->n; r++) rt_mail_put(&m, r, &asked, sizeof asked, &all[r], sizeof all[r]);
-    gnnc_status st = rt_own_tell(x, "what is asked", &m);
+    for (int r = 0; r < o->n; r++)
+        rt_messages_put(&m, r, &asked, sizeof asked, &all[r], sizeof all[r]);
+    gnnc_status st = rt_dist_exchange_uncounted(x, "what is asked", &m);
     all[o->rank] = asked;
     *heard = 0;
     for (int r = 0; r < o->n && !*heard; r++) *heard = all[r];
@@ -182,9 +187,9 @@ gnnc_status rt_own_hear(RtExec *x, int asked, int *heard) {
 void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, size_t n_bytes) {
     RtRange r = {0, 1};
     int64_t rows = 1;
-    if (rt_own_several(x)) {
-        r = cuts ? rt_own_cuts(x->rt->own, x->rt->own->rank)
-                 : rt_own_rows(x, space, x->rt->own->rank);
+    if (rt_dist_several(x)) {
+        r = cuts ? rt_dist_chunks(x->rt->dist, x->rt->dist->rank)
+                 : rt_dist_rows(x, space, x->rt->dist->rank);
         rows = cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, space);
     }
     size_t row = rows > 0 ? n_bytes / (size_t)rows : 0, at = (size_t)r.lo * row;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-DType elab_kept_word(const Ast *t) {
+DType elab_stored_as_word(const Ast *t) {
     if (t->kind != AST_BINARY || t->op != OPR_AT || t->kid[1]->kind != AST_NAME) return DT_VOID;
     for (int d = 0; d < N_DTYPES; d++)
         if (strcmp(dtype_name((DType)d), t->kid[1]->text) == 0) return (DType)d;
@@ -23,7 +23,7 @@ static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
     return false;
 }
 
-Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
+Value elab_stored_as(Elab *e, Value x, DType dt, Span of, Span at) {
     if (elab_is_poison(x)) return x;
     if (!may_be_kept(dt)) {
         diag_add(e->c, DIAG_E0205, at, "values in memory are '@f32', '@bf16' or '@f16', not '@%s'",
@@ -46,10 +46,10 @@ Value elab_kept_as(Elab *e, Value x, DType dt, Span of, Span at) {
     return elab_tensor_store_as(e, op, dt, at);
 }
 
-Value elab_eval_kept(Elab *e, const Ast *t) {
+Value elab_eval_stored_as(Elab *e, const Ast *t) {
     const Ast *x = t->kid[0];
-    DType dt = elab_kept_word(t), before = elab_kept_word(x);
-    if (before == DT_VOID) return elab_kept_as(e, elab_eval(e, x), dt, x->span, t->span);
+    DType dt = elab_stored_as_word(t), before = elab_stored_as_word(x);
+    if (before == DT_VOID) return elab_stored_as(e, elab_eval(e, x), dt, x->span, t->span);
     diag_add(e->c, DIAG_E0205, t->kid[1]->span, "'@%s' after '@%s': a value has one type in memory",
              dtype_name(dt), dtype_name(before));
     diag_note(e->c, x->kid[1]->span, "the first one is here");
@@ -82,7 +82,7 @@ static const Op *other_word(const Func *f, const Op *op) {
     return NULL;
 }
 
-void elab_check_kept(Elab *e) {
+void elab_check_stored_as(Elab *e) {
     for (int i = 0; i < e->m->funcs.n; i++)
         for (const Op *op = e->m->funcs.v[i]->first; op; op = op->next) {
             const Op *before = word_of(op) != DT_VOID ? other_word(e->m->funcs.v[i], op) : NULL;

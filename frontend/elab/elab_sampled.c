@@ -124,7 +124,7 @@ static void check_weights(Elab *e, const Sampling *s, const bool *read) {
     }
 }
 
-void elab_drawn(Elab *e) {
+void elab_sampled_relations(Elab *e) {
     Sampling *s = &e->m->recipe.sample;
     const bool *read = find_read(e);
     check_weights(e, s, read);

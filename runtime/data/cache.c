@@ -1,7 +1,7 @@
 /* Layout: a head, a line for each array, then the arrays, each from a multiple of 64 bytes on.
  * Hashes are of 64 bits, made for speed: they find what went wrong, not who means it.  So readers
  * check what they index with, too. */
-#include "kept.h"
+#include "cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static uint64_t hash_bytes(const uint8_t *p, size_t n) {
 }
 
 typedef struct {
-    const RtKeptArray *array;
+    const RtCacheArray *array;
     const uint64_t *first; /* [n + 1] block of each array */
     int n;
     uint64_t *hash; /* [blocks] */
@@ -70,7 +70,7 @@ static void hash_blocks(void *arg, int member, int n_members) {
 }
 
 /* Of each array: blocks of a fixed size, whoever computes them. */
-static bool hash_arrays(RtPool *pool, RtTeam *team, const RtKeptArray *a, int n, uint64_t *out) {
+static bool hash_arrays(RtPool *pool, RtTeam *team, const RtCacheArray *a, int n, uint64_t *out) {
     uint64_t *first = RT_NEWN(pool, uint64_t, n + 1);
     if (!first) return false;
     for (int i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static uint64_t hash_head(Head h, const Line *line) {
                hash_bytes((const uint8_t *)line, h.n_arrays * sizeof *line));
 }
 
-static Head head_of(const RtKeptOf *of, int n) {
+static Head head_of(const RtCacheKey *of, int n) {
     Head h = {.order = 0x01020304,
               .version = VERSION,
               .data = {of->data->key[0], of->data->key[1]},
@@ -130,7 +130,7 @@ static bool read_whole(RtPool *pool, int fd, size_t n, RtBytes *out) {
     return to;
 }
 
-static bool read_head(int fd, const RtKeptOf *of, size_t n_bytes, Head *h) {
+static bool read_head(int fd, const RtCacheKey *of, size_t n_bytes, Head *h) {
     if (pread(fd, h, sizeof *h, 0) != (ssize_t)sizeof *h) return false;
     const Head want = head_of(of, 0);
     return !memcmp(h->magic, MAGIC, sizeof MAGIC) && h->order == want.order &&
@@ -140,19 +140,19 @@ static bool read_head(int fd, const RtKeptOf *of, size_t n_bytes, Head *h) {
 }
 
 /* The lines lie in the file as it is told, one behind the other. */
-static bool find_arrays(RtBytes file, const Head *h, const Line *line, RtKeptArray *a) {
+static bool find_arrays(RtBytes file, const Head *h, const Line *line, RtCacheArray *a) {
     uint64_t at = rounded(sizeof *h + h->n_arrays * sizeof *line);
     if (hash_head(*h, line) != h->hash) return false;
     for (uint64_t i = 0; i < h->n_arrays; i++) {
         if (line[i].at != at || line[i].n_bytes > file.n - at) return false;
-        a[i] = (RtKeptArray){file.p + at, line[i].n_bytes};
+        a[i] = (RtCacheArray){file.p + at, line[i].n_bytes};
         at += rounded(line[i].n_bytes);
         if (at > file.n) return false;
     }
     return at == file.n;
 }
 
-static bool check_arrays(RtPool *pool, RtTeam *team, RtBytes file, RtKeptArray *a) {
+static bool check_arrays(RtPool *pool, RtTeam *team, RtBytes file, RtCacheArray *a) {
     Head h;
     memcpy(&h, file.p, sizeof h);
     int n = (int)h.n_arrays;
@@ -178,20 +178,20 @@ static int open_regular(const char *path, size_t *n) {
     return -1;
 }
 
-bool rt_kept_read(RtPool *pool, const char *path, const RtKeptOf *of, bool map, RtTeam *team,
-                  const RtKeptArray **array, int *n) {
+bool rt_cache_read(RtPool *pool, const char *path, const RtCacheKey *of, bool map, RtTeam *team,
+                   const RtCacheArray **array, int *n) {
     size_t n_bytes;
     Head h;
     RtBytes file = {NULL, 0};
     RtPool scratch;
-    RtKeptArray *a = NULL;
+    RtCacheArray *a = NULL;
     if (!of->data->known) return false;
     int fd = open_regular(path, &n_bytes);
     if (fd < 0) return false;
     rt_pool_init(&scratch, &pool->from);
     bool ok = read_head(fd, of, n_bytes, &h) &&
               (map ? map_whole : read_whole)(pool, fd, n_bytes, &file) &&
-              memcmp(file.p, &h, sizeof h) == 0 && (a = RT_NEWN(pool, RtKeptArray, h.n_arrays)) &&
+              memcmp(file.p, &h, sizeof h) == 0 && (a = RT_NEWN(pool, RtCacheArray, h.n_arrays)) &&
               check_arrays(&scratch, team, file, a);
     rt_pool_free(&scratch);
     close(fd);
@@ -219,7 +219,7 @@ static bool is_other(const char *path) {
     return lstat(path, &f) == 0 && !S_ISREG(f.st_mode);
 }
 
-static bool write_all(RtOut *o, const Head *h, const Line *line, const RtKeptArray *a) {
+static bool write_all(RtOut *o, const Head *h, const Line *line, const RtCacheArray *a) {
     static const uint8_t zeros[ALIGN] = {0};
     size_t n_lines = (size_t)h->n_arrays * sizeof *line, head = sizeof *h + n_lines;
     bool ok = rt_out_write(o, h, sizeof *h, NULL) == GNNC_OK &&
@@ -231,8 +231,8 @@ static bool write_all(RtOut *o, const Head *h, const Line *line, const RtKeptArr
     return ok;
 }
 
-bool rt_kept_write(const RtAlloc *from, const char *path, const RtKeptOf *of, RtTeam *team,
-                   const RtKeptArray *a, int n) {
+bool rt_cache_write(const RtAlloc *from, const char *path, const RtCacheKey *of, RtTeam *team,
+                    const RtCacheArray *a, int n) {
     RtPool pool;
     RtOut o;
     if (!of->data->known || n > MAX_ARRAYS) return false;

@@ -1,4 +1,4 @@
-#include "import_kept.h"
+#include "import_key_column.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "import_index.h"
 #include "import_table.h"
 
-static bool is_whole(const RtKeptKeys *k, const RtDatum *c, int64_t *v) {
+static bool is_whole(const RtKeyColumn *k, const RtDatum *c, int64_t *v) {
     rt_declared type = k->t->columns[k->t->key.at[0]].declared;
     if (c->type == RT_DATUM_INTEGER) return *v = c->i, true;
     return c->type == RT_DATUM_TEXT && type != RT_DECLARED_TEXT && type != RT_DECLARED_TIME &&
@@ -15,7 +15,7 @@ static bool is_whole(const RtKeptKeys *k, const RtDatum *c, int64_t *v) {
 }
 
 /* "10248,11" of two columns. */
-static const char *text_of(RtKeptKeys *k, const RtDatum *const *key) {
+static const char *text_of(RtKeyColumn *k, const RtDatum *const *key) {
     char joined[1024];
     size_t at = 0;
     int n = k->t->key.n;
@@ -30,10 +30,10 @@ static const char *text_of(RtKeptKeys *k, const RtDatum *const *key) {
 }
 
 /* From row `row` on; those before it get their numbers as names. */
-static gnnc_status begin_texts(RtKeptKeys *k, int64_t row) {
+static gnnc_status begin_texts(RtKeyColumn *k, int64_t row) {
     char digits[32];
-    k->whole = false;
-    k->names = rt_import_room(k->keep, k->t->n_rows, sizeof *k->names, k->err);
+    k->all_integers = false;
+    k->names = rt_import_reserve(k->keep, k->t->n_rows, sizeof *k->names, k->err);
     if (!k->names) return GNNC_E_NOMEM;
     for (int64_t i = 0; k->numbers && i < row; i++) {
         int n = snprintf(digits, sizeof digits, "%lld", (long long)k->numbers[i]);
@@ -43,32 +43,34 @@ static gnnc_status begin_texts(RtKeptKeys *k, int64_t row) {
     return GNNC_OK;
 }
 
-gnnc_status rt_kept_begin(RtKeptKeys *k, RtPool *keep, const RtSourceTable *t, RtError *err) {
-    *k = (RtKeptKeys){.t = t, .keep = keep, .err = err};
+gnnc_status rt_key_column_begin(RtKeyColumn *k, RtPool *keep, const RtSourceTable *t,
+                                RtError *err) {
+    *k = (RtKeyColumn){.t = t, .keep = keep, .err = err};
     rt_dict_init(&k->texts, keep);
-    k->whole = t->key.n == 1 && t->columns[t->key.at[0]].declared != RT_DECLARED_TEXT;
+    k->all_integers = t->key.n == 1 && t->columns[t->key.at[0]].declared != RT_DECLARED_TEXT;
     if (!t->key.n) return GNNC_OK;
-    if (!k->whole) return begin_texts(k, 0);
-    k->numbers = rt_import_room(keep, t->n_rows, sizeof *k->numbers, err);
+    if (!k->all_integers) return begin_texts(k, 0);
+    k->numbers = rt_import_reserve(keep, t->n_rows, sizeof *k->numbers, err);
     return k->numbers ? GNNC_OK : GNNC_E_NOMEM;
 }
 
-gnnc_status rt_kept_add(RtKeptKeys *k, const RtDatum *const *key, int64_t row) {
+gnnc_status rt_key_column_add(RtKeyColumn *k, const RtDatum *const *key, int64_t row) {
     int64_t v;
-    if (k->whole && is_whole(k, key[0], &v)) {
+    if (k->all_integers && is_whole(k, key[0], &v)) {
         k->numbers[row] = v;
         return GNNC_OK;
     }
-    gnnc_status st = k->whole ? begin_texts(k, row) : GNNC_OK;
+    gnnc_status st = k->all_integers ? begin_texts(k, row) : GNNC_OK;
     if (st == GNNC_OK && !(k->names[row] = text_of(k, key))) st = rt_fail_nomem(k->err, k->t->name);
     return st;
 }
 
-gnnc_status rt_kept_end(RtKeptKeys *k, RtBuild *b, RtTable *node) {
+/* Stores the primary keys of a table as a column of ids where all are integers, else as names. */
+gnnc_status rt_key_column_end(RtKeyColumn *k, RtBuild *b, RtTable *node) {
     const RtSourceColumn *column = k->t->key.n ? &k->t->columns[k->t->key.at[0]] : NULL;
     if (!column) return GNNC_OK;
-    if (!k->whole) node->names = k->names;
-    if (!k->whole || column->kind == RT_KIND_SKIP) return GNNC_OK;
+    if (!k->all_integers) node->names = k->names;
+    if (!k->all_integers || column->kind == RT_KIND_SKIP) return GNNC_OK;
     RtColumn *c = rt_build_column(b, node, RT_COL_ID, column->name);
     if (!c) return b->st;
     c->i64 = k->numbers;

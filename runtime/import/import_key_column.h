@@ -7,20 +7,20 @@
 #include "import_dict.h"
 #include "import_source.h"
 
-typedef struct RtKeptKeys {
+typedef struct RtKeyColumn {
     const RtSourceTable *t;
     RtPool *keep;
     RtError *err;
-    bool whole;
+    bool all_integers;
     int64_t *numbers;
     const char **names;
     RtDict texts;
-} RtKeptKeys;
+} RtKeyColumn;
 
 /* Nothing is kept of a table without a key.  What is lives in `keep`. */
-gnnc_status rt_kept_begin(RtKeptKeys *k, RtPool *keep, const RtSourceTable *t, RtError *err);
+gnnc_status rt_key_column_begin(RtKeyColumn *k, RtPool *keep, const RtSourceTable *t, RtError *err);
 /* The key of row `row`; rows are added in turn. */
-gnnc_status rt_kept_add(RtKeptKeys *k, const RtDatum *const *key, int64_t row);
-gnnc_status rt_kept_end(RtKeptKeys *k, RtBuild *b, RtTable *node);
+gnnc_status rt_key_column_add(RtKeyColumn *k, const RtDatum *const *key, int64_t row);
+gnnc_status rt_key_column_end(RtKeyColumn *k, RtBuild *b, RtTable *node);
 
 #endif
