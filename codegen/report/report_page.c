@@ -39,16 +39,20 @@ static void base64(StrBuf *b, const unsigned char *s, size_t n) {
 
 /* A text, deflated, in base64. */
 static const char *compress_text(Arena *a, const char *text, size_t n) {
+    enum { PIECE = 1 << 30 };
     StrBuf b = sb_new(a);
     z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free, .opaque = a};
-    z.next_in = (unsigned char *)text; /* which deflate() only reads */
-    z.avail_in = (uInt)n;
     if (deflateInit(&z, Z_DEFAULT_COMPRESSION) != Z_OK) return "";
     size_t bound = deflateBound(&z, (uLong)n);
-    z.next_out = NEWN(a, unsigned char, bound);
-    z.avail_out = (uInt)bound;
-    unsigned char *out = z.next_out;
-    deflate(&z, Z_FINISH);
+    unsigned char *out = NEWN(a, unsigned char, bound);
+    for (int st = Z_OK; st == Z_OK;) { /* zlib counts in 32 bits */
+        size_t in = n - z.total_in, to = bound - z.total_out;
+        z.next_in = (unsigned char *)text + z.total_in; /* which deflate() only reads */
+        z.avail_in = in < PIECE ? (uInt)in : PIECE;
+        z.next_out = out + z.total_out;
+        z.avail_out = to < PIECE ? (uInt)to : PIECE;
+        st = deflate(&z, in <= PIECE ? Z_FINISH : Z_NO_FLUSH);
+    }
     deflateEnd(&z);
     base64(&b, out, z.total_out);
     return b.s ? b.s : "";
