@@ -68,7 +68,7 @@ static bool find_frame(Input *in, size_t at, Frame *f) {
 
 /* Messages that have been answered go once they are half of the text. */
 static void drop_done(Input *in) {
-    if (in->done < in->n - in->done) return;
+    if (!in->done || in->done < in->n - in->done) return;
     memmove(in->text, in->text + in->done, in->n - in->done);
     in->n -= in->done;
     in->foreseen -= in->foreseen < in->done ? in->foreseen : in->done;

@@ -6,6 +6,7 @@
 #include "batch_step.h"
 #include "runtime/device/device.h"
 #include "runtime/memory.h"
+#include "runtime/trainer/splits.h"
 
 enum { PREDICT, EMBED, N_STEPS };
 
@@ -47,8 +48,14 @@ static int ascending(const void *a, const void *b) {
 /* The rows of a split that are judged: all, or some, drawn by the data alone, so that runs and
  * epochs compare. */
 static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
-    int64_t n = rt_rows_of_split(t, split, out), most = t->options.eval_rows;
-    if (!most || n <= most) return n;
+    int64_t n = rt_rows_of_split(t, split, out), most = t->options.eval_rows, kept = 0;
+    const int label = t->program->sampling.label;
+    const RtColumn *y = label >= 0 ? t->rt.bound->col[label] : NULL;
+    if (!most) return n;
+    for (int64_t i = 0; i < n; i++) /* those of which nothing is known are judged by nothing */
+        if (!y || rt_has_label(y, out[i])) out[kept++] = out[i];
+    n = kept;
+    if (n <= most) return n;
     rt_sample_shuffle(0, (uint64_t)split, out, n);
     qsort(out, (size_t)most, sizeof *out, ascending);
     return most;
@@ -56,8 +63,9 @@ static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
 
 gnnc_status rt_row_batches_limit(gnnc_trainer *t) {
     const rt_sampling *s = &t->program->sampling;
-    int buf = s->split >= 0 ? t->program->columns[s->split].buf : -1;
-    if (!t->options.eval_rows || buf < 0) return GNNC_OK;
+    if (!t->options.eval_rows || s->split < 0) return GNNC_OK;
+    int buf = t->program->columns[s->split].buf;
+    if (buf < 0) return GNNC_OK;
     int32_t *split = t->x.buf[buf]; /* the trainer's own: it was widened */
     int64_t rows = t->rt.bound->col[s->split]->n_rows;
     int32_t *row = RT_NEWN(&t->rt.pool, int32_t, rows + 1);

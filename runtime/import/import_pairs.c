@@ -148,6 +148,11 @@ bool rt_pairs_read(RtPool *pool, RtBytes text, char separator, RtPairs *out) {
         ok = !r.share[i].other;
         if (out->most < r.share[i].most) out->most = r.share[i].most;
     }
+    if (!ok) { /* the caller reads line by line, and takes memory for that */
+        rt_pool_drop(pool, out->first);
+        rt_pool_drop(pool, out->second);
+        out->first = out->second = NULL;
+    }
     return ok;
 }
 

@@ -400,7 +400,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(eval_every_steps, 0, 0, INT64_MAX,                                                         \
         "steps from one evaluation to the next within an epoch, 0 = none")                         \
     INT(eval_rows, 0, 0, INT32_MAX, "of each split so many rows are judged at most, 0 = all")      \
-    INT(seed, 0, INT64_MIN, INT64_MAX, "of every random number")                                   \
+    INT(seed, 0, INT64_MIN, INT64_MAX, "the random seed: all random numbers follow from it")       \
     REAL(lr, 0, 0, "initial learning rate")                                                        \
     REAL(weight_decay, 0, 0, "weight decay, where the model takes it as an input")                 \
     INT(batch, 0, 1, INT32_MAX, "rows that a step learns from, of a sampled model")                \
@@ -410,7 +410,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     INT(threads, 0, 0, 4096, "0 = one per core; results do not depend on it")                      \
     INT(workers, -1, -1, 16, "threads that make batches ahead, -1 = the model's; as threads")      \
     INT(serial_ns, -1, -1, INT64_MAX,                                                              \
-        "steps estimated to take less run on one thread, -1 = tuned, or 10000; as threads")        \
+        "a step estimated to take fewer nanoseconds has one thread; -1 = as tuned, or 10000")      \
     INT(tuned, 1, 0, 1, "use what tune kept beside the data")                                      \
     INT(variant, -1, -1, 63,                                                                       \
         "of the program, -1 = by the data's sizes, or tuned; info lists them")                     \
@@ -522,7 +522,7 @@ gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *mod
  * the host sends bytes with: each has a trainer of the same program with the same data and options,
  * and all do the same calls that train, in the same order; their parameters are the same to the
  * bit.  Only one need evaluate, save and predict; where they share rows all evaluate, predict and
- * embed, and one need save.
+ * embed, and the first saves: it alone has the optimizer's state of all rows.
  *
  * Sends: n_bytes at `bytes` (also more than 2^31) of process `from` are written there in all
  * others, and the call returns when they may be used again.  All processes do it in the same order.
@@ -618,9 +618,10 @@ int64_t gnnc_trainer_epochs_total(const gnnc_trainer *t); /* as set, resumed or 
 /* Puts the kept parameters (best epoch; the last where the model says so) in place and
  * evaluates them, with evaluate's errors.  Training can go on only after a resume.  *epoch
  * (may be NULL): the kept epoch, counted from 1; one more than are done where parameters are kept
- * as steps since the last epoch left them (gnnc_trainer_steps_done); 0 = none yet. */
+ * as a step of the epoch under way left them (gnnc_trainer_kept_step); 0 = none yet. */
 gnnc_status gnnc_trainer_keep_best(gnnc_trainer *t, int64_t *epoch);
-/* Of the kept epoch: so many of its steps were done when it was kept; 0 = all. */
+/* Of the kept epoch: so many of its steps were done when it was kept; 0 = all, or, of the epoch
+ * under way where the last parameters are kept, gnnc_trainer_steps_done. */
 int64_t gnnc_trainer_kept_step(const gnnc_trainer *t);
 
 /* Computes loss and metrics of every split with the present parameters.  GNNC_E_MISSING: the model
@@ -725,7 +726,8 @@ gnnc_status gnnc_trainer_parameter_dlpack(gnnc_trainer *t, const char *name,
 typedef int gnnc_write_fn(void *user, const void *data, size_t n_bytes, size_t n_left);
 /* Writes everything that training needs to go on to the same bits, as safetensors with
  * PyTorch Geometric's names.  The file is replaced as a whole or not at all.
- * Returns GNNC_E_IO, GNNC_E_NOMEM, GNNC_E_STATE (before load; the kept parameters are in place). */
+ * Returns GNNC_E_IO, GNNC_E_NOMEM, GNNC_E_STATE (before load; the kept parameters are in place; of
+ * processes that share rows, another than the first, where it lacks rows). */
 gnnc_status gnnc_trainer_save(gnnc_trainer *t, const char *path);
 gnnc_status gnnc_trainer_save_to(gnnc_trainer *t, gnnc_write_fn *write, void *user);
 /* The parameters and states alone, for other programs.  Returns GNNC_E_IO, GNNC_E_NOMEM. */

@@ -26,6 +26,7 @@
 #include "runtime/model/codes.h"
 #include "runtime/model/training_metadata.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/distributed.h"
 #include "runtime/exec/machine.h"
 
 enum { N_META = 32 };
@@ -174,10 +175,21 @@ static gnnc_status write_file(File *o, const RtTarget *to) {
     return rt_target_write(t, to, &o->f);
 }
 
+/* Whether another process than the first lacks rows of the optimizer's state. */
+static bool lacks_rows(const gnnc_trainer *t) {
+    if (!rt_dist_several(&t->x) || t->rt.dist->rank == 0) return false;
+    for (int i = 0; i < t->program->n_exchanges; i++)
+        if (t->program->exchanges[i].to_first) return true;
+    return false;
+}
+
 static gnnc_status save(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
+    if (lacks_rows(t))
+        return rt_fail(&t->rt.err, GNNC_E_STATE,
+                       "the first process saves: it alone has the optimizer's state of all rows");
     if (t->finished)
         return rt_fail(&t->rt.err, GNNC_E_STATE,
                        "the state of training is gone once the kept parameters are in place");

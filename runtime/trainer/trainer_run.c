@@ -318,8 +318,10 @@ static gnnc_status end_steps(gnnc_trainer *t) {
     if (st != GNNC_OK) return st;
     rt_scalars_read(t, phase_index(t, RT_PHASE_TRAIN));
     const RtProgress *p = &t->progress;
-    if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
+    if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE) && p->loss_rows)
         rt_scalar_set(t, "loss", p->loss_sum / (double)p->loss_rows);
+    else if (t->batches && rt_scalar_loss(t, RT_SPLIT_NONE))
+        rt_scalar_find(t, "loss")->known = false; /* batches so far had no row to learn from */
     return GNNC_OK;
 }
 
@@ -348,11 +350,14 @@ static gnnc_status run_steps(gnnc_trainer *t, const rt_phase *train) {
     gnnc_status st = GNNC_OK;
     bool goes_on = true;
     int64_t n = gnnc_trainer_steps_left(t);
+    /* where an evaluation failed, or a run goes on from a file that was saved in place of it */
+    if (n > 0 && t->ahead && !t->judged && is_step_evaluated(t, n)) TRY(st, evaluate_step(t));
     for (; n > 0 && goes_on; n--) {
         TRY(st, run_phase(t, train));
         bool evaluated = is_step_evaluated(t, n - 1);
         if (evaluated) TRY(st, evaluate_step(t));
         goes_on = tell(t, evaluated);
+        t->rt.stop = &t->stop; /* a host that reads metrics in its progress function cleared it */
     }
     if (n == 0 || !goes_on) TRY(st, rt_shares_settle(t));
     if (n == 0) TRY(st, end_steps(t));
