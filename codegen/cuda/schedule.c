@@ -88,6 +88,8 @@ bool cu_schedule(CuFn *f) {
     bool team = t->kind == LT_TEAM || t->kind == LT_BLOCK;
     *c =
         (CuSched){.parallel_loop = loop_parallel(f->k), .lanes = t->lanes, .pack = loop_pack(f->k)};
+    if (loop_is_behind(f->k) && (team || c->pack > 1))
+        return refuse(f, f->k->span, "rows behind a batch's own go to a thread each");
     c->kind = t->kind == LT_TEAM ? CU_TEAM : t->kind == LT_BLOCK ? CU_BLOCK : CU_THREAD;
     find_collapsed_loops(f, !team);
     const LStmt *s = find_uncollapsible(f, f->k->body);

@@ -98,6 +98,8 @@ static bool is_behind(const LStmt *s, const void *what) {
 }
 
 bool loop_is_behind(const LKernel *k) {
+    for (int i = 0; i < k->stages.n; i++)
+        if (loop_find(k->stages.v[i]->body, is_behind, NULL)) return true;
     return loop_find(k->body, is_behind, NULL);
 }
 

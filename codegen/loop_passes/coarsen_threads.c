@@ -149,6 +149,8 @@ static bool run(PassCtx *p, Loops *l) {
         LKernel *k = l->k.v[i];
         const LoopNest nest = loop_collapsed_nest(k);
         if (k->threads.kind != LT_THREAD || k->threads.pack || !nest.n) continue;
+        if (loop_is_behind(k))
+            continue; /* the device counts their rows, as those of joined loops */
         const LoopElements e = loop_find_packable(l->a, k, &nest);
         const int pack = loop_max_pack(&e, most);
         if (pack > 1) k->threads.pack = pack;

@@ -61,7 +61,8 @@ static void elements_in(Elements *x, LStmt *s) {
         const LoopStream *in = loop_is_access(s) ? stream(x->e, s) : NULL;
         if (in && x->mark) s->packed = true;
         /* one that is written is nowhere but there */
-        if (loop_is_access(s) && (in ? in->written && !s->packed : s->packed)) x->bad = s;
+        bool lacks = in && in->written && in->packed && !s->packed;
+        if (loop_is_access(s) && (lacks || (!in && s->packed))) x->bad = s;
         x->n += in && s->packed;
         if (loop_has_body(s)) elements_in(x, s->body);
     }
@@ -79,8 +80,7 @@ static Elements elements(Arena *a, const LKernel *k, bool mark) {
 /* ---- both ----------------------------------------------------------------------------------- */
 const LStmt *loop_unpackable(Arena *a, const LKernel *k, const LoopTeam *t) {
     if (t) return lanes(t, false).bad;
-    const Elements x = elements(a, k, false);
-    return x.n ? x.bad : NULL;
+    return elements(a, k, false).bad;
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -152,6 +152,10 @@ static bool clears(Check *c) {
     for (int i = 0; i < x->n_bufs; i++)
         if (x->bufs[i] != s->bufs[0] && x->bufs[i] != s->bufs[1])
             return report(c, "rows are cleared of what is no operand");
+    if (x->n_bufs != 1 + (s->bufs[0] != s->bufs[1]))
+        return report(c, "rows are cleared of one operand, and the product has two");
+    if (x->kernel->stages.n || !x->kernel->body)
+        return report(c, "what clears rows is loops over them alone");
     for (const LStmt *l = x->kernel->body; l; l = l->next)
         if (l->kind != L_FOR || l->range != LR_BEHIND)
             return report(c, "rows are cleared that are the batch's own");

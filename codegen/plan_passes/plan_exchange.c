@@ -582,6 +582,10 @@ static bool *find_apart(Arena *a, const Plan *p) {
                 if (!step[k].rows || !is_owned_row(&x->at) || x->at.space != step[k].rows)
                     apart[x->buf] = false;
             }
+        for (int k = 0; k < p->phases.v[i]->steps.n; k++) { /* a copy is of all rows */
+            const PStep *s = p->phases.v[i]->steps.v[k];
+            if (s->kind == PS_COPY) apart[s->bufs[0]] = false;
+        }
     }
     return apart;
 }
