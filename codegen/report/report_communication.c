@@ -3,6 +3,7 @@
  *
  *     halo   rows that a process reads and another owns, each once: which they are, data tell
  *     rows   all of a value's rows, to all
+ *     saved  all of a value's rows, to the first process, which saves them
  *     sums   over rows (runtime/exec/sum_parts.c)
  *
  * With data, the trainer's `info --processes n` counts the same. */
@@ -10,8 +11,8 @@
 
 #include "runtime/exec/blocks.h"
 
-typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SUMS } MessageKind;
-static const char *const sends_word[] = {"halo", "rows", "sums"};
+typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SAVED, SENDS_SUMS, SENDS_COUNT } MessageKind;
+static const char *const sends_word[] = {"halo", "rows", "saved", "sums"};
 
 typedef struct {
     const PStep *step;
@@ -32,6 +33,7 @@ static bool find_message(const Report *r, const PStep *s, Message *out) {
         for (int i = 1; i < b->type.rank; i++)
             out->bytes = expr_mul(r->a, out->bytes, b->type.dim[i]->size);
     }
+    if (s->to_first) out->what = SENDS_SAVED;
     if (distributed_product || s->folds) out->what = SENDS_SUMS;
     if (s->folds) out->bytes = expr_ceildiv(r->a, out->bytes, expr_const(r->a, RT_SUM_CHUNKS));
     return true;
@@ -39,11 +41,10 @@ static bool find_message(const Report *r, const PStep *s, Message *out) {
 
 /* Prints what a step sends: of all processes together, at least. */
 static void print_message(Report *r, const Message *x) {
-    static const char *const times[] = {"each row once: ", "(n - 1) times ",
+    static const char *const times[] = {"each row once: ", "(n - 1) times ", "(n - 1) / n of ",
                                         "at least 2 (n - 1) times "};
     const char *at = cg_step_site(r->p->m, r->a, x->step);
-    sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name,
-              x->step->to_first ? "(n - 1) / n of " : times[x->what]);
+    sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name, times[x->what]);
     report_amount(r, x->bytes, "B");
     sb_printf(r->b, "  %s\n", x->step->note);
 }
@@ -61,7 +62,7 @@ static void json_message(Report *r, const Message *x) {
 
 /* Prints the communication of a phase. */
 static void report_phase(Report *r, const PPhase *ph) {
-    int n[3] = {0};
+    int n[SENDS_COUNT] = {0};
     Message x;
     for (int i = 0; i < ph->steps.n; i++)
         if (find_message(r, ph->steps.v[i], &x)) n[x.what]++;
@@ -70,8 +71,9 @@ static void report_phase(Report *r, const PPhase *ph) {
         json_text(r->j, "phase", ph->name);
         json_array(r->j, "exchanges");
     } else {
-        sb_printf(r->b, "  @%s: %d of halo rows, %d of all rows, %d of sums\n", ph->name,
-                  n[SENDS_HALO], n[SENDS_ROWS], n[SENDS_SUMS]);
+        sb_printf(r->b,
+                  "  @%s: %d of halo rows, %d of all rows, %d of rows to be saved, %d of sums\n",
+                  ph->name, n[SENDS_HALO], n[SENDS_ROWS], n[SENDS_SAVED], n[SENDS_SUMS]);
     }
     for (int i = 0; i < ph->steps.n; i++)
         if (find_message(r, ph->steps.v[i], &x)) (r->j ? json_message : print_message)(r, &x);

@@ -276,7 +276,7 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
     json_text(r->j, "kind", s->kind == PS_KERNEL ? "kernel" : cg_step_name(s));
     json_text(r->j, "name", cg_step_name(s));
     json_text(r->j, "over", cg_step_shape(r->a, s));
-    json_text(r->j, "site", cg_step_site(r->p->m, r->a, s));
+    json_text(r->j, "site", cg_step_origin(r->p->m, r->a, s));
     json_text(r->j, "lines", cg_step_lines(r->p->m, r->a, s, true));
     if (s->epilogue && s->epilogue->kind)
         json_text(r->j, "ends", plan_epilogue_text(s->epilogue));

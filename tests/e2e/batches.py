@@ -346,7 +346,8 @@ def said_timeless(text):
 
 
 def as_stored(gnnc, name, drawn_by="", also=""):
-    """Along an edge type of the model's own, the very batches of one that the data hold: the same losses."""
+    """Along an edge type of the model's own, the very batches of one that the data hold: the same losses, up to the order
+    of sums and products, which is chosen by what is known of each type's rows (pass reorder)."""
     said = (lambda text: text) if "time" in drawn_by else said_timeless
     here = compiled(gnnc, name + "_derived", said(BACK % (*DERIVED, drawn_by)), "-O2")
     there = compiled(gnnc, name + "_stored", said(BACK % (*STORED, drawn_by + also)), "-O2")
@@ -355,7 +356,7 @@ def as_stored(gnnc, name, drawn_by="", also=""):
         t.epoch()
         u.epoch()
         for loss in ("loss", "loss.val"):
-            assert t.metric(loss) == u.metric(loss), (name, loss, t.metric(loss), u.metric(loss))
+            assert abs(t.metric(loss) - u.metric(loss)) < 1e-6, (name, loss, t.metric(loss), u.metric(loss))
     same_levels(here, compiled(gnnc, name + "_derived", said(BACK % (*DERIVED, drawn_by)), "-O0"))
 
 
