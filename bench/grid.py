@@ -380,6 +380,7 @@ def main():
         table = json.load(f)
     os.makedirs(os.path.dirname(os.path.abspath(a.results)), exist_ok=True)
     rows = read_rows(a.results + ".csv")
+    derive(rows)
     with tempfile.TemporaryDirectory() as tmp:
         grid = Grid(a, table, tmp)
         done = {key(r) for r in rows if not (a.retry and r["status"] != "ok")

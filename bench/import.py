@@ -5,17 +5,18 @@ import argparse, os, pathlib, shutil, statistics, subprocess, sys, tempfile, tim
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 WRITE = """
-import sys, numpy as np
+import os, sys, numpy as np
 nodes, edges, work = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 r = np.random.default_rng(0)
 ends = np.stack([r.integers(0, nodes, edges), (nodes * r.random(edges) ** 2).astype(np.int64).clip(0, nodes - 1)])
-np.savez(f'{work}/graph.npz', edge_index=ends, num_nodes=nodes)
-with open(f'{work}/graph.txt', 'w') as text, open(f'{work}/graph.csv', 'w') as csv:
+np.savez(f'{work}.npz', edge_index=ends, num_nodes=nodes)
+with open(f'{work}.txt', 'w') as text, open(f'{work}.csv.part', 'w') as csv:
     csv.write('src,dst\\n')
     for k in range(0, edges, 1000000):
         lines = '\\n'.join(map('{} {}'.format, *ends[:, k:k + 1000000].tolist())) + '\\n'
         text.write(lines)
         csv.write(lines.replace(' ', ','))
+os.rename(f'{work}.csv.part', f'{work}.csv')
 """
 
 
@@ -31,19 +32,20 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         work = a.work or folder
         os.makedirs(work, exist_ok=True)
-        if not os.path.exists(f'{work}/graph.csv'):
-            subprocess.run([a.python, '-c', WRITE, str(int(a.nodes)), str(int(a.edges)), work], check=True)
+        graph = f'{work}/graph_{int(a.nodes)}_{int(a.edges)}'
+        if not os.path.exists(f'{graph}.csv'):  # written last
+            subprocess.run([a.python, '-c', WRITE, str(int(a.nodes)), str(int(a.edges)), graph], check=True)
         print('| form | MB | s | million edges/s |\n|---|---|---|---|')
         for form in ('txt', 'csv', 'npz'):
             took = []
             for _ in range(a.runs):
                 out = f'{folder}/out'
                 begin = time.perf_counter()
-                subprocess.run([a.gnnc, 'import', f'{work}/graph.{form}', '-o', out], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([a.gnnc, 'import', f'{graph}.{form}', '-o', out], check=True, stdout=subprocess.DEVNULL)
                 took.append(time.perf_counter() - begin)
                 shutil.rmtree(out)
             s = statistics.median(took)
-            print(f'| {form} | {os.path.getsize(f"{work}/graph.{form}") / 1e6:.0f} | {s:.2f} | {a.edges / s / 1e6:.1f} |', flush=True)
+            print(f'| {form} | {os.path.getsize(f"{graph}.{form}") / 1e6:.0f} | {s:.2f} | {a.edges / s / 1e6:.1f} |', flush=True)
 
 
 if __name__ == '__main__':
