@@ -407,7 +407,7 @@ static const CliOption options[] = {
      "of --infer: from as many neighbours as the recipe's fanout draws (default: all of them)",
      set_draw, NULL},
     {"--explain", NULL,
-     "of exe and --infer: with what its explain needs, which shows what a prediction depends on",
+     "of exe and --infer: add the command explain, which shows what a prediction depends on",
      set_explain, NULL},
     {"--embed", "LAYERS",
      "of --infer and python: hidden layers of rows by themselves, too, as h,z or all", set_embed,
