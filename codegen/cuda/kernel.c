@@ -228,14 +228,14 @@ void cu_call_row(CuFn *f, const char *team) {
  * them. They come before other rows, since what takes longest should begin first. */
 static void emit_hub_rows(CuFn *f) {
     CuSched *c = &f->sched;
-    cu_open(f, "GN_SPREAD_ROWS(gn_base, gn_step, gn_extent) {");
+    cu_open(f, "GN_SPREAD_ROWS(gn_round, gn_step, gn_extent) {");
+    cu_line(f, "const int64_t gn_i = gn_spread_row(gn_round, gn_step, (int)threadIdx.x);");
     cu_line(f, "bool gn_hub = false;");
-    cu_open(f, "if (gn_base + (int64_t)gn_step * threadIdx.x < gn_extent) {");
-    cu_line(f, "const int64_t gn_i = gn_base + (int64_t)gn_step * threadIdx.x;");
+    cu_open(f, "if (gn_i < gn_extent) {");
     cu_line(f, "const int64_t %s = %s;", f->reg[c->parallel_loop->var->id], row_index_text(f));
     cu_line(f, "gn_hub = %s;", is_hub_text(f));
     cu_close(f);
-    cu_open(f, "GN_HUBS(gn_i, gn_base, gn_step, gn_hubs(gn_hub)) {");
+    cu_open(f, "GN_HUBS(gn_i, gn_hubs(gn_hub, gn_i)) {");
     cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes_text(f)));
     cu_close(f);
     cu_close(f);

@@ -312,34 +312,46 @@ GN_FN bool gn_is_hub(int64_t entries, int ways, int each) {
     return entries > (int64_t)each * ways;
 }
 
-/* Which threads of the block have a hub, as bits, for all of them. */
-GN_FN const unsigned *gn_hubs(bool hub) {
+/* Which threads of the block have a hub, as bits, and the row of each, for all of them.  Rows are
+ * in shared memory: kept in registers beside a row's own numbers they made kernels spill (ptxas).
+ */
+struct GnHubs {
+    const unsigned *set;
+    const int64_t *row; /* [GN_THREADS] */
+};
+GN_FN GnHubs gn_hubs(bool hub, int64_t row) {
     __shared__ unsigned set[GN_THREADS / 32];
+    __shared__ int64_t row_of[GN_THREADS];
     unsigned votes = __ballot_sync(0xffffffffu, hub);
     __syncthreads(); /* what stands there has been read */
     if (threadIdx.x % 32 == 0) set[threadIdx.x / 32] = votes;
+    row_of[threadIdx.x] = row;
     __syncthreads();
-    return set;
+    return GnHubs{set, row_of};
 }
 
-/* Rows first, first + step, .. of n: one for each thread of a block that looks for hubs. Neighbours
- * are looked at by different blocks, so hubs that stand together (ids sorted by degree) are taken
- * by as many.  A block that looks has 32 rows or more: one barrier for few would cost more than it
- * finds. */
+/* Rows of n for a block that looks for hubs: blockIdx.x, and then every step-th, one for each of
+ * its threads in a round.  Neighbours are looked at by different blocks, so hubs that stand
+ * together (ids sorted by degree) are taken by as many; the step is odd, as hubs may stand at
+ * multiples of a power of two.  A block that looks has 32 rows or more: one barrier for few would
+ * cost more than it finds. */
 GN_FN int gn_hub_step(int64_t n) {
-    return (int)gn_min64(gridDim.x, gn_ceildiv(n, 32));
+    const int s = (int)gn_min64(gridDim.x, gn_ceildiv(n, 32));
+    return s > 2 ? (s - 1) | 1 : s;
 }
-#define GN_SPREAD_ROWS(first, step, n)                                                             \
+/* The row of thread t. */
+GN_FN int64_t gn_spread_row(int round, int step, int t) {
+    return (int64_t)blockIdx.x + (int64_t)step * (round * GN_THREADS + t);
+}
+#define GN_SPREAD_ROWS(round, step, n)                                                             \
     const int step = gn_hub_step(n);                                                               \
-    for (int64_t first = (int)blockIdx.x < step ? (int64_t)blockIdx.x : (n); first < (n);          \
-         first += (int64_t)step * GN_THREADS)
-/* Row i for each bit of the set, one after the other. */
-#define GN_HUBS(i, first, step, bits)                                                              \
-    const unsigned *const gn_set = (bits);                                                         \
+    for (int round = 0; (int)blockIdx.x < step && gn_spread_row(round, step, 0) < (n); round++)
+/* Each hub i of those that were found, one after the other. */
+#define GN_HUBS(i, found)                                                                          \
+    const GnHubs gn_found = (found);                                                               \
     for (int gn_word = 0; gn_word < GN_THREADS / 32; gn_word++)                                    \
-        for (unsigned gn_left = gn_set[gn_word]; gn_left; gn_left &= gn_left - 1)                  \
-            for (int64_t i = (first) + (int64_t)(step) * (gn_word * 32 + __ffs((int)gn_left) - 1), \
-                         gn_once = 1;                                                              \
+        for (unsigned gn_left = gn_found.set[gn_word]; gn_left; gn_left &= gn_left - 1)            \
+            for (int64_t i = gn_found.row[gn_word * 32 + __ffs((int)gn_left) - 1], gn_once = 1;    \
                  gn_once; gn_once = 0)
 
 /* ---- rows for several blocks ---------------------------------------------------------- */

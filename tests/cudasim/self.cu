@@ -116,34 +116,38 @@ static int wrong_logarithms(void) {
     return wrong;
 }
 
-/* Rows below `hubs` are hubs: which block takes each, from 1 on, or -1 where two threads do. */
-__global__ void take_hubs(int *taken, int64_t n, int64_t hubs) {
-    GN_SPREAD_ROWS(first, step, n) {
-        const int64_t row = first + (int64_t)step * threadIdx.x;
-        GN_HUBS(i, first, step, gn_hubs(row < n && row < hubs)) {
+/* Of n rows every apart-th is a hub, so many: which block takes each, from 1 on, or -1 where two
+ * threads do. */
+__global__ void take_hubs(int *taken, int64_t n, int64_t hubs, int64_t apart) {
+    GN_SPREAD_ROWS(round, step, n) {
+        const int64_t row = gn_spread_row(round, step, (int)threadIdx.x);
+        GN_HUBS(i, gn_hubs(row < n && row % apart == 0 && row / apart < hubs, row)) {
             if (threadIdx.x == 0) taken[i] = taken[i] ? -1 : 1 + (int)blockIdx.x;
         }
     }
 }
 
-/* The most that one block takes of neighbours is 1 while blocks that look are as many. */
-static int wrong_hubs(int64_t n, int64_t hubs, unsigned blocks) {
+/* Blocks that look take equally many, whether hubs stand together or at multiples of a power of
+ * two. */
+static int wrong_hubs(int64_t n, int64_t hubs, int64_t apart, unsigned blocks) {
     enum { MOST = 20000 };
     static int taken[MOST], of_block[MOST + 1];
     int *out = NULL, wrong = 0;
     cudaMalloc((void **)&out, MOST * sizeof *out);
     cudaMemsetAsync(out, 0, MOST * sizeof *out, 0);
-    void *args[] = {&out, &n, &hubs};
+    void *args[] = {&out, &n, &hubs, &apart};
     wrong += cudaLaunchKernel(take_hubs, dim3(blocks), dim3(GN_THREADS), args, 0, 0) != cudaSuccess;
     cudaMemcpyAsync(taken, out, MOST * sizeof *out, cudaMemcpyDeviceToHost, 0);
     wrong += cudaStreamSynchronize(0) != cudaSuccess;
     cudaFree(out);
     memset(of_block, 0, sizeof of_block);
     for (int64_t i = 0; i < MOST; i++) {
-        wrong += i < hubs ? taken[i] <= 0 : taken[i] != 0;
-        if (i < hubs && taken[i] > 0) of_block[taken[i]]++;
+        const bool hub = i < n && i % apart == 0 && i / apart < hubs;
+        wrong += hub ? taken[i] <= 0 : taken[i] != 0;
+        if (hub && taken[i] > 0) of_block[taken[i]]++;
     }
-    const int64_t looking = gn_min64(blocks, gn_ceildiv(n, 32));
+    int64_t looking = gn_min64(blocks, gn_ceildiv(n, 32));
+    if (looking > 2) looking = (looking - 1) | 1;
     for (int64_t b = 0; b <= MOST; b++) wrong += of_block[b] > gn_ceildiv(hubs, looking);
     return wrong;
 }
@@ -155,8 +159,10 @@ int main(int argc, char **argv) {
     if (strcmp(what, "some") == 0) return run(some_wait, out);
     if (strcmp(what, "outside") == 0) return run(reads_outside, out);
     if (right) {
-        wrong += wrong_hubs(1, 1, 1) + wrong_hubs(33, 33, 2) + wrong_hubs(1000, 40, 125);
-        wrong += wrong_hubs(20000, 700, 2500) + wrong_hubs(20000, 64, 3) + wrong_hubs(20000, 0, 80);
+        wrong += wrong_hubs(1, 1, 1, 1) + wrong_hubs(33, 33, 1, 2) + wrong_hubs(1000, 40, 1, 125);
+        wrong += wrong_hubs(20000, 700, 1, 2500) + wrong_hubs(20000, 64, 1, 3) +
+                 wrong_hubs(20000, 0, 1, 80);
+        wrong += wrong_hubs(16384, 256, 64, 512) + wrong_hubs(20000, 19, 1024, 256);
     }
     for (int seed = 1; seed <= SEEDS; seed++) {
         cudasim_seed((uint64_t)seed);
