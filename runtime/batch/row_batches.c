@@ -6,7 +6,6 @@
 #include "batch_step.h"
 #include "runtime/device/device.h"
 #include "runtime/memory.h"
-#include "runtime/trainer/splits.h"
 
 enum { PREDICT, EMBED, N_STEPS };
 
@@ -53,7 +52,7 @@ static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
     const RtColumn *y = label >= 0 ? t->rt.bound->col[label] : NULL;
     if (!most) return n;
     for (int64_t i = 0; i < n; i++) /* those of which nothing is known are judged by nothing */
-        if (!y || rt_has_label(y, out[i])) out[kept++] = out[i];
+        if (!y || rt_column_has_label(y, out[i])) out[kept++] = out[i];
     n = kept;
     if (n <= most) return n;
     rt_sample_shuffle(0, (uint64_t)split, out, n);

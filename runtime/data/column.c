@@ -185,6 +185,15 @@ const char *rt_column_declared(const RtColumn *c, char *to, size_t n) {
     return to;
 }
 
+bool rt_column_has_label(const RtColumn *y, int64_t row) {
+    if (y->kind == RT_COL_CLASS) return y->i32[row] >= 0;
+    if (y->kind != RT_COL_MULTILABEL) return true;
+    int64_t wide = y->rank > 1 ? y->shape[1] : 1;
+    for (int64_t i = row * wide; i < (row + 1) * wide; i++)
+        if (!isnan(y->f32[i])) return true;
+    return false;
+}
+
 bool rt_column_is_label(const RtColumn *c) {
     static const char *const names[] = {"y", "label", "labels"};
     bool numbers = c->kind == RT_COL_MULTILABEL || (c->kind == RT_COL_FLOAT && c->rank <= 2);

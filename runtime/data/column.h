@@ -93,6 +93,8 @@ const char *rt_column_declared(const RtColumn *c, char *to, size_t n);
 
 /* Does the column say what is to be predicted?  By its kind, or its name where it is numbers. */
 bool rt_column_is_label(const RtColumn *c);
+/* Whether the row has a label: a class that is known, or one of several values. */
+bool rt_column_has_label(const RtColumn *y, int64_t row);
 
 /* ---- values --------------------------------------------------------------------- */
 /* Elements of a row. */

@@ -33,15 +33,6 @@ static int split_beside(const rt_program *p, int target) {
     return -1;
 }
 
-bool rt_has_label(const RtColumn *y, int64_t row) {
-    if (y->kind == RT_COL_CLASS) return y->i32[row] >= 0;
-    if (y->kind != RT_COL_MULTILABEL) return true;
-    int64_t wide = y->rank > 1 ? y->shape[1] : 1;
-    for (int64_t i = row * wide; i < (row + 1) * wide; i++)
-        if (!isnan(y->f32[i])) return true;
-    return false;
-}
-
 /* `import` writes 0 for an empty cell and 1 beside it, in a column of its own: such a target is no
  * number to learn, or to be measured by.  The first such row of a split, in the files' order. */
 static int64_t unknown_row(const gnnc_trainer *t, const RtColumn *y, int of_split) {
@@ -68,7 +59,7 @@ void rt_splits_count(gnnc_trainer *t) {
     if (!split || t->rt.bound->split >= split->n_splits) return;
     const int8_t *of = split->splits + (int64_t)t->rt.bound->split * split->n_rows;
     for (int64_t i = 0; i < split->n_rows; i++)
-        if (of[i] > 0 && of[i] < RT_N_SPLITS && rt_has_label(y, i)) t->split_rows[of[i]]++;
+        if (of[i] > 0 && of[i] < RT_N_SPLITS && rt_column_has_label(y, i)) t->split_rows[of[i]]++;
     t->unknown_row = unknown_row(t, y, at);
 }
 

@@ -2,11 +2,8 @@
 #ifndef RUNTIME_SPLITS_H
 #define RUNTIME_SPLITS_H
 
-#include "runtime/data/column.h"
 #include "trainer.h"
 
-/* Whether the row has a label: a class that is known, or one of several values. */
-bool rt_has_label(const RtColumn *y, int64_t row);
 /* Fills split_rows, once columns are bound. */
 void rt_splits_count(gnnc_trainer *t);
 /* E_MISSING: a row of a split whose target is not known. */

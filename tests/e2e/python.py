@@ -66,7 +66,7 @@ def the_options(churn):
     assert told["epochs"].default == 200 and told["lr"].type == "real" and told["device"].value == "auto"
     assert told["threads"].least == 0 and told["threads"].most == 4096 and not told["batch"].settable
     doc = churn.Trainer.__doc__
-    assert "seed: int, .., default 0: of every random number" in doc and "batch:" not in doc, doc
+    assert "seed: int, .., default 0: the random seed: all random numbers follow from it" in doc and "batch:" not in doc, doc
 
 
 # ---- the wheel ----------------------------------------------------------------------------------
