@@ -58,7 +58,7 @@ static bool has_alias(const CuFn *f, const LStmt *s) {
  * replaces does not count. */
 static bool reads_register(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r) {
     for (; s && s != end; s = s->next) {
-        bool value = s->kind == L_LET || s->kind == L_LOAD;
+        bool value = loop_is_value(s);
         if (value && !f->used[s->dst->id]) continue;
         for (int i = 0; s->kind == L_LET && i < s->n_arg; i++)
             if (s->arg[i] == r) return true;

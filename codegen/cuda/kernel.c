@@ -43,7 +43,7 @@ static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
 
 /* Records what one statement needs; a value that nobody needs makes none. */
 static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
-    bool value = s->kind == L_LET || s->kind == L_LOAD;
+    bool value = loop_is_value(s);
     if (value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_register(f, s->arg[i]);
     bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;

@@ -171,7 +171,7 @@ static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
 static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         const LReg *r = s->kind == L_FOR ? s->var : s->dst;
-        bool defines = s->kind == L_FOR || s->kind == L_LET || s->kind == L_LOAD;
+        bool defines = s->kind == L_FOR || loop_is_value(s);
         if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
             f->reg[r->id] = unique_name(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));

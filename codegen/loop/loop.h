@@ -244,6 +244,11 @@ static inline bool loop_is_access(const LStmt *s) {
 static inline bool loop_has_place(const LStmt *s) {
     return s->kind != L_TILE && s->kind != L_PREFETCH && s->kind != L_FOLD;
 }
+/* Whether the statement only defines a register. */
+static inline bool loop_is_value(const LStmt *s) {
+    return s->kind == L_LET || s->kind == L_LOAD;
+}
+
 static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;
 }

@@ -10,11 +10,6 @@ const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *wh
     return NULL;
 }
 
-/* Whether the statement only defines a register. */
-static bool is_value(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
 static bool is_same(const LStmt *s, const void *one) {
     return s == one;
 }
@@ -28,7 +23,7 @@ static bool is_load(const LStmt *s, const void *buf) {
 }
 
 static bool is_value_of(const LStmt *s, const void *reg) {
-    return is_value(s) && s->dst == reg;
+    return loop_is_value(s) && s->dst == reg;
 }
 
 static bool is_definition(const LStmt *s, const void *reg) {
@@ -138,5 +133,5 @@ static bool conflicts(const LStmt *x, const LStmt *y) {
 }
 
 bool loop_depends(const LStmt *later, const LStmt *earlier) {
-    return (is_value(earlier) && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
+    return (loop_is_value(earlier) && loop_reads(later, earlier->dst)) || conflicts(later, earlier);
 }

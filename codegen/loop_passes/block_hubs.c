@@ -52,11 +52,12 @@ static bool run(PassCtx *p, Loops *l) {
         if (t.fault) continue;
         const int n = loop_shared_entry_loops(&t, loop);
         if (n) parallel_loop->sched.hub_entries = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
-        (n ? pass_remark : pass_declined)(
-            p, k->span, "block-hubs", "%s: %s", k->name,
-            n ? arena_printf(l->a, "a block takes rows with more than %d entries for each way",
-                             parallel_loop->sched.hub_entries)
-              : "not: ways share no entries of a row");
+        loop_remark(p, k, "block-hubs",
+                    n ? arena_printf(l->a,
+                                     "a block takes rows with more than %d entries for each way",
+                                     parallel_loop->sched.hub_entries)
+                      : NULL,
+                    "not: ways share no entries of a row");
     }
     return true;
 }

@@ -10,10 +10,6 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-static bool is_pure(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
 /* Whether r is the constant n. */
 static bool is_size(const LReg *r, int64_t n) {
     const LStmt *d = r->def;
@@ -70,7 +66,7 @@ static bool accesses_are_disjoint(const LStmt *s, const LStmt *loop, int *index_
 
 /* The loop that ends the list, if only values stand before it; or NULL. */
 static LStmt *last_loop(LStmt *s) {
-    while (s && is_pure(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     bool plain = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
     return plain ? s : NULL;
 }

@@ -44,7 +44,7 @@ static void mark_needed(Slice *x, bool *what) {
 static bool is_in_slice(const Slice *x, const LStmt *s) {
     bool local = s->buf && s->buf->kind == LB_LOCAL;
     bool own = local && loop_declares(x->body, s->buf);
-    if (s->kind == L_LET || s->kind == L_LOAD) return x->reg[s->dst->id];
+    if (loop_is_value(s)) return x->reg[s->dst->id];
     if (s->kind == L_LOCAL || own) return x->buf[s->buf->id];
     if (s->kind == L_ACC) return (local && s->buf->rank == 0) == x->scalar_sums;
     for (const LStmt *in = loop_has_body(s) ? s->body : NULL; in; in = in->next)

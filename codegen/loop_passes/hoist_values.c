@@ -1,4 +1,4 @@
-/* Values that do not hang on the column come before the columns.
+/* Values that do not depend on the column come before the columns.
  *
  *     columns F by lanes {                      %w: f32 = load w[%v]
  *       %w: f32 = load w[%v]            =>      columns F by lanes {
@@ -11,23 +11,20 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-static bool is_value(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
 bool loop_has_values(const LoopColumns *r) {
     for (const LStmt *s = r->first; s != r->end && !r->one_pass; s = s->next)
-        if (is_value(s)) return true;
+        if (loop_is_value(s)) return true;
     return false;
 }
 
-/* Those at the top of the columns at *at, in their order; how many. */
-static int emit_hoisted_values(LStmt **at) {
+/* Moves the values at the top of the columns at *at in front of them, in their order; returns how
+ * many. */
+static int move_values(LStmt **at) {
     LStmt *columns = *at, **from = &columns->body;
     int n = 0;
     while (*from) {
         LStmt *s = *from;
-        if (!is_value(s)) {
+        if (!loop_is_value(s)) {
             from = &s->next;
             continue;
         }
@@ -52,7 +49,7 @@ static int each(const LoopTeam *t, LStmt **at) {
         if (loop_has_body(*at)) n += each(t, &(*at)->body);
         if (!has_values(t, *at)) continue;
         LStmt *columns = *at;
-        n += emit_hoisted_values(at);
+        n += move_values(at);
         while (*at != columns) at = &(*at)->next;
     }
     return n;
@@ -65,17 +62,17 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         const int n = t.fault ? 0 : each(&t, &k->body);
         if (n) loop_renumber_registers(k);
-        (n ? pass_remark
-           : pass_declined)(p, k->span, "hoist-values", "%s: %s", k->name,
-                            n ? arena_printf(l->a, "%d values come before columns", n)
-                              : "none: no columns that lanes take by turns begin with a value");
+        loop_remark(p, k, "hoist-values",
+                    n ? arena_printf(l->a, "%d values come before columns", n) : NULL,
+                    "none: no columns that lanes take by turns begin with a value");
     }
     return true;
 }
 
 const Pass loop_pass_hoist_values = {
     .name = "hoist-values",
-    .summary = "values that do not hang on the column come before columns that lanes take by turns",
+    .summary =
+        "values that do not depend on the column come before columns that lanes take by turns",
     .run_loops = run,
     .required = true,
 };

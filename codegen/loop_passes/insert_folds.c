@@ -129,10 +129,9 @@ static bool run(PassCtx *p, Loops *l) {
         const LoopFolds all = t.fault ? (LoopFolds){0} : loop_required_folds(&t);
         const int n = insert_folds(l->a, &all, k->body);
         if (n || !all.n)
-            (n ? pass_remark
-               : pass_declined)(p, k->span, "insert-folds", "%s: %s", k->name,
-                                n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n)
-                                  : "none: no thread adds up what is another's, too");
+            loop_remark(p, k, "insert-folds",
+                        n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n) : NULL,
+                        "none: no thread adds up what is another's, too");
     }
     return true;
 }

@@ -133,5 +133,8 @@ bool loop_each_outside_vectors(Loops *l, LKernel *k,
 
 /* Numbers registers in the order of the text. */
 void loop_renumber_registers(LKernel *k);
+/* Tells what a pass has done with kernel k, or, where `done` is NULL, why not. */
+void loop_remark(PassCtx *p, const LKernel *k, const char *pass, const char *done,
+                 const char *why_not);
 
 #endif

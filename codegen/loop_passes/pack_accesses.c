@@ -94,11 +94,11 @@ static bool run(PassCtx *p, Loops *l) {
             const LoopTeam t = loop_team(l->a, l->on, k, false);
             n = t.fault ? 0 : lanes(&t, true).n;
         }
-        (n ? pass_remark : pass_declined)(
-            p, k->span, "pack-accesses", "%s: %s", k->name,
-            n ? arena_printf(l->a, "%d accesses reach %d elements at once", n, loop_pack(k))
-            : loop_pack(k) > 1 ? "none: nothing lies side by side"
-                               : "none: one element or column at a time");
+        loop_remark(p, k, "pack-accesses",
+                    n ? arena_printf(l->a, "%d accesses reach %d elements at once", n, loop_pack(k))
+                      : NULL,
+                    loop_pack(k) > 1 ? "none: nothing lies side by side"
+                                     : "none: one element or column at a time");
     }
     return true;
 }

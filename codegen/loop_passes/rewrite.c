@@ -1,21 +1,17 @@
 /* What passes over the loop IR share. */
 #include "codegen/loop_passes/loops.h"
-
-/* Whether the statement only defines a register. */
-static bool is_value(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
+#include "passes/rewrite.h"
 
 /* The parallel loop of the kernel, if only values stand beside it; or NULL. */
 LStmt *loop_parallel(const LKernel *k) {
     LStmt *s = k->body;
-    while (s && is_value(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
 }
 
 /* The loop that ends the list and is part of the parallel loop's index. */
 LStmt *loop_collapsed(LStmt *s) {
-    while (s && is_value(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
 }
 
@@ -165,4 +161,10 @@ bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     for (int i = 0; i < l->k.n; i++)
         if (change(l, l->k.v[i])) loop_renumber_registers(l->k.v[i]);
     return true;
+}
+
+void loop_remark(PassCtx *p, const LKernel *k, const char *pass, const char *done,
+                 const char *why_not) {
+    (done ? pass_remark : pass_declined)(p, k->span, pass, "%s: %s", k->name,
+                                         done ? done : why_not);
 }

@@ -144,8 +144,7 @@ static Group *add_group(Rows *r, bool serial) {
 static Group *choose_group(Rows *r, const LStmt *s, bool serial) {
     Group *last = r->last, *rows = last->serial ? last : last->prev;
     bool past = rows && (last == rows || !depends_on_group(s, last));
-    if (!serial && past && (s->kind == L_LET || s->kind == L_LOAD) && !depends_on_group(s, rows))
-        return rows->prev;
+    if (!serial && past && loop_is_value(s) && !depends_on_group(s, rows)) return rows->prev;
     if (last->serial == serial) return last;
     return serial && past && depends_on_group(s, rows) ? rows : add_group(r, serial);
 }

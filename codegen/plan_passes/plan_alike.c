@@ -1,22 +1,17 @@
 /* Which steps may be one launch, and which must stay in their order: read off their kernels. */
 #include "codegen/plan_passes/plan_order.h"
 
-/* Whether the statement only defines a register. */
-bool plan_stmt_is_pure(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
 /* The first statement of the kernel that is not such: its loop. */
 const LStmt *plan_first_loop(const LKernel *k) {
     const LStmt *s = k->body;
-    while (s && plan_stmt_is_pure(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     return s;
 }
 
 /* Whether the kernel only computes and stores scalars. */
 bool plan_is_scalar(const PStep *s) {
     const LStmt *p = s->kernel->body;
-    while (p && (plan_stmt_is_pure(p) || p->kind == L_STORE)) p = p->next;
+    while (p && (loop_is_value(p) || p->kind == L_STORE)) p = p->next;
     return !p;
 }
 
@@ -38,7 +33,7 @@ LStmt *plan_chunk_loop(const PStep *s) {
         s->op->ask == ASK_APART)
         return NULL;
     LStmt *l = s->kernel->body;
-    while (l && plan_stmt_is_pure(l)) l = l->next;
+    while (l && loop_is_value(l)) l = l->next;
     if (!l || l->kind != L_FOR || !l->sched.parallel || l->next) return NULL;
     for (const LStmt *p = l->body; p; p = p->next) {
         bool part = p->kind == L_FOR && p->range == LR_CHUNK && p->at == l->var;

@@ -211,7 +211,7 @@ static LStmt *scalar_loop(Join *j, const PStep *step) {
 static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
     if (plan_is_scalar(step)) return scalar_loop(j, step);
     LStmt *s = step->kernel->body;
-    for (LStmt *next; plan_stmt_is_pure(s); s = next) {
+    for (LStmt *next; loop_is_value(s); s = next) {
         next = s->next;
         append(scalars, s);
     }

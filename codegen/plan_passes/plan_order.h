@@ -36,8 +36,6 @@ static inline int plan_touched(const PStep *s, int i) {
     return i < s->n_bufs ? s->bufs[i] : s->pred;
 }
 
-/* A kernel's scalars; the loop behind them (plan_alike.c). */
-bool plan_stmt_is_pure(const LStmt *s);
 const LStmt *plan_first_loop(const LKernel *k);
 /* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
 bool plan_is_scalar(const PStep *s);

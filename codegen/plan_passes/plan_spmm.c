@@ -115,11 +115,6 @@ static const LStmt *entry_load(const KernelMatch *m, const LReg *r, LBufKind par
     return load && skip_casts(d->idx[0]) == m->entries->var ? d : NULL;
 }
 
-/* Whether the statement only defines a register. */
-static bool is_pure(const LStmt *s) {
-    return s->kind == L_LET || s->kind == L_LOAD;
-}
-
 /* Matches a factor of the term in a kernel. */
 static bool match_factor(KernelMatch *m, const LReg *r) {
     const LStmt *d = r->def;
@@ -143,7 +138,7 @@ static bool match_factor(KernelMatch *m, const LReg *r) {
 
 /* The loop that ends the list behind arithmetic only; or NULL. */
 static const LStmt *only_loop(const LStmt *s) {
-    while (s && is_pure(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     return s && s->kind == L_FOR && !s->next ? s : NULL;
 }
 
@@ -168,7 +163,7 @@ static bool match_sum(KernelMatch *m) {
     m->entries = s;
     m->columns = only_loop(s->body);
     if (!m->columns || m->columns->range != LR_EXTENT) return false;
-    for (s = m->columns->body; s && is_pure(s);) s = s->next;
+    for (s = m->columns->body; s && loop_is_value(s);) s = s->next;
     m->accumulation = s;
     m->n_sums = count_sums(m->columns->body);
     bool adds = s && s->kind == L_ACC && s->red == RED_SUM;
@@ -194,7 +189,7 @@ static bool is_clearing_loop(const KernelMatch *m, const LStmt *loop) {
 /* Whether the loop stores the sum as it is. */
 static bool match_store_loop(KernelMatch *m, const LStmt *loop) {
     const LStmt *s = loop->body;
-    while (s && is_pure(s)) s = s->next;
+    while (s && loop_is_value(s)) s = s->next;
     const LStmt *d = s && s->kind == L_STORE ? load_of(s->src) : NULL;
     bool sum = d && is_sum_element(m, d, loop);
     bool whole = sum && !s->next && s->buf->kind == LB_VALUE && s->buf->rank == 2 &&
@@ -209,7 +204,7 @@ static bool is_plain(KernelMatch *m) {
     int cleared = 0, stored = 0;
     for (const LStmt *s = m->rows->body; s; s = s->next) {
         bool local = s->kind == L_LOCAL && s->buf == m->accumulation->buf;
-        if (s == m->entries || is_pure(s) || local) continue;
+        if (s == m->entries || loop_is_value(s) || local) continue;
         if (s->kind != L_FOR || s->range != LR_EXTENT) return false;
         if (!stored && !cleared && is_clearing_loop(m, s))
             cleared++;
