@@ -265,6 +265,10 @@ static bool joined_alike(const char *table, const char *column, const RtTable *t
     return true;
 }
 
+static bool is_prefix(const char *of, const char *name) {
+    return strncmp(of, name, strlen(of)) == 0;
+}
+
 /* Underscores that make `table_column` a name that no other column has, where table `a_b` has a
  * column `c` and table `a` a column `b_c`: the first one stays as it is.  What a table has beside
  * its columns
@@ -273,14 +277,13 @@ static const char *underscores(const Scaffold *s, const char *table, const char 
                                bool role) {
     static const char most[] = "________";
     size_t n = 0;
-    for (int i = 0; i < s->d->n_nodes; i++)
-        for (int j = 0; j < s->d->nodes[i].n_columns; j++) {
-            const RtTable *t = &s->d->nodes[i];
-            const char *other = t->columns[j].name;
-            if (!role && strcmp(t->name, table) == 0 && strcmp(other, column) == 0)
-                return &most[sizeof most - 1 - n];
-            if (n + 1 < sizeof most && joined_alike(table, column, t, other)) n++;
-        }
+    for (int i = 0; i < s->d->n_nodes; i++) {
+        const RtTable *t = &s->d->nodes[i];
+        if (!role && strcmp(t->name, table) == 0) break;
+        if (!is_prefix(t->name, table) && !is_prefix(table, t->name)) continue;
+        for (int j = 0; j < t->n_columns && n + 1 < sizeof most; j++)
+            n += joined_alike(table, column, t, t->columns[j].name);
+    }
     return &most[sizeof most - 1 - n];
 }
 

@@ -26,6 +26,15 @@ static const char *scaffold_of(RtDataset *d) {
     return scaffold_by(d, &(ScaffoldHow){.dir = "data"});
 }
 
+/* .. of a task that a query asks for. */
+static const char *scaffold_of_task(RtDataset *d, const char *query) {
+    RtError err = {""};
+    RtTaskOptions task = {.query = query, .val_time = NAN, .test_time = NAN};
+    RtTaskMade made;
+    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
+    return scaffold_by(d, &(ScaffoldHow){.dir = "data", .task = made.table, .of_future = true});
+}
+
 static void scaffold_says(RtDataset *d, const char *const *says) {
     const char *text = scaffold_of(d);
     for (; *says; says++) CHECK_MSG(strstr(text, *says), "no '%s' in\n%s", *says, text);
@@ -61,12 +70,7 @@ TEST(scaffolds_of_tasks_know_how_old_rows_are) {
                             FILE_OF("b.csv", "id,a_id,v,date\n1,1,5,1970-01-01\n2,2,6,1970-01-03\n"
                                              "3,1,7,1970-01-05\n4,2,9,1970-01-09\n")};
     RtDataset *d = tables_of(files, 2, &how, &err);
-    RtTaskOptions task = {
-        .query = "SUM(b.v, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
-    RtTaskMade made;
-    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
-    const char *text =
-        scaffold_by(d, &(ScaffoldHow){.dir = "data", .task = made.table, .of_future = true});
+    const char *text = scaffold_of_task(d, "SUM(b.v, 0, 2, days) FOR EACH a");
     static const char *const says[] = {
         "now[g.task] = g.task.time + 1e11",
         "now[g.a] = max(now[g.task][reverse(g.task__a).dst], over = reverse(g.task__a).src)",
@@ -186,12 +190,7 @@ TEST(scaffolds_give_each_layer_a_name_of_its_own) {
                             FILE_OF("c.csv", "id,a_id,b_c\n1,1,k\n2,2,l\n3,1,k\n"),
                             FILE_OF("c_b.csv", "id,a_id,c\n1,1,m\n2,2,n\n3,1,o\n")};
     RtDataset *d = tables_of(files, 4, &how, &err);
-    RtTaskOptions task = {
-        .query = "SUM(b.age, 0, 2, days) FOR EACH a", .val_time = NAN, .test_time = NAN};
-    RtTaskMade made;
-    CHECK_MSG(rt_import_task(d, &task, &made, &err) == GNNC_OK, "%s", err.text);
-    const char *text =
-        scaffold_by(d, &(ScaffoldHow){.dir = "data", .task = made.table, .of_future = true});
+    const char *text = scaffold_of_task(d, "SUM(b.age, 0, 2, days) FOR EACH a");
     static const char *const says[] = {
         "  b_age_ = age(hidden)\n",
         "  b_age = scale(hidden)\n",
