@@ -75,7 +75,7 @@ static bool make_room(Documents *all) {
 }
 
 /* What is open may import what has changed. */
-static void doubt_all(Documents *all) {
+void documents_doubt(Documents *all) {
     for (int i = 0; i < all->n; i++) all->open[i]->known = all->open[i]->told = false;
 }
 
@@ -93,7 +93,7 @@ bool documents_open(Documents *all, const char *uri, const char *text) {
         return false;
     }
     all->open[all->n++] = d;
-    doubt_all(all);
+    documents_doubt(all);
     return true;
 }
 
@@ -102,7 +102,7 @@ void documents_close(Documents *all, const char *uri) {
         if (strcmp(all->open[i]->uri, uri) == 0) {
             document_free(all, all->open[i]);
             all->open[i] = all->open[--all->n];
-            doubt_all(all);
+            documents_doubt(all);
             return;
         }
 }
@@ -125,7 +125,7 @@ bool document_replace(Documents *all, Document *d, size_t from, size_t to, const
     drop(all, d->text);
     d->text = whole;
     d->n = from + n + rest;
-    doubt_all(all);
+    documents_doubt(all);
     return true;
 }
 

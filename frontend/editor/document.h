@@ -35,6 +35,8 @@ Document *documents_find(const Documents *all, const char *uri); /* NULL: not op
 bool documents_open(Documents *all, const char *uri, const char *text);
 void documents_close(Documents *all, const char *uri);
 void documents_free(Documents *all);
+/* Files on the disk may have changed: each document is compiled anew when it is next asked for. */
+void documents_doubt(Documents *all);
 /* The bytes [from, to) become `text`. */
 bool document_replace(Documents *all, Document *d, size_t from, size_t to, const char *text);
 

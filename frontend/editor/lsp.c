@@ -19,6 +19,7 @@ struct Lsp {
     LspSend *send;
     void *user;
     bool initialized, shut, ended, deaf;
+    bool can_watch; /* the editor reports files that change on the disk, if it is asked to */
     Id cancelled[MOST_CANCELLED]; /* the last ones, going round */
     int n_cancelled;
 };
@@ -130,6 +131,7 @@ static void initialize(Request *r) {
     json_object(j, "textDocumentSync");
     json_bool(j, "openClose", true);
     json_int(j, "change", 2); /* by what changed */
+    json_bool(j, "save", true);
     json_end(j);
     json_bool(j, "hoverProvider", true);
     json_bool(j, "definitionProvider", true);
@@ -192,6 +194,13 @@ typedef struct {
     const Id *id;
 } Call;
 
+static bool can_watch(const RtJson *params) {
+    const RtJson *workspace = rt_json_get(rt_json_get(params, "capabilities"), "workspace");
+    const RtJson *watched = rt_json_get(workspace, "didChangeWatchedFiles");
+    const RtJson *dynamic = rt_json_get(watched, "dynamicRegistration");
+    return dynamic && dynamic->kind == RT_JSON_BOOL && dynamic->number != 0;
+}
+
 static void answer(Ctx *c, void *arg) {
     Call *call = arg;
     StrBuf b = sb_new(c->a);
@@ -225,7 +234,10 @@ static void answer(Ctx *c, void *arg) {
     }
     json_end(&j);
     send_text(call->l, c->a, &b);
-    if (!r.error && start) call->l->initialized = true;
+    if (!r.error && start) {
+        call->l->initialized = true;
+        call->l->can_watch = can_watch(call->params);
+    }
     if (!r.error && fn == shutdown_server) call->l->shut = true;
 }
 
@@ -299,6 +311,28 @@ static bool close_document(Lsp *l, const RtJson *params) {
     return in_arena(l, tell_nothing, &call);
 }
 
+/* A file that an open one imports may change on the disk: by git, or by another program. */
+static void ask_to_watch(Ctx *c, void *arg) {
+    Call *call = arg;
+    StrBuf b = sb_new(c->a);
+    Json j = {.b = &b};
+    json_object(&j, NULL);
+    json_text(&j, "jsonrpc", "2.0");
+    json_text(&j, "id", "watch");
+    json_text(&j, "method", "client/registerCapability");
+    json_object(&j, "params");
+    json_array(&j, "registrations");
+    json_object(&j, NULL);
+    json_text(&j, "id", "gnn-files");
+    json_text(&j, "method", "workspace/didChangeWatchedFiles");
+    json_object(&j, "registerOptions");
+    json_array(&j, "watchers");
+    json_object(&j, NULL);
+    json_text(&j, "globPattern", "**/*.gnn");
+    for (int open = 7; open; open--) json_end(&j);
+    send_text(call->l, c->a, &b);
+}
+
 static void warn_of_memory(Lsp *l) {
     static const char body[] = "{\"jsonrpc\": \"2.0\", \"method\": \"window/showMessage\", "
                                "\"params\": {\"type\": 1, \"message\": \"gnnc: out of memory: the "
@@ -310,12 +344,17 @@ static void warn_of_memory(Lsp *l) {
 
 /* A text that could not be changed is closed: what would be said of it would be wrong. */
 static void notify(Lsp *l, const char *method, const RtJson *params) {
+    Call call = {.l = l};
     bool ok = true;
     if (strcmp(method, "exit") == 0) l->ended = true;
     if (!l->initialized || l->shut) return;
     if (strcmp(method, "textDocument/didOpen") == 0) ok = open_document(l, params);
     if (strcmp(method, "textDocument/didChange") == 0) ok = change_document(l, params);
     if (strcmp(method, "textDocument/didClose") == 0) ok = close_document(l, params);
+    if (strcmp(method, "textDocument/didSave") == 0 ||
+        strcmp(method, "workspace/didChangeWatchedFiles") == 0)
+        documents_doubt(&l->all);
+    if (strcmp(method, "initialized") == 0 && l->can_watch) ok = in_arena(l, ask_to_watch, &call);
     if (ok) return;
     if (uri_of(params)) documents_close(&l->all, uri_of(params));
     warn_of_memory(l);

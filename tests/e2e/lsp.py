@@ -85,8 +85,8 @@ class Server:
     def notify(self, method, **params):
         self.send(method=method, params=params)
 
-    def start(self):
-        self.request("initialize", processId=None, rootUri=None, capabilities={})
+    def start(self, **capabilities):
+        self.request("initialize", processId=None, rootUri=None, capabilities=capabilities)
         self.notify("initialized")
 
     def open(self, uri, text):
@@ -300,6 +300,39 @@ def answers(gnnc, top):
     yield "it ends as asked", s.end() == (0, "")
 
 
+def watching(gnnc):
+    """A file that changes on the disk, by git or another program, changes what is said of those that import it."""
+    s = Server(gnnc)
+    s.start(workspace={"didChangeWatchedFiles": {"dynamicRegistration": True}})
+    asked = s.receive()
+    told = asked.get("params", {}).get("registrations", [{}])[0]
+    yield "it asks for files that change", asked["method"] == "client/registerCapability" and "id" in asked and \
+        told["method"] == "workspace/didChangeWatchedFiles" and told["registerOptions"]["watchers"] == [{"globPattern": "**/*.gnn"}], asked
+    s.send(id=asked["id"], result=None)
+    with tempfile.TemporaryDirectory() as work:
+        lib, uri = os.path.join(work, "lib.gnn"), "file://" + os.path.join(work, "main.gnn")
+
+        def write(text):
+            with open(lib, "w", encoding="utf-8") as f:
+                f.write(text)
+
+        write("fn scale(x) { return x * 2 }\n")
+        yield "sound at first", s.open(uri, 'import "lib.gnn"\n' + MODEL.replace("twice(last(h), by = 3)", "scale(last(h))")) == []
+        write("fn other(x) { return x * 2 }\n")
+        s.notify("workspace/didChangeWatchedFiles", changes=[{"uri": "file://" + lib, "type": 2}])
+        bad = s.diagnostics(uri)
+        yield "what changed on the disk is told", any("scale" in d["message"] for d in bad), bad
+        write("fn scale(x) { return x * 3 }\n")
+        s.notify("textDocument/didSave", textDocument={"uri": uri})
+        yield "a text that is saved is looked at anew", s.diagnostics(uri) == []
+    yield "it ends as asked", s.end() == (0, "")
+    for capability in ({}, {"workspace": 3}, {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": False}}}):
+        s = Server(gnnc)
+        s.start(**capability)
+        yield f"it asks nothing of an editor that cannot: {capability}", s.request("no/such").get("code") == -32601
+        s.end()
+
+
 def hostile(gnnc):
     """Nothing of it may end the server, or be answered by silence."""
     s = Server(gnnc)
@@ -443,7 +476,7 @@ def speed(gnnc):
 def main(gnnc, top):
     gnnc, top = os.path.abspath(gnnc), os.path.abspath(top)
     passed, failed = 0, 0
-    for group in (answers(gnnc, top), hostile(gnnc), shipped(gnnc, top), renames(gnnc, top), speed(gnnc)):
+    for group in (answers(gnnc, top), watching(gnnc), hostile(gnnc), shipped(gnnc, top), renames(gnnc, top), speed(gnnc)):
         for what, ok, *more in group:
             passed, failed = passed + bool(ok), failed + (not ok)
             if not ok:
