@@ -17,12 +17,12 @@ typedef struct {
 } Cu;
 
 typedef enum {
-    CU_THREAD, /* a thread takes an iteration of the parallel loop */
-    CU_TEAM,   /* some threads of a warp do */
-    CU_BLOCK,  /* a block does: long rows, and kernels without a parallel loop */
+    CU_THREAD, /* one thread per iteration of the parallel loop */
+    CU_TEAM,   /* some threads of a warp per iteration */
+    CU_BLOCK,  /* a block per iteration: long rows, and kernels without a parallel loop */
 } CuKind;
 
-/* How a kernel's iterations meet threads. */
+/* Which threads run the iterations of a kernel. */
 typedef struct {
     CuKind kind;
     const LStmt *parallel_loop; /* NULL: a serial kernel */
@@ -34,30 +34,32 @@ typedef struct {
     /* teams */
     int lanes;                /* threads side by side; 0 = known when the kernel is launched */
     int pack;                 /* neighbouring columns that a lane has, a power of two */
-    const LStmt *shared_loop; /* a loop whose entries go to the ways of a team by turns, or NULL */
+    const LStmt *shared_loop; /* the loop over a row's entries that the ways of a team take round
+                                 robin, or NULL */
 } CuSched;
 
-/* A name that stands for a buffer's element while a part of the text is written. */
+/* A C variable that stands for an element of a buffer, in accesses, while a part of the kernel is
+ * written. */
 typedef struct {
     const LBuf *buf;
-    const LStmt *acc; /* this statement's alone; NULL = all */
+    const LStmt *acc; /* only in accesses by this statement; NULL = by all */
     const char *name;
-    int dropped_dim;     /* an array without the dimension of the column; -1 = a scalar */
-    bool in_memory_type; /* of the type that memory has, not of a register's */
+    int dropped_dim;     /* the variable is an array without this dimension; -1 = a scalar */
+    bool in_memory_type; /* it has the 16-bit or byte type of memory, not that of registers */
 } CuAlias;
 
-/* What a thread has added up by itself, until the statement `fold` of its buffer: a register, or a
- * few. */
+/* A partial sum of one thread: a register, or an array of registers, that the statement `fold` of
+ * its buffer combines with those of other threads. */
 typedef struct {
-    const LStmt *acc; /* what adds to it */
-    LShare share;     /* whose results are combined: ways', lanes' or all threads' */
+    const LStmt *acc; /* the accumulation that it replaces */
+    LShare share;     /* the threads whose sums are combined: ways, lanes or all of the team */
     const char *name;
-    /* of ways: */
-    int dropped_dim;     /* of an array: its dimension of the column */
-    int64_t n_registers; /* registers */
+    /* for LS_WAYS: */
+    int dropped_dim;     /* of an array: the dimension of columns, which it lacks */
+    int64_t n_registers; /* elements of the array */
     bool is_array;
-    bool per_column; /* one for each column of the lane */
-    bool reduced;    /* what is left is to add it to what was there before */
+    bool per_column; /* one register for each column of the lane */
+    bool reduced;    /* it is reduced over the ways; only the addition to acc is left */
 } CuPartial;
 
 /* The kernel being written. */
@@ -83,14 +85,16 @@ typedef struct {
     int depth;        /* of indentation */
     /* where the text is */
     VEC(CuAlias) alias;
-    VEC(CuPartial) pending;
+    VEC(CuPartial) pending_sums;
     const LoopColumns *region; /* NULL = outside */
     const char *column;        /* the index of vector loops in it */
     const char *first_column;  /* where each lane has several columns: its first */
-    bool serial_entries; /* inside an entry that is as good as a column: loops are the thread's own
-                          */
-    const char *active;  /* some lanes have no column: this says which have; NULL = all have one */
-    int n_fresh_names;   /* made so far */
+    bool columns_run_serially; /* inside an entry that is as good as a column: loops are the
+                                * thread's own
+                                */
+    const char
+        *column_guard; /* some lanes have no column: this says which have; NULL = all have one */
+    int n_fresh_names; /* made so far */
 } CuFn;
 
 /* text.c: names and lines */
@@ -98,13 +102,14 @@ void cu_line(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* one indented l
 void cu_open(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* and what follows is deeper */
 void cu_close(CuFn *f);                                        /* "}" */
 void cu_assign_names(CuFn *f);
-const char *cu_expr(CuFn *f, const Expr *e);
-const char *cu_host_expr(CuFn *f, const Expr *e); /* over n[..] */
-const char *cu_own_expr(CuFn *f, const Expr *e);  /* over gn_n[..]: of the batch's own sizes */
-const char *cu_type(DType dt);                    /* of a register */
-const char *cu_mem_type(DType dt);                /* in memory */
-const char *cu_real(Arena *a, DType dt, double v);
-const char *cu_identity(Arena *a, RedKind r, DType dt);
+const char *cu_size_text(CuFn *f, const Expr *e);
+const char *cu_host_size_text(CuFn *f, const Expr *e); /* over n[..] */
+const char *cu_batch_size_text(CuFn *f,
+                               const Expr *e); /* over gn_n[..]: of the batch's own sizes */
+const char *cu_type(DType dt);                 /* of a register */
+const char *cu_mem_type(DType dt);             /* in memory */
+const char *cu_literal_text(Arena *a, DType dt, double v);
+const char *cu_identity_text(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
 /* As the kernel's text says.  False after diagnostics: that cannot be. */
@@ -112,20 +117,20 @@ bool cu_schedule(CuFn *f);
 /* What a loop adds up that the ways of a team share; how many, 0 = they do not share it. */
 int cu_shared_sums(const CuFn *f, const LStmt *s, const LBuf **target);
 /* The columns that s, an access, is among, if its buffer's row is in registers there; or NULL. */
-const LoopColumns *cu_promoted(const CuFn *f, const LStmt *s);
+const LoopColumns *cu_promoting_region(const CuFn *f, const LStmt *s);
 
 /* scalar.c: the right-hand side of a register */
-const char *cu_let(CuFn *f, const LStmt *s);
-const char *cu_combine(CuFn *f, RedKind r, DType dt, const char *acc, const char *x);
-const char *cu_rounded(Arena *a, DType dt, const char *x);
+const char *cu_let_text(CuFn *f, const LStmt *s);
+const char *cu_combine_text(CuFn *f, RedKind r, DType dt, const char *acc, const char *x);
+const char *cu_rounded_text(Arena *a, DType dt, const char *x);
 
 /* memory.c */
-const char *cu_element(CuFn *f, const LStmt *s); /* buf[..], or the name that stands for it */
-const char *cu_load(CuFn *f, const LStmt *s);
-void cu_store(CuFn *f, const LStmt *s);
-void cu_acc(CuFn *f, const LStmt *s);
-const char *cu_writer_guard(CuFn *f); /* "if (..) ", or nothing */
-void cu_store_element(CuFn *f, const LBuf *b, const char *at, const char *v);
+const char *cu_element_text(CuFn *f, const LStmt *s); /* buf[..], or the name that stands for it */
+const char *cu_load_text(CuFn *f, const LStmt *s);
+void cu_emit_store(CuFn *f, const LStmt *s);
+void cu_emit_accumulate(CuFn *f, const LStmt *s);
+const char *cu_writer_guard_text(CuFn *f); /* "if (..) ", or nothing */
+void cu_emit_store_element(CuFn *f, const LBuf *b, const char *element, const char *value);
 void cu_declare_local(CuFn *f, const LBuf *b);
 int64_t cu_elements_without_dim(const LBuf *b,
                                 int dropped_dim); /* elements, one dimension left out */
@@ -137,36 +142,36 @@ void cu_close_pack_loop(CuFn *f);
 const char *cu_pack_register(CuFn *f,
                              const char *name); /* a register of each: name, or name[gn_k] */
 const char *cu_pack_declarator(CuFn *f, const char *name); /* their declarator */
-void cu_packed_body(CuFn *f, const LStmt *loop);
+void cu_emit_packed_body(CuFn *f, const LStmt *loop);
 
 /* elements.c: neighbouring elements of a thread that has several; 1 = it has one.  Their text has
  * what `element` writes for element gn_k of the gn_on from gn_from on. */
-void cu_packed_elements(CuFn *f, const LoopNest *nest,
-                        void (*element)(CuFn *f, const LoopNest *nest));
+void cu_emit_packed_elements(CuFn *f, const LoopNest *nest,
+                             void (*emit_element)(CuFn *f, const LoopNest *nest));
 
 /* parts.c: several blocks for a row */
 bool cu_splits_rows(const CuFn *f);
-const char *cu_partial_size_text(CuFn *f, bool host);
+const char *cu_partial_size_text(CuFn *f, bool in_host_code);
 const char *cu_partial_index_text(CuFn *f, int target, const char *column);
 const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column);
-void cu_parts_kernel(CuFn *f);
+void cu_emit_parts_kernel(CuFn *f);
 
 /* loop.c, columns.c, kernel.c, launch.c */
 void cu_mark_used(CuFn *f, const LStmt *list); /* the registers that it needs */
-void cu_prologue(CuFn *f);
-void cu_statements_until(CuFn *f, const LStmt *s, const LStmt *end);
-const char *cu_lanes_text(CuFn *f);          /* as they are called in a kernel */
-void cu_call_row(CuFn *f, const char *team); /* for the row that has index gn_i */
-void cu_signature(CuFn *f, const char *suffix);
-void cu_block(CuFn *f, const LStmt *s);
-void cu_statement(CuFn *f, const LStmt *s);
-void cu_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
-void cu_bounds(CuFn *f, const LStmt *s, const char **lo, const char **hi);
-void cu_column(CuFn *f, const LStmt *s);
-void cu_columns(CuFn *f, const LoopColumns *r);
-void cu_combine_partials(CuFn *f, const LStmt *s);
-bool cu_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
-void cu_launch(CuFn *const *stage, int n, const char *name);
+void cu_emit_prologue(CuFn *f);
+void cu_emit_statements_until(CuFn *f, const LStmt *s, const LStmt *end);
+const char *cu_lanes_text(CuFn *f);               /* as they are called in a kernel */
+void cu_emit_row_call(CuFn *f, const char *team); /* for the row that has index gn_i */
+void cu_emit_signature(CuFn *f, const char *suffix);
+void cu_emit_statements(CuFn *f, const LStmt *s);
+void cu_emit_statement(CuFn *f, const LStmt *s);
+void cu_emit_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
+void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **hi);
+void cu_emit_column_loop(CuFn *f, const LStmt *s);
+void cu_emit_column_region(CuFn *f, const LoopColumns *region);
+void cu_emit_combine_partials(CuFn *f, const LStmt *s);
+bool cu_emit_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
+void cu_emit_launch(CuFn *const *stage, int n, const char *name);
 const char *cu_extent_text(CuFn *f); /* iterations for threads, teams or blocks */
 
 #endif

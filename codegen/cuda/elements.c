@@ -15,47 +15,48 @@
  * (How many there are: codegen/loop_passes/coarsen_threads.c.) */
 #include "codegen/cuda/cuda.h"
 
-/* The next inner loop of the nest, or NULL. */
+/* Loop number i + 1 of the nest, the one directly inside loop i; NULL where i is the innermost. */
 static const LStmt *next_inner_loop(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
-/* Declares the pack of neighbouring elements of a buffer, and loads it (16 bytes at once where
- * possible) if the elements are read. */
-static void emit_pack_load(CuFn *f, LoopStream *s, int pack) {
-    const char *type = arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(s->buf->dt), pack);
-    s->name = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
-    if (s->read)
-        cu_line(f, "%s%s %s = gn_pack_some<%d>(&%s[gn_from], gn_on);", s->written ? "" : "const ",
-                type, s->name, pack, f->buf[s->buf->id]);
+/* Declares a pack, the `pack` neighbouring elements that this thread has of a buffer, and loads it
+ * if the kernel reads them (as 16-byte vector loads where possible). */
+static void emit_pack_load(CuFn *f, LoopStream *stream, int pack) {
+    const char *type = arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(stream->buf->dt), pack);
+    stream->name = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
+    if (stream->read)
+        cu_line(f, "%s%s %s = gn_pack_some<%d>(&%s[gn_from], gn_on);",
+                stream->written ? "" : "const ", type, stream->name, pack, f->buf[stream->buf->id]);
     else
-        cu_line(f, "%s %s;", type, s->name);
+        cu_line(f, "%s %s;", type, stream->name);
 }
 
-/* Lets accesses to the thread's own elements use the pack instead of memory. An alias replaces one
- * access, not the buffer: the buffer may also be read at other indices. */
-static void alias_own_elements(CuFn *f, const LoopElements *e, const LStmt *s, const LStmt *end) {
+/* Makes packed accesses in s .. end use the pack instead of memory. The alias is for one statement,
+ * not for the buffer, which may also be read at other indices. */
+static void alias_packed_accesses(CuFn *f, const LoopElements *e, const LStmt *s,
+                                  const LStmt *end) {
     for (; s && s != end; s = s->next) {
-        if (s->kind == L_IF) alias_own_elements(f, e, s->body, NULL);
+        if (s->kind == L_IF) alias_packed_accesses(f, e, s->body, NULL);
         for (int i = 0; loop_is_access(s) && i < e->streams.n; i++) {
-            const LoopStream *x = &e->streams.v[i];
-            if (x->buf != s->buf || !s->packed) continue;
-            CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", x->name), -1,
+            const LoopStream *stream = &e->streams.v[i];
+            if (stream->buf != s->buf || !s->packed) continue;
+            CuAlias a = {s->buf, s, arena_printf(f->a, "%s.at[gn_k]", stream->name), -1,
                          .in_memory_type = true};
             vec_push(f->a, &f->alias, a);
         }
     }
 }
 
-/* Whether the access has such an alias. */
+/* Whether accesses by statement s are written as a pack's element. */
 static bool has_alias(const CuFn *f, const LStmt *s) {
     for (int i = 0; i < f->alias.n; i++)
         if (f->alias.v[i].acc == s) return true;
     return false;
 }
 
-/* Whether a statement in s .. end needs the value of register r; the index of an access that a pack
- * replaces does not count. */
+/* Whether a statement in s .. end needs the value of register r. Indices of accesses that a pack
+ * replaces do not count: their text has no index. */
 static bool reads_register(const CuFn *f, const LStmt *s, const LStmt *end, const LReg *r) {
     for (; s && s != end; s = s->next) {
         bool value = loop_is_value(s);
@@ -70,29 +71,31 @@ static bool reads_register(const CuFn *f, const LStmt *s, const LStmt *end, cons
     return false;
 }
 
-/* The same for all loops of the nest. */
+/* Whether any statement of the loop nest needs the value of register r. */
 static bool nest_reads_register(const CuFn *f, const LoopNest *nest, const LReg *r) {
     for (int i = 0; i < nest->n; i++)
         if (reads_register(f, nest->loop[i]->body, next_inner_loop(nest, i), r)) return true;
     return false;
 }
 
-/* Stores the pack, or the elements of it that exist. */
-static void emit_pack_store(CuFn *f, const LoopStream *s) {
-    cu_line(f, "gn_put_some(&%s[gn_from], %s, gn_on);", f->buf[s->buf->id], s->name);
+/* Emits the store of a pack to memory; the last thread stores only the elements that exist (gn_on).
+ */
+static void emit_pack_store(CuFn *f, const LoopStream *stream) {
+    cu_line(f, "gn_put_some(&%s[gn_from], %s, gn_on);", f->buf[stream->buf->id], stream->name);
 }
 
-/* Emits loads of packs, an unrolled loop over their elements with what `element` emits for each,
- * and stores. A loop variable is computed only where something besides a packed access needs it. */
-void cu_packed_elements(CuFn *f, const LoopNest *nest,
-                        void (*element)(CuFn *f, const LoopNest *nest)) {
-    LoopElements e = loop_find_packable(f->a, f->k, nest);
+/* Emits what a thread does that has several neighbouring elements: loads of packs, an unrolled loop
+ * with what emit_element() emits for element gn_k, and stores of packs. Variables of the nest's
+ * loops are computed only where something besides packed accesses reads them. */
+void cu_emit_packed_elements(CuFn *f, const LoopNest *nest,
+                             void (*emit_element)(CuFn *f, const LoopNest *nest)) {
+    LoopElements packable = loop_find_packable(f->a, f->k, nest);
     const int pack = f->sched.pack, n_outer_aliases = f->alias.n;
     bool saved_used[LOOP_COLLAPSE_MAX + 1];
-    for (int i = 0; i < e.streams.n; i++)
-        if (e.streams.v[i].packed) emit_pack_load(f, &e.streams.v[i], pack);
+    for (int i = 0; i < packable.streams.n; i++)
+        if (packable.streams.v[i].packed) emit_pack_load(f, &packable.streams.v[i], pack);
     for (int i = 0; i < nest->n; i++)
-        alias_own_elements(f, &e, nest->loop[i]->body, next_inner_loop(nest, i));
+        alias_packed_accesses(f, &packable, nest->loop[i]->body, next_inner_loop(nest, i));
     for (int i = 0; i < nest->n; i++) {
         const LReg *r = nest->loop[i]->var;
         saved_used[i] = f->used[r->id];
@@ -101,10 +104,11 @@ void cu_packed_elements(CuFn *f, const LoopNest *nest,
     cu_line(f, "#pragma unroll");
     cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", pack);
     cu_line(f, "if (gn_k >= gn_on) break;");
-    element(f, nest);
+    emit_element(f, nest);
     cu_close(f);
     f->alias.n = n_outer_aliases;
     for (int i = 0; i < nest->n; i++) f->used[nest->loop[i]->var->id] = saved_used[i];
-    for (int i = 0; i < e.streams.n; i++)
-        if (e.streams.v[i].packed && e.streams.v[i].written) emit_pack_store(f, &e.streams.v[i]);
+    for (int i = 0; i < packable.streams.n; i++)
+        if (packable.streams.v[i].packed && packable.streams.v[i].written)
+            emit_pack_store(f, &packable.streams.v[i]);
 }

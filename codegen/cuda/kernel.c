@@ -4,71 +4,76 @@
 #include <string.h>
 
 /* ---- what is needed ---------------------------------------------------------------- */
-/* Records that the value of r is needed. */
+/* Records that the text needs the value of register r (NULL: nothing). */
 static void mark_register(CuFn *f, const LReg *r) {
     if (r) f->used[r->id] = true;
 }
 
-/* The statement in the loop that computes index r; NULL = it is computed outside. */
-static const LStmt *index_definition_in(const LStmt *loop, const LReg *r) {
+/* The statement inside `loop` that computes index r; NULL = r is computed outside of the loop. */
+static const LStmt *index_let_in(const LStmt *loop, const LReg *r) {
     return r->def->kind == L_LET && loop_has(loop->body, r->def) ? r->def : NULL;
 }
 
-/* Records the registers that the address of the access needs. Elements that are held in registers
- * have no address; a promoted row's is needed only at the end of its columns (columns.c). */
-static void mark_indices(CuFn *f, const LStmt *s, const LStmt *loop) {
+/* Records the registers that the access needs for its address. Elements that are held in registers
+ * have no address; a promoted row needs its address only where columns.c loads and stores it.
+ * column_loop: the loop over feature columns around s, or NULL. */
+static void mark_indices(CuFn *f, const LStmt *s, const LStmt *column_loop) {
     const LBuf *b = s->buf;
-    bool team = f->sched.kind != CU_THREAD;
-    bool column = team && b->kind == LB_LOCAL;
-    bool cell = cu_promoted(f, s);
+    bool is_team = f->sched.kind != CU_THREAD;
+    bool is_local_of_team = is_team && b->kind == LB_LOCAL;
+    bool is_promoted = cu_promoting_region(f, s);
     for (int i = 0; i < b->rank; i++) {
-        bool at_column =
-            column && loop && (s->idx[i] == loop->var || index_definition_in(loop, s->idx[i]));
+        bool at_column = is_local_of_team && column_loop &&
+                         (s->idx[i] == column_loop->var || index_let_in(column_loop, s->idx[i]));
         if (loop_is_unit_extent(b->dim[i]) || at_column) continue;
-        const LStmt *d = cell && loop ? index_definition_in(loop, s->idx[i]) : NULL;
-        for (int k = 0; d && k < d->n_arg; k++) mark_register(f, d->arg[k]);
-        if (!d) mark_register(f, s->idx[i]);
+        const LStmt *index_let =
+            is_promoted && column_loop ? index_let_in(column_loop, s->idx[i]) : NULL;
+        for (int k = 0; index_let && k < index_let->n_arg; k++) mark_register(f, index_let->arg[k]);
+        if (!index_let) mark_register(f, s->idx[i]);
     }
 }
 
-static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop);
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *column_loop);
 
-/* Records what s and the statements behind it need, last statement first: registers are defined
- * before they are used, so all users have been seen. */
-static void mark_block(CuFn *f, const LStmt *s, const LStmt *loop) {
+/* Records the registers that s and the statements after it need. It goes from the last statement to
+ * the first: a register is defined before it is used, so its readers have been seen when its
+ * definition is reached. */
+static void mark_block(CuFn *f, const LStmt *s, const LStmt *column_loop) {
     if (!s) return;
-    mark_block(f, s->next, loop);
-    mark_stmt(f, s, loop);
+    mark_block(f, s->next, column_loop);
+    mark_stmt(f, s, column_loop);
 }
 
-/* Records what one statement needs; a value that nobody needs makes none. */
-static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *loop) {
-    bool value = loop_is_value(s);
-    if (value && !f->used[s->dst->id]) return;
+/* Records the registers that one statement needs. A statement that only defines a register which
+ * nobody needs is not emitted, so it needs none. */
+static void mark_stmt(CuFn *f, const LStmt *s, const LStmt *column_loop) {
+    bool is_value = loop_is_value(s);
+    if (is_value && !f->used[s->dst->id]) return;
     for (int i = 0; s->kind == L_LET && i < s->n_arg; i++) mark_register(f, s->arg[i]);
-    bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-    if (access) mark_indices(f, s, loop);
-    if (access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
+    bool is_access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
+    if (is_access) mark_indices(f, s, column_loop);
+    if (is_access && s->buf->kind == LB_LOCAL) f->local_used[s->buf->id] = true;
     if (s->kind == L_STORE || s->kind == L_ACC) mark_register(f, s->src);
     if (s->kind == L_IF) mark_register(f, s->cond);
     if (s->kind == L_FOR && s->range != LR_EXTENT) mark_register(f, s->at);
-    if (f->sched.kind != CU_THREAD && loop_is_columns(s)) loop = s;
-    if (loop_has_body(s)) mark_block(f, s->body, loop);
+    if (f->sched.kind != CU_THREAD && loop_is_columns(s)) column_loop = s;
+    if (loop_has_body(s)) mark_block(f, s->body, column_loop);
 }
 
+/* Sets f->used for the registers that the statements of the list, and what they contain, need. */
 void cu_mark_used(CuFn *f, const LStmt *list) {
     mark_block(f, list, NULL);
 }
 
 /* ---- the function -------- */
-/* Emits the loop variables of the parallel loop and of the loops collapsed with it, from the one
- * index gn_i: the innermost varies fastest. */
-static void emit_index_split(CuFn *f) {
+/* Emits the variables of the parallel loop and of the loops collapsed with it, computed from the
+ * one index gn_i by division and remainder: the innermost varies fastest. */
+static void emit_loop_variables(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *index = "gn_i";
     for (int i = c->n_collapsed; i >= 0; i--) {
         const LStmt *l = i ? c->collapsed[i - 1] : c->parallel_loop;
-        const char *v = f->reg[l->var->id], *n = cu_expr(f, l->extent);
+        const char *v = f->reg[l->var->id], *n = cu_size_text(f, l->extent);
         bool outermost = i == 0;
         if (f->used[l->var->id] && outermost) cu_line(f, "const int64_t %s = %s;", v, index);
         if (f->used[l->var->id] && !outermost)
@@ -78,18 +83,19 @@ static void emit_index_split(CuFn *f) {
     }
 }
 
-/* Emits the statements from s on, up to `end`. */
-void cu_statements_until(CuFn *f, const LStmt *s, const LStmt *end) {
-    for (; s != end; s = s->next) cu_statement(f, s);
+/* Emits the statements from s on, without `end`. */
+void cu_emit_statements_until(CuFn *f, const LStmt *s, const LStmt *end) {
+    for (; s != end; s = s->next) cu_emit_statement(f, s);
 }
 
-/* The number of lanes as text: a constant, or the kernel's parameter. */
+/* Text of the number of lanes of a team: a constant, or the kernel's parameter gn_lanes. */
 const char *cu_lanes_text(CuFn *f) {
     return f->sched.lanes ? arena_printf(f->a, "%d", f->sched.lanes) : "gn_lanes";
 }
 
-/* Declares `gn`, the team of threads that this thread belongs to. */
-static void emit_team(CuFn *f) {
+/* Emits the declaration of `gn`: the team of threads (part of a warp, or a block) that this thread
+ * belongs to. */
+static void emit_declare_team(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_BLOCK)
         cu_line(f, "const GnBlockTeam gn = gn_block_team(%s);", cu_lanes_text(f));
@@ -98,24 +104,26 @@ static void emit_team(CuFn *f) {
                 c->shared_loop ? "gn_ways" : "1");
 }
 
-/* Emits the body of one iteration, whose loop variables are defined. */
+/* Emits the body of one iteration of the parallel loop. The loop variables are defined already;
+ * bodies of collapsed loops stand in it without their loops. */
 static void emit_iteration(CuFn *f) {
     const CuSched *c = &f->sched;
     const LStmt *s = c->parallel_loop->body;
     for (int i = 0; i < c->n_collapsed; i++) {
-        cu_statements_until(f, s, c->collapsed[i]);
+        cu_emit_statements_until(f, s, c->collapsed[i]);
         s = c->collapsed[i]->body;
     }
-    cu_block(f, s);
+    cu_emit_statements(f, s);
 }
 
 /* ---- hubs: rows with so many entries that a block takes them --------------------------- */
-/* Whether rows with many entries (hubs) are done by a block instead of a team. */
+/* Whether rows with very many entries (hubs) go to a whole block instead of a team of a warp. */
 static bool has_hubs(const CuFn *f) {
     return f->sched.parallel_loop && f->sched.parallel_loop->sched.hub_entries;
 }
 
-/* Text of the test for a hub, by the number of entries of the row in all relations. */
+/* Text of the test whether the row is a hub: whether its entries in all relations, divided by the
+ * ways, exceed the schedule's limit. */
 static const char *is_hub_text(CuFn *f) {
     const LStmt *loop[LOOP_TARGETS_MAX];
     const int n = loop_shared_entry_loops(&f->team, loop);
@@ -129,19 +137,21 @@ static const char *is_hub_text(CuFn *f) {
                         f->sched.parallel_loop->sched.hub_entries);
 }
 
-/* Text of the parallel loop's own index, from gn_i, which includes the collapsed loops. */
+/* Text of the parallel loop's own index, found from gn_i by dividing by the extents of the
+ * collapsed loops. */
 static const char *row_index_text(CuFn *f) {
     const CuSched *c = &f->sched;
     const char *row = "gn_i";
     for (int i = 0; i < c->n_collapsed; i++) {
         const Expr *n = c->collapsed[i]->extent;
-        if (!loop_is_unit_extent(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_expr(f, n));
+        if (!loop_is_unit_extent(n)) row = arena_printf(f->a, "%s / (%s)", row, cu_size_text(f, n));
     }
     return row;
 }
 
-/* For loop_find: does the statement access the buffer, or read segment bounds from it? */
-static bool touches_buffer(const LStmt *s, const void *buf) {
+/* Predicate for loop_find(): does the statement access the buffer, or read the bounds of a row's
+ * entries from it? */
+static bool uses_buffer(const LStmt *s, const void *buf) {
     return s->ptr == buf || (loop_is_access(s) && s->buf == buf);
 }
 
@@ -157,75 +167,80 @@ static const char *pointer_type(CuFn *f, const char *type, bool written) {
     return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
 }
 
-/* Parameters of the function that does one row for a team of either kind: the arguments, sizes and
- * values computed before the parallel loop that the row needs. types: as declared, else as passed.
- */
-static Parameters row_parameters(CuFn *f, bool types) {
+/* Parameters of the device function NAME_row, which does one row: buffers, sizes and values
+ * computed before the parallel loop, as far as the row needs them. with_types: for its declaration,
+ * else names alone, for a call. */
+static Parameters row_parameters(CuFn *f, bool with_types) {
     const LKernel *k = f->k;
-    const LStmt *loop = f->sched.parallel_loop;
-    Parameters to = {0};
-    bool *all = f->used, *used = f->used = NEWN(f->a, bool, k->n_regs + 1);
-    cu_mark_used(f, loop->body);
-    f->used = all;
+    const LStmt *parallel_loop = f->sched.parallel_loop;
+    Parameters list = {0};
+    bool *saved_used = f->used, *used_in_row = f->used = NEWN(f->a, bool, k->n_regs + 1);
+    cu_mark_used(f, parallel_loop->body);
+    f->used = saved_used;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
-        if (!loop_find(loop->body, touches_buffer, b)) continue;
-        add_parameter(f, &to, types ? pointer_type(f, cu_mem_type(b->dt), b->written) : "",
+        if (!loop_find(parallel_loop->body, uses_buffer, b)) continue;
+        add_parameter(f, &list, with_types ? pointer_type(f, cu_mem_type(b->dt), b->written) : "",
                       f->buf[i]);
     }
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
-        if (f->sym[i]) add_parameter(f, &to, types ? "int64_t " : "", f->sym[i]);
+        if (f->sym[i]) add_parameter(f, &list, with_types ? "int64_t " : "", f->sym[i]);
     if (f->splits_rows)
-        add_parameter(f, &to, types ? pointer_type(f, "float", false) : "", "gn_room");
-    if (f->splits_rows) add_parameter(f, &to, types ? "int64_t " : "", "gn_part");
-    for (const LStmt *s = k->body; s != loop; s = s->next)
-        if (used[s->dst->id])
-            add_parameter(f, &to, types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
+        add_parameter(f, &list, with_types ? pointer_type(f, "float", false) : "", "gn_room");
+    if (f->splits_rows) add_parameter(f, &list, with_types ? "int64_t " : "", "gn_part");
+    for (const LStmt *s = k->body; s != parallel_loop; s = s->next)
+        if (used_in_row[s->dst->id])
+            add_parameter(f, &list,
+                          with_types ? arena_printf(f->a, "%s ", cu_type(s->dst->dt)) : "",
                           f->reg[s->dst->id]);
-    return to;
+    return list;
 }
 
-/* Writes a parameter list between `first` and `last`, on as many lines as it fills. */
-static void put_parameters(CuFn *f, const char *head, const Parameters *w, const char *tail) {
+/* Writes a parameter list between the texts `head` and `tail`, broken into lines of at most 100
+ * columns. */
+static void put_parameters(CuFn *f, const char *head, const Parameters *parameters,
+                           const char *tail) {
     enum { WIDTH = 100 };
-    StrBuf *b = &f->cu->b;
-    size_t line_start = b->n;
-    sb_puts(b, head);
-    for (int i = 0; i < w->n; i++) {
-        bool fits = b->n - line_start + strlen(w->v[i]) + 4 <= WIDTH;
-        if (b->s[b->n - 1] != '(') sb_puts(b, fits ? ", " : ",");
-        if (!fits) sb_puts(b, "\n");
-        if (!fits) line_start = b->n;
-        for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(b, "    ");
-        sb_puts(b, w->v[i]);
+    StrBuf *out = &f->cu->b;
+    size_t line_start = out->n;
+    sb_puts(out, head);
+    for (int i = 0; i < parameters->n; i++) {
+        bool fits = out->n - line_start + strlen(parameters->v[i]) + 4 <= WIDTH;
+        if (out->s[out->n - 1] != '(') sb_puts(out, fits ? ", " : ",");
+        if (!fits) sb_puts(out, "\n");
+        if (!fits) line_start = out->n;
+        for (int k = 0; k < f->depth + 1 && !fits; k++) sb_puts(out, "    ");
+        sb_puts(out, parameters->v[i]);
     }
-    sb_puts(b, tail);
+    sb_puts(out, tail);
 }
 
-/* Emits the function that does one row. Teams and blocks both call it, so its code stands once. */
+/* Emits the device function NAME_row, which does one row. It is a template over the team, so that
+ * teams of a warp and blocks (for hubs) share one source text. */
 static void emit_row_function(CuFn *f) {
-    const Parameters w = row_parameters(f, true);
+    const Parameters parameters = row_parameters(f, true);
     f->depth = 0;
     cu_line(f, "template <class Team>");
     put_parameters(
         f, arena_printf(f->a, "GN_ROW void %s_row(const Team &gn, const int64_t gn_i", f->k->name),
-        &w, ") {\n");
+        &parameters, ") {\n");
     f->depth = 1;
-    emit_index_split(f);
+    emit_loop_variables(f);
     emit_iteration(f);
     cu_close(f);
 }
 
-/* Emits the call of that function for row gn_i. */
-void cu_call_row(CuFn *f, const char *team) {
-    const Parameters w = row_parameters(f, false);
+/* Emits the call of NAME_row for row gn_i by the threads of `team` (an expression). */
+void cu_emit_row_call(CuFn *f, const char *team) {
+    const Parameters arguments = row_parameters(f, false);
     const char *indent = arena_printf(f->a, "%*s", 4 * f->depth, "");
-    put_parameters(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &w,
+    put_parameters(f, arena_printf(f->a, "%s%s_row(%s, gn_i", indent, f->k->name, team), &arguments,
                    ");\n");
 }
 
-/* Emits the loop over hubs: each thread tests a row of a tile, then the block does the hubs among
- * them. They come before other rows, since what takes longest should begin first. */
+/* Emits the loop over hubs. Each thread tests one row of a tile of rows; then the whole block does
+ * the hubs found, one after the other. Hubs come before other rows since what takes longest should
+ * begin first. */
 static void emit_hub_rows(CuFn *f) {
     CuSched *c = &f->sched;
     cu_open(f, "GN_SPREAD_ROWS(gn_round, gn_step, gn_extent) {");
@@ -236,33 +251,35 @@ static void emit_hub_rows(CuFn *f) {
     cu_line(f, "gn_hub = %s;", is_hub_text(f));
     cu_close(f);
     cu_open(f, "GN_HUBS(gn_i, gn_hubs(gn_hub, gn_i)) {");
-    cu_call_row(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes_text(f)));
+    cu_emit_row_call(f, arena_printf(f->a, "gn_block_team(%s)", cu_lanes_text(f)));
     cu_close(f);
     cu_close(f);
 }
 
-/* Emits the loop over hubs, then the loop in which teams do the other rows. */
+/* Emits the loop in which blocks do the hubs, then the loop in which teams of a warp do the other
+ * rows. */
 static void emit_rows_and_hubs(CuFn *f) {
     emit_hub_rows(f);
     cu_open(f, "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
     cu_line(f, "const int64_t %s = %s;", f->reg[f->sched.parallel_loop->var->id],
             row_index_text(f));
     cu_line(f, "if (%s) continue;", is_hub_text(f));
-    cu_call_row(f, "gn");
+    cu_emit_row_call(f, "gn");
     cu_close(f);
 }
 
-/* Emits one element of a pack: its index, loop variables and body. */
-static void emit_nest_element(CuFn *f, const LoopNest *nest) {
+/* Emits one element of a pack: its index gn_i = gn_from + gn_k if needed, the loop variables and
+ * the body. (For cu_emit_packed_elements().) */
+static void emit_element_of_pack(CuFn *f, const LoopNest *nest) {
     bool used = false;
     for (int i = 0; i < nest->n; i++) used = used || f->used[nest->loop[i]->var->id];
     if (used) cu_line(f, "const int64_t gn_i = gn_from + gn_k;");
-    emit_index_split(f);
+    emit_loop_variables(f);
     emit_iteration(f);
 }
 
-/* Emits the grid loop of a kernel whose threads have several neighbouring elements each; false:
- * they have one. */
+/* Emits the grid loop of a kernel whose threads have `pack` neighbouring elements each. False, and
+ * nothing is emitted, where each thread has one element. */
 static bool emit_packed_body(CuFn *f) {
     const LoopNest nest = loop_collapsed_nest(f->k);
     const int pack = f->sched.kind == CU_THREAD ? f->sched.pack : 1;
@@ -270,13 +287,13 @@ static bool emit_packed_body(CuFn *f) {
     cu_open(f, "GN_ROWS(gn_p, gn_ceildiv(gn_extent, %d)) {", pack);
     cu_line(f, "const int64_t gn_from = gn_p * %d;", pack);
     cu_line(f, "const int gn_on = (int)gn_min64(gn_extent - gn_from, %d);", pack);
-    cu_packed_elements(f, &nest, emit_nest_element);
+    cu_emit_packed_elements(f, &nest, emit_element_of_pack);
     cu_close(f);
     return true;
 }
 
-/* Emits the grid loop: packs of elements per thread; or a thread per iteration; or a team per row,
- * with blocks for hubs where the schedule says so. */
+/* Emits the grid loop over the parallel iterations: packs of elements per thread, or one thread per
+ * iteration, or one team per row, with blocks for hubs where the schedule says so. */
 static void emit_parallel_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (emit_packed_body(f)) return;
@@ -286,65 +303,70 @@ static void emit_parallel_body(CuFn *f) {
     }
     cu_open(f, c->kind == CU_THREAD ? "GN_ROWS(gn_i, gn_extent) {"
                                     : "GN_TEAM_ROWS(gn_i, gn_extent, gn) {");
-    emit_index_split(f);
+    emit_loop_variables(f);
     emit_iteration(f);
     cu_close(f);
 }
 
-/* Rows behind the batch's own, which are as many as the device finds. */
-static const char *count_of(CuFn *f, const LStmt *s) {
-    if (s->range != LR_BEHIND) return cu_expr(f, s->extent);
-    return arena_printf(f->a, "gn_max64(%s - %s, 0)", cu_expr(f, s->extent),
-                        cu_own_expr(f, s->own));
+/* Text of the number of iterations of the loop. Of padding rows (LR_BEHIND: those that a launch for
+ * rounded sizes has after the batch's own) it is the rounded size less the batch's, which the
+ * device reads from gn_n. */
+static const char *loop_count_text(CuFn *f, const LStmt *loop) {
+    if (loop->range != LR_BEHIND) return cu_size_text(f, loop->extent);
+    return arena_printf(f->a, "gn_max64(%s - %s, 0)", cu_size_text(f, loop->extent),
+                        cu_batch_size_text(f, loop->own));
 }
 
-/* Several parallel loops share one range: each thread finds the one that its index is in. */
+/* Emits a kernel that joins several independent parallel loops in one launch: index gn_i runs
+ * through the loops' ranges one after the other, and each thread finds the loop that its index
+ * falls in. */
 static void emit_joined_body(CuFn *f) {
-    const LStmt *s = f->k->body;
-    while (s->kind != L_FOR) cu_statement(f, s), s = s->next;
+    const LStmt *loop = f->k->body;
+    while (loop->kind != L_FOR) cu_emit_statement(f, loop), loop = loop->next;
     cu_open(f, "GN_ROWS(gn_i, gn_extent) {");
     cu_line(f, "int64_t gn_at = gn_i;");
-    for (; s; s = s->next) {
-        const char *n = count_of(f, s);
-        const char *from = s->own ? arena_printf(f->a, "%s + ", cu_own_expr(f, s->own)) : "";
-        cu_open(f, "if (gn_at >= 0 && gn_at < %s) {", n);
-        if (f->used[s->var->id])
-            cu_line(f, "const int64_t %s = %sgn_at;", f->reg[s->var->id], from);
-        cu_block(f, s->body);
+    for (; loop; loop = loop->next) {
+        const char *count = loop_count_text(f, loop);
+        const char *first =
+            loop->own ? arena_printf(f->a, "%s + ", cu_batch_size_text(f, loop->own)) : "";
+        cu_open(f, "if (gn_at >= 0 && gn_at < %s) {", count);
+        if (f->used[loop->var->id])
+            cu_line(f, "const int64_t %s = %sgn_at;", f->reg[loop->var->id], first);
+        cu_emit_statements(f, loop->body);
         cu_close(f);
-        if (s->next) cu_line(f, "gn_at -= %s;", n);
+        if (loop->next) cu_line(f, "gn_at -= %s;", count);
     }
     cu_close(f);
 }
 
-/* Emits the kernel's statements: several joined loops, a parallel loop, or serial code for one
- * thread or block. */
+/* Emits the statements of the kernel: several joined loops, one parallel loop, or serial code that
+ * one thread or one block runs. */
 static void emit_body(CuFn *f) {
     const CuSched *c = &f->sched;
     if (loop_is_joined(f->k) || loop_is_behind(f->k)) {
         emit_joined_body(f);
         return;
     }
-    emit_team(f);
+    emit_declare_team(f);
     if (c->parallel_loop) {
-        cu_statements_until(f, f->k->body, c->parallel_loop);
+        cu_emit_statements_until(f, f->k->body, c->parallel_loop);
         emit_parallel_body(f);
         return;
     }
     cu_open(f, c->kind == CU_THREAD ? "GN_SERIAL(gn_extent) {" : "if (gn_extent) {");
-    cu_block(f, f->k->body);
+    cu_emit_statements(f, f->k->body);
     cu_close(f);
 }
 
-/* Writes a line of the comment. */
-static void comment_line(CuFn *f, const char *s, size_t n) {
+/* Writes n bytes of s as a line of the comment above the kernel. */
+static void put_comment_line(CuFn *f, const char *s, size_t n) {
     sb_puts(&f->cu->b, " * ");
     target_comment(&f->cu->b, arena_strndup(f->a, s, n));
     sb_puts(&f->cu->b, "\n");
 }
 
-/* Writes the line of the model at `at`, with its file and number. */
-static void comment_source(CuFn *f, Span at) {
+/* Writes the line of the model's source at `at` into the comment, as "file:line: text". */
+static void put_source_line(CuFn *f, Span at) {
     const Ctx *c = f->cu->c;
     if (!at.line || (int)at.file >= c->sources.n) return;
     const Source *src = &c->sources.v[at.file];
@@ -353,11 +375,12 @@ static void comment_source(CuFn *f, Span at) {
         if ((p = strchr(p, '\n'))) p++;
     size_t n = p ? strcspn(p, "\n") : 0;
     const char *text = arena_printf(f->a, "%s:%u: %.*s", src->path, at.line, (int)n, n ? p : "");
-    comment_line(f, text, strlen(text));
+    put_comment_line(f, text, strlen(text));
 }
 
-/* Emits the comment above the kernel: the lines of the model that it computes (lines: only above
- * the first of several stages), and its loop IR as emitted. */
+/* Emits the comment above the kernel: the lines of the model that it computes, and its loop IR as
+ * scheduled. with_source: false for all but the first of a kernel's stages, which would repeat the
+ * same lines. */
 static void emit_comment(CuFn *f, bool with_source) {
     const LKernel *k = f->k;
     StrBuf text = sb_new(f->a);
@@ -369,46 +392,48 @@ static void emit_comment(CuFn *f, bool with_source) {
             Span other = k->computes.v[j]->span;
             repeated |= other.file == at.file && other.line == at.line;
         }
-        if (!repeated) comment_source(f, at);
+        if (!repeated) put_source_line(f, at);
     }
     loop_print(&text, f->cu->plan->m, k);
     for (const char *s = text.s; *s; s += strcspn(s, "\n"), s += *s == '\n')
-        comment_line(f, s, strcspn(s, "\n"));
+        put_comment_line(f, s, strcspn(s, "\n"));
     sb_puts(&f->cu->b, " */\n");
 }
 
-/* Emits the head of the kernel: its name with `suffix`, and its parameters. */
-void cu_signature(CuFn *f, const char *suffix) {
+/* Emits "static __global__ void NAME_suffix(..) {" with the parameters of the kernel: buffers, a
+ * condition, sizes, team widths and the number of iterations. */
+void cu_emit_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;
-    const char *size = f->reads_device_sizes ? "int64_t " : "const int64_t ";
-    Parameters to = {0};
+    const char *size_type = f->reads_device_sizes ? "int64_t " : "const int64_t ";
+    Parameters list = {0};
     f->depth = 0;
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
         if (f->is_argument && !f->is_argument[i]) continue;
-        add_parameter(f, &to, pointer_type(f, cu_mem_type(b->dt), b->written), f->buf[i]);
+        add_parameter(f, &list, pointer_type(f, cu_mem_type(b->dt), b->written), f->buf[i]);
     }
-    if (f->has_condition) add_parameter(f, &to, pointer_type(f, "unsigned char", false), "gn_when");
-    if (f->reads_device_sizes) add_parameter(f, &to, pointer_type(f, "int64_t", false), "gn_n");
+    if (f->has_condition)
+        add_parameter(f, &list, pointer_type(f, "unsigned char", false), "gn_when");
+    if (f->reads_device_sizes) add_parameter(f, &list, pointer_type(f, "int64_t", false), "gn_n");
     for (int i = 0; i < m->syms.n; i++)
-        if (f->sym[i]) add_parameter(f, &to, size, f->sym[i]);
+        if (f->sym[i]) add_parameter(f, &list, size_type, f->sym[i]);
     if (f->sched.kind != CU_THREAD && !f->sched.lanes)
-        add_parameter(f, &to, "const int ", "gn_lanes");
+        add_parameter(f, &list, "const int ", "gn_lanes");
     if (f->sched.kind == CU_TEAM && f->sched.shared_loop && !f->in_parts_kernel)
-        add_parameter(f, &to, "const int ", "gn_ways");
+        add_parameter(f, &list, "const int ", "gn_ways");
     if (f->splits_rows)
-        add_parameter(f, &to, pointer_type(f, "float", f->in_parts_kernel), "gn_room");
-    if (f->splits_rows) add_parameter(f, &to, "const int64_t ", "gn_part");
-    add_parameter(f, &to, size, "gn_extent");
+        add_parameter(f, &list, pointer_type(f, "float", f->in_parts_kernel), "gn_room");
+    if (f->splits_rows) add_parameter(f, &list, "const int64_t ", "gn_part");
+    add_parameter(f, &list, size_type, "gn_extent");
     put_parameters(f,
                    arena_printf(f->a, "static __global__ void __launch_bounds__(GN_THREADS) %s%s(",
                                 k->name, suffix),
-                   &to, ") {\n");
+                   &list, ") {\n");
 }
 
-/* Emits the load of the batch's own sizes from device memory: the launch was recorded for rounded
- * ones. */
+/* Emits the load of the batch's own sizes from device memory (gn_n). A CUDA graph recorded for
+ * rounded sizes passes those as parameters, which this code replaces. */
 static void emit_load_sizes(CuFn *f) {
     cu_open(f, "if (gn_n) {");
     for (int i = 0; i < f->cu->plan->m->syms.n; i++)
@@ -417,16 +442,17 @@ static void emit_load_sizes(CuFn *f) {
     cu_close(f);
 }
 
-/* .. and of rows behind them: there are none where sizes are not rounded. */
-static void own_rows(CuFn *f) {
+/* Emits the number of padding rows as the kernel's extent: rows after the batch's own, up to the
+ * rounded sizes. Without rounding (gn_n is NULL) there are none. */
+static void emit_count_padding_rows(CuFn *f) {
     cu_line(f, "gn_extent = 0;");
     cu_open(f, "if (gn_n) {");
     for (const LStmt *s = f->k->body; s; s = s->next)
-        if (s->kind == L_FOR) cu_line(f, "gn_extent += %s;", count_of(f, s));
+        if (s->kind == L_FOR) cu_line(f, "gn_extent += %s;", loop_count_text(f, s));
     cu_close(f);
 }
 
-/* Whether the kernel needs any size. One that does not gets no code that reads them: a range that
+/* Whether the kernel needs any size. One that does not gets no code that loads them: a range that
  * is constant in one branch alone made nvcc unroll the updates of all parameters, with 128
  * registers instead of 80. */
 static bool uses_sizes(const CuFn *f) {
@@ -435,27 +461,30 @@ static bool uses_sizes(const CuFn *f) {
     return false;
 }
 
-/* The step that launches k; *in: its phase. */
-static const PStep *launching_step(const Plan *p, const LKernel *k, const PPhase **in) {
+/* The step of the plan that launches kernel k, or that clears padding rows with it; *phase: the
+ * phase of that step. NULL = no step does. */
+static const PStep *launching_step(const Plan *p, const LKernel *k, const PPhase **phase) {
     for (int i = 0; i < p->phases.n; i++)
         for (int j = 0; j < p->phases.v[i]->steps.n; j++) {
-            *in = p->phases.v[i];
-            const PStep *s = (*in)->steps.v[j];
+            *phase = p->phases.v[i];
+            const PStep *s = (*phase)->steps.v[j];
             if (s->kernel == k || (s->clear && s->clear->kernel == k)) return s;
         }
     return NULL;
 }
 
-/* Emits what precedes the kernel's statements: the load of sizes, and the test of its condition. */
-void cu_prologue(CuFn *f) {
+/* Emits what precedes the kernel's statements: loads of sizes from the device, and the test of the
+ * kernel's run-time condition (gn_when). */
+void cu_emit_prologue(CuFn *f) {
     if (loop_is_behind(f->k))
-        own_rows(f);
+        emit_count_padding_rows(f);
     else if (f->reads_device_sizes)
         emit_load_sizes(f);
     if (f->has_condition) cu_line(f, "if (%s*gn_when) return;", f->condition_negated ? "" : "!");
 }
 
-/* Emits the kernel, after its schedule is known, and the helper functions that it calls. */
+/* Emits the __global__ function of a scheduled kernel, and before it the device functions and
+ * kernels that it needs (NAME_row, NAME_parts). */
 static void emit_function(CuFn *f) {
     f->used = NEWN(f->a, bool, f->k->n_regs + 1);
     f->local_used = NEWN(f->a, bool, f->k->locals.n + 1);
@@ -464,16 +493,16 @@ static void emit_function(CuFn *f) {
     f->reads_device_sizes = f->reads_device_sizes && uses_sizes(f);
     f->splits_rows = cu_splits_rows(f);
     if (has_hubs(f)) emit_row_function(f);
-    if (f->splits_rows) cu_parts_kernel(f);
-    cu_signature(f, "");
+    if (f->splits_rows) cu_emit_parts_kernel(f);
+    cu_emit_signature(f, "");
     f->depth = 1;
-    cu_prologue(f);
+    cu_emit_prologue(f);
     emit_body(f);
     cu_close(f);
 }
 
-/* The emission context of kernel k. A stage (k is one of several kernels made from one) takes only
- * the arguments that it touches. */
+/* A new emission state for kernel k, with the settings of `base`. is_stage: k is one of several
+ * kernels that a pass made of one; it takes only the arguments that it uses. */
 static CuFn *context_for_kernel(const CuFn *base, const LKernel *k, bool is_stage) {
     CuFn *f = NEW(base->a, CuFn);
     *f = *base;
@@ -481,14 +510,14 @@ static CuFn *context_for_kernel(const CuFn *base, const LKernel *k, bool is_stag
     if (!is_stage) return f;
     bool *is_argument = NEWN(f->a, bool, k->bufs.n + 1);
     for (int i = 0; i < k->bufs.n; i++)
-        is_argument[i] = loop_find(k->body, touches_buffer, k->bufs.v[i]);
+        is_argument[i] = loop_find(k->body, uses_buffer, k->bufs.v[i]);
     f->is_argument = is_argument;
     return f;
 }
 
-/* Emits a kernel of the plan: runs the loop passes, which may split it in stages, then emits each
- * stage and the host function that launches them. False after diagnostics. */
-bool cu_kernel(Cu *cu, const LKernel *k) {
+/* Emits one kernel of the plan: runs the loop passes, which may split it into stages, then emits
+ * each stage and the host function that launches all of them. False after diagnostics. */
+bool cu_emit_kernel(Cu *cu, const LKernel *k) {
     const PPhase *ph = NULL;
     const PStep *s = launching_step(cu->plan, k, &ph);
     const TargetMachine no_machine = {0};
@@ -508,6 +537,6 @@ bool cu_kernel(Cu *cu, const LKernel *k) {
         emit_comment(f[i], i == 0);
         emit_function(f[i]);
     }
-    cu_launch(f, l.k.n, k->name);
+    cu_emit_launch(f, l.k.n, k->name);
     return true;
 }

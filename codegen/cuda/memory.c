@@ -3,24 +3,26 @@
 
 #include <string.h>
 
-/* Text of the row-major offset of the element at idx; dimension `without` is left out. */
+/* Text of the row-major offset of the element at the indices idx; dimension dropped_dim is left out
+ * (-1 = none is). */
 static const char *offset_text(CuFn *f, const LBuf *b, LReg *const *idx, int dropped_dim) {
-    const char *at = NULL;
+    const char *offset = NULL;
     for (int i = 0; i < b->rank; i++) {
         if (i == dropped_dim || loop_is_unit_extent(b->dim[i])) continue;
-        const char *x = f->reg[idx[i]->id];
-        if (!at) {
-            at = x;
+        const char *index = f->reg[idx[i]->id];
+        if (!offset) {
+            offset = index;
             continue;
         }
-        bool sum = strchr(at, ' ') != NULL;
-        at = arena_printf(f->a, "%s%s%s * %s + %s", sum ? "(" : "", at, sum ? ")" : "",
-                          cu_expr(f, b->dim[i]), x);
+        bool sum = strchr(offset, ' ') != NULL;
+        offset = arena_printf(f->a, "%s%s%s * %s + %s", sum ? "(" : "", offset, sum ? ")" : "",
+                              cu_size_text(f, b->dim[i]), index);
     }
-    return at ? at : "0";
+    return offset ? offset : "0";
 }
 
-/* The innermost alias of the access, or NULL. */
+/* The C variable that stands for the accessed element at this place, the innermost if several do;
+ * NULL = the element is in its array. */
 static const CuAlias *find_alias(CuFn *f, const LStmt *s) {
     for (int i = f->alias.n - 1; i >= 0; i--) {
         const CuAlias *a = &f->alias.v[i];
@@ -29,8 +31,7 @@ static const CuAlias *find_alias(CuFn *f, const LStmt *s) {
     return NULL;
 }
 
-/* The number of elements of a local array without dimension `dropped_dim`; -1: of all dimensions.
- */
+/* The number of elements of a local array if dimension dropped_dim is left out; -1: none is. */
 int64_t cu_elements_without_dim(const LBuf *b, int dropped_dim) {
     int64_t n = 1, extent;
     for (int i = 0; i < b->rank; i++)
@@ -38,12 +39,15 @@ int64_t cu_elements_without_dim(const LBuf *b, int dropped_dim) {
     return n;
 }
 
-/* Text of the accessed element: the name that an alias gives it, or an array element. */
-const char *cu_element(CuFn *f, const LStmt *s) {
+/* Text of the accessed element: the register or pack element that stands for it, or
+ * "buffer[offset]". */
+const char *cu_element_text(CuFn *f, const LStmt *s) {
     const LBuf *b = s->buf;
-    const CuAlias *a = find_alias(f, s);
-    if (a && a->dropped_dim < 0) return a->name;
-    if (a) return arena_printf(f->a, "%s[%s]", a->name, offset_text(f, b, s->idx, a->dropped_dim));
+    const CuAlias *alias = find_alias(f, s);
+    if (alias && alias->dropped_dim < 0) return alias->name;
+    if (alias)
+        return arena_printf(f->a, "%s[%s]", alias->name,
+                            offset_text(f, b, s->idx, alias->dropped_dim));
     const char *name = b->kind == LB_LOCAL ? f->local[b->id] : f->buf[b->id];
     if (b->kind == LB_LOCAL && b->rank == 0) return name;
     return arena_printf(f->a, "%s[%s]", name, offset_text(f, b, s->idx, -1));
@@ -53,24 +57,26 @@ static bool is_half(DType dt) {
     return dt == DT_F16 || dt == DT_BF16;
 }
 
-/* Whether the element holds its value in the type of registers: local arrays and most aliases do.
- */
+/* Whether the accessed element has the type of registers (f32 for 16-bit floats). Local arrays and
+ * most aliases have it; memory and packs do not. */
 static bool is_register_value(CuFn *f, const LStmt *s) {
     const CuAlias *a = find_alias(f, s);
     return a ? !a->in_memory_type : s->buf->kind == LB_LOCAL;
 }
 
-/* Text of the loaded value, converted to the type of registers. */
-const char *cu_load(CuFn *f, const LStmt *s) {
-    const char *at = cu_element(f, s);
-    if (is_register_value(f, s)) return at;
-    if (is_half(s->buf->dt)) return arena_printf(f->a, "gn_load(%s)", at);
-    return s->buf->dt == DT_I1 ? arena_printf(f->a, "%s != 0", at) : at;
+/* Text of the loaded value, converted to the type of registers: 16-bit floats become f32, bytes
+ * become bool. */
+const char *cu_load_text(CuFn *f, const LStmt *s) {
+    const char *element = cu_element_text(f, s);
+    if (is_register_value(f, s)) return element;
+    if (is_half(s->buf->dt)) return arena_printf(f->a, "gn_load(%s)", element);
+    return s->buf->dt == DT_I1 ? arena_printf(f->a, "%s != 0", element) : element;
 }
 
-/* The condition under which a thread of a team writes to memory: outside a column region the first
- * thread, inside the threads of the first way, each its columns. */
-const char *cu_writer_guard(CuFn *f) {
+/* Text of the condition under which a thread of a team writes to memory, since all threads of the
+ * team compute the same values: outside of column regions thread 0 writes; inside, each lane of way
+ * 0 its own columns. */
+const char *cu_writer_guard_text(CuFn *f) {
     const CuSched *c = &f->sched;
     if (c->kind == CU_THREAD) return "";
     if (!f->region) return "if (gn.thread == 0) ";
@@ -78,39 +84,43 @@ const char *cu_writer_guard(CuFn *f) {
     return several ? "if (gn.way == 0) " : "";
 }
 
-/* Emits the store of v to the element `at` in memory, by the threads that write. */
-void cu_store_element(CuFn *f, const LBuf *b, const char *at, const char *v) {
+/* Emits the store of a value to an element in memory, under the condition that selects the writing
+ * thread. */
+void cu_emit_store_element(CuFn *f, const LBuf *b, const char *element, const char *value) {
     if (is_half(b->dt))
-        cu_line(f, "%sgn_store(%s, %s);", cu_writer_guard(f), at, v);
+        cu_line(f, "%sgn_store(%s, %s);", cu_writer_guard_text(f), element, value);
     else
-        cu_line(f, "%s%s = %s;", cu_writer_guard(f), at, v);
+        cu_line(f, "%s%s = %s;", cu_writer_guard_text(f), element, value);
 }
 
-/* Emits the assignment of v to the accessed element, in memory or in a register. */
-static void emit_assign(CuFn *f, const LStmt *s, const char *v) {
-    const char *at = cu_element(f, s);
-    const CuAlias *a = find_alias(f, s);
-    if (is_register_value(f, s) || (a && !is_half(s->buf->dt)))
-        cu_line(f, "%s = %s;", at, v);
-    else if (a)
-        cu_line(f, "gn_store(%s, %s);", at, v);
+/* Emits the assignment of a value to the accessed element: a plain assignment to a register or
+ * full-width pack element, a converting one to a 16-bit pack element, or a guarded store to memory.
+ */
+static void emit_assign_element(CuFn *f, const LStmt *s, const char *value) {
+    const char *element = cu_element_text(f, s);
+    const CuAlias *alias = find_alias(f, s);
+    if (is_register_value(f, s) || (alias && !is_half(s->buf->dt)))
+        cu_line(f, "%s = %s;", element, value);
+    else if (alias)
+        cu_line(f, "gn_store(%s, %s);", element, value);
     else
-        cu_store_element(f, s->buf, at, v);
+        cu_emit_store_element(f, s->buf, element, value);
 }
 
-/* Emits a store. */
-void cu_store(CuFn *f, const LStmt *s) {
-    emit_assign(f, s, f->reg[s->src->id]);
+/* Emits an L_STORE. */
+void cu_emit_store(CuFn *f, const LStmt *s) {
+    emit_assign_element(f, s, f->reg[s->src->id]);
 }
 
-/* Emits an accumulation: loads the element, combines it with the source, and stores it. */
-void cu_acc(CuFn *f, const LStmt *s) {
-    const char *old = cu_load(f, s);
+/* Emits an L_ACC: loads the element, combines it with the source by the reduction, and stores it.
+ */
+void cu_emit_accumulate(CuFn *f, const LStmt *s) {
+    const char *old = cu_load_text(f, s);
     if (strchr(old, ' ')) old = arena_printf(f->a, "(%s)", old);
-    emit_assign(f, s, cu_combine(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
+    emit_assign_element(f, s, cu_combine_text(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
 }
 
-/* Declares a local array or scalar, if it is used. */
+/* Emits the declaration of a local array or scalar, if a statement uses it. */
 void cu_declare_local(CuFn *f, const LBuf *b) {
     if (!f->local_used[b->id]) return;
     int64_t n = cu_elements_without_dim(b, -1);

@@ -9,63 +9,65 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
-/* The number of neighbouring columns that a lane has at once in the region. */
+/* The number of neighbouring feature columns that one lane has at a time in the region; 1 where the
+ * range is not a constant width. */
 int cu_region_pack(const CuFn *f, const LoopColumns *r) {
     return r->range->range == LR_EXTENT ? f->sched.pack : 1;
 }
 
 /* ---- what stands in the text ------------------------------------------------------------- */
-/* Opens a loop over the lane's columns, if it has several. */
+/* Opens an unrolled loop (variable gn_k) over the lane's columns, if it has several. */
 void cu_open_pack_loop(CuFn *f) {
     if (!f->first_column) return;
     cu_line(f, "#pragma unroll");
     cu_open(f, "for (int gn_k = 0; gn_k < %d; gn_k++) {", f->sched.pack);
 }
 
-/* Closes that loop. */
+/* Closes the loop of cu_open_pack_loop(). */
 void cu_close_pack_loop(CuFn *f) {
     if (f->first_column) cu_close(f);
 }
 
-/* A register that exists per column of the lane, as text inside the loop over columns. */
+/* Text of a variable that exists once per column of the lane: name[gn_k] inside the pack loop, or
+ * the name alone where a lane has one column. */
 const char *cu_pack_register(CuFn *f, const char *name) {
     return f->first_column ? arena_printf(f->a, "%s[gn_k]", name) : name;
 }
 
-/* Its declarator: an array where the lane has several columns. */
+/* The declarator of such a variable: an array where the lane has several columns. */
 const char *cu_pack_declarator(CuFn *f, const char *name) {
     return f->first_column ? arena_printf(f->a, "%s[%d]", name, f->sched.pack) : name;
 }
 
-/* Whether a statement in the list needs the number of the column, besides accesses that load or
- * store the whole pack. own: s is the list of the column loop itself. */
-static bool reads_column_index(const CuFn *f, const LStmt *s, const LStmt *loop, bool direct) {
+/* Whether a statement in the list needs the column's number, other than as the index of a packed
+ * access. is_own_list: s is in the column loop's own list, not in an `if` in it. */
+static bool reads_column_index(const CuFn *f, const LStmt *s, const LStmt *loop, bool is_own_list) {
     for (; s; s = s->next) {
         for (int i = 0; i < s->n_arg; i++)
             if (s->arg[i] == loop->var) return true;
-        bool packed = direct && loop_is_access(s) && s->packed;
-        for (int i = 0; loop_is_access(s) && !packed && i < s->buf->rank; i++)
+        bool is_packed = is_own_list && loop_is_access(s) && s->packed;
+        for (int i = 0; loop_is_access(s) && !is_packed && i < s->buf->rank; i++)
             if (s->buf->kind != LB_LOCAL && s->idx[i] == loop->var) return true;
         if (s->kind == L_IF && reads_column_index(f, s->body, loop, false)) return true;
     }
     return false;
 }
 
-/* Lets the access use an element of the pack instead of memory. */
+/* Makes the text of access s use element `name` of a pack instead of memory. */
 static void push_pack_alias(CuFn *f, const LStmt *s, const char *name) {
     CuAlias a = {s->buf, s, name, -1, .in_memory_type = true};
     vec_push(f->a, &f->alias, a);
 }
 
-/* The C++ type of a pack of elements of b. */
+/* The C++ type of a pack of elements of buffer b, "GnPack<float, 4>". */
 static const char *pack_type(CuFn *f, const LBuf *b) {
     return arena_printf(f->a, "GnPack<%s, %d>", cu_mem_type(b->dt), f->sched.pack);
 }
 
-/* Emits the body of a column loop for all columns of the lane: packs are loaded first, then each
- * column is computed, then packs are stored. */
-void cu_packed_body(CuFn *f, const LStmt *loop) {
-    const char *column = f->reg[loop->var->id];
+/* Emits the body of a column loop for all columns of a lane that has several: packs are loaded
+ * first, then each column is computed, then packs are stored. */
+void cu_emit_packed_body(CuFn *f, const LStmt *loop) {
+    const char *column_name = f->reg[loop->var->id];
     int n_outer_aliases = f->alias.n, n = f->sched.pack;
     VEC(const char *) stores = {0};
     f->reg[loop->var->id] = f->first_column;
@@ -73,21 +75,21 @@ void cu_packed_body(CuFn *f, const LStmt *loop) {
         if (!loop_is_access(s) || !s->packed) continue;
         if (s->kind == L_LOAD && !f->used[s->dst->id]) continue;
         const char *pack = arena_printf(f->a, "gn_pack_%d", f->n_fresh_names++);
-        const char *at = cu_element(f, s), *type = pack_type(f, s->buf);
+        const char *element = cu_element_text(f, s), *type = pack_type(f, s->buf);
         if (s->kind == L_LOAD) {
-            cu_line(f, "const %s %s = gn_pack<%d>(&%s);", type, pack, n, at);
+            cu_line(f, "const %s %s = gn_pack<%d>(&%s);", type, pack, n, element);
         } else {
             cu_line(f, "%s %s;", type, pack);
-            vec_push(f->a, &stores, arena_printf(f->a, "gn_put(&%s, %s);", at, pack));
+            vec_push(f->a, &stores, arena_printf(f->a, "gn_put(&%s, %s);", element, pack));
         }
         push_pack_alias(f, s, arena_printf(f->a, "%s.at[gn_k]", pack));
     }
-    f->reg[loop->var->id] = column;
+    f->reg[loop->var->id] = column_name;
     cu_open_pack_loop(f);
     if (reads_column_index(f, loop->body, loop, true))
-        cu_line(f, "const int64_t %s = %s + gn_k;", column, f->first_column);
-    cu_block(f, loop->body);
+        cu_line(f, "const int64_t %s = %s + gn_k;", column_name, f->first_column);
+    cu_emit_statements(f, loop->body);
     cu_close_pack_loop(f);
     f->alias.n = n_outer_aliases;
-    for (int i = 0; i < stores.n; i++) cu_line(f, "%s%s", cu_writer_guard(f), stores.v[i]);
+    for (int i = 0; i < stores.n; i++) cu_line(f, "%s%s", cu_writer_guard_text(f), stores.v[i]);
 }

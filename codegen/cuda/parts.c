@@ -12,49 +12,53 @@
  */
 #include "codegen/cuda/cuda.h"
 
-/* Whether several blocks may share the entries of a long row. */
+/* Whether the schedule lets several blocks share the entries of a long row. */
 bool cu_splits_rows(const CuFn *f) {
     return f->sched.shared_loop && f->sched.shared_loop->sched.split_entries;
 }
 
-/* The column region around the loop whose entries the ways share. */
+/* The region of feature columns around the loop whose entries the ways share. */
 static const LoopColumns *shared_region(const CuFn *f) {
     return loop_region_of(&f->team, f->sched.shared_loop);
 }
 
-/* Text of how many numbers a part of a row leaves in scratch memory (gn_room). */
-const char *cu_partial_size_text(CuFn *f, bool host) {
+/* Text of how many partial sums one part of a row leaves in scratch memory: columns times
+ * accumulators. in_host_code: over the host's table of sizes. */
+const char *cu_partial_size_text(CuFn *f, bool in_host_code) {
     const LBuf *target[LOOP_TARGETS_MAX];
     int n = cu_shared_sums(f, f->sched.shared_loop, target);
-    const Expr *numbers = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, n));
-    return host ? cu_host_expr(f, numbers) : cu_expr(f, numbers);
+    const Expr *n_values = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, n));
+    return in_host_code ? cu_host_size_text(f, n_values) : cu_size_text(f, n_values);
 }
 
-/* Text of the place among them of partial sum number `target` at a column. */
+/* Text of the index of partial sum number `target`, at a column, among those that one part leaves.
+ */
 const char *cu_partial_index_text(CuFn *f, int target, const char *column) {
-    const Expr *before = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, target));
-    return target ? arena_printf(f->a, "%s + %s", cu_expr(f, before), column) : column;
+    const Expr *offset = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, target));
+    return target ? arena_printf(f->a, "%s + %s", cu_size_text(f, offset), column) : column;
 }
 
-/* Text of that number in the scratch memory of part `slot`. */
+/* Text of the element of scratch memory that holds this partial sum for part number `slot`. */
 const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column) {
     return arena_printf(f->a, "gn_room[%s * (%s) + %s]", slot, cu_partial_size_text(f, false),
                         cu_partial_index_text(f, target, column));
 }
 
 /* ---- the kernel that makes them --------------------------------------------------------- */
-/* Emits the kernel NAME_parts: a block for each part of the entries, with the code of a row. */
-void cu_parts_kernel(CuFn *f) {
+/* Emits the kernel NAME_parts, in which each block takes one part of all entries, of equal size,
+ * and runs the code of a row on it. Its sums go to scratch memory where the row is longer than a
+ * part. */
+void cu_emit_parts_kernel(CuFn *f) {
     const char *lanes = cu_lanes_text(f);
     f->in_parts_kernel = true;
-    cu_signature(f, "_parts");
+    cu_emit_signature(f, "_parts");
     f->in_parts_kernel = false;
     f->depth = 1;
-    cu_prologue(f);
-    cu_statements_until(f, f->k->body, f->sched.parallel_loop);
+    cu_emit_prologue(f);
+    cu_emit_statements_until(f, f->k->body, f->sched.parallel_loop);
     cu_open(f, "GN_PARTS(gn_at, %s, gn_extent, gn_part) {", f->buf[f->sched.shared_loop->ptr->id]);
     cu_line(f, "const int64_t gn_i = gn_at.row;");
-    cu_call_row(f, arena_printf(f->a, "gn_part_team(%s, gn_at, gn_room)", lanes));
+    cu_emit_row_call(f, arena_printf(f->a, "gn_part_team(%s, gn_at, gn_room)", lanes));
     cu_close(f);
     cu_close(f);
 }

@@ -8,28 +8,28 @@
 #include <string.h>
 
 /* Text of the i-th argument of an L_LET. */
-static const char *arg(CuFn *f, const LStmt *s, int i) {
+static const char *argument_text(CuFn *f, const LStmt *s, int i) {
     return f->reg[s->arg[i]->id];
 }
 
 /* Text of x rounded to a 16-bit type, in f32; of other types x itself. */
-const char *cu_rounded(Arena *a, DType dt, const char *x) {
+const char *cu_rounded_text(Arena *a, DType dt, const char *x) {
     if (dt == DT_F16) return arena_printf(a, "gn_round_f16(%s)", x);
     if (dt == DT_BF16) return arena_printf(a, "gn_round_bf16(%s)", x);
     return x;
 }
 
-/* Text of acc combined with x by the reduction r. */
-const char *cu_combine(CuFn *f, RedKind r, DType dt, const char *acc, const char *x) {
+/* Text of accumulator `acc` combined with x by reduction r. */
+const char *cu_combine_text(CuFn *f, RedKind r, DType dt, const char *acc, const char *x) {
     if (r == RED_MAX) return arena_printf(f->a, "%s > %s ? %s : %s", x, acc, x, acc);
     if (r == RED_MIN) return arena_printf(f->a, "%s < %s ? %s : %s", x, acc, x, acc);
     if (dt == DT_I1) return arena_printf(f->a, "%s || %s", acc, x);
     if (!dtype_is_float(dt)) return arena_printf(f->a, "gn_add(%s, %s)", acc, x);
-    return cu_rounded(f->a, dt, arena_printf(f->a, "%s + %s", acc, x));
+    return cu_rounded_text(f->a, dt, arena_printf(f->a, "%s + %s", acc, x));
 }
 
 /* Text of x converted from one type to another. */
-static const char *cast(CuFn *f, DType from, DType to, const char *x) {
+static const char *cast_text(CuFn *f, DType from, DType to, const char *x) {
     if (from == to) return x;
     if (to == DT_I1) return arena_printf(f->a, "%s != 0", x);
     if (dtype_is_float(from) && !dtype_is_float(to))
@@ -38,24 +38,24 @@ static const char *cast(CuFn *f, DType from, DType to, const char *x) {
 }
 
 /* Text of a call of a C math function with one argument: fn, or fnf for f32. */
-static const char *call1(CuFn *f, DType dt, const char *fn, const char *x) {
+static const char *math_call_text(CuFn *f, DType dt, const char *fn, const char *x) {
     return arena_printf(f->a, "%s%s(%s)", fn, dt == DT_F64 ? "" : "f", x);
 }
 
 /* Text of an operation with one operand. */
-static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
+static const char *unary_text(CuFn *f, OpKind op, DType dt, const char *x) {
     bool fl = dtype_is_float(dt);
     switch (op) {
     case OP_NEG:
         return arena_printf(f->a, fl ? "-%s" : "gn_neg(%s)", x);
     case OP_ABS:
-        return fl ? call1(f, dt, "fabs", x) : arena_printf(f->a, "gn_abs(%s)", x);
+        return fl ? math_call_text(f, dt, "fabs", x) : arena_printf(f->a, "gn_abs(%s)", x);
     case OP_NOT:
         return arena_printf(f->a, dt == DT_I1 ? "!%s" : "~%s", x);
     case OP_ISNAN:
         return fl ? arena_printf(f->a, "%s != %s", x, x) : "false";
     case OP_FLOOR:
-        return fl ? call1(f, dt, "floor", x) : x;
+        return fl ? math_call_text(f, dt, "floor", x) : x;
     case OP_RSQRT:
     case OP_SIGMOID:
         return arena_printf(f->a, "gn_%s(%s)", op_mnemonic(op), x);
@@ -64,76 +64,76 @@ static const char *unary(CuFn *f, OpKind op, DType dt, const char *x) {
     case OP_COPY:
         return x;
     default: /* exp, log1p, tanh, ..: as the C library calls them */
-        return call1(f, dt, op_mnemonic(op), x);
+        return math_call_text(f, dt, op_mnemonic(op), x);
     }
 }
 
 /* Text of "x op y". */
-static const char *infix(CuFn *f, const char *x, const char *op, const char *y) {
+static const char *infix_text(CuFn *f, const char *x, const char *op, const char *y) {
     return arena_printf(f->a, "%s %s %s", x, op, y);
 }
 
-/* Text of an integer operation that C leaves undefined somewhere, or of arithmetic modulo 2 for i1.
- */
-static const char *int_binary(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
+/* Text of an integer operation that is undefined in C for some operands: a call of a safe function
+ * of kernel.h. For i1 it is arithmetic modulo 2. */
+static const char *int_binary_text(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
     if (dt != DT_I1) return arena_printf(f->a, "gn_%s(%s, %s)", op_mnemonic(op), x, y);
-    if (op == OP_MUL) return infix(f, x, "&&", y);
-    return infix(f, x, op == OP_DIV ? "&&" : "!=", y); /* modulo 2 */
+    if (op == OP_MUL) return infix_text(f, x, "&&", y);
+    return infix_text(f, x, op == OP_DIV ? "&&" : "!=", y); /* modulo 2 */
 }
 
 /* Text of an operation with two operands. */
-static const char *binary(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
+static const char *binary_text(CuFn *f, OpKind op, DType dt, const char *x, const char *y) {
     switch (op) {
     case OP_LT:
-        return infix(f, x, "<", y);
+        return infix_text(f, x, "<", y);
     case OP_LE:
-        return infix(f, x, "<=", y);
+        return infix_text(f, x, "<=", y);
     case OP_EQ:
-        return infix(f, x, "==", y);
+        return infix_text(f, x, "==", y);
     case OP_MAX:
         return arena_printf(f->a, "%s > %s ? %s : %s", x, y, x, y);
     case OP_MIN:
         return arena_printf(f->a, "%s < %s ? %s : %s", x, y, x, y);
     case OP_AND:
-        return infix(f, x, dt == DT_I1 ? "&&" : "&", y);
+        return infix_text(f, x, dt == DT_I1 ? "&&" : "&", y);
     case OP_OR:
-        return infix(f, x, dt == DT_I1 ? "||" : "|", y);
+        return infix_text(f, x, dt == DT_I1 ? "||" : "|", y);
     case OP_POW:
         return arena_printf(f->a, "gn_pow(%s, %s)", x, y);
     default:
         break;
     }
-    if (!dtype_is_float(dt)) return int_binary(f, op, dt, x, y);
-    return infix(f, x, op == OP_ADD ? "+" : op == OP_SUB ? "-" : op == OP_MUL ? "*" : "/", y);
+    if (!dtype_is_float(dt)) return int_binary_text(f, op, dt, x, y);
+    return infix_text(f, x, op == OP_ADD ? "+" : op == OP_SUB ? "-" : op == OP_MUL ? "*" : "/", y);
 }
 
 /* Text of an elementwise operation of the graph IR. */
-static const char *elementwise(CuFn *f, const LStmt *s) {
-    const char *x = arg(f, s, 0);
+static const char *elementwise_text(CuFn *f, const LStmt *s) {
+    const char *x = argument_text(f, s, 0);
     DType dt = s->arg[0]->dt;
-    if (s->op == OP_CAST) return cast(f, dt, s->dst->dt, x);
-    if (s->n_arg == 1) return unary(f, s->op, dt, x);
-    const char *y = arg(f, s, 1);
-    if (s->op == OP_SELECT) return arena_printf(f->a, "%s ? %s : %s", x, y, arg(f, s, 2));
-    return binary(f, s->op, dt, x, y);
+    if (s->op == OP_CAST) return cast_text(f, dt, s->dst->dt, x);
+    if (s->n_arg == 1) return unary_text(f, s->op, dt, x);
+    const char *y = argument_text(f, s, 1);
+    if (s->op == OP_SELECT) return arena_printf(f->a, "%s ? %s : %s", x, y, argument_text(f, s, 2));
+    return binary_text(f, s->op, dt, x, y);
 }
 
 /* Text of the right-hand side of an L_LET. */
-const char *cu_let(CuFn *f, const LStmt *s) {
-    static const char *const index[] = {
+const char *cu_let_text(CuFn *f, const LStmt *s) {
+    static const char *const index_operator[] = {
         [L_FN_IADD] = "+", [L_FN_ISUB] = "-", [L_FN_IMUL] = "*", [L_FN_IDIV] = "/",
         [L_FN_IREM] = "%", [L_FN_ILT] = "<",  [L_FN_IGE] = ">=", [L_FN_IEQ] = "=="};
     switch (s->fn) {
     case L_FN_OP:
-        return cu_rounded(f->a, s->dst->dt, elementwise(f, s));
+        return cu_rounded_text(f->a, s->dst->dt, elementwise_text(f, s));
     case L_FN_CONST:
-        return cu_rounded(f->a, s->dst->dt, cu_real(f->a, s->dst->dt, s->imm));
+        return cu_rounded_text(f->a, s->dst->dt, cu_literal_text(f->a, s->dst->dt, s->imm));
     case L_FN_SIZE:
-        return cu_expr(f, s->size);
+        return cu_size_text(f, s->size);
     case L_FN_RANDOM:
-        return arena_printf(f->a, "gn_random(%s, %s, %s, %s)", arg(f, s, 0), arg(f, s, 1),
-                            arg(f, s, 2), arg(f, s, 3));
+        return arena_printf(f->a, "gn_random(%s, %s, %s, %s)", argument_text(f, s, 0),
+                            argument_text(f, s, 1), argument_text(f, s, 2), argument_text(f, s, 3));
     default:
-        return infix(f, arg(f, s, 0), index[s->fn], arg(f, s, 1));
+        return infix_text(f, argument_text(f, s, 0), index_operator[s->fn], argument_text(f, s, 1));
     }
 }

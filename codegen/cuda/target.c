@@ -17,8 +17,8 @@ static void emit_file_head(Cu *cu) {
             "#include \"cuda/kernel.h\"\n\n");
 }
 
-/* Emits the entry point of a kernel of the runtime that the program needs; the kernel is the same
- * for all programs. */
+/* Emits the host entry point of a kernel that the runtime brings (ranking, sampling, ..), if the
+ * program uses it. The kernel itself is a header, the same for all programs. */
 static void emit_runtime_kernel(Cu *cu, RuntimeKernel k) {
     static const struct {
         const char *header, *arguments;
@@ -42,7 +42,8 @@ static void emit_runtime_kernel(Cu *cu, RuntimeKernel k) {
               target_runtime_kernel_kind(k));
 }
 
-/* Writes the plan's kernels as one file of CUDA C. False after diagnostics. */
+/* Target.emit_kernels of CUDA: writes all kernels of the plan as one file of CUDA C. False after
+ * diagnostics. */
 static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path) {
     (void)o;
@@ -54,7 +55,7 @@ static bool emit_kernels(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind
     Cu cu = {.c = c, .a = c->a, .plan = p, .b = sb_new(c->a)};
     emit_file_head(&cu);
     for (int i = 0; i < p->kernels.n; i++)
-        if (!cu_kernel(&cu, p->kernels.v[i])) return false;
+        if (!cu_emit_kernel(&cu, p->kernels.v[i])) return false;
     for (int i = 0; i < RUNTIME_COUNT; i++) emit_runtime_kernel(&cu, (RuntimeKernel)i);
     return ctx_write(c, path, cu.b.s, cu.b.n);
 }

@@ -7,36 +7,37 @@
 #include <string.h>
 
 /* Writes an indented line. */
-static void put_line(CuFn *f, const char *text) {
+static void put_indented_line(CuFn *f, const char *text) {
     for (int i = 0; i < f->depth; i++) sb_puts(&f->cu->b, "    ");
     sb_puts(&f->cu->b, text);
     sb_puts(&f->cu->b, "\n");
 }
 
+/* Writes a line at the current indentation, formatted like printf. */
 void cu_line(CuFn *f, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    put_line(f, arena_vprintf(f->a, fmt, ap));
+    put_indented_line(f, arena_vprintf(f->a, fmt, ap));
     va_end(ap);
 }
 
-/* Writes a line, and indents what follows. */
+/* Writes a line that opens a brace, and indents what follows. */
 void cu_open(CuFn *f, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    put_line(f, arena_vprintf(f->a, fmt, ap));
+    put_indented_line(f, arena_vprintf(f->a, fmt, ap));
     va_end(ap);
     f->depth++;
 }
 
-/* Ends the indentation with "}". */
+/* Writes "}" and ends the indentation of the last cu_open(). */
 void cu_close(CuFn *f) {
     f->depth--;
-    put_line(f, "}");
+    put_indented_line(f, "}");
 }
 
 /* ---- types and numbers ------------------------------------------------------------- */
-/* The C type of a register; 16-bit floats are computed in f32. */
+/* The C type that a register of type dt has; 16-bit floats are computed in f32. */
 const char *cu_type(DType dt) {
     static const char *const name[] = {
         [DT_F32] = "float",   [DT_F64] = "double",  [DT_F16] = "float", [DT_BF16] = "float",
@@ -51,8 +52,8 @@ const char *cu_mem_type(DType dt) {
     return dt == DT_I1 ? "uint8_t" : cu_type(dt);
 }
 
-/* A floating-point literal. */
-static const char *real_literal(Arena *a, double v, bool is_double) {
+/* A floating-point literal that reads back as v exactly, NaN and infinity included. */
+static const char *float_literal(Arena *a, double v, bool is_double) {
     if (isnan(v)) return is_double ? "(double)NAN" : "NAN";
     if (isinf(v))
         return arena_printf(a, "%s%sINFINITY", is_double ? "(double)" : "", v < 0 ? "-" : "");
@@ -61,7 +62,8 @@ static const char *real_literal(Arena *a, double v, bool is_double) {
     return arena_printf(a, "%s%s%s", s, has_point ? "" : ".0", is_double ? "" : "f");
 }
 
-/* An integer literal, saturated; the least integers have no literal of their own. */
+/* An integer literal of v, saturated to the type's range. The least integers have no literal in C
+ * and use a macro. */
 static const char *integer_literal(Arena *a, DType dt, double v) {
     int64_t i = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
     if (dt == DT_I32) {
@@ -72,24 +74,26 @@ static const char *integer_literal(Arena *a, DType dt, double v) {
     return arena_printf(a, "INT64_C(%" PRId64 ")", i);
 }
 
-/* A literal of type dt. */
-const char *cu_real(Arena *a, DType dt, double v) {
+/* A C literal of type dt and value v. */
+const char *cu_literal_text(Arena *a, DType dt, double v) {
     if (dt == DT_I1) return v != 0 ? "true" : "false";
     if (dt == DT_I32 || dt == DT_I64) return integer_literal(a, dt, v);
-    return real_literal(a, v, dt == DT_F64);
+    return float_literal(a, v, dt == DT_F64);
 }
 
-/* A literal of the identity of a reduction (as cg_identity() of the loop IR). */
-const char *cu_identity(Arena *a, RedKind r, DType dt) {
+/* A C literal of the identity of reduction r: 0, or the extreme value (as cg_identity() of the loop
+ * IR). */
+const char *cu_identity_text(Arena *a, RedKind r, DType dt) {
     bool max = r == RED_MAX;
-    if (r == RED_SUM || dt == DT_I1) return cu_real(a, dt, r == RED_MIN);
+    if (r == RED_SUM || dt == DT_I1) return cu_literal_text(a, dt, r == RED_MIN);
     if (dt == DT_I32) return max ? "INT32_MIN" : "INT32_MAX";
     if (dt == DT_I64) return max ? "INT64_MIN" : "INT64_MAX";
-    return cu_real(a, dt, max ? (double)-INFINITY : (double)INFINITY);
+    return cu_literal_text(a, dt, max ? (double)-INFINITY : (double)INFINITY);
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */
-/* Text of a size; host: over the table n[..], else over the kernel's parameters. */
+/* Text of a size expression. sizes: the name of the table that symbols are read from; NULL = the
+ * kernel's parameters. */
 static const char *size_text(CuFn *f, const Expr *e, const char *sizes) {
     static const char *const fn[] = {
         [EX_CEILDIV] = "gn_ceildiv", [EX_MAX] = "gn_max64", [EX_MIN] = "gn_min64"};
@@ -102,15 +106,15 @@ static const char *size_text(CuFn *f, const Expr *e, const char *sizes) {
     return arena_printf(f->a, "%s(%s, %s)", fn[e->kind], x, y);
 }
 
-const char *cu_expr(CuFn *f, const Expr *e) {
+const char *cu_size_text(CuFn *f, const Expr *e) {
     return size_text(f, e, NULL);
 }
 
-const char *cu_host_expr(CuFn *f, const Expr *e) {
+const char *cu_host_size_text(CuFn *f, const Expr *e) {
     return size_text(f, e, "n");
 }
 
-const char *cu_own_expr(CuFn *f, const Expr *e) {
+const char *cu_batch_size_text(CuFn *f, const Expr *e) {
     return size_text(f, e, "gn_n");
 }
 
@@ -136,8 +140,8 @@ static bool is_reserved(const char *s) {
     return !strcmp(s, "gn") || !strncmp(s, "gn_", 3) || !strncmp(s, "__", 2);
 }
 
-/* A C identifier like `name` that is not taken yet; it is then. */
-static const char *unique_name(CuFn *f, StrMap *taken, const char *name) {
+/* A C identifier made of `name` that is not in `taken` yet; adds it there. */
+static const char *take_unique_name(CuFn *f, StrMap *taken, const char *name) {
     const char *s = cg_ident(f->a, name);
     while (is_reserved(s) || strmap_has(taken, s)) s = arena_printf(f->a, "%s_", s);
     strmap_put(f->a, taken, s, f);
@@ -151,11 +155,11 @@ static void name_sizes_in(CuFn *f, StrMap *taken, const Expr *e) {
         name_sizes_in(f, taken, e->a);
         name_sizes_in(f, taken, e->b);
     } else if (!f->sym[e->sym->id]) {
-        f->sym[e->sym->id] = unique_name(f, taken, e->sym->name);
+        f->sym[e->sym->id] = take_unique_name(f, taken, e->sym->name);
     }
 }
 
-/* Gives a name to each size symbol that the statements use. */
+/* Gives a C name to each size symbol that the statements use. */
 static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         name_sizes_in(f, taken, s->extent);
@@ -167,19 +171,19 @@ static void name_sizes(CuFn *f, StrMap *taken, const LStmt *s) {
     }
 }
 
-/* Gives a name to each register that the statements define. */
+/* Gives a C name to each register that the statements define, from its hint and number. */
 static void name_registers(CuFn *f, StrMap *taken, const LStmt *s) {
     for (; s; s = s->next) {
         const LReg *r = s->kind == L_FOR ? s->var : s->dst;
         bool defines = s->kind == L_FOR || loop_is_value(s);
         if (defines && !f->reg[r->id]) /* halves of a loop share theirs (heads.c) */
-            f->reg[r->id] = unique_name(
+            f->reg[r->id] = take_unique_name(
                 f, taken, arena_printf(f->a, "%s_%d", r->hint && *r->hint ? r->hint : "v", r->id));
         if (loop_has_body(s)) name_registers(f, taken, s->body);
     }
 }
 
-/* Gives names to the kernel's arguments, local arrays, sizes and registers. */
+/* Gives C names to the kernel's arguments, local arrays, sizes and registers, all different. */
 void cu_assign_names(CuFn *f) {
     StrMap taken = {0};
     const LKernel *k = f->k;
@@ -188,9 +192,9 @@ void cu_assign_names(CuFn *f) {
     f->local = NEWN(f->a, const char *, k->locals.n + 1);
     f->sym = NEWN(f->a, const char *, f->cu->plan->m->syms.n + 1);
     strmap_put(f->a, &taken, k->name, f);
-    for (int i = 0; i < k->bufs.n; i++) f->buf[i] = unique_name(f, &taken, k->bufs.v[i]->name);
+    for (int i = 0; i < k->bufs.n; i++) f->buf[i] = take_unique_name(f, &taken, k->bufs.v[i]->name);
     for (int i = 0; i < k->locals.n; i++)
-        f->local[i] = unique_name(f, &taken, k->locals.v[i]->name);
+        f->local[i] = take_unique_name(f, &taken, k->locals.v[i]->name);
     name_sizes(f, &taken, k->body);
     name_registers(f, &taken, k->body);
 }

@@ -29,7 +29,7 @@ static void emitted(Ctx *c, void *arg) {
     if (!ok) return;
     Plan p = {.m = m};
     Cu cu = {.c = c, .a = c->a, .plan = &p, .b = sb_new(c->a)};
-    CHECK_MSG(cu_kernel(&cu, k), "%s", c->diags.n ? c->diags.v[0].text : "no text");
+    CHECK_MSG(cu_emit_kernel(&cu, k), "%s", c->diags.n ? c->diags.v[0].text : "no text");
     if (!cu.b.s) return;
     const char *text = strstr(cu.b.s, "\n */\n");
     for (int i = 0; i < 4 && t->want[i]; i++)
@@ -566,7 +566,7 @@ static void refused(Ctx *c, void *arg) {
     if (n != 1 || !k) return;
     Plan p = {.m = m};
     Cu cu = {.c = c, .a = c->a, .plan = &p, .b = sb_new(c->a)};
-    bool ok = loop_verify(c, m, k) && cu_kernel(&cu, k);
+    bool ok = loop_verify(c, m, k) && cu_emit_kernel(&cu, k);
     CHECK(!ok && !cu.b.n);
     CHECK_MSG(c->diags.n && strstr(c->diags.v[0].text, t->error), "got: %s, want: %s",
               c->diags.n ? c->diags.v[0].text : "nothing", t->error);
