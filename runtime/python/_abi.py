@@ -184,6 +184,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_trainer_n_baselines": (c_int, [Handle]),
     "gnnc_trainer_baseline": (c_int, [Handle, c_int, POINTER(Baseline)]),
     "gnnc_trainer_predict": (c_int, [Handle, *_values]),
+    "gnnc_trainer_predict_rows": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
     "gnnc_trainer_embed": (c_int, [Handle, c_char_p, *_values]),
     "gnnc_trainer_n_layers": (c_int, [Handle]),
     "gnnc_trainer_layer_name": (c_char_p, [Handle, c_int]),

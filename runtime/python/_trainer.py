@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _abi, _facts
 from ._abi import Error, library
-from ._graph import Graph
+from ._graph import Graph, _at, _numbers
 from ._legend import Legend
 
 if TYPE_CHECKING:
@@ -357,9 +357,18 @@ class Trainer(_abi.Owner):
                 yield m.name.decode(), m.of.decode(), m.split.decode(), m.value
 
     # ---- what it gives ------------------------------------------------------------------------------
-    def predict(self) -> np.ndarray:
-        """The model's result for every row, with the present parameters, as float32."""
-        return self._values("predict")
+    def predict(self, ids: Any = None) -> np.ndarray:
+        """The model's result with the present parameters, as float32: of every row, or of those with these numbers, in any order.
+
+        Of a model with times no other rows are computed; of others all are, and a Session computes fewer.
+        """
+        if ids is None:
+            return self._values("predict")
+        ids = _numbers(ids, "ids")
+        with self.legend() as legend:
+            out = np.empty((ids.size, *legend.row_shape), dtype=np.float32)
+        self._call("predict_rows", ids.size, _at(ids), out.ctypes.data)
+        return out
 
     def legend(self) -> Legend:
         """What rows of predict() are called, what their numbers mean, and probabilities."""

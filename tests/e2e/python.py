@@ -240,6 +240,9 @@ def metrics_and_values(churn, graph):
     run("./trainer", "predict", "--data", CORA, "--weights", "churn.safetensors", "--out", "scores.npy")
     run("./trainer", "embed", "h", "--data", CORA, "--weights", "churn.safetensors", "--out", "h.npy")
     assert scores.dtype == np.float32 and (scores == np.load("scores.npy")).all()
+    assert (t.predict([3, 1, 4, 1]) == scores[[3, 1, 4, 1]]).all() and t.predict([]).shape == (0, 7)
+    fails("E_RANGE", "2708", t.predict, [2708])
+    fails("E_ARG", "integers", t.predict, [1.5])
     legend = t.legend()
     for form, top in (("csv", 0), ("jsonl", 2)):
         run("./trainer", "predict", "--data", CORA, "--weights", "churn.safetensors", "--format", form, "--out", "want." + form,
