@@ -7,8 +7,8 @@ usage: bench/grid.py --npy ROOT [--data ROOT].. [--datasets cora,arxiv] [--model
                      [--retry] [--list]
 
   --npy, --data  folders with a folder per data set: arrays for the peers, `gnnc import`'s for gnnc
-  --results      STEM.csv, STEM.xlsx (where openpyxl is installed), STEM.html, a page with plots that stands alone, and
-                 STEM.lock.txt: commit, machine, compilers and the packages of each Python
+  --results      STEM.csv, STEM.xlsx (where openpyxl is installed), STEM.html, a page with plots that stands alone,
+                 STEM.md, who is fastest, and STEM.lock.txt: commit, machine, compilers and the packages of each Python
   --hours        starts no run after so long (3)
   --retry        run again what failed, timed out or ran out of memory;  --list  only say what would run
 
@@ -33,7 +33,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict, namedtuple
+from collections import Counter, defaultdict, namedtuple
 from html import escape
 
 import svg
@@ -269,22 +269,30 @@ def name(r):
     return r["system"] + " " + r["mode"] + (f" ({r['dynamic']})" if r["dynamic"] != "-" else "")
 
 
-def plots(rows):
+def plots(rows, systems):
     """A section per machine, data set, model and phase: time, memory, and what could not be measured."""
-    for head, part in itertools.groupby(sorted(rows, key=lambda r: tuple(r[k] for k in ("machine", "device", "dataset", "model", "phase"))),
-                                        key=lambda r: f"{r['dataset']}, {r['model']}, {r['phase']}: {r['machine']}, {r['device']}"):
+    one = len({(r["machine"], r["device"]) for r in rows}) == 1
+    for head, part in itertools.groupby(rows, key=lambda r: f"{r['dataset']}, {r['model']}, {r['phase']}" + ("" if one else f": {r['machine']}, {r['device']}")):
         part = list(part)
-        yield f"<h2>{escape(head)}</h2>"
+        yield f"<h2>{escape(head)}</h2><div class=plots>"
         for column, unit, title in (("median_ms", "ms", "median time"), ("peak_mib", "MiB", "peak memory"), ("compile_s", "s", "compile time")):
             values = sorted((r[column], name(r), r["system"]) for r in part if r["status"] == "ok" and r[column])
             if values:
-                yield svg.bars([(n, v, group) for v, n, group in values], title, unit)
+                yield svg.bars([(n, v, group) for v, n, group in values], title, unit, 600, systems)
         bad = [f"<li>{escape(name(r))}: {escape(r['status'])}, {escape(r['error'] or '')}</li>" for r in part if r["status"] != "ok"]
-        yield f"<ul>{''.join(bad)}</ul>" if bad else ""
+        yield "</div>" + (f"<ul>{''.join(bad)}</ul>" if bad else "")
+
+
+def is_number(v):
+    try:
+        float(v)
+    except ValueError:
+        return v in ("", "never")
+    return True
 
 
 def rows_of(head, lines):
-    cells = lambda tag, values: "".join(f"<{tag}>{escape(str(v))}</{tag}>" for v in values)
+    cells = lambda tag, values: "".join(f"<{tag}{'' if is_number(v) else ' class=t'}>{escape(str(v))}</{tag}>" for v in values)
     return "<table>\n<tr>" + cells("th", head) + "</tr>\n" + "\n".join("<tr>" + cells("td", line) + "</tr>" for line in lines) + "\n</table>"
 
 
@@ -294,29 +302,55 @@ def best(rows):
     return min(good, key=lambda r: r["median_ms"]) if good else None
 
 
-def analyses(rows, table):
-    """What is asked of a grid before all rows are read: who is fastest, what compiling costs, memory by phase, what fits, what must be changed."""
-    by = lambda *names: lambda r: tuple(r[n] for n in names)
-    groups = [(k, list(g)) for k, g in itertools.groupby(sorted(rows, key=by("dataset", "model", "phase")), key=by("dataset", "model", "phase"))]
-    fastest, memory, lost = [], defaultdict(dict), []
-    for (dataset, model, phase), part in groups:
+FASTEST = ["data", "model", "phase", "gnnc", "ms", "best peer", "ms", "times"]
+
+
+def in_order(rows, table):
+    """Rows as grid.json has its data sets and models, train before infer; those that it no longer names are last."""
+    place = lambda names, n: list(names).index(n) if n in names else len(names)
+    models = [m for d in table["datasets"].values() for m in d["models"]]
+    return sorted(rows, key=lambda r: (r["machine"], r["device"], place(table["datasets"], r["dataset"]), place(models, r["model"]), r["phase"] != "train"))
+
+
+def fastest(rows):
+    """A line of FASTEST for each data set, model and phase that something was measured of."""
+    for (dataset, model, phase), part in itertools.groupby(rows, key=lambda r: (r["dataset"], r["model"], r["phase"])):
+        part = list(part)
         mine, peer = best([r for r in part if r["system"] == "gnnc"]), best([r for r in part if r["system"] != "gnnc"])
         if mine or peer:
-            fastest.append([dataset, model, phase, *(x for r in (mine, peer) for x in ((name(r), f"{r['median_ms']:.4g}") if r else ("", ""))),
-                            f"{peer['median_ms'] / mine['median_ms']:.2f}" if mine and peer else ""])
-        for r in part:
-            if r["status"] == "ok":
-                memory[dataset, model, name(r)][phase] = r["peak_mib"]
-            else:
-                lost.append([dataset, model, phase, name(r), r["status"], r["error"] or ""])
-    yield f"<h2>Fastest, ms a call</h2>{rows_of(['data', 'model', 'phase', 'gnnc', 'ms', 'best peer', 'ms', 'times'], fastest)}"
+            yield [dataset, model, phase, *(x for r in (mine, peer) for x in ((name(r), f"{r['median_ms']:.4g}") if r else ("", ""))),
+                   f"{peer['median_ms'] / mine['median_ms']:.2f}" if mine and peer else ""]
+
+
+def measured_of(rows, table):
+    """How much of the table there is, in words: a grid that was stopped says so."""
+    a = argparse.Namespace(device="", machine="", **dict.fromkeys(("datasets", "models", "systems", "modes", "dynamic", "phases"), ""))
+    words = []
+    for (machine, device), part in itertools.groupby(rows, key=lambda r: (r["machine"], r["device"])):
+        part, a.machine, a.device = list(part), machine, device
+        status = Counter(r["status"] for r in part)
+        words.append(f"{machine}, {device}: {len(part)} of {sum(1 for _ in jobs(table, a))} combinations were run"
+                     + "".join(f", {n} {s}" for s, n in sorted(status.items()) if s != "ok") + ".")
+    return words
+
+
+def analyses(rows, table):
+    """What is asked of a grid before all rows are read: who is fastest, what compiling costs, memory by phase, what fits, what must be changed."""
+    memory, lost = defaultdict(dict), []
+    for r in rows:
+        if r["status"] == "ok":
+            memory[r["dataset"], r["model"], name(r)][r["phase"]] = f"{r['peak_mib']:.0f}"
+        else:
+            lost.append([r["dataset"], r["model"], r["phase"], name(r), r["status"], r["error"] or ""])
+    yield "".join(f"<p>{escape(w)}</p>" for w in measured_of(rows, table))
+    yield f"<h2>Fastest, ms a call</h2>{rows_of(FASTEST, fastest(rows))}"
     tax = [[r["dataset"], r["model"], r["phase"], name(r), f"{r['compile_s']:.4g}", f"{r['compile_tax_pct']:.3g}", r["break_even_runs"]]
            for r in rows if r["status"] == "ok" and r["compile_s"]]
     yield (f"<h2>Compile tax</h2><p>The part that compiling has of {TAXED} calls, and the calls after which it is won back against eager.</p>"
            + rows_of(["data", "model", "phase", "system", "compile s", f"% of {TAXED} calls", "break-even calls"], tax))
     yield "<h2>Memory by phase, MiB</h2>" + rows_of(["data", "model", "system", "train", "infer"],
                                                     [[*k, v.get("train", ""), v.get("infer", "")] for k, v in memory.items()])
-    yield "<h2>Without a result</h2>" + rows_of(["data", "model", "phase", "system", "status", "why"], lost)
+    yield "<h2>Without a result</h2>" + (rows_of(["data", "model", "phase", "system", "status", "why"], lost) if lost else "<p>None.</p>")
     yield "<h2>What a mode asks of a program</h2>" + rows_of(["system", "mode", "lines to change", "which"], [
         [s, m, v["changed_lines"], v["change"]] for s, x in table["systems"].items() for m, v in x["modes"].items()])
 
@@ -340,17 +374,29 @@ def write_lock(path, a):
 
 def write_html(path, rows, table_of_modes):
     style = ("body{font-family:sans-serif;margin:2em}table{border-collapse:collapse;font-size:12px}"
-             "td,th{border:1px solid #ccc;padding:2px 6px;text-align:right}tr.bad{background:#fdd}svg{display:block;margin:1em 0}")
-    cells = lambda tag, values: "".join(f"<{tag}>{escape(str(v))}</{tag}>" for v in values)
+             "td,th{border:1px solid #ccc;padding:2px 6px;text-align:right}.t{text-align:left;max-width:60em;overflow-wrap:anywhere}tr.bad{background:#fdd}"
+             ".plots{display:flex;flex-wrap:wrap;align-items:flex-start;gap:1em}.wide{overflow-x:auto}")
+    cells = lambda tag, values: "".join(f"<{tag}{'' if is_number(v) else ' class=t'}>{escape(str(v))}</{tag}>" for v in values)
     table = ["<tr>" + cells("th", COLUMNS) + "</tr>"]
     for r in rows:
         table.append(f"<tr{'' if r['status'] == 'ok' else ' class=bad'}>{cells('td', (r.get(k, '') for k in COLUMNS))}</tr>")
     with open(path, "w", encoding="utf-8") as f:
         f.write(f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>gnnc: grid</title><style>{style}</style></head><body>\n'
-                "<h1>Grid</h1>\n" + "\n".join(analyses(rows, table_of_modes)) + "\n".join(plots(rows)) + "\n<h2>All rows</h2>\n<table>\n" + "\n".join(table) + "\n</table></body></html>\n")
+                "<h1>Grid</h1>\n" + "\n".join(analyses(rows, table_of_modes)) + "\n" + "\n".join(plots(rows, table_of_modes["systems"]))
+                + "\n<h2>All rows</h2>\n<div class=wide><table>\n" + "\n".join(table) + "\n</table></div></body></html>\n")
+
+
+def write_md(path, rows, table):
+    lines = ["`bench/grid.py`, the fastest way of gnnc beside the fastest of all peers' (PyG, its CSR path, DGL; eager and each mode of torch.compile).",
+             *measured_of(rows, table), ""]
+    lines += ["| " + " | ".join(FASTEST) + " |", "|" + "---|" * len(FASTEST)] + ["| " + " | ".join(line) + " |" for line in fastest(rows)]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
 
 
 def write_all(stem, rows, table, a):
+    rows = in_order(rows, table)
+    write_md(stem + ".md", rows, table)
     write_xlsx(stem + ".xlsx", rows)
     write_html(stem + ".html", rows, table)
     write_lock(stem + ".lock.txt", a)

@@ -60,13 +60,14 @@ def loglog(series, title, x_label, y_label, width=760, height=480):
     return document(width, height, parts)
 
 
-def bars(values, title, unit, width=760):
-    """values: [(name, number above 0, group)], drawn from the left over a logarithmic axis; a colour per group."""
+def bars(values, title, unit, width=760, groups=()):
+    """values: [(name, number above 0, group)], drawn from the left over a logarithmic axis; a colour per group, of `groups` first,
+    so that charts beside each other agree."""
     if not values:
         return document(width, 40, [text(width / 2, 25, f"{title}: nothing measured")])
     x0, x1, row = 250, width - 90, 18
     lo, hi = decades([v for _, v, _ in values])
-    groups = sorted({g for _, _, g in values})
+    groups = [*groups, *sorted({g for _, _, g in values} - set(groups))]
     height = 60 + row * len(values)
     at = lambda v: x0 + (x1 - x0) * (math.log10(v) - lo) / (hi - lo)
     parts = [text(width / 2, 22, title, more='font-size="14" font-weight="bold"')]
