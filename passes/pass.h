@@ -104,6 +104,7 @@ typedef struct Pass {
     unsigned bars;                      /* facts that must not hold yet */
     /* Of a pass over the step plan, whose `run` is NULL. */
     bool (*run_plan)(PassCtx *p, struct Plan *plan);
+    bool moves_steps; /* .. or looks at neighbours: steps of dumps are to be last before it */
     /* Of a pass over the loops of a kernel. */
     bool (*run_loops)(PassCtx *p, struct Loops *l);
 } Pass;

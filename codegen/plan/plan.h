@@ -196,6 +196,7 @@ enum {
     PLAN_JOINED = 1 << 3,    /* .. steps to be joined, */
     PLAN_GROUPS = 1 << 4,    /* .. products to be made at once */
     PLAN_LIVES = 1 << 5,     /* PBuf.first and .last of temporaries are right */
+    PLAN_SPARSE = 1 << 6,    /* sparse products for a device's library were looked for */
 };
 
 typedef struct Plan {

@@ -211,6 +211,7 @@ const Pass plan_pass_delay_sums = {
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
     .bars = PLAN_GROUPS,
+    .moves_steps = true,
     .run_plan = run_delay,
 };
 
@@ -303,5 +304,6 @@ const Pass plan_pass_gather_parts = {
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
     .bars = PLAN_GROUPS,
+    .moves_steps = true,
     .run_plan = run_gather,
 };

@@ -30,14 +30,36 @@ uint32_t plan_main_file(const Module *m, uint32_t otherwise) {
     return otherwise;
 }
 
+/* The pass whose name begins the list. */
+static const Pass *first_of(const char *names) {
+    size_t n = strcspn(names, ",");
+    for (size_t i = 0; i < COUNT(passes); i++)
+        if (strlen(passes[i]->name) == n && !strncmp(passes[i]->name, names, n)) return passes[i];
+    return NULL;
+}
+
+/* What follows the first name of the list; "" = nothing. */
+static const char *rest_of(const char *names) {
+    names += strcspn(names, ",");
+    return names + (*names == ',');
+}
+
+/* Whether a pass of the list gives the fact. */
+static bool gives(const char *names, unsigned fact) {
+    for (; *names; names = rest_of(names)) {
+        const Pass *pass = first_of(names);
+        if (pass && pass->gives & fact) return true;
+    }
+    return false;
+}
+
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
     p->text_file = UINT32_MAX;
     p->main_file = plan_main_file(m, m->main_file);
     p->device = device;
-    const Target *on = device ? target_find(device) : NULL;
-    p->spmm = on && strstr(on->plan_passes, "sparse-products") ? spmm : SPMM_OWN;
+    p->spmm = device && gives(target_find(device)->plan_passes, PLAN_SPARSE) ? spmm : SPMM_OWN;
     return p;
 }
 
@@ -46,15 +68,6 @@ static bool has_dumps(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
             if (op->ask == ASK_APART) return true;
-    return false;
-}
-
-/* Does a pass move steps, or make one of several, so that dumps are to be put last before it? */
-static bool moves_steps(const char *name, size_t n) {
-    static const char *const movers[] = {"order-steps", "block-rows", "delay-sums", "gather-parts",
-                                         "place-exchanges"};
-    for (size_t i = 0; i < COUNT(movers); i++)
-        if (strlen(movers[i]) == n && !strncmp(movers[i], name, n)) return true;
     return false;
 }
 
@@ -70,11 +83,10 @@ const char *plan_pipeline(const Plan *p) {
     const bool dumps = has_dumps(p->m);
     StrBuf b = sb_new(p->m->a);
     sb_puts(&b, "form-kernels");
-    for (const char *s = passes_of(p); *s; s += *s == ',') {
-        size_t n = strcspn(s, ",");
-        if (dumps && moves_steps(s, n)) sb_puts(&b, ",dumps-last");
-        sb_printf(&b, ",%.*s", (int)n, s);
-        s += n;
+    for (const char *s = passes_of(p); *s; s = rest_of(s)) {
+        const Pass *pass = first_of(s);
+        if (dumps && pass && pass->moves_steps) sb_puts(&b, ",dumps-last");
+        sb_printf(&b, ",%.*s", (int)strcspn(s, ","), s);
     }
     return b.s;
 }
@@ -86,6 +98,7 @@ static const char *fact_name(unsigned facts) {
     if (facts & PLAN_EPILOGUES) return "products that cover steps (epilogues finds them)";
     if (facts & PLAN_JOINED) return "kernels of several steps (join-kernels makes them)";
     if (facts & PLAN_GROUPS) return "groups of products (group-products makes them)";
+    if (facts & PLAN_SPARSE) return "a library's sparse products (sparse-products finds them)";
     return "the lives of temporaries (lifetimes finds them)";
 }
 

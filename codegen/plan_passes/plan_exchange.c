@@ -628,5 +628,6 @@ const Pass plan_pass_place_exchanges = {
     .needs = PLAN_STEPS,
     .bars = PLAN_BLOCKS | PLAN_JOINED | PLAN_EPILOGUES | PLAN_GROUPS,
     .breaks = PLAN_LIVES,
+    .moves_steps = true,
     .run_plan = run,
 };

@@ -377,6 +377,7 @@ const Pass plan_pass_order_steps = {
     .needs = PLAN_STEPS,
     .breaks = PLAN_LIVES,
     .bars = LATER,
+    .moves_steps = true,
     .run_plan = run_order,
 };
 
@@ -387,5 +388,6 @@ const Pass plan_pass_block_rows = {
     .gives = PLAN_BLOCKS,
     .breaks = PLAN_LIVES,
     .bars = LATER,
+    .moves_steps = true,
     .run_plan = run_blocks,
 };

@@ -335,6 +335,7 @@ const Pass plan_pass_sparse_products = {
     .name = "sparse-products",
     .summary = "with --spmm: find the sums over edges that a device's library makes",
     .needs = PLAN_STEPS,
+    .gives = PLAN_SPARSE,
     .run_plan = run,
 };
 
