@@ -196,35 +196,30 @@ static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
     return shift_xor(g, x, 15);
 }
 
-/* A random number in [0, 1). */
-static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
-    int w = cpu_width(x[0]);
-    LLVMTypeRef t = cpu_vector_type(g->i32, w);
+/* The 32 bits that a random number is made of. */
+static LLVMValueRef random_bits(Cg *g, LLVMValueRef *x) {
+    LLVMTypeRef t = cpu_vector_type(g->i32, cpu_width(x[0]));
     LLVMValueRef row = LLVMBuildTrunc(g->b, x[2], t, ""), col = LLVMBuildTrunc(g->b, x[3], t, "");
     LLVMValueRef h = mix32(g, LLVMBuildXor(g->b, row, x[0], ""));
     col = LLVMBuildMul(g->b, col, cpu_const_int(col, g->i32, 0x9E3779B9), "");
-    h = mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
+    return mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
+}
+
+/* A random number in [0, 1). */
+static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
+    int w = cpu_width(x[0]);
+    LLVMValueRef h = random_bits(g, x);
     h = LLVMBuildLShr(g->b, h, cpu_const_int(h, g->i32, 8), "");
     h = LLVMBuildSIToFP(g->b, h, cpu_vector_type(g->f32, w), ""); /* below 2^24: exact */
     return LLVMBuildFMul(g->b, h, cpu_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
 }
 
-static LLVMValueRef operand_of(LLVMValueRef x, LLVMOpcode op) {
-    bool is = x && LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == op;
-    return is ? LLVMGetOperand(x, 0) : NULL;
-}
-
-/* p <= h >> 8 times 2^-24, a dropout's question, is one of the integers h: exactly, as both the
- * conversion and the product are exact.  NULL: s asks something else. */
-static LLVMValueRef at_most_random(CgFn *f, const LStmt *s, LLVMValueRef const *x) {
-    if (s->op != OP_LE) return NULL;
-    const LStmt *p = f->def[s->arg[0]->id], *u = f->def[s->arg[1]->id];
-    if (!p || p->fn != L_FN_CONST || !u || u->fn != L_FN_RANDOM) return NULL;
-    double least = ceil((double)(float)p->imm * 0x1p24);
-    LLVMValueRef h = operand_of(operand_of(operand_of(x[1], LLVMFMul), LLVMSIToFP), LLVMLShr);
-    if (!h || !(least >= 0 && least < 0x1p24)) return NULL;
-    LLVMValueRef bound = cpu_const_int(h, f->g->i32, (int64_t)least << 8);
-    return LLVMBuildICmp(f->g->b, LLVMIntUGE, h, bound, "");
+/* p <= h >> 8 times 2^-24 is one of the integers h: exactly, as both the conversion and the product
+ * are exact. */
+static LLVMValueRef at_most_random(Cg *g, double p, LLVMValueRef *x) {
+    LLVMValueRef h = random_bits(g, x);
+    LLVMValueRef bound = cpu_const_int(h, g->i32, (int64_t)ceil(p * 0x1p24) << 8);
+    return LLVMBuildICmp(g->b, LLVMIntUGE, h, bound, "");
 }
 
 /* ---- the statement --------------------------------------------------------------------------- */
@@ -285,8 +280,7 @@ CgVal cpu_let(CgFn *f, const LStmt *s) {
     }
     switch (s->fn) {
     case L_FN_OP:
-        out.v = at_most_random(f, s, x);
-        if (!out.v) out.v = elementwise(f, s, x);
+        out.v = elementwise(f, s, x);
         if (s->op != OP_CAST) out.v = round_to(g, out.v, s->dst->dt); /* cpu_cast() has */
         break;
     case L_FN_CONST:
@@ -297,6 +291,9 @@ CgVal cpu_let(CgFn *f, const LStmt *s) {
         break;
     case L_FN_RANDOM:
         out.v = random_unit(g, x);
+        break;
+    case L_FN_LE_RANDOM:
+        out.v = at_most_random(g, s->imm, x);
         break;
     default:
         out.v = index_op(g, s->fn, x[0], x[1]);

@@ -220,5 +220,6 @@ const Target target_cpu = {
     .emit_kernels = emit_kernels,
     .find_machine = find_machine,
     .loop_passes =
-        "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,vectorise-outer,tile,prefetch",
+        "vector-width,flatten,expand-scalars,strip-mine,unroll-loops,vectorise-outer,tile,prefetch,"
+        "compare-random",
 };

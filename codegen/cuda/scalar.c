@@ -118,6 +118,12 @@ static const char *elementwise_text(CuFn *f, const LStmt *s) {
     return binary_text(f, s->op, dt, x, y);
 }
 
+/* Text of the random number of a key, a row and a column. */
+static const char *random_text(CuFn *f, const LStmt *s) {
+    return arena_printf(f->a, "gn_random(%s, %s, %s, %s)", argument_text(f, s, 0),
+                        argument_text(f, s, 1), argument_text(f, s, 2), argument_text(f, s, 3));
+}
+
 /* Text of the right-hand side of an L_LET. */
 const char *cu_let_text(CuFn *f, const LStmt *s) {
     static const char *const index_operator[] = {
@@ -131,8 +137,9 @@ const char *cu_let_text(CuFn *f, const LStmt *s) {
     case L_FN_SIZE:
         return cu_size_text(f, s->size);
     case L_FN_RANDOM:
-        return arena_printf(f->a, "gn_random(%s, %s, %s, %s)", argument_text(f, s, 0),
-                            argument_text(f, s, 1), argument_text(f, s, 2), argument_text(f, s, 3));
+        return random_text(f, s);
+    case L_FN_LE_RANDOM:
+        return infix_text(f, cu_literal_text(f->a, DT_F32, s->imm), "<=", random_text(f, s));
     default:
         return infix_text(f, argument_text(f, s, 0), index_operator[s->fn], argument_text(f, s, 1));
     }

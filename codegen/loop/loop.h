@@ -158,8 +158,9 @@ typedef enum {
     L_FN_IREM, /* I64 index arithmetic */
     L_FN_ILT,
     L_FN_IGE,
-    L_FN_IEQ,    /* I64 x I64 -> I1 */
-    L_FN_RANDOM, /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/exec/rng.h */
+    L_FN_IEQ,       /* I64 x I64 -> I1 */
+    L_FN_RANDOM,    /* args: k0, k1 (I32), row, col (I64) -> F32 in [0,1); runtime/exec/rng.h */
+    L_FN_LE_RANDOM, /* imm <= random of the same args -> I1;  0 <= imm < 1, an f32 */
 } LFn;
 
 /* Rows of sums in registers at a time. */

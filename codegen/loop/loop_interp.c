@@ -190,6 +190,12 @@ static bool set(LoopRun *r, const LReg *dst, double v) {
     return r->set[dst->id] = true;
 }
 
+/* The random number of a key, a row and a column. */
+static double random_number(const double *x) {
+    return (double)rt_uniform((RtKey){(uint32_t)x[0], (uint32_t)x[1]}, (uint32_t)x[2],
+                              (uint32_t)x[3]);
+}
+
 /* The result of a scalar function. */
 static double let_value(LoopRun *r, const LStmt *s, const double *x) {
     switch (s->fn) {
@@ -220,8 +226,9 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
     case L_FN_IEQ:
         return x[0] == x[1];
     case L_FN_RANDOM:
-        return (double)rt_uniform((RtKey){(uint32_t)x[0], (uint32_t)x[1]}, (uint32_t)x[2],
-                                  (uint32_t)x[3]);
+        return random_number(x);
+    case L_FN_LE_RANDOM:
+        return s->imm <= random_number(x);
     }
     return NAN;
 }

@@ -481,7 +481,9 @@ static bool parse_function(Reader *r, LStmt *s) {
 static bool parse_let_args(Reader *r, LStmt *s) {
     if (s->fn == L_FN_CONST) return parse_real(&r->p, "a number", &s->imm);
     if (s->fn == L_FN_SIZE) return parse_expr(&r->p, &s->size);
-    int n = s->fn == L_FN_OP ? op_arity(s->op) : s->fn == L_FN_RANDOM ? 4 : 2;
+    if (s->fn == L_FN_LE_RANDOM && !parse_real(&r->p, "a number", &s->imm)) return false;
+    bool random = s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM;
+    int n = s->fn == L_FN_OP ? op_arity(s->op) : random ? 4 : 2;
     for (; s->n_arg < n; s->n_arg++)
         if (!parse_register(r, &s->arg[s->n_arg])) return false;
     return true;

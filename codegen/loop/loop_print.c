@@ -17,10 +17,19 @@
 #include "codegen/loop/loop_text.h"
 #include "ir/text.h"
 
-const char *const loop_fn_words[] = {
-    [L_FN_OP] = "",       [L_FN_CONST] = "const", [L_FN_SIZE] = "size", [L_FN_IADD] = "iadd",
-    [L_FN_ISUB] = "isub", [L_FN_IMUL] = "imul",   [L_FN_IDIV] = "idiv", [L_FN_IREM] = "irem",
-    [L_FN_ILT] = "ilt",   [L_FN_IGE] = "ige",     [L_FN_IEQ] = "ieq",   [L_FN_RANDOM] = "random"};
+const char *const loop_fn_words[] = {[L_FN_OP] = "",
+                                     [L_FN_CONST] = "const",
+                                     [L_FN_SIZE] = "size",
+                                     [L_FN_IADD] = "iadd",
+                                     [L_FN_ISUB] = "isub",
+                                     [L_FN_IMUL] = "imul",
+                                     [L_FN_IDIV] = "idiv",
+                                     [L_FN_IREM] = "irem",
+                                     [L_FN_ILT] = "ilt",
+                                     [L_FN_IGE] = "ige",
+                                     [L_FN_IEQ] = "ieq",
+                                     [L_FN_RANDOM] = "random",
+                                     [L_FN_LE_RANDOM] = "le_random"};
 const int loop_n_fn = (int)COUNT(loop_fn_words);
 
 const char *const loop_part_words[] = {
@@ -207,7 +216,7 @@ static void print_let(StrBuf *b, const LStmt *s) {
     print_reg(b, s->dst);
     sb_printf(b, ": %s = %s", dtype_name(s->dst->dt),
               s->fn == L_FN_OP ? op_mnemonic(s->op) : loop_fn_words[s->fn]);
-    if (s->fn == L_FN_CONST) {
+    if (s->fn == L_FN_CONST || s->fn == L_FN_LE_RANDOM) {
         sb_puts(b, " ");
         text_real(b, s->imm);
     } else if (s->fn == L_FN_SIZE) {

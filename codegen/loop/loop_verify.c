@@ -203,9 +203,17 @@ static bool check_index_fn(Check *c, const LStmt *s, DType result) {
            check_define(c, s, result);
 }
 
+/* Checks the arguments of a random number. */
+static bool check_random_args(Check *c, const LStmt *s) {
+    static const DType key[] = {DT_I32, DT_I32, DT_I64, DT_I64};
+    if (s->n_arg != 4) return report(c, "a random number takes four arguments");
+    for (int i = 0; i < 4; i++)
+        if (!check_use(c, s->arg[i], key[i])) return false;
+    return true;
+}
+
 /* Checks a scalar function. */
 static bool check_let(Check *c, const LStmt *s) {
-    static const DType key[] = {DT_I32, DT_I32, DT_I64, DT_I64};
     if (!s->dst) return report(c, "a result is missing");
     switch (s->fn) {
     case L_FN_OP:
@@ -230,10 +238,11 @@ static bool check_let(Check *c, const LStmt *s) {
     case L_FN_IEQ:
         return check_index_fn(c, s, DT_I1);
     case L_FN_RANDOM:
-        if (s->n_arg != 4) return report(c, "random takes four arguments");
-        for (int i = 0; i < 4; i++)
-            if (!check_use(c, s->arg[i], key[i])) return false;
-        return check_define(c, s, DT_F32);
+        return check_random_args(c, s) && check_define(c, s, DT_F32);
+    case L_FN_LE_RANDOM:
+        if (!(s->imm >= 0 && s->imm < 1) || (double)(float)s->imm != s->imm)
+            return report(c, "le_random compares an f32 of [0, 1)");
+        return check_random_args(c, s) && check_define(c, s, DT_I1);
     }
     return report(c, "an unknown scalar function");
 }

@@ -41,15 +41,20 @@ static void remark(PassCtx *p, const LKernel *k, int dropped) {
 }
 
 /* Removes until nothing more is unused: one value may have been the only reader of another. */
-static bool eliminate(Loops *l, LKernel *k) {
+int loop_drop_unused(Arena *a, LKernel *k) {
     for (int n, all = 0;; all += n) {
-        int *uses = NEWN(l->a, int, (size_t)k->n_regs + 1);
+        int *uses = NEWN(a, int, (size_t)k->n_regs + 1);
         count_uses(k->body, uses);
         n = drop_unused(&k->body, uses);
-        if (n) continue;
-        remark(l->pass, k, all);
-        return all > 0;
+        if (!n) return all;
     }
+}
+
+/* Removes the values of one kernel that nobody reads. */
+static bool eliminate(Loops *l, LKernel *k) {
+    int n = loop_drop_unused(l->a, k);
+    remark(l->pass, k, n);
+    return n > 0;
 }
 
 static bool run(PassCtx *p, Loops *l) {

@@ -115,7 +115,7 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
 /* Whether the statement is a scalar function of many instructions, such as exp. */
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
-    if (s->fn == L_FN_RANDOM) return true;
+    if (s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM) return true;
     return s->fn == L_FN_OP && op_cost(s->op) > 1;
 }
 

@@ -74,6 +74,8 @@ LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const 
 /* What `schedule` makes of a kernel, which it may change: itself or a copy, which says who takes
  * its loops.  (codegen/loop_passes/schedule.c) */
 LKernel *loop_choose_schedule(Loops *l, LKernel *k);
+/* Values that nobody reads go; how many.  (codegen/loop_passes/dce.c) */
+int loop_drop_unused(Arena *a, LKernel *k);
 /* Parts of a long row: so few that each may have a block. */
 bool loop_sums_chunks(const LStmt *parallel);
 /* The loop's body takes its place; behind it. */

@@ -149,7 +149,8 @@ TEST(random_numbers_are_those_of_the_runtime) {
         kernel(&r, vector ? "rv" : "rs");
         LBuf *key = buf(&r, LB_KEY, DT_I32, false, 1, num(&r, 2)),
              *row = buf(&r, LB_GLOBAL_IDS, DT_I32, false, 1, size(&r, "N"));
-        LBuf *y = buf(&r, LB_VALUE, DT_F32, true, 2, size(&r, "N"), num(&r, 19));
+        LBuf *y = buf(&r, LB_VALUE, DT_F32, true, 2, size(&r, "N"), num(&r, 19)),
+             *kept = buf(&r, LB_VALUE, DT_I1, true, 2, size(&r, "N"), num(&r, 19));
         LStmt *v = loop(&r, size(&r, "N"));
         v->sched.parallel = true;
         LReg *k0 = load(&r, key, constant(&r, DT_I64, 0)),
@@ -157,7 +158,9 @@ TEST(random_numbers_are_those_of_the_runtime) {
         LReg *id = op1(&r, OP_CAST, DT_I64, load(&r, row, v->var));
         LStmt *l = loop(&r, num(&r, 19));
         l->sched.vector = vector;
-        store(&r, let(&r, DT_F32, L_FN_RANDOM, 4, k0, k1, id, l->var), y, v->var, l->var);
+        LReg *u = let(&r, DT_F32, L_FN_RANDOM, 4, k0, k1, id, l->var);
+        store(&r, op2(&r, OP_LE, DT_I1, constant(&r, DT_F32, 0.6), u), kept, v->var, l->var);
+        store(&r, u, y, v->var, l->var);
         end(&r, l);
         end(&r, v);
     }
@@ -165,12 +168,15 @@ TEST(random_numbers_are_those_of_the_runtime) {
     static _Alignas(64) int32_t key[2] = {(int32_t)0x89abcdef, 77},
                                 id[6] = {0, 5, 100000, 2147483647, 1, 3};
     static _Alignas(64) float y[6 * 19];
+    static _Alignas(64) unsigned char kept[6 * 19];
     int64_t n = 6;
     for (int vector = 0; r.lib && vector < 2; vector++) {
-        rig_kernel(&r, vector ? "rv" : "rs")((void *[]){key, id, y}, &n, 0, n);
-        for (int j = 0; j < 6 * 19; j++)
+        rig_kernel(&r, vector ? "rv" : "rs")((void *[]){key, id, y, kept}, &n, 0, n);
+        for (int j = 0; j < 6 * 19; j++) {
             CHECK(y[j] ==
                   rt_uniform((RtKey){0x89abcdefu, 77}, (uint32_t)id[j / 19], (uint32_t)(j % 19)));
+            CHECK(kept[j] == (0.6f <= y[j]));
+        }
     }
     rig_free(&r);
 }
