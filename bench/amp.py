@@ -97,7 +97,7 @@ def measure(a, folder):
                     got[system, way].append(pyg_once(a, way))
                 else:
                     continue
-                print(f"{system:9} {way:25}", *(f"{k} {v:.4g}" if isinstance(v, float) else v for k, v in got[system, way][-1].items()),
+                print(f"{system:9} {way:25}", *(f"{k} {v:.4g}" if isinstance(v, (int, float)) else v for k, v in got[system, way][-1].items()),
                       file=sys.stderr, flush=True)
     return got
 
