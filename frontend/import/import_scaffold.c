@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "import_scaffold_names.h"
 #include "import_scaffold_rank.h"
 #include "import_scaffold_view.h"
 #include "runtime/data/encoder.h"
@@ -28,7 +29,8 @@ typedef struct {
     RtPool *pool;
     const ScaffoldHow *how;
     const RtDataset *d, *all; /* what the model reads, and all there is */
-    const char *left;         /* node types that no message of arrives, "city, country" */
+    ScaffoldNames names;
+    const char *left; /* node types that no message of arrives, "city, country" */
     RtError *err;
     gnnc_status st;
     const RtTable *home;    /* the rows that the result is of; NULL: no nodes */
@@ -251,52 +253,16 @@ static int64_t count_part(const RtTable *t, int k) {
 }
 
 /* ---- names -------------------------------------------------------------------------- */
-/* Character i of `table_column`; 0 behind it. */
-static char joined_at(const char *table, const char *column, size_t i) {
-    size_t n = strlen(table);
-    return i < n ? table[i] : i == n ? '_' : column[i - n - 1];
+static const char *name_of(const Scaffold *s, const RtColumn *c) {
+    return scaffold_column_name(&s->names, c);
 }
 
-static bool joined_alike(const char *table, const char *column, const RtTable *t,
-                         const char *other) {
-    if (strlen(table) + strlen(column) != strlen(t->name) + strlen(other)) return false;
-    for (size_t i = 0; i < strlen(table) + 1 + strlen(column); i++)
-        if (joined_at(table, column, i) != joined_at(t->name, other, i)) return false;
-    return true;
-}
-
-static bool is_prefix(const char *of, const char *name) {
-    return strncmp(of, name, strlen(of)) == 0;
-}
-
-/* Underscores that make `table_column` a name that no other column has, where table `a_b` has a
- * column `c` and table `a` a column `b_c`: the first one stays as it is.  What a table has beside
- * its columns
- * (`role`: its age) comes after all columns. */
-static const char *underscores(const Scaffold *s, const char *table, const char *column,
-                               bool role) {
-    static const char most[] = "________";
-    size_t n = 0;
-    for (int i = 0; i < s->d->n_nodes; i++) {
-        const RtTable *t = &s->d->nodes[i];
-        if (!role && strcmp(t->name, table) == 0) break;
-        if (!is_prefix(t->name, table) && !is_prefix(table, t->name)) continue;
-        for (int j = 0; j < t->n_columns && n + 1 < sizeof most; j++)
-            n += joined_alike(table, column, t, t->columns[j].name);
-    }
-    return &most[sizeof most - 1 - n];
-}
-
-static const char *after_column(const Scaffold *s, const char *table, const char *column) {
-    return underscores(s, table, column, false);
-}
-
-static const char *after_role(const Scaffold *s, const RtTable *t, const char *role) {
-    return underscores(s, t->name, role, true);
+static const char *role_name(const Scaffold *s, const RtTable *t, ScaffoldRole role) {
+    return scaffold_role_name(&s->names, t, role);
 }
 
 /* ---- the graph ---------------------------------------------------------------------- */
-static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
+static void put_column(Scaffold *s, const RtColumn *c) {
     if (c->kind == RT_COL_SPLIT && strcmp(c->name, "split") == 0) {
         PUT(s, "split");
         return;
@@ -305,11 +271,11 @@ static void put_column(Scaffold *s, const RtColumn *c, const char *table) {
     int n = rt_column_has_codes(c) ? 1 : c->rank - 1;
     PUT(s, "%s: %s", c->name, f->said);
     for (int i = 1; i <= n; i++)
-        PUT(s, "%s%s_%s_%s%s%s%.0d%s", i == 1 ? "[" : ", ", f->size, table, c->name,
-            after_column(s, table, c->name), i > 1 ? "_" : "", i > 1 ? i : 0, i == n ? "]" : "");
+        PUT(s, "%s%s_%s%s%.0d%s", i == 1 ? "[" : ", ", f->size, name_of(s, c), i > 1 ? "_" : "",
+            i > 1 ? i : 0, i == n ? "]" : "");
 }
 
-static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
+static void put_columns(Scaffold *s, const RtTable *t) {
     bool read = s->timed && time_of(s, t); /* the recipe lists it */
     if (t != s->d->graphs && has_times(t) && !read) PUT(s, " timeless");
     if (t->n_columns == 0) {
@@ -319,7 +285,7 @@ static void put_columns(Scaffold *s, const RtTable *t, const char *table) {
     PUT(s, " {\n");
     for (int i = 0; i < t->n_columns; i++) {
         PUT(s, "    ");
-        put_column(s, &t->columns[i], table);
+        put_column(s, &t->columns[i]);
         PUT(s, "\n");
     }
     PUT(s, "  }\n");
@@ -330,18 +296,18 @@ static void put_graph(Scaffold *s) {
     PUT(s, "graph Data {\n");
     if (d->n_graphs) PUT(s, "  graph");
     if (d->n_graphs && d->graphs->n_columns)
-        put_columns(s, d->graphs, "graph");
+        put_columns(s, d->graphs);
     else if (d->n_graphs)
         PUT(s, " { }\n");
     for (int i = 0; i < d->n_nodes; i++) {
         PUT(s, "  node %s", d->nodes[i].name);
-        put_columns(s, &d->nodes[i], d->nodes[i].name);
+        put_columns(s, &d->nodes[i]);
     }
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *t = &d->edges[i];
         PUT(s, "  edge %s: %s -> %s", t->name, d->nodes[t->src_type].name,
             d->nodes[t->dst_type].name);
-        put_columns(s, t, t->name);
+        put_columns(s, t);
     }
     PUT(s, "}\n");
     if (*s->left)
@@ -371,63 +337,58 @@ static void put_encoding(Scaffold *s, int type) {
     const char *plus = "";
     PUT(s, "  h[g.%s] = ", t->name);
     if (is_aged(s, t)) {
-        PUT(s, "%s_age%s(f32(now[g.%s] - g.%s.%s - 1e11))", t->name, after_role(s, t, "age"),
-            t->name, t->name, time_of(s, t)->name);
+        PUT(s, "%s(f32(now[g.%s] - g.%s.%s - 1e11))", role_name(s, t, SCAFFOLD_AGE), t->name,
+            t->name, time_of(s, t)->name);
         plus = " + ";
     }
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
         bool past = is_past(s, t, c);
         if (past)
-            PUT(s, "%s%s_%s%s(f32(now[g.%s] - g.%s.%s - 1e11))", plus, t->name, c->name,
-                after_column(s, t->name, c->name), t->name, t->name, c->name);
+            PUT(s, "%s%s(f32(now[g.%s] - g.%s.%s - 1e11))", plus, name_of(s, c), t->name, t->name,
+                c->name);
         else if (is_dated(s, t, c))
-            PUT(s, "%s%s_%s%s(g.%s.%s)", plus, t->name, c->name, after_column(s, t->name, c->name),
-                t->name, c->name);
+            PUT(s, "%s%s(g.%s.%s)", plus, name_of(s, c), t->name, c->name);
         if (past || is_dated(s, t, c)) plus = " + ";
         if (!is_feature(s, c)) continue;
         bool thin = c->kind == RT_COL_CSR; /* words of a text: some are left out in each step */
-        PUT(s, "%s%s_%s%s(%sg.%s.%s%s)", plus, t->name, c->name, after_column(s, t->name, c->name),
-            thin ? "dropout(" : "", t->name, c->name, thin ? ", p)" : "");
+        PUT(s, "%s%s(%sg.%s.%s%s)", plus, name_of(s, c), thin ? "dropout(" : "", t->name, c->name,
+            thin ? ", p)" : "");
         plus = " + ";
     }
     if (encoded(s, type) == BY_DEGREE) {
-        PUT(s, "%s_degree%s(", t->name, after_role(s, t, "degree"));
+        PUT(s, "%s(", role_name(s, t, SCAFFOLD_DEGREE));
         put_degree(s, type);
         PUT(s, ")");
     }
-    if (encoded(s, type) == BY_ITSELF) PUT(s, "%s_self%s", t->name, after_role(s, t, "self"));
+    if (encoded(s, type) == BY_ITSELF) PUT(s, "%s", role_name(s, t, SCAFFOLD_SELF));
     if (encoded(s, type) == BY_NOTHING) PUT(s, "ones(g.%s, hidden)", t->name);
     PUT(s, "\n");
 }
 
 static void put_encoder(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
-    if (is_aged(s, t)) PUT(s, "  %s_age%s = age(hidden)\n", t->name, after_role(s, t, "age"));
+    if (is_aged(s, t)) PUT(s, "  %s = age(hidden)\n", role_name(s, t, SCAFFOLD_AGE));
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         bool past = is_past(s, t, c);
         if (past || is_dated(s, t, c))
-            PUT(s, "  %s_%s%s = %s(hidden)\n", t->name, c->name, after_column(s, t->name, c->name),
-                past ? "age" : "calendar");
+            PUT(s, "  %s = %s(hidden)\n", name_of(s, c), past ? "age" : "calendar");
     }
     for (int j = 0; j < t->n_columns; j++) {
         const RtColumn *c = &t->columns[j];
         if (!is_feature(s, c)) continue;
         if (c->kind == RT_COL_CAT)
-            PUT(s, "  %s_%s%s = %s(K_%s_%s%s, hidden)\n", t->name, c->name,
-                after_column(s, t->name, c->name),
-                has_unknown(c) ? "embedding_unknown" : "embedding", t->name, c->name,
-                after_column(s, t->name, c->name));
+            PUT(s, "  %s = %s(K_%s, hidden)\n", name_of(s, c),
+                has_unknown(c) ? "embedding_unknown" : "embedding", name_of(s, c));
         else
-            PUT(s, "  %s_%s%s = %s(hidden)\n", t->name, c->name, after_column(s, t->name, c->name),
-                is_scalar(c) ? "scale" : "linear");
+            PUT(s, "  %s = %s(hidden)\n", name_of(s, c), is_scalar(c) ? "scale" : "linear");
     }
     if (encoded(s, type) == BY_DEGREE)
-        PUT(s, "  %s_degree%s = degrees(hidden)\n", t->name, after_role(s, t, "degree"));
+        PUT(s, "  %s = degrees(hidden)\n", role_name(s, t, SCAFFOLD_DEGREE));
     if (encoded(s, type) == BY_ITSELF)
-        PUT(s, "  param %s_self%s: f32[%s, hidden] = normal(0, 0.1)   # no column: a vector each\n",
-            t->name, after_role(s, t, "self"), t->name);
+        PUT(s, "  param %s: f32[%s, hidden] = normal(0, 0.1)   # no column: a vector each\n",
+            role_name(s, t, SCAFFOLD_SELF), t->name);
 }
 
 /* What a type's rows are read by, one hop nearer to the seeds: how many edge types. */
@@ -507,13 +468,12 @@ static void put_layers(Scaffold *s) {
     PUT(s, "  }\n");
 }
 
-static void put_size(Scaffold *s, const char *table) {
+static void put_size(Scaffold *s) {
     const RtColumn *c = s->label;
     if (c->kind == RT_COL_FLOAT && c->rank == 1)
         PUT(s, "1");
     else
-        PUT(s, "%s_%s_%s%s", rt_col_facts[c->kind].size, table, c->name,
-            after_column(s, table, c->name));
+        PUT(s, "%s_%s", rt_col_facts[c->kind].size, name_of(s, c));
 }
 
 /* Of numbers that are learned, in the training rows. */
@@ -592,7 +552,7 @@ static void put_told_result(Scaffold *s, double mean, double deviation) {
 static void put_readout(Scaffold *s, const char *of, bool one) {
     const char *nodes = s->d->nodes->name;
     PUT(s, "  out = linear(");
-    put_size(s, of);
+    put_size(s);
     PUT(s, ")\n");
     if (s->graphs)
         PUT(s,
@@ -632,7 +592,7 @@ static void put_model(Scaffold *s) {
         s->layers, dropout_of(s, one), of);
     if (!one) PUT(s, ", ");
     if (!s->label) PUT(s, "hidden");
-    if (s->label && !one) put_size(s, of);
+    if (s->label && !one) put_size(s);
     PUT(s, "] {\n");
     put_encoders(s);
     put_layers(s);
@@ -821,6 +781,7 @@ gnnc_status gnnc_import_scaffold(const RtDataset *d, const ScaffoldHow *how, con
         s.st = scaffold_rank(&pool, d, how, &s.text, err);
     else
         find_task(&s, &seen);
+    if (s.st == GNNC_OK && !how->ranks) s.st = scaffold_names(&pool, &seen, &s.names, err);
     if (s.st == GNNC_OK && !how->ranks) put_all(&s);
     gnnc_status st = s.st;
     if (st == GNNC_OK) TRY(st, rt_out_open(&o, &pool.from, path, err));

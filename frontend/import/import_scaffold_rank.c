@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "import_scaffold_names.h"
 #include "runtime/data/encoder.h"
 #include "runtime/import/import_task.h"
 #include "runtime/import/import_time.h"
@@ -23,6 +24,7 @@ enum {
 typedef struct {
     RtText *text;
     const RtDataset *d;
+    ScaffoldNames names;
     const ScaffoldHow *how;
     const RtTaskRanks *ranks;
     RtError *err;
@@ -109,7 +111,7 @@ static void put_node(Ranked *s, const RtTable *t) {
         if (!is_read(s, t, c)) continue;
         PUT(s, "%s%s: ", between, c->name);
         if (c->kind == RT_COL_CAT)
-            PUT(s, "cat[K_%s_%s]", t->name, c->name);
+            PUT(s, "cat[K_%s]", scaffold_column_name(&s->names, c));
         else
             PUT(s, c->kind == RT_COL_TIME ? "time" : "f32");
         between = ";  ";
@@ -149,8 +151,8 @@ static void put_encoders(Ranked *s, const RtTable *t) {
         if (!is_feature(c)) continue;
         PUT(s, "  %s_%s = ", features_of(s, t), c->name);
         if (c->kind == RT_COL_CAT)
-            PUT(s, "%s(K_%s_%s, hidden)\n", has_unknown(c) ? "embedding_unknown" : "embedding",
-                t->name, c->name);
+            PUT(s, "%s(K_%s, hidden)\n", has_unknown(c) ? "embedding_unknown" : "embedding",
+                scaffold_column_name(&s->names, c));
         else
             PUT(s, "linear(hidden)\n");
     }
@@ -310,6 +312,7 @@ gnnc_status scaffold_rank(RtPool *pool, const RtDataset *d, const ScaffoldHow *h
                           RtError *err) {
     Ranked s = {.text = text, .d = d, .how = how, .ranks = how->ranks, .err = err, .st = GNNC_OK};
     gnnc_status st = find_all(&s, pool);
+    if (st == GNNC_OK) st = scaffold_names(pool, d, &s.names, err);
     if (st != GNNC_OK) return st;
     PUT(&s,
         "# A starter for %s, as `gnnc import --scaffold` writes it: change it freely.\n"

@@ -5,6 +5,7 @@
 
 #include "csv_util.h"
 #include "frontend/import/import_scaffold.h"
+#include "frontend/import/import_scaffold_names.h"
 #include "runtime/import/import_split.h"
 #include "rt_test_util.h"
 #include "runtime/import/import_task.h"
@@ -202,6 +203,64 @@ TEST(scaffolds_give_each_layer_a_name_of_its_own) {
         "h[g.c_b] = c_b_c_(g.c_b.c)\n"};
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
         CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
+}
+
+/* A time beside columns `age` and `age_`; columns of edges and nodes that join alike, and one that
+ * is called as another's second dimension. */
+TEST(scaffolds_count_up_to_a_name_that_is_free) {
+    RtError err;
+    RtImport how = {0};
+    RtNamedBytes files[] = {
+        FILE_OF("a.csv", "id,c\n1,x\n2,y\n"),
+        FILE_OF("b.csv", "id,a_id,age,age_,date\n1,1,5,1,1970-01-01\n2,2,6,2,1970-01-03\n"
+                         "3,1,7,3,1970-01-05\n4,2,9,4,1970-01-09\n")};
+    const char *text =
+        scaffold_of_task(tables_of(files, 2, &how, &err), "SUM(b.age, 0, 2, days) FOR EACH a");
+    static const char *const says[] = {"  b_age__ = age(hidden)\n", "  b_age = scale(hidden)\n",
+                                       "  b_age_ = scale(hidden)\n",
+                                       "b_age__(f32(now[g.b] - g.b.date - 1e11)) + b_age(g.b.age) "
+                                       "+ b_age_(g.b.age_)"};
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
+}
+
+TEST(names_of_starters_are_each_of_one_thing) {
+    RtColumn of_a[] = {{.name = "b_c", .kind = RT_COL_CAT, .rank = 1},
+                       {.name = "b_c_", .kind = RT_COL_CAT, .rank = 1},
+                       {.name = "x", .kind = RT_COL_FLOAT, .rank = 3},
+                       {.name = "x_2", .kind = RT_COL_FLOAT, .rank = 2}},
+             of_a_b[] = {{.name = "c", .kind = RT_COL_CAT, .rank = 1}},
+             of_told[] = {{.name = "a_b_", .kind = RT_COL_FLOAT, .rank = 1}},
+             of_edge[] = {{.name = "_c", .kind = RT_COL_CAT, .rank = 1}};
+    RtTable nodes[] = {{.name = "a", .columns = of_a, .n_columns = 4},
+                       {.name = "a_b", .columns = of_a_b, .n_columns = 1},
+                       {.name = "told", .columns = of_told, .n_columns = 1}};
+    RtTable edges[] = {{.name = "a_b_", .columns = of_edge, .n_columns = 1},
+                       {.name = "a_b", .columns = of_edge, .n_columns = 0}};
+    RtDataset d = {.nodes = nodes, .n_nodes = 3, .edges = edges, .n_edges = 2};
+    RtError err = {""};
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    ScaffoldNames n;
+    CHECK(scaffold_names(&pool, &d, &n, &err) == GNNC_OK);
+    const char *all[] = {scaffold_column_name(&n, &of_a[0]),
+                         scaffold_column_name(&n, &of_a[1]),
+                         scaffold_column_name(&n, &of_a_b[0]),
+                         scaffold_column_name(&n, of_told),
+                         scaffold_column_name(&n, of_edge),
+                         "a_x",
+                         "a_x_2",
+                         scaffold_column_name(&n, &of_a[3]),
+                         scaffold_role_name(&n, &nodes[0], SCAFFOLD_SELF),
+                         "told_a_b_"};
+    CHECK_STR(all[0], "a_b_c");
+    CHECK_STR(all[2], "a_b_c__");
+    CHECK_STR(all[3], "told_a_b__");
+    CHECK_STR(all[7], "a_x_2_");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (size_t j = 0; j < i; j++)
+            CHECK_MSG(strcmp(all[i], all[j]) != 0, "%s: names %zu, %zu", all[i], j, i);
+    rt_pool_free(&pool);
 }
 
 TEST(scaffolds_name_the_model_for_links) {
