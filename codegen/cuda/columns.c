@@ -21,8 +21,8 @@ static void push_alias(CuFn *f, const LBuf *b, const LStmt *acc, const char *nam
     vec_push(f->a, &f->alias, a);
 }
 
-/* Text of a butterfly reduction of x over the threads of the team whose numbers differ in the bits
- * from `from` up to, without, `to` (powers of two): gn_fold() of runtime/cuda/kernel.h. */
+/* Text of the reduction of x over the team's threads: over those whose indices differ by a multiple
+ * of `from` and lie in a block of `to` (a butterfly of warp shuffles, runtime/cuda/kernel.h). */
 static const char *reduce_threads(CuFn *f, RedKind r, const char *x, const char *from,
                                   const char *to) {
     return arena_printf(f->a, "gn_fold<%s>(gn, %s, %s, %s)", reduce_functor[r], x, from, to);
@@ -157,8 +157,8 @@ void cu_emit_column_loop(CuFn *f, const LStmt *s) {
 
 /* ---- entries by turns -------------------------------------------------------------- */
 /* Declares the register, or the array of registers, in which a thread sums its share of a row's
- * entries for accumulator b, and sets it to the identity. `column_loop` is the loop over entries
- * that the ways share. *out describes the register. */
+ * entries for accumulator b, and sets it to the identity. `loop` is the loop over entries that the
+ * ways share. *out describes the register. */
 static void declare_partial_sum(CuFn *f, const LStmt *loop, const LBuf *b, CuPartial *out) {
     AccessSite site = find_access(f, loop->body, NULL, NULL, b, L_ACC);
     *out = (CuPartial){.share = LS_WAYS,

@@ -10,29 +10,30 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Adds s to the list, unless it has a loop over the same segments already; returns the new length.
- */
-static int add_entry_loop(const LStmt **loop, int n, const LStmt *s) {
+/* Appends loop s to the list of n loops, unless the list has a loop over the same relation's
+ * entries already. Returns the new length. */
+static int add_entry_loop(const LStmt **list, int n, const LStmt *s) {
     for (int i = 0; i < n; i++)
-        if (loop[i]->ptr == s->ptr) return n;
-    if (n < LOOP_TARGETS_MAX) loop[n++] = s;
+        if (list[i]->ptr == s->ptr) return n;
+    if (n < LOOP_TARGETS_MAX) list[n++] = s;
     return n;
 }
 
-/* Lists the loops over entries of the row that the ways share, one for each relation. */
-int loop_shared_entry_loops(const LoopTeam *t, const LStmt **loop) {
+/* Fills `out` with the loops over a row's entries (edges) that the ways of a team share, one for
+ * each relation; returns how many. */
+int loop_shared_entry_loops(const LoopTeam *t, const LStmt **out) {
     const LStmt *parallel_loop = loop_parallel(t->k);
     int n = 0;
     for (int i = 0; parallel_loop && i < t->regions.n; i++)
         for (const LStmt *s = t->regions.v[i].first; s != t->regions.v[i].end; s = s->next) {
-            bool entries =
+            bool is_entry_loop =
                 s->kind == L_FOR && s->range == LR_SEGMENT && s->at == parallel_loop->var;
-            if (entries && s->sched.share == LS_WAYS) n = add_entry_loop(loop, n, s);
+            if (is_entry_loop && s->sched.share == LS_WAYS) n = add_entry_loop(out, n, s);
         }
     return n;
 }
 
-/* The first loop of the row whose entries the ways share, or NULL. */
+/* The first loop over a row's entries that the ways of a team share; NULL = there is none. */
 LStmt *loop_first_shared_loop(const LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++)
         for (LStmt *s = t->regions.v[i].stmt->body; s; s = s->next)
@@ -40,8 +41,9 @@ LStmt *loop_first_shared_loop(const LoopTeam *t) {
     return NULL;
 }
 
-/* Marks the parallel loop so that a block takes the rows with many entries. */
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: marks the parallel loop of each kernel that teams run, so that a whole block takes
+ * the rows with very many entries (hubs). */
+static bool run_block_hubs(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
         LStmt *parallel_loop = loop_parallel(k);
@@ -50,13 +52,13 @@ static bool run(PassCtx *p, Loops *l) {
             continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         if (t.fault) continue;
-        const int n = loop_shared_entry_loops(&t, loop);
-        if (n) parallel_loop->sched.hub_entries = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
+        const int n_loops = loop_shared_entry_loops(&t, loop);
+        if (n_loops) parallel_loop->sched.hub_entries = pass_threshold(l->c, PASS_T_HUB_ENTRIES);
         loop_remark(p, k, "block-hubs",
-                    n ? arena_printf(l->a,
-                                     "a block takes rows with more than %d entries for each way",
-                                     parallel_loop->sched.hub_entries)
-                      : NULL,
+                    n_loops ? arena_printf(
+                                  l->a, "a block takes rows with more than %d entries for each way",
+                                  parallel_loop->sched.hub_entries)
+                            : NULL,
                     "not: ways share no entries of a row");
     }
     return true;
@@ -65,5 +67,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_block_hubs = {
     .name = "block-hubs",
     .summary = "a block of threads takes rows with many entries",
-    .run_loops = run,
+    .run_loops = run_block_hubs,
 };

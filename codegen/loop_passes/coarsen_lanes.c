@@ -12,15 +12,15 @@
 
 enum { PACK_BYTES = 16 };
 
-/* Whether the access loads or stores n neighbouring columns at once: they are neighbours in memory
- * and the row's width is a multiple of n. A packed store is emitted last, so the loop has no other
- * access to its buffer. */
+/* Whether the access can load or store n neighbouring columns of a row at once: its last index is
+ * the column, the row's width is a multiple of n, and n elements are at most 16 bytes. A packed
+ * store comes last in the loop, so no other access may be to its buffer. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n) {
     const LBuf *b = s->buf;
-    bool may = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
+    bool is_candidate = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
     int64_t width;
     if (s->kind == L_STORE && loop_count_accesses(loop->body, b) > 1) return false;
-    if (!may || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
+    if (!is_candidate || b->kind != LB_VALUE || b->rank == 0 || b->dt == DT_I1) return false;
     for (int i = 0; i + 1 < b->rank; i++)
         if (s->idx[i] == loop->var || loop_computes(loop->body, s->idx[i])) return false;
     return s->idx[b->rank - 1] == loop->var && expr_is_const(b->dim[b->rank - 1], &width) &&
@@ -35,22 +35,24 @@ typedef struct {
     bool ok;
 } PackCheck;
 
-/* Counts the accesses that n columns per lane would do at once; ok = false where an array or a
- * promoted row allows only one column. */
-static void check_accesses(PackCheck *c, const LStmt *s, const LStmt *loop) {
+/* Counts the accesses that would be packed with n columns per lane; sets ok = false where a local
+ * array or a promoted row allows only one column. */
+static void count_packed_accesses(PackCheck *check, const LStmt *s, const LStmt *loop) {
     for (; s; s = s->next) {
-        if (s->kind == L_LOCAL && s->buf->rank > 1) c->ok = false;
-        if (s->kind == L_COLUMNS && s->promoted.n) c->ok = false;
-        if (loop && loop_is_access(s)) c->packed += loop_is_packed(s, loop, c->n);
+        if (s->kind == L_LOCAL && s->buf->rank > 1) check->ok = false;
+        if (s->kind == L_COLUMNS && s->promoted.n) check->ok = false;
+        if (loop && loop_is_access(s)) check->packed += loop_is_packed(s, loop, check->n);
         if (!loop_has_body(s)) continue;
-        check_accesses(c, s->body, loop_is_columns(s) && s->range == LR_EXTENT ? s : NULL);
+        count_packed_accesses(check, s->body,
+                              loop_is_columns(s) && s->range == LR_EXTENT ? s : NULL);
     }
 }
 
-/* Why the lanes cannot have n columns each; NULL: they can, and some access profits. */
+/* Why the lanes of a team cannot have n neighbouring columns each, in words; NULL: they can, and
+ * some access becomes wider by it. */
 static const char *pack_fault(const LoopTeam *t, int n) {
-    PackCheck c = {.n = n, .ok = true};
-    bool any = false;
+    PackCheck check = {.n = n, .ok = true};
+    bool has_columns = false;
     for (int i = 0; i < t->regions.n; i++) {
         const LoopColumns *r = &t->regions.v[i];
         int64_t width;
@@ -58,15 +60,16 @@ static const char *pack_fault(const LoopTeam *t, int n) {
         if (!expr_is_const(r->range->extent, &width)) return "a width is not known";
         if (width % n) return "a width is no multiple of so many";
         if (r->one_pass && width / n > t->on->lanes) return "there are too many columns";
-        any = true;
+        has_columns = true;
     }
-    check_accesses(&c, t->k->body, NULL);
-    if (!any) return "entries alone are shared out";
-    if (!c.ok) return "lanes have rows in registers, or arrays of more than a column";
-    return c.packed ? NULL : "nothing of neighbouring columns is loaded or stored at once";
+    count_packed_accesses(&check, t->k->body, NULL);
+    if (!has_columns) return "entries alone are shared out";
+    if (!check.ok) return "lanes have rows in registers, or arrays of more than a column";
+    return check.packed ? NULL : "nothing of neighbouring columns is loaded or stored at once";
 }
 
-/* Whether one column per lane is enough where the lanes go through all columns once. */
+/* Whether lanes with one column each can hold all columns of the regions that the lanes run through
+ * only once. */
 static bool fits_one_column(const LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++) {
         const LoopColumns *r = &t->regions.v[i];
@@ -76,16 +79,19 @@ static bool fits_one_column(const LoopTeam *t) {
     return true;
 }
 
+/* How many neighbouring columns each lane (or elements each thread) of the kernel has; at least 1.
+ */
 int loop_pack(const LKernel *k) {
     return k->threads.pack ? k->threads.pack : 1;
 }
 
+/* Whether lanes can have n neighbouring columns each. */
 bool loop_may_have_pack(const LoopTeam *t, int n) {
     return n > 1 ? t->k->threads.kind == LT_TEAM && !pack_fault(t, n) : fits_one_column(t);
 }
 
-/* The number of columns per lane, a power of two; 0 = the lanes cannot hold all columns of a region
- * that goes through them once. */
+/* The number of neighbouring columns per lane, a power of two; 0 = the lanes cannot hold all
+ * columns of a region that they run through only once. */
 static int choose_pack(const LoopTeam *t) {
     int pack = t->k->threads.kind == LT_TEAM ? t->on->columns : 1;
     while (pack > 1 && pack_fault(t, pack)) pack /= 2;
@@ -93,13 +99,14 @@ static int choose_pack(const LoopTeam *t) {
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
-/* Whether the iterations of the region go to all threads of a team, however many lanes other
- * regions have. */
+/* Whether the iterations of the region are divided over all threads of the team, rather than over
+ * its lanes. */
 bool loop_goes_to_all_threads(const LoopTeam *t, const LoopColumns *r) {
-    bool columns = false;
-    for (int i = 0; i < t->regions.n; i++) columns = columns || !t->regions.v[i].all_threads;
+    bool has_lane_region = false;
+    for (int i = 0; i < t->regions.n; i++)
+        has_lane_region = has_lane_region || !t->regions.v[i].all_threads;
     bool block = t->k->threads.kind == LT_BLOCK;
-    return r->all_threads && (block || (columns && r->range->range == LR_SEGMENT));
+    return r->all_threads && (block || (has_lane_region && r->range->range == LR_SEGMENT));
 }
 
 /* The least power of two that is not below n, or `most`. */
@@ -109,29 +116,31 @@ static int power_of_2(int64_t n, int most) {
     return p;
 }
 
-/* The number of lanes of a team; 0 = the launch chooses it, since only data know the widths. */
+/* The number of lanes of a team, the least power of two that covers the columns; 0 = it is chosen
+ * at launch, since widths depend on the data. */
 static int choose_lanes(const LoopTeam *t, int pack) {
-    int lanes = 1, all = t->on->lanes;
-    bool known = true, any = false;
+    int lanes = 1, max_lanes = t->on->lanes;
+    bool known = true, has_lane_region = false;
     for (int i = 0; i < t->regions.n; i++) {
         const LStmt *range = t->regions.v[i].range;
-        int64_t n = 0;
+        int64_t n_columns = 0;
         if (loop_goes_to_all_threads(t, &t->regions.v[i])) continue;
-        any = true;
-        if (!loop_extent(range, &n))
+        has_lane_region = true;
+        if (!loop_extent(range, &n_columns))
             known = false;
-        else if (power_of_2(n / pack, all) > lanes)
-            lanes = power_of_2(n / pack, all);
+        else if (power_of_2(n_columns / pack, max_lanes) > lanes)
+            lanes = power_of_2(n_columns / pack, max_lanes);
     }
-    return !any ? all : known || lanes == all ? lanes : 0;
+    return !has_lane_region ? max_lanes : known || lanes == max_lanes ? lanes : 0;
 }
 
-/* Chooses lanes and columns per lane for each kernel that teams or blocks take. */
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: chooses the number of lanes, and of columns per lane, for each kernel that teams
+ * or blocks run. */
+static bool run_coarsen_lanes(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        LThreads *by = &k->threads;
-        if (by->kind <= LT_THREAD || by->pack) continue;
+        LThreads *threads = &k->threads;
+        if (threads->kind <= LT_THREAD || threads->pack) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         const int pack = t.fault ? 0 : choose_pack(&t);
         if (!pack) {
@@ -139,12 +148,12 @@ static bool run(PassCtx *p, Loops *l) {
                          k->name);
             continue;
         }
-        by->pack = pack;
-        by->lanes = choose_lanes(&t, pack);
-        const char *lanes = by->lanes ? arena_printf(l->a, "of %d lanes", by->lanes)
-                                      : "as many lanes as the launch finds columns for";
+        threads->pack = pack;
+        threads->lanes = choose_lanes(&t, pack);
+        const char *lanes = threads->lanes ? arena_printf(l->a, "of %d lanes", threads->lanes)
+                                           : "as many lanes as the launch finds columns for";
         const char *why = pack > 1 || l->on->columns < 2 ? NULL
-                          : by->kind != LT_TEAM          ? "a block has the row"
+                          : threads->kind != LT_TEAM     ? "a block has the row"
                                                          : pack_fault(&t, 2);
         (why ? pass_refusal : pass_remark)(p, k->span, "coarsen-lanes",
                                            "%s: %d columns each, %s%s%s", k->name, pack, lanes,
@@ -156,5 +165,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_coarsen_lanes = {
     .name = "coarsen-lanes",
     .summary = "how many lanes a team has, and how many neighbouring columns each of them",
-    .run_loops = run,
+    .run_loops = run_coarsen_lanes,
 };

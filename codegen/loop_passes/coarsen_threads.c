@@ -15,43 +15,44 @@
 enum { PACK_BYTES = 16 };
 
 /* Records that r is needed. */
-static void mark_reg(bool *used, const LReg *r) {
-    if (r) used[r->id] = true;
+static void mark_register(bool *needed, const LReg *r) {
+    if (r) needed[r->id] = true;
 }
 
-/* Records the registers that s and the statements behind it need; a value that nobody needs makes
- * none. */
-static void mark_used(bool *used, const LStmt *s) {
+/* Records in needed[] the registers that s and the statements after it need. A value that nobody
+ * needs is not computed, so it needs none. */
+static void mark_used(bool *needed, const LStmt *s) {
     if (!s) return;
-    mark_used(used, s->next);
-    if (s->dst && !used[s->dst->id]) return;
-    for (int i = 0; i < s->n_arg; i++) mark_reg(used, s->arg[i]);
+    mark_used(needed, s->next);
+    if (s->dst && !needed[s->dst->id]) return;
+    for (int i = 0; i < s->n_arg; i++) mark_register(needed, s->arg[i]);
     for (int i = 0; loop_is_access(s) && i < s->buf->rank; i++)
-        if (!loop_is_unit_extent(s->buf->dim[i])) mark_reg(used, s->idx[i]);
-    mark_reg(used, s->src);
-    mark_reg(used, s->cond);
-    mark_reg(used, s->at);
-    if (loop_has_body(s)) mark_used(used, s->body);
+        if (!loop_is_unit_extent(s->buf->dim[i])) mark_register(needed, s->idx[i]);
+    mark_register(needed, s->src);
+    mark_register(needed, s->cond);
+    mark_register(needed, s->at);
+    if (loop_has_body(s)) mark_used(needed, s->body);
 }
 
-/* Whether the access is at the thread's own element: the loop variables of the nest are its
- * indices, in their order, and the dimensions are as long as their ranges. */
+/* Whether each thread accesses the buffer at the element with the thread's own number: the loop
+ * variables of the nest are its indices, in order, and its dimensions are as long as the loops. */
 bool loop_is_at_own_element(const LoopNest *nest, const LStmt *s) {
     const LBuf *b = s->buf;
-    int at = 0;
+    int dim = 0;
     for (int i = 0; i < nest->n; i++) {
         const LStmt *loop = nest->loop[i];
         if (loop_is_unit_extent(loop->extent)) continue;
-        while (at < b->rank && loop_is_unit_extent(b->dim[at])) at++;
-        if (at == b->rank || s->idx[at] != loop->var) return false;
-        if (!expr_eq(b->dim[at++], loop->extent)) return false;
+        while (dim < b->rank && loop_is_unit_extent(b->dim[dim])) dim++;
+        if (dim == b->rank || s->idx[dim] != loop->var) return false;
+        if (!expr_eq(b->dim[dim++], loop->extent)) return false;
     }
-    bool any = at > 0;
-    while (at < b->rank && loop_is_unit_extent(b->dim[at])) at++;
-    return any && at == b->rank;
+    bool any = dim > 0;
+    while (dim < b->rank && loop_is_unit_extent(b->dim[dim])) dim++;
+    return any && dim == b->rank;
 }
 
-/* The record of buffer b, which is added if it is new. */
+/* The record of buffer b among those accessed at threads' own elements; it is added if it is new.
+ */
 static LoopStream *packed_buffer(LoopElements *e, const LBuf *b) {
     for (int i = 0; i < e->streams.n; i++)
         if (e->streams.v[i].buf == b) return &e->streams.v[i];
@@ -60,76 +61,78 @@ static LoopStream *packed_buffer(LoopElements *e, const LBuf *b) {
     return &e->streams.v[e->streams.n - 1];
 }
 
-/* Records an access. sure: it is made in every iteration. */
-static void record_access(LoopElements *e, const LStmt *s, bool sure) {
+/* Records one access to a buffer in e. unconditional: every iteration makes it, it is in no `if`.
+ */
+static void record_access(LoopElements *e, const LStmt *s, bool unconditional) {
     if (s->buf->kind == LB_LOCAL || (s->kind == L_LOAD && !e->used[s->dst->id])) return;
-    bool own = loop_is_at_own_element(e->nest, s);
-    if (!own && !s->buf->written) return;
-    LoopStream *x = packed_buffer(e, s->buf);
-    bool stored = s->kind == L_STORE && sure;
-    x->only_own = x->only_own && own;
-    x->read = x->read || (!stored && !x->written);
-    x->unconditional = x->unconditional || sure;
-    x->written = x->written || s->kind != L_LOAD;
-    x->packed = x->packed || s->packed;
+    bool is_own = loop_is_at_own_element(e->nest, s);
+    if (!is_own && !s->buf->written) return;
+    LoopStream *stream = packed_buffer(e, s->buf);
+    bool stored = s->kind == L_STORE && unconditional;
+    stream->only_own = stream->only_own && is_own;
+    stream->read = stream->read || (!stored && !stream->written);
+    stream->unconditional = stream->unconditional || unconditional;
+    stream->written = stream->written || s->kind != L_LOAD;
+    stream->packed = stream->packed || s->packed;
 }
 
-/* Records the accesses of a list up to `end` (the next loop of the nest, or NULL). */
-static void record_accesses(LoopElements *e, const LStmt *s, const LStmt *end, bool sure) {
+/* Records the accesses of a statement list up to `end` (the next loop of the nest, or NULL). */
+static void record_accesses(LoopElements *e, const LStmt *s, const LStmt *end, bool unconditional) {
     for (; s && s != end; s = s->next) {
         if (s->kind == L_FOR || (s->kind == L_LOCAL && s->buf->rank)) e->no_inner_loops = false;
-        if (loop_is_access(s)) record_access(e, s, sure);
+        if (loop_is_access(s)) record_access(e, s, unconditional);
         if (s->kind == L_IF) record_accesses(e, s->body, NULL, false);
     }
 }
 
-/* Whether the buffer is loaded or stored a pack at a time. */
+/* Whether a thread loads and stores its neighbouring elements of the buffer at once, as a pack: all
+ * accesses are at its own elements, and one of them is unconditional. */
 bool loop_is_packed_buffer(const LoopStream *s) {
     return s->only_own && s->unconditional;
 }
 
-/* The next inner loop of the nest, or NULL. */
+/* Loop number i + 1 of the nest, the one directly inside loop i; NULL where i is the innermost. */
 static const LStmt *next_inner_loop(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
-/* Finds the buffers that each thread accesses at its own element: they are contiguous over threads,
- * so packs of them can be loaded and stored at once. */
+/* Finds the buffers that each thread accesses at its own element. Such accesses are contiguous over
+ * threads, so a thread that has several neighbouring elements can load and store them at once. */
 LoopElements loop_find_packable(Arena *a, const LKernel *k, const LoopNest *nest) {
-    LoopElements e = {.a = a, .nest = nest, .no_inner_loops = true};
-    e.used = NEWN(a, bool, k->n_regs + 1);
-    mark_used(e.used, k->body);
+    LoopElements found = {.a = a, .nest = nest, .no_inner_loops = true};
+    found.used = NEWN(a, bool, k->n_regs + 1);
+    mark_used(found.used, k->body);
     for (int i = 0; i < nest->n; i++)
-        record_accesses(&e, nest->loop[i]->body, next_inner_loop(nest, i), true);
-    return e;
+        record_accesses(&found, nest->loop[i]->body, next_inner_loop(nest, i), true);
+    return found;
 }
 
-/* Why a thread has one element only; NULL: it has several. */
-static const char *pack_fault(const LoopElements *e, int most, int pack) {
-    bool any = false;
-    for (int i = 0; i < e->streams.n; i++) any |= loop_is_packed_buffer(&e->streams.v[i]);
+/* Why each thread gets one element only, in words; NULL: it gets several (pack > 1). */
+static const char *pack_fault(const LoopElements *e, int max_pack, int pack) {
+    bool has_packed = false;
+    for (int i = 0; i < e->streams.n; i++) has_packed |= loop_is_packed_buffer(&e->streams.v[i]);
     if (pack > 1) return NULL;
     if (!e->no_inner_loops) return "there are loops or arrays in it";
-    if (!any) return "nothing lies at its own elements alone";
-    return most < 2 ? "coarsen-threads.max-elements says so"
-                    : "there are too few, or they are too wide";
+    if (!has_packed) return "nothing lies at its own elements alone";
+    return max_pack < 2 ? "coarsen-threads.max-elements says so"
+                        : "there are too few, or they are too wide";
 }
 
-/* The largest number of elements per thread (pack), a power of two: a pack of the widest type is
- * loaded at once, and there are at least as many elements. */
-int loop_max_pack(const LoopElements *e, int most) {
+/* The largest number of neighbouring elements per thread, a power of two up to max_pack, such that
+ * a pack of the widest type is at most 16 bytes. 1 where nothing can be packed. */
+int loop_max_pack(const LoopElements *e, int max_pack) {
     int widest = 0, pack = 1;
-    int64_t n = 1, extent;
+    int64_t n_elements = 1, extent;
     for (int i = 0; i < e->streams.n; i++) {
         const LoopStream *s = &e->streams.v[i];
         if (loop_is_packed_buffer(s) && dtype_bytes(s->buf->dt) > widest)
             widest = dtype_bytes(s->buf->dt);
     }
     for (int i = 0; i < e->nest->n; i++)
-        n *= expr_is_const(e->nest->loop[i]->extent, &extent) ? extent : most;
+        n_elements *= expr_is_const(e->nest->loop[i]->extent, &extent) ? extent : max_pack;
     if (!e->no_inner_loops || widest == 0) return 1;
-    while (pack * 2 <= most && pack * 2 * widest <= PACK_BYTES) pack *= 2;
-    return n < pack ? 1 : pack;
+    while (pack * 2 <= max_pack && pack * 2 * widest <= PACK_BYTES) pack *= 2;
+    return n_elements < pack ? 1 : pack;
 }
 
 /* The parallel loop and the loops collapsed with it, outermost first. */
@@ -142,9 +145,10 @@ LoopNest loop_collapsed_nest(const LKernel *k) {
     return nest;
 }
 
-/* Chooses the number of elements per thread for each kernel with a thread for each element. */
-static bool run(PassCtx *p, Loops *l) {
-    const int most = pass_threshold(l->c, PASS_T_COARSEN);
+/* Runs the pass: chooses the number of neighbouring elements per thread for each kernel whose
+ * parallel iterations go to single threads. */
+static bool run_coarsen_threads(PassCtx *p, Loops *l) {
+    const int max_pack = pass_threshold(l->c, PASS_T_COARSEN);
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];
         const LoopNest nest = loop_collapsed_nest(k);
@@ -152,9 +156,9 @@ static bool run(PassCtx *p, Loops *l) {
         if (loop_is_behind(k))
             continue; /* the device counts their rows, as those of joined loops */
         const LoopElements e = loop_find_packable(l->a, k, &nest);
-        const int pack = loop_max_pack(&e, most);
+        const int pack = loop_max_pack(&e, max_pack);
         if (pack > 1) k->threads.pack = pack;
-        const char *why = pack_fault(&e, most, pack);
+        const char *why = pack_fault(&e, max_pack, pack);
         (why ? pass_refusal : pass_remark)(p, k->span, "coarsen-threads",
                                            "%s: %d elements for a thread%s%s", k->name, pack,
                                            why ? ": " : "", why ? why : "");
@@ -165,5 +169,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_coarsen_threads = {
     .name = "coarsen-threads",
     .summary = "how many neighbouring elements a thread has, where a thread has each",
-    .run_loops = run,
+    .run_loops = run_coarsen_threads,
 };

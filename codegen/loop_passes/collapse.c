@@ -10,75 +10,79 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Whether r is the constant n. */
-static bool is_size(const LReg *r, int64_t n) {
+/* Whether register r is the constant n. */
+static bool is_constant(const LReg *r, int64_t n) {
     const LStmt *d = r->def;
     int64_t size;
     return d->kind == L_LET && d->fn == L_FN_SIZE && expr_is_const(d->size, &size) && size == n;
 }
 
-/* Whether r is the variable of a loop with at most n iterations. */
-static bool is_below(const LReg *r, int64_t n) {
+/* Whether register r is the variable of a loop with at most n iterations, so 0 <= r < n. */
+static bool is_loop_variable_below(const LReg *r, int64_t n) {
     const LStmt *d = r->def;
     int64_t extent;
     return d->kind == L_FOR && d->range == LR_EXTENT && expr_is_const(d->extent, &extent) &&
            extent <= n;
 }
 
-/* Whether r is `kind` times the constant n. */
-static bool is_product(const LReg *r, const LReg *by, int64_t n) {
+/* Whether register r is `factor` times the constant n. */
+static bool is_product_of(const LReg *r, const LReg *factor, int64_t n) {
     const LStmt *d = r->def;
     if (d->kind != L_LET || d->fn != L_FN_IMUL) return false;
-    return (d->arg[0] == by && is_size(d->arg[1], n)) || (d->arg[1] == by && is_size(d->arg[0], n));
+    return (d->arg[0] == factor && is_constant(d->arg[1], n)) ||
+           (d->arg[1] == factor && is_constant(d->arg[0], n));
 }
 
-/* Whether index x lies in the block of the dimension that belongs to the loop's iteration alone: x
- * = i * n + c with c < n. */
-static bool is_block_of(const LReg *x, const LStmt *loop, const Expr *dim) {
+/* Whether index x lies in the block of the dimension that belongs to one iteration of the loop: x =
+ * i * n + c with c < n, where n = dim / extent. */
+static bool is_in_own_block(const LReg *x, const LStmt *loop, const Expr *dim) {
     const LStmt *d = x->def;
     int64_t size, n;
     if (!expr_is_const(dim, &size) || !expr_is_const(loop->extent, &n) || n == 0 || size % n)
         return false;
     if (d->kind != L_LET || d->fn != L_FN_IADD) return false;
     n = size / n;
-    return (is_product(d->arg[0], loop->var, n) && is_below(d->arg[1], n)) ||
-           (is_product(d->arg[1], loop->var, n) && is_below(d->arg[0], n));
+    return (is_product_of(d->arg[0], loop->var, n) && is_loop_variable_below(d->arg[1], n)) ||
+           (is_product_of(d->arg[1], loop->var, n) && is_loop_variable_below(d->arg[0], n));
 }
 
-/* Whether iterations of the loop touch disjoint elements of what the kernel writes: each access has
- * the loop variable at one and the same dimension of its buffer (place, by buffer), or an index in
- * the iteration's own block of it. */
+/* Whether different iterations of `loop` access different elements of every buffer that the kernel
+ * writes. Each access must use the loop variable at one fixed dimension, or an index in the
+ * iteration's own block of that dimension. index_dim[buffer id] is what was found so far: -1 =
+ * nothing, i = the variable is index i, MAX_RANK + i = index i is in its block. */
 static bool accesses_are_disjoint(const LStmt *s, const LStmt *loop, int *index_dim) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !accesses_are_disjoint(s->body, loop, index_dim)) return false;
         if (!loop_is_access(s) || s->buf->kind == LB_LOCAL || !s->buf->written) continue;
-        int *p = &index_dim[s->buf->id], at = -1;
+        int *known = &index_dim[s->buf->id], position = -1;
         for (int i = 0; i < s->buf->rank; i++) {
-            if (s->idx[i] == loop->var && (*p < 0 || *p == i)) at = i;
-            if (*p >= 0 && *p != MAX_RANK + i) continue;
-            if (is_block_of(s->idx[i], loop, s->buf->dim[i])) at = MAX_RANK + i;
+            if (s->idx[i] == loop->var && (*known < 0 || *known == i)) position = i;
+            if (*known >= 0 && *known != MAX_RANK + i) continue;
+            if (is_in_own_block(s->idx[i], loop, s->buf->dim[i])) position = MAX_RANK + i;
         }
-        if (at < 0) return false;
-        *p = at;
+        if (position < 0) return false;
+        *known = position;
     }
     return true;
 }
 
-/* The loop that ends the list, if only values stand before it; or NULL. */
+/* The loop with constant range that ends the statement list, if only value definitions stand before
+ * it; NULL = there is none. */
 static LStmt *last_loop(LStmt *s) {
     while (s && loop_is_value(s)) s = s->next;
-    bool plain = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
-    return plain ? s : NULL;
+    bool is_last_loop = s && s->kind == L_FOR && !s->next && s->range == LR_EXTENT;
+    return is_last_loop ? s : NULL;
 }
 
-/* Whether a statement of the list loads what the kernel writes. */
+/* Whether a statement of the list loads from a buffer that the kernel writes. */
 static bool loads_written(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_LOAD && s->buf->written) return true;
     return false;
 }
 
-/* Why loop l, which ends the row, cannot be collapsed with the parallel loop; NULL: it can. */
+/* Why loop l, which ends the body of the parallel loop, cannot become part of its index; NULL: it
+ * can. */
 static const char *collapse_fault(Arena *a, const LKernel *k, const LStmt *body, const LStmt *l,
                                   bool with_vector_loops) {
     if (loads_written(body)) return "what the kernel writes is read before it";
@@ -90,13 +94,14 @@ static const char *collapse_fault(Arena *a, const LKernel *k, const LStmt *body,
                : "its iterations write, or read, elements of others";
 }
 
-/* The loop that ends `body` and can be collapsed with the parallel loop; or NULL. */
+/* The loop that ends `body` and can become part of the parallel loop's index (collapse, as in
+ * OpenMP); NULL = there is none. */
 LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool with_vector_loops) {
     LStmt *l = last_loop(body);
     return l && !collapse_fault(a, k, body, l, with_vector_loops) ? l : NULL;
 }
 
-/* Removes the mark `collapse` from all loops. */
+/* Removes the mark `collapse` from all loops of the list. */
 static void clear_marks(LStmt *s) {
     for (; s; s = s->next) {
         s->sched.collapse = false;
@@ -104,7 +109,7 @@ static void clear_marks(LStmt *s) {
     }
 }
 
-/* Marks the loops that can be collapsed with the parallel loop; returns how many. */
+/* Marks the loops that can become part of the parallel loop's index; returns how many. */
 int loop_collapse(Arena *a, LKernel *k, bool with_vector_loops) {
     LStmt *body = loop_parallel(k) ? loop_parallel(k)->body : NULL;
     int n = 0;
@@ -117,7 +122,7 @@ int loop_collapse(Arena *a, LKernel *k, bool with_vector_loops) {
     return n;
 }
 
-/* Remarks on the innermost loop that is not collapsed, with the reason. */
+/* Writes a remark on the innermost loop that cannot be collapsed, with the reason. */
 static void remark_not_collapsed(PassCtx *p, Loops *l, LKernel *k, int n) {
     LStmt **row = loop_row_list(k), *last = row ? last_loop(*row) : NULL;
     const char *why = n == LOOP_COLLAPSE_MAX ? "there are four"
@@ -128,8 +133,9 @@ static void remark_not_collapsed(PassCtx *p, Loops *l, LKernel *k, int n) {
                      loop_range_text(l->a, last), why);
 }
 
-/* Marks the loops of each kernel that is not scheduled yet. */
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: marks the loops that become part of the parallel loop's index, in each kernel
+ * without a schedule. */
+static bool run_collapse(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         LKernel *k = l->k.v[i];
         if (k->threads.kind) continue;
@@ -143,5 +149,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_collapse = {
     .name = "collapse",
     .summary = "loops that end a row are part of the parallel loop's index",
-    .run_loops = run,
+    .run_loops = run_collapse,
 };

@@ -19,11 +19,12 @@ static bool is_same_value(const LStmt *x, const LStmt *y) {
 
 /* Whether the operation is commutative. */
 static bool commutes(const LStmt *s) {
-    bool op = s->fn == L_FN_OP && (s->op == OP_ADD || s->op == OP_MUL);
-    return op || s->fn == L_FN_IADD || s->fn == L_FN_IMUL;
+    bool is_commutative = s->fn == L_FN_OP && (s->op == OP_ADD || s->op == OP_MUL);
+    return is_commutative || s->fn == L_FN_IADD || s->fn == L_FN_IMUL;
 }
 
-/* Whether two statements differ only in the order of the arguments of a commutative operation. */
+/* Whether two statements differ only in the order of the arguments of a commutative operation. Such
+ * values are not merged: floating-point code stays as it is. */
 static bool is_swapped(const LStmt *x, const LStmt *y) {
     return x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
            x->n_arg == 2 && y->n_arg == 2 && commutes(x) && x->arg[0] == y->arg[1] &&
@@ -32,46 +33,50 @@ static bool is_swapped(const LStmt *x, const LStmt *y) {
 
 typedef struct {
     int merged, swapped;
-} Count;
+} MergeCounts;
 
-/* Replaces repeated values of a list by the first one. */
-static void merge_equal(LStmt *list, Count *n) {
+/* Replaces values of a list that were computed before by the first one, also in nested lists;
+ * counts what was merged. */
+static void merge_equal(LStmt *list, MergeCounts *counts) {
     for (LStmt *s = list; s; s = s->next) {
-        if (loop_has_body(s)) merge_equal(s->body, n);
+        if (loop_has_body(s)) merge_equal(s->body, counts);
         for (LStmt **at = &s->next; *at;) {
             LStmt *other = *at;
             if (!is_same_value(s, other)) {
-                n->swapped += is_swapped(s, other);
+                counts->swapped += is_swapped(s, other);
                 at = &other->next;
                 continue;
             }
             *at = other->next;
             loop_replace_register(*at, other->dst, s->dst);
-            n->merged++;
+            counts->merged++;
         }
     }
 }
 
-/* Runs the pass on one kernel; true if it changed. */
-static bool eliminate(Loops *l, LKernel *k) {
+/* Merges equal values in the row of one kernel, with remarks; true if the kernel changed. */
+static bool merge_equal_values(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
-    Count n = {0};
-    if (row) merge_equal(*row, &n);
-    if (n.merged)
-        pass_remark(l->pass, k->span, "cse-loops", "%s: %d values are had once", k->name, n.merged);
-    if (n.swapped)
+    MergeCounts counts = {0};
+    if (row) merge_equal(*row, &counts);
+    if (counts.merged)
+        pass_remark(l->pass, k->span, "cse-loops", "%s: %d values are had once", k->name,
+                    counts.merged);
+    if (counts.swapped)
         pass_refusal(l->pass, k->span, "cse-loops",
-                     "%s: not %d values: their arguments are in another order", k->name, n.swapped);
-    return n.merged > 0;
+                     "%s: not %d values: their arguments are in another order", k->name,
+                     counts.swapped);
+    return counts.merged > 0;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (common subexpression elimination) on all kernels. */
+static bool run_cse(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, eliminate);
+    return loop_pass_each(l, merge_equal_values);
 }
 
 const Pass loop_pass_cse = {
     .name = "cse-loops",
     .summary = "values that are computed anew in one list of statements are one",
-    .run_loops = run,
+    .run_loops = run_cse,
 };

@@ -9,16 +9,20 @@ static const Pass *const passes[] = {
 #undef LOOP_PASS
 };
 
+/* Pass number i over loops, in the order of passes.def; NULL after the last one. */
 const Pass *loop_pass_at(int i) {
     return i < (int)COUNT(passes) ? passes[i] : NULL;
 }
 
+/* The pass over loops with this name; NULL = there is none. */
 const Pass *loop_pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
         if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
 }
 
+/* A state for passes over one kernel of the plan, with a copy of the kernel (or of its stages) for
+ * them to change. */
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
                       const LKernel *k) {
     Loops l = {.c = c, .a = c->a, .m = m, .on = on, .machine = *machine, .columns = on->columns};
@@ -28,14 +32,14 @@ Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMac
 }
 
 /* ---- for the driver ----------------------------------------------------------------------- */
-/* Prints the kernels, for the pass driver. */
-static void print(StrBuf *b, const void *what) {
+/* Prints the kernels as text, for the pass driver. */
+static void print_kernels(StrBuf *b, const void *what) {
     const Loops *l = what;
     for (int i = 0; i < l->k.n; i++) loop_print(b, l->m, l->k.v[i]);
 }
 
 /* Verifies the kernels after a pass, for the pass driver. */
-static bool verify(Ctx *c, void *what, const char *after) {
+static bool verify_kernels(Ctx *c, void *what, const char *after) {
     const Loops *l = what;
     for (int i = 0; i < l->k.n; i++) {
         if (loop_verify(c, l->m, l->k.v[i])) continue;
@@ -52,14 +56,15 @@ static bool run_pass(PassCtx *p, const Pass *pass, void *what) {
     return pass->run_loops(p, l);
 }
 
-/* Loop passes need no facts. */
+/* Names the facts that a pass lacks, for the pass driver: passes over loops need none. */
 static const char *fact_text(unsigned missing) {
     (void)missing;
     return "nothing";
 }
 
-/* Whether the kernels are not already scheduled for a CPU while the target is a device. */
-static bool suits_target(const Loops *l) {
+/* False, after a diagnostic, where the target is a device and a kernel's text is scheduled for a
+ * CPU already. */
+static bool check_suits_target(const Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
         if (!l->on->columns || !loop_is_scheduled_for_cpu(k)) continue;
@@ -71,62 +76,71 @@ static bool suits_target(const Loops *l) {
     return true;
 }
 
-/* Runs a list of passes over the kernels made from one. Runs are counted from 1, or on from `at`.
- */
-static bool run_passes(Loops *l, const char *names, const PassOptions *o, PassProgress *at) {
-    PassOptions all = o ? *o : (PassOptions){0};
-    if (!suits_target(l)) return false;
-    all.stop_after = NULL; /* which is of a whole program */
-    if (!all.times) all.time_passes = false;
-    all.progress = at;
-    all.of = l->k.n ? l->k.v[0]->name : NULL;
-    unsigned has = 0;
-    if (!all.disable) all.disable = l->disable;
-    l->disable = all.disable; /* for passes that run others */
-    l->options = &all;
-    PassSubject s = {l, &has, print, verify, run_pass, fact_text, loop_pass_find, NULL};
-    all.verify_each |= l->on->columns > 0; /* statements move: each is checked, asked or not */
-    bool ok = pass_run_list(l->c, &s, names, &all);
+/* Runs a comma-separated list of passes over one kernel. `at` counts runs on from other kernels;
+ * NULL = from 1. False after diagnostics. */
+static bool run_passes(Loops *l, const char *names, const PassOptions *given,
+                       PassProgress *progress) {
+    PassOptions options = given ? *given : (PassOptions){0};
+    if (!check_suits_target(l)) return false;
+    options.stop_after = NULL; /* which is of a whole program */
+    if (!options.times) options.time_passes = false;
+    options.progress = progress;
+    options.of = l->k.n ? l->k.v[0]->name : NULL;
+    unsigned facts = 0;
+    if (!options.disable) options.disable = l->disable;
+    l->disable = options.disable; /* for passes that run others */
+    l->options = &options;
+    PassSubject subject = {l,        &facts,    print_kernels,  verify_kernels,
+                           run_pass, fact_text, loop_pass_find, NULL};
+    options.verify_each |= l->on->columns > 0; /* statements move: each is checked, asked or not */
+    bool ok = pass_run_list(l->c, &subject, names, &options);
     l->options = NULL;
     return ok;
 }
 
+/* Runs a comma-separated list of passes over one kernel, each followed by loop_verify(). False
+ * after diagnostics. */
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     return run_passes(l, names, o, NULL);
 }
 
-/* How many passes that a program can do without have been numbered before those of kernel k: those
- * of the plan, and those of each kernel before it. */
-static int number_before(const Plan *p, const LKernel *k, Arena *a, const char *names) {
-    int each = 0, kernel = 0;
+/* How many runs of optional passes come before those of kernel k: runs over the plan, and over each
+ * kernel before it. (Bisection with --stop-after counts them.) */
+static int optional_runs_before(const Plan *p, const LKernel *k, Arena *a, const char *names) {
+    int per_kernel = 0, kernel = 0;
     for (size_t n; *names; names += n + (names[n] == ',')) {
         n = strcspn(names, ",");
         const Pass *pass = loop_pass_find(arena_strndup(a, names, n));
-        each += pass && !pass->required;
+        per_kernel += pass && !pass->required;
     }
     while (kernel < p->kernels.n && p->kernels.v[kernel] != k) kernel++;
-    return p->n_optional_runs + kernel * each;
+    return p->n_optional_runs + kernel * per_kernel;
 }
 
+/* The names of the passes that the target runs on each kernel, in order; "" where the plan's
+ * kernels are scheduled already. */
 const char *loop_pass_names(const Plan *p, const Target *on) {
     if (p->loop_passes) return p->loop_passes;
     return p->scheduled_for || !on->loop_passes ? "" : on->loop_passes;
 }
 
-bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to) {
-    *to = (TargetMachine){0};
-    return !on->find_machine || on->find_machine(c, o, to);
+/* Finds the processor that the options name, where the target has one. False after diagnostics. */
+bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *out) {
+    *out = (TargetMachine){0};
+    return !on->find_machine || on->find_machine(c, o, out);
 }
 
+/* Runs the target's passes, or those that the plan names, on a copy of kernel k: *out has what the
+ * target emits. False after diagnostics. */
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
-                   const LKernel *k, Loops *to) {
+                   const LKernel *k, Loops *out) {
     const char *names = loop_pass_names(p, on);
-    PassProgress at = {.n_spare = number_before(p, k, c->a, names)};
-    *to = loop_pass_begin(c, p->m, on, machine, k);
-    return run_passes(to, names, p->loop_options, &at);
+    PassProgress progress = {.n_spare = optional_runs_before(p, k, c->a, names)};
+    *out = loop_pass_begin(c, p->m, on, machine, k);
+    return run_passes(out, names, p->loop_options, &progress);
 }
 
-/* Collects the remarks of the loop passes, from runs on copies of the kernels. */
+/* Runs the loop passes on copies of all kernels only to collect their remarks in `to`. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
                        StrBuf *to) {
     PassOptions options = p->loop_options ? *p->loop_options : (PassOptions){0};
@@ -146,21 +160,23 @@ bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOpti
     return true;
 }
 
-/* A processor's products have the batch's own sizes. */
-static void drop_clears(Plan *p) {
-    int n = 0;
+/* Removes the kernels that set padding rows to zero before a matrix product with rounded sizes. On
+ * a CPU products have the exact sizes, so there is no padding. */
+static void drop_padding_kernels(Plan *p) {
+    int n_left = 0;
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++) p->phases.v[i]->steps.v[k]->clear = NULL;
     for (int i = 0; i < p->kernels.n; i++)
-        if (!loop_is_behind(p->kernels.v[i])) p->kernels.v[n++] = p->kernels.v[i];
-    p->kernels.n = n;
+        if (!loop_is_behind(p->kernels.v[i])) p->kernels.v[n_left++] = p->kernels.v[i];
+    p->kernels.n = n_left;
 }
 
-/* Runs the target's loop passes on all kernels of the plan, which is then for that target alone. */
+/* Replaces each kernel of the plan by what the target's loop passes make of it. The plan is then
+ * for that target alone. False after diagnostics. */
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
     TargetMachine machine;
     if (!loop_pass_machine(c, on, o, &machine)) return false;
-    if (!on->columns) drop_clears(p);
+    if (!on->columns) drop_padding_kernels(p);
     for (int i = 0; i < p->kernels.n; i++) {
         LKernel *k = p->kernels.v[i];
         Loops l;

@@ -17,7 +17,7 @@ static bool has_one_iteration(const LStmt *s) {
     return loop_extent(s, &n) && n == 1 && !s->sched.parallel;
 }
 
-/* The same, for loop_find. */
+/* Predicate for loop_find(): is the statement a loop of one iteration? */
 static bool is_one_iteration_loop(const LStmt *s, const void *none) {
     return has_one_iteration(s) && !none;
 }
@@ -32,12 +32,13 @@ static LReg *add_zero(Loops *l, LKernel *k) {
     return s->dst;
 }
 
-/* Replaces loops of one iteration by their bodies; returns how many. */
-static int fold_loops(LStmt **at, LReg *zero) {
+/* Replaces loops of one iteration by their bodies, with `zero` for the loop variable; returns how
+ * many. */
+static int fold_unit_loops(LStmt **at, LReg *zero) {
     int n = 0;
     while (*at) {
         LStmt *s = *at;
-        if (loop_has_body(s)) n += fold_loops(&s->body, zero);
+        if (loop_has_body(s)) n += fold_unit_loops(&s->body, zero);
         if (has_one_iteration(s)) {
             loop_replace_register(s->body, s->var, zero);
             at = loop_replace_by_body(at);
@@ -50,16 +51,16 @@ static int fold_loops(LStmt **at, LReg *zero) {
 }
 
 /* Removes dimensions of extent 1 from a local array; returns how many. */
-static int fold_dims(LStmt *row, LBuf *b) {
-    bool out[MAX_RANK];
+static int fold_unit_dims(LStmt *row, LBuf *b) {
+    bool drop[MAX_RANK];
     int n = 0;
-    for (int i = 0; i < b->rank; i++) n += out[i] = loop_is_unit_extent(b->dim[i]);
-    if (n) loop_drop_dims(row, b, out);
+    for (int i = 0; i < b->rank; i++) n += drop[i] = loop_is_unit_extent(b->dim[i]);
+    if (n) loop_drop_dims(row, b, drop);
     return n;
 }
 
-/* Remarks on loops of one iteration that stay. */
-static void remark_left(PassCtx *p, const LKernel *k, bool has_row) {
+/* Writes remarks on loops of one iteration that cannot be removed. */
+static void remark_unfolded(PassCtx *p, const LKernel *k, bool has_row) {
     const LStmt *parallel = loop_parallel(k);
     int64_t n;
     if (parallel && loop_extent(parallel, &n) && n == 1)
@@ -70,28 +71,30 @@ static void remark_left(PassCtx *p, const LKernel *k, bool has_row) {
                      "%s: not: there is no row that a team could have", k->name);
 }
 
-/* Runs the pass on one kernel; true if it changed. */
-static bool fold_units(Loops *l, LKernel *k) {
+/* Removes loops of one iteration, and dimensions of extent 1 of local arrays, from one kernel; true
+ * if it changed. */
+static bool fold_kernel(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
     int loops = 0, dims = 0;
     if (row && loop_find(*row, is_one_iteration_loop, NULL))
-        loops = fold_loops(row, add_zero(l, k));
-    for (int i = 0; row && i < k->locals.n; i++) dims += fold_dims(*row, k->locals.v[i]);
+        loops = fold_unit_loops(row, add_zero(l, k));
+    for (int i = 0; row && i < k->locals.n; i++) dims += fold_unit_dims(*row, k->locals.v[i]);
     if (loops + dims)
         pass_remark(l->pass, k->span, "fold-unit-dims",
                     "%s: %d loops and %d dimensions of one iteration are gone", k->name, loops,
                     dims);
-    remark_left(l->pass, k, row != NULL);
+    remark_unfolded(l->pass, k, row != NULL);
     return loops + dims > 0;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass on all kernels. */
+static bool run_fold_unit_dims(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, fold_units);
+    return loop_pass_each(l, fold_kernel);
 }
 
 const Pass loop_pass_fold_unit_dims = {
     .name = "fold-unit-dims",
     .summary = "loops and dimensions of one iteration go",
-    .run_loops = run,
+    .run_loops = run_fold_unit_dims,
 };

@@ -8,7 +8,7 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* How many statements write b. */
+/* How many statements write buffer b. */
 static int count_writes(const LStmt *s, const LBuf *b) {
     int n = 0;
     for (; s; s = s->next) {
@@ -18,7 +18,7 @@ static int count_writes(const LStmt *s, const LBuf *b) {
     return n;
 }
 
-/* Whether two accesses are to the same element. */
+/* Whether two accesses are to the same element of the same buffer. */
 static bool same_element(const LStmt *x, const LStmt *y) {
     if (x->buf != y->buf) return false;
     for (int i = 0; i < x->buf->rank; i++)
@@ -26,7 +26,8 @@ static bool same_element(const LStmt *x, const LStmt *y) {
     return true;
 }
 
-/* Replaces loads of the stored element in s and behind it by the stored value; returns how many. */
+/* Replaces loads of the stored element, in s and the statements after it, by the stored value;
+ * returns how many. */
 static int forward_to_loads(LStmt *s, const LStmt *store) {
     int n = 0;
     for (; s; s = s->next) {
@@ -43,11 +44,11 @@ static int forward_to_loads(LStmt *s, const LStmt *store) {
     return n;
 }
 
-/* Remarks on the loads that the store was forwarded to, and on those that remain. */
-static void remark(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n) {
-    if (n)
+/* Writes remarks on how many loads the store s was forwarded to, and on loads that remain. */
+static void remark(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *s, int n_loads) {
+    if (n_loads)
         pass_remark(p, s->span, "forward-stores", "%s: %s is handed on to %d reads", k->name,
-                    s->buf->name, n);
+                    s->buf->name, n_loads);
     if (!loop_loads(s->next, s->buf)) return;
     pass_refusal(p, s->span, "forward-stores", "%s: %s is read again: %s", k->name, s->buf->name,
                  s->src->dt != s->buf->dt        ? "it is rounded where it is stored"
@@ -55,27 +56,29 @@ static void remark(PassCtx *p, const LKernel *k, const LStmt *row, const LStmt *
                                                  : "at another place");
 }
 
-/* Forwards each store in the row's own list that is the only write to its buffer. */
-static bool forward_all(Loops *l, LKernel *k) {
+/* Forwards each store of the row's own list, if nothing else writes its buffer, to the loads of
+ * that element. True if something changed. */
+static bool forward_stores(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
-    bool any = false;
+    bool changed = false;
     for (LStmt *s = row ? *row : NULL; s; s = s->next) {
         if (s->kind != L_STORE || s->buf->kind == LB_LOCAL) continue;
         bool may = s->src->dt == s->buf->dt && count_writes(*row, s->buf) == 1;
-        int n = may ? forward_to_loads(s->next, s) : 0;
-        any |= n > 0;
-        remark(l->pass, k, *row, s, n);
+        int n_loads = may ? forward_to_loads(s->next, s) : 0;
+        changed |= n_loads > 0;
+        remark(l->pass, k, *row, s, n_loads);
     }
-    return any;
+    return changed;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (store-to-load forwarding) on all kernels. */
+static bool run_forward_stores(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, forward_all);
+    return loop_pass_each(l, forward_stores);
 }
 
 const Pass loop_pass_forward_stores = {
     .name = "forward-stores",
     .summary = "a number that the row stores is handed on, not read again",
-    .run_loops = run,
+    .run_loops = run_forward_stores,
 };

@@ -12,8 +12,8 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Whether the accumulation s in the body of a column loop sums over the columns into one element.
- */
+/* Whether the accumulation s, in the body of the column loop, adds all columns into one element:
+ * lanes then hold partial sums. */
 bool loop_reduces_columns(const LStmt *s, const LStmt *loop) {
     if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
     return s->buf->kind == LB_LOCAL ? s->buf->rank == 0 : !loop_follows_column(s, loop);
@@ -23,114 +23,127 @@ bool loop_reduces_columns(const LStmt *s, const LStmt *loop) {
 typedef struct {
     const LoopTeam *t;
     LoopFolds to;
-} FoldList;
+} ReductionList;
 
-/* Adds a fold of buf behind a statement, unless there is one. */
-static void add_fold(FoldList *x, const LStmt *behind, RedKind red, LBuf *buf, LShare by) {
-    for (int i = x->to.n; i > 0 && x->to.v[i - 1].after == behind; i--)
-        if (x->to.v[i - 1].buf == buf) return;
-    LoopFold f = {behind, red, buf, by};
-    vec_push(x->t->a, &x->to, f);
+/* Adds a reduction over threads (statement `fold`) of buffer buf after a statement, unless there is
+ * one. share: the threads whose partial sums are combined. */
+static void add_reduction(ReductionList *list, const LStmt *after, RedKind red, LBuf *buf,
+                          LShare share) {
+    for (int i = list->to.n; i > 0 && list->to.v[i - 1].after == after; i--)
+        if (list->to.v[i - 1].buf == buf) return;
+    LoopFold f = {after, red, buf, share};
+    vec_push(list->t->a, &list->to, f);
 }
 
-/* Adds folds for sums over columns that the statements s .. end make. inner: sums local to an
- * entry, else the others. */
-static void add_region_folds(FoldList *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
-                             const LStmt *loop, bool inner, const LStmt *behind, LShare by) {
+/* Adds a reduction over threads for each sum over feature columns among statements s .. end.
+ * per_entry: only sums that belong to one entry, else only the others. after: the statement that
+ * the reductions follow. */
+static void add_region_reductions(ReductionList *list, const LoopColumns *r, const LStmt *s,
+                                  const LStmt *end, const LStmt *column_loop, bool per_entry,
+                                  const LStmt *after, LShare share) {
     for (; s != end; s = s->next) {
-        if (loop_reduces_columns(s, loop) && loop_is_declared_inside(r, s->buf) == inner)
-            add_fold(x, behind, s->red, s->buf, by);
-        const LStmt *in = loop_is_columns(s) ? s : loop;
-        if (loop_has_body(s)) add_region_folds(x, r, s->body, NULL, in, inner, behind, by);
+        if (loop_reduces_columns(s, column_loop) && loop_is_declared_inside(r, s->buf) == per_entry)
+            add_reduction(list, after, s->red, s->buf, share);
+        const LStmt *inner_loop = loop_is_columns(s) ? s : column_loop;
+        if (loop_has_body(s))
+            add_region_reductions(list, r, s->body, NULL, inner_loop, per_entry, after, share);
     }
 }
 
-/* Adds folds for sums over columns that an entry needs at once. serial: inside loops that a thread
- * runs alone. */
-static void add_entry_folds(FoldList *x, const LoopColumns *r, const LStmt *s, const LStmt *end,
-                            bool serial) {
+/* Adds reductions for sums over feature columns that the same entry needs at once (the score of an
+ * edge): after the column loop that makes them. serial: s is in a loop that each thread runs alone.
+ */
+static void add_entry_reductions(ReductionList *list, const LoopColumns *r, const LStmt *s,
+                                 const LStmt *end, bool serial) {
     for (; s != end; s = s->next) {
-        bool columns = !serial && loop_is_columns(s);
-        if (columns && (r->one_pass || r->round_robin))
-            add_region_folds(x, r, s->body, NULL, s, true, s, LS_LANES);
-        bool own = columns && (loop_is_round_robin(r, s) || s->range == LR_SEGMENT);
-        if (loop_has_body(s)) add_entry_folds(x, r, s->body, NULL, serial || own);
+        bool is_column_loop = !serial && loop_is_columns(s);
+        if (is_column_loop && (r->one_pass || r->round_robin))
+            add_region_reductions(list, r, s->body, NULL, s, true, s, LS_LANES);
+        bool runs_serially =
+            is_column_loop && (loop_is_round_robin(r, s) || s->range == LR_SEGMENT);
+        if (loop_has_body(s)) add_entry_reductions(list, r, s->body, NULL, serial || runs_serially);
     }
 }
 
+/* Predicate for loop_find(): does the statement accumulate into the buffer? */
 static bool is_acc(const LStmt *s, const void *buf) {
     return s->kind == L_ACC && s->buf == buf;
 }
 
-/* Adds folds for loops whose entries the ways share. */
-static void add_way_folds(FoldList *x, const LoopColumns *r) {
+/* Adds reductions over ways for the sums of each loop whose entries the ways of a team share. */
+static void add_way_reductions(ReductionList *list, const LoopColumns *r) {
     const LBuf *target[LOOP_TARGETS_MAX];
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
-        const bool ways = s->kind == L_FOR && s->sched.share == LS_WAYS;
-        const int n = ways ? loop_private_sums(x->t, s, target) : 0;
+        const bool is_shared = s->kind == L_FOR && s->sched.share == LS_WAYS;
+        const int n = is_shared ? loop_private_sums(list->t, s, target) : 0;
         for (int i = 0; i < n; i++)
-            add_fold(x, s, loop_find(s->body, is_acc, target[i])->red, (LBuf *)target[i], LS_WAYS);
+            add_reduction(list, s, loop_find(s->body, is_acc, target[i])->red, (LBuf *)target[i],
+                          LS_WAYS);
     }
 }
 
-/* All places where threads' partial sums must be combined. */
+/* All places where partial sums of several threads must be combined, in the order of the text. */
 LoopFolds loop_required_folds(const LoopTeam *t) {
-    FoldList x = {.t = t};
+    ReductionList list = {.t = t};
     for (int i = 0; i < t->regions.n; i++) {
         const LoopColumns *r = &t->regions.v[i];
-        add_way_folds(&x, r);
-        add_entry_folds(&x, r, r->first, r->end, false);
-        add_region_folds(&x, r, r->first, r->end, NULL, false, r->stmt,
-                         r->all_threads ? LS_TEAM : LS_LANES);
+        add_way_reductions(&list, r);
+        add_entry_reductions(&list, r, r->first, r->end, false);
+        add_region_reductions(&list, r, r->first, r->end, NULL, false, r->stmt,
+                              r->all_threads ? LS_TEAM : LS_LANES);
     }
-    return x.to;
+    return list.to;
 }
 
-/* Whether the folds behind statement s are exactly the required ones. */
+/* Whether the `fold` statements that follow s are exactly the required ones. */
 bool loop_has_required_folds(const LoopFolds *all, const LStmt *s) {
-    const LStmt *p = s->next;
+    const LStmt *next = s->next;
     for (int i = 0; i < all->n; i++) {
-        const LoopFold *f = &all->v[i];
-        if (f->after != s) continue;
-        if (!p || p->kind != L_FOLD || p->buf != f->buf) return false;
-        if (p->red != f->red || p->sched.share != f->share) return false;
-        p = p->next;
+        const LoopFold *fold = &all->v[i];
+        if (fold->after != s) continue;
+        if (!next || next->kind != L_FOLD || next->buf != fold->buf) return false;
+        if (next->red != fold->red || next->sched.share != fold->share) return false;
+        next = next->next;
     }
-    return s->kind == L_FOLD || !p || p->kind != L_FOLD;
+    return s->kind == L_FOLD || !next || next->kind != L_FOLD;
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
-/* Inserts the missing folds; returns how many. */
-static int insert_folds(Arena *a, const LoopFolds *all, LStmt *s) {
-    int n = 0;
+/* Inserts the `fold` statements that are missing after the statements of a list; returns how many.
+ */
+static int insert_missing_folds(Arena *a, const LoopFolds *all, LStmt *s) {
+    int n_inserted = 0;
     for (; s; s = s->next) {
         LStmt **at = &s->next;
-        if (loop_has_body(s)) n += insert_folds(a, all, s->body);
+        if (loop_has_body(s)) n_inserted += insert_missing_folds(a, all, s->body);
         for (int i = 0; i < all->n && !loop_has_required_folds(all, s); i++) {
             if (all->v[i].after != s) continue;
-            LStmt *f = NEW(a, LStmt);
-            *f = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
-            f->buf = all->v[i].buf;
-            f->red = all->v[i].red;
-            f->sched.share = all->v[i].share;
-            *at = f;
-            at = &f->next;
-            n++;
+            LStmt *fold = NEW(a, LStmt);
+            *fold = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
+            fold->buf = all->v[i].buf;
+            fold->red = all->v[i].red;
+            fold->sched.share = all->v[i].share;
+            *at = fold;
+            at = &fold->next;
+            n_inserted++;
         }
     }
-    return n;
+    return n_inserted;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: inserts the reductions over threads of a team that each kernel needs. */
+static bool run_insert_folds(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
         if (k->threads.kind <= LT_THREAD) continue;
         const LoopTeam t = loop_team(l->a, l->on, k, false);
         const LoopFolds all = t.fault ? (LoopFolds){0} : loop_required_folds(&t);
-        const int n = insert_folds(l->a, &all, k->body);
-        if (n || !all.n)
+        const int n_inserted = insert_missing_folds(l->a, &all, k->body);
+        if (n_inserted || !all.n)
             loop_remark(p, k, "insert-folds",
-                        n ? arena_printf(l->a, "%d sums of ways or lanes are folded", n) : NULL,
+                        n_inserted
+                            ? arena_printf(l->a, "%d sums of ways or lanes are folded", n_inserted)
+                            : NULL,
                         "none: no thread adds up what is another's, too");
     }
     return true;
@@ -139,6 +152,6 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_insert_folds = {
     .name = "insert-folds",
     .summary = "what threads of a team have added up each by itself becomes one number",
-    .run_loops = run,
+    .run_loops = run_insert_folds,
     .required = true,
 };

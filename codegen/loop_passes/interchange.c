@@ -32,44 +32,45 @@ typedef struct {
     const char *why; /* they cannot be around the row; NULL: they can */
 } Heads;
 
-/* Records the first reason against the interchange. */
-static void set_reason(Heads *h, const char *why) {
+/* Records why heads cannot be moved outside the row, if nothing was recorded before. */
+static void set_illegal(Heads *h, const char *why) {
     if (!h->why) h->why = why;
 }
 
-/* For loop_find: is it a loop of constant extent? */
+/* Predicate for loop_find(): is the statement a loop of constant extent? */
 static bool has_known_extent(const LStmt *s, const void *none) {
     int64_t n;
     return loop_extent(s, &n) && !none;
 }
 
-/* Finds the dimension of each local array that is indexed by the head; records a reason where heads
- * are not independent. loop: the loop over heads around s; its own locals are per head already. */
-static void find_head_dims(Heads *h, const LStmt *s, const LStmt *loop) {
+/* Finds, for each local array, the dimension that is indexed by the head; records a reason where
+ * heads are not independent. head_loop: the loop over heads around s, or NULL. */
+static void find_head_dims(Heads *h, const LStmt *s, const LStmt *head_loop) {
     Arena *a = h->l->a;
     for (; s && !h->why; s = s->next) {
         int64_t n;
-        bool heads = !loop && loop_extent(s, &n);
-        if (heads && n != h->n)
-            set_reason(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
-                                       (long long)n));
-        if (loop_has_body(s)) find_head_dims(h, s->body, heads ? s : loop);
-        if (s->kind == L_FOR && s->range == LR_EXTENT && !heads && !loop)
-            set_reason(h, arena_printf(a, "a loop over %s columns stands outside heads",
-                                       loop_range_text(a, s)));
-        if ((s->kind == L_STORE || s->kind == L_ACC) && !loop)
-            set_reason(h, arena_printf(a, "%s is written outside heads", s->buf->name));
+        bool is_head_loop = !head_loop && loop_extent(s, &n);
+        if (is_head_loop && n != h->n)
+            set_illegal(h, arena_printf(a, "the row has loops of %lld and of %lld", (long long)h->n,
+                                        (long long)n));
+        if (loop_has_body(s)) find_head_dims(h, s->body, is_head_loop ? s : head_loop);
+        if (s->kind == L_FOR && s->range == LR_EXTENT && !is_head_loop && !head_loop)
+            set_illegal(h, arena_printf(a, "a loop over %s columns stands outside heads",
+                                        loop_range_text(a, s)));
+        if ((s->kind == L_STORE || s->kind == L_ACC) && !head_loop)
+            set_illegal(h, arena_printf(a, "%s is written outside heads", s->buf->name));
         if (!loop_is_access(s) || s->buf->kind != LB_LOCAL) continue;
-        if (loop && loop_declares(loop->body, s->buf)) continue;
-        int at = -1, *place = &h->head_dim[s->buf->id];
-        for (int i = 0; loop && i < s->buf->rank; i++)
-            if (s->idx[i] == loop->var && (*place < 0 || *place == i)) at = i;
-        if (at < 0) set_reason(h, arena_printf(a, "heads meet in %s", s->buf->name));
-        *place = at;
+        if (head_loop && loop_declares(head_loop->body, s->buf)) continue;
+        int dim = -1, *known_dim = &h->head_dim[s->buf->id];
+        for (int i = 0; head_loop && i < s->buf->rank; i++)
+            if (s->idx[i] == head_loop->var && (*known_dim < 0 || *known_dim == i)) dim = i;
+        if (dim < 0) set_illegal(h, arena_printf(a, "heads meet in %s", s->buf->name));
+        *known_dim = dim;
     }
 }
 
-/* Replaces the outermost loops over heads by their bodies, with the new loop's variable. */
+/* Replaces the outermost loops over heads by their bodies, with the variable of the new outer loop.
+ */
 static void remove_head_loops(Heads *h, LStmt **at) {
     int64_t n;
     while (*at) {
@@ -84,21 +85,22 @@ static void remove_head_loops(Heads *h, LStmt **at) {
     }
 }
 
-/* Removes the dimension of heads from a local array. */
-static void drop_head_dim(const Heads *h, LStmt *row, LBuf *b) {
-    bool out[MAX_RANK] = {0};
+/* Removes the dimension of heads from a local array: each iteration of the new outer loop has one
+ * head. */
+static void drop_dimension_of_heads(const Heads *h, LStmt *row, LBuf *b) {
+    bool drop[MAX_RANK] = {0};
     if (h->head_dim[b->id] < 0) return;
-    out[h->head_dim[b->id]] = true;
-    loop_drop_dims(row, b, out);
+    drop[h->head_dim[b->id]] = true;
+    loop_drop_dims(row, b, drop);
 }
 
-/* Moves the loops over heads outside the row, as one loop that is collapsed with the parallel one.
- */
-static bool interchange(Loops *l, LKernel *k) {
+/* Moves the loops over heads (of attention) outside the row, as one loop that is part of the
+ * parallel loop's index. True if the kernel changed. */
+static bool interchange_heads(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
-    const LStmt *first = row ? loop_find(*row, has_known_extent, NULL) : NULL;
+    const LStmt *first_head_loop = row ? loop_find(*row, has_known_extent, NULL) : NULL;
     Heads h = {.l = l};
-    if (!first || !loop_extent(first, &h.n)) return false;
+    if (!first_head_loop || !loop_extent(first_head_loop, &h.n)) return false;
     h.head_dim = NEWN(l->a, int, (size_t)k->locals.n + 1);
     for (int i = 0; i < k->locals.n; i++) h.head_dim[i] = -1;
     find_head_dims(&h, *row, NULL);
@@ -109,24 +111,26 @@ static bool interchange(Loops *l, LKernel *k) {
     pass_remark(l->pass, k->span, "interchange", "%s: %lld heads are around a row", k->name,
                 (long long)h.n);
     LStmt *loop = NEW(l->a, LStmt);
-    *loop = (LStmt){.kind = L_FOR, .extent = first->extent, .span = first->span};
+    *loop =
+        (LStmt){.kind = L_FOR, .extent = first_head_loop->extent, .span = first_head_loop->span};
     loop->sched.collapse = true;
     h.head = loop->var = loop_new_register(l->a, k, DT_I64, "h", loop);
     remove_head_loops(&h, row);
-    for (int i = 0; i < k->locals.n; i++) drop_head_dim(&h, *row, k->locals.v[i]);
+    for (int i = 0; i < k->locals.n; i++) drop_dimension_of_heads(&h, *row, k->locals.v[i]);
     loop->body = *row;
     *row = loop;
     return true;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (loop interchange) on all kernels. */
+static bool run_interchange(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, interchange);
+    return loop_pass_each(l, interchange_heads);
 }
 
 const Pass loop_pass_interchange = {
     .name = "interchange",
     .summary =
         "heads that need nothing of each other around the row, as part of the parallel index",
-    .run_loops = run,
+    .run_loops = run_interchange,
 };

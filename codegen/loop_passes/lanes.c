@@ -5,12 +5,12 @@
 
 enum { UNROLL_MAX = 16 };
 
-/* The number of lanes for a loop of constant extent: the least power of two that holds it, or a
- * whole vector register. */
+/* The number of vector lanes for a loop of constant extent: the least power of two that holds it,
+ * at most a whole vector register. */
 int loop_lanes_for(const Loops *l, int64_t extent) {
-    int w = l->machine.lanes;
-    while (w / 2 >= extent && w > 1) w /= 2;
-    return w;
+    int lanes = l->machine.lanes;
+    while (lanes / 2 >= extent && lanes > 1) lanes /= 2;
+    return lanes;
 }
 
 /* Whether a loop is among the statements. */
@@ -20,10 +20,11 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Whether the loop is unrolled completely; *n: its extent. */
-bool loop_is_unrolled_fully(const LStmt *s, int64_t *n) {
-    if (!loop_extent(s, n) || s->sched.parallel) return false;
-    return *n <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
+/* Whether the loop is unrolled completely: its extent, which *extent gets, is constant and small.
+ */
+bool loop_is_unrolled_fully(const LStmt *s, int64_t *extent) {
+    if (!loop_extent(s, extent) || s->sched.parallel) return false;
+    return *extent <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
 }
 
 /* ---- in lanes of a loop's variable ------------------------------------------------------ */
@@ -33,37 +34,38 @@ typedef struct {
     const LStmt *loop;
 } Varying;
 
-/* Whether one of the registers differs between lanes. */
-static bool any_varies(const Varying *k, LReg *const *r, int n) {
+/* Whether one of the n registers differs between vector lanes. */
+static bool any_varies(const Varying *analysis, LReg *const *r, int n) {
     for (int i = 0; i < n; i++)
-        if (k->varies[r[i]->id]) return true;
+        if (analysis->varies[r[i]->id]) return true;
     return false;
 }
 
 static bool visit_list(Varying *k, const LStmt *s);
 
 /* Records which registers of one statement differ between lanes; false: the statement cannot run in
- * lanes, e.g. since it would race. */
-static bool visit_stmt(Varying *k, const LStmt *s) {
-    bool at = loop_is_access(s) && any_varies(k, s->idx, s->buf->rank);
-    bool private = s->buf && s->buf->kind == LB_LOCAL && loop_declares(k->loop->body, s->buf);
+ * lanes, for example since lanes would write the same element. */
+static bool visit_statement(Varying *analysis, const LStmt *s) {
+    bool index_varies = loop_is_access(s) && any_varies(analysis, s->idx, s->buf->rank);
+    bool is_private =
+        s->buf && s->buf->kind == LB_LOCAL && loop_declares(analysis->loop->body, s->buf);
     switch (s->kind) {
     case L_LET:
-        k->varies[s->dst->id] = any_varies(k, s->arg, s->n_arg);
+        analysis->varies[s->dst->id] = any_varies(analysis, s->arg, s->n_arg);
         return true;
     case L_LOAD:
-        k->varies[s->dst->id] = at || private;
-        return !(at && private);
+        analysis->varies[s->dst->id] = index_varies || is_private;
+        return !(index_varies && is_private);
     case L_STORE:
-        return private ? !at : at || !k->varies[s->src->id];
+        return is_private ? !index_varies : index_varies || !analysis->varies[s->src->id];
     case L_ACC:
-        return !(private && at);
+        return !(is_private && index_varies);
     case L_FOR:
-        if (s->range != LR_EXTENT && k->varies[s->at->id]) return false;
-        return visit_list(k, s->body);
+        if (s->range != LR_EXTENT && analysis->varies[s->at->id]) return false;
+        return visit_list(analysis, s->body);
     case L_IF:
     case L_COLUMNS:
-        return visit_list(k, s->body);
+        return visit_list(analysis, s->body);
     case L_LOCAL:
     case L_BARRIER:
     case L_FOLD:
@@ -75,21 +77,23 @@ static bool visit_stmt(Varying *k, const LStmt *s) {
     return false;
 }
 
-/* The same for a list of statements. */
-static bool visit_list(Varying *k, const LStmt *s) {
+/* Records which registers differ between lanes for a list of statements; false: one of them cannot
+ * run in lanes. */
+static bool visit_list(Varying *analysis, const LStmt *s) {
     for (; s; s = s->next)
-        if (!visit_stmt(k, s)) return false;
+        if (!visit_statement(analysis, s)) return false;
     return true;
 }
 
-/* Finds the registers that differ between the lanes of the loop (a varying analysis); false: s or a
- * statement behind it cannot run in lanes. */
+/* Finds the registers that differ between the lanes of the loop, from those marked in varies[]
+ * already (a varying analysis, as of SPMD compilers); false: s or a statement after it cannot run
+ * in lanes. */
 bool loop_find_varying(const LStmt *loop, const LStmt *s, bool *varies) {
-    Varying k = {varies, loop};
-    return visit_list(&k, s);
+    Varying analysis = {varies, loop};
+    return visit_list(&analysis, s);
 }
 
-/* Whether the loop's iterations can run in vector lanes. */
+/* Whether the loop's iterations can run side by side in vector lanes. */
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
     bool *varies = NEWN(a, bool, (size_t)k->n_regs + 1);
     varies[loop->var->id] = true;
@@ -104,6 +108,7 @@ bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s) {
     return true;
 }
 
+/* Whether s, a statement after it, or one inside of these writes the buffer. */
 bool loop_writes(const LStmt *s, const LBuf *buf) {
     for (; s; s = s->next) {
         if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
@@ -112,31 +117,33 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
     return false;
 }
 
-/* Whether the statement is a scalar function of many instructions, such as exp. */
+/* Whether the statement is a scalar function of many instructions, such as exp or a random number.
+ */
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
     if (s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM) return true;
     return s->fn == L_FN_OP && op_cost(s->op) > 1;
 }
 
-/* Whether such a function is in s .. end. */
+/* Whether one of the statements s .. end, not those inside of them, is such a heavy function. */
 bool loop_has_heavy(const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next)
         if (loop_is_heavy(s)) return true;
     return false;
 }
 
-/* The first statement of the loop that is neither a value nor a load from memory that the loop only
- * reads; NULL = there is none. constant: local arrays, which are registers, may be read per lane.
+/* The first statement of the loop that is neither a computed value nor a load from memory that the
+ * loop only reads; NULL = there is none. Scalars before it can be computed for several iterations
+ * at once. with_local_arrays: loads of local arrays, which are registers, may differ by iteration.
  */
-const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant) {
+const LStmt *loop_end_of_prefix(const LStmt *loop, bool with_local_arrays) {
     const LStmt *s = loop->body;
     for (; s; s = s->next) {
         if (s->kind == L_PREFETCH) continue;
-        bool load = s->kind == L_LOAD && !loop_writes(loop->body, s->buf);
-        if (load && s->buf->kind == LB_LOCAL)
-            load = constant || loop_is_at_invariant_index(loop, s);
-        if (!load && s->kind != L_LET) return s;
+        bool is_readable = s->kind == L_LOAD && !loop_writes(loop->body, s->buf);
+        if (is_readable && s->buf->kind == LB_LOCAL)
+            is_readable = with_local_arrays || loop_is_at_invariant_index(loop, s);
+        if (!is_readable && s->kind != L_LET) return s;
     }
     return NULL;
 }
@@ -148,32 +155,32 @@ bool loop_declares_directly(const LStmt *loop, const LBuf *b) {
     return false;
 }
 
-/* The dimension that the loop variable indexes in the access, or -1. */
-static int index_dim(const LStmt *loop, const LStmt *s) {
+/* The dimension of the accessed buffer that the loop's variable indexes; -1 = none. */
+static int dim_of_variable(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var) return i;
     return -1;
 }
 
-/* Whether iterations touch disjoint elements of b: every access has the loop variable at index
- * `at`. */
-static bool accesses_are_disjoint(const LStmt *loop, const LStmt *s, const LBuf *b, int at) {
+/* Whether different iterations access different elements of b: every access has the loop's variable
+ * as index `dim`. */
+static bool accesses_are_disjoint(const LStmt *loop, const LStmt *s, const LBuf *b, int dim) {
     for (; s; s = s->next) {
-        if (loop_is_access(s) && s->buf == b && index_dim(loop, s) != at) return false;
-        if (!accesses_are_disjoint(loop, s->body, b, at)) return false;
+        if (loop_is_access(s) && s->buf == b && dim_of_variable(loop, s) != dim) return false;
+        if (!accesses_are_disjoint(loop, s->body, b, dim)) return false;
     }
     return true;
 }
 
-/* Whether the access keeps the loop's iterations independent. */
+/* Whether this access leaves the loop's iterations independent of each other. */
 static bool access_is_independent(const LStmt *loop, const LStmt *s) {
     if (loop_declares_directly(loop, s->buf)) return s->buf->rank == 0;
     if (!loop_writes(loop->body, s->buf)) return true;
-    int at = index_dim(loop, s);
-    return at >= 0 && accesses_are_disjoint(loop, loop->body, s->buf, at);
+    int dim = dim_of_variable(loop, s);
+    return dim >= 0 && accesses_are_disjoint(loop, loop->body, s->buf, dim);
 }
 
-/* Whether all statements keep the iterations independent. */
+/* Whether the statements leave the loop's iterations independent of each other. */
 static bool body_is_independent(const LStmt *loop, const LStmt *s) {
     for (; s; s = s->next) {
         if (loop_is_access(s) && !access_is_independent(loop, s)) return false;
@@ -183,123 +190,135 @@ static bool body_is_independent(const LStmt *loop, const LStmt *s) {
     return true;
 }
 
-/* Whether the elements that lanes write, or hold in registers, are contiguous. */
+/* Whether the elements that neighbouring iterations write, or hold in local arrays, are neighbours
+ * in memory. */
 static bool lanes_are_contiguous(const LStmt *loop) {
     for (const LStmt *s = loop->body; s; s = s->next) {
         if (s->kind == L_TILE) return false;
         if (!loop_is_access(s) || loop_declares_directly(loop, s->buf)) continue;
-        int at = index_dim(loop, s);
-        bool free = s->kind == L_LOAD && (at < 0 || s->buf->kind != LB_LOCAL);
-        if (!free && at != s->buf->rank - 1) return false;
+        int dim = dim_of_variable(loop, s);
+        bool is_free = s->kind == L_LOAD && (dim < 0 || s->buf->kind != LB_LOCAL);
+        if (!is_free && dim != s->buf->rank - 1) return false;
     }
     return true;
 }
 
-/* Whether the loop's iterations fit the lanes of one vector. */
+/* Whether the loop is fully unrolled and its iterations fit the lanes of one vector. */
 static bool fits_a_vector(const LStmt *s, int lanes) {
     int64_t n;
     return loop_is_unrolled_fully(s, &n) && n >= 2 && n <= lanes;
 }
 
-/* Why the scalars of the loop cannot be computed one iteration per lane; NULL: they can. */
+/* Why the scalars of loop s cannot be computed with one iteration per lane, in words; NULL: they
+ * can. */
 const char *loop_expand_fault(const LStmt *s, int lanes) {
     if (!fits_a_vector(s, lanes)) return "there are more of them than lanes";
     if (!body_is_independent(s, s->body)) return "iterations share what they write";
     return lanes_are_contiguous(s) ? NULL : "what they write does not lie side by side";
 }
 
-/* Whether they can; prefix: those of the prefix only. */
+/* Whether the scalars of loop s can be computed with one iteration per lane. prefix: only those
+ * before the first other statement are asked for. */
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
     if (prefix) return fits_a_vector(s, lanes) && loop_end_of_prefix(s, true);
     return !loop_expand_fault(s, lanes);
 }
 
 /* ---- two loops that are one row --------------------------------------------------------- */
-/* Whether x or y is among the registers. */
+/* Whether x or y is among the n registers. */
 static bool uses_either(LReg *const *r, int n, const LReg *x, const LReg *y) {
     for (int i = 0; i < n; i++)
         if (r[i] == x || r[i] == y) return true;
     return false;
 }
 
-/* h * LEN, where row h of LEN begins in all of them. */
-static bool is_start(const LReg *r, const LStmt *outer, const LStmt *inner) {
-    const LStmt *d = r->def;
-    if (!d || d->kind != L_LET || d->fn != L_FN_IMUL) return false;
-    const LReg *n = d->arg[0] == outer->var   ? d->arg[1]
-                    : d->arg[1] == outer->var ? d->arg[0]
-                                              : NULL;
-    if (!n || !n->def || n->def->kind != L_LET || n->def->fn != L_FN_SIZE) return false;
-    return expr_eq(n->def->size, inner->extent);
+/* Whether r = outer variable * inner extent: the index at which row number `outer variable` begins
+ * in the flattened rows. */
+static bool is_row_start(const LReg *r, const LStmt *outer, const LStmt *inner) {
+    const LStmt *definition = r->def;
+    if (!definition || definition->kind != L_LET || definition->fn != L_FN_IMUL) return false;
+    const LReg *factor = definition->arg[0] == outer->var   ? definition->arg[1]
+                         : definition->arg[1] == outer->var ? definition->arg[0]
+                                                            : NULL;
+    if (!factor || !factor->def || factor->def->kind != L_LET || factor->def->fn != L_FN_SIZE)
+        return false;
+    return expr_eq(factor->def->size, inner->extent);
 }
 
-/* h * LEN + f: a place in all rows. */
-static bool is_place(const LReg *r, const LStmt *outer, const LStmt *inner) {
-    const LStmt *d = r->def;
-    if (!d || d->kind != L_LET || d->fn != L_FN_IADD) return false;
-    const LReg *x = d->arg[0], *y = d->arg[1];
-    return (x == inner->var && is_start(y, outer, inner)) ||
-           (y == inner->var && is_start(x, outer, inner));
+/* Whether r = outer variable * inner extent + inner variable: the index of an element in the
+ * flattened rows. */
+static bool is_flat_index(const LReg *r, const LStmt *outer, const LStmt *inner) {
+    const LStmt *definition = r->def;
+    if (!definition || definition->kind != L_LET || definition->fn != L_FN_IADD) return false;
+    const LReg *x = definition->arg[0], *y = definition->arg[1];
+    return (x == inner->var && is_row_start(y, outer, inner)) ||
+           (y == inner->var && is_row_start(x, outer, inner));
 }
 
-static bool hangs_on_row(LReg *const *r, int n, const LStmt *outer, const LStmt *inner) {
+/* Whether one of the n registers is a loop variable of the two loops, or the start of a row. */
+static bool depends_on_row(LReg *const *r, int n, const LStmt *outer, const LStmt *inner) {
     for (int i = 0; i < n; i++)
-        if (is_start(r[i], outer, inner)) return true;
+        if (is_row_start(r[i], outer, inner)) return true;
     return uses_either(r, n, outer->var, inner->var);
 }
 
-/* Whether the access is to element [.., outer, inner] of whole rows, which are contiguous in
- * memory. */
+/* Whether the access is to element [.., outer, inner], or to the flattened index, so that the two
+ * loops together walk through contiguous memory. */
 static bool is_contiguous_row(const LStmt *s, const LStmt *outer, const LStmt *inner) {
     int n = s->buf->rank;
-    if (n >= 1 && is_place(s->idx[n - 1], outer, inner)) {
+    if (n >= 1 && is_flat_index(s->idx[n - 1], outer, inner)) {
         for (int i = 0; i < n - 1; i++)
-            if (is_place(s->idx[i], outer, inner)) return false;
-        return !hangs_on_row(s->idx, n - 1, outer, inner);
+            if (is_flat_index(s->idx[i], outer, inner)) return false;
+        return !depends_on_row(s->idx, n - 1, outer, inner);
     }
     return n >= 2 && s->idx[n - 2] == outer->var && s->idx[n - 1] == inner->var &&
-           expr_eq(s->buf->dim[n - 1], inner->extent) && !hangs_on_row(s->idx, n - 2, outer, inner);
+           expr_eq(s->buf->dim[n - 1], inner->extent) &&
+           !depends_on_row(s->idx, n - 2, outer, inner);
 }
 
+/* The statement in loop s after computations of row starts (products): the vector loop over a row,
+ * if s can be flattened. */
 const LStmt *loop_flat_row(const LStmt *s) {
-    const LStmt *in = s->body;
-    while (in && in->kind == L_LET && in->fn == L_FN_IMUL) in = in->next;
-    return in;
+    const LStmt *inner = s->body;
+    while (inner && inner->kind == L_LET && inner->fn == L_FN_IMUL) inner = inner->next;
+    return inner;
 }
 
-/* Whether the accesses of the two loops can be done as one loop over contiguous rows. */
+/* Whether all accesses of the two loops go through contiguous rows, or are the same for all rows,
+ * so that both can be run as one loop. */
 static bool rows_are_contiguous(const LStmt *outer, const LStmt *inner) {
     for (const LStmt *s = outer->body; s != inner; s = s->next)
-        if (!is_start(s->dst, outer, inner)) return false;
+        if (!is_row_start(s->dst, outer, inner)) return false;
     for (const LStmt *s = inner->body; s; s = s->next) {
         if (s->kind == L_LET) {
-            bool index = is_start(s->dst, outer, inner) || is_place(s->dst, outer, inner);
-            if (!index && hangs_on_row(s->arg, s->n_arg, outer, inner)) return false;
+            bool is_index =
+                is_row_start(s->dst, outer, inner) || is_flat_index(s->dst, outer, inner);
+            if (!is_index && depends_on_row(s->arg, s->n_arg, outer, inner)) return false;
             continue;
         }
         if (!loop_is_access(s)) return false;
         if (is_contiguous_row(s, outer, inner)) continue;
-        if (s->kind != L_LOAD || hangs_on_row(s->idx, s->buf->rank, outer, inner)) return false;
+        if (s->kind != L_LOAD || depends_on_row(s->idx, s->buf->rank, outer, inner)) return false;
     }
     return true;
 }
 
-/* Whether array b is accumulated only in such row loops: its vectors then have that width
- * everywhere. */
+/* Whether array b is accumulated into only by such pairs of loops: its vectors then span several
+ * rows everywhere. outer, inner: the two innermost loops around s. */
 static bool accumulates_whole_rows(const LStmt *s, const LStmt *outer, const LStmt *inner,
                                    const LBuf *b) {
     for (; s; s = s->next) {
-        bool row = outer && inner && loop_flat_row(outer) == inner && !inner->next &&
-                   rows_are_contiguous(outer, inner);
-        if (s->kind == L_ACC && s->buf == b && !row) return false;
-        bool loop = s->kind == L_FOR;
-        if (!accumulates_whole_rows(s->body, loop ? inner : outer, loop ? s : inner, b))
+        bool is_row_loop = outer && inner && loop_flat_row(outer) == inner && !inner->next &&
+                           rows_are_contiguous(outer, inner);
+        if (s->kind == L_ACC && s->buf == b && !is_row_loop) return false;
+        bool is_loop = s->kind == L_FOR;
+        if (!accumulates_whole_rows(s->body, is_loop ? inner : outer, is_loop ? s : inner, b))
             return false;
     }
     return true;
 }
 
-/* Whether this holds for all local arrays of the loop. */
+/* Whether that holds for each local array that the statements access. */
 static bool locals_are_whole_rows(const LKernel *k, const LStmt *s) {
     for (; s; s = s->next)
         if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&
@@ -308,40 +327,45 @@ static bool locals_are_whole_rows(const LKernel *k, const LStmt *s) {
     return true;
 }
 
-/* Why the loop and the vector loop in it cannot be flattened to one loop; NULL: they can. */
+/* Why loop s and the vector loop in it cannot be run as one loop over whole vectors, in words;
+ * NULL: they can. */
 const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
-    const LStmt *in = loop_flat_row(s);
-    int64_t n, len;
-    if (!loop_is_unrolled_fully(s, &n)) return "there are many rows, or only data know how many";
-    if (!loop_extent(in, &len) || len < 1) return "only data know how long they are";
-    if (len >= lanes || lanes % len) return "a row is no part of a vector";
-    if (n * len % lanes) return "they are no whole vectors";
-    if (n * len > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return "they are too many vectors";
-    if (!rows_are_contiguous(s, in))
+    const LStmt *inner = loop_flat_row(s);
+    int64_t n_rows, row_length;
+    if (!loop_is_unrolled_fully(s, &n_rows))
+        return "there are many rows, or only data know how many";
+    if (!loop_extent(inner, &row_length) || row_length < 1)
+        return "only data know how long they are";
+    if (row_length >= lanes || lanes % row_length) return "a row is no part of a vector";
+    if (n_rows * row_length % lanes) return "they are no whole vectors";
+    if (n_rows * row_length > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX)
+        return "they are too many vectors";
+    if (!rows_are_contiguous(s, inner))
         return "rows have scalars of their own, or do not lie side by side";
-    return locals_are_whole_rows(k, in->body) ? NULL : "a sum in registers is no row elsewhere";
+    return locals_are_whole_rows(k, inner->body) ? NULL : "a sum in registers is no row elsewhere";
 }
 
-/* Whether they can. */
+/* Whether loop s and the vector loop in it can be run as one loop over whole vectors. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
-    const LStmt *in = loop_flat_row(s);
-    bool rows = in && !in->next && in->kind == L_FOR && in->sched.vector;
-    return rows && !loop_flat_fault(k, s, lanes);
+    const LStmt *inner = loop_flat_row(s);
+    bool is_row_loop = inner && !inner->next && inner->kind == L_FOR && inner->sched.vector;
+    return is_row_loop && !loop_flat_fault(k, s, lanes);
 }
 
 /* ---- what passes share ------------------------------------------------------------------ */
 typedef bool Change(Loops *l, LKernel *k, LStmt *loop);
 
-/* Runs `change` on each loop of a list that is not inside a vector loop. */
-static bool each_outside_vectors(Loops *l, LKernel *k, LStmt *s, Change *change) {
-    bool any = false;
+/* Runs `change` on each loop of a list that is not inside a vector loop; true if one changed. */
+static bool change_outside_vectors(Loops *l, LKernel *k, LStmt *s, Change *change) {
+    bool changed = false;
     for (; s; s = s->next) {
-        if (s->kind == L_FOR) any |= change(l, k, s);
-        if (loop_has_body(s) && !s->sched.lanes) any |= each_outside_vectors(l, k, s->body, change);
+        if (s->kind == L_FOR) changed |= change(l, k, s);
+        if (loop_has_body(s) && !s->sched.lanes)
+            changed |= change_outside_vectors(l, k, s->body, change);
     }
-    return any;
+    return changed;
 }
 
 bool loop_each_outside_vectors(Loops *l, LKernel *k, Change *change) {
-    return each_outside_vectors(l, k, k->body, change);
+    return change_outside_vectors(l, k, k->body, change);
 }

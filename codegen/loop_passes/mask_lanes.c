@@ -8,7 +8,8 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-static bool shares_entries(const LoopTeam *t, const LoopColumns *r) {
+/* Whether the ways of the team share the entries of a loop of the region. */
+static bool has_shared_entries(const LoopTeam *t, const LoopColumns *r) {
     const LBuf *target[LOOP_TARGETS_MAX];
     for (const LStmt *s = r->first; s != r->end; s = s->next)
         if (s->kind == L_FOR && s->sched.share == LS_WAYS && loop_private_sums(t, s, target))
@@ -16,21 +17,25 @@ static bool shares_entries(const LoopTeam *t, const LoopColumns *r) {
     return false;
 }
 
-/* Every lane has a column each time. */
+/* Whether each lane has a column in every round: the width is a multiple of the lanes' columns. */
 static bool fills_all_lanes(const LoopTeam *t, const LoopColumns *r) {
     const int lanes = t->k->threads.lanes;
     int64_t n;
     return loop_extent(r->range, &n) && lanes && n % (lanes * loop_pack(t->k)) == 0;
 }
 
+/* Why lanes without a column need not run the statements of the region, in words; NULL: they must,
+ * since other lanes exchange values with them. */
 const char *loop_mask_fault(const LoopTeam *t, const LoopColumns *r) {
     if (r->all_threads) return "threads of a team take them one by one";
-    if (!r->one_pass && !r->round_robin && !shares_entries(t, r))
+    if (!r->one_pass && !r->round_robin && !has_shared_entries(t, r))
         return "no lane needs another one";
     return fills_all_lanes(t, r) ? "every lane has a column each time" : NULL;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: marks the regions whose statements are run also by lanes without a column
+ * (predication). These write nothing, but take part in exchanges between lanes. */
+static bool run_mask_lanes(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         const LKernel *k = l->k.v[i];
         if (k->threads.kind <= LT_THREAD) continue;
@@ -53,6 +58,6 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_mask_lanes = {
     .name = "mask-lanes",
     .summary = "lanes without a column go through the statements where others need them",
-    .run_loops = run,
+    .run_loops = run_mask_lanes,
     .required = true,
 };

@@ -17,26 +17,35 @@ typedef struct {
     bool mark; /* else: looks for one that may not be */
     int n;
     const LStmt *bad;
-} Lanes;
+} LanePacks;
 
-static void lanes_in(Lanes *x, LStmt *s, const LStmt *end, const LStmt *loop) {
+/* Counts, and with `mark` marks, the accesses in s .. end that reach all neighbouring columns of a
+ * lane at once. bad: an access that is marked and cannot be. column_loop: the loop over a lane's
+ * own columns around s, or NULL. */
+static void visit_lane_accesses(LanePacks *packs, LStmt *s, const LStmt *end,
+                                const LStmt *column_loop) {
     for (; s != end; s = s->next) {
-        const bool at = loop_is_access(s) && loop && loop_is_packed(s, loop, x->pack);
-        if (at && x->mark) s->packed = true;
-        if (loop_is_access(s) && s->packed && !at) x->bad = s;
-        x->n += at;
-        const bool columns = loop_is_columns(s) && !loop_is_round_robin(x->r, s);
-        if (loop_has_body(s)) lanes_in(x, s->body, NULL, columns ? s : NULL);
+        const bool is_packable =
+            loop_is_access(s) && column_loop && loop_is_packed(s, column_loop, packs->pack);
+        if (is_packable && packs->mark) s->packed = true;
+        if (loop_is_access(s) && s->packed && !is_packable) packs->bad = s;
+        packs->n += is_packable;
+        const bool is_own_column_loop = loop_is_columns(s) && !loop_is_round_robin(packs->r, s);
+        if (loop_has_body(s))
+            visit_lane_accesses(packs, s->body, NULL, is_own_column_loop ? s : NULL);
     }
 }
 
-static Lanes lanes(const LoopTeam *t, bool mark) {
-    Lanes x = {.pack = loop_pack(t->k), .mark = mark};
-    for (int i = 0; i < t->regions.n && x.pack > 1; i++) {
-        x.r = &t->regions.v[i];
-        if (x.r->range->range == LR_EXTENT) lanes_in(&x, x.r->stmt->body, NULL, NULL);
+/* The packed accesses of a kernel that teams run: those to neighbouring columns of a lane. mark:
+ * mark them in the text, else check the marks that it has. */
+static LanePacks find_lane_packs(const LoopTeam *t, bool mark) {
+    LanePacks packs = {.pack = loop_pack(t->k), .mark = mark};
+    for (int i = 0; i < t->regions.n && packs.pack > 1; i++) {
+        packs.r = &t->regions.v[i];
+        if (packs.r->range->range == LR_EXTENT)
+            visit_lane_accesses(&packs, packs.r->stmt->body, NULL, NULL);
     }
-    return x;
+    return packs;
 }
 
 /* ---- elements of a thread ------------------------------------------------------------------- */
@@ -45,58 +54,70 @@ typedef struct {
     bool mark;
     int n;
     const LStmt *bad;
-} Elements;
+} ThreadPacks;
 
-static const LoopStream *stream(const LoopElements *e, const LStmt *s) {
+/* The buffer of access s, if each thread accesses it at its own neighbouring elements; NULL = it
+ * does not. */
+static const LoopStream *own_stream_of(const LoopElements *e, const LStmt *s) {
     for (int i = 0; i < e->streams.n; i++) {
-        const LoopStream *x = &e->streams.v[i];
-        if (x->buf == s->buf && loop_is_packed_buffer(x) && loop_is_at_own_element(e->nest, s))
-            return x;
+        const LoopStream *candidate = &e->streams.v[i];
+        if (candidate->buf == s->buf && loop_is_packed_buffer(candidate) &&
+            loop_is_at_own_element(e->nest, s))
+            return candidate;
     }
     return NULL;
 }
 
-static void elements_in(Elements *x, LStmt *s) {
+/* Counts, and with `mark` marks, the accesses that reach all neighbouring elements of a thread at
+ * once. bad: one that is marked and cannot be, or is not and must be. */
+static void visit_thread_accesses(ThreadPacks *packs, LStmt *s) {
     for (; s; s = s->next) {
-        const LoopStream *in = loop_is_access(s) ? stream(x->e, s) : NULL;
-        if (in && x->mark) s->packed = true;
+        const LoopStream *own = loop_is_access(s) ? own_stream_of(packs->e, s) : NULL;
+        if (own && packs->mark) s->packed = true;
         /* one that is written is nowhere but there */
-        bool lacks = in && in->written && in->packed && !s->packed;
-        if (loop_is_access(s) && (lacks || (!in && s->packed))) x->bad = s;
-        x->n += in && s->packed;
-        if (loop_has_body(s)) elements_in(x, s->body);
+        bool is_missing = own && own->written && own->packed && !s->packed;
+        if (loop_is_access(s) && (is_missing || (!own && s->packed))) packs->bad = s;
+        packs->n += own && s->packed;
+        if (loop_has_body(s)) visit_thread_accesses(packs, s->body);
     }
 }
 
-static Elements elements(Arena *a, const LKernel *k, bool mark) {
+/* The packed accesses of a kernel that single threads run: those to neighbouring elements of a
+ * thread. mark: mark them in the text, else check the marks that it has. */
+static ThreadPacks find_thread_packs(Arena *a, const LKernel *k, bool mark) {
     const LoopNest nest = loop_collapsed_nest(k);
-    const LoopElements e = loop_find_packable(a, k, &nest);
-    Elements x = {.e = &e, .mark = mark};
-    if (nest.n && loop_pack(k) > 1) elements_in(&x, k->body);
-    x.e = NULL;
-    return x;
+    const LoopElements packable = loop_find_packable(a, k, &nest);
+    ThreadPacks packs = {.e = &packable, .mark = mark};
+    if (nest.n && loop_pack(k) > 1) visit_thread_accesses(&packs, k->body);
+    packs.e = NULL;
+    return packs;
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
+/* An access whose mark `pack` in the text is wrong; NULL = there is none. t: the team that runs the
+ * kernel, or NULL for single threads. */
 const LStmt *loop_unpackable(Arena *a, const LKernel *k, const LoopTeam *t) {
-    if (t) return lanes(t, false).bad;
-    return elements(a, k, false).bad;
+    if (t) return find_lane_packs(t, false).bad;
+    return find_thread_packs(a, k, false).bad;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: marks the accesses that load or store several neighbouring elements or columns at
+ * once. */
+static bool run_pack_accesses(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++) {
         LKernel *k = l->k.v[i];
-        int n = 0;
+        int n_accesses = 0;
         if (!k->threads.kind) continue;
         if (k->threads.kind == LT_THREAD) {
-            n = elements(l->a, k, true).n;
+            n_accesses = find_thread_packs(l->a, k, true).n;
         } else {
             const LoopTeam t = loop_team(l->a, l->on, k, false);
-            n = t.fault ? 0 : lanes(&t, true).n;
+            n_accesses = t.fault ? 0 : find_lane_packs(&t, true).n;
         }
         loop_remark(p, k, "pack-accesses",
-                    n ? arena_printf(l->a, "%d accesses reach %d elements at once", n, loop_pack(k))
-                      : NULL,
+                    n_accesses ? arena_printf(l->a, "%d accesses reach %d elements at once",
+                                              n_accesses, loop_pack(k))
+                               : NULL,
                     loop_pack(k) > 1 ? "none: nothing lies side by side"
                                      : "none: one element or column at a time");
     }
@@ -106,5 +127,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_pack_accesses = {
     .name = "pack-accesses",
     .summary = "neighbouring elements are loaded and stored at once",
-    .run_loops = run,
+    .run_loops = run_pack_accesses,
 };

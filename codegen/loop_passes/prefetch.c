@@ -36,19 +36,21 @@ typedef struct {
     const LStmt *loop;
     VEC(GatheredRow) row;
     int n_more; /* rows that there are beside these */
-} Search;
+} PrefetchSearch;
 
-/* Whether an entry looks up a row by an index array. */
-static bool gathers(const LStmt *s) {
-    bool index = false, loop = false;
+/* Whether the statements look up rows through an index array and then run through them. */
+static bool gathers_rows(const LStmt *s) {
+    bool has_index = false, has_loop = false;
     for (; s; s = s->next) {
-        index |= s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
-        loop |= s->kind == L_FOR || s->kind == L_TILE;
+        has_index |=
+            s->kind == L_LOAD && (s->buf->kind == LB_MAP_IDX || s->buf->kind == LB_MAP_PERM);
+        has_loop |= s->kind == L_FOR || s->kind == L_TILE;
     }
-    return index && loop;
+    return has_index && has_loop;
 }
 
-/* The load of r from an index array at the loop's own position, seen through casts; or NULL. */
+/* The load that gives index r, if it reads an index array at the loop's own position (seen through
+ * casts); NULL = it does not. */
 static const LStmt *index_load(const LStmt *loop, const LReg *r) {
     for (const LStmt *s = loop->body; s; s = s->next) {
         if (s->dst != r) continue;
@@ -60,100 +62,107 @@ static const LStmt *index_load(const LStmt *loop, const LReg *r) {
     return NULL;
 }
 
-/* Records a gathered row, once. */
-static void add_row(Search *w, const LBuf *buf, const LStmt *index, bool tiled) {
-    for (int i = 0; i < w->row.n; i++)
-        if (w->row.v[i].buf == buf && w->row.v[i].index->buf == index->buf) return;
-    if (w->row.n < pass_threshold(w->l->c, PASS_T_PREFETCH_ROWS))
-        vec_push(w->l->a, &w->row, ((GatheredRow){buf, index, tiled}));
+/* Records a row that the loop gathers, once for each buffer and index array. */
+static void add_gathered_row(PrefetchSearch *search, const LBuf *buf, const LStmt *index,
+                             bool tiled) {
+    for (int i = 0; i < search->row.n; i++)
+        if (search->row.v[i].buf == buf && search->row.v[i].index->buf == index->buf) return;
+    if (search->row.n < pass_threshold(search->l->c, PASS_T_PREFETCH_ROWS))
+        vec_push(search->l->a, &search->row, ((GatheredRow){buf, index, tiled}));
     else
-        w->n_more++;
+        search->n_more++;
 }
 
-/* Finds the rows that the statements gather. column: the variable of the vector loop around them.
- */
-static void find_rows(Search *w, const LStmt *s, const LReg *column) {
+/* Finds the rows that the statements gather through index arrays. column: the variable of the
+ * vector loop around them. */
+static void find_gathered_rows(PrefetchSearch *search, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
         if (loop_has_body(s))
-            find_rows(w, s->body, s->kind == L_FOR && s->sched.vector ? s->var : column);
+            find_gathered_rows(search, s->body,
+                               s->kind == L_FOR && s->sched.vector ? s->var : column);
         if (s->kind != L_LOAD || s->buf->kind == LB_LOCAL || s->buf->rank == 0) continue;
-        const LStmt *index = index_load(w->loop, s->idx[0]);
+        const LStmt *index = index_load(search->loop, s->idx[0]);
         bool tiled = s->buf->rank == 2 && s->idx[1] == column;
-        if (index) add_row(w, s->buf, index, tiled);
+        if (index) add_gathered_row(search, s->buf, index, tiled);
     }
 }
 
-/* How many cache lines of a row are prefetched. */
-static int count_lines(const Loops *l, const LBuf *b) {
-    int64_t most = pass_threshold(l->c, PASS_T_PREFETCH_LINES), n;
-    int64_t bytes = dtype_bytes(b->dt), line = l->machine.line;
+/* How many cache lines of a row are prefetched: all of it, up to a limit. */
+static int count_prefetched_lines(const Loops *l, const LBuf *b) {
+    int64_t max_lines = pass_threshold(l->c, PASS_T_PREFETCH_LINES), extent;
+    int64_t bytes = dtype_bytes(b->dt), line_bytes = l->machine.line;
     for (int i = 1; i < b->rank; i++) {
-        if (!expr_is_const(b->dim[i], &n))
-            return (int)(most < UNKNOWN_LINES ? most : UNKNOWN_LINES);
-        bytes = n < most * line ? bytes * n : most * line;
+        if (!expr_is_const(b->dim[i], &extent))
+            return (int)(max_lines < UNKNOWN_LINES ? max_lines : UNKNOWN_LINES);
+        bytes = extent < max_lines * line_bytes ? bytes * extent : max_lines * line_bytes;
     }
-    int64_t lines = (bytes + line - 1) / line;
-    return (int)(lines < most ? lines : most);
+    int64_t lines = (bytes + line_bytes - 1) / line_bytes;
+    return (int)(lines < max_lines ? lines : max_lines);
 }
 
-/* Inserts a prefetch statement for each gathered row at the start of the loop. */
-static void insert_prefetches(Search *w, LStmt *loop, const LStmt *tile, int distance) {
+/* Inserts a prefetch statement for each gathered row at the start of the loop, `distance` entries
+ * ahead. tile: the tile of columns around the loop, or NULL. */
+static void insert_prefetches(PrefetchSearch *search, LStmt *loop, const LStmt *tile,
+                              int distance) {
     LStmt **at = &loop->body, *first = loop->body;
-    for (int i = 0; i < w->row.n; i++) {
-        const GatheredRow *r = &w->row.v[i];
-        LStmt *s = NEW(w->l->a, LStmt);
+    for (int i = 0; i < search->row.n; i++) {
+        const GatheredRow *r = &search->row.v[i];
+        LStmt *s = NEW(search->l->a, LStmt);
         *s = (LStmt){.kind = L_PREFETCH, .span = loop->span, .next = first};
-        s->buf = w->k->bufs.v[r->buf->id];
-        s->ptr = w->k->bufs.v[r->index->buf->id];
+        s->buf = search->k->bufs.v[r->buf->id];
+        s->ptr = search->k->bufs.v[r->index->buf->id];
         s->at = loop->var;
         s->ahead = distance;
-        s->n_lines = tile && r->tiled ? 0 : count_lines(w->l, r->buf);
+        s->n_lines = tile && r->tiled ? 0 : count_prefetched_lines(search->l, r->buf);
         *at = s;
         at = &s->next;
     }
 }
 
-/* Adds prefetches to one loop over entries. */
-static void prefetch_loop(Search *w, LStmt *loop, const LStmt *tile) {
-    int distance = pass_threshold(w->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
-    w->loop = loop;
-    w->row.n = w->n_more = 0;
-    find_rows(w, loop->body, NULL);
-    insert_prefetches(w, loop, tile, distance);
-    w->any |= w->row.n > 0;
-    if (w->row.n)
-        pass_remark(w->p, loop->span, "prefetch", "rows that %s gathers are asked for %d ahead",
-                    w->k->name, distance);
-    if (!w->row.n || w->n_more)
-        pass_refusal(
-            w->p, loop->span, "prefetch", "rows that %s gathers are not asked for: %s", w->k->name,
-            w->n_more ? "there are too many" : "their places are no elements of an index array");
+/* Adds prefetches of the gathered rows to one loop over entries. */
+static void prefetch_loop(PrefetchSearch *search, LStmt *loop, const LStmt *tile) {
+    int distance = pass_threshold(search->l->c, PASS_T_PREFETCH_AHEAD) * (tile ? 2 : 1);
+    search->loop = loop;
+    search->row.n = search->n_more = 0;
+    find_gathered_rows(search, loop->body, NULL);
+    insert_prefetches(search, loop, tile, distance);
+    search->any |= search->row.n > 0;
+    if (search->row.n)
+        pass_remark(search->p, loop->span, "prefetch",
+                    "rows that %s gathers are asked for %d ahead", search->k->name, distance);
+    if (!search->row.n || search->n_more)
+        pass_refusal(search->p, loop->span, "prefetch",
+                     "rows that %s gathers are not asked for: %s", search->k->name,
+                     search->n_more ? "there are too many"
+                                    : "their places are no elements of an index array");
 }
 
-/* Adds prefetches to all loops over entries in a list. tile: the tile around them, or NULL. */
-static void prefetch_loops(Search *w, LStmt *s, const LStmt *tile) {
+/* Adds prefetches to all loops over entries in a list. tile: the tile of columns around them, or
+ * NULL. */
+static void prefetch_loops(PrefetchSearch *search, LStmt *s, const LStmt *tile) {
     for (; s; s = s->next) {
         if (!loop_has_body(s) || s->sched.lanes || s->sched.flat) continue;
         const LStmt *first = s->body;
-        bool elements = s->kind == L_FOR && (s->range == LR_SEGMENT || s->sched.parallel);
+        bool is_entry_loop = s->kind == L_FOR && (s->range == LR_SEGMENT || s->sched.parallel);
         bool has_prefetch = first && first->kind == L_PREFETCH;
         if (s->kind == L_TILE)
-            prefetch_loops(w, s->body, s);
+            prefetch_loops(search, s->body, s);
         else if (s->sched.jam)
-            prefetch_loops(w, loop_jammed_tile(s)->body, NULL);
+            prefetch_loops(search, loop_jammed_tile(s)->body, NULL);
         else
-            prefetch_loops(w, s->body, tile);
-        if (elements && !has_prefetch && !s->sched.rows && gathers(first))
-            prefetch_loop(w, s, tile);
+            prefetch_loops(search, s->body, tile);
+        if (is_entry_loop && !has_prefetch && !s->sched.rows && gathers_rows(first))
+            prefetch_loop(search, s, tile);
     }
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass on all kernels, where the processor has prefetch instructions. */
+static bool run_prefetch(PassCtx *p, Loops *l) {
     if (!l->machine.prefetches || !pass_threshold(l->c, PASS_T_PREFETCH_AHEAD)) return true;
     for (int i = 0; i < l->k.n; i++) {
-        Search w = {.p = p, .l = l, .k = l->k.v[i]};
-        prefetch_loops(&w, w.k->body, NULL);
-        if (w.any) loop_renumber_registers(w.k);
+        PrefetchSearch search = {.p = p, .l = l, .k = l->k.v[i]};
+        prefetch_loops(&search, search.k->body, NULL);
+        if (search.any) loop_renumber_registers(search.k);
     }
     return true;
 }
@@ -161,5 +170,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_prefetch = {
     .name = "prefetch",
     .summary = "rows that entries gather are asked for before they come",
-    .run_loops = run,
+    .run_loops = run_prefetch,
 };

@@ -15,8 +15,8 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* The region that accesses b; NULL: it is accessed elsewhere. */
-static LStmt *region_using(const LoopTeam *t, const LBuf *b) {
+/* The region that accesses buffer b; NULL: it is accessed outside of regions. */
+static LStmt *region_accessing(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf == b && !loop_is_after_barrier(t, a))
@@ -25,7 +25,8 @@ static LStmt *region_using(const LoopTeam *t, const LBuf *b) {
     return NULL;
 }
 
-/* Whether a barrier is enough for b: all threads read it before the first one writes it. */
+/* Whether a barrier makes the accesses to b safe: all threads of the team read it before the first
+ * thread writes it. */
 static bool can_use_barrier(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -35,23 +36,25 @@ static bool can_use_barrier(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
-/* Promotes rows of written buffers to registers, where each lane has one element of them. */
+/* Marks the written buffers whose row is held in registers during a region: each lane has exactly
+ * one element of the row. */
 static void promote_rows(PassCtx *p, Loops *l, const LKernel *k) {
     const LoopTeam t = loop_team(l->a, l->on, k, false);
     for (int i = 0; i < k->bufs.n && !t.fault; i++) {
         LBuf *b = k->bufs.v[i];
         if (!b->written || can_use_barrier(&t, b) || !loop_is_read_or_accumulated(&t, b)) continue;
-        LStmt *c = region_using(&t, b);
-        if (c && loop_is_promoted(c, b)) continue;
+        LStmt *region = region_accessing(&t, b);
+        if (region && loop_is_promoted(region, b)) continue;
         const char *why = loop_one_element_fault(&t, b);
-        if (!why) vec_push(l->a, &c->promoted, b);
+        if (!why) vec_push(l->a, &region->promoted, b);
         (why ? pass_refusal : pass_remark)(
             p, k->span, "promote-rows", "%s: %s of %s%s", k->name, why ? "no row" : "a row",
             b->name, why ? arena_printf(l->a, ": %s", why) : " is in registers");
     }
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (register promotion) on the kernels that teams run. */
+static bool run_promote_rows(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n; i++)
         if (l->k.v[i]->threads.kind > LT_THREAD) promote_rows(p, l, l->k.v[i]);
     return true;
@@ -60,5 +63,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_promote_rows = {
     .name = "promote-rows",
     .summary = "a row of the result that is added to stays in registers",
-    .run_loops = run,
+    .run_loops = run_promote_rows,
 };

@@ -17,85 +17,88 @@ typedef struct {
     const char *why; /* it cannot be in a register; NULL: it can */
 } ScalarSum;
 
-/* Checks all accesses to the element; sets a reason where it cannot be in a register. top: s is the
- * row's own list. */
-static void check_accesses(ScalarSum *x, const LStmt *s, bool top) {
-    for (; s && !x->why; s = s->next) {
-        if (loop_has_body(s)) check_accesses(x, s->body, false);
-        if (!loop_is_access(s) || s->buf != x->buf) continue;
-        if (!x->first) x->first = top && s->kind == L_STORE ? s : NULL;
-        x->n_acc += s->kind == L_ACC && !top;
-        if (!x->first) x->why = "the row does not store it first";
-        for (int i = 0; !x->why && i < s->buf->rank; i++)
-            if (s->idx[i] != x->first->idx[i] || loop_defines(x->list, s->idx[i]))
-                x->why = "the row has several elements of it";
+/* Checks all accesses to the element that the row accumulates in memory; sets sum->why where it
+ * cannot be in a register. is_row_list: s is the row's own list, not a nested one. */
+static void check_accesses(ScalarSum *sum, const LStmt *s, bool is_row_list) {
+    for (; s && !sum->why; s = s->next) {
+        if (loop_has_body(s)) check_accesses(sum, s->body, false);
+        if (!loop_is_access(s) || s->buf != sum->buf) continue;
+        if (!sum->first) sum->first = is_row_list && s->kind == L_STORE ? s : NULL;
+        sum->n_acc += s->kind == L_ACC && !is_row_list;
+        if (!sum->first) sum->why = "the row does not store it first";
+        for (int i = 0; !sum->why && i < s->buf->rank; i++)
+            if (s->idx[i] != sum->first->idx[i] || loop_defines(sum->list, s->idx[i]))
+                sum->why = "the row has several elements of it";
     }
 }
 
-/* Lets the accesses to b use the local scalar instead. */
-static void redirect(LStmt *s, const LBuf *b, LBuf *local) {
+/* Makes the accesses to buffer b use the local scalar instead. */
+static void redirect_accesses(LStmt *s, const LBuf *b, LBuf *local) {
     for (; s; s = s->next) {
-        if (loop_has_body(s)) redirect(s->body, b, local);
+        if (loop_has_body(s)) redirect_accesses(s->body, b, local);
         if (loop_is_access(s) && s->buf == b) s->buf = local;
     }
 }
 
-/* Appends the store of the scalar to memory to the row. */
-static void append_store(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *to) {
+/* Appends to the row a load of the scalar and a store to memory, at the place where the store
+ * `like` has it. */
+static void append_store(Arena *a, LKernel *k, LStmt *row, LBuf *local, const LStmt *like) {
     LStmt *load = NEW(a, LStmt), *store = NEW(a, LStmt);
-    *load = (LStmt){.kind = L_LOAD, .buf = local, .span = to->span, .next = store};
+    *load = (LStmt){.kind = L_LOAD, .buf = local, .span = like->span, .next = store};
     load->dst = loop_new_register(a, k, local->dt, local->name, load);
-    *store = *to;
+    *store = *like;
     store->src = load->dst;
     store->next = NULL;
     while (row->next) row = row->next;
     row->next = load;
 }
 
-/* Replaces the element by a local scalar; returns the row's list, which begins with its
- * declaration. */
-static LStmt *promote(Arena *a, LKernel *k, LStmt *row, const ScalarSum *x) {
+/* Replaces the element by a local scalar, which is stored once at the end of the row; returns the
+ * row's new list, which begins with the scalar's declaration. */
+static LStmt *promote_to_scalar(Arena *a, LKernel *k, LStmt *row, const ScalarSum *sum) {
     LBuf *local = NEW(a, LBuf);
-    LStmt *declared = NEW(a, LStmt), to = *x->first;
+    LStmt *declaration = NEW(a, LStmt), first_store = *sum->first;
     const int id = k->locals.n;
-    *local = (LBuf){.kind = LB_LOCAL, .id = id, .dt = x->buf->dt, .written = true};
+    *local = (LBuf){.kind = LB_LOCAL, .id = id, .dt = sum->buf->dt, .written = true};
     local->name = loop_unique_name(a, k, "sum");
-    *declared = (LStmt){.kind = L_LOCAL, .buf = local, .span = to.span, .next = row};
+    *declaration = (LStmt){.kind = L_LOCAL, .buf = local, .span = first_store.span, .next = row};
     vec_push(a, &k->locals, local);
-    redirect(row, x->buf, local);
-    append_store(a, k, row, local, &to);
-    return declared;
+    redirect_accesses(row, sum->buf, local);
+    append_store(a, k, row, local, &first_store);
+    return declaration;
 }
 
-/* For loop_find: does the statement accumulate into b? */
+/* Predicate for loop_find(): does the statement accumulate into buffer b? */
 static bool adds_to(const LStmt *s, const void *b) {
     return s->kind == L_ACC && s->buf == b;
 }
 
-/* Promotes the sums of rows that are chunks of a long sum. */
+/* Promotes elements that the chunks of a long sum accumulate in memory to registers. True if the
+ * kernel changed. */
 static bool promote_sums(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
-    bool any = false;
+    bool changed = false;
     if (!row || !loop_has_range(*row, LR_CHUNK)) return false;
     for (int i = 0; i < k->bufs.n; i++) {
-        ScalarSum x = {.list = *row, .buf = k->bufs.v[i]};
-        if (!x.buf->written || !loop_find(*row, adds_to, x.buf)) continue;
-        check_accesses(&x, *row, true);
-        if (!x.why && !x.n_acc) x.why = "nothing is added to it in a loop";
-        if (x.why) {
+        ScalarSum sum = {.list = *row, .buf = k->bufs.v[i]};
+        if (!sum.buf->written || !loop_find(*row, adds_to, sum.buf)) continue;
+        check_accesses(&sum, *row, true);
+        if (!sum.why && !sum.n_acc) sum.why = "nothing is added to it in a loop";
+        if (sum.why) {
             pass_refusal(l->pass, k->span, "promote-scalars", "%s: not %s: %s", k->name,
-                         x.buf->name, x.why);
+                         sum.buf->name, sum.why);
             continue;
         }
         pass_remark(l->pass, k->span, "promote-scalars", "%s: %s is in a register", k->name,
-                    x.buf->name);
-        *row = promote(l->a, k, *row, &x);
-        any = true;
+                    sum.buf->name);
+        *row = promote_to_scalar(l->a, k, *row, &sum);
+        changed = true;
     }
-    return any;
+    return changed;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (scalar promotion) on all kernels. */
+static bool run_promote_scalars(PassCtx *p, Loops *l) {
     (void)p;
     return loop_pass_each(l, promote_sums);
 }
@@ -103,5 +106,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_promote_scalars = {
     .name = "promote-scalars",
     .summary = "numbers that parts of a long sum are added up to are in registers",
-    .run_loops = run,
+    .run_loops = run_promote_scalars,
 };

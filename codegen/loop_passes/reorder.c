@@ -19,12 +19,13 @@ typedef struct {
     LStmt **tail;
 } Order;
 
-/* Appends statement i to the new order, behind everything that it depends on. */
-static void place(Order *o, int i) {
+/* Appends statement i to the new order, after all statements that it depends on. */
+static void place_with_dependences(Order *o, int i) {
     if (o->placed[i]) return;
     o->placed[i] = true;
     for (int j = 0; j < i; j++)
-        if (!o->placed[j] && loop_depends(o->stmts.v[i], o->stmts.v[j])) place(o, j);
+        if (!o->placed[j] && loop_depends(o->stmts.v[i], o->stmts.v[j]))
+            place_with_dependences(o, j);
     *o->tail = o->stmts.v[i];
     o->tail = &o->stmts.v[i]->next;
 }
@@ -46,9 +47,9 @@ static bool depends_on_loop(const Order *o, int i) {
     return false;
 }
 
-/* Whether statement i is a loop that only makes scalar sums and depends on no other loop: it need
- * not stand among loops that share columns. */
-static bool may_go_first(const Order *o, int i) {
+/* Whether statement i is a loop that only makes scalar sums and depends on no other loop: it can
+ * come before the loops that share feature columns. */
+static bool is_independent_scalar_sum(const Order *o, int i) {
     const LStmt *s = o->stmts.v[i];
     if (o->placed[i] || s->kind != L_FOR || s->range != LR_SEGMENT) return false;
     if (loop_accumulates(s->body, s->body, false) || !loop_accumulates(s->body, s->body, true))
@@ -56,17 +57,18 @@ static bool may_go_first(const Order *o, int i) {
     return !depends_on_loop(o, i);
 }
 
-/* The loop to be placed next, or -1. */
+/* The number of the loop that is placed next: independent scalar sums first, then in the old order;
+ * -1 = no loop is left. */
 static int next_loop(const Order *o) {
     for (int i = 0; i < o->stmts.n; i++)
-        if (may_go_first(o, i)) return i;
+        if (is_independent_scalar_sum(o, i)) return i;
     for (int i = 0; i < o->stmts.n; i++)
         if (!o->placed[i] && has_loop(o->stmts.v[i])) return i;
     return -1;
 }
 
-/* Whether the statement is left for later: stores of results, declarations of arrays (they begin a
- * region), and loops. */
+/* Whether the statement is placed as late as possible: stores of results, declarations of arrays
+ * (they begin a region), and loops. */
 static bool can_wait(const LStmt *s) {
     bool result = s->kind == L_STORE && s->buf->kind != LB_LOCAL;
     return result || (s->kind == L_LOCAL && s->buf->rank) || has_loop(s);
@@ -103,27 +105,28 @@ static bool stores_target_of(const LStmt *s, const LStmt *adds) {
 
 /* Whether statement i initialises a row in memory that a later loop over entries accumulates into.
  */
-static bool begins_row(const Order *o, int i) {
+static bool initialises_row(const Order *o, int i) {
     for (int j = i + 1; j < o->stmts.n; j++) {
         const LStmt *s = o->stmts.v[j];
-        bool entries = s->kind == L_FOR && s->range == LR_SEGMENT;
-        if (!o->placed[j] && entries && stores_target_of(o->stmts.v[i]->body, s)) return true;
+        bool is_entry_loop = s->kind == L_FOR && s->range == LR_SEGMENT;
+        if (!o->placed[j] && is_entry_loop && stores_target_of(o->stmts.v[i]->body, s)) return true;
     }
     return false;
 }
 
-/* Places what depends on nothing more. Left until a loop of the next region needs it, it would
- * stand in the midst of that region; placed earlier, in the midst of this one. */
-static void place_ready(Order *o) {
+/* Places the statements that depend on nothing unplaced. Placed later, they would stand in the
+ * midst of the next region; placed earlier, in the midst of this one. */
+static void place_ready_statements(Order *o) {
     for (int i = 0; i < o->stmts.n; i++) {
         bool ready = !o->placed[i] && !can_wait(o->stmts.v[i]);
         for (int j = 0; j < i && ready; j++)
             ready = o->placed[j] || !loop_depends(o->stmts.v[i], o->stmts.v[j]);
-        if (ready) place(o, i);
+        if (ready) place_with_dependences(o, i);
     }
 }
 
-/* The row's list in its new order. */
+/* The row's statement list in its new order, in which loops over the same columns are neighbours.
+ */
 static LStmt *reorder_list(Arena *a, LStmt *s) {
     LStmt *head = NULL;
     Order o = {.tail = &head};
@@ -138,31 +141,31 @@ static LStmt *reorder_list(Arena *a, LStmt *s) {
                 o.after_loop[i] || (o.after_loop[j] && loop_depends(at, o.stmts.v[j]));
     }
     for (int i = 0; i < o.stmts.n; i++)
-        if (!o.after_loop[i] && !can_wait(o.stmts.v[i])) place(&o, i);
+        if (!o.after_loop[i] && !can_wait(o.stmts.v[i])) place_with_dependences(&o, i);
     for (int i; (i = next_loop(&o)) >= 0;) {
-        if (needs_array(&o, i) || begins_row(&o, i)) place_ready(&o);
-        place(&o, i);
+        if (needs_array(&o, i) || initialises_row(&o, i)) place_ready_statements(&o);
+        place_with_dependences(&o, i);
     }
-    for (int i = 0; i < o.stmts.n; i++) place(&o, i);
+    for (int i = 0; i < o.stmts.n; i++) place_with_dependences(&o, i);
     *o.tail = NULL;
     return head;
 }
 
 /* Whether two loops have the same constant range. */
-static bool is_same_range(const LStmt *x, const LStmt *y) {
-    return x->kind == L_FOR && y->kind == L_FOR && x->range == LR_EXTENT && y->range == LR_EXTENT &&
-           expr_eq(x->extent, y->extent);
+static bool is_same_range(const LStmt *first, const LStmt *second) {
+    return first->kind == L_FOR && second->kind == L_FOR && first->range == LR_EXTENT &&
+           second->range == LR_EXTENT && expr_eq(first->extent, second->extent);
 }
 
 /* Whether `later` depends on `earlier`, directly or through statements between them. */
 static bool depends_transitively(Arena *a, const LStmt *later, const LStmt *earlier) {
-    VEC(const LStmt *) wait = {0};
-    vec_push(a, &wait, earlier);
+    VEC(const LStmt *) dependent = {0};
+    vec_push(a, &dependent, earlier);
     for (const LStmt *s = earlier->next; s; s = s->next) {
-        bool waits = false;
-        for (int i = 0; i < wait.n && !waits; i++) waits = loop_depends(s, wait.v[i]);
-        if (s == later) return waits;
-        if (waits) vec_push(a, &wait, s);
+        bool depends = false;
+        for (int i = 0; i < dependent.n && !depends; i++) depends = loop_depends(s, dependent.v[i]);
+        if (s == later) return depends;
+        if (depends) vec_push(a, &dependent, s);
     }
     return false;
 }
@@ -178,7 +181,8 @@ static const LStmt *separating_loop(Arena *a, const LStmt *s) {
     return NULL;
 }
 
-/* Remarks on the new order, and on loops that stay separated. */
+/* Writes remarks on the new order, and on loops over the same columns that stay separated by a
+ * loop. */
 static void remark(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
     if (moved) pass_remark(l->pass, k->span, "reorder-loops", "%s: another order", k->name);
     for (const LStmt *s = l->pass->remarks ? row : NULL; s; s = s->next) {
@@ -191,27 +195,28 @@ static void remark(Loops *l, const LKernel *k, const LStmt *row, bool moved) {
     }
 }
 
-/* Runs the pass on one kernel. */
-static bool reorder(Loops *l, LKernel *k) {
+/* Reorders the row of one kernel. */
+static bool reorder_kernel(Loops *l, LKernel *k) {
     LStmt **row = loop_row_list(k);
-    VEC(const LStmt *) was = {0};
+    VEC(const LStmt *) old_order = {0};
     bool moved = false;
     if (!row || !*row) return false;
-    for (const LStmt *s = *row; s; s = s->next) vec_push(l->a, &was, s);
+    for (const LStmt *s = *row; s; s = s->next) vec_push(l->a, &old_order, s);
     *row = reorder_list(l->a, *row);
     int i = 0;
-    for (const LStmt *s = *row; s; s = s->next) moved |= was.v[i++] != s;
+    for (const LStmt *s = *row; s; s = s->next) moved |= old_order.v[i++] != s;
     remark(l, k, *row, moved);
     return true;
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass on all kernels. */
+static bool run_reorder(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, reorder);
+    return loop_pass_each(l, reorder_kernel);
 }
 
 const Pass loop_pass_reorder = {
     .name = "reorder-loops",
     .summary = "loops of a row over the same columns stand side by side",
-    .run_loops = run,
+    .run_loops = run_reorder,
 };

@@ -2,14 +2,18 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* The parallel loop of the kernel, if only values stand beside it; or NULL. */
+/* The kernel's parallel loop, if nothing but value definitions stands beside it; NULL = there is
+ * none. */
 LStmt *loop_parallel(const LKernel *k) {
-    LStmt *s = k->body;
-    while (s && loop_is_value(s)) s = s->next;
-    return s && s->kind == L_FOR && s->sched.parallel && !s->next ? s : NULL;
+    LStmt *after_values = k->body;
+    while (after_values && loop_is_value(after_values)) after_values = after_values->next;
+    return after_values && after_values->kind == L_FOR && after_values->sched.parallel &&
+                   !after_values->next
+               ? after_values
+               : NULL;
 }
 
-/* The loop that ends the list and is part of the parallel loop's index. */
+/* The loop that ends the list and is part of the parallel loop's index; NULL = there is none. */
 LStmt *loop_collapsed(LStmt *s) {
     while (s && loop_is_value(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
@@ -30,20 +34,20 @@ bool loop_is_unit_extent(const Expr *e) {
     return expr_is_const(e, &n) && n == 1;
 }
 
-/* Whether the loop has a constant extent; *n: that extent. */
+/* Whether s is a loop of constant extent; *n gets it. */
 bool loop_extent(const LStmt *s, int64_t *n) {
     return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
 }
 
 /* The loop's range for remarks: "8", "F", "entries of ptr". */
 const char *loop_range_text(Arena *a, const LStmt *s) {
-    StrBuf b = sb_new(a);
+    StrBuf text = sb_new(a);
     if (s->range == LR_SEGMENT) return arena_printf(a, "entries of %s", s->ptr->name);
-    expr_print(&b, s->extent);
-    return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", b.s) : b.s;
+    expr_print(&text, s->extent);
+    return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", text.s) : text.s;
 }
 
-/* Replaces a register in s, the statements behind it and their bodies. */
+/* Replaces register `from` by `to` in s, the statements after it and their bodies. */
 void loop_replace_register(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
         if (s->src == from) s->src = to;
@@ -64,84 +68,90 @@ LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const 
     return r;
 }
 
-/* Replaces the loop by its body; returns the place behind it. */
+/* Replaces the loop at *at by its body; returns the place after the body. */
 LStmt **loop_replace_by_body(LStmt **at) {
-    LStmt *next = (*at)->next;
+    LStmt *after = (*at)->next;
     *at = (*at)->body;
     while (*at) at = &(*at)->next;
-    *at = next;
+    *at = after;
     return at;
 }
 
-/* Removes the marked indices from the accesses to b. */
-static void drop_indices(LStmt *s, const LBuf *b, const bool *out) {
+/* Removes the indices i with drop[i] from all accesses to buffer b. */
+static void drop_indices(LStmt *s, const LBuf *b, const bool *drop) {
     for (; s; s = s->next) {
-        if (loop_has_body(s)) drop_indices(s->body, b, out);
+        if (loop_has_body(s)) drop_indices(s->body, b, drop);
         if (!loop_is_access(s) || s->buf != b) continue;
         int n = 0;
         for (int i = 0; i < b->rank; i++)
-            if (!out[i]) s->idx[n++] = s->idx[i];
+            if (!drop[i]) s->idx[n++] = s->idx[i];
     }
 }
 
-/* Removes the marked dimensions of a local array, and the indices of its accesses. */
-void loop_drop_dims(LStmt *s, LBuf *b, const bool *out) {
-    drop_indices(s, b, out);
+/* Removes the dimensions i with drop[i] from local array b, and from the indices of its accesses.
+ */
+void loop_drop_dims(LStmt *s, LBuf *b, const bool *drop) {
+    drop_indices(s, b, drop);
     int n = 0;
     for (int i = 0; i < b->rank; i++)
-        if (!out[i]) b->dim[n++] = b->dim[i];
+        if (!drop[i]) b->dim[n++] = b->dim[i];
     b->rank = n;
 }
 
-/* Whether the body of a loop accumulates into scalars (numbers), or else into columns, that outlive
- * it. */
-bool loop_accumulates(const LStmt *s, const LStmt *body, bool numbers) {
+/* Whether a loop's body accumulates into something that outlives one iteration: into scalars
+ * (into_scalars), or else into arrays (feature columns). */
+bool loop_accumulates(const LStmt *s, const LStmt *body, bool into_scalars) {
     for (; s; s = s->next) {
-        bool number = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
-        bool own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
-        if (s->kind == L_ACC && !own && number == numbers) return true;
-        if (loop_has_body(s) && loop_accumulates(s->body, body, numbers)) return true;
+        bool is_scalar = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
+        bool is_own = s->kind == L_ACC && s->buf->kind == LB_LOCAL && loop_declares(body, s->buf);
+        if (s->kind == L_ACC && !is_own && is_scalar == into_scalars) return true;
+        if (loop_has_body(s) && loop_accumulates(s->body, body, into_scalars)) return true;
     }
     return false;
 }
 
-/* Whether the lanes can hold so many columns at once, with at most `most` columns each. */
-bool loop_fits_lanes(const Target *on, int64_t columns, int most) {
-    int64_t each = 1;
-    while (each < most && columns % (each * 2) == 0) each *= 2;
-    return columns <= on->lanes * each;
+/* Whether the lanes of a team can hold n_columns columns at once, each lane with at most max_pack
+ * neighbouring ones. */
+bool loop_fits_lanes(const Target *on, int64_t n_columns, int max_pack) {
+    int64_t pack = 1;
+    while (pack < max_pack && n_columns % (pack * 2) == 0) pack *= 2;
+    return n_columns <= on->lanes * pack;
 }
 
-/* How many loops over entries every thread runs alone. */
-static int count_serial(const LStmt *s) {
+/* How many loops over entries each thread of the team runs as a whole, since they are not shared.
+ */
+static int count_serial_loops(const LStmt *s) {
     int n = 0;
     for (; s; s = s->next) {
         n += s->kind == L_FOR && s->range == LR_SEGMENT && s->sched.share == LS_EACH;
-        if (loop_has_body(s)) n += count_serial(s->body);
+        if (loop_has_body(s)) n += count_serial_loops(s->body);
     }
     return n;
 }
 
+/* How many loops over a row's entries are not divided among threads; schedules with fewer are
+ * better. */
 int loop_count_serial_entry_loops(const LKernel *k) {
     const LStmt *s = loop_parallel(k);
-    return s ? count_serial(s->body) : 0;
+    return s ? count_serial_loops(s->body) : 0;
 }
 
-/* Numbers the registers of a list. */
-static void renumber(LStmt *s, int *next) {
+/* Numbers the registers that the statements define, in their order, from *next on. */
+static void renumber_list(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
         if (defines) defines->id = (*next)++;
-        renumber(s->body, next);
+        renumber_list(s->body, next);
     }
 }
 
+/* Numbers the kernel's registers in the order of the text. */
 void loop_renumber_registers(LKernel *k) {
     k->n_regs = 0;
-    renumber(k->body, &k->n_regs);
+    renumber_list(k->body, &k->n_regs);
 }
 
-/* Whether a loop over chunk number `row` is among the statements. */
+/* Whether a loop over the elements of chunk number `row` is among the statements. */
 static bool has_chunk_of(const LStmt *s, const LReg *row) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR && s->range == LR_CHUNK && s->at == row) return true;
@@ -150,8 +160,8 @@ static bool has_chunk_of(const LStmt *s, const LReg *row) {
     return false;
 }
 
-/* Whether the parallel loop runs over the chunks of a long sum: so few that each may have a block.
- */
+/* Whether the parallel loop runs over the chunks of a long sum; there are so few that each may have
+ * a block of threads. */
 bool loop_sums_chunks(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
@@ -163,6 +173,8 @@ bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     return true;
 }
 
+/* Writes the remark of a pass on kernel k: what it has done, or, where `done` is NULL, why it did
+ * nothing. */
 void loop_remark(PassCtx *p, const LKernel *k, const char *pass, const char *done,
                  const char *why_not) {
     (done ? pass_remark : pass_declined)(p, k->span, pass, "%s: %s", k->name,

@@ -34,16 +34,17 @@ static const struct {
                             {ROWS TEAM, false, false}, {HEADS TEAM, false, true}};
 
 /* Whether there are loops over entries or chunks. */
-static bool has_entries(const LStmt *s) {
+static bool has_entry_loop(const LStmt *s) {
     return loop_has_range(s, LR_SEGMENT) || loop_has_range(s, LR_CHUNK);
 }
 
 /* Whether a loop over heads is collapsed with the parallel loop. */
-static bool has_heads(LKernel *k) {
+static bool has_collapsed_heads(LKernel *k) {
     return loop_row_list(k) != &loop_parallel(k)->body;
 }
 
-/* Runs the passes of a candidate schedule on a copy of the kernel; NULL = it does not apply. */
+/* Runs the passes of candidate schedule number `candidate` on a copy of the kernel; NULL = the
+ * candidate does not apply. */
 static LKernel *apply_candidate(Loops *l, const LKernel *k, int candidate) {
     Loops trial = loop_pass_begin(l->c, l->m, l->on, &l->machine, k);
     if (!candidates[candidate].wide) trial.columns = 1;
@@ -53,18 +54,18 @@ static LKernel *apply_candidate(Loops *l, const LKernel *k, int candidate) {
     const LoopTeam team = loop_team(l->a, l->on, result, true);
     bool legal =
         result->threads.kind && !team.fault && loop_may_have_pack(&team, loop_pack(result));
-    return legal && (!candidates[candidate].heads || has_heads(result)) ? result : NULL;
+    return legal && (!candidates[candidate].heads || has_collapsed_heads(result)) ? result : NULL;
 }
 
-/* The schedule of last resort: one thread for each row or element. */
-static LKernel *schedule_threads(Loops *l, LKernel *k) {
+/* Gives the kernel the schedule of last resort: one thread for each row or element. */
+static LKernel *schedule_single_threads(Loops *l, LKernel *k) {
     if (!loop_is_joined(k)) loop_collapse(l->a, k, true);
     k->threads = (LThreads){.kind = LT_THREAD};
     return k;
 }
 
 /* Runs the passes of the chosen candidate once more, so that their remarks and dumps appear. */
-static void replay_candidate(Loops *l, const LKernel *k, int candidate) {
+static void replay_for_remarks(Loops *l, const LKernel *k, int candidate) {
     const PassOptions *o = l->options;
     PassOptions shown = {.print_before = o->print_before,
                          .print_after = o->print_after,
@@ -81,29 +82,30 @@ static void replay_candidate(Loops *l, const LKernel *k, int candidate) {
     (void)loop_pass_run(&again, candidates[candidate].passes, &shown);
 }
 
-/* Tries the candidates in order and returns the kernel with the fewest loops over entries that a
- * single thread runs; NULL: none applies. */
-static LKernel *best_candidate(Loops *l, const LKernel *k, int *best_way) {
+/* Tries the candidate schedules in order, and returns the kernel with the fewest loops over entries
+ * that a single thread runs; *chosen: the candidate's number. NULL: none applies. */
+static LKernel *best_candidate(Loops *l, const LKernel *k, int *chosen) {
     const LStmt *parallel = loop_parallel(k);
-    bool entries = parallel && has_entries(parallel->body);
+    bool with_entries = parallel && has_entry_loop(parallel->body);
     LKernel *best = NULL;
-    int least = -1;
-    for (int candidate = 0; candidate < (entries ? CANDIDATES : 2) && least != 0; candidate++) {
+    int least_serial = -1;
+    for (int candidate = 0; candidate < (with_entries ? CANDIDATES : 2) && least_serial != 0;
+         candidate++) {
         LKernel *result = apply_candidate(l, k, candidate);
-        int serial = result ? loop_count_serial_entry_loops(result) : 0;
-        if (!result || (best && serial >= least)) continue;
-        least = serial;
+        int n_serial = result ? loop_count_serial_entry_loops(result) : 0;
+        if (!result || (best && n_serial >= least_serial)) continue;
+        least_serial = n_serial;
         best = result;
-        *best_way = candidate;
+        *chosen = candidate;
     }
     return best;
 }
 
-/* The kernel with its best schedule, for passes that compare. */
+/* The kernel with its best schedule, for passes that compare kernels. May change k. */
 LKernel *loop_choose_schedule(Loops *l, LKernel *k) {
     int candidate;
     LKernel *best = best_candidate(l, k, &candidate);
-    return best ? best : schedule_threads(l, k);
+    return best ? best : schedule_single_threads(l, k);
 }
 
 /* Remarks on the reasons why no team can have the kernel's rows. */
@@ -114,28 +116,28 @@ static void remark_why_not(PassCtx *p, Loops *l, const LKernel *k) {
     if (p->remarks) (void)loop_pass_run(&again, "collapse,fuse-columns", &o);
 }
 
-/* Remarks on who takes the rows. */
+/* Writes a remark on which threads take the kernel's rows. */
 static void remark(PassCtx *p, const LKernel *k) {
-    int serial = loop_count_serial_entry_loops(k);
-    const char *who = k->threads.kind == LT_TEAM    ? "a team of threads"
-                      : k->threads.kind == LT_BLOCK ? "a block of threads"
-                                                    : "a thread";
-    (serial ? pass_declined
-            : pass_remark)(p, k->span, "schedule", "%s: %s for each row%s", k->name, who,
-                           serial ? ", which goes through entries one after the other" : "");
+    int n_serial = loop_count_serial_entry_loops(k);
+    const char *owner = k->threads.kind == LT_TEAM    ? "a team of threads"
+                        : k->threads.kind == LT_BLOCK ? "a block of threads"
+                                                      : "a thread";
+    (n_serial ? pass_declined
+              : pass_remark)(p, k->span, "schedule", "%s: %s for each row%s", k->name, owner,
+                             n_serial ? ", which goes through entries one after the other" : "");
 }
 
-/* Chooses a schedule for each kernel that has none. */
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: chooses which threads of the device run each kernel that has no schedule. */
+static bool run_schedule(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->on->columns; i++) {
         if (l->k.v[i]->threads.kind) continue;
         LKernel *k = l->k.v[i];
         int candidate = 0;
         LKernel *best = best_candidate(l, k, &candidate);
         if (best && l->options && (l->options->dump || l->options->remarks))
-            replay_candidate(l, k, candidate);
+            replay_for_remarks(l, k, candidate);
         if (!best) remark_why_not(p, l, k);
-        l->k.v[i] = best ? best : schedule_threads(l, k);
+        l->k.v[i] = best ? best : schedule_single_threads(l, k);
         loop_renumber_registers(l->k.v[i]);
         remark(p, l->k.v[i]);
     }
@@ -145,5 +147,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_schedule = {
     .name = "schedule",
     .summary = "which threads of a device take a kernel's rows, and share their loops",
-    .run_loops = run,
+    .run_loops = run_schedule,
 };

@@ -14,27 +14,28 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Whether statement s of the loop depends on no heavy function, by the registers that are known not
- * to. */
+/* Whether statement s of the loop is cheap: neither itself nor what it depends on is a heavy
+ * function. light[register id]: the registers known to be cheap. */
 static bool depends_on_no_heavy(const LStmt *loop, const LStmt *s, const bool *light) {
     if (loop_is_heavy(s)) return false;
-    LReg *const *r = s->kind == L_LOAD ? s->idx : s->arg;
+    LReg *const *operand = s->kind == L_LOAD ? s->idx : s->arg;
     int n = s->kind == L_LOAD ? s->buf->rank : s->n_arg;
     for (int i = 0; i < n; i++)
-        for (const LStmt *p = loop->body; p != s; p = p->next)
-            if (p->dst == r[i] && !light[p->dst->id]) return false;
+        for (const LStmt *earlier = loop->body; earlier != s; earlier = earlier->next)
+            if (earlier->dst == operand[i] && !light[earlier->dst->id]) return false;
     return true;
 }
 
 /* Marks the values before `rest` that are cheaper to compute again for each entry than to take from
- * lanes. */
+ * vector lanes (rematerialisation). */
 static void mark_remat(Loops *l, LKernel *k, LStmt *loop, const LStmt *rest) {
     bool *light = NEWN(l->a, bool, (size_t)k->n_regs + 1);
     for (LStmt *s = loop->body; s != rest; s = s->next)
         if (s->dst) s->remat = light[s->dst->id] = depends_on_no_heavy(loop, s, light);
 }
 
-/* Decides for one loop whether its scalars are computed for a vector of iterations at once. */
+/* Decides for one loop whether its scalars are computed for a vector of iterations at once, before
+ * the rest of each iteration runs. */
 static bool strip_mine_loop(Loops *l, LKernel *k, LStmt *s) {
     const LStmt *rest = loop_end_of_prefix(s, false);
     if (l->machine.lanes < 2 || s->sched.parallel || s->sched.unroll || s->range == LR_CHUNK)
@@ -54,17 +55,19 @@ static bool strip_mine_loop(Loops *l, LKernel *k, LStmt *s) {
     return true;
 }
 
-static bool change(Loops *l, LKernel *k) {
+/* Runs strip_mine_loop() on each loop of the kernel that is not inside a vector loop. */
+static bool strip_mine_all_loops(Loops *l, LKernel *k) {
     return loop_each_outside_vectors(l, k, strip_mine_loop);
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass (strip mining) on all kernels. */
+static bool run_strip_mine(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, strip_mine_all_loops);
 }
 
 const Pass loop_pass_strip_mine = {
     .name = "strip-mine",
     .summary = "scalars of entries are had for a vector of them at once",
-    .run_loops = run,
+    .run_loops = run_strip_mine,
 };

@@ -22,14 +22,14 @@
  * written, by the first thread.  What others have written is read behind a barrier. */
 #include "codegen/loop_passes/team.h"
 
-/* Records the first reason why a team cannot have the kernel. */
-static void set_fault(LoopTeam *t, Span at, const char *what) {
+/* Records the first reason why a team of threads cannot run the kernel, and its place. */
+static void set_team_fault(LoopTeam *t, Span at, const char *what) {
     if (!t->fault) t->span = at;
     if (!t->fault) t->fault = what;
 }
 
-/* The record of an access inside a column loop (NULL: outside): which of its indices follows the
- * column. */
+/* A record of access s, with the index that follows the feature column. loop: the column loop
+ * around it, or NULL. */
 static LoopAccess new_access(const LStmt *s, const LStmt *loop) {
     LoopAccess a = {.s = s, .loop = loop, .column_dim = -1};
     for (int i = 0; loop && i < s->buf->rank && a.column_dim < 0; i++) {
@@ -40,7 +40,7 @@ static LoopAccess new_access(const LStmt *s, const LStmt *loop) {
 }
 
 /* ---- what the text says --------------------------------------------------------------------- */
-/* Records an access, with the number of barriers before it. */
+/* Appends a record of access s, with the number of barriers before it. */
 static LoopAccess *record_access(LoopTeam *t, const LStmt *s, const LStmt *loop) {
     vec_push(t->a, &t->accesses, new_access(s, loop));
     LoopAccess *a = &t->accesses.v[t->accesses.n - 1];
@@ -49,7 +49,7 @@ static LoopAccess *record_access(LoopTeam *t, const LStmt *s, const LStmt *loop)
     return a;
 }
 
-/* Whether the loop is in the region's own list. */
+/* Whether the loop stands in the region's own list. */
 static bool is_in_region_list(const LoopColumns *r, const LStmt *loop) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (s == loop) return true;
@@ -57,98 +57,108 @@ static bool is_in_region_list(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
-/* Records the accesses in a region. */
-static void record_region_accesses(LoopTeam *t, const LoopColumns *r, const LStmt *s,
-                                   const LStmt *loop) {
+/* Records the accesses among statements s of the region, with the loop over feature columns around
+ * each. */
+static void record_region_accesses(LoopTeam *t, const LoopColumns *region, const LStmt *s,
+                                   const LStmt *column_loop) {
     for (; s; s = s->next) {
         if (loop_is_access(s)) {
-            LoopAccess *a = record_access(t, s, loop);
+            LoopAccess *a = record_access(t, s, column_loop);
             a->region = t->regions.n - 1;
-            a->reduces_columns = loop && s->kind == L_ACC && !loop_is_column_array(r, s->buf) &&
-                                 !(s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf)) &&
-                                 !loop_follows_column(s, loop) &&
-                                 !loop_is_declared_inside(r, s->buf);
-            a->direct = loop && is_in_region_list(r, loop);
-            a->round_robin = loop && loop_is_round_robin(r, loop);
+            a->reduces_columns =
+                column_loop && s->kind == L_ACC && !loop_is_column_array(region, s->buf) &&
+                !(s->buf->kind == LB_LOCAL && loop_declares(column_loop->body, s->buf)) &&
+                !loop_follows_column(s, column_loop) && !loop_is_declared_inside(region, s->buf);
+            a->direct = column_loop && is_in_region_list(region, column_loop);
+            a->round_robin = column_loop && loop_is_round_robin(region, column_loop);
         }
-        bool own = loop && loop->range == LR_SEGMENT;
+        bool in_entry_loop = column_loop && column_loop->range == LR_SEGMENT;
         if (loop_has_body(s))
-            record_region_accesses(t, r, s->body, !own && loop_is_columns(s) ? s : loop);
+            record_region_accesses(t, region, s->body,
+                                   !in_entry_loop && loop_is_columns(s) ? s : column_loop);
     }
 }
 
-/* Records the region of a statement `columns`, if its text says what the statements allow. */
-static void record_region(LoopTeam *t, LStmt *s, bool top) {
-    LoopColumns r = {.stmt = s, .first = s->body, .in_row_list = top, .barriers = t->barriers};
-    bool shared = s->body && loop_check_region(t, &r);
-    bool same = shared && s->range == r.range->range && s->at == r.range->at &&
-                s->ptr == r.range->ptr &&
-                (s->range == LR_SEGMENT || expr_eq(s->extent, r.range->extent)) &&
-                (s->range != LR_CHUNK || expr_eq(s->n_chunks, r.range->n_chunks));
-    r.all_threads = s->sched.share == LS_TEAM;
-    bool alone = shared && !r.first->next && loop_is_columns(r.first);
-    if (!same || r.one_pass != (s->sched.share == LS_EACH) || (r.all_threads && !alone)) {
-        set_fault(t, s->span, "what stands there does not share columns like this");
+/* Records the region of a statement `columns` in the text. A fault if the mapping to threads that
+ * the text declares is not the one that its statements allow. in_row_list: the statement is in no
+ * loop of the row. */
+static void record_and_check_region(LoopTeam *t, LStmt *s, bool in_row_list) {
+    LoopColumns region = {
+        .stmt = s, .first = s->body, .in_row_list = in_row_list, .barriers = t->barriers};
+    bool is_region = s->body && loop_check_region(t, &region);
+    bool is_same_range = is_region && s->range == region.range->range &&
+                         s->at == region.range->at && s->ptr == region.range->ptr &&
+                         (s->range == LR_SEGMENT || expr_eq(s->extent, region.range->extent)) &&
+                         (s->range != LR_CHUNK || expr_eq(s->n_chunks, region.range->n_chunks));
+    region.all_threads = s->sched.share == LS_TEAM;
+    bool is_single_loop = is_region && !region.first->next && loop_is_columns(region.first);
+    if (!is_same_range || region.one_pass != (s->sched.share == LS_EACH) ||
+        (region.all_threads && !is_single_loop)) {
+        set_team_fault(t, s->span, "what stands there does not share columns like this");
         return;
     }
-    vec_push(t->a, &t->regions, r);
-    record_region_accesses(t, &t->regions.v[t->regions.n - 1], r.first, NULL);
+    vec_push(t->a, &t->regions, region);
+    record_region_accesses(t, &t->regions.v[t->regions.n - 1], region.first, NULL);
 }
 
-/* Records the accesses and regions of a list. top: it is the row's own list. */
-static void record_list(LoopTeam *t, LStmt *s, bool top) {
+/* Records the accesses and regions of a statement list. is_row_list: it is the row's own list, not
+ * nested in a loop. */
+static void record_list(LoopTeam *t, LStmt *s, bool is_row_list) {
     for (; s && !t->fault; s = s->next) {
         if (s->kind == L_COLUMNS) {
-            record_region(t, s, top);
+            record_and_check_region(t, s, is_row_list);
             continue;
         }
-        t->barriers += s->kind == L_BARRIER && top;
-        if (loop_is_access(s)) record_access(t, s, NULL)->direct = top;
-        if (loop_is_columns(s)) set_fault(t, s->span, "a loop over columns has no lanes");
+        t->barriers += s->kind == L_BARRIER && is_row_list;
+        if (loop_is_access(s)) record_access(t, s, NULL)->direct = is_row_list;
+        if (loop_is_columns(s)) set_team_fault(t, s->span, "a loop over columns has no lanes");
         if (s->kind == L_LOCAL && s->buf->rank)
-            set_fault(t, s->span, "a local array is of a whole row");
+            set_team_fault(t, s->span, "a local array is of a whole row");
         if (loop_has_body(s)) record_list(t, s->body, false);
     }
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
-/* Whether two accesses have the column at the same index, at the same distance. */
+/* Whether two accesses have the column as the same index, at the same constant distance: the same
+ * lane then makes both. */
 static bool same_distance(const LoopAccess *x, const LoopAccess *y) {
     return x->column_dim == y->column_dim && x->distance.fn == y->distance.fn &&
            x->distance.offset == y->distance.offset && loop_same_range(x->loop, y->loop);
 }
 
-/* The number of the last region that writes b, if only regions of the row's own list write it; -1 =
- * there is none. */
+/* The number of the last region that writes buffer b, if only regions of the row's own list write
+ * it; -1 = there is none. */
 int loop_last_writing_region(const LoopTeam *t, const LBuf *b) {
-    int run = -1;
+    int last = -1;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b || a->s->kind == L_LOAD) continue;
         if (a->region < 0 || a->reduces_columns || !t->regions.v[a->region].in_row_list) return -1;
-        if (a->region > run) run = a->region;
+        if (a->region > last) last = a->region;
     }
-    return run;
+    return last;
 }
 
-/* Whether a barrier stands between the region and the access. */
-static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int columns) {
-    return !t->needs_barriers || a->barriers > t->regions.v[columns].barriers;
+/* Whether a barrier stands between region number `region` and the access. */
+static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int region) {
+    return !t->needs_barriers || a->barriers > t->regions.v[region].barriers;
 }
 
-/* Whether the access is a load behind a barrier that follows all writes to its buffer: it cannot
+/* Whether the access is a load that a barrier separates from all writes to its buffer: it cannot
  * race. */
 bool loop_is_after_barrier(const LoopTeam *t, const LoopAccess *a) {
     if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
-    int run = loop_last_writing_region(t, a->s->buf);
-    if (run < 0 || !is_behind_barrier(t, a, run)) return false;
-    if (a->region >= 0) return a->region > run;
+    int last_write = loop_last_writing_region(t, a->s->buf);
+    if (last_write < 0 || !is_behind_barrier(t, a, last_write)) return false;
+    if (a->region >= 0) return a->region > last_write;
     for (int i = 0; &t->accesses.v[i] < a; i++)
-        if (t->accesses.v[i].region == run && t->accesses.v[i].s->buf == a->s->buf) return true;
+        if (t->accesses.v[i].region == last_write && t->accesses.v[i].s->buf == a->s->buf)
+            return true;
     return false;
 }
 
-/* Whether all accesses to b are outside regions and all loads come before the first write. */
+/* Whether buffer b is accessed only outside regions and in the row's own list, all loads before the
+ * first write. */
 bool loop_is_read_before_written(const LoopTeam *t, const LBuf *b) {
     bool written = false;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -160,7 +170,7 @@ bool loop_is_read_before_written(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* Whether a barrier stands between those loads and the first write. */
+/* Whether a barrier stands between the loads of b and the first write. */
 static bool has_barrier_before_write(const LoopTeam *t, const LBuf *b) {
     int read = -1;
     for (int i = 0; i < t->accesses.n && t->needs_barriers; i++) {
@@ -172,46 +182,48 @@ static bool has_barrier_before_write(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* Whether the threads' accesses to b are free of races: only the first thread accesses it, or each
- * thread its own element. *own_lane is set if lanes have elements of their own. */
+/* Whether the accesses of a team's threads to buffer b do not race: only the first thread accesses
+ * an element, or each lane its own. Sets *lane_private where lanes have elements of their own. */
 static bool buffer_is_race_free(const LoopTeam *t, const LBuf *b, bool *lane_private) {
     const LoopAccess *first = NULL;
-    int n = 0, n_column = 0, n_first = 0, n_load = 0;
-    bool same = true;
+    int n_accesses = 0, n_in_columns = 0, n_outside = 0, n_loads = 0;
+    bool same_columns = true;
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
         if (a->s->buf != b || loop_is_after_barrier(t, a)) continue;
         if (a->round_robin) return false;
-        n++;
-        n_load += a->s->kind == L_LOAD;
+        n_accesses++;
+        n_loads += a->s->kind == L_LOAD;
         if (!a->loop || a->reduces_columns) {
-            n_first++;
+            n_outside++;
             continue;
         }
-        n_column++;
+        n_in_columns++;
         if (!first) first = a;
-        same = same && a->column_dim >= 0 && same_distance(a, first);
+        same_columns = same_columns && a->column_dim >= 0 && same_distance(a, first);
     }
-    if (n_column == 0) /* the first thread writes */
-        return n_load == 0 || (loop_is_read_before_written(t, b) && has_barrier_before_write(t, b));
-    if (n == 1 && first->s->kind != L_ACC) return n_load == 0; /* each its own element, once */
+    if (n_in_columns == 0) /* the first thread writes */
+        return n_loads == 0 ||
+               (loop_is_read_before_written(t, b) && has_barrier_before_write(t, b));
+    if (n_accesses == 1 && first->s->kind != L_ACC)
+        return n_loads == 0; /* each its own element, once */
     *lane_private = true;
-    return n_first == 0 && same;
+    return n_outside == 0 && same_columns;
 }
 
-/* Whether a scalar that column loops accumulate into is used in no other way in the region: until
- * its fold the threads have only partial sums. */
-static bool sum_is_unused(const LoopTeam *t, const LoopAccess *fold) {
+/* Whether the region uses the target of `acc`, a sum over columns, in no other way: until the
+ * statement `fold` combines them, threads have only partial sums. */
+static bool sum_is_unused(const LoopTeam *t, const LoopAccess *acc) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
-        if (a->s->buf != fold->s->buf || a->region != fold->region) continue;
-        if (!a->reduces_columns || a->s->red != fold->s->red) return false;
+        if (a->s->buf != acc->s->buf || a->region != acc->region) continue;
+        if (!a->reduces_columns || a->s->red != acc->s->red) return false;
     }
     return true;
 }
 
 /* Whether all accesses to a local array have the column at the same distance, so that each lane
- * needs only its own. */
+ * needs only its own elements. */
 static bool array_is_lane_private(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -223,34 +235,35 @@ static bool array_is_lane_private(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* Whether lanes have elements of their own in memory, so that regions over columns must not go to
- * all threads. */
+/* Whether lanes have elements of their own in memory. Regions must then give a column to the same
+ * lane, not to any thread of the team. */
 bool loop_has_lane_private_elements(const LoopTeam *t) {
-    bool own = false;
+    bool lane_private = false;
     for (int i = 0; i < t->k->bufs.n; i++)
-        if (t->k->bufs.v[i]->written) (void)buffer_is_race_free(t, t->k->bufs.v[i], &own);
-    return own;
+        if (t->k->bufs.v[i]->written) (void)buffer_is_race_free(t, t->k->bufs.v[i], &lane_private);
+    return lane_private;
 }
 
-/* Checks that no access of the kernel races. */
+/* Checks that no access of the kernel races; records a fault otherwise. */
 static void check_memory(LoopTeam *t) {
     const LKernel *k = t->k;
-    bool own;
+    bool lane_private;
     for (int i = 0; i < k->bufs.n; i++)
-        if (k->bufs.v[i]->written && !buffer_is_race_free(t, k->bufs.v[i], &own))
-            set_fault(t, k->span,
-                      arena_printf(t->a,
-                                   "a thread could read or write what another one "
-                                   "writes of %s",
-                                   k->bufs.v[i]->name));
+        if (k->bufs.v[i]->written && !buffer_is_race_free(t, k->bufs.v[i], &lane_private))
+            set_team_fault(t, k->span,
+                           arena_printf(t->a,
+                                        "a thread could read or write what another one "
+                                        "writes of %s",
+                                        k->bufs.v[i]->name));
     for (int i = 0; i < k->locals.n; i++)
         if (k->locals.v[i]->rank && !array_is_lane_private(t, k->locals.v[i]))
-            set_fault(t, k->span,
-                      arena_printf(t->a, "lanes have other columns of %s in other places",
-                                   k->locals.v[i]->name));
+            set_team_fault(t, k->span,
+                           arena_printf(t->a, "lanes have other columns of %s in other places",
+                                        k->locals.v[i]->name));
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].reduces_columns && !sum_is_unused(t, &t->accesses.v[i]))
-            set_fault(t, t->accesses.v[i].s->span, "a sum over lanes is used before it is made");
+            set_team_fault(t, t->accesses.v[i].s->span,
+                           "a sum over lanes is used before it is made");
 }
 
 /* ---- registers for rows ------------------------------------------------------------ */
@@ -263,7 +276,8 @@ static bool is_defined_in_loops(const LoopColumns *c, const LReg *r) {
     return false;
 }
 
-/* Why a lane does not have exactly one element of b in one region; NULL: it has. */
+/* Why a lane does not have exactly one element of buffer b, within one region, in words; NULL: it
+ * has. */
 const char *loop_one_element_fault(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -283,12 +297,12 @@ const char *loop_one_element_fault(const LoopTeam *t, const LBuf *b) {
     return first ? NULL : "nothing reaches it before a barrier";
 }
 
-/* Whether it has. */
+/* Whether each lane has exactly one element of buffer b, within one region. */
 bool loop_is_one_element_per_lane(const LoopTeam *t, const LBuf *b) {
     return !loop_one_element_fault(t, b);
 }
 
-/* Whether something accumulates into b, other than sums over columns. */
+/* Whether statements accumulate into b, other than sums over columns. */
 static bool is_accumulated(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->accesses.n; i++)
         if (t->accesses.v[i].s->buf == b && t->accesses.v[i].s->kind == L_ACC &&
@@ -306,27 +320,27 @@ static bool is_loaded_unsynchronised(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
-/* Whether the value of an element of b is needed while it is written: it is accumulated into, or
- * loaded. */
+/* Whether the earlier value of an element of b is needed when it is written: b is accumulated into,
+ * or loaded. */
 bool loop_is_read_or_accumulated(const LoopTeam *t, const LBuf *b) {
     return is_accumulated(t, b) || is_loaded_unsynchronised(t, b);
 }
 
-/* Whether the region holds rows of b in registers. */
+/* Whether the region holds the row of b in registers. */
 bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
     for (int i = 0; i < columns->promoted.n; i++)
         if (columns->promoted.v[i] == b) return true;
     return false;
 }
 
-/* The region that holds rows of b in registers, or NULL. */
+/* The region that holds rows of b in registers; NULL = none does. */
 static const LStmt *promoting_region(const LoopTeam *t, const LBuf *b) {
     for (int i = 0; i < t->regions.n; i++)
         if (loop_is_promoted(t->regions.v[i].stmt, b)) return t->regions.v[i].stmt;
     return NULL;
 }
 
-/* Whether all accesses to b, but for loads behind barriers, are in the region. */
+/* Whether all accesses to b, other than loads after barriers, are in this region. */
 static bool is_used_only_in(const LoopTeam *t, const LBuf *b, const LStmt *columns) {
     for (int i = 0; i < t->accesses.n; i++) {
         const LoopAccess *a = &t->accesses.v[i];
@@ -337,22 +351,23 @@ static bool is_used_only_in(const LoopTeam *t, const LBuf *b, const LStmt *colum
     return true;
 }
 
-/* Checks that promoted rows are used in their region only. */
+/* Checks that each promoted row is used in its region only. */
 static void check_promoted(LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++) {
         const LStmt *c = t->regions.v[i].stmt;
         for (int k = 0; k < c->promoted.n; k++) {
             const LBuf *b = c->promoted.v[k];
             if (!loop_is_one_element_per_lane(t, b) || !is_used_only_in(t, b, c))
-                set_fault(t, c->span,
-                          arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
+                set_team_fault(
+                    t, c->span,
+                    arena_printf(t->a, "a row of %s cannot be in registers there", b->name));
         }
     }
 }
 
 /* ---- entries that ways share ---------------------------------------------------------------- */
-/* Whether the entries of a column must stay with one thread: others would access memory that is not
- * held in registers. */
+/* Whether the entries of a row must stay with one thread, since a loop over them accumulates in
+ * memory that is not held in registers, or needs a sum over lanes. */
 static bool has_serial_entries(const LoopTeam *t) {
     for (int i = 0; i < t->k->bufs.n; i++) {
         const LBuf *b = t->k->bufs.v[i];
@@ -376,47 +391,47 @@ typedef struct {
     int n;
 } EntryLoop;
 
-/* Whether s accumulates into a register of a column or of the row, and nothing else accesses that;
- * records it as a target. */
-static bool adds_to_register(EntryLoop *e, const LStmt *s) {
+/* Whether s accumulates into a register of a column or of the row, which no other statement of the
+ * loop does; adds it to the loop's targets. Each way can then have a partial sum. */
+static bool is_private_sum(EntryLoop *loop, const LStmt *s) {
     const LBuf *b = s->buf;
-    bool in_register = b->kind == LB_LOCAL || promoting_region(e->t, b);
+    bool in_register = b->kind == LB_LOCAL || promoting_region(loop->t, b);
     if (s->kind != L_ACC || !in_register) return false;
-    for (int i = 0; i < e->n; i++)
-        if (e->target[i] == b) return false;
-    if (e->n == LOOP_TARGETS_MAX) return false;
-    e->target[e->n++] = b;
+    for (int i = 0; i < loop->n; i++)
+        if (loop->target[i] == b) return false;
+    if (loop->n == LOOP_TARGETS_MAX) return false;
+    loop->target[loop->n++] = b;
     return true;
 }
 
-/* Whether s loads something that nothing can be writing. */
-static bool only_reads(const EntryLoop *e, const LStmt *s) {
+/* Whether s loads something that no statement of this loop, and no thread at this time, writes. */
+static bool is_safe_read(const EntryLoop *loop, const LStmt *s) {
     const LBuf *b = s->buf;
     if (s->kind != L_LOAD) return false;
     if (b->kind == LB_LOCAL) return b->rank == 0;
-    const int writes = b->written ? loop_last_writing_region(e->t, b) : -1;
-    return !b->written || (writes >= 0 && e->run > writes);
+    const int last_write = b->written ? loop_last_writing_region(loop->t, b) : -1;
+    return !b->written || (last_write >= 0 && loop->run > last_write);
 }
 
-/* The first statement whose effect is neither a private sum nor a read; or NULL. */
-static const LStmt *other_effect(EntryLoop *e, const LStmt *s) {
+/* The first statement whose effect is neither such a sum nor a safe read; NULL = there is none. */
+static const LStmt *other_effect(EntryLoop *loop, const LStmt *s) {
     for (; s; s = s->next) {
-        const LStmt *in = loop_has_body(s) ? other_effect(e, s->body) : NULL;
-        if (in) return in;
+        const LStmt *inner = loop_has_body(s) ? other_effect(loop, s->body) : NULL;
+        if (inner) return inner;
         if (!loop_is_access(s)) continue;
-        bool own = s->buf->kind == LB_LOCAL && loop_declares(e->body, s->buf);
-        if (!own && !only_reads(e, s) && !adds_to_register(e, s)) return s;
+        bool is_own = s->buf->kind == LB_LOCAL && loop_declares(loop->body, s->buf);
+        if (!is_own && !is_safe_read(loop, s) && !is_private_sum(loop, s)) return s;
     }
     return NULL;
 }
 
-/* Whether the loop has enough iterations to be shared. */
-static bool is_long(const LStmt *s) {
+/* Whether the loop has enough iterations (32, or an unknown number) to be worth sharing. */
+static bool is_long_loop(const LStmt *s) {
     int64_t n;
     return s->range != LR_EXTENT || !expr_is_const(s->extent, &n) || n >= 32;
 }
 
-/* That effect in words. */
+/* The effect of statement s on its buffer, in words. */
 static const char *effect_text(const LoopTeam *t, const LStmt *s) {
     const char *name = s->buf->name;
     if (s->kind == L_STORE) return arena_printf(t->a, "they store %s", name);
@@ -424,86 +439,96 @@ static const char *effect_text(const LoopTeam *t, const LStmt *s) {
     return arena_printf(t->a, "they add to %s, which is in no register of its own", name);
 }
 
-/* Why the threads cannot share the loop's entries with a private sum each; NULL: they can. */
+/* Why the ways of a team cannot share the entries of loop s with partial sums of their own, in
+ * words; NULL: they can, and *n accumulators are in `target`. */
 const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
-    EntryLoop e = {.t = t, .body = s->body, .run = -1, .target = target};
+    EntryLoop loop = {.t = t, .body = s->body, .run = -1, .target = target};
     if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
-    if (!is_long(s)) return "they are too few";
+    if (!is_long_loop(s)) return "they are too few";
     if (t->serial_entries) return "a row of memory, or a sum over lanes, is one thread's";
-    for (int i = 0; i < t->regions.n && e.run < 0; i++)
-        if (is_in_region_list(&t->regions.v[i], s)) e.run = i;
-    if (e.run < 0) return "another loop is around them";
-    const LStmt *other = other_effect(&e, s->body);
+    for (int i = 0; i < t->regions.n && loop.run < 0; i++)
+        if (is_in_region_list(&t->regions.v[i], s)) loop.run = i;
+    if (loop.run < 0) return "another loop is around them";
+    const LStmt *other = other_effect(&loop, s->body);
     if (other) return effect_text(t, other);
-    for (int i = 0; i < e.n; i++)
+    for (int i = 0; i < loop.n; i++)
         if (loop_loads(s->body, target[i]))
             return arena_printf(t->a, "they read the sum %s", target[i]->name);
-    *n = e.n;
-    return e.n ? NULL : "they add up nothing";
+    *n = loop.n;
+    return loop.n ? NULL : "they add up nothing";
 }
 
-/* The accumulators of a loop whose entries can be shared; 0 = they cannot. */
+/* Fills `target` with the accumulators of a loop whose entries the ways of a team can share;
+ * returns how many, 0 = they cannot share it. */
 int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
     int n = 0;
     return loop_private_fault(t, s, target, &n) ? 0 : n;
 }
 
-/* The way of dividing the loop's iterations that its statements allow. */
-static LShare legal_share(const LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
+/* How the statements allow the iterations of loop s to be divided among a team's threads. region:
+ * the region around s, or NULL; in_region_list: s stands in its own list. */
+static LShare allowed_share(const LoopTeam *t, const LStmt *s, const LoopColumns *region,
+                            bool in_region_list) {
     const LBuf *target[LOOP_TARGETS_MAX];
     if (loop_is_columns(s)) {
         if (s->range == LR_SEGMENT)
-            return in && in->all_threads && loop_only_sums_leave(t, s) ? LS_TEAM : LS_EACH;
-        return in && loop_is_round_robin(in, s) ? LS_LANES : LS_EACH;
+            return region && region->all_threads && loop_only_sums_leave(t, s) ? LS_TEAM : LS_EACH;
+        return region && loop_is_round_robin(region, s) ? LS_LANES : LS_EACH;
     }
-    bool ways = direct && s->sched.share == LS_WAYS && loop_private_sums(t, s, target);
-    return ways ? LS_WAYS : LS_EACH;
+    bool is_shared = in_region_list && s->sched.share == LS_WAYS && loop_private_sums(t, s, target);
+    return is_shared ? LS_WAYS : LS_EACH;
 }
 
-/* Checks that the text divides each loop as its statements allow. */
-static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *in, bool direct) {
+/* Checks that the text divides each loop among threads as its statements allow. */
+static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *region,
+                         bool in_region_list) {
     for (; s; s = s->next) {
-        if (s->kind == L_FOR && s->sched.share != legal_share(t, s, in, direct))
-            set_fault(t, s->span, "its threads cannot share a loop like this");
+        if (s->kind == L_FOR && s->sched.share != allowed_share(t, s, region, in_region_list))
+            set_team_fault(t, s->span, "its threads cannot share a loop like this");
         if (s->sched.split_entries && !loop_may_split(t, s))
-            set_fault(t, s->span, "blocks cannot share a loop like this");
-        const LoopColumns *inner = in;
+            set_team_fault(t, s->span, "blocks cannot share a loop like this");
+        const LoopColumns *inner_region = region;
         for (int i = 0; s->kind == L_COLUMNS && i < t->regions.n; i++)
-            if (t->regions.v[i].stmt == s) inner = &t->regions.v[i];
-        if (loop_has_body(s)) check_shares(t, s->body, inner, s->kind == L_COLUMNS);
+            if (t->regions.v[i].stmt == s) inner_region = &t->regions.v[i];
+        if (loop_has_body(s)) check_shares(t, s->body, inner_region, s->kind == L_COLUMNS);
     }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-/* Reads what the text of a kernel says of its threads: its regions and accesses, and the first
- * fault. */
-LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict) {
+/* Reads what the text of kernel k says of its threads: the regions, the accesses, and the first
+ * fault. needs_barriers: reading what another thread wrote is legal only after a barrier statement.
+ */
+LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool needs_barriers) {
     LoopTeam t = {
-        .a = a, .on = on, .k = k, .columns = k->threads.columns, .needs_barriers = strict};
+        .a = a, .on = on, .k = k, .columns = k->threads.columns, .needs_barriers = needs_barriers};
     const LStmt *parallel = loop_parallel(k);
-    if (loop_is_joined(k)) set_fault(&t, k->span, "several loops share its launch");
+    if (loop_is_joined(k)) set_team_fault(&t, k->span, "several loops share its launch");
     LStmt *row = k->body;
     if (parallel) row = parallel->body;
-    for (LStmt *in; (in = loop_collapsed(row));) row = in->body;
+    for (LStmt *inner_loop; (inner_loop = loop_collapsed(row));) row = inner_loop->body;
     record_list(&t, row, true);
     if (!t.fault && t.regions.n == 0)
-        set_fault(&t, k->span, "nothing in it can be shared out to lanes");
+        set_team_fault(&t, k->span, "nothing in it can be shared out to lanes");
     if (!t.fault) check_memory(&t);
     if (!t.fault) t.serial_entries = has_serial_entries(&t);
     return t;
 }
 
-/* Checks that each partial sum is combined by a fold, and that there are no other folds. */
+/* Checks that each partial sum is combined by a statement `fold`, and that there are no other such
+ * statements. */
 static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
-    if (s && s->kind == L_FOLD) set_fault(t, s->span, "a fold is behind nothing that is shared");
+    if (s && s->kind == L_FOLD)
+        set_team_fault(t, s->span, "a fold is behind nothing that is shared");
     for (; s; s = s->next) {
         if (!loop_has_required_folds(all, s))
-            set_fault(t, s->span, "what its threads add up each by itself is not folded behind it");
+            set_team_fault(t, s->span,
+                           "what its threads add up each by itself is not folded behind it");
         if (loop_has_body(s)) check_folds(t, all, s->body);
     }
 }
 
-/* Whether the kernel's threads race nowhere, share loops legally and combine all partial sums. */
+/* Whether the kernel's threads do not race, share loops legally and combine all partial sums; else
+ * t->fault says why. */
 bool loop_team_is_race_free(LoopTeam *t) {
     if (!t->fault) check_promoted(t);
     if (!t->fault) check_shares(t, t->k->body, NULL, false);

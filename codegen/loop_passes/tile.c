@@ -15,8 +15,8 @@
  * et al., FeatGraph, SC 2020, and Huang et al., GE-SpMM, SC 2020).
  *
  * A short loop of constant extent around all that (attention heads) is done in the same traversal
- * (`jam_heads`: unroll and jam, Allen and Cocke 1972): its rows lie side by side in registers, and
- * the entries are read once, not once per head.
+ * (`unroll_and_jam_heads`: unroll and jam, Allen and Cocke 1972): its rows lie side by side in
+ * registers, and the entries are read once, not once per head.
  *
  * It is the same work in another order, lane by lane: allowed when every buffer that the statements
  * write is reached through the column (and the head) alone, so no lane reads what another one
@@ -24,14 +24,15 @@
 #include "codegen/loop_passes/tile.h"
 #include "passes/rewrite.h"
 
-/* Whether the statements accumulate into b. */
+/* Whether the statements accumulate into buffer b. */
 static bool accumulates_into(const LStmt *s, const LBuf *b) {
     for (; s; s = s->next)
         if ((s->kind == L_ACC && s->buf == b) || accumulates_into(s->body, b)) return true;
     return false;
 }
 
-/* Whether tiles help: a short local row of constant width is in registers anyway. */
+/* Whether tiles help. A short local row of constant width is in registers anyway; then t->reason
+ * says so. */
 static bool is_worth_tiling(LoopTile *t, int lanes) {
     int64_t n;
     if (!expr_is_const(t->width, &n) || n > (int64_t)lanes * LOOP_WHOLE_VECTORS_MAX) return true;
@@ -44,7 +45,8 @@ static bool is_worth_tiling(LoopTile *t, int lanes) {
     return loop_tile_refuse(t, "its row is short, and stays in registers as it is");
 }
 
-/* The width of the first vector loop among the statements; or NULL. */
+/* The extent of the first vector loop among the statements, the width of a row; NULL = there is
+ * none. */
 static const Expr *find_width(const LStmt *s) {
     for (; s; s = s->next)
         if (s->kind == L_FOR && s->range == LR_EXTENT && !s->sched.parallel && s->sched.vector)
@@ -53,23 +55,24 @@ static const Expr *find_width(const LStmt *s) {
 }
 
 /* ---- how many columns at a time ------------------------------------------------------------- */
-/* The size of the widest element that the entries load from rows. */
+/* The bytes of the widest element that the statements load from gathered rows. column: the variable
+ * of the vector loop around them. */
 static int gathered_element_bytes(const LStmt *s, const LReg *column) {
-    int most = 0;
+    int widest = 0;
     for (; s; s = s->next) {
-        int n = 0;
+        int bytes = 0;
         if (s->kind == L_FOR)
-            n = gathered_element_bytes(s->body, s->sched.vector ? s->var : column);
-        if (s->kind == L_IF) n = gathered_element_bytes(s->body, column);
-        bool row = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && s->buf->rank > 1;
-        if (row && s->idx[s->buf->rank - 1] == column) n = dtype_bytes(s->buf->dt);
-        if (n > most) most = n;
+            bytes = gathered_element_bytes(s->body, s->sched.vector ? s->var : column);
+        if (s->kind == L_IF) bytes = gathered_element_bytes(s->body, column);
+        bool is_row = s->kind == L_LOAD && s->buf->kind != LB_LOCAL && s->buf->rank > 1;
+        if (is_row && s->idx[s->buf->rank - 1] == column) bytes = dtype_bytes(s->buf->dt);
+        if (bytes > widest) widest = bytes;
     }
-    return most;
+    return widest;
 }
 
 /* The largest power of two that is not above n. */
-static int power_of_2(int n) {
+static int power_of_2_below(int n) {
     int p = 1;
     while (2 * p <= n) p *= 2;
     return p;
@@ -82,34 +85,37 @@ static int power_of_2(int n) {
  * best: the hardware prefetcher runs past the end of a long row, and what it loads too early is
  * only used if the row's other half follows. All rows' first tile, then their second: 0.070 at
  * best. */
-static int choose_vectors(const Loops *l, const LoopTile *t) {
-    int most = l->machine.sums, usual = power_of_2(pass_threshold(l->c, PASS_T_TILE_VECTORS));
+static int choose_vectors_per_tile(const Loops *l, const LoopTile *t) {
+    int max_vectors = l->machine.sums,
+        usual_vectors = power_of_2_below(pass_threshold(l->c, PASS_T_TILE_VECTORS));
     int bytes = 0;
     for (int i = 0; i < t->n; i++) {
         int n = t->stmt[i]->sched.vector ? 0 : gathered_element_bytes(t->stmt[i]->body, NULL);
         if (n > bytes) bytes = n;
     }
-    int wanted = bytes == 2 && t->n_rows * 2 * usual <= most ? 2 * usual : usual;
-    return most < wanted ? most : wanted;
+    int wanted = bytes == 2 && t->n_rows * 2 * usual_vectors <= max_vectors ? 2 * usual_vectors
+                                                                            : usual_vectors;
+    return max_vectors < wanted ? max_vectors : wanted;
 }
 
 /* ---- the pass ------------------------------------------------------------------------------- */
-/* Makes the tile's statements the body of a new statement `tile`. */
-static LStmt *enclose(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
-    LStmt *s = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];
-    *s = (LStmt){.kind = L_TILE, .span = t->stmt[0]->span, .next = last->next, .body = *at};
-    s->extent = t->width;
-    s->lanes = t->lanes;
-    s->columns = vectors * t->lanes;
+/* Makes the statements of tile t, which begin at *at, the body of a new statement `tile` of so many
+ * vectors. */
+static LStmt *make_tile_statement(Loops *l, LStmt **at, const LoopTile *t, int vectors) {
+    LStmt *tile = NEW(l->a, LStmt), *last = t->stmt[t->n - 1];
+    *tile = (LStmt){.kind = L_TILE, .span = t->stmt[0]->span, .next = last->next, .body = *at};
+    tile->extent = t->width;
+    tile->lanes = t->lanes;
+    tile->columns = vectors * t->lanes;
     for (int i = 0; i < t->n; i++) t->stmt[i]->sched.serial = false;
-    for (int i = 0; i < t->n_rows; i++) s->in_registers[s->n_in_registers++] = t->row[i]->buf;
+    for (int i = 0; i < t->n_rows; i++) tile->in_registers[tile->n_in_registers++] = t->row[i]->buf;
     last->next = NULL;
-    return *at = s;
+    return *at = tile;
 }
 
-/* Unrolls and jams a loop over heads: its body is one tile, and the rows of all heads are in
- * registers together. */
-static bool jam_heads(Loops *l, LoopTile *t, LStmt *s) {
+/* Unrolls a loop over heads and jams it into one tile: the rows of all heads are in registers
+ * together, and entries are visited once. False: it cannot be. */
+static bool unroll_and_jam_heads(Loops *l, LoopTile *t, LStmt *s) {
     int64_t width;
     LStmt **first = &s->body;
     while (*first && (*first)->kind == L_LOCAL) first = &(*first)->next;
@@ -118,11 +124,12 @@ static bool jam_heads(Loops *l, LoopTile *t, LStmt *s) {
     t->width = find_width(*first);
     if (!t->width || !expr_is_const(t->width, &width) || width < 1) return false;
     t->lanes = loop_lanes_for(l, width);
-    int64_t vectors = (width + t->lanes - 1) / t->lanes, most = l->machine.sums;
-    if (t->lanes == 1 || t->heads > most || vectors * t->heads > most) return false;
+    int64_t vectors_per_row = (width + t->lanes - 1) / t->lanes, max_vectors = l->machine.sums;
+    if (t->lanes == 1 || t->heads > max_vectors || vectors_per_row * t->heads > max_vectors)
+        return false;
     if (!loop_find_tile(t, *first, NULL) || t->stmt[t->n - 1]->next) return false;
-    if (t->n_rows * vectors * t->heads > 2 * most) return false;
-    LStmt *tile = enclose(l, first, t, (int)vectors);
+    if (t->n_rows * vectors_per_row * t->heads > 2 * max_vectors) return false;
+    LStmt *tile = make_tile_statement(l, first, t, (int)vectors_per_row);
     s->sched.jam = true;
     s->sched.expand = 0, s->sched.prefix = false;
     for (LStmt *e = tile->body; e; e = e->next) {
@@ -132,18 +139,18 @@ static bool jam_heads(Loops *l, LoopTile *t, LStmt *s) {
     return true;
 }
 
-/* Makes a tile of the statements from *at on, before `end`; false: there is none, or none that
- * helps. */
+/* Makes a tile of the statements from *at on, before `end`; false: there is no legal one, or none
+ * that helps. */
 static bool form_tile(Loops *l, LoopTile *t, LStmt **at, const LStmt *end) {
-    int64_t n;
+    int64_t extent;
     LStmt *s = *at;
     t->heads = 1;
     t->lanes = l->machine.lanes;
     t->width = s->sched.vector ? find_width(s) : find_width(s->body);
     if (!t->width || !loop_find_tile(t, s, end) || !is_worth_tiling(t, t->lanes)) return false;
-    if (expr_is_const(t->width, &n)) t->lanes = loop_lanes_for(l, n);
+    if (expr_is_const(t->width, &extent)) t->lanes = loop_lanes_for(l, extent);
     if (t->lanes == 1) return false;
-    enclose(l, at, t, choose_vectors(l, t));
+    make_tile_statement(l, at, t, choose_vectors_per_tile(l, t));
     return true;
 }
 
@@ -155,85 +162,89 @@ typedef struct {
     bool any;
     const LStmt
         *last_refused; /* the last statement of a group of which it was said why it is none */
-} Search;
+} TileSearch;
 
-/* Whether the statement is a loop over entries that sums rows. */
+/* Whether the statement is a loop over entries that accumulates rows. */
 static bool is_row_sum(const LStmt *s) {
     return s->kind == L_FOR && s->range == LR_SEGMENT && find_width(s->body);
 }
 
-/* Remarks on a sum that is not tiled, once, for the longest group that it is in. */
-static void remark_refused(Search *w, const LoopTile *t, const LStmt *s) {
-    bool told = w->last_refused != NULL, sum = is_row_sum(s);
-    if (w->last_refused == s) w->last_refused = NULL;
-    if (!told && t->optional) {
-        for (int i = 0; i < t->n; i++) sum |= is_row_sum(t->stmt[i]);
-        w->last_refused = t->n > 1 ? t->stmt[t->n - 1] : NULL;
+/* Writes a remark on a sum that is not tiled, once, for the longest group of statements that it is
+ * in. */
+static void remark_refused(TileSearch *search, const LoopTile *t, const LStmt *s) {
+    bool was_reported = search->last_refused != NULL, is_sum = is_row_sum(s);
+    if (search->last_refused == s) search->last_refused = NULL;
+    if (!was_reported && t->optional) {
+        for (int i = 0; i < t->n; i++) is_sum |= is_row_sum(t->stmt[i]);
+        search->last_refused = t->n > 1 ? t->stmt[t->n - 1] : NULL;
     }
-    if (!told && sum)
-        pass_refusal(w->p, s->span, "tile", "a sum of %s is not had in tiles: %s", w->k->name,
-                     t->reason ? t->reason : "there is more than rows in it");
+    if (!was_reported && is_sum)
+        pass_refusal(search->p, s->span, "tile", "a sum of %s is not had in tiles: %s",
+                     search->k->name, t->reason ? t->reason : "there is more than rows in it");
 }
 
-/* Tries to make a tile at *at. */
-static bool try_tile(Search *w, LStmt **at, const LStmt *end) {
-    LoopTile heads = {.k = w->k}, rows = {.k = w->k};
+/* Tries to make a tile of the statements that begin at *at; true if it did. */
+static bool try_tile(TileSearch *search, LStmt **at, const LStmt *end) {
+    LoopTile heads = {.k = search->k}, rows = {.k = search->k};
     LStmt *s = *at;
     if (s->kind != L_FOR || s->sched.parallel) return false;
-    if (!s->sched.vector && jam_heads(w->l, &heads, s)) {
-        pass_remark(w->p, s->span, "tile", "%d heads of a sum of %s are in registers together",
-                    (int)heads.heads, w->k->name);
-        return w->any = true;
+    if (!s->sched.vector && unroll_and_jam_heads(search->l, &heads, s)) {
+        pass_remark(search->p, s->span, "tile", "%d heads of a sum of %s are in registers together",
+                    (int)heads.heads, search->k->name);
+        return search->any = true;
     }
-    if (form_tile(w->l, &rows, at, end)) {
-        pass_remark(w->p, s->span, "tile", "%d columns of a sum of %s are in registers at a time",
-                    (*at)->columns, w->k->name);
-        return w->any = true;
+    if (form_tile(search->l, &rows, at, end)) {
+        pass_remark(search->p, s->span, "tile",
+                    "%d columns of a sum of %s are in registers at a time", (*at)->columns,
+                    search->k->name);
+        return search->any = true;
     }
-    remark_refused(w, &rows, s);
+    remark_refused(search, &rows, s);
     return false;
 }
 
-static void visit_list(Search *w, LStmt **at, const LStmt *end);
+static void visit_list(TileSearch *w, LStmt **at, const LStmt *end);
 
-/* Looks for tiles in the statements of a body that are not in vector lanes. */
-static void visit_body(Search *w, LStmt *s) {
-    const LSched *h = &s->sched;
-    if (!loop_has_body(s) || h->lanes || h->flat || s->kind == L_TILE) return;
-    if (s->kind == L_FOR && h->expand && !h->prefix) {
-        for (LStmt *in = s->body; in; in = in->next)
-            if (in->kind == L_FOR) visit_body(w, in);
+/* Looks for tiles in the body of s, except where it runs in vector lanes. */
+static void visit_body(TileSearch *search, LStmt *s) {
+    const LSched *sched = &s->sched;
+    if (!loop_has_body(s) || sched->lanes || sched->flat || s->kind == L_TILE) return;
+    if (s->kind == L_FOR && sched->expand && !sched->prefix) {
+        for (LStmt *inner = s->body; inner; inner = inner->next)
+            if (inner->kind == L_FOR) visit_body(search, inner);
         return;
     }
     LStmt **at = &s->body;
-    if (h->expand) {
+    if (sched->expand) {
         const LStmt *rest = loop_end_of_prefix(s, true);
         while (*at != rest) at = &(*at)->next;
     }
-    if (!h->rows) {
-        visit_list(w, at, NULL);
+    if (!sched->rows) {
+        visit_list(search, at, NULL);
         return;
     }
     while (*at) { /* runs of what goes row by row */
-        LStmt *run = *at, *to = run;
-        bool serial = loop_is_serial(run);
-        while (to && loop_is_serial(to) == serial) to = to->next;
-        if (serial) visit_list(w, at, to);
-        while (*at != to) at = &(*at)->next;
+        LStmt *first = *at, *end = first;
+        bool serial = loop_is_serial(first);
+        while (end && loop_is_serial(end) == serial) end = end->next;
+        if (serial) visit_list(search, at, end);
+        while (*at != end) at = &(*at)->next;
     }
 }
 
-/* Looks for tiles in a list. */
-static void visit_list(Search *w, LStmt **at, const LStmt *end) {
+/* Looks for tiles in the statements from *at to `end` and in their bodies. */
+static void visit_list(TileSearch *search, LStmt **at, const LStmt *end) {
     for (; *at != end; at = &(*at)->next)
-        if (!try_tile(w, at, end)) visit_body(w, *at);
+        if (!try_tile(search, at, end)) visit_body(search, *at);
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass: splits the columns of each row of sums into tiles whose accumulators stay in
+ * registers. */
+static bool run_tile(PassCtx *p, Loops *l) {
     for (int i = 0; i < l->k.n && l->machine.lanes > 1; i++) {
-        Search w = {.p = p, .l = l, .k = l->k.v[i]};
-        visit_list(&w, &w.k->body, NULL);
-        if (w.any) loop_renumber_registers(w.k);
+        TileSearch search = {.p = p, .l = l, .k = l->k.v[i]};
+        visit_list(&search, &search.k->body, NULL);
+        if (search.any) loop_renumber_registers(search.k);
     }
     return true;
 }
@@ -241,5 +252,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_tile = {
     .name = "tile",
     .summary = "rows that entries are summed to stay in registers, a tile of columns at a time",
-    .run_loops = run,
+    .run_loops = run_tile,
 };

@@ -6,7 +6,7 @@
  * one wrote.  Nothing is changed here: the pass is tile.c. */
 #include "codegen/loop_passes/tile.h"
 
-/* Records why there is no tile; false. */
+/* Records why there is no tile; returns false. */
 bool loop_tile_refuse(LoopTile *t, const char *why) {
     t->reason = why;
     return false;
@@ -24,7 +24,7 @@ bool loop_tile_is_vector_loop(const LoopTile *t, const LStmt *s) {
     return loop_is_vector_loop_over(s, t->width);
 }
 
-/* Whether s accumulates scalars of entries, such as the divisor of a softmax. */
+/* Whether s accumulates a scalar over entries, such as the denominator of a softmax. */
 static bool is_scalar_sum(const LStmt *s) {
     if (s->kind != L_ACC || s->buf->kind != LB_LOCAL) return false;
     for (int i = 0; i < s->buf->rank; i++)
@@ -32,65 +32,69 @@ static bool is_scalar_sum(const LStmt *s) {
     return true;
 }
 
-/* Whether s is a loop over entries with scalars, scalar sums and then vector loops over the
- * columns. */
+/* Whether s is a loop over entries that consists of scalars, scalar sums and then vector loops over
+ * the tile's columns. */
 static bool is_entry_loop(const LoopTile *t, const LStmt *s) {
     int64_t n;
     if (s->kind != L_FOR || s->sched.vector || s->sched.parallel) return false;
     if (s->sched.unroll && !(loop_extent(s, &n) && n == 1)) return false;
-    const LStmt *p = s->body;
-    while (p && p->kind == L_PREFETCH) p = p->next;
-    while (p && (p->kind == L_LET || p->kind == L_LOAD || is_scalar_sum(p))) p = p->next;
-    if (!p) return false;
-    for (; p; p = p->next)
-        if (!loop_tile_is_vector_loop(t, p)) return false;
+    const LStmt *first_loop = s->body;
+    while (first_loop && first_loop->kind == L_PREFETCH) first_loop = first_loop->next;
+    while (first_loop &&
+           (first_loop->kind == L_LET || first_loop->kind == L_LOAD || is_scalar_sum(first_loop)))
+        first_loop = first_loop->next;
+    if (!first_loop) return false;
+    for (; first_loop; first_loop = first_loop->next)
+        if (!loop_tile_is_vector_loop(t, first_loop)) return false;
     return true;
 }
 
-/* Whether statements of the tile write b. */
-static bool group_writes(const LoopTile *t, const LBuf *b) {
+/* Whether statements of the tile write buffer b. */
+static bool tile_writes(const LoopTile *t, const LBuf *b) {
     for (int i = 0; i < t->n; i++)
         if (loop_writes(t->stmt[i]->body, b)) return true;
     return false;
 }
 
-/* Whether statements of the tile define r. */
-static bool group_defines(const LoopTile *t, const LReg *r) {
+/* Whether statements of the tile define register r. */
+static bool tile_defines(const LoopTile *t, const LReg *r) {
     for (int i = 0; i < t->n; i++)
         if (t->stmt[i]->var == r || loop_defines(t->stmt[i]->body, r)) return true;
     return false;
 }
 
-/* How many accesses to b the tile has. */
-static int group_accesses(const LoopTile *t, const LBuf *b) {
+/* How many accesses to buffer b the tile has. */
+static int count_tile_accesses(const LoopTile *t, const LBuf *b) {
     int n = 0;
     for (int i = 0; i < t->n; i++) n += loop_count_accesses(t->stmt[i]->body, b);
     return n;
 }
 
 /* ---- may it be done tile by tile? ---------------------------------------------------------- */
-/* Whether two accesses are to the same row. */
-static bool same_row(const LStmt *x, const LStmt *y) {
+/* Whether two accesses to a buffer are to the same row: all indices but the last are equal. */
+static bool is_same_row(const LStmt *x, const LStmt *y) {
     for (int i = 0; i + 1 < x->buf->rank; i++)
         if (x->idx[i] != y->idx[i]) return false;
     return true;
 }
 
-/* Whether the row of the access is chosen by indices from outside the tile. */
-static bool row_is_outer(const LoopTile *t, const LStmt *s) {
+/* Whether the row of the access is chosen by indices from outside the tile, so that it is one row
+ * for the whole tile. */
+static bool row_is_chosen_outside(const LoopTile *t, const LStmt *s) {
     for (int i = 0; i + 1 < s->buf->rank; i++)
-        if (group_defines(t, s->idx[i])) return false;
+        if (tile_defines(t, s->idx[i])) return false;
     return true;
 }
 
-/* The first access to the row of s, which is to be in registers; NULL: there are too many rows. */
-static const LStmt *row_for(LoopTile *t, const LStmt *s) {
+/* The first access to the row of s, which the tile holds in registers; adds it if it is new. NULL:
+ * there are too many rows. */
+static const LStmt *register_row_of(LoopTile *t, const LStmt *s) {
     for (int i = 0; i < t->n_rows; i++)
         if (t->row[i]->buf == s->buf) return t->row[i];
     return t->n_rows == LOOP_KEPT_MAX ? NULL : (t->row[t->n_rows++] = s);
 }
 
-/* Whether each head has a row, or a local array, of its own. */
+/* Whether each head has its own row, or local array, in this access. */
 static bool is_per_head(const LoopTile *t, const LStmt *s) {
     if (!t->jam || loop_declares_directly(t->jam, s->buf)) return true;
     for (int i = 0; i + 1 < s->buf->rank; i++)
@@ -105,44 +109,46 @@ static bool is_column_invariant(const LStmt *s, const LReg *column) {
     return true;
 }
 
-/* Whether b is a scalar summed by one loop over entries, which does not read it, and only read
- * after that. */
+/* Whether b is a scalar that exactly one loop over entries sums, that this loop does not read, and
+ * that is only read after it. */
 static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
-    int at = 0;
+    int entry_loop = 0;
     if (t->jam) return false;
-    while (at < t->n && loop_count_accesses(t->stmt[at]->body, b) == 0) at++;
-    if (loop_count_accesses(t->stmt[at]->body, b) != 1) return false;
-    for (int i = at + 1; i < t->n; i++)
+    while (entry_loop < t->n && loop_count_accesses(t->stmt[entry_loop]->body, b) == 0)
+        entry_loop++;
+    if (loop_count_accesses(t->stmt[entry_loop]->body, b) != 1) return false;
+    for (int i = entry_loop + 1; i < t->n; i++)
         if (loop_writes(t->stmt[i]->body, b)) return false;
-    for (const LStmt *s = t->stmt[at]->body; s; s = s->next)
+    for (const LStmt *s = t->stmt[entry_loop]->body; s; s = s->next)
         if (is_scalar_sum(s) && s->buf == b) return true;
     return false;
 }
 
-/* Checks an access: one to a written buffer must be per column, in a row that registers can hold.
- */
+/* Checks one access of the tile: a written buffer must be accessed by column, in a row that
+ * registers can hold. */
 static bool check_access(LoopTile *t, const LStmt *s, const LReg *column) {
-    if (!group_writes(t, s->buf))
+    if (!tile_writes(t, s->buf))
         return s->buf->kind != LB_LOCAL || is_column_invariant(s, column) ||
                loop_tile_refuse(t, "columns of a local array are read that are not written there");
     if (is_scalar_of_entries(t, s->buf)) return true;
     if (!column || s->buf->rank == 0 || s->idx[s->buf->rank - 1] != column)
         return loop_tile_refuse(t, "something is written that is no column of a row");
     if (!is_per_head(t, s)) return loop_tile_refuse(t, "heads share a row");
-    if (!row_is_outer(t, s))
+    if (!row_is_chosen_outside(t, s))
         return (s->buf->kind != LB_LOCAL && s->kind == L_STORE) ||
                loop_tile_refuse(t, "a row of an entry is written and read");
-    const LStmt *row = row_for(t, s);
+    const LStmt *row = register_row_of(t, s);
     if (!row) return loop_tile_refuse(t, "there are too many rows to keep in registers");
-    return same_row(row, s) || loop_tile_refuse(t, "several rows of one array are written");
+    return is_same_row(row, s) || loop_tile_refuse(t, "several rows of one array are written");
 }
 
-/* Checks the statements of a body. column: the variable of the column loop around them, or NULL. */
+/* Checks the statements of a body. column: the variable of the column loop around them; NULL =
+ * none. */
 static bool check_body(LoopTile *t, const LStmt *s, const LReg *column) {
     for (; s; s = s->next) {
-        bool plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
-        bool loop = s->kind == L_FOR || s->kind == L_PREFETCH;
-        if (!plain && !(loop && !column))
+        bool is_plain = loop_is_access(s) || s->kind == L_LET || s->kind == L_IF;
+        bool is_loop = s->kind == L_FOR || s->kind == L_PREFETCH;
+        if (!is_plain && !(is_loop && !column))
             return loop_tile_refuse(t, "there is more than rows in it");
         if (loop_is_access(s) && !check_access(t, s, column)) return false;
         if (s->kind == L_FOR && !check_body(t, s->body, s->var)) return false;
@@ -151,29 +157,30 @@ static bool check_body(LoopTile *t, const LStmt *s, const LReg *column) {
     return true;
 }
 
-/* Checks that a buffer written once per entry is not accessed in another way. */
+/* Checks that a row which is stored once per entry (a result on edges) is not accessed in any other
+ * way. */
 static bool check_entry_rows(LoopTile *t, const LStmt *s) {
     for (; s; s = s->next) {
         if (loop_has_body(s) && !check_entry_rows(t, s->body)) return false;
-        if (s->kind != L_STORE || row_is_outer(t, s)) continue;
-        if (group_accesses(t, s->buf) != 1)
+        if (s->kind != L_STORE || row_is_chosen_outside(t, s)) continue;
+        if (count_tile_accesses(t, s->buf) != 1)
             return loop_tile_refuse(t, "a row of an entry is written and read");
     }
     return true;
 }
 
-/* Checks that local rows, which vanish, are used in the tile only. */
+/* Checks that local rows, which the tile holds in registers only, are used nowhere else. */
 static bool check_local_rows(LoopTile *t) {
     for (int i = 0; i < t->n_rows; i++) {
         const LBuf *b = t->row[i]->buf;
-        if (b->kind == LB_LOCAL && group_accesses(t, b) != loop_count_accesses(t->k->body, b))
+        if (b->kind == LB_LOCAL && count_tile_accesses(t, b) != loop_count_accesses(t->k->body, b))
             return loop_tile_refuse(t, "a local row is read elsewhere, too");
     }
     return true;
 }
 
-/* Whether the tile's statements can be executed tile by tile; finds the rows to be held in
- * registers. */
+/* Whether the tile's statements can be run for one tile of columns after the other; finds the rows
+ * to be held in registers. */
 bool loop_tile_is_legal(LoopTile *t) {
     t->n_rows = 0;
     for (int i = 0; i < t->n; i++) {
@@ -193,43 +200,46 @@ bool loop_tile_has_entries(const LoopTile *t) {
 }
 
 /* ---- of a text ------------------------------------------------------------------------------ */
-/* Whether the number of columns and vectors that the text says is possible. */
+/* Whether the numbers of columns, lanes and heads that the text gives the tile are possible. */
 static bool check_shape(const LStmt *s, const LStmt *jam) {
-    int64_t n = 0, heads = 1;
+    int64_t width = 0, heads = 1;
     int vectors = s->columns / s->lanes;
     if (s->columns % s->lanes || vectors < 1) return false;
     if (!jam) return (vectors & (vectors - 1)) == 0 && vectors <= LOOP_TILE_MAX;
-    if (!expr_is_const(s->extent, &n) || !loop_extent(jam, &heads)) return false;
-    if (n < 1 || n > s->columns || n <= s->columns - s->lanes) return false;
+    if (!expr_is_const(s->extent, &width) || !loop_extent(jam, &heads)) return false;
+    if (width < 1 || width > s->columns || width <= s->columns - s->lanes) return false;
     return heads > 1 && heads <= LOOP_TILE_MAX && heads * vectors <= LOOP_TILE_MAX;
 }
 
-/* Whether no loop over entries is strip-mined: with heads they are read for all heads together. */
+/* Whether no loop over entries is strip-mined where heads are jammed: with heads, entries are
+ * visited for all heads together. */
 static bool check_entries(const LStmt *s, const LStmt *jam) {
     for (; s; s = s->next)
         if (jam && s->sched.strips) return false;
     return true;
 }
 
-/* Whether the statement `tile`, which stands alone or ends the loop `jam`, is possible as the text
- * has it. */
+/* Whether the statement `tile`, which stands alone or ends the loop over heads `jam`, is legal as
+ * the text has it. */
 bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
-    LoopTile t = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
+    LoopTile check = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
     for (LStmt *s = tile->body; s; s = s->next) {
-        if (t.n == LOOP_TILE_STATEMENTS_MAX ||
-            !(loop_tile_is_vector_loop(&t, s) || is_entry_loop(&t, s)))
+        if (check.n == LOOP_TILE_STATEMENTS_MAX ||
+            !(loop_tile_is_vector_loop(&check, s) || is_entry_loop(&check, s)))
             return false;
-        t.stmt[t.n++] = s;
+        check.stmt[check.n++] = s;
     }
     if (!check_shape(tile, jam) || !check_entries(tile->body, jam)) return false;
-    if (!loop_tile_has_entries(&t) || !loop_tile_is_legal(&t) || t.n_rows != tile->n_in_registers)
+    if (!loop_tile_has_entries(&check) || !loop_tile_is_legal(&check) ||
+        check.n_rows != tile->n_in_registers)
         return false;
-    for (int i = 0; i < t.n_rows; i++)
-        if (t.row[i]->buf != tile->in_registers[i]) return false;
+    for (int i = 0; i < check.n_rows; i++)
+        if (check.row[i]->buf != tile->in_registers[i]) return false;
     return true;
 }
 
-/* The tile that ends the loop, behind arrays only; or NULL. */
+/* The tile that ends the loop over heads, if only arrays are declared before it; NULL = there is
+ * none. */
 const LStmt *loop_jammed_tile(const LStmt *jam) {
     const LStmt *s = jam->body;
     while (s && s->kind == L_LOCAL) s = s->next;
@@ -237,7 +247,8 @@ const LStmt *loop_jammed_tile(const LStmt *jam) {
 }
 
 /* ---- which groups there are ----------------------------------------------------------------- */
-/* Finds the longest list of statements from s on, before `end`, that can be a tile. */
+/* Finds the longest list of statements from s on, before `end`, that can be run as a tile; false:
+ * there is none. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end) {
     for (; s != end && t->n < LOOP_TILE_STATEMENTS_MAX; s = s->next) {
         if (!is_entry_loop(t, s) && !loop_tile_is_vector_loop(t, s)) break;

@@ -8,9 +8,10 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* Remarks on a loop of constant extent; is: it is unrolled. */
-static void remark(const Loops *l, const LKernel *k, const LStmt *s, bool is, int64_t n, int most) {
-    if (is)
+/* Remarks on a loop of constant extent; unrolled: its iterations stand one after the other. */
+static void remark(const Loops *l, const LKernel *k, const LStmt *s, bool unrolled, int64_t n,
+                   int most) {
+    if (unrolled)
         pass_remark(l->pass, s->span, "unroll-loops", "%s: %lld iterations one after the other",
                     k->name, (long long)n);
     else
@@ -36,11 +37,13 @@ static bool unroll_list(const Loops *l, const LKernel *k, LStmt *s) {
     return any;
 }
 
+/* Marks the loops of one kernel. */
 static bool change(Loops *l, LKernel *k) {
     return unroll_list(l, k, k->body);
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass on all kernels. */
+static bool run_unroll(PassCtx *p, Loops *l) {
     (void)p;
     return loop_pass_each(l, change);
 }
@@ -48,5 +51,5 @@ static bool run(PassCtx *p, Loops *l) {
 const Pass loop_pass_unroll = {
     .name = "unroll-loops",
     .summary = "iterations of short constant loops stand one after the other",
-    .run_loops = run,
+    .run_loops = run_unroll,
 };

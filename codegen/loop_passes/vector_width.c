@@ -16,47 +16,51 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Chooses the number of lanes of one vector loop, and whether its vectors are unrolled. */
+/* Chooses the number of lanes of one vector loop, and whether its vectors are unrolled. True if the
+ * loop gets lanes. */
 static bool choose_width(Loops *l, LKernel *k, LStmt *s) {
-    int64_t n = -1;
-    bool constant = !s->sched.parallel && loop_extent(s, &n);
-    int w = constant ? loop_lanes_for(l, n) : l->machine.lanes;
+    int64_t extent = -1;
+    bool constant = !s->sched.parallel && loop_extent(s, &extent);
+    int lanes = constant ? loop_lanes_for(l, extent) : l->machine.lanes;
     if (!s->sched.vector) return false;
-    const char *of = loop_range_text(l->a, s);
+    const char *range = loop_range_text(l->a, s);
     const char *why = NULL;
     if (l->machine.lanes < 2)
         why = "the processor has none";
-    else if (w < 2)
+    else if (lanes < 2)
         why = "it is one iteration";
     else if (!loop_may_vectorise(l->a, k, s))
         why = "its iterations need each other";
     if (why) { /* of one iteration nothing is lost */
-        (w < 2 ? pass_remark : pass_refusal)(l->pass, s->span, "vector-width",
-                                             "%s: no vectors of %s: %s", k->name, of, why);
+        (lanes < 2 ? pass_remark : pass_refusal)(l->pass, s->span, "vector-width",
+                                                 "%s: no vectors of %s: %s", k->name, range, why);
         return false;
     }
-    int most = pass_threshold(l->c, PASS_T_VECTORS);
-    int vectors = has_loop(s->body) && most > 2 ? 2 : most;
-    s->sched.lanes = w;
-    s->sched.unroll_vectors = constant && n <= (int64_t)w * vectors;
-    pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, w, of,
+    int max_vectors = pass_threshold(l->c, PASS_T_VECTORS);
+    int vectors = has_loop(s->body) && max_vectors > 2 ? 2 : max_vectors;
+    s->sched.lanes = lanes;
+    s->sched.unroll_vectors = constant && extent <= (int64_t)lanes * vectors;
+    pass_remark(l->pass, s->span, "vector-width", "%s: vectors of %d of %s, %s", k->name, lanes,
+                range,
                 s->sched.unroll_vectors ? "one after the other"
                 : constant              ? "in a loop: there are too many"
                                         : "in a loop: only data know how many");
     return true;
 }
 
-static bool change(Loops *l, LKernel *k) {
+/* Runs choose_width() on each loop of the kernel that is not inside a vector loop. */
+static bool choose_all_widths(Loops *l, LKernel *k) {
     return loop_each_outside_vectors(l, k, choose_width);
 }
 
-static bool run(PassCtx *p, Loops *l) {
+/* Runs the pass on all kernels. */
+static bool run_vector_width(PassCtx *p, Loops *l) {
     (void)p;
-    return loop_pass_each(l, change);
+    return loop_pass_each(l, choose_all_widths);
 }
 
 const Pass loop_pass_vector_width = {
     .name = "vector-width",
     .summary = "how many iterations of a vector loop a vector has",
-    .run_loops = run,
+    .run_loops = run_vector_width,
 };
