@@ -49,126 +49,101 @@ static bool same_loop(const PPhase *ph, int from, int to) {
 }
 
 /* ---- a bias, a cut at 0 ------------------------------------------------------------------- */
-/* A kernel that stores one value for each iteration of its loops. */
-typedef struct {
-    const LStmt *store;
-    int n_loops;
-    const LStmt *loop[MAX_RANK];
-    int n_lets;           /* statements that compute */
-    const char *obstacle; /* what is more than this; NULL = nothing */
-} StoreKernel;
-
-/* What the statement does beyond storing one value. */
-static const char *obstacle_text(const LStmt *s) {
-    if (s->kind == L_FOR && s->range == LR_SEGMENT) return "sums entries of its rows";
-    if (s->kind == L_FOR && s->range == LR_CHUNK) return "sums over its rows";
-    if (s->kind == L_LET) return s->fn == L_FN_RANDOM ? "draws random numbers" : "computes indices";
-    return s->kind == L_STORE ? "stores more than one value" : "has more than one loop";
+/* Whether the operation computes an element from elements at its place, or from nothing. */
+static bool is_elementwise(const Op *op) {
+    return op_has(op, OPT_ELEM) || op->kind == OP_VIEW || op->kind == OP_CONST ||
+           op->kind == OP_SIZE;
 }
 
-/* Matches the kernel with loops around one store; records what else it does. */
-static void match_store_kernel(StoreKernel *f, const LStmt *s) {
-    for (; s && !f->obstacle; s = s->next) {
-        if (s->kind == L_FOR && s->range == LR_EXTENT && !s->next && f->n_loops < MAX_RANK) {
-            f->loop[f->n_loops++] = s;
-            match_store_kernel(f, s->body);
-        } else if (s->kind == L_STORE && !f->store && !s->next) {
-            f->store = s;
-        } else if (s->kind == L_LET && s->fn == L_FN_OP) {
-            f->n_lets++;
-        } else if (s->kind != L_LOAD &&
-                   !(s->kind == L_LET && (s->fn == L_FN_CONST || s->fn == L_FN_SIZE))) {
-            f->obstacle = obstacle_text(s);
-        }
+/* What the kernel does beyond storing a value of elements at its place; NULL: nothing. */
+static const char *store_obstacle(const LKernel *k) {
+    bool segment = false, sum = false, random = false, gather = false, other = false;
+    for (int i = 0; i < k->computes.n; i++) {
+        const Op *op = k->computes.v[i];
+        segment |= op->kind == OP_SEGMENT;
+        sum |= op_has(op, OPT_REDUCE);
+        random |= op->kind == OP_RANDOM;
+        gather |= op->kind == OP_GATHER;
+        other |= !is_elementwise(op);
     }
+    return segment                 ? "sums entries of its rows"
+           : sum                   ? "sums over its rows"
+           : random                ? "draws random numbers"
+           : gather                ? "gathers rows"
+           : other                 ? "is no plain loop over its elements"
+           : !plan_stored_value(k) ? "stores more than one value"
+                                   : NULL;
 }
 
-/* Whether the statement is the constant 0. */
-static bool is_zero(const LStmt *s) {
-    return s && s->kind == L_LET && s->fn == L_FN_CONST && s->imm == 0;
+/* Whether the value is the constant 0. */
+static bool is_zero(const Op *op) {
+    return op->kind == OP_CONST && op->imm == 0;
 }
 
-/* Whether the statement is this operation with two operands. */
-static bool is_op(const LStmt *s, OpKind k) {
-    return s && s->kind == L_LET && s->fn == L_FN_OP && s->op == k && s->n_arg == 2;
-}
-
-/* The operand of max(x, 0), and *cut; or s itself. */
-static const LStmt *relu_operand(const LStmt *s, bool *is_relu) {
-    if (!is_op(s, OP_MAX)) return s;
+/* The operand of max(x, 0), and *is_relu; or op itself. */
+static const Op *relu_operand(const LKernel *k, const Op *op, bool *is_relu) {
+    if (op->kind != OP_MAX || !plan_computes(k, op)) return op;
     for (int i = 0; i < 2; i++)
-        if (is_zero(s->arg[i]->def)) {
+        if (is_zero(op->in[i])) {
             *is_relu = true;
-            return s->arg[!i]->def;
+            return op->in[!i];
         }
-    return s;
+    return op;
 }
 
-/* Whether the load reads, over all of them, the last dimensions that the store writes. */
-static bool reads_last_dims(const LStmt *load, const LStmt *store) {
-    int skip = store->buf->rank - load->buf->rank;
-    for (int i = 0; skip >= 0 && i < load->buf->rank; i++)
-        if (load->idx[i] != store->idx[skip + i] ||
-            !expr_eq(load->buf->dim[i], store->buf->dim[skip + i]))
-            return false;
+/* Whether x has the last dimensions of y, in the same order. */
+static bool has_last_dims(const Type *x, const Type *y) {
+    int skip = y->rank - x->rank;
+    for (int i = 0; skip >= 0 && i < x->rank; i++)
+        if (x->dim[i] != y->dim[skip + i]) return false;
     return skip >= 0;
 }
 
-/* Whether the loops store each element of the buffer once. */
-static bool covers_buffer(const StoreKernel *f) {
-    const LBuf *b = f->store->buf;
-    if (f->n_loops != b->rank) return false;
-    for (int i = 0; i < b->rank; i++) {
-        int k = 0;
-        while (k < f->n_loops && f->loop[k]->var != f->store->idx[i]) k++;
-        if (k == f->n_loops || !expr_eq(f->loop[k]->extent, b->dim[i])) return false;
-    }
-    return true;
-}
-
-/* The number of elements of a buffer. */
-static const Expr *element_count(Arena *a, const LBuf *b) {
-    const Expr *n = expr_const(a, 1);
-    for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
+/* How many operations the kernel carries out for each element. */
+static int count_computed(const LKernel *k) {
+    int n = 0;
+    for (int i = 0; i < k->computes.n; i++) n += op_has(k->computes.v[i], OPT_ELEM);
     return n;
 }
 
-/* The plan's buffer of an argument, or -1. */
-static int step_buf(const PStep *s, const LBuf *b) {
-    return b->kind == LB_VALUE ? s->bufs[b->id] : -1;
+/* The buffer that holds the value when the kernel begins, or -1. */
+static int read_buf(const PStep *s, const Op *op) {
+    return plan_argument_buf(s, plan_argument(s->kernel, op));
 }
 
-/* Why the kernel k is not an epilogue of the product; NULL: it is, as *e says. */
+/* The written buffer of a kernel that has one. */
+static int written_buf(const PStep *s) {
+    int i = 0;
+    while (!s->kernel->bufs.v[i]->written) i++;
+    return s->bufs[i];
+}
+
+/* Why the kernel of step k is not an epilogue of the product; NULL: it is, as *e says. */
 static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogue *e) {
     const PGemm *g = &f->gemm->gemm;
-    StoreKernel flat = {0};
-    match_store_kernel(&flat, k->kernel->body);
-    if (flat.obstacle) return flat.obstacle;
-    if (!flat.store || !covers_buffer(&flat)) return "is no plain loop over its elements";
-    if (!expr_eq(element_count(f->a, flat.store->buf), expr_mul(f->a, g->m, g->n)))
+    const int product = f->gemm->bufs[2];
+    const char *why = store_obstacle(k->kernel);
+    if (why) return why;
+    const Op *stored = plan_stored_value(k->kernel), *z, *bias = NULL;
+    if (!expr_eq(type_count(f->a, &stored->type), expr_mul(f->a, g->m, g->n)))
         return "makes another number of elements";
     bool is_relu = false;
-    const LStmt *add = relu_operand(flat.store->src->def, &is_relu);
-    const LStmt *z = add, *bias = NULL;
-    if (is_op(add, OP_ADD)) {
-        z = add->arg[0]->def;
-        bias = add->arg[1]->def;
-        if (z && z->kind == L_LOAD && step_buf(k, z->buf) != f->gemm->bufs[2]) {
-            const LStmt *t = z;
-            z = bias, bias = t;
-        }
-        if (!bias || bias->kind != L_LOAD || !reads_last_dims(bias, flat.store) ||
-            !expr_eq(element_count(f->a, bias->buf), g->n))
+    z = relu_operand(k->kernel, stored, &is_relu);
+    if (z->kind == OP_ADD && plan_computes(k->kernel, z)) {
+        bool second = read_buf(k, z->in[0]) != product;
+        bias = z->in[!second];
+        z = z->in[second];
+        if (read_buf(k, bias) < 0 || !has_last_dims(&bias->type, &stored->type) ||
+            !expr_eq(type_count(f->a, &bias->type), g->n))
             return "adds what is no bias";
     }
-    bool reads = z && z->kind == L_LOAD && step_buf(k, z->buf) == f->gemm->bufs[2];
-    if (!reads || !reads_last_dims(z, flat.store) || z->buf->rank != flat.store->buf->rank ||
-        flat.n_lets != is_relu + (bias != NULL))
+    if (read_buf(k, z) != product || !has_last_dims(&z->type, &stored->type) ||
+        z->type.rank != stored->type.rank || count_computed(k->kernel) != is_relu + (bias != NULL))
         return "computes more than a bias and a cut at 0";
     if (!is_relu && !bias) return "is a copy";
     e->kind = is_relu ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
-    e->side = bias ? step_buf(k, bias->buf) : -1;
-    e->out = step_buf(k, flat.store->buf);
+    e->side = bias ? read_buf(k, bias) : -1;
+    e->out = written_buf(k);
     return e->side < 0 || is_f32_buf(f->p, e->side) ? NULL : "adds a bias of 16 bits";
 }
 
@@ -202,34 +177,10 @@ static const char *find_epilogue(const GroupSearch *f, PEpilogue *e) {
 }
 
 /* ---- sums of an operand's rows -------- */
-/* A kernel that adds up one loaded value. */
-typedef struct {
-    const LBuf *summed;
-    const LReg *loaded;
-    bool ok;
-} SumKernel;
-
-/* Matches the kernel with a sum of one loaded value. */
-static void match_sum_kernel(SumKernel *r, const LStmt *s) {
-    for (; s && r->ok; s = s->next) {
-        if (s->kind == L_LOAD) {
-            r->ok = !r->summed && s->buf->kind == LB_VALUE;
-            r->summed = s->buf;
-            r->loaded = s->dst;
-        } else if (s->kind == L_ACC) {
-            r->ok = s->red == RED_SUM && r->loaded && s->src == r->loaded;
-        } else {
-            r->ok = (s->kind == L_LET && s->fn == L_FN_CONST) || s->kind == L_STORE ||
-                    (s->kind == L_FOR && s->range != LR_SEGMENT);
-        }
-        match_sum_kernel(r, s->body);
-    }
-}
-
 /* Whether the op sums over the first dimension of its operand. */
 static bool sums_rows(const PStep *s) {
     const Op *op = s->op;
-    if (!op || op->kind != OP_REDUCE || op->type.dt != DT_F32) return false;
+    if (!op || op->kind != OP_REDUCE || op->red != RED_SUM || op->type.dt != DT_F32) return false;
     const Type *x = &op->in[0]->type, *y = &op->type;
     if (x->rank != y->rank + 1 || x->dt != DT_F32) return false;
     for (int i = 0; i < y->rank; i++)
@@ -237,15 +188,14 @@ static bool sums_rows(const PStep *s) {
     return true;
 }
 
-/* The buffer whose rows the kernel sums in chunks, or -1. */
+/* The buffer whose rows the kernel sums in chunks, or -1: one that computes more sums other rows.
+ */
 static int summed_buffer(const PStep *s) {
-    SumKernel r = {.ok = true};
     if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->covered_by || !sums_rows(s))
         return -1;
-    match_sum_kernel(&r, s->kernel->body);
-    const LBuf *to = s->kernel->bufs.v[0];
-    bool chunked = r.ok && r.summed && to->written && to->partial && !r.summed->written;
-    return chunked ? step_buf(s, r.summed) : -1;
+    const LKernel *k = s->kernel;
+    bool chunked = k->computes.n == 1 && k->bufs.v[0]->written && k->bufs.v[0]->partial;
+    return chunked ? read_buf(s, s->op->in[0]) : -1;
 }
 
 /* Whether operand i of the product lies as contiguous rows of `count` elements over which it sums.
@@ -298,7 +248,7 @@ static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
                 !expr_eq(f->gemm->gemm.k, rows->size))
                 continue;
             const char *not = try_sum(f, at, i, e);
-            if (not) why = arena_printf(f->a, "%s %s", s->kernel->name, not);
+            if (not ) why = arena_printf(f->a, "%s %s", s->kernel->name, not );
         }
     }
     return e->kind ? NULL : why;

@@ -36,6 +36,15 @@ static inline int plan_touched(const PStep *s, int i) {
     return i < s->n_bufs ? s->bufs[i] : s->pred;
 }
 
+/* What a kernel makes of which values (plan_values.c): does it compute op; the argument that holds,
+ * or held, op; that is a map's array; the one value that it stores; the plan's buffer of an
+ * argument.  NULL, or -1: there is none. */
+bool plan_computes(const LKernel *k, const Op *op);
+const LBuf *plan_argument(const LKernel *k, const Op *op);
+const LBuf *plan_map_argument(const LKernel *k, const Map *m, LBufKind part, const Map *by);
+const Op *plan_stored_value(const LKernel *k);
+int plan_argument_buf(const PStep *s, const LBuf *b);
+
 const LStmt *plan_first_loop(const LKernel *k);
 /* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
 bool plan_is_scalar(const PStep *s);

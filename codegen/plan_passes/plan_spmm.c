@@ -4,7 +4,7 @@
  * entries
  *
  * A kernel is such a product if it gathers rows of one dense matrix, multiplies each by at most one
- * weight per entry, sums them and does nothing else.  That is read off its loops, not off layers.
+ * weight per entry, sums them and does nothing else.  That is what it computes, not which layer.
  * It stays in the plan and is what runs on the host, for batches, and where the library is missing.
  *
  * What fusion adds to a sum (a bias, an activation, a second sum over the same entries) the library
@@ -15,18 +15,61 @@
  * permutation, or as a column of another relation or of nodes), a copy in that order is made when
  * data are loaded, so they must be known by then. */
 #include "codegen/cost.h"
-#include "codegen/lower/lower.h"
+#include "codegen/plan_passes/plan_order.h"
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* ---- in the graph: where to cut -------------------------------------------------------------- */
+/* ---- in the graph ------------------------------------------------------------------------- */
 /* A sparse product in the graph. */
 typedef struct {
-    const Module *m;
-    const Op *segment, *dense, *weight;
+    const LKernel *k;                   /* that computes it; NULL = it is to be formed */
+    const Op *segment, *dense, *weight; /* weight: NULL = none */
+    const Map *idx;                     /* of the rows that entries gather, .. */
+    const Map *weight_idx;              /* .. of their weights; NULL = each entry has its own */
 } SparseProduct;
+
+/* Whether op is computed in the product's kernel. */
+static bool is_inline(const SparseProduct *p, const Op *op) {
+    return p->k ? plan_computes(p->k, op) : op->fused;
+}
+
+/* Whether op looks up values at the entries by another map than the sum's. */
+static bool is_lookup(const SparseProduct *p, const Op *op) {
+    return op->kind == OP_GATHER && is_inline(p, op) && op->map->from == p->segment->map->from &&
+           op->map != p->segment->map && !map_is_partial(op->map);
+}
+
+/* Matches the factors of the summed term: a gathered dense row and at most one weight. */
+static bool match_factors(SparseProduct *p, const Op *op) {
+    if (op->kind == OP_MUL && is_inline(p, op))
+        return match_factors(p, op->in[0]) && match_factors(p, op->in[1]);
+    bool lookup = is_lookup(p, op);
+    if (lookup && op->in[0]->type.rank == 2 && !p->dense) {
+        p->dense = op->in[0];
+        p->idx = op->map;
+        return p->dense->type.dim[1] == p->segment->type.dim[1];
+    }
+    bool at_entries = op->type.rank == 1 && op->type.dim[0] == p->segment->map->from;
+    if (!at_entries || p->weight || (is_inline(p, op) && !lookup)) return false;
+    p->weight = lookup ? op->in[0] : op;
+    p->weight_idx = lookup ? op->map : NULL;
+    return true;
+}
+
+/* Matches a sum over edges. */
+static bool match_product(SparseProduct *p) {
+    const Op *op = p->segment;
+    return op->kind == OP_SEGMENT && op->red == RED_SUM && op->type.rank == 2 &&
+           op->type.dim[0] == op->map->to && match_factors(p, op->in[0]) && p->dense;
+}
+
+/* Whether all values are f32. */
+static bool is_f32(const SparseProduct *p) {
+    return p->dense->type.dt == DT_F32 && p->segment->type.dt == DT_F32 &&
+           (!p->weight || p->weight->type.dt == DT_F32);
+}
 
 /* Whether op is known when data have been loaded and constant from then on; what @encode saves is
  * not. */
@@ -35,22 +78,11 @@ static bool is_constant_after_load(const Module *m, const Op *op) {
     return op->kind == OP_DATA || (load && func_output(load, op->name));
 }
 
-/* Matches the factors of the summed term: a gathered dense row and at most one weight. */
-static bool match_factors(SparseProduct *p, const Op *op) {
-    if (op->kind == OP_MUL && op->fused)
-        return match_factors(p, op->in[0]) && match_factors(p, op->in[1]);
-    bool gathers = op->kind == OP_GATHER && op->fused && op->map->from == p->segment->map->from;
-    if (gathers && op->in[0]->type.rank == 2 && op->type.dt == DT_F32 && !p->dense) {
-        p->dense = op->in[0];
-        return op->map != p->segment->map && !map_is_partial(op->map);
-    }
-    bool at_entries = op->type.rank == 1 && op->type.dim[0] == p->segment->map->from;
-    if (!at_entries || op->type.dt != DT_F32 || p->weight) return false;
-    p->weight = op;
-    if (op->kind == OP_GATHER && op->fused)
-        return is_constant_after_load(p->m, op->in[0]) && op->map != p->segment->map &&
-               !map_is_partial(op->map);
-    return is_constant_after_load(p->m, op) || (!op->fused && map_is_sorted(p->segment->map));
+/* Whether weights are where the library wants them: in the order of its entries, or known so early
+ * that a copy in that order can be made. */
+static bool has_weights_in_order(const Module *m, const SparseProduct *p) {
+    bool in_order = !p->weight || (!p->weight_idx && map_is_sorted(p->segment->map));
+    return in_order || is_constant_after_load(m, p->weight);
 }
 
 /* Whether the map's edges are sampled: batches have their own sizes, and what the library prepares
@@ -59,6 +91,13 @@ static bool is_sampled(const Module *m, Phase phase, const Map *map) {
     return module_runs_on_batches(m, phase) || space_is_drawn(map->from);
 }
 
+/* Whether rows of the type are one number. */
+static bool is_one_column(const Type *t) {
+    int64_t width;
+    return expr_is_const(t->dim[1]->size, &width) && width == 1;
+}
+
+/* ---- where to cut -------------------------------------------------------------------------- */
 /* Whether op is computed under a condition. */
 static bool is_guarded(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
@@ -67,153 +106,41 @@ static bool is_guarded(const Lower *lo, const Op *op) {
 
 /* Whether the segment sum is to be the library's product; *dense: its dense matrix. */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
-    int64_t width;
-    SparseProduct p = {.m = lo->p->m, .segment = op};
-    if (lo->p->spmm != SPMM_LIBRARY || op->kind != OP_SEGMENT || op->red != RED_SUM) return false;
-    if (lo->p->phases.v[lo->phase]->func->phase == PHASE_LOAD) return false;
-    if (is_sampled(lo->p->m, lo->p->phases.v[lo->phase]->func->phase, op->map)) return false;
-    if (is_guarded(lo, op)) return false;
-    if (op->type.rank != 2 || op->type.dt != DT_F32) return false;
-    if (expr_is_const(op->type.dim[1]->size, &width) && width == 1) return false;
-    if (!match_factors(&p, op->in[0]) || !p.dense) return false;
+    SparseProduct p = {.segment = op};
+    const Phase phase = lo->p->phases.v[lo->phase]->func->phase;
+    if (lo->p->spmm != SPMM_LIBRARY || phase == PHASE_LOAD || !match_product(&p)) return false;
+    if (is_sampled(lo->p->m, phase, op->map) || is_guarded(lo, op)) return false;
+    if (is_one_column(&op->type) || !is_f32(&p) || !has_weights_in_order(lo->p->m, &p))
+        return false;
     *dense = p.dense;
     return true;
 }
 
-/* ---- in a kernel -------- */
-/* A sparse product in a kernel. */
+/* ---- in a plan ------------------------------------------------------------------------------- */
+/* What a kernel with a sparse product stores. */
 typedef struct {
-    const LKernel *k;
-    const LStmt *rows, *entries, *columns; /* loops, from the outside */
-    const LStmt *accumulation;             /* what is added, and where */
-    const LStmt *dense, *weight;           /* loads of its factors, .. */
-    const LStmt *idx, *perm;               /* .. and of their places */
-    const LStmt *store;
-    int n_sums;
-} KernelMatch;
+    int n_sums;         /* over the product's entries */
+    int n_stored;       /* of them: as they are */
+    bool computes_more; /* it stores other values, too */
+} Sums;
 
-/* The register before casts. */
-static const LReg *skip_casts(const LReg *r) {
-    const LStmt *d = r->def;
-    bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
-    return cast ? skip_casts(d->arg[0]) : r;
+/* Whether op is a sum over the product's entries. */
+static bool is_sum_of(const SparseProduct *p, const Op *op) {
+    return op->kind == OP_SEGMENT && op->red == RED_SUM && op->map == p->segment->map;
 }
 
-/* The load that defines r, possibly through a cast. */
-static const LStmt *load_of(const LReg *r) {
-    const LStmt *d = r->def;
-    bool cast = d && d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_CAST;
-    if (cast) d = d->arg[0]->def;
-    return d && d->kind == L_LOAD ? d : NULL;
-}
-
-/* The load from a map's array, at the variable of the loop over entries, that defines r; or NULL.
- */
-static const LStmt *entry_load(const KernelMatch *m, const LReg *r, LBufKind part) {
-    const LStmt *d = skip_casts(r)->def;
-    bool load = d && d->kind == L_LOAD && d->buf->kind == part;
-    return load && skip_casts(d->idx[0]) == m->entries->var ? d : NULL;
-}
-
-/* Matches a factor of the term in a kernel. */
-static bool match_factor(KernelMatch *m, const LReg *r) {
-    const LStmt *d = r->def;
-    if (!d) return false;
-    if (d->kind == L_LET && d->fn == L_FN_OP && d->op == OP_MUL)
-        return match_factor(m, d->arg[0]) && match_factor(m, d->arg[1]);
-    d = load_of(r);
-    if (!d || d->buf->kind != LB_VALUE || d->buf->written) return false;
-    bool row = d->buf->rank == 2 && d->idx[1] == m->columns->var;
-    if (row && !m->dense && expr_eq(d->buf->dim[1], m->columns->extent)) {
-        m->dense = d;
-        return (m->idx = entry_load(m, d->idx[0], LB_MAP_IDX)) != NULL;
+/* Counts what the product's kernel sums and stores. */
+static Sums count_sums(const SparseProduct *p) {
+    Sums n = {0};
+    for (int i = 0; i < p->k->computes.n; i++) n.n_sums += is_sum_of(p, p->k->computes.v[i]);
+    for (int i = 0; i < p->k->bufs.n; i++) {
+        const LBuf *b = p->k->bufs.v[i];
+        if (!b->written) continue;
+        bool sum = b->value && is_sum_of(p, b->value);
+        n.n_stored += sum;
+        n.computes_more |= !sum;
     }
-    if (d->buf->rank != 1 || m->weight) return false;
-    m->weight = d;
-    if (skip_casts(d->idx[0]) == m->entries->var) return true;
-    m->perm = entry_load(m, d->idx[0], LB_MAP_PERM);
-    if (!m->perm) m->perm = entry_load(m, d->idx[0], LB_MAP_IDX);
-    return m->perm != NULL;
-}
-
-/* The loop that ends the list behind arithmetic only; or NULL. */
-static const LStmt *only_loop(const LStmt *s) {
-    while (s && loop_is_value(s)) s = s->next;
-    return s && s->kind == L_FOR && !s->next ? s : NULL;
-}
-
-/* Matches the loop over rows. */
-static bool match_rows(KernelMatch *m) {
-    m->rows = only_loop(m->k->body);
-    return m->rows && m->rows->sched.parallel && m->rows->range == LR_EXTENT;
-}
-
-/* How many sums the statements make. */
-static int count_sums(const LStmt *s) {
-    int n = 0;
-    for (; s; s = s->next) n += s->kind == L_ACC && s->red == RED_SUM;
     return n;
-}
-
-/* Matches the first sum over the entries of the row. */
-static bool match_sum(KernelMatch *m) {
-    const LStmt *s = m->rows->body;
-    while (s && !(s->kind == L_FOR && s->range == LR_SEGMENT)) s = s->next;
-    if (!s || skip_casts(s->at) != m->rows->var) return false;
-    m->entries = s;
-    m->columns = only_loop(s->body);
-    if (!m->columns || m->columns->range != LR_EXTENT) return false;
-    for (s = m->columns->body; s && loop_is_value(s);) s = s->next;
-    m->accumulation = s;
-    m->n_sums = count_sums(m->columns->body);
-    bool adds = s && s->kind == L_ACC && s->red == RED_SUM;
-    return adds && match_factor(m, s->src) && m->dense;
-}
-
-/* Whether the access is to the sum's element at the loop's column. */
-static bool is_sum_element(const KernelMatch *m, const LStmt *s, const LStmt *loop) {
-    const LBuf *b = s->buf;
-    return b == m->accumulation->buf && s->idx[b->rank - 1] == loop->var &&
-           (b->rank == 1 || (b->rank == 2 && skip_casts(s->idx[0]) == m->rows->var));
-}
-
-/* Whether the loop clears the sum. */
-static bool is_clearing_loop(const KernelMatch *m, const LStmt *loop) {
-    const LStmt *s = loop->body;
-    const LStmt *d = s && s->kind == L_STORE ? s->src->def : NULL;
-    bool zero = d && d->kind == L_LET && d->fn == L_FN_CONST && d->imm == 0;
-    return zero && !s->next && is_sum_element(m, s, loop) &&
-           expr_eq(loop->extent, m->columns->extent);
-}
-
-/* Whether the loop stores the sum as it is. */
-static bool match_store_loop(KernelMatch *m, const LStmt *loop) {
-    const LStmt *s = loop->body;
-    while (s && loop_is_value(s)) s = s->next;
-    const LStmt *d = s && s->kind == L_STORE ? load_of(s->src) : NULL;
-    bool sum = d && is_sum_element(m, d, loop);
-    bool whole = sum && !s->next && s->buf->kind == LB_VALUE && s->buf->rank == 2 &&
-                 skip_casts(s->idx[0]) == m->rows->var && s->idx[1] == loop->var &&
-                 expr_eq(s->buf->dim[1], loop->extent);
-    if (whole) m->store = s;
-    return whole && expr_eq(loop->extent, m->columns->extent);
-}
-
-/* Whether a row does nothing but the sum. */
-static bool is_plain(KernelMatch *m) {
-    int cleared = 0, stored = 0;
-    for (const LStmt *s = m->rows->body; s; s = s->next) {
-        bool local = s->kind == L_LOCAL && s->buf == m->accumulation->buf;
-        if (s == m->entries || loop_is_value(s) || local) continue;
-        if (s->kind != L_FOR || s->range != LR_EXTENT) return false;
-        if (!stored && !cleared && is_clearing_loop(m, s))
-            cleared++;
-        else if (cleared && !stored && match_store_loop(m, s))
-            stored++;
-        else
-            return false;
-    }
-    return cleared && stored && m->n_sums == 1 && m->accumulation->next == NULL;
 }
 
 /* ---- both sides ------------------------------------------------------------------------------ */
@@ -222,44 +149,18 @@ static const Expr *scaled(Arena *a, const Expr *e, int64_t by) {
     return expr_mul(a, e, expr_const(a, by));
 }
 
-/* What a row does besides its sums. */
-typedef struct {
-    int n_stored;
-    bool computes_more;
-} RowRest;
-
-/* Finds what a row does besides its sums. */
-static void analyze_rest(const KernelMatch *m, const LStmt *s, RowRest *r) {
-    for (; s; s = s->next) {
-        if (s->kind == L_FOR && s != m->entries) analyze_rest(m, s->body, r);
-        if (s->kind != L_STORE || s->buf->kind != LB_VALUE) continue;
-        const LStmt *d = load_of(s->src), *c = s->src->def;
-        bool summed = d && loop_count_accesses(m->columns, d->buf);
-        bool zero = c && c->kind == L_LET && c->fn == L_FN_CONST;
-        r->n_stored += summed;
-        r->computes_more |= !summed && !(zero && loop_count_accesses(m->columns, s->buf));
-    }
-}
-
 /* The bytes that the library would move, where the kernel moves x->own. For each sum: bounds of 4
  * bytes, of which the kernel reads one of 8, and for each entry its row and a weight, which the
  * kernel reads once. Sums that the kernel has in registers are written and read again; those that
  * it stores are read by the rest. */
-static const Expr *library_bytes(Arena *a, const PSpmm *x, int n_sums, RowRest r) {
+static const Expr *library_bytes(Arena *a, const PSpmm *x, Sums s) {
     bool looked_up = x->perm >= 0 && x->perm != x->idx;
     int64_t of_entry = 4 + (x->weight >= 0 ? 4 : 0) + (looked_up ? 4 : 0);
-    int64_t of_row = 8 * (n_sums - r.n_stored) + (r.computes_more ? 4 * r.n_stored : 0);
+    int64_t of_row = 8 * (s.n_sums - s.n_stored) + (s.computes_more ? 4 * s.n_stored : 0);
     const Expr *bounds = expr_add(a, x->rows, expr_const(a, 1));
-    const Expr *e = expr_add(a, x->own_bytes, scaled(a, x->entries, 8 * n_sums - of_entry));
-    e = expr_add(a, e, scaled(a, bounds, 4 * n_sums - 8));
+    const Expr *e = expr_add(a, x->own_bytes, scaled(a, x->entries, 8 * s.n_sums - of_entry));
+    e = expr_add(a, e, scaled(a, bounds, 4 * s.n_sums - 8));
     return expr_add(a, e, scaled(a, expr_mul(a, x->rows, x->width), of_row));
-}
-
-/* Whether all values are f32. */
-static bool is_f32(const KernelMatch *m) {
-    return m->dense->buf->dt == DT_F32 && m->accumulation->src->dt == DT_F32 &&
-           (!m->weight || m->weight->buf->dt == DT_F32) &&
-           (!m->store || m->store->buf->dt == DT_F32);
 }
 
 /* Whether the buffer is constant after data are loaded: the library's copy of it is made once. */
@@ -270,48 +171,79 @@ static bool is_known_early(const Plan *p, int buf) {
 }
 
 /* Why the kernel stays; NULL: the library may do it. */
-static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s, const KernelMatch *m,
-                              const PSpmm *x, bool plain) {
-    int64_t width;
-    if (m->n_sums > 1) return "several sums share its entries";
-    if (!plain) return "its rows go on in the same kernel";
+static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
+                              const SparseProduct *m, const PSpmm *x, Sums sums) {
+    if (sums.n_sums > 1) return "several sums share its entries";
+    if (sums.computes_more || !sums.n_stored) return "its rows go on in the same kernel";
     if (!is_f32(m)) return "its values are of 16 bits, and the library's weights would be";
-    if (is_sampled(p->m, ph->func->phase, m->entries->ptr->map))
+    if (is_sampled(p->m, ph->func->phase, m->segment->map))
         return "batches have sizes of their own";
     if (s->pred >= 0) return "it is not always wanted";
-    if (expr_is_const(x->width, &width) && width == 1) return "its rows are one number";
+    if (is_one_column(&m->segment->type)) return "its rows are one number";
     if (x->perm >= 0 && !is_known_early(p, x->weight))
         return "its weights change from step to step, and stand in another order";
     return NULL;
 }
 
-/* Recognises a sparse product in a step's kernel. */
-static void recognise_spmm(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, int *n) {
-    KernelMatch m = {.k = s->kernel};
-    if (!match_rows(&m) || !match_sum(&m)) return;
-    const Map *map = m.entries->ptr->map;
-    if (!expr_eq(m.rows->extent, map->to->size)) return;
-    bool plain = is_plain(&m);
-    StepCost cost = cg_step_cost(pc->a, p, s);
+/* The product as the library takes it. */
+static PSpmm describe_product(const PStep *s, const SparseProduct *p) {
+    const LKernel *k = p->k;
+    Map *map = p->segment->map;
+    const Map *by = map_is_sorted(map) ? NULL : map; /* whose order entries are in */
+    const LBuf *perm = p->weight_idx ? plan_map_argument(k, p->weight_idx, LB_MAP_IDX, by)
+                                     : plan_map_argument(k, map, LB_MAP_PERM, NULL);
+    const LBuf *out = NULL;
+    for (int i = 0; i < k->bufs.n && !out; i++)
+        if (k->bufs.v[i]->written && k->bufs.v[i]->value == p->segment) out = k->bufs.v[i];
+    return (PSpmm){.index = -1,
+                   .ptr = plan_argument_buf(s, plan_map_argument(k, map, LB_MAP_PTR, NULL)),
+                   .idx = plan_argument_buf(s, plan_map_argument(k, p->idx, LB_MAP_IDX, by)),
+                   .perm = p->weight ? plan_argument_buf(s, perm) : -1,
+                   .weight = p->weight ? plan_argument_buf(s, plan_argument(k, p->weight)) : -1,
+                   .dense = plan_argument_buf(s, plan_argument(k, p->dense)),
+                   .out = plan_argument_buf(s, out),
+                   .rows = map->to->size,
+                   .cols = p->dense->type.dim[0]->size,
+                   .entries = map->from->size,
+                   .width = p->segment->type.dim[1]->size};
+}
+
+/* Whether the step's kernel, which has a row for each of the sum's, makes the product of arguments
+ * that it has. */
+static bool describe(const PStep *s, const SparseProduct *p, PSpmm *x) {
+    if (!s->extent || !expr_eq(s->extent, p->segment->map->to->size)) return false;
+    *x = describe_product(s, p);
+    bool looked_up = p->weight_idx || !map_is_sorted(p->segment->map);
+    return x->ptr >= 0 && x->idx >= 0 && x->dense >= 0 &&
+           (!p->weight || (x->weight >= 0 && (!looked_up || x->perm >= 0)));
+}
+
+/* The first sparse product that the step's kernel computes; *x: where it lies. */
+static bool find_product(const PStep *s, SparseProduct *p, PSpmm *x) {
+    for (int i = 0; i < s->kernel->computes.n; i++) {
+        *p = (SparseProduct){.k = s->kernel, .segment = s->kernel->computes.v[i]};
+        if (match_product(p) && describe(s, p, x)) return true;
+    }
+    return false;
+}
+
+/* Makes a step's kernel the library's product, or says why not. */
+static void choose_spmm(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, int *n) {
+    SparseProduct m;
+    PSpmm found;
+    if (!find_product(s, &m, &found)) return;
     PSpmm *x = s->spmm = NEW(pc->a, PSpmm);
-    *x = (PSpmm){.index = -1,
-                 .ptr = s->bufs[m.entries->ptr->id],
-                 .idx = s->bufs[m.idx->buf->id],
-                 .perm = m.perm ? s->bufs[m.perm->buf->id] : -1,
-                 .weight = m.weight ? s->bufs[m.weight->buf->id] : -1,
-                 .dense = s->bufs[m.dense->buf->id],
-                 .out = m.store ? s->bufs[m.store->buf->id] : -1,
-                 .rows = map->to->size,
-                 .cols = m.dense->buf->dim[0],
-                 .entries = map->from->size,
-                 .width = m.columns->extent,
-                 .own_bytes = expr_add(pc->a, cost.read, cost.written)};
-    RowRest rest = {0};
-    analyze_rest(&m, m.rows->body, &rest);
-    x->has_rest = rest.computes_more;
-    x->library_bytes = library_bytes(pc->a, x, m.n_sums, rest);
-    x->why_not = own_reason(p, ph, s, &m, x, plain);
-    if (!x->why_not) x->index = (*n)++;
+    *x = found;
+    StepCost cost = cg_step_cost(pc->a, p, s);
+    const Sums sums = count_sums(&m);
+    x->own_bytes = expr_add(pc->a, cost.read, cost.written);
+    x->has_rest = sums.computes_more;
+    x->library_bytes = library_bytes(pc->a, x, sums);
+    x->why_not = own_reason(p, ph, s, &m, x, sums);
+    if (x->why_not)
+        x->out = -1;
+    else
+        x->index = (*n)++;
     (x->why_not ? pass_refusal : pass_remark)(pc, s->span, "sparse-products", "'%s' %s%s", s->note,
                                               x->why_not ? "stays a kernel: "
                                                          : "is a sparse product of the library",
@@ -325,7 +257,7 @@ static bool run(PassCtx *pc, Plan *p) {
         if (ph->func->phase == PHASE_LOAD) continue; /* it runs once */
         for (int k = 0; k < ph->steps.n; k++) {
             ph->steps.v[k]->spmm = NULL;
-            if (ph->steps.v[k]->kind == PS_KERNEL) recognise_spmm(pc, p, ph, ph->steps.v[k], &n);
+            if (ph->steps.v[k]->kind == PS_KERNEL) choose_spmm(pc, p, ph, ph->steps.v[k], &n);
         }
     }
     return true;

@@ -1,0 +1,50 @@
+/* What a step's kernel makes of which values, as it was when the kernel was formed: the operations
+ * that it computes, and those whose results its arguments hold.  Nothing here reads its loops. */
+#include "codegen/plan_passes/plan_order.h"
+
+/* Whether the kernel computes op. */
+bool plan_computes(const LKernel *k, const Op *op) {
+    for (int i = 0; i < k->computes.n; i++)
+        if (k->computes.v[i] == op) return true;
+    return false;
+}
+
+/* The argument that holds op, or held it before the kernel wrote there; NULL: none does. */
+const LBuf *plan_argument(const LKernel *k, const Op *op) {
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (b->value && cg_is_same_value(b->value, op) && !plan_computes(k, op)) return b;
+        if (b->value_before && cg_is_same_value(b->value_before, op)) return b;
+    }
+    return NULL;
+}
+
+/* The argument that is this array of a map, by the segments of another map or NULL; NULL: none is.
+ */
+const LBuf *plan_map_argument(const LKernel *k, const Map *m, LBufKind part, const Map *by) {
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (b->kind == part && b->map == m && b->sorted_by == by) return b;
+    }
+    return NULL;
+}
+
+/* The value that the kernel stores, under the dimensions that it computes it in; NULL: it stores
+ * several, or a partial sum. */
+const Op *plan_stored_value(const LKernel *k) {
+    const Op *stored = NULL;
+    for (int i = 0; i < k->bufs.n; i++) {
+        const LBuf *b = k->bufs.v[i];
+        if (!b->written) continue;
+        if (stored || !b->value) return NULL;
+        stored = b->value;
+    }
+    while (stored && stored->kind == OP_VIEW && plan_computes(k, stored->in[0]))
+        stored = stored->in[0];
+    return stored;
+}
+
+/* The plan's buffer of an argument. */
+int plan_argument_buf(const PStep *s, const LBuf *b) {
+    return b ? s->bufs[b->id] : -1;
+}
