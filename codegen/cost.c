@@ -54,121 +54,125 @@ typedef struct {
 } CostWalk;
 
 /* ---- how often ------------------------------------------------------------------------ */
-/* The bit of the loop at depth d. */
-static uint64_t bit(int d) {
+/* The bit that stands for the loop at depth d in a set of loops. */
+static uint64_t loop_bit(int d) {
     return (uint64_t)1 << (d < MAX_DEPTH ? d : MAX_DEPTH - 1);
 }
 
-/* The bits of all open loops. */
-static uint64_t all_loops(const CostWalk *w) {
-    return w->depth >= MAX_DEPTH ? ~(uint64_t)0 : bit(w->depth) - 1;
+/* The set of all open loops. */
+static uint64_t open_loops(const CostWalk *w) {
+    return w->depth >= MAX_DEPTH ? ~(uint64_t)0 : loop_bit(w->depth) - 1;
 }
 
-/* The set without loops that another loop of it replaces. */
+/* The set of loops without those that another loop of the set replaces: a loop over the entries of
+ * row v, over all rows, counts all entries and so replaces the loop over v. */
 static uint64_t without_replaced(const CostWalk *w, uint64_t loops) {
     uint64_t kept = loops;
     for (int d = 0; d < w->depth; d++)
-        if (loops & bit(d)) kept &= ~w->loops[d].replaces;
+        if (loops & loop_bit(d)) kept &= ~w->loops[d].replaces;
     return kept;
 }
 
-/* The number of iterations of a set of loops together. */
+/* The number of iterations of a set of nested loops together. */
 static const Expr *iteration_count(const CostWalk *w, uint64_t loops) {
-    const Expr *e = expr_const(w->a, 1);
+    const Expr *count = expr_const(w->a, 1);
     loops = without_replaced(w, loops);
     for (int d = 0; d < w->depth; d++)
-        if (loops & bit(d)) e = expr_mul(w->a, e, w->loops[d].extent);
-    return e;
+        if (loops & loop_bit(d)) count = expr_mul(w->a, count, w->loops[d].extent);
+    return count;
 }
 
 /* The depth of the open loop with variable r; -1: there is none. */
-static int loop_of(const CostWalk *w, const LReg *r) {
+static int depth_of_variable(const CostWalk *w, const LReg *r) {
     for (int d = w->depth - 1; d >= 0; d--)
         if (w->loops[d].var == r) return d;
     return -1;
 }
 
-/* Whether another open loop replaces the one at depth d. */
+/* Whether another open loop counts instead of the one at depth d. */
 static bool is_replaced(const CostWalk *w, int d) {
     for (int k = 0; k < w->depth; k++)
-        if (w->loops[k].replaces & bit(d)) return true;
+        if (w->loops[k].replaces & loop_bit(d)) return true;
     return false;
 }
 
-/* The number of iterations of a loop. One over the entries of a row's segment has, over all rows,
- * an iteration for each entry of the map. */
-static LoopCost loop_cost(const CostWalk *w, const LStmt *f) {
-    LoopCost n = {.var = f->var, .extent = f->extent};
-    if (f->range == LR_EXTENT) return n;
-    int d = loop_of(w, f->at);
-    if (f->range == LR_CHUNK) {
-        if (d >= 0) n.replaces = bit(d) | w->loops[d].replaces;
-        return n;
+/* The number of iterations of a loop. A loop over the entries of a row's segment has, over all
+ * rows, an iteration for each entry of the map. */
+static LoopCost loop_cost(const CostWalk *w, const LStmt *loop) {
+    LoopCost cost = {.var = loop->var, .extent = loop->extent};
+    if (loop->range == LR_EXTENT) return cost;
+    int outer = depth_of_variable(w, loop->at);
+    if (loop->range == LR_CHUNK) {
+        if (outer >= 0) cost.replaces = loop_bit(outer) | w->loops[outer].replaces;
+        return cost;
     }
-    const Map *m = n.segment = f->ptr->map;
-    bool whole = d >= 0 && !is_replaced(w, d) && expr_eq(w->loops[d].extent, m->to->size);
-    n.extent = whole ? m->from->size : expr_ceildiv(w->a, m->from->size, m->to->size);
-    if (whole) n.replaces = bit(d) | w->loops[d].replaces;
-    return n;
+    const Map *map = cost.segment = loop->ptr->map;
+    bool is_all_rows =
+        outer >= 0 && !is_replaced(w, outer) && expr_eq(w->loops[outer].extent, map->to->size);
+    cost.extent =
+        is_all_rows ? map->from->size : expr_ceildiv(w->a, map->from->size, map->to->size);
+    if (is_all_rows) cost.replaces = loop_bit(outer) | w->loops[outer].replaces;
+    return cost;
 }
 
 /* ---- what an index depends on ------------------------------------------------------------ */
 /* The union of two dependences. */
-static IndexDep join(IndexDep x, IndexDep y) {
+static IndexDep union_deps(IndexDep x, IndexDep y) {
     x.loops |= y.loops;
     x.data_dependent |= y.data_dependent;
     if (!x.index_buf) x.index_buf = y.index_buf;
     return x;
 }
 
-/* The dependence of what a local array holds. */
+/* What the contents of local array b depend on. */
 static IndexDep local_dep(const CostWalk *w, const LBuf *b) {
     const IndexDep *d = strmap_get(&w->local_deps, b->name);
     return d ? *d : (IndexDep){0};
 }
 
-/* Adds to it. */
-static void add_to_local(CostWalk *w, const LBuf *b, IndexDep d) {
-    IndexDep *at = strmap_get(&w->local_deps, b->name);
-    if (!at) strmap_put(w->a, &w->local_deps, b->name, at = NEW(w->a, IndexDep));
-    *at = join(*at, d);
+/* Adds a dependence to those of local array b. */
+static void add_local_dep(CostWalk *w, const LBuf *b, IndexDep dep) {
+    IndexDep *known = strmap_get(&w->local_deps, b->name);
+    if (!known) strmap_put(w->a, &w->local_deps, b->name, known = NEW(w->a, IndexDep));
+    *known = union_deps(*known, dep);
 }
 
-/* The dependence of the access's index. */
+/* What the indices of access s depend on. */
 static IndexDep index_dep(const CostWalk *w, const LStmt *s) {
-    IndexDep d = {0};
-    for (int i = 0; i < s->buf->rank; i++) d = join(d, w->reg[s->idx[i]->id]);
-    return d;
+    IndexDep dep = {0};
+    for (int i = 0; i < s->buf->rank; i++) dep = union_deps(dep, w->reg[s->idx[i]->id]);
+    return dep;
 }
 
-/* How many different elements the access reaches. A dimension indexed by several loops together
- * (tile and position in it) counts with its extent. */
-static const Expr *access_count(const CostWalk *w, const LStmt *s, IndexDep all) {
-    uint64_t loops = without_replaced(w, all.loops & all_loops(w));
-    const Expr *e = expr_const(w->a, 1);
-    for (int i = 0; i < s->buf->rank && !all.data_dependent; i++) {
-        uint64_t here = without_replaced(w, w->reg[s->idx[i]->id].loops & all_loops(w));
-        uint64_t others = 0;
+/* How many different elements access s reaches. A dimension that several loops index together (a
+ * tile and the position in it) counts with its extent. */
+static const Expr *access_count(const CostWalk *w, const LStmt *s, IndexDep dep) {
+    uint64_t loops = without_replaced(w, dep.loops & open_loops(w));
+    const Expr *count = expr_const(w->a, 1);
+    for (int i = 0; i < s->buf->rank && !dep.data_dependent; i++) {
+        uint64_t dim_loops = without_replaced(w, w->reg[s->idx[i]->id].loops & open_loops(w));
+        uint64_t other_dims = 0;
         for (int k = 0; k < s->buf->rank; k++)
-            if (k != i) others |= w->reg[s->idx[k]->id].loops;
-        bool several = here & (here - 1);
-        if (!several || (here & others) || !s->buf->dim[i]) continue;
-        e = expr_mul(w->a, e, s->buf->dim[i]);
-        loops &= ~here;
+            if (k != i) other_dims |= w->reg[s->idx[k]->id].loops;
+        bool several = dim_loops & (dim_loops - 1);
+        if (!several || (dim_loops & other_dims) || !s->buf->dim[i]) continue;
+        count = expr_mul(w->a, count, s->buf->dim[i]);
+        loops &= ~dim_loops;
     }
-    return expr_mul(w->a, e, iteration_count(w, loops));
+    return expr_mul(w->a, count, iteration_count(w, loops));
 }
 
-/* Records an access, once for each buffer, index buffer and count. by: the buffer whose contents
- * are the index; NULL = only loop variables are. */
-static void record_access(CostWalk *w, const LBuf *b, const LBuf *by, const Expr *count, bool write,
-                          Span at) {
+/* Records an access, once for each buffer, index buffer and count. index_buf: the buffer whose
+ * contents are the index; NULL = the index follows from loop variables. */
+static void record_access(CostWalk *w, const LBuf *b, const LBuf *index_buf, const Expr *count,
+                          bool write, Span at) {
     for (int i = 0; i < w->accesses.n; i++) {
         const Access *x = &w->accesses.v[i];
-        if (x->buf == b && x->index_buf == by && x->write == write && expr_eq(x->count, count))
+        if (x->buf == b && x->index_buf == index_buf && x->write == write &&
+            expr_eq(x->count, count))
             return;
     }
-    Access x = {b, by, count, write, at};
+    Access x = {b, index_buf, count, write, at};
     vec_push(w->a, &w->accesses, x);
 }
 
@@ -179,8 +183,8 @@ static bool is_arithmetic(const LStmt *s) {
     return counts && dtype_is_float(s->dst->dt);
 }
 
-/* Adds a cost to a source line. Costs of the same line, inlined at the same call of the user, are
- * one. */
+/* Adds a cost to a source line of the model. Costs of one line that is inlined at one call of the
+ * user are one entry. */
 static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, const Expr *flops) {
     int i = 0;
     while (i < l->n &&
@@ -192,67 +196,67 @@ static void add_to_line(Arena *a, CostLines *l, Span at, const Expr *bytes, cons
     l->v[i].flops = expr_add(a, l->v[i].flops, flops);
 }
 
-/* Counts an operation once for each iteration of the open loops. */
+/* Counts a floating-point operation once for each iteration of the open loops. */
 static void add_flops(CostWalk *w, Span at) {
-    const Expr *n = iteration_count(w, all_loops(w));
-    w->flops = expr_add(w->a, w->flops, n);
-    if (w->lines) add_to_line(w->a, w->lines, at, expr_const(w->a, 0), n);
+    const Expr *count = iteration_count(w, open_loops(w));
+    w->flops = expr_add(w->a, w->flops, count);
+    if (w->lines) add_to_line(w->a, w->lines, at, expr_const(w->a, 0), count);
 }
 
-/* Visits an L_LET. */
+/* Counts an L_LET, and notes what its result depends on. */
 static void visit_let(CostWalk *w, const LStmt *s) {
-    IndexDep d = {0};
-    for (int i = 0; i < s->n_arg; i++) d = join(d, w->reg[s->arg[i]->id]);
-    w->reg[s->dst->id] = d;
+    IndexDep dep = {0};
+    for (int i = 0; i < s->n_arg; i++) dep = union_deps(dep, w->reg[s->arg[i]->id]);
+    w->reg[s->dst->id] = dep;
     if (is_arithmetic(s)) add_flops(w, s->span);
 }
 
-/* Visits a load: the loaded register depends on data. */
+/* Counts a load, and notes that the loaded register depends on data. */
 static void visit_load(CostWalk *w, const LStmt *s) {
-    IndexDep d = index_dep(w, s);
+    IndexDep dep = index_dep(w, s);
     if (s->buf->kind == LB_LOCAL) {
-        w->reg[s->dst->id] = join(local_dep(w, s->buf), d);
+        w->reg[s->dst->id] = union_deps(local_dep(w, s->buf), dep);
         return;
     }
-    record_access(w, s->buf, d.index_buf, access_count(w, s, d), false, s->span);
-    w->reg[s->dst->id] = (IndexDep){d.loops, true, s->buf};
+    record_access(w, s->buf, dep.index_buf, access_count(w, s, dep), false, s->span);
+    w->reg[s->dst->id] = (IndexDep){dep.loops, true, s->buf};
 }
 
-/* Visits a store or accumulation. */
+/* Counts a store or accumulation. */
 static void visit_store(CostWalk *w, const LStmt *s) {
-    IndexDep d = index_dep(w, s);
+    IndexDep dep = index_dep(w, s);
     if (s->buf->kind == LB_LOCAL)
-        add_to_local(w, s->buf, join(w->reg[s->src->id], d));
+        add_local_dep(w, s->buf, union_deps(w->reg[s->src->id], dep));
     else
-        record_access(w, s->buf, d.index_buf, access_count(w, s, d), true, s->span);
+        record_access(w, s->buf, dep.index_buf, access_count(w, s, dep), true, s->span);
     if (s->kind == L_ACC && dtype_is_float(s->src->dt)) add_flops(w, s->span);
 }
 
 static void visit_list(CostWalk *w, const LStmt *s);
 
-/* Counts the reads of the segment bounds of a loop over entries. */
-static void read_segment_bounds(CostWalk *w, const LStmt *f) {
-    IndexDep at = w->reg[f->at->id];
-    const Expr *rows = iteration_count(w, at.loops & all_loops(w));
-    record_access(w, f->ptr, at.index_buf, expr_add(w->a, rows, expr_const(w->a, 1)), false,
-                  f->span);
+/* Counts the reads of the bounds of each row's segment by a loop over entries. */
+static void count_segment_bounds(CostWalk *w, const LStmt *loop) {
+    IndexDep row_dep = w->reg[loop->at->id];
+    const Expr *rows = iteration_count(w, row_dep.loops & open_loops(w));
+    record_access(w, loop->ptr, row_dep.index_buf, expr_add(w->a, rows, expr_const(w->a, 1)), false,
+                  loop->span);
 }
 
-/* Visits a loop. */
-static void visit_loop(CostWalk *w, const LStmt *f) {
+/* Counts a loop and its body. */
+static void visit_loop(CostWalk *w, const LStmt *loop) {
     if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
-    if (f->range == LR_SEGMENT) read_segment_bounds(w, f);
-    w->loops[w->depth] = loop_cost(w, f);
-    IndexDep d = {.loops = bit(w->depth)};
-    if (f->at) d = join(d, w->reg[f->at->id]);
-    d.loops |= w->loops[w->depth].replaces;
-    w->reg[f->var->id] = d;
+    if (loop->range == LR_SEGMENT) count_segment_bounds(w, loop);
+    w->loops[w->depth] = loop_cost(w, loop);
+    IndexDep dep = {.loops = loop_bit(w->depth)};
+    if (loop->at) dep = union_deps(dep, w->reg[loop->at->id]);
+    dep.loops |= w->loops[w->depth].replaces;
+    w->reg[loop->var->id] = dep;
     w->depth++;
-    visit_list(w, f->body);
+    visit_list(w, loop->body);
     w->depth--;
 }
 
-/* Visits a list of statements. A loop that has a second version for other sizes counts once. */
+/* Counts a list of statements. Of two versions of a loop only the first counts. */
 static void visit_list(CostWalk *w, const LStmt *s) {
     for (; s; s = s->next) switch (s->kind) {
         case L_FOR: /* of two versions of a loop the first: both do the same */
@@ -281,12 +285,12 @@ static void visit_list(CostWalk *w, const LStmt *s) {
         }
 }
 
-/* The bytes of so many elements. */
+/* The bytes of so many elements of type dt. */
 static const Expr *bytes_of(Arena *a, const Expr *count, DType dt) {
     return expr_mul(a, count, expr_const(a, dtype_bytes(dt)));
 }
 
-/* The cost of a kernel; lines: also by source line, if not NULL. */
+/* The bytes and FLOPs of a kernel; lines: also by source line, if not NULL. */
 static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
     CostWalk w = {.a = a, .lines = lines, .flops = expr_const(a, 0)};
     w.reg = NEWN(a, IndexDep, (size_t)k->n_regs + 1);
@@ -296,35 +300,35 @@ static StepCost kernel_cost(Arena *a, const LKernel *k, CostLines *lines) {
         visit_list(&w, k->stages.v[i]->body);
     }
     const Expr *none = expr_const(a, 0);
-    StepCost c = {none, none, none, w.flops};
+    StepCost cost = {none, none, none, w.flops};
     for (int i = 0; i < w.accesses.n; i++) {
-        const Access *x = &w.accesses.v[i];
-        const Expr *n = bytes_of(a, x->count, x->buf->dt);
-        if (x->write)
-            c.written = expr_add(a, c.written, n);
+        const Access *access = &w.accesses.v[i];
+        const Expr *bytes = bytes_of(a, access->count, access->buf->dt);
+        if (access->write)
+            cost.written = expr_add(a, cost.written, bytes);
         else
-            c.read = expr_add(a, c.read, n);
-        if (!x->write && x->index_buf) c.gathered = expr_add(a, c.gathered, n);
-        if (lines) add_to_line(a, lines, x->at, n, none);
+            cost.read = expr_add(a, cost.read, bytes);
+        if (!access->write && access->index_buf) cost.gathered = expr_add(a, cost.gathered, bytes);
+        if (lines) add_to_line(a, lines, access->at, bytes, none);
     }
-    return c;
+    return cost;
 }
 
 /* ---- library calls ------------------------------------------------------------------------ */
-/* Whether all matrices of the batch are one. */
-static bool is_broadcast(const Expr *batch_stride) {
+/* Whether the operand's batch stride is 0: all products of the batch use the same matrix. */
+static bool is_shared_by_batch(const Expr *batch_stride) {
     int64_t c;
     return expr_is_const(batch_stride, &c) && c == 0;
 }
 
-/* The bytes of an operand of a matrix product. */
+/* The bytes that a batched matrix product reads or writes of one operand. */
 static const Expr *matrix_bytes(Arena *a, const PGemm *g, const PBuf *b, const Expr *rows,
                                 const Expr *cols, const Expr *batch_stride) {
     const Expr *n = bytes_of(a, expr_mul(a, rows, cols), b->dt);
-    return is_broadcast(batch_stride) ? n : expr_mul(a, g->batch, n);
+    return is_shared_by_batch(batch_stride) ? n : expr_mul(a, g->batch, n);
 }
 
-/* The cost of a matrix product. */
+/* The bytes and FLOPs of a matrix product. */
 static StepCost gemm_cost(Arena *a, const Plan *p, const PStep *s) {
     const PGemm *g = &s->gemm;
     const PBuf *x = p->bufs.v[s->bufs[0]], *y = p->bufs.v[s->bufs[1]], *z = p->bufs.v[s->bufs[2]];
@@ -353,7 +357,8 @@ static StepCost buffers_cost(Arena *a, const Plan *p, const PStep *s, int n, int
     return c;
 }
 
-/* The cost of a call of a C function: its arguments and results; what it computes is unknown. */
+/* The cost of a call of a user's C function: the bytes of arguments and results; what it computes
+ * is unknown. */
 static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
     StepCost c = buffers_cost(a, p, s, s->n_in, -1);
     for (int i = s->n_in; i < s->n_bufs; i++) {
@@ -363,6 +368,8 @@ static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
     return c;
 }
 
+/* The bytes read, gathered and written, and the FLOPs, of a step of the plan, as functions of
+ * sizes. */
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -380,6 +387,7 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     }
 }
 
+/* The cost of a step, divided among the lines of the model that it computes. */
 CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s) {
     CostLines lines = {0};
     StepCost c = s->kind == PS_KERNEL ? kernel_cost(a, s->kernel, &lines) : cg_step_cost(a, p, s);
@@ -389,11 +397,13 @@ CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s) {
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
+/* The name of a step: that of its kernel or C function, else of its kind. */
 const char *cg_step_name(const PStep *s) {
     if (s->kind == PS_CALL) return cg_symbol(s->op);
     return s->kernel ? s->kernel->name : text_PStepKind.word[s->kind];
 }
 
+/* The sizes of a step as text: "m x n x k" of a matrix product, else the extent of its loop. */
 const char *cg_step_shape(Arena *a, const PStep *s) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
@@ -419,20 +429,20 @@ typedef struct {
 } Line;
 typedef VEC(Line) Lines;
 
-/* Adds a source line to a sorted list, once. */
-static void add_line(Arena *a, Lines *l, Span at) {
+/* Adds a source line to a list sorted by file and line, if it is not there. */
+static void add_line(Arena *a, Lines *lines, Span at) {
     if (!at.line) return;
     int i = 0;
-    for (; i < l->n; i++)
-        if (l->v[i].file == at.file && l->v[i].line == at.line) return;
-    Line x = {at.file, at.line};
-    vec_push(a, l, x);
-    for (i = l->n - 1; i > 0; i--) { /* sorted by file, then line */
-        const Line *p = &l->v[i - 1];
-        if (p->file < x.file || (p->file == x.file && p->line < x.line)) break;
-        l->v[i] = *p;
+    for (; i < lines->n; i++)
+        if (lines->v[i].file == at.file && lines->v[i].line == at.line) return;
+    Line line = {at.file, at.line};
+    vec_push(a, lines, line);
+    for (i = lines->n - 1; i > 0; i--) { /* sorted by file, then line */
+        const Line *p = &lines->v[i - 1];
+        if (p->file < line.file || (p->file == line.file && p->line < line.line)) break;
+        lines->v[i] = *p;
     }
-    l->v[i] = x;
+    lines->v[i] = line;
 }
 
 /* The path of a source as seen from the model's folder; a library file is in "layers". */
@@ -445,13 +455,13 @@ const char *cg_path_short(const Module *m, uint32_t file) {
     return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
 }
 
-/* The lines as "a.gnn:3,7 b.gnn:1"; whole: with full paths. */
-static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool whole) {
+/* The lines as "a.gnn:3,7 b.gnn:1". */
+static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool full_paths) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");
     for (int i = 0; i < l->n; i++) {
         uint32_t file = l->v[i].file;
-        const char *path = whole ? m->ctx->sources.v[file].path : cg_path_short(m, file);
+        const char *path = full_paths ? m->ctx->sources.v[file].path : cg_path_short(m, file);
         if (i > 0 && l->v[i - 1].file == file)
             sb_printf(&b, ",%u", l->v[i].line);
         else
@@ -460,38 +470,43 @@ static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool wh
     return b.s;
 }
 
-/* The source lines of everything that the step computes; user: the user's lines that call these. */
-static Lines lines_of(const Ctx *c, Arena *a, const PStep *s, bool user) {
+/* The source lines of all ops that the step computes. at_user: the user's lines that call them,
+ * where they are a library's. */
+static Lines step_source_lines(const Ctx *c, Arena *a, const PStep *s, bool at_user) {
     Lines l = {0};
     for (int i = -1; i < (s->kernel ? s->kernel->computes.n : 0); i++) {
         Span at = i < 0 ? s->span : s->kernel->computes.v[i]->span;
-        if ((int)at.file < c->sources.n) add_line(a, &l, user ? ctx_user_span(c, at) : at);
+        if ((int)at.file < c->sources.n) add_line(a, &l, at_user ? ctx_user_span(c, at) : at);
     }
     return l;
 }
 
-const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole) {
-    Lines l = lines_of(m->ctx, a, s, false);
-    return lines_text(m, a, &l, whole);
+/* The lines of the model and of library layers that the step computes, as text. */
+const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool full_paths) {
+    Lines l = step_source_lines(m->ctx, a, s, false);
+    return lines_text(m, a, &l, full_paths);
 }
 
+/* The user's lines that the step computes, or that call the library layers which it computes, as
+ * text. */
 const char *cg_step_site(const Module *m, Arena *a, const PStep *s) {
-    Lines l = lines_of(m->ctx, a, s, true);
+    Lines l = step_source_lines(m->ctx, a, s, true);
     return lines_text(m, a, &l, false);
 }
 
+/* The user's lines, followed by the names of the layers that they call: "gcn.gnn:13 (in conv1)". */
 const char *cg_step_origin(const Module *m, Arena *a, const PStep *s) {
-    VEC(const char *) of = {0};
+    VEC(const char *) names = {0};
     StrBuf b = sb_new(a);
     sb_puts(&b, cg_step_site(m, a, s));
     for (int i = -1; i < (s->kernel ? s->kernel->computes.n : 0); i++) {
         const char *name = i < 0 ? s->span.site_name : s->kernel->computes.v[i]->span.site_name;
-        bool said = !name;
-        for (int k = 0; k < of.n; k++) said = said || !strcmp(of.v[k], name);
-        if (said) continue;
-        sb_printf(&b, "%s%s", of.n ? ", " : " (in ", name);
-        vec_push(a, &of, name);
+        bool is_known = !name;
+        for (int k = 0; k < names.n; k++) is_known = is_known || !strcmp(names.v[k], name);
+        if (is_known) continue;
+        sb_printf(&b, "%s%s", names.n ? ", " : " (in ", name);
+        vec_push(a, &names, name);
     }
-    if (of.n) sb_puts(&b, ")");
+    if (names.n) sb_puts(&b, ")");
     return b.s;
 }

@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* ---- scopes ------------------------------------------------------------------ */
-static Scope *scope_new(Gen *g, Scope *parent, LStmt *owner) {
+/* A new open scope inside `parent`; owner: the loop or `if` whose body it is. */
+static Scope *new_scope(Gen *g, Scope *parent, LStmt *owner) {
     Scope *s = NEW(g->a, Scope);
     s->parent = parent;
     s->owner = owner;
@@ -22,33 +23,34 @@ static Scope *scope_new(Gen *g, Scope *parent, LStmt *owner) {
 }
 
 /* Appends a statement to a scope. */
-static void append(Scope *s, LStmt *st) {
-    *s->tail = st;
-    s->tail = &st->next;
+static void append_stmt(Scope *s, LStmt *stmt) {
+    *s->tail = stmt;
+    s->tail = &stmt->next;
 }
 
-/* Whether the scope is open. */
+/* Whether the scope is open: statements can still be added to it. */
 bool cg_scope_open(const Gen *g, const Scope *s) {
     for (const Scope *c = g->scope; c; c = c->parent)
         if (c == s) return true;
     return false;
 }
 
+/* The scope in which the register is defined. */
 Scope *cg_reg_scope(const Gen *g, const LReg *r) {
     return g->reg_scope.v[r->id];
 }
 
-/* The innermost scope that defines one of the registers; the kernel's list without any. */
-Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *r) {
-    Scope *s = g->root;
+/* The innermost of the scopes that define n registers; the kernel's own list for n = 0. */
+Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *regs) {
+    Scope *innermost = g->root;
     for (int i = 0; i < n; i++) {
-        Scope *t = cg_reg_scope(g, r[i]);
-        if (t->depth > s->depth) s = t;
+        Scope *scope = cg_reg_scope(g, regs[i]);
+        if (scope->depth > innermost->depth) innermost = scope;
     }
-    return s;
+    return innermost;
 }
 
-/* Begins a kernel that is named after op. */
+/* Begins a new kernel, whose name is made of the model's, the function's and op's names. */
 void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     *g = (Gen){.lo = lo, .a = lo->a, .span = op->span};
     ir_marks_start(lo->computed);
@@ -56,10 +58,10 @@ void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix) {
     g->k->span = op->span;
     g->k->name = arena_printf(g->a, "%s_%s_%s%s", cg_ident(g->a, lo->m->name),
                               cg_ident(g->a, lo->f->name), cg_value_name(lo, op), suffix);
-    g->root = g->scope = scope_new(g, NULL, NULL);
+    g->root = g->scope = new_scope(g, NULL, NULL);
 }
 
-/* Numbers the registers of s and what follows in the order of the text. */
+/* Numbers the registers that s and the statements after it define, in their order. */
 void cg_number_registers(LStmt *s, int *next) {
     for (; s; s = s->next) {
         LReg *defines = s->kind == L_FOR ? s->var : s->dst;
@@ -70,25 +72,25 @@ void cg_number_registers(LStmt *s, int *next) {
 
 /* ---- what nobody reads ---------------------------------------------------------- */
 /* Counts how often each register is read. */
-static void count_uses(const LStmt *s, int *uses) {
+static void count_uses(const LStmt *s, int *n_reads) {
     for (; s; s = s->next) {
-        for (int i = 0; i < s->n_arg; i++) uses[s->arg[i]->id]++;
+        for (int i = 0; i < s->n_arg; i++) n_reads[s->arg[i]->id]++;
         bool access = s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
-        for (int i = 0; access && i < s->buf->rank; i++) uses[s->idx[i]->id]++;
-        if (s->src) uses[s->src->id]++;
-        if (s->cond) uses[s->cond->id]++;
-        if (s->at) uses[s->at->id]++;
-        count_uses(s->body, uses);
+        for (int i = 0; access && i < s->buf->rank; i++) n_reads[s->idx[i]->id]++;
+        if (s->src) n_reads[s->src->id]++;
+        if (s->cond) n_reads[s->cond->id]++;
+        if (s->at) n_reads[s->at->id]++;
+        count_uses(s->body, n_reads);
     }
 }
 
-/* Removes values that nobody reads, such as element numbers that are loaded wherever a segment is
- * opened; true if there were some. */
-static bool drop_unused(LStmt **at, const int *uses) {
+/* Removes values that nobody reads from the list at *at, such as element numbers that are loaded
+ * wherever a segment is opened; true if there were some. */
+static bool drop_unused(LStmt **at, const int *n_reads) {
     bool dropped = false;
     for (LStmt *s = *at; s; s = *at) {
-        if (s->body) dropped |= drop_unused(&s->body, uses);
-        if (s->dst && uses[s->dst->id] == 0) {
+        if (s->body) dropped |= drop_unused(&s->body, n_reads);
+        if (s->dst && n_reads[s->dst->id] == 0) {
             *at = s->next;
             dropped = true;
         } else {
@@ -112,7 +114,7 @@ static void mark_arguments(const LStmt *s, bool *used) {
     }
 }
 
-/* Removes unused arguments. */
+/* Removes arguments that no statement uses. */
 static void drop_arguments(Gen *g) {
     int n = 0;
     bool *used = NEWN(g->a, bool, (size_t)g->k->bufs.n + 1);
@@ -127,21 +129,21 @@ static void drop_arguments(Gen *g) {
     g->k->bufs.n = g->arg_buf.n = n;
 }
 
-/* Removes unused values and arguments. */
-static void drop_dead(Gen *g) {
-    int *uses = NEWN(g->a, int, (size_t)g->reg_scope.n);
+/* Removes unused values, again and again, then unused arguments. */
+static void drop_dead_values(Gen *g) {
+    int *n_reads = NEWN(g->a, int, (size_t)g->reg_scope.n);
     do {
-        memset(uses, 0, (size_t)g->reg_scope.n * sizeof *uses);
-        count_uses(g->k->body, uses);
-    } while (drop_unused(&g->k->body, uses));
+        memset(n_reads, 0, (size_t)g->reg_scope.n * sizeof *n_reads);
+        count_uses(g->k->body, n_reads);
+    } while (drop_unused(&g->k->body, n_reads));
     drop_arguments(g);
 }
 
-/* Finishes the kernel. */
+/* Completes the kernel: removes what nobody uses and numbers its registers. */
 LKernel *cg_finish_kernel(Gen *g) {
     CTX_HOLDS(g->lo->c, g->scope == g->root, g->k->span);
     g->k->body = g->root->head;
-    drop_dead(g);
+    drop_dead_values(g);
     cg_number_registers(g->k->body, &g->k->n_regs);
     return g->k;
 }
@@ -165,28 +167,29 @@ static LStmt *new_stmt(Gen *g, LStmtKind kind) {
     return s;
 }
 
-/* A scalar function of registers, in the outermost scope where they are all defined. */
+/* The result of a scalar function of n registers, computed in the outermost scope where all of them
+ * are defined. */
 LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg) {
-    Scope *s = cg_innermost_scope(g, n, arg);
+    Scope *scope = cg_innermost_scope(g, n, arg);
     LStmt *st = new_stmt(g, L_LET);
     st->fn = fn;
     st->op = op;
     st->n_arg = n;
     for (int i = 0; i < n; i++) st->arg[i] = arg[i];
-    st->dst = cg_reg(g, dt, hint, s);
+    st->dst = cg_reg(g, dt, hint, scope);
     st->dst->def = st;
-    append(s, st);
+    append_stmt(scope, st);
     return st->dst;
 }
 
-/* A constant of the kernel, made once. */
-static LReg *constant(Gen *g, ConstMemo want) {
+/* The register with this constant or size, defined once per kernel. */
+static LReg *memoised_constant(Gen *g, ConstMemo want) {
     for (int i = 0; i < g->consts.n; i++) {
-        ConstMemo *m = &g->consts.v[i];
-        if (m->fn != want.fn || m->dt != want.dt) continue;
-        if (want.fn == L_FN_SIZE ? expr_eq(m->size, want.size)
-                                 : !memcmp(&m->imm, &want.imm, sizeof want.imm))
-            return m->reg;
+        ConstMemo *known = &g->consts.v[i];
+        if (known->fn != want.fn || known->dt != want.dt) continue;
+        if (want.fn == L_FN_SIZE ? expr_eq(known->size, want.size)
+                                 : !memcmp(&known->imm, &want.imm, sizeof want.imm))
+            return known->reg;
     }
     LStmt *st = new_stmt(g, L_LET);
     st->fn = want.fn;
@@ -194,30 +197,35 @@ static LReg *constant(Gen *g, ConstMemo want) {
     st->size = want.size;
     st->dst = want.reg = cg_reg(g, want.dt, want.fn == L_FN_SIZE ? "n" : "c", g->root);
     st->dst->def = st;
-    append(g->root, st);
+    append_stmt(g->root, st);
     vec_push(g->a, &g->consts, want);
     return want.reg;
 }
 
+/* The register with constant v. */
 LReg *cg_const(Gen *g, DType dt, double v) {
-    return constant(g, (ConstMemo){.fn = L_FN_CONST, .dt = dt, .imm = v});
+    return memoised_constant(g, (ConstMemo){.fn = L_FN_CONST, .dt = dt, .imm = v});
 }
 
+/* The register with the value of a size expression. */
 LReg *cg_size(Gen *g, const Expr *e) {
-    return constant(g, (ConstMemo){.fn = L_FN_SIZE, .dt = DT_I64, .size = e});
+    return memoised_constant(g, (ConstMemo){.fn = L_FN_SIZE, .dt = DT_I64, .size = e});
 }
 
+/* The result of an integer operation or comparison on two indices. */
 LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y) {
-    bool cmp = fn == L_FN_ILT || fn == L_FN_IGE || fn == L_FN_IEQ;
-    return cg_let(g, fn, 0, cmp ? DT_I1 : DT_I64, cmp ? "is" : "i", 2, (LReg *[]){x, y});
+    bool is_comparison = fn == L_FN_ILT || fn == L_FN_IGE || fn == L_FN_IEQ;
+    return cg_let(g, fn, 0, is_comparison ? DT_I1 : DT_I64, is_comparison ? "is" : "i", 2,
+                  (LReg *[]){x, y});
 }
 
+/* The register x converted to type dt; x itself if it has this type. */
 LReg *cg_cast(Gen *g, LReg *x, DType dt) {
     return x->dt == dt ? x : cg_let(g, L_FN_OP, OP_CAST, dt, x->hint, 1, &x);
 }
 
-/* Appends a load: of a read-only buffer as far out as its indices allow; of a buffer that the
- * kernel writes at the current place. */
+/* Appends a load. From a read-only buffer it is placed as far out as its indices allow; from one
+ * that the kernel writes, at the current place. */
 static LStmt *append_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     Scope *s = b->written || b->kind == LB_LOCAL ? g->scope : cg_innermost_scope(g, b->rank, idx);
     LStmt *st = new_stmt(g, L_LOAD);
@@ -225,16 +233,17 @@ static LStmt *append_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     st->dst = cg_reg(g, b->dt, hint, s);
     st->dst->def = st;
-    append(s, st);
+    append_stmt(s, st);
     return st;
 }
 
+/* The register with the element of b at these indices. */
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     return append_load(g, b, idx, hint)->dst;
 }
 
-/* Loads a value from its buffer. If the kernel writes another value there, this one is the buffer's
- * earlier contents. */
+/* Loads value op from its buffer. If the kernel writes another value to that buffer, op is the
+ * buffer's earlier contents, which the load is marked to read. */
 LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op) {
     LStmt *st = append_load(g, b, idx, op->hint);
     const Op *base = cg_info(g->lo, op)->base;
@@ -250,35 +259,39 @@ static LStmt *append_write(Gen *g, LStmtKind kind, LBuf *b, LReg *const *idx, LR
     st->src = v;
     for (int i = 0; i < b->rank; i++) st->idx[i] = idx[i];
     b->written = true;
-    append(g->scope, st);
+    append_stmt(g->scope, st);
     return st;
 }
 
+/* Appends a store of v to the element of b at these indices. */
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v) {
     append_write(g, L_STORE, b, idx, v);
 }
 
+/* Appends an accumulation of v into the element of b at these indices, by reduction red. */
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v) {
     append_write(g, L_ACC, b, idx, v)->red = red;
 }
 
 /* ---- loops ------------------------------------------------------------------------- */
-/* Opens a loop. */
+/* Opens a loop with this kind of range: what follows is in its body until the scope is closed. */
 static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
     LStmt *st = new_stmt(g, L_FOR);
     st->range = range;
-    g->scope = scope_new(g, g->scope, st);
+    g->scope = new_scope(g, g->scope, st);
     st->var = cg_reg(g, DT_I64, hint, g->scope);
     st->var->def = st;
     return st;
 }
 
+/* Opens a loop over 0 .. extent - 1; returns its variable. */
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint) {
     LStmt *st = open_loop(g, LR_EXTENT, hint);
     st->extent = extent;
     return st->var;
 }
 
+/* Opens the parallel loop of the kernel, over 0 .. extent - 1; *var gets its variable. */
 LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var) {
     LStmt *st = open_loop(g, LR_EXTENT, hint);
     st->extent = extent;
@@ -288,7 +301,8 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
     return st;
 }
 
-/* Opens a loop over the elements that map m sends to `at`; returns the element. */
+/* Opens a loop over the elements (edges) that map m sends to row `at`; returns the element's
+ * number. */
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     LBuf *ptr = cg_arg_map(g, m, LB_MAP_PTR);
     bool sorted = map_is_sorted(m);
@@ -302,20 +316,23 @@ LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     return e;
 }
 
-LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
+/* Opens a loop over chunk number `chunk` of n_chunks equal parts of 0 .. extent - 1; bounds: the
+ * array with the chunks' limits where they are not equal, or NULL. Returns its variable. */
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *bounds,
                     const char *hint) {
     LStmt *st = open_loop(g, LR_CHUNK, hint);
     st->at = chunk;
     st->n_chunks = n_chunks;
-    st->ptr = cuts;
+    st->ptr = bounds;
     st->extent = extent;
     return st->var;
 }
 
+/* Opens a block that runs only where cond holds. */
 void cg_open_if(Gen *g, LReg *cond) {
     LStmt *st = new_stmt(g, L_IF);
     st->cond = cond;
-    g->scope = scope_new(g, g->scope, st);
+    g->scope = new_scope(g, g->scope, st);
 }
 
 /* Whether a loop is among the statements. */
@@ -325,25 +342,27 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Closes the innermost scope. A loop without loops in it becomes a vector loop; a short one is
- * unrolled. */
+/* Closes the innermost scope and links its loop or `if` into the list around it. A loop without
+ * loops in it, unless it runs over a segment, becomes a vector loop, and a short one is unrolled.
+ */
 LStmt *cg_close_scope(Gen *g) {
     Scope *s = g->scope;
     LStmt *st = s->owner;
     st->body = s->head;
     s->open = false;
     g->scope = s->parent;
-    append(g->scope, st);
+    append_stmt(g->scope, st);
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
-        int64_t n, max = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
+        int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
         st->sched.vector = true;
-        st->sched.unroll = st->range == LR_EXTENT && expr_is_const(st->extent, &n) && n <= max;
+        st->sched.unroll =
+            st->range == LR_EXTENT && expr_is_const(st->extent, &extent) && extent <= max_unrolled;
     }
     return st;
 }
 
 /* ---- buffers ------------------------------------------------------------------------ */
-/* A name that no other argument or local has. */
+/* A name that no other argument or local of the kernel has: `want`, or that with a number. */
 static const char *unique_name(Gen *g, const char *want) {
     const char *name = want;
     for (int i = 2; strmap_has(&g->names, name); i++) name = arena_printf(g->a, "%s_%d", want, i);
@@ -364,10 +383,11 @@ LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *h
     vec_push(g->a, &g->k->locals, b);
     LStmt *st = new_stmt(g, L_LOCAL);
     st->buf = b;
-    append(g->scope, st);
+    append_stmt(g->scope, st);
     return b;
 }
 
+/* Declares a local scalar in the current scope. */
 LBuf *cg_local(Gen *g, DType dt, const char *hint) {
     return cg_local_array(g, dt, 0, NULL, hint);
 }
@@ -380,8 +400,8 @@ static bool same_dims(const LBuf *b, int rank, const Expr *const *dim) {
     return true;
 }
 
-/* The place in the hash table of arguments for a buffer with these dimensions: it holds the
- * argument's number from 1, or 0. */
+/* The place in the hash table of arguments for buffer number buf with these dimensions: it holds
+ * the argument's number plus 1, or 0. */
 static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
     unsigned mask = (unsigned)g->n_arg_table - 1, i = (unsigned)buf * 2654435761u & mask;
     for (; g->arg_table[i]; i = (i + 1) & mask) {
@@ -391,7 +411,7 @@ static int *find_slot(const Gen *g, int buf, int rank, const Expr *const *dim) {
     return &g->arg_table[i];
 }
 
-/* The same, after the table has been grown so that it is at most half full. */
+/* The same place, after growing the table so that it is at most half full. */
 static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
     if (2 * (g->k->bufs.n + 1) > g->n_arg_table) {
         g->n_arg_table = g->n_arg_table ? 2 * g->n_arg_table : 32;
@@ -404,7 +424,7 @@ static int *arg_slot(Gen *g, int buf, int rank, const Expr *const *dim) {
     return find_slot(g, buf, rank, dim);
 }
 
-/* The kernel's argument for a buffer with these dimensions, added if it is new. */
+/* The kernel's argument for buffer number buf with these dimensions, added if it is new. */
 static LBuf *add_argument(Gen *g, LBufKind kind, int buf, const char *name, DType dt, int rank,
                           const Expr *const *dim) {
     int *slot = arg_slot(g, buf, rank, dim);
@@ -422,7 +442,7 @@ static LBuf *add_argument(Gen *g, LBufKind kind, int buf, const char *name, DTyp
     return b;
 }
 
-/* The name of an argument. A variable that is updated in place keeps its name. */
+/* The name of the argument that holds op: that of the column, variable or input where it is one. */
 static const char *short_name(Gen *g, const Op *op) {
     const PBuf *b = g->lo->p->bufs.v[cg_buf(g->lo, op)];
     if (b->kind == PB_DATA) return cg_ident(g->a, b->col->name);
@@ -431,6 +451,7 @@ static const char *short_name(Gen *g, const Op *op) {
     return cg_value_name(g->lo, cg_info(g->lo, op)->base);
 }
 
+/* The argument that holds op, under the dimensions of type `as`. */
 LBuf *cg_arg_value(Gen *g, const Op *op, const Type *as) {
     const Expr *dim[MAX_RANK];
     for (int i = 0; i < as->rank; i++) dim[i] = as->dim[i]->size;
@@ -440,41 +461,50 @@ LBuf *cg_arg_value(Gen *g, const Op *op, const Type *as) {
     return b;
 }
 
+/* The argument that holds op, as a one-dimensional array of all its elements. */
 LBuf *cg_arg_flat(Gen *g, const Op *op) {
-    const Expr *n = cg_count(g->lo, &op->type);
-    LBuf *b = add_argument(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, 1, &n);
+    const Expr *n_elements = cg_count(g->lo, &op->type);
+    LBuf *b = add_argument(g, LB_VALUE, cg_buf(g->lo, op), short_name(g, op), op->type.dt, 1,
+                           &n_elements);
     if (!b->value) b->value = op;
     return b;
 }
 
+/* The argument for scratch buffer buf, such as the partial sums that one kernel hands to the next.
+ */
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim) {
     LBuf *b = add_argument(g, LB_VALUE, buf, "partial", dt, rank, dim);
     b->partial = number + 1;
     return b;
 }
 
-LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part) {
+/* The argument with one of the index arrays of map m: targets, segment bounds, or the permutation
+ * into segment order. */
+LBuf *cg_arg_map(Gen *g, Map *m, LBufKind array) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
     const Expr *one = expr_const(g->a, 1);
-    const Expr *n = part == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
-    LBuf *b = add_argument(g, part, cg_map_buf(g->lo, m, part, NULL),
-                           arena_printf(g->a, "%s%s", text_MapKind.word[m->kind], suffix[part]),
-                           part == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
+    const Expr *n = array == LB_MAP_PTR ? expr_add(g->a, m->to->size, one) : m->from->size;
+    LBuf *b = add_argument(g, array, cg_map_buf(g->lo, m, array, NULL),
+                           arena_printf(g->a, "%s%s", text_MapKind.word[m->kind], suffix[array]),
+                           array == LB_MAP_PTR ? DT_I64 : DT_I32, 1, &n);
     b->map = m;
     return b;
 }
 
-LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by) {
+/* The argument with the targets of map m, permuted into the segment order of map `order`. */
+LBuf *cg_arg_map_by(Gen *g, Map *m, Map *order) {
     const char *name =
-        arena_printf(g->a, "%s_by_%s", text_MapKind.word[m->kind], text_MapKind.word[by->kind]);
-    int buf = cg_map_buf(g->lo, m, LB_MAP_IDX, by);
+        arena_printf(g->a, "%s_by_%s", text_MapKind.word[m->kind], text_MapKind.word[order->kind]);
+    int buf = cg_map_buf(g->lo, m, LB_MAP_IDX, order);
     LBuf *b = add_argument(g, LB_MAP_IDX, buf, name, DT_I32, 1, &m->from->size);
     b->map = m;
-    b->sorted_by = by;
+    b->sorted_by = order;
     return b;
 }
 
+/* The argument with the ids that the rows of the space have in the whole graph, for batches and
+ * partitions. */
 LBuf *cg_arg_global_ids(Gen *g, Space *s) {
     const Expr *n = s->size;
     LBuf *b = add_argument(g, LB_GLOBAL_IDS, cg_global_ids_buf(g->lo, s), "logical", DT_I32, 1, &n);
@@ -482,6 +512,8 @@ LBuf *cg_arg_global_ids(Gen *g, Space *s) {
     return b;
 }
 
+/* The argument with the limits of the chunks in which rows of the space are summed; they are fixed
+ * so that sums have the same bits everywhere. */
 LBuf *cg_arg_chunk_bounds(Gen *g, Space *s) {
     const Expr *n = expr_const(g->a, RT_SUM_CHUNKS + 1);
     LBuf *b =
@@ -501,15 +533,17 @@ LBuf *cg_arg_rng_key(Gen *g, int stream) {
 }
 
 /* ---- environments --------------------------------------------------------------------- */
-const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r) {
+/* The environment `up` with an index for dimension `dim` added. */
+const Env *cg_bind(Gen *g, const Env *up, const Space *dim, LReg *r) {
     Env *e = NEW(g->a, Env);
     e->up = up;
-    e->space = s;
+    e->space = dim;
     e->reg = r;
     return e;
 }
 
-LReg *cg_lookup(const Env *e, const Space *s) {
-    while (e && e->space != s) e = e->up;
-    return e ? e->reg : NULL;
+/* The index register that the environment has for dimension `dim`; NULL = none. */
+LReg *cg_lookup(const Env *env, const Space *dim) {
+    while (env && env->space != dim) env = env->up;
+    return env ? env->reg : NULL;
 }

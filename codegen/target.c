@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
+/* The target with this name; NULL = there is none. */
 const Target *target_find(const char *name) {
     static const Target *const all[] = {
 #define TARGET(id) &target_##id,
@@ -17,7 +18,7 @@ const Target *target_find(const char *name) {
     return NULL;
 }
 
-/* Whether a phase has a step of this kind. */
+/* Whether a phase of the plan has a step of this kind. */
 static bool has_step(const Plan *p, PStepKind kind) {
     for (int i = 0; i < p->phases.n; i++)
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
@@ -25,20 +26,20 @@ static bool has_step(const Plan *p, PStepKind kind) {
     return false;
 }
 
-/* Whether the program needs a kernel of the runtime. */
+/* Whether the program uses this kernel of the runtime. */
 static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
     const Sampling *s = &p->m->recipe.sample;
-    bool rows = s->batch && !s->train_links;
+    bool has_row_batches = s->batch && !s->train_links;
     switch (k) {
     case RUNTIME_RANK:
         return has_step(p, PS_RANK);
     case RUNTIME_GATHER:
-        return rows;
+        return has_row_batches;
     case RUNTIME_SCATTER: /* rt_predicts_batches(), of the program that will be, and of rows */
-        return rows && module_runs_on_batches(p->m, PHASE_PREDICT);
+        return has_row_batches && module_runs_on_batches(p->m, PHASE_PREDICT);
     case RUNTIME_SAMPLE: /* what it does not draw rt_device_sampler_lacks() tells where it is wanted
                           */
-        return rows && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
+        return has_row_batches && s->n_hops && s->edges == SAMPLE_DIRECTIONAL;
     case RUNTIME_MAPS:
         return p->m->maps.n > 0;
     case RUNTIME_SPMM:
@@ -50,6 +51,7 @@ static bool needs_runtime_kernel(const Plan *p, RuntimeKernel k) {
     }
 }
 
+/* The name of a runtime kernel's kind, "gather". */
 const char *target_runtime_kernel_kind(RuntimeKernel k) {
     static const char *const kinds[RUNTIME_COUNT] = {
         [RUNTIME_RANK] = "rank",       [RUNTIME_GATHER] = "gather", [RUNTIME_SCATTER] = "scatter",
@@ -58,6 +60,8 @@ const char *target_runtime_kernel_kind(RuntimeKernel k) {
     return kinds[k];
 }
 
+/* The name of the program's entry point for a runtime kernel, "gcn_gather"; NULL = the program does
+ * not use it. */
 const char *target_runtime_kernel_name(Arena *a, const Plan *p, RuntimeKernel k) {
     if (!needs_runtime_kernel(p, k)) return NULL;
     return arena_printf(a, "%s_%s", cg_ident(a, p->m->name), target_runtime_kernel_kind(k));

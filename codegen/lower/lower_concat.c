@@ -24,52 +24,59 @@ typedef struct {
     OpList nested; /* concatenations that are parts */
 } Operands;
 
-/* Whether `user` concatenates op with more along the same dimension, so that one kernel can write
- * both. */
-bool cg_concat_continues(const Op *op, const Op *user) {
-    if (op->kind != OP_CONCAT || user->kind != OP_CONCAT) return false;
-    return user->in[0] == op ? user->over[0] == op->over[2] : user->over[1] == op->over[2];
+/* Whether concatenation op is an operand of concatenation `outer` along the same dimension, so that
+ * the kernel of `outer` can write the operands of both. */
+bool cg_concat_continues(const Op *op, const Op *outer) {
+    if (op->kind != OP_CONCAT || outer->kind != OP_CONCAT) return false;
+    return outer->in[0] == op ? outer->over[0] == op->over[2] : outer->over[1] == op->over[2];
 }
 
-/* Collects the operands, with those of nested concatenations. */
-static void collect_operands(Lower *lo, const Op *op, const Expr *at, Operands *p) {
+/* Collects the operands of concatenation op, and those of nested concatenations along the same
+ * dimension. offset: where op begins in the joined dimension, NULL = at 0. */
+static void collect_operands(Lower *lo, const Op *op, const Expr *offset, Operands *out) {
     for (int k = 0; k < 2; k++) {
         const Op *x = op->in[k];
-        const Expr *n = op->over[0]->size;
-        Operand operand = {x, op->over[k], !k ? at : at ? expr_add(lo->a, at, n) : n};
+        const Expr *first_size = op->over[0]->size;
+        Operand operand = {x, op->over[k],
+                           !k       ? offset
+                           : offset ? expr_add(lo->a, offset, first_size)
+                                    : first_size};
         if (cg_info(lo, x)->storage == HOW_INLINE && cg_concat_continues(x, op)) {
-            vec_push(lo->a, &p->nested, x);
-            collect_operands(lo, x, operand.offset, p);
+            vec_push(lo->a, &out->nested, x);
+            collect_operands(lo, x, operand.offset, out);
         } else {
-            vec_push(lo->a, &p->operands, operand);
+            vec_push(lo->a, &out->operands, operand);
         }
     }
 }
 
-/* Emits the loops that write an operand to its place. row: the row of the loop around it, if the
- * operand has the same rows. */
-static void emit_operand(Gen *g, const Op *op, LBuf *out, const Operand *p, LReg *row) {
+/* Emits the loops that compute one operand, or copy it, to its place in the result. row: the row of
+ * the loop around it, if all operands have the same rows; NULL = the operand has rows of its own.
+ */
+static void emit_operand(Gen *g, const Op *op, LBuf *out, const Operand *operand, LReg *row) {
     const Env *env = NULL;
     LReg *idx[MAX_RANK], *i = row;
     int opened = 0;
     for (int k = 0; k < op->type.rank; k++) {
-        bool joined = op->type.dim[k] == op->over[2];
-        Space *s = joined ? p->index_space : op->type.dim[k];
+        bool is_joined = op->type.dim[k] == op->over[2];
+        Space *dim = is_joined ? operand->index_space : op->type.dim[k];
         if (k || !row) {
             if (k)
-                i = cg_open_for(g, s->size, "f");
+                i = cg_open_for(g, dim->size, "f");
             else
-                cg_open_parallel(g, s->size, "v", &i);
+                cg_open_parallel(g, dim->size, "v", &i);
             opened++;
         }
-        env = cg_bind(g, env, s, i);
-        idx[k] = joined && p->offset ? cg_index(g, L_FN_IADD, i, cg_size(g, p->offset)) : i;
+        env = cg_bind(g, env, dim, i);
+        idx[k] = is_joined && operand->offset
+                     ? cg_index(g, L_FN_IADD, i, cg_size(g, operand->offset))
+                     : i;
     }
-    cg_store(g, out, idx, cg_value(g, p->value, env));
+    cg_store(g, out, idx, cg_value(g, operand->value, env));
     while (opened--) cg_close_scope(g);
 }
 
-/* Begins a kernel that writes the concatenation. */
+/* Begins a kernel that writes the concatenation; returns the buffer that it writes. */
 static LBuf *begin_concat_kernel(Gen *g, Lower *lo, const Op *op, const Operands *p,
                                  const char *suffix) {
     cg_begin_kernel(g, lo, op, suffix);
@@ -79,7 +86,7 @@ static LBuf *begin_concat_kernel(Gen *g, Lower *lo, const Op *op, const Operands
     return out;
 }
 
-/* One kernel writes all operands, row by row. */
+/* Lowers a concatenation of columns to one kernel, which writes all operands row by row. */
 static void lower_in_one_kernel(Lower *lo, const Op *op, const Operands *p) {
     Gen gen, *g = &gen;
     LReg *row;
@@ -90,7 +97,7 @@ static void lower_in_one_kernel(Lower *lo, const Op *op, const Operands *p) {
     cg_step_kernel(g, op);
 }
 
-/* A kernel for each operand: they have rows of their own. */
+/* Lowers a concatenation of rows to a kernel for each operand. */
 static void lower_in_kernels(Lower *lo, const Op *op, const Operands *p) {
     for (int i = 0; i < p->operands.n; i++) {
         Gen gen, *g = &gen;
@@ -100,7 +107,8 @@ static void lower_in_kernels(Lower *lo, const Op *op, const Operands *p) {
     }
 }
 
-/* Lowers a concatenation. */
+/* Lowers a concatenation, with nested ones along the same dimension: to one kernel if columns are
+ * joined, to several if rows are. */
 void cg_lower_concat(Lower *lo, const Op *op) {
     Operands p = {0};
     collect_operands(lo, op, NULL, &p);

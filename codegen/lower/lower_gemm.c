@@ -14,19 +14,20 @@
 typedef struct {
     int n;
     Space *s[MAX_RANK];
-} GroupKernel;
+} DimGroup;
 
 /* The four dimensions of the product. */
 typedef struct {
-    GroupKernel batch, m, n, k;
+    DimGroup batch, m, n, k;
 } SpaceGroups;
 
 /* Adds a space. */
-static void add_space(GroupKernel *g, Space *s) {
+static void add_space(DimGroup *g, Space *s) {
     g->s[g->n++] = s;
 }
 
-/* Divides the spaces of the operands and the result into batch, m, n and k. */
+/* Divides the dimensions of a contraction c = x . y into the four groups of a batched matrix
+ * product: batch (in all three), m (x and c), n (y and c) and k (summed over). */
 static SpaceGroups classify_spaces(const Type *x, const Type *y, const Type *c) {
     SpaceGroups g = {0};
     for (int i = 0; i < c->rank; i++) {
@@ -38,23 +39,25 @@ static SpaceGroups classify_spaces(const Type *x, const Type *y, const Type *c) 
     return g;
 }
 
-/* The number of elements of a group. */
-static const Expr *group_size(Arena *a, const GroupKernel *g) {
+/* The number of elements of a dimension group, the product of its sizes. */
+static const Expr *group_size(Arena *a, const DimGroup *g) {
     const Expr *e = expr_const(a, 1);
     for (int i = 0; i < g->n; i++) e = expr_mul(a, e, g->s[i]->size);
     return e;
 }
 
-/* Whether the group's spaces are adjacent dimensions of t, in their order. */
-static bool is_contiguous(const Type *t, const GroupKernel *g) {
+/* Whether the group's dimensions are neighbours in type t, in the group's order: they then form one
+ * matrix dimension. */
+static bool is_contiguous(const Type *t, const DimGroup *g) {
     int at = g->n ? type_find(t, g->s[0]) : 0;
     for (int i = 0; i < g->n; i++)
         if (at + i >= t->rank || t->dim[at + i] != g->s[i]) return false;
     return true;
 }
 
-/* The stride of the group in t. */
-static const Expr *group_stride(Arena *a, const Type *t, const GroupKernel *g) {
+/* The stride in t, in elements, of the matrix dimension that the group forms; 0 for an empty group.
+ */
+static const Expr *group_stride(Arena *a, const Type *t, const DimGroup *g) {
     const Expr *e = expr_const(a, 1);
     if (g->n == 0) return expr_const(a, 0);
     for (int i = type_find(t, g->s[g->n - 1]) + 1; i < t->rank; i++)
@@ -62,40 +65,42 @@ static const Expr *group_stride(Arena *a, const Type *t, const GroupKernel *g) {
     return e;
 }
 
-/* Whether the group's last space is the last dimension of t. */
-static bool ends_type(const Type *t, const GroupKernel *g) {
+/* Whether the group's last dimension is the innermost one of t, so that its stride is 1. */
+static bool is_innermost(const Type *t, const DimGroup *g) {
     return t->rank > 0 && g->n > 0 && t->dim[t->rank - 1] == g->s[g->n - 1];
 }
 
-/* Whether a node, edge or graph space is in the group. */
-static bool has_long(const GroupKernel *g) {
+/* Whether the group has a dimension of nodes, edges or graphs, whose size the data decide. */
+static bool has_data_sized_space(const DimGroup *g) {
     for (int i = 0; i < g->n; i++)
         if (g->s[i]->kind != SP_DIM) return true;
     return false;
 }
 
-/* Whether the group has at most one element. */
-static bool is_unit(Arena *a, const GroupKernel *g) {
+/* Whether the group has at most one element at compile time. */
+static bool is_unit(Arena *a, const DimGroup *g) {
     int64_t n;
     return expr_is_const(group_size(a, g), &n) && n <= 1;
 }
 
-/* Whether x and y change places: the result's last space is one of x's. */
+/* Whether x and y change places, so that the result's rows are those of y: the innermost dimension
+ * of the result belongs to x. */
 static bool swaps_operands(const Op *op) {
     const Type *c = &op->type;
     return c->rank > 0 && !type_has(&op->in[1]->type, c->dim[c->rank - 1]);
 }
 
-/* Whether the contraction can be a library call, by its types. */
+/* Whether the contraction can be a library's matrix product, judged by types alone. */
 bool cg_gemm_fits(Lower *lo, const Op *op) {
     if (op->kind != OP_CONTRACT || cg_sum_dtype(op->type.dt) != DT_F32) return false;
-    bool sw = swaps_operands(op);
-    const Type *x = &op->in[sw]->type, *y = &op->in[!sw]->type, *c = &op->type;
+    bool swapped = swaps_operands(op);
+    const Type *x = &op->in[swapped]->type, *y = &op->in[!swapped]->type, *c = &op->type;
     SpaceGroups g = classify_spaces(x, y, c);
     if (is_unit(lo->a, &g.m) || is_unit(lo->a, &g.n) || is_unit(lo->a, &g.k)) return false;
-    if (has_long(&g.batch) || (has_long(&g.k) && c->dt != DT_F32)) return false;
+    if (has_data_sized_space(&g.batch) || (has_data_sized_space(&g.k) && c->dt != DT_F32))
+        return false;
     return is_contiguous(c, &g.batch) && is_contiguous(c, &g.m) && is_contiguous(c, &g.n) &&
-           ends_type(c, &g.n);
+           is_innermost(c, &g.n);
 }
 
 /* ---- operands in the order that the library wants -------------------------------------- */
@@ -105,45 +110,44 @@ typedef struct {
     int buf;
 } MatrixOperand;
 
-/* Whether an operand of this type can be read as it is: each group is contiguous and one has stride
- * 1. */
-static bool is_usable(const Type *t, const GroupKernel *batch, const GroupKernel *p,
-                      const GroupKernel *q) {
-    return is_contiguous(t, batch) && is_contiguous(t, p) && is_contiguous(t, q) &&
-           (ends_type(t, p) || ends_type(t, q));
+/* Whether the library can read an operand of type t without a copy: each of its groups is one
+ * matrix dimension, and the first or second has stride 1. */
+static bool is_readable_layout(const Type *t, const DimGroup *batch, const DimGroup *first,
+                               const DimGroup *second) {
+    return is_contiguous(t, batch) && is_contiguous(t, first) && is_contiguous(t, second) &&
+           (is_innermost(t, first) || is_innermost(t, second));
 }
 
-/* The type with the spaces in the order of the groups. */
-static Type ordered_type(const Type *t, const GroupKernel *a, const GroupKernel *b,
-                         const GroupKernel *c) {
-    Type r = {.dt = t->dt, .layout = LAYOUT_DENSE};
-    const GroupKernel *all[] = {a, b, c};
+/* The type with the dimensions of three groups in that order, which the library can read. */
+static Type ordered_type(const Type *t, const DimGroup *a, const DimGroup *b, const DimGroup *c) {
+    Type ordered = {.dt = t->dt, .layout = LAYOUT_DENSE};
+    const DimGroup *all[] = {a, b, c};
     for (int k = 0; k < 3; k++)
-        for (int i = 0; i < all[k]->n; i++) r.dim[r.rank++] = all[k]->s[i];
-    return r;
+        for (int i = 0; i < all[k]->n; i++) ordered.dim[ordered.rank++] = all[k]->s[i];
+    return ordered;
 }
 
-/* Writes a copy of op in the layout `want`, which may have more dimensions (it is then broadcast),
- * to a new buffer. of: the op that the copy is made for, for names. */
-int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner,
+/* Appends a kernel that writes op to a new buffer in another layout, whose extra dimensions are
+ * broadcast; returns the buffer. owner: the op that the copy is made for, which names it. */
+int cg_materialize_as(Lower *lo, const Op *op, const Type *layout, const Op *owner,
                       const char *suffix) {
     Gen gen, *g = &gen;
     const char *name = arena_printf(lo->a, "%s%s", cg_value_name(lo, owner), suffix);
-    int buf = cg_temp_buf(lo, name, want->dt, cg_count(lo, want));
-    lo->p->bufs.v[buf]->type = *want;
+    int buf = cg_temp_buf(lo, name, layout->dt, cg_count(lo, layout));
+    lo->p->bufs.v[buf]->type = *layout;
     cg_begin_kernel(g, lo, owner, suffix);
     const Expr *dim[MAX_RANK];
     LReg *idx[MAX_RANK];
     const Env *env = NULL;
-    for (int i = 0; i < want->rank; i++) dim[i] = want->dim[i]->size;
-    LBuf *out = cg_arg_partial(g, buf, owner->id, want->dt, want->rank, dim);
+    for (int i = 0; i < layout->rank; i++) dim[i] = layout->dim[i]->size;
+    LBuf *out = cg_arg_partial(g, buf, owner->id, layout->dt, layout->rank, dim);
     out->written = true;
-    for (int i = 0; i < want->rank; i++) {
+    for (int i = 0; i < layout->rank; i++) {
         if (i == 0)
             cg_open_parallel(g, dim[0], "v", &idx[0]);
         else
             idx[i] = cg_open_for(g, dim[i], "f");
-        env = cg_bind(g, env, want->dim[i], idx[i]);
+        env = cg_bind(g, env, layout->dim[i], idx[i]);
     }
     cg_store(g, out, idx, cg_value(g, op, env));
     while (g->scope != g->root) cg_close_scope(g);
@@ -151,42 +155,46 @@ int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner
     return buf;
 }
 
-/* The operand as it is stored, or a copy in a usable layout. */
-static MatrixOperand make_operand(Lower *lo, const Op *op, const GroupKernel *batch,
-                                  const GroupKernel *p, const GroupKernel *q, const Op *owner,
-                                  const char *suffix) {
-    if (is_usable(&op->type, batch, p, q))
+/* The operand as the library reads it: its own buffer, or that of a copy where its layout does not
+ * fit. first, second: its row and column groups. */
+static MatrixOperand find_or_copy_operand(Lower *lo, const Op *op, const DimGroup *batch,
+                                          const DimGroup *first, const DimGroup *second,
+                                          const Op *owner, const char *suffix) {
+    if (is_readable_layout(&op->type, batch, first, second))
         return (MatrixOperand){.type = op->type, .buf = cg_buf(lo, op)};
-    Type want = ordered_type(&op->type, batch, p, q);
+    Type want = ordered_type(&op->type, batch, first, second);
     return (MatrixOperand){.type = want, .buf = cg_materialize_as(lo, op, &want, owner, suffix)};
 }
 
-/* Whether t has the group's spaces in that order. */
-static bool has_order(const Type *t, const GroupKernel *g) {
+/* Whether t has the group's dimensions in the group's order. */
+static bool is_in_order(const Type *t, const DimGroup *g) {
     return is_contiguous(t, g);
 }
 
-/* Takes k in the order of y, if then y needs no copy and x needs one anyway. Otherwise k has the
- * order of x. */
-static void choose_k_order(SpaceGroups *g, const Type *x, const Type *y) {
-    if (has_order(x, &g->k) && has_order(y, &g->k)) return;
-    GroupKernel k = {0};
+/* Orders the summed dimensions as y has them, if y then needs no copy and x needs one in any case.
+ * Otherwise they keep the order of x. */
+static void choose_k_group_order(SpaceGroups *g, const Type *x, const Type *y) {
+    if (is_in_order(x, &g->k) && is_in_order(y, &g->k)) return;
+    DimGroup k = {0};
     for (int i = 0; i < y->rank; i++)
         for (int j = 0; j < g->k.n; j++)
             if (g->k.s[j] == y->dim[i]) add_space(&k, y->dim[i]);
-    if (!is_usable(x, &g->batch, &g->m, &g->k) && is_usable(y, &g->batch, &k, &g->n)) g->k = k;
+    if (!is_readable_layout(x, &g->batch, &g->m, &g->k) &&
+        is_readable_layout(y, &g->batch, &k, &g->n))
+        g->k = k;
 }
 
-/* Lowers a contraction to a library call, with copies of operands where needed. */
+/* Lowers a contraction to a step that calls a library's matrix product, after kernels that copy
+ * operands whose layout does not fit. */
 void cg_lower_gemm(Lower *lo, const Op *op) {
     Arena *a = lo->a;
-    bool sw = swaps_operands(op);
-    const Op *x = op->in[sw], *y = op->in[!sw];
+    bool swapped = swaps_operands(op);
+    const Op *x = op->in[swapped], *y = op->in[!swapped];
     const Type *c = &op->type;
     SpaceGroups g = classify_spaces(&x->type, &y->type, c);
-    choose_k_order(&g, &x->type, &y->type);
-    MatrixOperand A = make_operand(lo, x, &g.batch, &g.m, &g.k, op, "_a");
-    MatrixOperand B = make_operand(lo, y, &g.batch, &g.k, &g.n, op, "_b");
+    choose_k_group_order(&g, &x->type, &y->type);
+    MatrixOperand A = find_or_copy_operand(lo, x, &g.batch, &g.m, &g.k, op, "_a");
+    MatrixOperand B = find_or_copy_operand(lo, y, &g.batch, &g.k, &g.n, op, "_b");
     PStep *s = cg_step(lo, PS_GEMM, op, 3);
     s->bufs[0] = A.buf;
     s->bufs[1] = B.buf;
@@ -204,6 +212,6 @@ void cg_lower_gemm(Lower *lo, const Op *op) {
         .b_col = group_stride(a, &B.type, &g.n),
         .c_batch = group_stride(a, c, &g.batch),
         .c_row = group_stride(a, c, &g.m),
-        .long_k = has_long(&g.k),
+        .long_k = has_data_sized_space(&g.k),
     };
 }

@@ -31,14 +31,15 @@ typedef struct {
     const Env *env; /* binds the row */
 } GroupKernel;
 
-/* The root that is computed as op and is not stored yet; -1 = there is none. */
-static int find_root(const GroupKernel *p, const Op *op) {
+/* The number of the root whose value is op and that is not stored yet; -1 = there is none. */
+static int unstored_root(const GroupKernel *p, const Op *op) {
     for (int i = 0; i < p->n; i++)
         if (p->value[i] == op && !p->stored[i]) return i;
     return -1;
 }
 
-/* The accumulator that holds the sum op; NULL = it is not made yet. */
+/* The accumulator (local array or row of a result) that holds the finished sum op; NULL = it is not
+ * computed yet. */
 static Accumulator *find_accumulator(const GroupKernel *p, const Op *op) {
     for (int i = 0; i < p->g->accumulators.n; i++)
         if (p->g->accumulators.v[i].op == op && p->g->accumulators.v[i].scope)
@@ -46,106 +47,110 @@ static Accumulator *find_accumulator(const GroupKernel *p, const Op *op) {
     return NULL;
 }
 
-/* Whether op, read at the row itself, sums over the entries of a map into that row. */
-static bool is_row_sum(const GroupKernel *p, const Op *op, const Map *through) {
-    return op->kind == OP_SEGMENT && !through && op->map->to == p->rows;
+/* Whether op sums over the entries (edges) of a row into this row. map: op is read at entries of
+ * this map's segments; NULL = at the row itself. */
+static bool is_row_sum(const GroupKernel *p, const Op *op, const Map *map) {
+    return op->kind == OP_SEGMENT && !map && op->map->to == p->rows;
 }
 
 /* ---- which sums are to be made, and which can be now -------- */
-/* Whether the operands of op are computed in this kernel at op's own place; *below: the map at
- * whose entry they are read, NULL = at the row. through: the same of op. */
-static bool operand_context(const GroupKernel *p, const Op *op, Map *through, Map **below) {
-    *below = through;
-    if (is_row_sum(p, op, through)) {
-        *below = op->map;
+/* Whether a walk goes on from op to its operands, since this kernel computes them. *operand_map:
+ * the map at whose entries the operands are read, NULL = at the row. map: the same of op itself. */
+static bool visits_operands(const GroupKernel *p, const Op *op, Map *map, Map **operand_map) {
+    *operand_map = map;
+    if (is_row_sum(p, op, map)) {
+        *operand_map = op->map;
         return true;
     }
     if (op->kind == OP_GATHER) {
-        *below = NULL;
-        return through && op->map == through;
+        *operand_map = NULL;
+        return map && op->map == map;
     }
     return op_has(op, OPT_ELEM) || op->kind == OP_VIEW || op->kind == OP_REDUCE ||
            op->kind == OP_CONTRACT || op->kind == OP_ARGMAX;
 }
 
-/* Whether x has a value per row (or entry); one that has not is the same for all. */
-static bool is_per_row(const GroupKernel *p, const Op *x, const Map *through) {
-    return x->type.rank > 0 && x->type.dim[0] == (through ? through->from : p->rows);
+/* Whether x has a value per row (or per entry of `map`), rather than one for all rows. */
+static bool is_per_row(const GroupKernel *p, const Op *x, const Map *map) {
+    return x->type.rank > 0 && x->type.dim[0] == (map ? map->from : p->rows);
 }
 
-/* Collects the sums that op needs and that are not made yet, those that others need first. */
-static void collect_sums(GroupKernel *p, const Op *op, Map *through, OpList *out) {
-    Map *below;
-    if (!cg_is_inline(p->g, op) || find_accumulator(p, op) || !cg_walk_visit(p->g, op, through))
-        return;
-    bool enter = operand_context(p, op, through, &below);
-    for (int i = 0; i < op->n_in && enter; i++)
-        if (is_per_row(p, op->in[i], below)) collect_sums(p, op->in[i], below, out);
-    if (is_row_sum(p, op, through) && !cg_has_op(out, op)) vec_push(p->g->a, out, op);
+/* Collects in `out` the sums over entries that op needs and that are not computed yet, inner sums
+ * first. */
+static void collect_sums(GroupKernel *p, const Op *op, Map *map, OpList *out) {
+    Map *operand_map;
+    if (!cg_is_inline(p->g, op) || find_accumulator(p, op) || !cg_walk_visit(p->g, op, map)) return;
+    bool goes_on = visits_operands(p, op, map, &operand_map);
+    for (int i = 0; i < op->n_in && goes_on; i++)
+        if (is_per_row(p, op->in[i], operand_map)) collect_sums(p, op->in[i], operand_map, out);
+    if (is_row_sum(p, op, map) && !cg_has_op(out, op)) vec_push(p->g->a, out, op);
 }
 
-/* These sums of one op. */
-static OpList pending_sums(GroupKernel *p, const Op *op) {
+/* The sums over entries that op needs and that are not computed yet. */
+static OpList missing_sums(GroupKernel *p, const Op *op) {
     OpList out = {0};
     cg_walk_start(p->g);
     collect_sums(p, op, NULL, &out);
     return out;
 }
 
-/* Whether everything that op needs, except `top` itself, is made or stored. */
-static bool is_ready(GroupKernel *p, const Op *op, Map *through, const Op *top) {
-    Map *below;
-    if (!cg_is_inline(p->g, op) || (op != top && find_accumulator(p, op))) return true;
-    if (!cg_walk_visit(p->g, op, through)) return true;
-    if (op != top && !through && (find_root(p, op) >= 0 || is_row_sum(p, op, through)))
-        return false;
-    if (!operand_context(p, op, through, &below)) return true;
+/* Whether all row values that op reads are computed or stored, so that op can be computed. sum: the
+ * sum whose operands are asked about; it itself need not be computed. */
+static bool operands_are_ready(GroupKernel *p, const Op *op, Map *map, const Op *sum) {
+    Map *operand_map;
+    if (!cg_is_inline(p->g, op) || (op != sum && find_accumulator(p, op))) return true;
+    if (!cg_walk_visit(p->g, op, map)) return true;
+    if (op != sum && !map && (unstored_root(p, op) >= 0 || is_row_sum(p, op, map))) return false;
+    if (!visits_operands(p, op, map, &operand_map)) return true;
     for (int i = 0; i < op->n_in; i++)
-        if (is_per_row(p, op->in[i], below) && !is_ready(p, op->in[i], below, top)) return false;
+        if (is_per_row(p, op->in[i], operand_map) &&
+            !operands_are_ready(p, op->in[i], operand_map, sum))
+            return false;
     return true;
 }
 
-/* Whether the sum can be made in the next traversal. */
-static bool can_be_made(GroupKernel *p, const Op *op) {
+/* Whether the next traversal of the entries can compute the sum: all that it reads is known. */
+static bool can_sum_now(GroupKernel *p, const Op *op) {
     cg_walk_start(p->g);
-    return is_ready(p, op, NULL, op);
+    return operands_are_ready(p, op, NULL, op);
 }
 
 /* ---- one traversal of the entries -------- */
-/* Whether op contains a reduction that is not made yet. The answer is remembered during one
- * traversal: the number of the traversal, twice, plus the answer. */
-static bool has_sum(GroupKernel *p, const Op *op) {
+/* Whether computing op would compute a reduction that has no accumulator yet. The answer is
+ * remembered for one traversal, as twice the traversal's number plus the answer. */
+static bool contains_missing_reduction(GroupKernel *p, const Op *op) {
     const Lower *lo = p->g->lo;
-    unsigned *known = &lo->sums[op->id];
+    unsigned *memo = &lo->sums[op->id];
     if (!cg_is_inline(p->g, op) || find_accumulator(p, op)) return false;
-    if (*known / 2 == lo->sums_mark) return *known % 2;
-    bool sum = op_has(op, OPT_REDUCE);
-    for (int i = 0; i < op->n_in && !sum; i++) sum = has_sum(p, op->in[i]);
-    *known = 2 * lo->sums_mark + sum;
-    return sum;
+    if (*memo / 2 == lo->sums_mark) return *memo % 2;
+    bool found = op_has(op, OPT_REDUCE);
+    for (int i = 0; i < op->n_in && !found; i++) found = contains_missing_reduction(p, op->in[i]);
+    *memo = 2 * lo->sums_mark + found;
+    return found;
 }
 
-/* Whether env binds all dimensions of op. */
-static bool is_bound(const Op *op, const Env *env) {
+/* Whether env has an index for each dimension of op. */
+static bool env_binds_all(const Op *op, const Env *env) {
     for (int i = 0; i < op->type.rank; i++)
         if (!cg_lookup(env, op->type.dim[i])) return false;
     return true;
 }
 
-/* Emits the scalars that op needs ahead of the loops: a target may compute those of several heads
- * or entries at once. */
+/* Emits scalars that op needs before the loops over its dimensions: a target may compute those of
+ * several heads or entries at once. */
 static void emit_scalars(GroupKernel *p, const Op *op, const Env *env) {
     if (!cg_is_inline(p->g, op) || find_accumulator(p, op) || !cg_walk_visit(p->g, op, NULL))
         return;
-    if (is_bound(op, env) && !has_sum(p, op)) {
+    if (env_binds_all(op, env) && !contains_missing_reduction(p, op)) {
         if (op->n_in) cg_value(p->g, op, env);
         return;
     }
     for (int i = 0; i < op->n_in && op_has(op, OPT_ELEM); i++) emit_scalars(p, op->in[i], env);
 }
 
-/* Opens a loop over a space; one of a single element needs none. */
-static const Env *open_space(Gen *g, const Env *env, Space *s, int *depth) {
+/* Opens a loop over a dimension and binds it; a dimension of size 1 needs no loop. Counts loops in
+ * *depth. */
+static const Env *open_dim_loop(Gen *g, const Env *env, Space *s, int *depth) {
     int64_t n;
     if (expr_is_const(s->size, &n) && n == 1)
         return cg_bind(g, env, s, cg_size(g, expr_const(g->a, 0)));
@@ -153,36 +158,39 @@ static const Env *open_space(Gen *g, const Env *env, Space *s, int *depth) {
     return cg_bind(g, env, s, cg_open_for(g, s->size, "f"));
 }
 
-/* Closes so many loops. */
-static void close_spaces(Gen *g, int depth) {
+/* Closes so many loops over dimensions. */
+static void close_dim_loops(Gen *g, int depth) {
     while (depth-- > 0) cg_close_outer_loop(g);
 }
 
-/* The index of the accumulator's element at env. */
-static LReg *const *accumulator_index(const Accumulator *t, const Env *env, LReg **idx) {
-    int skip = t->acc->kind == LB_LOCAL;
-    for (int i = skip; i < t->op->type.rank; i++)
-        idx[i - skip] = cg_lookup(env, t->op->type.dim[i]);
+/* Fills idx with the index of the accumulator's element at env: without the row if it is a local
+ * array. */
+static LReg *const *accumulator_index(const Accumulator *accumulator, const Env *env, LReg **idx) {
+    int n_skipped = accumulator->acc->kind == LB_LOCAL;
+    for (int i = n_skipped; i < accumulator->op->type.rank; i++)
+        idx[i - n_skipped] = cg_lookup(env, accumulator->op->type.dim[i]);
     return idx;
 }
 
 typedef VEC(Accumulator) Tiles;
 
-/* Emits the accumulation of all sums whose first `depth` dimensions env binds; sums with the same
- * next dimension share its loop. */
-static void emit_accumulations(GroupKernel *p, const Tiles *tiles, int depth, const Env *env) {
+/* Emits the accumulation of sums over one entry, whose first `depth` dimensions env binds; sums
+ * with the same next dimension share a loop over it. */
+static void emit_accumulations(GroupKernel *p, const Tiles *accumulators, int depth,
+                               const Env *env) {
     Gen *g = p->g;
     LReg *idx[MAX_RANK];
     Tiles rest = {0};
     cg_walk_start(g);
-    for (int i = 0; i < tiles->n; i++) emit_scalars(p, tiles->v[i].op->in[0], env);
-    for (int i = 0; i < tiles->n; i++) {
-        const Accumulator *t = &tiles->v[i];
-        if (t->op->type.rank == depth)
-            cg_acc(g, t->op->red, t->acc, accumulator_index(t, env, idx),
-                   cg_cast(g, cg_value(g, t->op->in[0], env), t->acc->dt));
+    for (int i = 0; i < accumulators->n; i++) emit_scalars(p, accumulators->v[i].op->in[0], env);
+    for (int i = 0; i < accumulators->n; i++) {
+        const Accumulator *accumulator = &accumulators->v[i];
+        if (accumulator->op->type.rank == depth)
+            cg_acc(g, accumulator->op->red, accumulator->acc,
+                   accumulator_index(accumulator, env, idx),
+                   cg_cast(g, cg_value(g, accumulator->op->in[0], env), accumulator->acc->dt));
         else
-            vec_push(g->a, &rest, *t);
+            vec_push(g->a, &rest, *accumulator);
     }
     while (rest.n) {
         Tiles same = {0}, others = {0};
@@ -190,26 +198,27 @@ static void emit_accumulations(GroupKernel *p, const Tiles *tiles, int depth, co
         for (int i = 0; i < rest.n; i++)
             vec_push(g->a, rest.v[i].op->type.dim[depth] == s ? &same : &others, rest.v[i]);
         int opened = 0;
-        emit_accumulations(p, &same, depth + 1, open_space(g, env, s, &opened));
-        close_spaces(g, opened);
+        emit_accumulations(p, &same, depth + 1, open_dim_loop(g, env, s, &opened));
+        close_dim_loops(g, opened);
         rest = others;
     }
 }
 
 /* Emits a store of v to all elements of an accumulator. */
-static void emit_fill(GroupKernel *p, const Accumulator *t, double v) {
+static void emit_fill_accumulator(GroupKernel *p, const Accumulator *accumulator, double v) {
     Gen *g = p->g;
     LReg *idx[MAX_RANK];
     const Env *env = p->env;
     int opened = 0;
-    for (int i = 1; i < t->op->type.rank; i++)
-        env = open_space(g, env, t->op->type.dim[i], &opened);
-    cg_store(g, t->acc, accumulator_index(t, env, idx), cg_const(g, t->acc->dt, v));
-    close_spaces(g, opened);
+    for (int i = 1; i < accumulator->op->type.rank; i++)
+        env = open_dim_loop(g, env, accumulator->op->type.dim[i], &opened);
+    cg_store(g, accumulator->acc, accumulator_index(accumulator, env, idx),
+             cg_const(g, accumulator->acc->dt, v));
+    close_dim_loops(g, opened);
 }
 
-/* The row of a result in memory that serves as accumulator of a sum too long for a local array;
- * NULL = there is none. */
+/* The result in memory whose row can serve as accumulator of a sum too long for a local array; NULL
+ * = there is none. */
 static LBuf *accumulator_row(const GroupKernel *p, const Op *op) {
     for (int i = 0; i < p->n; i++) {
         const Type *t = &p->value[i]->type;
@@ -220,69 +229,72 @@ static LBuf *accumulator_row(const GroupKernel *p, const Op *op) {
     return NULL;
 }
 
-/* The buffer that a sum is accumulated in: a local array, or a row of a result. */
+/* The buffer in which a sum is accumulated: a local array if the row is short, else the row of a
+ * result. */
 static LBuf *new_accumulator(const GroupKernel *p, const Op *op) {
-    int64_t n[MAX_RANK], all = 1;
-    for (int i = 1; i < op->type.rank && all; i++)
-        all = expr_is_const(op->type.dim[i]->size, &n[i - 1]) ? all * n[i - 1] : 0;
-    if (all > 0 && all <= pass_threshold(p->g->lo->c, PASS_T_ROW))
-        return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, n, "acc");
+    int64_t extent[MAX_RANK], n_elements = 1;
+    for (int i = 1; i < op->type.rank && n_elements; i++)
+        n_elements =
+            expr_is_const(op->type.dim[i]->size, &extent[i - 1]) ? n_elements * extent[i - 1] : 0;
+    if (n_elements > 0 && n_elements <= pass_threshold(p->g->lo->c, PASS_T_ROW))
+        return cg_local_array(p->g, cg_sum_dtype(op->type.dt), op->type.rank - 1, extent, "acc");
     LBuf *row = accumulator_row(p, op);
     if (!row) ctx_fault(p->g->lo->c, op->span, "a sum has no place");
     return row;
 }
 
-/* Begins the accumulation of a sum. */
-static void begin_accumulator(GroupKernel *p, const Op *op, Tiles *tiles) {
-    Accumulator t = {
+/* Makes an accumulator for a sum, fills it with the identity and appends it to `out`. */
+static void begin_accumulator(GroupKernel *p, const Op *op, Tiles *out) {
+    Accumulator accumulator = {
         .op = op, .scope = p->g->scope, .whole_axes = true, .acc = new_accumulator(p, op)};
-    t.key[0] = p->row;
-    for (int i = 1; i < op->type.rank; i++) t.is_axis[i] = true;
-    emit_fill(p, &t, cg_identity(op->red, t.acc->dt));
-    vec_push(p->g->a, tiles, t);
+    accumulator.key[0] = p->row;
+    for (int i = 1; i < op->type.rank; i++) accumulator.is_axis[i] = true;
+    emit_fill_accumulator(p, &accumulator, cg_identity(op->red, accumulator.acc->dt));
+    vec_push(p->g->a, out, accumulator);
 }
 
-/* Ends it: a maximum or minimum over no entries is 0. */
-static void end_accumulator(GroupKernel *p, const Accumulator *t) {
+/* Completes a sum after its traversal: a maximum or minimum over no entries becomes 0. If the sum
+ * was accumulated in its own result's row, that result is stored now. */
+static void end_accumulator(GroupKernel *p, const Accumulator *accumulator) {
     Gen *g = p->g;
-    Reduction r;
-    bool ok = cg_reduction(t->op, &r);
-    CTX_HOLDS(g->lo->c, ok, t->op->span);
-    LReg *empty = r.red == RED_SUM ? NULL : cg_reduction_is_empty(g, &r, p->env);
+    Reduction reduction;
+    bool ok = cg_reduction(accumulator->op, &reduction);
+    CTX_HOLDS(g->lo->c, ok, accumulator->op->span);
+    LReg *empty = reduction.red == RED_SUM ? NULL : cg_reduction_is_empty(g, &reduction, p->env);
     if (empty) {
         cg_open_if(g, empty);
-        emit_fill(p, t, 0);
+        emit_fill_accumulator(p, accumulator, 0);
         cg_close_scope(g);
     }
-    vec_push(g->a, &g->accumulators, *t);
-    cg_record_computed(g, t->op);
+    vec_push(g->a, &g->accumulators, *accumulator);
+    cg_record_computed(g, accumulator->op);
     for (int i = 0; i < p->n; i++) /* its root is the row it was gathered in */
-        if (p->value[i] == t->op && p->out[i] == t->acc) p->stored[i] = true;
+        if (p->value[i] == accumulator->op && p->out[i] == accumulator->acc) p->stored[i] = true;
 }
 
-/* Emits one traversal of the entries that makes these sums. */
+/* Emits one loop over the row's entries that computes all of these sums. */
 static void emit_traversal(GroupKernel *p, const OpList *sums) {
     Gen *g = p->g;
-    Tiles tiles = {0};
+    Tiles accumulators = {0};
     Map *m = sums->v[0]->map;
     p->g->lo->sums_mark++;
-    for (int i = 0; i < sums->n; i++) begin_accumulator(p, sums->v[i], &tiles);
-    LReg *e = cg_open_segment(g, m, p->row, "e");
-    emit_accumulations(p, &tiles, 1, cg_bind(g, p->env, m->from, e));
+    for (int i = 0; i < sums->n; i++) begin_accumulator(p, sums->v[i], &accumulators);
+    LReg *entry = cg_open_segment(g, m, p->row, "e");
+    emit_accumulations(p, &accumulators, 1, cg_bind(g, p->env, m->from, entry));
     cg_close_scope(g);
-    for (int i = 0; i < tiles.n; i++) end_accumulator(p, &tiles.v[i]);
+    for (int i = 0; i < accumulators.n; i++) end_accumulator(p, &accumulators.v[i]);
 }
 
-/* Emits traversals until all sums that the root needs are made; each makes all sums that it can,
- * also of later roots. */
+/* Emits traversals of the entries until all sums that root number `root` needs are computed; each
+ * also computes what it can for later roots. */
 static void emit_sums(GroupKernel *p, int root) {
     for (;;) {
-        OpList need = pending_sums(p, p->value[root]), now = {0};
-        if (!need.n) return;
+        OpList missing = missing_sums(p, p->value[root]), now = {0};
+        if (!missing.n) return;
         for (int i = root; i < p->n; i++) {
-            OpList more = pending_sums(p, p->value[i]);
+            OpList more = missing_sums(p, p->value[i]);
             for (int k = 0; k < more.n; k++)
-                if (!cg_has_op(&now, more.v[k]) && can_be_made(p, more.v[k]) &&
+                if (!cg_has_op(&now, more.v[k]) && can_sum_now(p, more.v[k]) &&
                     (!now.n || now.v[0]->map == more.v[k]->map))
                     vec_push(p->g->a, &now, more.v[k]);
         }
@@ -292,17 +304,17 @@ static void emit_sums(GroupKernel *p, int root) {
 }
 
 /* ---- results -------- */
-/* Opens a loop over a space of a result, or nested loops over the spaces that a view splits it in,
- * so that no index is divided. */
+/* Opens a loop over a dimension of a result; where a view splits the dimension, nested loops over
+ * its parts, so that no index needs a division. */
 static const Env *open_result_loop(GroupKernel *p, const Op *op, const Env *env, Space *s,
                                    int *depth) {
     Gen *g = p->g;
     Space *const *part = NULL;
     Split split = {0};
     int n = cg_value_split(g, op, s, &part);
-    if (n < 2) return open_space(g, env, s, depth);
+    if (n < 2) return open_dim_loop(g, env, s, depth);
     for (int k = 0; k < n; k++) {
-        const Env *in = open_space(g, NULL, part[k], depth);
+        const Env *in = open_dim_loop(g, NULL, part[k], depth);
         LReg *size = cg_size(g, part[k]->size);
         split.space[k] = part[k];
         split.part[k] = in->reg;
@@ -314,7 +326,7 @@ static const Env *open_result_loop(GroupKernel *p, const Op *op, const Env *env,
     return cg_bind(g, env, s, split.index);
 }
 
-/* Emits the loops that compute and store roots of one type. */
+/* Emits the loops that compute and store n roots of the same type. */
 static void emit_results(GroupKernel *p, const int *roots, int n) {
     Gen *g = p->g;
     const Op *first = p->value[roots[0]];
@@ -326,34 +338,37 @@ static void emit_results(GroupKernel *p, const int *roots, int n) {
     for (int k = 0; k < first->type.rank; k++) idx[k] = cg_lookup(env, first->type.dim[k]);
     for (int i = 0; i < n; i++) v[i] = cg_value(g, p->value[roots[i]], env);
     for (int i = 0; i < n; i++) cg_store(g, p->out[roots[i]], idx, v[i]);
-    close_spaces(g, depth);
+    close_dim_loops(g, depth);
     for (int i = 0; i < n; i++) p->stored[roots[i]] = true;
 }
 
-/* Forgets sums whose accumulator was the row of a result that is stored now. */
+/* Forgets sums whose accumulator was the row of a result that now holds its final value. */
 static void drop_overwritten(GroupKernel *p) {
     for (int i = 0; i < p->g->accumulators.n; i++) {
-        Accumulator *t = &p->g->accumulators.v[i];
+        Accumulator *accumulator = &p->g->accumulators.v[i];
         for (int k = 0; k < p->n; k++)
-            if (t->acc == p->out[k] && p->stored[k] && p->value[k] != t->op) t->scope = NULL;
+            if (accumulator->acc == p->out[k] && p->stored[k] && p->value[k] != accumulator->op)
+                accumulator->scope = NULL;
     }
 }
 
-/* Whether root i can be computed in the loops of the roots in `batch`, which may be its operands
- * there. */
-static bool can_share_loops(GroupKernel *p, const int *sharing, int n, int i) {
-    if (p->stored[i] || !type_same_spaces(&p->value[sharing[0]]->type, &p->value[i]->type))
+/* Whether root number `candidate` can be computed in the same loops as the n roots in `sharing`,
+ * which may be its operands there. */
+static bool can_share_loops(GroupKernel *p, const int *sharing, int n, int candidate) {
+    if (p->stored[candidate] ||
+        !type_same_spaces(&p->value[sharing[0]]->type, &p->value[candidate]->type))
         return false;
     for (int k = 0; k < n; k++)
-        if (cg_how_read(p->g->lo, p->value[i], p->value[sharing[k]]).at_other_index) return false;
+        if (cg_how_read(p->g->lo, p->value[candidate], p->value[sharing[k]]).at_other_index)
+            return false;
     for (int k = 0; k < n; k++) p->stored[sharing[k]] = true;
-    OpList sums = pending_sums(p, p->value[i]);
-    bool ready = sums.n == 0 && can_be_made(p, p->value[i]);
+    OpList sums = missing_sums(p, p->value[candidate]);
+    bool ready = sums.n == 0 && can_sum_now(p, p->value[candidate]);
     for (int k = 0; k < n; k++) p->stored[sharing[k]] = false;
     return ready;
 }
 
-/* Emits all roots, with the sums that they need. */
+/* Emits all roots in order, with the sums that they need; roots of one type share loops. */
 static void emit_roots(GroupKernel *p) {
     int *sharing = NEWN(p->g->a, int, (size_t)p->n);
     for (int i = 0; i < p->n; i++) {
@@ -368,28 +383,28 @@ static void emit_roots(GroupKernel *p) {
 }
 
 /* ---- the kernel -------- */
-/* Whether the row of another root is the accumulator of the sum, or is to be. */
+/* Whether another root's row is the accumulator of this sum already. */
 static bool is_row_taken(const GroupKernel *p, int i, const Op *sum) {
     for (int k = 0; k < p->n; k++)
         if (k != i && (p->value[k] == sum || p->row_sum[k] == sum)) return true;
     return false;
 }
 
-/* The sum that is accumulated in the row of root i, since a local array would be too long; NULL =
- * none. */
+/* The sum that root number i accumulates in its own row in memory, since a local array would be too
+ * long; NULL = none. */
 static const Op *choose_row_sum(GroupKernel *p, int i) {
     int64_t n;
-    OpList sums = pending_sums(p, p->value[i]);
-    int most = pass_threshold(p->g->lo->c, PASS_T_ROW);
+    OpList sums = missing_sums(p, p->value[i]);
+    int max_local = pass_threshold(p->g->lo->c, PASS_T_ROW);
     for (int k = 0; k < sums.n; k++) {
-        bool wide = !cg_row_size(&sums.v[k]->type, &n) || n > most;
-        if (wide && !is_row_taken(p, i, sums.v[k])) return sums.v[k];
+        bool is_wide = !cg_row_size(&sums.v[k]->type, &n) || n > max_local;
+        if (is_wide && !is_row_taken(p, i, sums.v[k])) return sums.v[k];
     }
     return NULL;
 }
 
-/* Begins the kernel's state. */
-static void init_group(GroupKernel *p, Lower *lo, const Op *const *roots, int n) {
+/* Sets up the state of the kernel: its roots, their buffers, and the sums accumulated in them. */
+static void init_kernel_state(GroupKernel *p, Lower *lo, const Op *const *roots, int n) {
     p->n = n;
     p->root = roots;
     p->value = NEWN(lo->a, const Op *, (size_t)n);
@@ -408,12 +423,13 @@ static void init_group(GroupKernel *p, Lower *lo, const Op *const *roots, int n)
         p->row_sum[i] = choose_row_sum(p, i); /* operands come before users */
 }
 
-/* Lowers roots of several shapes, or with several sums, to one kernel. */
+/* Lowers roots of several shapes, or with several sums over entries (attention, batch norm), to one
+ * kernel over their common rows. maps: by whose entries rows are balanced over threads. */
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps) {
     Gen gen, *g = &gen;
     GroupKernel p = {.g = g};
     cg_begin_kernel(g, lo, roots[n - 1], "");
-    init_group(&p, lo, roots, n);
+    init_kernel_state(&p, lo, roots, n);
     LStmt *loop = cg_open_parallel(g, p.rows->size, "v", &p.row);
     loop->sched.balance = *maps;
     p.env = cg_bind(g, NULL, p.rows, p.row);

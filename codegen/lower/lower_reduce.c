@@ -10,21 +10,22 @@
 #include <math.h>
 
 /* ---- what is reduced ----------------------------------------------------------------- */
-/* Describes what op reduces; false: it is no reduction. */
-bool cg_reduction(const Op *op, Reduction *r) {
-    *r = (Reduction){.op = op, .red = op->red};
+/* Describes in *out what op reduces: over the entries of a segment, or over dimensions. False: op
+ * is no reduction. */
+bool cg_reduction(const Op *op, Reduction *out) {
+    *out = (Reduction){.op = op, .red = op->red};
     switch (op->kind) {
     case OP_SEGMENT:
-        r->map = op->map;
+        out->map = op->map;
         return true;
     case OP_REDUCE:
-        for (int i = 0; i < op->n_over; i++) r->over[r->n_over++] = op->over[i];
+        for (int i = 0; i < op->n_over; i++) out->over[out->n_over++] = op->over[i];
         return true;
     case OP_CONTRACT: {
         const Type *x = &op->in[0]->type;
-        r->red = RED_SUM;
+        out->red = RED_SUM;
         for (int i = 0; i < x->rank; i++)
-            if (!type_has(&op->type, x->dim[i])) r->over[r->n_over++] = x->dim[i];
+            if (!type_has(&op->type, x->dim[i])) out->over[out->n_over++] = x->dim[i];
         return true;
     }
     default:
@@ -32,37 +33,40 @@ bool cg_reduction(const Op *op, Reduction *r) {
     }
 }
 
-/* Whether the size of the space depends on the data. */
-static bool is_long(const Space *s) {
+/* Whether the size of the space depends on the data: nodes, edges, graphs. */
+static bool is_data_sized(const Space *s) {
     return s->kind != SP_DIM;
 }
 
-/* Whether op reduces many rows to a small result. */
+/* Whether op reduces many rows to a small result, which takes two kernels (lower_long.c). */
 bool cg_is_long_reduction(const Op *op) {
-    Reduction r;
-    if (!cg_reduction(op, &r) || r.map) return false;
-    bool over = false;
-    for (int i = 0; i < r.n_over; i++) over |= is_long(r.over[i]);
+    Reduction reduction;
+    if (!cg_reduction(op, &reduction) || reduction.map) return false;
+    bool is_over_rows = false;
+    for (int i = 0; i < reduction.n_over; i++) is_over_rows |= is_data_sized(reduction.over[i]);
     for (int i = 0; i < op->type.rank; i++)
-        if (is_long(op->type.dim[i])) return false;
-    return over;
+        if (is_data_sized(op->type.dim[i])) return false;
+    return is_over_rows;
 }
 
-/* The type that sums are made in: f32 for 16-bit types, whose sums would stop growing at the 256th
- * equal term. */
+/* The type in which a reduction with result type dt accumulates: f32 for 16-bit types, whose sums
+ * would stop growing at the 256th equal term. */
 DType cg_sum_dtype(DType dt) {
     return dt == DT_F16 || dt == DT_BF16 ? DT_F32 : dt;
 }
 
-/* The term of a reduction at env. */
-LReg *cg_term(Gen *g, const Reduction *r, const Env *env) {
-    DType dt = cg_sum_dtype(r->op->type.dt);
-    LReg *x = cg_cast(g, cg_value(g, r->op->in[0], env), dt);
-    if (r->op->kind != OP_CONTRACT) return x;
-    LReg *arg[] = {x, cg_cast(g, cg_value(g, r->op->in[1], env), dt)};
+/* Emits the term that the reduction adds up, at the indices of env; of a contraction the product of
+ * its operands. */
+LReg *cg_term(Gen *g, const Reduction *reduction, const Env *env) {
+    DType dt = cg_sum_dtype(reduction->op->type.dt);
+    LReg *x = cg_cast(g, cg_value(g, reduction->op->in[0], env), dt);
+    if (reduction->op->kind != OP_CONTRACT) return x;
+    LReg *arg[] = {x, cg_cast(g, cg_value(g, reduction->op->in[1], env), dt)};
     return cg_let(g, L_FN_OP, OP_MUL, dt, "t", 2, arg);
 }
 
+/* The identity of a reduction in type dt: 0 for sums, the least or greatest value for maxima and
+ * minima. */
 double cg_identity(RedKind red, DType dt) {
     if (red == RED_SUM) return 0;
     double big = dtype_is_float(dt) ? (double)INFINITY : dt == DT_I64 ? 0x1p63 : 0x1p31;
@@ -71,42 +75,43 @@ double cg_identity(RedKind red, DType dt) {
     return dtype_is_float(dt) ? big : dt == DT_I64 ? 0x1.fffffffffffffp62 : big - 1;
 }
 
-/* Opens the loops over what is reduced; returns how many. */
-int cg_open_reduced(Gen *g, const Reduction *r, const Env **env) {
-    if (r->map) {
-        LReg *at = cg_lookup(*env, r->map->to);
-        LReg *e = cg_open_segment(g, r->map, at, "e");
-        *env = cg_bind(g, *env, r->map->from, e);
+/* Opens the loops over what is reduced and binds their indices in *env; returns how many loops. */
+int cg_open_reduced(Gen *g, const Reduction *reduction, const Env **env) {
+    if (reduction->map) {
+        LReg *at = cg_lookup(*env, reduction->map->to);
+        LReg *e = cg_open_segment(g, reduction->map, at, "e");
+        *env = cg_bind(g, *env, reduction->map->from, e);
         return 1;
     }
-    for (int i = 0; i < r->n_over; i++)
-        *env = cg_bind(g, *env, r->over[i], cg_open_for(g, r->over[i]->size, "k"));
-    return r->n_over;
+    for (int i = 0; i < reduction->n_over; i++)
+        *env = cg_bind(g, *env, reduction->over[i], cg_open_for(g, reduction->over[i]->size, "k"));
+    return reduction->n_over;
 }
 
-/* Emits the test whether nothing is reduced (I1); NULL when that cannot be. */
-LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env) {
+/* Emits the test whether nothing is reduced (a register of type i1); NULL where that cannot be. */
+LReg *cg_reduction_is_empty(Gen *g, const Reduction *reduction, const Env *env) {
     LReg *one = cg_size(g, expr_const(g->a, 1)), *zero = cg_size(g, expr_const(g->a, 0));
-    if (r->map) {
-        LBuf *ptr = cg_arg_map(g, r->map, LB_MAP_PTR);
-        LReg *at = cg_lookup(env, r->map->to), *next = cg_index(g, L_FN_IADD, at, one);
+    if (reduction->map) {
+        LBuf *ptr = cg_arg_map(g, reduction->map, LB_MAP_PTR);
+        LReg *at = cg_lookup(env, reduction->map->to), *next = cg_index(g, L_FN_IADD, at, one);
         return cg_index(g, L_FN_IEQ, cg_load(g, ptr, &at, "lo"), cg_load(g, ptr, &next, "hi"));
     }
     const Expr *n = expr_const(g->a, 1);
-    for (int i = 0; i < r->n_over; i++) n = expr_mul(g->a, n, r->over[i]->size);
+    for (int i = 0; i < reduction->n_over; i++) n = expr_mul(g->a, n, reduction->over[i]->size);
     int64_t c;
     if (expr_is_const(n, &c) && c > 0) return NULL;
     return cg_index(g, L_FN_IEQ, cg_size(g, n), zero);
 }
 
-/* The scope that a reduction is made in: where its indices are defined, but not outside the
- * parallel loop, since what is there runs in every call. */
+/* The scope in which a reduction is computed: the innermost one that defines its result's indices
+ * (but for dimension `except`), though not outside the parallel loop, since statements there run in
+ * every call. */
 static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) {
     LReg *key[MAX_RANK];
-    int n = 0;
+    int n_keys = 0;
     for (int i = 0; i < op->type.rank; i++)
-        if (i != except) key[n++] = cg_lookup(env, op->type.dim[i]);
-    Scope *s = cg_innermost_scope(g, n, key);
+        if (i != except) key[n_keys++] = cg_lookup(env, op->type.dim[i]);
+    Scope *s = cg_innermost_scope(g, n_keys, key);
     if (g->parallel_scope && s->depth < g->parallel_scope->depth &&
         cg_scope_open(g, g->parallel_scope))
         s = g->parallel_scope;
@@ -114,35 +119,36 @@ static Scope *reduction_scope(Gen *g, const Op *op, const Env *env, int except) 
 }
 
 /* ---- inline ------------------------------------------------------------------------------ */
-/* Emits a reduction into a scalar. */
+/* Emits a reduction into a scalar register, in the middle of a kernel. */
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
-    Reduction r;
-    bool ok = cg_reduction(op, &r);
+    Reduction reduction;
+    bool ok = cg_reduction(op, &reduction);
     CTX_HOLDS(g->lo->c, ok, op->span);
     DType dt = cg_sum_dtype(op->type.dt);
-    Scope *back = g->scope;
+    Scope *outer_scope = g->scope;
     g->scope = reduction_scope(g, op, env, -1);
     LBuf *acc = cg_local(g, dt, "acc");
-    cg_store(g, acc, NULL, cg_const(g, dt, cg_identity(r.red, dt)));
+    cg_store(g, acc, NULL, cg_const(g, dt, cg_identity(reduction.red, dt)));
     const Env *inner = env;
-    int depth = cg_open_reduced(g, &r, &inner);
-    cg_acc(g, r.red, acc, NULL, cg_term(g, &r, inner));
+    int depth = cg_open_reduced(g, &reduction, &inner);
+    cg_acc(g, reduction.red, acc, NULL, cg_term(g, &reduction, inner));
     while (depth-- > 0) cg_close_scope(g);
-    LReg *empty = r.red == RED_SUM ? NULL : cg_reduction_is_empty(g, &r, env);
+    LReg *empty = reduction.red == RED_SUM ? NULL : cg_reduction_is_empty(g, &reduction, env);
     if (empty) {
         cg_open_if(g, empty);
         cg_store(g, acc, NULL, cg_const(g, dt, 0));
         cg_close_scope(g);
     }
     LReg *v = cg_cast(g, cg_load(g, acc, NULL, op->hint), op->type.dt);
-    g->scope = back;
+    g->scope = outer_scope;
     return v;
 }
 
-/* Emits the search for the index of the maximum; a later equal value does not replace it. */
+/* Emits the search for the index of the maximum; a later equal value does not replace an earlier
+ * one. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     DType dt = op->in[0]->type.dt;
-    Scope *back = g->scope;
+    Scope *outer_scope = g->scope;
     g->scope = reduction_scope(g, op, env, -1);
     LBuf *best = cg_local(g, dt, "best"), *at = cg_local(g, DT_I32, "at");
     cg_store(g, best, NULL, cg_const(g, dt, cg_identity(RED_MAX, dt)));
@@ -156,6 +162,6 @@ LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     cg_close_scope(g);
     cg_close_scope(g)->sched = (LSched){0};
     LReg *v = cg_load(g, at, NULL, op->hint);
-    g->scope = back;
+    g->scope = outer_scope;
     return v;
 }

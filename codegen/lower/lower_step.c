@@ -1,20 +1,20 @@
 /* Steps of a phase: what every lowering appends when its kernel or call is done. */
 #include "codegen/lower/lower.h"
 
-/* A step's line for readers: "z = mul x, y". */
+/* The note of a step for readers of the plan: "z = mul x, y". */
 static const char *step_note(Lower *lo, const Op *op) {
     StrBuf b = sb_new(lo->a);
     const char *name = op->hint ? op->hint : op->name ? op->name : op->var ? op->var->path : NULL;
     if (name) sb_printf(&b, "%s = ", name);
     sb_puts(&b, op_mnemonic(op->kind));
     for (int i = 0; i < op->n_in; i++) {
-        const char *h = op->in[i]->hint;
-        sb_printf(&b, "%s %s", i ? "," : "", h ? h : op_mnemonic(op->in[i]->kind));
+        const char *hint = op->in[i]->hint;
+        sb_printf(&b, "%s %s", i ? "," : "", hint ? hint : op_mnemonic(op->in[i]->kind));
     }
     return b.s;
 }
 
-/* Appends a step to the phase. */
+/* Appends a step of this kind, with room for n_bufs buffers, to the current phase. */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     PStep *s = NEW(lo->a, PStep);
     s->kind = kind;
@@ -28,7 +28,7 @@ PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     return s;
 }
 
-/* Finishes the kernel and appends its step. */
+/* Completes the kernel under construction and appends the step that runs it to the phase. */
 void cg_step_kernel(Gen *g, const Op *op) {
     LKernel *k = cg_finish_kernel(g);
     k->name = cg_unique_name(g->lo, &g->lo->kernels, k->name);
