@@ -21,7 +21,7 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 35, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum { RT_PROGRAM_VERSION = 36, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,
@@ -93,6 +93,10 @@ typedef struct {
     rt_init_kind init;
     double a, b;
     rt_var_role role;
+    /* STATE: a step of training makes it `keeps` times itself plus what does not depend on it; 0:
+     * something else.  Not `assigned`: no step changes it. */
+    bool assigned;
+    double keeps;
 } rt_var;
 
 /* Symbolic per-variable numbers, for the bound size table n: */

@@ -197,6 +197,9 @@ static void emit_vars(Host *h) {
         host_printf(h, ", .init = %s, .a = %a, .b = %a", host_InitKind[v->init.kind], v->init.a,
                     v->init.b);
         if (v->role) host_printf(h, ", .role = %s", host_VarRole[v->role]);
+        double keeps;
+        if (v->kind == VAR_STATE && host_state_assigned(h->m, v, &keeps))
+            host_printf(h, ", .assigned = true, .keeps = %a", keeps);
         host_puts(h, "},\n");
     }
     close_table(h, h->m->vars.n);

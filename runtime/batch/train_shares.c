@@ -17,8 +17,10 @@ typedef struct {
 
 struct RtShares {
     int64_t k;
-    int counter;         /* buffer of the steps since the last update */
-    int n_sums, *sum;    /* buffers of the sums of gradients */
+    int counter;      /* buffer of the steps since the last update */
+    int n_sums, *sum; /* buffers of the sums of gradients, and of state that steps change */
+    float *keeps;     /* [n_sums] what a step multiplies one by before it adds to it */
+    bool has_state;
     int64_t n;           /* numbers of all of them */
     size_t slot_bytes;   /* a Head and n numbers */
     char *slot;          /* [k - 1][slot_bytes] of the steps since the last update */
@@ -71,23 +73,36 @@ static void read_sums(const gnnc_trainer *t, float *to) {
     }
 }
 
-/* from NULL: zeros. */
 static void write_sums(gnnc_trainer *t, const float *from) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
         int64_t n = numbers_in(t, s->sum[i]);
-        if (from) memcpy(t->x.buf[s->sum[i]], from, (size_t)n * sizeof *from);
-        if (!from) memset(t->x.buf[s->sum[i]], 0, (size_t)n * sizeof *from);
-        if (from) from += n;
+        memcpy(t->x.buf[s->sum[i]], from, (size_t)n * sizeof *from);
+        from += n;
     }
 }
 
-static void add_sums(gnnc_trainer *t, const float *more) {
+/* So that a step leaves what it adds: -0 times what is kept is -0, and -0 + x is x, also where x is
+ * a zero. */
+static void clear_sums(gnnc_trainer *t) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
         int64_t n = numbers_in(t, s->sum[i]);
         float *sum = t->x.buf[s->sum[i]];
-        for (int64_t j = 0; j < n; j++) sum[j] += more[j];
+        for (int64_t j = 0; j < n; j++) sum[j] = -0.0f;
+    }
+}
+
+/* As a step does it, which rounds the product. */
+static void add_sums(gnnc_trainer *t, const float *more) {
+    const RtShares *s = t->shares;
+    for (int i = 0; i < s->n_sums; i++) {
+        int64_t n = numbers_in(t, s->sum[i]);
+        float *sum = t->x.buf[s->sum[i]], keeps = s->keeps[i];
+        for (int64_t j = 0; j < n; j++) {
+            float kept = keeps * sum[j];
+            sum[j] = kept + more[j];
+        }
         more += n;
     }
 }
@@ -103,7 +118,8 @@ static const char *lacks(const gnnc_trainer *t) {
     if (p->recipe.accumulate < 2) return "'accumulate n' says how many steps they share";
     if (t->rt.device) return "a GPU is in use; --device=cpu";
     for (int i = 0; i < p->n_vars; i++) {
-        if (p->vars[i].kind == RT_VAR_STATE) return "a layer has state that each step changes";
+        if (p->vars[i].kind == RT_VAR_STATE && p->vars[i].assigned && p->vars[i].keeps == 0)
+            return "a layer has state that steps change by more than a factor and a sum";
         if (p->vars[i].role == RT_ROLE_LOSS_SCALE) return "its loss is scaled (f16)";
         if (p->vars[i].role == RT_ROLE_SUMMED_GRADIENT && p->vars[i].dt != RT_F32)
             return "its gradients are not of f32";
@@ -117,7 +133,10 @@ static void find_sums(gnnc_trainer *t, RtShares *s) {
         const rt_var *v = &p->vars[i];
         if (v->buf < 0) continue;
         if (v->role == RT_ROLE_SUMMED_STEPS) s->counter = v->buf;
-        if (v->role != RT_ROLE_SUMMED_GRADIENT) continue;
+        bool state = v->kind == RT_VAR_STATE && v->assigned;
+        if (v->role != RT_ROLE_SUMMED_GRADIENT && !state) continue;
+        s->has_state |= state;
+        s->keeps[s->n_sums] = state ? (float)v->keeps : 1;
         s->sum[s->n_sums++] = v->buf;
         s->n += numbers_in(t, v->buf);
     }
@@ -135,7 +154,8 @@ gnnc_status rt_shares_start(gnnc_trainer *t) {
     if (!s) return rt_fail_nomem(&t->rt.err, "steps");
     *s = (RtShares){.k = t->program->recipe.accumulate, .counter = -1};
     s->sum = RT_NEWN(pool, int, t->program->n_vars);
-    if (!s->sum) return rt_fail_nomem(&t->rt.err, "steps");
+    s->keeps = RT_NEWN(pool, float, t->program->n_vars);
+    if (!s->sum || !s->keeps) return rt_fail_nomem(&t->rt.err, "steps");
     find_sums(t, s);
     s->slot_bytes =
         (sizeof(Head) + (size_t)s->n * sizeof(float) + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
@@ -227,7 +247,7 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
     count_step(t, place_of(s, step));
     if (!is_last(s, step) && rt_shares_mine(t, step)) {
         read_sums(t, s->base);
-        write_sums(t, NULL);
+        clear_sums(t);
         s->apart = true;
     }
     return GNNC_OK;
@@ -279,6 +299,7 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
         if (h->asked && !s->known) s->known = h->asked;
         take_loss(t, h);
         add_sums(t, numbers_of(s, s->from));
+        t->rt.vars_changed |= s->has_state;
     }
     return st;
 }

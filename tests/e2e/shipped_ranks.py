@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every shipped model in several processes: those that see the whole graph share its rows, those with batches the steps of an
-update (`accumulate`, which the test adds); the same bits in any number.  Three are refused: their layers have state.
+update (`accumulate`, which the test adds); the same bits in any number.
 With GNNC_KILLS=N also killed N times, all models in turn, and gone on with in another number; what is done is kept in kills.ID.txt,
 ID of the compiler, and not done again.  usage: shipped_ranks.py GNNC TOP.  Prints `N passed, N failed`."""
 import hashlib
@@ -29,7 +29,6 @@ STEPS = {"sage_sampled": (None, 8), "relational_sage": (sessions.purchases, 4), 
          **{name: (data[0], 8) for name, data in session_links.SHIPPED.items()}, "events": (session_pairs.mail, 8),
          **{name: (session_pairs.races, 4) for name in ("f1_id_gnn", "f1_two_tower")},
          **{name: (lambda path, of=of: session_graphs.many_graphs(path, *of), 2) for name, of in session_graphs.SHIPPED.items()}}
-REFUSED = {name: "a layer has state that each step changes" for name in session_graphs.SHIPPED}  # their norms
 SMALL = {"gin_graphs": ["layers=2", "hidden=8"], "molecule": ["layers=2", "hidden=8"], "toxicity": ["layers=2", "hidden=8"],
          **{name: [data[1]] for name, data in session_links.SHIPPED.items()}}
 
@@ -76,15 +75,11 @@ for i, name in enumerate(BATCH):
     run(GNNC, name + ".gnn", "--target=cpu", "--mpi", "-o", name, *(x for size in SMALL.get(name, ()) for x in ("-D", size)))
     if not os.path.exists(name + ".data"):
         data_of(name)
-    if name in REFUSED:
-        r = told(2, name, "--checkpoint", "none")
-        check(f"{name}: refused", r.returncode and f"2 processes cannot train this model: {REFUSED[name]}" in r.stdout, r.stdout)
-        continue
     trained(0, name, name + ".0", EPOCHS[name])
     for n in (2, 3, 4) if KILLS else (2 + i % 3,):  # make long: all of them
         trained(n, name, f"{name}.{n}", EPOCHS[name])
         check(f"{name}: {n} processes leave the same", bytes_of(f"{name}.{n}") == bytes_of(name + ".0"))
-print("same bits:", ", ".join(name for name in BATCH if name not in REFUSED))
+print("same bits:", ", ".join(BATCH))
 
 
 # ---- killed, and gone on with in another number ----------------------------------------------------------------------
@@ -121,7 +116,7 @@ def killed(k, name, n, job, r):
 
 KEPT = f"kills.{hashlib.sha256(bytes_of(GNNC)).hexdigest()[:8]}.txt"
 done = bytes_of(KEPT).decode().splitlines() if os.path.exists(KEPT) else []
-models = [name for name in BATCH if name not in REFUSED]
+models = list(BATCH)
 for k in range(len(done), KILLS):
     r = random.Random(k)
     line = killed(k, models[k % len(models)], 2 + k // len(models) % 3, f"killed.{k}", r)

@@ -84,8 +84,8 @@ static const rt_map maps[] = {
     {RT_MAP_SRC, 9, 0, NO, 0, B_REV_SRC, NO, NO, {NO, NO}, NO},
 };
 static const rt_var vars[] = {
-    {"lin.weight", RT_VAR_PARAM, RT_F32, B_PARAM, 0, RT_INIT_CONST, 5, 0, RT_ROLE_NONE},
-    {"never.used", RT_VAR_PARAM, RT_F32, NO, 0, RT_INIT_CONST, 5, 0, RT_ROLE_NONE},
+    {"lin.weight", RT_VAR_PARAM, RT_F32, B_PARAM, 0, RT_INIT_CONST, 5, 0, RT_ROLE_NONE, false, 0},
+    {"never.used", RT_VAR_PARAM, RT_F32, NO, 0, RT_INIT_CONST, 5, 0, RT_ROLE_NONE, false, 0},
 };
 static rt_buf bufs[N_BUFS];
 

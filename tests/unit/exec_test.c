@@ -197,7 +197,7 @@ static Moments fill(rt_init_kind kind, double a, double b, const char *path, flo
     RtRuntime rt;
     rt_program p = tiny_program;
     void *buf[] = {v};
-    one_var = (rt_var){path, RT_VAR_PARAM, RT_F32, 0, NULL, kind, a, b, RT_ROLE_NONE};
+    one_var = (rt_var){path, RT_VAR_PARAM, RT_F32, 0, NULL, kind, a, b, RT_ROLE_NONE, false, 0};
     var_count = n;
     p.vars = &one_var;
     p.var_shape = one_shape;

@@ -99,11 +99,11 @@ static const rt_map tiny_maps[] = {
     {RT_MAP_DST, 4, 0, NO, 0, NO, B_LOOPS_PTR, NO, {NO, NO}, NO},
 };
 static const rt_var tiny_vars[] = {
-    {"lin.weight", RT_VAR_PARAM, RT_F32, B_WEIGHT, 0, RT_INIT_GLOROT, 1, 0, RT_ROLE_NONE},
-    {"opt.m.lin.weight", RT_VAR_SLOT, RT_F32, B_MW, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE},
-    {"seen", RT_VAR_STATE, RT_F32, B_SEEN, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE},
-    {"lin.bias", RT_VAR_PARAM, RT_F32, B_BIAS, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE},
-    {"opt.m.lin.bias", RT_VAR_SLOT, RT_F32, B_MB, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE},
+    {"lin.weight", RT_VAR_PARAM, RT_F32, B_WEIGHT, 0, RT_INIT_GLOROT, 1, 0, RT_ROLE_NONE, false, 0},
+    {"opt.m.lin.weight", RT_VAR_SLOT, RT_F32, B_MW, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE, false, 0},
+    {"seen", RT_VAR_STATE, RT_F32, B_SEEN, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE, false, 0},
+    {"lin.bias", RT_VAR_PARAM, RT_F32, B_BIAS, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE, false, 0},
+    {"opt.m.lin.bias", RT_VAR_SLOT, RT_F32, B_MB, 0, RT_INIT_CONST, 0, 0, RT_ROLE_NONE, false, 0},
 };
 
 #define BUF(name, kind, dt, io, space, phase, first, last, rank)                                   \
