@@ -228,6 +228,25 @@ def little_memory(rows):
     check(f"{rows} rows in {ROOM >> 20} MiB", rc == 0 and f"edge b__b: b -> b: {rows - 1}" in told and "node b: " in told, told)
 
 
+def progress():
+    """A terminal sees how many rows are read, and nothing else does."""
+    database("some.db", """CREATE TABLE t (k INTEGER PRIMARY KEY, x REAL);
+        INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 70000) SELECT i, i FROM n""")
+    mine, its = os.openpty()
+    with open("progress.out", "w", encoding="utf-8") as out:
+        p = subprocess.Popen([GNNC, "import", "some.db", "-o", "some", "--force"], stdout=out, stderr=its)
+    os.close(its)
+    told = b""
+    try:
+        while text := os.read(mine, 4096):
+            told += text
+    except OSError:  # the other end is closed
+        pass
+    os.close(mine)
+    check("progress is shown", p.wait() == 0 and b"t: 65536 of 70000 rows" in told, told)
+    check("to a terminal alone", "of 70000 rows" not in imports("some.db", "some")[1])
+
+
 # ---- PostgreSQL -------------------------------------------------------------------------------------------------------
 class Server:
     """A server for this test alone.  initdb refuses root, so nobody runs it then."""
@@ -382,6 +401,7 @@ def main():
         sqlite_whole()
         sqlite_rules()
         sqlite_hostile()
+        progress()
         with_server()
     return end()
 

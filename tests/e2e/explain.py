@@ -118,6 +118,22 @@ def of_masks(e):
     check("rows that are not there are no part", part(other, "tables", "orders") is None, other["tables"])
 
 
+def of_ages(e):
+    """Orders of 7 to 30 days before are another customer's: the same score as without rows of that age."""
+    at, text = array("data/node.orders.placed.npy")
+    placed = struct.unpack(f"<{(len(text) - at) // 8}d", text[at:])
+    asked = datetime.datetime.fromisoformat(AT + "T00:00:00+00:00").timestamp()
+
+    def not_his(values):
+        half = len(values) // 2
+        for i, t in enumerate(placed):
+            if 7 <= (asked - t) / 86400 < 30:
+                values[half + i] = 0
+    p, other = part(e, "ages", "7 to 30 days"), changed("edge.orders__customer.npy", "i", not_his)
+    check("orders of an age by hand", p and abs(e["score"] - other["score"] - p["ablation"]) < 2e-5 * (1 + abs(e["score"])), f"{p} {other}")
+    check("which is no small part", abs(p["ablation"]) > 1e-3 and part(other, "ages", "7 to 30 days") is None, f"{p} {other}")
+
+
 def of_differences(e):
     """Of the rating of the one customer: gradient x input is the slope times the value."""
     at, text = array("data/node.customer.rating.npy")
@@ -232,6 +248,7 @@ def main():
     of_what_decides(e)
     of_sums(e)
     of_masks(e)
+    of_ages(e)
     of_differences(e)
     of_forms(e)
     of_mistakes()
