@@ -265,7 +265,7 @@ bool loop_computes(const LStmt *s, const LReg *r);
 bool loop_defines(const LStmt *s, const LReg *r);
 bool loop_loads(const LStmt *s, const LBuf *b);
 int loop_count_accesses(const LStmt *s, const LBuf *b);
-int loop_count_segments(const LStmt *s);
+int loop_count_entry_loops(const LStmt *s);
 bool loop_has(const LStmt *s, const LStmt *one);
 bool loop_has_range(const LStmt *s, LRangeKind range); /* a loop over one */
 /* Does the statement, or its body, read r? */

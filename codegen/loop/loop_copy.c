@@ -26,19 +26,19 @@ static LBuf **copy_bufs(Arena *a, LBuf *const *from, int n) {
     return to;
 }
 
-/* What stands for a buffer in the copy. */
+/* The buffer that stands for b in the copy. */
 static LBuf *mapped_buf(const Copier *c, LBuf *b) {
     if (!b) return NULL;
     LBuf **to = b->kind == LB_LOCAL ? c->local : c->buf;
     return to && to[b->id] ? to[b->id] : b;
 }
 
-/* What stands for a register in the copy. */
+/* The register that stands for r in the copy. */
 static LReg *mapped_reg(const Copier *c, LReg *r) {
     return r && c->reg[r->id] ? c->reg[r->id] : r;
 }
 
-/* A copy of a register that the copied statement defines. */
+/* A copy of register r, which the copied statement `by` defines. */
 static LReg *copy_reg(Copier *c, const LReg *r, const LStmt *by) {
     if (!r) return NULL;
     LReg *to = c->reg[r->id] = NEW(c->a, LReg);

@@ -22,13 +22,13 @@ struct LoopRun {
     const PStep *step;
     const LKernel *k;
     double *reg;
-    bool *set; /* registers that hold a value */
+    bool *is_set; /* registers that hold a value */
     Array *local;
 };
 
-static bool fail(LoopRun *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Records the first error; false. */
-static bool fail(LoopRun *r, const char *fmt, ...) {
+static bool run_error(LoopRun *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Records the first error of the run; returns false. */
+static bool run_error(LoopRun *r, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     if (!r->error) {
@@ -54,7 +54,8 @@ static Array copy_array(LoopRun *r, int64_t n, const double *x) {
 }
 
 /* ---- what is given -------------------------------------------------------------------- */
-/* The position in segment order of each row's first entry; targets of -1 are in no segment. */
+/* For each of `rows` targets the position in segment order of its first entry; entries with target
+ * -1 are in no segment. */
 static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t rows) {
     int64_t *ptr = NEWN(r->c->a, int64_t, (size_t)rows + 2);
     for (int64_t i = 0; i < n; i++)
@@ -63,57 +64,59 @@ static int64_t *segment_bounds(LoopRun *r, const int64_t *to, int64_t n, int64_t
     return ptr;
 }
 
-/* An array of a map. */
-static Array map_part(LoopRun *r, const Map *m, LBufKind part, int64_t count) {
+/* One of the index arrays of map m: targets (idx), segment bounds (ptr) or permutation into segment
+ * order (perm). */
+static Array map_array(LoopRun *r, const Map *m, LBufKind kind, int64_t count) {
     const int64_t *to = interp_map(r->in, m);
     int64_t n = interp_size(r->in, m->from), rows = interp_size(r->in, m->to);
     Array a = new_array(r, count);
     if (!to) return a;
-    for (int64_t i = 0; part == LB_MAP_IDX && i < n; i++) a.v[i] = (double)to[i];
-    if (part == LB_MAP_IDX) return a;
+    for (int64_t i = 0; kind == LB_MAP_IDX && i < n; i++) a.v[i] = (double)to[i];
+    if (kind == LB_MAP_IDX) return a;
     int64_t *ptr = segment_bounds(r, to, n, rows);
-    for (int64_t v = 0; part == LB_MAP_PTR && v <= rows; v++) a.v[v] = (double)ptr[v];
-    for (int64_t i = 0; part == LB_MAP_PERM && i < n; i++)
+    for (int64_t v = 0; kind == LB_MAP_PTR && v <= rows; v++) a.v[v] = (double)ptr[v];
+    for (int64_t i = 0; kind == LB_MAP_PERM && i < n; i++)
         if (to[i] >= 0 && to[i] < rows && ptr[to[i]] < count) a.v[ptr[to[i]]++] = (double)i;
     return a;
 }
 
-/* The targets of m in the order of the segments of another map: m(perm[k]). */
-static Array map_sorted_by(LoopRun *r, const Map *m, const Map *by, int64_t count) {
-    Array perm = map_part(r, by, LB_MAP_PERM, count), a = new_array(r, count);
+/* The targets of map m in the segment order of another map: m(perm[k]). */
+static Array map_sorted_by(LoopRun *r, const Map *m, const Map *order, int64_t count) {
+    Array perm = map_array(r, order, LB_MAP_PERM, count), a = new_array(r, count);
     const int64_t *to = interp_map(r->in, m);
     for (int64_t k = 0; to && k < count; k++)
         if (!isnan(perm.v[k])) a.v[k] = (double)to[(int64_t)perm.v[k]];
     return a;
 }
 
-/* A column of stored entries as dense rows, where a variant of the program wants it so. */
-static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n) {
+/* A sparse feature column (CSR) expanded to dense rows, for a variant of the program that reads it
+ * so. */
+static Array dense_rows(LoopRun *r, const PBuf *b, int64_t n_elements) {
     const int64_t *row = interp_map(r->in, map_row(r->p->m, b->col->nz));
     const int64_t *col = interp_map(r->in, map_nzcol(r->p->m, b->col->nz));
     const double *v = interp_column(r->in, b->col);
     int64_t width = interp_size(r->in, b->col->type.dim[1]);
-    Array a = {.n = n, .v = NEWN(r->c->a, double, (size_t)n + 1)};
+    Array a = {.n = n_elements, .v = NEWN(r->c->a, double, (size_t)n_elements + 1)};
     for (int64_t k = 0; row && col && k < interp_size(r->in, b->col->nz); k++)
         a.v[row[k] * width + col[k]] = v[k];
     return a;
 }
 
-/* The elements of a column. */
+/* The elements of a column, as the plan's buffer has them. */
 static Array load_data(LoopRun *r, const PBuf *b, int64_t n) {
-    bool rows = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
-    return rows ? dense_rows(r, b, n) : copy_array(r, n, interp_column(r->in, b->col));
+    bool is_dense = b->col->kind == COL_CSR && !type_has(&b->type, b->col->nz);
+    return is_dense ? dense_rows(r, b, n) : copy_array(r, n, interp_column(r->in, b->col));
 }
 
-/* The elements of a variable, as it is stored. */
+/* The elements of a variable, rounded to its storage type. */
 static Array load_variable(LoopRun *r, const Var *v, int64_t n) {
-    const double *written = interp_var(r->in, v);
-    Array a = copy_array(r, n, written);
-    if (written) interp_as_stored(r->in, v, written, a.v);
+    const double *initial = interp_var(r->in, v);
+    Array a = copy_array(r, n, initial);
+    if (initial) interp_as_stored(r->in, v, initial, a.v);
     return a;
 }
 
-/* What a buffer holds before the first step. */
+/* What a buffer holds before the first step of a run. */
 static Array initial_array(LoopRun *r, const PBuf *b) {
     int64_t n = interp_expr(r->in, b->count);
     switch (b->kind) {
@@ -125,7 +128,7 @@ static Array initial_array(LoopRun *r, const PBuf *b) {
         return copy_array(r, n, interp_input(r->in, b->io_name, n));
     case PB_MAP:
         if (b->by) return map_sorted_by(r, b->map, b->by, n);
-        return map_part(r, b->map, b->map_part, n);
+        return map_array(r, b->map, b->map_part, n);
     case PB_LOGICAL: {
         Array a = new_array(r, n);
         bool edges = b->space->kind == SP_EDGE;
@@ -149,6 +152,7 @@ static Array initial_array(LoopRun *r, const PBuf *b) {
     }
 }
 
+/* A new interpreter of the plan's kernels, over the data of interpreter `in`. */
 LoopRun *loop_run_new(Ctx *c, const Plan *p, Interp *in) {
     LoopRun *r = NEW(c->a, LoopRun);
     *r = (LoopRun){.c = c, .p = p, .in = in};
@@ -169,35 +173,38 @@ static Array *buf_at(LoopRun *r, int id) {
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
-/* The element at an index, which is checked; NULL after an error. */
-static double *element(LoopRun *r, const LBuf *b, LReg *const *idx) {
+/* The array element that an access reaches; NULL after an error if an index is not set or out of
+ * range. */
+static double *checked_element(LoopRun *r, const LBuf *b, LReg *const *idx) {
     Array *a = b->kind == LB_LOCAL ? &r->local[b->id] : buf_at(r, r->step->bufs[b->id]);
     int64_t at = 0, count = 1;
     for (int i = 0; i < b->rank; i++) {
         int64_t n = interp_expr(r->in, b->dim[i]), x = (int64_t)r->reg[idx[i]->id];
-        if (!r->set[idx[i]->id]) fail(r, "an index of %s is not set", b->name);
-        if (x < 0 || x >= n) fail(r, "index %lld of %s[%lld]", (long long)x, b->name, (long long)n);
+        if (!r->is_set[idx[i]->id]) run_error(r, "an index of %s is not set", b->name);
+        if (x < 0 || x >= n)
+            run_error(r, "index %lld of %s[%lld]", (long long)x, b->name, (long long)n);
         at = at * n + x;
         count *= n;
     }
     if (count > a->n || at < 0 || at >= a->n)
-        fail(r, "%s has %lld elements", b->name, (long long)a->n);
+        run_error(r, "%s has %lld elements", b->name, (long long)a->n);
     return r->error ? NULL : &a->v[at];
 }
 
-static bool set(LoopRun *r, const LReg *dst, double v) {
+/* Sets a register. True. */
+static bool set_register(LoopRun *r, const LReg *dst, double v) {
     r->reg[dst->id] = v;
-    return r->set[dst->id] = true;
+    return r->is_set[dst->id] = true;
 }
 
-/* The random number of a key, a row and a column. */
+/* The random number of a key (x[0], x[1]), a row x[2] and a column x[3]. */
 static double random_number(const double *x) {
     return (double)rt_uniform((RtKey){(uint32_t)x[0], (uint32_t)x[1]}, (uint32_t)x[2],
                               (uint32_t)x[3]);
 }
 
-/* The result of a scalar function. */
-static double let_value(LoopRun *r, const LStmt *s, const double *x) {
+/* The result of a scalar function of the values x. */
+static double scalar_result(LoopRun *r, const LStmt *s, const double *x) {
     switch (s->fn) {
     case L_FN_OP: {
         Op in[3] = {0}, *ins[3] = {&in[0], &in[1], &in[2]};
@@ -235,50 +242,51 @@ static double let_value(LoopRun *r, const LStmt *s, const double *x) {
 
 static bool run_list(LoopRun *r, const LStmt *s);
 
-/* Runs a loop over [lo, hi), parallel and vector loops backwards. */
-static bool iterate(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
-    bool back = s->sched.parallel || s->sched.vector;
+/* Runs a loop over [lo, hi). Parallel and vector loops run backwards, so that results which depend
+ * on the order of iterations are noticed. */
+static bool run_iterations(LoopRun *r, const LStmt *s, int64_t lo, int64_t hi) {
+    bool backwards = s->sched.parallel || s->sched.vector;
     for (int64_t i = lo; i < hi; i++) {
-        int64_t k = back ? hi - 1 - (i - lo) : i;
-        set(r, s->var, (double)k);
+        int64_t k = backwards ? hi - 1 - (i - lo) : i;
+        set_register(r, s->var, (double)k);
         if (!run_list(r, s->body)) return false;
     }
     return true;
 }
 
-/* Whether sizes choose this one of two versions of a loop. */
+/* Whether this one of two versions of a parallel loop runs at the data's sizes. */
 static bool is_chosen_version(const LoopRun *r, const LSched *s) {
     return !s->where || (interp_expr(r->in, s->where) > s->max) == s->is_second;
 }
 
-/* Runs a loop. */
+/* Runs a loop of the loop IR. */
 static bool run_loop(LoopRun *r, const LStmt *s) {
     if (!is_chosen_version(r, &s->sched)) return true;
-    if (s->range == LR_EXTENT) return iterate(r, s, 0, interp_expr(r->in, s->extent));
+    if (s->range == LR_EXTENT) return run_iterations(r, s, 0, interp_expr(r->in, s->extent));
     if (s->range == LR_BEHIND) return true; /* sizes are the batch's own */
     int64_t at = (int64_t)r->reg[s->at->id];
     if (s->range == LR_SEGMENT || s->ptr) {
         const Array *ptr = buf_at(r, r->step->bufs[s->ptr->id]);
-        if (at < 0 || at + 1 >= ptr->n) return fail(r, "segment %lld", (long long)at);
-        return iterate(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1]);
+        if (at < 0 || at + 1 >= ptr->n) return run_error(r, "segment %lld", (long long)at);
+        return run_iterations(r, s, (int64_t)ptr->v[at], (int64_t)ptr->v[at + 1]);
     }
     int64_t n = interp_expr(r->in, s->extent), c = interp_expr(r->in, s->n_chunks);
     int64_t len = c ? (n + c - 1) / c : 0, lo = at * len, hi = (at + 1) * len;
-    return iterate(r, s, lo, hi < n ? hi : n);
+    return run_iterations(r, s, lo, hi < n ? hi : n);
 }
 
 /* Runs an L_LET. */
 static bool run_let(LoopRun *r, const LStmt *s) {
     double x[4];
     for (int i = 0; i < s->n_arg; i++) {
-        if (!r->set[s->arg[i]->id]) return fail(r, "register %d is not set", s->arg[i]->id);
+        if (!r->is_set[s->arg[i]->id]) return run_error(r, "register %d is not set", s->arg[i]->id);
         x[i] = r->reg[s->arg[i]->id];
     }
-    return set(r, s->dst, let_value(r, s, x));
+    return set_register(r, s->dst, scalar_result(r, s, x));
 }
 
-/* Declares a local array; its memory is that of the last time. */
-static void declare(LoopRun *r, const LBuf *b) {
+/* Declares a local array: NaN in all elements, so that reads before writes are noticed. */
+static void declare_local(LoopRun *r, const LBuf *b) {
     Array *a = &r->local[b->id];
     int64_t n = 1;
     for (int i = 0; i < b->rank; i++) n *= interp_expr(r->in, b->dim[i]);
@@ -288,7 +296,7 @@ static void declare(LoopRun *r, const LBuf *b) {
 }
 
 /* Runs a statement. */
-static bool run_stmt(LoopRun *r, const LStmt *s) {
+static bool run_statement(LoopRun *r, const LStmt *s) {
     double *at;
     switch (s->kind) {
     case L_FOR:
@@ -306,18 +314,18 @@ static bool run_stmt(LoopRun *r, const LStmt *s) {
     case L_LET:
         return run_let(r, s);
     case L_LOAD:
-        at = element(r, s->buf, s->idx);
-        return at && set(r, s->dst, *at);
+        at = checked_element(r, s->buf, s->idx);
+        return at && set_register(r, s->dst, *at);
     case L_STORE:
-        at = element(r, s->buf, s->idx);
+        at = checked_element(r, s->buf, s->idx);
         if (at) *at = r->reg[s->src->id];
         return at != NULL;
     case L_ACC:
-        at = element(r, s->buf, s->idx);
+        at = checked_element(r, s->buf, s->idx);
         if (at) *at = interp_combine(s->red, *at, r->reg[s->src->id]);
         return at != NULL;
     case L_LOCAL:
-        declare(r, s->buf);
+        declare_local(r, s->buf);
         return true;
     }
     return false;
@@ -326,7 +334,7 @@ static bool run_stmt(LoopRun *r, const LStmt *s) {
 /* Runs a list of statements. */
 static bool run_list(LoopRun *r, const LStmt *s) {
     for (; s; s = s->next)
-        if (!run_stmt(r, s)) return false;
+        if (!run_statement(r, s)) return false;
     return true;
 }
 
@@ -334,14 +342,14 @@ static bool run_list(LoopRun *r, const LStmt *s) {
 static bool run_kernel(LoopRun *r, const LKernel *k) {
     r->k = k;
     r->reg = NEWN(r->c->a, double, (size_t)k->n_regs + 1);
-    r->set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
+    r->is_set = NEWN(r->c->a, bool, (size_t)k->n_regs + 1);
     r->local = NEWN(r->c->a, Array, (size_t)k->locals.n + 1);
     bool ok = run_list(r, k->body);
     r->k = NULL;
     return ok;
 }
 
-/* Runs a kernel step, stage by stage, and reports the values that it has stored. */
+/* Runs the stages of a kernel step, and reports the values that it has stored. */
 static bool run_kernel_step(LoopRun *r, const PStep *s) {
     const LKernel *k = s->kernel;
     r->step = s;
@@ -361,57 +369,60 @@ void loop_run_on_store(LoopRun *r, LoopStored *stored, void *user) {
 }
 
 /* ---- library calls -------- */
-/* An element of a product's operand, checked. */
+/* Element i of an operand of a matrix product, checked. */
 static double read_element(LoopRun *r, const Array *a, int64_t i) {
     if (i >= 0 && i < a->n) return a->v[i];
-    fail(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);
+    run_error(r, "gemm reads element %lld of %lld", (long long)i, (long long)a->n);
     return 0;
 }
 
-/* Runs a matrix product. */
+/* Runs a matrix product, by its sizes and strides. */
 static bool run_gemm(LoopRun *r, const PStep *s) {
     const PGemm *g = &s->gemm;
-    const Expr *const e[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
-                             g->a_col, g->b_batch, g->b_row, g->b_col, g->c_batch, g->c_row};
-    int64_t x[12];
-    for (int i = 0; i < 12; i++) x[i] = interp_expr(r->in, e[i]);
-    if ((x[5] != 1 && x[6] != 1) || (x[8] != 1 && x[9] != 1))
-        return fail(r, "gemm: no stride is 1");
+    const Expr *const exprs[] = {g->batch, g->m,       g->n,     g->k,     g->a_batch, g->a_row,
+                                 g->a_col, g->b_batch, g->b_row, g->b_col, g->c_batch, g->c_row};
+    int64_t sizes[12];
+    for (int i = 0; i < 12; i++) sizes[i] = interp_expr(r->in, exprs[i]);
+    if ((sizes[5] != 1 && sizes[6] != 1) || (sizes[8] != 1 && sizes[9] != 1))
+        return run_error(r, "gemm: no stride is 1");
     const Array *A = buf_at(r, s->bufs[0]), *B = buf_at(r, s->bufs[1]);
     Array *C = buf_at(r, s->bufs[2]);
-    for (int64_t b = 0; b < x[0]; b++)
-        for (int64_t i = 0; i < x[1]; i++)
-            for (int64_t j = 0; j < x[2]; j++) {
+    for (int64_t b = 0; b < sizes[0]; b++)
+        for (int64_t i = 0; i < sizes[1]; i++)
+            for (int64_t j = 0; j < sizes[2]; j++) {
                 double sum = 0;
-                for (int64_t k = 0; k < x[3]; k++)
-                    sum += read_element(r, A, b * x[4] + i * x[5] + k * x[6]) *
-                           read_element(r, B, b * x[7] + k * x[8] + j * x[9]);
-                int64_t to = b * x[10] + i * x[11] + j;
-                if (to < 0 || to >= C->n) return fail(r, "gemm writes element %lld", (long long)to);
+                for (int64_t k = 0; k < sizes[3]; k++)
+                    sum += read_element(r, A, b * sizes[4] + i * sizes[5] + k * sizes[6]) *
+                           read_element(r, B, b * sizes[7] + k * sizes[8] + j * sizes[9]);
+                int64_t to = b * sizes[10] + i * sizes[11] + j;
+                if (to < 0 || to >= C->n)
+                    return run_error(r, "gemm writes element %lld", (long long)to);
                 C->v[to] = sum;
             }
     return !r->error;
 }
 
-/* Ranks the elements with mask: 1 + smaller ones + a share of the other equal ones. */
+/* Ranks elements along an axis, among those that the mask selects: 1 + how many are smaller, plus a
+ * share of the equal ones. */
 static bool run_rank(LoopRun *r, const PStep *s) {
     const Op *op = s->op;
     const Type *t = &op->type;
     int64_t n = interp_size(r->in, t->dim[s->rank_axis]), inner = 1;
     for (int i = s->rank_axis + 1; i < t->rank; i++) inner *= interp_size(r->in, t->dim[i]);
-    const Array *x = buf_at(r, s->bufs[0]), *m = buf_at(r, s->bufs[1]);
-    Array *y = buf_at(r, s->bufs[2]);
-    if (m->n != x->n || y->n < x->n) return fail(r, "rank: a mask or result of another shape");
-    if (x->n && (n < 1 || inner < 1)) return fail(r, "rank: an empty axis");
+    const Array *x = buf_at(r, s->bufs[0]), *mask = buf_at(r, s->bufs[1]);
+    Array *ranks = buf_at(r, s->bufs[2]);
+    if (mask->n != x->n || ranks->n < x->n)
+        return run_error(r, "rank: a mask or result of another shape");
+    if (x->n && (n < 1 || inner < 1)) return run_error(r, "rank: an empty axis");
     for (int64_t i = 0; i < x->n; i++) {
         int64_t first = i - i / inner % n * inner;
         double rank = 1;
         for (int64_t k = 0; k < n; k++) {
             int64_t j = first + k * inner;
-            if (m->v[j] != 0 && j != i)
+            if (mask->v[j] != 0 && j != i)
                 rank += x->v[j] < x->v[i] ? 1 : x->v[j] == x->v[i] ? op->imm : 0;
         }
-        y->v[i] = m->v[i] != 0 ? rank : 0;
+        ranks->v[i] = mask->v[i] != 0 ? rank : 0;
     }
     return true;
 }
@@ -420,7 +431,7 @@ static bool run_rank(LoopRun *r, const PStep *s) {
 static bool run_copy(LoopRun *r, const PStep *s) {
     const Array *from = buf_at(r, s->bufs[0]);
     Array *to = buf_at(r, s->bufs[1]);
-    if (from->n != to->n) return fail(r, "copy of %lld elements", (long long)from->n);
+    if (from->n != to->n) return run_error(r, "copy of %lld elements", (long long)from->n);
     memcpy(to->v, from->v, (size_t)from->n * sizeof *from->v);
     return true;
 }
@@ -446,10 +457,10 @@ static bool run_call(LoopRun *r, const PStep *s) {
             out[i - s->n_in] = &t[i];
     }
     bool ok = interp_call(r->in, s->op, cg_symbol(s->op), s->n_in, in, s->n_bufs - s->n_in, out);
-    return ok || fail(r, "%s", interp_error(r->in));
+    return ok || run_error(r, "%s", interp_error(r->in));
 }
 
-/* Clears the results of a call that is skipped. */
+/* Sets the results of a call that its condition skips to 0. */
 static bool clear_results(LoopRun *r, const PStep *s) {
     for (int i = s->n_in; i < s->n_bufs; i++) {
         Array *a = buf_at(r, s->bufs[i]);
@@ -467,8 +478,8 @@ static bool report_result(LoopRun *r, const PStep *s) {
 
 /* Runs a step, unless its condition forbids it. */
 static bool run_step(LoopRun *r, const PStep *s) {
-    bool happens = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
-    if (!happens) return s->kind != PS_CALL || clear_results(r, s);
+    bool is_run = s->pred < 0 || (buf_at(r, s->pred)->v[0] != 0) != s->pred_not;
+    if (!is_run) return s->kind != PS_CALL || clear_results(r, s);
     switch (s->kind) {
     case PS_KERNEL:
         return run_kernel_step(r, s);
@@ -487,7 +498,7 @@ static bool run_step(LoopRun *r, const PStep *s) {
 
 static bool run_steps(LoopRun *r, const PPhase *ph, int from, int to);
 
-/* Runs the iterations of a loop of steps. */
+/* Runs the loop of steps that begins at position `at`, while its condition holds. */
 static bool run_loop_steps(LoopRun *r, const PPhase *ph, int at) {
     const PStep *s = ph->steps.v[at];
     for (int64_t n = 0; buf_at(r, s->bufs[0])->v[0] != 0 && (!s->limit || n < s->limit); n++)
@@ -495,7 +506,7 @@ static bool run_loop_steps(LoopRun *r, const PPhase *ph, int at) {
     return true;
 }
 
-/* Runs steps from .. to - 1. */
+/* Runs the steps from .. to - 1 of a phase, with the loops among them. */
 static bool run_steps(LoopRun *r, const PPhase *ph, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = ph->steps.v[i];
@@ -505,16 +516,16 @@ static bool run_steps(LoopRun *r, const PPhase *ph, int from, int to) {
     return true;
 }
 
-/* Runs a phase, at whose start its temporaries and outputs are NaN. */
+/* Runs a phase of the plan. Its temporaries and outputs are NaN at the start. */
 bool loop_run_phase(LoopRun *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     r->error = NULL;
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
-        bool own = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
-        bool anew = b->kind == PB_INPUT || b->kind == PB_KEY; /* of each step */
-        if (anew) r->buf[i].v = NULL;
-        if (own && b->phase == phase) r->buf[i] = initial_array(r, b);
+        bool is_phase_written = b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
+        bool is_new_each_step = b->kind == PB_INPUT || b->kind == PB_KEY; /* of each step */
+        if (is_new_each_step) r->buf[i].v = NULL;
+        if (is_phase_written && b->phase == phase) r->buf[i] = initial_array(r, b);
     }
     return run_steps(r, ph, 0, ph->steps.n);
 }

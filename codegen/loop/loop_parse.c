@@ -39,19 +39,19 @@ static bool parse_register(Reader *r, LReg **reg) {
     return *reg || parse_fail(&r->p, DIAG_E0543, at, "%%%s is not defined", name);
 }
 
-/* The name without the number after the last dot, which the printer writes anew. */
+/* The register's name without the number after the last dot, which the printer writes anew. */
 static const char *hint_of(Reader *r, const char *name) {
     const char *dot = strrchr(name, '.');
     return dot ? arena_strndup(r->p.a, name, (size_t)(dot - name)) : name;
 }
 
-/* Defines a register. */
-static bool define_register(Reader *r, const char *name, Span at, DType dt, const LStmt *by,
+/* Defines a register by its name; def: the statement that defines it. */
+static bool define_register(Reader *r, const char *name, Span at, DType dt, const LStmt *def,
                             LReg **reg) {
     if (strmap_has(&r->regs, name))
         return parse_fail(&r->p, DIAG_E0543, at, "%%%s is defined twice", name);
     *reg = NEW(r->p.a, LReg);
-    **reg = (LReg){.id = r->k->n_regs++, .dt = dt, .hint = hint_of(r, name), .def = by};
+    **reg = (LReg){.id = r->k->n_regs++, .dt = dt, .hint = hint_of(r, name), .def = def};
     strmap_put(r->p.a, &r->regs, name, *reg);
     return true;
 }
@@ -69,7 +69,7 @@ static bool parse_dtype(Reader *r, DType *dt) {
     return parse_fail(&r->p, DIAG_E0543, at, "'%s' is no element type", name);
 }
 
-/* Reads an element type and dimensions. */
+/* Reads an element type and dimensions, "f32[N, 16]". */
 static bool parse_array_type(Reader *r, LBuf *b) {
     if (!parse_dtype(r, &b->dt)) return false;
     if (!parse_accept(&r->p, '[')) return true;
@@ -81,7 +81,7 @@ static bool parse_array_type(Reader *r, LBuf *b) {
     return parse_expect(&r->p, ']');
 }
 
-/* Reads the name of a new argument or local array. */
+/* Reads "name:", and adds a new argument or local array with this name; NULL after a diagnostic. */
 static LBuf *parse_new_buf(Reader *r, LBufKind kind) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -115,20 +115,20 @@ static bool parse_buf(Reader *r, LBuf **b) {
 static bool parse_element(Reader *r, LStmt *s) {
     Span at = r->p.tok.span;
     if (!parse_buf(r, &s->buf)) return false;
-    int n = 0;
+    int n_indices = 0;
     if (parse_accept(&r->p, '[')) {
         do {
-            if (n == MAX_RANK || !parse_register(r, &s->idx[n])) return false;
-            n++;
+            if (n_indices == MAX_RANK || !parse_register(r, &s->idx[n_indices])) return false;
+            n_indices++;
         } while (parse_accept(&r->p, ','));
         if (!parse_expect(&r->p, ']')) return false;
     }
-    if (n == s->buf->rank) return true;
+    if (n_indices == s->buf->rank) return true;
     return parse_fail(&r->p, DIAG_E0543, at, "'%s' has %d dimensions", s->buf->name, s->buf->rank);
 }
 
 /* ---- arguments ------------------------------------------------------------------------ */
-/* Reads an argument that holds a value. */
+/* Reads an argument that holds a value: "name: f32[N, 16] [begun] [partial NUMBER]". */
 static bool parse_value_arg(Reader *r, bool written) {
     LBuf *b = parse_new_buf(r, LB_VALUE);
     int64_t n = 0;
@@ -141,8 +141,8 @@ static bool parse_value_arg(Reader *r, bool written) {
     return true;
 }
 
-/* Makes the buffer one-dimensional. */
-static void set_vector_type(Reader *r, LBuf *b, DType dt, const Expr *n) {
+/* Makes the buffer one-dimensional, with n elements of type dt. */
+static void set_one_dimensional(Reader *r, LBuf *b, DType dt, const Expr *n) {
     (void)r;
     b->dt = dt;
     b->rank = 1;
@@ -161,9 +161,9 @@ static bool parse_map_arg(Reader *r) {
     b->kind = (LBufKind)(LB_MAP_IDX + part);
     const Expr *one = expr_const(r->p.a, 1);
     if (b->kind == LB_MAP_PTR)
-        set_vector_type(r, b, DT_I64, expr_add(r->p.a, b->map->to->size, one));
+        set_one_dimensional(r, b, DT_I64, expr_add(r->p.a, b->map->to->size, one));
     else
-        set_vector_type(r, b, DT_I32, b->map->from->size);
+        set_one_dimensional(r, b, DT_I32, b->map->from->size);
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool parse_map_arg(Reader *r) {
 static bool parse_global_ids_arg(Reader *r) {
     LBuf *b = parse_new_buf(r, LB_GLOBAL_IDS);
     if (!b || !parse_space(&r->p, &b->space)) return false;
-    set_vector_type(r, b, DT_I32, b->space->size);
+    set_one_dimensional(r, b, DT_I32, b->space->size);
     return true;
 }
 
@@ -179,7 +179,7 @@ static bool parse_global_ids_arg(Reader *r) {
 static bool parse_chunk_bounds_arg(Reader *r) {
     LBuf *b = parse_new_buf(r, LB_CHUNK_BOUNDS);
     if (!b || !parse_space(&r->p, &b->space)) return false;
-    set_vector_type(r, b, DT_I64, expr_const(r->p.a, RT_SUM_CHUNKS + 1));
+    set_one_dimensional(r, b, DT_I64, expr_const(r->p.a, RT_SUM_CHUNKS + 1));
     return true;
 }
 
@@ -189,7 +189,7 @@ static bool parse_key_arg(Reader *r) {
     int64_t n = 0;
     if (!b || !parse_int(&r->p, "a stream", 0, INT32_MAX, &n)) return false;
     b->stream = (int)n;
-    set_vector_type(r, b, DT_I32, expr_const(r->p.a, 2));
+    set_one_dimensional(r, b, DT_I32, expr_const(r->p.a, 2));
     return true;
 }
 
@@ -225,15 +225,15 @@ static bool parse_body(Reader *r, LStmt *s) {
     return ok;
 }
 
-/* Reads "ptr[%at", without the bracket's end. */
-static bool parse_ptr_at(Reader *r, LStmt *s) {
+/* Reads "ptr[%at", without the closing bracket: the segment bounds and which segment. */
+static bool parse_bounds_at(Reader *r, LStmt *s) {
     return parse_buf(r, &s->ptr) && parse_expect(&r->p, '[') && parse_register(r, &s->at);
 }
 
 /* Reads a range over a segment. */
 static bool parse_segment(Reader *r, LStmt *s) {
     s->range = LR_SEGMENT;
-    return parse_ptr_at(r, s) && parse_expect(&r->p, ']');
+    return parse_bounds_at(r, s) && parse_expect(&r->p, ']');
 }
 
 /* Reads a range over a chunk. */
@@ -246,24 +246,26 @@ static bool parse_chunk(Reader *r, LStmt *s) {
     return ok && (!parse_accept_word(&r->p, "at") || parse_buf(r, &s->ptr));
 }
 
-/* OWN to N */
-static bool behind(Reader *r, LStmt *s) {
+/* Reads the range of padding rows, "OWN to N": from a batch's own number of rows to the rounded
+ * number. */
+static bool parse_padding_range(Reader *r, LStmt *s) {
     s->range = LR_BEHIND;
     if (!parse_expr(&r->p, &s->own)) return false;
     if (!parse_accept_word(&r->p, "to")) return parse_expected(&r->p, "'to'");
     return parse_expr(&r->p, &s->extent);
 }
 
-/* Reads the range of a loop. */
+/* Reads the range of a loop: "SIZE", "segment ptr[%v]", "chunk %c of N: SIZE" or "behind OWN to
+ * SIZE". */
 static bool parse_range(Reader *r, LStmt *s) {
     if (parse_accept_word(&r->p, "segment")) return parse_segment(r, s);
     if (parse_accept_word(&r->p, "chunk")) return parse_chunk(r, s);
-    if (parse_accept_word(&r->p, "behind")) return behind(r, s);
+    if (parse_accept_word(&r->p, "behind")) return parse_padding_range(r, s);
     s->range = LR_EXTENT;
     return parse_expr(&r->p, &s->extent);
 }
 
-/* Reads the maps that a parallel loop is balanced by. */
+/* Reads the maps by whose numbers of entries per row the parallel loop is divided among threads. */
 static bool parse_balance(Reader *r, MapList *maps) {
     do {
         Map *m;
@@ -273,25 +275,27 @@ static bool parse_balance(Reader *r, MapList *maps) {
     return true;
 }
 
-/* Reads how a loop is divided among threads. */
-static bool parse_share(Reader *r, LShare *to) {
+/* Reads how a team's threads share a loop: "ways" (groups of lanes, round robin), "team" (all
+ * threads) or "lanes". */
+static bool parse_share(Reader *r, LShare *out) {
     static const Words shares = {loop_share_words + LS_WAYS, 3};
-    int by = 0;
-    if (!parse_word(&r->p, &shares, "ways, team or lanes", &by)) return false;
-    *to = (LShare)(LS_WAYS + by);
+    int choice = 0;
+    if (!parse_word(&r->p, &shares, "ways, team or lanes", &choice)) return false;
+    *out = (LShare)(LS_WAYS + choice);
     return true;
 }
 
-/* Reads a number of lanes behind a word, if the word is there. */
-static bool parse_lanes(Reader *r, const char *word, int *to) {
+/* Reads "WORD NUMBER", a number of vector lanes, if the word is there. */
+static bool parse_lanes(Reader *r, const char *word, int *out) {
     int64_t n = 0;
     if (!parse_accept_word(&r->p, word)) return true;
     bool ok = parse_int(&r->p, "a number of lanes", 2, CPU_LANES, &n);
-    *to = (int)n;
+    *out = (int)n;
     return ok;
 }
 
-/* Reads which version of a parallel loop it is. */
+/* Reads how many rows run side by side in lanes, and which of two versions of a parallel loop it
+ * is: "rows 16 where C up_to 16", or "above 16". */
 static bool parse_versions(Reader *r, LSched *s) {
     int64_t n = 0;
     if (!parse_lanes(r, "rows", &s->rows)) return false;
@@ -305,7 +309,7 @@ static bool parse_versions(Reader *r, LSched *s) {
     return ok;
 }
 
-/* Reads how the loop is vectorised. */
+/* Reads how the loop is vectorised: "vector 16 whole unroll flat 16 expand 8 prefix strips 16". */
 static bool parse_vectors(Reader *r, LSched *s) {
     s->vector = parse_accept_word(&r->p, "vector");
     int64_t n = 0;
@@ -321,14 +325,14 @@ static bool parse_vectors(Reader *r, LSched *s) {
 }
 
 /* Reads a number of entries. */
-static bool parse_entries(Reader *r, int *to) {
+static bool parse_entries(Reader *r, int *out) {
     int64_t n = 0;
     bool ok = parse_int(&r->p, "a number of entries", 1, INT32_MAX, &n);
-    *to = (int)n;
+    *out = (int)n;
     return ok;
 }
 
-/* Reads how a loop is split over blocks. */
+/* Reads from what size on blocks share long rows: "split ENTRIES from ENTRIES". */
 static bool parse_split(Reader *r, LSched *s) {
     if (!parse_accept_word(&r->p, "split")) return true;
     if (!parse_entries(r, &s->split_entries)) return false;
@@ -336,7 +340,7 @@ static bool parse_split(Reader *r, LSched *s) {
     return parse_entries(r, &s->split_from);
 }
 
-/* Reads a loop. */
+/* Reads a loop: "%v in RANGE parallel .. { .. }". */
 static bool parse_loop(Reader *r, LStmt *s) {
     s->kind = L_FOR;
     Span at = r->p.tok.span;
@@ -356,11 +360,11 @@ static bool parse_loop(Reader *r, LStmt *s) {
     return parse_split(r, &s->sched) && parse_body(r, s);
 }
 
-/* Reads a prefetch. */
+/* Reads a prefetch: "z[src[%e + 8]] lines 2" or ".. tile". */
 static bool parse_prefetch(Reader *r, LStmt *s) {
     int64_t ahead = 0, n = 0;
     s->kind = L_PREFETCH;
-    if (!parse_buf(r, &s->buf) || !parse_expect(&r->p, '[') || !parse_ptr_at(r, s)) return false;
+    if (!parse_buf(r, &s->buf) || !parse_expect(&r->p, '[') || !parse_bounds_at(r, s)) return false;
     if (!parse_expect(&r->p, '+') || !parse_int(&r->p, "a number", 1, 1024, &ahead)) return false;
     if (!parse_expect(&r->p, ']') || !parse_expect(&r->p, ']')) return false;
     s->ahead = (int)ahead;
@@ -371,8 +375,8 @@ static bool parse_prefetch(Reader *r, LStmt *s) {
     return ok;
 }
 
-/* Reads the arrays whose rows a tile holds in registers. */
-static bool parse_keeps(Reader *r, LStmt *s) {
+/* Reads the buffers whose row a tile keeps in registers. */
+static bool parse_row_buffers(Reader *r, LStmt *s) {
     do {
         if (s->n_in_registers == LOOP_KEPT_MAX) return parse_expected(&r->p, "'{'");
         if (!parse_buf(r, &s->in_registers[s->n_in_registers])) return false;
@@ -381,7 +385,8 @@ static bool parse_keeps(Reader *r, LStmt *s) {
     return true;
 }
 
-/* Reads a tile. */
+/* Reads a tile: "tile WIDTH by COLUMNS vector LANES [keeps BUFFERS] { .. }". It runs its loops for
+ * COLUMNS columns at a time, and keeps rows of the buffers in registers. */
 static bool parse_tile(Reader *r, LStmt *s) {
     int64_t n = 0;
     s->kind = L_TILE;
@@ -392,7 +397,7 @@ static bool parse_tile(Reader *r, LStmt *s) {
     if (r->p.tok.kind != T_NAME || strcmp(r->p.tok.s, "vector"))
         return parse_expected(&r->p, "'vector'");
     if (!parse_lanes(r, "vector", &s->lanes)) return false;
-    if (parse_accept_word(&r->p, "keeps") && !parse_keeps(r, s)) return false;
+    if (parse_accept_word(&r->p, "keeps") && !parse_row_buffers(r, s)) return false;
     return parse_body(r, s);
 }
 
@@ -402,7 +407,8 @@ static bool parse_if(Reader *r, LStmt *s) {
     return parse_register(r, &s->cond) && parse_body(r, s);
 }
 
-/* Reads a column region: "columns RANGE [by SHARE] [promote BUFFERS] { .. }". */
+/* Reads a region of feature columns: "columns RANGE [by SHARE] [masked] [promote BUFFERS] { .. }".
+ * Its loops over columns are shared by the lanes of a team. */
 static bool parse_columns(Reader *r, LStmt *s) {
     s->kind = L_COLUMNS;
     if (!parse_range(r, s)) return false;
@@ -425,8 +431,8 @@ static bool parse_local(Reader *r, LStmt *s) {
     return parse_array_type(r, s->buf);
 }
 
-/* y[%v] %x pack */
-static bool source(Reader *r, LStmt *s) {
+/* Reads the target and source of a store or accumulation: "y[%v] %x [pack]". */
+static bool parse_target_and_source(Reader *r, LStmt *s) {
     if (!parse_element(r, s) || !parse_register(r, &s->src)) return false;
     s->packed = parse_accept_word(&r->p, "pack");
     return true;
@@ -435,7 +441,7 @@ static bool source(Reader *r, LStmt *s) {
 /* Reads a store. */
 static bool parse_store(Reader *r, LStmt *s) {
     s->kind = L_STORE;
-    return source(r, s);
+    return parse_target_and_source(r, s);
 }
 
 /* Reads an accumulation. */
@@ -444,10 +450,10 @@ static bool parse_acc(Reader *r, LStmt *s) {
     s->kind = L_ACC;
     if (!parse_word(&r->p, &text_reds, "sum, max or min", &red)) return false;
     s->red = (RedKind)red;
-    return source(r, s);
+    return parse_target_and_source(r, s);
 }
 
-/* Reads a fold. */
+/* Reads a reduction over threads: "fold sum BUFFER by SHARE". */
 static bool parse_fold(Reader *r, LStmt *s) {
     int red = 0;
     s->kind = L_FOLD;
@@ -483,8 +489,8 @@ static bool parse_let_args(Reader *r, LStmt *s) {
     if (s->fn == L_FN_SIZE) return parse_expr(&r->p, &s->size);
     if (s->fn == L_FN_LE_RANDOM && !parse_real(&r->p, "a number", &s->imm)) return false;
     bool random = s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM;
-    int n = s->fn == L_FN_OP ? op_arity(s->op) : random ? 4 : 2;
-    for (; s->n_arg < n; s->n_arg++)
+    int n_args = s->fn == L_FN_OP ? op_arity(s->op) : random ? 4 : 2;
+    for (; s->n_arg < n_args; s->n_arg++)
         if (!parse_register(r, &s->arg[s->n_arg])) return false;
     return true;
 }
@@ -542,22 +548,21 @@ static bool parse_list(Reader *r, LStmt **first) {
     return true;
 }
 
-/* Reads a number behind a word, if the word is there. */
-static bool parse_count(Reader *r, const char *word, int least, int *to) {
-    int64_t n = *to;
-    if (parse_accept_word(&r->p, word) && !parse_int(&r->p, "a number", least, 32, &n))
-        return false;
-    *to = (int)n;
+/* Reads "WORD NUMBER" with a number of at least `min`, if the word is there. */
+static bool parse_count(Reader *r, const char *word, int min, int *out) {
+    int64_t n = *out;
+    if (parse_accept_word(&r->p, word) && !parse_int(&r->p, "a number", min, 32, &n)) return false;
+    *out = (int)n;
     return true;
 }
 
-/* Reads which threads run the kernel's iterations. */
+/* Reads which threads run the kernel's iterations: "by teams lanes 4 pack 4 columns 8". */
 static bool parse_threads(Reader *r, LThreads *t) {
     static const Words takers = {loop_taker_words + LT_THREAD, 3};
-    int by = 0;
+    int choice = 0;
     if (!parse_accept_word(&r->p, "by")) return true;
-    if (!parse_word(&r->p, &takers, "threads, teams or blocks", &by)) return false;
-    *t = (LThreads){.kind = (LThreadKind)(LT_THREAD + by)};
+    if (!parse_word(&r->p, &takers, "threads, teams or blocks", &choice)) return false;
+    *t = (LThreads){.kind = (LThreadKind)(LT_THREAD + choice)};
     if (t->kind == LT_THREAD) return parse_count(r, "pack", 1, &t->pack);
     t->columns = 1;
     return parse_count(r, "lanes", 1, &t->lanes) && parse_count(r, "pack", 1, &t->pack) &&
@@ -580,16 +585,18 @@ static bool parse_kernel(Reader *r, LKernel *k) {
 
 /* Reads all kernels of a text. */
 static LKernel *parse_kernels(Reader *r, int *n_kernels) {
-    VEC(LKernel) all = {0};
+    VEC(LKernel) kernels = {0};
     while (r->p.tok.kind != T_END) {
         LKernel k = {0};
         if (!parse_kernel(r, &k)) return NULL;
-        vec_push(r->p.a, &all, k);
+        vec_push(r->p.a, &kernels, k);
     }
-    *n_kernels = all.n;
-    return all.n ? all.v : NEW(r->p.a, LKernel);
+    *n_kernels = kernels.n;
+    return kernels.n ? kernels.v : NEW(r->p.a, LKernel);
 }
 
+/* Reads one kernel, or stage of one, in a plan's text; *of gets the name of the kernel that it is a
+ * stage of, or NULL. */
 bool loop_parse_one(Parser *p, LKernel *k, const char **of) {
     Reader r = {.p = *p, .may_be_stage = true};
     bool ok = parse_kernel(&r, k);
@@ -598,12 +605,14 @@ bool loop_parse_one(Parser *p, LKernel *k, const char **of) {
     return ok;
 }
 
+/* Reads a file of kernels over the spaces of module m; NULL after diagnostics. */
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels) {
     Reader r = {.p = parse_begin(c, file)};
     r.p.m = m;
     return parse_kernels(&r, n_kernels);
 }
 
+/* Reads a file with a module and kernels over its spaces; NULL after diagnostics. */
 LKernel *loop_parse_file(Ctx *c, uint32_t file, Module **m, int *n_kernels) {
     Reader r = {.p = parse_begin(c, file)};
     if (!parse_module(&r.p) || !r.p.ok) return NULL;

@@ -138,7 +138,8 @@ static void print_range(StrBuf *b, const LStmt *s) {
     }
 }
 
-/* Prints the maps that a parallel loop is balanced by. */
+/* Prints the maps by whose numbers of entries per row the parallel loop is divided among threads.
+ */
 void loop_balance_print(StrBuf *b, const MapList *maps) {
     for (int i = 0; i < maps->n; i++) {
         sb_puts(b, i ? ", " : " balanced ");
@@ -146,7 +147,8 @@ void loop_balance_print(StrBuf *b, const MapList *maps) {
     }
 }
 
-/* Prints which version of a parallel loop it is. */
+/* Prints how many rows run side by side in lanes, and which of two versions of a parallel loop it
+ * is. */
 static void print_versions(StrBuf *b, const LSched *s) {
     if (s->rows) sb_printf(b, " rows %d", s->rows);
     if (!s->where) return;
@@ -192,7 +194,8 @@ static void print_prefetch(StrBuf *b, const LStmt *s) {
         sb_puts(b, " tile");
 }
 
-/* Prints the first line of a tile. */
+/* Prints the first line of a tile: "tile WIDTH by COLUMNS vector LANES keeps BUFFERS". Rows of the
+ * buffers stay in registers. */
 static void print_tile_head(StrBuf *b, const LStmt *s) {
     sb_puts(b, "tile ");
     expr_print(b, s->extent);
@@ -201,7 +204,9 @@ static void print_tile_head(StrBuf *b, const LStmt *s) {
         sb_printf(b, "%s %s", i ? "," : " keeps", s->in_registers[i]->name);
 }
 
-/* Prints the first line of a column region. */
+/* Prints the first line of a region of feature columns: "columns RANGE by SHARE masked promote
+ * BUFFERS". Lanes of a team share its columns; lanes without one are masked; rows of promoted
+ * buffers are in registers. */
 static void print_columns_head(StrBuf *b, const LStmt *s) {
     sb_puts(b, "columns ");
     print_range(b, s);
@@ -230,7 +235,7 @@ static void print_let(StrBuf *b, const LStmt *s) {
     if (s->remat) sb_puts(b, " remat");
 }
 
-/* Prints a statement, without its body. */
+/* Prints a statement, without its body and the end of the line. */
 static void print_stmt(StrBuf *b, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:
@@ -305,10 +310,10 @@ static void print_threads(StrBuf *b, const LThreads *t) {
     if (t->columns) sb_printf(b, " columns %d", t->columns);
 }
 
-/* Prints a kernel, or a stage of kernel `of`. */
-static void print_kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *of) {
+/* Prints a kernel. stage_of: the kernel that it is a stage of, or NULL. */
+static void print_kernel(StrBuf *b, const Ctx *c, const LKernel *k, const LKernel *stage_of) {
     sb_printf(b, "kernel %s", k->name);
-    if (of) sb_printf(b, " of %s", of->name);
+    if (stage_of) sb_printf(b, " of %s", stage_of->name);
     print_threads(b, &k->threads);
     sb_puts(b, " {\n");
     for (int i = 0; i < k->bufs.n; i++) {

@@ -66,7 +66,8 @@ const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
         !is_in_region_list(region, s))
         return "they are summed to no columns of the row";
     if (region->one_pass) return "lanes need each other's columns";
-    if (loop_count_segments(row->body) != 1) return "the row goes through entries more than once";
+    if (loop_count_entry_loops(row->body) != 1)
+        return "the row goes through entries more than once";
     if (!is_independent_of_row(s->body, s->body) || !is_repeatable(row->body, region->stmt, NULL) ||
         !is_repeatable(region->first, s, region->stmt))
         return "they need what the row has computed, or it stores before";

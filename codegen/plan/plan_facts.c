@@ -50,7 +50,8 @@ static void print_op_name(const Facts *f, const Op *op) {
         sb_printf(f->b, "op %d", op->id);
 }
 
-/* Prints the values of a kernel's arguments, with those that buffers held before. */
+/* Prints which values the kernel's arguments hold, with those that they held before it ("was"), and
+ * what it computes. */
 static void print_args(const Facts *f, const LKernel *k) {
     sb_puts(f->b, " args(");
     for (int i = 0; i < k->bufs.n; i++) {
@@ -81,26 +82,26 @@ static bool is_same_position(Span x, Span y) {
            x.end_col == y.end_col;
 }
 
-/* Prints a run. */
-static void print_run(PositionRuns *l) {
-    if (!l->n) return;
-    sb_printf(l->f->b, "%s%d", l->n_written++ ? ", " : "", l->n);
-    ir_span_print(l->f->b, l->f->p->m->ctx, l->f->p->text_file, false, l->at);
-    l->n = 0;
+/* Prints how many statements have the same source position, and the position. */
+static void print_position_run(PositionRuns *run) {
+    if (!run->n) return;
+    sb_printf(run->f->b, "%s%d", run->n_written++ ? ", " : "", run->n);
+    ir_span_print(run->f->b, run->f->p->m->ctx, run->f->p->text_file, false, run->at);
+    run->n = 0;
 }
 
-/* Prints the positions of statements. */
-static void print_positions(PositionRuns *l, const LStmt *s) {
+/* Prints the source positions of the statements. */
+static void print_positions(PositionRuns *run, const LStmt *s) {
     for (; s; s = s->next) {
         if (!loop_has_place(s)) {
-            print_positions(l, s->body);
+            print_positions(run, s->body);
             continue;
         }
-        Span at = s->span.line && s->span.file != l->f->p->text_file ? s->span : (Span){0};
-        if (!is_same_position(l->at, at)) print_run(l);
-        l->at = at;
-        l->n++;
-        print_positions(l, s->body);
+        Span at = s->span.line && s->span.file != run->f->p->text_file ? s->span : (Span){0};
+        if (!is_same_position(run->at, at)) print_position_run(run);
+        run->at = at;
+        run->n++;
+        print_positions(run, s->body);
     }
 }
 
@@ -115,7 +116,7 @@ static void print_size(const Facts *f, const char *what, const Expr *e) {
     expr_print(f->b, e);
 }
 
-/* Prints a sparse product. */
+/* Prints the operands and sizes of a sparse-dense matrix product. */
 static void print_spmm(const Facts *f, const PSpmm *x) {
     sb_puts(f->b, " product");
     print_buf(f, "ptr", x->ptr);
@@ -133,7 +134,7 @@ static void print_spmm(const Facts *f, const PSpmm *x) {
     if (x->has_rest) sb_puts(f->b, " more");
 }
 
-/* Prints what a step is for. */
+/* Prints which op a step is for, and what its kernel or product computes. */
 static void print_step_facts(const Facts *f, int i, const PStep *s) {
     sb_printf(f->b, "  %d: ", i);
     print_op_name(f, s->op);
@@ -148,7 +149,7 @@ static void print_step_facts(const Facts *f, int i, const PStep *s) {
         print_positions(&l, s->kernel->body);
         for (int k = 0; k < s->kernel->stages.n; k++)
             print_positions(&l, s->kernel->stages.v[k]->body);
-        print_run(&l);
+        print_position_run(&l);
         sb_puts(f->b, ")");
     }
     if (s->spmm) print_spmm(f, s->spmm);
@@ -193,6 +194,7 @@ static void print_sources(StrBuf *b, const Plan *p) {
     sb_puts(b, "}\n");
 }
 
+/* Prints the sections "facts" (values of steps), "plan" and "sources". */
 void plan_print_facts(StrBuf *b, const Plan *p) {
     Facts f = {.b = b, .p = p};
     f.names = NEWN(b->a, const char **, (size_t)p->m->funcs.n + 1);

@@ -22,33 +22,34 @@ typedef struct {
 } Section;
 typedef VEC(Section) Sections;
 
-/* Whether a section begins here. */
+/* Whether a section begins at s: a letter in the first column does that. */
 static bool begins_section(const char *s, const char *end) {
     return s < end && ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'));
 }
 
-/* Finds the sections of the text. */
-static Sections find_sections(Arena *a, const char *s, const char *end) {
-    Sections all = {0};
+/* Finds the sections of the text: each goes from a word in the first column to a closing brace
+ * there. */
+static Sections find_sections(Arena *a, const char *text, const char *end) {
+    Sections sections = {0};
     bool open = false;
-    for (uint32_t line = 1; s < end; line++) {
-        const char *next = text_line_end(s, end);
-        if (!open && begins_section(s, end)) {
+    for (uint32_t line = 1; text < end; line++) {
+        const char *next = text_line_end(text, end);
+        if (!open && begins_section(text, end)) {
             size_t n = 0;
-            while (s + n < next && ((s[n] >= 'a' && s[n] <= 'z') || s[n] == '_')) n++;
-            vec_push(a, &all, ((Section){arena_strndup(a, s, n), s, end, line}));
+            while (text + n < next && ((text[n] >= 'a' && text[n] <= 'z') || text[n] == '_')) n++;
+            vec_push(a, &sections, ((Section){arena_strndup(a, text, n), text, end, line}));
             open = true;
         }
-        if (open && *s == '}') {
-            all.v[all.n - 1].end = next;
+        if (open && *text == '}') {
+            sections.v[sections.n - 1].end = next;
             open = false;
         }
-        s = next;
+        text = next;
     }
-    return all;
+    return sections;
 }
 
-/* Lets the lexer read a section. */
+/* Makes the lexer read a section, from its first token on. */
 static void enter_section(PlanReader *r, const Section *s) {
     r->p.p = r->p.line_start = s->from;
     r->p.end = s->end;
@@ -57,6 +58,7 @@ static void enter_section(PlanReader *r, const Section *s) {
     parse_lex_next(&r->p);
 }
 
+/* Reads the name of a buffer; *buf gets its number. False after a diagnostic. */
 bool plan_parse_buf(PlanReader *r, int *buf) {
     Span at = r->p.tok.span;
     const char *name = NULL;
@@ -73,7 +75,8 @@ static const struct {
     LBufKind part;
 } map_parts[] = {{"idx", LB_MAP_IDX}, {"ptr", LB_MAP_PTR}, {"perm", LB_MAP_PERM}};
 
-/* Reads which array of a map a buffer holds. */
+/* Reads which index array a buffer holds: a map, its part (idx, ptr or perm), and the map in whose
+ * segment order it is. */
 static bool parse_map_source(PlanReader *r, PBuf *b) {
     if (!parse_map(&r->p, &b->map)) return false;
     for (size_t i = 0; i < COUNT(map_parts); i++)
@@ -82,7 +85,8 @@ static bool parse_map_source(PlanReader *r, PBuf *b) {
     return !parse_accept_word(&r->p, "by") || parse_map(&r->p, &b->by);
 }
 
-/* Reads what a buffer holds. */
+/* Reads what a buffer holds: a column, variable, index array, ids, chunk bounds, a random key, or
+ * an input or output by name. */
 static bool parse_source(PlanReader *r, PBuf *b) {
     int64_t n = 0;
     switch (b->kind) {
@@ -106,7 +110,7 @@ static bool parse_source(PlanReader *r, PBuf *b) {
     }
 }
 
-/* The number of a phase, or -1. */
+/* The number of the phase with this name; -1 = there is none. */
 static int find_phase(const Plan *p, const char *name) {
     for (int i = 0; i < p->phases.n; i++)
         if (!strcmp(p->phases.v[i]->name, name)) return i;
@@ -123,7 +127,7 @@ static bool parse_phase_name(PlanReader *r, int *phase) {
     return true;
 }
 
-/* Two numbers, `3..14`, behind the word at hand. */
+/* Reads two numbers, "3..14", that follow the current word. */
 bool plan_parse_range(PlanReader *r, int *first, int *last) {
     const char *end = text_line_end(r->p.p, r->p.end), *s = r->p.p;
     char text[64];
@@ -138,16 +142,17 @@ bool plan_parse_range(PlanReader *r, int *first, int *last) {
     return true;
 }
 
-/* Whether the next token is this word. */
+/* Whether the current token is this word. */
 static bool is_word(const PlanReader *r, const char *word) {
     return r->p.tok.kind == T_NAME && !strcmp(r->p.tok.s, word);
 }
 
-/* Reads when a temporary is live, and the type of its value. */
-static bool parse_lifetime(PlanReader *r, PBuf *b) {
+/* Reads in which steps a temporary is live, whether it holds one block of rows, and the type of its
+ * value. */
+static bool parse_lifetime_and_type(PlanReader *r, PBuf *b) {
     if (parse_accept_word(&r->p, "in") && !parse_phase_name(r, &b->phase)) return false;
-    bool written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
-    if (written && b->phase < 0) return parse_expected(&r->p, "'in' and the buffer's phase");
+    bool is_written = b->kind == PB_TEMP || b->kind == PB_OUTPUT;
+    if (is_written && b->phase < 0) return parse_expected(&r->p, "'in' and the buffer's phase");
     if (is_word(r, "steps") && !plan_parse_range(r, &b->first, &b->last)) return false;
     if (parse_accept_word(&r->p, "a")) {
         if (!parse_accept_word(&r->p, "block") || b->kind != PB_TEMP)
@@ -157,7 +162,7 @@ static bool parse_lifetime(PlanReader *r, PBuf *b) {
     return !parse_accept_word(&r->p, "holds") || parse_type(&r->p, &b->type);
 }
 
-/* Reads a buffer. */
+/* Reads the line of a buffer: "%0 temp NAME: f32[SIZE] of .. in @phase ..". */
 static bool parse_buffer(PlanReader *r) {
     PBuf *b = NEW(r->p.a, PBuf);
     int kind = 0;
@@ -183,7 +188,7 @@ static bool parse_buffer(PlanReader *r) {
         return false;
     if (parse_accept_word(&r->p, "of") ? !parse_source(r, b) : b->kind != PB_TEMP)
         return parse_expected(&r->p, "'of' and what the buffer holds");
-    if (!parse_lifetime(r, b)) return false;
+    if (!parse_lifetime_and_type(r, b)) return false;
     strmap_put(r->p.a, &r->bufs, b->name, b);
     vec_push(r->p.a, &r->plan->bufs, b);
     return true;
@@ -198,7 +203,7 @@ static bool parse_buffers(PlanReader *r) {
     return true;
 }
 
-/* Finds what each output is for: the module says it. */
+/* Finds the use of each output (prediction, loss, metric), which the module's text has. */
 static void find_output_uses(const Plan *p) {
     for (int i = 0; i < p->bufs.n; i++) {
         PBuf *b = p->bufs.v[i];
@@ -210,7 +215,7 @@ static void find_output_uses(const Plan *p) {
 }
 
 /* ---- phases, kernels ---------------------------------------------------------------------- */
-/* Reads the name of a phase, before its steps. */
+/* Reads the name of a phase and adds an empty phase to the plan; its steps are read later. */
 static bool declare_phase(PlanReader *r) {
     parse_lex_next(&r->p);
     Func *f = r->p.tok.kind == T_FUNC ? func_find(r->p.m, r->p.tok.s) : NULL;
@@ -224,7 +229,7 @@ static bool declare_phase(PlanReader *r) {
     return true;
 }
 
-/* Reads the steps of a phase. */
+/* Reads the steps of a phase, one per line. */
 static bool parse_phase(PlanReader *r, const Section *s) {
     const char *end = text_line_end(s->from, s->end);
     r->ph = r->plan->phases.v[find_phase(r->plan, r->p.tok.s)];
@@ -240,15 +245,15 @@ static bool parse_phase(PlanReader *r, const Section *s) {
     return plan_parse_match(r);
 }
 
-/* Records the name of a kernel. */
-static bool name_kernel(PlanReader *r, LKernel *k, Span at) {
+/* Records the name of a kernel, for the steps that run it. */
+static bool record_kernel_name(PlanReader *r, LKernel *k, Span at) {
     if (strmap_has(&r->kernels, k->name) || strcmp(cg_ident(r->p.a, k->name), k->name) != 0)
         return parse_fail(&r->p, DIAG_E0542, at, "'%s' is taken, or no name in C", k->name);
     strmap_put(r->p.a, &r->kernels, k->name, k);
     return true;
 }
 
-/* Whether two arguments are the same. */
+/* Whether two kernel arguments are the same, but for what is stored in them. */
 static bool is_same_argument(const LBuf *x, const LBuf *y) {
     bool same = x->kind == y->kind && !strcmp(x->name, y->name) && x->dt == y->dt &&
                 x->rank == y->rank && x->map == y->map && x->sorted_by == y->sorted_by &&
@@ -257,31 +262,34 @@ static bool is_same_argument(const LBuf *x, const LBuf *y) {
     return same;
 }
 
-/* Whether a stage has the arguments of its kernel, which writes what any of its stages does. */
+/* Whether a stage has the same arguments as its kernel; the kernel is marked to write what any of
+ * its stages does. */
 static bool merge_arguments(LKernel *kernel, const LKernel *stage) {
-    bool same = kernel->bufs.n == stage->bufs.n;
-    for (int i = 0; same && i < stage->bufs.n; i++) {
+    bool all_same = kernel->bufs.n == stage->bufs.n;
+    for (int i = 0; all_same && i < stage->bufs.n; i++) {
         LBuf *b = kernel->bufs.v[i];
-        same = is_same_argument(b, stage->bufs.v[i]);
+        all_same = is_same_argument(b, stage->bufs.v[i]);
         b->written |= stage->bufs.v[i]->written;
     }
-    return same;
+    return all_same;
 }
 
-/* Adds a stage to its kernel; stages of a kernel stand one behind the other. */
-static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
+/* Adds a stage to its kernel, which is made for the first one; stages of a kernel are neighbours in
+ * the text. */
+static bool add_stage(PlanReader *r, const char *kernel_name, LKernel *stage) {
     Plan *p = r->plan;
     LKernel *kernel = p->kernels.n ? p->kernels.v[p->kernels.n - 1] : NULL;
-    if (!kernel || !kernel->stages.n || strcmp(kernel->name, of) != 0) {
+    if (!kernel || !kernel->stages.n || strcmp(kernel->name, kernel_name) != 0) {
         kernel = loop_copy(r->p.a, stage);
-        kernel->name = of;
+        kernel->name = kernel_name;
         kernel->body = NULL;
         kernel->locals.n = 0;
-        if (!name_kernel(r, kernel, stage->span)) return false;
+        if (!record_kernel_name(r, kernel, stage->span)) return false;
         vec_push(r->p.a, &p->kernels, kernel);
     }
     if (!merge_arguments(kernel, stage))
-        return parse_fail(&r->p, DIAG_E0542, stage->span, "stages of '%s' differ in arguments", of);
+        return parse_fail(&r->p, DIAG_E0542, stage->span, "stages of '%s' differ in arguments",
+                          kernel_name);
     vec_push(r->p.a, &kernel->stages, stage);
     return true;
 }
@@ -289,18 +297,18 @@ static bool add_stage(PlanReader *r, const char *of, LKernel *stage) {
 /* Reads a kernel, or a stage of one. */
 static bool parse_plan_kernel(PlanReader *r) {
     LKernel *k = NEW(r->p.a, LKernel);
-    const char *of = NULL;
-    if (!loop_parse_one(&r->p, k, &of) || !name_kernel(r, k, k->span)) return false;
-    const Target *on = r->plan->scheduled_for ? target_find(r->plan->scheduled_for) : NULL;
-    if (of && (!on || !on->columns))
+    const char *stage_of = NULL;
+    if (!loop_parse_one(&r->p, k, &stage_of) || !record_kernel_name(r, k, k->span)) return false;
+    const Target *target = r->plan->scheduled_for ? target_find(r->plan->scheduled_for) : NULL;
+    if (stage_of && (!target || !target->columns))
         return parse_fail(&r->p, DIAG_E0542, k->span,
                           "a stage, in a plan whose kernels are not arranged for a device");
-    if (of) return add_stage(r, of, k);
+    if (stage_of) return add_stage(r, stage_of, k);
     vec_push(r->p.a, &r->plan->kernels, k);
     return true;
 }
 
-/* Reads what the steps of a phase are for. */
+/* Reads the section "facts @PHASE": which values each step of the phase computes. */
 static bool parse_phase_facts(PlanReader *r) {
     int ph = 0;
     parse_lex_next(&r->p);
@@ -312,13 +320,14 @@ static bool parse_phase_facts(PlanReader *r) {
 /* ---- all ---------------------------------------------------------------------------------- */
 typedef bool SectionReader(PlanReader *r, const Section *s);
 
+/* Reads the section "plan": facts of the whole plan. */
 static bool read_header(PlanReader *r, const Section *s) {
     (void)s;
     parse_lex_next(&r->p);
     return parse_expect(&r->p, '{') && plan_parse_header(r);
 }
 
-static bool read_declared(PlanReader *r, const Section *s) {
+static bool read_phase_name(PlanReader *r, const Section *s) {
     (void)s;
     return declare_phase(r);
 }
@@ -347,6 +356,7 @@ static bool read_sources(PlanReader *r, const Section *s) {
     return parse_sources(&r->p, s->from, s->end, s->line, &r->plan->main_file);
 }
 
+/* Reads the section "module", the text of the graph IR; there is one. */
 static bool read_module(PlanReader *r, const Section *s) {
     (void)s;
     if (r->plan->m) return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "a second module");
@@ -355,32 +365,33 @@ static bool read_module(PlanReader *r, const Section *s) {
     return ok;
 }
 
-/* Reads all sections that begin with a word. */
-static bool read_all(PlanReader *r, const Sections *all, const char *word, SectionReader *read) {
-    for (int i = 0; i < all->n; i++) {
-        if (strcmp(all->v[i].word, word) != 0) continue;
-        enter_section(r, &all->v[i]);
-        if (!read(r, &all->v[i]) || !r->p.ok) return false;
+/* Reads all sections that begin with this word, by the function `read`. */
+static bool read_sections(PlanReader *r, const Sections *sections, const char *word,
+                          SectionReader *read) {
+    for (int i = 0; i < sections->n; i++) {
+        if (strcmp(sections->v[i].word, word) != 0) continue;
+        enter_section(r, &sections->v[i]);
+        if (!read(r, &sections->v[i]) || !r->p.ok) return false;
     }
     return true;
 }
 
 /* Checks that each section begins with a known word. */
-static bool check_section_words(PlanReader *r, const Sections *all) {
+static bool check_section_words(PlanReader *r, const Sections *sections) {
     static const char *const words[] = {"buffers", "phase",   "kernel", "facts",
                                         "plan",    "sources", "module"};
-    for (int i = 0; i < all->n; i++) {
+    for (int i = 0; i < sections->n; i++) {
         size_t k = 0;
-        while (k < COUNT(words) && strcmp(words[k], all->v[i].word) != 0) k++;
+        while (k < COUNT(words) && strcmp(words[k], sections->v[i].word) != 0) k++;
         if (k < COUNT(words)) continue;
-        Span at = span_of(r->p.file, all->v[i].line, 1, all->v[i].line, 1);
+        Span at = span_of(r->p.file, sections->v[i].line, 1, sections->v[i].line, 1);
         return parse_fail(&r->p, DIAG_E0542, at, "'%s' begins no section of a plan",
-                          all->v[i].word);
+                          sections->v[i].word);
     }
     return true;
 }
 
-/* Whether every step has its facts. */
+/* Checks that the section "facts" has told of every step. */
 static bool is_complete(PlanReader *r) {
     for (int i = 0; i < r->plan->phases.n; i++) {
         const PPhase *ph = r->plan->phases.v[i];
@@ -392,6 +403,7 @@ static bool is_complete(PlanReader *r) {
     return true;
 }
 
+/* Whether the file is the text of a plan: it has a section of a phase or of the plan. */
 bool plan_in_text(const Ctx *c, uint32_t file) {
     const Source *src = &c->sources.v[file];
     const char *s = src->text, *end = s + src->n_bytes;
@@ -400,27 +412,31 @@ bool plan_in_text(const Ctx *c, uint32_t file) {
     return false;
 }
 
+/* Reads the text of a plan; NULL after diagnostics. */
 Plan *plan_parse(Ctx *c, uint32_t file) {
     const Source *src = &c->sources.v[file];
-    PlanReader r = {.p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true}};
-    Sections all = find_sections(c->a, src->text, src->text + src->n_bytes);
-    r.plan = NEW(c->a, Plan);
-    r.plan->text_file = file;
-    if (!check_section_words(&r, &all) || !read_all(&r, &all, "sources", read_sources) ||
-        !read_all(&r, &all, "module", read_module))
+    PlanReader reader = {.p = {.c = c, .a = c->a, .file = file, .line = 1, .ok = true}};
+    Sections sections = find_sections(c->a, src->text, src->text + src->n_bytes);
+    reader.plan = NEW(c->a, Plan);
+    reader.plan->text_file = file;
+    if (!check_section_words(&reader, &sections) ||
+        !read_sections(&reader, &sections, "sources", read_sources) ||
+        !read_sections(&reader, &sections, "module", read_module))
         return NULL;
-    if (!r.plan->m) {
-        parse_fail(&r.p, DIAG_E0542, span_of(file, 1, 1, 1, 1), "the text has no module");
+    if (!reader.plan->m) {
+        parse_fail(&reader.p, DIAG_E0542, span_of(file, 1, 1, 1, 1), "the text has no module");
         return NULL;
     }
-    for (int i = 0; i < r.p.names.n; i++) vec_push(c->a, &r.names, r.p.names.v[i]);
-    for (int i = 0; i < r.plan->m->funcs.n; i++) func_number(r.plan->m->funcs.v[i]);
-    bool ok =
-        read_all(&r, &all, "plan", read_header) && read_all(&r, &all, "phase", read_declared) &&
-        read_all(&r, &all, "buffers", read_buffers) && read_all(&r, &all, "kernel", read_kernel) &&
-        read_all(&r, &all, "phase", read_phase) && read_all(&r, &all, "facts", read_facts);
-    if (!ok || !is_complete(&r)) return NULL;
-    find_output_uses(r.plan);
-    r.plan->main_file = plan_main_file(r.plan->m, r.plan->main_file);
-    return r.plan;
+    for (int i = 0; i < reader.p.names.n; i++) vec_push(c->a, &reader.names, reader.p.names.v[i]);
+    for (int i = 0; i < reader.plan->m->funcs.n; i++) func_number(reader.plan->m->funcs.v[i]);
+    bool ok = read_sections(&reader, &sections, "plan", read_header) &&
+              read_sections(&reader, &sections, "phase", read_phase_name) &&
+              read_sections(&reader, &sections, "buffers", read_buffers) &&
+              read_sections(&reader, &sections, "kernel", read_kernel) &&
+              read_sections(&reader, &sections, "phase", read_phase) &&
+              read_sections(&reader, &sections, "facts", read_facts);
+    if (!ok || !is_complete(&reader)) return NULL;
+    find_output_uses(reader.plan);
+    reader.plan->main_file = plan_main_file(reader.plan->m, reader.plan->main_file);
+    return reader.plan;
 }

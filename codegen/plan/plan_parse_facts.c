@@ -5,27 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds an error; false. */
-static bool report(PlanReader *r, const char *what) {
+/* Adds an error at the current token; returns false. */
+static bool fact_error(PlanReader *r, const char *what) {
     return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "%s", what);
 }
 
 /* ---- operations --------------------------------------------------------------------------- */
-/* The names of a function's values. */
-static const ParseNames *names_of(const PlanReader *r, const Func *f) {
+/* The values of a function by the names that the module's text gives them. */
+static const ParseNames *value_names_of(const PlanReader *r, const Func *f) {
     for (int i = 0; i < r->names.n; i++)
         if (r->names.v[i].f == f) return &r->names.v[i];
     return NULL;
 }
 
-/* The op with this number, or NULL. */
+/* The op of the function with this number; NULL = there is none. */
 static Op *op_by_id(const Func *f, int64_t n) {
     Op *op = f->first;
     while (op && op->id != n) op = op->next;
     return op;
 }
 
-/* Reads an op. */
+/* Reads an op: "%h" by name or "op 12" by number, in the phase's function or in one named before
+ * it, "@f %h". */
 static bool parse_op(PlanReader *r, const Op **op) {
     const Func *f = r->ph->func;
     int64_t n = 0;
@@ -33,14 +34,14 @@ static bool parse_op(PlanReader *r, const Op **op) {
     *op = NULL;
     if (r->p.tok.kind == T_FUNC) {
         f = func_find(r->p.m, r->p.tok.s);
-        if (!f) return report(r, "there is no such function");
+        if (!f) return fact_error(r, "there is no such function");
         parse_lex_next(&r->p);
     }
     if (parse_accept_word(&r->p, "op")) {
         if (!parse_int(&r->p, "an operation's number", 0, INT32_MAX, &n)) return false;
         *op = op_by_id(f, n);
     } else if (r->p.tok.kind == T_VALUE) {
-        const ParseNames *names = names_of(r, f);
+        const ParseNames *names = value_names_of(r, f);
         *op = names ? strmap_get(&names->values, r->p.tok.s) : NULL;
         parse_lex_next(&r->p);
     } else {
@@ -56,7 +57,7 @@ static bool parse_op_or_none(PlanReader *r, const Op **op) {
 }
 
 /* ---- kernels ------------------------------------------------------------------------------ */
-/* Reads the values of a kernel's arguments. */
+/* Reads which values the kernel's arguments hold, and which they held before the kernel ("was"). */
 static bool parse_args(PlanReader *r, LKernel *k) {
     if (!parse_accept_word(&r->p, "args") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'args' and the values of the kernel's arguments");
@@ -69,7 +70,7 @@ static bool parse_args(PlanReader *r, LKernel *k) {
     return parse_expect(&r->p, ')');
 }
 
-/* Reads the values that a kernel computes. */
+/* Reads the list of values that a kernel computes. */
 static bool parse_computes(PlanReader *r, LKernel *k) {
     if (!parse_accept_word(&r->p, "computes") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'computes' and the values that the kernel computes");
@@ -91,30 +92,30 @@ typedef struct {
     bool ok;
 } PositionRuns;
 
-/* Reads the next run. */
-static bool parse_run(PositionRuns *l) {
-    PlanReader *r = l->r;
-    l->at = (Span){0};
-    if (!parse_int(&r->p, "a number of statements", 1, INT32_MAX, &l->remaining)) return false;
-    l->is_known = parse_is(&r->p, '!');
-    if (!parse_span(&r->p, &l->at)) return false;
+/* Reads how many statements come from one position of the model, and that position. */
+static bool parse_position_run(PositionRuns *run) {
+    PlanReader *r = run->r;
+    run->at = (Span){0};
+    if (!parse_int(&r->p, "a number of statements", 1, INT32_MAX, &run->remaining)) return false;
+    run->is_known = parse_is(&r->p, '!');
+    if (!parse_span(&r->p, &run->at)) return false;
     parse_accept(&r->p, ',');
     return true;
 }
 
-/* Reads the positions of statements. */
-static void parse_positions(PositionRuns *l, LStmt *s) {
-    for (; s && l->ok; s = s->next) {
-        bool has = loop_has_place(s);
-        if (has && !l->remaining && !parse_run(l)) l->ok = false;
-        if (!l->ok) return;
-        if (has && l->is_known) s->span = l->at;
-        l->remaining -= has;
-        parse_positions(l, s->body);
+/* Gives each statement of the list its source position. */
+static void parse_positions(PositionRuns *run, LStmt *s) {
+    for (; s && run->ok; s = s->next) {
+        bool has_position = loop_has_place(s);
+        if (has_position && !run->remaining && !parse_position_run(run)) run->ok = false;
+        if (!run->ok) return;
+        if (has_position && run->is_known) s->span = run->at;
+        run->remaining -= has_position;
+        parse_positions(run, s->body);
     }
 }
 
-/* Gives the stages of a kernel its values. */
+/* Gives the stages of a kernel the kernel's values, position and arguments. */
 static void set_stage_values(const LKernel *k) {
     for (int i = 0; i < k->stages.n; i++) {
         LKernel *stage = k->stages.v[i];
@@ -127,18 +128,20 @@ static void set_stage_values(const LKernel *k) {
     }
 }
 
-/* Reads what a kernel is for. */
+/* Reads what a kernel computes, and where its statements come from. */
 static bool parse_kernel_facts(PlanReader *r, PStep *s) {
-    PositionRuns l = {.r = r, .ok = true};
+    PositionRuns run = {.r = r, .ok = true};
     if (!parse_args(r, s->kernel) || !parse_computes(r, s->kernel)) return false;
     if (!parse_accept_word(&r->p, "at") || !parse_expect(&r->p, '('))
         return parse_expected(&r->p, "'at' and where the kernel's statements come from");
-    parse_positions(&l, s->kernel->body);
-    for (int i = 0; i < s->kernel->stages.n; i++) parse_positions(&l, s->kernel->stages.v[i]->body);
-    if (!l.ok) return false;
+    parse_positions(&run, s->kernel->body);
+    for (int i = 0; i < s->kernel->stages.n; i++)
+        parse_positions(&run, s->kernel->stages.v[i]->body);
+    if (!run.ok) return false;
     s->kernel->span = s->op->span;
     set_stage_values(s->kernel);
-    return l.remaining ? report(r, "the kernel has fewer statements") : parse_expect(&r->p, ')');
+    return run.remaining ? fact_error(r, "the kernel has fewer statements")
+                         : parse_expect(&r->p, ')');
 }
 
 /* ---- sparse products ---------------------------------------------------------------------- */
@@ -149,42 +152,46 @@ static bool parse_key(PlanReader *r, const char *word) {
               : parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s='", word);
 }
 
-/* Reads a buffer behind a word. */
+/* Reads "word=BUFFER", or "word=-" for none (-1). */
 static bool parse_buf_field(PlanReader *r, const char *word, int *id) {
     *id = -1;
     return parse_key(r, word) && (parse_accept(&r->p, '-') || plan_parse_buf(r, id));
 }
 
-/* Reads a size behind a word. */
+/* Reads "word=SIZE". */
 static bool parse_size_field(PlanReader *r, const char *word, const Expr **e) {
     return parse_key(r, word) && parse_expr(&r->p, e);
 }
 
-/* Reads a sparse product. */
-static bool parse_spmm(PlanReader *r, PSpmm *x) {
+/* Reads the operands and sizes of a sparse-dense matrix product that a library may do. */
+static bool parse_spmm(PlanReader *r, PSpmm *product) {
     if (!parse_accept_word(&r->p, "product")) return parse_expected(&r->p, "'product'");
-    bool ok = parse_buf_field(r, "ptr", &x->ptr) && parse_buf_field(r, "idx", &x->idx) &&
-              parse_buf_field(r, "perm", &x->perm) && parse_buf_field(r, "weight", &x->weight) &&
-              parse_buf_field(r, "dense", &x->dense) && parse_buf_field(r, "out", &x->out) &&
-              parse_size_field(r, "rows", &x->rows) && parse_size_field(r, "cols", &x->cols) &&
-              parse_size_field(r, "entries", &x->entries) &&
-              parse_size_field(r, "width", &x->width) &&
-              parse_size_field(r, "own", &x->own_bytes) &&
-              parse_size_field(r, "library", &x->library_bytes);
-    x->has_rest = ok && parse_accept_word(&r->p, "more");
-    bool needed = x->ptr >= 0 && x->idx >= 0 && x->dense >= 0 && (x->index < 0 || x->out >= 0);
-    return ok && (needed || report(r, "a sparse product lacks a buffer"));
+    bool ok =
+        parse_buf_field(r, "ptr", &product->ptr) && parse_buf_field(r, "idx", &product->idx) &&
+        parse_buf_field(r, "perm", &product->perm) &&
+        parse_buf_field(r, "weight", &product->weight) &&
+        parse_buf_field(r, "dense", &product->dense) && parse_buf_field(r, "out", &product->out) &&
+        parse_size_field(r, "rows", &product->rows) &&
+        parse_size_field(r, "cols", &product->cols) &&
+        parse_size_field(r, "entries", &product->entries) &&
+        parse_size_field(r, "width", &product->width) &&
+        parse_size_field(r, "own", &product->own_bytes) &&
+        parse_size_field(r, "library", &product->library_bytes);
+    product->has_rest = ok && parse_accept_word(&r->p, "more");
+    bool is_complete = product->ptr >= 0 && product->idx >= 0 && product->dense >= 0 &&
+                       (product->index < 0 || product->out >= 0);
+    return ok && (is_complete || fact_error(r, "a sparse product lacks a buffer"));
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
-/* Whether the op may need a copy. */
+/* Whether a copy step can be for the op. */
 static bool is_copied(const Op *op) {
     return op->kind == OP_OUTPUT || op->kind == OP_ASSIGN || op->kind == OP_NEXT ||
            op->kind == OP_LOOP;
 }
 
 /* Whether a step of this kind can be for the op. */
-static bool may_be_for(const PStep *s, const Op *op) {
+static bool step_kind_fits_op(const PStep *s, const Op *op) {
     switch (s->kind) {
     case PS_KERNEL:
         return op->type.dt != DT_VOID || op->n_in;
@@ -211,34 +218,35 @@ static bool may_be_for(const PStep *s, const Op *op) {
     return false;
 }
 
-/* Sets what the op says of the step. */
-static bool set_from_op(PlanReader *r, PStep *s) {
+/* Sets the fields of the step that follow from its op: position, text, axis, argument types. */
+static bool set_fields_from_op(PlanReader *r, PStep *s) {
     const Op *op = s->op;
     s->span = op->span;
     if (s->kind == PS_RANK) s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
     if (s->kind == PS_PRINT || s->kind == PS_ASSERT) s->text = op->name;
     if (s->kind != PS_CALL) return true;
     int n = plan_call_types(r->p.a, op, &s->types, &s->n_in);
-    return s->n_bufs == n || report(r, "the call has another number of buffers");
+    return s->n_bufs == n || fact_error(r, "the call has another number of buffers");
 }
 
-/* Reads what a step is for. */
+/* Reads which op a step is for, and what its kernel or product computes. */
 static bool parse_step_facts(PlanReader *r) {
     int64_t i = 0;
     if (!parse_int(&r->p, "a step's number", 0, r->ph->steps.n - 1, &i)) return false;
     PStep *s = r->ph->steps.v[i];
     Span at = r->p.tok.span;
-    if (s->op) return report(r, "this step was told of before");
+    if (s->op) return fact_error(r, "this step was told of before");
     if (!parse_expect(&r->p, ':') || !parse_op(r, &s->op)) return false;
-    if (!may_be_for(s, s->op))
+    if (!step_kind_fits_op(s, s->op))
         return parse_fail(&r->p, DIAG_E0542, at, "no step of its kind is for a '%s'",
                           op_mnemonic(s->op->kind));
-    if (!set_from_op(r, s)) return false;
+    if (!set_fields_from_op(r, s)) return false;
     if (parse_accept_word(&r->p, "decided") && !parse_span(&r->p, &s->pred_at)) return false;
     if (s->kernel && !parse_kernel_facts(r, s)) return false;
     return !s->spmm || parse_spmm(r, s->spmm);
 }
 
+/* Reads the section "facts" of a phase: a line for each step. */
 bool plan_parse_facts(PlanReader *r) {
     while (!parse_is(&r->p, '}'))
         if (!parse_step_facts(r)) return false;
@@ -257,38 +265,39 @@ static bool parse_plan_flags(PlanReader *r) {
     return true;
 }
 
-/* Reads the order of the module's maps, which the text of the module does not show. */
+/* Reads the order of the module's maps, which the module's text does not show. */
 static bool parse_map_order(PlanReader *r) {
-    MapList all = {0};
+    MapList maps = {0};
     do {
         Map *m = NULL;
         if (!parse_map(&r->p, &m)) return false;
-        vec_push(r->p.a, &all, m);
+        vec_push(r->p.a, &maps, m);
     } while (parse_accept(&r->p, ','));
-    return module_order_maps(r->p.m, all.n, all.v) || report(r, "a map stands twice in this list");
+    return module_order_maps(r->p.m, maps.n, maps.v) ||
+           fact_error(r, "a map stands twice in this list");
 }
 
-/* Reads the fingerprint. */
+/* Reads the hash of what is computed, 16 hexadecimal digits. */
 static bool parse_fingerprint(PlanReader *r) {
     const char *text = NULL;
     char *end = NULL;
     if (!parse_text(&r->p, "16 digits in quotes", &text)) return false;
     r->plan->fingerprint = strtoull(text, &end, 16);
-    return !*end || report(r, "this is no fingerprint");
+    return !*end || fact_error(r, "this is no fingerprint");
 }
 
-/* Reads a field of the plan. */
+/* Reads one field of the section "plan". */
 static bool parse_plan_field(PlanReader *r) {
     Plan *p = r->plan;
-    int word = 0;
+    int choice = 0;
     if (parse_accept_word(&r->p, "device")) {
         if (!parse_text(&r->p, "a device in quotes", &p->device)) return false;
-        const Target *on = target_find(p->device);
-        return (on && on->plan_passes) || report(r, "there is no such device");
+        const Target *target = target_find(p->device);
+        return (target && target->plan_passes) || fact_error(r, "there is no such device");
     }
     if (parse_accept_word(&r->p, "arranged")) {
         if (!parse_text(&r->p, "a target in quotes", &p->scheduled_for)) return false;
-        return target_find(p->scheduled_for) || report(r, "there is no such target");
+        return target_find(p->scheduled_for) || fact_error(r, "there is no such target");
     }
     if (parse_accept_word(&r->p, "host")) return p->with_host = true;
     if (parse_accept_word(&r->p, "tf32")) return p->tf32 = true;
@@ -300,11 +309,12 @@ static bool parse_plan_field(PlanReader *r) {
     if (parse_accept_word(&r->p, "has")) return parse_plan_flags(r);
     if (parse_accept_word(&r->p, "maps")) return parse_map_order(r);
     if (!parse_accept_word(&r->p, "spmm")) return parse_expected(&r->p, "a fact of the plan");
-    if (!parse_word(&r->p, &plan_spmm_words, "own, auto or cusparse", &word)) return false;
-    p->spmm = (SpmmChoice)word;
+    if (!parse_word(&r->p, &plan_spmm_words, "own, auto or cusparse", &choice)) return false;
+    p->spmm = (SpmmChoice)choice;
     return true;
 }
 
+/* Reads the section "plan": device, options and flags of the whole plan. */
 bool plan_parse_header(PlanReader *r) {
     while (!parse_is(&r->p, '}'))
         if (!parse_plan_field(r)) return false;

@@ -8,35 +8,36 @@
 #include "codegen/plan/plan_text.h"
 #include "ir/text.h"
 
-/* Prints what a buffer holds. */
-static void print_source(StrBuf *b, const PBuf *buf) {
-    switch (buf->kind) {
+/* Prints what a buffer holds: a column, variable, index array, global row ids, chunk bounds, the
+ * key of a random stream, or an input or output. */
+static void print_source(StrBuf *b, const PBuf *what) {
+    switch (what->kind) {
     case PB_MAP:
-        ir_map_print(b, buf->map);
-        sb_printf(b, " %s", loop_part_words[buf->map_part]);
-        if (!buf->by) break;
+        ir_map_print(b, what->map);
+        sb_printf(b, " %s", loop_part_words[what->map_part]);
+        if (!what->by) break;
         sb_puts(b, " by ");
-        ir_map_print(b, buf->by);
+        ir_map_print(b, what->by);
         break;
     case PB_DATA:
-        ir_column_print(b, buf->col);
+        ir_column_print(b, what->col);
         break;
     case PB_VAR:
-        ir_string_print(b, buf->var->path);
+        ir_string_print(b, what->var->path);
         break;
     case PB_LOGICAL:
     case PB_CUTS:
-        ir_name_print(b, buf->space->name);
+        ir_name_print(b, what->space->name);
         break;
     case PB_KEY:
-        sb_printf(b, "%d", buf->stream);
+        sb_printf(b, "%d", what->stream);
         break;
     default:
-        ir_string_print(b, buf->io_name);
+        ir_string_print(b, what->io_name);
     }
 }
 
-/* Prints a buffer. */
+/* Prints the line of a buffer: number, kind, name, type, what it holds and when it is live. */
 static void print_buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_printf(b, "  %%%d %s %s: %s[", buf->id, text_PBufKind.word[buf->kind], buf->name,
               dtype_name(buf->dt));
@@ -60,20 +61,20 @@ static void print_buffer(StrBuf *b, const Plan *p, const PBuf *buf) {
     sb_puts(b, "\n");
 }
 
-/* Prints the buffers of a step. */
+/* Prints the buffers of a step, "(x, w, z)". */
 static void print_buf_names(StrBuf *b, const Plan *p, const int *bufs, int n) {
     sb_puts(b, "(");
     for (int i = 0; i < n; i++) sb_printf(b, "%s%s", i ? ", " : "", p->bufs.v[bufs[i]]->name);
     sb_puts(b, ")");
 }
 
-/* Prints a size. */
+/* Prints " name=SIZE". */
 static void print_field(StrBuf *b, const char *name, const Expr *e) {
     sb_printf(b, " %s=", name);
     expr_print(b, e);
 }
 
-/* Prints a matrix product. */
+/* Prints the sizes and strides of a matrix product. */
 static void print_gemm(StrBuf *b, const PGemm *g) {
     print_field(b, "batch", g->batch);
     print_field(b, "m", g->m);
@@ -90,7 +91,8 @@ static void print_gemm(StrBuf *b, const PGemm *g) {
     if (g->long_k) sb_puts(b, " long_k");
 }
 
-/* Prints the epilogue of a product. */
+/* Prints what the library call does to a product's result, the extra operand (such as a bias), and
+ * the numbers of the steps that this replaces. */
 static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEpilogue *e) {
     if (!e->kind) {
         sb_printf(b, " epilogue none: %s", e->why_not);
@@ -102,7 +104,8 @@ static void print_epilogue(StrBuf *b, const Plan *p, const PPhase *ph, const PEp
     for (int i = 0; i < e->n_covers; i++) sb_printf(b, " %d", plan_step_index(ph, e->covers[i]));
 }
 
-/* Prints the group of a product, or why it is a call of its own. */
+/* Prints the group of products that one library call computes, or why this product is a call of its
+ * own. */
 static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
     const PGroup *g = s->group;
     if (!g) {
@@ -116,19 +119,20 @@ static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
               g->same_shape ? "of one shape" : "of several shapes");
 }
 
-/* Prints the partitioned space whose local rows a step computes; of an exchange, which remote rows
- * it fetches. */
+/* Prints the partitioned space whose local rows a step computes ("cuts of": partial sums by chunk).
+ * Of an exchange it prints which remote rows are fetched: for each space, the index arrays that
+ * lead to them. */
 static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, s->partials ? " own cuts of " : " own ");
     ir_name_print(b, s->partition->name);
     if (s->kind == PS_EXCHANGE && !s->halos.n)
         sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
     for (int i = 0; i < s->halos.n; i++) {
-        const PHalo *r = &s->halos.v[i];
+        const PHalo *halo = &s->halos.v[i];
         sb_puts(b, i ? ", " : " reach ");
-        ir_name_print(b, r->from->name);
-        for (int k = 0; k < r->n_via; k++)
-            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[r->via[k]]->name);
+        ir_name_print(b, halo->from->name);
+        for (int k = 0; k < halo->n_via; k++)
+            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[halo->via[k]]->name);
         sb_puts(b, ")");
     }
 }

@@ -22,9 +22,9 @@ typedef struct {
     bool ok;
 } Check;
 
-static bool report(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Adds an error about the current step; false. */
-static bool report(Check *c, const char *fmt, ...) {
+static bool plan_error(Check *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Adds an error about the current step; returns false. */
+static bool plan_error(Check *c, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     const char *what = arena_vprintf(c->c->a, fmt, ap);
@@ -34,7 +34,7 @@ static bool report(Check *c, const char *fmt, ...) {
     return c->ok = false;
 }
 
-/* Whether phases write this kind of buffer. */
+/* Whether phases write buffers of this kind, rather than finding them filled. */
 static bool is_phase_written(const PBuf *b) {
     return b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
 }
@@ -46,94 +46,99 @@ static int phase_index(const Check *c) {
     return -1;
 }
 
-/* Checks that a buffer may be read. */
+/* Checks that a buffer may be read here: it has been written, and belongs to this phase. */
 static bool check_read(Check *c, int id) {
     const PBuf *b = c->p->bufs.v[id];
-    bool own = is_phase_written(b) && b->phase == phase_index(c);
-    if (own && !c->holds[id].is_written)
-        return report(c, "%s is read before it is written", b->name);
-    if (b->kind == PB_TEMP && !own) return report(c, "%s belongs to another phase", b->name);
+    bool is_own = is_phase_written(b) && b->phase == phase_index(c);
+    if (is_own && !c->holds[id].is_written)
+        return plan_error(c, "%s is read before it is written", b->name);
+    if (b->kind == PB_TEMP && !is_own) return plan_error(c, "%s belongs to another phase", b->name);
     return true;
 }
 
-/* Checks that a buffer may be written. made: the value that it holds from now on; NULL: scratch. */
-static bool check_write(Check *c, int id, const Op *made) {
+/* Checks that a buffer may be written here. value: the op that it holds from now on; NULL: scratch
+ * data. */
+static bool check_write(Check *c, int id, const Op *value) {
     const PBuf *b = c->p->bufs.v[id];
-    bool own = is_phase_written(b) && b->phase == phase_index(c);
-    if (!own && b->kind != PB_VAR) return report(c, "%s must not be written here", b->name);
-    c->holds[id] = (Contents){.is_written = true, .scratch = !made, .value = made};
+    bool is_own = is_phase_written(b) && b->phase == phase_index(c);
+    if (!is_own && b->kind != PB_VAR) return plan_error(c, "%s must not be written here", b->name);
+    c->holds[id] = (Contents){.is_written = true, .scratch = !value, .value = value};
     return true;
 }
 
 /* ---- whose value it is ------------------------------------------------------------------ */
-/* Whether the buffer still holds the first value of a loop's operand. */
+/* Whether the buffer still holds what it held before the loop's first iteration, the loop's
+ * operand. */
 static bool holds_first_operand(const Check *c, int id) {
-    const Contents *h = &c->holds[id], *first = &c->loops.v[c->loops.n - 1][id];
-    return h->value == first->value && h->is_written == first->is_written;
+    const Contents *contents = &c->holds[id], *first = &c->loops.v[c->loops.n - 1][id];
+    return contents->value == first->value && contents->is_written == first->is_written;
 }
 
-/* Whether the buffer holds op. */
+/* Whether the buffer holds the value of op at this step. */
 static bool holds_value(const Check *c, int id, const Op *op) {
-    const Contents *h = &c->holds[id];
-    if (h->scratch) return true;
+    const Contents *contents = &c->holds[id];
+    if (contents->scratch) return true;
     for (; op; op = op->kind == OP_VIEW || op->kind == OP_SLICE ? op->in[0] : NULL) {
-        if (h->value == op || (op->kind == OP_RESULT && h->value == op->in[0])) return true;
+        if (contents->value == op || (op->kind == OP_RESULT && contents->value == op->in[0]))
+            return true;
         if (op->kind == OP_ARG && c->loops.n) return holds_first_operand(c, id);
-        if (op_has(op, OPT_SOURCE)) return !h->value;
+        if (op_has(op, OPT_SOURCE)) return !contents->value;
     }
     return false;
 }
 
-/* Checks a read of op. */
+/* Checks that the step may read op from a buffer: nothing has overwritten it. */
 static bool check_reads_value(Check *c, int id, const Op *op) {
     if (!check_read(c, id)) return false;
     if (!op || holds_value(c, id, op)) return true;
-    return report(c, "%s is read as '%s', which another value has overwritten",
-                  c->p->bufs.v[id]->name, op->hint ? op->hint : op_mnemonic(op->kind));
+    return plan_error(c, "%s is read as '%s', which another value has overwritten",
+                      c->p->bufs.v[id]->name, op->hint ? op->hint : op_mnemonic(op->kind));
 }
 
-/* Checks a read of one of the step's operands, or a copy of one. */
+/* Checks that the step may read one of its op's operands from a buffer. */
 static bool check_reads_operand(Check *c, int id) {
     const Op *op = c->step->op;
     if (!check_read(c, id)) return false;
     for (int i = 0; i < op->n_in; i++)
         if (holds_value(c, id, op->in[i])) return true;
-    return report(c, "%s is read as an operand, which another value has overwritten",
-                  c->p->bufs.v[id]->name);
+    return plan_error(c, "%s is read as an operand, which another value has overwritten",
+                      c->p->bufs.v[id]->name);
 }
 
-/* The number of elements of an argument. */
+/* The number of elements of a kernel argument. */
 static const Expr *element_count(Arena *a, const LBuf *b) {
     const Expr *n = expr_const(a, 1);
     for (int i = 0; i < b->rank; i++) n = expr_mul(a, n, b->dim[i]);
     return n;
 }
 
-/* Whether the argument is the first rows of a longer buffer. */
+/* Whether the argument is the first rows of a longer buffer (a slice). */
 static bool is_prefix(const LBuf *l) {
     const Op *op = l->written ? NULL : l->value;
     while (op && op->kind == OP_VIEW) op = op->in[0];
     return op && op->kind == OP_SLICE;
 }
 
-/* Checks an argument of a kernel. */
+/* Checks argument number i of a kernel: type and size fit the buffer, and no written buffer is
+ * passed twice. */
 static bool check_argument(Check *c, const LKernel *k, const int *bufs, int i) {
     const LBuf *l = k->bufs.v[i];
     const PBuf *b = c->p->bufs.v[bufs[i]];
     if (l->dt != b->dt)
-        return report(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
+        return plan_error(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
     if (!expr_eq(element_count(c->c->a, l), b->count) && !is_prefix(l))
-        return report(c, "%s has another size", b->name);
+        return plan_error(c, "%s has another size", b->name);
     for (int j = 0; j < k->bufs.n; j++)
         if (j != i && bufs[j] == b->id && (l->written || k->bufs.v[j]->written))
-            return report(c, "%s is written and read under two names", b->name);
+            return plan_error(c, "%s is written and read under two names", b->name);
     return true;
 }
 
-static bool loops(Check *c, const LKernel *k, const int *bufs, int n) {
-    if (!k || k->bufs.n != n) return report(c, "arguments do not fit");
+/* Checks a kernel and the n buffers that it is called with. */
+static bool check_kernel_call(Check *c, const LKernel *k, const int *bufs, int n) {
+    if (!k || k->bufs.n != n) return plan_error(c, "arguments do not fit");
     if (!c->p->scheduled_for && loop_is_scheduled_for_cpu(k))
-        return report(c, "loops are arranged for a processor, and those of the plan are not");
+        return plan_error(c, "loops are arranged for a processor, and those of the plan are not");
     if (!k->stages.n && !loop_verify(c->c, c->p->m, k)) return c->ok = false;
     for (int i = 0; i < k->stages.n; i++)
         if (!loop_verify(c->c, c->p->m, k->stages.v[i])) return c->ok = false;
@@ -142,31 +147,33 @@ static bool loops(Check *c, const LKernel *k, const int *bufs, int n) {
     return true;
 }
 
-/* Rows behind the batch's own, of its operands and of nothing else. */
-static bool clears(Check *c) {
+/* Checks the kernel that zeroes padding rows of a product's operands: it writes rows behind the
+ * batch's own, of these operands only. */
+static bool check_clear_padding(Check *c) {
     const PStep *s = c->step;
-    const PClear *x = s->clear;
-    if (!x) return true;
+    const PClear *clear = s->clear;
+    if (!clear) return true;
     if (s->kind != PS_GEMM || !c->p->device)
-        return report(c, "only a device's products clear rows");
-    for (int i = 0; i < x->n_bufs; i++)
-        if (x->bufs[i] != s->bufs[0] && x->bufs[i] != s->bufs[1])
-            return report(c, "rows are cleared of what is no operand");
-    if (x->n_bufs != 1 + (s->bufs[0] != s->bufs[1]))
-        return report(c, "rows are cleared of one operand, and the product has two");
-    if (x->kernel->stages.n || !x->kernel->body)
-        return report(c, "what clears rows is loops over them alone");
-    for (const LStmt *l = x->kernel->body; l; l = l->next)
+        return plan_error(c, "only a device's products clear rows");
+    for (int i = 0; i < clear->n_bufs; i++)
+        if (clear->bufs[i] != s->bufs[0] && clear->bufs[i] != s->bufs[1])
+            return plan_error(c, "rows are cleared of what is no operand");
+    if (clear->n_bufs != 1 + (s->bufs[0] != s->bufs[1]))
+        return plan_error(c, "rows are cleared of one operand, and the product has two");
+    if (clear->kernel->stages.n || !clear->kernel->body)
+        return plan_error(c, "what clears rows is loops over them alone");
+    for (const LStmt *l = clear->kernel->body; l; l = l->next)
         if (l->kind != L_FOR || l->range != LR_BEHIND)
-            return report(c, "rows are cleared that are the batch's own");
-    return loops(c, x->kernel, x->bufs, x->n_bufs);
+            return plan_error(c, "rows are cleared that are the batch's own");
+    return check_kernel_call(c, clear->kernel, clear->bufs, clear->n_bufs);
 }
 
-/* Checks a kernel step. */
+/* Checks a step that runs a kernel: what it reads is there, and what it writes may be. */
 static bool check_kernel(Check *c) {
     const PStep *s = c->step;
-    if (!loops(c, s->kernel, s->bufs, s->n_bufs)) return false;
-    if (loop_is_behind(s->kernel)) return report(c, "no product needs rows behind the batch's own");
+    if (!check_kernel_call(c, s->kernel, s->bufs, s->n_bufs)) return false;
+    if (loop_is_behind(s->kernel))
+        return plan_error(c, "no product needs rows behind the batch's own");
     for (int i = 0; i < s->n_bufs; i++) {
         const LBuf *b = s->kernel->bufs.v[i];
         const Op *value = b->written ? b->value_before : b->value;
@@ -180,52 +187,54 @@ static bool check_kernel(Check *c) {
     return true;
 }
 
-/* Checks a call of the runtime with n buffers, the last of which may be its result. */
-static bool check_call(Check *c, int n, bool last_written) {
+/* Checks a call of the runtime with n buffers (-1: any number), the last of which may be its
+ * result. */
+static bool check_runtime_call(Check *c, int n, bool last_written) {
     const PStep *s = c->step;
-    if (n >= 0 && s->n_bufs != n) return report(c, "%d buffers, not %d", s->n_bufs, n);
+    if (n >= 0 && s->n_bufs != n) return plan_error(c, "%d buffers, not %d", s->n_bufs, n);
     for (int i = 0; i < s->n_bufs - last_written; i++)
         if (!check_reads_operand(c, s->bufs[i])) return false;
     return !last_written || check_write(c, s->bufs[s->n_bufs - 1], s->op);
 }
 
-/* Checks a matrix product. */
+/* Checks a matrix product: buffers, and strides that the library can use. */
 static bool check_gemm(Check *c) {
     const PGemm *g = &c->step->gemm;
     int64_t one;
-    bool a =
+    bool a_fits =
         (expr_is_const(g->a_row, &one) && one == 1) || (expr_is_const(g->a_col, &one) && one == 1);
-    bool b =
+    bool b_fits =
         (expr_is_const(g->b_row, &one) && one == 1) || (expr_is_const(g->b_col, &one) && one == 1);
-    return check_call(c, 3, true) && clears(c) &&
-           ((a && b) || report(c, "no stride of an operand is 1"));
+    return check_runtime_call(c, 3, true) && check_clear_padding(c) &&
+           ((a_fits && b_fits) || plan_error(c, "no stride of an operand is 1"));
 }
 
-/* Checks a copy. One of a loop's operand holds the loop's value; any other holds the copied one. */
+/* Checks a copy. One that initialises a loop's carried value makes the target hold the loop's
+ * value; any other makes it hold the copied value. */
 static bool check_copy(Check *c) {
     const PStep *s = c->step;
-    if (!check_call(c, 2, true)) return false;
+    if (!check_runtime_call(c, 2, true)) return false;
     if (s->op->kind != OP_LOOP) c->holds[s->bufs[1]].value = s->op->in[0];
-    const PBuf *x = c->p->bufs.v[s->bufs[0]], *y = c->p->bufs.v[s->bufs[1]];
-    bool fit = x->dt == y->dt && expr_eq(x->count, y->count);
-    return fit || report(c, "%s and %s differ in size", x->name, y->name);
+    const PBuf *from = c->p->bufs.v[s->bufs[0]], *to = c->p->bufs.v[s->bufs[1]];
+    bool fit = from->dt == to->dt && expr_eq(from->count, to->count);
+    return fit || plan_error(c, "%s and %s differ in size", from->name, to->name);
 }
 
-/* Checks a call of a C function: results do not alias other arguments, as C functions assume. */
+/* Checks a call of a C function: results are no other argument's buffer, as C functions assume. */
 static bool check_user_call(Check *c) {
     const PStep *s = c->step;
-    if (!s->op || !s->op->ext || s->n_in > s->n_bufs) return report(c, "no function");
+    if (!s->op || !s->op->ext || s->n_in > s->n_bufs) return plan_error(c, "no function");
     for (int i = 0; i < s->n_in; i++)
         if (!check_reads_value(c, s->bufs[i], s->op->in[i + s->op->when])) return false;
     for (int i = s->n_in; i < s->n_bufs; i++) {
         for (int j = 0; j < i; j++)
             if (s->bufs[j] == s->bufs[i])
-                return report(c, "%s is given twice", c->p->bufs.v[s->bufs[i]]->name);
+                return plan_error(c, "%s is given twice", c->p->bufs.v[s->bufs[i]]->name);
         if (!check_write(c, s->bufs[i], s->op)) return false;
     }
     for (int i = 0; i < s->n_bufs; i++)
         if (!expr_eq(type_count(c->c->a, s->types[i]), c->p->bufs.v[s->bufs[i]]->count))
-            return report(c, "%s has another size", c->p->bufs.v[s->bufs[i]]->name);
+            return plan_error(c, "%s has another size", c->p->bufs.v[s->bufs[i]]->name);
     return true;
 }
 
@@ -236,91 +245,98 @@ typedef struct {
     const Map *segments_of;
 } IndexTarget;
 
-/* Whether an index array may follow; *at is where it leads. */
-static bool follow(const PBuf *b, IndexTarget *at) {
+/* Whether array b can be indexed with rows `target`; *target is then what its elements are indices
+ * of. Of a map m: ptr leads from m's targets to segment positions, perm from these to its sources,
+ * idx from sources to targets. */
+static bool follow_index_array(const PBuf *b, IndexTarget *target) {
     const Map *m = b->map;
     if (b->kind != PB_MAP || !m) return false;
-    bool bounds = b->map_part == LB_MAP_PTR, sorted = map_is_sorted(m);
-    bool orders = b->map_part == LB_MAP_PERM;
-    if (bounds            ? at->space != m->to
-        : orders || b->by ? at->space || at->segments_of != (orders ? m : b->by)
-                          : at->space != m->from)
+    bool is_bounds = b->map_part == LB_MAP_PTR, is_sorted = map_is_sorted(m);
+    bool is_permutation = b->map_part == LB_MAP_PERM;
+    if (is_bounds ? target->space != m->to
+        : is_permutation || b->by
+            ? target->space || target->segments_of != (is_permutation ? m : b->by)
+            : target->space != m->from)
         return false;
-    if (bounds)
-        *at = (IndexTarget){sorted ? m->from : NULL, sorted ? NULL : m};
+    if (is_bounds)
+        *target = (IndexTarget){is_sorted ? m->from : NULL, is_sorted ? NULL : m};
     else
-        *at = (IndexTarget){orders ? m->from : m->to, NULL};
+        *target = (IndexTarget){is_permutation ? m->from : m->to, NULL};
     return true;
 }
 
-/* Whether the buffer is state of an optimizer. */
+/* Whether the buffer is state of an optimizer, such as a momentum. */
 static bool is_optimizer_state(const Plan *p, int buf) {
     return p->bufs.v[buf]->kind == PB_VAR && p->bufs.v[buf]->var->kind == VAR_SLOT;
 }
 
-/* Checks an exchange: its halos lead to rows of the buffer's space. */
+/* Checks an exchange between processes: its index arrays lead from local rows to rows of the
+ * buffer's space. */
 static bool check_exchange(Check *c) {
     const PStep *s = c->step;
-    if (s->n_bufs != 1 || !s->partition) return report(c, "rows of no value");
-    if (s->partials && s->halos.n) return report(c, "partial sums go to all");
+    if (s->n_bufs != 1 || !s->partition) return plan_error(c, "rows of no value");
+    if (s->partials && s->halos.n) return plan_error(c, "partial sums go to all");
     if (s->to_first && (s->partials || !is_optimizer_state(c->p, s->bufs[0])))
-        return report(c, "rows for the first process alone, of what is no state of an optimizer");
+        return plan_error(c,
+                          "rows for the first process alone, of what is no state of an optimizer");
     if (s->folds && (!s->partials || c->p->bufs.v[s->bufs[0]]->dt != DT_F32))
-        return report(c, "a sum of what are no partial sums of f32");
+        return plan_error(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->halos.n; i++) {
-        const PHalo *r = &s->halos.v[i];
-        IndexTarget at = {r->from, NULL};
-        if (!plan_is_partitioned_space(r->from))
-            return report(c, "rows are reached from what nobody owns");
-        for (int k = 0; k < r->n_via; k++)
-            if (r->via[k] < 0 || r->via[k] >= c->p->bufs.n || !follow(c->p->bufs.v[r->via[k]], &at))
-                return report(c, "rows are reached through no index array of such rows");
-        if (at.space != s->partition) return report(c, "rows are reached of another space");
+        const PHalo *halo = &s->halos.v[i];
+        IndexTarget target = {halo->from, NULL};
+        if (!plan_is_partitioned_space(halo->from))
+            return plan_error(c, "rows are reached from what nobody owns");
+        for (int k = 0; k < halo->n_via; k++)
+            if (halo->via[k] < 0 || halo->via[k] >= c->p->bufs.n ||
+                !follow_index_array(c->p->bufs.v[halo->via[k]], &target))
+                return plan_error(c, "rows are reached through no index array of such rows");
+        if (target.space != s->partition) return plan_error(c, "rows are reached of another space");
     }
     return check_read(c, s->bufs[0]);
 }
 
-/* Checks that a step on partitioned rows is in a program for partitions. */
+/* Checks that a step on partitioned rows is in a program for several processes. */
 static bool check_partition(Check *c) {
     const PStep *s = c->step;
-    if (!s->partition) return !s->partials || report(c, "cuts of no rows");
-    if (!c->p->partitioned) return report(c, "own rows in a program without 'by_parts'");
+    if (!s->partition) return !s->partials || plan_error(c, "cuts of no rows");
+    if (!c->p->partitioned) return plan_error(c, "own rows in a program without 'by_parts'");
     return plan_is_partitioned_space(s->partition) ||
-           report(c, "rows of %s belong to nobody", s->partition->name);
+           plan_error(c, "rows of %s belong to nobody", s->partition->name);
 }
 
 /* Checks the condition of a step. */
 static bool check_condition(Check *c) {
     const PBuf *b = c->p->bufs.v[c->step->pred];
-    return (b->dt == DT_I1 || report(c, "%s is no condition", b->name)) &&
+    return (b->dt == DT_I1 || plan_error(c, "%s is no condition", b->name)) &&
            check_read(c, c->step->pred);
 }
 
-static void enter_loop(Check *c) {
+/* Records what buffers hold before the first iteration of a loop. */
+static void enter_loop_steps(Check *c) {
     size_t n = (size_t)c->p->bufs.n;
-    Contents *first = NEWN(c->c->a, Contents, n + 1);
-    memcpy(first, c->holds, n * sizeof *first);
-    vec_push(c->c->a, &c->loops, first);
+    Contents *before_loop = NEWN(c->c->a, Contents, n + 1);
+    memcpy(before_loop, c->holds, n * sizeof *before_loop);
+    vec_push(c->c->a, &c->loops, before_loop);
 }
 
-/* What the loop replaces holds its operands again, or its results. */
-static void leave_loop(Check *c) {
-    const Contents *first = c->loops.v[--c->loops.n];
+/* After a loop: buffers of its carried values hold its operands again, or its results. */
+static void leave_loop_steps(Check *c) {
+    const Contents *before_loop = c->loops.v[--c->loops.n];
     for (int i = 0; i < c->p->bufs.n; i++)
-        if (first[i].value == c->step->op) c->holds[i] = first[i];
+        if (before_loop[i].value == c->step->op) c->holds[i] = before_loop[i];
 }
 
-/* Checks that a loop and its end belong together. */
+/* Checks that a loop step and its end refer to each other, and that the condition can be read. */
 static bool check_loop(Check *c) {
     const PStep *s = c->step;
-    bool in = s->other >= 0 && s->other < c->phase->steps.n;
-    const PStep *o = in ? c->phase->steps.v[s->other] : s;
-    bool fit =
-        o->kind != s->kind && o->bufs[0] == s->bufs[0] && (o->kind == PS_LOOP || o->kind == PS_END);
-    if (!fit || (s->kind == PS_END && !c->loops.n)) return report(c, "a loop without its end");
-    if (c->p->bufs.v[s->bufs[0]]->dt != DT_I1) return report(c, "no condition");
+    bool is_in_phase = s->other >= 0 && s->other < c->phase->steps.n;
+    const PStep *partner = is_in_phase ? c->phase->steps.v[s->other] : s;
+    bool fit = partner->kind != s->kind && partner->bufs[0] == s->bufs[0] &&
+               (partner->kind == PS_LOOP || partner->kind == PS_END);
+    if (!fit || (s->kind == PS_END && !c->loops.n)) return plan_error(c, "a loop without its end");
+    if (c->p->bufs.v[s->bufs[0]]->dt != DT_I1) return plan_error(c, "no condition");
     if (!check_read(c, s->bufs[0])) return false;
-    (s->kind == PS_LOOP ? enter_loop : leave_loop)(c);
+    (s->kind == PS_LOOP ? enter_loop_steps : leave_loop_steps)(c);
     return true;
 }
 
@@ -328,8 +344,8 @@ static bool check_loop(Check *c) {
 static bool check_step(Check *c) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
-            return report(c, "no such buffer");
-    if (c->step->pred >= c->p->bufs.n) return report(c, "no such buffer");
+            return plan_error(c, "no such buffer");
+    if (c->step->pred >= c->p->bufs.n) return plan_error(c, "no such buffer");
     if (c->step->pred >= 0 && !check_condition(c)) return false;
     if (!check_partition(c)) return false;
     switch (c->step->kind) {
@@ -338,11 +354,11 @@ static bool check_step(Check *c) {
     case PS_GEMM:
         return check_gemm(c);
     case PS_RANK:
-        return check_call(c, 3, true);
+        return check_runtime_call(c, 3, true);
     case PS_COPY:
         return check_copy(c);
     case PS_RELATION:
-        return (c->step->space || report(c, "no relation")) && check_call(c, 1, false);
+        return (c->step->space || plan_error(c, "no relation")) && check_runtime_call(c, 1, false);
     case PS_CALL:
         return check_user_call(c);
     case PS_LOOP:
@@ -350,45 +366,47 @@ static bool check_step(Check *c) {
         return check_loop(c);
     case PS_PRINT:
     case PS_ASSERT:
-        return check_call(c, -1, false);
+        return check_runtime_call(c, -1, false);
     case PS_EXCHANGE:
         return check_exchange(c);
     }
-    return report(c, "an unknown step");
+    return plan_error(c, "an unknown step");
 }
 
-/* Checks that temporaries are used while they are live. */
-static bool check_lifetimes(Check *c, int at) {
+/* Checks that temporaries are used only while they are live. */
+static bool check_lifetimes(Check *c, int position) {
     for (int i = 0; i < c->step->n_bufs; i++) {
         const PBuf *b = c->p->bufs.v[c->step->bufs[i]];
-        if (c->p->flags & PLAN_LIVES && b->kind == PB_TEMP && (at < b->first || at > b->last))
-            return report(c, "%s is used outside of its life", b->name);
+        if (c->p->flags & PLAN_LIVES && b->kind == PB_TEMP &&
+            (position < b->first || position > b->last))
+            return plan_error(c, "%s is used outside of its life", b->name);
     }
     return true;
 }
 
 /* ---- loops over blocks of rows ---------------------------------------------------------- */
-/* The loop over blocks that a buffer is local to, or NULL. */
+/* The loop over blocks that the buffer is local to; NULL = there is none. */
 static const PBlocks *block_loop(const PPhase *ph, const PBuf *b) {
     return b->block < ph->blocks.n ? &ph->blocks.v[b->block] : NULL;
 }
 
-/* Checks that a buffer for one block is used in its loop only. */
-static bool check_block_local(Check *c, int at, int id) {
+/* Checks that a buffer which holds one block of rows is used inside its loop only. */
+static bool check_block_local(Check *c, int position, int id) {
     const PBuf *b = c->p->bufs.v[id];
-    const PBlocks *l = b->block < 0 ? NULL : block_loop(c->phase, b);
-    if (b->block < 0 || (l && at >= l->first && at <= l->last)) return true;
-    return report(c, "%s is used outside of the loop over blocks that has it", b->name);
+    const PBlocks *blocks = b->block < 0 ? NULL : block_loop(c->phase, b);
+    if (b->block < 0 || (blocks && position >= blocks->first && position <= blocks->last))
+        return true;
+    return plan_error(c, "%s is used outside of the loop over blocks that has it", b->name);
 }
 
-/* Checks this for the buffers of a step. */
+/* Checks this for all buffers of the current step. */
 static bool check_blocks(Check *c, int at) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (!check_block_local(c, at, c->step->bufs[i])) return false;
     return c->step->pred < 0 || check_block_local(c, at, c->step->pred);
 }
 
-/* Checks that each buffer for one block has a loop. */
+/* Checks that each buffer which holds one block of rows has a loop over blocks. */
 static bool check_block_loops(Ctx *ctx, const Plan *p) {
     bool ok = true;
     for (int i = 0; i < p->bufs.n; i++) {
@@ -402,6 +420,7 @@ static bool check_block_loops(Ctx *ctx, const Plan *p) {
     return ok;
 }
 
+/* Checks the plan: each step's buffers fit it and hold what it reads. False after diagnostics. */
 bool plan_verify(Ctx *ctx, const Plan *p) {
     Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p)};
     c.holds = NEWN(ctx->a, Contents, (size_t)p->bufs.n + 1);
