@@ -13,13 +13,15 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "passes/rewrite.h"
 
+/* The kernel that is being made. */
 typedef struct {
     Arena *a;
     LKernel *k;
     LStmt **end; /* where the next statement goes */
-} Build;
+} ClearingKernel;
 
-static LStmt *put(Build *b, LStmtKind kind, Span at) {
+/* Appends a statement. */
+static LStmt *append(ClearingKernel *b, LStmtKind kind, Span at) {
     LStmt *s = *b->end = NEW(b->a, LStmt);
     s->kind = kind;
     s->span = at;
@@ -27,58 +29,67 @@ static LStmt *put(Build *b, LStmtKind kind, Span at) {
     return s;
 }
 
-static LReg *reg(Build *b, LStmt *s, DType dt, const char *hint) {
+/* A register that the statement defines. */
+static LReg *new_register(ClearingKernel *b, LStmt *s, DType dt, const char *hint) {
     LReg *r = NEW(b->a, LReg);
     *r = (LReg){.id = b->k->n_regs++, .dt = dt, .hint = hint, .def = s};
     return r;
 }
 
-static LReg *let(Build *b, LFn fn, DType dt, const char *hint, Span at) {
-    LStmt *s = put(b, L_LET, at);
+/* Appends a scalar function; its result. */
+static LReg *append_let(ClearingKernel *b, LFn fn, DType dt, const char *hint, Span at) {
+    LStmt *s = append(b, L_LET, at);
     s->fn = fn;
-    return s->dst = reg(b, s, dt, hint);
+    return s->dst = new_register(b, s, dt, hint);
 }
 
-static LReg *size(Build *b, const Expr *e, Span at) {
-    LReg *r = let(b, L_FN_SIZE, DT_I64, "n", at);
+/* Appends a size. */
+static LReg *append_size(ClearingKernel *b, const Expr *e, Span at) {
+    LReg *r = append_let(b, L_FN_SIZE, DT_I64, "n", at);
     ((LStmt *)r->def)->size = e;
     return r;
 }
 
-static LReg *of_two(Build *b, LFn fn, LReg *x, LReg *y, Span at) {
-    LReg *r = let(b, fn, DT_I64, "i", at);
+/* Appends arithmetic with two indices. */
+static LReg *append_index(ClearingKernel *b, LFn fn, LReg *x, LReg *y, Span at) {
+    LReg *r = append_let(b, fn, DT_I64, "i", at);
     LStmt *s = (LStmt *)r->def;
     s->arg[s->n_arg++] = x;
     s->arg[s->n_arg++] = y;
     return r;
 }
 
-static bool is(const Expr *e, int64_t n) {
+/* Whether the size is that number. */
+static bool equals(const Expr *e, int64_t n) {
     int64_t c;
     return expr_is_const(e, &c) && c == n;
 }
 
-static LReg *times(Build *b, LReg *x, const Expr *e, Span at) {
-    return is(e, 1) ? x : of_two(b, L_FN_IMUL, x, size(b, e, at), at);
+/* x times a size; x itself where that is 1. */
+static LReg *append_product(ClearingKernel *b, LReg *x, const Expr *e, Span at) {
+    return equals(e, 1) ? x : append_index(b, L_FN_IMUL, x, append_size(b, e, at), at);
 }
 
 /* The place of the e-th element: rows are outermost, then matrices, then what a row has. */
-static LReg *place(Build *b, const PPaddedOperand *t, const Expr *batches, LReg *e, Span at) {
-    const bool one = is(batches, 1);
-    if (one && is(t->row, 1) && expr_eq(t->step, t->n)) return e;
-    LReg *n = size(b, t->n, at), *i = of_two(b, L_FN_IREM, e, n, at);
-    LReg *rest = of_two(b, L_FN_IDIV, e, n, at), *j = rest;
-    LReg *to = times(b, i, t->row, at);
+static LReg *append_place(ClearingKernel *b, const PPaddedOperand *t, const Expr *batches, LReg *e,
+                          Span at) {
+    const bool one = equals(batches, 1);
+    if (one && equals(t->row, 1) && expr_eq(t->step, t->n)) return e;
+    LReg *n = append_size(b, t->n, at), *i = append_index(b, L_FN_IREM, e, n, at);
+    LReg *rest = append_index(b, L_FN_IDIV, e, n, at), *j = rest;
+    LReg *to = append_product(b, i, t->row, at);
     if (!one) {
-        LReg *m = size(b, batches, at);
-        j = of_two(b, L_FN_IDIV, rest, m, at);
-        LReg *which = of_two(b, L_FN_IREM, rest, m, at);
-        to = of_two(b, L_FN_IADD, to, times(b, which, t->batch, at), at);
+        LReg *m = append_size(b, batches, at);
+        j = append_index(b, L_FN_IDIV, rest, m, at);
+        LReg *which = append_index(b, L_FN_IREM, rest, m, at);
+        to = append_index(b, L_FN_IADD, to, append_product(b, which, t->batch, at), at);
     }
-    return of_two(b, L_FN_IADD, to, times(b, j, t->step, at), at);
+    return append_index(b, L_FN_IADD, to, append_product(b, j, t->step, at), at);
 }
 
-static void clear(Build *b, const Plan *p, const PStep *s, const PPaddedOperand *t) {
+/* Appends the loop that writes zeros behind the rows of an operand. */
+static void append_clearing_loop(ClearingKernel *b, const Plan *p, const PStep *s,
+                                 const PPaddedOperand *t) {
     const PBuf *of = p->bufs.v[t->buf];
     const Expr *each = expr_mul(b->a, s->gemm.batch, t->n);
     LBuf *to = NEW(b->a, LBuf);
@@ -90,33 +101,35 @@ static void clear(Build *b, const Plan *p, const PStep *s, const PPaddedOperand 
                  .dim = {of->count},
                  .written = true};
     vec_push(b->a, &b->k->bufs, to);
-    LStmt *loop = put(b, L_FOR, s->span), **behind = b->end;
+    LStmt *loop = append(b, L_FOR, s->span), **behind = b->end;
     loop->range = LR_BEHIND;
     loop->own = expr_mul(b->a, t->valid_rows, each);
     loop->extent = expr_mul(b->a, s->gemm.k, each);
     loop->sched.parallel = true;
-    loop->var = reg(b, loop, DT_I64, "e");
+    loop->var = new_register(b, loop, DT_I64, "e");
     b->end = &loop->body;
-    LReg *at = place(b, t, s->gemm.batch, loop->var, s->span);
-    LReg *zero = let(b, L_FN_CONST, of->dt, "zero", s->span);
-    LStmt *store = put(b, L_STORE, s->span);
+    LReg *at = append_place(b, t, s->gemm.batch, loop->var, s->span);
+    LReg *zero = append_let(b, L_FN_CONST, of->dt, "zero", s->span);
+    LStmt *store = append(b, L_STORE, s->span);
     store->buf = to;
     store->idx[0] = at;
     store->src = zero;
     b->end = behind;
 }
 
-static PClear *clears(Arena *a, Plan *p, const PPhase *ph, int step, const PPaddedOperand t[2]) {
+/* The kernel that writes zeros behind the rows of both operands of a product. */
+static PClear *make_clearing_kernel(Arena *a, Plan *p, const PPhase *ph, int step,
+                                    const PPaddedOperand t[2]) {
     const PStep *s = ph->steps.v[step];
     PClear *c = NEW(a, PClear);
     LKernel *k = c->kernel = NEW(a, LKernel);
     k->name =
         arena_printf(a, "%s_%s_tail_%d", cg_ident(a, p->m->name), cg_ident(a, ph->name), step);
     k->span = s->span;
-    Build b = {a, k, &k->body};
+    ClearingKernel b = {a, k, &k->body};
     for (int i = 0; i < 2; i++) {
         if (i && t[1].buf == t[0].buf) continue;
-        clear(&b, p, s, &t[i]);
+        append_clearing_loop(&b, p, s, &t[i]);
         c->bufs[c->n_bufs++] = t[i].buf;
     }
     vec_push(a, &p->kernels, k);
@@ -136,7 +149,7 @@ static bool run(PassCtx *pc, Plan *p) {
             PPaddedOperand t[2];
             PStep *g = ph->steps.v[k];
             if (g->clear || !plan_padded_operands(pc->a, p, g, t)) continue;
-            g->clear = clears(pc->a, p, ph, k, t);
+            g->clear = make_clearing_kernel(pc->a, p, ph, k, t);
             pass_remark(pc, g->span, "clear-tails", "'%s' finds zeros behind a batch's rows, by %s",
                         g->note, g->clear->kernel->name);
         }
