@@ -23,10 +23,10 @@ static const char usage[] =
     "(shop.sqlite, postgresql://..), in one transaction: where a row fails, none is there.  FILE\n"
     "is CSV, or JSON lines where it is called .jsonl.\n"
     "\n"
-    "  --into DATABASE  as of gnnc import\n"
-    "  --table NAME     a new table, with the file's columns: whole numbers, numbers or texts\n"
-    "  --append         .. or one that is there, which has columns of these names\n"
-    "  --replace        .. or in place of one that is there\n"
+    "  --into DATABASE  an SQLite file or postgresql://.., as for gnnc import\n"
+    "  --table NAME     the new table; its columns are those of the file\n"
+    "  --append         add the rows to a table that exists and has these columns\n"
+    "  --replace        replace the table if it exists\n"
     "  --help           or -h: print this\n";
 
 typedef struct {

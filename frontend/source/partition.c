@@ -17,10 +17,10 @@ static const char usage[] =
     "other, parts have as much of everything, and few edges lie between them.\n"
     "\n"
     "  -o OUT           the data directory to write\n"
-    "  --method METHOD  metis: by the METIS library, in memory; stream: edges are read from their\n"
-    "                   file over and over; rows: the order stays; without it metis where it fits\n"
-    "  --memory BYTES   .. into so much (K, M, G); default: what is free\n"
-    "  --seed N         of metis (0)\n"
+    "  --method METHOD  metis: the METIS library, in memory; stream: reads the edges from their\n"
+    "                   file several times; rows: keeps the order (default: metis if it fits)\n"
+    "  --memory BYTES   memory that it may take (K, M, G; default: what is free)\n"
+    "  --seed N         random seed of metis (0)\n"
     "  --force          replace the data directory if it exists\n"
     "  --help           or -h: print this\n";
 

@@ -32,7 +32,7 @@ static const char *element(int32_t e) {
 }
 
 static void print_columns(const RtCli *c) {
-    gnnc_kept_column k = {.struct_size = sizeof k};
+    gnnc_loaded_column k = {.struct_size = sizeof k};
     puts("\nColumns, on disk and in memory");
     for (int i = 0; gnnc_trainer_column_info(c->t, i, &k) == GNNC_OK; i++)
         printf("  %s.%-*s  %-10s %-4s  %-10s %s%s\n", k.table, (int)(24 - strlen(k.table)),
@@ -114,7 +114,7 @@ static void json_memory(RtCli *c) {
 }
 
 static void json_columns(const RtCli *c) {
-    gnnc_kept_column k = {.struct_size = sizeof k};
+    gnnc_loaded_column k = {.struct_size = sizeof k};
     fputs(",\"columns\":[", stdout);
     for (int i = 0; gnnc_trainer_column_info(c->t, i, &k) == GNNC_OK; i++) {
         printf("%s{\"space\":", i ? "," : "");

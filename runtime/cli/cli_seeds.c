@@ -237,9 +237,9 @@ static gnnc_status begin_jury(RtCli *c, Jury *j) {
 static gnnc_status judge_seed(RtCli *c, Jury *j) {
     gnnc_status st = GNNC_E_STATE;
     if (j->together && j->legend) {
-        st = gnnc_trainer_judge(c->t, j->one); /* of nothing yet: can it? */
+        st = gnnc_trainer_evaluate_predictions(c->t, j->one); /* of nothing yet: can it? */
         if (st == GNNC_OK) st = gnnc_trainer_predict_rows(c->t, j->is.n_rows, NULL, j->one);
-        if (st == GNNC_OK) st = gnnc_trainer_judge(c->t, j->one);
+        if (st == GNNC_OK) st = gnnc_trainer_evaluate_predictions(c->t, j->one);
     }
     j->together &= st != GNNC_E_STATE;
     if (!j->together) return gnnc_trainer_evaluate(c->t);
@@ -258,7 +258,7 @@ static gnnc_status judge_all(RtCli *c, Jury *j, Spreads *s) {
     if (st != GNNC_OK || !j->together) return st;
     for (int64_t i = 0; i < j->count; i++)
         j->sum[i] = as_result(&j->is, j->sum[i] / (float)c->seeds);
-    st = gnnc_trainer_judge(c->t, j->sum);
+    st = gnnc_trainer_evaluate_predictions(c->t, j->sum);
     if (st == GNNC_OK) note_together(c, s);
     return st;
 }

@@ -396,42 +396,45 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
-    INT(eval_every, 1, 1, INT64_MAX, "epochs from one evaluation to the next")                     \
+    INT(eval_every, 1, 1, INT64_MAX, "evaluate after every N epochs")                              \
     INT(eval_every_steps, 0, 0, INT64_MAX,                                                         \
-        "steps from one evaluation to the next within an epoch, 0 = none")                         \
-    INT(eval_rows, 0, 0, INT32_MAX, "of each split so many rows are judged at most, 0 = all")      \
+        "also evaluate after every N steps within an epoch, 0 = never")                            \
+    INT(eval_rows, 0, 0, INT32_MAX, "evaluate at most N rows of each split, 0 = all")              \
     INT(seed, 0, INT64_MIN, INT64_MAX, "the random seed: all random numbers follow from it")       \
     REAL(lr, 0, 0, "initial learning rate")                                                        \
-    REAL(weight_decay, 0, 0, "weight decay, where the model takes it as an input")                 \
-    INT(batch, 0, 1, INT32_MAX, "rows that a step learns from, of a sampled model")                \
+    REAL(weight_decay, 0, 0, "weight decay, if the recipe's is not 0")                             \
+    INT(batch, 0, 1, INT32_MAX, "mini-batches: rows that a step learns from")                      \
     INT(split, 0, 0, INT32_MAX, "which of the data's splits, from 0")                              \
     TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
-    TEXT(at, "", "a date: of a model of the future, all that it asks about are asked about then")  \
-    INT(threads, 0, 0, 4096, "0 = one per core; results do not depend on it")                      \
-    INT(workers, -1, -1, 16, "threads that make batches ahead, -1 = the model's; as threads")      \
+    TEXT(at, "", "for a model of the future: predict all rows at this date")                       \
+    INT(threads, 0, 0, 4096, "number of threads, 0 = one per core; results do not depend on it")   \
+    INT(workers, -1, -1, 16,                                                                       \
+        "threads that make batches ahead of the steps, -1 = the model's; results do not depend "   \
+        "on it")                                                                                   \
     INT(serial_ns, -1, -1, INT64_MAX,                                                              \
-        "a step estimated to take fewer nanoseconds has one thread; -1 = as tuned, or 10000")      \
+        "run a step on one thread if it is estimated to take fewer nanoseconds; -1 = as tuned, "   \
+        "else 10000")                                                                              \
     INT(tuned, 1, 0, 1, "use what tune kept beside the data")                                      \
     INT(variant, -1, -1, 63,                                                                       \
-        "of the program, -1 = by the data's sizes, or tuned; info lists them")                     \
+        "which of the program's variants, -1 = by the data's sizes, or as tuned; info lists them") \
     INT(max_memory, 0, 0, INT64_MAX, "bytes: refuse to load above it, 0 = what is free")           \
-    INT(spill, 0, 0, 1, "working memory above that goes to a file in TMPDIR, or /var/tmp")         \
+    INT(spill, 0, 0, 1, "working memory that does not fit goes to a file in TMPDIR, or /var/tmp")  \
     INT(map, 0, 0, 1, "large columns of numbers stay in their files, mapped")                      \
-    INT(cache, 0, 0, INT64_MAX,                                                                    \
-        "index arrays are kept beside data of at least so many edges, 0 = never")                  \
-    INT(labels, 0, 0, 1, "data without what only training and evaluating read are refused")        \
+    INT(cache, 0, 0, INT64_MAX, "keep index arrays beside data of at least N edges, 0 = never")    \
+    INT(labels, 0, 0, 1, "refuse data without the columns that only training and evaluation read") \
     INT(other_data, 0, 0, 1, "resume although the data are not those of the checkpoint")           \
-    INT(signals, 0, 0, 1, "a loop that does not end is left for a blocked signal that waits")      \
-    INT(check_times, 0, 0, 1, "of temporal batches: prove that nothing newer than a seed is read") \
-    INT(amx, 1, 0, 1, "matrix products on a CPU use AMX, where it is")                             \
-    INT(tf32, 0, 0, 1, "on a GPU: matrix products of factors rounded to TF32")                     \
-    INT(buckets, 0, 0, 1, "on a GPU: batches of sizes rounded up, a step is one launch")           \
-    INT(group_products, 1, 0, 1, "on a GPU: several products with one call where that pays")       \
-    INT(device_features, 1, 0, 1, "on a GPU: it takes a batch's rows of the data's columns")       \
-    INT(device_sampler, 0, 0, 1, "on a GPU: it draws batches of neighbours")                       \
-    INT(check_sampler, 0, 0, 1, "what a GPU draws the host draws, too, and compares")              \
+    INT(signals, 0, 0, 1, "leave an endless loop of the model when a blocked signal waits")        \
+    INT(check_times, 0, 0, 1, "mini-batches with time: fail if a row newer than its seed is read") \
+    INT(amx, 1, 0, 1, "compute matrix products with AMX, if the CPU has it")                       \
+    INT(tf32, 0, 0, 1, "on a GPU: round the factors of matrix products to TF32")                   \
+    INT(buckets, 0, 0, 1, "on a GPU: round sizes of batches up, so that a step is one launch")     \
+    INT(group_products, 1, 0, 1,                                                                   \
+        "on a GPU: several matrix products in one call where that is faster")                      \
+    INT(device_features, 1, 0, 1, "on a GPU: it gathers a batch's rows of columns")                \
+    INT(device_sampler, 0, 0, 1, "on a GPU: it samples neighbours")                                \
+    INT(check_sampler, 0, 0, 1, "the host repeats and compares what a GPU samples")                \
     INT(device_maps, 1, 0, 1, "on a GPU: it builds index arrays when data are loaded")             \
-    INT(check_maps, 0, 0, 1, "what a GPU builds the host builds, too, and compares")
+    INT(check_maps, 0, 0, 1, "the host repeats and compares what a GPU builds")
 /* More of some:
  *   device       auto: cuda where the model was compiled for it and a GPU can be used, else cpu.
  *                GNNC_E_MISSING: not compiled for that
@@ -628,10 +631,10 @@ int64_t gnnc_trainer_kept_step(const gnnc_trainer *t);
  * has no recipe, or the data no labels; GNNC_E_RANGE: a label is of a class that it does not know.
  */
 gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t);
-/* The same of predictions that are given, of all rows as gnnc_trainer_predict has them, in place of
- * the parameters' own: those of several models together.  Only of a model by time, whose metrics
- * are computed of what was predicted, and on the CPU; else GNNC_E_STATE. */
-gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions);
+/* Computes loss and metrics of every split from `predictions`, one for each row in the layout of
+ * gnnc_trainer_predict, as the mean of several models' predictions.  Only for a model with `time`,
+ * on the CPU; else GNNC_E_STATE. */
+gnnc_status gnnc_trainer_evaluate_predictions(gnnc_trainer *t, const float *predictions);
 /* Scalars by name: "loss" (of the last step), "lr", "loss.val", "accuracy.test", ..: as of the
  * last epoch or evaluate.  GNNC_E_MISSING: no such metric, nothing was computed yet, or its split
  * has no row. */
@@ -899,17 +902,17 @@ typedef struct gnnc_variant_info {
 int gnnc_trainer_n_variants(const gnnc_trainer *t);
 gnnc_status gnnc_trainer_variant_info(gnnc_trainer *t, int i, gnnc_variant_info *out);
 
-/* Columns of the data that the program reads, as they were given and as it has them in memory.
- * After load.  GNNC_E_RANGE: no column i. */
-typedef struct gnnc_kept_column {
+/* Columns of the data that the program reads: their type in the data, and in memory after load.
+ * GNNC_E_RANGE: no column i. */
+typedef struct gnnc_loaded_column {
     size_t struct_size;
     const char *table, *column;
     int32_t data_kind, data_element; /* a gnnc_kind, a gnnc_element */
     int32_t kind, element;
     int32_t is_mapped; /* it is read in its file */
-} gnnc_kept_column;
+} gnnc_loaded_column;
 int gnnc_trainer_n_columns(const gnnc_trainer *t);
-gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_kept_column *out);
+gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_loaded_column *out);
 
 /* The kind of machine that it computes on, "x86-64-v4, amx"; "" where memory ran out.  Valid as
  * long as the trainer, which keeps the text of each call. */
@@ -1109,35 +1112,36 @@ gnnc_status gnnc_session_predict_subgraph(gnnc_session *s, int64_t n, const int6
  * GNNC_E_MISSING: no parameter tells its width; GNNC_E_STATE: it is of the whole graph alone. */
 gnnc_status gnnc_session_embed_subgraph(gnnc_session *s, const char *layer, int64_t n,
                                         const int64_t *id, float *out);
-/* What the model computes of the whole graph and predictions read: degrees, means over all nodes,
- * which edges a condition keeps (0 or 1).  A session over a graph has them, and gives them by row;
- * with a subgraph they are given as columns, of kind GNNC_COL_FLOAT, of the table, under this name.
- * Weights and program decide how many there are; 0 before open. */
-typedef struct gnnc_whole_info {
+/* Values that predictions read and that depend on the whole graph: degrees, means over all nodes,
+ * which edges a condition keeps (0 or 1).  A session over a graph computes them, and gives them by
+ * row.  With a subgraph the host gives them, as columns of kind GNNC_COL_FLOAT of the table, under
+ * this name.  Weights and program decide how many there are; 0 before open. */
+typedef struct gnnc_whole_graph_value {
     size_t struct_size;
     const char *name;             /* "whole.degree.cites"; as long as the session */
     const char *table;            /* whose rows have it; NULL: it is of no table, one row */
     int32_t kind;                 /* a gnnc_table: a name may be that of nodes and of edges */
     int32_t rank;                 /* of a row: 0 = a number */
     int64_t shape[GNNC_MAX_RANK]; /* [rank] */
-} gnnc_whole_info;
-int gnnc_session_n_whole(const gnnc_session *s);
+} gnnc_whole_graph_value;
+int gnnc_session_n_whole_graph_values(const gnnc_session *s);
 /* Returns GNNC_E_ARG (it is not open), GNNC_E_RANGE: there is no value i. */
-gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_info *out);
+gnnc_status gnnc_session_whole_graph_value(const gnnc_session *s, int i,
+                                           gnnc_whole_graph_value *out);
 /* Value i, of a session over a graph.
  *   id   [n] rows of its table, as the graph has them; of no table: n is 1, and id not read
  *   out  [n, shape[0], ..] the caller's
  * Returns GNNC_E_RANGE (no such value or row; an integer that f32 does not hold), GNNC_E_ARG,
  * GNNC_E_STATE (not open, without a graph, of edges that are made of several of the graph's),
  * GNNC_E_NOMEM. */
-gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int64_t *id,
-                                    float *out);
+gnnc_status gnnc_session_read_whole_graph_value(gnnc_session *s, int i, int64_t n,
+                                                const int64_t *id, float *out);
 /* Gives value i, which is of no table, to a session without a graph, for all subgraphs to come;
  * clones made later have it, too.
  *   values  [shape[0], ..] finite
  * Returns GNNC_E_RANGE, GNNC_E_VALUE, GNNC_E_ARG (it has rows), GNNC_E_STATE (not of open_model).
  */
-gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values);
+gnnc_status gnnc_session_set_whole_graph_value(gnnc_session *s, int i, const float *values);
 
 /* ---- .. of links -------------------------------------------------------------------------- */
 /* Of a model of links (`links(e)`): the nodes at both ends, and one more than the

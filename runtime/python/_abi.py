@@ -125,7 +125,7 @@ class Baseline(Struct):
 
 
 STRUCTS = {"gnnc_array": Array, "gnnc_table_info": TableInfo, "gnnc_column_info": ColumnInfo,
-           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_info": WholeInfo,
+           "gnnc_values": Values, "gnnc_rows": Rows, "gnnc_pairs": Pairs, "gnnc_whole_graph_value": WholeInfo,
            "gnnc_legend_info": LegendInfo, "gnnc_written": Written,
            "gnnc_encoded": Encoded, "gnnc_cells": Cells, "gnnc_raw": Raw, "gnnc_option": OptionInfo, "gnnc_metric_info": MetricInfo,
            "gnnc_baseline": Baseline}
@@ -230,10 +230,10 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "gnnc_session_subgraph": (c_int, [Handle, POINTER(Handle)]),
     "gnnc_session_embed_subgraph": (c_int, [Handle, c_char_p, c_int64, c_void_p, c_void_p]),
     "gnnc_session_predict_subgraph": (c_int, [Handle, c_int64, c_void_p, c_void_p]),
-    "gnnc_session_n_whole": (c_int, [Handle]),
-    "gnnc_session_whole_info": (c_int, [Handle, c_int, POINTER(WholeInfo)]),
-    "gnnc_session_read_whole": (c_int, [Handle, c_int, c_int64, c_void_p, c_void_p]),
-    "gnnc_session_set_whole": (c_int, [Handle, c_int, c_void_p]),
+    "gnnc_session_n_whole_graph_values": (c_int, [Handle]),
+    "gnnc_session_whole_graph_value": (c_int, [Handle, c_int, POINTER(WholeInfo)]),
+    "gnnc_session_read_whole_graph_value": (c_int, [Handle, c_int, c_int64, c_void_p, c_void_p]),
+    "gnnc_session_set_whole_graph_value": (c_int, [Handle, c_int, c_void_p]),
     "gnnc_session_link_sizes": (c_int, [Handle, POINTER(c_int64), POINTER(c_int64), POINTER(c_int64)]),
     "gnnc_session_n_pair_columns": (c_int, [Handle]),
     "gnnc_session_pair_column": (c_char_p, [Handle, c_int, c_void_p]),

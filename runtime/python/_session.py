@@ -206,9 +206,9 @@ class Session(_abi.Owner):
                                           tuple(info.shape[:info.rank])) for info in self._wholes()}
 
     def _wholes(self) -> Any:
-        for i in range(self._ask("n_whole")):
+        for i in range(self._ask("n_whole_graph_values")):
             info = _abi.WholeInfo()
-            self._call("whole_info", i, ctypes.byref(info))
+            self._call("whole_graph_value", i, ctypes.byref(info))
             yield info
 
     def _which(self, name: str) -> int:
@@ -231,7 +231,7 @@ class Session(_abi.Owner):
         x = np.asarray(values, dtype=np.float32, order="C")
         if x.shape != of.shape:
             raise Error("E_SHAPE", f"'{name}' is {list(of.shape)}, not {list(x.shape)}")
-        self._call("set_whole", i, x.ctypes.data)
+        self._call("set_whole_graph_value", i, x.ctypes.data)
 
     def legend(self) -> Legend:
         """What rows are called, what numbers mean, and probabilities, of a session over a graph."""

@@ -390,7 +390,7 @@ static gnnc_status find_column(RtExec *x, const RtFullGraphValue *w, const RtCol
     if (!*c)
         return rt_fail(&x->rt->err, GNNC_E_MISSING,
                        "the subgraph: '%s' has no column '%s', which '%s' computes of the whole "
-                       "graph: gnnc_session_read_whole gives it by row",
+                       "graph: gnnc_session_read_whole_graph_value gives it by row",
                        t->name, w->name, x->program->name);
     if ((*c)->kind != RT_COL_FLOAT)
         return rt_fail(&x->rt->err, GNNC_E_DTYPE, "the subgraph: '%s.%s' is of kind %s, not float",
@@ -446,7 +446,7 @@ static gnnc_status take_whole(gnnc_session *s) {
         else
             st = rt_fail(&b->rt.err, GNNC_E_MISSING,
                          "'%s', which '%s' computes of the whole graph, was not given: "
-                         "gnnc_session_set_whole",
+                         "gnnc_session_set_whole_graph_value",
                          w->name, b->x.program->name);
     }
     return st;

@@ -76,20 +76,21 @@ gnnc_status rt_session_find_full_graph(RtSessionShared *of) {
     return st;
 }
 
-int gnnc_session_n_whole(const gnnc_session *s) {
+int gnnc_session_n_whole_graph_values(const gnnc_session *s) {
     return s && s->of ? s->of->n_full_graph : 0;
 }
 
 /* Describes the i-th of the values that are computed over the full graph and read by predictions.
  */
-gnnc_status gnnc_session_whole_info(const gnnc_session *s, int i, gnnc_whole_info *out) {
+gnnc_status gnnc_session_whole_graph_value(const gnnc_session *s, int i,
+                                           gnnc_whole_graph_value *out) {
     if (!s || !s->of || !out) return GNNC_E_ARG;
-    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_whole_info, out, shape);
+    gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_whole_graph_value, out, shape);
     if (st != GNNC_OK) return st;
     if (i < 0 || i >= s->of->n_full_graph) return GNNC_E_RANGE;
     const RtFullGraphValue *w = &s->of->full_graph[i];
     const rt_space *all = s->of->t->program->spaces;
-    gnnc_whole_info is = {.name = w->name, .rank = w->rank};
+    gnnc_whole_graph_value is = {.name = w->name, .rank = w->rank};
     if (w->table >= 0) {
         is.table = all[w->table].name;
         is.kind = all[w->table].kind == RT_SP_NODE    ? GNNC_NODES
@@ -207,8 +208,8 @@ static gnnc_status find(gnnc_session *s, int i, const RtFullGraphValue **w) {
     return GNNC_OK;
 }
 
-gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int64_t *id,
-                                    float *out) {
+gnnc_status gnnc_session_read_whole_graph_value(gnnc_session *s, int i, int64_t n,
+                                                const int64_t *id, float *out) {
     if (!s || n < 0 || (n && !out)) return GNNC_E_ARG;
     const RtFullGraphValue *w;
     gnnc_status st = find(s, i, &w);
@@ -228,7 +229,7 @@ gnnc_status gnnc_session_read_whole(gnnc_session *s, int i, int64_t n, const int
 }
 
 /* ---- given to a session -------- */
-gnnc_status gnnc_session_set_whole(gnnc_session *s, int i, const float *values) {
+gnnc_status gnnc_session_set_whole_graph_value(gnnc_session *s, int i, const float *values) {
     if (!s || !values) return GNNC_E_ARG;
     const RtFullGraphValue *w;
     gnnc_status st = find(s, i, &w);

@@ -71,24 +71,24 @@ static int32_t element_of(RtDtype dt) {
     return (int32_t)dt + 1;
 }
 
-gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_kept_column *out) {
+gnnc_status gnnc_trainer_column_info(gnnc_trainer *t, int i, gnnc_loaded_column *out) {
     RT_NOT_NULL(t, out);
     rt_trainer_begin(t);
     gnnc_status st;
-    TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_kept_column, out, is_mapped));
+    TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_loaded_column, out, is_mapped));
     TRY(st, rt_trainer_need_data(t));
     int c = i < 0 ? -1 : used_column(t, i);
     if (c < 0) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no column %d", i);
     const rt_program *p = t->program;
     const rt_column *want = &p->columns[c];
     const RtColumn *have = rt_bind_source(&t->x, c);
-    gnnc_kept_column own = {.table = p->spaces[want->space].name,
-                            .column = want->name,
-                            .data_kind = (int32_t)have->kind,
-                            .data_element = element_of(have->stored),
-                            .kind = (int32_t)want->kind,
-                            .element = element_of(kept_element(p, want)),
-                            .is_mapped = want->buf >= 0 && rt_bind_is_mapped(&t->x, want->buf)};
+    gnnc_loaded_column own = {.table = p->spaces[want->space].name,
+                              .column = want->name,
+                              .data_kind = (int32_t)have->kind,
+                              .data_element = element_of(have->stored),
+                              .kind = (int32_t)want->kind,
+                              .element = element_of(kept_element(p, want)),
+                              .is_mapped = want->buf >= 0 && rt_bind_is_mapped(&t->x, want->buf)};
     rt_struct_copy_out(out, &own, sizeof own);
 out:
     return st;

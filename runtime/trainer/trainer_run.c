@@ -241,7 +241,7 @@ static bool judges_values(const gnnc_trainer *t) {
     return t->rows && !t->rt.device && buf >= 0 && t->program->bufs[buf].dt == RT_F32;
 }
 
-gnnc_status gnnc_trainer_judge(gnnc_trainer *t, const float *predictions) {
+gnnc_status gnnc_trainer_evaluate_predictions(gnnc_trainer *t, const float *predictions) {
     RT_NOT_NULL(t, t);
     RT_NOT_NULL(t, predictions);
     rt_trainer_begin(t);

@@ -2,7 +2,7 @@
 """Does what docs/extending.md says, in a copy of the tree.  usage: extending.py TOP [SECTION]
 
 First all ```diff blocks are applied and all blocks behind a line "`NAME`:" are written, so that one build has them all; then
-in each ```sh in-tree block every line is a command that must succeed.  "Files: 2 sources, 1 page, 1 test" is
+in each ```sh in-tree block every line is a command that must succeed.  "This takes changes in 2 source files, 1 page and 1 test" is
 counted.  Builds start from TOP/build; only the commands of sections that contain SECTION are run.  Prints
 `N passed, N failed`, per section."""
 import os
@@ -60,7 +60,7 @@ def files_of(blocks):
 
 
 def count(text, blocks):
-    said = re.search(r"^Files: (\d+) sources?, (\d+) pages?, (\d+) tests?", text, re.M)
+    said = re.search(r"^This takes changes in (\d+) source files?, (\d+) pages? and (\d+) tests?", text, re.M)
     has = files_of(blocks)
     return f"it says {said.group()}, and there are {has}" if said and [int(x) for x in said.groups()] != has else ""
 

@@ -24,18 +24,18 @@ class WholeInfo(ctypes.Structure):
 
 def wholes(lib, s):
     out = []
-    for i in range(lib.gnnc_session_n_whole(s)):
+    for i in range(lib.gnnc_session_n_whole_graph_values(s)):
         info = WholeInfo(ctypes.sizeof(WholeInfo))
-        assert lib.gnnc_session_whole_info(s, i, ctypes.byref(info)) == OK
+        assert lib.gnnc_session_whole_graph_value(s, i, ctypes.byref(info)) == OK
         out.append(info)
-    assert lib.gnnc_session_whole_info(s, len(out), ctypes.byref(WholeInfo(ctypes.sizeof(WholeInfo)))) == E_RANGE
+    assert lib.gnnc_session_whole_graph_value(s, len(out), ctypes.byref(WholeInfo(ctypes.sizeof(WholeInfo)))) == E_RANGE
     return out
 
 
 def read_whole(lib, s, i, n, ids, width):
     flat = (ctypes.c_float * max(1, n * width))()
     at = (ctypes.c_int64 * max(1, n))(*ids) if ids is not None else None
-    st = lib.gnnc_session_read_whole(s, i, ctypes.c_int64(n), at, flat)
+    st = lib.gnnc_session_read_whole_graph_value(s, i, ctypes.c_int64(n), at, flat)
     assert st == OK, lib.gnnc_session_error(s)
     return list(flat[:n * width])
 
@@ -203,7 +203,7 @@ class Brings:
         for i, w in enumerate(wholes(self.lib, session.s)):
             if w.table is None:
                 values = read_whole(self.lib, session.s, i, 1, None, w.width())
-                assert self.lib.gnnc_session_set_whole(self.s, i, (ctypes.c_float * len(values))(*values)) == OK, self.error()
+                assert self.lib.gnnc_session_set_whole_graph_value(self.s, i, (ctypes.c_float * len(values))(*values)) == OK, self.error()
 
     def error(self):
         return self.lib.gnnc_session_error(self.s).decode()
@@ -413,7 +413,7 @@ def check_errors(session, model, path):
         return {"change": lambda t, c, values: to(values) if (t, c) == (table, column) else values}
 
     assert b.predict([0])[0] == E_STATE and "gnnc_session_subgraph gives one" in b.error(), b.error()
-    wrong(E_MISSING, "was not given: gnnc_session_set_whole")
+    wrong(E_MISSING, "was not given: gnnc_session_set_whole_graph_value")
     b.give(session)
     r = Request(data, nodes, edges, whole)
     assert r.fill(lib, b.s) == OK and b.predict([0])[0] == OK, b.error()
@@ -445,13 +445,13 @@ def check_errors(session, model, path):
     assert lib.gnnc_session_embed(b.s, b"h", ctypes.c_int64(1), one, out) == E_STATE and "embed_subgraph" in b.error()
     assert lib.gnnc_session_embed_subgraph(session.s, b"h", ctypes.c_int64(1), one, out) == E_STATE and "has a graph" in session.error()
     assert lib.gnnc_session_embed_subgraph(b.s, b"h", ctypes.c_int64(1), None, out) == E_ARG
-    assert lib.gnnc_session_read_whole(b.s, 0, ctypes.c_int64(1), one, out) == E_STATE
+    assert lib.gnnc_session_read_whole_graph_value(b.s, 0, ctypes.c_int64(1), one, out) == E_STATE
     assert lib.gnnc_session_subgraph(session.s, ctypes.byref(g)) == E_STATE and not g
-    assert lib.gnnc_session_set_whole(session.s, 0, out) == E_STATE
+    assert lib.gnnc_session_set_whole_graph_value(session.s, 0, out) == E_STATE
     of_rows = next(i for i, w in enumerate(wholes(lib, b.s)) if w.table)
-    assert lib.gnnc_session_set_whole(b.s, of_rows, out) == E_ARG and "as a column of" in b.error()
-    assert lib.gnnc_session_set_whole(b.s, 99, out) == E_RANGE
-    assert lib.gnnc_session_read_whole(session.s, of_rows, ctypes.c_int64(1), (ctypes.c_int64 * 1)(10**6), out) == E_RANGE
+    assert lib.gnnc_session_set_whole_graph_value(b.s, of_rows, out) == E_ARG and "as a column of" in b.error()
+    assert lib.gnnc_session_set_whole_graph_value(b.s, 99, out) == E_RANGE
+    assert lib.gnnc_session_read_whole_graph_value(session.s, of_rows, ctypes.c_int64(1), (ctypes.c_int64 * 1)(10**6), out) == E_RANGE
     assert lib.gnnc_session_open_model(b.s, model) == E_STATE
     for call in ("open_model", "subgraph", "predict_subgraph", "embed_subgraph", "whole_info", "read_whole", "set_whole"):
         null = ctypes.c_void_p()

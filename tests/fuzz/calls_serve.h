@@ -276,17 +276,17 @@ static void call_brought(Run *r, int what, Brought *b) {
 
 /* What the model computes of the whole graph: neither of these has any. */
 static void ask_whole(Run *r, Session *s, Brought *b) {
-    gnnc_whole_info is = {.struct_size = sizeof is};
+    gnnc_whole_graph_value is = {.struct_size = sizeof is};
     float values[64] = {0};
     int64_t id[2] = {below(&r->in, 8), below(&r->in, 8)};
     gnnc_session *of = next(&r->in) & 1 ? s->s : b->s;
-    int i = below(&r->in, 4) - 1, n = gnnc_session_n_whole(of);
+    int i = below(&r->in, 4) - 1, n = gnnc_session_n_whole_graph_values(of);
     MUST(n >= 0);
     if (!of) return;
-    gnnc_status st = gnnc_session_whole_info(of, i, &is);
+    gnnc_status st = gnnc_session_whole_graph_value(of, i, &is);
     if (i < 0 || i >= n) MUST(st != GNNC_OK);
-    SESSION(of, gnnc_session_read_whole(of, i, 2, id, values));
-    SESSION(of, gnnc_session_set_whole(of, i, values));
+    SESSION(of, gnnc_session_read_whole_graph_value(of, i, 2, id, values));
+    SESSION(of, gnnc_session_set_whole_graph_value(of, i, values));
     if (next(&r->in) & 1) SESSION(of, gnnc_session_set_device(of, next(&r->in) & 1 ? "cpu" : "x"));
     MUST(gnnc_session_device(of) && gnnc_session_set_stream(of, NULL) == GNNC_OK);
 }

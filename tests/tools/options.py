@@ -12,7 +12,7 @@ All options of `gnnc` and of a trainer, as `--help` prints them. `tests/tools/op
 pages: [importing](data.md), [trainers](runtime.md), [GPUs](gpu.md), [passes](passes.md), [several processes](distributed.md).
 """
 SECTIONS = (
-    ("gnnc", "`gnnc MODEL.gnn [-o TRAINER] [OPTION]..` compiles a model. The options named `of ..` belong to other commands of `gnnc`.", ("--help",)),
+    ("gnnc", "`gnnc MODEL.gnn [-o TRAINER] [OPTION]..` compiles a model. `with fmt: ..`, `with run: ..` are options of those commands of `gnnc`.", ("--help",)),
     ("gnnc import", "`gnnc import INPUT.. -o DIR [OPTION]..` makes a data directory: [data.md](data.md).", ("import", "--help")),
     ("gnnc partition", "`gnnc partition DIR PARTS -o OUT [OPTION]..` cuts one into parts: [distributed.md](distributed.md#data-in-parts).", ("partition", "--help")),
     ("gnnc export", "`gnnc export FILE --into DATABASE --table NAME [OPTION]..` writes predictions into a database: [data.md](data.md#predictions-into-a-database).", ("export", "--help")),

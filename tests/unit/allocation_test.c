@@ -233,7 +233,7 @@ typedef enum {
     FAILS(trainer_keep_best, TRAINED, gnnc_trainer_keep_best(w->t, NULL)) \
     NONE(trainer_kept_step, TRAINED, gnnc_trainer_kept_step(w->t) == 0) \
     FAILS(trainer_evaluate, LOADED, gnnc_trainer_evaluate(w->t)) \
-    NONE(trainer_judge, LOADED, gnnc_trainer_judge(w->t, values()) == GNNC_E_STATE) \
+    NONE(trainer_evaluate_predictions, LOADED, gnnc_trainer_evaluate_predictions(w->t, values()) == GNNC_E_STATE) \
     NONE(trainer_metric, TRAINED, gnnc_trainer_metric(w->t, "loss", &number) == GNNC_OK) \
     NONE(trainer_n_metrics, TRAINED, gnnc_trainer_n_metrics(w->t) > 0) \
     NONE(trainer_metric_info, TRAINED, gnnc_trainer_metric_info(w->t, 0, INFO(gnnc_metric_info)) == GNNC_OK) \
@@ -287,7 +287,7 @@ typedef enum {
          gnnc_trainer_variant_info(w->t, 0, INFO(gnnc_variant_info)) == GNNC_E_RANGE) \
     NONE(trainer_n_columns, LOADED, gnnc_trainer_n_columns(w->t) > 0) \
     NONE(trainer_column_info, LOADED, \
-         gnnc_trainer_column_info(w->t, 0, INFO(gnnc_kept_column)) == GNNC_OK) \
+         gnnc_trainer_column_info(w->t, 0, INFO(gnnc_loaded_column)) == GNNC_OK) \
     FAILS(trainer_machine, LOADED, \
           *gnnc_trainer_machine(w->t) ? GNNC_OK : GNNC_E_NOMEM) \
     NONE(trainer_loss_scale, LOADED, \
@@ -341,10 +341,10 @@ typedef enum {
     ELSEWHERE(session_subgraph, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_predict_subgraph, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_embed_subgraph, "tests/e2e/subgraphs.py") \
-    ELSEWHERE(session_n_whole, "tests/e2e/subgraphs.py") \
-    ELSEWHERE(session_whole_info, "tests/e2e/subgraphs.py") \
-    ELSEWHERE(session_read_whole, "tests/e2e/subgraphs.py") \
-    ELSEWHERE(session_set_whole, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_n_whole_graph_values, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_whole_graph_value, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_read_whole_graph_value, "tests/e2e/subgraphs.py") \
+    ELSEWHERE(session_set_whole_graph_value, "tests/e2e/subgraphs.py") \
     ELSEWHERE(session_predict_dlpack, "tests/cudasim/embed.py") \
     ELSEWHERE(session_link_sizes, "tests/e2e/session_links.py") \
     ELSEWHERE(session_predict_links, "tests/e2e/session_links.py") \

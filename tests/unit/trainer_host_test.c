@@ -382,7 +382,7 @@ TEST(a_program_tells_what_it_is_and_needs) {
 TEST(a_trainer_tells_of_what_runs) {
     Place p = place_new();
     gnnc_phase_info ph = {.struct_size = sizeof ph};
-    gnnc_kept_column c = {.struct_size = sizeof c};
+    gnnc_loaded_column c = {.struct_size = sizeof c};
     double scale, skipped;
     gnnc_trainer *t = trainer_new(&p, 2, 1);
     CHECK(gnnc_trainer_n_phases(t) == 5 && gnnc_trainer_phase_info(t, 1, &ph) == GNNC_OK);

@@ -746,8 +746,8 @@ TEST(no_null_pointer_crashes) {
     call_with_nulls(NULL);
     CHECK(gnnc_trainer_step(NULL) == GNNC_E_ARG && gnnc_trainer_epoch(NULL) == GNNC_E_ARG);
     CHECK(gnnc_trainer_evaluate(NULL) == GNNC_E_ARG && gnnc_trainer_wait(NULL) == GNNC_E_ARG);
-    CHECK(gnnc_trainer_judge(NULL, NULL) == GNNC_E_ARG &&
-          gnnc_trainer_judge(t, NULL) == GNNC_E_ARG);
+    CHECK(gnnc_trainer_evaluate_predictions(NULL, NULL) == GNNC_E_ARG &&
+          gnnc_trainer_evaluate_predictions(t, NULL) == GNNC_E_ARG);
     CHECK(gnnc_trainer_keep_best(NULL, NULL) == GNNC_E_ARG && gnnc_trainer_done(NULL) == 1);
     CHECK(gnnc_trainer_tune(NULL, 1) == GNNC_E_ARG && gnnc_trainer_profile(NULL, 1) == GNNC_E_ARG);
     CHECK(gnnc_trainer_memory(NULL, &m) == GNNC_E_ARG && gnnc_trainer_n_parameters(NULL) == 0);
