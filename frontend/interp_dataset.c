@@ -168,8 +168,9 @@ static void set_seeds(Interp *in, const Module *m, int64_t *end) {
     }
 }
 
-/* From the nodes before `end` to those that their in-edges come from, and all before these. */
-static void add_hop(Interp *in, const Module *m, int64_t *end) {
+/* Grows end[], a prefix of each node type, by one hop: to the smallest prefix that also holds
+ * all sources of edges into the old one. */
+static void extend_by_hop(Interp *in, const Module *m, int64_t *end) {
     int64_t *next = NEWN(m->a, int64_t, (size_t)m->spaces.n + 1);
     memcpy(next, end, (size_t)m->spaces.n * sizeof *end);
     for (int i = 0; i < m->spaces.n; i++) {
@@ -192,6 +193,6 @@ void interp_batch(Interp *in, const Module *m) {
             if (s->kind == SP_NODE && s->prefix_of && s->hops == h && !s->distinct_of)
                 interp_set_first(in, s, end[s->prefix_of->id]);
         }
-        add_hop(in, m, end);
+        extend_by_hop(in, m, end);
     }
 }

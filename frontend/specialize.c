@@ -134,8 +134,9 @@ static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
             size[sym_of(m->spaces.v[i]->size)] = -1;
 }
 
-/* Times that only the data have: elab_time.c sees those that the model declares. */
-static bool check_times(Ctx *c, const Module *m, const RtBound *b) {
+/* Reports tables whose time column is in the data but not in the model, if the model reads them
+ * without regard to it. (elab_time.c checks times that the model declares.) */
+static bool check_undeclared_times(Ctx *c, const Module *m, const RtBound *b) {
     const Column *target = module_target(m, false);
     const bool *read = module_reads(m);
     bool ok = true;
@@ -186,7 +187,7 @@ const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     bool ok = rt_dataset_open(NULL, data, true, &source.data, &rt.err) == GNNC_OK &&
               rt_bind_sizes(&x, &memory, &source) == GNNC_OK && rt_bind_arrays(&x) == GNNC_OK;
     if (ok) forget_late(m, rt.bound, size);
-    bool timely = !ok || check_times(c, m, rt.bound);
+    bool timely = !ok || check_undeclared_times(c, m, rt.bound);
     rt_bind_close(&x);
     rt_dataset_close(source.data);
     rt_pool_free(&rt.pool);

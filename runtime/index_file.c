@@ -240,7 +240,8 @@ static bool note(Walk *w, const Slot *s) {
     return w->array[i].n_bytes == (uint64_t)s->n * s->element;
 }
 
-static void tell_space(const RtExec *x, int space, bool built, int64_t *to) {
+/* Writes the sizes of a relation for the file: of one that is not built only that. */
+static void encode_relation_sizes(const RtExec *x, int space, bool built, int64_t *to) {
     const RtRelation *r = &x->rt->bound->rel[space];
     if (!built) return;
     to[READY] = 1;
@@ -272,7 +273,8 @@ static void keep(RtIndexFile *f, RtExec *x) {
     if (ok) {
         w.slot = note;
         w.n_arrays = 2;
-        for (int s = 0; s < p->n_spaces; s++) tell_space(x, s, w.built[s], space + N_OF_SPACE * s);
+        for (int s = 0; s < p->n_spaces; s++)
+            encode_relation_sizes(x, s, w.built[s], space + N_OF_SPACE * s);
     }
     if (ok && walk(&w)) {
         w.array[0] = (RtCacheArray){space, (uint64_t)p->n_spaces * N_OF_SPACE * sizeof *space};
@@ -323,8 +325,9 @@ static void check_values(void *arg, int member, int n_members) {
     }
 }
 
-/* Sizes as they must be, by the data; the number of edges of some is known here alone. */
-static bool take_space(RtExec *x, int space, bool built, const int64_t *from) {
+/* Sets the sizes of a relation from the file; false if they contradict the data or the program.
+ * Only the file knows how many edges a derived relation has. */
+static bool decode_relation_sizes(RtExec *x, int space, bool built, const int64_t *from) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = x->rt->bound;
     if (from[READY] != built) return false;
@@ -352,7 +355,7 @@ static bool restore_all(Walk *w) {
     if (w->n_arrays < 2 || w->array[0].n_bytes != sizeof *space * N_OF_SPACE * (size_t)p->n_spaces)
         return false;
     for (int s = 0; s < p->n_spaces; s++)
-        if (!take_space(x, s, w->built[s], space + N_OF_SPACE * s)) return false;
+        if (!decode_relation_sizes(x, s, w->built[s], space + N_OF_SPACE * s)) return false;
     w->slot = take;
     if (!walk(w)) return false;
     rt_team_run(x->rt->team, check_values, w);
@@ -461,8 +464,8 @@ static bool tell_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
     return true;
 }
 
-/* Writes samples of edges that are not loaded yet, from which the data's fingerprint is made as if
- * they were. */
+/* Keeps samples of edges that are not loaded yet, so that the data's fingerprint is that of
+ * loaded edges and needs no load. */
 static void write_edge_samples(const RtIndexFile *f, RtTeam *team, RtPool *pool, const char *path) {
     const RtDataset *d = f->data;
     RtCacheArray *a = RT_NEWN(pool, RtCacheArray, N_FACTS * n_late(d)), *to = a;

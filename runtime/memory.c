@@ -21,7 +21,9 @@ static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
 }
 
-static bool is_fixed(const RtExec *x, int b) {
+/* Whether the buffer lives as long as the trainer, in the block of such buffers: it is neither
+ * in the arena of temporaries nor another owner's. */
+static bool has_permanent_memory(const RtExec *x, int b) {
     const rt_program *p = x->program;
     rt_buf_kind k = p->bufs[b].kind;
     if (rt_memory_is_lent(x, b)) return false;
@@ -348,7 +350,7 @@ static void note_sizes(RtExec *x, RtMemory *m) {
 static void place_fixed(RtExec *x, char *at) {
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
-        if (!is_fixed(x, b) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
+        if (!has_permanent_memory(x, b) || rt_buf_bytes(x, b, &n) != GNNC_OK) continue;
         x->buf[b] = at;
         at += rounded(n);
     }
@@ -360,7 +362,7 @@ gnnc_status rt_memory_alloc(RtExec *x, RtMemory *m) {
         size_t n;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (is_fixed(x, b)) n_fixed += rounded(n);
+        if (has_permanent_memory(x, b)) n_fixed += rounded(n);
     }
     char *fixed = block(x, n_fixed, "variables and outputs");
     if (!fixed) return GNNC_E_NOMEM;
@@ -381,7 +383,7 @@ gnnc_status rt_memory_grow(RtExec *x, RtMemory *m) {
         if (st != GNNC_OK) return st;
         bool of_load =
             k == RT_BUF_TEMP && x->program->phases[x->program->bufs[b].phase].kind == RT_PHASE_LOAD;
-        if (n <= m->have_bytes[b] || (!is_fixed(x, b) && !of_load)) continue;
+        if (n <= m->have_bytes[b] || (!has_permanent_memory(x, b) && !of_load)) continue;
         if (!(x->buf[b] = block(x, n, x->program->bufs[b].name))) return GNNC_E_NOMEM;
         m->have_bytes[b] = n;
     }

@@ -12,6 +12,8 @@ bool rt_memory_is_temp(const rt_program *p, int b) {
     return p->bufs[b].kind == RT_BUF_TEMP || rt_memory_passes(p, b);
 }
 
+/* Whether the buffer's memory belongs to the model that sessions share (its parameters and
+ * state), not to this execution. */
 bool rt_memory_is_lent(const RtExec *x, int b) {
     const rt_program *p = x->program;
     for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++) {

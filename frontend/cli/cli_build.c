@@ -131,7 +131,8 @@ static void make_objects(Ctx *c, void *arg) {
     j->ok = host_objects(c, j);
 }
 
-/* Without memory the copy ends here; the private directory is not its own to remove. */
+/* Starts a child process that makes the objects of j; returns its id, or -1 if there is none. If
+ * memory runs out, the child exits here; the private directory is the parent's to remove. */
 static pid_t begin_objects(Ctx *c, ObjectJob j) {
     pid_t pid = c->outside.own_process ? fork() : -1;
     if (pid) return pid;

@@ -113,7 +113,7 @@ bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *
 }
 
 /* ---- what the assembler says -------- */
-/* The number behind `word` in the line that s begins with; 0: it is not there. */
+/* The number that stands before `word` in the first line of s; 0: there is none. */
 static int number_before(const char *s, const char *word) {
     const char *end = s + strcspn(s, "\n"), *at = strstr(s, word);
     if (!at || at > end) return 0;

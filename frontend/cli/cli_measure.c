@@ -155,7 +155,7 @@ static void take_told(PassRanges *r, const Told *told) {
     }
 }
 
-static bool run_copy(Ctx *c, const char *path, const char *data, PassRanges *r) {
+static bool run_in_child(Ctx *c, const char *path, const char *data, PassRanges *r) {
     Told *told = NEWN(c->a, Told, (size_t)r->values.n + 1);
     End end = {.ok = 0};
     int fd[2], status = 0;
@@ -187,6 +187,9 @@ static bool run_here(Ctx *c, const char *path, const char *data, PassRanges *r) 
     return true;
 }
 
+/* Measures the ranges of values for --precision=auto: builds the program p as a library for the
+ * CPU, runs some steps on the data in a child process where allowed, and puts what it found into
+ * r. */
 bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
     const char *data = o->measured ? o->measured : o->data;
     const Target *host = target_find("cpu");
@@ -202,5 +205,5 @@ bool cli_measure(Ctx *c, Plan *p, const CliOptions *o, PassRanges *r) {
     lib.shared_runtime = false;
     lib.out = arena_printf(c->a, "%s/probe.so", dir);
     return cli_build(c, &p, 1, host, &lib, "probe") &&
-           (c->outside.own_process ? run_copy : run_here)(c, lib.out, data, r);
+           (c->outside.own_process ? run_in_child : run_here)(c, lib.out, data, r);
 }

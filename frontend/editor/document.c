@@ -161,6 +161,8 @@ static void check(Ctx *c, void *arg) {
     fe_compile(c, j->d->path, &fe);
 }
 
+/* Runs the front end on the document, unless its result is that of the present text. False:
+ * there is no result (out of memory). */
 bool document_know(const Documents *all, Document *d) {
     Job j = {.all = all, .d = d, .notes = &d->notes};
     if (d->known) return d->has_ctx;

@@ -64,7 +64,9 @@ static bool binds_dims(const ScopeFile *f, int open) {
     return code == '[' ? before == ETYPE : code == '(' && (before == EDGE || before == LAYER);
 }
 
-static void bind_region(const Scope *s, ScopeFile *f, ScopeRegion *r) {
+/* Records the names that one top-level declaration binds: parameters, locals, and the dimension
+ * names of its head. */
+static void bind_names_of_declaration(const Scope *s, ScopeFile *f, ScopeRegion *r) {
     const GivenToken *t = f->file->tokens.token.v;
     int code = t[r->from].code;
     VEC(int) open = {0};
@@ -98,7 +100,7 @@ static void find_regions(Scope *s, ScopeFile *f) {
                 r->name = f->text[i];
                 break;
             }
-        bind_region(s, f, r);
+        bind_names_of_declaration(s, f, r);
     }
 }
 

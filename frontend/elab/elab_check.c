@@ -62,7 +62,9 @@ static Space *some_dim(Elab *e, Frame *f, const Ast *d, bool rows) {
     return elab_dim_space(e, elab_eval(e, d), d->span);
 }
 
-static Value some_tensor(Elab *e, Frame *f, const Ast *t) {
+/* A tensor of zeros of the declared type t: stands for an argument when a layer that nobody
+ * calls is checked. */
+static Value placeholder_tensor(Elab *e, Frame *f, const Ast *t) {
     Type type = type_scalar(elab_type_dtype(t));
     for (int i = 0; i < t->n && i < MAX_RANK; i++) {
         Space *s = some_dim(e, f, t->kid[i], i == 0);
@@ -80,7 +82,8 @@ static Value some_tensor(Elab *e, Frame *f, const Ast *t) {
     return val_tensor(type.rank ? b_copy(&e->b, zero, type) : zero);
 }
 
-static Value some_layer(Elab *e, Frame *f, const Ast *formal) {
+/* A layer that can be applied and does nothing: stands for an argument that is a layer. */
+static Value placeholder_layer(Elab *e, Frame *f, const Ast *formal) {
     Inst *i = NEW(e->a, Inst);
     i->opaque = true;
     i->name = formal->text;
@@ -92,9 +95,9 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     enum { SOME_SIZE = 8 };
     const Ast *t = formal->kid[0];
     if (!t) return val_poison();
-    if (elab_type_is_tensor(t)) return some_tensor(e, f, t);
+    if (elab_type_is_tensor(t)) return placeholder_tensor(e, f, t);
     if (strcmp(t->text, "edge") == 0) return some_edge(e, formal);
-    if (strcmp(t->text, "layer") == 0) return some_layer(e, f, formal);
+    if (strcmp(t->text, "layer") == 0) return placeholder_layer(e, f, formal);
     if (strcmp(t->text, "float") == 0) return val_float(0.5);
     if (strcmp(t->text, "bool") == 0) return val_bool(true);
     if (strcmp(t->text, "string") == 0) return val_string("");

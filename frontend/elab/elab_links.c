@@ -179,7 +179,7 @@ int elab_links_dims(const Elab *e, Space **dims) {
 }
 
 /* ---- what losses and metrics may ask for -------- */
-static Space *space_here(LinkTask *t, RelKind k) {
+static Space *phase_space(LinkTask *t, RelKind k) {
     Elab *e = t->e;
     Space *base = e->links.base;
     if (k >= REL_ANSWERS) base = sampled_space(e, REL_QUERIES, base, t->item->span);
@@ -188,7 +188,7 @@ static Space *space_here(LinkTask *t, RelKind k) {
 }
 
 Type elab_links_of_all(LinkTask *t) {
-    Space *queries = space_here(t, REL_QUERIES), *dims[] = {queries, queries->dst};
+    Space *queries = phase_space(t, REL_QUERIES), *dims[] = {queries, queries->dst};
     return type_make(DT_F32, 2, dims);
 }
 
@@ -218,7 +218,7 @@ static Op *scores_of_answers(LinkTask *t) {
 static Op *value_pos(LinkTask *t) {
     Elab *e = t->e;
     if (!is_pairs(t)) return scores_of_answers(t);
-    return b_slice(&e->b, t->pred, space_here(t, REL_LINKS), space_here(t, REL_POSITIVES),
+    return b_slice(&e->b, t->pred, phase_space(t, REL_LINKS), phase_space(t, REL_POSITIVES),
                    expr_const(e->a, 0));
 }
 
@@ -226,11 +226,11 @@ static Op *value_pos(LinkTask *t) {
 static Op *value_neg(LinkTask *t) {
     Elab *e = t->e;
     const Expr *k = expr_const(e->a, t->recipe->sample.negatives);
-    Space *pos = space_here(t, REL_POSITIVES), *dims[] = {pos, NULL};
+    Space *pos = phase_space(t, REL_POSITIVES), *dims[] = {pos, NULL};
     const Expr *n = expr_mul(e->a, k, pos->size);
     Space *flat = space_dim(e->m, "negatives", n, t->item->span);
     dims[1] = elab_space_of_dim(e, k, k, t->item->span);
-    Op *x = b_slice(&e->b, t->pred, space_here(t, REL_LINKS), flat, pos->size);
+    Op *x = b_slice(&e->b, t->pred, phase_space(t, REL_LINKS), flat, pos->size);
     return b_view(&e->b, x, type_make(DT_F32, 2, dims));
 }
 
@@ -243,20 +243,21 @@ static Op *count_i32(Elab *e, Space *s) {
 static Op *as_column(LinkTask *t, Op *x) {
     Elab *e = t->e;
     const Expr *one = expr_const(e->a, 1);
-    Space *dims[] = {space_here(t, REL_LINKS), elab_space_of_dim(e, one, one, t->item->span)};
+    Space *dims[] = {phase_space(t, REL_LINKS), elab_space_of_dim(e, one, one, t->item->span)};
     return b_copy(&e->b, x, type_make(x->type.dt, 2, dims));
 }
 
-static Op *value_target(LinkTask *t) {
+/* The target of all scored pairs: 1 for the links, which come first, and 0 for the negatives. */
+static Op *link_labels(LinkTask *t) {
     Elab *e = t->e;
-    Op *i = b_iota(&e->b, space_here(t, REL_LINKS));
-    Op *positive = b_binary(&e->b, OP_LT, i, count_i32(e, space_here(t, REL_POSITIVES)));
+    Op *i = b_iota(&e->b, phase_space(t, REL_LINKS));
+    Op *positive = b_binary(&e->b, OP_LT, i, count_i32(e, phase_space(t, REL_POSITIVES)));
     return as_column(t, b_cast(&e->b, positive, DT_F32));
 }
 
 static Op *value_mask(LinkTask *t) {
     Elab *e = t->e;
-    Space *s = space_here(t, REL_LINKS);
+    Space *s = phase_space(t, REL_LINKS);
     return b_copy(&e->b, b_const(&e->b, DT_I1, 1), type_make(DT_I1, 1, &s));
 }
 
@@ -272,8 +273,8 @@ static Op *count_above(Elab *e, Op *scores, Op *own, bool strictly) {
 static Op *value_rank(LinkTask *t, RelKind others) {
     Elab *e = t->e;
     Builder *b = &e->b;
-    Space *a = space_here(t, REL_ANSWERS), *k = space_here(t, others), *nodes = a->dst;
-    Space *q = space_here(t, REL_QUERIES);
+    Space *a = phase_space(t, REL_ANSWERS), *k = phase_space(t, others), *nodes = a->dst;
+    Space *q = phase_space(t, REL_QUERIES);
     if (!t->cells)
         t->cells = space_dim(e->m, "cells", expr_mul(e->a, q->size, nodes->size), t->item->span);
     Space *cells = t->cells;
@@ -310,7 +311,7 @@ static Value value_named(LinkTask *t, const char *name) {
     else if (!pairs && strcmp(name, "all") == 0)
         x = t->pred;
     else if (!pairs && strcmp(name, "query") == 0)
-        return val_end(map_orig(e->m, space_here(t, REL_ANSWERS), 0));
+        return val_end(map_orig(e->m, phase_space(t, REL_ANSWERS), 0));
     else if (!pairs && !train && strcmp(name, "rank") == 0)
         x = t->rank ? t->rank : made_once(&t->rank, value_rank(t, REL_KNOWN));
     else if (!pairs && !train && strcmp(name, "place") == 0)
@@ -318,7 +319,7 @@ static Value value_named(LinkTask *t, const char *name) {
     else if (pairs && strcmp(name, "pred") == 0)
         x = as_column(t, t->pred);
     else if (pairs && strcmp(name, "target") == 0)
-        x = value_target(t);
+        x = link_labels(t);
     else if (pairs && strcmp(name, "mask") == 0)
         x = value_mask(t);
     return x ? val_tensor(x) : val_poison();

@@ -196,7 +196,9 @@ static Value column_drawn(Elab *e, Space *r, const char *name, bool *found, Span
     return val_poison();
 }
 
-static Value column_on(Elab *e, Value rel, const char *name, bool *found, Span at) {
+/* The value of the column `name` on a relation. On a derived one it is that of its base, carried
+ * over; a union has that of the base which an edge comes from. */
+static Value column_of_relation(Elab *e, Value rel, const char *name, bool *found, Span at) {
     Space *r = rel.space;
     if (space_is_drawn(r)) return column_drawn(e, r, name, found, at);
     if (r->rel == REL_BASE) {
@@ -208,11 +210,11 @@ static Value column_on(Elab *e, Value rel, const char *name, bool *found, Span a
     }
     bool other = false;
     Value base = val_edge(r->base[0]);
-    Value x = column_on(e, base, name, found, at);
+    Value x = column_of_relation(e, base, name, found, at);
     if (!*found || elab_is_poison(x)) return x;
     Op *y = carry_step(e, x.op, r, 0, default_fill(e, rel), at);
     if (!y || r->rel != REL_UNION) return val_tensor(y);
-    Value x2 = column_on(e, val_edge(r->base[1]), name, &other, at);
+    Value x2 = column_of_relation(e, val_edge(r->base[1]), name, &other, at);
     if (!other || elab_is_poison(x2)) return val_tensor(y);
     Op *y2 = carry_step(e, x2.op, r, 1, val_int(e, 0), at);
     if (!y2) return val_poison();
@@ -225,7 +227,7 @@ Value elab_relation_member(Elab *e, Value rel, const char *name, Span at) {
     if (strcmp(name, "dst") == 0)
         return rel.open ? val_node(rel.space->dst) : val_end(map_dst(e->m, rel.space));
     bool found = false;
-    Value v = column_on(e, rel, name, &found, at);
+    Value v = column_of_relation(e, rel, name, &found, at);
     if (found) return v;
     const Space *base = rel.space;
     while (base->rel != REL_BASE) base = base->base[0];
@@ -246,7 +248,7 @@ Op *elab_relation_split(Elab *e, Value rel, Span at) {
     }
     if (space_is_drawn(s)) return NULL;
     e->splits = true;
-    Value v = column_on(e, rel, "split", &found, at);
+    Value v = column_of_relation(e, rel, "split", &found, at);
     e->splits = false;
     return found && v.kind == VAL_TENSOR && v.op->type.dt == DT_I32 ? v.op : NULL;
 }

@@ -31,7 +31,9 @@ static bool stands_before(const Ast *x, const Ast *y) {
     return x->span.file != y->span.file ? x->span.file < y->span.file : x->span.line < y->span.line;
 }
 
-static void add_terms(Elab *e, const StrMap *decls, bool loss, DType target, Names *to) {
+/* Adds to `to`, in the order of their declarations, the names of losses (or metrics) that take a
+ * target of this type; for a message that lists them. */
+static void add_matching_terms(Elab *e, const StrMap *decls, bool loss, DType target, Names *to) {
     VEC(const Ast *) found = {0};
     for (int i = 0; i < decls->cap; i++) {
         const Ast *d = decls->key[i] ? decls->val[i] : NULL;
@@ -50,8 +52,8 @@ static void add_terms(Elab *e, const StrMap *decls, bool loss, DType target, Nam
 
 Names elab_term_names(Elab *e, bool loss, DType target) {
     Names n = {0};
-    add_terms(e, &e->globals, loss, target, &n);
-    add_terms(e, &e->prelude, loss, target, &n);
+    add_matching_terms(e, &e->globals, loss, target, &n);
+    add_matching_terms(e, &e->prelude, loss, target, &n);
     return n;
 }
 

@@ -83,7 +83,9 @@ static const RtTable *labelled_table(const RtDataset *d) {
     return found;
 }
 
-static int find_home(const Scaffold *s) {
+/* The node type for which the starter predicts: the one with labels, or the source of the links,
+ * or the one with most edges. */
+static int find_target_table(const Scaffold *s) {
     const RtDataset *d = s->all;
     const RtTable *t = s->of ? s->of : labelled_table(d), *links = split_links(d);
     for (int i = 0; i < d->n_nodes; i++)
@@ -139,7 +141,7 @@ static void find_task(Scaffold *s, RtDataset *seen) {
     find_label(s, d->graphs, d->n_graphs);
     find_label(s, d->nodes, d->n_nodes);
     s->graphs = s->of && s->of == d->graphs;
-    int home = find_home(s);
+    int home = find_target_table(s);
     s->home = d->n_nodes ? &d->nodes[home] : NULL;
     bool timed = s->of && !s->graphs && time_of(s, s->of);
     s->st = scaffold_reach(s->pool, d, home, LAYERS, timed ? MOST_UP : 0, seen, &s->left, s->err);
@@ -494,7 +496,7 @@ static void find_scale(const Scaffold *s, double *mean, double *deviation) {
 
 /* How past labels are standardised: *mean and *deviation, or *scaled, where the column is
  * standardised already. False: it has another scale, which cannot be undone. */
-static bool label_scale(const Scaffold *s, double *mean, double *deviation, bool *scaled) {
+static bool past_label_scale(const Scaffold *s, double *mean, double *deviation, bool *scaled) {
     const RtEncoder *e = s->told->encoder;
     *scaled = e && e->as == RT_AS_NUMBER && e->scale == RT_SCALE_STANDARD;
     if (*scaled) *mean = e->mean, *deviation = e->deviation;
@@ -526,10 +528,11 @@ static void put_past_labels(Scaffold *s, double mean, double deviation, bool sca
     }
 }
 
-/* The result begins with what was told, where something was; what messages bring is added. */
-static void put_told_result(Scaffold *s, double mean, double deviation) {
+/* Writes the model's result: the average of past labels, where there are some, plus the
+ * network's correction. */
+static void put_result_from_past_labels(Scaffold *s, double mean, double deviation) {
     const char *plus = "";
-    bool scaled, back = label_scale(s, &mean, &deviation, &scaled);
+    bool scaled, back = past_label_scale(s, &mean, &deviation, &scaled);
     PUT(s, "  y = out(dropout(x, p))\n");
     put_past_labels(s, mean, deviation, scaled || !back);
     if (back) PUT(s, "  begin = ");
@@ -565,7 +568,7 @@ static void put_readout(Scaffold *s, const char *of, bool one) {
     double mean = 0, deviation = 1;
     if (one) find_scale(s, &mean, &deviation);
     if (one && s->told)
-        put_told_result(s, mean, deviation);
+        put_result_from_past_labels(s, mean, deviation);
     else if (one && (mean != 0 || deviation != 1))
         PUT(s,
             "  # The mean of what is learned, and its deviation: the rest is of size 1.\n"

@@ -119,7 +119,8 @@ static void put_node(Ranked *s, const RtTable *t) {
     PUT(s, "%s\n", *between == ';' ? " }" : "");
 }
 
-static bool is_on_the_way(const Ranked *s, const RtTable *e) {
+/* Whether the edge type e is on the path from the asked entity to the items. */
+static bool is_on_item_path(const Ranked *s, const RtTable *e) {
     bool found = e == s->ask || e == s->links;
     for (int i = 0; i < s->ranks->n_way; i++) found |= e == s->way[i];
     for (int i = 0; i < s->ranks->n_keys; i++) found |= e == s->key[i];
@@ -133,7 +134,7 @@ static void put_graph(Ranked *s) {
         if (s->seen[i]) put_node(s, &d->nodes[i]);
     for (int i = 0; i < d->n_edges; i++) {
         const RtTable *e = &d->edges[i];
-        if (!is_on_the_way(s, e)) continue;
+        if (!is_on_item_path(s, e)) continue;
         PUT(s, "  edge %s: %s -> %s%s\n", e->name, at_end(s, e, false)->name,
             at_end(s, e, true)->name, e == s->links ? " { time: time;  split }" : "");
     }
@@ -257,7 +258,9 @@ static void add_fanout(Fans *f, const RtTable *edge, bool reversed, int hop, int
     f->v[i].n[hop] += n;
 }
 
-static Fans find_fans(const Ranked *s) {
+/* The fan-outs of the starter's recipe: along the path from the entity's rows to the items, one
+ * hop for each edge type. */
+static Fans find_fanouts(const Ranked *s) {
     const RtTaskRanks *r = s->ranks;
     Fans f = {.n = 0};
     add_fanout(&f, s->ask, true, 0, 1);
@@ -274,7 +277,7 @@ static Fans find_fans(const Ranked *s) {
 }
 
 static void put_fanout(Ranked *s) {
-    const Fans f = find_fans(s);
+    const Fans f = find_fanouts(s);
     int hops = s->ranks->n_way + s->ranks->n_keys;
     for (int i = 0; i < f.n; i++) {
         const Fan *x = &f.v[i];

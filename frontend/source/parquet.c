@@ -218,6 +218,7 @@ gnnc_status parquet_describe(Parquet *p, RtPool *pool, const char *file, RtSourc
     return st;
 }
 
+/* Starts reading n columns of the table: a helper process sends them as an Arrow stream. */
 gnnc_status parquet_begin(Parquet *p, const char *file, const RtSourceTable *t, const int *column,
                           int n, RtError *err) {
     gnnc_status st = ask(p, file, t, column, n, err);

@@ -155,8 +155,9 @@ static gnnc_status read_time(const RtSource *s, const char *key, double *to, RtE
     return rt_fail(err, GNNC_E_FORMAT, "%s/manifest.yaml: '%s' is no date", s->name, key);
 }
 
-/* A column of a table: a question that the import knows how to ask. */
-static gnnc_status make_query(RtSource *s, RtError *err) {
+/* Writes a task about a column as a query: "table"."target" KNOWN AFTER the columns of its table
+ * that would give the answer away. Such columns of other tables are left out of the import. */
+static gnnc_status make_column_query(RtSource *s, RtError *err) {
     RelBench *x = s->state;
     const char *table = text_of(x->task, "entity_table"), *target = text_of(x->task, "target_col");
     const RtJson *late = rt_json_get(x->task, "remove_columns");
@@ -254,7 +255,7 @@ static gnnc_status read_task(RtSource *s, RtError *err) {
     TRY(st, read_time(s, "test_timestamp", &g->test_time, err));
     const char *kind = text_of(x->task, "kind");
     g->found = true;
-    st = kind && strcmp(kind, "autocomplete") == 0 ? make_query(s, err) : make_task(s, err);
+    st = kind && strcmp(kind, "autocomplete") == 0 ? make_column_query(s, err) : make_task(s, err);
 out:
     return st;
 }

@@ -326,6 +326,8 @@ void fe_block_close(Parser *p) {
     if (p->n_blocks) p->n_blocks--;
 }
 
+/* Whether the statement ends before the token t, if the brackets above `depth` were left open: a
+ * new line that starts at the statement's own column, or further left, ends it. */
 static bool at_statement_end(const Parser *p, const Token *t, int depth) {
     if (p->n_brackets <= depth)
         return t->code == '}' || t->code == ';' ||

@@ -174,8 +174,10 @@ static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int spac
     return GNNC_OK;
 }
 
-static gnnc_status bind_part(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
-                             const RtStepEdges *d, const RtLinkBatch *of) {
+/* Binds one of the step's relations of links (all pairs, or the positive ones) to the edges d. A
+ * program that has no such relation is left as it is. */
+static gnnc_status bind_link_relation(const RtLinkBatches *b, RtMinibatch *m, rt_rel_kind kind,
+                                      const RtStepEdges *d, const RtLinkBatch *of) {
     int space = b->part[kind - RT_REL_LINKS];
     if (space < 0) return GNNC_OK;
     const rt_space *all = m->x.program->spaces;
@@ -212,8 +214,8 @@ static gnnc_status bind_pairs(const RtLinkBatches *b, RtMinibatch *m, const RtLi
     RtStepEdges pos = of->pairs;
     gnnc_status st;
     pos.n = of->n;
-    TRY(st, bind_part(b, m, RT_REL_LINKS, &of->pairs, of));
-    TRY(st, bind_part(b, m, RT_REL_POSITIVES, &pos, of));
+    TRY(st, bind_link_relation(b, m, RT_REL_LINKS, &of->pairs, of));
+    TRY(st, bind_link_relation(b, m, RT_REL_POSITIVES, &pos, of));
     st = bind_maps(b, m, false, false);
 out:
     return st;
@@ -223,10 +225,10 @@ static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtLi
     const RtStepQueries *a = &of->asked;
     bool lists = of->held_out;
     gnnc_status st;
-    TRY(st, bind_part(b, m, RT_REL_QUERIES, &a->queries, of));
-    TRY(st, bind_part(b, m, RT_REL_ANSWERS, &a->answers, of));
-    if (lists) TRY(st, bind_part(b, m, RT_REL_KNOWN, &a->known, of));
-    if (lists) TRY(st, bind_part(b, m, RT_REL_EARLIER, &a->earlier, of));
+    TRY(st, bind_link_relation(b, m, RT_REL_QUERIES, &a->queries, of));
+    TRY(st, bind_link_relation(b, m, RT_REL_ANSWERS, &a->answers, of));
+    if (lists) TRY(st, bind_link_relation(b, m, RT_REL_KNOWN, &a->known, of));
+    if (lists) TRY(st, bind_link_relation(b, m, RT_REL_EARLIER, &a->earlier, of));
     st = bind_maps(b, m, true, lists);
 out:
     return st;

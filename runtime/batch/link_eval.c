@@ -66,8 +66,10 @@ static int64_t negatives_of_split(const gnnc_trainer *t, int split, int32_t *out
     return n;
 }
 
-static gnnc_status given_negatives(gnnc_trainer *t, int split, RtPool *pool, const RtStepEdges *pos,
-                                   RtStepEdges *out) {
+/* Puts the negatives of the split after the positive links: edges of the relation that the model
+ * names for that, not drawn ones. */
+static gnnc_status add_negatives_of_data(gnnc_trainer *t, int split, RtPool *pool,
+                                         const RtStepEdges *pos, RtStepEdges *out) {
     const RtLinkBatches *b = t->links;
     const RtRelation *none = &t->rt.bound->rel[b->no_links];
     int64_t n = negatives_of_split(t, split, NULL);
@@ -106,7 +108,7 @@ static gnnc_status pairs_of_split(gnnc_trainer *t, int split, int64_t n, RtPool 
     RtStepEdges pos;
     gnnc_status st = rt_links_pairs(&b->links, pool, b->held, n, &neg, &pos, &t->rt.err);
     if (st != GNNC_OK || !b->no_split) return *out = pos, st;
-    return given_negatives(t, split, pool, &pos, out);
+    return add_negatives_of_data(t, split, pool, &pos, out);
 }
 
 static bool judges_queries(const gnnc_trainer *t) {

@@ -83,8 +83,9 @@ gnnc_status rt_links_index(RtPool *pool, const RtRelation *rel, const int32_t *s
     return GNNC_OK;
 }
 
-/* The query of a source and a kind; -1: there is none. */
-static int64_t query_at(const RtLinks *l, int32_t u, int64_t kind) {
+/* The number of the query "which destinations has source u by this kind of edge?"; -1: the data
+ * have no such edge. A binary search, as the queries of a source ascend by kind. */
+static int64_t find_query(const RtLinks *l, int32_t u, int64_t kind) {
     int64_t a = l->of_source[u], b = l->of_source[u + 1], end = b;
     while (a < b) {
         int64_t mid = a + (b - a) / 2;
@@ -97,13 +98,13 @@ static int64_t query_at(const RtLinks *l, int32_t u, int64_t kind) {
 }
 
 void rt_links_of(const RtLinks *l, int32_t u, int64_t kind, int64_t *first, int64_t *end) {
-    int64_t q = query_at(l, u, kind);
+    int64_t q = find_query(l, u, kind);
     *first = q < 0 ? 0 : l->query[q];
     *end = q < 0 ? 0 : l->query[q + 1];
 }
 
 bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int first, int last) {
-    int64_t q = query_at(l, u, kind);
+    int64_t q = find_query(l, u, kind);
     if (q < 0) return false;
     int64_t a = l->query[q], b = l->query[q + 1], end = b;
     while (a < b) {

@@ -302,8 +302,9 @@ static void even_out(RtBatches *b) {
             if (i != k) st = rt_minibatch_reserve(&b->slot[i], &b->slot[k], NULL);
 }
 
-/* Every slot makes the heaviest batches; their results are nobody's. */
-static gnnc_status make_heaviest(gnnc_trainer *t, RtBatches *b) {
+/* Every slot makes the largest batches there may be, so that later ones allocate nothing. Nobody
+ * reads them. */
+static gnnc_status warm_up_with_largest(gnnc_trainer *t, RtBatches *b) {
     RtError *err = &t->rt.err;
     RtHeavy heavy = {
         .g = &b->source.graph, .spec = &b->source.spec, .type = b->type, .parts = &b->parts};
@@ -329,7 +330,7 @@ static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
     b->warm = !b->draws; /* batches of the whole graph are alike */
     if (b->warm) return GNNC_OK;
     TRY(st, make_parts(t, b));
-    st = make_heaviest(t, b);
+    st = warm_up_with_largest(t, b);
     if (st == GNNC_E_NOMEM || st == GNNC_E_LIMIT) t->rt.err.text[0] = '\0', st = GNNC_OK;
     if (st != GNNC_OK) goto out;
     even_out(b);

@@ -158,7 +158,8 @@ static int64_t known_size(const RtExec *x, const rt_space *s) {
     return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? x->n[s->sym] : -1;
 }
 
-/* How many categories the model has, a file of weights may say: the data have some of them. */
+/* Sets the number of categories of a column: that of the weights' file, if there is one (the
+ * data may lack some), else that of the data. */
 static gnnc_status bind_categories(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     const RtColumn *c = bound_of(x)->col[col];
@@ -343,7 +344,7 @@ static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c)
 
 /* What has to be made of a column: edges in canonical order, rows of stored entries or the other
  * way round, the places of stored entries. */
-static gnnc_status arrange_column(RtExec *x, int col) {
+static gnnc_status reorder_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
     if (!b->col[col] || !is_wanted(x, col)) return GNNC_OK;
@@ -359,10 +360,11 @@ out:
     return st;
 }
 
+/* Puts the columns of a relation into the order of its edges. */
 gnnc_status rt_bind_arrange(RtExec *x, int space) {
     gnnc_status st = GNNC_OK;
     for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
-        if (x->program->columns[c].space == space) st = arrange_column(x, c);
+        if (x->program->columns[c].space == space) st = reorder_column(x, c);
     return st;
 }
 
@@ -389,6 +391,8 @@ size_t rt_bind_matrix_bytes(const RtExec *x) {
     return n;
 }
 
+/* Prepares a column from which the device gathers the rows of each batch itself: the whole
+ * column in the program's form. */
 gnnc_status rt_bind_device_gather(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
@@ -470,7 +474,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
     if (b->file) TRY(st, b->file->find(b->file, x, &b->found));
     TRY(st, rt_bind_derived(x));
     for (int c = 0; c < x->program->n_columns; c++)
-        if (!is_late(x, x->program->columns[c].space)) TRY(st, arrange_column(x, c));
+        if (!is_late(x, x->program->columns[c].space)) TRY(st, reorder_column(x, c));
     for (int s = 0; s < x->program->n_spaces; s++)
         if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
     b->fingerprint = rt_bind_fingerprint(x);
@@ -481,13 +485,15 @@ out:
     return st;
 }
 
+/* Binds what follows from the tables of a batch or a request: derived relations, then edge
+ * columns in the order of their edges. */
 gnnc_status rt_bind_subgraph(RtExec *x) {
     const rt_program *p = x->program;
     gnnc_status st;
     TRY(st, rt_bind_derived(x));
     for (int c = 0; c < p->n_columns; c++) {
         const rt_space *rows = &p->spaces[p->columns[c].space];
-        if (rows->kind != RT_SP_EDGE || rows->sampled) TRY(st, arrange_column(x, c));
+        if (rows->kind != RT_SP_EDGE || rows->sampled) TRY(st, reorder_column(x, c));
     }
 out:
     return st;

@@ -106,8 +106,8 @@ static gnnc_status make_rows(Asking *a) {
     return GNNC_OK;
 }
 
-/* They are called what their entities are. */
-static gnnc_status make_names(Asking *a) {
+/* Each row that is asked about is called after its entity: by its name, or its number. */
+static gnnc_status name_rows_after_entities(Asking *a) {
     RtPool *pool = &a->d->pool;
     const char *const *of;
     const char **names = RT_NEWN(pool, const char *, a->rows.count + 1);
@@ -144,7 +144,7 @@ gnnc_status rt_bind_at(RtExec *x, RtDataset *view, double at) {
     TRY(st, find_time(&a));
     TRY(st, find_edges(&a));
     TRY(st, make_rows(&a));
-    TRY(st, make_names(&a));
+    TRY(st, name_rows_after_entities(&a));
     a.about.src_type = put_table(&view->pool, &view->nodes, &view->n_nodes, &a.rows);
     if (a.about.src_type < 0 || put_table(&view->pool, &view->edges, &view->n_edges, &a.about) < 0)
         st = no_memory(&a);

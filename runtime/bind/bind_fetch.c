@@ -53,6 +53,8 @@ out:
     return st;
 }
 
+/* Uses the host's device memory of a column as the program's buffer, without a copy, if kind,
+ * type and alignment are those wanted. */
 void rt_bind_lend(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     const RtColumn *c = rt_bind_data_column(x, col);
@@ -67,6 +69,8 @@ static bool is_uploaded(const RtExec *x, const void *values) {
     return false;
 }
 
+/* Frees the host's copies of columns that are on the device, if nothing on the host reads them
+ * any more. */
 void rt_bind_drop_fetched(RtExec *x) {
     const rt_program *p = x->program;
     const RtDevice *d = x->rt->device;

@@ -82,8 +82,9 @@ static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
 
 static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a);
 
-/* The targets of one map of a pair; -1 = the pair has none. */
-static gnnc_status half_of(RtExec *x, int map, Arrays *a) {
+/* The targets of one of the two maps that a `pair` is made of; map -1: the pair has no such map,
+ * and nothing is found. */
+static gnnc_status find_component_map(RtExec *x, int map, Arrays *a) {
     const rt_map *m = &x->program->maps[map];
     rt_map wanted = *m;
     *a = (Arrays){.n_from = rt_size(x->program, x->n, m->from),
@@ -105,8 +106,8 @@ static gnnc_status of_pair(RtExec *x, const rt_map *m, Arrays *a) {
                        "'%s' times '%s' is %lld rows: more than 2^31 - 1 have no index",
                        x->program->spaces[maps[m->pair[0]].to].name,
                        x->program->spaces[maps[m->pair[1]].to].name, (long long)a->n_to);
-    for (int k = 0; k < 2; k++) TRY(st, half_of(x, m->pair[k], &half[k]));
-    if (m->through >= 0) TRY(st, half_of(x, m->through, &base));
+    for (int k = 0; k < 2; k++) TRY(st, find_component_map(x, m->pair[k], &half[k]));
+    if (m->through >= 0) TRY(st, find_component_map(x, m->through, &base));
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
     if (!idx) return rt_fail_nomem(&x->rt->err, "index arrays");
     for (int64_t i = 0; i < a->n_from; i++) {
@@ -122,8 +123,8 @@ out:
     return st;
 }
 
-/* A column's codes of the first node of each row. */
-static gnnc_status of_first(RtExec *x, const rt_map *m, Arrays *a) {
+/* A category code for each distinct row of a batch: that of the first node that the row is. */
+static gnnc_status codes_of_distinct_rows(RtExec *x, const rt_map *m, Arrays *a) {
     const int32_t *code = x->rt->bound->col[m->col]->i32,
                   *first = x->rt->bound->distinct[m->from].first;
     int32_t *idx = RT_NEWN(&x->rt->pool, int32_t, a->n_from);
@@ -136,7 +137,7 @@ static gnnc_status of_first(RtExec *x, const rt_map *m, Arrays *a) {
 /* Rows that a batch has, each once; they are made here, as the device has no kernel for it. */
 static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
     if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
-    if (m->kind == RT_MAP_VIA) return of_first(x, m, a);
+    if (m->kind == RT_MAP_VIA) return codes_of_distinct_rows(x, m, a);
     bool first = m->kind == RT_MAP_FIRST;
     a->idx = first ? x->rt->bound->distinct[m->from].first : x->rt->bound->distinct[m->to].distinct;
     return GNNC_OK;
@@ -265,8 +266,9 @@ out:
     return st;
 }
 
-/* What nodes or graphs were called before they were partitioned. */
-static gnnc_status bind_row_keys(RtExec *x, int buf) {
+/* Binds the numbers that nodes or graphs had before the data were partitioned; without parts, 0,
+ * 1, 2, .. */
+static gnnc_status bind_global_row_ids(RtExec *x, int buf) {
     const RtTable *t = x->rt->bound->table[x->program->bufs[buf].space];
     int32_t *same = t->part_rows ? NULL : RT_NEWN(&x->rt->pool, int32_t, t->count + 1);
     if (!t->part_rows && !same) return rt_fail_nomem(&x->rt->err, "index arrays");
@@ -276,7 +278,7 @@ static gnnc_status bind_row_keys(RtExec *x, int buf) {
 
 static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
     int space = x->program->bufs[buf].space;
-    if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_row_keys(x, buf);
+    if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_global_row_ids(x, buf);
     const RtRelation *r = &x->rt->bound->rel[space];
     const int32_t *id = on ? rt_device_relation_arrays(on, space)->id : r->id;
     return point(x, on, buf, id, r->n_edges, sizeof *id);

@@ -112,6 +112,8 @@ static void introduce(RtCli *c) {
     gnnc_trainer_set_processes(c->t, &c->processes);
 }
 
+/* Makes this process one of those that mpirun started. All but the first print, save and write
+ * nothing. False: this process has nothing to do in this run. */
 bool rt_ranks_share(RtCli *c) {
     if (c->mpi && c->patience) c->mpi->patience_s = c->patience;
     introduce(c);

@@ -50,7 +50,8 @@ static void note(RtCli *c, Spreads *s) {
     }
 }
 
-static void note_together(RtCli *c, Spreads *s) {
+/* Keeps the metrics of the mean of all seeds' predictions, which were evaluated last. */
+static void note_ensemble_metrics(RtCli *c, Spreads *s) {
     gnnc_metric_info m = {.struct_size = sizeof m};
     for (int i = 0; gnnc_trainer_metric_info(c->t, i, &m) == GNNC_OK; i++) {
         Spread *to = m.known && *m.split && !m.is_logged ? spread_of(s, &m) : NULL;
@@ -259,7 +260,7 @@ static gnnc_status judge_all(RtCli *c, Jury *j, Spreads *s) {
     for (int64_t i = 0; i < j->count; i++)
         j->sum[i] = as_result(&j->is, j->sum[i] / (float)c->seeds);
     st = gnnc_trainer_evaluate_predictions(c->t, j->sum);
-    if (st == GNNC_OK) note_together(c, s);
+    if (st == GNNC_OK) note_ensemble_metrics(c, s);
     return st;
 }
 

@@ -286,7 +286,9 @@ static gnnc_status lane_begin(RtDevice *d, int lane) {
     return GNNC_OK;
 }
 
-static gnnc_status lane_copy(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes) {
+/* Uploads a batch to one of the upload slots, in the stream of copies, while the step of another
+ * slot runs; the step's stream waits for it. */
+static gnnc_status slot_copy(RtDevice *d, int lane, void *to, const void *from, size_t n_bytes) {
     Cuda *c = rt_cuda_of(d);
     const char *what = "a batch's upload";
     if (n_bytes == 0) return GNNC_OK;
@@ -371,7 +373,7 @@ const RtDeviceOps rt_device_cuda = {.name = "cuda",
                                     .pin = pin,
                                     .unpin = unpin,
                                     .lane_begin = lane_begin,
-                                    .lane_copy = lane_copy,
+                                    .lane_copy = slot_copy,
                                     .lane_end = lane_end,
                                     .side_open = rt_cuda_side_open,
                                     .side_upload = rt_cuda_side_upload,

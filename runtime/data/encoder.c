@@ -383,7 +383,8 @@ void rt_encode_explain(char *to, size_t n, const char *column, const RtCell *cel
 }
 
 /* ---- JSON ----------------------------------------------------------------------------- */
-static bool put_several(RtText *to, const RtEncoder *e) {
+/* Writes the encoder of a cell that holds several categories: their separator and names. */
+static bool write_multi_hot(RtText *to, const RtEncoder *e) {
     const char separator[2] = {e->separator, 0};
     bool ok = true;
     if (e->separator)
@@ -406,7 +407,7 @@ bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
     if (ok && e->unknown) ok = rt_text_printf(to, ", \"unknown\": true");
     if (ok && e->rare > 1) ok = rt_text_printf(to, ", \"rare\": %lld", (long long)e->rare);
     if (ok && kinds[e->as].has & HAS_VALUES) ok = rt_text_printf(to, ", \"values\": %d", e->out);
-    if (ok && e->as == RT_AS_SEVERAL) ok = put_several(to, e);
+    if (ok && e->as == RT_AS_SEVERAL) ok = write_multi_hot(to, e);
     return ok && rt_text_printf(to, "}");
 }
 

@@ -455,7 +455,8 @@ out:
     return st;
 }
 
-/* null: at none of its times. */
+/* Reads which column is the table's row time. JSON null: none is, although there are columns of
+ * times. */
 static gnnc_status load_time(Opener *o, const RtJson *v, RtTable *t) {
     const RtJson *time = rt_json_get(v, "time");
     if (!time) return GNNC_OK;

@@ -241,8 +241,9 @@ static gnnc_status lay_out(Layout *l) {
     return GNNC_OK;
 }
 
-/* Offsets in the arena are the host's, whose alignment is as good. */
-static gnnc_status settle(Layout *l) {
+/* Sets the device address of each buffer and uploads the table of addresses. An offset in the
+ * arena is the host's: alignments are the same. */
+static gnnc_status assign_addresses(Layout *l) {
     RtDevice *d = l->d;
     gnnc_status st = GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs && st == GNNC_OK; b++) {
@@ -314,7 +315,7 @@ gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     TRY(st, d->ops->alloc(d, l.at, &d->fixed));
     TRY(st, d->ops->alloc(d, m->arena_bytes, &d->arena));
     d->fixed_bytes = l.at, d->arena_bytes = m->arena_bytes;
-    TRY(st, settle(&l));
+    TRY(st, assign_addresses(&l));
     host_is_newer(d);
     if (d->running >= 0) st = rt_device_upload(d);
 out:
@@ -329,6 +330,7 @@ gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
     return d->ops->alloc(d, n_bytes, &d->best);
 }
 
+/* Copies a variable's buffer b to the kept best values (store), or back from them. */
 void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
     RtDevice *d = x->rt->device;
     char *kept = (char *)d->best + offset;

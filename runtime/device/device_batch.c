@@ -197,7 +197,7 @@ static gnnc_status lay_rows(Lay *l, int b) {
 
 /* The buffers' addresses in this batch: the trainer's, except for those that each batch has of its
  * own, which get a place in the upload area. */
-static gnnc_status lay_out(Lay *l) {
+static gnnc_status place_batch_buffers(Lay *l) {
     RtDeviceBatch *batch = &l->d->batch;
     int n_bufs = l->x->program->n_bufs;
     gnnc_status st = GNNC_OK;
@@ -258,7 +258,8 @@ static void list_gathers(const Lay *l) {
     }
 }
 
-static gnnc_status settle(const Lay *l, int phase, const size_t *offset) {
+/* Turns offsets into device addresses, and copies what is new in this batch to the upload slot. */
+static gnnc_status resolve_batch_addresses(const Lay *l, int phase, const size_t *offset) {
     RtExec *x = l->x;
     RtDeviceBatch *batch = &l->d->batch;
     RtUploadSlot *lane = &batch->lane[batch->slot];
@@ -295,10 +296,10 @@ gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t a
     b->now = NULL;
     if (b->wanted && x->program->phases[phase].buckets) choose_bucket(x, d, most);
     Lay l = {.x = x, .d = d, .taken = taken, .room = rounded(x, d)};
-    TRY(st, lay_out(&l));
+    TRY(st, place_batch_buffers(&l));
     TRY(st, make_room(d, &b->lane[b->slot], l.copied, l.used));
     TRY(st, make_arena(d, arena_bytes));
-    TRY(st, settle(&l, phase, offset));
+    TRY(st, resolve_batch_addresses(&l, phase, offset));
     st = d->ops->lane_copy(d, b->slot, b->lane[b->slot].there, b->lane[b->slot].host, l.copied);
 out:
     return st;
@@ -346,6 +347,7 @@ void rt_device_batch_close(RtDevice *d) {
 }
 
 /* ---- what a batch gives -------- */
+/* Uploads the numbers of the rows whose results are wanted; once, later calls do nothing. */
 gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n) {
     RtDevice *d = x->rt->device;
     size_t n_bytes = (size_t)n * sizeof *row;

@@ -141,7 +141,7 @@ static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
     return same;
 }
 
-static gnnc_status find(RtExec *x, int i, RtMessages *m, RtHalo **out) {
+static gnnc_status find_halo(RtExec *x, int i, RtMessages *m, RtHalo **out) {
     RtDist *o = x->rt->dist;
     const rt_exchange_step *all = x->program->exchanges;
     for (int k = 0; k < x->program->n_exchanges && !o->halo[i]; k++)
@@ -165,8 +165,8 @@ typedef struct {
 } Fold;
 
 /* All rows of each process, from where they lie to where they will: to all, or to the first. */
-static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMessages *m, char *buf,
-                             size_t row) {
+static gnnc_status all_gather_rows(RtExec *x, const rt_exchange_step *e, RtMessages *m, char *buf,
+                                   size_t row) {
     const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
         RtRange own = e->cuts ? rt_dist_chunks(o, o->rank) : rt_dist_rows(x, e->space, o->rank);
@@ -179,7 +179,7 @@ static gnnc_status bring_all(RtExec *x, const rt_exchange_step *e, RtMessages *m
     return tell(x, m);
 }
 
-static gnnc_status bring_some(RtExec *x, const RtHalo *h, RtMessages *m, char *buf, size_t row) {
+static gnnc_status receive_halo(RtExec *x, const RtHalo *h, RtMessages *m, char *buf, size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
     char *out = rt_dist_buffer(x, 0, (size_t)n_to * row + 1);
@@ -208,7 +208,7 @@ static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
     return GNNC_OK;
 }
 
-static gnnc_status fold(RtExec *x, float *partial, int64_t count) {
+static gnnc_status add_chunks(RtExec *x, float *partial, int64_t count) {
     Fold f = {partial, count};
     float *sum = (float *)rt_dist_buffer(x, 0, (size_t)count * sizeof *sum + 1);
     if (!sum) return GNNC_E_NOMEM;
@@ -219,6 +219,9 @@ static gnnc_status fold(RtExec *x, float *partial, int64_t count) {
     return GNNC_OK;
 }
 
+/* Brings this process the rows of buffer e->buf that other processes own. Three cases: the halo
+ * (rows that it reads), all rows, or chunks of sums that are only added up. Step i of the
+ * program. */
 gnnc_status rt_exchange(RtExec *x, int i) {
     const rt_exchange_step *e = &x->program->exchanges[i];
     RtMessages m;
@@ -228,11 +231,11 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     int64_t rows = e->cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, e->space);
     gnnc_status st = rt_buf_bytes(x, e->buf, &n);
     if (st != GNNC_OK || rows == 0) return st;
-    if (e->folds) return fold(x, x->buf[e->buf], (int64_t)(n / sizeof(float)) / rows);
-    if (st == GNNC_OK && e->n) st = find(x, i, &m, &h);
+    if (e->folds) return add_chunks(x, x->buf[e->buf], (int64_t)(n / sizeof(float)) / rows);
+    if (st == GNNC_OK && e->n) st = find_halo(x, i, &m, &h);
     if (st == GNNC_OK)
-        st = h ? bring_some(x, h, &m, x->buf[e->buf], n / (size_t)rows)
-               : bring_all(x, e, &m, x->buf[e->buf], n / (size_t)rows);
+        st = h ? receive_halo(x, h, &m, x->buf[e->buf], n / (size_t)rows)
+               : all_gather_rows(x, e, &m, x->buf[e->buf], n / (size_t)rows);
     return st;
 }
 

@@ -93,8 +93,9 @@ static RtRange piece_of(const RtDist *o, int64_t count, int r) {
     return (RtRange){count * r / o->n, count * (r + 1) / o->n};
 }
 
-/* Nodes whole, to all. */
-static void bring_nodes(Tree *w, float *nodes, float *to) {
+/* The way of short sums: every process gets all partial sums (nodes of the tree) and adds them
+ * up itself. */
+static void all_gather_nodes(Tree *w, float *nodes, float *to) {
     const RtDist *o = w->o;
     size_t node = (size_t)w->count * sizeof(float);
     const int64_t *first = w->first;
@@ -121,8 +122,10 @@ static void cut_nodes(const Tree *w, const float *nodes, float *cut) {
     }
 }
 
-/* `come`: room for all nodes of a piece; `cut`: for the own ones, whole. */
-static void bring_pieces(Tree *w, float *nodes, float *cut, float *come, float *to) {
+/* The way of long sums: each process gets its slice of all partial sums (nodes of the tree),
+ * adds it up, and sends the result to all. come: memory for that slice of all nodes; cut: the
+ * own nodes, slice by slice. */
+static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come, float *to) {
     const RtDist *o = w->o;
     const int64_t *first = w->first;
     int64_t mine = first[o->rank + 1] - first[o->rank], count = w->count;
@@ -161,6 +164,8 @@ static float *reserve(const Tree *w, int64_t numbers) {
     return o->sums;
 }
 
+/* Adds up a value of all parts, in the order of one binary tree whoever owns which part: an all-
+ * reduce with the same bits for any number of processes. to [s->count]. */
 gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     const RtDist *o = x->rt->dist;
     Tree w = {.x = x, .o = o, .s = s, .count = s->count};
@@ -178,9 +183,9 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     if (o->n == 1)
         memcpy(to, sum_all(&w, 0, o->n_parts, 0, &next), (size_t)s->count * sizeof *to);
     else if (pieces)
-        bring_pieces(&w, at, cut, cut + mine * s->count, to);
+        reduce_scatter_nodes(&w, at, cut, cut + mine * s->count, to);
     else
-        bring_nodes(&w, at, to);
+        all_gather_nodes(&w, at, to);
     return w.st;
 }
 

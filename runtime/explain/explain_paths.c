@@ -58,8 +58,9 @@ static bool follow(RtExplain *x, int rel, int64_t lo, int64_t hi) {
     return true;
 }
 
-/* Of graphs all nodes are asked about: a path is a table. */
-static bool begin(RtExplain *x) {
+/* Begins the search for paths at the explained row. A row of a graph is made of all its nodes:
+ * then there is one path for each node type. */
+static bool start_paths(RtExplain *x) {
     const gnnc_session *s = x->s;
     for (int t = 0; t < x->b->n_types; t++) {
         int64_t n = x->b->nodes[t].n;
@@ -77,7 +78,7 @@ static bool begin(RtExplain *x) {
 }
 
 static bool find_paths(RtExplain *x) {
-    if (!begin(x)) return false;
+    if (!start_paths(x)) return false;
     int n_hops = x->s->of->graphs ? 0 : x->b->n_hops;
     for (int h = 0; h <= n_hops; h++)
         for (int r = 0; r < x->b->n_rels; r++) {

@@ -264,7 +264,9 @@ typedef struct {
     bool c_f32; /* C is not converted */
 } Chunk;
 
-static Chunk chunk_of(const rt_gemm *g, int64_t rows) {
+/* The product in f32 of `rows` rows (of k, for a long k) of a product in 16 bits, whose operands
+ * are converted to f32 first. */
+static Chunk converted_chunk(const rt_gemm *g, int64_t rows) {
     Chunk h = {.g = *g, .c_f32 = g->out == RT_F32};
     *(g->long_k ? &h.g.k : &h.g.m) = rows;
     rt_gemm *f = &h.g;
@@ -289,7 +291,7 @@ typedef struct {
 } Room;
 
 static Room room_of(RtExec *x, const rt_gemm *g) {
-    Chunk h = chunk_of(g, least(CHUNK, chunked(g)));
+    Chunk h = converted_chunk(g, least(CHUNK, chunked(g)));
     Room r = {.b = block_bytes(&h.a)};
     r.c = r.b + block_bytes(&h.b);
     r.rest = r.c + (h.c_f32 ? 0 : block_bytes(&h.c));
@@ -299,7 +301,7 @@ static Room room_of(RtExec *x, const rt_gemm *g) {
 
 static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const Room *r, char *room) {
     const rt_gemm *g = &j->g;
-    Chunk h = chunk_of(g, rows);
+    Chunk h = converted_chunk(g, rows);
     float *a = (float *)(void *)room, *b = (float *)(void *)(room + r->b);
     char *c = h.c_f32 ? c_at(j, g->long_k ? 0 : lo * g->c_row) : room + r->c;
     convert(j, &h.a, j->a + lo * (g->long_k ? g->a_col : g->a_row), a, false);

@@ -80,8 +80,9 @@ INLINE_AMX bool is_bad(__m512 bad) {
     return _mm512_cmp_ps_mask(bad, bad, _CMP_UNORD_Q) != 0;
 }
 
-/* A row of an A tile: 32 of k in a row. */
-INLINE_AMX void put_row(Half *to, int row, __m512 x, __m512 y, __m512 *bad) {
+/* Splits 32 f32 of a row of A, x and y, into bf16 pieces and stores them as a row of each
+ * piece's AMX tile. *bad gathers numbers that cannot be split. */
+INLINE_AMX void put_split_row(Half *to, int row, __m512 x, __m512 y, __m512 *bad) {
     static const uint16_t odd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
                                      23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
                                      45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
@@ -161,8 +162,8 @@ AMX static void cut_more(Cut *c, int64_t n) {
         bool there = c->i < c->rows;
         const float *x = c->a + (there ? c->i * c->row : 0) + c->p;
         __mmask16 lo = there ? lanes(c->k - c->p) : 0, hi = there ? lanes(c->k - c->p - SIDE) : 0;
-        put_row(c->to, (int)c->i, _mm512_maskz_loadu_ps(lo, x), _mm512_maskz_loadu_ps(hi, x + SIDE),
-                &bad);
+        put_split_row(c->to, (int)c->i, _mm512_maskz_loadu_ps(lo, x),
+                      _mm512_maskz_loadu_ps(hi, x + SIDE), &bad);
         if (++c->i < SIDE) continue;
         c->i = 0;
         c->to += PIECES * HALVES;
@@ -184,7 +185,7 @@ AMX static bool cut_rows(Half *to, const float *a, int64_t row, int64_t col, int
         const float *at = a + p * col;
         load(x, at, row, col, rows, k - p);
         load(y, at + (k - p > SIDE ? SIDE * col : 0), row, col, rows, k - p - SIDE);
-        UNROLL for (int i = 0; i < SIDE; i++) put_row(to, i, x[i], y[i], &bad);
+        UNROLL for (int i = 0; i < SIDE; i++) put_split_row(to, i, x[i], y[i], &bad);
     }
     return !is_bad(bad);
 }
@@ -414,6 +415,8 @@ static Ahead next_rows(const float *x, int64_t row, int64_t col, int64_t width, 
                    .lines = ceil_div(width, LINE * BLOCK_K / STEP)};
 }
 
+/* Computes a tile of a product with a long k by AMX, from pieces in bf16. False: not done (no
+ * AMX, or a number that is not finite); the caller computes it in f32. */
 bool rt_pieces_long_tile(const RtTile *t, float *work) {
     Half *a = (Half *)work, *b = a + TWO_STRIPS;
     assert(t->n <= RT_PANEL_TILE);

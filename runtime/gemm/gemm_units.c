@@ -134,8 +134,9 @@ UNITS static void read_pairs(const Side *s, __m512i r[16]) {
     }
 }
 
-/* Row i of the result: line i, 16 pairs of k. */
-UNITS static void read_lines(const Side *s, __m512i r[16]) {
+/* Loads an AMX tile operand: 16 lines (rows of A, or columns of B) of 32 values of k; zeros
+ * where there are fewer. */
+UNITS static void load_tile_lines(const Side *s, __m512i r[16]) {
     __mmask32 lanes = 0xffffffffu >> (STEP - least(s->k, STEP));
     for (int i = 0; i < 16; i++)
         r[i] = i < s->lines ? _mm512_maskz_loadu_epi16(lanes, s->at + i * s->line_step)
@@ -148,7 +149,7 @@ UNITS static void pack_tile(const Side *s, bool want_lines, uint16_t *to) {
     __m512i r[16];
     bool lines = s->k_step == 1;
     if (lines)
-        read_lines(s, r);
+        load_tile_lines(s, r);
     else
         read_pairs(s, r);
     if (lines != want_lines) transpose(r);
@@ -277,6 +278,8 @@ UNITS static void store_rows(const RtTile16 *t, const float *sums, int64_t panel
         }
 }
 
+/* A tile of a product in 16 bits: packs its operands in `room` and lets `quad` multiply 2 x 2
+ * units of 16 rows and columns at a time. */
 static inline __attribute__((always_inline)) void tile(const RtTile16 *t, char *room,
                                                        void (*quad)(const Quad *)) {
     uint16_t *a = (uint16_t *)(void *)room, *b = a + ROWS * BLOCK_K;

@@ -330,7 +330,9 @@ out:
     return st;
 }
 
-static gnnc_status lend_edges(gnnc_graph *g, const Edges *e) {
+/* Adds edges that lie in the caller's arrays, used without a copy where they can be: sources and
+ * destinations, or compressed, pointers and the other ends. */
+static gnnc_status add_borrowed_edges(gnnc_graph *g, const Edges *e) {
     RtBorrowed x[2];
     for (int i = 0; i < 2; i++) {
         rt_borrowed_begin(&x[i], g, e->in[i], NULL);
@@ -347,19 +349,19 @@ static gnnc_status lend_edges(gnnc_graph *g, const Edges *e) {
 gnnc_status gnnc_graph_add_edges(gnnc_graph *g, const char *name, const char *src_type,
                                  const char *dst_type, const gnnc_array *src,
                                  const gnnc_array *dst) {
-    return lend_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, false});
+    return add_borrowed_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, false});
 }
 
 gnnc_status rt_graph_add_new_edges(gnnc_graph *g, const char *name, const char *src_type,
                                    const char *dst_type, const gnnc_array *src,
                                    const gnnc_array *dst) {
-    return lend_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, true});
+    return add_borrowed_edges(g, &(Edges){name, src_type, dst_type, {src, dst}, NULL, true});
 }
 
 gnnc_status gnnc_graph_add_edges_csr(gnnc_graph *g, const char *name, const char *src_type,
                                      const char *dst_type, gnnc_by by, const gnnc_array *ptr,
                                      const gnnc_array *idx) {
-    return lend_edges(g, &(Edges){name, src_type, dst_type, {ptr, idx}, &by, false});
+    return add_borrowed_edges(g, &(Edges){name, src_type, dst_type, {ptr, idx}, &by, false});
 }
 
 /* ---- the end of building -------------------------------------------------------------------- */

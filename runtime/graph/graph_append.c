@@ -70,8 +70,9 @@ static gnnc_status add_ends_of(Call *a, int type) {
     return gnnc_graph_add_nodes(&a->one, t->name, count_of(a->g, type));
 }
 
-/* The one table; it takes the arrays of ends over. */
-static gnnc_status add_table(Call *a) {
+/* Makes a graph of one table of the appended rows, to check them as any other rows. It takes
+ * over the arrays of ends. */
+static gnnc_status add_staging_table(Call *a) {
     const gnnc_rows *r = &a->in;
     const RtTable *like = a->like, *nodes = a->g->data->nodes;
     gnnc_array src, dst;
@@ -291,7 +292,8 @@ static RtColumn pack_column(Packing *p, const RtColumn *c) {
     return to;
 }
 
-/* The table, its columns in the order of `like`, behind `columns`, which is NULL to count. */
+/* Packs the table, with its columns in the order of `like`, into one block of memory. Called
+ * twice: with p->to NULL it only counts bytes. */
 static void pack_table(Packing *p, const RtTable *t, const RtTable *like, RtTable *to) {
     for (int k = 0; k < like->n_columns; k++) {
         RtColumn c = pack_column(p, rt_table_column(t, like->columns[k].name));
@@ -376,7 +378,7 @@ gnnc_status gnnc_graph_append(gnnc_graph *g, gnnc_rows *rows) {
     memcpy(&a.in, rows, rows->struct_size < sizeof a.in ? rows->struct_size : sizeof a.in);
     gnnc_status st = begin(&a);
     if (st == GNNC_OK) {
-        st = add_table(&a);
+        st = add_staging_table(&a);
     } else {
         rt_borrowed_release(a.in.src);
         rt_borrowed_release(a.in.dst);

@@ -265,7 +265,9 @@ static gnnc_status take_variable(const Rows *r, int var) {
     return st;
 }
 
-static gnnc_status take_space(Rows *r) {
+/* Finds for each row of the data the row of the same name in the weights, and puts the rows of
+ * parameters in the data's order. Without names in the weights a message says so. */
+static gnnc_status match_node_type(Rows *r) {
     if (!r->known) {
         rt_message(&r->t->rt,
                    "%s has no names for the rows of '%s': that its nodes are those of %s "
@@ -290,7 +292,7 @@ gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTens
         if (!r.has->of) continue;
         r.space = s;
         r.known = rt_codes_find(known, n_known, r.has->of);
-        st = take_space(&r);
+        st = match_node_type(&r);
     }
     return st;
 }

@@ -29,6 +29,8 @@ static bool read_header(Like *x, int col) {
     return x->name[col];
 }
 
+/* Finds for each column that is imported its name, and which column of the reference data it is
+ * made like. */
 static gnnc_status read_headers(Like *x) {
     int n = x->t->n_columns;
     x->name = RT_NEWN(x->scratch, const char *, n);

@@ -252,6 +252,8 @@ static bool is_nameless(const RtColumn *c) {
     return has_codes(c) && !c->names && !unchecked;
 }
 
+/* Renumbers a column's categories to the model's codes, by their names. Without names in the
+ * model there is nothing to do; without names in the data alone it is an error. */
 static gnnc_status bind_codes(RtExec *x, int col, const RtCodes *k) {
     const RtColumn *c = rt_bind_data_column(x, col);
     if (k && has_codes(c) && c->names && c->names != k->names) return translate(x, col, k);

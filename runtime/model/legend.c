@@ -170,6 +170,7 @@ gnnc_status gnnc_trainer_legend(gnnc_trainer *t, gnnc_legend **out) {
     return make(&t->outer, t, buf, out, &t->rt.err);
 }
 
+/* Gives the ids of the rows of the session's predictions, and what their numbers mean. */
 gnnc_status gnnc_session_legend(gnnc_session *s, gnnc_legend **out) {
     if (out) *out = NULL;
     if (!s || !out) return GNNC_E_ARG;

@@ -7,8 +7,9 @@
 
 #include "runtime/cli/cli_mpi.h"
 
-/* Some hundred microseconds without a pause, then one of 20 each. */
-static bool comes(int n, MPI_Request *r, RtMpi *mpi) {
+/* Waits until all n requests are complete; false after patience_s seconds, or if one failed.
+ * Tests without a pause for some hundred microseconds, then every 20. */
+static bool wait_for_all(int n, MPI_Request *r, RtMpi *mpi) {
     enum { BUSY = 1000 };
     int done = 0;
     double begin = MPI_Wtime();
@@ -30,7 +31,7 @@ static gnnc_status broadcast(void *user, void *bytes, size_t n_bytes, int from) 
         MPI_Request r;
         n = n_bytes < MOST ? n_bytes : MOST;
         if (MPI_Ibcast(s, (int)n, MPI_BYTE, from, MPI_COMM_WORLD, &r) != MPI_SUCCESS ||
-            !comes(1, &r, user))
+            !wait_for_all(1, &r, user))
             return GNNC_E_IO;
     }
     return GNNC_OK;
@@ -60,7 +61,7 @@ static gnnc_status exchange(void *user, const void *const *out, const size_t *n_
                           &requests[n++]);
             more |= comes_in == MOST || goes == MOST;
         }
-        if (n && !comes(n, requests, mpi)) st = GNNC_E_IO;
+        if (n && !wait_for_all(n, requests, mpi)) st = GNNC_E_IO;
     }
     return st;
 }

@@ -182,9 +182,10 @@ static gnnc_status cut(const RtUnits *u, const RtPartitionOptions *how, RtPartit
 }
 
 /* ---- where rows go --------------------------------------------------------------------------- */
-/* Rows of a part stay in their order.  part_of: of row i. */
-static gnnc_status order(RtPool *pool, const RtTable *t, const int32_t *part, const int32_t *of,
-                         int n_parts, RtMove *to, RtError *err) {
+/* Orders rows by part, and within a part as they were. Row i is in part[of[i]], or part[i]
+ * without `of`. */
+static gnnc_status order_rows_by_part(RtPool *pool, const RtTable *t, const int32_t *part,
+                                      const int32_t *of, int n_parts, RtMove *to, RtError *err) {
     int32_t *rows = RT_NEWN(pool, int32_t, t->count), *place = RT_NEWN(pool, int32_t, t->count);
     int64_t *ptr = RT_NEWN(pool, int64_t, n_parts + 2);
     int32_t *original = t->part_rows ? RT_NEWN(pool, int32_t, t->count) : rows;
@@ -208,11 +209,12 @@ static gnnc_status order_all(const RtUnits *u, const int32_t *part, RtMoves *m, 
     if (!nodes || !graphs) return rt_fail_nomem(err, "parts");
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < d->n_nodes && st == GNNC_OK; i++)
-        st = order(u->pool, &d->nodes[i], part + u->first[u->of_type[i]], u->graph[i], u->n_parts,
-                   &nodes[i], err);
+        st = order_rows_by_part(u->pool, &d->nodes[i], part + u->first[u->of_type[i]], u->graph[i],
+                                u->n_parts, &nodes[i], err);
     for (int i = 0; i < d->n_graphs && st == GNNC_OK; i++)
-        st = order(u->pool, &d->graphs[i], part + u->first[u->n_tables - d->n_graphs + i], NULL,
-                   u->n_parts, &graphs[i], err);
+        st = order_rows_by_part(u->pool, &d->graphs[i],
+                                part + u->first[u->n_tables - d->n_graphs + i], NULL, u->n_parts,
+                                &graphs[i], err);
     *m = (RtMoves){u->n_parts, nodes, graphs};
     return st;
 }

@@ -119,7 +119,9 @@ typedef struct {
     int64_t slack;    /* in 100: how much more than its cap a part may have */
 } Refine;
 
-static void count_near(void *arg, int64_t a, int64_t b) {
+/* Counts for an edge in which part the other end lies, for both ends. A pass counts only every
+ * 2^shift-th node, those of its share, to bound memory. */
+static void count_neighbour_parts(void *arg, int64_t a, int64_t b) {
     Refine *r = arg;
     int64_t mask = ((int64_t)1 << r->shift) - 1;
     if ((a & mask) == r->share) r->near[(a >> r->shift) * r->u->n_parts + r->part[b]]++;
@@ -185,7 +187,7 @@ static void round_of(Refine *r) {
     for (r->share = 0; r->share < shares; r->share++) {
         int64_t n = (r->u->n - r->share + shares - 1) >> r->shift;
         if (n > 0) memset(r->near, 0, (size_t)(n * r->u->n_parts) * sizeof *r->near);
-        rt_units_edges(r->u, count_near, r);
+        rt_units_edges(r->u, count_neighbour_parts, r);
         for (int64_t v = r->share; v < r->u->n; v += shares) place(r, v);
     }
 }
@@ -205,6 +207,9 @@ static bool has_too_much(const RtUnits *u) {
     return false;
 }
 
+/* Moves units between parts in rounds (label propagation), so that fewer edges are cut. The last
+ * four rounds allow no part more than its share, and try longer for that; rounds end when few
+ * units move. */
 gnnc_status rt_units_refine(const RtUnits *u, int n_rounds, int32_t *part, RtError *err) {
     RtPool pool;
     Refine r = {.u = u, .part = part, .shift = SHARES_LOG};

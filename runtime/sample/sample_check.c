@@ -11,8 +11,8 @@ static gnnc_status newer(const char *what, int64_t row, double t, double at, RtE
                    (long long)row, what, t, at);
 }
 
-/* Is it a source of a seed's own edges? */
-static bool is_own(const RtSampleGraph *g, const RtBatch *b, int type, int64_t node) {
+/* Whether the node is one that a seed refers to itself: such rows are seen whatever their times. */
+static bool is_seeds_own_source(const RtSampleGraph *g, const RtBatch *b, int type, int64_t node) {
     for (int r = 0; r < g->n_rels; r++) {
         const RtBatchEdges *e = &b->edges[r];
         if (!g->rel[r].own || g->rel[r].src_type != type) continue;
@@ -28,7 +28,8 @@ static gnnc_status check_nodes(const RtSampleGraph *g, const double *tree_time, 
     const RtBatchNodes *v = &b->nodes[type];
     for (int64_t i = 0; t->time && i < v->n; i++) {
         double at = tree_time[v->tree[i]], time = t->time[v->id[i]];
-        if (!rt_is_known(time, at, t->inclusive || i < v->end[0]) && !is_own(g, b, type, i))
+        if (!rt_is_known(time, at, t->inclusive || i < v->end[0]) &&
+            !is_seeds_own_source(g, b, type, i))
             return newer(t->name, v->id[i], time, at, err);
     }
     return GNNC_OK;

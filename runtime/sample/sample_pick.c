@@ -37,7 +37,9 @@ bool rt_picker_scans(const RtPicker *p) {
     return weighted || p->n_hidden || (p->temporal && !times_are_sorted(p));
 }
 
-static bool is_hidden(const RtPicker *p, int64_t pos, double at) {
+/* Whether the edge at pos joins the ends of a link that is to be predicted: messages must not
+ * pass over it. */
+static bool is_link_to_predict(const RtPicker *p, int64_t pos, double at) {
     int64_t lo = 0, hi = p->n_hidden;
     int32_t u = p->rel->src[pos];
     if (p->temporal && p->rel->time && p->rel->time[pos] < at) return false;
@@ -57,7 +59,7 @@ static bool is_in_time(const RtPicker *p, int64_t pos, double at) {
 }
 
 bool rt_picker_knows(const RtPicker *p, int64_t pos, double at) {
-    if (p->n_hidden && is_hidden(p, pos, at)) return false;
+    if (p->n_hidden && is_link_to_predict(p, pos, at)) return false;
     return !p->temporal || is_in_time(p, pos, at);
 }
 
@@ -269,7 +271,7 @@ static int64_t pick_newest(const RtPicker *p, int64_t lo, int64_t end, double at
     }
     for (int64_t i = end; i-- > lo && n < p->fanout;) {
         int64_t e = in_time(p, lo, i);
-        if (!is_hidden(p, e, at)) pos[n++] = e;
+        if (!is_link_to_predict(p, e, at)) pos[n++] = e;
     }
     rt_sort_i64(pos, n);
     return n;

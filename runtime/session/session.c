@@ -39,8 +39,9 @@ static void release(RtSessionShared *of) {
     gnnc_model_release(m);
 }
 
-/* What predictions write; nothing of it may be there. */
-static void drop_part(gnnc_session *s) {
+/* Frees what this session does not share with its clones. Members that were never set are
+ * allowed. */
+static void drop_own_state(gnnc_session *s) {
     rt_session_subgraph_drop(s);
     if (s->rt.device) rt_device_close(&s->x);
     rt_batch_step_free(&s->step);
@@ -66,7 +67,7 @@ void gnnc_session_destroy(gnnc_session *s) {
     if (!s || atomic_fetch_sub(&s->n_holders, 1) > 1) return;
     RtAlloc from = s->from;
     rt_session_tensor_drop(s);
-    drop_part(s);
+    drop_own_state(s);
     release(s->of);
     from.release(from.user, s);
 }
@@ -229,7 +230,7 @@ gnnc_status rt_session_open(gnnc_session *s, gnnc_model *m, gnnc_graph *g, const
     return GNNC_OK;
 out:
     if (t && t->rt.err.text[0]) rt_fail(&s->rt.err, st, "%s", t->rt.err.text);
-    drop_part(s);
+    drop_own_state(s);
     if (t) rt_link_batches_stop(t);
     gnnc_trainer_destroy(t);
     return st;

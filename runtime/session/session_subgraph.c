@@ -135,7 +135,9 @@ static gnnc_status check_relations(gnnc_trainer *t) {
     return GNNC_OK;
 }
 
-static gnnc_status find_sizes(gnnc_trainer *t, int64_t *known, int64_t *n) {
+/* Sizes of the program from the weights' file: widths. How many rows tables have is left open (0
+ * rows for now), as each request brings its own. */
+static gnnc_status sizes_of_weights(gnnc_trainer *t, int64_t *known, int64_t *n) {
     const rt_program *p = t->program;
     gnnc_status st = rt_weights_file_tell_sizes(t->given, p, &t->rt.pool, known, &t->rt.err);
     for (int i = 0; i < p->n_syms && st == GNNC_OK; i++) n[i] = known[i] < 0 ? 1 : known[i];
@@ -159,7 +161,7 @@ gnnc_status rt_session_empty_graph(gnnc_trainer *t, RtSubgraphModel **brings, gn
         return rt_fail_nomem(&t->rt.err, "a session");
     TRY(st, check_rows(t));
     TRY(st, check_relations(t));
-    TRY(st, find_sizes(t, own->known, n));
+    TRY(st, sizes_of_weights(t, own->known, n));
     TRY(st, gnnc_graph_create_with(&g, t->outer.alloc, t->outer.release, t->outer.user));
     TRY(st, add_tables(p, n, g));
     *out = g;

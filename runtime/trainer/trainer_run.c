@@ -69,6 +69,8 @@ void rt_best_restore(gnnc_trainer *t) {
     each_best(t, false);
 }
 
+/* The kept best value of the parameter number `shown`; its present one, if no epoch was kept
+ * yet. */
 void *rt_best_of(gnnc_trainer *t, int shown) {
     if (!t->best || t->progress.best_epoch == 0)
         return t->x.buf[t->program->vars[t->shown[shown]].buf];
@@ -101,7 +103,8 @@ void rt_trainer_inputs(gnnc_trainer *t) {
     t->last_phase = -1; /* a run that fails half-way leaves no value of any phase */
 }
 
-static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
+/* Runs a phase without a check that phases come in order, and counts what it did. */
+static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
     int index = (int)(phase - t->program->phases);
     bool trains = phase->kind == RT_PHASE_TRAIN, judges = phase->kind == RT_PHASE_EVAL;
     if (trains || judges) {
@@ -136,7 +139,7 @@ static gnnc_status run_unordered(gnnc_trainer *t, const rt_phase *phase) {
 static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     gnnc_status st = rt_device_follow(&t->x);
     if (st != GNNC_OK) return st;
-    st = run_unordered(t, phase);
+    st = run_phase_unchecked(t, phase);
     gnnc_status after = rt_device_lead(&t->x);
     return st != GNNC_OK ? st : after;
 }
