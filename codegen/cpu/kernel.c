@@ -80,7 +80,8 @@ static void emit_if(CgFn *f, const LStmt *s) {
     f->mask = outer;
 }
 
-/* Emits two versions of a parallel loop and the choice between them by a size. */
+/* Emits two versions of a parallel loop (a narrow and a wide one) and the choice between them by a
+ * size known at run time. */
 static void emit_versions(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     cpu_debug_at(f, s->span);
@@ -108,7 +109,8 @@ void cpu_block(CgFn *f, const LStmt *s) {
     cpu_block_until(f, s, NULL);
 }
 
-/* Emits one statement. */
+/* Emits one statement. Statements for teams of GPU threads (columns, barriers, folds) need no code
+ * here: one thread runs the row. */
 void cpu_stmt(CgFn *f, const LStmt *s) {
     if (loop_has_place(s) && !s->sched.jam) cpu_debug_at(f, s->span);
     switch (s->kind) {
@@ -263,8 +265,9 @@ static LLVMValueRef clamp_bound(CgFn *f, LLVMValueRef x, LLVMValueRef at, LLVMVa
     return select_size(g, LLVMIntSLT, x, extent);
 }
 
-/* Emits several parallel loops, which lie one behind the other in the range that the kernel is
- * called for. */
+/* Emits several independent parallel loops of one kernel. Their ranges are concatenated: the kernel
+ * is called for a part [lo, hi) of the whole, and each loop takes the part of its own range that
+ * lies in it. */
 static void emit_joined_loops(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef lo = f->lo, hi = f->hi, at = cpu_i64(g, 0);

@@ -21,7 +21,7 @@ CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     return l;
 }
 
-/* Ends it. */
+/* Ends the loop that cpu_loop_begin() began: increments, tests and branches back. */
 void cpu_loop_end(CgFn *f, CgLoop *l) {
     Cg *g = f->g;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -103,7 +103,7 @@ void cpu_reload_lane(CgFn *f, const LReg *r, const CgSpill *k, LLVMValueRef lane
     f->reg[r->id] = v;
 }
 
-/* Emits the scalars of entries i .. i + n - 1 in lanes. */
+/* Emits the scalars of entries i .. i + n - 1, one entry per vector lane. */
 static void emit_strip_prefix(CgFn *f, const LStmt *s, const LStmt *rest, LLVMValueRef i,
                               LLVMValueRef n) {
     f->lanes = s->sched.strips;
@@ -134,7 +134,9 @@ static void emit_strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMV
     cpu_loop_end(f, &l);
 }
 
-/* Emits a loop over entries in strips. */
+/* Emits a strip-mined loop over entries (edges): for a strip of entries at a time the scalars at
+ * the start of the body are computed in vector lanes, then the rest of the body runs entry by
+ * entry. */
 static void emit_strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     Cg *g = f->g;
     const LStmt *rest = loop_end_of_prefix(s, false);

@@ -21,6 +21,7 @@
 #define COMBINE "instcombine"
 #endif
 
+/* Frees all LLVM objects of a compilation; it also runs when memory is out. */
 static void release(void *p) {
     Cg *g = p;
     if (g->di) LLVMDisposeDIBuilder(g->di);
@@ -46,6 +47,7 @@ static unsigned md_kind(Cg *g, const char *name) {
     return LLVMGetMDKindIDInContext(g->lc, name, (unsigned)strlen(name));
 }
 
+/* Fetches the LLVM types and metadata kinds that emission uses. */
 static void make_types(Cg *g) {
     g->i1 = LLVMInt1TypeInContext(g->lc);
     g->i8 = LLVMInt8TypeInContext(g->lc);
@@ -102,6 +104,8 @@ static bool find_machine(Ctx *c, const TargetOptions *o, TargetMachine *to) {
     return true;
 }
 
+/* Makes the LLVM target machine of the processor that the options name. False after a diagnostic.
+ */
 static bool make_machine(Cg *g) {
     static pthread_once_t entered = PTHREAD_ONCE_INIT;
     LLVMTargetRef t;
@@ -119,6 +123,7 @@ static bool make_machine(Cg *g) {
     return true;
 }
 
+/* Makes the LLVM module, and builders for the current place and for the entry block. */
 static void make_module(Cg *g) {
     const char *path = g->plan->m->source_path ? g->plan->m->source_path : g->plan->m->name;
     g->mod = LLVMModuleCreateWithNameInContext(g->plan->m->name, g->lc);
@@ -129,6 +134,7 @@ static void make_module(Cg *g) {
     g->entry = LLVMCreateBuilderInContext(g->lc);
 }
 
+/* Checks the module with LLVM's verifier. False after a diagnostic. */
 static bool verify(Cg *g) {
     char *message = NULL;
     bool bad = LLVMVerifyModule(g->mod, LLVMReturnStatusAction, &message);
@@ -165,6 +171,7 @@ static bool write_text(Cg *g, const char *path) {
     return ctx_write(g->c, path, text, strlen(text));
 }
 
+/* Writes the module as LLVM IR, assembly or an object file. False after a diagnostic. */
 static bool write_out(Cg *g, EmitKind kind, const char *path) {
     char *message = NULL;
     if (kind == EMIT_IR_TEXT) return write_text(g, path);

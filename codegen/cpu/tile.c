@@ -59,7 +59,7 @@ static void enter_vector(Tile *t, const LReg *feature, int head, int k) {
     f->reg[feature->id] = (CgVal){at, SHAPE_CONSECUTIVE, false};
 }
 
-/* Ends it. */
+/* Ends code for vectors: what follows is scalar. */
 static void leave_vectors(CgFn *f) {
     f->lanes = 1, f->mask = f->tail_mask = NULL;
 }
@@ -235,7 +235,8 @@ void cpu_tile(CgFn *f, const LStmt *s) {
     emit_unknown_rest(&t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), vectors);
 }
 
-/* Emits a loop over heads whose rows are in registers together (sched.jam). */
+/* Emits an unrolled and jammed loop over attention heads (sched.jam): the accumulator rows of all
+ * heads stay in registers while the entries are visited once. */
 void cpu_jammed_loop(CgFn *f, const LStmt *jam) {
     int64_t n = 0, width = 0;
     Tile t = begin_tile(f, loop_jammed_tile(jam));

@@ -99,7 +99,9 @@ LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef left) {
     return LLVMBuildICmp(g->b, LLVMIntULT, cpu_iota(g, g->i32, f->lanes), n, "");
 }
 
-/* Emits the body for the vector of iterations that begins at i. */
+/* Emits the loop's body for one vector of iterations, which begins at i. mask: the lanes that are
+ * active, NULL = all; is_var: lane 0 is the first element of a whole vector of each local array, so
+ * accesses to these are aligned. */
 static void emit_body(CgFn *f, const LStmt *s, LLVMValueRef i, LLVMValueRef mask, bool is_var) {
     f->mask = f->tail_mask = mask;
     f->reg[s->var->id] = (CgVal){i, SHAPE_CONSECUTIVE, is_var};

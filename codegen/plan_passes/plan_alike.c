@@ -1,11 +1,11 @@
 /* Which steps may be one launch, and which must stay in their order: read off their kernels. */
 #include "codegen/plan_passes/plan_order.h"
 
-/* The first statement of the kernel that is not such: its loop. */
+/* The first statement of the kernel that is no value definition: its loop. */
 const LStmt *plan_first_loop(const LKernel *k) {
-    const LStmt *s = k->body;
-    while (s && loop_is_value(s)) s = s->next;
-    return s;
+    const LStmt *stmt = k->body;
+    while (stmt && loop_is_value(stmt)) stmt = stmt->next;
+    return stmt;
 }
 
 /* Whether the kernel only computes and stores scalars. */

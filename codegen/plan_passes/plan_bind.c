@@ -20,8 +20,8 @@ typedef struct {
     int last_loop_group; /* the last unit that is a loop: it reads its operands again and again */
 } ReadIndex;
 
-/* The op under whose number the reads of op are listed; NULL: there are none. All reads of one
- * variable, or of one operand of a loop, are listed together. */
+/* The op under whose number the reads of op are listed: all reads of one variable, or of one loop
+ * operand, are listed under the first. NULL: there are none. */
 static const Op *reads_key(const ReadIndex *rs, const Op *op) {
     if (op->kind == OP_VAR) return rs->var[op->var->id];
     return op->kind == OP_ARG ? rs->arg[(int)op->imm] : op;
@@ -61,29 +61,31 @@ static ReadIndex index_reads(const Lower *lo, const FusionGroups *us) {
 }
 
 /* ---- variables and outputs ------------------------------------------------------------------ */
-/* The value that an `assign` or `next` replaces, as an op that reads it. */
-static Op replaced_value(const Op *as) {
-    if (as->kind == OP_ASSIGN) return (Op){.kind = OP_VAR, .var = as->var, .type = as->var->type};
-    return (Op){.kind = OP_ARG, .imm = as->imm, .type = as->in[0]->type};
+/* An op that reads the old value which an `assign` (of a variable) or `next` (of a loop's operand)
+ * replaces. */
+static Op replaced_value(const Op *assign) {
+    if (assign->kind == OP_ASSIGN)
+        return (Op){.kind = OP_VAR, .var = assign->var, .type = assign->var->type};
+    return (Op){.kind = OP_ARG, .imm = assign->imm, .type = assign->in[0]->type};
 }
 
-/* Whether the group that computes the new value may write it over the old one: nobody reads the old
- * value later, nor does this group at another index. */
-static bool may_update_in_place(const Lower *lo, const FusionGroups *us, const ReadIndex *rs,
+/* Whether the group that computes the new value may write it over the old one: nothing reads the
+ * old value later, nor does this group read it at another index. */
+static bool may_update_in_place(const Lower *lo, const FusionGroups *us, const ReadIndex *index,
                                 const Op *assign) {
     const Op *x = cg_info(lo, assign->in[0])->base;
     Op var = replaced_value(assign);
     if (!type_eq(&x->type, &var.type)) return false;
-    int at = us->group_of[x->id];
-    CTX_HOLDS(lo->c, at >= 0, x->span);
-    if (rs->last_loop_group >= at) return false; /* its operands, again and again */
-    const Op *old = reads_key(rs, &var);
-    for (int i = 0; old && i < rs->reads[old->id].n; i++) {
-        const GroupRead *r = &rs->reads[old->id].v[i];
+    int group = us->group_of[x->id];
+    CTX_HOLDS(lo->c, group >= 0, x->span);
+    if (index->last_loop_group >= group) return false; /* its operands, again and again */
+    const Op *old = reads_key(index, &var);
+    for (int i = 0; old && i < index->reads[old->id].n; i++) {
+        const GroupRead *r = &index->reads[old->id].v[i];
         const FusionGroup *u = &us->v[r->group];
-        if (r->group < at) continue;
+        if (r->group < group) continue;
         bool rows = u->kind == UNIT_ROWS && !u->several_shapes && op_has(r->root, OPT_ELEM);
-        if (r->how.at_other_index || (r->how.at_own_index && (r->group > at || !rows)))
+        if (r->how.at_other_index || (r->how.at_own_index && (r->group > group || !rows)))
             return false;
     }
     return true;
@@ -115,7 +117,8 @@ static int output_buf(Lower *lo, const Op *out) {
     return b->id;
 }
 
-/* Lets an output's value be computed in the output's buffer, or records a copy to it. */
+/* Makes an output's value be computed in the output's own buffer, or records that it must be copied
+ * there. */
 static void bind_output_buf(CgBuild *b, const Op *out) {
     Lower *lo = b->lo;
     const OpInfo *in = cg_info(lo, out->in[0]);
@@ -132,23 +135,25 @@ static void bind_output_buf(CgBuild *b, const Op *out) {
         vec_push(lo->a, &b->copies_at_end, c);
 }
 
-/* Lets a variable's new value be computed in the variable's buffer, or records a copy to it. */
-static void bind_assigned_buf(CgBuild *b, const ReadIndex *rs, const Op *as) {
+/* Makes a variable's new value be computed in the variable's own buffer, or records that it must be
+ * copied there. */
+static void bind_assigned_buf(CgBuild *b, const ReadIndex *rs, const Op *assign) {
     Lower *lo = b->lo;
-    OpInfo *base = cg_info(lo, cg_info(lo, as->in[0])->base);
-    Op var = replaced_value(as);
+    OpInfo *base = cg_info(lo, cg_info(lo, assign->in[0])->base);
+    Op var = replaced_value(assign);
     int buf = cg_input_buf(lo, &var);
     if (base->storage == HOW_STORED && base->buf < 0 &&
-        may_update_in_place(lo, &b->groups, rs, as)) {
+        may_update_in_place(lo, &b->groups, rs, assign)) {
         base->buf = buf;
         return;
     }
-    CgCopy c = {.effect = as, .to = buf};
+    CgCopy c = {.effect = assign, .to = buf};
     vec_push(lo->a, &b->copies_at_end, c);
 }
 
 /* ---- temporaries ---------------------------------------------------------------------------- */
-/* The last group that reads each stored value; one after all groups where a copy reads it. */
+/* By op: the last group that reads its value; the number of groups where a copy at the end of the
+ * phase reads it. */
 static int *last_reads(const CgBuild *b, const ReadIndex *rs) {
     const Lower *lo = b->lo;
     int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
@@ -172,8 +177,8 @@ typedef struct {
     signed char *row_sums; /* by Op.id: accumulates_in_row(), 1 or -1; 0 = not known */
 } TempChoice;
 
-/* Whether group u may write over temporary x: nobody reads it later, nor does this group at another
- * index than it writes. */
+/* Whether group u may write a result over temporary x: nothing reads x later, and the group reads
+ * it only at the index that it writes. */
 static bool may_reuse(const CgBuild *b, const int *last, const Op *x, int u) {
     const Lower *lo = b->lo;
     const OpInfo *i = cg_info(lo, x);
@@ -187,22 +192,23 @@ static bool may_reuse(const CgBuild *b, const int *last, const Op *x, int u) {
     return true;
 }
 
-/* Whether op's kernel accumulates a sum in the row of its result, since data decide the row's
- * width: such a row cannot hold an operand, too. */
-static bool accumulates_in_row(const Lower *lo, const Op *op, bool root, signed char *known) {
+/* Whether the kernel of op uses the row of its result as accumulator of a sum, since the row's
+ * width depends on the data. The result must then not share the buffer of an operand. */
+static bool accumulates_in_row(const Lower *lo, const Op *op, bool is_root, signed char *known) {
     int64_t n;
-    if (!root && cg_info(lo, op)->storage != HOW_INLINE) return false;
+    if (!is_root && cg_info(lo, op)->storage != HOW_INLINE) return false;
     const Type *t = &op->type;
     if (op_has(op, OPT_REDUCE)) return !t->rank || !expr_is_const(t->dim[t->rank - 1]->size, &n);
     if (known[op->id]) return known[op->id] > 0;
-    bool any = false;
-    for (int i = 0; i < op->n_in && !any; i++)
-        any = accumulates_in_row(lo, op->in[i], false, known);
-    known[op->id] = any ? 1 : -1;
-    return any;
+    bool found = false;
+    for (int i = 0; i < op->n_in && !found; i++)
+        found = accumulates_in_row(lo, op->in[i], false, known);
+    known[op->id] = found ? 1 : -1;
+    return found;
 }
 
-/* The buffer of an operand of the same type in which op can be computed; -1: none. */
+/* The buffer of an operand that nothing reads after op, in which op can be computed; -1: there is
+ * none. */
 static int dying_operand_buf(CgBuild *b, const TempChoice *t, const Op *op) {
     const Lower *lo = b->lo;
     int u = b->groups.group_of[op->id];
@@ -218,7 +224,7 @@ static int dying_operand_buf(CgBuild *b, const TempChoice *t, const Op *op) {
     return -1;
 }
 
-/* Finds where each temporary is read last. */
+/* Finds the last reader of each temporary, and which temporaries die with each group. */
 static TempChoice prepare_temps(const CgBuild *b, const ReadIndex *rs) {
     const Lower *lo = b->lo;
     TempChoice t = {.last = last_reads(b, rs)};
@@ -232,7 +238,7 @@ static TempChoice prepare_temps(const CgBuild *b, const ReadIndex *rs) {
     return t;
 }
 
-/* Gives each remaining stored value a buffer. */
+/* Gives each stored value that has no buffer yet one: a dying operand's, or a new temporary. */
 static void bind_temps(CgBuild *b, const ReadIndex *rs) {
     Lower *lo = b->lo;
     const TempChoice t = prepare_temps(b, rs);

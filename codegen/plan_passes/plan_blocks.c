@@ -37,8 +37,8 @@ static unsigned char access_bits(const StepAccesses *t, int i) {
     return t->written[i] ? WROTE_PARTS : READ_ELSEWHERE;
 }
 
-/* Whether the step may be in a loop with the steps recorded in o->seen: a writer and a reader of
- * one buffer access only their own rows of it. */
+/* Whether the step may be in a loop over blocks with the steps recorded in o->marks: where one
+ * writes a buffer that another reads, both access only the rows of their own block. */
 static bool may_join_loop(const Order *o, int step) {
     const PStep *s = o->ph->steps.v[step];
     for (int i = 0; i < s->n_bufs; i++) {
@@ -54,7 +54,8 @@ static bool may_join_loop(const Order *o, int step) {
     return true;
 }
 
-/* Records how a step of the loop (member), or one that goes behind it, accesses its buffers. */
+/* Records how a step of the loop (member) accesses its buffers, or one that is moved behind the
+ * loop. */
 static void record_step(Order *o, int step, bool member) {
     const PStep *s = o->ph->steps.v[step];
     const StepAccesses *t = &o->accesses[step];

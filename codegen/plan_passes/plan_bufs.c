@@ -27,7 +27,7 @@ const char *cg_value_name(Lower *lo, const Op *op) {
                         cg_info(lo, op)->name_number);
 }
 
-/* The name, or with a number behind it if it is taken; it is then. */
+/* The name, or the name with a number if it is in `taken`; adds it there. */
 const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name) {
     const char *unique = name;
     for (int i = 2; strmap_has(taken, unique); i++) unique = arena_printf(lo->a, "%s_%d", name, i);
@@ -35,6 +35,7 @@ const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name) {
     return unique;
 }
 
+/* A new buffer of the plan, with `count` elements of type dt and a name that no other has. */
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
     const char *unique = cg_unique_name(lo, &lo->names, name);
     PBuf *b = NEW(lo->a, PBuf);
@@ -175,20 +176,22 @@ static const char *map_name(Lower *lo, const Map *m) {
     return cg_ident(lo->a, name);
 }
 
-/* The buffer of an array of a map. by: in the order of that map's segments. */
-int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by) {
+/* The buffer of one of the index arrays of map m; order: the array is permuted into the segment
+ * order of that map, or NULL. */
+int cg_map_buf(Lower *lo, Map *m, LBufKind array, Map *order) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
-    const char *key = arena_printf(lo->a, "map %d %d %d", m->id, (int)part, by ? by->id : -1);
+    const char *key =
+        arena_printf(lo->a, "map %d %d %d", m->id, (int)array, order ? order->id : -1);
     if (find_source(lo, key)) return find_source(lo, key)->id;
-    bool ptr = part == LB_MAP_PTR;
+    bool ptr = array == LB_MAP_PTR;
     const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
-    const char *name = arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[part]);
-    if (by) name = arena_printf(lo->a, "%s_by_%s", name, map_name(lo, by));
+    const char *name = arena_printf(lo->a, "%s_%s", map_name(lo, m), suffix[array]);
+    if (order) name = arena_printf(lo->a, "%s_by_%s", name, map_name(lo, order));
     PBuf *b = cg_new_buf(lo, PB_MAP, name, ptr ? DT_I64 : DT_I32, n);
     b->map = m;
-    b->by = by;
-    b->map_part = part;
+    b->by = order;
+    b->map_part = array;
     add_source(lo, key, b);
     return b->id;
 }

@@ -29,21 +29,21 @@ static LStmt *append(ClearingKernel *b, LStmtKind kind, Span at) {
     return s;
 }
 
-/* A register that the statement defines. */
+/* A new register of the kernel, defined by s. */
 static LReg *new_register(ClearingKernel *b, LStmt *s, DType dt, const char *hint) {
     LReg *r = NEW(b->a, LReg);
     *r = (LReg){.id = b->k->n_regs++, .dt = dt, .hint = hint, .def = s};
     return r;
 }
 
-/* Appends a scalar function; its result. */
+/* Appends a scalar function without arguments; returns its register. */
 static LReg *append_let(ClearingKernel *b, LFn fn, DType dt, const char *hint, Span at) {
     LStmt *s = append(b, L_LET, at);
     s->fn = fn;
     return s->dst = new_register(b, s, dt, hint);
 }
 
-/* Appends a size. */
+/* Appends the value of a size expression; returns its register. */
 static LReg *append_size(ClearingKernel *b, const Expr *e, Span at) {
     LReg *r = append_let(b, L_FN_SIZE, DT_I64, "n", at);
     ((LStmt *)r->def)->size = e;
@@ -65,7 +65,7 @@ static bool equals(const Expr *e, int64_t n) {
     return expr_is_const(e, &c) && c == n;
 }
 
-/* x times a size; x itself where that is 1. */
+/* Appends the product of register x and a size; x itself where the size is 1. */
 static LReg *append_product(ClearingKernel *b, LReg *x, const Expr *e, Span at) {
     return equals(e, 1) ? x : append_index(b, L_FN_IMUL, x, append_size(b, e, at), at);
 }
@@ -136,6 +136,8 @@ static PClear *make_clearing_kernel(Arena *a, Plan *p, const PPhase *ph, int ste
     return c;
 }
 
+/* Runs the pass: adds a kernel that zeroes padding rows to each product that sums over rows of a
+ * batch, in phases that a device may record for rounded sizes. */
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
         const PPhase *ph = p->phases.v[i];

@@ -15,8 +15,8 @@
 #include "passes/rewrite.h"
 
 /* ---- steps that wait ---------------------------------------------------------------------- */
-/* Whether the step reads only scalars and partial sums, so that delaying it keeps nothing large
- * alive. */
+/* Whether the step reads only scalars and partial sums: delaying it keeps nothing large in memory.
+ */
 static bool may_wait(const Plan *p, const PStep *s) {
     int64_t n;
     if (!plan_is_elementwise(s)) return false;
@@ -28,7 +28,7 @@ static bool may_wait(const Plan *p, const PStep *s) {
     return true;
 }
 
-/* The loop over blocks that contains step `at`, or NULL. */
+/* The loop over blocks of rows that contains the step at position `at`; NULL = none does. */
 const PBlocks *plan_block_at(const PPhase *ph, int at) {
     int low = 0, high = ph->blocks.n; /* in the order of the phase */
     while (low < high) {
@@ -43,7 +43,7 @@ const PBlocks *plan_block_at(const PPhase *ph, int at) {
     return NULL;
 }
 
-/* Moves the step at `at` behind n others. */
+/* Moves the step at position `at` to after the n steps that follow it. */
 void plan_step_move_behind(PPhase *ph, int at, int n) {
     PStep **to = &ph->steps.v[at], *s = *to;
     memmove(to, to + 1, (size_t)n * sizeof *to);
@@ -72,8 +72,8 @@ typedef struct {
     int *target;                  /* by place of one that moves: which it stands before */
 } Delay;
 
-/* Records the accesses of a step, and of what it covers, by buffer: all of them, and those that no
- * other access may pass (writes, and accesses by other steps than kernels). */
+/* Records, by buffer, the accesses of a step and of the steps that it covers: all of them, and
+ * those that no other access may pass (writes, and accesses that are no kernel's). */
 static void record_accesses(Delay *d, const PStep *s, int at) {
     for (int i = 0; i < s->n_bufs; i++) {
         bool exclusive = s->kind != PS_KERNEL || plan_step_writes(s, s->bufs[i]);
@@ -84,7 +84,7 @@ static void record_accesses(Delay *d, const PStep *s, int at) {
         record_accesses(d, s->epilogue->covers[i], at);
 }
 
-/* Finds the steps that wait, and for each position where waiting steps may go. */
+/* Finds the steps that may wait, and for each position where waiting steps may be put. */
 static Delay prepare_delay(Arena *a, const Plan *p, PPhase *ph) {
     size_t n = (size_t)ph->steps.n + 2, bufs = (size_t)p->bufs.n + 1;
     Delay d = {.a = a, .ph = ph};
@@ -129,8 +129,8 @@ static int first_access(const BufAccesses *t, const PStep *s, int at, int most) 
     return most;
 }
 
-/* Finds for each waiting step, from the last one, the step that it goes in front of: the first that
- * it must not pass, or another waiting step, but not inside a loop over blocks. */
+/* Finds for each waiting step, from the last one on, the step that it is put before: the first that
+ * it must not pass, or another waiting step, but never inside a loop over blocks. */
 static void find_targets(Delay *d) {
     int waiting = d->ph->steps.n;
     for (int i = d->ph->steps.n - 1; i >= 0; i--) {
@@ -176,7 +176,7 @@ static void remark_delays(PassCtx *pc, const Plan *p, const Delay *d) {
                 until ? until->note : "", until ? "'" : "");
 }
 
-/* Moves the waiting steps of a phase. */
+/* Moves the steps of a phase that only complete sums to where their results are needed. */
 static void delay_steps(PassCtx *pc, const Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Delay d = prepare_delay(a, p, ph);
@@ -224,8 +224,8 @@ typedef struct {
     PBlocks *blocks;
 } Gather;
 
-/* How many steps the one at `at` must pass to stand in front of the next that runs over the same
- * chunks; 0: it cannot. between: a step that it cannot pass, or NULL. */
+/* How many steps the one at position `at` must pass to stand before the next step over the same
+ * chunks; 0: it cannot. *between: a step that it cannot pass, or NULL. */
 static int distance_to_same_chunks(const PPhase *ph, int at, const PStep **between) {
     const PStep *s = ph->steps.v[at];
     *between = NULL;
@@ -269,7 +269,8 @@ static void remark_parts(PassCtx *pc, const PStep *s, const PStep *to, const cha
                                        to->kernel->name, why ? ": " : "", why ? why : "");
 }
 
-/* Brings steps that run over the same chunks side by side. */
+/* Brings steps that sum over the same chunks of rows side by side, where peak memory does not grow.
+ */
 static void gather_parts(PassCtx *pc, const Plan *p, PPhase *ph) {
     Arena *a = pc->a;
     Gather g = {.ph = ph,

@@ -51,6 +51,8 @@ static void move_dump(PassCtx *pc, PPhase *ph, int at) {
                      ph->name, s->note, s->kernel->name, until->note, stop_reason(s, until));
 }
 
+/* Runs the pass: moves steps that only write dumped values (--dump-values) behind all that they may
+ * pass, so that they separate no steps that could be joined. */
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         PPhase *ph = p->phases.v[i];

@@ -87,8 +87,8 @@ static bool same_rows(const RowStep *x, const RowStep *y) {
            (!x->is_known || same_halo(&x->halo, &y->halo));
 }
 
-/* The rows that are reached through one more index array b. space: the space they are rows of; NULL
- * = positions in the segments of map `segments_of`. */
+/* The rows that are reached from rows p through one more index array b. space: the space they are
+ * rows of; NULL = positions in the segments of map `pos`. */
 static RowStep follow(const AccessWalk *w, RowStep p, const LBuf *b, Space *space, const Map *pos) {
     if (p.halo.n_via == PLAN_HALO_DEPTH_MAX) return (RowStep){0};
     p.halo.via[p.halo.n_via++] = w->s->bufs[b->id];
@@ -126,8 +126,8 @@ static void record_read(AccessWalk *w, int buf, RowStep at) {
     vec_push(w->a, &w->reads, ((RowRead){buf, at}));
 }
 
-/* The row set of a loaded register; records the read. A flat loop over elements reads the elements
- * of its own rows. */
+/* Which rows the loaded register is an index of; records what is read. A flat loop over all
+ * elements reads the elements of its own rows. */
 static RowStep load_rows(AccessWalk *w, const LStmt *s) {
     const LBuf *b = s->buf;
     RowStep at = b->rank ? w->reg[s->idx[0]->id] : (RowStep){0};
@@ -141,7 +141,8 @@ static RowStep load_rows(AccessWalk *w, const LStmt *s) {
     return (RowStep){0};
 }
 
-/* Records the row set that a local scalar holds. again: locals that were stored before. */
+/* Records which rows a local scalar is an index of. again[local id]: it was stored before, so that
+ * two different indices make it unknown. */
 static void store_local(AccessWalk *w, const LStmt *s, bool *again) {
     if (s->buf->kind != LB_LOCAL || s->buf->rank) return;
     RowStep *to = &w->local[s->buf->id], from = w->reg[s->src->id];
@@ -150,7 +151,9 @@ static void store_local(AccessWalk *w, const LStmt *s, bool *again) {
     *to = first || same_rows(to, &from) ? from : (RowStep){0};
 }
 
-/* Visits a list of statements. */
+/* Finds, for each register of the statements, which rows it is an index of (owned by this process,
+ * or reached through which index arrays), and records the rows that loads read. again[local id]:
+ * the local has been stored before. */
 static void walk_list(AccessWalk *w, const LStmt *s, bool *again) {
     for (; s; s = s->next) {
         if (s->kind == L_FOR) {
@@ -187,8 +190,8 @@ static const LStmt *chunk_loop(const LStmt *s) {
     return NULL;
 }
 
-/* The space whose rows the kernel computes one by one or sums in chunks; NULL: every process runs
- * it on all rows. */
+/* The space whose rows the kernel computes one by one or sums in chunks, so that each process can
+ * do its own; NULL: every process runs the kernel on all rows. */
 static Space *kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
     if (!t->rows) return NULL;
     if (t->by_chunk) {
@@ -203,7 +206,8 @@ static Space *kernel_rows(const Plan *p, const PStep *s, const StepAccesses *t) 
     return NULL;
 }
 
-/* The same of a matrix product. */
+/* The space whose rows a matrix product has, so that each process can do its own; NULL: every
+ * process makes the whole product. */
 static Space *product_rows(const Plan *p, const PStep *s, const StepAccesses *t) {
     return t->rows ? buffer_rows(p->bufs.v[s->bufs[s->gemm.long_k ? 0 : 2]]) : NULL;
 }
@@ -219,17 +223,19 @@ typedef struct {
     bool *writes; /* by argument */
 } ReadStep;
 
-static bool adds_alone(const LStmt *s) {
+/* Whether all accumulations among the statements are sums, whose partial results processes can add.
+ */
+static bool only_sums(const LStmt *s) {
     for (; s; s = s->next)
-        if ((s->kind == L_ACC && s->red != RED_SUM) || !adds_alone(s->body)) return false;
+        if ((s->kind == L_ACC && s->red != RED_SUM) || !only_sums(s->body)) return false;
     return true;
 }
 
-/* Finds the rows that a kernel computes and reads. */
+/* Finds which rows a kernel computes, and which it reads. */
 static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to) {
     to->rows = kernel_rows(p, s, &to->touch);
     to->partials = to->rows && to->touch.by_chunk;
-    to->adds = to->partials && adds_alone(s->kernel->body);
+    to->adds = to->partials && only_sums(s->kernel->body);
     for (int i = 0; i < s->n_bufs; i++) to->writes[i] = s->kernel->bufs.v[i]->written;
     if (!to->rows) return;
     AccessWalk w = {.a = a, .p = p, .s = s, .touch = &to->touch, .rows = to->rows};
@@ -239,7 +245,7 @@ static void analyze_kernel(Arena *a, const Plan *p, const PStep *s, ReadStep *to
     for (int i = 0; i < w.reads.n; i++) vec_push(a, &to->reads, w.reads.v[i]);
 }
 
-/* Finds the rows that a matrix product computes and reads. */
+/* Finds which rows a matrix product computes, and which it reads. */
 static void analyze_product(Arena *a, const Plan *p, const PStep *s, ReadStep *to) {
     to->rows = product_rows(p, s, &to->touch);
     to->all_reduced = to->rows && s->gemm.long_k;
@@ -265,7 +271,7 @@ static bool is_read(const PStep *s, const ReadStep *to, int i) {
     return loop_loads(s->kernel->body, b) || accumulates_into(s->kernel->body, b);
 }
 
-/* Adds reads of all rows for buffers of which nothing better is known. */
+/* Adds reads of all rows of the buffers of a step about which nothing better is known. */
 static void add_full_reads(Arena *a, const PStep *s, ReadStep *to) {
     for (int i = 0; i < s->n_bufs && !to->rows; i++)
         if (is_read(s, to, i)) vec_push(a, &to->reads, ((RowRead){s->bufs[i], (RowStep){0}}));
@@ -338,14 +344,14 @@ static bool has_halo(const Reaches *all, const PHalo *r) {
 /* What a read needs beyond the rows that a process owns: nothing, some, or all. */
 typedef enum { NEEDS_NOTHING, NEEDS_SOME, NEEDS_ALL } RowNeeds;
 
-/* What the read needs beyond the rows that the process owns. */
+/* Which rows the read needs beyond those that the process owns: none, some, or all. */
 static RowNeeds needed_rows(const Placement *h, const RowRead *r) {
     if (!h->partition) return NEEDS_NOTHING;
     if (h->partials || !r->at.is_known || r->at.space != h->partition) return NEEDS_ALL;
     return r->at.halo.n_via ? NEEDS_SOME : NEEDS_NOTHING;
 }
 
-/* Whether the process has these rows. */
+/* Whether the process has these rows already, from earlier exchanges. */
 static bool is_available(const Placement *h, const RowRead *r, RowNeeds n) {
     return n == NEEDS_NOTHING || h->complete ||
            (n == NEEDS_SOME && has_halo(&h->halos, &r->at.halo));
@@ -358,7 +364,8 @@ static bool step_writes(const ReadStep *s, const PStep *step, int buf) {
     return false;
 }
 
-/* All rows of the buffer that steps read from `at` on, before it is written again. */
+/* All rows of the buffer that steps from position `at` on read, before it is written again: one
+ * exchange brings all of them. */
 static Placement wanted_rows(const Placer *x, int at, int buf) {
     Placement h = x->placement[buf];
     for (int i = at; i < x->ph->steps.n; i++) {
@@ -377,7 +384,7 @@ static Placement wanted_rows(const Placer *x, int at, int buf) {
     return h;
 }
 
-/* The index arrays of a halo, in words. */
+/* The index arrays that lead to a halo's rows, in words. */
 static const char *halo_text(Arena *a, const Plan *p, const PHalo *r) {
     const char *s = "";
     for (int i = 0; i < r->n_via; i++) {
@@ -389,8 +396,8 @@ static const char *halo_text(Arena *a, const Plan *p, const PHalo *r) {
     return *s ? s : p->bufs.v[r->via[r->n_via - 1]]->name;
 }
 
-/* Rows that all get cost the most: why the reader's index arrays do not say which.  `of` reads
- * them; NULL: none of the phase does. */
+/* Why an exchange sends all rows to all processes, in words. of: the step that reads them; NULL =
+ * none of the phase does. */
 static const char *why_all(const ReadStep *of) {
     return !of         ? "they outlive the phase"
            : !of->rows ? "the step that reads them is done by all"
@@ -419,8 +426,8 @@ static void remark_exchange(const Placer *x, const PStep *s) {
                                        s->note);
 }
 
-/* Appends an exchange of the buffer's wanted rows in front of step `like`. of: the step that reads
- * them, or NULL at the end of the phase. */
+/* Appends an exchange that brings the wanted rows of a buffer, before step `like`. of: the step
+ * that reads them; NULL = the end of the phase. */
 static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
                          const ReadStep *of) {
     PStep *s = NEW(x->a, PStep);
@@ -442,12 +449,12 @@ static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
     x->n_exchanges++;
 }
 
-/* The placement without fetched rows. */
+/* The placement of a buffer without the rows that exchanges have brought. */
 static Placement owned_only(const Placement *h) {
     return (Placement){.partition = h->partition, .partials = h->partials, .adds = h->adds};
 }
 
-/* The placement of what step i writes. */
+/* Which rows of its results a process has after step i. */
 static Placement placement_after(const Placer *x, int i) {
     const ReadStep *st = &x->steps[i];
     const PStep *s = x->ph->steps.v[i];
@@ -457,9 +464,9 @@ static Placement placement_after(const Placer *x, int i) {
                        .adds = st->adds};
 }
 
-/* Sets the placement at the start of a loop's iterations: what the steps before the loop left, or
- * its own steps did, whichever is less. Copies hand a placement on, so it is repeated until nothing
- * changes. */
+/* Sets the placement of buffers at the start of a loop's iterations: what the steps before the loop
+ * left, or what the loop's own steps leave, whichever is less. Copies pass a placement on, so this
+ * is repeated until nothing changes. */
 static void enter_loop(Placer *x, int from, int to) {
     for (bool more = true; more;) {
         more = false;
@@ -478,7 +485,7 @@ static void enter_loop(Placer *x, int from, int to) {
     memcpy(x->at_loop[from], x->placement, (size_t)x->p->bufs.n * sizeof *x->placement);
 }
 
-/* Restores that placement behind the loop, which may have had no iteration. */
+/* Restores the placement of a loop's start after the loop, which may have had no iteration. */
 static void leave_loop(Placer *x, int from, int to) {
     for (int i = from; i < to; i++) {
         const PStep *s = x->ph->steps.v[i];
@@ -506,7 +513,7 @@ static void exchange_before_loop(Placer *x, int from, int to) {
         }
 }
 
-/* Records the placement of what step i has written, and which rows it computes. */
+/* Records which rows processes have of what step i wrote, and which rows step i computes. */
 static void update_placement(Placer *x, int i, PStep *s) {
     const ReadStep *st = &x->steps[i];
     Placement after = placement_after(x, i);
@@ -517,7 +524,7 @@ static void update_placement(Placer *x, int i, PStep *s) {
     s->partials = s->partition && (s->kind == PS_COPY ? after.partials : st->partials);
 }
 
-/* Adds the exchanges that a step needs, and the step. */
+/* Appends the exchanges that a step needs, then the step. */
 static void place_step(Placer *x, int i) {
     PStep *s = x->ph->steps.v[i];
     if (s->kind == PS_LOOP) {
@@ -535,8 +542,8 @@ static void place_step(Placer *x, int i) {
     vec_push(x->a, &x->out, s);
 }
 
-/* Adds exchanges at the end of the phase, after which every process has all rows of what outlives
- * it. */
+/* Appends exchanges at the end of the phase, so that every process has all rows of the buffers that
+ * outlive it. */
 static void exchange_at_end(Placer *x) {
     for (int b = 0; b < x->p->bufs.n && x->ph->steps.n; b++) {
         Placement *h = &x->placement[b];
@@ -562,20 +569,21 @@ static void match_loops(const Placer *x) {
     }
 }
 
-/* Finds what each step of a phase does, and reads. */
-static ReadStep *find_steps(Arena *a, const Plan *p, const PPhase *ph) {
+/* Finds, for each step of the phase, which rows it computes and reads. */
+static ReadStep *analyze_steps(Arena *a, const Plan *p, const PPhase *ph) {
     ReadStep *step = NEWN(a, ReadStep, (size_t)ph->steps.n + 1);
     for (int i = 0; i < ph->steps.n; i++) step[i] = analyze_step(a, p, ph->steps.v[i]);
     return step;
 }
 
-/* Finds by buffer the state of optimizers of which each process reads its own rows alone. */
-static bool *find_apart(Arena *a, const Plan *p) {
+/* By buffer: whether it is optimizer state of which each process reads only its own rows; only the
+ * saving process needs all of it. */
+static bool *find_owner_only_state(Arena *a, const Plan *p) {
     bool *apart = NEWN(a, bool, (size_t)p->bufs.n + 1);
     for (int b = 0; b < p->bufs.n; b++)
         apart[b] = p->bufs.v[b]->kind == PB_VAR && p->bufs.v[b]->var->kind == VAR_SLOT;
     for (int i = 0; i < p->phases.n; i++) {
-        const ReadStep *step = find_steps(a, p, p->phases.v[i]);
+        const ReadStep *step = analyze_steps(a, p, p->phases.v[i]);
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
             for (int r = 0; r < step[k].reads.n; r++) {
                 const RowRead *x = &step[k].reads.v[r];
@@ -593,7 +601,7 @@ static bool *find_apart(Arena *a, const Plan *p) {
 /* Places the exchanges of a phase; returns how many. */
 static int place_phase(PassCtx *pc, Plan *p, PPhase *ph, const bool *apart) {
     Arena *a = pc->a;
-    ReadStep *step = find_steps(a, p, ph);
+    ReadStep *step = analyze_steps(a, p, ph);
     Placer x = {.pc = pc, .a = a, .p = p, .ph = ph, .steps = step, .apart = apart};
     x.placement = NEWN(a, Placement, (size_t)p->bufs.n + 1);
     x.at_loop = NEWN(a, Placement *, (size_t)ph->steps.n + 1);
@@ -605,13 +613,16 @@ static int place_phase(PassCtx *pc, Plan *p, PPhase *ph, const bool *apart) {
     return x.n_exchanges;
 }
 
-/* Whether the processes share the rows of the phase; a row is explained by one of them. */
+/* Whether processes share the rows of the phase. A phase that explains one row runs in one process.
+ */
 static bool is_partitioned_phase(const Plan *p, const PPhase *ph) {
     return ph->func->phase != PHASE_EXPLAIN && !plan_runs_on_batches(p, ph);
 }
 
-static bool run(PassCtx *pc, Plan *p) {
-    const bool *apart = p->partitioned ? find_apart(pc->a, p) : NULL;
+/* Runs the pass: finds which rows of each step a process computes, and inserts exchanges of the
+ * rows of other processes that it reads. */
+static bool run_place_exchanges(PassCtx *pc, Plan *p) {
+    const bool *apart = p->partitioned ? find_owner_only_state(pc->a, p) : NULL;
     for (int i = 0; i < p->phases.n && p->partitioned; i++) {
         PPhase *ph = p->phases.v[i];
         if (!is_partitioned_phase(p, ph)) continue;
@@ -629,5 +640,5 @@ const Pass plan_pass_place_exchanges = {
     .bars = PLAN_BLOCKS | PLAN_JOINED | PLAN_EPILOGUES | PLAN_GROUPS,
     .breaks = PLAN_LIVES,
     .moves_steps = true,
-    .run_plan = run,
+    .run_plan = run_place_exchanges,
 };

@@ -32,13 +32,13 @@ typedef struct {
 } GroupSearch;
 
 /* ---- order ----------------------------------------------------------------------------------- */
-/* Whether two steps must stay in their order. A product is made together with the steps that it
- * covers. */
-static bool conflict(const PStep *x, const PStep *y) {
+/* Whether two steps must stay in their order: one writes what the other accesses. A product counts
+ * with the steps that it covers. */
+static bool must_stay_ordered(const PStep *x, const PStep *y) {
     for (int i = 0; x->epilogue && i < x->epilogue->n_covers; i++)
-        if (conflict(x->epilogue->covers[i], y)) return true;
+        if (must_stay_ordered(x->epilogue->covers[i], y)) return true;
     for (int i = 0; y->epilogue && i < y->epilogue->n_covers; i++)
-        if (conflict(x, y->epilogue->covers[i])) return true;
+        if (must_stay_ordered(x, y->epilogue->covers[i])) return true;
     for (int i = 0; i < x->n_bufs; i++) {
         int b = x->bufs[i];
         if (plan_step_accesses_buf(y, b) && (plan_step_writes(x, b) || plan_step_writes(y, b)))
@@ -47,7 +47,8 @@ static bool conflict(const PStep *x, const PStep *y) {
     return x->pred >= 0 && plan_step_writes(y, x->pred);
 }
 
-/* Whether no step may pass this one: the host sees what was done before it, or it repeats steps. */
+/* Whether no other step may pass this one: the host sees what was done before it, or it repeats
+ * steps. */
 static bool is_fence(const PStep *s) {
     return s->kind == PS_LOOP || s->kind == PS_END || s->kind == PS_PRINT || s->kind == PS_ASSERT ||
            s->kind == PS_CALL || s->kind == PS_RELATION;
@@ -58,9 +59,9 @@ static bool is_fence(const PStep *s) {
 static const char *find_preceding(const GroupSearch *f, int first, int last, int at) {
     PStep *const *s = f->ph->steps.v;
     for (int i = at - 1; i >= first; i--) {
-        f->must_precede[i] = conflict(s[i], s[at]);
+        f->must_precede[i] = must_stay_ordered(s[i], s[at]);
         for (int k = i + 1; k < at && !f->must_precede[i]; k++)
-            f->must_precede[i] = k > last && f->must_precede[k] && conflict(s[i], s[k]);
+            f->must_precede[i] = k > last && f->must_precede[k] && must_stay_ordered(s[i], s[k]);
         if (i <= last && f->must_precede[i]) return "one needs the other, or what it leaves";
         if (i > last && is_fence(s[i])) return "the host takes part between them";
     }
@@ -73,9 +74,10 @@ static void append_step(GroupSearch *f, int *to, int from) {
     f->steps[(*to)++] = f->ph->steps.v[from];
 }
 
-/* Makes the new order: what must precede, the group with the product behind it (or in front), the
+/* Makes a new order that puts the product at position `at` next to the group first .. last: first
+ * the steps that must precede it, then the group with the product (behind: after it), then the
  * others. */
-static void arrange(GroupSearch *f, int first, int last, int at, bool behind) {
+static void make_new_order(GroupSearch *f, int first, int last, int at, bool behind) {
     int to = 0;
     for (int i = 0; i < first; i++) append_step(f, &to, i);
     for (int i = last + 1; i < at; i++)
@@ -88,7 +90,7 @@ static void arrange(GroupSearch *f, int first, int last, int at, bool behind) {
     for (int i = at + 1; i < f->ph->steps.n; i++) append_step(f, &to, i);
 }
 
-/* Whether the steps of each loop over blocks are side by side in the new order; finds their
+/* Whether the steps of each loop over blocks are still neighbours in the new order; finds their
  * positions. */
 static bool blocks_stay(GroupSearch *f) {
     const PPhase *ph = f->ph;
@@ -174,14 +176,15 @@ static int group_start(const GroupSearch *f, const PGroup *g) {
     return plan_step_index(f->ph, g->steps.v[0]);
 }
 
-/* Moves the product at `at` to the group in front of it; returns why it cannot, or NULL. */
+/* Moves the product at position `at` next to the group before it and adds it; returns why it
+ * cannot, or NULL. */
 static const char *add_to_group(GroupSearch *f, PGroup *g, int at) {
     int n = g->steps.n, first = group_start(f, g), last = first + n - 1;
     PStep *s = f->ph->steps.v[at];
     const char *why = find_preceding(f, first, last, at);
     if (why) return why;
     for (int behind = 1; behind >= 0; behind--) {
-        arrange(f, first, last, at, behind);
+        make_new_order(f, first, last, at, behind);
         bool blocks = blocks_stay(f);
         if (!blocks || !groups_stay(f, g)) {
             why = blocks ? "another group is between them"
@@ -205,13 +208,14 @@ static const char *add_to_group(GroupSearch *f, PGroup *g, int at) {
 }
 
 /* Whether all products of the group have the same shape. */
-static bool all_equal(const PGroup *g) {
+static bool all_have_same_shape(const PGroup *g) {
     for (int i = 1; i < g->steps.n; i++)
         if (!same_shape(&g->steps.v[0]->gemm, &g->steps.v[i]->gemm)) return false;
     return true;
 }
 
-/* Forms the group that begins with the product at `at`. */
+/* Forms the group of products that one library call computes, beginning with the product at
+ * position `at`. */
 static void grow_group(GroupSearch *f, int at) {
     PGroup *g = NEW(f->a, PGroup);
     PStep *first = f->ph->steps.v[at];
@@ -228,7 +232,7 @@ static void grow_group(GroupSearch *f, int at) {
         record_separate(s, why, first);
     }
     if (g->steps.n == 1) first->group = NULL;
-    g->same_shape = all_equal(g);
+    g->same_shape = all_have_same_shape(g);
 }
 
 /* Remarks on a product. */
@@ -270,7 +274,8 @@ static void group_phase(PassCtx *pc, const Plan *p, PPhase *ph) {
     }
 }
 
-static bool run(PassCtx *pc, Plan *p) {
+/* Runs the pass: groups the matrix products that a device computes with one library call. */
+static bool run_group_products(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) group_phase(pc, p, p->phases.v[i]);
     return true;
 }
@@ -282,7 +287,7 @@ const Pass plan_pass_group_products = {
     .gives = PLAN_GROUPS,
     .breaks = PLAN_LIVES,
     .bars = PLAN_GROUPS,
-    .run_plan = run,
+    .run_plan = run_group_products,
 };
 
 /* Whether the step is the first of its group. */

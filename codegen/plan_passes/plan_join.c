@@ -71,8 +71,8 @@ static bool same_extent(const PStep *x, const PStep *y) {
     return (!l || is_unit(l->extent)) && (!m || is_unit(m->extent));
 }
 
-/* Whether y can be computed behind x in one loop: they access common buffers only at their own
- * elements. */
+/* Whether y can be computed after x in the body of one loop: they access common written buffers
+ * only at the element of their own iteration. */
 static bool may_follow(const PStep *x, const PStep *y) {
     if (!plan_is_elementwise(x) || !plan_is_elementwise(y) || !same_extent(x, y)) return false;
     for (int i = 0; i < x->n_bufs; i++)
@@ -85,15 +85,16 @@ static bool may_follow(const PStep *x, const PStep *y) {
     return true;
 }
 
-/* The step of s[0 .. n) in whose loop s[n] can be computed; n: in its own loop; -1: in none. */
-static int choose_loop(PStep *const *s, const int *host, int n) {
-    int in = n;
+/* The step among s[0 .. n) in whose loop s[n] can be computed (host_kernel[i]: that of step i); n =
+ * it gets a loop of its own; -1 = it can be in none, since it conflicts with several. */
+static int choose_loop(PStep *const *s, const int *host_kernel, int n) {
+    int chosen = n;
     for (int i = 0; i < n; i++) {
         if (!plan_steps_conflict(s[i], s[n])) continue;
-        if ((in < n && in != host[i]) || !may_follow(s[i], s[n])) return -1;
-        in = host[i];
+        if ((chosen < n && chosen != host_kernel[i]) || !may_follow(s[i], s[n])) return -1;
+        chosen = host_kernel[i];
     }
-    return in;
+    return chosen;
 }
 
 /* ---- one kernel of two ------------------------------------------------------------------- */
@@ -123,8 +124,8 @@ static const char *free_name(const Join *j, const char *want) {
     return name;
 }
 
-/* Lets argument `to` of the new kernel also stand for b, an argument of kernel number n. The first
- * kernel that writes it makes what was there before the old value. */
+/* Makes argument number `to` of the joined kernel also stand for b, an argument of kernel number n.
+ * What the buffer held before the first kernel that writes it becomes the argument's old value. */
 static void merge_argument(Join *j, int to, const LBuf *b, int n) {
     LBuf *have = j->joined->bufs.v[to];
     if (!b->written) return;
@@ -136,7 +137,8 @@ static void merge_argument(Join *j, int to, const LBuf *b, int n) {
     have->written = true;
 }
 
-/* The new kernel's argument for b. */
+/* The joined kernel's argument for b, an argument of kernel number n that is bound to buffer `buf`;
+ * added if it is new. */
 static LBuf *map_argument(Join *j, LBuf *b, int buf, int n) {
     for (int i = 0; i < j->joined->bufs.n; i++)
         if (j->buf.v[i] == buf && same_dims(j->joined->bufs.v[i], b)) {
@@ -150,23 +152,23 @@ static LBuf *map_argument(Join *j, LBuf *b, int buf, int n) {
     return b;
 }
 
-/* Lets the statements use the new kernel's arguments. */
-static void use_arguments(Join *j, LStmt *s) {
+/* Makes the statements use the joined kernel's arguments. */
+static void replace_arguments(Join *j, LStmt *s) {
     for (; s; s = s->next) {
         if (s->buf && s->buf->kind != LB_LOCAL) s->buf = j->mapped[s->buf->id];
-        use_arguments(j, s->body);
+        replace_arguments(j, s->body);
     }
 }
 
-/* Marks the loads of kernel number n that read the old value: those of buffers that only a later
- * kernel writes. */
-static void mark_old(const Join *j, LStmt *s, int n) {
+/* Marks the loads of kernel number n that must read a buffer's old value: only a later kernel
+ * writes it. */
+static void mark_old_loads(const Join *j, LStmt *s, int n) {
     for (; s; s = s->next) {
         if (s->kind == L_LOAD && s->buf->kind != LB_LOCAL) {
             int writer = j->writer.v[s->buf->id];
             if (writer != n) s->before_write = writer != NO_WRITER && writer > n;
         }
-        mark_old(j, s->body, n);
+        mark_old_loads(j, s->body, n);
     }
 }
 
@@ -175,7 +177,7 @@ static void add_kernel(Join *j, const PStep *s, int n) {
     LKernel *k = s->kernel;
     j->mapped = NEWN(j->a, LBuf *, (size_t)k->bufs.n + 1);
     for (int i = 0; i < k->bufs.n; i++) j->mapped[i] = map_argument(j, k->bufs.v[i], s->bufs[i], n);
-    use_arguments(j, k->body);
+    replace_arguments(j, k->body);
     for (int i = 0; i < k->locals.n; i++) {
         k->locals.v[i]->id = j->joined->locals.n;
         k->locals.v[i]->name = free_name(j, k->locals.v[i]->name);
@@ -207,8 +209,9 @@ static LStmt *scalar_loop(Join *j, const PStep *step) {
     return loop;
 }
 
-/* Moves what the kernel computes before its loop to the common scalars; returns the loop. */
-static LStmt *take_loop(Join *j, const PStep *step, List *scalars) {
+/* Moves the values that a kernel computes before its loop to the scalars common to all; returns the
+ * loop. */
+static LStmt *move_scalars(Join *j, const PStep *step, List *scalars) {
     if (plan_is_scalar(step)) return scalar_loop(j, step);
     LStmt *s = step->kernel->body;
     for (LStmt *next; loop_is_value(s); s = next) {
@@ -232,7 +235,7 @@ static void replace_variable(LStmt *s, const LReg *was, LReg *is) {
     }
 }
 
-/* Appends the body of a loop to another. */
+/* Appends the body of loop `more` to that of another loop with the same range. */
 static void append_body(LStmt *loop, LStmt *more) {
     LStmt **end = &loop->body;
     replace_variable(more->body, more->var, loop->var);
@@ -240,8 +243,9 @@ static void append_body(LStmt *loop, LStmt *more) {
     *end = more->body;
 }
 
-/* Makes the new kernel: the scalars of all kernels, then their loops. */
-static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
+/* Makes one kernel of n: the scalars of all, then their loops. host_kernel[i]: the kernel whose
+ * loop has the body of kernel i. */
+static LKernel *join_kernels(Join *j, PStep *const *s, const int *host_kernel, int n) {
     LStmt **loop = NEWN(j->a, LStmt *, (size_t)n);
     List scalars = {.tail = &scalars.head}, loops = {.tail = &loops.head};
     const LKernel *first = s[0]->kernel;
@@ -250,13 +254,13 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
     j->joined->span = first->span;
     for (int i = 0; i < n; i++) add_kernel(j, s[i], i);
     for (int i = 0; i < j->joined->bufs.n; i++) j->joined->bufs.v[i]->id = i;
-    for (int i = 0; i < n; i++) mark_old(j, s[i]->kernel->body, i);
-    for (int i = 0; i < n; i++) loop[i] = take_loop(j, s[i], &scalars);
+    for (int i = 0; i < n; i++) mark_old_loads(j, s[i]->kernel->body, i);
+    for (int i = 0; i < n; i++) loop[i] = move_scalars(j, s[i], &scalars);
     for (int i = 0; i < n; i++) {
-        if (host[i] == i)
+        if (host_kernel[i] == i)
             append(&loops, loop[i]);
         else
-            append_body(loop[host[i]], loop[i]);
+            append_body(loop[host_kernel[i]], loop[i]);
     }
     *scalars.tail = loops.head;
     j->joined->body = scalars.head;
@@ -265,7 +269,7 @@ static LKernel *join_kernels(Join *j, PStep *const *s, const int *host, int n) {
 }
 
 /* ---- the phase's steps ---------------------------------------------------------------------- */
-/* Replaces the joined kernels in the plan's list. */
+/* Replaces the n joined kernels by one in the plan's list of kernels. */
 static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     int to = 0;
     for (int i = 0; i < p->kernels.n; i++) {
@@ -277,12 +281,12 @@ static void replace_kernels(Plan *p, PStep *const *s, int n, LKernel *by) {
     p->kernels.n = to;
 }
 
-/* Makes one step of n. */
-static PStep *join_steps(PassCtx *pc, Plan *p, PStep *const *s, const int *host, int n) {
+/* Makes one step, with one kernel, of n steps. */
+static PStep *join_steps(PassCtx *pc, Plan *p, PStep *const *s, const int *host_kernel, int n) {
     Join j = {.a = pc->a};
     PStep *one = NEW(pc->a, PStep);
     *one = *s[0];
-    LKernel *k = join_kernels(&j, s, host, n);
+    LKernel *k = join_kernels(&j, s, host_kernel, n);
     replace_kernels(p, s, n, k);
     one->kernel = k;
     one->note = arena_printf(pc->a, "%s; and %d more", s[0]->note, n - 1);
@@ -295,8 +299,9 @@ static PStep *join_steps(PassCtx *pc, Plan *p, PStep *const *s, const int *host,
     return one;
 }
 
-/* Whether two steps are of the kinds that can be joined. */
-static bool are_alike(const PStep *x, const PStep *y) {
+/* Whether two steps are of kinds that one kernel can join: elementwise kernels, or sums over the
+ * same number of chunks. */
+static bool are_joinable_kinds(const PStep *x, const PStep *y) {
     return (plan_is_elementwise(x) && plan_is_elementwise(y)) || plan_same_chunks(x, y);
 }
 
@@ -307,22 +312,23 @@ static const PStep *conflicting_step(PStep *const *s, int n) {
     return s[i];
 }
 
-/* How many steps from s on can be joined, and in whose loops; *why: why the next one cannot, NULL
- * if it is of another kind. */
-static int count_joinable(const PassCtx *pc, PStep *const *s, int *host, int n, const char **why) {
-    bool parts = plan_chunk_loop(s[0]) != NULL;
-    int bufs = s[0]->n_bufs, count = 1, most = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
-    host[0] = 0;
+/* How many steps from s[0] on can be joined, and in whose loops; *why: why the next one cannot,
+ * NULL if it is of another kind. */
+static int count_joinable(const PassCtx *pc, PStep *const *s, int *host_kernel, int n,
+                          const char **why) {
+    bool is_chunked = plan_chunk_loop(s[0]) != NULL;
+    int bufs = s[0]->n_bufs, count = 1, max_bufs = pass_threshold(pc->ctx, PASS_T_JOIN_BUFS);
+    host_kernel[0] = 0;
     *why = NULL;
-    for (; count < n && are_alike(s[0], s[count]); count++) {
+    for (; count < n && are_joinable_kinds(s[0], s[count]); count++) {
         bufs += s[count]->n_bufs;
-        if (bufs > most)
-            *why = arena_printf(pc->a, "together they have more than %d buffers", most);
-        if (bufs > most) break;
-        host[count] = choose_loop(s, host, count);
-        if (parts && host[count] == count)
-            host[count] = 0;
-        else if (host[count] < 0 || parts) {
+        if (bufs > max_bufs)
+            *why = arena_printf(pc->a, "together they have more than %d buffers", max_bufs);
+        if (bufs > max_bufs) break;
+        host_kernel[count] = choose_loop(s, host_kernel, count);
+        if (is_chunked && host_kernel[count] == count)
+            host_kernel[count] = 0;
+        else if (host_kernel[count] < 0 || is_chunked) {
             *why = arena_printf(pc->a, "it needs all that '%s' makes, or the other way round",
                                 conflicting_step(s, count)->note);
             break;
@@ -331,8 +337,8 @@ static int count_joinable(const PassCtx *pc, PStep *const *s, int *host, int n, 
     return count;
 }
 
-/* Updates the positions by which the ends of loops refer to each other. A PS_LOOP whose end has not
- * come yet holds the position of the one around it. */
+/* Updates the positions by which a loop step and its end refer to each other. Until its end comes,
+ * a loop step holds the position of the open loop around it. */
 static void match_loop(PPhase *ph, int at, int *open) {
     PStep *s = ph->steps.v[at];
     if (s->kind == PS_LOOP) {
@@ -346,20 +352,22 @@ static void match_loop(PPhase *ph, int at, int *open) {
     }
 }
 
-/* How many steps from `at` on lie before the next loop over blocks; none if `at` is in one. */
+/* How many steps from position `at` on come before the next loop over blocks of rows; 0 if `at` is
+ * in one. */
 static int steps_to_block(const PPhase *ph, const PBlocks *next, int at) {
     return next ? (at < next->first ? next->first - at : 0) : ph->steps.n - at;
 }
 
-/* How far from the last one the steps are that touch a buffer, plus one; 0: there are none.  Parts
- * of one concatenation do not meet, so that of steps for another operation is kept, too. */
+/* The largest dependence depth (plus one) of the steps that touch a buffer; 0 = none do. Operands
+ * of one concatenation do not conflict, so the largest depth of steps for other ops is kept, too.
+ */
 typedef struct {
     int max, other;
     const Op *op; /* of `max` */
 } FarDistance;
 
-/* Records a distance; that of another operation is kept, too. */
-static void record_distance(FarDistance *f, int distance, const Op *op) {
+/* Records the dependence depth of a step for op. */
+static void record_depth(FarDistance *f, int distance, const Op *op) {
     if (distance > f->max) {
         if (f->op != op) f->other = f->max;
         f->max = distance;
@@ -369,8 +377,8 @@ static void record_distance(FarDistance *f, int distance, const Op *op) {
     }
 }
 
-/* The largest distance of a step that conflicts with s. */
-static int distance_of(const FarDistance *f, const PStep *s) {
+/* The largest recorded depth of a step that conflicts with s. */
+static int depth_for(const FarDistance *f, const PStep *s) {
     return s->op == f->op && s->op->kind == OP_CONCAT ? f->other : f->max;
 }
 
@@ -379,44 +387,46 @@ typedef struct {
     FarDistance *all, *writing;
 } Distances;
 
-/* How many of the recorded steps must come after s one after the other. */
-static int critical_distance(const Distances *distances, const PStep *s) {
+/* The dependence depth of step s: how many of the recorded (later) steps must come after it one
+ * after the other. */
+static int dependence_depth(const Distances *distances, const PStep *s) {
     int most = 0;
     for (int k = 0; k < s->n_bufs; k++) {
         const FarDistance *f = s->kernel->bufs.v[k]->written ? distances->all : distances->writing;
-        int distance = distance_of(&f[s->bufs[k]], s);
+        int distance = depth_for(&f[s->bufs[k]], s);
         if (distance > most) most = distance;
     }
     return most;
 }
 
-/* Records the distance of a step. */
-static void record_step(const Distances *distances, const PStep *s, int distance) {
+/* Records, for each buffer that step s accesses, the step's dependence depth. */
+static void record_step_depth(const Distances *distances, const PStep *s, int distance) {
     for (int k = 0; k < s->n_bufs; k++) {
-        record_distance(&distances->all[s->bufs[k]], distance + 1, s->op);
+        record_depth(&distances->all[s->bufs[k]], distance + 1, s->op);
         if (s->kernel->bufs.v[k]->written)
-            record_distance(&distances->writing[s->bufs[k]], distance + 1, s->op);
+            record_depth(&distances->writing[s->bufs[k]], distance + 1, s->op);
     }
 }
 
-/* Clears the distances of n steps. */
-static void clear_distances(const Distances *distances, PStep *const *s, int n) {
+/* Clears the depths that n steps have recorded. */
+static void clear_depths(const Distances *distances, PStep *const *s, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < s[i]->n_bufs; k++)
             distances->all[s[i]->bufs[k]] = distances->writing[s[i]->bufs[k]] = (FarDistance){0};
 }
 
-/* Sorts elementwise steps by how many others must come after them. */
-static void sort_by_distance(Arena *a, const Distances *distances, PStep **s, int n) {
+/* Sorts n elementwise steps by dependence depth, deepest first: steps of equal depth do not
+ * conflict, so they become neighbours that can be joined. */
+static void sort_by_depth(Arena *a, const Distances *distances, PStep **s, int n) {
     int *distance = NEWN(a, int, (size_t)n + 1), *at = NEWN(a, int, (size_t)n + 1);
     PStep **old = NEWN(a, PStep *, (size_t)n + 1);
     for (int i = n - 1; i >= 0; i--) {
-        distance[i] = critical_distance(distances, s[i]);
-        record_step(distances, s[i], distance[i]);
+        distance[i] = dependence_depth(distances, s[i]);
+        record_step_depth(distances, s[i], distance[i]);
         at[distance[i]]++;
         old[i] = s[i];
     }
-    clear_distances(distances, s, n);
+    clear_depths(distances, s, n);
     for (int i = n - 1, first = 0; i >= 0; i--) { /* the first place of those so far */
         int many = at[i];
         at[i] = first;
@@ -425,37 +435,38 @@ static void sort_by_distance(Arena *a, const Distances *distances, PStep **s, in
     for (int i = 0; i < n; i++) s[at[distance[i]]++] = old[i];
 }
 
-/* Joins the steps of a phase outside of loops over blocks. */
+/* Joins kernels of a phase that stand outside of loops over blocks: sorts runs of elementwise
+ * steps, then joins neighbours. */
 static void join_phase(PassCtx *pc, Plan *p, PPhase *ph) {
-    int to = 0, open = -1, block = 0, *host = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
+    int n_kept = 0, open = -1, block = 0, *host_kernel = NEWN(pc->a, int, (size_t)ph->steps.n + 1);
     size_t n_bufs = (size_t)p->bufs.n + 1;
     const Distances distances = {NEWN(pc->a, FarDistance, n_bufs),
                                  NEWN(pc->a, FarDistance, n_bufs)};
     for (int i = 0, n; i < ph->steps.n;) {
         PBlocks *b = block < ph->blocks.n ? &ph->blocks.v[block] : NULL;
-        int most = steps_to_block(ph, b, i);
-        for (n = 0; n < most && plan_is_elementwise(ph->steps.v[i + n]);) n++;
-        sort_by_distance(pc->a, &distances, &ph->steps.v[i], n);
-        for (; n < most && plan_same_chunks(ph->steps.v[i], ph->steps.v[i + n]);) n++;
-        for (int end = i + (n ? n : 1); i < end; i += n, to++) {
+        int max_steps = steps_to_block(ph, b, i);
+        for (n = 0; n < max_steps && plan_is_elementwise(ph->steps.v[i + n]);) n++;
+        sort_by_depth(pc->a, &distances, &ph->steps.v[i], n);
+        for (; n < max_steps && plan_same_chunks(ph->steps.v[i], ph->steps.v[i + n]);) n++;
+        for (int end = i + (n ? n : 1); i < end; i += n, n_kept++) {
             PStep **s = &ph->steps.v[i];
             const char *why = NULL;
-            n = most ? count_joinable(pc, s, host, end - i, &why) : 1;
+            n = max_steps ? count_joinable(pc, s, host_kernel, end - i, &why) : 1;
             if (why)
                 pass_refusal(pc, s[n]->span, "join-kernels",
                              "'%s' (%s) is not one launch with '%s': %s", s[n]->note,
                              s[n]->kernel->name, s[0]->note, why);
             if (n > 1 && !pass_may_rewrite(pc)) n = 1;
-            ph->steps.v[to] = n > 1 ? join_steps(pc, p, s, host, n) : s[0];
-            match_loop(ph, to, &open);
+            ph->steps.v[n_kept] = n > 1 ? join_steps(pc, p, s, host_kernel, n) : s[0];
+            match_loop(ph, n_kept, &open);
         }
         if (b && i == b->last + 1) {
-            b->first -= i - to;
-            b->last = to - 1;
+            b->first -= i - n_kept;
+            b->last = n_kept - 1;
             block++;
         }
     }
-    ph->steps.n = to;
+    ph->steps.n = n_kept;
 }
 
 static bool run_join(PassCtx *pc, Plan *p) {

@@ -15,7 +15,7 @@ Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph) {
                    .lifetime = NEWN(a, RtPackItem, (size_t)p->bufs.n + 1)};
 }
 
-/* Records that a step uses the buffer. */
+/* Records that step number `step` uses the buffer. */
 static void extend_lifetime(Lives *l, int buf, int step) {
     RtPackItem *it = &l->lifetime[buf];
     if (it->first < 0 || step < it->first) it->first = step;
@@ -34,7 +34,7 @@ static void find_lifetimes(Lives *l) {
     }
 }
 
-/* The bytes that are live at the fullest step. */
+/* The bytes of temporaries that are live at the fullest step of the phase's current order. */
 int64_t plan_lives_peak(Lives *l) {
     int64_t most = 0, live = 0;
     memset(l->live, 0, ((size_t)l->ph->steps.n + 1) * sizeof *l->live);
@@ -79,7 +79,7 @@ static int extend_over_loop(Plan *p, int phase, int from, int to) {
     return n;
 }
 
-/* Finds the lifetimes of a phase's temporaries. */
+/* Finds the first and last step of each temporary of a phase, and writes them to the plan. */
 static void find_phase(PassCtx *pc, Plan *p, int phase) {
     const PPhase *ph = p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {

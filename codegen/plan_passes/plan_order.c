@@ -25,7 +25,7 @@ typedef struct {
     int *best_order; /* the best order */
 } Search;
 
-/* A size for each symbol, of the order of what data will say. */
+/* A nominal value for each size symbol that only data know: a graph of typical size. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
     int64_t *n = NEWN(a, int64_t, (size_t)m->syms.n + 1);
     int width = pass_threshold(m->ctx, PASS_T_ORDER_WIDTH);
@@ -40,12 +40,12 @@ int64_t *plan_order_nominal_sizes(Arena *a, const Module *m) {
 }
 
 /* A threshold of the pass. */
-static int threshold(const Order *o, PassThreshold t) {
+static int order_threshold(const Order *o, PassThreshold t) {
     return pass_threshold(o->p->m->ctx, t);
 }
 
-/* Finds the nominal bytes of the phase's temporaries. Partial sums count as nothing: they are small
- * beside rows, and their ends wait for each other (plan_join.c). */
+/* Finds the nominal bytes of each temporary of the phase. Partial sums count as nothing: they are
+ * small beside rows. */
 static void measure_buffers(Order *o) {
     int64_t *n = plan_order_nominal_sizes(o->a, o->p->m);
     for (int b = 0; b < o->p->bufs.n; b++) {
@@ -83,31 +83,34 @@ static void add_live(Order *o, int first, int last, int64_t n) {
     o->live[last + 1] -= n;
 }
 
-/* Sums the live bytes by position; in_loops: with what loops over blocks save. */
-static void sum_lives(Order *o, bool in_loops) {
+/* Sums the bytes of temporaries that are live at each position. with_block_savings: what is local
+ * to a loop over blocks counts as one block. */
+static void sum_lives(Order *o, bool with_block_savings) {
     memset(o->live, 0, ((size_t)o->n + 1) * sizeof *o->live);
     for (int i = 0; i < o->n_bufs; i++) {
         int b = o->bufs[i];
         if (!o->bytes[b]) continue;
-        if (!in_loops)
+        if (!with_block_savings)
             add_live(o, o->first[b], o->last[b], o->bytes[b]);
         else
             add_live(o, o->from[o->first[b]], o->to[o->last[b]],
-                     o->block[b] >= 0 ? o->bytes[b] / threshold(o, PASS_T_ORDER_BLOCK)
+                     o->block[b] >= 0 ? o->bytes[b] / order_threshold(o, PASS_T_ORDER_BLOCK)
                                       : o->bytes[b]);
     }
     for (int i = 1; i < o->n; i++) o->live[i] += o->live[i - 1];
 }
 
-/* Forms loops and sums live bytes, the fullest position first. */
-static void measure(Order *o) {
+/* Forms the loops over blocks and sums the live bytes of the current order; sorts them, largest
+ * first. */
+static void measure_order(Order *o) {
     plan_order_form_loops(o);
     find_loop_bounds(o);
     sum_lives(o, true);
     qsort(o->live, (size_t)o->n, sizeof *o->live, descending);
 }
 
-/* Whether the measured order is better than the best so far. */
+/* Whether the measured order has fewer live bytes than the best so far: at the fullest step, else
+ * at the next fullest. */
 static bool is_better(const Search *s) {
     for (int i = 0; i < s->o->n; i++) {
         int64_t live = s->o->live[i] / s->granularity, best = s->best_live[i] / s->granularity;
@@ -134,7 +137,8 @@ static bool must_stay_ordered(const Order *o, int x, int y) {
     return false;
 }
 
-/* Moves the step at position `at` as far as it can go; false: it cannot move. */
+/* Moves the step at position `at` in a direction (1 or -1) until it meets a step that it must not
+ * pass; false: it cannot move. */
 static bool move_far(Order *o, int at, int direction) {
     int step = o->order[at], to = at;
     while (to + direction >= 0 && to + direction < o->n &&
@@ -146,7 +150,7 @@ static bool move_far(Order *o, int at, int direction) {
     return to != at;
 }
 
-/* Whether the step accesses something large; moving others changes nothing. */
+/* Whether the step accesses a large temporary; moving other steps changes little. */
 static bool has_large_buffer(const Search *s, int step) {
     const PStep *st = s->o->ph->steps.v[step];
     for (int i = 0; i < st->n_bufs; i++)
@@ -161,7 +165,7 @@ static bool try_step(Search *s, int step) {
         memcpy(s->o->order, s->best_order, (size_t)s->o->n * sizeof *s->best_order);
         while (s->o->order[at] != step) at++;
         if (!move_far(s->o, at, direction)) continue;
-        measure(s->o);
+        measure_order(s->o);
         if (!is_better(s)) continue;
         keep_best(s);
         return true;
@@ -170,29 +174,29 @@ static bool try_step(Search *s, int step) {
 }
 
 /* Searches for the order with the least live bytes. */
-static void search(Order *o) {
+static void search_order(Order *o) {
     size_t steps = (size_t)o->n + 1;
     Search s = {
         .o = o, .best_live = NEWN(o->a, int64_t, steps), .best_order = NEWN(o->a, int, steps)};
-    int grains = threshold(o, PASS_T_ORDER_GRAIN), rounds = threshold(o, PASS_T_ORDER_ROUNDS);
-    measure(o);
+    int grains = order_threshold(o, PASS_T_ORDER_GRAIN),
+        rounds = order_threshold(o, PASS_T_ORDER_ROUNDS);
+    measure_order(o);
     keep_best(&s);
     s.granularity = o->n && s.best_live[0] >= grains ? s.best_live[0] / grains : 1;
-    bool better = o->n <= threshold(o, PASS_T_ORDER_STEPS);
+    bool better = o->n <= order_threshold(o, PASS_T_ORDER_STEPS);
     for (int round = 0; better && round < rounds; round++) {
         better = false;
         for (int step = 0; step < o->n; step++)
             if (has_large_buffer(&s, step) && try_step(&s, step)) better = true;
     }
     memcpy(o->order, s.best_order, (size_t)o->n * sizeof *s.best_order);
-    measure(o);
+    measure_order(o);
 }
 
-/* Undoes the loops over blocks without which no phase's peak would exceed that of the fullest
- * phase: all phases share one arena, and a loop costs cache locality, since other data pass through
- * the caches between its blocks. */
+/* Marks loops over blocks as unwanted where the phase's peak would not exceed that of the fullest
+ * phase without them. All phases share one arena, and a loop costs cache locality. */
 static void undo_useless_loops(Order *o, int64_t peak) {
-    int64_t granularity = peak / threshold(o, PASS_T_ORDER_GRAIN);
+    int64_t granularity = peak / order_threshold(o, PASS_T_ORDER_GRAIN);
     sum_lives(o, false);
     for (int i = 0; i < o->loops.n; i++) {
         int64_t full = 0;
@@ -225,7 +229,7 @@ static void apply_order(Plan *p, const Order *o) {
     if (o->n) memcpy(ph->steps.v, s, (size_t)o->n * sizeof *s);
 }
 
-/* Records the loops over blocks, and the buffers that are local to them, in the plan. */
+/* Records in the plan the loops over blocks, and which buffers hold one block only. */
 static void apply_loops(Plan *p, const Order *o) {
     PPhase *ph = p->phases.v[o->phase];
     for (int i = 0; i < o->loops.n; i++) {
@@ -238,7 +242,7 @@ static void apply_loops(Plan *p, const Order *o) {
 }
 
 /* Lists the buffers that the phase accesses. */
-static void list_buffers(Order *o) {
+static void list_accessed_buffers(Order *o) {
     for (int i = 0; i < o->n; i++) {
         const PStep *s = o->ph->steps.v[i];
         for (int k = 0; k < plan_n_touched(s); k++) {
@@ -278,15 +282,16 @@ static Order new_order(Arena *a, Plan *p, int phase) {
                .live = NEWN(a, int64_t, n)};
     for (int i = 0; i < o.n; i++) o.order[i] = i;
     for (int b = 0; b < p->bufs.n; b++) o.block[b] = -1;
-    list_buffers(&o);
+    list_accessed_buffers(&o);
     measure_buffers(&o);
     return o;
 }
 
 /* ---- passes ------------------------------------------------------------------------------- */
-/* Remarks on the new order. */
+/* Writes a remark on how many steps moved, and how many bytes are live at the fullest step before
+ * and after. */
 static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
-    int moved = 0, first = 0, peak = threshold(o, PASS_T_ORDER_STEPS);
+    int moved = 0, first = 0, peak = order_threshold(o, PASS_T_ORDER_STEPS);
     for (int i = o->n - 1; i >= 0; i--) {
         if (o->order[i] == i) continue;
         moved++;
@@ -311,13 +316,13 @@ static void remark_order(PassCtx *pc, const Order *o, int64_t before) {
                     o->ph->name, o->n, 1e-6 * (double)before);
 }
 
-/* Finds an order for each phase. */
+/* Runs the pass order-steps: finds an order of each phase's steps with little live memory. */
 static bool run_order(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         Order o = new_order(pc->a, p, i);
-        measure(&o);
+        measure_order(&o);
         int64_t before = o.live[0];
-        search(&o);
+        search_order(&o);
         remark_order(pc, &o, before);
         apply_order(p, &o);
     }
@@ -329,7 +334,8 @@ static const PStep *step_at(const Order *o, int at) {
     return o->ph->steps.v[o->order[at]];
 }
 
-/* Remarks on loops over blocks, before the order is applied. */
+/* Writes remarks on the loops over blocks: what runs in them, why they end, and which were undone
+ * since another step has more live bytes. */
 static void remark_loops(PassCtx *pc, Order *o) {
     const char *phase = o->ph->name;
     for (int i = 0; pc->remarks && i < o->loops.n; i++) {
@@ -350,14 +356,15 @@ static void remark_loops(PassCtx *pc, Order *o) {
                          step_at(o, i)->note);
 }
 
-/* Forms loops over blocks in each phase, and undoes those that do not lower the peak. */
+/* Runs the pass block-rows: forms loops over blocks of rows, and undoes those that do not lower the
+ * peak memory. */
 static bool run_blocks(PassCtx *pc, Plan *p) {
     int n = p->phases.n;
     int64_t peak = 0;
     Order *o = NEWN(pc->a, Order, (size_t)n + 1);
     for (int i = 0; i < n; i++) {
         o[i] = new_order(pc->a, p, i);
-        measure(&o[i]);
+        measure_order(&o[i]);
         if (o[i].live[0] > peak) peak = o[i].live[0];
     }
     for (int i = 0; i < n; i++) {

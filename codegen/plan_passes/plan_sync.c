@@ -40,6 +40,8 @@ static const char *host_reason(const Plan *p, const PPhase *ph) {
     return by ? interrupt_text(by) : NULL;
 }
 
+/* Runs the pass: marks the loops whose condition the device tests by itself, in phases that nothing
+ * else interrupts, so that the host need not wait once per iteration. */
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
         PPhase *ph = p->phases.v[i];

@@ -48,18 +48,19 @@ typedef struct {
     VEC(RowStep) ahead;         /* of the walk: the next one last */
 } RowWalk;
 
-/* Whether the first dimension of op is the row. */
+/* Whether the first dimension of op is the space of rows. */
 static bool has_rows_first(const Op *op, const Space *rows) {
     return op->type.rank > 0 && op->type.dim[0] == rows;
 }
 
-/* The map at whose entries `place` is, or NULL. */
-static const Map *map_at(const RowWalk *r, int at) {
+/* The map at whose entries a value at this place is read; NULL = the place is the row, or
+ * elsewhere. */
+static const Map *map_of_place(const RowWalk *r, int at) {
     return at >= AT_ENTRY ? r->maps.v[at - AT_ENTRY] : NULL;
 }
 
-/* The place "at an entry" of a map whose segments are summed. */
-static int entry_place(RowWalk *r, Map *m) {
+/* The number of the place "at an entry (edge) of map m", whose segments the row sums. */
+static int place_of_entries(RowWalk *r, Map *m) {
     int i = 0;
     while (i < r->maps.n && r->maps.v[i] != m) i++;
     if (i == MAPS_MAX) r->too_many_maps = true;
@@ -68,15 +69,16 @@ static int entry_place(RowWalk *r, Map *m) {
     return AT_ENTRY + i;
 }
 
-/* Where the operands of op are read, if op itself is read at `place`. */
-static int operands_at(RowWalk *r, const Op *op, int at) {
+/* The place at which the operands of op are read, if op itself is read at place `at`: the row, an
+ * entry of the row, or elsewhere. */
+static int place_of_operands(RowWalk *r, const Op *op, int at) {
     const Op *x = op->n_in ? op->in[0] : NULL;
     if (at == ELSEWHERE || !x) return ELSEWHERE;
     switch (op->kind) {
     case OP_GATHER:
-        return op->map == map_at(r, at) ? AT_ROW : ELSEWHERE;
+        return op->map == map_of_place(r, at) ? AT_ROW : ELSEWHERE;
     case OP_SEGMENT:
-        return at == AT_ROW && op->map->to == r->rows ? entry_place(r, op->map) : ELSEWHERE;
+        return at == AT_ROW && op->map->to == r->rows ? place_of_entries(r, op->map) : ELSEWHERE;
     case OP_REDUCE:
     case OP_CONTRACT:
     case OP_ARGMAX:
@@ -87,15 +89,16 @@ static int operands_at(RowWalk *r, const Op *op, int at) {
     }
 }
 
-/* The same for one operand: one without the rows is the same for all of them. */
-static int operand_at(const RowWalk *r, const Op *x, int at) {
+/* The place of operand x, if operands of its op are read at `at`. A value without a row dimension
+ * is one for all rows, so it is elsewhere. */
+static int place_of_operand(const RowWalk *r, const Op *x, int at) {
     if (at == AT_ROW && !has_rows_first(x, r->rows)) return ELSEWHERE;
-    if (at >= AT_ENTRY && !has_rows_first(x, map_at(r, at)->from)) return ELSEWHERE;
+    if (at >= AT_ENTRY && !has_rows_first(x, map_of_place(r, at)->from)) return ELSEWHERE;
     return at;
 }
 
-/* Records a sum over the entries of the row. */
-static void record_sum(RowWalk *r, const Op *op) {
+/* Records a sum over the entries of the row; notes one that is too wide for a local array. */
+static void record_row_sum(RowWalk *r, const Op *op) {
     int64_t n;
     r->n_sums++;
     if (cg_row_size(&op->type, &n) && n <= pass_threshold(r->lo->c, PASS_T_ROW)) return;
@@ -103,22 +106,24 @@ static void record_sum(RowWalk *r, const Op *op) {
     r->wide = op;
 }
 
-/* The reason for the operands of op: w, or a new one where the walk leaves the row. */
-static UnfusedReason reason_on(UnfusedReason w, const Op *op, int at, int below) {
+/* Why the operands of op are not read at the row: reason w, or a new one where op is what leads
+ * away from the row. */
+static UnfusedReason reason_for_operands(UnfusedReason w, const Op *op, int at, int below) {
     if (at == below) return w;
     if (below == AT_ROW) return (UnfusedReason){UNFUSED_NOT, op};
     if (below != ELSEWHERE) return (UnfusedReason){UNFUSED_ENTRY, op};
     return (UnfusedReason){op->kind == OP_GATHER ? UNFUSED_GATHER : UNFUSED_OTHER_ROW, op};
 }
 
-/* Records a read at another place than the row. */
-static void record_other(RowWalk *r, const Op *op, int at, UnfusedReason w) {
+/* Records a read of a stored value elsewhere than at the row, with the reason. */
+static void record_read_elsewhere(RowWalk *r, const Op *op, int at, UnfusedReason w) {
     if (at == AT_ROW) w = (UnfusedReason){UNFUSED_VIEW, op};
     vec_push(r->lo->a, &r->at_other, cg_info(r->lo, op)->base);
     vec_push(r->lo->a, &r->reasons, w);
 }
 
-/* Visits a value on the walk over the row. */
+/* Visits a value on the walk: records a stored one, and goes on to the operands of a fused one. at:
+ * its place, w: why that is not the row. */
 static void visit_row(RowWalk *r, const Op *op, int at, UnfusedReason w) {
     if (!ir_marks_first(r->lo->row_marks, op->id * PLACES + at)) return;
     r->n_ops++;
@@ -127,20 +132,21 @@ static void visit_row(RowWalk *r, const Op *op, int at, UnfusedReason w) {
         if (at == AT_ROW && in->base == op && cg_skip_views(r->lo, op) == op)
             vec_push(r->lo->a, &r->at_row, op);
         else
-            record_other(r, op, at, w);
+            record_read_elsewhere(r, op, at, w);
         return;
     }
-    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) record_sum(r, op);
-    int below = operands_at(r, op, at);
-    UnfusedReason on = reason_on(w, op, at, below);
+    if (op->kind == OP_SEGMENT && at == AT_ROW && op->map->to == r->rows) record_row_sum(r, op);
+    int below = place_of_operands(r, op, at);
+    UnfusedReason on = reason_for_operands(w, op, at, below);
     for (int i = op->n_in - 1; i >= 0; i--) {
-        int to = operand_at(r, op->in[i], below);
+        int to = place_of_operand(r, op->in[i], below);
         RowStep next = {op->in[i], to, to == below ? on : (UnfusedReason){UNFUSED_ALL_ROWS, op}};
         vec_push(r->lo->a, &r->ahead, next);
     }
 }
 
-/* Finds what a root reads, by place. */
+/* Finds which stored values the kernel of a root reads at the root's own row, and which elsewhere.
+ */
 static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
     RowWalk r = {.lo = lo, .rows = rows};
     r.root = cg_skip_views(lo, root);
@@ -165,17 +171,16 @@ static FusionGroupKind group_kind(const Lower *lo, const Op *op) {
     return cg_is_long_reduction(op) ? UNIT_LONG : UNIT_ROWS;
 }
 
-/* The outermost condition under which op is needed that is worth a test; conditions that save only
- * arithmetic are not. The condition of an inner one is not computed where the outer one does not
- * hold. */
-static const Guard *guard_of(const Lower *lo, const Op *op) {
+/* The outermost condition under which op is needed, if it saves enough work to be worth a test;
+ * NULL = none is. */
+static const Guard *worthwhile_guard(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
     return g && g->top->heavy ? g->top : NULL; /* what an inner one makes heavy, so are the outer */
 }
 
 /* Whether the group's kernel would be too long with n_ops more: for those that walk it, and more so
  * for a target's compiler, whose time grows faster than the kernel. */
-static bool is_full(const Lower *lo, const FusionGroup *u, int n_ops) {
+static bool would_be_too_long(const Lower *lo, const FusionGroup *u, int n_ops) {
     return u->roots.n && u->n_ops + n_ops > pass_threshold(lo->c, PASS_T_FORM_OPS);
 }
 
@@ -184,7 +189,7 @@ static bool has_max_roots(const Lower *lo, const FusionGroup *u) {
     return u->roots.n >= pass_threshold(lo->c, PASS_T_FORM_ROOTS);
 }
 
-/* How op reads what the group computes. */
+/* How op reads the values that group u computes: at its own index, at others, or not. */
 static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const Op *op,
                             const FusionGroup *u) {
     const CgReads *all = cg_reads(lo, op);
@@ -197,14 +202,15 @@ static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const O
     return is;
 }
 
-/* Whether an elementwise root can share the kernel of the group before it: over the same spaces, or
- * with the sum that it is computed from, unless one reads another at a different index. */
+/* Whether an elementwise root can share the kernel of the group before it: over the same
+ * dimensions, or with the sum that it is computed from, unless one reads the other at a different
+ * index. */
 static bool may_join_last(const Lower *lo, const FusionGroups *groups, const FusionGroup *u,
                           const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)
         return false;
     if (u->roots.v[0]->ask == ASK_APART) return false;
-    if (u->guard != guard_of(lo, op) || is_full(lo, u, n_ops)) return false;
+    if (u->guard != worthwhile_guard(lo, op) || would_be_too_long(lo, u, n_ops)) return false;
     if (!u->same_spaces || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
     CgRead read = read_of_group(lo, groups, op, u);
     return !read.at_other_index && (read.at_own_index || !u->has_sum);
@@ -222,7 +228,7 @@ typedef struct {
     GroupList *at_other; /* .. that read it at other places */
 } Partitioner;
 
-/* The last group that computes one of the values. */
+/* The number of the last group that computes one of the values; -1 = none does. */
 static int last_group(const Partitioner *c, const OpList *v) {
     int last = -1;
     for (int i = 0; i < v->n; i++)
@@ -239,8 +245,8 @@ static bool *find_assigned(const Lower *lo) {
     return assigned;
 }
 
-/* Why op shares no kernel with others. A sum too long for a local array needs its root's own row in
- * memory as accumulator. */
+/* Why op shares no kernel with other values. A sum too long for a local array needs its root's own
+ * row in memory as accumulator. */
 static UnfusedCause unfused_cause(const Partitioner *c, const RowWalk *r, const Op *op) {
     const Lower *lo = c->lo;
     if (cg_info(lo, op)->spmm) return UNFUSED_SPARSE;
@@ -255,9 +261,9 @@ static UnfusedCause unfused_cause(const Partitioner *c, const RowWalk *r, const 
     return in_memory ? UNFUSED_NOT : UNFUSED_WIDE;
 }
 
-/* Whether no map of x and map of y are the two ends of the same edges. Segments of several
- * relations are walked one after the other; those of both ends of one relation are not, since what
- * one of them gathers is far from what the other does, and their rows differ in length. */
+/* Whether no map of x and map of y are the two ends of the same edges. One kernel may walk the
+ * edges of several relations, but not one relation's edges by source and by destination: their rows
+ * differ in length. */
 static bool are_disjoint_edges(const MapList *x, const MapList *y) {
     for (int i = 0; i < x->n; i++)
         for (int k = 0; k < y->n; k++)
@@ -286,28 +292,29 @@ static UnfusedCause cause_of_kind(FusionGroupKind k) {
     }
 }
 
-/* Why a root does not join the group. */
+/* Why a root cannot join group u, with the value that is in the way; cause UNFUSED_NOT: it can. */
 static UnfusedReason join_obstacle(const FusionGroup *u, const RowWalk *r, const Guard *g) {
     if (u->kind != UNIT_ROWS) return (UnfusedReason){cause_of_kind(u->kind), u->roots.v[0]};
     if (!u->may_grow) return (UnfusedReason){u->unfused_cause, u->unfused_op};
     if (u->rows != r->rows) return (UnfusedReason){UNFUSED_OTHER_ROW, r->root};
     if (u->guard != g) return (UnfusedReason){UNFUSED_GUARD, NULL};
-    if (has_max_roots(r->lo, u) || is_full(r->lo, u, r->n_ops))
+    if (has_max_roots(r->lo, u) || would_be_too_long(r->lo, u, r->n_ops))
         return (UnfusedReason){UNFUSED_FULL, NULL};
     if (!are_disjoint_edges(&u->maps, &r->maps)) return (UnfusedReason){UNFUSED_BOTH_ENDS, NULL};
     const Op *other = common_op(&u->roots, &r->at_other);
     return (UnfusedReason){other ? UNFUSED_SIBLING : UNFUSED_NOT, other};
 }
 
-/* Whether the root can join the group, and shares reads with it. */
+/* Whether the root can join the group, and reads something that the group computes or reads. */
 static bool may_join(const FusionGroup *u, const RowWalk *r, const Guard *g) {
     if (join_obstacle(u, r, g).cause) return false;
     return common_op(&u->roots, &r->at_row) || common_op(&u->row_reads, &r->at_row) ||
            common_op(&u->other_reads, &r->at_other);
 }
 
-/* Adds the group to the sorted list of a value. */
-static void list_group(Partitioner *c, GroupList *list, const Op *value, const FusionGroup *u) {
+/* Adds the group to the sorted list of groups that compute or read `value`. */
+static void add_to_group_list(Partitioner *c, GroupList *list, const Op *value,
+                              const FusionGroup *u) {
     GroupList *l = &list[value->id];
     int unit = (int)(u - c->groups.v);
     if (!u->may_grow) return;
@@ -318,7 +325,7 @@ static void list_group(Partitioner *c, GroupList *list, const Op *value, const F
     }
 }
 
-/* Adds the reads of a new root to its group. */
+/* Adds what a new root reads to what its group reads. */
 static void record_reads(Partitioner *c, FusionGroup *u, const RowWalk *r) {
     u->n_ops += r->n_ops;
     for (int i = 0; i < r->maps.n; i++)
@@ -326,20 +333,20 @@ static void record_reads(Partitioner *c, FusionGroup *u, const RowWalk *r) {
     u->n_sums += r->n_sums;
     for (int i = 0; i < r->at_row.n; i++) {
         vec_push(c->lo->a, &u->row_reads, r->at_row.v[i]);
-        list_group(c, c->at_row, r->at_row.v[i], u);
+        add_to_group_list(c, c->at_row, r->at_row.v[i], u);
     }
     for (int i = 0; i < r->at_other.n; i++) {
         vec_push(c->lo->a, &u->other_reads, r->at_other.v[i]);
-        list_group(c, c->at_other, r->at_other.v[i], u);
+        add_to_group_list(c, c->at_other, r->at_other.v[i], u);
     }
 }
 
 /* Whether no root can join the group any more. */
 static bool is_closed(const Lower *lo, const FusionGroup *u) {
-    return !u->may_grow || has_max_roots(lo, u) || is_full(lo, u, 0);
+    return !u->may_grow || has_max_roots(lo, u) || would_be_too_long(lo, u, 0);
 }
 
-/* The place in the list where groups from `from` on begin. */
+/* The position in the sorted list of the first group with number `from` or more. */
 static int first_from(const GroupList *list, int from) {
     int low = 0, high = list->n;
     while (low < high) {
@@ -352,8 +359,8 @@ static int first_from(const GroupList *list, int from) {
     return low;
 }
 
-/* The first group of the list, from `from` on and before `best`, that can also compute r's root;
- * closed groups leave the list. */
+/* The first group in the list, from `from` on and before `best`, that the root can join, else
+ * `best`; groups that nothing can join leave the list. */
 static int first_joinable(const Partitioner *c, GroupList *list, const RowWalk *r, const Guard *g,
                           int from, int best) {
     int n = first_from(list, from);
@@ -367,10 +374,10 @@ static int first_joinable(const Partitioner *c, GroupList *list, const RowWalk *
     return best;
 }
 
-/* The first group that can also compute the root: it computes or reads something that the root
- * reads. */
+/* The first group that the root can join, and that computes or reads something that the root reads;
+ * NULL = there is none. */
 static FusionGroup *find_group(Partitioner *c, const RowWalk *r) {
-    const Guard *g = guard_of(c->lo, r->root);
+    const Guard *g = worthwhile_guard(c->lo, r->root);
     int from = last_group(c, &r->at_other) + 1, row = last_group(c, &r->at_row), best = c->groups.n;
     if (row > from) from = row;
     for (int i = 0; i < r->at_row.n; i++)
@@ -383,13 +390,13 @@ static FusionGroup *find_group(Partitioner *c, const RowWalk *r) {
 /* Adds a root to a group. */
 static void add_root(Partitioner *c, FusionGroup *u, const Op *op) {
     bool sum = !op_has(op, OPT_ELEM), first = !u->roots.n;
-    if (first) u->guard = guard_of(c->lo, op);
+    if (first) u->guard = worthwhile_guard(c->lo, op);
     vec_push(c->lo->a, &u->roots, op);
     u->has_sum |= sum;
     u->same_spaces = (first || u->same_spaces) && (!sum || op->kind == OP_SEGMENT) &&
                      type_same_spaces(&u->roots.v[0]->type, &op->type);
     c->group_of[op->id] = (int)(u - c->groups.v);
-    list_group(c, c->at_row, op, u);
+    add_to_group_list(c, c->at_row, op, u);
 }
 
 /* A new group. */
@@ -400,7 +407,7 @@ static FusionGroup *new_group(Partitioner *c, FusionGroupKind kind) {
 }
 
 /* ---- why values are stored, for reports ------------------------------------------------------ */
-/* Why `value`, which root reads at its own row, is not computed in root's group. */
+/* Why `value`, which root reads at its own row, is not computed in root's group, for reports. */
 static UnfusedReason row_obstacle(const Partitioner *c, const Op *root, const RowWalk *r,
                                   const Op *value) {
     int value_group = c->group_of[value->id];
@@ -415,7 +422,7 @@ static UnfusedReason row_obstacle(const Partitioner *c, const Op *root, const Ro
     for (int i = 0; i < r->at_row.n; i++)
         if (c->group_of[r->at_row.v[i]->id] > value_group)
             return (UnfusedReason){UNFUSED_LATER, r->at_row.v[i]};
-    return join_obstacle(&c->groups.v[value_group], r, guard_of(c->lo, r->root));
+    return join_obstacle(&c->groups.v[value_group], r, worthwhile_guard(c->lo, r->root));
 }
 
 /* Whether value is computed by another group of this function. */
@@ -423,7 +430,7 @@ static bool is_in_other_group(const Partitioner *c, const Op *root, const Op *va
     return c->group_of[value->id] >= 0 && c->group_of[value->id] != c->group_of[root->id];
 }
 
-/* Records why value and root are in different groups. */
+/* Records why value, which root reads, is computed in another group, for reports. */
 static void record_unfused(Partitioner *c, const Op *root, const Op *value, UnfusedReason w) {
     FusionGroupKind own = c->groups.v[c->group_of[value->id]].kind;
     if (own != UNIT_ROWS && w.cause != UNFUSED_GATHER)
@@ -432,7 +439,7 @@ static void record_unfused(Partitioner *c, const Op *root, const Op *value, Unfu
     vec_push(c->lo->a, &c->lo->p->phases.v[c->lo->phase]->apart, apart);
 }
 
-/* Records this for everything that root reads. */
+/* Records, for each value of another group that root reads, why it is in another group. */
 static void record_all_unfused(Partitioner *c, const Op *root, const RowWalk *r) {
     FusionGroupKind kind = c->groups.v[c->group_of[root->id]].kind;
     UnfusedReason of = {kind == UNIT_LONG     ? UNFUSED_LONG
@@ -449,7 +456,8 @@ static void record_all_unfused(Partitioner *c, const Op *root, const RowWalk *r)
             record_unfused(c, root, r->at_other.v[i], by_rows ? r->reasons.v[i] : of);
 }
 
-/* Puts a root of rows in a group. */
+/* Puts a value that is computed row by row in a fusion group: the group before it, the first one
+ * that it can join, or a new one. */
 static void place_row_root(Partitioner *c, const Op *op) {
     Lower *lo = c->lo;
     const Type *t = &cg_skip_views(lo, op)->type;
@@ -475,8 +483,8 @@ static void place_row_root(Partitioner *c, const Op *op) {
     record_all_unfused(c, op, &r);
 }
 
-/* Puts a root in a group of its own. */
-static void place_single(Partitioner *c, const Op *op, FusionGroupKind kind) {
+/* Puts a value in a group of its own: one that is no kernel over rows. */
+static void place_in_own_group(Partitioner *c, const Op *op, FusionGroupKind kind) {
     add_root(c, new_group(c, kind), op);
     if (kind != UNIT_LONG && kind != UNIT_CONCAT) return; /* no kernels */
     RowWalk r = walk_row(c->lo, op, NULL);
@@ -495,7 +503,7 @@ static bool has_several_shapes(const Lower *lo, const FusionGroups *groups, cons
     return u->n_sums > 1;
 }
 
-/* Forms the fusion groups of the function. */
+/* Forms the fusion groups of the function: each is computed by one kernel or library call. */
 FusionGroups cg_form_groups(Lower *lo) {
     size_t n = (size_t)lo->f->n_ops + 1;
     Partitioner c = {.lo = lo, .assigned = find_assigned(lo)};
@@ -514,7 +522,7 @@ FusionGroups cg_form_groups(Lower *lo) {
         if (kind == UNIT_ROWS)
             place_row_root(&c, op);
         else
-            place_single(&c, op, kind);
+            place_in_own_group(&c, op, kind);
     }
     for (int i = 0; i < c.groups.n; i++)
         c.groups.v[i].several_shapes = has_several_shapes(lo, &c.groups, &c.groups.v[i]);
