@@ -140,7 +140,7 @@ static gnnc_status add_minibatch_memory(RtExec *x, RtMemory *m, int phase, RtPoo
     if (!n || !offset) return rt_fail_nomem(&x->rt->err, "memory plan");
     memcpy(n, x->n, (size_t)p->n_syms * sizeof *n);
     of.n = n;
-    if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, what, n)) return st;
+    if (!rt_batch_sizes(p, m->batch ? m->batch : s->batch, m->fanout, what, n)) return st;
     TRY(st, rt_memory_pack(&of, pool, phase, offset, &arena));
     TRY(st, batch_data_bytes(&of, x, &data));
     arena += arena / 4; /* for larger ones to come (batch_step.c) */

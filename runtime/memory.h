@@ -9,10 +9,11 @@ typedef struct RtMemory {
     size_t index_bytes; /* allocated while binding, and by relations built later */
     size_t *have_bytes; /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
     void *arena;
-    size_t arena_bytes; /* of the block allocated */
-    bool spilled;       /* it is a file */
-    size_t *offset;     /* [n_bufs] of a TEMP in the arena */
-    int64_t batch;      /* seeds of a mini-batch; 0 = the model's */
+    size_t arena_bytes;    /* of the block allocated */
+    bool spilled;          /* it is a file */
+    size_t *offset;        /* [n_bufs] of a TEMP in the arena */
+    int64_t batch;         /* seeds of a mini-batch; 0 = the model's */
+    const int32_t *fanout; /* [n_hops] of them; NULL = the model's */
 } RtMemory;
 
 /* The most that the trainer may need, of which `have` bytes are there already, and whose limit that

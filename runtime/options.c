@@ -1,8 +1,10 @@
 /* Setting and listing options, by the one table (gnnc.h, GNNC_OPTION_MAP). */
 #include "options.h"
 
+#include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,21 +18,50 @@ typedef struct {
     size_t offset; /* in RtOptions */
     int64_t least, most;
     double real_least;
-    const char *text; /* the default */
 } Option;
 
 static const Option OPTIONS[] = {
 #define INT(name, standard, least, most, help)                                                     \
-    {#name, help, GNNC_OPTION_INT, offsetof(RtOptions, name), least, most, 0, NULL},
+    {#name, help, GNNC_OPTION_INT, offsetof(RtOptions, name), least, most, 0},
 #define REAL(name, standard, least, help)                                                          \
-    {#name, help, GNNC_OPTION_REAL, offsetof(RtOptions, name), 0, 0, least, NULL},
+    {#name, help, GNNC_OPTION_REAL, offsetof(RtOptions, name), 0, 0, least},
 #define TEXT(name, standard, help)                                                                 \
-    {#name, help, GNNC_OPTION_TEXT, offsetof(RtOptions, name), 0, 0, 0, standard},
+    {#name, help, GNNC_OPTION_TEXT, offsetof(RtOptions, name), 0, 0, 0},
     GNNC_OPTION_MAP(INT, REAL, TEXT)
 #undef INT
 #undef REAL
 #undef TEXT
 };
+
+/* The most that the program draws in a hop along a relation; 0: nothing. */
+static int32_t most_drawn(const rt_program *p, int hop) {
+    int32_t most = 0;
+    for (int i = 0; i < p->n_spaces; i++) {
+        int32_t k = p->sampling.fanout[hop * p->n_spaces + i];
+        if (k < 0) return k;
+        if (k > most) most = k;
+    }
+    return most;
+}
+
+/* Does the program draw as many along all relations, where it draws any in that hop? */
+static bool draws_alike(const rt_program *p, int hop) {
+    for (int i = 0; i < p->n_spaces; i++) {
+        int32_t k = p->sampling.fanout[hop * p->n_spaces + i];
+        if (k && k != most_drawn(p, hop)) return false;
+    }
+    return true;
+}
+
+/* "10,5"; "": relations differ, or it is longer. */
+static void print_fanout(const rt_program *p, char *to, size_t n) {
+    size_t at = 0;
+    for (int h = 0; h < p->sampling.n_hops && at < n; h++) {
+        if (!draws_alike(p, h)) at = n;
+        if (at < n) at += (size_t)snprintf(to + at, n - at, "%s%d", h ? "," : "", most_drawn(p, h));
+    }
+    if (at >= n) *to = '\0';
+}
 
 RtOptions rt_options_of(const rt_program *p) {
     const rt_recipe *r = &p->recipe;
@@ -44,6 +75,7 @@ RtOptions rt_options_of(const rt_program *p) {
     o.lr = r->lr;
     o.weight_decay = r->weight_decay;
     o.batch = p->sampling.batch;
+    print_fanout(p, o.fanout, sizeof o.fanout);
     o.tf32 = p->tf32;
     return o;
 }
@@ -60,6 +92,8 @@ static int index_of(const Option *o) {
 static const char *fixed(const gnnc_trainer *t, int option, gnnc_status *st) {
     const rt_program *p = t->program;
     *st = GNNC_E_MISSING;
+    if (option == RT_OPTION_fanout && !p->sampling.n_hops)
+        return "the model draws no neighbours ('fanout' in its sample block)";
     if ((option == RT_OPTION_batch || option == RT_OPTION_workers) && !p->sampling.batch)
         return "the model is not trained by batches";
     if (option == RT_OPTION_weight_decay && rt_buf_find(p, RT_BUF_INPUT, "weight_decay") < 0)
@@ -176,6 +210,48 @@ static gnnc_status set_at(gnnc_trainer *t, const Option *o, const char *value) {
     return st;
 }
 
+/* ---- what is drawn -------------------------------------------------------------- */
+const int32_t *rt_options_fanout(const RtOptions *o) {
+    return o->own_fanout ? o->hop_fanout : NULL;
+}
+
+/* How many numbers the list has, of which the first `most` go to `to`; -1: it is none. */
+static int parse_fanout(const char *s, int most, int32_t *to) {
+    for (int n = 0;; n++) {
+        char *end;
+        errno = 0;
+        long long k = strtoll(s, &end, 10);
+        if (end == s || errno || k < -1 || k > INT32_MAX) return -1;
+        if (n < most) to[n] = (int32_t)k;
+        if (!*end) return n + 1;
+        if (*end != ',') return -1;
+        s = end + 1;
+    }
+}
+
+/* "15,10"; "": the program's own. */
+static gnnc_status set_fanout(gnnc_trainer *t, const Option *o, const char *value) {
+    int32_t hop[RT_MAX_HOPS] = {0};
+    int n_hops = t->program->sampling.n_hops, n = 0;
+    gnnc_status st;
+    const char *why = fixed(t, RT_OPTION_fanout, &st);
+    if (why) return rt_fail(&t->rt.err, st, "'fanout': %s", why);
+    if (*value) n = strlen(value) < RT_OPTION_TEXT_SIZE ? parse_fanout(value, n_hops, hop) : -1;
+    if (n < 0)
+        return rt_fail(
+            &t->rt.err, GNNC_E_RANGE,
+            "'fanout' is '%.64s': a number for each hop is expected, 15,10; -1 draws all", value);
+    if (n && n != n_hops)
+        return rt_fail(&t->rt.err, GNNC_E_RANGE,
+                       "'fanout' is '%s', of %d hop%s, and the model was compiled for %d", value, n,
+                       n > 1 ? "s" : "", n_hops);
+    if (!n) value = t->standard.fanout;
+    if ((st = set(t, o, value, strlen(value) + 1)) != GNNC_OK) return st;
+    t->options.own_fanout = n > 0;
+    memcpy(t->options.hop_fanout, hop, sizeof hop);
+    return GNNC_OK;
+}
+
 gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value) {
     RT_NOT_NULL(t, option);
     RT_NOT_NULL(t, value);
@@ -183,7 +259,14 @@ gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const cha
     const Option *o;
     gnnc_status st = find(t, option, GNNC_OPTION_TEXT, &o);
     if (st != GNNC_OK) return st;
-    return index_of(o) == RT_OPTION_at ? set_at(t, o, value) : set_where(t, o, value);
+    switch (index_of(o)) {
+    case RT_OPTION_at:
+        return set_at(t, o, value);
+    case RT_OPTION_fanout:
+        return set_fanout(t, o, value);
+    default:
+        return set_where(t, o, value);
+    }
 }
 
 /* ---- the list -------------------------------------------------------------------- */
@@ -192,8 +275,7 @@ int gnnc_trainer_n_options(const gnnc_trainer *t) {
 }
 
 static void describe(const gnnc_trainer *t, const Option *o, gnnc_option *to) {
-    const RtOptions standard = rt_options_of(t->program);
-    const void *now = at(&t->options, o), *first = at(&standard, o);
+    const void *now = at(&t->options, o), *first = at(&t->standard, o);
     switch (o->type) {
     case GNNC_OPTION_INT:
         memcpy(&to->int_value, now, sizeof to->int_value);
@@ -209,7 +291,7 @@ static void describe(const gnnc_trainer *t, const Option *o, gnnc_option *to) {
         return;
     case GNNC_OPTION_TEXT:
         to->text_value = now;
-        to->text_default = o->text;
+        to->text_default = first;
         return;
     }
 }

@@ -21,7 +21,13 @@ extern "C" {
  * change of gnnc.h by which a program that was compiled with the older one would not run.  The
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
-enum { RT_PROGRAM_VERSION = 36, RT_MAX_RANK = 8, RT_MAX_VARIANTS = 8, RT_GROUP_MAX = 64 };
+enum {
+    RT_PROGRAM_VERSION = 36,
+    RT_MAX_RANK = 8,
+    RT_MAX_VARIANTS = 8,
+    RT_GROUP_MAX = 64,
+    RT_MAX_HOPS = 64
+};
 
 typedef enum {
 #define DTYPE(id, word, bytes, c_name) RT_##id,

@@ -47,14 +47,15 @@ static bool is_out_of_reach(const rt_program *p, const int64_t *n) {
     return false;
 }
 
-double rt_variant_estimate(const RtExec *x, int variant) {
+double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant) {
     const rt_program *p = x->program->variants[variant];
     const rt_phase *ph = rt_variant_phase(p);
     int64_t n[RT_VARIANT_SYMS];
     if (!ph || p->n_syms > RT_VARIANT_SYMS) return 0;
     for (int i = 0; i < p->n_syms; i++) n[i] = size_named(x, p->syms[i]);
     if (is_out_of_reach(p, n)) return HUGE_VAL;
-    if (ph->kind == RT_PHASE_TRAIN) rt_batch_sizes(p, p->sampling.batch, RT_BATCH_TRAINS, n);
+    int64_t batch = m->batch ? m->batch : p->sampling.batch;
+    if (ph->kind == RT_PHASE_TRAIN) rt_batch_sizes(p, batch, m->fanout, RT_BATCH_TRAINS, n);
     double ns = 0;
     for (int k = 0; k < ph->n_steps; k++) ns += (double)rt_step_estimate_ns(ph, k, n);
     return 1e-6 * ns;

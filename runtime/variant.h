@@ -2,14 +2,15 @@
 #ifndef RUNTIME_VARIANT_H
 #define RUNTIME_VARIANT_H
 
-#include "program.h"
+#include "memory.h"
 
 enum { RT_VARIANT_SYMS = 1024 }; /* programs with more sizes keep to their first variant */
 
 /* The phase that variants are compared by: a step, else what infers; NULL: there is none. */
 const rt_phase *rt_variant_phase(const rt_program *p);
-/* Estimated ms of it in variant `v` with the sizes bound in x, whose program is the first. */
-double rt_variant_estimate(const RtExec *x, int variant);
+/* Estimated ms of it in variant `v` with the sizes bound in x, whose program is the first; of
+ * batches as m says. */
+double rt_variant_estimate(const RtExec *x, const RtMemory *m, int variant);
 /* Of n estimates the least that was not tried; the first of equals.  One must be left. */
 int rt_variant_best(const double *ms, const bool *tried, int n);
 

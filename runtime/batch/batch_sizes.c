@@ -12,6 +12,7 @@ enum { MAX_HOPS = 8, MAX_SPACES = 256, MAX_SYMS = 512 };
 
 typedef struct {
     const rt_program *p;
+    const int32_t *fanout;                  /* [n_hops]; NULL: the program's */
     const int64_t *all;                     /* [n_syms] */
     double trees;                           /* that share no node; 1 = all seeds have one */
     double nodes[MAX_SPACES][MAX_HOPS + 1]; /* within so many hops; of node types */
@@ -33,11 +34,16 @@ static void limit_to_trees(const Hops *h, int type, double *nodes) {
     if (*nodes > most) *nodes = most;
 }
 
+int32_t rt_fanout(const rt_program *p, const int32_t *fanout, int hop, int space) {
+    int32_t own = p->sampling.fanout[hop * p->n_spaces + space];
+    return fanout && own ? fanout[hop] : own;
+}
+
 /* In-edges drawn for one node. */
 static double drawn(const Hops *h, int rel, int hop) {
     int64_t n_dst = size_of(h, h->p->spaces[rel].dst);
     double degree = n_dst ? (double)size_of(h, rel) / (double)n_dst : 0;
-    int32_t k = h->p->sampling.fanout[hop * h->p->n_spaces + rel];
+    int32_t k = rt_fanout(h->p, h->fanout, hop, rel);
     return k < 0 || degree < k ? degree : k;
 }
 
@@ -148,12 +154,13 @@ RtBatchFor rt_batch_for(const rt_phase *phase) {
 
 /* Estimates the sizes that a batch gives its symbols. False: the program samples none, or it would
  * be too large. */
-bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n) {
+bool rt_batch_sizes(const rt_program *p, int64_t batch, const int32_t *fanout, RtBatchFor what,
+                    int64_t *n) {
     int64_t all[MAX_SYMS];
     const rt_sampling *s = &p->sampling;
     if (!s->batch || p->n_spaces > MAX_SPACES || p->n_syms > MAX_SYMS || s->n_hops > MAX_HOPS)
         return false;
-    Hops h = {.p = p, .all = all};
+    Hops h = {.p = p, .fanout = fanout, .all = all};
     for (int i = 0; i < p->n_syms; i++) all[i] = n[i];
     int rel = s->train_links == RT_LINKS_NONE ? -1 : scored(p);
     int seeds = rel >= 0 ? rel : s->split >= 0 ? p->columns[s->split].space : -1;

@@ -10,6 +10,11 @@
  * False: the program is too large for this, and n as it was. */
 typedef enum { RT_BATCH_TRAINS, RT_BATCH_PREDICTS, RT_BATCH_EVAL } RtBatchFor;
 RtBatchFor rt_batch_for(const rt_phase *phase); /* of one over batches */
-bool rt_batch_sizes(const rt_program *p, int64_t batch, RtBatchFor what, int64_t *n);
+/* `fanout` [n_hops]: what is drawn in place of the program's, NULL: that. */
+bool rt_batch_sizes(const rt_program *p, int64_t batch, const int32_t *fanout, RtBatchFor what,
+                    int64_t *n);
+/* Edges that a hop draws along a relation for each node, -1 = all.  Where the program draws none
+ * nothing else is. */
+int32_t rt_fanout(const rt_program *p, const int32_t *fanout, int hop, int space);
 
 #endif

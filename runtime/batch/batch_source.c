@@ -1,5 +1,6 @@
 #include "batch_source.h"
 
+#include "batch_sizes.h"
 #include "link_batches.h"
 
 /* The one of n columns that the space has; NULL: none. */
@@ -18,7 +19,7 @@ static bool wants_order(const RtExec *x, int space) {
     const rt_sampling *s = &x->program->sampling;
     if (s->pick != RT_PICK_RECENT && column_of(x, s->weights, s->n_weights, space)) return false;
     for (int h = 0; h < s->n_hops; h++)
-        if (s->fanout[h * x->program->n_spaces + space] > 0) return true;
+        if (rt_fanout(x->program, x->rt->fanout, h, space) > 0) return true;
     return false;
 }
 
@@ -87,7 +88,7 @@ static gnnc_status make_spec(gnnc_trainer *t, RtBatchSource *d) {
     for (int h = 0; h < s->n_hops; h++)
         for (int r = 0; r < d->map.n_rels; r++)
             fanout[h * d->map.n_rels + r] =
-                s->fanout[h * t->program->n_spaces + d->map.space_of_rel[r]];
+                rt_fanout(t->program, t->rt.fanout, h, d->map.space_of_rel[r]);
     d->spec = (RtSampleSpec){.how = *s,
                              .fanout = fanout,
                              .temporal = s->n_times > 0,

@@ -41,6 +41,7 @@ const RtCliOption rt_cli_options[] = {
     SET("--tf32", "tf32", 1, NULL),
     SET("--no-amx", "amx", 0, "compute matrix products without AMX"),
     OWN("--batch", "N", "batch", NULL),
+    OWN("--fanout", "N,N,..", "fanout", NULL),
     OWN("--workers", "N", "workers", NULL),
     SET("--check-times", "check_times", 1, NULL),
     OWN("--split", "K", "split", NULL),

@@ -50,6 +50,7 @@ typedef struct RtRuntime {
     RtBlocks blocks;
     RtDist *dist; /* rows that processes share (distributed.h); NULL = the program shares none */
     bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
+    const int32_t *fanout;   /* [n_hops] drawn in place of the program's; NULL: that */
     bool spill;              /* working memory that does not fit may lie in a file */
     bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
     RtProducts16 products16; /* how bf16 is multiplied (gemm_16.c) */

@@ -390,9 +390,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *     INT(name, default, least, most, help)   REAL(name, default, least, help)   TEXT(.., help)
  *
  * Of an option from 0 to 1 the help says what 1 does.  Defaults that are the model's (epochs, lr,
- * weight_decay, batch, tf32) stand here as 0.  Results depend on epochs, eval_every, seed,
- * eval_every_steps, eval_rows, split, batch, lr, weight_decay; their last bits may on tf32, amx,
- * variant, device, group_products; on nothing else.
+ * weight_decay, batch, fanout, tf32) stand here as 0 or "".  Results depend on epochs, eval_every,
+ * seed, eval_every_steps, eval_rows, split, batch, fanout, lr, weight_decay; their last bits may on
+ * tf32, amx, variant, device, group_products; on nothing else.
  */
 #define GNNC_OPTION_MAP(INT, REAL, TEXT)                                                           \
     INT(epochs, 0, 0, INT64_MAX / 2, "epochs in all")                                              \
@@ -404,6 +404,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     REAL(lr, 0, 0, "initial learning rate")                                                        \
     REAL(weight_decay, 0, 0, "weight decay, if the recipe's is not 0")                             \
     INT(batch, 0, 1, INT32_MAX, "mini-batches: rows that a step learns from")                      \
+    TEXT(fanout, "", "mini-batches: neighbours drawn in each hop, 15,10; -1 = all of them")         \
     INT(split, 0, 0, INT32_MAX, "which of the data's splits, from 0")                              \
     TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
     TEXT(at, "", "for a model of the future: predict all rows at this date")                       \
@@ -443,6 +444,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *                import --predict makes them) there is one for each entity whose row is there by
  *                then, in their order, and without a label.  GNNC_E_RANGE: no date; load is
  *                GNNC_E_ARG where the model's rows are others
+ *   fanout       a number for each hop that the model was compiled with, the seeds' own first, for
+ *                all relations along which it draws any in that hop; "": the model's own.
+ *                GNNC_E_RANGE: no such list; GNNC_E_MISSING: the model draws no neighbours
  *   map          the mapped files must not shrink or change while the trainer lives: the process
  *                gets SIGBUS (the library installs no handler), or other values.  What indexes is
  *                always read.  gnnc_trainer_main sets 1

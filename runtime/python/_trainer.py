@@ -40,6 +40,7 @@ class Options(TypedDict, total=False):
     lr: float
     weight_decay: float
     batch: int
+    fanout: str
     split: int
     device: str
     at: str

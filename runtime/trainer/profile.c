@@ -77,7 +77,7 @@ static bool estimated_sizes(const gnnc_trainer *t, const rt_phase *ph, int64_t *
         if (seen[i]) return false;
     memcpy(n, t->x.n, (size_t)p->n_syms * sizeof *n);
     int64_t batch = t->options.batch ? t->options.batch : p->sampling.batch;
-    return rt_batch_sizes(p, batch, rt_batch_for(ph), n);
+    return rt_batch_sizes(p, batch, rt_options_fanout(&t->options), rt_batch_for(ph), n);
 }
 
 static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_info *out) {

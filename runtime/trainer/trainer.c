@@ -93,7 +93,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     t->last_phase = t->keep = -1;
     atomic_init(&t->stop, 0);
     atomic_init(&t->n_holders, 1);
-    t->options = rt_options_of(t->program);
+    t->options = t->standard = rt_options_of(t->program);
     gnnc_status st = create_tables(t);
     if (st == GNNC_OK)
         *out = t;
@@ -236,6 +236,11 @@ static gnnc_status bind_sizes(gnnc_trainer *t) {
     return rt_bind_sizes(&t->x, &t->memory, &data);
 }
 
+/* Nothing is planned yet. */
+static RtMemory memory_of(const gnnc_trainer *t) {
+    return (RtMemory){.batch = t->options.batch, .fanout = rt_options_fanout(&t->options)};
+}
+
 /* Another variant of the program: its tables, and the data bound to them. */
 static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p) {
     gnnc_status st;
@@ -243,7 +248,7 @@ static gnnc_status switch_to(gnnc_trainer *t, const rt_program *p) {
     t->rt.bound = NULL;
     t->program = t->x.program = p;
     t->n_shown = t->n_scalars = 0;
-    t->memory = (RtMemory){.batch = t->options.batch}; /* was planned for other buffers */
+    t->memory = memory_of(t); /* was planned for other buffers */
     TRY(st, create_tables(t));
     if (t->x.profile) TRY(st, t->training->restart_profile(t));
     st = bind_sizes(t);
@@ -276,7 +281,8 @@ static gnnc_status try_variants(gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (p->n_variants < 2 || t->rt.device)
         return rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory);
-    for (int i = 0; i < p->n_variants; i++) t->estimate_ms[i] = rt_variant_estimate(&t->x, i);
+    for (int i = 0; i < p->n_variants; i++)
+        t->estimate_ms[i] = rt_variant_estimate(&t->x, &t->memory, i);
     if (t->options.variant < 0) return best_variant(t);
     if (t->options.variant < p->n_variants) return take_variant(t, (int)t->options.variant);
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "variant %lld: the program has 0 to %d",
@@ -307,7 +313,8 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
 
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
-    t->memory.batch = t->options.batch;
+    t->memory = memory_of(t);
+    t->rt.fanout = rt_options_fanout(&t->options);
     t->rt.by_signal = t->options.signals != 0;
     t->rt.together = t->processes.n > 1;
     TRY(st, rt_device_open(&t->x, t->options.where, t->options.ordinal, t->options.tf32 != 0));

@@ -93,7 +93,7 @@ struct gnnc_trainer {
     struct RtShares *shares;     /* train_shares.h; NULL = this process makes all steps alone */
     struct RtWeightsFile *given; /* weights that came before the data; NULL = none */
     RtMemory memory;
-    RtOptions options;
+    RtOptions options, standard; /* .. before any was set */
     RtSchedule schedule;
     RtProgress progress;
     RtScalar *scalars;

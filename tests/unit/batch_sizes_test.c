@@ -34,7 +34,7 @@ static void estimate(bool disjoint, int n_hops, int32_t fanout, int64_t batch, i
                                .split = 0};
     n[N] = nodes;
     n[E] = edges;
-    CHECK(rt_batch_sizes(&p, batch, RT_BATCH_TRAINS, n));
+    CHECK(rt_batch_sizes(&p, batch, NULL, RT_BATCH_TRAINS, n));
 }
 
 TEST(batch_sizes_follow_the_fan_out) {
