@@ -239,6 +239,7 @@ void elab_model(Elab *e, const Ast *model, const Ast *train) {
     if (!graph || !result_is_tensor(e, model)) return;
     elab_graph(e, graph);
     check_defines(e, model);
+    elab_check_settable(e, model);
     if (e->c->n_errors < e->c->max_errors) elab_phases(e, model, train);
 }
 

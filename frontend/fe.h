@@ -45,10 +45,12 @@ typedef struct {
     int n_defs;
     const char *const *dirs; /* where imports are looked for, after the file's own directory */
     int n_dirs;
-    const char *model; /* which model of the file; NULL = the last one */
-    bool check_only;   /* a file without a model is fine */
-    bool serve;        /* @predict of a model of links scores pairs that are brought */
-    bool draw;         /* .. and of rows sees as many neighbours as the recipe draws */
+    const char *model;    /* which model of the file; NULL = the last one */
+    bool check_only;      /* a file without a model is fine */
+    bool serve;           /* @predict of a model of links scores pairs that are brought */
+    bool draw;            /* .. and of rows sees as many neighbours as the recipe draws */
+    const char *settable; /* parameters of the model that are options of the program, "hidden,p", as
+                           * if the model said so; NULL = none */
     const char *embed; /* of `serve`: these layers, "h,z" or "all", are given, too; NULL = none */
     FeNotes *notes;    /* NULL: nobody asks */
 } FeOptions;

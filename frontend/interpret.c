@@ -149,6 +149,13 @@ bool interpret_begin(Ctx *c, const CliProduct *p, const char *data, bool exact, 
         diag_add(c, DIAG_E0005, (Span){0}, "--data: %s lacks nodes of the model", data);
         return false;
     }
+    for (int i = 0; i < p->m->options.n; i++) {
+        const ModelOption *o = &p->m->options.v[i];
+        if (o->dim)
+            interp_set_size(to->in, o->dim, (int64_t)o->first);
+        else
+            interp_set_input(to->in, o->input, o->first);
+    }
     for (int i = 0; i < p->m->vars.n; i++) set_first_value(to->in, p->m, p->m->vars.v[i]);
     set_step(to, 0);
     bool ok = run_if_there(to, PHASE_LOAD) && run_if_there(to, PHASE_REFRESH) &&

@@ -55,6 +55,19 @@ static rt_column column_table(const Column *c) {
     return t;
 }
 
+/* Sizes that are options are those that they have where nobody says another. */
+static const rt_model_option *options_table(Arena *a, const Module *m) {
+    rt_model_option *o = NEWN(a, rt_model_option, (size_t)m->options.n + 1);
+    for (int i = 0; i < m->options.n; i++) {
+        const ModelOption *of = &m->options.v[i];
+        o[i] = (rt_model_option){.name = of->name,
+                                 .sym = of->dim ? sym_of(of->dim->size) : -1,
+                                 .buf = -1,
+                                 .first = of->first};
+    }
+    return o;
+}
+
 static rt_program program_of(Arena *a, const Module *m) {
     rt_space *spaces = NEWN(a, rt_space, (size_t)m->spaces.n + 1);
     rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
@@ -66,7 +79,9 @@ static rt_program program_of(Arena *a, const Module *m) {
                         .n_spaces = m->spaces.n,
                         .n_columns = m->cols.n,
                         .spaces = spaces,
-                        .columns = columns};
+                        .columns = columns,
+                        .n_options = m->options.n,
+                        .option = options_table(a, m)};
 }
 
 /* Which columns functions read. */
@@ -117,13 +132,15 @@ static void bake(Module *m, const int64_t *width) {
         for (Op *op = m->funcs.v[i]->first; op; op = op->next) bind_expr(m->a, &op->off, width);
 }
 
-/* Sizes of dimensions, with -1 for those of rows, edges and stored entries. */
+/* Sizes of dimensions, with -1 for those of rows, edges and stored entries, and for options. */
 static int64_t *widths(Arena *a, const Module *m, const int64_t *size) {
     int64_t *w = NEWN(a, int64_t, (size_t)m->syms.n + 1);
     for (int i = 0; i < m->syms.n; i++) {
         const Space *s = m->syms.v[i]->of;
         w[i] = s && s->kind == SP_DIM ? size[i] : -1;
     }
+    for (int i = 0; i < m->options.n; i++)
+        if (m->options.v[i].dim) w[m->options.v[i].dim->size->sym->id] = -1;
     return w;
 }
 

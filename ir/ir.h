@@ -363,6 +363,17 @@ enum {
     N_NAMES
 };
 
+/* A number of the model that is said when the program runs. */
+typedef struct ModelOption {
+    const char *name;          /* "hidden", as the model calls it */
+    Space *dim;                /* whose size it is; NULL: a real number, which functions read as an
+                                * input */
+    const char *input;         /* .. of this name */
+    double first, least, most; /* first: where nobody says another */
+    const char *why;           /* the assertion that it must hold; NULL: none */
+    Span span;
+} ModelOption;
+
 typedef struct Module {
     Ctx *ctx;
     Arena *a;
@@ -374,6 +385,7 @@ typedef struct Module {
     VEC(Column *) cols;
     VEC(Var *) vars;
     VEC(Extern *) externs;
+    VEC(ModelOption) options;
     VEC(Func *) funcs;
     Recipe recipe;
     VEC(Note) notes;
@@ -401,6 +413,11 @@ enum {
 
 /* ---- module construction (ir/module.c) ----------------------------------------- */
 Module *module_new(Ctx *c, const char *name);
+/* The option of that name, NULL: there is none; one that there is not yet.  `dim`: it is a size. */
+ModelOption *module_option(const Module *m, const char *name);
+ModelOption *module_option_new(Module *m, const char *name, Space *dim, double first, Span at);
+/* The option that an operation reads; NULL: it reads none. */
+ModelOption *module_option_of(const Module *m, const Op *op);
 Sym *sym_new(Module *m, const char *name); /* name made unique with ".1", ".2" */
 Space *space_dim(Module *m, const char *name, const Expr *size, Span at); /* size NULL = own Sym */
 Space *space_node(Module *m, const char *name, Span at);

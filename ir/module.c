@@ -3,6 +3,7 @@
  * pointer and passes may compare pointers. */
 #include "ir/ir.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "ir/text.h"
@@ -482,6 +483,34 @@ Map *map_pair(Module *m, Map *first, Map *second, Map *via, Space *to) {
     vec_push(m->a, &m->maps, map);
     enter_name(m, NAMES_MAP, key, map);
     return map;
+}
+
+/* ---- options of the model -------------------------------------------------------------- */
+ModelOption *module_option(const Module *m, const char *name) {
+    for (int i = 0; i < m->options.n; i++)
+        if (strcmp(m->options.v[i].name, name) == 0) return &m->options.v[i];
+    return NULL;
+}
+
+/* Adds an option, of any size or number. */
+ModelOption *module_option_new(Module *m, const char *name, Space *dim, double first, Span at) {
+    ModelOption o = {.name = arena_strndup(m->a, name, strlen(name)),
+                     .dim = dim,
+                     .input = arena_printf(m->a, "option.%s", name),
+                     .first = first,
+                     .least = dim ? 1 : -DBL_MAX,
+                     .most = dim ? INT32_MAX : DBL_MAX,
+                     .span = at};
+    CTX_HOLDS(m->ctx, !module_option(m, name), at);
+    vec_push(m->a, &m->options, o);
+    return &m->options.v[m->options.n - 1];
+}
+
+ModelOption *module_option_of(const Module *m, const Op *op) {
+    for (int i = 0; op->kind == OP_INPUT && i < m->options.n; i++)
+        if (!m->options.v[i].dim && strcmp(m->options.v[i].input, op->name) == 0)
+            return &m->options.v[i];
+    return NULL;
 }
 
 /* ---- variables and functions --------------------------------------------------------- */

@@ -368,6 +368,33 @@ static bool var_stmt(Parser *p, VarKind k) {
     return var_use(p, v) && parse_span(p, &v->span);
 }
 
+/* ---- options of the model ------------------------------------------------------------------ */
+/* Parses an option of the model. */
+static bool option_stmt(Parser *p) {
+    Span at = p->tok.span;
+    const char *name = NULL;
+    Space *dim = NULL;
+    double first;
+    if (!parse_text(p, "the name of an option in quotes", &name)) return false;
+    if (module_option(p->m, name))
+        return parse_fail(p, DIAG_E0403, at, "the option '%s' is declared twice", name);
+    if (parse_accept_word(p, "dim") && !space_of(p, SP_DIM, "a dimension", &dim)) return false;
+    if (dim && dim->size->kind != EX_SYM)
+        return parse_fail(p, DIAG_E0409, at, "the size of '%s' is known already", dim->name);
+    if (!parse_expect(p, '=') || !parse_real(p, "a number", &first)) return false;
+    ModelOption *o = module_option_new(p->m, name, dim, first, at);
+    if (!parse_accept_word(p, "from")) return parse_expected(p, "'from'");
+    if (!parse_real(p, "the least number", &o->least)) return false;
+    if (!parse_accept_word(p, "to")) return parse_expected(p, "'to'");
+    if (!parse_real(p, "the largest number", &o->most)) return false;
+    if (!(o->least <= first && first <= o->most))
+        return parse_fail(p, DIAG_E0409, at, "the option '%s' is %g, not from %g to %g", name,
+                          first, o->least, o->most);
+    if (parse_accept_word(p, "why") && !parse_text(p, "the reason in quotes", &o->why))
+        return false;
+    return parse_span(p, &o->span);
+}
+
 /* ---- functions in C ----------------------------------------------------------------------- */
 /* Parses a C function. */
 static bool extern_stmt(Parser *p) {
@@ -587,7 +614,8 @@ static bool parse_statement(Parser *p, const char *word, Span at) {
                  {"edge", edge_stmt},       {"member", member_stmt}, {"sym", sym_stmt},
                  {"column", column_stmt},   {"recipe", recipe_stmt}, {"has", has_stmt},
                  {"streams", streams_stmt}, {"extern", extern_stmt}, {"pending", pending_stmt},
-                 {"maps", maps_stmt},       {"note", note_stmt},     {"effects", effects_stmt}};
+                 {"maps", maps_stmt},       {"note", note_stmt},     {"effects", effects_stmt},
+                 {"option", option_stmt}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].word, word) == 0) return table[i].read(p);
     int var = text_find(&text_VarKind, word, strlen(word));

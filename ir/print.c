@@ -272,6 +272,28 @@ static void print_var(StrBuf *b, const PrintContext *w, const Var *v) {
     end_line(b, w, v->span);
 }
 
+/* ---- options of the model --------------------------------------------------------- */
+/* Prints an option of the model. */
+static void print_option(StrBuf *b, const PrintContext *w, const ModelOption *o) {
+    sb_puts(b, "  option ");
+    ir_string_print(b, o->name);
+    if (o->dim) {
+        sb_puts(b, " dim ");
+        ir_name_print(b, o->dim->name);
+    }
+    sb_puts(b, " = ");
+    text_real(b, o->first);
+    sb_puts(b, " from ");
+    text_real(b, o->least);
+    sb_puts(b, " to ");
+    text_real(b, o->most);
+    if (o->why && !w->computation) {
+        sb_puts(b, " why ");
+        ir_string_print(b, o->why);
+    }
+    end_line(b, w, o->span);
+}
+
 /* ---- functions in C --------------------------------------------------------------- */
 /* Prints a C function. */
 static void print_extern(StrBuf *b, const PrintContext *w, const Extern *f) {
@@ -579,6 +601,7 @@ static void print_module(StrBuf *b, const PrintContext *w) {
     if (m->n_streams) sb_printf(b, "  streams %d\n", m->n_streams);
     print_data(b, w);
     if (w->file) print_maps(b, m);
+    for (int i = 0; i < m->options.n; i++) print_option(b, w, &m->options.v[i]);
     for (int i = 0; i < m->vars.n; i++) print_var(b, w, m->vars.v[i]);
     for (int i = 0; i < m->externs.n; i++) print_extern(b, w, m->externs.v[i]);
     print_recipe(b, w);

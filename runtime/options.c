@@ -10,6 +10,7 @@
 
 #include "runtime/data/dates.h"
 #include "runtime/device/device.h"
+#include "runtime/trainer/model_options.h"
 #include "runtime/trainer/trainer.h"
 
 typedef struct {
@@ -134,6 +135,8 @@ gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t va
     RT_NOT_NULL(t, option);
     rt_trainer_begin(t);
     const Option *o;
+    int own = rt_model_option_find(t->program, option);
+    if (own >= 0) return rt_model_option_set(t, own, GNNC_OPTION_INT, (double)value);
     gnnc_status st = find(t, option, GNNC_OPTION_INT, &o);
     if (st != GNNC_OK) return st;
     if (value < o->least || value > o->most)
@@ -146,6 +149,8 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
     RT_NOT_NULL(t, option);
     rt_trainer_begin(t);
     const Option *o;
+    int own = rt_model_option_find(t->program, option);
+    if (own >= 0) return rt_model_option_set(t, own, GNNC_OPTION_REAL, value);
     gnnc_status st = find(t, option, GNNC_OPTION_REAL, &o);
     if (st != GNNC_OK) return st;
     if (!isfinite(value) || value < o->real_least)
@@ -229,6 +234,17 @@ static int parse_fanout(const char *s, int most, int32_t *to) {
     }
 }
 
+void rt_options_take_fanout(gnnc_trainer *t, const char *value) {
+    RtOptions *o = &t->options;
+    int32_t hop[RT_MAX_HOPS] = {0};
+    int n_hops = t->program->sampling.n_hops;
+    bool fits = strlen(value) < RT_OPTION_TEXT_SIZE && n_hops > 0;
+    if (!fits || parse_fanout(value, n_hops, hop) != n_hops) return;
+    snprintf(o->fanout, sizeof o->fanout, "%s", value);
+    memcpy(o->hop_fanout, hop, sizeof hop);
+    o->own_fanout = true;
+}
+
 /* "15,10"; "": the program's own. */
 static gnnc_status set_fanout(gnnc_trainer *t, const Option *o, const char *value) {
     int32_t hop[RT_MAX_HOPS] = {0};
@@ -271,7 +287,7 @@ gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const cha
 
 /* ---- the list -------------------------------------------------------------------- */
 int gnnc_trainer_n_options(const gnnc_trainer *t) {
-    return t ? RT_N_OPTIONS : 0;
+    return t ? RT_N_OPTIONS + t->program->n_options : 0;
 }
 
 static void describe(const gnnc_trainer *t, const Option *o, gnnc_option *to) {
@@ -301,6 +317,12 @@ gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out) {
     rt_trainer_begin(t);
     gnnc_status st = RT_STRUCT_CHECK(&t->rt.err, gnnc_option, out, text_default), why;
     if (st != GNNC_OK) return st;
+    if (i >= RT_N_OPTIONS && i < gnnc_trainer_n_options(t)) {
+        gnnc_option of_model;
+        rt_model_option_tell(t, i - RT_N_OPTIONS, &of_model);
+        rt_struct_copy_out(out, &of_model, sizeof of_model);
+        return GNNC_OK;
+    }
     if (i < 0 || i >= RT_N_OPTIONS) return rt_fail(&t->rt.err, GNNC_E_RANGE, "no option %d", i);
     const Option *o = &OPTIONS[i];
     gnnc_option own = {.name = o->name,

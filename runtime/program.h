@@ -241,6 +241,15 @@ typedef struct {
     int phase, step;
 } rt_exchange_step;
 
+/* A number of the model that is said when the program runs. */
+typedef struct {
+    const char *name;          /* "hidden" */
+    int sym;                   /* the size that it is; -1: a real number, */
+    int buf;                   /* .. which is this input; -1: nothing reads it */
+    double first, least, most; /* first: where nobody says another */
+    const char *why;           /* for people: what does not hold beyond; NULL = nothing to say */
+} rt_model_option;
+
 typedef struct rt_program {
     const char *name;     /* "gcn" */
     const char *source;   /* "models/gcn.gnn" */
@@ -288,7 +297,9 @@ typedef struct rt_program {
     int (*device_probe)(void *const *arg, const int64_t *n, void *stream); /* 0: it runs there */
     int n_groups; /* of products, on the device */
     const rt_product_group *groups;
-    bool by_parts; /* processes may share the rows of data in parts */
+    int n_options;
+    const rt_model_option *option; /* [n_options] the same in all variants but for sym and buf */
+    bool by_parts;                 /* processes may share the rows of data in parts */
     int n_exchanges;
     const rt_exchange_step *exchanges;
     int n_spmms; /* sparse products of its library, with n bound */

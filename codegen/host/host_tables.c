@@ -635,12 +635,35 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
         host_printf(h, "    .device_%s = %s_%s,\n", target_runtime_kernel_kind((RuntimeKernel)i),
                     own, h->p->device);
     }
+    if (h->m->options.n)
+        host_printf(h, "    .n_options = %d,\n    .option = model_options,\n", h->m->options.n);
     if (n_groups) emit_table_ref(h, "groups", n_groups);
     if (h->p->partitioned) host_puts(h, "    .by_parts = true,\n");
     if (n_exchanges) emit_table_ref(h, "exchanges", n_exchanges);
     if (h->p->device && plan_spmm_count(h->p))
         host_printf(h, "    .n_spmms = %d,\n    .spmm = spmm,\n", plan_spmm_count(h->p));
     host_puts(h, "};\n");
+}
+
+/* Writes the options of the model. */
+static void emit_options(Host *h) {
+    open_table(h, "rt_model_option", "model_options", h->m->options.n);
+    for (int i = 0; i < h->m->options.n; i++) {
+        const ModelOption *o = &h->m->options.v[i];
+        int buf = -1;
+        for (int b = 0; b < h->p->bufs.n && !o->dim; b++) {
+            const PBuf *of = h->p->bufs.v[b];
+            if (of->kind == PB_INPUT && strcmp(of->io_name, o->input) == 0) buf = b;
+        }
+        host_puts(h, "    {.name = ");
+        host_string(h, o->name);
+        host_printf(h, ", .sym = %s, .buf = %d, .first = %a, .least = %a, .most = %a, .why = ",
+                    o->dim ? h->sym[o->dim->size->sym->id] : "-1", buf, o->first, o->least,
+                    o->most);
+        host_string(h, o->why);
+        host_puts(h, "},\n");
+    }
+    close_table(h, h->m->options.n);
 }
 
 /* Writes the names of the size symbols. */
@@ -666,6 +689,7 @@ void host_tables(Host *h) {
     emit_phase_table(h);
     int n_groups = emit_gemm_groups(h), n_exchanges = emit_exchanges(h);
     if (h->p->device) emit_spmms(h);
+    emit_options(h);
     emit_buf_count(h);
     emit_buf_shape(h);
     emit_var_shape(h);

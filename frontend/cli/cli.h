@@ -71,7 +71,7 @@ typedef struct {
     const char *measured;  /* --data, or NULL: as --specialize, or what is interpreted runs on */
     SpmmChoice spmm;
     int opt_level;
-    const char *embed;
+    const char *embed, *settable;
     /* ACT_RUN, ACT_COMPARE: */
     CliLevel level;
     int steps;

@@ -201,6 +201,12 @@ SETTER(set_march) {
     return *value != 0;
 }
 
+SETTER(set_settable) {
+    UNUSED_ARGS;
+    o->settable = value;
+    return *value != 0;
+}
+
 SETTER(set_embed) {
     UNUSED_ARGS;
     o->embed = value;
@@ -394,6 +400,9 @@ static const CliOption options[] = {
      set_depends, NULL},
     {"-MF", "FILE", "write that make rule to FILE", set_depfile, NULL},
     {"-D", "NAME=VALUE", "set a constant of the model: -D hidden=64", set_define, NULL},
+    {"--settable", "A,B,..",
+     "these parameters of the model are options of the program (--set hidden=64), as if it said so",
+     set_settable, NULL},
     {"--model", "NAME", "which model of the file (default: the last)", set_model, NULL},
     {"-I", "DIR", "also look for imported files in DIR", set_include, NULL},
     {"-O0", NULL, "no optimisation", set_o0, NULL},

@@ -36,6 +36,7 @@ FeOptions cli_front_end_options(Ctx *c, const CliOptions *o) {
                        .check_only = o->action == ACT_CHECK,
                        .serve = o->infer,
                        .draw = o->draw,
+                       .settable = o->settable,
                        .embed = o->embed};
 }
 
@@ -148,6 +149,7 @@ static const char *options_text(Ctx *c, const CliJob *j) {
     if (o->infer) sb_puts(&b, o->draw ? " --infer --draw" : " --infer");
     if (o->explain) sb_puts(&b, " --explain");
     if (o->infer && o->embed) sb_printf(&b, " --embed=%s", o->embed);
+    if (o->settable) sb_printf(&b, " --settable=%s", o->settable);
     if (o->passes) sb_printf(&b, " --passes=%s", o->passes);
     if (o->pass.disable) sb_printf(&b, " --disable-pass=%s", o->pass.disable);
     pass_thresholds_put(&b, c);

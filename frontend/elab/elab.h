@@ -259,8 +259,9 @@ const char *elab_key_print(Elab *e, const Expr *key);
 Space *elab_space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at);
 /* The dimension of this name that the graph declares: its size comes with the data. */
 Space *elab_space_of_data(Elab *e, const char *name, Span at);
-Value elab_dim_of_data(Elab *e, const char *name);      /* none: no such */
-const Expr *elab_key_of_space(Elab *e, const Space *s); /* NULL: not a size */
+Space *elab_space_of_option(Elab *e, const char *name, Span at); /* .. an option of the program */
+Value elab_dim_of_data(Elab *e, const char *name);               /* none: no such */
+const Expr *elab_key_of_space(Elab *e, const Space *s);          /* NULL: not a size */
 const char *elab_space_text(Elab *e, const Space *s);
 const char *elab_type_text(Elab *e, const Type *t);
 /* v with the names of f's caller. */
@@ -392,6 +393,16 @@ void elab_graph(Elab *e, const Ast *decl);
 Column *elab_graph_column(Elab *e, const Space *s, const char *name);
 Names elab_column_names(Elab *e, const Space *s);
 void elab_phases(Elab *e, const Ast *model, const Ast *train);
+/* elab_option.c: parameters of the model that are said when the program runs */
+bool elab_is_settable(const Elab *e, const Ast *formal);
+/* v, of that parameter, as the model's body has it: a size, or what functions read. */
+bool elab_option_value(Elab *e, const Ast *formal, Value *v);
+/* Is it computed of options of the model alone, so that it stands for a float? */
+bool elab_of_options(const Elab *e, const Op *op);
+/* An assertion about an option is its range, which is checked when it is set.  False: it is about
+ * something else. */
+bool elab_option_range(Elab *e, const Op *holds, const char *why);
+void elab_check_settable(Elab *e, const Ast *model); /* names of --settable */
 Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
 void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);
@@ -401,13 +412,15 @@ typedef struct {
     const Ast *fn;
     bool is_loss;
     double weight;
-    Args args; /* the named ones */
+    Op *weight_op; /* in its place: of options of the model; NULL = a number */
+    Args args;     /* the named ones */
 } Term;
 typedef VEC(Term) Terms;
 bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out);
 /* What the i-th metric is called in logs and by `keep`: hits_1 and hits_10 where a function stands
  * several times. */
 const char *elab_metric_name(Elab *e, const Terms *metrics, int i);
+Op *elab_term_weigh(Elab *e, const Term *t, Op *x); /* x times the weight of its term */
 void elab_recipe(Elab *e, const Ast *train, Recipe *r);
 /* elab_term.c: the functions that may be one, in the order in which they are declared; of losses
  * those that `minimize`.  target: those that take one of this element type; DT_VOID = all. */

@@ -226,6 +226,7 @@ void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
         Elab s = scratch_of(e);
         FeOptions none = *e->opt;
         none.n_defs = 0;
+        none.settable = NULL;
         s.opt = &none;
         elab_model(&s, d, fe_train_of(file, d));
     }

@@ -122,8 +122,8 @@ static const char *data_id(Elab *e, const char *name) {
     return arena_printf(e->a, "data:%s", name);
 }
 
-Space *elab_space_of_data(Elab *e, const char *name, Span at) {
-    const char *id = data_id(e, name);
+/* The dimension that is known by `id` and has a size of its own, which the program is given. */
+static Space *space_of_given(Elab *e, const char *id, const char *name, Span at) {
     const Expr *key = strmap_get(&e->atoms, id);
     if (key) return strmap_get(&e->space_of_key, expr_text(e, key));
     Space *s = space_dim(e->m, ir_name(e, name), NULL, at);
@@ -132,6 +132,14 @@ Space *elab_space_of_data(Elab *e, const char *name, Span at) {
     strmap_put(e->a, &e->space_of_key, expr_text(e, key), s);
     note_dim(e, s, key, s->size);
     return s;
+}
+
+Space *elab_space_of_data(Elab *e, const char *name, Span at) {
+    return space_of_given(e, data_id(e, name), name, at);
+}
+
+Space *elab_space_of_option(Elab *e, const char *name, Span at) {
+    return space_of_given(e, arena_printf(e->a, "option:%s", name), name, at);
 }
 
 Value elab_dim_of_data(Elab *e, const char *name) {

@@ -401,7 +401,7 @@ Op *elab_links_loss(LinkTask *t, const Terms *losses) {
                      term->fn->text, elab_type_text(e, &x->type));
             continue;
         }
-        if (term->weight != 1) x = b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, term->weight));
+        x = elab_term_weigh(e, term, x);
         sum = sum ? b_binary(&e->b, OP_ADD, sum, x) : x;
     }
     return sum;

@@ -223,6 +223,7 @@ static Value call_assert(Elab *e, const Builtin *b, const Args *args) {
         return val_poison();
     }
     e->b.span = args->span;
+    if (tensor && !e->when && elab_option_range(e, c.op, text.str)) return val_none();
     Op *holds = tensor ? all_of(e, elab_to_dense(e, c.op)) : NULL;
     Op *idle = e->when ? b_unary(&e->b, OP_NOT, e->when) : NULL;
     if (tensor || (!c.num && idle)) {

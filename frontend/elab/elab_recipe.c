@@ -40,8 +40,10 @@ static bool number(Elab *e, const Ast *t, double *x) {
     Value v = elab_eval(e, t);
     if (elab_is_poison(v)) return false;
     if ((elab_is_number(v) || v.kind == VAL_BOOL) && elab_number_known(e, v, x)) return true;
+    bool set = v.kind == VAL_TENSOR && elab_of_options(e, v.op);
     diag_add(e->c, DIAG_E0306, t->span,
-             "a number that is known when compiling is needed here, not %s", elab_kind_text(v));
+             "a number that is known when compiling is needed here, not %s",
+             set ? "one that is set when the program runs (settable)" : elab_kind_text(v));
     return false;
 }
 
@@ -271,11 +273,19 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
 }
 
 /* ---- losses and metrics -------- */
+/* A number, or one that options of the model give. */
+static bool weight_of(Elab *e, const Ast *t, Term *out) {
+    Value v = elab_eval(e, t);
+    bool set = v.kind == VAL_TENSOR && elab_of_options(e, v.op);
+    if (set) out->weight_op = v.op;
+    return set || number(e, t, &out->weight);
+}
+
 static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
     *out = (Term){.at = t, .weight = 1, .is_loss = is_loss};
     if (t->kind == AST_BAD) return false;
     if (t->kind == AST_BINARY && t->op == OPR_MUL) {
-        if (!number(e, t->kid[0], &out->weight)) return false;
+        if (!weight_of(e, t->kid[0], out)) return false;
         t = t->kid[1];
     }
     const char *name = callee(e, t);

@@ -115,6 +115,11 @@ bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target, cons
     return false;
 }
 
+Op *elab_term_weigh(Elab *e, const Term *t, Op *x) {
+    if (t->weight_op) return b_binary(&e->b, OP_MUL, x, t->weight_op);
+    return t->weight == 1 ? x : b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, t->weight));
+}
+
 /* ---- names of metrics -------- */
 /* hits(k = 1), hits(k = 10) are hits_1 and hits_10; a function that stands once goes by its own
  * name. */

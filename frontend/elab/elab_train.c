@@ -19,6 +19,7 @@ static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
                  "'%s' has no value: give it a default, or -D %s=..", formal->text, formal->text);
         return false;
     }
+    if (elab_is_settable(e, formal) && !elab_option_value(e, formal, &v)) return false;
     if (!elab_fit_formal(e, f, formal, &v, formal->span)) return false;
     elab_bind(e, formal->text, v);
     return true;
@@ -184,7 +185,7 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
         Op *x = apply_term(e, t, target, pred, mask);
         if (!x) continue;
         e->b.span = t->at->span;
-        if (t->weight != 1) x = b_binary(&e->b, OP_MUL, x, b_const(&e->b, DT_F32, t->weight));
+        x = elab_term_weigh(e, t, x);
         sum = sum ? b_binary(&e->b, OP_ADD, sum, x) : x;
     }
     return sum;

@@ -231,6 +231,7 @@ static bool fit_int(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
 
 static bool fit_float(Elab *e, const Ast *formal, Value *v, Span at) {
     double x;
+    if (v->kind == VAL_TENSOR && elab_of_options(e, v->op)) return true;
     if (!elab_is_number(*v)) return wrong_kind(e, formal, *v, at, "a float");
     if (!elab_number_known(e, *v, &x)) {
         diag_add(e->c, DIAG_E0210, at,

@@ -198,6 +198,10 @@ formal: word                        { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORM
     | word ':' type                 { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, $3, NULL); }
     | word '=' expr                 { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, NULL, $3); }
     | word ':' type '=' expr        { fe_mark(p, @1, ROLE_BINDS); $$ = MAKE(FORMAL, @$, $1, $3, $5); }
+    | word ':' type '=' expr NAME   { fe_mark(p, @1, ROLE_BINDS); fe_mark(p, @6, ROLE_WORD);
+                                      $$ = MAKE(FORMAL, @$, $1, $3, $5, NODE(NAME, @6, $6));
+                                      if (strcmp($6, "settable") != 0)
+                                          diag_add(p->c, DIAG_E0103, @6, "expected 'settable', ',' or the end of the parameters, found '%s'", $6); }
     ;
 word: NAME                          /* these two are keywords only where a declaration stands */
     | EDGE                          { $$ = "edge"; }

@@ -508,6 +508,17 @@ static void take_known(RtExec *x, const int64_t *known) {
     }
 }
 
+/* Sizes that are options of the model: those that somebody said, then those that are still open. */
+static void bind_options(RtExec *x, bool known) {
+    for (int i = 0; i < x->program->n_options; i++) {
+        const rt_model_option *o = &x->program->option[i];
+        if (o->sym < 0 || x->n[o->sym] >= 0) continue;
+        if (known && !(x->rt->option_known && x->rt->option_known[i])) continue;
+        x->n[o->sym] = (int64_t)(x->rt->option_value ? x->rt->option_value[i] : o->first);
+        bound_of(x)->bound_by[o->sym] = "an option of the model";
+    }
+}
+
 gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data) {
     RtBound *b = x->rt->bound = RT_NEW(&x->rt->pool, RtBound);
     if (!b) return rt_fail_nomem(err_of(x), "tables of the data");
@@ -523,12 +534,14 @@ gnnc_status rt_bind_sizes(RtExec *x, RtMemory *memory, const RtDataSource *data)
     if (data->at) TRY(st, data->put_at(x, b->data, *data->at));
     TRY(st, bound_new(x));
     if (data->known) take_known(x, data->known);
+    bind_options(x, true);
     for (int s = 0; s < x->program->n_spaces; s++) TRY(st, bind_table(x, s));
     TRY(st, rt_bind_count_edges(x));
     TRY(st, rt_encoders_bind(x));
     TRY(st, rt_codes_bind(x));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_column(x, c));
     TRY(st, rt_weights_file_sizes(x));
+    bind_options(x, false);
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, bind_categories(x, c));
     for (int c = 0; c < x->program->n_columns; c++) TRY(st, stand_in(x, c));
     if (!data->known) TRY(st, rt_node_names_bind(x));

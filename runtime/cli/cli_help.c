@@ -92,6 +92,52 @@ void rt_cli_print_recipe(const RtCli *c, FILE *f) {
     print_batches(r, f);
 }
 
+/* Those that the model has, with what they are and may be. */
+static void print_own(RtCli *c, FILE *f) {
+    gnnc_option o = {.struct_size = sizeof o};
+    char head[80];
+    for (int i = RT_CLI_N_OPTIONS; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++) {
+        bool whole = o.type == GNNC_OPTION_INT;
+        if (i == RT_CLI_N_OPTIONS) fprintf(f, "\nOptions of the model\n");
+        snprintf(head, sizeof head, "--set %s=%s", o.name, whole ? "N" : "X");
+        fprintf(f, "  %-27s ", head);
+        if (whole)
+            fprintf(f, "%lld, %lld to %lld: %s\n", (long long)o.int_default, (long long)o.int_least,
+                    (long long)o.int_most, o.help);
+        else
+            fprintf(f, "%g, %g to %g: %s\n", o.real_default, o.real_least, o.real_most, o.help);
+    }
+}
+
+static void print_option_json(const gnnc_option *o, FILE *f) {
+    static const char *const type[] = {"int", "real", "text"};
+    fprintf(f, "{\"name\": \"%s\", \"type\": \"%s\", ", o->name, type[o->type]);
+    if (o->type == GNNC_OPTION_INT)
+        fprintf(f, "\"default\": %lld, \"least\": %lld, \"most\": %lld, ",
+                (long long)o->int_default, (long long)o->int_least, (long long)o->int_most);
+    if (o->type == GNNC_OPTION_REAL)
+        fprintf(f, "\"default\": %.17g, \"least\": %.17g, \"most\": %.17g, ", o->real_default,
+                o->real_least, o->real_most);
+    if (o->type == GNNC_OPTION_TEXT) {
+        fprintf(f, "\"default\": ");
+        rt_cli_put_json_string(o->text_default, f);
+        fprintf(f, ", ");
+    }
+    fprintf(f, "\"settable\": %s, \"help\": ", o->settable ? "true" : "false");
+    rt_cli_put_json_string(o->help, f);
+    fprintf(f, "}");
+}
+
+static void print_json(RtCli *c, FILE *f) {
+    gnnc_option o = {.struct_size = sizeof o};
+    fprintf(f, "{\"options\": [");
+    for (int i = 0; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++) {
+        fprintf(f, "%s\n  ", i ? "," : "");
+        print_option_json(&o, f);
+    }
+    fprintf(f, "\n]}\n");
+}
+
 static void print_options(RtCli *c, FILE *f) {
     char head[64];
     fprintf(f, "\nOptions\n");
@@ -120,6 +166,10 @@ static void print_commands(const RtCli *c, FILE *f) {
 }
 
 void rt_cli_help(RtCli *c, FILE *f) {
+    if (c->json) {
+        print_json(c, f);
+        return;
+    }
     fprintf(f, "%s: trains and runs model %s (%s)\n\n", c->prog, c->is.model, c->is.source);
     fprintf(f, "Usage: %s [COMMAND] --data DIR [OPTION]..\n\n", c->prog);
     print_commands(c, f);
@@ -129,6 +179,7 @@ void rt_cli_help(RtCli *c, FILE *f) {
     rt_cli_print_parameters(c, true, "  state: ", f);
     rt_cli_print_layers(c, f);
     rt_cli_print_recipe(c, f);
+    print_own(c, f);
     print_options(c, f);
     fprintf(f, "\nExit status: 0 done, 1 failed (with a message), 2 wrong usage,\n"
                "128 + n stopped by signal n (SIGINT, SIGTERM, SIGHUP, SIGPIPE) after saving.\n");

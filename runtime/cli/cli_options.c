@@ -27,6 +27,14 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
+    {"--set",
+     "NAME=VALUE",
+     "an option of the model or of the trainer, hidden=64",
+     RT_OPT_ANY,
+     0,
+     NULL,
+     NULL,
+     {{0, 0}}},
     IN_CLI(
         "--seeds", "N", RT_OPT_TIMES, seeds,
         "train: train N times, with --seed and the numbers after it; print means and deviations. "
@@ -112,7 +120,14 @@ const RtCliOption rt_cli_options[] = {
     WORDS("--maps", "device|host|check", "device_maps", "check_maps",
           "on a GPU: who builds index arrays when data are loaded; check: both, compared", {1, 0},
           {0, 0}, {1, 1}),
-    ASK("--help", RT_OPT_HELP, "or -h: this text"),
+    {"--help",
+     NULL,
+     "or -h: this text; --help=json: the options that --set takes",
+     RT_OPT_HELP,
+     0,
+     NULL,
+     NULL,
+     {{0, 0}}},
     ASK("--version", RT_OPT_VERSION, "or -V: versions of model, compiler and library"),
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL, NULL, {{0, 0}}},
 };
@@ -170,6 +185,22 @@ static int no_such_word(const RtCli *c, const RtCliOption *o, const char *v) {
     return rt_cli_usage(c, "%s: '%s' is not %s", o->name, v, list);
 }
 
+/* Those of the model, if there are any, are what was meant. */
+static int unknown_setting(RtCli *c, const char *name) {
+    gnnc_option o = {.struct_size = sizeof o};
+    char known[256] = "";
+    size_t at = 0;
+    for (int i = RT_CLI_N_OPTIONS; gnnc_trainer_option(c->t, i, &o) == GNNC_OK && at < sizeof known;
+         i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", o.name);
+    if (!*known)
+        return rt_cli_usage(c,
+                            "--set: there is no option '%s', and the model was compiled without "
+                            "any of its own (gnnc --settable)",
+                            name);
+    return rt_cli_usage(c, "--set: there is no option '%s'; the model has %s", name, known);
+}
+
 static int trainer_option(RtCli *c, const RtCliOption *o, gnnc_status st) {
     return st == GNNC_OK ? RT_EXIT_OK
                          : rt_cli_usage(c, "%s: %s", o->name, gnnc_trainer_error(c->t));
@@ -190,6 +221,18 @@ static int set_own(RtCli *c, const RtCliOption *o, const char *v) {
     if (!parse_int(v, &n)) return rt_cli_usage(c, "%s: '%s' is not a whole number", o->name, v);
     if (strcmp(o->option, "epochs") == 0) c->n_epochs = n;
     return trainer_option(c, o, gnnc_trainer_set_int(c->t, o->option, n));
+}
+
+/* "hidden=64" */
+static int set_any(RtCli *c, const char *v) {
+    char name[64], said[80];
+    size_t n = strcspn(v, "=");
+    if (!v[n]) return rt_cli_usage(c, "--set: '%s' is not NAME=VALUE", v);
+    if (n >= sizeof name) return rt_cli_usage(c, "--set: there is no option '%.*s'", (int)n, v);
+    snprintf(name, sizeof name, "%.*s", (int)n, v);
+    snprintf(said, sizeof said, "--set %s", name);
+    if (!find_own(c, name).name) return unknown_setting(c, name);
+    return set_own(c, &(RtCliOption){.name = said, .option = name}, v + n + 1);
 }
 
 static int set_words(RtCli *c, const RtCliOption *o, const char *v) {
@@ -225,6 +268,8 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
         return RT_EXIT_OK;
     case RT_OPT_OWN:
         return set_own(c, o, v);
+    case RT_OPT_ANY:
+        return set_any(c, v);
     case RT_OPT_BYTES:
         if (!rt_read_bytes(v, &n))
             return rt_cli_usage(c, "%s: '%s' is no number of bytes: 2000, 64K, 4G", o->name, v);
@@ -233,6 +278,7 @@ static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
         return set_words(c, o, v);
     case RT_OPT_HELP:
         c->command = RT_CMD_HELP;
+        c->json |= v != NULL;
         return RT_EXIT_OK;
     case RT_OPT_VERSION:
         c->command = RT_CMD_VERSION;
@@ -267,6 +313,8 @@ static int parse_option(RtCli *c, int argc, char **argv, int *i) {
                                                 : arg;
     const RtCliOption *o = find_option(name, eq ? (size_t)(eq - arg) : strlen(name));
     if (!o) return unknown_option(c, arg);
+    if (o->kind == RT_OPT_HELP && eq && strcmp(eq + 1, "json") == 0)
+        return set_option(c, o, eq + 1);
     if (!o->value && eq) return rt_cli_usage(c, "%s takes no value", o->name);
     if (!o->value) return set_option(c, o, NULL);
     if (eq) return set_option(c, o, eq + 1);

@@ -3,6 +3,7 @@
 #ifndef RUNTIME_CLI_OPTIONS_H
 #define RUNTIME_CLI_OPTIONS_H
 
+#include <gnnc.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,12 +14,21 @@ typedef enum {
     RT_OPT_FLAG,  /* bool at offset */
     RT_OPT_WORD,  /* which of the words, int at offset */
     RT_OPT_OWN,   /* the trainer's `option`, as its type is read */
+    RT_OPT_ANY,   /* NAME=VALUE: any of the trainer's, or of the model's */
     RT_OPT_BYTES, /* the same, with K, M, G */
     RT_OPT_SET,   /* sets it, and `too`, to what `to` has for the word given; without one, the first
                    */
     RT_OPT_HELP,
     RT_OPT_VERSION
 } RtCliOptionKind;
+
+/* Options of every trainer; those behind them are the model's. */
+enum {
+    RT_CLI_N_OPTIONS = 0
+#define ONE(...) +1
+    GNNC_OPTION_MAP(ONE, ONE, ONE)
+#undef ONE
+};
 
 typedef struct RtCliOption {
     const char *name, *value; /* value: NULL = takes none; "a|b|c" = one of these words */

@@ -49,17 +49,19 @@ typedef struct RtRuntime {
     gnnc_model *model;             /* whose memory the parameters are (model.h); NULL = their own */
     RtBlocks blocks;
     RtDist *dist; /* rows that processes share (distributed.h); NULL = the program shares none */
-    bool vars_changed;       /* by somebody else than a phase: what is kept of them is old */
-    const int32_t *fanout;   /* [n_hops] drawn in place of the program's; NULL: that */
-    bool spill;              /* working memory that does not fit may lie in a file */
-    bool amx;                /* f32 matrix products may use AMX (gemm_pieces.h) */
-    RtProducts16 products16; /* how bf16 is multiplied (gemm_16.c) */
-    bool *alone;             /* [steps of all phases] too short to share, or NULL */
-    const bool *alone_here;  /* [steps] of the phase that runs */
-    const atomic_int *stop;  /* not 0: an end was asked for */
-    bool by_signal;          /* signals that wait ask for it, too: option "signals" */
-    bool together;           /* with other processes, which end behind the same step alone */
-    double asked;            /* s, when a loop first saw that; 0 = none did */
+    bool vars_changed;          /* by somebody else than a phase: what is kept of them is old */
+    const double *option_value; /* [n_options] of the model; NULL: as where nobody says others */
+    const bool *option_known;   /* .. which somebody said before data are bound; NULL: none */
+    const int32_t *fanout;      /* [n_hops] drawn in place of the program's; NULL: that */
+    bool spill;                 /* working memory that does not fit may lie in a file */
+    bool amx;                   /* f32 matrix products may use AMX (gemm_pieces.h) */
+    RtProducts16 products16;    /* how bf16 is multiplied (gemm_16.c) */
+    bool *alone;                /* [steps of all phases] too short to share, or NULL */
+    const bool *alone_here;     /* [steps] of the phase that runs */
+    const atomic_int *stop;     /* not 0: an end was asked for */
+    bool by_signal;             /* signals that wait ask for it, too: option "signals" */
+    bool together;              /* with other processes, which end behind the same step alone */
+    double asked;               /* s, when a loop first saw that; 0 = none did */
 } RtRuntime;
 
 /* serial_steps.c: steps estimated to take less than serial_ns run on the caller alone.  After the

@@ -404,7 +404,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
     REAL(lr, 0, 0, "initial learning rate")                                                        \
     REAL(weight_decay, 0, 0, "weight decay, if the recipe's is not 0")                             \
     INT(batch, 0, 1, INT32_MAX, "mini-batches: rows that a step learns from")                      \
-    TEXT(fanout, "", "mini-batches: neighbours drawn in each hop, 15,10; -1 = all of them")         \
+    TEXT(fanout, "", "mini-batches: neighbours drawn in each hop, 15,10; -1 = all of them")        \
     INT(split, 0, 0, INT32_MAX, "which of the data's splits, from 0")                              \
     TEXT(device, "auto", "where to run: auto, cpu, cuda, cuda:N")                                  \
     TEXT(at, "", "for a model of the future: predict all rows at this date")                       \
@@ -471,6 +471,7 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
 
 /* Return GNNC_E_MISSING (no such option of that type, or not of this model), GNNC_E_RANGE,
  * GNNC_E_STATE (after load). */
+/* Numbers that the model calls settable, or gnnc --settable does, are options, too. */
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
 gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value);
@@ -492,8 +493,10 @@ typedef struct gnnc_option {
     const char *text_value, *text_default; /* text_value: valid until the next set_text */
 } gnnc_option;
 int gnnc_trainer_n_options(const gnnc_trainer *t);
-/* GNNC_E_RANGE: no option i.  After load threads, serial_ns and variant are those in use; resume
- * sets epochs, seed, lr and weight_decay, where the host has not. */
+/* GNNC_E_RANGE: no option i.  Behind those of GNNC_OPTION_MAP are the model's own, which a file of
+ * weights records; given before load it sets those that the host has not.  After load threads,
+ * serial_ns and variant are those in use; resume sets epochs, seed, lr and weight_decay, where the
+ * host has not. */
 gnnc_status gnnc_trainer_option(gnnc_trainer *t, int i, gnnc_option *out);
 
 const char *gnnc_trainer_device(const gnnc_trainer *t); /* "cpu" or "cuda"; known after load */

@@ -13,6 +13,7 @@
 
 #include "runtime/memory.h"
 #include "model.h"
+#include "runtime/trainer/model_options.h"
 
 /* Lends the model's tensors, names of categories and encoders to a trainer. */
 gnnc_status rt_model_share_weights(gnnc_model *m, gnnc_trainer *t) {
@@ -30,7 +31,7 @@ gnnc_status rt_model_share_weights(gnnc_model *m, gnnc_trainer *t) {
     if (!(g->f.v = RT_NEWN(&g->pool, RtTensor, m->f.n)))
         return rt_fail_nomem(&t->rt.err, m->weights.name);
     if (m->f.n) memcpy(g->f.v, m->f.v, (size_t)m->f.n * sizeof *g->f.v);
-    return GNNC_OK;
+    return rt_model_options_take(t);
 }
 
 /* ---- in the file -------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model.h"
+#include "runtime/trainer/model_options.h"
 #include "runtime/data/json.h"
 
 static const char KEY[] = "gnnc_metrics", TASK[] = "gnnc_task";
@@ -63,6 +64,8 @@ static gnnc_status put_reached(const gnnc_trainer *t, const double *values, RtPo
 gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values, RtPool *pool,
                                      RtMeta *to, int *n) {
     gnnc_status st = put_task(t->program, pool, &to[*n]);
+    if (to[*n].key) ++*n;
+    if (st == GNNC_OK) st = rt_model_options_put(t, pool, &to[*n]);
     if (to[*n].key) ++*n;
     if (st == GNNC_OK) st = put_reached(t, values, pool, &to[*n]);
     if (to[*n].key) ++*n;

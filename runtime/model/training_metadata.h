@@ -3,6 +3,8 @@
  *     metadata "gnnc_task"    = {"target": "paper.y", "outcome": "classes"}
  *     metadata "gnnc_metrics" = {"accuracy.val": 0.79, "loss.val": 0.64}
  *
+ *     metadata "gnnc_options" = {"hidden": 64, "p": 0.2, "fanout": "15,10"}
+ *
  * The metrics are those of every split, of the parameters that the file has as its model's. */
 #ifndef RUNTIME_REACHED_H
 #define RUNTIME_REACHED_H
@@ -15,7 +17,7 @@ typedef struct RtMetricValue {
     double value;
 } RtMetricValue;
 
-enum { RT_TRAINING_METADATA_MAX = 2 };
+enum { RT_TRAINING_METADATA_MAX = 3 };
 /* Metadata for a file of weights behind to[0 .. *n), RT_TRAINING_METADATA_MAX at most.  values
  * [n_scalars]: of the trainer's scalars, NaN where one is not known; NULL: as they are now, which
  * are the parameters' where t->judged. */

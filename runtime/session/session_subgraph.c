@@ -140,6 +140,10 @@ static gnnc_status check_relations(gnnc_trainer *t) {
 static gnnc_status sizes_of_weights(gnnc_trainer *t, int64_t *known, int64_t *n) {
     const rt_program *p = t->program;
     gnnc_status st = rt_weights_file_tell_sizes(t->given, p, &t->rt.pool, known, &t->rt.err);
+    for (int i = 0; i < p->n_options; i++) {
+        int sym = p->option[i].sym;
+        if (sym >= 0 && known[sym] < 0) known[sym] = (int64_t)t->option_value[i];
+    }
     for (int i = 0; i < p->n_syms && st == GNNC_OK; i++) n[i] = known[i] < 0 ? 1 : known[i];
     for (int s = 0; s < p->n_spaces && st == GNNC_OK; s++) {
         const rt_space *sp = &p->spaces[s];

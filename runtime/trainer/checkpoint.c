@@ -11,6 +11,7 @@
  * Nothing in it depends on the clock or the thread count, so equal runs write equal
  * files.  Real numbers are written as their bits: exact, whatever the host's locale. */
 #include "checkpoint.h"
+#include "model_options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -304,6 +305,7 @@ static gnnc_status check_identity(File *o) {
     if (!program || !split) return rt_fail_nomem(&t->rt.err, o->path);
     gnnc_status st;
     TRY(st, check_program(o, program));
+    TRY(st, rt_model_options_check(t, o->path, &o->f));
     TRY(st, check_data(o));
     TRY(st, check_same(o, "split", split, "split"));
     if (t->batches) {

@@ -19,6 +19,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/index_file.h"
 #include "init.h"
+#include "model_options.h"
 #include "runtime/exec/distributed.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
@@ -95,6 +96,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     atomic_init(&t->n_holders, 1);
     t->options = t->standard = rt_options_of(t->program);
     gnnc_status st = create_tables(t);
+    if (st == GNNC_OK) st = rt_model_options_new(t);
     if (st == GNNC_OK)
         *out = t;
     else
@@ -341,6 +343,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st, rt_memory_plan(&t->x, &t->memory, (size_t)t->options.max_memory));
     TRY(st, rt_memory_alloc(&t->x, &t->memory));
     TRY(st, rt_device_place(&t->x, &t->memory));
+    TRY(st, rt_model_options_bound(t));
     TRY(st, rt_trainer_set_serial_steps(t));
     TRY(st, run_load_phase(t));
     TRY(st,
@@ -397,7 +400,8 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
     t->rt.amx = amx && t->training && rt_pieces_available();
     if (t->training) t->training->use_tuned(t, directory);
     start_schedule(t);
-    gnnc_status st = start_team(t);
+    gnnc_status st = rt_model_options_take(t);
+    if (st == GNNC_OK) st = start_team(t);
     if (st == GNNC_OK) st = prepare(t, directory);
     t->loaded = st == GNNC_OK;
     t->options.variant = t->variant;

@@ -94,6 +94,9 @@ struct gnnc_trainer {
     struct RtWeightsFile *given; /* weights that came before the data; NULL = none */
     RtMemory memory;
     RtOptions options, standard; /* .. before any was set */
+    double *option_value;        /* [program->n_options] of the model */
+    bool *option_set;            /* .. by the host, */
+    bool *option_known;          /* .. or by weights that came before the data */
     RtSchedule schedule;
     RtProgress progress;
     RtScalar *scalars;

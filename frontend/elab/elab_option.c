@@ -1,0 +1,143 @@
+/* Parameters of a model that are options of the compiled program.
+ *
+ * An int is a size that is bound before data are, as those that the data have; a float is an input
+ * of all phases that read it.  What needs to know them when compiling refuses them: the list of a
+ * `for`, a number of the recipe. */
+#include "frontend/elab/elab.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/include/gnnc.h"
+
+/* Options that every trainer has. */
+static const char *const OF_TRAINERS[] = {
+#define NAME(name, ...) #name,
+    GNNC_OPTION_MAP(NAME, NAME, NAME)
+#undef NAME
+};
+
+static bool is_listed(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && strncmp(at, name, n) == 0) return true;
+    return false;
+}
+
+bool elab_is_settable(const Elab *e, const Ast *formal) {
+    return formal->n > 2 || (e->opt && is_listed(e->opt->settable, formal->text));
+}
+
+void elab_check_settable(Elab *e, const Ast *model) {
+    const Ast *formals = model->kid[0];
+    const char *at = e->opt->settable;
+    Names known = {0};
+    for (int j = 1; j < formals->n; j++) elab_names_add(e, &known, formals->kid[j]->text);
+    while (at && *at) {
+        size_t n = strcspn(at, ",");
+        const char *name = arena_strndup(e->a, at, n);
+        bool found = false;
+        for (int j = 1; j < formals->n; j++)
+            found = found || strcmp(formals->kid[j]->text, name) == 0;
+        if (!found)
+            diag_add(e->c, DIAG_E0309, (Span){0},
+                     "--settable=%s: the model '%s' has no parameter of that name%s", name,
+                     model->text, elab_names_advice(e, name, &known));
+        at += n + (at[n] == ',');
+    }
+}
+
+/* ---- values ----------------------------------------------------------------------------- */
+static bool is_of_trainers(const char *name) {
+    for (size_t i = 0; i < COUNT(OF_TRAINERS); i++)
+        if (strcmp(OF_TRAINERS[i], name) == 0) return true;
+    return false;
+}
+
+static bool may_be_set(Elab *e, const Ast *formal, Value v) {
+    double x;
+    const char *why = NULL;
+    if (v.kind != VAL_INT && v.kind != VAL_FLOAT)
+        why = "an int or a float can be set when the program runs";
+    else if (!elab_number_known(e, v, &x))
+        why = "its default must be known when compiling";
+    else if (v.kind == VAL_INT && (x < 1 || x > INT32_MAX))
+        why = "an int that can be set is a size, from 1 on";
+    else if (is_of_trainers(formal->text))
+        why = "every trainer has an option of that name already";
+    if (why) diag_add(e->c, DIAG_E0322, formal->span, "'%s' is settable: %s", formal->text, why);
+    return !why;
+}
+
+static ModelOption *option_of(Elab *e, const Ast *formal, Value v) {
+    ModelOption *o = module_option(e->m, formal->text);
+    double first = 0;
+    if (o || !elab_number_known(e, v, &first)) return o;
+    Space *dim = v.kind == VAL_INT ? elab_space_of_option(e, formal->text, formal->span) : NULL;
+    return module_option_new(e->m, formal->text, dim, first, formal->span);
+}
+
+bool elab_option_value(Elab *e, const Ast *formal, Value *v) {
+    const Ast *type = formal->kid[0];
+    double x;
+    if (elab_is_poison(*v)) return false;
+    bool real = type && strcmp(type->text, "float") == 0;
+    if (real && v->kind == VAL_INT && elab_number_known(e, *v, &x)) *v = val_float(x);
+    if (!may_be_set(e, formal, *v)) return false;
+    const ModelOption *o = option_of(e, formal, *v);
+    e->b.span = formal->span;
+    *v = o->dim ? val_dim(elab_key_of_space(e, o->dim), o->dim->size)
+                : val_tensor(b_input(&e->b, o->input, type_scalar(DT_F32)));
+    return true;
+}
+
+bool elab_of_options(const Elab *e, const Op *op) {
+    if (op->type.rank || op->type.dt != DT_F32) return false;
+    if (op->kind == OP_CONST) return true;
+    if (op->kind == OP_INPUT) return module_option_of(e->m, op) != NULL;
+    if (!(op_traits(op->kind) & OPT_ELEM)) return false;
+    for (int i = 0; i < op->n_in; i++)
+        if (!elab_of_options(e, op->in[i])) return false;
+    return op->n_in > 0;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------ */
+/* An option against a number; *above: the option is the larger one. */
+static ModelOption *bounded(const Elab *e, const Op *op, double *at, bool *above) {
+    if (op->kind != OP_LE && op->kind != OP_LT) return NULL;
+    *above = op->in[0]->kind == OP_CONST;
+    const Op *number = op->in[*above ? 0 : 1];
+    *at = number->imm;
+    return number->kind == OP_CONST ? module_option_of(e->m, op->in[*above ? 1 : 0]) : NULL;
+}
+
+static bool is_range(const Elab *e, const Op *op) {
+    double at;
+    bool above;
+    if (op->kind == OP_AND) return is_range(e, op->in[0]) && is_range(e, op->in[1]);
+    return bounded(e, op, &at, &above) != NULL;
+}
+
+static void narrow(Elab *e, const Op *op, const char *why) {
+    double at = 0;
+    bool above = false;
+    if (op->kind == OP_AND) {
+        narrow(e, op->in[0], why);
+        narrow(e, op->in[1], why);
+        return;
+    }
+    ModelOption *o = bounded(e, op, &at, &above);
+    if (!o) return;
+    if (op->kind == OP_LT) at = nextafter(at, above ? INFINITY : -INFINITY);
+    if (above ? at <= o->least : at >= o->most) return;
+    *(above ? &o->least : &o->most) = at;
+    o->why = why;
+    if (o->first < o->least || o->first > o->most)
+        diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);
+}
+
+bool elab_option_range(Elab *e, const Op *holds, const char *why) {
+    bool is = is_range(e, holds);
+    if (is) narrow(e, holds, why);
+    return is;
+}
