@@ -1,13 +1,13 @@
 /* Setting and listing options, by the one table (gnnc.h, GNNC_OPTION_MAP). */
 #include "options.h"
 
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/batch/batch_sizes.h"
 #include "runtime/data/dates.h"
 #include "runtime/device/device.h"
 #include "runtime/trainer/model_options.h"
@@ -220,31 +220,6 @@ const int32_t *rt_options_fanout(const RtOptions *o) {
     return o->own_fanout ? o->hop_fanout : NULL;
 }
 
-/* How many numbers the list has, of which the first `most` go to `to`; -1: it is none. */
-static int parse_fanout(const char *s, int most, int32_t *to) {
-    for (int n = 0;; n++) {
-        char *end;
-        errno = 0;
-        long long k = strtoll(s, &end, 10);
-        if (end == s || errno || k < -1 || k > INT32_MAX) return -1;
-        if (n < most) to[n] = (int32_t)k;
-        if (!*end) return n + 1;
-        if (*end != ',') return -1;
-        s = end + 1;
-    }
-}
-
-void rt_options_take_fanout(gnnc_trainer *t, const char *value) {
-    RtOptions *o = &t->options;
-    int32_t hop[RT_MAX_HOPS] = {0};
-    int n_hops = t->program->sampling.n_hops;
-    bool fits = strlen(value) < RT_OPTION_TEXT_SIZE && n_hops > 0;
-    if (!fits || parse_fanout(value, n_hops, hop) != n_hops) return;
-    snprintf(o->fanout, sizeof o->fanout, "%s", value);
-    memcpy(o->hop_fanout, hop, sizeof hop);
-    o->own_fanout = true;
-}
-
 /* "15,10"; "": the program's own. */
 static gnnc_status set_fanout(gnnc_trainer *t, const Option *o, const char *value) {
     int32_t hop[RT_MAX_HOPS] = {0};
@@ -252,7 +227,7 @@ static gnnc_status set_fanout(gnnc_trainer *t, const Option *o, const char *valu
     gnnc_status st;
     const char *why = fixed(t, RT_OPTION_fanout, &st);
     if (why) return rt_fail(&t->rt.err, st, "'fanout': %s", why);
-    if (*value) n = strlen(value) < RT_OPTION_TEXT_SIZE ? parse_fanout(value, n_hops, hop) : -1;
+    if (*value) n = strlen(value) < RT_OPTION_TEXT_SIZE ? rt_fanout_parse(value, n_hops, hop) : -1;
     if (n < 0)
         return rt_fail(
             &t->rt.err, GNNC_E_RANGE,

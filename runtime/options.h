@@ -32,8 +32,6 @@ typedef struct RtOptions {
 
 /* As they are before anything is set. */
 RtOptions rt_options_of(const rt_program *p);
-/* As gnnc_trainer_set_text, of a file that says it; what does not fit the program is left. */
-void rt_options_take_fanout(gnnc_trainer *t, const char *value);
 /* [RT_MAX_HOPS] what option fanout says; NULL: nothing. */
 const int32_t *rt_options_fanout(const RtOptions *o);
 /* What "cpu", "auto", "cuda" or "cuda:1" says of the program.  E_MISSING: not compiled for that. */

@@ -4,6 +4,9 @@
  * memory is foreseen. */
 #include "batch_sizes.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "runtime/bind/bind.h"
 #include "links.h"
 #include "runtime/sample/sample.h"
@@ -37,6 +40,19 @@ static void limit_to_trees(const Hops *h, int type, double *nodes) {
 int32_t rt_fanout(const rt_program *p, const int32_t *fanout, int hop, int space) {
     int32_t own = p->sampling.fanout[hop * p->n_spaces + space];
     return fanout && own ? fanout[hop] : own;
+}
+
+int rt_fanout_parse(const char *s, int most, int32_t *to) {
+    for (int n = 0;; n++) {
+        char *end;
+        errno = 0;
+        long long k = strtoll(s, &end, 10);
+        if (end == s || errno || k < -1 || k > INT32_MAX) return -1;
+        if (n < most) to[n] = (int32_t)k;
+        if (!*end) return n + 1;
+        if (*end != ',') return -1;
+        s = end + 1;
+    }
 }
 
 /* In-edges drawn for one node. */

@@ -16,5 +16,7 @@ bool rt_batch_sizes(const rt_program *p, int64_t batch, const int32_t *fanout, R
 /* Edges that a hop draws along a relation for each node, -1 = all.  Where the program draws none
  * nothing else is. */
 int32_t rt_fanout(const rt_program *p, const int32_t *fanout, int hop, int space);
+/* How many numbers "15,10" has, of which the first `most` go to `to`; -1: it is no list of them. */
+int rt_fanout_parse(const char *s, int most, int32_t *to);
 
 #endif

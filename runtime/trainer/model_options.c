@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/batch/batch_sizes.h"
 #include "runtime/data/json.h"
 #include "runtime/device/device.h"
 #include "runtime/model/codes.h"
@@ -126,11 +127,17 @@ static gnnc_status read_one(gnnc_trainer *t, const char *path, const RtJson *all
 }
 
 /* One of a program with other hops is not followed: it says nothing of this one's. */
-static gnnc_status take_fanout(gnnc_trainer *t, const RtJson *all) {
+static void take_fanout(gnnc_trainer *t, const RtJson *all) {
     const RtJson *v = rt_json_get(all, "fanout");
-    if (!v || v->kind != RT_JSON_STRING || t->options.set[RT_OPTION_fanout]) return GNNC_OK;
-    rt_options_take_fanout(t, v->text);
-    return GNNC_OK;
+    RtOptions *o = &t->options;
+    int32_t hop[RT_MAX_HOPS] = {0};
+    int n_hops = t->program->sampling.n_hops;
+    if (!v || v->kind != RT_JSON_STRING || o->set[RT_OPTION_fanout] || !n_hops) return;
+    bool fits = strlen(v->text) < RT_OPTION_TEXT_SIZE;
+    if (!fits || rt_fanout_parse(v->text, n_hops, hop) != n_hops) return;
+    memcpy(o->fanout, v->text, strlen(v->text) + 1);
+    memcpy(o->hop_fanout, hop, sizeof hop);
+    o->own_fanout = true;
 }
 
 gnnc_status rt_model_options_take(gnnc_trainer *t) {
@@ -148,7 +155,7 @@ gnnc_status rt_model_options_take(gnnc_trainer *t) {
         t->option_value[i] = v;
         t->option_known[i] = true;
     }
-    if (all && t->training) st = take_fanout(t, all);
+    if (all && t->training) take_fanout(t, all);
 out:
     rt_pool_free(&pool);
     return st;

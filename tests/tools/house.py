@@ -19,7 +19,7 @@ FOLDERS = ["frontend", "codegen", "passes", "ir", "runtime"]  # each includes th
 
 # Circles that are one concept.  Files, the most of them, and why they need each other.
 CONCEPTS = [
-    ("frontend/elab/* frontend/fe", 24, "an evaluator is one recursion"),
+    ("frontend/elab/* frontend/fe", 25, "an evaluator is one recursion"),
     ("ir/op/* ir/op_impl ir/build ir/interp*", 20, "gradients are built of operations; a loop runs its body"),
     ("runtime/cli/*", 14, "commands of one program"),
     ("codegen/cpu/*", 10, "statements hold statements"),
