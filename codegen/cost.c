@@ -222,7 +222,8 @@ static void visit_load(CostWalk *w, const LStmt *s) {
     w->reg[s->dst->id] = (IndexDep){dep.loops, true, s->buf};
 }
 
-/* Counts a store or accumulation. */
+/* Counts a store or accumulation to a buffer. One to a local array costs nothing: it only notes the
+ * loops and the index array that the local's value varies with, for the loads of it that follow. */
 static void visit_store(CostWalk *w, const LStmt *s) {
     IndexDep dep = index_dep(w, s);
     if (s->buf->kind == LB_LOCAL)
@@ -242,7 +243,9 @@ static void count_segment_bounds(CostWalk *w, const LStmt *loop) {
                   loop->span);
 }
 
-/* Counts a loop and its body. */
+/* Notes which loops the variable of a loop varies with, and visits the body. A loop that replaces
+ * outer ones iterates over the same rows again: they are noted, too, and without_replaced() drops
+ * them, so that no row counts twice. */
 static void visit_loop(CostWalk *w, const LStmt *loop) {
     if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
     if (loop->range == LR_SEGMENT) count_segment_bounds(w, loop);

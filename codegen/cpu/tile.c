@@ -128,7 +128,9 @@ static void each_vector(Tile *t, CgCell *c, void (*fn)(CgFn *, CgCell *)) {
     leave_vectors(t->f);
 }
 
-/* Reserves registers for the rows, and loads those that are read first. */
+/* Reserves registers for the rows of sums that the tile writes (allocas, which LLVM turns into
+ * registers), and loads those whose contents before the tile count. A local array is begun inside
+ * the tile, so that it has none. */
 static void open_cells(Tile *t) {
     CgFn *f = t->f;
     int n = t->heads * t->vectors;

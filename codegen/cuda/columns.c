@@ -224,7 +224,8 @@ static const char *guard_text(const CuFn *f) {
 
 /* Emits the end of a block that has summed one part of a long row: it reduces its partial sums over
  * the ways and stores them in scratch memory (gn_room), where the block that finishes the row reads
- * them. */
+ * them. It is emitted for all rows: gn_leave stores nothing where the block has a whole row, and
+ * only a block with a part leaves the rest of the row to another (continue). */
 static void emit_store_partials(CuFn *f, const CuPartial *partial, int n) {
     for (int i = 0; i < n; i++) {
         const char *name = cu_pack_register(f, partial[i].name);

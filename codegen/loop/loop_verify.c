@@ -265,6 +265,7 @@ static bool check_body(Check *c, const LStmt *s, int depth) {
     if (is_loop && c->depth == PATH_MAX_DEPTH) return kernel_error(c, "loops nest too deeply");
     bool ok = !is_loop || check_definition(c, s, DT_I64);
     if (ok && is_loop) {
+        /* loops of which each iteration gives the variable another value: stores there are apart */
         c->distinct_over[s->var->id] = distinct_loops(c, s);
         c->path[c->depth++] = s;
     }

@@ -328,6 +328,7 @@ bool loop_find_region(const LoopTeam *t, const LStmt *s, LoopColumns *out) {
         s->kind == L_LOCAL ? s->buf->rank >= 1 : loop_has_body(s) && has_column_loop(t, s);
     for (const LStmt *last = s; may_begin && last; last = last->next) {
         bool writes = last->kind == L_STORE || last->kind == L_ACC;
+        /* The team's first thread alone makes such a store: no region goes past it. */
         if (writes && (last->buf->kind != LB_LOCAL || last->buf->rank)) break;
         if (!loop_has_body(last)) continue;
         RegionCheck check = {.t = t, .of = {.first = s, .end = last->next}};

@@ -318,7 +318,8 @@ static bool accumulates_whole_rows(const LStmt *s, const LStmt *outer, const LSt
     return true;
 }
 
-/* Whether that holds for each local array that the statements access. */
+/* Whether each local array that the statements access is accumulated by whole rows alone
+ * (accumulates_whole_rows). */
 static bool locals_are_whole_rows(const LKernel *k, const LStmt *s) {
     for (; s; s = s->next)
         if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&

@@ -125,7 +125,9 @@ static bool is_scalar_of_entries(const LoopTile *t, const LBuf *b) {
 }
 
 /* Checks one access of the tile: a written buffer must be accessed by column, in a row that
- * registers can hold. */
+ * registers can hold. Two others are allowed: scalars that are summed for each entry, and rows of
+ * an entry that are stored and not read. column: the variable of the column loop around the access;
+ * NULL = none. */
 static bool check_access(LoopTile *t, const LStmt *s, const LReg *column) {
     if (!tile_writes(t, s->buf))
         return s->buf->kind != LB_LOCAL || is_column_invariant(s, column) ||

@@ -94,8 +94,9 @@ static OpList missing_sums(GroupKernel *p, const Op *op) {
     return out;
 }
 
-/* Whether all row values that op reads are computed or stored, so that op can be computed. sum: the
- * sum whose operands are asked about; it itself need not be computed. */
+/* Whether all row values that op reads are computed or stored, so that op can be computed. map: the
+ * map along whose entries op is read; NULL = at the row itself. sum: the sum whose operands are
+ * asked about; it itself need not be computed. An op that was visited before is ready. */
 static bool operands_are_ready(GroupKernel *p, const Op *op, Map *map, const Op *sum) {
     Map *operand_map;
     if (!cg_is_inline(p->g, op) || (op != sum && find_accumulator(p, op))) return true;

@@ -137,7 +137,9 @@ static LReg *emit_gather(Gen *g, const Op *op, const Env *env, int n, LReg *cons
     return end_branch(g, b, op);
 }
 
-/* Emits one element of a concatenation: a branch for each operand. */
+/* Emits one element of a concatenation: a branch for each operand. op->over: the spaces of both
+ * operands and of the result, along the dimension that is concatenated. key[n]: the registers that
+ * index the element. */
 static LReg *emit_concat(Gen *g, const Op *op, const Env *env, int n, LReg *const *key) {
     Branch b = begin_branch(g, op, n, key);
     LReg *i = cg_lookup(env, op->over[2]), *split = cg_size(g, op->over[0]->size);

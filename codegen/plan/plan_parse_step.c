@@ -225,7 +225,10 @@ static bool step_error_at(PlanReader *r, int i, const char *what) {
     return parse_fail(&r->p, DIAG_E0542, r->ph->steps.v[i]->span, "step %d: %s", i, what);
 }
 
-/* Reads the numbers of the steps that a product's epilogue replaces, "3 4". */
+/* Reads the numbers of the steps that a product's epilogue replaces, "3 4". A sum of an operand's
+ * rows (PE_SUM_A, PE_SUM_B) replaces two kernels, the one of the chunks and the one that adds them;
+ * the product itself stays where it is. Any other epilogue replaces one kernel and writes that
+ * kernel's result (e->out). */
 static bool parse_covers(PlanReader *r, int product, PEpilogue *e, const char *numbers) {
     int max_steps = e->kind == PE_SUM_A || e->kind == PE_SUM_B ? 2 : 1;
     for (char *end; *numbers; numbers = end) {

@@ -316,8 +316,10 @@ typedef VEC(PHalo) Reaches;
 /* Which rows of a buffer a process has. */
 typedef struct {
     Space *partition; /* its own alone, beside those that were brought; NULL: all */
-    bool partials, adds, complete;
-    Reaches halos;
+    bool partials;    /* rows are partial sums of chunks, which the process has of its own rows */
+    bool adds;        /* each process has a summand: the value is their sum */
+    bool complete;
+    Reaches halos; /* rows of other processes that were brought */
 } Placement;
 
 /* The state of placing exchanges in a phase. */
@@ -454,7 +456,7 @@ static Placement owned_only(const Placement *h) {
     return (Placement){.partition = h->partition, .partials = h->partials, .adds = h->adds};
 }
 
-/* Which rows of its results a process has after step i. */
+/* Which rows of its results a process has after step i. A copy copies no halo. */
 static Placement placement_after(const Placer *x, int i) {
     const ReadStep *st = &x->steps[i];
     const PStep *s = x->ph->steps.v[i];

@@ -93,7 +93,8 @@ static void check_lengths(const Plan *p, const PStep *s, StepAccesses *t) {
     }
 }
 
-/* Finds how a kernel accesses its buffers. */
+/* Finds how a kernel accesses its buffers, and by which rows it can be run in parts: t->rows stays
+ * NULL where something is written that is not at its own row or chunk. */
 static void analyze_kernel(const Plan *p, const PStep *s, StepAccesses *t) {
     for (int i = 0; i < s->n_bufs; i++) t->written[i] = s->kernel->bufs.v[i]->written;
     const LStmt *loop = s->extent ? parallel_loop(s->kernel) : NULL;

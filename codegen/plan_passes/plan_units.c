@@ -387,7 +387,8 @@ static FusionGroup *find_group(Partitioner *c, const RowWalk *r) {
     return best < c->groups.n ? &c->groups.v[best] : NULL;
 }
 
-/* Adds a root to a group. */
+/* Adds a root to a group. The group's guard is the condition under which alone its kernel has work;
+ * same_spaces: one nest of loops over the rows' dimensions computes all roots (lower_rows.c). */
 static void add_root(Partitioner *c, FusionGroup *u, const Op *op) {
     bool sum = !op_has(op, OPT_ELEM), first = !u->roots.n;
     if (first) u->guard = worthwhile_guard(c->lo, op);
