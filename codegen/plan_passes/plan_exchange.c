@@ -316,10 +316,10 @@ typedef VEC(PHalo) Reaches;
 /* Which rows of a buffer a process has. */
 typedef struct {
     Space *partition; /* its own alone, beside those that were brought; NULL: all */
-    bool partials;    /* rows are partial sums of chunks, which the process has of its own rows */
-    bool adds;        /* each process has a summand: the value is their sum */
-    bool complete;
-    Reaches halos; /* rows of other processes that were brought */
+    bool partials;    /* rows are partial sums of chunks, of its own rows */
+    bool adds;        /* .. and all of them are added up: none is a maximum */
+    bool complete;    /* all rows of the others were brought */
+    Reaches halos;    /* rows of others that were brought */
 } Placement;
 
 /* The state of placing exchanges in a phase. */
