@@ -7,7 +7,7 @@
 
 #include "codegen/lower/lower.h"
 
-/* Whether op is in the list. */
+/* Whether op is in the list v. */
 static bool has_op(const Ops *v, const Op *op) {
     for (int i = 0; i < v->n; i++)
         if (v->v[i] == op) return true;
@@ -15,7 +15,8 @@ static bool has_op(const Ops *v, const Op *op) {
 }
 
 /* ---- who computes what ----------------------------------------------------------------- */
-/* The values that a step writes to memory. */
+/* The values that step s writes to memory: the results of a library call, or the values that its
+ * kernel stores in buffers. */
 static Ops results_of(const Report *r, const PStep *s) {
     Ops out = {0};
     if ((s->kind == PS_GEMM || s->kind == PS_RANK) && s->op) vec_push(r->a, &out, s->op);
@@ -27,22 +28,22 @@ static Ops results_of(const Report *r, const PStep *s) {
     return out;
 }
 
-/* Whether the step is the second half of a long reduction, which adds the partial sums of the first
- * half. */
+/* Whether the step is the second half of a long reduction (over all nodes or edges), which adds the
+ * partial sums of the first half: it reads a buffer of partial sums. */
 static bool adds_partials(const PStep *s) {
     for (int i = 0; s->kernel && i < s->kernel->bufs.n; i++)
         if (s->kernel->bufs.v[i]->partial && !s->kernel->bufs.v[i]->written) return true;
     return false;
 }
 
-/* Records that the step computes op. */
+/* Adds the step's number to the list of steps that compute op, once. */
 static void record_computed(const Report *r, FusionFacts *f, const Op *op, int step) {
     StepList *l = &f->computed_in[op->id];
     if (l->n == 0 || l->v[l->n - 1] != step) vec_push(r->a, l, step);
 }
 
-/* Records what a step computes and stores. The second half of a long reduction only adds partial
- * sums, so it does not count as computing it. */
+/* Records what step number `step` computes and stores in f. The second half of a long reduction
+ * only adds partial sums, so it does not count as computing the value. */
 static void record_step(const Report *r, FusionFacts *f, int step) {
     const PStep *s = f->ph->steps.v[step];
     Ops *results = &f->results[step];
@@ -55,7 +56,8 @@ static void record_step(const Report *r, FusionFacts *f, int step) {
             record_computed(r, f, results->v[i], step);
 }
 
-/* Finds for each step what it computes and stores, and for each value its users. */
+/* Finds, for one phase, what each step computes and stores and which steps and ops use each value.
+ * All reports about fusion and stored values start from these facts. */
 FusionFacts fusion_analyze(const Report *r, const PPhase *ph) {
     func_number(ph->func);
     size_t n = (size_t)ph->func->n_ops + 1;
@@ -71,7 +73,8 @@ FusionFacts fusion_analyze(const Report *r, const PPhase *ph) {
     return f;
 }
 
-/* The values that the step computes, those that it stores last. */
+/* The values that step number `step` computes: first those that stay in its kernel, then those that
+ * it stores. */
 Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
     Ops out = {0};
     const Ops *results = &f->results[step];
@@ -83,8 +86,8 @@ Ops fusion_computed(const Report *r, const FusionFacts *f, int step) {
 }
 
 /* ---- what stays out of memory -------------------------------------------------------------- */
-/* Whether the value would be in memory if nothing were fused: constants, indices and views would
- * not. */
+/* Whether the value would be in memory if nothing were fused. Scalars, constants, indices and views
+ * would not, so keeping these out of memory saves nothing. */
 static bool would_be_stored(const Op *op) {
     if (op->type.rank == 0 || op_has(op, OPT_SOURCE | OPT_VIEW | OPT_EFFECT)) return false;
     switch (op->kind) {
@@ -100,7 +103,7 @@ static bool would_be_stored(const Op *op) {
     }
 }
 
-/* The values that the step computes and that no step stores: fused away. */
+/* The values that step number `step` computes and that no step stores: they were fused away. */
 Ops fusion_elided(const Report *r, const FusionFacts *f, int step) {
     Ops out = {0};
     const LKernel *k = f->ph->steps.v[step]->kernel;
@@ -111,8 +114,8 @@ Ops fusion_elided(const Report *r, const FusionFacts *f, int step) {
     return out;
 }
 
-/* The bytes that these save: a read each, and the write in the first step that computes the value.
- */
+/* The bytes of memory traffic that step number `step` saves by not storing the values of
+ * fusion_elided(): one read of each, and one write in the first step that computes it. */
 const Expr *fusion_saved_bytes(const Report *r, const FusionFacts *f, int step) {
     Ops elided = fusion_elided(r, f, step);
     const Expr *e = expr_const(r->a, 0);
@@ -127,25 +130,25 @@ const Expr *fusion_saved_bytes(const Report *r, const FusionFacts *f, int step) 
 }
 
 /* ---- why a result is stored ------------------------------------------------------------------ */
-/* Adds a reason, once. */
+/* Adds reason x to the list, unless a reason with the same text is in it. */
 static void add_reason(const Report *r, Reasons *out, Reason x) {
     for (int i = 0; i < out->n; i++)
         if (!strcmp(out->v[i].text, x.text)) return;
     vec_push(r->a, out, x);
 }
 
-/* Adds a reason that has only a text. */
+/* Adds a reason that has only a text: no reading kernel and no remedy. */
 static void add_reason_text(const Report *r, Reasons *out, const char *text) {
     add_reason(r, out, (Reason){.text = text});
 }
 
-/* " (file:line)" of an op, or "". */
+/* The source position of op as " (file:line)", or "" if it has none. */
 static const char *position_text(const Report *r, const Op *op) {
     const char *at = report_at(r, op->span);
     return *at ? arena_printf(r->a, " (%s)", at) : "";
 }
 
-/* Whether the step computes op. */
+/* Whether step number `step` computes op. */
 static bool is_computed_in(const FusionFacts *f, const Op *op, int step) {
     const StepList *l = &f->computed_in[op->id];
     for (int i = 0; i < l->n; i++)
@@ -153,7 +156,8 @@ static bool is_computed_in(const FusionFacts *f, const Op *op, int step) {
     return false;
 }
 
-/* Why two kernels are not fused, as text. */
+/* Says in words why the kernel called `kernel` does not compute the value itself but reads it from
+ * memory. p is the planner's record of that decision. */
 static const char *unfused_text(const Report *r, const PUnfused *p, const char *kernel) {
     bool needs_other = p->cause == UNFUSED_SIBLING || p->cause == UNFUSED_LATER;
     const char *at = position_text(r, p->via && !needs_other ? p->via : p->root),
@@ -166,8 +170,8 @@ static const char *unfused_text(const Report *r, const PUnfused *p, const char *
     return arena_printf(r->a, "%s%s %s", kernel, at, text);
 }
 
-/* Adds the reasons why the kernel of `step` is not fused with the kernel of `value`; false: none is
- * known. */
+/* Adds the planner's reasons why step number `step` reads `value` from memory instead of computing
+ * it in its own kernel. False: the planner recorded none. */
 static bool add_unfused_reasons(const Report *r, const FusionFacts *f, const Op *value, int step,
                                 Reasons *out) {
     bool any = false;
@@ -184,8 +188,8 @@ static bool add_unfused_reasons(const Report *r, const FusionFacts *f, const Op 
     return any;
 }
 
-/* Adds the reasons from the steps that compute `user`, where they are not those that compute
- * `root`: they read it from memory. */
+/* Adds a reason for each step that computes `user` and reads `root` from memory to do so. Steps
+ * that compute or store `root` themselves do not read it. */
 static void add_reasons_of_user(const Report *r, const FusionFacts *f, const Op *root,
                                 const Op *user, Reasons *out) {
     for (int i = 0; i < f->computed_in[user->id].n; i++) {
@@ -204,8 +208,8 @@ static void add_reasons_of_user(const Report *r, const FusionFacts *f, const Op 
     }
 }
 
-/* Adds the reasons why `root` is in memory, from the users of `value`, which is root or a view of
- * it. */
+/* Adds the reasons why `root` is in memory: one for each reader of `value`, which is root itself or
+ * a view of it. Views are followed recursively. */
 static void add_reasons(const Report *r, const FusionFacts *f, const Op *value, const Op *root,
                         Reasons *out) {
     const Ops *users = &f->users[value->id];
@@ -223,8 +227,8 @@ static void add_reasons(const Report *r, const FusionFacts *f, const Op *value, 
     }
 }
 
-/* Adds reasons for a value that its own kernel reads again: one row loop leaves it in memory for
- * the next. */
+/* Adds reasons for a value that only its own kernel reads: one loop over rows leaves it in memory
+ * for the next loop. */
 static void add_reasons_within(const Report *r, const FusionFacts *f, const Op *value,
                                Reasons *out) {
     const Ops *users = &f->users[value->id];
@@ -236,7 +240,8 @@ static void add_reasons_within(const Report *r, const FusionFacts *f, const Op *
                                 "itself", false, NULL});
 }
 
-/* One reason for each reading kernel; what it reads itself is told first. */
+/* Reduces the reasons to one for each kernel that reads the value. A reason that concerns the value
+ * itself is preferred to one that concerns another operand of the reader. */
 static Reasons one_per_reader(const Report *r, const Reasons *all) {
     Reasons out = {0};
     for (int i = 0; i < all->n; i++) {
@@ -252,7 +257,8 @@ static Reasons one_per_reader(const Report *r, const Reasons *all) {
     return out;
 }
 
-/* Why a value is stored: all reasons, or one for each kernel that reads it. */
+/* Why `value` is stored in memory. all: every reason; otherwise one for each kernel that reads
+ * it. */
 Reasons fusion_reasons(const Report *r, const FusionFacts *f, const Op *value, bool all) {
     Reasons out = {0};
     if (value->ask == ASK_STORE) add_reason_text(r, &out, "the model says: store");

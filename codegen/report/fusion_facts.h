@@ -6,6 +6,7 @@
 
 typedef VEC(const Op *) Ops;
 typedef VEC(int) StepList;
+/* A reason why a value is stored: its text, and the kernel that reads the value. */
 typedef struct {
     const char *text, *reader; /* of a kernel that reads it there may be several; NULL: no kernel */
     bool via_other;            /* it reads it only behind something else that it needs */
@@ -13,16 +14,18 @@ typedef struct {
 } Reason;
 typedef VEC(Reason) Reasons;
 
+/* What each step of a phase computes and stores. */
 typedef struct {
     const PPhase *ph;
     Ops *results;          /* by step: the values it leaves in memory */
     bool *is_stored;       /* by Op.id: some step leaves it in memory */
     StepList *computed_in; /* by Op.id: steps that compute it, in order */
-    Ops *users;            /* by Op.id */
+    Ops *users;            /* by Op.id: the ops that read it, each once */
 } FusionFacts;
 
+/* Finds the facts about a phase. */
 FusionFacts fusion_analyze(const Report *r, const PPhase *ph);
-Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* results last */
+Ops fusion_computed(const Report *r, const FusionFacts *f, int step); /* those it stores last */
 /* Values computed in a step that have no buffer, and the bytes that this saves: a read,
  * and in the first step that computes it the write. */
 Ops fusion_elided(const Report *r, const FusionFacts *f, int step);

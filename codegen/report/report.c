@@ -24,7 +24,7 @@ static const struct {
     {"communication", REPORT_COMMUNICATION, report_communication},
 };
 
-/* The report kind of a name; 0: there is none. */
+/* The REPORT_ bits of a report's name, which is n bytes long; 0: there is no such report. */
 static unsigned kind_of(const char *name, size_t n) {
     if (n == 3 && strncmp(name, "all", 3) == 0) return REPORT_ALL;
     for (size_t i = 0; i < COUNT(reports); i++)
@@ -33,13 +33,14 @@ static unsigned kind_of(const char *name, size_t n) {
     return 0;
 }
 
-/* The name of report i, or NULL. */
+/* The name of report i as --report takes it, for --help: "all" is number 0. NULL behind the
+ * last. */
 const char *report_word(int i) {
     if (i == 0) return "all";
     return i <= (int)COUNT(reports) ? reports[i - 1].name : NULL;
 }
 
-/* The kinds in a list of names; 0: one is unknown. */
+/* The REPORT_ bits of a comma-separated list of report names; 0: a name is unknown. */
 unsigned report_kinds(const char *names) {
     unsigned kinds = 0;
     for (;;) {
@@ -52,13 +53,14 @@ unsigned report_kinds(const char *names) {
     }
 }
 
-/* Which host effect the operation is. */
+/* The kind of host effect that op is, in words. */
 static const char *stop_text(const Op *op) {
     if (op->kind == OP_PRINT) return "print";
     return op->kind == OP_ASSERT ? "assert" : "a C function with an effect";
 }
 
-/* Counts the host effects of the module before any pass, and notes them. */
+/* Counts the host effects (print, assert, C functions with an effect) of the module before any
+ * pass, and adds a note on each to the module. A second call returns the first count. */
 int report_count_effects(Module *m) {
     int n = 0;
     if (m->effects_counted) return m->n_effects;
@@ -74,6 +76,7 @@ int report_count_effects(Module *m) {
 }
 
 /* ---- all of them -------- */
+/* A pass's remark: a line of text, n bytes long, and how often it was made. */
 typedef struct {
     const char *text;
     size_t n;
@@ -81,8 +84,8 @@ typedef struct {
 } Remark;
 typedef VEC(Remark) Remarks;
 
-/* Counts equal remarks. Those of fuse and form-kernels are omitted, since the fusion report has
- * them. */
+/* Splits the text of the passes' remarks into lines and counts equal ones. Those of fuse and
+ * form-kernels are omitted, since the fusion report says the same. */
 static Remarks remarks_of(const Report *r) {
     Remarks all = {0};
     for (const char *s = r->o->remarks ? r->o->remarks : ""; *s;) {
@@ -100,7 +103,7 @@ static Remarks remarks_of(const Report *r) {
     return all;
 }
 
-/* Prints the remarks. */
+/* Prints the passes' remarks as text, each once with the number of times. */
 static void print_remarks(Report *r) {
     Remarks all = remarks_of(r);
     if (all.n) sb_puts(r->b, "remarks of other passes\n");
@@ -112,7 +115,7 @@ static void print_remarks(Report *r) {
     }
 }
 
-/* Prints the lines of a text as a JSON array. */
+/* Prints the lines of text s as a JSON array of strings with the key `name`. s may be NULL. */
 static void json_lines(Report *r, const char *name, const char *s) {
     json_array(r->j, name);
     while (s && *s) {
@@ -123,7 +126,7 @@ static void json_lines(Report *r, const char *name, const char *s) {
     json_end(r->j);
 }
 
-/* Prints all remarks, and those about what was not done. */
+/* Prints two JSON arrays: all remarks of the passes, and those about what a pass refused to do. */
 static void json_remarks(Report *r) {
     StrBuf refused = sb_new(r->a);
     if (r->o->record) pass_refusals_put(r->c, &refused, r->o->record);
@@ -131,7 +134,7 @@ static void json_remarks(Report *r) {
     json_lines(r, "refused", refused.s);
 }
 
-/* Prints the thresholds that are not at their default. */
+/* Prints the passes' thresholds that the user set to other than their defaults, if any. */
 static void print_thresholds(Report *r) {
     StrBuf b = sb_new(r->a);
     pass_thresholds_put(&b, r->c);
@@ -139,7 +142,8 @@ static void print_thresholds(Report *r) {
 }
 
 /* ---- which of the program's variants -------- */
-/* Prints which variant of the program this is. */
+/* Prints which variant of the program the report is about, and the other variants. Nothing where
+ * the program has only one. */
 static void print_variant(Report *r) {
     const ReportOptions *o = r->o;
     if (o->n_variants < 2) return;
@@ -148,7 +152,7 @@ static void print_variant(Report *r) {
         if (i != o->variant) sb_printf(r->b, "  --variant=%d: %s\n", i, o->choice[i]);
 }
 
-/* Prints it as JSON. */
+/* Prints the number of this variant and what each of the program's variants decided, as JSON. */
 static void json_variant(Report *r) {
     const ReportOptions *o = r->o;
     json_int(r->j, "variant", o->variant);
@@ -158,7 +162,8 @@ static void json_variant(Report *r) {
     json_end(r->j);
 }
 
-/* Prints the selected reports. */
+/* Prints the selected reports (o->kinds) about plan p to b, as text or as one JSON object. A fusion
+ * report begins with the summary and ends with the passes' remarks. */
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o) {
     Json json = {.b = b, .in_html = o->in_html};
     Report r = {.c = c, .a = c->a, .p = p, .o = o, .b = b, .j = o->json ? &json : NULL};

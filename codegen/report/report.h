@@ -8,6 +8,7 @@
 #include "codegen/cost.h"
 #include "codegen/target.h"
 
+/* The reports, as bits. */
 enum {
     REPORT_SHAPES = 1 << 0,
     REPORT_BREAKS = 1 << 1,
@@ -27,7 +28,8 @@ enum {
 unsigned report_kinds(const char *names);
 const char *report_word(int i); /* "all", then the others; behind the last NULL */
 
-/* What the device's assembler says of a function that it was given. */
+/* What the device's assembler says of a function that it was given: registers, spill and stack
+ * bytes are per thread, shared memory per block. */
 typedef struct {
     const char *name;
     int registers, shared_bytes, spill_bytes, stack_bytes;
@@ -49,9 +51,10 @@ typedef struct {
     int64_t sampled[REPORT_HOPS];          /* .. and how many there are of these, over all rows */
 } ReportDegrees;
 
+/* What is to be reported, and what is known beyond the plan. */
 typedef struct ReportOptions {
-    unsigned kinds;
-    bool json, in_html;
+    unsigned kinds;               /* REPORT_ bits: what is printed */
+    bool json, in_html;           /* JSON instead of text; within a script of an HTML page */
     const int64_t *sizes;         /* by Sym.id; -1 = unknown.  NULL: none is known */
     const char *data;             /* whose sizes they are */
     const Target *roof;           /* whose machine bounds times from below; NULL: no times */
@@ -69,6 +72,7 @@ typedef struct ReportOptions {
     const char *const *choice; /* [n_variants] what each does */
 } ReportOptions;
 
+/* Prints the reports of plan p that o selects to b. */
 void report_print(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o);
 /* Host effects in all functions before any pass: print, assert, C functions with one.  Those of f
  * alone are noted in the module as places where a tracing compiler stops. */
@@ -81,12 +85,13 @@ enum { REPORT_VERSION = 1 };
 enum { JSON_DEPTH = 16 };
 typedef struct {
     StrBuf *b;
-    bool in_html; /* no '<' stands in a text, and all is one line */
-    int depth;
-    int n[JSON_DEPTH]; /* members written so far */
-    char close[JSON_DEPTH];
+    bool in_html;           /* no '<' stands in a text, and all is one line */
+    int depth;              /* objects and arrays that are open */
+    int n[JSON_DEPTH];      /* of each of these: members written so far */
+    char close[JSON_DEPTH]; /* .. and the bracket that ends it */
 } Json;
-/* key is NULL in arrays and at the top */
+/* Each writes a member of the innermost open object or array. key: its name; NULL in arrays and at
+ * the top. */
 void json_object(Json *j, const char *key);
 void json_array(Json *j, const char *key);
 void json_end(Json *j);                                  /* of the innermost object or array */
@@ -95,6 +100,7 @@ void json_int(Json *j, const char *key, int64_t v);
 void json_bool(Json *j, const char *key, bool v);
 
 /* ---- for the report files ------------------------------------------------------------------ */
+/* A report while it is printed. */
 typedef struct {
     Ctx *c;
     Arena *a;
@@ -102,10 +108,10 @@ typedef struct {
     const ReportOptions *o;
     StrBuf *b; /* text */
     Json *j;   /* NULL: text is wanted */
-    /* Sizes that are known, else nominal ones, which tell large from small; are all known? */
+    /* By Sym.id: sizes that are known, else nominal ones, which tell large from small. */
     const int64_t *nominal;
-    bool known;
-    int n_missed;
+    bool known;   /* all of them are known */
+    int n_missed; /* stored values that need not be (report_missed), for the verdict */
 } Report;
 
 /* (report_text.c) */
@@ -142,6 +148,8 @@ void report_communication(Report *r);
 /* The phase that all is about: training, else the first one that the program runs for its own
  * sake; -1: there is none. */
 int report_main_phase(const Report *r);
+/* The totals of a phase: launches of kernels, calls of libraries; bytes moved, floating-point
+ * operations, bytes that fusion saves. */
 typedef struct {
     int kernels, calls;
     const Expr *moved, *flops, *saved;
@@ -154,6 +162,7 @@ bool report_is_covered(const Report *r, const PStep *s);
 int report_reads_per_run(Report *r, int phase); /* by the host (report_syncs.c) */
 /* The step at which most bytes of temporaries are live, by nominal sizes, and these; -1: none. */
 int report_peak(const Report *r, int phase, const Expr **live);
+/* Whether buffer b is needed at a step of the phase's arena, and its size in bytes. */
 bool report_is_live(const Report *r, int phase, const PBuf *b, int step);
 const Expr *report_buffer_bytes(const Report *r, const PBuf *b);
 

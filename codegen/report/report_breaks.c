@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* Counts the device steps from `from` up to `to`. */
+/* The number of steps from `from` to to - 1 that run on the device; loop heads and ends do not
+ * count. */
 static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     int n = 0;
     for (int i = from; i < to; i++) {
@@ -19,14 +20,16 @@ static int count_device(const Report *r, const PPhase *ph, int from, int to) {
     return n;
 }
 
-/* Whether the step is a host effect with device work before and after it, or in a loop. */
+/* Whether the step is a host effect that splits the phase: there is device work before and after
+ * it, or it is in a loop. */
 static bool is_break(const Report *r, const PPhase *ph, int step) {
     if (report_is_device(r, ph->steps.v[step])) return false;
     return plan_in_loop(ph, step) ||
            (count_device(r, ph, 0, step) && count_device(r, ph, step + 1, ph->steps.n));
 }
 
-/* Counts the breaks of a phase; consecutive host effects are one. */
+/* The number of places where host effects split the phase; consecutive host effects count as
+ * one. */
 static int count_breaks(const Report *r, const PPhase *ph) {
     int n = 0;
     for (int i = 0; i < ph->steps.n; i++)
@@ -34,8 +37,8 @@ static int count_breaks(const Report *r, const PPhase *ph) {
     return n;
 }
 
-/* Why the host reads a loop's condition. A loop with a limit is the host's only where the phase is
- * not recorded. */
+/* Why the host, not the device, reads the condition of loop s. A loop with a limit is the host's
+ * only where the device cannot record the phase. */
 static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s) {
     const char *reads = "the host reads the condition of 'while' before each iteration";
     const char *why = !s->limit                         ? "without 'limit' it may have no end"
@@ -47,7 +50,7 @@ static const char *loop_reason(const Report *r, const PPhase *ph, const PStep *s
     return arena_printf(r->a, "%s: %s", reads, why);
 }
 
-/* Why the host executes the step. */
+/* Why the host executes step s of the phase, in words. */
 static const char *host_reason(const Report *r, const PPhase *ph, const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
@@ -64,7 +67,8 @@ static const char *host_reason(const Report *r, const PPhase *ph, const PStep *s
     }
 }
 
-/* Counts the regions before anything was resolved. */
+/* The number of regions that a compiler which traces the program as written would make of the
+ * phase: one more than the places at which it would stop. */
 static int count_written_regions(const Report *r, const PPhase *ph) {
     int n = 1;
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -74,7 +78,8 @@ static int count_written_regions(const Report *r, const PPhase *ph) {
     return n;
 }
 
-/* Whether note i repeats an earlier one about the same line, of another phase. */
+/* Whether an earlier note of the module has the same text and source line as note i, left by
+ * another phase. */
 static bool is_duplicate(const Report *r, int i) {
     const Note *x = &r->p->m->notes.v[i];
     for (int k = 0; k < i; k++) {
@@ -85,15 +90,16 @@ static bool is_duplicate(const Report *r, int i) {
     return false;
 }
 
-/* Whether note i says what became of a possible break. A note that only names an effect does not.
- */
+/* Whether note i says what became of a possible break. A note that only names a host effect does
+ * not. */
 static bool is_resolution(const Report *r, int i) {
     const char *s = r->p->m->notes.v[i].text;
     bool bare = !strcmp(s, "print") || !strcmp(s, "assert") || !strncmp(s, "a C function", 12);
     return !bare && !is_duplicate(r, i);
 }
 
-/* Prints what became of possible breaks. */
+/* Prints, as text, the places where a tracing compiler would stop and what the passes made of
+ * each. */
 static void print_resolved(Report *r) {
     bool any = false;
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -105,7 +111,7 @@ static void print_resolved(Report *r) {
     }
 }
 
-/* Prints it as JSON. */
+/* Prints the same places as print_resolved() as a JSON array. */
 static void json_resolved(Report *r) {
     json_array(r->j, "resolved");
     for (int i = 0; i < r->p->m->notes.n; i++) {
@@ -119,13 +125,15 @@ static void json_resolved(Report *r) {
     json_end(r->j);
 }
 
-/* Where a host effect stands that is no break. */
+/* " (at the start: no break)" or the like for a host effect that does not split the phase, else
+ * "". */
 static const char *position_text(const Report *r, const PPhase *ph, int step) {
     if (is_break(r, ph, step)) return "";
     return count_device(r, ph, 0, step) ? " (at the end: no break)" : " (at the start: no break)";
 }
 
-/* The number of consecutive device steps from i on under one condition; 0: none. */
+/* The number of consecutive steps from step i on that run on the device under the same condition;
+ * 0: step i has no condition. */
 static int count_skipped(const Report *r, const PPhase *ph, int i) {
     const PStep *s = ph->steps.v[i];
     int n = 0;
@@ -137,7 +145,8 @@ static int count_skipped(const Report *r, const PPhase *ph, int i) {
     return n;
 }
 
-/* Prints the conditions under which device steps are skipped. */
+/* Prints, as text, the conditions under which device steps are skipped, one line for each run of
+ * such steps. */
 static void print_skipped(Report *r, const PPhase *ph) {
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
         n = count_skipped(r, ph, i);
@@ -154,7 +163,7 @@ static const char recorded[] =
     "the device reads the condition of 'while', in a recording (CUDA 12.4); "
     "with an older CUDA the host does, before each iteration";
 
-/* Prints the loops that are recorded. */
+/* Prints the loops of the phase whose condition the device reads, as text: they are recorded. */
 static void print_loops(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++)
         if (ph->steps.v[i]->recorded)
@@ -162,7 +171,7 @@ static void print_loops(Report *r, const PPhase *ph) {
                       recorded);
 }
 
-/* Prints them as JSON. */
+/* Prints the loops whose condition the device reads as a JSON array. */
 static void json_loops(Report *r, const PPhase *ph) {
     json_array(r->j, "recorded_loops");
     for (int i = 0; i < ph->steps.n; i++) {
@@ -176,7 +185,7 @@ static void json_loops(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints them as JSON. */
+/* Prints the conditions under which device steps are skipped as a JSON array. */
 static void json_skipped(Report *r, const PPhase *ph) {
     json_array(r->j, "skipped");
     for (int i = 0, n; i < ph->steps.n; i += n ? n : 1) {
@@ -192,7 +201,8 @@ static void json_skipped(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints the breaks of a phase. */
+/* Prints a phase as text: its regions and breaks, its host effects with their reasons, what the
+ * device skips, and recorded loops. */
 static void print_phase(Report *r, const PPhase *ph) {
     int breaks = count_breaks(r, ph), written = count_written_regions(r, ph);
     sb_printf(r->b, "  @%s: %d region%s of %d device steps, %d break%s", ph->name, breaks + 1,
@@ -210,7 +220,7 @@ static void print_phase(Report *r, const PPhase *ph) {
     print_loops(r, ph);
 }
 
-/* Prints them as JSON. */
+/* Prints a phase as a JSON object with the same facts as print_phase(). */
 static void json_phase(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
@@ -236,7 +246,8 @@ static void json_phase(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report: the number of breaks, each phase, then what became of the places where a
+ * tracing compiler would stop. */
 void report_breaks(Report *r) {
     int breaks = 0;
     for (int i = 0; i < r->p->phases.n; i++) breaks += count_breaks(r, r->p->phases.v[i]);

@@ -11,17 +11,20 @@
 
 #include "runtime/exec/blocks.h"
 
+/* What is sent: see above. */
 typedef enum { SENDS_HALO, SENDS_ROWS, SENDS_SAVED, SENDS_SUMS, SENDS_COUNT } MessageKind;
 static const char *const sends_word[] = {"halo", "rows", "saved", "sums"};
 
+/* What processes send to each other in a step. */
 typedef struct {
     const PStep *step;
-    const PBuf *value;
+    const PBuf *value; /* whose rows, or which sum */
     MessageKind what;
     const Expr *bytes; /* of a row, of all rows, of the sum */
 } Message;
 
-/* Finds what a step sends; false: nothing. */
+/* Finds what processes that share rows send to each other in step s, and its size. False: the step
+ * sends nothing. */
 static bool find_message(const Report *r, const PStep *s, Message *out) {
     bool distributed_product = s->kind == PS_GEMM && s->partition && s->gemm.long_k;
     if (s->kind != PS_EXCHANGE && !distributed_product) return false;
@@ -39,7 +42,8 @@ static bool find_message(const Report *r, const PStep *s, Message *out) {
     return true;
 }
 
-/* Prints what a step sends: of all processes together, at least. */
+/* Prints a line about a message: its value, its size in bytes, and how often processes send that,
+ * all of them together. */
 static void print_message(Report *r, const Message *x) {
     static const char *const times[] = {"each row once: ", "(n - 1) times ", "(n - 1) / n of ",
                                         "at least 2 (n - 1) times "};
@@ -49,7 +53,7 @@ static void print_message(Report *r, const Message *x) {
     sb_printf(r->b, "  %s\n", x->step->note);
 }
 
-/* Prints it as JSON. */
+/* Prints a message as a JSON object. */
 static void json_message(Report *r, const Message *x) {
     json_object(r->j, NULL);
     json_text(r->j, "value", x->value->name);
@@ -60,7 +64,7 @@ static void json_message(Report *r, const Message *x) {
     json_end(r->j);
 }
 
-/* Prints the communication of a phase. */
+/* Prints the messages of a phase, as text or JSON, after the number of each kind. */
 static void report_phase(Report *r, const PPhase *ph) {
     int n[SENDS_COUNT] = {0};
     Message x;
@@ -80,7 +84,7 @@ static void report_phase(Report *r, const PPhase *ph) {
     if (r->j) json_end(r->j), json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report; a program that shares no rows has no phases in it. */
 void report_communication(Report *r) {
     if (r->j) {
         json_object(r->j, "communication");

@@ -4,22 +4,23 @@
 
 #include <inttypes.h>
 
-/* The smallest degree of bin i. */
+/* The smallest degree that bin i counts: 0, 1, 2, 4, 8, .. */
 static int64_t bin_from(int i) {
     return i ? (int64_t)1 << (i - 1) : 0;
 }
 
-/* The largest degree of bin i. */
+/* The largest degree that bin i counts: 0, 1, 3, 7, 15, .. */
 static int64_t bin_to(int i) {
     return i ? ((int64_t)1 << i) - 1 : 0;
 }
 
-/* x as a percentage of `of`. */
+/* x as a percentage of `of`; 0 if `of` is 0. */
 static double percent(int64_t x, int64_t of) {
     return of ? 100.0 * (double)x / (double)of : 0;
 }
 
-/* Prints the degrees of a relation. */
+/* Prints the degrees of a relation as text: their mean, maximum and histogram, the edges of the
+ * fullest rows, and how full each hop's draws are. */
 static void print_relation(Report *r, const ReportDegrees *d) {
     sb_printf(r->b,
               "  %s: %" PRId64 " edges into %" PRId64 " rows of %s; %.3g each, at most %" PRId64,
@@ -38,7 +39,7 @@ static void print_relation(Report *r, const ReportDegrees *d) {
                       bin_from(i), bin_to(i), d->bin[i]);
 }
 
-/* Prints them as JSON. */
+/* Prints the degrees of a relation as a JSON object with the same facts as print_relation(). */
 static void json_relation(Report *r, const ReportDegrees *d) {
     Json *j = r->j;
     json_object(j, NULL);
@@ -69,7 +70,7 @@ static void json_relation(Report *r, const ReportDegrees *d) {
     json_end(j);
 }
 
-/* Prints the report. */
+/* Prints the report on all relations of the data; nothing if no data are known. */
 void report_degrees(Report *r) {
     const ReportOptions *o = r->o;
     if (!o->degrees) return;

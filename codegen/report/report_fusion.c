@@ -9,8 +9,9 @@
 #include "runtime/program.h"
 
 /* ---- the roofline -------- */
-/* The roofline bound on a step's time (Williams et al., CACM 2009): every byte comes from memory
- * once, or every operation keeps the units busy. False: a size or the machine is not known. */
+/* The roofline bound on a step's time, in microseconds (Williams et al., CACM 2009): every byte
+ * moves through memory once, or every operation keeps the arithmetic units busy; *memory_bound says
+ * which takes longer. False: a size or the machine is not known. */
 static bool roofline_time(const Report *r, const StepCost *c, double *us, bool *memory_bound) {
     const Target *roof = r->o->roof;
     int64_t read, written, flops;
@@ -24,14 +25,17 @@ static bool roofline_time(const Report *r, const StepCost *c, double *us, bool *
     return true;
 }
 
-/* Whether a matrix product's epilogue computes the step. On the host none does. */
+/* Whether the step is done by the epilogue of a matrix product on the device. On the host none
+ * is. */
 bool report_is_covered(const Report *r, const PStep *s) {
     return s->covered_by && !plan_on_host(r->p);
 }
 
+/* What computes a sparse product on a device. */
 typedef enum { USES_KERNEL, USES_LIBRARY, DEPENDS_ON_SIZES } SpmmImpl;
 
-/* What computes a sparse product on a device. */
+/* What computes the sparse product m on a device: the step's own kernel, the library, or whichever
+ * moves fewer bytes for sizes that only data tell. */
 static SpmmImpl spmm_impl(const Report *r, const PSpmm *m) {
     int64_t own, library;
     if (m->index < 0) return USES_KERNEL;
@@ -41,12 +45,13 @@ static SpmmImpl spmm_impl(const Report *r, const PSpmm *m) {
     return rt_spmm_pays(own, library) ? USES_LIBRARY : USES_KERNEL;
 }
 
-/* Whether the step is a call of the sparse library. */
+/* Whether the step is a sparse product that the device's library computes for certain. */
 static bool is_library_call(const Report *r, const PStep *s) {
     return s->spmm && !plan_on_host(r->p) && spmm_impl(r, s->spmm) == USES_LIBRARY;
 }
 
-/* The cost of a step on the plan's target: none, if a product's epilogue computes it. */
+/* The bytes and operations of a step where the plan runs: none, if the epilogue of a product does
+ * the step, and the library's bytes for a sparse product that it computes. */
 static StepCost target_cost(const Report *r, const PStep *s) {
     const Expr *none = expr_const(r->a, 0), *less = expr_const(r->a, -1);
     StepCost nothing = {.read = none, .gathered = none, .written = none, .flops = none};
@@ -57,7 +62,8 @@ static StepCost target_cost(const Report *r, const PStep *s) {
     return c;
 }
 
-/* The roofline bound on a phase, its steps one after the other; false: a size is not known. */
+/* The least time of a phase in microseconds: the sum of the roofline bounds on its steps. False: a
+ * size or the machine is not known. */
 bool report_phase_roofline(const Report *r, const PPhase *ph, double *us) {
     *us = 0;
     for (int i = 0; i < ph->steps.n; i++) {
@@ -71,7 +77,8 @@ bool report_phase_roofline(const Report *r, const PPhase *ph, double *us) {
 }
 
 /* ---- text -------- */
-/* Prints a list of operations. */
+/* Prints a line with the operations of a list, after a title. types: with the types of their
+ * results. Constants are omitted. */
 static void print_ops(Report *r, const char *title, const Ops *ops, bool types) {
     const char *before = "";
     if (!ops->n) return;
@@ -88,7 +95,8 @@ static void print_ops(Report *r, const char *title, const Ops *ops, bool types) 
     sb_puts(r->b, "\n");
 }
 
-/* Prints the cost of a step. */
+/* Prints the bytes that a step reads and writes, its floating-point operations, and its least
+ * time. */
 static void print_cost(Report *r, const StepCost *c) {
     int64_t none;
     sb_puts(r->b, "      reads    ");
@@ -109,7 +117,8 @@ static void print_cost(Report *r, const StepCost *c) {
                   memory ? "memory" : "arithmetic");
 }
 
-/* Prints a product's epilogue and the steps that it covers, or why it has none. */
+/* Prints what the library does at the end of a matrix product and which steps that replaces, or why
+ * it does nothing there. */
 static void print_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_printf(r->b, "      ends     %s%s", e->kind ? plan_epilogue_text(e) : "with the product: ",
               e->kind ? ": step" : e->why_not);
@@ -118,7 +127,8 @@ static void print_epilogue(Report *r, const PPhase *ph, const PEpilogue *e) {
     sb_puts(r->b, "\n");
 }
 
-/* The times of a group's products on the report's machine; false: a size is not known. */
+/* The times that the products of group g take in one call and in a call each, on the report's
+ * machine. False: a size or the machine is not known. */
 static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
     RtProduct p[RT_GROUP_MAX];
     const Target *roof = r->o->roof;
@@ -134,8 +144,8 @@ static bool group_cost(const Report *r, const PGroup *g, RtGroupCost *c) {
     return true;
 }
 
-/* Prints which products one call computes together with this one, or why it has a call of its own.
- */
+/* Prints which matrix products one library call computes together with the product s, or why s has
+ * a call of its own. */
 static void print_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "      group    ");
     if (!s->group) {
@@ -157,7 +167,7 @@ static void print_group(Report *r, const PPhase *ph, const PStep *s) {
     sb_puts(r->b, "\n");
 }
 
-/* Prints it as JSON. */
+/* Prints the same about the group of product s as members of the step's JSON object. */
 static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     RtGroupCost c;
     if (!s->group) {
@@ -171,7 +181,8 @@ static void json_group(Report *r, const PPhase *ph, const PStep *s) {
     json_bool(r->j, "together", rt_group_pays(&c));
 }
 
-/* Prints what computes a sparse product, and the bytes that each implementation moves. */
+/* Prints what computes a sparse product, and the bytes that the kernel and the library would
+ * move. */
 static void print_spmm(Report *r, const PSpmm *m) {
     static const char *const words[] = {[USES_KERNEL] = "by this kernel",
                                         [USES_LIBRARY] = "by cuSPARSE",
@@ -188,7 +199,7 @@ static void print_spmm(Report *r, const PSpmm *m) {
     sb_puts(r->b, m->has_rest ? ", the rest being a kernel of its own\n" : "\n");
 }
 
-/* Prints it as JSON. */
+/* Prints the same about a sparse product as members of the step's JSON object. */
 static void json_spmm(Report *r, const PSpmm *m) {
     static const char *const words[] = {
         [USES_KERNEL] = "own", [USES_LIBRARY] = "cusparse", [DEPENDS_ON_SIZES] = "by sizes"};
@@ -198,7 +209,8 @@ static void json_spmm(Report *r, const PSpmm *m) {
     report_json_expr(r, "spmm_cusparse_bytes", m->library_bytes);
 }
 
-/* Prints a step. */
+/* Prints step number `index` as text: its model lines, what it computes, moves and saves, and who
+ * needs each value that it stores. */
 static void print_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops results = f->results[index], kept = fusion_elided(r, f, index);
@@ -235,7 +247,7 @@ static void print_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- JSON -------- */
-/* Prints a list of operations as JSON. */
+/* Prints the operations of a list as a JSON array. */
 static void json_ops(Report *r, const char *key, const Ops *ops) {
     json_array(r->j, key);
     for (int i = 0; i < ops->n; i++) {
@@ -266,7 +278,7 @@ static void json_results(Report *r, const FusionFacts *f, int index) {
     json_end(r->j);
 }
 
-/* Prints a step as JSON. */
+/* Prints step number `index` as a JSON object with the same facts as print_step(). */
 static void json_step(Report *r, const FusionFacts *f, int index) {
     const PStep *s = f->ph->steps.v[index];
     Ops kept = fusion_elided(r, f, index), all = fusion_computed(r, f, index);
@@ -303,15 +315,16 @@ static void json_step(Report *r, const FusionFacts *f, int index) {
 }
 
 /* ---- a phase -------- */
-/* Whether the call for the first product of the group computes the step's. The host has a call for
- * each. */
+/* Whether a call for an earlier product of its group computes the product s. The host has a call
+ * for each product. */
 static bool is_grouped(const Report *r, const PStep *s) {
     RtGroupCost c;
     if (plan_on_host(r->p) || !s->group || plan_leads_group(s)) return false;
     return !group_cost(r, s->group, &c) || rt_group_pays(&c);
 }
 
-/* The totals of a phase. */
+/* The totals of a phase on its target: kernels, library calls, bytes moved, operations, and bytes
+ * saved by fusion. */
 static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     const PPhase *ph = f->ph;
     const Expr *none = expr_const(r->a, 0);
@@ -329,13 +342,13 @@ static ReportSum sum_of(const Report *r, const FusionFacts *f) {
     return t;
 }
 
-/* The totals of a phase. */
+/* The totals of a phase, for reports that have not analysed its fusion. */
 ReportSum report_phase_sum(const Report *r, const PPhase *ph) {
     FusionFacts f = fusion_analyze(r, ph);
     return sum_of(r, &f);
 }
 
-/* Prints a phase. */
+/* Prints a phase as text: its totals and its least time, then each step. */
 static void print_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_analyze(r, ph);
     ReportSum t = sum_of(r, &f);
@@ -355,7 +368,7 @@ static void print_phase(Report *r, const PPhase *ph) {
     for (int i = 0; i < ph->steps.n; i++) print_step(r, &f, i);
 }
 
-/* Prints a phase as JSON. */
+/* Prints a phase as a JSON object: its totals, then each step. */
 static void json_phase(Report *r, const PPhase *ph) {
     FusionFacts f = fusion_analyze(r, ph);
     ReportSum t = sum_of(r, &f);
@@ -372,7 +385,7 @@ static void json_phase(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report on all phases. */
 void report_fusion(Report *r) {
     if (r->j) {
         json_object(r->j, "fusion");

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* The length of the UTF-8 character at s; 0: it is invalid (RFC 3629). */
+/* The length in bytes of the UTF-8 character at s; 0: what stands there is no valid UTF-8 (RFC
+ * 3629). */
 static size_t utf8_length(const unsigned char *s) {
     size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
     if (n == 4 && (s[0] < 0xf0 || s[0] > 0xf4)) return 0;
@@ -15,7 +16,7 @@ static size_t utf8_length(const unsigned char *s) {
     return longer || beyond ? 0 : n;
 }
 
-/* Prints a JSON string. Bytes that are no UTF-8, which file names may have, become U+FFFD. */
+/* Prints s as a JSON string. Bytes that are no UTF-8, which file names may have, become U+FFFD. */
 static void print_string(const Json *j, const char *s) {
     StrBuf *b = j->b;
     sb_puts(b, "\"");
@@ -36,7 +37,8 @@ static void print_string(const Json *j, const char *s) {
     sb_puts(b, "\"");
 }
 
-/* Prints what precedes a member: comma, indentation and key. */
+/* Prints what precedes a member of an object or array: comma, line break and indentation, and the
+ * key unless it is NULL. */
 static void begin_member(Json *j, const char *key) {
     if (j->depth > 0) {
         if (j->n[j->depth - 1]++) sb_puts(j->b, ",");
@@ -47,7 +49,8 @@ static void begin_member(Json *j, const char *key) {
     sb_puts(j->b, ": ");
 }
 
-/* Opens an object or array. */
+/* Begins an object or array as a member with the given key (NULL: without). close: the bracket that
+ * json_end() prints for it. */
 static void open_nested(Json *j, const char *key, const char *open, char close) {
     begin_member(j, key);
     sb_puts(j->b, open);

@@ -6,24 +6,27 @@
 
 #include <string.h>
 
+/* What is reported of an emitted kernel. */
 typedef struct {
     const char *name;
-    const LThreads *threads; /* of a device */
+    const LThreads *threads; /* how a device's threads take rows and columns */
     int lanes;               /* of vectors, at most; 0 = there is no vector loop */
     int tile;                /* columns of a sum in registers at a time; 0 = none */
     int rows;                /* side by side in lanes; 0 = none */
     int strips;              /* entries whose scalars are had at once; 0 = none */
     int ahead; /* entries that rows are asked for before they come; 0 = they are not */
+    /* what the device's assembler said, if `built`: per thread; shared_bytes per block */
     int registers, shared_bytes, spill_bytes, stack_bytes;
     bool built;
 } Kernel;
 
-/* The larger of two numbers. */
+/* The larger of x and y. */
 static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
-/* Finds the vector widths of a kernel's loops. */
+/* Finds the largest vector widths and tiles among the statements from s on and their bodies, into
+ * k. */
 static void find_vectors(Kernel *k, const LStmt *s) {
     for (; s; s = s->next) {
         k->lanes = max_int(k->lanes, max_int(s->sched.lanes, s->kind == L_TILE ? s->lanes : 0));
@@ -37,8 +40,8 @@ static void find_vectors(Kernel *k, const LStmt *s) {
     k->lanes = max_int(k->lanes, k->rows);
 }
 
-/* Adds what the assembler said of the kernel. A kernel may be several device functions: NAME, and
- * NAME_parts for long rows. */
+/* Adds to k what the device's assembler said about the kernel. A kernel may be two device
+ * functions: NAME, and NAME_parts for long rows; the larger numbers count. */
 static void add_built(const Report *r, Kernel *k) {
     size_t n = strlen(k->name);
     for (int i = 0; r->o->built && i < r->o->built->n; i++) {
@@ -65,7 +68,8 @@ static int occupancy(const Kernel *k) {
 }
 
 /* ---- text -------- */
-/* Prints a kernel. */
+/* Prints one line about a kernel: what takes its rows, vector width, tiles, and its registers and
+ * occupancy. */
 static void print_kernel(Report *r, const Kernel *k) {
     StrBuf *b = r->b;
     sb_printf(b, "    %s:", k->name);
@@ -85,12 +89,12 @@ static void print_kernel(Report *r, const Kernel *k) {
 }
 
 /* ---- JSON -------- */
-/* Prints an integer member if it is positive. */
+/* Prints an integer member of a JSON object if v is positive. */
 static void json_positive(Json *j, const char *key, int v) {
     if (v > 0) json_int(j, key, v);
 }
 
-/* Prints a kernel as JSON. */
+/* Prints a kernel as a JSON object. ph, step: the step that launches it. */
 static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) {
     Json *j = r->j;
     json_object(j, NULL);
@@ -116,7 +120,7 @@ static void json_kernel(Report *r, const PPhase *ph, int step, const Kernel *k) 
 }
 
 /* ---- all -------- */
-/* Prints a kernel in the requested format. */
+/* Prints the kernel k of a phase's step, as text or JSON. */
 static void report_kernel(Report *r, const PPhase *ph, int step, const LKernel *k) {
     Kernel facts = {.name = k->name, .threads = &k->threads};
     find_vectors(&facts, k->body);
@@ -127,7 +131,9 @@ static void report_kernel(Report *r, const PPhase *ph, int step, const LKernel *
         print_kernel(r, &facts);
 }
 
-/* Prints a step's kernel as it is emitted, or the stages that it is split into. */
+/* Prints the kernels that the target emits for a step: the step's kernel after the passes over
+ * loops, which may split it. A plan that was scheduled for a target has been through these
+ * passes. */
 static void report_emitted(Report *r, const TargetMachine *machine, const PPhase *ph, int step) {
     const LKernel *k = ph->steps.v[step]->kernel;
     Loops l = {0};
@@ -140,7 +146,8 @@ static void report_emitted(Report *r, const TargetMachine *machine, const PPhase
     for (int i = 0; i < l.k.n; i++) report_kernel(r, ph, step, l.k.v[i]);
 }
 
-/* Prints the report. */
+/* Prints the report: all kernels of all phases as they are emitted for the target o->on; nothing if
+ * there is no target. */
 void report_kernels(Report *r) {
     TargetMachine machine = {0};
     if (!r->o->on || !loop_pass_machine(r->c, r->o->on, r->o->to, &machine)) return;

@@ -24,30 +24,33 @@ static const char *const lifetime_word[] = {
     [PB_KEY] = "as the trainer, written before each phase",
 };
 
-/* The size of a buffer. */
+/* The size of buffer b in bytes, as an expression over the sizes of the data. */
 static const Expr *buffer_bytes(const Report *r, const PBuf *b) {
     return expr_mul(r->a, b->count, expr_const(r->a, dtype_bytes(b->dt)));
 }
 
-/* Whether the buffer lies in the arena: temporaries, and non-scalar outputs of phases other than
- * @load and @train. */
+/* Whether the buffer lies in the arena: temporaries, and outputs that are no scalars of phases
+ * other than @load and @train. */
 static bool in_arena(const Report *r, const PBuf *b) {
     if (b->kind != PB_OUTPUT) return b->kind == PB_TEMP;
     Phase phase = r->p->phases.v[b->phase]->func->phase;
     return b->type.rank > 0 && phase != PHASE_LOAD && phase != PHASE_TRAIN;
 }
 
-/* The first step that needs the buffer. */
+/* The number of the first step of the phase that needs the buffer in the arena; an output is needed
+ * from the start. */
 static int first_step(const PBuf *b) {
     return b->kind == PB_TEMP ? b->first : 0;
 }
 
-/* The last step that needs the buffer. */
+/* The number of the last step that needs the buffer in the arena; an output is needed to the end of
+ * the phase. */
 static int last_step(const Report *r, const PBuf *b) {
     return b->kind == PB_TEMP ? b->last : r->p->phases.v[b->phase]->steps.n;
 }
 
-/* The total size of all buffers of a kind; of temporaries, those of a phase. */
+/* The total size of all buffers of a kind. PB_TEMP means all buffers of the phase's arena; buffers
+ * in the arena count for no other kind. */
 static const Expr *total_bytes(const Report *r, PBufKind kind, int phase) {
     const Expr *e = expr_const(r->a, 0);
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -59,7 +62,8 @@ static const Expr *total_bytes(const Report *r, PBufKind kind, int phase) {
     return e;
 }
 
-/* The bytes that are live at `step`, from those live at the step before. */
+/* The bytes of the phase's arena that are live at step number `step`. live: those at the step
+ * before. */
 static const Expr *live_next(const Report *r, int phase, int step, const Expr *live) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
@@ -81,7 +85,8 @@ bool report_is_live(const Report *r, int phase, const PBuf *b, int step) {
     return in_arena(r, b) && b->phase == phase && first_step(b) <= step && step <= last_step(r, b);
 }
 
-/* The step with the most live bytes; -1: there is none. */
+/* The number of the step at which most bytes of the phase's arena are live, by nominal sizes;
+ * *live: these bytes. -1: the phase has no steps. */
 int report_peak(const Report *r, int phase, const Expr **live) {
     const Expr *e = *live = expr_const(r->a, 0);
     int at = -1;
@@ -94,14 +99,14 @@ int report_peak(const Report *r, int phase, const Expr **live) {
     return at;
 }
 
-/* Whether the report is about the host. A trainer that may run on either is reported for the host.
- */
+/* Whether the report is about the host. A trainer that may run on either is reported for the
+ * host. */
 static bool on_host(const Report *r) {
     return plan_on_host(r->p);
 }
 
-/* Reduces *n, a buffer's bytes, to those of one block if the buffer is local to blocks of rows.
- * False: a size is not known. */
+/* Reduces *n, the bytes of buffer b for all rows, to those of one block of rows if the buffer is
+ * needed for one block at a time. False: a size is not known. */
 static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
     int64_t rows;
     if (b->block < 0 || !on_host(r)) return true;
@@ -110,7 +115,8 @@ static bool block_bytes(const Report *r, const PBuf *b, int64_t *n) {
     return true;
 }
 
-/* The size of the phase's arena; false: a size is not known. */
+/* The bytes of the phase's arena after the runtime's own packing of buffers by their lives. False:
+ * a size is not known. */
 static bool packed_bytes(const Report *r, int phase, int64_t *n_bytes) {
     size_t max_items = (size_t)r->p->bufs.n + 1;
     RtPackItem *item = NEWN(r->a, RtPackItem, max_items);
@@ -135,7 +141,7 @@ static bool packed_bytes(const Report *r, int phase, int64_t *n_bytes) {
     return true;
 }
 
-/* The lifetime of a buffer, in words. */
+/* How long the buffer keeps its value, in words. */
 static const char *lifetime(const Report *r, const PBuf *b) {
     if (b->kind == PB_OUTPUT && in_arena(r, b))
         return arena_printf(r->a, "until another phase runs than @%s",
@@ -146,7 +152,7 @@ static const char *lifetime(const Report *r, const PBuf *b) {
 }
 
 /* ---- text ------------------------------------------------------------------------------ */
-/* Prints the buffers of a kind. */
+/* Prints a line about each buffer of a kind: type, size and lifetime. */
 static void print_buffers(Report *r, PBufKind kind) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];
@@ -159,7 +165,7 @@ static void print_buffers(Report *r, PBufKind kind) {
     }
 }
 
-/* Prints the bytes live at each step where they change. */
+/* Prints the live bytes of the phase's arena, at each step where these change. */
 static void print_live(Report *r, int phase) {
     const Expr *before = NULL, *e = expr_const(r->a, 0);
     for (int s = 0; s < r->p->phases.v[phase]->steps.n; s++) {
@@ -172,7 +178,8 @@ static void print_live(Report *r, int phase) {
     }
 }
 
-/* Prints the loops over blocks of rows. */
+/* Prints which steps of the phase run block by block of rows, and the buffers that are needed for
+ * one block at a time. */
 static void print_blocks(Report *r, int phase) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->blocks.n; i++) {
@@ -189,7 +196,8 @@ static void print_blocks(Report *r, int phase) {
     }
 }
 
-/* Prints the arena of a phase. */
+/* Prints the size of the phase's arena, packed and unpacked, its loops over blocks, and its live
+ * bytes. */
 static void print_phase(Report *r, int phase) {
     int64_t n;
     sb_printf(r->b, "    @%s: ", r->p->phases.v[phase]->name);
@@ -203,7 +211,8 @@ static void print_phase(Report *r, int phase) {
     print_live(r, phase);
 }
 
-/* Prints the report as text. */
+/* Prints the report as text: the buffers of each kind with their total, the temporaries, then the
+ * arena of each phase. */
 static void print_text(Report *r) {
     sb_puts(r->b, "memory: fixed before the first step; a step allocates nothing\n");
     for (int k = 0; k < text_PBufKind.n; k++) {
@@ -222,7 +231,7 @@ static void print_text(Report *r) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
-/* Prints a buffer as JSON. */
+/* Prints a buffer as a JSON object. */
 static void json_buffer(Report *r, const PBuf *b) {
     json_object(r->j, NULL);
     json_text(r->j, "name", b->name);
@@ -239,7 +248,8 @@ static void json_buffer(Report *r, const PBuf *b) {
     json_end(r->j);
 }
 
-/* Prints the arena of a phase as JSON. */
+/* Prints the arena of a phase as a JSON object: sizes, loops over blocks, and the live bytes at
+ * each step. */
 static void json_phase(Report *r, int phase) {
     int64_t n;
     const PPhase *ph = r->p->phases.v[phase];
@@ -269,7 +279,7 @@ static void json_phase(Report *r, int phase) {
     json_end(r->j);
 }
 
-/* Prints the report as JSON. */
+/* Prints the report as JSON: all buffers, then the arena of each phase. */
 static void print_json(Report *r) {
     json_object(r->j, "memory");
     json_array(r->j, "buffers");

@@ -19,14 +19,15 @@ typedef struct {
     const Op *value;         /* NULL: a remark */
     Reasons why;             /* of a value */
     const char *pass, *text; /* of a remark; pass NULL: of none */
-    Span at;
-    const Expr *bytes; /* wasted; of a remark what the kernel moves, NULL: not known */
-    int times, order;
+    Span at;                 /* the model line that it is about */
+    const Expr *bytes;       /* wasted; of a remark what the kernel moves, NULL: not known */
+    int times, order;        /* how often the same was found; which was found first */
 } Missed;
 typedef VEC(Missed) Misses;
 
 /* ---- values in memory -------- */
-/* The number of steps that read the value from memory; 0: it is no temporary. */
+/* The number of steps other than `writer` that access the value which step number `writer` stores;
+ * 0 also where its buffer is no temporary, so that it must be stored. */
 static int count_readers(const Report *r, const PPhase *ph, int writer, const Op *value) {
     const PStep *s = ph->steps.v[writer];
     int buf = -1, n = 0;
@@ -42,14 +43,16 @@ static int count_readers(const Report *r, const PPhase *ph, int writer, const Op
     return n;
 }
 
-/* Whether each reason has a remedy. */
+/* Whether there are reasons, and each has a remedy: only then can the value be kept out of
+ * memory. */
 static bool is_fixable(const Reasons *why) {
     for (int i = 0; i < why->n; i++)
         if (!why->v[i].remedy) return false;
     return why->n > 0;
 }
 
-/* Why the value is stored, as `fuse` says or else the planner; none, if that cannot be changed. */
+/* Why the value is stored, as the pass `fuse` says or else the planner. Empty, if a reason is one
+ * that nobody can change. */
 static Reasons fixable_reasons(const Report *r, const FusionFacts *f, const Op *op) {
     const PassRecord *rec = r->o->record;
     Reasons why = {0};
@@ -61,7 +64,8 @@ static Reasons fixable_reasons(const Report *r, const FusionFacts *f, const Op *
     return is_fixable(&why) ? why : (Reasons){0};
 }
 
-/* Finds the stored values of a phase that need not be. */
+/* Adds to `all` the values of a phase that are stored though they need not be, with the bytes of
+ * their write and reads. */
 static void find_stored(Report *r, const PPhase *ph, Misses *all) {
     FusionFacts f = fusion_analyze(r, ph);
     for (int i = 0; i < ph->steps.n; i++)
@@ -78,7 +82,8 @@ static void find_stored(Report *r, const PPhase *ph, Misses *all) {
 }
 
 /* ---- remarks -------- */
-/* Finds the kernel of a remark and the bytes that it moves. */
+/* Finds the step whose kernel has this name, and sets the remark's phase, step and bytes from
+ * it. */
 static void find_kernel(const Report *r, const char *name, Missed *m) {
     for (int p = 0; p < r->p->phases.n; p++)
         for (int i = 0; i < r->p->phases.v[p]->steps.n; i++) {
@@ -92,13 +97,14 @@ static void find_kernel(const Report *r, const char *name, Missed *m) {
         }
 }
 
-/* Whether the remark repeats a recorded one. */
+/* Whether the refusal x says the same about the same model line as m. */
 static bool same_remark(const Missed *m, const PassRefusal *x) {
     return !strcmp(m->pass, x->pass) && !strcmp(m->text, x->text) && m->at.file == x->at.file &&
            m->at.line == x->at.line;
 }
 
-/* Finds the refusals of passes. */
+/* Adds to `all` what passes refused to do where that costs time. Equal refusals become one with a
+ * count; those about a stored value are left to find_stored(). */
 static void find_refusals(Report *r, Misses *all) {
     const PassRecord *rec = r->o->record;
     int first = all->n;
@@ -117,7 +123,8 @@ static void find_refusals(Report *r, Misses *all) {
     }
 }
 
-/* The thresholds of a pass with their values; NULL: it has none. */
+/* The options with which a pass's thresholds can be changed, with their values now; NULL: the pass
+ * has none. */
 static const char *thresholds_of(const Report *r, const char *pass) {
     StrBuf b = sb_new(r->a);
     int n = 0;
@@ -131,7 +138,8 @@ static const char *thresholds_of(const Report *r, const char *pass) {
 }
 
 /* ---- all -------- */
-/* Compares two for qsort: values before remarks, more bytes first. */
+/* Compares two opportunities for qsort_r: stored values come before refusals, more bytes come
+ * first, then the order in which they were found. */
 static int compare(const void *x, const void *y, void *report) {
     const Missed *a = x, *b = y;
     double of_a = a->bytes ? report_nominal(report, a->bytes) : 0;
@@ -141,7 +149,7 @@ static int compare(const void *x, const void *y, void *report) {
     return a->order - b->order;
 }
 
-/* All missed opportunities, sorted. */
+/* All missed opportunities of the plan, those that cost most bytes first. */
 static Misses find_missed(Report *r) {
     Misses all = {0};
     for (int p = 0; p < r->p->phases.n; p++) find_stored(r, r->p->phases.v[p], &all);
@@ -151,7 +159,8 @@ static Misses find_missed(Report *r) {
     return all;
 }
 
-/* The user's source line, with the layer's. */
+/* The user's source line of a position; if that is inside a layer, followed by the layer's line in
+ * brackets. */
 static const char *user_at(const Report *r, Span at) {
     Span user = ctx_user_span(r->c, at);
     const char *layer_line = report_at(r, at);
@@ -159,7 +168,8 @@ static const char *user_at(const Report *r, Span at) {
     return arena_printf(r->a, "%s [%s]", report_at(r, user), layer_line);
 }
 
-/* Prints a stored value. */
+/* Prints a value that is stored though it need not be: bytes, name, place, and for each reason what
+ * would change it. */
 static void print_value(Report *r, const Missed *m) {
     sb_printf(r->b, "  %10.4g MB  %s: %s  %s\n", 1e-6 * report_nominal(r, m->bytes),
               report_op_name(m->value), report_type(r, &m->value->type), user_at(r, m->at));
@@ -172,7 +182,7 @@ static void print_value(Report *r, const Missed *m) {
                   m->why.v[i].text, m->why.v[i].remedy);
 }
 
-/* Prints a refusal. */
+/* Prints a refusal of a pass, and the thresholds that may change it. */
 static void print_remark(Report *r, const Missed *m) {
     const char *cure = thresholds_of(r, m->pass);
     sb_printf(r->b, "    %s: %s: %s", user_at(r, m->at), m->pass, m->text);
@@ -181,7 +191,7 @@ static void print_remark(Report *r, const Missed *m) {
     if (cure) sb_printf(r->b, "      may change it: %s\n", cure);
 }
 
-/* Prints the report as text. */
+/* Prints the report as text: at most SHOWN stored values, then at most SHOWN refusals. */
 static void print_text(Report *r, const Misses *all) {
     int n = 0, remarks = 0;
     sb_puts(r->b, "missed: bytes that values in memory cost which need not be there");
@@ -196,7 +206,7 @@ static void print_text(Report *r, const Misses *all) {
         sb_printf(r->b, "    and %d more: --report-format=json has all\n", remarks - SHOWN);
 }
 
-/* Prints one as JSON. */
+/* Prints a missed opportunity as a JSON object. */
 static void json_missed(Report *r, const Missed *m) {
     const char *cure = m->value ? NULL : thresholds_of(r, m->pass);
     Span user = ctx_user_span(r->c, m->at);
@@ -225,7 +235,7 @@ static void json_missed(Report *r, const Missed *m) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report, and counts the stored values in r->n_missed for the verdict. */
 void report_missed(Report *r) {
     Misses all = find_missed(r);
     for (int i = 0; i < all.n; i++) r->n_missed += all.v[i].value != NULL;

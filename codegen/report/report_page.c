@@ -12,18 +12,18 @@
 extern const unsigned char cg_page_html[], cg_page_css[], cg_page_js[];
 
 /* ---- packed texts -------- */
-/* Memory for zlib, from the arena. */
+/* Allocates memory for zlib from the arena (an allocation callback). */
 static void *zlib_alloc(void *arena, unsigned n, unsigned size) {
     return arena_alloc(arena, n, size, _Alignof(max_align_t));
 }
 
-/* Frees nothing: the arena does. */
+/* Frees nothing, as the arena is freed as a whole (a callback of zlib). */
 static void zlib_free(void *arena, void *block) {
     (void)arena;
     (void)block;
 }
 
-/* Prints bytes in base64. */
+/* Prints the n bytes of s in base64 (RFC 4648). */
 static void base64(StrBuf *b, const unsigned char *s, size_t n) {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < n; i += 3) {
@@ -37,7 +37,7 @@ static void base64(StrBuf *b, const unsigned char *s, size_t n) {
     }
 }
 
-/* A text, deflated, in base64. */
+/* The n bytes of a text, deflated (zlib) and in base64. "" if zlib cannot start. */
 static const char *compress_text(Arena *a, const char *text, size_t n) {
     enum { PIECE = 1 << 30 };
     StrBuf b = sb_new(a);
@@ -58,7 +58,8 @@ static const char *compress_text(Arena *a, const char *text, size_t n) {
     return b.s ? b.s : "";
 }
 
-/* Prints a text as JSON, compressed. */
+/* Prints one stage's text as a JSON object: kind, title, size, and the compressed text if there is
+ * one. */
 static void json_text_of(Json *j, Arena *a, const PageText *t) {
     json_object(j, NULL);
     json_text(j, "kind", t->kind);
@@ -69,7 +70,8 @@ static void json_text_of(Json *j, Arena *a, const PageText *t) {
 }
 
 /* ---- passes -------- */
-/* Prints the passes with all differences in one compressed text. */
+/* Prints the passes that ran as JSON. What each changed is a part of one text, which follows in
+ * compressed form; "from" and "bytes" say which part. */
 static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
     StrBuf all = sb_new(a);
     json_array(j, "passes");
@@ -93,7 +95,8 @@ static void json_passes(Json *j, Arena *a, const PassRecord *rec) {
 }
 
 /* ---- the page -------- */
-/* Prints the template up to a mark; the rest of it. */
+/* Prints the template `from` up to a mark, and returns what follows the mark, which is not
+ * printed. */
 static const char *print_template(StrBuf *b, const char *from, const char *mark) {
     const char *at = strstr(from, mark);
     if (!at) return from;
@@ -101,7 +104,8 @@ static const char *print_template(StrBuf *b, const char *from, const char *mark)
     return at + strlen(mark);
 }
 
-/* Prints the page. */
+/* Prints the HTML page: the template with style and script, all reports as JSON, and the n_texts
+ * texts of stages. */
 void report_page(StrBuf *b, Ctx *c, const Plan *p, const ReportOptions *o, const PageText *text,
                  int n_texts) {
     ReportOptions all = *o;

@@ -1,20 +1,21 @@
 /* --report=precision: the element type of each value in memory, and why it is that. */
 #include "codegen/report/report.h"
 
-/* Whether the operation is a floating-point value in memory. */
+/* Whether the result of op is a floating-point value in memory, which the report lists. */
 static bool is_listed(const Op *op) {
     return !op->fused && dtype_is_float(op->type.dt) && !op_has(op, OPT_EFFECT | OPT_VIEW) &&
            (op->n_in > 0 || op_has(op, OPT_SOURCE));
 }
 
-/* Why a variable has its element type. */
+/* Why a variable of the model has its element type, in words. */
 static const char *variable_reason(const Var *v) {
     static const char *const kind[] = {
         [VAR_PARAM] = "a parameter", [VAR_STATE] = "a state", [VAR_SLOT] = "the optimizer's state"};
     return v->type.dt == DT_BF16 ? "the recipe says so" : kind[v->kind];
 }
 
-/* Why a value has its element type. Sources have theirs whatever the precision. */
+/* Why the result of op has its element type, in words. Data and inputs have theirs whatever
+ * --precision says. */
 static const char *type_reason(const Report *r, const Op *op) {
     if (op->why) return op->why;
     switch (op->kind) {
@@ -33,7 +34,7 @@ static const char *type_reason(const Report *r, const Op *op) {
     }
 }
 
-/* The bytes that the steps of a phase read and write. */
+/* The bytes that all steps of a phase read and write. */
 static const Expr *moved_bytes(const Report *r, const PPhase *ph) {
     const Expr *n = expr_const(r->a, 0);
     for (int i = 0; i < ph->steps.n; i++) {
@@ -43,7 +44,8 @@ static const Expr *moved_bytes(const Report *r, const PPhase *ph) {
     return n;
 }
 
-/* Prints a phase. */
+/* Prints a phase as text: how many values in memory have each element type, the bytes moved, then
+ * each value with the reason. */
 static void print_phase(Report *r, const PPhase *ph) {
     int n[N_DTYPES] = {0};
     for (const Op *op = ph->func->first; op; op = op->next)
@@ -62,7 +64,8 @@ static void print_phase(Report *r, const PPhase *ph) {
     }
 }
 
-/* Prints a phase as JSON. */
+/* Prints a phase as a JSON object: the bytes moved, and each value in memory with its type and the
+ * reason. */
 static void json_phase(Report *r, const PPhase *ph) {
     json_object(r->j, NULL);
     json_text(r->j, "phase", ph->name);
@@ -81,7 +84,7 @@ static void json_phase(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report on all phases; as text, TF32 is mentioned where products use it. */
 void report_precision(Report *r) {
     if (r->j)
         json_array(r->j, "precision");

@@ -12,21 +12,22 @@ static const char *const space_word[] = {[SP_DIM] = "dim",
                                          [SP_NZ] = "stored entries"};
 
 /* ---- who gives a size --------------------------------------------------------------------- */
-/* Whether the column has the dimension, or as many categories. */
+/* Whether column c has dimension s, or as many categories as s has elements. */
 static bool has_dim(const Column *c, const Space *s) {
     for (int i = 1; i < c->type.rank; i++)
         if (c->type.dim[i] == s) return true;
     return c->cat == s;
 }
 
-/* The first column that has the dimension, or NULL. */
+/* The first column of the data that has dimension s, which therefore gives its size; NULL: there is
+ * none. */
 static const Column *first_with(const Module *m, const Space *s) {
     for (int i = 0; i < m->cols.n; i++)
         if (has_dim(m->cols.v[i], s)) return m->cols.v[i];
     return NULL;
 }
 
-/* What a relation is, in words. */
+/* Where the edges of an edge space come from, in words, as "'cites' reversed". */
 static const char *relation_text(const Report *r, const Space *s) {
     const char *base = s->base[0] ? s->base[0]->name : "";
     switch (s->rel) {
@@ -60,14 +61,14 @@ static const char *relation_text(const Report *r, const Space *s) {
     return arena_printf(r->a, "rows of edge table '%s'", s->name);
 }
 
-/* What a prefix of rows is, in words. */
+/* What a space is that has only the first rows of another one, in words. */
 static const char *prefix_text(const Report *r, const Space *s) {
     const char *what = s->kind == SP_NODE ? "nodes" : "edges";
     return arena_printf(r->a, "first rows of '%s': the %s of a batch that %d more layers need",
                         s->prefix_of->name, what, s->hops);
 }
 
-/* What determines the size of a space, in words. */
+/* Where the size of space s comes from, in words: a table, a column, or computed. */
 static const char *size_origin(const Report *r, const Space *s) {
     const Column *c;
     if (s->distinct_of)
@@ -96,7 +97,8 @@ static const char *size_origin(const Report *r, const Space *s) {
 /* ---- checks at load ------------------------------------------------------------------------ */
 typedef VEC(const char *) Checks;
 
-/* Adds the check of a column's dimension. */
+/* Adds the check of a column's dimension (or number of categories) s: that it is a constant of the
+ * model, or as large as in the first column that has it. */
 static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
     int64_t n;
     const char *what = c->cat == s ? "categories" : "width";
@@ -110,7 +112,8 @@ static void check_dim(Report *r, Checks *out, const Column *c, const Space *s) {
                                             c->space->name, c->name, what, s->name));
 }
 
-/* Adds the checks of a column. */
+/* Adds the checks of one column of the data: its kind, its number of rows, its dimensions and
+ * categories. */
 static void check_column(Report *r, Checks *out, const Column *c) {
     vec_push(r->a, out,
              (const char *)arena_printf(r->a, "'%s.%s' %s; one row per row of its table",
@@ -119,7 +122,7 @@ static void check_column(Report *r, Checks *out, const Column *c) {
     if (c->cat && type_find(&c->type, c->cat) < 0) check_dim(r, out, c, c->cat);
 }
 
-/* The checks at load. */
+/* All checks of the data that are made when data is loaded, as sentences. */
 static Checks checks_of(Report *r) {
     const Module *m = r->p->m;
     Checks out = {0};
@@ -136,7 +139,7 @@ static Checks checks_of(Report *r) {
 }
 
 /* ---- text -------- */
-/* Prints the spaces. */
+/* Prints each index space with its size and where that comes from, as text. */
 static void print_spaces(Report *r) {
     sb_puts(r->b, "  index spaces\n");
     for (int i = 0; i < r->p->m->spaces.n; i++) {
@@ -148,7 +151,8 @@ static void print_spaces(Report *r) {
     }
 }
 
-/* Prints the extents of parallel loops and library calls. */
+/* Prints the extent of each kernel's parallel loop and the shape of each matrix product, as
+ * text. */
 static void print_loops(Report *r) {
     sb_puts(r->b, "  parallel loops and library calls\n");
     for (int i = 0; i < r->p->phases.n; i++)
@@ -164,7 +168,7 @@ static void print_loops(Report *r) {
         }
 }
 
-/* Prints the buffers. */
+/* Prints the element type and number of elements of each buffer, as text. */
 static void print_buffers(Report *r) {
     sb_puts(r->b, "  buffers\n");
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -179,7 +183,7 @@ static void print_buffers(Report *r) {
     }
 }
 
-/* What a batch is, in words. */
+/* What a training step's batch consists of, in words. */
 static const char *batch_text(const Report *r, const Sampling *s) {
     long long n = s->batch;
     if (s->n_hops) return arena_printf(r->a, "%lld seeds and %d hops", n, s->n_hops);
@@ -187,7 +191,7 @@ static const char *batch_text(const Report *r, const Sampling *s) {
     return arena_printf(r->a, "%lld graphs", n);
 }
 
-/* Prints the report as text. */
+/* Prints the report as text. checks: the sentences of checks_of(). */
 static void print_text(Report *r, const Checks *checks) {
     int bound = 0;
     for (int i = 0; i < r->p->m->spaces.n; i++)
@@ -208,7 +212,7 @@ static void print_text(Report *r, const Checks *checks) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
-/* Prints the spaces as JSON. */
+/* Prints each index space with its size and where that comes from, as a JSON array. */
 static void json_spaces(Report *r) {
     json_array(r->j, "spaces");
     for (int i = 0; i < r->p->m->spaces.n; i++) {
@@ -223,7 +227,7 @@ static void json_spaces(Report *r) {
     json_end(r->j);
 }
 
-/* Prints the buffers as JSON. */
+/* Prints the element type and number of elements of each buffer, as a JSON array. */
 static void json_buffers(Report *r) {
     json_array(r->j, "buffers");
     for (int i = 0; i < r->p->bufs.n; i++) {
@@ -237,7 +241,8 @@ static void json_buffers(Report *r) {
     json_end(r->j);
 }
 
-/* Prints the extents of a step as JSON. */
+/* Prints the extent of a step's parallel loop, or the shape of its matrix product, as a JSON
+ * object. */
 static void json_loop(Report *r, const PPhase *ph, int step) {
     const PStep *s = ph->steps.v[step];
     json_object(r->j, NULL);
@@ -255,7 +260,7 @@ static void json_loop(Report *r, const PPhase *ph, int step) {
     json_end(r->j);
 }
 
-/* Prints the report as JSON. */
+/* Prints the report as JSON. checks: the sentences of checks_of(). */
 static void print_json(Report *r, const Checks *checks) {
     json_object(r->j, "shapes");
     json_int(r->j, "checks_per_step", 0);
@@ -274,7 +279,7 @@ static void print_json(Report *r, const Checks *checks) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report: sizes, buffers, loops, and what is checked when data is loaded. */
 void report_shapes(Report *r) {
     Checks checks = checks_of(r);
     (r->j ? print_json : print_text)(r, &checks);

@@ -15,20 +15,22 @@ typedef struct {
     Reasons why; /* it is stored */
 } Badge;
 
+/* A line of a source file and what it costs. */
 typedef struct {
-    uint32_t file, line;
-    const Expr *bytes, *flops;
-    VEC(Badge) badges;
+    uint32_t file, line;       /* file: index in Ctx.sources */
+    const Expr *bytes, *flops; /* of the steps' parts that stand on it */
+    VEC(Badge) badges;         /* the values that the line makes */
 } Line;
 
+/* The report while it is collected. */
 typedef struct {
     Report *r;
-    const PPhase *ph;
+    const PPhase *ph; /* the phase that it is about */
     VEC(Line *) all;
     const Expr *bytes; /* of all steps */
 } Lines;
 
-/* The entry of a source line, created if necessary. */
+/* The entry for a line of a source file, created on first use. */
 static Line *line_at(Lines *l, uint32_t file, uint32_t line) {
     for (int i = 0; i < l->all.n; i++)
         if (l->all.v[i]->file == file && l->all.v[i]->line == line) return l->all.v[i];
@@ -39,13 +41,13 @@ static Line *line_at(Lines *l, uint32_t file, uint32_t line) {
     return x;
 }
 
-/* Whether the position is in a source file. */
+/* Whether the position is known and lies in a source file. */
 static bool is_in_file(const Lines *l, Span at) {
     return at.line && (int)at.file < l->r->c->sources.n;
 }
 
-/* The source lines that a position is reported at: its own, and the user's if that differs; how
- * many. */
+/* Finds the source lines at which a position is reported: its own and, if that is inside a layer,
+ * the user's call of it. Returns how many there are in to[]. */
 static int report_lines(const Lines *l, Span at, Span to[2]) {
     to[0] = at;
     to[1] = ctx_user_span(l->r->c, at);
@@ -53,7 +55,7 @@ static int report_lines(const Lines *l, Span at, Span to[2]) {
     return is_in_file(l, to[1]) && (to[1].file != at.file || to[1].line != at.line) ? 2 : 1;
 }
 
-/* Adds a step's cost to its source lines. */
+/* Adds the bytes and operations of step s to the source lines that cause them. */
 static void add_costs(Lines *l, const PStep *s) {
     Arena *a = l->r->a;
     CostLines cost = cg_step_cost_lines(a, l->r->p, s);
@@ -69,14 +71,14 @@ static void add_costs(Lines *l, const PStep *s) {
     }
 }
 
-/* Adds a value to its source lines. */
+/* Adds a value with its verdict (fused or stored) to its source lines. */
 static void add_badge(Lines *l, Badge b) {
     Span at[2];
     for (int k = 0, n = report_lines(l, b.value->span, at); k < n; k++)
         vec_push(l->r->a, &line_at(l, at[k].file, at[k].line)->badges, b);
 }
 
-/* Adds the values that a step stores or computes in place. */
+/* Adds all values that step number `step` stores or fuses to their source lines. */
 static void add_badges(Lines *l, const FusionFacts *f, int step) {
     Ops inlined = fusion_elided(l->r, f, step), results = f->results[step];
     for (int i = 0; i < results.n; i++)
@@ -85,14 +87,15 @@ static void add_badges(Lines *l, const FusionFacts *f, int step) {
     for (int i = 0; i < inlined.n; i++) add_badge(l, (Badge){inlined.v[i], step, false, {0}});
 }
 
-/* Compares two lines by position, for qsort. */
+/* Compares two Line pointers by file and line, for qsort. */
 static int compare_position(const void *x, const void *y) {
     const Line *a = *(Line *const *)x, *b = *(Line *const *)y;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
     return a->line < b->line ? -1 : a->line > b->line;
 }
 
-/* Collects the lines of a phase. */
+/* Collects the costs and values of all steps of the phase by source line, sorted. Steps that a
+ * product's epilogue covers cost nothing. */
 static void collect_lines(Lines *l) {
     FusionFacts f = fusion_analyze(l->r, l->ph);
     for (int i = 0; i < l->ph->steps.n; i++) {
@@ -102,7 +105,7 @@ static void collect_lines(Lines *l) {
     if (l->all.n) qsort(l->all.v, (size_t)l->all.n, sizeof *l->all.v, compare_position);
 }
 
-/* The text of a source line, without its end. */
+/* The text of the source line x, which ends after *n bytes. */
 static const char *line_text(const Lines *l, const Line *x, int *n) {
     const char *s = l->r->c->sources.v[x->file].text;
     for (uint32_t i = 1; i < x->line && *s; s += *s == '\n') {
@@ -114,12 +117,13 @@ static const char *line_text(const Lines *l, const Line *x, int *n) {
 }
 
 /* ---- text -------- */
-/* The name of a step. */
+/* The name of step number `step`: its kernel's, or that of a library call. */
 static const char *step_name(const Lines *l, int step) {
     return cg_step_name(l->ph->steps.v[step]);
 }
 
-/* Prints into which kernels values of the line are fused. */
+/* Prints a text line for each kernel into which values of source line x were fused: its name, and
+ * how many values. */
 static void print_fused(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
@@ -134,7 +138,7 @@ static void print_fused(const Lines *l, const Line *x) {
     }
 }
 
-/* Prints which values of the line are stored, and why. */
+/* Prints, for each value of line x that is stored in memory, why it is. */
 static void print_stored(const Lines *l, const Line *x) {
     StrBuf *b = l->r->b;
     for (int i = 0; i < x->badges.n; i++) {
@@ -145,7 +149,7 @@ static void print_stored(const Lines *l, const Line *x) {
     }
 }
 
-/* Prints a line. */
+/* Prints a source line with its share of the phase's bytes, then what became of its values. */
 static void print_line(const Lines *l, const Line *x) {
     int n;
     double total_bytes = report_nominal(l->r, l->bytes),
@@ -157,7 +161,8 @@ static void print_line(const Lines *l, const Line *x) {
     print_stored(l, x);
 }
 
-/* Prints the report as text. */
+/* Prints the report as text, file by file. Lines of the library's layers are omitted; their costs
+ * are at the user's calls, too. */
 static void print_text(const Lines *l) {
     const Line *before = NULL;
     sb_printf(l->r->b, "source: what lines move of %.3g MB in a run of @%s%s\n",
@@ -173,7 +178,7 @@ static void print_text(const Lines *l) {
 }
 
 /* ---- JSON -------- */
-/* Prints a value as JSON. */
+/* Prints a value as a JSON object: fused or stored, in which step, and why it is stored. */
 static void json_badge(const Lines *l, const Badge *g) {
     Json *j = l->r->j;
     json_object(j, NULL);
@@ -189,7 +194,7 @@ static void json_badge(const Lines *l, const Badge *g) {
     json_end(j);
 }
 
-/* Prints a line as JSON. */
+/* Prints a source line as a JSON object: its bytes, operations and values. */
 static void json_line(const Lines *l, const Line *x) {
     Json *j = l->r->j;
     json_object(j, NULL);
@@ -202,7 +207,7 @@ static void json_line(const Lines *l, const Line *x) {
     json_end(j);
 }
 
-/* Prints a source file with its lines as JSON. */
+/* Prints a source file as a JSON object: its text, and the lines that cost something. */
 static void json_file(const Lines *l, uint32_t file) {
     Json *j = l->r->j;
     const Source *s = &l->r->c->sources.v[file];
@@ -218,7 +223,7 @@ static void json_file(const Lines *l, uint32_t file) {
     json_end(j);
 }
 
-/* Prints the report as JSON. */
+/* Prints the report as JSON: the total and all source files. */
 static void print_json(const Lines *l) {
     json_object(l->r->j, "source");
     json_text(l->r->j, "phase", l->ph->name);
@@ -229,7 +234,8 @@ static void print_json(const Lines *l) {
     json_end(l->r->j);
 }
 
-/* Prints the report of the main phase. */
+/* Prints the report on the main phase (report_main_phase()); nothing if the program has no
+ * phase. */
 void report_source(Report *r) {
     int phase = report_main_phase(r);
     if (phase < 0) return;

@@ -5,20 +5,21 @@
 
 enum { SHOWN = 5 };
 
+/* A step and what it moves. */
 typedef struct {
     const PStep *step;
-    int at;
-    double bytes;
+    int at;       /* its number in the phase */
+    double bytes; /* read and written, by nominal sizes */
 } Line;
 
-/* Compares two for qsort: more bytes first, else in the order of the phase. */
+/* Compares two lines for qsort: more bytes first, then the order of the steps. */
 static int compare(const void *x, const void *y) {
     const Line *a = x, *b = y;
     if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
     return a->at - b->at;
 }
 
-/* Prints the summary of a phase. */
+/* Prints the summary of a phase: the totals, then the SHOWN steps that move most bytes. */
 static void print_phase(Report *r, const PPhase *ph) {
     Line *line = NEWN(r->a, Line, (size_t)ph->steps.n + 1);
     double all = 0;
@@ -39,7 +40,8 @@ static void print_phase(Report *r, const PPhase *ph) {
                   cg_step_name(line[i].step), cg_step_site(r->p->m, r->a, line[i].step));
 }
 
-/* Prints the summary. */
+/* Prints the summary of all phases that have steps; it stands above the text of the fusion
+ * report. */
 void report_summary(Report *r) {
     sb_printf(r->b, "summary: bytes that steps move, the most first%s\n",
               r->known ? "" : ", by nominal sizes where the data's are not known");

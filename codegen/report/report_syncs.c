@@ -9,21 +9,23 @@
 
 #include <string.h>
 
-/* READ_OLD_CUDA: of a loop that is recorded, where CUDA can record loops. */
+/* When a value crosses. READ_OLD_CUDA: of a loop that is recorded, where CUDA can record loops. */
 typedef enum { READ_STEP, READ_ITERATION, READ_OLD_CUDA, READ_EPOCH, READ_REQUEST, WRITE_RUN } When;
 static const char *const when_word[] = {
     "each run",   "each iteration", "each iteration where CUDA is older than 12.4",
     "each epoch", "on request",     "before each run"};
 
+/* A crossing of values between host and device. */
 typedef struct {
-    int phase;
+    int phase; /* index in the plan */
     When when;
+    /* names of the values, or of the step; why, in words; file:line of the model, or "" */
     const char *what, *cause, *line;
     int n; /* values */
 } Crossing;
 typedef VEC(Crossing) Crossings;
 
-/* Whether the phase uses the buffer. */
+/* Whether a step of the phase uses buffer number `buf`. */
 static bool reads(const PPhase *ph, int buf) {
     for (int i = 0; i < ph->steps.n; i++)
         for (int k = 0; k < ph->steps.v[i]->n_bufs; k++)
@@ -31,7 +33,7 @@ static bool reads(const PPhase *ph, int buf) {
     return false;
 }
 
-/* Why the host reads device values at the step. */
+/* Why the host reads values of the device at step s, in words. */
 static const char *cause_of(const PStep *s) {
     switch (s->kind) {
     case PS_PRINT:
@@ -47,7 +49,7 @@ static const char *cause_of(const PStep *s) {
     }
 }
 
-/* Adds the reads by the host's steps. */
+/* Adds the reads of device values by steps that run on the host, or that do with an old CUDA. */
 static void add_host_reads(Report *r, int phase, Crossings *out) {
     const PPhase *ph = r->p->phases.v[phase];
     for (int i = 0; i < ph->steps.n; i++) {
@@ -62,7 +64,8 @@ static void add_host_reads(Report *r, int phase, Crossings *out) {
     }
 }
 
-/* The names of the buffers of a kind that cross, as a list. */
+/* A comma-separated list of the buffers of a kind that cross between host and device around the
+ * phase; *n: how many. scalars: of outputs, only the scalars, or only the others. */
 static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, int *n) {
     StrBuf s = sb_new(r->a);
     *n = 0;
@@ -78,7 +81,7 @@ static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, i
     return s.s;
 }
 
-/* Adds a crossing of all buffers of a kind. */
+/* Adds one crossing for all buffers of a kind together (see names_of()), if there are any. */
 static void add_crossing(Report *r, Crossings *out, int phase, When when, PBufKind kind,
                          bool scalars, const char *cause) {
     int n;
@@ -87,12 +90,13 @@ static void add_crossing(Report *r, Crossings *out, int phase, When when, PBufKi
     if (n) vec_push(r->a, out, c);
 }
 
-/* Whether the phase's scalars are read once per epoch. */
+/* Whether the trainer reads the phase's scalar outputs once per epoch. */
 static bool is_epoch_phase(Phase phase) {
     return phase == PHASE_TRAIN || phase == PHASE_EVAL;
 }
 
-/* Adds all crossings of a phase. */
+/* Adds all crossings between host and device of a phase to `out`: inputs and random keys before it,
+ * reads by its steps, outputs after it. */
 static void phase_crossings(Report *r, int phase, Crossings *out) {
     Phase kind = r->p->phases.v[phase]->func->phase;
     add_crossing(r, out, phase, WRITE_RUN, PB_INPUT, false, "scalars that the schedule decides");
@@ -106,34 +110,34 @@ static void phase_crossings(Report *r, int phase, Crossings *out) {
     add_crossing(r, out, phase, READ_REQUEST, PB_OUTPUT, false, "asked for by the user");
 }
 
-/* The number of reads by the host at the given times. */
+/* The number of the phase's crossings that happen at the given time. */
 static int reads_per(When when, const Crossings *all, int phase) {
     int n = 0;
     for (int i = 0; i < all->n; i++) n += all->v[i].phase == phase && all->v[i].when == when;
     return n;
 }
 
-/* The number of reads within a run. */
+/* The number of times that the host reads device values within a run of the phase. */
 static int reads_per_run(const Crossings *all, int phase) {
     return reads_per(READ_STEP, all, phase);
 }
 
-/* The index of a phase, or -1. */
+/* The index of the first phase of a kind in the plan; -1: there is none. */
 static int find_phase(const Plan *p, Phase phase) {
     for (int i = 0; i < p->phases.n; i++)
         if (p->phases.v[i]->func->phase == phase) return i;
     return -1;
 }
 
-/* The number of reads per epoch: one of all scalars together, and those of a step and an
- * evaluation. */
+/* The number of host reads in an epoch of one training step and one evaluation: those within the
+ * two phases, and one of all scalar outputs together. 0: the program does not train. */
 static int reads_per_epoch(Report *r, const Crossings *all) {
     int train = find_phase(r->p, PHASE_TRAIN), eval = find_phase(r->p, PHASE_EVAL);
     if (train < 0) return 0;
     return 1 + reads_per_run(all, train) + (eval >= 0 ? reads_per_run(all, eval) : 0);
 }
 
-/* Prints the report as text. */
+/* Prints the report as text: for each phase the number of host reads, then each crossing. */
 static void print_text(Report *r, const Crossings *all) {
     for (int p = 0; p < r->p->phases.n; p++) {
         int iteration = reads_per(READ_ITERATION, all, p);
@@ -151,7 +155,7 @@ static void print_text(Report *r, const Crossings *all) {
     }
 }
 
-/* Prints a crossing as JSON. */
+/* Prints a crossing between host and device as a JSON object. */
 static void json_crossing(Report *r, const Crossing *c) {
     json_object(r->j, NULL);
     json_text(r->j, "direction", c->when == WRITE_RUN ? "host_to_device" : "device_to_host");
@@ -163,7 +167,7 @@ static void json_crossing(Report *r, const Crossing *c) {
     json_end(r->j);
 }
 
-/* Prints the report as JSON. */
+/* Prints the crossings of each phase as a JSON array. */
 static void print_json(Report *r, const Crossings *all) {
     json_array(r->j, "phases");
     for (int p = 0; p < r->p->phases.n; p++) {
@@ -180,14 +184,16 @@ static void print_json(Report *r, const Crossings *all) {
     json_end(r->j);
 }
 
-/* The number of reads by the host within a run of the phase. */
+/* The number of times that the host reads device values within a run of the phase, for the
+ * verdict. */
 int report_reads_per_run(Report *r, int phase) {
     Crossings all = {0};
     phase_crossings(r, phase, &all);
     return reads_per_run(&all, phase);
 }
 
-/* Prints the report. */
+/* Prints the report: the number of host reads per training step and per epoch, then all
+ * crossings. */
 void report_syncs(Report *r) {
     Crossings all = {0};
     for (int p = 0; p < r->p->phases.n; p++) phase_crossings(r, p, &all);

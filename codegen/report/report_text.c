@@ -2,21 +2,23 @@
 #include "codegen/plan_passes/plan_order.h"
 #include "codegen/report/report.h"
 
-/* Whether all sizes in the expression are known. */
+/* Whether all sizes in the expression e are known. sizes: by Sym.id, negative = unknown; NULL: none
+ * is known. */
 static bool all_known(const int64_t *sizes, const Expr *e) {
     if (e->kind == EX_CONST) return true;
     if (e->kind == EX_SYM) return sizes && sizes[e->sym->id] >= 0;
     return all_known(sizes, e->a) && all_known(sizes, e->b);
 }
 
-/* Evaluates an expression; false: a size is not known. */
+/* The value of e with the known sizes of the data, in *v. False: a size is not known. */
 bool report_value(const Report *r, const Expr *e, int64_t *v) {
     if (!all_known(r->o->sizes, e)) return false;
     *v = expr_eval(e, r->o->sizes);
     return true;
 }
 
-/* Finds the sizes, nominal ones where the data's are not known. */
+/* Sets r->nominal to the size of each symbol: the data's where known, else a nominal one that tells
+ * large from small. r->known: the data's are all known. */
 void report_find_sizes(Report *r) {
     const Module *m = r->p->m;
     int64_t *n = plan_order_nominal_sizes(r->a, m);
@@ -29,12 +31,12 @@ void report_find_sizes(Report *r) {
     r->nominal = n;
 }
 
-/* Evaluates an expression by nominal sizes. */
+/* The value of e by known sizes, nominal ones where the data's are not known. */
 double report_nominal(const Report *r, const Expr *e) {
     return (double)expr_eval(e, r->nominal);
 }
 
-/* Prints a number with a metric prefix. */
+/* Prints a number with a metric prefix and a unit, as "660.5 kB". */
 static void print_scaled(StrBuf *b, double v, const char *unit) {
     static const char *const prefix[] = {"", "k", "M", "G", "T", "P"};
     size_t i = 0;
@@ -46,7 +48,8 @@ static void print_scaled(StrBuf *b, double v, const char *unit) {
     sb_printf(b, "%.1f %s%s", v, prefix[i], unit);
 }
 
-/* Prints an expression and its value. */
+/* Prints e as text with its value where that is known, as "64*E_cites = 660.5 kB". A constant is
+ * printed as its value alone. */
 void report_amount(Report *r, const Expr *e, const char *unit) {
     int64_t v;
     bool known = report_value(r, e, &v);
@@ -63,7 +66,8 @@ void report_amount(Report *r, const Expr *e, const char *unit) {
     print_scaled(r->b, (double)v, unit);
 }
 
-/* Prints an expression and its value as JSON. */
+/* Prints e as a JSON object with its text and its value, or a nominal value where a size is not
+ * known. */
 void report_json_expr(Report *r, const char *key, const Expr *e) {
     StrBuf s = sb_new(r->a);
     int64_t v;
@@ -77,28 +81,30 @@ void report_json_expr(Report *r, const char *key, const Expr *e) {
     json_end(r->j);
 }
 
-/* The source position, as text. */
+/* The source position as "file:line": the full path in JSON, a short one in text. "" if it is not
+ * known. */
 const char *report_at(const Report *r, Span at) {
     if (!at.line || (int)at.file >= r->c->sources.n) return "";
     const char *path = r->j ? r->c->sources.v[at.file].path : cg_path_short(r->p->m, at.file);
     return arena_printf(r->a, "%s:%u", path, at.line);
 }
 
-/* A type, as text. */
+/* The type t in the notation of the graph IR. */
 const char *report_type(const Report *r, const Type *t) {
     StrBuf s = sb_new(r->a);
     type_print(&s, t);
     return s.s;
 }
 
-/* The name of an operation, for people. */
+/* A name for the result of op that the model's author knows, else the op's mnemonic. */
 const char *report_op_name(const Op *op) {
     if (op->hint) return op->hint;
     if (op->kind == OP_VAR || op->kind == OP_ASSIGN) return op->var->path;
     return op->name ? op->name : op_mnemonic(op->kind);
 }
 
-/* The phase that reports are about first: training, prediction or evaluation. */
+/* The index of the phase that verdict and source are about: training, else prediction, else
+ * evaluation, else the last; -1: there is none. */
 int report_main_phase(const Report *r) {
     static const Phase wanted[] = {PHASE_TRAIN, PHASE_PREDICT, PHASE_EVAL};
     for (size_t k = 0; k < COUNT(wanted); k++)
@@ -107,7 +113,7 @@ int report_main_phase(const Report *r) {
     return r->p->phases.n - 1;
 }
 
-/* Whether the step runs on the device. */
+/* Whether the step runs on the device without interrupting the phase. */
 bool report_is_device(const Report *r, const PStep *s) {
     return !plan_step_interrupts(s, r->p->device != NULL);
 }

@@ -2,7 +2,8 @@
  * comes from. */
 #include "codegen/report/report.h"
 
-/* Prints an amount and the report that it comes from. */
+/* Prints a line with a title and an amount in millions of the unit. of: the report that explains
+ * the amount. */
 static void print_amount(Report *r, const char *title, const Expr *e, const char *unit,
                          const char *of) {
     int64_t v;
@@ -11,7 +12,8 @@ static void print_amount(Report *r, const char *title, const Expr *e, const char
     sb_printf(r->b, "  (%s)\n", of);
 }
 
-/* Prints the verdict as text. */
+/* Prints the verdict on the phase as text: least time, bytes and operations, launches, host reads,
+ * peak of memory, and missed opportunities. */
 static void print_text(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
@@ -37,7 +39,7 @@ static void print_text(Report *r, const PPhase *ph, int phase) {
     sb_printf(r->b, "  missed    %d opportunities  (missed)\n", r->n_missed);
 }
 
-/* Prints the verdict as JSON. */
+/* Prints the verdict on the phase as members of a JSON object. */
 static void print_json(Report *r, const PPhase *ph, int phase) {
     ReportSum t = report_phase_sum(r, ph);
     const Expr *live;
@@ -60,7 +62,8 @@ static void print_json(Report *r, const PPhase *ph, int phase) {
     if (r->o->compile_ms > 0) json_int(r->j, "compile_ms", (int64_t)r->o->compile_ms);
 }
 
-/* Prints the machine's limits as JSON. */
+/* Prints the memory bandwidth and arithmetic rate of the machine that bounds times, as JSON, if
+ * there is one. */
 static void json_roof(Report *r) {
     const Target *roof = r->o->roof;
     if (!roof || !roof->machine) return;
@@ -71,7 +74,8 @@ static void json_roof(Report *r) {
     json_end(r->j);
 }
 
-/* Prints the report. */
+/* Prints the report on the main phase (report_main_phase()); nothing if the program has no
+ * phase. */
 void report_verdict(Report *r) {
     int phase = report_main_phase(r);
     if (phase < 0) return;
