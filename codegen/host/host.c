@@ -9,7 +9,8 @@
 
 /* ---- enumerators ------------------------------------------------------------------- */
 
-/* Writes an enum that numbers the names. */
+/* Writes an enum with the n names as its constants 0, 1, ..; `what` is the comment above it.
+ * Nothing for n = 0. */
 static void emit_enum(Host *h, const char *what, const char **names, int n) {
     if (n == 0) return;
     host_printf(h, "/* %s */\nenum {\n", what);
@@ -17,7 +18,8 @@ static void emit_enum(Host *h, const char *what, const char **names, int n) {
     host_puts(h, "};\n\n");
 }
 
-/* Gives each size, space and buffer the name of an enumerator, and writes the enums. */
+/* Gives each size, index space and buffer a C name (S_.., SP_.., B_..), and writes the enums that
+ * number them. The rest of the driver refers to them by these names. */
 static void emit_enums(Host *h) {
     const Module *m = h->m;
     h->sym = NEWN(h->a, const char *, m->syms.n + 1);
@@ -36,7 +38,8 @@ static void emit_enums(Host *h) {
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* Writes the first comment of the file, and helper functions. */
+/* Writes the beginning of the driver: the comment that names model and options, the include, and
+ * small functions that size expressions call. */
 static void emit_file_head(Host *h) {
     const char *from = h->m->source_path ? h->m->source_path : h->m->name;
     host_puts(h, "/* Host driver of the model ");
@@ -60,7 +63,8 @@ static void emit_file_head(Host *h) {
         "y;\n}\n\n");
 }
 
-/* Declares all kernels that the driver launches. */
+/* Declares all kernels and runtime functions of the device and the host that the driver launches,
+ * and the user's C functions. */
 static void emit_prototypes(Host *h) {
     const char *device = h->p->device;
     host_puts(h, "/* kernels */\n");
@@ -78,7 +82,8 @@ static void emit_prototypes(Host *h) {
     host_puts(h, "\n");
 }
 
-/* Writes the function main() of a trainer. */
+/* Writes the function main() of a trainer, which whoever compiles the driver can leave out
+ * (GNNC_NO_MAIN). */
 static void emit_main(Host *h) {
     host_printf(h,
                 "\n#ifndef GNNC_NO_MAIN\n#ifdef GNNC_ROWS\nextern const gnnc_program GNNC_ROWS;\n"
@@ -89,7 +94,7 @@ static void emit_main(Host *h) {
                 host_symbol(h));
 }
 
-/* Writes the host driver of the plan to a file. False after diagnostics. */
+/* Writes the host driver of plan p to the file `path`. False after diagnostics. */
 bool host_emit(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
     emit_file_head(&h);

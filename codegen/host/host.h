@@ -4,21 +4,22 @@
 
 #include "codegen/target.h"
 
+/* The host driver of a plan while it is written, or another text about the plan. */
 typedef struct {
     Ctx *c;
-    Arena *a;
+    Arena *a; /* of c */
     const Plan *p;
-    const Module *m;
-    StrBuf b;                 /* the C file so far */
+    const Module *m;          /* of p */
+    StrBuf b;                 /* the text so far */
     const char **sym;         /* [syms] names of the enumerators S_.. */
     const char **space;       /* [spaces] SP_.. */
     const char *device;       /* whose phases are being written; NULL = the host's */
     bool *has_segment_bounds; /* [maps] does the plan have its bounds of segments? */
     int *first_local;         /* by loop over blocks: the first buffer that is local to it, or -1 */
     int *next_local;          /* by buffer: the next one */
-    int phase;                /* being written */
-    int n_exchanges;          /* of the phases so far */
-    bool bucketed;            /* it may be recorded for rounded sizes */
+    int phase;                /* index of the phase being written */
+    int n_exchanges;          /* that the phases so far have begun */
+    bool bucketed;            /* that phase may be recorded for rounded sizes */
     const bool *in_batches;   /* by buffer: does a phase that runs over batches touch it? */
 } Host;
 
@@ -38,7 +39,7 @@ const char *host_unique(Arena *a, const char *prefix, const char *name, const ch
                         int n);
 const char *host_symbol(const Host *h); /* of the program, what others see: "churn_program" */
 
-/* host_tables.c */
+/* host_tables.c: all tables of the program */
 void host_tables(Host *h);
 
 /* host_labels.c: by column, does nothing but training and judging read it? */
@@ -55,10 +56,10 @@ int64_t host_known_size(const Space *s);      /* -1: data or weights bring it */
 const char *host_given(const Plan *p, int i); /* the name of a result; NULL: buffer i is none */
 
 /* host_recipe.c: before the program's own table, and members of it */
-int host_metrics(Host *h); /* how many */
-void host_sampling_tables(Host *h);
-void host_recipe(Host *h, int n_metrics);
-void host_sampling(Host *h);
+int host_metrics(Host *h);                /* the table of metrics; how many there are */
+void host_sampling_tables(Host *h);       /* what host_sampling() refers to */
+void host_recipe(Host *h, int n_metrics); /* the member .recipe */
+void host_sampling(Host *h);              /* the member .sampling */
 
 /* host_call.c */
 void host_call_prototypes(Host *h);                   /* of the user's C functions */
@@ -71,7 +72,7 @@ const char *host_dtype(DType t);                      /* "RT_F32" */
  * be added to what does not depend on it; 0: it is changed in another way. */
 bool host_state_assigned(const Module *m, const Var *v, double *keeps);
 
-/* host_phase.c */
+/* host_phase.c: a function for each phase */
 void host_phases(Host *h);
 
 #endif

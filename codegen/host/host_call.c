@@ -7,11 +7,11 @@
 
 /* The C functions that have a prototype already. */
 typedef struct {
-    StrMap symbols; /* by symbol */
+    StrMap symbols; /* by C symbol; the values are of no matter */
 } Declared;
 
-/* Writes the prototype of the step's C function, once: int f(const gnnc_tensor *, gnnc_tensor *);
- */
+/* Writes the prototype of the C function that step s calls, unless d has it already: int f(const
+ * gnnc_tensor *, gnnc_tensor *). A device function gets the stream, too. */
 static void emit_prototype(Host *h, Declared *d, const PStep *s) {
     const char *symbol = cg_symbol(s->op);
     if (strmap_has(&d->symbols, symbol)) return;
@@ -23,7 +23,7 @@ static void emit_prototype(Host *h, Declared *d, const PStep *s) {
     host_puts(h, s->n_bufs || s->op->ext->device ? ");\n" : "void);\n");
 }
 
-/* Writes the prototypes of the user's C functions. */
+/* Writes the prototypes of all C functions that the plan's steps call, each once. */
 void host_call_prototypes(Host *h) {
     Declared d = {0};
     for (int i = 0; i < h->p->phases.n; i++)
@@ -33,7 +33,8 @@ void host_call_prototypes(Host *h) {
         }
 }
 
-/* Writes a header with these prototypes to a file. False after diagnostics. */
+/* Writes a header with the prototypes of the user's C functions to the file `path`, for the user's
+ * own code to include. False after diagnostics. */
 bool host_externs(Ctx *c, const Plan *p, const char *path) {
     Host h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
     host_puts(&h, "/* What the model says of its C functions. */\n#include <gnnc_extern.h>\n"
@@ -47,7 +48,8 @@ bool host_externs(Ctx *c, const Plan *p, const char *path) {
     return ok;
 }
 
-/* Writes a function that calls the user's C function with its tensors as separate arguments. */
+/* Writes a function with one signature for all calls, which calls the C function of step number
+ * `index` with its tensors as separate arguments. */
 static void emit_wrapper(Host *h, int index, const PStep *s) {
     host_printf(h,
                 "static int call_%d_%d(gnnc_tensor *t, void *stream) {\n"
@@ -58,12 +60,13 @@ static void emit_wrapper(Host *h, int index, const PStep *s) {
     host_puts(h, ");\n}\n\n");
 }
 
+/* Writes the wrapper function of each call of a C function in the phase. */
 void host_call_wrappers(Host *h, const PPhase *ph) {
     for (int k = 0; k < ph->steps.n; k++)
         if (ph->steps.v[k]->kind == PS_CALL) emit_wrapper(h, k, ph->steps.v[k]);
 }
 
-/* Writes the type and shape of the call's i-th tensor. */
+/* Writes the i-th tensor of the call s as an initializer: buffer, element type, rank and shape. */
 static void emit_argument(Host *h, const PStep *s, int i) {
     const Type *t = s->types[i];
     host_printf(h, "            {B_%s, %s, %d, {", h->p->bufs.v[s->bufs[i]]->name,
@@ -75,15 +78,16 @@ static void emit_argument(Host *h, const PStep *s, int i) {
     host_puts(h, t->rank ? "}},\n" : "0}},\n");
 }
 
-/* The position of a step in the model, as text; the module's name if the position is unknown. */
+/* The position of a step in the model as "file:line"; the module's name if the position is not
+ * known. */
 const char *host_line(const Host *h, const PStep *s) {
     const Span at = s->span;
     bool known = at.line && (int)at.file < h->c->sources.n;
     return known ? arena_printf(h->a, "%s:%u", h->c->sources.v[at.file].path, at.line) : h->m->name;
 }
 
-/* Writes the step that calls a C function. .host: the step needs the host to wait for the device;
- * .when: the buffer of its condition, or -1. */
+/* Writes the step that calls a C function. In its table, .host says that the host waits for the
+ * device, and .when is the buffer of its condition, or -1. */
 void host_call(Host *h, int index, const PStep *s) {
     host_puts(h, "    st = rt_call(x, &(const rt_extern){\n        .name = ");
     host_string(h, cg_symbol(s->op));

@@ -4,18 +4,20 @@
 
 #include "codegen/host/host.h"
 
-/* The full graph's space that a batch's space is a part of, or s itself. */
+/* The space of the full graph that a space of a batch is the first rows of, or s itself. */
 static const Space *full_space(const Space *s) {
     return s->prefix_of ? s->prefix_of : s;
 }
 
-/* The size of the full space if it is constant, else -1. */
+/* The size of the full graph's space that s stands for if the model fixes it; -1: data or weights
+ * bring it. */
 int64_t host_known_size(const Space *s) {
     int64_t size;
     return expr_is_const(full_space(s)->size, &size) ? size : -1;
 }
 
-/* Writes the dimensions of a type from number `from` on, as in "[paper, F = 1433]". */
+/* Writes the dimensions of type t from number `from` on, as "[paper, F = 1433]"; nothing if there
+ * are none. */
 static void put_shape(Host *h, const Type *t, int from) {
     for (int i = from; i < t->rank; i++) {
         host_puts(h, i > from ? ", " : "[");
@@ -27,7 +29,8 @@ static void put_shape(Host *h, const Type *t, int from) {
 }
 
 /* ---- what it reads ------------------------------------------------------------------------- */
-/* Writes a line about a column of the data. */
+/* Writes a line about a column of the data: its name, kind, number of categories and shape.
+ * is_label: only training and evaluation need it. */
 static void put_column(Host *h, const Column *c, bool is_label) {
     host_puts(h, "      ");
     host_comment(h, c->name);
@@ -41,7 +44,8 @@ static void put_column(Host *h, const Column *c, bool is_label) {
     host_puts(h, is_label ? "    (to train and evaluate)\n" : "\n");
 }
 
-/* The kind of data table that holds the rows of the space, if there is one. */
+/* The kind of data table that has a row for each element of the space; HOST_NO_TABLE: it is derived
+ * from others. */
 HostTable host_table(const Space *s) {
     bool edges = s->kind == SP_EDGE && s->rel == REL_BASE;
     if (s->prefix_of) return HOST_NO_TABLE;
@@ -51,7 +55,8 @@ HostTable host_table(const Space *s) {
                                  : HOST_NO_TABLE;
 }
 
-/* Writes a line about a table of the data. */
+/* Writes a line about a table of the data: its kind and name, and for edges the node types that
+ * these join. */
 static void put_table(Host *h, const Space *s) {
     static const char *const words[] = {
         [HOST_NODES] = "node", [HOST_EDGES] = "edge", [HOST_GRAPHS] = "graph"};
@@ -66,7 +71,7 @@ static void put_table(Host *h, const Space *s) {
     host_puts(h, "\n");
 }
 
-/* Lists the tables and columns that the model reads. */
+/* Lists all tables of the data and their columns, a line each. */
 static void put_inputs(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     host_puts(h, "\nIt reads\n");
@@ -80,14 +85,16 @@ static void put_inputs(Host *h) {
 }
 
 /* ---- what it gives -------------------------------------------------------------------------- */
-/* The name of a prediction or hidden layer that the buffer holds; NULL: it holds none. */
+/* The name under which a user can ask for the contents of buffer b, a prediction or a hidden layer;
+ * NULL: it holds neither. */
 static const char *result_name(const PBuf *b) {
     bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
     bool given = output && (b->use.role == OUT_PRED || b->use.role == OUT_EMBED);
     return !given ? NULL : b->use.role == OUT_EMBED && b->use.of ? b->use.of : b->io_name;
 }
 
-/* The name of the result in buffer i; NULL: there is none, or an earlier buffer has the same. */
+/* The name of the prediction or hidden layer in buffer i; NULL: it holds none, or an earlier buffer
+ * has the same one. */
 const char *host_given(const Plan *p, int i) {
     const PBuf *b = p->bufs.v[i];
     const char *name = result_name(b);
@@ -98,7 +105,8 @@ const char *host_given(const Plan *p, int i) {
     return name;
 }
 
-/* Lists the model's results. predict, embed: the functions that return them. */
+/* Lists the model's predictions and hidden layers with their shapes, a line each. predict, embed:
+ * the names of the functions that return these. */
 static void put_outputs(Host *h, const char *predict, const char *embed) {
     host_puts(h, "\nIt gives, as f32\n");
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -111,11 +119,13 @@ static void put_outputs(Host *h, const char *predict, const char *embed) {
     }
 }
 
+/* The model's name: what its recipe says, else the module's. */
 const char *host_model_name(const Plan *p) {
     return p->m->recipe.model_name ? p->m->recipe.model_name : p->m->name;
 }
 
-/* Writes a sentence that names the model, its source and its options. */
+/* Writes a sentence with the model's name, its source file, and the options it was compiled
+ * with. */
 void host_title(Host *h) {
     host_puts(h, "The model ");
     host_comment(h, host_model_name(h->p));
@@ -129,7 +139,8 @@ void host_title(Host *h) {
     host_puts(h, ".\n");
 }
 
-/* Writes what the model reads and returns. */
+/* Writes what the model reads and what it returns. predict, embed: the names of the functions that
+ * return predictions and hidden layers. */
 void host_describe(Host *h, const char *predict, const char *embed) {
     put_inputs(h);
     put_outputs(h, predict, embed);

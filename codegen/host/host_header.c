@@ -6,21 +6,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The macros' names so far, and what they begin with: "CHURN". */
+/* A header while it is written. */
 typedef struct {
     Host h;
-    const char *prefix;
-    VEC(const char *) macros;
+    const char *prefix;       /* of all macros: "CHURN" */
+    VEC(const char *) macros; /* their names so far */
 } Header;
 
-/* A copy of s in capitals. */
+/* A copy of s in upper case. */
 static const char *to_upper(Arena *a, const char *s) {
     char *t = arena_strndup(a, s, strlen(s));
     for (char *p = t; *p; p++) *p = (char)toupper((unsigned char)*p);
     return t;
 }
 
-/* The name of a new macro, PREFIX_KIND_NAME in capitals, unique. */
+/* Makes a macro name, PREFIX_KIND_NAME in upper case, that differs from all before it. */
 static const char *new_macro(Header *d, const char *kind, const char *name) {
     Arena *a = d->h.a;
     const char *prefix = arena_printf(a, "%s_%s", d->prefix, kind);
@@ -30,7 +30,8 @@ static const char *new_macro(Header *d, const char *kind, const char *name) {
     return s;
 }
 
-/* Writes macros for the rank and shape of a type. */
+/* Writes the macros name_RANK and name_SHAPE for type t. A size that only data or weights bring is
+ * -1. */
 static void emit_shape_constants(Header *d, const char *name, const Type *t) {
     Host *h = &d->h;
     host_printf(h, "#define %s_RANK %d\n", name, t->rank);
@@ -41,7 +42,8 @@ static void emit_shape_constants(Header *d, const char *name, const Type *t) {
     host_puts(h, "}\n");
 }
 
-/* Writes a macro with the name and shape of each column. */
+/* Writes, for each column of the data, a macro with its name "table.column" and macros for its rank
+ * and shape. */
 static void emit_input_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->m->cols.n; i++) {
@@ -55,7 +57,8 @@ static void emit_input_constants(Header *d) {
     }
 }
 
-/* Writes a macro with the name and shape of each result. */
+/* Writes, for each prediction and hidden layer, a macro with its name and macros for its rank and
+ * shape. */
 static void emit_output_constants(Header *d) {
     Host *h = &d->h;
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -71,7 +74,7 @@ static void emit_output_constants(Header *d) {
 }
 
 /* ---- the file ----------------------------------------------------------------------------- */
-/* Writes the lines of a text as a C comment. */
+/* Writes a text, which ends with a line break, as a C comment. */
 static void put_comment(Host *h, const char *text) {
     const char *begin = text;
     for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
@@ -81,7 +84,8 @@ static void put_comment(Host *h, const char *text) {
     host_puts(h, " */\n");
 }
 
-/* Writes the comment at the top of the header. */
+/* Writes the comment at the top of the header: the model, the call that creates it, what it reads
+ * and what it returns. */
 static void emit_comment(Host *h) {
     Host text = {.c = h->c, .a = h->a, .p = h->p, .m = h->m, .b = sb_new(h->a)};
     const Sampling *sampling = &h->m->recipe.sample;
@@ -99,6 +103,8 @@ static void emit_comment(Host *h) {
     put_comment(h, text.b.s);
 }
 
+/* The text of the C header of the library that is made of plan p: its symbol, the names and shapes
+ * of its inputs and results. */
 const char *host_header(Ctx *c, const Plan *p) {
     Header d = {.h = {.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)}};
     Host *h = &d.h;

@@ -7,28 +7,30 @@
 
 #include "codegen/host/host.h"
 
+/* What reads a column: losses and metrics, or anything else. */
 enum { READ_BY_LOSS = 1, READ_BY_OTHERS = 2 };
 
 /* Which kinds of functions read each column. */
 typedef struct {
     Arena *a;
     const Module *m;
-    StrMap saved;      /* readers of what @load saves, by name */
-    unsigned *columns; /* readers by column */
+    StrMap saved;      /* READ_BY_ bits by the name of what @load saves */
+    unsigned *columns; /* READ_BY_ bits by Column.id */
 } Readers;
 
-/* Who reads the value that @load saves under this name. */
+/* READ_BY_ bits of the functions that read the value which @load saves under this name. */
 static unsigned saved_readers(const Readers *r, const char *name) {
     return (unsigned)(uintptr_t)strmap_get(&r->saved, name);
 }
 
-/* Adds readers of a column. */
+/* Adds READ_BY_ bits to column c, if there is one. */
 static void add_readers(Readers *r, const Column *c, unsigned readers) {
     if (c) r->columns[c->id] |= readers;
 }
 
-/* Adds readers of the columns that an op reads by itself, through its map, and by the stored
- * entries of its dimensions. */
+/* Adds READ_BY_ bits to the columns that op reads: its own, that of its map, and those whose stored
+ * entries its dimensions count. An op with a body counts with it, and a value saved by @load passes
+ * the bits on. */
 static void add_op_readers(Readers *r, const Op *op, unsigned readers) {
     add_readers(r, op->col, readers);
     if (op->map) {
@@ -43,13 +45,15 @@ static void add_op_readers(Readers *r, const Op *op, unsigned readers) {
         add_op_readers(r, b, readers);
 }
 
-/* Who reads the result of the op, while @load is walked. */
+/* READ_BY_ bits of what reads the result of op, while add_load_readers() walks @load: they are kept
+ * in its tag. */
 static unsigned readers_of(const Op *op) {
     return (unsigned)(uintptr_t)op->tag;
 }
 
-/* Who reads the result of the op itself: for an output of @load the phases that use it. One that no
- * phase reads is the runtime's: a condition of a relation, or links and their split. */
+/* READ_BY_ bits of op itself: for an output of @load, those of the phases that use it. An output
+ * that no phase reads is for the runtime (a condition of a relation, or links and their split) and
+ * counts as read by others. */
 static unsigned direct_readers(const Readers *r, const Op *op) {
     if (op->kind != OP_OUTPUT) return op_acts(op) ? READ_BY_OTHERS : 0;
     unsigned readers = saved_readers(r, op->name);
@@ -60,7 +64,8 @@ static unsigned direct_readers(const Readers *r, const Op *op) {
     return readers ? readers : READ_BY_OTHERS;
 }
 
-/* Carries readers backwards through @load, from what it saves to the columns that it reads. */
+/* Carries READ_BY_ bits backwards through @load, from the values that it saves to the columns that
+ * these are computed from. */
 static void add_load_readers(Readers *r, Func *load) {
     for (Op *op = load->last; op; op = op->prev) {
         unsigned readers = readers_of(op) | direct_readers(r, op);
@@ -71,13 +76,14 @@ static void add_load_readers(Readers *r, Func *load) {
     for (Op *op = load->first; op; op = op->next) op->tag = NULL;
 }
 
-/* Whether the function computes only losses and metrics of labelled rows. */
+/* Whether the function computes only losses and metrics, so that it runs only on data with
+ * labels. */
 static bool is_loss_or_metric(const Func *f) {
     return f->phase == PHASE_TRAIN || f->phase == PHASE_EVAL;
 }
 
-/* Marks the columns that are labels: only losses and metrics read them, so a data set without them
- * can be predicted on. */
+/* By Column.id: whether only losses and metrics read the column, so that a data set without it can
+ * be predicted on. */
 bool *host_labels(Arena *a, const Module *m) {
     Readers r = {.a = a, .m = m, .columns = NEWN(a, unsigned, (size_t)m->cols.n + 1)};
     Func *load = func_of(m, PHASE_LOAD);

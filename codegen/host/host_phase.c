@@ -3,14 +3,14 @@
 
 #include "codegen/host/host.h"
 
-/* Writes a position in the model as "file:line". */
+/* Writes a position in the model as "file:line", inside a comment. */
 static void put_position(Host *h, Span at) {
     host_comment(h, h->c->sources.v[at.file].path);
     host_printf(h, ":%u", at.line);
 }
 
-/* Writes the comment above a step: what it computes, in which instance of a layer, and its lines,
- * the user's own first. */
+/* Writes the comment above a step of the driver: its number, what it computes, in which instance of
+ * a layer, and its model lines, the user's own first. */
 static void emit_step_comment(Host *h, int index, const PStep *s) {
     host_printf(h, "\n    /* %d: ", index);
     host_comment(h, s->note ? s->note : "");
@@ -28,12 +28,13 @@ static void emit_step_comment(Host *h, int index, const PStep *s) {
     host_puts(h, " */\n");
 }
 
-/* The name of a buffer. */
+/* The name of buffer number `id`, without the prefix B_. */
 static const char *buf_name(const Host *h, int id) {
     return h->p->bufs.v[id]->name;
 }
 
-/* Finds the maps whose segment bounds the plan has. */
+/* Sets h->has_segment_bounds: by map, whether the plan has a buffer with the bounds of its
+ * segments. */
 static void find_segment_bounds(Host *h) {
     h->has_segment_bounds = NEWN(h->a, bool, (size_t)h->m->maps.n + 1);
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -43,8 +44,9 @@ static void find_segment_bounds(Host *h) {
     }
 }
 
-/* Writes the argument array of a kernel. pred: the buffer of the condition that a device kernel
- * tests, or -1. */
+/* Writes the array of buffers that the kernel of step s gets. pred: the buffer of the condition
+ * that a device kernel tests, or -1. On a device a work area follows and, where sizes may be
+ * rounded up, the batch's true sizes. */
 static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "\n        (void *const[]){");
     if (s->n_bufs == 0) host_puts(h, "NULL");
@@ -60,7 +62,7 @@ static void emit_arguments(Host *h, const PStep *s, int pred) {
     host_puts(h, "}");
 }
 
-/* Writes the launch of a device kernel. */
+/* Writes the launch of the kernel of step s on the device. */
 static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     const char *name = s->kernel->name;
     host_printf(h, "%sst = rt_device_launch(x, %s_%s, \"%s\",", indent, name, h->device, name);
@@ -68,8 +70,8 @@ static void emit_device_kernel(Host *h, const char *indent, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* Writes a sparse product by the device's library, and the kernel for the case that the library
- * does not do it. */
+/* Writes a sparse product by the device's library, and the launch of the kernel for when the
+ * library declines it. */
 static void emit_spmm(Host *h, int index, const PStep *s) {
     host_printf(h,
                 "    bool made_%d;\n    st = rt_device_spmm(x, %d, &made_%d);\n"
@@ -78,14 +80,15 @@ static void emit_spmm(Host *h, int index, const PStep *s) {
     emit_device_kernel(h, "        ", s);
 }
 
-/* How many maps with segment bounds the chunks of the step's rows are balanced by. */
+/* By how many maps the rows of step s are cut into chunks of equal numbers of entries: those whose
+ * segment bounds the plan has. */
 static int count_balance_maps(const Host *h, const PStep *s) {
     int n = 0;
     for (int i = 0; i < s->balance.n; i++) n += h->has_segment_bounds[s->balance.v[i]->id];
     return n;
 }
 
-/* Writes their number and ids. */
+/* Writes the arguments of a balanced launch: the number of these maps and an array of their ids. */
 static void emit_balance(Host *h, const PStep *s) {
     const char *before = "";
     host_printf(h, "%d, (const int[]){", count_balance_maps(h, s));
@@ -97,8 +100,8 @@ static void emit_balance(Host *h, const PStep *s) {
     host_puts(h, "}");
 }
 
-/* Writes the launch of a kernel over the rows that this process owns, where processes share the
- * rows of the data. */
+/* Writes the launch of a host kernel over the rows that this process owns; processes share the rows
+ * of the data. */
 static void emit_local_rows_kernel(Host *h, const PStep *s) {
     host_printf(h, "    rt_launch_own%s(x, %s, %s,", s->partials ? "_cuts" : "",
                 h->space[s->partition->id], s->kernel->name);
@@ -115,7 +118,9 @@ static void emit_local_rows_kernel(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* Writes the launch of a kernel on the host. */
+/* Writes the launch of the kernel of step s on the host: balanced over chunks of equal numbers of
+ * entries if it has maps for that, else over the iterations of its parallel loop; an extent of -1
+ * is one serial call. */
 static void emit_kernel(Host *h, const PStep *s) {
     if (s->partition) {
         emit_local_rows_kernel(h, s);
@@ -138,21 +143,21 @@ static void emit_kernel(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* Writes a size of a matrix product. */
+/* Writes a size of a matrix product as a member of an initializer. */
 static void emit_gemm_field(Host *h, const char *name, const Expr *e) {
     host_printf(h, "        .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
-/* Writes the three buffers of a matrix product. */
+/* Writes the three buffers of a matrix product: A, B and C. */
 static void emit_operands(Host *h, const PStep *s) {
     host_printf(h, "buf[B_%s], buf[B_%s], buf[B_%s]", buf_name(h, s->bufs[0]),
                 buf_name(h, s->bufs[1]), buf_name(h, s->bufs[2]));
 }
 
-/* Writes the end of a product with an epilogue on the device, and the steps that it replaces for
- * the case that the library cannot do it. */
+/* Writes the end of a matrix product that does further steps on the device, and the launches of
+ * these steps for when the library cannot do them for the sizes at hand. */
 static void emit_epilogue(Host *h, int index, const PStep *s) {
     const PEpilogue *e = s->epilogue;
     host_printf(h,
@@ -174,7 +179,7 @@ static void emit_epilogue(Host *h, int index, const PStep *s) {
     host_puts(h, "    }\n");
 }
 
-/* Writes the sizes of a product as members of an initializer. */
+/* Writes the sizes and strides (see PGemm) of a matrix product as members of an initializer. */
 static void emit_sizes(Host *h, const PStep *s) {
     const PGemm *g = &s->gemm;
     const struct {
@@ -199,7 +204,7 @@ static void emit_sizes(Host *h, const PStep *s) {
     host_printf(h, "        .long_k = %s}", g->long_k ? "true" : "false");
 }
 
-/* Writes one call for all products of a group. */
+/* Writes one library call for all matrix products of group g. */
 static void emit_group(Host *h, const PGroup *g) {
     host_printf(h, "    st = rt_device_gemm_group(x, %d, (const rt_gemm[]){\n",
                 plan_group_index(h->p, g));
@@ -210,7 +215,8 @@ static void emit_group(Host *h, const PGroup *g) {
     }
 }
 
-/* Writes a matrix product. */
+/* Writes the matrix product of step number `index`: on a device with its epilogue, or on the host
+ * over the rows that this process owns. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
     bool has_epilogue = h->device && s->epilogue && s->epilogue->kind;
     if (has_epilogue)
@@ -232,7 +238,8 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* A product of rounded size sums over zeros behind the batch's rows. */
+/* Writes the launch that zeroes the padding rows behind a batch's rows, if the sizes are rounded:
+ * the product of step s sums over these rows, too. */
 static void emit_clear(Host *h, const PStep *s) {
     const PClear *c = s->clear;
     if (!h->device || !h->bucketed || !c) return;
@@ -247,14 +254,15 @@ static void emit_clear(Host *h, const PStep *s) {
                  "        if (st != GNNC_OK) return st;\n    }\n");
 }
 
-/* Writes the number of elements of dimensions from .. to - 1. */
+/* Writes the number of elements of dimensions from .. to - 1 of type t as a C expression. */
 static void emit_axis_product(Host *h, const Type *t, int from, int to) {
     const Expr *e = expr_const(h->a, 1);
     for (int i = from; i < to; i++) e = expr_mul(h->a, e, t->dim[i]->size);
     host_expr(h, e);
 }
 
-/* Writes a step that ranks the elements along an axis. */
+/* Writes the call that ranks the elements along an axis. The axis is given by the sizes before it,
+ * of it, and behind it. */
 static void emit_rank(Host *h, const PStep *s) {
     const Type *t = &s->op->in[0]->type; /* the buffer's may be that of a view */
     host_printf(h, "    st = rt_rank_f32(x, buf[B_%s], buf[B_%s], buf[B_%s], ",
@@ -267,7 +275,8 @@ static void emit_rank(Host *h, const PStep *s) {
     host_printf(h, ", %d);\n", (int)(2 * s->op->imm));
 }
 
-/* Writes a step that copies a buffer. */
+/* Writes the copy of a buffer to another, of the rows that this process owns if processes share
+ * these. */
 static void emit_copy(Host *h, const PStep *s) {
     const PBuf *from = h->p->bufs.v[s->bufs[0]];
     host_printf(h, s->partition ? "    rt_copy_own(x, %s, %s, " : "    rt_copy(x, ",
@@ -277,7 +286,7 @@ static void emit_copy(Host *h, const PStep *s) {
     host_printf(h, " * %d);\n", dtype_bytes(from->dt));
 }
 
-/* Writes a step that prints values. */
+/* Writes the call that prints the values of buffers on the host. */
 static void emit_print(Host *h, const PStep *s) {
     host_puts(h, "    st = rt_print(x, ");
     host_string(h, s->text);
@@ -291,7 +300,8 @@ static void emit_print(Host *h, const PStep *s) {
     host_puts(h, s->n_bufs ? "});\n" : ");\n");
 }
 
-/* Writes a step that checks a condition. */
+/* Writes the call that stops with the step's message unless the condition in a buffer holds
+ * everywhere. */
 static void emit_assert(Host *h, const PStep *s) {
     const PBuf *cond = h->p->bufs.v[s->bufs[0]];
     host_puts(h, "    st = rt_assert(x, ");
@@ -323,13 +333,14 @@ static void emit_loop(Host *h, int index, const PStep *s) {
     host_puts(h, ") {\n");
 }
 
-/* Whether the host decides if the step is run. On a device conditions stay there: kernels test
- * them, library calls compute both arms, and the result is selected. */
+/* Whether the host decides if step s runs. On a device conditions stay there: kernels test them,
+ * library calls compute both arms, and the result is selected. */
 static bool has_host_condition(const Host *h, const PStep *s) {
     return s->pred >= 0 && s->kind != PS_CALL && (!h->device || plan_step_interrupts(s, true));
 }
 
-/* Writes one step. */
+/* Writes step number `index` of the current phase. A step that another one does on the device is
+ * only mentioned in a comment. */
 static void emit_step(Host *h, int index, const PStep *s) {
     bool returns_status = true, conditional = has_host_condition(h, s);
     const PStep *covering = s->group ? s->group->steps.v[0] : s->covered_by;
@@ -398,7 +409,8 @@ static void emit_step(Host *h, int index, const PStep *s) {
     if (returns_status || conditional) host_puts(h, "    if (st != GNNC_OK) return st;\n");
 }
 
-/* Writes a loop over blocks of rows, with its steps indented. */
+/* Writes loop number `loop` over blocks of rows of the phase: its steps, indented, run on one block
+ * after the other. */
 static void emit_blocked_steps(Host *h, const PPhase *ph, int loop) {
     const PBlocks *l = &ph->blocks.v[loop];
     int n = 0;
@@ -423,7 +435,8 @@ static void emit_blocked_steps(Host *h, const PPhase *ph, int loop) {
     host_puts(h, "    }\n");
 }
 
-/* Finds the buffers that are local to each loop over blocks of the phase, in order. */
+/* Lists, for each loop over blocks of the phase, the buffers that hold one block at a time:
+ * h->first_local and h->next_local are linked lists in the order of buffers. */
 static void find_locals(Host *h, const PPhase *ph) {
     h->first_local = NEWN(h->a, int, (size_t)ph->blocks.n + 1);
     h->next_local = NEWN(h->a, int, (size_t)h->p->bufs.n + 1);
@@ -436,7 +449,7 @@ static void find_locals(Host *h, const PPhase *ph) {
     }
 }
 
-/* Writes the steps of a phase. On the host, steps that are run block by block of rows (for the
+/* Writes the steps of a phase. On the host, steps that run block by block of rows (to stay in the
  * cache) are in loops. */
 static void emit_phase_body(Host *h, const PPhase *ph) {
     find_locals(h, ph);
@@ -451,7 +464,7 @@ static void emit_phase_body(Host *h, const PPhase *ph) {
     }
 }
 
-/* Writes a function for each phase. */
+/* Writes a C function for each phase of the plan, for the host or for h->device. */
 void host_phases(Host *h) {
     h->n_exchanges = 0;
     find_segment_bounds(h);

@@ -5,7 +5,7 @@
 #include "codegen/host/host.h"
 #include "ir/text.h"
 
-/* Writes a Python string. */
+/* Writes s as a Python string; NULL as None. */
 static void put_string(Host *h, const char *s) {
     if (!s) {
         host_puts(h, "None");
@@ -19,7 +19,8 @@ static void put_string(Host *h, const char *s) {
     host_puts(h, "\"");
 }
 
-/* Writes a docstring; quotes are escaped only where three would end it. */
+/* Writes s as a Python docstring. Quotes are escaped only where another follows, as three would end
+ * it. */
 static void put_docstring(Host *h, const char *s) {
     host_puts(h, "\"\"\"");
     for (; *s; s++) {
@@ -29,13 +30,14 @@ static void put_docstring(Host *h, const char *s) {
     host_puts(h, "\"\"\"\n");
 }
 
-/* An empty text for the plan. */
+/* A writer with an empty text for plan p. */
 static Host new_host(Ctx *c, const Plan *p) {
     return (Host){.c = c, .a = c->a, .p = p, .m = p->m, .b = sb_new(c->a)};
 }
 
 /* ---- the docstring --------------------------------------------------------------------------- */
-/* Whether the model predicts a score per edge: a session has a separate method for these. */
+/* Whether the first prediction of the model is a score per edge: sessions have a method of their
+ * own for these. */
 static bool scores_links(const Plan *p) {
     for (int i = 0; i < p->bufs.n; i++) {
         const PBuf *b = p->bufs.v[i];
@@ -45,7 +47,8 @@ static bool scores_links(const Plan *p) {
     return false;
 }
 
-/* Writes an example of how the package is used. rows: it can predict single rows. */
+/* Writes an example of how the package is used. rows: it can also predict single rows from saved
+ * weights. */
 static void put_usage(Host *h, const char *package, bool rows) {
     host_printf(h,
                 "\n    import %s\n    g = %s.Graph.read(\"data\")\n"
@@ -62,7 +65,8 @@ static void put_usage(Host *h, const char *package, bool rows) {
                                        : "rows = s.predict([1, 2, 3])");
 }
 
-/* The docstring of the package. */
+/* The docstring of the model's Python package k, as Python source: what the model is, an example,
+ * its inputs and results. */
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
     Host h = new_host(c, p), text = new_host(c, p);
     host_title(&text);
@@ -81,7 +85,7 @@ const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
 }
 
 /* ---- _facts.py -------- */
-/* Writes the columns of a table as a dictionary from name to kind. */
+/* Writes the columns of table s as a Python dictionary from name to kind. */
 static void put_columns(Host *h, const Space *s) {
     host_puts(h, "{");
     for (int i = 0, n = 0; i < h->m->cols.n; i++) {
@@ -95,7 +99,9 @@ static void put_columns(Host *h, const Space *s) {
     host_puts(h, "}");
 }
 
-/* Writes the tables of a kind as a dictionary. */
+/* Writes a Python variable with all tables of a kind: a dictionary from their names to their
+ * columns, for edges with the names of the node types that they join. type: the variable's type
+ * annotation. */
 static void put_tables(Host *h, const char *name, const char *type, HostTable kind) {
     host_printf(h, "%s: %s = {\n", name, type);
     for (int i = 0; i < h->m->spaces.n; i++) {
@@ -117,14 +123,15 @@ static void put_tables(Host *h, const char *name, const char *type, HostTable ki
     host_puts(h, "}\n");
 }
 
-/* Writes a constant. */
+/* Writes a Python variable with a string as its value, or None. type: its type annotation. */
 static void put_constant(Host *h, const char *name, const char *type, const char *value) {
     host_printf(h, "%s: %s = ", name, type);
     put_string(h, value);
     host_puts(h, "\n");
 }
 
-/* The text of _facts.py. */
+/* The text of _facts.py, which tells the package's support code about the model: its names, and the
+ * tables of its data. */
 const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k) {
     static const char columns[] = "Dict[str, Dict[str, str]]";
     Host h = new_host(c, p);

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* The name of the metric that the buffer holds, such as "accuracy" for the output "accuracy.train";
+/* The name of the metric that buffer b holds, such as "accuracy" for the output "accuracy.train";
  * link models have held-out metrics only, "mrr.val". NULL: it holds none. */
 static const char *metric_name(const Host *h, const PBuf *b) {
     SplitKind split = h->m->recipe.sample.train_links ? SPLIT_VAL : SPLIT_TRAIN;
@@ -12,7 +12,7 @@ static const char *metric_name(const Host *h, const PBuf *b) {
     return scalar && b->use.split == split ? b->use.of : NULL;
 }
 
-/* Writes the table of metrics; returns their number. */
+/* Writes the table of the metrics' names; returns how many there are. */
 int host_metrics(Host *h) {
     int n = 0;
     for (int i = 0; i < h->p->bufs.n; i++) {
@@ -26,7 +26,8 @@ int host_metrics(Host *h) {
 }
 
 /* ---- fields, a line each ---------------------------------------------------------------- */
-/* Writes a number as a member of an initializer. */
+/* Writes a floating-point member of an initializer. (The field_ functions are chosen by the kinds
+ * in runtime/contract.def.) */
 static void field_REAL(Host *h, const char *name, double v) {
     if (__builtin_isinf(v))
         host_printf(h, "        .%s = %s__builtin_inf(),\n", name, v < 0 ? "-" : "");
@@ -34,29 +35,31 @@ static void field_REAL(Host *h, const char *name, double v) {
         host_printf(h, "        .%s = %.17g,\n", name, v);
 }
 
-/* Writes an integer. */
+/* Writes an integer member of an initializer. */
 static void field_INT(Host *h, const char *name, int64_t v) {
     host_printf(h, "        .%s = %" PRId64 ",\n", name, v);
 }
 
-/* Writes a boolean. */
+/* Writes a boolean member of an initializer. */
 static void field_BOOL(Host *h, const char *name, bool v) {
     host_printf(h, "        .%s = %s,\n", name, v ? "true" : "false");
 }
 
-/* Writes a string. */
+/* Writes a string member of an initializer; NULL stays NULL. */
 static void field_TEXT(Host *h, const char *name, const char *v) {
     host_printf(h, "        .%s = ", name);
     host_string(h, v);
     host_puts(h, ",\n");
 }
 
-/* Writes a constant by its name. */
+/* Writes a member of an initializer whose value is a C name, such as a constant of the runtime or a
+ * table. */
 static void field_ENUM(Host *h, const char *name, const char *constant) {
     host_printf(h, "        .%s = %s,\n", name, constant);
 }
 
-/* Writes the training recipe. */
+/* Writes the training recipe (optimizer, schedule, ..) as a member of the program's table.
+ * n_metrics: as host_metrics() returned it. */
 void host_recipe(Host *h, int n_metrics) {
     const Recipe *r = &h->m->recipe;
     host_puts(h, "    .recipe = {\n");
@@ -69,14 +72,15 @@ void host_recipe(Host *h, int n_metrics) {
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */
-/* The fan-out of a relation at a hop; 0: the relation is not sampled. */
+/* At most how many edges of relation `rel` are sampled for each row at a hop; -1: all; 0: the
+ * relation is not sampled. */
 static int64_t fanout_of(const Sampling *s, const Space *rel, int hop) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return s->rels.v[i].fanout[hop];
     return 0;
 }
 
-/* Writes the table of fan-outs by hop and space. */
+/* Writes the table fanout[hop][space] of the number of edges to sample for each row. */
 static void emit_fanouts(Host *h, const Sampling *s) {
     if (!s->n_hops) return;
     host_printf(h, "static const int32_t fanout[][%d] = {\n", h->m->spaces.n);
@@ -89,13 +93,13 @@ static void emit_fanouts(Host *h, const Sampling *s) {
     host_puts(h, "};\n");
 }
 
-/* Writes a table of column ids. */
+/* Writes a table of the ids of n columns; nothing for n = 0. */
 static void emit_column_ids(Host *h, const char *name, Column *const *c, int n) {
     if (n) host_printf(h, "static const int %s[] = {", name);
     for (int i = 0; i < n; i++) host_printf(h, "%d%s", c[i]->id, i + 1 < n ? ", " : "};\n");
 }
 
-/* Writes the tables that host_sampling() refers to. */
+/* Writes the tables that host_sampling() refers to, if the recipe trains on batches. */
 void host_sampling_tables(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     if (!s->batch) return;
@@ -105,7 +109,7 @@ void host_sampling_tables(Host *h) {
     emit_column_ids(h, "sample_brought", s->request_columns.v, s->request_columns.n);
 }
 
-/* The space with a row for each label or, in a program for prediction on request, for each
+/* The space with a row for each label or, in a program that predicts on request, for each
  * prediction; NULL: there is none. */
 static const Space *row_space(const Module *m, const Column *label) {
     const Func *predict = func_of(m, PHASE_PREDICT);
@@ -114,14 +118,16 @@ static const Space *row_space(const Module *m, const Column *label) {
     return pred && pred->in[0]->type.rank ? pred->in[0]->type.dim[0] : NULL;
 }
 
-/* The constant for what the seeds of a batch are. */
+/* The runtime's constant for what a batch is drawn around: clusters, whole graphs, or single
+ * rows. */
 static const char *seed_kind(const Module *m, const Column *label) {
     const Space *rows = row_space(m, label);
     if (m->recipe.sample.clusters) return host_SeedKind[SEEDS_CLUSTERS];
     return host_SeedKind[rows && rows->kind == SP_GRAPH ? SEEDS_GRAPHS : SEEDS_ROWS];
 }
 
-/* Writes how batches are sampled. */
+/* Writes how batches are sampled as a member of the program's table; nothing if the recipe does not
+ * train on batches. */
 void host_sampling(Host *h) {
     const Sampling *s = &h->m->recipe.sample;
     const Column *label = module_target(h->m, false), *split = module_target(h->m, true);

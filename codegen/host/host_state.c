@@ -6,7 +6,7 @@
  * up in the steps' order from what each added to it, as gradients are (train_shares.c). */
 #include "codegen/host/host.h"
 
-/* Reads of v in f and the bodies of its loops. */
+/* The number of ops in f, and in the bodies of its loops, that read variable v. */
 static int count_reads(const Func *f, const Var *v) {
     int n = 0;
     for (const Op *op = f->first; op; op = op->next) {
@@ -16,6 +16,7 @@ static int count_reads(const Func *f, const Var *v) {
     return n;
 }
 
+/* The number of times that ops of f have the result of `of` as operand. */
 static int count_uses(const Func *f, const Op *of) {
     int n = 0;
     for (const Op *op = f->first; op; op = op->next)
@@ -23,7 +24,8 @@ static int count_uses(const Func *f, const Op *of) {
     return n;
 }
 
-/* Is `op` the state, read here alone, or a constant times that?  *keeps is the constant. */
+/* Whether op is the state v or a constant times it, and nothing else uses that value. *keeps: the
+ * constant, 1 for the state itself. */
 static bool is_scaled_state(const Func *f, const Op *op, const Var *v, double *keeps) {
     *keeps = 1;
     if (count_uses(f, op) != 1) return false;
@@ -36,8 +38,8 @@ static bool is_scaled_state(const Func *f, const Op *op, const Var *v, double *k
     return count_uses(f, state) == 1;
 }
 
-/* What a step multiplies the state by before it adds to it; 0: it does otherwise.  The first read
- * is the only one, so what is added does not depend on it. */
+/* What a training step multiplies the state by before it adds to it; 0: it changes the state in
+ * another way. The state is read only once in f, so what is added does not depend on it. */
 static double kept_share(const Func *f, const Op *assign) {
     const Op *sum = assign->in[0];
     const Var *v = assign->var;
@@ -48,6 +50,8 @@ static double kept_share(const Func *f, const Op *assign) {
     return 0;
 }
 
+/* Whether a training step assigns the state v. *keeps: what it multiplies the old value by before
+ * adding to it; 0: it changes the state in another way. */
 bool host_state_assigned(const Module *m, const Var *v, double *keeps) {
     const Func *f = func_of(m, PHASE_TRAIN);
     *keeps = 0;

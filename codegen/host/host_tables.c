@@ -6,26 +6,26 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The id of a space, or -1. */
+/* The id of a space; -1 for NULL. */
 static int id_of(const Space *s) {
     return s ? s->id : -1;
 }
 
-/* The name of a space's enumerator, or "-1". */
+/* The name of a space's enumerator; "-1" for NULL. */
 static const char *space_name(const Host *h, const Space *s) {
     return s ? h->space[s->id] : "-1";
 }
 
-/* Writes the head of a table that is not empty. */
+/* Writes the head of a table with n rows; nothing for n = 0, as C has no empty arrays. */
 static void open_table(Host *h, const char *type, const char *name, int n) {
     if (n > 0) host_printf(h, "static const %s %s[] = {\n", type, name);
 }
-/* Writes its end. */
+/* Writes the end of a table with n rows; nothing for n = 0. */
 static void close_table(Host *h, int n) {
     if (n > 0) host_puts(h, "};\n\n");
 }
 
-/* The runtime's constant for an element type. */
+/* The runtime's constant for an element type, as "RT_F32". */
 const char *host_dtype(DType t) {
     static const char *const name[] = {
 #define DTYPE(id, text, bytes, c) "RT_" #id,
@@ -36,8 +36,8 @@ const char *host_dtype(DType t) {
 
 /* ---- spaces, columns, maps ------------------------------------------------------------- */
 
-/* The buffer with the mask of a filtered edge space; edge spaces with the same condition share it.
- * -1: there is none. */
+/* The buffer with the condition of each edge, for an edge space that keeps the edges where it
+ * holds; edge spaces with the same condition share it. -1: the space is not filtered. */
 static int where_mask_buf(const Host *h, const Space *s) {
     for (int i = 0; i < h->p->phases.n; i++)
         for (int j = 0; j < h->p->phases.v[i]->steps.n; j++) {
@@ -50,13 +50,13 @@ static int where_mask_buf(const Host *h, const Space *s) {
     return -1;
 }
 
-/* "true" or "false". */
+/* "true" or "false", as C spells them. */
 static const char *bool_text(bool x) {
     return x ? "true" : "false";
 }
 
-/* By buffer: whether a phase that runs over batches accesses it, or the phase of a subgraph that a
- * caller supplies. */
+/* By buffer: whether it is accessed by a phase that runs over batches, or by the phase that runs on
+ * a subgraph supplied by the caller. */
 static const bool *find_batch_buffers(const Host *h) {
     bool *in = NEWN(h->a, bool, (size_t)h->p->bufs.n + 1);
     for (int i = 0; i < h->p->phases.n; i++) {
@@ -71,7 +71,7 @@ static const bool *find_batch_buffers(const Host *h) {
     return in;
 }
 
-/* Marks a relation and those that it is derived from. */
+/* Marks relation s, by id, and the relations that it is derived from. */
 static void mark_relation(bool *in, const Space *s) {
     if (!s || s->kind != SP_EDGE || in[s->id]) return;
     in[s->id] = true;
@@ -88,7 +88,8 @@ static const bool *find_batch_relations(const Host *h) {
     return in;
 }
 
-/* Writes a row of the table of spaces. */
+/* Writes a row of the table of index spaces. read: functions of the model read its rows or what is
+ * derived from them; in_batches: as find_batch_relations() says. */
 static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
     int64_t fixed = -1;
     bool sym = s->size->kind == EX_SYM;
@@ -116,7 +117,7 @@ static void emit_space(Host *h, const Space *s, bool read, bool in_batches) {
                 bool_text(space_is_sampled(h->m, s)), bool_text(space_varies(h->m, s)));
 }
 
-/* Writes the table of spaces. */
+/* Writes the table of index spaces: nodes, edges, graphs and dimensions. */
 static void emit_spaces(Host *h) {
     const bool *read = module_reads(h->m), *in_batches = find_batch_relations(h);
     open_table(h, "rt_space", "spaces", h->m->spaces.n);
@@ -125,7 +126,8 @@ static void emit_spaces(Host *h) {
     close_table(h, h->m->spaces.n);
 }
 
-/* The buffer that holds a column, variable or part of a map; -1: there is none. */
+/* The buffer of a kind that holds `what`, a column, a variable or a part of a map (an LBufKind);
+ * -1: there is none. */
 static int find_buf(const Host *h, PBufKind kind, const void *what, int part) {
     for (int i = 0; i < h->p->bufs.n; i++) {
         const PBuf *b = h->p->bufs.v[i];
@@ -137,7 +139,7 @@ static int find_buf(const Host *h, PBufKind kind, const void *what, int part) {
     return -1;
 }
 
-/* Writes a row of the table of columns. */
+/* Writes a row of the table of data columns. is_label: as host_labels() says. */
 static void emit_column(Host *h, const Column *c, bool is_label) {
     int buf = find_buf(h, PB_DATA, c, 0);
     bool rows = c->kind == COL_CSR && buf >= 0 && h->p->bufs.v[buf]->type.rank == 2;
@@ -153,7 +155,7 @@ static void emit_column(Host *h, const Column *c, bool is_label) {
                 space_name(h, c->nz), buf, is_label ? "true" : "false");
 }
 
-/* Writes the table of columns. */
+/* Writes the table of data columns. */
 static void emit_columns(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     open_table(h, "rt_column", "columns", h->m->cols.n);
@@ -161,7 +163,8 @@ static void emit_columns(Host *h) {
     close_table(h, h->m->cols.n);
 }
 
-/* Writes the table of maps. */
+/* Writes the table of maps: how the elements of a space refer to those of another, and the buffers
+ * with their indices, segment bounds and permutation. */
 static void emit_maps(Host *h) {
     open_table(h, "rt_map", "maps", h->m->maps.n);
     for (int i = 0; i < h->m->maps.n; i++) {
@@ -184,7 +187,8 @@ static void emit_maps(Host *h) {
 
 /* ---- variables, buffers, phases --------------------------------------------------------- */
 
-/* Writes the table of variables. */
+/* Writes the table of variables: parameters, states and those of the optimizer, with their initial
+ * values. */
 static void emit_vars(Host *h) {
     open_table(h, "rt_var", "vars", h->m->vars.n);
     for (int i = 0; i < h->m->vars.n; i++) {
@@ -205,7 +209,8 @@ static void emit_vars(Host *h) {
     close_table(h, h->m->vars.n);
 }
 
-/* Writes what an output is for. */
+/* Writes the members that say what an output is for (a loss, a prediction, ..); nothing for a plain
+ * value. */
 static void emit_use(Host *h, const PBuf *b) {
     bool output = b->kind == PB_OUTPUT || b->kind == PB_SAVED;
     if (!output || b->use.role == OUT_VALUE) return;
@@ -214,7 +219,7 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
-/* Writes a row of the table of buffers. */
+/* Writes a row of the table of buffers. in_batches: as find_batch_buffers() says. */
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     bool rows = io || b->kind == PB_VAR;
@@ -246,7 +251,8 @@ static void emit_bufs(Host *h) {
     close_table(h, h->p->bufs.n);
 }
 
-/* Writes the names and source lines of a phase's steps. */
+/* Writes the table of a phase's steps: name, kind, description and model lines, for profiles and
+ * messages. */
 static void emit_step_infos(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     open_table(h, "rt_step_info", arena_printf(h->a, "steps_%d", phase), ph->steps.n);
@@ -265,7 +271,8 @@ static void emit_step_infos(Host *h, int phase) {
     close_table(h, ph->steps.n);
 }
 
-/* Writes the assignment of a cost that is not 0. */
+/* Writes the assignment of a cost to member `name`, unless it is the constant 0, which is set
+ * already. */
 static void emit_cost_field(Host *h, const char *name, const Expr *e) {
     int64_t v;
     if (expr_is_const(e, &v) && v == 0) return;
@@ -274,7 +281,8 @@ static void emit_cost_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ";\n");
 }
 
-/* Writes which parameter a product multiplies by: a library may pack it once and use it often. */
+/* Writes which parameter a matrix product multiplies by, if it is one: a library may pack it once
+ * and use it often. */
 static void emit_weight_buf(Host *h, const PStep *s) {
     if (h->p->bufs.v[s->bufs[1]]->kind != PB_VAR) return;
     emit_cost_field(h, "gemm.b_row", s->gemm.b_row);
@@ -282,7 +290,8 @@ static void emit_weight_buf(Host *h, const PStep *s) {
     host_printf(h, "        c->weight = %d;\n", s->bufs[1]);
 }
 
-/* Writes the function that computes the costs of a phase's steps. */
+/* Writes a C function with the costs of a phase's steps for given sizes: bytes, operations, and
+ * shapes of matrix products. */
 static void emit_costs(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     host_printf(h,
@@ -314,7 +323,8 @@ static void emit_costs(Host *h, int phase) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
-/* Writes the loops over blocks of rows of a phase. */
+/* Writes the table of a phase's loops over blocks of rows, and a function that returns how many
+ * rows there are; nothing if there are none. */
 static void emit_block_table(Host *h, int phase) {
     const PPhase *ph = h->p->phases.v[phase];
     if (!ph->blocks.n) return;
@@ -335,7 +345,8 @@ static void emit_block_table(Host *h, int phase) {
     host_puts(h, "    default: return 0;\n    }\n}\n\n");
 }
 
-/* Writes whether the device may record the phase for rounded sizes, or why not. */
+/* Writes that the device may record the phase for sizes that are rounded up, or the step that
+ * prevents this and why. Nothing for a phase that does not train on batches. */
 static void emit_buckets(Host *h, const PPhase *ph) {
     const char *why;
     if (!h->p->device || !plan_trains_on_batches(h->p, ph)) return;
@@ -345,7 +356,7 @@ static void emit_buckets(Host *h, const PPhase *ph) {
     host_puts(h, ", ");
 }
 
-/* Writes the table of phases. */
+/* Writes the table of phases, and before it the tables and functions of each phase. */
 static void emit_phase_table(Host *h) {
     for (int i = 0; i < h->p->phases.n; i++) {
         emit_step_infos(h, i);
@@ -380,14 +391,14 @@ static void emit_phase_table(Host *h) {
     close_table(h, h->p->phases.n);
 }
 
-/* Writes a size of a sparse product. */
+/* Writes a size of a sparse product as a member of an initializer. */
 static void emit_spmm_size(Host *h, const char *name, const Expr *e) {
     host_printf(h, "            .%s = ", name);
     host_expr(h, e);
     host_puts(h, ",\n");
 }
 
-/* Writes a buffer of a sparse product. */
+/* Writes a buffer of a sparse product as a member of an initializer; -1: there is none. */
 static void emit_spmm_buf(Host *h, const char *name, int buf) {
     if (buf < 0)
         host_printf(h, " .%s = -1,", name);
@@ -395,7 +406,7 @@ static void emit_spmm_buf(Host *h, const char *name, int buf) {
         host_printf(h, " .%s = B_%s,", name, h->p->bufs.v[buf]->name);
 }
 
-/* Writes a sparse product. */
+/* Writes the case that describes a sparse product. phase, step: where it is in the plan. */
 static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
     host_printf(h, "    case %d:\n        *s = (rt_spmm){.phase = %d, .step = %d,", m->index, phase,
                 step);
@@ -417,7 +428,8 @@ static void emit_spmm(Host *h, int phase, int step, const PSpmm *m) {
     host_puts(h, "        };\n        break;\n");
 }
 
-/* Writes the function that describes the sparse products that the device's library may do. */
+/* Writes the C function that describes each sparse product that the device's library may compute,
+ * for given sizes; nothing if there are none. */
 static void emit_spmms(Host *h) {
     if (!plan_spmm_count(h->p)) return;
     host_puts(h, "static void spmm(int i, const int64_t *n, rt_spmm *s) {\n"
@@ -430,7 +442,8 @@ static void emit_spmms(Host *h) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
-/* Writes the buffers of each group of matrix products; returns the number of groups. */
+/* Writes the buffers of each group of matrix products (all A, then all B, then all C) and the table
+ * of groups; returns the number of groups. */
 static int emit_gemm_groups(Host *h) {
     int n = h->p->device ? plan_group_index(h->p, NULL) : 0, first = 0;
     StrBuf groups = sb_new(h->a);
@@ -456,9 +469,9 @@ static int emit_gemm_groups(Host *h) {
     return n;
 }
 
-/* Writes the halo-exchange table for distributed runs: for each exchange the buffer, and the path
- * by which the needed remote rows are found; also the all-reductions of partial matrix products.
- * Returns the number of exchanges. */
+/* Writes the table of messages between processes that share rows: for each exchange the buffer, and
+ * the path by which the remote rows that it needs are found; also the sums of partial matrix
+ * products. Returns the number of rows. */
 static int emit_exchanges(Host *h) {
     int n = 0;
     StrBuf table = sb_new(h->a);
@@ -499,7 +512,7 @@ static int emit_exchanges(Host *h) {
 
 /* ---- sizes as functions ---------------------------------------------------------------------- */
 
-/* Writes the function that returns the number of elements of a buffer. */
+/* Writes the C function that returns the number of elements of a buffer for given sizes. */
 static void emit_buf_count(Host *h) {
     host_puts(h, "static int64_t buf_count(int buf, const int64_t *n) {\n    (void)n;\n    switch "
                  "(buf) {\n");
@@ -511,7 +524,7 @@ static void emit_buf_count(Host *h) {
     host_puts(h, "    default: return 0;\n    }\n}\n\n");
 }
 
-/* Writes the function that returns the shape of an output. */
+/* Writes the C function that returns the shape of an output or saved value for given sizes. */
 static void emit_buf_shape(Host *h) {
     host_puts(h, "static void buf_shape(int buf, const int64_t *n, int64_t *dim) {\n"
                  "    (void)n, (void)dim;\n    switch (buf) {\n");
@@ -529,7 +542,7 @@ static void emit_buf_shape(Host *h) {
     host_puts(h, "    default: break;\n    }\n}\n\n");
 }
 
-/* Writes the assignment of a size. */
+/* Writes the assignment of size e to member `name`; nothing if e is NULL. */
 static void emit_shape_field(Host *h, const char *name, const Expr *e) {
     if (!e) return;
     host_printf(h, "        out->%s = ", name);
@@ -537,8 +550,8 @@ static void emit_shape_field(Host *h, const char *name, const Expr *e) {
     host_puts(h, ";\n");
 }
 
-/* Writes the function that returns the shape of a variable in checkpoints, its number of elements,
- * fan-in and fan-out, and for a transposed one its number of columns. */
+/* Writes the C function that returns, for given sizes, the shape of a variable in checkpoints, its
+ * number of elements, fan-in and fan-out, and for a transposed one its number of columns. */
 static void emit_var_shape(Host *h) {
     host_puts(h, "static void var_shape(int var, const int64_t *n, rt_var_shape *out) {\n"
                  "    (void)n;\n    *out = (rt_var_shape){.rank = 0};\n    switch (var) {\n");
@@ -565,7 +578,8 @@ static void emit_var_shape(Host *h) {
 }
 
 /* ---- program -------- */
-/* A hash of what is computed, independent of where its text stood: FNV-1a (Fowler, Noll, Vo). */
+/* A hash of what the plan's first variant computes, independent of source positions: FNV-1a
+ * (Fowler, Noll, Vo). Checkpoints record it to tell programs apart. */
 uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     if (p->fingerprint) return p->fingerprint;
     StrBuf b = sb_new(a);
@@ -576,17 +590,20 @@ uint64_t plan_fingerprint(Arena *a, const Plan *p) {
     return x;
 }
 
-/* Writes the number of rows of a table and its name. */
+/* Writes the members .n_NAME and .NAME of the program's table: the number of rows of another table,
+ * and that table. */
 static void emit_table_ref(Host *h, const char *name, int n) {
     host_printf(h, "    .n_%s = %d,\n    .%s = %s,\n", name, n, name, n ? name : "NULL");
 }
 
-/* The name of the tables of a variant of the program; other variants are in files of their own. */
+/* The C name of the tables of a variant of the program; variants other than the first are in files
+ * of their own. */
 static const char *tables_name(Host *h, int variant) {
     return variant ? arena_printf(h->a, "rt_variant_%d", variant) : "tables";
 }
 
-/* Writes the list of variants. */
+/* Writes the list of the program's variants, in the file of the first; nothing if there is only
+ * one. */
 static void emit_variants(Host *h) {
     int n = h->p->n_variants;
     if (h->p->variant || n < 2) return;
@@ -596,7 +613,8 @@ static void emit_variants(Host *h) {
     host_puts(h, "};\n");
 }
 
-/* Writes the program's main table. */
+/* Writes the program's main table, which refers to all others. The numbers are those of the rows in
+ * other tables. */
 static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) {
     host_printf(h, "%sconst rt_program %s = {\n    .name = ", h->p->variant ? "" : "static ",
                 tables_name(h, h->p->variant));
@@ -645,7 +663,8 @@ static void emit_program(Host *h, int n_metrics, int n_groups, int n_exchanges) 
     host_puts(h, "};\n");
 }
 
-/* Writes the options of the model. */
+/* Writes the table of the model's options: numbers that may be set when the program runs, with
+ * their limits and the size or buffer that holds each. */
 static void emit_options(Host *h) {
     open_table(h, "rt_model_option", "model_options", h->m->options.n);
     for (int i = 0; i < h->m->options.n; i++) {
@@ -666,7 +685,7 @@ static void emit_options(Host *h) {
     close_table(h, h->m->options.n);
 }
 
-/* Writes the names of the size symbols. */
+/* Writes the names of the sizes that are bound when data is loaded, by number. */
 static void emit_syms(Host *h) {
     open_table(h, "char *const", "syms", h->m->syms.n);
     for (int i = 0; i < h->m->syms.n; i++) {
@@ -677,7 +696,7 @@ static void emit_syms(Host *h) {
     close_table(h, h->m->syms.n);
 }
 
-/* Writes all tables. */
+/* Writes all tables and the functions in them, and the program's public symbol. */
 void host_tables(Host *h) {
     emit_syms(h);
     h->in_batches = find_batch_buffers(h);

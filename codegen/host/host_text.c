@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Appends s to the driver's text. */
 void host_puts(Host *h, const char *s) {
     sb_puts(&h->b, s);
 }
 
+/* Appends formatted text to the driver's, as printf() does. */
 void host_printf(Host *h, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -16,8 +18,8 @@ void host_printf(Host *h, const char *fmt, ...) {
     va_end(ap);
 }
 
-/* Writes s as a C string literal. Octal escapes end after three digits, so what follows cannot join
- * them. */
+/* Appends s as a C string literal; NULL as NULL. Octal escapes end after three digits, so what
+ * follows cannot join them. */
 void host_string(Host *h, const char *s) {
     if (!s) {
         host_puts(h, "NULL");
@@ -36,11 +38,12 @@ void host_string(Host *h, const char *s) {
     host_puts(h, "\"");
 }
 
+/* Appends s as part of a C comment, which it cannot end. */
 void host_comment(Host *h, const char *s) {
     target_comment(&h->b, s);
 }
 
-/* Writes a size as a C expression over the table n[..]. */
+/* Appends the size e as a C expression over the run-time table of sizes n[S_..]. */
 void host_expr(Host *h, const Expr *e) {
     static const char *const call[] = {
         [EX_CEILDIV] = "rt_ceildiv", [EX_MAX] = "rt_max64", [EX_MIN] = "rt_min64"};
@@ -60,19 +63,20 @@ void host_expr(Host *h, const Expr *e) {
     host_puts(h, ")");
 }
 
-/* The name of the program's symbol. */
+/* The name of the program's public C symbol, "churn_program". */
 const char *host_symbol(const Host *h) {
     return arena_printf(h->a, "%s_program", h->p->c_name ? h->p->c_name : "model");
 }
 
-/* Whether the name is among the first n names. */
+/* Whether `name` is among the first n names. */
 static bool is_taken(const char *const *names, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (!strcmp(names[i], name)) return true;
     return false;
 }
 
-/* An identifier PREFIX_NAME that is not among the first n names; a number is appended if it is. */
+/* A C identifier PREFIX_NAME that is not among the first n names: other characters become '_', and
+ * a number is appended if needed. */
 const char *host_unique(Arena *a, const char *prefix, const char *name, const char *const *names,
                         int n) {
     char *s = arena_printf(a, "%s_%s", prefix, name);
