@@ -88,6 +88,8 @@ static void import(Loader *l, const char *path, const Ast *t) {
     diag_add(e->c, DIAG_E0301, t->span, "cannot find \"%s\" (looked %s)", t->text, dirs.s);
 }
 
+/* Parses file `id`. For an editor, which asks for notes, the file's tokens and tree are kept
+ * there, too. */
 static Ast *parse(Elab *e, uint32_t id) {
     if (!e->opt->notes) return fe_parse_file(e->c, id);
     FeFile *f = NEW(e->a, FeFile);

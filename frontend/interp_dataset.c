@@ -131,6 +131,8 @@ static void set_csr(Interp *in, const Module *m, const Column *c, const RtColumn
     interp_set_csr(in, c, x->csr.ptr, x->csr.col, v);
 }
 
+/* Called twice: first with `widths`, for the sizes that the columns bind, then for their values,
+ * since an array is allocated by its sizes. */
 static void set_columns(Interp *in, const Module *m, const RtDataset *d, bool widths) {
     for (int i = 0; i < m->cols.n; i++) {
         const Column *c = m->cols.v[i];
@@ -156,7 +158,9 @@ bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
 
 /* ---- the batch ------------------------------------------------------------------------------ */
 
-/* Half of the target's nodes are seeds.  Links have theirs anywhere: there all nodes are. */
+/* The interpreter has no sampler: the first half of the target's rows are the seeds of its one
+ * batch. end[i] is how many rows of space i are seeds. For links all nodes are, since their ends
+ * may lie anywhere. */
 static void set_seeds(Interp *in, const Module *m, int64_t *end) {
     const Column *target = module_target(m, false);
     for (int i = 0; i < m->spaces.n; i++) {

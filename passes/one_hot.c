@@ -83,7 +83,8 @@ static Op *look_up(Builder *b, const Code *c, Op *y) {
     return c->via ? b_gather(b, c->via, x) : x;
 }
 
-/* The lookup that replaces the product with x; NULL: there is none. */
+/* The lookup that replaces the product of the one-hot rows with x: by kind, or by kind and node
+ * where x is gathered from an end of each row. NULL: there is none. */
 static Op *replacement(Builder *b, const Op *op, const Code *c, Op *x) {
     bool fits = x->type.layout == LAYOUT_DENSE && x->type.dt == op->type.dt;
     if (!fits || type_has(&op->type, c->kinds) || !type_has(&op->type, c->rows)) return NULL;

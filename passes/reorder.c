@@ -109,7 +109,9 @@ static bool has_all_summed(const Reorder *r, const Op *x) {
     return true;
 }
 
-/* Whether x has a space of W that is not summed over: the product would align where it did not. */
+/* Whether x and the weight W share a space that is not summed over. Their product would be
+ * aligned along it, which the one that is moved was not. The spaces of x have the
+ * contraction's names here. */
 static bool shares_weight_dim(const Reorder *r, const Op *x) {
     Type t = renamed(r, &x->type);
     for (int i = 0; i < t.rank; i++)
@@ -140,6 +142,8 @@ static int linear_operand(const Reorder *r, const Op *op) {
     }
 }
 
+/* Whether a batch draws more than one edge of e for a node in some hop, so that these edges may
+ * outnumber the nodes that they are drawn for. */
 bool pass_draws_more(const Module *m, const Func *f, const Space *e) {
     const Sampling *s = &m->recipe.sample;
     if (e->rel != REL_BASE || !module_runs_on_batches(m, f->phase)) return false;

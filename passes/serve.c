@@ -496,7 +496,9 @@ static bool check_row_independence(const Serve *s, bool drawn) {
     return true;
 }
 
-/* Checks that an output has a row for each of a request. False after a diagnostic. */
+/* Checks that an output has a row for each row of a request. What is computed over the whole
+ * graph (at_once) has none, unless it can be saved when data are loaded. False after a
+ * diagnostic. */
 static bool check_row_output(Serve *s, const Op *out) {
     const Type *t = &out->in[0]->type;
     bool rows = t->rank && is_batch_space(s->m, t->dim[0]) && is_request_space(t->dim[0]) &&

@@ -149,6 +149,8 @@ static bool end_objects(pid_t pid) {
     return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* Compiles the n variants of a plan to objects, each but the first in a process of its own. A
+ * variant that fails there, or got no process, is compiled here, so that its diagnostics appear. */
 static bool all_objects(Ctx *c, Plan *const *plan, int n, ObjectJob j) {
     pid_t pid[1 << PASS_MAX_CHOICES];
     for (int i = 1; i < n; i++) {

@@ -134,7 +134,8 @@ static double largest(int64_t n, const double *v) {
     return most;
 }
 
-/* How far rounding to f32 moves it: so far may an order of summing, too (a rank, a floor). */
+/* The largest difference that rounding to f32 makes in these results. Where a result jumps (a
+ * rank, a floor), another order of summing may change it as much. */
 static double spread(int64_t n, const double *exact, const double *rounded) {
     double most = 0;
     for (int64_t i = 0; rounded && i < n; i++)

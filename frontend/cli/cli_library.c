@@ -37,7 +37,8 @@ static bool export_args(Ctx *c, const CliParts *l, CliArgs *args) {
     return cli_write(c, path, map, strlen(map));
 }
 
-/* Beside the library, or where it is now. */
+/* Adds the arguments that link the shared runtime. When the library is loaded, the runtime is
+ * looked for beside it ($ORIGIN), then where it is now. False after a diagnostic. */
 static bool shared_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
     if (access(l->home->so, R_OK) != 0) {
         diag_add(c, DIAG_E0002, (Span){0},

@@ -96,6 +96,8 @@ static bool are_passes(Arena *a, const char *names, CliWord *word) {
     return true;
 }
 
+/* Reads the value of --emit. The last word of emit_word, "infer", is no OutKind of its own: it
+ * is a library (OUT_LIB) without training code. False: there is no such word. */
 SETTER(set_emit) {
     UNUSED_ARGS;
     int i = index_of(emit_word, value);

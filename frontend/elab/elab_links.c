@@ -42,6 +42,8 @@ static bool any_takes(Elab *e, const Ast *train, AstKind kind, const char *name)
     return false;
 }
 
+/* How the links of a phase are scored. A loss that takes `all`, or a metric that takes `rank` or
+ * `place`, needs the scores of all candidates of a query; else pairs are drawn. */
 LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training) {
     bool ranks = training ? any_takes(e, train, AST_LOSS, "all")
                           : any_takes(e, train, AST_METRIC, "rank") ||

@@ -118,6 +118,8 @@ static bool is_range(const Elab *e, const Op *op) {
     return bounded(e, op, &at, &above) != NULL;
 }
 
+/* Narrows the range of the options that the asserted condition `op` compares with numbers. why:
+ * the assertion's text, for the message about a value outside of the range. */
 static void narrow(Elab *e, const Op *op, const char *why) {
     double at = 0;
     bool above = false;

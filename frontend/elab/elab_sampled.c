@@ -67,7 +67,9 @@ static const char *written(Elab *e, const Space *s) {
                         written(e, s->base[0]));
 }
 
-/* The column c over edges that come from its own. */
+/* The weights or times c of a base relation as a column of `rel`, which is derived from it:
+ * rel's own, or one that is made where all edges of rel are rows of one table. NULL after a
+ * diagnostic. */
 static Column *column_along(Elab *e, const Column *c, Space *rel) {
     Column *own = elab_graph_column(e, rel, c->name);
     if (own) return own;

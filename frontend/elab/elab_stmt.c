@@ -87,6 +87,8 @@ static void name_bound(Elab *e, Value v, const char *name, Span at) {
 }
 
 /* ---- let ------------------------------------------------------------------------------------- */
+/* Notes the name of a value: as a hint in the text of the IR and, for floating-point tensors of
+ * the model's body, as a name by which the user may ask for the value (@embed). */
 static void note_binding(Elab *e, const char *name, Value v) {
     for (int i = 0; v.kind == VAL_DICT && i < v.dict->val.n; i++)
         note_binding(e, arena_printf(e->a, "%s.%s", name, elab_path_text(e, v.dict->key.v[i])),

@@ -320,7 +320,9 @@ static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, O
                          with_penalty(e, elab_links_loss(&t, &losses)));
 }
 
-/* Makes the outputs of a phase: the loss, metrics, predictions and hidden layers that it is for. */
+/* Makes the outputs of a phase: the loss, metrics, predictions and hidden layers that it is for.
+ * @train also fills *recipe and e->rows (the rows of a batch) and, where @eval judges what
+ * @predict gave of rows, e->pred (its type). */
 static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pred_at,
                           Recipe *recipe) {
     Target target = {.pred_at = pred_at};

@@ -133,6 +133,8 @@ static void bind_dim(Fit *m, const char *name, int i) {
     }
 }
 
+/* Binds the n names of a declared type that nothing has bound yet to the last n free dimensions
+ * of the tensor. rest: the type has `..`, which takes the free dimensions before these. */
 static bool fit_unbound(Fit *m, const Ast *const *names, int n, bool rest) {
     int free[MAX_RANK], n_free = 0;
     for (int i = 0; i < m->x->type.rank; i++)

@@ -136,6 +136,9 @@ static const RtTable *told_along(const Scaffold *s, const RtTable *own) {
     return NULL;
 }
 
+/* Finds what the starter model predicts and of which table, then puts into `seen` the tables
+ * that its layers reach from there. s->left names those left out. At most MOST_UP steps go from
+ * a child to its parent tables. */
 static void find_task(Scaffold *s, RtDataset *seen) {
     const RtDataset *d = s->all;
     find_label(s, d->graphs, d->n_graphs);
@@ -334,6 +337,8 @@ static void put_degree(Scaffold *s, int type) {
         }
 }
 
+/* Writes h[g.TABLE] = the sum of encoders: of the row's age, of its columns, and of what stands
+ * in for columns where there are none. The 1e11 takes away what put_now added to the times. */
 static void put_encoding(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
     const char *plus = "";

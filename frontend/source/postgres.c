@@ -195,6 +195,8 @@ static gnnc_status add_reference(RtSource *s, RtSourceTable *t, PGresult *r, int
     return rt_source_refer(&s->pool, t, &ref) ? GNNC_OK : rt_fail_nomem(err, s->name);
 }
 
+/* Reads the foreign keys of a table as its references, and its primary key. unique: it has one,
+ * of few enough columns for t->key. */
 static gnnc_status read_keys(RtSource *s, int table, const char *const *oids, RtError *err) {
     RtSourceTable *t = &s->tables[table];
     PGresult *r = ask(s, keys_sql, oids[table], err);

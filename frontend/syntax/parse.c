@@ -175,6 +175,8 @@ static bool ends_statement(int code) {
            code == ']' || code == '}';
 }
 
+/* Whether a line that begins with this token goes on with the statement above it. 0 is the end
+ * of the file. */
 static bool continues_statement(int code) {
     switch (code) {
     case 0:
@@ -344,6 +346,9 @@ static bool is_stuck(Parser *p) {
     return stuck;
 }
 
+/* After a syntax error in a statement: skips to the statement's end in the present block. next:
+ * the parser's lookahead token, 0 at the end. True: the lookahead was skipped, too, and is to be
+ * dropped. */
 bool fe_sync_statement(Parser *p, int next) {
     if (is_stuck(p)) return next != 0;
     int depth = p->n_blocks ? p->block_depth[p->n_blocks - 1] : 0;
@@ -359,6 +364,9 @@ bool fe_sync_statement(Parser *p, int next) {
     return true;
 }
 
+/* After a syntax error outside of statements: skips to where the next declaration begins. next:
+ * the parser's lookahead token, 0 at the end. True: the lookahead was skipped, too, and is to be
+ * dropped. */
 bool fe_sync_declaration(Parser *p, int next) {
     bool stuck = is_stuck(p);
     if (next == 0) return false;
