@@ -21,10 +21,11 @@ typedef struct LBuf LBuf;
 typedef struct LStmt LStmt;
 typedef struct LKernel LKernel;
 
+/* A scalar register: assigned once, by one statement or as the variable of a loop. */
 struct LReg {
-    int id;
+    int id;           /* unique in the kernel; 0 .. LKernel.n_regs */
     DType dt;         /* loop variables and indices are I64 */
-    const char *hint; /* "v", "e", "alpha" */
+    const char *hint; /* the start of its printed name: "v", "e", "alpha" */
     const LStmt *def; /* the statement that gives it a value, or the loop whose variable it is */
 };
 
@@ -41,108 +42,129 @@ typedef enum {
     LB_CHUNK_BOUNDS, /* i64[RT_SUM_CHUNKS + 1]: where sums over the rows of a space are cut */
 } LBufKind;
 
+/* An array that a kernel reads or writes: an argument, or a local array. */
 struct LBuf {
     LBufKind kind;
     int id; /* position in LKernel.bufs = index in the kernel's argument array (not LB_LOCAL) */
     const char *name;
     DType dt;
     int rank;
-    const Expr *dim[MAX_RANK];
-    bool written; /* stored to by this kernel; others are read-only and never alias written ones */
-    bool begun;   /* written: a stage before this one has stored there, and that may be read */
-    const Op *value; /* LB_VALUE: whose value it holds (the plan binds it); NULL for partials */
-    const Op
-        *value_before; /* .. written: whose value it held before, that this kernel reads; or NULL */
-    Map *map;          /* LB_MAP_* */
-    Map *sorted_by;    /* LB_MAP_IDX: an unsorted map of the same elements, or NULL */
-    Space *space;      /* LB_GLOBAL_IDS, LB_CHUNK_BOUNDS */
-    int stream;        /* LB_KEY */
-    int partial; /* LB_VALUE with value NULL: scratch number from 1, shared with the next kernel of
-                    group */
+    const Expr *dim[MAX_RANK]; /* extent of each dimension, outermost first; [rank] */
+    bool written; /* this kernel stores to it; a written buffer overlaps no other argument */
+    bool begun;   /* written, and an earlier stage of the kernel has stored to it as well; what that
+                     stage stored may be read */
+    const Op *value;        /* LB_VALUE: the graph value that it holds; NULL for partial sums */
+    const Op *value_before; /* LB_VALUE updated in place: the graph value that it holds before this
+                               kernel, which the kernel reads; or NULL */
+    Map *map;               /* LB_MAP_*: the map whose index array this is */
+    Map *sorted_by; /* LB_MAP_IDX: the entries are in the order of this unsorted map's segments, a
+                       map of the same elements; NULL = in storage order */
+    Space *space;   /* LB_GLOBAL_IDS, LB_CHUNK_BOUNDS: the space whose rows are numbered or cut */
+    int stream;     /* LB_KEY: number of the random stream */
+    int partial;    /* LB_VALUE with value NULL: number (from 1) of a scratch array of partial sums,
+                       which the next kernel of the same group of operations reads */
 };
 
-typedef enum { LR_EXTENT, LR_SEGMENT, LR_CHUNK, LR_BEHIND } LRangeKind;
+/* What the variable of a loop runs over. */
+typedef enum {
+    LR_EXTENT,  /* 0 .. extent */
+    LR_SEGMENT, /* the entries of one segment: ptr[at] .. ptr[at + 1] */
+    LR_CHUNK,   /* one of n_chunks parts of 0 .. extent */
+    LR_BEHIND   /* own .. extent: rows after a batch's own, which only a device has */
+} LRangeKind;
 
 typedef VEC(Map *) MapList;
 typedef VEC(LBuf *) LBufs;
 
-/* Who goes through the iterations of a loop, or the columns of L_COLUMNS, in a row that a team of
- * threads has. */
+/* Which threads run which iterations of a loop (or which columns of L_COLUMNS), in a kernel that
+ * gives each row to a team of threads: `lanes` threads side by side, and several such groups, the
+ * `ways`.  "Dealt in turn" = round-robin: member i of n runs iterations i, i + n, i + 2n, ... */
 typedef enum {
-    LS_EACH,  /* each thread of the team through all of them, or lanes have a column each; of
-                  columns: all threads at once, each lane having all of its own */
-    LS_WAYS,  /* its ways by turns */
-    LS_TEAM,  /* all of its threads by turns */
-    LS_LANES, /* its lanes by turns, in each way */
+    LS_EACH,  /* a loop: each thread of the team runs all iterations, or each lane has one column.
+                 L_COLUMNS: all threads run it once, and each lane has all of its own columns */
+    LS_WAYS,  /* dealt in turn to the ways of the team */
+    LS_TEAM,  /* dealt in turn to all threads of the team */
+    LS_LANES, /* dealt in turn to the lanes; each way does all of them */
 } LShare;
 
-/* Who takes the iterations of a kernel's parallel loop on a device, with those of the loops that
- * are part of its index. */
+/* What unit of a device runs one iteration of a kernel's parallel loop.  The loops marked
+ * `collapse` belong to that loop's index. */
 typedef enum {
-    LT_UNDECIDED, /* it is not decided: a thread each, and the parallel loop alone */
-    LT_THREAD,
-    LT_TEAM,  /* lanes x ways threads of one warp */
-    LT_BLOCK, /* of a kernel without a parallel loop: all that it does */
+    LT_UNDECIDED, /* not decided yet: emitted as one thread per iteration of the parallel loop */
+    LT_THREAD,    /* one thread */
+    LT_TEAM,      /* a team of lanes x ways threads of one warp */
+    LT_BLOCK,     /* a block of threads; in a kernel without a parallel loop it runs everything */
 } LThreadKind;
 
+/* How a device's threads are given to a kernel. */
 typedef struct {
     LThreadKind kind;
-    int pack; /* neighbouring elements that a thread has, or columns that a lane has of loops that
-                 stand by themselves; 0 = one */
-    /* Of teams and blocks: */
-    int lanes;   /* threads side by side; 0 = as many as the widths that the launch knows ask for */
-    int columns; /* that a lane may have where lanes go through several loops together */
+    int pack;    /* LT_THREAD: neighbouring elements per thread; LT_TEAM: neighbouring columns per
+                    lane, in loops that share columns with no other loop; 0 = one */
+    int lanes;   /* LT_TEAM, LT_BLOCK: threads side by side; 0 = chosen at launch from the widths of
+                    the column loops */
+    int columns; /* LT_TEAM, LT_BLOCK: most columns that one lane may have where lanes go through
+                    several column loops together */
 } LThreads;
 
+/* How a loop (L_FOR, L_COLUMNS, L_FOLD) is run.  A field that is 0, false or NULL asks for
+ * nothing.  The words of the text form are in docs/codegen.md. */
 typedef struct {
-    bool parallel;   /* outermost only, before other loops */
-    MapList balance; /* parallel over segments of these: chunk bounds by their entries, not by rows;
-                        none = by rows */
+    bool parallel;   /* iterations may run on different threads; outermost loops only */
+    MapList balance; /* of the parallel loop: threads get equal numbers of entries of these maps'
+                        segments; none = equal numbers of rows */
     bool vector; /* iterations are independent but for L_ACC; the loop variable is the last index of
                   * every buffer it indexes, or buffers are indexed through it by gather */
-    bool unroll; /* constant extent */
-    /* On a processor; 0 = not: */
-    int lanes;           /* of a vector loop: iterations per vector */
-    bool unroll_vectors; /* .. whose vectors stand one after the other, without a loop */
-    int flat;   /* with the vector loop that is its body it is one, of vectors with so many lanes */
-    int expand; /* scalars of all iterations are had at once, one per lane; loops between them run
-                   one iteration after the other */
-    bool prefix; /* .. only those before the first other statement, and then the rest of each */
-    int strips;  /* scalars before the first other statement are had for so many iterations at once
-                  */
-    int rows;    /* of the parallel loop: so many of its iterations are side by side in lanes .. */
-    bool serial; /* .. but for statements of its own list that go one iteration after the other */
-    /* One of two versions of a parallel loop that stand side by side, taken where sizes are so. */
-    const Expr *where; /* NULL: it is the only one; else it is taken where this is .. */
-    int max;           /* .. up to so much, or */
-    bool is_second;    /* above it, which the second one is */
-    bool jam;          /* of constant extent: its iterations side by side in registers, in the
-                          tile that ends its body */
-    bool collapse;     /* part of the parallel loop's index */
-    bool masked;       /* of L_COLUMNS: lanes without one go through the statements, too */
-    LShare share;
-    int hub_entries; /* of the parallel loop: a block takes a row that has more entries for each way
-                      */
-    int split_entries; /* by ways: several blocks have parts of so many entries of a long row .. */
-    int split_from;    /* .. where all rows together have so many */
+    bool unroll; /* every iteration is emitted; the extent is constant */
+    /* ---- read for a CPU alone */
+    int lanes; /* of a vector loop: iterations per vector */
+    bool
+        unroll_vectors; /* of a vector loop with `lanes`: every vector is emitted, without a loop */
+    int flat;    /* this loop and the vector loop that is its body run as one loop, in vectors of so
+                    many iterations */
+    int expand;  /* of a loop of so many iterations: scalar statements run for all of them at once,
+                    one per lane; loops between them run one iteration after the other */
+    bool prefix; /* with `expand`: only the scalar statements at the start of the body run at once,
+                    then the rest runs iteration by iteration */
+    int strips;  /* the scalar statements at the start of the body run for so many iterations at
+                    once, one per lane; then the rest runs iteration by iteration */
+    int rows;    /* of the parallel loop: so many iterations run at once, one per lane */
+    bool serial; /* of a loop directly in a loop with `rows`: run one row after the other instead */
+    /* Two versions of a parallel loop may stand one after the other; a size chooses between them.
+     */
+    const Expr *where; /* the size that chooses; NULL = there is one version */
+    int max;           /* the first version runs if where <= max, the second if where > max */
+    bool is_second;    /* this loop is the second version */
+    bool jam;          /* of a constant number of heads: the rows of all iterations are held in
+                          registers together, in the L_TILE that ends the body */
+    bool collapse;     /* this loop and the loop around it share one index: of the parallel loop */
+    /* ---- read for a device alone */
+    bool masked;     /* of L_COLUMNS: lanes without a column run the statements, too, and write
+                        nothing */
+    LShare share;    /* which threads of a team run which iterations */
+    int hub_entries; /* of the parallel loop: a row with more entries than this for each way of its
+                        team is computed by a whole block */
+    int split_entries; /* with LS_WAYS: a long row is shared by several blocks, each with at least
+                          so many of its entries */
+    int split_from;    /* with split_entries: only if all rows together have so many entries */
 } LSched;
 
 typedef enum {
-    L_FOR,   /* for var in range { body } */
-    L_LET,   /* dst = fn(arg..) */
-    L_LOAD,  /* dst = buf[idx..] */
-    L_STORE, /* buf[idx..] = src */
-    L_ACC,   /* buf[idx..] = combine(red, buf[idx..], src) */
-    L_LOCAL, /* declares local array buf; contents undefined until stored */
-    L_IF,    /* if cond { body } */
-    L_TILE,  /* body, of loops over `extent` columns and over entries around such: for `columns` of
-                them at a time */
-    L_COLUMNS,  /* body, whose loops over columns share the columns of a range: lanes of a team have
-                   a column of all of them.  What it defines is known behind it */
-    L_PREFETCH, /* first in a loop: buf[ptr[at + ahead]] may be asked for now */
+    L_FOR,      /* for var in range { body } */
+    L_LET,      /* dst = fn(arg..) */
+    L_LOAD,     /* dst = buf[idx..] */
+    L_STORE,    /* buf[idx..] = src */
+    L_ACC,      /* buf[idx..] = combine(red, buf[idx..], src) */
+    L_LOCAL,    /* declares local array buf; contents undefined until stored */
+    L_IF,       /* if cond { body } */
+    L_TILE,     /* body, of loops over `extent` columns and loops over entries around such: runs for
+                   `columns` columns at a time */
+    L_COLUMNS,  /* body, whose loops over columns share the columns of one range: a lane of a team
+                   keeps its column in all of them.  Registers defined in it are known after it */
+    L_PREFETCH, /* first in a loop: the processor may fetch the row buf[ptr[at + ahead]] already */
     L_BARRIER,  /* the threads of a team wait for each other */
-    L_FOLD,     /* behind what they share: what its ways, lanes or all threads have added up each by
-                   itself is combined, and added to buf */
+    L_FOLD,     /* after statements that threads share: the partial results that the ways, lanes or
+                   all threads (sched.share) accumulated are combined, and added to buf */
 } LStmtKind;
 
 /* Scalar functions of L_LET.  Elementwise graph ops are used as they are
@@ -163,85 +185,92 @@ typedef enum {
     L_FN_LE_RANDOM, /* imm <= random of the same args -> I1;  0 <= imm < 1, an f32 */
 } LFn;
 
-/* Rows of sums in registers at a time. */
+/* The most buffers whose rows an L_TILE keeps in registers. */
 enum { LOOP_KEPT_MAX = 4 };
 
+/* A statement.  Which fields count depends on `kind`; the others are 0. */
 struct LStmt {
     LStmtKind kind;
-    LStmt *next;
-    Span span; /* the model line */
-    /* L_FOR, L_IF, L_TILE, L_COLUMNS */
-    LStmt *body;
-    LReg *var; /* L_FOR */
-    LRangeKind range;
-    const Expr *extent; /* EXTENT, L_TILE: 0 .. extent;  CHUNK: the whole range being split;
-                           BEHIND: own .. extent, where `own` is of the batch's sizes and extent of
-                           those that a device's launch was recorded for; else none */
-    const Expr *own;
-    LBuf *ptr; /* SEGMENT: ptr[at] .. ptr[at+1]: positions in the order of segments;
-                  L_PREFETCH: the index array;
-                  CHUNK: LB_CHUNK_BOUNDS, ptr[at] .. ptr[at+1]; NULL = equal parts */
-    LReg *at;  /* SEGMENT: which;  L_PREFETCH: the loop's variable;  CHUNK: chunk number c in 0 ..
-                  n_chunks */
-    const Expr
-        *n_chunks; /* CHUNK: var in [c*L, min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
-    LSched sched;
-    LBufs promoted; /* L_COLUMNS: arguments whose row is in registers there */
-    LReg *cond;     /* L_IF */
-    /* L_LET, L_LOAD, L_STORE, L_ACC */
+    LStmt *next; /* the statement after it in its list */
+    Span span;   /* the model line */
+    /* ---- L_FOR, L_IF, L_TILE, L_COLUMNS */
+    LStmt *body;        /* first statement of the list inside */
+    LReg *var;          /* L_FOR: the loop's variable */
+    LRangeKind range;   /* L_FOR, L_COLUMNS */
+    const Expr *extent; /* LR_EXTENT and L_TILE: 0 .. extent.  LR_CHUNK: 0 .. extent is split.
+                           LR_BEHIND: own .. extent */
+    const Expr *own;    /* LR_BEHIND: number of the batch's own rows; `extent` is the number that a
+                           device's launch was recorded for; without recording the loop is empty */
+    /* LR_SEGMENT: bounds of segments.  LR_CHUNK: the LB_CHUNK_BOUNDS buffer, chunk c is ptr[c] ..
+     * ptr[c + 1]; NULL = chunks of equal length.  L_PREFETCH: the index array */
+    LBuf *ptr;
+    LReg *at; /* LR_SEGMENT: number of the segment.  LR_CHUNK: number of the chunk, from 0.
+                 L_PREFETCH: the variable of the loop */
+    const Expr *n_chunks; /* LR_CHUNK: number of chunks.  Of equal length they are [c*L,
+                             min((c+1)*L, extent)), L = ceildiv(extent, n_chunks) */
+    LSched sched;         /* L_FOR, L_COLUMNS, L_FOLD: how it is run */
+    LBufs promoted;       /* L_COLUMNS: arguments whose row is held in registers inside */
+    LReg *cond;           /* L_IF: an I1 */
+    /* ---- L_LET, L_LOAD, L_STORE, L_ACC */
+    /* dst: the register that L_LET, L_LOAD define; src: the one that L_STORE, L_ACC store or
+     * combine */
     LReg *dst, *src;
-    bool remat;  /* L_LET, L_LOAD: in a loop of strips, had again for each of its iterations, not
-                    taken from the lanes that had it for all of them */
-    bool packed; /* an access: of all neighbouring elements or columns that a thread has, at once */
-    bool before_write; /* L_LOAD: of what the buffer held before this kernel wrote there */
-    LFn fn;
-    OpKind op;
-    double imm;
-    const Expr *size;
+    bool remat;  /* L_LET, L_LOAD at the start of a loop with `strips`: computed again for each
+                    iteration, not taken from the lane that computed it with the others */
+    bool packed; /* an access: to all neighbouring elements or columns of the thread at once */
+    bool before_write; /* L_LOAD of a written buffer: what it held before this kernel wrote to it */
+    LFn fn;            /* L_LET: the scalar function */
+    OpKind op;         /* L_FN_OP: which operation */
+    double imm;        /* L_FN_CONST: the constant; L_FN_LE_RANDOM: the threshold */
+    const Expr *size;  /* L_FN_SIZE: the size */
     int n_arg;
-    LReg *arg[4];
-    LBuf *buf; /* also L_LOCAL, L_PREFETCH, L_FOLD */
-    LReg *idx[MAX_RANK];
-    RedKind red; /* also L_FOLD */
-    /* L_PREFETCH */
-    int ahead;   /* positions, of the index array's last one at most */
-    int n_lines; /* of memory, from the row's first on; 0 = the tile's part of the row */
-    /* L_TILE */
-    int columns, lanes; /* at a time, and in a vector */
-    int n_in_registers; /* arrays whose rows registers keep .. */
-    LBuf *in_registers[LOOP_KEPT_MAX];
+    LReg *arg[4];        /* L_LET: arguments; [n_arg] */
+    LBuf *buf;           /* the buffer of an access; of L_LOCAL, L_PREFETCH and L_FOLD, too */
+    LReg *idx[MAX_RANK]; /* an access: one index per dimension of buf */
+    RedKind red;         /* L_ACC, L_FOLD: how values are combined */
+    /* ---- L_PREFETCH */
+    int ahead;   /* how many positions of the index array ahead; its last one at most */
+    int n_lines; /* cache lines of the row, from its start; 0 = the part that the tile uses */
+    /* ---- L_TILE */
+    int columns, lanes; /* columns at a time, and columns per vector */
+    int n_in_registers;
+    LBuf *in_registers[LOOP_KEPT_MAX]; /* arrays whose rows are held in registers meanwhile */
 };
 
 typedef VEC(LKernel *) LKernels;
 
+/* One kernel: what a single launch, or a single call of the host driver, computes. */
 struct LKernel {
-    const char *name; /* a C identifier: "train_conv1_z_12" */
-    VEC(LBuf *) bufs; /* arguments, in order */
-    VEC(LBuf *) locals;
-    LStmt *body;
-    int n_regs;
-    LThreads threads;
+    const char *name;         /* a C identifier: "train_conv1_z_12" */
+    VEC(LBuf *) bufs;         /* arguments, in order */
+    VEC(LBuf *) locals;       /* local arrays */
+    LStmt *body;              /* the outermost list of statements */
+    int n_regs;               /* number of registers; their ids are below it */
+    LThreads threads;         /* how a device's threads are given to it */
     VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
-    LKernels stages; /* launched one after the other instead of a body of its own, which it then
-                        lacks: each has all arguments (fission) */
-    Span span;
+    LKernels stages; /* kernels launched one after the other in its place (loop fission), each with
+                        all of its arguments; it then has no body */
+    Span span;       /* the model line */
 };
 
-/* Has k several parallel loops (plan_join.c), but for versions of one?  The caller's range is
- * theirs, one behind the other. */
+/* Whether the kernel has several parallel loops (plan_join.c), besides versions of one.  The range
+ * [lo, hi) of its caller then counts the iterations of all of them, one loop after the other. */
 bool loop_is_joined(const LKernel *k);
 
-/* Does k write rows behind a batch's own, which a device alone has? */
+/* Whether the kernel writes padding rows, which a device has behind a batch's own where sizes are
+ * rounded. */
 bool loop_is_behind(const LKernel *k);
 
-/* Does k hold what passes for a processor alone write, and other targets do not read?
+/* Whether the kernel's text has marks that only the CPU target understands.
  * (codegen/loop/loop_walk.c) */
 bool loop_is_scheduled_for_cpu(const LKernel *k);
 
+/* Whether the statement reads or writes a buffer. */
 static inline bool loop_is_access(const LStmt *s) {
     return s->kind == L_LOAD || s->kind == L_STORE || s->kind == L_ACC;
 }
-/* Is it from a line of the model?  The others say how those around or behind them are done. */
+/* Whether the statement computes something that a line of the model asks for.  The others only say
+ * how statements around or after them are run. */
 static inline bool loop_has_place(const LStmt *s) {
     return s->kind != L_TILE && s->kind != L_PREFETCH && s->kind != L_FOLD;
 }
@@ -250,47 +279,62 @@ static inline bool loop_is_value(const LStmt *s) {
     return s->kind == L_LET || s->kind == L_LOAD;
 }
 
+/* Whether the statement is one of the kinds with a list of statements inside. */
 static inline bool loop_has_body(const LStmt *s) {
     return s->kind == L_FOR || s->kind == L_IF || s->kind == L_TILE || s->kind == L_COLUMNS;
 }
-/* The first of s, what follows it, and their bodies for which `is` holds; NULL = it holds for none
- * (codegen/loop/loop_walk.c). */
+/* In what follows, "among s" means: in s, the statements after it, and the bodies of all these.
+ * The first statement among s for which is(statement, what) holds; NULL = there is none.
+ * (codegen/loop/loop_walk.c) */
 const LStmt *loop_find(const LStmt *s, bool (*is)(const LStmt *s, const void *what),
                        const void *what);
-/* Of the same statements: is the local array declared there,
- * r computed or loaded, or that or a loop's variable; is b loaded; how often is b read, written or
- * added to; how many loops over the entries of a row are there? */
+/* Whether local array b is declared among s. */
 bool loop_declares(const LStmt *s, const LBuf *b);
+/* Whether register r is computed or loaded among s. */
 bool loop_computes(const LStmt *s, const LReg *r);
+/* Whether register r is computed, loaded, or the variable of a loop among s. */
 bool loop_defines(const LStmt *s, const LReg *r);
+/* Whether buffer b is loaded from among s. */
 bool loop_loads(const LStmt *s, const LBuf *b);
+/* How many loads, stores and accumulations of buffer b are among s. */
 int loop_count_accesses(const LStmt *s, const LBuf *b);
+/* How many loops over the entries of a row are among s. */
 int loop_count_entry_loops(const LStmt *s);
+/* Whether the statement `one` is among s. */
 bool loop_has(const LStmt *s, const LStmt *one);
-bool loop_has_range(const LStmt *s, LRangeKind range); /* a loop over one */
-/* Does the statement, or its body, read r? */
+/* Whether a loop over a range of this kind is among s. */
+bool loop_has_range(const LStmt *s, LRangeKind range);
+/* Whether the statement, or one in its body, reads register r. */
 bool loop_reads(const LStmt *s, const LReg *r);
-/* Must the statement `earlier`, with its body, stay before `later`: a value that it reads, or
- * memory that both touch and one of them writes? */
+/* Whether the statement `later` must stay after `earlier`: it reads a register that `earlier`
+ * defines, or both access the same memory and one of them writes it.  Bodies count. */
 bool loop_depends(const LStmt *later, const LStmt *earlier);
 
-/* A kernel of its own: arguments, local arrays, registers and statements are copies, with the same
- * numbers (codegen/loop/loop_copy.c). */
+/* A copy of the kernel with arguments, local arrays, registers and statements of its own, which
+ * keep their numbers (codegen/loop/loop_copy.c). */
 LKernel *loop_copy(Arena *a, const LKernel *k);
-/* s once more for k, whose it is, with registers and local arrays of its own. */
+/* A second copy of statement s of kernel k in the same kernel, with registers and local arrays of
+ * its own. */
 LStmt *loop_copy_stmt(Arena *a, LKernel *k, const LStmt *s);
-/* For an array of k: like "acc" or "acc_2", and no other's. */
+/* A name for a new array of k: `like` itself, or with a number ("acc_2") where k has that already.
+ */
 const char *loop_unique_name(Arena *a, const LKernel *k, const char *like);
 
 /* text (codegen/loop/loop_print.c, loop_parse.c) and checks (loop_verify.c) */
+/* Prints the kernel as loop_parse() reads it. */
 void loop_print(StrBuf *b, const Module *m, const LKernel *k);
-/* For people: each line with its place in the model, as the graph IR has it. */
+/* The same for people: each line ends with its place in the model, as in the graph IR. */
 void loop_print_places(StrBuf *b, const Module *m, const LKernel *k);
+/* Prints the maps by whose numbers of entries per row the parallel loop is divided among threads.
+ */
 void loop_balance_print(StrBuf *b, const MapList *maps);
+/* Checks the kernel: registers are defined before use, accesses fit buffers, schedules are legal.
+ * False after diagnostics. */
 bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
-LKernel *loop_parse(Ctx *c, Module *m, uint32_t file,
-                    int *n_kernels); /* kernels of a text, in the spaces of m */
-/* .. behind a module of their spaces; NULL after diagnostics. */
+/* Reads a text of kernels over the spaces of module m: an array of *n_kernels; NULL after
+ * diagnostics. */
+LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels);
+/* Reads a text that has a module with the spaces first, then kernels; NULL after diagnostics. */
 LKernel *loop_parse_file(Ctx *c, uint32_t file, Module **m, int *n_kernels);
 
 #endif

@@ -11,131 +11,171 @@
 #include "passes/pass.h"
 #include "passes/threshold.h"
 
+/* The state of passes over one kernel of the plan. */
 typedef struct Loops {
     Ctx *c;
     Arena *a;
     const Module *m;
-    const Target *on;
-    TargetMachine machine;
-    int columns;                /* neighbouring columns that one lane may have */
-    PassCtx *pass;              /* that which runs, for what it says */
+    const Target *on;           /* the target for which loops are arranged */
+    TargetMachine machine;      /* the processor or device, as options name it */
+    int columns;                /* most neighbouring columns that one lane may have */
+    PassCtx *pass;              /* context of the pass that runs now, for its remarks */
     const char *disable;        /* passes to leave out, "cse-loops,distribute"; or NULL */
-    const PassOptions *options; /* of the passes that run now: what passes that run others show */
-    LKernels k;                 /* a kernel of the plan, or the stages that it has been cut into */
+    const PassOptions *options; /* options of the passes that run now, for passes that run others */
+    LKernels k;                 /* the kernel, or the stages that it has been cut into */
 } Loops;
 
 #define LOOP_PASS(id) extern const Pass loop_pass_##id;
 #include "codegen/loop_passes/passes.def"
 #undef LOOP_PASS
 
-const Pass *loop_pass_find(const char *name); /* NULL when there is none over loops */
-const Pass *loop_pass_at(int i);              /* NULL behind the last one */
+/* The pass over loops with this name; NULL = there is none. */
+const Pass *loop_pass_find(const char *name);
+/* Pass number i over loops, in the order of passes.def; NULL after the last one. */
+const Pass *loop_pass_at(int i);
 
-/* A copy of the kernel, for passes to change. */
+/* A state for passes over one kernel of the plan, with a copy of the kernel (or of its stages) for
+ * them to change. */
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
                       const LKernel *k);
-/* Comma-separated names; each is followed by loop_verify().  False after diagnostics. */
+/* Runs a comma-separated list of passes over one kernel, each followed by loop_verify(). False
+ * after diagnostics. */
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o);
-/* A kernel of the plan as the target emits it: after the target's passes, or those that the plan
- * names. */
+/* Runs the target's passes, or those that the plan names, on a copy of kernel k: *to has what the
+ * target emits. False after diagnostics. */
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
                    const LKernel *k, Loops *to);
-/* The names of these, in order; "" = none. */
+/* The names of the passes that the target runs on each kernel, in order; "" where the plan's
+ * kernels are scheduled already. */
 const char *loop_pass_names(const Plan *p, const Target *on);
-/* Kernels of the plan become what the target emits, and the plan that target's alone. */
+/* Replaces each kernel of the plan by what the target's loop passes make of it. The plan is then
+ * for that target alone. False after diagnostics. */
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o);
-/* What these passes say of the plan's kernels, which stay as they are. */
+/* Runs the loop passes on copies of all kernels only to collect their remarks in `to`. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o, StrBuf *to);
-/* The processor that options name, where the target has one.  False after diagnostics. */
+/* Finds the processor that the options name, where the target has one. False after diagnostics. */
 bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to);
-/* Runs `change`, which says whether it did, on each kernel.  True. */
+/* Runs `change` on each kernel, and renumbers the registers of those that it says it changed.
+ * Returns true. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
 
 /* ---- what they share (codegen/loop_passes/rewrite.c) ---------------------------------------- */
-/* The loop that all of a kernel but values is in, if its iterations are parallel; NULL = there is
+/* The kernel's parallel loop, if nothing but value definitions stands beside it; NULL = there is
  * none. */
 LStmt *loop_parallel(const LKernel *k);
-/* What is done for a row: the list inside the parallel loop and the loops that are made part of its
- * index; NULL = there is none. */
+/* The list of statements inside the parallel loop and the loops collapsed with it; NULL = there is
+ * no parallel loop. */
 LStmt **loop_row_list(LKernel *k);
 /* The loop that ends the list and is part of the parallel loop's index; NULL = there is none. */
 LStmt *loop_collapsed(LStmt *s);
 /* .. that can be.  (codegen/loop_passes/collapse.c) */
+/* The most loops that are collapsed with the parallel loop. */
 enum { LOOP_COLLAPSE_MAX = 4 };
+/* The loop that ends `body` and can become part of the parallel loop's index (collapse, as in
+ * OpenMP); NULL = there is none. vector_too: it may be a vector loop. */
 LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too);
-/* Makes such loops part of the index, and no others; how many. */
+/* Marks the loops that can become part of the parallel loop's index, and no others; returns how
+ * many. vector_too: as for loop_may_collapse(). */
 int loop_collapse(Arena *a, LKernel *k, bool vector_too);
-bool loop_is_unit_extent(const Expr *e);      /* an axis whose index is 0 */
-bool loop_extent(const LStmt *s, int64_t *n); /* of a loop over a known number of iterations */
-const char *loop_range_text(Arena *a, const LStmt *s); /* "8", "F", "entries of ptr", for remarks */
-void loop_replace_register(LStmt *s, const LReg *from,
-                           LReg *to); /* in s, what follows it, and bodies */
+/* Whether the extent is 1. */
+bool loop_is_unit_extent(const Expr *e);
+/* Whether s is a loop over a constant number of iterations; *n gets that number. */
+bool loop_extent(const LStmt *s, int64_t *n);
+/* The loop's range for remarks: "8", "F", "entries of ptr". */
+const char *loop_range_text(Arena *a, const LStmt *s);
+/* Replaces register `from` by `to` in s, the statements after it and their bodies. */
+void loop_replace_register(LStmt *s, const LReg *from, LReg *to);
+/* A new register of the kernel. */
 LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def);
-/* What `schedule` makes of a kernel, which it may change: itself or a copy, which says who takes
- * its loops.  (codegen/loop_passes/schedule.c) */
+/* The kernel with its best schedule, with the decision who runs its loops: k itself, which it may
+ * change, or a copy. (codegen/loop_passes/schedule.c) */
 LKernel *loop_choose_schedule(Loops *l, LKernel *k);
-/* Values that nobody reads go; how many.  (codegen/loop_passes/dce.c) */
+/* Removes the values of the kernel that nothing reads, until none is left; returns how many. */
 int loop_drop_unused(Arena *a, LKernel *k);
-/* Parts of a long row: so few that each may have a block. */
+/* Whether the parallel loop runs over the chunks of a long sum; there are so few that each may have
+ * a block of threads. */
 bool loop_sums_chunks(const LStmt *parallel);
-/* The loop's body takes its place; behind it. */
+/* Replaces the loop at *at by its body; returns the place after the body. */
 LStmt **loop_replace_by_body(LStmt **at);
-/* The i-th dimensions for which out[i] holds leave a local array. */
+/* Removes the dimensions i with out[i] from local array b, and from the indices of its accesses in
+ * s, the statements after it and their bodies. */
 void loop_drop_dims(LStmt *s, LBuf *b, const bool *out);
-/* Entries of a loop with that body are added up to numbers of the row, or to columns. */
+/* Whether one of the statements s, in a loop with that body, accumulates into something that
+ * outlives one iteration: into a scalar (numbers = true), or else into an array (feature columns).
+ */
 bool loop_accumulates(const LStmt *s, const LStmt *body, bool numbers);
-/* Lanes can have so many columns at once. */
+/* Whether the lanes of a team can hold `columns` columns at once, each lane with at most `each`
+ * neighbouring ones. */
 bool loop_fits_lanes(const Target *on, int64_t columns, int each);
-/* Loops over entries of a row whose threads go through them alike, or have a row each. */
+/* How many loops over a row's entries are not divided among threads; schedules with fewer are
+ * better. */
 int loop_count_serial_entry_loops(const LKernel *k);
 /* ---- vectors of a processor (codegen/loop_passes/lanes.c) ----------------------------------- */
 enum { LOOP_WHOLE_VECTORS_MAX = 8 }; /* of a constant loop that stand one after the other */
-/* Lanes for a loop over so many: 7 get 8, and what fills several vectors has all that there are. */
+/* The number of vector lanes for a loop of constant extent: the least power of two that holds it (7
+ * gets 8), at most a whole vector register. */
 int loop_lanes_for(const Loops *l, int64_t extent);
-/* May s and what follows run in lanes of the loop's variable?  varies, by register: what differs by
- * lane. */
+/* Finds the registers that differ between the lanes of the loop, from those marked in varies[]
+ * already (a varying analysis, as of SPMD compilers); false: s or a statement after it cannot run
+ * in lanes. */
 bool loop_find_varying(const LStmt *loop, const LStmt *s, bool *varies);
+/* Whether the loop's iterations can run side by side in vector lanes. */
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop);
-/* Do all iterations of the loop read or write s->buf at the same index? */
+/* Whether access s has the same index in all iterations of the loop. */
 bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s);
-bool loop_writes(const LStmt *s, const LBuf *buf); /* s or what follows */
-/* A scalar function of many instructions, in s .. end or their lists alone. */
+/* Whether s, a statement after it, or one inside of these writes the buffer. */
+bool loop_writes(const LStmt *s, const LBuf *buf);
+/* Whether the statement is a scalar function of many instructions, such as exp or a random number.
+ */
 bool loop_is_heavy(const LStmt *s);
+/* Whether one of the statements s .. end, not those inside of them, is such a heavy function. */
 bool loop_has_heavy(const LStmt *s, const LStmt *end);
-/* The first statement of the loop that is more than scalars from memory which it only reads; NULL =
- * there is none.  constant: local arrays may be read by lane. */
+/* The first statement of the loop that is neither a computed value nor a load from memory that the
+ * loop only reads; NULL = there is none. Scalars before it can be computed for several iterations
+ * at once. constant: loads of local arrays, which are registers, may differ by iteration. */
 const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant);
-/* A loop of so few iterations that they stand one after the other. */
+/* Whether the loop is unrolled completely: its extent, which *n gets, is constant and small. */
 bool loop_is_unrolled_fully(const LStmt *s, int64_t *n);
-/* Is the local array declared in the loop's own list? */
+/* Whether the local b is declared in the loop's own list. */
 bool loop_declares_directly(const LStmt *loop, const LBuf *b);
-/* The loop over columns of a row, behind where the row begins; NULL or something else: none. */
+/* The statement in loop s after computations of row starts (products): the vector loop over a row,
+ * if s can be flattened; else NULL or another statement. */
 const LStmt *loop_flat_row(const LStmt *s);
-/* What sched.flat and sched.expand ask for. */
+/* Whether loop s and the vector loop in it can be run as one loop over whole vectors of so many
+ * lanes (LSched.flat). */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes);
-/* .. of a loop whose body is a vector loop: why not; NULL: it may. */
+/* Why loop s and the vector loop in it cannot be run as one loop over whole vectors, in words;
+ * NULL: they can. */
 const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes);
+/* Whether the scalars of loop s can be computed with one iteration per lane (LSched.expand).
+ * prefix: only those before the first other statement are asked for. */
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix);
-/* .. of a short loop: why not all of it; NULL: it may. */
+/* Why the scalars of loop s cannot be computed with one iteration per lane, in words; NULL: they
+ * can. */
 const char *loop_expand_fault(const LStmt *s, int lanes);
 /* ---- rows of sums in registers (codegen/loop_passes/tile_rows.c) ---------------------------- */
 enum { LOOP_TILE_MAX = 16 }; /* vectors of a tile, over all heads */
-bool loop_is_vector_loop_over(const LStmt *s,
-                              const Expr *width); /* a vector loop over so many columns */
-/* Can the tile, that ends the loop `jam` or (NULL) is by itself, be had as it says? */
+/* Whether s is a vector loop over `width` columns. */
+bool loop_is_vector_loop_over(const LStmt *s, const Expr *width);
+/* Whether the statement `tile`, which stands alone or ends the loop over heads `jam`, is legal as
+ * the text has it. */
 bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam);
-const LStmt *loop_jammed_tile(const LStmt *jam); /* which is all of its body but arrays, or NULL */
-/* In a parallel loop of `rows`: does the statement go row by row?  The others are in lanes. */
+/* The tile that ends the loop over heads, if only arrays are declared before it; NULL = there is
+ * none. */
+const LStmt *loop_jammed_tile(const LStmt *jam);
+/* Whether the text says that the statement is run for one row after the other. */
 bool loop_is_serial(const LStmt *s);
-/* Can the parallel loop be so?  (codegen/loop_passes/vectorise_outer.c) */
+/* Whether the parallel loop can be run with a row per lane as its text says (LSched.rows). Defined
+ * in codegen/loop_passes/vectorise_outer.c. */
 bool loop_may_vectorise_outer(Arena *a, const LKernel *k, const LStmt *loop);
 /* Runs `change`, which says whether it did, on each loop that is not inside a vector. */
 bool loop_each_outside_vectors(Loops *l, LKernel *k,
                                bool (*change)(Loops *l, LKernel *k, LStmt *loop));
 
-/* Numbers registers in the order of the text. */
+/* Numbers the kernel's registers in the order of the text. */
 void loop_renumber_registers(LKernel *k);
-/* Tells what a pass has done with kernel k, or, where `done` is NULL, why not. */
+/* Writes the remark of a pass on kernel k: what it has done, or, where `done` is NULL, why it did
+ * nothing. */
 void loop_remark(PassCtx *p, const LKernel *k, const char *pass, const char *done,
                  const char *why_not);
 

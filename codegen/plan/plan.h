@@ -8,44 +8,47 @@
 #include "codegen/loop/loop.h"
 #include "passes/pass.h"
 
+/* A buffer of the plan: memory that steps read or write. */
 typedef struct {
     int id; /* index in Plan.bufs and in the run-time buffer table */
     PBufKind kind;
     const char *name; /* a C identifier, unique */
-    Type
-        type; /* PB_DATA/VAR/INPUT/SAVED/OUTPUT/TEMP; CSR columns: stored values f32[nz], or rows */
-    DType dt;
-    const Expr *count; /* elements */
-    Column *col;
-    Var *var;
-    Map *map;
+    /* PB_DATA, PB_VAR, PB_INPUT, PB_SAVED, PB_OUTPUT, PB_TEMP: the value's type.  Of a CSR
+     * column: of its stored values, f32[nz], or of its rows. */
+    Type type;
+    DType dt;               /* element type, of all kinds */
+    const Expr *count;      /* number of elements */
+    Column *col;            /* PB_DATA: the column of the data set */
+    Var *var;               /* PB_VAR: the variable */
+    Map *map;               /* PB_MAP: the map whose index array this is */
     LBufKind map_part;      /* PB_MAP: LB_MAP_IDX, _PTR or _PERM */
     Map *by;                /* PB_MAP: LB_MAP_IDX in the order of this map's segments; or NULL */
-    Space *space;           /* PB_LOGICAL, PB_CUTS */
-    int stream;             /* PB_KEY */
-    int phase, first, last; /* PB_TEMP: steps between which it holds a value */
+    Space *space;           /* PB_LOGICAL, PB_CUTS: the space whose rows are numbered or cut */
+    int stream;             /* PB_KEY: number of the random stream */
+    int phase, first, last; /* PB_TEMP: its phase, and the first and last step there that use it */
     int block;              /* PB_TEMP: PPhase.blocks that it is local to; -1 = none */
     const char *io_name;    /* PB_INPUT, PB_SAVED, PB_OUTPUT: as in the IR */
-    OutputUse use;          /* PB_OUTPUT; a layer that is PB_SAVED */
+    OutputUse
+        use; /* what the runtime does with it: of PB_OUTPUT, and of a saved layer (PB_SAVED) */
 } PBuf;
 
-/* C[b] (m x n) = A[b] (m x k) * B[b] (k x n) over `batch` matrices.  Element (i, j) of A is
- * at a_off + b*a_batch + i*a_row + j*a_col; one of a_row, a_col is 1 (same for B); C is row-major
- * with c_row.  long_k: k is a node or edge space, split in fixed chunks summed in order. */
+/* A matrix product C[b] (m x n) = A[b] (m x k) * B[b] (k x n), b in 0 .. batch.  Element (i, j) of
+ * A is at b*a_batch + i*a_row + j*a_col of its buffer, with one of a_row, a_col 1; the same for B.
+ * C is row-major: element (i, j) at b*c_batch + i*c_row + j. */
 typedef struct {
-    const Expr *batch, *m, *n, *k;
-    const Expr *a_batch, *a_row, *a_col, *b_batch, *b_row, *b_col, *c_batch, *c_row;
-    bool long_k;
+    const Expr *batch, *m, *n, *k; /* numbers of matrices, rows, columns, summands */
+    const Expr *a_batch, *a_row, *a_col, *b_batch, *b_row, *b_col, *c_batch, *c_row; /* elements */
+    bool long_k; /* k is a node or edge space: the sum is cut into fixed chunks, added in order */
 } PGemm;
 
-/* What a device's library does at the end of a product, instead of the steps it covers
- * (plan_epilogue.c). */
+/* What a device's matrix library does at the end of a product (cuBLASLt's epilogues), in place of
+ * the steps that it covers (plan_epilogue.c). */
 typedef struct {
     PEpilogueKind kind;
-    int side, out; /* buffers: bias or sums, and the result; -1 = none */
+    int side, out; /* ids of buffers: the bias added or the sums made, and the result; -1 = none */
     int n_covers;
-    struct PStep *covers[2];
-    const char *why_not; /* PE_NONE: for reports */
+    struct PStep *covers[2]; /* the steps that the device then leaves out; [n_covers] */
+    const char *why_not;     /* PE_NONE: the reason, for reports */
 } PEpilogue;
 
 /* Products that a device's library may make with one call (plan_group.c): steps of the phase one
@@ -65,78 +68,87 @@ typedef enum {
 /* A kernel over rows that sums rows of a dense matrix over a map's segments, each times a weight,
  * and what a device's library would need to do the same (plan_spmm.c). */
 typedef struct {
-    int index; /* of the product in the plan; -1 = the kernel it is, because of why_not */
-    /* Buffers; weight: -1 = none; perm: of places in it by entry, -1 = as entries stand. */
+    int index; /* number of the product among those of the plan; -1 = it stays a kernel: why_not */
+    /* Ids of buffers: segment bounds, column of each entry, position of each entry's weight (-1 =
+     * in the order of entries), weights (-1 = none), the dense matrix, the result. */
     int ptr, idx, perm, weight, dense, out;
+    /* Of the sparse matrix: numbers of rows, columns and stored entries; columns of the dense one.
+     */
     const Expr *rows, *cols, *entries, *width;
-    const Expr *own_bytes,
-        *library_bytes; /* bytes that each moves, with what else the kernel does */
-    bool has_rest;      /* it does more: that would be a kernel of its own */
-    const char *why_not;
+    /* Bytes of memory moved by gnnc's kernel, and by the library with a kernel for the rest. */
+    const Expr *own_bytes, *library_bytes;
+    bool has_rest;       /* the kernel does more than the product: that would be its own kernel */
+    const char *why_not; /* why the library cannot make it; NULL = it can */
 } PSpmm;
 
-/* Rows that steps read of a value: from the rows of a space that a process owns, through index
- * arrays one after the other.  (codegen/plan_passes/plan_exchange.c) */
+/* Which rows of other processes a step reads of a value (the halo, or ghost rows): those reached
+ * from the process's own rows of space `from` through index arrays, one after the other.
+ * (codegen/plan_passes/plan_exchange.c) */
 enum { PLAN_HALO_DEPTH_MAX = 4 };
 typedef struct {
     Space *from;
-    int n_via, via[PLAN_HALO_DEPTH_MAX]; /* buffers: segment bounds, or indices */
+    int n_via, via[PLAN_HALO_DEPTH_MAX]; /* ids of buffers: segment bounds, or indices */
 } PHalo;
 
-/* What a device does before a product of rounded sizes: the kernel writes zeros behind the rows of
- * its operands (plan_clear.c). */
+/* A kernel that a device runs before a product over rounded sizes: it writes zeros to the padding
+ * rows of the operands (plan_clear.c). */
 typedef struct {
     LKernel *kernel;
-    int n_bufs, bufs[2]; /* by its argument */
+    int n_bufs, bufs[2]; /* ids of buffers, by the kernel's argument */
 } PClear;
 
+/* One step of a phase.  Fields that its kind does not use are 0. */
 typedef struct PStep {
     PStepKind kind;
-    Span span;
-    const char *note; /* one line for the reader of the driver: "conv1: z = x @ W" */
-    LKernel *kernel;
+    Span span;          /* the model line */
+    const char *note;   /* one line for the reader of the driver: "conv1: z = x @ W" */
+    LKernel *kernel;    /* PS_KERNEL */
     const Expr *extent; /* PS_KERNEL: of the parallel loop; NULL = serial, one call */
-    MapList balance;    /* PS_KERNEL: chunks of equal entries */
+    MapList balance; /* PS_KERNEL: threads get equal numbers of entries of these maps' segments */
     int n_bufs;
-    int *bufs; /* ids; PS_KERNEL: by argument; PS_GEMM: A, B, C; PS_RANK: x, mask, out; PS_COPY:
-                  from, to; PS_CALL: inputs, then results */
-    int n_in;  /* PS_CALL: of them inputs */
-    const Type **types; /* PS_CALL: by buffer, the values' own (a buffer's may be a view's) */
-    int pred;           /* i1[]: the step is wanted only where it holds; -1 = always */
-    bool pred_not;      /* .. only where it does not hold */
-    Span pred_at;       /* the model line that decides; none for effects */
-    PGemm gemm;
+    /* Ids of the buffers that it uses, [n_bufs].  PS_KERNEL: by argument; PS_GEMM: A, B, C;
+     * PS_RANK: x, mask, out; PS_COPY: from, to; PS_CALL: inputs, then results. */
+    int *bufs;
+    int n_in;           /* PS_CALL: how many of the buffers are inputs */
+    const Type **types; /* PS_CALL: type of each buffer's value (the buffer may have a view's) */
+    int pred;      /* id of a buffer i1[]: the step is run only where that holds; -1 = always */
+    bool pred_not; /* the step is run only where `pred` does not hold */
+    Span pred_at;  /* the model line that decides it; none for effects */
+    PGemm gemm;    /* PS_GEMM */
     PEpilogue *epilogue;      /* PS_GEMM of a plan for a device; else NULL */
-    struct PStep *covered_by; /* covered by that product on a device; else NULL */
-    PClear *clear; /* PS_GEMM of a plan for a device; NULL = it sums over a batch's rows alone */
+    struct PStep *covered_by; /* the product whose epilogue does this step on a device; or NULL */
+    PClear *clear; /* PS_GEMM of a plan for a device: padding rows of its operands are cleared
+                      first; or NULL */
     PSpmm *spmm;   /* PS_KERNEL of a plan for a device that is a sparse product; else NULL */
-    PGroup *group; /* PS_GEMM of a plan for a device: NULL = a call of its own, .. */
-    const char *separate_because;      /* .. as this keeps it apart, for reports, from .. */
-    const struct PStep *separate_from; /* .. that product, or from any: NULL */
-    Space *space;                      /* PS_RELATION */
-    int64_t limit;                     /* PS_LOOP; 0 = none */
-    bool recorded; /* PS_LOOP of a plan for a device: it asks for the condition by itself, where it
-                      can record loops */
-    int other;     /* PS_LOOP: its PS_END in the phase's steps; PS_END: its PS_LOOP */
-    const char *text; /* PS_PRINT, PS_ASSERT */
-    int rank_axis;    /* PS_RANK */
-    bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of its rows */
-    /* Where processes share rows: whose rows each does its own of, and PS_EXCHANGE brings others
-     * of; NULL: each does all. */
+    PGroup *group; /* PS_GEMM of a plan for a device: made with others in one call; or NULL */
+    const char *separate_because; /* PS_GEMM without a group: why, for reports */
+    const struct PStep
+        *separate_from; /* the product that `separate_because` speaks of; NULL = all */
+    Space *space;       /* PS_RELATION: the edge space that is built */
+    int64_t limit;      /* PS_LOOP: most iterations; 0 = no limit */
+    bool recorded; /* PS_LOOP of a plan for a device: the device evaluates the condition by itself
+                      where it can record loops */
+    int other;     /* PS_LOOP: index of its PS_END in PPhase.steps; PS_END: of its PS_LOOP */
+    const char *text; /* PS_PRINT, PS_ASSERT: what is printed */
+    int rank_axis;    /* PS_RANK: the dimension along which ranks are made */
+    bool by_chunk;    /* in a PBlocks: the parallel loop is over chunks of the block's rows */
+    /* Where processes share rows: the space whose rows each process computes its own of.  Of
+     * PS_EXCHANGE: whose rows are brought from other processes.  NULL: each computes all. */
     Space *partition;
-    bool partials; /* .. its rows are those of partial sums, one for each cut of the space's rows */
-    bool folds;    /* PS_EXCHANGE of these: they are f32, and their sum alone is wanted */
-    bool to_first; /* PS_EXCHANGE of all rows: the first process alone gets them, to save them */
-    VEC(PHalo) halos; /* PS_EXCHANGE: what is read; none = all */
+    bool partials; /* with `partition`: rows are partial sums, one for each cut of the space's rows
+                    */
+    bool folds;    /* PS_EXCHANGE of partial sums: they are f32, and only their total is needed */
+    bool to_first; /* PS_EXCHANGE of all rows: only the first process gets them, to save them */
+    VEC(PHalo) halos; /* PS_EXCHANGE: the rows that are read; none = all */
     const Op *op;     /* the graph op that the step is for */
 } PStep;
 
-/* Steps first..last may be run on one block of rows after the other: each touches its own rows
- * of what another writes.  Temporaries local to them are then needed for one block at a time.
- * In order on all rows they are right, too. */
+/* Steps first..last of a phase may be run on one block of rows after the other: each reads only its
+ * own rows of what another of them writes.  Temporaries local to them then need memory for one
+ * block only.  Run in order on all rows they are right as well. */
 typedef struct {
-    int first, last;
-    const Expr *rows;
+    int first, last;  /* indices in PPhase.steps */
+    const Expr *rows; /* number of rows that are cut into blocks */
 } PBlocks;
 
 /* Why the kernel that makes `root` is not the one that makes `value`, which it reads.  Found where
@@ -175,33 +187,36 @@ const char *plan_unfused_text(UnfusedCause why);
 /* What would put them together; NULL: nothing that can be set. */
 const char *plan_unfused_remedy(UnfusedCause why);
 
+/* One such pair, for reports.  via: the op that the comment of its cause calls so, or NULL. */
 typedef struct {
     const Op *value, *root, *via;
     UnfusedCause cause;
 } PUnfused;
 
+/* The steps of one function of the module. */
 typedef struct {
-    const char *name;
-    VEC(PStep *) steps;
-    VEC(PBlocks) blocks;
-    VEC(PUnfused) apart; /* by root, in order */
-    Func *func;
+    const char *name;    /* "train", "load" */
+    VEC(PStep *) steps;  /* in the order in which they run */
+    VEC(PBlocks) blocks; /* ranges of steps that may run block by block */
+    VEC(PUnfused) apart; /* values that were not fused with their readers, ordered by root */
+    Func *func;          /* the function */
 } PPhase;
 
-/* What holds of a plan, kept by the driver of passes (plan_driver.c). */
+/* Bits of Plan.flags: which analyses of the plan are there and up to date, kept by the driver of
+ * passes (plan_driver.c). */
 enum {
     PLAN_STEPS = 1 << 0,     /* each function's steps are there */
-    PLAN_BLOCKS = 1 << 1,    /* loops over blocks of rows were looked for, */
-    PLAN_EPILOGUES = 1 << 2, /* .. steps that products cover, */
-    PLAN_JOINED = 1 << 3,    /* .. steps to be joined, */
-    PLAN_GROUPS = 1 << 4,    /* .. products to be made at once */
+    PLAN_BLOCKS = 1 << 1,    /* steps that can run block by block were looked for (PBlocks) */
+    PLAN_EPILOGUES = 1 << 2, /* steps that products can cover were looked for (PEpilogue) */
+    PLAN_JOINED = 1 << 3,    /* kernels that can share a launch were looked for */
+    PLAN_GROUPS = 1 << 4,    /* products for one call of a library were looked for (PGroup) */
     PLAN_LIVES = 1 << 5,     /* PBuf.first and .last of temporaries are right */
     PLAN_SPARSE = 1 << 6,    /* sparse products for a device's library were looked for */
 };
 
 typedef struct Plan {
     Module *m;
-    unsigned flags;     /* PLAN_* */
+    unsigned flags;     /* PLAN_*: analyses that are there */
     uint32_t text_file; /* plan_parse: its own source; UINT32_MAX when made of a module */
     uint32_t main_file; /* of the model, in Ctx.sources */
     VEC(PBuf *) bufs;
@@ -209,19 +224,20 @@ typedef struct Plan {
     VEC(PPhase *) phases; /* "load" first when present */
     bool partitioned;     /* processes may share the rows of data in parts */
     const char *device;   /* whose kernels the driver launches, "cuda"; NULL = the host's */
-    bool with_host;      /* with a device: the host's kernels as well, one is chosen when it runs */
-    const char *options; /* how gnnc was called, recorded in the driver; NULL = unknown */
-    const char *c_name;  /* its symbol is <c_name>_program; NULL = "model" */
-    SpmmChoice spmm;     /* with a device */
-    const char *scheduled_for; /* the target whose passes over loops its kernels have been through,
-                             and for which alone they are; NULL = none yet */
-    const char *loop_passes;   /* over each kernel's loops; NULL = the target's */
-    const PassOptions *loop_options; /* .. and what is asked of them; NULL = nothing */
-    int n_optional_runs;             /* passes so far that a program can do without */
-    bool tf32;                       /* --precision=tf32: what a trainer does without being asked */
-    int variant, n_variants;         /* of the program: the driver of the first lists the others */
-    const char *choice;              /* what this variant decided; NULL = nothing */
-    uint64_t fingerprint;            /* of the first variant; 0 = this plan's own */
+    bool with_host; /* with a device: the host's kernels as well; which run is chosen at run time */
+    const char *options;       /* how gnnc was called, recorded in the driver; NULL = unknown */
+    const char *c_name;        /* its symbol is <c_name>_program; NULL = "model" */
+    SpmmChoice spmm;           /* with a device: who makes sparse products */
+    const char *scheduled_for; /* the target whose loop passes have changed the kernels, which are
+                                  then for that target alone; NULL = none yet */
+    const char *loop_passes; /* names of the passes over each kernel's loops; NULL = the target's */
+    const PassOptions *loop_options; /* options of these passes; NULL = none */
+    int n_optional_runs;             /* how many passes ran that a program can do without */
+    bool tf32; /* --precision=tf32: a trainer uses TF32 products unless it is told otherwise */
+    int variant, n_variants; /* number of this variant of the program, and how many there are; the
+                                driver of the first lists the others */
+    const char *choice;      /* what this variant decided; NULL = nothing */
+    uint64_t fingerprint;    /* of the first variant; 0 = this plan's own */
 } Plan;
 
 /* Whether the driver can run on the host alone. */
@@ -229,44 +245,54 @@ static inline bool plan_on_host(const Plan *p) {
     return !p->device || p->with_host;
 }
 
-int plan_spmm_count(const Plan *p); /* sparse products that the library may make */
-/* Are the rows of the space owned by processes that share them: is each in one part of the data?
- */
+/* How many sparse products of the plan the library may make. */
+int plan_spmm_count(const Plan *p);
+/* Whether the rows of the space are partitioned among processes: each row has one owner. */
 bool plan_is_partitioned_space(const Space *s);
-/* Do m(a) and a belong to the same process? */
+/* Whether m(a) and a always belong to the same process. */
 bool plan_map_keeps_owner(const Map *m);
+/* The position of the step in its phase. */
 int plan_step_index(const PPhase *ph, const PStep *s);
-bool plan_leads_group(const PStep *s); /* the first of its group */
-/* Its place among all groups of the plan, in order; how many there are, for NULL. */
+/* Whether the step is the first of its group. */
+bool plan_leads_group(const PStep *s);
+/* The number of the group among all groups of the plan; for NULL how many there are. */
 int plan_group_index(const Plan *p, const PGroup *g);
-const char *plan_epilogue_text(const PEpilogue *e); /* "adds a bias" */
-/* Types of a call's inputs, then of its results; how many in all. */
+/* What the epilogue does, in words: "adds a bias". */
+const char *plan_epilogue_text(const PEpilogue *e);
+/* *types gets the types of a call's inputs, then of its results, *n_in the number of inputs;
+ * returns how many types. */
 int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in);
-const char *cg_symbol(const Op *call); /* the C symbol that a call of the user's runs */
-/* Interrupts a phase: a host effect, a relation; on a device also a C function of the host, and a
- * loop whose condition the host reads. */
+/* The C symbol that a call of a user's function runs. */
+const char *cg_symbol(const Op *call);
+/* Whether the step interrupts the phase: an effect of the host or the building of a relation; on a
+ * device also a C function of the host, and a loop whose condition the host reads. */
 bool plan_step_interrupts(const PStep *s, bool on_device);
-/* Has each of its runs a batch, with sizes of its own? */
+/* Whether each run of the phase is on a batch with sizes of its own. */
 bool plan_runs_on_batches(const Plan *p, const PPhase *ph);
-bool plan_in_loop(const PPhase *ph, int step); /* between a PS_LOOP and its PS_END */
+/* Whether the step is between a PS_LOOP and its PS_END. */
+bool plan_in_loop(const PPhase *ph, int step);
 /* An operand of a product that sums over rows of a batch: element (i, j) of matrix b is at
  * b*batch + i*row + j*step; rows j from `valid_rows` on are nobody's.
  * (codegen/plan_passes/plan_buckets.c)
  */
 typedef struct {
-    int buf;
-    const Expr *n, *batch, *row, *step; /* n: how many i */
-    const Expr *valid_rows;             /* NULL = not known */
+    int buf; /* id of the buffer */
+    /* n: number of i; the others: distances in elements. */
+    const Expr *n, *batch, *row, *step;
+    const Expr *valid_rows; /* number of rows j of the batch itself; NULL = not known */
 } PPaddedOperand;
-bool plan_trains_on_batches(const Plan *p,
-                            const PPhase *ph); /* it trains, and each run sees a batch */
-/* The first step that a device cannot do for rounded sizes, and why; NULL: it can do all.  cleared:
- * products need what `clear-tails` gives them. */
+/* Whether the phase trains, and each of its runs is on a batch. */
+bool plan_trains_on_batches(const Plan *p, const PPhase *ph);
+/* The first step of the phase that a device cannot run for sizes rounded up to a bucket, *why gets
+ * the reason; NULL: it can run all.  cleared: pass `clear-tails` should have run, so
+ * that a product without a PClear is such a step. */
 const PStep *plan_bucket_obstacle(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
                                   const char **why);
-/* May a device record the phase for rounded sizes? */
+/* Whether a device may record the phase for rounded sizes, so that one recording serves many
+ * batches. */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
-/* Both operands of a step of such a phase, if it sums over rows of a batch. */
+/* The two operands of a product that sums over rows of a batch, whose padding rows must be zero.
+ * False: the step is no such product. */
 bool plan_padded_operands(Arena *a, const Plan *p, const PStep *s, PPaddedOperand out[2]);
 void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
 /* For people: buffers and steps alone, each step with its place in the model. */
