@@ -78,7 +78,8 @@ static bool is_kept(const rt_program *p) {
     return true;
 }
 
-/* What rt_bind_arrays builds of such a program. */
+/* By space: does rt_bind_arrays build its relation from the data's edges alone, so that the file
+ * can hold it? The relations of batches and of links are not among them. */
 static bool *spaces_built(const rt_program *p, RtPool *pool) {
     bool *built = RT_NEWN(pool, bool, p->n_spaces);
     for (bool more = built; more;) {
@@ -94,13 +95,15 @@ static bool *spaces_built(const rt_program *p, RtPool *pool) {
     return built;
 }
 
+/* Does the program read a column of the relation's edges? */
 static bool has_columns(const rt_program *p, int space) {
     for (int c = 0; c < p->n_columns; c++)
         if (p->columns[c].space == space && rt_bind_is_used(p, c)) return true;
     return false;
 }
 
-/* .. of it, or of a relation that is derived from it: their rows are found through it. */
+/* Does the program read columns of the relation's edges, or of a relation's that is derived from
+ * it? Their rows are found through this relation's `orig`. */
 static bool orders_columns(const rt_program *p, int space) {
     bool any = has_columns(p, space);
     for (int s = 0; s < p->n_spaces && !any; s++)
@@ -112,17 +115,18 @@ static bool orders_columns(const rt_program *p, int space) {
 
 /* ---- the walk ------------------------------------------------------------------------ */
 typedef struct {
-    void **at;
-    size_t element;
+    void **at;              /* where the program has the array's address */
+    size_t element;         /* bytes of one: of i32 or i64 */
     int64_t n, least, most; /* of i32: values; of i64: they ascend from 0 to `most` */
     bool up_to;             /* .. or less */
 } Slot;
 
+/* One pass over all index arrays that the file may hold, which saves them or finds them. */
 typedef struct Walk {
     RtExec *x;
-    const bool *built;
-    bool whole; /* relations that are built later read all of the others */
-    bool (*slot)(struct Walk *w, const Slot *s);
+    const bool *built; /* [n_spaces] spaces_built() */
+    bool whole; /* all arrays of relations: those that only loading builds are made of them */
+    bool (*slot)(struct Walk *w, const Slot *s); /* note() or take() */
     /* Keeping and finding: the arrays, and of each slot which; -1 = none. */
     RtPool *pool;
     RtCacheArray *array;
@@ -154,6 +158,8 @@ static bool goes_back(const rt_program *p, int space) {
     return p->sampling.batch && p->sampling.edges == RT_EDGES_BIDIRECTIONAL && s->src == s->dst;
 }
 
+/* Visits the arrays of a relation: all if batches or later relations read them, else only where its
+ * edges' columns find their rows (orig), with the transpose where batches have edges back. */
 static bool visit_relation(Walk *w, int space) {
     const rt_program *p = w->x->program;
     const RtBound *b = w->x->rt->bound;
@@ -175,6 +181,8 @@ static bool visit_relation(Walk *w, int space) {
            visit_i32(w, &r->by_src.perm, r->n_edges, 0, r->n_edges - 1);
 }
 
+/* Visits the arrays of a map that follows edges: targets, bounds with their division among threads,
+ * and order. An edge without an origin (-1) is in no segment. */
 static bool visit_map(Walk *w, int map) {
     RtExec *x = w->x;
     const rt_map *m = &x->program->maps[map];
@@ -190,6 +198,8 @@ static bool visit_map(Walk *w, int map) {
                   visit_i32(w, &x->buf[m->perm_buf], n, 0, rt_size(x->program, x->n, m->from) - 1));
 }
 
+/* Visits the index array of a buffer that lists logical ids, or a map in the order of another's
+ * segments, if the file holds it. Other buffers have nothing in the file. */
 static bool visit_buffer(Walk *w, int buf) {
     RtExec *x = w->x;
     const rt_buf *b = &x->program->bufs[buf];
@@ -217,6 +227,8 @@ static bool walk(Walk *w) {
     return ok;
 }
 
+/* Begins a pass over all arrays that the file may hold, in `pool`. A relation or map has at most 8
+ * of them, a buffer one. */
 static bool walk_new(Walk *w, RtExec *x, RtPool *pool) {
     const rt_program *p = x->program;
     size_t most = 8 * (size_t)(p->n_spaces + p->n_maps) + (size_t)p->n_bufs + 1;
@@ -229,7 +241,8 @@ static bool walk_new(Walk *w, RtExec *x, RtPool *pool) {
     return w->built && w->which && w->slots && w->array;
 }
 
-/* ---- keeping --------------------------------------------------------------------------- */
+/* Adds the array of slot s to those that are written, once even where several slots share it.
+ * False: the slot has none, or shares one of another size. */
 static bool note(Walk *w, const Slot *s) {
     const void *p = *s->at;
     int i = 2; /* behind the two that tell of the others */
@@ -257,6 +270,8 @@ static const char *path_of(const RtIndexFile *f, RtPool *pool, uint64_t what) {
                           (unsigned long long)what);
 }
 
+/* Writes the file of all arrays that the program has bound, in the data's directory. That it cannot
+ * be written is no error. */
 static void keep(RtIndexFile *f, RtExec *x) {
     const rt_program *p = x->program;
     RtPool pool;
@@ -285,7 +300,9 @@ static void keep(RtIndexFile *f, RtExec *x) {
     rt_pool_free(&pool);
 }
 
-/* ---- finding --------------------------------------------------------------------------- */
+/* Gives slot s its array of the file, checked before anything indexes with it: of the right size,
+ * and bounds ascend from 0 to s->most (with up_to, to that or less). False: it is not so. array[1]
+ * lists which array each slot has; arrays 0 and 1 themselves belong to no slot. */
 static bool take(Walk *w, const Slot *s) {
     const RtCacheArray *which = &w->array[1];
     if ((uint64_t)w->n_slots >= which->n_bytes / sizeof(int64_t)) return false;
@@ -309,6 +326,8 @@ static bool in_range(const int32_t *p, int64_t n, const Slot *s) {
     return !bad;
 }
 
+/* A member's share of the check that all i32 arrays of the file are in range; n_bad counts pieces
+ * that are not. */
 static void check_values(void *arg, int member, int n_members) {
     enum { SOME = 1 << 18 };
     Walk *w = arg;
@@ -371,6 +390,8 @@ static void forget(RtExec *x, const Walk *w, const int64_t *n) {
     memcpy(x->n, n, (size_t)p->n_syms * sizeof *n);
 }
 
+/* Reads the file, if there is one for these data and this program, and points x at its arrays.
+ * False: there is none, or it is damaged; then x is as it was. */
 static bool find_all(RtIndexFile *f, RtExec *x, RtPool *pool) {
     const rt_program *p = x->program;
     Walk w;
@@ -401,6 +422,8 @@ static gnnc_status need_ends(RtIndexFile *f, RtExec *x) {
     return st;
 }
 
+/* Finds the arrays in the file; if it has not got them, reads the ends of the edges, from which
+ * they are then built. */
 static gnnc_status find(RtIndexFile *f, RtExec *x, bool *found) {
     RtPool pool;
     rt_pool_init(&pool, &x->rt->pool.from);
@@ -414,6 +437,8 @@ static size_t seen_bytes(const RtTable *t) {
     return rt_bind_seen_bytes((size_t)t->count * sizeof *t->src);
 }
 
+/* Which data the facts belong to: the data's stamp and the names of the edge tables whose ends are
+ * read late. */
 static RtCacheKey facts_of(const RtDataset *d) {
     uint64_t what = rt_hash_text("ends");
     for (int i = 0; i < d->n_edges; i++)
@@ -421,6 +446,7 @@ static RtCacheKey facts_of(const RtDataset *d) {
     return (RtCacheKey){&d->stamp, what};
 }
 
+/* How many edge tables have ends that are read only when they are needed. */
 static int n_late(const RtDataset *d) {
     int n = 0;
     for (int i = 0; i < d->n_edges; i++) n += d->edges[i].ends_file != NULL;
@@ -450,6 +476,8 @@ static void forget_facts(RtDataset *d) {
     for (int i = 0; i < d->n_edges; i++) d->edges[i].facts = NULL;
 }
 
+/* What is kept of an edge table beside its arrays: a[0] its number of self loops, a[1] and a[2]
+ * samples of src and dst, which the data's fingerprint is taken of. False: no memory. */
 static bool tell_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
     int64_t *loops = RT_NEW(pool, int64_t);
     if (!loops) return false;

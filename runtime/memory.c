@@ -48,6 +48,7 @@ typedef struct {
     int n;
 } Packing;
 
+/* Allocates the tables for packing as many items as the program has buffers; `pool` owns them. */
 static gnnc_status packing_new(RtExec *x, RtPool *pool, Packing *k) {
     size_t n = (size_t)x->program->n_bufs;
     *k = (Packing){RT_NEWN(pool, RtPackItem, n), RT_NEWN(pool, int, n), RT_NEWN(pool, int, n),
@@ -62,6 +63,8 @@ static void live_in_blocks(const rt_phase *ph, RtPackItem *it) {
         rt_pack_span(it, ph->blocks[i].first, ph->blocks[i].last);
 }
 
+/* Places the temporaries of a phase in an arena by their lifetimes: offset[b] of each buffer b, and
+ * the bytes of all. What a phase gives as output lives through all of its steps. */
 static gnnc_status pack_phase(RtExec *x, size_t *offset, Packing *k, int phase, size_t *n_bytes) {
     const rt_program *p = x->program;
     k->n = 0;
@@ -84,6 +87,8 @@ static gnnc_status pack_phase(RtExec *x, size_t *offset, Packing *k, int phase, 
     return GNNC_OK;
 }
 
+/* Places the temporaries of all phases that run over all of the data. They share one arena, as
+ * large as the largest phase needs. */
 static gnnc_status pack_all(RtExec *x, RtMemory *m) {
     RtPool pool;
     Packing k;
@@ -150,6 +155,7 @@ out:
     return st;
 }
 
+/* Adds what the phases that run over mini-batches need, by sizes that are estimated. */
 static gnnc_status batches_need(RtExec *x, RtMemory *m) {
     RtPool pool;
     gnnc_status st = GNNC_OK;
@@ -199,6 +205,8 @@ size_t rt_memory_library(RtExec *x, const rt_phase *ph, const int64_t *n) {
     return most;
 }
 
+/* The most working memory that library calls want in any phase that runs over all of the data;
+ * phases share it. */
 static size_t library_need(RtExec *x) {
     size_t most = 0;
     for (int i = 0; i < x->program->n_phases; i++) {
@@ -240,6 +248,7 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
     return GNNC_OK;
 }
 
+/* Computes what everything needs, with places for temporaries, and refuses what exceeds `limit`. */
 static gnnc_status plan(RtExec *x, RtMemory *m, size_t limit) {
     RtPool *pool = &x->rt->pool;
     if (!m->offset) m->offset = RT_NEWN(pool, size_t, x->program->n_bufs);
@@ -254,6 +263,7 @@ out:
     return st;
 }
 
+/* Adds the bytes of a buffer to *sum; buf -1 is none, and adds nothing. */
 static gnnc_status add_bytes(RtExec *x, int buf, size_t *sum) {
     size_t n = 0;
     gnnc_status st = buf >= 0 ? rt_buf_bytes(x, buf, &n) : GNNC_OK;
@@ -298,6 +308,8 @@ gnnc_status rt_memory_plan(RtExec *x, RtMemory *m, size_t limit) {
  * fault clears 2 MiB instead of 4 KiB. */
 enum { HUGE_PAGE = 2 << 20 };
 
+/* A block that begins at a huge page's bound, for which the system is asked to use huge pages: rows
+ * that are read in any order then miss fewer entries of the page table. */
 static void *huge_block(RtPool *pool, size_t n_bytes) {
     char *p = n_bytes < SIZE_MAX - HUGE_PAGE ? rt_pool_alloc(pool, n_bytes + HUGE_PAGE, 1) : NULL;
     if (!p) return NULL;
@@ -314,6 +326,7 @@ void *rt_memory_block(RtPool *pool, size_t n_bytes) {
                                     : rt_pool_alloc(pool, n_bytes < 4096 ? 4096 : n_bytes, 1);
 }
 
+/* Memory for a buffer that a message calls `what`; NULL: there is none, and the error says so. */
 static void *block(RtExec *x, size_t n_bytes, const char *what) {
     void *p = rt_memory_block(&x->rt->pool, n_bytes);
     if (!p) rt_fail_nomem(&x->rt->err, what);
@@ -340,6 +353,8 @@ static void place_temps(RtExec *x, RtMemory *m) {
         if (rt_memory_is_temp(x->program, b)) x->buf[b] = (char *)m->arena + m->offset[b];
 }
 
+/* Notes how many bytes each buffer has now, so that rt_memory_grow can tell which have become too
+ * small. */
 static void note_sizes(RtExec *x, RtMemory *m) {
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;
@@ -347,6 +362,8 @@ static void note_sizes(RtExec *x, RtMemory *m) {
     }
 }
 
+/* Gives the buffers that live as long as the trainer their places, one behind the other from `at`
+ * on. */
 static void place_fixed(RtExec *x, char *at) {
     for (int b = 0; b < x->program->n_bufs; b++) {
         size_t n;

@@ -13,6 +13,7 @@ static void take(RtMemoryLimit *l, uint64_t n_bytes, const char *what) {
     *l = (RtMemoryLimit){(size_t)n_bytes, what};
 }
 
+/* Reads the number that a file of the system begins with; false: there is no file, or no number. */
 static bool read_number(const char *path, uint64_t *n) {
     FILE *f = fopen(path, "r");
     bool ok = f && fscanf(f, "%" SCNu64, n) == 1; /* "max" is none */
@@ -33,6 +34,8 @@ static void take_group(RtMemoryLimit *l, const char *root, char *group, const ch
     }
 }
 
+/* Lowers the limit to what the process's control groups allow, of version 2 (an empty list of
+ * controllers) and of version 1. */
 static void take_groups(RtMemoryLimit *l) {
     char line[1100];
     FILE *f = fopen("/proc/self/cgroup", "r");
@@ -50,6 +53,8 @@ static void take_groups(RtMemoryLimit *l) {
     if (f) fclose(f);
 }
 
+/* Lowers the limit to what the machine has free, and the `have` bytes that are the trainer's
+ * already. */
 static void take_free(RtMemoryLimit *l, size_t have) {
     char line[200];
     uint64_t kb;
@@ -60,6 +65,8 @@ static void take_free(RtMemoryLimit *l, size_t have) {
     if (f) fclose(f);
 }
 
+/* Lowers the limit to what is left of the address space that ulimit -v allows, and the `have`
+ * bytes. */
 static void take_address_space(RtMemoryLimit *l, size_t have) {
     struct rlimit r;
     uint64_t pages;

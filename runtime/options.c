@@ -106,6 +106,7 @@ static const char *fixed(const gnnc_trainer *t, int option, gnnc_status *st) {
     return t->loaded && option != RT_OPTION_epochs ? "it must be set before load" : NULL;
 }
 
+/* Finds the option of that name and type. */
 static gnnc_status find(gnnc_trainer *t, const char *name, gnnc_option_type type,
                         const Option **out) {
     static const char *const word[] = {"whole number", "number", "text"};
@@ -191,6 +192,8 @@ gnnc_status rt_options_where(gnnc_trainer *t, const char *name, RtWhere *where, 
     return GNNC_OK;
 }
 
+/* Sets the option that says on which device to run: as text, and as the kind of device and its
+ * number. */
 static gnnc_status set_where(gnnc_trainer *t, const Option *o, const char *value) {
     RtWhere where = RT_ON_ANY;
     int ordinal;
@@ -265,6 +268,7 @@ int gnnc_trainer_n_options(const gnnc_trainer *t) {
     return t ? RT_N_OPTIONS + t->program->n_options : 0;
 }
 
+/* Writes an option's value, default and bounds for gnnc_trainer_option. */
 static void describe(const gnnc_trainer *t, const Option *o, gnnc_option *to) {
     const void *now = at(&t->options, o), *first = at(&t->standard, o);
     switch (o->type) {

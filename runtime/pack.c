@@ -11,6 +11,8 @@ static size_t rounded(size_t n) {
     return (n + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
 }
 
+/* Are a and b ever live at the same time? In the same loop over blocks of rows the steps within a
+ * block decide, else the steps of the phase. */
 static bool meet(const RtPackItem *a, const RtPackItem *b) {
     if (a->loop && a->loop == b->loop)
         return a->first_in <= b->last_in && b->first_in <= a->last_in;
@@ -23,6 +25,7 @@ static bool goes_before(const RtPackItem *item, int a, int b) {
     return a < b;
 }
 
+/* Lets the item at place `at` of a heap sink to where it belongs. */
 static void sift(const RtPackItem *item, int *heap, int at, int n) {
     for (int child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && goes_before(item, heap[child], heap[child + 1])) child++;
@@ -33,6 +36,8 @@ static void sift(const RtPackItem *item, int *heap, int at, int n) {
     }
 }
 
+/* Heap sort of items into order[n], as goes_before() says: no allocation, and always the same
+ * result. */
 static void sort_by_size(const RtPackItem *item, int *order, int n) {
     for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n / 2 - 1; i >= 0; i--) sift(item, order, i, n);
@@ -57,6 +62,8 @@ static int neighbours(const RtPackItem *item, const int *order, int n_placed, in
     return n;
 }
 
+/* The offset of the smallest gap of at least n_bytes between the live items, which are sorted by
+ * offset; else the end of the last. */
 static size_t best_gap(const RtPackItem *item, const int *live, int n, size_t n_bytes) {
     size_t end = 0, best = 0, best_gap = SIZE_MAX;
     for (int i = 0; i < n; i++) {

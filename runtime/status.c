@@ -78,6 +78,8 @@ typedef struct {
 
 enum { MAP_FROM = 1 << 20 };
 
+/* Zeroed memory behind a header: small blocks are the C library's, large ones mappings of their
+ * own, which go back to the system when they are released. */
 static void *default_alloc(void *user, size_t n_bytes) {
     (void)user;
     if (n_bytes > SIZE_MAX - sizeof(Head)) return NULL;
@@ -90,6 +92,7 @@ static void *default_alloc(void *user, size_t n_bytes) {
     return h + 1;
 }
 
+/* Releases a block of default_alloc. */
 static void default_release(void *user, void *block) {
     (void)user;
     Head *h = (Head *)block - 1;
@@ -107,6 +110,7 @@ void rt_pool_init(RtPool *pool, const RtAlloc *from) {
     *pool = (RtPool){.from = from ? *from : rt_alloc_default()};
 }
 
+/* Releases a list of blocks and the mappings that they keep. */
 static void free_blocks(RtPool *pool, RtBlock *b) {
     for (RtBlock *next; b; b = next) {
         next = b->next;
@@ -123,6 +127,8 @@ void rt_pool_free(RtPool *pool) {
     pool->small_left = 0;
 }
 
+/* Adds a block to the pool, with n_bytes from an aligned address, which is returned; NULL: no
+ * memory. */
 static char *new_block(RtPool *pool, size_t n_bytes) {
     if (n_bytes > SIZE_MAX / 2) return NULL;
     RtBlock *b = pool->from.alloc(pool->from.user, sizeof(RtBlock) + RT_ALIGN + n_bytes);
@@ -133,6 +139,7 @@ static char *new_block(RtPool *pool, size_t n_bytes) {
     return (char *)(b + 1) + (RT_ALIGN - start % RT_ALIGN) % RT_ALIGN;
 }
 
+/* Takes a small piece from the block that small pieces share, or from a new one. */
 static void *alloc_small(RtPool *pool, size_t n_bytes) {
     n_bytes = (n_bytes + RT_ALIGN - 1) / RT_ALIGN * RT_ALIGN;
     if (n_bytes == 0) n_bytes = RT_ALIGN;

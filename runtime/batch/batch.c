@@ -90,6 +90,7 @@ gnnc_status rt_batch_new(RtBatch **out, const RtAlloc *from, int n_types, int n_
     return rt_fail_nomem(err, "a batch");
 }
 
+/* Releases the arrays of a relation's edges. */
 static void free_edges(RtGrowth *g, RtBatchEdges *e) {
     RtGrow *all[] = {&e->ptr_buf, &e->src_buf, &e->dst_buf, &e->pos_buf,
                      &e->id_buf,  &e->by_buf,  &e->perm_buf};
@@ -179,6 +180,7 @@ typedef struct {
     const int *src_type;
 } Transpose;
 
+/* A member transposes every n_members-th relation of the batch. */
 static void transpose_share(void *arg, int member, int n_members) {
     const Transpose *t = arg;
     for (int r = member; r < t->b->n_rels; r += n_members)

@@ -46,6 +46,8 @@ static bool can_stream(const Copy *c) {
     return c->row_bytes % WORD == 0 && (uintptr_t)c->to % WORD == 0;
 }
 
+/* Copies with stores that do not go through the caches, which so many rows would only sweep.
+ * n_bytes is a multiple of WORD, and `to` aligned to it. */
 static inline void copy_past_caches(char *to, const char *from, size_t n_bytes) {
     for (size_t k = 0; k < n_bytes; k += WORD)
         _mm_stream_si128((__m128i *)(void *)(to + k),
@@ -70,6 +72,8 @@ static void finish_stream(void) {
 }
 #endif
 
+/* Copies rows [lo, hi) of the list, and asks for the rows that come `ahead` of them, as the
+ * processor cannot guess these. */
 static void copy_rows(const Copy *c, int64_t lo, int64_t hi) {
     for (int64_t i = lo; i < hi; i++) {
         if (i + c->ahead < hi)
@@ -93,6 +97,7 @@ COPY_SCALARS(int16_t)
 COPY_SCALARS(int32_t)
 COPY_SCALARS(int64_t)
 
+/* A member takes pieces of the rows until none is left. */
 static void copy_share(void *arg, int member, int n_members) {
     Copy *c = arg;
     (void)member, (void)n_members;
@@ -139,6 +144,8 @@ typedef struct {
     float *val;
 } TakeCsr;
 
+/* A member copies the columns and values of its share of the rows; ptr, the bounds in the result,
+ * is made before. */
 static void take_entries(void *arg, int member, int n_members) {
     const TakeCsr *t = arg;
     int64_t lo = t->rows.n * member / n_members, hi = t->rows.n * (member + 1) / n_members;
@@ -150,6 +157,7 @@ static void take_entries(void *arg, int member, int n_members) {
     }
 }
 
+/* Takes rows out of a sparse column: bounds are counted first, then members copy the entries. */
 static gnnc_status take_csr(RtBatch *b, RtTeam *team, const RtCsr *m, RtRows rows, RtColumnBuf *buf,
                             RtCsr *out, RtError *err) {
     gnnc_status st;
@@ -169,6 +177,7 @@ out:
     return st;
 }
 
+/* Takes rows of split number `split` out of a split column. */
 static gnnc_status take_split(RtBatch *b, const RtColumn *c, RtRows rows, int split,
                               RtColumnBuf *buf, RtColumn *out, RtError *err) {
     if (split < 0 || split >= c->n_splits)
@@ -205,6 +214,7 @@ gnnc_status rt_batch_column(RtBatch *b, RtTeam *team, const RtColumn *c, RtRows 
     return st;
 }
 
+/* Releases the memory of one column of a batch. */
 void rt_batch_column_free(RtBatch *b, RtColumnBuf *buf) {
     rt_grow_free(&b->growth, &buf->a);
     rt_grow_free(&b->growth, &buf->b);

@@ -13,6 +13,7 @@ gnnc_status rt_batch_metrics_init(gnnc_trainer *t, RtBatchMetrics *m, int64_t fi
     return m->notes ? GNNC_OK : rt_fail_nomem(&t->rt.err, "metrics of batches");
 }
 
+/* Forgets the sums of the metrics of a split, before its first run. */
 void rt_batch_metrics_begin(gnnc_trainer *t, RtBatchMetrics *m, int split) {
     m->next = 0;
     for (int i = 0; i < t->n_scalars; i++)
@@ -52,6 +53,8 @@ static void add_notes(gnnc_trainer *t, const RtBatchMetrics *m, int split) {
         }
 }
 
+/* Reads what the device noted, if there is one, and divides the sums of a split's metrics by the
+ * rows; a metric without rows is not known. */
 gnnc_status rt_batch_metrics_end(gnnc_trainer *t, RtBatchMetrics *m, int split) {
     if (m->next) {
         gnnc_status st = rt_device_notes_read(&t->x, m->first, m->next, m->notes);

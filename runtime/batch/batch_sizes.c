@@ -67,6 +67,8 @@ static double last_hop(const Hops *h, int type, int hop) {
     return h->nodes[type][hop] - (hop ? h->nodes[type][hop - 1] : 0);
 }
 
+/* Adds the sources that hop number `hop` brings along each sampled relation, as if each edge led to
+ * a node of its own. */
 static void add_hop(Hops *h, int hop) {
     const rt_program *p = h->p;
     for (int t = 0; t < p->n_spaces; t++) h->nodes[t][hop + 1] = h->nodes[t][hop];
@@ -79,6 +81,7 @@ static void add_hop(Hops *h, int hop) {
     }
 }
 
+/* Edges of a relation that the first hops draw, into nodes of hops 0 to `hops`. */
 static double edges_within(const Hops *h, int rel, int hops) {
     double n = 0;
     for (int k = 0; k <= hops && k < h->p->sampling.n_hops; k++)
@@ -86,6 +89,8 @@ static double edges_within(const Hops *h, int rel, int hops) {
     return n;
 }
 
+/* Rows of a space in a batch, about: nodes and edges by hops, derived relations by their bases,
+ * stored entries by the mean of a row. */
 static int64_t size_in_batch(const Hops *h, int space) {
     const rt_space *s = &h->p->spaces[space];
     int of = s->first ? s->whole : space, hops = s->first ? s->hops : h->p->sampling.n_hops;

@@ -23,6 +23,9 @@ static bool wants_order(const RtExec *x, int space) {
     return false;
 }
 
+/* Describes a sampled relation for the sampler: its arrays, the times of its edges, and (for
+ * batches with the edges back) its transpose. Edges are put in the order of times where draws want
+ * that. */
 static gnnc_status add_relation(const RtExec *x, const RtBatchMap *map, int rel,
                                 const RtSampleType *type, RtSampleRel *out) {
     const rt_sampling *s = &x->program->sampling;
@@ -61,6 +64,8 @@ gnnc_status rt_batch_source_of(const RtExec *x, const RtBatchMap *map, RtSampleT
     return st;
 }
 
+/* The graph that batches are drawn from: node types and relations over the data's arrays, with
+ * weights, and with the links that batches must not show. */
 static gnnc_status make_graph(gnnc_trainer *t, RtBatchSource *d) {
     const rt_program *p = t->program;
     RtPool *pool = &t->rt.pool;
@@ -81,6 +86,8 @@ static gnnc_status make_graph(gnnc_trainer *t, RtBatchSource *d) {
     return st;
 }
 
+/* How batches are drawn: the program's sampling, the fan-outs of each hop and relation, and what
+ * options ask for. */
 static gnnc_status make_spec(gnnc_trainer *t, RtBatchSource *d) {
     const rt_sampling *s = &t->program->sampling;
     int32_t *fanout = RT_NEWN(&t->rt.pool, int32_t, s->n_hops * d->map.n_rels);

@@ -18,12 +18,14 @@ gnnc_status rt_batch_step_init(RtBatchStep *s, RtExec *x, gnnc_trainer *t, rt_ph
     return s->most && s->offset ? GNNC_OK : rt_fail_nomem(&x->rt->err, "batches");
 }
 
+/* Releases the step's arena and tables; a step that was never made has none. */
 void rt_batch_step_free(RtBatchStep *s) {
     if (!s->growth.from.alloc) return; /* never made */
     rt_grow_free(&s->growth, &s->arena);
     rt_recycle_free(&s->tables);
 }
 
+/* Has the arena room for the sizes of x? */
 static bool fits(const RtBatchStep *s, const RtExec *x) {
     for (int i = 0; i < x->program->n_syms; i++)
         if (x->n[i] > s->most[i]) return false;

@@ -23,8 +23,9 @@ void rt_batch_step_free(RtBatchStep *s);
 /* Room for this batch's sizes, and in the first epoch for a quarter more of what is the batch's.  A
  * step without memory has room for nothing, so that the next one makes it. */
 gnnc_status rt_batch_step_reserve(RtBatchStep *s, const RtExec *x, bool first);
-/* Runs the phase over x, with room for it; of a device, what x alone has is sent there, but for
- * rows that are taken out of the data's (NULL: none). */
+/* Runs the phase over x, which is bound to a batch and gets places for its temporaries.  A device
+ * is sent the buffers that x alone has; taken [n_bufs]: those that it gathers itself out of the
+ * data's (NULL: none).  first: of the first epoch, in which memory takes room to grow. */
 gnnc_status rt_batch_step_run_on(RtBatchStep *s, RtExec *x, const struct RtDeviceGather *taken,
                                  bool first);
 /* Runs the phase over what m is bound to, with room for it; a device is sent the batch. */

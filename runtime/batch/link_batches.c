@@ -26,6 +26,8 @@ static int64_t way_of(const RtExec *x, int space, int64_t e, int64_t *n_ways) {
     return 2 * inner + half;
 }
 
+/* Has each edge of the relation an edge of the data behind it, by which it can be left out? Self
+ * loops have none. */
 static bool has_origins(const rt_program *p, int space) {
     const rt_space *s = &p->spaces[space];
     if (s->rel == RT_REL_SELF_LOOPS) return false;
@@ -76,6 +78,8 @@ bool rt_link_column_is_in_request(const rt_program *p, int column) {
     return false;
 }
 
+/* Takes the columns of the links that can be scored out of the data, in canonical order of the
+ * edges. Those whose values come with requests are left. */
 static gnnc_status make_columns(RtExec *x, RtLinkBatches *b) {
     const rt_program *p = x->program;
     gnnc_status st = GNNC_OK;
@@ -87,6 +91,7 @@ static gnnc_status make_columns(RtExec *x, RtLinkBatches *b) {
     return st;
 }
 
+/* The times of a space's rows, by which it is sampled; NULL: it has none. */
 static const double *times_of(const RtExec *x, int space) {
     const rt_sampling *s = &x->program->sampling;
     for (int i = 0; i < s->n_times; i++)
@@ -145,6 +150,8 @@ out:
     return st;
 }
 
+/* Reads what @load computed of the links (their splits, kinds, and negatives that the data list),
+ * and sorts the edges by what they ask. */
 static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
     const int32_t *split, *kind = NULL;
     gnnc_status st = loaded(t, "links.split", &b->base, &split);
@@ -197,7 +204,8 @@ static gnnc_status bind_link_relation(const RtLinkBatches *b, RtMinibatch *m, rt
     return bind_columns(b, m, space, d, of);
 }
 
-/* All sizes are known before the first map is made.  `lists`: known, earlier, too. */
+/* Binds the maps of a step's pairs, or (`queries`) of its queries; with `lists` also of each
+ * query's known and earlier links. All sizes are known before the first map is made. */
 static gnnc_status bind_maps(const RtLinkBatches *b, RtMinibatch *m, bool queries, bool lists) {
     static const bool of_queries[RT_LINK_PARTS] = {false, false, true, true, true, true};
     for (int k = 0; k < RT_LINK_PARTS; k++) {
@@ -221,6 +229,8 @@ out:
     return st;
 }
 
+/* Binds the queries and answers of a step, and if they are held out also the lists of true answers
+ * that metrics leave out. */
 static gnnc_status bind_asked(const RtLinkBatches *b, RtMinibatch *m, const RtLinkBatch *of) {
     const RtStepQueries *a = &of->asked;
     bool lists = of->held_out;

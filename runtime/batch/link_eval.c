@@ -115,6 +115,8 @@ static bool judges_queries(const gnnc_trainer *t) {
     return t->program->sampling.eval_links == RT_LINKS_QUERIES;
 }
 
+/* So many queries that their scores against all destinations stay within RT_MOST_SCORES, and at
+ * least one. */
 static int64_t queries_at_once(const RtLinkBatches *b) {
     int64_t n_dst = b->links.rel->n_dst, n = n_dst ? RT_MOST_SCORES / n_dst : b->batch;
     if (n > b->batch) n = b->batch;
@@ -139,7 +141,9 @@ static size_t score_bytes(const gnnc_trainer *t) {
     return (size_t)rt_type_bytes(t->program->bufs[t->links->scores.pred].dt);
 }
 
-/* Where "eval" finds the scores of a split's pairs. */
+/* Makes room for all scores of the largest split (s->all, which @eval reads as input `pred`), and
+ * for the place of each scored edge in them (s->placed). Negatives that the data list are edges of
+ * another relation, b->no_links. */
 static gnnc_status make_room(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     RtLinkScores *s = &b->scores;
@@ -198,6 +202,8 @@ static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtStepEdges *all
     return GNNC_OK;
 }
 
+/* Predicts the pairs of links [from, from + n) of n_all, around which neighbours are drawn. *which
+ * [*n_pairs]: the place of each of them among all. */
 static gnnc_status score_batch(gnnc_trainer *t, const RtStepEdges *all, int64_t n_all, int64_t from,
                                int64_t n, int32_t **which, int64_t *n_pairs) {
     RtLinkScores *s = &t->links->scores;
@@ -344,6 +350,8 @@ static gnnc_status make_eval_batch(gnnc_trainer *t, RtPool *pool, int split, int
                           err);
 }
 
+/* Runs @eval over links or queries [from, from + n) of the held-out ones of a split. Links by time
+ * are scored first, around neighbours that are drawn for them. */
 static gnnc_status evaluate_batch(gnnc_trainer *t, int split, int64_t from, int64_t n) {
     RtLinkBatches *b = t->links;
     RtMinibatch *m = &b->eval;
@@ -368,6 +376,7 @@ static int64_t held_at_once(const RtLinkBatches *b, rt_links_form form, int64_t 
     return form == RT_LINKS_QUERIES ? queries_at_once(b) : n;
 }
 
+/* How often @eval runs for a split. */
 static int64_t runs_of_split(const gnnc_trainer *t, const RtLinkBatches *b, int split) {
     rt_links_form form = t->program->sampling.eval_links;
     int64_t n = rt_link_batches_of_split(b, form == RT_LINKS_QUERIES, split, NULL);
@@ -383,6 +392,8 @@ gnnc_status rt_link_batches_notes(gnnc_trainer *t, int64_t first, int64_t *n) {
     return st;
 }
 
+/* Runs @encode once, and then @eval for both held-out splits, as many links or queries at a time as
+ * fit. */
 static gnnc_status evaluate(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     rt_links_form form = t->program->sampling.eval_links;

@@ -31,6 +31,8 @@ static gnnc_status by_kind(RtPool *pool, const RtLinks *l, int32_t *order, RtErr
     return st;
 }
 
+/* Sorts the edges, which `order` has sorted by kind, by their sources: those of one query then
+ * follow each other. */
 static gnnc_status by_source(RtPool *pool, const RtLinks *l, const int32_t *order, RtError *err) {
     int64_t n = l->rel->n_edges;
     int32_t *key = RT_NEWN(pool, int32_t, n);
@@ -46,6 +48,8 @@ static bool asks_alike(const RtLinks *l, int32_t a, int32_t b) {
     return l->rel->src[a] == l->rel->src[b] && l->kind[a] == l->kind[b];
 }
 
+/* Finds where each query begins in by_query, the query of each edge, and the first query of each
+ * source. */
 static void find_queries(RtLinks *l) {
     int64_t n = l->rel->n_edges, q = -1;
     int32_t source = -1;
@@ -134,6 +138,8 @@ static gnnc_status drawn_new(RtPool *pool, int64_t n, bool cells, RtStepEdges *d
     return ok ? GNNC_OK : rt_fail_nomem(err, "a batch of links");
 }
 
+/* Writes pair i of a step: its ends, the edge of the relation behind it, and the edge whose columns
+ * it reads. */
 static void set(RtStepEdges *d, int64_t i, int32_t src, int32_t dst, int32_t orig, int32_t row) {
     d->src[i] = src;
     d->dst[i] = dst;
@@ -244,6 +250,7 @@ static int64_t walk(const Ask *a, int last, bool beside, RtStepEdges *out) {
     return n;
 }
 
+/* Counts the pairs that walk() will write, makes room for them, and writes them. */
 static gnnc_status fill(const Ask *a, RtPool *pool, int last, bool beside, RtStepEdges *out,
                         RtError *err) {
     gnnc_status st = drawn_new(pool, walk(a, last, beside, NULL), true, out, err);

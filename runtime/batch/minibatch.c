@@ -8,6 +8,8 @@
 
 #include "runtime/device/device.h"
 
+/* Numbers the node types and relations that a batch is sampled of, and lists the spaces they are in
+ * the program. Spaces that are the first rows of others have no number. */
 gnnc_status rt_batch_map(RtPool *pool, const rt_program *p, RtBatchMap *m, RtError *err) {
     *m = (RtBatchMap){.graph_space = -1};
     m->space_of_type = RT_NEWN(pool, int, p->n_spaces);
@@ -83,6 +85,7 @@ gnnc_status rt_minibatch_new(RtPool *pool, const RtAlloc *from, const RtExec *x,
     return GNNC_OK;
 }
 
+/* Releases the batch, its columns and its memory. */
 void rt_minibatch_free(RtMinibatch *m) {
     for (int c = 0; m->batch && m->column_buf && c < m->x.program->n_columns; c++)
         rt_batch_column_free(m->batch, &m->column_buf[c]);
@@ -130,6 +133,7 @@ static void bind_whole(RtMinibatch *m) {
             m->x.n[all[s].sym] = m->x.n[all[all[s].whole].sym];
 }
 
+/* Binds the sampled node types and relations of the program to the batch: sizes and edges. */
 static void bind_base(RtMinibatch *m, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
     for (int t = 0; t < map->n_types; t++)
@@ -207,6 +211,8 @@ static gnnc_status bind_graphs(RtMinibatch *m, const RtExec *data, const RtBatch
     return GNNC_OK;
 }
 
+/* The rows of the data that the batch has of a space: of graphs, of nodes, or positions of
+ * edges. */
 static RtRows rows_of(const RtMinibatch *m, const RtBatchMap *map, int space) {
     int type = map->type_of_space[space], rel = map->rel_of_space[space];
     if (space == map->graph_space) return m->graphs;
@@ -243,6 +249,8 @@ static bool defer_gather_to_device(RtMinibatch *m, const RtBatchMap *map, const 
     return row_bytes > 0;
 }
 
+/* Takes the batch's rows out of each column that batches read, unless the device gathers them
+ * itself. */
 static gnnc_status bind_columns(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
     RtError *err = &m->rt.err;

@@ -38,6 +38,7 @@ struct RtPipeline {
     RtPipelineStats stats;
 };
 
+/* Waits for the condition, with the lock held, and adds the time to *total_ns. */
 static void wait_on(RtPipeline *p, pthread_cond_t *c, int64_t *total_ns) {
     int64_t start = rt_now_ns();
     pthread_cond_wait(c, &p->lock);
@@ -51,6 +52,8 @@ static bool has_room(const RtPipeline *p) {
     return !p->is_cancelled && p->todo < p->end && p->todo - oldest < p->spec.n_slots;
 }
 
+/* A worker prepares the next item, with the lock released meanwhile, and notes how that went in the
+ * item's slot. After a failure no later item is begun. */
 static void prepare_one(RtPipeline *p, int worker) {
     int64_t number = p->todo++;
     int slot = (int)(number % p->spec.n_slots);
@@ -68,6 +71,8 @@ static void prepare_one(RtPipeline *p, int worker) {
     pthread_cond_broadcast(&p->more_items);
 }
 
+/* A worker: prepares items as long as there are slots, until the pipeline is stopped. Only waits
+ * for room count as its waiting. */
 static void *work(void *arg) {
     Worker *w = arg;
     RtPipeline *p = w->p;
@@ -152,6 +157,7 @@ void rt_pipeline_begin(RtPipeline *p, int64_t first, int64_t end) {
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Ends the run with a failure, which every later call then gives. */
 static gnnc_status end_run(RtPipeline *p, gnnc_status st, const char *text) {
     p->status = st;
     memcpy(p->err.text, text, strlen(text) + 1);

@@ -14,6 +14,7 @@ void rt_recycle_init(RtRecycle *r, const RtAlloc *from) {
     *r = (RtRecycle){.growth = {.from = *from}};
 }
 
+/* Releases the blocks that the large block had no room for. */
 static void free_more(RtRecycle *r) {
     for (RtRecycled *m = r->more, *next; m; m = next) {
         next = m->next;
@@ -34,6 +35,8 @@ void rt_recycle_reset(RtRecycle *r) {
     r->used = r->wanted = 0;
 }
 
+/* A block of its own for a request that the large block has no room for. The next reset makes the
+ * large one bigger. */
 static void *take_more(RtRecycle *r, size_t n_bytes) {
     RtRecycled *m = r->growth.from.alloc(r->growth.from.user, sizeof *m + n_bytes);
     if (!m) return NULL;
@@ -43,6 +46,7 @@ static void *take_more(RtRecycle *r, size_t n_bytes) {
     return m + 1;
 }
 
+/* Allocates zeroed memory: of the large block, as long as that has room. */
 static void *take(void *user, size_t n_bytes) {
     RtRecycle *r = user;
     if (n_bytes > SIZE_MAX / 8) return NULL;

@@ -60,6 +60,9 @@ static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
     return most;
 }
 
+/* Leaves at most option `eval_rows` of the labelled rows of each split in the trainer's own copy
+ * of the split column, which @eval reads; the others are in no split, so that no metric counts
+ * them. */
 gnnc_status rt_row_batches_limit(gnnc_trainer *t) {
     const rt_sampling *s = &t->program->sampling;
     if (!t->options.eval_rows || s->split < 0) return GNNC_OK;
@@ -107,6 +110,7 @@ no_memory:
     return rt_fail_nomem(&t->rt.err, "batches of rows");
 }
 
+/* Releases the sampler and batches by which rows are predicted. */
 void rt_row_batches_stop(gnnc_trainer *t) {
     RtRowBatches *b = t->rows;
     if (!b) return;
@@ -121,6 +125,7 @@ static bool is_given(const gnnc_trainer *t, int phase, int buf) {
     return t->program->bufs[buf].phase == phase && rt_memory_passes(t->program, buf);
 }
 
+/* Bytes of one row of a buffer, with sizes n. */
 static size_t row_bytes(const gnnc_trainer *t, const int64_t *n, int buf) {
     int64_t dim[RT_MAX_RANK];
     size_t bytes = (size_t)rt_type_bytes(t->program->bufs[buf].dt);
@@ -212,6 +217,7 @@ gnnc_status rt_row_batches_judge(gnnc_trainer *t, const rt_phase *eval, const fl
     return rt_phase_run(&t->x, eval);
 }
 
+/* Makes room for what the phase gives of all rows: batches write theirs into it. */
 static gnnc_status make_values(gnnc_trainer *t, int phase) {
     RtRowBatches *b = t->rows;
     for (int buf = 0; buf < t->program->n_bufs; buf++) {

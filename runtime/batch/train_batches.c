@@ -62,6 +62,7 @@ static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
+/* Seeds of a model that scores links: the edges, or queries, of the training split. */
 static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
     b->type = -1;
     b->batch = t->options.batch ? t->options.batch : t->program->sampling.batch;
@@ -76,6 +77,8 @@ static gnnc_status make_link_seeds(gnnc_trainer *t, RtBatches *b) {
     return GNNC_OK;
 }
 
+/* Seeds that training draws batches around: labelled rows of the training split, graphs, or
+ * clusters. */
 static gnnc_status make_seeds(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
     if (t->links) return make_link_seeds(t, b);
@@ -112,6 +115,8 @@ static bool wants_device(gnnc_trainer *t, const RtBatches *b) {
     return !why;
 }
 
+/* Makes the sampler of a device that draws batches. With option check_sampler the host draws each
+ * again, for comparison (b->proof). */
 static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st =
         rt_device_sampler_new(&b->there, &t->x, &b->source.graph, b->source.map.space_of_rel,
@@ -138,6 +143,7 @@ static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, con
     return st == GNNC_OK ? rt_device_sample_check(b->there, out, b->proof, err) : st;
 }
 
+/* Makes a batch of whole graphs or clusters. */
 static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleAt *at,
                               const int32_t *id, int64_t n, int slot, RtError *err) {
     RtBatches *b = t->batches;
@@ -146,6 +152,8 @@ static gnnc_status draw_parts(const gnnc_trainer *t, int worker, const RtSampleA
     return rt_sample_parts(b->sampler[worker], at, &b->parts, id, n, m->batch, err);
 }
 
+/* Draws the step's links and negatives and, where the model samples, the neighbours of their ends,
+ * and binds all to the slot. */
 static gnnc_status fill_links(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
                               int64_t n, int slot, RtError *err) {
     RtBatches *b = t->batches;
@@ -162,6 +170,7 @@ out:
     return st;
 }
 
+/* Draws the batch with the seeds id[n] into a slot, and binds the program to it. */
 static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const int32_t *id,
                         int64_t n, int slot, RtError *err) {
     RtBatches *b = t->batches;
@@ -177,6 +186,8 @@ static gnnc_status fill(gnnc_trainer *t, int worker, const RtSampleAt *at, const
     return rt_minibatch_bind(&b->slot[slot], &t->x, &b->source.map, err);
 }
 
+/* Prepares the epoch's batch `number` in a slot, by a worker of the pipeline. A batch that another
+ * process makes is left out. */
 static gnnc_status prepare(void *user, int worker, int64_t number, int slot, RtError *err) {
     gnnc_trainer *t = user;
     RtBatches *b = t->batches;
@@ -209,6 +220,8 @@ static int count_members(const gnnc_trainer *t, int n_workers) {
     return n_workers ? 1 : t->x.threads > cores ? t->x.threads : cores;
 }
 
+/* Makes the slots (one for each worker and those ahead of the steps; one alone without workers) and
+ * a sampler for each worker. */
 static gnnc_status make_slots(gnnc_trainer *t, RtBatches *b, const RtAlloc *from, int n_workers) {
     int64_t ahead = t->program->sampling.prefetch;
     RtPool *pool = &t->rt.pool;
@@ -274,6 +287,7 @@ out:
     return st;
 }
 
+/* Stops the workers and releases all of the batches. */
 void rt_batches_stop(gnnc_trainer *t) {
     RtBatches *b = t->batches;
     if (b) rt_pipeline_stop(b->pipeline); /* workers read what goes below */

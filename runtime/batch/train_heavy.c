@@ -36,6 +36,7 @@ static int64_t in_edges(const RtSampleRel *r, int64_t node, int32_t most) {
     return most >= 0 && n > most ? most : n;
 }
 
+/* Edges that the first hop draws into a node, of those relations that are counted in this way. */
 static int64_t weight_of_row(const RtHeavy *h, int way, int type, int64_t node) {
     int64_t n = 0;
     for (int r = 0; r < h->g->n_rels && h->spec->how.n_hops; r++)
@@ -59,6 +60,8 @@ static int64_t load_of_part(const RtHeavy *h, int measure, int32_t part) {
     return n;
 }
 
+/* How much a seed brings into a batch, counted in this way: of a row its edges, of a link those of
+ * both ends, of a part its load. */
 static int64_t weight_of(const RtHeavy *h, int way, int32_t seed) {
     if (h->type >= 0) return weight_of_row(h, way, h->type, seed);
     if (!h->links) return load_of_part(h, way, seed);

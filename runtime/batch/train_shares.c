@@ -64,6 +64,7 @@ static int64_t numbers_in(const gnnc_trainer *t, int buf) {
     return rt_buf_bytes(x, buf, &n_bytes) == GNNC_OK ? (int64_t)(n_bytes / sizeof(float)) : 0;
 }
 
+/* Copies the sums of gradients and the states that steps change, one behind the other. */
 static void read_sums(const gnnc_trainer *t, float *to) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
@@ -73,6 +74,8 @@ static void read_sums(const gnnc_trainer *t, float *to) {
     }
 }
 
+/* Puts back into the program's buffers what read_sums took out of them: `from` has the sums one
+ * behind the other. */
 static void write_sums(gnnc_trainer *t, const float *from) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
@@ -127,6 +130,8 @@ static const char *lacks(const gnnc_trainer *t) {
     return NULL;
 }
 
+/* Finds the variables that steps change between two updates: sums of gradients, states such as
+ * means, and the counter of steps. */
 static void find_sums(gnnc_trainer *t, RtShares *s) {
     const rt_program *p = t->program;
     for (int i = 0; i < p->n_vars; i++) {
@@ -177,8 +182,9 @@ static gnnc_status broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int f
                    gnnc_status_text(st));
 }
 
-/* Of all variables, as they are now: those that are resumed, or a file of weights, may be others.
- */
+/* Processes compare this before they share steps, as all must begin with the same variables. It
+ * is taken of their values, not of the seed: those that are resumed, or come from a file, may
+ * differ. */
 static uint64_t hash_vars(gnnc_trainer *t) {
     uint64_t h = 0xcbf29ce484222325u;
     for (int v = 0; v < t->program->n_vars; v++) {
@@ -259,6 +265,7 @@ void rt_shares_undo(gnnc_trainer *t) {
     s->apart = false;
 }
 
+/* Adds the loss of a step that another process made to that of the epoch. */
 static void take_loss(gnnc_trainer *t, const Head *h) {
     RtProgress *p = &t->progress;
     if (h->batch == 0) p->loss_sum = 0, p->loss_rows = 0;

@@ -75,6 +75,8 @@ static const char *drawn_by(const rt_program *p, int space) {
     return NULL;
 }
 
+/* Tells (or refuses) that a model reads rows with times as if they were known at any time, so that
+ * it may learn from what came later. */
 static gnnc_status read_whenever(const RtExec *x, const rt_space *s, const RtColumn *time,
                                  bool refuse) {
     const RtTable *t = x->rt->bound->table[s - x->program->spaces];
@@ -124,6 +126,7 @@ static bool is_wanted(const RtExec *x, int col) {
                                      : rt_bind_is_used(x->program, col);
 }
 
+/* Can the program read the data's column: its kind, and the dimensions of a row? */
 static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn *c,
                                 const char *who) {
     RtBound *b = bound_of(x);
@@ -143,6 +146,8 @@ static gnnc_status check_column(RtExec *x, const rt_column *want, const RtColumn
                    b->dir, who, c->rank - 1, x->program->source, want->rank, want->name, declared);
 }
 
+/* Sets the sizes that the column tells: elements of a row, and stored entries of a sparse
+ * column. */
 static gnnc_status bind_dims(RtExec *x, const rt_column *want, const RtColumn *c, const char *who) {
     gnnc_status st = GNNC_OK;
     if (want->kind == RT_COL_CSR && want->nz >= 0)
@@ -174,6 +179,8 @@ static gnnc_status bind_categories(RtExec *x, int col) {
                      c->kind == RT_COL_CLASS ? "classes" : "categories", who);
 }
 
+/* For each edge of a derived relation the row of the data's table, in memory that the caller drops;
+ * NULL: no memory. */
 static int32_t *rows_of_edges(RtExec *x, int space) {
     const RtRelation *rel = bound_of(x)->rel;
     int32_t *row = RT_NEWN(&x->rt->pool, int32_t, rel[space].n_edges + 1);
@@ -191,6 +198,8 @@ static const void *converted(const RtExec *x, const rt_column *want, const RtCol
     return rt_column_values(c);
 }
 
+/* Puts an edge column in the order that the relation has its edges in; the column that it was is
+ * dropped if it was made by a conversion. */
 static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     const rt_column *want = &x->program->columns[col];
     if (x->program->spaces[want->space].kind != RT_SP_EDGE) return GNNC_OK;
@@ -211,6 +220,7 @@ static gnnc_status to_canonical(RtExec *x, int col, const RtColumn **c) {
     return st;
 }
 
+/* Points the buffer of a column to its values, in the chosen split, which kernels only read. */
 static gnnc_status fill_buffer(RtExec *x, const rt_column *want, const RtColumn *c) {
     const void *p = NULL;
     gnnc_status st = rt_column_read(&x->rt->pool, c, bound_of(x)->split, &p, err_of(x));
@@ -228,7 +238,9 @@ static bool may_lack(const RtExec *x, const rt_column *want) {
     return want->is_label || (want->kind == RT_COL_SPLIT && x->rt->bound->for_request);
 }
 
-/* Sizes, and what lies in the file as it is used. */
+/* Finds the data's column for column `col` of the program, checks it, sets the sizes that it tells,
+ * and points its buffer into the data where both are stored alike. A column in another form (dense
+ * for sparse) is only read here and converted later; those of edges are put in order later. */
 static gnnc_status bind_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
@@ -278,7 +290,8 @@ static gnnc_status stand_in_shape(RtExec *x, const rt_column *want, const RtTabl
     return GNNC_OK;
 }
 
-/* No label, in no split; of a request all is known. */
+/* Makes values for a column that the data lack: each is unknown, and in no split. In a request
+ * every row is put in the train split, so that all labels it brings may be seen. */
 static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     RtPool *pool = &x->rt->pool;
     int64_t n = 1;
@@ -375,6 +388,8 @@ size_t rt_bind_ends_bytes(const RtExec *x) {
     return n;
 }
 
+/* Bytes that columns will take in the forms (dense, sparse) that the program wants, with what
+ * gradients by sparse values index; foreseen before they are converted. */
 size_t rt_bind_matrix_bytes(const RtExec *x) {
     const rt_program *p = x->program;
     size_t n = 0;

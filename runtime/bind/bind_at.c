@@ -19,6 +19,8 @@ typedef struct {
     const RtTable *entity; /* whose rows are asked about */
 } Asking;
 
+/* Fails with the reason why the rows cannot be asked about at another time, and the name that it is
+ * about. */
 static gnnc_status refuse(const Asking *a, const char *why, const char *name) {
     const rt_program *p = a->x->program;
     return rt_fail(&a->x->rt->err, GNNC_E_ARG,
@@ -57,6 +59,8 @@ static gnnc_status find_time(Asking *a) {
     return GNNC_OK;
 }
 
+/* Finds the only relation that leads from the rows to what they are about; other relations would
+ * tell what is known of them at their own time. */
 static gnnc_status find_edges(Asking *a) {
     const rt_program *p = a->x->program;
     for (int i = 0; i < p->n_spaces; i++) {

@@ -6,6 +6,8 @@
 #include "bind.h"
 #include "runtime/device/device.h"
 
+/* Does any step run on the host: a call of the user's function, a print, an assertion? A phase
+ * whose steps are not listed counts as one with such a step. */
 static bool asks_host(const rt_program *p) {
     for (int i = 0; i < p->n_phases; i++)
         for (int k = 0; k < p->phases[i].n_steps; k++) {
@@ -17,6 +19,7 @@ static bool asks_host(const rt_program *p) {
     return false;
 }
 
+/* A column in a GPU's memory can only be read by a run on that GPU. */
 static gnnc_status check_device(RtExec *x, const RtColumn *c, const char *who) {
     const RtDevice *d = x->rt->device;
     if (!d)
@@ -63,6 +66,7 @@ void rt_bind_lend(RtExec *x, int col) {
     x->rt->device->lent[want->buf] = c->there;
 }
 
+/* Does a buffer read these values, so that they get to the device with it? */
 static bool is_uploaded(const RtExec *x, const void *values) {
     for (int b = 0; b < x->program->n_bufs; b++)
         if (x->buf[b] == values) return true;

@@ -13,6 +13,7 @@ static uint64_t mix(uint64_t h, uint64_t word) {
     return h ^ h >> 29;
 }
 
+/* Mixes bytes into the hash, eight at a time. */
 static uint64_t mix_bytes(uint64_t h, const char *p, size_t n) {
     for (; n >= sizeof(uint64_t); p += sizeof(uint64_t), n -= sizeof(uint64_t)) {
         uint64_t word;
@@ -29,6 +30,7 @@ static size_t sample_at(size_t n_bytes, size_t i) {
     return i == SAMPLES - 1 ? last : last / (SAMPLES - 1) * i;
 }
 
+/* Mixes an array into the hash: its length, and all bytes or the samples of a long one. */
 static uint64_t mix_array(uint64_t h, const void *data, int64_t n, size_t element) {
     const char *p = data;
     size_t n_bytes = (size_t)n * element;
@@ -43,6 +45,8 @@ size_t rt_bind_seen_bytes(size_t n_bytes) {
     return n_bytes <= WHOLE_BYTES ? n_bytes : SAMPLES * SAMPLE_BYTES;
 }
 
+/* Copies the bytes of an array that the fingerprint is taken of: all of a small one, else SAMPLES
+ * pieces. */
 void rt_bind_seen(const void *data, size_t n_bytes, uint8_t *to) {
     const uint8_t *p = data;
     bool whole = n_bytes <= WHOLE_BYTES;
@@ -61,6 +65,7 @@ static uint64_t mix_ends(uint64_t h, const RtTable *t, int end) {
                 : h;
 }
 
+/* Mixes a column into the hash: name, kind, shape and values. */
 static uint64_t mix_column(uint64_t h, const RtColumn *c) {
     h = mix(mix(h, rt_hash_text(c->name)), (uint64_t)c->kind);
     for (int i = 0; i < c->rank; i++) h = mix(h, (uint64_t)c->shape[i]);
@@ -78,6 +83,8 @@ static uint64_t mix_column(uint64_t h, const RtColumn *c) {
                      rt_column_value_bytes(c));
 }
 
+/* Mixes a table into the hash: name, number of rows, ends of edges, and the division into
+ * graphs. */
 static uint64_t mix_table(uint64_t h, const RtTable *t, int64_t n_graphs) {
     h = mix(mix(h, rt_hash_text(t->name)), (uint64_t)t->count);
     for (int end = 0; end < 2; end++) h = mix_ends(h, t, end);

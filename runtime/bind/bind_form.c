@@ -26,6 +26,8 @@ size_t rt_form_bytes(rt_col_kind want, const RtColumn *c, int64_t nnz) {
            (size_t)nnz * (sizeof(int32_t) + sizeof(float));
 }
 
+/* Makes a dense column of a sparse one; elements that are not stored are 0, as memory comes
+ * zeroed. */
 static gnnc_status to_rows(RtPool *pool, const RtColumn *c, RtColumn *out, RtError *err) {
     const RtCsr *m = &c->csr;
     float *x = rt_pool_alloc(pool, (size_t)c->n_rows, (size_t)m->n_cols * sizeof *x);
@@ -38,6 +40,7 @@ static gnnc_status to_rows(RtPool *pool, const RtColumn *c, RtColumn *out, RtErr
     return GNNC_OK;
 }
 
+/* Makes a sparse column of a dense one, of the elements that are not 0. */
 static gnnc_status to_entries(RtPool *pool, const RtColumn *c, RtColumn *out, RtError *err) {
     int64_t w = c->shape[1], nnz = rt_form_stored(c), k = 0;
     if (w > INT32_MAX || nnz > INT32_MAX)

@@ -30,6 +30,7 @@ static gnnc_status use_host_index(Arrays *a, const int32_t *here) {
     return st;
 }
 
+/* Takes bounds that the host has, copied to the device if the arrays are wanted there. */
 static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
     const void *p = here;
     gnnc_status st =
@@ -38,6 +39,8 @@ static gnnc_status take_ptr(Arrays *a, const int64_t *here) {
     return st;
 }
 
+/* The map from nodes to graphs: its bounds are the data's graph_ptr, and targets are made of
+ * these. */
 static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
     const RtTable *t = x->rt->bound->table[m->from];
     const RtBound *b = x->rt->bound;
@@ -72,6 +75,8 @@ static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
     return st;
 }
 
+/* The map from edges to sources: edges are grouped by source where bounds or their order are
+ * read. */
 static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
     RtRelation *r = &x->rt->bound->rel[m->from];
     if (a->on || (m->ptr_buf < 0 && m->perm_buf < 0)) return GNNC_OK;
@@ -82,8 +87,8 @@ static gnnc_status of_sources(RtExec *x, const rt_map *m, Arrays *a) {
 
 static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a);
 
-/* The targets of one of the two maps that a `pair` is made of; map -1: the pair has no such map,
- * and nothing is found. */
+/* Finds the targets of the map `map`, one of those that a `pair` is made of, whether or not the
+ * program has a buffer for them: idx_buf 0 stands for "targets are wanted". */
 static gnnc_status find_component_map(RtExec *x, int map, Arrays *a) {
     const rt_map *m = &x->program->maps[map];
     rt_map wanted = *m;
@@ -198,6 +203,8 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     return GNNC_OK;
 }
 
+/* Divides the map's segments among RT_CHUNKS pieces of about equal work, a segment counting as one
+ * more than its entries. */
 static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     int64_t *bound = RT_NEWN(&x->rt->pool, int64_t, RT_CHUNKS + 1);
     if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");
@@ -223,6 +230,8 @@ static gnnc_status point(RtExec *x, RtDeviceMaps *on, int b, const void *p, int6
     return both ? rt_on_device_compare(both, b, p, n, size) : GNNC_OK;
 }
 
+/* Points the buffers of a map (targets, bounds, order) to their arrays, on the host, or on the
+ * device `on`. */
 static gnnc_status bind_map(RtExec *x, int map, RtDeviceMaps *on) {
     const rt_map *m = &x->program->maps[map];
     const rt_program *p = x->program;
@@ -276,6 +285,8 @@ static gnnc_status bind_global_row_ids(RtExec *x, int buf) {
     return point(x, NULL, buf, same ? same : t->part_rows, t->count, sizeof *same);
 }
 
+/* Points the buffer to the logical ids of a relation's edges, which random numbers are drawn by; of
+ * other rows to their numbers in data without parts. */
 static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
     int space = x->program->bufs[buf].space;
     if (x->program->spaces[space].kind != RT_SP_EDGE) return bind_global_row_ids(x, buf);
@@ -323,6 +334,8 @@ static bool is_found(const RtExec *x, int buf) {
     return x->rt->bound->found && (keys || (b->kind == RT_BUF_MAP && rt_bind_by_of_edges(p, buf)));
 }
 
+/* Binds each map from `space` that kernels read, then the buffers that list its targets in another
+ * map's order, or logical ids. What the index file gave is left as it is. */
 gnnc_status rt_bind_space(RtExec *x, int space) {
     const rt_program *p = x->program;
     const bool found = x->rt->bound->found;

@@ -5,6 +5,8 @@ static bool is_buf_used(const rt_program *p, int buf, bool in_batches) {
     return buf >= 0 && (!in_batches || p->bufs[buf].in_batches);
 }
 
+/* Does a kernel read an array of the map, or its targets in another map's order? in_batches: a
+ * kernel of phases over batches. */
 static bool is_map_used(const rt_program *p, int map, bool in_batches) {
     const rt_map *m = &p->maps[map];
     const int own[] = {m->idx_buf, m->ptr_buf, m->perm_buf};
@@ -21,6 +23,7 @@ rt_dtype rt_bind_type(const rt_program *p, const rt_column *want) {
     return want->buf >= 0 ? p->bufs[want->buf].dt : RT_F32;
 }
 
+/* Does a kernel read the column, by its buffer or by an index array that is made of it? */
 static bool is_read(const rt_program *p, int col, bool in_batches) {
     if (is_buf_used(p, p->columns[col].buf, in_batches)) return true;
     for (int m = 0; m < p->n_maps; m++) {

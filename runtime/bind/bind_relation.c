@@ -35,6 +35,8 @@ static void key_loops(const RtTable *nodes, const RtRelation *base, const RtRela
             id[e] = (int32_t)(base->id_bound + nodes->part_rows[id[e] - base->id_bound]);
 }
 
+/* Makes a relation: of the data's edges, or of the relations it is derived from, which are
+ * built. */
 static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     const rt_space *s = &x->program->spaces[space];
     RtBound *b = x->rt->bound;
@@ -99,6 +101,7 @@ static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
                    x->program->spaces[space].name, (long long)out->n_edges, (long long)there);
 }
 
+/* Makes a relation and sets its number of edges. */
 static gnnc_status build(RtExec *x, int space) {
     RtBound *b = x->rt->bound;
     gnnc_status st = derive_where(x, space, &b->rel[space]);
@@ -115,6 +118,8 @@ typedef struct {
     int64_t edges, loops;
 } EdgeCount;
 
+/* Edges and self loops of the data's table. Ends that are not read yet are counted by what was kept
+ * of them. */
 static EdgeCount count_base(const RtTable *t) {
     EdgeCount c = {t->count, 0};
     if (!t->src) return (EdgeCount){t->count, t->n_loops};

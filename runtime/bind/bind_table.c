@@ -8,6 +8,8 @@ static const char *kind_word(rt_space_kind k) {
     return k == RT_SP_NODE ? "node type" : k == RT_SP_EDGE ? "edge type" : "graph table";
 }
 
+/* The data's table for a space of the program; NULL: there is none. The only table of graphs will
+ * do under any name. */
 static const RtTable *find_table(const RtDataset *d, const rt_space *s) {
     if (s->kind == RT_SP_NODE) return rt_dataset_nodes(d, s->name);
     if (s->kind == RT_SP_EDGE) return rt_dataset_edges(d, s->name);
@@ -15,6 +17,7 @@ static const RtTable *find_table(const RtDataset *d, const rt_space *s) {
     return t || d->n_graphs != 1 ? t : &d->graphs[0];
 }
 
+/* Do the data's edges lead between the node types that the model says? */
 static gnnc_status check_ends(const RtExec *x, const rt_space *s, const RtTable *t) {
     const RtBound *b = x->rt->bound;
     const char *src = x->program->spaces[s->src].name, *dst = x->program->spaces[s->dst].name;
@@ -56,6 +59,7 @@ static bool is_negatives(const rt_program *p, const rt_space *s) {
     return b >= 0 && !strcmp(p->spaces[p->bufs[b].space].name, s->name);
 }
 
+/* Fails as the data lack the space's table, and says which tables they have. */
 static gnnc_status missing_table(const RtExec *x, const rt_space *s) {
     char have[400];
     put_tables(x, s, have, sizeof have);
@@ -85,6 +89,7 @@ static bool is_unread(const RtExec *x, int space) {
            (x->rt->bound->for_request && edges && !rt_bind_in_batches(x->program, space));
 }
 
+/* A table without edges, for a relation that a program which serves can do without. */
 static gnnc_status stand_in_edges(const RtExec *x, const rt_space *s, const RtTable **to) {
     RtTable *t = RT_NEW(&x->rt->pool, RtTable);
     if (!t) return rt_fail_nomem(&x->rt->err, "edges");

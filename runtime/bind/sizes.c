@@ -6,6 +6,7 @@ int64_t rt_size(const rt_program *p, const int64_t *n, int space) {
     return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? n[s->sym] : 0;
 }
 
+/* Rows that a map leads to: of a pair of maps the product of both. */
 int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map) {
     const rt_map *m = &p->maps[map];
     if (m->kind != RT_MAP_PAIR) return rt_size(p, n, m->to);

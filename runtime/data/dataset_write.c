@@ -73,7 +73,8 @@ static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, 
     put_halves(w, key, file, dt, rank, shape, data, NULL);
 }
 
-/* Writes an array whose rows may be permuted: those of the table that is being written. */
+/* Writes an array of the table's rows, in their new order if they are permuted. It has `lists`
+ * lists of rows, one behind the other (2 for an edge table's ends, one for each split, else 1). */
 static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int rank,
                      const int64_t *shape, const void *data) {
     RtArray a = {.dt = dt, .rank = rank, .data = data};

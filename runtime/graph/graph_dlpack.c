@@ -70,6 +70,8 @@ static void describe(DLManagedTensorVersioned *m, gnnc_array *out) {
             out->stride[i] = 0; /* of a dimension of one index: else nothing could lie there */
 }
 
+/* Makes an array of the tensor, which `out` then owns; on failure the tensor is deleted. `there`:
+ * it may be in a GPU's memory. */
 static gnnc_status take(gnnc_graph *g, DLManagedTensorVersioned *tensor, bool there,
                         gnnc_array *out) {
     gnnc_status st;

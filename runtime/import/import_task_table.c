@@ -246,8 +246,8 @@ out:
     return st;
 }
 
-/* Without a time the table cannot keep the answers for later rows to see; what is known after a row
- * nobody can date. */
+/* Takes columns out of the entity's table that would tell the answer: those that are known only
+ * after the row, and, in a task without times, the target itself. */
 static void drop_columns(RtTask *t) {
     RtTable *e = &t->d->nodes[t->entity - t->d->nodes];
     bool dated = t->rows.time != NULL;

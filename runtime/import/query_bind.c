@@ -340,6 +340,8 @@ static gnnc_status bind_answer(const Bind *b, RtQueryExpr *e, const RtTable *aro
                    e->at, e->rows->table->name, e->value.column);
 }
 
+/* Finds the columns that the names in e mean. `around`: the table whose rows e is asked of;
+ * `inside`: e is in the condition of an aggregate. */
 static gnnc_status bind_expr(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
     gnnc_status st;
     if (e->kind == RT_QUERY_VALUE) return bind_answer(b, e, around, inside);

@@ -520,8 +520,8 @@ static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
     return GNNC_OK;
 }
 
-/* What the rows' ends are given back by gnnc_graph_append, which so is called whatever came before:
- * with no table it does nothing else. */
+/* gnnc_graph_append gives src and dst back to who lent them, so it is called even after an error:
+ * with no graph it does only that. */
 gnnc_status gnnc_encoder_append(const gnnc_encoder *e, gnnc_raw *rows, gnnc_graph *g,
                                 const gnnc_array *src, const gnnc_array *dst, int64_t *first) {
     gnnc_rows r = {.struct_size = sizeof r, .src = src, .dst = dst};

@@ -346,6 +346,8 @@ out:
     return st;
 }
 
+/* Before the trainer has planned its memory the file is only opened, and its tensors are read when
+ * sizes are known. No run is resumed (false): weights alone are taken. */
 static gnnc_status load_weights(gnnc_trainer *t, const RtSource *from) {
     rt_trainer_begin(t);
     if (!t->planned) return rt_weights_file_open(t, from, false);

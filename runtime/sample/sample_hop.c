@@ -182,6 +182,8 @@ static void keys_of(const RtSampler *s, const RtBatch *b, const RtChunk *c, int6
     }
 }
 
+/* Finds or makes the batch's number for each node that the chunk drew. A member numbers the nodes
+ * of its own shard of the table, so that no lock is needed. False: the shard is full. */
 static bool number_chunk(Numbering *nb, const RtChunk *c, int member, int n_members) {
     RtSampler *s = nb->s;
     RtIds *t = &s->ids[s->src_type[c->rel]];

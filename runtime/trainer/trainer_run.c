@@ -227,6 +227,8 @@ static int phase_index(const gnnc_trainer *t, rt_phase_kind kind) {
     return p ? (int)(p - t->program->phases) : -1;
 }
 
+/* Runs @eval and reads the losses and metrics of it. Where rows are predicted in batches, what the
+ * model logs is computed in @predict and read from there. */
 static gnnc_status evaluate(gnnc_trainer *t) {
     const rt_phase *eval = rt_phase_of(t->program, RT_PHASE_EVAL);
     if (!eval) return GNNC_OK;
