@@ -49,9 +49,10 @@ typedef struct Cg {
     LLVMValueRef pio2_bits; /* table of 2/pi for sin and cos of huge arguments; NULL until used */
 } Cg;
 
+/* A value over the lanes: one scalar for all, consecutive integers, or an element per lane. */
 typedef enum { SHAPE_UNIFORM, SHAPE_CONSECUTIVE, SHAPE_VARYING } CgShape;
 typedef struct {
-    LLVMValueRef v; /* scalar; SEQ: lane 0's value, lane i has v + i; LANES: vector */
+    LLVMValueRef v; /* a scalar, of a varying value a vector; consecutive: lane i has v + i */
     CgShape shape;
     bool is_var; /* the vector loop's own variable */
 } CgVal;

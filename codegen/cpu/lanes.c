@@ -17,15 +17,16 @@
 
 /* ---- one iteration's part of the lanes --------------------------------------------------- */
 
+/* A loop whose iterations are expanded into the lanes of one vector. */
 typedef struct {
     CgFn *f;
     const LStmt *loop;
-    int n_iterations, lanes;
-    CgVal *reg;     /* [n_regs] what is in lanes */
-    CgLocal *local; /* [locals] */
+    int n_iterations, lanes; /* lanes: at least as many */
+    CgVal *reg;              /* [n_regs] values that were computed in lanes */
+    CgLocal *local;          /* [locals] arrays with an element per lane */
 } ExpandedLoop;
 
-/* The value of v in lane i. */
+/* The value of v in lane i, as a scalar. */
 static CgVal extract_lane(CgFn *f, CgVal v, int64_t i) {
     Cg *g = f->g;
     if (v.shape == SHAPE_CONSECUTIVE) v.v = LLVMBuildNSWAdd(g->b, v.v, cpu_i64(g, i), "");
@@ -34,13 +35,15 @@ static CgVal extract_lane(CgFn *f, CgVal v, int64_t i) {
     return (CgVal){v.v, SHAPE_UNIFORM, false};
 }
 
-/* Element `extract_lane` of a local array that has one element per lane. */
+/* One lane's part of local array b, which has an element per lane in the memory l. lane: the lane's
+ * number, as an LLVM value. */
 CgLocal cpu_local_lane(CgFn *f, const LBuf *b, CgLocal l, LLVMValueRef lane) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     return (CgLocal){LLVMBuildInBoundsGEP2(f->g->b, t, l.at, &lane, 1, ""), 1, 1};
 }
 
-/* Makes what the lanes have computed before `end` available for iteration i alone. */
+/* Makes scalars and local arrays that were computed in lanes, by statements of the expanded loop
+ * before `end`, available to scalar code for iteration i. */
 static void use_lane(ExpandedLoop *c, const LStmt *end, int64_t i) {
     CgFn *f = c->f;
     f->reg[c->loop->var->id] = (CgVal){cpu_i64(f->g, i), SHAPE_UNIFORM, false};
@@ -52,7 +55,8 @@ static void use_lane(ExpandedLoop *c, const LStmt *end, int64_t i) {
     }
 }
 
-/* Makes it available for all iterations, one per lane. */
+/* Makes scalars and local arrays that were computed in lanes, by statements before `end`, available
+ * to code that again computes all iterations, one per lane. */
 static void use_all_lanes(ExpandedLoop *c, const LStmt *end) {
     for (const LStmt *s = c->loop->body; s != end; s = s->next) {
         if (s->dst) c->f->reg[s->dst->id] = c->reg[s->dst->id];
@@ -62,7 +66,8 @@ static void use_all_lanes(ExpandedLoop *c, const LStmt *end) {
 
 /* ---- emission ------------------------------------------------------------------------------ */
 
-/* Emits statements for all iterations at once, one per lane. */
+/* Emits the statements from .. to (exclusive) for all iterations at once, one per lane. Lanes
+ * behind the last iteration are masked. */
 static void emit_lanes(ExpandedLoop *c, const LStmt *from, const LStmt *to) {
     CgFn *f = c->f;
     f->lanes = c->lanes;
@@ -77,7 +82,8 @@ static void emit_lanes(ExpandedLoop *c, const LStmt *from, const LStmt *to) {
     f->lanes = 1, f->mask = f->tail_mask = NULL;
 }
 
-/* Reduces the sums of a loop for all iterations together, and accumulates them. */
+/* Reduces the sums that loops inside left per lane, those of all iterations together, and adds the
+ * result of iteration i to lane i of the accumulator. */
 static void emit_deferred_sums(ExpandedLoop *c, const CgDeferredSums *late) {
     Cg *g = c->f->g;
     for (int i = 0; i < late->n; i++) {
@@ -90,7 +96,8 @@ static void emit_deferred_sums(ExpandedLoop *c, const CgDeferredSums *late) {
     }
 }
 
-/* Emits a loop inside the expanded one, iteration after iteration. */
+/* Emits a loop s inside the expanded loop: once for each iteration of that. Its sums are reduced
+ * together at the end. */
 static void emit_loop(ExpandedLoop *c, const LStmt *s) {
     CgDeferredSums late = {.expanded = c->loop, .loop = s};
     c->f->deferred = &late;
@@ -104,7 +111,8 @@ static void emit_loop(ExpandedLoop *c, const LStmt *s) {
     emit_deferred_sums(c, &late);
 }
 
-/* Emits scalars in lanes and loops iteration by iteration, in the order of the body. */
+/* Emits the body in its order: scalars in lanes for all iterations at once, and each inner loop
+ * iteration after iteration. */
 static void emit_distributed(ExpandedLoop *c) {
     for (const LStmt *s = c->loop->body; s;) {
         const LStmt *to = s;
@@ -115,7 +123,8 @@ static void emit_distributed(ExpandedLoop *c) {
     }
 }
 
-/* Emits the prefix in lanes, then the rest of each iteration. */
+/* Emits the statements before `rest` in lanes for all iterations at once, then the rest of the body
+ * for one iteration after the other. */
 static void emit_prefix(ExpandedLoop *c, const LStmt *rest) {
     emit_lanes(c, c->loop->body, rest);
     for (int64_t i = 0; i < c->n_iterations; i++) {
@@ -124,7 +133,8 @@ static void emit_prefix(ExpandedLoop *c, const LStmt *rest) {
     }
 }
 
-/* Emits a short constant loop with its scalars in lanes (sched.expand). */
+/* Emits a loop of n iterations (a small constant) with its scalars in lanes, one iteration per lane
+ * (sched.expand). */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
     ExpandedLoop c = {.f = f, .loop = loop, .n_iterations = (int)n, .lanes = loop->sched.expand};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);
@@ -136,7 +146,8 @@ void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
 }
 
 /* ---- two loops that are one row ------------------------------------------------------------- */
-/* Emits two nested loops over contiguous rows as one loop (sched.flat). */
+/* Emits two nested loops over rows that lie side by side in memory as one vector loop over all
+ * their elements (sched.flat). n: iterations of the outer loop. */
 void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
     Cg *g = f->g;
     const LStmt *in = loop_flat_row(loop);
@@ -155,8 +166,8 @@ void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n) {
 
 /* ---- sums of all iterations --------------------------------------------------------------- */
 
-/* Leaves acc's sum, v per lane, to the expanded loop, which reduces those of all iterations
- * together; false: it must be reduced now. */
+/* Leaves the sum of statement acc, v per lane, to the expanded loop around, which reduces the sums
+ * of all its iterations together. False: the caller must reduce it now. */
 bool cpu_defer_reduction(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValueRef v) {
     CgDeferredSums *t = f->deferred;
     bool plain = cpu_type(f->g, acc->buf->dt) == cpu_mem_type(f->g, acc->buf->dt);
@@ -167,7 +178,8 @@ bool cpu_defer_reduction(CgFn *f, const LStmt *loop, const LStmt *acc, LLVMValue
     return true;
 }
 
-/* Selects the lower or upper half of each group of lanes in x, and of each in y. */
+/* One half of each of `groups` equal groups of lanes: the lower or upper half of those of x, then
+ * of those of y (NULL: of x alone). */
 static LLVMValueRef halves(Cg *g, LLVMValueRef x, LLVMValueRef y, int groups, bool upper) {
     LLVMValueRef at[64];
     int w = cpu_width(x), len = w / groups, n = 0;
@@ -178,7 +190,7 @@ static LLVMValueRef halves(Cg *g, LLVMValueRef x, LLVMValueRef y, int groups, bo
     return LLVMBuildShuffleVector(g->b, x, y, LLVMConstVector(at, (unsigned)n), "");
 }
 
-/* The lanes of x, then those of y. */
+/* A vector with the lanes of x, then those of y. */
 static LLVMValueRef concatenate(Cg *g, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef at[64];
     int w = 2 * cpu_width(x);
@@ -186,8 +198,8 @@ static LLVMValueRef concatenate(Cg *g, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildShuffleVector(g->b, x, y, LLVMConstVector(at, (unsigned)w), "");
 }
 
-/* Reduces each of n vectors to one element, and returns these in the first lanes of a vector of w.
- * A tree of shuffles, with the same additions as cpu_reduce_lanes. */
+/* Reduces each of the n vectors row[] to one element and returns these in the first lanes of a
+ * vector of w lanes. A tree of shuffles makes the same additions as cpu_reduce_lanes() for each. */
 LLVMValueRef cpu_reduce_vectors(CgFn *f, RedKind r, DType dt, LLVMValueRef const *row, int n,
                                 int w) {
     Cg *g = f->g;

@@ -17,12 +17,18 @@ typedef LLVMValueRef V;
 static V c32(Cg *g, V like, double x) {
     return cpu_splat(g, LLVMConstReal(g->f32, x), cpu_width(like));
 }
+
+/* An f64 constant, in as many lanes as `like`. */
 static V c64(Cg *g, V like, double x) {
     return cpu_splat(g, LLVMConstReal(g->f64, x), cpu_width(like));
 }
+
+/* An i32 constant, in as many lanes as `like`. */
 static V ci(Cg *g, V like, int64_t x) {
     return cpu_const_int(like, g->i32, x);
 }
+
+/* An i64 constant, in as many lanes as `like`. */
 static V cl(Cg *g, V like, int64_t x) {
     return cpu_const_int(like, g->i64, x);
 }
@@ -38,38 +44,54 @@ static V mul(Cg *g, V x, V y) {
 static V quot(Cg *g, V x, V y) {
     return LLVMBuildFDiv(g->b, x, y, "");
 }
+
+/* x in the lanes where c holds, y in the others. */
 static V sel(Cg *g, V c, V x, V y) {
     return LLVMBuildSelect(g->b, c, x, y, "");
 }
+
+/* Whether x < y, by lane; false where one is NaN. */
 static V less(Cg *g, V x, V y) {
     return LLVMBuildFCmp(g->b, LLVMRealOLT, x, y, "");
 }
+
+/* Whether x = y, by lane; false where one is NaN. */
 static V same(Cg *g, V x, V y) {
     return LLVMBuildFCmp(g->b, LLVMRealOEQ, x, y, "");
 }
+
+/* Whether x or y is NaN, by lane. */
 static V unordered(Cg *g, V x, V y) {
     return LLVMBuildFCmp(g->b, LLVMRealUNO, x, y, "");
 }
 static V both(Cg *g, V x, V y) {
     return LLVMBuildAnd(g->b, x, y, "");
 }
+
+/* The bits of x as values of type t, by lane. */
 static V as(Cg *g, V x, LLVMTypeRef t) {
     return LLVMBuildBitCast(g->b, x, cpu_vector_type(t, cpu_width(x)), "");
 }
+
+/* A call of an LLVM intrinsic with one argument, which it is overloaded on. */
 static V call1(Cg *g, const char *name, V x) {
     LLVMTypeRef t = LLVMTypeOf(x);
     return cpu_call(g, name, &t, 1, &x, 1);
 }
+
+/* The absolute value of x. */
 static V magnitude(Cg *g, V x) {
     return call1(g, "llvm.fabs", x);
 }
+
+/* The magnitude of x with the sign of `sign`. */
 static V with_sign_of(Cg *g, V x, V sign) {
     LLVMTypeRef t = LLVMTypeOf(x);
     V arg[2] = {x, sign};
     return cpu_call(g, "llvm.copysign", &t, 1, arg, 2);
 }
 
-/* x * y + z, fused where the machine can. */
+/* x * y + z, as one fused operation where the machine has it. */
 static V mad(Cg *g, V x, V y, V z) {
     if (!g->machine.fma) return add(g, mul(g, x, y), z);
     LLVMTypeRef t = LLVMTypeOf(x);
@@ -77,7 +99,8 @@ static V mad(Cg *g, V x, V y, V z) {
     return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
-/* c[0] + c[1] x + .. by Horner's scheme. */
+/* The polynomial c[0] + c[1] x + .. + c[n - 1] x^(n - 1) by Horner's scheme, in f32 or f64 as x
+ * is. */
 static V poly(Cg *g, V x, const double *c, int n) {
     bool wide = LLVMTypeOf(x) == cpu_vector_type(g->f64, cpu_width(x));
     V r = wide ? c64(g, x, c[n - 1]) : c32(g, x, c[n - 1]);
@@ -88,19 +111,20 @@ static V poly(Cg *g, V x, const double *c, int n) {
     poly((g), (x), (const double[]){__VA_ARGS__},                                                  \
          sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
+/* x limited to [lo, hi], by lane. */
 static V clamp(Cg *g, V x, double lo, double hi) { /* NaN stays */
     x = sel(g, less(g, x, c32(g, x, lo)), c32(g, x, lo), x);
     return sel(g, less(g, c32(g, x, hi), x), c32(g, x, hi), x);
 }
 
-/* 2^n for n in [-126, 127] as i32 lanes. */
+/* 2^n as f32, for i32 lanes n in [-126, 127]: n is put into the exponent bits. */
 static V pow2i(Cg *g, V n) {
     V e = LLVMBuildAdd(g->b, n, ci(g, n, 127), "");
     return as(g, LLVMBuildShl(g->b, e, ci(g, n, 23), ""), g->f32);
 }
 
-/* NaN and what does not fit: any.  (llvm.fptosi.sat would be done lane by lane: 100 cycles for 16
- * of them, more than all the rest of exp.) */
+/* Converts x to i32. NaN and what does not fit give an arbitrary number. (llvm.fptosi.sat would be
+ * done lane by lane: 100 cycles for 16 of them, more than all the rest of exp.) */
 static V to_int(Cg *g, V x) {
     V n = LLVMBuildFPToSI(g->b, x, cpu_vector_type(g->i32, cpu_width(x)), "");
     return LLVMBuildFreeze(g->b, n, "");
@@ -108,8 +132,8 @@ static V to_int(Cg *g, V x) {
 
 /* ---- exp, expm1, sigmoid, tanh ------------------------------------------------------- */
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2.  The first part of ln 2 has 9 trailing zero bits: n times it is
- * exact. */
+/* Splits x = n ln 2 + r with |r| <= ln 2 / 2; returns r, and n as i32. The first part of ln 2 has 9
+ * trailing zero bits, so n times it is exact. */
 static V reduce_ln2(Cg *g, V x, V *n) {
     V k = call1(g, "llvm.rint", mul(g, x, c32(g, x, 0x1.715476p+0)));
     V r = mad(g, k, c32(g, x, -0x1.62e4p-1), x);
@@ -117,13 +141,14 @@ static V reduce_ln2(Cg *g, V x, V *n) {
     return mad(g, k, c32(g, x, -0x1.7f7d1cp-20), r);
 }
 
-/* e^r - 1 = r + r^2 P(r) on |r| <= ln 2 / 2 */
+/* e^r - 1 = r + r^2 P(r), for |r| <= ln 2 / 2. */
 static V expm1_small(Cg *g, V r) {
     V p = POLY(g, r, 0.5, 0.166666672, 0.041666355, 0.00833327323, 0.00139410456, 0.000199142261);
     return mad(g, mul(g, r, r), p, r);
 }
 
-/* e^x. */
+/* e^x = 2^n e^r. Arguments are clamped to [-105, 90], beyond which the result is 0 or infinite
+ * anyway. */
 static V emit_exp(Cg *g, V x) {
     V n, r = reduce_ln2(g, clamp(g, x, -105, 90), &n);
     V p = add(g, expm1_small(g, r), c32(g, x, 1));
@@ -132,7 +157,7 @@ static V emit_exp(Cg *g, V x) {
     return mul(g, p, pow2i(g, LLVMBuildSub(g->b, n, half, "")));
 }
 
-/* 2^n (e^r - 1) + (2^n - 1), halved and doubled as 2^128 does not fit. */
+/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1), halved and doubled as 2^128 does not fit. */
 static V emit_expm1(Cg *g, V x) {
     V n, r = reduce_ln2(g, clamp(g, x, -25, 90), &n);
     V s = pow2i(g, LLVMBuildSub(g->b, n, ci(g, n, 1), ""));
@@ -143,14 +168,14 @@ static V emit_expm1(Cg *g, V x) {
     return sel(g, same(g, x, c32(g, x, 0)), x, p); /* keeps -0 */
 }
 
-/* 1 / (1 + e^-x), without overflow. */
+/* 1 / (1 + e^-x), from e^-|x| so that nothing overflows. */
 static V emit_sigmoid(Cg *g, V x) {
     V z = emit_exp(g, LLVMBuildFNeg(g->b, magnitude(g, x), ""));
     V one = c32(g, x, 1);
     return quot(g, sel(g, less(g, x, c32(g, x, 0)), z, one), add(g, one, z));
 }
 
-/* tanh x: a polynomial near 0, else by e^2x. */
+/* tanh x: an odd polynomial for |x| < 0.625, else 1 - 2 / (e^(2 |x|) + 1) with the sign of x. */
 static V emit_tanh(Cg *g, V x) {
     V a = magnitude(g, x), u = mul(g, x, x);
     V p = POLY(g, u, -0.333332717, 0.133311525, -0.0537141263, 0.0205517672, -0.00560395932);
@@ -162,7 +187,8 @@ static V emit_tanh(Cg *g, V x) {
 
 /* ---- log, log1p ------------------------------------------------------------------------ */
 
-/* x = 2^n m, m in [sqrt(1/2), sqrt 2):  log x = n ln 2 + f - f^2/2 + f^3 Q(f), f = m - 1 */
+/* log x for positive finite x = 2^n m with m in [sqrt(1/2), sqrt 2): n ln 2 + f - f^2/2 + f^3 Q(f),
+ * f = m - 1. */
 static V log_positive(Cg *g, V x) {
     V tiny = less(g, x, c32(g, x, 0x1p-126));
     V bits = as(g, sel(g, tiny, mul(g, x, c32(g, x, 0x1p23)), x), g->i32);
@@ -179,7 +205,7 @@ static V log_positive(Cg *g, V x) {
     return mad(g, k, c32(g, x, 0x1.62e4p-1), add(g, f, low));
 }
 
-/* log x, with the special cases of C. */
+/* log x, with the special cases of C: -inf at 0, NaN below it, inf at inf. */
 static V emit_log(Cg *g, V x) {
     V zero = c32(g, x, 0), inf = c32(g, x, __builtin_inf());
     V r = log_positive(g, x);
@@ -189,8 +215,8 @@ static V emit_log(Cg *g, V x) {
     return sel(g, bad, c32(g, x, __builtin_nan("")), r);
 }
 
-/* log(1 + x) with what 1 + x rounded away put back: log u + (x - (u - 1)) / u, the
- * correction of Goldberg 1991, theorem 4, in the additive form of fdlibm. */
+/* log(1 + x) = log u + (x - (u - 1)) / u with u = 1 + x rounded: the second term puts back what
+ * rounding lost (Goldberg 1991, theorem 4, in the additive form of fdlibm). */
 static V emit_log1p(Cg *g, V x) {
     V one = c32(g, x, 1), u = add(g, one, x);
     V lost = sel(g, less(g, x, one), sub(g, x, sub(g, u, one)), sub(g, one, sub(g, u, x)));
@@ -201,7 +227,8 @@ static V emit_log1p(Cg *g, V x) {
 
 /* ---- erf ---------------------------------------------------------------------------------- */
 
-/* Near 0 x + x Q(x^2); else 1 - exp(-G(|x|)), where G = -log erfc is smooth. */
+/* erf x: near 0 x + x Q(x^2); else 1 - exp(-G(|x|)) with the sign of x, where G = -log erfc is
+ * smooth. */
 static V emit_erf(Cg *g, V x) {
     V a = magnitude(g, x), u = mul(g, x, x);
     V q = POLY(g, u, 0.128379166, -0.376126349, 0.112836942, -0.0268592704, 0.00520063424,
@@ -216,7 +243,8 @@ static V emit_erf(Cg *g, V x) {
 
 /* ---- sin, cos -------------------------------------------------------------------------------- */
 
-/* A word of zeros, then the first 224 bits of 2/pi. */
+/* The table of a word of zeros, then the first 224 bits of 2/pi, 32 bits a word: a constant of the
+ * module, added on first use. */
 static V two_over_pi(Cg *g) {
     static const uint32_t bits[8] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                      0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
@@ -231,6 +259,7 @@ static V two_over_pi(Cg *g) {
     return g->pio2_bits;
 }
 
+/* Word number `index` of the table two_over_pi(), by lane. */
 static V table_word(Cg *g, V index) { /* i64 index -> i64 of one 32-bit word */
     int w = cpu_width(index);
     V at = LLVMBuildInBoundsGEP2(g->b, g->i32, two_over_pi(g), &index, 1, ""), v;
@@ -245,16 +274,17 @@ static V table_word(Cg *g, V index) { /* i64 index -> i64 of one 32-bit word */
     return LLVMBuildZExt(g->b, v, cpu_vector_type(g->i64, w), "");
 }
 
-/* The upper word of (hi, lo) shifted left. */
+/* The upper 64 bits of the 128-bit number (hi, lo) shifted left by `by` bits, by lane. */
 static V funnel_shift(Cg *g, V hi, V lo, V by) {
     LLVMTypeRef t = LLVMTypeOf(hi);
     V arg[3] = {hi, lo, by};
     return cpu_call(g, "llvm.fshl", &t, 1, arg, 3);
 }
 
-/* x = m 2^e with a 24-bit m.  Of 2^e * 2/pi only the bits below weight 4 matter (x in quarter
- * turns, mod 4): 96 of them times m leave 62 correct ones behind the point, enough for any
- * f32 (Payne and Hanek 1983).  For |x| >= 1; q = quarter turns, result = the rest in radians. */
+/* For |x| = a >= 1: the angle that is left of a after quarter turns, in radians as f64, and *q: how
+ * many these are, modulo 4. a = m 2^e with a 24-bit m: of 2^e * 2/pi only the bits below weight 4
+ * matter, and 96 of them times m leave 62 correct ones behind the point, enough for any f32 (Payne
+ * and Hanek 1983). */
 static V reduce_huge(Cg *g, V a, V *q) {
     int w = cpu_width(a);
     LLVMTypeRef i64 = cpu_vector_type(g->i64, w);
@@ -285,8 +315,8 @@ static V reduce_huge(Cg *g, V a, V *q) {
     return mul(g, r, c64(g, r, 0x1.921fb54442d18p-62));
 }
 
-/* |x| below 2^18, in double: q = rint(x 2/pi), r = x - q pi/2; q times the first part of pi/2
- * (33 bits) is exact. */
+/* What reduce_huge() does, for a below 2^18 and in f64: *q = rint(a 2/pi), and a - *q pi/2 is left.
+ * *q times the first part of pi/2 (33 bits) is exact. */
 static V reduce_common(Cg *g, V a, V *q) {
     int w = cpu_width(a);
     V x = LLVMBuildFPExt(g->b, a, cpu_vector_type(g->f64, w), "");
@@ -296,7 +326,8 @@ static V reduce_common(Cg *g, V a, V *q) {
     return sub(g, r, mul(g, k, c64(g, x, 0x1.0b4611a626331p-34)));
 }
 
-/* The reduction of huge arguments is a branch of its own, taken when any lane needs it. */
+/* Splits a >= 0 into *q quarter turns and the angle that is left, in radians, for any a. The
+ * reduction of huge arguments is a branch of its own, taken when any lane needs it. */
 static V reduce_turns(CgFn *f, V a, V *q) {
     Cg *g = f->g;
     V common = reduce_common(g, a, q), q_common = *q, q_huge;
@@ -319,12 +350,14 @@ static V reduce_turns(CgFn *f, V a, V *q) {
     return LLVMBuildFPTrunc(g->b, out, LLVMTypeOf(a), "");
 }
 
+/* x with its sign flipped where `bit` is odd, by lane. */
 static V negate_if(Cg *g, V bit, V x) { /* bit: i32 lanes, sign flips where it is odd */
     V sign = LLVMBuildShl(g->b, bit, ci(g, bit, 31), "");
     return as(g, LLVMBuildXor(g->b, as(g, x, g->i32), sign, ""), g->f32);
 }
 
-/* sin x or cos x. */
+/* sin x or cos x: one of two polynomials in the angle left after quarter turns, whose number
+ * decides which and the sign. */
 static V emit_sincos(CgFn *f, V x, bool cosine) {
     Cg *g = f->g;
     V q, r = reduce_turns(f, magnitude(g, x), &q), u = mul(g, r, r);
@@ -343,8 +376,8 @@ static V emit_sincos(CgFn *f, V x, bool cosine) {
 
 /* ---- pow: 2^(y log2 |x|) in double -------- */
 
-/* log2 of a positive finite double that came from an f32: n + s (2/ln 2) (1 + s^2/3 + ..), s =
- * (m-1)/(m+1) */
+/* log2 x as f64, for a positive finite f64 that was converted from an f32: n + s (2/ln 2) (1 +
+ * s^2/3 + ..), x = 2^n m, s = (m - 1)/(m + 1). */
 static V log2_wide(Cg *g, V x) {
     V bits = as(g, x, g->i64);
     V off = LLVMBuildSub(g->b, bits, cl(g, bits, 0x3fe6a09e667f3bcd), "");
@@ -357,6 +390,7 @@ static V log2_wide(Cg *g, V x) {
     return mad(g, s, p, n);
 }
 
+/* 2^t as f64: e^f with f = (t - rint t) ln 2 by its series, times a power of two. */
 static V exp2_wide(Cg *g, V t) { /* |t| <= 200 */
     V k = call1(g, "llvm.rint", t), f = mul(g, sub(g, t, k), c64(g, t, 0.69314718055994531));
     V p = POLY(g, f, 1, 1, 1 / 2., 1 / 6., 1 / 24., 1 / 120., 1 / 720., 1 / 5040., 1 / 40320.,
@@ -366,7 +400,7 @@ static V exp2_wide(Cg *g, V t) { /* |t| <= 200 */
     return mul(g, p, as(g, LLVMBuildShl(g->b, n, cl(g, n, 52), ""), g->f64));
 }
 
-/* a^y for a >= 0. */
+/* a^y for a >= 0, as 2^(y log2 a) in f64, rounded to f32. */
 static V pow_magnitude(Cg *g, V a, V y) {
     LLVMTypeRef wide = cpu_vector_type(g->f64, cpu_width(a));
     V inf = c32(g, a, __builtin_inf()), zero = c64(g, a, 0);
@@ -380,7 +414,7 @@ static V pow_magnitude(Cg *g, V a, V y) {
     return LLVMBuildFPTrunc(g->b, exp2_wide(g, t), LLVMTypeOf(a), "");
 }
 
-/* Special cases as C17 F.10.4.4 has them. */
+/* x^y, with the special cases of C17 F.10.4.4. */
 static V emit_pow(Cg *g, V x, V y) {
     V zero = c32(g, x, 0), one = c32(g, x, 1), half = mul(g, y, c32(g, y, 0.5));
     V r = pow_magnitude(g, magnitude(g, x), y);
@@ -397,7 +431,8 @@ static V emit_pow(Cg *g, V x, V y) {
 
 /* ---- f64: libm -------- */
 
-/* A call of a libm function for one lane. */
+/* A call of a libm function with n arguments of f64 (one or two), for one lane. The function is
+ * declared on first use. */
 static V libm_one(Cg *g, const char *name, V *x, int n) {
     LLVMTypeRef t[2] = {g->f64, g->f64}, ft = LLVMFunctionType(g->f64, t, (unsigned)n, 0);
     V fn = LLVMGetNamedFunction(g->mod, name);
@@ -405,7 +440,7 @@ static V libm_one(Cg *g, const char *name, V *x, int n) {
     return LLVMBuildCall2(g->b, ft, fn, x, (unsigned)n, "");
 }
 
-/* A call of a libm function for each lane. */
+/* A libm function of f64 vectors: a call for each lane. y: the second argument, or NULL. */
 static V libm(Cg *g, const char *name, V x, V y) {
     int w = cpu_width(x), n = y ? 2 : 1;
     V arg[2] = {x, y};
@@ -420,14 +455,15 @@ static V libm(Cg *g, const char *name, V x, V y) {
     return out;
 }
 
-/* A function of f64. */
+/* An elementary function of f64: libm's of the same name; the sigmoid is made of exp. */
 static V wide_math(Cg *g, OpKind op, V x, V y) {
     if (op != OP_SIGMOID) return libm(g, op_mnemonic(op), x, y); /* named as in libm */
     V one = c64(g, x, 1);
     return quot(g, one, add(g, one, libm(g, "exp", LLVMBuildFNeg(g->b, x, ""), NULL)));
 }
 
-/* Emits an elementary function. */
+/* Emits the elementary function of operation `op` on x, and y for powers (else NULL), with element
+ * type dt. Types of 16 bits are computed in f32. */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     Cg *g = f->g;
     if (dt == DT_F64) return wide_math(g, op, x, y);

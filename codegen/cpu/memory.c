@@ -6,13 +6,15 @@
  * meet in one address. */
 #include "codegen/cpu/cpu.h"
 
+/* Where an element of a buffer is, or one per lane. */
 typedef struct {
-    LLVMValueRef off; /* in elements; LANES: i64 vector, else scalar */
+    LLVMValueRef off; /* in elements; SHAPE_VARYING: a vector of i64, else lane 0's, scalar */
     CgShape form;
     bool aligned; /* a whole vector of a padded local array */
 } CgAddr;
 
-/* The memory of a local array, or NULL for an argument. */
+/* Where local array b is, as recorded in f; NULL: b is a buffer that the kernel gets as
+ * argument. */
 CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     if (b->kind != LB_LOCAL) return NULL;
     for (int i = 0; i < f->k->locals.n; i++)
@@ -20,13 +22,14 @@ CgLocal *cpu_local_of(CgFn *f, const LBuf *b) {
     ctx_fault(f->g->c, f->k->span, "the local array '%s' is not listed in its kernel", b->name);
 }
 
-/* The base pointer of a buffer. */
+/* The pointer to the first element of a buffer or local array. */
 static LLVMValueRef base_of(CgFn *f, const LBuf *b) {
     CgLocal *l = cpu_local_of(f, b);
     return l ? l->at : f->buf[b->id];
 }
 
-/* Attaches the buffer's alias scopes to an access. */
+/* Attaches metadata to an access to buffer b that tells LLVM which other buffers it cannot alias;
+ * returns the access. */
 static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
     if (b->kind == LB_LOCAL) return access;
     LLVMSetMetadata(access, f->g->md_scope, f->scope[b->id]);
@@ -34,21 +37,22 @@ static LLVMValueRef with_scopes(CgFn *f, const LBuf *b, LLVMValueRef access) {
     return access;
 }
 
-/* Whether the axis has extent 1 and an index that need not be added. (One that a vector loop runs
- * over must be: its lanes are addresses, even if only the first is active.) */
+/* Whether the axis has extent 1 and a uniform index, which need not be added to an offset. (An
+ * index that differs by lane must be: lanes are addresses, even if only the first is active.) */
 static bool is_unit_axis(CgFn *f, const LBuf *b, LReg *const *idx, int axis) {
     int64_t n;
     return expr_is_const(b->dim[axis], &n) && n == 1 &&
            f->reg[idx[axis]->id].shape == SHAPE_UNIFORM;
 }
 
-/* The extent of an axis in memory. */
+/* The extent of an axis in memory: that of a local array's last axis is padded to whole vectors. */
 static LLVMValueRef axis_stride(CgFn *f, const LBuf *b, int axis) {
     CgLocal *l = cpu_local_of(f, b);
     return l && axis == b->rank - 1 ? cpu_i64(f->g, l->row_stride) : cpu_size(f, b->dim[axis]);
 }
 
-/* The offset of an element, by Horner's scheme; scalar for as long as the indices are. */
+/* The offset of element idx[] of b, by Horner's scheme. It is one scalar for as long as indices are
+ * uniform, or the last one is consecutive over the lanes; else a vector with an offset per lane. */
 static CgAddr element_address(CgFn *f, const LBuf *b, LReg *const *idx) {
     Cg *g = f->g;
     CgAddr a = {cpu_i64(g, 0), SHAPE_UNIFORM, false};
@@ -71,43 +75,46 @@ static CgAddr element_address(CgFn *f, const LBuf *b, LReg *const *idx) {
     return a;
 }
 
-/* The pointer to an element, or to one per lane. */
+/* The pointer to the element of type t at offset off of b, or a pointer per lane if off is a
+ * vector. */
 static LLVMValueRef element_pointer(CgFn *f, const LBuf *b, LLVMTypeRef t, LLVMValueRef off) {
     return LLVMBuildInBoundsGEP2(f->g->b, t, base_of(f, b), &off, 1, "");
 }
 
-/* A mask with all lanes. */
+/* A mask with all of the current lanes set. */
 static LLVMValueRef all_lanes_mask(CgFn *f) {
     return LLVMConstAllOnes(cpu_vector_type(f->g->i1, f->lanes));
 }
 
 /* ---- one element ------------------------------------------------------------------- */
 
-/* Loads one element. */
+/* Loads one element of b, at scalar offset off, and converts it to the type that registers have. */
 LLVMValueRef cpu_load_at(CgFn *f, const LBuf *b, LLVMValueRef off) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     LLVMValueRef v = LLVMBuildLoad2(f->g->b, t, element_pointer(f, b, t, off), "");
     return cpu_from_mem(f->g, b->dt, with_scopes(f, b, v));
 }
 
-/* Stores one element as it is in memory. */
+/* Stores one element at scalar offset off of b. raw: already in the type that memory has. */
 static void store_raw_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef raw) {
     LLVMTypeRef t = cpu_mem_type(f->g, b->dt);
     with_scopes(f, b, LLVMBuildStore(f->g->b, raw, element_pointer(f, b, t, off)));
 }
 
+/* Stores one element at scalar offset off of b, converted to the type that memory has. */
 void cpu_store_at(CgFn *f, const LBuf *b, LLVMValueRef off, LLVMValueRef v) {
     store_raw_at(f, b, off, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- a vector ------------------------------------------------------------------------ */
 
-/* The alignment of an element, as an argument of intrinsics. */
+/* The alignment of an element of b in bytes, as an argument of LLVM's intrinsics. */
 static LLVMValueRef alignment(CgFn *f, const LBuf *b) {
     return LLVMConstInt(f->g->i32, (unsigned)dtype_bytes(b->dt), 0);
 }
 
-/* Loads consecutive elements. */
+/* Loads one element per lane from consecutive addresses, as they are in memory; inactive lanes are
+ * not accessed unless a is in a padded local array. */
 static LLVMValueRef load_contiguous(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_vector_type(t, f->lanes);
@@ -122,7 +129,7 @@ static LLVMValueRef load_contiguous(CgFn *f, const LBuf *b, CgAddr a) {
     return with_scopes(f, b, cpu_call(g, "llvm.masked.load", over, 2, arg, 4));
 }
 
-/* Loads an element per lane from anywhere. */
+/* Loads one element per active lane from arbitrary addresses, as they are in memory. */
 static LLVMValueRef load_gather(CgFn *f, const LBuf *b, CgAddr a) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt), vt = cpu_vector_type(t, f->lanes);
@@ -133,19 +140,20 @@ static LLVMValueRef load_gather(CgFn *f, const LBuf *b, CgAddr a) {
     return with_scopes(f, b, cpu_call(g, "llvm.masked.gather", over, 2, arg, 4));
 }
 
-/* Loads a local that has an element per lane. */
+/* Loads the vector of a local array that has an element per lane, as it is in memory. */
 static LLVMValueRef load_private(CgFn *f, const LBuf *b, CgAddr a) {
     LLVMTypeRef vt = cpu_vector_type(cpu_mem_type(f->g, b->dt), f->lanes);
     return LLVMBuildLoad2(f->g->b, vt, element_pointer(f, b, vt, a.off), "");
 }
 
-/* Whether the local has an element per lane. */
+/* Whether b is a local array of a vector loop, with an element per lane. */
 static bool is_private(CgFn *f, const LBuf *b) {
     CgLocal *l = cpu_local_of(f, b);
     return l && l->lanes > 1;
 }
 
-/* Loads a value per lane. */
+/* Loads one element per lane at address a of b, in the way that suits it, converted to the type
+ * that registers have. */
 static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
     LLVMValueRef raw = is_private(f, b)              ? load_private(f, b, a)
                        : a.form == SHAPE_CONSECUTIVE ? load_contiguous(f, b, a)
@@ -153,7 +161,8 @@ static LLVMValueRef load_lanes(CgFn *f, const LBuf *b, CgAddr a) {
     return cpu_from_mem(f->g, b->dt, raw);
 }
 
-/* Stores consecutive elements. */
+/* Stores one element per active lane to consecutive addresses. Lanes behind the end of a row may be
+ * written where b is a padded local array. */
 static void store_contiguous(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_mem_type(g, b->dt);
@@ -169,7 +178,7 @@ static void store_contiguous(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw)
     with_scopes(f, b, cpu_call(g, "llvm.masked.store", over, 2, arg, 4));
 }
 
-/* Stores an element per lane to anywhere. */
+/* Stores one element per active lane to arbitrary addresses. */
 static void store_scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMTypeRef over[2] = {LLVMTypeOf(raw), cpu_vector_type(g->ptr, f->lanes)};
@@ -178,7 +187,8 @@ static void store_scatter(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     with_scopes(f, b, cpu_call(g, "llvm.masked.scatter", over, 2, arg, 4));
 }
 
-/* Stores to a local that has an element per lane. */
+/* Stores the vector of a local array that has an element per lane. Lanes that a condition excludes
+ * keep their value. */
 static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     Cg *g = f->g;
     LLVMValueRef at = element_pointer(f, b, LLVMTypeOf(raw), a.off);
@@ -189,7 +199,8 @@ static void store_private(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     LLVMBuildStore(g->b, raw, at);
 }
 
-/* Stores a value per lane as it is in memory. */
+/* Stores one element per lane at address a of b, in the way that suits it. raw: already in the type
+ * that memory has. */
 static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
     if (is_private(f, b))
         store_private(f, b, a, raw);
@@ -199,40 +210,41 @@ static void store_raw(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef raw) {
         store_scatter(f, b, a, raw);
 }
 
-/* Stores a value per lane. */
+/* Stores one element per lane at address a of b, converted to the type that memory has. */
 static void store_lanes(CgFn *f, const LBuf *b, CgAddr a, LLVMValueRef v) {
     store_raw(f, b, a, cpu_to_mem(f->g, b->dt, v));
 }
 
 /* ---- rows in registers ----------------------------------------------------------------- */
 
-/* The register that holds the current vector of a buffer's row, or NULL. */
+/* The register (an alloca) with the vector of b's row that is being computed, if a tile keeps that
+ * row in registers; NULL: it is in memory. */
 static LLVMValueRef find_cell(CgFn *f, const LBuf *b) {
     for (int i = 0; f->lanes > 1 && i < f->n_cell; i++)
         if (f->cell[i].first->buf == b) return f->cell[i].at[f->vector];
     return NULL;
 }
 
-/* Reads it. */
+/* Reads the current vector of b's row from its register. */
 static LLVMValueRef load_cell(CgFn *f, const LBuf *b, LLVMValueRef cell) {
     return LLVMBuildLoad2(f->g->b, cpu_vector_type(cpu_type(f->g, b->dt), f->lanes), cell, "");
 }
 
-/* Writes it: lanes behind the end of the row may hold anything, those that a condition excludes
- * stay. */
+/* Writes the current vector of b's row to its register: lanes behind the end of the row may get any
+ * value, those that a condition excludes keep theirs. */
 static void store_cell(CgFn *f, const LBuf *b, LLVMValueRef cell, LLVMValueRef v) {
     if (f->mask != f->tail_mask)
         v = LLVMBuildSelect(f->g->b, f->mask, v, load_cell(f, b, cell), "");
     LLVMBuildStore(f->g->b, v, cell);
 }
 
-/* Loads the current vector of a row to its register. */
+/* Loads the current vector of a row from memory into its register, before a tile. */
 void cpu_cell_fill(CgFn *f, CgCell *c) {
     CgAddr a = element_address(f, c->first->buf, c->first->idx);
     LLVMBuildStore(f->g->b, load_lanes(f, c->first->buf, a), c->at[f->vector]);
 }
 
-/* Stores it back. */
+/* Stores the current vector of a row from its register to memory, after a tile. */
 void cpu_cell_flush(CgFn *f, CgCell *c) {
     CgAddr a = element_address(f, c->first->buf, c->first->idx);
     store_lanes(f, c->first->buf, a, load_cell(f, c->first->buf, c->at[f->vector]));
@@ -240,7 +252,8 @@ void cpu_cell_flush(CgFn *f, CgCell *c) {
 
 /* ---- statements --------------------------------------------------------------------- */
 
-/* Emits a load. */
+/* Emits the load s, from a register if a tile keeps the row there; returns the value, converted to
+ * the type of the destination. */
 CgVal cpu_load(CgFn *f, const LStmt *s) {
     LLVMValueRef cell = find_cell(f, s->buf);
     if (cell) {
@@ -254,7 +267,8 @@ CgVal cpu_load(CgFn *f, const LStmt *s) {
                    false};
 }
 
-/* Emits a store. */
+/* Emits the store s, to a register if a tile keeps the row there. Values that are already rounded
+ * to the buffer's type are only cut to its bits. */
 void cpu_store(CgFn *f, const LStmt *s) {
     CgVal x = f->reg[s->src->id];
     LLVMValueRef cell = find_cell(f, s->buf);
@@ -275,8 +289,8 @@ void cpu_store(CgFn *f, const LStmt *s) {
         store_raw(f, s->buf, a, v);
 }
 
-/* Emits acc (+) src; a product that is accumulated is one fused operation, in scalar and vector
- * code alike. */
+/* Emits acc combined with the source of accumulation s. A product that is added up is one fused
+ * multiply-add where the machine has it, in scalar and vector code alike. */
 static LLVMValueRef emit_combined(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     Cg *g = f->g;
     const LStmt *d = f->def[s->src->id];
@@ -291,14 +305,15 @@ static LLVMValueRef emit_combined(CgFn *f, const LStmt *s, LLVMValueRef acc) {
     return cpu_call(g, "llvm.fma", &t, 1, arg, 3);
 }
 
-/* The vector accumulator of an accumulation, or NULL. */
+/* The vector that collects the sums of accumulation s per lane during a vector loop; NULL: there is
+ * none. */
 static CgAccumulator *find_accumulator(CgFn *f, const LStmt *s) {
     for (int i = 0; i < f->n_accumulators; i++)
         if (f->accumulator[i].acc == s) return &f->accumulator[i];
     return NULL;
 }
 
-/* Accumulates into a vector accumulator. */
+/* Accumulates the source of s into the vector of accumulator `fold`, in the active lanes. */
 static void accumulate_in_register(CgFn *f, const LStmt *s, CgAccumulator *fold) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_vector_type(cpu_type(g, s->buf->dt), f->lanes);
@@ -307,7 +322,8 @@ static void accumulate_in_register(CgFn *f, const LStmt *s, CgAccumulator *fold)
     LLVMBuildStore(g->b, now, fold->at);
 }
 
-/* Accumulates many lanes into one address: they are reduced in a fixed tree, then combined. */
+/* Accumulates the source of s in all active lanes into the one address a: the lanes are reduced in
+ * a fixed tree, then combined with the element. */
 static void accumulate_reduced(CgFn *f, const LStmt *s, CgAddr a) {
     DType dt = s->buf->dt;
     LLVMValueRef x = cpu_cast(f, cpu_broadcast_to_lanes(f, f->reg[s->src->id]), s->src->dt, dt);
@@ -317,13 +333,14 @@ static void accumulate_reduced(CgFn *f, const LStmt *s, CgAddr a) {
     cpu_store_at(f, s->buf, a.off, cpu_combine(f, s->red, dt, cpu_load_at(f, s->buf, a.off), x));
 }
 
-/* Combines a scalar with the element that s accumulates into. */
+/* Combines scalar x with the element that accumulation s adds to. */
 void cpu_acc_value(CgFn *f, const LStmt *s, LLVMValueRef x) {
     LLVMValueRef at = element_address(f, s->buf, s->idx).off;
     cpu_store_at(f, s->buf, at, cpu_combine(f, s->red, s->buf->dt, cpu_load_at(f, s->buf, at), x));
 }
 
-/* Accumulates lane after lane, since two lanes may have the same address. */
+/* Accumulates the source of s lane after lane, in a loop, since two lanes may have the same
+ * address. */
 static void accumulate_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     Cg *g = f->g;
     DType dt = s->buf->dt;
@@ -341,7 +358,8 @@ static void accumulate_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     cpu_loop_end(f, &l);
 }
 
-/* Emits an accumulation. */
+/* Emits the accumulation s in the way that suits its address: in registers, by vector, by
+ * reduction, or lane after lane. */
 void cpu_acc(CgFn *f, const LStmt *s) {
     CgAccumulator *fold = find_accumulator(f, s);
     if (fold) {
@@ -365,14 +383,15 @@ void cpu_acc(CgFn *f, const LStmt *s) {
         accumulate_by_lane(f, s, a);
 }
 
-/* The width of a row padded to whole vectors of the width that a loop over it gets. */
+/* The width n of a row, padded to whole vectors of the width that a loop over the row gets. */
 static int64_t padded_width(CgFn *f, int64_t n) {
     int w = 1;
     while (w < n && w < f->g->machine.lanes) w *= 2;
     return (n + w - 1) / w * w;
 }
 
-/* Reserves the memory of a local array. */
+/* Reserves stack memory for the local array of statement s, with an element per lane in a vector
+ * loop; outside, rows are padded to whole vectors. */
 void cpu_local(CgFn *f, const LStmt *s) {
     CgLocal *l = cpu_local_of(f, s->buf);
     LLVMTypeRef t = cpu_vector_type(cpu_mem_type(f->g, s->buf->dt), f->lanes);

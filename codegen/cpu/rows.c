@@ -10,15 +10,17 @@
  * It is lanes.c's cut, made in the parallel loop. */
 #include "codegen/cpu/cpu.h"
 
+/* A parallel loop with a block of rows in lanes. */
 typedef struct {
     CgFn *f;
     const LStmt *loop;
-    CgSpill *spills;       /* [n_regs] */
-    CgLocal *local;        /* [locals] */
+    CgSpill *spills;       /* [n_regs] values that were computed in lanes */
+    CgLocal *local;        /* [locals] arrays with an element per lane */
     LLVMValueRef first, n; /* first row of the block, how many */
 } Rows;
 
-/* Emits statements with a row per lane. */
+/* Emits the statements from .. to (exclusive) for a block of rows at once, one row per lane. Lanes
+ * behind the last row are masked. */
 static void emit_lanes(Rows *r, const LStmt *from, const LStmt *to) {
     CgFn *f = r->f;
     f->lanes = r->loop->sched.rows;
@@ -32,8 +34,8 @@ static void emit_lanes(Rows *r, const LStmt *from, const LStmt *to) {
     f->lanes = 1, f->mask = f->tail_mask = NULL;
 }
 
-/* Makes what lanes have computed before `end` available: as the row of one lane, or (NULL) in all
- * lanes. */
+/* Makes scalars and local arrays that were computed in lanes, by statements before `end`, available
+ * to what follows. lane: to scalar code, for the row in that lane; NULL: to code in all lanes. */
 static void use_lanes(Rows *r, const LStmt *end, LLVMValueRef lane) {
     CgFn *f = r->f;
     for (const LStmt *s = r->loop->body; s != end; s = s->next) {
@@ -46,7 +48,8 @@ static void use_lanes(Rows *r, const LStmt *end, LLVMValueRef lane) {
     }
 }
 
-/* Emits statements row by row. */
+/* Emits the statements from .. to (exclusive) as a loop over the rows of the block, one row after
+ * the other. */
 static void emit_rows(Rows *r, const LStmt *from, const LStmt *to) {
     CgFn *f = r->f;
     Cg *g = f->g;
@@ -59,13 +62,15 @@ static void emit_rows(Rows *r, const LStmt *from, const LStmt *to) {
     use_lanes(r, from, NULL);
 }
 
-/* The end of the statements that are all executed row by row, or all in lanes. */
+/* The first statement from s on that is unlike `serial`: statements that are executed row by row
+ * are serial, those in lanes are not. NULL: all to the end of the body are alike. */
 static const LStmt *group_end(const LStmt *s, bool serial) {
     while (s && loop_is_serial(s) == serial) s = s->next;
     return s;
 }
 
-/* Emits a parallel loop with a row per lane (sched.rows). */
+/* Emits a parallel loop that takes blocks of rows, one row per lane (sched.rows). Statements that
+ * cannot run in lanes are executed row by row. */
 void cpu_rows_in_lanes(CgFn *f, const LStmt *loop) {
     Cg *g = f->g;
     Rows r = {.f = f, .loop = loop};

@@ -3,33 +3,35 @@
 
 #include "codegen/cpu/cpu.h"
 
-/* Whether the value is f32 or f64, or a vector of these. */
+/* Whether v is of type f32 or f64, or a vector of these. */
 static bool is_float(LLVMValueRef v) {
     LLVMTypeRef t = LLVMTypeOf(v);
     if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
     return LLVMGetTypeKind(t) == LLVMFloatTypeKind || LLVMGetTypeKind(t) == LLVMDoubleTypeKind;
 }
 
-/* Whether the value is i1, or a vector of it. */
+/* Whether v is of type i1, or a vector of it. */
 static bool is_bool(LLVMValueRef v) {
     LLVMTypeRef t = LLVMTypeOf(v);
     if (LLVMGetTypeKind(t) == LLVMVectorTypeKind) t = LLVMGetElementType(t);
     return LLVMGetTypeKind(t) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(t) == 1;
 }
 
+/* Zero, in the type of v. */
 static LLVMValueRef zero_like(LLVMValueRef v) {
     return LLVMConstNull(LLVMTypeOf(v));
 }
 
 /* ---- casts --------------------------------------------------------------------------- */
 
-/* Rounds a value that is computed in f32 to the 16 bits that it is stored in. */
+/* Rounds v, which is computed in f32, as a value of type dt would be: to the 16 bits of f16 or
+ * bf16. Other types stay as they are. */
 static LLVMValueRef round_to(Cg *g, LLVMValueRef v, DType dt) {
     if (dt != DT_F16 && dt != DT_BF16) return v;
     return cpu_from_mem(g, dt, cpu_to_mem(g, dt, v));
 }
 
-/* Converts a float. */
+/* Converts a float to type `to`: to bool by comparing with 0, to integers with saturation. */
 static LLVMValueRef cast_float(Cg *g, LLVMValueRef v, DType to) {
     int w = cpu_width(v);
     LLVMTypeRef t = cpu_vector_type(cpu_type(g, to), w);
@@ -39,7 +41,7 @@ static LLVMValueRef cast_float(Cg *g, LLVMValueRef v, DType to) {
     return cpu_call(g, "llvm.fptosi.sat", over, 2, &v, 1);
 }
 
-/* Converts an integer. */
+/* Converts an integer or bool to type `to`. */
 static LLVMValueRef cast_int(Cg *g, LLVMValueRef v, DType to) {
     LLVMTypeRef t = cpu_vector_type(cpu_type(g, to), cpu_width(v));
     if (to == DT_I1) return LLVMBuildICmp(g->b, LLVMIntNE, v, zero_like(v), "");
@@ -48,6 +50,8 @@ static LLVMValueRef cast_int(Cg *g, LLVMValueRef v, DType to) {
     return is_bool(v) ? LLVMBuildZExt(g->b, v, t, "") : LLVMBuildIntCast2(g->b, v, t, 1, "");
 }
 
+/* Converts v from element type `from` to element type `to`, in as many lanes. Results of 16 bits
+ * are rounded as such, though registers hold them as f32. */
 LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
     Cg *g = f->g;
     if (from == to) return v;
@@ -56,7 +60,7 @@ LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
 
 /* ---- arithmetic ------------------------------------------------------------------------ */
 
-/* The greater or lesser of x and y. */
+/* The greater (or the lesser) of x and y; y where one is NaN. */
 static LLVMValueRef select_extreme(Cg *g, bool greater, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef c =
         is_float(x)  ? LLVMBuildFCmp(g->b, greater ? LLVMRealOGT : LLVMRealOLT, x, y, "")
@@ -65,7 +69,7 @@ static LLVMValueRef select_extreme(Cg *g, bool greater, LLVMValueRef x, LLVMValu
     return LLVMBuildSelect(g->b, c, x, y, "");
 }
 
-/* Combines acc and x by the reduction r. */
+/* Combines accumulator acc with x as reduction r does: sum (for bools: or), maximum or minimum. */
 LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
     Cg *g = f->g;
     (void)dt;
@@ -74,7 +78,8 @@ LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMVal
     return is_float(acc) ? LLVMBuildFAdd(g->b, acc, x, "") : LLVMBuildAdd(g->b, acc, x, "");
 }
 
-/* An integer quotient: x / 0 is 0, and in 64 bits no quotient of 32-bit values overflows. */
+/* The quotient of integers, defined for all operands: x / 0 is 0. It is computed in 64 bits, where
+ * no quotient of 32-bit values overflows; x / -1 is a negation. */
 static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
     LLVMTypeRef t = LLVMTypeOf(x), wide = cpu_vector_type(g->i64, cpu_width(x));
     LLVMValueRef zero = LLVMBuildICmp(g->b, LLVMIntEQ, y, zero_like(y), "");
@@ -89,7 +94,8 @@ static LLVMValueRef int_div(Cg *g, LLVMValueRef x, LLVMValueRef y, DType dt) {
     return LLVMBuildSelect(g->b, zero, zero_like(x), q, "");
 }
 
-/* An arithmetic operation; NULL: op is none. */
+/* Emits a binary operation on two values of type dt; NULL: op is an elementary function
+ * (math.c). */
 static LLVMValueRef arithmetic(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     bool fl = is_float(x);
     switch (op) {
@@ -114,6 +120,7 @@ static LLVMValueRef arithmetic(Cg *g, OpKind op, DType dt, LLVMValueRef x, LLVMV
     }
 }
 
+/* Emits the comparison op (<, <= or =) of two values; false where one is NaN. */
 static LLVMValueRef compare(Cg *g, OpKind op, LLVMValueRef x, LLVMValueRef y) {
     if (is_float(x)) {
         LLVMRealPredicate p = op == OP_LT ? LLVMRealOLT : op == OP_LE ? LLVMRealOLE : LLVMRealOEQ;
@@ -126,12 +133,13 @@ static LLVMValueRef compare(Cg *g, OpKind op, LLVMValueRef x, LLVMValueRef y) {
     return LLVMBuildICmp(g->b, p, x, y, "");
 }
 
-/* A call of an intrinsic with one argument. */
+/* A call of an LLVM intrinsic with one argument, which it is overloaded on. */
 static LLVMValueRef intrinsic1(Cg *g, const char *name, LLVMValueRef x) {
     LLVMTypeRef t = LLVMTypeOf(x);
     return cpu_call(g, name, &t, 1, &x, 1);
 }
 
+/* The absolute value of a float, integer or bool. */
 static LLVMValueRef absolute(Cg *g, LLVMValueRef x) {
     if (is_float(x)) return intrinsic1(g, "llvm.fabs", x);
     if (is_bool(x)) return x;
@@ -139,6 +147,7 @@ static LLVMValueRef absolute(Cg *g, LLVMValueRef x) {
     return LLVMBuildSelect(g->b, low, LLVMBuildNeg(g->b, x, ""), x, "");
 }
 
+/* Emits an operation with one operand of type dt. */
 static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
     Cg *g = f->g;
     switch (op) {
@@ -168,6 +177,7 @@ static LLVMValueRef unary(CgFn *f, OpKind op, DType dt, LLVMValueRef x) {
     }
 }
 
+/* Emits the operation of the graph IR that statement s applies to its operands x[]. */
 static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
     Cg *g = f->g;
     DType dt = s->arg[0]->dt;
@@ -184,19 +194,21 @@ static LLVMValueRef elementwise(CgFn *f, const LStmt *s, LLVMValueRef *x) {
 
 /* ---- random numbers: runtime/exec/rng.h in IR -------- */
 
+/* x xor (x >> bits), for 32-bit integers: a step of the hash. */
 static LLVMValueRef shift_xor(Cg *g, LLVMValueRef x, int bits) {
     LLVMValueRef s = LLVMBuildLShr(g->b, x, cpu_const_int(x, g->i32, bits), "");
     return LLVMBuildXor(g->b, x, s, "");
 }
 
-/* A hash of 32 bits. */
+/* Hashes 32 bits, as rt_mix32() does. */
 static LLVMValueRef mix32(Cg *g, LLVMValueRef x) {
     x = LLVMBuildMul(g->b, shift_xor(g, x, 16), cpu_const_int(x, g->i32, 0x21f0aaad), "");
     x = LLVMBuildMul(g->b, shift_xor(g, x, 15), cpu_const_int(x, g->i32, 0xd35a2d97), "");
     return shift_xor(g, x, 15);
 }
 
-/* The 32 bits that a random number is made of. */
+/* The 32 random bits that rt_uniform() of runtime/exec/rng.h makes its number of. x[0], x[1]: the
+ * key of the stream; x[2], x[3]: row and column. */
 static LLVMValueRef random_bits(Cg *g, LLVMValueRef *x) {
     LLVMTypeRef t = cpu_vector_type(g->i32, cpu_width(x[0]));
     LLVMValueRef row = LLVMBuildTrunc(g->b, x[2], t, ""), col = LLVMBuildTrunc(g->b, x[3], t, "");
@@ -205,7 +217,7 @@ static LLVMValueRef random_bits(Cg *g, LLVMValueRef *x) {
     return mix32(g, LLVMBuildXor(g->b, h, LLVMBuildAdd(g->b, col, x[1], ""), ""));
 }
 
-/* A random number in [0, 1). */
+/* A uniform random f32 in [0, 1): the upper 24 of the random bits of x[], times 2^-24. */
 static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
     int w = cpu_width(x[0]);
     LLVMValueRef h = random_bits(g, x);
@@ -214,8 +226,8 @@ static LLVMValueRef random_unit(Cg *g, LLVMValueRef *x) {
     return LLVMBuildFMul(g->b, h, cpu_splat(g, LLVMConstReal(g->f32, 0x1p-24), w), "");
 }
 
-/* p <= h >> 8 times 2^-24 is one of the integers h: exactly, as both the conversion and the product
- * are exact. */
+/* Whether p <= the number that random_unit() would give. It compares the bits with an integer,
+ * which is exact, as both the conversion and the product are. */
 static LLVMValueRef at_most_random(Cg *g, double p, LLVMValueRef *x) {
     LLVMValueRef h = random_bits(g, x);
     LLVMValueRef bound = cpu_const_int(h, g->i32, (int64_t)ceil(p * 0x1p24) << 8);
@@ -224,12 +236,14 @@ static LLVMValueRef at_most_random(Cg *g, double p, LLVMValueRef *x) {
 
 /* ---- the statement --------------------------------------------------------------------------- */
 
+/* The constant of statement s, in its destination's type. */
 static LLVMValueRef constant(Cg *g, const LStmt *s) {
     LLVMTypeRef t = cpu_type(g, s->dst->dt);
     if (dtype_is_float(s->dst->dt)) return round_to(g, LLVMConstReal(t, s->imm), s->dst->dt);
     return LLVMConstInt(t, (unsigned long long)(int64_t)s->imm, 1);
 }
 
+/* Emits an operation on index values (i64): arithmetic or a comparison. They cannot overflow. */
 static LLVMValueRef index_op(Cg *g, LFn fn, LLVMValueRef x, LLVMValueRef y) {
     switch (fn) {
     case L_FN_IADD:
@@ -252,7 +266,8 @@ static LLVMValueRef index_op(Cg *g, LFn fn, LLVMValueRef x, LLVMValueRef y) {
     }
 }
 
-/* Whether consecutive integers stay so: a uniform value is added or subtracted. */
+/* Whether the result of s increases by one from lane to lane, as one of its operands does: a
+ * uniform value is added to that, or subtracted from it. */
 static bool stays_consecutive(CgFn *f, const LStmt *s) {
     if (s->fn != L_FN_IADD && s->fn != L_FN_ISUB) return false;
     CgShape x = f->reg[s->arg[0]->id].shape, y = f->reg[s->arg[1]->id].shape;
@@ -260,8 +275,8 @@ static bool stays_consecutive(CgFn *f, const LStmt *s) {
            (s->fn == L_FN_IADD && x == SHAPE_UNIFORM && y == SHAPE_CONSECUTIVE);
 }
 
-/* Whether the result is uniform, consecutive or varying over the lanes. It is uniform if all
- * operands are: a vector operation, such as a division, would compute it once per lane. */
+/* Whether the result of s is uniform, consecutive or varying over the lanes. It is uniform if all
+ * operands are: as a vector operation, a division would be computed once per lane. */
 static CgShape result_shape(CgFn *f, const LStmt *s) {
     if (stays_consecutive(f, s)) return SHAPE_CONSECUTIVE;
     for (int i = 0; i < s->n_arg; i++)
@@ -269,7 +284,8 @@ static CgShape result_shape(CgFn *f, const LStmt *s) {
     return SHAPE_UNIFORM;
 }
 
-/* Emits a scalar function. */
+/* Emits the scalar function of statement s, once or per lane as its operands require; returns its
+ * value. */
 CgVal cpu_let(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     CgVal out = {NULL, result_shape(f, s), false};
