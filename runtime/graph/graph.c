@@ -113,6 +113,7 @@ typedef struct {
     int *n;
 } Section;
 
+/* The dataset's list of tables of a kind, and its length. */
 static Section section_of(RtDataset *d, gnnc_table kind) {
     if (kind == GNNC_NODES) return (Section){&d->nodes, &d->n_nodes};
     if (kind == GNNC_EDGES) return (Section){&d->edges, &d->n_edges};
@@ -143,6 +144,7 @@ RtTable *rt_graph_table(gnnc_graph *g, const char *name) {
     return NULL;
 }
 
+/* Finds a node or graph type by name; NULL: the error says that there is none. */
 static RtTable *find_in(gnnc_graph *g, gnnc_table kind, const char *name) {
     Section s = section_of(g->data, kind);
     for (int i = 0; i < *s.n; i++)
@@ -152,6 +154,7 @@ static RtTable *find_in(gnnc_graph *g, gnnc_table kind, const char *name) {
     return NULL;
 }
 
+/* Is it a number of rows that row numbers of 32 bits can count? */
 static gnnc_status check_count(gnnc_graph *g, const char *name, int64_t count) {
     if (count >= 0 && count <= INT32_MAX) return GNNC_OK;
     return rt_fail(&g->err, GNNC_E_RANGE, "%s: %lld rows: 0 to 2^31 - 1 are possible", name,
@@ -186,6 +189,7 @@ static gnnc_status new_table(gnnc_graph *g, gnnc_table kind, const char *name, b
     return GNNC_OK;
 }
 
+/* Puts the new table into the graph, in the place of `old` if that is given. */
 static gnnc_status put_table(gnnc_graph *g, gnnc_table kind, const RtTable *made, RtTable *old) {
     Section s = section_of(g->data, kind);
     gnnc_status st = old ? GNNC_OK : reserve(g, kind, made->name);
@@ -195,6 +199,7 @@ static gnnc_status put_table(gnnc_graph *g, gnnc_table kind, const RtTable *made
     return GNNC_OK;
 }
 
+/* Adds a node type, or a kind of graph, of so many rows. */
 static gnnc_status add_rows(gnnc_graph *g, gnnc_table kind, const char *type, int64_t count) {
     RtTable made, *old;
     if (!g || !type) return rt_graph_null(g, "type");
@@ -216,6 +221,7 @@ gnnc_status gnnc_graph_add_graphs(gnnc_graph *g, const char *type, int64_t count
     return add_rows(g, GNNC_GRAPHS, type, count);
 }
 
+/* Says which nodes belong to which graph: node i to graph g if ptr[g] <= i < ptr[g + 1]. */
 static gnnc_status divide(gnnc_graph *g, const char *nodes, const char *graphs, RtBorrowed *ptr) {
     gnnc_status st;
     RtTable *t, *of;
@@ -282,6 +288,8 @@ static gnnc_status expand(gnnc_graph *g, const RtBorrowed *ptr, int64_t n_edges,
                    (long long)at, (long long)n_edges);
 }
 
+/* Reads and checks the two arrays of edges: sources and destinations, or (e->by) the bounds of
+ * compressed rows and the other ends. */
 static gnnc_status open_ends(gnnc_graph *g, const Edges *e, RtBorrowed x[2], RtTable *made) {
     const RtTable *of = g->data->nodes;
     gnnc_status st;
@@ -308,6 +316,7 @@ out:
     return st;
 }
 
+/* Adds an edge type between two node types that are there. */
 static gnnc_status add_edges(gnnc_graph *g, const Edges *e, RtBorrowed x[2]) {
     RtTable made, *old;
     gnnc_status st;
@@ -394,6 +403,7 @@ static RtSnapshot *see(gnnc_graph *g, RtDataset **d) {
     return s;
 }
 
+/* Describes a table for the caller. */
 static gnnc_status tell_table(RtDataset *d, int table, gnnc_table_info *out) {
     gnnc_table kind;
     const RtTable *t = table_at(d, table, &kind);
@@ -409,6 +419,7 @@ static gnnc_status tell_table(RtDataset *d, int table, gnnc_table_info *out) {
     return GNNC_OK;
 }
 
+/* Describes a column for the caller. */
 static gnnc_status tell_column(RtDataset *d, int table, int column, gnnc_column_info *out) {
     gnnc_table kind;
     const RtTable *t = table_at(d, table, &kind);

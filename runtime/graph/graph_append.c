@@ -25,6 +25,7 @@ static gnnc_status check_columns(Call *a) {
     return rt_values_check(a->in.columns, &a->in.n_columns, &a->one.err);
 }
 
+/* Says why rows cannot be appended to the table of that name. */
 static gnnc_status no_table(Call *a, bool edges) {
     const RtDataset *d = a->g->data;
     const char *name = a->in.table;
@@ -38,6 +39,7 @@ static gnnc_status no_table(Call *a, bool edges) {
     return rt_fail(err, GNNC_E_MISSING, "there is no table '%s'", name);
 }
 
+/* Finds the table that rows are appended to, and checks that it takes any. */
 static gnnc_status find_table(Call *a) {
     const RtDataset *d = a->g->data;
     const gnnc_rows *r = &a->in;
@@ -56,6 +58,7 @@ static gnnc_status find_table(Call *a) {
                    "%s: nodes that are divided into graphs are not appended to", r->table);
 }
 
+/* Rows of a table with those that were appended, read under the lock. */
 static int64_t count_of(gnnc_graph *g, int number) {
     pthread_mutex_lock(&g->lock);
     int64_t n = g->tail[number].count;
@@ -126,6 +129,7 @@ static gnnc_status take_form(Call *a, const RtColumn *like, RtColumn *c) {
     return st;
 }
 
+/* A dictionary of the names that a column has codes for; NULL: no memory. */
 static RtDictionary *new_known(gnnc_graph *g, const RtColumn *c) {
     RtPool pool;
     rt_pool_init(&pool, &g->from);
@@ -187,6 +191,7 @@ static gnnc_status translate(Call *a, const RtColumn *like, RtColumn *c, const g
     return GNNC_OK;
 }
 
+/* Is the given column one of the table's, given once, and in the right form? */
 static gnnc_status check_given(Call *a, const gnnc_values *v, const RtColumn **like) {
     RtError *err = &a->one.err;
     if (!v->column) return rt_fail(err, GNNC_E_ARG, "%s: a column has no name", a->in.table);
@@ -201,6 +206,7 @@ static gnnc_status check_given(Call *a, const gnnc_values *v, const RtColumn **l
     return GNNC_OK;
 }
 
+/* Reads the given values as a column of the same kind as the table's. */
 static gnnc_status add_column(Call *a, const RtColumn *like, const gnnc_values *v) {
     return rt_values_add(&a->one, a->in.table, v, (gnnc_kind)like->kind,
                          rt_column_has_codes(like) ? like->n_categories : -1,
@@ -247,6 +253,8 @@ static gnnc_status fill_column(Call *a, const RtColumn *like) {
     return GNNC_OK;
 }
 
+/* Takes all columns that are given, and fills the others with unknown values. After a failure the
+ * rest is only given back. */
 static gnnc_status take_columns(Call *a, gnnc_status st) {
     for (int i = 0; i < a->in.n_columns; i++)
         st = take_column(a, rt_values_at(a->in.columns, i), st);
@@ -263,6 +271,7 @@ typedef struct {
     size_t n;
 } Packing;
 
+/* Copies n elements into the block, 8-byte aligned; without a block only counts the bytes. */
 static const void *pack(Packing *p, const void *from, int64_t n, size_t size) {
     size_t n_bytes = (size_t)n * size;
     char *at = p->to ? p->to + p->n : NULL;
@@ -271,6 +280,7 @@ static const void *pack(Packing *p, const void *from, int64_t n, size_t size) {
     return at;
 }
 
+/* A column whose arrays are packed into the block. */
 static RtColumn pack_column(Packing *p, const RtColumn *c) {
     int64_t n = c->n_rows * rt_column_width(c);
     RtColumn to = *c;
@@ -306,6 +316,7 @@ static void pack_table(Packing *p, const RtTable *t, const RtTable *like, RtTabl
     to->dst = pack(p, t->dst, t->count, sizeof *t->dst);
 }
 
+/* Makes a copy of the appended rows in one block, which the log owns; NULL: no memory. */
 static RtLogged *logged(Call *a) {
     const RtTable *t = table_of(a);
     size_t head = sizeof(RtLogged) + (size_t)a->like->n_columns * sizeof(RtColumn);
@@ -330,6 +341,8 @@ static gnnc_status check_room(Call *a, const RtTail *tail, const RtTable *t) {
     return GNNC_OK;
 }
 
+/* Adds the rows to the table's log, if there is room for them; *first is the number of the
+ * first. */
 static gnnc_status put(Call *a, RtLogged *l, int64_t *first) {
     RtTail *tail = &a->g->tail[a->number];
     pthread_mutex_lock(&a->g->lock);
@@ -349,6 +362,7 @@ static gnnc_status put(Call *a, RtLogged *l, int64_t *first) {
     return st;
 }
 
+/* Copies the rows and adds them to the log. */
 static gnnc_status to_log(Call *a, int64_t *first) {
     RtLogged *l = logged(a);
     if (!l) return rt_fail_nomem(&a->one.err, a->in.table);

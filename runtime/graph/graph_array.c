@@ -128,6 +128,7 @@ gnnc_status rt_borrowed_shape(gnnc_graph *g, const RtBorrowed *x, int rank, cons
     return GNNC_OK;
 }
 
+/* Fails unless the array holds integers. */
 gnnc_status rt_borrowed_integers(gnnc_graph *g, const RtBorrowed *x) {
     if (rt_dtype_kind(x->a.dt) != 'f') return GNNC_OK;
     return rt_fail(&g->err, GNNC_E_DTYPE, "%s: holds %s, integers wanted", x->where,
@@ -183,6 +184,7 @@ gnnc_status rt_borrowed_f32(gnnc_graph *g, RtBorrowed *x, const float **out) {
     return GNNC_OK;
 }
 
+/* The array as f64: itself if it is that, else a copy that the graph owns. */
 gnnc_status rt_borrowed_f64(gnnc_graph *g, RtBorrowed *x, const double **out) {
     const void *p;
     if (x->a.dt == RT_DT_F64) {
@@ -197,6 +199,7 @@ gnnc_status rt_borrowed_f64(gnnc_graph *g, RtBorrowed *x, const double **out) {
     return GNNC_OK;
 }
 
+/* The array as i64: itself if it is that, else a copy that the graph owns. */
 gnnc_status rt_borrowed_i64(gnnc_graph *g, RtBorrowed *x, const int64_t **out) {
     const void *p;
     gnnc_status st = rt_borrowed_integers(g, x);

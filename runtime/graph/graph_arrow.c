@@ -22,6 +22,7 @@ static void release_array(void *user) {
     if (a->release) a->release(a);
 }
 
+/* Is it a record batch with as many rows as the table, and no row that is null as a whole? */
 static gnnc_status check_batch(const Batch *b) {
     const struct ArrowSchema *s = &b->schema;
     const struct ArrowArray *a = b->array;
@@ -59,6 +60,7 @@ static gnnc_status check_kinds(const Batch *b) {
     return GNNC_OK;
 }
 
+/* The kind of a column: as the caller says, else as its Arrow type is read. */
 static gnnc_status kind_of(const Batch *b, RtField *f) {
     for (int k = 0; k < b->n_kinds; k++) {
         if (strcmp(b->columns[k], f->schema->name) != 0) continue;
@@ -68,6 +70,8 @@ static gnnc_status kind_of(const Batch *b, RtField *f) {
     return rt_field_kind(f, &f->kind, &b->g->err);
 }
 
+/* Adds column i of the batch to the table. b->kept: the graph reads its memory in place, so the
+ * batch must stay. */
 static gnnc_status add_field(Batch *b, int64_t i) {
     RtField f = {.schema = b->schema.children[i], .array = b->array->children[i]};
     gnnc_status st;
@@ -105,6 +109,7 @@ static gnnc_status add_fields(Batch *b) {
     return st;
 }
 
+/* Adds all columns of a batch to the table; what is read in place is released with the graph. */
 static gnnc_status add_batch(Batch *b) {
     gnnc_status st;
     RtLoan *loan = RT_NEW(&b->g->data->pool, RtLoan);
@@ -120,6 +125,7 @@ out:
     return st;
 }
 
+/* Checks the arguments. A batch that was released already has nothing to read. */
 static gnnc_status begin(gnnc_graph *g, const char *table, const struct ArrowSchema *schema,
                          const struct ArrowArray *array, const Batch *b) {
     if (!g || !table || !schema || !array)

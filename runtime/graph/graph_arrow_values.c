@@ -51,6 +51,7 @@ static bool is_text(const char *format) {
     return !strcmp(format, "u") || !strcmp(format, "U");
 }
 
+/* How a field's cells are read, by its Arrow format; NONE: they are not read here. */
 static Sort sort_of(const struct ArrowSchema *s) {
     int64_t unit;
     bool wide;
@@ -63,6 +64,7 @@ static Sort sort_of(const struct ArrowSchema *s) {
     return width_of(s->format) > 0 && s->n_children == 1 && s->children ? LIST : NONE;
 }
 
+/* Fails: cells of this Arrow format cannot be a column of this kind. */
 static gnnc_status no_kind(const RtField *f, RtError *err) {
     return rt_fail(err, GNNC_E_DTYPE,
                    "%s: Arrow's format '%.32s' is not read here, or not as this kind", f->where,
@@ -105,6 +107,7 @@ static gnnc_status null_row(const RtField *f, int64_t row, RtError *err) {
                    f->where, (long long)row);
 }
 
+/* The field's column: an array of n rows, or of n rows of `width` elements. */
 static void set_out(RtField *f, gnnc_element type, int64_t width, const void *data) {
     f->out = (gnnc_array){.struct_size = sizeof f->out,
                           .data = data,
@@ -126,12 +129,14 @@ static bool is_unknown(const Cells *c, int64_t i) {
            (c->item && is_null(c->item, c->item_start + i));
 }
 
+/* The first cell that is null, or n. */
 static int64_t first_unknown(const Cells *c) {
     int64_t i = 0;
     while (i < c->n && !is_unknown(c, i)) i++;
     return i;
 }
 
+/* Finds the n cells from `start` on; single bits are widened to bytes, in `scratch`. */
 static gnnc_status open_values(const RtField *f, const struct ArrowSchema *s, const Array *a,
                                int64_t start, RtPool *scratch, Cells *c, RtError *err) {
     int32_t type = number_of(s->format);
@@ -152,6 +157,7 @@ static gnnc_status open_values(const RtField *f, const struct ArrowSchema *s, co
     return GNNC_OK;
 }
 
+/* Finds the cells of a field; of a list of fixed width its elements, side by side. */
 static gnnc_status open_cells(const RtField *f, RtPool *scratch, Cells *c, RtError *err) {
     *c = (Cells){.row = f->array, .row_start = f->start, .width = 1, .n = f->n};
     if (sort_of(f->schema) != LIST)
@@ -193,6 +199,7 @@ static gnnc_status without_nulls(RtField *f, const Cells *c, RtPool *scratch, Rt
     return GNNC_OK;
 }
 
+/* Reads numbers or bits, in place where it can. Nulls fail, or become unknown, as the kind says. */
 static gnnc_status read_cells(RtField *f, RtPool *scratch, RtError *err) {
     Cells c;
     gnnc_status st = open_cells(f, scratch, &c, err);
@@ -216,6 +223,7 @@ static double seconds(int64_t v, int64_t per_second) {
     return (double)(v / per_second) + (double)(v % per_second) / (double)per_second;
 }
 
+/* Reads dates and times as seconds; null is NaN. */
 static gnnc_status read_times(RtField *f, RtPool *scratch, RtError *err) {
     int64_t per_second = 1;
     bool wide = false;
@@ -251,6 +259,8 @@ static int64_t offset_at(const Texts *t, int64_t i) {
     return rt_array_i64(&v, t->start + i);
 }
 
+/* Checks the offsets of all texts, and makes room for a copy of the longest, with a NUL behind
+ * it. */
 static gnnc_status measure(Texts *t) {
     int64_t most = 0;
     for (int64_t i = 0; i < t->n; i++) {
@@ -264,6 +274,7 @@ static gnnc_status measure(Texts *t) {
     return t->copy ? GNNC_OK : rt_fail_nomem(t->err, t->f->where);
 }
 
+/* Gives text i a code: that of the same text before, or the next; null has -1. */
 static gnnc_status number_text(Texts *t, int64_t i) {
     size_t n = (size_t)(offset_at(t, i + 1) - offset_at(t, i));
     t->code[i] = -1;
@@ -326,6 +337,7 @@ out:
     return st;
 }
 
+/* The codes become the column. A column of categories has no unknown ones. */
 static gnnc_status give_codes(RtField *f, const int32_t *code, RtError *err) {
     for (int64_t i = 0; i < f->n && f->kind == GNNC_COL_CAT; i++)
         if (code[i] < 0) return null_row(f, i, err);
@@ -333,6 +345,7 @@ static gnnc_status give_codes(RtField *f, const int32_t *code, RtError *err) {
     return GNNC_OK;
 }
 
+/* Reads texts as codes of categories or classes, in the order in which they appear. */
 static gnnc_status read_plain(RtField *f, RtPool *scratch, RtError *err) {
     const int32_t *code;
     gnnc_status st = read_texts(f, f->schema, f->array, f->start, f->n, scratch, &code, err);

@@ -62,6 +62,7 @@ static const char *where_of(RtBorrowed *in, const char *table, const char *colum
     return text ? text : "a column";
 }
 
+/* Finds the table, and begins the column: its name and as many rows as the table. */
 static gnnc_status begin(Adding *a) {
     gnnc_graph *g = a->g;
     if (!g || !a->table || !a->column) return rt_graph_null(g, a->table ? "column" : "table");
@@ -131,6 +132,8 @@ static gnnc_status real_codes(Adding *a, RtBorrowed *x, const int32_t **out) {
     return GNNC_OK;
 }
 
+/* Takes codes of categories or classes. Without a number of categories it is one more than the
+ * greatest code. */
 static gnnc_status take_codes(Adding *a, RtBorrowed *x) {
     gnnc_graph *g = a->g;
     gnnc_status st;
@@ -152,6 +155,7 @@ out:
     return st;
 }
 
+/* Takes one number per row. */
 static gnnc_status take_scalar(Adding *a, RtBorrowed *x) {
     gnnc_status st = rt_borrowed_shape(a->g, x, 1, (int64_t[]){a->t->count});
     if (st != GNNC_OK) return st;
@@ -173,6 +177,8 @@ static gnnc_status split_shape(Adding *a, const RtBorrowed *x) {
     return st;
 }
 
+/* Takes splits: 0 none, 1 train, 2 validation, 3 test; anything else is reported later, with its
+ * row. */
 static gnnc_status take_split(Adding *a, RtBorrowed *x) {
     gnnc_status st = split_shape(a, x);
     const void *p;
@@ -192,6 +198,7 @@ static gnnc_status take_split(Adding *a, RtBorrowed *x) {
     return GNNC_OK;
 }
 
+/* Takes a column that has one array, in the way that its kind says. */
 static gnnc_status take(Adding *a, RtBorrowed *x) {
     int k = (int)a->c.kind;
     gnnc_status st = rt_borrowed_open(a->g, x);
@@ -297,6 +304,7 @@ static gnnc_status ones(Adding *a, int64_t n) {
     return GNNC_OK;
 }
 
+/* Takes a sparse column of three arrays: bounds, columns and values; without values each is 1. */
 static gnnc_status take_csr(Adding *a, RtBorrowed x[3]) {
     gnnc_graph *g = a->g;
     RtCsr *m = &a->c.csr;

@@ -54,6 +54,7 @@ static gnnc_status check_tensor(RtError *err, const DLManagedTensorVersioned *m,
                    t->dtype.code, t->dtype.bits, t->dtype.lanes);
 }
 
+/* Describes the tensor as an array of ours, which deletes the tensor when it is released. */
 static void describe(DLManagedTensorVersioned *m, gnnc_array *out) {
     const DLTensor *t = &m->dl_tensor;
     *out = (gnnc_array){.struct_size = sizeof *out,

@@ -27,6 +27,7 @@ typedef struct {
     RtLoan *loans;
 } Gone;
 
+/* Moves what was lent for a table to `gone`. */
 static void unlink_loans(gnnc_graph *g, const char *table, Gone *gone) {
     for (RtLoan **at = &g->loans, *l; (l = *at);) {
         if (l->table != table) {
@@ -39,6 +40,7 @@ static void unlink_loans(gnnc_graph *g, const char *table, Gone *gone) {
     }
 }
 
+/* Moves a column's arrays to `gone`. */
 static void unlink_column(RtPool *pool, const RtColumn *c, Gone *gone) {
     rt_pool_move(pool, c->low, &gone->arrays);
     if (rt_column_kind(c->kind)->layout != RT_LAYOUT_CSR) {
@@ -65,6 +67,8 @@ static void unlink_version(gnnc_graph *g, int table, RtVersion *v, Gone *gone) {
     unlink_loans(g, t->name, gone);
 }
 
+/* Releases what no version of the graph reads any more. It is called without the lock, as callers'
+ * functions may call back. */
 static void release_gone(Gone *gone) {
     for (RtVersion *v; (v = gone->versions);) {
         RtPool pool = v->pool; /* v lies in it */
@@ -133,6 +137,8 @@ typedef struct {
     int64_t n; /* calls */
 } Growth;
 
+/* The sources (or destinations) of the table and of the rows that were appended, in one array;
+ * NULL: no memory. */
 static const int32_t *join_ends(const Growth *w, bool dst, int64_t count) {
     int32_t *to = RT_NEWN(w->pool, int32_t, count), *at = to;
     int64_t n = w->t->count;
@@ -146,6 +152,7 @@ static const int32_t *join_ends(const Growth *w, bool dst, int64_t count) {
     return to;
 }
 
+/* Makes each column of the table and of the appended rows one. */
 static gnnc_status join_columns(const Growth *w, RtError *err) {
     const RtColumn **part = RT_NEWN(w->scratch, const RtColumn *, w->n + 1);
     gnnc_status st = part ? GNNC_OK : rt_fail_nomem(err, w->t->name);
@@ -162,6 +169,8 @@ static gnnc_status join_columns(const Growth *w, RtError *err) {
     return st;
 }
 
+/* Puts the appended rows into the table. Names of nodes and parts were of the old rows alone, and
+ * go. */
 static gnnc_status grow(const Growth *w, RtError *err) {
     RtTable *t = w->t;
     gnnc_status st = join_columns(w, err);
@@ -237,6 +246,7 @@ static RtSnapshot *next_snapshot(gnnc_graph *g, const RtSnapshot *was, const Spa
     return NULL;
 }
 
+/* Takes the rows that were put into the table out of the log. */
 static void cut(RtTail *t, const Span *s) {
     if (!s->last) return;
     t->first = s->last->next;
@@ -244,6 +254,7 @@ static void cut(RtTail *t, const Span *s) {
     s->last->next = NULL;
 }
 
+/* Releases a list of appended rows. */
 static void free_logged(gnnc_graph *g, RtLogged *l) {
     for (RtLogged *next; l; l = next) {
         next = l->next;

@@ -62,6 +62,7 @@ static gnnc_status names_given(RtPool *pool, const char *dir, const RtTable *t, 
     return GNNC_OK;
 }
 
+/* Reads the names of nodes from the table's file, a line each; *has: it has such a file. */
 static gnnc_status names_of_file(RtPool *pool, const char *dir, const RtTable *t,
                                  const char **names, bool *has, RtError *err) {
     *has = t->names_file != NULL;
@@ -105,6 +106,7 @@ static const RtColumn *key_of(const RtTable *t) {
     return rt_table_column(t, "id");
 }
 
+/* Takes the numbers of the key column as names; *has: the table has one. */
 static gnnc_status names_of_keys(RtPool *pool, const char *dir, const RtTable *t,
                                  const char **names, bool *has, RtError *err) {
     (void)dir;
@@ -124,6 +126,7 @@ static bool all_fit(const char *const *names, int64_t n) {
     return bytes < MOST_BYTES;
 }
 
+/* Are all names different, so that each stands for one row? */
 static gnnc_status all_differ(const RtAlloc *from, const char *const *names, int64_t n,
                               bool *differ, RtError *err) {
     RtPool pool;
@@ -151,6 +154,8 @@ gnnc_status rt_row_names(RtPool *pool, const char *dir, const RtTable *t, const 
     return st;
 }
 
+/* Notes the names of a node type's rows, by which parameters for these rows can be matched with
+ * other data. */
 static gnnc_status bind_space(RtExec *x, int space) {
     RtBound *b = x->rt->bound;
     const RtTable *t = b->table[space];
@@ -199,6 +204,8 @@ static const char *parameter_of(const Rows *r) {
     return "";
 }
 
+/* Finds for each row of the data the row of the file's parameters with its name. r->row NULL: they
+ * are the same. */
 static gnnc_status match_rows(Rows *r) {
     RtNames known;
     bool same = r->has->n == r->known->n;
@@ -220,6 +227,7 @@ static gnnc_status match_rows(Rows *r) {
     return GNNC_OK;
 }
 
+/* Fails: a tensor has not a row for each of the names. */
 static gnnc_status other_shape(const Rows *r, const RtTensor *of) {
     return rt_fail(
         &r->t->rt.err, GNNC_E_SHAPE,

@@ -32,6 +32,8 @@ static gnnc_status check_weights(const RtSampleRel *r, RtError *err) {
     return GNNC_OK;
 }
 
+/* Is the relation that leads back (r->reverse) one between the same node types, with its edges
+ * grouped by source? */
 static gnnc_status check_reverse(const RtSampleGraph *g, const RtSampleRel *r, RtError *err) {
     if (r->reverse < 0) return GNNC_OK;
     const RtSampleRel *back = r->reverse < g->n_rels ? &g->rel[r->reverse] : NULL;
@@ -42,6 +44,8 @@ static gnnc_status check_reverse(const RtSampleGraph *g, const RtSampleRel *r, R
                    back->name);
 }
 
+/* Can edges be drawn along relation k: its arrays, fan-outs, weights, and the relation back where
+ * batches want it? */
 static gnnc_status check_rel(const RtSampleGraph *g, const RtSampleSpec *spec, int k,
                              RtError *err) {
     const RtSampleRel *r = &g->rel[k];
@@ -61,6 +65,7 @@ static gnnc_status check_rel(const RtSampleGraph *g, const RtSampleSpec *spec, i
     return check_weights(r, err);
 }
 
+/* Do the graph and the way to draw fit together? Later code relies on all that is checked here. */
 static gnnc_status check_all(const RtSampleGraph *g, const RtSampleSpec *spec, int n_threads,
                              RtError *err) {
     gnnc_status st = GNNC_OK;
@@ -88,6 +93,8 @@ static void copy_graph(RtSampler *s, const RtSampleGraph *g) {
     s->g = (RtSampleGraph){g->n_types, g->n_rels, s->type, s->rel};
 }
 
+/* Makes the sampler's tables, and copies of the graph's tables and the fan-outs, which may go then;
+ * edges stay where they are. False: no memory. */
 static bool copy_tables(RtSampler *s, const RtSampleGraph *g, const RtSampleSpec *spec) {
     RtPool *pool = &s->pool;
     int64_t n_fanouts = (int64_t)spec->how.n_hops * g->n_rels;
@@ -252,6 +259,8 @@ static void clear(const RtSampler *s, RtBatch *b) {
     b->n_groups = 0;
 }
 
+/* Begins a batch: no node has a number yet. In the epoch in which it is first used its buffers take
+ * room to grow. */
 static void begin(RtSampler *s, RtBatch *b, const RtSampleAt *at) {
     if (b->first_epoch == 0) b->first_epoch = at->epoch + 1;
     b->growth.roomy = s->growth.roomy = b->first_epoch == at->epoch + 1;
@@ -265,6 +274,7 @@ static void begin(RtSampler *s, RtBatch *b, const RtSampleAt *at) {
     s->tree_key = NULL;
 }
 
+/* Is seed i a node of its type? */
 static gnnc_status check_seed(const RtSampler *s, const RtSeeds *g, int64_t i, RtError *err) {
     if (g->id[i] < 0 || g->id[i] >= s->g.type[g->type].n)
         return rt_fail(err, GNNC_E_RANGE, "seed %lld: %d is no '%s' node: there are %lld",
@@ -294,6 +304,8 @@ static gnnc_status keep_times(RtSampler *s, const RtSeeds *g, RtError *err) {
     return GNNC_OK;
 }
 
+/* Adds a group of seeds as the batch's first nodes, and writes the local number of each. In a
+ * disjoint batch each seed has a tree, by default one of its own. */
 static gnnc_status add_group(RtSampler *s, RtBatch *b, const RtSeeds *g, int group, RtError *err) {
     gnnc_status st = GNNC_OK;
     if (g->type < 0 || g->type >= s->g.n_types || g->n < 0 || g->n > INT32_MAX)
@@ -345,6 +357,8 @@ static void close_ends(const RtSampler *s, RtBatch *b) {
             b->edges[r].end[h] = b->edges[r].ptr[b->nodes[s->g.rel[r].dst_type].end[h]];
 }
 
+/* Draws a batch: seeds, then hop by hop, and then the edges that batches with edges back or induced
+ * ones have beside the drawn ones. */
 static gnnc_status run(RtSampler *s, const RtSampleAt *at, const RtSeeds *groups, int n_groups,
                        RtBatch *b, RtError *err) {
     gnnc_status st = GNNC_OK;

@@ -4,6 +4,7 @@
  * lead to as it likes. */
 #include "sample_impl.h"
 
+/* Fails: a row of time t was read for a seed that is asked about at time `at`. */
 static gnnc_status newer(const char *what, int64_t row, double t, double at, RtError *err) {
     return rt_fail(err, GNNC_E_ASSERT,
                    "temporal sampling: row %lld of '%s' at %.17g was read for "
@@ -22,6 +23,8 @@ static bool is_seeds_own_source(const RtSampleGraph *g, const RtBatch *b, int ty
     return false;
 }
 
+/* Is each node of the type known at the time of its tree's seed? Seeds themselves may have exactly
+ * that time. */
 static gnnc_status check_nodes(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
                                int type, RtError *err) {
     const RtSampleType *t = &g->type[type];
@@ -35,6 +38,7 @@ static gnnc_status check_nodes(const RtSampleGraph *g, const double *tree_time, 
     return GNNC_OK;
 }
 
+/* Is each edge of the relation known at the time of its tree's seed? */
 static gnnc_status check_edges(const RtSampleGraph *g, const double *tree_time, const RtBatch *b,
                                int rel, RtError *err) {
     const RtSampleRel *r = &g->rel[rel];

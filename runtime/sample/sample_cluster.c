@@ -12,6 +12,8 @@ typedef struct {
     int64_t *first; /* [n_types + 1] number of the first node of a type */
 } Numbers;
 
+/* Tells METIS every edge of the graph, with nodes of all types numbered one type behind the
+ * other. */
 static void each_edge(void *user, RtEdgeVisit *visit, void *to) {
     const Numbers *c = user;
     for (int k = 0; k < c->g->n_rels; k++) {
@@ -22,6 +24,8 @@ static void each_edge(void *user, RtEdgeVisit *visit, void *to) {
     }
 }
 
+/* Cuts the nodes of all types into n_parts clusters with METIS: part[t][i] is the cluster of node i
+ * of type t. */
 static gnnc_status cut(RtPool *pool, const RtSampleGraph *g, int n_parts, uint64_t seed,
                        int32_t *const *part, RtError *err) {
     Numbers c = {g, RT_NEWN(pool, int64_t, g->n_types + 1)};

@@ -19,6 +19,8 @@ static int32_t source_in(const RtSampler *s, const RtBatch *b, int rel, int64_t 
     return rt_ids_find(&s->ids[r->src_type], rt_tree_of(b, r->dst_type, d), r->src[pos]);
 }
 
+/* Counts for each destination of the chunk the edges whose sources the batch has, too (and knows at
+ * its time). */
 static void count_induced(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtSampleRel *r = &s->g.rel[c->rel];
     int64_t *count = b->edges[c->rel].ptr + 1;
@@ -33,6 +35,7 @@ static void count_induced(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     }
 }
 
+/* Writes the edges that count_induced() counted, from the chunk's place on. */
 static void write_induced(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtSampleRel *r = &s->g.rel[c->rel];
     RtBatchEdges *out = &b->edges[c->rel];
@@ -81,6 +84,7 @@ typedef struct {
     int64_t n;
 } Both;
 
+/* Lists an edge of destination d: first only counts it (no `pos`), then writes its position. */
 static void list(Both *w, int64_t d, int64_t pos) {
     w->n++;
     if (w->pos)
@@ -122,6 +126,7 @@ static void list_reverse_edges(Both *w, int rel) {
     }
 }
 
+/* Lists the drawn edges of relation q and those that lead back along the drawn edges of others. */
 static void list_all(Both *w) {
     const RtBatchEdges *e = &w->b->edges[w->q];
     w->n = 0;
@@ -151,6 +156,7 @@ static gnnc_status sort_by_destination(Both *w, int64_t n_dst, RtError *err) {
     return GNNC_OK;
 }
 
+/* Sorts positions and drops those that are there twice; returns how many are left. */
 static int64_t sort_row(int64_t *x, int64_t n) {
     int64_t k = 0;
     rt_sort_i64(x, n);
@@ -165,6 +171,8 @@ typedef struct {
     int64_t at, n; /* in pair_buf[2] */
 } Listed;
 
+/* Keeps a relation's rows, sorted, behind what is kept of earlier relations: the n_dst sizes, then
+ * the positions. */
 static gnnc_status keep_rows(Both *w, int64_t n_dst, int64_t *n_kept, RtError *err) {
     RtSampler *s = w->s;
     RtGrow *keep = &s->pair_buf[2];
@@ -184,6 +192,7 @@ static gnnc_status keep_rows(Both *w, int64_t n_dst, int64_t *n_kept, RtError *e
     return GNNC_OK;
 }
 
+/* Writes the edges of relation q anew from the rows that are kept, and moves *kept behind them. */
 static gnnc_status rewrite(RtSampler *s, RtBatch *b, int q, const int64_t **kept, RtError *err) {
     const RtSampleRel *r = &s->g.rel[q];
     RtBatchEdges *e = &b->edges[q];

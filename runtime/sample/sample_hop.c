@@ -33,6 +33,8 @@ typedef struct {
     _Atomic int64_t next;
 } Round;
 
+/* A member of the team takes chunks until none is left. Chunks differ in work, so they are not
+ * divided beforehand. */
 static void take_chunks(void *arg, int member, int n_members) {
     Round *r = arg;
     (void)n_members;
@@ -146,6 +148,9 @@ static int64_t claim(RtIds *t, uint64_t key, uint64_t hash, int shard) {
     return at | FIRST;
 }
 
+/* Numbers the keys of the block that lie in the member's shards: slot[i] gets the place in the
+ * table. Table lines are asked for first, as each is likely to be far away. False: a shard is
+ * full. */
 static bool number_block(RtIds *t, const uint64_t *key, int64_t n, uint32_t *slot, int member,
                          int n_members) {
     uint64_t hash[BLOCK];
@@ -197,6 +202,7 @@ static bool number_chunk(Numbering *nb, const RtChunk *c, int member, int n_memb
     return true;
 }
 
+/* A member numbers the nodes of its shards in all chunks, until some shard is full. */
 static void number_share(void *arg, int member, int n_members) {
     Numbering *nb = arg;
     for (int64_t i = 0; i < nb->s->n_chunks; i++) {
@@ -232,6 +238,8 @@ static void count_new(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     c->n_new = n;
 }
 
+/* Gives the nodes that the chunk met first their local numbers, from c->new_at on, and writes them
+ * into the batch. */
 static void name_new(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     int type = s->src_type[c->rel];
     RtBatchNodes *nodes = &b->nodes[type];
@@ -247,6 +255,8 @@ static void name_new(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     }
 }
 
+/* Gives each chunk the place of its new nodes: types and chunks in order, so that numbers do not
+ * depend on the number of threads. */
 static gnnc_status place_new(RtSampler *s, RtBatch *b, RtError *err) {
     for (int t = 0; t < s->g.n_types; t++) {
         int64_t n = b->nodes[t].n;
@@ -278,6 +288,7 @@ static void emit(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     }
 }
 
+/* Gives each chunk the place of its edges in their relation, and makes room for them. */
 static gnnc_status place_edges(RtSampler *s, RtBatch *b, RtError *err) {
     for (int64_t i = 0; i < s->n_chunks; i++) {
         RtChunk *c = &s->chunk[i];

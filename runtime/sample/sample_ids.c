@@ -21,6 +21,7 @@ void rt_ids_begin(RtIds *t) {
     t->stamp = 1;
 }
 
+/* Adds a key that is not there, with its local number; its shard has room. */
 static void insert(RtIds *t, uint64_t key, int32_t local) {
     uint64_t hash = rt_splitmix64(key);
     RtIdSlot *s = &t->slot[rt_ids_slot(t, key, hash)];
@@ -28,6 +29,7 @@ static void insert(RtIds *t, uint64_t key, int32_t local) {
     t->fill[rt_ids_shard(t, hash)]++;
 }
 
+/* Adds all nodes that the batch has; false: a shard is full. */
 static bool insert_all(RtIds *t, const RtBatchNodes *have) {
     for (int64_t i = 0; i < have->n; i++) {
         uint64_t key = rt_ids_key(have->tree ? have->tree[i] : 0, have->id[i]);

@@ -21,6 +21,7 @@ static bool is_later(double a, double b) {
     return a > b || (isnan(a) && !isnan(b));
 }
 
+/* Do the edges of each destination lie in the order of their times? */
 static bool is_ordered(const RtSampleRel *r, const double *src_time, int64_t n_dst) {
     for (int64_t d = 0; d < n_dst; d++)
         for (int64_t e = r->ptr[d] + 1; e < r->ptr[d + 1]; e++)
@@ -35,6 +36,7 @@ static bool none_is_older_than_its_source(const RtSampleRel *r, const double *sr
     return true;
 }
 
+/* The most edges that a destination has. */
 static int64_t longest(const RtSampleRel *r, int64_t n_dst) {
     int64_t most = 0;
     for (int64_t d = 0; d < n_dst; d++)
@@ -61,6 +63,8 @@ static const Timed *sort(Timed *x, Timed *y, int64_t n) {
     return x;
 }
 
+/* Sorts each destination's edges by time: by_time gets their places in the row. `room` has place
+ * for two rows of the longest kind. */
 static void order(const RtSampleRel *r, const double *src_time, int64_t n_dst, Timed *room,
                   int64_t most, int32_t *by_time) {
     for (int64_t d = 0; d < n_dst; d++) {

@@ -2,6 +2,7 @@
  * 2019, algorithm 1).  Nodes come part by part, in the order of their rows. */
 #include "sample_impl.h"
 
+/* Lists the nodes of the type in the n parts as seeds; those of a part have one tree. */
 static gnnc_status list_nodes(RtSampler *s, int type, const RtParts *p, const int32_t *part,
                               int64_t n, RtSeeds *out, RtError *err) {
     const int64_t *ptr = p->ptr[type];

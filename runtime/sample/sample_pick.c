@@ -116,6 +116,8 @@ static void draw_repeatedly(uint64_t state, int64_t m, int64_t k, int64_t *out) 
     rt_sort_i64(out, k);
 }
 
+/* Draws places among m edges, as many as the fan-out says, into `out`, ascending; returns how
+ * many. */
 static int64_t draw_uniform(const RtPicker *p, uint64_t state, int64_t m, int64_t *out) {
     int64_t k = p->fanout;
     if (m == 0) return 0;
@@ -137,6 +139,7 @@ static bool is_worse(RtScored a, RtScored b) {
     return a.score > b.score || (a.score == b.score && a.pos < b.pos);
 }
 
+/* Moves the top of a heap, whose worst element is on top, down to where it belongs. */
 static void sift_worst(RtScored *x, int64_t n) {
     for (int64_t i = 0, k; (k = 2 * i + 1) < n; i = k) {
         if (k + 1 < n && is_worse(x[k + 1], x[k])) k++;
@@ -147,6 +150,7 @@ static void sift_worst(RtScored *x, int64_t n) {
     }
 }
 
+/* Moves element i of the heap up to where it belongs. */
 static void raise(RtScored *x, int64_t i) {
     for (int64_t up; i > 0; i = up) {
         up = (i - 1) / 2;
@@ -168,6 +172,7 @@ static void keep_best(RtScored *heap, int64_t *n, int64_t k, RtScored v) {
     }
 }
 
+/* The positions of the n chosen edges, ascending. */
 static int64_t in_order(const RtScored *x, int64_t n, int64_t *pos) {
     for (int64_t i = 0; i < n; i++) pos[i] = x[i].pos;
     rt_sort_i64(pos, n);
@@ -178,6 +183,7 @@ static double time_of(const RtPicker *p, int64_t pos) {
     return p->rel->time ? p->rel->time[pos] : p->src_time[p->rel->src[pos]];
 }
 
+/* Picks the newest edges of [lo, hi) that are known at time `at`; of equal times the last. */
 static int64_t pick_recent(const RtPicker *p, int64_t lo, int64_t hi, double at, RtScored *heap,
                            int64_t *pos) {
     int64_t n = 0;
@@ -187,6 +193,8 @@ static int64_t pick_recent(const RtPicker *p, int64_t lo, int64_t hi, double at,
     return in_order(heap, n, pos);
 }
 
+/* Picks edges without replacement, each with a chance by its weight: those with the smallest
+ * exponential random numbers of rate w. */
 static int64_t pick_weighted(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                              RtScored *heap, int64_t *pos) {
     int64_t n = 0;
@@ -212,6 +220,8 @@ static int64_t where_exceeds(const RtScored *sum, int64_t n, double v) {
     return lo;
 }
 
+/* Draws edges with replacement, each with a chance by its weight, by search in the running sum of
+ * the weights (`sum`). */
 static int64_t draw_weighted(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                              RtScored *sum, int64_t *pos) {
     int64_t n = 0;

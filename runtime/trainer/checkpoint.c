@@ -74,18 +74,22 @@ static void put_int(File *o, const char *key, int64_t v) {
     put_meta(o, key, rt_pool_printf(&o->pool, "%" PRId64, v));
 }
 
+/* Notes a number by its bits, so that it is read back as it was. */
 static void put_real(File *o, const char *key, double v) {
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     put_meta(o, key, rt_pool_printf(&o->pool, "%016" PRIx64, bits));
 }
 
+/* Adds a tensor, called by its prefix and name, to the file that is written. */
 static void put_tensor(File *o, const char *prefix, const char *name, RtArray a) {
     const char *full = rt_pool_printf(&o->pool, "%s%s", prefix, name);
     o->nomem |= !full;
     o->f.v[o->f.n++] = (RtTensor){full, a};
 }
 
+/* Notes what the checkpoint is of: model, program, options, machine, sizes and data. Resuming
+ * compares it. */
 static void put_identity(File *o) {
     gnnc_trainer *t = o->t;
     put_meta(o, "gnnc_checkpoint", "1");
@@ -98,6 +102,7 @@ static void put_identity(File *o) {
     put_meta(o, "data", data_text(t, &o->pool));
 }
 
+/* Notes how far training is, with the options and the state of the schedule that it goes on by. */
 static void put_progress(File *o) {
     gnnc_trainer *t = o->t;
     const RtProgress *p = &t->progress;
@@ -121,6 +126,7 @@ static void put_progress(File *o) {
     put_int(o, "loss_rows", p->loss_rows);
 }
 
+/* Notes the names of categories, classes and rows that parameters are for. */
 static void put_names(File *o) {
     int n;
     o->nomem |= rt_codes_put(&o->t->x, &o->pool, o->f.meta + o->f.n_meta, &n) != GNNC_OK;
@@ -134,12 +140,15 @@ static void put_reached(File *o) {
     o->nomem |= rt_training_metadata_put(t, then, &o->pool, o->f.meta, &o->f.n_meta) != GNNC_OK;
 }
 
+/* Adds a variable's value to the file, in its outside shape. */
 static void put_variable(File *o, const char *prefix, int var, const void *data) {
     RtArray a = rt_var_array(o->t, &o->pool, var, data);
     o->nomem |= data && !a.data;
     put_tensor(o, prefix, o->t->program->vars[var].path, a);
 }
 
+/* Adds parameters and states (those that are kept, and as "train." those of now where they differ),
+ * the optimizer's state and the history of the metrics. */
 static void put_variables(File *o) {
     gnnc_trainer *t = o->t;
     const rt_program *p = t->program;
@@ -162,6 +171,7 @@ static void put_variables(File *o) {
     put_tensor(o, "", "train.history", history);
 }
 
+/* Puts all of a checkpoint together and writes it. */
 static gnnc_status write_file(File *o, const RtTarget *to) {
     gnnc_trainer *t = o->t;
     o->f.v = RT_NEWN(&o->pool, RtTensor, 2 * t->program->n_vars + 1);
@@ -184,6 +194,7 @@ static bool lacks_rows(const gnnc_trainer *t) {
     return false;
 }
 
+/* Writes a checkpoint, once all steps that were begun are done and values are on the host. */
 static gnnc_status save(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
@@ -226,6 +237,7 @@ static gnnc_status bad_meta(File *o, const char *key) {
                    o->path, key);
 }
 
+/* Reads a whole number that the checkpoint must have. */
 static gnnc_status get_int(File *o, const char *key, int64_t *v) {
     const char *text = rt_tensors_meta(&o->f, key);
     char *end = NULL;
@@ -233,6 +245,7 @@ static gnnc_status get_int(File *o, const char *key, int64_t *v) {
     return text && end != text && !*end ? GNNC_OK : bad_meta(o, key);
 }
 
+/* Reads a number that the checkpoint must have, from its bits. */
 static gnnc_status get_real(File *o, const char *key, double *v) {
     const char *text = rt_tensors_meta(&o->f, key);
     char *end = NULL;
@@ -241,6 +254,8 @@ static gnnc_status get_real(File *o, const char *key, double *v) {
     return text && end != text && !*end ? GNNC_OK : bad_meta(o, key);
 }
 
+/* Fails if the checkpoint has another value for `key` than this run; `what` is its name in the
+ * message. */
 static gnnc_status check_same(File *o, const char *key, const char *want, const char *what) {
     const char *has = rt_tensors_meta(&o->f, key);
     if (has && strcmp(has, want) == 0) return GNNC_OK;
@@ -296,6 +311,8 @@ static gnnc_status check_program(File *o, const char *program) {
                    o->path, was, is, was);
 }
 
+/* Is the checkpoint of this program, data, split and way to make batches? Another kind of machine
+ * is only told. */
 static gnnc_status check_identity(File *o) {
     gnnc_trainer *t = o->t;
     if (!rt_tensors_meta(&o->f, "gnnc_checkpoint"))
@@ -330,6 +347,7 @@ static bool is_best_possible(const gnnc_trainer *t, const RtProgress *p) {
     return done-- > 0 && (done < began || (done == began && p->best_step <= p->step % n));
 }
 
+/* Reads how far training was, and its options, where the user set no other ones. */
 static gnnc_status get_progress(File *o, RtProgress *p, RtOptions *opt) {
     int64_t started = 0;
     RtOptions was = *opt;
@@ -401,6 +419,8 @@ static gnnc_status check_scale(const File *o, rt_var_role role, const RtTensor *
     return GNNC_OK;
 }
 
+/* Checks that the file has a tensor of the right shape for each variable, kept and of now, and the
+ * history of all epochs. */
 static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **history) {
     gnnc_trainer *t = o->t;
     for (int v = 0; v < t->program->n_vars; v++) {
@@ -423,6 +443,7 @@ static gnnc_status fit_tensors(File *o, const RtProgress *p, const RtTensor **hi
     return ok ? GNNC_OK : bad(o, "the history of the epochs does not fit");
 }
 
+/* Copies the file's values to the variables, and those of the best epoch to where they are kept. */
 static void store_tensors(File *o, bool has_best) {
     gnnc_trainer *t = o->t;
     const rt_var *vars = t->program->vars;
@@ -433,6 +454,7 @@ static void store_tensors(File *o, bool has_best) {
         rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_of(t, i));
 }
 
+/* Restores the metrics of all epochs, and shows those of the last. */
 static void store_history(gnnc_trainer *t, const RtTensor *h) {
     size_t n = (size_t)h->a.count;
     if (n) memcpy(t->history.v, h->a.data, n * sizeof(double));
@@ -464,6 +486,8 @@ static int64_t began_epochs(const gnnc_trainer *t) {
     return t->progress.step / n + (t->progress.step % n > 0);
 }
 
+/* Restores a trainer from a checkpoint. All is read and checked first, so that a bad file changes
+ * nothing. */
 static gnnc_status resume(File *o, const RtSource *from) {
     gnnc_trainer *t = o->t;
     RtProgress p = {0};
@@ -507,6 +531,7 @@ gnnc_status rt_checkpoint_resume(gnnc_trainer *t, const RtSource *from) {
     return st;
 }
 
+/* Resumes; before data are loaded the file is only opened, and read when they are. */
 static gnnc_status resume_or_keep(gnnc_trainer *t, const RtSource *from) {
     rt_trainer_begin(t);
     if (!t->planned) return rt_weights_file_open(t, from, true);

@@ -25,6 +25,7 @@ static double uniform01(RtKey key, int64_t i, uint32_t draw) {
     return rt_uniform(key, (uint32_t)i, 2 * (uint32_t)((uint64_t)i >> 32) + draw);
 }
 
+/* The i-th number of a standard normal distribution (Box-Muller). */
 static double normal01(RtKey key, int64_t i) {
     const double two_pi = 6.28318530717958647692;
     double r = 1 - uniform01(key, i, 0); /* (0, 1] */
@@ -39,6 +40,8 @@ static double bound_of(const rt_var *v, const rt_var_shape *s) {
     return v->init == RT_INIT_GLOROT ? v->a * bound : bound;
 }
 
+/* The first value of element i of a variable; bound: of those whose range follows from the
+ * shape. */
 static double value(const rt_var *v, RtKey key, int64_t i, double bound) {
     switch (v->init) {
     case RT_INIT_CONST:
@@ -54,6 +57,7 @@ static double value(const rt_var *v, RtKey key, int64_t i, double bound) {
     return 0;
 }
 
+/* Writes number v as element i of an array of the type. */
 static void store(void *p, rt_dtype dt, int64_t i, double v) {
     if (dt == RT_F64)
         ((double *)p)[i] = v;

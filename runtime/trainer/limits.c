@@ -20,6 +20,7 @@ typedef struct {
     float *a, *b, *c;
 } Triad;
 
+/* A member's share of STREAM's triad: a = b + 3 c. */
 static void triad(void *arg, int member, int n_members) {
     const Triad *t = arg;
     float *restrict a = t->a;
@@ -29,6 +30,7 @@ static void triad(void *arg, int member, int n_members) {
     for (int64_t i = lo; i < hi; i++) a[i] = b[i] + 3.0f * c[i];
 }
 
+/* Bytes per second that the memory moves, the best of several runs; the first is not counted. */
 static double stream_rate(gnnc_trainer *t, float *block) {
     Triad x = {block, block + STREAM_FLOATS, block + 2 * (int64_t)STREAM_FLOATS};
     double best = 0;
@@ -41,6 +43,7 @@ static double stream_rate(gnnc_trainer *t, float *block) {
     return best;
 }
 
+/* The product of a layer of N inputs and N outputs on so many rows. */
 static rt_gemm wide_layer(int64_t rows) {
     return (rt_gemm){.batch = 1,
                      .m = rows,
@@ -53,6 +56,8 @@ static rt_gemm wide_layer(int64_t rows) {
                      .c_row = N};
 }
 
+/* Floating-point operations per second of a wide layer's product, the best of several runs; the
+ * first is not counted. */
 static gnnc_status gemm_rate(gnnc_trainer *t, float *block, double *best) {
     rt_gemm g = wide_layer(M);
     float *a = block, *b = a + (int64_t)M * N, *c = b + (int64_t)N * N;
@@ -107,6 +112,8 @@ out:
     return st;
 }
 
+/* Runs a probe on more and more rows until it takes long enough to be measured; the rate of the
+ * last run. */
 static gnnc_status grow_probe(Probe *p, run_probe *run, double work_per_row, double *rate) {
     gnnc_status st = GNNC_OK;
     int64_t ns = 0;
@@ -118,6 +125,7 @@ static gnnc_status grow_probe(Probe *p, run_probe *run, double work_per_row, dou
     return st;
 }
 
+/* Measures the device: copies for the memory, products for the arithmetic. */
 static gnnc_status device_limits(RtDevice *d, gnnc_limits *out) {
     Probe p = {.d = d};
     size_t big = (size_t)MOST_ROWS * N * sizeof(float);
@@ -136,6 +144,7 @@ out:
     return st;
 }
 
+/* Measures the host. What it launches is not counted as the program's work. */
 static gnnc_status host_limits(gnnc_trainer *t, gnnc_limits *out) {
     gnnc_status st;
     RtPool pool;

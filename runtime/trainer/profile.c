@@ -13,6 +13,7 @@
 #include "runtime/exec/machine.h"
 #include "runtime/exec/profile_data.h"
 
+/* Steps of all phases. */
 static int count_steps(const rt_program *p) {
     int n = 0;
     for (int i = 0; i < p->n_phases; i++) n += p->phases[i].n_steps;
@@ -80,6 +81,8 @@ static bool estimated_sizes(const gnnc_trainer *t, const rt_phase *ph, int64_t *
     return rt_batch_sizes(p, batch, rt_options_fanout(&t->options), rt_batch_for(ph), n);
 }
 
+/* Describes a step of a phase, and what it costs at the sizes of now, or (`foreseen`) at those that
+ * batches will have about. */
 static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_info *out) {
     enum { MOST = 512 };
     int64_t n[MOST];
@@ -104,6 +107,7 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
                             .foreseen = foreseen};
 }
 
+/* Adds what was recorded of step i of all phases to its description. */
 static void add_times(const RtProfile *p, int phase, int i, gnnc_step_info *out) {
     const RtStepTotal *of = &p->total[i];
     out->runs = p->runs[phase];
@@ -168,6 +172,7 @@ static bool put_event(Trace *w, const RtTraceEvent *e, int member) {
                           (long long)s.read_bytes, (long long)s.written_bytes, (long long)s.flops);
 }
 
+/* Names a row of the trace, as "thread 3"; number < 0: the name alone. */
 static bool put_lane_name(Trace *w, int tid, const char *name, int number) {
     RtText *b = &w->text;
     return rt_text_printf(b,
@@ -177,6 +182,7 @@ static bool put_lane_name(Trace *w, int tid, const char *name, int number) {
            (number < 0 || rt_text_printf(b, " %d", number)) && rt_text_printf(b, "\"}}");
 }
 
+/* Writes the trace's beginning: the process and the names of its rows. */
 static bool put_head(Trace *w) {
     bool ok = rt_text_printf(&w->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
                                        "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":"
@@ -189,12 +195,14 @@ static bool put_head(Trace *w) {
     return ok;
 }
 
+/* Writes the text so far to the file. */
 static gnnc_status flush(Trace *w) {
     gnnc_status st = rt_out_write(&w->out, w->text.s, w->text.n, &w->t->rt.err);
     w->text.n = 0;
     return st;
 }
 
+/* Writes the events of one lane; `member` -1 is the trainer's own. */
 static gnnc_status put_lane(Trace *w, const RtTraceLane *l, int member) {
     enum { PIECE = 1 << 16 };
     for (int64_t i = 0; i < l->n; i++) {
@@ -206,6 +214,7 @@ static gnnc_status put_lane(Trace *w, const RtTraceLane *l, int member) {
     return GNNC_OK;
 }
 
+/* Writes the trace: phases and steps, then what each thread did. */
 static gnnc_status write_events(Trace *w) {
     const RtProfile *f = w->t->x.profile;
     if (!put_head(w)) return rt_fail_nomem(&w->t->rt.err, "trace");

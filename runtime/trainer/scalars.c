@@ -21,6 +21,7 @@ static int condition_of(const rt_program *p, int buf) {
     return -1;
 }
 
+/* The output that says over how many rows a metric was computed; -1: none does. */
 static int rows_of(const rt_program *p, const char *metric) {
     for (int b = 0; b < p->n_bufs; b++)
         if (p->bufs[b].role == RT_OUT_ROWS && !strcmp(p->bufs[b].of, metric)) return b;
@@ -48,6 +49,8 @@ static gnnc_status add_link_metric(gnnc_trainer *t, int buf) {
     return GNNC_OK;
 }
 
+/* Adds what a buffer gives to the list of losses, metrics and logged numbers. What @eval logs again
+ * under the same name only adds a second place to read it. */
 static void add_scalar(gnnc_trainer *t, const char *name, int buf) {
     const rt_buf *b = buf >= 0 ? &t->program->bufs[buf] : NULL;
     for (int i = 0; i < t->n_scalars; i++)
@@ -103,6 +106,8 @@ RtScalar *rt_scalar_loss(gnnc_trainer *t, rt_split split) {
     return NULL;
 }
 
+/* Reads the phase's scalars after it ran. One whose condition did not hold, or whose split has no
+ * rows, is not known. */
 void rt_scalars_read(gnnc_trainer *t, int phase) {
     for (int i = 0; i < t->n_scalars; i++) {
         RtScalar *s = &t->scalars[i];

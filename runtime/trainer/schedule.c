@@ -15,6 +15,8 @@ static int64_t main_epochs(const RtSchedule *s) {
     return n > 0 ? n : 1;
 }
 
+/* The learning rate in epoch e (from 0) after the warmup: along half a cosine, from lr to
+ * min_lr. */
 static double cosine(const RtSchedule *s, int64_t e) {
     const double pi = 3.14159265358979323846;
     int64_t n = main_epochs(s);
@@ -22,6 +24,7 @@ static double cosine(const RtSchedule *s, int64_t e) {
     return s->min_lr + (s->lr - s->min_lr) * (1 + cos(pi * (double)e / (double)n)) / 2;
 }
 
+/* The learning rate in epoch e (from 0) after the warmup: in a straight line from lr to min_lr. */
 static double linear(const RtSchedule *s, int64_t e) {
     int64_t n = main_epochs(s);
     if (e > n) e = n;

@@ -40,6 +40,8 @@ typedef struct {
     _Alignas(max_align_t) size_t n_bytes;
 } Counted;
 
+/* Allocates by the caller's allocator and counts blocks and bytes, for counters and the peak.
+ * Workers allocate, too, so it takes a lock. */
 static void *counted_alloc(void *user, size_t n_bytes) {
     gnnc_trainer *t = user;
     gnnc_counters *c = &t->rt.count;
@@ -57,6 +59,7 @@ static void *counted_alloc(void *user, size_t n_bytes) {
     return block ? block + 1 : NULL;
 }
 
+/* Releases a block of counted_alloc(). */
 static void counted_release(void *user, void *block) {
     gnnc_trainer *t = user;
     Counted *b = (Counted *)block - 1;
@@ -66,6 +69,7 @@ static void counted_release(void *user, void *block) {
     pthread_mutex_unlock(&t->counting);
 }
 
+/* Makes the trainer's tables, and lists the variables that callers see: parameters, then states. */
 static gnnc_status create_tables(gnnc_trainer *t) {
     const rt_program *p = t->program;
     t->x.n = RT_NEWN(&t->rt.pool, int64_t, p->n_syms);
@@ -120,6 +124,7 @@ static gnnc_status reserve_history(gnnc_trainer *t) {
     return rt_history_reserve(t, 0, t->options.epochs);
 }
 
+/* Makes room for the parameters of the epoch that is kept, if one is. */
 static gnnc_status reserve_best(gnnc_trainer *t) {
     if (t->keep < 0) return GNNC_OK;
     for (int i = 0; i < t->n_shown; i++) t->best_bytes += rt_var_bytes(t, t->shown[i]);
@@ -212,12 +217,14 @@ static void start_schedule(gnnc_trainer *t) {
                                .larger_is_better = t->keep >= 0 && r->keep_max};
 }
 
+/* Has the program relations by conditions, whose edges are known only after @load? */
 static bool has_late_relations(const rt_program *p) {
     for (int s = 0; s < p->n_spaces; s++)
         if (p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].rel == RT_REL_WHERE) return true;
     return false;
 }
 
+/* Runs @load. Relations by conditions then have their sizes, and working memory is placed anew. */
 static gnnc_status run_load_phase(gnnc_trainer *t) {
     const rt_phase *load = rt_phase_of(t->program, RT_PHASE_LOAD);
     rt_write_keys(&t->x, (uint64_t)t->options.seed, 0);
@@ -227,6 +234,7 @@ static gnnc_status run_load_phase(gnnc_trainer *t) {
     return st == GNNC_OK ? rt_device_place(&t->x, &t->memory) : st;
 }
 
+/* Finds the data's tables and columns that the program reads, and the sizes that they tell. */
 static gnnc_status bind_sizes(gnnc_trainer *t) {
     bool asked = !isnan(t->options.asked);
     const RtDataSource data = {.data = t->snapshot->data,
@@ -258,6 +266,8 @@ out:
     return st;
 }
 
+/* Goes over to variant v of the program; refuses it if it surely needs more memory than there
+ * is. */
 static gnnc_status take_variant(gnnc_trainer *t, int v) {
     const rt_program *p = t->first_program->variants[v];
     t->variant = v;
@@ -313,6 +323,8 @@ static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     return keeps && t->options.cache ? t->training->open_index_file(t) : GNNC_OK;
 }
 
+/* Makes a trainer ready for its data: device, sizes, variant, arrays, memory, @load, first values,
+ * batches. Each step needs those before it. */
 static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     gnnc_status st;
     t->memory = memory_of(t);
@@ -359,6 +371,7 @@ out:
     return st;
 }
 
+/* Starts the threads; by default as many as there are cores for this process. */
 static gnnc_status start_team(gnnc_trainer *t) {
     int cores = rt_usable_cores();
     if (!t->options.threads) t->options.threads = cores;
@@ -380,6 +393,7 @@ static gnnc_status take_given(gnnc_trainer *t) {
     return t->given->resumes ? t->training->resume(t, &from) : rt_weights_load(t, &from);
 }
 
+/* Fails if data were loaded, or a load was tried, before. */
 static gnnc_status load_once(gnnc_trainer *t) {
     rt_trainer_begin(t);
     if (t->planned)
@@ -450,6 +464,7 @@ gnnc_status gnnc_trainer_memory(gnnc_trainer *t, gnnc_memory *out) {
     return GNNC_OK;
 }
 
+/* Is this a program whose processes exchange rows? */
 static gnnc_status may_count_traffic(gnnc_trainer *t, const gnnc_traffic *out) {
     gnnc_status st;
     TRY(st, RT_STRUCT_CHECK(&t->rt.err, gnnc_traffic, out, halo_rows));

@@ -6,6 +6,7 @@
 #include "runtime/data/eval_metric.h"
 #include "trainer.h"
 
+/* Does the program compute this metric? */
 static bool is_measured(const gnnc_trainer *t, const char *metric) {
     for (int i = 0; i < t->n_scalars; i++)
         if (t->scalars[i].of && strcmp(t->scalars[i].of, metric) == 0) return true;

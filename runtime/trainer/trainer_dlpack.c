@@ -13,6 +13,8 @@ typedef struct {
     gnnc_trainer *of;
 } Held;
 
+/* The consumer of a tensor is done with it: frees it, and lets go of the trainer that has the
+ * memory. */
 static void give_back(DLManagedTensorVersioned *m) {
     Held *h = m->manager_ctx;
     gnnc_trainer *t = h->of;
@@ -33,6 +35,7 @@ static gnnc_status hold(gnnc_trainer *t, const void *data, bool here, int rank, 
     return GNNC_OK;
 }
 
+/* Gives out a tensor once its values are there; after a failure frees what was made of it. */
 static gnnc_status finish(gnnc_trainer *t, gnnc_status st, Held *h,
                           DLManagedTensorVersioned **out) {
     if (st == GNNC_OK) st = rt_tensor_ready(&t->x);

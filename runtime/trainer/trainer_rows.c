@@ -11,6 +11,7 @@ static gnnc_status no_row(gnnc_trainer *t, int64_t row, int64_t n) {
                    (long long)n);
 }
 
+/* Are all row numbers below n_rows? Without `id` rows 0 to n - 1 are meant. */
 static gnnc_status check_rows(gnnc_trainer *t, int64_t n_rows, int64_t n, const int64_t *id) {
     if (!id && n > n_rows) return no_row(t, n - 1, n_rows);
     for (int64_t i = 0; i < n && id; i++)
@@ -31,6 +32,7 @@ static gnnc_status of_all(gnnc_trainer *t, int64_t n, const int64_t *id, float *
     return GNNC_OK;
 }
 
+/* Computes an output for some rows of a model that predicts by batches, around these rows alone. */
 static gnnc_status by_batches(gnnc_trainer *t, int buf, int64_t n, const int64_t *id, float *out) {
     gnnc_status st, after;
     TRY(st, check_rows(t, rt_row_batches_rows(t), n, id));

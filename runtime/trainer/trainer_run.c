@@ -136,6 +136,7 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
     return GNNC_OK;
 }
 
+/* Runs a phase in order with the host's stream: after what was put there, and before what comes. */
 static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     gnnc_status st = rt_device_follow(&t->x);
     if (st != GNNC_OK) return st;
@@ -144,6 +145,7 @@ static gnnc_status run_phase(gnnc_trainer *t, const rt_phase *phase) {
     return st != GNNC_OK ? st : after;
 }
 
+/* Finds a phase by name, for a caller; data must be loaded. */
 static gnnc_status need_named(gnnc_trainer *t, const char *name, const rt_phase **phase) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
@@ -282,12 +284,14 @@ gnnc_status gnnc_trainer_evaluate(gnnc_trainer *t) {
     return st;
 }
 
+/* Does the program have values in f16, which overflow above 65504? */
 static bool has_f16(const rt_program *p) {
     for (int i = 0; i < p->n_bufs; i++)
         if (p->bufs[i].dt == RT_F16) return true;
     return false;
 }
 
+/* Fails if the loss is not finite, and says what may help. */
 static gnnc_status check_loss(gnnc_trainer *t) {
     const RtScalar *loss = rt_scalar_loss(t, RT_SPLIT_NONE);
     if (!loss || !loss->known || isfinite(loss->value)) return GNNC_OK;
@@ -307,6 +311,8 @@ static const RtScalar *watched(gnnc_trainer *t) {
     return s && t->split_rows[2] ? s : rt_scalar_loss(t, RT_SPLIT_NONE);
 }
 
+/* Has the program a phase @train, rows to learn from, and room in the history? Fails once the kept
+ * parameters are in place. */
 static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     gnnc_status st = need_phase(t, RT_PHASE_TRAIN, phase);
     if (st != GNNC_OK) return st;
@@ -336,6 +342,7 @@ static bool is_step_evaluated(const gnnc_trainer *t, int64_t left) {
     return every && left && t->progress.step % every == 0;
 }
 
+/* Evaluates within an epoch, after a step, and keeps the parameters if they are the best so far. */
 static gnnc_status evaluate_step(gnnc_trainer *t) {
     int64_t begin = rt_now_ns();
     gnnc_status st;

@@ -20,6 +20,8 @@ static int find_output(const gnnc_trainer *t, const char *name) {
     return found;
 }
 
+/* Finds the values of output b on the host, with its shape: of batches of rows, of links, or of the
+ * buffer itself. */
 static gnnc_status give(gnnc_trainer *t, int b, const float **data, int *rank, int64_t *dim) {
     const rt_buf *buf = &t->program->bufs[b];
     if (buf->dt != RT_F32)
@@ -179,6 +181,7 @@ gnnc_status rt_trainer_parameter(gnnc_trainer *t, const char *name, int *var) {
     return rt_fail(&t->rt.err, GNNC_E_MISSING, "no parameter '%s'", name);
 }
 
+/* Finds a parameter of type f32 by name, which must have n elements. */
 static gnnc_status parameter_of(gnnc_trainer *t, const char *name, size_t n, float **data,
                                 int *var) {
     gnnc_status st = rt_trainer_parameter(t, name, var);

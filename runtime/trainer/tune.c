@@ -46,6 +46,7 @@ static void list_candidates(Tune *u, int cores) {
         }
 }
 
+/* Times a few steps with one setting, after one that is not counted. */
 static gnnc_status take_turn(Tune *u, Way *w) {
     gnnc_status st = rt_trainer_share(u->t, w->c.threads, w->c.serial_ns);
     if (st == GNNC_OK) st = gnnc_trainer_run_phase(u->t, u->phase); /* caches, awake threads */
@@ -58,6 +59,8 @@ static gnnc_status take_turn(Tune *u, Way *w) {
     return st;
 }
 
+/* Times all settings in turns until the time is over, so that what else the machine does meets all
+ * of them. */
 static gnnc_status measure(Tune *u) {
     gnnc_status st = GNNC_OK;
     for (int turn = 0; turn < MAX_SAMPLES / STEPS_PER_TURN; turn++)
@@ -78,6 +81,7 @@ static double typical(Way *w) {
     return w->s[w->n / 4];
 }
 
+/* The fastest setting. One of more threads must be 2 % faster to be preferred. */
 static Way *choose(Tune *u) {
     static const double margin = 0.98;
     Way *best = NULL;
@@ -101,6 +105,7 @@ static const char *phase_to_time(const rt_program *p) {
 /* ---- variants of the program ------------------------------------------------------------- */
 enum { STEPS_PER_VARIANT = 5 };
 
+/* The least time of a few runs of the phase, after one that is not counted; in seconds. */
 static gnnc_status least_time(gnnc_trainer *t, const char *phase, double *s) {
     gnnc_status st = gnnc_trainer_run_phase(t, phase);
     for (int i = 0; i < STEPS_PER_VARIANT && st == GNNC_OK; i++) {
@@ -158,6 +163,8 @@ static gnnc_status choose_variant(Tune *u, int64_t *best) {
     return GNNC_OK;
 }
 
+/* Chooses the variant, then threads and the bound below which steps run alone, and keeps all in
+ * tuned.json. */
 static gnnc_status run(Tune *u) {
     gnnc_trainer *t = u->t;
     int64_t variant;

@@ -20,6 +20,7 @@ typedef struct {
     const char *program, *machine, *path;
 } Key;
 
+/* What a tuned setting holds for: the program, and the machine with its cores. False: no memory. */
 static bool key_of(gnnc_trainer *t, RtPool *pool, const char *dir, Key *k) {
     const char *kind = rt_machine_kind(pool, &t->rt);
     k->program = rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
@@ -37,6 +38,7 @@ static bool is_entry_of(const RtJson *e, const Key *k) {
     return text_is(e, "program", k->program) && text_is(e, "machine", k->machine);
 }
 
+/* Reads a whole number of an entry; false: it has none. */
 static bool get_int(const RtJson *e, const char *name, int64_t *v) {
     const RtJson *x = rt_json_get(e, name);
     if (!x || x->kind != RT_JSON_NUMBER || !x->is_int) return false;
@@ -114,6 +116,7 @@ static bool put_others(RtText *b, const RtJson *list, const Key *k) {
     return ok;
 }
 
+/* Writes tuned.json; until it is complete the old file stays. */
 static gnnc_status write_text(gnnc_trainer *t, const Key *k, const RtText *b) {
     RtOut o;
     gnnc_status st = rt_out_open(&o, &t->outer, k->path, &t->rt.err);
