@@ -8,12 +8,14 @@
 
 #include "ir/op/elementwise.h"
 
+/* The value of the argument `name = ..` of a call; NULL: the call has none of that name. */
 const Value *elab_arg_named(const Args *args, const char *name) {
     for (int i = 0; i < args->n_named; i++)
         if (strcmp(args->name[i], name) == 0) return &args->named[i];
     return NULL;
 }
 
+/* Where the argument `name = ..` stands; the whole call, if it has none of that name. */
 static Span arg_named_at(const Args *args, const char *name) {
     for (int i = 0; i < args->n_named; i++)
         if (strcmp(args->name[i], name) == 0) return args->named_at[i];
@@ -21,6 +23,8 @@ static Span arg_named_at(const Args *args, const char *name) {
 }
 
 /* ---- elementwise ------------------------------------------------------------------ */
+/* One of the elementwise functions (b->op): of a number that is known when compiling it is
+ * computed here, of a tensor it is an operation. */
 static Value call_math(Elab *e, const Builtin *b, const Args *args) {
     double x;
     Value v = args->v[0];
@@ -48,6 +52,8 @@ static Value call_pow(Elab *e, const Builtin *b, const Args *args) {
     return elab_binary(e, OPR_POW, args->v[0], args->v[1], args->at[0], args->at[1], args->span);
 }
 
+/* select(c, x, y): by a bool that is known when compiling one of the two, by a tensor of bools
+ * an operation. */
 static Value call_select(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value c = args->v[0];
@@ -56,6 +62,8 @@ static Value call_select(Elab *e, const Builtin *b, const Args *args) {
     return op ? elab_tensor_select(e, op, args->v[1], args->v[2], args->span) : val_poison();
 }
 
+/* f32(x), i32(x), bool(x), ..: converts to the type b->op. A number becomes a constant of that
+ * type. */
 static Value call_cast(Elab *e, const Builtin *b, const Args *args) {
     Value v = args->v[0];
     DType dt = (DType)b->op;
@@ -68,6 +76,8 @@ static Value call_cast(Elab *e, const Builtin *b, const Args *args) {
     return op ? elab_tensor_cast(e, op, dt, args->span) : val_poison();
 }
 
+/* int(x), float(x): converts a number that is known when compiling. b->op: to float. Tensors are
+ * refused. */
 static Value call_number(Elab *e, const Builtin *b, const Args *args) {
     double x;
     Value v = args->v[0];
@@ -82,6 +92,8 @@ static Value call_number(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- sum, mean, max, min -------------------------------------------------------------- */
+/* sum, mean, max or min of the elements of a list, by binary operations from left to right. max
+ * and min take each pair as max(x, y) does. */
 static Value fold_list(Elab *e, const Builtin *b, Value list, const Args *args) {
     int n = list.list->n;
     if (n == 0) {
@@ -110,6 +122,7 @@ static bool names_dim(Elab *e, Value x, Value d) {
     return d.key->kind != EX_CONST && x.kind == VAL_TENSOR && elab_dim_find(e, x.op, d, &s);
 }
 
+/* max(x, y) or min(x, y), elementwise. Of two known numbers it is one of them. */
 static Value extreme_of_two(Elab *e, const Builtin *b, const Args *args) {
     double p, q;
     Value x = args->v[0], y = args->v[1];
@@ -120,6 +133,8 @@ static Value extreme_of_two(Elab *e, const Builtin *b, const Args *args) {
     return elab_tensor_binary(e, max ? OP_MAX : OP_MIN, x, y, args->at[0], args->at[1], args->span);
 }
 
+/* sum, mean, max, min: of a list its fold, of two values the greater or smaller (b->op: max and
+ * min), else of a tensor over the named dimensions, or over all. */
 static Value call_reduce(Elab *e, const Builtin *b, const Args *args) {
     const Value *over = elab_arg_named(args, "over");
     bool extreme = b->op;
@@ -142,6 +157,7 @@ static Value call_reduce(Elab *e, const Builtin *b, const Args *args) {
     return elab_reduce_call(e, b->name, x, n, all, at, args->span);
 }
 
+/* argmax(x, d) or argmax(x, over = d): the index of the largest entry along the dimension d. */
 static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Value *over = elab_arg_named(args, "over");
@@ -156,13 +172,16 @@ static Value call_argmax(Elab *e, const Builtin *b, const Args *args) {
     return s ? val_tensor(b_argmax(&e->b, elab_to_dense(e, x), s)) : val_poison();
 }
 
-/* `ties = "lowest"`; -1: another word. */
+/* The argument `ties = ..` of rank as a number: of equal entries the lowest rank is 0, the mean
+ * 0.5, the highest 1. NULL is the mean; -1: another word. */
 static double ties_of(const Value *v) {
     if (!v || (v->kind == VAL_STRING && !strcmp(v->str, "mean"))) return 0.5;
     if (v->kind != VAL_STRING) return -1;
     return !strcmp(v->str, "lowest") ? 0 : !strcmp(v->str, "highest") ? 1 : -1;
 }
 
+/* rank(x, mask, over = d): the rank of each entry along d among those where the mask holds. What
+ * op_infer says against the types is the message. */
 static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Value *over = elab_arg_named(args, "over");
@@ -240,6 +259,7 @@ static const Builtin builtin_math[] = {
 static const Builtin *const tables[] = {builtin_math, elab_builtin_shape, elab_builtin_misc,
                                         elab_builtin_links};
 
+/* The built-in function of that name; NULL: there is none. */
 const Builtin *elab_builtin_find(const char *name) {
     for (size_t i = 0; i < COUNT(tables); i++)
         for (const Builtin *b = tables[i]; b->name; b++)
@@ -247,6 +267,7 @@ const Builtin *elab_builtin_find(const char *name) {
     return NULL;
 }
 
+/* The name of the i-th built-in function of all tables; NULL: there are fewer. */
 const char *fe_builtin_name(int i) {
     for (size_t t = 0; t < COUNT(tables); t++)
         for (const Builtin *b = tables[t]; b->name; b++)
@@ -259,6 +280,7 @@ void elab_builtin_names(Elab *e, Names *to) {
         for (const Builtin *b = tables[i]; b->name; b++) elab_names_add(e, to, b->name);
 }
 
+/* Whether name is one of the names in list ("fill,over"); NULL lists none. */
 static bool allows(const char *list, const char *name) {
     size_t n = strlen(name);
     for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
@@ -266,6 +288,8 @@ static bool allows(const char *list, const char *name) {
     return false;
 }
 
+/* Checks the number and the names of a call's arguments and calls the built-in function. Poison
+ * after a diagnostic. */
 Value elab_builtin_call(Elab *e, const Builtin *b, const Args *args) {
     if (args->n < b->min || (b->max >= 0 && args->n > b->max)) {
         const char *much = b->max < 0 ? "at least " : b->max > b->min ? "at least " : "";

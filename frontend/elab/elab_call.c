@@ -4,12 +4,15 @@
 #include <string.h>
 
 /* ---- arguments to formals ------------------------------------------------------------ */
+/* How many of a declaration's parameters may be given by position; the flag marks those given by
+ * name only. */
 static int count_positional(const Ast *formals) {
     int n = 0;
     while (n < formals->n && !formals->kid[n]->flag) n++;
     return n;
 }
 
+/* The parameter of that name; NULL: there is none. */
 static const Ast *formal_named(const Ast *formals, const char *name) {
     for (int i = 0; i < formals->n; i++)
         if (strcmp(formals->kid[i]->text, name) == 0) return formals->kid[i];
@@ -28,6 +31,8 @@ static void say_too_many(Elab *e, const Ast *formals, const char *what, const Ar
              formals->n > n ? "; the others are given by name" : "");
 }
 
+/* Checks that the arguments of a call have parameters, each only one argument. what: the callee,
+ * for messages. False after a diagnostic. */
 static bool check_names(Elab *e, const Ast *formals, const char *what, const Args *args) {
     if (args->n > count_positional(formals)) {
         say_too_many(e, formals, what, args);
@@ -65,6 +70,7 @@ static bool find_arg(const Ast *formals, int i, const Args *args, Value *v, Span
     return false;
 }
 
+/* Whether an earlier parameter has the name of the i-th: reported as an error. */
 bool elab_formal_is_repeated(Elab *e, const Ast *formals, int i) {
     for (int j = 0; j < i; j++)
         if (strcmp(formals->kid[j]->text, formals->kid[i]->text) == 0) {
@@ -75,6 +81,8 @@ bool elab_formal_is_repeated(Elab *e, const Ast *formals, int i) {
     return false;
 }
 
+/* Binds the i-th parameter in the callee's frame: to its value in `settings`, to its argument,
+ * or to its default. False after a diagnostic. */
 static bool bind_formal(Elab *e, Frame *f, const Ast *formals, int i, const char *what,
                         const Args *args, const StrMap *settings) {
     const Ast *formal = formals->kid[i];
@@ -97,6 +105,8 @@ static bool bind_formal(Elab *e, Frame *f, const Ast *formals, int i, const char
     return true;
 }
 
+/* Binds all parameters of a callee in its frame f. settings: values that a layer was given when
+ * it was made; NULL = none. False after a diagnostic. */
 bool elab_bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, const Args *args,
                        const StrMap *settings) {
     if (!check_names(e, formals, what, args)) return false;
@@ -108,6 +118,8 @@ bool elab_bind_formals(Elab *e, Frame *f, const Ast *formals, const char *what, 
 }
 
 /* ---- running a body ---------------------------------------------------------------------- */
+/* Fills *f as the frame of a call of decl and makes it the present one. f->nesting: how many
+ * callers run the same declaration. */
 Frame *elab_frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at) {
     *f = (Frame){.up = e->frame, .decl = decl, .inst = inst, .call_at = at};
     for (Frame *up = e->frame; up; up = up->up) f->nesting += up->decl == decl;
@@ -115,6 +127,8 @@ Frame *elab_frame_push(Elab *e, Frame *f, const Ast *decl, Inst *inst, Span at) 
     return f;
 }
 
+/* Runs a body in its frame, whose parameters are bound, and fits what it returns to the declared
+ * type. Poison after a mistake. */
 Value elab_frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type, const char *what) {
     elab_exec_block(e, body);
     Value v = f->result;
@@ -141,6 +155,7 @@ static bool enter_call(Elab *e, const Ast *decl, Span at) {
     return true;
 }
 
+/* Whether one of the first n diagnostics is this one: the same code at the same place. */
 static bool is_told(const Ctx *c, int n, DiagCode code, Span at) {
     for (int i = 0; i < n; i++) {
         const Diag *d = &c->diags.v[i];
@@ -182,6 +197,8 @@ static void note_caller(Elab *e, const Ast *decl, int before, Span at) {
         diag_note(e->c, at, "inside '%s', used here", decl->text);
 }
 
+/* Calls a function of the language, or one in C, in a frame of its own; the result has the
+ * caller's names. Layers that it makes belong to the instance that calls it. */
 static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
     if (decl->kind == AST_EXTERN) return elab_call_extern(e, decl, args);
     if (!enter_call(e, decl, args->span)) return val_poison();
@@ -202,12 +219,15 @@ static Value call_fn(Elab *e, const Ast *decl, const Args *args) {
 }
 
 /* ---- layers --------------------------------------------------------------------------------- */
+/* A copy of v that lives as long as the compilation, for maps, which hold pointers. */
 static Value *boxed(Elab *e, Value v) {
     Value *p = NEW(e->a, Value);
     *p = v;
     return p;
 }
 
+/* Makes an instance of a layer from its settings, `linear(16)`. Its body runs when the instance
+ * is applied. */
 static Value instantiate(Elab *e, const Ast *decl, const Args *args) {
     const char *what = arena_printf(e->a, "'%s'", decl->text);
     const Ast *formals = decl->kid[0];
@@ -231,6 +251,8 @@ static Value instantiate(Elab *e, const Ast *decl, const Args *args) {
     return (Value){.kind = VAL_INST, .inst = inst};
 }
 
+/* Names an instance that is applied without having been bound to a name: linear_1, by the order
+ * within the body. */
 static void name_anonymous(Elab *e, Inst *inst) {
     Frame *f = e->frame;
     if (inst->name) return;
@@ -239,6 +261,8 @@ static void name_anonymous(Elab *e, Inst *inst) {
     inst->parent = f->inst;
 }
 
+/* Applies an instance: runs the body of its layer, with the settings that it was made with and
+ * the arguments of the call. */
 static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     const Ast *decl = inst->decl;
     name_anonymous(e, inst);
@@ -260,6 +284,8 @@ static Value apply_layer(Elab *e, Inst *inst, const Args *args) {
     return elab_value_outside(e, f, v, args->span);
 }
 
+/* Applies the members of a sequential one after another, each to the result of the one before.
+ * An empty one returns its argument. */
 static Value apply_sequential(Elab *e, Inst *inst, const Args *args) {
     name_anonymous(e, inst);
     if (inst->members.n == 0) return args->n == 1 ? args->v[0] : val_poison();
@@ -276,12 +302,15 @@ static Value apply_sequential(Elab *e, Inst *inst, const Args *args) {
 }
 
 /* ---- arguments of type layer(I -> O) -------------------------------------------------------- */
+/* Reports that an argument of type layer(in -> out) does not do what the type says. Always
+ * false. */
 static bool misfit(Elab *e, const Inst *inst, const Args *args, const char *why) {
     diag_add(e->c, DIAG_E0212, args->span, "'%s' is declared layer(%s -> %s), but %s", inst->name,
              inst->in_name, inst->out_name, why);
     return false;
 }
 
+/* What a name stands for in the frame f; none: it is not bound there. */
 static Value name_in(Elab *e, Frame *f, const char *name) {
     (void)e;
     Value *v = strmap_get(&f->vars, name);
@@ -304,6 +333,8 @@ static Space *out_space(Elab *e, Inst *inst, Space *s, const Args *args) {
     return elab_space_of_dim(e, o.key, o.size, args->span);
 }
 
+/* The place of the one size in y that x does not have; -1: there is none, or several, or it is
+ * no size. */
 static int new_dim(const Type *y, const Type *x) {
     int at = -1, n = 0;
     for (int i = 0; i < y->rank; i++)
@@ -311,6 +342,8 @@ static int new_dim(const Type *y, const Type *x) {
     return n == 1 && y->dim[at]->kind == SP_DIM ? at : -1;
 }
 
+/* The result y of an applied layer(in -> out), with its new dimension, or the one that `in` was,
+ * under the name of out. Poison after a diagnostic. */
 static Value rename_out(Elab *e, Inst *inst, const Op *x, Space *in, Op *y, const Args *args) {
     int at = new_dim(&y->type, &x->type);
     if (at < 0) at = type_find(&y->type, in);
@@ -326,6 +359,8 @@ static Value rename_out(Elab *e, Inst *inst, const Op *x, Space *in, Op *y, cons
     return to[at] ? val_tensor(elab_op_respace(e, y, to)) : val_poison();
 }
 
+/* What a made-up layer(in -> out) gives of x, when a body is only checked: zeros of x's type
+ * with the dimension out in place of in. */
 static Value opaque_result(Elab *e, Inst *inst, Op *x, Space *in, const Args *args) {
     Value o = name_in(e, inst->in_frame, inst->out_name);
     Type t = x->type;
@@ -342,6 +377,8 @@ static Value opaque_result(Elab *e, Inst *inst, Op *x, Space *in, const Args *ar
     return val_tensor(b_copy(&e->b, b_const(&e->b, t.dt, 0), t));
 }
 
+/* Applies an argument of type layer(in -> out): checks that x has the dimension in, and names
+ * that of the result out. */
 static Value apply_typed(Elab *e, Inst *inst, const Args *args) {
     Value i = name_in(e, inst->in_frame, inst->in_name);
     Op *x = args->n && args->v[0].kind == VAL_TENSOR ? args->v[0].op : NULL;
@@ -361,6 +398,8 @@ static Value apply_typed(Elab *e, Inst *inst, const Args *args) {
     return val_poison();
 }
 
+/* Applies an instance of any kind to the arguments. An opaque one, which stands for an unknown
+ * layer, returns its argument. */
 static Value apply(Elab *e, Inst *inst, const Args *args) {
     inst->applied = true;
     if (inst->opaque) return args->n ? args->v[0] : val_poison();
@@ -380,6 +419,8 @@ static const char *instance_of(Elab *e, Value f) {
     return outer ? arena_printf(e->a, "%s.%s", outer, f.decl->text) : f.decl->text;
 }
 
+/* Calls the value f: a function, a layer (which makes an instance), an instance (which applies
+ * it) or a built-in. If an argument is poison, so is the result. */
 Value elab_call_value(Elab *e, Value f, const Args *args) {
     for (int i = 0; i < args->n; i++)
         if (elab_is_poison(args->v[i])) return val_poison();
@@ -412,6 +453,8 @@ Value elab_call_value(Elab *e, Value f, const Args *args) {
     return v;
 }
 
+/* Evaluates a call expression: the callee, then the arguments from left to right. t->kid[0]: the
+ * callee; the others are arguments. */
 Value elab_eval_call(Elab *e, const Ast *t) {
     int n = t->n - 1;
     Args args = {.span = t->span, .name_span = t->kid[0]->span};

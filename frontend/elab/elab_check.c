@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+/* A copy of the elaborator with a module of its own and nothing elaborated, for checking what
+ * the chosen model does not use. */
 static Elab scratch_of(const Elab *e) {
     Elab s = *e;
     s.m = module_new(e->c, "scratch");
@@ -31,6 +33,8 @@ static Value size_named(Elab *e, Frame *f, const char *name) {
     return val_dim(elab_atom_of_frame(e, f, name, size), size);
 }
 
+/* The node type of that name within a checked body; it is made up if the name is unbound. NULL:
+ * the name is something else. */
 static Space *node_named(Elab *e, const Ast *name) {
     Value v;
     if (elab_name_find(e, name->text, &v)) return elab_is_handle(v) ? elab_handle_space(v) : NULL;
@@ -40,6 +44,8 @@ static Space *node_named(Elab *e, const Ast *name) {
     return s;
 }
 
+/* A made-up relation for a parameter of type edge, between the node types that the type names.
+ * e->same_ends: both ends are one node type, where names allow it. */
 static Value some_edge(Elab *e, const Ast *formal) {
     static const Ast source = {.kind = AST_NAME, .text = "source"}, dest = {.text = "destination"};
     const Ast *t = formal->kid[0];
@@ -52,6 +58,8 @@ static Value some_edge(Elab *e, const Ast *formal) {
     return val_edge(space_edge(e->m, formal->text, src, dst, formal->span));
 }
 
+/* The space of one dimension d of a parameter's type, made up where nothing binds its name.
+ * rows: it comes first, so an unbound name is a node type. NULL after a diagnostic. */
 static Space *some_dim(Elab *e, Frame *f, const Ast *d, bool rows) {
     Value v;
     if (d->kind == AST_DOTS) return space_node(e->m, "rows", d->span);
@@ -91,6 +99,8 @@ static Value placeholder_layer(Elab *e, Frame *f, const Ast *formal) {
     return elab_fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
+/* A value of a parameter's declared type, for checking a body that nobody calls. Sizes and node
+ * types that the type names are made up. Poison: it has no type, or a mistake in it. */
 static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     enum { SOME_SIZE = 8 };
     const Ast *t = formal->kid[0];
@@ -124,6 +134,8 @@ static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
     return true;
 }
 
+/* Elaborates the body of a layer or function that nobody uses, with made-up arguments, for its
+ * diagnostics alone. optional: parameters with a default are given, too. */
 static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
     Frame frame, *f = elab_frame_push(e, &frame, d, NULL, d->span);
     Func *fn = func_new(e->m, arena_printf(e->a, "check%d%d", training, optional));
@@ -159,6 +171,7 @@ static const char *layer_of(Elab *e, const Var *v) {
     return dot ? arena_strndup(e->a, v->path, (size_t)(dot - v->path)) : v->path;
 }
 
+/* Warns about a name once; `told` holds the names that were warned of. */
 static void warn(Elab *e, StrMap *told, const char *name, Span at, const char *what) {
     if (strmap_has(told, name)) return;
     strmap_put(e->a, told, name, (void *)name);
@@ -202,6 +215,9 @@ void elab_check_unreached(Elab *e) {
     warn_of_unread(e, &told);
 }
 
+/* Checks the layers and functions of a file that its model does not use, each three times: for
+ * evaluation, for training, and for training with relations between two node types and with
+ * inputs that have a default. */
 void elab_check_unused(Elab *e, const Ast *file) {
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_EXTERN) elab_check_extern(e, file->kid[i]);
@@ -219,6 +235,8 @@ void elab_check_unused(Elab *e, const Ast *file) {
     }
 }
 
+/* Checks the models of a file that were not chosen, without the -D and --settable of the command
+ * line. */
 void elab_check_other_models(Elab *e, const Ast *file, const Ast *chosen) {
     for (int i = 0; i < file->n; i++) {
         const Ast *d = file->kid[i];

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* A new atom for keys of dimensions. size: the size of dimensions that have it as their key,
+ * found by its number in e->atom_size. */
 const Expr *elab_atom_new(Elab *e, const char *name, const Expr *size) {
     Sym *s = NEW(e->a, Sym);
     s->id = e->n_atoms++;
@@ -14,6 +16,7 @@ const Expr *elab_atom_new(Elab *e, const char *name, const Expr *size) {
     return expr_sym(e->a, s);
 }
 
+/* The text of an expression, which identifies it in maps. */
 static const char *expr_text(Elab *e, const Expr *x) {
     StrBuf b = sb_new(e->a);
     sb_puts(&b, "");
@@ -21,6 +24,8 @@ static const char *expr_text(Elab *e, const Expr *x) {
     return b.s;
 }
 
+/* The atom of a name in the body of f: the same one for each frame of that declaration, nesting
+ * and size, so that equal calls make equal spaces. */
 const Expr *elab_atom_of_frame(Elab *e, Frame *f, const char *name, const Expr *size) {
     const char *id = arena_printf(e->a, "%p:%d:%s:%s", (const void *)f->decl, f->nesting, name,
                                   expr_text(e, size));
@@ -31,12 +36,16 @@ const Expr *elab_atom_of_frame(Elab *e, Frame *f, const char *name, const Expr *
     return x;
 }
 
+/* Notes that an atom of the body of f is the caller's key `outer`. The first link of an atom
+ * stays. */
 void elab_atom_link(Elab *e, Frame *f, const Expr *atom, const Expr *outer) {
     for (int i = 0; i < f->links.n; i++)
         if (f->links.v[i].atom == atom->sym) return;
     vec_push(e->a, &f->links, ((Link){atom->sym, outer}));
 }
 
+/* What `name` stands for in f, given the caller's dimension: the caller's own atom if no other
+ * name of f stands for it, else an atom of f that is linked to it. */
 Value elab_dim_bound(Elab *e, Frame *f, const char *name, const Expr *key, const Expr *size) {
     const Expr *outer = elab_key_outside(e, f, key);
     bool alias = outer->kind == EX_SYM;
@@ -50,6 +59,7 @@ Value elab_dim_bound(Elab *e, Frame *f, const char *name, const Expr *key, const
     return val_dim(atom, size);
 }
 
+/* A key of f's body in the names of its caller: each atom that is linked is replaced. */
 const Expr *elab_key_outside(Elab *e, const Frame *f, const Expr *key) {
     const Expr *x, *y;
     switch (key->kind) {
@@ -67,6 +77,7 @@ const Expr *elab_key_outside(Elab *e, const Frame *f, const Expr *key) {
     }
 }
 
+/* The text of a key for messages: without the numbers of its atoms and without quotes. */
 const char *elab_key_print(Elab *e, const Expr *key) {
     char *s = arena_printf(e->a, "%s", expr_text(e, key)), *to = s;
     for (const char *p = s; *p; p++) {
@@ -102,6 +113,8 @@ static void note_dim(Elab *e, const Space *s, const Expr *key, const Expr *size)
     e->dims.v[s->id] = (DimInfo){key, size};
 }
 
+/* The IR space of a dimension: one for each key, made when it is first asked for. A size known
+ * to be below 1 is reported. */
 Space *elab_space_of_dim(Elab *e, const Expr *key, const Expr *size, Span at) {
     const char *id = expr_text(e, key);
     Space *s = strmap_get(&e->space_of_key, id);
@@ -156,6 +169,7 @@ const char *elab_space_text(Elab *e, const Space *s) {
     return key ? elab_key_print(e, key) : s->name;
 }
 
+/* The text of a type for messages, such as `f32[paper, 16]`. */
 const char *elab_type_text(Elab *e, const Type *t) {
     StrBuf b = sb_new(e->a);
     sb_printf(&b, "%s%s", t->layout == LAYOUT_CSR ? "csr " : "",
@@ -166,6 +180,8 @@ const char *elab_type_text(Elab *e, const Type *t) {
     return b.s;
 }
 
+/* x with the spaces `to` in place of its own, in the same order: a view, unless they are the
+ * same. */
 Op *elab_op_respace(Elab *e, Op *x, Space *const *to) {
     Type t = x->type;
     bool same = true;
@@ -183,6 +199,8 @@ Op *elab_op_respace(Elab *e, Op *x, Space *const *to) {
     return y;
 }
 
+/* The result x of f's body with the dimensions that its caller knows. NULL after a diagnostic:
+ * two of them would be one. */
 static Op *tensor_outside(Elab *e, Frame *f, Op *x, Span at) {
     Space *to[MAX_RANK] = {0};
     for (int i = 0; i < x->type.rank; i++) {
@@ -205,6 +223,7 @@ static Op *tensor_outside(Elab *e, Frame *f, Op *x, Span at) {
     return elab_op_respace(e, x, to);
 }
 
+/* Renames, in place, the dimensions that the settings and members of a returned layer hold. */
 static void inst_outside(Elab *e, Frame *f, Inst *inst, Span at) {
     for (int i = 0; i < inst->settings.cap; i++)
         if (inst->settings.key[i] && inst->settings.val[i]) {
@@ -215,6 +234,8 @@ static void inst_outside(Elab *e, Frame *f, Inst *inst, Span at) {
         inst->members.v[i] = elab_value_outside(e, f, inst->members.v[i], at);
 }
 
+/* A result of f's body in the names of its caller; lists and dictionaries are copied, with their
+ * elements renamed. */
 Value elab_value_outside(Elab *e, Frame *f, Value v, Span at) {
     Value out = v;
     switch (v.kind) {

@@ -5,6 +5,8 @@
 #include <string.h>
 
 /* ---- names ------------------------------------------------------------------------ */
+/* Sets *v to what the graph calls by that name: a node type, a relation or a size of the data.
+ * False: nothing. */
 static bool data_name(Elab *e, const char *name, Value *v) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, name) == 0) return *v = e->nodes.v[i], true;
@@ -14,6 +16,8 @@ static bool data_name(Elab *e, const char *name, Value *v) {
     return v->kind != VAL_NONE;
 }
 
+/* Sets *v to what a name is bound to: by the body, in the model by the graph, or by a constant.
+ * False: it is unbound. */
 bool elab_name_find(Elab *e, const char *name, Value *v) {
     Frame *f = e->frame;
     Value *p = f ? strmap_get(&f->vars, name) : NULL;
@@ -23,6 +27,8 @@ bool elab_name_find(Elab *e, const char *name, Value *v) {
     return p != NULL;
 }
 
+/* The declaration of that name. Within the prelude its own come first; elsewhere a file's own
+ * hide them. NULL: there is none. */
 static const Ast *global_find(Elab *e, const char *name) {
     bool inside = e->frame && e->frame->decl && e->frame->decl->span.file == e->prelude_file;
     const Ast *d = inside ? strmap_get(&e->prelude, name) : NULL;
@@ -47,6 +53,8 @@ static bool primed(Elab *e, const char *name, Value *v) {
     return true;
 }
 
+/* The value of a name where an expression uses it: bound names first, then declarations, then
+ * built-in functions. Poison after a diagnostic. */
 Value elab_lookup(Elab *e, const char *name, Span at) {
     Value v;
     if (elab_name_find(e, name, &v) || primed(e, name, &v)) return v;
@@ -70,6 +78,8 @@ Value elab_lookup(Elab *e, const char *name, Span at) {
 }
 
 /* ---- members ------------------------------------------------------------------------- */
+/* The column of a table as a tensor. Columns of ids and splits are no values: poison after a
+ * diagnostic. */
 static Value column_value(Elab *e, Column *c, Span at) {
     if (c->kind == COL_ID || c->kind == COL_SPLIT) {
         diag_add(e->c, DIAG_E0209, at, "'%s.%s' is %s column and not a value", c->space->name,
@@ -80,6 +90,7 @@ static Value column_value(Elab *e, Column *c, Span at) {
     return val_tensor(b_data(&e->b, c));
 }
 
+/* `node.name`: the column of that name, or the node's graph. Poison after a diagnostic. */
 Value elab_node_member(Elab *e, Space *s, const char *name, Span at) {
     if (strcmp(name, "graph") == 0 && s->kind == SP_NODE && s->graph)
         return val_end(map_graph(e->m, s));
@@ -92,12 +103,15 @@ Value elab_node_member(Elab *e, Space *s, const char *name, Span at) {
     return val_poison();
 }
 
+/* A new list of the same elements, which may be changed without changing v. */
 static Value list_value(Elab *e, const Values *v) {
     Value l = val_list(e);
     for (int i = 0; i < v->n; i++) elab_list_push(e, l, v->v[i]);
     return l;
 }
 
+/* `g.name` of the model's graph: its node types, its relations, or the one of that name. Poison
+ * after a diagnostic. */
 static Value graph_member(Elab *e, const char *name, Span at) {
     Value v;
     if (strcmp(name, "nodes") == 0) return list_value(e, &e->nodes);
@@ -112,6 +126,7 @@ static Value graph_member(Elab *e, const char *name, Span at) {
     return val_poison();
 }
 
+/* Evaluates `x.name`: a column, an end of a relation, or a part of the graph. */
 static Value eval_member(Elab *e, const Ast *t) {
     Value x = elab_eval(e, t->kid[0]);
     switch (x.kind) {
@@ -154,6 +169,7 @@ static Value relation_of_triple(Elab *e, const Ast *t) {
     return no_element(e, t->span, "there is no such relation (source, name, destination)");
 }
 
+/* `xs[k]` of a list: the k-th element, or, of relations, k itself if the list has it. */
 static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
     int64_t i;
     if (k.kind == VAL_EDGE) { /* g.edges[a, r, b] */
@@ -168,6 +184,7 @@ static Value index_list(Elab *e, const Ast *t, Value x, Value k) {
         arena_printf(e->a, "there is no element %lld: the list has %d", (long long)i, x.list->n));
 }
 
+/* A key of a dictionary as messages show it. */
 static const char *key_shown(Elab *e, Value k) {
     return k.kind == VAL_STRING ? arena_printf(e->a, "\"%s\"", k.str)
            : k.kind == VAL_EDGE ? elab_relation_name(e, k.space)
@@ -175,6 +192,7 @@ static const char *key_shown(Elab *e, Value k) {
                                 : elab_path_text(e, k) + (k.kind == VAL_INT);
 }
 
+/* The message that a dictionary has no key k, with the keys that it has. */
 static const char *no_key(Elab *e, const Dict *d, Value k) {
     Names known = {0};
     for (int i = 0; i < d->key.n; i++) elab_names_add(e, &known, key_shown(e, d->key.v[i]));
@@ -182,6 +200,7 @@ static const char *no_key(Elab *e, const Dict *d, Value k) {
                         known.n ? "; it has " : "", elab_names_list(e, &known));
 }
 
+/* `d[k]` of a dictionary. Poison after a diagnostic. */
 static Value index_dict(Elab *e, const Ast *t, Value x, Value k) {
     Value *v = elab_dict_at(e, x, k, false);
     if (v) module_note(e->m, e->b.f, t->span, false, "the dictionary is looked up when compiling");
@@ -215,6 +234,8 @@ static bool is_category(const Op *x) {
     return (x->kind == OP_DATA && x->col->cat) || is_of_halves(x);
 }
 
+/* x[k], k a value for which is_category holds: the rows of x by the category column, by each
+ * branch of a select, or by a gathered column. */
 static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
     if (k->kind == OP_DATA) return elab_tensor_gather(e, x, map_col(e->m, k->col), at);
     if (k->kind == OP_SELECT) {
@@ -226,6 +247,7 @@ static Value index_category(Elab *e, Op *x, const Op *k, Span at) {
     return elab_is_poison(y) ? y : elab_tensor_gather(e, y.op, k->map, at);
 }
 
+/* `x[k]` of a tensor: rows at an end of a relation, or by a category. Poison after a diagnostic. */
 static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     if (k.kind == VAL_END) return elab_tensor_gather(e, x.op, k.map, t->span);
     if (k.kind == VAL_NODE && type_has(&x.op->type, k.space)) return x; /* every row */
@@ -242,6 +264,7 @@ static Value index_tensor(Elab *e, const Ast *t, Value x, Value k) {
     return val_poison();
 }
 
+/* Evaluates `x[k]`, or `x[a, r, b]` for a relation between two node types. */
 static Value eval_index(Elab *e, const Ast *t) {
     Value x = elab_eval(e, t->kid[0]);
     if (elab_is_poison(x)) {
@@ -264,6 +287,7 @@ static Value eval_index(Elab *e, const Ast *t) {
 }
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
+/* Reports that a number depends on a size of the data. Always poison. */
 static Value needs_known(Elab *e, Span at) {
     diag_add(e->c, DIAG_E0210, at,
              "%s depends on a size of the data; it must be known when compiling",
@@ -271,6 +295,8 @@ static Value needs_known(Elab *e, Span at) {
     return val_poison();
 }
 
+/* x + y, x - y or x * y of ints, which may be sizes of the data: keys and sizes are computed as
+ * polynomials. */
 static Value int_binary(Elab *e, Operator o, Value x, Value y) {
     Arena *a = e->a;
     const Expr *minus = expr_const(a, -1);
@@ -285,6 +311,8 @@ static Value int_binary(Elab *e, Operator o, Value x, Value y) {
     }
 }
 
+/* An arithmetic operation of two known numbers. The result is an int if both are and it is
+ * whole. */
 static Value number_binary(Elab *e, Operator o, double x, double y, bool ints, Span at) {
     double r = 0;
     if ((o == OPR_DIV || o == OPR_MOD) && y == 0) {
@@ -315,6 +343,8 @@ static Value number_binary(Elab *e, Operator o, double x, double y, bool ints, S
     return ints && exact ? val_int(e, (int64_t)r) : val_float(r);
 }
 
+/* An arithmetic operation of two numbers: computed here where both are known, else by an
+ * operation on the sizes of the data. */
 static Value arithmetic(Elab *e, Operator o, Value x, Value y, Span at) {
     double p, q;
     bool ints = x.kind == VAL_INT && y.kind == VAL_INT;
@@ -334,6 +364,7 @@ static Value compare_numbers(Operator o, double p, double q) {
     return val_bool(o == OPR_LT ? p < q : o == OPR_LE ? p <= q : o == OPR_GT ? p > q : p >= q);
 }
 
+/* A binary operator of which at least one operand is a tensor. xa, ya: where the operands stand. */
 static Value tensor_operator(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
     static const OpKind ops[N_OPERATORS] = {
         [OPR_ADD] = OP_ADD, [OPR_SUB] = OP_SUB, [OPR_MUL] = OP_MUL, [OPR_DIV] = OP_DIV,
@@ -352,6 +383,7 @@ static Value tensor_operator(Elab *e, Operator o, Value x, Value y, Span xa, Spa
     return o == OPR_NE && !elab_is_poison(v) ? elab_tensor_unary(e, OP_NOT, v.op, at) : v;
 }
 
+/* x @ y: the contraction over the one dimension that both have. Poison after a diagnostic. */
 static Value matmul(Elab *e, Value x, Value y, Span xa, Span ya, Span at) {
     Op *p = elab_to_tensor(e, x, DT_VOID, xa), *q = p ? elab_to_tensor(e, y, DT_VOID, ya) : NULL;
     if (!q) return val_poison();
@@ -370,6 +402,7 @@ static Value matmul(Elab *e, Value x, Value y, Span xa, Span ya, Span at) {
     return val_poison();
 }
 
+/* x..y as the list of the ints from x below y. Poison after a diagnostic. */
 static Value range(Elab *e, Value x, Value y, Span at) {
     int64_t from, to;
     if (x.kind != VAL_INT || y.kind != VAL_INT) {
@@ -392,12 +425,14 @@ static Value range(Elab *e, Value x, Value y, Span at) {
     return l;
 }
 
+/* x + y of lists: a new list of the elements of both. */
 static Value join(Elab *e, Value x, Value y) {
     Value l = list_value(e, x.list);
     for (int i = 0; i < y.list->n; i++) elab_list_push(e, l, y.list->v[i]);
     return l;
 }
 
+/* Reports an operator between two kinds of values that do not go together. Always poison. */
 static Value mixed(Elab *e, Operator o, Value x, Value y, Span at) {
     diag_add(e->c, DIAG_E0204, at, "'%s' between %s and %s", ast_operator_text(o),
              elab_kind_text(x), elab_kind_text(y));
@@ -408,6 +443,8 @@ static bool is_tensor(Value v) {
     return v.kind == VAL_TENSOR;
 }
 
+/* x == y or x != y of values that are no tensors, if that is known when compiling; else poison
+ * after a diagnostic. */
 static Value equality(Elab *e, Operator o, Value x, Value y, Span at) {
     bool known, same = elab_values_equal(e, x, y, &known);
     if (known) return val_bool(o == OPR_EQ ? same : !same);
@@ -427,6 +464,7 @@ static bool decided(Operator o, Value x, Value y, Value *v) {
     return true;
 }
 
+/* Applies the operator o to two values of any kind. xa, ya, at: where x, y and all of it stand. */
 Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span at) {
     double p, q;
     if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
@@ -449,6 +487,8 @@ Value elab_binary(Elab *e, Operator o, Value x, Value y, Span xa, Span ya, Span 
     return compare_numbers(o, p, q);
 }
 
+/* Evaluates `relation where condition`: the relation of those edges for which the condition
+ * holds. */
 static Value eval_where(Elab *e, const Ast *t) {
     Value r = elab_eval(e, t->kid[0]), c = elab_eval(e, t->kid[1]);
     if (elab_is_poison(r) || elab_is_poison(c)) return val_poison();
@@ -460,6 +500,8 @@ static Value eval_where(Elab *e, const Ast *t) {
     return val_poison();
 }
 
+/* Evaluates an expression with a binary operator; `and` and `or` skip the right operand where
+ * the left decides. */
 static Value eval_binary(Elab *e, const Ast *t) {
     Operator o = (Operator)t->op;
     const Ast *r = t->kid[1];
@@ -471,6 +513,7 @@ static Value eval_binary(Elab *e, const Ast *t) {
     return elab_binary(e, o, x, elab_eval(e, r), t->kid[0]->span, r->span, t->span);
 }
 
+/* Evaluates `-x` or `not x`. */
 static Value eval_unary(Elab *e, const Ast *t) {
     Value x = elab_eval(e, t->kid[0]);
     if (elab_is_poison(x)) return x;
@@ -484,6 +527,7 @@ static Value eval_unary(Elab *e, const Ast *t) {
     return val_poison();
 }
 
+/* Evaluates `c ? x : y`: by a known condition only the branch that is taken, by a tensor both. */
 static Value eval_select(Elab *e, const Ast *t) {
     Value c = elab_eval(e, t->kid[0]);
     if (c.kind == VAL_BOOL) return elab_eval(e, t->kid[c.num ? 1 : 2]);
@@ -498,6 +542,8 @@ static Value eval_select(Elab *e, const Ast *t) {
 }
 
 /* ---- lists and dictionaries -------- */
+/* What a loop over v runs through: the elements of a list or the keys of a dictionary. NULL
+ * after a diagnostic, or if v is poison. */
 const Values *elab_list_of(Elab *e, Value v, Span at) {
     if (v.kind == VAL_LIST) return v.list;
     if (v.kind == VAL_DICT) return &v.dict->key;
@@ -507,6 +553,7 @@ const Values *elab_list_of(Elab *e, Value v, Span at) {
     return NULL;
 }
 
+/* Puts the value v under the key k into the dictionary d. False: k is no key, or poison. */
 static bool add_pair(Elab *e, Value d, Value k, Value v, Span at) {
     if (elab_is_poison(k)) return false;
     if (!elab_key_text(e, k)) {
@@ -519,12 +566,14 @@ static bool add_pair(Elab *e, Value d, Value k, Value v, Span at) {
     return true;
 }
 
+/* Evaluates `[a, b, ..]` to a new list. */
 static Value eval_array(Elab *e, const Ast *t) {
     Value l = val_list(e);
     for (int i = 0; i < t->n; i++) elab_list_push(e, l, elab_eval(e, t->kid[i]));
     return l;
 }
 
+/* Evaluates `[a: x, b: y, ..]` to a new dictionary. A key that stands twice is an error. */
 static Value eval_dict(Elab *e, const Ast *t) {
     Value d = val_dict(e);
     for (int i = 0; i < t->n; i++) {
@@ -567,6 +616,8 @@ static Value eval_comprehension(Elab *e, const Ast *t, bool dict) {
 }
 
 /* ---- any expression -------- */
+/* Evaluates an expression by its kind; elab_eval, which calls it, limits the depth and keeps
+ * notes for editors. */
 static Value eval_kind(Elab *e, const Ast *t) {
     switch (t->kind) {
     case AST_NAME:
@@ -606,6 +657,7 @@ static Value eval_kind(Elab *e, const Ast *t) {
     }
 }
 
+/* Evaluates the expression t in the present frame. Poison after a diagnostic. */
 Value elab_eval(Elab *e, const Ast *t) {
     if (!elab_enter(e, t->span)) return val_poison();
     Value v = eval_kind(e, t);

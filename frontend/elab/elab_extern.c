@@ -21,6 +21,8 @@ static bool is_word(const Ast *t, const char *word) {
     return t->kind == AST_NAME && strcmp(t->text, word) == 0;
 }
 
+/* Reports a mistake in the declaration of a C function. Always false, so that checks can return it.
+ */
 static bool refuse(Elab *e, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static bool refuse(Elab *e, Span at, const char *fmt, ...) {
     va_list ap;
@@ -30,6 +32,8 @@ static bool refuse(Elab *e, Span at, const char *fmt, ...) {
     return false;
 }
 
+/* Reads what stands behind the type of a C function: grad, from, effect, device. Each stands at
+ * most once; from must. False after a diagnostic. */
 static bool read_clauses(Elab *e, const Ast *decl, Clauses *c) {
     for (int i = 2; i < decl->n; i++) {
         const Ast *t = decl->kid[i], *next = i + 1 < decl->n ? decl->kid[i + 1] : NULL;
@@ -54,12 +58,16 @@ static bool read_clauses(Elab *e, const Ast *decl, Clauses *c) {
 }
 
 /* ---- checks ------------------------------------------------------------------------------ */
+/* Whether a C function can take or give a value of type t: a dense tensor of f32, f64, i32 or
+ * bool. */
 static bool is_passed(const Ast *t) {
     DType d = t ? elab_type_dtype(t) : DT_VOID;
     bool plain = d == DT_F32 || d == DT_F64 || d == DT_I32 || d == DT_I1;
     return plain && elab_type_is_tensor(t) && !(t->flag & TYPE_CSR);
 }
 
+/* Checks the types of a C function's parameters and result, and that a gradient has something to
+ * go to. False after a diagnostic. */
 static bool check_types(Elab *e, const Ast *decl, const Clauses *c) {
     const Ast *formals = decl->kid[0], *result = decl->kid[1];
     bool floats = false;
@@ -83,6 +91,8 @@ static bool check_types(Elab *e, const Ast *decl, const Clauses *c) {
     return true;
 }
 
+/* Whether s can be the name of a user's C function: an identifier that is none of gnnc's own and
+ * not main. Reported if not. */
 static bool is_c_name(Elab *e, const char *s, Span at) {
     bool ok = isalpha((unsigned char)*s) || *s == '_';
     for (const char *p = s; *p; p++) ok = ok && (isalnum((unsigned char)*p) || *p == '_');
@@ -90,13 +100,16 @@ static bool is_c_name(Elab *e, const char *s, Span at) {
     return ok || refuse(e, at, "'%s' cannot be the name of a C function here", s);
 }
 
-/* Relative to the file that declares it. */
+/* The path of a C function's file, which is relative to the model file that declares the
+ * function. */
 static const char *path_of(Elab *e, const Ast *file) {
     const char *from = e->c->sources.v[file->span.file].path, *slash = strrchr(from, '/');
     if (file->text[0] == '/' || !slash) return file->text;
     return arena_printf(e->a, "%.*s/%s", (int)(slash - from), from, file->text);
 }
 
+/* Whether the file is one that gnnc compiles or links: C, CUDA, an object, an archive or a
+ * shared library. */
 static bool has_known_suffix(const char *path) {
     static const char *const known[] = {".c", ".o", ".a", ".so", ".cu"};
     size_t n = strlen(path);
@@ -107,6 +120,8 @@ static bool has_known_suffix(const char *path) {
     return false;
 }
 
+/* Checks that the file of a C function has a known suffix and can be read. False after a
+ * diagnostic. */
 static bool check_file(Elab *e, const Ast *file) {
     const char *path = path_of(e, file);
     if (!has_known_suffix(path))
@@ -117,6 +132,8 @@ static bool check_file(Elab *e, const Ast *file) {
     return access(path, R_OK) == 0 || refuse(e, file->span, "cannot read '%s'", path);
 }
 
+/* Reads and checks the whole declaration of a C function; c: what its clauses say. False after
+ * diagnostics. */
 static bool check(Elab *e, const Ast *decl, Clauses *c) {
     return read_clauses(e, decl, c) && check_types(e, decl, c) &&
            is_c_name(e, decl->text, decl->span) &&
@@ -129,6 +146,8 @@ void elab_check_extern(Elab *e, const Ast *decl) {
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
+/* The module's entry of a C function; the first call checks its declaration and makes it. NULL
+ * after a diagnostic. */
 static const Extern *extern_of(Elab *e, const Ast *decl) {
     Clauses c = {0};
     Extern *f = extern_find(e->m, decl->text);
@@ -159,6 +178,8 @@ static Op *in_order(Elab *e, const Ast *type, Op *x, Span at) {
     return elab_tensor_order(e, x, n, to, at).op;
 }
 
+/* Adds the operation that calls a C function. The arguments are bound in the present frame; a
+ * function for its effect takes the condition of the statement as well. */
 static Value call_op(Elab *e, const Ast *decl, const Extern *f, const Args *args) {
     const Ast *formals = decl->kid[0], *result = decl->kid[1];
     Op proto = {.kind = f->effect ? OP_CALL_EFFECT : OP_CALL, .ext = f, .hint = decl->text};
@@ -178,6 +199,8 @@ static Value call_op(Elab *e, const Ast *decl, const Extern *f, const Args *args
     return result ? val_tensor(op) : val_none();
 }
 
+/* Calls a C function: binds its arguments in a frame of its own, so that its types can name
+ * their dimensions. */
 Value elab_call_extern(Elab *e, const Ast *decl, const Args *args) {
     const Extern *f = extern_of(e, decl);
     if (!f) return val_poison();

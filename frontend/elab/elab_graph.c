@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* The node type of that name in the graph. NULL after a diagnostic. */
 static Space *node_named(Elab *e, const Ast *name) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, name->text) == 0) return e->nodes.v[i].space;
@@ -46,6 +47,7 @@ static const char *column_types(Elab *e) {
     return b.s;
 }
 
+/* Whether s has a column of that name already: reported as an error. */
 static bool declared(Elab *e, const Space *s, const Ast *col) {
     const Column *old = elab_graph_column(e, s, col->text);
     if (!old) return false;
@@ -54,6 +56,8 @@ static bool declared(Elab *e, const Space *s, const Ast *col) {
     return true;
 }
 
+/* Adds a column of kind k with the dimensions that its type names to the table of s. Reports
+ * mistakes in its dimensions. */
 static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *type) {
     Space *dims[MAX_RANK];
     int n = type ? type->n : 0;
@@ -71,6 +75,8 @@ static void add_column(Elab *e, Space *s, const Ast *col, ColKind k, const Ast *
     column_new(e->m, k, s, col->text, cat ? 0 : n, dims, cat ? dims[0] : NULL, col->span);
 }
 
+/* Adds a column to the table of s as the graph declares it: a split, which has no type, or one
+ * of a known type with its sizes. */
 static void elab_column(Elab *e, Space *s, const Ast *col) {
     if (col->kind != AST_COLUMN || declared(e, s, col)) return;
     const Ast *type = col->kid[0];
@@ -101,6 +107,7 @@ static void elab_column(Elab *e, Space *s, const Ast *col) {
     add_column(e, s, col, (ColKind)kind, type);
 }
 
+/* The column of that name in the table of s; NULL: there is none. */
 Column *elab_graph_column(Elab *e, const Space *s, const char *name) {
     for (int i = 0; i < e->m->cols.n; i++) {
         Column *c = e->m->cols.v[i];
@@ -109,6 +116,7 @@ Column *elab_graph_column(Elab *e, const Space *s, const char *name) {
     return NULL;
 }
 
+/* The names of all columns of the table of s, for messages. */
 Names elab_column_names(Elab *e, const Space *s) {
     Names n = {0};
     for (int i = 0; i < e->m->cols.n; i++)
@@ -117,6 +125,7 @@ Names elab_column_names(Elab *e, const Space *s) {
 }
 
 /* ---- nodes, relations ------------------------------------------------------------------ */
+/* Whether a node type of that name is declared already: reported as an error. */
 static bool taken(Elab *e, const Ast *t) {
     for (int i = 0; i < e->nodes.n; i++)
         if (strcmp(e->nodes.v[i].space->name, t->text) == 0) {
@@ -127,6 +136,7 @@ static bool taken(Elab *e, const Ast *t) {
     return false;
 }
 
+/* How many relations of that name the graph declares; they differ in their ends then. */
 static int count_relations(const Ast *decl, const char *name) {
     int n = 0;
     for (int i = 0; i < decl->n; i++)
@@ -194,6 +204,7 @@ static void elab_alias(Elab *e, const Ast *t) {
     vec_push(e->a, &e->edges, v);
 }
 
+/* Adds a node type of the graph. */
 static void elab_node(Elab *e, const Ast *t) {
     if (taken(e, t)) return;
     Space *s = space_node(e->m, t->text, t->span);
@@ -202,6 +213,8 @@ static void elab_node(Elab *e, const Ast *t) {
     vec_push(e->a, &e->nodes, val_node(s));
 }
 
+/* Adds all that the model's graph declares to the module: node types first, so that relations
+ * may name those that follow. */
 void elab_graph(Elab *e, const Ast *decl) {
     e->graph_decl = decl;
     for (int i = 0; i < decl->n; i++)

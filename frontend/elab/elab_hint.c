@@ -11,6 +11,7 @@
 #define LIBRARY "layers"
 
 /* ---- other languages' words ------------------------------------------------------ */
+/* What to say about a name that other languages and libraries use; NULL: it is none of them. */
 static const char *foreign(const char *name) {
     static const struct {
         const char *word, *hint;
@@ -55,6 +56,8 @@ static const char *declared(Elab *e, const char *line) {
     return n && length ? arena_strndup(e->a, line + n, length) : NULL;
 }
 
+/* Adds the names that a file of the library declares to `names`, and the file once for each to
+ * `files`. */
 static void read_names(Elab *e, const char *path, const char *file, Names *names, Names *files) {
     char line[256];
     FILE *f = fopen(path, "rb");
@@ -84,6 +87,8 @@ static void library_names(Elab *e, Names *names, Names *files) {
     }
 }
 
+/* Advice to import the library file that declares `name`, or, if not exact, one like it. NULL:
+ * there is none. */
 static const char *import_of(Elab *e, const char *name, bool exact) {
     Names names = {0}, files = {0};
     library_names(e, &names, &files);
@@ -102,6 +107,8 @@ static void add_keys(Elab *e, const StrMap *m, Names *to) {
         if (m->key[i] && m->val[i]) elab_names_add(e, to, m->key[i]);
 }
 
+/* All names that could stand where an unknown one does: bound, of the graph, declared, built in.
+ * Sorted. */
 static Names names_here(Elab *e) {
     Names n = {0};
     if (e->frame) add_keys(e, &e->frame->vars, &n);
@@ -119,6 +126,8 @@ static Names names_here(Elab *e) {
     return n;
 }
 
+/* How the message about an unknown name ends: what it is called here, what to import, or a name
+ * like it. "" where nothing is known. */
 const char *elab_hint_of_name(Elab *e, const char *name) {
     const char *word = foreign(name), *from = import_of(e, name, true);
     if (word) return arena_printf(e->a, "; %s", word);
@@ -135,6 +144,8 @@ const char *elab_hint_of_import(Elab *e, const char *name) {
     return from ? from : "";
 }
 
+/* How a message about `x.name` ends, where x has no members: functions are called by their name.
+ * "" where nothing is known. */
 const char *elab_hint_of_member(Elab *e, const char *name) {
     if (strcmp(name, "shape") == 0) return "; dimensions have names, and size(F) is a number";
     bool fn =

@@ -20,6 +20,8 @@ void elab_links_begin(Elab *e, LinksMode mode) {
 }
 
 /* ---- which form ------------------------------------------------------------------------- */
+/* The function that a loss or metric of a recipe names, without its weight and arguments. NULL:
+ * it is none. */
 static const Ast *function_of(Elab *e, const Ast *t) {
     if (t->kind == AST_BINARY && t->n == 2) t = t->kid[1];
     if (t->kind == AST_CALL) t = t->kid[0];
@@ -29,12 +31,14 @@ static const Ast *function_of(Elab *e, const Ast *t) {
     return d && d->kind == AST_FN ? d : NULL;
 }
 
+/* Whether the function fn has a parameter of that name. */
 static bool takes(const Ast *fn, const char *name) {
     for (int i = 0; fn && i < fn->kid[0]->n; i++)
         if (strcmp(fn->kid[0]->kid[i]->text, name) == 0) return true;
     return false;
 }
 
+/* Whether one of the recipe's losses (or metrics, by `kind`) has a parameter of that name. */
 static bool any_takes(Elab *e, const Ast *train, AstKind kind, const char *name) {
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == kind && j < train->kid[i]->n; j++)
@@ -60,6 +64,8 @@ static Space *sampled_space(Elab *e, RelKind k, Space *of, Span at) {
     return space_derived(e->m, k, of, NULL, NULL, at);
 }
 
+/* Makes the split column of a relation an output of @load under `name`. False after a
+ * diagnostic. */
 static bool load_splits(Elab *e, Value rel, const char *name, Span at) {
     Op *split = elab_relation_split(e, rel, at);
     if (split) return elab_relation_load_output(e, split, name, at);
@@ -80,6 +86,8 @@ static bool load_kinds(Elab *e, const Args *args) {
     return elab_relation_load_output(e, k, "links.kind", args->at[1]);
 }
 
+/* Makes the splits of fixed negatives an output of @load, if links(.., negatives = r) gives
+ * them. False after a diagnostic. */
 static bool load_negatives(Elab *e, const Args *args) {
     const Value *none = elab_arg_named(args, "negatives");
     const Space *rel = args->v[0].space;
@@ -104,6 +112,8 @@ static bool load_all(Elab *e, const Args *args) {
            load_negatives(e, args);
 }
 
+/* links(r): the relation whose edges the model scores. What of it stands for `links` in this
+ * phase is by e->links.mode. Poison after a diagnostic. */
 static Value call_links(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Links *l = &e->links;
@@ -129,6 +139,7 @@ static Value call_links(Elab *e, const Builtin *b, const Args *args) {
     return v;
 }
 
+/* in_split(h, "train"): a bool for each row of a table with splits, whether it is in that split. */
 static Value call_in_split(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value h = args->v[0], name = args->v[1];
@@ -148,6 +159,8 @@ static Value call_in_split(Elab *e, const Builtin *b, const Args *args) {
     return val_poison();
 }
 
+/* penalty(x): adds x to the loss of the training phase, in other phases nothing. Where a
+ * condition does not hold, it adds 0. */
 static Value call_penalty(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = elab_to_tensor(e, args->v[0], DT_F32, args->at[0]);
@@ -172,6 +185,8 @@ const Builtin elab_builtin_links[] = {
     {NULL, 0, 0, NULL, NULL, 0},
 };
 
+/* Sets dims to the dimensions that scores of links have, and returns how many: 0 where the model
+ * scores none, 2 where each query is scored with all nodes. */
 int elab_links_dims(const Elab *e, Space **dims) {
     const Links *l = &e->links;
     if (!l->now) return 0;
@@ -181,6 +196,8 @@ int elab_links_dims(const Elab *e, Space **dims) {
 }
 
 /* ---- what losses and metrics may ask for -------- */
+/* The derived space of kind k (pairs, queries, answers, ..) of the relation that is scored, made
+ * through those that it is derived from. */
 static Space *phase_space(LinkTask *t, RelKind k) {
     Elab *e = t->e;
     Space *base = e->links.base;
@@ -217,6 +234,7 @@ static Op *scores_of_answers(LinkTask *t) {
     return x;
 }
 
+/* What a loss takes as `pos`: the scores of true links. */
 static Op *value_pos(LinkTask *t) {
     Elab *e = t->e;
     if (!is_pairs(t)) return scores_of_answers(t);
@@ -257,6 +275,7 @@ static Op *link_labels(LinkTask *t) {
     return as_column(t, b_cast(&e->b, positive, DT_F32));
 }
 
+/* What a loss of pairs takes as `mask`: all of them count. */
 static Op *value_mask(LinkTask *t) {
     Elab *e = t->e;
     Space *s = phase_space(t, REL_LINKS);
@@ -328,12 +347,15 @@ static Value value_named(LinkTask *t, const char *name) {
 }
 
 /* ---- losses and metrics -------- */
+/* Whether an argument of that name is among the named ones. */
 static bool is_given(const Args *a, const char *name) {
     for (int i = 0; i < a->n_named; i++)
         if (strcmp(a->name[i], name) == 0) return true;
     return false;
 }
 
+/* Calls a loss or metric with the values that its parameters ask for by name (pos, neg, all,
+ * rank, ..) and its own settings. NULL after a diagnostic. */
 static Op *apply(LinkTask *t, const Term *term) {
     Elab *e = t->e;
     const Ast *formals = term->fn->kid[0];
@@ -389,6 +411,8 @@ static Op *apply(LinkTask *t, const Term *term) {
     return elab_to_tensor(e, r, DT_F32, term->at->span);
 }
 
+/* The loss of a recipe that scores links: the weighted sum of its terms. NULL: it has none that
+ * is right. */
 Op *elab_links_loss(LinkTask *t, const Terms *losses) {
     Elab *e = t->e;
     Op *sum = NULL;

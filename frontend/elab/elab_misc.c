@@ -4,6 +4,7 @@
 #include <string.h>
 
 /* ---- relations --------------------------------------------------------------------- */
+/* Whether the i-th argument is a relation; if not, it is reported. */
 static bool relation_arg(Elab *e, const Args *args, int i) {
     if (args->v[i].kind == VAL_EDGE) return true;
     diag_add(e->c, DIAG_E0204, args->at[i], "%s is %s; a relation is needed",
@@ -11,6 +12,8 @@ static bool relation_arg(Elab *e, const Args *args, int i) {
     return false;
 }
 
+/* reverse, undirected, with_self_loops, union, ..: a relation of the kind b->op, derived from
+ * one or two. fill: what values are on edges that it adds. */
 static Value call_derive(Elab *e, const Builtin *b, const Args *args) {
     if (!relation_arg(e, args, 0) || (args->n > 1 && !relation_arg(e, args, 1)))
         return val_poison();
@@ -27,6 +30,7 @@ static Value call_derive(Elab *e, const Builtin *b, const Args *args) {
     return r;
 }
 
+/* carry(x, r): a value of a relation's edges on those of the relation r that is derived from it. */
 static Value call_carry(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (!relation_arg(e, args, 1)) return val_poison();
@@ -35,6 +39,7 @@ static Value call_carry(Elab *e, const Builtin *b, const Args *args) {
              : val_poison();
 }
 
+/* index(r.src): the index of the node at an end of each edge. */
 static Value call_index(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (args->v[0].kind == VAL_END) return val_tensor(b_index(&e->b, args->v[0].map));
@@ -49,6 +54,8 @@ static Value call_index(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- compile time ------------------------------------------------------------------- */
+/* sequential(f, g, ..): an instance that applies its members one after another. Their parameters
+ * are named by position. */
 static Value call_sequential(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Inst *inst = NEW(e->a, Inst);
@@ -68,12 +75,14 @@ static Value call_sequential(Elab *e, const Builtin *b, const Args *args) {
     return (Value){.kind = VAL_INST, .inst = inst};
 }
 
+/* len(xs): how many elements a list has, or keys a dictionary. */
 static Value call_len(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Values *xs = elab_list_of(e, args->v[0], args->at[0]);
     return xs ? val_int(e, xs->n) : val_poison();
 }
 
+/* keys(d): the keys of a dictionary as a list, in the order in which they were added. */
 static Value call_keys(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value l = val_list(e);
@@ -100,6 +109,7 @@ static Value call_name(Elab *e, const Builtin *b, const Args *args) {
     return val_poison();
 }
 
+/* kind(x): the word for what kind of value x is, so that a layer can treat kinds differently. */
 static Value call_kind(Elab *e, const Builtin *b, const Args *args) {
     (void)e;
     (void)b;
@@ -116,6 +126,7 @@ static Value call_kind(Elab *e, const Builtin *b, const Args *args) {
     return val_string(csr ? "csr" : text[v.kind]);
 }
 
+/* dtype(x): the word for the element type of a tensor. */
 static Value call_dtype(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value v = args->v[0];
@@ -125,6 +136,8 @@ static Value call_dtype(Elab *e, const Builtin *b, const Args *args) {
     return val_poison();
 }
 
+/* has(h, "name"): whether a table has a column of that name (or, for "graph", whether its nodes
+ * are in graphs). Derived relations have the columns of their base. */
 static Value call_has(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value h = args->v[0], name = args->v[1];
@@ -139,6 +152,8 @@ static Value call_has(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- effects ---------------------------------------------------------------------------- */
+/* print("text", x, ..): adds an operation that prints when the program runs. In a further run of
+ * one body it prints nothing, as it did already. */
 static Value call_print(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     if (args->v[0].kind != VAL_STRING) {
@@ -198,6 +213,7 @@ static Value call_log_value(Elab *e, const Args *args) {
     return val_none();
 }
 
+/* log("name", x): logs a value under a name, as opposed to the logarithm log(x). */
 Value elab_log_call(Elab *e, const Args *args) {
     if (args->n == 2 && args->v[0].kind == VAL_STRING) return call_log_value(e, args);
     diag_add(e->c, DIAG_E0206, args->span,
@@ -214,6 +230,8 @@ static Op *all_of(Elab *e, Op *c) {
     return b_binary(&e->b, OP_EQ, bad, b_const(&e->b, DT_I32, 0));
 }
 
+/* assert(c, "text"): a known condition is checked when compiling, one about an option becomes
+ * its range, any other is checked when the program runs. */
 static Value call_assert(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value c = args->v[0], text = args->v[1];

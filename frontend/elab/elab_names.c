@@ -8,12 +8,15 @@
 
 enum { LONGEST_NAME = 40, MOST_LISTED = 12 };
 
+/* Adds a name to a list unless it is there. */
 void elab_names_add(Elab *e, Names *to, const char *name) {
     for (int i = 0; i < to->n; i++)
         if (strcmp(to->v[i], name) == 0) return;
     vec_push(e->a, to, name);
 }
 
+/* Writes name without underscores and in small letters to out, cut at LONGEST_NAME, and returns
+ * its length. */
 static int folded(const char *name, char out[LONGEST_NAME]) {
     int n = 0;
     for (; *name && n < LONGEST_NAME; name++)
@@ -25,7 +28,8 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Insertions, deletions, replacements, and swaps of neighbours. */
+/* How many insertions, deletions, replacements and swaps of neighbouring letters make one name
+ * of the other. */
 static int distance(const char *wrong, const char *right) {
     char x[LONGEST_NAME], y[LONGEST_NAME];
     int d[LONGEST_NAME + 1][LONGEST_NAME + 1], n = folded(wrong, x), m = folded(right, y);
@@ -43,6 +47,8 @@ static int distance(const char *wrong, const char *right) {
     return d[n][m];
 }
 
+/* The known name that is most like `wrong`. NULL: none is near enough; short names allow fewer
+ * differences. */
 const char *elab_names_nearest(const char *wrong, const Names *known) {
     size_t n = strlen(wrong);
     int most = n <= 3 ? 0 : n == 4 ? 1 : n <= 8 ? 2 : 3;
@@ -56,6 +62,7 @@ const char *elab_names_nearest(const char *wrong, const Names *known) {
     return best;
 }
 
+/* The first few names as "a, b, c and 3 more", for messages. */
 const char *elab_names_list(Elab *e, const Names *known) {
     StrBuf b = sb_new(e->a);
     for (int i = 0; i < known->n && i < MOST_LISTED; i++)
@@ -64,6 +71,8 @@ const char *elab_names_list(Elab *e, const Names *known) {
     return b.s ? b.s : "";
 }
 
+/* The end of a message about the name `wrong`: the nearest known name, else a list of them.
+ * Editors that ask are given all. */
 const char *elab_names_advice(Elab *e, const char *wrong, const Names *known) {
     elab_note_known(e, wrong, known);
     const char *near = elab_names_nearest(wrong, known);

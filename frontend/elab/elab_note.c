@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+/* The slot of the note about t in the hash table: its own, or the free one that it would take. */
 static size_t slot_of(const FeNotes *n, const Ast *t) {
     size_t mask = (size_t)n->cap - 1, i = ((uintptr_t)t >> 4) * 0x9e3779b97f4a7c15u >> 20 & mask;
     while (n->slot[i].at && n->slot[i].at != t) i = (i + 1) & mask;
     return i;
 }
 
+/* Doubles the hash table of notes, so that it has free slots. */
 static void grow(Elab *e, FeNotes *n) {
     FeNotes wider = *n;
     wider.cap = n->cap ? 2 * n->cap : 1024;
@@ -24,6 +26,7 @@ const FeNote *fe_note_of(const FeNotes *n, const Ast *t) {
     return found && found->at ? found : NULL;
 }
 
+/* The kind and value of a known number, or the formula of a size, as an editor shows it. */
 static const char *number_text(Elab *e, Value v) {
     int64_t n;
     if (v.kind == VAL_FLOAT) return arena_printf(e->a, "float = %g", v.num);
@@ -37,6 +40,7 @@ static const char *relation_text(Elab *e, const Space *s) {
                         s->dst->name);
 }
 
+/* The type of a value as an editor shows it. */
 static const char *value_text(Elab *e, Value v) {
     switch (v.kind) {
     case VAL_TENSOR:
@@ -69,12 +73,15 @@ static const char *value_text(Elab *e, Value v) {
     }
 }
 
+/* The declaration of the layer or function that v is, or of the layer that v is an instance of;
+ * NULL: v is something else. */
 static const Ast *declaration_of(Value v) {
     return v.kind == VAL_LAYER || v.kind == VAL_FN ? v.decl
            : v.kind == VAL_INST                    ? v.inst->decl
                                                    : NULL;
 }
 
+/* Where the declaration of what v stands for is; line 0: nowhere. */
 static Span place_of(Value v) {
     const Ast *decl = declaration_of(v);
     if (decl) return decl->span;
@@ -95,6 +102,8 @@ void elab_note(Elab *e, const Ast *t, Value v) {
                      v.kind == VAL_BUILTIN ? v.builtin->name : NULL};
 }
 
+/* Keeps the names that could stand for `wrong`, if it is the placeholder that the editor asks
+ * about. */
 void elab_note_known(Elab *e, const char *wrong, const Names *known) {
     FeNotes *n = e->opt->notes;
     if (!n || !n->ask || strcmp(n->ask, wrong) != 0) return;

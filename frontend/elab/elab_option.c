@@ -17,6 +17,7 @@ static const char *const OF_TRAINERS[] = {
 #undef NAME
 };
 
+/* Whether name is one of those in list, "a,b"; NULL lists none. */
 static bool is_listed(const char *list, const char *name) {
     size_t n = strlen(name);
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
@@ -28,6 +29,8 @@ bool elab_is_settable(const Elab *e, const Ast *formal) {
     return formal->n > 2 || (e->opt && is_listed(e->opt->settable, formal->text));
 }
 
+/* Reports names in --settable that are no parameters of the model. The first parameter is its
+ * graph. */
 void elab_check_settable(Elab *e, const Ast *model) {
     const Ast *formals = model->kid[0];
     const char *at = e->opt->settable;
@@ -48,12 +51,15 @@ void elab_check_settable(Elab *e, const Ast *model) {
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
+/* Whether each trainer has an option of that name already. */
 static bool is_of_trainers(const char *name) {
     for (size_t i = 0; i < COUNT(OF_TRAINERS); i++)
         if (strcmp(OF_TRAINERS[i], name) == 0) return true;
     return false;
 }
 
+/* Whether the parameter, whose default is v, can be set when the program runs: a size or a
+ * float. Reported if not. */
 static bool may_be_set(Elab *e, const Ast *formal, Value v) {
     double x;
     const char *why = NULL;
@@ -69,6 +75,8 @@ static bool may_be_set(Elab *e, const Ast *formal, Value v) {
     return !why;
 }
 
+/* The module's option of a parameter, made when it is first asked for. first: its default. NULL:
+ * the default is not known. */
 static ModelOption *option_of(Elab *e, const Ast *formal, Value v) {
     ModelOption *o = module_option(e->m, formal->text);
     double first = 0;
@@ -77,6 +85,8 @@ static ModelOption *option_of(Elab *e, const Ast *formal, Value v) {
     return module_option_new(e->m, formal->text, dim, first, formal->span);
 }
 
+/* Replaces the default *v of a settable parameter by what stands for its value at run time: a
+ * dimension for an int, an input for a float. False after a diagnostic. */
 bool elab_option_value(Elab *e, const Ast *formal, Value *v) {
     const Ast *type = formal->kid[0];
     double x;
@@ -91,6 +101,8 @@ bool elab_option_value(Elab *e, const Ast *formal, Value *v) {
     return true;
 }
 
+/* Whether the scalar op is computed elementwise of constants and options alone, so that the
+ * program knows it before it reads data. */
 bool elab_of_options(const Elab *e, const Op *op) {
     if (op->type.rank || op->type.dt != DT_F32) return false;
     if (op->kind == OP_CONST) return true;
@@ -111,6 +123,7 @@ static ModelOption *bounded(const Elab *e, const Op *op, double *at, bool *above
     return number->kind == OP_CONST ? module_option_of(e->m, op->in[*above ? 1 : 0]) : NULL;
 }
 
+/* Whether the condition op only bounds options by numbers, several joined by `and`. */
 static bool is_range(const Elab *e, const Op *op) {
     double at;
     bool above;
@@ -138,6 +151,8 @@ static void narrow(Elab *e, const Op *op, const char *why) {
         diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);
 }
 
+/* If the asserted condition is about the range of options, narrows it and returns true: it is
+ * checked when they are set. False: it is about something else. */
 bool elab_option_range(Elab *e, const Op *holds, const char *why) {
     bool is = is_range(e, holds);
     if (is) narrow(e, holds, why);

@@ -13,6 +13,8 @@ typedef struct {
     double a, b;  /* where they are not given */
 } InitFn;
 
+/* The initialiser of that name: its kind, how many numbers it takes and their defaults. NULL:
+ * there is none. */
 static const InitFn *init_find(const char *name) {
     static const InitFn table[] = {
         {"zeros", INIT_CONST, 0, 0, 0, 0},
@@ -28,6 +30,8 @@ static const InitFn *init_find(const char *name) {
     return NULL;
 }
 
+/* Sets *x to a number of an initialiser. False after a diagnostic: it is not known when
+ * compiling. */
 static bool init_number(Elab *e, const Ast *t, double *x) {
     Value v = elab_eval(e, t);
     if (elab_is_poison(v)) return false;
@@ -39,6 +43,7 @@ static bool init_number(Elab *e, const Ast *t, double *x) {
     return false;
 }
 
+/* Reads `fan = n`, `fan_in = n` or `fan_out = n` of an initialiser. False after a diagnostic. */
 static bool init_fan(Elab *e, const Ast *t, InitSpec *s) {
     const char *name = t->text;
     bool in = strcmp(name, "fan") == 0 || strcmp(name, "fan_in") == 0;
@@ -57,6 +62,7 @@ static bool init_fan(Elab *e, const Ast *t, InitSpec *s) {
     return false;
 }
 
+/* Reads a call of an initialiser, such as normal(0, 0.1), into s. False after a diagnostic. */
 static bool init_call(Elab *e, const Ast *t, const InitFn *fn, InitSpec *s) {
     double *slot[2] = {&s->a, &s->b};
     int n = 0;
@@ -75,6 +81,8 @@ static bool init_call(Elab *e, const Ast *t, const InitFn *fn, InitSpec *s) {
     return false;
 }
 
+/* Reads the initialiser of a parameter: a call of one, or a number that all elements have. False
+ * after a diagnostic. */
 static bool init_of(Elab *e, const Ast *t, InitSpec *s) {
     const InitFn *fn =
         t->kind == AST_CALL && t->kid[0]->kind == AST_NAME ? init_find(t->kid[0]->text) : NULL;
@@ -83,6 +91,7 @@ static bool init_of(Elab *e, const Ast *t, InitSpec *s) {
     return init_number(e, t, &s->a);
 }
 
+/* Reports that an initialiser cannot know its fans. Always false. */
 static bool need_fan(Elab *e, Span at) {
     diag_add(e->c, DIAG_E0206, at,
              "this initialiser needs a saved shape of two dimensions or more, or its "
@@ -90,6 +99,8 @@ static bool need_fan(Elab *e, Span at) {
     return false;
 }
 
+/* Makes *out of the initialiser s, whose fans are taken from the shape of the parameter where
+ * the user gave none. False after a diagnostic. */
 static bool init_fans(Elab *e, const InitSpec *s, int rank, const Expr *const *shape, Init *out,
                       Span at) {
     *out =
@@ -108,6 +119,8 @@ static bool init_fans(Elab *e, const InitSpec *s, int rank, const Expr *const *s
 }
 
 /* ---- saved shapes ---------------------------------------------------------------------- */
+/* Sets the shape that a parameter has in checkpoints: `saved`, if it says one, else that of its
+ * type t. Both must have equally many elements. False after a diagnostic. */
 static bool saved_shape(Elab *e, const Ast *saved, const Type *t, int *rank, const Expr **shape) {
     bool given = saved && saved->flag;
     *rank = given ? saved->n : t->rank;
@@ -137,6 +150,8 @@ static const char *var_path(Elab *e, const char *name) {
     return *up && !*name ? up : *up ? arena_printf(e->a, "%s.%s", up, name) : name;
 }
 
+/* Makes the module's variable for a parameter or state under `path`. saved: the name and shape
+ * in checkpoints. NULL after a diagnostic. */
 static VarInfo *new_var(Elab *e, const Ast *t, const char *path, const Type *type,
                         const InitSpec *init, const Ast *saved, Span at) {
     const Expr *shape[MAX_RANK];
@@ -157,6 +172,8 @@ static VarInfo *new_var(Elab *e, const Ast *t, const char *path, const Type *typ
     return v;
 }
 
+/* Whether two types have the same element type and equal sizes, though their dimensions may have
+ * other names. */
 static bool same_shape(const Type *x, const Type *y) {
     bool same = x->rank == y->rank && x->dt == y->dt;
     for (int i = 0; same && i < x->rank; i++) same = expr_eq(x->dim[i]->size, y->dim[i]->size);
@@ -178,12 +195,15 @@ static VarInfo *get_var(Elab *e, const Ast *t, const char *path, const Type *typ
     return NULL;
 }
 
+/* The value of a variable in the body that declares it: a state's after its assignments in this
+ * phase. It has the spaces of `type`. */
 static Op *read_var(Elab *e, const VarInfo *v, const Type *type, Span at) {
     e->b.span = at;
     Op *x = v->now ? v->now : b_var(&e->b, v->var);
     return elab_op_respace(e, x, type->dim);
 }
 
+/* Executes the declaration of the i-th of the names in a `param` or `state` statement. */
 static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const InitSpec *init) {
     const Ast *name = t->kid[0]->kid[i];
     const Ast *list = t->kid[3];
@@ -203,6 +223,8 @@ static void exec_var_one(Elab *e, const Ast *t, int i, const Type *type, const I
     if (v && v->var->kind == VAR_STATE) strmap_put(e->a, &e->frame->states, name->text, v);
 }
 
+/* Whether the present body may have parameters or states: a layer's or model's may. Reported if
+ * not. */
 static bool var_allowed(Elab *e, const Ast *t) {
     const Frame *f = e->frame;
     if (f->decl->kind == AST_LAYER || f->decl->kind == AST_MODEL) return true;
@@ -211,6 +233,8 @@ static bool var_allowed(Elab *e, const Ast *t) {
     return false;
 }
 
+/* Executes a statement `param a, b: type = init` or `state ..`. On a mistake its names are bound
+ * to poison. */
 void elab_exec_var(Elab *e, const Ast *t) {
     const Ast *names = t->kid[0], *list = t->kid[3];
     Type type;
@@ -236,6 +260,8 @@ VarInfo *elab_state_of(Elab *e, const Ast *target) {
     return target->kind == AST_NAME ? strmap_get(&e->frame->states, target->text) : NULL;
 }
 
+/* Assigns x to the state v, called `name` here. Only training may; no gradient goes through the
+ * assigned value. */
 void elab_assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) {
     Value *old = strmap_get(&e->frame->vars, name);
     if (!e->training) {
@@ -261,6 +287,8 @@ void elab_assign_state(Elab *e, const char *name, VarInfo *v, Value x, Span at) 
     v->assigned = true;
 }
 
+/* Adds the assignments to states at the end of a phase, of the last value of each, and forgets
+ * them. */
 void elab_flush_states(Elab *e) {
     for (int i = 0; i < e->all_vars.n; i++) {
         VarInfo *v = e->all_vars.v[i];

@@ -7,6 +7,7 @@
 #include <string.h>
 
 /* ---- -D -------------------------------------------------------------------------------- */
+/* The last -D of that name; NULL: there is none. */
 const FeDefine *elab_define_find(const Elab *e, const char *name) {
     const FeDefine *last = NULL;
     for (int i = 0; e->opt && i < e->opt->n_defs; i++)
@@ -18,6 +19,7 @@ static bool is_type(const char *type, const char *name) {
     return !type || strcmp(type, name) == 0;
 }
 
+/* Sets *v to the value of a -D, read as the parameter's declared type. False after a diagnostic. */
 bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
     char *end;
     const char *s = d->value;
@@ -36,6 +38,8 @@ bool elab_define_value(Elab *e, const FeDefine *d, const char *type, Value *v) {
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
+/* Sets *x to the value of the expression t, a number that must be known when compiling. False
+ * after a diagnostic. */
 static bool number(Elab *e, const Ast *t, double *x) {
     Value v = elab_eval(e, t);
     if (elab_is_poison(v)) return false;
@@ -47,6 +51,8 @@ static bool number(Elab *e, const Ast *t, double *x) {
     return false;
 }
 
+/* Sets *to to the value of the expression t, a whole number of at least `least`. On a mistake
+ * *to stays. */
 static void count(Elab *e, const Ast *t, int64_t *to, double least) {
     const double most = 1e15; /* as a double each whole number up to it is exact */
     double x;
@@ -83,6 +89,7 @@ static const Setting of_schedules[] = {
 #include "runtime/contract.def"
 };
 
+/* Stores x in the field of `in` that the setting s describes. */
 static void store(const Setting *s, void *in, double x) {
     void *at = (char *)in + s->offset;
     if (s->kind == RF_REAL) *(double *)at = x;
@@ -90,6 +97,8 @@ static void store(const Setting *s, void *in, double x) {
     if (s->kind == RF_BOOL) *(bool *)at = x != 0;
 }
 
+/* Sets the field of `in` that the setting s describes to the value of an expression, if it is in
+ * the setting's range. Reported if not. */
 static void set_number(Elab *e, const Setting *s, void *in, const Ast *value) {
     double x;
     if (s->kind == RF_INT) {
@@ -113,6 +122,7 @@ typedef struct {
     int n;
 } Settings;
 
+/* The settings of one optimizer or schedule (`of`) within a table of n that is sorted by it. */
 static Settings settings_of(const Setting *all, size_t n, int of) {
     Settings s = {all, 0};
     while (s.v < all + n && s.v->of != of) s.v++;
@@ -120,6 +130,8 @@ static Settings settings_of(const Setting *all, size_t n, int of) {
     return s;
 }
 
+/* Reports a setting that an optimizer or schedule does not have. moments: `moments` is one of
+ * those it has. */
 static void no_setting(Elab *e, const Ast *a, const char *of, const Settings *s, bool moments) {
     Names known = {0};
     for (int i = 0; i < s->n; i++) elab_names_add(e, &known, s->v[i].word);
@@ -128,7 +140,8 @@ static void no_setting(Elab *e, const Ast *a, const char *of, const Settings *s,
              elab_names_advice(e, a->text, &known));
 }
 
-/* moments = bf16 */
+/* Reads `moments = bf16 | f32`, the type in which an optimizer keeps its moments. False: a is
+ * another argument. */
 static bool set_moments(Elab *e, const Ast *a, Recipe *r) {
     if (a->kind != AST_NAMED || strcmp(a->text, "moments") != 0) return false;
     const Ast *value = a->kid[0];
@@ -175,6 +188,8 @@ static void set_all(Elab *e, const Ast *call, const Settings *s, bool moments, R
     }
 }
 
+/* The name of a call, or a name alone, as in `optimizer adam` and `optimizer adam(..)`. NULL
+ * after a diagnostic. */
 static const char *callee(Elab *e, const Ast *t) {
     const Ast *f = t->kind == AST_CALL ? t->kid[0] : t;
     if (f->kind == AST_NAME) return f->text;
@@ -183,6 +198,8 @@ static const char *callee(Elab *e, const Ast *t) {
 }
 
 /* ---- optimizers, schedules -------- */
+/* Reads the optimizer of a recipe and its settings. All else in *r but epochs and sampling
+ * starts anew. */
 static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
     const char *name = callee(e, t);
     if (!name) return;
@@ -200,6 +217,7 @@ static void set_optimizer(Elab *e, const Ast *t, Recipe *r) {
         diag_add(e->c, DIAG_E0306, t->span, "'moments' are those of a momentum, and there is none");
 }
 
+/* Reads the learning-rate schedule of a recipe and its settings. */
 static void set_schedule(Elab *e, const Ast *t, Recipe *r) {
     const char *name = callee(e, t);
     if (!name) return;
@@ -220,6 +238,7 @@ static bool path_starts(const char *path, const char *prefix) {
     return strncmp(path, prefix, n) == 0 && (path[n] == 0 || path[n] == '.');
 }
 
+/* Puts the parameters whose path starts with `path` into the group. False: there are none. */
 static bool claim(Elab *e, const Ast *path, const char *group) {
     bool any = false;
     for (int i = 0; i < e->all_vars.n; i++) {
@@ -235,6 +254,7 @@ static bool claim(Elab *e, const Ast *path, const char *group) {
     return any;
 }
 
+/* Reports a path of a group with which no parameter's path starts. */
 static void no_group(Elab *e, const Ast *path) {
     Names known = {0};
     for (int i = 0; i < e->all_vars.n; i++) {
@@ -246,6 +266,8 @@ static void no_group(Elab *e, const Ast *path) {
              elab_names_advice(e, path->text, &known));
 }
 
+/* Reads `group paths { weight_decay = .. lr_scale = .. }`: settings of the optimizer for some
+ * parameters. */
 static void add_group(Elab *e, const Ast *t, Recipe *r) {
     StrBuf name = sb_new(e->a);
     const Ast *paths = t->kid[0];
@@ -281,6 +303,8 @@ static bool weight_of(Elab *e, const Ast *t, Term *out) {
     return set || number(e, t, &out->weight);
 }
 
+/* Reads a loss or metric with its weight and settings, `0.5 * f(a = 1)`, into *out. False after
+ * a diagnostic. */
 static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
     *out = (Term){.at = t, .weight = 1, .is_loss = is_loss};
     if (t->kind == AST_BAD) return false;
@@ -317,6 +341,7 @@ static bool term_of(Elab *e, const Ast *t, bool is_loss, Term *out) {
     return true;
 }
 
+/* Adds all losses (or metrics, by `kind`) of a recipe to *out. False: one has a mistake. */
 bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
     bool ok = true;
     for (int i = 0; i < train->n; i++)
@@ -340,12 +365,14 @@ static int metric_named(Elab *e, const Terms *metrics, const char *name) {
     return -1;
 }
 
+/* Reports a `keep` that cannot be read. */
 static void bad_keep(Elab *e, const Ast *t) {
     diag_add(e->c, DIAG_E0306, t->span,
              "expected: keep last, or keep best | highest | lowest on val | "
              "train, then loss or a metric");
 }
 
+/* Reports a name in `keep` that is no metric of the recipe. */
 static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
     Names known = {0};
     if (!e->links.base)
@@ -355,6 +382,7 @@ static void no_metric(Elab *e, const Ast *name, const Terms *metrics) {
              elab_names_advice(e, name->text, &known));
 }
 
+/* Reads `keep best on val accuracy`: by which metric, on which split, the best epoch is chosen. */
 static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     const char *how = t->kid[0]->text;
     if (t->n == 1 && strcmp(how, "last") == 0) return;
@@ -378,6 +406,7 @@ static void set_keep(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
 }
 
 /* ---- all of it -------- */
+/* Whether the i-th item of a recipe may stand there: most kinds at most once. Reported if not. */
 static bool once(Elab *e, const Ast *train, int i) {
     const Ast *t = train->kid[i];
     if (t->kind == AST_LOSS || t->kind == AST_METRIC || t->kind == AST_GROUP || t->kind == AST_BAD)
@@ -390,6 +419,8 @@ static bool once(Elab *e, const Ast *train, int i) {
     return true;
 }
 
+/* Reads one item of a recipe into *r. Losses, metrics, the target and the optimizer are read
+ * elsewhere. */
 static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     static const Setting clip = {0, "clip", RF_REAL,          offsetof(Recipe, clip_norm),
                                  0, 1e-30,  CONTRACT_NO_LIMIT};
@@ -430,12 +461,14 @@ static void set_item(Elab *e, const Ast *t, const Terms *metrics, Recipe *r) {
     }
 }
 
+/* The first item of kind k in a recipe; NULL: it has none. */
 static const Ast *find_item(const Ast *train, AstKind k) {
     for (int i = 0; i < train->n; i++)
         if (train->kid[i]->kind == k) return train->kid[i];
     return NULL;
 }
 
+/* Reads a recipe into *r and checks that its items fit together. */
 void elab_recipe(Elab *e, const Ast *train, Recipe *r) {
     Terms metrics = {0}, losses = {0};
     const Ast *optimizer = find_item(train, AST_OPTIMIZER), *target = find_item(train, AST_TARGET);

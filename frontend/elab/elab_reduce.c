@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+/* The map that x is reduced along, `over` its target: an end of the relation that x is over, or
+ * the graph of x's nodes. NULL: `over` is no such map. */
 Map *elab_segment_map(Elab *e, const Op *x, Value over) {
     if (over.kind == VAL_END && type_has(&x->type, over.map->from)) return over.map;
     if (over.kind != VAL_NODE || over.space->kind != SP_GRAPH || type_has(&x->type, over.space))
@@ -36,6 +38,8 @@ static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
     return b_concat(&e->b, y, b_copy(&e->b, b_const(&e->b, t.dt, 0), t), m->to, other, whole);
 }
 
+/* Reduces x along the map m, one result for each row of m->to; `mean` divides by the number of
+ * rows, of none by 1. */
 static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
     if (type_has(&x->type, m->to->prefix_of ? m->to->prefix_of : m->to)) {
         diag_add(e->c, DIAG_E0207, at,
@@ -52,6 +56,8 @@ static Value along_map(Elab *e, const char *name, Op *x, Map *m, Span at) {
     return divide(e, y, b_binary(&e->b, OP_MAX, count, least), at);
 }
 
+/* Reduces x over n of its dimensions; `mean` divides by their size, at least by 1. With none it
+ * is x. */
 static Value over_dims(Elab *e, const char *name, Op *x, int n, Space *const *over, Span at) {
     if (n == 0) return val_tensor(x);
     if (strcmp(name, "sum") != 0 && strcmp(name, "mean") != 0) x = elab_to_dense(e, x);
@@ -67,6 +73,8 @@ static Value over_dims(Elab *e, const char *name, Op *x, int n, Space *const *ov
     return divide(e, y, count, at);
 }
 
+/* Whether the values of x can be reduced so: no bools, and a mean of floating-point numbers
+ * only. Reported if not. */
 static bool reducible(Elab *e, const char *name, const Op *x, Span at) {
     bool mean = strcmp(name, "mean") == 0;
     if (x->type.dt != DT_I1 && (!mean || dtype_is_float(x->type.dt))) return true;
@@ -87,6 +95,8 @@ static void not_on_relation(Elab *e, const Op *x, const Map *end, Span at) {
                  : "");
 }
 
+/* sum, mean, max or min of x over n dimensions or along a map; n = 0: over all its dimensions.
+ * Poison after a diagnostic. */
 Value elab_reduce_call(Elab *e, const char *name, Op *x, int n, const Value *over,
                        const Span *over_at, Span at) {
     if (!reducible(e, name, x, at)) return val_poison();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 /* ---- deriving ------------------------------------------------------------------- */
+/* Whether a relation leads from a node type to itself, as `what` needs; reported if not. */
 static bool same_ends(Elab *e, const char *what, const Space *r, Span at) {
     if (r->src == r->dst) return true;
     diag_add(e->c, DIAG_E0312, at,
@@ -14,6 +15,8 @@ static bool same_ends(Elab *e, const char *what, const Space *r, Span at) {
     return false;
 }
 
+/* A relation of kind k that is derived from a (and b, for a union). Poison after a diagnostic:
+ * their ends do not fit. */
 Value elab_relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at) {
     Space *x = a.space, *y = b ? b->space : NULL;
     if (space_is_drawn(x) || (y && space_is_drawn(y))) {
@@ -33,6 +36,8 @@ Value elab_relation_derive(Elab *e, RelKind k, Value a, const Value *b, Span at)
 }
 
 /* ---- carrying values ---------------------------------------------------------------- */
+/* What self loops that are added get where the fill is "mean": for each node the mean of x over
+ * the edges into it that are no loops. NULL after a diagnostic. */
 static Op *mean_of_others(Elab *e, Op *x, Space *base, Space *to, Span at) {
     Space *nl = space_derived(e->m, REL_NO_LOOPS, base, NULL, NULL, at);
     Op *rest = b_gather(&e->b, map_orig(e->m, nl, 0), x);
@@ -73,6 +78,8 @@ typedef struct {
 
 static Op *redraw(Redraw r, const Op *x);
 
+/* The column c as one of the relation that is drawn along, r->to; made there if it has none.
+ * NULL: it is sparse. */
 static Op *redraw_column(const Redraw *r, Column *c) {
     Elab *e = r->e;
     Column *own = elab_graph_column(e, r->to, c->name);
@@ -83,6 +90,8 @@ static Op *redraw_column(const Redraw *r, Column *c) {
     return b_data(&e->b, own);
 }
 
+/* The gather x over the edges of r->to: at the ends as they are there (a reversed relation swaps
+ * them), or by a column. NULL: it cannot be said. */
 static Op *redraw_gather(Redraw r, const Op *x) {
     const Map *m = x->map;
     if (m->kind == MAP_ORIG && m->from->rel != REL_SELF_LOOPS && m->from->rel != REL_UNION) {
@@ -100,6 +109,8 @@ static Op *redraw_gather(Redraw r, const Op *x) {
     return b_gather(&r.e->b, dst ? map_dst(r.e->m, r.to) : map_src(r.e->m, r.to), x->in[0]);
 }
 
+/* The value x of the base relation, computed anew over the edges of r.to, of columns and
+ * elementwise operations. NULL: it needs other operations. */
 static Op *redraw(Redraw r, const Op *x) {
     int at = type_find(&x->type, r.from);
     if (at < 0) return (Op *)x;
@@ -115,6 +126,8 @@ static Op *redraw(Redraw r, const Op *x) {
     return b_op(&r.e->b, &copy);
 }
 
+/* x on the edges of `to` where these are drawn by themselves, so that they have no edges of the
+ * base to look it up at. NULL after a diagnostic. */
 static Op *carry_redrawn(Elab *e, const Op *x, Space *to, Span at) {
     Redraw r = {e, to, to->base[0], to->rel == REL_REVERSE, to->rel == REL_UNDIRECTED};
     e->b.span = at;
@@ -128,6 +141,8 @@ static Op *carry_redrawn(Elab *e, const Op *x, Space *to, Span at) {
     return y;
 }
 
+/* x on the edges of `to`, which is derived from x's relation in one step, as its base number
+ * `which`; edges that are added get the fill. NULL after a diagnostic. */
 static Op *carry_step(Elab *e, Op *x, Space *to, int which, Value fill, Span at) {
     if (e->in_batch && (to->rel == REL_REVERSE || to->rel == REL_UNDIRECTED))
         return carry_redrawn(e, x, to, at);
@@ -147,12 +162,15 @@ static bool derives_from(const Space *r, const Space *base) {
     return derives_from(r->base[0], base) || derives_from(r->base[1], base);
 }
 
+/* The relation that x is over; NULL: it is over none. */
 static const Space *edge_space_of(const Op *x) {
     for (int i = 0; i < x->type.rank; i++)
         if (x->type.dim[i]->kind == SP_EDGE) return x->type.dim[i];
     return NULL;
 }
 
+/* x on the edges of `to`, through each relation between `from` and `to`. NULL after a
+ * diagnostic. */
 static Op *carry_to(Elab *e, Op *x, const Space *from, Space *to, Value fill, Span at) {
     if (to == from) return x;
     int which = derives_from(to->base[0], from) ? 0 : 1;
@@ -165,6 +183,8 @@ static Value default_fill(Elab *e, Value rel) {
     return val_int(e, rel.space->rel == REL_SELF_LOOPS ? 1 : 0);
 }
 
+/* x, a value of edges, on those of rel, which is derived from its relation. fill: for edges that
+ * are added; NULL: as rel says. */
 Value elab_relation_carry(Elab *e, Op *x, Value rel, const Value *fill, Span at) {
     const Space *from = edge_space_of(x);
     if (!from || !derives_from(rel.space, from)) {
@@ -222,6 +242,8 @@ static Value column_of_relation(Elab *e, Value rel, const char *name, bool *foun
                               val_tensor(y2), at);
 }
 
+/* `r.name`: an end of the relation or a column. Of open queries the destination is all nodes.
+ * Poison after a diagnostic. */
 Value elab_relation_member(Elab *e, Value rel, const char *name, Span at) {
     if (strcmp(name, "src") == 0) return val_end(map_src(e->m, rel.space));
     if (strcmp(name, "dst") == 0)
@@ -265,6 +287,7 @@ typedef struct {
     const Op *bad;
 } Copier;
 
+/* Whether two operations differ at most in their operands. */
 static bool same_attributes(const Op *x, const Op *y) {
     if (x->kind != y->kind || x->n_in != y->n_in || x->map != y->map || x->red != y->red ||
         x->n_over != y->n_over || x->col != y->col || x->imm != y->imm || x->off != y->off ||
@@ -275,6 +298,7 @@ static bool same_attributes(const Op *x, const Op *y) {
     return true;
 }
 
+/* The operation of f that computes the same as `want`; NULL: there is none. */
 static Op *find_equal(Func *f, const Op *want) {
     for (Op *op = f->first; op; op = op->next) {
         bool same = same_attributes(op, want);
@@ -284,6 +308,8 @@ static Op *find_equal(Func *f, const Op *want) {
     return NULL;
 }
 
+/* A copy of the operation and what it depends on in @load, where one may be already. NULL: it
+ * depends on more than data; k->bad is on what. */
 static Op *copy_op(Copier *k, const Op *op) {
     enum { DEEPEST = 1000 };
     const char *id = arena_printf(k->e->a, "%p", (const void *)op);
@@ -309,6 +335,7 @@ static Op *copy_op(Copier *k, const Op *op) {
     return done;
 }
 
+/* The name of the output of @load that gives x; the output is made if there is none. */
 static const char *load_output(Elab *e, Builder *b, Op *x) {
     int n = 0;
     for (Op *op = b->f->first; op; op = op->next) {
@@ -321,6 +348,8 @@ static const char *load_output(Elab *e, Builder *b, Op *x) {
     return name;
 }
 
+/* A copy of x, with what it depends on, in @load, which is made if there is none; k: how the
+ * copy went. NULL: it cannot be copied. */
 static Op *to_load(Elab *e, Copier *k, const Op *x, Span at) {
     Func *load = func_of(e->m, PHASE_LOAD);
     if (!load) load = func_new_phase(e->m, PHASE_LOAD);
@@ -328,6 +357,8 @@ static Op *to_load(Elab *e, Copier *k, const Op *x, Span at) {
     return copy_op(k, x);
 }
 
+/* Makes x, which must depend on data only, an output of @load under `name`. False after a
+ * diagnostic. */
 bool elab_relation_load_output(Elab *e, Op *x, const char *name, Span at) {
     Copier k;
     Op *y = to_load(e, &k, x, at), *before = func_output(k.b.f, name);
@@ -339,6 +370,8 @@ bool elab_relation_load_output(Elab *e, Op *x, const char *name, Span at) {
     return false;
 }
 
+/* The relation of those edges of rel for which cond holds. They are found when data are loaded,
+ * so cond may depend on data only. Poison after a diagnostic. */
 Value elab_relation_where(Elab *e, Value rel, Value cond, Span at) {
     Op *c = cond.op;
     if (c->type.dt != DT_I1 || c->type.rank != 1 || c->type.dim[0] != rel.space) {

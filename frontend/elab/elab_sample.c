@@ -11,13 +11,15 @@ static void bad(Elab *e, const Ast *at, const char *text) {
 }
 
 /* ---- values -------------------------------------------------------------------------- */
-/* The one value of a setting. */
+/* The one value of a setting. NULL after a diagnostic: it has none or several. */
 static const Ast *only(Elab *e, const Ast *s) {
     if (s->n == 1) return s->kid[0];
     diag_add(e->c, DIAG_E0306, s->span, "'%s' takes one value", s->text);
     return NULL;
 }
 
+/* Sets *to to the value of a setting, a whole number of at least `least`. On a mistake *to
+ * stays. */
 static void set_count(Elab *e, const Ast *s, int64_t *to, int64_t least) {
     const Ast *t = only(e, s);
     Value v = t ? elab_eval(e, t) : val_poison();
@@ -34,6 +36,7 @@ static void set_count(Elab *e, const Ast *s, int64_t *to, int64_t least) {
                  s->text, (long long)least, elab_source_text(e, t->span));
 }
 
+/* Sets *to to the value of a setting, true or false. On a mistake *to stays. */
 static void set_flag(Elab *e, const Ast *s, bool *to) {
     const Ast *t = only(e, s);
     Value v = t ? elab_eval(e, t) : val_poison();
@@ -44,6 +47,7 @@ static void set_flag(Elab *e, const Ast *s, bool *to) {
         diag_add(e->c, DIAG_E0306, t->span, "'%s' is true or false", s->text);
 }
 
+/* Sets *to to the number of the setting's value among `words`. On a mistake *to stays. */
 static void set_word(Elab *e, const Ast *s, const Words *words, int *to) {
     const Ast *t = only(e, s);
     if (!t) return;
@@ -56,6 +60,8 @@ static void set_word(Elab *e, const Ast *s, const Words *words, int *to) {
 }
 
 /* ---- fan-outs --------------------------------------------------------------------------- */
+/* Sets the number of hops to the length of a list of fan-outs. False after a diagnostic: it is
+ * no such list, or relations differ in their hops. */
 static bool hop_count(Elab *e, const Ast *at, Value list, Sampling *s) {
     int n = list.kind == VAL_LIST ? list.list->n : 0;
     if (elab_is_poison(list)) return false;
@@ -72,6 +78,8 @@ static bool hop_count(Elab *e, const Ast *at, Value list, Sampling *s) {
     return true;
 }
 
+/* Sets the fan-outs of the relation r, one for each hop: how many of the edges into a node are
+ * drawn, -1 for all. */
 static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, SampleRel *r) {
     if (!hop_count(e, at, list, s)) return;
     r->fanout = NEWN(e->a, int64_t, (size_t)s->n_hops);
@@ -88,6 +96,7 @@ static void set_fanout_of(Elab *e, const Ast *at, Value list, Sampling *s, Sampl
     }
 }
 
+/* Reads fan-outs from a dictionary: relation -> list. Each relation of the graph needs one. */
 static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampling *s) {
     for (int i = 0; i < d->key.n; i++) {
         Value k = d->key.v[i];
@@ -106,6 +115,7 @@ static void set_fanout_by_relation(Elab *e, const Ast *at, const Dict *d, Sampli
                      s->rels.v[i].rel->name);
 }
 
+/* Reads `fanout [10, 5]`, for all relations, or `fanout [g.cites: [10, 5], ..]`. */
 static void set_fanout(Elab *e, const Ast *s, Sampling *to) {
     const Ast *t = only(e, s);
     Value v = t ? elab_eval(e, t) : val_poison();
@@ -118,6 +128,8 @@ static void set_fanout(Elab *e, const Ast *s, Sampling *to) {
 }
 
 /* ---- columns ------------------------------------------------------------------------------- */
+/* The column of this kind that an expression names. what: a word for it in the message. NULL
+ * after a diagnostic. */
 static Column *column_of(Elab *e, const Ast *t, ColKind kind, const char *what) {
     Value v = elab_eval(e, t);
     if (elab_is_poison(v)) return NULL;
@@ -127,6 +139,7 @@ static Column *column_of(Elab *e, const Ast *t, ColKind kind, const char *what) 
     return NULL;
 }
 
+/* Reads `weight g.cites.w, ..`: columns by whose values the edges of their relations are drawn. */
 static void set_weights(Elab *e, const Ast *s, Sampling *to) {
     for (int i = 0; i < s->n; i++) {
         Column *c = column_of(e, s->kid[i], COL_FLOAT, "an f32 column of a relation");
@@ -137,6 +150,7 @@ static void set_weights(Elab *e, const Ast *s, Sampling *to) {
     }
 }
 
+/* Reads `time g.paper.year, ..`: columns by which rows newer than a seed are left out. */
 static void set_times(Elab *e, const Ast *s, Sampling *to) {
     for (int i = 0; i < s->n; i++) {
         Column *c = column_of(e, s->kid[i], COL_TIME, "a time column");
@@ -176,6 +190,7 @@ static const Setting settings[] = {
 #include "runtime/contract.def"
 };
 
+/* The setting of a sample block of that name; NULL: there is none. */
 static const Setting *setting_of(const char *word) {
     for (size_t i = 0; i < COUNT(settings); i++)
         if (settings[i].of != OF_NONE && strcmp(settings[i].word, word) == 0) return &settings[i];
@@ -187,6 +202,7 @@ static unsigned sort_of(const Ast *s) {
     return k ? k->of : 0;
 }
 
+/* Reports a setting that a sample block does not have. */
 static void no_setting(Elab *e, const Ast *s) {
     StrBuf b = sb_new(e->a);
     for (size_t i = 0; i < COUNT(settings); i++)
@@ -195,6 +211,7 @@ static void no_setting(Elab *e, const Ast *s) {
              fe_setting_hint(s->text));
 }
 
+/* Reads one setting of a sample block into *to, by its kind or by a function of its own. */
 static void set_one(Elab *e, const Ast *s, Sampling *to) {
     const Setting *k = setting_of(s->text);
     void *at = k ? (char *)to + k->offset : NULL;
@@ -210,6 +227,7 @@ static void set_one(Elab *e, const Ast *s, Sampling *to) {
         set_word(e, s, k->words, at);
 }
 
+/* Whether no earlier setting of the block has the name of the i-th; reported if one has. */
 static bool once(Elab *e, const Ast *block, int i) {
     for (int j = 0; j < i; j++)
         if (block->kid[j]->kind == AST_SETTING &&
@@ -220,6 +238,7 @@ static bool once(Elab *e, const Ast *block, int i) {
     return true;
 }
 
+/* Whether all fan-outs are 0. */
 static bool draws_nothing(const Sampling *s) {
     for (int i = 0; i < s->rels.n; i++)
         for (int h = 0; s->rels.v[i].fanout && h < s->n_hops; h++)
@@ -227,6 +246,7 @@ static bool draws_nothing(const Sampling *s) {
     return s->n_hops > 0;
 }
 
+/* The setting of that name in a sample block; NULL: it has none. */
 static const Ast *setting(const Ast *block, const char *name) {
     for (int i = 0; i < block->n; i++)
         if (block->kid[i]->kind == AST_SETTING && strcmp(block->kid[i]->text, name) == 0)
@@ -234,7 +254,7 @@ static const Ast *setting(const Ast *block, const char *name) {
     return NULL;
 }
 
-/* What the settings ask of each other. */
+/* Reports settings of a block that draws neighbours that do not go together, or that lack. */
 static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
     const Ast *disjoint = setting(block, "disjoint");
     bool timed = false;
@@ -298,6 +318,7 @@ static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
                  (long long)s->batch, (long long)s->clusters);
 }
 
+/* The setting of that name in the sample block of a recipe; NULL: it has none. */
 static const Ast *find_setting(const Ast *train, const char *name) {
     for (int i = 0; i < train->n; i++)
         for (int j = 0; train->kid[i]->kind == AST_SAMPLE && j < train->kid[i]->n; j++) {
@@ -311,6 +332,8 @@ bool elab_draws(const Ast *train) {
     return find_setting(train, "fanout") != NULL;
 }
 
+/* Whether a recipe that draws neighbours draws them for evaluation, too: it says so, or reads
+ * rows by time, so that each seed sees other rows. */
 bool elab_evaluates_drawn(const Ast *train) {
     const Ast *s = find_setting(train, "evaluate");
     bool drawn = s && s->n == 1 && s->kid[0]->kind == AST_NAME &&
@@ -318,6 +341,8 @@ bool elab_evaluates_drawn(const Ast *train) {
     return find_setting(train, "fanout") && (drawn || find_setting(train, "time"));
 }
 
+/* Reads the sample block of a recipe and checks that its settings go together. whole: batches of
+ * whole graphs or clusters, without neighbours that are drawn. */
 void elab_sample(Elab *e, const Ast *block, Recipe *r) {
     Sampling *s = &r->sample;
     int before = e->c->n_errors;
@@ -373,6 +398,7 @@ static void check_vars(Elab *e) {
     for (int i = 0; i < e->m->vars.n; i++) check_var(e, e->m->vars.v[i]);
 }
 
+/* Reports what of the data or the model cannot be drawn from yet. */
 static void check_spaces(Elab *e) {
     for (int i = 0; i < e->m->spaces.n; i++) {
         const Space *s = e->m->spaces.v[i];
@@ -459,6 +485,8 @@ static void warn_of_hops(Elab *e, const Ast *train) {
               n, s->n_hops);
 }
 
+/* After all phases: reports what a recipe with batches cannot have, and finds the relations that
+ * neighbours are drawn along. */
 void elab_check_sampled(Elab *e, const Ast *train) {
     const Recipe *r = &e->m->recipe;
     const char *dot = r->target ? strchr(r->target, '.') : NULL;

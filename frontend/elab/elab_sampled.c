@@ -7,6 +7,8 @@ static bool leads_back(const Space *s) {
     return s->rel == REL_REVERSE || s->rel == REL_UNDIRECTED;
 }
 
+/* The entry of a relation among those that neighbours are drawn along, added for one that leads
+ * back along an edge (reverse, undirected). NULL: it is not drawn along. */
 SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel) {
     for (int i = 0; i < s->rels.n; i++)
         if (s->rels.v[i].rel == rel) return &s->rels.v[i];
@@ -17,6 +19,8 @@ SampleRel *elab_sample_rel(Elab *e, Sampling *s, Space *rel) {
 }
 
 /* ---- which are read --------------------------------------------------------------------- */
+/* Marks the space s as read, and those that it is derived from. A relation that is drawn along
+ * by itself does not need its base. */
 static void mark_read(const Module *m, const Space *s, bool *read) {
     if (!s || read[s->id]) return;
     read[s->id] = true;
@@ -83,6 +87,7 @@ static Column *column_along(Elab *e, const Column *c, Space *rel) {
     return NULL;
 }
 
+/* Gives a derived relation that is drawn along the weights and times of its base. */
 static void give_columns(Elab *e, Sampling *s, Space *rel) {
     const Space *base = base_of(rel);
     for (int i = 0, n = s->weights.n; i < n; i++) {
@@ -107,6 +112,7 @@ static void draw_along(Elab *e, Sampling *s, Space *rel) {
     own->fanout = told;
 }
 
+/* Whether a relation that is derived from `rel` is drawn along and read. */
 static bool has_other(const Module *m, const Space *rel, const bool *read) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
@@ -126,6 +132,8 @@ static void check_weights(Elab *e, const Sampling *s, const bool *read) {
     }
 }
 
+/* Finds the relations that neighbours are drawn along: those that the model reads, and those of
+ * the data that none is read in place of. Others get a fan-out of 0 in each hop. */
 void elab_sampled_relations(Elab *e) {
     Sampling *s = &e->m->recipe.sample;
     const bool *read = find_read(e);

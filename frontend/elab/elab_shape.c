@@ -29,6 +29,7 @@ static bool dims_of(Elab *e, Op *x, const Args *args, int from, Space **s, int *
     return true;
 }
 
+/* Whether all arguments from the given one on are sizes; if not, it is reported. */
 static bool all_sizes(Elab *e, const Args *args, int from) {
     for (int i = from; i < args->n; i++)
         if (args->v[i].kind != VAL_INT) {
@@ -39,6 +40,7 @@ static bool all_sizes(Elab *e, const Args *args, int from) {
     return true;
 }
 
+/* The product of the sizes among the arguments from the given one on, as a dimension. */
 static Value product(Elab *e, const Args *args, int from) {
     Value v = val_int(e, 1);
     for (int i = from; i < args->n; i++)
@@ -46,6 +48,7 @@ static Value product(Elab *e, const Args *args, int from) {
     return v;
 }
 
+/* Whether x lacks the dimension s, so that it can get it; if not, it is reported. */
 static bool is_new(Elab *e, const Op *x, const Space *s, Span at) {
     if (!type_has(&x->type, s)) return true;
     diag_add(e->c, DIAG_E0207, at, "the value is %s; it would have the dimension %s twice",
@@ -66,6 +69,7 @@ static Op *move_last(Elab *e, Op *x, int n, Space *const *dims, Span at) {
     return elab_tensor_order(e, elab_to_dense(e, x), k, order, at).op;
 }
 
+/* flatten(x, a, b, ..): makes one dimension of several, which becomes the last one. */
 static Value call_flatten(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s[MAX_RANK];
@@ -85,6 +89,8 @@ static Value call_flatten(Elab *e, const Builtin *b, const Args *args) {
     return val_tensor(b_view(&e->b, x, t));
 }
 
+/* split(x, d, a, b, ..): makes several dimensions of one, whose size must be the product of
+ * theirs. They become the last ones. */
 static Value call_split(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s[MAX_RANK];
@@ -114,6 +120,7 @@ static Value call_split(Elab *e, const Builtin *b, const Args *args) {
     return val_tensor(b_view(&e->b, x, t));
 }
 
+/* transpose(x, a, b, ..): x with its dimensions in that order; all must be named. */
 static Value call_transpose(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s[MAX_RANK];
@@ -127,6 +134,7 @@ static Value call_transpose(Elab *e, const Builtin *b, const Args *args) {
     return val_poison();
 }
 
+/* rename(x, d, e): x with the dimension e, of the same size, in place of d. */
 static Value call_rename(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
@@ -146,6 +154,7 @@ static Value call_rename(Elab *e, const Builtin *b, const Args *args) {
     return val_tensor(elab_op_respace(e, x, dims));
 }
 
+/* expand(x, a, b, ..): repeats x along new dimensions, which become the last ones. */
 static Value call_expand(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s[MAX_RANK], *all[MAX_RANK];
@@ -164,6 +173,7 @@ static Value call_expand(Elab *e, const Builtin *b, const Args *args) {
     return elab_tensor_order(e, x, k, all, args->span);
 }
 
+/* dense(x): a sparse tensor as a dense one. */
 static Value call_dense(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
@@ -171,6 +181,7 @@ static Value call_dense(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- concat, slice ------------------------------------------------------------------------ */
+/* The one dimension of x that y does not have; NULL: there is none, or several. */
 static Space *only_in(const Op *x, const Op *y) {
     Space *s = NULL;
     for (int i = 0; i < x->type.rank; i++) {
@@ -181,6 +192,7 @@ static Space *only_in(const Op *x, const Op *y) {
     return s;
 }
 
+/* Reports two values that cannot be concatenated. Always poison. */
 static Value bad_concat(Elab *e, const Op *x, const Op *y, Span at) {
     diag_add(e->c, DIAG_E0203, at,
              "%s and %s cannot be joined: they must differ in one size dimension, or "
@@ -210,6 +222,8 @@ static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Space **along,
     return val_poison();
 }
 
+/* concat(x, y, ..) or concat(list): joins values along the dimension that they differ in, or
+ * along `over`. */
 static Value call_concat(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Value *over = elab_arg_named(args, "over");
@@ -231,6 +245,8 @@ static Value call_concat(Elab *e, const Builtin *b, const Args *args) {
     return val_tensor(x);
 }
 
+/* slice(x, d, from, n): n entries of the dimension d. What op_infer says against the types is
+ * the message. */
 static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
@@ -258,18 +274,21 @@ static Value call_slice(Elab *e, const Builtin *b, const Args *args) {
 }
 
 /* ---- new values -------- */
+/* iota(d): the numbers 0, 1, .. along the dimension d. */
 static Value call_iota(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s = elab_dim_space(e, args->v[0], args->at[0]);
     return s ? val_tensor(b_iota(&e->b, s)) : val_poison();
 }
 
+/* size(d): the size of a dimension as a number that the program computes with. */
 static Value call_size(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s = elab_dim_space(e, args->v[0], args->at[0]);
     return s ? val_tensor(b_size(&e->b, s)) : val_poison();
 }
 
+/* The number x repeated along the dimensions that are the arguments from the given one on. */
 static Value filled(Elab *e, Op *x, const Args *args, int from) {
     Space *s[MAX_RANK];
     int n;
@@ -283,6 +302,7 @@ static Value call_constant(Elab *e, const Builtin *b, const Args *args) {
     return filled(e, b_const(&e->b, DT_F32, b->op), args, 0);
 }
 
+/* full(x, a, b, ..): a tensor with x in each element. */
 static Value call_full(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value v = args->v[0];
@@ -290,6 +310,8 @@ static Value call_full(Elab *e, const Builtin *b, const Args *args) {
                   1);
 }
 
+/* random(x): uniform numbers in [0, 1) of the shape of x. Each call has a stream of its own, so
+ * that its numbers do not depend on other calls. */
 static Value call_random(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Op *x = tensor_arg(e, args, 0);
@@ -298,6 +320,7 @@ static Value call_random(Elab *e, const Builtin *b, const Args *args) {
     return val_tensor(b_random(&e->b, e->stream++, t));
 }
 
+/* contract(x, y, a, b, ..): the product of x and y, summed over the dimensions that are named. */
 static Value call_contract(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Space *s[MAX_RANK];

@@ -4,6 +4,8 @@
 #include <string.h>
 
 /* ---- guards --------------------------------------------------------------------------- */
+/* Counts a step of elaboration and a level of nesting. False after a diagnostic: it is too deep
+ * or takes too many steps, and elaboration ends. Each true needs an elab_leave. */
 bool elab_enter(Elab *e, Span at) {
     if (e->gave_up) return false;
     if (e->n_nested >= MAX_NESTED) {
@@ -27,6 +29,8 @@ void elab_leave(Elab *e) {
 }
 
 /* ---- bindings --------------------------------------------------------------------------- */
+/* Binds a name in the present frame to a copy of v, as a comprehension does: instances are not
+ * named after it. */
 void elab_comprehend(Elab *e, const char *name, Value v) {
     Value *p = NEW(e->a, Value);
     *p = v;
@@ -39,6 +43,7 @@ void elab_bind(Elab *e, const char *name, Value v) {
 }
 
 /* ---- names of instances -------------------------------------------------------------------- */
+/* The path of an instance in checkpoints: the names from the model down to it, with dots. */
 const char *elab_inst_path(Elab *e, const Inst *inst) {
     if (!inst) return "";
     const char *up = inst->parent ? elab_inst_path(e, inst->parent) : "";
@@ -46,6 +51,7 @@ const char *elab_inst_path(Elab *e, const Inst *inst) {
     return *up ? arena_printf(e->a, "%s.%s", up, inst->name) : inst->name;
 }
 
+/* Whether v is a layer instance without a name, or holds one. */
 static bool has_unnamed(Value v) {
     if (v.kind == VAL_INST) return !v.inst->name;
     const Values *xs = NULL;
@@ -57,6 +63,8 @@ static bool has_unnamed(Value v) {
     return false;
 }
 
+/* Names the instances in v, which have no name yet, after `name`; in a list or dictionary, with
+ * their index or key. */
 void elab_name_instances(Elab *e, Value v, Inst *parent, const char *name, Span at) {
     if (v.kind == VAL_INST && !v.inst->name) {
         v.inst->name = name;
@@ -73,6 +81,8 @@ void elab_name_instances(Elab *e, Value v, Inst *parent, const char *name, Span 
                 arena_printf(e->a, "%s.%s", name, elab_path_text(e, v.dict->key.v[i])), at);
 }
 
+/* Names the instances in v after the name that a statement binds them to. Two under one name in
+ * a body are an error, as they would share their parameters' paths. */
 static void name_bound(Elab *e, Value v, const char *name, Span at) {
     if (!has_unnamed(v)) return;
     if (strmap_has(&e->frame->instance_names, name))
@@ -109,6 +119,8 @@ void elab_bind_noted(Elab *e, const char *name, Value v) {
     note_binding(e, name, v);
 }
 
+/* A copy of a list or dictionary, so that an assignment to an element does not change other
+ * names' values. */
 static Value copy_container(Elab *e, Value x) {
     Value y = x.kind == VAL_LIST ? val_list(e) : val_dict(e);
     for (int i = 0; x.kind == VAL_LIST && i < x.list->n; i++) elab_list_push(e, y, x.list->v[i]);
@@ -117,6 +129,8 @@ static Value copy_container(Elab *e, Value x) {
     return y;
 }
 
+/* Executes `name[key] = v`: binds the name to a copy of its list or dictionary with that
+ * element. */
 static void let_element(Elab *e, const Ast *target, Value v) {
     const Ast *name = target->kid[0];
     if (name->kind != AST_NAME || target->n != 2) {
@@ -142,6 +156,7 @@ static void let_element(Elab *e, const Ast *target, Value v) {
     elab_bind_noted(e, name->text, x);
 }
 
+/* Executes an assignment: to a name, to an element, or to a state. */
 static void exec_let(Elab *e, const Ast *t) {
     const Ast *target = t->kid[0];
     Value v = elab_eval(e, t->kid[1]);
@@ -179,6 +194,7 @@ typedef struct {
     Span result_at;
 } Branch;
 
+/* The values of all states at this place, to return to after a branch. */
 static StateValues states_now(Elab *e) {
     StateValues s = {0};
     for (int i = 0; i < e->all_vars.n; i++)
@@ -210,6 +226,7 @@ static void merge_states(Elab *e, Op *cond, const StateValues *x, const StateVal
     }
 }
 
+/* A copy of a map; the values are shared. */
 StrMap elab_copy_map(Elab *e, const StrMap *m) {
     StrMap r = {0};
     for (int i = 0; i < m->cap; i++)
@@ -217,7 +234,8 @@ StrMap elab_copy_map(Elab *e, const StrMap *m) {
     return r;
 }
 
-/* `when`: what holds inside */
+/* Executes one branch of an `if` on a computed value, from the bindings `before`, and returns
+ * what it bound. when: the condition under which its effects happen. */
 static Branch run_branch(Elab *e, const Ast *block, const StrMap *before, Op *when) {
     Frame *f = e->frame;
     StateValues states = states_now(e);
@@ -238,6 +256,8 @@ static Branch run_branch(Elab *e, const Ast *block, const StrMap *before, Op *wh
     return b;
 }
 
+/* The value of `name` after an `if` on the computed condition cond: x where it holds, else y.
+ * Poison after a diagnostic: they are not of one kind. */
 static Value choose(Elab *e, Op *cond, Value x, Value y, const char *name, Span at) {
     bool known, same = x.kind == y.kind && x.kind == VAL_TENSOR && x.op == y.op;
     if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
@@ -250,6 +270,8 @@ static Value choose(Elab *e, Op *cond, Value x, Value y, const char *name, Span 
     return val_poison();
 }
 
+/* Binds each name that a branch has written, from the given one on, to the choice between both
+ * branches. A name that only one binds is unbound then. */
 static void merge(Elab *e, Op *cond, Branch *x, Branch *y, int from, Span at) {
     Frame *f = e->frame;
     for (int i = from; i < f->written.n; i++) {
@@ -267,6 +289,8 @@ static void merge(Elab *e, Op *cond, Branch *x, Branch *y, int from, Span at) {
     }
 }
 
+/* Executes an `if` on a computed condition: both branches are elaborated, and their values are
+ * selected. */
 static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
     Frame *f = e->frame;
     StrMap before = elab_copy_map(e, &f->vars);
@@ -298,6 +322,7 @@ static void exec_computed_if(Elab *e, const Ast *t, Op *cond) {
 
 static void exec_one(Elab *e, const Ast *t);
 
+/* Executes an `if`: by a known condition only the branch that is taken. */
 static void exec_if(Elab *e, const Ast *t) {
     Value c = elab_eval(e, t->kid[0]);
     if (elab_is_poison(c)) { /* check both, as far as it goes */
@@ -323,6 +348,7 @@ static void exec_if(Elab *e, const Ast *t) {
 }
 
 /* ---- loops -------- */
+/* Executes `for x in list { .. }`: elaborates the body for each element. */
 static void exec_for(Elab *e, const Ast *t) {
     Value in = elab_eval(e, t->kid[0]);
     if (in.kind == VAL_TENSOR) {
@@ -337,6 +363,8 @@ static void exec_for(Elab *e, const Ast *t) {
     }
 }
 
+/* Executes `for edge in r { .. }`: elaborates the body once, with src and dst as the ends of r's
+ * edges. */
 static void exec_for_edge(Elab *e, const Ast *t) {
     Value r = elab_eval(e, t->kid[0]);
     if (r.kind != VAL_EDGE) {
@@ -354,6 +382,7 @@ static void exec_for_edge(Elab *e, const Ast *t) {
 }
 
 /* ---- any statement -------- */
+/* Executes `return x`: the statements behind it do not run. */
 static void exec_return(Elab *e, const Ast *t) {
     Frame *f = e->frame;
     f->result = elab_eval(e, t->kid[0]);
@@ -361,6 +390,7 @@ static void exec_return(Elab *e, const Ast *t) {
     f->returned = true;
 }
 
+/* Executes an expression as a statement: it must have no value. */
 static void exec_eval(Elab *e, const Ast *t) {
     Value v = elab_eval(e, t->kid[0]);
     if (v.kind != VAL_NONE && !elab_is_poison(v))
@@ -368,7 +398,8 @@ static void exec_eval(Elab *e, const Ast *t) {
                  elab_kind_text(v));
 }
 
-/* What fusion is asked for. */
+/* Executes `store x` or `fuse x`: notes what the user asks fusion to do with the value of that
+ * name. */
 static void ask(Elab *e, const Ast *hint, const Ast *name) {
     OpAsk what = strcmp(hint->text, "store") == 0 ? ASK_STORE : ASK_FUSE;
     Value v = elab_eval(e, name);
@@ -389,6 +420,7 @@ static void exec_hint(Elab *e, const Ast *t) {
     for (int i = 0; i < t->n; i++) ask(e, t, t->kid[i]);
 }
 
+/* Executes one statement by its kind. Another kind is one that could not be parsed. */
 static void exec_one(Elab *e, const Ast *t) {
     switch (t->kind) {
     case AST_HINT:
@@ -424,6 +456,8 @@ static void exec_one(Elab *e, const Ast *t) {
     }
 }
 
+/* Executes the statements of a block until one returns. Statements directly behind a `return`
+ * are an error. */
 void elab_exec_block(Elab *e, const Ast *block) {
     for (int i = 0; i < block->n; i++) {
         const Ast *t = block->kid[i];

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* The element type that `x @bf16` names; DT_VOID: t is no such expression. */
 DType elab_stored_as_word(const Ast *t) {
     if (t->kind != AST_BINARY || t->op != OPR_AT || t->kid[1]->kind != AST_NAME) return DT_VOID;
     for (int d = 0; d < N_DTYPES; d++)
@@ -15,6 +16,8 @@ static bool may_be_kept(DType dt) {
     return dt == DT_F32 || dt == DT_BF16 || dt == DT_F16;
 }
 
+/* Whether x is a value in memory, as opposed to a number that is known when compiling; reported
+ * if not. */
 static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
     if (x.kind != VAL_INT && x.kind != VAL_FLOAT && x.kind != VAL_BOOL) return true;
     diag_add(e->c, DIAG_E0205, of,
@@ -23,6 +26,8 @@ static bool is_in_memory(Elab *e, Value x, DType dt, Span of) {
     return false;
 }
 
+/* x, kept in memory as dt: of a tensor an operation, of a layer or function a note that its
+ * results are. Poison after a diagnostic. */
 Value elab_stored_as(Elab *e, Value x, DType dt, Span of, Span at) {
     if (elab_is_poison(x)) return x;
     if (!may_be_kept(dt)) {
@@ -46,6 +51,7 @@ Value elab_stored_as(Elab *e, Value x, DType dt, Span of, Span at) {
     return elab_tensor_store_as(e, op, dt, at);
 }
 
+/* Evaluates `x @bf16`; a second such word after it is an error. */
 Value elab_eval_stored_as(Elab *e, const Ast *t) {
     const Ast *x = t->kid[0];
     DType dt = elab_stored_as_word(t), before = elab_stored_as_word(x);
@@ -74,6 +80,7 @@ static bool is_same_value(const Op *x, const Op *y) {
     return (x->kind == OP_DATA && x->col == y->col) || (x->kind == OP_VAR && x->var == y->var);
 }
 
+/* An operation before op that keeps the same value in another type; NULL: there is none. */
 static const Op *other_word(const Func *f, const Op *op) {
     for (const Op *x = f->first; x != op; x = x->next)
         if (word_of(x) != DT_VOID && word_of(x) != word_of(op) &&
@@ -82,6 +89,7 @@ static const Op *other_word(const Func *f, const Op *op) {
     return NULL;
 }
 
+/* Warns of values that the model keeps in two types, which are one value in memory. */
 void elab_check_stored_as(Elab *e) {
     for (int i = 0; i < e->m->funcs.n; i++)
         for (const Op *op = e->m->funcs.v[i]->first; op; op = op->next) {

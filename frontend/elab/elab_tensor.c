@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+/* Adds an operation if its operands fit; what op_infer says against them is the message, under
+ * `code`. NULL then. */
 static Op *emit(Elab *e, const Op *proto, DiagCode code, Span at) {
     Op trial = *proto;
     trial.hint = NULL;
@@ -17,6 +19,7 @@ static Op *emit(Elab *e, const Op *proto, DiagCode code, Span at) {
     return b_op(&e->b, proto);
 }
 
+/* x as a dense tensor: itself, or a copy of a sparse one. */
 Op *elab_to_dense(Elab *e, Op *x) {
     if (x->type.layout == LAYOUT_DENSE) return x;
     Type t = x->type;
@@ -29,6 +32,7 @@ static bool is_float_type(DType t) {
     return dtype_is_float(t);
 }
 
+/* An int, or a size of the data, as a scalar of type like (DT_VOID, DT_I1: f32). */
 static Op *int_to_tensor(Elab *e, Value v, DType like, Span at) {
     int64_t n;
     e->b.span = at;
@@ -38,6 +42,8 @@ static Op *int_to_tensor(Elab *e, Value v, DType like, Span at) {
     return dt == DT_F32 ? size : b_cast(&e->b, size, dt);
 }
 
+/* A value as an operation: numbers become scalars of the type `like`, which is that of the other
+ * operand; DT_VOID: f32. NULL after a diagnostic. */
 Op *elab_to_tensor(Elab *e, Value v, DType like, Span at) {
     e->b.span = at;
     switch (v.kind) {
@@ -64,6 +70,7 @@ Op *elab_to_tensor(Elab *e, Value v, DType like, Span at) {
 }
 
 /* ---- alignment ----------------------------------------------------------------------- */
+/* Whether t has all dimensions of `of`. */
 static bool has_all(const Type *t, const Type *of) {
     for (int i = 0; i < of->rank; i++)
         if (!type_has(t, of->dim[i])) return false;
@@ -122,6 +129,7 @@ static const char *advice(Elab *e, const Space *p, const Space *q) {
                         one, other);
 }
 
+/* Reports two operands with dimensions that the other lacks. Always false. */
 static bool report_misaligned(Elab *e, const Op *x, const Op *y, Span xa, Span ya, Span at) {
     const Space *p = missing(&y->type, &x->type), *q = missing(&x->type, &y->type);
     diag_add(e->c, DIAG_E0203, at, "%s and %s do not align: %s is %s, %s is %s; %s",
@@ -143,6 +151,8 @@ static const char *what_is(Elab *e, const Op *x, Span at) {
     return arena_printf(e->a, "%s is %s", elab_source_text(e, at), elab_type_text(e, &x->type));
 }
 
+/* An elementwise operation k of one operand. Operations that do not keep 0 make a sparse operand
+ * dense. Poison after a diagnostic. */
 Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     if (k == OP_NOT && x->type.dt != DT_I1) {
         diag_add(e->c, DIAG_E0205, at, "'not' needs a bool; this is %s",
@@ -163,6 +173,7 @@ Value elab_tensor_unary(Elab *e, OpKind k, Op *x, Span at) {
     return val_tensor(emit(e, &(Op){.kind = k, .n_in = 1, .in = &x}, DIAG_E0205, at));
 }
 
+/* x, stored as dt where it is in memory. Poison after a diagnostic. */
 Value elab_tensor_store_as(Elab *e, Op *x, DType dt, Span at) {
     if (x->type.dt != DT_F32) {
         diag_add(e->c, DIAG_E0205, at, "'@f32', '@bf16' and '@f16' are for f32 values, this is %s",
@@ -188,6 +199,8 @@ static void densify(Elab *e, OpKind k, Op **x, Op **y) {
     *y = elab_to_dense(e, *y);
 }
 
+/* Whether k can be applied to the element types of x and y, which must be equal; reported if
+ * not. */
 static bool same_dtype(Elab *e, OpKind k, const Op *x, const Op *y, Span xa, Span ya, Span at) {
     bool truth = k == OP_AND || k == OP_OR;
     const Op *bad = truth && x->type.dt != DT_I1 ? x : truth && y->type.dt != DT_I1 ? y : NULL;
@@ -209,6 +222,7 @@ static bool same_dtype(Elab *e, OpKind k, const Op *x, const Op *y, Span xa, Spa
     return false;
 }
 
+/* Whether the result of x and y has at most MAX_RANK dimensions; reported if not. */
 static bool fits_rank(Elab *e, const Op *x, const Op *y, Span at) {
     int rank = x->type.rank;
     for (int i = 0; i < y->type.rank; i++) rank += !type_has(&x->type, y->type.dim[i]);
@@ -218,6 +232,8 @@ static bool fits_rank(Elab *e, const Op *x, const Op *y, Span at) {
     return false;
 }
 
+/* An elementwise operation k of two values; numbers take the other's type. xa, ya: where they
+ * stand. Poison after a diagnostic. */
 Value elab_tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, Span at) {
     if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
     DType dt = x.kind == VAL_TENSOR   ? x.op->type.dt
@@ -237,12 +253,15 @@ Value elab_tensor_binary(Elab *e, OpKind k, Value x, Value y, Span xa, Span ya, 
     return val_tensor(emit(e, &(Op){.kind = k, .n_in = 2, .in = (Op *[]){p, q}}, DIAG_E0203, at));
 }
 
+/* Whether t has all dimensions of n operations. */
 static bool covers(const Type *t, const Op *const *x, int n) {
     for (int i = 0; i < n; i++)
         if (!has_all(t, &x[i]->type)) return false;
     return true;
 }
 
+/* x where c holds, else y, by element. One of the three must have all dimensions. Poison after a
+ * diagnostic. */
 Value elab_tensor_select(Elab *e, Op *c, Value x, Value y, Span at) {
     if (elab_is_poison(x) || elab_is_poison(y)) return val_poison();
     DType dt = x.kind == VAL_TENSOR   ? x.op->type.dt
@@ -275,6 +294,7 @@ Value elab_tensor_select(Elab *e, Op *c, Value x, Value y, Span at) {
         emit(e, &(Op){.kind = OP_SELECT, .n_in = 3, .in = (Op *[]){c, p, q}}, DIAG_E0203, at));
 }
 
+/* x as dt; as bools: where it is not 0. */
 Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at) {
     if (x->type.dt == dt) return val_tensor(x);
     e->b.span = at;
@@ -285,6 +305,8 @@ Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at) {
 }
 
 /* ---- products, gathers, orders -------- */
+/* Sets *t to the type of the product of x and y, summed over n dimensions: x's others, then y's.
+ * False after a diagnostic. */
 static bool product_type(Elab *e, const Op *x, const Op *y, int n, Space *const *over, Type *t,
                          Span at) {
     *t = type_scalar(x->type.dt);
@@ -305,6 +327,8 @@ static bool product_type(Elab *e, const Op *x, const Op *y, int n, Space *const 
     return true;
 }
 
+/* The product of x and y, summed over n dimensions. Sparse operands stay so where the operation
+ * allows it. Poison after a diagnostic. */
 Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Span at) {
     if (!is_float_type(x->type.dt) || x->type.dt != y->type.dt) {
         diag_add(e->c, DIAG_E0205, at,
@@ -325,6 +349,7 @@ Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Spa
     return val_tensor(emit(e, &proto, DIAG_E0208, at));
 }
 
+/* x[m]: for each row of m->from the row of x that m leads to. Poison after a diagnostic. */
 Value elab_tensor_gather(Elab *e, Op *x, Map *m, Span at) {
     if (m->to->prefix_of && type_has(&x->type, m->to->prefix_of) && !type_has(&x->type, m->to)) {
         e->b.span = at; /* of links that a step draws around: the first rows */
@@ -358,6 +383,8 @@ Value elab_tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at) {
 }
 
 /* ---- dimensions named by values -------- */
+/* Sets *s to the dimension of x that v names: a size by its key, a table by its space. False: x
+ * has none such. */
 bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s) {
     for (int i = 0; i < x->type.rank; i++) {
         Space *d = x->type.dim[i];
@@ -372,6 +399,7 @@ bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s) {
     return false;
 }
 
+/* The dimension of x that v names. NULL after a diagnostic. */
 Space *elab_dim_in(Elab *e, Op *x, Value v, Span at) {
     Space *s = NULL;
     if (elab_is_poison(v) || elab_dim_find(e, x, v, &s)) return s;
@@ -389,6 +417,8 @@ Space *elab_dim_in(Elab *e, Op *x, Value v, Span at) {
     return NULL;
 }
 
+/* The space of a value that names a dimension: a size, a node type, an end or a relation. NULL
+ * after a diagnostic. */
 Space *elab_dim_space(Elab *e, Value v, Span at) {
     if (v.kind == VAL_INT) return elab_space_of_dim(e, v.key, v.size, at);
     if (elab_is_handle(v) || v.kind == VAL_EDGE) return elab_handle_space(v);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* fn f(pred, target, mask [; settings]) -> f32 */
+/* Whether a declaration could be a loss or metric: fn f(pred, target, mask) -> f32, and settings
+ * that have defaults or are given by name. */
 static bool is_term(const Ast *d) {
     const Ast *formals = d->kind == AST_FN ? d->kid[0] : NULL, *type = formals ? d->kid[1] : NULL;
     if (!type || !elab_type_is_tensor(type) || type->n || elab_type_dtype(type) != DT_F32)
@@ -50,6 +51,7 @@ static void add_matching_terms(Elab *e, const StrMap *decls, bool loss, DType ta
     for (int i = 0; i < found.n; i++) elab_names_add(e, to, found.v[i]->text);
 }
 
+/* The names of all losses (or metrics) that take a target of this element type; DT_VOID: of any. */
 Names elab_term_names(Elab *e, bool loss, DType target) {
     Names n = {0};
     add_matching_terms(e, &e->globals, loss, target, &n);
@@ -57,6 +59,8 @@ Names elab_term_names(Elab *e, bool loss, DType target) {
     return n;
 }
 
+/* Whether a name in a recipe stands for anything; reported, with the losses or metrics there
+ * are, if not. */
 bool elab_term_exists(Elab *e, const char *name, Span at, bool is_loss) {
     Value v;
     if (strmap_get(&e->globals, name) || strmap_get(&e->prelude, name) || elab_builtin_find(name) ||
@@ -69,6 +73,7 @@ bool elab_term_exists(Elab *e, const char *name, Span at, bool is_loss) {
     return false;
 }
 
+/* Whether a loss or metric takes the target column, whose element type is dt; reported if not. */
 bool elab_term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     if (takes(t->fn, dt)) return true;
     const Ast *formal = t->fn->kid[0]->kid[1];
@@ -81,7 +86,8 @@ bool elab_term_takes(Elab *e, const Term *t, const Column *target, DType dt) {
     return false;
 }
 
-/* Whether a pair is a link is 1 or 0. */
+/* Whether a loss or metric takes the target of links, which is f32: 1 for a true link, else 0.
+ * Reported if not. */
 bool elab_term_takes_links(Elab *e, const Term *t) {
     const Ast *formals = t->fn->kid[0], *formal = formals->n > 1 ? formals->kid[1] : NULL;
     if (!formal || strcmp(formal->text, "target") != 0 || takes(t->fn, DT_F32)) return true;
@@ -160,6 +166,7 @@ static OutcomeKind outcome_of(Elab *e, const Term *t) {
     return OUTCOME_SCORES;
 }
 
+/* What the model gives, as the losses read it: scores if they do not agree. */
 OutcomeKind elab_term_outcome(Elab *e, const Terms *losses) {
     OutcomeKind is = losses->n ? outcome_of(e, &losses->v[0]) : OUTCOME_SCORES;
     for (int i = 1; i < losses->n; i++)
@@ -174,6 +181,7 @@ static bool is_probability(const Op *x, bool of_classes) {
            x->in[1]->in[0] == x->in[0];
 }
 
+/* Warns if the model gives probabilities to a loss that makes them of scores itself. */
 void elab_term_warns_of_probabilities(Elab *e, const Term *t, const Op *pred) {
     OutcomeKind is = outcome_of(e, t);
     bool classes = is == OUTCOME_CLASSES;

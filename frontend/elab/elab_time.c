@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+/* The time column of a table: listed: the one by which the recipe reads its rows; else the first
+ * it has. NULL: there is none. */
 static const Column *time_column(const Module *m, const Space *s, bool listed) {
     const Sampling *how = &m->recipe.sample;
     for (int i = 0; listed && i < how->times.n; i++)
@@ -13,6 +15,8 @@ static const Column *time_column(const Module *m, const Space *s, bool listed) {
     return NULL;
 }
 
+/* Reports a table with a time that the recipe does not read by it, though it does not say that
+ * it is timeless, and the contrary. */
 static void check_table(Elab *e, const Space *s) {
     const Column *listed = time_column(e->m, s, true), *time = time_column(e->m, s, false);
     const char *ends =
@@ -32,6 +36,7 @@ static void check_table(Elab *e, const Space *s) {
     }
 }
 
+/* Checks the times of all tables that the model reads. */
 void elab_check_times(Elab *e) {
     Module *m = e->m;
     if (e->c->n_errors) return;

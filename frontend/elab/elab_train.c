@@ -6,6 +6,8 @@
 #include <string.h>
 
 /* ---- settings of a model --------------------------------------------------------------- */
+/* Binds a parameter of the model to its -D, its default or, if it is settable, to an option of
+ * the program. False after a diagnostic. */
 static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
     const FeDefine *d = elab_define_find(e, formal->text);
     Value v;
@@ -25,6 +27,7 @@ static bool bind_setting(Elab *e, Frame *f, const Ast *formal) {
     return true;
 }
 
+/* Binds all parameters of the model; the first is its graph. False after a diagnostic. */
 static bool bind_model(Elab *e, Frame *f, const Ast *model) {
     const Ast *formals = model->kid[0];
     elab_bind(e, formals->kid[0]->text, (Value){.kind = VAL_GRAPH});
@@ -62,12 +65,14 @@ typedef struct {
     Space *rows;  /* of a sampled step: those it learns from; NULL = all */
 } Target;
 
+/* The first item of kind k in a recipe; NULL: it has none. */
 static const Ast *item_of(const Ast *train, AstKind k) {
     for (int i = 0; i < train->n; i++)
         if (train->kid[i]->kind == k) return train->kid[i];
     return NULL;
 }
 
+/* The table of that name in the graph: node type, relation or "graph". NULL: there is none. */
 static Space *rows_named(Elab *e, const char *name) {
     if (strcmp(name, "graph") == 0) return e->graph_space;
     for (int i = 0; i < e->nodes.n; i++)
@@ -81,6 +86,7 @@ static bool is_target(const Column *c) {
     return c->kind == COL_CLASS || c->kind == COL_MULTILABEL || c->kind == COL_FLOAT;
 }
 
+/* The target of a recipe. NULL: it lacks, which is reported unless an item could not be parsed. */
 static const Ast *target_item(Elab *e, const Ast *train) {
     const Ast *item = item_of(train, AST_TARGET);
     if (!item && !item_of(train, AST_BAD))
@@ -93,6 +99,8 @@ static bool targets_links(const Ast *train) {
     return item && !item->kid[0] && strcmp(item->text, "links") == 0;
 }
 
+/* Fills *t with the column that a recipe learns and the splits of its table. False after a
+ * diagnostic. */
 static bool find_target(Elab *e, const Ast *train, Target *t) {
     if (!(t->item = target_item(e, train))) return false;
     const Ast *col = t->item->kid[0];
@@ -124,6 +132,7 @@ static bool find_target(Elab *e, const Ast *train, Target *t) {
     return false;
 }
 
+/* Whether the model gives a value for each row of the target's table; reported if not. */
 static bool target_fits(Elab *e, const Target *t, const Op *pred) {
     if (type_has(&pred->type, t->col->space)) return true;
     diag_add(e->c, DIAG_E0307, t->item->span, "the target is on '%s', but the model gives %s",
@@ -137,6 +146,8 @@ static Op *rows_of(Elab *e, const Target *t, Op *x) {
     return b_slice(&e->b, x, t->col->space, t->rows, expr_const(e->a, 0));
 }
 
+/* A bool for each row of the target's table: whether it is in the split and, if the target is a
+ * class, has one. */
 static Op *split_mask(Elab *e, const Target *t, int split) {
     e->b.span = t->item->span;
     Op *of = rows_of(e, t, b_data(&e->b, t->split)), *label = rows_of(e, t, b_data(&e->b, t->col));
@@ -155,6 +166,8 @@ static void note_term(Elab *e, const Term *t, int before) {
                   t->fn->text);
 }
 
+/* Calls a loss or metric with the prediction, the target and the mask of the rows that count.
+ * NULL after a diagnostic. */
 static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op *mask) {
     Value v[3] = {val_tensor(pred), val_poison(), val_tensor(mask)};
     Span at[3] = {target->pred_at, target->item->span, t->at->span};
@@ -178,6 +191,8 @@ static Op *apply_term(Elab *e, const Term *t, const Target *target, Op *pred, Op
     return NULL;
 }
 
+/* The weighted sum of the recipe's losses over the rows of the mask. NULL: none of them is
+ * right. */
 static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pred, Op *mask) {
     Op *sum = NULL;
     for (int i = 0; i < losses->n; i++) {
@@ -191,6 +206,8 @@ static Op *total_loss(Elab *e, const Terms *losses, const Target *target, Op *pr
     return sum;
 }
 
+/* Adds x to the outputs of the present phase under this name. use: what it is for. NULL adds
+ * none. */
 void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x) {
     if (!x) return;
     if (!x->hint) x->hint = name;
@@ -202,6 +219,7 @@ static void output_of_split(Elab *e, OutputRole role, const char *of, SplitKind 
     elab_output_of_phase(e, name, (OutputUse){.role = role, .split = split, .of = of}, x);
 }
 
+/* Adds the losses and metrics of each split to the outputs of @eval. */
 static void eval_outputs(Elab *e, const Terms *losses, const Terms *metrics, const Target *target,
                          Op *pred) {
     for (int s = SPLIT_TRAIN; s <= SPLIT_TEST; s++) {
@@ -260,6 +278,7 @@ static bool is_asked_for(const Elab *e, const char *layer) {
     return false;
 }
 
+/* Reports names in --embed that are no layers of rows. */
 static void check_asked_for(Elab *e, Span span) {
     const char *at = e->opt->serve && strcmp(e->opt->embed, "all") ? e->opt->embed : "", *name;
     Names known = {0};
@@ -272,6 +291,8 @@ static void check_asked_for(Elab *e, Span span) {
                      elab_names_advice(e, name, &known));
 }
 
+/* Adds the values of the model's body that are asked for, and have rows, to the outputs of
+ * @embed. */
 static void embed_outputs(Elab *e) {
     for (int i = 0; i < e->bindings.n; i++) {
         Op *x = e->bindings.v[i].op, *rows = NULL;
@@ -373,6 +394,8 @@ static bool is_in_batch(const Elab *e, Phase p) {
     return (e->timed && p != PHASE_EVAL) || serves_drawn(e, p);
 }
 
+/* Elaborates one phase of the program: runs the model's body and makes the phase's outputs.
+ * train: the recipe; NULL = none. */
 static void elab_phase(Elab *e, Phase p, const Ast *model, const Ast *train) {
     Func *fn = func_new_phase(e->m, p);
     fn->span = model->span;
@@ -407,6 +430,8 @@ static void elab_phase(Elab *e, Phase p, const Ast *model, const Ast *train) {
     if (e->stream > e->m->n_streams) e->m->n_streams = e->stream;
 }
 
+/* Runs the model's body once more in the present phase, in a frame of its own. NULL after a
+ * mistake. */
 Op *elab_run_model(Elab *e, const Ast *model) {
     Frame frame, *f = elab_frame_push(e, &frame, model, NULL, model->span);
     f->is_model = true;
@@ -415,6 +440,7 @@ Op *elab_run_model(Elab *e, const Ast *model) {
     return pred;
 }
 
+/* Elaborates @embed, if the program has it. */
 static void elab_embed(Elab *e, const Ast *model, const Ast *train) {
     /* Of links by time a node is seen once for each of them. */
     bool has_layers = !e->timed || e->by_row;

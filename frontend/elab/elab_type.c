@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* The element type that a tensor's type names; DT_VOID: it is no tensor's type. */
 DType elab_type_dtype(const Ast *t) {
     for (int d = 0; d < N_DTYPES; d++)
         if (strcmp(dtype_name((DType)d), t->text) == 0) return (DType)d;
@@ -20,6 +21,7 @@ static bool is_name(const Ast *t, const char *name) {
 }
 
 /* ---- types whose names are all known -------------------------------------------------- */
+/* Adds the dimension s to a type. False after a diagnostic: it has it already, or too many. */
 static bool add_dim(Elab *e, Type *t, Space *s, Span at) {
     if (!s) return false;
     if (type_has(t, s)) {
@@ -37,6 +39,7 @@ static bool add_dim(Elab *e, Type *t, Space *s, Span at) {
     return true;
 }
 
+/* Fills *out with the tensor type t, all of whose names must be bound. False after a diagnostic. */
 bool elab_type_spaces(Elab *e, const Ast *t, Type *out) {
     *out = type_scalar(elab_type_dtype(t));
     for (int i = 0; i < t->n; i++) {
@@ -61,6 +64,7 @@ typedef struct {
     Space *to[MAX_RANK]; /* by dimension of x: its name inside; NULL = not matched yet */
 } Fit;
 
+/* Reports that an argument does not fit the type of its parameter. Always false. */
 static bool misfit(Fit *m, const char *why) {
     Elab *e = m->e;
     diag_add(e->c, DIAG_E0212, m->at, "%s is %s, which does not fit '%s': %s",
@@ -93,6 +97,8 @@ static int find_dim(Fit *m, Value v) {
     return -1;
 }
 
+/* Finds the dimension of the argument that a bound name d of the type stands for. False after a
+ * diagnostic: it has none. */
 static bool fit_bound(Fit *m, const Ast *d) {
     Elab *e = m->e;
     Value v = elab_eval(e, d);
@@ -150,6 +156,8 @@ static bool fit_unbound(Fit *m, const Ast *const *names, int n, bool rest) {
     return true;
 }
 
+/* Fits the dimensions of an argument to those of the declared type: first the names that are
+ * bound, then the others. False after a diagnostic. */
 static bool fit_dims(Fit *m) {
     const Ast *unbound[MAX_RANK] = {0};
     int n = 0;
@@ -179,6 +187,8 @@ static bool fit_dims(Fit *m) {
     return true;
 }
 
+/* Fits the argument *v to a tensor type: *v has the body's own dimensions then. False after a
+ * diagnostic. */
 static bool fit_tensor(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
     DType dt = elab_type_dtype(t);
@@ -194,6 +204,8 @@ static bool fit_tensor(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) 
 }
 
 /* ---- fitting the rest ----------------------------------------------------------------------- */
+/* Reports an argument of another kind than the parameter's type. Always false; poison was
+ * reported before. */
 static bool wrong_kind(Elab *e, const Ast *formal, Value v, Span at, const char *want) {
     if (elab_is_poison(v)) return false;
     diag_add(e->c, DIAG_E0212, at, "'%s' is %s, but %s is %s", formal->text, want,
@@ -202,6 +214,8 @@ static bool wrong_kind(Elab *e, const Ast *formal, Value v, Span at, const char 
     return false;
 }
 
+/* Fits an end of a relation to the name that the type gives it: binds it, or checks that it is
+ * the same node type. False after a diagnostic. */
 static bool fit_end(Elab *e, const Ast *formal, const Ast *name, Space *end, Span at) {
     Value v;
     if (!elab_name_find(e, name->text, &v)) {
@@ -217,6 +231,8 @@ static bool fit_end(Elab *e, const Ast *formal, const Ast *name, Space *end, Spa
     return false;
 }
 
+/* Fits *v to the type edge(a -> b): a relation, whose ends are bound to a and b. False after a
+ * diagnostic. */
 static bool fit_edge(Elab *e, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
     if (v->kind != VAL_EDGE) return wrong_kind(e, formal, *v, at, "a relation");
@@ -225,12 +241,16 @@ static bool fit_edge(Elab *e, const Ast *formal, Value *v, Span at) {
            fit_end(e, formal, t->kid[1], v->space->dst, at);
 }
 
+/* Fits *v to the type int: the parameter's name stands for a dimension of that size. False after
+ * a diagnostic. */
 static bool fit_int(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     if (v->kind != VAL_INT) return wrong_kind(e, formal, *v, at, "an int");
     *v = elab_dim_bound(e, f, formal->text, v->key, v->size);
     return true;
 }
 
+/* Fits *v to the type float: a known number, or one computed of options of the program. False
+ * after a diagnostic. */
 static bool fit_float(Elab *e, const Ast *formal, Value *v, Span at) {
     double x;
     if (v->kind == VAL_TENSOR && elab_of_options(e, v->op)) return true;
@@ -245,6 +265,8 @@ static bool fit_float(Elab *e, const Ast *formal, Value *v, Span at) {
     return true;
 }
 
+/* Fits *v to the type layer(in -> out): wraps it in an instance that checks and names its
+ * dimensions when applied. False after a diagnostic. */
 static bool fit_layer(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
     if (v->kind != VAL_INST && v->kind != VAL_FN && v->kind != VAL_BUILTIN)
@@ -265,6 +287,7 @@ static bool accepts_none(const Ast *formal) {
     return formal->kid[1] && formal->kid[1]->kind == AST_NONE;
 }
 
+/* Fits *v to the type of a parameter; what the body sees replaces it. False after a diagnostic. */
 static bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     const Ast *t = formal->kid[0];
     if (elab_is_poison(*v)) return false;
@@ -288,6 +311,7 @@ static bool fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) 
     return false;
 }
 
+/* Fits *v to the type of a parameter, as fit_formal, and notes its value for editors. */
 bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
     if (!fit_formal(e, f, formal, v, at)) return false;
     elab_note(e, formal, *v);
@@ -295,6 +319,7 @@ bool elab_fit_formal(Elab *e, Frame *f, const Ast *formal, Value *v, Span at) {
 }
 
 /* ---- results -------- */
+/* Reports a result that does not have the declared type. Always false. why: in what it differs. */
 static bool wrong_result(Elab *e, const Ast *t, const Op *x, Span at, const char *what,
                          const char *why) {
     diag_add(e->c, DIAG_E0213, at, "%s promises another type: the result is %s, %s", what,
@@ -303,6 +328,8 @@ static bool wrong_result(Elab *e, const Ast *t, const Op *x, Span at, const char
     return false;
 }
 
+/* Checks that a result has the declared element type and dimensions, in any order. False after a
+ * diagnostic. */
 static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const char *what) {
     DType dt = elab_type_dtype(t);
     Op *x = elab_to_tensor(e, *v, dt, at);
@@ -338,6 +365,8 @@ static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const ch
     return true;
 }
 
+/* Checks that a result has the declared type; a number becomes a tensor where it is one. what:
+ * the callee, for messages. False after a diagnostic. */
 bool elab_fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what) {
     if (elab_is_poison(*v)) return false;
     if (elab_type_is_tensor(t)) return fit_tensor_result(e, t, v, at, what);

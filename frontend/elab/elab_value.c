@@ -92,6 +92,7 @@ bool elab_int_known(Elab *e, Value v, int64_t *n) {
     return e->symbolic;
 }
 
+/* Sets *x to a number or bool that is known when compiling. False: it is not. */
 bool elab_number_known(Elab *e, Value v, double *x) {
     int64_t n;
     if (v.kind == VAL_FLOAT || v.kind == VAL_BOOL) {
@@ -108,6 +109,7 @@ const char *elab_relation_name(Elab *e, const Space *s) {
     return n ? n : s->name;
 }
 
+/* The text that a dictionary finds a key by. NULL: the value cannot be a key. */
 const char *elab_key_text(Elab *e, Value k) {
     int64_t n;
     switch (k.kind) {
@@ -133,6 +135,8 @@ const char *elab_path_text(Elab *e, Value k) {
     return elab_key_text(e, k) + 1;
 }
 
+/* The place of the value under a key in a dictionary. NULL: it has none, unless make adds it; or
+ * the value cannot be a key. */
 Value *elab_dict_at(Elab *e, Value dict, Value key, bool make) {
     const char *id = elab_key_text(e, key);
     Dict *d = dict.dict;
@@ -146,6 +150,7 @@ Value *elab_dict_at(Elab *e, Value dict, Value key, bool make) {
     return &d->val.v[d->val.n - 1];
 }
 
+/* What kind of value v is, with its article, for messages. */
 const char *elab_kind_text(Value v) {
     static const char *const text[] = {
         [VAL_POISON] = "a mistake",  [VAL_NONE] = "none",

@@ -35,12 +35,14 @@ typedef struct {
 } While;
 
 /* ---- what is carried --------------------------------------------------------------------- */
+/* Adds a name to those that the body of the `while` assigns, unless it is there. */
 static void add_name(While *w, const char *name) {
     for (int i = 0; i < w->names.n; i++)
         if (strcmp(w->names.v[i], name) == 0) return;
     vec_push(w->e->a, &w->names, name);
 }
 
+/* Adds the names that the statements below t assign. */
 static void assigned(While *w, const Ast *t) {
     if (!t) return;
     if (t->kind == AST_FOR) add_name(w, t->text);
@@ -74,12 +76,16 @@ static Value map_leaves(While *w, Value v, const char *name, LeafFn *fn) {
     return r;
 }
 
+/* Called for each leaf of an assigned name's value before the loop: makes a slot that carries it
+ * from one iteration to the next. */
 static Value start(While *w, Value v, const char *name) {
     Op *x = elab_to_tensor(w->e, v, DT_F32, w->at->span);
     if (x) vec_push(w->e->a, &w->slots, ((Slot){.name = name, .init = elab_to_dense(w->e, x)}));
     return v;
 }
 
+/* Called for each leaf of an assigned name within the loop's body: it is the body's argument for
+ * its slot. */
 static Value inside(While *w, Value v, const char *name) {
     (void)v;
     Slot *s = &w->slots.v[w->n_seen++];
@@ -88,6 +94,7 @@ static Value inside(While *w, Value v, const char *name) {
     return val_tensor(s->arg);
 }
 
+/* Called for each leaf of an assigned name after the loop: it is the loop's result for its slot. */
 static Value after(While *w, Value v, const char *name) {
     (void)v;
     Op *x = w->results[w->n_seen++];
@@ -106,6 +113,7 @@ static void rebind(While *w, const StrMap *before, LeafFn *fn) {
 }
 
 /* ---- an iteration --------------------------------------------------------------------------- */
+/* Reports a value that has another type after an iteration than before. */
 static void misfit(While *w, const Slot *s, const char *what) {
     diag_add(w->e->c, DIAG_E0317, w->at->span,
              "'%s' is %s before this 'while' and %s after an iteration", s->name,
@@ -135,6 +143,7 @@ static Value behind(While *w, Value v, const char *name) {
     return v;
 }
 
+/* Whether two values have the same structure, so that their leaves correspond. */
 static bool same_leaves(Value x, Value y) {
     if (is_leaf(x)) return is_leaf(y);
     if (x.kind != y.kind) return false;
@@ -149,6 +158,8 @@ static bool same_leaves(Value x, Value y) {
     return same;
 }
 
+/* Sets what the slot of each assigned name holds after an iteration. before: the bindings before
+ * the loop. w->ok is false after a mistake. */
 static void find_nexts(While *w, const StrMap *before) {
     w->n_seen = 1;
     for (int i = 0; i < w->names.n; i++) {
@@ -188,6 +199,7 @@ static Op *condition(While *w) {
     return NULL;
 }
 
+/* Whether the loop's body assigns no state; if it does, it is reported. */
 static bool state_untouched(While *w) {
     for (int i = 0; i < w->e->all_vars.n; i++) {
         VarInfo *v = w->e->all_vars.v[i];
@@ -251,6 +263,7 @@ static void move_out(While *w, Op *var) {
     op_remove(var);
 }
 
+/* Makes slots for what the loop's body uses from outside; variables are read before the loop. */
 static void find_outer(While *w) {
     VEC(Op *) brought = {0};
     func_keep_users(w->e->a, w->body);
@@ -272,7 +285,8 @@ static void find_outer(While *w) {
 }
 
 /* ---- the loop -------- */
-/* Operands that change come first. */
+/* Adds the loop with its operands: slots that change come first, then those that stay. limit:
+ * the most iterations; 0 = any number. */
 static void build(While *w, int64_t limit) {
     Elab *e = w->e;
     int n = 0, n_slots = w->slots.n;
@@ -295,12 +309,15 @@ static void build(While *w, int64_t limit) {
     }
 }
 
+/* Unbinds the names that only the loop's body has bound. */
 static void forget_locals(While *w, const StrMap *before) {
     for (int i = 0; i < w->names.n; i++)
         if (!strmap_get(before, w->names.v[i]))
             strmap_put(w->e->a, &w->e->frame->vars, w->names.v[i], NULL);
 }
 
+/* Executes a `while` on a computed condition: its body is elaborated once, and what it assigns
+ * goes through the slots of a loop operation. */
 static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     While w = {.e = e, .at = t, .outer = e->b.f, .ok = true};
     StrMap before = elab_copy_map(e, &e->frame->vars);
@@ -329,7 +346,7 @@ static void computed_while(Elab *e, const Ast *t, Op *cond, int64_t limit) {
     forget_locals(&w, &before);
 }
 
-/* false after a diagnostic; 0: none is given */
+/* Sets *limit to what `while c limit n` says, 0 if it has no limit. False after a diagnostic. */
 static bool limit_of(Elab *e, const Ast *t, int64_t *limit) {
     *limit = 0;
     if (!t->text) return true;
@@ -346,6 +363,7 @@ static bool limit_of(Elab *e, const Ast *t, int64_t *limit) {
     return false;
 }
 
+/* Executes a `while`: unrolled as long as its condition is known, then as a loop of the program. */
 void elab_exec_while(Elab *e, const Ast *t) {
     int64_t limit;
     if (!limit_of(e, t, &limit)) return;
