@@ -230,6 +230,8 @@ Op *b_view(Builder *b, Op *x, Type t) {
     return b_op(b, &(Op){.kind = OP_VIEW, .n_in = 1, .in = (Op *[]){x}, .type = t});
 }
 
+/* Appends `concat x y`: the rows of y after those of x. x has dimension dx and y has dy; the result
+ * has `into`, as long as both together, in their place. */
 Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy, Space *into) {
     return b_op(b, &(Op){.kind = OP_CONCAT,
                          .n_in = 2,
@@ -238,6 +240,8 @@ Op *b_concat(Builder *b, Op *x, Op *y, Space *dx, Space *dy, Space *into) {
                          .over = {dx, dy, into}});
 }
 
+/* Appends `slice x`: the part of x's dimension `from` that begins at index `offset` and is as long
+ * as space `to`, which replaces `from`. */
 Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset) {
     return b_op(b, &(Op){.kind = OP_SLICE,
                          .n_in = 1,
@@ -247,6 +251,9 @@ Op *b_slice(Builder *b, Op *x, Space *from, Space *to, const Expr *offset) {
                          .off = offset});
 }
 
+/* Appends `rank x mask`: the rank (from 1) of each element among the elements along space `over`
+ * where mask holds. ties: 0, 0.5 or 1 gives equal elements the lowest, mean or highest of their
+ * ranks. */
 Op *b_rank(Builder *b, Op *x, Op *mask, Space *over, double ties) {
     return b_op(b, &(Op){.kind = OP_RANK,
                          .n_in = 2,

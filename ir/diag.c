@@ -230,6 +230,8 @@ void diag_warn(Ctx *c, DiagCode code, Span at, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* Adds a note, in the manner of printf, which belongs to the diagnostic before it. Nothing where
+ * notes are muted. */
 void diag_note(Ctx *c, Span at, const char *fmt, ...) {
     if (c->mute_notes) return;
     va_list ap;
@@ -239,6 +241,8 @@ void diag_note(Ctx *c, Span at, const char *fmt, ...) {
     va_end(ap);
 }
 
+/* Reports an error in gnnc itself (E0502), in the manner of printf, with the stage in which it
+ * happened. Does not return: jumps back to ctx_run(), which then fails. */
 void ctx_fault(Ctx *c, Span at, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);

@@ -278,6 +278,8 @@ const OpTensor *interp_in(Interp *in, const Op *op, int i) {
     return &in->value[op->in[i]->id];
 }
 
+/* Operand i of the operation as a dense tensor: a CSR operand is copied into one, zeros where
+ * nothing is stored. NULL: the rows of the CSR value were not given. */
 const OpTensor *interp_in_dense(Interp *in, const Op *op, int i) {
     const OpTensor *x = interp_in(in, op, i);
     if (x->type.layout == LAYOUT_DENSE) return x;
@@ -303,6 +305,9 @@ void interp_set_extern(Interp *in, const char *symbol, InterpFn *fn, void *user)
     vec_push(in->a, &in->externs, ((InterpExtern){symbol, fn, user}));
 }
 
+/* Runs the C function that the interpreter was given for `symbol` (the last such one) on args, and
+ * rounds its results to their element types. False: there is none, or it returned a status other
+ * than 0. */
 bool interp_call(Interp *in, const Op *op, const char *symbol, int n_in,
                  const OpTensor *const *args, int n_out, OpTensor *const *out) {
     for (int i = in->externs.n - 1; i >= 0; i--) {

@@ -69,6 +69,9 @@ void interp_set_column(Interp *in, const Column *c, const double *v) {
         in->col[c->id] = copy_of(in, in->col[c->id], v, interp_count(in, &c->type));
 }
 
+/* Gives the interpreter a sparse column: row r has the entries ptr[r] .. ptr[r + 1], entry k is in
+ * column col[k] and has value v[k]. All are copied; the size of the column's space of entries
+ * becomes ptr[rows]. */
 void interp_set_csr(Interp *in, const Column *c, const int64_t *ptr, const int32_t *col,
                     const double *v) {
     interp_fit(in);

@@ -39,6 +39,8 @@ static const InterpEdges *sort_canonical(Interp *in, const Space *s, const Listi
     return e;
 }
 
+/* Gives the interpreter the n edges of a relation of the data, from src[i] to dst[i]. They are
+ * copied in canonical order (sorted, as the runtime stores edges). */
 void interp_set_edges(Interp *in, const Space *s, int64_t n, const int32_t *src,
                       const int32_t *dst) {
     interp_fit(in);
@@ -131,6 +133,9 @@ static bool where_mask(Interp *in, const Space *s, const InterpEdges *b, const d
         arena_printf(in->a, "'%s', which %s depends on, is not computed yet", s->cond, s->name));
 }
 
+/* Adds to the listing the edges of relation s, which is made of relation b: those that the mask
+ * keeps (NULL = all), reversed where s is the reverse, without self-loops where s removes or
+ * replaces them. */
 static void list_edges(Interp *in, Listing *l, const Space *s, const InterpEdges *b,
                        const double *mask) {
     bool swap = s->rel == REL_REVERSE;

@@ -8,6 +8,7 @@
 
 #include "ir/text.h"
 
+/* A new empty module, with its memory in the context's arena. */
 Module *module_new(Ctx *c, const char *name) {
     Module *m = NEW(c->a, Module);
     m->ctx = c;

@@ -72,6 +72,8 @@ bool parse_word(Parser *p, const Words *w, const char *what, int *value) {
     return true;
 }
 
+/* Reads a whole number from lo to hi into *n. what: how a diagnostic calls the number. False after
+ * diagnostics. */
 bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n) {
     if (p->tok.kind != T_NUMBER) return parse_expected(p, what);
     if (!p->tok.is_int || p->tok.num < lo || p->tok.num > hi)
@@ -82,6 +84,8 @@ bool parse_int(Parser *p, const char *what, int64_t lo, int64_t hi, int64_t *n) 
     return true;
 }
 
+/* Reads a number, with sign, `nan` or `inf`, into *x. what: how a diagnostic calls it. False after
+ * diagnostics. */
 bool parse_real(Parser *p, const char *what, double *x) {
     double sign = parse_accept(p, '-') ? -1 : 1;
     if (is_word(p, "nan"))
@@ -202,6 +206,8 @@ bool parse_space(Parser *p, Space **s) {
     return *s || parse_fail(p, DIAG_E0402, at, "there is no space '%s' in this module", name);
 }
 
+/* Reads a list "[a, b]" of at most `max` different spaces into v, their number into *n. False after
+ * diagnostics. */
 bool parse_spaces(Parser *p, int max, int *n, Space **v) {
     *n = 0;
     if (!parse_expect(p, '[')) return false;
@@ -220,6 +226,7 @@ bool parse_spaces(Parser *p, int max, int *n, Space **v) {
     return parse_expect(p, ']');
 }
 
+/* Reads the name "space.name" of a column of the module into *c. False after diagnostics. */
 bool parse_column(Parser *p, Column **c) {
     Span at = p->tok.span;
     const char *name = NULL;
@@ -234,6 +241,8 @@ static const char *const dtype_words[] = {
 };
 static const Words dtypes = {dtype_words, N_DTYPES};
 
+/* Reads the type of a value, such as "f32[N, 16]" or "csr f32[N, F]", into *t. False after
+ * diagnostics. */
 bool parse_type(Parser *p, Type *t) {
     Span at = p->tok.span;
     int dt;
@@ -303,6 +312,8 @@ static uint32_t file_index(Parser *p, const char *path) {
     return i;
 }
 
+/* Reads a place in the model, "!path:line:column" with an optional end, into *at. Where a text
+ * brings sources and has no mark, it is a place in no file. False after diagnostics. */
 bool parse_span(Parser *p, Span *at) {
     if (!parse_is(p, '!')) {
         if (p->sourced) *at = (Span){0};

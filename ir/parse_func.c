@@ -95,6 +95,8 @@ static bool map_behind_first(Parser *p, Map **map) {
     return true;
 }
 
+/* Reads a map, such as "src(e)" or "pair(..)", into *map; makes it if the module lacks it. False
+ * after diagnostics. */
 bool parse_map(Parser *p, Map **map) {
     int k = 0;
     if (!parse_word(p, &text_MapKind,
@@ -148,6 +150,7 @@ static bool over_attr(Parser *p, unsigned at, Op *op) {
     return !want || op->n_over == want || few_spaces(p, from, op, want);
 }
 
+/* Reads the quoted path of a variable of the module into *v. False after diagnostics. */
 bool parse_var(Parser *p, Var **v) {
     Span at = p->tok.span;
     const char *path = NULL;

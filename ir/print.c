@@ -617,6 +617,8 @@ void module_print(StrBuf *b, const Module *m) {
     print_module(b, &(PrintContext){.m = m, .own_file = m->text_file});
 }
 
+/* Prints the module as a complete text that parse_module() reads: with the places of operations
+ * and, where the module has them, the sources that they point to. */
 void module_print_file(StrBuf *b, const Module *m) {
     print_module(b, &(PrintContext){.m = m,
                                     .own_file = m->text_file,
@@ -633,6 +635,7 @@ void module_print_of(StrBuf *b, const Module *m, uint32_t own_file) {
     print_module(b, &(PrintContext){.m = m, .own_file = own_file, .sites = true, .notes = true});
 }
 
+/* Prints only the module's names and data (spaces, columns, relations), not its functions. */
 void module_print_spaces(StrBuf *b, const Module *m) {
     const PrintContext w = {.m = m, .own_file = m->text_file};
     sb_puts(b, "module");

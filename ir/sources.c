@@ -94,6 +94,8 @@ static bool source_line(Parser *p, const char *end, StrBuf *text, uint32_t *at) 
     return true;
 }
 
+/* Adds one source text of the file to the context. *first gets the index of the first one. False:
+ * there is no room for it. */
 static bool add_source(Parser *p, const char *path, bool library, const StrBuf *text,
                        uint32_t *first) {
     uint32_t i = ctx_add_text(p->c, path, text->n ? text->s : "", text->n);

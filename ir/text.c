@@ -77,6 +77,7 @@ void ir_name_print(StrBuf *b, const char *name) {
         ir_string_print(b, name);
 }
 
+/* Prints the text in double quotes, with escapes for quotes, backslashes and control characters. */
 void ir_string_print(StrBuf *b, const char *text) {
     sb_puts(b, "\"");
     for (const char *s = text; *s; s++) {
@@ -95,6 +96,7 @@ void ir_string_print(StrBuf *b, const char *text) {
     sb_puts(b, "\"");
 }
 
+/* Prints x with the fewest digits (6 to 17) that read back as the same number. */
 void text_real(StrBuf *b, double x) {
     char s[40];
     if (isnan(x)) {

@@ -16,6 +16,8 @@ static bool is_passed(DType t) {
     return t == DT_F32 || t == DT_F64 || t == DT_I32 || t == DT_I1;
 }
 
+/* Checks that the operands from number `from` on are dense and of types that C functions take.
+ * Returns what is wrong, or NULL. */
 static const char *check_operands(Module *m, const Op *op, int from) {
     for (int i = from; i < op->n_in; i++) {
         const char *err = op_need_dense(m, op, i);
@@ -33,6 +35,9 @@ static int differentiable(const Op *grad, int k) {
     return -1;
 }
 
+/* The type of `call_grad`, whose operands are the call's inputs, its output and the gradient of
+ * that: the type of the first input of floating point. Its other gradients are read by `result`.
+ * Returns what is wrong, or NULL. */
 static const char *infer_grad(Module *m, Op *op) {
     if (!op->ext->grad) return op_err(m, "'%s' has no gradient function", op->ext->name);
     if (op->n_in < 3) return "'call_grad' takes inputs, the output and its gradient";
@@ -46,6 +51,8 @@ static const char *infer_grad(Module *m, Op *op) {
     return NULL;
 }
 
+/* The type of `result k`: value k that a loop carries, or gradient k of a `call_grad`. Returns what
+ * is wrong, or NULL. */
 static const char *infer_result(Module *m, Op *op) {
     const Op *call = op->in[0];
     int which = (int)op->imm;
@@ -61,6 +68,7 @@ static const char *infer_result(Module *m, Op *op) {
     return NULL;
 }
 
+/* Checks an operation of this file and gives it its type. Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     if (op->kind == OP_RESULT) return infer_result(m, op);
     if (!op->ext) return op_err(m, "'%s' lacks its function", op_mnemonic(op->kind));
@@ -105,6 +113,8 @@ static bool shape_result(Interp *in, const Type *t, OpTensor *x) {
     return true;
 }
 
+/* Fills `results` with the tensors that the C function writes: `out`, and new ones for the further
+ * gradients of a `call_grad`. Returns how many. */
 static int make_results(Interp *in, const Op *op, OpTensor *out, OpTensor **results) {
     int n = 0;
     if (op->type.dt == DT_VOID) return 0;
@@ -116,6 +126,8 @@ static int make_results(Interp *in, const Op *op, OpTensor *out, OpTensor **resu
     return n;
 }
 
+/* Evaluates the operation in the interpreter: copies a result, or runs the C function unless its
+ * condition `when` is false. False after an error. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     if (op->kind == OP_RESULT) {
         const OpTensor *x = interp_result(in, op->in[0], (int)op->imm);

@@ -1,6 +1,8 @@
 /* Helpers of the op files: see op.h. */
 #include "ir/op/op.h"
 
+/* A message in the manner of printf, in the module's arena: what infer functions return for an
+ * operation that is wrong. */
 const char *op_err(Module *m, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -50,6 +52,8 @@ const char *op_need_float(Module *m, const Op *op, int i) {
                   op_mnemonic(op->kind));
 }
 
+/* *t gets the type of operand 0 with space `from` replaced by `to`. Returns what is wrong (it has
+ * no `from`, or already has `to`), or NULL. */
 const char *op_swap_space(Module *m, const Op *op, const Space *from, Space *to, Type *t) {
     *t = op->in[0]->type;
     int at = type_find(t, from);
@@ -83,6 +87,7 @@ Op *ad_const(Builder *b, const Op *like, double v) {
     return b_const(b, like->type.dt, v);
 }
 
+/* Appends a dense value of type t that is zero everywhere. */
 Op *ad_zeros(Builder *b, const Type *t) {
     Op *zero = b_const(b, t->dt, 0);
     if (t->rank == 0) return zero;
@@ -95,6 +100,8 @@ bool ad_is_flat(const Op *op) {
     return !dtype_is_float(op->type.dt) || op->kind == OP_DETACH || op->kind == OP_FLOOR;
 }
 
+/* Appends what makes of gradient g the gradient of an operand of type t that was broadcast: sums
+ * over the dimensions that t lacks, then t's element type and order of dimensions. */
 Op *ad_reduce_to(Builder *b, Op *g, const Type *t) {
     int n = 0;
     Space *over[MAX_RANK];

@@ -4,6 +4,8 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* The type of `concat x y`: the types agree but for the dimension that is joined, whose size is the
+ * sum of both. Returns what is wrong, or NULL. */
 static const char *infer_concat(Module *m, Op *op) {
     if (op->n_over != 3) return "'concat' lacks its spaces";
     Space *dx = op->over[0], *dy = op->over[1], *into = op->over[2];
@@ -28,6 +30,8 @@ static const char *infer_concat(Module *m, Op *op) {
     return NULL;
 }
 
+/* The type of `slice`: the operand's, with one space replaced. Checks the bounds where all sizes
+ * are constant. Returns what is wrong, or NULL. */
 static const char *infer_slice(Module *m, Op *op) {
     if (op->n_over != 2 || !op->off) return "'slice' lacks its spaces or its offset";
     Space *from = op->over[0], *to = op->over[1];
@@ -67,6 +71,8 @@ static Op *pad(Builder *b, Op *g, Space *at, Space *zeros, Space *into, bool bef
     return before ? b_concat(b, z, g, zeros, at, into) : b_concat(b, g, z, at, zeros, into);
 }
 
+/* Appends the gradient of a slice's operand: the result's gradient g, padded with zeros before and
+ * after it. */
 static Op *vjp_slice(Builder *b, Op *op, Op *g) {
     Arena *a = b->m->a;
     Space *from = op->over[0], *to = op->over[1];
@@ -88,6 +94,8 @@ static Op *vjp_whole_slice(Builder *b, Op *op, Op *g) {
     return b_view(b, g, t);
 }
 
+/* Appends the gradients of the operands, given the result's gradient g. `slice`: g padded with
+ * zeros; `concat`: each operand gets its own slice of g. */
 static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     if (op->kind == OP_SLICE) {
         bool whole = is_none(op->off) && expr_eq(op->over[0]->size, op->over[1]->size);
@@ -105,6 +113,7 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     }
 }
 
+/* Evaluates `concat` or `slice` in the interpreter. False: the slice exceeds its operand. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0);
     if (op->kind == OP_SLICE) {

@@ -16,6 +16,8 @@ static const char *check_space(Module *m, const Op *op, int i, const Space *s) {
                   op_who(m, op, 1 - i));
 }
 
+/* Checks the spaces of both operands and that each space of the result is in an operand. Returns
+ * what is wrong, or NULL. */
 static const char *check_spaces(Module *m, const Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
     const char *err = NULL;
@@ -28,6 +30,8 @@ static const char *check_spaces(Module *m, const Op *op) {
     return err;
 }
 
+/* Checks that at most one operand is CSR, and that one of its spaces is summed. Returns what is
+ * wrong, or NULL. */
 static const char *check_csr(Module *m, const Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
     if (x->layout == LAYOUT_DENSE && y->layout == LAYOUT_DENSE) return NULL;
@@ -39,6 +43,8 @@ static const char *check_csr(Module *m, const Op *op) {
     return op_err(m, "no space of the csr operand is summed; multiply elementwise");
 }
 
+/* Checks a `contract`: operands of one type of floating point (16-bit ones may give an f32 result),
+ * spaces, layouts. Its result type is given, not inferred. Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     const Type *x = &op->in[0]->type, *y = &op->in[1]->type;
     if (op->type.dt == DT_VOID) return "'contract' lacks its result type";
@@ -89,6 +95,8 @@ static int64_t *steps_of(Interp *in, const Walk *result, Walk over, const OpTens
     return step;
 }
 
+/* Evaluates `contract` in the interpreter: for each element of the result, the sum of products over
+ * all spaces that the result lacks (an einsum). False after an error. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
     if (!x || !y) return false;

@@ -17,6 +17,8 @@ static const char *check_use(const OutputUse *u) {
     return alone || u->of ? NULL : "such an output has a name among its kind, as \"accuracy\"";
 }
 
+/* Checks an effect (assign, output, print, assert), whose type is void. Returns what is wrong, or
+ * NULL. */
 static const char *infer(Module *m, Op *op) {
     op->type = (Type){.dt = DT_VOID};
     if (op->kind == OP_ASSIGN) return infer_assign(m, op);
@@ -29,6 +31,8 @@ static const char *infer(Module *m, Op *op) {
     return NULL;
 }
 
+/* Runs the effect in the interpreter: an assignment is done at the end of the function, an output
+ * is kept by name, an assertion that is false is an error, and nothing is printed. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     (void)out;
     if (op->kind == OP_ASSIGN) return interp_assign_later(in, op->var, interp_in(in, op, 0));

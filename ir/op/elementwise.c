@@ -29,6 +29,7 @@ static const char *common_dtype(Module *m, const Op *op, int i, int j, DType *dt
                   op_who(m, op, j));
 }
 
+/* Checks that all operands are numbers, not truth values. Returns what is wrong, or NULL. */
 static const char *need_number(Module *m, const Op *op) {
     for (int i = 0; i < op->n_in; i++)
         if (!is_number(op->in[i]->type.dt))
@@ -37,6 +38,8 @@ static const char *need_number(Module *m, const Op *op) {
     return NULL;
 }
 
+/* *dt gets the element type of the result of an operation with one operand. Returns what is wrong,
+ * or NULL. */
 static const char *unary_dtype(Module *m, const Op *op, DType *dt) {
     *dt = op->in[0]->type.dt;
     switch (op->kind) {
@@ -64,6 +67,8 @@ static const char *unary_dtype(Module *m, const Op *op, DType *dt) {
     }
 }
 
+/* *dt gets the element type of the result of an operation with two operands: their common one, or
+ * i1 for comparisons. Returns what is wrong, or NULL. */
 static const char *binary_dtype(Module *m, const Op *op, DType *dt) {
     const char *err = common_dtype(m, op, 0, 1, dt);
     if (err) return err;
@@ -163,6 +168,7 @@ static const char *check_nested(Module *m, const Op *op, const Type *t) {
                   op_who(m, op, first), op_who(m, op, last));
 }
 
+/* Appends to t the spaces of x that it lacks. False: these are more than MAX_RANK. */
 static bool add_spaces(Type *t, const Type *x) {
     for (int i = 0; i < x->rank; i++) {
         if (type_has(t, x->dim[i])) continue;
@@ -172,6 +178,8 @@ static bool add_spaces(Type *t, const Type *x) {
     return true;
 }
 
+/* t gets the spaces of all operands, each once: operands that lack one are broadcast along it.
+ * Returns what is wrong, or NULL. */
 static const char *result_spaces(Module *m, const Op *op, Type *t) {
     bool fits = true;
     int first = op->kind == OP_SELECT ? 1 : 0; /* select: x, y, then the condition */
@@ -181,6 +189,8 @@ static const char *result_spaces(Module *m, const Op *op, Type *t) {
     return check_nested(m, op, t);
 }
 
+/* The type of `copy`: the operand's as dense, or a given type with the same elements and at least
+ * its spaces, along which it is broadcast. Returns what is wrong, or NULL. */
 static const char *infer_copy(Module *m, Op *op) {
     const Type *x = &op->in[0]->type;
     if (op->type.dt == DT_VOID) {
@@ -195,6 +205,8 @@ static const char *infer_copy(Module *m, Op *op) {
                   op_type_text(m, &op->type));
 }
 
+/* Checks an elementwise operation and gives it its type. Next to a CSR operand the result is CSR
+ * with the same entries. Returns what is wrong, or NULL. */
 const char *op_elementwise_infer(Module *m, Op *op) {
     if (op->kind == OP_COPY) return infer_copy(m, op);
     Type t = {0};

@@ -41,6 +41,8 @@ static Op *erf_grad(Builder *b, Op *x, Op *g) {
     return mul(b, g, mul(b, bell, ad_const(b, x, 1.1283791670955126)));
 }
 
+/* Appends the gradient of the operand x of r = f(x): f'(x) * g, for the result's gradient g. It
+ * reads r where the derivative is cheaper from it (exp' = r). */
 static Op *unary_grad(Builder *b, Op *r, Op *x, Op *g) {
     Op *one = NULL;
     switch (r->kind) {
@@ -94,6 +96,8 @@ static Op *pow_grad(Builder *b, Op *r, int i, Op *g) {
     return drop_if(b, at_zero, mul(b, g, mul(b, r, b_unary(b, OP_LOG, x))));
 }
 
+/* Appends the gradient of operand i of r = f(x, y): the partial derivative by it, times the
+ * result's gradient g. NULL: it has none. */
 static Op *binary_grad(Builder *b, Op *r, int i, Op *g) {
     Op *x = r->in[0], *y = r->in[1];
     switch (r->kind) {
@@ -116,6 +120,8 @@ static Op *binary_grad(Builder *b, Op *r, int i, Op *g) {
     }
 }
 
+/* Appends the gradients gin[i] of the operands of an elementwise operation, given its result's
+ * gradient g, each summed over the dimensions along which the operand was broadcast. */
 void op_elementwise_vjp(Builder *b, Op *op, Op *g, Op **gin) {
     if (ad_is_flat(op)) return;
     for (int i = 0; i < op->n_in; i++) {

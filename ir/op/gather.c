@@ -7,6 +7,8 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* The type of `gather` (the operand's, with the map's target space replaced by its source space),
+ * of `valid` (i1) or of `index` (i32). Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     if (!op->map) return op_err(m, "'%s' lacks its map", op_mnemonic(op->kind));
     if (op->kind != OP_GATHER) {
@@ -25,6 +27,7 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     gin[0] = ad_reduce_to(b, b_segment(b, RED_SUM, op->map, g), &op->in[0]->type);
 }
 
+/* Evaluates `gather` in the interpreter: out[a] = x[m(a)]; 0 where the map has no target. */
 static bool eval_gather(Interp *in, const Op *op, const int64_t *index, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0);
     const Map *m = op->map;
@@ -35,6 +38,8 @@ static bool eval_gather(Interp *in, const Op *op, const int64_t *index, OpTensor
     return true;
 }
 
+/* Evaluates `gather`, or, of each element of the map's source, whether it has a target (`valid`),
+ * or its number. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const int64_t *index = interp_map(in, op->map);
     if (!index) return false;

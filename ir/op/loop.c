@@ -32,6 +32,8 @@ static const char *infer_arg(Module *m, const Op *op) {
     return infer_which(op);
 }
 
+/* Checks that operand k of the loop has type t, with which `use`, an argument or `next` k of the
+ * body, has it. Returns what is wrong, or NULL. */
 static const char *fits(Module *m, const Op *loop, const Op *use, const Type *t) {
     int k = (int)use->imm;
     if (k >= loop->n_in)
@@ -43,6 +45,8 @@ static const char *fits(Module *m, const Op *loop, const Op *use, const Type *t)
                   op_type_text(m, t));
 }
 
+/* Checks a loop and its body: the body gives each carried value, number 0 is the condition, and all
+ * fit the operands. The type is that of the condition, i1. Returns what is wrong, or NULL. */
 static const char *infer_loop(Module *m, Op *op) {
     op->type = type_scalar(DT_I1);
     if (!op->body || !op->body->body) return "'loop' lacks its body";
@@ -76,6 +80,8 @@ static bool eval_arg(Interp *in, const Op *op, OpTensor *out) {
     return true;
 }
 
+/* Runs the body in the interpreter while value 0 holds, at most `imm` times (0 = no limit). The
+ * carried values are kept for `result`. False after an error, or if it does not end. */
 static bool eval_loop(Interp *in, const Op *op, OpTensor *out) {
     int carried = func_n_carried(op->body);
     const OpTensor **now = NEWN(interp_scratch(in), const OpTensor *, (size_t)op->n_in);

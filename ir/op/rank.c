@@ -6,6 +6,7 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* Checks a `rank` and gives it the type of its first operand. Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     const Type *x = &op->in[0]->type, *mask = &op->in[1]->type;
     if (op->n_over != 1) return "'rank' is along one space";
@@ -25,6 +26,8 @@ static const char *infer(Module *m, Op *op) {
     return NULL;
 }
 
+/* The rank, from 1, of the element of x at the walk's place among the n elements along the space
+ * where the mask holds: 1 + number of smaller ones + imm * number of other equal ones. */
 static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, const Op *op,
                       int64_t n) {
     const Space *over = op->over[0];
@@ -38,6 +41,7 @@ static double rank_of(const Walk *w, const OpTensor *x, const OpTensor *mask, co
     return less + 1 + op->imm * (equal - 1);
 }
 
+/* Evaluates `rank` in the interpreter; elements where the mask does not hold get 0. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0), *mask = interp_in(in, op, 1);
     int64_t n = interp_size(in, op->over[0]);

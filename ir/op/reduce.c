@@ -6,6 +6,7 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* Removes from t the spaces that the operation reduces over. Returns what is wrong, or NULL. */
 static const char *remove_over(Module *m, const Op *op, Type *t) {
     for (int i = 0; i < op->n_over; i++) {
         int at = type_find(t, op->over[i]);
@@ -17,6 +18,8 @@ static const char *remove_over(Module *m, const Op *op, Type *t) {
     return NULL;
 }
 
+/* The type of `reduce` or `argmax`: the operand's without the spaces reduced over; `argmax` gives
+ * i32. Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     bool arg = op->kind == OP_ARGMAX;
     Type t = op->in[0]->type;
@@ -47,6 +50,8 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     gin[0] = ad_reduce_to(b, gx, &op->in[0]->type);
 }
 
+/* Evaluates `argmax` in the interpreter: the index of the greatest element along the space, of
+ * equal ones the first. */
 static bool eval_argmax(Interp *in, const Op *op, const OpTensor *x, OpTensor *out) {
     int64_t n = interp_size(in, op->over[0]);
     for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
@@ -61,6 +66,7 @@ static bool eval_argmax(Interp *in, const Op *op, const OpTensor *x, OpTensor *o
     return true;
 }
 
+/* Evaluates `reduce` or `argmax` in the interpreter. False after an error. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0);
     if (!x) return false;

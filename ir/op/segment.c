@@ -9,6 +9,8 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* The type of `segment`: the operand's, with the map's source space replaced by its target space.
+ * Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     if (!op->map) return "'segment' lacks its map";
     Type t;
@@ -19,6 +21,8 @@ static const char *infer(Module *m, Op *op) {
     return err;
 }
 
+/* Appends the gradient of the operand of a segment's max or min: elements equal to their segment's
+ * result share its gradient equally, all others get 0 (a subgradient). */
 static Op *vjp_extreme(Builder *b, Op *op, Op *g) {
     Op *x = op->in[0];
     Op *tied = b_binary(b, OP_EQ, x, b_gather(b, op->map, op));
@@ -33,6 +37,8 @@ static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     gin[0] = ad_reduce_to(b, gx, &op->in[0]->type);
 }
 
+/* Evaluates `segment` in the interpreter: combines the elements that the map sends to one target
+ * (scatter-reduce); elements without a target are left out. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in(in, op, 0);
     const int64_t *index = interp_map(in, op->map);

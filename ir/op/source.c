@@ -37,6 +37,8 @@ static const char *infer_data(Module *m, Op *op) {
     return NULL;
 }
 
+/* Checks a `random`: a dense f32 value of a stream that the module has. Returns what is wrong, or
+ * NULL. */
 static const char *infer_random(Module *m, Op *op) {
     if (op->type.dt != DT_F32) return "'random' makes f32 values";
     if (op->type.layout != LAYOUT_DENSE) return "'random' makes dense values";
@@ -45,6 +47,8 @@ static const char *infer_random(Module *m, Op *op) {
     return NULL;
 }
 
+/* Checks a source (constant, size, data, variable, random, input, saved) and gives it its type.
+ * Returns what is wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     switch (op->kind) {
     case OP_CONST:
@@ -73,6 +77,8 @@ static bool copy_in(Interp *in, const Op *op, const double *from, OpTensor *out)
     return true;
 }
 
+/* Evaluates a sparse column as dense rows in the interpreter: zeros where nothing is stored. False:
+ * it was not given. */
 static bool eval_rows(Interp *in, const Op *op, OpTensor *out) {
     const InterpCsr *s = interp_csr(in, op);
     const double *v = interp_column(in, op->col);
@@ -83,6 +89,8 @@ static bool eval_rows(Interp *in, const Op *op, OpTensor *out) {
     return true;
 }
 
+/* Fills `out` with uniform numbers in [0, 1), which stream, step and each element's row key and
+ * column determine (counter-based, as in runtime/exec/rng.h). */
 static bool eval_random(Interp *in, const Op *op, OpTensor *out) {
     RtKey key = interp_stream_key(in, op->stream);
     for (Walk w = interp_walk_new(in, &out->type); walk_live(&w); interp_walk_next(&w)) {
@@ -93,6 +101,7 @@ static bool eval_random(Interp *in, const Op *op, OpTensor *out) {
     return true;
 }
 
+/* Evaluates a source in the interpreter. False: its value was not given. */
 static bool eval(Interp *in, Op *op, OpTensor *out) {
     switch (op->kind) {
     case OP_CONST:

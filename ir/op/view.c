@@ -4,6 +4,8 @@
 #include "ir/interp.h"
 #include "ir/op/op.h"
 
+/* Checks a `view`: another shape with the same element type and number of elements. Returns what is
+ * wrong, or NULL. */
 static const char *infer(Module *m, Op *op) {
     const Type *x = &op->in[0]->type;
     if (op->type.dt == DT_VOID) return "'view' lacks its result type";
