@@ -397,6 +397,8 @@ static void simplify_all(Canon *c, Func *f) {
     for (Op *op = f->first; op; op = op->next) op->tag = NULL;
 }
 
+/* Runs the pass: simplifies each function until nothing changes, or for at most the threshold's
+ * number of rounds. */
 static bool run(PassCtx *p, Module *m) {
     Canon c = {.p = p, .b = {.m = m}, .no_grad_below = m->has & IR_GRAD};
     for (int i = 0; i < m->funcs.n; i++) {

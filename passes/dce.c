@@ -86,6 +86,8 @@ static void remove_dead_bodies(Module *m) {
     m->funcs.n = n;
 }
 
+/* Runs the pass: moves assignments to the end, and removes the operations of each function that
+ * nothing needs and bodies of loops that nothing runs. */
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];

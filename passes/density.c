@@ -130,6 +130,8 @@ static void make_dense(Module *m) {
             if (op->type.layout == LAYOUT_CSR && !reads_sparse(op)) op->type.layout = LAYOUT_DENSE;
 }
 
+/* Runs the pass: decides whether sparse columns are computed with as stored entries (CSR) or as
+ * dense rows, and makes all of them dense in the second case. */
 static bool run(PassCtx *p, Module *m) {
     const char *names = names_of(p, m);
     if (!names) return true;

@@ -272,6 +272,8 @@ static void distinct_func(PassCtx *p, Module *m, Func *f) {
     if (roots.n) pass_dce_func(p->a, f);
 }
 
+/* Runs the pass on the functions that see batches. It has work only where batches have a disjoint
+ * neighbourhood per seed, which may hold a row several times. */
 static bool run(PassCtx *p, Module *m) {
     const Sampling *s = &m->recipe.sample;
     if (!s->disjoint || !s->n_hops) return true; /* no row is drawn twice */

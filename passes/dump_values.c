@@ -78,6 +78,8 @@ static void dump_func(PassCtx *p, Module *m, Func *f, StrMap *found) {
     }
 }
 
+/* Runs the pass: outputs the values that --dump-values names, in all functions that may dump. False
+ * with a diagnostic (E0520) if a name is of no value. */
 static bool run(PassCtx *p, Module *m) {
     StrMap found = {0};
     for (int i = 0, n = m->funcs.n; i < n; i++)

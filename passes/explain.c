@@ -221,6 +221,8 @@ static void emit_attributions(Explain *e, const Op *last) {
     pass_remark(e->p, e->b.span, "explain", "shares of %d columns", all.n);
 }
 
+/* Runs the pass: makes the function @explain of @predict: the score of the prediction, its
+ * gradients by the inputs and the attributions made of them. */
 static bool run(PassCtx *p, Module *m) {
     Func *predict = func_of(m, PHASE_PREDICT);
     Op *out = predict ? func_output_of(predict, OUT_PRED) : NULL;

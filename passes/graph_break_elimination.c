@@ -153,6 +153,8 @@ static bool uses_effect_results(Func *f) {
     return used;
 }
 
+/* Runs the pass: moves effects of the host (prints, assertions, calls) to the start or end of each
+ * function, so that no effect interrupts the device's work. */
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];

@@ -296,6 +296,8 @@ static void hoist_encode(PassCtx *p, Module *m) {
     if (h.into.f) pass_dce_func(p->a, h.into.f);
 }
 
+/* Runs the pass: moves what does not change from step to step out of the functions that run for
+ * each step, into one that runs once, such as @load. */
 static bool run(PassCtx *p, Module *m) {
     Hoist h = {.p = p,
                .target = PHASE_LOAD,

@@ -294,6 +294,8 @@ static void lower_op(Lowering *l, Op *op) {
     for (int i = 0; i < op->n_in; i++) op_set_in(op, i, densify(l, op->in[i]));
 }
 
+/* Runs the pass: replaces operations on CSR values by gathers, segments and elementwise operations
+ * on their stored entries. */
 static bool run(PassCtx *p, Module *m) {
     for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];

@@ -140,6 +140,8 @@ static Ops products_of(PassCtx *p, Func *f) {
     return found;
 }
 
+/* Runs the pass: replaces products with one-hot rows by gathers of the other operand's rows. Not
+ * where batches are drawn. */
 static bool run(PassCtx *p, Module *m) {
     if (m->recipe.sample.batch) return true;
     for (int i = 0; i < m->funcs.n; i++) {

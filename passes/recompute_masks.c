@@ -144,6 +144,8 @@ static void link_users(Arena *a, Masks *m, Func *f) {
         }
 }
 
+/* Runs the pass: masks that the backward pass reads are computed again from results that are stored
+ * anyway, so that neither masks nor the inputs of activations need memory. */
 static bool run(PassCtx *p, Module *mod) {
     for (int i = 0; i < mod->funcs.n; i++) {
         Func *f = mod->funcs.v[i];

@@ -445,6 +445,8 @@ static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
     pass_dce_func(p->a, f);
 }
 
+/* Runs the pass: chooses for each function whether products with weights stand before or after sums
+ * over neighbours, by cost. */
 static bool run(PassCtx *p, Module *m) {
     const Func *train = func_of(m, PHASE_TRAIN);
     bool sampled = m->recipe.sample.batch > 0;

@@ -227,6 +227,7 @@ static bool rewrite(PassCtx *p, Builder *b, Match *m) {
     return true;
 }
 
+/* Runs the pass: sums that can be computed from sums made before them are rewritten so. */
 static bool run(PassCtx *p, Module *mod) {
     for (int i = 0; i < mod->funcs.n; i++) {
         Builder b = {.m = mod, .f = mod->funcs.v[i]};

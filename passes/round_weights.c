@@ -385,6 +385,8 @@ static void read_rounded(RoundWeights *c, Func *f) {
     pass_dce_func(c->p->a, f);
 }
 
+/* Runs the pass: the 16-bit copies of f32 weights are made once after each update (in a function
+ * @refresh), not in every run that reads them. */
 static bool run(PassCtx *p, Module *m) {
     RoundWeights c = {.p = p, .m = m, .train = func_of(m, PHASE_TRAIN)};
     if ((!c.train && !m->recipe.sample.serve) || func_of(m, PHASE_REFRESH)) return true;

@@ -328,6 +328,7 @@ static bool transpose_variable(Transpose *t, const Var *v) {
     return true;
 }
 
+/* Runs the pass: parameters that are read only transposed are stored transposed. */
 static bool run(PassCtx *p, Module *m) {
     Transpose t = {.p = p, .m = m};
     bool any = false;
