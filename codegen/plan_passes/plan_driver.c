@@ -11,12 +11,15 @@ static const Pass *const passes[] = {
 #undef PLAN_PASS
 };
 
+/* The pass over plans of this name; NULL: there is none. */
 const Pass *plan_pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
         if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
 }
 
+/* Pass i of all there are: those over the graph IR, then those over plans, then those over loops.
+ * NULL behind the last. */
 const Pass *plan_all_passes_at(int i) {
     int n = pass_count();
     if (i < n) return pass_at(i);
@@ -24,13 +27,16 @@ const Pass *plan_all_passes_at(int i) {
     return i < (int)COUNT(passes) ? passes[i] : loop_pass_at(i - (int)COUNT(passes));
 }
 
+/* The number, in Ctx.sources, of the file that the module was compiled from; `otherwise` if that is
+ * not among the sources. */
 uint32_t plan_main_file(const Module *m, uint32_t otherwise) {
     for (uint32_t i = 0; m->source_path && i < (uint32_t)m->ctx->sources.n; i++)
         if (strcmp(m->ctx->sources.v[i].path, m->source_path) == 0) return i;
     return otherwise;
 }
 
-/* The pass whose name begins the list. */
+/* The pass over plans whose name is first in a comma-separated list; NULL: there is none of this
+ * name. */
 static const Pass *first_of(const char *names) {
     size_t n = strcspn(names, ",");
     for (size_t i = 0; i < COUNT(passes); i++)
@@ -38,13 +44,13 @@ static const Pass *first_of(const char *names) {
     return NULL;
 }
 
-/* What follows the first name of the list; "" = nothing. */
+/* What follows the first name of a comma-separated list; "" = nothing. */
 static const char *rest_of(const char *names) {
     names += strcspn(names, ",");
     return names + (*names == ',');
 }
 
-/* Whether a pass of the list gives the fact. */
+/* Whether a pass of the comma-separated list establishes the fact (a PLAN_ bit). */
 static bool gives(const char *names, unsigned fact) {
     for (; *names; names = rest_of(names)) {
         const Pass *pass = first_of(names);
@@ -53,6 +59,8 @@ static bool gives(const char *names, unsigned fact) {
     return false;
 }
 
+/* A plan of module m without any steps. device: the one whose kernels and libraries its steps may
+ * use, or NULL; its sparse products are the library's only if it has a pass that finds them. */
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     Plan *p = NEW(m->a, Plan);
     p->m = m;
@@ -63,7 +71,8 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     return p;
 }
 
-/* Whether the module has dumped values. */
+/* Whether some values of the module are dumped (written out for a person to look at), which steps
+ * must not be moved across. */
 static bool has_dumps(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
@@ -71,14 +80,16 @@ static bool has_dumps(const Module *m) {
     return false;
 }
 
-/* The passes behind `form-kernels`: of a processor, of processes that share rows, or what the
- * device names. */
+/* The passes that follow `form-kernels`, as a comma-separated list: of a processor, of processes
+ * that share rows, or what the device names. */
 static const char *passes_of(const Plan *p) {
     if (p->partitioned) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;
     return "order-steps,block-rows,delay-sums,gather-parts,join-kernels,lifetimes";
 }
 
+/* The passes that make a finished plan of p, as a comma-separated list. With dumped values,
+ * dumps-last runs before each pass that moves steps. */
 const char *plan_pipeline(const Plan *p) {
     const bool dumps = has_dumps(p->m);
     StrBuf b = sb_new(p->m->a);
@@ -91,7 +102,7 @@ const char *plan_pipeline(const Plan *p) {
     return b.s;
 }
 
-/* The first missing fact in words, for the pass driver. */
+/* The first of the missing facts (PLAN_ bits) in words, for the pass driver's message. */
 static const char *fact_name(unsigned facts) {
     if (facts & PLAN_STEPS) return "steps (form-kernels makes them)";
     if (facts & PLAN_BLOCKS) return "loops over blocks of rows (block-rows makes them)";
@@ -102,28 +113,31 @@ static const char *fact_name(unsigned facts) {
     return "the lives of temporaries (lifetimes finds them)";
 }
 
-/* Prints the plan, for the pass driver. */
+/* Prints a plan, as the pass driver wants it. */
 static void print(StrBuf *b, const void *p) {
     plan_print(b, p);
 }
 
-/* Verifies the plan after a pass, for the pass driver. */
+/* Verifies a plan after the pass called `after`, as the pass driver wants it. False after
+ * diagnostics. */
 static bool verify(Ctx *c, void *p, const char *after) {
     if (plan_verify(c, p)) return true;
     diag_note(c, (Span){0}, "it was found after the pass '%s'", after);
     return false;
 }
 
-/* Runs one pass, for the pass driver. */
+/* Runs one pass on plan p, as the pass driver wants it. */
 static bool run_pass(PassCtx *pc, const Pass *pass, void *p) {
     return pass->run_plan(pc, p);
 }
 
+/* Runs the passes of a comma-separated list on plan p. False after diagnostics. */
 bool plan_run_passes(Ctx *c, Plan *p, const char *names, const PassOptions *o) {
     PassSubject s = {p, &p->flags, print, verify, run_pass, fact_name, plan_pass_find, NULL};
     return pass_run_list(c, &s, names, o);
 }
 
+/* Makes a finished plan of module m with the passes of plan_pipeline(). NULL after diagnostics. */
 Plan *plan_of_module(Ctx *c, Module *m, const char *device, SpmmChoice spmm, const PassOptions *o) {
     Plan *p = plan_new(m, device, spmm);
     return plan_run_passes(c, p, plan_pipeline(p), o) ? p : NULL;

@@ -16,13 +16,13 @@
 #include "ir/text.h"
 #include "passes/rewrite.h"
 
-/* The search for an epilogue of one product. */
+/* The search for steps that one matrix product can do, too. */
 typedef struct {
     Arena *a;
     const Plan *p;
     PPhase *ph;
-    int gemm_at; /* of the product */
-    PStep *gemm;
+    int gemm_at; /* the product's position in the phase */
+    PStep *gemm; /* the product */
 } GroupSearch;
 
 /* Whether the buffer holds f32. */
@@ -30,7 +30,8 @@ static bool is_f32_buf(const Plan *p, int buf) {
     return p->bufs.v[buf]->dt == DT_F32;
 }
 
-/* Whether a step strictly between two accesses the buffer; written: writes it. */
+/* Whether a step strictly between two positions of the phase accesses the buffer. written: only
+ * writes count. */
 static bool is_accessed_between(const PPhase *ph, int from, int to, int buf, bool written) {
     for (int i = from + 1; i < to; i++)
         if (written ? plan_step_writes(ph->steps.v[i], buf)
@@ -39,7 +40,8 @@ static bool is_accessed_between(const PPhase *ph, int from, int to, int buf, boo
     return false;
 }
 
-/* Whether no loop begins or ends between the two positions. */
+/* Whether no loop begins or ends at or between the two positions of the phase, so that their steps
+ * run equally often. */
 static bool same_loop(const PPhase *ph, int from, int to) {
     for (int i = from; i <= to; i++) {
         PStepKind k = ph->steps.v[i]->kind;
@@ -49,13 +51,15 @@ static bool same_loop(const PPhase *ph, int from, int to) {
 }
 
 /* ---- a bias, a cut at 0 ------------------------------------------------------------------- */
-/* Whether the operation computes an element from elements at its place, or from nothing. */
+/* Whether op computes an element of its result from the elements of its operands at the same place,
+ * or from nothing. */
 static bool is_elementwise(const Op *op) {
     return op_has(op, OPT_ELEM) || op->kind == OP_VIEW || op->kind == OP_CONST ||
            op->kind == OP_SIZE;
 }
 
-/* What the kernel does beyond storing a value of elements at its place; NULL: nothing. */
+/* What else the kernel does than compute and store one value element by element, in words; NULL:
+ * nothing. */
 static const char *store_obstacle(const LKernel *k) {
     bool segment = false, sum = false, random = false, gather = false, other = false;
     for (int i = 0; i < k->computes.n; i++) {
@@ -80,7 +84,8 @@ static bool is_zero(const Op *op) {
     return op->kind == OP_CONST && op->imm == 0;
 }
 
-/* The operand of max(x, 0), and *is_relu; or op itself. */
+/* The operand x if op is max(x, 0) and computed in the kernel, and sets *is_relu; otherwise op
+ * itself. */
 static const Op *relu_operand(const LKernel *k, const Op *op, bool *is_relu) {
     if (op->kind != OP_MAX || !plan_computes(k, op)) return op;
     for (int i = 0; i < 2; i++)
@@ -91,7 +96,7 @@ static const Op *relu_operand(const LKernel *k, const Op *op, bool *is_relu) {
     return op;
 }
 
-/* Whether x has the last dimensions of y, in the same order. */
+/* Whether the dimensions of x are the last ones of y, in the same order. */
 static bool has_last_dims(const Type *x, const Type *y) {
     int skip = y->rank - x->rank;
     for (int i = 0; skip >= 0 && i < x->rank; i++)
@@ -99,26 +104,27 @@ static bool has_last_dims(const Type *x, const Type *y) {
     return skip >= 0;
 }
 
-/* How many operations the kernel carries out for each element. */
+/* The number of elementwise operations that the kernel carries out for each element. */
 static int count_computed(const LKernel *k) {
     int n = 0;
     for (int i = 0; i < k->computes.n; i++) n += op_has(k->computes.v[i], OPT_ELEM);
     return n;
 }
 
-/* The buffer that holds the value when the kernel begins, or -1. */
+/* The buffer from which the kernel of step s reads the result of op; -1: it does not. */
 static int read_buf(const PStep *s, const Op *op) {
     return plan_argument_buf(s, plan_argument(s->kernel, op));
 }
 
-/* The written buffer of a kernel that has one. */
+/* The buffer that the kernel of step s writes; it must write one. */
 static int written_buf(const PStep *s) {
     int i = 0;
     while (!s->kernel->bufs.v[i]->written) i++;
     return s->bufs[i];
 }
 
-/* Why the kernel of step k is not an epilogue of the product; NULL: it is, as *e says. */
+/* Why the kernel of step k cannot be done at the end of the matrix product f->gemm; NULL: it can,
+ * and *e says how: a bias, a cut at 0 (relu), or both. */
 static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogue *e) {
     const PGemm *g = &f->gemm->gemm;
     const int product = f->gemm->bufs[2];
@@ -147,14 +153,16 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
     return e->side < 0 || is_f32_buf(f->p, e->side) ? NULL : "adds a bias of 16 bits";
 }
 
-/* The position of the next step behind `summed` that accesses the buffer, or -1. */
+/* The position of the first step behind position `from` that accesses the buffer; -1: there is
+ * none. */
 static int next_use(const PPhase *ph, int from, int buf) {
     for (int i = from + 1; i < ph->steps.n; i++)
         if (plan_step_accesses_buf(ph->steps.v[i], buf)) return i;
     return -1;
 }
 
-/* Why the step that reads the product's result is not its epilogue; NULL: it is. */
+/* Why the step that reads the product's result cannot be done at the end of the product; NULL: it
+ * can, as *e says. */
 static const char *find_epilogue(const GroupSearch *f, PEpilogue *e) {
     const PPhase *ph = f->ph;
     int z = f->gemm->bufs[2], at = next_use(ph, f->gemm_at, z);
@@ -177,7 +185,7 @@ static const char *find_epilogue(const GroupSearch *f, PEpilogue *e) {
 }
 
 /* ---- sums of an operand's rows -------- */
-/* Whether the op sums over the first dimension of its operand. */
+/* Whether the op of step s sums f32 values over the first dimension of its operand. */
 static bool sums_rows(const PStep *s) {
     const Op *op = s->op;
     if (!op || op->kind != OP_REDUCE || op->red != RED_SUM || op->type.dt != DT_F32) return false;
@@ -188,8 +196,8 @@ static bool sums_rows(const PStep *s) {
     return true;
 }
 
-/* The buffer whose rows the kernel sums in chunks, or -1: one that computes more sums other rows.
- */
+/* The buffer whose rows the kernel of step s sums in chunks; -1: it does something else or
+ * something more. */
 static int summed_buffer(const PStep *s) {
     if (s->kind != PS_KERNEL || s->n_bufs != 2 || s->pred >= 0 || s->covered_by || !sums_rows(s))
         return -1;
@@ -198,8 +206,8 @@ static int summed_buffer(const PStep *s) {
     return chunked ? read_buf(s, s->op->in[0]) : -1;
 }
 
-/* Whether operand i of the product lies as contiguous rows of `count` elements over which it sums.
- */
+/* Whether operand i (0: A, 1: B) of the product lies as contiguous rows of `count` elements, over
+ * which the product sums. */
 static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
     int64_t one;
     const Expr *step = i ? g->b_col : g->a_row, *row = i ? g->b_row : g->a_col;
@@ -207,8 +215,9 @@ static bool is_rows_of(const PGemm *g, int i, const Expr *count) {
            expr_eq(i ? g->n : g->m, count);
 }
 
-/* Why the sum that begins with the step at `gemm_at` cannot be made with the product, as sum of its
- * operand i; NULL: it can. */
+/* Why the sum that begins with the step at position `at` cannot be made with the product, as sum of
+ * its operand i (0: A, 1: B); NULL: it can, as *e says. The sum takes two steps: partial sums of
+ * chunks, then their sum. */
 static const char *try_sum(const GroupSearch *f, int at, int i, PEpilogue *e) {
     const PPhase *ph = f->ph;
     PStep *parts = ph->steps.v[at], *sum = NULL;
@@ -235,7 +244,8 @@ static const char *try_sum(const GroupSearch *f, int at, int i, PEpilogue *e) {
     return NULL;
 }
 
-/* Why no step that sums an operand can be made with the product; NULL: one can. */
+/* Why no step that sums the rows of an operand can be done with the product; NULL: one can, as *e
+ * says. */
 static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
     const char *why = "no step sums an operand over the same rows";
     for (int at = 0; at < f->ph->steps.n && !e->kind; at++) {
@@ -248,14 +258,14 @@ static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
                 !expr_eq(f->gemm->gemm.k, rows->size))
                 continue;
             const char *not = try_sum(f, at, i, e);
-            if (not ) why = arena_printf(f->a, "%s %s", s->kernel->name, not );
+            if (not) why = arena_printf(f->a, "%s %s", s->kernel->name, not);
         }
     }
     return e->kind ? NULL : why;
 }
 
 /* ---- all -------- */
-/* Why the product covers nothing; NULL: it does, as *e says. */
+/* Why the product does no other step's work; NULL: it does, as *e says. */
 static const char *find_cover(const GroupSearch *f, PEpilogue *e) {
     const PStep *s = f->gemm;
     int64_t one;
@@ -267,7 +277,7 @@ static const char *find_cover(const GroupSearch *f, PEpilogue *e) {
     return s->gemm.long_k ? find_operand_sum(f, e) : find_epilogue(f, e);
 }
 
-/* Finds what a product covers, and remarks on it. */
+/* Finds which other steps the product f->gemm can do, records that in both, and remarks on it. */
 static void cover_steps(PassCtx *pc, GroupSearch *f) {
     PEpilogue *e = NEW(f->a, PEpilogue);
     const char *why_not = find_cover(f, e);
@@ -282,6 +292,8 @@ static void cover_steps(PassCtx *pc, GroupSearch *f) {
                     plan_epilogue_text(e));
 }
 
+/* Looks for other steps that each matrix product can do. Only a plan for a device has such
+ * products. */
 static bool run(PassCtx *pc, Plan *p) {
     for (int i = 0; i < p->phases.n && p->device; i++) {
         GroupSearch f = {.a = pc->a, .p = p, .ph = p->phases.v[i]};
@@ -302,7 +314,7 @@ const Pass plan_pass_epilogues = {
     .run_plan = run,
 };
 
-/* The position of the step in its phase. */
+/* The position of step s in its phase. */
 int plan_step_index(const PPhase *ph, const PStep *s) {
     int i = 0;
     while (i < ph->steps.n && ph->steps.v[i] != s) i++;

@@ -15,25 +15,28 @@
 #include <string.h>
 
 /* ---- 1. what each operation becomes ---------------------------------------------------- */
-/* Whether the op has a buffer from the start: data, variable, input or saved value. */
+/* Whether the result of op has a buffer from the start: data, a variable, an input or a saved
+ * value. */
 static bool is_source(const Op *op) {
     return op_has(op, OPT_SOURCE);
 }
 
-/* Whether op is computed from nothing wherever it is read: constants and the like. */
+/* Whether every kernel that reads op computes it by itself, since it has no operands and no buffer:
+ * constants and the like. */
 static bool always_inline(const Op *op) {
     return op->n_in == 0 && !is_source(op) && op_has(op, OPT_PURE) && !op_has(op, OPT_LIB);
 }
 
-/* Whether the op has node, edge or graph rows. A reduction without these would be repeated in every
- * row of its user. */
+/* Whether the result of op has a row per node, edge or graph. A reduction without these rows would
+ * be repeated in every row of the kernel that reads it. */
 static bool has_rows(const Op *op) {
     for (int i = 0; i < op->type.rank; i++)
         if (op->type.dim[i]->kind != SP_DIM) return true;
     return false;
 }
 
-/* Whether op may be computed in the kernels of its users. */
+/* Whether the kernels that read op may compute it by themselves instead of reading it from
+ * memory. */
 static bool may_inline(const Lower *lo, const Op *op) {
     if (op_has(op, OPT_LIB) || cg_info(lo, op)->gemm || cg_info(lo, op)->spmm) return false;
     if (always_inline(op)) return true;
@@ -41,23 +44,26 @@ static bool may_inline(const Lower *lo, const Op *op) {
     return !(op_has(op, OPT_REDUCE) && !has_rows(op));
 }
 
-/* Whether the user needs its operands in memory: effects and library calls. */
+/* Whether `user` needs its operands in memory: host effects, library calls and matrix products
+ * do. */
 static bool wants_memory(const Lower *lo, const Op *user) {
     return op_has(user, OPT_EFFECT) || op_has(user, OPT_LIB) || cg_info(lo, user)->gemm;
 }
 
 /* By whom a value is read. */
 typedef struct {
-    int n;
-    const Op *last;
+    int n;          /* how often, as operand */
+    const Op *last; /* one of the readers: the first in the function */
 } Uses;
 
-/* Whether only a concatenation reads op, which writes its operands itself. */
+/* Whether op is a concatenation that only another one reads, whose kernel writes the operands of op
+ * itself, so that op needs no buffer. u: the uses of op. */
 static bool is_concat_operand(const Op *op, const Uses *u) {
     return u->n == 1 && cg_concat_continues(op, u->last);
 }
 
-/* Decides whether a value is dead, inline, stored or a source. */
+/* Sets what becomes of op (see Storage). used: something needs its result; in_memory: something
+ * needs it in memory. */
 static void choose_storage(Lower *lo, Op *op, bool used, bool in_memory) {
     OpInfo *i = cg_info(lo, op);
     i->base = op;
@@ -69,15 +75,17 @@ static void choose_storage(Lower *lo, Op *op, bool used, bool in_memory) {
         i->storage = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
 }
 
-/* Whether op is the first rows of its operand: these are where the operand is. */
+/* Whether op is the first rows of its operand, so that they are found where the operand is, at
+ * offset 0. */
 static bool is_prefix_slice(const Op *op) {
     int64_t off;
     return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
            op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
 }
 
-/* Makes views of stored values aliases of these. whole: values whose buffer an effect takes as it
- * is. */
+/* Makes views and first rows of values in memory aliases of these, so that they need no copy. full:
+ * by Op.id, values whose buffer must hold exactly that value, since an effect or a C function takes
+ * it as it is. */
 static void find_aliases(Lower *lo, const bool *full) {
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
@@ -92,7 +100,8 @@ static void find_aliases(Lower *lo, const bool *full) {
     }
 }
 
-/* Decides what each op of the function becomes, backwards from the effects. */
+/* Decides what becomes of each op of the current function (lo->info), backwards from the effects,
+ * and makes the tables by Op.id that lowering uses. */
 static void classify(Lower *lo) {
     func_number(lo->f);
     int n = lo->f->n_ops;
@@ -138,14 +147,15 @@ static void classify(Lower *lo) {
 }
 
 /* ---- 4. steps -------- */
-/* Appends a copy. */
+/* Appends a step that copies buffer `from` to buffer `to`. effect: the op that it is for. */
 static void step_copy(Lower *lo, const Op *effect, int from, int to) {
     PStep *s = cg_step(lo, PS_COPY, effect, 2);
     s->bufs[0] = from;
     s->bufs[1] = to;
 }
 
-/* Appends a step that ranks elements; the library wants a mask for every element. */
+/* Appends a step that ranks elements along an axis by a library call. The library wants a mask with
+ * an element for each of the operand's, so a mask of fewer dimensions is expanded first. */
 static void step_rank(Lower *lo, const Op *op) {
     Type full = op->in[0]->type;
     full.dt = DT_I1;
@@ -158,7 +168,8 @@ static void step_rank(Lower *lo, const Op *op) {
     s->rank_axis = type_find(&op->in[0]->type, op->over[0]);
 }
 
-/* Appends a step for each edge space that is filtered by this output of @load. */
+/* Appends, for an output of @load, a step for each edge space that keeps the edges where this
+ * output holds. */
 static void step_relations(Lower *lo, const Op *out) {
     if (lo->f->phase != PHASE_LOAD) return;
     for (int i = 0; i < lo->m->spaces.n; i++) {
@@ -170,7 +181,8 @@ static void step_relations(Lower *lo, const Op *out) {
     }
 }
 
-/* Appends the steps of an effect. */
+/* Appends the steps of a host effect: of an output the copies to its buffer, of print and assert
+ * their call on the host. */
 static void step_effect(CgBuild *b, const Op *op) {
     Lower *lo = b->lo;
     if (op->kind == OP_OUTPUT) {
@@ -187,14 +199,16 @@ static void step_effect(CgBuild *b, const Op *op) {
     s->text = op->name;
 }
 
-/* The k-th result of a call: itself, or the `result` that reads it. */
+/* The op that stands for result k of a call or loop: the call itself for result 0, or the `result`
+ * op that reads it. NULL: nobody reads result k. */
 static const Op *result_of(const FusionGroup *u, int k) {
     for (int i = 1; i < u->roots.n; i++)
         if ((int)u->roots.v[i]->imm == k) return u->roots.v[i];
     return k == 0 ? u->roots.v[0] : NULL;
 }
 
-/* The types of a call's results; those of a gradient are its inputs' types. */
+/* Fills types[] with the types of a call's results and returns how many there are. The gradient of
+ * a call has a result for each input of floating point, of its type. */
 static int call_results(const Op *op, const Type **types) {
     int n = 0;
     if (op->kind != OP_CALL_GRAD) {
@@ -206,7 +220,8 @@ static int call_results(const Op *op, const Type **types) {
     return n;
 }
 
-/* The types of a call's inputs, then of its results; returns how many. */
+/* Makes a list of the types of a call's inputs (*n_in of them), then of its results; returns the
+ * length of the list. The condition of a call is none of its inputs. */
 int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
     const Type **t = *types = NEWN(a, const Type *, 2 * (size_t)op->n_in + 1);
     *n_in = op->n_in - op->when;
@@ -214,7 +229,8 @@ int plan_call_types(Arena *a, const Op *op, const Type ***types, int *n_in) {
     return *n_in + call_results(op, t + *n_in);
 }
 
-/* Appends a call. A result that nobody reads is written to scratch memory. */
+/* Appends the step that calls the user's C function. A result that nobody reads is written to a
+ * temporary, since the function wants a place for it. */
 static void step_call(Lower *lo, const FusionGroup *u) {
     const Op *op = u->roots.v[0];
     const Type **types = NULL;
@@ -236,8 +252,8 @@ static void step_call(Lower *lo, const FusionGroup *u) {
 
 static bool lower_body(Lower *lo, Func *f, const int *args, int carried);
 
-/* Appends a loop. What changes starts as a copy of its operand and ends as the loop's result; the
- * steps of the body stand between PS_LOOP and PS_END. */
+/* Appends the steps of a loop: a copy of each value that changes to the buffer in which it ends as
+ * the loop's result, PS_LOOP, the steps of the body, and PS_END. */
 static void step_loop(Lower *lo, const FusionGroup *u) {
     const Op *op = u->roots.v[0];
     int carried = func_n_carried(op->body), *args = NEWN(lo->a, int, (size_t)op->n_in);
@@ -264,8 +280,8 @@ static void step_loop(Lower *lo, const FusionGroup *u) {
     begin->other = ph->steps.n - 1;
 }
 
-/* Makes the steps from `from` on conditional, if group u is needed only under a condition and that
- * is known by then. */
+/* Makes the phase's steps from number `from` on conditional, if fusion group u is wanted only under
+ * a condition and that is known by then. Calls, loops and effects have conditions of their own. */
 static void guard_steps(CgBuild *b, int u, int from) {
     Lower *lo = b->lo;
     const FusionGroup *unit = &b->groups.v[u];
@@ -283,7 +299,8 @@ static void guard_steps(CgBuild *b, int u, int from) {
     }
 }
 
-/* Appends the steps of a fusion group. */
+/* Appends the steps of a fusion group: a kernel over its roots, or the library calls and host
+ * effects that it consists of. */
 static void step_group(CgBuild *b, const FusionGroup *u) {
     Lower *lo = b->lo;
     const Op *op = u->roots.v[0];
@@ -318,8 +335,8 @@ static void step_group(CgBuild *b, const FusionGroup *u) {
     }
 }
 
-/* Copies variables to temporaries where a later copy reads the old value after it was overwritten.
- */
+/* Copies variables to temporaries where a copy at the end of the phase reads the old value and a
+ * step may have overwritten that by then. */
 static void save_old_values(CgBuild *b) {
     Lower *lo = b->lo;
     for (int i = 0; i < b->copies_at_end.n; i++) {
@@ -336,7 +353,8 @@ static void save_old_values(CgBuild *b) {
     }
 }
 
-/* Appends the copies that come last. */
+/* Appends the copies that come last in the phase: new values of variables that could not be
+ * computed in place. */
 static void append_last_copies(CgBuild *b) {
     for (int i = 0; i < b->copies_at_end.n; i++) {
         const CgCopy *c = &b->copies_at_end.v[i];
@@ -345,7 +363,7 @@ static void append_last_copies(CgBuild *b) {
 }
 
 /* ---- all -------- */
-/* Checks that no value is sparse any more. */
+/* Checks that no value of the function is sparse any more. False after a diagnostic. */
 static bool check_dense(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.layout != LAYOUT_CSR) continue;
@@ -356,7 +374,8 @@ static bool check_dense(Lower *lo) {
     return true;
 }
 
-/* Checks that long reductions leave a dimension free for their chunks (lower_long.c). */
+/* Checks that long reductions (over all nodes or edges) leave a dimension free for the partial sums
+ * of their chunks (lower_long.c). False after a diagnostic. */
 static bool check_ranks(Lower *lo) {
     for (Op *op = lo->f->first; op; op = op->next) {
         if (op->type.rank < MAX_RANK || !cg_is_long_reduction(op) || cg_gemm_fits(lo, op)) continue;
@@ -368,7 +387,8 @@ static bool check_ranks(Lower *lo) {
     return true;
 }
 
-/* Checks that saved values that the function reads exist. */
+/* Checks that for each saved value that the function reads there is an output of @load. False after
+ * diagnostics. */
 static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
@@ -382,7 +402,8 @@ static bool check_saved(Lower *lo) {
     return ok;
 }
 
-/* Cuts the current function into fusion groups and appends their steps to the phase. */
+/* Cuts the current function into fusion groups and appends their steps to the current phase. False
+ * after diagnostics. */
 static bool lower_steps(Lower *lo) {
     if (!check_dense(lo) || !check_ranks(lo) || !check_saved(lo)) return false;
     CgBuild b = {.lo = lo};
@@ -399,7 +420,9 @@ static bool lower_steps(Lower *lo) {
     return true;
 }
 
-/* Appends the steps of a loop's body. */
+/* Appends the steps of a loop's body f to the current phase, and then restores the state of lo for
+ * the function around. args: the buffers of the loop's operands, the first `carried` of which
+ * change. */
 static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     Lower outer = *lo;
     lo->f = f;
@@ -420,7 +443,7 @@ static bool lower_body(Lower *lo, Func *f, const int *args, int carried) {
     return ok;
 }
 
-/* Makes a phase of a function. */
+/* Makes a phase of function f and appends it to the plan. False after diagnostics. */
 static bool lower_func(Lower *lo, Func *f) {
     PPhase *ph = NEW(lo->a, PPhase);
     ph->name = f->name;
@@ -459,7 +482,8 @@ static const char *const apart_text[UNFUSED_COUNT_] = {
     [UNFUSED_COPY] = "copies it beside others",
 };
 
-/* Why two kernels are not fused, as text behind the reader's name. */
+/* Why two kernels are not fused, as a text that follows the name of the one that reads the
+ * value. */
 const char *plan_unfused_text(UnfusedCause why) {
     return apart_text[why];
 }
@@ -472,12 +496,12 @@ static const char *const apart_cure[UNFUSED_COUNT_] = {
     [UNFUSED_SPARSE] = "--spmm=own",
 };
 
-/* The option that would fuse them; NULL: none. */
+/* The option that would let the two kernels be fused; NULL: there is none. */
 const char *plan_unfused_remedy(UnfusedCause why) {
     return apart_cure[why];
 }
 
-/* Remarks on two kernels that are not fused. */
+/* Adds a pass remark that value and reader have separate kernels, and why. */
 static void remark_unfused(PassCtx *pc, const PUnfused *x) {
     const bool needs = x->cause == UNFUSED_SIBLING || x->cause == UNFUSED_LATER;
     const Op *reader = x->via && !needs ? x->via : x->root;
@@ -491,7 +515,8 @@ static void remark_unfused(PassCtx *pc, const PUnfused *x) {
                   x->cause == UNFUSED_GATHER ? "gathers it: " : "", text);
 }
 
-/* Remarks on the kernels of a phase. */
+/* Adds the pass remarks on a phase: how many values are in how many kernels, and which kernels were
+ * not fused. */
 static void remark_phase(PassCtx *pc, const PPhase *ph) {
     int kernels = 0, values = 0;
     for (int i = 0; i < ph->steps.n; i++) {
@@ -504,7 +529,8 @@ static void remark_phase(PassCtx *pc, const PPhase *ph) {
         if (ph->apart.v[i].cause != UNFUSED_NOT) remark_unfused(pc, &ph->apart.v[i]);
 }
 
-/* Gives the plan the segment bounds by which rows of a space are assigned to processes. */
+/* Gives the plan a buffer with the segment bounds that decide which process owns which rows of
+ * space s: those of edges by destination, those of stored entries by row. */
 static void add_partition_bounds(Lower *lo, Space *s) {
     if (!plan_is_partitioned_space(s)) return;
     if (s->kind == SP_EDGE) cg_map_buf(lo, map_dst(lo->m, s), LB_MAP_PTR, NULL);
@@ -513,7 +539,7 @@ static void add_partition_bounds(Lower *lo, Space *s) {
     add_partition_bounds(lo, s->nz_of->type.dim[0]);
 }
 
-/* The same for all spaces with buffers. */
+/* Does this for the first dimension of each buffer: their rows are shared by processes. */
 static void add_all_partition_bounds(Lower *lo) {
     for (int i = 0, n = lo->p->bufs.n; i < n; i++) {
         const PBuf *b = lo->p->bufs.v[i];
@@ -523,6 +549,8 @@ static void add_all_partition_bounds(Lower *lo) {
     }
 }
 
+/* Makes a phase of each function of the module, @load first, since others read what it saves.
+ * Bodies of loops become part of the phase around them. */
 static bool run(PassCtx *pc, Plan *p) {
     Module *m = p->m;
     Lower lower = {.c = pc->ctx, .a = m->a, .m = m, .p = p};

@@ -22,7 +22,7 @@
 #include <string.h>
 
 /* ---- in the graph ------------------------------------------------------------------------- */
-/* A sparse product in the graph. */
+/* A sparse product in the graph: a segment sum of rows of `dense`, each times a weight. */
 typedef struct {
     const LKernel *k;                   /* that computes it; NULL = it is to be formed */
     const Op *segment, *dense, *weight; /* weight: NULL = none */
@@ -30,18 +30,20 @@ typedef struct {
     const Map *weight_idx;              /* .. of their weights; NULL = each entry has its own */
 } SparseProduct;
 
-/* Whether op is computed in the product's kernel. */
+/* Whether op is computed in the product's kernel, or would be once that is formed. */
 static bool is_inline(const SparseProduct *p, const Op *op) {
     return p->k ? plan_computes(p->k, op) : op->fused;
 }
 
-/* Whether op looks up values at the entries by another map than the sum's. */
+/* Whether op gathers, for each entry of the sum, a value through another map of the entries than
+ * the one that the sum is over. */
 static bool is_lookup(const SparseProduct *p, const Op *op) {
     return op->kind == OP_GATHER && is_inline(p, op) && op->map->from == p->segment->map->from &&
            op->map != p->segment->map && !map_is_partial(op->map);
 }
 
-/* Matches the factors of the summed term: a gathered dense row and at most one weight. */
+/* Whether op is a product of one gathered row of a dense matrix and at most one weight per entry.
+ * It records in p what they are. */
 static bool match_factors(SparseProduct *p, const Op *op) {
     if (op->kind == OP_MUL && is_inline(p, op))
         return match_factors(p, op->in[0]) && match_factors(p, op->in[1]);
@@ -58,53 +60,55 @@ static bool match_factors(SparseProduct *p, const Op *op) {
     return true;
 }
 
-/* Matches a sum over edges. */
+/* Whether the segment sum of p is a sparse product: it adds up, for each row, weighted rows of a
+ * dense matrix. It records the operands in p. */
 static bool match_product(SparseProduct *p) {
     const Op *op = p->segment;
     return op->kind == OP_SEGMENT && op->red == RED_SUM && op->type.rank == 2 &&
            op->type.dim[0] == op->map->to && match_factors(p, op->in[0]) && p->dense;
 }
 
-/* Whether all values are f32. */
+/* Whether the operands and the result of the product are f32. */
 static bool is_f32(const SparseProduct *p) {
     return p->dense->type.dt == DT_F32 && p->segment->type.dt == DT_F32 &&
            (!p->weight || p->weight->type.dt == DT_F32);
 }
 
-/* Whether op is known when data have been loaded and constant from then on; what @encode saves is
- * not. */
+/* Whether the value of op is known when data have been loaded and constant from then on; what
+ * @encode saves is not. */
 static bool is_constant_after_load(const Module *m, const Op *op) {
     const Func *load = op->kind == OP_SAVED ? func_of(m, PHASE_LOAD) : NULL;
     return op->kind == OP_DATA || (load && func_output(load, op->name));
 }
 
-/* Whether weights are where the library wants them: in the order of its entries, or known so early
- * that a copy in that order can be made. */
+/* Whether the product's weights are in the order of the library's entries, or known so early that a
+ * copy in that order can be made. */
 static bool has_weights_in_order(const Module *m, const SparseProduct *p) {
     bool in_order = !p->weight || (!p->weight_idx && map_is_sorted(p->segment->map));
     return in_order || is_constant_after_load(m, p->weight);
 }
 
-/* Whether the map's edges are sampled: batches have their own sizes, and what the library prepares
- * is for one size. */
+/* Whether the map's edges are sampled in this phase: batches have sizes of their own, and what the
+ * library prepares is for one size. */
 static bool is_sampled(const Module *m, Phase phase, const Map *map) {
     return module_runs_on_batches(m, phase) || space_is_drawn(map->from);
 }
 
-/* Whether rows of the type are one number. */
+/* Whether rows of type t, of rank 2, are one number each. */
 static bool is_one_column(const Type *t) {
     int64_t width;
     return expr_is_const(t->dim[1]->size, &width) && width == 1;
 }
 
 /* ---- where to cut -------------------------------------------------------------------------- */
-/* Whether op is computed under a condition. */
+/* Whether op is computed only under a condition that saves much work. */
 static bool is_guarded(const Lower *lo, const Op *op) {
     const Guard *g = lo->guard[op->id];
     return g && g->top->heavy;
 }
 
-/* Whether the segment sum is to be the library's product; *dense: its dense matrix. */
+/* Whether the segment sum op is to have a kernel to itself, so that the library can compute it
+ * (--spmm=cusparse). *dense: its dense matrix, which must then be in memory. */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense) {
     SparseProduct p = {.segment = op};
     const Phase phase = lo->p->phases.v[lo->phase]->func->phase;
@@ -124,12 +128,12 @@ typedef struct {
     bool computes_more; /* it stores other values, too */
 } Sums;
 
-/* Whether op is a sum over the product's entries. */
+/* Whether op is a sum over the entries of the product p. */
 static bool is_sum_of(const SparseProduct *p, const Op *op) {
     return op->kind == OP_SEGMENT && op->red == RED_SUM && op->map == p->segment->map;
 }
 
-/* Counts what the product's kernel sums and stores. */
+/* Counts what the product's kernel sums over the product's entries and what it stores. */
 static Sums count_sums(const SparseProduct *p) {
     Sums n = {0};
     for (int i = 0; i < p->k->computes.n; i++) n.n_sums += is_sum_of(p, p->k->computes.v[i]);
@@ -149,10 +153,10 @@ static const Expr *scaled(Arena *a, const Expr *e, int64_t by) {
     return expr_mul(a, e, expr_const(a, by));
 }
 
-/* The bytes that the library would move, where the kernel moves x->own. For each sum: bounds of 4
- * bytes, of which the kernel reads one of 8, and for each entry its row and a weight, which the
- * kernel reads once. Sums that the kernel has in registers are written and read again; those that
- * it stores are read by the rest. */
+/* The bytes that the library would move, where the kernel moves x->own_bytes. For each sum the
+ * library reads bounds of 4 bytes, of which the kernel reads one of 8, and for each entry its row
+ * and a weight, which the kernel reads once. Sums that the kernel has in registers are written and
+ * read again; those that it stores are read by the rest. */
 static const Expr *library_bytes(Arena *a, const PSpmm *x, Sums s) {
     bool looked_up = x->perm >= 0 && x->perm != x->idx;
     int64_t of_entry = 4 + (x->weight >= 0 ? 4 : 0) + (looked_up ? 4 : 0);
@@ -163,14 +167,16 @@ static const Expr *library_bytes(Arena *a, const PSpmm *x, Sums s) {
     return expr_add(a, e, scaled(a, expr_mul(a, x->rows, x->width), of_row));
 }
 
-/* Whether the buffer is constant after data are loaded: the library's copy of it is made once. */
+/* Whether the buffer is constant after data are loaded, so that the library's copy of it is made
+ * once. */
 static bool is_known_early(const Plan *p, int buf) {
     const PBuf *b = p->bufs.v[buf];
     bool saved = b->kind == PB_SAVED && p->phases.v[b->phase]->func->phase == PHASE_LOAD;
     return saved || b->kind == PB_DATA;
 }
 
-/* Why the kernel stays; NULL: the library may do it. */
+/* Why the step's own kernel must compute the sparse product m; NULL: the library may. x, sums: what
+ * is known of it. */
 static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
                               const SparseProduct *m, const PSpmm *x, Sums sums) {
     if (sums.n_sums > 1) return "several sums share its entries";
@@ -185,7 +191,8 @@ static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
     return NULL;
 }
 
-/* The product as the library takes it. */
+/* The buffers and sizes of the product p of step s, as the library takes them. Buffers that the
+ * kernel does not have are -1. */
 static PSpmm describe_product(const PStep *s, const SparseProduct *p) {
     const LKernel *k = p->k;
     Map *map = p->segment->map;
@@ -208,8 +215,8 @@ static PSpmm describe_product(const PStep *s, const SparseProduct *p) {
                    .width = p->segment->type.dim[1]->size};
 }
 
-/* Whether the step's kernel, which has a row for each of the sum's, makes the product of arguments
- * that it has. */
+/* Whether the product p can be described to the library, as *x: the kernel of step s has a row for
+ * each row of the sum, and all buffers that are needed. */
 static bool describe(const PStep *s, const SparseProduct *p, PSpmm *x) {
     if (!s->extent || !expr_eq(s->extent, p->segment->map->to->size)) return false;
     *x = describe_product(s, p);
@@ -218,7 +225,8 @@ static bool describe(const PStep *s, const SparseProduct *p, PSpmm *x) {
            (!p->weight || (x->weight >= 0 && (!looked_up || x->perm >= 0)));
 }
 
-/* The first sparse product that the step's kernel computes; *x: where it lies. */
+/* Finds the first sparse product that the kernel of step s computes, as *p and its buffers and
+ * sizes as *x. False: there is none. */
 static bool find_product(const PStep *s, SparseProduct *p, PSpmm *x) {
     for (int i = 0; i < s->kernel->computes.n; i++) {
         *p = (SparseProduct){.k = s->kernel, .segment = s->kernel->computes.v[i]};
@@ -227,7 +235,8 @@ static bool find_product(const PStep *s, SparseProduct *p, PSpmm *x) {
     return false;
 }
 
-/* Makes a step's kernel the library's product, or says why not. */
+/* Decides whether the library may compute the sparse product of step s, if there is one, and
+ * remarks on that. *n: how many it may so far. */
 static void choose_spmm(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, int *n) {
     SparseProduct m;
     PSpmm found;
@@ -250,6 +259,8 @@ static void choose_spmm(PassCtx *pc, const Plan *p, const PPhase *ph, PStep *s, 
                                               x->why_not ? x->why_not : "");
 }
 
+/* Looks for sparse products in all kernels of the plan, unless --spmm=own. @load runs once, so it
+ * is left out. */
 static bool run(PassCtx *pc, Plan *p) {
     int n = 0;
     for (int i = 0; i < p->phases.n && p->spmm != SPMM_OWN; i++) {
@@ -271,7 +282,7 @@ const Pass plan_pass_sparse_products = {
     .run_plan = run,
 };
 
-/* How many sparse products the library may do. */
+/* The number of sparse products of the plan that the library may compute. */
 int plan_spmm_count(const Plan *p) {
     int n = 0;
     for (int i = 0; i < p->phases.n; i++)
