@@ -44,6 +44,7 @@ bool rt_array_bytes(RtArray *a, size_t *n_bytes) {
     return !__builtin_mul_overflow((size_t)count, rt_dtype_bytes(a->dt), n_bytes);
 }
 
+/* The number that the bits are of. */
 static float bits_f32(uint32_t bits) {
     float f;
     memcpy(&f, &bits, sizeof f);
@@ -83,6 +84,7 @@ double rt_array_f64(const RtArray *a, int64_t i) {
     }
 }
 
+/* Rounds toward 0 to i64; what is beyond gets the nearest, NaN the least. */
 static int64_t i64_from_f64(double x) {
     if (isnan(x)) return INT64_MIN;
     if (x >= 0x1p63) return INT64_MAX;
@@ -169,6 +171,7 @@ bool rt_integer_put(RtDtype dt, void *to, int64_t i, int64_t v) {
     return v <= most && v >= (is_unsigned ? 0 : -most - 1);
 }
 
+/* The array, row by row, as integers of type dt; fails where a number does not fit. */
 static gnnc_status as_integers(RtPool *pool, const RtArray *a, RtDtype dt, const char *name,
                                const void **out, RtError *err) {
     RtArray r = rt_array_row_major(pool, a);

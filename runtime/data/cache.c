@@ -58,6 +58,7 @@ typedef struct {
     uint64_t *hash; /* [blocks] */
 } Hashing;
 
+/* A member hashes every n_members-th block of all arrays. */
 static void hash_blocks(void *arg, int member, int n_members) {
     const Hashing *w = arg;
     for (int i = 0; i < w->n; i++)
@@ -85,12 +86,14 @@ static bool hash_arrays(RtPool *pool, RtTeam *team, const RtCacheArray *a, int n
     return true;
 }
 
+/* The hash of the file's head and list of arrays. */
 static uint64_t hash_head(Head h, const Line *line) {
     h.hash = 0;
     return mix(hash_bytes((const uint8_t *)&h, sizeof h),
                hash_bytes((const uint8_t *)line, h.n_arrays * sizeof *line));
 }
 
+/* The head of a file for n arrays of these data. */
 static Head head_of(const RtCacheKey *of, int n) {
     Head h = {.order = 0x01020304,
               .version = VERSION,
@@ -118,6 +121,7 @@ static bool map_whole(RtPool *pool, int fd, size_t n, RtBytes *out) {
     return true;
 }
 
+/* Reads n bytes of the file; false: no memory, or it is shorter. */
 static bool read_whole(RtPool *pool, int fd, size_t n, RtBytes *out) {
     uint8_t *to = rt_pool_alloc(pool, n, 1);
     for (size_t at = 0; to && at < n;) {
@@ -130,6 +134,7 @@ static bool read_whole(RtPool *pool, int fd, size_t n, RtBytes *out) {
     return to;
 }
 
+/* Reads the head; false: it is of other data, another version or another purpose, or damaged. */
 static bool read_head(int fd, const RtCacheKey *of, size_t n_bytes, Head *h) {
     if (pread(fd, h, sizeof *h, 0) != (ssize_t)sizeof *h) return false;
     const Head want = head_of(of, 0);
@@ -152,6 +157,7 @@ static bool find_arrays(RtBytes file, const Head *h, const Line *line, RtCacheAr
     return at == file.n;
 }
 
+/* Finds the arrays in the file and compares their hashes. */
 static bool check_arrays(RtPool *pool, RtTeam *team, RtBytes file, RtCacheArray *a) {
     Head h;
     memcpy(&h, file.p, sizeof h);
@@ -166,6 +172,8 @@ static bool check_arrays(RtPool *pool, RtTeam *team, RtBytes file, RtCacheArray 
     return true;
 }
 
+/* Opens the file if it is a regular one (a link or FIFO might lead anywhere); *n: its bytes; -1: it
+ * is none. */
 static int open_regular(const char *path, size_t *n) {
     struct stat f;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
@@ -219,6 +227,7 @@ static bool is_other(const char *path) {
     return lstat(path, &f) == 0 && !S_ISREG(f.st_mode);
 }
 
+/* Writes head, list and arrays, each from an aligned place on. */
 static bool write_all(RtOut *o, const Head *h, const Line *line, const RtCacheArray *a) {
     static const uint8_t zeros[ALIGN] = {0};
     size_t n_lines = (size_t)h->n_arrays * sizeof *line, head = sizeof *h + n_lines;

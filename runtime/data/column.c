@@ -52,6 +52,7 @@ static bool block_is_finite(const float *x) {
     return !bad;
 }
 
+/* The first number that is NaN or infinite; -1: there is none. */
 static int64_t first_not_finite(const float *x, int64_t n) {
     int64_t i = 0;
     while (n - i >= BLOCK && block_is_finite(x + i)) i += BLOCK;
@@ -71,6 +72,7 @@ static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
     return GNNC_OK;
 }
 
+/* Are all numbers finite? */
 static gnnc_status check_finite(const Check *k) {
     const float *x = k->c->f32;
     int64_t w = rt_column_width(k->c), n = k->c->n_rows * w;
@@ -81,6 +83,7 @@ static gnnc_status check_finite(const Check *k) {
     return bad_row(k, GNNC_E_VALUE, i / w, isnan(x[i]) ? "value is NaN" : "value is infinite");
 }
 
+/* Is no label infinite? NaN is an unknown label. */
 static gnnc_status check_multilabel(const Check *k) {
     int64_t w = rt_column_width(k->c), n = k->c->n_rows * w;
     for (int64_t i = 0; i < n; i++)
@@ -88,6 +91,7 @@ static gnnc_status check_multilabel(const Check *k) {
     return GNNC_OK;
 }
 
+/* Is each code one of the categories? A class may be unknown (-1). */
 static gnnc_status check_categories(const Check *k) {
     const RtColumn *c = k->c;
     int64_t w = rt_column_width(c), n = c->n_rows * w;
@@ -101,6 +105,7 @@ static gnnc_status check_categories(const Check *k) {
     return GNNC_OK;
 }
 
+/* Is each row in a split that there is? */
 static gnnc_status check_split(const Check *k) {
     const RtColumn *c = k->c;
     for (int64_t i = 0; i < c->n_splits * c->n_rows; i++)
@@ -110,12 +115,15 @@ static gnnc_status check_split(const Check *k) {
     return GNNC_OK;
 }
 
+/* Is no time infinite? NaN is an unknown time. */
 static gnnc_status check_time(const Check *k) {
     for (int64_t i = 0; i < k->c->n_rows; i++)
         if (isinf(k->c->f64[i])) return bad_row(k, GNNC_E_VALUE, i, "time is infinite");
     return GNNC_OK;
 }
 
+/* Is the sparse column sound: bounds that ascend, column numbers that ascend within each row,
+ * finite values? */
 static gnnc_status check_csr(const Check *k) {
     const RtCsr *m = &k->c->csr;
     if (m->n_cols > INT32_MAX || m->nnz > INT32_MAX)
@@ -250,6 +258,7 @@ static void convert(const Conversion *v, int64_t lo, int64_t n) {
     if (v->low) rt_from_f32(v->type, v->low + lo, c->f32 ? c->f32 + lo : made, n);
 }
 
+/* A member converts its share of the pieces. */
 static void convert_share(void *arg, int member, int n_members) {
     const Conversion *v = arg;
     int64_t pieces = (v->n + CONVERTED - 1) / CONVERTED;
@@ -288,6 +297,7 @@ static const void *take_rows(RtPool *pool, const void *x, size_t row_bytes, cons
     return to;
 }
 
+/* Takes rows idx[n] out of a sparse column; false: no memory. */
 static bool take_csr(RtPool *pool, const RtCsr *m, const int32_t *idx, int64_t n, RtCsr *out) {
     int64_t *ptr = RT_NEWN(pool, int64_t, n + 1);
     if (!ptr) return false;
@@ -304,6 +314,7 @@ static bool take_csr(RtPool *pool, const RtCsr *m, const int32_t *idx, int64_t n
     return true;
 }
 
+/* Takes rows idx[n] out of all splits of a column; false: no memory. */
 static bool take_splits(RtPool *pool, const RtColumn *c, const int32_t *idx, int64_t n,
                         RtColumn *out) {
     int8_t *to = rt_pool_alloc(pool, (size_t)c->n_splits, (size_t)n);
@@ -349,6 +360,7 @@ static const void *join_rows(RtPool *pool, const RtColumn *const *part, int64_t 
     return to;
 }
 
+/* Joins the values of n parts, of 32 bits and of 16, whichever all parts have. */
 static bool join_values(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
     size_t width = (size_t)rt_column_width(out);
     bool wide = true, low = out->low != NULL;
@@ -365,6 +377,7 @@ static bool join_values(RtPool *pool, const RtColumn *const *part, int64_t n, Rt
     return (!wide || out->values) && (!low || out->low);
 }
 
+/* Joins the rows of n sparse parts; false: no memory. */
 static bool join_csr(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
     int64_t nnz = 0, row = 0;
     for (int64_t i = 0; i < n; i++) nnz += part[i]->csr.nnz;
@@ -383,6 +396,7 @@ static bool join_csr(RtPool *pool, const RtColumn *const *part, int64_t n, RtCol
     return true;
 }
 
+/* Joins the rows of n parts, split by split; false: no memory. */
 static bool join_splits(RtPool *pool, const RtColumn *const *part, int64_t n, RtColumn *out) {
     int8_t *to = rt_pool_alloc(pool, (size_t)out->n_splits, (size_t)out->n_rows), *at = to;
     for (int k = 0; to && k < out->n_splits; k++)

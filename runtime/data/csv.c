@@ -48,6 +48,7 @@ static char *cut_cell(Cursor *c, bool *last) {
     return start;
 }
 
+/* The separator that the first line has most of: comma, semicolon or tab. */
 static char find_separator(const char *s, const char *end) {
     static const char all[] = ",;\t";
     int best = 0, n[3] = {0};
@@ -60,12 +61,14 @@ static char find_separator(const char *s, const char *end) {
     return all[best];
 }
 
+/* Lines of the text; the last may lack its end. */
 static int64_t count_lines(const char *s, const char *end) {
     int64_t n = 1;
     for (; (s = memchr(s, '\n', (size_t)(end - s))); s++) n++;
     return n;
 }
 
+/* Reads the first line as names of columns. */
 static gnnc_status read_header(RtPool *pool, Cursor *c, RtHeader header, RtCsv *out, RtError *err) {
     bool last = false;
     int64_t cap = 1;
@@ -82,6 +85,7 @@ static gnnc_status read_header(RtPool *pool, Cursor *c, RtHeader header, RtCsv *
                    out->name);
 }
 
+/* Is the cell a number or date, and so no name of a column? */
 static bool is_value(const char *cell, char separator) {
     double v;
     return rt_cell_time(cell, &v) || rt_date_form(cell) != RT_DATE_NONE ||
@@ -126,6 +130,7 @@ static const char *read_row(Cursor *c, const RtCsv *t, const char **cell) {
     return n > t->n_columns ? "too many fields" : NULL;
 }
 
+/* Skips a line of blanks; false: there is something in it. */
 static bool skip_blank_line(Cursor *c) {
     char *s = c->at;
     while (s < c->end && (*s == ' ' || *s == '\r')) s++;
@@ -135,6 +140,8 @@ static bool skip_blank_line(Cursor *c) {
     return true;
 }
 
+/* Reads all rows; one that is not as wide as the header, or broken, is told to on_bad and left
+ * out. */
 static void read_rows(Cursor *c, RtCsv *t, RtCsvBadRow *on_bad, void *user) {
     while (c->at < c->end) {
         if (t->n_columns > 1 && skip_blank_line(c)) continue;

@@ -131,6 +131,7 @@ static gnnc_status check_graph_ptr(const RtDataset *d, const RtTable *t, RtError
                    (long long)t->count);
 }
 
+/* Do bounds of n pieces ascend from 0 to `end`? */
 static bool ascends(const int64_t *ptr, int64_t n, int64_t end) {
     for (int64_t i = 0; i < n; i++)
         if (ptr[i + 1] < ptr[i]) return false;
@@ -156,6 +157,8 @@ static gnnc_status check_part_rows(const RtAlloc *from, const RtTable *t, RtErro
     return st;
 }
 
+/* Are the table's parts sound: as many as other tables have, with bounds that ascend, and no graph
+ * cut in two? */
 static gnnc_status check_parts(const RtDataset *d, const RtTable *t, int n_parts, RtError *err) {
     if (t->n_parts != n_parts)
         return rt_fail(err, GNNC_E_SHAPE, "%s: %d parts, another table has %d", t->name, t->n_parts,

@@ -87,6 +87,7 @@ static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int
     if (path) w->st = rt_moved_rows(&w->pool->from, path, &a, lists, w->move->rows, w->err);
 }
 
+/* The name of an array's file. */
 static const char *file_name(Writer *w, const char *stem, const char *suffix) {
     const char *name = rt_pool_printf(w->pool, "%s%s.npy", stem, suffix);
     if (name) return name;
@@ -94,6 +95,7 @@ static const char *file_name(Writer *w, const char *stem, const char *suffix) {
     return "";
 }
 
+/* Writes a column with a value or list of values per row; of 16 bits if the data have it so. */
 static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
     const char *file = file_name(w, stem, "");
     bool bf16 = c->low_dt == RT_DT_BF16;
@@ -105,6 +107,7 @@ static void put_dense(Writer *w, const RtColumn *c, const char *stem) {
     put_rows(w, file, rt_column_kind(c->kind)->element, 0, c->rank, c->shape, c->values);
 }
 
+/* Writes a sparse column with its rows in the new order. */
 static void move_csr(Writer *w, const RtCsr *m, const char *stem) {
     const RtAlloc *from = &w->pool->from;
     const int32_t *rows = w->move->rows;
@@ -118,6 +121,7 @@ static void move_csr(Writer *w, const RtCsr *m, const char *stem) {
         w->st = rt_moved_entries(from, path, RT_DT_F32, m->val, m->ptr, m->n_rows, rows, w->err);
 }
 
+/* Writes a sparse column. */
 static void put_csr(Writer *w, const RtCsr *m, const char *stem) {
     if (w->move) {
         move_csr(w, m, stem);
@@ -129,6 +133,7 @@ static void put_csr(Writer *w, const RtCsr *m, const char *stem) {
     put_array(w, "val", file_name(w, stem, ".val"), RT_DT_F32, 1, &m->nnz, m->val);
 }
 
+/* Writes the shape of a column with several values per row into the schema. */
 static void put_shape(Writer *w, const RtColumn *c) {
     put(w, ", \"shape\": [");
     for (int i = 0; i < c->rank; i++) {
@@ -138,6 +143,7 @@ static void put_shape(Writer *w, const RtColumn *c) {
     put(w, "]");
 }
 
+/* Writes the number of categories, and their names, into the schema. */
 static void put_categories(Writer *w, const RtColumn *c) {
     put(w, ", \"categories\": ");
     put_int(w, c->n_categories);
@@ -150,6 +156,7 @@ static void put_categories(Writer *w, const RtColumn *c) {
     put(w, "]");
 }
 
+/* Writes how the column was made into the schema. */
 static void put_encoder(Writer *w, const RtColumn *c) {
     if (!c->encoder) return;
     put(w, ", \"encoder\": ");
@@ -157,6 +164,7 @@ static void put_encoder(Writer *w, const RtColumn *c) {
         w->st = rt_fail_nomem(w->err, w->dir);
 }
 
+/* Writes why an import chose it into the schema; NULL: nothing. */
 static void put_why(Writer *w, const char *why) {
     if (!why) return;
     put(w, ", \"why\": ");
@@ -182,6 +190,7 @@ static void put_measures(Writer *w, const char *part, const RtBaseline *b, const
     put(w, "}");
 }
 
+/* Writes what simple predictions of a task reach: for each its metrics of both held-out splits. */
 static void put_baselines(Writer *w, const RtColumn *c) {
     if (!c->n_baselines) return;
     const RtBaseline *b = c->baselines, *all = b + c->n_baselines;
@@ -200,6 +209,7 @@ static void put_baselines(Writer *w, const RtColumn *c) {
     put(w, "]");
 }
 
+/* Writes a column: its entry in the schema, and the files of its arrays. */
 static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     const char *stem = rt_pool_printf(w->pool, "%s.%s", table_stem, c->name);
     if (!stem) {
@@ -229,6 +239,7 @@ static void put_column(Writer *w, const RtColumn *c, const char *table_stem) {
     put(w, "}");
 }
 
+/* Can it be a name in a model: a letter or '_', then digits, too? */
 static bool plain(const char *name) {
     for (const char *s = name; *s; s++) {
         bool letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || *s == '_';
@@ -237,6 +248,7 @@ static bool plain(const char *name) {
     return *name && strlen(name) < 64;
 }
 
+/* Fails if the name cannot be used in models. */
 static void check_name(Writer *w, const char *name) {
     if (w->st == GNNC_OK && !plain(name))
         w->st = rt_fail(w->err, GNNC_E_ARG,
@@ -245,6 +257,7 @@ static void check_name(Writer *w, const char *name) {
                         name);
 }
 
+/* Writes the ends of edges; of parts with the new numbers of the nodes. */
 static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
     put(w, ", \"src\": ");
     put_string(w, d->nodes[t->src_type].name);
@@ -271,6 +284,7 @@ static bool put_line(RtText *to, const char *name) {
     return rt_text_put(to, "\n", 1);
 }
 
+/* Writes a text file of the directory. */
 static gnnc_status write_text(Writer *w, const char *file, const RtText *text) {
     RtOut o;
     gnnc_status st;
@@ -327,6 +341,7 @@ static void put_graph_ptr(Writer *w, const RtDataset *d, const RtTable *t, const
                              w->moves->graphs[t->graph].rows, w->err);
 }
 
+/* Writes where the parts begin, and which rows they were before. */
 static void put_parts(Writer *w, const RtTable *t, const char *stem) {
     if (!w->move) return;
     put_array(w, "part_ptr", file_name(w, stem, ".part_ptr"), RT_DT_I64, 1,
@@ -345,6 +360,7 @@ static void put_time(Writer *w, const RtTable *t) {
         put(w, "null");
 }
 
+/* Writes a table: its entry in the schema, and its files. */
 static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const char *section) {
     check_name(w, t->name);
     for (int i = 0; i < t->n_columns; i++) check_name(w, t->columns[i].name);
@@ -371,6 +387,8 @@ static void put_table(Writer *w, const RtDataset *d, const RtTable *t, const cha
     put(w, "}}");
 }
 
+/* Writes all node types, edge types or kinds of graphs; `move`: their rows in the order of
+ * parts. */
 static void put_section(Writer *w, const RtDataset *d, const char *key, const RtTable *t, int n,
                         const RtMove *move) {
     if (n == 0) return;
@@ -386,6 +404,7 @@ static void put_section(Writer *w, const RtDataset *d, const char *key, const Rt
     put(w, "}");
 }
 
+/* Writes a text about the data into the schema, if there is one. */
 static void put_text(Writer *w, const char *key, const char *text) {
     if (!*text) return;
     put(w, ",\n  ");
@@ -444,6 +463,7 @@ typedef struct {
     int64_t n;
 } Texts;
 
+/* Lists the names of all files that a schema names, sorted; false: no memory. */
 static bool list_texts(RtPool *pool, const RtJson *schema, Texts *t) {
     t->n = gather_texts(schema, NULL);
     t->v = RT_NEWN(pool, const char *, t->n + 1);
@@ -508,6 +528,7 @@ static bool is_data_dir(RtPool *pool, const char *dir) {
     return path && access(path, F_OK) == 0;
 }
 
+/* Is the directory empty? */
 static bool is_empty(DIR *list) {
     for (struct dirent *e; (e = readdir(list));)
         if (!rt_is_dots(e->d_name)) return false;
@@ -626,6 +647,8 @@ static bool is_left_over(const char *dir) {
     return ours;
 }
 
+/* Removes directories beside `dir` that writers left which were killed: nobody has their lock any
+ * more. */
 static void remove_abandoned(RtPool *pool, const char *dir) {
     const char *parent = rt_path_dir(pool, dir), *slash = strrchr(dir, '/');
     DIR *list = parent ? opendir(parent) : NULL;
@@ -639,6 +662,7 @@ static void remove_abandoned(RtPool *pool, const char *dir) {
     if (list) closedir(list);
 }
 
+/* Writes the directory under another name beside it and gives it its name when it is complete. */
 static gnnc_status write_dir(RtPool *pool, const RtDataset *d, const RtMoves *moves,
                              const char *dir, bool replace, RtError *err) {
     dir = without_slashes(pool, dir);

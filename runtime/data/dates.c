@@ -17,6 +17,7 @@ static int64_t days_from_date(int64_t y, int m, int d) {
     return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
 
+/* Days of month m (1 to 12) in year y. */
 static int days_in_month(int y, int m) {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
@@ -76,6 +77,7 @@ static bool take_rest(const char *s, bool loose, int y, int m, int d, double *v)
     return !*s;
 }
 
+/* Reads "2024-03-01" and what may follow: a time of day and a zone. */
 static bool read_iso(const char *s, double *v) {
     int y, m, d;
     if (!take_digits(&s, 4, &y) || *s++ != '-') return false;
@@ -105,6 +107,7 @@ static bool take_parts(const char **s, int year, const char *between, int p[3]) 
     return **s < '0' || **s > '9';
 }
 
+/* Reads "20240301", of years 1800 to 2199: other numbers of eight digits are no dates. */
 static bool read_digits(const char *s, double *v) {
     int y, m, d;
     if (!take_digits(&s, 4, &y) || !take_digits(&s, 2, &m) || !take_digits(&s, 2, &d)) return false;

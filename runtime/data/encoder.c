@@ -22,6 +22,7 @@ bool rt_cell_absent(const char *cell) {
 
 enum { MAX_CLASSES = 1 << 24 };
 
+/* Is x a whole number that can be a class? */
 static bool whole(double x, int64_t *v) {
     if (x != floor(x) || fabs(x) >= MAX_CLASSES) return false;
     *v = (int64_t)x;
@@ -64,6 +65,7 @@ static void no_number(const RtEncoder *e, void *to, int64_t at) {
     for (int i = 0; i < n; i++) rt_column_kind(e->kind)->of_number(0, to, at * n + i);
 }
 
+/* Encodes one number from each cell; with `gaps` an empty cell is allowed. */
 static const char *encode_number(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                  int *at) {
     int width = rt_encoder_cells(e);
@@ -80,6 +82,7 @@ static const char *encode_number(const RtEncoder *e, const RtCell *cell, void *t
     return NULL;
 }
 
+/* Encodes whether the cell is empty: 1 or 0. */
 static const char *encode_missing(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                   int *at) {
     (void)e, (void)at;
@@ -98,6 +101,7 @@ static const char *encode_category(const RtEncoder *e, const RtCell *cell, void 
     return code < 0 ? "not a category" : NULL;
 }
 
+/* Encodes a class: its name's code, or its number; an empty cell is unknown (-1). */
 static const char *encode_class(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                 int *at) {
     int32_t *code = (int32_t *)to + row;
@@ -121,6 +125,7 @@ static const char *bad_time(double v) {
     return fabs(v) < 0x1p63 ? NULL : "not a time";
 }
 
+/* Encodes a time in seconds; an empty cell is unknown (NaN). */
 static const char *encode_time(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                int *at) {
     double *v = (double *)to + row;
@@ -139,6 +144,7 @@ static const char *encode_time(const RtEncoder *e, const RtCell *cell, void *to,
     return good ? bad_time(*v) : "not a time";
 }
 
+/* Encodes a whole number; an empty cell is absent. */
 static const char *encode_id(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                              int *at) {
     int64_t *v = (int64_t *)to + row;
@@ -147,6 +153,7 @@ static const char *encode_id(const RtEncoder *e, const RtCell *cell, void *to, i
     return is_absent(cell) || cell_whole(cell, v) ? NULL : "not a whole number";
 }
 
+/* Encodes the split that a row is in, by the words in use; an empty cell is in none. */
 static const char *encode_split(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                 int *at) {
     static const struct {
@@ -169,6 +176,7 @@ static const char *encode_split(const RtEncoder *e, const RtCell *cell, void *to
     return "not one of train (1), val, valid, validation, dev (2), test (3), none (0)";
 }
 
+/* For columns that are not made of cells. */
 static const char *encode_nothing(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                   int *at) {
     (void)e, (void)cell, (void)to, (void)row, (void)at;
@@ -221,6 +229,7 @@ const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t 
     return kinds[e->as].encode(e, cell, to, row, at);
 }
 
+/* Copies the names of categories into the pool, with an index over them; false: no memory. */
 static bool copy_names(RtPool *pool, const RtEncoder *e, RtEncoder *out) {
     const char **names = RT_NEWN(pool, const char *, e->n_categories);
     bool ok = names;
@@ -271,6 +280,7 @@ static const struct {
 };
 enum { N_FORMS = sizeof forms / sizeof *forms };
 
+/* The word for a form of dates in schema.json. */
 static const char *form_word(RtDateForm form) {
     int i = 0;
     while (i < N_FORMS - 1 && forms[i].form != form) i++;
@@ -312,6 +322,7 @@ const char *rt_encoder_named(const RtEncoder *e, char *to, size_t n) {
     return to;
 }
 
+/* Do both have the same names, in the same order? Both have a->out of them. */
 static bool same_names(const RtEncoder *a, const RtEncoder *b) {
     for (int i = 0; i < a->out; i++)
         if (strcmp(a->names[i], b->names[i]) != 0) return false;
@@ -355,6 +366,7 @@ static void tell_names(const RtEncoder *e, char *to, size_t n) {
         snprintf(to + at, n - at, ", .. (%lld)", (long long)e->n_categories);
 }
 
+/* Writes the cell as messages show it. */
 static void tell_cell(const RtCell *c, char *to, size_t n) {
     if (!c->text && isnan(c->number))
         snprintf(to, n, "an empty cell");
@@ -411,18 +423,21 @@ bool rt_encoder_put(RtText *to, const RtEncoder *e, const char *column) {
     return ok && rt_text_printf(to, "}");
 }
 
+/* Reads a key that is true, or not there; false: it is anything else. */
 static bool get_true(const RtJson *v, const char *key, bool *to) {
     const RtJson *b = rt_json_get(v, key);
     *to = b && b->kind == RT_JSON_BOOL && b->number != 0;
     return !b || *to;
 }
 
+/* Reads a number above 0; *to = 0: it is not there; false: it is anything else. */
 static bool get_count(const RtJson *v, const char *key, int64_t *to) {
     const RtJson *n = rt_json_get(v, key);
     *to = n && n->kind == RT_JSON_NUMBER && n->is_int ? n->i : 0;
     return !n || (*to > 0 && *to <= INT32_MAX);
 }
 
+/* Reads an encoder of numbers: its number of cells and its scale. */
 static const char *read_number(RtPool *pool, const RtJson *v, RtEncoder *e) {
     int64_t width;
     if (!get_count(v, "width", &width)) return "'width' must be a number of columns";
@@ -440,6 +455,8 @@ static const char *read_values(const RtJson *v, RtEncoder *e) {
     return image ? NULL : "'values' of an image must be three times a square";
 }
 
+/* Reads an encoder of cells that hold several names: separator and names, the first being that for
+ * unknown ones. */
 static const char *read_several(RtPool *pool, const RtJson *v, RtEncoder *e) {
     const RtJson *separator = rt_json_get(v, "separator"), *names = rt_json_get(v, "names");
     bool one = separator && separator->kind == RT_JSON_STRING && strlen(separator->text) == 1;
@@ -461,6 +478,7 @@ static const char *read_several(RtPool *pool, const RtJson *v, RtEncoder *e) {
     return e->codes.n == n ? NULL : "two of its names are one";
 }
 
+/* Reads the form that dates have. */
 static const char *read_form(const RtJson *v, RtEncoder *e) {
     const RtJson *form = rt_json_get(v, "form");
     for (int i = 0; form && form->kind == RT_JSON_STRING && i < N_FORMS; i++) {
@@ -471,6 +489,7 @@ static const char *read_form(const RtJson *v, RtEncoder *e) {
     return "'form' must be \"seconds\", \"year-month-day\", or another form of dates";
 }
 
+/* Reads what kind of encoder it is; that must fit the kind of the column. */
 static const char *read_kind(const RtJson *v, RtEncoder *e) {
     const RtJson *as = rt_json_get(v, "as");
     int k = 0;
@@ -483,6 +502,7 @@ static const char *read_kind(const RtJson *v, RtEncoder *e) {
     return fits ? NULL : "it makes columns of another kind";
 }
 
+/* Fails on a key that such an encoder does not have; has: the groups of keys that it has. */
 static const char *check_keys(const RtJson *v, int has) {
     static const struct {
         const char *key;

@@ -195,6 +195,8 @@ static size_t take_quoted(RtParts *p, char *part) {
     return n;
 }
 
+/* Takes an element that is not in quotes, without blanks at its end; in a list in brackets "null"
+ * is empty. Returns its length. */
 static size_t take_plain(RtParts *p, char *part) {
     size_t n = 0;
     for (; !is_end(p, *p->s); p->s++)

@@ -32,6 +32,8 @@ static double part_of(const RtEncoder *e, int i, double v) {
     return width > 0 ? (v / 2 - from) / width : 0;
 }
 
+/* Maps v to a normal distribution, by the marks around it; what is outside of them gets the
+ * outermost. */
 static double quantile(const RtEncoder *e, double v) {
     int i = mark_before(e, v), last = e->n_marks - 1;
     if (i < 0) return e->normal[0];
@@ -73,6 +75,7 @@ void rt_scale_describe(const RtEncoder *e, char *to, size_t n) {
     }
 }
 
+/* Are both lists of n numbers the same? */
 static bool same_numbers(const double *a, const double *b, int n) {
     for (int i = 0; i < n; i++)
         if (a[i] != b[i]) return false;
@@ -117,6 +120,7 @@ static const double *get_numbers(RtPool *pool, const RtJson *v, const char *key,
     return to;
 }
 
+/* Reads the marks of a scale by quantiles, or of one in pieces. */
 static const char *read_marks(RtPool *pool, const RtJson *v, const RtJson *scale, RtEncoder *e) {
     const RtJson *marks = rt_json_get(v, "marks"), *normal = rt_json_get(v, "normal");
     bool bins = scale->kind == RT_JSON_STRING && strcmp(scale->text, "piecewise") == 0;
@@ -152,6 +156,7 @@ const char *rt_scale_read(RtPool *pool, const RtJson *v, RtEncoder *e) {
     return NULL;
 }
 
+/* Copies n numbers into the pool; NULL stays NULL; false: no memory. */
 static bool copy_numbers(RtPool *pool, const double *from, int n, const double **to) {
     double *own = from ? RT_NEWN(pool, double, n) : NULL;
     if (own) memcpy(own, from, (size_t)n * sizeof *own);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The bytes of a regular file; other files fail. */
 static gnnc_status file_size(int fd, const char *path, size_t *n, RtError *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return rt_fail_errno(err, path, "stat");
@@ -24,6 +25,7 @@ static gnnc_status file_size(int fd, const char *path, size_t *n, RtError *err) 
     return GNNC_OK;
 }
 
+/* Maps a file of n bytes, until the pool is freed. */
 static gnnc_status map_fd(RtPool *pool, int fd, const char *path, size_t n, RtBytes *out,
                           RtError *err) {
     void *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -36,6 +38,7 @@ static gnnc_status map_fd(RtPool *pool, int fd, const char *path, size_t n, RtBy
     return GNNC_OK;
 }
 
+/* Reads a file of n bytes into the pool. */
 static gnnc_status read_fd(RtPool *pool, int fd, const char *path, size_t n, RtBytes *out,
                            RtError *err) {
     uint8_t *to = rt_pool_alloc(pool, n, 1);
@@ -53,6 +56,7 @@ static gnnc_status read_fd(RtPool *pool, int fd, const char *path, size_t n, RtB
 
 typedef gnnc_status GetBytes(RtPool *, int, const char *, size_t, RtBytes *, RtError *);
 
+/* Opens a file and has `get` map or read it; an empty file is no bytes. */
 static gnnc_status get_file(RtPool *pool, const char *path, GetBytes *get, RtBytes *out,
                             RtError *err) {
     size_t n = 0;
@@ -74,6 +78,8 @@ gnnc_status rt_file_read(RtPool *pool, const char *path, RtBytes *out, RtError *
     return get_file(pool, path, read_fd, out, err);
 }
 
+/* Maps n bytes of a file that is made that long first: else a full disk would kill the process
+ * later. */
 static gnnc_status map_scratch(RtPool *pool, int fd, const char *dir, size_t n, void **out,
                                RtError *err) {
     int room;
@@ -176,6 +182,8 @@ static int open_nameless(const char *dir) {
     return -1;
 }
 
+/* Opens the file that is written before it gets its name: a nameless one where the file system has
+ * them. -1: errno says why not. */
 static int open_temporary(RtOut *o) {
     const char *dir = rt_path_dir(&o->pool, o->path);
     if (!dir) {
@@ -244,6 +252,8 @@ gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err) {
     return GNNC_OK;
 }
 
+/* Gives the written file its name, in the place of the old one, at once; what can be made again is
+ * not synced. */
 static gnnc_status replace(RtOut *o, int fd, RtError *err) {
     gnnc_status st;
     const char *dir = rt_path_dir(&o->pool, o->path);

@@ -26,6 +26,7 @@ static gnnc_status no_memory(Parser *p) {
     return rt_fail_nomem(p->err, p->name);
 }
 
+/* Skips blanks, counting lines. */
 static void skip_blanks(Parser *p) {
     for (; p->at < p->end; p->at++) {
         if (*p->at == '\n')
@@ -35,6 +36,7 @@ static void skip_blanks(Parser *p) {
     }
 }
 
+/* Takes character c, behind blanks; false: another one is there. */
 static bool take(Parser *p, char c) {
     skip_blanks(p);
     if (p->at == p->end || *p->at != c) return false;
@@ -57,6 +59,7 @@ static int hex4(const char *s) {
     return v;
 }
 
+/* Writes character c as UTF-8; returns its bytes. */
 static size_t put_utf8(char *to, uint32_t c) {
     if (c < 0x80) return to[0] = (char)c, 1;
     if (c < 0x800) {
@@ -92,6 +95,7 @@ static bool unicode_escape(Parser *p, uint32_t *c) {
     return true;
 }
 
+/* Reads what follows a backslash; false: nothing that may. */
 static bool escape(Parser *p, char *to, size_t *n) {
     static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
     if (p->at == p->end) return false;
@@ -135,6 +139,7 @@ static size_t digits(const char *s) {
     return n;
 }
 
+/* Reads a number. One that no int64 holds keeps its text. */
 static gnnc_status number(Parser *p, RtJson *v) {
     char text[64]; /* strtod needs a terminator; longer numbers carry no information */
     size_t cap = (size_t)(p->end - p->at), n = 0, k;
@@ -178,6 +183,7 @@ static int by_key(const void *x, const void *y) {
     return strcmp((*(RtJson *const *)x)->key, (*(RtJson *const *)y)->key);
 }
 
+/* Fails if a key is there twice; sorted, as there may be very many. */
 static gnnc_status check_keys(Parser *p, const RtJson *object) {
     RtJson **all = RT_NEWN(p->pool, RtJson *, object->n);
     if (!all) return no_memory(p);
@@ -191,6 +197,7 @@ static gnnc_status check_keys(Parser *p, const RtJson *object) {
     return GNNC_OK;
 }
 
+/* Reads the elements of an array or object, up to `close`. */
 static gnnc_status children(Parser *p, int depth, RtJson *v, char close) {
     RtJson **tail = &v->first;
     gnnc_status st = GNNC_OK;
@@ -215,6 +222,7 @@ out:
     return st;
 }
 
+/* Takes the word; false: something else is there. */
 static bool take_word(Parser *p, const char *word) {
     size_t n = strlen(word);
     if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0) return false;
@@ -222,6 +230,7 @@ static bool take_word(Parser *p, const char *word) {
     return true;
 }
 
+/* Reads a value, `depth` levels deep. */
 static gnnc_status value(Parser *p, int depth, RtJson **out) {
     if (depth > MAX_DEPTH) return bad(p, "nested too deeply");
     RtJson *v = RT_NEW(p->pool, RtJson);

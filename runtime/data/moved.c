@@ -19,6 +19,7 @@ static void flush(Sink *s) {
     s->n = 0;
 }
 
+/* Writes n bytes, collected to large pieces. */
 static void put(Sink *s, const void *p, size_t n) {
     if (s->n + n > PIECE_BYTES) flush(s);
     if (n > PIECE_BYTES) {
@@ -42,6 +43,7 @@ static gnnc_status open_sink(Sink *s, const RtAlloc *from, const char *path, con
     return s->st;
 }
 
+/* Writes what is left, and finishes or drops the file. */
 static gnnc_status close_sink(Sink *s) {
     flush(s);
     if (s->st == GNNC_OK)

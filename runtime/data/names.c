@@ -11,12 +11,14 @@ bool rt_names_new(RtPool *pool, RtNames *t, int64_t n_max) {
     return t->keys && t->slots;
 }
 
+/* FNV-1a of the text. */
 static uint64_t hash(const char *s) {
     uint64_t h = 14695981039346656037u;
     for (; *s; s++) h = (h ^ (uint8_t)*s) * 1099511628211u;
     return h ^ h >> 32;
 }
 
+/* The slot of a key, or the free one where it would be; there is always a free one. */
 static int32_t *find_slot(const RtNames *t, const char *key) {
     for (uint64_t i = hash(key);; i++) {
         int32_t *slot = &t->slots[i & (uint64_t)(t->cap - 1)];

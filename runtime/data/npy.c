@@ -16,6 +16,7 @@ static void skip_blanks(Cursor *c) {
     while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t')) c->at++;
 }
 
+/* Takes character `want`, behind blanks; false: another one is there. */
 static bool take(Cursor *c, char want) {
     skip_blanks(c);
     if (c->at == c->end || *c->at != want) return false;
@@ -23,6 +24,7 @@ static bool take(Cursor *c, char want) {
     return true;
 }
 
+/* Takes the word, behind blanks; false: something else is there. */
 static bool take_word(Cursor *c, const char *word) {
     skip_blanks(c);
     size_t n = strlen(word);
@@ -45,6 +47,7 @@ static bool take_string(Cursor *c, char *to, size_t cap) {
     return take(c, quote);
 }
 
+/* Takes a whole number, behind blanks; false: there is none, or no int64 holds it. */
 static bool take_int(Cursor *c, int64_t *v) {
     skip_blanks(c);
     const char *start = c->at;
@@ -70,6 +73,8 @@ static bool take_bool(Cursor *c, bool *v) {
     return *v || take_word(c, "False");
 }
 
+/* The element type that numpy's text names; false: none that is read here, or bytes in the other
+ * order. */
 static bool find_dtype(const char *descr, RtDtype *dt) {
     for (int i = 0; i < RT_N_DT; i++) {
         const char *name = rt_dtype_npy((RtDtype)i);
@@ -82,6 +87,7 @@ static bool find_dtype(const char *descr, RtDtype *dt) {
 
 enum { HAS_DESCR = 1, HAS_ORDER = 2, HAS_SHAPE = 4, HAS_ALL = 7 };
 
+/* Reads one entry of the header; `seen` has a bit for each, so that none comes twice. */
 static gnnc_status parse_entry(Cursor *c, const char *name, RtArray *a, int *seen, RtError *err) {
     char key[32], descr[32];
     bool ok = take_string(c, key, sizeof key) && take(c, ':');
@@ -106,6 +112,7 @@ static gnnc_status parse_entry(Cursor *c, const char *name, RtArray *a, int *see
     return GNNC_OK;
 }
 
+/* Reads the header: type, order and shape of the array. */
 static gnnc_status parse_header(Cursor *c, const char *name, RtArray *a, RtError *err) {
     gnnc_status st = GNNC_OK;
     int seen = 0;
@@ -123,6 +130,7 @@ out:
     return st;
 }
 
+/* Finds where the header begins, and its length. */
 static gnnc_status header_extent(RtBytes file, const char *name, size_t *start, size_t *len,
                                  RtError *err) {
     const uint8_t *p = file.p;
@@ -176,6 +184,7 @@ gnnc_status rt_npy_open(RtPool *pool, const char *path, RtArray *out, RtError *e
 /* ---- writing ------------------------------------------------------------ */
 enum { PREFIX_MAX = 384 }; /* eight sizes of 20 digits fit */
 
+/* Writes what is in front of the elements, padded so that they are aligned; returns its bytes. */
 static size_t write_prefix(char *to, const RtArray *a) {
     char *p = to + 10;
     int n = snprintf(p, PREFIX_MAX - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
@@ -194,6 +203,7 @@ static size_t write_prefix(char *to, const RtArray *a) {
     return total;
 }
 
+/* Can the array be written: a type that numpy has, rows one after the other? */
 static gnnc_status check_array(const RtArray *a, const char *path, size_t *n_bytes, RtError *err) {
     RtArray sized = *a;
     if (rt_dtype_npy(a->dt) && rt_array_bytes(&sized, n_bytes) && !a->fortran) return GNNC_OK;
@@ -202,6 +212,7 @@ static gnnc_status check_array(const RtArray *a, const char *path, size_t *n_byt
 
 typedef gnnc_status OpenOut(RtOut *, const RtAlloc *, const char *, RtError *);
 
+/* Opens the file and writes the header; n_bytes of elements are to follow. */
 static gnnc_status begin(OpenOut *open, RtOut *o, const RtAlloc *from, const char *path,
                          const RtArray *a, size_t *n_bytes, RtError *err) {
     char prefix[PREFIX_MAX];
@@ -213,6 +224,7 @@ static gnnc_status begin(OpenOut *open, RtOut *o, const RtAlloc *from, const cha
     return st;
 }
 
+/* Writes an array, whose second half may lie elsewhere. */
 static gnnc_status save(OpenOut *open, const RtAlloc *from, const char *path, const RtArray *a,
                         const void *second_half, RtError *err) {
     RtOut o;

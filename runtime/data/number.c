@@ -55,6 +55,7 @@ double rt_strtod(const char *s, const char **end) {
     return v;
 }
 
+/* Prints into `to`, always with a decimal point: the locale is the host's (rt_vsnprintf). */
 __attribute__((format(printf, 2, 3))) static void print(char to[RT_NUMBER_TEXT], const char *fmt,
                                                         ...) {
     va_list ap;

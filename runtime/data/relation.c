@@ -9,12 +9,14 @@ typedef struct {
     int32_t *src, *dst, *id, *orig[2];
 } Listing;
 
+/* Can edge numbers of 32 bits count the edges? */
 static gnnc_status check_count(int64_t n_edges, RtError *err) {
     if (n_edges <= INT32_MAX) return GNNC_OK;
     return rt_fail(err, GNNC_E_RANGE, "a relation of %lld edges: at most 2^31 - 1 are possible",
                    (long long)n_edges);
 }
 
+/* Makes room for a list of at most `cap` edges, with n_orig places of origin each. */
 static gnnc_status listing_new(RtPool *pool, int64_t cap, int n_orig, Listing *l, RtError *err) {
     gnnc_status st = check_count(cap, err);
     if (st != GNNC_OK) return st;
@@ -27,6 +29,8 @@ static gnnc_status listing_new(RtPool *pool, int64_t cap, int n_orig, Listing *l
     return ok ? GNNC_OK : rt_fail_nomem(err, "edges of a relation");
 }
 
+/* Adds an edge: its ends, its logical id, and where it comes from in both bases (-1: from
+ * neither). */
 static void add(Listing *l, int32_t src, int32_t dst, int64_t id, int32_t o0, int32_t o1) {
     l->src[l->n] = src;
     l->dst[l->n] = dst;
@@ -36,6 +40,7 @@ static void add(Listing *l, int32_t src, int32_t dst, int64_t id, int32_t o0, in
     l->n++;
 }
 
+/* x in the order of perm, in the pool; NULL: no memory. */
 static const int32_t *permuted(RtPool *pool, const int32_t *x, const int32_t *perm, int64_t n) {
     int32_t *y = RT_NEWN(pool, int32_t, n);
     for (int64_t i = 0; y && i < n; i++) y[i] = x[perm[i]];
@@ -51,6 +56,7 @@ static const int32_t *group_of_each(RtPool *pool, const RtGroups *by) {
     return y;
 }
 
+/* Drops the list's memory. */
 static void listing_drop(RtPool *pool, Listing *l) {
     rt_pool_drop(pool, l->src);
     rt_pool_drop(pool, l->dst);
@@ -93,6 +99,7 @@ gnnc_status rt_relation_group_src(RtPool *pool, RtRelation *r, RtError *err) {
     return rt_group(pool, r->src, r->n_edges, r->n_src, &r->by_src, err);
 }
 
+/* Does the array lie in the cache's file, or is there none? */
 static bool keeps(const RtCacheFile *k, const void *p) {
     for (int i = 0; i < k->n; i++)
         if (k->p[i] == p) return true;
@@ -112,6 +119,7 @@ void rt_relation_drop(RtPool *pool, RtRelation *r, const RtCacheFile *k) {
     if (!keeps(k, r->by_src.perm)) rt_pool_drop(pool, r->by_src.perm), r->by_src.perm = NULL;
 }
 
+/* Can ids of 32 bits reach that far? */
 static gnnc_status check_bound(int64_t id_bound, RtError *err) {
     if (id_bound <= INT32_MAX) return GNNC_OK;
     return rt_fail(err, GNNC_E_RANGE, "edge ids up to %lld: at most 2^31 - 1 are possible",
@@ -137,6 +145,7 @@ gnnc_status rt_relation_base(RtPool *pool, int64_t n_src, int64_t n_dst, int64_t
     return out->src && out->dst ? GNNC_OK : rt_fail_nomem(err, "edges of a relation");
 }
 
+/* Fails unless both ends are of one node type. */
 static gnnc_status same_ends(const RtRelation *r, const char *what, RtError *err) {
     if (r->n_src == r->n_dst || r->nested) return GNNC_OK;
     return rt_fail(err, GNNC_E_SHAPE, "%s needs one node type at both ends: %lld and %lld nodes",

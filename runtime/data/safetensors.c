@@ -25,6 +25,7 @@ static gnnc_status bad(Reader *r, const char *tensor, const char *what) {
     return rt_fail(r->err, GNNC_E_FORMAT, "%s: tensor '%s': %s", r->file, tensor, what);
 }
 
+/* The element type of that name; false: there is none. */
 static bool find_dtype(const char *name, RtDtype *dt) {
     for (int i = 0; i < RT_N_DT; i++) {
         *dt = (RtDtype)i;
@@ -33,6 +34,7 @@ static bool find_dtype(const char *name, RtDtype *dt) {
     return false;
 }
 
+/* Reads a tensor's shape. */
 static bool read_shape(const RtJson *shape, RtArray *a) {
     if (!shape || shape->kind != RT_JSON_ARRAY || shape->n > RT_ARRAY_RANK) return false;
     for (const RtJson *v = shape->first; v; v = v->next) {
@@ -42,6 +44,7 @@ static bool read_shape(const RtJson *shape, RtArray *a) {
     return true;
 }
 
+/* Reads where a tensor's bytes begin and end. */
 static bool read_offsets(const RtJson *offsets, Entry *e) {
     if (!offsets || offsets->kind != RT_JSON_ARRAY || offsets->n != 2) return false;
     const RtJson *a = offsets->first, *b = a->next;
@@ -53,6 +56,7 @@ static bool read_offsets(const RtJson *offsets, Entry *e) {
     return true;
 }
 
+/* Reads a tensor's entry and finds its elements, copied if they are not aligned in the file. */
 static gnnc_status read_entry(Reader *r, const RtJson *v, Entry *e) {
     e->t.name = v->key;
     const RtJson *dtype = rt_json_get(v, "dtype");
@@ -79,6 +83,7 @@ static gnnc_status read_entry(Reader *r, const RtJson *v, Entry *e) {
     return GNNC_OK;
 }
 
+/* Reads the file's metadata, texts by key. */
 static gnnc_status read_meta(Reader *r, const RtJson *v, RtTensors *out) {
     if (v->kind != RT_JSON_OBJECT)
         return rt_fail(r->err, GNNC_E_FORMAT, "%s: __metadata__ is not an object", r->file);
@@ -93,6 +98,7 @@ static gnnc_status read_meta(Reader *r, const RtJson *v, RtTensors *out) {
     return GNNC_OK;
 }
 
+/* Sorts entries by their place in the file. */
 static int by_offset(const void *x, const void *y) {
     const Entry *a = x, *b = y;
     if (a->start != b->start) return a->start < b->start ? -1 : 1;
@@ -103,6 +109,7 @@ static int by_name(const void *x, const void *y) {
     return strcmp(((const RtTensor *)x)->name, ((const RtTensor *)y)->name);
 }
 
+/* Do the tensors fill the file, without a hole or overlap? */
 static gnnc_status check_cover(Reader *r, Entry *e, int n) {
     uint64_t at = 0;
     qsort(e, (size_t)n, sizeof *e, by_offset);
@@ -117,6 +124,7 @@ static gnnc_status check_cover(Reader *r, Entry *e, int n) {
                    r->file, r->data.n, (unsigned long long)at);
 }
 
+/* Reads all entries and sorts tensors by name. */
 static gnnc_status read_header(Reader *r, const RtJson *root, RtTensors *out) {
     gnnc_status st = GNNC_OK;
     if (root->kind != RT_JSON_OBJECT)
@@ -190,6 +198,7 @@ static int by_place(const void *x, const void *y) {
     return strcmp(a->name, b->name);
 }
 
+/* Writes the metadata; false: no memory. */
 static bool put_meta(RtText *h, const RtTensors *t) {
     bool ok = rt_text_put(h, "\"__metadata__\":{", 16);
     for (int i = 0; i < t->n_meta && ok; i++) {
@@ -200,6 +209,7 @@ static bool put_meta(RtText *h, const RtTensors *t) {
     return ok && rt_text_put(h, "}", 1);
 }
 
+/* Writes a tensor's entry; false: no memory. */
 static bool put_tensor(RtText *h, const RtTensor *t, size_t start, size_t n_bytes) {
     bool ok = rt_text_json_string(h, t->name) &&
               rt_text_printf(h, ":{\"dtype\":\"%s\",\"shape\":[", rt_dtype_name(t->a.dt));
@@ -234,6 +244,8 @@ static gnnc_status make_header(RtText *h, const RtTensors *t, const RtTensor **o
     return GNNC_OK;
 }
 
+/* Writes the header, then the elements of all tensors; `to` is told how many bytes are still to
+ * come. */
 static gnnc_status write_all(RtPool *pool, const char *name, const RtTensors *t, const RtSink *to,
                              RtError *err) {
     gnnc_status st;

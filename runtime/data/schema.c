@@ -72,6 +72,7 @@ out:
     return st;
 }
 
+/* Reads the name of a file, which must lie in this directory. */
 static gnnc_status name_of_file(Opener *o, const RtJson *object, const char *table, const char *key,
                                 const char **name) {
     *name = get_text(object, key);
@@ -90,6 +91,8 @@ static gnnc_status look_at_array(Opener *o, const RtJson *object, const char *ta
     return st;
 }
 
+/* Opens an array's file. `values`: nothing needs to be checked before it is used, so that it may
+ * only be mapped. */
 static gnnc_status open_array(Opener *o, const RtJson *object, const char *table, const char *key,
                               bool values, const char **name, RtArray *out) {
     if (o->files->map_all || (values && o->files->map_values))
@@ -98,6 +101,7 @@ static gnnc_status open_array(Opener *o, const RtJson *object, const char *table
     return st == GNNC_OK ? read_array(o, *name, out) : st;
 }
 
+/* Has the array the shape that the schema says? */
 static gnnc_status want_shape(Opener *o, const char *file, const RtArray *a, int rank,
                               const int64_t *shape) {
     for (int i = 0; a->rank == rank && i < rank; i++) {
@@ -110,6 +114,7 @@ static gnnc_status want_shape(Opener *o, const char *file, const RtArray *a, int
                    rank);
 }
 
+/* Fails unless the array holds integers. */
 static gnnc_status want_integers(Opener *o, const char *file, const RtArray *a) {
     if (strchr("iub", rt_dtype_kind(a->dt))) return GNNC_OK;
     return rt_fail(o->err, GNNC_E_DTYPE, "%s: holds %s, integers wanted", file,
@@ -138,6 +143,7 @@ static gnnc_status read_shape(Opener *o, const RtJson *v, const char *table, RtC
     return GNNC_OK;
 }
 
+/* Reads the number of categories, and their names, which all differ. */
 static gnnc_status read_categories(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     const RtJson *n = rt_json_get(v, "categories"), *names = rt_json_get(v, "names");
     if (!n || n->kind != RT_JSON_NUMBER || !n->is_int || n->i < 0 || n->i > INT32_MAX)
@@ -182,6 +188,7 @@ static gnnc_status read_baseline(Opener *o, const RtJson *v, const char *table, 
     return GNNC_OK;
 }
 
+/* Reads what simple predictions reach on a task's target. */
 static gnnc_status read_baselines(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     const RtJson *list = rt_json_get(v, "baselines");
     int64_t n = 0;
@@ -220,6 +227,7 @@ static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, R
     return GNNC_OK;
 }
 
+/* Loads a sparse column from its three files. */
 static gnnc_status load_csr(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray ptr, col, val;
     const char *ptr_file, *col_file, *val_file;
@@ -276,6 +284,7 @@ static gnnc_status load_masks(Opener *o, const RtJson *v, const char *table, RtC
     return GNNC_OK;
 }
 
+/* Loads splits: 0 none, 1 train, 2 validation, 3 test; or masks, a file each. */
 static gnnc_status load_split(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray a;
     const char *file;
@@ -319,6 +328,7 @@ static gnnc_status read_low(Opener *o, const RtJson *v, const char *table, const
     return a->data ? GNNC_OK : rt_fail_nomem(o->err, file);
 }
 
+/* Loads a column with a value or list of values per row. */
 static gnnc_status load_dense(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     RtArray a;
     const char *file;
@@ -333,6 +343,7 @@ out:
     return st;
 }
 
+/* Loads a column: its entry in the schema and its arrays, which are checked. */
 static gnnc_status load_column(Opener *o, const RtJson *v, const char *table, int64_t n_rows,
                                RtColumn *c) {
     static const char *const known[] = {"kind",  "shape",      "file",    "ptr",       "col",
@@ -382,12 +393,14 @@ static gnnc_status load_columns(Opener *o, const RtJson *v, RtTable *t) {
     return st;
 }
 
+/* The number of the table of that name; -1: there is none. */
 static int find_table(const RtTable *t, int n, const char *name) {
     for (int i = 0; name && i < n; i++)
         if (strcmp(t[i].name, name) == 0) return i;
     return -1;
 }
 
+/* Loads which nodes belong to which graph, if the node type has graphs. */
 static gnnc_status load_graph_ptr(Opener *o, const RtJson *v, RtTable *t) {
     RtArray a;
     const char *file, *graph = get_text(v, "graph");
@@ -426,6 +439,7 @@ out:
     return st;
 }
 
+/* Takes sources and destinations out of the array of both. */
 static gnnc_status take_ends(Opener *o, const char *file, const RtArray *a, RtTable *t) {
     const int32_t *ends;
     gnnc_status st = rt_array_as_i32(&o->d->pool, a, file, &ends, o->err);
@@ -435,6 +449,8 @@ static gnnc_status take_ends(Opener *o, const char *file, const RtArray *a, RtTa
     return st;
 }
 
+/* Loads the ends of edges, or, of very many, only looks at their file: index arrays that were kept
+ * may do. */
 static gnnc_status load_ends(Opener *o, const RtJson *v, RtTable *t) {
     RtArray a;
     const char *file;
@@ -471,6 +487,7 @@ static gnnc_status load_time(Opener *o, const RtJson *v, RtTable *t) {
 
 typedef enum { NODES, EDGES, GRAPHS } Section;
 
+/* Loads a table: number of rows, what tables of its kind have, and columns. */
 static gnnc_status load_table(Opener *o, const RtJson *v, Section section, RtTable *t) {
     static const char *const known[][9] = {
         {"count", "columns", "graph", "graph_ptr", "names", "time", "part_ptr", "part_rows", NULL},
@@ -500,6 +517,7 @@ out:
     return st;
 }
 
+/* Loads all node types, edge types or kinds of graphs. */
 static gnnc_status load_section(Opener *o, const RtJson *root, const char *key, Section section,
                                 RtTable **tables, int *n) {
     const RtJson *v = rt_json_get(root, key);
@@ -515,6 +533,7 @@ static gnnc_status load_section(Opener *o, const RtJson *root, const char *key, 
     return st;
 }
 
+/* Loads the whole schema, kinds of graphs first, as node types name them. */
 static gnnc_status load_root(Opener *o, const RtJson *root) {
     static const char *const known[] = {"format", "name",  "source", "licence",
                                         "nodes",  "edges", "graphs", NULL};
@@ -560,6 +579,7 @@ typedef struct {
     RtStamp stamp;
 } Directory;
 
+/* Mixes a word into both halves of the stamp. */
 static void mix(RtStamp *s, uint64_t word) {
     s->key[0] = (s->key[0] ^ word) * 0x9e3779b97f4a7c15u;
     s->key[0] ^= s->key[0] >> 32;
@@ -585,6 +605,8 @@ static void stamp_file(RtStamp *s, const char *name, const char *path) {
         if (changed[i] > s->newest) s->newest = changed[i];
 }
 
+/* Reads or maps a file of the directory, and adds it to the stamp by which later changes are
+ * seen. */
 static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
                                 RtError *err) {
     Directory *d = user;
@@ -614,6 +636,7 @@ gnnc_status rt_dataset_open(const RtAlloc *from, const char *dir, bool map_value
     return rt_dataset_open_late(from, dir, map_values, 0, out, err);
 }
 
+/* Opens a data directory. */
 static gnnc_status open_dir(const RtAlloc *from, const char *dir, RtFiles files, RtDataset **out,
                             RtError *err) {
     RtError inner = {""};

@@ -45,6 +45,7 @@ const char *gnnc_encoder_error(const gnnc_encoder *e) {
     return e ? e->err.text : "";
 }
 
+/* Clears the last error; an encoder gets its columns once. */
 static gnnc_status begin(gnnc_encoder *e) {
     e->err.text[0] = '\0';
     if (e->ready) return rt_fail(&e->err, GNNC_E_STATE, "the encoder has its columns already");
@@ -108,6 +109,7 @@ static bool may_lack(const RtEncoding *k) {
     return k->label || k->e.as == RT_AS_KEY || k->e.as == RT_AS_IMAGE;
 }
 
+/* The type of the elements that the encoder writes. */
 static gnnc_element element_of(const RtEncoder *e) {
     switch (rt_column_kind(e->kind)->element) {
     case RT_DT_I32:
@@ -167,6 +169,7 @@ static const gnnc_cells *cells_at(const Call *c, int i) {
                                 (size_t)i * c->in.columns->struct_size);
 }
 
+/* Do the given columns have names and cells, all by structs of one size? */
 static gnnc_status check_cells(Call *c) {
     for (int i = 0; i < c->in.n_columns; i++) {
         const gnnc_cells *v = cells_at(c, i);
@@ -182,6 +185,8 @@ static gnnc_status check_cells(Call *c) {
     return GNNC_OK;
 }
 
+/* Takes over the caller's rows and checks them against the encoder. Memory of the call is in
+ * c->scratch. */
 static gnnc_status open_call(Call *c, const gnnc_encoder *e, const gnnc_raw *rows) {
     size_t n = rows->struct_size;
     int n_made;
@@ -202,6 +207,7 @@ static gnnc_status open_call(Call *c, const gnnc_encoder *e, const gnnc_raw *row
     return check_cells(c);
 }
 
+/* Tells the caller which row was bad, and why, and frees the call's memory. */
 static gnnc_status close_call(Call *c, gnnc_raw *rows, gnnc_status st) {
     rows->bad_row = st == GNNC_OK ? -1 : c->bad_row;
     memcpy(rows->error, c->err.text, sizeof rows->error);
@@ -217,6 +223,7 @@ static bool is_column(const gnnc_cells *v, const RtEncoder *e, int i) {
     return strncmp(v->column, e->from, n) == 0 && strcmp(v->column + n, number) == 0;
 }
 
+/* Finds the given column that cell i of the encoding is read from; *out NULL: it is not given. */
 static gnnc_status find_cells(Call *c, const RtEncoding *k, int i, const gnnc_cells **out) {
     *out = NULL;
     for (int j = 0; j < c->in.n_columns; j++) {
@@ -254,6 +261,7 @@ static RtCell cell_of(const gnnc_cells *v, int64_t row) {
     return (RtCell){v->texts[row] ? v->texts[row] : "", 0};
 }
 
+/* Fails with the cell that could not be encoded, its row and the reason. */
 static gnnc_status bad_cell(Call *c, const RtEncoding *k, const gnnc_cells *v, int64_t row,
                             const RtCell *cell, const char *what) {
     char told[400];
@@ -263,6 +271,7 @@ static gnnc_status bad_cell(Call *c, const RtEncoding *k, const gnnc_cells *v, i
                    "%.64s: row %lld: %s", k->table, (long long)row, told);
 }
 
+/* Encodes all rows of a column into `to`; v [cells of an encoding] are the given columns. */
 static gnnc_status encode_rows(Call *c, const RtEncoding *k, const gnnc_cells **v, void *to) {
     int n = rt_encoder_cells(&k->e), at;
     RtCell *cell = RT_NEWN(&c->scratch, RtCell, n);
@@ -275,6 +284,7 @@ static gnnc_status encode_rows(Call *c, const RtEncoding *k, const gnnc_cells **
     return GNNC_OK;
 }
 
+/* Encodes one column of the data from the given cells, into the caller's n_bytes. */
 static gnnc_status encode_one(Call *c, const char *column, void *to, size_t n_bytes) {
     const RtEncoding *k = rt_encoders_find(&c->e->all, c->in.table, column);
     const gnnc_cells **v;
@@ -347,6 +357,7 @@ static RtColumn *column_of(RtTable *t, const char *name) {
     return (RtColumn *)(uintptr_t)rt_table_column(t, name);
 }
 
+/* Adds an encoded column to a graph that is being built, with how it was made. */
 static gnnc_status add_made(Call *c, gnnc_graph *g, const Made *made) {
     const RtEncoding *k = made->how;
     int64_t n = rt_col_facts[k->e.kind].codes ? k->e.n_categories : -1;
@@ -387,6 +398,7 @@ static bool names_match(const RtColumn *c, const RtEncoder *e) {
     return same;
 }
 
+/* Has the graph's column the kind, width and names that the encoding makes? */
 static gnnc_status check_form(gnnc_graph *g, const RtEncoding *k, const RtColumn *c,
                               const char *of) {
     int64_t values = rt_encoder_values(&k->e) ? rt_encoder_values(&k->e) : 1;
@@ -432,6 +444,8 @@ gnnc_status gnnc_graph_set_encoded(gnnc_graph *g, const char *table, const char 
     return GNNC_OK;
 }
 
+/* Fails if values of a column with a fitted encoder do not say that they were made by it: they
+ * might be raw. */
 static gnnc_status not_made(const gnnc_values *v, const char *table, const RtEncoder *how,
                             const char *whose, RtError *err) {
     char text[120];
@@ -500,6 +514,7 @@ static bool is_there(const gnnc_graph *g, const RtEncoding *k) {
     return t && rt_table_column(t, k->column);
 }
 
+/* Encodes all columns, and lists those that the graph's table has as rows to append. */
 static gnnc_status append_all(Call *c, gnnc_graph *g, gnnc_rows *r) {
     int n, n_made;
     columns_of(c->e, c->in.table, &n);

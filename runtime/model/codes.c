@@ -15,6 +15,7 @@ static gnnc_status bad_list(const char *path, const char *of, const char *why, R
     return rt_fail(err, GNNC_E_FORMAT, "%s: metadata '%s%s' %s", path, PREFIX, of, why);
 }
 
+/* Reads the names of one column's codes from the file's metadata; each name is there once. */
 static gnnc_status read_list(RtPool *pool, const char *path, const RtMeta *m, RtCodes *to,
                              RtError *err) {
     RtJson *list;
@@ -55,6 +56,7 @@ const RtCodes *rt_codes_find(const RtCodes *v, int n, const char *of) {
     return NULL;
 }
 
+/* Writes the names of one column's codes as metadata. */
 static gnnc_status put_list(RtPool *pool, const RtCodes *c, RtMeta *to) {
     RtText text = {.pool = pool};
     bool ok = rt_text_put(&text, "[", 1);
@@ -183,6 +185,7 @@ static gnnc_status unknown_code(RtExec *x, int col, gnnc_status st, const char *
     return GNNC_OK;
 }
 
+/* Notes that a row's category is none that the model knows, and which it knows. */
 static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at) {
     RtPool *pool = &x->rt->pool;
     const RtColumn *c = rt_bind_data_column(x, col);
@@ -282,6 +285,7 @@ gnnc_status rt_codes_bind(RtExec *x) {
     return GNNC_OK;
 }
 
+/* Notes that a row's code is beyond those that the model was trained with. */
 static gnnc_status high_code(RtExec *x, int col, int64_t at, int64_t n_categories) {
     const RtColumn *c = rt_bind_data_column(x, col);
     return unknown_code(x, col, GNNC_E_RANGE,
@@ -353,12 +357,15 @@ static bool solve(RtExec *x, int var, int64_t *n, const RtWeightsFile *g) {
     return true;
 }
 
+/* Is it the size of a dimension, and not a number of rows? */
 static bool is_dimension(const rt_program *p, int sym) {
     for (int s = 0; s < p->n_spaces; s++)
         if (p->spaces[s].sym == sym) return p->spaces[s].kind == RT_SP_DIM;
     return false;
 }
 
+/* Finds sizes that only the file's tensors tell, from their shapes; as long as one tells
+ * another. */
 static gnnc_status solve_all(RtExec *x) {
     const rt_program *p = x->program;
     const RtWeightsFile *g = x->rt->given;
@@ -413,6 +420,7 @@ static gnnc_status check_nameless(RtExec *x, int col, const char *path, const Rt
     return why ? rt_fail(&x->rt->err, GNNC_E_ARG, "%s", why) : rt_fail_nomem(&x->rt->err, path);
 }
 
+/* Do the codes of a column mean what they meant when the file's weights were trained? */
 static gnnc_status check_column(gnnc_trainer *t, int col, const char *path, const RtCodes *v,
                                 int n) {
     const RtCodes *has = &t->rt.bound->codes[col];

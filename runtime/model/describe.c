@@ -51,6 +51,7 @@ static void describe_schedule(const rt_recipe *r, gnnc_recipe *own) {
     if (r->sched > RT_SCHED_STEP) own->min_lr = r->min_lr;
 }
 
+/* How the recipe chooses the epoch that is kept, for the caller's description. */
 static void describe_keeping(const rt_recipe *r, gnnc_recipe *own) {
     static const char *const split[] = {"", "train", "val", "test"};
     own->epochs = r->epochs;

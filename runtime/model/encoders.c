@@ -21,6 +21,7 @@ static gnnc_status bad(const File *f, const char *column, const char *what) {
                    *column ? ": " : "", what);
 }
 
+/* Reads the names of an encoding's categories, which the file keeps among its codes. */
 static gnnc_status read_names(const File *f, const RtJson *v, RtEncoding *to) {
     const char *of = rt_pool_printf(f->pool, "%s.%s", to->table, to->column);
     const RtJson *n = rt_json_get(v, "categories");
@@ -34,6 +35,7 @@ static gnnc_status read_names(const File *f, const RtJson *v, RtEncoding *to) {
     return rt_encoder_index(f->pool, &to->e) ? GNNC_OK : rt_fail_nomem(f->err, f->path);
 }
 
+/* Reads how one column was made: its kind, its encoder, and names of categories. */
 static gnnc_status read_one(const File *f, const RtJson *v, RtEncoding *to) {
     const RtJson *column = rt_json_get(v, "column"), *kind = rt_json_get(v, "kind");
     const RtJson *encoder = rt_json_get(v, "encoder"), *label = rt_json_get(v, "label");
@@ -49,6 +51,7 @@ static gnnc_status read_one(const File *f, const RtJson *v, RtEncoding *to) {
     return rt_col_facts[k].codes ? read_names(f, v, to) : GNNC_OK;
 }
 
+/* Reads how the columns of a table were made. */
 static gnnc_status read_table(const File *f, const RtJson *list, const char *table,
                               RtEncoders *out) {
     gnnc_status st = GNNC_OK;
@@ -63,6 +66,7 @@ static gnnc_status read_table(const File *f, const RtJson *list, const char *tab
     return st;
 }
 
+/* Parses one metadata text, which holds a list. */
 static gnnc_status parse(const File *f, const char *text, RtJson **list) {
     const RtBytes bytes = {(const uint8_t *)text, strlen(text)};
     gnnc_status st = rt_json_parse(f->pool, bytes, f->path, list, f->err);
@@ -101,6 +105,7 @@ static gnnc_status bad_column(const File *f, const RtJson *v, const char *what) 
                    v->key, what);
 }
 
+/* Reads the number of a column's categories, and their names, from a schema.json. */
 static gnnc_status read_schema_names(const File *f, const RtJson *v, RtEncoder *e) {
     const RtJson *n = rt_json_get(v, "categories"), *names = rt_json_get(v, "names");
     if (!n || !n->is_int || n->i < 0 || n->i > INT32_MAX)
@@ -121,6 +126,7 @@ static gnnc_status read_schema_names(const File *f, const RtJson *v, RtEncoder *
     return all ? GNNC_OK : bad_column(f, v, "two categories have one name");
 }
 
+/* Reads how a column was made from a schema.json; a column that does not say it is left out. */
 static gnnc_status read_column(const File *f, const RtJson *v, const char *table, RtEncoders *out) {
     const RtJson *kind = rt_json_get(v, "kind"), *encoder = rt_json_get(v, "encoder");
     RtColumn c = {.name = v->key, .rank = 1};
@@ -136,12 +142,14 @@ static gnnc_status read_column(const File *f, const RtJson *v, const char *table
     return rt_col_facts[c.kind].codes ? read_schema_names(f, v, &to->e) : GNNC_OK;
 }
 
+/* Fails unless v is an object, or not there. */
 static gnnc_status want_object(const File *f, const RtJson *v, const char *what) {
     if (!v || v->kind == RT_JSON_OBJECT) return GNNC_OK;
     return rt_fail(f->err, GNNC_E_FORMAT, "%s/schema.json:%d: %s: an object is expected", f->path,
                    v->line, what);
 }
 
+/* Reads how the columns of a table were made; *n counts them (`to` NULL: only that). */
 static gnnc_status read_columns(const File *f, const RtJson *table, RtEncoders *to, int *n) {
     const RtJson *columns = rt_json_get(table, "columns");
     gnnc_status st = want_object(f, table, table->key);
@@ -193,6 +201,7 @@ gnnc_status rt_encoders_of_data(RtPool *pool, const char *dir, RtEncoders *out, 
     return st == GNNC_OK ? rt_encoders_of_schema(pool, dir, text, out, err) : st;
 }
 
+/* Fails if nothing is known of how columns were made. */
 static gnnc_status need_some(const RtEncoders *v, RtError *err) {
     if (v->n) return GNNC_OK;
     return rt_fail(
@@ -251,6 +260,7 @@ typedef struct {
     RtText list;
 } Listed;
 
+/* Writes how a column was made, as an element of a list. */
 static bool put_encoding(RtText *to, const rt_column *want, const char *column,
                          const RtEncoder *e) {
     bool label = want->is_label || want->kind == RT_COL_SPLIT;
@@ -264,6 +274,8 @@ static bool put_encoding(RtText *to, const rt_column *want, const char *column,
     return ok && rt_text_put(to, "}", 1);
 }
 
+/* The list of the table that `of` ("table.column") names, begun if it is the first; NULL: no
+ * memory. */
 static Listed *list_of(RtPool *pool, Listed *lists, int *n, const char *of) {
     size_t length = strcspn(of, ".");
     for (int i = 0; i < *n; i++)
@@ -293,6 +305,7 @@ gnnc_status rt_encoders_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
     return ok ? GNNC_OK : GNNC_E_NOMEM;
 }
 
+/* Fails: the data do not say how a column was made, and the model has a fitted encoder for it. */
 static gnnc_status does_not_say(RtExec *x, const char *of, const RtEncoder *wants,
                                 const char *path) {
     char text[120];
@@ -304,6 +317,7 @@ static gnnc_status does_not_say(RtExec *x, const char *of, const RtEncoder *want
                    dir, of, path, rt_encoder_named(wants, text, sizeof text));
 }
 
+/* Were the data's column and the model's made in the same way? The message names both. */
 static gnnc_status compare(RtExec *x, int col, const char *of, const RtEncoder *wants,
                            const char *path) {
     char text[120], other[120];

@@ -26,6 +26,7 @@ static int rows_of(const rt_program *p, int buf) {
     return kind == RT_SP_NODE || kind == RT_SP_EDGE || kind == RT_SP_GRAPH ? s : -1;
 }
 
+/* Finds the names of the rows that the result is of; of edges those of both ends. */
 static gnnc_status name_rows(gnnc_legend *g, const gnnc_trainer *t, RtError *err) {
     const RtBound *b = t->rt.bound;
     gnnc_status st = GNNC_OK;
@@ -40,6 +41,7 @@ static gnnc_status name_rows(gnnc_legend *g, const gnnc_trainer *t, RtError *err
     return st;
 }
 
+/* Finds what the rows of the result are: nodes, graphs, or edges with their ends. */
 static gnnc_status find_rows(gnnc_legend *g, const gnnc_trainer *t, int buf, RtError *err) {
     const rt_program *p = t->program;
     int s = rows_of(p, buf);
@@ -81,6 +83,7 @@ static Target column_of(const gnnc_legend *g, const gnnc_trainer *t) {
                     &t->rt.bound->codes[t->target]};
 }
 
+/* What the result predicts: the name of the target, whether it has classes, and their names. */
 static Target target_of(const gnnc_legend *g, const gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
     const char *dot = r->present && r->learned ? strrchr(r->learned, '.') : NULL;
@@ -91,6 +94,7 @@ static Target target_of(const gnnc_legend *g, const gnnc_trainer *t) {
     return (Target){dot + 1, g->rank == 1 && (named || r->outcome == RT_OUTCOME_CLASSES), k};
 }
 
+/* What a number of the result is called in tables. */
 static const char *word_of(rt_outcome is) {
     switch (is) {
     case RT_OUTCOME_CLASSES:
@@ -124,6 +128,7 @@ static gnnc_status name_values(gnnc_legend *g, const Target *target, RtError *er
     return g->value ? GNNC_OK : rt_fail_nomem(err, "the names of predictions");
 }
 
+/* Finds what the numbers of a row are: probabilities of classes or labels, numbers, or scores. */
 static gnnc_status find_values(gnnc_legend *g, const gnnc_trainer *t, RtError *err) {
     Target target = target_of(g, t);
     const rt_recipe *r = &t->program->recipe;
@@ -239,6 +244,7 @@ static double part_of(double v, double high) {
     return v == high ? 1 : exp(v - high);
 }
 
+/* Turns a row's scores into probabilities. */
 static void softmax(const gnnc_legend *g, const float *values, float *out) {
     int64_t best = gnnc_legend_highest(g, values);
     double high = best < 0 ? 0 : (double)values[best], sum = 0;

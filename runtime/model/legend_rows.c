@@ -65,6 +65,7 @@ static gnnc_status group_links(gnnc_legend *g) {
                     &g->err);
 }
 
+/* Fails unless the result's rows are edges. */
 static gnnc_status need_edges(gnnc_legend *g) {
     g->err.text[0] = '\0';
     return g->edges ? GNNC_OK

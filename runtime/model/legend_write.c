@@ -43,6 +43,7 @@ static gnnc_status add_head(Table *t, const char *name) {
     return GNNC_OK;
 }
 
+/* Names the fields of value i; with the best few only, the class of the i-th best and its value. */
 static gnnc_status name_field(Table *t, int64_t i) {
     const gnnc_legend *g = t->g;
     const char *of = g->value[i];
@@ -55,6 +56,7 @@ static gnnc_status name_field(Table *t, int64_t i) {
     return add_head(t, *of ? rt_pool_printf(&t->pool, "%s_%s", g->word, of) : g->word);
 }
 
+/* Lists the fields of the table that is written. */
 static gnnc_status describe(Table *t) {
     const gnnc_legend *g = t->g;
     gnnc_status st = GNNC_OK;
@@ -109,6 +111,7 @@ static bool put_json(Table *t, const char *s) {
     return ok && rt_text_json_string(&t->text, t->clean.s);
 }
 
+/* Writes a field, in quotes where CSV needs them. */
 static bool put_csv(RtText *to, const char *s) {
     if (!strpbrk(s, ",\"\r\n")) return rt_text_put(to, s, strlen(s));
     bool ok = rt_text_put(to, "\"", 1);
@@ -120,6 +123,7 @@ static bool put_text(Table *t, const char *s) {
     return t->json ? put_json(t, s) : put_csv(&t->text, s);
 }
 
+/* Writes a number; JSON has none for NaN and infinity, so that these are null. */
 static bool put_number(Table *t, float v) {
     if (t->json && !isfinite(v)) return rt_text_put(&t->text, "null", 4);
     if (isnan(v)) return rt_text_put(&t->text, "nan", 3);
@@ -151,6 +155,7 @@ static int64_t row_of(const gnnc_written *w, int64_t i) {
     return w->row ? w->row[i] : i;
 }
 
+/* Writes the fields that say which row it is: a node, or the ends of an edge or a pair. */
 static bool put_ids(Table *t, int64_t *at, int64_t i) {
     const RtRelation *e = t->g->edges;
     const int64_t *to = t->w->destination;
@@ -159,6 +164,7 @@ static bool put_ids(Table *t, int64_t *at, int64_t i) {
     return !e || (begin_field(t, at) && put_id(t, 1, to ? to[i] : e->dst[row]));
 }
 
+/* Writes row number `row` of the given values. */
 static bool put_row(Table *t, int64_t row) {
     const gnnc_legend *g = t->g;
     const float *v = t->w->values + row * g->width;
@@ -176,6 +182,7 @@ static bool put_row(Table *t, int64_t row) {
     return ok && rt_text_put(&t->text, t->json ? "}\n" : "\n", t->json ? 2 : 1);
 }
 
+/* Writes the line with the names of the fields, which JSON lines do not have. */
 static bool put_head(Table *t) {
     bool ok = true;
     for (int64_t i = 0; i < t->n_head && ok && !t->json; i++)
@@ -190,6 +197,7 @@ static gnnc_status flush(Table *t) {
     return st;
 }
 
+/* Writes the head and all rows, in pieces. */
 static gnnc_status write_rows(Table *t) {
     gnnc_status st = put_head(t) ? GNNC_OK : nomem(t);
     for (int64_t i = 0; i < t->w->n && st == GNNC_OK; i++) {
@@ -199,6 +207,7 @@ static gnnc_status write_rows(Table *t) {
     return st == GNNC_OK && t->text.n ? flush(t) : st;
 }
 
+/* Writes a table as CSV or JSON lines; the file appears when it is complete. */
 static gnnc_status write_table(gnnc_legend *g, const char *path, const gnnc_written *w) {
     Table t = {.g = g, .w = w, .json = w->format == GNNC_WRITE_JSONL, .err = &g->err};
     gnnc_status st;
@@ -214,6 +223,7 @@ out:
     return st;
 }
 
+/* Writes the values as .npy. */
 static gnnc_status write_array(gnnc_legend *g, const char *path, const gnnc_written *w) {
     RtArray a = {.dt = RT_DT_F32, .rank = g->rank + 1, .count = w->n * g->width, .data = w->values};
     a.shape[0] = w->n;
@@ -227,6 +237,7 @@ static gnnc_status no_row(gnnc_legend *g, int64_t row, int64_t n) {
                    (long long)n);
 }
 
+/* Are the given rows, and destinations, numbers of rows that there are? */
 static gnnc_status check_rows(gnnc_legend *g, const gnnc_written *w) {
     int64_t n = w->destination ? g->n_nodes : g->n_rows;
     if (!w->row && w->n > n) return no_row(g, w->n - 1, n);
@@ -238,6 +249,7 @@ static gnnc_status check_rows(gnnc_legend *g, const gnnc_written *w) {
     return GNNC_OK;
 }
 
+/* Checks what the caller wants written. */
 static gnnc_status check(gnnc_legend *g, const gnnc_written *w) {
     gnnc_status st;
     TRY(st, RT_STRUCT_CHECK(&g->err, gnnc_written, w, values));

@@ -50,6 +50,7 @@ static void drop(gnnc_model *m) {
     rt_pool_free(&m->pool);
 }
 
+/* Is the file of this model's task? The message says of which it is. */
 static gnnc_status check_task(gnnc_model *m, const char *name) {
     const char *other;
     gnnc_status st = rt_task_check(m->program, &m->pool, name, &m->f, &other);
@@ -76,6 +77,7 @@ out:
     return st;
 }
 
+/* Clears the last error; a model gets its weights once. */
 static gnnc_status may_load(gnnc_model *m) {
     m->err.text[0] = '\0';
     if (m->weights.memory.p)

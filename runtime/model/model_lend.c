@@ -90,6 +90,9 @@ static gnnc_status find(gnnc_trainer *t, const RtTensor *from, int var, RtStored
     return st;
 }
 
+/* Points a variable to the model's memory, which all sessions share. Where the file's tensor is not
+ * as programs read it the model keeps one converted copy; other values are copied for this trainer
+ * alone. */
 static gnnc_status lend(gnnc_trainer *t, const RtTensors *f, int var) {
     gnnc_model *m = t->rt.model;
     const RtTensor *from = rt_tensors_find(f, t->program->vars[var].path);
@@ -136,6 +139,8 @@ static gnnc_status alloc_precomputed(gnnc_trainer *t, RtComputed **out) {
     return GNNC_OK;
 }
 
+/* Points the variables that follow from weights alone to the model's copies, computed once for all
+ * sessions. */
 static gnnc_status lend_computed(gnnc_trainer *t) {
     gnnc_model *m = t->rt.model;
     const rt_program *p = t->program;

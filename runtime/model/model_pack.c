@@ -8,6 +8,7 @@
 #include "model.h"
 #include "runtime/gemm/gemm.h"
 
+/* Packs the matrix b for the product g, and adds it to the model's list of packed matrices. */
 static gnnc_status add(gnnc_trainer *t, const rt_gemm *g, const void *b) {
     gnnc_model *m = t->rt.model;
     RtPacked *p = RT_NEW(&m->pool, RtPacked);
@@ -31,6 +32,8 @@ static bool has_rows(const rt_program *p, int buf) {
     return space >= 0 && p->spaces[space].kind != RT_SP_DIM;
 }
 
+/* Packs the weight of a step's product, if the model has it, it is multiplied as a whole, and
+ * packing helps. */
 static gnnc_status pack_step(gnnc_trainer *t, const rt_phase *ph, int step) {
     rt_step_cost c;
     ph->cost(step, t->x.n, &c);

@@ -72,6 +72,7 @@ gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values
     return st;
 }
 
+/* Reads one metric of the epoch that the weights are of: "loss.val" has a name and a split. */
 static gnnc_status read_one(RtPool *pool, const char *path, const RtJson *v, RtMetricValue *to,
                             RtError *err) {
     const char *dot = strrchr(v->key, '.');

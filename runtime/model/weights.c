@@ -19,6 +19,7 @@ static void transpose(const char *from, char *to, int64_t n, int64_t to_row, siz
                    bytes);
 }
 
+/* A variable's shape at the sizes of x. */
 static rt_var_shape shape_of(const RtExec *x, int var) {
     rt_var_shape s = {.rank = 0};
     x->program->var_shape(var, x->n, &s);
@@ -106,6 +107,7 @@ RtArray rt_var_array(gnnc_trainer *t, RtPool *pool, int var, const void *stored)
     return a;
 }
 
+/* Writes a shape as "[3, 4]". */
 static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
     size_t at = (size_t)snprintf(to, n, "[");
     for (int i = 0; i < rank && at < n; i++)
@@ -174,6 +176,7 @@ gnnc_status rt_source_read(RtPool *pool, const RtSource *from, RtTensors *out, R
     return GNNC_OK;
 }
 
+/* Gives the next n bytes to the host's function; n_left more come. */
 static gnnc_status write_host(void *target, const void *p, size_t n, size_t n_left, RtError *err) {
     const RtTarget *to = target;
     int failed = to->write(to->user, p, n, n_left);
@@ -229,6 +232,8 @@ typedef struct {
     size_t n;
 } Taken;
 
+/* Copies what is written into memory of the model, allocated when the first bytes say how many
+ * come. */
 static int take(void *user, const void *data, size_t n_bytes, size_t n_left) {
     Taken *to = user;
     if (!to->p) to->p = rt_pool_alloc(&to->m->pool, n_bytes + n_left, 1);
@@ -273,6 +278,8 @@ static void report_unexpected(gnnc_trainer *t, const char *path, const RtTensors
     }
 }
 
+/* Does the file have every parameter in the right shape? The message lists those that are
+ * missing. */
 static gnnc_status fit_all(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensors *f) {
     enum { TOLD = 10 };
     char missing[400] = "";
@@ -295,6 +302,7 @@ static gnnc_status fit_all(gnnc_trainer *t, RtPool *pool, const char *path, cons
                    n_missing > TOLD ? ", .." : "", n_missing, t->n_shown);
 }
 
+/* Copies the file's tensors to the parameters. */
 static void store_all(gnnc_trainer *t, const RtTensors *f) {
     for (int i = 0; i < t->n_shown; i++) {
         const rt_var *v = &t->program->vars[t->shown[i]];
