@@ -50,6 +50,7 @@ bool *host_labels(Arena *a, const Module *m);
 const char *host_model_name(const Plan *p);
 void host_title(Host *h);
 void host_describe(Host *h, const char *predict, const char *embed);
+/* The kinds of tables of the data; HOST_NO_TABLE: no rows of a table. */
 typedef enum { HOST_NO_TABLE, HOST_NODES, HOST_EDGES, HOST_GRAPHS } HostTable;
 HostTable host_table(const Space *s);         /* of the data */
 int64_t host_known_size(const Space *s);      /* -1: data or weights bring it */

@@ -155,7 +155,7 @@ static void emit_column(Host *h, const Column *c, bool is_label) {
                 space_name(h, c->nz), buf, is_label ? "true" : "false");
 }
 
-/* Writes the table of data columns. */
+/* Writes the table of data columns: kind, table and shape of each, and the buffer that holds it. */
 static void emit_columns(Host *h) {
     const bool *labels = host_labels(h->a, h->m);
     open_table(h, "rt_column", "columns", h->m->cols.n);
@@ -244,7 +244,7 @@ static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     host_puts(h, "},\n");
 }
 
-/* Writes the table of buffers. */
+/* Writes the table of buffers: what each holds, and the steps between which a temporary does. */
 static void emit_bufs(Host *h) {
     open_table(h, "rt_buf", "bufs", h->p->bufs.n);
     for (int i = 0; i < h->p->bufs.n; i++) emit_buf(h, h->p->bufs.v[i], h->in_batches[i]);

@@ -71,8 +71,8 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     return p;
 }
 
-/* Whether some values of the module are dumped (written out for a person to look at), which steps
- * must not be moved across. */
+/* Whether values of the module are dumped (--dump-values). The steps that write these are then
+ * moved out of the way of others. */
 static bool has_dumps(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)

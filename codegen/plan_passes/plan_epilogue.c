@@ -314,7 +314,7 @@ const Pass plan_pass_epilogues = {
     .run_plan = run,
 };
 
-/* The position of step s in its phase. */
+/* The position of step s in its phase; the number of steps if it is none of them. */
 int plan_step_index(const PPhase *ph, const PStep *s) {
     int i = 0;
     while (i < ph->steps.n && ph->steps.v[i] != s) i++;

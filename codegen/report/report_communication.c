@@ -53,7 +53,8 @@ static void print_message(Report *r, const Message *x) {
     sb_printf(r->b, "  %s\n", x->step->note);
 }
 
-/* Prints a message as a JSON object. */
+/* Prints a message as a JSON object: the value, its model line, the kind of message, and its
+ * bytes. */
 static void json_message(Report *r, const Message *x) {
     json_object(r->j, NULL);
     json_text(r->j, "value", x->value->name);

@@ -261,7 +261,8 @@ static void json_ops(Report *r, const char *key, const Ops *ops) {
     json_end(r->j);
 }
 
-/* Prints what a step stores as JSON. */
+/* Prints the values that step number `index` stores as a JSON array, each with its type and the
+ * reasons why it is in memory. */
 static void json_results(Report *r, const FusionFacts *f, int index) {
     Ops results = f->results[index];
     json_array(r->j, "stores");
@@ -385,7 +386,7 @@ static void json_phase(Report *r, const PPhase *ph) {
     json_end(r->j);
 }
 
-/* Prints the report on all phases. */
+/* Prints the report on all phases of the plan, as text or JSON. */
 void report_fusion(Report *r) {
     if (r->j) {
         json_object(r->j, "fusion");

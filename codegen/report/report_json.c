@@ -59,17 +59,17 @@ static void open_nested(Json *j, const char *key, const char *open, char close) 
     j->close[j->depth++] = close;
 }
 
-/* Opens an object. */
+/* Opens an object as a member with this key; json_end() closes it. */
 void json_object(Json *j, const char *key) {
     open_nested(j, key, "{", '}');
 }
 
-/* Opens an array. */
+/* Opens an array as a member with this key; json_end() closes it. */
 void json_array(Json *j, const char *key) {
     open_nested(j, key, "[", ']');
 }
 
-/* Closes the innermost object or array. */
+/* Closes the innermost open object or array; behind the outermost one a line ends. */
 void json_end(Json *j) {
     int n = j->n[--j->depth];
     if (n && !j->in_html) sb_printf(j->b, "\n%*s", j->depth, "");
@@ -77,7 +77,7 @@ void json_end(Json *j) {
     if (j->depth == 0) sb_puts(j->b, "\n");
 }
 
-/* Prints a string member; NULL is null. */
+/* Prints a string member with this key; s = NULL is printed as null. */
 void json_text(Json *j, const char *key, const char *s) {
     begin_member(j, key);
     if (s)
@@ -86,13 +86,13 @@ void json_text(Json *j, const char *key, const char *s) {
         sb_puts(j->b, "null");
 }
 
-/* Prints an integer member. */
+/* Prints an integer member with this key. */
 void json_int(Json *j, const char *key, int64_t v) {
     begin_member(j, key);
     sb_printf(j->b, "%" PRId64, v);
 }
 
-/* Prints a boolean member. */
+/* Prints a boolean member with this key. */
 void json_bool(Json *j, const char *key, bool v) {
     begin_member(j, key);
     sb_puts(j->b, v ? "true" : "false");

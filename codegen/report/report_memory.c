@@ -231,7 +231,8 @@ static void print_text(Report *r) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
-/* Prints a buffer as a JSON object. */
+/* Prints a buffer as a JSON object: type, size and lifetime, and the steps between which it is in
+ * the arena, if it is. */
 static void json_buffer(Report *r, const PBuf *b) {
     json_object(r->j, NULL);
     json_text(r->j, "name", b->name);
