@@ -25,6 +25,8 @@ static bool is_declaration(const Ast *d) {
            d->kind == AST_GRAPH || d->kind == AST_MODEL || d->kind == AST_CONST;
 }
 
+/* Adds a declaration to the names of the prelude or of the user's files. A second one of a name
+ * is reported. */
 static void declare(Elab *e, const Ast *d, bool prelude) {
     StrMap *names = prelude ? &e->prelude : &e->globals;
     const Ast *old = strmap_get(names, d->text);
@@ -36,6 +38,8 @@ static void declare(Elab *e, const Ast *d, bool prelude) {
     strmap_put(e->a, names, d->text, (void *)d);
 }
 
+/* Evaluates a `const`, or takes its -D, and binds its name. Its code must be known when
+ * compiling: it is elaborated into a function that is thrown away. */
 static void set_constant(Elab *e, const Ast *d) {
     const FeDefine *def = elab_define_find(e, d->text);
     Value *v = NEW(e->a, Value);
@@ -55,12 +59,15 @@ static void set_constant(Elab *e, const Ast *d) {
 }
 
 /* ---- files and imports ---------------------------------------------------------------------- */
+/* The path of the file `name` in the folder of the file `path`. */
 static const char *beside(Elab *e, const char *path, const char *name) {
     const char *slash = strrchr(path, '/');
     if (!slash) return name;
     return arena_printf(e->a, "%.*s/%s", (int)(slash - path), path, name);
 }
 
+/* The path of an imported file: beside the file that imports it (from; NULL = none), then in the
+ * folders of -I and the library. NULL: there is none. */
 static const char *find_file(Elab *e, const char *from, const char *name) {
     if (name[0] == '/') return ctx_is_readable(e->c, name) ? name : NULL;
     const char *path = from ? beside(e, from, name) : NULL;
@@ -74,6 +81,7 @@ static const char *find_file(Elab *e, const char *from, const char *name) {
 
 static Ast *load(Loader *l, const char *path, Span from, bool prelude);
 
+/* Loads the file that the import t of the file `path` names. Reported if there is none. */
 static void import(Loader *l, const char *path, const Ast *t) {
     Elab *e = l->e;
     const char *found = find_file(e, path, t->text);
@@ -124,6 +132,8 @@ static const char *folder_of(Elab *e, const char *path) {
     return slash ? arena_strndup(e->a, path, (size_t)(slash - path)) : "";
 }
 
+/* Loads a file and what it imports, once. from: the import; line 0 = the file that is compiled.
+ * NULL: it was loaded before, or after a diagnostic. */
 static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     Elab *e = l->e;
     char real[PATH_MAX]; /* one file is read once, however it is spelled */
@@ -145,6 +155,7 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     return load_source(l, path, id, prelude);
 }
 
+/* Loads the library's prelude, whose names each file has, unless the prelude itself is compiled. */
 static void load_prelude(Loader *l, const char *path) {
     const char *found = find_file(l->e, NULL, PRELUDE);
     l->e->prelude_file = UINT32_MAX;
@@ -157,6 +168,7 @@ static void load_prelude(Loader *l, const char *path) {
 }
 
 /* ---- models -------- */
+/* The first recipe of a model in the file; NULL: it has none. */
 const Ast *fe_train_of(const Ast *file, const Ast *model) {
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_TRAIN && strcmp(file->kid[i]->text, model->text) == 0)
@@ -164,6 +176,7 @@ const Ast *fe_train_of(const Ast *file, const Ast *model) {
     return NULL;
 }
 
+/* The last model of that name in the file; name NULL: the last of all. NULL: there is none. */
 static const Ast *find_model(const Ast *file, const char *name) {
     const Ast *last = NULL;
     for (int i = 0; i < file->n; i++)
@@ -172,6 +185,7 @@ static const Ast *find_model(const Ast *file, const char *name) {
     return last;
 }
 
+/* The end of a message about an unknown model: names of those there are. */
 static const char *model_advice(Elab *e, const Ast *file, const char *wrong) {
     Names known = {0};
     for (int i = 0; i < file->n; i++)
@@ -179,6 +193,7 @@ static const char *model_advice(Elab *e, const Ast *file, const char *wrong) {
     return elab_names_advice(e, wrong, &known);
 }
 
+/* Reports recipes without a model, and second recipes of a model. */
 static void check_trains(Elab *e, const Ast *file) {
     for (int i = 0; i < file->n; i++) {
         const Ast *t = file->kid[i];
@@ -192,6 +207,7 @@ static void check_trains(Elab *e, const Ast *file) {
     }
 }
 
+/* The graph that the first parameter of a model names. NULL after a diagnostic. */
 static const Ast *graph_of(Elab *e, const Ast *model) {
     const Ast *formals = model->kid[0], *g = formals->n ? formals->kid[0] : NULL;
     const Ast *type = g ? g->kid[0] : NULL;
@@ -206,6 +222,7 @@ static const Ast *graph_of(Elab *e, const Ast *model) {
     return type && !g->flag ? decl : NULL;
 }
 
+/* Whether a model declares that it gives a tensor; reported if not. */
 static bool result_is_tensor(Elab *e, const Ast *model) {
     const Ast *t = model->kid[1];
     if (t && elab_type_is_tensor(t)) return true;
@@ -214,6 +231,7 @@ static bool result_is_tensor(Elab *e, const Ast *model) {
     return false;
 }
 
+/* Reports a -D whose name is neither a parameter of the model nor a constant. */
 static void check_defines(Elab *e, const Ast *model) {
     const Ast *formals = model->kid[0];
     Names known = {0};
@@ -236,6 +254,7 @@ static void check_defines(Elab *e, const Ast *model) {
     }
 }
 
+/* Elaborates a model and its recipe (NULL = none) into the module: its graph, then its phases. */
 void elab_model(Elab *e, const Ast *model, const Ast *train) {
     const Ast *graph = graph_of(e, model);
     if (!graph || !result_is_tensor(e, model)) return;
@@ -245,6 +264,7 @@ void elab_model(Elab *e, const Ast *model, const Ast *train) {
     if (e->c->n_errors < e->c->max_errors) elab_phases(e, model, train);
 }
 
+/* The name of a file without its folder and suffix, which names the module. */
 static const char *file_stem(Elab *e, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
@@ -252,6 +272,8 @@ static const char *file_stem(Elab *e, const char *path) {
                         name);
 }
 
+/* The model to compile: that of --model, else the last one of the file. NULL after a diagnostic,
+ * or where checking needs none. */
 static const Ast *choose_model(Elab *e, const Ast *file) {
     const Ast *model = find_model(file, e->opt->model);
     if (model) return model;
@@ -263,6 +285,7 @@ static const Ast *choose_model(Elab *e, const Ast *file) {
     return NULL;
 }
 
+/* A loader with a new module and the prelude loaded. opt NULL: no options. */
 static Loader loader_new(Ctx *c, const char *path, const FeOptions *opt) {
     static const FeOptions no_options = {0};
     Elab *e = NEW(c->a, Elab);
@@ -276,6 +299,8 @@ static Loader loader_new(Ctx *c, const char *path, const FeOptions *opt) {
     return l;
 }
 
+/* Elaborates the chosen model of a file and checks all else in it. NULL: it has no model, or a
+ * mistake. */
 static Module *elab_file(Elab *e, const Ast *file) {
     if (!file) return NULL;
     check_trains(e, file);
@@ -295,12 +320,15 @@ Module *fe_compile(Ctx *c, const char *path, const FeOptions *opt) {
     return elab_file(l.e, load(&l, path, (Span){0}, false));
 }
 
+/* Compiles the text of a model that is no file yet, as an editor has it. path: what it is
+ * called. NULL after diagnostics. */
 Module *fe_compile_text(Ctx *c, const char *path, const char *text, size_t n,
                         const FeOptions *opt) {
     Loader l = loader_new(c, path, opt);
     return elab_file(l.e, load_source(&l, path, ctx_add_text(c, path, text, n), false));
 }
 
+/* Reads and parses one file, without what it imports. NULL after a diagnostic. */
 Ast *fe_parse_path(Ctx *c, const char *path) {
     uint32_t file = ctx_add_file(c, path, (Span){0});
     if (file == UINT32_MAX) return NULL;

@@ -29,6 +29,7 @@ struct gnncc_result {
 };
 
 /* ---- constants --------------------------------------------------------------------------- */
+/* The text of a status, never NULL. */
 const char *gnncc_status_text(gnncc_status st) {
     switch (st) {
 #define CASE(name, value, text)                                                                    \
@@ -59,6 +60,8 @@ const char *gnncc_option_help(int i) {
     return i >= 0 && cli_setting_at(i, &t) ? t.help : "";
 }
 
+/* The k-th word that the i-th option takes as its value. NULL: there are fewer, or it takes no
+ * words. */
 const char *gnncc_option_word(int i, int k) {
     CliOptionText t;
     if (i < 0 || k < 0 || !cli_setting_at(i, &t) || !t.word) return NULL;
@@ -83,6 +86,7 @@ static void *take(const Allocator *from, size_t n) {
     return p ? memset(p, 0, n) : NULL;
 }
 
+/* Makes a compiler that takes its memory from `from`. Nothing is kept if memory runs out. */
 static gnncc_status create(gnncc_compiler **out, const Allocator *from) {
     gnncc_compiler *c = take(from, sizeof *c);
     if (c && ctx_init(&c->ctx, from)) {
@@ -96,6 +100,7 @@ static gnncc_status create(gnncc_compiler **out, const Allocator *from) {
     return GNNCC_E_NOMEM;
 }
 
+/* Makes a compiler with the memory of the C library. */
 gnncc_status gnncc_create(gnncc_compiler **out) {
     const Allocator from = {.alloc = std_alloc, .release = std_free};
     if (!out) return GNNCC_E_ARG;
@@ -103,6 +108,7 @@ gnncc_status gnncc_create(gnncc_compiler **out) {
     return create(out, &from);
 }
 
+/* Makes a compiler that takes its memory from the caller's functions. */
 gnncc_status gnncc_create_with(gnncc_compiler **out, gnncc_alloc_fn *alloc, gnncc_free_fn *release,
                                void *user) {
     const Allocator from = {.alloc = alloc, .release = release, .user = user};
@@ -111,6 +117,7 @@ gnncc_status gnncc_create_with(gnncc_compiler **out, gnncc_alloc_fn *alloc, gnnc
     return create(out, &from);
 }
 
+/* Frees a compiler; NULL does nothing. Results live on. */
 void gnncc_destroy(gnncc_compiler *c) {
     if (!c) return;
     Allocator from = c->from;
@@ -130,6 +137,8 @@ typedef struct {
     const char *why;
 } Setting;
 
+/* Runs fn, which changes the compiler's settings, where running out of memory is caught.
+ * if_refused: the status if fn sets s.why. */
 static gnncc_status change(Setting s, void (*fn)(Ctx *, void *), gnncc_status if_refused) {
     gnncc_compiler *c = s.c;
     if (!ctx_run(&c->ctx, fn, &s)) {
@@ -144,6 +153,7 @@ static const char *kept(Arena *a, const char *s) {
     return s ? arena_strndup(a, s, strlen(s)) : NULL;
 }
 
+/* Sets an option in a copy of the options, which replaces them if its value is right. */
 static void set_option(Ctx *c, void *arg) {
     Setting *s = arg;
     CliOptions o = s->c->o;
@@ -156,6 +166,7 @@ gnncc_status gnncc_set(gnncc_compiler *c, const char *name, const char *value) {
     return change((Setting){.c = c, .name = name, .value = value}, set_option, GNNCC_E_OPTION);
 }
 
+/* Keeps a copy of a file that exists in memory only; one of the same path is replaced. */
 static void add_file(Ctx *c, void *arg) {
     Setting *s = arg;
     OutsideFile f = {.path = ctx_plain_path(c->a, s->name),
@@ -169,12 +180,14 @@ static void add_file(Ctx *c, void *arg) {
     vec_push(c->a, &s->c->files, f);
 }
 
+/* Gives the compiler a file that exists in memory only. */
 gnncc_status gnncc_add_file(gnncc_compiler *c, const char *name, const char *text, size_t n) {
     if (!c || !name || !*name || (!text && n) || n > CTX_MAX_SOURCE_BYTES) return GNNCC_E_ARG;
     return change((Setting){.c = c, .name = name, .value = text ? text : "", .n = n}, add_file,
                   GNNCC_E_ARG);
 }
 
+/* From now on the compiler reads no files but those that it was given and the library's layers. */
 gnncc_status gnncc_only_files(gnncc_compiler *c) {
     if (!c) return GNNCC_E_ARG;
     c->outside.only_files = true;
@@ -192,6 +205,7 @@ static void set_install_dir(Ctx *c, void *arg) {
         s->why = arena_printf(c->a, "there is no directory '%s'", s->value);
 }
 
+/* Sets where gnnc is installed, which holds the library of layers; NULL: it finds that itself. */
 gnncc_status gnncc_set_home(gnncc_compiler *c, const char *directory) {
     if (!c) return GNNCC_E_ARG;
     if (directory)
@@ -200,6 +214,7 @@ gnncc_status gnncc_set_home(gnncc_compiler *c, const char *directory) {
     return GNNCC_OK;
 }
 
+/* Sets the function that the compiler asks whether it should stop; NULL: none. */
 gnncc_status gnncc_on_cancel(gnncc_compiler *c, gnncc_cancel_fn *cancelled, void *user) {
     if (!c) return GNNCC_E_ARG;
     c->outside.cancelled = cancelled;
@@ -226,6 +241,7 @@ static const char *settle(Arena *a, CliOptions *o) {
     return why;
 }
 
+/* Compiles within ctx_run: settles the options, then does what they ask for. */
 static void run(Ctx *c, void *arg) {
     Compile *j = arg;
     vec_push(c->a, &j->o.files, kept(c->a, j->path));
@@ -233,6 +249,7 @@ static void run(Ctx *c, void *arg) {
     j->ok = !j->why && cli_act(c, &j->o);
 }
 
+/* An empty result with a context of its own. NULL: memory ran out. */
 static gnncc_result *result_new(const gnncc_compiler *c) {
     gnncc_result *r = take(&c->from, sizeof *r);
     if (r && !ctx_init(&r->ctx, &c->from)) {
@@ -243,6 +260,7 @@ static gnncc_result *result_new(const gnncc_compiler *c) {
     return r;
 }
 
+/* Frees a result and all that was read from it; NULL does nothing. */
 void gnncc_result_destroy(gnncc_result *r) {
     if (!r) return;
     Allocator from = r->from;
@@ -259,6 +277,8 @@ static bool finish(FILE *f) {
     return fclose(f) == 0 && ok;
 }
 
+/* Writes all diagnostics as text into the result, behind a line that says what is wrong with the
+ * options (NULL = nothing). False: memory ran out. */
 static bool write_text(gnncc_result *r, const char *why) {
     FILE *f = open_memstream(&r->text, &r->n_text);
     if (!f) return false;
@@ -284,6 +304,8 @@ static bool run_with_streams(gnncc_result *r, Compile *j) {
     return ok && write_text(r, j->why);
 }
 
+/* Does one action with the file `path` and gives its result. A result is given for mistakes of
+ * the model, too. */
 static gnncc_status compile(const gnncc_compiler *c, Action action, const char *path,
                             gnncc_result **out) {
     if (out) *out = NULL;
@@ -319,6 +341,7 @@ typedef struct {
     FILE *to, *err;
 } Import;
 
+/* Runs `gnnc import` with the caller's arguments, within ctx_run. */
 static void import(Ctx *c, void *arg) {
     Import *j = arg;
     char **argv = NEWN(c->a, char *, (size_t)j->n + 2);
@@ -327,6 +350,7 @@ static void import(Ctx *c, void *arg) {
     j->rc = gnnc_import_main(j->n + 1, argv, NULL, j->to, j->err);
 }
 
+/* Runs the import with its output and its messages going into the result. False: memory ran out. */
 static bool import_with_streams(gnncc_result *r, Import *j) {
     j->to = open_memstream(&r->data, &r->n_data);
     j->err = open_memstream(&r->text, &r->n_text);
@@ -336,6 +360,7 @@ static bool import_with_streams(gnncc_result *r, Import *j) {
     return ok;
 }
 
+/* Runs `gnnc import` with n arguments, as the command line has them, and gives its result. */
 gnncc_status gnncc_import(const gnncc_compiler *c, int n, const char *const *arg,
                           gnncc_result **out) {
     if (out) *out = NULL;
@@ -380,6 +405,7 @@ static const Source *source_of(const gnncc_result *r, const Diag *d) {
     return placed ? &r->ctx.sources.v[d->span.file] : NULL;
 }
 
+/* Whether the i-th diagnostic is an error, a warning or a note. An error, if there is none. */
 gnncc_severity gnncc_diag_severity(const gnncc_result *r, int i) {
     const Diag *d = diag_at(r, i);
     return !d || d->sev == SEV_ERROR ? GNNCC_ERROR
@@ -402,6 +428,8 @@ const char *gnncc_diag_file(const gnncc_result *r, int i) {
     return s ? s->path : NULL;
 }
 
+/* Sets `at` to line, column, end line and end column of the i-th diagnostic; zeros: it has no
+ * place. */
 void gnncc_diag_place(const gnncc_result *r, int i, uint32_t at[4]) {
     const Diag *d = diag_at(r, i);
     if (!at) return;
@@ -411,6 +439,7 @@ void gnncc_diag_place(const gnncc_result *r, int i, uint32_t at[4]) {
     at[2] = d->span.end_line, at[3] = d->span.end_col;
 }
 
+/* The i-th file that the result depends on: models first, then others. NULL: there are fewer. */
 const char *gnncc_result_file(const gnncc_result *r, int i) {
     if (!r || i < 0) return NULL;
     if (i < r->ctx.sources.n) return r->ctx.sources.v[i].path;

@@ -12,6 +12,7 @@ static const RtTable *table_of(const RtDataset *d, const Space *s) {
 
 /* ---- sizes and structure ------------------------------------------------------------------ */
 
+/* Tells the interpreter which graph each node of a table belongs to. */
 static void set_graphs(Interp *in, const Module *m, const Space *node, const RtTable *t) {
     int32_t *graph = NEWN(m->a, int32_t, (size_t)t->count + 1);
     for (int64_t v = 0, g = 0; v < t->count; v++) {
@@ -21,6 +22,8 @@ static void set_graphs(Interp *in, const Module *m, const Space *node, const RtT
     interp_set_graphs(in, node, graph);
 }
 
+/* Tells the interpreter how many rows the node types and graphs have. False: the dataset lacks
+ * one. */
 static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
@@ -37,6 +40,7 @@ static bool set_rows(Interp *in, const Module *m, const RtDataset *d) {
     return true;
 }
 
+/* Tells the interpreter the edges of each relation of the data. */
 static void set_edges(Interp *in, const Module *m, const RtDataset *d) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
@@ -61,6 +65,8 @@ static void set_links(Interp *in, const Module *m, const Space *s) {
     if (e) interp_set_drawn(in, s, n, src, dst, orig);
 }
 
+/* Gives the interpreter some links for models that score them, in place of those that the
+ * runtime draws. */
 static void set_drawn(Interp *in, const Module *m) {
     for (int i = 0; i < m->spaces.n; i++) {
         const Space *s = m->spaces.v[i];
@@ -83,6 +89,7 @@ static void set_widths(Interp *in, const Column *c, const RtColumn *x) {
     if (c->cat) interp_set_size(in, c->cat, x->n_categories);
 }
 
+/* The i-th element of a column, as a double, from the array that it is stored in. */
 static double element(const RtColumn *x, int64_t i) {
     bool low = x->kind == RT_COL_FLOAT && !x->f32 && x->low;
     RtArray a = {.dt = rt_column_kind(x->kind)->element, .data = x->values};
@@ -90,12 +97,15 @@ static double element(const RtColumn *x, int64_t i) {
     return rt_array_f64(&a, i);
 }
 
+/* How many elements a column has. */
 static int64_t count_of(const RtColumn *x) {
     int64_t n = 1;
     for (int k = 0; k < x->rank; k++) n *= x->shape[k];
     return n;
 }
 
+/* Tells the interpreter the values of a column that the model has as a dense one; sparse data
+ * are spread out. */
 static void set_dense(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
     int64_t n = count_of(x);
     double *v = NEWN(m->a, double, (size_t)n + 1);
@@ -121,6 +131,8 @@ static void set_entries(Interp *in, const Module *m, const Column *c, const RtCo
     interp_set_csr(in, c, ptr, col, v);
 }
 
+/* Tells the interpreter the values of a column that the model has as a sparse one; dense data
+ * are stored by their entries. */
 static void set_csr(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
     if (x->kind != RT_COL_CSR) {
         set_entries(in, m, c, x);
@@ -147,6 +159,8 @@ static void set_columns(Interp *in, const Module *m, const RtDataset *d, bool wi
     }
 }
 
+/* Gives a whole dataset to the interpreter of a module. False: it lacks a node type of the
+ * model. */
 bool interp_dataset(Interp *in, const Module *m, const RtDataset *d) {
     if (!set_rows(in, m, d)) return false;
     set_edges(in, m, d);

@@ -13,6 +13,7 @@ bool interpret_fail(Ctx *c, const Func *f, const char *why) {
     return false;
 }
 
+/* What is interpreted, in words for reports: the IR or a plan, and after which pass. */
 const char *interpret_what(Arena *a, const CliProduct *p) {
     const char *what = !p->plan ? "the graph IR"
                        : p->plan->scheduled_for
@@ -23,6 +24,7 @@ const char *interpret_what(Arena *a, const CliProduct *p) {
 }
 
 /* ---- what it starts from -------------------------------------------------------------------- */
+/* Sets a parameter to the value that training of the compiled program starts from. */
 static void set_first_value(Interp *in, const Module *m, const Var *v) {
     const rt_var var = {
         .path = v->path, .init = (rt_init_kind)v->init.kind, .a = v->init.a, .b = v->init.b};
@@ -35,6 +37,7 @@ static void set_first_value(Interp *in, const Module *m, const Var *v) {
     interp_set_var(in, v, x);
 }
 
+/* The learning-rate schedule of a recipe, as the runtime has it. */
 static RtSchedule schedule_of(const Recipe *r) {
     return (RtSchedule){.kind = (rt_sched_kind)r->sched,
                         .lr = r->lr,
@@ -46,7 +49,8 @@ static RtSchedule schedule_of(const Recipe *r) {
                         .epochs = r->epochs};
 }
 
-/* Steps of a whole graph are epochs. */
+/* Sets what depends on the step: random numbers, learning rate and weight decay. A step sees the
+ * whole graph, so it is an epoch. */
 static void set_step(Interpreted *x, int step) {
     const RtSchedule s = schedule_of(&x->m->recipe);
     const RtPlateau plateau = {.lr = s.lr};
@@ -57,12 +61,15 @@ static void set_step(Interpreted *x, int step) {
 }
 
 /* ---- phases --------------------------------------------------------------------------------- */
+/* The number of a plan's phase of that name; -1: there is none. */
 static int phase_of(const Plan *p, const char *name) {
     for (int i = 0; i < p->phases.n; i++)
         if (!strcmp(p->phases.v[i]->name, name)) return i;
     return -1;
 }
 
+/* Runs a function, in the interpreter of the IR or that of the plan's loops. False after a
+ * diagnostic. */
 static bool run(Interpreted *x, Func *f) {
     ctx_poll(x->c);
     if (!x->loops) return interp_run(x->in, f) || interpret_fail(x->c, f, interp_error(x->in));
@@ -76,6 +83,8 @@ static bool run_if_there(Interpreted *x, Phase phase) {
     return !f || run(x, f);
 }
 
+/* Runs the phase f in this step. After training, what @encode and @ends saved is computed anew
+ * before another phase reads it. False after a diagnostic. */
 bool interpret_phase(Interpreted *x, Func *f, int step) {
     bool trains = f->phase == PHASE_TRAIN;
     set_step(x, step);
@@ -87,6 +96,7 @@ bool interpret_phase(Interpreted *x, Func *f, int step) {
     return run(x, f);
 }
 
+/* What op reads that only the runtime makes, in words; NULL: nothing. */
 static const char *ranked_by(const Op *op) {
     if (op->kind == OP_INPUT && op->type.rank)
         return "another phase's rows, which the runtime gives";
@@ -98,6 +108,8 @@ static const char *ranked_by(const Op *op) {
     return NULL;
 }
 
+/* Why f cannot be interpreted; "": nobody asks for it by itself, as it runs before or within
+ * others. NULL: it can. */
 const char *interpret_lacks(const Module *m, const Func *f) {
     bool before = phase_saves(f->phase) || f->phase == PHASE_REFRESH;
     const char *why = f->body || before || f->phase == PHASE_NONE ? "" : NULL;
@@ -109,6 +121,8 @@ const char *interpret_lacks(const Module *m, const Func *f) {
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
+/* The values of an output of the phase f, which was run; *n: how many. NULL: it has no such
+ * output. */
 const double *interpret_output(const Interpreted *x, const Func *f, const char *name, int64_t *n) {
     if (x->loops) return loop_run_output(x->loops, phase_of(x->plan, f->name), name, n);
     const OpTensor *t = interp_output(x->in, name);
@@ -116,6 +130,8 @@ const double *interpret_output(const Interpreted *x, const Func *f, const char *
     return t ? t->v : NULL;
 }
 
+/* The values of a parameter or state, in the order in which it is written; *n: how many. NULL:
+ * the loops have none. */
 const double *interpret_var(const Interpreted *x, const Var *v, int64_t *n) {
     *n = interp_count(x->in, &v->type);
     if (!x->loops) return interp_var(x->in, v);
@@ -139,6 +155,8 @@ static bool begin_plan(Interpreted *x) {
     return true;
 }
 
+/* Reads the data and runs the phases that come before all others. exact: in f64. False after a
+ * diagnostic. */
 bool interpret_begin(Ctx *c, const CliProduct *p, const char *data, bool exact, Interpreted *to) {
     struct RtDataset *d = cli_data(c, p->m, data);
     *to = (Interpreted){.c = c, .m = p->m, .plan = p->plan};

@@ -16,6 +16,7 @@ typedef struct {
     bool parsed, ok;
 } Call;
 
+/* Parses the command line and does what it asks for, within ctx_run. */
 static void run(Ctx *c, void *arg) {
     Call *j = arg;
     j->parsed = cli_parse(c->a, &j->o, j->argc, j->argv, stderr);
@@ -43,6 +44,7 @@ static void run(Ctx *c, void *arg) {
     }
 }
 
+/* The gnnc command. import, export and partition have command lines of their own. */
 int main(int argc, char **argv) {
     const ImportReaders readers = {source_databases, source_read_image};
     if (argc > 1 && strcmp(argv[1], "import") == 0) /* has a command line of its own */

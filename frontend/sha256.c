@@ -21,7 +21,7 @@ static uint32_t rotr(uint32_t x, int n) {
     return x >> n | x << (32 - n);
 }
 
-/* Section 6.2.2, with its names. */
+/* Adds a block of 64 bytes to the hash h: FIPS 180-4, section 6.2.2, with its names. */
 static void add_block(uint32_t h[8], const uint8_t *p) {
     uint32_t w[64], v[8];
     for (int t = 0; t < 16; t++, p += 4)
@@ -44,6 +44,7 @@ static void add_block(uint32_t h[8], const uint8_t *p) {
     for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
+/* Writes the SHA-256 hash of n bytes to `out`. */
 void cli_sha256(const void *data, size_t n, uint8_t out[SHA256_BYTES]) {
     uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

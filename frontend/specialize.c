@@ -18,6 +18,7 @@ static int sym_of(const Expr *size) {
     return size->kind == EX_SYM ? size->sym->id : -1;
 }
 
+/* A space as the tables of a compiled program describe it to the runtime. */
 static rt_space space_table(const Module *m, const Space *s) {
     rt_space t = {.name = s->name,
                   .kind = (rt_space_kind)s->kind,
@@ -43,6 +44,7 @@ static rt_space space_table(const Module *m, const Space *s) {
     return t;
 }
 
+/* A column as the tables of a compiled program describe it to the runtime. */
 static rt_column column_table(const Column *c) {
     rt_column t = {.name = c->name,
                    .kind = (rt_col_kind)c->kind,
@@ -68,6 +70,8 @@ static const rt_model_option *options_table(Arena *a, const Module *m) {
     return o;
 }
 
+/* A program with tables of the module's spaces, columns and options alone: enough for the
+ * runtime to bind data to it. */
 static rt_program program_of(Arena *a, const Module *m) {
     rt_space *spaces = NEWN(a, rt_space, (size_t)m->spaces.n + 1);
     rt_column *columns = NEWN(a, rt_column, (size_t)m->cols.n + 1);
@@ -84,7 +88,7 @@ static rt_program program_of(Arena *a, const Module *m) {
                         .option = options_table(a, m)};
 }
 
-/* Which columns functions read. */
+/* For each column of the module, whether a function reads it. */
 static bool *columns_read(Arena *a, const Module *m) {
     bool *read = NEWN(a, bool, (size_t)m->cols.n + 1);
     for (int i = 0; i < m->maps.n; i++)
@@ -119,6 +123,7 @@ static void bind_expr(Arena *a, const Expr **e, const int64_t *width) {
     if (*e) *e = expr_bind(a, *e, width);
 }
 
+/* Replaces the symbols of known widths by numbers in all sizes of the module. */
 static void bake(Module *m, const int64_t *width) {
     for (int i = 0; i < m->spaces.n; i++)
         if (m->spaces.v[i]->kind == SP_DIM) bind_expr(m->a, &m->spaces.v[i]->size, width);
@@ -145,6 +150,7 @@ static int64_t *widths(Arena *a, const Module *m, const int64_t *size) {
 }
 
 /* ---- all of it -------- */
+/* Makes the sizes of relations unknown (-1) that are found only after the data are bound. */
 static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
     for (int i = 0; i < m->spaces.n; i++)
         if (m->spaces.v[i]->kind == SP_EDGE && !b->ready[i])
@@ -175,6 +181,8 @@ static void close_data(void *arg) {
     rt_dataset_close(arg);
 }
 
+/* Reads the dataset `data` for the interpreter, with what the module's functions read of it. It
+ * lives as long as c. NULL after a diagnostic. */
 RtDataset *cli_data(Ctx *c, const Module *m, const char *data) {
     rt_program program = program_that_reads(c->a, m);
     RtRuntime rt = {.err = {""}};
@@ -193,6 +201,8 @@ RtDataset *cli_data(Ctx *c, const Module *m, const char *data) {
     return ok ? source.data : NULL;
 }
 
+/* Reads the sizes of the dataset `data` and writes its widths into the module as numbers.
+ * Returns all sizes by symbol, -1 where one is not known yet; NULL after a diagnostic. */
 const int64_t *cli_specialize(Ctx *c, Module *m, const char *data) {
     rt_program program = program_of(c->a, m);
     int64_t *size = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);

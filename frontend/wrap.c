@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Prints text from column `from` on, broken between words so that lines stay within the width. */
 void fe_put_wrapped(FILE *to, const char *text, int from) {
     enum { WIDTH = 100 };
     for (int at = from; *text;) {

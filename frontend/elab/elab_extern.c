@@ -21,8 +21,7 @@ static bool is_word(const Ast *t, const char *word) {
     return t->kind == AST_NAME && strcmp(t->text, word) == 0;
 }
 
-/* Reports a mistake in the declaration of a C function. Always false, so that checks can return it.
- */
+/* Reports a mistake in the declaration of a C function. Always false, for checks to return. */
 static bool refuse(Elab *e, Span at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static bool refuse(Elab *e, Span at, const char *fmt, ...) {
     va_list ap;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* The operator as the language writes it. */
 const char *ast_operator_text(Operator o) {
     static const char *const text[] = {
 #define OPERATOR(id, t) t,
@@ -12,6 +13,7 @@ const char *ast_operator_text(Operator o) {
     return text[o];
 }
 
+/* The name of a node's kind in printed trees. */
 static const char *kind_name(AstKind k) {
     static const char *const name[] = {
 #define AST(id, n, kids) n,
@@ -21,6 +23,7 @@ static const char *kind_name(AstKind k) {
     return name[k];
 }
 
+/* The smallest span that holds both; the other one, if one is empty (line 0) or in another file. */
 Span span_join(Span a, Span b) {
     if (!a.line) return b;
     if (!b.line || a.file != b.file) return a;
@@ -30,6 +33,7 @@ Span span_join(Span a, Span b) {
     return a;
 }
 
+/* A new node of the syntax tree without children. text: its name or word; NULL = none. */
 Ast *ast_new(Ctx *c, AstKind k, Span at, const char *text) {
     Ast *t = NEW(c->a, Ast);
     t->kind = k;
@@ -46,6 +50,8 @@ static Ast *cut_deep(Ctx *c, Ast *kid) {
     return ast_new(c, AST_BAD, kid->span, NULL);
 }
 
+/* Adds a child to a node, whose span and depth grow; NULL is a part that is left out. Returns
+ * the node. */
 Ast *ast_add(Ctx *c, Ast *parent, Ast *kid) {
     if (kid && kid->depth >= AST_MAX_DEPTH) kid = cut_deep(c, kid);
     if (parent->n == parent->cap) {
@@ -62,6 +68,7 @@ Ast *ast_add(Ctx *c, Ast *parent, Ast *kid) {
     return parent;
 }
 
+/* A new node with n children. Its span is `at` alone, not that of the children. */
 Ast *ast_make(Ctx *c, AstKind k, Span at, const char *text, int n, Ast *const *kids) {
     Ast *t = ast_new(c, k, at, text);
     for (int i = 0; i < n; i++) ast_add(c, t, kids[i]);
@@ -69,6 +76,7 @@ Ast *ast_make(Ctx *c, AstKind k, Span at, const char *text, int n, Ast *const *k
     return t;
 }
 
+/* Prints a string in quotes, with escapes. */
 static void print_quoted(StrBuf *b, const char *s) {
     sb_puts(b, " \"");
     for (; *s; s++) {
@@ -81,6 +89,8 @@ static void print_quoted(StrBuf *b, const char *s) {
     sb_puts(b, "\"");
 }
 
+/* Prints a tree, one node a line, with its children indented below it; "-" stands for a part
+ * that is left out. */
 static void print_at(StrBuf *b, const Ast *t, int indent) {
     sb_printf(b, "%*s", indent * 2, "");
     if (!t) {

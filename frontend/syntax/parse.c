@@ -14,6 +14,8 @@ typedef struct {
 } Word;
 
 /* ---- for the scanner --------------------------------------------------- */
+/* Sets *at to the span of a token's text and moves the parser's place behind it. Line breaks are
+ * tokens of their own. */
 void fe_advance(Parser *p, Span *at, const char *text, size_t n) {
     *at = span_of(p->file, p->line, p->col, p->line, p->col + (uint32_t)n);
     if (n == 1 && text[0] == '\n') {
@@ -24,6 +26,7 @@ void fe_advance(Parser *p, Span *at, const char *text, size_t n) {
     }
 }
 
+/* The token of a keyword; 0: the text is none of the n. */
 static int word_find(const Word *w, size_t n, const char *text) {
     for (size_t i = 0; i < n; i++)
         if (strcmp(w[i].word, text) == 0) return w[i].token;
@@ -64,6 +67,8 @@ const char *fe_recipe_word(int i) {
     return i < (int)COUNT(recipe_words) ? recipe_words[i].word : NULL;
 }
 
+/* Reads the number in val->text into val->num, and reports one that is too large. Returns its
+ * token: INT if it is whole, else FLOAT. */
 int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {
     errno = 0;
     double v = strtod(val->text, NULL);
@@ -76,6 +81,7 @@ int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {
     return whole ? INT : FLOAT;
 }
 
+/* The string that a quoted text of n bytes stands for; an unknown escape is reported. */
 const char *fe_unquote(Parser *p, const Span *at, const char *text, size_t n) {
     StrBuf b = sb_new(p->c->a);
     sb_puts(&b, "");
@@ -105,6 +111,8 @@ static int closer_of(int open) {
     return open == '(' ? ')' : open == '[' ? ']' : '}';
 }
 
+/* Remembers an open bracket, so that its partner is known. Too many end parsing with a
+ * diagnostic. */
 static void open_bracket(Parser *p, const Token *t) {
     if (p->n_brackets == MAX_BRACKETS) {
         diag_add(p->c, DIAG_E0104, t->span, "brackets are nested more than %d deep", MAX_BRACKETS);
@@ -156,6 +164,8 @@ static int word_token(const Parser *p, const Token *t) {
     return k && !(k == LOSS && split_before) ? k : NAME;
 }
 
+/* Takes the token that was looked at: decides whether a word is a keyword here, and keeps count
+ * of brackets and of where a statement begins. */
 static void take(Parser *p) {
     Token *t = &p->ahead;
     p->has_ahead = false;
@@ -217,6 +227,8 @@ static bool is_left_open(const Parser *p, const Token *t) {
            (t->span.col == 1 || !inside_parens(p));
 }
 
+/* Reports the innermost open bracket, where something else must stand, and returns the bracket
+ * that closes it as a token that the parser gets. Brackets around it are closed without reports. */
 static int close_for_user(Parser *p, Span *at) {
     int i = p->n_brackets - 1, open = p->bracket[i].open;
     if (!p->silent) diag_add(p->c, DIAG_E0107, p->bracket[i].at, "this '%c' is never closed", open);
@@ -270,6 +282,8 @@ static int next_token(FE_STYPE *val, Span *at, Parser *p, bool *first) {
     return p->last = inside_parens(p) ? SEMI : SEP;
 }
 
+/* The parser's next token, 0 at the end. It is recorded for those who want tokens, such as
+ * editors. */
 int fe_lex(FE_STYPE *val, Span *at, Parser *p) {
     bool first, begins = p->last == SEP || p->last == '{' || p->last == 0;
     int code = next_token(val, at, p, &first);
@@ -287,6 +301,8 @@ static bool stands_before(Span a, Span b) {
     return a.line < b.line || (a.line == b.line && a.col < b.col);
 }
 
+/* Gives the recorded token that begins at `at` a role, for editors and the formatter. Nothing
+ * happens if no token does. */
 void fe_mark(Parser *p, Span at, TokenRole role) {
     int lo = 0, hi = p->record ? p->record->token.n : 0;
     while (lo < hi) {
@@ -406,6 +422,7 @@ static bool is_data(const unsigned char *s, size_t n) {
     return false;
 }
 
+/* Whether a file is UTF-8 without NUL bytes; its first bad byte is reported if not. */
 static bool text_is_sound(Ctx *c, uint32_t file) {
     const Source *src = &c->sources.v[file];
     const unsigned char *s = (const unsigned char *)src->text;
@@ -434,6 +451,8 @@ Ast *fe_parse_file(Ctx *c, uint32_t file) {
     return fe_parse_tokens(c, file, NULL);
 }
 
+/* Parses a file that the context has read. to: gets its tokens; NULL = nobody wants them. NULL
+ * after a mistake that leaves no tree. */
 Ast *fe_parse_tokens(Ctx *c, uint32_t file, TokenList *to) {
     if (!text_is_sound(c, file)) return NULL;
     Parser *p = NEW(c->a, Parser);

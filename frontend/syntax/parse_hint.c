@@ -8,6 +8,7 @@ typedef struct {
     const char *word, *hint;
 } Hint;
 
+/* The hint of the word of this length that s begins with; NULL: it is none of the n. */
 static const char *find(const Hint *list, size_t n, const char *s, size_t length) {
     for (size_t i = 0; i < n; i++)
         if (strlen(list[i].word) == length && memcmp(list[i].word, s, length) == 0)
@@ -15,6 +16,7 @@ static const char *find(const Hint *list, size_t n, const char *s, size_t length
     return NULL;
 }
 
+/* How many letters, digits and underscores s begins with. */
 static size_t word_length(const char *s) {
     size_t n = 0;
     while (isalnum((unsigned char)s[n]) || s[n] == '_') n++;
@@ -59,7 +61,7 @@ static bool ends_line(const char *s) {
     return !*s || *s == '\n' || *s == '#';
 }
 
-/* `edge back: reverse(r)` */
+/* Whether s, a '(', stands behind `reverse` or `undirected` in a line that begins with `edge`. */
 static bool is_turned(const char *line, const char *s) {
     const char *word = word_before(line, s), *start = line + strspn(line, " \t");
     size_t n = word_length(word);
@@ -97,6 +99,8 @@ static bool is_keyword(const char *start, const char *s) {
     return start + n + strspn(start + n, " ") == s && find(words, COUNT(words), start, n);
 }
 
+/* What to say at the end of a message about a syntax error at `at`, from the words around it:
+ * how other languages' syntax is written here. "" where nothing is known. */
 const char *fe_syntax_hint(const Parser *p, const Span *at) {
     static const Hint first[] = {
         {"elif", "; write 'else if'"},
@@ -142,6 +146,8 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
     return "";
 }
 
+/* What to say about an unknown setting of a recipe: what other frameworks' words are called
+ * here. "" where nothing is known. */
 const char *fe_setting_hint(const char *word) {
     static const Hint known[] = {
         {"accumulate_grad_batches", "; it is accumulate n"},
@@ -174,6 +180,7 @@ const char *fe_setting_hint(const char *word) {
     return hint ? hint : "";
 }
 
+/* What to say about a character that the language does not have. "" where nothing is known. */
 const char *fe_char_hint(char c) {
     static const struct {
         char c;
