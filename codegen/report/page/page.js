@@ -10,6 +10,8 @@
   const phaseOf = (r, name) => (r.fusion.phases.find((p) => p.phase === name) || { steps: [] });
 
   /* ---- drawing ---- */
+  /* Makes an HTML element: props are attributes and properties (cls: class; on: handlers by
+     event; style: by name), kids its children; null and false ones are left out. */
   const el = (tag, props, ...kids) => {
     const e = document.createElement(tag);
     for (const [k, v] of Object.entries(props || {})) {
@@ -22,6 +24,7 @@
     e.append(...kids.flat(9).filter((x) => x !== undefined && x !== null && x !== false));
     return e;
   };
+  /* Makes an SVG element with attributes and children. */
   const svg = (tag, props, ...kids) => {
     const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [k, v] of Object.entries(props || {})) if (v !== undefined) e.setAttribute(k === "cls" ? "class" : k, v);
@@ -29,6 +32,7 @@
     return e;
   };
   const $ = (id) => document.getElementById(id);
+  /* A number with a metric prefix and a unit, as "1.50 MB". */
   const scaled = (v, unit) => {
     const sign = v < 0 ? "-" : "";
     let x = Math.abs(v), i = 0;
@@ -51,12 +55,14 @@
   const atBest = (s) => (roof ? 1e9 * Math.max(moved(s) / roof.bytes_per_s, val(s.flops) / roof.flops_per_s) : 0);
 
   /* ---- texts of stages, inflated when they are looked at ---- */
+  /* The bytes of a text that report_page.c has deflated and put in base64. */
   const inflate = async (packed) => {
     const raw = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
     const out = new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate")));
     return new Uint8Array(await out.arrayBuffer());
   };
   const cache = new Map();
+  /* A promise of the text of a stage, which is inflated once. */
   const textOf = (t) => {
     if (!cache.has(t)) cache.set(t, inflate(t.packed).then((b) => new TextDecoder().decode(b)));
     return cache.get(t);
@@ -65,6 +71,7 @@
   /* ---- which lines of a stage are from which lines of the model ---- */
   const files = R.source ? R.source.files : [];
   const byPath = new Map(files.map((f, i) => [f.path, i]));
+  /* The index in `files` of a path as a stage spells it; -1: it is none of the model's files. */
   const fileOf = (path) => {
     if (byPath.has(path)) return byPath.get(path);
     const plain = path.replace(/^\.\//, "");
@@ -76,7 +83,8 @@
   const unquote = (s) => { if (s[0] !== '"') return s; try { return JSON.parse(s); } catch { return s.slice(1, -1); } };
   const PLACE = /  !("(?:[^"\\]|\\.)*"|[^\s"<]+?):(\d+):[\d:-]+(?:<("(?:[^"\\]|\\.)*"|[^\s"]+?):(\d+)(?:@("(?:[^"\\]|\\.)*"|\S+))?)?$/;
   const KERNEL = { loops: /^kernel (\S+?)(?: |$)/, llvm: /^define [^@]*@"?([\w.]+)"?\(/, cuda: /^static __global__ void .*?\) (\w+)\(/, cudaComment: /^ \* kernel (\w+)/ };
-  /* Of each line: {own, site, kernel}. */
+  /* Where each line of a stage comes from: {own, site, kernel} = its line of the model, the user's
+     line if that is inside a layer, and the kernel that it belongs to; null: nothing is known. */
   const parsePlaces = (kind, lines) => {
     const out = new Array(lines.length);
     let kernel = null;
@@ -122,6 +130,8 @@
   /* What is selected: a line of a file. In loops it is found by place; so are, of the emitted code, the
      lines with the same place in a kernel of which a line was found. */
   const stages = S.texts.map((t) => ({ ...t, ready: null }));
+  /* Inflates a stage's text on first use, and finds the places of its lines; stages without a
+     text stay as they are. */
   const load = async (st) => {
     if (!st.packed) return st;
     if (!st.ready) st.ready = textOf(st).then((text) => { st.lines = text.split("\n"); if (st.lines[st.lines.length - 1] === "") st.lines.pop(); st.places = parsePlaces(st.kind, st.lines); return st; });
@@ -129,6 +139,7 @@
   };
   let sel = null;
   const chosen = { pairs: new Set(), kernels: new Set() };
+  /* Finds what belongs to the selected line: kernels, and pairs of a kernel and a place in it. */
   const choose = async () => {
     chosen.pairs = new Set();
     chosen.kernels = new Set();
@@ -139,6 +150,7 @@
     for (const p of loops.places)
       if (p && (p.own === want || p.site === want)) { chosen.pairs.add(p.kernel + " " + p.own); chosen.kernels.add(p.kernel); }
   };
+  /* Whether a line of stage st, with place p, belongs to the selected line of the model. */
   const matches = (st, p) => {
     if (!sel || !p) return false;
     const want = key(sel.file, sel.line);
@@ -164,6 +176,8 @@
 
   /* ---- a viewer of many lines, which draws those that are seen ---- */
   const H = 18;
+  /* A box that shows many lines but draws only those in sight. pick(i) is called when line i is
+     clicked; null: no line can be. */
   const viewer = (pick) => {
     const rows = el("div", { cls: "rows code" });
     const box = el("div", { cls: "scroll", tabindex: "0", role: "region", "aria-label": "text" }, rows);
@@ -189,6 +203,8 @@
   };
 
   /* ---- tabs ---- */
+  /* A row of tabs in the element bar. show(i) is called when tab i is opened; go(i) opens it,
+     step(d) the one d further. */
   const tabs = (bar, names, show) => {
     let now = 0;
     const go = (i, focus) => {
@@ -207,12 +223,16 @@
   };
 
   /* ---- the view of source and stages ---- */
+  /* The view "Source": lines of the model with what they move, and beside them the lines of a
+     stage that come from the selected one. */
   const sourceView = (() => {
     let root, list, detail, stageBar, view, st, hits = [], at = 0, file = 0, count;
     const total = R.source ? val(R.source.bytes) : 0;
     const facts = files.map((f) => new Map(f.lines.map((l) => [l.line, l])));
     file = Math.max(0, files.findIndex((f) => !f.library));
     const stepName = (i) => { const s = phaseOf(R, MAIN).steps[i]; return s ? s.name : "step " + i; };
+    /* The marks on a line of the model: into which kernels its values were fused, which are
+       stored. */
     const badges = (l) => {
       const fused = l.badges.filter((b) => b.kind === "fused"), stored = l.badges.filter((b) => b.kind === "stored");
       const into = [...new Set(fused.map((b) => stepName(b.step)))];
@@ -221,6 +241,7 @@
         stored.length ? el("span", { cls: "badge stored", title: stored.map((b) => b.value + ": " + b.why.join("; ")).join("\n") }, stored.length === 1 ? `stored: ${stored[0].value}` : `stored: ${stored.length} values`) : null,
       ];
     };
+    /* Draws all lines of the current file. */
     const drawList = () => {
       const f = files[file], lines = f.text.split("\n");
       if (lines[lines.length - 1] === "") lines.pop();
@@ -233,6 +254,8 @@
           el("span", { cls: "no" }, String(i + 1)), el("pre", null, text || " "), b.length ? el("div", { cls: "badges" }, b) : null);
       }));
     };
+    /* Draws what is known of the selected line: its bytes and operations, and what became of its
+       values. */
     const drawDetail = () => {
       const l = sel && facts[sel.file] && facts[sel.file].get(sel.line);
       detail.hidden = !l;
@@ -246,6 +269,8 @@
           [...by].map(([s, v]) => el("li", null, el("span", { cls: "badge fused" }, "fused into " + stepName(s)), " " + [...new Set(v)].join(", "))),
           stored.map((b) => el("li", null, el("span", { cls: "badge stored" }, "stored " + b.value + ": " + b.type), " " + (b.why.length ? b.why.join("; ") : "read again")))));
     };
+    /* Draws the current stage with the lines marked that belong to the selection. first: scroll
+       to one of them. */
     const drawStage = async (first) => {
       const s = st;
       await load(s);
@@ -264,6 +289,8 @@
     };
     const move = (d) => { if (!hits.length) return; at = (at + d + hits.length) % hits.length; view.to(hits[at]); };
     const focusLine = () => { const e = list.querySelector(".sel"); if (e) { e.scrollIntoView({ block: "nearest" }); } };
+    /* Selects a line of file number f (-1: none). fromStage: a click in the stage chose it, so
+       that does not scroll. */
     const select = (f, line, fromStage) => {
       sel = f < 0 ? null : { file: f, line };
       if (sel && f !== file) { file = f; root.querySelector("select").value = String(f); }
@@ -272,6 +299,7 @@
       focusLine();
       return drawStage(!fromStage);
     };
+    /* Selects the line of the model that line i of the current stage comes from. */
     const pick = (i) => {
       const p = st.places && st.places[i];
       if (!p) return;
@@ -282,6 +310,7 @@
       const [f, l] = place.split(":");
       if (+f >= 0) select(+f, +l, true);
     };
+    /* Makes the elements of the view, once. */
     const build = () => {
       list = el("div", { cls: "scroll code", role: "listbox", "aria-label": "lines of the model", on: { click: (e) => { const r = e.target.closest(".src"); if (r) select(file, +r.dataset.line); } } });
       detail = el("div", { cls: "detail", "aria-live": "polite", hidden: true });
@@ -317,12 +346,14 @@
   const placeLink = (at) => el("button", { cls: "link", type: "button", title: "show in the source", on: { click: (e) => { e.stopPropagation(); goTo(at); } } }, short(at));
 
   /* ---- passes ---- */
+  /* The view "Passes": what each pass changed, as a difference of texts. */
   const passesView = (() => {
     let root, list, view, all = [], shown = [], now = 0, diffs, level = "graph", only = true, kernel = "", head;
     const kernels = [...new Set((S.passes || []).filter((p) => p.kernel).map((p) => p.kernel))];
     const counts = (p) => { if (p.counts) return p.counts; let a = 0, d = 0; for (const l of p.lines) { if (l[0] === "+") a++; else if (l[0] === "-") d++; } return (p.counts = [a, d]); };
     const filter = () => { shown = all.filter((p) => p.level === level && (!only || p.bytes) && (level !== "loops" || p.kernel === kernel)); };
     const title = (p) => p.pass + (all.some((q) => q !== p && q.pass === p.pass && q.kernel === p.kernel) ? "#" + p.run : "");
+    /* Draws the list of passes that the choices above it leave. */
     const drawList = () => {
       filter();
       now = Math.min(now, Math.max(0, shown.length - 1));
@@ -330,6 +361,7 @@
         el("b", null, title(p)), " ", el("span", { cls: "plus" }, "+" + counts(p)[0]), " ", el("span", { cls: "minus" }, "−" + counts(p)[1]), el("small", null, " " + time(1e3 * p.us)), el("br"), el("small", null, p.summary)))));
       step(now);
     };
+    /* Shows what pass i of the list changed. */
     const step = (i) => {
       now = i;
       [...list.querySelectorAll(".item")].forEach((b, k) => b.setAttribute("aria-current", String(k === now)));
@@ -340,6 +372,7 @@
       view.set(lines, (k) => (lines[k][0] === "+" ? "add" : lines[k][0] === "-" ? "del" : lines[k].startsWith("@@") ? "hunk" : ""));
       view.to(0);
     };
+    /* Makes the elements of the view, once, and inflates the differences. */
     const build = async () => {
       list = el("ol", { cls: "list scroll", "aria-label": "passes" });
       head = el("span");
@@ -363,6 +396,8 @@
   })();
 
   /* ---- missed ---- */
+  /* The view "Missed": cards for stored values that need not be in memory, and for what passes
+     refused. */
   const missedView = (() => {
     let root, cards, now = -1, phase = MAIN;
     const items = R.missed || [], most = Math.max(1, ...items.filter((m) => m.kind === "stored").map((m) => val(m.bytes)));
@@ -392,12 +427,16 @@
       key(k) { const all = [...cards.querySelectorAll(".card")]; if ((k !== "j" && k !== "k") || !all.length) return false; now = Math.min(all.length - 1, Math.max(0, now + (k === "j" ? 1 : -1))); all[now].focus(); return true; },
     };
   })();
+  /* A menu of the phases that have steps. change(name) is called on a choice; any: "all phases"
+     is one. */
   function phaseSelect(now, change, any) {
     return el("select", { "aria-label": "phase", on: { change: (e) => change(e.target.value) } }, any ? el("option", { value: "" }, "all phases") : null,
       R.fusion.phases.filter((p) => p.steps.length).map((p) => el("option", { value: p.phase, selected: p.phase === now }, "@" + p.phase)));
   }
 
   /* ---- memory against program order ---- */
+  /* The view "Memory": bytes that are live at each step of a phase, and the lives of its
+     buffers. */
   const memoryView = (() => {
     let root, phase = MAIN, out, step = -1;
     const draw = () => {
@@ -430,6 +469,8 @@
   })();
 
   /* ---- roofline ---- */
+  /* The view "Roofline": each step of a phase by its operations per byte and its speed, below
+     the limits of a machine. */
   const roofView = (() => {
     let root, phase = MAIN, out;
     const draw = () => {
@@ -464,6 +505,8 @@
   })();
 
   /* ---- kernels ---- */
+  /* A table whose columns can be sorted. cols: name, of(row) = its value to sort by, show(row) =
+     what is shown; first: the column that it is sorted by, -1: none. */
   const table = (cols, rows, first) => {
     let by = first ?? 0, down = true;
     const body = el("tbody"), head = el("tr");
@@ -475,6 +518,8 @@
     draw();
     return el("div", { cls: "table", tabindex: "0", role: "region", "aria-label": "table" }, el("table", null, el("thead", null, head), body));
   };
+  /* The view "Kernels": a table of the steps of a phase with costs, times and how their kernels
+     are emitted. */
   const kernelsView = (() => {
     let root, phase = MAIN, out;
     const draw = () => {
@@ -498,10 +543,12 @@
   })();
 
   /* ---- data ---- */
+  /* A picture of how many rows have how many edges. h: the bins of a relation. */
   const histogram = (h) => {
     const most = Math.max(1, ...h.map((b) => b.rows)), W = 460, rh = 17;
     return svg("svg", { cls: "small", viewBox: `0 0 ${W} ${h.length * rh + 8}`, role: "img", "aria-label": "rows by degree" }, h.map((b, i) => [svg("text", { x: 88, y: i * rh + 16, "text-anchor": "end" }, b.from === b.to ? String(b.from) : `${b.from}–${b.to}`), svg("rect", { cls: "area", x: 94, y: i * rh + 6, width: Math.max(b.rows ? 1 : 0, (b.rows / most) * (W - 180)), height: rh - 5, rx: 2 }), svg("text", { x: 100 + (b.rows / most) * (W - 180), y: i * rh + 16 }, count(b.rows))]));
   };
+  /* The view "Data": degrees of the relations, and all sizes. */
   const dataView = {
     name: "Data",
     show(main) {
@@ -515,10 +562,13 @@
   };
 
   /* ---- two reports ---- */
+  /* The view "Compare": this page beside another page of gnnc that the user opens. */
   const compareView = (() => {
     let root, out;
     const steps = (r) => { const p = phaseOf(r, r.verdict.phase), cut = new RegExp("^" + r.program.replace(/\W/g, "\\$&") + "_|_\\d+(?=_|$)", "g"); return p.steps.map((s, i) => ({ ...s, i, id: s.name.replace(cut, "") })); };
     const change = (a, b, less) => { if (!a && !b) return ""; const d = b - a, r = a ? d / a : 1; return el("span", { cls: Math.abs(r) < 1e-9 ? "dim" : (d < 0) === less ? "better" : "worse" }, d === 0 ? "same" : (d > 0 ? "+" : "") + (Math.abs(r) < 10 ? percent(r) : "×" + (b / a).toPrecision(3))); };
+    /* Draws the comparison with report r of the file `name`; m: what a trainer measured of it,
+       or null. */
     const draw = (name, r, m) => {
       const A = R.verdict, B = r.verdict, mine = [
         ["moves", val(A.moved), val(B.moved), bytes, true], ["computes", val(A.flops), val(B.flops), flops, true], ["kept out of memory", val(A.saved), val(B.saved), bytes, false], ["kernels", A.kernels, B.kernels, String, true], ["library calls", A.library_calls, B.library_calls, String, true],
@@ -537,6 +587,7 @@
         table([{ name: "step", left: true, of: (x) => x.id, show: (x) => el("span", { cls: "mono" }, x.id) }, { name: "this page", of: (x) => (x.a ? moved(x.a) : -1), show: (x) => cell(x.a) }, { name: "beside it", of: (x) => (x.b ? moved(x.b) : -1), show: (x) => cell(x.b) }, { name: "change", of: (x) => (x.b ? moved(x.b) : 0) - (x.a ? moved(x.a) : 0), show: (x) => (x.a && x.b ? change(moved(x.a), moved(x.b), true) : el("span", { cls: "dim" }, x.a ? "only here" : "only there")) }], rows, 1),
         el("h3", null, "Source"), el("div", { cls: "two" }, [[mf, val(R.source.bytes)], [tf, tf ? val(r.source.bytes) : 0]].map(([f, total]) => el("section", { cls: "pane code" }, f ? [el("div", { cls: "bar" }, f.name), texts(f).map(line(f, total))] : ""))));
     };
+    /* Reads the page in a file of the user's and compares it, or says why it cannot. */
     const take = async (file) => {
       try {
         const doc = new DOMParser().parseFromString(await file.text(), "text/html"), r = read(doc, "report");
