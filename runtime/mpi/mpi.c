@@ -25,6 +25,8 @@ static bool wait_for_all(int n, MPI_Request *r, RtMpi *mpi) {
 
 enum { MOST = 1 << 30 }; /* MPI counts in int */
 
+/* Sends bytes of process `from` to all processes (gnnc_processes.broadcast), in pieces of at most
+ * MOST bytes, which MPI's int counts can hold. */
 static gnnc_status broadcast(void *user, void *bytes, size_t n_bytes, int from) {
     char *s = bytes;
     for (size_t n; n_bytes > 0; s += n, n_bytes -= n) {
@@ -42,6 +44,8 @@ static int piece(size_t n, size_t at) {
     return n <= at ? 0 : n - at < MOST ? (int)(n - at) : MOST;
 }
 
+/* Sends out[r] to each process r and receives in[r] from it (gnnc_processes.exchange), in pieces of
+ * at most MOST bytes. */
 static gnnc_status exchange(void *user, const void *const *out, const size_t *n_out,
                             void *const *in, const size_t *n_in) {
     RtMpi *mpi = user;
@@ -73,6 +77,7 @@ void rt_mpi_end(bool failed) {
         MPI_Finalize();
 }
 
+/* Starts MPI and fills in what a trainer needs of it. NULL, or why it cannot be started. */
 const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     int provided;
     gnnc_processes *p = &mpi->processes;

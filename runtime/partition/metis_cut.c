@@ -53,6 +53,8 @@ static gnnc_status drop_repeated(Lists *l, RtError *err) {
     return GNNC_OK;
 }
 
+/* Makes the adjacency lists (CSR) that METIS reads, in two walks over the edges: one counts
+ * neighbours, one places them; then removes repeated ones. */
 static gnnc_status build(Lists *l, RtError *err) {
     const RtMetisGraph *how = l->how;
     if (how->n >= IDX_MAX || how->n_edges >= IDX_MAX / 2)
@@ -67,6 +69,8 @@ static gnnc_status build(Lists *l, RtError *err) {
     return drop_repeated(l, err);
 }
 
+/* Cuts the graph of the lists into parts with METIS's k-way partitioning (Karypis & Kumar 1998);
+ * part[i] gets the part of vertex i. */
 static gnnc_status cut(Lists *l, int32_t *part, RtError *err) {
     const RtMetisGraph *how = l->how;
     idx_t option[METIS_NOPTIONS], n = (idx_t)how->n, parts = how->n_parts, n_cut;

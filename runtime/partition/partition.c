@@ -47,6 +47,8 @@ static int64_t unit_of(const RtUnits *u, int type, int32_t row) {
     return u->first[u->of_type[type]] + (u->graph[type] ? u->graph[type][row] : row);
 }
 
+/* Calls visit(to, a, b) for each edge of the table whose ends are different units, a and b. A unit
+ * is what goes to one part as a whole: a node, or a graph with all of its nodes. */
 static void edges_of(const RtUnits *u, const RtTable *t,
                      void (*visit)(void *to, int64_t a, int64_t b), void *to) {
     const int32_t *src_graph = u->graph[t->src_type], *dst_graph = u->graph[t->dst_type];
@@ -72,6 +74,7 @@ static void count_work(void *arg, int64_t a, int64_t b) {
     u->work[b] += u->work[b] < UINT32_MAX;
 }
 
+/* Marks, in u->train, the rows of table t that its split column has in the training set. */
 static void mark_train(const RtUnits *u, int t) {
     const RtTable *table = u->table[t];
     for (int k = 0; k < table->n_columns; k++) {
@@ -87,6 +90,8 @@ static int64_t cap_of(int64_t all, int n_parts, int64_t one) {
     return all / n_parts + all / n_parts * 3 / 100 + one;
 }
 
+/* Fills in the units' work (nodes and edges) and which are for training, and the most that a part
+ * may have of each load (RtUnits.cap). */
 static gnnc_status weigh(RtUnits *u, RtError *err) {
     int64_t work = 0, most = 1, n_caps = rt_n_loads(u), n_loads = n_caps * u->n_parts;
     u->work = RT_NEWN(u->pool, uint32_t, u->n);
@@ -130,6 +135,8 @@ static void each_edge(void *u, RtEdgeVisit *visit, void *to) {
     rt_units_edges(u, visit, to);
 }
 
+/* Cuts the units into parts with METIS, balancing the loads that choose_weights() chooses; part[v]
+ * gets the part of unit v. */
 gnnc_status rt_units_metis(const RtUnits *u, uint64_t seed, int32_t *part, RtError *err) {
     RtPool pool;
     int load[WEIGHTS_MOST], n = choose_weights(u, load);
@@ -157,6 +164,8 @@ static void cut_rows(const RtUnits *u, int32_t *part) {
             part[v] = (int32_t)((v - u->first[t]) * u->n_parts / u->table[t]->count);
 }
 
+/* The method to cut with: the one asked for, or else METIS where it is there and fits into memory,
+ * and streaming otherwise. */
 static RtPartitionMethod choose(const RtUnits *u, const RtPartitionOptions *how) {
     int load[WEIGHTS_MOST];
     int64_t most = how->memory ? how->memory : (int64_t)rt_memory_limit(0).n_bytes;
@@ -166,6 +175,7 @@ static RtPartitionMethod choose(const RtUnits *u, const RtPartitionOptions *how)
                                                                         : RT_PARTITION_STREAM;
 }
 
+/* Cuts the units into parts with the method `by`; part[v] gets the part of unit v. */
 static gnnc_status cut(const RtUnits *u, const RtPartitionOptions *how, RtPartitionMethod by,
                        int32_t *part, RtError *err) {
     switch (by) {
@@ -202,6 +212,7 @@ static gnnc_status order_rows_by_part(RtPool *pool, const RtTable *t, const int3
     return GNNC_OK;
 }
 
+/* Orders the rows of all tables of nodes and graphs by part: m gets where each row moves to. */
 static gnnc_status order_all(const RtUnits *u, const int32_t *part, RtMoves *m, RtError *err) {
     const RtDataset *d = u->d;
     RtMove *nodes = RT_NEWN(u->pool, RtMove, d->n_nodes);
@@ -240,6 +251,7 @@ static int64_t count_halo_rows(Told *w, int64_t node, int part) {
 /* Edge e of table t, whose ends lie in these parts. */
 typedef void EdgeFn(Told *w, const RtTable *t, int64_t e, int src, int dst);
 
+/* Calls `tell` for each edge of the data, with the parts of its source and its destination. */
 static void tell_edges(Told *w, EdgeFn *tell) {
     const RtUnits *u = w->u;
     for (int k = 0; k < u->d->n_edges; k++) {
@@ -270,6 +282,8 @@ static void count_edge(Told *w, const RtTable *t, int64_t e, int src, int dst) {
     w->out->cut += src != dst;
 }
 
+/* Counts each part's halo, the rows of other parts at the far ends of its edges, once each; 64
+ * parts in one walk over the edges, a bit each, for incoming and for outgoing edges. */
 static gnnc_status tell_halo(RtPool *pool, Told *w, RtError *err) {
     const RtDataset *d = w->u->d;
     int64_t *first = RT_NEWN(pool, int64_t, d->n_nodes + 1);
@@ -286,6 +300,7 @@ static gnnc_status tell_halo(RtPool *pool, Told *w, RtError *err) {
     return GNNC_OK;
 }
 
+/* Counts, for each table, its rows and training rows and how evenly they lie on the parts. */
 static void tell_tables(Told *w) {
     const RtUnits *u = w->u;
     RtPartition *o = w->out;
@@ -310,6 +325,8 @@ static void tell_tables(Told *w) {
     o->n_tables = u->n_tables;
 }
 
+/* Fills in the numbers that describe the partition: sizes of parts, cut edges, halos and balance.
+ */
 static gnnc_status tell(const RtUnits *u, const int32_t *part, RtPartition *o, RtError *err) {
     RtPool pool;
     double all = 0, same = 0;
@@ -334,6 +351,8 @@ static gnnc_status tell(const RtUnits *u, const int32_t *part, RtPartition *o, R
     return st;
 }
 
+/* Cuts the rows of a data set into how->n_parts parts; *out gets the order of rows by part and the
+ * numbers that describe it. Its memory is the pool's. */
 gnnc_status rt_partition(RtPool *pool, const RtDataset *d, const RtPartitionOptions *how,
                          RtPartition *out, RtError *err) {
     RtUnits u = {.pool = pool, .d = d, .n_parts = how->n_parts};

@@ -56,6 +56,8 @@ static int by_size(const void *x, const void *y) {
     return a->cluster < b->cluster ? -1 : 1;
 }
 
+/* Packs clusters into parts, the largest first, each into the part that has least so far (longest
+ * processing time first, Graham 1969). vol: work of each cluster; part_of gets its part. */
 static gnnc_status pack(RtPool *pool, const RtUnits *u, const int64_t *vol, int32_t *part_of,
                         RtError *err) {
     int64_t n = 0, *load = RT_NEWN(pool, int64_t, u->n_parts);
@@ -76,6 +78,8 @@ static gnnc_status pack(RtPool *pool, const RtUnits *u, const int64_t *vol, int3
     return GNNC_OK;
 }
 
+/* Groups the units into clusters along edges, first large ones and then smaller ones, and packs the
+ * clusters into parts; label[i] gets the part of unit i. */
 static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtError *err) {
     static const int share[] = {64, 8, 1}; /* of a part, that a cluster has at most */
     int64_t all = 0;
@@ -100,6 +104,8 @@ static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtErr
     return st;
 }
 
+/* Cuts the units into parts by streams over the edges, with memory for the units only: clusters
+ * first, then 10 rounds of refinement. */
 gnnc_status rt_units_stream(const RtUnits *u, int32_t *part, RtError *err) {
     RtPool pool;
     rt_pool_init(&pool, &u->pool->from);
@@ -145,6 +151,8 @@ static Adds adds_of(const RtUnits *u, int64_t v) {
     return (Adds){{0, 1 + t, 1 + u->n_tables + t}, {u->work[v], 1, u->train[v]}};
 }
 
+/* Whether the part has more than it may of some load, allowing `slack` percent more. added: with
+ * the loads `a` added to what it has. */
 static bool exceeds(const Refine *r, int part, const Adds *a, bool added) {
     const int64_t *load = r->u->load + part * rt_n_loads(r->u);
     for (int i = 0; i < 3; i++) {
@@ -160,6 +168,9 @@ static void add(const RtUnits *u, int part, const Adds *a, int sign) {
     for (int i = 0; i < 3; i++) load[a->at[i]] += sign * a->by[i];
 }
 
+/* Moves unit v to the part, of those with room for it, that has most of its neighbours, if these
+ * are more than in its own part. Where its own part is overfull they may be fewer, by up to
+ * `patience`. */
 static void place(Refine *r, int64_t v) {
     const RtUnits *u = r->u;
     const uint32_t *near = r->near + (v >> r->shift) * u->n_parts;
@@ -181,6 +192,8 @@ static void place(Refine *r, int64_t v) {
     r->moved++;
 }
 
+/* One round of refinement: counts, for one share of the units after the other, the parts of their
+ * neighbours, and moves them. */
 static void round_of(Refine *r) {
     int64_t shares = (int64_t)1 << r->shift;
     r->moved = 0;
@@ -192,6 +205,7 @@ static void round_of(Refine *r) {
     }
 }
 
+/* Counts the loads of each part anew from the parts of all units. */
 static void load_parts(const RtUnits *u, const int32_t *part) {
     memset(u->load, 0, (size_t)(u->n_parts * rt_n_loads(u)) * sizeof *u->load);
     for (int64_t v = 0; v < u->n; v++) {
