@@ -43,6 +43,8 @@ static const float *numbers(const RtExplain *x) {
     return (const float *)s->m.x.buf[s->of->rows.buf] + row * s->of->rows.row_width;
 }
 
+/* The score that is explained, of the prediction just made: the output that was asked about, plus
+ * `others` times each of the other outputs. */
 static double score(const RtExplain *x) {
     const float *v = numbers(x);
     double sum = 0;
@@ -63,6 +65,8 @@ out:
     return st;
 }
 
+/* *to gets the score of a prediction made without a part: edges and rows are left out as (how,
+ * which) says, and a column is masked, unless it is RT_MASK_NONE. */
 static gnnc_status without(RtExplain *x, RtExplainCut how, int which, int column, double *to) {
     rt_explain_cut(x, how, which);
     x->masked = column;
@@ -104,6 +108,8 @@ typedef struct {
     int n, room;
 } Parts;
 
+/* Appends a part to the list, with a copy of its name and the number of its rows. False: out of
+ * memory. */
 static bool add_part(RtExplain *x, Parts *a, int32_t kind, const char *name, int64_t n_rows) {
     if (a->n == a->room) {
         int room = 2 * a->room + 32;
@@ -131,6 +137,8 @@ static bool has_columns(const RtExplain *x, int rel) {
     return false;
 }
 
+/* How many nodes and edges of the batch have this age class, the explained row itself not counted.
+ */
 static int64_t rows_of_age(const RtExplain *x, int age) {
     int64_t n = 0;
     for (int t = 0; t < x->b->n_types; t++)
@@ -161,6 +169,8 @@ static bool is_explained(const RtExplain *x, int column) {
     return !told && !asked && x->usual[column] && rows_in_batch(x, c->space) > 0;
 }
 
+/* Lists all parts among which the score is divided, in order: tables of nodes, of edges, paths,
+ * columns, ages. False: out of memory. */
 static bool list_parts(RtExplain *x, Parts *a) {
     bool ok = true;
     for (int t = 0; t < x->b->n_types && ok; t++) {
@@ -199,6 +209,8 @@ static int column_of(const RtExplain *x, const char *of) {
     return -1;
 }
 
+/* Adds v, a gradient times input for each row of the buffer's space, to the sums of the parts that
+ * the row belongs to: column, table, path, age. */
 static void add_share(RtExplain *x, Parts *a, const rt_buf *buf, const float *v) {
     int type = rt_explain_type(x, buf->space), rel = rt_explain_relation(x, buf->space);
     int column = column_of(x, buf->of);
@@ -221,6 +233,7 @@ static void ask(RtExplain *x, const char *input, float *value) {
     if (b >= 0) x->s->m.x.buf[b] = value;
 }
 
+/* Runs @explain on the batch and adds its outputs, gradients times inputs, to the parts. */
 static gnnc_status add_gradients(RtExplain *x, Parts *a) {
     gnnc_session *s = x->s;
     float asked[2] = {(float)x->e->is.output, (float)x->others};
@@ -328,6 +341,8 @@ out:
     return st;
 }
 
+/* Makes the session ready to explain: the program must have @explain, and the session be on the
+ * CPU. */
 static gnnc_status begin(gnnc_session *s) {
     gnnc_status st = rt_session_begin_on_graph(s);
     if (st != GNNC_OK) return st;
@@ -341,6 +356,8 @@ static gnnc_status begin(gnnc_session *s) {
                            : rt_batch_step_init(&s->explain, &s->x, NULL, RT_PHASE_EXPLAIN);
 }
 
+/* Explains one output of one row into e: sets up the state, with the hook that masks columns of the
+ * batch, and removes it afterwards. */
 static gnnc_status explain_row(gnnc_session *s, int64_t row, int64_t output, gnnc_explanation *e) {
     RtPool pool;
     RtExplain x = {.s = s, .e = e, .pool = &pool, .p = s->of->t->program, .masked = RT_MASK_NONE};
@@ -356,6 +373,8 @@ static gnnc_status explain_row(gnnc_session *s, int64_t row, int64_t output, gnn
     return st;
 }
 
+/* Explains output number `output` of the prediction for a row; *out gets the explanation, for
+ * gnnc_explanation_free(). Documented in gnnc.h. */
 gnnc_status gnnc_session_explain(gnnc_session *s, int64_t row, int64_t output,
                                  gnnc_explanation **out) {
     if (out) *out = NULL;
@@ -388,6 +407,7 @@ gnnc_status gnnc_explanation_describe(const gnnc_explanation *e, gnnc_explanatio
     return st;
 }
 
+/* *out gets part i of the explanation. Documented in gnnc.h. */
 gnnc_status gnnc_explanation_part(const gnnc_explanation *e, int64_t i, gnnc_part *out) {
     if (!e || !out) return GNNC_E_ARG;
     gnnc_status st = RT_STRUCT_CHECK(NULL, gnnc_part, out, ablation);

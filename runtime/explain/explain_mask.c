@@ -16,6 +16,8 @@ static void *copy(RtPool *pool, const void *from, int64_t n, size_t size) {
     return to;
 }
 
+/* Copies the edges that the batch has of a relation, so that edges can be left out of the batch and
+ * put back. False: out of memory. */
 static bool keep_relation(RtExplain *x, int rel) {
     const RtBatchEdges *e = &x->b->edges[rel];
     const rt_space *sp = &x->p->spaces[x->map->space_of_rel[rel]];
@@ -46,6 +48,8 @@ static bool touches_age(const RtExplain *x, int age, int end, int64_t node) {
     return x->node_age[end][node] == age && !rt_explain_is_asked(x, end, node);
 }
 
+/* Whether edge k of relation rel is left out by the cut (how, which): of a node type, a relation, a
+ * path, an age, or all. */
 static bool is_cut(const RtExplain *x, RtExplainCut how, int which, int rel, int64_t k) {
     const rt_space *sp = &x->p->spaces[x->map->space_of_rel[rel]];
     const RtExplainEdges *e = &x->edges[rel];
@@ -68,6 +72,8 @@ static bool is_cut(const RtExplain *x, RtExplainCut how, int which, int rel, int
     return false;
 }
 
+/* Writes to the batch the edges of the relation that the cut leaves in, in their order, from the
+ * copy that keep_relation() made. */
 static void cut_relation(RtExplain *x, RtExplainCut how, int which, int rel) {
     const RtExplainEdges *from = &x->edges[rel];
     RtBatchEdges *to = &x->b->edges[rel];
@@ -129,6 +135,8 @@ static gnnc_status usual_code(RtExplain *x, const RtColumn *c, const RtCodes *co
     return GNNC_OK;
 }
 
+/* Finds the usual value of each column that the program reads, which stands in for masked ones;
+ * computed once per session. */
 gnnc_status rt_explain_usual(RtExplain *x) {
     const RtBound *bound = x->s->of->t->rt.bound;
     RtPool *pool = &x->s->rt.pool;
@@ -172,6 +180,8 @@ static void put_value(const RtColumn *c, void *values, int64_t i, double v) {
         ((int32_t *)values)[i] = -1;
 }
 
+/* Called for each column of a batch as it is gathered: overwrites a masked column with its usual
+ * values, a sparse one with zeros. */
 void rt_explain_edit(RtMinibatch *m, int column, void *user) {
     const RtExplain *x = user;
     const RtColumn *c = &m->column[column];

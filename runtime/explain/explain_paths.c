@@ -77,6 +77,8 @@ static bool start_paths(RtExplain *x) {
     return true;
 }
 
+/* Follows the edges of the batch hop by hop from the explained row, and notes for each node and
+ * edge the path of relations by which it was reached. False: out of memory. */
 static bool find_paths(RtExplain *x) {
     if (!start_paths(x)) return false;
     int n_hops = x->s->of->graphs ? 0 : x->b->n_hops;
@@ -101,6 +103,9 @@ const char *rt_explain_age(int age) {
     return name[age];
 }
 
+/* The age class of something that happened at `time`, seen from the time asked about (both in
+ * seconds): the number of bounds in AGE_DAYS that it reached, RT_AGE_LATER or, without a time,
+ * RT_AGE_NONE. */
 static int8_t age_of(double asked, double time) {
     double days = (asked - time) / 86400;
     if (isnan(days)) return RT_AGE_NONE;
@@ -110,6 +115,7 @@ static int8_t age_of(double asked, double time) {
     return age;
 }
 
+/* Notes the age class of each node and edge of the batch. */
 static void find_ages(RtExplain *x) {
     const RtSampleGraph *g = &x->s->of->source.graph;
     double asked = x->e->is.at;
@@ -127,6 +133,7 @@ static void find_ages(RtExplain *x) {
     }
 }
 
+/* Notes for each node and edge of the batch by which path it was reached and how old it is. */
 gnnc_status rt_explain_paths(RtExplain *x) {
     const RtBatch *b = x->b;
     x->node_path = RT_NEWN(x->pool, int *, b->n_types + 1);
