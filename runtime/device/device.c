@@ -51,6 +51,8 @@ static gnnc_status open_or_stay(RtDevice *d, RtWhere want) {
     return GNNC_OK;
 }
 
+/* Opens the device for a program that has kernels for it, unless the host is wanted. Whether the
+ * host takes over where there is no device depends on `want`. */
 gnnc_status rt_device_open(RtExec *x, RtWhere want, int ordinal, bool tf32) {
     const RtDeviceOps *ops = x->program->device;
     if (!ops || want == RT_ON_HOST) return GNNC_OK;
@@ -64,6 +66,8 @@ out:
     return st;
 }
 
+/* Gives x a device state of its own on the device that `of` has opened: another queue of work, with
+ * the same places of buffers. */
 gnnc_status rt_device_share(RtExec *x, const RtExec *of) {
     const RtDevice *from = of->rt->device;
     if (!from) return GNNC_OK;
@@ -86,6 +90,7 @@ gnnc_status rt_device_share(RtExec *x, const RtExec *of) {
     return open_or_stay(d, RT_ON_DEVICE);
 }
 
+/* Releases all memory and recordings of the device state. */
 void rt_device_close(RtExec *x) {
     RtDevice *d = x->rt->device;
     if (!d) return;
@@ -115,6 +120,7 @@ static size_t offset_of(const RtDevice *d, int b) {
     return (size_t)((char *)d->at.buf[b] - (char *)d->fixed);
 }
 
+/* Copies all inputs to the device in one transfer, if the host changed any of them. */
 static gnnc_status upload_inputs(RtDevice *d) {
     if (!any_newer_input(d)) return GNNC_OK;
     for (int b = 0; b < d->x->program->n_bufs; b++) {
@@ -138,6 +144,8 @@ gnnc_status rt_device_upload(RtDevice *d) {
     return st;
 }
 
+/* *there gets the device's copy of an index array that the host has at `here`, brought up to date;
+ * NULL: it has none. */
 gnnc_status rt_device_has(RtExec *x, const void *here, const void **there) {
     RtDevice *d = x->rt->device;
     *there = NULL;
@@ -162,6 +170,7 @@ static gnnc_status download_scalars(RtDevice *d) {
     return st;
 }
 
+/* Copies buffer b to the host; scalar outputs come all together. */
 gnnc_status rt_device_download(RtExec *x, int b) {
     RtDevice *d = x->rt->device;
     if (is_scalar_output(&x->program->bufs[b])) return download_scalars(d);
@@ -188,6 +197,8 @@ static void *own_place(const RtDevice *d, int b) {
     return d->built && d->built[b] ? d->built[b] : (void *)(uintptr_t)d->lent[b];
 }
 
+/* Gives buffer b the next place in the block of memory that is being laid out: its offset and size.
+ */
 static gnnc_status put(Layout *l, int b) {
     size_t n, align = l->d->ops->align;
     gnnc_status st = rt_buf_bytes(l->d->x, b, &n);
@@ -214,6 +225,7 @@ void rt_group_table(const rt_program *p, void *const *buf, void **out) {
             out[p->groups[i].first + k] = buf[p->groups[i].bufs[k]];
 }
 
+/* Uploads the table of addresses of matrices that grouped products read. */
 static gnnc_status upload_pointers(RtDevice *d) {
     const rt_program *p = d->x->program;
     size_t n = (size_t)rt_group_pointers(p);
@@ -224,6 +236,8 @@ static gnnc_status upload_pointers(RtDevice *d) {
     return d->ops->upload(d, d->at.pointers, here, n * sizeof *here);
 }
 
+/* Lays out the block of memory of buffers that are not in the arena: inputs first, then scalar
+ * outputs, then the others, so that the first two travel in one transfer each. */
 static gnnc_status lay_out(Layout *l) {
     RtDevice *d = l->d;
     for (int part = 0; part < N_PARTS; part++) {
@@ -280,6 +294,8 @@ static gnnc_status bring_home(RtDevice *d) {
     return st;
 }
 
+/* Notes for all buffers that the host has the newest content, as after the device's memory was made
+ * anew. */
 static void host_is_newer(RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
@@ -297,6 +313,8 @@ static gnnc_status check_room(RtDevice *d, size_t fixed, const RtMemory *m) {
                                                 : rt_memory_refuse(d->x, &m->need, all, most, "");
 }
 
+/* Makes the device's memory for the sizes and the arena of the memory plan m. What only the device
+ * had comes home first. */
 gnnc_status rt_device_place(RtExec *x, const RtMemory *m) {
     RtDevice *d = x->rt->device;
     if (!d) return GNNC_OK;
@@ -354,6 +372,7 @@ gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes) {
     return d && d->best ? d->ops->upload(d, d->best, host, n_bytes) : GNNC_OK;
 }
 
+/* How many bytes of the device's memory the trainer holds. Documented in gnnc.h. */
 int64_t gnnc_trainer_device_bytes(const gnnc_trainer *t) {
     if (!t) return 0;
     const RtDevice *d = t->rt.device;

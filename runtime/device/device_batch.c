@@ -20,6 +20,8 @@
 #include "runtime/cuda/gather_list.h"
 #include "runtime/memory.h"
 
+/* Allocates the tables that hold, for each buffer and size, what holds of the batch on the device.
+ */
 static gnnc_status make_tables(RtDevice *d) {
     RtPool *pool = &d->x->rt->pool;
     RtDeviceBatch *b = &d->batch;
@@ -54,6 +56,8 @@ void rt_device_forget_buckets(RtDevice *d) {
     }
 }
 
+/* Decides whether training on batches uses sizes rounded up to buckets, so that recordings can be
+ * replayed; says so where the program cannot. */
 void rt_device_want_buckets(RtExec *x, bool wanted) {
     const rt_phase *train = rt_phase_of(x->program, RT_PHASE_TRAIN);
     if (!x->rt->device || !wanted || !train || !x->program->sampling.batch) return;
@@ -123,6 +127,8 @@ out:
     return st;
 }
 
+/* Makes the device's arena for batches at least n bytes large. A new one invalidates the
+ * recordings. */
 static gnnc_status make_arena(RtDevice *d, size_t n) {
     RtDeviceBatch *b = &d->batch;
     if (n <= b->arena_bytes) return GNNC_OK;
@@ -182,6 +188,8 @@ static int first_of_space(const Lay *l, int b) {
     return b;
 }
 
+/* Lays out the row numbers by which buffer b is gathered from the whole column; buffers of one
+ * space share one list. */
 static gnnc_status lay_rows(Lay *l, int b) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtDeviceGather *t = &l->taken[b];
@@ -227,6 +235,8 @@ static int32_t word_bytes(int64_t row_bytes) {
     return row_bytes % 16 == 0 ? 16 : row_bytes % 4 == 0 ? 4 : 2;
 }
 
+/* The arguments of the gather kernel for buffer b, whose rows of this batch begin at row `first`.
+ */
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtDeviceGather *t = &l->taken[b];
@@ -334,6 +344,7 @@ gnnc_status rt_device_batch_run(RtExec *x, const rt_phase *phase) {
     return st != GNNC_OK ? st : done;
 }
 
+/* Releases the device memory of batches. */
 void rt_device_batch_close(RtDevice *d) {
     for (int i = 0; i < RT_LANES; i++) {
         d->ops->unpin(d, d->batch.lane[i].host);
@@ -397,6 +408,8 @@ gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const
     return rt_device_launch(x, x->program->device_scatter, "scatter", arg);
 }
 
+/* Copies the given rows of the batch's buffer b to `to` on the device, rows that follow each other
+ * in one copy. */
 gnnc_status rt_device_gather_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
                                   int64_t n) {
     RtDevice *d = x->rt->device;
@@ -416,6 +429,7 @@ gnnc_status rt_device_batch_pull(RtExec *x, int b) {
     return d->ops->download(d, x->buf[b], d->batch.at.buf[b], d->batch.at.n_bytes[b]);
 }
 
+/* Allocates buffer b, n_bytes on the device alone, for rows that the device computes. */
 gnnc_status rt_device_rows(RtExec *x, int b, size_t n_bytes) {
     RtDevice *d = x->rt->device;
     gnnc_status st = d ? d->ops->alloc(d, n_bytes, &d->batch.rows) : GNNC_OK;

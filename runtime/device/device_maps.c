@@ -67,6 +67,7 @@ static void free_work(RtDeviceMaps *m) {
     m->work_bytes = 0;
 }
 
+/* Releases all index arrays that were built on the device. */
 void rt_device_maps_close(RtDevice *d) {
     RtDeviceMaps *m = d->maps;
     if (!m) return;
@@ -125,6 +126,8 @@ static bool is_drawn_from(const RtRelation *r, const void *p) {
     return p == r->ptr || p == r->src || p == r->id;
 }
 
+/* Whether a buffer of the program, a relation that is drawn from, or, with `relations`, any
+ * relation uses the device array p. */
 static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
     const rt_program *of = exec_of(m)->program;
     for (int b = 0; b < of->n_bufs; b++)
@@ -148,6 +151,8 @@ static void forget(RtDeviceMaps *m, const void *p) {
     }
 }
 
+/* Releases the arrays on the device that nothing uses any more, and all working memory.
+ * keep_relations: what relations use stays, too. */
 void rt_device_maps_trim(RtExec *x, bool keep_relations) {
     RtDeviceMaps *m = x->rt->device ? x->rt->device->maps : NULL;
     if (!m) return;
@@ -191,6 +196,8 @@ static gnnc_status run(RtDeviceMaps *m, RtMapsOp op, void *with) {
     return m->d->ops->launch(m->d, exec_of(m)->program->device_maps, "index arrays", arg);
 }
 
+/* Sorts the positions `at` (NULL: 0 .. n) by key on the device, stably: perm gets the order, ptr
+ * the bounds of the groups of equal keys. */
 static gnnc_status sort(RtDeviceMaps *m, const Work *w, const int32_t *key, const int32_t *at,
                         int64_t n, int64_t n_groups, int32_t *perm, int64_t *ptr) {
     RtKeySort s = {.n = n,
@@ -209,6 +216,7 @@ static gnnc_status read_one(RtDeviceMaps *m, const int64_t *there, int64_t *n) {
     return m->d->ops->download(m->d, n, there, sizeof *n);
 }
 
+/* *to gets a device copy of n elements of the host's array `here`. */
 static gnnc_status upload(RtDeviceMaps *m, const void *here, int64_t n, size_t size,
                           const void **to) {
     void *p;
@@ -230,6 +238,8 @@ gnnc_status rt_on_device_copy(RtDeviceMaps *m, const void *here, int64_t n, size
     return st;
 }
 
+/* Groups n entries by key on the device, as rt_group() does on the host; the same keys are grouped
+ * only once. */
 gnnc_status rt_on_device_group(RtDeviceMaps *m, const int32_t *key, int64_t n, int64_t n_groups,
                                RtGroups *out) {
     Work w;
@@ -253,6 +263,8 @@ out:
     return st;
 }
 
+/* *to gets, on the device, the number of the row of each of the n entries, made of the bounds ptr
+ * of rows. */
 gnnc_status rt_on_device_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows, int64_t n,
                               const int32_t **to) {
     RtRowsTo r = {.n = n, .rows = rows, .ptr = ptr};
@@ -261,6 +273,7 @@ gnnc_status rt_on_device_rows(RtDeviceMaps *m, const int64_t *ptr, int64_t rows,
     return st == GNNC_OK ? run(m, RT_MAPS_ROWS, &r) : st;
 }
 
+/* *to gets, on the device, x[perm[i]] for each i. */
 gnnc_status rt_on_device_gather(RtDeviceMaps *m, const int32_t *x, const int32_t *perm,
                                 const int64_t *n, int64_t count, const int32_t **to) {
     RtTakeTo t = {.count = count, .n = n, .x = x, .perm = perm};
@@ -374,6 +387,8 @@ out:
     return st;
 }
 
+/* Sorts the edges of the list canonically on the device and fills in the arrays of the relation r.
+ */
 static gnnc_status put_in_order(RtDeviceMaps *m, const Work *w, const RtEdgeList *l, int n_orig,
                                 RtRelation *r) {
     RtEdgeKeys k = {.list = *l, .key = w->key};
@@ -400,6 +415,7 @@ out:
     return st;
 }
 
+/* Releases one array on the device and takes it off the list. */
 static void drop_copy(RtDeviceMaps *m, const void *there) {
     for (Array **at = &m->arrays; *at; at = &(*at)->next) {
         Array *a = *at;
@@ -411,6 +427,8 @@ static void drop_copy(RtDeviceMaps *m, const void *there) {
     }
 }
 
+/* Builds a relation on the device from those that it is made of; *sizes gets its numbers of edges
+ * and ids. */
 gnnc_status rt_device_relation(RtDeviceMaps *m, int space, RtRelation *sizes) {
     rt_rel_kind kind = exec_of(m)->program->spaces[space].rel;
     int n_orig = kind == RT_REL_BASE ? 0 : kind == RT_REL_UNION ? 2 : 1;
@@ -449,6 +467,7 @@ static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t s
     return m->d->ops->download(m->d, p, there, (size_t)n * size);
 }
 
+/* bring() for arrays of i32: copies one from the device to the host. */
 static gnnc_status bring_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
                              const int32_t **here) {
     const void *p = *here;
@@ -457,6 +476,7 @@ static gnnc_status bring_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
     return st;
 }
 
+/* Copies to the host the arrays of a relation that the host needs; whole: all of them. */
 gnnc_status rt_device_relation_to_host(RtExec *x, int space, bool whole) {
     RtDeviceMaps *m = x->rt->device->maps;
     const rt_space *s = &x->program->spaces[space];
@@ -480,6 +500,8 @@ out:
     return st;
 }
 
+/* After building on the device failed: true if the host is to build instead, because memory or
+ * 32-bit numbers did not suffice (*st is then OK); other errors stay. */
 bool rt_device_maps_fall_back(RtExec *x, const char *name, gnnc_status *st) {
     RtDeviceMaps *m = rt_device_maps(x);
     RtError *err = &x->rt->err, was = *err;
@@ -503,6 +525,8 @@ void rt_on_device_point(RtDeviceMaps *m, int buf, const void *there) {
     if (buf >= 0) m->buf[buf] = (void *)there; /* kernels only read MAP and LOGICAL buffers */
 }
 
+/* Compares the index array of a buffer that was built on the device with the one that the host
+ * built, `here`, and fails with the first entry that differs. */
 gnnc_status rt_on_device_compare(RtDeviceMaps *m, int buf, const void *here, int64_t n,
                                  size_t size) {
     RtPool pool;

@@ -17,6 +17,8 @@ static bool is_kept(const RtDevice *d, rt_buf_kind k) {
     return (kept && !d->shares) || k == RT_BUF_OUTPUT;
 }
 
+/* Notes that the device has the newest content of the buffers that a run of the phase may have
+ * changed. */
 static void device_is_newer(RtDevice *d, int phase) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];
@@ -31,6 +33,7 @@ static gnnc_status run_steps(RtDevice *d, RtExec *x, const rt_phase *phase) {
     return st != GNNC_OK ? st : d->status;
 }
 
+/* Runs the phase once while the device records it (a CUDA graph); p gets the recording. */
 static gnnc_status record(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_status st = d->ops->record_begin(d);
     if (st != GNNC_OK) return st;
@@ -111,6 +114,8 @@ gnnc_status rt_device_run_or_replay(RtDevice *d, RtExec *x, const rt_phase *phas
     return st;
 }
 
+/* Runs a phase on the device: uploads what the host changed, then replays the recording or runs the
+ * steps. */
 gnnc_status rt_device_run(RtExec *x, const rt_phase *phase) {
     RtDevice *d = x->rt->device;
     int index = (int)(phase - x->program->phases);
@@ -156,6 +161,8 @@ gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const voi
     return x->rt->device->ops->gemm(x->rt->device, g, a, b, c);
 }
 
+/* Makes a matrix product with its epilogue in one call of the library; *within: whether the
+ * epilogue was done. If not, the product alone was made. */
 gnnc_status rt_device_gemm_with(RtExec *x, const rt_gemm *g, const rt_epilogue *e, const float *a,
                                 const float *b, float *c, bool *within) {
     RtDevice *d = x->rt->device;
@@ -173,6 +180,8 @@ static bool all_there(int n, const rt_gemm *g) {
     return true;
 }
 
+/* Makes the products of a group, in one call of the library if that can, else one after the other.
+ */
 gnnc_status rt_device_gemm_group(RtExec *x, int group, const rt_gemm *g) {
     RtDevice *d = x->rt->device;
     const rt_product_group *of = &x->program->groups[group];
@@ -215,6 +224,7 @@ gnnc_status rt_device_store(RtExec *x, int b) {
     return d->ops->upload(d, d->at.buf[b], x->buf[b], d->at.n_bytes[b]);
 }
 
+/* Downloads a condition of `count` truth values and fails with the text if one is false. */
 gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
     RtDevice *d = x->rt->device;
     uint8_t *here = rt_scratch(x, (size_t)count);
@@ -243,6 +253,7 @@ static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
     return st;
 }
 
+/* Ranks along an axis of length len on the device, with working memory for its sort. */
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                            int64_t len, int64_t inner, int ties) {
     enum { WORK_PER_ELEMENT = 16 };

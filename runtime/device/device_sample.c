@@ -13,6 +13,7 @@
 #include "runtime/device/device_maps.h"
 #include "runtime/sample/sample_key.h"
 
+/* Why the device cannot draw the program's batches, in words; NULL: it can. */
 const char *rt_device_sampler_lacks(const rt_program *p) {
     const rt_sampling *s = &p->sampling;
     if (!s->batch || s->seeds != RT_SEEDS_ROWS || s->n_hops == 0)
@@ -146,6 +147,7 @@ static gnnc_status bring(RtDeviceSampler *s, const void *has, const void *to, co
     return s->d->ops->upload(s->d, (void *)to, from, (size_t)n * size);
 }
 
+/* Uploads the arrays of the graph that sampling reads and that the device does not have yet. */
 static gnnc_status upload_graph(RtDeviceSampler *s) {
     gnnc_status st = GNNC_OK;
     for (int r = 0; r < s->g.n_rels; r++) {
@@ -195,6 +197,8 @@ static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
                (size_t)(s->spec.how.n_hops * s->g.n_rels) * sizeof *s->spec.fanout);
 }
 
+/* Allocates the sampler's working memory and the memory of its slots, on the device and (pinned) on
+ * the host. */
 static gnnc_status take_memory(RtDeviceSampler *s) {
     RtDevice *d = s->d;
     RtError *err = &d->x->rt->err;
@@ -224,6 +228,7 @@ out:
     return st;
 }
 
+/* Builds the sampler's tables, memory and copy of the graph. */
 static gnnc_status make(RtDeviceSampler *s, const int *space) {
     RtError *err = &s->d->x->rt->err;
     gnnc_status st;
@@ -242,6 +247,8 @@ out:
     return st;
 }
 
+/* Makes a sampler that draws batches of at most n_seeds rows of a node type on the device, with
+ * n_slots of them at a time. */
 gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSampleGraph *g,
                                   const int *space, const RtSampleSpec *spec, int type,
                                   int64_t n_seeds, int n_slots) {
@@ -266,6 +273,7 @@ gnnc_status rt_device_sampler_new(RtDeviceSampler **out, RtExec *x, const RtSamp
     return st;
 }
 
+/* Releases the sampler and its device memory. */
 void rt_device_sampler_free(RtDeviceSampler *s) {
     if (!s) return;
     RtDevice *d = s->d;
@@ -309,6 +317,8 @@ static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     return d;
 }
 
+/* Writes the request for a batch to the slot: random keys of each hop and relation, and the seeds.
+ */
 static void ask(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
                 const RtSeeds *seeds) {
     uint64_t *key = (void *)(slot->host + s->at.key);
@@ -363,6 +373,7 @@ static gnnc_status read_back(const RtDeviceSampler *s, const RtDrawSlot *slot, s
     return s->d->ops->side_download(s->d, slot->host + at, slot->there + at, (size_t)n * size, err);
 }
 
+/* Copies the drawn nodes and edges of a batch from the device to the slot's memory on the host. */
 static gnnc_status read_arrays(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtBatch *b,
                                RtError *err) {
     const RtDrawLayout *a = &s->at;
@@ -385,6 +396,8 @@ out:
     return st;
 }
 
+/* Draws one batch on the device into slot `number` and brings it to the host, where b refers to it.
+ * It is the batch that the host would draw. */
 gnnc_status rt_device_sample(RtDeviceSampler *s, const RtSampleAt *at, const RtSeeds *seeds,
                              int number, RtBatch *b, RtError *err) {
     const RtDeviceOps *ops = s->d->ops;

@@ -15,6 +15,7 @@ static const char *node_difference(const RtBatchNodes *a, const RtBatchNodes *b,
     return same(a->tree, b->tree, a->n, sizeof *a->tree) ? NULL : "trees";
 }
 
+/* In what the edges of two batches differ, in a word; NULL: in nothing. */
 static const char *edge_difference(const RtBatchEdges *a, const RtBatchEdges *b, int n_hops,
                                    int64_t n_dst) {
     if (a->n != b->n) return "count";
@@ -26,6 +27,7 @@ static const char *edge_difference(const RtBatchEdges *a, const RtBatchEdges *b,
     return same(a->id, b->id, a->n, sizeof *a->id) ? NULL : "logical ids";
 }
 
+/* Compares a batch drawn on the device with the host's, and fails with the first difference. */
 gnnc_status rt_device_sample_check(const RtDeviceSampler *s, const RtBatch *a, const RtBatch *b,
                                    RtError *err) {
     const char *what = NULL;

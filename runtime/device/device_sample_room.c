@@ -58,6 +58,8 @@ static void bound_hop(RtDeviceSampler *s, int hop, const int64_t *rows, int64_t 
     if (drawn > m->drawn) m->drawn = drawn;
 }
 
+/* Computes how many nodes and edges a batch can have at most, hop by hop from the seeds, fan-outs
+ * and largest degrees. */
 gnnc_status rt_draw_bound(RtDeviceSampler *s, RtError *err) {
     int n_types = s->g.n_types, n_rels = s->g.n_rels;
     RtDrawMost *m = &s->most;
@@ -98,6 +100,8 @@ static int64_t n_sizes(const RtDeviceSampler *s) {
     return (s->g.n_types + s->g.n_rels) * ((int64_t)s->spec.how.n_hops + 2);
 }
 
+/* Lays out the memory of a slot: where each array of the request and of the batch begins, for the
+ * largest batch. */
 gnnc_status rt_draw_lay_slot(RtDeviceSampler *s, RtError *err) {
     int n_types = s->g.n_types, n_rels = s->g.n_rels;
     int64_t n_keys = (int64_t)s->spec.how.n_hops * n_rels;
