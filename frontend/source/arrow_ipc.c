@@ -18,6 +18,8 @@ typedef struct {
     bool bad; /* something lies outside: all else is 0 */
 } Flat;
 
+/* The number of `bytes` bytes at `at` in a message, little-endian. Outside of the message: 0,
+ * and f->bad is set. */
 static uint64_t number(Flat *f, size_t at, size_t bytes) {
     uint64_t v = 0;
     if (at > f->n || f->n - at < bytes) {
@@ -76,7 +78,7 @@ static gnnc_status helper_failed(ArrowStream *s, RtError *err) {
     return rt_fail(err, GNNC_E_IO, "%s", text);
 }
 
-/* *n = 0: the end of the stream. */
+/* Reads the head of a message: *n is the length of its metadata, 0 at the end of the stream. */
 static gnnc_status read_head(ArrowStream *s, uint32_t *n, RtError *err) {
     uint32_t head[2];
     if (!s->read(s->user, head, sizeof *head)) return bad(err, "it ends before its end");
@@ -87,6 +89,8 @@ static gnnc_status read_head(ArrowStream *s, uint32_t *n, RtError *err) {
     return *n > MOST_METADATA ? bad(err, "a message is too long") : GNNC_OK;
 }
 
+/* Reads the metadata of the next message into memory of `pool`. *more is false at the end of the
+ * stream. */
 static gnnc_status read_message(ArrowStream *s, RtPool *pool, Message *m, bool *more,
                                 RtError *err) {
     uint32_t n = 0;
@@ -107,6 +111,8 @@ static gnnc_status read_message(ArrowStream *s, RtPool *pool, Message *m, bool *
 }
 
 /* ---- the schema -------- */
+/* Sets *to to the type of a column, which the schema describes at `column`. False: it is none
+ * that is read here. */
 static bool type_of(Flat *f, size_t column, ArrowType *to) {
     static const struct {
         int type;
@@ -129,6 +135,7 @@ static bool type_of(Flat *f, size_t column, ArrowType *to) {
     return false;
 }
 
+/* Reads the schema, whose n_columns must have types that are read here. */
 static gnnc_status read_schema(ArrowStream *s, Message *m, int n_columns, RtError *err) {
     size_t n, at = vector(&m->f, field(&m->f, m->header, 1), 4, &n);
     if (m->type != SCHEMA || m->n_body || m->f.bad) return bad(err, "its schema is none");
@@ -146,6 +153,7 @@ static gnnc_status read_schema(ArrowStream *s, Message *m, int n_columns, RtErro
     return GNNC_OK;
 }
 
+/* Begins to read a stream of Arrow's IPC format, up to its schema. read: gives the next bytes. */
 gnnc_status arrow_begin(ArrowStream *s, const RtAlloc *from, ArrowRead *read, void *user,
                         int n_columns, RtError *err) {
     Message m;
@@ -192,6 +200,7 @@ static bool fits(const ArrowStream *s, int i, uint64_t n_null) {
     return text ? p[1].n / 4 > n : p[1].n / 8 >= n;
 }
 
+/* Reads a batch of rows and checks that the parts of each column lie within it. */
 static gnnc_status read_batch(ArrowStream *s, Message *m, RtError *err) {
     Flat *f = &m->f;
     size_t n_nodes, n_parts, at = field(f, m->header, 0), used = 0;
@@ -220,6 +229,7 @@ static gnnc_status read_batch(ArrowStream *s, Message *m, RtError *err) {
     return st;
 }
 
+/* Reads the next batch, if the stream has one (*more). */
 static gnnc_status next_batch(ArrowStream *s, bool *more, RtError *err) {
     Message m;
     RtPool pool;
@@ -231,6 +241,8 @@ static gnnc_status next_batch(ArrowStream *s, bool *more, RtError *err) {
 }
 
 /* ---- cells -------- */
+/* Sets *c to the text in column i of the present row. It stays until the next row of the column
+ * is read. */
 static gnnc_status text_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     const struct ArrowPart *p = s->part[i];
     uint32_t end[2];
@@ -244,6 +256,7 @@ static gnnc_status text_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     return GNNC_OK;
 }
 
+/* Sets *c to the value in column i of the present row; times become seconds. */
 static gnnc_status take_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     const struct ArrowPart *p = s->part[i];
     uint64_t bits;
@@ -263,6 +276,8 @@ static gnnc_status take_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     return GNNC_OK;
 }
 
+/* Sets the cells of the next row; *more is false when there is none. Texts stay until the next
+ * call. */
 gnnc_status arrow_next(ArrowStream *s, RtDatum *cell, bool *more, RtError *err) {
     gnnc_status st = GNNC_OK;
     *more = true;
@@ -273,6 +288,7 @@ gnnc_status arrow_next(ArrowStream *s, RtDatum *cell, bool *more, RtError *err) 
     return st;
 }
 
+/* Frees what reading a stream has taken; one that was never begun, too. */
 void arrow_end(ArrowStream *s) {
     free(s->body);
     s->body = NULL;

@@ -72,12 +72,15 @@ static ExportType type_of(const RtCsv *t, int column) {
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
+/* Keeps the message about the first bad row of a CSV file; user: the RtError to keep it in. */
 static void on_bad_row(void *user, const char *file, int64_t line, const char *what) {
     RtError *first = user;
     if (!first->text[0])
         rt_fail(first, GNNC_E_FORMAT, "%s: row %lld: %s", file, (long long)line, what);
 }
 
+/* Reads the rows of a file to export, CSV or JSON lines. A bad row is an error: nothing is to be
+ * written then. */
 static gnnc_status read_rows(const Options *o, RtPool *pool, RtCsv *csv, RtError *err) {
     RtBytes text;
     RtError bad = {""};
@@ -90,6 +93,7 @@ out:
     return st;
 }
 
+/* Reads the rows, chooses a type for each column and has `write` write them into the database. */
 static gnnc_status write_rows(const Options *o, WriteDatabase *write, RtPool *pool, RtCsv *csv,
                               RtError *err) {
     gnnc_status st;
@@ -106,6 +110,7 @@ out:
     return st;
 }
 
+/* Exports a file as the options say, with a report to `out`. Returns the exit status. */
 static int export_file(const Options *o, FILE *out, FILE *err) {
     RtPool pool;
     RtError e = {""};
@@ -131,6 +136,7 @@ static int export_file(const Options *o, FILE *out, FILE *err) {
 }
 
 /* ---- the command line -------- */
+/* Reads an option without a value. False: it is none of them. */
 static bool flag(Options *o, const char *arg) {
     if (strcmp(arg, "--append") == 0) return o->append = true;
     if (strcmp(arg, "--replace") == 0) return o->replace = true;
@@ -138,6 +144,7 @@ static bool flag(Options *o, const char *arg) {
     return false;
 }
 
+/* Reads the command line of `gnnc export`. False after a message. */
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     const SourceOption texts[] = {{"--into", &o->database}, {"--table", &o->table}, {NULL, NULL}};
     for (int i = 1; i < argc; i++) {
@@ -161,6 +168,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     return !lacks || (fprintf(err, "gnnc export: %s\n", lacks), false);
 }
 
+/* The command `gnnc export`. Returns its exit status. */
 int gnnc_export_main(int argc, char **argv, FILE *out, FILE *err) {
     Options o = {.file = NULL};
     if (!parse(argc, argv, &o, err))

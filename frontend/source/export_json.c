@@ -24,7 +24,7 @@ static gnnc_status no_memory(const Lines *x) {
 }
 
 /* ---- cells -------------------------------------------------------------------------------- */
-/* NULL: no memory. */
+/* The text of a JSON value as a cell of a CSV file has it; "" for null. NULL: memory ran out. */
 static const char *cell_of(const Lines *x, const RtJson *v) {
     char number[40];
     const char *text = number;
@@ -49,6 +49,7 @@ static int find_column(const RtCsv *t, const char *name, int at) {
     return -1;
 }
 
+/* Fills a row's cells with the members of a JSON object; members that it lacks are empty. */
 static gnnc_status read_members(Lines *x, const RtJson *object, int64_t line, const char **cell) {
     int c = -1;
     for (int i = 0; i < x->to->n_columns; i++) cell[i] = "";
@@ -63,6 +64,7 @@ static gnnc_status read_members(Lines *x, const RtJson *object, int64_t line, co
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
+/* Makes the columns of the first row's members, and room for all rows. */
 static gnnc_status read_columns(Lines *x, const RtJson *object, int64_t line) {
     RtCsv *t = x->to;
     if (!object->n) return bad(x, line, "an object without members", "");
@@ -77,6 +79,7 @@ static gnnc_status read_columns(Lines *x, const RtJson *object, int64_t line) {
     return t->cell && t->line ? GNNC_OK : no_memory(x);
 }
 
+/* Reads one line, a JSON object, as a row. scratch: memory for the parsed line. */
 static gnnc_status read_line(Lines *x, RtPool *scratch, RtBytes text, int64_t line) {
     RtCsv *t = x->to;
     RtJson *object;
@@ -92,12 +95,14 @@ static gnnc_status read_line(Lines *x, RtPool *scratch, RtBytes text, int64_t li
     return st;
 }
 
+/* Whether a line has nothing but spaces. */
 static bool is_blank(RtBytes text) {
     size_t n = 0;
     while (n < text.n && strchr(" \t\r", text.p[n]) && text.p[n]) n++;
     return n == text.n;
 }
 
+/* Reads JSON lines as a table of texts, whose columns are the members of the first line. */
 gnnc_status export_read_json(RtPool *pool, RtBytes text, const char *name, RtCsv *out,
                              RtError *err) {
     Lines x = {.pool = pool, .to = out, .room = 1, .err = err};

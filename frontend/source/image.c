@@ -31,6 +31,7 @@ static bool is_of_size(size_t width, size_t height) {
     return width && height && width <= MOST_PIXELS && height <= MOST_PIXELS / width;
 }
 
+/* Takes memory for a picture of that size. False: it is too large, or memory ran out. */
 static bool make_room(Picture *p, size_t width, size_t height) {
     if (!is_of_size(width, height)) return false;
     p->width = width;
@@ -41,7 +42,7 @@ static bool make_room(Picture *p, size_t width, size_t height) {
 #endif
 
 #if SOURCE_HAVE_PNG
-/* What is transparent is white. */
+/* Reads a PNG file; what is transparent becomes white. NULL, or what is wrong with the file. */
 static const char *read_png(FILE *f, Picture *p) {
     png_image image = {.version = PNG_IMAGE_VERSION};
     const png_color white = {255, 255, 255};
@@ -68,6 +69,7 @@ static void jpeg_says(j_common_ptr info) {
     (void)info;
 }
 
+/* Reads all rows of a JPEG file. The library leaves by longjmp if it cannot. */
 static void read_rows(struct jpeg_decompress_struct *info, Picture *p) {
     while (info->output_scanline < info->output_height) {
         JSAMPROW row = p->rgb + 3 * p->width * info->output_scanline;
@@ -111,6 +113,7 @@ static size_t end_of(size_t length, size_t i, size_t n) {
     return end > begin ? end : begin + 1;
 }
 
+/* The mean of one colour over a cell of a grid of side * side, from 0 to 1. */
 static float mean_of(const Picture *p, size_t row, size_t column, size_t side, size_t colour) {
     uint64_t sum = 0, n = 0;
     for (size_t y = begin_of(p->height, row, side); y < end_of(p->height, row, side); y++)
@@ -119,12 +122,15 @@ static float mean_of(const Picture *p, size_t row, size_t column, size_t side, s
     return (float)((double)sum / (255.0 * (double)n));
 }
 
+/* Writes the picture as three planes of side * side, one for each colour. */
 static void shrink(const Picture *p, size_t side, float *to) {
     for (size_t colour = 0; colour < 3; colour++)
         for (size_t i = 0; i < side * side; i++)
             *to++ = mean_of(p, i / side, i % side, side, colour);
 }
 
+/* Reads a PNG or JPEG file and shrinks it to 3 * side * side numbers in `to`. NULL, or what is
+ * wrong with the file. */
 const char *source_read_image(const char *path, int side, float *to) {
     static const unsigned char png[] = {0x89, 'P', 'N', 'G'}, jpeg[] = {0xff, 0xd8, 0xff};
     unsigned char head[4] = {0};

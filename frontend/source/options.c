@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+/* The option that an argument is, alone or as `--name=value`. NULL: none of them. */
 static const SourceOption *find(const SourceOption *options, const char *word) {
     for (const SourceOption *o = options; o->name; o++) {
         size_t n = strlen(o->name);
@@ -10,6 +11,8 @@ static const SourceOption *find(const SourceOption *options, const char *word) {
     return NULL;
 }
 
+/* Reads the i-th argument if it is one of these options with a value, which may be the next
+ * argument: then *i moves on. command: the name for messages. */
 SourceOptionRead source_option(const SourceOption *options, int argc, char **argv, int *i,
                                const char *command, FILE *err) {
     const char *word = argv[*i];

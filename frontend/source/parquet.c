@@ -64,6 +64,7 @@ static const char script[] =
     "    out.flush()\n";
 
 /* ---- the helper ----------------------------------------------------------------------------- */
+/* Reads n bytes of what the helper writes. False: it has ended. */
 static bool read_all(void *user, void *to, size_t n) {
     const Parquet *p = user;
     for (size_t at = 0; at < n;) {
@@ -75,6 +76,7 @@ static bool read_all(void *user, void *to, size_t n) {
     return true;
 }
 
+/* Sends n bytes to the helper. False: it is gone. */
 static bool send_all(const Parquet *p, const char *s, size_t n) {
     for (size_t at = 0; at < n;) {
         ssize_t put = send(p->fd, s + at, n - at, MSG_NOSIGNAL);
@@ -85,6 +87,8 @@ static bool send_all(const Parquet *p, const char *s, size_t n) {
     return true;
 }
 
+/* Starts python3 with the script that reads Parquet files, joined by a pair of sockets. 0, or
+ * the errno. */
 static int start(Parquet *p) {
     char *const argv[] = {"python3", "-c", (char *)(uintptr_t)script, NULL};
     posix_spawn_file_actions_t files;
@@ -103,7 +107,7 @@ static int start(Parquet *p) {
     return rc;
 }
 
-/* Its exit status; 3: pyarrow is not there. */
+/* Waits until the helper ends and returns its exit status; 3: python3 has no pyarrow. */
 static int wait_for(Parquet *p) {
     int status = 0;
     while (p->helper && waitpid(p->helper, &status, 0) < 0 && errno == EINTR) continue;
@@ -111,6 +115,7 @@ static int wait_for(Parquet *p) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Starts the helper and waits until it is ready. */
 gnnc_status parquet_open(Parquet *p, RtError *err) {
     char ready[5];
     *p = (Parquet){.fd = -1};
@@ -128,7 +133,7 @@ gnnc_status parquet_open(Parquet *p, RtError *err) {
                    "Parquet files are read by pyarrow, which python3 did not start");
 }
 
-/* Its input ends, and so does it. */
+/* Closes the helper's input, at which it ends, and waits for it. */
 void parquet_close(Parquet *p) {
     parquet_end(p);
     if (p->fd >= 0) close(p->fd);
@@ -136,6 +141,7 @@ void parquet_close(Parquet *p) {
     wait_for(p);
 }
 
+/* Asks the helper for n columns of a file; t NULL: for a description of its columns. */
 static gnnc_status ask(Parquet *p, const char *file, const RtSourceTable *t, const int *column,
                        int n, RtError *err) {
     RtPool pool;
@@ -156,6 +162,7 @@ static gnnc_status ask(Parquet *p, const char *file, const RtSourceTable *t, con
 }
 
 /* ---- files -------- */
+/* The declared type for the helper's word; a blob for other words. */
 static rt_declared declared_of(const char *kind) {
     static const struct {
         const char *kind;
@@ -205,6 +212,7 @@ static gnnc_status take_columns(ArrowStream *s, RtPool *pool, const char *file, 
     return GNNC_OK;
 }
 
+/* Reads the names and types of a file's columns and the number of its rows into t. */
 gnnc_status parquet_describe(Parquet *p, RtPool *pool, const char *file, RtSourceTable *t,
                              RtError *err) {
     ArrowStream s;

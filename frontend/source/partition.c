@@ -43,6 +43,8 @@ static double over(int64_t most, int64_t all, int n_parts) {
     return all ? (double)most * n_parts / (double)all : 1;
 }
 
+/* Prints how many times its share the largest part has: of edges, of each table's rows and of
+ * the rows that are learned from. */
 static void print_balance(FILE *out, const RtPartition *p) {
     int64_t edges = 0;
     fputs("  most of a part, in shares:", out);
@@ -58,6 +60,7 @@ static void print_balance(FILE *out, const RtPartition *p) {
     fputc('\n', out);
 }
 
+/* Prints a line for each part, and how much data a layer exchanges between parts. */
 static void print_parts(FILE *out, const RtPartition *p) {
     int64_t in = 0, back = 0;
     fprintf(out, "  %5s %12s %12s %12s %12s %12s\n", "part", "nodes", "edges", "train", "rows in",
@@ -76,6 +79,7 @@ static void print_parts(FILE *out, const RtPartition *p) {
         (double)in * 256e-6, (double)back * 256e-6);
 }
 
+/* Prints how a data directory was partitioned. */
 static void print_report(FILE *out, const Options *o, const RtPartition *p) {
     fprintf(out, "%s: %d parts, by %s\n", o->to, p->moves.n_parts, methods[p->by]);
     fprintf(out, "  cut: %lld of %lld edges, %.2f %% (by chance %.2f %%)\n", (long long)p->cut,
@@ -85,6 +89,7 @@ static void print_report(FILE *out, const Options *o, const RtPartition *p) {
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
+/* Reads a data directory, partitions it and writes the moved one. */
 static gnnc_status make(const Options *o, RtPool *pool, RtPartition *p, RtError *err) {
     RtDataset *d = NULL;
     bool taken;
@@ -100,6 +105,7 @@ out:
     return st;
 }
 
+/* Partitions as the options say, with a report to `out`. Returns the exit status. */
 static int partition(const Options *o, FILE *out, FILE *err) {
     RtPool pool;
     RtError e = {""};
@@ -115,12 +121,14 @@ static int partition(const Options *o, FILE *out, FILE *err) {
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
+/* Reads an option without a value. False: it is none of them. */
 static bool flag(Options *o, const char *arg) {
     if (strcmp(arg, "--force") == 0) return o->force = true;
     if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return o->help = true;
     return false;
 }
 
+/* Reads the options' values into numbers. NULL, or what is wrong with them. */
 static const char *read_words(Options *o) {
     int64_t n = 0;
     if (!o->from) return "which data directory?";
@@ -139,6 +147,7 @@ static const char *read_words(Options *o) {
     return NULL;
 }
 
+/* Reads the command line of `gnnc partition`. False after a message. */
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     const SourceOption texts[] = {{"-o", &o->to},
                                   {"--method", &o->method},
@@ -161,6 +170,7 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     return !wrong;
 }
 
+/* The command `gnnc partition`. Returns its exit status. */
 int gnnc_partition_main(int argc, char **argv, FILE *out, FILE *err) {
     Options o = {.force = false};
     if (!parse(argc, argv, &o, err)) return fputs(usage, err), 2;

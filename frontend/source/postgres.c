@@ -29,6 +29,7 @@ typedef struct {
     const char **cast;
 } Asked;
 
+/* Reports what the server said, with the row that was being read. */
 static gnnc_status failed(RtSource *s, const char *what, RtError *err) {
     Postgres *x = s->state;
     char where[160] = "";
@@ -48,6 +49,7 @@ static PGresult *ask(RtSource *s, const char *sql, const char *parameter, RtErro
     return NULL;
 }
 
+/* Runs a statement that gives no rows. */
 static gnnc_status tell(RtSource *s, const char *sql, RtError *err) {
     PGresult *r = ask(s, sql, NULL, err);
     PQclear(r);
@@ -66,6 +68,8 @@ static const char *kept(RtSource *s, PGresult *r, int row, int column) {
                            (size_t)PQgetlength(r, row, column));
 }
 
+/* Lists the tables of the database; oids[i]: the server's number of the i-th. Views and foreign
+ * tables are left out with a warning. */
 static gnnc_status list_tables(RtSource *s, const char ***oids, RtError *err) {
     Postgres *x = s->state;
     PGresult *r = ask(s, tables_sql, NULL, err);
@@ -119,7 +123,8 @@ static const struct {
     {"bytea", RT_DECLARED_BLOB, "", " IS NULL", AS_TEXT},
 };
 
-/* "a"::int8 */
+/* The column as a SELECT asks for it: its name between `before` and `after`, such as "a"::int8.
+ * NULL: memory ran out. */
 static const char *cast_of(RtSource *s, const char *name, const char *before, const char *after) {
     SourceSql sql = {.pool = &s->pool};
     source_sql(&sql, before);
@@ -128,6 +133,8 @@ static const char *cast_of(RtSource *s, const char *name, const char *before, co
     return sql.text;
 }
 
+/* Fills the i-th column of a table by the server's type name; types that are not known are read
+ * as text. False: memory ran out. */
 static bool put_column(RtSource *s, RtSourceTable *t, int i, const char *name, const char *type) {
     Asked *asked = t->state;
     RtSourceColumn *c = &t->columns[i];
@@ -150,6 +157,7 @@ static bool read_column(RtSource *s, RtSourceTable *t, int i, PGresult *r) {
     return put_column(s, t, i, kept(s, r, i, 0), PQgetvalue(r, i, 2));
 }
 
+/* Takes memory for n columns of a table. False: it ran out. */
 static bool room_for_columns(RtSource *s, RtSourceTable *t, int n) {
     Asked *asked = t->state = RT_NEW(&s->pool, Asked);
     if (asked) *asked = (Asked){RT_NEWN(&s->pool, Form, n), RT_NEWN(&s->pool, const char *, n)};
@@ -167,7 +175,7 @@ static const char keys_sql[] =
     "FROM pg_catalog.pg_constraint c WHERE c.conrelid = $1::oid AND c.contype IN ('p', 'f') "
     "ORDER BY c.contype DESC, c.conname COLLATE \"C\"";
 
-/* "0 2" */
+/* Reads places of columns, "0 2". False: there are none, or more than a key may have. */
 static bool read_places(const char *text, RtKeyColumns *c) {
     c->n = 0;
     for (char *end; *text; text = *end ? end + 1 : end) {
@@ -178,6 +186,8 @@ static bool read_places(const char *text, RtKeyColumns *c) {
     return c->n > 0;
 }
 
+/* Adds the foreign key in this row of the answer to the references of t. One that leads to
+ * another schema is left out with a warning. */
 static gnnc_status add_reference(RtSource *s, RtSourceTable *t, PGresult *r, int row,
                                  const char *const *oids, RtError *err) {
     Postgres *x = s->state;
@@ -211,6 +221,7 @@ static gnnc_status read_keys(RtSource *s, int table, const char *const *oids, Rt
     return st;
 }
 
+/* Sets how many rows a table or query has. */
 static gnnc_status count_rows(RtSource *s, RtSourceTable *t, RtError *err) {
     SourceSql sql = {.pool = &s->pool};
     source_sql_with(&sql, t);
@@ -224,6 +235,7 @@ static gnnc_status count_rows(RtSource *s, RtSourceTable *t, RtError *err) {
     return GNNC_OK;
 }
 
+/* Reads the columns of a table and how many rows it has. */
 static gnnc_status read_table(RtSource *s, int table, const char *const *oids, RtError *err) {
     RtSourceTable *t = &s->tables[table];
     PGresult *r = ask(s, columns_sql, oids[table], err);
@@ -253,6 +265,7 @@ static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, 
     }
 }
 
+/* Begins to read n columns of a table in a fixed order, by a cursor of the server. */
 static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
     Postgres *x = s->state;
     const RtSourceTable *t = &s->tables[table];
@@ -281,6 +294,7 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     return st;
 }
 
+/* Fetches the next rows from the cursor. */
 static gnnc_status next_batch(RtSource *s, RtError *err) {
     Postgres *x = s->state;
     PQclear(x->batch);
@@ -313,6 +327,7 @@ static bool read_cell(const Postgres *x, int i, RtDatum *c) {
     return true;
 }
 
+/* Sets the cells of the next row and *line to its number; *line is 0 when there is none. */
 static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
     Postgres *x = s->state;
     gnnc_status st = GNNC_OK;
@@ -327,6 +342,7 @@ static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *
     return GNNC_OK;
 }
 
+/* Ends reading a table, whether all its rows were read or not. */
 static void end_rows(RtSource *s) {
     Postgres *x = s->state;
     PQclear(x->batch);
@@ -336,6 +352,7 @@ static void end_rows(RtSource *s) {
     rt_pool_free(&x->pool);
 }
 
+/* Closes the connection and frees all that was read. */
 static void close_database(RtSource *s) {
     Postgres *x = s->state;
     end_rows(s);
@@ -358,6 +375,7 @@ static const char *type_name(RtSource *s, Oid type, RtError *err) {
     return name;
 }
 
+/* Adds the result of a SELECT as a table `name`. columns: gives names to its n columns. */
 static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
                               const char *columns(RtPool *pool, int i, int n), RtError *err) {
     SourceSql none = {.pool = &s->pool};
@@ -406,6 +424,7 @@ static gnnc_status connect_to(RtSource *s, const char *input, RtError *err) {
     return GNNC_OK;
 }
 
+/* Connects to the database `input` and reads what tables, columns and keys it has. */
 gnnc_status source_postgres_open(const RtAlloc *from, const char *input, RtImport *how,
                                  RtSource *out, RtError *err) {
     const char **oids = NULL;

@@ -16,12 +16,14 @@ typedef struct {
     RtError *err;
 } Write;
 
+/* Reports what the server said about r; NULL: about the connection. */
 static gnnc_status failed(Write *w, const PGresult *r) {
     const char *said =
         r && *PQresultErrorMessage(r) ? PQresultErrorMessage(r) : PQerrorMessage(w->db);
     return rt_fail(w->err, GNNC_E_IO, "%s: %s", w->name, source_line(&w->pool, said));
 }
 
+/* Runs a statement, whose answer must have the status `wanted`. sql NULL: memory ran out before. */
 static gnnc_status tell(Write *w, const char *sql, ExecStatusType wanted) {
     if (!sql) return rt_fail_nomem(w->err, w->name);
     PGresult *r = PQexec(w->db, sql);
@@ -30,6 +32,8 @@ static gnnc_status tell(Write *w, const char *sql, ExecStatusType wanted) {
     return st;
 }
 
+/* Makes the table to export to, in place of one that is to be replaced; to append to one does
+ * nothing. */
 static gnnc_status make_table(Write *w) {
     static const char *const type[] = {
         [EXPORT_INTEGER] = " BIGINT", [EXPORT_REAL] = " DOUBLE PRECISION", [EXPORT_TEXT] = " TEXT"};
@@ -51,6 +55,7 @@ static gnnc_status make_table(Write *w) {
     return tell(w, sql.text, PGRES_COMMAND_OK);
 }
 
+/* Begins to send rows, by COPY. */
 static gnnc_status begin_rows(Write *w) {
     SourceSql sql = {.pool = &w->pool};
     source_sql(&sql, "COPY ");
@@ -77,12 +82,14 @@ static bool put_cell(const Write *w, RtText *to, int i, const char *cell) {
     return ok;
 }
 
+/* Sends the rows that are written in `text` and empties it. */
 static gnnc_status flush(Write *w, RtText *text) {
     if (text->n && PQputCopyData(w->db, text->s, (int)text->n) != 1) return failed(w, NULL);
     text->n = 0;
     return GNNC_OK;
 }
 
+/* Sends all rows. */
 static gnnc_status put_rows(Write *w) {
     const RtCsv *t = w->x->csv;
     RtText text = {.pool = &w->pool};
@@ -109,6 +116,7 @@ static gnnc_status end_rows(Write *w) {
     return st;
 }
 
+/* Writes the whole table in one transaction: after a mistake the database is as before. */
 static gnnc_status write_all(Write *w, const char *database) {
     gnnc_status st;
     w->db = PQconnectdb(database);

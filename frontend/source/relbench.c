@@ -46,6 +46,7 @@ static gnnc_status no_memory(const RtSource *s, RtError *err) {
 }
 
 /* ---- manifests ------------------------------------------------------------------------------ */
+/* Reads a manifest, which must be a mapping. path NULL: memory ran out before. */
 static gnnc_status read_yaml(RtSource *s, const char *path, const RtJson **out, RtError *err) {
     RtBytes text;
     RtJson *v;
@@ -57,6 +58,7 @@ static gnnc_status read_yaml(RtSource *s, const char *path, const RtJson **out, 
     return st;
 }
 
+/* The place of the table of that name; -1: there is none. name may be NULL. */
 static int find_table(const RtSource *s, const char *name) {
     for (int i = 0; name && i < s->n_tables; i++)
         if (strcmp(s->tables[i].name, name) == 0) return i;
@@ -67,12 +69,15 @@ static int find_column(const RtSourceTable *t, const char *name) {
     return name ? rt_source_column(t, name, strlen(name)) : -1;
 }
 
+/* Reports a column that a manifest names at `at` and the table does not have. */
 static gnnc_status no_column(const RtSource *s, const RtJson *at, const char *table,
                              const char *name, RtError *err) {
     return rt_fail(err, GNNC_E_FORMAT, "%s/manifest.yaml:%d: %s: there is no column '%.80s'",
                    s->name, at->line, table, name);
 }
 
+/* Tells the import by which column the rows of a table have their time, or that they have none,
+ * as the manifest says. */
 static gnnc_status say_time(RtSource *s, const RtSourceTable *t, const RtJson *is, RtError *err) {
     RelBench *x = s->state;
     const char *column = text_of(is, "time_col");
@@ -92,6 +97,7 @@ static gnnc_status say_time(RtSource *s, const RtSourceTable *t, const RtJson *i
     return rt_fail(err, GNNC_E_LIMIT, "%s: too many tables with times", s->name);
 }
 
+/* Reads one table as its manifest describes it: its file, columns, key and time. */
 static gnnc_status read_table(RtSource *s, RtSourceTable *t, const RtJson *is, RtError *err) {
     RelBench *x = s->state;
     const char *key = text_of(is, "pkey");
@@ -111,6 +117,7 @@ out:
     return st;
 }
 
+/* Reads the foreign keys of a table. */
 static gnnc_status read_references(RtSource *s, RtSourceTable *t, const RtJson *is, RtError *err) {
     const RtJson *keys = rt_json_get(is, "fkeys");
     for (const RtJson *k = keys ? keys->first : NULL; k; k = k->next) {
@@ -125,6 +132,7 @@ static gnnc_status read_references(RtSource *s, RtSourceTable *t, const RtJson *
     return GNNC_OK;
 }
 
+/* Reads all tables of the manifest, then their foreign keys, which may name any of them. */
 static gnnc_status read_tables(RtSource *s, RtError *err) {
     RelBench *x = s->state;
     const RtJson *tables = rt_json_get(x->manifest, "tables");
@@ -142,12 +150,14 @@ static gnnc_status read_tables(RtSource *s, RtError *err) {
 }
 
 /* ---- tasks -------- */
+/* Reports a mistake in the manifest of the task. */
 static gnnc_status no_task(const RtSource *s, const char *why, RtError *err) {
     const RelBench *x = s->state;
     return rt_fail(err, GNNC_E_FORMAT, "%s: task '%.80s': %s", s->name, x->how->source_task.name,
                    why);
 }
 
+/* Sets *to to the date that the dataset's manifest has under `key`. */
 static gnnc_status read_time(const RtSource *s, const char *key, double *to, RtError *err) {
     const RelBench *x = s->state;
     const char *text = text_of(x->manifest, key);
@@ -180,6 +190,8 @@ static gnnc_status make_column_query(RtSource *s, RtError *err) {
     return n < room ? GNNC_OK : no_task(s, "it names too many columns", err);
 }
 
+/* Makes the four columns of a task's table: time, entity, target and split. raw: what its files
+ * call them. */
 static gnnc_status task_columns(RtSource *s, RtSourceTable *t, const char *const *raw,
                                 RtError *err) {
     RelBench *x = s->state;
@@ -243,6 +255,7 @@ out:
     return st;
 }
 
+/* Reads the task that the user asks for, if the folder has one of that name. */
 static gnnc_status read_task(RtSource *s, RtError *err) {
     RelBench *x = s->state;
     RtSourceTask *g = &x->how->source_task;
@@ -270,7 +283,7 @@ static bool is_task(const RtSourceTable *t) {
     return ((const Files *)t->state)->n_files > 1;
 }
 
-/* Begins file number x->part. */
+/* Begins to read file number x->part of the present table. */
 static gnnc_status begin_part(RelBench *x, RtError *err) {
     const Files *f = x->t->state;
     int list[TASK_COLUMNS], n = 0;
@@ -288,6 +301,7 @@ static gnnc_status begin_part(RelBench *x, RtError *err) {
     return parquet_begin(&x->parquet, f->file[x->part], &f->has[x->part], list, n, err);
 }
 
+/* Begins to read n columns of a table, from its first file. */
 static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
     RelBench *x = s->state;
     x->t = &s->tables[table];
@@ -312,6 +326,8 @@ static void to_whole(const RelBench *x, RtDatum *cell) {
     }
 }
 
+/* Sets the cells of the next row of a task's table; the split is that of the file. *more is
+ * false at the file's end. */
 static gnnc_status next_task_row(RelBench *x, RtDatum *cell, bool *more, RtError *err) {
     RtDatum got[TASK_COLUMNS];
     gnnc_status st = GNNC_OK;
@@ -332,6 +348,8 @@ static gnnc_status too_few_rows(const RelBench *x, RtError *err) {
                    ((const Files *)x->t->state)->file[x->part], (long long)x->left);
 }
 
+/* Sets the cells of the next row, over all files of the table, and *line to its number in the
+ * file; *line is 0 when there is none. */
 static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
     RelBench *x = s->state;
     bool more = false;
@@ -362,6 +380,7 @@ static void end_rows(RtSource *s) {
     parquet_end(&x->parquet);
 }
 
+/* Stops the reader of Parquet files and frees all that was read. */
 static void close_folder(RtSource *s) {
     RelBench *x = s->state;
     parquet_close(&x->parquet);
@@ -370,6 +389,7 @@ static void close_folder(RtSource *s) {
 
 static const RtSourceForm form = {begin_rows, next_row, end_rows, close_folder, NULL};
 
+/* Opens a folder of RelBench's format and reads what tables, keys and task it has. */
 gnnc_status source_relbench_open(const RtAlloc *from, const char *input, RtImport *how,
                                  RtSource *out, RtError *err) {
     gnnc_status st;

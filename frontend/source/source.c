@@ -8,6 +8,7 @@
 #include "runtime/data/io.h"
 
 /* ---- which input is whose -------------------------------------------------------------- */
+/* Whether the input is an SQLite database: by its name, or by how the file begins. */
 static bool is_sqlite(const char *input) {
     static const char magic[] = "SQLite format 3";
     static const char *const ends[] = {".sqlite", ".sqlite3", ".db", ".db3"};
@@ -24,6 +25,7 @@ static bool is_postgres(const char *input) {
     return strncmp(input, "postgresql://", 13) == 0 || strncmp(input, "postgres://", 11) == 0;
 }
 
+/* Whether the input is a folder of RelBench's format, which has a manifest. */
 static bool is_relbench(const char *input) {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/manifest.yaml", input);
@@ -47,6 +49,7 @@ const ImportDatabase source_databases[] = {
 };
 
 /* ---- SQL ---------------------------------------------------------------------------------- */
+/* Adds n bytes to a statement. If memory runs out, its text is NULL from then on. */
 static void add(SourceSql *s, const char *text, size_t n) {
     if (s->n + n + 1 > s->room) {
         size_t room = 2 * (s->n + n + 1);
@@ -64,12 +67,15 @@ void source_sql(SourceSql *s, const char *text) {
     add(s, text, strlen(text));
 }
 
+/* Adds a name in quotes to a statement. */
 void source_sql_name(SourceSql *s, const char *name) {
     add(s, "\"", 1);
     for (; *name; name++) add(s, *name == '"' ? "\"\"" : name, *name == '"' ? 2 : 1);
     add(s, "\"", 1);
 }
 
+/* Adds a WITH clause that makes the SELECT of a query a table by its name. Nothing, if t is a
+ * table of the database. */
 void source_sql_with(SourceSql *s, const RtSourceTable *t) {
     if (!t->sql) return;
     source_sql(s, "WITH ");
@@ -83,6 +89,8 @@ void source_sql_with(SourceSql *s, const RtSourceTable *t) {
     source_sql(s, "\n) "); /* it may end in a comment */
 }
 
+/* Writes the columns that rows are ordered by to `order` and returns how many: the key, else all
+ * that can be compared. */
 int source_order(const RtSourceTable *t, int *order) {
     int n = t->key.n;
     if (n) memcpy(order, t->key.at, (size_t)n * sizeof *order);
@@ -91,6 +99,7 @@ int source_order(const RtSourceTable *t, int *order) {
     return n;
 }
 
+/* A copy of a message as one line. */
 const char *source_line(RtPool *pool, const char *text) {
     char *line = rt_pool_strndup(pool, text, strlen(text));
     size_t n = line ? strlen(line) : 0;

@@ -18,6 +18,7 @@ typedef struct {
     RtImport *how;
 } Sqlite;
 
+/* Reports what SQLite says about its last call. table NULL: it was about none. */
 static gnnc_status failed(const RtSource *s, const char *table, RtError *err) {
     Sqlite *x = s->state;
     return rt_fail(err, sqlite3_errcode(x->db) == SQLITE_NOMEM ? GNNC_E_NOMEM : GNNC_E_IO,
@@ -50,6 +51,7 @@ static const char *text_of(sqlite3_stmt *q, int i) {
     return t ? t : "";
 }
 
+/* Sets *n to the number that a statement gives. */
 static gnnc_status count(RtSource *s, const char *sql, const char *table, int64_t *n,
                          RtError *err) {
     sqlite3_stmt *q;
@@ -67,6 +69,7 @@ static const char tables_sql[] =
     "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND "
     "substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
 
+/* Lists the tables of the database. Views and virtual tables are left out with a warning. */
 static gnnc_status list_tables(RtSource *s, RtError *err) {
     Sqlite *x = s->state;
     sqlite3_stmt *q;
@@ -94,6 +97,8 @@ static gnnc_status list_tables(RtSource *s, RtError *err) {
 
 static const char columns_sql[] = "SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)";
 
+/* Fills the i-th column of a table from a row of columns_sql, and its place in the key. False:
+ * memory ran out. */
 static bool read_column(RtSource *s, RtSourceTable *t, int i, sqlite3_stmt *q) {
     RtSourceColumn *c = &t->columns[i];
     int key = sqlite3_column_int(q, 2), hidden = sqlite3_column_int(q, 3);
@@ -108,6 +113,7 @@ static bool read_column(RtSource *s, RtSourceTable *t, int i, sqlite3_stmt *q) {
     return c->name;
 }
 
+/* Reads the columns of a table, its key and how many rows it has. */
 static gnnc_status read_columns(RtSource *s, RtSourceTable *t, RtError *err) {
     sqlite3_stmt *q;
     int rc, i = 0, n = 0;
@@ -142,6 +148,7 @@ static int find_table(const RtSource *s, const char *name) {
     return -1;
 }
 
+/* The place of the column of that name in any case; -1: there is none. */
 static int find_column(const RtSourceTable *t, const char *name) {
     for (int i = 0; i < t->n_columns; i++)
         if (strcasecmp(t->columns[i].name, name) == 0) return i;
@@ -159,6 +166,8 @@ static bool read_part(RtSource *s, const RtSourceTable *t, sqlite3_stmt *q, RtRe
     return true;
 }
 
+/* Adds a foreign key, all of whose columns were read, to the references of t. good: it leads to
+ * columns that exist. Else it is left out with a warning. */
 static gnnc_status end_reference(RtSource *s, RtSourceTable *t, RtReference *r, bool good,
                                  RtError *err) {
     Sqlite *x = s->state;
@@ -176,6 +185,8 @@ static gnnc_status end_reference(RtSource *s, RtSourceTable *t, RtReference *r, 
 static const char references_sql[] =
     "SELECT seq, \"table\", \"from\", \"to\" FROM pragma_foreign_key_list(?1) ORDER BY id, seq";
 
+/* Reads the foreign keys of a table. A row of the answer is one column of a key; number 0 begins
+ * the next key. */
 static gnnc_status read_references(RtSource *s, RtSourceTable *t, RtError *err) {
     Sqlite *x = s->state;
     sqlite3_stmt *q;
@@ -205,6 +216,7 @@ static gnnc_status read_references(RtSource *s, RtSourceTable *t, RtError *err) 
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
+/* Adds ORDER BY n columns to a statement. Texts are compared byte by byte. */
 static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, int n) {
     for (int i = 0; i < n; i++) {
         rt_declared type = t->columns[order[i]].declared;
@@ -215,6 +227,7 @@ static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, 
     }
 }
 
+/* Begins to read n columns of a table in a fixed order. */
 static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
     Sqlite *x = s->state;
     const RtSourceTable *t = &s->tables[table];
@@ -239,6 +252,7 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     return GNNC_OK;
 }
 
+/* Sets *c to the i-th value of the present row. False: memory ran out. */
 static bool read_cell(sqlite3_stmt *q, int i, RtDatum *c) {
     switch (sqlite3_column_type(q, i)) {
     case SQLITE_INTEGER:
@@ -260,6 +274,7 @@ static bool read_cell(sqlite3_stmt *q, int i, RtDatum *c) {
     }
 }
 
+/* Sets the cells of the next row and *line to its number; *line is 0 when there is none. */
 static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
     Sqlite *x = s->state;
     *line = 0;
@@ -274,6 +289,7 @@ static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *
     return GNNC_OK;
 }
 
+/* Ends reading a table, whether all its rows were read or not. */
 static void end_rows(RtSource *s) {
     Sqlite *x = s->state;
     sqlite3_finalize(x->rows);
@@ -281,6 +297,7 @@ static void end_rows(RtSource *s) {
     rt_pool_free(&x->pool);
 }
 
+/* Closes the database and frees all that was read. */
 static void close_database(RtSource *s) {
     Sqlite *x = s->state;
     end_rows(s);
@@ -303,6 +320,7 @@ static gnnc_status select_columns(RtSource *s, const char *name, const char *sql
     return rt_fail(err, GNNC_E_FORMAT, "%s: one SELECT is expected, without a ';'", name);
 }
 
+/* Adds the result of a SELECT as a table `name`. columns: gives names to its n columns. */
 static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
                               const char *columns(RtPool *pool, int i, int n), RtError *err) {
     int n = 0;
@@ -341,6 +359,7 @@ static gnnc_status open_file(RtSource *s, const char *path, RtError *err) {
     return GNNC_OK;
 }
 
+/* Opens an SQLite database and reads what tables, columns and keys it has. */
 gnnc_status source_sqlite_open(const RtAlloc *from, const char *input, RtImport *how, RtSource *out,
                                RtError *err) {
     gnnc_status st;

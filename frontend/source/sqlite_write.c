@@ -24,6 +24,8 @@ static gnnc_status tell(Write *w, const char *sql) {
     return sqlite3_exec(w->db, sql, NULL, NULL, NULL) == SQLITE_OK ? GNNC_OK : failed(w, "");
 }
 
+/* Makes the table to export to, in place of one that is to be replaced; to append to one does
+ * nothing. */
 static gnnc_status make_table(Write *w) {
     static const char *const type[] = {
         [EXPORT_INTEGER] = " INTEGER", [EXPORT_REAL] = " REAL", [EXPORT_TEXT] = " TEXT"};
@@ -45,6 +47,7 @@ static gnnc_status make_table(Write *w) {
     return tell(w, sql.text);
 }
 
+/* Prepares the statement *q that inserts one row. */
 static gnnc_status begin_rows(Write *w, sqlite3_stmt **q) {
     SourceSql sql = {.pool = &w->pool};
     int n = w->x->csv->n_columns;
@@ -60,6 +63,7 @@ static gnnc_status begin_rows(Write *w, sqlite3_stmt **q) {
     return sqlite3_prepare_v2(w->db, sql.text, -1, q, NULL) == SQLITE_OK ? GNNC_OK : failed(w, "");
 }
 
+/* Sets the i-th value of the row that q inserts. Returns SQLite's code. */
 static int bind_cell(const Write *w, sqlite3_stmt *q, int i, const char *cell) {
     int64_t whole;
     double number;
@@ -71,6 +75,7 @@ static int bind_cell(const Write *w, sqlite3_stmt *q, int i, const char *cell) {
     return sqlite3_bind_text(q, i + 1, cell, -1, SQLITE_STATIC);
 }
 
+/* Inserts all rows. */
 static gnnc_status put_rows(Write *w, sqlite3_stmt *q) {
     const RtCsv *t = w->x->csv;
     for (int64_t r = 0; r < t->n_rows; r++) {
@@ -85,6 +90,7 @@ static gnnc_status put_rows(Write *w, sqlite3_stmt *q) {
     return GNNC_OK;
 }
 
+/* Writes the whole table in one transaction: after a mistake the database is as before. */
 static gnnc_status write_all(Write *w) {
     sqlite3_stmt *q = NULL;
     gnnc_status st;

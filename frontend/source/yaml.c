@@ -21,6 +21,7 @@ static gnnc_status bad(const Yaml *y, size_t line, const char *what) {
 
 static gnnc_status make(Yaml *y, int node, int depth, RtJson **out);
 
+/* Makes the value of a YAML node and adds it to the items of `parent`; *last: its last one. */
 static gnnc_status add(Yaml *y, int node, int depth, RtJson *parent, RtJson **last, RtJson **out) {
     gnnc_status st = make(y, node, depth, out);
     if (st != GNNC_OK) return st;
@@ -33,6 +34,8 @@ static gnnc_status add(Yaml *y, int node, int depth, RtJson *parent, RtJson **la
     return GNNC_OK;
 }
 
+/* Adds the members of a YAML mapping to the object `to`. A key that is no text, or is repeated,
+ * is an error. */
 static gnnc_status members(Yaml *y, const yaml_node_t *is, int depth, RtJson *to) {
     RtJson *last = NULL, *item;
     gnnc_status st = GNNC_OK;
@@ -51,6 +54,8 @@ static gnnc_status members(Yaml *y, const yaml_node_t *is, int depth, RtJson *to
     return st;
 }
 
+/* Makes a JSON value of a YAML node; numbers and bools stay texts. Deep or large documents are
+ * refused, as aliases could make them endless. */
 static gnnc_status make(Yaml *y, int node, int depth, RtJson **out) {
     const yaml_node_t *is = yaml_document_get_node(&y->doc, node);
     RtJson *last = NULL, *item, *v = *out = RT_NEW(y->pool, RtJson);
@@ -78,6 +83,7 @@ static gnnc_status make(Yaml *y, int node, int depth, RtJson **out) {
     return v->text ? GNNC_OK : rt_fail_nomem(y->err, y->name);
 }
 
+/* Parses a YAML document to a JSON value, which lives in `pool`. */
 gnnc_status source_yaml(RtPool *pool, RtBytes text, const char *name, RtJson **out, RtError *err) {
     Yaml y = {.pool = pool, .name = name, .err = err};
     yaml_parser_t p;
