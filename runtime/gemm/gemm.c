@@ -71,6 +71,8 @@ typedef struct {
     int64_t c_row;
 } Tile;
 
+/* Tile number `tile` of the job: where it lies in the matrices and how large it is. Tiles count
+ * along columns first, then rows, pieces of k, matrices. */
 static Tile tile_at(const Job *j, int64_t tile) {
     const rt_gemm *g = &j->g;
     int64_t tn = tile % j->tiles_n, tm = tile / j->tiles_n % j->tiles_m;
@@ -101,6 +103,7 @@ static bool library_tile(const Job *j, const Tile *t) {
                                 t->b, t->c, most(t->c_row, t->n));
 }
 
+/* The tile in the form that gnnc's own kernels take. */
 static RtTile own_tile(const Job *j, const Tile *t) {
     const rt_gemm *g = &j->g;
     return (RtTile){.a = t->a,
@@ -133,6 +136,8 @@ static bool amx_tile(Job *j, const RtTile *own, int member) {
     return !atomic_load(&j->plain) && rt_pieces_tile(own, work);
 }
 
+/* Computes one tile, with AMX, gnnc's own kernels or the library, as the job says. False: the
+ * library failed. */
 static bool run_tile(Job *j, int64_t tile, int member) {
     Tile t = tile_at(j, tile);
     RtTile own = own_tile(j, &t);
@@ -172,6 +177,8 @@ static void add_parts(const Job *j, int64_t lo, int64_t hi) {
     }
 }
 
+/* What each thread of the team does: takes the next tile until none is left, so that faster threads
+ * do more of them. */
 static void run_tiles(void *arg, int member, int n_members) {
     (void)n_members;
     Job *j = arg;
@@ -220,6 +227,8 @@ static int64_t tile_rows(const Job *j) {
                   : rt_gemm_tile_rows(g, rt_gemm_serial.tile_m, rt_gemm_serial.tile_m_thin);
 }
 
+/* Decides who makes the product (AMX, gnnc's own kernels or the library) and cuts it into tiles; of
+ * a long k into pieces as well. */
 static void plan_tiles(Job *j) {
     const rt_gemm *g = &j->g;
     bool fits = !g->long_k && g->batch * g->k * g->n <= PACKED_MOST;
@@ -292,6 +301,8 @@ size_t rt_gemm_packed_bytes(const RtExec *x, const rt_gemm *g) {
     return rt_gemm_own() ? (size_t)(g->k * g->n) * sizeof(float) : 0;
 }
 
+/* Packs all of matrix b into the panels that the kernels read, so that products with the same b
+ * need not pack it again. */
 void rt_gemm_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, void *to) {
     enum { IN_TILE = RT_PANEL_TILE / RT_PANEL };
     if (is_16(g)) {
@@ -309,6 +320,7 @@ void rt_gemm_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, void *
     }
 }
 
+/* Takes the job's scratch memory: partial results, working memory, packed panels. */
 static gnnc_status get_scratch(RtExec *x, Job *j) {
     size_t n_bytes = scratch_bytes(j);
     if (n_bytes == 0) return GNNC_OK;
@@ -331,6 +343,7 @@ static void take_block(const RtBlocks *l, Job *j) {
     j->add = j->g.long_k && l->i > 0;
 }
 
+/* Makes the product of the job with the team of threads. Without summands the result is zero. */
 static gnnc_status multiply(RtExec *x, Job *j) {
     const rt_gemm *g = &j->g;
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0) return GNNC_OK;
@@ -357,6 +370,7 @@ gnnc_status rt_gemm_part(RtExec *x, const rt_gemm *g, const float *a, const floa
     return multiply(x, &j);
 }
 
+/* C = A * B in f32, on the device if there is one; the plan's PGemm describes the operands. */
 gnnc_status rt_gemm_f32(RtExec *x, const rt_gemm *g, const float *a, const float *b, float *c) {
     if (rt_step_first(x)) x->rt->count.library_calls++;
     if (x->rt->device) return rt_device_gemm(x, g, a, b, c);

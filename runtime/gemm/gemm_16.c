@@ -74,6 +74,8 @@ static bool empty(const rt_gemm *g) {
     return g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0;
 }
 
+/* Chooses the kernel for 16-bit operands and cuts the product into tiles; a long k into pieces, an
+ * even number of summands each. */
 static void plan_tiles(Job *j) {
     const rt_gemm *g = &j->g;
     j->by = tiles_of(j->x, g);
@@ -108,6 +110,8 @@ static size_t room_bytes(const Job *j) {
     return (size_t)(j->x->threads > 1 ? j->x->threads : 1) * j->by->room;
 }
 
+/* Tile number `tile` of the job: its operands, its result or slot of partial results, and its size.
+ */
 static RtTile16 tile_at(const Job *j, int64_t tile) {
     const rt_gemm *g = &j->g;
     int64_t tn = tile % j->tiles_n, tm = tile / j->tiles_n % j->tiles_m;
@@ -153,6 +157,7 @@ static void run_packs(void *arg, int member, int n_members) {
     }
 }
 
+/* What each thread of the team does: takes the next tile until none is left. */
 static void run_tiles(void *arg, int member, int n_members) {
     (void)n_members;
     Job *j = arg;
@@ -185,6 +190,7 @@ static void run_sums(void *arg, int member, int n_members) {
     }
 }
 
+/* Makes the product of the job with kernels that read 16-bit numbers. */
 static gnnc_status multiply(Job *j) {
     RtExec *x = j->x;
     plan_tiles(j);
@@ -238,6 +244,8 @@ typedef struct {
     bool back; /* from f32 to the result */
 } Convert;
 
+/* A thread's share of converting the rows of a block between 16 bits and f32; v->back: to 16 bits.
+ */
 static void run_convert(void *arg, int member, int n_members) {
     const Convert *v = arg;
     const Block *b = v->b;
@@ -290,6 +298,7 @@ typedef struct {
     size_t b, c, rest, all; /* bytes from A's on */
 } Room;
 
+/* Where in the scratch memory the f32 copies of the operands and the result of one chunk lie. */
 static Room room_of(RtExec *x, const rt_gemm *g) {
     Chunk h = converted_chunk(g, least(CHUNK, chunked(g)));
     Room r = {.b = block_bytes(&h.a)};
@@ -299,6 +308,8 @@ static Room room_of(RtExec *x, const rt_gemm *g) {
     return r;
 }
 
+/* Makes the product for `rows` rows from lo on (of a long k: summands) in f32: operands are
+ * converted before it, the result after it. */
 static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const Room *r, char *room) {
     const rt_gemm *g = &j->g;
     Chunk h = converted_chunk(g, rows);
@@ -312,6 +323,8 @@ static gnnc_status multiply_chunk(Job *j, int64_t lo, int64_t rows, const Room *
     return st;
 }
 
+/* Makes a product of 16-bit operands in f32, chunk by chunk, where no kernel reads 16-bit numbers.
+ */
 static gnnc_status multiply_converted(Job *j) {
     Room r = room_of(j->x, &j->g);
     char *room = rt_scratch(j->x, r.all);
@@ -336,6 +349,7 @@ size_t rt_gemm_16_packed_bytes(const RtExec *x, const rt_gemm *g) {
     return by_conversion(x, g) ? 0 : packed_bytes(&j);
 }
 
+/* Packs all of the 16-bit matrix b into the panels that the kernels read. */
 void rt_gemm_16_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, void *to) {
     Job j = {.g = *g, .b = b, .pack = to};
     j.g.m = 1;
@@ -357,6 +371,7 @@ static void take_block(const RtBlocks *l, Job *j) {
     j->add = g->long_k && l->i > 0;
 }
 
+/* Sets the result of the job to zero. */
 static void fill_zero(const Job *j) {
     const rt_gemm *g = &j->g;
     for (int64_t b = 0; b < g->batch; b++)
@@ -365,6 +380,7 @@ static void fill_zero(const Job *j) {
                    (size_t)(g->n * rt_type_bytes(g->out)));
 }
 
+/* C = A * B of 16-bit operands, on the device if there is one, summed in f32. */
 gnnc_status rt_gemm_16(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c) {
     if (rt_step_first(x)) x->rt->count.library_calls++;
     if (x->rt->device) return rt_device_gemm(x, g, a, b, c);

@@ -51,6 +51,8 @@ INLINE_AVX512 __mmask16 last_lanes(const Panel *t, int w) {
     return (__mmask16)(0xffff >> (16 * w - t->cols));
 }
 
+/* Writes the sums of a panel, held in registers, to C, or adds them to what it holds; lanes after
+ * the last column are left alone. */
 INLINE_AVX512 void store_rows(const Panel *t, int mr, int w, __m512 acc[8][4]) {
     UNROLL for (int r = 0; r < mr; r++) {
         if (r >= t->rows) return;
@@ -218,6 +220,7 @@ AVX2 static void thin(const Panel *t) {
     }
 }
 
+/* Computes a panel of up to 8 rows with vectors of eight numbers (AVX2). */
 static void run_narrow(const Panel *t) {
     if (t->cols == 1 && t->rows == 8) {
         thin(t);
@@ -244,6 +247,8 @@ bool rt_gemm_own(void) {
     return has_wide() || (RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma"));
 }
 
+/* Computes a panel of mr (6 or 8) rows with vectors of 16 numbers (AVX-512), with the kernel for
+ * its width. */
 static void run_wide(const Panel *t, int mr) {
     static void (*const six[])(const Panel *) = {rows_6x1, rows_6x2, rows_6x3, rows_6x4};
     static void (*const eight[])(const Panel *) = {rows_8x1, rows_8x2, rows_8x3};
@@ -304,6 +309,7 @@ static void run_rows(const RtTile *t, Panel *x, int mr, int64_t p, int64_t i) {
     }
 }
 
+/* Computes a tile of C, in strips of rows and blocks of RT_PANEL_K summands. */
 void rt_gemm_tile(const RtTile *t) {
     bool wide = !t->narrow && has_wide();
     int mr = t->n > 48 || (!wide && t->n > 1) ? 6 : 8;

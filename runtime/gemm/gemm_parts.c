@@ -27,6 +27,7 @@ static gnnc_status multiply(const Own *w, const rt_gemm *g, const char *a, const
     return rt_gemm_f32(w->x, g, (const float *)a, (const float *)b, c);
 }
 
+/* Makes the product for the rows of one part of the data. */
 static gnnc_status rows_of_part(const Own *w, int64_t part) {
     RtRange r = rt_dist_part_rows(w->x, w->space, part);
     rt_gemm g = *w->g;
@@ -47,6 +48,7 @@ static gnnc_status sum_of_part(RtExec *x, void *user, int64_t part, float *to) {
                     w->b + (size_t)(r.lo * g.b_row) * w->in, to);
 }
 
+/* Copies the summed result, dense in `from`, to C. */
 static void store(const Own *w, const float *from) {
     const rt_gemm *g = w->g;
     for (int64_t b = 0; b < g->batch; b++)
@@ -55,6 +57,8 @@ static void store(const Own *w, const float *from) {
                    (size_t)g->n * sizeof *from);
 }
 
+/* Makes a product whose k runs over rows that processes share: each sums its parts, and the sums
+ * are added over all processes in a fixed order. */
 static gnnc_status sum(Own *w) {
     RtSum s = {.count = w->g->batch * w->g->m * w->g->n, .of_part = sum_of_part, .user = w};
     float *to = (float *)rt_dist_buffer(w->x, 0, (size_t)s.count * sizeof *to + 1);
@@ -63,6 +67,8 @@ static gnnc_status sum(Own *w) {
     return st;
 }
 
+/* A product over the rows of a space that processes share: each process makes its own rows of C, or
+ * of a long k all get the sum. */
 gnnc_status rt_gemm_parts(RtExec *x, int space, const rt_gemm *g, const void *a, const void *b,
                           void *c) {
     const RtDist *o = x->rt->dist;

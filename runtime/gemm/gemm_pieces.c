@@ -156,6 +156,8 @@ typedef struct {
     __m512 bad;
 } Cut;
 
+/* Cuts the next n rows of A into the 16-bit pieces that AMX multiplies, and notes numbers that
+ * cannot be cut so. */
 AMX static void cut_more(Cut *c, int64_t n) {
     __m512 bad = c->bad;
     for (; n > 0 && c->rows > 0; n--) {
@@ -297,6 +299,7 @@ INLINE_AMX void multiply(const Square *s, bool tall, bool wide) {
         }                                                                                          \
     } while (0)
 
+/* Writes a tile of sums to C, or adds it to what C holds, of at most m rows and n columns. */
 INLINE_AMX void put_sum(const float *sum, float *c, int64_t c_row, int64_t m, int64_t n, bool add) {
     for (int64_t i = 0; i < m && i < SIDE; i++, c += c_row) {
         __m512 x = _mm512_load_ps(sum + i * SIDE);
@@ -305,6 +308,7 @@ INLINE_AMX void put_sum(const float *sum, float *c, int64_t c_row, int64_t m, in
     }
 }
 
+/* Computes a square of C of up to two by two AMX tiles. */
 AMX static void square(const Square *s) {
     _Alignas(64) float sum[SIDE * SIDE];
     bool tall = s->m > SIDE, wide = s->n > SIDE;
@@ -372,6 +376,8 @@ AMX static bool finish_cut(const RtTile *t, Cut *c) {
     return ok;
 }
 
+/* The square of the tile's C that begins at row i, for k summands from p on; its columns are still
+ * to be set. */
 static Square square_at(const RtTile *t, const Half *a, int64_t i, int64_t p, int64_t k) {
     return (Square){.a = a,
                     .a_next = strip(k),

@@ -26,6 +26,7 @@ typedef struct {
     bool add; /* to what C holds */
 } Block;
 
+/* Writes the sums of a block to C, or adds them to what it holds. */
 INLINE void store(const Block *t, Lanes acc[ROWS][VECTORS]) {
     float sums[ROWS * COLUMNS];
     memcpy(sums, acc, sizeof sums);
@@ -81,6 +82,8 @@ static void pack(float *to, const float *b, RtStored sb, int64_t k, int64_t colu
             to[p * COLUMNS + j] = j < columns ? b[p * row + j * col] : 0;
 }
 
+/* C = A * B in plain C, in blocks of DEPTH summands, where there is no library and no kernel for
+ * the processor. */
 bool rt_sgemm_plain(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k, const float *a,
                     const float *b, float *c, int64_t ldc) {
     _Alignas(64) float panel[DEPTH * COLUMNS];

@@ -42,6 +42,8 @@ static void end(const RtSerialState *was) {
 #include <oneapi/dnnl/dnnl.h>
 enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 512, TILE_M_THIN = 1024 };
 
+/* C = A * B by the BLAS library on one thread, in calls small enough that the library starts no
+ * threads. */
 static bool by_library(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k, const float *a,
                        const float *b, float *c, int64_t ldc) {
     return dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc) ==

@@ -186,6 +186,7 @@ typedef struct {
     bool add;                       /* to what C holds */
 } Quad;
 
+/* Computes two by two tiles of C with AMX, in registers over all of k. */
 AMX static void quad_amx(const Quad *q) {
     enum { ROW = 4 * EDGE };
     const uint16_t *a = q->a, *b = q->b;
@@ -251,6 +252,7 @@ UNITS static void group_2(const Quad *q, const uint16_t *a, float *c) {
     micro_kernel(q, a, c, 2);
 }
 
+/* The same quad with AVX512-BF16 dot products, a group of rows after the other. */
 static void quad_dot(const Quad *q) {
     for (int64_t r = 0; r < q->rows; r += GROUP) {
         const uint16_t *a = q->a + r / EDGE * q->a_next + r % EDGE * STEP;

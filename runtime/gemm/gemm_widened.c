@@ -125,6 +125,8 @@ static void narrow(const RtTile16 *t, int64_t i, int64_t m, const float *sums) {
     for (int64_t q = 0; q < m; q++) rt_from_f32(t->out, c + q * t->c_row, sums + q * n, n);
 }
 
+/* Computes a tile of 16-bit operands by kernels for f32: operands are widened, the result rounded.
+ * False: the library failed. */
 static bool tile(const RtTile16 *t, char *room) {
     Room *r = (Room *)(void *)room;
     if (!t->packed) return long_tile(t, r);
