@@ -26,6 +26,8 @@ static gnnc_status no_library(RtDevice *d, const char *why) {
         LIBRARY, why ? why : "not found", CUDA_TEXT(CUBLAS_VER_MAJOR));
 }
 
+/* Loads the cuBLAS library and finds its functions, so that a program needs it only when it makes
+ * products. */
 static gnnc_status load(RtDevice *d, CudaBlas *b) {
     b->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!b->library) return no_library(d, dlerror());
@@ -44,6 +46,7 @@ static gnnc_status load(RtDevice *d, CudaBlas *b) {
     return GNNC_OK;
 }
 
+/* Makes the cuBLAS handle with its workspace on first use. */
 gnnc_status rt_cuda_blas_open(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     CudaBlas *b = &c->blas;
@@ -62,6 +65,7 @@ gnnc_status rt_cuda_blas_open(RtDevice *d) {
     return s == CUBLAS_STATUS_SUCCESS ? GNNC_OK : rt_cuda_blas_failed(d, s);
 }
 
+/* Releases the handle and the workspace. */
 void rt_cuda_blas_close(Cuda *c) {
     rt_cuda_lt_close(c);
     if (c->blas.handle) c->blas.p_cublasDestroy(c->blas.handle);
@@ -78,6 +82,7 @@ CudaStored rt_cuda_stored(int64_t rows, int64_t cols, int64_t row, int64_t col) 
     return (CudaStored){CUBLAS_OP_T, col > least_c ? col : least_c};
 }
 
+/* Sets the result of a product without summands to zero. */
 static gnnc_status zero_rows(RtDevice *d, const rt_gemm *g, void *c) {
     int64_t size = g->out == RT_VOID ? rt_type_bytes(RT_F32) : rt_type_bytes(g->out);
     int64_t row = g->c_row > g->n ? g->c_row : g->n;

@@ -16,6 +16,7 @@ static gnnc_status status_of(cudaError_t e) {
     return e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
 }
 
+/* Reports a CUDA error e of `what`, with the kernel that was launched last. */
 gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what) {
     const char *k = d->self ? rt_cuda_of(d)->kernel : NULL;
     const char *lines = k ? rt_cuda_of(d)->lines : NULL;
@@ -47,6 +48,7 @@ static void drop_staging(RtDevice *d) {
         if (s->read[i]) cudaEventDestroy(s->read[i]);
 }
 
+/* Destroys the stream and the events of copies of batches. */
 static void drop_lanes(Cuda *c) {
     for (int i = 0; i < RT_LANES; i++) {
         if (c->copied[i]) cudaEventDestroy(c->copied[i]);
@@ -55,6 +57,7 @@ static void drop_lanes(Cuda *c) {
     if (c->copies) cudaStreamDestroy(c->copies);
 }
 
+/* Waits for the device's work and releases all that was opened on it. */
 static void close_device(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     if (!c) return;
@@ -80,6 +83,8 @@ static bool multiplies(const rt_program *p) {
     return false;
 }
 
+/* Chooses the GPU, or says why none can be used, and opens a stream on it, and cuBLAS if the
+ * program makes products. */
 static gnnc_status open_device(RtDevice *d) {
     Cuda *c = RT_NEW(&d->x->rt->pool, Cuda);
     int n = 0;
@@ -140,6 +145,8 @@ static void release_memory(RtDevice *d, void *p) {
     cudaFree(p);
 }
 
+/* Makes the pinned slots through which copies to the device go, and the events that say when a slot
+ * was read. */
 static gnnc_status make_staging(RtDevice *d, CudaStaging *s) {
     for (int i = 0; i < CUDA_SLOTS; i++)
         if (!s->read[i])
@@ -171,6 +178,7 @@ static gnnc_status upload(RtDevice *d, void *to, const void *from, size_t n_byte
     return GNNC_OK;
 }
 
+/* Copies n_bytes to the host, after the work that was queued before, and waits. */
 static gnnc_status download(RtDevice *d, void *to, const void *from, size_t n_bytes) {
     if (n_bytes == 0) return GNNC_OK;
     CUDA_CHECK(d, "a read-back",
@@ -201,6 +209,8 @@ static gnnc_status record_begin(RtDevice *d) {
     return GNNC_OK;
 }
 
+/* Ends the recording of a CUDA graph; *recording gets what can be launched. Fails if a loop is
+ * still open. */
 static gnnc_status record_end(RtDevice *d, void **recording) {
     Cuda *c = rt_cuda_of(d);
     cudaGraph_t graph = NULL;
@@ -254,6 +264,7 @@ static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
     return e == cudaSuccess ? GNNC_OK : take_ordinary(d, n_bytes, e, p);
 }
 
+/* Releases host memory that pin() gave, pinned or, where that was not to be had, ordinary. */
 static void unpin(RtDevice *d, void *p) {
     Cuda *c = rt_cuda_of(d);
     CudaPages **o = &c->ordinary;
@@ -268,6 +279,7 @@ static void unpin(RtDevice *d, void *p) {
     rt_pool_drop(&d->x->rt->pool, p);
 }
 
+/* Makes the stream and the events for copies of batches that run beside the steps. */
 static gnnc_status make_lanes(RtDevice *d, Cuda *c) {
     CUDA_CHECK(d, "a stream", rt_cuda_stream(c, &c->copies));
     for (int i = 0; i < RT_LANES; i++) {
@@ -311,6 +323,7 @@ static gnnc_status wait_for_all(RtDevice *d) {
     return GNNC_OK;
 }
 
+/* Puts time stamp number i into the stream. */
 static gnnc_status stamp(RtDevice *d, int i) {
     Cuda *c = rt_cuda_of(d);
     for (int k = 0; k <= i; k++) /* from the first one: close_device() stops at a gap */
@@ -320,6 +333,7 @@ static gnnc_status stamp(RtDevice *d, int i) {
     return GNNC_OK;
 }
 
+/* ns[i] gets the time between stamps i and i + 1, for n of them, after the work is done. */
 static gnnc_status stamps(RtDevice *d, int n, int64_t *ns) {
     Cuda *c = rt_cuda_of(d);
     CUDA_CHECK(d, "the work of a phase", cudaEventSynchronize(c->event[n]));

@@ -57,6 +57,7 @@ static bool is_like_first(const Shapes *s, int i) {
            s->ld_b[i] == s->ld_b[0] && s->ld_c[i] == s->ld_c[0];
 }
 
+/* Whether one grouped call is estimated to be faster than n single products. */
 static bool pays(RtDevice *d, int n, const rt_gemm *g) {
     RtProduct p[RT_GROUP_MAX];
     for (int i = 0; i < n; i++) p[i] = (RtProduct){g[i].m, g[i].n, g[i].k};
@@ -71,6 +72,7 @@ static unsigned use_of(bool equal, cudaDataType_t in, bool tf32) {
     return 1u << (2 * type + equal);
 }
 
+/* One cuBLAS call for n products of different shapes, where the library has it. */
 static cublasStatus_t grouped(const CudaBlas *b, const Shapes *s, int n, const void *const *p,
                               void *const *out, cudaDataType_t type, cublasComputeType_t sum) {
 #if CUDA_BLAS_HAS_GROUPED
@@ -84,6 +86,7 @@ static cublasStatus_t grouped(const CudaBlas *b, const Shapes *s, int n, const v
     return CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+/* One cuBLAS call for n products of the same shape. */
 static cublasStatus_t batched(const CudaBlas *b, const Shapes *s, int n, const void *const *p,
                               void *const *out, cudaDataType_t in, cudaDataType_t type,
                               cublasComputeType_t sum) {
@@ -93,6 +96,8 @@ static cublasStatus_t batched(const CudaBlas *b, const Shapes *s, int n, const v
                                     type, s->ld_c[0], n, sum, CUBLAS_GEMM_DEFAULT);
 }
 
+/* Makes n products in one call of cuBLAS; *made: whether that was possible and pays. pointers:
+ * device table of all A, all B, all C. */
 gnnc_status rt_cuda_gemm_group(RtDevice *d, int n, const rt_gemm *g, void *const *pointers,
                                bool *made) {
     Shapes here;

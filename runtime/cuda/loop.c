@@ -30,6 +30,8 @@ gnnc_status rt_cuda_loops_open(RtDevice *d) {
     return GNNC_OK;
 }
 
+/* Launches the kernel that sets whether the loop's body runs once more; begins: it is the first
+ * time, and the count starts at 0. */
 static gnnc_status iteration(RtDevice *d, int begins) {
     Cuda *c = rt_cuda_of(d);
     CudaLoop *l = &c->loop[c->n_loops - 1];
@@ -85,6 +87,8 @@ static gnnc_status capturing_graph(RtDevice *d, cudaGraph_t *g) {
     return GNNC_OK;
 }
 
+/* Begins a while-loop in the graph that is being recorded (a conditional node): what is queued from
+ * here on is its body. */
 gnnc_status rt_cuda_loop_begin(RtDevice *d, const void *condition, int64_t limit) {
     Cuda *c = rt_cuda_of(d);
     CudaLoop *l = &c->loop[c->n_loops];
@@ -103,6 +107,7 @@ out:
     return st;
 }
 
+/* Ends the body of the innermost loop and goes on recording behind it. */
 gnnc_status rt_cuda_loop_end(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     CudaLoop *l = &c->loop[c->n_loops - 1];

@@ -58,6 +58,7 @@ static void load(CudaLt *l) {
     if (l->p_cublasLtCreate(&l->handle) != CUBLAS_STATUS_SUCCESS) l->handle = NULL;
 }
 
+/* Destroys the descriptors of a planned cuBLASLt product. */
 static void drop_plan(const CudaLt *l, LtPlan *p) {
     if (p->op) l->p_cublasLtMatmulDescDestroy(p->op);
     if (p->at_a) l->p_cublasLtMatrixLayoutDestroy(p->at_a);
@@ -91,6 +92,8 @@ static cublasLtEpilogue_t end_of(rt_epilogue_kind k) {
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+/* Sets rows, columns, leading dimension and, of several matrices, their distance in the layout
+ * `at`. False: the library refused. */
 static bool set_shape(const CudaLt *l, cublasLtMatrixLayout_t at, const LtShape *s) {
     uint64_t rows = (uint64_t)s->rows, cols = (uint64_t)s->cols;
     return l->p_cublasLtMatrixLayoutSetAttribute(at, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows,
@@ -141,6 +144,8 @@ static bool make_plan(const CudaLt *l, LtPlan *p, bool tf32) {
            set_wish(l, p, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &k->align_d, 4);
 }
 
+/* Asks cuBLASLt for its best algorithm for the planned product; *r gets it. False: there is none
+ * within the workspace. */
 static bool ask(const CudaLt *l, LtPlan *p, cublasLtMatmulHeuristicResult_t *r) {
     int n = 0;
     cublasStatus_t s = l->p_cublasLtMatmulAlgoGetHeuristic(l->handle, p->op, p->at_a, p->at_b,
@@ -240,6 +245,7 @@ static LtPlan *plan_for(RtDevice *d, const LtPlan *like, const void *side, gnnc_
     return p->usable ? p : NULL;
 }
 
+/* Makes a product with its epilogue by one call of cuBLASLt; *within: whether it could. */
 gnnc_status rt_cuda_gemm_with(RtDevice *d, const rt_gemm *g, const rt_epilogue *e, const float *a,
                               const float *b, bool *within) {
     static const float one = 1, zero = 0;

@@ -9,6 +9,7 @@ static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
     return rt_fail(err, st, "cuda: %s: %s", what, cudaGetErrorString(e));
 }
 
+/* Opens the stream beside the steps, on which batches are drawn. */
 gnnc_status rt_cuda_side_open(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     if (c->side) return GNNC_OK;

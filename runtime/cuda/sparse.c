@@ -24,6 +24,7 @@ typedef struct {
     size_t n_bytes;
 } Product;
 
+/* Reports that a call of cuSPARSE failed, for lack of memory or otherwise. */
 static gnnc_status failed(RtDevice *d, const Product *p, const char *call, cusparseStatus_t s) {
     const CudaSparse *l = &rt_cuda_of(d)->sparse;
     cudaGetLastError(); /* nobody shall find it: kernels go on */
@@ -83,6 +84,7 @@ static const float one = 1, zero = 0;
     (l)->handle, CUSPARSE_OPERATION_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, (p)->a, \
         (p)->b, &zero, (p)->c, CUDA_R_32F, CUSPARSE_SPMM_CSR_ALG3
 
+/* Makes cuSPARSE's descriptors of the operands and the result of a product. */
 static gnnc_status describe(RtDevice *d, const RtSparse *s, Product *p) {
     void *bounds = (void *)(uintptr_t)s->bounds, *idx = (void *)(uintptr_t)s->idx,
          *weights = (void *)(uintptr_t)s->weights, *dense = (void *)(uintptr_t)s->dense;
@@ -109,6 +111,8 @@ static gnnc_status settle(RtDevice *d, Product *p, bool *usable) {
     return GNNC_OK;
 }
 
+/* Plans a sparse product by cuSPARSE; *product gets the plan, NULL where the library cannot make
+ * it. */
 gnnc_status rt_cuda_spmm_open(RtDevice *d, const RtSparse *s, void **product) {
     bool usable = false;
     *product = NULL;
@@ -126,6 +130,7 @@ gnnc_status rt_cuda_spmm_open(RtDevice *d, const RtSparse *s, void **product) {
     return st;
 }
 
+/* Releases a planned sparse product, after the work that uses it. */
 void rt_cuda_spmm_close(RtDevice *d, void *product) {
     const CudaSparse *l = &rt_cuda_of(d)->sparse;
     Product *p = product;
@@ -137,6 +142,8 @@ void rt_cuda_spmm_close(RtDevice *d, void *product) {
     *p = (Product){.name = p->name};
 }
 
+/* Makes a planned sparse product by cuSPARSE, with these addresses of the dense matrix and the
+ * result. */
 gnnc_status rt_cuda_spmm(RtDevice *d, void *product, const void *dense, void *out) {
     const CudaSparse *l = &rt_cuda_of(d)->sparse;
     const Product *p = product;
