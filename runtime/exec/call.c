@@ -14,6 +14,8 @@ _Static_assert((int)GNNC_F32 == RT_F32 && (int)GNNC_F64 == RT_F64 && (int)GNNC_I
                "element types of gnnc_extern.h");
 _Static_assert((int)GNNC_TENSOR_RANK == (int)RT_MAX_RANK, "ranks of gnnc_extern.h");
 
+/* Whether condition `buf` is `holds`; on a device it is read back first. *st: whether that failed.
+ */
 bool rt_when(RtExec *x, int buf, bool holds, gnnc_status *st) {
     if (x->rt->device) {
         x->rt->count.read_backs++;
@@ -134,6 +136,7 @@ static void no_results(RtExec *x, const rt_extern *f, const rt_arg *arg) {
     }
 }
 
+/* Calls a user's C function with its buffers as tensors, unless its condition does not hold. */
 gnnc_status rt_call(RtExec *x, const rt_extern *f, const rt_arg *arg) {
     gnnc_tensor t[RT_MAX_CALL];
     int n = f->n_in + f->n_out;

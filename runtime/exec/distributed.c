@@ -58,6 +58,8 @@ static const rt_map *owner_of(const rt_program *p, int space) {
     return NULL;
 }
 
+/* Finds where the rows of a space are cut into chunks and parts: of a table of the data as its file
+ * says, of a space that is derived, such as edges, where the space of its owners is cut. */
 static gnnc_status cut_space(RtExec *x, int space) {
     RtDist *o = x->rt->dist;
     const RtTable *t = x->rt->bound->table[space];
@@ -76,6 +78,7 @@ static gnnc_status cut_space(RtExec *x, int space) {
     return GNNC_OK;
 }
 
+/* Finds the cuts of a space, and gives them to the buffers that hold them. */
 gnnc_status rt_dist_bind(RtExec *x, int space) {
     const rt_program *p = x->program;
     RtDist *o = x->rt->dist;
@@ -96,6 +99,8 @@ static int count_parts(const RtExec *x) {
     return 1;
 }
 
+/* Checks that the data are in enough parts for the processes, and not in more than RT_SUM_CHUNKS.
+ */
 static gnnc_status check_parts(RtExec *x, const RtDist *o) {
     const char *dir = x->rt->bound->dir;
     if (o->n_parts > RT_SUM_CHUNKS)
@@ -136,6 +141,8 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
     return st;
 }
 
+/* Buffer number `which` for messages, at least n_bytes large; its content may be lost. NULL: out of
+ * memory. */
 char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     RtDist *o = x->rt->dist;
     if (n_bytes <= o->buffer_bytes[which]) return o->buffer[which];
@@ -149,6 +156,8 @@ char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     return o->buffer[which];
 }
 
+/* Exchanges messages with all other processes and counts what is sent. what: how an error calls it.
+ */
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
     const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
@@ -159,6 +168,8 @@ gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
     return rt_dist_exchange_uncounted(x, what, m);
 }
 
+/* Exchanges messages with all other processes. After a failure it fails always, since processes are
+ * no longer in step. */
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m) {
     RtDist *o = x->rt->dist;
     m->n_out[o->rank] = m->n_in[o->rank] = 0;
@@ -171,6 +182,8 @@ gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *
                    gnnc_status_text(st));
 }
 
+/* *heard gets the request (not 0) of the first process that has one; each process brings its own,
+ * `asked`. */
 gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard) {
     const RtDist *o = x->rt->dist;
     RtMessages m;
@@ -184,6 +197,7 @@ gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard) {
     return st;
 }
 
+/* Copies from a buffer of n_bytes only the rows (cuts: the chunks) that this process owns. */
 void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, size_t n_bytes) {
     RtRange r = {0, 1};
     int64_t rows = 1;

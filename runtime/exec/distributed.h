@@ -54,6 +54,7 @@ typedef struct {
     void *in[RT_SUM_CHUNKS];
     size_t n_out[RT_SUM_CHUNKS], n_in[RT_SUM_CHUNKS];
 } RtMessages;
+/* Sets what is sent to process r and received from it. */
 static inline void rt_messages_put(RtMessages *m, int r, const void *out, size_t n_out, void *in,
                                    size_t n_in) {
     m->out[r] = out;

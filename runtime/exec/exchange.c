@@ -49,6 +49,8 @@ static void mark_targets(const Set *from, const int32_t *idx, Set *to) {
         if (has(from, i) && idx[i] >= 0) to->marked[idx[i]] = 1;
 }
 
+/* Marks, in wanted[], the rows that this process reads of the space: those reached from its own
+ * rows through the index arrays of r. */
 static gnnc_status follow(RtExec *x, const rt_exchange_step *e, const rt_reach *r,
                           uint8_t *wanted) {
     RtPool *pool = x->rt->dist->pool;
@@ -131,6 +133,7 @@ static gnnc_status build_halo(RtExec *x, const rt_exchange_step *e, RtMessages *
     return st;
 }
 
+/* Whether two exchanges bring the same rows, so that they can share one halo. */
 static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
     bool same = a->space == b->space && a->cuts == b->cuts && a->n == b->n;
     for (int i = 0; i < a->n && same; i++) {
@@ -141,6 +144,7 @@ static bool same_rows(const rt_exchange_step *a, const rt_exchange_step *b) {
     return same;
 }
 
+/* *out gets the lists of rows of exchange i, which are built on first use. */
 static gnnc_status find_halo(RtExec *x, int i, RtMessages *m, RtHalo **out) {
     RtDist *o = x->rt->dist;
     const rt_exchange_step *all = x->program->exchanges;
@@ -179,6 +183,8 @@ static gnnc_status all_gather_rows(RtExec *x, const rt_exchange_step *e, RtMessa
     return tell(x, m);
 }
 
+/* Sends the rows that others want and receives the rows of the halo into buf; row: bytes of one
+ * row. */
 static gnnc_status receive_halo(RtExec *x, const RtHalo *h, RtMessages *m, char *buf, size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
@@ -208,6 +214,8 @@ static gnnc_status fold_part(RtExec *x, void *user, int64_t part, float *to) {
     return GNNC_OK;
 }
 
+/* Adds up the partial sums of all chunks over all processes, in a fixed order: the total goes to
+ * the first chunk, zeros to the others. */
 static gnnc_status add_chunks(RtExec *x, float *partial, int64_t count) {
     Fold f = {partial, count};
     float *sum = (float *)rt_dist_buffer(x, 0, (size_t)count * sizeof *sum + 1);
@@ -279,6 +287,8 @@ static void count_sum(const RtExec *x, int64_t n_bytes, gnnc_traffic *to) {
     to->messages += messages;
 }
 
+/* Adds to *to what all processes together send in one exchange: rows of halos, whole arrays or
+ * sums. */
 static gnnc_status count_step(RtExec *x, const rt_exchange_step *e, gnnc_traffic *to) {
     RtDist *o = x->rt->dist;
     int64_t all = rt_size(x->program, x->n, e->space);
@@ -312,6 +322,7 @@ static gnnc_status may_be(RtExec *x, int n) {
                    parts == 1 ? "" : "s");
 }
 
+/* What exchange i would send if there were n processes. */
 gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
     RtDist *own = x->rt->dist, as = *own;
     gnnc_status st = may_be(x, n);
@@ -323,6 +334,7 @@ gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out) {
     return st;
 }
 
+/* What a run of the phase would send if there were n processes, all exchanges together. */
 gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out) {
     gnnc_status st = may_be(x, n);
     for (int i = 0; i < x->program->n_exchanges && st == GNNC_OK; i++) {

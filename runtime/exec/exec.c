@@ -40,6 +40,7 @@ gnnc_status rt_phase_run(RtExec *x, const rt_phase *phase) {
     return st == GNNC_OK ? run(x, phase) : st;
 }
 
+/* Writes the random keys of this step to all key buffers, and to the device. */
 void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
     for (int i = 0; i < x->program->n_bufs; i++) {
         const rt_buf *b = &x->program->bufs[i];
@@ -50,6 +51,7 @@ void rt_write_keys(RtExec *x, uint64_t seed, uint64_t step) {
     }
 }
 
+/* Writes v, converted to the element type, to *to. */
 static void write_number(void *to, rt_dtype dt, double v) {
     switch (dt) {
     case RT_F32:
@@ -99,6 +101,7 @@ typedef struct {
 } Line;
 
 static void put(Line *l, const char *fmt, ...) RT_PRINTF(2, 3);
+/* Appends to the line in the manner of printf; what does not fit is cut off. */
 static void put(Line *l, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -107,6 +110,7 @@ static void put(Line *l, const char *fmt, ...) {
     if (k > 0) l->n = l->n + (size_t)k < sizeof l->s ? l->n + (size_t)k : sizeof l->s - 1;
 }
 
+/* Appends element i of buffer b to the line, with the digits that its type has. */
 static void put_value(Line *l, const RtExec *x, int b, int64_t i) {
     double v = rt_buf_read(x, b, i);
     rt_dtype dt = x->program->bufs[b].dt;
@@ -148,6 +152,7 @@ static void put_values(Line *l, const RtExec *x, int b) {
     if (n != 1) put(l, "]");
 }
 
+/* Prints a `print` of the model: the text, then the values of n buffers. */
 gnnc_status rt_print(RtExec *x, const char *text, int n, const int *bufs) {
     Line l = {.n = 0};
     x->rt->count.read_backs++;

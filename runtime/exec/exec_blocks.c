@@ -16,6 +16,8 @@ static size_t back(size_t row, int64_t lo) {
     return (size_t)lo * row / RT_ALIGN * RT_ALIGN;
 }
 
+/* Moves the addresses of buffers that hold one block only, so that kernels find row `to` where row
+ * `from` was. */
 static void move_locals(RtExec *x, int64_t from, int64_t to) {
     const RtBlocks *l = &x->rt->blocks;
     for (int i = 0; i < l->n_local; i++) {

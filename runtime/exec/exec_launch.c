@@ -34,6 +34,8 @@ typedef struct {
     atomic_llong next; /* in a block: the chunk that nobody has taken yet */
 } Loop;
 
+/* The row at which chunk c of the loop begins: chunks have equal numbers of rows, or of rows and
+ * entries together where the loop is balanced, or are those that the caller gave. */
 static int64_t chunk_bound(const Loop *l, int64_t c) {
     if (l->at) return l->at[c];
     if (!l->n_ptr) return l->first + bound(l->extent, l->n_chunks, c);
@@ -43,6 +45,7 @@ static int64_t chunk_bound(const Loop *l, int64_t c) {
     return c >= l->n_chunks ? hi : rt_row_at(l->ptr, l->n_ptr, lo, hi, start + before);
 }
 
+/* What each thread of the team does: runs the kernel on its share of the chunks. */
 static void run_chunks(void *arg, int member, int n_members) {
     const Loop *l = arg;
     int64_t since = rt_profile_share_begin(l->x);
@@ -95,6 +98,8 @@ void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
         launch(x, k, arg, 0, extent);
 }
 
+/* Runs a kernel whose parallel loop counts chunks of rows; in a loop over blocks only those of the
+ * block. */
 void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunks) {
     const RtBlocks *b = &x->rt->blocks;
     int64_t many = rt_block_chunks(b->rows), lo = b->i * many, hi = lo + many;
@@ -104,6 +109,8 @@ void rt_launch_chunks(RtExec *x, rt_kernel *k, void *const *arg, int64_t n_chunk
         launch(x, k, arg, 0, n_chunks);
 }
 
+/* Runs a kernel for the rows of a space that this process owns; for all where there is one process.
+ */
 void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t extent, int n_maps,
                    const int *map) {
     int64_t rows = rt_size(x->program, x->n, space), per_row = rows > 0 ? extent / rows : 0;

@@ -8,6 +8,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/data/number.h"
 
+/* Bytes of one element of the type. */
 int rt_type_bytes(rt_dtype t) {
     switch (t) {
     case RT_VOID:
@@ -30,6 +31,8 @@ int rt_type_bytes(rt_dtype t) {
 /* More than a process can address; sums over all buffers stay far from wrapping. */
 #define MAX_BYTES (INT64_C(1) << 47)
 
+/* *n_bytes gets the size of buffer b for the sizes at hand; fails where it is too large to address.
+ */
 gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes) {
     int64_t count = x->program->buf_count(b, x->n), bytes;
     if (count < 0 || __builtin_mul_overflow(count, rt_type_bytes(x->program->bufs[b].dt), &bytes) ||
@@ -80,6 +83,7 @@ int rt_buf_find(const rt_program *p, rt_buf_kind k, const char *io_name) {
     return -1;
 }
 
+/* Element i of an array of the given type. */
 double rt_read_number(const void *p, rt_dtype dt, int64_t i) {
     switch (dt) {
     case RT_F32:
@@ -102,6 +106,8 @@ double rt_read_number(const void *p, rt_dtype dt, int64_t i) {
     return 0;
 }
 
+/* Gives a message, in the manner of printf, to the function that the caller set for messages, if
+ * any. */
 void rt_message(RtRuntime *rt, const char *fmt, ...) {
     char text[1024];
     if (!rt->message) return;
@@ -112,6 +118,7 @@ void rt_message(RtRuntime *rt, const char *fmt, ...) {
     rt->message(rt->message_user, text);
 }
 
+/* Fails with the text of the assertion if one of `count` truth values is false. */
 gnnc_status rt_check_assert(RtExec *x, const char *text, const uint8_t *cond, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         if (!cond[i])

@@ -11,6 +11,8 @@ int rt_usable_cores(void) {
     return n > 0 ? n : 1;
 }
 
+/* A text for the kind of processor, such as "x86-64-v4", with what else decides about the bits of
+ * results. */
 const char *rt_machine_kind(RtPool *pool, const RtRuntime *rt) {
 #if defined(__x86_64__)
     bool v3 = RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma") && RT_CPU_HAS(BMI2, "bmi2");

@@ -29,6 +29,8 @@ void rt_profile_share_end(RtExec *x, int member, int64_t since) {
     record_event(f, &f->lane[member], f->step, since, rt_now_ns());
 }
 
+/* Adds one run of a step, from .. to in nanoseconds, to the totals of the phase, those of its first
+ * run apart. */
 static void add(RtProfile *f, int step, int64_t from, int64_t to) {
     RtStepTotal *t = &f->total[f->first[f->phase] + step];
     t->calls += f->fresh;
@@ -55,6 +57,8 @@ static gnnc_status read_stamps(RtDevice *d, RtProfile *f) {
     return st;
 }
 
+/* Puts a time stamp into the device's queue, before the step; reads all stamps back where the table
+ * is full. */
 static void stamp(RtDevice *d, RtProfile *f, int step) {
     gnnc_status st = GNNC_OK;
     if (f->n_stamps == RT_STAMPS - 1) { /* the table is full: this one ends it and starts anew */
@@ -80,6 +84,7 @@ void rt_profile_step(RtExec *x, int step) {
     f->since = now;
 }
 
+/* Begins measuring a run of the phase. */
 void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     RtProfile *f = x->profile;
     f->phase = (int)(phase - x->program->phases);
@@ -90,6 +95,7 @@ void rt_profile_begin(RtExec *x, const rt_phase *phase) {
     f->phase_since = f->since = rt_now_ns();
 }
 
+/* Ends measuring a run of the phase and adds its times to the totals. */
 gnnc_status rt_profile_end(RtExec *x) {
     RtProfile *f = x->profile;
     RtDevice *d = x->rt->device;

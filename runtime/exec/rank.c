@@ -40,6 +40,8 @@ static Item *sort(Item *a, Item *b, int64_t n) {
     return a;
 }
 
+/* Ranks the elements of one lane, len of them with a stride, where the mask holds; others get 0.
+ * ties: which rank equal ones get. a, b: room for the sort. */
 static void rank_lane(const float *v, const uint8_t *mask, float *y, int64_t len, int64_t stride,
                       int ties, Item *a, Item *b) {
     int64_t n = 0;
@@ -59,6 +61,8 @@ size_t rt_rank_scratch(int64_t len) {
     return 2 * sizeof(Item) * (size_t)len;
 }
 
+/* Ranks on this machine, one lane after the other; an array has outer x len x inner elements and
+ * ranks are along len. */
 static gnnc_status rank_here(RtExec *x, const float *v, const uint8_t *mask, float *y,
                              int64_t outer, int64_t len, int64_t inner, int ties) {
     if (len > INT32_MAX)

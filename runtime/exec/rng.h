@@ -40,6 +40,8 @@ typedef struct {
     uint32_t k0, k1;
 } RtKey;
 
+/* Mixes the bits of a 32-bit number, one to one: each bit of x changes about half of the bits of
+ * the result. */
 static inline uint32_t rt_mix32(uint32_t x) {
     x ^= x >> 16;
     x *= 0x21f0aaadu;

@@ -27,6 +27,7 @@ static uint32_t round_shift(uint32_t m, unsigned by) {
     return q + (rest > half || (rest == half && (q & 1)));
 }
 
+/* x rounded to f16, to nearest even, with infinities, subnormal numbers and NaN. */
 static uint16_t to_f16(float f) {
     uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, e = u >> 23 & 255, m = u & 0x7fffff, v;
     if (e == 255)
@@ -59,6 +60,8 @@ static void to_f16_plain(uint16_t *to, const float *from, int64_t n) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+/* Widens numbers from f16 to f32, 16 at a time; returns how many: the last ones, less than 16, are
+ * left. */
 __attribute__((target("avx512f"))) static int64_t from_f16_wide(float *to, const uint16_t *from,
                                                                 int64_t n) {
     int64_t i = 0;
@@ -67,6 +70,7 @@ __attribute__((target("avx512f"))) static int64_t from_f16_wide(float *to, const
     return i;
 }
 
+/* Rounds numbers from f32 to f16, 16 at a time; returns how many. */
 __attribute__((target("avx512f"))) static int64_t to_f16_wide(uint16_t *to, const float *from,
                                                               int64_t n) {
     int64_t i = 0;
@@ -75,6 +79,7 @@ __attribute__((target("avx512f"))) static int64_t to_f16_wide(uint16_t *to, cons
     return i;
 }
 
+/* Widens numbers from bf16 to f32, 16 at a time; returns how many. */
 __attribute__((target("avx512f"))) static int64_t from_bf16_wide(float *to, const uint16_t *from,
                                                                  int64_t n) {
     int64_t i = 0;
@@ -144,6 +149,8 @@ void rt_to_f32(rt_dtype t, float *to, const uint16_t *from, int64_t n) {
     (bf16 ? from_bf16_plain : from_f16_plain)(to + done, from + done, n - done);
 }
 
+/* Rounds n numbers from f32 to f16 or bf16. With vectors, the rest of the last vector is rounded by
+ * the same instructions, so that the place of a number does not matter. */
 void rt_from_f32(rt_dtype t, uint16_t *to, const float *from, int64_t n) {
     bool bf16 = t == RT_BF16;
     int64_t done = !wide() ? 0 : (bf16 ? to_bf16_wide : to_f16_wide)(to, from, n);

@@ -12,6 +12,8 @@
  * this decade.  `tune` finds the limit that suits the machine at hand. */
 enum { BYTES_PER_NS = 16, FLOPS_PER_NS = 8, GEMM_FLOPS_PER_NS = 64 };
 
+/* An estimate of the step's time on one thread, from its bytes and operations; INT64_MAX where the
+ * cost is not known. */
 int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
     rt_step_cost c = {.read = 0};
     if (!ph->cost) return INT64_MAX;
@@ -20,6 +22,8 @@ int64_t rt_step_estimate_ns(const rt_phase *ph, int step, const int64_t *n) {
     return (c.read + c.written) / BYTES_PER_NS + c.flops / rate;
 }
 
+/* Marks the steps that are estimated to take less than serial_ns: they run on one thread, as waking
+ * others takes longer. */
 gnnc_status rt_serial_steps_set(RtExec *x, int64_t serial_ns) {
     const rt_program *p = x->program;
     RtRuntime *rt = x->rt;

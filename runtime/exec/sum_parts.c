@@ -189,6 +189,8 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
     return w.st;
 }
 
+/* How many bytes and messages this process sends for a sum of `count` numbers over all processes.
+ */
 void rt_sum_parts_sent(const RtDist *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
     Tree w = {.o = o};
     int64_t mine = uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, NULL);

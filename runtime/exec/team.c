@@ -43,6 +43,7 @@ static void futex_wake(atomic_uint *at) {
     syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Tells the processor that this thread waits in a loop. */
 static void pause_core(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -68,6 +69,8 @@ static void report_done(RtTeam *t) {
     if (atomic_fetch_sub(&t->left, 1) == 1 && atomic_load(&t->caller_sleeps)) futex_wake(&t->left);
 }
 
+/* What a thread of the team does all its life: waits for a round of work, does its share, reports
+ * it. */
 static void *live(void *arg) {
     Member *m = arg;
     RtTeam *t = m->team;
@@ -88,6 +91,7 @@ static void begin_round(RtTeam *t, rt_team_fn *fn, void *arg) {
     if (atomic_load(&t->sleepers)) futex_wake(&t->round);
 }
 
+/* Waits until all other members have done their share: spins first, then sleeps. */
 static void wait_for_members(RtTeam *t) {
     for (int i = 0; i < t->spins; i++) {
         if (atomic_load_explicit(&t->left, memory_order_acquire) == 0) return;
@@ -98,6 +102,8 @@ static void wait_for_members(RtTeam *t) {
     atomic_store(&t->caller_sleeps, 0);
 }
 
+/* Runs fn(arg, member, n_members) on all members of the team, the caller being member 0, and waits
+ * for them. t NULL: on the caller alone. */
 void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     if (!t || t->n == 1) {
         fn(arg, 0, 1);
@@ -127,6 +133,7 @@ static void start_members(RtTeam *t, int n_members) {
     }
 }
 
+/* Starts a team of n_members threads, the caller being one of them. */
 gnnc_status rt_team_start(RtTeam **out, const RtAlloc *from, int n_members, int n_cores,
                           RtError *err) {
     size_t n_bytes = sizeof(RtTeam) + sizeof(void *) + 64 + sizeof(Member) * (size_t)n_members;
