@@ -214,6 +214,7 @@ enum {
     PLAN_SPARSE = 1 << 6,    /* sparse products for a device's library were looked for */
 };
 
+/* The step plan of a module. */
 typedef struct Plan {
     Module *m;
     unsigned flags;     /* PLAN_*: analyses that are there */

@@ -18,6 +18,7 @@ static const char *const spmm_words[] = {
     [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse"};
 const Words plan_spmm_words = {spmm_words, COUNT(spmm_words)};
 
+/* The facts of a plan while they are printed. */
 typedef struct {
     StrBuf *b;
     const Plan *p;
@@ -164,7 +165,8 @@ static void print_text_field(StrBuf *b, const char *what, const char *text) {
     sb_puts(b, "\n");
 }
 
-/* Prints what holds of the whole plan. */
+/* Prints the section "plan": device, options and flags of the whole plan, and the maps in the order
+ * of their ids. */
 static void print_header(StrBuf *b, const Plan *p) {
     sb_puts(b, "plan {\n");
     print_text_field(b, "arranged", p->scheduled_for);
@@ -187,7 +189,7 @@ static void print_header(StrBuf *b, const Plan *p) {
     sb_puts(b, p->m->maps.n ? "\n}\n" : "}\n");
 }
 
-/* Prints the sources. */
+/* Prints the section "sources": the model's files that positions in the text name. */
 static void print_sources(StrBuf *b, const Plan *p) {
     sb_puts(b, "sources {\n");
     module_print_sources(b, p->m, p->text_file);

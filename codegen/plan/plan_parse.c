@@ -16,8 +16,9 @@
 #include "codegen/plan_passes/plan_pass.h"
 #include "codegen/target.h"
 
+/* A section of a plan's text: its first word, its bounds in the text, and its first line. */
 typedef struct {
-    const char *word, *from, *end; /* the first word of its first line */
+    const char *word, *from, *end;
     uint32_t line;
 } Section;
 typedef VEC(Section) Sections;
@@ -117,7 +118,8 @@ static int find_phase(const Plan *p, const char *name) {
     return -1;
 }
 
-/* Reads the name of a phase. */
+/* Reads "@PHASE" into *phase, its index in the plan. False after a diagnostic: there is no such
+ * phase. */
 static bool parse_phase_name(PlanReader *r, int *phase) {
     if (r->p.tok.kind != T_FUNC) return parse_expected(&r->p, "a phase, as '@train'");
     *phase = find_phase(r->plan, r->p.tok.s);
@@ -194,7 +196,7 @@ static bool parse_buffer(PlanReader *r) {
     return true;
 }
 
-/* Reads all buffers. */
+/* Reads the section of buffers, a line for each. False after diagnostics. */
 static bool parse_buffers(PlanReader *r) {
     parse_lex_next(&r->p);
     if (!parse_expect(&r->p, '{')) return false;
@@ -294,7 +296,8 @@ static bool add_stage(PlanReader *r, const char *kernel_name, LKernel *stage) {
     return true;
 }
 
-/* Reads a kernel, or a stage of one. */
+/* Reads a kernel of the plan, or a stage of one, which is allowed only where kernels have been
+ * split for a device. False after diagnostics. */
 static bool parse_plan_kernel(PlanReader *r) {
     LKernel *k = NEW(r->p.a, LKernel);
     const char *stage_of = NULL;

@@ -145,7 +145,7 @@ static bool parse_kernel_facts(PlanReader *r, PStep *s) {
 }
 
 /* ---- sparse products ---------------------------------------------------------------------- */
-/* Reads "word=". */
+/* Reads "word=". False after a diagnostic. */
 static bool parse_key(PlanReader *r, const char *word) {
     bool ok = parse_accept_word(&r->p, word);
     return ok ? parse_expect(&r->p, '=')
@@ -286,7 +286,8 @@ static bool parse_fingerprint(PlanReader *r) {
     return !*end || fact_error(r, "this is no fingerprint");
 }
 
-/* Reads one field of the section "plan". */
+/* Reads one field of the section "plan", such as the device, the options or a flag. False after a
+ * diagnostic. */
 static bool parse_plan_field(PlanReader *r) {
     Plan *p = r->plan;
     int choice = 0;

@@ -61,7 +61,7 @@ static bool parse_step_bufs(PlanReader *r, int **bufs, int *n) {
     return parse_expect(&r->p, ')');
 }
 
-/* Reads "name=SIZE". */
+/* Reads "name=SIZE" into *e. False after a diagnostic. */
 static bool parse_size_field(PlanReader *r, const char *name, const Expr **e) {
     if (!parse_accept_word(&r->p, name))
         return parse_fail(&r->p, DIAG_E0542, r->p.tok.span, "expected '%s=' and a size", name);

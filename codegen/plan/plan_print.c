@@ -146,7 +146,8 @@ static void print_instance(StrBuf *b, const Plan *p, Span at) {
               at.site_line);
 }
 
-/* Prints a step. */
+/* Prints a step in one line: its kind, its kernel or function, its buffers and all that is decided
+ * about it, which plan_parse() reads back; then its note as a comment. */
 static void print_step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *s) {
     sb_puts(b, text_PStepKind.word[s->kind]);
     if (s->kernel) sb_printf(b, " %s", s->kernel->name);
@@ -179,7 +180,8 @@ static void print_step(StrBuf *b, const Plan *p, const PPhase *ph, const PStep *
     print_instance(b, p, s->span);
 }
 
-/* Prints a loop over blocks of rows. */
+/* Prints which steps of a phase run on one block of rows after the other, and how many rows those
+ * have. */
 static void print_blocks(StrBuf *b, const PBlocks *l) {
     sb_printf(b, "  steps %d..%d in blocks of ", l->first, l->last);
     expr_print(b, l->rows);

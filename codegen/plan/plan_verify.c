@@ -12,11 +12,12 @@ typedef struct {
     const Op *value; /* NULL: what it held when the phase began */
 } Contents;
 
+/* The verification of a plan. */
 typedef struct {
     Ctx *c;
     const Plan *p;
-    const PPhase *phase;
-    const PStep *step;
+    const PPhase *phase;   /* the one being checked */
+    const PStep *step;     /* .. and its step */
     Contents *holds;       /* by buffer id */
     VEC(Contents *) loops; /* the same before the first iteration of each open loop */
     bool ok;
@@ -39,7 +40,7 @@ static bool is_phase_written(const PBuf *b) {
     return b->kind == PB_TEMP || b->kind == PB_OUTPUT || b->kind == PB_SAVED;
 }
 
-/* The number of the current phase. */
+/* The index of the current phase in the plan. */
 static int phase_index(const Check *c) {
     for (int i = 0; i < c->p->phases.n; i++)
         if (c->p->phases.v[i] == c->phase) return i;
@@ -304,7 +305,8 @@ static bool check_partition(Check *c) {
            plan_error(c, "rows of %s belong to nobody", s->partition->name);
 }
 
-/* Checks the condition of a step. */
+/* Checks that the step's condition is a bool in a buffer that may be read here. False after a
+ * diagnostic. */
 static bool check_condition(Check *c) {
     const PBuf *b = c->p->bufs.v[c->step->pred];
     return (b->dt == DT_I1 || plan_error(c, "%s is no condition", b->name)) &&
@@ -340,7 +342,8 @@ static bool check_loop(Check *c) {
     return true;
 }
 
-/* Checks a step. */
+/* Checks the current step: its buffers exist and may be read, and what its kind wants holds. False
+ * after a diagnostic. */
 static bool check_step(Check *c) {
     for (int i = 0; i < c->step->n_bufs; i++)
         if (c->step->bufs[i] < 0 || c->step->bufs[i] >= c->p->bufs.n)
