@@ -97,10 +97,11 @@ typedef struct {
     LLVMValueRef *at;   /* [vectors of the tile] allocas */
 } CgCell;
 
+/* The function of a kernel while it is emitted. */
 typedef struct CgFn {
     Cg *g;
     const LKernel *k;
-    LLVMValueRef fn, n, lo, hi;
+    LLVMValueRef fn, n, lo, hi;    /* the function; its arguments: sizes, and the range [lo, hi) */
     CgVal *reg;                    /* [n_regs] */
     const LStmt **def;             /* [n_regs] the L_LET that defines it */
     LLVMValueRef *buf;             /* [bufs] base pointers */

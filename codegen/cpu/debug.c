@@ -31,7 +31,7 @@ void cpu_debug_begin(Cg *g) {
                                    "", 0);
 }
 
-/* Adds the kernel as a subprogram. */
+/* Adds the kernel to the debug information, as a function at its place in the model. */
 void cpu_debug_kernel(CgFn *f) {
     Cg *g = f->g;
     LLVMSetCurrentDebugLocation2(g->b, NULL);

@@ -168,7 +168,7 @@ static void add_attribute(CgFn *f, LLVMAttributeIndex at, const char *name) {
         LLVMAddAttributeAtIndex(f->fn, at, LLVMCreateEnumAttribute(f->g->lc, kind, 0));
 }
 
-/* Adds an attribute with a text. */
+/* Adds an LLVM attribute with a text value to the kernel's function. */
 static void add_text_attribute(CgFn *f, const char *name, const char *value) {
     LLVMAttributeRef a = LLVMCreateStringAttribute(f->g->lc, name, (unsigned)strlen(name), value,
                                                    (unsigned)strlen(value));
@@ -282,7 +282,7 @@ static void emit_joined_loops(CgFn *f, const LStmt *s) {
     }
 }
 
-/* Emits a kernel. */
+/* Emits the LLVM function of kernel k. */
 void cpu_kernel(Cg *g, const LKernel *k) {
     CgFn f = {.g = g, .k = k, .lanes = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);

@@ -39,7 +39,7 @@ static LLVMValueRef uniform_value(CgFn *f, const LReg *r) {
     return f->reg[r->id].v;
 }
 
-/* Loads ptr[at] and ptr[at + 1]. */
+/* Loads the bounds of segment s->at, s->ptr[at] and s->ptr[at + 1]. */
 static void load_bounds(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     LLVMValueRef at = uniform_value(f, s->at);
     *lo = cpu_load_at(f, s->ptr, at);
@@ -63,7 +63,8 @@ static void chunk_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef 
     *hi = LLVMBuildSelect(g->b, over, extent, end, "");
 }
 
-/* Emits the bounds of a loop. */
+/* Emits the bounds of loop s, both i64: *lo is included, *hi is not. A parallel loop has the part
+ * of its range that the function is called for. */
 void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
     Cg *g = f->g;
     if (s->sched.parallel) {

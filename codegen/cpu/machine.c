@@ -3,6 +3,7 @@
  * the features of the machine at hand. */
 #include "codegen/cpu/cpu.h"
 
+/* A processor by LLVM's name: f32 per vector register, and whether it fuses multiply and add. */
 typedef struct {
     const char *name;
     int lanes;
@@ -24,7 +25,7 @@ static const Known known[] = {
     {"neoverse-v1", 4, true},    {"neoverse-v2", 4, true},     {"apple-m1", 4, true},
 };
 
-/* Whether the feature is in LLVM's list. */
+/* Whether the feature `one`, spelled as "+fma", is in LLVM's comma-separated list. */
 static bool has_feature(const char *features, const char *one) {
     size_t n = strlen(one);
     for (const char *p = strstr(features, one); p; p = strstr(p + 1, one))

@@ -10,7 +10,7 @@ static int count_lines(const CgFn *f, const LStmt *s) {
     return s->n_lines ? s->n_lines : (bytes + CPU_LINE - 1) / CPU_LINE;
 }
 
-/* Emits the prefetch of one cache line. */
+/* Emits the prefetch, for reading, of the cache line at address `at`. */
 static void emit_prefetch_line(CgFn *f, LLVMValueRef at) {
     Cg *g = f->g;
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), near = LLVMConstInt(g->i32, 3, 0);

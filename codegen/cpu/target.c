@@ -152,7 +152,8 @@ static const char *pass_pipeline(int opt_level) {
            "early-cse<memssa>)";
 }
 
-/* Runs LLVM's passes. */
+/* Runs LLVM's passes over the module. Its vectorizers are off, as kernels are vectorized already.
+ * False after a diagnostic. */
 static bool optimise(Cg *g) {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMPassBuilderOptionsSetLoopVectorization(o, 0);

@@ -13,13 +13,14 @@
  * masked.  With a loop over heads around it the rows of all heads are there at once. */
 #include "codegen/cpu/cpu.h"
 
+/* A tile of columns while it is emitted. */
 typedef struct {
     CgFn *f;
     const LStmt *s, *jam;       /* the tile; the loop over heads around it, or NULL */
     int heads;                  /* its extent, else 1 */
     CgCell cell[LOOP_KEPT_MAX]; /* rows kept in registers */
     int n_cell;
-    int lanes; /* lanes */
+    int lanes; /* of a vector */
     /* of what is being emitted */
     LLVMValueRef first; /* its first column */
     LLVMValueRef
@@ -48,7 +49,8 @@ static LLVMValueRef lanes_mask(Tile *t, int k) {
     return cpu_first_lanes_mask(t->f, LLVMBuildSelect(g->b, none, zero, n, ""));
 }
 
-/* Begins code for vector k of a head. */
+/* Begins code for vector k of the tile's columns, of a head: sets lanes, mask, the register that it
+ * is kept in, and the loop variable `feature`. */
 static void enter_vector(Tile *t, const LReg *feature, int head, int k) {
     CgFn *f = t->f;
     Cg *g = f->g;
@@ -115,7 +117,7 @@ static bool starts_with_store(const Tile *t, const CgCell *c) {
     return false;
 }
 
-/* Calls fn for each vector of a row. */
+/* Calls fn for each vector of the row that cell c keeps in registers, head by head. */
 static void each_vector(Tile *t, CgCell *c, void (*fn)(CgFn *, CgCell *)) {
     const LReg *feature = c->first->idx[c->first->buf->rank - 1];
     for (int head = 0; head < t->heads; head++) {
@@ -145,7 +147,7 @@ static void open_cells(Tile *t) {
     f->cell = t->cell, f->n_cell = t->n_cell;
 }
 
-/* Stores the rows. */
+/* Stores the rows that the tile kept in registers to memory; local arrays end with the tile. */
 static void close_cells(Tile *t) {
     t->f->cell = NULL, t->f->n_cell = 0;
     for (int i = 0; i < t->n_cell; i++)
@@ -168,7 +170,7 @@ static void emit_tile(Tile *t, LLVMValueRef i, LLVMValueRef remaining, int full,
     t->f->tile_start = NULL;
 }
 
-/* Emits the loop over whole tiles. */
+/* Emits the loop over whole tiles, of `vectors` vectors each, up to column `end`. */
 static void emit_tiles(Tile *t, LLVMValueRef end, int vectors) {
     CgLoop l = cpu_loop_begin(t->f, cpu_i64(t->f->g, 0), end, (int64_t)vectors * t->lanes);
     emit_tile(t, l.i, NULL, 0, vectors);
@@ -211,7 +213,7 @@ static bool is_access_to(const LStmt *s, const void *buf) {
     return loop_is_access(s) && s->buf == buf;
 }
 
-/* The state of a statement `tile`. */
+/* The state for emitting statement s, with a cell for each row that it keeps in registers. */
 static Tile begin_tile(CgFn *f, const LStmt *s) {
     Tile t = {.f = f, .s = s, .heads = 1, .lanes = s->lanes, .n_cell = s->n_in_registers};
     for (int i = 0; i < s->n_in_registers; i++)

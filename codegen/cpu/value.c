@@ -1,7 +1,8 @@
 /* Types, constants and lane forms of LLVM values. */
 #include "codegen/cpu/cpu.h"
 
-/* The LLVM type of a register. */
+/* The LLVM type that a value of element type dt has in a register: values of 16 bits are computed
+ * in f32. */
 LLVMTypeRef cpu_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
@@ -21,7 +22,8 @@ LLVMTypeRef cpu_type(Cg *g, DType dt) {
     }
 }
 
-/* The LLVM type of an element in memory. */
+/* The LLVM type that an element of type dt has in memory: i16 for values of 16 bits, i8 for
+ * bools. */
 LLVMTypeRef cpu_mem_type(Cg *g, DType dt) {
     switch (dt) {
     case DT_F16:
@@ -43,7 +45,7 @@ LLVMValueRef cpu_i64(Cg *g, int64_t v) {
     return LLVMConstInt(g->i64, (unsigned long long)v, 1);
 }
 
-/* v in all of w lanes. */
+/* The value v in each of w lanes; v itself for one lane. */
 LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w) {
     if (w == 1) return v;
     if (LLVMIsConstant(v)) {
@@ -58,7 +60,7 @@ LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w) {
     return LLVMBuildShuffleVector(g->b, one, LLVMGetPoison(t), LLVMConstNull(mt), "");
 }
 
-/* 0, 1, .. in w lanes. */
+/* The integers 0, 1, .. w - 1, one per lane. */
 LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w) {
     (void)g;
     if (w == 1) return LLVMConstNull(int_type);
@@ -106,7 +108,7 @@ LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v) {
     return LLVMConstVector(e, (unsigned)w);
 }
 
-/* bf16 is the upper half of an f32. */
+/* Converts bf16, the upper half of an f32, to f32, by lane. */
 static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
     int w = cpu_width(raw);
     LLVMValueRef x = LLVMBuildZExt(g->b, raw, cpu_vector_type(g->i32, w), "");
@@ -114,7 +116,7 @@ static LLVMValueRef bf16_to_f32(Cg *g, LLVMValueRef raw) {
     return LLVMBuildBitCast(g->b, x, cpu_vector_type(g->f32, w), "");
 }
 
-/* Rounds to nearest even and keeps NaN. */
+/* Converts f32 to bf16, by lane: rounds to nearest, ties to even, and keeps NaN. */
 static LLVMValueRef f32_to_bf16(Cg *g, LLVMValueRef v) {
     int w = cpu_width(v);
     LLVMValueRef nan = LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, "");

@@ -92,7 +92,7 @@ static void finish_accumulators(CgFn *f, const LStmt *loop, CgAccumulator *fold,
 
 /* ---- the loop --------------------------------------------------------------------------- */
 
-/* The mask of lanes 0 .. left - 1. */
+/* A mask with the first `left` of the current lanes set, or all if there are fewer. */
 LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef left) {
     Cg *g = f->g;
     LLVMValueRef n = cpu_splat(g, LLVMBuildTrunc(g->b, left, g->i32, ""), f->lanes);
@@ -139,7 +139,8 @@ static void emit_counted_loop(CgFn *f, const LStmt *s, LLVMValueRef lo, LLVMValu
     LLVMPositionBuilderAtEnd(g->b, end);
 }
 
-/* Emits a vector loop (sched.lanes). */
+/* Emits a vector loop (sched.lanes), after the accumulators for its reductions and before what
+ * reduces them. */
 void cpu_vector_loop(CgFn *f, const LStmt *s) {
     int64_t n = 0;
     bool constant = s->sched.unroll_vectors && loop_extent(s, &n);
