@@ -108,6 +108,8 @@ static void normalize(const float *from, float *to, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = sum == 0 ? from[i] : (float)(from[i] / sum);
 }
 
+/* Divides each row of the column by its sum. The encoder goes: it makes single cells, not whole
+ * rows. */
 static gnnc_status normalize_column(RtPool *pool, RtColumn *c, const char *table, RtError *err) {
     bool csr = c->kind == RT_COL_CSR;
     int64_t width = c->rank > 1 ? c->shape[1] : 1;
@@ -191,6 +193,7 @@ static int64_t count_classes(const RtAlloc *from, const RtColumn *c, int64_t *n_
     return n;
 }
 
+/* Tells that a column became very many classes for the rows that have one. */
 static void tell_classes(const RtImport *how, const RtTable *t, const RtColumn *c, int64_t n,
                          int64_t n_labelled) {
     char cure[200] = "";
@@ -260,6 +263,7 @@ void rt_import_warn(const RtImport *how, const char *fmt, ...) {
     how->on_warning(how->user, text);
 }
 
+/* Counts a bad row of the file; only the first RT_IMPORT_KINDS files are told apart. */
 static void count_bad_row(RtImport *how, const char *file) {
     int i = 0;
     while (i < how->n_bad_files &&

@@ -34,6 +34,7 @@ static bool is_binary(const RtArray *a, bool *missing) {
     return binary;
 }
 
+/* Are all numbers small enough, and not negative, to be categories? */
 static bool is_category(const RtArray *a) {
     for (int64_t i = 0; i < a->count; i++) {
         int64_t v = rt_array_i64(a, i);
@@ -42,6 +43,7 @@ static bool is_category(const RtArray *a) {
     return true;
 }
 
+/* Guesses what kind of column the values make, by name and type; *why says it for messages. */
 static rt_col_kind guess(const Values *v, const char **why) {
     const RtArray *a = v->a;
     bool real = rt_dtype_kind(a->dt) == 'f', scalar = v->width == 1, missing;
@@ -61,6 +63,7 @@ static rt_col_kind guess(const Values *v, const char **why) {
     return category ? RT_COL_CAT : RT_COL_FLOAT;
 }
 
+/* The kind of column: as an option says, else guessed. */
 static rt_col_kind kind_of(const Values *v, const char **why) {
     rt_col_kind kind;
     *why = "--kind says so";
@@ -78,6 +81,7 @@ static RtColumn *new_column(const Values *v, rt_col_kind kind, const char *name,
     return c;
 }
 
+/* Makes a column of the numbers as they are. */
 static gnnc_status store_values(const Values *v, rt_col_kind kind) {
     int n_dims = rt_col_facts[kind].n_dims;
     RtColumn *c = new_column(v, kind, v->name, n_dims != 0);
@@ -107,6 +111,7 @@ static gnnc_status store_whole(const Values *v, rt_col_kind kind, const char *na
     return GNNC_OK;
 }
 
+/* Makes categories: one column, or one for each place in a row. */
 static gnnc_status store_categories(const Values *v, rt_col_kind kind) {
     gnnc_status st = GNNC_OK;
     if (v->width > 1 && kind == RT_COL_CLASS)
@@ -123,6 +128,7 @@ static gnnc_status store_categories(const Values *v, rt_col_kind kind) {
     return st;
 }
 
+/* Makes a column of whole numbers that name rows. */
 static gnnc_status store_ids(const Values *v) {
     RtColumn *c = new_column(v, RT_COL_ID, v->name, false);
     if (!c) return v->b->st;
@@ -131,6 +137,7 @@ static gnnc_status store_ids(const Values *v) {
     return c->i64 ? GNNC_OK : rt_fail_nomem(v->b->err, v->where);
 }
 
+/* Makes a split of the numbers 0 none, 1 train, 2 validation, 3 test. */
 static gnnc_status store_split(const Values *v) {
     RtColumn *c;
     gnnc_status st = rt_build_split(v->b, v->t, 1, &c);

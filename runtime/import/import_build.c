@@ -80,6 +80,7 @@ char *rt_identifier(RtPool *pool, const char *s, size_t n) {
     return rt_pool_printf(pool, "%s%s", name, is_word(name) ? "_" : "");
 }
 
+/* Is the name in the list, which ends with NULL? */
 static bool is_one_of(const char *name, const char *const *list) {
     for (; *list; list++)
         if (strcmp(name, *list) == 0) return true;

@@ -53,6 +53,7 @@ static const char *bad_end(Csv *c, const char *end, const char *id, const char *
     return c->what;
 }
 
+/* Why a row is bad: its id was there before, in row `first`. */
 static const char *repeated(Csv *c, const char *id, int64_t first) {
     snprintf(c->what, sizeof c->what, "the id %s is repeated: row %lld has it",
              rt_cell_quoted(id).s, (long long)first);
@@ -63,6 +64,7 @@ static gnnc_status no_memory(Csv *c) {
     return rt_fail_nomem(c->err, "import");
 }
 
+/* The first column that has one of the names, in the order of the list; else `otherwise`. */
 static int find_column(const RtCsv *t, const char *const *names, int otherwise) {
     for (; *names; names++)
         for (int i = 0; i < t->n_columns; i++)
@@ -116,6 +118,7 @@ static gnnc_status want_fields(Csv *c, const RtCsv *t, const char *table, int a,
     return GNNC_OK;
 }
 
+/* Was each rule of --map used? One that was not names a column that is not there. */
 static gnnc_status check_rules(Csv *c) {
     for (const Rule *r = c->rules; r; r = r->next)
         if (!r->used)
@@ -180,6 +183,7 @@ static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtKeys *se
     }
 }
 
+/* Reads the table of nodes: a row each, found by the ids that are in `ids` then. */
 static gnnc_status read_nodes(Csv *c, const RtAlloc *from, const RtNamedBytes *file, RtNames *ids) {
     RtCsv t;
     RtFields f;
@@ -209,6 +213,7 @@ out:
     return st;
 }
 
+/* Sorts ids that are numbers by their value. */
 static int by_number(const void *x, const void *y) {
     const char *a = *(const char *const *)x, *b = *(const char *const *)y;
     int64_t i = 0, j = 0;
@@ -398,6 +403,7 @@ out:
     return st;
 }
 
+/* Reads the table of edges. Without a table of nodes, the ids in it are the nodes. */
 static gnnc_status read_edges(Csv *c, const RtAlloc *from, const RtNamedBytes *file) {
     RtCsv t;
     RtFields f;

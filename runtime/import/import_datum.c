@@ -90,6 +90,7 @@ static bool is_seconds(const char *name) {
     return rt_is_time(name) && !strchr(name, '_');
 }
 
+/* Guesses what kind of column a database's column makes, by name and declared type. */
 static void guess_kind(RtDatumField *f, rt_declared type) {
     bool numbers = is_number(type);
     f->decided = true;
@@ -139,6 +140,7 @@ static const char *decide(RtDatumField *f, const RtDatum *c) {
     return NULL;
 }
 
+/* Takes the kind of column that an option or the mapping says, if one does. */
 static void state_kind(const RtSourceColumn *c, const char *type, RtImport *how, RtDatumField *f) {
     bool by_option = rt_import_kind(how, type, f->name, &f->kind);
     if (!by_option && c->kind < 0) return;
@@ -219,6 +221,7 @@ static gnnc_status find_raw(const RtDatumFields *x, const bool *take, const char
     return GNNC_OK;
 }
 
+/* Adds a column that is made as another import's was (--like). */
 static gnnc_status add_alike(RtDatumFields *x, const RtEncoding *k, int column) {
     RtDatumField *f = &x->v[x->n++];
     *f = (RtDatumField){.column = column,
@@ -314,6 +317,7 @@ static bool is_bad_list(const RtDatumFields *x, const RtDatumField *f, const cha
     return asked && !rt_cell_absent(s) && !rt_cell_several(s, w->separator);
 }
 
+/* Stores a text by its code, which is new if the text is. NULL: it is good; else why it is not. */
 static const char *store_text(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     RtQuoted number;
     const char *s = c->s;
@@ -354,12 +358,15 @@ bool rt_datum_missing(RtDatumFields *x, RtDatumField *f) {
     return true;
 }
 
+/* Keeps the number as it was, before it is scaled or rounded: a scale is fitted to such numbers,
+ * and queries ask for them. */
 static void keep_number(RtDatumField *f, const RtDatum *c, int64_t to) {
     RtCell cell = cell_of(f, c);
     f->exact[to] = NAN;
     if (!rt_datum_empty(c)) rt_encode_raw(&cell, &f->exact[to]);
 }
 
+/* Stores a number, and whether the cell was empty. NULL: it is good; else why it is not. */
 static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     RtCell cell = cell_of(f, c);
     int at;
@@ -373,6 +380,7 @@ static const char *store_number(RtDatumFields *x, RtDatumField *f, const RtDatum
     return f->missing ? rt_encode(f->missing, &cell, f->absent, to, &at) : NULL;
 }
 
+/* Stores a cell in row `to` of a column. NULL: it is good; else why it is not. */
 static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to) {
     int at;
     if (c->type == RT_DATUM_BLOB) return "binary data";
@@ -392,6 +400,7 @@ static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, in
     return what;
 }
 
+/* Why a row is bad: its column, the cell, and what it is. */
 static const char *tell(RtDatumFields *x, const RtDatumField *f, const RtDatum *c,
                         const char *what) {
     snprintf(x->what, sizeof x->what, "column '%.64s': %s is %s", x->t->columns[f->column].name,
@@ -447,6 +456,7 @@ static gnnc_status sort_categories(RtDatumFields *x, RtDatumField *f, int64_t n_
     return GNNC_OK;
 }
 
+/* Tells that a column is left out, and how it is kept. */
 static void warn_left_out(const RtDatumFields *x, const RtDatumField *f) {
     const char *name = x->t->columns[f->column].name;
     if (!f->decided)
@@ -460,6 +470,7 @@ static void warn_left_out(const RtDatumFields *x, const RtDatumField *f) {
             x->t->name, name, x->t->type, f->name);
 }
 
+/* Makes the column of the rows that were stored. */
 static gnnc_status make_column(RtDatumFields *x, RtDatumField *f, int64_t n_rows, RtColumn *c) {
     gnnc_status st = f->texts ? sort_categories(x, f, n_rows) : GNNC_OK;
     bool codes = rt_col_facts[f->kind].codes;

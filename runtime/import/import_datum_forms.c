@@ -30,12 +30,14 @@ static gnnc_status find_form(RtDatumFields *x, const RtDatumField *f, RtEncoder 
     return st;
 }
 
+/* Has any of the rows an empty cell? */
 static bool any_absent(const RtDatumField *f, int64_t n_rows) {
     for (int64_t i = 0; i < n_rows; i++)
         if (rt_cell_absent(text_at(&f->dict, f->to.i32[i]))) return true;
     return false;
 }
 
+/* Encodes texts that were kept by code, once it is decided how. */
 static gnnc_status make_values(RtDatumFields *x, RtDatumField *f, int64_t n_rows, float *to) {
     for (int64_t i = 0; i < n_rows; i++) {
         const RtCell cell = {.text = text_at(&f->dict, f->to.i32[i])};

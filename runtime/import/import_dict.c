@@ -24,6 +24,7 @@ static uint32_t hash_of(const char *s, size_t n) {
     return (uint32_t)(h >> 32);
 }
 
+/* The slot of a text, or the free one where it would be; there is always a free one. */
 static uint32_t *slot_of(const RtDict *d, const char *s, size_t n, uint32_t hash) {
     for (uint64_t i = hash;; i++) {
         uint32_t *slot = &d->slots[i & (uint64_t)(d->cap - 1)];
@@ -37,6 +38,7 @@ int64_t rt_dict_find(const RtDict *d, const char *s, size_t n) {
     return d->cap ? (int64_t)*slot_of(d, s, n, hash_of(s, n)) - 1 : -1;
 }
 
+/* Doubles the table; false: no memory. */
 static bool grow(RtDict *d) {
     int64_t cap = d->cap ? 2 * d->cap : FIRST, room = cap / 4 * 3;
     RtDictText *texts = RT_NEWN(d->pool, RtDictText, room);

@@ -65,6 +65,7 @@ static const char *read_line(EdgeList *l, const char *s, const char *end) {
     return NULL;
 }
 
+/* Reads an edge from each line; blank lines and comments (# or %) are skipped, bad rows told. */
 static void read_lines(EdgeList *l) {
     const char *s = (const char *)l->text.p, *end = s + l->text.n;
     for (int64_t row = 1; s < end; row++) {
@@ -80,6 +81,7 @@ static void read_lines(EdgeList *l) {
     }
 }
 
+/* Lines of the text; the last may lack its end. */
 static int64_t count_lines(RtBytes text) {
     int64_t n = 1;
     for (size_t i = 0; i < text.n; i++) n += text.p[i] == '\n';
@@ -101,6 +103,7 @@ static bool read_pairs(EdgeList *l, RtPool *pool) {
     return true;
 }
 
+/* Reads all edges, where they are not all pairs of whole numbers; false: no memory. */
 static bool read_by_line(EdgeList *l, RtPool *pool) {
     int64_t cap = count_lines(l->text);
     l->src = RT_NEWN(pool, int32_t, cap);
@@ -111,6 +114,7 @@ static bool read_by_line(EdgeList *l, RtPool *pool) {
     return ok;
 }
 
+/* Makes a data set of the edges that were read, with their weights if lines have three fields. */
 static gnnc_status make(EdgeList *l, const RtAlloc *from, RtDataset **d) {
     RtColumn *weight;
     bool weighs = l->n_fields == 3;

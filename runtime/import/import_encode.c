@@ -21,6 +21,8 @@ typedef struct {
     RtError *err;
 } Fit;
 
+/* Does training see the row, so that encoders may be fitted to it? By split, by time, or by what it
+ * is joined to. */
 static bool learned(const Fit *f, int64_t row) {
     if (f->split) return f->split[row] == 1;
     if (f->time) return f->time[row] < f->before; /* of unknown time: it may be later */
@@ -51,6 +53,7 @@ static gnnc_status scale_rows(const Fit *f, RtColumn *c, const RtEncoder *e) {
     return GNNC_OK;
 }
 
+/* Fits the scale of a column to the rows that training sees, and scales all rows by it. */
 static gnnc_status fit_numbers(const Fit *f, RtColumn *c, RtEncoder *e) {
     const char *what = rt_pool_printf(&f->d->pool, "%s.%s", f->t->name, c->name);
     double *v = rt_import_reserve(&f->d->pool, c->n_rows, sizeof *v, f->err);

@@ -18,12 +18,14 @@ void rt_folder_open(RtFolder *f, const char *path) {
     *f = (RtFolder){.name = path};
 }
 
+/* Is it a path below the folder: not absolute, without ".."? */
 static bool stays_inside(const char *file) {
     for (const char *s = file; *s; s += strcspn(s, "/"), s += *s == '/')
         if (strncmp(s, "..", 2) == 0 && (!s[2] || s[2] == '/')) return false;
     return *file && *file != '/';
 }
 
+/* The text of a file that is in memory; NULL: there is none of that name. */
 static const RtBytes *in_memory(const RtFolder *f, const char *file) {
     for (int i = 0; i < f->n_files; i++)
         if (strcmp(f->files[i].name, file) == 0) return &f->files[i].text;
@@ -71,6 +73,7 @@ bool rt_folder_has(const RtFolder *f, const char *file) {
 /* ---- listing ------------------------------------------------------------------- */
 enum { MOST_NAMES = 4096 };
 
+/* Adds a name to a list that has each once. */
 static gnnc_status add_name(RtPool *pool, const char **names, int *n, const char *s, size_t len,
                             RtError *err) {
     for (int i = 0; i < *n; i++)
@@ -80,6 +83,7 @@ static gnnc_status add_name(RtPool *pool, const char **names, int *n, const char
     return names[(*n)++] ? GNNC_OK : rt_fail_nomem(err, "folder");
 }
 
+/* Lists the names in a directory of the folder; one that is not there has none. */
 static gnnc_status list_disk(RtPool *pool, const RtFolder *f, const char *dir, const char **names,
                              int *n, RtError *err) {
     gnnc_status st = GNNC_OK;
@@ -166,6 +170,7 @@ static gnnc_status bad_cell(Numbers *x, int64_t column, const char *what) {
                    (long long)x->row, (long long)column + 1, what);
 }
 
+/* Stores one cell, or only counts it while there is no room; an empty one is missing (NaN). */
 static gnnc_status store_number(Numbers *x, const char *s, size_t n, int64_t column) {
     char cell[64];
     int64_t i = 0;
@@ -186,6 +191,7 @@ static gnnc_status store_number(Numbers *x, const char *s, size_t n, int64_t col
     return GNNC_OK;
 }
 
+/* Reads one line of numbers; all have as many as the first. */
 static gnnc_status read_number_row(Numbers *x, const char *s, const char *eol) {
     int64_t column = 0;
     for (;; column++) {
@@ -200,6 +206,7 @@ static gnnc_status read_number_row(Numbers *x, const char *s, const char *eol) {
     return column + 1 == x->columns ? GNNC_OK : bad_cell(x, column, "too few fields");
 }
 
+/* Reads all lines of numbers and counts them. */
 static gnnc_status read_number_rows(Numbers *x, RtBytes text, int64_t *rows) {
     const char *s = (const char *)text.p, *end = s + text.n;
     gnnc_status st = GNNC_OK;

@@ -4,6 +4,7 @@
 
 #include "import_build.h"
 
+/* Copies the n characters of a name; false: there are none, or too many. */
 static bool take(char *to, size_t room, const char *s, size_t n) {
     if (!n || n >= room) return false;
     memcpy(to, s, n);
@@ -24,6 +25,7 @@ static RtTable *find_table(const RtDataset *d, const char *name) {
     return (RtTable *)(uintptr_t)(t ? t : rt_dataset_edges(d, name)); /* the import's own */
 }
 
+/* Has the array a row for each of the table's? */
 static gnnc_status check_rows(const RtTable *t, const RtNpyColumn *v, const RtArray *a,
                               RtError *err) {
     bool rows = a->rank == 1 || (a->rank == 2 && a->shape[1] > 0);
@@ -36,6 +38,7 @@ static gnnc_status check_rows(const RtTable *t, const RtNpyColumn *v, const RtAr
                    (long long)a->shape[0], (long long)t->count, t->name);
 }
 
+/* Adds a column that comes ready made from an .npy file. */
 static gnnc_status add(RtDataset *d, const RtNpyColumn *v, RtError *err) {
     RtPool *pool = &d->pool;
     RtTable *t = find_table(d, v->table);

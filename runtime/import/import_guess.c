@@ -50,6 +50,7 @@ typedef struct {
     RtError *err;
 } Guess;
 
+/* Adds the answer of row i to what is known of its key. */
 static void learn(Guess *g, int64_t i) {
     int32_t k = g->key->of[i];
     double answer = g->answer[i];
@@ -63,6 +64,7 @@ static bool learns(Guessed what) {
     return what == MEAN || what == LAST;
 }
 
+/* The guess for row i: by what is known of its key, else of all rows. */
 static double guess_of(const Guess *g, int64_t i, Guessed what) {
     int32_t k = learns(what) ? g->key->of[i] : -1;
     if (what == AVERAGE) return g->average;
@@ -149,6 +151,7 @@ static gnnc_status name(Guess *g, Guessed what, const char *of, const char *its,
 /* The guesses that there are, one after another. */
 typedef gnnc_status GuessFn(Guess *g, Guessed what, const char *of, const char *its, int at);
 
+/* Calls fn for each way to guess: of all rows, then by each key. */
 static gnnc_status each_guess(Guess *g, const RtTaskKey *keys, int n_keys, GuessFn *fn) {
     const int64_t n_classes = g->rows->n_classes;
     int at = 0, step = g->made->n_metrics;
@@ -173,6 +176,8 @@ static void take_block(Guess *g, int first, int n) {
         for (int l = 0; l < n; l++) g->block[l * r->n + i] = r->answer[i * width + first + l];
 }
 
+/* Judges all guesses, a few labels at a time as room is for so many; metrics are means over
+ * labels. */
 static gnnc_status guess_labels(Guess *g, const RtTaskKey *keys, int n_keys) {
     const int width = rt_task_width(g->rows);
     gnnc_status st = GNNC_OK;
@@ -195,6 +200,7 @@ out:
     return st;
 }
 
+/* Allocates what guessing needs: numbers for each value of the largest key, and for each row. */
 static gnnc_status make_room(Guess *g, const RtTaskKey *keys, int n_keys) {
     const int64_t n = g->rows->n;
     const int width = rt_task_width(g->rows), block = width < BLOCK ? width : BLOCK;

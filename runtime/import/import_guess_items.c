@@ -29,12 +29,14 @@ typedef struct {
     bool *taken;         /* [n_items] */
 } Guess;
 
+/* Sorts events by time, those of one time by item. */
 static int by_time(const void *x, const void *y) {
     const Seen *a = x, *b = y;
     if (a->time != b->time) return a->time < b->time ? -1 : 1;
     return (a->item > b->item) - (a->item < b->item);
 }
 
+/* Sorts events by item, those of one item by time. */
 static int by_item(const void *x, const void *y) {
     const Seen *a = x, *b = y;
     if (a->item != b->item) return a->item < b->item ? -1 : 1;
@@ -74,6 +76,8 @@ static gnnc_status make_room(Guess *g) {
     return made ? GNNC_OK : rt_fail_nomem(t->err, "baselines");
 }
 
+/* Lists all events of items by time, and counts how often each item is an answer of a row that is
+ * learned from. */
 static void find_events(Guess *g) {
     const RtTask *t = g->t;
     const RtQueryRows *r = t->lists.asked->rows;
@@ -148,6 +152,7 @@ static int guess(Guess *g, Guessed what, int64_t row) {
     return n;
 }
 
+/* Is v among the items, which are sorted? */
 static bool is_answer(const int32_t *item, int64_t n, int32_t v) {
     int64_t a = 0, b = n;
     while (a < b) {

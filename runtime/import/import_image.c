@@ -13,6 +13,8 @@ static bool path_of(const RtImport *how, const char *text, char *to, size_t n) {
     return k > 0 && (size_t)k < n;
 }
 
+/* Reads the picture that a cell names, side by side pixels of three colours. NULL: it is good; else
+ * why not. */
 static const char *read_image(const RtImport *how, const char *text, int side, float *to) {
     char path[4096];
     if (!how->read_image) return "an image: this gnnc was built without libpng and libjpeg";

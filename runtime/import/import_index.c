@@ -53,12 +53,14 @@ static RtDatum plain(const RtKeyIndex *x, int i, const RtDatum *c, char digits[3
     return p;
 }
 
+/* Has the key a part that is NULL, so that it leads to no row? */
 static bool has_null(const RtKeyIndex *x, const RtDatum *const *key) {
     for (int i = 0; i < x->n; i++)
         if (key[i]->type == RT_DATUM_NULL || key[i]->type == RT_DATUM_BLOB) return true;
     return false;
 }
 
+/* Makes room for n bytes in the buffer; false: no memory. */
 static bool more_room(RtKeyIndex *x, size_t n) {
     if (n <= x->buffer_n) return true;
     size_t room = n < 256 ? 256 : 2 * n;
@@ -98,6 +100,7 @@ static bool is_whole(const RtKeyIndex *x, const RtDatum *const *key, int64_t *v)
     return p.type == RT_DATUM_INTEGER;
 }
 
+/* The slot of a whole number, or the free one where it would be; there is always a free one. */
 static int64_t slot_of(const RtKeyIndex *x, int64_t v) {
     uint64_t h = (uint64_t)v * 0x9e3779b97f4a7c15u;
     for (uint64_t i = h ^ h >> 32;; i++) {
@@ -106,6 +109,7 @@ static int64_t slot_of(const RtKeyIndex *x, int64_t v) {
     }
 }
 
+/* Makes room for all rows of the table, a quarter staying free. */
 static gnnc_status make_slots(RtKeyIndex *x, RtError *err) {
     int64_t cap = 16;
     while (cap / 4 * 3 < x->n_rows) cap *= 2;

@@ -7,6 +7,7 @@
 #include "import_index.h"
 #include "import_table.h"
 
+/* Is the key's cell a whole number? Texts count in columns that are not declared as text. */
 static bool is_whole(const RtKeyColumn *k, const RtDatum *c, int64_t *v) {
     rt_declared type = k->t->columns[k->t->key.at[0]].declared;
     if (c->type == RT_DATUM_INTEGER) return *v = c->i, true;

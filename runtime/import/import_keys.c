@@ -110,6 +110,7 @@ static bool is_free(const RtSourceColumn *c) {
     return c->kind == RT_KIND_GUESS && !c->refers;
 }
 
+/* Is column c a part of the table's key? */
 static bool in_key(const RtSourceTable *t, int c) {
     for (int i = 0; i < t->key.n; i++)
         if (t->key.at[i] == c) return true;
@@ -133,6 +134,7 @@ static bool names_table(const char *stem, size_t n, const char *table) {
     return (k == n || plural) && strncasecmp(stem, table, n) == 0;
 }
 
+/* Guesses the table's key: a column called id, or by the table's name with id. */
 static void guess_key(RtSourceTable *t) {
     int key = -1;
     for (int c = 0; c < t->n_columns && key < 0; c++)
@@ -158,6 +160,7 @@ static int table_of_id(const RtSource *s, const char *name) {
     return found;
 }
 
+/* Tells of a column that looks like a reference, but makes no edges. */
 static void warn_of_lone_id(const Keys *k, const RtSourceTable *t, const char *column, int to) {
     if (to == -2)
         rt_import_warn(k->how, "%s: column '%s' may refer to several tables: --map FILE says which",
@@ -169,6 +172,7 @@ static void warn_of_lone_id(const Keys *k, const RtSourceTable *t, const char *c
                        t->name, column, t->type, column);
 }
 
+/* Is the column called like a key, and does it hold whole numbers? */
 static bool is_key_like(const RtSourceTable *t, int c) {
     if (t->csv && strchr(t->csv->header[c], ':')) return false;
     bool whole =
@@ -176,6 +180,7 @@ static bool is_key_like(const RtSourceTable *t, int c) {
     return rt_is_id(t->columns[c].name) && whole;
 }
 
+/* Guesses which columns refer to other tables, by their names; false: no memory. */
 static bool guess_references(const Keys *k, RtSourceTable *t) {
     for (int c = 0; c < t->n_columns; c++) {
         const char *name = t->columns[c].name;
@@ -214,6 +219,7 @@ static const char *listed(const Keys *k, const char *list, const char *name) {
     return or_no_memory(rt_pool_printf(k->pool, "%s%s%s", list, *list ? ", " : "", name));
 }
 
+/* Why a mapping is wrong: there is no such table. */
 static const char *no_table(const Keys *k, const char *name, size_t n) {
     const char *list = "";
     for (int i = 0; i < k->s->n_tables; i++) list = listed(k, list, k->s->tables[i].type);
@@ -221,6 +227,7 @@ static const char *no_table(const Keys *k, const char *name, size_t n) {
         rt_pool_printf(k->pool, "there is no table '%.*s'; there are %s", (int)n, name, list));
 }
 
+/* Why a mapping is wrong: the table has no such column. */
 static const char *no_column(const Keys *k, const RtSourceTable *t, const char *name, size_t n) {
     const char *list = "";
     for (int i = 0; i < t->n_columns; i++) list = listed(k, list, t->columns[i].name);
@@ -242,6 +249,8 @@ static bool is_identifier(const Keys *k, const char *column, const char *name, s
     return id && strlen(id) == n && memcmp(id, name, n) == 0;
 }
 
+/* The column of that name: exactly, then whatever its case, then as names in models are made; -1:
+ * none. */
 static int find_spelt(const Keys *k, const RtSourceTable *t, const char *name, size_t n) {
     int c = rt_source_column(t, name, n);
     for (int i = 0; i < t->n_columns && c < 0; i++)
@@ -253,6 +262,7 @@ static int find_spelt(const Keys *k, const RtSourceTable *t, const char *name, s
 
 /* "a" or "a,b". */
 
+/* Reads the columns of a key, "a,b". NULL: they are good; else why not. */
 static const char *read_columns(Keys *k, const RtSourceTable *t, const char *s, size_t n,
                                 RtKeyColumns *to) {
     to->n = 0;
@@ -297,6 +307,7 @@ static const char *refer(Keys *k, RtSourceTable *t, const RtKeyColumns *from, co
     return rt_source_refer(k->pool, t, &r) ? NULL : rt_map_no_memory;
 }
 
+/* Makes the columns the table's key. NULL: it is good; else why not. */
 static const char *make_key(RtSourceTable *t, const RtKeyColumns *c, bool *mapped) {
     if (*mapped && memcmp(&t->key, c, sizeof *c) != 0) return "the table has a key already";
     t->unique = t->unique && memcmp(&t->key, c, sizeof *c) == 0;

@@ -51,6 +51,7 @@ static int find_raw(const Like *x, const char *from, int k) {
     return found;
 }
 
+/* Lists the names of the file's columns for a message. */
 static void list_headers(const Like *x, char *to, size_t n) {
     size_t at = 0;
     *to = '\0';
@@ -59,6 +60,8 @@ static void list_headers(const Like *x, char *to, size_t n) {
                                (int)strcspn(x->t->header[i], ":") % 40, x->t->header[i]);
 }
 
+/* Fails: the file lacks a column that the other import has, or has two that may be it (found
+ * -2). */
 static gnnc_status no_raw(const Like *x, const RtEncoding *k, int i, int found) {
     char number[16] = "", headers[240];
     if (k->e.width) snprintf(number, sizeof number, ".%d", i);
@@ -88,6 +91,7 @@ static gnnc_status check_kind(const Like *x, const RtEncoding *k, int col) {
                    rt_col_kind_name(k->e.kind));
 }
 
+/* Makes a field as the other import has it. Only labels may be missing. */
 static gnnc_status add_field(Like *x, const RtEncoding *k, RtFields *out) {
     int width = rt_encoder_cells(&k->e);
     int *place = RT_NEWN(x->scratch, int, width);
@@ -123,6 +127,7 @@ out:
     return st;
 }
 
+/* Tells which columns of the file are left out, as the other import has none of them. */
 static void tell_others(const Like *x) {
     for (int i = 0; i < x->t->n_columns; i++)
         if (x->name[i] && !x->used[i])

@@ -17,6 +17,7 @@ static int64_t count_words(const char *s) {
     return n;
 }
 
+/* Does the cell name a picture, by its ending? */
 static bool is_picture(const char *s) {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".PNG", ".JPG", ".JPEG"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)

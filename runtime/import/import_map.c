@@ -28,6 +28,7 @@ gnnc_status rt_map_read(RtPool *pool, const RtNamedBytes *map,
     return st;
 }
 
+/* Cuts the next word of a line; false: there is none. */
 static bool next_word(const char **s, const char **word, size_t *n) {
     *s += strspn(*s, " \t");
     *word = *s;
@@ -107,12 +108,14 @@ static bool read_names(const char **s, const char *word, size_t n, RtWish *w) {
     return is(word, n, "unknown") && (w->unknown = take_number(s, INT32_MAX, &w->rare));
 }
 
+/* Reads whether a time is that of the row ("row"), or is not ("other"). */
 static bool read_row_time(const char *word, size_t n, RtWish *w) {
     w->row = is(word, n, "row");
     w->other = is(word, n, "other");
     return w->row || w->other;
 }
 
+/* Reads what stands behind a kind. NULL: it is good; else why not. */
 static const char *read_wishes(const char *s, rt_col_kind kind, RtWish *w) {
     const char *word;
     size_t n;

@@ -43,6 +43,7 @@ static const char *role_of(const RtTable *t, const RtColumn *c) {
     return !*t->time ? "other" : strcmp(t->time, c->name) == 0 ? "row" : "";
 }
 
+/* Writes how a column was made, as a line of a mapping says it. */
 static void put_what(const RtTable *t, const RtColumn *c, char *to, size_t n) {
     const RtEncoder *e = c->encoder;
     int at = snprintf(to, n, "%s ", rt_col_kind_name(c->kind));
@@ -64,6 +65,7 @@ static bool is_said(const RtColumn *c) {
     return e && e->as != RT_AS_KEY && e->as != RT_AS_MISSING && !e->width;
 }
 
+/* Writes a line for each column of the table; false: no memory. */
 static bool put_table(RtText *to, const RtTable *t) {
     bool ok = true;
     for (int i = 0; i < t->n_columns && ok; i++) {
@@ -78,6 +80,7 @@ static bool put_table(RtText *to, const RtTable *t) {
     return ok;
 }
 
+/* Is the table one of the two that are not written? */
 static bool is_left_out(const RtTable *t, const char *const *but) {
     for (int i = 0; but && i < 2; i++)
         if (but[i] && strcmp(t->name, but[i]) == 0) return true;

@@ -117,6 +117,7 @@ static gnnc_status index_split(Npz *z, const char *suffix, RtColumn *c, int k) {
     return st;
 }
 
+/* Reads masks [splits, rows] of one part into the split column, which the first of them makes. */
 static gnnc_status mask_part(Npz *z, const char *key, int part, RtColumn **c) {
     RtArray a;
     gnnc_status st = rt_npz_need(z, &z->pool, key, 2, &a);
@@ -134,6 +135,7 @@ out:
     return st;
 }
 
+/* Reads the splits that masks of three parts make. */
 static gnnc_status mask_splits(Npz *z) {
     static const char *const keys[] = {"train_masks", "val_masks", "test_masks"};
     RtColumn *c = NULL;
@@ -219,6 +221,7 @@ static gnnc_status numbered_splits(Npz *z) {
     return st;
 }
 
+/* Reads splits in the form in which they are there: masks, folds, numbers, or lists of rows. */
 static gnnc_status read_splits(Npz *z) {
     RtColumn *c;
     gnnc_status st;
@@ -290,6 +293,8 @@ static char *column_name(RtPool *pool, const char *column) {
     return rt_pool_strndup(pool, column, n);
 }
 
+/* Reads an entry that no form names: a column, mask or sparse matrix of the table that its name
+ * begins with. */
 static gnnc_status read_rest(Npz *z, const char *key) {
     RtArray a;
     bool found;
@@ -340,6 +345,7 @@ static bool has_joined_name(const Npz *z) {
     return false;
 }
 
+/* Reads nodes and edges, in the form that the archive's entries tell. */
 static gnnc_status read_form(Npz *z, const RtAlloc *from) {
     if (rt_npz_has(z, "triples")) return rt_npz_read_triples(z, from);
     if (rt_npz_has(z, "train_edges") || (rt_npz_has(z, "num_users") && rt_npz_has(z, "train")))
@@ -350,6 +356,7 @@ static gnnc_status read_form(Npz *z, const RtAlloc *from) {
     return !one && has_joined_name(z) ? rt_npz_read_typed(z, from) : rt_npz_read_graphs(z, from);
 }
 
+/* Reads a whole archive; entries that nothing used become columns. */
 static gnnc_status read_archive(Npz *z, const RtAlloc *from, RtBytes file, const char *name) {
     gnnc_status st;
     TRY(st, rt_zip_open(&z->pool, file, name, &z->zip, z->b.err));

@@ -7,6 +7,7 @@
 
 #include "import_npz.h"
 
+/* Number of nodes: as an entry says, or as many as another has rows. */
 static gnnc_status count_nodes(Npz *z, int64_t *n) {
     RtArray a;
     bool found;
@@ -28,6 +29,7 @@ out:
     return st;
 }
 
+/* Reads edges from compressed rows: *from, *to [n]. */
 static gnnc_status rows_of_indptr(Npz *z, int64_t n_nodes, int64_t *n, const int32_t **from,
                                   const int32_t **to) {
     RtArray ptr, idx;
@@ -53,6 +55,7 @@ out:
     return st;
 }
 
+/* Reads the edges, of whichever form is there. */
 static gnnc_status read_edges(Npz *z, RtTable *nodes, RtTable **out) {
     const int32_t *from, *to;
     int64_t n;
@@ -95,6 +98,7 @@ out:
     return st;
 }
 
+/* Makes a table of graphs, of which each has consecutive nodes. */
 static gnnc_status read_graph_table(Npz *z, RtTable *nodes) {
     RtArray a;
     RtTable *graphs;

@@ -20,6 +20,7 @@ typedef struct {
     int64_t n, n_entities, n_relations; /* counts: what the numbers say */
 } Triples;
 
+/* Adds rows (head, relation, tail) of a part. */
 static gnnc_status append_triples(Npz *z, Triples *t, const char *key, const RtArray *a, int part) {
     for (int64_t i = 0; i < a->shape[0]; i++) {
         int64_t v[3];
@@ -231,6 +232,7 @@ out:
     return st;
 }
 
+/* One more than the largest number, and at least `most`. */
 static int64_t largest(const int32_t *v, int64_t n, int64_t most) {
     for (int64_t i = 0; i < n; i++)
         if (v[i] >= most) most = (int64_t)v[i] + 1;

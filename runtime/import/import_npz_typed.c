@@ -7,6 +7,7 @@
 
 #include "import_npz.h"
 
+/* Makes a node type of each entry num_TYPE. */
 static gnnc_status read_node_types(Npz *z) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < z->zip.n && st == GNNC_OK; i++) {
@@ -41,6 +42,7 @@ static bool edge_ends(const Npz *z, const char *key, const RtTable **src, const 
     return *src && *dst;
 }
 
+/* Makes an edge type of each entry whose name joins two node types: a__b. */
 static gnnc_status read_edge_types(Npz *z) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < z->zip.n && st == GNNC_OK; i++) {

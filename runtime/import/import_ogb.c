@@ -17,6 +17,7 @@ gnnc_status rt_ogb_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a
     return rt_folder_numbers(&o->b.d->pool, o->f, file, a, found, o->b.err);
 }
 
+/* Reads a file of numbers that must be there. */
 static gnnc_status need_numbers(Ogb *o, const char *dir, const char *stem, RtArray *a) {
     bool found;
     gnnc_status st = rt_ogb_numbers(o, dir, stem, a, &found);
@@ -153,6 +154,7 @@ static gnnc_status add_graphs(Ogb *o, RtTable *nodes, const RtArray *sizes, RtTa
     return GNNC_OK;
 }
 
+/* Adds up the nodes of all graphs. */
 static gnnc_status count_nodes(Ogb *o, const RtArray *sizes, int64_t *n) {
     *n = 0;
     for (int64_t g = 0; g < sizes->count; g++) {
@@ -167,6 +169,7 @@ static gnnc_status count_nodes(Ogb *o, const RtArray *sizes, int64_t *n) {
     return GNNC_OK;
 }
 
+/* Reads a data set of one node type: one graph, or many. */
 static gnnc_status read_one_type(Ogb *o) {
     RtArray sizes, per_graph;
     RtTable *nodes, *edges, *graphs = NULL;
@@ -233,6 +236,7 @@ out:
     return st;
 }
 
+/* The node type of that name; NULL: there is none. */
 static RtTable *node_type(const Ogb *o, const char *name) {
     for (int i = 0; i < o->b.d->n_nodes; i++)
         if (strcmp(o->b.d->nodes[i].name, name) == 0) return &o->b.d->nodes[i];
@@ -260,6 +264,7 @@ static gnnc_status add_relation(Ogb *o, const char *line) {
     return st == GNNC_OK ? add_columns(o, t, dir, "edge") : st;
 }
 
+/* Reads the edge types that the data set lists. */
 static gnnc_status read_relations(Ogb *o) {
     RtBytes text;
     bool found;
@@ -276,6 +281,8 @@ out:
     return st;
 }
 
+/* Reads a data set of several node types: relations, then features, labels and splits of each
+ * type. */
 static gnnc_status read_types(Ogb *o) {
     const char *scheme;
     gnnc_status st;

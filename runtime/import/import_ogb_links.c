@@ -48,6 +48,7 @@ static gnnc_status find_pickle(Ogb *o, RtBytes file, const char *where, RtBytes 
     return GNNC_OK;
 }
 
+/* The value of a dictionary's key; NULL: it has none. */
 static const RtPy *entry(const RtPy *dict, const char *key) {
     size_t n = strlen(key);
     for (int64_t i = 0; i + 1 < dict->n; i += 2) {
@@ -58,6 +59,7 @@ static const RtPy *entry(const RtPy *dict, const char *key) {
     return NULL;
 }
 
+/* Reads an array of a split's file, row by row. */
 static gnnc_status read_array(Ogb *o, const Links *l, const char *key, RtArray *a) {
     char *where = rt_pool_printf(&o->pool, "%s: %s", l->where, key);
     if (!where) return rt_fail_nomem(o->b.err, key);
@@ -148,6 +150,7 @@ out:
     return st;
 }
 
+/* Makes an edge type of the pairs in all parts, with the split that they are in. */
 static gnnc_status add_links(Ogb *o, const RtTable *nodes, Links *all, int n, const char *pairs,
                              const char *name) {
     int64_t total = 0, at = 0;

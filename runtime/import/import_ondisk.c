@@ -119,6 +119,7 @@ static gnnc_status split_ends(OnDisk *o, const RtJson *v, const RtArray *a, bool
     return GNNC_OK;
 }
 
+/* Reads all edge types. */
 static gnnc_status read_edges(OnDisk *o, const RtJson *graph) {
     gnnc_status st = GNNC_OK;
     for (const RtJson *v = list_of(graph, "edges"); v && st == GNNC_OK; v = v->next) {
@@ -139,6 +140,7 @@ out:
     return st;
 }
 
+/* Reads the columns that the list describes. */
 static gnnc_status read_features(OnDisk *o, const RtJson *list) {
     gnnc_status st = GNNC_OK;
     RtDataset *d = o->b.d;
@@ -175,6 +177,7 @@ static bool is_seeds(const char *name) {
            strcmp(name, "node_pairs") == 0;
 }
 
+/* Reads one set of seeds, with their labels if it has some. */
 static gnnc_status read_set(OnDisk *o, const RtJson *v, int part, Set *s) {
     gnnc_status st = GNNC_OK;
     bool seeds = false;
@@ -200,6 +203,7 @@ out:
     return st;
 }
 
+/* Reads the sets of all three parts; seeds are nodes [M] or pairs [M, 2]. */
 static gnnc_status read_sets(OnDisk *o, const RtJson *task, Set *set, int *n) {
     static const char *const parts[] = {"train_set", "validation_set", "test_set"};
     gnnc_status st = GNNC_OK;
@@ -256,6 +260,7 @@ out:
     return st;
 }
 
+/* Makes an edge type of the pairs in all sets of a type, with split and labels. */
 static gnnc_status add_link_task(OnDisk *o, const Set *s, const Set *end) {
     RtTable *src = o->b.d->nodes, *dst = src, *t;
     RtColumn *split;
@@ -299,6 +304,7 @@ out:
     return st;
 }
 
+/* Reads a task: of nodes or of pairs, each type once. */
 static gnnc_status read_task(OnDisk *o, const RtJson *task) {
     Set *set = RT_NEWN(&o->pool, Set, MOST_SETS);
     int n = 0;
@@ -326,6 +332,7 @@ static int count_list(const RtJson *v, const char *key) {
     return l && l->kind == RT_JSON_ARRAY ? l->n : 0;
 }
 
+/* Reads the description of a data set, and what it names. */
 static gnnc_status read_all(OnDisk *o, const RtAlloc *from, RtImport *how, RtError *err) {
     RtBytes text;
     RtJson *meta;

@@ -64,12 +64,14 @@ static bool skip_to_second(const char **s, char separator) {
     return *s > first;
 }
 
+/* Skips what may stand between a pair and the line's end; false: something else does. */
 static bool skip_line_end(const char **s, char separator) {
     if (separator && **s == '\r') ++*s;
     while (!separator && is_blank(**s)) ++*s;
     return *(*s)++ == '\n';
 }
 
+/* Reads the pairs of a share; false: a line is no pair of whole numbers. */
 static bool read_lines(const Reader *r, Share *h) {
     int32_t *first = r->to->first + h->at, *second = r->to->second + h->at, most = -1;
     const char *s = h->s;
@@ -93,6 +95,7 @@ static void count_some(void *arg, int member, int n_members) {
         r->share[i].n = count_lines(r->share[i].s, r->share[i].end);
 }
 
+/* A member reads every n_members-th share. */
 static void read_some(void *arg, int member, int n_members) {
     Reader *r = arg;
     for (int i = member; i < r->n_shares; i += n_members)
@@ -112,6 +115,8 @@ static void cut(Reader *r, const char *end) {
     }
 }
 
+/* Makes room for the pairs of all shares, and gives each its place; false: there are too many, or
+ * no memory. */
 static bool take_room(Reader *r, RtPool *pool) {
     RtPairs *to = r->to;
     for (int i = 0; i < r->n_shares; i++) {
@@ -124,6 +129,7 @@ static bool take_room(Reader *r, RtPool *pool) {
     return to->first && to->second;
 }
 
+/* Starts threads for so much text; NULL: it is too little to share, or none could be started. */
 static RtTeam *team_for(RtPool *pool, size_t work, int *n_members) {
     RtTeam *team = NULL;
     RtError unheard;

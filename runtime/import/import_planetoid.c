@@ -45,6 +45,7 @@ static gnnc_status read_matrix(Planetoid *p, int part, RtCsr *out) {
     return st == GNNC_OK ? rt_pickle_csr(&p->pool, v, rt_planetoid_parts[part], out, p->err) : st;
 }
 
+/* Reads the labels of a part: a row for each of its features' rows. */
 static gnnc_status read_labels(Planetoid *p, int part, int64_t n_rows, RtArray *out) {
     RtPy *v;
     gnnc_status st;
@@ -81,6 +82,7 @@ static gnnc_status read_test_index(Planetoid *p) {
     return GNNC_OK;
 }
 
+/* Reads all files and checks that they fit together. */
 static gnnc_status read_parts(Planetoid *p) {
     gnnc_status st;
     TRY(st, read_matrix(p, X, &p->x));
@@ -125,6 +127,7 @@ static const RtCsr *part_of(const Planetoid *p, int32_t row, int64_t *r) {
     return row < 0 ? NULL : row < p->allx.n_rows ? &p->allx : &p->tx;
 }
 
+/* Makes the sparse features; row[v] says where those of node v are. */
 static gnnc_status add_features(Planetoid *p, const int32_t *row) {
     RtPool *pool = &p->d->pool;
     RtColumn *c = rt_import_column(p->d, RT_COL_CSR, "x");
@@ -155,6 +158,7 @@ static int32_t label_of(const RtArray *y, int64_t row) {
     return (int32_t)best;
 }
 
+/* Makes the classes; nodes that are in no file have none. */
 static gnnc_status add_labels(Planetoid *p, const int32_t *row) {
     RtColumn *c = rt_import_column(p->d, RT_COL_CLASS, "y");
     int32_t *y = RT_NEWN(&p->d->pool, int32_t, p->n);
@@ -169,6 +173,7 @@ static gnnc_status add_labels(Planetoid *p, const int32_t *row) {
     return GNNC_OK;
 }
 
+/* Makes the public split: x trains, the next 500 nodes validate, test.index tests. */
 static gnnc_status add_split(Planetoid *p) {
     RtColumn *c = rt_import_column(p->d, RT_COL_SPLIT, "split");
     int8_t *part = RT_NEWN(&p->d->pool, int8_t, p->n);
@@ -188,6 +193,8 @@ static bool read_node(const Planetoid *p, const RtPy *v, int32_t *to) {
     return true;
 }
 
+/* Lists the neighbours of all nodes: *ends has the sources, and from its middle on the
+ * destinations. */
 static gnnc_status list_edges(Planetoid *p, const RtPy *graph, int32_t **ends, int64_t *n) {
     int64_t cap = 0, e = 0;
     int32_t from;
@@ -242,6 +249,7 @@ out:
     return st;
 }
 
+/* Makes the data set of all files. */
 static gnnc_status make(Planetoid *p, const RtAlloc *from) {
     int32_t *row;
     gnnc_status st;

@@ -18,6 +18,7 @@ static const int8_t *parts_of(const RtTable *t) {
     return c && c->kind == RT_COL_SPLIT ? c->splits : NULL; /* the first of several */
 }
 
+/* Has any of the tables a split? */
 static bool has_split(const RtTable *t, int n) {
     for (int i = 0; i < n; i++)
         if (parts_of(&t[i])) return true;
@@ -36,6 +37,7 @@ typedef struct {
     double before;
 } HeldOut;
 
+/* How a table's rows are held out from training: by a split, or by their time. */
 static HeldOut held_out_of(const Sets *s, const RtTable *t) {
     const RtColumn *time = s->rows->dated ? rt_import_row_time(t, s->rows->by_time) : NULL;
     HeldOut h = {.parts = parts_of(t), .before = s->rows->before};
@@ -58,6 +60,7 @@ static int64_t join(Sets *s, int64_t a, int64_t b) {
     return low;
 }
 
+/* Joins the sets of nodes at both ends of each edge that training sees. */
 static void join_ends(Sets *s, const RtTable *e) {
     HeldOut own = held_out_of(s, e), src = held_out_of(s, &s->d->nodes[e->src_type]);
     HeldOut dst = held_out_of(s, &s->d->nodes[e->dst_type]);
@@ -70,6 +73,8 @@ static void join_ends(Sets *s, const RtTable *e) {
     }
 }
 
+/* Makes the sets of nodes that training joins, and marks those with a row that is learned from.
+ * False: no memory. */
 static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, Sets *s,
                       RtError *err) {
     int64_t n = 0;
@@ -92,6 +97,7 @@ static bool make_sets(RtPool *pool, const RtDataset *d, const RtFitRows *rows, S
     return true;
 }
 
+/* For each node of the type: is it joined to a row that is learned from? NULL: no memory. */
 static bool *reached_nodes(RtPool *pool, Sets *s, int type, RtError *err) {
     bool *to = rt_import_reserve(pool, s->d->nodes[type].count, sizeof *to, err);
     for (int64_t i = 0; to && i < s->d->nodes[type].count; i++)

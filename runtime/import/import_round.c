@@ -17,6 +17,7 @@ static const char *type_name(RtDtype dt) {
     return dt == RT_DT_BF16 ? "bf16" : "f16";
 }
 
+/* Rounds a column to 16 bits. Its values become the rounded ones, as programs read them. */
 static gnnc_status round_column(const Round *r, RtColumn *c, RtDtype dt) {
     rt_dtype to = dt == RT_DT_BF16 ? RT_BF16 : RT_F16;
     int64_t width = 1;
@@ -38,6 +39,7 @@ static gnnc_status round_column(const Round *r, RtColumn *c, RtDtype dt) {
     return GNNC_OK;
 }
 
+/* Does `name`, with or without a table, name this column? */
 static bool is_named(const Round *r, const RtColumn *c, const char *name) {
     const char *dot = strchr(name, '.');
     size_t n = dot ? (size_t)(dot - name) : 0;
@@ -61,6 +63,7 @@ static RtLowOf *wish(const Round *r, const RtColumn *c) {
     return named ? named : all;
 }
 
+/* Rounds the columns of a table that the user named. */
 static gnnc_status round_table(RtDataset *d, RtImport *how, const RtTable *t, RtError *err) {
     Round r = {&d->pool, how, t->name, err};
     gnnc_status st = GNNC_OK;

@@ -48,6 +48,7 @@ typedef struct {
     char found[160];
 } Choice;
 
+/* Notes a table that might be split; messages list the first four. */
 static void offer(Choice *c, RtTable *t) {
     size_t n = strlen(c->found);
     c->table = t;
@@ -55,6 +56,7 @@ static void offer(Choice *c, RtTable *t) {
         snprintf(c->found + n, sizeof c->found - n, "%s%.36s", n ? ", " : "", t->name);
 }
 
+/* Notes the tables that might be split: the named one, else all, or all with labels. */
 static void offer_all(Choice *c, RtTable *t, int n, bool labelled) {
     for (int i = 0; i < n; i++)
         if (*c->how->table ? strcmp(t[i].name, c->how->table) == 0
@@ -97,6 +99,7 @@ static uint64_t pair_of(const RtTable *t, int64_t e) {
     return (uint64_t)a << 32 | b;
 }
 
+/* The time column by which a table is split; NULL: the error says why there is none. */
 static const RtColumn *time_of(const RtTable *t, const char *name, RtError *err) {
     const RtColumn *c = rt_table_column(t, name);
     if (c && c->kind == RT_COL_TIME) return c;
@@ -109,6 +112,8 @@ static const RtColumn *time_of(const RtTable *t, const char *name, RtError *err)
     return NULL;
 }
 
+/* A number for each row, by which rows are sorted: its time, or chance. Rows without a label have
+ * none (NaN). */
 static void make_keys(const RtTable *t, const RtColumn *time, uint64_t seed, double *key) {
     const RtColumn *label = t->src ? NULL : rt_table_label(t);
     for (int64_t i = 0; i < t->count; i++) {
@@ -122,6 +127,7 @@ typedef struct {
     int32_t row;
 } Keyed;
 
+/* Sorts rows by key, those of one key by number. */
 static int by_key(const void *x, const void *y) {
     const Keyed *a = x, *b = y;
     if (a->key != b->key) return a->key < b->key ? -1 : 1;
@@ -158,6 +164,7 @@ static RtColumn *split_column(RtDataset *d, RtTable *t) {
     return &more[t->n_columns++];
 }
 
+/* Says in the schema how the split was made. */
 static const char *reason(RtPool *pool, const RtSplitHow *h, const RtColumn *time,
                           const int32_t *order, const int64_t cut[2], int64_t n) {
     if (!time) return rt_pool_printf(pool, "--split, seed %llu", (unsigned long long)h->seed);
@@ -166,6 +173,7 @@ static const char *reason(RtPool *pool, const RtSplitHow *h, const RtColumn *tim
                           time->f64[order[cut[1] < n ? cut[1] : n - 1]]);
 }
 
+/* Puts sorted rows into the three parts by their shares, and makes the split column. */
 static gnnc_status assign(RtDataset *d, RtTable *t, const RtSplitHow *h, const RtColumn *time,
                           const int32_t *order, const double *key, int64_t n, RtError *err) {
     int64_t cut[2];

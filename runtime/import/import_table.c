@@ -25,6 +25,7 @@ static int64_t matrix_column(const char *header, size_t *n_base) {
     return k;
 }
 
+/* Is column col the next of a list of columns name.0, name.1, ..? */
 static bool continues(const RtCsv *t, const RtField *before, int col) {
     size_t n, m;
     const char *first = t->header[before->first], *here = t->header[col];
@@ -85,6 +86,7 @@ typedef struct {
     int64_t all, numbers, whole, commas; /* commas: numbers to somebody */
 } Cells;
 
+/* Counts what the cells of a column can be read as; empty ones are left out. */
 static Cells count_kinds(const RtCsv *t, int col) {
     Cells n = {0};
     double v;
@@ -100,6 +102,7 @@ static Cells count_kinds(const RtCsv *t, int col) {
     return n;
 }
 
+/* Why a column is a time: the form of its dates. */
 static const char *why_dates(RtDateForm form) {
     switch (form) {
     case RT_DATE_YEAR_FIRST:
@@ -184,6 +187,7 @@ static bool large_cell(const char *s) {
     return rt_cell_is_integer(s, &v) && (v < 0 || v > 1);
 }
 
+/* Tells that a column that looks like a key became a feature. */
 static void warn_of_key(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f) {
     bool sure;
     int64_t all;
@@ -244,6 +248,7 @@ static void warn_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted,
                        t->name, f->name, kind, first.s);
 }
 
+/* Tells that a column is called like a time, and which cell is none. */
 static void warn_of_no_time(const RtCsv *t, int col, const RtFieldsWanted *wanted,
                             const RtField *f) {
     for (int64_t r = 0; r < t->n_rows; r++) {
@@ -259,6 +264,7 @@ static void warn_of_no_time(const RtCsv *t, int col, const RtFieldsWanted *wante
     }
 }
 
+/* Tells that a column nearly is one of dates, where it became something else. */
 static void tell_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f,
                           const RtDates *d, bool ambiguous) {
     bool told = f->kind == RT_COL_CAT || f->kind == RT_COL_FLOAT;
@@ -306,6 +312,7 @@ static gnnc_status find_kind(RtPool *keep, RtPool *scratch, const RtCsv *t, int 
     return st;
 }
 
+/* Begins a field with column col, and finds its kind. `keep` owns what data sets keep. */
 static gnnc_status new_field(RtPool *keep, RtPool *scratch, const RtCsv *t, int col,
                              const RtFieldsWanted *wanted, RtField *f, RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
@@ -341,6 +348,7 @@ static bool collect_categories(RtPool *keep, RtPool *scratch, const RtCsv *t, co
     return rt_encoder_index(scratch, e);
 }
 
+/* Has the column an empty cell? */
 static bool has_empty(const RtCsv *t, int col) {
     for (int64_t r = 0; r < t->n_rows; r++)
         if (rt_cell_absent(cell_of(t, r, col))) return true;
@@ -354,6 +362,7 @@ static RtDateForm plain_form(const RtCsv *t, int col) {
     return numbers ? RT_DATE_SECONDS : RT_DATE_ISO;
 }
 
+/* An encoder for the column that says which cells of `from` are empty; NULL: no memory. */
 static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
     RtEncoder *e = RT_NEW(keep, RtEncoder);
     if (e)
@@ -410,6 +419,7 @@ bool rt_field_reserve(RtPool *keep, const RtImport *how, const RtCsv *t, RtField
     return f->cell && (f->to.all = rt_pool_alloc(keep, (size_t)t->n_rows, row));
 }
 
+/* Fails if two fields have one name. */
 static gnnc_status check_repeated(RtPool *scratch, const RtCsv *t, const RtFields *f,
                                   RtError *err) {
     RtNames seen;
@@ -454,6 +464,7 @@ static int place_of(const RtField *f, int i) {
     return f->place ? f->place[i] : f->first + i;
 }
 
+/* Stores a row's cells of a field. NULL: they are good; else why not, and *at says which. */
 static const char *store_field(const RtImport *how, RtField *f, const RtCsv *t, int64_t from,
                                int64_t to, int *at) {
     for (int i = 0; i < f->width; i++) f->cell[i].text = cell_of(t, from, place_of(f, i));
@@ -501,6 +512,7 @@ const char *rt_fields_store(RtFields *f, const RtCsv *t, int64_t from, int64_t t
     return NULL;
 }
 
+/* The column of a field, of n_rows rows. */
 static RtColumn field_column(const RtField *x, int64_t n_rows) {
     RtEncoder *e = x->encoder;
     if (x->kind == RT_COL_CLASS && e->n_categories < 0) e->n_categories = x->n_categories;

@@ -33,6 +33,7 @@ static bool are_many(RtPool *scratch, const RtCsv *t, int col, int64_t n, bool *
     return true;
 }
 
+/* Is the first cell that is not empty the name of a picture that can be read? */
 static bool is_first_there(const RtImport *how, const RtTextList *texts) {
     int64_t i = 0;
     while (i < texts->n && rt_cell_absent(texts->at(texts->of, i))) i++;

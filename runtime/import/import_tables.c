@@ -82,6 +82,7 @@ static void want_all(Reading *r, const RtKeyColumns *c) {
     for (int i = 0; i < c->n; i++) want(r, c->at[i]);
 }
 
+/* Makes room to read a table row by row. */
 static gnnc_status reading_new(Tables *x, Table *t, Reading *r) {
     int n = t->s->n_columns;
     *r = (Reading){.x = x, .t = t, .row = -1};
@@ -158,6 +159,7 @@ static Index *find_index(Tables *x, int table, const RtKeyColumns *c) {
     return k;
 }
 
+/* Finds which indexes over keys are needed: of own keys, and of those that others refer to. */
 static gnnc_status plan_indexes(Tables *x, int n_refs) {
     x->index = RT_NEWN(&x->pool, Index, n_refs + x->source->n_tables);
     if (!x->index) return no_memory(x);
@@ -174,6 +176,7 @@ static gnnc_status plan_indexes(Tables *x, int n_refs) {
     return GNNC_OK;
 }
 
+/* Adds the row to the indexes over its table. */
 static gnnc_status add_keys_of_row(Reading *r) {
     Tables *x = r->x;
     int32_t first;
@@ -187,6 +190,7 @@ static gnnc_status add_keys_of_row(Reading *r) {
     return GNNC_OK;
 }
 
+/* Reads a table's keys into its indexes; references are found by these when all are read. */
 static gnnc_status read_keys(Tables *x, Table *t) {
     Reading r;
     bool more = true;
@@ -246,6 +250,7 @@ static gnnc_status find_row(Reading *r, Index *to, const RtKeyColumns *from, int
     return rt_key_index_find(&to->rows, &(const RtDatum *){&other}, row, r->x->err);
 }
 
+/* Has the reference an empty part, so that it leads to no row? */
 static bool is_absent(Reading *r, const RtKeyColumns *from) {
     const RtDatum *const *cell = cells_of(r, from);
     for (int i = 0; i < from->n; i++)
@@ -308,6 +313,7 @@ static gnnc_status leave_out(Reading *r) {
     return GNNC_OK;
 }
 
+/* Stores the columns of a row. NULL: they are good; else why not. */
 static const char *store(Reading *r) {
     const RtSourceTable *s = r->t->s;
     if (s->csv) return rt_fields_store(&r->fields, s->csv, r->row, r->t->n);
@@ -315,6 +321,7 @@ static const char *store(Reading *r) {
     return rt_datum_fields_store(&r->cells, r->list, r->t->n);
 }
 
+/* Stores a row, its edges and its key. A bad row is told and left out. */
 static gnnc_status store_row(Reading *r) {
     char text[3 * SHOWN];
     bool stays = true;
@@ -337,6 +344,7 @@ static bool has_value(const RtSourceTable *s, int c) {
     return !s->columns[c].refers && (!key || s->columns[c].declared == RT_DECLARED_TIME);
 }
 
+/* Makes the fields of the table's columns that are neither keys nor references. */
 static gnnc_status make_fields(Reading *r) {
     const RtSourceTable *s = r->t->s;
     RtPool *keep = &r->x->b.d->pool;
@@ -357,6 +365,7 @@ static gnnc_status make_fields(Reading *r) {
     return st;
 }
 
+/* Makes room for an edge from each row, by each reference. */
 static gnnc_status make_edges(Reading *r) {
     RtPool *keep = &r->x->b.d->pool;
     for (int i = 0; i < r->t->s->n_references; i++) {
@@ -370,6 +379,7 @@ static gnnc_status make_edges(Reading *r) {
     return GNNC_OK;
 }
 
+/* Gives the node type the columns that were read. */
 static gnnc_status add_columns(Reading *r) {
     Tables *x = r->x;
     RtColumn *columns;
@@ -389,6 +399,7 @@ static gnnc_status add_columns(Reading *r) {
     return st;
 }
 
+/* Reads all rows of a table and makes its node type. */
 static gnnc_status read_rows(Reading *r) {
     Tables *x = r->x;
     bool more = true;
@@ -409,6 +420,7 @@ out:
     return st;
 }
 
+/* Reads a table with memory of its own for rows. */
 static gnnc_status read_table(Tables *x, Table *t) {
     Reading r;
     gnnc_status st = reading_new(x, t, &r);
@@ -429,6 +441,7 @@ static const char *reference_why(Tables *x, const char *columns, const Edges *e)
     return why ? rt_pool_strndup(pool, why, strlen(why)) : NULL;
 }
 
+/* Tells how many references lead to no row, or to rows that are left out. */
 static void warn_of_lost(const Tables *x, const Table *t, const RtReference *ref, const Edges *e,
                          int64_t n_gone) {
     char columns[SHOWN];
@@ -472,6 +485,8 @@ static const char *key_columns(Tables *x, const Table *t, const RtKeyColumns *fr
     return key;
 }
 
+/* Makes an edge type of a reference. Rows that were left out have moved the numbers of those behind
+ * them. */
 static gnnc_status add_reference(Tables *x, Table *t, int i) {
     const RtReference *ref = &t->s->references[i];
     const Table *to = &x->table[ref->table];
@@ -495,6 +510,7 @@ static gnnc_status add_reference(Tables *x, Table *t, int i) {
     return st;
 }
 
+/* Reads all tables: keys first, then rows, then edges. */
 static gnnc_status read_all(Tables *x, const RtAlloc *from, const RtNamedBytes *map) {
     RtSource *s = x->source;
     int n_refs = 0;

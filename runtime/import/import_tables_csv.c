@@ -38,6 +38,7 @@ static gnnc_status name_columns(Csvs *x, RtSourceTable *t, RtError *err) {
     return GNNC_OK;
 }
 
+/* Reads one CSV file of the folder as a table; n_stem characters of its name are the type's. */
 static gnnc_status read_table(Csvs *x, const char *file, size_t n_stem, RtError *err) {
     RtBytes text;
     bool found;
@@ -66,6 +67,7 @@ out:
     return st;
 }
 
+/* Reads all CSV files of the folder. */
 static gnnc_status read_folder(Csvs *x, RtError *err) {
     const char **names;
     int n;
@@ -96,6 +98,7 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     return GNNC_OK;
 }
 
+/* Gives the wanted cells of the next row; *line 0: there is none. */
 static gnnc_status next_row(RtSource *s, RtDatum *cell, int64_t *line, RtError *err) {
     Csvs *x = s->state;
     (void)err;
@@ -134,6 +137,7 @@ static void warn_of_edges(const Csvs *x, const RtSourceTable *t) {
         t->name, x->f->name, x->f->name, t->name, t->type, t->type);
 }
 
+/* Reads a folder of CSV files as tables that refer to each other. */
 static gnnc_status read_all(const RtAlloc *from, Csvs *x, const RtNamedBytes *mapping,
                             RtDataset **out, RtError *err) {
     gnnc_status st;

@@ -21,6 +21,7 @@ typedef struct {
     const RtColumn *const *row_time;
 } Windows;
 
+/* Notes how far windows reach, and from when to when their rows have times. */
 static void see_window(void *user, const RtQueryExpr *e) {
     Windows *w = user;
     if (e->value.agg == RT_AGG_NONE) return;
@@ -45,6 +46,8 @@ static void see_future(void *user, const RtQueryExpr *e) {
     if (e->value.agg != RT_AGG_NONE && e->value.to > 0) *(const RtQueryExpr **)user = e;
 }
 
+/* Do windows of the condition end at 0, and those of the answer begin there or later? Else the
+ * answer would be known. */
 static gnnc_status check_windows(const RtTask *t, const Windows *w) {
     const RtQueryExpr *future = NULL;
     rt_query_each(t->q.where, see_future, &future);
@@ -103,6 +106,7 @@ static gnnc_status find_classes(RtTask *t) {
     return GNNC_OK;
 }
 
+/* The answer of a row at a time; NaN: there is none. */
 static double answer_of(const RtTask *t, int64_t row, double at) {
     const RtQueryExpr *e = t->q.target;
     if (e->kind == RT_QUERY_VALUE) {
@@ -236,6 +240,7 @@ typedef struct {
     int32_t row;
 } Dated;
 
+/* Sorts rows by time, those of one time by number. */
 static int by_time(const void *x, const void *y) {
     const Dated *a = x, *b = y;
     if (a->time != b->time) return a->time < b->time ? -1 : 1;
@@ -291,6 +296,7 @@ static void see_number(void *user, const RtQueryExpr *e) {
     if (!*c && own && own->kind == RT_COL_FLOAT && own->rank == 1) *c = own;
 }
 
+/* Makes the rows of a task that predicts a column: one for each row that has an answer. */
 static gnnc_status ask_column(RtTask *t) {
     const RtColumn *time = t->row_time[t->entity - t->d->nodes], *told = NULL;
     gnnc_status st = ask_rows(t, time);
@@ -312,6 +318,7 @@ gnnc_status rt_task_times(RtTask *t) {
     return GNNC_OK;
 }
 
+/* Finds what the query names in the data, and makes room to compute answers. */
 static gnnc_status bind(RtTask *t) {
     gnnc_status st;
     TRY(st, rt_task_times(t));
@@ -331,6 +338,7 @@ out:
     return st;
 }
 
+/* Makes the task's rows, answers and tables from a query. */
 static gnnc_status make(RtTask *t) {
     gnnc_status st;
     TRY(st, rt_query_parse(t->pool, t->how->query, &t->q, t->err));

@@ -6,6 +6,7 @@
 #include "runtime/data/encoder.h"
 #include "import_task_impl.h"
 
+/* Adds a column to a table of answers; NULL: no memory. */
 static RtColumn *add_column(RtTask *t, RtTable *to, const char *name, rt_col_kind kind) {
     RtColumn *c = rt_table_add_column(&t->d->pool, to);
     if (!c) return NULL;
@@ -31,6 +32,7 @@ static bool put_numbers(RtTask *t, RtColumn *c) {
     return true;
 }
 
+/* Stores the answers as classes; false: no memory. */
 static bool put_classes(RtTask *t, RtColumn *c) {
     int32_t *v = RT_NEWN(&t->d->pool, int32_t, c->n_rows);
     if (!v) return false;
@@ -55,6 +57,7 @@ static bool put_time(RtTask *t, RtTable *to) {
     return true;
 }
 
+/* Makes an edge from each row to the entity that it is about; false: no memory. */
 static bool put_edge(RtTask *t, const RtTable *table, RtTable *to) {
     int32_t *src = RT_NEWN(&t->d->pool, int32_t, table->count);
     *to = (RtTable){.name = rt_pool_printf(&t->d->pool, "%s__%s", table->name, t->entity->name),

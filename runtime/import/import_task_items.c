@@ -62,6 +62,7 @@ static const char *name_of_links(const RtTask *t) {
                           own ? "_ranked" : "");
 }
 
+/* Adds a column to the table of links; NULL: no memory. */
 static RtColumn *add_column(RtTask *t, RtTable *to, const char *name, rt_col_kind kind) {
     RtColumn *c = rt_table_add_column(&t->d->pool, to);
     if (!c) return NULL;
@@ -70,6 +71,7 @@ static RtColumn *add_column(RtTask *t, RtTable *to, const char *name, rt_col_kin
     return c;
 }
 
+/* Gives each link the part and time of the row that asks; false: no memory. */
 static bool put_columns(RtTask *t, RtTable *to) {
     RtPool *pool = &t->d->pool;
     RtColumn *split = add_column(t, to, "split", RT_COL_SPLIT);
@@ -91,6 +93,7 @@ static bool put_columns(RtTask *t, RtTable *to) {
     return true;
 }
 
+/* Tells which rows, keys and events a ranking is about, for those who judge it in SQL. */
 static void tell_ranks(RtTask *t, const char *links) {
     const RtQueryRows *r = t->lists.asked->rows;
     RtTaskRanks *to = &t->made->ranks;

@@ -24,6 +24,7 @@ static const char *column_name(RtPool *pool, int i, int n) {
     return i == ENTITY ? "entity" : i == TIME ? "time" : "answer";
 }
 
+/* The table of that name, whatever its case; -1: there is none. */
 static int find_entity(RtSource *s, const char *name) {
     for (int i = 0; i < s->n_tables; i++) {
         const char *type = rt_identifier(&s->pool, s->tables[i].name, strlen(s->tables[i].name));
@@ -76,6 +77,7 @@ typedef struct {
     double end; /* of the data */
 } Taken;
 
+/* Sorts rows by time, then by entity, then as they came. */
 static int by_time(const void *x, const void *y) {
     const Asked *a = x, *b = y;
     if (a->time != b->time) return a->time < b->time ? -1 : 1;
@@ -83,6 +85,7 @@ static int by_time(const void *x, const void *y) {
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
+/* Finds the columns of time and answers in what the SELECT gave. */
 static gnnc_status find_columns(Taken *t) {
     RtPool *pool = t->task->pool;
     int n = ANSWER; /* with the answers */
@@ -137,6 +140,7 @@ static double code_of(const Taken *t, const RtColumn *c, int64_t row) {
     return code < 0 ? NAN : code;
 }
 
+/* Answer i of a row; NaN: there is none. */
 static double answer_of(const Taken *t, int i, int64_t row) {
     const RtColumn *c = t->answer[i];
     if (c->kind == RT_COL_CAT) return code_of(t, c, row);
@@ -163,6 +167,8 @@ static gnnc_status check_born(const Taken *t, int64_t row, int32_t entity) {
     return refuse(t, row, why);
 }
 
+/* Sorts rows by time. Each has an entity that is there by then, and no entity is asked twice at a
+ * time. */
 static gnnc_status sort_rows(Taken *t, const RtTable *edges) {
     RtTask *task = t->task;
     const int64_t n = t->table.count;
@@ -282,6 +288,7 @@ static gnnc_status add_rows(Taken *t) {
     return st;
 }
 
+/* Makes the task's rows, answers and tables from what the SELECT gave. */
 static gnnc_status make(Taken *t, const char *name, RtTaskMade *made) {
     RtTask *task = t->task;
     RtTable edges = {0};

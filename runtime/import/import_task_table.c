@@ -18,18 +18,21 @@ typedef struct {
     bool found;
 } Sought;
 
+/* Notes whether a value of the query is the column that is sought. */
 static void see_column(void *user, const RtQueryExpr *e) {
     Sought *s = user;
     const RtColumn *c = e->value.agg == RT_AGG_NONE ? e->rows->column : NULL;
     if (c && is_part_of(s->column, c->name)) s->found = true;
 }
 
+/* Does the query predict this column? */
 static bool is_target(const RtTask *t, const RtColumn *column) {
     Sought s = {column, false};
     rt_query_each(t->q.target, see_column, &s); /* NULL: there is no query */
     return s.found;
 }
 
+/* Is the column known only after the row (KNOWN AFTER)? */
 static bool is_late(const RtTask *t, const RtColumn *column) {
     for (int i = 0; i < t->q.n_after; i++)
         if (is_part_of(column, t->q.after[i])) return true;
@@ -52,6 +55,7 @@ typedef struct {
     bool found;
 } SoughtKey;
 
+/* Notes whether a value of the query is the reference that is sought. */
 static void see_key(void *user, const RtQueryExpr *e) {
     SoughtKey *s = user;
     bool own = e->value.agg == RT_AGG_NONE && e->rows->refers;
@@ -112,6 +116,7 @@ static const char *on_one_line(RtPool *pool, const char *text) {
     return line;
 }
 
+/* Adds the answers as column y; a ranking has links for that. False: no memory. */
 static bool put_answers(RtTask *t, RtTable *to) {
     const RtTaskRows *r = &t->rows;
     t->made->asked = on_one_line(&t->d->pool, t->why);
@@ -138,6 +143,7 @@ static bool put_answers(RtTask *t, RtTable *to) {
     return y->why != NULL;
 }
 
+/* Adds the split, and the time that each row is asked at; false: no memory. */
 static bool put_parts(RtTask *t, RtTable *to) {
     const RtTaskRows *r = &t->rows;
     RtColumn *split = add_column(t, to, "split", RT_COL_SPLIT);
@@ -261,6 +267,7 @@ static void drop_columns(RtTask *t) {
     e->n_columns = n;
 }
 
+/* Takes out edges that would tell the answer of a task about a column. */
 static void drop_edges(RtTask *t, RtTable *edges, int *n) {
     int kept = 0;
     for (int i = 0; i < *n; i++) {
@@ -272,6 +279,7 @@ static void drop_edges(RtTask *t, RtTable *edges, int *n) {
     *n = kept;
 }
 
+/* Adds the task's table to the data, with its edges, and what simple guesses reach. */
 static gnnc_status put_table(RtTask *t) {
     RtDataset *d = t->d;
     RtTable *nodes = RT_NEWN(&d->pool, RtTable, d->n_nodes + 2);
@@ -309,6 +317,7 @@ out:
     return st;
 }
 
+/* Has each part a row? */
 static gnnc_status check_parts(const RtTask *t) {
     static const char *const part[] = {"", "to learn from", "to choose by", "to judge on"};
     int64_t n[4] = {0};

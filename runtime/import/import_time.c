@@ -19,6 +19,7 @@ static size_t word_length(const char *s) {
     return n;
 }
 
+/* Is one of the name's words, which are parted by _, in the list? */
 static bool has_word(const char *name, const char *const *words) {
     for (const char *s = name; *s;) {
         size_t n = word_length(s);
@@ -30,6 +31,7 @@ static bool has_word(const char *name, const char *const *words) {
     return false;
 }
 
+/* Is the column called like the time at which something happened? */
 static bool is_event(const char *name) {
     static const char *const whole[] = {"t", "time", "timestamp", "date"};
     static const char *const words[] = {"created", "create", "event", NULL};
@@ -174,6 +176,7 @@ static bool pull_times(const RtDataset *d, const RtTable *e, const char *by_time
     return changed;
 }
 
+/* Drops the times that were derived for rows of which none got one. */
 static void end_row_times(RtDataset *d, const bool *derived) {
     for (int i = 0; i < d->n_nodes; i++) {
         RtTable *t = &d->nodes[i];
@@ -219,6 +222,7 @@ static void choose(RtTable *t, const char *by_time, RtImport *how) {
         t->time = "", t->time_why = "none says when rows happened";
 }
 
+/* Gives tables without a time that of the latest row which they refer to. */
 static gnnc_status derive(RtDataset *d, RtError *err) {
     bool keys = false;
     for (int i = 0; i < d->n_edges; i++) keys |= d->edges[i].key != NULL;

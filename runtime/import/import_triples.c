@@ -34,6 +34,7 @@ static gnnc_status add_edges(RtBuild *b, const RtTriples *t, const RtTable *enti
     return st;
 }
 
+/* Adds each triple's relation as a column of categories. */
 static gnnc_status add_relation_column(RtBuild *b, const RtTriples *t, RtTable *edges) {
     RtPool *pool = &b->d->pool;
     int32_t *v = RT_NEWN(pool, int32_t, t->n);
@@ -59,6 +60,7 @@ static char *relation_name(RtPool *pool, const RtTriples *t, int64_t r) {
     return rt_pool_printf(pool, "r%lld%s%.40s", (long long)r, *cut ? "_" : "", cut);
 }
 
+/* Makes an edge type of each relation. */
 static gnnc_status add_relation_types(RtBuild *b, const RtTriples *t, const RtTable *entities) {
     RtGroups g;
     RtTable *edges;
@@ -153,6 +155,7 @@ typedef struct {
     int n_files;
 } Text;
 
+/* Reads the lines of all parts' files. */
 static gnnc_status read_files(Text *t, int64_t *n_lines) {
     static const char *const names[] = {"train.txt", "valid.txt", "val.txt", "test.txt"};
     static const int parts[] = {1, 2, 2, 3};
@@ -197,6 +200,8 @@ static const char *read_triple(Text *t, char *s, int part) {
     return NULL;
 }
 
+/* Begins a table of names: those of a list, which then are all there are, or of as many as lines
+ * can have. */
 static gnnc_status known_names(Text *t, int which, const char *const *names, int64_t n,
                                int64_t n_lines) {
     RtNames *to = which ? &t->relations : &t->entities;
@@ -214,6 +219,7 @@ static gnnc_status known_names(Text *t, int which, const char *const *names, int
     return GNNC_OK;
 }
 
+/* Reads the triples of all files, and counts entities and relations. */
 static gnnc_status read_text(Text *t) {
     RtVocabulary names;
     int64_t n_lines;

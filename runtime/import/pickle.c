@@ -36,12 +36,14 @@ static bool grow(RtPool *pool, void *array, int64_t n, int64_t *cap, size_t size
     return true;
 }
 
+/* Pushes a value; NULL: there was no memory for it. */
 static gnnc_status push(Machine *m, RtPy *v) {
     if (!v || !grow(m->pool, &m->stack, m->n, &m->cap, sizeof *m->stack)) return no_memory(m);
     m->stack[m->n++] = v;
     return GNNC_OK;
 }
 
+/* A value of the kind, in the pool; NULL: no memory. */
 static RtPy *new_value(Machine *m, RtPyKind kind) {
     RtPy *v = RT_NEW(m->pool, RtPy);
     if (v) v->kind = kind;
@@ -52,6 +54,7 @@ static gnnc_status push_new(Machine *m, RtPyKind kind) {
     return push(m, new_value(m, kind));
 }
 
+/* Pushes a whole number or truth value. */
 static gnnc_status push_int(Machine *m, RtPyKind kind, int64_t i) {
     RtPy *v = new_value(m, kind);
     if (v) v->i = i;
@@ -64,12 +67,14 @@ static RtPy *top(Machine *m) {
     return m->n > floor ? m->stack[m->n - 1] : NULL;
 }
 
+/* Takes the value on top; NULL: there is none since the last mark. */
 static RtPy *pop(Machine *m) {
     RtPy *v = top(m);
     if (v) m->n--;
     return v;
 }
 
+/* Adds an element to a list; false: no memory. */
 static bool add_item(Machine *m, RtPy *to, RtPy *item) {
     if (!grow(m->pool, &to->v, to->n, &to->cap, sizeof *to->v)) return false;
     to->v[to->n++] = item;
@@ -90,6 +95,7 @@ static gnnc_status truncated(Machine *m) {
     return bad(m, "the pickle is truncated");
 }
 
+/* Pushes the bytes that follow, whose number is in length_bytes bytes. */
 static gnnc_status push_bytes(Machine *m, int length_bytes) {
     uint64_t n;
     if (!take(m, length_bytes, &n) || n > (uint64_t)(m->end - m->at)) return truncated(m);
@@ -109,12 +115,14 @@ static gnnc_status push_long(Machine *m) {
     return push_int(m, RT_PY_INT, (int64_t)v);
 }
 
+/* Pushes a whole number of n bytes. */
 static gnnc_status push_sized(Machine *m, int n, bool is_signed) {
     uint64_t v;
     if (!take(m, n, &v)) return truncated(m);
     return push_int(m, RT_PY_INT, is_signed ? (int32_t)(uint32_t)v : (int64_t)v);
 }
 
+/* Pushes a number of 8 bytes. */
 static gnnc_status push_float(Machine *m) {
     if (m->end - m->at < 8) return truncated(m);
     uint64_t bits = 0;
@@ -139,6 +147,8 @@ static gnnc_status push_global(Machine *m) {
     return push(m, v);
 }
 
+/* Pushes the name of what a pickle imports, from module and name on the stack. It is never
+ * called. */
 static gnnc_status stack_global(Machine *m) {
     RtPy *name = pop(m), *module = pop(m), *v = new_value(m, RT_PY_GLOBAL);
     if (!name || !module || name->kind != RT_PY_STRING || module->kind != RT_PY_STRING)
@@ -164,6 +174,7 @@ static gnnc_status memo_put(Machine *m, uint64_t i) {
     return GNNC_OK;
 }
 
+/* Keeps the value on top under a number, or pushes the kept one. */
 static gnnc_status memo_op(Machine *m, int n_bytes, bool put) {
     uint64_t i;
     if (!take(m, n_bytes, &i)) return truncated(m);
@@ -238,6 +249,8 @@ static gnnc_status push_latin1(Machine *m, const RtPy *args) {
     return push(m, v);
 }
 
+/* Pushes a call, unless it is one that makes bytes of a text: as an object with callee and
+ * arguments. */
 static gnnc_status push_object(Machine *m) {
     RtPy *args = pop(m), *callee = pop(m);
     if (!args || !callee || args->kind != RT_PY_TUPLE || callee->kind != RT_PY_GLOBAL)
@@ -250,6 +263,7 @@ static gnnc_status push_object(Machine *m) {
     return push(m, v);
 }
 
+/* Gives the object on top its state. */
 static gnnc_status build(Machine *m) {
     RtPy *state = pop(m), *v = top(m);
     if (!state || !v || v->kind != RT_PY_OBJECT) return bad(m, "malformed pickle: BUILD");
@@ -263,6 +277,7 @@ static gnnc_status skip(Machine *m, int n) {
     return take(m, n, &unused) ? GNNC_OK : truncated(m);
 }
 
+/* Does one operation of the pickle machine; those that a data file does not need are refused. */
 static gnnc_status step(Machine *m, uint8_t op) {
     switch (op) {
     case 0x80:

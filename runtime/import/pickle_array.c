@@ -19,6 +19,7 @@ static bool global_ends(const RtPy *v, const char *name) {
     return v && v->kind == RT_PY_GLOBAL && v->s.n > n && memcmp(v->s.p + v->s.n - n, name, n) == 0;
 }
 
+/* The value of a dictionary's key; NULL: it has none. */
 static const RtPy *dict_get(const RtPy *d, const char *key) {
     for (int64_t i = 0; d && d->kind == RT_PY_DICT && i + 1 < d->n; i += 2)
         if (text_is(d->v[i], key)) return d->v[i + 1];
@@ -39,6 +40,7 @@ static bool read_dtype(const RtPy *v, RtDtype *dt) {
     return false;
 }
 
+/* Reads an array's shape; false: it is none. */
 static bool read_shape(const RtPy *v, RtArray *a) {
     if (!v || v->kind != RT_PY_TUPLE || v->n > RT_ARRAY_RANK) return false;
     for (a->rank = 0; a->rank < v->n; a->rank++) {
@@ -109,6 +111,7 @@ static bool sort_rows(RtPool *pool, RtCsr *m) {
     return true;
 }
 
+/* Are the bounds and columns of the sparse matrix sound? */
 static bool rows_fit(const RtCsr *m) {
     if (m->ptr[0] != 0 || m->ptr[m->n_rows] != m->nnz) return false;
     for (int64_t r = 0; r < m->n_rows; r++)

@@ -35,6 +35,7 @@ static const char *column_name(const void *list, int i) {
     return ((const RtColumn *)list)[i].name;
 }
 
+/* Finds the table that the query names. */
 static gnnc_status find_table(const RtDataset *d, const char *name, int at, const RtTable **out,
                               RtError *err) {
     int i = find_name(name, d->n_nodes, table_name, d->nodes);
@@ -64,6 +65,7 @@ static const RtTable *find_key(const Bind *b, const RtTable *t, const char *name
     return found;
 }
 
+/* The table that a value is of: the one it names, else `around`. */
 static const RtTable *table_of_value(const Bind *b, const RtQueryExpr *e, const RtTable *around,
                                      gnnc_status *st) {
     const RtTable *t = around;
@@ -204,6 +206,8 @@ static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r
     return r->refers ? GNNC_OK : rt_fail_nomem(b->err, "query");
 }
 
+/* Finds the column that a value is of, or the reference; columns with several values per row have
+ * none. */
 static gnnc_status bind_column(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
     const RtTable *t = r->table;
     int i = find_name(e->value.column, t->n_columns, column_name, t->columns);
@@ -229,6 +233,7 @@ static bool is_number(const RtQueryRows *r) {
            (r->column->kind == RT_COL_FLOAT || rt_column_has_codes(r->column));
 }
 
+/* Does the column fit the aggregate: numbers for sums, categories or references for lists? */
 static gnnc_status check_aggregate(const Bind *b, const RtQueryExpr *e, const RtQueryRows *r) {
     RtAgg agg = e->value.agg;
     bool sums = agg == RT_AGG_SUM || agg == RT_AGG_AVG || agg == RT_AGG_MIN || agg == RT_AGG_MAX;
@@ -251,6 +256,7 @@ typedef struct {
     double time;
 } Event;
 
+/* Sorts events by the entity that they belong to, then by time. */
 static int by_owner_and_time(const void *x, const void *y) {
     const Event *a = x, *b = y;
     if (a->owner != b->owner) return a->owner < b->owner ? -1 : 1;
@@ -258,6 +264,8 @@ static int by_owner_and_time(const void *x, const void *y) {
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
+/* Sorts the rows that meet the condition by entity and time, so that windows are found by
+ * search. */
 static gnnc_status sort_rows(const Bind *b, const RtQueryExpr *e, RtQueryRows *r,
                              const int32_t *owner, const double *time) {
     int64_t n = 0, n_rows = r->table->count;
@@ -287,6 +295,7 @@ static gnnc_status sort_rows(const Bind *b, const RtQueryExpr *e, RtQueryRows *r
 
 static gnnc_status bind_expr(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside);
 
+/* Finds the rows that an aggregate is over, and the way from them to the entity. */
 static gnnc_status bind_aggregate(const Bind *b, RtQueryExpr *e, RtQueryRows *r) {
     Path way;
     gnnc_status st;
@@ -309,6 +318,7 @@ out:
     return st;
 }
 
+/* Finds the table, column and rows that a value is of. */
 static gnnc_status bind_value(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
     gnnc_status st;
     bool own = e->value.agg == RT_AGG_NONE;

@@ -10,6 +10,7 @@ static double code_of(int32_t code) {
     return code < 0 ? NAN : code;
 }
 
+/* A row's value as a number: codes by number, rows alone as 1; NaN: it is unknown. */
 static double cell(const RtQueryRows *r, int64_t row) {
     const RtColumn *c = r->column;
     if (r->refers) return code_of(r->refers[row]);
@@ -143,6 +144,7 @@ static bool number_fits(RtTest op, double v, double c) {
     }
 }
 
+/* Does v pass the test? 1, 0, or -1: unknown. */
 static int compare(const RtQueryExpr *e, double v) {
     if (e->test.op == RT_TEST_IS_NULL) return isnan(v) != e->test.negated;
     if (isnan(v)) return -1;
@@ -170,6 +172,7 @@ typedef struct {
     int64_t n_entities, most;
 } Longest;
 
+/* Notes the most rows that an entity has in a value of the query. */
 static void see_rows(void *user, const RtQueryExpr *e) {
     Longest *l = user;
     const RtQueryRows *r = e->rows;

@@ -33,6 +33,7 @@ typedef struct {
     RtQueryExpr none; /* stands where there is no memory */
 } Parser;
 
+/* Notes the first error, and makes all further tokens the end. */
 static RT_PRINTF(3, 4) void fail(Parser *p, int at, const char *fmt, ...) {
     char what[300];
     va_list args;
@@ -79,6 +80,7 @@ static void quoted(Parser *p, char quote) {
     p->s = s + 1;
 }
 
+/* Takes n characters as a token. */
 static void cut(Parser *p, TokenKind kind, size_t n) {
     p->now.kind = kind;
     p->now.text = rt_pool_strndup(p->pool, p->s, n);
@@ -99,6 +101,7 @@ static void number(Parser *p) {
     p->now.number = v;
 }
 
+/* Reads the next token. */
 static void next(Parser *p) {
     static const char *const pairs[] = {"<=", ">=", "!=", "<>", "=="};
     if (p->st != GNNC_OK) return;
@@ -130,6 +133,7 @@ static bool is_word(const Parser *p, const char *word) {
     return p->now.kind == T_WORD && strcasecmp(p->now.text, word) == 0;
 }
 
+/* Takes the word, if it is next. */
 static bool take_word(Parser *p, const char *word) {
     bool found = is_word(p, word);
     if (found) next(p);
@@ -140,6 +144,7 @@ static bool is_sign(const Parser *p, const char *sign) {
     return p->now.kind == T_SIGN && strcmp(p->now.text, sign) == 0;
 }
 
+/* Takes the sign, if it is next. */
 static bool take_sign(Parser *p, const char *sign) {
     bool found = is_sign(p, sign);
     if (found) next(p);
@@ -151,6 +156,7 @@ static void want(Parser *p, const char *what) {
          p->now.text, p->now.kind == T_END ? ", and the query ends" : "'");
 }
 
+/* Takes the sign, which must be next. */
 static void want_sign(Parser *p, const char *sign) {
     char what[8];
     if (take_sign(p, sign)) return;
@@ -196,6 +202,7 @@ static const struct {
 
 static RtQueryExpr *condition(Parser *p);
 
+/* A new expression; without memory a common one, as all fails anyway. */
 static RtQueryExpr *new_expr(Parser *p, RtQueryKind kind, int at) {
     RtQueryExpr *e = RT_NEW(p->pool, RtQueryExpr);
     if (!e) {
@@ -207,6 +214,7 @@ static RtQueryExpr *new_expr(Parser *p, RtQueryKind kind, int at) {
     return e;
 }
 
+/* Reads the bound of a window: a number or -INF. */
 static double bound(Parser *p) {
     double v = p->now.number;
     if (take_sign(p, "-")) {
@@ -221,6 +229,7 @@ static double bound(Parser *p) {
     return v;
 }
 
+/* Reads a unit of time; its seconds. */
 static double unit(Parser *p) {
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         char many[16];
@@ -246,6 +255,7 @@ static void window(Parser *p, RtQueryExpr *e) {
     if (p->st == GNNC_OK && !(from < to)) fail(p, at, "the window ends before it begins");
 }
 
+/* Reads TABLE.COLUMN or COLUMN; with `star` TABLE.* for rows, too. */
 static void column_of(Parser *p, RtQueryExpr *e, bool star) {
     const char *name = take_name(p, star ? "TABLE.COLUMN or TABLE.*" : "a column");
     if (!take_sign(p, ".")) {
@@ -258,6 +268,7 @@ static void column_of(Parser *p, RtQueryExpr *e, bool star) {
     e->value.column = take_name(p, "a column");
 }
 
+/* Reads an aggregate with its condition and window. */
 static RtQueryExpr *aggregate(Parser *p, RtQueryExpr *e) {
     e->value.agg = RT_AGG_NONE;
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates; i++)
@@ -279,6 +290,7 @@ static RtQueryExpr *aggregate(Parser *p, RtQueryExpr *e) {
     return e;
 }
 
+/* Reads a column or an aggregate. */
 static RtQueryExpr *value(Parser *p) {
     RtQueryExpr *e = new_expr(p, RT_QUERY_VALUE, p->now.at);
     const char *s = p->s + strspn(p->s, " \t\r\n");
@@ -296,6 +308,7 @@ static RtQueryConst constant(Parser *p) {
     return c;
 }
 
+/* Reads the constant that is compared with, or a list of them in brackets. */
 static void take_constants(Parser *p, RtQueryExpr *e, bool list) {
     int room = 0;
     if (list) want_sign(p, "(");
@@ -314,6 +327,7 @@ static void take_constants(Parser *p, RtQueryExpr *e, bool list) {
     if (list) want_sign(p, ")");
 }
 
+/* Takes a sign that compares, if it is next. */
 static bool comparison(Parser *p, RtTest *op) {
     static const struct {
         const char *sign;
@@ -351,6 +365,7 @@ static bool word_test(Parser *p, RtQueryExpr *e) {
     return true;
 }
 
+/* Reads a value, and the test that may stand behind it. */
 static RtQueryExpr *test(Parser *p) {
     RtQueryExpr *of = value(p), *e;
     RtTest op = RT_TEST_EQ;
@@ -385,6 +400,7 @@ static RtQueryExpr *truth(Parser *p, RtQueryExpr *e) {
 
 static RtQueryExpr *any(Parser *p);
 
+/* Reads a test, a negation, or what stands in brackets. */
 static RtQueryExpr *factor(Parser *p) {
     int at = p->now.at;
     if (++p->depth > MOST_DEPTH) fail(p, at, "more than %d levels of brackets", MOST_DEPTH);
@@ -403,6 +419,7 @@ static RtQueryExpr *factor(Parser *p) {
     return e;
 }
 
+/* Reads parts that are joined by the word, AND or OR. */
 static RtQueryExpr *joined(Parser *p, RtQueryKind kind, const char *word,
                            RtQueryExpr *part(Parser *p)) {
     RtQueryExpr *e = part(p);
@@ -426,6 +443,7 @@ static RtQueryExpr *any(Parser *p) {
     return joined(p, RT_QUERY_OR, "OR", all);
 }
 
+/* Reads a condition, which is true or false. */
 static RtQueryExpr *condition(Parser *p) {
     if (++p->depth > MOST_DEPTH) fail(p, p->now.at, "more than %d levels", MOST_DEPTH);
     RtQueryExpr *e = truth(p, any(p));
@@ -495,6 +513,7 @@ static double date(Parser *p) {
     return v;
 }
 
+/* Reads one line of a task in SQL. */
 static void task_line(Parser *p, RtTaskText *to) {
     if (take_word(p, "entity")) {
         to->entity = take_name(p, "a table");

@@ -28,6 +28,7 @@ static bool is_like(const char *s, const char *pattern) {
     return !*pattern;
 }
 
+/* Does the test hold for a value that is less (< 0), equal or greater? */
 static bool order_fits(RtTest op, int order) {
     switch (op) {
     case RT_TEST_EQ:
@@ -46,6 +47,7 @@ static bool order_fits(RtTest op, int order) {
     }
 }
 
+/* Does the text pass the test against the constant? */
 static bool text_fits(RtTest op, const char *s, const RtQueryConst *c) {
     size_t n = strlen(c->text), m = strlen(s);
     switch (op) {
@@ -66,6 +68,7 @@ static bool is_exact(RtTest op) {
     return op == RT_TEST_EQ || op == RT_TEST_IN;
 }
 
+/* Finds out once which of a column's categories pass the test. */
 static gnnc_status bind_texts(RtPool *pool, RtQueryExpr *e, const RtColumn *c, RtError *err) {
     bool *fits = RT_NEWN(pool, bool, c->n_categories + 1), found = false;
     if (!fits) return rt_fail_nomem(err, "query");
@@ -121,6 +124,7 @@ static gnnc_status key_numbers(RtPool *pool, const RtQueryExpr *e, int64_t **out
     return GNNC_OK;
 }
 
+/* Finds out once which rows of the table referred to pass the test, by their keys. */
 static gnnc_status bind_keys(RtPool *pool, RtQueryExpr *e, const RtTable *to, RtError *err) {
     const RtColumn *key = key_column(to);
     int64_t *number = NULL;

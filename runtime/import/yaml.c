@@ -37,6 +37,7 @@ static char *find_comment(char *s) {
     return s + strlen(s);
 }
 
+/* Lists the lines that are not blank, without comments, with their indentation. */
 static gnnc_status cut_lines(Yaml *y, RtBytes text) {
     const char **all;
     int64_t n;
@@ -65,6 +66,7 @@ static gnnc_status new_node(Yaml *y, RtJsonKind kind, int line, RtJson **out) {
     return GNNC_OK;
 }
 
+/* Reads a plain or quoted value. */
 static gnnc_status scalar(Yaml *y, const char *s, int line, RtJson **out) {
     size_t n = strlen(s);
     bool quoted = *s == '"' || *s == '\'';
@@ -91,6 +93,7 @@ static const char *key_end(const char *s) {
 /* ---- blocks ------------------------------------------------------------------------ */
 static gnnc_status block(Yaml *y, int depth, RtJson **out);
 
+/* Adds a child behind the last one. */
 static void append(RtJson *parent, RtJson **last, RtJson *child) {
     if (*last)
         (*last)->next = child;
@@ -112,6 +115,7 @@ static gnnc_status below(Yaml *y, int indent, bool in_mapping, int line, int dep
     return deeper || same ? block(y, depth + 1, out) : new_node(y, RT_JSON_NULL, line, out);
 }
 
+/* Reads a list: items of one indentation. */
 static gnnc_status sequence(Yaml *y, int depth, RtJson **out) {
     int indent = y->line[y->at].indent;
     RtJson *last = NULL, *item;
@@ -136,6 +140,7 @@ static gnnc_status sequence(Yaml *y, int depth, RtJson **out) {
     return st;
 }
 
+/* Reads keys and values of one indentation. */
 static gnnc_status mapping(Yaml *y, int depth, RtJson **out) {
     int indent = y->line[y->at].indent;
     RtJson *last = NULL, *item;
@@ -157,6 +162,7 @@ static gnnc_status mapping(Yaml *y, int depth, RtJson **out) {
     return st;
 }
 
+/* Reads the list or mapping that begins at this line. */
 static gnnc_status block(Yaml *y, int depth, RtJson **out) {
     int indent = y->line[y->at].indent, line = y->line[y->at].number;
     if (depth > MOST_DEPTH) return bad(y, line, "nested too deeply");

@@ -18,6 +18,7 @@ enum { END64_SIZE = 56, LOCATOR_SIZE = 20 };
 enum { MAX_RATIO = 1032 };
 enum { MAX_ENTRIES = 1 << 20 };
 
+/* A number of n bytes, the least first. */
 static uint64_t le(const uint8_t *p, int n) {
     uint64_t v = 0;
     for (int i = n - 1; i >= 0; i--) v = v << 8 | p[i];
@@ -89,6 +90,7 @@ typedef struct {
     uint64_t n, size, start;
 } Directory;
 
+/* Finds the archive's directory, by its 64-bit form where numbers are too large for the old one. */
 static bool find_directory(RtBytes f, Directory *d) {
     const uint8_t *end = find_end(f);
     if (!end) return false;
@@ -105,6 +107,7 @@ static bool find_directory(RtBytes f, Directory *d) {
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const RtZipEntry *const *)a)->name, (*(const RtZipEntry *const *)b)->name);
 }
+/* Sorts entries by their place in the file. */
 static int by_offset(const void *a, const void *b) {
     uint64_t x = (*(const RtZipEntry *const *)a)->offset,
              y = (*(const RtZipEntry *const *)b)->offset;
