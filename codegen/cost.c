@@ -116,7 +116,8 @@ static LoopCost loop_cost(const CostWalk *w, const LStmt *loop) {
 }
 
 /* ---- what an index depends on ------------------------------------------------------------ */
-/* The union of two dependences. */
+/* What an index depends on that is computed from two others: the loops of both, and data if one
+ * depends on data. */
 static IndexDep union_deps(IndexDep x, IndexDep y) {
     x.loops |= y.loops;
     x.data_dependent |= y.data_dependent;
@@ -427,6 +428,7 @@ const char *cg_step_shape(Arena *a, const PStep *s) {
     return b.s;
 }
 
+/* A line of a source file; file: index in Ctx.sources. */
 typedef struct {
     uint32_t file, line;
 } Line;
@@ -458,7 +460,8 @@ const char *cg_path_short(const Module *m, uint32_t file) {
     return s->library && last ? arena_printf(m->a, "layers%s", last) : s->path;
 }
 
-/* The lines as "a.gnn:3,7 b.gnn:1". */
+/* A list of source lines, sorted by file, as "a.gnn:3,7 b.gnn:1". full_paths: with the paths that
+ * were given to the compiler, otherwise short ones. */
 static const char *lines_text(const Module *m, Arena *a, const Lines *l, bool full_paths) {
     StrBuf b = sb_new(a);
     sb_puts(&b, "");

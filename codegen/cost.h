@@ -7,6 +7,7 @@
 
 #include "codegen/plan/plan.h"
 
+/* What a step moves and computes, as expressions over the sizes. */
 typedef struct {
     const Expr *read;     /* bytes loaded from buffers; what is read again in a row counts once */
     const Expr *gathered; /* the part of `read` whose place is data: once per entry of a map */

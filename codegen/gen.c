@@ -149,7 +149,8 @@ LKernel *cg_finish_kernel(Gen *g) {
 }
 
 /* ---- statements ----------------------------------------------------------------- */
-/* A new register, defined in scope s. */
+/* Makes a new scalar register of element type dt, which is defined in scope s. hint: the start of
+ * its printed name. */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
     LReg *r = NEW(g->a, LReg);
     r->id = g->reg_scope.n;
@@ -159,7 +160,7 @@ LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s) {
     return r;
 }
 
-/* A new statement. */
+/* Makes a statement of a kind, at the current source position; the caller fills and appends it. */
 static LStmt *new_stmt(Gen *g, LStmtKind kind) {
     LStmt *s = NEW(g->a, LStmt);
     s->kind = kind;

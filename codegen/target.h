@@ -5,12 +5,14 @@
 
 #include "codegen/plan/plan.h"
 
+/* How kernels are to be emitted. */
 typedef struct {
     const char *march; /* "native", "x86-64-v3", ..; NULL = native */
     int opt_level;     /* 0, 2 */
     bool debug_info;   /* kernels carry .gnn lines */
 } TargetOptions;
 
+/* The form in which kernels are emitted. */
 typedef enum {
     EMIT_IR_TEXT,
     EMIT_ASM,
@@ -25,6 +27,7 @@ typedef struct {
     int line;        /* .. so many bytes at a time */
 } TargetMachine;
 
+/* What code can be made for. */
 typedef struct Target {
     const char *name;
     int lanes;   /* f32 elements per warp, or per vector register at most */

@@ -215,8 +215,8 @@ static void emit_group(Host *h, const PGroup *g) {
     }
 }
 
-/* Writes the matrix product of step number `index`: on a device with its epilogue, or on the host
- * over the rows that this process owns. */
+/* Writes the matrix product of step number `index`: with its epilogue on a device, over the rows
+ * that this process owns where processes share rows, else as a plain library call. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
     bool has_epilogue = h->device && s->epilogue && s->epilogue->kind;
     if (has_epilogue)
