@@ -105,6 +105,7 @@ const ImportOption *gnnc_import_option(int i) {
     return i < (int)(sizeof import_options / sizeof *import_options) ? &import_options[i] : NULL;
 }
 
+/* Prints the help of `gnnc import`: its usage and all its options. */
 static void put_help(FILE *out) {
     enum { HELP_AT = 26 };
     fputs(usage, out);
@@ -135,6 +136,7 @@ static bool has_task(const Options *o) {
     return o->task.query || o->task_file;
 }
 
+/* Reads an option without a value. False: it is none of them. */
 static bool flag(Options *o, const char *arg) {
     const struct {
         const char *name;
@@ -157,6 +159,7 @@ static bool flag(Options *o, const char *arg) {
     return false;
 }
 
+/* Where the value of an option is kept that takes any text. NULL: the option is none of these. */
 static const char **text_option(Options *o, const char *arg) {
     const struct {
         const char *name;
@@ -195,7 +198,7 @@ static bool can_be_asked_for(rt_col_kind k) {
     return k != RT_COL_CSR;
 }
 
-/* "year=time" */
+/* Reads a value of --kind, "year=time": which kind a column has. False after a message. */
 static bool add_kind(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '=');
     rt_col_kind kind;
@@ -217,7 +220,8 @@ static bool add_kind(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
-/* "film.poster=posters.npy" */
+/* Reads a value of --given, "film.poster=posters.npy": a column that a file holds. False after a
+ * message. */
 static bool add_given(Options *o, const char *v, FILE *err) {
     if (o->n_given == RT_IMPORT_KINDS)
         return fprintf(err, "gnnc import: at most %d times --given\n", RT_IMPORT_KINDS), false;
@@ -226,7 +230,8 @@ static bool add_given(Options *o, const char *v, FILE *err) {
     return false;
 }
 
-/* "bf16", "x=f16" */
+/* Reads a value of --features, "bf16" or "x=f16": the type that features, or one column of them,
+ * are stored in. False after a message. */
 static bool add_low(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '='), *type = eq ? eq + 1 : v;
     bool bf16 = !strcmp(type, "bf16");
@@ -248,7 +253,8 @@ static bool names_table(const char *said, const char *table, size_t n) {
     return strcspn(said, ".") == n && strncmp(said, table, n) == 0;
 }
 
-/* "orders.shipped", "customer=none" */
+/* Reads a value of --row-time, "orders.shipped" or "customer=none": by which column the rows of
+ * a table have their time. False after a message. */
 static bool set_row_time(RtImport *how, const char *v, FILE *err) {
     const char *eq = strchr(v, '=');
     size_t n = eq ? (size_t)(eq - v) : strlen(v);
@@ -265,7 +271,8 @@ static bool set_row_time(RtImport *how, const char *v, FILE *err) {
            false;
 }
 
-/* "no", "nodes.csv=no" */
+/* Reads a value of --header, "no" or "nodes.csv=no": whether tables, or one of them, begin with
+ * a line of names. False after a message. */
 static bool set_header(RtImport *how, const char *v, FILE *err) {
     const char *eq = strrchr(v, '='), *word = eq ? eq + 1 : v;
     bool yes = strcmp(word, "yes") == 0;
@@ -284,7 +291,7 @@ static bool set_header(RtImport *how, const char *v, FILE *err) {
     return true;
 }
 
-/* "--split 80/10/10" */
+/* Reads the value of --split, "80/10/10". False after a message. */
 static bool set_split(Options *o, const char *v, FILE *err) {
     o->splits = rt_split_parse(v, &o->split);
     if (!o->splits)
@@ -293,6 +300,7 @@ static bool set_split(Options *o, const char *v, FILE *err) {
     return o->splits;
 }
 
+/* Reads the value of --rare, a number of rows. False after a message. */
 static bool set_rare(RtImport *how, const char *v, FILE *err) {
     char *end;
     how->rare = strtoll(v, &end, 10);
@@ -300,6 +308,7 @@ static bool set_rare(RtImport *how, const char *v, FILE *err) {
     return fprintf(err, "gnnc import: --rare %s: a number of rows is expected\n", v), false;
 }
 
+/* Reads the value of --seed. False after a message. */
 static bool set_seed(Options *o, const char *v, FILE *err) {
     char *end;
     errno = 0;
@@ -315,6 +324,8 @@ static bool set_date(const char *option, const char *v, double *to, FILE *err) {
     return fprintf(err, "gnnc import: %s %s: a date is expected, 2020-01-31\n", option, v), false;
 }
 
+/* Reads the value of --every, a number of days, which are kept in seconds. False after a
+ * message. */
 static bool set_every(Options *o, const char *v, FILE *err) {
     const char *end;
     double days = rt_strtod(v, &end);
@@ -323,6 +334,8 @@ static bool set_every(Options *o, const char *v, FILE *err) {
     return fprintf(err, "gnnc import: --every %s: a number of days is expected\n", v), false;
 }
 
+/* Reads the value of --dangling: what is done about references to rows that do not exist. False
+ * after a message. */
 static bool set_dangling(RtImport *how, const char *v, FILE *err) {
     static const struct {
         const char *word;
@@ -359,6 +372,7 @@ static bool check_split(const Options *o, FILE *err) {
     return true;
 }
 
+/* Reads the command line of `gnnc import`. False after a message. */
 static bool parse(int argc, char **argv, Options *o, FILE *err) {
     for (int i = 1; i < argc; i++) {
         char key[32];
@@ -415,6 +429,8 @@ static bool parse(int argc, char **argv, Options *o, FILE *err) {
     return check_split(o, err);
 }
 
+/* Whether the path is a file of a Planetoid data set, "ind.cora.x": *dir is its folder, *name
+ * "cora". */
 static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const char **name) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     if (strncmp(base, "ind.", 4) != 0) return false;
@@ -447,6 +463,7 @@ static bool is_folder(const char *path) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
+/* Reads a database into *d, with the answer of --task-sql as a table. */
 static gnnc_status read_database(Options *o, const ImportDatabase *from, RtDataset **d,
                                  RtError *e) {
     RtSource s = {0};
@@ -461,7 +478,7 @@ static gnnc_status read_database(Options *o, const ImportDatabase *from, RtDatas
     return st;
 }
 
-/* A database alone knows SQL. */
+/* Reads the file of --task-sql. Its input must be a database, as others know no SQL. */
 static gnnc_status read_task(Options *o, RtPool *pool, RtError *e) {
     RtBytes text;
     gnnc_status st;
@@ -480,6 +497,7 @@ out:
     return st;
 }
 
+/* Reads the input into *d, by what it is: a database, a folder, or a file by its name. */
 static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     const char *first = o->input[0], *dir, *name;
     RtNamedBytes map = {.name = o->map};
@@ -497,6 +515,7 @@ static gnnc_status read_input(Options *o, RtPool *pool, RtDataset **d, RtError *
     return rt_import_edge_list(NULL, first, &o->how, d, e);
 }
 
+/* Whether a column of n tables is made by an encoder, which can be kept for other data. */
 static bool has_encoders(const RtTable *t, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < t[i].n_columns; k++)
@@ -525,6 +544,7 @@ static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
 }
 
 /* ---- the counts --------------------------------------------------------------- */
+/* Prints how many splits a column has, and how many rows are in each part of the first. */
 static void print_split(FILE *out, const RtColumn *c) {
     int64_t n[4] = {0};
     for (int64_t i = 0; i < c->n_rows; i++) n[c->splits[i]]++;
@@ -537,6 +557,7 @@ static void put_plain(FILE *out, const char *text) {
     for (; *text; text++) fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
 }
 
+/* Prints why something was decided, if that is known, and ends the line. */
 static void print_why(FILE *out, const char *why) {
     if (why) {
         fputs("  (", out);
@@ -546,6 +567,7 @@ static void print_why(FILE *out, const char *why) {
     fputc('\n', out);
 }
 
+/* Prints how many rows of a column of ids have none. */
 static void print_absent(FILE *out, const RtColumn *c) {
     int64_t none = 0;
     for (int64_t i = 0; c->kind == RT_COL_ID && i < c->n_rows; i++)
@@ -553,12 +575,14 @@ static void print_absent(FILE *out, const RtColumn *c) {
     if (none) fprintf(out, ", %lld absent", (long long)none);
 }
 
+/* Prints how a column was made of its values, if an encoder did it. */
 static void print_encoder(FILE *out, const RtColumn *c) {
     char told[120] = "";
     if (c->encoder) rt_encoder_told(c->encoder, told, sizeof told);
     if (*told) fprintf(out, ", %s", told);
 }
 
+/* Prints a line about a column: its name, kind, sizes, and what it lacks. */
 static void print_column(FILE *out, const RtColumn *c) {
     fprintf(out, "    %-10s ", c->name);
     if (c->kind == RT_COL_SPLIT) {
@@ -581,6 +605,7 @@ static void print_column(FILE *out, const RtColumn *c) {
     print_why(out, c->why);
 }
 
+/* Prints how many bad rows were left out of which files. */
 static void print_bad(FILE *out, const RtImport *how) {
     int64_t others = how->n_bad;
     for (int i = 0; i < how->n_bad_files; i++) {
@@ -603,6 +628,7 @@ static void print_time(FILE *out, const RtTable *t) {
 
 static void print_task(FILE *out, const Options *o);
 
+/* Prints what was imported: the tables, their rows and columns, and the task. */
 static void print_counts(FILE *out, const Options *o, const RtDataset *d) {
     fprintf(out, "%s:\n", o->dir);
     for (int i = 0; i < d->n_nodes; i++) {
@@ -646,6 +672,7 @@ static void print_task(FILE *out, const Options *o) {
                 m->baselines[i].test);
 }
 
+/* Prints a message behind its heading; what a terminal would obey in it is not printed as it is. */
 static void put_told(FILE *err, const char *what, const char *text) {
     fprintf(err, "gnnc import: %s", what);
     put_plain(err, text);
@@ -674,6 +701,8 @@ static bool is_terminal(FILE *f) {
     return fd >= 0 && isatty(fd);
 }
 
+/* Checks that the folder of a file that is to be written exists and may be written to. option:
+ * the one that names it. */
 static gnnc_status folder_of(const char *option, const char *file, RtPool *pool, RtError *e) {
     const char *slash = file ? strrchr(file, '/') : NULL;
     if (!slash) return GNNC_OK;
@@ -699,6 +728,7 @@ static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e
     return rt_fail(e, GNNC_E_IO, "%s: exists already; --force replaces it", there);
 }
 
+/* Prints the error, with the option that avoids it, if there is one. */
 static void print_error(FILE *err, const Options *o, const RtError *e) {
     const char *cure = o->how.n_bad && !o->how.skip_bad ? "--skip-bad leaves them out" : "";
     if (*cure && *o->how.cure) cure = o->how.cure;
@@ -707,6 +737,7 @@ static void print_error(FILE *err, const Options *o, const RtError *e) {
     fprintf(err, "%s%s\n", *cure ? "; " : "", cure);
 }
 
+/* Writes the starter model for the data and, if there is one, for their task. */
 static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError *e) {
     ScaffoldHow how = {
         .dir = o->dir, .by_time = o->split.by_time, .replace = o->force, .import = &o->how};
@@ -729,6 +760,7 @@ static gnnc_status find_folder(Options *o, RtPool *pool, RtError *e) {
     return o->how.folder ? GNNC_OK : rt_fail_nomem(e, input);
 }
 
+/* Writes how inputs became tables and columns to the file of --write-map. */
 static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool, RtError *e) {
     RtText text = {.pool = pool};
     RtOut to;
@@ -756,6 +788,8 @@ static void take_source_task(Options *o) {
     o->made.test_time = g->test_time;
 }
 
+/* The command `gnnc import`: reads the command line and the data, makes tasks, splits and
+ * columns, and writes the data directory. Returns its exit status. */
 int gnnc_import_main(int argc, char **argv, const ImportReaders *readers, FILE *out, FILE *err) {
     Options o = {.databases = readers ? readers->databases : NULL,
                  .task = {.val_time = NAN, .test_time = NAN},

@@ -50,6 +50,8 @@ typedef struct {
     } while (0)
 
 /* ---- what there is ------------------------------------------------------------------ */
+/* Finds the first of n tables that has labels and a split (that of the task, if there is one),
+ * unless a table was found before. */
 static void find_label(Scaffold *s, const RtTable *t, int n) {
     for (int i = 0; i < n && !s->label; i++) {
         if (s->how->task && strcmp(t[i].name, s->how->task) != 0) continue;
@@ -61,6 +63,7 @@ static const RtColumn *time_of(const Scaffold *s, const RtTable *t) {
     return rt_import_row_time(t, s->how->by_time);
 }
 
+/* Whether a table has a column of times. */
 static bool has_times(const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (t->columns[i].kind == RT_COL_TIME) return true;
@@ -74,6 +77,7 @@ static const RtTable *split_links(const RtDataset *d) {
     return NULL;
 }
 
+/* The last table that has labels, whether they are split or not. NULL: there is none. */
 static const RtTable *labelled_table(const RtDataset *d) {
     const RtTable *found = NULL;
     for (int i = 0; i < d->n_nodes; i++)
@@ -97,6 +101,8 @@ static bool is_scalar(const RtColumn *c) {
     return c->kind == RT_COL_FLOAT && c->rank == 1;
 }
 
+/* Finds after how many layers the result knows of each node type, and how many layers the model
+ * has. */
 static void find_distances(Scaffold *s) {
     const RtDataset *d = s->d;
     int home = 0;
@@ -112,7 +118,8 @@ static void find_distances(Scaffold *s) {
         if (s->timed && s->far[i] == MOST_UP) s->layers = MOST_UP;
 }
 
-/* Older rows that were asked the same tell most, where they refer to the same. */
+/* Finds the column of older rows that tells the number that the task asks for, if there is one:
+ * the model reads it as history. */
 static void find_told(Scaffold *s) {
     for (int i = 0; i < s->d->n_nodes; i++) {
         const RtTable *t = &s->d->nodes[i];
@@ -154,6 +161,7 @@ static void find_task(Scaffold *s, RtDataset *seen) {
     if (s->st == GNNC_OK && s->how->told && s->timed) find_told(s);
 }
 
+/* Whether the model reads a column as a feature: no label, and of a kind that has an encoder. */
 static bool is_feature(const Scaffold *s, const RtColumn *c) {
     if (c == s->label || rt_column_is_label(c)) return false;
     return c->kind == RT_COL_CSR || (c->kind == RT_COL_FLOAT && c->rank <= 2) ||
@@ -187,6 +195,7 @@ static bool any_column(const Scaffold *s, const RtTable *t,
     return false;
 }
 
+/* Whether a node type satisfies the test. */
 static bool any_of_nodes(const Scaffold *s, bool is(const Scaffold *, const RtTable *)) {
     for (int i = 0; i < s->d->n_nodes; i++)
         if (is(s, &s->d->nodes[i])) return true;
@@ -201,12 +210,14 @@ static bool has_time(const Scaffold *s, const RtTable *t) {
     return has_age(s, t) || any_column(s, t, is_dated);
 }
 
+/* Whether a table has a column that the model reads as a feature. */
 static bool has_features(const Scaffold *s, const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (is_feature(s, &t->columns[i])) return true;
     return false;
 }
 
+/* Whether some relation leads into a node type (in) or out of it. */
 static bool has_edges(const RtDataset *d, int type, bool in) {
     for (int i = 0; i < d->n_edges; i++)
         if ((in ? d->edges[i].dst_type : d->edges[i].src_type) == type) return true;
@@ -221,6 +232,7 @@ typedef enum {
     BY_NOTHING, /* a row that only refers to others: they tell it apart */
 } Encoded;
 
+/* What the first vectors of a node type are made of. */
 static Encoded encoded(const Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
     if (has_features(s, t) || has_time(s, t)) return BY_COLUMNS;
@@ -229,6 +241,7 @@ static Encoded encoded(const Scaffold *s, int type) {
     return BY_ITSELF;
 }
 
+/* Whether the first vectors of some node type are made in this way. */
 static bool any_encoded(const Scaffold *s, Encoded how) {
     for (int i = 0; i < s->d->n_nodes; i++)
         if (encoded(s, i) == how) return true;
@@ -240,6 +253,7 @@ static bool has_unknown(const RtColumn *c) {
     return c->kind == RT_COL_CAT && c->encoder && c->encoder->unknown;
 }
 
+/* Whether a feature of some node type satisfies the test. */
 static bool any_feature(const Scaffold *s, bool is(const RtColumn *c)) {
     for (int i = 0; i < s->d->n_nodes; i++)
         for (int j = 0; j < s->d->nodes[i].n_columns; j++) {
@@ -249,7 +263,7 @@ static bool any_feature(const Scaffold *s, bool is(const RtColumn *c)) {
     return false;
 }
 
-/* Rows of the first split in part k. */
+/* How many rows of a table its first split puts into part k: 1 train, 2 validation, 3 test. */
 static int64_t count_part(const RtTable *t, int k) {
     const RtColumn *c = rt_table_column(t, "split");
     int64_t n = 0;
@@ -267,6 +281,7 @@ static const char *role_name(const Scaffold *s, const RtTable *t, ScaffoldRole r
 }
 
 /* ---- the graph ---------------------------------------------------------------------- */
+/* Writes the declaration of a column: its name, type and sizes. */
 static void put_column(Scaffold *s, const RtColumn *c) {
     if (c->kind == RT_COL_SPLIT && strcmp(c->name, "split") == 0) {
         PUT(s, "split");
@@ -280,6 +295,8 @@ static void put_column(Scaffold *s, const RtColumn *c) {
             i > 1 ? i : 0, i == n ? "]" : "");
 }
 
+/* Writes the columns of a table's declaration; `timeless`, if it has times by which the recipe
+ * does not read it. */
 static void put_columns(Scaffold *s, const RtTable *t) {
     bool read = s->timed && time_of(s, t); /* the recipe lists it */
     if (t != s->d->graphs && has_times(t) && !read) PUT(s, " timeless");
@@ -296,6 +313,7 @@ static void put_columns(Scaffold *s, const RtTable *t) {
     PUT(s, "  }\n");
 }
 
+/* Writes the declaration of the graph, and which node types it leaves out. */
 static void put_graph(Scaffold *s) {
     const RtDataset *d = s->d;
     PUT(s, "graph Data {\n");
@@ -373,6 +391,7 @@ static void put_encoding(Scaffold *s, int type) {
     PUT(s, "\n");
 }
 
+/* Writes the layers and parameters that make the first vectors of a node type. */
 static void put_encoder(Scaffold *s, int type) {
     const RtTable *t = &s->d->nodes[type];
     if (is_aged(s, t)) PUT(s, "  %s = age(hidden)\n", role_name(s, t, SCAFFOLD_AGE));
@@ -434,6 +453,7 @@ static void put_now(Scaffold *s) {
         }
 }
 
+/* Writes how each row gets its first vector. */
 static void put_encoders(Scaffold *s) {
     put_now(s);
     for (int i = 0; i < s->d->n_nodes; i++) put_encoder(s, i);
@@ -446,6 +466,8 @@ static const char *conv_of(const Scaffold *s) {
     return s->graphs ? "sage_conv(hidden, aggr = \"sum\")" : "sage_conv(hidden)";
 }
 
+/* Writes how a layer updates a node type: from what leads to it and, if both, from what it leads
+ * to. */
 static void put_layer(Scaffold *s, int type, bool both) {
     const char *t = s->d->nodes[type].name, *norm = s->graphs ? ")" : "";
     PUT(s, "    h[g.%s] = relu(", t);
@@ -462,6 +484,7 @@ static void put_layer(Scaffold *s, int type, bool both) {
     PUT(s, "%s)\n", norm);
 }
 
+/* Writes the layers that pass messages, in both directions where there are several node types. */
 static void put_layers(Scaffold *s) {
     const RtDataset *d = s->d;
     bool both = d->n_nodes > 1; /* else along the edges only */
@@ -475,6 +498,7 @@ static void put_layers(Scaffold *s) {
     PUT(s, "  }\n");
 }
 
+/* Writes the size of the label: how many numbers a row predicts. */
 static void put_size(Scaffold *s) {
     const RtColumn *c = s->label;
     if (c->kind == RT_COL_FLOAT && c->rank == 1)
@@ -593,6 +617,7 @@ static const char *dropout_of(const Scaffold *s, bool number) {
     return s->graphs || !has_few(s) ? "0.2" : "0.5";
 }
 
+/* Writes the model: encoders, layers and, if there are labels, what reads the result out. */
 static void put_model(Scaffold *s) {
     const char *of = s->graphs ? "graph" : s->home->name;
     bool one = s->label && s->label->kind == RT_COL_FLOAT && s->label->rank == 1;
@@ -637,6 +662,7 @@ static void put_links_hint(Scaffold *s, const RtTable *t) {
             negatives_hint(s, "no_link"));
 }
 
+/* Writes, in place of a recipe, why there is none. */
 static void put_no_recipe(Scaffold *s) {
     const RtTable *labelled = labelled_table(s->all), *links = split_links(s->all);
     if (labelled)
@@ -716,6 +742,8 @@ static int epochs_of(const Scaffold *s) {
     return has_few(s) ? 30 : count_part(s->of, 1) < MANY ? 20 : 5;
 }
 
+/* Writes the recipe that learns the labels: loss and metric by their kind, batches by the data's
+ * size. */
 static void put_recipe(Scaffold *s) {
     const RtColumn *c = s->label;
     if (!c) {
@@ -744,6 +772,7 @@ static void put_recipe(Scaffold *s) {
         PUT(s, "    keep last    # the split has no validation rows\n}\n");
 }
 
+/* Writes the layers that are not in the library and that this model needs. */
 static void put_parts(Scaffold *s) {
     if (any_feature(s, is_scalar))
         PUT(s, "# A number per node, spread over `out` dimensions.\n"
@@ -759,6 +788,7 @@ static void put_parts(Scaffold *s) {
                "}\n\n");
 }
 
+/* Writes the whole starter model. */
 static void put_all(Scaffold *s) {
     const RtDataset *d = s->d;
     PUT(s, "# A starter for %s, as `gnnc import --scaffold` writes it: change it freely.\n",
@@ -775,6 +805,8 @@ static void put_all(Scaffold *s) {
     put_recipe(s);
 }
 
+/* Writes a starter model for a dataset to the file `path`. A model that ranks is written by
+ * import_scaffold_rank.c. */
 gnnc_status gnnc_import_scaffold(const RtDataset *d, const ScaffoldHow *how, const char *path,
                                  RtError *err) {
     RtPool pool;

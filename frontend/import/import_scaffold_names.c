@@ -58,6 +58,7 @@ static const char *new_name(Naming *n, const char *table, const char *what, cons
     }
 }
 
+/* Names the columns of a table. False: memory ran out. */
 static bool name_columns(Naming *n, const RtTable *t, const char *table, const char **of) {
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
@@ -68,6 +69,7 @@ static bool name_columns(Naming *n, const RtTable *t, const char *table, const c
     return true;
 }
 
+/* Names what a node type has beside its columns, such as its age. False: memory ran out. */
 static bool name_roles(Naming *n, const RtTable *t, const char **of) {
     for (int i = 0; i < SCAFFOLD_N_ROLES; i++)
         if (!(of[i] = new_name(n, t->name, role_names[i], "", 1))) return false;
@@ -83,6 +85,8 @@ static bool take_past_labels(Naming *n, const RtDataset *d) {
     return true;
 }
 
+/* Names all columns and roles of a dataset; of[i]: those of its i-th table. False: memory ran
+ * out. */
 static bool name_all(Naming *n, const RtDataset *d, const char ***of) {
     if (!take_past_labels(n, d)) return false;
     const RtTable *t;
@@ -96,6 +100,7 @@ static bool name_all(Naming *n, const RtDataset *d, const char ***of) {
     return true;
 }
 
+/* Chooses names for all columns and roles of a dataset, none of them twice. */
 gnnc_status scaffold_names(RtPool *pool, const RtDataset *d, ScaffoldNames *out, RtError *err) {
     Naming n = {.pool = pool, .text.pool = pool};
     rt_dict_init(&n.taken, pool);
@@ -104,6 +109,7 @@ gnnc_status scaffold_names(RtPool *pool, const RtDataset *d, ScaffoldNames *out,
     return out->of && name_all(&n, d, out->of) ? GNNC_OK : rt_fail_nomem(err, "scaffold");
 }
 
+/* What the model calls a column of the dataset; "": it is none of the dataset's. */
 const char *scaffold_column_name(const ScaffoldNames *n, const RtColumn *c) {
     const RtTable *t;
     for (int i = 0; (t = table_at(n->d, i)); i++) {

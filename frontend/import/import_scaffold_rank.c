@@ -51,6 +51,8 @@ static void look_at(Ranked *s, const RtTable *edge) {
     s->seen[edge->src_type] = s->seen[edge->dst_type] = true;
 }
 
+/* Finds the tables of a ranking task: what is ranked, for whom, and the relations from one to
+ * the other. */
 static gnnc_status find_all(Ranked *s, RtPool *pool) {
     const RtTaskRanks *r = s->ranks;
     s->seen = RT_NEWN(pool, bool, s->d->n_nodes + 1);
@@ -89,12 +91,15 @@ static bool is_feature(const RtColumn *c) {
     return c->kind == RT_COL_FLOAT || (c->kind == RT_COL_CAT && shared);
 }
 
+/* Whether the model reads a column of a table: its time, or a feature of the items or of those
+ * they are ranked for. */
 static bool is_read(const Ranked *s, const RtTable *t, const RtColumn *c) {
     const char *time = time_of(s, t);
     if (time && strcmp(time, c->name) == 0) return true;
     return (t == s->who || t == s->items) && is_feature(c);
 }
 
+/* How many links there are to learn from. */
 static int64_t n_trained(const Ranked *s) {
     const RtColumn *c = rt_table_column(s->links, "split");
     int64_t n = 0;
@@ -103,6 +108,7 @@ static int64_t n_trained(const Ranked *s) {
 }
 
 /* ---- the graph ------------------------------------------------------------------------------ */
+/* Writes the declaration of a node type with the columns that the model reads. */
 static void put_node(Ranked *s, const RtTable *t) {
     const char *between = " { ";
     PUT(s, "  node %s", t->name);
@@ -127,6 +133,7 @@ static bool is_on_item_path(const Ranked *s, const RtTable *e) {
     return found;
 }
 
+/* Writes the declaration of the graph: what the way to the items needs. */
 static void put_graph(Ranked *s) {
     const RtDataset *d = s->d;
     PUT(s, "graph Data {\n");
@@ -146,6 +153,7 @@ static const char *features_of(const Ranked *s, const RtTable *t) {
     return t == s->items ? "item" : "who";
 }
 
+/* Writes the layers that encode the features of a table. */
 static void put_encoders(Ranked *s, const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
@@ -159,7 +167,8 @@ static void put_encoders(Ranked *s, const RtTable *t) {
     }
 }
 
-/* " + item_price(expand(g.products.price, 1))", .. */
+/* Writes the encoded features of a table as terms of a sum: " +
+ * item_price(expand(g.products.price, 1))". */
 static void put_features(Ranked *s, const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++) {
         const RtColumn *c = &t->columns[i];
@@ -276,6 +285,7 @@ static Fans find_fanouts(const Ranked *s) {
     return f;
 }
 
+/* Writes the fan-outs of the recipe, for each relation and hop. */
 static void put_fanout(Ranked *s) {
     const Fans f = find_fanouts(s);
     int hops = s->ranks->n_way + s->ranks->n_keys;
@@ -289,6 +299,7 @@ static void put_fanout(Ranked *s) {
     PUT(s, "]\n");
 }
 
+/* Writes the recipe: loss, metrics, batches, and times by which rows see older ones only. */
 static void put_recipe(Ranked *s) {
     int64_t n = n_trained(s);
     int top = s->ranks->top;
@@ -311,6 +322,7 @@ static void put_recipe(Ranked *s) {
     PUT(s, " }\n  epochs %d    keep best on val map\n}\n", n < FEW ? 12 : n < MANY ? 5 : 2);
 }
 
+/* Writes a starter model that ranks items to `text`. */
 gnnc_status scaffold_rank(RtPool *pool, const RtDataset *d, const ScaffoldHow *how, RtText *text,
                           RtError *err) {
     Ranked s = {.text = text, .d = d, .how = how, .ranks = how->ranks, .err = err, .st = GNNC_OK};

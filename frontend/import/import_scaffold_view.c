@@ -13,6 +13,8 @@ static bool is_reached(const Reached *to, int type) {
 }
 
 /* ---- what messages reach ------------------------------------------------------------ */
+/* Sets far[type] to the number of layers after which a row of `home` knows of a node type;
+ * n_layers + 1: it never does. */
 void scaffold_distances(const RtDataset *d, int home, int n_layers, int *far) {
     for (int i = 0; i < d->n_nodes; i++) far[i] = i == home ? 0 : n_layers + 1;
     for (int k = 0; k < n_layers; k++)
@@ -33,6 +35,7 @@ static void find_up(const RtDataset *d, int home, int n_up, int *up) {
         }
 }
 
+/* Takes the node types that are reached into `seen`; at[i]: the new place of type i. */
 static void take_nodes(const RtDataset *d, const Reached *to, RtDataset *seen, int *at) {
     seen->n_nodes = 0;
     for (int i = 0; i < d->n_nodes; i++) {
@@ -50,6 +53,7 @@ static bool is_read(const Reached *to, int src, int dst) {
     return to->far[dst] > to->n_layers && to->up[dst] == to->up[src] + 1;
 }
 
+/* Takes the relations whose messages arrive into `seen`, with the new places of their ends. */
 static void take_edges(const RtDataset *d, const Reached *to, RtDataset *seen, const int *at) {
     seen->n_edges = 0;
     for (int i = 0; i < d->n_edges; i++) {
@@ -65,6 +69,8 @@ static const char *add_name(RtPool *pool, const char *list, const char *name) {
     return rt_pool_printf(pool, "%s%s%s", list, *list ? ", " : "", name);
 }
 
+/* Makes *seen of what n_layers of messages reach from the rows of `home`. *left names the node
+ * types that they do not. */
 gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_layers, int n_up,
                            RtDataset *seen, const char **left, RtError *err) {
     int *far = RT_NEWN(pool, int, d->n_nodes + 1), *at = RT_NEWN(pool, int, d->n_nodes + 1);
@@ -85,6 +91,7 @@ gnnc_status scaffold_reach(RtPool *pool, const RtDataset *d, int home, int n_lay
     return GNNC_OK;
 }
 
+/* The node type that most relations lead to or from; 0 if there are none. */
 int scaffold_hub(const RtDataset *d) {
     int best = 0, most = 0;
     for (int i = 0; i < d->n_nodes; i++) {
