@@ -15,6 +15,8 @@ typedef struct {
     const Expr *flops;    /* f32 and f64 arithmetic; a function such as exp counts as one */
 } StepCost;
 
+/* The bytes read, gathered and written, and the FLOPs, of a step of the plan, as functions of
+ * sizes. */
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s);
 
 /* The same by lines of the model: what their statements move and compute.  Each access is of the
@@ -24,6 +26,7 @@ typedef struct {
     const Expr *bytes, *flops; /* read and written */
 } CostLine;
 typedef VEC(CostLine) CostLines;
+/* The cost of a step, divided among the lines of the model that it computes. */
 CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s);
 
 /* As seen from the model's folder; what came with the compiler is in "layers". */

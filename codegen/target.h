@@ -52,6 +52,7 @@ typedef struct Target {
 #define TARGET(id) extern const Target target_##id;
 #include "targets.def"
 #undef TARGET
+/* The target with this name; NULL = there is none. */
 const Target *target_find(const char *name);
 
 /* Kernel ABI on the cpu target, for kernel k with n arguments:
@@ -84,7 +85,11 @@ typedef struct {
     const char *name, *library; /* "churn", "libchurn.so" */
     const char *rows, *no_rows; /* the symbol of the program that predicts rows; NULL, and why */
 } HostPackage;
+/* The docstring of the model's Python package k, as Python source: what the model is, an example,
+ * its inputs and results. */
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k);
+/* The text of _facts.py, which tells the package's support code about the model: its names, and the
+ * tables of its data. */
 const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k);
 /* A C header with the prototypes of the user's functions, as the model has them. */
 bool host_externs(Ctx *c, const Plan *p, const char *path);

@@ -126,12 +126,20 @@ typedef struct CgFn {
 bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after a diagnostic */
 
 /* kernel.c */
+/* Emits the function of a kernel. */
 void cpu_kernel(Cg *g, const LKernel *k);
+/* Emits statement s and those after it. */
 void cpu_block(CgFn *f, const LStmt *s);
+/* Emits the statements from s on, without `end`. */
 void cpu_block_until(CgFn *f, const LStmt *s, const LStmt *end);
+/* Emits the evaluation of a size in the entry block. */
 LLVMValueRef cpu_size(CgFn *f, const Expr *e);
+/* Reserves aligned stack memory in the entry block. */
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
+/* A new basic block at the end of the function. */
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
+/* Emits one statement. Statements for teams of GPU threads (columns, barriers, folds) need no code:
+ * one thread runs the row. */
 void cpu_stmt(CgFn *f, const LStmt *s);
 
 /* loop.c */
@@ -140,7 +148,10 @@ typedef struct {
     LLVMValueRef i, hi, step;
     LLVMBasicBlockRef body, exit;
 } CgLoop;
+/* Begins a loop for i in [lo, hi) by step. It is tested at the bottom, so that loop-invariant code
+ * has a place to go. */
 CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step);
+/* Ends the loop that cpu_loop_begin() began: increments, tests and branches back. */
 void cpu_loop_end(CgFn *f, CgLoop *l);
 
 /* The bounds of an L_FOR, both i64. */
@@ -148,16 +159,25 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi);
 
 /* Emits what a loop does for one entry, from statement s on. */
 typedef void CpuBody(CgFn *f, const LStmt *s, void *arg);
+/* Emits the loop s; `body` is called with arg to emit what is inside. */
 void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg);
+/* Emits a loop as its schedule says. Inside a vector loop, whose lanes are iterations of that one,
+ * loops have no vectors. */
 void cpu_for(CgFn *f, const LStmt *s);
 
+/* Stores a register that differs between lanes to a stack slot, from which single lanes can be
+ * loaded. */
 void cpu_spill(CgFn *f, const LReg *r, CgSpill *k);
 void cpu_reload_lane(CgFn *f, const LReg *r, const CgSpill *k, LLVMValueRef lane); /* into f->reg */
 
 /* rows.c: a parallel loop whose iterations are in lanes (sched.rows) */
+/* Emits a parallel loop that takes blocks of rows, one row per lane (sched.rows). Statements that
+ * cannot run in lanes are executed row by row. */
 void cpu_rows_in_lanes(CgFn *f, const LStmt *loop);
 
 /* lanes.c: a constant loop with its scalars in lanes (sched.expand) */
+/* Emits a loop of n iterations (a small constant) with its scalars in lanes, one iteration per lane
+ * (sched.expand). */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n);
 /* A loop over short rows that lie side by side, as one long row (sched.flat). */
 void cpu_flat_loop(CgFn *f, const LStmt *loop, int64_t n);
@@ -171,21 +191,32 @@ LLVMValueRef cpu_reduce_vectors(CgFn *f, RedKind r, DType dt, LLVMValueRef const
                                 int w);
 
 /* prefetch.c */
+/* Emits the prefetch of a row that a later entry gathers. */
 void cpu_prefetch(CgFn *f, const LStmt *s);
 
 /* tile.c: rows of sums in registers; of all iterations of a loop around them (sched.jam) */
+/* Emits a tile: whole tiles, then the rest of the row. */
 void cpu_tile(CgFn *f, const LStmt *s);
+/* Emits an unrolled and jammed loop over attention heads (sched.jam): the accumulator rows of all
+ * heads stay in registers while the entries are visited once. */
 void cpu_jammed_loop(CgFn *f, const LStmt *jam);
 
 /* vector.c */
 void cpu_vector_loop(CgFn *f, const LStmt *s);              /* sched.lanes */
 LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
 LLVMValueRef cpu_reduce_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
+/* The identity of reduction r, in w lanes. */
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 
 /* memory.c */
+/* Emits the load s, from a register if a tile keeps the row there; returns the value, converted to
+ * the type of the destination. */
 CgVal cpu_load(CgFn *f, const LStmt *s);
+/* Emits the store s, to a register if a tile keeps the row there. Values that are already rounded
+ * to the buffer's type are only cut to its bits. */
 void cpu_store(CgFn *f, const LStmt *s);
+/* Emits the accumulation s in the way that suits its address: in registers, by vector, by
+ * reduction, or lane after lane. */
 void cpu_acc(CgFn *f, const LStmt *s);
 void cpu_acc_value(CgFn *f, const LStmt *s,
                    LLVMValueRef x); /* combines scalar x at the address of s */
@@ -197,34 +228,52 @@ LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one 
 void cpu_store_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
 
 /* scalar.c: L_LET */
+/* Emits the scalar function of statement s, once or per lane as its operands require; returns its
+ * value. */
 CgVal cpu_let(CgFn *f, const LStmt *s);
+/* Converts v from element type `from` to element type `to`, in as many lanes. Results of 16 bits
+ * are rounded as such, though registers hold them as f32. */
 LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to);
+/* Combines accumulator acc with x as reduction r does: sum (for bools: or), maximum or minimum. */
 LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x);
 
 /* value.c */
 LLVMTypeRef cpu_type(Cg *g, DType dt);     /* in a register */
 LLVMTypeRef cpu_mem_type(Cg *g, DType dt); /* in memory */
 LLVMTypeRef cpu_vector_type(LLVMTypeRef t, int w);
+/* The LLVM constant v. */
 LLVMValueRef cpu_i64(Cg *g, int64_t v);
+/* v in all of w lanes. */
 LLVMValueRef cpu_splat(Cg *g, LLVMValueRef v, int w);
 LLVMValueRef cpu_broadcast_to_lanes(CgFn *f, CgVal v); /* as the current number of lanes wants it */
 LLVMValueRef cpu_iota(Cg *g, LLVMTypeRef int_type, int w);
+/* A call of an LLVM intrinsic with overloaded types. */
 LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
                       LLVMValueRef *arg, int n_arg);
+/* Whether any lane of an i1 vector is set. */
 LLVMValueRef cpu_any_lane(CgFn *f, LLVMValueRef mask);
 int cpu_width(LLVMValueRef v); /* its lanes, 1 for a scalar */
 LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in as many lanes */
 LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw);
+/* Converts a value to its form in memory. */
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v);
+/* The same of a bf16 value that is already rounded: truncation is enough. */
 LLVMValueRef cpu_to_mem_exact(Cg *g, DType dt, LLVMValueRef v);
 
 /* math.c: f32 functions as polynomials; f64 through libm */
+/* Emits the elementary function of operation `op` on x, and y for powers (else NULL), with element
+ * type dt. Types of 16 bits are computed in f32. */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y);
 
 /* debug.c */
+/* Begins the debug information of the module. */
 void cpu_debug_begin(Cg *g);
+/* Adds the kernel as a subprogram. */
 void cpu_debug_kernel(CgFn *f);
+/* Sets the source position of the instructions that follow. Lines of another file than the kernel's
+ * (a layer's) get a scope in that file. */
 void cpu_debug_at(CgFn *f, Span at);
+/* Completes the debug information. */
 void cpu_debug_end(Cg *g);
 
 #endif

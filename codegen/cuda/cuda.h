@@ -102,6 +102,7 @@ void cu_line(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* one indented l
 void cu_open(CuFn *f, const char *fmt, ...) PRINTF_LIKE(2, 3); /* and what follows is deeper */
 void cu_close(CuFn *f);                                        /* "}" */
 void cu_assign_names(CuFn *f);
+/* Text of the size e, from the sizes that the kernel was given. */
 const char *cu_size_text(CuFn *f, const Expr *e);
 const char *cu_host_size_text(CuFn *f, const Expr *e); /* over n[..] */
 const char *cu_batch_size_text(CuFn *f,
@@ -109,6 +110,8 @@ const char *cu_batch_size_text(CuFn *f,
 const char *cu_type(DType dt);                 /* of a register */
 const char *cu_mem_type(DType dt);             /* in memory */
 const char *cu_literal_text(Arena *a, DType dt, double v);
+/* A C literal of the identity of reduction r: 0, or the extreme value (as cg_identity() of the loop
+ * IR). */
 const char *cu_identity_text(Arena *a, RedKind r, DType dt);
 
 /* schedule.c */
@@ -120,22 +123,31 @@ int cu_shared_sums(const CuFn *f, const LStmt *s, const LBuf **target);
 const LoopColumns *cu_promoting_region(const CuFn *f, const LStmt *s);
 
 /* scalar.c: the right-hand side of a register */
+/* Text of the right-hand side of an L_LET. */
 const char *cu_let_text(CuFn *f, const LStmt *s);
+/* Text of accumulator `acc` combined with x by reduction r. */
 const char *cu_combine_text(CuFn *f, RedKind r, DType dt, const char *acc, const char *x);
+/* Text of x rounded to a 16-bit type, in f32; of other types x itself. */
 const char *cu_rounded_text(Arena *a, DType dt, const char *x);
 
 /* memory.c */
 const char *cu_element_text(CuFn *f, const LStmt *s); /* buf[..], or the name that stands for it */
 const char *cu_load_text(CuFn *f, const LStmt *s);
+/* Emits an L_STORE. */
 void cu_emit_store(CuFn *f, const LStmt *s);
+/* Emits an L_ACC: loads the element, combines it with the source by the reduction, and stores it.
+ */
 void cu_emit_accumulate(CuFn *f, const LStmt *s);
 const char *cu_writer_guard_text(CuFn *f); /* "if (..) ", or nothing */
 void cu_emit_store_element(CuFn *f, const LBuf *b, const char *element, const char *value);
+/* Emits the declaration of a local array or scalar, if a statement uses it. */
 void cu_declare_local(CuFn *f, const LBuf *b);
 int64_t cu_elements_without_dim(const LBuf *b,
                                 int dropped_dim); /* elements, one dimension left out */
 
 /* pack.c: the columns of a lane that has several */
+/* The number of neighbouring feature columns that one lane has at a time in the region; 1 where the
+ * range is not a constant width. */
 int cu_region_pack(const CuFn *f, const LoopColumns *r);
 void cu_open_pack_loop(CuFn *f); /* opens a loop over the lane's columns, if it has several */
 void cu_close_pack_loop(CuFn *f);
@@ -150,25 +162,49 @@ void cu_emit_packed_elements(CuFn *f, const LoopNest *nest,
                              void (*emit_element)(CuFn *f, const LoopNest *nest));
 
 /* parts.c: several blocks for a row */
+/* Whether the schedule lets several blocks share the entries of a long row. */
 bool cu_splits_rows(const CuFn *f);
+/* Text of how many partial sums one part of a row leaves in scratch memory: columns times
+ * accumulators. in_host_code: over the host's table of sizes. */
 const char *cu_partial_size_text(CuFn *f, bool in_host_code);
+/* Text of the index of partial sum number `target`, at a column, among those that one part leaves.
+ */
 const char *cu_partial_index_text(CuFn *f, int target, const char *column);
+/* Text of the element of scratch memory that holds this partial sum for part number `slot`. */
 const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column);
+/* Emits the kernel NAME_parts, in which each block takes one part of all entries, of equal size,
+ * and runs the code of a row on it. Its sums go to scratch memory where the row is longer than a
+ * part. */
 void cu_emit_parts_kernel(CuFn *f);
 
 /* loop.c, columns.c, kernel.c, launch.c */
 void cu_mark_used(CuFn *f, const LStmt *list); /* the registers that it needs */
 void cu_emit_prologue(CuFn *f);
+/* Emits the statements from s on, without `end`. */
 void cu_emit_statements_until(CuFn *f, const LStmt *s, const LStmt *end);
 const char *cu_lanes_text(CuFn *f);               /* as they are called in a kernel */
 void cu_emit_row_call(CuFn *f, const char *team); /* for the row that has index gn_i */
 void cu_emit_signature(CuFn *f, const char *suffix);
+/* Emits statement s and those after it. */
 void cu_emit_statements(CuFn *f, const LStmt *s);
+/* Emits one statement of the loop IR as CUDA C. */
 void cu_emit_statement(CuFn *f, const LStmt *s);
+/* Emits a loop with its body. start, step: texts of this thread's first offset and stride; NULL =
+ * the thread runs all iterations. */
 void cu_emit_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
+/* Texts of the loop's first index (*lo) and of the one after its last (*hi). Bounds that need a
+ * load or a division become constants of the emitted code. */
 void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **hi);
+/* Emits a loop over feature columns inside a region. Its thread has one column of the region
+ * already, or a pack of neighbouring ones, so no C loop over columns is needed. Sums over columns
+ * that the same entry reads are reduced over the lanes at once. */
 void cu_emit_column_loop(CuFn *f, const LStmt *s);
+/* Emits the statement `columns`, a region whose loops over feature columns share their range: each
+ * lane has one column (or `pack` neighbouring ones), and takes the next where there are more
+ * columns than lanes. */
 void cu_emit_column_region(CuFn *f, const LoopColumns *region);
+/* Emits the statement `fold`: combines what the threads have summed separately for its buffer, over
+ * the threads that its `share` names, and removes these sums from the pending ones. */
 void cu_emit_combine_partials(CuFn *f, const LStmt *s);
 bool cu_emit_kernel(Cu *cu, const LKernel *k); /* false after diagnostics */
 void cu_emit_launch(CuFn *const *stage, int n, const char *name);

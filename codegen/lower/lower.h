@@ -169,31 +169,46 @@ typedef struct {
     VEC(const Map *) walk_maps; /* of cg_walk_visit() */
 } Gen;
 
+/* Begins a new kernel. Its name is made of the names of the model, the function and op, and the
+ * suffix. */
 void cg_begin_kernel(Gen *g, Lower *lo, const Op *op, const char *suffix);
+/* Completes the kernel: removes what nobody uses and numbers its registers. */
 LKernel *cg_finish_kernel(Gen *g);
 void cg_number_registers(LStmt *s, int *next); /* the registers of s and what follows */
 LReg *cg_reg(Gen *g, DType dt, const char *hint, Scope *s);
+/* The scope in which the register is defined. */
 Scope *cg_reg_scope(const Gen *g, const LReg *r);
+/* Whether the scope is open: statements can still be added to it. */
 bool cg_scope_open(const Gen *g, const Scope *s);
+/* The innermost of the scopes that define n registers; the kernel's own list for n = 0. */
 Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *r);
 
 LReg *cg_const(Gen *g, DType dt, double v);
+/* The register with the value of a size expression. */
 LReg *cg_size(Gen *g, const Expr *e);
+/* The register with a scalar function of n registers, computed in the outermost scope where all of
+ * them are defined. */
 LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg);
 LReg *cg_index(Gen *g, LFn fn, LReg *x, LReg *y); /* I64 arithmetic and comparison */
 LReg *cg_cast(Gen *g, LReg *x, DType dt);
+/* The register with the element of b at these indices. */
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint);
 LReg *cg_load_value(Gen *g, LBuf *b, LReg *const *idx, const Op *op); /* that b holds or held */
 void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v);
+/* Appends an accumulation of v into the element of b at these indices, by reduction red. */
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v);
 LBuf *cg_local(Gen *g, DType dt, const char *hint); /* a scalar */
 LBuf *cg_local_array(Gen *g, DType dt, int rank, const int64_t *n, const char *hint);
 
+/* Opens a loop over 0 .. extent - 1; returns its variable. */
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
+/* Opens a loop over the elements (edges) that map m sends to row `at`; returns the element's
+ * number. */
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
 /* cuts: where the chunks are cut, or NULL: in equal parts. */
 LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
                     const char *hint);
+/* Opens a block that runs only where cond holds. */
 void cg_open_if(Gen *g, LReg *cond);
 LStmt *cg_close_scope(
     Gen *g); /* closes the innermost scope; a loop without loops in it becomes `vector` */
@@ -202,20 +217,39 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
 LBuf *cg_arg_value(Gen *g, const Op *op,
                    const Type *as); /* the buffer of op under the dims of `as` */
 LBuf *cg_arg_flat(Gen *g, const Op *op);
+/* The argument for scratch buffer buf, such as the partial sums that one kernel hands to the next.
+ */
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
+/* The argument with one of the index arrays of map m: its targets, segment bounds, or the
+ * permutation into segment order. */
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
 LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
 LBuf *cg_arg_global_ids(Gen *g, Space *s);
+/* The argument with the limits of the chunks in which rows of the space are summed; they are fixed
+ * so that sums have the same bits everywhere. */
 LBuf *cg_arg_chunk_bounds(Gen *g, Space *s);
+/* The argument with the two key words of random stream number `stream` (of the counter-based
+ * generator). */
 LBuf *cg_arg_rng_key(Gen *g, int stream);
 
+/* The environment `up` with index register r for space s added. */
 const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
+/* The index register that the environment has for space s; NULL = none. */
 LReg *cg_lookup(const Env *e, const Space *s);
 
 /* ---- values at an index (lower_value.c) ---------------------- */
+/* The register that holds op at the indices of env: a remembered one, or one that is loaded or
+ * computed now. */
 LReg *cg_value(Gen *g, const Op *op, const Env *env);
+/* The indices at which a view's operand has the element that the view has at env. Both types list
+ * the same elements in the same order: common dimensions keep their index, the others are flattened
+ * and split again. */
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
+/* *parts gets the spaces of the view's operand that together are its space `whole`; returns how
+ * many, 0 = there are none. */
 int cg_view_split(Gen *g, const Op *view, const Space *whole, Space *const **parts);
+/* Emits a random number in [0, 1) from a counter-based generator: key of the stream, row and column
+ * (runtime/exec/rng.h). */
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
 LReg *cg_map_at(Gen *g, Map *m, LReg *from);              /* I64 */
 void cg_set_roots(Gen *g, const Op *const *roots, int n); /* what the kernel makes */
@@ -223,6 +257,8 @@ bool cg_is_inline(const Gen *g, const Op *op); /* computed here: inline, or a ro
 /* A walk over what a row computes: is it the first time that op is met at the row (NULL), or at an
  * entry of the segments of `through`?  Of very many maps the last ones count as one. */
 void cg_walk_start(Gen *g);
+/* Whether the walk meets op for the first time at this place. through: op is read at entries of
+ * this map's segments; NULL = at the row. */
 bool cg_walk_visit(Gen *g, const Op *op, const Map *through);
 void cg_record_computed(Gen *g, const Op *op); /* for reports */
 int cg_value_split(Gen *g, const Op *op, const Space *axis,
@@ -237,17 +273,25 @@ typedef struct {
     int n_over;
     Space *over[MAX_RANK];
 } Reduction;
+/* Describes in *r what op reduces: over the entries of a segment, or over spaces. False: op is no
+ * reduction. */
 bool cg_reduction(const Op *op, Reduction *r);
 bool cg_is_long_reduction(const Op *op); /* many rows into a small result: two kernels */
 LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
+/* The identity of a reduction in type dt: 0 for sums, the least or greatest value for maxima and
+ * minima. */
 double cg_identity(RedKind red, DType dt);
 DType cg_sum_dtype(DType dt); /* that a reduction into dt is made in: 16 bits in f32 */
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
+/* Emits the search for the index of the maximum; a later equal value does not replace an earlier
+ * one. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
 int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);        /* loops; how many */
 LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
 
 /* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
+/* How many reductions the roots need whose results are rows along the axes; *last gets the last
+ * one. */
 int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last);
 /* Computes the tiles that the roots need at env, which binds all but the axes.  row: accumulate
  * there (the only tile is that row's value up to its last elementwise steps), or NULL. */
@@ -257,6 +301,7 @@ LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key); /* or NULL */
 const Expr *cg_tile_count(Gen *g, const Axis *a);
 /* Loops over the axes that t has; `local` gets positions in the tiles. */
 const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
+/* Closes the loops over the axes that type t has. */
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
 /* The innermost open loop, over an outer space: a short one is unrolled, so that local arrays fall
  * apart into registers. */
@@ -275,7 +320,9 @@ typedef enum {
 } FusionGroupKind;
 
 typedef VEC(const Op *) OpList;
+/* Whether the op is in the list. */
 bool cg_has_op(const OpList *v, const Op *op);
+/* Whether the map is in the list. */
 bool cg_has_map(const MapList *v, const Map *m);
 
 typedef struct {
@@ -302,10 +349,13 @@ typedef struct {
     int *group_of; /* by Op.id: the unit that makes it; -1: none */
 } FusionGroups;
 
+/* Forms the fusion groups of the function: each is computed by one kernel or library call. */
 FusionGroups cg_form_groups(Lower *lo);
 bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
 /* What the kernel of root reads, each stored value once. */
 const CgReads *cg_reads(const Lower *lo, const Op *root);
+/* How the kernel of root reads the stored value `target`: at the root's own index, at other
+ * indices, both or not at all. */
 CgRead cg_how_read(const Lower *lo, const Op *root, const Op *target);
 /* Are the two one value?  Two reads of one variable, or operand of a loop, are. */
 bool cg_is_same_value(const Op *x, const Op *y);
@@ -313,14 +363,23 @@ bool cg_is_same_value(const Op *x, const Op *y);
 const Op *cg_skip_views(const Lower *lo, const Op *op);
 
 /* ---- root kernels: append steps to the phase ---------------------------------- */
+/* Lowers roots over the same dimensions to one kernel. */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n);
+/* Lowers roots of several shapes, or with several sums over entries (attention, batch norm), to one
+ * kernel over their common rows. maps: by whose entries rows are balanced over threads. */
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps);
+/* Lowers a concatenation, with nested ones along the same dimension: to one kernel if columns are
+ * joined, to several if rows are. */
 void cg_lower_concat(Lower *lo, const Op *op);
 /* Is op, which `user` reads, some of its parts? */
 bool cg_concat_continues(const Op *op, const Op *user);
+/* Lowers a reduction of many rows to a small result (a loss, a bias gradient) to two kernels:
+ * partial results by chunk, then their combination. */
 void cg_lower_long(Lower *lo, const Op *op);
 bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
+/* Appends a kernel that writes op to a new buffer in another layout, whose extra dimensions are
+ * broadcast; returns the buffer. owner: the op that the copy is made for, which names it. */
 int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner,
                       const char *suffix);
 
@@ -343,23 +402,31 @@ typedef struct {
 
 void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
 int cg_buf(const Lower *lo, const Op *op);
+/* A new buffer of the plan, with `count` elements of type dt and a name that no other has. */
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
+/* A new temporary buffer of the phase. */
 int cg_temp_buf(Lower *lo, const char *name, DType dt, const Expr *count);
+/* The buffer of a source op: data, variable, input or saved value. */
 int cg_input_buf(Lower *lo, const Op *op);
 bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
 int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
+/* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_global_ids_buf(Lower *lo, Space *s);
+/* The buffer with the bounds of the chunks in which a space's rows are summed. */
 int cg_chunk_bounds_buf(Lower *lo, Space *s);
+/* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream);
 /* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
+/* Appends a step of this kind, with room for n_bufs buffers, to the current phase. */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
 void cg_step_kernel(Gen *g, const Op *op);     /* finishes g's kernel and appends its step */
 const char *cg_ident(Arena *a, const char *s); /* s as part of a C identifier */
 const char *cg_value_name(Lower *lo, const Op *op);
 /* `name`, or with a number behind it where that is taken; it is then. */
 const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name);
+/* The number of elements of a value of this type. */
 const Expr *cg_count(Lower *lo, const Type *t);
 
 #endif

@@ -25,6 +25,7 @@ StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s);
 
 /* Reads or writes the buffer, or is wanted under it as a condition. */
 bool plan_step_accesses_buf(const PStep *s, int buf);
+/* Whether the step writes the buffer. */
 bool plan_step_writes(const PStep *s, int buf);
 
 /* The buffers that a step touches: its arguments, then the condition. */
@@ -40,17 +41,27 @@ static inline int plan_touched(const PStep *s, int i) {
  * or held, op; that is a map's array; the one value that it stores; the plan's buffer of an
  * argument.  NULL, or -1: there is none. */
 bool plan_computes(const LKernel *k, const Op *op);
+/* The argument that holds op, or held it before the kernel wrote there; NULL: none does. */
 const LBuf *plan_argument(const LKernel *k, const Op *op);
+/* The argument that is this array of a map, by the segments of another map or NULL; NULL: none is.
+ */
 const LBuf *plan_map_argument(const LKernel *k, const Map *m, LBufKind part, const Map *by);
+/* The value that the kernel stores, under the dimensions that it computes it in; NULL: it stores
+ * several, or a partial sum. */
 const Op *plan_stored_value(const LKernel *k);
+/* The plan's buffer of an argument. */
 int plan_argument_buf(const PStep *s, const LBuf *b);
 
+/* The first statement of the kernel that is no value definition: its loop. */
 const LStmt *plan_first_loop(const LKernel *k);
 /* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
 bool plan_is_scalar(const PStep *s);
+/* Whether the step is a kernel of scalars, or one parallel loop over elements; such kernels can be
+ * joined. */
 bool plan_is_elementwise(const PStep *s);
 /* The loop of a kernel that is one over parts of rows and nothing else, or NULL; over the same? */
 LStmt *plan_chunk_loop(const PStep *s);
+/* Whether both kernels run over the same number of chunks. */
 bool plan_same_chunks(const PStep *x, const PStep *y);
 /* Must the one be before the other? */
 bool plan_steps_conflict(const PStep *x, const PStep *y);
@@ -63,6 +74,7 @@ typedef struct {
     int64_t *live;        /* [steps + 1] */
     RtPackItem *lifetime; /* [bufs] */
 } Lives;
+/* Prepares the measurement of the memory that a phase needs for temporaries. */
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
 int64_t plan_lives_peak(Lives *l); /* bytes at the fullest step, in the order of now */
 
@@ -92,7 +104,9 @@ const char *plan_order_end_reason(Order *o, const PBlocks *l);
 /* The loop over blocks that the step at `at` is in, or NULL; the step there goes behind n others
  * (plan_delay.c). */
 const PBlocks *plan_block_at(const PPhase *ph, int at);
+/* Moves the step at position `at` to after the n steps that follow it. */
 void plan_step_move_behind(PPhase *ph, int at, int n);
+/* Whether the step may change its place. */
 bool plan_order_is_movable(const PStep *s);
 /* By symbol: a size of the order of what data will say. */
 int64_t *plan_order_nominal_sizes(Arena *a, const Module *m);

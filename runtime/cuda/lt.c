@@ -92,8 +92,8 @@ static cublasLtEpilogue_t end_of(rt_epilogue_kind k) {
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/* Sets rows, columns, leading dimension and, of several matrices, their distance in the layout
- * `at`. False: the library refused. */
+/* Sets the number of rows and columns and the leading dimension of the layout `at`. False: the
+ * library refused. */
 static bool set_shape(const CudaLt *l, cublasLtMatrixLayout_t at, const LtShape *s) {
     uint64_t rows = (uint64_t)s->rows, cols = (uint64_t)s->cols;
     return l->p_cublasLtMatrixLayoutSetAttribute(at, CUBLASLT_MATRIX_LAYOUT_ROWS, &rows,
