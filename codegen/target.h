@@ -22,9 +22,9 @@ typedef enum {
 /* What passes over loops read of the processor that kernels are made for. */
 typedef struct {
     int lanes;       /* f32 elements per vector register; 1 = there are none */
-    int sums;        /* vector registers for rows of sums: half of what there are */
-    bool prefetches; /* memory may be asked for before it is read .. */
-    int line;        /* .. so many bytes at a time */
+    int sums;        /* vector registers that may hold rows of sums: half of all */
+    bool prefetches; /* it has instructions that fetch memory before it is read */
+    int line;        /* bytes of a cache line, which such an instruction fetches */
 } TargetMachine;
 
 /* What code can be made for. */
@@ -36,10 +36,11 @@ typedef struct Target {
     /* Writes the kernels of the plan to path, as ctx_write() does.  False after diagnostics. */
     bool (*emit_kernels)(Ctx *c, const Plan *p, const TargetOptions *o, EmitKind kind,
                          const char *path);
-    /* NULL: it is of no matter.  False after diagnostics. */
+    /* *to gets the processor that the options name; NULL: passes need not know it.  False after
+     * diagnostics. */
     bool (*find_machine)(Ctx *c, const TargetOptions *o, TargetMachine *to);
-    /* Of a device: the passes that make its plan behind `form-kernels`, those of its libraries and
-     * its driver among them; NULL: it is none. */
+    /* Of a device: the passes over the plan that run after `form-kernels` for it alone, those of
+     * its libraries and its driver among them; NULL: the target is no device. */
     const char *plan_passes;
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */
     const char *loop_passes;

@@ -68,33 +68,33 @@ typedef struct {
     Arena *a;
     const LKernel *k;        /* as it is scheduled: passes may have made it of the plan's */
     const bool *is_argument; /* [bufs] its arguments; NULL = all */
-    bool has_condition;      /* it tests a condition first, and then may do nothing */
-    bool condition_negated;  /* .. unless it holds */
-    bool splits_rows;        /* several blocks may have a row (parts.c) */
-    bool in_parts_kernel;    /* .. and the signature of their kernel is being written */
+    bool has_condition;      /* it tests a condition first: it runs only where that holds */
+    bool condition_negated;  /* it runs only where the condition does not hold */
+    bool splits_rows;        /* several blocks may share the entries of a long row (parts.c) */
+    bool in_parts_kernel;    /* the signature of the kernel for such parts is being written */
     bool reads_device_sizes; /* it may read its sizes from the device
                                 (codegen/plan_passes/plan_buckets.c) */
     CuSched sched;
-    LoopTeam team;    /* .. and what its threads do */
-    const char **reg; /* [n_regs] names */
-    const char **buf; /* [bufs] */
-    const char **local;
-    const char **sym; /* [syms] names of sizes, NULL = not used here */
-    bool *used;       /* [n_regs] somebody needs the value */
-    bool *local_used; /* [locals] */
-    int depth;        /* of indentation */
-    /* where the text is */
+    LoopTeam team;      /* what its threads do, where they work in teams */
+    const char **reg;   /* [n_regs] C names of registers */
+    const char **buf;   /* [bufs] C names of arguments */
+    const char **local; /* [locals] C names of local arrays */
+    const char **sym;   /* [syms] names of sizes, NULL = not used here */
+    bool *used;         /* [n_regs] a statement that is emitted reads the register */
+    bool *local_used;   /* [locals] a statement that is emitted accesses the array */
+    int depth;          /* of indentation */
+    /* ---- what holds at the place in the text where code is emitted now */
     VEC(CuAlias) alias;
     VEC(CuPartial) pending_sums;
-    const LoopColumns *region; /* NULL = outside */
-    const char *column;        /* the index of vector loops in it */
-    const char *first_column;  /* where each lane has several columns: its first */
+    const LoopColumns *region; /* the region around it; NULL = outside of regions */
+    const char *column; /* text of the column of this lane: the index of loops in the region */
+    const char *first_column;  /* where each lane has several columns: text of its first one */
     bool columns_run_serially; /* inside an entry that is as good as a column: loops are the
                                 * thread's own
                                 */
     const char
         *column_guard; /* some lanes have no column: this says which have; NULL = all have one */
-    int n_fresh_names; /* made so far */
+    int n_fresh_names; /* number of names made so far */
 } CuFn;
 
 /* text.c: names and lines */

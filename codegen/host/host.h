@@ -11,16 +11,16 @@ typedef struct {
     const Plan *p;
     const Module *m;          /* of p */
     StrBuf b;                 /* the text so far */
-    const char **sym;         /* [syms] names of the enumerators S_.. */
-    const char **space;       /* [spaces] SP_.. */
+    const char **sym;         /* [syms] names of the enumerators of sizes, S_.. */
+    const char **space;       /* [spaces] names of the enumerators of spaces, SP_.. */
     const char *device;       /* whose phases are being written; NULL = the host's */
-    bool *has_segment_bounds; /* [maps] does the plan have its bounds of segments? */
+    bool *has_segment_bounds; /* [maps] the plan has a buffer with its bounds of segments */
     int *first_local;         /* by loop over blocks: the first buffer that is local to it, or -1 */
-    int *next_local;          /* by buffer: the next one */
+    int *next_local;          /* by buffer: the next one that is local to the same loop, or -1 */
     int phase;                /* index of the phase being written */
-    int n_exchanges;          /* that the phases so far have begun */
-    bool bucketed;            /* that phase may be recorded for rounded sizes */
-    const bool *in_batches;   /* by buffer: does a phase that runs over batches touch it? */
+    int n_exchanges;          /* number of exchanges in the phases written so far */
+    bool bucketed;            /* the phase being written may be recorded for rounded sizes */
+    const bool *in_batches;   /* by buffer: a phase that runs over batches accesses it */
 } Host;
 
 /* host_contract.c: the runtime's constants as C spells them, host_RelKind[REL_BASE] and the like.
@@ -31,9 +31,9 @@ typedef struct {
 /* host_text.c */
 void host_puts(Host *h, const char *s);
 void host_printf(Host *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void host_string(Host *h, const char *s);  /* a C string literal; NULL for NULL */
-void host_comment(Host *h, const char *s); /* text inside a comment */
-void host_expr(Host *h, const Expr *e);    /* over n[S_..] */
+void host_string(Host *h, const char *s);  /* writes a C string literal; NULL for NULL */
+void host_comment(Host *h, const char *s); /* writes s as text inside a C comment */
+void host_expr(Host *h, const Expr *e);    /* writes a size as a C expression over n[S_..] */
 /* prefix_name with other characters made '_', unique among the first n of names. */
 const char *host_unique(Arena *a, const char *prefix, const char *name, const char *const *names,
                         int n);

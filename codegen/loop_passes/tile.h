@@ -5,29 +5,35 @@
 
 #include "codegen/loop_passes/loops.h"
 
+/* The most statements of a tile. */
 enum { LOOP_TILE_STATEMENTS_MAX = 16 };
 
+/* A candidate for L_TILE. */
 typedef struct {
     const LKernel *k;
-    LStmt *stmt[LOOP_TILE_STATEMENTS_MAX]; /* vector loops over `width`, entry loops around such */
+    LStmt *stmt[LOOP_TILE_STATEMENTS_MAX]; /* loops over `width` columns, and loops over
+                                              entries around such */
     int n;
-    const Expr *width;
-    const LStmt *row[LOOP_KEPT_MAX]; /* the first access to each row that registers keep */
+    const Expr *width;               /* number of columns of the row */
+    const LStmt *row[LOOP_KEPT_MAX]; /* for each row that registers keep: an access to it */
     int n_rows;
-    const LStmt *jam; /* the loop over heads around the statements, or NULL */
-    int64_t heads;    /* its extent, else 1 */
-    int lanes;
+    const LStmt *jam;   /* the loop over heads around the statements, or NULL */
+    int64_t heads;      /* its extent, else 1 */
+    int lanes;          /* columns per vector */
     bool optional;      /* be tiled, but need not */
-    const char *reason; /* not */
+    const char *reason; /* why the statements cannot be tiled, in words */
 } LoopTile;
 
-bool loop_tile_refuse(LoopTile *t, const char *why); /* false, for which t says why */
-bool loop_tile_is_vector_loop(const LoopTile *t,
-                              const LStmt *s); /* a vector loop over all columns */
+/* Sets t->reason; returns false. */
+bool loop_tile_refuse(LoopTile *t, const char *why);
+/* Whether s is a vector loop over all columns of the row. */
+bool loop_tile_is_vector_loop(const LoopTile *t, const LStmt *s);
+/* Whether one of the statements is a loop over entries. */
 bool loop_tile_has_entries(const LoopTile *t);
-/* May the statements that t has be done tile by tile?  It then knows their rows. */
+/* Whether the statements in t can be run tile by tile; t->row is then filled in. */
 bool loop_tile_is_legal(LoopTile *t);
-/* The longest run of statements from s on, before `end`, that may. */
+/* Fills t with the longest run of statements, from s on and before `end`, that can be run tile by
+ * tile; false: there is none. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end);
 
 #endif

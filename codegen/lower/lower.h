@@ -15,6 +15,7 @@
 #include "passes/threshold.h"
 
 /* ---- what becomes of each operation of a function ------------------------- */
+/* Where the value of an operation is. */
 typedef enum {
     HOW_DEAD,   /* nothing needs it */
     HOW_INLINE, /* computed inside its users' kernels */
@@ -24,18 +25,18 @@ typedef enum {
 } Storage;
 
 typedef struct {
-    Storage storage;
-    int buf;        /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
+    Storage storage; /* where its value is */
+    int buf;         /* PBuf id, -1 until one is given; for HOW_ALIAS see cg_buf() */
     const Op *base; /* HOW_ALIAS: a HOW_STORED or HOW_SOURCE operation; else the operation itself */
-    bool gemm;      /* a contract that is a library call */
-    bool spmm;      /* a segment sum that is one: a kernel with nothing else in it */
-    int root;       /* of the kernel that is being made: where it stands in Gen.roots */
+    bool gemm;      /* a contract that is made by a library's matrix product */
+    bool spmm; /* a segment sum for a library's sparse product: a kernel with nothing else in it */
+    int root;  /* a root of the kernel that is being made: its place in Gen.roots */
     int name_number;  /* in names: its place among the others, or among dumps, which change no name
                        */
-    bool overwritten; /* its buffer holds another value from that one's unit on */
+    bool overwritten; /* its buffer is used again by another value, from that one's step on */
 } OpInfo;
 
-/* How a root's kernel reads a stored value: at its own index, at others. */
+/* How a root's kernel reads the stored value `base`: at the root's own index, at other indices. */
 typedef struct {
     const Op *base;
     bool at_own_index, at_other_index;
@@ -53,7 +54,7 @@ typedef struct {
     Func *f;
     int phase;
     const int *operand_bufs; /* in the body of a loop: buffers of its operands; else NULL */
-    int n_carried;           /* .. of them those that a `next` replaces */
+    int n_carried;           /* in the body of a loop: how many operands a `next` replaces */
     OpInfo *info;            /* by Op.id */
     StrMap names;            /* of buffers */
     StrMap kernels; /* names of kernels: loops may share a body, whose kernels are made for each */
@@ -70,12 +71,13 @@ typedef struct {
 
 /* ---- the kernel under construction (gen.c) -------------------------------- */
 typedef struct Scope Scope;
+/* A list of statements that code is added to: the kernel's, or the body of a loop or condition. */
 struct Scope {
     Scope *parent;
-    LStmt *owner; /* the L_FOR or L_IF whose body it is; NULL = the kernel */
-    LStmt *head, **tail;
-    int depth;
-    bool open;
+    LStmt *owner;        /* the L_FOR or L_IF whose body it is; NULL = the kernel */
+    LStmt *head, **tail; /* the list so far, and where the next statement goes */
+    int depth;           /* number of scopes around it */
+    bool open;           /* statements can still be added */
 };
 
 /* Index spaces to index registers, innermost binding first; never modified. */
@@ -86,7 +88,7 @@ struct Env {
     LReg *reg;
 };
 
-/* "op at these indices is in reg" */
+/* A computed value that is remembered: `what`, at the indices key[0 .. n), is in reg. */
 typedef struct {
     const void *what; /* Op, Map, Space */
     int n;
@@ -118,25 +120,29 @@ typedef struct {
     Scope *scope;
 } Accumulator;
 
+/* The variable of an open loop over the entries of a segment. */
 typedef struct {
-    LReg *var, *pos; /* an element and its position in the order of segments */
-    Map *map;
-    LReg *at; /* the loop over pos runs through segment `at` of map */
+    LReg *var, *pos; /* the element, and its position in the order of segments */
+    Map *map;        /* the map whose segments these are */
+    LReg *at;        /* the loop over pos runs through segment `at` of map */
 } SegVar;
 
+/* An index that was split into, or flattened from, the indices of n spaces. */
 typedef struct {
-    LReg *index; /* = flattened parts */
+    LReg *index; /* the flat, row-major index */
     int n;
     const Space *space[MAX_RANK];
-    LReg *part[MAX_RANK];
+    LReg *part[MAX_RANK]; /* the index in each of the spaces */
 } Split;
 
+/* An index of an axis that is cut into tiles. */
 typedef struct {
     LReg *index, *local; /* position in the space, position in the tile */
 } TileIndex;
 
+/* A constant or size that the kernel has in a register already. */
 typedef struct {
-    LFn fn;
+    LFn fn; /* L_FN_CONST: imm, of type dt; L_FN_SIZE: size */
     DType dt;
     double imm;
     const Expr *size;

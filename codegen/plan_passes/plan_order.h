@@ -6,24 +6,25 @@
 #include "codegen/lower/lower.h"
 #include "runtime/pack.h"
 
+/* Where a step accesses a buffer, as bits. */
 typedef enum {
-    AT_ROW = 1, /* at the step's own rows */
-    ANYWHERE = 2,
+    AT_ROW = 1,         /* at the row that is being computed */
+    ANYWHERE = 2,       /* at other rows */
     AS_PARTIAL_SUM = 4, /* written: a sum over rows, or this chunk's part of one */
 } AccessPlace;
 
-/* How a step touches its buffers, by argument. */
+/* How a step accesses its buffers. */
 typedef struct {
-    const Expr *rows; /* NULL: it cannot be run on a part of them */
+    const Expr *rows; /* the rows that it computes; NULL = it cannot be run on a part of them */
     bool by_chunk;    /* its parallel loop is over chunks of the rows */
-    unsigned *at;     /* bits of At */
-    bool *written;
+    unsigned *at;     /* by argument: bits of AccessPlace */
+    bool *written;    /* by argument: the step writes it */
 } StepAccesses;
 
-/* `written` is known of kernels and products. */
+/* How step s accesses its buffers; `written` is known of kernels and products only. */
 StepAccesses plan_step_accesses(Arena *a, const Plan *p, const PStep *s);
 
-/* Reads or writes the buffer, or is wanted under it as a condition. */
+/* Whether the step reads or writes the buffer, or is run only under it as a condition. */
 bool plan_step_accesses_buf(const PStep *s, int buf);
 /* Whether the step writes the buffer. */
 bool plan_step_writes(const PStep *s, int buf);
@@ -33,6 +34,7 @@ static inline int plan_n_touched(const PStep *s) {
     return s->n_bufs + (s->pred >= 0);
 }
 
+/* Number i of these buffers. */
 static inline int plan_touched(const PStep *s, int i) {
     return i < s->n_bufs ? s->bufs[i] : s->pred;
 }
@@ -54,52 +56,55 @@ int plan_argument_buf(const PStep *s, const LBuf *b);
 
 /* The first statement of the kernel that is no value definition: its loop. */
 const LStmt *plan_first_loop(const LKernel *k);
-/* Nothing but scalars, and stores of some?  That, or a parallel loop over elements? */
+/* Whether the step is a kernel that only computes and stores scalars. */
 bool plan_is_scalar(const PStep *s);
 /* Whether the step is a kernel of scalars, or one parallel loop over elements; such kernels can be
  * joined. */
 bool plan_is_elementwise(const PStep *s);
-/* The loop of a kernel that is one over parts of rows and nothing else, or NULL; over the same? */
+/* The loop over chunks of rows, if that is all that the step's kernel does; NULL = it is not. */
 LStmt *plan_chunk_loop(const PStep *s);
 /* Whether both kernels run over the same number of chunks. */
 bool plan_same_chunks(const PStep *x, const PStep *y);
-/* Must the one be before the other? */
+/* Whether the order of the two steps matters: one writes what the other accesses. */
 bool plan_steps_conflict(const PStep *x, const PStep *y);
 
-/* What a phase's temporaries fill, in nominal sizes (plan_live.c). */
+/* How much memory a phase's temporaries need, for nominal sizes of the data (plan_live.c). */
 typedef struct {
     const Plan *p;
     const PPhase *ph;
-    const int64_t *sizes;
-    int64_t *live;        /* [steps + 1] */
-    RtPackItem *lifetime; /* [bufs] */
+    const int64_t *sizes; /* by symbol: the nominal size */
+    int64_t *live;        /* [steps + 1] bytes that are live, by step */
+    RtPackItem *lifetime; /* [bufs] bytes, and first and last step of each temporary */
 } Lives;
 /* Prepares the measurement of the memory that a phase needs for temporaries. */
 Lives plan_lives(Arena *a, const Plan *p, const PPhase *ph);
-int64_t plan_lives_peak(Lives *l); /* bytes at the fullest step, in the order of now */
+/* Bytes live at the fullest step, for the order that steps have now. */
+int64_t plan_lives_peak(Lives *l);
 
-/* A phase's steps in some order, and the loops over blocks in it. */
+/* An order of a phase's steps, and the loops over blocks of rows (PBlocks) that it allows.  A
+ * position is a place in the order. */
 typedef struct {
     Arena *a;
     const Plan *p;
     const PPhase *ph;
-    int phase, n;
+    int phase, n;                 /* index of the phase; number of its steps */
     const StepAccesses *accesses; /* by step of the phase */
-    const bool *row_only;         /* by buffer: touched at rows only, by steps that can be cut */
-    int *bufs, n_bufs;            /* those that the steps touch */
-    int *order;                   /* the i-th step */
-    VEC(PBlocks) loops;
-    int *first, *last, *block; /* by buffer: positions, loop that it is local to or -1 */
+    const bool *row_only; /* by buffer: all accesses are AT_ROW, by steps that can run on blocks */
+    int *bufs, n_bufs;    /* ids of the buffers that the steps access */
+    int *order;           /* by position: the step */
+    VEC(PBlocks) loops;   /* found in this order */
+    int *first, *last, *block; /* by buffer: first and last position that accesses it; index of the
+                                  loop that it is local to, or -1 */
     unsigned char *marks;      /* by buffer: scratch */
-    bool *unwanted;            /* by step: the loop that it would begin is not wanted */
+    bool *unwanted;            /* by step: no loop shall begin with it */
     int *member, *postponed;   /* [n] scratch */
-    int *from, *to;            /* by position: the ends of the loop that it is in */
+    int *from, *to;            /* by position: first and last position of the loop that it is in */
     int64_t *bytes, *live;     /* by buffer; by position, the fullest first: nominal */
 } Order;
 
 /* Finds the loops of o->order, moving small steps behind them, and the buffers' lives. */
 void plan_order_form_loops(Order *o);
-/* Why the step behind the loop is not in it; NULL: there is none. */
+/* Why the step after the loop is not in it, in words; NULL: there is no such step. */
 const char *plan_order_end_reason(Order *o, const PBlocks *l);
 /* The loop over blocks that the step at `at` is in, or NULL; the step there goes behind n others
  * (plan_delay.c). */
