@@ -51,6 +51,7 @@ void rt_grow_free(RtGrowth *g, RtGrow *b) {
 }
 
 /* ---- life ------------------------------------------------------------------------ */
+/* Makes the batch's tables, for the types, relations and hops that it has; false: no memory. */
 static bool tables_new(RtBatch *b) {
     RtPool *pool = &b->pool;
     size_t n_ends = (size_t)b->n_hops + 1;

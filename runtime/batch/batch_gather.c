@@ -129,6 +129,7 @@ void rt_gather_rows(RtTeam *team, const void *from, size_t row_bytes, RtRows row
 }
 
 /* ---- columns ------------------------------------------------------------------------- */
+/* Gathers plain rows into a buffer of the batch, which grows as needed. */
 static gnnc_status take(RtBatch *b, RtTeam *team, const void *from, size_t row_bytes, RtRows rows,
                         RtGrow *to, RtError *err) {
     gnnc_status st = rt_grow(&b->growth, to, rows.n, row_bytes ? row_bytes : 1, 0, err);

@@ -47,6 +47,8 @@ static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const i
 }
 
 /* ---- columns of a step's links -------------------------------------------------------------- */
+/* Takes a column of the scored links out of the data: the row of each link is that of the data's
+ * edge behind it. */
 static gnnc_status take_rows(RtExec *x, RtLinkBatches *b, const rt_column *want, RtColumn *to) {
     RtPool *pool = &x->rt->pool;
     const RtBound *data = x->rt->bound;
@@ -165,6 +167,7 @@ static gnnc_status index_links(gnnc_trainer *t, RtLinkBatches *b) {
 }
 
 /* ---- binding -------- */
+/* Binds the columns of a step's links: those that the request brings, else rows of b->all. */
 static gnnc_status bind_columns(const RtLinkBatches *b, RtMinibatch *m, int space,
                                 const RtStepEdges *d, const RtLinkBatch *of) {
     const rt_program *p = m->x.program;
@@ -371,6 +374,8 @@ const RtRelation *rt_link_batches_ends(const gnnc_trainer *t, const RtBatchMap *
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
+/* Finds the program's spaces of links, sorts the edges by what they ask, and makes room to
+ * evaluate. t->links owns all of it. */
 gnnc_status rt_link_batches_start(gnnc_trainer *t) {
     RtLinkBatches *b = t->links = RT_NEW(&t->rt.pool, RtLinkBatches);
     RtPool *pool = &t->rt.pool;

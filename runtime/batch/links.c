@@ -126,6 +126,7 @@ bool rt_links_have(const RtLinks *l, int32_t u, int64_t kind, int32_t v, int fir
 }
 
 /* ---- pairs -------------------------------------------------------------------------------- */
+/* Makes room for n pairs of a step; `cells`: each has a place in the scores of all destinations. */
 static gnnc_status drawn_new(RtPool *pool, int64_t n, bool cells, RtStepEdges *d, RtError *err) {
     if (n > INT32_MAX) return rt_fail(err, GNNC_E_RANGE, "a step over more than 2^31 - 1 links");
     *d = (RtStepEdges){.n = n};

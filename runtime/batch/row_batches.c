@@ -163,6 +163,7 @@ static gnnc_status keep(gnnc_trainer *t, int phase, int64_t from, int64_t n) {
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
+/* Draws the neighbours of rows [from, from + n) of the list, and runs the phase over them. */
 static gnnc_status run_batch(gnnc_trainer *t, RtBatchStep *step, int64_t from, int64_t n) {
     RtRowBatches *b = t->rows;
     RtMinibatch *m = &b->rows;

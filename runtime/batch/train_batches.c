@@ -51,6 +51,7 @@ static gnnc_status nomem(gnnc_trainer *t) {
 }
 
 /* ---- seeds -------------------------------------------------------------------------------- */
+/* Finds the parts that batches are made of: graphs, or clusters; else there are none. */
 static gnnc_status make_parts(gnnc_trainer *t, RtBatches *b) {
     const rt_sampling *s = &t->program->sampling;
     RtPool *pool = &t->rt.pool;
@@ -126,6 +127,8 @@ static gnnc_status make_device_sampler(gnnc_trainer *t, RtBatches *b) {
 }
 
 /* ---- preparing, in a worker ------------------------------------------------------------------ */
+/* Draws the neighbours of n rows into the slot, on the device if that draws. With b->proof the host
+ * draws them, too, and they must be the same. */
 static gnnc_status draw_rows(RtBatches *b, int worker, const RtSampleAt *at, const int32_t *id,
                              int64_t n, int slot, RtError *err) {
     RtSeeds seeds = {.type = b->type, .n = n, .id = id};

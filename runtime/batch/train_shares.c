@@ -58,6 +58,7 @@ static float *numbers_of(const RtShares *s, int64_t step) {
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
+/* Numbers (f32) in a buffer. */
 static int64_t numbers_in(const gnnc_trainer *t, int buf) {
     size_t n_bytes = 0;
     RtExec *x = (RtExec *)(uintptr_t)&t->x;
@@ -115,6 +116,7 @@ static void count_step(gnnc_trainer *t, int64_t n) {
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+/* Why processes cannot share this trainer's steps; NULL: they can. */
 static const char *lacks(const gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (!t->batches) return "its steps see the whole graph; 'sample' makes batches";

@@ -47,6 +47,7 @@ static gnnc_status bind_size(RtExec *x, int space, int64_t size, const char *wha
 }
 
 /* ---- tables ------------------------------------------------------------------ */
+/* Finds the data's table for a space, whose rows are the space's size. */
 static gnnc_status bind_table(RtExec *x, int space) {
     const rt_space *s = &x->program->spaces[space];
     bool wanted = s->kind == RT_SP_NODE || s->kind == RT_SP_GRAPH ||
@@ -345,6 +346,7 @@ gnnc_status rt_bind_require_labels(const RtExec *x) {
 }
 
 /* ---- forms and orders ------------------------------------------------------------------ */
+/* Converts a column to the form (dense or sparse) that the program reads. */
 static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c) {
     RtColumn *y = RT_NEW(&x->rt->pool, RtColumn);
     if (!y) return rt_fail_nomem(err_of(x), "a column");
@@ -423,6 +425,7 @@ out:
 }
 
 /* ---- all of it --------------------------------------------------------------------- */
+/* Makes the tables of what is bound; all sizes are unknown (-1). */
 static gnnc_status bound_new(RtExec *x) {
     const rt_program *p = x->program;
     RtPool *pool = &x->rt->pool;

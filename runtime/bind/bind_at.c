@@ -34,6 +34,7 @@ static gnnc_status no_memory(const Asking *a) {
 }
 
 /* ---- what the model learned of ------------------------------------------------------------ */
+/* Finds the rows that the model predicts, which must be nodes. */
 static gnnc_status find_rows(Asking *a) {
     const rt_program *p = a->x->program;
     int pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");

@@ -150,6 +150,7 @@ static gnnc_status check_csr(const Check *k) {
 }
 
 /* ---- kinds ------------------------------------------------------------------ */
+/* Writes x as element `at`. NULL: it can be one; else why not. */
 static const char *float_of(double x, void *to, int64_t at) {
     ((float *)to)[at] = (float)x;
     if (isfinite((float)x)) return NULL;
@@ -289,6 +290,7 @@ gnnc_status rt_column_as(RtPool *pool, RtTeam *team, const RtColumn *c, rt_dtype
 }
 
 /* ---- columns in other orders ------------------------------------------------ */
+/* Copies rows idx[n], of row_bytes each, side by side; NULL: no memory. */
 static const void *take_rows(RtPool *pool, const void *x, size_t row_bytes, const int32_t *idx,
                              int64_t n) {
     char *to = rt_pool_alloc(pool, (size_t)n, row_bytes);
@@ -349,6 +351,8 @@ gnnc_status rt_column_take(RtPool *pool, const RtColumn *c, const int32_t *idx, 
 }
 
 /* ---- columns one after the other ---------------------------------------------- */
+/* Copies the rows of n parts one behind the other, in all n_rows of them; low: the 16-bit values.
+ * NULL: no memory. */
 static const void *join_rows(RtPool *pool, const RtColumn *const *part, int64_t n, int64_t n_rows,
                              bool low, size_t row_bytes) {
     char *to = rt_pool_alloc(pool, (size_t)n_rows, row_bytes), *at = to;

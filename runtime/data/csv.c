@@ -181,6 +181,7 @@ gnnc_status rt_csv_parse(RtPool *pool, RtBytes text, const char *name, RtHeader 
 }
 
 /* ---- what is no text -------------------------------------------------------- */
+/* What a file is that is no text, for a message; NULL: it is none of these. */
 static const char *known_binary(RtBytes t) {
     static const struct {
         const char *begin, *what;

@@ -20,6 +20,7 @@ void rt_dataset_close(RtDataset *d) {
 }
 
 /* ---- views ---------------------------------------------------------------- */
+/* Copies the tables and their lists of columns; names and values are shared. NULL: no memory. */
 static RtTable *view_tables(RtPool *pool, const RtTable *t, int n) {
     RtTable *to = RT_NEWN(pool, RtTable, n);
     for (int i = 0; i < n && to; i++) {
@@ -66,6 +67,7 @@ void rt_dataset_forget_pages(const RtDataset *d) {
 }
 
 /* ---- lookup ---------------------------------------------------------------- */
+/* The table of that name; NULL: there is none. */
 static const RtTable *find(const RtTable *t, int n, const char *name) {
     for (int i = 0; i < n; i++)
         if (strcmp(t[i].name, name) == 0) return &t[i];
@@ -120,6 +122,7 @@ gnnc_status rt_split_mask(int8_t *splits, const RtArray *a, int part, int64_t n_
 }
 
 /* ---- checks --------------------------------------------------------------- */
+/* Do the bounds of graphs ascend over all nodes of the table? */
 static gnnc_status check_graph_ptr(const RtDataset *d, const RtTable *t, RtError *err) {
     const RtTable *g = &d->graphs[t->graph];
     for (int64_t i = 0; i < g->count; i++)

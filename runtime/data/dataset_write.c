@@ -429,6 +429,7 @@ static gnnc_status write_all(Writer *w, const RtDataset *d) {
 }
 
 /* ---- directories ----------------------------------------------------------- */
+/* Removes a directory and the files in it; directories in it are none of ours, and fail. */
 static gnnc_status remove_tree(RtPool *pool, const char *dir, RtError *err) {
     DIR *list = opendir(dir);
     if (!list) return rt_fail_errno(err, dir, "open");

@@ -137,6 +137,7 @@ int rt_date_form(const char *cell) {
 }
 
 /* ---- columns -------------------------------------------------------------------- */
+/* Notes in which forms the cell is a date. */
 void rt_dates_add(RtDates *d, const char *cell, int64_t row) {
     int all = rt_date_form(cell);
     if (all && !d->n_fit) d->first_row = row;

@@ -167,6 +167,7 @@ const char *rt_encode_vector(const RtEncoder *e, const RtCell *c, void *to, int6
 }
 
 /* ---- several categories ----------------------------------------------------------------- */
+/* Begins to read the parts of a cell; without a separator it is a list in brackets. */
 void rt_parts_open(RtParts *p, const char *text, char separator) {
     *p = (RtParts){.s = text, .separator = separator};
     if (separator) return;

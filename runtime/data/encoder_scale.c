@@ -90,6 +90,7 @@ bool rt_scale_same(const RtEncoder *a, const RtEncoder *b) {
 }
 
 /* ---- JSON ---------------------------------------------------------------------------- */
+/* Writes n numbers as a JSON list, so that they are read back the same; false: no memory. */
 static bool put_numbers(RtText *to, const char *key, const double *v, int n) {
     bool ok = rt_text_printf(to, ", \"%s\": [", key);
     for (int i = 0; i < n && ok; i++) ok = rt_text_printf(to, "%s%.17g", i ? ", " : "", v[i]);

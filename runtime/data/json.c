@@ -45,6 +45,7 @@ static bool take(Parser *p, char c) {
 }
 
 /* ---- strings ------------------------------------------------------------ */
+/* The number that four hexadecimal digits are; -1: they are none. */
 static int hex4(const char *s) {
     int v = 0;
     for (int i = 0; i < 4; i++) {
@@ -133,6 +134,7 @@ static gnnc_status string(Parser *p, const char **out) {
 }
 
 /* ---- numbers ------------------------------------------------------------ */
+/* How many digits the text begins with. */
 static size_t digits(const char *s) {
     size_t n = 0;
     while (s[n] >= '0' && s[n] <= '9') n++;
@@ -268,6 +270,7 @@ const RtJson *rt_json_get(const RtJson *object, const char *key) {
 }
 
 /* ---- writing ------------------------------------------------------------ */
+/* Appends n bytes; the text doubles when it grows. False: no memory. */
 bool rt_text_put(RtText *t, const char *s, size_t n) {
     if (t->n + n + 1 > t->cap) {
         size_t cap = (t->n + n + 1) * 2;

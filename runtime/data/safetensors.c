@@ -178,6 +178,7 @@ const char *rt_tensors_meta(const RtTensors *t, const char *key) {
 }
 
 /* ---- writing ------------------------------------------------------------ */
+/* Bytes of a tensor's elements. */
 static size_t bytes_of(const RtTensor *t) {
     RtArray a = t->a;
     size_t n_bytes = 0;

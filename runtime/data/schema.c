@@ -122,6 +122,7 @@ static gnnc_status want_integers(Opener *o, const char *file, const RtArray *a) 
 }
 
 /* ---- columns -------------------------------------------------------------- */
+/* Reads the shape of a column; by default it has one value per row. */
 static gnnc_status read_shape(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     const RtJson *shape = rt_json_get(v, "shape");
     c->rank = 1;
@@ -381,6 +382,7 @@ out:
 }
 
 /* ---- tables --------------------------------------------------------------- */
+/* Loads all columns of a table. */
 static gnnc_status load_columns(Opener *o, const RtJson *v, RtTable *t) {
     const RtJson *columns = rt_json_get(v, "columns");
     if (!columns) return GNNC_OK;

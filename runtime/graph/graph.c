@@ -68,6 +68,7 @@ gnnc_status rt_graph_null(gnnc_graph *g, const char *name) {
 }
 
 /* ---- a directory -------------------------------------------------------------------- */
+/* Reads a data directory into a graph that has nothing yet. */
 static gnnc_status read_directory(gnnc_graph *g, const char *directory, bool map,
                                   int64_t late_edges) {
     gnnc_status st = rt_graph_begin(g);
@@ -382,6 +383,7 @@ gnnc_status gnnc_graph_commit(gnnc_graph *g) {
 }
 
 /* ---- what is in it -------- */
+/* Table i: node types first, then edge types, then kinds of graphs; NULL: there is none. */
 static const RtTable *table_at(RtDataset *d, int i, gnnc_table *kind) {
     for (int k = GNNC_NODES; i >= 0 && k <= GNNC_GRAPHS; k++) {
         Section s = section_of(d, (gnnc_table)k);

@@ -101,6 +101,7 @@ static RtTable *table_of(const Call *a) {
 }
 
 /* ---- columns ------------------------------------------------------------------------------ */
+/* Has the column that is appended the shape of the table's? */
 static gnnc_status check_shape(Call *a, const RtColumn *like, const RtColumn *c) {
     RtError *err = &a->one.err;
     const char *table = a->in.table;
@@ -372,6 +373,7 @@ static gnnc_status to_log(Call *a, int64_t *first) {
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
+/* Checks the call, finds the table, and makes a data set for the one table of new rows. */
 static gnnc_status begin(Call *a) {
     gnnc_status st = check_columns(a);
     if (st != GNNC_OK) return st;

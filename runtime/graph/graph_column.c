@@ -296,6 +296,7 @@ static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
 }
 
 /* ---- stored entries ------------------------------------------------------------------------- */
+/* Gives each of n stored entries the value 1. */
 static gnnc_status ones(Adding *a, int64_t n) {
     float *to = RT_NEWN(&a->g->data->pool, float, n);
     if (!to) return rt_fail_nomem(&a->g->err, a->column);
@@ -341,6 +342,7 @@ gnnc_status gnnc_graph_add_csr(gnnc_graph *g, const char *table, const char *col
 }
 
 /* ---- masks -------- */
+/* Makes one split of masks for train, validation and test. */
 static gnnc_status take_masks(Adding *a, RtBorrowed x[3]) {
     gnnc_status st = GNNC_OK;
     int8_t *to = NULL;

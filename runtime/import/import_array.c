@@ -71,6 +71,7 @@ static rt_col_kind kind_of(const Values *v, const char **why) {
 }
 
 /* ---- values ------------------------------------------------------------------------ */
+/* Adds a column to the table; keep_shape: with the array's further dimensions. */
 static RtColumn *new_column(const Values *v, rt_col_kind kind, const char *name, bool keep_shape) {
     RtColumn *c = rt_build_column(v->b, v->t, kind, name);
     if (c) c->why = v->why;

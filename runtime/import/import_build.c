@@ -32,6 +32,7 @@ gnnc_status rt_build_begin(RtBuild *b, const RtAlloc *from, const char *name, Rt
 }
 
 /* ---- names ------------------------------------------------------------------------ */
+/* Is it a word of the language, which cannot name anything? */
 static bool is_word(const char *s) {
     static const char *const words[] = {
         "import", "const", "graph", "node",  "edge", "model", "train", "layer", "fn",
@@ -145,6 +146,7 @@ gnnc_status rt_lines(RtPool *pool, RtBytes text, const char *name, const char **
 }
 
 /* ---- tables ------------------------------------------------------------------------ */
+/* Adds a table; names become those that models can use, and differ. */
 static gnnc_status new_table(RtBuild *b, int section, RtTable *all, int *n, const char *name,
                              int64_t count, RtTable **out) {
     if (count < 0 || count > INT32_MAX)

@@ -73,6 +73,7 @@ static int find_column(const RtCsv *t, const char *const *names, int otherwise) 
 }
 
 /* ---- what columns are --------------------------------------------------------------- */
+/* Reads a line of the mapping. NULL: it is good; else why not. */
 static const char *read_rule(void *user, const char *line) {
     Csv *c = user;
     size_t n = strcspn(line, " \t");
@@ -145,6 +146,7 @@ static gnnc_status parse(Csv *c, const RtNamedBytes *file, RtCsv *t) {
 }
 
 /* ---- nodes ---------------------------------------------------------------------- */
+/* Adds the ids of nodes as a column. */
 static gnnc_status add_id_column(Csv *c, RtTable *t, const int64_t *v, bool headerless) {
     RtColumn *id = &t->columns[t->n_columns++];
     *id = (RtColumn){.name = "id",

@@ -126,6 +126,7 @@ static gnnc_status fit_several(const Fit *f, RtColumn *c, RtEncoder *e) {
 }
 
 /* ---- all of them --------------------------------------------------------------------- */
+/* Fits the encoders of a table's columns to the rows that training sees. */
 static gnnc_status fit_table(RtDataset *d, RtTable *t, const RtFitRows *rows, const bool *reached,
                              RtError *err) {
     const RtColumn *split = rt_table_column(t, "split");

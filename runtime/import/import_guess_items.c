@@ -57,6 +57,7 @@ static int by_count(const void *x, const void *y) {
 }
 
 /* ---- what there was ----------------------------------------------------------------------- */
+/* Allocates what guessing lists of items needs. */
 static gnnc_status make_room(Guess *g) {
     RtTask *t = g->t;
     const RtQueryRows *r = t->lists.asked->rows;
@@ -178,6 +179,8 @@ static void judge(const Guess *g, int64_t row, int n, double sum[N_METRICS]) {
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
+/* Judges all guesses on the rows of validation and test, in order of time; mean gets their
+ * metrics. */
 static void judge_all(Guess *g, double mean[2][N_GUESSES][N_METRICS]) {
     const RtTaskRows *r = &g->t->rows;
     double n[2] = {0}, at = NAN;

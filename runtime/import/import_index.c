@@ -31,6 +31,7 @@ void rt_key_index_init(RtKeyIndex *x, RtPool *pool, const RtSourceTable *t, cons
 }
 
 /* ---- a key's form ------------------------------------------------------------------- */
+/* The number as a cell: a whole one as an integer, so that both are the same key. */
 static RtDatum of_real(double d) {
     if (d == floor(d) && fabs(d) < 0x1p53)
         return (RtDatum){.type = RT_DATUM_INTEGER, .i = (int64_t)d};
@@ -92,6 +93,7 @@ static int64_t written(RtKeyIndex *x, const RtDatum *const *key) {
 }
 
 /* ---- whole numbers --------------------------------------------------------------------- */
+/* Is the key one whole number? */
 static bool is_whole(const RtKeyIndex *x, const RtDatum *const *key, int64_t *v) {
     char digits[32];
     if (x->n != 1) return false;
@@ -120,6 +122,8 @@ static gnnc_status make_slots(RtKeyIndex *x, RtError *err) {
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */
+/* Adds a key that is a text of n bytes in the buffer. *first: the row that has it, `row` if it is
+ * new. */
 static gnnc_status add_text(RtKeyIndex *x, int64_t n, int32_t row, int32_t *first, RtError *err) {
     int64_t before = x->dict.n, k = n < 0 ? -1 : rt_dict_add(&x->dict, x->buffer, (size_t)n);
     if (k < 0) return rt_fail_nomem(err, "keys");

@@ -203,6 +203,7 @@ static bool guess_keys(const Keys *k) {
 }
 
 /* ---- the mapping -------------------------------------------------------------------------- */
+/* The table whose type has that name of n characters; -1: there is none. */
 static int find_table(const RtSource *s, const char *name, size_t n) {
     for (int i = 0; i < s->n_tables; i++) {
         const char *type = s->tables[i].type;

@@ -11,6 +11,7 @@
 enum { MOST_GUESSED = 256, WORDS = 3 };
 
 /* ---- one text after another -------------------------------------------------------------- */
+/* Words of the text, which blanks part. */
 static int64_t count_words(const char *s) {
     int64_t n = 0;
     for (size_t k; s += strspn(s, " \t\r\n"), (k = strcspn(s, " \t\r\n")); s += k) n++;

@@ -94,6 +94,7 @@ const char *rt_npz_key(Npz *z, int entry) {
 }
 
 /* ---- splits -------------------------------------------------------------------- */
+/* Puts the rows that an entry lists into a part of split k. */
 static gnnc_status index_part(Npz *z, const char *key, RtColumn *c, int k, int part) {
     RtArray a;
     gnnc_status st = rt_npz_need(z, &z->pool, key, 1, &a);
@@ -339,6 +340,7 @@ gnnc_status rt_npz_columns(Npz *z) {
 }
 
 /* ---- which form ------------------------------------------------------------------ */
+/* Has any entry a name that joins two types, as a__b? */
 static bool has_joined_name(const Npz *z) {
     for (int i = 0; i < z->zip.n; i++)
         if (strstr(z->zip.entries[i].name, "__")) return true;
@@ -377,6 +379,8 @@ gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *n
 }
 
 /* ---- with the names beside it -------------------------------------------------------- */
+/* Reads an archive from its file, with the names of entities and relations that may lie beside
+ * it. */
 static gnnc_status read_beside(Npz *z, const RtAlloc *from, const char *path) {
     RtFolder folder;
     RtVocabulary v = {0};

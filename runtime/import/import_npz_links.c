@@ -214,6 +214,7 @@ out:
 }
 
 /* ---- events ---------------------------------------------------------------------- */
+/* Splits events, which lie in order of time, at train_end and val_end. */
 static gnnc_status read_event_split(Npz *z, RtTable *events) {
     int64_t train, val;
     RtColumn *split;

@@ -108,6 +108,7 @@ out:
 }
 
 /* ---- splits ----------------------------------------------------------------------- */
+/* Reads the split of a table: a file of row numbers for each part. */
 static gnnc_status add_split(Ogb *o, RtTable *t, const char *dir) {
     static const char *const parts[] = {"train", "valid", "test"};
     RtColumn *split = NULL;
@@ -143,6 +144,7 @@ static gnnc_status find_scheme(Ogb *o, const char **dir) {
 }
 
 /* ---- one type ---------------------------------------------------------------------- */
+/* Makes the table of graphs; sizes[g] nodes belong to graph g. */
 static gnnc_status add_graphs(Ogb *o, RtTable *nodes, const RtArray *sizes, RtTable **graphs) {
     gnnc_status st = rt_build_graphs(&o->b, "graphs", sizes->count, graphs);
     int64_t *ptr = RT_NEWN(&o->b.d->pool, int64_t, sizes->count + 1);

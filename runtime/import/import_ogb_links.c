@@ -27,6 +27,8 @@ static const char *const extra[MOST_COLUMNS][2] = {
     {"relation", "rel"}, {"weight", "weight"}, {"year", "year"}};
 
 /* ---- the dict ------------------------------------------------------------------- */
+/* Finds the pickle in a file of PyTorch: in a zip archive, or behind three small ones in the older
+ * form. */
 static gnnc_status find_pickle(Ogb *o, RtBytes file, const char *where, RtBytes *out) {
     if (file.n > 4 && memcmp(file.p, "PK\3\4", 4) == 0) {
         RtZip z;
@@ -102,6 +104,7 @@ static int64_t end_of(const Links *l, int64_t i, int which) {
 }
 
 /* ---- edges ----------------------------------------------------------------------- */
+/* Copies the ends of pairs, which must be nodes. */
 static gnnc_status copy_ends(Ogb *o, const Links *l, const RtTable *nodes, int32_t *from,
                              int32_t *to) {
     for (int64_t i = 0; i < l->n; i++) {

@@ -60,6 +60,7 @@ static gnnc_status read_array(OnDisk *o, const RtJson *v, RtArray *a, const char
 }
 
 /* ---- the graph --------------------------------------------------------------------- */
+/* Makes the node types; one without a name has the option's. */
 static gnnc_status read_nodes(OnDisk *o, const RtJson *graph) {
     gnnc_status st = GNNC_OK;
     const char *one = o->b.how->node ? o->b.how->node : "vertex";

@@ -89,6 +89,7 @@ static bool read_lines(const Reader *r, Share *h) {
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
+/* A member counts the lines of every n_members-th share. */
 static void count_some(void *arg, int member, int n_members) {
     Reader *r = arg;
     for (int i = member; i < r->n_shares; i += n_members)
@@ -163,6 +164,7 @@ bool rt_pairs_read(RtPool *pool, RtBytes text, char separator, RtPairs *out) {
 }
 
 /* ---- places of numbers -------------------------------------------------------------------- */
+/* A member replaces ids by the places of nodes in its share of the pairs. */
 static void number_some(void *arg, int member, int n_members) {
     Reader *r = arg;
     int64_t from = r->to->n * member / n_members, to = r->to->n * (member + 1) / n_members;

@@ -39,6 +39,7 @@ static gnnc_status no_memory(Planetoid *p) {
 }
 
 /* ---- reading --------------------------------------------------------------------- */
+/* Reads the sparse matrix of a part. */
 static gnnc_status read_matrix(Planetoid *p, int part, RtCsr *out) {
     RtPy *v;
     gnnc_status st = rt_pickle_parse(&p->pool, p->file[part], rt_planetoid_parts[part], &v, p->err);
@@ -187,6 +188,7 @@ static gnnc_status add_split(Planetoid *p) {
 }
 
 /* ---- edges -------------------------------------------------------------------------- */
+/* Reads the number of a node; false: it is none. */
 static bool read_node(const Planetoid *p, const RtPy *v, int32_t *to) {
     if (v->kind != RT_PY_INT || v->i < 0 || v->i >= p->n) return false;
     *to = (int32_t)v->i;

@@ -9,6 +9,7 @@
 #include "runtime/exec/rng.h"
 
 /* ---- the request ------------------------------------------------------------------ */
+/* Reads "80/10/10" or "0.8/0.1/0.1", which make up all; false: it is none. */
 static bool parse_parts(const char *s, double part[3]) {
     double sum = 0;
     for (int i = 0; i < 3; i++) {
@@ -80,6 +81,7 @@ static gnnc_status choose_table(Choice *c, RtError *err) {
 }
 
 /* ---- keys: what the rows are sorted by ---------------------------------------------- */
+/* Has the row no known label? */
 static bool is_unlabelled(const RtColumn *c, int64_t row) {
     int64_t width = c->rank > 1 ? c->shape[1] : 1;
     if (c->kind == RT_COL_CLASS) return c->i32[row] < 0;
@@ -154,6 +156,7 @@ int64_t rt_split_cut(const int32_t *order, const double *key, int64_t n, int64_t
 }
 
 /* ---- the column --------------------------------------------------------------------- */
+/* The table's split column, which is added if there is none; NULL: no memory. */
 static RtColumn *split_column(RtDataset *d, RtTable *t) {
     RtColumn *c = (RtColumn *)(uintptr_t)rt_table_column(t, "split");
     if (c) return c;

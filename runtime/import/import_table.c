@@ -276,6 +276,8 @@ static void tell_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted,
 }
 
 /* ---- the kind of a column ------------------------------------------------------- */
+/* Finds the kind of a column: as it is stated, else by its cells, and the form of its numbers and
+ * dates. */
 static gnnc_status find_kind(RtPool *keep, RtPool *scratch, const RtCsv *t, int col,
                              const RtFieldsWanted *wanted, RtField *f, RtError *err) {
     const char *header = t->header[col], *colon = strchr(header, ':');
@@ -563,6 +565,7 @@ RtColumn *rt_fields_columns(RtPool *keep, const RtFields *f, int64_t n_rows, int
 }
 
 /* ---- keys --------------------------------------------------------------------- */
+/* The keys as whole numbers; *whole: all of them are. */
 static const int64_t *whole_keys(RtPool *keep, const RtNames *keys, bool *whole) {
     int64_t *v = RT_NEWN(keep, int64_t, keys->n);
     *whole = true;

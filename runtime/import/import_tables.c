@@ -71,6 +71,7 @@ static gnnc_status no_memory(Tables *x) {
 }
 
 /* ---- reading -------------------------------------------------------------------------- */
+/* Adds a column to those that rows are read with, once. */
 static void want(Reading *r, int column) {
     if (r->place[column] < 0) {
         r->place[column] = r->n;
@@ -149,6 +150,7 @@ static void bad_row(Reading *r, const char *what) {
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */
+/* The index over these columns of the table, made if it is the first to want it. */
 static Index *find_index(Tables *x, int table, const RtKeyColumns *c) {
     for (int i = 0; i < x->n_index; i++)
         if (x->index[i].table == table && memcmp(&x->index[i].columns, c, sizeof *c) == 0)
@@ -302,6 +304,7 @@ static gnnc_status add_edges(Reading *r, bool *stays) {
 }
 
 /* ---- rows -------- */
+/* Leaves the row out: from then on it is listed where the rows that stay are. */
 static gnnc_status leave_out(Reading *r) {
     Table *t = r->t;
     if (!t->stays) {

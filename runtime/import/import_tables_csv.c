@@ -88,6 +88,7 @@ static gnnc_status read_folder(Csvs *x, RtError *err) {
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */
+/* Begins to read n columns of a table, from the first row. */
 static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, RtError *err) {
     Csvs *x = s->state;
     (void)err;

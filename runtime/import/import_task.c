@@ -118,6 +118,7 @@ static double answer_of(const RtTask *t, int64_t row, double at) {
 }
 
 /* ---- rows ------------------------------------------------------------------------------- */
+/* Makes room for another row. */
 static gnnc_status grow(RtTask *t) {
     RtTaskRows *r = &t->rows, old = *r;
     if (r->n < t->room && r->n < INT32_MAX) return GNNC_OK;

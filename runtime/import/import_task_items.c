@@ -56,6 +56,7 @@ gnnc_status rt_task_add_list(RtTask *t, int64_t entity, double at, int part) {
 }
 
 /* ---- the edges -------------------------------------------------------------------------- */
+/* The name of the edges from a task's rows to the items that are their answers. */
 static const char *name_of_links(const RtTask *t) {
     bool own = t->lists.of == t->entity; /* their edges to the entity have the plain name */
     return rt_pool_printf(&t->d->pool, "%s__%s%s", t->made->table, t->lists.of->name,

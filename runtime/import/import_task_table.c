@@ -94,6 +94,7 @@ gnnc_status rt_task_check_after(const RtTask *t) {
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
+/* Adds a column to the task's table; NULL: no memory. */
 static RtColumn *add_column(RtTask *t, RtTable *to, const char *name, rt_col_kind kind) {
     RtColumn *c = rt_table_add_column(&t->d->pool, to);
     if (!c) return NULL;
@@ -198,6 +199,8 @@ static gnnc_status put_columns(RtTask *t, RtTable *to) {
 }
 
 /* ---- edges -------- */
+/* Makes an edge type from the task's rows to the entities (to NULL), or to the rows these refer
+ * to. */
 static gnnc_status put_edge(RtTask *t, const char *key, int to_type, const int32_t *to,
                             RtTable *table) {
     RtPool *pool = &t->d->pool;

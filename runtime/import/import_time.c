@@ -118,6 +118,7 @@ const char *rt_import_other_times(RtPool *pool, const RtTable *t, const RtColumn
 }
 
 /* ---- row times ----------------------------------------------------------------------------- */
+/* The column that says when a row of the table came to be known; NULL: it has none. */
 static const RtColumn *own_row_time(const RtTable *t, const char *by_time) {
     const char *why;
     int rank;

@@ -90,6 +90,7 @@ out:
 }
 
 /* ---- names ---------------------------------------------------------------------- */
+/* Reads a file of names, a line each; *names stays as it is if there is none. */
 static gnnc_status read_names(RtPool *pool, const RtFolder *f, const char *file,
                               const char *const **names, int64_t *n, RtError *err) {
     RtBytes text;

@@ -162,6 +162,7 @@ static gnnc_status stack_global(Machine *m) {
 }
 
 /* ---- the memo ------------------------------------------------------------------- */
+/* Keeps the value on top under number i. */
 static gnnc_status memo_put(Machine *m, uint64_t i) {
     RtPy *v = top(m);
     /* Pickles number the memo from 0 or 1 up; a leap would only cost memory. */
@@ -184,6 +185,7 @@ static gnnc_status memo_op(Machine *m, int n_bytes, bool put) {
 }
 
 /* ---- containers and objects ------------------------------------------------------- */
+/* Marks the place from which on a list's elements follow. */
 static gnnc_status push_mark(Machine *m) {
     if (!grow(m->pool, &m->marks, m->n_marks, &m->marks_cap, sizeof *m->marks)) return no_memory(m);
     m->marks[m->n_marks++] = m->n;

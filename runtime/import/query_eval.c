@@ -124,6 +124,7 @@ int64_t rt_query_distinct(const RtQueryExpr *e, int64_t row, double t, double *s
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
+/* Does number v pass the test against c? */
 static bool number_fits(RtTest op, double v, double c) {
     switch (op) {
     case RT_TEST_EQ:

@@ -301,6 +301,7 @@ static RtQueryExpr *value(Parser *p) {
 }
 
 /* ---- conditions ----------------------------------------------------------------------- */
+/* Reads a number or text. */
 static RtQueryConst constant(Parser *p) {
     RtQueryConst c = {p->now.text, p->now.kind == T_TEXT, p->now.number};
     if (p->now.kind != T_TEXT && p->now.kind != T_NUMBER) want(p, "a number or a 'text'");
@@ -452,6 +453,7 @@ static RtQueryExpr *condition(Parser *p) {
 }
 
 /* ---- the query -------------------------------------------------------------------------- */
+/* Reads the columns that are known only after the row. */
 static void known_after(Parser *p, RtQuery *q) {
     q->after = RT_NEWN(p->pool, const char *, MOST_ITEMS);
     if (!q->after) {
@@ -505,6 +507,7 @@ gnnc_status rt_query_parse(RtPool *pool, const char *text, RtQuery *out, RtError
 }
 
 /* ---- a task by SQL ---------------------------------------------------------------------- */
+/* Reads a date; its seconds since 1970. */
 static double date(Parser *p) {
     double v = NAN;
     bool found = p->now.kind == T_NUMBER || p->now.kind == T_TEXT;

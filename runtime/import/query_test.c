@@ -105,6 +105,7 @@ static gnnc_status bind_numbers(RtPool *pool, RtQueryExpr *e, bool time, bool na
 }
 
 /* ---- foreign keys, by the keys of the rows that they lead to ----------------------------- */
+/* The column of the table's keys; NULL: they are texts, or not kept. */
 static const RtColumn *key_column(const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (t->columns[i].encoder && t->columns[i].encoder->as == RT_AS_KEY) return &t->columns[i];

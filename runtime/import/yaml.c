@@ -58,6 +58,7 @@ static gnnc_status cut_lines(Yaml *y, RtBytes text) {
 }
 
 /* ---- scalars --------------------------------------------------------------------- */
+/* A new node, of that line. */
 static gnnc_status new_node(Yaml *y, RtJsonKind kind, int line, RtJson **out) {
     *out = RT_NEW(y->pool, RtJson);
     if (!*out) return rt_fail_nomem(y->err, y->name);

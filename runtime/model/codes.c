@@ -124,6 +124,7 @@ void rt_weights_file_close(RtWeightsFile *g) {
 }
 
 /* ---- codes of the data become the model's ----------------------------------------- */
+/* Values in all rows of the column. */
 static int64_t n_values(const RtColumn *c) {
     int64_t n = 1;
     for (int i = 0; i < c->rank; i++) n *= c->shape[i];
@@ -402,6 +403,7 @@ gnnc_status rt_weights_file_tell_sizes(const RtWeightsFile *g, const rt_program 
 }
 
 /* ---- once the data are bound ---------------------------------------------------------- */
+/* Are the names the same, in the same order? */
 static bool equal(const RtCodes *a, const RtCodes *b) {
     bool same = a->n == b->n;
     for (int64_t i = 0; i < a->n && same; i++) same = strcmp(a->names[i], b->names[i]) == 0;

@@ -33,6 +33,7 @@ gnnc_status gnnc_program_describe(const gnnc_program *program, gnnc_program_info
 }
 
 /* ---- the recipe ----------------------------------------------------------------------------- */
+/* What a batch consists of, in a word; NULL: steps see the whole graph. */
 static const char *batch_of(const rt_sampling *s) {
     if (!s->batch) return NULL;
     return s->train_links == RT_LINKS_PAIRS     ? "links"

@@ -35,6 +35,7 @@ gnnc_status rt_legend_edges(gnnc_legend *g, const gnnc_trainer *t, RtError *err)
 }
 
 /* ---- by name ------------------------------------------------------------------------------ */
+/* Makes the index by which rows are found by name, when it is first needed. */
 static gnnc_status index_names(gnnc_legend *g) {
     if (g->names.cap) return GNNC_OK;
     if (!g->id[0])
@@ -59,6 +60,7 @@ gnnc_status gnnc_legend_find(gnnc_legend *g, const char *id, int64_t *row) {
 }
 
 /* ---- links -------------------------------------------------------------------------------- */
+/* Groups the links by source, when it is first needed. */
 static gnnc_status group_links(gnnc_legend *g) {
     if (g->by_source.ptr) return GNNC_OK;
     return rt_group(&g->pool, g->edges->src, g->edges->n_edges, g->edges->n_src, &g->by_source,

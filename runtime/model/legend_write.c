@@ -37,6 +37,7 @@ static gnnc_status nomem(const Table *t) {
 }
 
 /* ---- fields -------------------------------------------------------------------------------- */
+/* Adds a field; NULL: there was no memory for its name. */
 static gnnc_status add_head(Table *t, const char *name) {
     if (!name) return nomem(t);
     t->head[t->n_head++] = name;
@@ -191,6 +192,7 @@ static bool put_head(Table *t) {
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
+/* Writes the text so far to the file. */
 static gnnc_status flush(Table *t) {
     gnnc_status st = rt_out_write(&t->out, t->text.s, t->text.n, t->err);
     t->text.n = 0;

@@ -58,6 +58,7 @@ static gnnc_status read_ahead(const gnnc_model *m, const RtTensor *of, RtError *
 }
 
 /* ---- copies -------------------------------------------------------------------- */
+/* Makes a copy of a tensor as programs read it, in `pool`. */
 static gnnc_status copy(gnnc_trainer *t, RtPool *pool, const RtTensor *from, int var,
                         const void **out) {
     const char *path = t->rt.model->weights.name;
@@ -114,6 +115,7 @@ static gnnc_status lend(gnnc_trainer *t, const RtTensors *f, int var) {
 }
 
 /* ---- what is computed of them ------------------------------------------------------ */
+/* What was computed of the model's weights for this program; NULL: nothing yet. */
 static RtComputed *computed_of(const gnnc_trainer *t) {
     RtComputed *c = t->rt.model->computed;
     while (c && c->program != t->program) c = c->next;

@@ -45,6 +45,7 @@ void rt_var_as_stored(const RtExec *x, int var, const void *written, void *store
 }
 
 /* ---- shapes ------------------------------------------------------------------ */
+/* The dimensions that are not 1, by which shapes are compared; how many. */
 static int without_ones(int rank, const int64_t *dim, int64_t *out) {
     int n = 0;
     for (int i = 0; i < rank; i++)
@@ -193,6 +194,7 @@ gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors
 }
 
 /* ---- save ----------------------------------------------------------------------- */
+/* Writes parameters and states, with the names of codes and what training reached. */
 static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);

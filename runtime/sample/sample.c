@@ -23,6 +23,7 @@ RtSampleRel rt_sample_rel(const char *name, int src_type, int dst_type, const Rt
 }
 
 /* ---- is it possible? ---------------------------------------------------------------- */
+/* Are all weights of the relation finite and not negative? */
 static gnnc_status check_weights(const RtSampleRel *r, RtError *err) {
     for (int64_t e = 0; r->weight && e < r->n_edges; e++)
         if (!(r->weight[e] >= 0) || isinf(r->weight[e]))
@@ -87,6 +88,7 @@ static gnnc_status check_all(const RtSampleGraph *g, const RtSampleSpec *spec, i
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
+/* Copies the tables of types and relations; the arrays that they point to are shared. */
 static void copy_graph(RtSampler *s, const RtSampleGraph *g) {
     memcpy(s->type, g->type, (size_t)g->n_types * sizeof *s->type);
     if (g->n_rels) memcpy(s->rel, g->rel, (size_t)g->n_rels * sizeof *s->rel);
@@ -192,6 +194,8 @@ RtSampleCounters rt_sampler_counters(const RtSampler *s) {
 }
 
 /* ---- room in a batch ------------------------------------------------------------------------ */
+/* Makes room for n nodes of the type, keeping those that are there; trees: with the tree of
+ * each. */
 gnnc_status rt_nodes_reserve(RtBatch *b, int type, int64_t n, bool trees, RtError *err) {
     RtBatchNodes *v = &b->nodes[type];
     gnnc_status st;
@@ -241,6 +245,7 @@ out:
 }
 
 /* ---- the course of a batch -------- */
+/* Empties the batch; memory stays. */
 static void clear(const RtSampler *s, RtBatch *b) {
     size_t n_ends = (size_t)b->n_hops + 1;
     for (int t = 0; t < b->n_types; t++) {

@@ -62,6 +62,8 @@ gnnc_status rt_sample_push_chunks(RtSampler *s, int rel, int64_t lo, int64_t hi,
 }
 
 /* ---- bound ------------------------------------------------------------------------------ */
+/* Bounds the edges that the chunk can draw, and the longest row that it must scan, so that there is
+ * room. */
 static void bound(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtPicker *p = &s->picker[c->rel];
     const RtSampleRel *r = p->rel;
@@ -231,6 +233,7 @@ static gnnc_status number(RtSampler *s, RtBatch *b, bool alone, RtError *err) {
 }
 
 /* ---- count, name -------- */
+/* Counts the nodes that the chunk met first. */
 static void count_new(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     uint32_t n = 0;
     (void)b, (void)member;
@@ -274,6 +277,7 @@ static gnnc_status place_new(RtSampler *s, RtBatch *b, RtError *err) {
 }
 
 /* ---- emit -------- */
+/* Writes the chunk's edges into the batch, their sources by local number. */
 static void emit(RtSampler *s, RtBatch *b, RtChunk *c, int member) {
     const RtSampleRel *r = &s->g.rel[c->rel];
     RtBatchEdges *e = &b->edges[c->rel];

@@ -64,6 +64,7 @@ bool rt_picker_knows(const RtPicker *p, int64_t pos, double at) {
 }
 
 /* ---- order ---------------------------------------------------------------------------- */
+/* Lets element i of a heap sink to where it belongs. */
 static void sift(int64_t *x, int64_t i, int64_t n) {
     for (int64_t k; (k = 2 * i + 1) < n; i = k) {
         if (k + 1 < n && x[k + 1] > x[k]) k++;
@@ -93,6 +94,7 @@ void rt_sort_i64(int64_t *x, int64_t n) {
 }
 
 /* ---- without weights: k of 0 .. m-1, ascending -------------------------------------------- */
+/* Draws k of m places, sorted, by Floyd's algorithm: k draws, whatever m is. */
 static void floyd(uint64_t state, int64_t m, int64_t k, int64_t *out) {
     for (int64_t n = 0; n < k; n++) {
         int64_t last = m - k + n, v = rt_draw_below(state, (uint64_t)n, last + 1), at = n;
@@ -242,6 +244,8 @@ static int64_t draw_weighted(const RtPicker *p, int64_t lo, int64_t hi, uint64_t
 }
 
 /* ---- one node -------- */
+/* Draws among the edges of [lo, hi) that are known at time `at`. `known` has room for all of
+ * them. */
 static int64_t pick_known(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                           RtScored *known, int64_t *pos) {
     int64_t m = 0;

@@ -64,6 +64,7 @@ void rt_splits_count(gnnc_trainer *t) {
 }
 
 /* ---- asking ------------------------------------------------------------------- */
+/* Fails as no labelled row is in the split, and says why that matters. */
 static gnnc_status empty(gnnc_trainer *t, int split, const char *why) {
     const rt_column *c = &t->program->columns[t->target];
     return rt_fail(&t->rt.err, GNNC_E_MISSING,

@@ -204,6 +204,7 @@ gnnc_status gnnc_trainer_set_message(gnnc_trainer *t, gnnc_message_fn *fn, void 
 }
 
 /* ---- load -------------------------------------------------------------------- */
+/* Begins the schedule of the learning rate, by recipe and options. */
 static void start_schedule(gnnc_trainer *t) {
     const rt_recipe *r = &t->program->recipe;
     t->schedule = (RtSchedule){.kind = r->sched,

@@ -39,6 +39,7 @@ void rt_history_note(gnnc_trainer *t, int64_t epoch) {
 }
 
 /* ---- the best parameters ---------------------------------------------------------- */
+/* Bytes of a variable. */
 size_t rt_var_bytes(gnnc_trainer *t, int var) {
     size_t n = 0;
     rt_buf_bytes(&t->x, t->program->vars[var].buf, &n);

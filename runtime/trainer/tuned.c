@@ -90,6 +90,7 @@ bool rt_tuned_find(gnnc_trainer *t, const char *dir, RtChoice *out) {
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
+/* Writes an entry of tuned.json; false: no memory. */
 static bool put_entry(RtText *b, bool first, const char *program, const char *machine,
                       const RtChoice *c, double step_ms) {
     return rt_text_printf(b, "%s\n  {\"program\": ", first ? "" : ",") &&
