@@ -1,6 +1,7 @@
 /* What options ask for: each action is a function of its own. */
 #include "frontend/cli/cli.h"
 
+/* Does what the options ask for, but help and version. False after a diagnostic. */
 bool cli_act(Ctx *c, const CliOptions *o) {
     c->thresholds = o->thresholds;
     switch (o->action) {

@@ -51,7 +51,8 @@ static bool begin(Search *s, Trial *t, int passes, int rewrites) {
     return true;
 }
 
-/* The last word is the product's path. */
+/* Runs the user's command with the product's path as its last word. *good: it ended with 0.
+ * False after a diagnostic: it could not tell. */
 static bool ask(Search *s, bool *good) {
     CliArgs sh = {0};
     int code;
@@ -77,6 +78,8 @@ static bool is_good(Search *s, const Trial *t, const char *what) {
     return good;
 }
 
+/* Compiles with so many passes and changes of the last one (-1: all), and asks the command.
+ * True: it is content. s->failed is set if it could not be asked. */
 static bool try(Search *s, int passes, int rewrites, const char *what, PassTold *told) {
     Trial t;
     s->failed |= !begin(s, &t, passes, rewrites);
@@ -143,6 +146,8 @@ static const char *limit_text(Arena *a, int pass, int change) {
                       : arena_printf(a, "--bisect-limit=%d:%d", pass, change);
 }
 
+/* Writes what was found: the first bad pass, its places in the model, options for the last good
+ * and the first bad program, and the difference in the IR. */
 static void put_result(Search *s, StrBuf *b, const Found *f) {
     Arena *a = s->c->a;
     const char *name = arena_printf(a, "%s#%d", f->told->last->name, f->told->nth);
@@ -178,6 +183,8 @@ static const char *text_after(Search *s, int pass, int change) {
     return text;
 }
 
+/* Searches the changes of the bad pass as well and prints what was found. False after a
+ * diagnostic. */
 static bool print_result(Search *s, int n, int pass) {
     Trial whole;
     if (!begin(s, &whole, pass, -1)) return false;
@@ -198,6 +205,8 @@ static bool print_result(Search *s, int n, int pass) {
     return !s->failed && ctx_write(s->c, NULL, b.s, b.n);
 }
 
+/* Searches by halving for the first pass with which the command of --bisect is not content.
+ * False after a diagnostic. */
 bool cli_bisect(Ctx *c, const CliOptions *o) {
     const char *dir = cli_temp_dir(c, o), *base = o->out ? o->out : o->files.v[0];
     if (!dir) return false;

@@ -22,6 +22,7 @@ static const char *part(Ctx *c, const char *dir, const char *name, int variant, 
     return arena_printf(c->a, "%s/%s_%d.%s", dir, name, variant, end);
 }
 
+/* Compiles the generated C driver of one variant with the user's compiler. */
 static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const Plan *p,
                            const char *dir) {
     CliArgs args = {0};
@@ -49,6 +50,7 @@ static bool find_parts(Ctx *c, CliParts *l, Plan *const *plan, int n) {
     return cli_extern_objects(c, l->p, l->home, l->o, l->dir, &l->objects, &l->shared);
 }
 
+/* Adds what --mpi links. False after a diagnostic: gnnc was built without MPI. */
 static bool mpi(Ctx *c, const CliHome *h, CliArgs *args) {
     if (access(h->mpi_object, R_OK) != 0) {
         diag_add(c, DIAG_E0002, (Span){0},
@@ -60,6 +62,7 @@ static bool mpi(Ctx *c, const CliHome *h, CliArgs *args) {
     return true;
 }
 
+/* Links the objects, the runtime and the libraries to the program `result`. */
 static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     CliArgs args = {0};
     cli_cc(c, &args, "-o");
@@ -74,6 +77,8 @@ static bool link_program(Ctx *c, const CliParts *l, const char *result) {
     return cli_run_tool(c, &args, l->o->verbose || (l->p->device && l->o->keep));
 }
 
+/* The file that the result goes to: that of -o, or one that is named after the model; "-" is
+ * standard output. */
 const char *cli_output(Ctx *c, const CliOptions *o, const char *stem) {
     if (o->out) return o->out;
     switch (o->emit) {
@@ -97,6 +102,8 @@ typedef struct {
     bool ok;
 } ObjectJob;
 
+/* Makes the objects of one variant in this process: its kernels, if the host runs them, and its
+ * driver. False after a diagnostic. */
 static bool host_objects(Ctx *c, const ObjectJob *j) {
     TargetOptions to = cli_target_options(j->o);
     int v = j->p->variant;
@@ -111,6 +118,7 @@ static bool host_objects(Ctx *c, const ObjectJob *j) {
     return ok;
 }
 
+/* Writes the CUDA kernels of the plan and compiles them with nvcc. */
 static bool device_object(Ctx *c, const Plan *p, const CliOptions *o, const CliHome *h,
                           const char *dir) {
     TargetOptions to = cli_target_options(o);
@@ -142,6 +150,7 @@ static pid_t begin_objects(Ctx *c, ObjectJob j) {
     _exit(ctx_run(c, make_objects, &j) && j.ok ? 0 : 1);
 }
 
+/* Waits for a child process of begin_objects. True: it has made its objects. */
 static bool end_objects(pid_t pid) {
     int status = 1;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -168,6 +177,8 @@ static bool all_objects(Ctx *c, Plan *const *plan, int n, ObjectJob j) {
     return ok;
 }
 
+/* Builds the program, library or package of n variants and puts it in its place. host NULL: only
+ * a device runs kernels. False after a diagnostic. */
 bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOptions *o,
                const char *stem) {
     const Plan *p = plan[0];
@@ -192,6 +203,7 @@ bool cli_build(Ctx *c, Plan *const *plan, int n, const Target *host, const CliOp
     return ok && (several || cli_install(c, result, cli_output(c, o, stem)));
 }
 
+/* Writes the one file that --emit asks for to `path` (NULL: standard output). */
 static bool emit_to(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *path) {
     TargetOptions to = cli_target_options(o);
     EmitKind kind = o->emit == OUT_LLVM || o->emit == OUT_CUDA ? EMIT_IR_TEXT
@@ -200,6 +212,8 @@ static bool emit_to(Ctx *c, const Plan *p, const Target *t, const CliOptions *o,
     return o->emit == OUT_C ? host_emit(c, p, path) : t->emit_kernels(c, p, &to, kind, path);
 }
 
+/* Writes the one file that --emit asks for to its place. It is made in a private directory
+ * first, so that a mistake leaves the old one. */
 bool cli_emit(Ctx *c, const Plan *p, const Target *t, const CliOptions *o, const char *stem) {
     const char *to = cli_output(c, o, stem);
     if (strcmp(to, "-") == 0) return emit_to(c, p, t, o, NULL);

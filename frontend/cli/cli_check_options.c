@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Whether `gnnc help` has this form. */
 static bool is_form(const char *word) {
     for (int i = 0; cli_manual_form(i); i++)
         if (strcmp(cli_manual_form(i), word) == 0) return true;
@@ -13,7 +14,8 @@ static bool interprets(const CliOptions *o) {
     return o->action == ACT_RUN || o->action == ACT_COMPARE;
 }
 
-/* NULL: they go together. */
+/* What is wrong with the options of `gnnc run` and `gnnc compare`, or with these options
+ * elsewhere. NULL: nothing. */
 static const char *check_interpreted(Arena *a, const CliOptions *o) {
     if (!interprets(o)) {
         bool own = o->level || o->values || o->against || o->steps != 1;
@@ -33,6 +35,7 @@ static const char *check_interpreted(Arena *a, const CliOptions *o) {
     return NULL;
 }
 
+/* What is wrong with --precision=auto and --data. NULL: nothing. */
 static const char *check_precision(const CliOptions *o) {
     if (o->precision_auto && o->action == ACT_COMPILE && !o->measured && !o->data)
         return "--precision=auto measures values on data: say --data=DIR";
@@ -45,6 +48,7 @@ static const char *check_precision(const CliOptions *o) {
     return NULL;
 }
 
+/* Which options do not go together with the kind of result or with the command. NULL: all do. */
 static const char *check_kind(const CliOptions *o) {
     if (o->pass.dump_values && (interprets(o) || o->infer || o->emit == OUT_PYTHON))
         return "--dump-values is of a trainer; of what is interpreted --values shows values";
@@ -76,6 +80,7 @@ static const char *check_kind(const CliOptions *o) {
     return NULL;
 }
 
+/* What is wrong with the number of files that are named. NULL: nothing. */
 static const char *check_files(Arena *a, const CliOptions *o) {
     if (o->action == ACT_LSP)
         return o->files.n ? arena_printf(a, "lsp takes no file: '%s'", o->files.v[0]) : NULL;
@@ -92,7 +97,8 @@ static const char *check_files(Arena *a, const CliOptions *o) {
                      o->files.v[0]);
 }
 
-/* After the files are known. */
+/* Names the model of a library after its files unless --name did; called when the files are
+ * known. What is wrong with the names, or NULL. */
 static const char *name_model(Arena *a, CliOptions *o) {
     bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
     if ((!several && o->emit != OUT_HEADER) || o->action != ACT_COMPILE) return NULL;
@@ -105,6 +111,7 @@ static const char *name_model(Arena *a, CliOptions *o) {
     return why;
 }
 
+/* What is wrong with the options as a whole; NULL: nothing, and o->name is set. */
 const char *cli_check_options(Arena *a, CliOptions *o) {
     if (o->action == ACT_HELP && o->files.n && !is_form(o->files.v[0]))
         return arena_printf(a, "there is no help as '%s': man, bash, zsh, fish, thresholds, words",

@@ -64,6 +64,8 @@ static void add_section(Ctx *c, Side *s, const char *pass, const char *text, siz
         vec_push(c->a, &s->log, ((Section){pass, copy, line, plan}));
 }
 
+/* Finds the texts of the IR in a log of --print-after, one for each pass. True at once if the
+ * side's file is no log; false after a diagnostic. */
 static bool read_log(Ctx *c, Side *s) {
     const char *path = s->o.files.v[0], *begin = NULL, *pass = NULL;
     if (!rt_ends_with(path, ".log")) return true;
@@ -89,7 +91,8 @@ static bool read_log(Ctx *c, Side *s) {
     return false;
 }
 
-/* Its lines are those of the log. */
+/* Parses one text of a log. Empty lines before it give its places the log's line numbers. False
+ * after a diagnostic. */
 static bool parse_section(Ctx *c, const Side *s, const Section *x, CliProduct *to) {
     StrBuf b = sb_new(c->a);
     for (int i = 1; i < x->line; i++) sb_puts(&b, "\n");
@@ -127,6 +130,7 @@ static int fewest(const Side *s) {
 }
 
 /* ---- one value ------------------------------------------------------------------------------ */
+/* The largest finite magnitude among n values; 0: there is none. */
 static double largest(int64_t n, const double *v) {
     double most = 0;
     for (int64_t i = 0; i < n; i++)
@@ -180,6 +184,8 @@ typedef struct {
     bool has_rounded;
 } Trio;
 
+/* Compares an output of both sides. f, g: the phase in A and in B. True: it differs, and *d says
+ * how. */
 static bool compare_output(Compare *k, Trio *t, Func *f, Func *g, const char *name, Difference *d) {
     int64_t n = 0, n_b = 0, n_r = 0;
     const double *a = interpret_output(&t->a, f, name, &n);
@@ -199,6 +205,7 @@ static bool compare_output(Compare *k, Trio *t, Func *f, Func *g, const char *na
     return true;
 }
 
+/* Compares a parameter or state of both sides. True: it differs, and *d says how. */
 static bool compare_var(Compare *k, Trio *t, const Var *v, Difference *d) {
     const Var *there = var_find(t->b.m, v->path);
     int64_t n = 0, n_b = 0, n_r = 0;
@@ -246,6 +253,8 @@ static bool compare_phases(Compare *k, Trio *t, Difference *d) {
     return true;
 }
 
+/* Whether a module computes in a type of 16 bits, so that it cannot be interpreted without
+ * rounding. */
 static bool has_16_bits(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)
@@ -253,7 +262,8 @@ static bool has_16_bits(const Module *m) {
     return false;
 }
 
-/* False after a diagnostic. */
+/* Interprets both sides and compares them phase by phase; d->phase is the first that differs,
+ * NULL: none. False after a diagnostic. */
 static bool compare(Compare *k, const CliProduct *a, const CliProduct *b, Difference *d) {
     Trio t = {.has_rounded = false};
     *d = (Difference){.phase = NULL};
@@ -288,6 +298,8 @@ static bool is_bad(Compare *k, const Side *s, int n, const CliProduct *other, Cl
     return bad;
 }
 
+/* Searches by halving for the pass of a side after which it first differs from the other. False:
+ * it differs without passes, or the value is not there before. */
 static bool search(Compare *k, const Side *s, const CliProduct *other, Guilty *g) {
     int good = fewest(s), bad = s->all.n;
     CliProduct p;
@@ -317,6 +329,7 @@ static bool *reaches(Arena *a, const Func *f, const Difference *d) {
     return on;
 }
 
+/* Whether some value of the function f, which was interpreted, equals t within the tolerance. */
 static bool equals_one(const Compare *k, const Interpreted *x, const Func *f, const OpTensor *t) {
     for (const Op *op = f->first; op; op = op->next) {
         const OpTensor *u = interp_value(x->in, op);
@@ -329,6 +342,8 @@ static bool equals_one(const Compare *k, const Interpreted *x, const Func *f, co
     return false;
 }
 
+/* Interprets a program up to the step in which a difference was seen; *f: its phase. False: it
+ * has no such phase, or after a diagnostic. */
 static bool run_until(Compare *k, const CliProduct *p, const Difference *d, Interpreted *x,
                       Func **f) {
     *f = func_find(p->m, d->phase);
@@ -338,7 +353,7 @@ static bool run_until(Compare *k, const CliProduct *p, const Difference *d, Inte
     return true;
 }
 
-/* The line of the text that defines it. */
+/* Writes the line of the IR's text that defines a value. */
 static void put_value(Compare *k, const Module *m, const Func *f, const Op *op) {
     Arena *a = k->c->a;
     StrBuf text = sb_new(a);
@@ -369,6 +384,7 @@ static void find_value(Compare *k, const Guilty *g, const Difference *d) {
 }
 
 /* ---- what is told --------------------------------------------------------------------------- */
+/* Writes which phases were not compared and why. */
 static void put_skipped(Compare *k, const CliProduct *p) {
     for (int i = 0; i < p->m->funcs.n; i++) {
         const char *name = p->m->funcs.v[i]->name;
@@ -379,12 +395,14 @@ static void put_skipped(Compare *k, const CliProduct *p) {
         sb_puts(&k->out, "nothing is drawn: the whole graph is the batch\n");
 }
 
+/* Writes what one of the two sides is. */
 static void put_side(Compare *k, const Side *s) {
     const char *more = s->name[0] == 'B' ? k->o->against : NULL;
     sb_printf(&k->out, "%s: %s%s%s: %s\n", s->name, s->o.files.v[0], more ? " " : "",
               more ? more : "", interpret_what(k->c->a, &s->all));
 }
 
+/* Writes the first value that differs and by how much. */
 static void put_difference(Compare *k, const Difference *d) {
     StrBuf *b = &k->out;
     sb_printf(b, "@%s", d->phase);
@@ -398,6 +416,7 @@ static void put_difference(Compare *k, const Difference *d) {
     sb_puts(b, "\n");
 }
 
+/* Writes which pass makes the difference, or why it is not known. */
 static void put_guilty(Compare *k, const Guilty *g, const Side *a, const Side *b) {
     const CliProduct *p = &g->after;
     if (g->pass) {
@@ -425,6 +444,7 @@ static void put_cause(Compare *k, const Side *a, const Side *b, const Difference
     if (found) find_value(k, &g, d);
 }
 
+/* Makes the two sides from the files and --against. False after a diagnostic. */
 static bool sides(Ctx *c, const CliOptions *o, Side *a, Side *b) {
     *a = (Side){.name = "A", .o = *o};
     *b = (Side){.name = "B", .o = *o};
@@ -439,6 +459,7 @@ static bool sides(Ctx *c, const CliOptions *o, Side *a, Side *b) {
     return !why && read_log(c, a) && read_log(c, b);
 }
 
+/* The command `gnnc compare`. False: they differ, or after a diagnostic. */
 bool cli_compare(Ctx *c, const CliOptions *o) {
     Side a, b;
     Difference d;

@@ -10,12 +10,14 @@
 #include "runtime/data/io.h"
 
 /* ---- actions ---------------------------------------------------------------------------- */
+/* Writes the text of a module. */
 static bool print_module(Ctx *c, const CliJob *j, const Module *m) {
     StrBuf b = sb_new(c->a);
     module_print_file(&b, m);
     return cli_write(c, j->o.out, b.s ? b.s : "", b.n);
 }
 
+/* Writes the text of a plan. */
 static bool print_plan(Ctx *c, const CliJob *j, const Plan *p) {
     StrBuf b = sb_new(c->a);
     plan_print(&b, p);
@@ -33,6 +35,7 @@ static bool print_header(Ctx *c, const CliJob *j, const Plan *p) {
     return cli_write(c, j->o.out, text, strlen(text));
 }
 
+/* Writes the syntax tree of the model's file. */
 static bool print_ast(Ctx *c, const CliJob *j) {
     const Ast *t = fe_parse_path(c, j->o.files.v[0]);
     if (!t || c->n_errors) return false;
@@ -88,6 +91,7 @@ static bool report_options(Ctx *c, CliJob *j, const Plan *p, const PassChoices *
     return o->degrees != NULL;
 }
 
+/* Writes the reports: to standard output if the result is a file, else to the log. */
 static bool print_reports(Ctx *c, CliJob *j, const Plan *p, const PassChoices *ch) {
     StrBuf b = sb_new(c->a);
     TargetOptions to;
@@ -109,6 +113,8 @@ static bool arrange_alone(Ctx *c, const CliJob *j, Plan *p, const Target *t) {
     return ok;
 }
 
+/* Makes the result of the n variants of a plan: a text, a file or a program. False after a
+ * diagnostic. */
 static bool generate(Ctx *c, CliJob *j, Plan *const *plan, int n) {
     Plan *p = plan[0];
     const Target *t = cli_choose_target(c, j);
@@ -127,6 +133,7 @@ static bool generate(Ctx *c, CliJob *j, Plan *const *plan, int n) {
     return ok && (!j->o.depends || cli_depfile(c, p->m, &j->o, cli_output(c, &j->o, stem)));
 }
 
+/* Writes the page of --emit=html. */
 static bool print_page(Ctx *c, CliJob *j, Plan *p, const PassChoices *ch) {
     const Target *t = cli_choose_target(c, j);
     TargetOptions to;
@@ -175,6 +182,7 @@ static bool targets_of_plan(Ctx *c, CliJob *j, const Plan *p) {
     return fits;
 }
 
+/* Compiles the text of a plan, which has its target already. */
 static bool compile_plan(Ctx *c, CliJob *j) {
     Plan *p = cli_read_plan(c, j, j->o.files.v[0]);
     PassChoices choices = {.n = 0};
@@ -188,6 +196,8 @@ static bool compile_plan(Ctx *c, CliJob *j) {
     return j->o.emit == OUT_IR ? print_module(c, j, p->m) : generate(c, j, &p, 1);
 }
 
+/* Compiles a model, or a plan's text, up to the result that the options ask for. False after a
+ * diagnostic. */
 static bool compile_one(Ctx *c, CliJob *j) {
     PassChoices choices = {.n = 0};
     PassRanges ranges;
@@ -267,12 +277,15 @@ static bool needs_row_inference(const CliJob *j) {
            (o->emit == OUT_EXE && !odd && !rt_ends_with(o->files.v[0], ".gir"));
 }
 
+/* Compiles a file as the options say; a program that predicts single rows, if it has one, comes
+ * first. */
 bool cli_compile(Ctx *c, const CliOptions *o) {
     CliJob job = cli_job(c, o), *j = &job;
     if (cli_is_plan(j)) j->o.no_rows = "it was compiled from a plan, which is of one program";
     return (!needs_row_inference(j) || compile_rows(c, j)) && compile_one(c, j);
 }
 
+/* Checks each file without compiling it. False: one has a mistake. */
 bool cli_check(Ctx *c, const CliOptions *o) {
     CliJob job = cli_job(c, o), *j = &job;
     for (int i = 0; i < j->o.files.n; i++) {
@@ -338,6 +351,7 @@ static bool optimise_loops(Ctx *c, CliJob *j) {
     return cli_write(c, j->o.out, b.s, b.n);
 }
 
+/* Runs the passes that --passes names on the text of a plan and writes it. */
 static bool optimise_plan(Ctx *c, CliJob *j) {
     j->o.pass.verify_each = true;
     Plan *p = cli_read_plan(c, j, j->o.files.v[0]);
@@ -347,6 +361,7 @@ static bool optimise_plan(Ctx *c, CliJob *j) {
     return print_plan(c, j, p);
 }
 
+/* The command `gnnc opt`: runs the passes that --passes names on a text and writes it. */
 bool cli_optimise(Ctx *c, const CliOptions *o) {
     CliJob job = cli_job(c, o), *j = &job;
     bool loops = rt_ends_with(j->o.files.v[0], ".loops");

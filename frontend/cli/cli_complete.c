@@ -53,6 +53,8 @@ static void bash_names(FILE *to, bool import) {
         fprintf(to, "%s%s%s", i ? " " : "", o.name, o.value && is_long(&o) ? "=" : "");
 }
 
+/* Writes the cases for values of options: words to choose from, or that files or directories are
+ * completed. */
 static void bash_values(FILE *to, bool import) {
     Text o;
     for (int i = 0; option_at(import, i, &o); i++) {
@@ -70,6 +72,7 @@ static void bash_values(FILE *to, bool import) {
     }
 }
 
+/* Writes the completion for bash. */
 static void bash(FILE *to) {
     fputs("# bash completion of gnnc: `gnnc help bash` wrote it\n"
           "_gnnc() {\n"
@@ -135,6 +138,7 @@ static void zsh_text(FILE *to, const char *s) {
     }
 }
 
+/* Writes the options as zsh's _arguments has them. */
 static void zsh_options(FILE *to, bool import) {
     Text o;
     for (int i = 0; option_at(import, i, &o); i++) {
@@ -158,6 +162,7 @@ static void zsh_options(FILE *to, bool import) {
     }
 }
 
+/* Writes the completion for zsh. */
 static void zsh(FILE *to) {
     fputs("#compdef gnnc\n"
           "# zsh completion of gnnc: `gnnc help zsh` wrote it\n"
@@ -193,12 +198,14 @@ static void zsh(FILE *to) {
 }
 
 /* ---- fish -------------------------------------------------------------------------------- */
+/* Writes s in quotes as fish reads them. */
 static void fish_text(FILE *to, const char *s) {
     fputs("'", to);
     for (; *s; s++) fprintf(to, "%s%c", strchr("'\\", *s) ? "\\" : "", *s);
     fputs("'", to);
 }
 
+/* Writes a line for each option as fish's complete has it. */
 static void fish_options(FILE *to, bool import) {
     Text o;
     for (int i = 0; option_at(import, i, &o); i++) {
@@ -217,6 +224,7 @@ static void fish_options(FILE *to, bool import) {
     }
 }
 
+/* Writes the completion for fish. */
 static void fish(FILE *to) {
     fputs("# fish completion of gnnc: `gnnc help fish` wrote it\n", to);
     for (int i = 0; cli_command_at(i); i++) {
@@ -232,6 +240,7 @@ static void fish(FILE *to) {
     fish_options(to, true);
 }
 
+/* Writes the completion for a shell, by its name. */
 void cli_complete(FILE *to, const char *shell) {
     if (strcmp(shell, "bash") == 0) bash(to);
     if (strcmp(shell, "zsh") == 0) zsh(to);

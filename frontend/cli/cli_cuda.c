@@ -16,6 +16,8 @@ static const char *nvcc_in(Ctx *c, const char *dir, size_t n, const char *below)
     return access(path, X_OK) == 0 ? path : NULL;
 }
 
+/* The path of nvcc: in CUDA_HOME alone if that is set, else in PATH or /usr/local/cuda. NULL:
+ * there is none. */
 const char *cli_find_nvcc(Ctx *c) {
     const char *home = getenv("CUDA_HOME"), *path = getenv("PATH"), *found = NULL;
     if (home && *home) return nvcc_in(c, home, strlen(home), "/bin");
@@ -27,7 +29,7 @@ const char *cli_find_nvcc(Ctx *c) {
     return found ? found : nvcc_in(c, "/usr/local/cuda", strlen("/usr/local/cuda"), "/bin");
 }
 
-/* The words of "cpu,cuda". */
+/* The targets of a list, "cpu,cuda". */
 static CliTargets named(Ctx *c, const char *list) {
     CliTargets on = {0};
     while (*list) {
@@ -94,6 +96,7 @@ static const char *usual_archs(Ctx *c, const char *nvcc) {
     return version >= 12080 ? "sm_80,sm_90,sm_100" : "sm_80,sm_90";
 }
 
+/* Compiles a CUDA source to an object with nvcc. False after a diagnostic. */
 bool cli_cuda_object(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                      const char *object) {
     const char *nvcc = cli_find_nvcc(c);
@@ -151,6 +154,7 @@ static void read_usage(Ctx *c, const char *text, ReportBuilts *to) {
     }
 }
 
+/* Runs a command with all that it prints going to the file `told`. True: it ended with 0. */
 static bool quiet(Ctx *c, CliArgs *args, const char *told) {
     CliArgs sh = {0};
     int code = 0;
@@ -162,6 +166,8 @@ static bool quiet(Ctx *c, CliArgs *args, const char *told) {
     return cli_run_command(c, &sh, &code) && code == 0;
 }
 
+/* Compiles kernels to PTX for one GPU and reads what ptxas says of each. False: *why there is
+ * none; no diagnostic. */
 bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char *source,
                        const char *dir, const char **ptx, size_t *n, ReportBuilts *built,
                        const char **why) {
@@ -193,6 +199,8 @@ bool cli_cuda_assemble(Ctx *c, const CliHome *h, const CliOptions *o, const char
     return *ptx != NULL;
 }
 
+/* Adds what a program with CUDA kernels links. False after a diagnostic: gnnc was built without
+ * CUDA. */
 bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *args) {
     if (access(h->cuda_lib, R_OK) != 0) {
         diag_add(c, DIAG_E0513, (Span){0},

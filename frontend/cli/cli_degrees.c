@@ -13,12 +13,15 @@ static int more_first(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* The bin of a degree in the report: 0 for 0, then one for each power of two. */
 static int bin_of(int64_t n) {
     int i = 0;
     for (; n && i + 1 < REPORT_DEGREE_BINS; n >>= 1) i++;
     return i;
 }
 
+/* Counts the degrees of a relation into d: bins, the largest, how many edges are drawn, and how
+ * many the hundredth part of the nodes with most has. */
 static void count(Arena *a, const RtTable *edges, int64_t rows, ReportDegrees *d) {
     int64_t *n = NEWN(a, int64_t, (size_t)rows + 1);
     for (int64_t e = 0; e < edges->count; e++) n[edges->dst[e]]++;
@@ -40,6 +43,7 @@ static const int64_t *fanout_of(const Module *m, const Space *s) {
     return NULL;
 }
 
+/* Fills *d with the degrees of one relation and its fan-outs. */
 static void add(Ctx *c, const Module *m, const RtDataset *data, const Space *s, ReportDegrees *d) {
     const RtTable *edges = rt_dataset_edges(data, s->name);
     const RtTable *to = &data->nodes[edges->dst_type];
@@ -54,6 +58,8 @@ static void close_degrees(void *data) {
     rt_dataset_close(data);
 }
 
+/* The degrees of all relations of the data, for the report; *n: how many. NULL after a
+ * diagnostic. */
 const ReportDegrees *cli_degrees(Ctx *c, const Module *m, const char *path, int *n) {
     ReportDegrees *all = NEWN(c->a, ReportDegrees, (size_t)m->spaces.n + 1);
     RtDataset *data = NULL;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A file name as make reads it. */
+/* Writes the name of a file as make reads it. */
 static void put_name(StrBuf *b, const char *s) {
     for (; *s; s++) {
         if (*s == '$') sb_puts(b, "$");
@@ -12,6 +12,7 @@ static void put_name(StrBuf *b, const char *s) {
     }
 }
 
+/* Writes the name of a file that the result was made from, unless it was written before. */
 static void put_source(StrBuf *b, StrMap *seen, const char *path) {
     if (!*path || strmap_has(seen, path)) return;
     strmap_put(b->a, seen, path, NULL);
@@ -19,7 +20,7 @@ static void put_source(StrBuf *b, StrMap *seen, const char *path) {
     put_name(b, path);
 }
 
-/* build/m.o -> build/m.d */
+/* The name of the file with dependences beside the result: build/m.o -> build/m.d. */
 static const char *beside(Ctx *c, const char *out) {
     const char *base = strrchr(out, '/');
     base = base ? base + 1 : out;
@@ -42,6 +43,7 @@ static void put_results(Ctx *c, StrBuf *b, const CliOptions *o, const char *out)
     }
 }
 
+/* Writes the file of -MD, which tells make what the result was made from. */
 bool cli_depfile(Ctx *c, const Module *m, const CliOptions *o, const char *out) {
     StrBuf b = sb_new(c->a);
     StrMap seen = {0};

@@ -9,7 +9,7 @@
 
 typedef VEC(const char *) Files;
 
-/* The files of the functions that are called. */
+/* The files of the C functions that the plan calls, each once. */
 static Files files_of(Ctx *c, const Plan *p) {
     Files files = {0};
     for (int i = 0; i < p->phases.n; i++)
@@ -23,6 +23,7 @@ static Files files_of(Ctx *c, const Plan *p) {
     return files;
 }
 
+/* Compiles a user's C file to an object, with the declarations that its functions must have. */
 static bool compile(Ctx *c, const CliHome *h, const CliOptions *o, const char *dir,
                     const char *file, const char *object) {
     CliArgs args = {0};
@@ -62,6 +63,8 @@ bool cli_link_shared(Ctx *c, CliArgs *args, const char *file) {
     return true;
 }
 
+/* Compiles the user's C and CUDA functions that the plan calls. objects: what is linked into the
+ * program; shared: libraries. False after a diagnostic. */
 bool cli_extern_objects(Ctx *c, const Plan *p, const CliHome *h, const CliOptions *o,
                         const char *dir, CliArgs *objects, CliArgs *shared) {
     Files files = files_of(c, p);

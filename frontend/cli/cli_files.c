@@ -80,6 +80,8 @@ static void other_dirs(Ctx *c, const char *home, const char **include, const cha
     *data = join(c, home, arena_strndup(c->a, end + 1, strcspn(end + 1, "\n")));
 }
 
+/* Finds the runtime, its headers and what programs link, in a build tree or where they are
+ * installed. False after a diagnostic. */
 bool cli_find_home(Ctx *c, CliHome *h) {
     const char *lib = home_dir(c), *include, *data;
     other_dirs(c, lib, &include, &data);
@@ -103,6 +105,7 @@ bool cli_find_home(Ctx *c, CliHome *h) {
     return false;
 }
 
+/* The folder that has the library of layers; NULL: there is none. */
 const char *cli_models_dir(Ctx *c) {
     const char *home = home_dir(c), *include, *data;
     other_dirs(c, home, &include, &data);
@@ -111,6 +114,7 @@ const char *cli_models_dir(Ctx *c) {
     return c->outside.library;
 }
 
+/* The name of a file without folder and suffix. */
 const char *cli_stem(Arena *a, const char *path) {
     const char *base = strrchr(path, '/');
     base = base ? base + 1 : path;
@@ -119,6 +123,7 @@ const char *cli_stem(Arena *a, const char *path) {
 }
 
 /* ---- temporary directory ------------------------------------------------------------ */
+/* Removes one entry of the private directory; called by nftw, for contents before directories. */
 static int remove_entry(const char *path, const struct stat *s, int kind, struct FTW *at) {
     (void)s, (void)kind, (void)at;
     remove(path);
@@ -155,6 +160,7 @@ static bool cannot_write(Ctx *c, const char *path) {
     return false;
 }
 
+/* Writes n bytes, going on after signals. False: errno says why. */
 bool cli_write_all(int fd, const void *from, size_t n) {
     for (const char *s = from; n;) {
         ssize_t k = write(fd, s, n);
@@ -189,6 +195,8 @@ static char *temp_beside(Ctx *c, const char *path, const char *text, size_t n, m
     return NULL;
 }
 
+/* Writes a file by way of a temporary one beside it, so that it is there whole or as it was. A
+ * link is followed. False after a diagnostic. */
 static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
     const char *named = path;
     if (!(path = follow_link(c, path))) return cannot_write(c, named);
@@ -216,6 +224,7 @@ static bool is_special(const char *path) {
     return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
+/* Writes to what is no plain file, such as a pipe, without a temporary one. */
 static bool write_special(Ctx *c, const char *path, const char *text, size_t n) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return cannot_write(c, path);
@@ -224,12 +233,14 @@ static bool write_special(Ctx *c, const char *path, const char *text, size_t n) 
     return ok || cannot_write(c, path);
 }
 
+/* Writes text to a file; path NULL or "-": to standard output. False after a diagnostic. */
 bool cli_write(Ctx *c, const char *path, const char *text, size_t n) {
     if (!path || strcmp(path, "-") == 0) return ctx_write(c, NULL, text, n);
     return is_special(path) ? write_special(c, path, text, n)
                             : write_beside(c, path, text, n, 0666);
 }
 
+/* Writes text in place of a file that is there, whose mode stays. False after a diagnostic. */
 bool cli_replace(Ctx *c, const char *path, const char *text, size_t n) {
     struct stat s;
     const char *file = follow_link(c, path);
@@ -251,6 +262,8 @@ char *cli_read(Ctx *c, const char *path, struct stat *s) {
     return f && n == size ? text : NULL;
 }
 
+/* Puts a finished file in its place, with its mode; "-": standard output. False after a
+ * diagnostic. */
 bool cli_install(Ctx *c, const char *from, const char *to) {
     struct stat s;
     const char *text = cli_read(c, from, &s);
@@ -283,6 +296,8 @@ static bool stage(Ctx *c, const CliFile *f, Placed *p) {
     return p->temp != NULL;
 }
 
+/* Moves n finished files to their places, keeping a link to what was there. False after a
+ * diagnostic. */
 static bool move_all(Ctx *c, Placed *p, int n) {
     for (int i = 0; i < n; i++) {
         p[i].had_old = link(p[i].to, p[i].old) == 0;
@@ -292,7 +307,8 @@ static bool move_all(Ctx *c, Placed *p, int n) {
     return true;
 }
 
-/* What stood there comes back where something failed. */
+/* Ends an installation of n files. If it failed (not ok), what was there before comes back.
+ * Temporary files are removed. */
 static void settle(Placed *p, int n, bool ok) {
     for (int i = 0; i < n; i++) {
         if (!ok && p[i].moved && (!p[i].had_old || rename(p[i].old, p[i].to) != 0)) unlink(p[i].to);
@@ -301,6 +317,7 @@ static void settle(Placed *p, int n, bool ok) {
     }
 }
 
+/* Puts n files in their places, all or none of them. False after a diagnostic. */
 bool cli_install_all(Ctx *c, const CliFile *file, int n) {
     Placed *p = NEWN(c->a, Placed, (size_t)n);
     bool ok = true;

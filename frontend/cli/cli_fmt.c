@@ -37,6 +37,8 @@ static bool read_stdin(Ctx *c, StrBuf *to) {
     return true;
 }
 
+/* Reads a file, or standard input (path NULL), and formats its text into f. False after a
+ * diagnostic. */
 static bool format(Ctx *c, const char *path, Formatted *f) {
     uint32_t file;
     StrBuf text = sb_new(c->a);
@@ -54,6 +56,7 @@ static bool format(Ctx *c, const char *path, Formatted *f) {
     return f->after != NULL;
 }
 
+/* Prints how the formatted text differs from the file. */
 static bool put_diff(Ctx *c, const Formatted *f) {
     StrBuf b = sb_new(c->a);
     const char *name = f->path ? f->path : STDIN_NAME;
@@ -68,6 +71,8 @@ static bool put_name(Ctx *c, const Formatted *f) {
     return !differs(f) || cli_write(c, NULL, line, strlen(line));
 }
 
+/* Does with a formatted text what the options say: prints the difference or the name, or writes
+ * it to its file. */
 static bool put(Ctx *c, const CliOptions *o, const Formatted *f) {
     if (o->fmt_diff) return put_diff(c, f);
     if (o->fmt_check) return put_name(c, f);
@@ -75,6 +80,8 @@ static bool put(Ctx *c, const CliOptions *o, const Formatted *f) {
     return !differs(f) || cli_replace(c, f->path, f->after, f->n_after);
 }
 
+/* The command `gnnc fmt`. All files are read before the first is written. False: a mistake, or
+ * something differs and --check or --diff asks. */
 bool cli_fmt(Ctx *c, const CliOptions *o) {
     int n = o->files.n ? o->files.n : 1;
     bool ok = true, same = true;

@@ -27,6 +27,8 @@ static const char *flags_of(const CliParts *l) {
 }
 
 /* ---- the shared library ---------------------------------------------------------------- */
+/* Adds the arguments by which the shared library exports the model's names alone (and the
+ * runtime's, if it is within). False after a diagnostic. */
 static bool export_args(Ctx *c, const CliParts *l, CliArgs *args) {
     const char *path = arena_printf(c->a, "%s/exports.map", l->dir);
     const char *map = arena_printf(
@@ -51,6 +53,8 @@ static bool shared_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
            cli_link_shared(c, args, l->home->so);
 }
 
+/* Adds the arguments that link the whole runtime into the shared library. False after a
+ * diagnostic. */
 static bool own_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
     cli_arg(c, args, "-Wl,--whole-archive");
     cli_arg(c, args, runtime_of(l));
@@ -58,6 +62,8 @@ static bool own_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
     return !l->p->device || cli_cuda_libraries(c, l->home, false, args);
 }
 
+/* Links the objects to the shared library `path`. soname: the name that programs look for; NULL
+ * = none. */
 bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char *path) {
     CliArgs args = {0};
     cli_cc(c, &args, "-shared");
@@ -89,6 +95,7 @@ bool cli_one_object(Ctx *c, const CliParts *l, const char *object) {
     return cli_run_tool(c, &join, l->o->verbose) && cli_run_tool(c, &hide, l->o->verbose);
 }
 
+/* Makes the static library: one object, whose only global names are the model's. */
 static bool make_archive(Ctx *c, const CliParts *l, const char *archive) {
     CliArgs args = {0};
     const char *object = arena_printf(c->a, "%s/%s.o", l->dir, l->o->name);
@@ -133,6 +140,7 @@ static void pc_word(StrBuf *b, const char *s) {
     }
 }
 
+/* Writes arguments as a pkg-config file has them. */
 static void pc_words(StrBuf *b, const CliArgs *args) {
     for (int i = 0; i < args->n; i++) {
         sb_puts(b, " ");
@@ -144,6 +152,7 @@ static const char *directory_of(Ctx *c, const char *path) {
     return arena_strndup(c->a, path, (size_t)(strrchr(path, '/') - path));
 }
 
+/* The text of the pkg-config file of a library. */
 static const char *pc_text(Ctx *c, const CliParts *l, const char *base) {
     StrBuf b = sb_new(c->a);
     CliArgs needs = static_needs(c, l);
@@ -171,6 +180,7 @@ static const char *cmake_string(Ctx *c, const char *s) {
     return arena_printf(c->a, "[%s[%s]%s]", bars, s, bars);
 }
 
+/* The text of the file by which CMake finds a library. */
 static const char *cmake_text(Ctx *c, const CliParts *l, const char *base) {
     StrBuf b = sb_new(c->a);
     CliArgs needs = static_needs(c, l);
@@ -206,6 +216,8 @@ static const char *cmake_text(Ctx *c, const CliParts *l, const char *base) {
 /* ---- all of it ------------------------------------------------------------------------------- */
 typedef VEC(CliFile) Files;
 
+/* A path in the private directory to make a file at; it is noted that the file goes to `dir`
+ * when it is finished. */
 static const char *made(Ctx *c, const CliParts *l, Files *f, const char *dir, const char *name) {
     const char *from = arena_printf(c->a, "%s/%s", l->dir, name);
     vec_push(c->a, f, ((CliFile){.from = from, .to = arena_printf(c->a, "%s%s", dir, name)}));
@@ -216,6 +228,7 @@ static bool text(Ctx *c, const char *path, const char *s) {
     return cli_write(c, path, s, strlen(s));
 }
 
+/* Makes all files of --emit=lib and puts them in their places. False after a diagnostic. */
 bool cli_make_library(Ctx *c, const CliParts *l, CliLibrary n) {
     Files f = {0};
     const char *so = arena_printf(c->a, "lib%s.so", n.base);

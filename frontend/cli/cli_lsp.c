@@ -28,12 +28,14 @@ typedef struct {
     size_t n, whole;
 } Frame;
 
+/* Ends the reading of messages, for the reason `why`. Always false. */
 static bool refuse(Input *in, const char *why) {
     in->why = why;
     in->over = true;
     return false;
 }
 
+/* Sets *n to the length of a message, from its header. False: the header has none that is right. */
 static bool header_value(const char *from, const char *end, size_t *n) {
     static const char name[] = "content-length:";
     for (const char *line = from; line < end;) {
@@ -75,6 +77,7 @@ static void drop_done(Input *in) {
     in->done = 0;
 }
 
+/* Makes room for the next piece of input. False: memory ran out, which ends the reading. */
 static bool make_room(Input *in) {
     drop_done(in);
     if (in->cap - in->n > PIECE) return true; /* and a 0 behind it */
@@ -91,6 +94,7 @@ static bool has_more(void) {
     return poll(&p, 1, 0) > 0;
 }
 
+/* Reads a piece of standard input; in->over is set at its end. */
 static void read_some(Input *in) {
     if (!make_room(in)) return;
     ssize_t n = read(STDIN_FILENO, in->text + in->n, PIECE);
@@ -109,6 +113,7 @@ static void foresee_all(Lsp *l, Input *in) {
     }
 }
 
+/* Reads and answers messages until the client ends. True: it ended as the protocol says. */
 static bool serve(Lsp *l, Input *in) {
     Frame f;
     for (;;) {
@@ -142,6 +147,8 @@ static void std_free(void *user, void *block) {
     free(block);
 }
 
+/* The command `gnnc lsp`: a language server on standard input and output. False: it was not told
+ * to end. */
 bool cli_lsp(Ctx *c, const CliOptions *o) {
     const Allocator from = {.alloc = std_alloc, .release = std_free};
     Input in = {.text = NULL};

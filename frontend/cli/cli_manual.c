@@ -29,6 +29,7 @@ static void section(FILE *to, const char *name) {
     fprintf(to, ".SH %s\n", name);
 }
 
+/* Writes an option as an entry of the manual page. */
 static void put_option(FILE *to, const char *name, const char *value, const char *help) {
     fputs(value ? ".TP\n.BI \"" : ".TP\n.B \"", to);
     put(to, name);
@@ -41,6 +42,7 @@ static void put_option(FILE *to, const char *name, const char *value, const char
     fputs("\n", to);
 }
 
+/* Writes the synopsis and the commands. */
 static void put_commands(FILE *to) {
     section(to, "SYNOPSIS");
     for (int i = 0; cli_command_at(i); i++) {
@@ -58,6 +60,7 @@ static void put_commands(FILE *to) {
     }
 }
 
+/* Writes all options, their other names and those of `gnnc import`. */
 static void put_options(FILE *to) {
     CliOptionText o;
     section(to, "OPTIONS");
@@ -77,6 +80,7 @@ static void put_options(FILE *to) {
     }
 }
 
+/* Writes the list of passes. */
 static void put_passes(FILE *to) {
     section(to, "PASSES");
     for (int i = 0; plan_all_passes_at(i); i++) {
@@ -88,6 +92,7 @@ static void put_passes(FILE *to) {
     }
 }
 
+/* Writes the numbers by which passes decide. */
 static void put_thresholds(FILE *to) {
     section(to, "THRESHOLDS OF PASSES");
     for (int t = 0; t < N_PASS_THRESHOLDS; t++) {
@@ -103,6 +108,7 @@ static void put_thresholds(FILE *to) {
     }
 }
 
+/* Writes the sections on exit status and environment. */
 static void put_rest(FILE *to) {
     static const char *const variables[][2] = {
         {"CC", "the C compiler that compiles and links programs (default: cc)"},
@@ -118,6 +124,7 @@ static void put_rest(FILE *to) {
     fputs("The trainer that gnnc writes describes itself:\n.B ./TRAINER \\-\\-help\n", to);
 }
 
+/* Writes the manual page, in troff. */
 static void put_page(FILE *to) {
     fputs(".TH GNNC 1 \"\" \"gnnc " GNNC_VERSION_TEXT "\" \"User Commands\"\n", to);
     section(to, "NAME");
@@ -135,6 +142,7 @@ static void put_page(FILE *to) {
     put_rest(to);
 }
 
+/* Writes the help in a form: a manual page, thresholds, words, or a shell's completion. */
 void cli_manual(FILE *to, const char *form) {
     if (strcmp(form, cli_manual_form(0)) == 0)
         put_page(to);

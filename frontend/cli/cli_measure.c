@@ -41,6 +41,8 @@ typedef struct {
 } End;
 
 /* ---- in the copy, if there is one -------- */
+/* Finds the function `name` of the shared library and stores its address at `to`. False: there
+ * is none. */
 static bool find(void *so, void *to, const char *name) {
     void *p = dlsym(so, name);
     memcpy(to, &p, sizeof p); /* ISO C has no cast from void * to a function */
@@ -61,6 +63,7 @@ static bool open_probe(Probe *p, const char *path, End *end) {
     return ok;
 }
 
+/* The number that the measuring program gives for the i-th value under `what`; NaN: none. */
 static double output(const Probe *p, int i, const char *what) {
     const float *x = NULL;
     int64_t dim[GNNC_MAX_RANK];
@@ -88,12 +91,14 @@ static void take(const Probe *p, const PassRanges *r, const char *func, Told *to
     }
 }
 
+/* Whether no value before the i-th is of the same phase. */
 static bool is_first(const PassRanges *r, int i) {
     for (int k = 0; k < i; k++)
         if (!strcmp(r->values.v[k].func, r->values.v[i].func)) return false;
     return true;
 }
 
+/* Runs each phase that has values, training for a few steps, and takes their ranges. */
 static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < r->values.n && st == GNNC_OK; i++) {
@@ -108,6 +113,7 @@ static gnnc_status measure(const Probe *p, const PassRanges *r, Told *told) {
     return st;
 }
 
+/* Loads the measuring program, trains it on the data and measures. end: how it went. */
 static void probe(const char *path, const char *data, const PassRanges *r, Told *told, End *end) {
     Probe p = {.t = NULL};
     if (!open_probe(&p, path, end)) return;
@@ -120,6 +126,8 @@ static void probe(const char *path, const char *data, const PassRanges *r, Told 
     p.destroy(p.t);
 }
 
+/* What the child process does: measures and writes the results to the pipe `to`. Returns its
+ * exit status. */
 static int copy(const char *path, const char *data, const PassRanges *r, Told *told, int to) {
     End end = {.ok = 0};
     probe(path, data, r, told, &end);
@@ -128,6 +136,7 @@ static int copy(const char *path, const char *data, const PassRanges *r, Told *t
 }
 
 /* ---- in this process -------- */
+/* Reads n bytes from a pipe. False: it ended before. */
 static bool read_all(int fd, void *to, size_t n) {
     for (char *s = to; n;) {
         ssize_t k = read(fd, s, n);
@@ -144,6 +153,7 @@ static bool failed(Ctx *c, const char *data, const char *why) {
     return false;
 }
 
+/* Takes the ranges that were measured into r. */
 static void take_told(PassRanges *r, const Told *told) {
     for (int i = 0; i < r->values.n; i++) {
         PassRange *x = &r->values.v[i];
@@ -155,6 +165,8 @@ static void take_told(PassRanges *r, const Told *told) {
     }
 }
 
+/* Measures in a child process, so that a crash of the program does not end gnnc. False after a
+ * diagnostic. */
 static bool run_in_child(Ctx *c, const char *path, const char *data, PassRanges *r) {
     Told *told = NEWN(c->a, Told, (size_t)r->values.n + 1);
     End end = {.ok = 0};
@@ -178,6 +190,7 @@ static bool run_in_child(Ctx *c, const char *path, const char *data, PassRanges 
     return true;
 }
 
+/* Measures in this process, for callers whose process may not fork. False after a diagnostic. */
 static bool run_here(Ctx *c, const char *path, const char *data, PassRanges *r) {
     Told *told = NEWN(c->a, Told, (size_t)r->values.n + 1);
     End end = {.ok = 0};

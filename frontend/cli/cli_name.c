@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Whether s is one of the words, which are separated by spaces. */
 static bool is_in(const char *words, const char *s) {
     size_t n = strlen(s);
     for (const char *at = words; (at = strstr(at, s)); at++)
@@ -36,12 +37,14 @@ static const char libraries[] = "asan atomic c cblas cublas cudart cusparse dl d
                                 "gfortran gomp lapack lsan m metis "
                                 "nsl openblas pthread quadmath resolv rt stdc++ tsan ubsan util z";
 
+/* Whether s is an identifier of C. */
 static bool is_word(const char *s) {
     if (!*s || isdigit((unsigned char)*s)) return false;
     while (isascii((unsigned char)*s) && (isalnum((unsigned char)*s) || *s == '_')) s++;
     return !*s;
 }
 
+/* Why a model cannot have this name in C; NULL: it can. */
 const char *cli_bad_name(Arena *a, const char *name) {
     return !is_word(name)
                ? arena_printf(a, "'%s' is not a C identifier, which names the model", name)
@@ -81,6 +84,7 @@ static const char python_keywords[] =
     "finally for from global if import in is lambda nonlocal not or pass raise return try while "
     "with yield";
 
+/* Why a Python package cannot have this name; NULL: it can. */
 const char *cli_bad_package(Arena *a, const char *base) {
     if (!is_word(base) || *base == '_')
         return arena_printf(a,
@@ -119,6 +123,7 @@ const char *cli_bad_base(Arena *a, const char *base) {
     return NULL;
 }
 
+/* The folder and the name of a library's files, as -o says or after the model's file. */
 CliLibrary cli_library(Arena *a, const CliOptions *o) {
     if (!o->out) return (CliLibrary){"", cli_stem(a, o->files.v[0])};
     const char *slash = strrchr(o->out, '/');

@@ -33,7 +33,7 @@ static const char *const emit_names[] = {
 #define SETTER(NAME) static bool NAME(Arena *a, CliOptions *o, const char *value)
 #define UNUSED_ARGS (void)a, (void)value
 
-/* Which of the words; -1: none. */
+/* Which of the words the value is; -1: none of them. */
 static int index_of(CliWord *word, const char *value) {
     for (int i = 0; word(i); i++)
         if (strcmp(word(i), value) == 0) return i;
@@ -53,6 +53,7 @@ WORDS(spmm_word, [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cus
 enum { PRECISION_AUTO = 3, PRECISION_TF32 };
 WORDS(precision_word, "f32", "bf16", "f16", [PRECISION_AUTO] = "auto", [PRECISION_TF32] = "tf32")
 
+/* The i-th word that --target takes; NULL: there are fewer. */
 static const char *target_word(int i) {
     static const char *const words[] = {
         "auto",
@@ -73,7 +74,7 @@ static const char *pass_word(int i) {
     return p ? p->name : NULL;
 }
 
-/* Those that a program can do without. */
+/* The i-th pass that a program can do without; NULL: there are fewer. */
 static const char *spare_pass_word(int i) {
     for (int k = 0; plan_all_passes_at(k); k++)
         if (!plan_all_passes_at(k)->required && i-- == 0) return plan_all_passes_at(k)->name;
@@ -106,6 +107,7 @@ SETTER(set_emit) {
     return i >= 0;
 }
 
+/* Sets --target, a list of targets or "auto". False: there is no such target. */
 SETTER(set_target) {
     o->target = value;
     if (strcmp(value, "auto") == 0) return true;
@@ -118,12 +120,14 @@ SETTER(set_target) {
     return *o->target != 0;
 }
 
+/* Adds to the reports that are asked for. False: there is no such report. */
 SETTER(set_report) {
     UNUSED_ARGS;
     o->reports |= report_kinds(value);
     return report_kinds(value) != 0;
 }
 
+/* Sets --report-format. False: it is no such format. */
 SETTER(set_report_format) {
     UNUSED_ARGS;
     int i = index_of(report_format_word, value);
@@ -131,12 +135,14 @@ SETTER(set_report_format) {
     return i >= 0;
 }
 
+/* Sets --variant, one digit. */
 SETTER(set_variant) {
     UNUSED_ARGS;
     o->variant = (unsigned)(*value - '0');
     return *value >= '0' && *value <= '9' && !value[1];
 }
 
+/* Adds a -D, which has the form NAME=VALUE. */
 SETTER(set_define) {
     const char *eq = strchr(value, '=');
     if (!eq || eq == value || !eq[1]) return false;
@@ -149,6 +155,7 @@ SETTER(set_include) {
     return *value != 0;
 }
 
+/* Sets -o, which must not be empty. */
 SETTER(set_out) {
     UNUSED_ARGS;
     o->out = value;
@@ -160,12 +167,14 @@ SETTER(set_name) {
     return !cli_bad_name(a, value);
 }
 
+/* Sets -MF, the file that make's rule goes to, which asks for the rule, too. */
 SETTER(set_depfile) {
     UNUSED_ARGS;
     o->depfile = value;
     return o->depends = *value != 0;
 }
 
+/* Sets --runtime: whether libraries share the runtime or contain it. */
 SETTER(set_runtime) {
     UNUSED_ARGS;
     int i = index_of(runtime_word, value);
@@ -173,48 +182,57 @@ SETTER(set_runtime) {
     return i >= 0;
 }
 
+/* Sets --model, the name of the model in its file. False: the name is empty. */
 SETTER(set_model) {
     UNUSED_ARGS;
     o->model = value;
     return *value != 0;
 }
 
+/* Sets --specialize, the data directory whose widths become constants. False: it is empty. */
 SETTER(set_data) {
     UNUSED_ARGS;
     o->data = value;
     return *value != 0;
 }
 
+/* Sets --data, the data that values are measured or interpreted on. False: it is empty. */
 SETTER(set_measured) {
     UNUSED_ARGS;
     o->measured = value;
     return *value != 0;
 }
 
+/* Sets --cuda-arch, a list such as "90,sm_100a". What nvcc does not know is left to nvcc to
+ * tell. */
 SETTER(set_cuda_arch) {
     UNUSED_ARGS;
     o->cuda_arch = value;
     return *value >= '0' && value[strspn(value, "sm_0123456789af,")] == 0;
 }
 
+/* Sets --march, the processor to compile for. LLVM checks its name later. False: it is empty. */
 SETTER(set_march) {
     UNUSED_ARGS;
     o->march = value;
     return *value != 0;
 }
 
+/* Sets --settable. The front end checks its names. False: there is none. */
 SETTER(set_settable) {
     UNUSED_ARGS;
     o->settable = value;
     return *value != 0;
 }
 
+/* Sets --embed, whose layers the front end checks. False: there is none. */
 SETTER(set_embed) {
     UNUSED_ARGS;
     o->embed = value;
     return *value != 0;
 }
 
+/* Sets --spmm by its word. */
 SETTER(set_spmm) {
     UNUSED_ARGS;
     int i = index_of(spmm_word, value);
@@ -222,12 +240,15 @@ SETTER(set_spmm) {
     return i >= 0;
 }
 
+/* Sets --passes. The driver checks its names, of which there may be none. */
 SETTER(set_passes) {
     UNUSED_ARGS;
     o->passes = value;
     return true;
 }
 
+/* Sets --precision. For "auto", f16 is taken where it holds the values; "tf32" changes products
+ * only, in memory all is f32. */
 SETTER(set_precision) {
     UNUSED_ARGS;
     static const DType type[] = {DT_F32, DT_BF16,
@@ -250,6 +271,7 @@ SETTER(set_print_after) {
     return are_passes(a, value, pass_or_all);
 }
 
+/* Sets --print-changed; without a value whole texts are printed, "diff" prints differences. */
 SETTER(set_print_changed) {
     UNUSED_ARGS;
     int form = value ? index_of(change_word, value) : 0;
@@ -269,6 +291,7 @@ SETTER(set_disable) {
     return !*value || are_passes(a, value, spare_pass_word);
 }
 
+/* Sets --stop-after: one pass, or a number of passes. */
 SETTER(set_stop_after) {
     o->pass.stop_after = value;
     return (!strchr(value, ',') && are_passes(a, value, pass_word)) ||
@@ -284,7 +307,8 @@ static int count_from(const char **text) {
     return digits ? n : -2;
 }
 
-/* "33", or "33:5" */
+/* Sets --bisect-limit, "33" or "33:5": how many of the passes run that a program can do without,
+ * and how many changes the last of them makes. */
 SETTER(set_bisect_limit) {
     UNUSED_ARGS;
     const char *rest = value;
@@ -293,12 +317,14 @@ SETTER(set_bisect_limit) {
     return *rest == 0 && o->pass.leave_from > 0 && o->pass.rewrite_from >= 0;
 }
 
+/* Sets --bisect, a command of the shell. False: it is empty. */
 SETTER(set_bisect) {
     UNUSED_ARGS;
     o->bisect = value;
     return *value != 0;
 }
 
+/* Sets --level by its word: what is interpreted. */
 SETTER(set_level) {
     UNUSED_ARGS;
     int i = index_of(level_word, value);
@@ -306,6 +332,7 @@ SETTER(set_level) {
     return i >= 0;
 }
 
+/* Sets --steps, a whole number. */
 SETTER(set_steps) {
     UNUSED_ARGS;
     const char *rest = value;
@@ -317,24 +344,29 @@ static bool is_list(const char *value) {
     return *value && *value != ',' && !strstr(value, ",,") && value[strlen(value) - 1] != ',';
 }
 
+/* Sets --values, a list of names of the IR. False: it is no list. */
 SETTER(set_values) {
     UNUSED_ARGS;
     o->values = value;
     return is_list(value);
 }
 
+/* Sets --dump-values, a list of names of the IR. False: it is no list. */
 SETTER(set_dump_values) {
     UNUSED_ARGS;
     o->pass.dump_values = value;
     return is_list(value);
 }
 
+/* Sets --against, the options of the other side, which are read when sides are compared. False:
+ * it is empty. */
 SETTER(set_against) {
     UNUSED_ARGS;
     o->against = value;
     return *value != 0;
 }
 
+/* Sets --tolerance, a number that is not negative. */
 SETTER(set_tolerance) {
     UNUSED_ARGS;
     char *end;
@@ -342,12 +374,14 @@ SETTER(set_tolerance) {
     return *value >= '0' && *value <= '9' && !*end && o->tolerance < 1e30;
 }
 
+/* Sets -O0, no optimisation. */
 SETTER(set_o0) {
     UNUSED_ARGS;
     o->opt_level = 0;
     return true;
 }
 
+/* Sets -O2; its other names are in the table of aliases. */
 SETTER(set_o2) {
     UNUSED_ARGS;
     o->opt_level = 2;
@@ -374,12 +408,14 @@ FLAG(set_fmt_check, fmt_check)
 FLAG(set_fmt_diff, fmt_diff)
 FLAG(set_parts, parts)
 
+/* Makes the help the action, in place of what the command line asks for. */
 SETTER(set_help) {
     UNUSED_ARGS;
     o->action = ACT_HELP;
     return true;
 }
 
+/* Makes printing the version the action, in place of what the command line asks for. */
 SETTER(set_version) {
     UNUSED_ARGS;
     o->action = ACT_VERSION;
@@ -541,6 +577,7 @@ const CliCommand *cli_command_at(int i) {
     return i < (int)COUNT(commands) ? &commands[i] : NULL;
 }
 
+/* Sets *to to the i-th option; false: there are fewer. */
 bool cli_option_at(int i, CliOptionText *to) {
     if (i >= (int)COUNT(options)) return false;
     const CliOption *o = &options[i];
@@ -548,6 +585,7 @@ bool cli_option_at(int i, CliOptionText *to) {
     return true;
 }
 
+/* Prints the help: commands, options and passes. */
 void cli_help(FILE *to) {
     enum { HELP_AT = 26 };
     for (int i = 0; cli_command_at(i); i++)
@@ -586,6 +624,8 @@ static size_t matches(const CliOption *p, const char *arg) {
     return p->name[1] != '-' || arg[n] == '=' ? n : 0; /* -ofile, -Dx=1, --emit=ir */
 }
 
+/* The option that an argument is, also by another name; *n: the length of its name. NULL: there
+ * is none. */
 static const CliOption *find_option(const char *arg, size_t *n) {
     for (size_t i = 0; i < COUNT(aliases); i++)
         if (strcmp(arg, aliases[i][0]) == 0) {
@@ -608,13 +648,14 @@ static const char *option_like(const char *arg) {
     return NULL;
 }
 
+/* The message about an option that does not exist, with one like it. */
 static const char *unknown(Arena *a, const char *arg) {
     const char *like = option_like(arg);
     return like ? arena_printf(a, "there is no option '%s'; did you mean '%s'?", arg, like)
                 : arena_printf(a, "there is no option '%s'", arg);
 }
 
-/* Why the option is not set to that. */
+/* The message about a value that an option does not take. */
 static const char *refused(Arena *a, const CliOption *p, const char *value) {
     if (p->set == set_print_before || p->set == set_print_after)
         return arena_printf(a, "there is no pass '%s'", value);
@@ -636,6 +677,8 @@ static bool is_action(const CliOption *p) {
     return p->set == set_help || p->set == set_version || p->set == set_bisect;
 }
 
+/* Sets the option `name` to value (NULL: it has none), for callers without a command line. NULL,
+ * or why not: nothing is changed then. */
 const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value) {
     size_t n;
     if (cli_is_threshold(name)) return cli_set_threshold(a, o, name, value);
@@ -649,6 +692,7 @@ const char *cli_set(Arena *a, CliOptions *o, const char *name, const char *value
     return refused(a, p, value);
 }
 
+/* Sets *to to the i-th option that cli_set can set; false: there are fewer. */
 bool cli_setting_at(int i, CliOptionText *to) {
     for (int k = 0; cli_option_at(k, to); k++)
         if (!is_action(&options[k]) && i-- == 0) return true;
@@ -674,6 +718,8 @@ static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, i
     return p->set(a, o, value) ? NULL : refused(a, p, value);
 }
 
+/* Sets the action if the first argument is a command, and returns the number of the first
+ * argument behind it. */
 static int first_argument(CliOptions *o, int argc, char **argv) {
     static const struct {
         const char *name;
@@ -693,6 +739,7 @@ CliOptions cli_defaults(void) {
     return (CliOptions){.target = "auto", .opt_level = 2, .steps = 1, .tolerance = 1e-5};
 }
 
+/* Sets options from words that are separated by spaces. NULL, or why one is not set. */
 const char *cli_add(Arena *a, CliOptions *o, const char *words) {
     char *text = arena_strndup(a, words, strlen(words)), *rest = NULL;
     VEC(char *) argv = {0};
@@ -707,6 +754,7 @@ const char *cli_add(Arena *a, CliOptions *o, const char *words) {
     return why;
 }
 
+/* Reads the command line into *o. False after a message. */
 bool cli_parse(Arena *a, CliOptions *o, int argc, char **argv, FILE *err) {
     *o = cli_defaults();
     int i = first_argument(o, argc, argv);

@@ -23,6 +23,7 @@ static void add_buf(Page *p, const char *kind, const char *title, const StrBuf *
     add(p, kind, title, b->s ? b->s : "", b->n);
 }
 
+/* Adds the texts of the IR and of the plan's steps to the page. */
 static void add_graph(Page *p, const Plan *plan) {
     StrBuf ir = sb_new(p->c->a), steps = sb_new(p->c->a);
     module_print_file(&ir, plan->m);
@@ -31,6 +32,7 @@ static void add_graph(Page *p, const Plan *plan) {
     add_buf(p, "plan", "step plan", &steps);
 }
 
+/* Adds the texts of all kernels' loops, with their places in the model. */
 static void add_loops(Page *p, const Plan *plan) {
     StrBuf b = sb_new(p->c->a);
     for (int i = 0; i < plan->kernels.n; i++) loop_print_places(&b, plan->m, plan->kernels.v[i]);
@@ -48,6 +50,7 @@ static bool add_emitted(Page *p, const Plan *plan, const Target *t, EmitKind kin
     return true;
 }
 
+/* Adds LLVM IR and assembly of the CPU's kernels. False after a diagnostic. */
 static bool add_cpu(Page *p, const Plan *plan, const Target *t, const char *dir) {
     const char *llvm = arena_printf(p->c->a, "%s/page.ll", dir);
     const char *as = arena_printf(p->c->a, "%s/page.s", dir);
@@ -55,6 +58,8 @@ static bool add_cpu(Page *p, const Plan *plan, const Target *t, const char *dir)
            add_emitted(p, plan, t, EMIT_ASM, as, "asm", "assembly");
 }
 
+/* Adds CUDA C and PTX of the kernels; without nvcc, why there is no PTX. False after a
+ * diagnostic. */
 static bool add_cuda(Page *p, const Plan *plan, const char *dir, ReportOptions *ro,
                      ReportBuilts *built) {
     const char *source = arena_printf(p->c->a, "%s/kernels.cu", dir), *ptx = NULL;
@@ -69,6 +74,8 @@ static bool add_cuda(Page *p, const Plan *plan, const char *dir, ReportOptions *
     return p->c->n_errors == 0;
 }
 
+/* Writes the page of --emit=html: all texts that a model becomes, and all reports. since: when
+ * compiling began, in milliseconds. */
 bool cli_page(Ctx *c, Plan *plan, const Target *t, const CliOptions *o, ReportOptions *ro,
               double since) {
     Page p = {.c = c, .o = o};

@@ -24,6 +24,8 @@ static void tell_loop_passes(Ctx *c, const char *names, const char *disable, Cli
     }
 }
 
+/* Arranges the kernels of a plan for its target, by the passes over loops. False after a
+ * diagnostic. */
 static bool arrange(Ctx *c, CliJob *j, CliProduct *to) {
     Plan *p = to->plan;
     const Target *t = cli_choose_target(c, j);
@@ -33,12 +35,15 @@ static bool arrange(Ctx *c, CliJob *j, CliProduct *to) {
     return cli_find_lives(c, p) && loop_pass_arrange(c, p, t, &o);
 }
 
+/* Notes how many passes ran, and which was the last. */
 static void tell_passes(Ctx *c, const CliJob *j, CliProduct *to) {
     const PassProgress *at = &j->progress;
     to->n = at->n;
     if (at->last) to->after = arena_printf(c->a, "%s#%d", at->last->name, at->nth);
 }
 
+/* Makes or reads the plan, and arranges its kernels unless the options stop before. False after
+ * a diagnostic. */
 static bool produce_plan(Ctx *c, CliJob *j, CliProduct *to) {
     bool text = cli_is_plan(j);
     to->plan = text ? cli_read_plan(c, j, j->o.files.v[0])
@@ -50,6 +55,8 @@ static bool produce_plan(Ctx *c, CliJob *j, CliProduct *to) {
     return arrange(c, j, to);
 }
 
+/* Makes of a file what an interpreter runs: the IR, a plan, or its kernels, as --level says.
+ * False after a diagnostic. */
 bool cli_produce(Ctx *c, const CliOptions *o, CliProduct *to) {
     CliJob j = {.o = *o};
     PassChoices choices = {.n = 0};

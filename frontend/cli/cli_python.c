@@ -27,7 +27,7 @@ const char *cli_rows_name(Ctx *c, const CliOptions *o) {
     return arena_printf(c->a, "%s_rows", o->name ? o->name : "model");
 }
 
-/* A wheel's name is in small letters. */
+/* The name of the wheel's distribution, which is in small letters. */
 static const char *distribution(Ctx *c, CliLibrary n) {
     char *s = arena_strndup(c->a, n.base, strlen(n.base));
     for (char *p = s; *p; p++) *p = (char)tolower((unsigned char)*p);
@@ -81,6 +81,7 @@ static const char *shared_text(Ctx *c, const CliHome *h, const char *name) {
     return text;
 }
 
+/* Adds the Python files that all packages have. False after a diagnostic. */
 static bool add_shared(Package *k) {
     for (size_t i = 0; i < COUNT(shared_files); i++) {
         const char *text = shared_text(k->c, k->l->home, shared_files[i]);
@@ -89,6 +90,8 @@ static bool add_shared(Package *k) {
     return true;
 }
 
+/* Adds the Python files that are written for this model. library: the name of its shared
+ * library. */
 static bool add_written(Package *k, const char *library) {
     Ctx *c = k->c;
     const CliOptions *o = k->l->o;
@@ -104,6 +107,7 @@ static bool add_written(Package *k, const char *library) {
 }
 
 /* ---- all of it -------- */
+/* Packs all files of the package into a wheel, which is one of the results. */
 static bool add_wheel(Package *k) {
     Ctx *c = k->c;
     const char *to = cli_wheel_path(c, k->n), *from = arena_printf(c->a, "%s/wheel", k->l->dir);
@@ -129,6 +133,7 @@ static bool install(Package *k) {
     return ok;
 }
 
+/* Makes the Python package of --emit=python and its wheel. False after a diagnostic. */
 bool cli_make_package(Ctx *c, const CliParts *l, CliLibrary n) {
     Package k = {.c = c, .l = l, .n = n};
     const char *library = arena_printf(c->a, "lib%s.so", n.base);

@@ -24,12 +24,15 @@ typedef struct {
 } Shown;
 
 /* ---- a value -------------------------------------------------------------------------------- */
+/* Sets shape to the sizes of a type's dimensions in the data; returns how many elements that
+ * are. */
 static int64_t shape_of(const Shown *s, const Type *t, int64_t shape[]) {
     int64_t n = 1;
     for (int i = 0; i < t->rank; i++) n *= shape[i] = interp_size(s->x.in, t->dim[i]);
     return n;
 }
 
+/* Writes a type with its sizes as numbers, f32[3, 5]. */
 static void put_shape(Shown *s, const Type *t, const int64_t *shape) {
     sb_puts(&s->out, dtype_name(t->dt));
     for (int i = 0; i < t->rank; i++)
@@ -37,6 +40,7 @@ static void put_shape(Shown *s, const Type *t, const int64_t *shape) {
     sb_puts(&s->out, t->rank ? "]" : "");
 }
 
+/* Writes minimum, maximum and mean of n values, and how many are no numbers. */
 static void put_range(StrBuf *b, int64_t n, const double *v) {
     double least = INFINITY, most = -INFINITY, sum = 0;
     int64_t numbers = 0;
@@ -82,12 +86,14 @@ static bool show(Shown *s, const char *name, const Type *t, int64_t n, const dou
     return !s->o->out || save(s, name, rank, shape, n, v);
 }
 /* ---- those that are asked for --------------------------------------------------------------- */
+/* Whether --values asks for a value of this name; notes which of its terms do. */
 static bool is_asked(Shown *s, const char *name) {
     const char *term = text_asked(s->c->a, s->o->values, name);
     if (term) strmap_put(s->c->a, &s->met, term, s);
     return term != NULL;
 }
 
+/* Called for each value that a step of a plan stores: keeps a copy of it if it is asked for. */
 static void keep_stored(void *user, const Op *op, int64_t n, const double *v) {
     Shown *s = user;
     if (op->func != s->f || op->type.dt == DT_VOID || !is_asked(s, s->name[op->id])) return;
@@ -97,6 +103,7 @@ static void keep_stored(void *user, const Op *op, int64_t n, const double *v) {
     s->count[op->id] = n;
 }
 
+/* The name of the kernel that computes a value; NULL: none does. */
 static const char *kernel_of(const Plan *p, const Op *op) {
     for (int i = 0; i < p->kernels.n; i++)
         for (int k = 0; k < p->kernels.v[i]->computes.n; k++)
@@ -104,7 +111,7 @@ static const char *kernel_of(const Plan *p, const Op *op) {
     return NULL;
 }
 
-/* Why a plan has no value for it. */
+/* Writes why a plan has no value of an operation. */
 static void put_unstored(Shown *s, const Op *op) {
     const char *kernel = kernel_of(s->x.plan, op);
     sb_printf(&s->out, "  %-12s ", s->name[op->id]);
@@ -114,6 +121,7 @@ static void put_unstored(Shown *s, const Op *op) {
         sb_puts(&s->out, "is no value that a step stores: --level=ir shows it\n");
 }
 
+/* Shows a value, from whichever interpreter has it. False after a diagnostic. */
 static bool show_value(Shown *s, const Op *op) {
     const char *name = s->name[op->id];
     const OpTensor *t = s->x.loops ? NULL : interp_value(s->x.in, op);
@@ -123,6 +131,7 @@ static bool show_value(Shown *s, const Op *op) {
     return true;
 }
 
+/* Shows all values of the phase that are asked for. False after a diagnostic. */
 static bool show_values(Shown *s) {
     for (const Op *op = s->f->first; op; op = op->next) {
         bool asked = op->type.dt != DT_VOID && is_asked(s, s->name[op->id]);
@@ -131,7 +140,7 @@ static bool show_values(Shown *s) {
     return true;
 }
 
-/* Has some phase a value for each term? */
+/* Whether each term of --values was met by a value of some phase; reported if not. */
 static bool all_met(Shown *s) {
     const char *name = text_unmet(s->c->a, s->o->values, &s->met);
     if (name)
@@ -142,6 +151,7 @@ static bool all_met(Shown *s) {
 }
 
 /* ---- phases --------------------------------------------------------------------------------- */
+/* Shows all outputs of the phase. False after a diagnostic. */
 static bool show_outputs(Shown *s) {
     for (const Op *op = s->f->first; op; op = op->next) {
         int64_t n = 0;
@@ -152,6 +162,7 @@ static bool show_outputs(Shown *s) {
     return true;
 }
 
+/* Interprets a phase as of a step and shows its outputs and values. False after a diagnostic. */
 static bool run_phase(Shown *s, Func *f, int step) {
     Arena *a = s->c->a;
     s->f = f;
@@ -185,6 +196,7 @@ static bool run_phases(Shown *s) {
     return true;
 }
 
+/* Writes what is interpreted and on what data. */
 static void put_head(Shown *s, const CliProduct *p) {
     sb_printf(&s->out, "%s: %s, on %s\n", s->o->files.v[0], interpret_what(s->c->a, p),
               s->o->measured);
@@ -193,12 +205,15 @@ static void put_head(Shown *s, const CliProduct *p) {
                          "that are learned are its seeds\n");
 }
 
+/* Makes the directory for values, if one is named and it is not there. False after a diagnostic. */
 static bool make_directory(Ctx *c, const char *path) {
     if (!path || mkdir(path, 0777) == 0 || errno == EEXIST) return true;
     diag_add(c, DIAG_E0003, (Span){0}, "cannot make '%s': %s", path, strerror(errno));
     return false;
 }
 
+/* The command `gnnc run`: interprets all phases on data and shows what they give. False after a
+ * diagnostic. */
 bool cli_interpret(Ctx *c, const CliOptions *o) {
     CliProduct p;
     Shown s = {.c = c, .o = o, .out = sb_new(c->a)};

@@ -10,6 +10,7 @@
 
 #include "runtime/data/io.h"
 
+/* A new compile with these options. */
 CliJob cli_job(Ctx *c, const CliOptions *o) {
     CliJob j = {.o = *o, .times = NEW(c->a, PassTimes), .since = cli_now_ms()};
     if (o->emit == OUT_HTML) j.o.reports = REPORT_ALL;
@@ -17,6 +18,7 @@ CliJob cli_job(Ctx *c, const CliOptions *o) {
     return j;
 }
 
+/* What the front end needs of the options. The library of layers is searched last. */
 FeOptions cli_front_end_options(Ctx *c, const CliOptions *o) {
     FeDefine *defs = NEWN(c->a, FeDefine, (size_t)o->defines.n);
     for (int i = 0; i < o->defines.n; i++) {
@@ -45,6 +47,7 @@ static Module *parse_ir(Ctx *c, const char *path) {
     return file == UINT32_MAX ? NULL : module_parse(c, file);
 }
 
+/* Reads a module: a model, or the text of one (.gir). NULL after a diagnostic. */
 Module *cli_read_module(Ctx *c, CliJob *j, const char *path) {
     double start = cli_now_ms();
     FeOptions fe = cli_front_end_options(c, &j->o);
@@ -61,6 +64,8 @@ static PassLevel level_of(const char *name) {
     return plan_pass_find(name) ? OF_PLAN : loop_pass_find(name) ? OF_LOOPS : OF_GRAPH;
 }
 
+/* Those of the names, "fuse,dce", that are passes of this level. NULL: there are none; "" for
+ * the graph, if others are named. */
 static const char *passes_named(Ctx *c, const char *names, PassLevel level) {
     StrBuf b = sb_new(c->a);
     bool any = false;
@@ -74,6 +79,8 @@ static const char *passes_named(Ctx *c, const char *names, PassLevel level) {
     return any ? b.s : level != OF_GRAPH || !names ? NULL : "";
 }
 
+/* Runs the passes over the graph: those of --passes, else those that the module has still to
+ * run. False after a diagnostic. */
 bool cli_run_passes(Ctx *c, CliJob *j, Module *m) {
     double start = cli_now_ms();
     PassOptions *p = &j->o.pass;
@@ -99,6 +106,7 @@ bool cli_run_passes(Ctx *c, CliJob *j, Module *m) {
     return ok;
 }
 
+/* Writes the sizes of the data of --specialize into the module. False after a diagnostic. */
 bool cli_specialize_sizes(Ctx *c, CliJob *j, Module *m) {
     if (!j->o.data) return true;
     j->sizes = cli_specialize(c, m, j->o.data);
@@ -106,7 +114,8 @@ bool cli_specialize_sizes(Ctx *c, CliJob *j, Module *m) {
     return j->sizes && module_verify(c, m, "--specialize");
 }
 
-/* Of what is emitted as one file. */
+/* The target whose kernels are emitted as one file: the host's, if it has any. NULL after a
+ * diagnostic: it has no such text. */
 const Target *cli_choose_target(Ctx *c, const CliJob *j) {
     const Target *t = j->on.host ? j->on.host : j->on.device;
     if (t == &target_cuda && (j->o.emit == OUT_LLVM || j->o.emit == OUT_ASM)) {
@@ -118,6 +127,7 @@ const Target *cli_choose_target(Ctx *c, const CliJob *j) {
     return t;
 }
 
+/* Chooses what to compile for, and tells if "auto" finds no CUDA. */
 void cli_choose_targets(Ctx *c, CliJob *j) {
     bool program = cli_makes_program(&j->o);
     bool choose = strcmp(j->o.target, "auto") == 0;
@@ -205,7 +215,8 @@ bool cli_is_plan(const CliJob *j) {
     return cli_is_plan_file(j->o.files.v[0]);
 }
 
-/* Its passes are those that --passes names. */
+/* Parses the text of a plan and runs the passes on it that --passes names. NULL after a
+ * diagnostic. */
 Plan *cli_parse_plan(Ctx *c, CliJob *j, uint32_t file) {
     double start = cli_now_ms();
     Plan *p = plan_parse(c, file);
@@ -234,6 +245,7 @@ Plan *cli_parse_plan(Ctx *c, CliJob *j, uint32_t file) {
     return ok ? p : NULL;
 }
 
+/* Reads a file with the text of a plan, alone or with its kernels. NULL after a diagnostic. */
 Plan *cli_read_plan(Ctx *c, CliJob *j, const char *path) {
     uint32_t file = ctx_add_file(c, path, (Span){0});
     if (file == UINT32_MAX) return NULL;
@@ -276,6 +288,8 @@ static const char *loop_passes_until(Ctx *c, const CliJob *j, const Plan *p, con
     return NULL;
 }
 
+/* Sets the passes over loops to run up to that of --stop-after. False after a diagnostic: it
+ * does not run. */
 bool cli_stop_in_loops(Ctx *c, const CliJob *j, Plan *p, const Target *t) {
     p->loop_passes = loop_passes_until(c, j, p, t);
     if (p->loop_passes) return true;

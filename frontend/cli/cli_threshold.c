@@ -11,7 +11,7 @@ bool cli_is_threshold(const char *arg) {
     return strncmp(arg, "--", 2) == 0 && memchr(arg, '.', n);
 }
 
-/* The pass has others, or none. */
+/* The message about a threshold that a pass does not have, or a pass that has none. */
 static const char *no_such(Arena *a, const char *name, size_t n) {
     StrBuf b = sb_new(a);
     size_t pass = strcspn(name, ".");
@@ -31,6 +31,7 @@ static bool is_number(const char *s) {
     return n > 0 && n < 11 && !s[n];
 }
 
+/* Sets --PASS.NAME=N. NULL, or why not. */
 const char *cli_set_threshold(Arena *a, CliOptions *o, const char *arg, const char *value) {
     const char *name = arg + 2;
     size_t n = strcspn(name, "=");
@@ -49,6 +50,7 @@ const char *cli_set_threshold(Arena *a, CliOptions *o, const char *arg, const ch
     return NULL;
 }
 
+/* Prints all thresholds of passes, what they usually are and may be. */
 void cli_thresholds(FILE *to) {
     enum { RANGE_AT = 38, HELP_AT = 58 };
     fputs("numbers by which passes decide, what they usually are and may be:\n", to);

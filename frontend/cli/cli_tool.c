@@ -32,6 +32,7 @@ void cli_args(Ctx *c, CliArgs *args, const CliArgs *more) {
     for (int i = 0; i < more->n; i++) vec_push(c->a, args, more->v[i]);
 }
 
+/* Adds the words of s, which are separated by spaces, as arguments. */
 void cli_split_args(Ctx *c, CliArgs *args, const char *s) {
     while (*(s += strspn(s, " \t"))) {
         size_t n = strcspn(s, " \t");
@@ -40,6 +41,7 @@ void cli_split_args(Ctx *c, CliArgs *args, const char *s) {
     }
 }
 
+/* Adds the lines of s as arguments. */
 void cli_line_args(Ctx *c, CliArgs *args, const char *s) {
     while (*(s += strspn(s, "\n"))) {
         size_t n = strcspn(s, "\n");
@@ -53,12 +55,15 @@ void cli_linker_arg(Ctx *c, CliArgs *args, const char *s) {
     cli_arg(c, args, s);
 }
 
+/* Begins a command of the C compiler, $CC or cc, with more words. */
 void cli_cc(Ctx *c, CliArgs *args, const char *words) {
     const char *cc = getenv("CC");
     cli_split_args(c, args, cc && cc[strspn(cc, " \t")] ? cc : "cc");
     cli_split_args(c, args, words);
 }
 
+/* Begins a command that compiles C, with $CFLAGS. -flto is turned off, as its objects hold no
+ * machine code yet. */
 void cli_cc_compile(Ctx *c, CliArgs *args, const char *words) {
     const char *flags = getenv("CFLAGS");
     cli_cc(c, args, words);
@@ -83,6 +88,7 @@ static void show_word(StrBuf *b, const char *s) {
     sb_puts(b, "'");
 }
 
+/* Prints a command to the log, as a shell would read it. */
 static void show(Ctx *c, const CliArgs *args) {
     StrBuf b = sb_new(c->a);
     for (int i = 0; i < args->n; i++) {
@@ -161,7 +167,8 @@ static void end_group(pid_t pid) {
     for (int i = 0; i < 100 && kill(-pid, 0) == 0; i++) nanosleep(&pause_time, NULL);
 }
 
-/* The same for as long as nobody cancels. */
+/* Waits for a process and returns its code. If the caller cancels, ends the process's group and
+ * leaves the compile by longjmp. */
 static int wait_unless_cancelled(Ctx *c, pid_t pid) {
     const Outside *o = &c->outside;
     int status = 0;
@@ -178,6 +185,8 @@ static int wait_unless_cancelled(Ctx *c, pid_t pid) {
     return code_of(status);
 }
 
+/* Runs a command; told: the file that takes its messages, NULL = those of gnnc. False after a
+ * diagnostic: it could not be started. */
 static bool run(Ctx *c, char **args, const char *told, int *code) {
     pid_t pid;
     int e = spawn(&pid, args, environment(c), told, c->outside.cancelled != NULL);
@@ -188,6 +197,7 @@ static bool run(Ctx *c, char **args, const char *told, int *code) {
     return !e;
 }
 
+/* Whether the process ignores SIGCHLD, so that the exit status of children is lost to waitpid. */
 static bool host_takes_no_status(void) {
     struct sigaction a;
     return sigaction(SIGCHLD, NULL, &a) == 0 &&
@@ -213,6 +223,7 @@ static bool run_by_shell(Ctx *c, const CliArgs *args, const char *told, int *cod
     return true;
 }
 
+/* Reports a tool that failed, with what it said. Always false. */
 static bool not_built(Ctx *c, const CliArgs *args, int code, const char *told) {
     struct stat s;
     const char *text = told ? cli_read(c, told, &s) : NULL;
@@ -225,6 +236,8 @@ static bool not_built(Ctx *c, const CliArgs *args, int code, const char *told) {
     return false;
 }
 
+/* Runs a command that may end as it likes; *code: the shell's number for how it did. False: it
+ * could not be run. */
 bool cli_run_command(Ctx *c, CliArgs *args, int *code) {
     vec_push(c->a, args, (char *)NULL);
     *code = UNKNOWN;
@@ -233,6 +246,7 @@ bool cli_run_command(Ctx *c, CliArgs *args, int *code) {
     return *code != UNKNOWN || (c->outside.temp && run_by_shell(c, args, NULL, code));
 }
 
+/* Runs a command that must end with 0. verbose: shows it before. False after a diagnostic. */
 bool cli_run_tool(Ctx *c, CliArgs *args, bool verbose) {
     if (verbose) show(c, args);
     vec_push(c->a, args, (char *)NULL);

@@ -6,6 +6,7 @@
 
 #include "codegen/host/host.h"
 
+/* The answers to the choices of a variant, in words. picked: a bit for each choice. */
 const char *cli_variant_text(Ctx *c, const PassChoices *ch, unsigned picked) {
     StrBuf b = sb_new(c->a);
     for (int i = 0; i < ch->n; i++)

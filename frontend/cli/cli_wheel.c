@@ -17,6 +17,7 @@ typedef struct {
     int n;
 } Zip;
 
+/* Writes the n lowest bytes of v, the lowest first. */
 static void put_le(StrBuf *b, uint64_t v, int n) {
     for (; n; n--, v >>= 8) {
         char c = (char)(v & 0xff);
@@ -56,6 +57,7 @@ static bool deflate_all(Arena *a, const CliWheelFile *f, const char **out, size_
     return ok;
 }
 
+/* Adds a file to the archive. False: memory ran out, or it is too large for a plain archive. */
 static bool zip_add(Zip *z, const CliWheelFile *f) {
     const char *packed;
     size_t n, at = z->b.n;
@@ -76,6 +78,7 @@ static bool zip_add(Zip *z, const CliWheelFile *f) {
     return true;
 }
 
+/* Writes the directory of the archive behind its files. */
 static void zip_end(Zip *z) {
     size_t at = z->b.n;
     sb_put(&z->b, z->central.s, z->central.n);
@@ -105,12 +108,14 @@ static const char *hash(Arena *a, const CliWheelFile *f) {
 
 typedef VEC(CliWheelFile) WheelFiles;
 
+/* Adds a text file to the wheel's own directory. */
 static void add_info(Arena *a, WheelFiles *files, const char *dir, const char *name,
                      const char *text) {
     CliWheelFile f = {arena_printf(a, "%s/%s", dir, name), text, strlen(text), 0644};
     vec_push(a, files, f);
 }
 
+/* The text of RECORD: each file with its hash and size. */
 static const char *record(Arena *a, const WheelFiles *files, const char *dir) {
     StrBuf b = sb_new(a);
     for (int i = 0; i < files->n; i++)
@@ -119,6 +124,7 @@ static const char *record(Arena *a, const WheelFiles *files, const char *dir) {
     return b.s;
 }
 
+/* Writes a wheel of these files to `path`. False after a diagnostic. */
 bool cli_wheel(Ctx *c, const CliWheel *w, const char *path) {
     Arena *a = c->a;
     Zip z = {.b = sb_new(a), .central = sb_new(a)};
