@@ -12,7 +12,8 @@
 /* Whether two statements compute the same value. */
 static bool is_same_value(const LStmt *x, const LStmt *y) {
     bool same = x->kind == L_LET && y->kind == L_LET && x->fn == y->fn && x->op == y->op &&
-                x->dst->dt == y->dst->dt && x->n_arg == y->n_arg && x->n_arg > 0;
+                x->dst->dt == y->dst->dt && x->n_arg == y->n_arg && x->n_arg > 0 &&
+                x->imm == y->imm; /* the threshold of L_FN_LE_RANDOM */
     for (int i = 0; same && i < x->n_arg; i++) same = x->arg[i] == y->arg[i];
     return same;
 }
