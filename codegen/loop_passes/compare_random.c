@@ -1,8 +1,8 @@
 /* A number that is compared with a random one is compared with the integer that it is made of.
  *
- *     %p: f32 = const 0.5
- *     %u: f32 = random %k0 %k1 %row %col          =>     %keep: i1 = le_random 0.5 %k0 %k1 %row
- * %col %keep: i1 = le %p %u
+ *     %p: f32 = const 0.5                         =>     %keep: i1 = le_random 0.5 %a %b %r %c
+ *     %u: f32 = random %a %b %r %c
+ *     %keep: i1 = le %p %u
  *
  * It is a dropout's question: two instructions less for each element.  It comes last, since passes
  * before it ask what a random number costs.  Between the two stand values alone, so what is had for
@@ -27,6 +27,7 @@ static bool follows_values(const LStmt *s, const LStmt *later) {
 static const char *obstacle(const LStmt *le) {
     const LStmt *p = le->arg[0]->def, *u = le->arg[1]->def;
     if (!is_fn(p, L_FN_CONST)) return "the other number is no constant";
+    if (p->dst->dt != DT_F32) return "the constant is no f32";
     if (!((float)p->imm >= 0 && (float)p->imm < 1)) return "the constant is outside of [0, 1)";
     return follows_values(u, le) ? NULL : "the random number is drawn elsewhere";
 }
