@@ -59,6 +59,12 @@ static bool gives(const char *names, unsigned fact) {
     return false;
 }
 
+/* Whether the plan of a device, NULL = none, has a pass that finds sparse products. */
+static bool finds_sparse_products(const char *device) {
+    const Target *on = device ? target_find(device) : NULL;
+    return on && on->plan_passes && gives(on->plan_passes, PLAN_SPARSE);
+}
+
 /* A plan of module m without any steps. device: the one whose kernels and libraries its steps may
  * use, or NULL; its sparse products are the library's only if it has a pass that finds them. */
 Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
@@ -67,7 +73,7 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     p->text_file = UINT32_MAX;
     p->main_file = plan_main_file(m, m->main_file);
     p->device = device;
-    p->spmm = device && gives(target_find(device)->plan_passes, PLAN_SPARSE) ? spmm : SPMM_OWN;
+    p->spmm = finds_sparse_products(device) ? spmm : SPMM_OWN;
     return p;
 }
 
