@@ -1,5 +1,6 @@
-/* What a step's kernel makes of which values, as it was when the kernel was formed: the operations
- * that it computes, and those whose results its arguments hold.  Nothing here reads its loops. */
+/* What a step's kernel makes of which values: the operations that it computes, and those whose
+ * results its arguments hold.  It was written down when the kernel was formed, and added to when
+ * kernels were joined; of a plan's text it is what the text says. */
 #include "codegen/plan_passes/plan_order.h"
 
 /* Whether the kernel computes op. */
@@ -9,11 +10,12 @@ bool plan_computes(const LKernel *k, const Op *op) {
     return false;
 }
 
-/* The argument that holds op, or held it before the kernel wrote there; NULL: none does. */
+/* The argument that holds op when the kernel begins; NULL: none does. */
 const LBuf *plan_argument(const LKernel *k, const Op *op) {
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
-        if (b->value && cg_is_same_value(b->value, op) && !plan_computes(k, op)) return b;
+        bool is_read = !b->written && b->value && !plan_computes(k, op);
+        if (is_read && cg_is_same_value(b->value, op)) return b;
         if (b->value_before && cg_is_same_value(b->value_before, op)) return b;
     }
     return NULL;
