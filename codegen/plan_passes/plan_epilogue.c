@@ -139,7 +139,8 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
         bool second = read_buf(k, z->in[0]) != product;
         bias = z->in[!second];
         z = z->in[second];
-        if (read_buf(k, bias) < 0 || !has_last_dims(&bias->type, &stored->type) ||
+        int side = read_buf(k, bias);
+        if (side < 0 || side == product || !has_last_dims(&bias->type, &stored->type) ||
             !expr_eq(type_count(f->a, &bias->type), g->n))
             return "adds what is no bias";
     }
