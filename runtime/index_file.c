@@ -145,7 +145,7 @@ static bool visit_ptr(Walk *w, const void *at, int64_t n_rows, int64_t most, boo
     return w->slot(w, &(Slot){(void **)(uintptr_t)at, sizeof(int64_t), n_rows + 1, 0, most, up_to});
 }
 
-/* Of batches and links that are drawn along it. */
+/* Visits the arrays of a relation that batches or links are drawn along. */
 static bool visit_drawn(Walk *w, RtRelation *r) {
     return visit_ptr(w, &r->ptr, r->n_dst, r->n_edges, false) &&
            visit_i32(w, &r->src, r->n_edges, 0, r->n_src - 1) &&
@@ -215,7 +215,7 @@ static bool visit_buffer(Walk *w, int buf) {
                      m->kind == RT_MAP_ORIG ? -1 : 0, rt_map_rows(x->program, x->n, b->map) - 1);
 }
 
-/* False: it was left, as a slot said so. */
+/* Visits all arrays, always in the same order; false: a visit said false, and the rest was left. */
 static bool walk(Walk *w) {
     const rt_program *p = w->x->program;
     bool ok = true;
@@ -381,7 +381,7 @@ static bool restore_all(Walk *w) {
     return atomic_load(&w->n_bad) == 0;
 }
 
-/* As it was before, with the sizes that were told. */
+/* Undoes what restoring has set: arrays, relations, and the sizes, which become n again. */
 static void forget(RtExec *x, const Walk *w, const int64_t *n) {
     const rt_program *p = x->program;
     for (int i = 0; i < w->n_slots; i++) *w->slots[i].at = NULL;
@@ -453,7 +453,8 @@ static int n_late(const RtDataset *d) {
     return n;
 }
 
-/* All or none. */
+/* Takes what was kept of the edge tables whose ends are not read yet, of all or of none; facts [2
+ * of each] get the samples. False: the file is of other tables. */
 static bool take_facts(RtDataset *d, const RtCacheArray *a, int n, RtBytes *facts) {
     if (n != N_FACTS * n_late(d)) return false;
     for (int i = 0; i < d->n_edges; i++) {

@@ -168,7 +168,8 @@ static gnnc_status batches_need(RtExec *x, RtMemory *m) {
 }
 
 /* ---- the limit --------------------------------------------------------------- */
-/* With a device it is there that phases work: the host has addresses for that, and no pages. */
+/* Adds up what is needed and refuses what exceeds the limit, unless temporaries can go to a file.
+ * With a device the host only has addresses for its temporaries, and no pages. */
 static gnnc_status check_limit(RtExec *x, gnnc_memory *m, size_t limit) {
     size_t working = m->library_bytes + (x->rt->device ? 0 : m->arena_bytes);
     size_t own = m->index_bytes + m->parameter_bytes + m->saved_bytes + working + m->batch_bytes;

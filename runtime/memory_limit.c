@@ -21,7 +21,7 @@ static bool read_number(const char *path, uint64_t *n) {
     return ok;
 }
 
-/* A group is limited by all that it lies in. */
+/* Lowers the limit to what the group and all groups that it lies in allow. */
 static void take_group(RtMemoryLimit *l, const char *root, char *group, const char *file) {
     char path[1200];
     uint64_t n;

@@ -54,7 +54,8 @@ static bool draws_alike(const rt_program *p, int hop) {
     return true;
 }
 
-/* "10,5"; "": relations differ, or it is longer. */
+/* Writes the program's fan-outs as "10,5"; "": those of relations differ, or there is no room for
+ * them. */
 static void print_fanout(const rt_program *p, char *to, size_t n) {
     size_t at = 0;
     for (int h = 0; h < p->sampling.n_hops && at < n; h++) {
@@ -89,7 +90,7 @@ static int index_of(const Option *o) {
     return (int)(o - OPTIONS);
 }
 
-/* NULL: it can be set; else why not. */
+/* Why an option cannot be set; NULL: it can. */
 static const char *fixed(const gnnc_trainer *t, int option, gnnc_status *st) {
     const rt_program *p = t->program;
     *st = GNNC_E_MISSING;
@@ -118,7 +119,7 @@ static gnnc_status find(gnnc_trainer *t, const char *name, gnnc_option_type type
     return rt_fail(&t->rt.err, GNNC_E_MISSING, "no option '%s' that is a %s", name, word[type]);
 }
 
-/* What is fixed may be set to what it is. */
+/* Sets an option. What is fixed may be set to what it is. */
 static gnnc_status set(gnnc_trainer *t, const Option *o, const void *value, size_t n) {
     _Static_assert(sizeof "cuda:9999" <= RT_OPTION_TEXT_SIZE, "of what rt_options_where takes");
     gnnc_status st;
@@ -161,7 +162,7 @@ gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double va
 }
 
 /* ---- where it runs ------------------------------------------------------------- */
-/* "cuda", or "cuda:1": which of the machine's. */
+/* Reads "cuda", or "cuda:1", which is device number 1 (*ordinal, else -1); false: it is neither. */
 static bool parse_device(const char *device, const char *s, int *ordinal) {
     size_t n = strlen(device);
     *ordinal = -1;
@@ -206,7 +207,7 @@ out:
     return st;
 }
 
-/* "2024-06-01", or seconds; "": nothing. */
+/* Sets the time that is asked about: "2024-06-01", or seconds; "": none. */
 static gnnc_status set_at(gnnc_trainer *t, const Option *o, const char *value) {
     double at = NAN;
     bool fits = strlen(value) < RT_OPTION_TEXT_SIZE;
@@ -223,7 +224,7 @@ const int32_t *rt_options_fanout(const RtOptions *o) {
     return o->own_fanout ? o->hop_fanout : NULL;
 }
 
-/* "15,10"; "": the program's own. */
+/* Sets the fan-outs of all hops: "15,10"; "": the program's own. */
 static gnnc_status set_fanout(gnnc_trainer *t, const Option *o, const char *value) {
     int32_t hop[RT_MAX_HOPS] = {0};
     int n_hops = t->program->sampling.n_hops, n = 0;

@@ -20,7 +20,7 @@ size_t rt_grow_takes(const RtGrowth *g, const RtGrow *b, size_t need) {
     return get ? get + RT_ALIGN : 0;
 }
 
-/* A block of so many bytes, the first n_keep those of the old one. */
+/* Gives the buffer a block of `get` bytes, of which the first n_keep are those of the old one. */
 static gnnc_status replace(RtGrowth *g, RtGrow *b, size_t get, size_t n_keep, RtError *err) {
     char *block = g->from.alloc(g->from.user, get + RT_ALIGN);
     if (!block) return rt_fail_nomem(err, "a batch");
@@ -165,7 +165,8 @@ RtRelation rt_batch_relation(const RtBatch *b, int rel, int src_type, int dst_ty
 }
 
 /* ---- the transpose ---------------------------------------------------------------------- */
-/* As rt_group does it: the pointers go from starts to ends while edges are placed. */
+/* Groups a relation's edges by source, as rt_group does it: pointers go from starts to ends while
+ * edges are placed. */
 static void transpose(RtBatchEdges *e, int64_t n_src) {
     int64_t *ptr = e->by_buf.p;
     int32_t *perm = e->perm_buf.p;

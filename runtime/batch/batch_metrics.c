@@ -40,7 +40,7 @@ gnnc_status rt_batch_metrics_add(gnnc_trainer *t, RtBatchMetrics *m, int split) 
     return st;
 }
 
-/* In the order in which they were noted: run by run. */
+/* Adds what the device noted to the sums of the split's metrics: run by run, as it was noted. */
 static void add_notes(gnnc_trainer *t, const RtBatchMetrics *m, int split) {
     const rt_buf *bufs = t->program->bufs;
     for (int64_t at = 0; at < m->next;)

@@ -55,7 +55,7 @@ int rt_fanout_parse(const char *s, int most, int32_t *to) {
     }
 }
 
-/* In-edges drawn for one node. */
+/* In-edges that a hop draws for one node along a relation, on average. */
 static double drawn(const Hops *h, int rel, int hop) {
     int64_t n_dst = size_of(h, h->p->spaces[rel].dst);
     double degree = n_dst ? (double)size_of(h, rel) / (double)n_dst : 0;

@@ -14,7 +14,8 @@ static gnnc_status nomem(const RtExec *x) {
 }
 
 /* ---- what is scored ---------------------------------------------------------------------- */
-/* Which way an edge of a union came from its bases: edges of two ways are of two kinds. */
+/* Number of the way, of *n_ways, by which an edge came through unions: edges of two ways are of two
+ * kinds. */
 static int64_t way_of(const RtExec *x, int space, int64_t e, int64_t *n_ways) {
     const rt_space *s = &x->program->spaces[space];
     const RtRelation *r = &x->rt->bound->rel[space];
@@ -36,7 +37,7 @@ static bool has_origins(const rt_program *p, int space) {
     return true;
 }
 
-/* What the load phase gave, or NULL: it gives no such thing. */
+/* Reads an output of @load and the space that it has rows for; *p NULL: there is no such output. */
 static gnnc_status loaded(gnnc_trainer *t, const char *name, int *space, const int32_t **p) {
     int b = rt_buf_find(t->program, RT_BUF_OUTPUT, name);
     *p = NULL;
@@ -113,7 +114,7 @@ static int by_time(const void *x, const void *y) {
     return a != a ? b == b : b != b ? -1 : (a > b) - (a < b);
 }
 
-/* A source asks anew at each time. */
+/* Makes the time a part of each link's kind: a source asks anew at each time. */
 static gnnc_status kinds_by_time(RtExec *x, const double *when, int64_t n, int64_t *kind) {
     Timed *v = RT_NEWN(&x->rt->pool, Timed, n + 1);
     int64_t n_times = 1, most = 0;

@@ -31,7 +31,8 @@ static void in_order_of_data(RtPlaced *p, const RtRelation *r, int32_t *edge, in
     for (int64_t i = 0; i < n; i++) edge[i] = p[i].edge;
 }
 
-/* They have columns of the link beside them; where there is none, anyone's. */
+/* Puts the pairs that the data list as negatives behind the positive ones. Each has the columns of
+ * the link that it belongs to, or of any where there is none. */
 static gnnc_status with_negatives(gnnc_trainer *t, const RtStepEdges *pos, const int32_t *none,
                                   int64_t m, RtPool *pool, RtStepEdges *out) {
     const RtLinkBatches *b = t->links;
@@ -183,8 +184,8 @@ void rt_link_scores_stop(RtLinkScores *s) {
     rt_batch_step_free(&s->step);
 }
 
-/* Those of `all`, n_all links with k negatives each, that belong to n links from a place on; and
- * which they are. */
+/* Copies the pairs that belong to links [from, from + n): of `all`, which are n_all links with k
+ * negatives each. *which: the place of each in `all`. */
 static gnnc_status cut_out(gnnc_trainer *t, RtPool *pool, const RtStepEdges *all, int64_t n_all,
                            int64_t from, int64_t n, RtStepEdges *out, int32_t **which) {
     int64_t k = all->n / n_all - 1, m = n * (1 + k);
@@ -227,7 +228,8 @@ out:
     return st;
 }
 
-/* To where "eval" reads them, which is where the phase ran, or home. */
+/* Puts the scores of n pairs to the places `which`: on the device where @eval reads them, or on the
+ * host at `home`. */
 static gnnc_status keep(gnnc_trainer *t, void *home, const int32_t *which, int64_t n) {
     RtLinkScores *s = &t->links->scores;
     RtExec *x = &s->batch.x;
@@ -293,7 +295,7 @@ static void leave_out(gnnc_trainer *t, const RtStepEdges *queries) {
                 ((float *)b->scores.all)[q * n_dst + v] = -INFINITY;
 }
 
-/* A score of each query and node, to where "eval" reads them. */
+/* Scores each query with each node, into s->all, where @eval reads them. */
 static gnnc_status score_all(gnnc_trainer *t, RtPool *pool, const RtStepEdges *queries) {
     RtLinkBatches *b = t->links;
     RtLinkScores *s = &b->scores;
@@ -312,7 +314,7 @@ static gnnc_status score_all(gnnc_trainer *t, RtPool *pool, const RtStepEdges *q
     return st;
 }
 
-/* Of every edge, in canonical order. */
+/* Scores every edge, in canonical order, into s->value. */
 static gnnc_status predict(gnnc_trainer *t) {
     RtLinkBatches *b = t->links;
     RtLinkScores *s = &b->scores;

@@ -160,8 +160,9 @@ static bool will_not_do(const RtLinks *l, const RtNegatives *how, int32_t e, con
     return how->avoid && rt_links_have(l, v[0], l->kind[e], v[1], how->first, how->last);
 }
 
-/* A draw that is a true edge, or of a node not there yet, is repeated; in the end the nodes behind
- * the last draw are taken in turn, and where none will do, that draw. */
+/* Draws a negative v[0], v[1] for edge e. One that is a true edge, or of a node not there yet, is
+ * drawn again; in the end the nodes behind the last draw are taken in turn, and where none will do,
+ * that draw. */
 static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t state,
                  int32_t v[2]) {
     enum { TRIES = 64 };
@@ -207,8 +208,8 @@ typedef struct {
     int split;
 } Ask;
 
-/* Of the edges beside an answer: its first of each destination but the answer's that is in a split
- * up to `last`.  out NULL: only counted. */
+/* Lists the other edges of an answer's query, in splits up to `last`, each destination once; out
+ * NULL: only counts them. */
 static int64_t others(const Ask *a, int64_t q, int32_t answer, int last, int64_t row,
                       RtStepEdges *out, int64_t at) {
     const RtLinks *l = a->l;

@@ -282,7 +282,8 @@ static gnnc_status to_parameters(RtMinibatch *m, int space, RtRows *rows) {
     return GNNC_OK;
 }
 
-/* What was computed of all rows, and parameters with a row for each: those of the batch's rows. */
+/* Gathers, for a program that serves, the batch's rows of what was computed of all rows, and of
+ * parameters with a row for each. */
 static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
     for (int b = 0; b < p->n_bufs && p->sampling.serve; b++) {

@@ -134,7 +134,7 @@ static size_t row_bytes(const gnnc_trainer *t, const int64_t *n, int buf) {
     return bytes;
 }
 
-/* To the input that "eval" reads, which is where the phase ran. */
+/* Puts the predictions of n rows into the input that @eval reads, on the host or the device. */
 static gnnc_status judge_later(gnnc_trainer *t, int buf, int64_t from, int64_t n) {
     RtRowBatches *b = t->rows;
     const int32_t *row = b->row + from;
@@ -147,7 +147,8 @@ static gnnc_status judge_later(gnnc_trainer *t, int buf, int64_t from, int64_t n
     return GNNC_OK;
 }
 
-/* All rows are listed, in their order. */
+/* Copies what a batch gave of rows [from, from + n) into the values of all rows, which are listed
+ * in order. */
 static gnnc_status keep(gnnc_trainer *t, int phase, int64_t from, int64_t n) {
     RtRowBatches *b = t->rows;
     RtExec *x = &b->rows.x;

@@ -246,7 +246,7 @@ out:
     return st;
 }
 
-/* A device's notes: the losses of an epoch's steps, then metrics of batches. */
+/* Makes room for a device's notes: the losses of an epoch's steps, then metrics of batches. */
 static gnnc_status make_notes(gnnc_trainer *t, RtBatches *b) {
     int64_t n = 0;
     gnnc_status st;
@@ -307,8 +307,8 @@ void rt_batches_stop(gnnc_trainer *t) {
 }
 
 /* ---- the step -------- */
-/* What one slot has seen, each has room for.  No memory is no failure here: slots without room grow
- * when they need it. */
+/* Gives each slot room for what any slot has had. No memory is no failure here: slots grow when
+ * they need it. */
 static void even_out(RtBatches *b) {
     gnnc_status st = GNNC_OK;
     rt_pipeline_begin(b->pipeline, 0, 0);
@@ -340,8 +340,8 @@ out:
     return st;
 }
 
-/* All hubs at once may need more memory than there is, and no batch of an epoch do so: those that
- * are trained on find out. */
+/* Draws the batches with most edges before training, so that memory has its size. They may need
+ * more than there is, though no batch of an epoch does: then training finds that out. */
 static gnnc_status warm_up(gnnc_trainer *t, RtBatches *b) {
     gnnc_status st = GNNC_OK;
     b->warm = !b->draws; /* batches of the whole graph are alike */

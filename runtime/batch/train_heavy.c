@@ -69,7 +69,8 @@ static int64_t weight_of(const RtHeavy *h, int way, int32_t seed) {
            weight_of_row(h, way, h->end_type[1], h->links->dst[seed]);
 }
 
-/* Of equal ones the first: the choice is a function of the data. */
+/* Sorts seeds by weight, the heaviest first, equal ones by number: the choice is a function of the
+ * data. */
 static int heavier(const void *a, const void *b) {
     const Weighed *x = a, *y = b;
     if (x->weight != y->weight) return x->weight < y->weight ? 1 : -1;

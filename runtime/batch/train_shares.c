@@ -97,7 +97,7 @@ static void clear_sums(gnnc_trainer *t) {
     }
 }
 
-/* As a step does it, which rounds the product. */
+/* Adds the sums of another process's step, as a step does it, which rounds the product. */
 static void add_sums(gnnc_trainer *t, const float *more) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
@@ -175,7 +175,7 @@ gnnc_status rt_shares_start(gnnc_trainer *t) {
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
-/* `from`'s bytes, to all. */
+/* Sends n_bytes of process `from` to all. */
 static gnnc_status broadcast(gnnc_trainer *t, void *bytes, size_t n_bytes, int from) {
     const gnnc_processes *p = &t->processes;
     gnnc_status st = p->n > 1 ? p->broadcast(p->user, bytes, n_bytes, from) : GNNC_OK;

@@ -18,7 +18,8 @@ static RtBound *bound_of(RtExec *x) {
 }
 
 /* ---- sizes ------------------------------------------------------------------ */
-/* A dimension that is written as a number has no name that anybody gave it. */
+/* Fails: the data have another size than the model fixes. A dimension that is written as a number
+ * has no name that anybody gave it. */
 static gnnc_status other_size(RtExec *x, const rt_space *s, int64_t size, const char *what,
                               const char *by) {
     char unnamed[32];
@@ -191,7 +192,8 @@ static int32_t *rows_of_edges(RtExec *x, int space) {
     return row;
 }
 
-/* What was made of the file's values, which the canonical ones replace; NULL: nothing was. */
+/* What as_read() made of the file's values, which go once the canonical ones are made; NULL:
+ * nothing. */
 static const void *converted(const RtExec *x, const rt_column *want, const RtColumn *c) {
     const RtColumn *own = rt_bind_data_column(x, rt_bind_index(x, want));
     if (!own || c->kind != RT_COL_FLOAT || (c->f32 ? c->f32 == own->f32 : c->low == own->low))
@@ -312,7 +314,8 @@ static gnnc_status stand_in_values(RtExec *x, RtColumn *c) {
     return GNNC_OK;
 }
 
-/* What only training and judging read the data may lack: these say so when they are asked for. */
+/* Makes a column that the data may lack, as only training and judging read it: these fail when they
+ * are asked for. */
 static gnnc_status stand_in(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
@@ -357,8 +360,8 @@ static gnnc_status to_form(RtExec *x, const rt_column *want, const RtColumn **c)
     return st;
 }
 
-/* What has to be made of a column: edges in canonical order, rows of stored entries or the other
- * way round, the places of stored entries. */
+/* Makes what kernels read of a column: edges in canonical order, another form, or the places of
+ * stored entries. */
 static gnnc_status reorder_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     RtBound *b = bound_of(x);
@@ -517,7 +520,7 @@ out:
     return st;
 }
 
-/* What is known before there are data. */
+/* Takes the sizes that are known before there are data, and notes who says them. */
 static void take_known(RtExec *x, const int64_t *known) {
     const char *by = x->rt->given ? x->rt->given->path : x->program->source;
     for (int i = 0; i < x->program->n_syms; i++) {

@@ -44,7 +44,7 @@ static gnnc_status find_rows(Asking *a) {
     return rt_fail(&a->x->rt->err, GNNC_E_ARG, "at: '%s' predicts no rows of nodes", p->name);
 }
 
-/* A time, and what training alone reads, are all that the rows have. */
+/* Finds the time of the rows. Beside it they may only have columns that training alone reads. */
 static gnnc_status find_time(Asking *a) {
     const rt_program *p = a->x->program;
     for (int i = 0; i < p->sampling.n_times; i++)
@@ -127,7 +127,8 @@ static gnnc_status name_rows_after_entities(Asking *a) {
     return st;
 }
 
-/* In place of the table of that name, or behind all; its number, -1: no memory. */
+/* Puts a table in place of the one of that name, or behind all; returns its number, -1: no
+ * memory. */
 static int put_table(RtPool *pool, RtTable **tables, int *n, const RtTable *t) {
     int at = 0;
     while (at < *n && strcmp((*tables)[at].name, t->name) != 0) at++;

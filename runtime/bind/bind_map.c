@@ -58,7 +58,8 @@ static gnnc_status of_graph(RtExec *x, const rt_map *m, Arrays *a) {
     return rt_table_graph_of(&x->rt->pool, t, a->n_to, &a->idx, &x->rt->err);
 }
 
-/* Of the entries of a CSR column; the device groups them by itself. */
+/* The maps from a sparse column's stored entries to rows and to columns; a device groups them by
+ * itself. */
 static gnnc_status of_entries(RtExec *x, const rt_map *m, Arrays *a) {
     int col = x->program->spaces[m->from].col;
     const RtCsr *csr = &x->rt->bound->col[col]->csr;
@@ -128,7 +129,8 @@ out:
     return st;
 }
 
-/* A category code for each distinct row of a batch: that of the first node that the row is. */
+/* Finds a category code for each distinct row of a batch: that of the first node that the row
+ * is. */
 static gnnc_status codes_of_distinct_rows(RtExec *x, const rt_map *m, Arrays *a) {
     const int32_t *code = x->rt->bound->col[m->col]->i32,
                   *first = x->rt->bound->distinct[m->from].first;
@@ -247,8 +249,8 @@ out:
     return st;
 }
 
-/* A map's targets in the order of another map's segments: the far ends of a node's edges
- * side by side, where a kernel runs through them. */
+/* Lists a map's targets in the order of another map's segments: the far ends of a node's edges side
+ * by side, where a kernel runs through them. */
 static gnnc_status bind_by(RtExec *x, int buf, RtDeviceMaps *on) {
     const rt_buf *b = &x->program->bufs[buf];
     rt_map m = x->program->maps[b->map], by = x->program->maps[b->by];
@@ -297,7 +299,8 @@ static gnnc_status bind_logical(RtExec *x, int buf, RtDeviceMaps *on) {
 
 typedef gnnc_status Bind(RtExec *x, int of, RtDeviceMaps *on);
 
-/* On the device, or here; or, to compare, on both. */
+/* Binds on the device if arrays are built there, else on the host; to compare, on both. A device
+ * that cannot leaves it to the host. */
 static gnnc_status bind_where(RtExec *x, Bind *bind, int of, int buf) {
     RtDeviceMaps *m = rt_device_maps(x);
     gnnc_status st = m ? bind(x, of, m) : GNNC_OK;

@@ -43,7 +43,7 @@ bool rt_bind_reads(const rt_program *p, int col) {
     return is_read(p, col, false);
 }
 
-/* What batches are drawn by. */
+/* Are batches drawn by this column: a weight, a time, the label or the split? */
 static bool is_drawn_by(const rt_sampling *s, int col) {
     for (int i = 0; i < s->n_weights; i++)
         if (s->weights[i] == col) return true;

@@ -70,7 +70,7 @@ static gnnc_status derive(RtExec *x, int space, RtRelation *out) {
     }
 }
 
-/* Of the data's edges, and not done, while all that it is made of is. */
+/* Can the relation be made: not done yet, while all that it is made of is? */
 static bool is_next(const rt_program *p, const bool *done, int space) {
     const rt_space *s = &p->spaces[space];
     if (s->kind != RT_SP_EDGE || s->first || done[space]) return false;
@@ -84,7 +84,8 @@ bool rt_bind_drawn_from(const rt_program *p, int space) {
            (p->sampling.batch && p->spaces[space].sampled);
 }
 
-/* On the device, and then as much of it as the host reads; or here; or, to compare, both. */
+/* Makes a relation on the device, with what the host reads of it, or on the host; to compare, on
+ * both. */
 static gnnc_status derive_where(RtExec *x, int space, RtRelation *out) {
     RtDeviceMaps *m = rt_device_maps(x);
     gnnc_status st = m ? rt_device_relation(m, space, out) : GNNC_OK;
@@ -127,7 +128,8 @@ static EdgeCount count_base(const RtTable *t) {
     return c;
 }
 
-/* At least so many; exact but where equal edges or a condition decide. */
+/* Counts the edges of a derived relation, at least so many; exactly but where equal edges or a
+ * condition decide. */
 static EdgeCount count_derived(const RtExec *x, const rt_space *s, const EdgeCount *known) {
     const EdgeCount none = {0, 0}, b = s->base[0] >= 0 ? known[s->base[0]] : none;
     switch (s->rel) {
@@ -169,7 +171,8 @@ gnnc_status rt_bind_count_edges(RtExec *x) {
 }
 
 /* ---- building ------------------------------------------------------------------------ */
-/* Everything that can be built without a new condition; bases may come in any order. */
+/* Builds all relations that need no new condition; bases may come in any order. map_too: with their
+ * columns and maps. */
 static gnnc_status build_ready(RtExec *x, bool map_too) {
     for (bool more = true; more;) {
         more = false;

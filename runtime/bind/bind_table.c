@@ -29,14 +29,15 @@ static gnnc_status check_ends(const RtExec *x, const rt_space *s, const RtTable 
                    b->dir, s->name, has_src, has_dst, src, dst);
 }
 
-/* A type that the model needs by the name that it has is not to be called otherwise. */
+/* Does the model need a type by this name, so that it must not get another? */
 static bool is_named(const rt_program *p, rt_space_kind kind, const char *name) {
     for (int i = 0; i < p->n_spaces; i++)
         if (p->spaces[i].kind == kind && !strcmp(p->spaces[i].name, name)) return true;
     return false;
 }
 
-/* What the data have instead, and how an import calls it as the model does. */
+/* Writes which tables the data have instead, and how an import calls the only one as the model
+ * does. */
 static void put_tables(const RtExec *x, const rt_space *s, char *to, size_t cap) {
     const RtDataset *d = x->rt->bound->data;
     bool edge = s->kind == RT_SP_EDGE;

@@ -70,7 +70,8 @@ static void hash_blocks(void *arg, int member, int n_members) {
         }
 }
 
-/* Of each array: blocks of a fixed size, whoever computes them. */
+/* Hashes each array by blocks of a fixed size, so that the number of members does not matter;
+ * false: no memory. */
 static bool hash_arrays(RtPool *pool, RtTeam *team, const RtCacheArray *a, int n, uint64_t *out) {
     uint64_t *first = RT_NEWN(pool, uint64_t, n + 1);
     if (!first) return false;
@@ -210,7 +211,8 @@ bool rt_cache_read(RtPool *pool, const char *path, const RtCacheKey *of, bool ma
 }
 
 /* ---- writing --------------------------------------------------------------------- */
-/* Both are by the clock of the file system, which the new file tells. */
+/* Were the data left alone so long before the stamp was taken that a change would have changed
+ * their times? By the clock of the file system, which the new file tells. */
 static bool is_settled(const RtStamp *data, int fd) {
     struct stat f;
     struct timespec now;

@@ -60,7 +60,7 @@ static int64_t first_not_finite(const float *x, int64_t n) {
     return i < n ? i : -1;
 }
 
-/* All bits of the exponent are set: infinite, or NaN. */
+/* Are all 16-bit numbers finite? Of others all bits of the exponent are set. */
 static gnnc_status check_low(const Check *k, int64_t n, int64_t per_row) {
     const RtColumn *c = k->c;
     bool bf16 = c->low_dt == RT_DT_BF16;

@@ -275,7 +275,7 @@ static void put_ends(Writer *w, const RtDataset *d, const RtTable *t, const char
     if (path) w->st = rt_moved_ends(&w->pool->from, path, t->count, end, place, w->err);
 }
 
-/* A name as a line: its own line ends and backslashes are escaped. */
+/* Writes a name as a line: its own line ends and backslashes are escaped. */
 static bool put_line(RtText *to, const char *name) {
     for (const char *s = name; *s; s++) {
         const char *escaped = *s == '\n' ? "\\n" : *s == '\r' ? "\\r" : *s == '\\' ? "\\\\" : NULL;
@@ -298,7 +298,7 @@ out:
     return st;
 }
 
-/* What the rows are called, a line each. */
+/* Writes the names of a table's rows, a line each. */
 static void put_names(Writer *w, const RtTable *t, const char *stem) {
     RtText text = {.pool = w->pool};
     const char *file = rt_pool_printf(w->pool, "%s.names.txt", stem);
@@ -325,7 +325,7 @@ static void move_names(Writer *w, const RtDataset *d, const RtTable *t, const ch
     rt_pool_free(&file);
 }
 
-/* Where nodes of a graph lie; the graphs may move. */
+/* Writes where each graph's nodes begin; of parts, with the graphs in their new order. */
 static void put_graph_ptr(Writer *w, const RtDataset *d, const RtTable *t, const char *stem) {
     const RtTable *g = &d->graphs[t->graph];
     const char *file = file_name(w, stem, ".graph_ptr"), *path;
@@ -536,14 +536,15 @@ static bool is_empty(DIR *list) {
     return true;
 }
 
-/* "data/" is "data", which may be a link. */
+/* The path without slashes at its end: "data/" would follow a link, "data" is the link. NULL: no
+ * memory. */
 static const char *without_slashes(RtPool *pool, const char *dir) {
     size_t n = strlen(dir);
     while (n > 1 && dir[n - 1] == '/') n--;
     return rt_pool_strndup(pool, dir, n);
 }
 
-/* A directory is put in the place of another by renaming, which would cut the link. */
+/* Fails, as a directory takes the place of another by renaming, which would cut the link. */
 static gnnc_status refuse_link(const char *dir, RtError *err) {
     char to[256];
     ssize_t n = readlink(dir, to, sizeof to);
@@ -582,7 +583,8 @@ static bool exchange(RtPool *pool, const char *tmp, const char *dir) {
     return false;
 }
 
-/* Puts `tmp` at `dir`. */
+/* Gives the directory `tmp` the name `dir`. Data that are there are replaced if the caller says
+ * so. */
 static gnnc_status install(RtPool *pool, const char *tmp, const char *dir, bool replace,
                            RtError *err) {
     const char *parent = rt_path_dir(pool, dir);
@@ -613,7 +615,7 @@ static gnnc_status make_parents(RtPool *pool, const char *dir, RtError *err) {
 }
 
 /* ---- directories of writers that were killed ---------------------------------------- */
-/* A writer holds a lock on its directory, which ends with it however it ends. */
+/* Locks a directory for its writer, with whom the lock ends however he ends; -1: another has it. */
 static int lock_dir(int at, const char *name) {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
@@ -621,7 +623,7 @@ static int lock_dir(int at, const char *name) {
     return -1;
 }
 
-/* "shop.tmp.4711" beside "shop" */
+/* Is it the name of a directory that is being written, "shop.tmp.4711" beside "shop"? */
 static bool is_temporary(const char *name, const char *base) {
     size_t n = strlen(base);
     if (strncmp(name, base, n) != 0 || strncmp(name + n, ".tmp.", 5) != 0) return false;

@@ -24,7 +24,7 @@ static int days_in_month(int y, int m) {
     return days[m - 1] + (m == 2 && leap);
 }
 
-/* Exactly n digits. */
+/* Reads a number of exactly n digits; false: there are fewer. */
 static bool take_digits(const char **s, int n, int *v) {
     for (*v = 0; n > 0; n--, ++*s) {
         if (**s < '0' || **s > '9') return false;
@@ -33,7 +33,7 @@ static bool take_digits(const char **s, int n, int *v) {
     return true;
 }
 
-/* "10:00", "10:00:30.5", and "9:30" where `loose`. */
+/* Reads a time of day: "10:00", "10:00:30.5", and "9:30" where `loose`. */
 static bool take_clock(const char **s, bool loose, double *seconds) {
     int h, m, sec = 0, n = loose && **s && (*s)[1] == ':' ? 1 : 2;
     if (!take_digits(s, n, &h) || *(*s)++ != ':' || !take_digits(s, 2, &m)) return false;
@@ -52,7 +52,8 @@ static bool is_day(int y, int m, int d) {
     return m >= 1 && m <= 12 && d >= 1 && d <= days_in_month(y, m);
 }
 
-/* What a clock is ahead of UTC: "Z", "+02", "+0230", "-02:30". */
+/* Reads the seconds that a clock is ahead of UTC: "Z", "+02", "+0230", "-02:30"; without a zone
+ * 0. */
 static bool take_zone(const char **s, double *seconds) {
     int h, m = 0, sign = **s == '-' ? -1 : 1;
     *seconds = 0;
@@ -66,7 +67,8 @@ static bool take_zone(const char **s, double *seconds) {
     return h < 24 && m < 60;
 }
 
-/* What may follow a date: a time of the day, and then a zone; Z. */
+/* Reads what may follow a date, a time of the day and a zone, to the end of the text; *v: seconds
+ * since 1970. */
 static bool take_rest(const char *s, bool loose, int y, int m, int d, double *v) {
     double clock = 0, ahead = 0;
     bool timed = *s == ' ' || *s == 'T';
@@ -96,7 +98,7 @@ static bool take_short(const char **s, int *v) {
     return take_digits(s, two ? 2 : 1, v);
 }
 
-/* "31/01/2020": three numbers and what stands between them; the year is p[year]. */
+/* Reads "31/01/2020": three numbers and what stands between them; the year is p[year]. */
 static bool take_parts(const char **s, int year, const char *between, int p[3]) {
     char sep = 0;
     for (int i = 0; i < 3; i++) {
@@ -156,7 +158,7 @@ RtDateForm rt_dates_form(const RtDates *d, bool *ambiguous) {
     return *ambiguous ? RT_DATE_NONE : (RtDateForm)all;
 }
 
-/* The inverse of days_from_date ("civil_from_days"). */
+/* The date of a day since 1970-01-01, the inverse of days_from_date ("civil_from_days"). */
 static void date_from_days(int64_t days, int *y, int *m, int *d) {
     int64_t z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097;
     int64_t doe = z - era * 146097;

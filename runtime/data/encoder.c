@@ -38,7 +38,8 @@ static bool is_absent(const RtCell *c) {
     return c->text ? rt_cell_absent(c->text) : isnan(c->number);
 }
 
-/* Of ids that are given as numbers those are whole that a double tells apart. */
+/* Reads a whole number. A cell that is a double has only those below 2^53, as it does not tell
+ * greater ones apart. */
 static bool cell_whole(const RtCell *c, int64_t *v) {
     const double most = 0x1p53; /* which 2^53 + 1 is, too */
     if (c->text) return rt_cell_is_integer(c->text, v);
@@ -90,7 +91,7 @@ static const char *encode_missing(const RtEncoder *e, const RtCell *cell, void *
     return NULL;
 }
 
-/* An empty cell is a category like others. */
+/* Encodes a category by its name; an empty cell is a category like others. */
 static const char *encode_category(const RtEncoder *e, const RtCell *cell, void *to, int64_t row,
                                    int *at) {
     (void)at;
@@ -329,7 +330,8 @@ static bool same_names(const RtEncoder *a, const RtEncoder *b) {
     return true;
 }
 
-/* Of two that make numbers.  A boolean is a number that is taken as it is. */
+/* Do both encoders make the same numbers of a cell? A boolean is a number that is taken as it
+ * is. */
 static bool same_float(const RtEncoder *a, const RtEncoder *b) {
     if (a->as == RT_AS_NUMBER && b->as == RT_AS_NUMBER) return rt_scale_same(a, b);
     if (!a->out && !b->out)
@@ -355,7 +357,7 @@ bool rt_encoder_is_fitted(const RtEncoder *e) {
            e->as == RT_AS_IMAGE;
 }
 
-/* "'ankara', 'berlin', .." */
+/* Writes the first categories: "'ankara', 'berlin', ..". */
 static void tell_names(const RtEncoder *e, char *to, size_t n) {
     enum { TOLD = 6 };
     size_t at = 0;
@@ -445,7 +447,7 @@ static const char *read_number(RtPool *pool, const RtJson *v, RtEncoder *e) {
     return rt_scale_read(pool, v, e);
 }
 
-/* Of a cell that becomes several values. */
+/* Reads the number of values that a cell becomes. */
 static const char *read_values(const RtJson *v, RtEncoder *e) {
     int64_t n;
     if (!get_count(v, "values", &n) || n < 1 || n > RT_MOST_VALUES)

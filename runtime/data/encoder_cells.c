@@ -12,7 +12,7 @@ typedef struct {
     char s[RT_NUMBER_TEXT];
 } Digits;
 
-/* A cell that is a number, as a text. */
+/* The cell as a text; `digits` has room for that of a number. */
 static const char *text_of(const RtCell *c, Digits *digits) {
     if (c->text) return c->text;
     if (isnan(c->number)) return "";

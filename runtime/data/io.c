@@ -151,8 +151,8 @@ gnnc_status rt_dir_sync_files(const char *dir, RtError *err) {
     return st;
 }
 
-/* A file of the first free name beside the target: of a file that has none (fd), or else a new one.
- * O_EXCL instead of mkstemp: the file's mode then follows the umask. */
+/* Makes a file of the first free name beside the target: of a file that has none (fd), or else a
+ * new one. O_EXCL instead of mkstemp: the file's mode then follows the umask. */
 static int take_name(RtOut *o, int fd) {
     char self[32];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
@@ -170,8 +170,8 @@ static int take_name(RtOut *o, int fd) {
     return -1;
 }
 
-/* A file without a name vanishes with a writer that is killed.  It gets its name through /proc
- * (open(2), O_TMPFILE); where the file system or the machine has none of it, -1. */
+/* Opens a file without a name, which vanishes with a writer that is killed. It gets its name
+ * through /proc (open(2), O_TMPFILE); where the file system or the machine has none of it, -1. */
 static int open_nameless(const char *dir) {
     char self[32];
     int fd = open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);

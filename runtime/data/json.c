@@ -81,7 +81,7 @@ static size_t put_utf8(char *to, uint32_t c) {
     return 4;
 }
 
-/* After "\u": one code point, from two escapes where it is a surrogate pair. */
+/* Reads what follows "\u": one code point, from two escapes where it is a surrogate pair. */
 static bool unicode_escape(Parser *p, uint32_t *c) {
     int hi = p->end - p->at >= 4 ? hex4(p->at) : -1;
     if (hi <= 0) return false; /* NUL would end the C string early */
@@ -112,7 +112,7 @@ static bool escape(Parser *p, char *to, size_t *n) {
     return true;
 }
 
-/* After the opening quote.  An escape is never shorter than what it stands for. */
+/* Reads a string behind its opening quote. An escape is never shorter than what it stands for. */
 static gnnc_status string(Parser *p, const char **out) {
     const char *end = p->at;
     while (end < p->end && *end != '"') end += *end == '\\' && p->end - end > 1 ? 2 : 1;

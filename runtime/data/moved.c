@@ -111,7 +111,7 @@ gnnc_status rt_moved_entries(const RtAlloc *from, const char *path, RtDtype dt, 
     return close_sink(&s);
 }
 
-/* Where the lines begin; the last may have no end. */
+/* Finds where the n lines begin; the last may have no end. */
 static gnnc_status find_lines(RtPool *pool, const char *name, RtBytes text, int64_t n,
                               const int64_t **out, RtError *err) {
     int64_t *ptr = RT_NEWN(pool, int64_t, n + 1), k = 0;

@@ -33,7 +33,7 @@ static bool take_word(Cursor *c, const char *word) {
     return true;
 }
 
-/* A quoted string without escapes, at most cap - 1 characters. */
+/* Takes a quoted string without escapes, of at most cap - 1 characters. */
 static bool take_string(Cursor *c, char *to, size_t cap) {
     skip_blanks(c);
     if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return false;
@@ -57,7 +57,7 @@ static bool take_int(Cursor *c, int64_t *v) {
     return c->at > start;
 }
 
-/* "()", "(3,)" or "(3, 4)" */
+/* Takes the shape: "()", "(3,)" or "(3, 4)". */
 static bool take_shape(Cursor *c, RtArray *a) {
     if (!take(c, '(')) return false;
     for (a->rank = 0; !take(c, ')');) {

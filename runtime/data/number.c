@@ -13,7 +13,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* At most 15 digits in all; false: not that simple. */
+/* Reads a number of at most 15 digits in all, exactly, without strtod; false: it is not that
+ * simple. */
 static bool read_short(const char *s, const char **end, double *v) {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

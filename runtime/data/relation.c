@@ -196,7 +196,7 @@ gnnc_status rt_relation_reverse(RtPool *pool, const RtRelation *base, RtRelation
     return finish(pool, &l, base->n_dst, base->n_src, base->id_bound, out, err);
 }
 
-/* Both directions in listing order, duplicates and all. */
+/* Lists the edges in both directions, duplicates and all. */
 static void list_both(Listing *l, const RtRelation *b) {
     for (int64_t e = 0; e < b->n_edges; e++) add(l, b->src[e], b->dst[e], e, (int32_t)e, -1);
     for (int64_t e = 0; e < b->n_edges; e++)

@@ -211,7 +211,7 @@ static gnnc_status read_baselines(Opener *o, const RtJson *v, const char *table,
     return st;
 }
 
-/* What would make the column of cells. */
+/* Reads how the column was made of cells; that must fit its shape. */
 static gnnc_status read_encoder(Opener *o, const RtJson *v, const char *table, RtColumn *c) {
     const RtJson *at = rt_json_get(v, "encoder");
     if (!at) return GNNC_OK;
@@ -310,8 +310,8 @@ out:
     return st;
 }
 
-/* "dtype": 16-bit floating-point numbers of a float column; NumPy has no bf16, so their bits are
- * those of <u2. */
+/* Reads "dtype", the 16-bit floating-point numbers of a float column. NumPy has no bf16, so their
+ * bits are those of <u2. */
 static gnnc_status read_low(Opener *o, const RtJson *v, const char *table, const char *file,
                             RtArray *a, RtColumn *c) {
     const char *text = get_text(v, "dtype");
@@ -618,7 +618,8 @@ static gnnc_status get_from_dir(void *user, RtPool *pool, const char *name, bool
     return map ? rt_file_map(pool, path, out, err) : rt_file_read(pool, path, out, err);
 }
 
-/* A folder of CSV or other files, the folder above the data, a file. */
+/* Is it there, but no data directory: a folder of CSV or other files, the folder above the data, a
+ * file? */
 static bool lacks_schema(const char *dir) {
     char path[4096];
     int n = snprintf(path, sizeof path, "%s/" SCHEMA, dir);

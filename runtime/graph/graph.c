@@ -175,7 +175,7 @@ static gnnc_status reserve(gnnc_graph *g, gnnc_table kind, const char *name) {
     return GNNC_OK;
 }
 
-/* A table that is not there yet, or a place for edges that are: *out is not counted yet. */
+/* Begins a table that is not there yet, or one in the place of edges that are (*out). */
 static gnnc_status new_table(gnnc_graph *g, gnnc_table kind, const char *name, bool shares_name,
                              RtTable *made, RtTable **out) {
     gnnc_table is = kind;
@@ -267,7 +267,7 @@ static const char *what_of(RtBorrowed *x, const char *name, const char *what) {
     return text ? text : what;
 }
 
-/* An end for each edge, of where the edges of each node begin. */
+/* Makes an end for each edge of the bounds that say where each node's edges begin. */
 static gnnc_status expand(gnnc_graph *g, const RtBorrowed *ptr, int64_t n_edges,
                           const int32_t **out) {
     const RtArray *a = &ptr->a;
@@ -398,7 +398,8 @@ int gnnc_graph_n_tables(const gnnc_graph *g) {
     return g ? g->data->n_nodes + g->data->n_edges + g->data->n_graphs : 0;
 }
 
-/* What there is to see: the newest snapshot, which is left afterwards, or what is built. */
+/* What a caller may look at: the newest snapshot, which is left afterwards, or what is being
+ * built. */
 static RtSnapshot *see(gnnc_graph *g, RtDataset **d) {
     RtSnapshot *s = g->committed ? rt_graph_enter(g) : NULL;
     *d = s ? s->data : g->data;

@@ -66,7 +66,8 @@ static int64_t count_of(gnnc_graph *g, int number) {
     return n;
 }
 
-/* A node type with as many rows as there are by now, with the log's. */
+/* Gives the call's data a node type with as many rows as there are by now, with the log's, by which
+ * new edges are checked. */
 static gnnc_status add_ends_of(Call *a, int type) {
     const RtTable *t = &a->g->data->nodes[type];
     if (rt_dataset_nodes(a->one.data, t->name)) return GNNC_OK;
@@ -234,7 +235,8 @@ static gnnc_status take_column(Call *a, const gnnc_values *v, gnnc_status st) {
     return st == GNNC_OK ? translate(a, like, c, v) : st;
 }
 
-/* What only training reads may be left out: no label, in no split. */
+/* Fills a column that is not given with unknown values; only those that training alone reads may be
+ * left out. */
 static gnnc_status fill_column(Call *a, const RtColumn *like) {
     RtPool *pool = &a->one.data->pool;
     RtError *err = &a->one.err;

@@ -64,7 +64,7 @@ static gnnc_status bad_struct(gnnc_graph *g, const RtBorrowed *x) {
                    x->where, sizeof(gnnc_array));
 }
 
-/* Without a look at the elements. */
+/* Checks the caller's array, without a look at its elements; *n_bytes: all of them. */
 static gnnc_status read_struct(gnnc_graph *g, RtBorrowed *x, size_t *n_bytes) {
     const gnnc_array *in = &x->in;
     if (!x->is_given) return bad_struct(g, x);
@@ -155,7 +155,7 @@ int64_t rt_borrowed_row(const RtBorrowed *x, int64_t element) {
     return x->a.shape[0] ? element / (x->a.count / x->a.shape[0]) : 0;
 }
 
-/* An element that the wanted type has no place for. */
+/* Fails: the wanted type has no place for element i. */
 static gnnc_status beyond(gnnc_graph *g, const RtBorrowed *x, int64_t i, const char *type) {
     bool real = rt_dtype_kind(x->a.dt) == 'f';
     long long row = (long long)rt_borrowed_row(x, i);

@@ -45,7 +45,7 @@ static gnnc_status check_batch(const Batch *b) {
     return GNNC_OK;
 }
 
-/* A kind that is meant for no column would go unseen. */
+/* Has the batch a column for each kind that the caller states? */
 static gnnc_status check_kinds(const Batch *b) {
     for (int k = 0; k < b->n_kinds; k++) {
         bool found = false;
@@ -93,7 +93,7 @@ out:
     return st;
 }
 
-/* All columns or none: those of before come back. */
+/* Adds all columns or none: after a failure the table's columns are those of before. */
 static gnnc_status add_fields(Batch *b) {
     gnnc_status st = GNNC_OK;
     int n = b->t->n_columns;

@@ -39,7 +39,7 @@ static bool time_of(const char *format, int64_t *per_second, bool *wide) {
     return false;
 }
 
-/* "+w:3" */
+/* The width of a list of fixed size, 3 of "+w:3"; -1: it is none. */
 static int64_t width_of(const char *format) {
     char *end;
     if (strncmp(format, "+w:", 3) != 0) return -1;
@@ -352,7 +352,7 @@ static gnnc_status read_plain(RtField *f, RtPool *scratch, RtError *err) {
     return st == GNNC_OK ? give_codes(f, code, err) : st;
 }
 
-/* All names of a dictionary are categories, those without a row, too. */
+/* Reads codes of a dictionary. All its names are categories, those without a row, too. */
 static gnnc_status read_coded(RtField *f, RtPool *scratch, RtError *err) {
     const struct ArrowSchema *s = f->schema->dictionary;
     const Array *of = f->array->dictionary;

@@ -55,7 +55,7 @@ typedef struct {
     bool has_values;   /* .. or each is 1 */
 } Adding;
 
-/* "paper.x", for messages; `in` keeps the text. */
+/* The column's name for messages, "paper.x"; `in` keeps the text. */
 static const char *where_of(RtBorrowed *in, const char *table, const char *column) {
     const char *text =
         table && column ? rt_pool_printf(&in->scratch, "%s.%s", table, column) : NULL;
@@ -277,7 +277,7 @@ gnnc_status gnnc_graph_add_column(gnnc_graph *g, const char *table, const char *
     return rt_graph_add_column(g, table, column, kind, values, n_categories, names, &kept);
 }
 
-/* A column of three arrays. */
+/* Adds a column of three arrays, by `take`. */
 static gnnc_status add_three(Adding *a, const gnnc_array *in[3],
                              gnnc_status (*take)(Adding *a, RtBorrowed x[3])) {
     RtBorrowed x[3];

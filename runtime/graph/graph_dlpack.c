@@ -11,7 +11,7 @@ static void delete_tensor(void *user) {
     if (t->deleter) t->deleter(t);
 }
 
-/* 0: not one that a graph can read. */
+/* The element type of a DLPack tensor; 0: not one that a graph can read. */
 static int32_t element_of(DLDataType t) {
     static const struct {
         uint8_t code, bits;

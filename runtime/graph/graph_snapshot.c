@@ -212,7 +212,7 @@ static gnnc_status new_version(gnnc_graph *g, Growth *w, RtVersion **out, RtErro
     return st;
 }
 
-/* Of the versions in `of` those that `was` does not have go. */
+/* Frees the versions in `of` that `was` does not have. */
 static void drop_new(RtVersion **of, const RtSnapshot *was, int n) {
     for (int i = 0; i < n; i++) {
         if (!of[i] || of[i] == was->of[i]) continue;
@@ -221,7 +221,7 @@ static void drop_new(RtVersion **of, const RtSnapshot *was, int n) {
     }
 }
 
-/* A snapshot of `was` and this of the log; NULL: no memory. */
+/* Makes a snapshot of `was` and the appended rows `log`; NULL: no memory. */
 static RtSnapshot *next_snapshot(gnnc_graph *g, const RtSnapshot *was, const Span *log) {
     int n = rt_graph_n_tables(g);
     gnnc_status st = GNNC_OK;

@@ -36,7 +36,7 @@ int64_t *rt_sizes_of(const RtExec *x, RtPool *pool) {
 }
 
 /* ---- names of the data ------------------------------------------------------------- */
-/* A line as import wrote it: \n, \r and \\ stand for themselves. */
+/* The name in a line as import wrote it: \n, \r and \\ stand for themselves. */
 static const char *line_text(RtPool *pool, const char *s, size_t n) {
     char *to = rt_pool_strndup(pool, s, n);
     size_t at = 0;
@@ -53,7 +53,7 @@ static const char *line_text(RtPool *pool, const char *s, size_t n) {
 typedef gnnc_status NamesFrom(RtPool *pool, const char *dir, const RtTable *t, const char **names,
                               bool *has, RtError *err);
 
-/* What the data were given in memory. */
+/* Takes the names that the graph was given in memory. */
 static gnnc_status names_given(RtPool *pool, const char *dir, const RtTable *t, const char **names,
                                bool *has, RtError *err) {
     (void)pool, (void)dir, (void)err;
@@ -88,7 +88,7 @@ static gnnc_status names_of_file(RtPool *pool, const char *dir, const RtTable *t
     return st;
 }
 
-/* A column `name` of texts, where no row lacks one. */
+/* Takes the texts of a column `name` as names, where no row lacks one. */
 static gnnc_status names_of_texts(RtPool *pool, const char *dir, const RtTable *t,
                                   const char **names, bool *has, RtError *err) {
     (void)pool, (void)dir, (void)err;
@@ -99,7 +99,7 @@ static gnnc_status names_of_texts(RtPool *pool, const char *dir, const RtTable *
     return GNNC_OK;
 }
 
-/* A key of numbers, or a column `id`. */
+/* The column of keys that are numbers, or a column `id`. */
 static const RtColumn *key_of(const RtTable *t) {
     for (int i = 0; i < t->n_columns; i++)
         if (t->columns[i].encoder && t->columns[i].encoder->as == RT_AS_KEY) return &t->columns[i];
@@ -118,7 +118,7 @@ static gnnc_status names_of_keys(RtPool *pool, const char *dir, const RtTable *t
     return GNNC_OK;
 }
 
-/* A header with more than that few programs would read. */
+/* Do the names fit a file's header? One of more bytes than that few programs would read. */
 static bool all_fit(const char *const *names, int64_t n) {
     enum { MOST_BYTES = 32 << 20 };
     size_t bytes = 0;
