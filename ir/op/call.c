@@ -87,7 +87,7 @@ static const char *infer(Module *m, Op *op) {
 }
 
 /* ---- gradient --------------------------------------------------------------------------- */
-/* One call gives the gradients of all inputs. */
+/* Appends the gradients of all inputs of a C function: one `call_grad`, whose results they are. */
 static void vjp(Builder *b, Op *op, Op *g, Op **gin) {
     if ((op->kind != OP_CALL && op->kind != OP_CALL_EFFECT) || !op->ext->grad) return;
     int first = op->when, n = op->n_in - first;

@@ -58,7 +58,8 @@ static const char *infer(Module *m, Op *op) {
     return err ? err : check_csr(m, op);
 }
 
-/* The gradient of operands of 16 bits is summed in the result's type, then rounded. */
+/* The gradient of one operand: a contraction of the result's gradient g with the other operand. Of
+ * operands of 16 bits it is summed in the result's type, then rounded. */
 static Op *adjoint(Builder *b, Op *g, Op *other, const Type *t) {
     Type want = *t;
     want.layout = LAYOUT_DENSE;

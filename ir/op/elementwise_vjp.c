@@ -84,7 +84,8 @@ static Op *unary_grad(Builder *b, Op *r, Op *x, Op *g) {
     }
 }
 
-/* d x^y = y x^(y-1) dx + x^y log(x) dy; 0 where y = 0, or where x = 0 for dy. */
+/* Appends the gradient of operand i of r = x^y: d r = y x^(y-1) dx + x^y log(x) dy; 0 where y = 0,
+ * and for y where x = 0. */
 static Op *pow_grad(Builder *b, Op *r, int i, Op *g) {
     Op *x = r->in[0], *y = r->in[1];
     if (i == 0) {
