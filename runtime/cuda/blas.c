@@ -17,7 +17,8 @@ gnnc_status rt_cuda_blas_failed(RtDevice *d, cublasStatus_t s) {
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
-/* Not GNNC_E_DEVICE: a GPU is there, so going on without it would surprise. */
+/* Reports that cuBLAS cannot be loaded. Not as GNNC_E_DEVICE, which may fall back to the host: a
+ * GPU is there, so that would surprise. */
 static gnnc_status no_library(RtDevice *d, const char *why) {
     return rt_fail(
         &d->x->rt->err, GNNC_E_MISSING,
@@ -97,7 +98,7 @@ cudaDataType_t rt_cuda_type(rt_dtype t) {
     return t == RT_F16 ? CUDA_R_16F : t == RT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* Sums are made in f32 whatever the operands' type. */
+/* C = A * B by cuBLAS; sums are made in f32 whatever the operands' type. */
 gnnc_status rt_cuda_gemm(RtDevice *d, const rt_gemm *g, const void *a, const void *b, void *c) {
     static const float one = 1, zero = 0;
     if (g->k <= 0) return zero_rows(d, g, c);

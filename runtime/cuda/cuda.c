@@ -112,7 +112,7 @@ static gnnc_status open_device(RtDevice *d) {
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
-/* Whoever uses the memory first, in whatever stream, comes behind the zeros. */
+/* Sets new memory to zero, and makes all streams wait for that before they use it. */
 static gnnc_status zero(RtDevice *d, void *p, size_t n_bytes) {
     Cuda *c = rt_cuda_of(d);
     const char *what = "device memory";
@@ -289,7 +289,8 @@ static gnnc_status make_lanes(RtDevice *d, Cuda *c) {
     return GNNC_OK;
 }
 
-/* An event that was never recorded counts as passed. */
+/* Waits until the last upload of this lane is done, so that its host memory can be written again;
+ * opens the lanes on first use. An event that was never recorded counts as passed. */
 static gnnc_status lane_begin(RtDevice *d, int lane) {
     Cuda *c = rt_cuda_of(d);
     gnnc_status st = c->copies ? GNNC_OK : make_lanes(d, c);

@@ -9,7 +9,8 @@
 #include "cuda.h"
 
 #if CUDART_VERSION >= 12040
-/* Kernels of the program, a driver that knows such nodes, and room for the counts of iterations. */
+/* Finds out whether loops can be recorded: the program has the kernel, the driver knows conditional
+ * nodes, and there is room for the counts of iterations. */
 gnnc_status rt_cuda_loops_open(RtDevice *d) {
     const rt_program *p = d->x->program;
     Cuda *c = rt_cuda_of(d);
@@ -40,7 +41,7 @@ static gnnc_status iteration(RtDevice *d, int begins) {
     return d->ops->launch(d, d->x->program->device_iterate, "while", arg);
 }
 
-/* Behind what the stream has recorded so far. */
+/* Adds the node of the loop to the graph, after what the stream has recorded so far. */
 static gnnc_status add_node(RtDevice *d, CudaLoop *l) {
     struct cudaGraphNodeParams node = {.type = cudaGraphNodeTypeConditional};
     const cudaGraphNode_t *after = NULL;
@@ -75,7 +76,7 @@ static gnnc_status into(RtDevice *d, cudaGraph_t g, const cudaGraphNode_t *after
     return GNNC_OK;
 }
 
-/* The graph that is being captured on the stream. */
+/* *g gets the graph that is being recorded on the stream. */
 static gnnc_status capturing_graph(RtDevice *d, cudaGraph_t *g) {
     enum cudaStreamCaptureStatus status;
     cudaStream_t s = rt_cuda_of(d)->stream;

@@ -43,7 +43,8 @@ typedef struct LtPlan {
 } LtPlan;
 
 /* ---- open and close ------------------------------------------------------------------------- */
-/* One that is missing is no error. */
+/* Loads cuBLASLt and finds its functions; that it is missing is no error, since products are made
+ * without it. */
 static void load(CudaLt *l) {
     void *at;
     l->tried = true;
@@ -119,7 +120,8 @@ static bool set_wish(const CudaLt *l, const LtPlan *p, cublasLtMatmulPreferenceA
            CUBLAS_STATUS_SUCCESS;
 }
 
-/* Its A is our B. */
+/* Makes the descriptors of a planned product. Matrices are row-major here and column-major there,
+ * so cuBLASLt's A is our B. */
 static bool make_plan(const CudaLt *l, LtPlan *p, bool tf32) {
     const LtKey *k = &p->key;
     size_t room = RT_BLAS_WORKSPACE_BYTES;
@@ -158,7 +160,7 @@ static bool sums(const LtPlan *p) {
     return p->key.kind == RT_EPILOGUE_SUM_A || p->key.kind == RT_EPILOGUE_SUM_B;
 }
 
-/* An algorithm for the plan's sizes. */
+/* Chooses an algorithm for the sizes of the plan. */
 static bool choose(const CudaLt *l, LtPlan *p) {
     cublasLtMatmulHeuristicResult_t plain, with;
     if (sums(p) && (!set_end(l, p, CUBLASLT_EPILOGUE_DEFAULT) || !ask(l, p, &plain))) return false;
@@ -195,7 +197,8 @@ static bool same_shape(const LtShape *x, const LtShape *y) {
     return x->rows == y->rows && x->cols == y->cols && x->ld == y->ld;
 }
 
-/* Key and sizes of a product. */
+/* The key (sizes, alignment of addresses, epilogue) by which a product finds its plan, and the
+ * shapes of its matrices. */
 static LtPlan describe(const rt_gemm *g, const rt_epilogue *e, const float *a, const float *b) {
     CudaStored sa = rt_cuda_stored(g->m, g->k, g->a_row, g->a_col);
     CudaStored sb = rt_cuda_stored(g->k, g->n, g->b_row, g->b_col);

@@ -5,7 +5,7 @@
 
 static const char *const WHAT = "the host's stream, which must be one of this GPU";
 
-/* `later` goes on when `first` has done what it has so far. */
+/* Makes stream `later` wait until stream `first` has done all that is queued in it now. */
 static gnnc_status put_behind(RtDevice *d, cudaEvent_t *event, cudaStream_t first,
                               cudaStream_t later) {
     if (!*event) CUDA_CHECK(d, "an event", cudaEventCreateWithFlags(event, cudaEventDisableTiming));

@@ -45,7 +45,8 @@ static gnnc_status failed(RtDevice *d, const Product *p, const char *call, cuspa
     } while (0)
 
 /* ---- open and close ------------------------------------------------------------------------- */
-/* One that is missing is no error: kernels are there for all of it. */
+/* Loads cuSPARSE and finds its functions; that it is missing is no error, since kernels can make
+ * all products. */
 static gnnc_status load(RtDevice *d) {
     CudaSparse *l = &rt_cuda_of(d)->sparse;
     void *at = NULL;

@@ -20,6 +20,8 @@ static bool is_scalar_output(const rt_buf *b) {
 }
 
 /* ---- open and close ---------------------------------------------------------------- */
+/* Allocates the tables of the device state: for each buffer its place and size on the device and
+ * which side has the newer content, and for each phase its recording. */
 static gnnc_status make_tables(RtDevice *d) {
     RtPool *pool = &d->x->rt->pool;
     const rt_program *p = d->x->program;
@@ -158,7 +160,7 @@ gnnc_status rt_device_has(RtExec *x, const void *here, const void **there) {
     return GNNC_OK;
 }
 
-/* All scalar outputs with one copy. */
+/* Copies all scalar outputs to the host in one transfer. */
 static gnnc_status download_scalars(RtDevice *d) {
     char *to = d->read_back;
     gnnc_status st = d->ops->download(d, to, (char *)d->fixed + d->in_bytes, d->out_bytes);

@@ -48,6 +48,7 @@ static bool is_temp_of(const RtExec *x, int phase, int b) {
 }
 
 /* ---- buckets -------- */
+/* Releases the recordings of the training step for all buckets, since they hold old addresses. */
 void rt_device_forget_buckets(RtDevice *d) {
     for (int i = 0; i < RT_LANES * RT_BUCKETS; i++) {
         RtDevicePhase *p = &d->batch.bucket[i / RT_BUCKETS][i % RT_BUCKETS];
@@ -70,7 +71,7 @@ static int64_t part_of(int64_t n, int shift) {
     return (n + ((int64_t)1 << shift) - 1) >> shift;
 }
 
-/* Does the batch fit into the bucket of most/2^shift? */
+/* Whether the batch fits into the bucket whose sizes are most / 2^shift. */
 static bool fits_bucket(const RtExec *x, const int64_t *most, int shift) {
     for (int i = 0; i < x->program->n_spaces; i++) {
         const rt_space *s = &x->program->spaces[i];
@@ -79,7 +80,8 @@ static bool fits_bucket(const RtExec *x, const int64_t *most, int shift) {
     return true;
 }
 
-/* The first rows of a space are no more than its rows, nor than those that more layers need. */
+/* Lowers sizes n[] so that the first rows of a space, which a layer needs, are no more than all of
+ * its rows, nor than the rows that a layer with more hops needs. */
 static void nest(const rt_program *p, int64_t *n) {
     for (int i = 0; i < p->n_spaces; i++)
         for (int k = 0; k < p->n_spaces; k++) {
@@ -171,7 +173,8 @@ static size_t lay(Lay *l, size_t n) {
     return at;
 }
 
-/* Offsets until there is a block. */
+/* Gives buffer b of the batch its place in the block that is being laid out: an offset, until the
+ * block is allocated. */
 static gnnc_status lay_buffer(Lay *l, int b) {
     RtPlaces *at = &l->d->batch.at;
     size_t n;
@@ -249,7 +252,8 @@ static RtGather gather_of(const Lay *l, int b, int64_t first) {
                       .word_bytes = word_bytes(t->row_bytes)};
 }
 
-/* Writes the list and the numbers of rows into the block on the host. */
+/* Writes, into the block on the host that is uploaded with the batch, the list of gathers and the
+ * row numbers that they read. */
 static void list_gathers(const Lay *l) {
     RtDeviceBatch *batch = &l->d->batch;
     char *host = batch->lane[batch->slot].host;
@@ -315,7 +319,8 @@ out:
     return st;
 }
 
-/* In front of the step, behind the upload of the data. */
+/* Launches the kernel that takes all columns of the batch from the whole ones; before the step,
+ * after the upload of the row numbers. */
 static gnnc_status gather(RtExec *x, RtDevice *d) {
     RtDeviceBatch *b = &d->batch;
     if (!b->n_gathers) return GNNC_OK;
@@ -389,7 +394,8 @@ static gnnc_status copy_runs(RtDevice *d, char *all, const char *from, size_t ro
     return st;
 }
 
-/* One launch, or a copy where that does it. */
+/* Copies n rows of the batch's buffer b to the rows row[first ..] of buffer `to`: by one launch of
+ * a kernel, or by copies where rows follow each other. */
 gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
                                int64_t first, int64_t n) {
     RtDevice *d = x->rt->device;

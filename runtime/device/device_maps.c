@@ -140,7 +140,7 @@ static bool is_wanted(const RtDeviceMaps *m, const void *p, bool relations) {
     return false;
 }
 
-/* Nobody finds an array that went away. */
+/* Removes the device array p from all relations, before it is released. */
 static void forget(RtDeviceMaps *m, const void *p) {
     for (int s = 0; s < exec_of(m)->program->n_spaces; s++) {
         RtRelation *r = &m->rel[s];
@@ -172,7 +172,7 @@ void rt_device_maps_trim(RtExec *x, bool keep_relations) {
     }
 }
 
-/* Room for n elements of everything. */
+/* Makes the working memory for sorting n edges at least that large. */
 static gnnc_status work_for(RtDeviceMaps *m, int64_t n, Work *w) {
     size_t one = ((size_t)n * sizeof(int32_t) / 256 + 1) * 256;
     size_t bins = (size_t)RT_SORT_PARTS * RT_SORT_BINS * sizeof(int32_t), all = 6 * one + bins + 16;
@@ -310,7 +310,8 @@ static RtEdgesOf numbered(RtEdgesOf e, int64_t first) {
     return e;
 }
 
-/* What the file has, on its way; ends lie in [0, nodes). */
+/* Uploads the edges of a relation as the file lists them (the ends were checked to be valid node
+ * numbers), and sets the sizes of relation r. */
 static gnnc_status base_list(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
     const RtBound *b = exec_of(m)->rt->bound;
     const rt_space *s = &exec_of(m)->program->spaces[space];
@@ -326,7 +327,8 @@ out:
     return st;
 }
 
-/* The listing orders of data/relation.h. */
+/* Makes the list of edges from which a relation of the program is built, in the order that
+ * data/relation.h gives for its kind. */
 static gnnc_status list_of(RtDeviceMaps *m, int space, RtEdgeList *l, RtRelation *r) {
     const rt_space *s = &exec_of(m)->program->spaces[space];
     if (s->rel == RT_REL_BASE) return base_list(m, space, l, r);
@@ -458,6 +460,8 @@ out:
 }
 
 /* ---- back to the host -------- */
+/* Copies an array of n elements from the device into new memory of the host, *here, unless the host
+ * has it already or the device has none. */
 static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t size,
                          const void **here) {
     if (*here || !there) return GNNC_OK;

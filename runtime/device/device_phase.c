@@ -67,7 +67,8 @@ static gnnc_status record_warm(RtDevice *d, RtExec *x, const rt_phase *phase, Rt
     return st;
 }
 
-/* One launch, whatever was counted while it was recorded. */
+/* Launches the recording of the phase, which is made first if there is none; it counts as one
+ * launch, whatever was counted while it was recorded. */
 static gnnc_status replay(RtDevice *d, RtExec *x, const rt_phase *phase, RtDevicePhase *p) {
     gnnc_counters *count = &d->x->rt->count;
     int64_t launches = count->launches, library_calls = count->library_calls;
@@ -234,7 +235,8 @@ gnnc_status rt_device_assert(RtExec *x, const char *text, const uint8_t *cond, i
     return st == GNNC_OK ? rt_check_assert(x, text, here, count) : st;
 }
 
-/* Work of a library call; what was recorded knows the old place. */
+/* *p gets working memory of n_bytes for a library call. Where it must grow, recordings are
+ * forgotten, since they hold the old address. */
 static gnnc_status work_of(RtDevice *d, size_t n_bytes, void **p) {
     gnnc_status st = GNNC_OK;
     if (n_bytes > d->work_bytes && d->recording) { /* nothing is allocated now: record_warm() */

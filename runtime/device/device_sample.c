@@ -30,7 +30,8 @@ static const double *src_time_of(const RtDeviceSampler *s, const RtSampleRel *re
     return s->spec.temporal ? s->g.type[rel->src_type].time : NULL;
 }
 
-/* A relation, as far as it was there before. */
+/* What the kernels that draw need to know of relation r, of arrays that the device had before
+ * sampling. */
 static RtDrawRel described(const RtDeviceSampler *s, int r) {
     const RtSampleRel *rel = &s->g.rel[r];
     const RtDrawHas *has = &s->has[r];
@@ -57,7 +58,7 @@ static bool chooses(const RtDeviceSampler *s) {
     return any;
 }
 
-/* Must edges be looked at one by one? */
+/* Whether edges of a row must be looked at one by one to know which may be drawn. */
 static bool scans(const RtDeviceSampler *s) {
     bool any = false;
     for (int r = 0; r < s->g.n_rels; r++) {
@@ -172,7 +173,8 @@ out:
     return st;
 }
 
-/* Tables and fan-outs of a slot, which its batches have in common. */
+/* Writes to the slot the tables of node types and relations and the fan-outs, which are the same
+ * for all its batches. */
 static void write_tables(RtDeviceSampler *s, const RtDrawSlot *slot) {
     const RtDrawLayout *a = &s->at;
     RtDrawType *type = (void *)(slot->host + a->types);
@@ -288,6 +290,7 @@ void rt_device_sampler_free(RtDeviceSampler *s) {
 }
 
 /* ---- a batch -------- */
+/* The arguments of the kernels that draw a batch into the slot. */
 static RtDraw draw_of(const RtDeviceSampler *s, const RtDrawSlot *slot) {
     RtDraw d = s->draw;
     const RtDrawLayout *a = &s->at;
@@ -334,7 +337,7 @@ static void *at_host(const RtDrawSlot *slot, size_t offset) {
     return slot->host + offset;
 }
 
-/* Sizes, and where arrays will be. */
+/* Fills in the sizes of the batch, and the places in the slot where its arrays will be. */
 static void fill(const RtDeviceSampler *s, const RtDrawSlot *slot, const RtSampleAt *at,
                  int64_t n_seeds, RtBatch *b) {
     const RtDrawLayout *a = &s->at;

@@ -25,7 +25,7 @@ static int64_t largest_degree(const RtSampleRel *r, int64_t n_dst) {
     return most;
 }
 
-/* Edges of relation r that so many rows draw. */
+/* The most edges of relation r that so many rows can draw with this fan-out. */
 static int64_t edges_of(const RtDeviceSampler *s, int r, int64_t rows, int32_t fanout) {
     const RtSampleRel *rel = &s->g.rel[r];
     int64_t trees = s->spec.how.disjoint ? s->n_seeds : 1;

@@ -140,7 +140,8 @@ void rt_device_spmm_close(RtDevice *d) {
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
-/* A batch that has index arrays or weights of its own is another matrix. */
+/* Makes sparse product i by the library; *made: whether it did. A batch whose index arrays or
+ * weights are elsewhere is another matrix than the planned one: the kernel makes it. */
 gnnc_status rt_device_spmm(RtExec *x, int i, bool *made) {
     RtDevice *d = x->rt->device;
     RtError *err = &x->rt->err;

@@ -45,7 +45,8 @@ static bool is_asked_to_stop(const RtRuntime *rt) {
     return sigandset(&pending, &pending, &asks) == 0 && !sigisemptyset(&pending);
 }
 
-/* A loop that ends is waited for, as the epoch is: a second says which one does not. */
+/* Fails if a stop was asked for over a second ago: a loop that ends is waited for, one that does
+ * not is stopped, with its line. */
 static gnnc_status check_stop(RtRuntime *rt, const char *line) {
     if (!is_asked_to_stop(rt)) return GNNC_OK;
     double now = rt_now();

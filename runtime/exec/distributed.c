@@ -36,7 +36,8 @@ RtRange rt_dist_part_rows(const RtExec *x, int space, int64_t part) {
 }
 
 /* ---- cuts ----------------------------------------------------------------------------------- */
-/* Each part's rows in equal pieces. */
+/* Cuts the rows of each part of the table into equal pieces, RT_SUM_CHUNKS in all; to[] gets the
+ * bounds. */
 static void cut_table(const RtDist *o, const RtTable *t, int64_t *to) {
     for (int64_t p = 0; p < o->n_parts; p++) {
         int64_t from = first_cut(o, p), n = first_cut(o, p + 1) - from;

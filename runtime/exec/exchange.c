@@ -75,7 +75,7 @@ static gnnc_status follow(RtExec *x, const rt_exchange_step *e, const rt_reach *
     return GNNC_OK;
 }
 
-/* Rows of others among those that are wanted, by process. */
+/* Lists the wanted rows that other processes own, ordered by process. */
 static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wanted, Lists *l) {
     const RtDist *o = x->rt->dist;
     int64_t n = 0, rows = rt_size(x->program, x->n, e->space);
@@ -95,7 +95,8 @@ static gnnc_status list(RtExec *x, const rt_exchange_step *e, const uint8_t *wan
 }
 
 /* ---- telling each other --------------------------------------------------------------------- */
-/* How many rows each wants of each, and then which. */
+/* Tells each process which of its rows this one wants, first how many, then which; h->to gets what
+ * others want of this one. */
 static gnnc_status ask(RtExec *x, RtMessages *m, RtHalo *h, int64_t *count) {
     const RtDist *o = x->rt->dist;
     gnnc_status st;
@@ -254,7 +255,7 @@ static int64_t count_in(const uint8_t *wanted, RtRange r) {
     return n;
 }
 
-/* Rows that the process o->rank reads of the others. */
+/* Adds to *to the rows that process o->rank reads of the others. */
 static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wanted, int64_t row,
                               gnnc_traffic *to) {
     const RtDist *o = x->rt->dist;
@@ -270,7 +271,7 @@ static gnnc_status count_halo(RtExec *x, const rt_exchange_step *e, uint8_t *wan
     return st;
 }
 
-/* What goes from the process o->rank to all others. */
+/* Adds to *to what process o->rank sends to all others where all rows are exchanged. */
 static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_traffic *to) {
     const RtDist *o = x->rt->dist;
     RtRange own = e->cuts ? rt_dist_chunks(o, o->rank) : rt_dist_rows(x, e->space, o->rank);

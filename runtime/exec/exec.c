@@ -120,7 +120,8 @@ static void put_value(Line *l, const RtExec *x, int b, int64_t i) {
         put(l, "%.*g", dt == RT_F32 ? 6 : dt == RT_F16 || dt == RT_BF16 ? 4 : 12, v);
 }
 
-/* What a glance at a large value tells. */
+/* Appends to the line, for a value of n elements, their number, the least, mean and greatest of the
+ * finite ones, and how many are not finite. */
 static void put_summary(Line *l, const RtExec *x, int b, int64_t n) {
     double least = INFINITY, most = -INFINITY, sum = 0;
     int64_t strange = 0;
@@ -139,7 +140,8 @@ static void put_summary(Line *l, const RtExec *x, int b, int64_t n) {
     if (strange) put(l, ", %lld not finite", (long long)strange);
 }
 
-/* A scalar as itself, more elements in brackets, many with a summary. */
+/* Appends buffer b to the line: a scalar as itself, more elements in brackets, many with a summary.
+ */
 static void put_values(Line *l, const RtExec *x, int b) {
     enum { SHOWN = 8 };
     int64_t n = x->program->buf_count(b, x->n);

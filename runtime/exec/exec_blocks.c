@@ -31,7 +31,8 @@ void rt_blocks_begin(RtExec *x, int64_t rows, const int *local, int n) {
     x->rt->blocks = (RtBlocks){.rows = rows, .local = local, .n_local = n, .i = -1};
 }
 
-/* Without rows there is one block, too: sums over nothing are zeros. */
+/* Goes on to the next block of rows; false after the last one. Without rows there is still one
+ * block, as sums over nothing are zeros. */
 bool rt_blocks_next(RtExec *x) {
     RtBlocks *l = &x->rt->blocks;
     int64_t size = rt_block_rows(l->rows), lo = ++l->i * size;
@@ -53,7 +54,8 @@ void rt_blocks_end(RtExec *x) {
     *l = (RtBlocks){.on = false};
 }
 
-/* On a device all steps do all rows. */
+/* *n_bytes gets the memory that buffer b needs: of one block only, if it is local to a loop over
+ * blocks. On a device, where steps run on all rows, it is the whole size. */
 gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes) {
     const rt_buf *buf = &x->program->bufs[b];
     gnnc_status st = rt_buf_bytes(x, b, n_bytes);

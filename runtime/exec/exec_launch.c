@@ -67,7 +67,7 @@ static void take_chunks(void *arg, int member, int n_members) {
     rt_profile_share_end(l->x, member, since);
 }
 
-/* Iterations [lo, hi) of a parallel loop. */
+/* Runs iterations [lo, hi) of a kernel's parallel loop, cut into chunks for the team's threads. */
 static void launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t lo, int64_t hi) {
     if (rt_step_first(x)) x->rt->count.launches++;
     int64_t extent = hi - lo, n_chunks = extent < RT_CHUNKS ? extent : RT_CHUNKS;
@@ -88,7 +88,8 @@ static void take_maps(Loop *l, int n_maps, const int *map) {
     for (int i = 0; i < l->n_ptr; i++) l->ptr[i] = x->buf[x->program->maps[map[i]].ptr_buf];
 }
 
-/* In a block, as many iterations per row as the loop has of all rows. */
+/* Runs a kernel whose parallel loop has `extent` iterations; in a loop over blocks only those of
+ * the block's rows, extent / rows for each. */
 void rt_launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t extent) {
     const RtBlocks *b = &x->rt->blocks;
     int64_t per_row = b->on && b->rows > 0 ? extent / b->rows : 0;

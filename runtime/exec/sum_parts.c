@@ -33,7 +33,8 @@ static void add(const Tree *w, float *to, const float *more) {
     for (int64_t i = 0; i < w->count; i++) to[i] += more[i];
 }
 
-/* Of parts [lo, hi), all of them own. */
+/* Sums the parts [lo, hi), all of them this process's own, into `to`, as a binary tree: the order
+ * of additions depends on part numbers only. */
 static void sum_own(Tree *w, int64_t lo, int64_t hi, int depth, float *to) {
     if (hi - lo == 1) {
         if (w->st == GNNC_OK) w->st = w->s->of_part(w->x, w->s->user, lo, to);
@@ -61,7 +62,8 @@ static int64_t uppermost(Tree *w, RtRange parts, int64_t lo, int64_t hi, int dep
     return n + uppermost(w, parts, mid, hi, depth + 1, to ? to + n * w->count : NULL);
 }
 
-/* The sum over [lo, hi), of the nodes from *next on. */
+/* The sum over the parts [lo, hi), made of the sums that processes have brought, from *next on, in
+ * the same tree as sum_own() uses. */
 static const float *sum_all(Tree *w, int64_t lo, int64_t hi, int depth, const float **next) {
     for (int r = 0; r < w->o->n; r++) {
         if (!is_within(rt_dist_parts(w->o, r), lo, hi)) continue;
@@ -110,7 +112,8 @@ static void all_gather_nodes(Tree *w, float *nodes, float *to) {
         memcpy(to, sum_all(w, 0, o->n_parts, 0, &next), (size_t)w->count * sizeof *to);
 }
 
-/* Own nodes, cut into the processes' pieces: those of a process lie side by side. */
+/* Cuts this process's sums into the pieces that each process adds up; the pieces for one process
+ * lie side by side. */
 static void cut_nodes(const Tree *w, const float *nodes, float *cut) {
     for (int r = 0; r < w->o->n; r++) {
         RtRange piece = piece_of(w->o, w->count, r);

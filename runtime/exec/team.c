@@ -114,7 +114,8 @@ void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     wait_for_members(t);
 }
 
-/* The host's signals are for the host's threads; faults stay with who makes them. */
+/* Blocks all signals but those of faults, for the team's threads to be started so: the host's
+ * signals are for the host's threads. *before gets the mask that was. */
 static void block_signals(sigset_t *before) {
     static const int fault[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
     sigset_t s;

@@ -53,7 +53,7 @@ static double score(const RtExplain *x) {
     return sum;
 }
 
-/* Of the batch as it is now. */
+/* Runs the prediction on the batch as it is now: with the cuts and masks in place. */
 static gnnc_status predict(RtExplain *x) {
     gnnc_session *s = x->s;
     gnnc_status st;
@@ -286,7 +286,7 @@ out:
     return st;
 }
 
-/* Is anything told of it? */
+/* Whether the part is listed in the explanation: it has rows in the batch, or a gradient. */
 static bool is_told(const RtExplain *x, const Parts *a, int i) {
     const gnnc_part *p = &a->part[i];
     bool relation = i >= a->of_relation && i < a->of_path;
@@ -303,7 +303,8 @@ static bool comes_first(const gnnc_part *p, const gnnc_part *q) {
     return v != w ? v > w : fabs(p->gradient) > fabs(q->gradient);
 }
 
-/* Each kind by itself, the weightiest first. */
+/* Puts the parts that are told into the explanation: kind after kind, those of a kind ordered by
+ * weight (ages by age). */
 static void take_parts(RtExplain *x, Parts *a) {
     int n = 0;
     for (int i = 0; i < a->n; i++) {

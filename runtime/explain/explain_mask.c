@@ -104,7 +104,8 @@ void rt_explain_cut(RtExplain *x, RtExplainCut how, int which) {
 }
 
 /* ---- columns -------------------------------------------------------------------------------- */
-/* The mean of what is known, of each number of a row. */
+/* The mean of the known (finite) values of each number of a column's rows; 0 where none is known.
+ */
 static void find_means(const RtColumn *c, int64_t width, double *mean) {
     for (int64_t k = 0; k < width; k++) {
         double sum = 0, n = 0;

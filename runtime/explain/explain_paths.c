@@ -23,7 +23,8 @@ static const char *path_name(RtExplain *x, int parent, int rel, int type) {
                           back ? "->" : "-", table);
 }
 
-/* That path's number; -1: no memory. */
+/* The number of the path that goes on from path `parent` along relation rel; a new one if it was
+ * not met yet. -1: out of memory. */
 static int path_of(RtExplain *x, int parent, int rel, int type) {
     for (int i = 0; i < x->n_paths; i++)
         if (x->path[i].parent == parent && x->path[i].rel == rel) return i;
@@ -41,7 +42,8 @@ static int path_of(RtExplain *x, int parent, int rel, int type) {
     return x->n_paths++;
 }
 
-/* Edges into nodes [lo, hi) of the relation's destinations lead a hop further. */
+/* Follows the edges of the relation whose destinations are nodes [lo, hi): notes the path of each
+ * edge and of each source that had none. False: out of memory. */
 static bool follow(RtExplain *x, int rel, int64_t lo, int64_t hi) {
     const rt_space *sp = &x->p->spaces[x->map->space_of_rel[rel]];
     const RtBatchEdges *e = &x->b->edges[rel];

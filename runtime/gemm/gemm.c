@@ -148,7 +148,7 @@ static bool run_tile(Job *j, int64_t tile, int member) {
     return true;
 }
 
-/* Panels of all tiles of B, counted through. */
+/* What each thread of the team does to pack B: its share of the panels of all tiles. */
 static void run_packs(void *arg, int member, int n_members) {
     Job *j = arg;
     int64_t width = j->amx ? RT_PIECES_PANEL : RT_PANEL;
@@ -165,7 +165,8 @@ static void run_packs(void *arg, int member, int n_members) {
     }
 }
 
-/* Adds the k ranges in order, rows [lo, hi) of all batches. */
+/* Adds the partial results of the pieces of k, in order, for rows [lo, hi) counted through all
+ * matrices. */
 static void add_parts(const Job *j, int64_t lo, int64_t hi) {
     const rt_gemm *g = &j->g;
     for (int64_t r = lo; r < hi; r++) {
@@ -331,7 +332,8 @@ static gnnc_status get_scratch(RtExec *x, Job *j) {
     return GNNC_OK;
 }
 
-/* Only the rows of the present block: of m, or of a long k. */
+/* Restricts the job to the rows of the block that is being run: rows of C, or of a long k its
+ * summands. */
 static void take_block(const RtBlocks *l, Job *j) {
     int64_t *rows = j->g.long_k ? &j->g.k : &j->g.m;
     *rows = l->hi - l->lo;

@@ -144,7 +144,7 @@ static RtTile16 tile_at(const Job *j, int64_t tile) {
 }
 
 /* ---- work --------------------------------------------------------------------------------- */
-/* Panels of all tiles of B, counted through. */
+/* What each thread of the team does to pack B: its share of the panels of all tiles. */
 static void run_packs(void *arg, int member, int n_members) {
     const Job *j = arg;
     int64_t panels = j->by->panels(least(j->g.n, RT_TILE_16_COLS));
@@ -176,7 +176,8 @@ static void run_tiles(void *arg, int member, int n_members) {
     rt_profile_share_end(j->x, member, since);
 }
 
-/* Adds the ranges of k in order. */
+/* What each thread does to add the partial results of the pieces of k, in order, for its share of
+ * rows. */
 static void run_sums(void *arg, int member, int n_members) {
     const Job *j = arg;
     const rt_gemm *g = &j->g;
@@ -359,7 +360,8 @@ void rt_gemm_16_pack_whole(const RtExec *x, const rt_gemm *g, const void *b, voi
 }
 
 /* ---- all --------------------------------------------------------------------------------- */
-/* Only the rows of the present block: of m, or of a long k. */
+/* Restricts the job to the rows of the block that is being run: rows of C, or of a long k its
+ * summands. */
 static void take_block(const RtBlocks *l, Job *j) {
     rt_gemm *g = &j->g;
     *(g->long_k ? &g->k : &g->m) = l->hi - l->lo;

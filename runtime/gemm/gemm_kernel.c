@@ -114,7 +114,8 @@ INLINE_AVX2 __m256i first_lanes(int n) {
     return _mm256_loadu_si256((const void *)(all + 8 - n));
 }
 
-/* Sums of sixteen columns a row, of which n are the product's. */
+/* Stores, or adds, a row's sums of up to sixteen columns, of which only the first n are the
+ * product's. */
 AVX2 static void store_some(const Panel *t, int at, int n, const float *sum) {
     for (int j = 0; j < n; j += 8) {
         __m256i lanes = first_lanes(n - j < 8 ? n - j : 8);
@@ -197,7 +198,7 @@ INLINE_AVX2 void transpose(__m256 x[8]) {
     UNROLL for (int i = 0; i < 8; i++) x[i] = y[i];
 }
 
-/* One column: the lanes are rows, of which there are eight. */
+/* Computes a panel of one column: the eight lanes of a vector are eight rows. */
 AVX2 static void thin(const Panel *t) {
     __m256 acc = _mm256_setzero_ps(), x[8];
     int64_t row = t->a_row, col = t->a_col, p = 0;

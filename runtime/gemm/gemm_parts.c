@@ -27,7 +27,7 @@ static gnnc_status multiply(const Own *w, const rt_gemm *g, const char *a, const
     return rt_gemm_f32(w->x, g, (const float *)a, (const float *)b, c);
 }
 
-/* Makes the product for the rows of one part of the data. */
+/* Makes the product for the rows that lie in one part of the data. */
 static gnnc_status rows_of_part(const Own *w, int64_t part) {
     RtRange r = rt_dist_part_rows(w->x, w->space, part);
     rt_gemm g = *w->g;

@@ -107,7 +107,7 @@ static inline __mmask16 lanes(int64_t n) {
     return n <= 0 ? 0 : n >= SIDE ? 0xffff : (__mmask16)(0xffff >> (SIDE - n));
 }
 
-/* Columns of 16 rows become rows. */
+/* Transposes a square of 16 x 16 numbers, a row in each register. */
 INLINE_AMX void transpose(__m512 r[SIDE]) {
     __m512 t[SIDE];
     UNROLL for (int i = 0; i < SIDE; i += 2) {

@@ -58,7 +58,8 @@ static bool has_units(void) {
            RT_CPU_HAS(AVX512_BF16, "avx512bf16");
 }
 
-/* The kernel gives tile registers to a process that asks; asking again is no harm. */
+/* Whether this process can use AMX for bf16: the processor has it, and the system gives tile
+ * registers when asked. Asking again is harmless. */
 bool rt_amx_use(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
     unsigned a, b, c, d;
@@ -91,7 +92,8 @@ AMX void rt_amx_end(void) {
 }
 
 /* ---- packing ------------------------------------------------------------------------------ */
-/* Rows become columns, 16 x 16 pairs: transposed within 128 bits, then across. */
+/* Transposes a square of 16 x 16 pairs, a row in each register: within 128 bits first, then across.
+ */
 UNITS static void transpose(__m512i r[16]) {
     __m512i t[16];
     for (int i = 0; i < 16; i += 2) {

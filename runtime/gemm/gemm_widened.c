@@ -44,7 +44,7 @@ static void widen(rt_dtype t, float *to, const uint16_t *from, int64_t n, int64_
     for (int64_t i = 0; i < n; i++) rt_to_f32(t, to + i * length, from + i * step, length);
 }
 
-/* k rows of a panel from `b` on, [k][cols]. */
+/* Packs k rows of B from `b` on, widened to f32, as [k][cols]. */
 static void pack_block(const RtTile16 *t, const uint16_t *b, int64_t k, int64_t cols, float *to) {
     if (t->b_col == 1) widen(t->in, to, b, k, cols, t->b_row);
     for (int64_t j = 0; t->b_col != 1 && j < cols; j++) {
@@ -103,7 +103,8 @@ static int64_t rows_of(const RtTile16 *t) {
     return t->a_col == 1 ? ROWS : ROWS_APART;
 }
 
-/* A long k: a block of B is packed once, and used for all rows. */
+/* Computes a tile of a product with a long k: each block of B is packed once and used for all rows.
+ */
 static bool long_tile(const RtTile16 *t, Room *r) {
     for (int64_t p = 0; p < t->k; p += BLOCK_K) {
         RtTile16 part = *t;

@@ -34,7 +34,8 @@ static void place(void *to, int64_t u, int64_t v) {
     l->adj[l->ptr[v + 1]++] = (idx_t)u;
 }
 
-/* Repeated neighbours go: last[v] tells for whom v was seen last. */
+/* Removes repeated neighbours from each vertex's list. last[v] is the vertex for which v was seen
+ * last. */
 static gnnc_status drop_repeated(Lists *l, RtError *err) {
     int64_t n = l->how->n;
     idx_t *last = RT_NEWN(&l->pool, idx_t, n), k = 0;
