@@ -143,7 +143,7 @@ typedef struct {
     bool own_process;        /* it may be copied, and tools write to its standard error */
     const OutsideFile *file; /* looked for before the file system's */
     int n_files;
-    bool only_files;          /* .. and nothing else is read, but for the library's own folder */
+    bool only_files;          /* only `file` is read, and what the library's folder has */
     const char *library;      /* where that is; NULL: not known yet */
     const char *home;         /* where the runtime is looked for; NULL: as cli_files.c says */
     const char *temp;         /* the private directory, where tools have theirs; NULL: none yet */

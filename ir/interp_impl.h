@@ -65,7 +65,7 @@ struct Interp {
     OpTensor *value; /* by Op.id */
     bool *done;
     const OpTensor **now;  /* operands of the loop whose body runs; NULL = none does */
-    const OpTensor **then; /* .. in the next iteration */
+    const OpTensor **then; /* operands of that loop in its next iteration */
     const char *error;
 };
 

@@ -238,8 +238,8 @@ enum {
 
 typedef enum { RED_SUM, RED_MAX, RED_MIN } RedKind;
 
-/* What the model asks of fusion for a value: `store x`, `fuse x`. */
-/* .. and a pass: in a kernel of its own, which no other joins. */
+/* What is asked of fusion for a value: by the model (`store x`, `fuse x`), or by a pass (ASK_APART:
+ * computed by a kernel of its own, which no other value joins). */
 typedef enum { ASK_NOTHING, ASK_STORE, ASK_FUSE, ASK_APART, N_ASKS } OpAsk;
 
 /* What an output is for. */
@@ -366,10 +366,10 @@ enum {
 /* A number of the model that is said when the program runs. */
 typedef struct ModelOption {
     const char *name;          /* "hidden", as the model calls it */
-    Space *dim;                /* whose size it is; NULL: a real number, which functions read as an
-                                * input */
-    const char *input;         /* .. of this name */
-    double first, least, most; /* first: where nobody says another */
+    Space *dim;                /* whose size it is; NULL: it is a real number, which functions read
+                                * as the input `input` */
+    const char *input;         /* name of that input */
+    double first, least, most; /* the value where none is given, and the bounds of what may be */
     const char *why;           /* the assertion that it must hold; NULL: none */
     Span span;
 } ModelOption;
@@ -489,7 +489,7 @@ Func *func_new_body(Module *m, Func *f);
 void space_rename(Module *m, Space *s, const char *name); /* name must be free */
 void sym_rename(Module *m, Sym *s, const char *name);     /* name must be free */
 void module_note(Module *m, const Func *f, Span at, bool stops, const char *text); /* once */
-/* .. of a function by its name; false: it was there. */
+/* The same, of a function that is named; false: the note was there already. */
 bool module_note_of(Module *m, const char *func, Span at, bool stops, const char *text);
 Func *func_find(const Module *m, const char *name);
 Func *func_of(const Module *m, Phase phase); /* NULL: m has none */
@@ -509,7 +509,7 @@ typedef struct {
     Span span;  /* given to new ops */
     DType want; /* .. with this, where they have none */
     bool update;
-    Span site; /* .. and this place as the call site, where it is one */
+    Span site; /* call site that places of new ops get, where it is a place */
 } Builder;
 
 /* Appends to f before `at` (NULL: at the end) what stands for `like`. */

@@ -34,7 +34,7 @@ typedef struct {
     struct Fact {
         Space *rows;   /* a function of such a row alone; NULL: it is none */
         bool is_root;  /* to be computed once, and gathered */
-        Op *moved;     /* .. over distinct rows */
+        Op *moved;     /* its value computed over distinct rows */
         bool reported; /* that it is too little work */
     } *fact;           /* by op id */
     Space **longest;   /* by space id of a whole type: the longest of its roots' rows */

@@ -29,7 +29,7 @@ typedef struct {
     Module *m;
     Func *f;
     const int *uses; /* by op id */
-    bool *inner;     /* .. is it read by a sum of its type alone? */
+    bool *inner;     /* by op id: the only reader is a sum of the same type */
 } Factor;
 
 /* Whether the operation adds floating-point tensors. */

@@ -41,8 +41,8 @@ typedef struct {
 /* Whether the loss is scaled: `off` is told to the passes, the rest they tell (loss_scale.c). */
 typedef struct {
     bool off;
-    bool scaled; /* the loss was scaled .. */
-    bool needed; /* .. and a gradient lies in memory in f16 */
+    bool scaled; /* the loss was scaled */
+    bool needed; /* it was scaled, and a gradient lies in memory in f16 */
 } PassScale;
 
 struct Pass;
@@ -57,7 +57,7 @@ typedef struct {
 
 /* What a pass could not do, and why. */
 typedef struct {
-    const char *pass, *of; /* .. as above */
+    const char *pass, *of; /* name of the pass; of a pass over loops the kernel's, else NULL */
     Span at;
     const char *text;
     const Op *op;     /* that lies in memory because of it; NULL: it is about something else */
@@ -77,16 +77,17 @@ void pass_refusals_put(Ctx *c, StrBuf *to, const PassRecord *from);
 typedef struct PassCtx {
     Ctx *ctx;
     Arena *a;
-    PassChoices *choices;    /* NULL: first answers everywhere */
-    StrBuf *remarks;         /* what was done and why not, one line each; NULL = nobody asks */
-    PassRecord *record;      /* NULL: nobody asks */
-    const char *of;          /* of a pass over loops the kernel's name; else NULL */
-    DType precision;         /* of large values; DT_VOID: as written */
-    PassRanges *ranges;      /* .. of those that it holds; NULL: of all */
-    PassScale *scale;        /* NULL: nobody asks */
+    PassChoices *choices; /* NULL: first answers everywhere */
+    StrBuf *remarks;      /* what was done and why not, one line each; NULL = nobody asks */
+    PassRecord *record;   /* NULL: nobody asks */
+    const char *of;       /* of a pass over loops the kernel's name; else NULL */
+    DType precision;      /* of large values; DT_VOID: as written */
+    PassRanges
+        *ranges;      /* measured ranges: only values that `precision` holds get it; NULL: all do */
+    PassScale *scale; /* NULL: nobody asks */
     const char *dump_values; /* "z,h": values that outputs show; NULL: none */
-    int n_rewrites;          /* that were asked for so far .. */
-    int rewrite_from;        /* .. of which those from this one on are refused; 0: none is */
+    int n_rewrites;          /* number of changes that passes asked for so far */
+    int rewrite_from;        /* changes from this number on are refused; 0: none is */
 } PassCtx;
 
 /* May a pass make its next change?  One that asks before each of them, in an order that is always
@@ -104,7 +105,8 @@ typedef struct Pass {
     unsigned bars;                      /* facts that must not hold yet */
     /* Of a pass over the step plan, whose `run` is NULL. */
     bool (*run_plan)(PassCtx *p, struct Plan *plan);
-    bool moves_steps; /* .. or looks at neighbours: steps of dumps are to be last before it */
+    bool moves_steps; /* it moves steps or looks at neighbouring ones: steps of dumps go last before
+                         it */
     /* Of a pass over the loops of a kernel. */
     bool (*run_loops)(PassCtx *p, struct Loops *l);
 } Pass;
@@ -120,9 +122,9 @@ const Pass *pass_at(int i);
 /* How far a compile has come, over all levels. */
 typedef struct {
     int n;                   /* passes that ran */
-    int n_spare;             /* that came and that a program can do without */
-    const struct Pass *last; /* that ran .. */
-    int nth;                 /* .. and which run of it that was, from 1 on */
+    int n_spare;             /* passes that came and that a program can do without */
+    const struct Pass *last; /* the last pass that ran */
+    int nth;                 /* which run of that pass it was, from 1 */
     bool stopped;            /* by stop_after */
     VEC(const Pass *) met;   /* those that ran or were left out, in their order */
 } PassProgress;
@@ -161,7 +163,7 @@ typedef struct {
     FILE *dump;     /* where dumps and times go */
     StrBuf *remarks;
     PassRecord *record; /* NULL: nobody asks */
-    bool record_diffs;  /* .. also for what each pass changed */
+    bool record_diffs;  /* `record` also gets what each pass changed */
     const char *of;     /* of passes over loops the kernel's name */
     PassChoices *choices;
     DType precision;

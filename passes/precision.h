@@ -27,8 +27,8 @@ typedef struct Precision {
 } Precision;
 
 enum {
-    PREC_SUMMED = 1, /* features go into a sum along them, by way of a function of wide range .. */
-    PREC_RANGED = 2, /* .. or by any way */
+    PREC_SUMMED = 1, /* features go into a sum along them, through a function of wide range */
+    PREC_RANGED = 2, /* features go into a sum along them, in any way */
     PREC_ERROR = 4,  /* made, element by element, of the numbers that are learned */
 };
 void prec_find_facts(Precision *p);

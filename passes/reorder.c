@@ -38,7 +38,7 @@ typedef struct {
     Op *product;    /* contract x, W */
     Op *view;       /* between the terms and the contraction: other names for their spaces */
     bool crossed;   /* a segment sum was seen */
-    bool fewer;     /* .. and all that were have fewer sums than rows */
+    bool fewer;     /* all segment sums seen have fewer segments than rows */
     bool many_leaves;
 } Reorder;
 

@@ -75,7 +75,7 @@ const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op);
 const char *pass_range_refuses_saved(const PassCtx *p, const char *name); /* by @load */
 /* The loss scale that suits the largest of all gradients; infinite: there are none. */
 double pass_range_scale(const PassCtx *p);
-/* .. and what it was, "at most 3.2"; NULL: it was not measured. */
+/* The measured range of a value, in words: "at most 3.2"; NULL: it was not measured. */
 const char *pass_range_text(const PassCtx *p, const Func *f, const Op *op);
 
 /* What people know the operation by: its name in the model, or what it is. */
@@ -94,9 +94,9 @@ const char *pass_ops_text(PassCtx *p, const PassOps *of);
 void pass_remark(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* The same of what was not done, which costs something: --report=missed has it, too. */
 void pass_refusal(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
-/* .. which costs nothing, as nothing would be better. */
+/* The same of what was not done since it would gain nothing: it costs nothing. */
 void pass_declined(PassCtx *p, Span at, const char *pass, const char *fmt, ...) PRINTF_LIKE(4, 5);
-/* .. because of which op lies in memory; cure: what would change it. */
+/* As pass_refusal(), of what makes the value of op lie in memory; cure: what would change that. */
 void pass_refusal_of(PassCtx *p, const Op *op, const char *cure, const char *pass, const char *fmt,
                      ...) PRINTF_LIKE(5, 6);
 

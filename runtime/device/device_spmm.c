@@ -5,8 +5,8 @@
 
 typedef struct RtSpmm {
     rt_spmm is;
-    void *product;                  /* of the library; NULL: the kernel makes it, .. */
-    bool failed;                    /* .. or from then on */
+    void *product; /* the library's plan of it; NULL: the program's kernel makes it */
+    bool failed;   /* the library failed: the kernel makes it from then on */
     const void *ptr, *idx, *weight; /* places that it was opened for */
 } RtSpmm;
 

@@ -69,7 +69,7 @@ gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m);
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */
 gnnc_status rt_dist_traffic(RtExec *x, int phase, int n, gnnc_traffic *out);
-/* .. in exchange i of the program. */
+/* The same for exchange i of the program alone. */
 gnnc_status rt_dist_traffic_of(RtExec *x, int i, int n, gnnc_traffic *out);
 /* What processes ask of all: the first that is not 0, by rank. */
 gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard);

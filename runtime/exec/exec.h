@@ -40,8 +40,8 @@ typedef struct RtRuntime {
     void *message_user;
     RtTeam *team;            /* NULL = the caller alone */
     struct RtDevice *device; /* where phases run; NULL = here (device.h) */
-    void *stream;            /* the host's there, */
-    bool in_stream;          /* .. if it wants work to be ordered with one */
+    void *stream;            /* the host's stream on the device, if in_stream */
+    bool in_stream;          /* the host wants work to be ordered with that of its stream */
     struct RtBound *bound;   /* the data the program runs on (bind.h) */
     const struct RtWeightsFile
         *given;                    /* weights that came before the data (codes.h); NULL = none */
@@ -51,7 +51,7 @@ typedef struct RtRuntime {
     RtDist *dist; /* rows that processes share (distributed.h); NULL = the program shares none */
     bool vars_changed;          /* by somebody else than a phase: what is kept of them is old */
     const double *option_value; /* [n_options] of the model; NULL: as where nobody says others */
-    const bool *option_known;   /* .. which somebody said before data are bound; NULL: none */
+    const bool *option_known;   /* [n_options] given before data are bound; NULL: none was */
     const int32_t *fanout;      /* [n_hops] drawn in place of the program's; NULL: that */
     bool spill;                 /* working memory that does not fit may lie in a file */
     bool amx;                   /* f32 matrix products may use AMX (gemm_pieces.h) */
@@ -100,7 +100,7 @@ gnnc_status rt_buf_bytes(RtExec *x, int b, size_t *n_bytes);
 /* Working memory of one library call, at least n_bytes, 64-byte aligned; the contents are
  * lost at the next call.  NULL: out of memory (recorded).  Allocates only where it grows. */
 void *rt_scratch(RtExec *x, size_t n_bytes);
-/* The fastest way of this machine.  amx: false = as if it had no AMX. */
+/* The fastest way to multiply 16-bit numbers here.  amx: false = as if there were no AMX. */
 RtProducts16 rt_products_16(bool amx);
 /* May it be asked for here?  RT_BY_F32 may everywhere. */
 bool rt_products_16_here(RtProducts16 by);

@@ -65,9 +65,10 @@ bool rt_explain_is_asked(const RtExplain *x, int type, int64_t node);
 gnnc_status rt_explain_paths(RtExplain *x);
 const char *rt_explain_age(int age); /* "7 to 30 days" */
 
-/* explain_mask.c: x->edges, of the batch as it is drawn. */
+/* explain_mask.c.  Copies the edges of the batch, as it was drawn, to x->edges. */
 gnnc_status rt_explain_keep(RtExplain *x);
-/* .. of which the batch has those again that are not cut; which: a type, relation, path or age. */
+/* Gives the batch those edges of x->edges that are not cut.  which: number of the type, relation,
+ * path or age that `how` cuts. */
 void rt_explain_cut(RtExplain *x, RtExplainCut how, int which);
 /* What columns are masked by: the first time a pass over all of them. */
 gnnc_status rt_explain_usual(RtExplain *x);

@@ -46,7 +46,7 @@ typedef struct {
     float *c;
     float *part; /* [splits][batch][m][n]: products of the k ranges, but the one that C holds */
     float *pack; /* own: B, [batch][tile of columns][k][..]: rt_gemm_pack */
-    const float *ready; /* .. made before; NULL = it is to be */
+    const float *ready; /* B packed before; NULL = it is to be packed into `pack` */
     void *room;         /* for both, of the caller's; NULL = rt_scratch's */
     int64_t tile_m, tile_n, tiles_m, tiles_n, splits, k_len, n_tiles;
     int64_t packed;    /* floats of `pack` */

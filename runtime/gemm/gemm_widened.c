@@ -15,8 +15,9 @@
 #include <string.h>
 
 enum {
-    ROWS = 24, /* converted at a time, of a stored by rows: they stay in the first-level cache */
-    ROWS_APART = 96, /* .. by columns: whole cache lines of each; all are multiples of 6 and of 8 */
+    ROWS = 24,       /* rows of A widened at a time, where A is stored by rows: they stay in the
+                        first-level cache */
+    ROWS_APART = 96, /* the same of A stored by columns: whole cache lines; multiples of 6 and 8 */
     TILE_ROWS = 2 * ROWS_APART,
     COLS = RT_TILE_16_COLS,
     BLOCK_K = RT_PANEL_K
