@@ -90,7 +90,8 @@ static Block *block_new(Arena *a, size_t bytes) {
     return b;
 }
 
-/* Allocates n zeroed elements. */
+/* Allocates n elements of `size` bytes, zeroed and aligned. Does not return where memory runs out:
+ * jumps back to ctx_run(). */
 void *arena_alloc(Arena *a, size_t n, size_t size, size_t align) {
     if (size && n > (SIZE_MAX / 2) / size) out_of_memory(a);
     size_t bytes = n * size;
@@ -112,7 +113,7 @@ char *arena_strndup(Arena *a, const char *s, size_t n) {
     return p;
 }
 
-/* Formats a text. */
+/* Formats a text, as vprintf() does, into the arena. */
 char *arena_vprintf(Arena *a, const char *fmt, va_list ap) {
     va_list again;
     va_copy(again, ap);
@@ -123,7 +124,7 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list ap) {
     return p;
 }
 
-/* Formats a text. */
+/* Formats a text, as printf() does, into the arena. */
 char *arena_printf(Arena *a, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -132,7 +133,8 @@ char *arena_printf(Arena *a, const char *fmt, ...) {
     return p;
 }
 
-/* Doubles a growable array. */
+/* Doubles the room of a growable array: a copy in the arena, *cap gets its capacity. Used by
+ * vec_push(). */
 void *vec_grow_(Arena *a, void *old, int *cap, size_t elem_size) {
     if (*cap > INT32_MAX / 2) out_of_memory(a);
     int grown = *cap ? *cap * 2 : 8;
@@ -148,7 +150,7 @@ StrBuf sb_new(Arena *a) {
     return (StrBuf){.a = a};
 }
 
-/* Makes room for more bytes. */
+/* Makes room for `more` bytes and a final 0 in the text buffer. */
 static void sb_reserve(StrBuf *b, size_t more) {
     if (b->s && b->cap - b->n > more) return;
     if (more > SIZE_MAX / 4 || b->cap > SIZE_MAX / 4) out_of_memory(b->a);
@@ -226,7 +228,7 @@ static void strmap_grow(Arena *a, StrMap *m) {
     *m = big;
 }
 
-/* Sets the value of a key. */
+/* Sets the value of a key. The map keeps the pointer to the key, not a copy. */
 void strmap_put(Arena *a, StrMap *m, const char *key, void *val) {
     if (m->n * 3 >= m->cap * 2) strmap_grow(a, m);
     int s = slot_of(m, key);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* ---- inserting --------------------------------------------------------------- */
-/* Inserts an operation into a function's list. */
+/* Inserts an operation into a function's list, before `at`; at the end for NULL. */
 static void link_before(Func *f, Op *op, Op *at) {
     op->func = f;
     op->next = at;
@@ -100,7 +100,8 @@ void op_replace_uses(Func *f, Op *old, Op *with) {
 }
 
 /* ---- inserting an operation -------------------------------------------------------- */
-/* Builds an operation from its prototype and inserts it. */
+/* Makes an operation from its prototype, infers its type and inserts it where the builder stands.
+ * An operation that is wrong is a fault of the caller. */
 Op *b_op(Builder *b, const Op *proto) {
     Op *op = NEW(b->m->a, Op);
     *op = *proto;

@@ -40,7 +40,8 @@ static int64_t ceildiv(int64_t x, int64_t y) {
 }
 
 /* ---- order ---------------------------------------------------------------- */
-/* The order of two expressions. */
+/* Compares two expressions in canonical form: 0 where they are equal, else a negative or a positive
+ * number, by a total order. */
 static int compare(const Expr *x, const Expr *y) {
     if (x == y) return 0;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -141,7 +142,8 @@ static void add_terms(Arena *a, Poly *p, const Expr *x) {
     }
 }
 
-/* Merge sort, since hostile text may have long sums. */
+/* Sorts the terms of a sum; by merging, since hostile text may have long sums. tmp: room for n
+ * terms. */
 static void sort_terms(Term *v, Term *tmp, int n) {
     if (n < 2) return;
     int h = n / 2, i = 0, j = h, k = 0;
@@ -173,7 +175,8 @@ static const Expr *tree_of(Arena *a, Poly *p) {
     return sum ? sum : expr_const(a, 0);
 }
 
-/* The product of two terms. */
+/* The product of two terms: their factors merged in canonical order, their coefficients multiplied.
+ */
 static Term multiply_terms(Arena *a, const Term *x, const Term *y) {
     Term t = {.c = sat_mul(x->c, y->c), .n = x->n + y->n};
     t.atom = NEWN(a, const Expr *, (size_t)t.n);
@@ -253,7 +256,8 @@ const Expr *expr_ceildiv(Arena *a, const Expr *x, const Expr *y) {
     return new_node(a, EX_CEILDIV, x, y);
 }
 
-/* The maximum or minimum of two expressions. */
+/* The maximum or minimum (k) of two expressions, simplified where they are equal or constant; else
+ * with its operands in canonical order. */
 static const Expr *extremum(Arena *a, ExprKind k, const Expr *x, const Expr *y) {
     int order = compare(x, y);
     if (order == 0) return x;
@@ -272,7 +276,7 @@ const Expr *expr_min(Arena *a, const Expr *x, const Expr *y) {
     return extremum(a, EX_MIN, x, y);
 }
 
-/* The value of the expression, by the values of its symbols. */
+/* The value of the expression; sym_values: value of each symbol, by Sym.id. */
 int64_t expr_eval(const Expr *x, const int64_t *sym_values) {
     if (x->kind == EX_CONST) return x->c;
     if (x->kind == EX_SYM) return sym_values[x->sym->id];

@@ -67,7 +67,7 @@ int64_t interp_expr(Interp *in, const Expr *e) {
     return expr_eval(e, in->sym);
 }
 
-/* Combines two numbers by a reduction. */
+/* acc combined with x by the reduction: sum, maximum or minimum. */
 double interp_combine(RedKind r, double acc, double x) {
     switch (r) {
     case RED_SUM:
@@ -92,7 +92,7 @@ static double round_to(double x, int bits, int e_min, double limit) {
     return fabs(r) >= limit ? copysign(INFINITY, r) : r;
 }
 
-/* x as it is stored in the type. */
+/* The number that an element of type t holds after x was stored to it; i32 wraps around. */
 static double round_store(DType t, double x) {
     switch (t) {
     case DT_F32:
@@ -127,7 +127,8 @@ static void round_all(Interp *in, OpTensor *x) {
 
 /* ---- one function ------------------------------------------------------------------ */
 
-/* Prepares the run of a function. */
+/* Prepares the run of a function: releases the memory of the last run, and numbers the operations.
+ */
 static void begin_run(Interp *in, Func *f) {
     release(in);
     in->run = arena_new(NULL);
@@ -156,7 +157,8 @@ int64_t interp_count(Interp *in, const Type *t) {
     return 0;
 }
 
-/* Sets shape and memory of an operation's value. */
+/* Sets the shape of an operation's value for the sizes at hand, and allocates it. False after an
+ * error. */
 static bool shape_value(Interp *in, const Op *op, OpTensor *x) {
     x->type = op->type;
     for (int i = 0; i < op->type.rank; i++) x->shape[i] = interp_size(in, op->type.dim[i]);
