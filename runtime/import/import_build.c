@@ -63,7 +63,7 @@ static size_t put_character(const char *s, size_t n, char **to) {
     return k ? k : 1;
 }
 
-/* FNV-1a of 32 bits. */
+/* Hashes n characters by FNV-1a of 32 bits. */
 static uint32_t hash_of(const char *s, size_t n) {
     uint32_t h = 0x811c9dc5u;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x01000193u;

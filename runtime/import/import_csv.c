@@ -92,7 +92,7 @@ static const char *read_rule(void *user, const char *line) {
     return rt_map_row_time(&c->scratch, c->how, &r->wish, table, column + dot + 1, n - dot - 1);
 }
 
-/* As the header spells it, or as a model does. */
+/* Does a rule name this column, as the header spells it or as a model does? */
 static bool names_column(Csv *c, const char *rule, const char *table, const char *header) {
     size_t n = strlen(table), k = strcspn(header, ":");
     if (strncmp(rule, table, n) != 0 || rule[n] != '.') return false;
@@ -168,8 +168,8 @@ static gnnc_status add_ids(Csv *c, RtTable *t, const RtNames *ids, bool headerle
     return add_id_column(c, t, v, headerless);
 }
 
-/* An id counts as taken even where its own row is bad: the second row that bears it is
- * wrong whatever becomes of the first. */
+/* Stores the rows of nodes and their ids. An id counts as taken even where its own row is bad: the
+ * second row that bears it is wrong whatever becomes of the first. */
 static void store_nodes(Csv *c, const RtCsv *t, int key, RtFields *f, RtKeys *seen, RtNames *ids) {
     for (int64_t r = 0; r < t->n_rows; r++) {
         const char *id = t->cell[r * t->n_columns + key], *what;
@@ -259,7 +259,7 @@ static gnnc_status split_types(Csv *c) {
     return two[0].name && two[1].name && two[1].columns ? GNNC_OK : no_memory(c);
 }
 
-/* No nodes.csv: the nodes are what the edges name. */
+/* Makes nodes of what the edges name, as there is no table of nodes. */
 static gnnc_status collect_nodes(Csv *c, const RtCsv *t, const int key[2], const RtAlloc *from) {
     gnnc_status st;
     int n = c->two_types ? 1 : 2;
@@ -273,7 +273,8 @@ out:
 }
 
 /* ---- the header of edges -------------------------------------------------------- */
-/* As edge lists are written: two ends, and the weight that may follow them. */
+/* Names the columns of a file without a header as edge lists are written: two ends, and the weight
+ * that may follow them. */
 static void name_ends(RtCsv *t) {
     static const char *const names[] = {"src", "dst", "weight"};
     for (int i = 0; i < t->n_columns && i < (t->n_columns == 3 ? 3 : 2); i++)
@@ -288,7 +289,7 @@ static int64_t row_of(const RtCsv *t, const int key[2], const char *text) {
     return 0;
 }
 
-/* "user" of "user_id". */
+/* Characters of "user" in "user_id". */
 static int stem_length(const char *name) {
     enum { MOST = 40 };
     bool sure;
@@ -312,7 +313,7 @@ static void warn_of_header(Csv *c, const RtCsv *t, const int key[2], bool types_
                    t->name, a, b, t->name, types);
 }
 
-/* A first row of texts may be an edge, too: it is one where a node bears such a name. */
+/* Fails if the first row of texts may be an edge: it is one where a node bears such a name. */
 static gnnc_status check_header(Csv *c, const RtCsv *t, const int key[2], const RtNames *ids) {
     if (t->headerless || rt_import_header(c->how, t->name) != RT_HEADER_AUTO) return GNNC_OK;
     for (int i = 0; i < 2; i++)
@@ -351,8 +352,8 @@ static int64_t store_edges(Csv *c, const RtCsv *t, const int key[2], RtFields *f
     return n;
 }
 
-/* Where the first of two names ends: of a line "src,dst" that says which columns are ends, and what
- * parts them; 0: it is none. */
+/* Reads a line "src,dst" that says which columns are ends, and what parts them; returns where the
+ * first name ends, 0: it is none. */
 static size_t plain_header(RtBytes text, char *separator, bool *swapped, size_t *length) {
     char name[2][16] = {"", ""};
     const char *s = (const char *)text.p, *eol = text.n ? memchr(s, '\n', text.n) : NULL;
@@ -447,7 +448,7 @@ out:
     return st;
 }
 
-/* "user,item" are the types of the ends, of edges alone. */
+/* Two types, "user,item", are those of the ends of edges alone: fails where that cannot be. */
 static gnnc_status check_types(Csv *c, const RtNamedBytes *nodes) {
     c->two_types = c->how->node && strchr(c->how->node, ',');
     if (!c->two_types) return GNNC_OK;

@@ -67,7 +67,7 @@ bool rt_datum_empty(const RtDatum *c) {
            (c->type == RT_DATUM_REAL && isnan(c->d));
 }
 
-/* As encoders have it.  Some databases write booleans as words. */
+/* The database's cell as encoders have it. Some databases write booleans as words. */
 static RtCell cell_of(const RtDatumField *f, const RtDatum *c) {
     if (c->type == RT_DATUM_INTEGER) return (RtCell){.number = (double)c->i};
     if (c->type == RT_DATUM_REAL) return (RtCell){.number = c->d};
@@ -117,7 +117,8 @@ static void guess_kind(RtDatumField *f, rt_declared type) {
     }
 }
 
-/* Of a column whose type says nothing, and of texts that are called like a time. */
+/* Decides the kind of a column whose type says nothing, or of texts that are called like a time, by
+ * its first cell. NULL: it is good; else why not. */
 static const char *decide(RtDatumField *f, const RtDatum *c) {
     double v;
     rt_declared type = f->declared;
@@ -156,14 +157,14 @@ static void state_kind(const RtSourceColumn *c, const char *type, RtImport *how,
 
 static const char *store(RtDatumFields *x, RtDatumField *f, const RtDatum *c, int64_t to);
 
-/* A number that a query may ask for. */
+/* Is it one number a row, which a query may ask for? */
 static bool is_single(const RtDatumField *f) {
     RtAs as = f->encoder ? f->encoder->as : RT_AS_NUMBER;
     return f->kind == RT_COL_FLOAT && (as == RT_AS_NUMBER || as == RT_AS_BOOLEAN) &&
            !(f->encoder && f->encoder->out);
 }
 
-/* What the import's options and the mapping wish; numbers and names are fitted once it is known
+/* Makes the encoder that options and mapping wish; numbers and names are fitted once it is known
  * which rows are learned from. */
 static bool make_encoder(RtDatumFields *x, RtDatumField *f) {
     RtWish w = rt_wish_of(x->how, &x->t->columns[f->column].wish, f->name);

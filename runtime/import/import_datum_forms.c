@@ -11,7 +11,7 @@ static const char *text_at(const void *of, int64_t i) {
     return ((const RtDict *)of)->texts[i].s;
 }
 
-/* What the column is; e->as stays NUMBER where its texts are names. */
+/* Finds what a column of texts is; e->as stays NUMBER where its texts are names. */
 static gnnc_status find_form(RtDatumFields *x, const RtDatumField *f, RtEncoder *e,
                              const char **why) {
     const RtTextList list = {&f->dict, f->dict.n, text_at};

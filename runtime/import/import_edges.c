@@ -88,7 +88,8 @@ static int64_t count_lines(RtBytes text) {
     return n;
 }
 
-/* What comments stand above is lines of two numbers: most large graphs. */
+/* Reads a file that is lines of two numbers behind what comments stand above, as most large graphs
+ * are; false: it is not. */
 static bool read_pairs(EdgeList *l, RtPool *pool) {
     const char *s = (const char *)l->text.p, *end = s + l->text.n, *eol;
     RtPairs p;

@@ -92,8 +92,8 @@ static gnnc_status fit_names(const Fit *f, RtColumn *c, RtEncoder *e) {
     return GNNC_OK;
 }
 
-/* Which of the names of several some row is learned from that has them: their new places, else 0.
- */
+/* Finds which of the names some row has that is learned from: place[k] is the new place of name k,
+ * else 0. Returns how many places there are. */
 static int places_of(const Fit *f, const RtColumn *c, int width, int32_t *place) {
     int n = 1;
     for (int64_t i = 0; i < c->n_rows; i++)
@@ -160,7 +160,8 @@ static bool first_held_out(const RtTable *t, const char *by_time, double *first)
     return isfinite(*first) && (by_time || last <= *first);
 }
 
-/* Without a task: a split by time says by itself what came before it. */
+/* Finds, without a task, from when on a split by time holds rows out: what came before is learned
+ * from. */
 static void find_date(const RtTable *t, int n, RtFitRows *rows) {
     for (int k = 0; k < n; k++) {
         double first;
@@ -189,7 +190,8 @@ gnnc_status rt_import_encode(RtDataset *d, const RtFitRows *given, RtError *err)
     return st;
 }
 
-/* Of node tables, as tasks make them after cells were read. */
+/* Finds the column, of a node table, whose scale is not fitted yet: tasks make tables after cells
+ * were read. */
 static RtColumn *find_unfitted(RtDataset *d, const RtEncoding *k, RtTable **t) {
     for (int i = 0; i < d->n_nodes; i++) {
         *t = &d->nodes[i];

@@ -14,8 +14,8 @@ static int by_number(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-/* Of numbers the median, of two classes the share of the second, else the class that is most often;
- * of answers in ascending order, but of two classes. */
+/* The median of numbers, the share of the second of two classes, else the most frequent class.
+ * Answers v[n] ascend, but those of two classes need not. */
 static double middle(const double *v, int64_t n, int64_t n_classes) {
     double best = 0;
     int64_t most = 0, ones = 0;
@@ -96,7 +96,7 @@ static void guess_parts(Guess *g, Guessed what, int64_t n[N_PARTS]) {
     }
 }
 
-/* What is known of the training rows' answers. */
+/* Computes the mean and the middle of the training rows' answers. */
 static void look_at_training(Guess *g) {
     int64_t n = 0;
     double sum = 0;
@@ -135,7 +135,7 @@ out:
     return st;
 }
 
-/* A guess has a baseline for every metric that fits the answers. */
+/* Adds a baseline of the guess for every metric that fits the answers. */
 static gnnc_status name(Guess *g, Guessed what, const char *of, const char *its, int at) {
     RtTaskMade *m = g->made;
     const char *name = rt_pool_printf(g->keep, "%s%.60s", of, its);

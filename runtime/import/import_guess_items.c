@@ -166,7 +166,8 @@ static bool is_answer(const int32_t *item, int64_t n, int32_t v) {
     return a < n && item[a] == v;
 }
 
-/* As models/layers/links.gnn has them. */
+/* Adds the metrics of a guessed list for a row to `sum`, as models/layers/links.gnn computes
+ * them. */
 static void judge(const Guess *g, int64_t row, int n, double sum[N_METRICS]) {
     const RtTaskLists *l = &g->t->lists;
     int64_t from = row ? l->end[row - 1] : 0, n_true = l->end[row] - from;

@@ -15,7 +15,7 @@ static bool is_whole(const RtKeyColumn *k, const RtDatum *c, int64_t *v) {
            rt_cell_key(c->s, v);
 }
 
-/* "10248,11" of two columns. */
+/* The key as a text, "10248,11" of two columns; NULL: no memory. */
 static const char *text_of(RtKeyColumn *k, const RtDatum *const *key) {
     char joined[1024];
     size_t at = 0;
@@ -30,7 +30,7 @@ static const char *text_of(RtKeyColumn *k, const RtDatum *const *key) {
     return rt_dict_keep(&k->texts, joined, strlen(joined));
 }
 
-/* From row `row` on; those before it get their numbers as names. */
+/* Keeps keys as texts from row `row` on; those before it get their numbers as names. */
 static gnnc_status begin_texts(RtKeyColumn *k, int64_t row) {
     char digits[32];
     k->all_integers = false;

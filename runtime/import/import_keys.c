@@ -81,7 +81,8 @@ static bool sort_tables(RtSource *s) {
     return true;
 }
 
-/* By its first column, then by the table it leads to: catalogues list them in any order. */
+/* Sorts references by their first column, then by the table they lead to: catalogues list them in
+ * any order. */
 static int by_column(const void *x, const void *y) {
     const RtReference *a = x, *b = y;
     for (int i = 0; i < a->from.n && i < b->from.n; i++)
@@ -193,7 +194,7 @@ static bool guess_references(const Keys *k, RtSourceTable *t) {
     return true;
 }
 
-/* Of what no rule names; a key that a rule names is the table's. */
+/* Guesses the keys and references that no rule names; false: no memory. */
 static bool guess_keys(const Keys *k) {
     for (int i = 0; i < k->s->n_tables; i++)
         if (!k->s->tables[i].key.n) guess_key(&k->s->tables[i]);
@@ -236,7 +237,7 @@ static const char *no_column(const Keys *k, const RtSourceTable *t, const char *
         rt_pool_printf(k->pool, "%s has no column '%.*s'; it has %s", t->type, (int)n, name, list));
 }
 
-/* A column whose name has a blank or a comma is spelt with '_' there. */
+/* Does the name spell the column, with '_' where that has a blank or a comma? */
 static bool is_spelt(const char *column, const char *name, size_t n) {
     if (strlen(column) != n) return false;
     for (size_t i = 0; i < n; i++)
@@ -279,7 +280,7 @@ static const char *read_columns(Keys *k, const RtSourceTable *t, const char *s, 
     return NULL;
 }
 
-/* What other tables say of these columns no longer holds. */
+/* Drops what other sources say of references by these columns, as a rule says otherwise. */
 static void forget_references(RtSourceTable *t, const RtKeyColumns *c) {
     int n = 0;
     for (int i = 0; i < t->n_references; i++) {
@@ -296,7 +297,8 @@ static void forget_references(RtSourceTable *t, const RtKeyColumns *c) {
             t->columns[t->references[i].from.at[a]].refers = true;
 }
 
-/* "races", "codes.short" */
+/* Reads "races" or "codes.short", which a rule says that columns refer to. NULL: it is good; else
+ * why not. */
 static const char *refer(Keys *k, RtSourceTable *t, const RtKeyColumns *from, const char *s) {
     size_t n = strcspn(s, ".");
     RtReference r = {.from = *from, .table = find_table(k->s, s, n)};
@@ -344,7 +346,7 @@ static const char *read_rule(void *user, const char *s) {
     return what;
 }
 
-/* A reference to a table's key has one to lead to. */
+/* Does each reference lead to a key, of as many columns? */
 static gnnc_status check_references(const RtSource *s, const char *name, RtError *err) {
     for (int i = 0; i < s->n_tables; i++)
         for (int j = 0; j < s->tables[i].n_references; j++) {

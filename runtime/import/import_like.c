@@ -18,7 +18,7 @@ typedef struct {
 } Like;
 
 /* ---- raw columns ---------------------------------------------------------------------- */
-/* "x" and 3 of "x.3". */
+/* Cuts a header such as "x.3" into name and number (-1: it has none); false: no memory. */
 static bool read_header(Like *x, int col) {
     const char *header = x->t->header[col];
     size_t n = strcspn(header, ":"), base = n;
@@ -73,7 +73,7 @@ static gnnc_status no_raw(const Like *x, const RtEncoding *k, int i, int found) 
 }
 
 /* ---- fields --------------------------------------------------------------------------- */
-/* What the header or the mapping says, against what the model has. */
+/* Fails if the header or the mapping says another kind than the model has. */
 static gnnc_status check_kind(const Like *x, const RtEncoding *k, int col) {
     const char *header = x->t->header[col], *colon = strchr(header, ':');
     int kind = x->wanted->kind[col];

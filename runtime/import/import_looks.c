@@ -45,7 +45,7 @@ static bool are_vectors(const RtLooks *l) {
     return l->n && l->n_vectors == l->n && l->width > 1 && l->width <= RT_MOST_VALUES;
 }
 
-/* ';' may stand in prose, so a part is a word or two. */
+/* Do the cells look like lists of names? ';' may stand in prose, so a part is a word or two. */
 static bool are_several(const RtLooks *l, char *separator) {
     bool bars = 4 * l->n_bars >= l->n, few = l->n_words <= WORDS * l->n;
     *separator = bars ? '|' : ';';

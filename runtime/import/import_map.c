@@ -62,7 +62,7 @@ static const struct {
 };
 enum { N_SCALES = sizeof scales / sizeof *scales };
 
-/* What stands behind "float". */
+/* Reads a scale behind "float"; false: the word is none. */
 static bool read_scale(const char **s, const char *word, size_t n, RtWish *w) {
     int64_t bins = 0;
     int i = 0;
@@ -83,7 +83,7 @@ static bool take_separator(const char **s, char *to) {
     return n <= 1;
 }
 
-/* What else may stand behind "float": what the cells hold that are no numbers. */
+/* Reads what cells hold that are no numbers, behind "float"; false: the word is none of it. */
 static bool read_form(const char **s, const char *word, size_t n, RtWish *w) {
     int64_t values = 0;
     bool good = true;

@@ -13,7 +13,7 @@ static const char *const scale_words[] = {[RT_SCALE_PLAIN] = "plain",
                                           [RT_SCALE_QUANTILE] = "quantile",
                                           [RT_SCALE_PIECEWISE] = "piecewise"};
 
-/* "standard", "text 64": behind "float". */
+/* Writes what stands behind "float": "standard", "text 64". */
 static void put_float(const RtEncoder *e, char *to, size_t n) {
     const char separator[2] = {e->separator, 0};
     switch (e->as) {

@@ -156,7 +156,7 @@ static int part_of_mask(const char *name) {
     return 0;
 }
 
-/* [rows], or [rows, splits]. */
+/* Reads a mask [rows], or [rows, splits], of one part. */
 static gnnc_status row_mask(Npz *z, RtTable *t, const char *key, int part) {
     RtArray a;
     RtColumn *c;

@@ -66,7 +66,7 @@ out:
     return st;
 }
 
-/* A count given must not be less than the numbers say. */
+/* Reads a count, which must not be less than the numbers say. */
 static gnnc_status read_count(Npz *z, const char *key, const char *beside, int64_t n_beside,
                               int64_t *n) {
     int64_t given = beside ? n_beside : *n;

@@ -32,7 +32,8 @@ static RtTable *node_type(const Npz *z, const char *s, size_t n) {
     return NULL;
 }
 
-/* "a__b" or "a__how__b", no column behind it. */
+/* Finds the node types that a key joins: "a__b" or "a__how__b", no column behind it; false: it does
+ * not. */
 static bool edge_ends(const Npz *z, const char *key, const RtTable **src, const RtTable **dst) {
     const char *first = strstr(key, "__"), *last = NULL;
     if (!first) return false;

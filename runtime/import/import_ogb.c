@@ -26,7 +26,8 @@ static gnnc_status need_numbers(Ogb *o, const char *dir, const char *stem, RtArr
     return st;
 }
 
-/* "node-feat.csv.gz" is column x of a node type, "node_year.csv.gz" is year. */
+/* The column that a file is of: "node-feat.csv.gz" is x of a node type, "node_year.csv.gz" is year;
+ * NULL: it is none. */
 static const char *column_of(const char *stem, const char *section) {
     size_t n = strlen(section);
     if (strncmp(stem, section, n) != 0 || (stem[n] != '-' && stem[n] != '_')) return NULL;
@@ -49,7 +50,7 @@ static gnnc_status add_column(Ogb *o, RtTable *t, const char *dir, const char *s
     return rt_build_array(&o->b, t, column, where, &a);
 }
 
-/* All files of a folder that begin with "<section>-" or "<section>_". */
+/* Adds all files of a folder that begin with "<section>-" or "<section>_" as columns. */
 static gnnc_status add_columns(Ogb *o, RtTable *t, const char *dir, const char *section) {
     const char **names;
     int n;
@@ -245,7 +246,8 @@ static RtTable *node_type(const Ogb *o, const char *name) {
     return NULL;
 }
 
-/* "paper,has_topic,field_of_study": edge type paper__has_topic__field_of_study. */
+/* Adds the edges of a line: "paper,has_topic,field_of_study" is edge type
+ * paper__has_topic__field_of_study. */
 static gnnc_status add_relation(Ogb *o, const char *line) {
     const char *part[3] = {line, "", ""};
     char *s = rt_pool_strndup(&o->pool, line, strlen(line));

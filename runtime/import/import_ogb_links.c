@@ -119,7 +119,7 @@ static gnnc_status copy_ends(Ogb *o, const Links *l, const RtTable *nodes, int32
     return GNNC_OK;
 }
 
-/* A column that all parts have, e.g. year. */
+/* Adds a column that all parts have, as year; where one lacks it nothing is added. */
 static gnnc_status add_extra(Ogb *o, Links *all, int n, RtTable *t, const char *key,
                              const char *name) {
     double *v = RT_NEWN(&o->b.d->pool, double, t->count);

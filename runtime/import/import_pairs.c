@@ -42,7 +42,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == ',' || c == ';' || c == '\r';
 }
 
-/* At *s, with a line end behind it somewhere; below 0: no such number. */
+/* Reads a number at *s, which has a line end somewhere behind it; below 0: no such number. */
 static int32_t read_number(const char **s, bool as_printed) {
     const char *first = *s;
     int32_t v = 0;
@@ -103,7 +103,7 @@ static void read_some(void *arg, int member, int n_members) {
         r->share[i].other = !read_lines(r, &r->share[i]);
 }
 
-/* Of about equal length, each ends behind a line. */
+/* Cuts the text into shares of about equal length, each of which ends behind a line. */
 static void cut(Reader *r, const char *end) {
     const char *begin = (const char *)r->text.p, *s = begin;
     int64_t n = end - begin;

@@ -60,7 +60,7 @@ out:
     return st;
 }
 
-/* One node number a line. */
+/* Reads the numbers of the test nodes, one a line. */
 static gnnc_status read_test_index(Planetoid *p) {
     RtBytes s = p->file[TEST_INDEX];
     p->test = RT_NEWN(&p->pool, int64_t, s.n / 2 + 1);
@@ -108,7 +108,7 @@ out:
 }
 
 /* ---- columns ---------------------------------------------------------------------- */
-/* For each node its row: r < allx.n_rows of allx, else of tx; -1 = none. */
+/* Finds the row of each node: r < allx.n_rows of allx, else of tx; -1 = none. */
 static gnnc_status find_rows(Planetoid *p, int32_t **rows) {
     int32_t *row = *rows = RT_NEWN(&p->pool, int32_t, p->n);
     if (!row) return no_memory(p);
@@ -221,7 +221,7 @@ static gnnc_status list_edges(Planetoid *p, const RtPy *graph, int32_t **ends, i
     return GNNC_OK;
 }
 
-/* Both directions, each once, no loops; by source, then destination. */
+/* Adds edges in both directions, each once, no loops; by source, then destination. */
 static gnnc_status add_edges(Planetoid *p) {
     RtPy *graph;
     RtRelation all, base, both;

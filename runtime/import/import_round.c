@@ -47,8 +47,8 @@ static bool is_named(const Round *r, const RtColumn *c, const char *name) {
     return strncmp(name, r->table, n) == 0 && !r->table[n] && strcmp(dot + 1, c->name) == 0;
 }
 
-/* A column that is named counts before all of them, the last word before others.  Asking for all is
- * no mistake where each is named. */
+/* The option that says how a column is rounded; NULL: none. One that names it counts before that
+ * for all, the last before others. Asking for all is no mistake where each is named. */
 static RtLowOf *wish(const Round *r, const RtColumn *c) {
     RtLowOf *all = NULL;
     bool features = c->kind == RT_COL_FLOAT && c->rank > 1 && !rt_is_label(c->name);

@@ -7,7 +7,8 @@
 /* ---- mean and deviation ---------------------------------------------------------------- */
 static const double FAR = 20; /* deviations */
 
-/* In two passes, which a large mean does not harm.  *farthest: from the mean, in deviations. */
+/* Fits mean and deviation in two passes, which a large mean does not harm. *farthest: the greatest
+ * distance from the mean, in deviations. */
 static void fit_standard(const double *v, int64_t n, RtEncoder *e, double *farthest) {
     double sum = 0, squares = 0, most = 0;
     for (int64_t i = 0; i < n; i++) sum += v[i];
@@ -42,7 +43,7 @@ static double normal_quantile(double p) {
     return (low + high) / 2;
 }
 
-/* Of sorted numbers: [from, to) have the value v[at]. */
+/* Finds the range [from, to) of the sorted numbers that have the value v[at]. */
 static void equal_range(const double *v, int64_t n, int64_t at, int64_t *from, int64_t *to) {
     int64_t low = -1, high = at;
     while (high - low > 1) {
@@ -86,7 +87,8 @@ static bool put_marks(RtPool *pool, const double *v, int64_t n, int parts, RtEnc
     return true;
 }
 
-/* A mark's rank is the middle of the ranks that its number has. */
+/* Fits marks and their normal quantiles to sorted numbers. A mark's rank is the middle of the ranks
+ * that its number has. */
 static bool fit_quantile(RtPool *pool, const double *v, int64_t n, RtEncoder *e) {
     if (!put_marks(pool, v, n, RT_QUANTILE_MARKS - 1, e)) return false;
     double *normal = RT_NEWN(pool, double, e->n_marks);
@@ -102,7 +104,8 @@ static bool fit_quantile(RtPool *pool, const double *v, int64_t n, RtEncoder *e)
     return true;
 }
 
-/* Where all numbers are equal, there is one bin that none is in. */
+/* Fits the bounds of bins to sorted numbers. Where all are equal, there is one bin that none is
+ * in. */
 static bool fit_bins(RtPool *pool, const double *v, int64_t n, int bins, RtEncoder *e) {
     if (!put_marks(pool, v, n, bins ? bins : RT_USUAL_BINS, e)) return false;
     double *marks = (double *)(uintptr_t)e->marks; /* just made */

@@ -94,7 +94,8 @@ double rt_split_chance(uint64_t seed, uint64_t what) {
     return (double)(rt_splitmix64(rt_splitmix64(seed) ^ what) >> 11) * 0x1p-53;
 }
 
-/* An edge, its double and the one that goes back are one: a part that has one of them tells all. */
+/* The pair of nodes that an edge joins, by which it is split: an edge, its double and the one that
+ * goes back are one, as a part that has one of them tells all. */
 static uint64_t pair_of(const RtTable *t, int64_t e) {
     uint32_t a = (uint32_t)t->src[e], b = (uint32_t)t->dst[e];
     if (t->src_type == t->dst_type && a > b) return (uint64_t)b << 32 | a;

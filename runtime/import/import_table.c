@@ -118,7 +118,8 @@ static const char *why_dates(RtDateForm form) {
     }
 }
 
-/* By name and values, as of arrays (import_array.c). */
+/* Guesses the kind of a column by name and values, as of arrays (import_array.c); *why says what
+ * tells it. */
 static rt_col_kind guess_kind(const RtCsv *t, int col, const Cells *n, const RtDates *dates,
                               RtField *f) {
     const char *name = f->name, **why = &f->why;
@@ -218,7 +219,7 @@ static RtDateForm date_form(const RtField *f, const RtDates *d, RtDateForm form)
     return RT_DATE_NONE;
 }
 
-/* Why dates became something else. */
+/* Tells why a column of dates became something else. */
 static void warn_of_dates(const RtCsv *t, int col, const RtFieldsWanted *wanted, const RtField *f,
                           const RtDates *d, bool ambiguous) {
     const char *kind = rt_col_kind_name(f->kind);
@@ -357,7 +358,7 @@ static bool has_empty(const RtCsv *t, int col) {
     return false;
 }
 
-/* What cells of a time that are no dates of another form are: numbers, dates, or both. */
+/* The form of a time's cells that are no dates of another form: numbers, dates, or both (none). */
 static RtDateForm plain_form(const RtCsv *t, int col) {
     int64_t all, numbers = count_cells(t, col, number_cell, &all);
     if (!all || (numbers && numbers < all)) return RT_DATE_NONE;
@@ -372,7 +373,7 @@ static RtEncoder *missing_encoder(RtPool *keep, const char *from) {
     return e;
 }
 
-/* What is to be fitted once it is known which rows are learned from. */
+/* Notes what is to be fitted once it is known which rows are learned from. */
 static void wait_for_split(const RtFieldsWanted *wanted, RtField *f) {
     RtWish w = rt_wish_of(wanted->how, &wanted->wish[f->first], f->name);
     RtEncoder *e = f->encoder;

@@ -124,7 +124,7 @@ static const RtDatum *const *cells_of(Reading *r, const RtKeyColumns *c) {
     return r->list;
 }
 
-/* "'a', 12" */
+/* Writes the row's key as messages show it: "'a', 12". */
 static void show(Reading *r, const RtKeyColumns *c, char to[SHOWN]) {
     size_t n = 0;
     const RtDatum *const *cell = cells_of(r, c);
@@ -132,7 +132,7 @@ static void show(Reading *r, const RtKeyColumns *c, char to[SHOWN]) {
         n += (size_t)snprintf(to + n, SHOWN - n, "%s%s", i ? ", " : "", rt_datum_shown(cell[i]).s);
 }
 
-/* "column 'a', 'b'" */
+/* Writes the columns of a key as messages show them: "column 'a', 'b'". */
 static void show_columns(const RtSourceTable *t, const RtKeyColumns *c, char to[SHOWN]) {
     size_t n = 0;
     for (int i = 0; i < c->n && n < SHOWN - 1; i++)
@@ -140,7 +140,7 @@ static void show_columns(const RtSourceTable *t, const RtKeyColumns *c, char to[
                               t->columns[c->at[i]].name);
 }
 
-/* A database has no lines: the key names the row as well. */
+/* Tells of a bad row. A database has no lines: the key names the row as well. */
 static void bad_row(Reading *r, const char *what) {
     const RtSourceTable *s = r->t->s;
     char text[600], key[SHOWN] = "";
@@ -209,7 +209,7 @@ static gnnc_status read_keys(Tables *x, Table *t) {
 }
 
 /* ---- rows that are bad, or lead nowhere ---------------------------------------------------- */
-/* What is wrong with the row's keys; NULL: nothing. */
+/* Why the row's key is bad, or there twice; NULL: it is neither. */
 static const char *bad_key(Reading *r, char *text, size_t cap) {
     Tables *x = r->x;
     const RtKeyColumns *key = &r->t->s->key;
@@ -433,7 +433,7 @@ static gnnc_status read_table(Tables *x, Table *t) {
 }
 
 /* ---- edge types -------- */
-/* What a reference's edges are, for the report. */
+/* Says what a reference's edges are, for the report; NULL: no memory. */
 static const char *reference_why(Tables *x, const char *columns, const Edges *e) {
     RtPool *pool = &x->b.d->pool;
     const char *why = columns;
@@ -476,7 +476,7 @@ static const char *edge_name(Tables *x, const Table *t, const RtKeyColumns *from
     }
 }
 
-/* The columns that refer, "shop,day". */
+/* The columns that refer, "shop,day"; NULL: no memory. */
 static const char *key_columns(Tables *x, const Table *t, const RtKeyColumns *from) {
     RtPool *pool = &x->b.d->pool;
     const char *key = "";

@@ -27,7 +27,7 @@ static void on_bad_row(void *user, const char *file, int64_t line, const char *w
 }
 
 /* ---- the catalogue -------------------------------------------------------------------- */
-/* "a column" of a header "a column:kind". */
+/* Names the columns: "a column" of a header "a column:kind". */
 static gnnc_status name_columns(Csvs *x, RtSourceTable *t, RtError *err) {
     if (!rt_source_columns(&x->s.pool, t, t->csv->n_columns)) return rt_fail_nomem(err, t->name);
     for (int i = 0; i < t->n_columns; i++) {
@@ -126,7 +126,8 @@ static bool is_feature(const RtSourceTable *t, int c) {
     return c >= 0 && t->columns[c].kind == RT_KIND_GUESS && !t->columns[c].refers;
 }
 
-/* A table of edges beside others has rows that are nodes, unless its ends are references. */
+/* Tells that a table of edges became nodes, which it does beside others unless its ends are
+ * references. */
 static void warn_of_edges(const Csvs *x, const RtSourceTable *t) {
     bool src = is_feature(t, rt_source_column(t, "src", 3));
     bool dst = is_feature(t, rt_source_column(t, "dst", 3));

@@ -34,7 +34,7 @@ static void see_window(void *user, const RtQueryExpr *e) {
     }
 }
 
-/* Those of the answer, and of what is assumed beside it. */
+/* Finds how far the windows of the answer reach, and of what is assumed beside it. */
 static Windows windows_of(const RtTask *t) {
     Windows w = {-INFINITY, INFINITY, -INFINITY, NULL, t->d->nodes, t->row_time};
     rt_query_each(t->q.target, see_window, &w);
@@ -69,7 +69,8 @@ static bool has_unknown(const RtColumn *c) {
     return c->encoder && c->encoder->unknown;
 }
 
-/* An answer of no and yes for each category, or row that the foreign key leads to. */
+/* Makes the answer one of no and yes for each category, or for each row that the foreign key leads
+ * to. */
 static gnnc_status find_labels(RtTask *t) {
     const RtQueryExpr *e = t->q.target;
     const RtColumn *c = e->rows->column;
@@ -83,7 +84,7 @@ static gnnc_status find_labels(RtTask *t) {
                    e->at, (long long)n, MOST_LABELS);
 }
 
-/* Which answers there are: numbers, or classes. */
+/* Finds which answers there are: numbers, or classes. */
 static gnnc_status find_classes(RtTask *t) {
     const RtQueryExpr *e = t->q.target;
     if (t->q.top) return rt_task_find_items(t);
@@ -155,7 +156,7 @@ static bool holds(const RtTask *t, const RtQueryExpr *e, int64_t entity, double 
     return !e || rt_query_test(e, entity, at, t->scratch) == 1;
 }
 
-/* A row, where there is an answer and the entity is asked about. */
+/* Adds a row of the entity at a time, where there is an answer and the entity is asked about. */
 static gnnc_status ask(RtTask *t, int64_t entity, double at, int part) {
     if (!holds(t, t->q.where, entity, at) || !holds(t, t->q.assuming, entity, at)) return GNNC_OK;
     if (t->lists.of) return rt_task_add_list(t, entity, at, part);
@@ -179,7 +180,8 @@ static gnnc_status ask_all(RtTask *t, double at, int part) {
 
 enum { LEAST_WINDOWS = 3, PARTS = 10, MOST_TIMES = 100000 };
 
-/* A tenth of the windows that the data span to judge on, and a tenth to choose by; at least one. */
+/* Chooses from when on rows are to judge on, and to choose by: by default a tenth of the windows
+ * that the data span each, at least one. */
 static gnnc_status choose_times(RtTask *t, const Windows *w) {
     RtTaskMade *m = t->made;
     double span = (w->to - w->from) / w->end, part = floor(span / PARTS);

@@ -43,7 +43,8 @@ static bool put_classes(RtTask *t, RtColumn *c) {
     return true;
 }
 
-/* An answer about no time at all is known right behind it. */
+/* Adds the time at which each answer was known. One about no time at all is known right behind its
+ * row. */
 static bool put_time(RtTask *t, RtTable *to) {
     RtColumn *c = add_column(t, to, "time", RT_COL_TIME);
     double *v = RT_NEWN(&t->d->pool, double, to->count);

@@ -216,7 +216,8 @@ static gnnc_status check_end(Taken *t) {
 }
 
 /* ---- the task -------- */
-/* Where nothing is said, a tenth of the rows to judge on, and a tenth to choose by. */
+/* Chooses from when on rows are to judge on, and to choose by: where nothing is said, a tenth of
+ * the rows each. */
 static gnnc_status choose_times(Taken *t) {
     RtTask *task = t->task;
     RtTaskMade *m = task->made;
@@ -240,7 +241,7 @@ static gnnc_status choose_times(Taken *t) {
                    t->text->name);
 }
 
-/* A row whose window reaches into the next part is in none. */
+/* The part of a row at a time. One whose window reaches into the next part is in none. */
 static int part_of(const Taken *t, double at) {
     const RtTaskMade *m = t->task->made;
     double known = at + t->text->window;

@@ -6,7 +6,8 @@
 #include "import_task_impl.h"
 
 /* ---- what comes with the answer -------- */
-/* A column, or the one that says where it is missing: made by the import, or given by that name. */
+/* Is it the column `of`, or the one that says where that is missing: made by the import, or given
+ * by that name? */
 static bool is_part_of(const RtColumn *c, const char *of) {
     size_t n = strlen(of);
     bool named = strncmp(c->name, of, n) == 0 && (!c->name[n] || !strcmp(c->name + n, "_missing"));
@@ -62,7 +63,7 @@ static void see_key(void *user, const RtQueryExpr *e) {
     if (own && rt_query_is_key(s->edge, e->value.column)) s->found = true;
 }
 
-/* Where it leads is the answer, or tells of it. */
+/* Does the query predict where the reference leads, or what tells of it? */
 static bool is_target_reference(const RtTask *t, const RtTable *edge) {
     SoughtKey s = {edge, false};
     if (is_reference(t, edge)) rt_query_each(t->q.target, see_key, &s);
@@ -172,7 +173,7 @@ static const char *name_beside(RtTask *t, const RtTable *to, const char *name) {
     return name;
 }
 
-/* An encoder of its own, which is fitted to the task's rows. */
+/* Gives the copy of a column an encoder of its own, which is fitted to the task's rows. */
 static gnnc_status put_encoder(RtTask *t, const RtColumn *of, RtColumn *copy) {
     RtEncoder *e = of->encoder ? RT_NEW(&t->d->pool, RtEncoder) : NULL;
     if (of->encoder && !e) return rt_fail_nomem(t->err, "task");
@@ -181,7 +182,7 @@ static gnnc_status put_encoder(RtTask *t, const RtColumn *of, RtColumn *copy) {
     return GNNC_OK;
 }
 
-/* What else the row of the entities' table says, but what comes with the answer or later. */
+/* Copies what else the row of the entities' table says, but what comes with the answer or later. */
 static gnnc_status put_columns(RtTask *t, RtTable *to) {
     const RtColumn *time = t->row_time[t->entity - t->d->nodes];
     for (int i = 0; i < t->entity->n_columns; i++) {

@@ -40,7 +40,8 @@ static bool is_event(const char *name) {
     return has_word(name, words);
 }
 
-/* Before or after the row was known: what happened to a person, what is planned, what came last. */
+/* Is the column a time before or after the row was known: what happened to a person, what is
+ * planned, what came last? */
 static bool is_no_event(const char *name) {
     static const char *const words[] = {
         "birth", "birthday", "birthdate", "dob",     "born",     "death",        "died",
@@ -211,7 +212,8 @@ gnnc_status rt_import_row_times(RtDataset *d, const char *by_time, RtError *err)
 /* ---- all of it ------------------------------------------------------------------------------ */
 static const char latest[] = "the latest time of the rows that it refers to";
 
-/* "" where the rows did not happen at any of the times. */
+/* Chooses the column that says when the table's rows happened; "" where they did not at any of its
+ * times. */
 static void choose(RtTable *t, const char *by_time, RtImport *how) {
     int rank;
     const RtColumn *c = best_time(t, by_time, how, &rank, &t->time_why);
@@ -236,7 +238,7 @@ static gnnc_status derive(RtDataset *d, RtError *err) {
     return st;
 }
 
-/* A row that refers to another was there no earlier. */
+/* Tells of rows that are older than a row which they refer to, as they were there no earlier. */
 static void warn_of_late_rows(const RtDataset *d, const RtTable *e, const RtImport *how) {
     const RtTable *from = &d->nodes[e->src_type], *to = &d->nodes[e->dst_type];
     const RtColumn *a = rt_import_row_time(from, NULL), *b = rt_import_row_time(to, NULL);

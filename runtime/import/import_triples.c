@@ -52,7 +52,8 @@ static gnnc_status add_relation_column(RtBuild *b, const RtTriples *t, RtTable *
     return GNNC_OK;
 }
 
-/* "r7_country", from "/location/location/country": the number keeps names apart. */
+/* Makes a name of a relation's: "r7_country" of "/location/location/country". The number keeps
+ * names apart. */
 static char *relation_name(RtPool *pool, const RtTriples *t, int64_t r) {
     const char *s = t->relations ? t->relations[r] : "";
     const char *cut = strpbrk(s, "/#") ? s + strlen(s) : s;

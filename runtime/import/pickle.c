@@ -132,7 +132,7 @@ static gnnc_status push_float(Machine *m) {
     return push(m, v);
 }
 
-/* "module\nname\n" */
+/* Pushes the name of what a pickle imports, from "module\nname\n". It is never called. */
 static gnnc_status push_global(Machine *m) {
     const uint8_t *start = m->at;
     const uint8_t *nl = memchr(start, '\n', (size_t)(m->end - start));

@@ -17,7 +17,8 @@ typedef struct {
 } Bind;
 
 /* ---- names ------------------------------------------------------------------------- */
-/* In any case of the letters where no other is meant. */
+/* Finds a name in a list, in any case of the letters where no other is meant; -1: none, -2:
+ * several. */
 static int find_name(const char *name, int n, const char *at(const void *, int), const void *list) {
     int found = -1;
     for (int i = 0; i < n; i++)
@@ -183,7 +184,7 @@ static const int32_t *refers_by(const Bind *b, const RtTable *key, const RtTable
     return both;
 }
 
-/* A foreign key of the table, or of the one table it refers to that has such a key. */
+/* Finds a foreign key of the table, or of the one table it refers to that has such a key. */
 static gnnc_status find_keys(const Bind *b, const RtQueryExpr *e, RtQueryRows *r) {
     const RtTable *t = r->table, *key = find_key(b, t, e->value.column), *further = NULL;
     for (int i = 0; i < b->d->n_edges && (!key || further); i++) {
@@ -340,7 +341,8 @@ static gnnc_status bind_value(const Bind *b, RtQueryExpr *e, const RtTable *arou
     return own ? check_aggregate(b, e, r) : bind_aggregate(b, e, r);
 }
 
-/* What a foreign key leads to can be counted and compared; by itself it is no answer. */
+/* Binds a value. What a foreign key leads to can be counted and compared; by itself it is no
+ * answer. */
 static gnnc_status bind_answer(const Bind *b, RtQueryExpr *e, const RtTable *around, bool inside) {
     gnnc_status st = bind_value(b, e, around, inside);
     if (st != GNNC_OK || !e->rows->refers || !rt_query_keeps(e->value.agg)) return st;

@@ -49,7 +49,7 @@ static int by_number(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-/* Ascending, each once; how many. */
+/* Lists the different values of rows in scratch, ascending; returns how many. */
 static int64_t distinct(const RtQueryRows *r, int64_t from, int64_t to, double *scratch) {
     int64_t n = 0, kept = 0;
     for (int64_t i = from; i < to; i++) {

@@ -59,7 +59,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Quotes are doubled inside: 'O''Hara'. */
+/* Reads a text in quotes, which are doubled inside: 'O''Hara'. */
 static void quoted(Parser *p, char quote) {
     size_t n = 0;
     const char *from = p->s + 1, *s = from;
@@ -88,7 +88,7 @@ static void cut(Parser *p, TokenKind kind, size_t n) {
     if (!p->now.text) fail_nomem(p);
 }
 
-/* 12, -3.5e2, and dates: 2020-01-31. */
+/* Reads 12, -3.5e2, or a date: 2020-01-31. */
 static void number(Parser *p) {
     const char *end;
     double v = rt_strtod(p->s, &end);
@@ -164,7 +164,7 @@ static void want_sign(Parser *p, const char *sign) {
     want(p, what);
 }
 
-/* As imports call it: "Order Details" is Order_Details. */
+/* Takes a name as imports call it: "Order Details" is Order_Details. */
 static const char *take_name(Parser *p, const char *what) {
     const char *name = rt_identifier(p->pool, p->now.text, strlen(p->now.text));
     if (!name) {
@@ -240,7 +240,7 @@ static double unit(Parser *p) {
     return 0;
 }
 
-/* ", 0, 90, days": of an aggregate; days where no unit is said. */
+/* Reads the window of an aggregate, ", 0, 90, days"; days where no unit is said. */
 static void window(Parser *p, RtQueryExpr *e) {
     int at = p->now.at;
     e->value.from = -INFINITY;
@@ -392,7 +392,7 @@ static RtQueryExpr *test(Parser *p) {
     return e;
 }
 
-/* What AND, OR and NOT join is true or false; a value alone is not. */
+/* Fails if e is a value alone: what AND, OR and NOT join is true or false. */
 static RtQueryExpr *truth(Parser *p, RtQueryExpr *e) {
     if (p->st == GNNC_OK && e->kind == RT_QUERY_VALUE)
         fail(p, e->at, "a condition is expected: this value is compared with nothing");
@@ -469,7 +469,7 @@ static void known_after(Parser *p, RtQuery *q) {
 
 enum { MOST_RANKED = 1000 };
 
-/* RANK TOP 10 */
+/* Reads RANK TOP 10, if it is there. */
 static void ranked(Parser *p, RtQuery *q) {
     q->ranked_at = p->now.at;
     if (!take_word(p, "RANK")) return;

@@ -27,7 +27,8 @@ static gnnc_status bad(Yaml *y, int line, const char *what) {
 }
 
 /* ---- lines ---------------------------------------------------------------------- */
-/* Where the comment begins, or the end: '#' at the start or after a blank, not in quotes. */
+/* Finds where the comment begins, or the line's end: '#' at the start or after a blank, not in
+ * quotes. */
 static char *find_comment(char *s) {
     char quote = 0;
     for (char *p = s; *p; p++) {
@@ -108,7 +109,7 @@ static bool is_item(const Line *l) {
     return l->text[0] == '-' && (!l->text[1] || l->text[1] == ' ');
 }
 
-/* What stands below the line just read, or NULL as a value. */
+/* Reads what stands below the line just read, or NULL as a value. */
 static gnnc_status below(Yaml *y, int indent, bool in_mapping, int line, int depth, RtJson **out) {
     bool deeper = y->at < y->n && y->line[y->at].indent > indent;
     bool same =

@@ -131,7 +131,7 @@ static gnnc_status check_entries(RtPool *pool, const RtZip *z, RtError *err) {
     return GNNC_OK;
 }
 
-/* All of them may be unpacked at a time. */
+/* Is there memory for all entries? All of them may be unpacked at a time. */
 static gnnc_status check_room(const RtZip *z, RtError *err) {
     double mib = 1 << 20, all = 0;
     for (int i = 0; i < z->n; i++) all += (double)z->entries[i].n_bytes;

@@ -52,7 +52,7 @@ static gnnc_status begin(gnnc_encoder *e) {
     return GNNC_OK;
 }
 
-/* Of what failed nothing stays. */
+/* Ends reading an encoder; of one that failed nothing stays. */
 static gnnc_status end(gnnc_encoder *e, gnnc_status st) {
     e->ready = st == GNNC_OK;
     if (e->ready) return st;
@@ -215,7 +215,7 @@ static gnnc_status close_call(Call *c, gnnc_raw *rows, gnnc_status st) {
     return st;
 }
 
-/* "age"; "x.3" of several. */
+/* Is the given column cell i of the encoder: "age", or "x.3" of several? */
 static bool is_column(const gnnc_cells *v, const RtEncoder *e, int i) {
     char number[16] = "";
     size_t n = strlen(e->from);
@@ -318,7 +318,7 @@ typedef struct {
     gnnc_array values;
 } Made;
 
-/* All columns that the rows have cells for, in the call's memory. */
+/* Encodes all columns that the rows have cells for, into the call's memory. */
 static gnnc_status encode_all(Call *c, Made *made, int *n_made) {
     int n;
     const RtEncoding *k = columns_of(c->e, c->in.table, &n);
@@ -341,7 +341,7 @@ static gnnc_status encode_all(Call *c, Made *made, int *n_made) {
     return GNNC_OK;
 }
 
-/* What the graph's column says of itself, so that what binds it can compare. */
+/* Notes how a graph's column was made, so that what binds it can compare. */
 static gnnc_status keep_encoder(gnnc_graph *g, RtColumn *to, const RtEncoder *e) {
     RtEncoder *own = RT_NEW(&g->data->pool, RtEncoder);
     if (!own || !rt_encoder_copy(&g->data->pool, e, own)) return rt_fail_nomem(&g->err, to->name);
@@ -375,7 +375,7 @@ const gnnc_encoder *gnnc_encoder_unchecked(void) {
     return &unchecked;
 }
 
-/* What made table.column; none of what is unchecked. */
+/* Finds what made table.column; what is unchecked has no encoding (NULL). */
 static gnnc_status find_encoding(const gnnc_encoder *e, const char *table, const char *column,
                                  const RtEncoding **k, RtError *err) {
     *k = NULL;
@@ -478,7 +478,7 @@ gnnc_status rt_values_check_encoding(const gnnc_values *v, const char *table,
                    whose, other, own->encoder->all.of);
 }
 
-/* All columns or none: those of before come back. */
+/* Adds all columns or none: after a failure the table's columns are those of before. */
 static gnnc_status add_all(Call *c, gnnc_graph *g) {
     int n, n_made;
     columns_of(c->e, c->in.table, &n);

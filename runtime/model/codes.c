@@ -139,7 +139,7 @@ static int64_t row_of(const RtColumn *c, int64_t value) {
     return c->n_rows ? value / (n_values(c) / c->n_rows) : 0;
 }
 
-/* "'ankara', 'berlin', .." */
+/* Writes the first names: "'ankara', 'berlin', .."; NULL: no memory. */
 static const char *some_names(RtPool *pool, const RtCodes *k) {
     enum { TOLD = 8 };
     const char *text = k->n ? "" : "no name at all";
@@ -172,8 +172,8 @@ static Readers readers_of(const RtExec *x, int col) {
     return by;
 }
 
-/* A code that the model does not have, and why that is wrong: in a label it is wrong once the label
- * is read. */
+/* Notes a code that the model does not have, and why that is wrong; in a label it is an error only
+ * once the label is read. */
 static gnnc_status unknown_code(RtExec *x, int col, gnnc_status st, const char *why) {
     RtBound *b = x->rt->bound;
     Readers by = readers_of(x, col);
@@ -201,8 +201,8 @@ static gnnc_status unknown_name(RtExec *x, int col, const RtCodes *k, int64_t at
                        x->rt->given->path, known));
 }
 
-/* What each code of the column becomes; a name that the model does not have is the unknown one, if
- * there is one, else -1. */
+/* Makes a table of what each code of the column becomes; a name that the model does not have is the
+ * unknown one, if there is one, else -1. NULL: no memory. */
 static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, bool unknown) {
     RtNames known;
     int32_t *to = RT_NEWN(pool, int32_t, c->n_categories + 1);
@@ -215,7 +215,8 @@ static int32_t *translation(RtPool *pool, const RtColumn *c, const RtCodes *k, b
     return to;
 }
 
-/* In place of the data's codes, but where all are equal, which leaves a mapped file mapped. */
+/* Replaces the data's codes by the model's. Where all are equal nothing is written, which leaves a
+ * mapped file mapped. */
 static gnnc_status translate(RtExec *x, int col, const RtCodes *k) {
     RtPool *pool = &x->rt->bound->data->pool;
     RtColumn *c = rt_bind_data_column(x, col);
@@ -410,7 +411,7 @@ static bool equal(const RtCodes *a, const RtCodes *b) {
     return same;
 }
 
-/* Of data that have no names for it. */
+/* Fails if the data have no names for a column for which the model has some. */
 static gnnc_status check_nameless(RtExec *x, int col, const char *path, const RtCodes *v, int n) {
     if (!is_nameless(rt_bind_data_column(x, col)) || !rt_bind_is_used(x->program, col))
         return GNNC_OK;

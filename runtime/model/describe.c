@@ -41,7 +41,7 @@ static const char *batch_of(const rt_sampling *s) {
                                                 : rt_seeds_words.word[s->seeds];
 }
 
-/* What has no meaning with this schedule is 0. */
+/* Describes the schedule; what has no meaning with this one is 0. */
 static void describe_schedule(const rt_recipe *r, gnnc_recipe *own) {
     bool steps = r->sched == RT_SCHED_STEP, waits = r->sched == RT_SCHED_PLATEAU;
     own->schedule = rt_sched_kind_words.word[r->sched];

@@ -74,7 +74,8 @@ static int64_t size_of(const gnnc_trainer *t, int space) {
     return s->sym >= 0 ? t->x.n[s->sym] : s->fixed;
 }
 
-/* Of a trainer: a column, whose rows these are. */
+/* Describes the target, a column that the trainer knows: its name, whether the result is its
+ * classes, and their names. */
 static Target column_of(const gnnc_legend *g, const gnnc_trainer *t) {
     const rt_column *c = &t->program->columns[t->target];
     return (Target){c->name,
@@ -108,7 +109,7 @@ static const char *word_of(rt_outcome is) {
     return "score";
 }
 
-/* "glad", "y", "y_3", "3"; "" = the word alone says it */
+/* Names the values of a row: "glad", "y", "y_3", "3"; "" = the word alone says it. */
 static gnnc_status name_values(gnnc_legend *g, const Target *target, RtError *err) {
     const char *of = target->name && g->is != RT_OUTCOME_NUMBERS ? target->name : "";
     const RtCodes *k = target->codes;

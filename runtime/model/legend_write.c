@@ -131,7 +131,7 @@ static bool put_number(Table *t, float v) {
     return rt_text_printf(&t->text, "%.9g", (double)v);
 }
 
-/* Before field i of a row. */
+/* Writes what stands before field *i of a row, and counts it. */
 static bool begin_field(Table *t, int64_t *i) {
     bool first = *i == 0;
     const char *name = t->head[(*i)++];
@@ -145,7 +145,7 @@ static bool put_id(Table *t, int end, int64_t row) {
     return id ? put_text(t, id[row]) : rt_text_printf(&t->text, "%lld", (long long)row);
 }
 
-/* -1: none. */
+/* Writes the name of class i; -1: there is none. */
 static bool put_class(Table *t, int64_t i) {
     if (i < 0) return !t->json || rt_text_put(&t->text, "null", 4);
     const char *name = t->g->value[i];

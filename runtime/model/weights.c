@@ -10,7 +10,7 @@
 #include "runtime/device/device.h"
 
 /* ---- order ------------------------------------------------------------------- */
-/* A variable of n elements as rows of `to_row` elements from rows of n / to_row. */
+/* Transposes n elements: rows of `to_row` elements from rows of n / to_row. */
 static void transpose(const char *from, char *to, int64_t n, int64_t to_row, size_t bytes) {
     int64_t rows = to_row ? n / to_row : 0;
     for (int64_t i = 0; i < rows; i++)
@@ -116,7 +116,8 @@ static void print_shape(char *to, size_t n, int rank, const int64_t *dim) {
     if (at < n) snprintf(to + at, n - at, "]");
 }
 
-/* Of a parameter with a row for each row of a table: rows that came since have no values in it. */
+/* Fails if a parameter has a row for each row of a table, and the data other rows: new ones have no
+ * values in it. */
 static gnnc_status other_rows(gnnc_trainer *t, RtPool *pool, const char *path, const RtTensor *from,
                               int var, const RtArray *want) {
     int64_t *n = rt_sizes_of(&t->x, pool);
@@ -322,7 +323,8 @@ void rt_average_anew(gnnc_trainer *t) {
     }
 }
 
-/* A model refuses them (model.c); a trainer may learn the one from the other. */
+/* Tells that weights are of another task. A model refuses these (model.c); a trainer may learn the
+ * one from the other. */
 static gnnc_status tell_other_task(gnnc_trainer *t, RtPool *pool, const char *path,
                                    const RtTensors *f) {
     const char *other;

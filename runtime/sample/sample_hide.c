@@ -7,7 +7,8 @@
 
 #include "sample_impl.h"
 
-/* Of n links: the seeds of `end` do not see those of `other`.  Counted, then placed. */
+/* Lists n links, so that the seeds of `end` do not see those of `other` (NULL: only counts
+ * them). */
 static void list(RtHidden *h, const int32_t *end, const int32_t *other, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         if (other)

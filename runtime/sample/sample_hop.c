@@ -215,7 +215,8 @@ static void number_share(void *arg, int member, int n_members) {
     }
 }
 
-/* A full shard: its table gets more room and the round is repeated. */
+/* Numbers the nodes of all chunks. A full shard gives its table more room, and the round is
+ * repeated. */
 static gnnc_status number(RtSampler *s, RtBatch *b, bool alone, RtError *err) {
     for (;;) {
         Numbering nb = {.s = s, .b = b};

@@ -49,7 +49,8 @@ static void merge(const Timed *a, int64_t mid, int64_t n, Timed *out) {
         out[k] = j == n || (i < mid && !is_later(a[i].time, a[j].time)) ? a[i++] : a[j++];
 }
 
-/* By merging: stable, and no row is a worst case.  Where the result lies: in x or in y. */
+/* Sorts n elements by merging: stable, and no row is a worst case. Returns where the result lies:
+ * in x or in y. */
 static const Timed *sort(Timed *x, Timed *y, int64_t n) {
     for (int64_t by = 1; by < n; by *= 2) {
         for (int64_t i = 0; i < n; i += 2 * by) {

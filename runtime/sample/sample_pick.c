@@ -163,7 +163,7 @@ static void raise(RtScored *x, int64_t i) {
     }
 }
 
-/* A heap with the worst on top. */
+/* Adds v to the k best so far, a heap with the worst on top. */
 static void keep_best(RtScored *heap, int64_t *n, int64_t k, RtScored v) {
     if (*n < k) {
         heap[*n] = v;
@@ -291,7 +291,8 @@ static int64_t pick_newest(const RtPicker *p, int64_t lo, int64_t end, double at
     return n;
 }
 
-/* By weight, or one by one. */
+/* Picks among the edges [lo, hi) by looking at each: the newest, by weight, or those that are known
+ * at time `at`. */
 static int64_t pick_scanning(const RtPicker *p, int64_t lo, int64_t hi, uint64_t state, double at,
                              RtScored *scratch, int64_t *pos) {
     if (p->fanout >= 0 && p->recent) return pick_recent(p, lo, hi, at, scratch, pos);

@@ -45,8 +45,8 @@ static const char *program_text(gnnc_trainer *t, RtPool *pool) {
     return rt_pool_printf(pool, "%016" PRIx64, t->program->fingerprint);
 }
 
-/* "paper=2708 F=1433 ..": a checkpoint belongs to data of these sizes.  Stored entries are none of
- * them: a variant that reads dense rows has not counted them (passes/density.c). */
+/* Writes the sizes of the data that a checkpoint belongs to, "paper=2708 F=1433 ..". Stored entries
+ * are none of them: a variant that reads dense rows has not counted them (passes/density.c). */
 static const char *sizes_text(gnnc_trainer *t, RtPool *pool) {
     char *text = rt_pool_printf(pool, "%s", "");
     for (int s = 0; s < t->program->n_spaces && text; s++) {
@@ -133,7 +133,7 @@ static void put_names(File *o) {
     o->f.n_meta += n;
 }
 
-/* Of the kept parameters. */
+/* Notes the metrics of the kept parameters. */
 static void put_reached(File *o) {
     const gnnc_trainer *t = o->t;
     const double *then = t->progress.best_epoch ? t->best_values : NULL;
@@ -292,8 +292,8 @@ static const char *precision_of(RtPool *pool, const char *options) {
     return rt_pool_printf(pool, "%.*s", (int)strcspn(at, " "), at);
 }
 
-/* The same computation goes on, whatever its file is called.  Another precision makes another
- * program of the same model. */
+/* Is the checkpoint of the same computation, whatever its file is called? Another precision makes
+ * another program of the same model. */
 static gnnc_status check_program(File *o, const char *program) {
     gnnc_trainer *t = o->t;
     const char *had = rt_tensors_meta(&o->f, "program");
@@ -339,7 +339,7 @@ out:
     return st;
 }
 
-/* An epoch that is done, or steps of one that began. */
+/* Is the kept epoch one that is done, or steps of one that began? */
 static bool is_best_possible(const gnnc_trainer *t, const RtProgress *p) {
     int64_t n = rt_batches_per_epoch(t), began = p->step / n, done = p->best_epoch;
     if (done < 0 || p->best_step < 0 || p->best_step >= n) return false;
@@ -400,8 +400,8 @@ static RtTensor *present_of(File *o, int var) {
     return f ? f : find(o, "", o->t->program->vars[var].path);
 }
 
-/* What no step writes (passes/loss_scale.c) would let no later step learn, or all of them be wrong:
- * gradients times 0, or divided by it. */
+/* Is a state of the loss scale one that steps write (passes/loss_scale.c)? Another would let no
+ * later step learn, or all of them be wrong: gradients times 0, or divided by it. */
 static gnnc_status check_scale(const File *o, rt_var_role role, const RtTensor *f) {
     static const struct {
         rt_var_role role;
@@ -465,8 +465,8 @@ static void store_history(gnnc_trainer *t, const RtTensor *h) {
     }
 }
 
-/* Those of what is kept.  Where no epoch is the metrics in the file are the parameters' own, as
- * they were judged last: at the end of an epoch, or since, when the host asked. */
+/* Restores the metrics of what is kept. Where no epoch is, they are the parameters' own, as they
+ * were judged last: at the end of an epoch, or since, when the host asked. */
 static void store_reached(gnnc_trainer *t, const RtMetricValue *r, int n) {
     bool kept = t->progress.best_epoch != 0;
     t->judged = kept ? !t->ahead : n > 0;

@@ -147,7 +147,7 @@ typedef struct {
 
 enum { TID_PHASES = 1, TID_STEPS, TID_MEMBERS };
 
-/* An event of the main lane (member -1) or of a member's. */
+/* Writes an event of the main lane (member -1) or of a member's; false: no memory. */
 static bool put_event(Trace *w, const RtTraceEvent *e, int member) {
     gnnc_step_info s;
     const rt_phase *ph = &w->t->program->phases[e->phase];

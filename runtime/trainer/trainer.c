@@ -109,7 +109,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
 }
 
 /* ---- what training wants besides ------------------------------------------------------- */
-/* What was tuned counts where the user chose nothing. */
+/* Uses what was tuned where the user chose nothing. */
 static void use_tuned(gnnc_trainer *t, const char *directory) {
     RtOptions *o = &t->options;
     RtChoice c;
@@ -289,7 +289,8 @@ static gnnc_status best_variant(gnnc_trainer *t) {
     return st;
 }
 
-/* On a device there is one program. */
+/* Estimates all variants and takes the best, or the one that the user chose; on a device there is
+ * one program. */
 static gnnc_status try_variants(gnnc_trainer *t) {
     const rt_program *p = t->program;
     if (p->n_variants < 2 || t->rt.device)
@@ -312,7 +313,7 @@ static gnnc_status choose_variant(gnnc_trainer *t) {
     return try_variants(t);
 }
 
-/* A directory becomes a graph that nobody else reads; of a graph there is a snapshot already. */
+/* Opens a directory as a graph that nobody else reads; of a graph there is a snapshot already. */
 static gnnc_status open_graph(gnnc_trainer *t, const char *directory) {
     t->graph_alone = !t->graph;
     if (!t->graph_alone) return GNNC_OK;
@@ -404,7 +405,7 @@ static gnnc_status load_once(gnnc_trainer *t) {
     return GNNC_OK;
 }
 
-/* Of t->graph, or, where that is NULL, of the directory; which may be NULL else. */
+/* Loads t->graph, or, where that is NULL, the directory; which may be NULL else. */
 static gnnc_status load(gnnc_trainer *t, const char *directory) {
     /* AMX is asked for by every trainer: results do not depend on who ran in this process before.
      */

@@ -13,7 +13,8 @@ static bool is_measured(const gnnc_trainer *t, const char *metric) {
     return false;
 }
 
-/* What is learned; of links it is the column that says which of them are. */
+/* The column that is learned; of links the one that says which of them are. NULL: the data have
+ * none. */
 static const RtColumn *learned(const gnnc_trainer *t) {
     const rt_column *col = t->target < 0 ? NULL : &t->program->columns[t->target];
     int space = col ? col->space : rt_link_batches_base(t);

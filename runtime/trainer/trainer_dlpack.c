@@ -46,7 +46,8 @@ static gnnc_status finish(gnnc_trainer *t, gnnc_status st, Held *h,
     return st;
 }
 
-/* What the phase that ran last left in buffer b.  Rows that batches gave are the host's. */
+/* Gives out what the phase that ran last left in buffer b. Rows that batches gave are the
+ * host's. */
 static gnnc_status of_output(gnnc_trainer *t, int b, Held **out) {
     const rt_buf *buf = &t->program->bufs[b];
     const RtDevice *d = t->rt.device;

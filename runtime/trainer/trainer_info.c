@@ -58,7 +58,8 @@ int gnnc_trainer_n_columns(const gnnc_trainer *t) {
     return n;
 }
 
-/* What kernels read, or what maps are made of. */
+/* The type of the elements that are kept of a column: those that kernels read, or that maps are
+ * made of. */
 static RtDtype kept_element(const rt_program *p, const rt_column *c) {
     static const RtDtype of[] = {
         [RT_F32] = RT_DT_F32, [RT_F64] = RT_DT_F64, [RT_F16] = RT_DT_F16, [RT_BF16] = RT_DT_BF16,

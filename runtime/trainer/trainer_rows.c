@@ -19,7 +19,7 @@ static gnnc_status check_rows(gnnc_trainer *t, int64_t n_rows, int64_t n, const 
     return GNNC_OK;
 }
 
-/* All of them are computed. */
+/* Computes all rows and copies those that are asked for. */
 static gnnc_status of_all(gnnc_trainer *t, int64_t n, const int64_t *id, float *out) {
     const float *all;
     int rank;

@@ -182,14 +182,15 @@ static void begin_telling(gnnc_trainer *t) {
     if (t->tell) t->began_ns = rt_now_ns();
 }
 
-/* A GPU's steps are not waited for; one that another process makes is not there yet. */
+/* The loss of the last step; NaN: a GPU's steps are not waited for, and one that another process
+ * makes is not there yet. */
 static double loss_of_step(gnnc_trainer *t) {
     bool here = !t->rt.device && rt_shares_mine(t, t->progress.step - 1);
     const RtScalar *loss = here ? rt_scalar_loss(t, RT_SPLIT_NONE) : NULL;
     return loss && loss->buf >= 0 ? rt_buf_read(&t->x, loss->buf, 0) : NAN;
 }
 
-/* After a step; false: the host wants no other. */
+/* Tells the host's function of a step; false: the host wants no other. */
 static bool tell(gnnc_trainer *t, bool evaluated) {
     if (!t->tell) return true;
     int64_t n = rt_batches_per_epoch(t), done = t->progress.step % n;
@@ -304,8 +305,8 @@ static gnnc_status check_loss(gnnc_trainer *t) {
                                        : "a lower learning rate");
 }
 
-/* What the schedule watches: the kept metric, else the validation loss, else, where there is no
- * such split, the loss. */
+/* The number that the schedule watches: the kept metric, else the validation loss, else, where
+ * there is no such split, the loss. */
 static const RtScalar *watched(gnnc_trainer *t) {
     if (t->keep >= 0) return &t->scalars[t->keep];
     const RtScalar *s = rt_scalar_loss(t, RT_SPLIT_VAL);
@@ -324,7 +325,7 @@ static gnnc_status can_train(gnnc_trainer *t, const rt_phase **phase) {
     return st != GNNC_OK ? st : rt_history_reserve(t, t->progress.epoch + 1, 0);
 }
 
-/* What steps leave for an evaluation: the loss is that of the epoch's batches so far. */
+/* Reads what steps leave for an evaluation: the loss is that of the epoch's batches so far. */
 static gnnc_status end_steps(gnnc_trainer *t) {
     gnnc_status st = rt_batches_settle(t);
     if (st != GNNC_OK) return st;
@@ -385,7 +386,8 @@ static bool is_evaluated(const gnnc_trainer *t, int64_t epoch) {
     return epoch % t->options.eval_every == 0;
 }
 
-/* Those of an earlier epoch are not this one's; what the steps have told stays. */
+/* Forgets the metrics of an earlier epoch, which are not this one's; what the steps have told
+ * stays. */
 static void forget_metrics(gnnc_trainer *t) {
     int train = phase_index(t, RT_PHASE_TRAIN);
     for (int i = 0; i < t->n_scalars; i++) {

@@ -152,7 +152,7 @@ gnnc_status gnnc_trainer_parameter_info(gnnc_trainer *t, int i, const char **nam
     return GNNC_OK;
 }
 
-/* A state of one number; false: there is none. */
+/* Reads a state of one number; false: there is none. */
 static bool state_of(gnnc_trainer *t, rt_var_role role, double *value) {
     for (int i = 0; i < t->program->n_vars; i++) {
         const rt_var *v = &t->program->vars[i];

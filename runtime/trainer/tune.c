@@ -116,7 +116,7 @@ static gnnc_status least_time(gnnc_trainer *t, const char *phase, double *s) {
     return st;
 }
 
-/* The same rows, whatever was committed since. */
+/* Loads the same rows into another trainer, whatever was committed since. */
 static gnnc_status load_the_same(gnnc_trainer *other, gnnc_trainer *t) {
     if (t->graph_alone) return gnnc_trainer_load(other, t->rt.bound->dir);
     rt_graph_enter_too(t->graph, t->snapshot);
@@ -141,7 +141,7 @@ static gnnc_status time_variant(Tune *u, int variant, double *s) {
     return st;
 }
 
-/* What was measured is said; a variant that memory has no room for is left out. */
+/* Times all variants and tells the times; one that memory has no room for is left out. */
 static gnnc_status choose_variant(Tune *u, int64_t *best) {
     gnnc_trainer *t = u->t;
     int n = t->rt.device ? 0 : t->first_program->n_variants;

@@ -59,7 +59,7 @@ static const RtJson *read_entries(RtPool *pool, const Key *k, RtError *err) {
     return NULL;
 }
 
-/* A broken entry leaves *out as it is. */
+/* Reads an entry of tuned.json; a broken one (false) leaves *out as it is. */
 static bool read_choice(const RtJson *e, RtChoice *out) {
     RtChoice c = *out;
     if (!get_int(e, "threads", &c.threads) || !get_int(e, "serial_ns", &c.serial_ns)) return false;
