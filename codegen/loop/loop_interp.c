@@ -530,6 +530,8 @@ bool loop_run_phase(LoopRun *r, int phase) {
     return run_steps(r, ph, 0, ph->steps.n);
 }
 
+/* The elements of output or saved value `name` of a phase, their number in *n; NULL: there is none.
+ */
 const double *loop_run_output(LoopRun *r, int phase, const char *name, int64_t *n) {
     for (int i = 0; i < r->p->bufs.n; i++) {
         const PBuf *b = r->p->bufs.v[i];

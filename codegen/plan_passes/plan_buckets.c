@@ -98,6 +98,9 @@ static const char *step_obstacle(Arena *a, const Plan *p, const PStep *s, bool c
     return "the host takes part";
 }
 
+/* The first step of the phase that a device cannot run for rounded sizes, with the reason in *why;
+ * NULL: there is none. cleared: a product whose padding rows no kernel clears is such a step, too;
+ * these are looked for last. */
 const PStep *plan_bucket_obstacle(Arena *a, const Plan *p, const PPhase *ph, bool cleared,
                                   const char **why) {
     for (int i = 0; i < ph->steps.n; i++)

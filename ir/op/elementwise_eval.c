@@ -58,6 +58,7 @@ static double quotient(const Op *op, double x, double y) {
     return y ? trunc(x / y) : 0;
 }
 
+/* The result of an operation with two operands for the numbers x and y. */
 static double binary(const Op *op, double x, double y) {
     switch (op->kind) {
     case OP_ADD:
@@ -93,6 +94,8 @@ double op_elementwise_apply(const Op *op, const double *x) {
     return x[0] ? x[1] : x[2];
 }
 
+/* Evaluates an elementwise operation in the interpreter, element by element; operands that lack a
+ * space are broadcast along it. False after an error. */
 static bool eval_dense(Interp *in, const Op *op, OpTensor *out) {
     const OpTensor *x[3];
     for (int i = 0; i < op->n_in; i++)

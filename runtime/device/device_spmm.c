@@ -18,11 +18,14 @@ typedef struct RtSpmmArray {
 } RtSpmmArray;
 
 /* ---- arrays --------------------------------------------------------------------------------- */
+/* Whether the array was made for this request, of these arrays. */
 static bool is_same(const RtSpmmArray *a, const RtSpmmRequest *ask, const void *from,
                     const void *by) {
     return a->ask.kind == ask->kind && a->ask.n == ask->n && a->from == from && a->by == by;
 }
 
+/* *there gets the device array that the request asks for, made of `from` and `by` by a kernel of
+ * the program; equal requests share one array. */
 static gnnc_status array_of(RtDevice *d, RtSpmmRequest ask, const void *from, const void *by,
                             void **there) {
     RtSpmmArray *a = d->spmms.arrays;
@@ -43,10 +46,13 @@ static gnnc_status array_of(RtDevice *d, RtSpmmRequest ask, const void *from, co
     return d->ops->launch(d, d->x->program->device_spmm, "spmm", arg);
 }
 
+/* The device address of a buffer; NULL for -1, which is none. */
 static const void *place(const RtDevice *d, int buf) {
     return buf >= 0 ? d->at.buf[buf] : NULL;
 }
 
+/* Makes what the library reads of the sparse matrix and the program has in another form: 32-bit
+ * bounds of rows, and weights in the order of entries (ones where there are none). */
 static gnnc_status arrays_of(RtDevice *d, const rt_spmm *m, RtSparse *s) {
     void *bounds, *weights = d->at.buf[m->weight >= 0 ? m->weight : m->ptr];
     RtSpmmRequest of_rows = {m->rows + 1, RT_SPMM_BOUNDS},
@@ -62,6 +68,7 @@ out:
 }
 
 /* ---- which, and when ------------------------------------------------------------------------ */
+/* Whether the buffer is bound to data, here or on the device; -1, none, counts as there. */
 static bool is_there(const RtDevice *d, int buf) {
     return buf < 0 || d->x->buf[buf] || (d->built && d->built[buf]);
 }
@@ -71,6 +78,8 @@ static bool fits(int64_t n) {
     return n > 0 && n < INT32_MAX;
 }
 
+/* Whether the library is to make the product: it was asked for or pays, its sizes fit, and the
+ * arrays are there before a run. */
 static bool is_for_library(const RtDevice *d, const rt_spmm *m) {
     bool pays = m->wanted || rt_spmm_pays(m->own_bytes, m->library_bytes);
     return pays && fits(m->rows) && fits(m->cols) && fits(m->entries) && fits(m->width) &&
@@ -78,6 +87,7 @@ static bool is_for_library(const RtDevice *d, const rt_spmm *m) {
            is_there(d, m->weight);
 }
 
+/* Plans a product by the library, for the addresses that its buffers have now. */
 static gnnc_status open_one(RtDevice *d, RtSpmm *p) {
     const rt_spmm *m = &p->is;
     const rt_step_info *step = &d->x->program->phases[m->phase].steps[m->step];
@@ -97,6 +107,7 @@ static gnnc_status open_one(RtDevice *d, RtSpmm *p) {
     return st == GNNC_OK ? d->ops->spmm_open(d, &s, &p->product) : st;
 }
 
+/* Plans all products that are for the library. */
 static gnnc_status open_all(RtDevice *d) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < d->x->program->n_spmms && st == GNNC_OK; i++)
@@ -104,6 +115,7 @@ static gnnc_status open_all(RtDevice *d) {
     return st;
 }
 
+/* Reads the sizes and estimates of all sparse products; whether one of them is for the library. */
 static bool is_any_for_library(RtDevice *d) {
     const rt_program *p = d->x->program;
     bool any = false;
@@ -114,6 +126,8 @@ static bool is_any_for_library(RtDevice *d) {
     return any;
 }
 
+/* Plans the sparse products of a program for the device's library, after its memory was placed. On
+ * a failure the program's kernels make them, with a message. */
 gnnc_status rt_device_spmm_open(RtExec *x) {
     RtDevice *d = x->rt->device;
     RtError *err = &x->rt->err;

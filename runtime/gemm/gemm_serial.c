@@ -42,8 +42,7 @@ static void end(const RtSerialState *was) {
 #include <oneapi/dnnl/dnnl.h>
 enum { TILE_M = 128, TILE_N = 256, SPLIT_K = 512, TILE_M_THIN = 1024 };
 
-/* C = A * B by the BLAS library on one thread, in calls small enough that the library starts no
- * threads. */
+/* C = A * B by oneDNN; false: it failed. */
 static bool by_library(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k, const float *a,
                        const float *b, float *c, int64_t ldc) {
     return dnnl_sgemm(sa.trans, sb.trans, m, n, k, 1.0f, a, sa.ld, b, sb.ld, 0.0f, c, ldc) ==
@@ -54,6 +53,7 @@ static bool by_library(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k
 /* A tile of at most 2^18 multiplications: OpenBLAS runs those on the calling thread. */
 enum { TILE_M = 64, TILE_N = 64, SPLIT_K = 1024, TILE_M_THIN = 64 };
 
+/* C = A * B by the BLAS library, in calls small enough that it starts no threads. */
 static bool by_library(RtStored sa, RtStored sb, int64_t m, int64_t n, int64_t k, const float *a,
                        const float *b, float *c, int64_t ldc) {
     for (int64_t p = 0; p < k; p += TILE_M) { /* keeps each call below the threading limit */
