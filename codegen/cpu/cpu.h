@@ -21,9 +21,9 @@
 typedef struct {
     const char *cpu, *features; /* as LLVM spells them */
     int lanes;                  /* f32 elements per register */
-    int sum_registers;          /* registers for rows of sums: half of what there are */
-    bool fma;
-    char *owned; /* the text of both for the machine at hand, from malloc */
+    int sum_registers;          /* vector registers that may hold rows of sums: half of all */
+    bool fma;                   /* it has fused multiply-add */
+    char *owned; /* memory of both texts, where they describe the machine at hand; from malloc */
 } CgMachine;
 
 /* One compile: owns every LLVM object until cpu_release(). */
@@ -59,15 +59,16 @@ typedef struct {
 
 /* A local array.  One declared inside a vector loop has an element per lane. */
 typedef struct {
-    LLVMValueRef at;
+    LLVMValueRef at;    /* its address on the stack */
     int lanes;          /* 1, or lanes of the vector loop it is private to */
     int64_t row_stride; /* its last extent, padded to whole vectors */
 } CgLocal;
 
-/* A reduction over a vector loop into one address: kept per lane, folded after it. */
+/* A reduction of a vector loop into one address: each lane has a partial result, which are combined
+ * after the loop. */
 typedef struct {
-    const LStmt *acc;
-    LLVMValueRef at; /* alloca of a vector */
+    const LStmt *acc; /* the accumulation */
+    LLVMValueRef at;  /* stack slot of the vector of partial results */
 } CgAccumulator;
 
 enum {
@@ -76,11 +77,12 @@ enum {
     CPU_LINE = 64 /* bytes of memory at a time */
 };
 
-/* Sums of one loop in each iteration of a loop that is cut into lanes (lanes.c): still per lane. */
+/* Sums of an inner loop, for each iteration of the loop around it that is expanded into lanes
+ * (lanes.c): partial sums per lane, not added up yet. */
 typedef struct {
-    const LStmt *expanded, *loop;
-    int64_t i; /* iteration of `expanded` */
-    int n;
+    const LStmt *expanded, *loop; /* the loop that is expanded, and the inner loop */
+    int64_t i;                    /* iteration of `expanded` */
+    int n;                        /* number of sums */
     const LStmt *acc[CPU_ACCUMULATORS_MAX];
     LLVMValueRef row[CPU_ACCUMULATORS_MAX][CPU_LANES_MAX];
 } CgDeferredSums;
@@ -102,23 +104,23 @@ typedef struct CgFn {
     Cg *g;
     const LKernel *k;
     LLVMValueRef fn, n, lo, hi;    /* the function; its arguments: sizes, and the range [lo, hi) */
-    CgVal *reg;                    /* [n_regs] */
+    CgVal *reg;                    /* [n_regs] values of the registers */
     const LStmt **def;             /* [n_regs] the L_LET that defines it */
     LLVMValueRef *buf;             /* [bufs] base pointers */
     LLVMValueRef *scope, *noalias; /* [bufs] alias metadata */
     LLVMValueRef *sym;             /* [syms] loaded sizes */
     CgLocal *local;                /* [locals] */
     int lanes;                     /* lanes of the code being emitted; 1 outside vector loops */
-    LLVMValueRef mask;             /* active lanes, NULL = all */
+    LLVMValueRef mask;             /* i1 vector of the active lanes; NULL = all */
     LLVMValueRef tail_mask;        /* the part of the mask that only cuts the last vector short */
     CgAccumulator *accumulator;    /* of the vector loop being emitted */
     int n_accumulators;
     CgDeferredSums *deferred; /* of the loop cut into lanes, or NULL */
     CgCell *cell;             /* of the tile being emitted */
     int n_cell;
-    int vector;              /* of the tile, being emitted */
+    int vector;              /* which vector of the tile is being emitted, from 0 */
     LLVMValueRef tile_start; /* first feature of a tile whose entries are being emitted, or NULL */
-    int tile_width;          /* its features */
+    int tile_width;          /* number of features of that tile */
     LLVMMetadataRef subprogram;
 } CgFn;
 

@@ -287,13 +287,16 @@ LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
 /* The identity of a reduction in type dt: 0 for sums, the least or greatest value for maxima and
  * minima. */
 double cg_identity(RedKind red, DType dt);
-DType cg_sum_dtype(DType dt); /* that a reduction into dt is made in: 16 bits in f32 */
+/* The type in which a reduction into dt is computed: f32 for 16-bit types. */
+DType cg_sum_dtype(DType dt);
 LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
 /* Emits the search for the index of the maximum; a later equal value does not replace an earlier
  * one. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
-int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);        /* loops; how many */
-LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env); /* I1; NULL: cannot be */
+/* Opens the loops over what r reduces; *env then has their indices.  Returns how many loops. */
+int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);
+/* An I1 register: whether r reduces nothing at env; NULL: that cannot be. */
+LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env);
 
 /* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
 /* How many reductions the roots need whose results are rows along the axes; *last gets the last
@@ -303,9 +306,11 @@ int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, cons
  * there (the only tile is that row's value up to its last elementwise steps), or NULL. */
 void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, const Axes *axes,
                      LBuf *row);
-LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key); /* or NULL */
+/* The register with op at these indices, from an accumulator that holds it; NULL = none does. */
+LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key);
 const Expr *cg_tile_count(Gen *g, const Axis *a);
-/* Loops over the axes that t has; `local` gets positions in the tiles. */
+/* Opens loops over the axes that t has; local[] gets the positions in the tiles.  Returns env with
+ * the indices added. */
 const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
 /* Closes the loops over the axes that type t has. */
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
@@ -377,7 +382,7 @@ void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *map
 /* Lowers a concatenation, with nested ones along the same dimension: to one kernel if columns are
  * joined, to several if rows are. */
 void cg_lower_concat(Lower *lo, const Op *op);
-/* Is op, which `user` reads, some of its parts? */
+/* Whether op is a concatenation whose parts are parts of `user`, which reads it. */
 bool cg_concat_continues(const Op *op, const Op *user);
 /* Lowers a reduction of many rows to a small result (a loss, a bias gradient) to two kernels:
  * partial results by chunk, then their combination. */
@@ -393,17 +398,17 @@ int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
-/* What a phase is made of while its steps are. */
+/* A copy of a stored value to the buffer of an output or of a variable: ids of buffers. */
 typedef struct {
-    const Op *effect;
+    const Op *effect; /* the output or assignment */
     int from, to;
 } CgCopy;
 
 typedef struct {
     Lower *lo;
     FusionGroups groups;
-    VEC(CgCopy) copies_at_output; /* outputs of values that stay: where the output stands */
-    VEC(CgCopy) copies_at_end;    /* at the end of the phase */
+    VEC(CgCopy) copies_at_output; /* copies that are made where the output stands */
+    VEC(CgCopy) copies_at_end;    /* copies that are made at the end of the phase */
 } CgBuild;
 
 void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
@@ -423,7 +428,8 @@ int cg_global_ids_buf(Lower *lo, Space *s);
 int cg_chunk_bounds_buf(Lower *lo, Space *s);
 /* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream);
-/* Is a segment sum to be a library's product, of *dense?  (plan_spmm.c) */
+/* Whether a segment sum is to be made by a library's sparse product; *dense gets the dense matrix.
+ * (plan_spmm.c) */
 bool cg_wants_spmm(const Lower *lo, const Op *op, const Op **dense);
 /* Appends a step of this kind, with room for n_bufs buffers, to the current phase. */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs);
