@@ -15,10 +15,10 @@ typedef struct RtWords {
 
 /* What it says of a kind of columns. */
 typedef struct RtColFacts {
-    const char *said, *size;
-    rt_dtype dt;
-    int n_dims;
-    bool codes;
+    const char *said, *size; /* "csr f32" and "F" of "csr f32[F]" */
+    rt_dtype dt;             /* of values as programs read them */
+    int n_dims;              /* dimensions beside the rows; -1: any */
+    bool codes;              /* values are codes, and that size is their number */
 } RtColFacts;
 extern const RtColFacts rt_col_facts[]; /* by rt_col_kind */
 

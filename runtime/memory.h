@@ -5,10 +5,10 @@
 #include "runtime/exec/exec.h"
 
 typedef struct RtMemory {
-    gnnc_memory need;
-    size_t index_bytes; /* allocated while binding, and by relations built later */
-    size_t *have_bytes; /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
-    void *arena;
+    gnnc_memory need;      /* what the plan says that is needed */
+    size_t index_bytes;    /* allocated while binding, and by relations built later */
+    size_t *have_bytes;    /* [n_bufs] room behind x->buf, for buffers that a later size enlarges */
+    void *arena;           /* of the temporaries of all phases over all of the data */
     size_t arena_bytes;    /* of the block allocated */
     bool spilled;          /* it is a file */
     size_t *offset;        /* [n_bufs] of a TEMP in the arena */

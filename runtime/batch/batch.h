@@ -22,9 +22,9 @@ typedef struct RtGrowth {
 } RtGrowth;
 
 typedef struct RtGrow {
-    void *p;     /* RT_ALIGN */
-    void *block; /* as the allocator gave it */
-    size_t n_bytes;
+    void *p;        /* RT_ALIGN */
+    void *block;    /* as the allocator gave it */
+    size_t n_bytes; /* room behind p */
 } RtGrow;
 
 /* Room for n * size bytes, of which the first n_keep * size stay.  New bytes are zero. */
@@ -39,10 +39,10 @@ void rt_grow_free(RtGrowth *g, RtGrow *b);
 /* ---- the batch -------------------------------------------------------------------- */
 typedef struct RtBatchNodes {
     int64_t n;
-    int32_t *id;   /* [n] row in the node table */
-    int32_t *tree; /* [n] disjoint: which seed's tree; else NULL */
-    int64_t *end;  /* [n_hops + 1] nodes of hops up to h */
-    RtGrow id_buf, tree_buf;
+    int32_t *id;             /* [n] row in the node table */
+    int32_t *tree;           /* [n] disjoint: which seed's tree; else NULL */
+    int64_t *end;            /* [n_hops + 1] nodes of hops up to h */
+    RtGrow id_buf, tree_buf; /* the memory of id, tree */
 } RtBatchNodes;
 
 typedef struct RtBatchEdges {
@@ -55,12 +55,12 @@ typedef struct RtBatchEdges {
     int64_t *end;     /* [n_hops + 1] edges into nodes of hops up to h */
     RtGroups by_src;  /* the transpose, if asked for */
     int64_t id_bound; /* of the relation */
-    RtGrow ptr_buf, src_buf, dst_buf, pos_buf, id_buf, by_buf, perm_buf;
+    RtGrow ptr_buf, src_buf, dst_buf, pos_buf, id_buf, by_buf, perm_buf; /* their memory */
 } RtBatchEdges;
 
 typedef struct RtBatch {
-    RtGrowth growth;
-    RtPool pool; /* of the tables below */
+    RtGrowth growth; /* of all buffers */
+    RtPool pool;     /* of the tables below */
     int n_types, n_rels, n_hops;
     RtBatchNodes *nodes;  /* [n_types] */
     RtBatchEdges *edges;  /* [n_rels] */
@@ -72,7 +72,7 @@ typedef struct RtBatch {
     int n_groups;
     int64_t *n_seeds; /* [n_groups] */
     int32_t **seed;   /* [n_groups][n_seeds] local ids */
-    RtGrow *seed_buf;
+    RtGrow *seed_buf; /* [n_groups] the memory of seed */
 } RtBatch;
 
 /* An empty batch for graphs of so many types and relations, sampled over so many hops. */

@@ -8,9 +8,9 @@
 #include "runtime/sample/sample.h"
 
 typedef struct RtBatchSource {
-    RtBatchMap map;
-    RtSampleGraph graph;
-    RtSampleSpec spec;
+    RtBatchMap map;      /* which spaces of the program the types and relations are */
+    RtSampleGraph graph; /* over the arrays of the data */
+    RtSampleSpec spec;   /* how batches are drawn */
 } RtBatchSource;
 
 /* Of the trainer's data, in its memory. */

@@ -11,9 +11,9 @@ typedef struct RtBatchStep {
     gnnc_trainer *t; /* whose limit of memory it keeps, and whose steps; NULL: no trainer's */
     int phase;       /* -1: the program has no such phase */
     int64_t *most;   /* [n_syms] sizes there is room for */
-    size_t *offset;
+    size_t *offset;  /* [n_bufs] of a temporary in the arena */
     RtGrowth growth;
-    RtGrow arena;
+    RtGrow arena;     /* memory of the temporaries */
     RtRecycle tables; /* of packing */
 } RtBatchStep;
 

@@ -14,10 +14,10 @@ typedef struct RtLinkBatches RtLinkBatches; /* link_impl.h */
 
 /* What was drawn for a step; ends are rows of the data. */
 typedef struct RtLinkBatch {
-    bool queries, held_out;
-    int64_t n;           /* links or queries */
-    RtStepEdges pairs;   /* links, then their negatives, as many of each */
-    RtStepQueries asked; /* of queries; held out, with the lists that metrics read */
+    bool queries, held_out; /* of queries, not links; of an evaluation */
+    int64_t n;              /* links or queries */
+    RtStepEdges pairs;      /* links, then their negatives, as many of each */
+    RtStepQueries asked;    /* of queries; held out, with the lists that metrics read */
     /* Of pairs that a request brings, which are no edges of the data, else NULL: */
     const RtColumn *pair_columns; /* [n_columns] those that are brought */
     const int32_t *pair_rows;     /* [n] .. and the pairs' rows in them */

@@ -9,35 +9,35 @@
 enum { RT_LINK_PARTS = RT_REL_EARLIER - RT_REL_LINKS + 1 };
 
 typedef struct RtPlaced {
-    int32_t id, edge;
+    int32_t id, edge; /* the number by which the data list an edge, and that in the relation */
 } RtPlaced;
 
 /* Of links by time: what "predict" needs, and gives. */
 typedef struct RtLinkScores {
-    RtSampler *sampler; /* NULL: "eval" sees the whole graph, and there is nothing else here */
-    const RtBatchMap *map;
-    RtMinibatch batch;
-    RtBatchStep step;
-    int pred, judged; /* buffers: its output, the input of "eval" */
-    void *all;        /* [most pairs of a split] on the host */
-    void *value;      /* [E] as the whole relation was predicted; NULL = not yet */
-    RtPlaced *placed; /* room to sort the edges of a split */
-    bool ran;         /* once: there is room */
+    RtSampler *sampler;    /* NULL: "eval" sees the whole graph, and there is nothing else here */
+    const RtBatchMap *map; /* of what neighbours are drawn from */
+    RtMinibatch batch;     /* pairs with their neighbours */
+    RtBatchStep step;      /* @predict over it */
+    int pred, judged;      /* buffers: its output, the input of "eval" */
+    void *all;             /* [most pairs of a split] on the host */
+    void *value;           /* [E] as the whole relation was predicted; NULL = not yet */
+    RtPlaced *placed;      /* room to sort the edges of a split */
+    bool ran;              /* once: there is room */
 } RtLinkScores;
 
 struct RtLinkBatches {
-    RtLinks links;
+    RtLinks links;           /* the edges, by what they ask */
     int base;                /* the space that is scored */
     int part[RT_LINK_PARTS]; /* spaces of a step, by kind; -1 = the program has none */
     RtColumn *all;           /* [n_columns] of those on a step's spaces: over the base's edges */
     int no_links;            /* the relation of fixed negatives, and their splits; -1 = none */
-    const int32_t *no_split;
-    int64_t batch, n_train; /* edges or queries of a step, of the training split */
-    int64_t n_val;          /* edges of the validation split */
-    const double *when;     /* [E] links by time; else NULL */
-    int32_t *held;          /* seeds of an evaluation */
-    RtMinibatch eval;
-    RtBatchStep test;
+    const int32_t *no_split; /* [their edges]; NULL = negatives are drawn */
+    int64_t batch, n_train;  /* edges or queries of a step, of the training split */
+    int64_t n_val;           /* edges of the validation split */
+    const double *when;      /* [E] links by time; else NULL */
+    int32_t *held;           /* seeds of an evaluation */
+    RtMinibatch eval;        /* held-out links or queries */
+    RtBatchStep test;        /* @eval over them */
     RtBatchMetrics metrics;
     bool evaluated; /* once: there is room */
     RtLinkScores scores;

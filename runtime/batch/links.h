@@ -13,13 +13,13 @@
 enum { RT_MOST_SCORES = 1 << 26 };
 
 typedef struct RtLinks {
-    const RtRelation *rel;
-    const int32_t *split; /* [E] canonical order */
-    const int64_t *kind;  /* [E] */
-    int32_t *by_query;    /* [E] edges by source, kind, destination */
-    int64_t *query;       /* [n_queries + 1] where a query's edges begin in it */
-    int32_t *query_of;    /* [E] */
-    int64_t *of_source;   /* [n_src + 1] its first query */
+    const RtRelation *rel; /* whose edges are scored */
+    const int32_t *split;  /* [E] canonical order */
+    const int64_t *kind;   /* [E] */
+    int32_t *by_query;     /* [E] edges by source, kind, destination */
+    int64_t *query;        /* [n_queries + 1] where a query's edges begin in it */
+    int32_t *query_of;     /* [E] */
+    int64_t *of_source;    /* [n_src + 1] its first query */
     int64_t n_queries;
 } RtLinks;
 
@@ -41,11 +41,11 @@ typedef struct RtStepEdges {
 
 /* n edges, then k negatives of each: negative j of the i-th is row n + i k + j. */
 typedef struct RtNegatives {
-    int64_t k;
-    rt_negative how;
-    bool avoid; /* edges of the splits first .. last, where there is another node */
-    int first, last;
-    uint64_t key; /* sample_key.h */
+    int64_t k;       /* of each edge */
+    rt_negative how; /* which ends are drawn */
+    bool avoid;      /* edges of the splits first .. last, where there is another node */
+    int first, last; /* splits */
+    uint64_t key;    /* sample_key.h */
     /* Nodes that are there at the link's time: [E] of rel, [n_src], [n_dst]; NULL = all are. */
     const double *when, *since[2];
 } RtNegatives;

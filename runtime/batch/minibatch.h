@@ -19,9 +19,9 @@ typedef struct RtMinibatch RtMinibatch;
 typedef void RtEditColumn(RtMinibatch *m, int column, void *user);
 
 struct RtMinibatch {
-    RtBatch *batch; /* NULL = the whole graph */
-    RtExec x;       /* variables, inputs, keys and outputs are those of the data's exec */
-    RtBound bound;
+    RtBatch *batch;   /* NULL = the whole graph */
+    RtExec x;         /* variables, inputs, keys and outputs are those of the data's exec */
+    RtBound bound;    /* relations, columns and tables of the batch */
     RtRuntime rt;     /* errors and memory while it is made */
     RtRecycle memory; /* of what is derived */
     RtTeam *team;     /* that gathers columns; NULL = the caller alone */
@@ -33,9 +33,9 @@ struct RtMinibatch {
     const int32_t *const *row; /* [n_spaces] of nodes that a request brings: their rows in
                                   parameters; NULL: all have their own numbers */
     RtColumn *column;          /* [n_columns] */
-    RtColumnBuf *column_buf;
-    RtEditColumn *edit; /* NULL: they are the data's */
-    void *editor;
+    RtColumnBuf *column_buf;   /* [n_columns] their memory */
+    RtEditColumn *edit;        /* NULL: they are the data's */
+    void *editor;              /* user of edit */
 };
 
 /* Is a row in this split of the which-th division, and labelled?  `label` may be NULL. */

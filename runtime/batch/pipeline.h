@@ -15,7 +15,7 @@ typedef gnnc_status rt_prepare_fn(void *user, int worker, int64_t number, int sl
 
 typedef struct RtPipelineSpec {
     rt_prepare_fn *prepare;
-    void *user;
+    void *user;    /* of prepare */
     int n_workers; /* 0: items are prepared when they are asked for, by the consumer */
     int n_slots;   /* at least 1; with workers 2, so that one is filled while one is read */
 } RtPipelineSpec;

@@ -8,7 +8,7 @@
 
 typedef struct RtRecycle {
     RtGrowth growth;
-    RtGrow block;
+    RtGrow block;           /* that allocations are cut from */
     size_t used, wanted;    /* bytes of the block given; asked for since the last reset */
     union RtRecycled *more; /* what the block had no room for */
 } RtRecycle;

@@ -5,12 +5,12 @@
 #include "runtime/sample/sample.h"
 
 typedef struct RtHeavy {
-    const RtSampleGraph *g;
-    const RtSampleSpec *spec;
-    int type;                /* seeds are rows of it; -1 = parts, or links */
-    const RtParts *parts;    /* of parts */
-    const RtRelation *links; /* of links, which are edges of it; else NULL */
-    int end_type[2];         /* of their ends */
+    const RtSampleGraph *g;   /* that batches are drawn from */
+    const RtSampleSpec *spec; /* with these fan-outs */
+    int type;                 /* seeds are rows of it; -1 = parts, or links */
+    const RtParts *parts;     /* of parts */
+    const RtRelation *links;  /* of links, which are edges of it; else NULL */
+    int end_type[2];          /* of their ends */
 } RtHeavy;
 
 /* In how many ways seeds can be heavy: in all, in nodes of one type, in edges of one relation. */

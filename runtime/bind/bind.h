@@ -18,7 +18,7 @@ typedef struct RtDistinctRows {
 typedef struct RtBound {
     RtDataset *data; /* a view of those that are bound */
     const char *dir; /* what messages call them */
-    int split;
+    int split;       /* which of the columns of splits in one is read, from 0 */
     RtMemory *memory;
     RtDataset *alone;      /* the data that only this trainer reads; NULL = others may */
     const RtTable **table; /* [n_spaces] of node, base edge and graph spaces */

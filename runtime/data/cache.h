@@ -20,8 +20,8 @@ typedef struct RtCacheArray {
 
 /* What the arrays are made of, and of what kind they are. */
 typedef struct RtCacheKey {
-    const RtStamp *data;
-    uint64_t what;
+    const RtStamp *data; /* what the arrays were made of */
+    uint64_t what;       /* which arrays: a hash of what they are for */
 } RtCacheKey;
 
 /* The arrays of a file, which live as long as the pool; `n` of them.  map: they stay in the file,

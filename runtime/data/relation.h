@@ -53,7 +53,7 @@ gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelatio
                               RtRelation *out, RtError *err);
 /* Arrays that someone points to. */
 typedef struct RtCacheFile {
-    void *const *p;
+    void *const *p; /* [n] arrays that lie in it */
     int n;
 } RtCacheFile;
 /* Gives back every array of r but those. */

@@ -31,7 +31,7 @@ const char *rt_tensors_meta(const RtTensors *t, const char *key); /* NULL: absen
 /* Takes a file piece by piece: n bytes, which n_left more follow. */
 typedef struct RtSink {
     gnnc_status (*write)(void *user, const void *p, size_t n, size_t n_left, RtError *err);
-    void *user;
+    void *user; /* of write */
 } RtSink;
 
 /* Tensors lie so that each is aligned for its elements, and those of a multiple of 64 bytes to 64:

@@ -17,8 +17,8 @@
 typedef struct RtLoan {
     struct RtLoan *next;
     gnnc_done_fn *done; /* NULL = nobody waits for it */
-    void *user;
-    const char *table; /* the name of the table that reads it, as that has it */
+    void *user;         /* of done */
+    const char *table;  /* the name of the table that reads it, as that has it */
 } RtLoan;
 
 /* ---- once it is committed: tables are counted through, nodes before edges ---- */
@@ -30,15 +30,15 @@ typedef struct RtVersion {
 } RtVersion;
 
 typedef struct RtSnapshot {
-    int n_refs; /* readers, and the graph while it is the newest; the graph's lock */
-    RtDataset *data;
-    RtVersion **of; /* [tables] */
+    int n_refs;      /* readers, and the graph while it is the newest; the graph's lock */
+    RtDataset *data; /* as readers see it */
+    RtVersion **of;  /* [tables] */
 } RtSnapshot;
 
 /* Rows of one call, in one block of memory; columns as the table has them. */
 typedef struct RtLogged {
-    struct RtLogged *next;
-    RtTable t;
+    struct RtLogged *next; /* appended after this */
+    RtTable t;             /* the rows, as a table of their own */
 } RtLogged;
 
 /* Codes by the names of a column's categories, in their own memory; found by any thread. */
@@ -60,9 +60,9 @@ struct gnnc_graph {
     RtAlloc from;
     RtDataset *data; /* as it was built: names, columns and categories are those of all snapshots */
     int room[3];     /* node, edge and graph tables that the arrays have place for */
-    RtLoan *loans;
-    bool committed; /* then what is above is not written, and err neither */
-    bool changed;   /* since it was read, which checked it */
+    RtLoan *loans;   /* all memory of the caller that is read */
+    bool committed;  /* then what is above is not written, and err neither */
+    bool changed;    /* since it was read, which checked it */
     RtError err;
     /* Once it is committed. */
     pthread_mutex_t lock;       /* of what is below, of loans, and of what is dropped of `data` */
@@ -126,7 +126,7 @@ gnnc_status rt_graph_add_there(gnnc_graph *g, const char *table, const char *col
 /* ---- arrays of the caller (graph_array.c) ------------------------------------- */
 /* An array during one call, which takes it over. */
 typedef struct RtBorrowed {
-    gnnc_array in;
+    gnnc_array in;     /* a copy of the caller's struct */
     bool is_given;     /* it was an array */
     const char *where; /* "paper.x" in messages */
     const char *table; /* .. whose memory it becomes, once that is found */

@@ -11,13 +11,13 @@ typedef struct RtDictText {
 
 typedef struct RtDict {
     RtPool *pool;
-    int64_t n, room; /* texts */
-    int64_t cap;     /* slots: a power of two, never more than three quarters full */
-    RtDictText *texts;
-    uint32_t *slots; /* number + 1, 0 = free */
-    char *chunk;     /* where the next text goes */
-    size_t left;
-    size_t bytes; /* of all texts */
+    int64_t n, room;   /* texts */
+    int64_t cap;       /* slots: a power of two, never more than three quarters full */
+    RtDictText *texts; /* [n] by number */
+    uint32_t *slots;   /* number + 1, 0 = free */
+    char *chunk;       /* where the next text goes */
+    size_t left;       /* bytes of the chunk that are free */
+    size_t bytes;      /* of all texts */
 } RtDict;
 
 void rt_dict_init(RtDict *d, RtPool *pool);

@@ -14,13 +14,13 @@ typedef struct RtKeyIndex {
     bool number[RT_KEY_COLUMNS]; /* the column is one of numbers: texts are read as such */
     bool text[RT_KEY_COLUMNS];   /* .. or of texts: numbers are written as such */
     int64_t cap;                 /* slots for whole numbers, a power of two; 0 = none yet */
-    int64_t *whole;
-    int32_t *whole_row; /* + 1, 0 = free */
-    int64_t n_rows;     /* at most */
-    RtDict dict;
-    int32_t *dict_row; /* by the text's number */
-    int64_t dict_room;
-    char *buffer; /* of a key as a text */
+    int64_t *whole;              /* [cap] the numbers */
+    int32_t *whole_row;          /* + 1, 0 = free */
+    int64_t n_rows;              /* at most */
+    RtDict dict;                 /* keys that are texts */
+    int32_t *dict_row;           /* by the text's number */
+    int64_t dict_room;           /* of dict_row */
+    char *buffer;                /* of a key as a text */
     size_t buffer_n;
 } RtKeyIndex;
 

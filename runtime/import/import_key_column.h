@@ -11,10 +11,10 @@ typedef struct RtKeyColumn {
     const RtSourceTable *t;
     RtPool *keep;
     RtError *err;
-    bool all_integers;
-    int64_t *numbers;
-    const char **names;
-    RtDict texts;
+    bool all_integers;  /* so far */
+    int64_t *numbers;   /* [rows] while all are */
+    const char **names; /* [rows] once one is none */
+    RtDict texts;       /* owns the names */
 } RtKeyColumn;
 
 /* Nothing is kept of a table without a key.  What is lives in `keep`. */

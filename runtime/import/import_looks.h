@@ -20,7 +20,7 @@ bool rt_looks_worth(const RtLooks *l);
 typedef struct RtTextList {
     const void *of;
     int64_t n;
-    const char *(*at)(const void *of, int64_t i);
+    const char *(*at)(const void *of, int64_t i); /* the i-th text */
 } RtTextList;
 
 /* Sets e->as and its parameters if the texts are something else than a name each; many: nearly each

@@ -49,13 +49,13 @@ typedef struct RtSourceColumn {
 enum { RT_KEY_COLUMNS = 32 };
 typedef struct RtKeyColumns {
     int n;
-    int at[RT_KEY_COLUMNS];
+    int at[RT_KEY_COLUMNS]; /* numbers of columns */
 } RtKeyColumns;
 
 typedef struct RtReference {
-    RtKeyColumns from;
-    int table;
-    RtKeyColumns to; /* none: the table's key */
+    RtKeyColumns from; /* the columns that refer */
+    int table;         /* number of the one that they refer to */
+    RtKeyColumns to;   /* none: the table's key */
 } RtReference;
 
 typedef struct RtSourceTable {
@@ -63,8 +63,8 @@ typedef struct RtSourceTable {
     const char *type; /* the node type: Order_Details, orders */
     int n_columns;
     RtSourceColumn *columns;
-    RtKeyColumns key;
-    bool unique; /* the source sees to it that no key is repeated */
+    RtKeyColumns key; /* n = 0: it has none */
+    bool unique;      /* the source sees to it that no key is repeated */
     int n_references, room;
     RtReference *references;
     int64_t n_rows;   /* at most */
@@ -90,7 +90,7 @@ typedef struct RtSourceForm {
 
 typedef struct RtSource {
     const RtSourceForm *form;
-    void *state;
+    void *state;      /* of the form */
     RtPool pool;      /* of the catalogue */
     const char *name; /* in messages */
     bool declares;    /* there are foreign keys: nothing is guessed by names */

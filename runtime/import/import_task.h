@@ -13,7 +13,7 @@
 #include "query.h"
 
 typedef struct RtTaskOptions {
-    const char *query;
+    const char *query;          /* the question (docs/tasks.md) */
     const char *name;           /* of the table; NULL = "task" */
     const char *by_time;        /* what says when rows happened, where tables have several times */
     double val_time, test_time; /* the first of validation and of test; NaN = by the data */
@@ -69,12 +69,12 @@ gnnc_status rt_import_task_sql(RtDataset *d, const RtTaskOptions *how, const RtT
 /* Answers by time: row i was asked at time[i], and is known from time[i] + window on. */
 typedef struct RtTaskRows {
     int64_t n;
-    int32_t *entity; /* [n] */
-    double *time;    /* [n] ascending; NULL: none have one */
-    double *answer;  /* [n] a number, or a class; [n, n_labels] 0, 1, NaN unknown */
-    int n_labels;    /* several answers of no and yes; 0: one answer */
-    int8_t *part;    /* [n] */
-    double window;
+    int32_t *entity;   /* [n] */
+    double *time;      /* [n] ascending; NULL: none have one */
+    double *answer;    /* [n] a number, or a class; [n, n_labels] 0, 1, NaN unknown */
+    int n_labels;      /* several answers of no and yes; 0: one answer */
+    int8_t *part;      /* [n] */
+    double window;     /* seconds until the answer is known */
     int64_t n_classes; /* 0: numbers */
 } RtTaskRows;
 /* Answers of a row. */
@@ -83,9 +83,9 @@ static inline int rt_task_width(const RtTaskRows *r) {
 }
 /* One group of rows: those of one entity, or that refer to one row. */
 typedef struct RtTaskKey {
-    const char *name;
+    const char *name;  /* "customer", in the names of guesses */
     const int32_t *of; /* [n], -1 none */
-    int64_t n;
+    int64_t n;         /* groups */
 } RtTaskKey;
 /* Fills the baselines, in `keep`. */
 gnnc_status rt_task_guess(RtPool *pool, RtPool *keep, const RtTaskRows *rows, const RtTaskKey *keys,

@@ -7,11 +7,11 @@
 
 /* Of a task that ranks: the items that each row is answered by. */
 typedef struct RtTaskLists {
-    const RtTable *of; /* what is ranked; NULL: the task is none of these */
-    const RtQueryExpr *asked;
-    int64_t n, room, room_rows;
-    int32_t *item; /* [n] ascending within a row */
-    int64_t *end;  /* [rows.n] of each row */
+    const RtTable *of;          /* what is ranked; NULL: the task is none of these */
+    const RtQueryExpr *asked;   /* the aggregate that lists them */
+    int64_t n, room, room_rows; /* items; room for items, for rows */
+    int32_t *item;              /* [n] ascending within a row */
+    int64_t *end;               /* [rows.n] of each row */
 } RtTaskLists;
 
 typedef struct RtTask {
@@ -20,14 +20,14 @@ typedef struct RtTask {
     const RtTaskOptions *how;
     RtTaskMade *made;
     RtError *err;
-    RtQuery q;       /* all 0: there is none */
-    const char *why; /* what is asked, as it was written */
-    const RtTable *entity;
+    RtQuery q;                       /* all 0: there is none */
+    const char *why;                 /* what is asked, as it was written */
+    const RtTable *entity;           /* whose rows are asked about */
     const RtColumn *const *row_time; /* of node types */
     RtTaskRows rows;
     RtTaskLists lists;
-    int64_t room;
-    double *scratch;
+    int64_t room;               /* for rows */
+    double *scratch;            /* [most rows of an entity, + 1] to compute an answer in */
     double *answer;             /* of one row, room for all of its answers */
     int unknown;                /* 1: code 0 stands for unknown names, which are no answer */
     const char *const *classes; /* what classes are called; NULL: by their numbers, or none */

@@ -48,8 +48,8 @@ typedef enum { RT_QUERY_VALUE, RT_QUERY_TEST, RT_QUERY_AND, RT_QUERY_OR, RT_QUER
 /* A number, or a text: 'paid', 2020-01-31. */
 typedef struct RtQueryConst {
     const char *text; /* as it was written, without quotes */
-    bool quoted;
-    double number; /* NaN: it is none */
+    bool quoted;      /* it was a text */
+    double number;    /* NaN: it is none */
 } RtQueryConst;
 
 typedef struct RtQueryExpr {
@@ -76,7 +76,7 @@ typedef struct RtQueryExpr {
 
 typedef struct RtQuery {
     const char *text;
-    RtQueryExpr *target;
+    RtQueryExpr *target;      /* what is predicted */
     const char *entity, *key; /* FOR EACH entity.key; key NULL: not said */
     RtQueryExpr *where;       /* of entities, when they are asked about; NULL: all */
     RtQueryExpr *assuming;    /* what is taken to happen in the window, too; NULL: nothing */
@@ -94,8 +94,8 @@ typedef struct RtQuery {
  *       sql "SELECT driverId, date, max(statusId <> 1) FROM .."
  *     } */
 typedef struct RtTaskText {
-    const char *name, *entity; /* as imports call them */
-    const char *sql;
+    const char *name, *entity;  /* as imports call them */
+    const char *sql;            /* the SELECT */
     double window;              /* seconds from the time asked at until the answer is known */
     bool inclusive;             /* rows of the time asked at are known then */
     double val_time, test_time; /* NaN: not said */

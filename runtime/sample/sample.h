@@ -25,15 +25,15 @@ typedef struct RtSampleRel {
     const char *name;
     int src_type, dst_type;
     int64_t n_edges;
-    const int64_t *ptr; /* [n_dst + 1] */
-    const int32_t *src; /* [E] */
-    const int32_t *id;  /* [E] logical ids, or NULL: not wanted */
-    int64_t id_bound;
+    const int64_t *ptr;     /* [n_dst + 1] */
+    const int32_t *src;     /* [E] */
+    const int32_t *id;      /* [E] logical ids, or NULL: not wanted */
+    int64_t id_bound;       /* ids are below it */
     const RtGroups *by_src; /* the transpose and */
     const int32_t *dst;     /* [E]: for bidirectional batches and to avoid true edges; or NULL */
     const float *weight;    /* [E] finite, >= 0: chance to be drawn; or NULL: all alike */
     const double *time;     /* [E] as of nodes; or NULL */
-    bool inclusive;
+    bool inclusive;         /* as of types */
     bool time_sorted; /* what is known is searched, not scanned: within every destination edges
                          ascend by their times and those of their sources */
     const int32_t *by_time; /* [E] .. in this order: of the edges of a destination, less the first
@@ -87,14 +87,14 @@ gnnc_status rt_sampler_batch(const RtSampler *s, RtBatch **out, RtError *err);
 
 typedef struct RtSampleCounters {
     int64_t n_batches;
-    int64_t n_grown; /* the sampler's own buffers, since it was made */
-    int64_t held_bytes;
+    int64_t n_grown;    /* the sampler's own buffers, since it was made */
+    int64_t held_bytes; /* in them now */
 } RtSampleCounters;
 RtSampleCounters rt_sampler_counters(const RtSampler *s);
 
 /* ---- batches -------------------------------------------------------------------------------- */
 typedef struct RtSampleAt {
-    uint64_t seed, epoch, batch;
+    uint64_t seed, epoch, batch; /* what random choice is a function of */
 } RtSampleAt;
 
 /* Some rows of one node type.  Repeated ids share a node unless trees are disjoint. */

@@ -12,8 +12,8 @@
  * side without a lock: each into the regions it owns.  An entry counts in the batch whose
  * stamp it bears, so nothing is cleared between batches. */
 typedef struct RtIdSlot {
-    uint64_t key;
-    int32_t local;
+    uint64_t key;  /* tree and node: rt_ids_key */
+    int32_t local; /* the number in the batch */
     uint32_t stamp;
 } RtIdSlot;
 
@@ -24,10 +24,10 @@ typedef struct RtIds {
     RtGrow buf;
     int64_t region; /* slots of a shard, a power of two */
     int n_shards;
-    uint32_t stamp;
-    bool roomy; /* keep a third of what may be filled free, for batches to come */
-    int64_t fill[RT_MOST_SHARDS];
-    atomic_bool full; /* some shard could not take a key */
+    uint32_t stamp;               /* of the present batch */
+    bool roomy;                   /* keep a third of what may be filled free, for batches to come */
+    int64_t fill[RT_MOST_SHARDS]; /* keys of this batch in each */
+    atomic_bool full;             /* some shard could not take a key */
 } RtIds;
 
 static inline uint64_t rt_ids_key(int32_t tree, int32_t node) {
@@ -66,11 +66,11 @@ gnnc_status rt_ids_add(RtIds *t, RtBatch *b, RtGrowth *g, int type, int32_t tree
 /* ---- sample_pick.c: which edges ------------------------------------------------------------ */
 typedef struct RtScored {
     double score; /* the lowest are kept; or the sum of weights so far */
-    int64_t pos;
+    int64_t pos;  /* of the edge */
 } RtScored;
 
 typedef struct RtPicker {
-    const RtSampleRel *rel;
+    const RtSampleRel *rel; /* whose edges are picked */
     const double *src_time; /* of the source type, or NULL */
     bool src_inclusive, replace, temporal, recent;
     int64_t fanout;
@@ -98,7 +98,7 @@ void rt_sort_i64(int64_t *x, int64_t n);
 /* Of a node type: which sources each of the first n nodes of the batch, its seeds, does not see. */
 typedef struct RtHidden {
     int64_t n, *ptr; /* [n + 2] */
-    int32_t *src;
+    int32_t *src;    /* [ptr[n]] rows of the source type, ascending for each node */
     RtGrow ptr_buf, src_buf;
 } RtHidden;
 
@@ -123,17 +123,17 @@ struct RtSampler {
     RtSampleSpec spec;
     RtTeam *team;
     int n_threads;
-    int64_t n_batches;
-    int *src_type;    /* [n_rels] */
-    RtIds *ids;       /* [n_types] */
-    RtPicker *picker; /* [n_rels] of the present hop */
+    int64_t n_batches; /* drawn so far */
+    int *src_type;     /* [n_rels] */
+    RtIds *ids;        /* [n_types] */
+    RtPicker *picker;  /* [n_rels] of the present hop */
 
     RtChunk *chunk;
-    int64_t n_chunks, n_staged;
+    int64_t n_chunks, n_staged; /* of this hop */
     RtGrow chunk_buf;
     /* Staged entries: what was picked, before sources have numbers. */
-    int32_t *node;
-    int64_t *pos;
+    int32_t *node;  /* [n_staged] row of the source */
+    int64_t *pos;   /* [n_staged] of the edge */
     uint32_t *slot; /* top bit: the first time this key is seen */
     RtGrow node_buf, pos_buf, slot_buf;
     RtGrow *scratch; /* [n_threads] */

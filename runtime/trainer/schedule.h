@@ -14,10 +14,10 @@ typedef struct {
 
 /* What plateau remembers; saved in a checkpoint. */
 typedef struct {
-    double lr; /* the rate reached so far */
-    double best;
-    int64_t n_bad;
-    bool started;
+    double lr;     /* the rate reached so far */
+    double best;   /* metric so far */
+    int64_t n_bad; /* epochs without a better one since then, or since the rate fell */
+    bool started;  /* an epoch was observed */
 } RtPlateau;
 
 /* The rate of `epoch`, counted from 0. */

@@ -17,12 +17,12 @@ typedef struct RtScalar {
     rt_output_role role; /* loss, metric or log; value: "lr" */
     const char *of;      /* its name among its kind: "accuracy", "norm"; may be NULL */
     int buf;             /* -1: not an output ("lr") */
-    int phase;
-    int eval_buf; /* of a logged one that "train" has: that of "eval"; -1 = none */
-    int when_buf; /* logged only where this holds; -1 = always */
-    int split;    /* whose rows it measures, 1 to 3; 0 = none */
+    int phase;           /* that gives it, index; -1: none */
+    int eval_buf;        /* of a logged one that "train" has: that of "eval"; -1 = none */
+    int when_buf;        /* logged only where this holds; -1 = always */
+    int split;           /* whose rows it measures, 1 to 3; 0 = none */
     double value;
-    bool known;
+    bool known; /* else value means nothing */
     /* A metric of links, made of batches (batch_metrics.h): the sums of two outputs over those of a
      * split. */
     int of_split, sum_buf, rows_buf; /* of_split 0: none such */
@@ -32,18 +32,18 @@ typedef struct RtScalar {
 /* Where training stands; all of it is in a checkpoint. */
 typedef struct RtProgress {
     int64_t step, epoch; /* done */
-    RtPlateau plateau;
-    double best;
-    int64_t best_epoch; /* counted from 1; 0 = none yet */
-    int64_t best_step;  /* .. of its steps; 0 = behind all */
-    double loss_sum;    /* of this epoch's batches so far, each times its rows */
-    int64_t loss_rows;
+    RtPlateau plateau;   /* of the schedule */
+    double best;         /* the kept metric, of the best epoch */
+    int64_t best_epoch;  /* counted from 1; 0 = none yet */
+    int64_t best_step;   /* .. of its steps; 0 = behind all */
+    double loss_sum;     /* of this epoch's batches so far, each times its rows */
+    int64_t loss_rows;   /* .. and those rows */
 } RtProgress;
 
 /* Every epoch's scalars; rows grow by doubling when more epochs run than were asked for. */
 typedef struct RtHistory {
-    double *v; /* [cap, n_scalars] */
-    int64_t cap;
+    double *v;   /* [cap, n_scalars] */
+    int64_t cap; /* epochs that there is room for */
 } RtHistory;
 
 enum { RT_N_SPLITS = 4 }; /* none, train, validation, test */
@@ -55,6 +55,7 @@ struct RtDataset;
 typedef struct RtTraining {
     gnnc_status (*start_batches)(gnnc_trainer *t);
     void (*stop_batches)(gnnc_trainer *t);
+    /* Why no device can draw the program's batches; NULL: one can. */
     const char *(*device_sampler_lacks)(const rt_program *p);
     gnnc_status (*resume)(gnnc_trainer *t, const struct RtSource *from);
     gnnc_status (*init_scalars)(gnnc_trainer *t);
@@ -75,8 +76,8 @@ struct gnnc_trainer {
     const RtTraining *training; /* NULL: it does not train, but serves sessions */
     gnnc_status (*put_at)(RtExec *x, struct RtDataset *view, double at); /* .. asked about then */
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
-    int variant;
-    double estimate_ms[RT_MAX_VARIANTS]; /* of each variant on these data */
+    int variant;                               /* its number */
+    double estimate_ms[RT_MAX_VARIANTS];       /* of each variant on these data */
     RtExec x;
     RtRuntime rt;
     gnnc_graph *graph;           /* the data; NULL before load */
@@ -99,7 +100,7 @@ struct gnnc_trainer {
     bool *option_known;          /* .. or by weights that came before the data */
     RtSchedule schedule;
     RtProgress progress;
-    RtScalar *scalars;
+    RtScalar *scalars; /* [n_scalars] what is measured */
     int n_scalars;
     int keep;   /* the scalar that decides which epoch is kept; -1 = the last epoch is */
     int target; /* the column that is learned; -1 = none */
@@ -107,9 +108,9 @@ struct gnnc_trainer {
     int64_t unknown_row;             /* one of a split whose target is missing; -1 = none */
     RtHistory history;
     gnnc_progress_fn *tell; /* NULL = nobody is told of steps */
-    void *tell_user;
-    int64_t began_ns; /* the call that trains, where somebody is */
-    void *best;       /* parameters and states of the best epoch, in table order */
+    void *tell_user;        /* of tell */
+    int64_t began_ns;       /* the call that trains, where somebody is */
+    void *best;             /* parameters and states of the best epoch, in table order */
     size_t best_bytes;
     double *best_values;            /* [n_scalars] then; NaN = unknown */
     bool loaded, planned, finished; /* finished: the kept parameters are in place */
@@ -120,7 +121,7 @@ struct gnnc_trainer {
     int *shown;                     /* [n_shown] variables that have a name outside: no slots */
     int n_shown;
     atomic_int n_holders; /* the host, and tensors that it has of the trainer's memory */
-    atomic_int stop;
+    atomic_int stop;      /* the host wants training to end */
 };
 
 /* gnnc_trainer_create_with, of a trainer that trains or, without `training`, serves. */

@@ -5,8 +5,8 @@
 #include "trainer.h"
 
 typedef struct RtChoice {
-    int64_t threads, serial_ns;
-    int64_t variant; /* of the program; -1 = by sizes */
+    int64_t threads, serial_ns; /* steps that take less run on one thread */
+    int64_t variant;            /* of the program; -1 = by sizes */
 } RtChoice;
 
 /* The choice kept in `dir` for this program on this machine.  A file that cannot be used is
