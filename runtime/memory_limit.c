@@ -76,6 +76,8 @@ static void take_address_space(RtMemoryLimit *l, size_t have) {
     take(l, (all > used ? all - used : 0) + have, "its address space (ulimit -v) has room for");
 }
 
+/* The least of what limits the process, and which it is; `have` bytes are the trainer's already,
+ * and count as free. */
 RtMemoryLimit rt_memory_limit(size_t have) {
     RtMemoryLimit l = {SIZE_MAX, "the machine has"};
     take(&l, (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), l.what);

@@ -46,6 +46,8 @@ gnnc_status rt_fail_errno(RtError *err, const char *path, const char *verb) {
  */
 enum { STRUCT_MOST = 4096 };
 
+/* Is the size that the caller gave a struct possible: with all fields of the first version, and not
+ * too large? */
 gnnc_status rt_struct_check(RtError *err, const char *type, size_t size, size_t least) {
     if (size >= least && size <= STRUCT_MOST) return GNNC_OK;
     return rt_fail(err, GNNC_E_ARG, "struct_size of the %s is %zu: set it to sizeof(%s)", type,
@@ -185,12 +187,14 @@ void rt_pool_move(RtPool *pool, const void *p, RtPool *to) {
     to->blocks = b;
 }
 
+/* Copies n characters into the pool, and ends them; NULL: no memory. */
 char *rt_pool_strndup(RtPool *pool, const char *s, size_t n) {
     char *copy = n < SIZE_MAX ? rt_pool_alloc(pool, n + 1, 1) : NULL;
     if (copy && n) memcpy(copy, s, n); /* s may be NULL then */
     return copy;
 }
 
+/* Prints into a text of the pool; NULL: no memory. */
 char *rt_pool_printf(RtPool *pool, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);

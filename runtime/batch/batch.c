@@ -44,6 +44,7 @@ gnnc_status rt_grow(RtGrowth *g, RtGrow *b, int64_t n, size_t size, int64_t n_ke
     return get ? replace(g, b, get, (size_t)n_keep * size, err) : GNNC_OK;
 }
 
+/* Releases the buffer's memory. */
 void rt_grow_free(RtGrowth *g, RtGrow *b) {
     if (b->block) g->from.release(g->from.user, b->block);
     g->held_bytes -= (int64_t)b->n_bytes;

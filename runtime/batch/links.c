@@ -183,6 +183,7 @@ static void draw(const RtLinks *l, const RtNegatives *how, int32_t e, uint64_t s
     }
 }
 
+/* Lists n edges, then k negatives of each that are drawn for it. */
 gnnc_status rt_links_pairs(const RtLinks *l, RtPool *pool, const int32_t *edge, int64_t n,
                            const RtNegatives *how, RtStepEdges *out, RtError *err) {
     int64_t k = how->k;

@@ -204,6 +204,7 @@ void rt_pipeline_cancel(RtPipeline *p) {
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Copies the counters under the lock. */
 RtPipelineStats rt_pipeline_stats(RtPipeline *p) {
     pthread_mutex_lock(&p->lock);
     RtPipelineStats s = p->stats;

@@ -61,6 +61,7 @@ static gnnc_status to_entries(RtPool *pool, const RtColumn *c, RtColumn *out, Rt
     return GNNC_OK;
 }
 
+/* Converts a column to the form (sparse or dense) that is wanted. */
 gnnc_status rt_form_column(RtPool *pool, rt_col_kind want, const RtColumn *c, RtColumn *out,
                            RtError *err) {
     *out = *c;

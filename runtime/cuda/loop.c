@@ -108,7 +108,8 @@ out:
     return st;
 }
 
-/* Ends the body of the innermost loop and goes on recording behind it. */
+/* Ends the body of the innermost loop that is recorded, with the kernel that decides whether it
+ * runs again, and goes on recording behind the loop. */
 gnnc_status rt_cuda_loop_end(RtDevice *d) {
     Cuda *c = rt_cuda_of(d);
     CudaLoop *l = &c->loop[c->n_loops - 1];

@@ -160,7 +160,9 @@ static bool sums(const LtPlan *p) {
     return p->key.kind == RT_EPILOGUE_SUM_A || p->key.kind == RT_EPILOGUE_SUM_B;
 }
 
-/* Chooses an algorithm for the sizes of the plan. */
+/* Chooses an algorithm for the sizes of the plan. False: there is none, or, with the sum of a
+ * factor, it has less than half as many waves of blocks as the product alone: then two calls are
+ * faster. */
 static bool choose(const CudaLt *l, LtPlan *p) {
     cublasLtMatmulHeuristicResult_t plain, with;
     if (sums(p) && (!set_end(l, p, CUBLASLT_EPILOGUE_DEFAULT) || !ask(l, p, &plain))) return false;
@@ -170,6 +172,8 @@ static bool choose(const CudaLt *l, LtPlan *p) {
     return true;
 }
 
+/* Does the plan's algorithm, which was chosen for other sizes, serve the sizes that are set now,
+ * within the workspace? */
 static bool still_does(const CudaLt *l, const LtPlan *p) {
     cublasLtMatmulHeuristicResult_t r;
     return l->p_cublasLtMatmulAlgoCheck(l->handle, p->op, p->at_a, p->at_b, p->at_d, p->at_d,

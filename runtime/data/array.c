@@ -146,6 +146,7 @@ const float *rt_array_as_f32(RtPool *pool, const RtArray *a) {
     return to;
 }
 
+/* The array as f64, row by row; NULL: no memory. */
 const double *rt_array_as_f64(RtPool *pool, const RtArray *a) {
     RtArray r = rt_array_row_major(pool, a);
     if (!r.data || r.dt == RT_DT_F64) return r.data;

@@ -21,6 +21,7 @@ gnnc_status rt_group(RtPool *pool, const int32_t *keys, int64_t n, int64_t n_gro
     return GNNC_OK;
 }
 
+/* Makes the row of each stored entry, and groups the entries by column. */
 gnnc_status rt_csr_nz(RtPool *pool, const RtCsr *m, RtNz *out, RtError *err) {
     int32_t *row = RT_NEWN(pool, int32_t, m->nnz);
     if (!row) return rt_fail_nomem(err, "rows of stored entries");

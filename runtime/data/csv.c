@@ -225,6 +225,7 @@ size_t rt_utf8_length(const unsigned char *s, size_t n) {
     return bad ? 0 : k;
 }
 
+/* The cell in quotes for a message, cut if it is long. */
 RtQuoted rt_cell_quoted(const char *cell) {
     enum { MOST = 36 };
     RtQuoted q;
@@ -253,6 +254,7 @@ bool rt_cell_comma(const char *cell) {
     return rt_cell_number(number, &v);
 }
 
+/* Reads a whole number; false: it is none, or no int64 holds it. */
 bool rt_cell_integer(const char *cell, int64_t *v) {
     const char *s = cell + (*cell == '-');
     if (!*s) return false;

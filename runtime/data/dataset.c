@@ -84,6 +84,7 @@ const RtTable *rt_dataset_graphs(const RtDataset *d, const char *name) {
     return find(d->graphs, d->n_graphs, name);
 }
 
+/* The column of that name; NULL: there is none. */
 const RtColumn *rt_table_column(const RtTable *t, const char *name) {
     for (int i = 0; i < t->n_columns; i++)
         if (strcmp(t->columns[i].name, name) == 0) return &t->columns[i];

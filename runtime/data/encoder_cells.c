@@ -33,6 +33,7 @@ bool rt_cell_boolean(const char *text, bool *v) {
     return false;
 }
 
+/* Encodes true as 1, false as 0; with `gaps` an empty cell is allowed. */
 const char *rt_encode_boolean(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at) {
     float *x = (float *)to + row;
     bool v = false;
@@ -108,6 +109,8 @@ static void add_word(float *v, int n, const char *s, size_t length) {
     }
 }
 
+/* Encodes a text by its words: each adds to one of e->out values, and all are scaled to length
+ * 1. */
 const char *rt_encode_text(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at) {
     Digits digits;
     const char *s = text_of(c, &digits);
@@ -157,6 +160,7 @@ int64_t rt_cell_vector(const char *text) {
     return read_vector(text, NULL, 0);
 }
 
+/* Encodes a list of e->out numbers; with `gaps` an empty cell is allowed, and all are 0. */
 const char *rt_encode_vector(const RtEncoder *e, const RtCell *c, void *to, int64_t row, int *at) {
     float *v = (float *)to + row * e->out;
     (void)at;

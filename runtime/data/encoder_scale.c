@@ -82,6 +82,7 @@ static bool same_numbers(const double *a, const double *b, int n) {
     return true;
 }
 
+/* Do both encoders scale numbers in the same way? */
 bool rt_scale_same(const RtEncoder *a, const RtEncoder *b) {
     if (a->scale != b->scale || a->n_marks != b->n_marks) return false;
     if (a->scale == RT_SCALE_STANDARD) return a->mean == b->mean && a->deviation == b->deviation;

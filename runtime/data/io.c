@@ -220,6 +220,7 @@ static gnnc_status find_target(RtOut *o, const char *path, RtError *err) {
     return o->path ? GNNC_OK : rt_fail_nomem(err, path);
 }
 
+/* Opens a file that gets its name, in the place of an old one, when it is committed. */
 gnnc_status rt_out_open(RtOut *o, const RtAlloc *from, const char *path, RtError *err) {
     *o = (RtOut){.fd = -1};
     rt_pool_init(&o->pool, from);
@@ -240,6 +241,7 @@ gnnc_status rt_out_create(RtOut *o, const RtAlloc *from, const char *path, RtErr
     return st;
 }
 
+/* Writes n bytes. */
 gnnc_status rt_out_write(RtOut *o, const void *p, size_t n, RtError *err) {
     const char *s = p;
     while (n > 0) {
@@ -267,6 +269,7 @@ out:
     return st;
 }
 
+/* Closes the file, and gives it its name; after a failure nothing is left of it. */
 gnnc_status rt_out_commit(RtOut *o, RtError *err) {
     int fd = o->fd;
     gnnc_status st = o->is_part ? GNNC_OK : replace(o, fd, err);

@@ -286,6 +286,7 @@ bool rt_text_put(RtText *t, const char *s, size_t n) {
     return true;
 }
 
+/* Appends formatted text; false: no memory. */
 bool rt_text_printf(RtText *t, const char *fmt, ...) {
     char small[512];
     va_list ap, again;
@@ -300,6 +301,7 @@ bool rt_text_printf(RtText *t, const char *fmt, ...) {
     return n >= 0 && text && rt_text_put(t, text, (size_t)n);
 }
 
+/* Appends s as a JSON string; false: no memory. */
 bool rt_text_json_string(RtText *t, const char *s) {
     bool ok = rt_text_put(t, "\"", 1);
     for (; *s && ok; s++) {

@@ -175,6 +175,7 @@ out:
     return st;
 }
 
+/* Maps an .npy file, which stays as long as the pool. */
 gnnc_status rt_npy_open(RtPool *pool, const char *path, RtArray *out, RtError *err) {
     RtBytes file;
     gnnc_status st = rt_file_map(pool, path, &file, err);

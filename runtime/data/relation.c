@@ -157,6 +157,7 @@ static void add_without_loops(Listing *l, const RtRelation *b) {
         if (b->src[e] != b->dst[e]) add(l, b->src[e], b->dst[e], b->id[e], (int32_t)e, -1);
 }
 
+/* Lists the edges without loops, then a loop for each node, with ids behind those of the edges. */
 gnnc_status rt_relation_self_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
                                    RtError *err) {
     Listing l;
@@ -173,6 +174,7 @@ out:
     return st;
 }
 
+/* Lists the edges without loops. */
 gnnc_status rt_relation_no_loops(RtPool *pool, const RtRelation *base, RtRelation *out,
                                  RtError *err) {
     Listing l;
@@ -186,6 +188,7 @@ out:
     return st;
 }
 
+/* Lists the edges with their ends exchanged. */
 gnnc_status rt_relation_reverse(RtPool *pool, const RtRelation *base, RtRelation *out,
                                 RtError *err) {
     Listing l;
@@ -228,6 +231,7 @@ static gnnc_status drop_repeated(RtPool *pool, Listing *l, int64_t n, RtError *e
     return GNNC_OK;
 }
 
+/* Lists the edges in both directions, each once. */
 gnnc_status rt_relation_undirected(RtPool *pool, const RtRelation *base, RtRelation *out,
                                    RtError *err) {
     Listing l;
@@ -241,6 +245,7 @@ out:
     return st;
 }
 
+/* Lists the edges of both relations, with the ids of b's behind those of a's. */
 gnnc_status rt_relation_union(RtPool *pool, const RtRelation *a, const RtRelation *b,
                               RtRelation *out, RtError *err) {
     Listing l;

@@ -159,6 +159,7 @@ gnnc_status rt_safetensors_parse(RtPool *pool, RtBytes file, const char *name, R
     return read_header(&r, root, out);
 }
 
+/* Reads a file of tensors into the pool. */
 gnnc_status rt_safetensors_open(RtPool *pool, const char *path, RtTensors *out, RtError *err) {
     RtBytes file;
     gnnc_status st = rt_file_read(pool, path, &file, err);

@@ -558,6 +558,7 @@ out:
     return st;
 }
 
+/* Reads a data set from its files, which come from wherever `files` gets them. */
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
                                   RtError *err) {
     RtBytes text;

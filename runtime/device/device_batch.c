@@ -238,8 +238,8 @@ static int32_t word_bytes(int64_t row_bytes) {
     return row_bytes % 16 == 0 ? 16 : row_bytes % 4 == 0 ? 4 : 2;
 }
 
-/* The arguments of the gather kernel for buffer b, whose rows of this batch begin at row `first`.
- */
+/* The arguments of the gather kernel for buffer b. All columns are one launch over their words;
+ * `first` of these come before this column's. */
 static RtGather gather_of(const Lay *l, int b, int64_t first) {
     RtDeviceBatch *batch = &l->d->batch;
     const RtDeviceGather *t = &l->taken[b];
@@ -297,7 +297,10 @@ static gnnc_status resolve_batch_addresses(const Lay *l, int phase, const size_t
     return GNNC_OK;
 }
 
-/* Lays out the next batch and uploads it, while the one before may still be computed. */
+/* Lays out the next batch and uploads it, while the one before may still be computed. offset
+ * [n_bufs]: places of the phase's temporaries in the arena; most [n_syms]: the greatest sizes so
+ * far, from which the bucket of a recording is chosen; taken [n_bufs]: columns that the device
+ * gathers itself, NULL: none. */
 gnnc_status rt_device_batch(RtExec *x, int phase, const size_t *offset, size_t arena_bytes,
                             const int64_t *most, const RtDeviceGather *taken) {
     RtDevice *d = x->rt->device;

@@ -156,8 +156,9 @@ typedef struct {
     __m512 bad;
 } Cut;
 
-/* Cuts the next n rows of A into the 16-bit pieces that AMX multiplies, and notes numbers that
- * cannot be cut so. */
+/* Goes on cutting rows of A into the bf16 pieces that AMX multiplies: n times 32 numbers of a row,
+ * between multiplications that take as long. Missing rows are 0; c->bad notes numbers that are not
+ * finite. */
 AMX static void cut_more(Cut *c, int64_t n) {
     __m512 bad = c->bad;
     for (; n > 0 && c->rows > 0; n--) {
@@ -192,7 +193,8 @@ AMX static bool cut_rows(Half *to, const float *a, int64_t row, int64_t col, int
     return !is_bad(bad);
 }
 
-/* `k` rows of B by 16 columns. */
+/* Splits k rows by 16 columns of B into bf16 pieces, as AMX tiles at `to`; row, col: strides of b.
+ * What is missing of a tile is 0. False: a number is not finite. */
 AMX static bool cut_cols(Half *to, const float *b, int64_t row, int64_t col, int64_t k,
                          int64_t cols) {
     __m512 bad = _mm512_setzero_ps(), x[SIDE];

@@ -234,6 +234,7 @@ static gnnc_status as_integers(gnnc_graph *g, RtBorrowed *x, RtDtype dt, const v
     return GNNC_OK;
 }
 
+/* The array as i32: itself if it is that, and aligned, else a copy that the graph owns. */
 gnnc_status rt_borrowed_i32(gnnc_graph *g, RtBorrowed *x, size_t align, const int32_t **out) {
     const void *p;
     gnnc_status st =
@@ -242,6 +243,7 @@ gnnc_status rt_borrowed_i32(gnnc_graph *g, RtBorrowed *x, size_t align, const in
     return st;
 }
 
+/* The array as type dt: itself if it is that, else a copy that the graph owns. */
 gnnc_status rt_borrowed_as(gnnc_graph *g, RtBorrowed *x, RtDtype dt, const void **out) {
     const float *f32 = NULL;
     const double *f64 = NULL;

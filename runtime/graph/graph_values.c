@@ -25,6 +25,7 @@ const gnnc_values *rt_values_at(const gnnc_values *v, int i) {
     return (const gnnc_values *)((const char *)v + (size_t)i * v->struct_size);
 }
 
+/* Gives the arrays of a column back to the caller. */
 void rt_values_release(const gnnc_values *v) {
     rt_borrowed_release(v->values);
     rt_borrowed_release(v->ptr);

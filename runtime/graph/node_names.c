@@ -289,6 +289,7 @@ static gnnc_status match_node_type(Rows *r) {
     return st;
 }
 
+/* Puts the rows of a file's parameters in the order of the data's rows, by their names. */
 gnnc_status rt_node_rows(gnnc_trainer *t, RtPool *pool, const char *path, RtTensors *f) {
     RtCodes *known;
     int n_known;

@@ -253,6 +253,7 @@ gnnc_status rt_import_finish(RtDataset *d, const RtImport *how, RtError *err) {
     return st;
 }
 
+/* Tells the caller something about the data that it may want to change. */
 void rt_import_warn(const RtImport *how, const char *fmt, ...) {
     char text[512];
     va_list args;

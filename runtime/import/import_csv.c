@@ -465,6 +465,7 @@ static gnnc_status check_types(Csv *c, const RtNamedBytes *nodes) {
     return GNNC_OK;
 }
 
+/* Reads tables of nodes (or NULL) and edges. */
 gnnc_status rt_import_csv_bytes(const RtAlloc *from, const RtNamedBytes *nodes,
                                 const RtNamedBytes *edges, RtImport *how, RtDataset **out,
                                 RtError *err) {

@@ -143,6 +143,7 @@ out:
     return st;
 }
 
+/* Reads a list of edges, a line each. */
 gnnc_status rt_import_edge_list_bytes(const RtAlloc *from, RtBytes text, const char *name,
                                       RtImport *how, RtDataset **out, RtError *err) {
     EdgeList l = {.text = text, .name = name, .how = how, .err = err};

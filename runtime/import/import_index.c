@@ -19,6 +19,7 @@ void *rt_import_reserve(RtPool *pool, int64_t n, size_t size, RtError *err) {
     return p;
 }
 
+/* Begins an index over these columns of the table. */
 void rt_key_index_init(RtKeyIndex *x, RtPool *pool, const RtSourceTable *t, const RtKeyColumns *c) {
     *x = (RtKeyIndex){.pool = pool, .n = c->n, .n_rows = t->n_rows};
     rt_dict_init(&x->dict, pool);

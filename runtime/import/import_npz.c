@@ -79,6 +79,7 @@ gnnc_status rt_npz_pair(Npz *z, const char *key, int64_t *n, const int32_t **v) 
     return a.shape[0] == 2 ? GNNC_OK : rt_npz_bad(z, GNNC_E_SHAPE, key, "not [2, edges]");
 }
 
+/* Has the archive an array of that name? */
 bool rt_npz_has(const Npz *z, const char *key) {
     char entry[160];
     snprintf(entry, sizeof entry, "%s.npy", key);
@@ -370,6 +371,7 @@ out:
     return st;
 }
 
+/* Reads an archive of NumPy arrays. */
 gnnc_status rt_import_npz_bytes(const RtAlloc *from, RtBytes file, const char *name, RtImport *how,
                                 RtDataset **out, RtError *err) {
     Npz z = {.b = {.how = how, .err = err, .name = name}};

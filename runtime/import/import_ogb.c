@@ -309,6 +309,7 @@ out:
     return st;
 }
 
+/* Reads a folder of the Open Graph Benchmark. */
 gnnc_status rt_import_ogb(const RtAlloc *from, const RtFolder *f, RtImport *how, RtDataset **out,
                           RtError *err) {
     Ogb o = {.f = f};

@@ -358,6 +358,7 @@ out:
     return st;
 }
 
+/* Reads a folder of an OnDiskDataset of DGL. */
 gnnc_status rt_import_ondisk(const RtAlloc *from, const RtFolder *f, RtImport *how, RtDataset **out,
                              RtError *err) {
     OnDisk o = {.f = f};

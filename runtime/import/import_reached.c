@@ -105,6 +105,8 @@ static bool *reached_nodes(RtPool *pool, Sets *s, int type, RtError *err) {
     return to;
 }
 
+/* For each row of nodes and edges: is it joined to a row that is learned from? Without any split
+ * nothing is listed. */
 gnnc_status rt_import_reached(const RtDataset *d, const RtFitRows *rows, RtMetricValue *out,
                               RtError *err) {
     RtPool *pool = &out->pool;

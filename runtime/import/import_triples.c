@@ -124,6 +124,7 @@ static void cut_sections(const char *const *line, int64_t n, RtVocabulary *v) {
     }
 }
 
+/* Reads the names of entities and relations, if the folder has files of them. */
 gnnc_status rt_vocabulary_read(RtPool *pool, const RtFolder *f, RtVocabulary *out, RtError *err) {
     const char *const *line = NULL;
     int64_t n = 0;
@@ -246,6 +247,7 @@ out:
     return st;
 }
 
+/* Reads a folder of triples, train.txt and so on. */
 gnnc_status rt_import_triples(const RtAlloc *from, const RtFolder *f, RtImport *how,
                               RtDataset **out, RtError *err) {
     Text t = {.f = f, .how = how, .err = err};

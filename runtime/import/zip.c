@@ -141,6 +141,7 @@ static gnnc_status check_room(const RtZip *z, RtError *err) {
                    most.what, (double)most.n_bytes / mib);
 }
 
+/* Lists the entries of an archive, whose bytes must outlive it. */
 gnnc_status rt_zip_open(RtPool *pool, RtBytes file, const char *name, RtZip *out, RtError *err) {
     *out = (RtZip){.file = file, .name = name};
     Directory d;

@@ -67,6 +67,7 @@ static gnnc_status put_list(RtPool *pool, const RtCodes *c, RtMeta *to) {
     return ok && to->key ? GNNC_OK : GNNC_E_NOMEM;
 }
 
+/* Writes the names of codes and rows, and how columns were made, as metadata: *n of them. */
 gnnc_status rt_codes_put(const RtExec *x, RtPool *pool, RtMeta *to, int *n) {
     const RtCodes *v = x->rt->bound->codes;
     gnnc_status st = GNNC_OK;
@@ -93,6 +94,7 @@ static gnnc_status own_memory(RtWeightsFile *g, RtSource *from, RtError *err) {
     return GNNC_OK;
 }
 
+/* Reads a file of weights that comes before the data, in place of one that came before. */
 gnnc_status rt_weights_file_open(gnnc_trainer *t, const RtSource *from, bool resumes) {
     const char *path = from->name;
     RtSource own = *from;

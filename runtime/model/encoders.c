@@ -74,6 +74,7 @@ static gnnc_status parse(const File *f, const char *text, RtJson **list) {
     return bad(f, "", "a list is expected");
 }
 
+/* Reads how all columns were made from the metadata of a file of weights. */
 gnnc_status rt_encoders_read(RtPool *pool, const char *path, const RtTensors *t,
                              const RtCodes *codes, int n_codes, RtEncoders *out, RtError *err) {
     File f = {pool, path, NULL, codes, n_codes, err};
@@ -192,6 +193,7 @@ out:
     return st;
 }
 
+/* Reads how all columns were made from a data directory. */
 gnnc_status rt_encoders_of_data(RtPool *pool, const char *dir, RtEncoders *out, RtError *err) {
     const char *path = rt_pool_printf(pool, "%s/schema.json", dir);
     RtBytes text;
@@ -236,6 +238,7 @@ out:
     return st;
 }
 
+/* How the column of a table was made; NULL: nothing is said of it. */
 const RtEncoding *rt_encoders_find(const RtEncoders *v, const char *table, const char *column) {
     for (int i = 0; i < v->n; i++)
         if (strcmp(v->v[i].table, table) == 0 && strcmp(v->v[i].column, column) == 0)

@@ -35,6 +35,7 @@ void rt_var_as_written(const RtExec *x, int var, const void *stored, void *writt
         memcpy(written, stored, (size_t)s.count * bytes);
 }
 
+/* Turns a variable from its outside shape into that of memory. */
 void rt_var_as_stored(const RtExec *x, int var, const void *written, void *stored) {
     rt_var_shape s = shape_of(x, var);
     size_t bytes = rt_dtype_bytes(rt_file_dtype(x->program->vars[var].dt));
@@ -73,6 +74,7 @@ bool rt_shapes_agree(int rank_a, const int64_t *a, int rank_b, const int64_t *b)
     return nx > ny ? is_merge(nx, x, ny, y) : is_merge(ny, y, nx, x);
 }
 
+/* The element type by which files have numbers of type t. */
 RtDtype rt_file_dtype(rt_dtype t) {
     switch (t) {
     case RT_F64:
@@ -187,6 +189,7 @@ static gnnc_status write_host(void *target, const void *p, size_t n, size_t n_le
                    failed);
 }
 
+/* Writes tensors to a file, or to the host's function. */
 gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors *f) {
     const RtAlloc *from = &t->rt.pool.from;
     if (!to->write) return rt_safetensors_save(from, to->name, f, &t->rt.err);
@@ -334,6 +337,7 @@ static gnnc_status tell_other_task(gnnc_trainer *t, RtPool *pool, const char *pa
     return GNNC_OK;
 }
 
+/* Reads parameters from a file; all is checked before the first of them is changed. */
 gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
     const char *path = from->name;
     gnnc_status st;

@@ -222,6 +222,7 @@ gnnc_status rt_edges_open(RtBatch *b, int rel, int64_t n_dst, RtError *err) {
     return GNNC_OK;
 }
 
+/* Makes room for n edges of the relation, keeping those of earlier hops. */
 gnnc_status rt_edges_reserve(const RtSampler *s, RtBatch *b, int rel, int64_t n, RtError *err) {
     RtBatchEdges *e = &b->edges[rel];
     const RtSampleRel *r = &s->g.rel[rel];

@@ -50,6 +50,7 @@ void rt_sample_each(RtSampler *s, RtBatch *b, bool alone, rt_chunk_fn *fn) {
     rt_team_run(alone || s->n_chunks < 2 ? NULL : s->team, take_chunks, &r);
 }
 
+/* Cuts the nodes [lo, hi) of the relation's destinations into chunks of work. */
 gnnc_status rt_sample_push_chunks(RtSampler *s, int rel, int64_t lo, int64_t hi, RtError *err) {
     int64_t n = s->n_chunks + (hi - lo + CHUNK - 1) / CHUNK;
     gnnc_status st = rt_grow(&s->growth, &s->chunk_buf, n, sizeof(RtChunk), s->n_chunks, err);

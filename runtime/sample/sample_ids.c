@@ -5,6 +5,7 @@
 
 enum { FIRST_REGION = 1024 };
 
+/* Makes an empty table of n_shards regions. */
 gnnc_status rt_ids_init(RtIds *t, RtGrowth *g, int n_shards, RtError *err) {
     t->n_shards = n_shards < RT_MOST_SHARDS ? n_shards : RT_MOST_SHARDS;
     t->region = FIRST_REGION;

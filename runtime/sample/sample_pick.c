@@ -75,6 +75,7 @@ static void sift(int64_t *x, int64_t i, int64_t n) {
     }
 }
 
+/* Sorts n numbers, ascending. */
 void rt_sort_i64(int64_t *x, int64_t n) {
     if (n > 32) { /* heap sort: no worst case, no stack */
         for (int64_t i = n / 2; i-- > 0;) sift(x, i, n);

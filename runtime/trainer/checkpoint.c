@@ -523,6 +523,7 @@ out:
     return st;
 }
 
+/* Restores the trainer from a checkpoint; one that does not fit changes nothing. */
 gnnc_status rt_checkpoint_resume(gnnc_trainer *t, const RtSource *from) {
     File o = {.t = t, .path = from->name};
     rt_pool_init(&o.pool, &t->rt.pool.from);

@@ -13,6 +13,7 @@
 
 static const char KEY[] = "gnnc_options";
 
+/* Makes the values of the model's options, at first their defaults. */
 gnnc_status rt_model_options_new(gnnc_trainer *t) {
     const rt_program *p = t->program;
     t->option_value = RT_NEWN(&t->rt.pool, double, p->n_options);
@@ -57,6 +58,7 @@ gnnc_status rt_model_option_set(gnnc_trainer *t, int i, gnnc_option_type type, d
     return GNNC_OK;
 }
 
+/* Describes option i of the model. */
 void rt_model_option_tell(const gnnc_trainer *t, int i, gnnc_option *to) {
     const rt_model_option *o = &t->program->option[i];
     *to = (gnnc_option){.name = o->name,

@@ -93,6 +93,7 @@ gnnc_status rt_scalars_init(gnnc_trainer *t) {
     return GNNC_OK;
 }
 
+/* The scalar of that name; NULL: there is none. */
 RtScalar *rt_scalar_find(gnnc_trainer *t, const char *name) {
     for (int i = 0; i < t->n_scalars; i++)
         if (strcmp(t->scalars[i].name, name) == 0) return &t->scalars[i];

@@ -168,6 +168,7 @@ bool rt_trainer_skipped(gnnc_trainer *t, double *steps, double *scale) {
     return state_of(t, RT_ROLE_SKIPPED_STEPS, steps) && state_of(t, RT_ROLE_LOSS_SCALE, scale);
 }
 
+/* Finds a parameter or state of type f32 by name. */
 gnnc_status rt_trainer_parameter(gnnc_trainer *t, const char *name, int *var) {
     gnnc_status st = rt_trainer_need_data(t);
     if (st != GNNC_OK) return st;
