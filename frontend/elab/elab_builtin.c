@@ -180,8 +180,8 @@ static double ties_of(const Value *v) {
     return !strcmp(v->str, "lowest") ? 0 : !strcmp(v->str, "highest") ? 1 : -1;
 }
 
-/* rank(x, mask, over = d): the rank of each entry along d among those where the mask holds. What
- * op_infer says against the types is the message. */
+/* rank(x, mask, over = d): the rank along d of each entry where the mask holds, among these; 0
+ * elsewhere. What op_infer says against the types is the message. */
 static Value call_rank(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     const Value *over = elab_arg_named(args, "over");

@@ -19,7 +19,8 @@ static const Ast *formal_named(const Ast *formals, const char *name) {
     return NULL;
 }
 
-/* Who counts on PyTorch's (in, out) learns which one is meant. */
+/* Reports that a call has too many arguments by position, with the names of those it may have,
+ * for readers who expect PyTorch's (in, out). */
 static void say_too_many(Elab *e, const Ast *formals, const char *what, const Args *args) {
     int n = count_positional(formals);
     StrBuf names = sb_new(e->a);
@@ -54,7 +55,8 @@ static bool check_names(Elab *e, const Ast *formals, const char *what, const Arg
     return true;
 }
 
-/* The argument for formal i; false: none is given. */
+/* Sets *v and *at to the argument of a call for the i-th parameter, by position or by name.
+ * False: it has none. */
 static bool find_arg(const Ast *formals, int i, const Args *args, Value *v, Span *at) {
     if (i < args->n) {
         *v = args->v[i];
@@ -141,7 +143,7 @@ Value elab_frame_run(Elab *e, Frame *f, const Ast *body, const Ast *result_type,
     return v;
 }
 
-/* Guards every body: uses of itself, and calls nested too deep. */
+/* Counts a call of decl. False after a diagnostic: it uses itself, or calls are nested too deep. */
 static bool enter_call(Elab *e, const Ast *decl, Span at) {
     enum { SAME = 8 };
     int same = 0;
@@ -171,7 +173,8 @@ static void drop_diags(Ctx *c, int keep) {
     c->diags.n = keep;
 }
 
-/* Nobody mends the prelude: the call is the mistake, told once, and a note says where it shows. */
+/* Moves the first new diagnostic (number `before`) from the body of a library function to its
+ * call, at `at`, as no user can mend the library. It is dropped if it was told there already. */
 static void blame_caller(Elab *e, const Ast *decl, int before, Span at) {
     Diag *first = &e->c->diags.v[before];
     Span inside = first->span;
@@ -184,7 +187,8 @@ static void blame_caller(Elab *e, const Ast *decl, int before, Span at) {
     diag_note(e->c, inside, "it is found here, inside '%s'", decl->text);
 }
 
-/* A mistake told inside a library's body also says who called it.  before: diagnostics then */
+/* If the call at `at` of a library function made diagnostics (those from number `before` on),
+ * says in a note, or in their place, who called it. */
 static void note_caller(Elab *e, const Ast *decl, int before, Span at) {
     int i = e->c->diags.n - 1;
     if (i < before || e->c->diags.v[before].sev != SEV_ERROR) return;
@@ -317,7 +321,8 @@ static Value name_in(Elab *e, Frame *f, const char *name) {
     return v ? *v : val_none();
 }
 
-/* The name that the result's new dimension has in the frame that declares the argument. */
+/* The space of the result's new dimension s: the one that `out` stands for in the frame that
+ * declares the argument; the first call binds it. NULL after a diagnostic. */
 static Space *out_space(Elab *e, Inst *inst, Space *s, const Args *args) {
     Frame *f = inst->in_frame;
     Value o = name_in(e, f, inst->out_name);
@@ -409,8 +414,8 @@ static Value apply(Elab *e, Inst *inst, const Args *args) {
 }
 
 /* ---- any call -------- */
-/* Whose the operations of a call are: the layer that is applied, or stands around; where there is
- * none the functions that are called, from the outside, "cross_entropy". */
+/* Whose the operations of a call of f are, for reports: the path of the layer that is applied or
+ * stands around, else the functions that are called, from the outside, "cross_entropy". */
 static const char *instance_of(Elab *e, Value f) {
     const Inst *inst = f.kind == VAL_INST ? f.inst : e->frame ? e->frame->inst : NULL;
     const char *path = elab_inst_path(e, inst), *outer = e->b.site.site_name;

@@ -116,8 +116,8 @@ static Value made_up(Elab *e, Frame *f, const Ast *formal) {
     return elab_fit_formal(e, f, formal, &v, formal->span) ? v : val_poison();
 }
 
-/* A relation's ends are one node type in one round, where inputs with a default are
- * left out, and two in the other, where they are given. */
+/* Binds the parameters of a checked body: to their defaults, or to made-up values. optional:
+ * inputs that have a default are made up, too. False after a diagnostic. */
 static bool bind_made_up(Elab *e, Frame *f, const Ast *formals, bool optional) {
     for (int i = 0; i < formals->n; i++) {
         const Ast *formal = formals->kid[i], *dflt = formal->kid[1];
@@ -155,7 +155,7 @@ static void check_body(Elab *e, const Ast *d, bool training, bool optional) {
 }
 
 /* ---- layers without effect -------------------------------------------------------- */
-/* Marks the variables that what a function outputs is computed of, by their ids. */
+/* Sets read[id] for each variable that the outputs and effects of a function depend on. */
 static void mark_vars(Elab *e, Func *f, bool *read) {
     int *uses = func_use_counts(e->a, f);
     for (const Op *op = f->last; op; op = op->prev) {
@@ -178,8 +178,8 @@ static void warn(Elab *e, StrMap *told, const char *name, Span at, const char *w
     diag_warn(e->c, DIAG_E0319, ctx_user_span(e->c, at), "'%s' %s", name, what);
 }
 
-/* A layer of several parts may have one that is of no use here: HGT's last one sends to fewer node
- * types than it could. */
+/* Warns of layers none of whose parameters is used. A layer of several parts may have one that
+ * is of no use: HGT's last one sends to fewer node types than it could. */
 static void warn_of_unread(Elab *e, StrMap *told) {
     bool *read = NEWN(e->a, bool, (size_t)e->m->vars.n + 1);
     StrMap used = {0};
@@ -199,8 +199,7 @@ static void warn_of_unread(Elab *e, StrMap *told) {
     }
 }
 
-/* A model is elaborated for each phase: a layer of one name is applied in one of them, or in none.
- */
+/* Warns of layers of the model that no phase applies, and of those that no result depends on. */
 void elab_check_unreached(Elab *e) {
     StrMap told = {0}, applied = {0};
     if (e->c->n_errors) return;

@@ -91,7 +91,7 @@ const char *elab_key_print(Elab *e, const Expr *key) {
     return s;
 }
 
-/* A name for the IR text: letters, digits and '_'. */
+/* A dimension's name as the IR's text can have it: letters, digits and '_'. */
 static const char *ir_name(Elab *e, const char *text) {
     StrBuf b = sb_new(e->a);
     sb_puts(&b, *text >= '0' && *text <= '9' ? "d" : "");
@@ -135,7 +135,8 @@ static const char *data_id(Elab *e, const char *name) {
     return arena_printf(e->a, "data:%s", name);
 }
 
-/* The dimension that is known by `id` and has a size of its own, which the program is given. */
+/* The dimension that is known by `id`, made when it is first asked for. Its size is a symbol of
+ * its own, which the program is given. */
 static Space *space_of_given(Elab *e, const char *id, const char *name, Span at) {
     const Expr *key = strmap_get(&e->atoms, id);
     if (key) return strmap_get(&e->space_of_key, expr_text(e, key));

@@ -41,7 +41,8 @@ static Value global_value(const Ast *d) {
     return (Value){.kind = VAL_FN, .decl = d};
 }
 
-/* F' where only F is bound: another dimension, of F's size. */
+/* Sets *v to the dimension F', where only F is bound: another one of F's size, which is bound to
+ * that name then. False: it is no such name. */
 static bool primed(Elab *e, const char *name, Value *v) {
     size_t n = strlen(name);
     if (!e->frame || n < 2 || name[n - 1] != '\'') return false;
@@ -153,7 +154,7 @@ static Value no_element(Elab *e, Span at, const char *why) {
     return val_poison();
 }
 
-/* xs[source, relation, destination]: a relation by its triple. */
+/* The relation of xs[source, name, destination]. Poison after a diagnostic. */
 static Value relation_of_triple(Elab *e, const Ast *t) {
     Value a = elab_eval(e, t->kid[1]), b = elab_eval(e, t->kid[3]);
     const Ast *r = t->kid[2];
@@ -219,7 +220,8 @@ static bool lacks_origin(const Map *m) {
 
 static bool is_category(const Op *x);
 
-/* Of a union: the one half's where it comes from there, else the other's. */
+/* Whether x is a category on a union of relations: for each edge that of the relation which it
+ * comes from. */
 static bool is_of_halves(const Op *x) {
     bool halves = x->kind == OP_SELECT && x->in[0]->kind == OP_VALID;
     for (int i = 1; halves && i < 3; i++)
@@ -455,8 +457,9 @@ static bool is_truth(Value v) {
     return is_tensor(v) && v.op->type.dt == DT_I1 && v.op->type.rank == 0;
 }
 
-/* `x and false` and the like are known whatever x is: what only the other branch reads is not
- * read in this phase at any level. */
+/* Sets *v to the value of `x and y` or `x or y`, if one of them is a known bool and the other is
+ * computed. Thus a phase does not read what only the other branch reads. False: it is not
+ * decided. */
 static bool decided(Operator o, Value x, Value y, Value *v) {
     if (y.kind == VAL_BOOL && is_truth(x)) return decided(o, y, x, v);
     if ((o != OPR_AND && o != OPR_OR) || x.kind != VAL_BOOL || !is_truth(y)) return false;

@@ -16,7 +16,8 @@ static Space *node_named(Elab *e, const Ast *name) {
 }
 
 /* ---- columns ----------------------------------------------------------------------- */
-/* A size of the data: a number, or a name shared by the whole graph. */
+/* The dimension of a column that t names: a number, or a size of the data, one for the whole
+ * graph. NULL after a diagnostic. */
 static Space *column_dim(Elab *e, const Ast *t) {
     if (t->kind == AST_INT && t->num >= 1) {
         const Expr *n = expr_const(e->a, (int64_t)t->num);
@@ -29,14 +30,15 @@ static Space *column_dim(Elab *e, const Ast *t) {
     return elab_space_of_data(e, t->text, t->span);
 }
 
-/* The kind that is declared so, -1: none is.  CSR is said with a word of its own before f32. */
+/* The kind of column that the type t declares, -1: none. A sparse one is f32 here, and the word
+ * `csr` before it says more. */
 static int column_kind(const Ast *t) {
     for (int k = 0; k < text_ColKind.n; k++)
         if (strcmp(column_facts[k].said, t->text) == 0 && !(t->flag & TYPE_ARGS)) return k;
     return -1;
 }
 
-/* "f32[..], csr f32[F], cat[K]": all of them. */
+/* The types of columns for a message: "f32[..], csr f32[F], cat[K]". */
 static const char *column_types(Elab *e) {
     StrBuf b = sb_new(e->c->a);
     for (int k = 0; k < text_ColKind.n; k++) {
@@ -144,7 +146,8 @@ static int count_relations(const Ast *decl, const char *name) {
     return n;
 }
 
-/* A relation's name is its own where that is unique, else source__name__destination. */
+/* Adds a relation of the graph with its columns. The IR calls it by its name, if that is the
+ * only one, else source__name__destination. */
 static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
     Space *src = node_named(e, t->kid[0]), *dst = node_named(e, t->kid[1]);
     if (!src || !dst || taken(e, t)) return;
@@ -163,7 +166,7 @@ static void elab_edge(Elab *e, const Ast *decl, const Ast *t) {
     for (int i = 2; i < t->n; i++) elab_column(e, s, t->kid[i]);
 }
 
-/* rev_buys = reverse(buys): an edge type of the model's, not of the data's. */
+/* Adds a relation of the model that is not one of the data: `rev_buys = reverse(buys)`. */
 static void elab_alias(Elab *e, const Ast *t) {
     static const struct {
         const char *name;

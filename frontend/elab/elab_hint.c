@@ -49,7 +49,8 @@ static const char *foreign(const char *name) {
 }
 
 /* ---- the library ---------------------------------------------------------------------- */
-/* "gat_conv" of a line "layer gat_conv(..": what a file declares; NULL: nothing. */
+/* The name that a line of a library file declares: "gat_conv" of "layer gat_conv(..". NULL: it
+ * declares nothing. */
 static const char *declared(Elab *e, const char *line) {
     size_t n = strncmp(line, "layer ", 6) == 0 ? 6 : strncmp(line, "fn ", 3) == 0 ? 3 : 0;
     size_t length = strcspn(line + n, "( \n");
@@ -70,7 +71,7 @@ static void read_names(Elab *e, const char *path, const char *file, Names *names
     if (f) fclose(f);
 }
 
-/* The names that files of the library declare, each with its file. */
+/* Adds the names that files of the library declare to `names`, and for each its file to `files`. */
 static void library_names(Elab *e, Names *names, Names *files) {
     for (int i = 0; i < e->opt->n_dirs; i++) {
         const char *folder = arena_printf(e->a, "%s/" LIBRARY, e->opt->dirs[i]);

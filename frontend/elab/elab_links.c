@@ -56,7 +56,8 @@ LinksMode elab_links_mode_of(Elab *e, const Ast *train, bool training) {
 }
 
 /* ---- links(e), in_split(h, "train"), penalty(x) ---------------------------------------------- */
-/* Where the recipe samples neighbours, the ends of pairs are the seeds that it samples around. */
+/* The space of kind k that is derived from `of`. Where the recipe draws neighbours, the ends of
+ * pairs are the seeds that they are drawn around. */
 static Space *sampled_space(Elab *e, RelKind k, Space *of, Span at) {
     if (e->draws && (k == REL_LINKS || k == REL_POSITIVES))
         return space_links(e->m, k, of, space_seeds(e->m, of->src, at),
@@ -73,7 +74,8 @@ static bool load_splits(Elab *e, Value rel, const char *name, Span at) {
     return false;
 }
 
-/* Which edges ask alike is told by a category, too. */
+/* Makes the category that tells which links are of one kind, the second argument of links(..),
+ * an output of @load. False after a diagnostic. */
 static bool load_kinds(Elab *e, const Args *args) {
     Space *rel = args->v[0].space;
     if (args->n < 2) return true;
@@ -104,8 +106,9 @@ static bool load_negatives(Elab *e, const Args *args) {
     return false;
 }
 
-/* What @load tells of all edges is the same for every phase.  A sampled step reads columns of
- * derived relations otherwise than the whole graph does, so there @eval says it. */
+/* Makes what is the same of the links in every phase an output of @load: splits, kinds, fixed
+ * negatives. @train leaves it to @eval if it draws, as it reads columns of derived relations
+ * otherwise. False after a diagnostic. */
 static bool load_all(Elab *e, const Args *args) {
     if (e->draws && e->training && !e->timed) return true;
     return load_splits(e, args->v[0], "links.split", args->span) && load_kinds(e, args) &&
@@ -215,8 +218,8 @@ static bool is_pairs(const LinkTask *t) {
     return t->pred->type.rank == 1;
 }
 
-/* The same body once more, where each query's answers are scored: nothing happens twice, and
- * random numbers are the same. */
+/* Runs the model's body once more, with the true answers of each query as `links`, and returns
+ * their scores. Effects do not happen twice, and random numbers are the same. */
 static Op *scores_of_answers(LinkTask *t) {
     Elab *e = t->e;
     Links before = e->links;
@@ -242,7 +245,8 @@ static Op *value_pos(LinkTask *t) {
                    expr_const(e->a, 0));
 }
 
-/* f32[positives, K]: the rows behind the positives, K for each. */
+/* What a loss takes as `neg`: the scores of the negatives, K for each positive: f32[positives,
+ * K]. */
 static Op *value_neg(LinkTask *t) {
     Elab *e = t->e;
     const Expr *k = expr_const(e->a, t->recipe->sample.negatives);
@@ -259,7 +263,7 @@ static Op *count_i32(Elab *e, Space *s) {
     return b_reduce(&e->b, RED_SUM, one, 1, &s);
 }
 
-/* A column of one, as labels of one task: [links, 1]. */
+/* x with a second dimension of size 1: [links, 1], as labels of one task. */
 static Op *as_column(LinkTask *t, Op *x) {
     Elab *e = t->e;
     const Expr *one = expr_const(e->a, 1);
@@ -319,7 +323,7 @@ static Op *made_once(Op **slot, Op *x) {
     return *slot;
 }
 
-/* The value of this name; poison: there is none here. */
+/* The value that a loss or metric asks for by this name; poison: there is none here. */
 static Value value_named(LinkTask *t, const char *name) {
     Elab *e = t->e;
     bool pairs = is_pairs(t), train = t->recipe != NULL;
@@ -433,7 +437,8 @@ Op *elab_links_loss(LinkTask *t, const Terms *losses) {
     return sum;
 }
 
-/* A metric is one number, or one for each answer or query: then their mean over all batches. */
+/* Adds a metric of links to the outputs: one number, or the sum of those of all answers or
+ * queries with their number, of which the runtime makes the mean over all batches. */
 static void add_metric(LinkTask *t, const Term *term, const char *name) {
     Elab *e = t->e;
     Op *x = apply(t, term);

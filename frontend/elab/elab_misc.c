@@ -96,7 +96,8 @@ static Value call_keys(Elab *e, const Builtin *b, const Args *args) {
     return l;
 }
 
-/* As torch_geometric spells the keys of a ParameterDict: a relation is a__r__b. */
+/* name(h): the name of a node type; of a relation source__name__destination, as torch_geometric
+ * spells the keys of a ParameterDict. */
 static Value call_name(Elab *e, const Builtin *b, const Args *args) {
     (void)b;
     Value h = args->v[0];
@@ -174,7 +175,8 @@ static Value call_print(Elab *e, const Builtin *b, const Args *args) {
     return val_none();
 }
 
-/* "conv1.norm": within the layer that logs it; a second one of a phase gets a number. */
+/* The name under which the present body logs `text`: with the path of its layer, "conv1.norm"; a
+ * second one in a phase gets a number. */
 static const char *log_name(Elab *e, const char *text) {
     const char *path = elab_inst_path(e, e->frame->inst);
     const char *name = *path ? arena_printf(e->a, "%s.%s", path, text) : text, *unique = name;
@@ -222,7 +224,7 @@ Value elab_log_call(Elab *e, const Args *args) {
     return val_poison();
 }
 
-/* One truth value of many: none of them is false. */
+/* One bool of many, c: whether all of them are true. */
 static Op *all_of(Elab *e, Op *c) {
     if (c->type.rank == 0) return c;
     Op *bad = b_cast(&e->b, b_unary(&e->b, OP_NOT, c), DT_I32);

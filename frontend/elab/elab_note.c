@@ -90,7 +90,8 @@ static Span place_of(Value v) {
     return (Span){0};
 }
 
-/* The first one stays: a body may be elaborated for several callers. */
+/* Notes the type of the value v at the tree's node t for the editor. The first note of a node
+ * stays, as a body may be elaborated for several callers. */
 void elab_note(Elab *e, const Ast *t, Value v) {
     FeNotes *n = e->opt->notes;
     if (!n || elab_is_poison(v) || t->span.file != n->file) return;

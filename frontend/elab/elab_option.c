@@ -114,7 +114,8 @@ bool elab_of_options(const Elab *e, const Op *op) {
 }
 
 /* ---- ranges ------------------------------------------------------------------------------ */
-/* An option against a number; *above: the option is the larger one. */
+/* The option that the condition op compares with a number: *at is the number, *above: the option
+ * is the larger one. NULL: it is no such comparison. */
 static ModelOption *bounded(const Elab *e, const Op *op, double *at, bool *above) {
     if (op->kind != OP_LE && op->kind != OP_LT) return NULL;
     *above = op->in[0]->kind == OP_CONST;

@@ -180,7 +180,8 @@ static bool same_shape(const Type *x, const Type *y) {
     return same;
 }
 
-/* The variable at this path: made now, or by an earlier application or phase. */
+/* The variable at this path: made now, or by an earlier application or phase. NULL after a
+ * diagnostic: its type was another then. */
 static VarInfo *get_var(Elab *e, const Ast *t, const char *path, const Type *type,
                         const InitSpec *init, const Ast *saved, Span at) {
     VarInfo *v = strmap_get(&e->vars, path);

@@ -152,9 +152,8 @@ static bool set_moments(Elab *e, const Ast *a, Recipe *r) {
     return true;
 }
 
-/* Says that setting i of the call was given before it, by name or, as the first one is, by
- * position.
- */
+/* Whether the i-th setting of a call was given before, by name or, as `first` may be, by
+ * position; reported if so. */
 static bool is_repeated(Elab *e, const Ast *call, int i, const char *first) {
     const Ast *a = call->kid[i];
     for (int k = 1; k < i && a->kind == AST_NAMED; k++) {
@@ -167,8 +166,8 @@ static bool is_repeated(Elab *e, const Ast *call, int i, const char *first) {
     return false;
 }
 
-/* name(word = value, ..): the first may be given by position. moments: it is an optimizer, which
- * has them. */
+/* Reads the settings of an optimizer or schedule, name(word = value, ..), into *r; the first may
+ * be given by position. moments: it is an optimizer, which has them. */
 static void set_all(Elab *e, const Ast *call, const Settings *s, bool moments, Recipe *r) {
     for (int i = 0; i < s->n; i++) store(&s->v[i], r, s->v[i].first);
     for (int i = 1; call->kind == AST_CALL && i < call->n; i++) {
@@ -295,7 +294,8 @@ static void add_group(Elab *e, const Ast *t, Recipe *r) {
 }
 
 /* ---- losses and metrics -------- */
-/* A number, or one that options of the model give. */
+/* Reads the weight of a loss: a known number, or one computed of options of the model. False
+ * after a diagnostic. */
 static bool weight_of(Elab *e, const Ast *t, Term *out) {
     Value v = elab_eval(e, t);
     bool set = v.kind == VAL_TENSOR && elab_of_options(e, v.op);
@@ -356,7 +356,8 @@ bool elab_recipe_terms(Elab *e, const Ast *train, AstKind kind, Terms *out) {
 }
 
 /* ---- keep, stop -------- */
-/* By its own name, else the first of its function; -1 where there is none. */
+/* The place of the metric that `keep` names: the one of that name, else the first of that
+ * function; -1: there is none. */
 static int metric_named(Elab *e, const Terms *metrics, const char *name) {
     for (int i = 0; i < metrics->n; i++)
         if (strcmp(elab_metric_name(e, metrics, i), name) == 0) return i;

@@ -25,8 +25,8 @@ static Value divide(Elab *e, Op *x, Op *by, Span at) {
     return elab_tensor_binary(e, OP_DIV, val_tensor(x), val_tensor(by), at, at, at);
 }
 
-/* Over links that a step draws around: of all its nodes, of which those that are no seeds have
- * none. */
+/* Reduces x along the map m. If m leads to the seeds of a batch alone, the result has a row for
+ * each node of the batch, 0 for those that are no seeds. */
 static Op *segment(Elab *e, RedKind red, Map *m, Op *x) {
     Op *y = b_segment(&e->b, red, m, x);
     Space *whole = m->to->prefix_of;
@@ -83,7 +83,8 @@ static bool reducible(Elab *e, const char *name, const Op *x, Span at) {
     return false;
 }
 
-/* A value on the nodes is not summed over all of them: an [src] was forgotten. */
+/* Reports a reduction over the end of a relation that x is not on; if x is on its nodes, an
+ * [src] was forgotten. */
 static void not_on_relation(Elab *e, const Op *x, const Map *end, Span at) {
     const char *of = end->from->name;
     diag_add(e->c, DIAG_E0211, at, "the value is %s; it does not live on %s '%s'%s",

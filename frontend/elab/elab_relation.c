@@ -46,7 +46,8 @@ static Op *mean_of_others(Elab *e, Op *x, Space *base, Space *to, Span at) {
     return elab_is_poison(m) ? NULL : b_gather(&e->b, map_dst(e->m, to), m.op);
 }
 
-/* What edges without origin get: over `to` or scalar. */
+/* What edges of `to` get that come from no edge of `base`: a value over `to`, or a scalar. NULL
+ * after a diagnostic. */
 static Op *fill_value(Elab *e, Op *x, Value fill, Space *base, Space *to, Span at) {
     if (fill.kind == VAL_STRING && strcmp(fill.str, "mean") == 0)
         return mean_of_others(e, x, base, to, at);
@@ -203,7 +204,8 @@ static const Column *column_of_base(Elab *e, const Space *r, const char *name) {
     return elab_graph_column(e, r, name);
 }
 
-/* What is drawn has columns of its own: rows of the relation that it is drawn from. */
+/* The value of the column `name` on the relation r that is drawn: its own column, of rows of the
+ * relation that it is drawn from. *found: there is such a column. */
 static Value column_drawn(Elab *e, Space *r, const char *name, bool *found, Span at) {
     const Column *c = column_of_base(e, r, name);
     *found = c != NULL;
@@ -259,7 +261,8 @@ Value elab_relation_member(Elab *e, Value rel, const char *name, Span at) {
     return val_poison();
 }
 
-/* A column of splits is no value of the model's; the rows of one are what this asks for. */
+/* The split of each row of a node type or relation, i32. As a value of the model a column of
+ * splits cannot be read otherwise. NULL: it has none. */
 Op *elab_relation_split(Elab *e, Value rel, Span at) {
     Space *s = elab_handle_space(rel);
     bool found = false;

@@ -282,8 +282,8 @@ static void check_settings(Elab *e, const Ast *block, const Sampling *s) {
         bad(e, block, "induced batches take every edge between their nodes: weights have no say");
 }
 
-/* What is drawn of links has no say in a recipe of the other sort, nor how neighbours are drawn in
- * one that draws none. */
+/* Reports settings that do not go with what is learned: of links in a recipe of rows, or, in one
+ * of links, of clusters, and of neighbours where it draws none. */
 static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
     for (int i = 0; i < block->n; i++) {
         const char *name = block->kid[i]->text;
@@ -302,7 +302,8 @@ static void check_sort(Elab *e, const Ast *block, const Sampling *s) {
     }
 }
 
-/* Whole graphs and clusters come with all their edges: there is nothing to draw. */
+/* Reports settings of drawing in a recipe of whole graphs or clusters, which come with all their
+ * edges. */
 static void check_whole(Elab *e, const Ast *block, const Sampling *s) {
     for (int i = 0; i < block->n; i++)
         if (sort_of(block->kid[i]) & OF_DRAWN_LINKS)
@@ -419,7 +420,8 @@ static const Space *base_of_data(const Space *s) {
     return s;
 }
 
-/* Who is to be told from all nodes cannot be so from some. */
+/* Reports what a recipe of links that draws neighbours cannot have: a loss over all nodes, or
+ * times without that of the link itself. */
 static void check_links(Elab *e) {
     const Sampling *s = &e->m->recipe.sample;
     if (s->n_hops && s->train_links == LINKS_FORM_QUERIES)
@@ -438,7 +440,7 @@ static void check_links(Elab *e) {
                  base_of_data(e->links.base)->name, base_of_data(e->links.base)->name);
 }
 
-/* What is known to a seed depends on its own time. */
+/* Reports rows that are learned from without a time, where what is known to them depends on it. */
 static void check_seed_times(Elab *e, const Space *rows) {
     const Sampling *s = &e->m->recipe.sample;
     for (int i = 0; i < s->times.n; i++)
@@ -459,7 +461,7 @@ static bool is_way_back(const Op *op) {
     return op->kind == OP_SEGMENT && op->map->kind == MAP_SRC && !space_of_batch(op->map->from);
 }
 
-/* How far from the seeds what the loss is made of lies, at most. */
+/* How many hops from the seeds lies, at most, what the loss is computed of. */
 static int hops_of_loss(Elab *e) {
     Func *f = func_of(e->m, PHASE_TRAIN);
     Op *loss = f ? func_output_of(f, OUT_LOSS) : NULL;
@@ -474,7 +476,8 @@ static int hops_of_loss(Elab *e) {
     return hops[loss->in[0]->id];
 }
 
-/* Only of directed batches: others have more edges than were drawn. */
+/* Warns if the model reads more hops than are drawn. In batches that are not directional there
+ * are more edges than were drawn, so it is no mistake. */
 static void warn_of_hops(Elab *e, const Ast *train) {
     const Sampling *s = &e->m->recipe.sample;
     int n = hops_of_loss(e);

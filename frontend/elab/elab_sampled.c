@@ -29,8 +29,8 @@ static void mark_read(const Module *m, const Space *s, bool *read) {
     for (int k = 0; k < 2; k++) mark_read(m, s->base[k], read);
 }
 
-/* What nothing uses is not read: columns of the data from which those along a derived relation were
- * made.  What a loop repeats over is. */
+/* Marks the spaces that operations of f read. What nothing uses is not read: columns of the data
+ * from which those along a derived relation were made. */
 static void mark_read_by(Elab *e, Func *f, bool *read) {
     int *uses = func_use_counts(e->a, f);
     for (const Op *op = f->last; op; op = op->prev) {
@@ -44,7 +44,7 @@ static void mark_read_by(Elab *e, Func *f, bool *read) {
     }
 }
 
-/* By @train: themselves, or what is derived from them in each batch. */
+/* For each space, whether @train reads it, or one that is derived from it in each batch. */
 static const bool *find_read(Elab *e) {
     Func *f = func_of(e->m, PHASE_TRAIN);
     bool *read = NEWN(e->a, bool, (size_t)e->m->spaces.n + 1);
@@ -63,7 +63,7 @@ static bool is_of_one_table(const Space *s) {
     return s->rel == REL_BASE || is_of_one_table(s->base[0]);
 }
 
-/* As the model says it: an edge type, or what is drawn where none leads. */
+/* The name of a relation as the model writes it, such as reverse(g.buys). */
 static const char *written(Elab *e, const Space *s) {
     const char *own = strmap_get(&e->relation_names, s->name);
     if (own || !leads_back(s)) return own ? own : s->name;
@@ -103,7 +103,8 @@ static void give_columns(Elab *e, Sampling *s, Space *rel) {
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
-/* Fan-outs of its own, or of the relation of the data that it comes from. */
+/* Gives a derived relation that is drawn along its own fan-outs, or those of the relation of the
+ * data that it comes from. */
 static void draw_along(Elab *e, Sampling *s, Space *rel) {
     SampleRel *own = elab_sample_rel(e, s, rel);
     int64_t *told = own->fanout;
@@ -121,7 +122,8 @@ static bool has_other(const Module *m, const Space *rel, const bool *read) {
     return false;
 }
 
-/* Of reverse(r), where the model reads r alone. */
+/* Reports weights of a derived relation, as of reverse(r), along which the model reads nothing
+ * in training. */
 static void check_weights(Elab *e, const Sampling *s, const bool *read) {
     for (int i = 0; i < s->weights.n; i++) {
         const Space *rel = s->weights.v[i]->space;

@@ -7,7 +7,8 @@ static Op *tensor_arg(Elab *e, const Args *args, int i) {
     return elab_to_tensor(e, args->v[i], DT_VOID, args->at[i]);
 }
 
-/* The spaces that arguments from..n name, all of x's where x is given. */
+/* Sets s to the spaces that the arguments from number `from` on name, and *n to how many; all
+ * must be dimensions of x, unless it is NULL. False after a diagnostic. */
 static bool dims_of(Elab *e, Op *x, const Args *args, int from, Space **s, int *n) {
     *n = 0;
     for (int i = from; i < args->n; i++) {
@@ -201,7 +202,8 @@ static Value bad_concat(Elab *e, const Op *x, const Op *y, Span at) {
     return val_poison();
 }
 
-/* along: the dimension of x that grew out of `over`, updated; NULL = where they differ */
+/* Concatenates x and y along the dimension that they differ in, or along `over`. *along: the
+ * dimension of x that `over` has grown to, which is updated. Poison after a diagnostic. */
 static Value concat_two(Elab *e, Op *x, Op *y, const Value *over, Space **along, Span at) {
     Space *dx = over ? *along : only_in(x, y),
           *dy = over ? elab_dim_in(e, y, *over, at) : only_in(y, x);

@@ -202,7 +202,8 @@ static StateValues states_now(Elab *e) {
     return s;
 }
 
-/* Those that a branch declared were untouched before it. */
+/* Sets the values of all states to those that were noted. States that were declared since had no
+ * value then. */
 static void set_states(Elab *e, const StateValues *s) {
     for (int i = 0; i < e->all_vars.n; i++) {
         VarInfo *v = e->all_vars.v[i];
@@ -216,7 +217,8 @@ static Op *state_after(Elab *e, const StateValues *s, int i) {
     return now ? now : b_var(&e->b, e->all_vars.v[i]->var);
 }
 
-/* A state that one branch assigns is selected: of the new value and the old one. */
+/* Sets each state to its value after one of two branches, selected by cond; one that a branch
+ * does not assign keeps its value there. */
 static void merge_states(Elab *e, Op *cond, const StateValues *x, const StateValues *y) {
     for (int i = 0; i < e->all_vars.n; i++) {
         VarInfo *v = e->all_vars.v[i];

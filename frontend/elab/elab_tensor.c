@@ -77,7 +77,7 @@ static bool has_all(const Type *t, const Type *of) {
     return true;
 }
 
-/* A dimension of y that x lacks, of the kind that explains the mistake best. */
+/* A dimension of y that x lacks: a table's rather than a size, as that explains a mistake best. */
 static Space *missing(const Type *x, const Type *y) {
     Space *s = NULL;
     for (int i = 0; i < y->rank; i++)
@@ -95,7 +95,8 @@ static bool are_unequal(const Space *p, const Space *q) {
     return expr_is_const(p->size, &m) && expr_is_const(q->size, &n) && m != n;
 }
 
-/* p is a dimension of one value, q of the other that lacks it. */
+/* What to do about two values that do not align: p is a dimension of one, q of the other, that
+ * the respective other lacks. */
 static const char *advice(Elab *e, const Space *p, const Space *q) {
     const char *one = elab_space_text(e, p), *other = elab_space_text(e, q);
     const Space *edge = p->kind == SP_EDGE ? p : q->kind == SP_EDGE ? q : NULL;
@@ -185,7 +186,7 @@ Value elab_tensor_store_as(Elab *e, Op *x, DType dt, Span at) {
     return val_tensor(emit(e, &op, DIAG_E0205, at));
 }
 
-/* Which operands may stay CSR in a binary operation. */
+/* Makes operands of a binary operation dense that the operation cannot take sparse. */
 static void densify(Elab *e, OpKind k, Op **x, Op **y) {
     bool xc = (*x)->type.layout == LAYOUT_CSR, yc = (*y)->type.layout == LAYOUT_CSR;
     if (!xc && !yc) return;

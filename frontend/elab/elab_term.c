@@ -16,7 +16,8 @@ static bool is_term(const Ast *d) {
     return formals->n >= 3;
 }
 
-/* fn f(pos, ..) -> f32 of links; fn f(rank, ..), f(place, ..) of their ranks */
+/* Whether a function is a loss of links, f(pos, ..), or a metric of ranks, f(rank, ..) or
+ * f(place, ..). */
 static bool is_term_of_links(const Ast *d) {
     const Ast *formals = d->kind == AST_FN ? d->kid[0] : NULL;
     const char *first = formals && formals->n ? formals->kid[0]->text : "";
@@ -101,8 +102,9 @@ bool elab_term_takes_links(Elab *e, const Term *t) {
     return false;
 }
 
-/* A class without a score of its own would be learned as no class at all.  Own losses may see it
- * otherwise (thresholds of ordered classes, one score for two). */
+/* Whether the model gives a score for each class to a loss of the prelude; a class without one
+ * could not be learned. Reported if not. Own losses may see it otherwise: thresholds of ordered
+ * classes, one score for two. */
 bool elab_term_scores_classes(Elab *e, const Term *t, const Column *target, const Op *pred) {
     if (target->kind != COL_CLASS || strmap_get(&e->prelude, t->fn->text) != t->fn) return true;
     if (pred->type.rank < 2) return true; /* told by its declaration */
@@ -127,8 +129,8 @@ Op *elab_term_weigh(Elab *e, const Term *t, Op *x) {
 }
 
 /* ---- names of metrics -------- */
-/* hits(k = 1), hits(k = 10) are hits_1 and hits_10; a function that stands once goes by its own
- * name. */
+/* The name of the i-th loss or metric: its function's, with its whole numbers where the function
+ * stands several times: hits(k = 1), hits(k = 10) are hits_1 and hits_10. */
 static const char *name_with_settings(Elab *e, const Terms *terms, int i) {
     const Term *t = &terms->v[i];
     const char *name = t->fn->text;
@@ -174,7 +176,7 @@ OutcomeKind elab_term_outcome(Elab *e, const Terms *losses) {
     return is;
 }
 
-/* As softmax and sigmoid of the prelude are made. */
+/* Whether x is computed as the prelude's softmax (of_classes) or sigmoid is. */
 static bool is_probability(const Op *x, bool of_classes) {
     if (!of_classes) return x->kind == OP_SIGMOID;
     return x->kind == OP_DIV && x->in[0]->kind == OP_EXP && x->in[1]->kind == OP_REDUCE &&

@@ -37,7 +37,8 @@ static bool bind_model(Elab *e, Frame *f, const Ast *model) {
     return ok;
 }
 
-/* The model's result, its dimensions in the declared order. */
+/* Binds the model's parameters, runs its body, and returns its result with the dimensions in the
+ * declared order. NULL after a diagnostic. */
 static Op *run_model(Elab *e, Frame *f, const Ast *model) {
     Space *links[2];
     if (!bind_model(e, f, model)) return NULL;
@@ -158,7 +159,8 @@ static Op *split_mask(Elab *e, const Target *t, int split) {
 }
 
 /* ---- losses and metrics -------- */
-/* What does not fit is told where the value comes from: say for whom. */
+/* Adds to a diagnostic at the target or the model's result for which loss or metric it is.
+ * before: how many diagnostics there were. */
 static void note_term(Elab *e, const Term *t, int before) {
     if (e->c->diags.n == before || e->c->diags.v[before].sev != SEV_ERROR) return;
     if (e->c->diags.v[before].span.line != t->at->span.line)
@@ -253,14 +255,15 @@ static Op *node_rows(Elab *e, Op *x) {
     return at == 0 ? x : b_copy(&e->b, x, type_make(x->type.dt, x->type.rank, to));
 }
 
-/* .. and of a batch its seeds, which others have no time for; NULL: not on their nodes. */
+/* x as node_rows gives it, but only the rows of the batch's seeds. NULL: x is not on their
+ * nodes. */
 static Op *seed_rows(Elab *e, Op *x) {
     x = node_rows(e, x);
     if (!x || !e->rows || x->type.dim[0] != e->rows->prefix_of) return NULL;
     return b_slice(&e->b, x, e->rows->prefix_of, e->rows, expr_const(e->a, 0));
 }
 
-/* The next name of "h,z" from *at on; NULL: there is none. */
+/* The next name of a list, "h,z", whose rest begins at *at. NULL: there is none. */
 static const char *next_layer(const Elab *e, const char **at) {
     size_t n = strcspn(*at, ",");
     if (!**at) return NULL;
@@ -269,7 +272,7 @@ static const char *next_layer(const Elab *e, const char **at) {
     return name;
 }
 
-/* A trainer gives all layers, a program that serves those that were asked for. */
+/* Whether @embed gives this layer: a trainer gives all, a program that serves those of --embed. */
 static bool is_asked_for(const Elab *e, const char *layer) {
     const char *at = e->opt->embed, *name;
     if (!e->opt->serve || !strcmp(at, "all")) return true;
@@ -309,7 +312,8 @@ static Op *with_penalty(Elab *e, Op *loss) {
     return loss && more ? b_binary(&e->b, OP_ADD, loss, more) : loss;
 }
 
-/* A model that scores links: what its losses and metrics take is made in elab_links.c. */
+/* Makes the outputs of @train or @eval for a model that scores links. What its losses and
+ * metrics take is made in elab_links.c. */
 static void link_outputs(Elab *e, Phase p, const Ast *model, const Ast *train, Op *pred,
                          Recipe *recipe) {
     Terms losses = {0}, metrics = {0};
@@ -373,8 +377,8 @@ static void phase_outputs(Elab *e, Phase p, const Ast *train, Op *pred, Span pre
         with_penalty(e, total_loss(e, &losses, &target, rows_of(e, &target, pred), mask)));
 }
 
-/* What @predict gave of all rows, of all links of a split, or of its queries and all nodes, in
- * place of the model's body. */
+/* What @eval judges in place of running the model's body: an input with what @predict gave of
+ * all rows, of all links of a split, or of its queries and all nodes. NULL: there is none. */
 static Op *given(Elab *e, Frame *f, const Ast *model) {
     if (!e->pred.rank || !bind_model(e, f, model)) return NULL;
     if (e->links.target) e->links.now = e->pred.dim[0];

@@ -81,7 +81,8 @@ static bool is_unbound(Elab *e, const Ast *d) {
     return d->kind == AST_NAME && strcmp(d->text, "graph") != 0 && !elab_name_find(e, d->text, &v);
 }
 
-/* Which dimension of x the bound dimension v is; the caller may know it by its own name. */
+/* The place of the bound dimension v in the argument's type, where the caller may know it by
+ * another name; -1: it is not there, or taken. */
 static int find_dim(Fit *m, Value v) {
     for (int i = 0; i < m->x->type.rank; i++) {
         Space *s = m->x->type.dim[i];
@@ -120,7 +121,8 @@ static bool fit_bound(Fit *m, const Ast *d) {
     return true;
 }
 
-/* A CSR value keeps its own spaces: its stored entries belong to them. */
+/* Binds a name of the type to the i-th dimension of the argument. A sparse argument keeps its
+ * own spaces, as its stored entries belong to them. */
 static void bind_dim(Fit *m, const char *name, int i) {
     Elab *e = m->e;
     Space *s = m->x->type.dim[i];
@@ -365,8 +367,8 @@ static bool fit_tensor_result(Elab *e, const Ast *t, Value *v, Span at, const ch
     return true;
 }
 
-/* Checks that a result has the declared type; a number becomes a tensor where it is one. what:
- * the callee, for messages. False after a diagnostic. */
+/* Checks that a result has the declared type; a number becomes a tensor if that is a tensor's.
+ * what: the callee, for messages. False after a diagnostic. */
 bool elab_fit_result(Elab *e, const Ast *t, Value *v, Span at, const char *what) {
     if (elab_is_poison(*v)) return false;
     if (elab_type_is_tensor(t)) return fit_tensor_result(e, t, v, at, what);

@@ -57,7 +57,7 @@ Value val_dict(Elab *e) {
     return (Value){.kind = VAL_DICT, .dict = NEW(e->a, Dict)};
 }
 
-/* What is pushed over the limit is left out: nothing is made of the model any more. */
+/* Adds an element to a list. Above the limit on all elements elaboration ends with a diagnostic. */
 void elab_list_push(Elab *e, Value list, Value v) {
     if (e->gave_up) return;
     vec_push(e->a, list.list, v);
@@ -83,8 +83,8 @@ Space *elab_handle_space(Value v) {
     return v.kind == VAL_END ? v.map->to : v.space;
 }
 
-/* While a layer is checked alone its sizes are unknown: any number will do where
- * one is needed, and two is the smallest that finds mistakes. */
+/* Sets *n to an int that is known when compiling. False: it is not. While a layer is checked
+ * alone, any number will do for an unknown size, and two is the smallest that finds mistakes. */
 bool elab_int_known(Elab *e, Value v, int64_t *n) {
     if (v.kind != VAL_INT) return false;
     if (expr_is_const(v.size, n)) return true;
@@ -126,7 +126,8 @@ const char *elab_key_text(Elab *e, Value k) {
     }
 }
 
-/* As torch_geometric.nn.ModuleDict spells keys: a tuple is <a___r___b>. */
+/* A key as paths of checkpoints spell it, like torch_geometric.nn.ModuleDict: of a relation
+ * <a___r___b>. */
 const char *elab_path_text(Elab *e, Value k) {
     if (k.kind == VAL_EDGE)
         return arena_printf(e->a, "<%s___%s___%s>", k.space->src->name,
@@ -184,7 +185,7 @@ bool elab_values_equal(Elab *e, Value x, Value y, bool *known) {
     return false;
 }
 
-/* The model's own words for a message: short expressions are quoted. */
+/* The model's text at this place in quotes, for a message; "this value" if it is long. */
 const char *elab_source_text(Elab *e, Span at) {
     enum { LONGEST = 40 };
     if (!at.line || at.file >= (uint32_t)e->c->sources.n || at.line != at.end_line ||

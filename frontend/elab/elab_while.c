@@ -121,7 +121,8 @@ static void misfit(While *w, const Slot *s, const char *what) {
     w->ok = false;
 }
 
-/* The value of a leaf behind the body, as its type before says. */
+/* Called for each leaf of an assigned name at the end of the loop's body: sets what its slot
+ * holds next, with the type that it had before the loop. */
 static Value behind(While *w, Value v, const char *name) {
     (void)name;
     Slot *s = &w->slots.v[w->n_seen++];
@@ -182,7 +183,8 @@ static void find_nexts(While *w, const StrMap *before) {
     }
 }
 
-/* One truth value; a constant where the compiler knows it. */
+/* Evaluates the condition of the `while` to one bool; a constant where it is known. NULL after a
+ * diagnostic. */
 static Op *condition(While *w) {
     Elab *e = w->e;
     const Ast *t = w->at->kid[0];
@@ -237,7 +239,8 @@ static bool is_small(const Op *x) {
     return x->n_in == 0 && x->kind != OP_VAR && x->kind != OP_ARG;
 }
 
-/* x of another function, in the body: its tag remembers. */
+/* What the loop's body reads for x, which is computed outside: a copy of a small operation, else
+ * an argument in a slot of its own. x->tag keeps it, so that one x is brought once. */
 static Op *bring(While *w, Op *x) {
     Elab *e = w->e;
     Builder b = b_for(e->m, w->body, w->body->first, x);
@@ -256,7 +259,7 @@ static Op *bring(While *w, Op *x) {
     return x->tag = y;
 }
 
-/* A variable is read outside, where its gradient is. */
+/* Reads a variable before the loop in place of within it, as its gradient is formed there. */
 static void move_out(While *w, Op *var) {
     Builder b = b_for(w->e->m, w->outer, NULL, var);
     op_replace_uses(w->body, var, bring(w, b_op(&b, var)));
