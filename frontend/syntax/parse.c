@@ -68,7 +68,7 @@ const char *fe_recipe_word(int i) {
 }
 
 /* Reads the number in val->text into val->num, and reports one that is too large. Returns its
- * token: INT if it is whole, else FLOAT. */
+ * token: INT if it is written as a whole number, else FLOAT. */
 int fe_number(Parser *p, FE_STYPE *val, const Span *at, bool whole) {
     errno = 0;
     double v = strtod(val->text, NULL);
@@ -127,7 +127,8 @@ static void open_bracket(Parser *p, const Token *t) {
     }
 }
 
-/* A '}' also ends whatever '(' and '[' were left open inside its '{'. */
+/* Takes a closing bracket off the count. A '}' also closes what '(' and '[' were left open
+ * inside its '{'. */
 static void close_bracket(Parser *p, int code) {
     int n = p->n_brackets;
     while (code == '}' && n && p->bracket[n - 1].open != '{') n--;
@@ -257,7 +258,8 @@ static Span end_of(Span s) {
     return span_of(s.file, s.end_line, s.end_col, s.end_line, s.end_col + 1);
 }
 
-/* first: whether the token is the first one on its line. */
+/* Gives the parser its next token and returns its code, 0 at the end. *first: it is the first
+ * one on its line. Ends of statements and brackets that are closed for the user are tokens, too. */
 static int next_token(FE_STYPE *val, Span *at, Parser *p, bool *first) {
     Token *t = peek(p);
     while (t->code == ';' && (p->last == SEP || p->last == '{' || p->last == 0)) {
@@ -355,7 +357,8 @@ static bool at_statement_end(const Parser *p, const Token *t, int depth) {
     return t->first_on_line && (t->code == '}' || t->span.col <= p->stmt_col);
 }
 
-/* Two recoveries without a token between them: the token in the way must go. */
+/* Whether two recoveries from an error have had no token between them, so that the token in the
+ * way must be skipped. */
 static bool is_stuck(Parser *p) {
     bool stuck = p->n_given == p->sync_given;
     p->sync_given = p->n_given;
@@ -414,7 +417,7 @@ static size_t utf8_length(const unsigned char *s, size_t n) {
     return len;
 }
 
-/* An archive of arrays, an array, or packed text. */
+/* Whether a file that is no UTF-8 is one of data: a zip archive, a NumPy array, or gzip. */
 static bool is_data(const unsigned char *s, size_t n) {
     static const char *const begins[] = {"PK\x03\x04", "\x93NUMPY", "\x1f\x8b"};
     for (size_t i = 0; i < COUNT(begins); i++)

@@ -47,7 +47,8 @@ static bool is_after_comma(const Parser *p, const char *line, const char *word) 
     return p->train_depth && p->n_brackets > p->train_depth && word > line && word[-1] == ',';
 }
 
-/* Python divides by `//`: what closes the bracket is lost then. */
+/* Whether the line of the innermost open bracket has a `//`, by which Python divides: here it
+ * begins a comment, which may hide the closing bracket. */
 static bool is_commented(const Parser *p) {
     const char *line = NULL, *slashes;
     if (p->n_brackets && p->bracket[p->n_brackets - 1].open != '{')
@@ -69,7 +70,8 @@ static bool is_turned(const char *line, const char *s) {
                                                (n == 10 && memcmp(word, "undirected", n) == 0));
 }
 
-/* `x: f32[F] @f16`: what is said behind a declared type. */
+/* What to say about '@f16' behind a declared type, `x: f32[F] @f16`; s points to the '@'. NULL:
+ * it is no such text. */
 static const char *precision_hint(const char *line, const char *s) {
     static const char *const types[] = {"f32", "bf16", "f16"};
     bool precision = false;
