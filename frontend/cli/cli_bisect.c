@@ -32,8 +32,8 @@ static void run_compile(Ctx *c, void *arg) {
     t->ok = cli_compile(c, &t->o) && c->n_errors == 0;
 }
 
-/* With so many passes, and of the last one so many changes; -1: all.  What is compiled for does not
- * print.  False: there is no memory; else it is to be ended. */
+/* Compiles with so many passes, and so many changes of the last one; -1: all. Nothing of it is
+ * printed. False: there is no memory; else the trial must be ended. */
 static bool begin(Search *s, Trial *t, int passes, int rewrites) {
     *t = (Trial){.o = *s->o};
     t->o.bisect = NULL;
@@ -69,7 +69,8 @@ static bool ask(Search *s, bool *good) {
     return false;
 }
 
-/* A program that cannot be compiled is a bad one. */
+/* Whether the user's command is content with the program; one that cannot be compiled is bad.
+ * what: what was tried, for the log. */
 static bool is_good(Search *s, const Trial *t, const char *what) {
     bool good = false;
     s->failed |= t->ok && !ask(s, &good);
@@ -90,7 +91,8 @@ static bool try(Search *s, int passes, int rewrites, const char *what, PassTold 
     return good;
 }
 
-/* With the first `good` it is good, with `bad` of them it is not: the first that makes it so. */
+/* Searches between `good`, a number that is good, and `bad`, which is not, for the first bad
+ * one: of passes, or (passes >= 0) of changes of that pass. */
 static int halve(Search *s, int passes, int good, int bad) {
     while (bad - good > 1 && !s->failed) {
         int middle = good + (bad - good) / 2;
@@ -106,7 +108,7 @@ static int halve(Search *s, int passes, int good, int bad) {
     return bad;
 }
 
-/* Does the failure go away when this pass alone is left out? */
+/* Whether the program is good when this pass alone is left out. */
 static bool disabling_cures(Search *s, const char *pass) {
     CliOptions o = *s->o;
     Search other = *s;
@@ -118,7 +120,7 @@ static bool disabling_cures(Search *s, const char *pass) {
     return good;
 }
 
-/* The functions and kernels in which a difference has lines. */
+/* Writes the names of the functions and kernels in which a difference has lines. */
 static void put_places(StrBuf *b, const char *diff) {
     StrMap seen = {0};
     const char *in = NULL, *name;
@@ -172,7 +174,7 @@ static int search_changes(Search *s, int pass, int n) {
     return n > 0 && try(s, pass, 0, what, NULL) ? halve(s, pass, 0, n) : 0;
 }
 
-/* The text after the pass that is the last one. */
+/* The text of the program after so many passes and changes of the last one. "" if s->failed. */
 static const char *text_after(Search *s, int pass, int change) {
     Trial t;
     s->failed |= !begin(s, &t, pass, change);

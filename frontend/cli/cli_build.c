@@ -39,7 +39,8 @@ static bool compile_driver(Ctx *c, const CliHome *h, const CliOptions *o, const 
     return cli_run_tool(c, &args, o->verbose);
 }
 
-/* The parts of all variants, and the user's functions. */
+/* Adds to l what is to be linked: the objects of all variants, of the device, and of the user's
+ * functions. False after a diagnostic. */
 static bool find_parts(Ctx *c, CliParts *l, Plan *const *plan, int n) {
     for (int i = 0; i < n; i++) {
         cli_arg(c, &l->objects, part(c, l->dir, "driver", i, "o"));

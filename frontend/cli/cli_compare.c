@@ -55,7 +55,8 @@ static const char *section_text(Arena *a, const char *text, size_t n) {
     return arena_printf(a, "%.*s\n", (int)n, text);
 }
 
-/* Those of the level.  Kernels alone, as passes over loops leave them, cannot be run. */
+/* Adds a text of the log to a side's, if --level is about it. Kernels alone, as passes over
+ * loops leave them, cannot be run. */
 static void add_section(Ctx *c, Side *s, const char *pass, const char *text, size_t n, int line) {
     const char *copy = section_text(c->a, text, n);
     bool graph = strncmp(copy, "module ", 7) == 0;
@@ -106,7 +107,7 @@ static bool parse_section(Ctx *c, const Side *s, const Section *x, CliProduct *t
 }
 
 /* ---- programs of some passes -------- */
-/* With the first n passes; n < 0: all.  A program that is made again has no new warnings. */
+/* Makes the program of a side with its first n passes (n < 0: all). False after a diagnostic. */
 static bool produce(Ctx *c, const Side *s, int n, CliProduct *to) {
     int n_diags = c->diags.n;
     CliOptions o = s->o;
@@ -158,7 +159,8 @@ static double tolerance(const Compare *k, double scale) {
     return k->o->tolerance * fmax(scale, 0.01);
 }
 
-/* Fills d with the first element that is far. */
+/* Whether an element of a, A's values, is far from that of b. d is filled with the first one.
+ * rounded: a's values with rounding; NULL = none. */
 static bool differs(Compare *k, int64_t n, const double *a, const double *b, const double *rounded,
                     Difference *d) {
     double scale = largest(n, b), tol = tolerance(k, scale) + 16 * spread(n, a, rounded);
@@ -217,7 +219,8 @@ static bool compare_var(Compare *k, Trio *t, const Var *v, Difference *d) {
     return differs(k, n, a, b, r, d);
 }
 
-/* Both run; an output that one of them lacks is not compared. */
+/* Runs one phase of both sides and compares its outputs and what it assigns; d->phase is set at
+ * the first difference. An output that one side lacks is not compared. False after a diagnostic. */
 static bool compare_phase(Compare *k, Trio *t, Func *f, int step, Difference *d) {
     Func *g = func_find(t->b.m, f->name);
     if (!interpret_phase(&t->a, f, step) || !interpret_phase(&t->b, g, step)) return false;
@@ -235,7 +238,8 @@ static bool compare_phase(Compare *k, Trio *t, Func *f, int step, Difference *d)
     return true;
 }
 
-/* Steps come last: other phases see the first parameters. */
+/* Compares all phases up to the first difference. Training steps come last, so that other phases
+ * see the first parameters. False after a diagnostic. */
 static bool compare_phases(Compare *k, Trio *t, Difference *d) {
     const Module *m = t->a.m;
     for (int last = 0; last < 2; last++)
@@ -317,7 +321,7 @@ static bool search(Compare *k, const Side *s, const CliProduct *other, Guilty *g
 }
 
 /* ---- the value after it --------------------------------------------------------------------- */
-/* What the value that differs is made of, by Op.id. */
+/* For each operation of f, by its id, whether the value that differs depends on it. */
 static bool *reaches(Arena *a, const Func *f, const Difference *d) {
     bool *on = NEWN(a, bool, (size_t)f->n_ops + 1);
     for (const Op *op = f->last; op; op = op->prev) {
@@ -435,7 +439,8 @@ static void put_agreement(Compare *k) {
     sb_printf(&k->out, "; at most %.2g of the largest element lies between them\n", k->worst);
 }
 
-/* Where it differs without any pass of A it may be B's. */
+/* Searches for the pass that makes the difference, in A and, if it differs without any of A's,
+ * in B, and writes it. */
 static void put_cause(Compare *k, const Side *a, const Side *b, const Difference *d) {
     Guilty g = {.pass = 0};
     k->sought = d;

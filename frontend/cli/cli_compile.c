@@ -50,7 +50,8 @@ static bool result_is_file(const CliOptions *o) {
     return cli_makes_program(o) || o->emit == OUT_OBJ || o->emit == OUT_NONE;
 }
 
-/* Passes may have made more symbols, whose values nobody knows. */
+/* The sizes of --specialize by symbol; -1 for symbols that passes have made since. NULL: nothing
+ * is specialized. */
 static const int64_t *known_sizes(Ctx *c, const CliJob *j, const Module *m) {
     if (!j->sizes) return NULL;
     int64_t *all = NEWN(c->a, int64_t, (size_t)m->syms.n + 1);
@@ -58,7 +59,8 @@ static const int64_t *known_sizes(Ctx *c, const CliJob *j, const Module *m) {
     return all;
 }
 
-/* What passes say of the kernels of each target: these run when code is made. */
+/* Collects the remarks of passes over loops, for each target; these passes run only when code is
+ * made. False after a diagnostic. */
 static bool tell_loops(Ctx *c, CliJob *j, const Plan *p) {
     TargetOptions o = cli_target_options(&j->o);
     if (!(j->o.reports & (REPORT_FUSION | REPORT_MISSED))) return true;
@@ -66,7 +68,8 @@ static bool tell_loops(Ctx *c, CliJob *j, const Plan *p) {
            (!p->device || loop_pass_remarks(c, p, target_find(p->device), &o, &j->remarks));
 }
 
-/* Of p, which is not arranged; to, choice: for as long as the options. */
+/* Fills *o with what reports of the plan p need. p is not arranged yet; `to` lives as long as
+ * *o. False after a diagnostic. */
 static bool report_options(Ctx *c, CliJob *j, const Plan *p, const PassChoices *ch,
                            TargetOptions *to, ReportOptions *o) {
     const char **choice = NEWN(c->a, const char *, 1 << PASS_MAX_CHOICES);
@@ -103,7 +106,8 @@ static bool print_reports(Ctx *c, CliJob *j, const Plan *p, const PassChoices *c
     return true;
 }
 
-/* The kernels of a plan for one target become what it emits, so that costs are of these. */
+/* Arranges the kernels of a plan for one target as they are emitted, so that costs are of these.
+ * A plan of two targets stays as it is. False after a diagnostic. */
 static bool arrange_alone(Ctx *c, const CliJob *j, Plan *p, const Target *t) {
     TargetOptions o = cli_target_options(&j->o);
     bool both = plan_on_host(p) && p->device, host_too = p->with_host;
@@ -167,7 +171,8 @@ static bool stop_in_loops(Ctx *c, CliJob *j, Plan *p) {
     return cli_stop_in_loops(c, j, p, t) && cli_find_lives(c, p) && print_loops(c, j, p, t);
 }
 
-/* What a plan was made for is what it can be compiled for. */
+/* Chooses the targets that the text of a plan was made for. False after a diagnostic: --target
+ * says others. */
 static bool targets_of_plan(Ctx *c, CliJob *j, const Plan *p) {
     j->on = (CliTargets){plan_on_host(p) ? target_find("cpu") : NULL,
                          p->device ? target_find(p->device) : NULL};
@@ -226,7 +231,8 @@ static bool compile_one(Ctx *c, CliJob *j) {
                                : generate_all(c, j, p, shown, &choices);
 }
 
-/* Why rows cannot be predicted by themselves, if that is all that is wrong. */
+/* Why single rows cannot be predicted, if no other error was added from diagnostic number `from`
+ * on. NULL: there is another, or none. */
 static const char *only_rows_fail(const Ctx *c, int from) {
     const char *why = NULL;
     for (int i = from; i < c->diags.n; i++) {
@@ -300,7 +306,7 @@ bool cli_check(Ctx *c, const CliOptions *o) {
     return c->n_errors == 0;
 }
 
-/* With --report=missed alone what they refused, else all. */
+/* Prints the remarks of passes; with --report=missed alone only those on what was refused. */
 static void tell_remarks(Ctx *c, const CliJob *j) {
     StrBuf b = sb_new(c->a);
     const PassRecord *r = j->o.pass.record;
@@ -310,7 +316,8 @@ static void tell_remarks(Ctx *c, const CliJob *j) {
     if (said->n) ctx_log(c, "%s", said->s);
 }
 
-/* Passes over kernels that are text and have a plan. */
+/* Runs the passes of --passes on a text of kernels with their plan and prints it. False after a
+ * diagnostic. */
 static bool optimise_arranged(Ctx *c, CliJob *j, uint32_t file) {
     j->o.pass.verify_each = true;
     Plan *p = cli_parse_plan(c, j, file);
@@ -324,7 +331,8 @@ static bool optimise_arranged(Ctx *c, CliJob *j, uint32_t file) {
     return true;
 }
 
-/* Passes over kernels that are text, behind a module of their spaces. */
+/* Runs the passes of --passes on a text of kernels, which stand behind a module of their spaces,
+ * and prints it. False after a diagnostic. */
 static bool optimise_loops(Ctx *c, CliJob *j) {
     uint32_t file = ctx_add_file(c, j->o.files.v[0], (Span){0});
     if (file != UINT32_MAX && plan_in_text(c, file)) return optimise_arranged(c, j, file);

@@ -10,7 +10,8 @@
 typedef CliOptionText Text;
 
 /* ---- what the tables say ------------------------------------------------------------- */
-/* The i-th option of gnnc, or of gnnc import; aliases stand behind, with what they stand for. */
+/* Sets *to to the i-th option of gnnc, or of gnnc import; other names of options stand behind.
+ * False: there are fewer. */
 static bool option_at(bool import, int i, Text *to) {
     const ImportOption *o = import ? gnnc_import_option(i) : NULL;
     if (o) *to = (Text){o->name, o->value, o->help, NULL};
@@ -46,7 +47,7 @@ static void put_commands(FILE *to) {
 }
 
 /* ---- bash ------------------------------------------------------------------------------- */
-/* --emit= and -o: what is typed next is the value. */
+/* Writes the names of all options; with '=' if a value follows in the same word. */
 static void bash_names(FILE *to, bool import) {
     Text o;
     for (int i = 0; option_at(import, i, &o); i++)
@@ -128,7 +129,7 @@ static void bash(FILE *to) {
 }
 
 /* ---- zsh --------------------------------------------------------------------------------- */
-/* Between single quotes, where brackets and colons end a part. */
+/* Writes text between single quotes for zsh, where brackets and colons end a part. */
 static void zsh_text(FILE *to, const char *s) {
     for (; *s; s++) {
         if (*s == '\'')

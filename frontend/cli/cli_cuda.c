@@ -44,7 +44,8 @@ static CliTargets named(Ctx *c, const char *list) {
     return on;
 }
 
-/* Texts and objects are for one target, the cpu where nothing was said. */
+/* What to compile for, as --target says: "auto" is the CPU, and CUDA if a program is made and
+ * the toolkit is there. */
 CliTargets cli_targets(Ctx *c, const CliOptions *o) {
     if (o->emit == OUT_CUDA) return (CliTargets){.device = &target_cuda};
     if (strcmp(o->target, "auto") != 0) return named(c, o->target);
@@ -54,7 +55,8 @@ CliTargets cli_targets(Ctx *c, const CliOptions *o) {
     return (CliTargets){&target_cpu, cuda ? &target_cuda : NULL};
 }
 
-/* "sm_80,sm_90": machine code for each, and PTX of the last for what comes after. */
+/* Adds the arguments of nvcc for a list "sm_80,sm_90": machine code for each, and PTX of the
+ * last for GPUs that come after. */
 static void arch_args(Ctx *c, CliArgs *args, const char *archs) {
     while (*archs) {
         size_t n = strcspn(archs, ",");
@@ -69,7 +71,8 @@ static void arch_args(Ctx *c, CliArgs *args, const char *archs) {
     }
 }
 
-/* nvcc hands what it is given to a shell, between quotes at best, and splits lists at commas. */
+/* Adds a path, behind `before`, to a command of nvcc, which hands it to a shell. False after a
+ * diagnostic: the shell would not take the path as it is. */
 static bool path_arg(Ctx *c, CliArgs *args, const char *before, const char *path) {
     const char *s = path;
     while (*s && !strchr("$`\"'\\,", *s) && (unsigned char)*s >= ' ') s++;
@@ -83,7 +86,8 @@ static bool path_arg(Ctx *c, CliArgs *args, const char *before, const char *path
     return !*s;
 }
 
-/* Blackwell is known from CUDA 12.8 on: what the headers beside nvcc say. */
+/* The GPUs that are compiled for without --cuda-arch. Blackwell is known from CUDA 12.8 on,
+ * which the headers beside nvcc tell. */
 static const char *usual_archs(Ctx *c, const char *nvcc) {
     char real[PATH_MAX], line[256];
     int version = 0;
@@ -125,7 +129,7 @@ static int number_before(const char *s, const char *word) {
     return (int)strtol(at, NULL, 10);
 }
 
-/* "_Z14gcn_train_z_13Pf..": the function's own name. */
+/* The name of a function in C++'s mangled one of n bytes: "_Z14gcn_train_z_13Pf..". */
 static const char *plain_name(Ctx *c, const char *s, size_t n) {
     if (n < 3 || strncmp(s, "_Z", 2) != 0) return arena_strndup(c->a, s, n);
     char *name;

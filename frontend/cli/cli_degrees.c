@@ -36,7 +36,7 @@ static void count(Arena *a, const RtTable *edges, int64_t rows, ReportDegrees *d
     for (int64_t v = 0; v < (rows + 99) / 100; v++) d->hub_edges += n[v];
 }
 
-/* Of the relation's draws, if the recipe has some. */
+/* The fan-outs of a relation in the recipe; NULL: it draws none. */
 static const int64_t *fanout_of(const Module *m, const Space *s) {
     for (int i = 0; i < m->recipe.sample.rels.n; i++)
         if (m->recipe.sample.rels.v[i].rel == s) return m->recipe.sample.rels.v[i].fanout;

@@ -29,7 +29,8 @@ static const char *beside(Ctx *c, const char *out) {
     return arena_printf(c->a, "%.*s.d", (int)n, out);
 }
 
-/* The results: of a library those that others are built with. */
+/* Writes the names of the results; of a library, those of its files that programs are built
+ * with. */
 static void put_results(Ctx *c, StrBuf *b, const CliOptions *o, const char *out) {
     static const char *const of_library[] = {"lib%s.so", "lib%s.a", "%s.h"};
     CliLibrary l = cli_library(c->a, o);

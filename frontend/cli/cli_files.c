@@ -19,7 +19,8 @@ static const char *folder_of(Ctx *c, const char *path) {
     return slash ? arena_strndup(c->a, path, (size_t)(slash - path)) : ".";
 }
 
-/* Of the program or the shared library that this is in: the latter's name is the loader's. */
+/* The folder of the program or shared library that this code is in, unless the caller has set
+ * one. */
 static const char *own_dir(Ctx *c) {
     char path[PATH_MAX];
     Dl_info info;
@@ -37,7 +38,8 @@ static bool exists(const char *path) {
     return access(path, R_OK) == 0;
 }
 
-/* dir is absolute and has no links, so "../" is taken off the text: paths in messages read well. */
+/* The path of `name` in `dir`, which is absolute and has no links: "../" is taken off the text,
+ * so that paths in messages read well. */
 static const char *join(Ctx *c, const char *dir, const char *name) {
     size_t n = strlen(dir);
     for (; strncmp(name, "../", 3) == 0; name += 3)
@@ -46,7 +48,8 @@ static const char *join(Ctx *c, const char *dir, const char *name) {
     return arena_printf(c->a, "%.*s/%s", (int)n, dir, name);
 }
 
-/* No arena allocation while the file is open, as in cli_install(). */
+/* The text of a file, "" if it cannot be read. No memory of the arena is taken while the file is
+ * open, as running out of it jumps away. */
 static const char *read_text(Ctx *c, const char *path) {
     struct stat s;
     size_t size = stat(path, &s) == 0 && S_ISREG(s.st_mode) ? (size_t)s.st_size : 0, n = 0;
@@ -71,7 +74,8 @@ static const char *home_dir(Ctx *c) {
     return S_ISDIR(s.st_mode) ? arena_strndup(c->a, path, strlen(path)) : folder_of(c, path);
 }
 
-/* Where `make install` put the rest, from that folder: two lines; a build tree has none. */
+/* Sets the folders of headers and data as `make install` noted them in the runtime's folder;
+ * NULL in a build tree, which has no such note. */
 static void other_dirs(Ctx *c, const char *home, const char **include, const char **data) {
     const char *text = read_text(c, join(c, home, "paths")), *end = strchr(text, '\n');
     *include = *data = NULL;
@@ -134,8 +138,9 @@ static void remove_tree(void *dir) {
     nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* An absolute path: tools take one that begins with '-' or '@' for something else.  What they leave
- * in TMPDIR goes with the directory. */
+/* Makes a private directory, which is removed with the Ctx unless it is to be kept. Its path is
+ * absolute, as tools take one that begins with '-' or '@' for something else. NULL after a
+ * diagnostic. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o) {
     const char *base = c->outside.temp ? c->outside.temp : getenv("TMPDIR");
     char real[PATH_MAX];
@@ -172,7 +177,8 @@ bool cli_write_all(int fd, const void *from, size_t n) {
     return true;
 }
 
-/* A link stays, and the file that it leads to is replaced. */
+/* The file that a path leads to, so that a link stays and its file is replaced. NULL: it cannot
+ * be followed. */
 static const char *follow_link(Ctx *c, const char *path) {
     char real[PATH_MAX];
     struct stat s;
@@ -180,7 +186,8 @@ static const char *follow_link(Ctx *c, const char *path) {
     return realpath(path, real) ? arena_strndup(c->a, real, strlen(real)) : NULL;
 }
 
-/* The text in a file beside path, which is renamed to it; NULL after a diagnostic. */
+/* Writes text to a temporary file beside `path`, to be renamed to it, and returns its name. NULL
+ * after a diagnostic. */
 static char *temp_beside(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
     char *temp = arena_printf(c->a, "%s.XXXXXX", path);
     int fd = mkstemp(temp);
@@ -208,7 +215,8 @@ static bool write_beside(Ctx *c, const char *path, const char *text, size_t n, m
     return false;
 }
 
-/* The mode is that of the file, whatever the mask. */
+/* Writes a file by way of a temporary one and gives it this mode, whatever the umask. False
+ * after a diagnostic. */
 static bool replace(Ctx *c, const char *path, const char *text, size_t n, mode_t mode) {
     char *temp = temp_beside(c, path, text, n, mode);
     if (!temp) return false;
@@ -280,7 +288,7 @@ typedef struct {
     bool moved, had_old;
 } Placed;
 
-/* The new file in its directory, under another name. */
+/* Makes the new file, or link, beside its place under another name. False after a diagnostic. */
 static bool stage(Ctx *c, const CliFile *f, Placed *p) {
     struct stat s;
     p->to = f->link ? f->to : follow_link(c, f->to);

@@ -20,7 +20,8 @@ static bool differs(const Formatted *f) {
     return f->n_before != f->n_after || memcmp(f->before, f->after, f->n_before) != 0;
 }
 
-/* No stream is opened: running out of memory jumps away. */
+/* Reads standard input. False after a diagnostic. No stream is opened, as running out of memory
+ * jumps away. */
 static bool read_stdin(Ctx *c, StrBuf *to) {
     char part[1 << 14];
     ssize_t n;

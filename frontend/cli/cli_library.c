@@ -81,8 +81,9 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
 }
 
 /* ---- the static library -------------------------------------------------------------------- */
-/* Groups of sections, which nvcc and C++ make, would be taken for those of another model by their
- * names. */
+/* Joins the model's objects to one, whose only global name is the model's program. nvcc and C++
+ * make groups of sections, which the linker would take for those of another model, so they are
+ * dissolved. False after a diagnostic. */
 bool cli_one_object(Ctx *c, const CliParts *l, const char *object) {
     CliArgs join = {0}, hide = {0};
     cli_cc(c, &join, "-r -nostdlib -o");
@@ -106,7 +107,8 @@ static bool make_archive(Ctx *c, const CliParts *l, const char *archive) {
     return cli_run_tool(c, &args, l->o->verbose);
 }
 
-/* "-Xlinker -rpath -Xlinker DIR" in one word: pkg-config drops words that it has seen. */
+/* The arguments with "-Xlinker -rpath -Xlinker DIR" as one word, since pkg-config drops words
+ * that it has seen. */
 static CliArgs in_one_word(Ctx *c, const CliArgs *args) {
     CliArgs out = {0};
     for (int i = 0; i < args->n; i++) {
@@ -120,7 +122,8 @@ static CliArgs in_one_word(Ctx *c, const CliArgs *args) {
     return out;
 }
 
-/* What a program that takes the archive needs besides. */
+/* The arguments that a program needs that links the static library: the runtime and other
+ * libraries. */
 static CliArgs static_needs(Ctx *c, const CliParts *l) {
     CliArgs args = {0};
     cli_args(c, &args, &l->shared);
@@ -173,7 +176,7 @@ static const char *pc_text(Ctx *c, const CliParts *l, const char *base) {
     return b.s;
 }
 
-/* A string of CMake's: nothing in a bracket argument means anything. */
+/* A string as CMake reads it: in a bracket argument, where nothing has a meaning. */
 static const char *cmake_string(Ctx *c, const char *s) {
     const char *bars = "=";
     while (strstr(s, arena_printf(c->a, "]%s]", bars))) bars = arena_printf(c->a, "%s=", bars);

@@ -54,7 +54,8 @@ static bool header_value(const char *from, const char *end, size_t *n) {
     return false;
 }
 
-/* False: the buffer has no whole message at `at`. */
+/* Finds the message that begins at `at` in the buffer. False: it is not whole yet, or wrong,
+ * which ends the reading. */
 static bool find_frame(Input *in, size_t at, Frame *f) {
     const char *from = in->text + at;
     size_t left = in->n - at;
@@ -68,7 +69,7 @@ static bool find_frame(Input *in, size_t at, Frame *f) {
     return f->whole <= left;
 }
 
-/* Messages that have been answered go once they are half of the text. */
+/* Drops the messages that were answered from the buffer, once they are half of it. */
 static void drop_done(Input *in) {
     if (!in->done || in->done < in->n - in->done) return;
     memmove(in->text, in->text + in->done, in->n - in->done);
@@ -104,7 +105,7 @@ static void read_some(Input *in) {
     in->text[in->n] = 0;
 }
 
-/* Each message is looked at once, however many wait. */
+/* Looks ahead at the messages that wait for one that cancels a request; at each message once. */
 static void foresee_all(Lsp *l, Input *in) {
     Frame f;
     while (find_frame(in, in->foreseen, &f)) {

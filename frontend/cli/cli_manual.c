@@ -12,7 +12,8 @@ const char *cli_manual_form(int i) {
     return i < (int)COUNT(forms) ? forms[i] : NULL;
 }
 
-/* As roff prints it: a hyphen is a minus, and what begins a line is no request. */
+/* Writes text so that roff prints it as it is: hyphens are minus signs, and a line begins no
+ * request. */
 static void put(FILE *to, const char *s) {
     if (*s == '.' || *s == '\'') fputs("\\&", to);
     for (; *s; s++) {

@@ -49,7 +49,8 @@ static bool find(void *so, void *to, const char *name) {
     return p != NULL;
 }
 
-/* It stays where it is loaded: threads of libraries that it brought may, too. */
+/* Loads the measuring library and finds its functions. It is never unloaded: threads of
+ * libraries that it brought may still run. False: end->text says why. */
 static bool open_probe(Probe *p, const char *path, End *end) {
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     bool ok = so && find(so, &p->program, "model_program") &&
@@ -77,7 +78,8 @@ static double larger(double x, double y) {
     return x > y || isnan(x) ? x : y;
 }
 
-/* Of several steps the largest element, all that are small, and the smallest scale. */
+/* Takes the ranges that the last run of the phase measured: the largest element, how many are
+ * small, and the smallest scale of all runs. */
 static void take(const Probe *p, const PassRanges *r, const char *func, Told *told) {
     for (int i = 0; i < r->values.n; i++) {
         if (strcmp(r->values.v[i].func, func)) continue;

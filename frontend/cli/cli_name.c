@@ -101,7 +101,8 @@ static bool ends_with(const char *s, const char *end) {
     return n >= k && strcmp(s + n - k, end) == 0;
 }
 
-/* Plain, so that it means itself to make, shells, pkg-config and CMake. */
+/* Why the files of a library cannot be named so, NULL: they can. The name must mean itself to
+ * make, shells, pkg-config and CMake. */
 const char *cli_bad_base(Arena *a, const char *base) {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-";

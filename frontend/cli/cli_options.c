@@ -85,7 +85,8 @@ static const char *pass_or_all(int i) {
     return i == 0 ? "all" : pass_word(i - 1);
 }
 
-/* Passes of those words, each with or without the run that is meant, "cse,dce#2". */
+/* Whether a list has only passes of those words, each maybe with the run that is meant:
+ * "cse,dce#2". */
 static bool are_passes(Arena *a, const char *names, CliWord *word) {
     if (!*names) return false;
     for (size_t n; *names; names += n + (names[n] == ',' && names[n + 1])) {
@@ -638,7 +639,8 @@ static const CliOption *find_option(const char *arg, size_t *n) {
     return NULL;
 }
 
-/* The option that a word begins like, or begins: --reports, --emits=ir; NULL: none. */
+/* The option that an unknown word begins with, or that begins with it: --reports, --emits=ir.
+ * NULL: none. */
 static const char *option_like(const char *arg) {
     size_t n = strcspn(arg, "=");
     for (size_t i = 0; i < COUNT(options) && n > 4; i++) {
@@ -699,7 +701,8 @@ bool cli_setting_at(int i, CliOptionText *to) {
     return false;
 }
 
-/* Takes argv[*i], and the argument after it where the option's value stands apart.  NULL: done. */
+/* Sets the option argv[*i], whose value may be the next argument: then *i moves on. NULL, or why
+ * not. */
 static const char *take_option(Arena *a, CliOptions *o, int argc, char **argv, int *i) {
     const char *arg = argv[*i];
     size_t n = strcspn(arg, "=");

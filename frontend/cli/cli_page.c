@@ -39,7 +39,7 @@ static void add_loops(Page *p, const Plan *plan) {
     add_buf(p, "loops", "loops", &b);
 }
 
-/* What the target makes of the kernels, as it writes it to a file. */
+/* Emits the kernels to a file and adds its text to the page. False after a diagnostic. */
 static bool add_emitted(Page *p, const Plan *plan, const Target *t, EmitKind kind, const char *path,
                         const char *name, const char *title) {
     TargetOptions to = {p->o->march, p->o->opt_level, true};

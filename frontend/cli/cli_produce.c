@@ -12,7 +12,8 @@ static bool is_text(const CliJob *j) {
     return cli_is_plan(j) || rt_ends_with(j->o.files.v[0], ".gir");
 }
 
-/* Those over loops, which run on each kernel, count once. */
+/* Counts the passes over loops that are not disabled and notes the last; each counts once,
+ * though it runs on every kernel. */
 static void tell_loop_passes(Ctx *c, const char *names, const char *disable, CliProduct *to) {
     for (const char *s = names; *s; s += *s == ',') {
         const char *at = s;

@@ -49,7 +49,8 @@ static const char *in_package(const Package *k, const char *name) {
     return arena_printf(k->c->a, "%s/%s", k->n.base, name);
 }
 
-/* One that lies in the private directory, under its own name. */
+/* Adds a file of the private directory to the package and to its wheel. False after a
+ * diagnostic. */
 static bool add_file(Package *k, const char *name, unsigned mode) {
     Ctx *c = k->c;
     struct stat s;
@@ -70,7 +71,7 @@ static bool add_text(Package *k, const char *name, const char *text) {
     return cli_write(k->c, path, text, strlen(text)) && add_file(k, name, MODE_TEXT);
 }
 
-/* What the packages of all models share; NULL after a diagnostic. */
+/* The text of a Python file that the packages of all models have. NULL after a diagnostic. */
 static const char *shared_text(Ctx *c, const CliHome *h, const char *name) {
     struct stat s;
     const char *path = arena_printf(c->a, "%s/%s", h->python, name);
@@ -119,7 +120,8 @@ static bool add_wheel(Package *k) {
     return cli_wheel(c, &w, from);
 }
 
-/* In their places all or none; a directory that was not there goes again. */
+/* Puts all files in their places, or none. If it fails, a directory that was made for them is
+ * removed. False after a diagnostic. */
 static bool install(Package *k) {
     const char *dir = arena_printf(k->c->a, "%s%s", k->n.dir, k->n.base);
     bool made = mkdir(dir, 0777) == 0;

@@ -54,7 +54,8 @@ static void put_range(StrBuf *b, int64_t n, const double *v) {
     if (numbers < n) sb_printf(b, "  NaN %lld", (long long)(n - numbers));
 }
 
-/* What a file is called: names may have a '/'. */
+/* Writes a value as a .npy file to the directory of -o; a '/' in its name becomes '_'. False
+ * after a diagnostic. */
 static bool save(Shown *s, const char *name, int rank, const int64_t *shape, int64_t n,
                  const double *v) {
     RtError err = {""};
@@ -70,7 +71,8 @@ static bool save(Shown *s, const char *name, int rank, const int64_t *shape, int
     return false;
 }
 
-/* Stored entries of a sparse value have no shape of their own. */
+/* Shows a value: its type, range and first elements, and saves it if -o is given. A sparse
+ * value's stored entries are shown in one row. False after a diagnostic. */
 static bool show(Shown *s, const char *name, const Type *t, int64_t n, const double *v) {
     enum { FIRST = 6 };
     int64_t shape[MAX_RANK + 1] = {0};
@@ -178,7 +180,8 @@ static bool run_phase(Shown *s, Func *f, int step) {
     return show_outputs(s) && show_values(s);
 }
 
-/* A training step, so many times, then what the others make of the parameters. */
+/* Interprets --steps training steps, then each other phase with the parameters that they made.
+ * False after a diagnostic. */
 static bool run_phases(Shown *s) {
     const Module *m = s->x.m;
     Func *train = func_of(m, PHASE_TRAIN);

@@ -138,7 +138,7 @@ void cli_choose_targets(Ctx *c, CliJob *j) {
         ctx_log(c, "gnnc: target %s\n", j->on.device ? "cpu,cuda" : "cpu");
 }
 
-/* What a program says of how it was made. */
+/* The options that a program was made with, as it tells them itself. */
 static const char *options_text(Ctx *c, const CliJob *j) {
     const CliOptions *o = &j->o;
     StrBuf b = sb_new(c->a);
@@ -167,7 +167,8 @@ static const char *options_text(Ctx *c, const CliJob *j) {
     return b.s;
 }
 
-/* For its kernels' passes, which run when code is made of them. */
+/* Keeps in the plan what its kernels' passes need of the options, as these run when code is
+ * made. */
 void cli_keep_options(Ctx *c, const CliJob *j, Plan *p) {
     PassOptions *o = NEW(c->a, PassOptions);
     *o = j->o.pass;
@@ -261,7 +262,7 @@ bool cli_find_lives(Ctx *c, Plan *p) {
     return !lacks || plan_run_passes(c, p, "lifetimes", NULL);
 }
 
-/* Which run of the pass it is that ends there in the list. */
+/* How often the pass stands in the list up to `end`, where it stands last. */
 static int nth_of(const char *list, const char *pass, const char *end) {
     int nth = 0;
     for (const char *s = list; s < end; s += *s == ',') {
@@ -272,7 +273,7 @@ static int nth_of(const char *list, const char *pass, const char *end) {
     return nth;
 }
 
-/* The passes over loops up to the last one that was asked for; NULL: it is none of them. */
+/* The list of passes over loops up to the one of --stop-after. NULL: it is none of them. */
 static const char *loop_passes_until(Ctx *c, const CliJob *j, const Plan *p, const Target *t) {
     const char *stop = j->o.pass.stop_after, *all = loop_pass_names(p, t);
     int done = j->progress.n;

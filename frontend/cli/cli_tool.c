@@ -71,7 +71,7 @@ void cli_cc_compile(Ctx *c, CliArgs *args, const char *words) {
     if (flags && strstr(flags, "-flto")) cli_arg(c, args, "-fno-lto");
 }
 
-/* A word of a shell's command: what is shown can be pasted. */
+/* Writes a word of a command as a shell reads it, so that what is shown can be pasted. */
 static void show_word(StrBuf *b, const char *s) {
     const char *plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                         "@%+=:,./_-";
@@ -99,7 +99,8 @@ static void show(Ctx *c, const CliArgs *args) {
 }
 
 /* ---- running them -------------------------------------------------------------------- */
-/* What they leave in TMPDIR goes with the private directory. */
+/* The environment for tools: TMPDIR is the private directory, so that what they leave is removed
+ * with it. */
 static char **environment(Ctx *c) {
     VEC(char *) env = {0};
     for (char **e = environ; e && *e; e++)
@@ -115,7 +116,8 @@ static const char *told_file(Ctx *c) {
     return apart ? arena_printf(c->a, "%s/told.txt", c->outside.temp) : NULL;
 }
 
-/* One that may be cancelled is a group with those that it runs. */
+/* Starts a process. told: the file that takes its messages; group: it leads a process group, so
+ * that it can be ended with those that it starts. 0, or the errno. */
 static int spawn(pid_t *pid, char **args, char **env, const char *told, bool group) {
     posix_spawn_file_actions_t f;
     posix_spawnattr_t how;
@@ -149,7 +151,8 @@ static int code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* UNKNOWN: the host ignores SIGCHLD, or a thread of its own was told instead. */
+/* Waits for a process and returns its code. UNKNOWN: the caller ignores SIGCHLD, or another of
+ * its threads was told instead. */
 static int wait_for(pid_t pid) {
     int status;
     pid_t ended;
@@ -160,7 +163,8 @@ static int wait_for(pid_t pid) {
 
 static const struct timespec pause_time = {.tv_nsec = 5 * 1000 * 1000};
 
-/* The compiler proper may outlive cc for a moment, and write into the private directory. */
+/* Ends a process and those that it started. It waits for these, too: the compiler proper may
+ * outlive cc for a moment and write into the private directory. */
 static void end_group(pid_t pid) {
     kill(-pid, SIGTERM);
     wait_for(pid);
