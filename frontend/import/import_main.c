@@ -186,7 +186,8 @@ static const char **text_option(Options *o, const char *arg) {
     return NULL;
 }
 
-/* "--key=value" or "--key value"; NULL when the value is missing. */
+/* Splits argv[*i] into `key` and its value: "--key=value", or the next argument. NULL: there is
+ * no value. */
 static const char *value_of(int argc, char **argv, int *i, char *key, size_t cap) {
     const char *eq = argv[*i][0] == '-' && argv[*i][1] == '-' ? strchr(argv[*i], '=') : NULL;
     snprintf(key, cap, "%.*s", eq ? (int)(eq - argv[*i]) : (int)strlen(argv[*i]), argv[*i]);
@@ -347,7 +348,7 @@ static bool set_dangling(RtImport *how, const char *v, FILE *err) {
     return fprintf(err, "gnnc import: --dangling %s: keep, drop or stop is expected\n", v), false;
 }
 
-/* Options that say how a split or a task is made, without one. */
+/* Whether options that say how a split or a task is made go with one. False after a message. */
 static bool check_split(const Options *o, FILE *err) {
     bool dated = !isnan(o->task.val_time) || !isnan(o->task.test_time);
     const char *lone = o->seeded ? "--seed" : o->split.replace ? "--replace-split" : NULL;
@@ -440,7 +441,7 @@ static bool is_planetoid(const char *path, RtPool *pool, const char **dir, const
     return *dir && *name;
 }
 
-/* What a folder holds shows in one file of it. */
+/* Reads a folder of one of the known forms into *d; a file in it shows which. */
 static gnnc_status read_folder(Options *o, RtPool *pool, RtDataset **d, RtError *e) {
     static const char *const archives[] = {"graph.npz", "graphs.npz", "triples.npz", "events.npz"};
     const char *path = o->input[0];
@@ -523,7 +524,8 @@ static bool has_encoders(const RtTable *t, int n) {
     return false;
 }
 
-/* What is said of cells means nothing of forms that have none. */
+/* Encodes the columns of cells as numbers, as --like says or by the rows to learn from. Options
+ * about cells are an error for data that have none. */
 static gnnc_status encode(const Options *o, RtDataset *d, RtError *e) {
     const char *said = o->like              ? "--like"
                        : o->how.standardize ? "--standardize"
@@ -618,7 +620,8 @@ static void print_bad(FILE *out, const RtImport *how) {
     if (others) fprintf(out, "  %lld bad rows left out of other files\n", (long long)others);
 }
 
-/* ", at order_date  (its name is an event's)" */
+/* Ends the line of a table with the column that its rows have their time by, and why: ", at
+ * order_date (its name is an event's)". */
 static void print_time(FILE *out, const RtTable *t) {
     if (t->time && *t->time)
         fprintf(out, ", at %s  (%s)\n", t->time, t->time_why);
@@ -658,7 +661,7 @@ static void print_date(FILE *out, const char *what, double t) {
     if (!isnan(t)) fprintf(out, "    %s from %s on\n", what, rt_date_text(t, text));
 }
 
-/* What is to be learned, and what is reached without learning. */
+/* Prints how many rows a task has, its times, and what is reached without learning. */
 static void print_task(FILE *out, const Options *o) {
     const RtTaskMade *m = &o->made;
     fprintf(out, "  task %s: %s\n", m->table, m->asked);
@@ -687,7 +690,7 @@ static void on_warning(void *user, const char *text) {
     put_told(user, "warning: ", text);
 }
 
-/* On a terminal, over and over on one line. */
+/* Shows how many rows of a table were read, over and over on one line of the terminal. */
 static void on_progress(void *user, const char *table, int64_t n, int64_t n_all) {
     fputs("\r\x1b[K", user);
     put_plain(user, table);
@@ -713,7 +716,7 @@ static gnnc_status folder_of(const char *option, const char *file, RtPool *pool,
     return rt_fail(e, GNNC_E_IO, "%s %s: %s: %s", option, file, folder, strerror(errno));
 }
 
-/* Told before minutes of reading: what would only be refused when it is written. */
+/* Checks that all results can be written where they should, before minutes of reading. */
 static gnnc_status nothing_in_the_way(const Options *o, RtPool *pool, RtError *e) {
     bool taken;
     gnnc_status st = rt_dataset_place(pool, o->dir, &taken, e);
@@ -752,7 +755,7 @@ static gnnc_status write_scaffold(const Options *o, const RtDataset *d, RtError 
     return gnnc_import_scaffold(d, &how, o->scaffold, e);
 }
 
-/* Where paths of images begin: where the input lies. */
+/* Sets the folder that paths of images begin at: where the input lies. */
 static gnnc_status find_folder(Options *o, RtPool *pool, RtError *e) {
     const char *input = o->input[0];
     if (strstr(input, "://")) return GNNC_OK;
@@ -774,7 +777,7 @@ static gnnc_status write_map(const Options *o, const RtDataset *d, RtPool *pool,
     return st;
 }
 
-/* A task of the source is a table that is there, or a question. */
+/* Takes the task that the source has: a query, or a table that is there already. */
 static void take_source_task(Options *o) {
     const RtSourceTask *g = &o->how.source_task;
     if (!g->found) return;

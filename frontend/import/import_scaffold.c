@@ -70,7 +70,8 @@ static bool has_times(const RtTable *t) {
     return false;
 }
 
-/* Edges that a split was made for: models for links begin at them. */
+/* The first relation that a split was made for, which models for links begin at. NULL: there is
+ * none. */
 static const RtTable *split_links(const RtDataset *d) {
     for (int i = 0; i < d->n_edges; i++)
         if (rt_table_column(&d->edges[i], "split")) return &d->edges[i];
@@ -129,7 +130,8 @@ static void find_told(Scaffold *s) {
     }
 }
 
-/* The edges of `told_of` by the same reference as these of the task; NULL: there are none. */
+/* The relation of `told_of` that is made of the same reference as the task's relation `own`.
+ * NULL: there is none. */
 static const RtTable *told_along(const Scaffold *s, const RtTable *own) {
     size_t n = strlen(s->home->name), m = s->told ? strlen(s->told_of->name) : 0;
     for (int i = 0; i < s->d->n_edges && s->told; i++) {
@@ -187,7 +189,7 @@ static bool is_dated(const Scaffold *s, const RtTable *t, const RtColumn *c) {
     return !s->timed && c->kind == RT_COL_TIME;
 }
 
-/* Does a column of the table satisfy the test? */
+/* Whether a column of the table satisfies the test. */
 static bool any_column(const Scaffold *s, const RtTable *t,
                        bool is(const Scaffold *, const RtTable *, const RtColumn *)) {
     for (int i = 0; i < t->n_columns; i++)
@@ -417,7 +419,8 @@ static void put_encoder(Scaffold *s, int type) {
             role_name(s, t, SCAFFOLD_SELF), t->name);
 }
 
-/* What a type's rows are read by, one hop nearer to the seeds: how many edge types. */
+/* Writes the times of the rows that read the rows of a node type, one hop nearer to the seeds
+ * (print), and returns by how many relations. */
 static int put_nearer(Scaffold *s, int type, const int *far, bool print) {
     const RtDataset *d = s->d;
     int n = 0;
@@ -435,7 +438,8 @@ static int put_nearer(Scaffold *s, int type, const int *far, bool print) {
     return n;
 }
 
-/* Times are moved behind 0, which is the largest of none. */
+/* Writes how the time that each row is asked at goes to the rows that it reads. Times are moved
+ * by 1e11 seconds above 0, which is what max gives of no rows. */
 static void put_now(Scaffold *s) {
     const RtDataset *d = s->d;
     if (!any_of_nodes(s, has_age)) return;
@@ -507,7 +511,8 @@ static void put_size(Scaffold *s) {
         PUT(s, "%s_%s", rt_col_facts[c->kind].size, name_of(s, c));
 }
 
-/* Of numbers that are learned, in the training rows. */
+/* Sets the mean and deviation of the numbers that are learned, in the training rows; both stay
+ * if there are none. */
 static void find_scale(const Scaffold *s, double *mean, double *deviation) {
     const RtColumn *split = rt_table_column(s->of, "split"), *c = s->label;
     double sum = 0, squares = 0, n = 0;
@@ -580,7 +585,8 @@ static void put_result_from_past_labels(Scaffold *s, double mean, double deviati
                 : "sum(y, 1)\n");
 }
 
-/* A graph is what its nodes are on average, and at most. */
+/* Writes the end of the model: the prediction of a row, or of a graph from the mean and maximum
+ * of its nodes. one: it is one number. */
 static void put_readout(Scaffold *s, const char *of, bool one) {
     const char *nodes = s->d->nodes->name;
     PUT(s, "  out = linear(");
@@ -637,7 +643,8 @@ static void put_model(Scaffold *s) {
 }
 
 /* ---- the recipe --------------------------------------------------------------------- */
-/* Pairs that are none: only judging asks for them. */
+/* What to say about the relation with pairs that are no links, which only evaluation needs; ""
+ * if the data have it. */
 static const char *negatives_hint(const Scaffold *s, const char *name) {
     if (rt_dataset_edges(s->all, name)) return "";
     bool events = strcmp(name, "no_event") == 0;
@@ -645,7 +652,7 @@ static const char *negatives_hint(const Scaffold *s, const char *name) {
                   : "; without its lines of `no_link`, which the data lack";
 }
 
-/* A shipped model for links of this sort, and what it calls their types. */
+/* Writes which model of models/ learns such links, and what it calls their types. */
 static void put_links_hint(Scaffold *s, const RtTable *t) {
     bool same = t->src_type == t->dst_type;
     const RtColumn *rel = rt_table_column(t, "rel");
@@ -678,7 +685,7 @@ static void put_no_recipe(Scaffold *s) {
     if (links) put_links_hint(s, links);
 }
 
-/* Where a table has several times: which one is read, in the model and as a warning. */
+/* If a table has several times, says which one is read, in the model and as a warning. */
 static void tell_choice(Scaffold *s, const RtTable *t) {
     const char *why = "", *others;
     const RtColumn *time = rt_import_time(t, s->how->by_time, &why);
@@ -697,7 +704,8 @@ static void tell_choice(Scaffold *s, const RtTable *t) {
             time->name, why, others);
 }
 
-/* Ten of each, twice; then the one that a row refers to, where only references lead further. */
+/* Writes the fan-outs of the recipe: ten edges in each of two hops, then the one row that a row
+ * refers to, where only references lead further. */
 static void put_fanout(Scaffold *s) {
     const RtDataset *d = s->d;
     if (s->layers == LAYERS) {
@@ -711,7 +719,8 @@ static void put_fanout(Scaffold *s) {
     PUT(s, "]\n          ");
 }
 
-/* Older rows and edges only: the times of all tables. */
+/* Writes the sample block: batches of graphs, or of rows that see older rows and edges only, by
+ * the times of all tables. */
 static void put_sample(Scaffold *s) {
     const RtDataset *d = s->d;
     const char *comma = "";

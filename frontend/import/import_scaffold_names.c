@@ -76,7 +76,8 @@ static bool name_roles(Naming *n, const RtTable *t, const char **of) {
     return true;
 }
 
-/* What the model says of past labels along an edge type. */
+/* Takes the names that the model uses for past labels along each relation, so that nothing else
+ * gets them. False: memory ran out. */
 static bool take_past_labels(Naming *n, const RtDataset *d) {
     for (int i = 0; i < d->n_edges; i++)
         if (each_name(n, "told_", d->edges[i].name, 1, true) < 0 ||

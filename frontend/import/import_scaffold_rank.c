@@ -179,8 +179,8 @@ static void put_features(Ranked *s, const RtTable *t) {
     }
 }
 
-/* Days from each edge's source, whose row has a time, to the moment that its destination is asked
- * at. */
+/* Writes `name` = the days from the time of each edge's source to the moment that its
+ * destination is asked at; 0 if the source has no time. */
 static void put_days(Ranked *s, const char *name, const char *now, const RtTable *edge,
                      const char *of) {
     const RtTable *src = at_end(s, edge, false);

@@ -25,7 +25,8 @@ void scaffold_distances(const RtDataset *d, int home, int n_layers, int *far) {
         }
 }
 
-/* Steps along references alone, from the rows that refer: each leads to one row. */
+/* Sets up[type] to the steps along references alone that lead to a node type from `home`; n_up +
+ * 1: more, or none. */
 static void find_up(const RtDataset *d, int home, int n_up, int *up) {
     for (int i = 0; i < d->n_nodes; i++) up[i] = i == home ? 0 : n_up + 1;
     for (int k = 0; k < n_up; k++)
@@ -45,8 +46,8 @@ static void take_nodes(const RtDataset *d, const Reached *to, RtDataset *seen, i
     }
 }
 
-/* What two of the farthest types tell each other never arrives; to those that references alone
- * lead to, references lead. */
+/* Whether messages along a relation arrive: those between two of the farthest node types do not,
+ * unless it is a reference on the way up. */
 static bool is_read(const Reached *to, int src, int dst) {
     if (!is_reached(to, src) || !is_reached(to, dst)) return false;
     if (to->far[src] < to->n_layers || to->far[dst] < to->n_layers) return true;
