@@ -30,7 +30,7 @@ static uint64_t number(Flat *f, size_t at, size_t bytes) {
     return le64toh(v);
 }
 
-/* Where a table's field lies; 0: it has its default. */
+/* The place of the i-th field of a FlatBuffers table; 0: it has its default. */
 static size_t field(Flat *f, size_t table, size_t i) {
     int64_t back = (int32_t)(uint32_t)number(f, table, 4), at = (int64_t)table - back;
     if (at < 0 || (size_t)at > f->n) {
@@ -47,7 +47,8 @@ static size_t follow(Flat *f, size_t at) {
     return at ? at + number(f, at, 4) : 0;
 }
 
-/* *n elements of so many bytes; the place of the first, 0: there are none. */
+/* The place of the first element of the vector that `at` leads to, *n: how many of so many bytes
+ * it has. 0: there are none. */
 static size_t vector(Flat *f, size_t at, size_t bytes, size_t *n) {
     size_t to = follow(f, at);
     *n = to ? number(f, to, 4) : 0;
@@ -170,7 +171,8 @@ gnnc_status arrow_begin(ArrowStream *s, const RtAlloc *from, ArrowRead *read, vo
 }
 
 /* ---- batches -------- */
-/* Room for what has come, and as much again: a length alone takes none. */
+/* Reads the n bytes of a batch. Memory is taken for what has come, and as much again: a length
+ * alone takes none. */
 static gnnc_status read_body(ArrowStream *s, size_t n, RtError *err) {
     enum { LEAST = 1 << 16 };
     s->n_body = 0;
@@ -188,7 +190,7 @@ static gnnc_status read_body(ArrowStream *s, size_t n, RtError *err) {
     return GNNC_OK;
 }
 
-/* Are all parts of column i there for so many rows? */
+/* Whether all parts of column i lie within the batch and are large enough for its rows. */
 static bool fits(const ArrowStream *s, int i, uint64_t n_null) {
     const struct ArrowPart *p = s->part[i];
     bool text = s->type[i] == ARROW_UTF8;

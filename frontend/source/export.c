@@ -43,7 +43,8 @@ bool export_is_null(const Export *x, int column, const char *cell) {
     return !*cell || (x->type[column] != EXPORT_TEXT && is_no_number(cell));
 }
 
-/* An integer with more digits than a double has: as an id it would become another one. */
+/* Whether a cell is an integer with more digits than a double has: as an id it would become
+ * another one. */
 static bool loses_precision(const char *cell) {
     const int64_t most = (int64_t)1 << 53;
     const char *digits = cell + (*cell == '-');
@@ -52,7 +53,7 @@ static bool loses_precision(const char *cell) {
     return *digits && !digits[strspn(digits, "0123456789")];
 }
 
-/* Of all its cells; one without any is of texts. */
+/* The type that all cells of a column fit; text, if it has none. */
 static ExportType type_of(const RtCsv *t, int column) {
     bool whole = true, number = true, cut = false;
     int64_t n = 0;

@@ -40,7 +40,8 @@ static const char *cell_of(const Lines *x, const RtJson *v) {
     return rt_pool_strndup(x->pool, text, strlen(text));
 }
 
-/* Members mostly stand in the order of the first object: `at` is where the last one was. */
+/* The place of the column of that name; -1: there is none. It is looked for behind `at`, where
+ * the last one was, as members mostly stand in the order of the first object. */
 static int find_column(const RtCsv *t, const char *name, int at) {
     for (int i = 0; i < t->n_columns; i++) {
         int c = (at + 1 + i) % t->n_columns;

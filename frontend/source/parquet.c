@@ -179,7 +179,8 @@ static rt_declared declared_of(const char *kind) {
 
 enum { MOST_COLUMNS = 1 << 16 };
 
-/* Rows of name, kind and the number of rows. */
+/* Reads the helper's description of a file into t: rows of a column's name, its kind and the
+ * number of rows. */
 static gnnc_status take_columns(ArrowStream *s, RtPool *pool, const char *file, RtSourceTable *t,
                                 RtError *err) {
     RtSourceColumn *list = NULL;

@@ -38,7 +38,8 @@ static gnnc_status failed(RtSource *s, const char *what, RtError *err) {
     return rt_fail(err, GNNC_E_IO, "%s: %s%s", s->name, where, source_line(&s->pool, what));
 }
 
-/* The answer to a question; NULL and an error: there is none. */
+/* Asks the server for the answer to a statement, which may have one parameter. NULL and an
+ * error: there is none. */
 static PGresult *ask(RtSource *s, const char *sql, const char *parameter, RtError *err) {
     Postgres *x = s->state;
     PGresult *r = PQexecParams(x->db, sql, parameter ? 1 : 0, NULL, &parameter, NULL, NULL, 0);
@@ -250,8 +251,8 @@ static gnnc_status read_table(RtSource *s, int table, const char *const *oids, R
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-/* Texts are ordered by their bytes, NULL before all, as SQLite does; what has no order of its own,
- * json say, is ordered as a text. */
+/* Adds ORDER BY n columns to a statement. Texts are ordered by their bytes, NULL before all, as
+ * SQLite does; what has no order of its own, such as json, as a text. */
 static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, int n) {
     const Asked *asked = t->state;
     for (int i = 0; i < n; i++) {
@@ -305,7 +306,8 @@ static gnnc_status next_batch(RtSource *s, RtError *err) {
     return GNNC_OK;
 }
 
-/* false: a number of another size, which no honest server sends. */
+/* Sets *c to the i-th value of the present row. False: a number of another size, which no honest
+ * server sends. */
 static bool read_cell(const Postgres *x, int i, RtDatum *c) {
     uint64_t bits;
     const char *v = PQgetvalue(x->batch, x->at, i);
@@ -361,7 +363,7 @@ static void close_database(RtSource *s) {
 }
 
 /* ---- a SELECT -------- */
-/* The name of a type, a domain being what it stands for; NULL: an error. */
+/* The name of a type of the server; of a domain, that of the type it stands for. NULL: an error. */
 static const char *type_name(RtSource *s, Oid type, RtError *err) {
     char oid[16];
     snprintf(oid, sizeof oid, "%u", type);
@@ -404,7 +406,8 @@ static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
 
 static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database, ask_select};
 
-/* Its name in messages is the database's: the address may have a password. */
+/* Connects to the database and begins one transaction for all reading. Messages call it by the
+ * database's name, as the address may have a password. */
 static gnnc_status connect_to(RtSource *s, const char *input, RtError *err) {
     Postgres *x = s->state;
     static const char *const first[] = {

@@ -68,7 +68,8 @@ static gnnc_status begin_rows(Write *w) {
     return tell(w, sql.text, PGRES_COPY_IN);
 }
 
-/* Backslashes before what would end a cell or a row. */
+/* Adds a cell to the text for COPY, with backslashes before what would end a cell or a row.
+ * False: memory ran out. */
 static bool put_cell(const Write *w, RtText *to, int i, const char *cell) {
     bool ok = i == 0 || rt_text_put(to, "\t", 1);
     if (export_is_null(w->x, i, cell)) return ok && rt_text_put(to, "\\N", 2);
@@ -104,7 +105,7 @@ static gnnc_status put_rows(Write *w) {
     return st == GNNC_OK ? flush(w, &text) : st;
 }
 
-/* What the server says of the rows comes at their end. */
+/* Ends sending rows; what the server says of them comes now. */
 static gnnc_status end_rows(Write *w) {
     if (PQputCopyEnd(w->db, NULL) != 1) return failed(w, NULL);
     PGresult *r = PQgetResult(w->db);
@@ -135,7 +136,8 @@ out:
     return st;
 }
 
-/* What was not committed is undone when the connection ends. */
+/* Writes a table into a PostgreSQL database. What was not committed is undone when the
+ * connection ends. */
 gnnc_status source_postgres_write(const char *database, const Export *x, RtError *err) {
     Write w = {.name = "postgresql", .x = x, .err = err};
     rt_pool_init(&w.pool, NULL);

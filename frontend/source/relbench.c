@@ -226,7 +226,8 @@ static gnnc_status task_columns(RtSource *s, RtSourceTable *t, const char *const
     return GNNC_OK;
 }
 
-/* Rows with their times, entities and answers, in the three parts. */
+/* Makes the table of a task: rows with their times, entities and answers, from the files of the
+ * three splits. */
 static gnnc_status make_task(RtSource *s, RtError *err) {
     RelBench *x = s->state;
     const RtSourceTask *g = &x->how->source_task;
@@ -311,7 +312,8 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     return begin_part(x, err);
 }
 
-/* Keys that may be absent are often stored as reals. */
+/* Makes whole numbers of the keys, references and classes in a row, as keys that may be absent
+ * are often stored as reals. */
 static void to_whole(const RelBench *x, RtDatum *cell) {
     const RtKeyColumns *key = &x->t->key;
     for (int i = 0; i < x->n; i++) {

@@ -27,7 +27,7 @@ static gnnc_status failed(const RtSource *s, const char *table, RtError *err) {
 }
 
 /* ---- the catalogue ------------------------------------------------------------------------ */
-/* A question whose one parameter is `table`, NULL: it has none. */
+/* Prepares the statement *q, whose one parameter is `table`; NULL: it has none. */
 static gnnc_status ask(RtSource *s, const char *sql, const char *table, sqlite3_stmt **q,
                        RtError *err) {
     Sqlite *x = s->state;
@@ -39,7 +39,7 @@ static gnnc_status ask(RtSource *s, const char *sql, const char *table, sqlite3_
     return GNNC_OK;
 }
 
-/* Ends a question that was asked to the end, or not: SQLITE_DONE is no error. */
+/* Ends a statement whose last step gave rc: an error, unless that is SQLITE_DONE. */
 static gnnc_status answered(RtSource *s, sqlite3_stmt *q, int rc, const char *table, RtError *err) {
     gnnc_status st = rc == SQLITE_DONE ? GNNC_OK : failed(s, table, err);
     sqlite3_finalize(q);
@@ -141,7 +141,7 @@ static gnnc_status read_columns(RtSource *s, RtSourceTable *t, RtError *err) {
     return st;
 }
 
-/* Names in any case, as SQLite has them; -1: none. */
+/* The place of the table of that name in any case, as SQLite has names; -1: there is none. */
 static int find_table(const RtSource *s, const char *name) {
     for (int i = 0; i < s->n_tables; i++)
         if (strcasecmp(s->tables[i].name, name) == 0) return i;
@@ -155,7 +155,8 @@ static int find_column(const RtSourceTable *t, const char *name) {
     return -1;
 }
 
-/* A column of a foreign key; its first begins a reference.  false: there is no such column. */
+/* Adds a column of a foreign key to the reference r. False: there is no such column, or too
+ * many. */
 static bool read_part(RtSource *s, const RtSourceTable *t, sqlite3_stmt *q, RtReference *r) {
     int from = find_column(t, text_of(q, 2));
     bool named = sqlite3_column_type(q, 3) != SQLITE_NULL;
@@ -306,7 +307,7 @@ static void close_database(RtSource *s) {
 }
 
 /* ---- a SELECT -------- */
-/* The columns of the one statement that `sql` is. */
+/* Sets *n to how many columns a query has, which must be one statement that only reads. */
 static gnnc_status select_columns(RtSource *s, const char *name, const char *sql, int *n,
                                   RtError *err) {
     Sqlite *x = s->state;
@@ -341,7 +342,8 @@ static gnnc_status ask_select(RtSource *s, const char *name, const char *sql,
 
 static const RtSourceForm form = {begin_rows, next_row, end_rows, close_database, ask_select};
 
-/* A schema that was made to harm runs nothing: no functions in it, no writes. */
+/* Opens a database to read it. A schema that was made to harm runs nothing: no functions in it,
+ * no writes. */
 static gnnc_status open_file(RtSource *s, const char *path, RtError *err) {
     Sqlite *x = s->state;
     FILE *f = fopen(path, "rbe");

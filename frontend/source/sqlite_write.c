@@ -110,7 +110,7 @@ out:
     return st;
 }
 
-/* What was not committed is undone when the database is closed. */
+/* Writes a table into an SQLite database. What was not committed is undone when it is closed. */
 gnnc_status source_sqlite_write(const char *database, const Export *x, RtError *err) {
     Write w = {.name = database, .x = x, .err = err};
     rt_pool_init(&w.pool, NULL);
