@@ -231,7 +231,8 @@ typedef struct {
     bool ok;
 } Compile;
 
-/* Without a file to go to, what is made goes into the result. */
+/* Checks the options. Without a file to go to, what is made goes into the result. NULL, or what
+ * is wrong. */
 static const char *settle(Arena *a, CliOptions *o) {
     bool several = o->emit == OUT_LIB || o->emit == OUT_PYTHON;
     if (o->action == ACT_COMPILE && several && !o->out)

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-/* A batch's rows are all rows; columns of a derived relation are those of its base. */
+/* The table of the dataset that a space's rows are in: a batch has all rows, and a derived
+ * relation has the columns of its base. */
 static const RtTable *table_of(const RtDataset *d, const Space *s) {
     while (s->prefix_of || (s->kind == SP_EDGE && s->rel != REL_BASE))
         s = s->prefix_of ? s->prefix_of : s->base[0];
@@ -82,7 +83,8 @@ static const RtColumn *column_of(const RtDataset *d, const Column *c) {
     return t ? rt_table_column(t, c->name) : NULL;
 }
 
-/* interp_set_size leaves alone what is not a symbol of its own. */
+/* Binds the sizes of a column's dimensions. interp_set_size leaves alone what is not a symbol of
+ * its own. */
 static void set_widths(Interp *in, const Column *c, const RtColumn *x) {
     for (int k = 1; k < c->type.rank && k < x->rank; k++)
         interp_set_size(in, c->type.dim[k], x->shape[k]);
@@ -116,7 +118,8 @@ static void set_dense(Interp *in, const Module *m, const Column *c, const RtColu
     interp_set_column(in, c, v);
 }
 
-/* What is not 0 of a column of rows, as stored entries. */
+/* Tells the interpreter the values of a dense column that the model has as a sparse one: its
+ * entries that are not 0. */
 static void set_entries(Interp *in, const Module *m, const Column *c, const RtColumn *x) {
     int64_t n = count_of(x), width = x->shape[1], nnz = 0;
     for (int64_t i = 0; i < n; i++) nnz += element(x, i) != 0;

@@ -57,7 +57,7 @@ static rt_column column_table(const Column *c) {
     return t;
 }
 
-/* Sizes that are options are those that they have where nobody says another. */
+/* The options of the model as a program's table; a size that is an option has its default. */
 static const rt_model_option *options_table(Arena *a, const Module *m) {
     rt_model_option *o = NEWN(a, rt_model_option, (size_t)m->options.n + 1);
     for (int i = 0; i < m->options.n; i++) {
