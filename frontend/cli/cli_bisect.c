@@ -33,7 +33,7 @@ static void run_compile(Ctx *c, void *arg) {
 }
 
 /* Compiles with so many passes, and so many changes of the last one; -1: all. Nothing of it is
- * printed. False: there is no memory; else the trial must be ended. */
+ * printed. False: there is no memory; else the caller frees t->ctx. */
 static bool begin(Search *s, Trial *t, int passes, int rewrites) {
     *t = (Trial){.o = *s->o};
     t->o.bisect = NULL;
