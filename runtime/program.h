@@ -83,8 +83,8 @@ typedef struct {
 /* Index arrays to provide: i32[from] targets, i64[to+1] segment bounds, i32[from] segment order. */
 typedef struct {
     rt_map_kind kind;
-    int from, to; /* spaces */
-    int col, which;
+    int from, to;                   /* spaces */
+    int col, which;                 /* COL, VIA: the column; ORIG: of which base of the relation */
     int idx_buf, ptr_buf, perm_buf; /* -1 = not needed */
     int pair[2], through; /* RT_MAP_PAIR: maps; a column of other rows is read through that
                              map of `from`, -1: none is.  RT_MAP_VIA: pair[0], read through that */
@@ -97,7 +97,7 @@ typedef struct {
     int buf;
     const char *group; /* NULL = default */
     rt_init_kind init;
-    double a, b;
+    double a, b; /* of the initialiser (contract.def) */
     rt_var_role role;
     /* STATE: a step of training makes it `keeps` times itself plus what does not depend on it; 0:
      * something else.  Not `assigned`: no step changes it. */
@@ -108,8 +108,8 @@ typedef struct {
 /* Symbolic per-variable numbers, for the bound size table n: */
 typedef struct {
     int rank;
-    int64_t dim[RT_MAX_RANK]; /* checkpoint shape (PyG's) */
-    int64_t count, fan_in, fan_out;
+    int64_t dim[RT_MAX_RANK];       /* checkpoint shape (PyG's) */
+    int64_t count, fan_in, fan_out; /* elements; fans as initialisers have them */
     int64_t
         transposed; /* in memory: the transpose of the file's rows of so many elements; 0: as it */
 } rt_var_shape;
@@ -215,9 +215,9 @@ typedef struct {
 typedef struct {
     int phase, step;
     int ptr, idx, perm, weight, dense, out;
-    int64_t rows, cols, entries, width;
+    int64_t rows, cols, entries, width; /* width: columns of dense and out */
     bool wanted; /* whatever it moves; else where it moves so much less that it pays */
-    int64_t own_bytes, library_bytes;
+    int64_t own_bytes, library_bytes; /* that our kernel moves, and that the library does */
 } rt_spmm;
 
 /* Rows that processes need of those that others own: which the own rows of `from` reach through
@@ -375,9 +375,9 @@ void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, si
 gnnc_status rt_exchange(RtExec *x, int i);
 
 typedef struct {
-    int64_t batch, m, n, k;
-    int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row;
-    bool long_k;
+    int64_t batch, m, n, k; /* C [m, n] is A [m, k] times B [k, n], `batch` times */
+    int64_t a_batch, a_row, a_col, b_batch, b_row, b_col, c_batch, c_row; /* strides, elements */
+    bool long_k; /* k is rows of nodes or edges: the sum is cut into fixed chunks, added in order */
     rt_dtype in, out; /* of A and B, and of C: f32; or 16 bits, and f32 or the same; void: f32 */
 } rt_gemm;
 
