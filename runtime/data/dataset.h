@@ -135,8 +135,9 @@ typedef struct RtFiles {
     gnnc_status (*get)(void *user, RtPool *pool, const char *name, bool map, RtBytes *out,
                        RtError *err);
     void *user;
-    bool map_values, map_all;
-    int64_t late_edges;
+    bool map_values, map_all; /* what indexes nothing is mapped; everything is */
+    int64_t late_edges; /* tables of so many edges are looked at alone, their ends read later; 0:
+                           none */
 } RtFiles;
 gnnc_status rt_dataset_open_files(const RtAlloc *from, const RtFiles *files, RtDataset **out,
                                   RtError *err);

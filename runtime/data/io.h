@@ -29,7 +29,7 @@ typedef struct RtOut {
     int fd; /* -1 = closed */
     RtPool pool;
     const char *path, *tmp; /* tmp: NULL while the file has no name */
-    bool is_part;
+    bool is_part;           /* made by rt_out_create: it has its name already */
     bool is_derived; /* set after open: what a power cut spoils is made again, so nothing is synced
                       */
 } RtOut;

@@ -31,7 +31,7 @@ typedef struct RtRelation {
                              * base relation: orig[0] = position in the file */
     const int32_t *cell; /* [E] of a step over links: query times n_dst plus destination; or NULL */
     const int32_t *id;   /* [E] logical id */
-    int64_t id_bound;
+    int64_t id_bound;    /* ids are below it */
     bool nested; /* the destinations are the first of the sources: of a mini-batch (batch.h) */
 } RtRelation;
 

@@ -13,9 +13,9 @@ typedef struct RtField {
     int64_t start, n;  /* rows start to start + n of the array's buffers */
     const char *where; /* "paper.x" in messages */
     gnnc_kind kind;
-    gnnc_array out; /* the buffer itself, borrowed, or an array in the scratch pool */
-    int64_t n_categories;
-    const char *const *names;
+    gnnc_array out;           /* the buffer itself, borrowed, or an array in the scratch pool */
+    int64_t n_categories;     /* of codes */
+    const char *const *names; /* [n_categories]; NULL = none */
 } RtField;
 
 /* The kind of a column of which the caller says nothing.  E_DTYPE: a type that no kind has. */

@@ -25,8 +25,8 @@ typedef struct RtKindOf {
 /* "x=bf16": a float column in 16 bits; without a name: all rows of features. */
 typedef struct RtLowOf {
     char column[160]; /* "" = every float column of several values a row that is no label */
-    RtDtype dt;
-    bool used; /* out: it was rounded */
+    RtDtype dt;       /* of 16 bits */
+    bool used;        /* out: it was rounded */
 } RtLowOf;
 
 /* Who says something of a table; what a later one says of it is not heard. */
@@ -82,7 +82,7 @@ typedef struct RtImport {
      * else the import fails once all are told. */
     bool skip_bad;
     void (*on_bad)(void *user, const char *text);
-    void *user;
+    void *user;    /* of all functions here */
     int64_t n_bad; /* out; and of the first files that have some */
     int n_bad_files;
     RtBadFile bad_files[RT_IMPORT_KINDS];
@@ -102,7 +102,7 @@ typedef struct RtImport {
     int64_t rare;       /* .. and for those of fewer rows */
     const struct RtEncoders *like;  /* columns of tables of texts are made by these; NULL: fitted */
     const struct RtNamedBytes *map; /* of a lone table or two: the rules of --map; NULL: none */
-    rt_dangling dangling;
+    rt_dangling dangling;           /* what becomes of references that lead to no row */
     /* Told now and then of the rows of a table that were read, of how many; NULL: nobody. */
     void (*on_progress)(void *user, const char *table, int64_t n, int64_t n_all);
     RtHeader header; /* of CSV: whether row 1 has the names, in files that `headers` leaves out */
