@@ -82,7 +82,7 @@ typedef struct RtImport {
      * else the import fails once all are told. */
     bool skip_bad;
     void (*on_bad)(void *user, const char *text);
-    void *user;    /* of all functions here */
+    void *user;    /* of on_bad, on_warning, on_progress */
     int64_t n_bad; /* out; and of the first files that have some */
     int n_bad_files;
     RtBadFile bad_files[RT_IMPORT_KINDS];
