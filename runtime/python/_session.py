@@ -222,7 +222,7 @@ class Session(_abi.Owner):
         i, of = self._which(name), self.whole[name]
         rows = None if ids is None else _numbers(ids, "ids")
         out = np.empty((() if rows is None else (rows.size,)) + of.shape, dtype=np.float32)
-        self._call("read_whole", i, 1 if rows is None else rows.size, _at(rows), out.ctypes.data)
+        self._call("read_whole_graph_value", i, 1 if rows is None else rows.size, _at(rows), out.ctypes.data)
         return out
 
     def set_whole(self, name: str, values: Any) -> None:

@@ -1078,6 +1078,7 @@ def documentation():
     assert len(blocks) > 3
     shutil.copytree(CORA, "data")
     shutil.copy(TOP + "/models/gcn.gnn", "churn.gnn")
+    os.symlink(TOP + "/models", "models")
     with open("documentation.py", "w", encoding="utf-8") as f:
         f.write("\n".join(blocks))
     run(sys.executable, "documentation.py")
