@@ -469,9 +469,9 @@ const char *gnnc_trainer_error(const gnnc_trainer *t);
  *   check_*      a difference is GNNC_E_ASSERT; what a GPU does not draw or build (docs/cuda.md)
  *                the host does, with a message */
 
-/* Return GNNC_E_MISSING (no such option of that type, or not of this model), GNNC_E_RANGE,
+/* Numbers that the model calls settable, or gnnc --settable does, are options, too.
+ * Return GNNC_E_MISSING (no such option of that type, or not of this model), GNNC_E_RANGE,
  * GNNC_E_STATE (after load). */
-/* Numbers that the model calls settable, or gnnc --settable does, are options, too. */
 gnnc_status gnnc_trainer_set_int(gnnc_trainer *t, const char *option, int64_t value);
 gnnc_status gnnc_trainer_set_real(gnnc_trainer *t, const char *option, double value);
 gnnc_status gnnc_trainer_set_text(gnnc_trainer *t, const char *option, const char *value);
