@@ -258,6 +258,9 @@ int plan_step_index(const PPhase *ph, const PStep *s);
 bool plan_leads_group(const PStep *s);
 /* The number of the group among all groups of the plan; for NULL how many there are. */
 int plan_group_index(const Plan *p, const PGroup *g);
+/* Whether the loops of a step's kernel are what its facts say: the operations that it computes,
+ * with their constants (plan_as_computed.c).  Where they are not, somebody has edited a text. */
+bool plan_is_as_computed(const PStep *s);
 /* What the epilogue does, in words: "adds a bias". */
 const char *plan_epilogue_text(const PEpilogue *e);
 /* *types gets the types of a call's inputs, then of its results, *n_in the number of inputs;

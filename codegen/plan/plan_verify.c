@@ -120,6 +120,11 @@ static bool is_prefix(const LBuf *l) {
     return op && op->kind == OP_SLICE;
 }
 
+/* Whether the argument has the element type of op; NULL: any. */
+static bool has_type_of(const LBuf *l, const Op *op) {
+    return !op || op->type.dt == l->dt;
+}
+
 /* Checks argument number i of a kernel: type and size fit the buffer, and no written buffer is
  * passed twice. */
 static bool check_argument(Check *c, const LKernel *k, const int *bufs, int i) {
@@ -127,6 +132,8 @@ static bool check_argument(Check *c, const LKernel *k, const int *bufs, int i) {
     const PBuf *b = c->p->bufs.v[bufs[i]];
     if (l->dt != b->dt)
         return plan_error(c, "%s is %s, not %s", b->name, dtype_name(b->dt), dtype_name(l->dt));
+    if (!has_type_of(l, l->value) || !has_type_of(l, l->value_before))
+        return plan_error(c, "%s is %s, its value is of another type", b->name, dtype_name(l->dt));
     if (!expr_eq(element_count(c->c->a, l), b->count) && !is_prefix(l))
         return plan_error(c, "%s has another size", b->name);
     for (int j = 0; j < k->bufs.n; j++)
@@ -198,6 +205,54 @@ static bool check_runtime_call(Check *c, int n, bool last_written) {
     return !last_written || check_write(c, s->bufs[s->n_bufs - 1], s->op);
 }
 
+/* Whether the buffer has so many elements of f32. */
+static bool is_f32_of(const Check *c, int buf, const Expr *n) {
+    const PBuf *b = buf >= 0 && buf < c->p->bufs.n ? c->p->bufs.v[buf] : NULL;
+    return b && b->dt == DT_F32 && expr_eq(b->count, n);
+}
+
+/* Checks that a kernel which a device leaves to a library computes what the library is told, by its
+ * facts.  Loops that have been arranged for a target cannot be compared with these. */
+static bool check_left_to_library(Check *c, const PStep *s) {
+    return c->p->scheduled_for || plan_is_as_computed(s) ||
+           plan_error(c, "'%s' is left to a library, and its loops are not what its facts say",
+                      s->note ? s->note : "");
+}
+
+/* Checks what a product does at its end: its buffers, and the steps that it covers. */
+static bool check_epilogue(Check *c) {
+    const PEpilogue *e = c->step->epilogue;
+    const PGemm *g = &c->step->gemm;
+    if (!e || e->kind == PE_NONE) return true;
+    if (e->kind != PE_RELU && !is_f32_of(c, e->side, e->kind == PE_SUM_A ? g->m : g->n))
+        return plan_error(c, "a bias, or a sum of rows, has another size or type");
+    if (!is_f32_of(c, e->out, expr_mul(c->c->a, g->m, g->n)))
+        return plan_error(c, "the result of an epilogue has another size or type");
+    for (int i = 0; i < e->n_covers; i++)
+        if (!check_left_to_library(c, e->covers[i])) return false;
+    return true;
+}
+
+/* Whether the buffer is a map's index array with so many elements, if any is there. */
+static bool is_index_array_of(const Check *c, int buf, const Expr *n) {
+    const PBuf *b = buf >= 0 && buf < c->p->bufs.n ? c->p->bufs.v[buf] : NULL;
+    return b && b->kind == PB_MAP && expr_eq(b->count, n);
+}
+
+/* Checks a kernel that a device leaves to its library as a sparse product. */
+static bool check_sparse_product(Check *c) {
+    const PSpmm *x = c->step->spmm;
+    Arena *a = c->c->a;
+    if (!x || x->index < 0) return true;
+    bool fits = is_index_array_of(c, x->ptr, expr_add(a, x->rows, expr_const(a, 1))) &&
+                is_index_array_of(c, x->idx, x->entries) &&
+                (x->perm < 0 || is_index_array_of(c, x->perm, x->entries)) &&
+                is_f32_of(c, x->dense, expr_mul(a, x->cols, x->width)) &&
+                is_f32_of(c, x->out, expr_mul(a, x->rows, x->width));
+    if (!fits) return plan_error(c, "a buffer of a sparse product has another size or type");
+    return check_left_to_library(c, c->step);
+}
+
 /* Checks a matrix product: buffers, and strides that the library can use. */
 static bool check_gemm(Check *c) {
     const PGemm *g = &c->step->gemm;
@@ -206,7 +261,7 @@ static bool check_gemm(Check *c) {
         (expr_is_const(g->a_row, &one) && one == 1) || (expr_is_const(g->a_col, &one) && one == 1);
     bool b_fits =
         (expr_is_const(g->b_row, &one) && one == 1) || (expr_is_const(g->b_col, &one) && one == 1);
-    return check_runtime_call(c, 3, true) && check_clear_padding(c) &&
+    return check_runtime_call(c, 3, true) && check_clear_padding(c) && check_epilogue(c) &&
            ((a_fits && b_fits) || plan_error(c, "no stride of an operand is 1"));
 }
 
@@ -353,7 +408,7 @@ static bool check_step(Check *c) {
     if (!check_partition(c)) return false;
     switch (c->step->kind) {
     case PS_KERNEL:
-        return check_kernel(c);
+        return check_kernel(c) && check_sparse_product(c);
     case PS_GEMM:
         return check_gemm(c);
     case PS_RANK:

@@ -84,6 +84,17 @@ static bool is_zero(const Op *op) {
     return op->kind == OP_CONST && op->imm == 0;
 }
 
+/* Whether the operation passes its operand's elements on as they are. */
+static bool passes_on(const Op *op) {
+    return op->kind == OP_DETACH || op->kind == OP_STORE_AS;
+}
+
+/* The value whose elements the kernel passes on as op's. */
+static const Op *passed_value(const LKernel *k, const Op *op) {
+    while (passes_on(op) && plan_computes(k, op)) op = op->in[0];
+    return op;
+}
+
 /* The operand x if op is max(x, 0) and computed in the kernel, and sets *is_relu; otherwise op
  * itself. */
 static const Op *relu_operand(const LKernel *k, const Op *op, bool *is_relu) {
@@ -91,7 +102,7 @@ static const Op *relu_operand(const LKernel *k, const Op *op, bool *is_relu) {
     for (int i = 0; i < 2; i++)
         if (is_zero(op->in[i])) {
             *is_relu = true;
-            return op->in[!i];
+            return passed_value(k, op->in[!i]);
         }
     return op;
 }
@@ -107,7 +118,10 @@ static bool has_last_dims(const Type *x, const Type *y) {
 /* The number of elementwise operations that the kernel carries out for each element. */
 static int count_computed(const LKernel *k) {
     int n = 0;
-    for (int i = 0; i < k->computes.n; i++) n += op_has(k->computes.v[i], OPT_ELEM);
+    for (int i = 0; i < k->computes.n; i++) {
+        const Op *op = k->computes.v[i];
+        n += op_has(op, OPT_ELEM) && !passes_on(op);
+    }
     return n;
 }
 
@@ -134,11 +148,12 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
     if (!expr_eq(type_count(f->a, &stored->type), expr_mul(f->a, g->m, g->n)))
         return "makes another number of elements";
     bool is_relu = false;
-    z = relu_operand(k->kernel, stored, &is_relu);
+    z = relu_operand(k->kernel, passed_value(k->kernel, stored), &is_relu);
     if (z->kind == OP_ADD && plan_computes(k->kernel, z)) {
-        bool second = read_buf(k, z->in[0]) != product;
-        bias = z->in[!second];
-        z = z->in[second];
+        const Op *x = passed_value(k->kernel, z->in[0]), *y = passed_value(k->kernel, z->in[1]);
+        bool second = read_buf(k, x) != product;
+        bias = second ? x : y;
+        z = second ? y : x;
         int side = read_buf(k, bias);
         if (side < 0 || side == product || !has_last_dims(&bias->type, &stored->type) ||
             !expr_eq(type_count(f->a, &bias->type), g->n))
@@ -148,9 +163,11 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
         z->type.rank != stored->type.rank || count_computed(k->kernel) != is_relu + (bias != NULL))
         return "computes more than a bias and a cut at 0";
     if (!is_relu && !bias) return "is a copy";
+    if (!plan_is_as_computed(k)) return "has loops that are not what its facts say";
     e->kind = is_relu ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
     e->side = bias ? read_buf(k, bias) : -1;
     e->out = written_buf(k);
+    if (!is_f32_buf(f->p, e->out)) return "stores 16 bits";
     return e->side < 0 || is_f32_buf(f->p, e->side) ? NULL : "adds a bias of 16 bits";
 }
 
