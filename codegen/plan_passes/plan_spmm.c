@@ -1,7 +1,6 @@
 /* Sparse products: which sums over edges a device's library can make (cuSPARSE's SpMM).
  *
- *     h = sum(x[e.src] * w, over = e.dst)        H = A X,  A in CSR: the map's segments and their
- * entries
+ *     h = sum(x[e.src] * w, over = e.dst)        H = A X,  A in CSR: the map's segments
  *
  * A kernel is such a product if it gathers rows of one dense matrix, multiplies each by at most one
  * weight per entry, sums them and does nothing else.  That is what it computes, not which layer.
@@ -42,9 +41,15 @@ static bool is_lookup(const SparseProduct *p, const Op *op) {
            op->map != p->segment->map && !map_is_partial(op->map);
 }
 
+/* Whether op, computed in the product's kernel, widens values of 16 bits. */
+static bool is_widening(const SparseProduct *p, const Op *op) {
+    return op->kind == OP_CAST && is_inline(p, op) && dtype_bytes(op->in[0]->type.dt) == 2;
+}
+
 /* Whether op is a product of one gathered row of a dense matrix and at most one weight per entry.
  * It records in p what they are. */
 static bool match_factors(SparseProduct *p, const Op *op) {
+    if (is_widening(p, op)) return match_factors(p, op->in[0]);
     if (op->kind == OP_MUL && is_inline(p, op))
         return match_factors(p, op->in[0]) && match_factors(p, op->in[1]);
     bool lookup = is_lookup(p, op);
@@ -179,7 +184,7 @@ static bool is_known_early(const Plan *p, int buf) {
  * is known of it. */
 static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
                               const SparseProduct *m, const PSpmm *x, Sums sums) {
-    if (sums.n_sums > 1) return "several sums share its entries";
+    if (sums.n_sums > 1) return "it makes several sums over these entries";
     if (sums.computes_more || !sums.n_stored) return "its rows go on in the same kernel";
     if (!is_f32(m)) return "its values are of 16 bits, and the library's weights would be";
     if (is_sampled(p->m, ph->func->phase, m->segment->map))
@@ -188,6 +193,7 @@ static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
     if (is_one_column(&m->segment->type)) return "its rows are one number";
     if (x->perm >= 0 && !is_known_early(p, x->weight))
         return "its weights change from step to step, and stand in another order";
+    if (!plan_is_as_computed(s)) return "its loops are not what its facts say";
     return NULL;
 }
 
