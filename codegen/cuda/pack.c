@@ -1,10 +1,11 @@
 /* Several neighbouring columns for each lane, where widths are known and even: a row's piece is
  * loaded and stored at once, 16 bytes where it can be.
  *
- *     for f in 64 vector {                    if lane has columns 4 f' .. 4 f' + 3:
- *       %z = load z[src, f]                     GnPack<float, 4> in = gn_pack<4>(&z[src * 64 + 4
- * f']) %v = mul %z w                           for gn_k in 4, unrolled { acc sum acc[f] %v z =
- * in.at[gn_k];  v = z * w;  acc[gn_k] += v }                                         }
+ *     for f in 64 vector {          if lane has columns 4 f' .. 4 f' + 3:
+ *       %z = load z[src, f]           GnPack<float, 4> in = gn_pack<4>(&z[src*64 + 4*f'])
+ *       %v = mul %z w          =>     for gn_k in 4, unrolled {
+ *       acc sum acc[f] %v               z = in.at[gn_k];  v = z * w;  acc[gn_k] += v
+ *     }                               }
  *
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"

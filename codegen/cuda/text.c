@@ -52,7 +52,8 @@ const char *cu_mem_type(DType dt) {
     return dt == DT_I1 ? "uint8_t" : cu_type(dt);
 }
 
-/* A floating-point literal that reads back as v exactly, NaN and infinity included. */
+/* A floating-point literal that reads back as v, of f32 as v rounded to f32; NaN and infinity
+ * included. */
 static const char *float_literal(Arena *a, double v, bool is_double) {
     if (isnan(v)) return is_double ? "(double)NAN" : "NAN";
     if (isinf(v))

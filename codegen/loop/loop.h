@@ -247,7 +247,7 @@ struct LKernel {
     LStmt *body;              /* the outermost list of statements */
     int n_regs;               /* number of registers; their ids are below it */
     LThreads threads;         /* how a device's threads are given to it */
-    VEC(const Op *) computes; /* every graph op evaluated in it, for reports */
+    VEC(const Op *) computes; /* every graph op evaluated in it */
     LKernels stages; /* kernels launched one after the other in its place (loop fission), each with
                         all of its arguments; it then has no body */
     Span span;       /* the model line */

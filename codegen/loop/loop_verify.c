@@ -180,8 +180,10 @@ static bool check_write(Check *c, const LStmt *s) {
     return check_overwrites(c, s);
 }
 
-/* The loops (as bits) no two iterations of which give the register of s the same value: a
- * permutation maps distinct indices to distinct ones, and chunks and segments are disjoint. */
+/* The loops (as bits) on whose iterations the register of s depends so that no two give the same
+ * value: a permutation maps distinct indices to distinct ones, and chunks and segments are
+ * disjoint. Of index arithmetic that is so of forms such as v*n + f with f < n; it is not checked.
+ */
 static uint64_t distinct_loops(const Check *c, const LStmt *s) {
     uint64_t loops = 0;
     switch (s->kind) {

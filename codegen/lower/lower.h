@@ -266,7 +266,7 @@ void cg_walk_start(Gen *g);
 /* Whether the walk meets op for the first time at this place. through: op is read at entries of
  * this map's segments; NULL = at the row. */
 bool cg_walk_visit(Gen *g, const Op *op, const Map *through);
-void cg_record_computed(Gen *g, const Op *op); /* for reports */
+void cg_record_computed(Gen *g, const Op *op); /* in LKernel.computes */
 int cg_value_split(Gen *g, const Op *op, const Space *axis,
                    Space *const **parts); /* spaces that a view under op wants in its place */
 

@@ -207,7 +207,7 @@ void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, cons
     for (int i = 0; i < n; i++) visit_reductions(&walk, roots[i], NULL);
 }
 
-/* The number of such reductions that the roots need; *last: the last one. */
+/* The number of reductions for which cg_reduce_tiles() would emit loops; *last: the last one. */
 int cg_count_tiles(Gen *g, const Op *const *roots, int n, const Axes *axes, const Op **last) {
     TileWalk walk = {.g = g, .axes = axes, .only_count = true};
     cg_walk_start(g);

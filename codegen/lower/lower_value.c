@@ -98,7 +98,8 @@ static Branch begin_branch(Gen *g, const Op *op, int n, LReg *const *key) {
     return b;
 }
 
-/* Ends such a value; returns its register. */
+/* Ends a value that begin_branch() began: statements are added after the branch again. Returns the
+ * value's register. */
 static LReg *end_branch(Gen *g, Branch branch, const Op *op) {
     LReg *r = cg_load(g, branch.cell, NULL, op->hint);
     g->scope = branch.back;
@@ -369,7 +370,7 @@ static LReg *emit_load(Gen *g, const Op *op, int n, LReg *const *key) {
     return cg_load_value(g, cg_arg_value(g, op, &op->type), key, op);
 }
 
-/* Records that the kernel computes op, for reports. */
+/* Records that the kernel computes op: reports ask, and passes that look for library calls. */
 void cg_record_computed(Gen *g, const Op *op) {
     if (ir_marks_first(g->lo->computed, op->id)) vec_push(g->a, &g->k->computes, op);
 }

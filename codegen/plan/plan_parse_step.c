@@ -1,10 +1,11 @@
 /* Steps of a plan's text (plan_print.c):
  *
- *     0: gemm(x, w, z) batch=1 m=N_v .. c_row=16 epilogue adds a bias, b, for 1 [alone: ..]  ; z =
- * .. steps 1..2 in blocks of N_v 1: kernel gcn_train_h_3(h, z) over=N_v balanced dst(e) within 0  ;
- * h = add z, b
+ *     0: gemm(x, w, z) batch=1 m=N_v .. epilogue adds a bias, b, for 1 [alone: ..]  ; z = ..
+ *     steps 1..2 in blocks of N_v
+ *     1: kernel gcn_train_h_3(h, z) over=N_v balanced dst(e) within 0  ; h = add z, b
  *
- * The parts that are words for people are told by what they begin with, and taken as they are. */
+ * Parts that are made of words are told by what they begin with.  The reasons in them are taken as
+ * they are. */
 #include "codegen/plan/plan_text.h"
 
 #include <stdio.h>
@@ -23,8 +24,8 @@ static const char *cut_annotation(Arena *a, const char *from, const char **end,
     return text;
 }
 
-/* Removes the annotations for people from the end of a step's line (note, epilogue, group, sparse
- * product) and returns their texts. */
+/* Removes the parts that are made of words from the end of a step's line (note, epilogue, group,
+ * sparse product) and returns their texts. */
 static PlanTails cut_annotations(PlanReader *r, const char *end) {
     Arena *a = r->p.a;
     const char *from = r->p.p;

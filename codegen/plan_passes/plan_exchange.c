@@ -8,7 +8,7 @@
  *                                           l = sum of l_part        all do it
  *
  * Each process owns the rows of its parts: of nodes, of the edges into them, of graphs, of stored
- * entries.  A step that writes its own rows alone (plan_step_accesses.c) does the owned ones; what
+ * entries.  A step that writes its own rows alone (plan_touch.c) does the owned ones; what
  * it reads of a value at other rows is known from the index arrays that its kernel goes through,
  * and an exchange before it brings those.  Whatever else reads such a value wants all of it, and is
  * done by all.  That is the owner-computes rule (Rogers and Pingali 1989) with inspected index

@@ -1,5 +1,4 @@
-/* Inside of the decisions on the order of steps: plan_step_accesses.c, plan_blocks.c, plan_order.c.
- */
+/* Inside of the decisions on the order of steps: plan_touch.c, plan_blocks.c, plan_order.c. */
 #ifndef CODEGEN_PLAN_ORDER_H
 #define CODEGEN_PLAN_ORDER_H
 

@@ -1,7 +1,6 @@
 /* Sync removal: loops whose condition a device asks for by itself.
  *
- *     loop c { .. }      the host waits for c, once an iteration   =>   recorded with the step, no
- * wait
+ *     loop c { .. }      the host waits for c at each iteration   =>   recorded with the step
  *
  * That is so in phases that nothing else stops.  Without a bound a loop stays the host's, which can
  * leave it when it is asked to; so do the loops of a phase over batches, which is recorded for
