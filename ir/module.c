@@ -499,8 +499,8 @@ ModelOption *module_option_new(Module *m, const char *name, Space *dim, double f
                      .dim = dim,
                      .input = arena_printf(m->a, "option.%s", name),
                      .first = first,
-                     .least = dim ? 1 : -DBL_MAX,
-                     .most = dim ? INT32_MAX : DBL_MAX,
+                     .least = dim ? 1 : -(double)FLT_MAX,
+                     .most = dim ? INT32_MAX : (double)FLT_MAX,
                      .span = at};
     CTX_HOLDS(m->ctx, !module_option(m, name), at);
     vec_push(m->a, &m->options, o);

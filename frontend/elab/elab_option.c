@@ -144,7 +144,7 @@ static void narrow(Elab *e, const Op *op, const char *why) {
     }
     ModelOption *o = bounded(e, op, &at, &above);
     if (!o) return;
-    if (op->kind == OP_LT) at = nextafter(at, above ? INFINITY : -INFINITY);
+    if (op->kind == OP_LT) at = (double)nextafterf((float)at, above ? INFINITY : -INFINITY);
     if (above ? at <= o->least : at >= o->most) return;
     *(above ? &o->least : &o->most) = at;
     o->why = why;

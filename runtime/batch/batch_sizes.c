@@ -4,6 +4,7 @@
  * memory is foreseen. */
 #include "batch_sizes.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -46,8 +47,9 @@ int rt_fanout_parse(const char *s, int most, int32_t *to) {
     for (int n = 0;; n++) {
         char *end;
         errno = 0;
-        long long k = strtoll(s, &end, 10);
-        if (end == s || errno || k < -1 || k > INT32_MAX) return -1;
+        bool number = *s == '-' || isdigit((unsigned char)*s); /* strtoll skips blanks and '+' */
+        long long k = number ? strtoll(s, &end, 10) : 0;
+        if (!number || end == s || errno || k < -1 || k > INT32_MAX) return -1;
         if (n < most) to[n] = (int32_t)k;
         if (!*end) return n + 1;
         if (*end != ',') return -1;

@@ -6,6 +6,7 @@
 #include "runtime/device/device.h"
 #include "runtime/exec/distributed.h"
 #include "runtime/trainer/init.h"
+#include "runtime/trainer/model_options.h"
 #include "runtime/trainer/tuned.h"
 #include "runtime/exec/machine.h"
 
@@ -217,6 +218,8 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                        "epochs",
                                        "kind of processor",
                                        "variant of the program",
+                                       "value of a model's option",
+                                       "fan-out",
                                        "file of parameters"};
     enum { N = sizeof what / sizeof *what };
     if (t->processes.n < 2) return GNNC_OK;
@@ -233,6 +236,8 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
                                  (uint64_t)t->options.epochs,
                                  rt_hash_text(machine),
                                  (uint64_t)t->variant,
+                                 rt_model_options_hash(t),
+                                 t->options.own_fanout ? rt_hash_text(t->options.fanout) : 0,
                                  trains ? hash_vars(t) : 0};
     memcpy(&own[6], &lr, sizeof lr);
     memcpy(first, own, sizeof own);
@@ -311,6 +316,16 @@ gnnc_status rt_shares_settle(gnnc_trainer *t) {
         t->rt.vars_changed |= s->has_state;
     }
     return st;
+}
+
+gnnc_status rt_shares_settle_state(gnnc_trainer *t) {
+    RtShares *s = t->shares;
+    if (!s || !s->has_state || s->from >= s->to) return GNNC_OK;
+    if (t->processes.n == 1) return rt_shares_settle(t);
+    return rt_fail(&t->rt.err, GNNC_E_STATE,
+                   "%lld of the %lld steps of an update are done: until its last one, each process "
+                   "has another state of layers",
+                   (long long)place_of(s, s->to), (long long)s->k);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */

@@ -28,5 +28,9 @@ void rt_shares_undo(gnnc_trainer *t);
 /* The sums and the epoch's loss become those of all steps so far: it waits for
  * those that make them. */
 gnnc_status rt_shares_settle(gnnc_trainer *t);
+/* Before state that steps change, as batch norm's means, is read between steps: one process adds
+ * what the steps of an update left so far; of several that is an error, as the others are not
+ * asked. */
+gnnc_status rt_shares_settle_state(gnnc_trainer *t);
 
 #endif

@@ -4,15 +4,18 @@
 #include <string.h>
 
 #include "cli_predict.h"
+#include "cli_options.h"
 
 enum { MOST_ROWS = 4096 }; /* of more a pass over the whole graph, by all threads, is faster */
 
 /* What a session has no word for. */
 static bool asks_for_trainer(const RtCli *c) {
-    static const char *const of[] = {"max_memory", "spill", "variant", "amx", "check_times", "at"};
+    static const char *const of[] = {"max_memory",  "spill", "variant", "amx",
+                                     "check_times", "at",    "fanout"};
     for (int i = 0; i < gnnc_trainer_n_options(c->t); i++) {
         gnnc_option o = {.struct_size = sizeof o};
         gnnc_trainer_option(c->t, i, &o);
+        if (o.is_set && i >= RT_CLI_N_OPTIONS) return true; /* the model's own */
         for (size_t k = 0; k < sizeof of / sizeof *of; k++)
             if (o.is_set && strcmp(o.name, of[k]) == 0) return true;
         if (strcmp(o.name, "device") == 0 && o.is_set && strcmp(o.text_value, "cpu") != 0)

@@ -4,6 +4,7 @@
 
 #include "runtime/bind/bind.h"
 #include "runtime/trainer/checkpoint.h"
+#include "runtime/trainer/model_options.h"
 #include "codes.h"
 #include "model.h"
 #include "training_metadata.h"
@@ -346,6 +347,7 @@ gnnc_status rt_weights_load(gnnc_trainer *t, const RtSource *from) {
     rt_pool_init(&pool, &t->rt.pool.from);
     TRY(st, rt_source_read(&pool, from, &f, &t->rt.err));
     if (!t->rt.model) TRY(st, tell_other_task(t, &pool, path, &f));
+    if (!t->rt.model) TRY(st, rt_model_options_compare(t, path, &f));
     TRY(st, rt_codes_check(t, path, &f));
     TRY(st, rt_node_rows(t, &pool, path, &f));
     TRY(st, fit_all(t, &pool, path, &f));

@@ -3,6 +3,7 @@
  * who predicts says nothing. */
 #include "model_options.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,13 @@ static bool is_size(const rt_model_option *o) {
     return o->sym >= 0;
 }
 
-/* who: a file; "" = nobody but the host. */
+/* A size as it is, a real number as phases read it: rounded to f32.  Of what f32 does not hold
+ * nothing is made: it is outside of every range. */
+static double value_in_use(const rt_model_option *o, double v) {
+    return is_size(o) || !(fabs(v) <= (double)FLT_MAX) ? v : (double)(float)v;
+}
+
+/* Checks a value in use against the option's range.  who: the file that says it; "" = the host. */
 static gnnc_status check(gnnc_trainer *t, const rt_model_option *o, double v, const char *who) {
     if (v >= o->least && v <= o->most && (!is_size(o) || v == floor(v))) return GNNC_OK;
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "%s%s'%s' is %.10g, %s between %.10g and %.10g%s%s",
@@ -51,6 +58,7 @@ gnnc_status rt_model_option_set(gnnc_trainer *t, int i, gnnc_option_type type, d
                        is_size(o) ? "whole " : "");
     if (t->planned)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s': it must be set before load", o->name);
+    value = value_in_use(o, value);
     gnnc_status st = check(t, o, value, "");
     if (st != GNNC_OK) return st;
     t->option_value[i] = value;
@@ -93,8 +101,8 @@ gnnc_status rt_model_options_put(const gnnc_trainer *t, RtPool *pool, RtMeta *to
         ok = ok && rt_text_printf(&text, ": %.17g", t->option_value[i]);
     }
     if (t->options.own_fanout)
-        ok = ok && rt_text_printf(&text, "%s\"fanout\": \"%s\"", text.n > 1 ? ", " : "",
-                                  t->options.fanout);
+        ok = ok && rt_text_printf(&text, "%s\"fanout\": ", text.n > 1 ? ", " : "") &&
+             rt_text_json_string(&text, t->options.fanout);
     if (ok && text.n == 1) return GNNC_OK;
     ok = ok && rt_text_put(&text, "}", 1);
     if (ok) *to = (RtMeta){KEY, text.s};
@@ -124,8 +132,15 @@ static gnnc_status read_one(gnnc_trainer *t, const char *path, const RtJson *all
     if (v->kind != RT_JSON_NUMBER)
         return rt_fail(&t->rt.err, GNNC_E_FORMAT, "%s: metadata '%s': '%s' is no number", path, KEY,
                        o->name);
-    *to = v->number;
-    return check(t, o, v->number, path);
+    *to = value_in_use(o, v->number);
+    return check(t, o, *to, path);
+}
+
+/* Whether the program draws neighbours as the recipe says. One that serves rows with all of their
+ * neighbours has hops, too, as many as its predictions reach; where it draws, each row has a tree
+ * of its own. */
+static bool draws(const rt_sampling *s) {
+    return s->n_hops && (!s->serve || s->disjoint);
 }
 
 /* One of a program with other hops is not followed: it says nothing of this one's. */
@@ -157,30 +172,49 @@ gnnc_status rt_model_options_take(gnnc_trainer *t) {
         t->option_value[i] = v;
         t->option_known[i] = true;
     }
-    if (all && t->training) take_fanout(t, all);
+    if (all && draws(&t->program->sampling)) take_fanout(t, all);
+out:
+    rt_pool_free(&pool);
+    return st;
+}
+
+/* Finds the first option of which a file that comes after the data says another value than the one
+ * in use, which nobody has set.  *other: its number, -1 = none; *value: the file's. */
+static gnnc_status find_other(gnnc_trainer *t, const char *path, const RtTensors *f, int *other,
+                              double *value) {
+    RtPool pool;
+    RtJson *all;
+    gnnc_status st;
+    *other = -1;
+    rt_pool_init(&pool, &t->rt.pool.from);
+    TRY(st, read_all(t, &pool, path, f, &all));
+    for (int i = 0; all && i < t->program->n_options && *other < 0; i++) {
+        bool has;
+        TRY(st, read_one(t, path, all, i, &has, value));
+        if (has && *value != t->option_value[i] && !t->option_set[i]) *other = i;
+    }
 out:
     rt_pool_free(&pool);
     return st;
 }
 
 gnnc_status rt_model_options_check(gnnc_trainer *t, const char *path, const RtTensors *f) {
-    RtPool pool;
-    RtJson *all;
-    gnnc_status st;
-    rt_pool_init(&pool, &t->rt.pool.from);
-    TRY(st, read_all(t, &pool, path, f, &all));
-    for (int i = 0; all && i < t->program->n_options; i++) {
-        double v;
-        bool has;
-        TRY(st, read_one(t, path, all, i, &has, &v));
-        if (!has || v == t->option_value[i] || t->option_set[i]) continue;
-        st = rt_fail(&t->rt.err, GNNC_E_ARG,
-                     "%s: the checkpoint is of another '%s': %.10g, not %.10g", path,
-                     t->program->option[i].name, v, t->option_value[i]);
-        break;
-    }
-out:
-    rt_pool_free(&pool);
+    int i;
+    double v;
+    gnnc_status st = find_other(t, path, f, &i, &v);
+    if (st != GNNC_OK || i < 0) return st;
+    return rt_fail(&t->rt.err, GNNC_E_ARG,
+                   "%s: the checkpoint is of another '%s': %.10g, not %.10g", path,
+                   t->program->option[i].name, v, t->option_value[i]);
+}
+
+gnnc_status rt_model_options_compare(gnnc_trainer *t, const char *path, const RtTensors *f) {
+    int i;
+    double v;
+    gnnc_status st = find_other(t, path, f, &i, &v);
+    if (st == GNNC_OK && i >= 0)
+        rt_message(&t->rt, "%s: '%s' is %.10g there; %.10g stays, as the data are bound already",
+                   path, t->program->option[i].name, v, t->option_value[i]);
     return st;
 }
 
@@ -199,4 +233,14 @@ gnnc_status rt_model_options_bound(gnnc_trainer *t) {
         }
     }
     return GNNC_OK;
+}
+
+uint64_t rt_model_options_hash(const gnnc_trainer *t) {
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, of 64 bits at once */
+    for (int i = 0; i < t->program->n_options; i++) {
+        uint64_t bits;
+        memcpy(&bits, &t->option_value[i], sizeof bits);
+        h = (h ^ bits) * 0x100000001b3u;
+    }
+    return h;
 }

@@ -16,6 +16,10 @@ gnnc_status rt_model_options_take(gnnc_trainer *t);
 gnnc_status rt_model_options_put(const gnnc_trainer *t, RtPool *pool, RtMeta *to);
 /* Are those of a checkpoint, which comes after the data, the ones in use? */
 gnnc_status rt_model_options_check(gnnc_trainer *t, const char *path, const RtTensors *f);
+/* The same of weights, which a trainer may learn on from with other values: a message. */
+gnnc_status rt_model_options_compare(gnnc_trainer *t, const char *path, const RtTensors *f);
+/* Of the values in use: equal in two processes that train the same model. */
+uint64_t rt_model_options_hash(const gnnc_trainer *t);
 /* Sizes are bound: notes those that weights told, and writes what phases read. */
 gnnc_status rt_model_options_bound(gnnc_trainer *t);
 

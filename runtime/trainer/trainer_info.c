@@ -98,6 +98,7 @@ out:
 /* ---- the machine, and the loss scale -------- */
 const char *gnnc_trainer_machine(gnnc_trainer *t) {
     const char *kind = t ? rt_machine_kind(&t->rt.pool, &t->rt) : NULL;
+    if (t && !kind) rt_fail_nomem(&t->rt.err, "the name of the processor");
     return kind ? kind : "";
 }
 

@@ -117,6 +117,10 @@ static gnnc_status run_phase_unchecked(gnnc_trainer *t, const rt_phase *phase) {
         if (st != GNNC_OK) return st;
         t->agreed = true;
     }
+    if (!trains) {
+        gnnc_status st = rt_shares_settle_state(t);
+        if (st != GNNC_OK) return st;
+    }
     rt_trainer_inputs(t);
     t->judged &= !trains;
     bool of_rows = rt_row_batches_sizes(t, phase) != NULL,

@@ -5,6 +5,7 @@
 #include "checkpoint.h"
 #include "runtime/batch/link_batches.h"
 #include "runtime/batch/row_batches.h"
+#include "runtime/batch/train_shares.h"
 #include "runtime/device/device.h"
 #include "trainer.h"
 
@@ -200,6 +201,7 @@ gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float 
     float *own;
     int v;
     gnnc_status st = parameter_of(t, name, n, &own, &v);
+    if (st == GNNC_OK) st = rt_shares_settle_state(t);
     if (st == GNNC_OK) st = rt_pull(&t->x, t->program->vars[v].buf);
     if (st == GNNC_OK) rt_var_as_written(&t->x, v, own, data);
     return st;

@@ -57,6 +57,12 @@ def scores(program, weights, out):
         return f.read()
 
 
+def scored(program, *options):
+    run(program, "predict", "--data", CORA, "--weights", f"{program}.ckpt", "--log", "none", "--out", "scores.csv", *options)
+    with open("scores.csv", encoding="utf-8") as f:
+        return f.read()
+
+
 def test_bits():
     """Powers of two are exact, so that both programs compute the same sums; others agree as near as rounding lets them."""
     fixed, free = build("fixed", False), build("free", True)
@@ -80,7 +86,8 @@ def test_errors(free):
     told = run(free, "--data", CORA, "--set", "p=1.5", code=2)
     check("the reason is told", "'p' is 1.5, not between 0 and 1: the p of dropout is a chance, from 0 to 1" in told, told)
     for value, text in (("hidden=0", "not a whole number between 1 and"), ("hidden=x", "is not a whole number"), ("hidden", "is not NAME=VALUE"),
-                        ("depth=3", "there is no option 'depth'; the model has hidden, p, w"), ("p=nan", "not between 0 and 1")):
+                        ("depth=3", "there is no option 'depth'; the model has hidden, p, w"), ("p=nan", "not between 0 and 1"),
+                        ("w=1e39", "not between"), ("w=-1e300", "not between")):
         told = run(free, "--data", CORA, "--set", value, code=2)
         check(f"--set {value}: {text}", text in told, told)
     told = run("./fixed", "--data", CORA, "--set", "hidden=8", code=2)
@@ -88,6 +95,10 @@ def test_errors(free):
     told = run(free, "eval", "--data", CORA, "--weights", "./free.ckpt", "--set", "hidden=8", code=1)
     check("weights of another size", "[48, " in told and "[8, " in told, told)
     told = run(GNNC, "check", "fixed.gnn", "--settable=hiden", "-I", os.path.join(TOP, "models"), code=1)
+    with open("inner.gnn", "w", encoding="utf-8") as f:
+        f.write("fn twice(x, by: float = 2 settable) { return x * by }\n")
+    wrong = run(GNNC, "check", "inner.gnn", code=1)
+    check("a parameter of a function", "E0322" in wrong and "a parameter of a model alone" in wrong, wrong)
     check("a wrong name", "did you mean 'hidden'" in told, told)
 
 
@@ -114,7 +125,17 @@ def test_fanout():
     train(drawn, "--fanout", "3,-1")
     told = run(drawn, "--data", CORA, "--resume", "./drawn.ckpt", "--epochs", "6", "--checkpoint", "none")
     check("a checkpoint records it", "another way" not in told, told)
-    for value, text in (("3", "of 1 hop, and the model was compiled for 2"), ("3,x", "a number for each hop is expected"),
+    judged = build("judged", True, DRAWN.replace("batch 64", "batch 64  evaluate drawn"))
+    train(judged, "--fanout", "3,-1")
+    with open("ids.txt", "w", encoding="utf-8") as f:
+        f.write("\n".join(str(i) for i in range(0, 2708, 100)))
+    rows = [[float(x) for x in line.split(",")[-7:]] for line in scored(judged).splitlines()[1:]]
+    some = [[float(x) for x in line.split(",")[-7:]] for line in scored(judged, "--nodes", "ids.txt").splitlines()[1:]]
+    check("rows by themselves draw as the weights say", len(some) == 28 and all(
+        abs(a - b) < 1e-5 for i, row in enumerate(some) for a, b in zip(row, rows[100 * i])), f"{some[1]}\n{rows[100]}")
+    told = run(judged, "predict", "--data", CORA, "--weights", "./judged.ckpt", "--nodes", "ids.txt", "--set", "hidden=8", "--out", "x.csv", code=1)
+    check("what is set counts for rows by themselves", "[16, " in told and "[8, " in told, told)
+    for value, text in (("10, 5", "a number for each hop is expected"), ("+3,1", "a number for each hop is expected"), ("3", "of 1 hop, and the model was compiled for 2"), ("3,x", "a number for each hop is expected"),
                         ("3,-2", "a number for each hop is expected"), ("1,2,3", "of 3 hops")):
         told = run(drawn, "--data", CORA, "--fanout", value, code=2)
         check(f"--fanout {value}: {text}", text in told, told)

@@ -453,7 +453,7 @@ def check_errors(session, model, path):
     assert lib.gnnc_session_set_whole_graph_value(b.s, 99, out) == E_RANGE
     assert lib.gnnc_session_read_whole_graph_value(session.s, of_rows, ctypes.c_int64(1), (ctypes.c_int64 * 1)(10**6), out) == E_RANGE
     assert lib.gnnc_session_open_model(b.s, model) == E_STATE
-    for call in ("open_model", "subgraph", "predict_subgraph", "embed_subgraph", "whole_info", "read_whole", "set_whole"):
+    for call in ("open_model", "subgraph", "predict_subgraph", "embed_subgraph", "whole_graph_value", "read_whole_graph_value", "set_whole_graph_value"):
         null = ctypes.c_void_p()
         assert getattr(lib, "gnnc_session_" + call)(null, null, null, null, null) == E_ARG, call
     b.close()

@@ -39,7 +39,7 @@ TEST(options_are_listed_as_they_are_set) {
         CHECK_MSG(*o.name && *o.help && !strchr(o.help, '\n') && strlen(o.help) < 110, "%s",
                   o.name);
         bool fixed = !strcmp(o.name, "batch") || !strcmp(o.name, "workers") ||
-                     !strcmp(o.name, "eval_rows") ||
+                     !strcmp(o.name, "eval_rows") || !strcmp(o.name, "fanout") ||
                      !strcmp(o.name, "weight_decay"); /* of tiny_program */
         CHECK_MSG(o.settable == !fixed && !o.is_set, "%s", o.name);
         CHECK(o.int_value == o.int_default && o.real_value == o.real_default);
