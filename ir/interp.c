@@ -364,7 +364,8 @@ void interp_walk_add(Interp *in, Walk *w, const Space *s) {
     w->count *= w->size[w->n++] = interp_size(in, s);
 }
 
-/* A walk over the spaces of both. */
+/* Walk x with the spaces, sizes and indices of y added: its place is one of both. The count stays
+ * that of x. */
 Walk interp_walk_join(const Walk *x, const Walk *y) {
     Walk w = *x;
     for (int d = 0; d < y->n; d++) {

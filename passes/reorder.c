@@ -347,7 +347,8 @@ static bool is_link(const Reorder *r, const Op *u, int at) {
     }
 }
 
-/* The chain of single readers above z. */
+/* The chain of single readers above z, up to the last sum over entries in it. n = 0: there is no
+ * such sum. */
 static Chain chain_above(const Reorder *r, Op *z) {
     Chain c = {.n = 0};
     for (int n = 0; n < MAX_DEPTH;) {

@@ -39,7 +39,7 @@ static bool is_scaled_state(const Func *f, const Op *op, const Var *v, double *k
 }
 
 /* What a training step multiplies the state by before it adds to it; 0: it changes the state in
- * another way. The state is read only once in f, so what is added does not depend on it. */
+ * another way, or reads it a second time, so that what is added may depend on it. */
 static double kept_share(const Func *f, const Op *assign) {
     const Op *sum = assign->in[0];
     const Var *v = assign->var;

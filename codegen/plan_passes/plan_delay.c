@@ -15,8 +15,8 @@
 #include "passes/rewrite.h"
 
 /* ---- steps that wait ---------------------------------------------------------------------- */
-/* Whether the step reads only scalars and partial sums: delaying it keeps nothing large in memory.
- */
+/* Whether the step reads only partial sums and buffers of constant size: delaying it keeps nothing
+ * in memory that grows with the data. */
 static bool may_wait(const Plan *p, const PStep *s) {
     int64_t n;
     if (!plan_is_elementwise(s)) return false;

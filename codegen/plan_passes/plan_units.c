@@ -202,9 +202,9 @@ static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const O
     return is;
 }
 
-/* Whether an elementwise root can share the kernel of the group before it: over the same
- * dimensions, or with the sum that it is computed from, unless one reads the other at a different
- * index. */
+/* Whether an elementwise root can share the kernel of the group before it: both are over the same
+ * dimensions, and neither reads the other at a different index. With a group that has a sum it must
+ * read a value of the group at its own index. */
 static bool may_join_last(const Lower *lo, const FusionGroups *groups, const FusionGroup *u,
                           const Op *op, int n_ops) {
     if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)

@@ -26,7 +26,7 @@ typedef struct {
 typedef VEC(Crossing) Crossings;
 
 /* Whether a step of the phase uses buffer number `buf`. */
-static bool reads(const PPhase *ph, int buf) {
+static bool has_buffer(const PPhase *ph, int buf) {
     for (int i = 0; i < ph->steps.n; i++)
         for (int k = 0; k < ph->steps.v[i]->n_bufs; k++)
             if (ph->steps.v[i]->bufs[k] == buf) return true;
@@ -74,7 +74,7 @@ static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, i
         const PBuf *b = r->p->bufs.v[i];
         if (b->kind != kind) continue;
         bool crosses = kind == PB_OUTPUT ? b->phase == phase && (b->type.rank == 0) == scalars
-                                         : reads(r->p->phases.v[phase], i);
+                                         : has_buffer(r->p->phases.v[phase], i);
         if (!crosses) continue;
         sb_printf(&s, "%s%s", (*n)++ ? ", " : "", b->io_name ? b->io_name : b->name);
     }

@@ -29,7 +29,7 @@ typedef struct {
     const char **cast;
 } Asked;
 
-/* Reports what the server said, with the row that was being read. */
+/* Reports what the server said, or what was wrong with its answer, with the row that was read. */
 static gnnc_status failed(RtSource *s, const char *what, RtError *err) {
     Postgres *x = s->state;
     char where[160] = "";

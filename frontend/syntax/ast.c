@@ -23,7 +23,8 @@ static const char *kind_name(AstKind k) {
     return name[k];
 }
 
-/* The smallest span that holds both; the other one, if one is empty (line 0) or in another file. */
+/* The smallest span that holds both. One that is empty (line 0) does not count; of two files it is
+ * the span a. */
 Span span_join(Span a, Span b) {
     if (!a.line) return b;
     if (!b.line || a.file != b.file) return a;

@@ -141,7 +141,8 @@ static gnnc_status codes_of_distinct_rows(RtExec *x, const rt_map *m, Arrays *a)
     return GNNC_OK;
 }
 
-/* Rows that a batch has, each once; they are made here, as the device has no kernel for it. */
+/* The array of a map to or from the distinct rows of a batch, which the host has found: a device
+ * has no kernel for it. */
 static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
     if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
     if (m->kind == RT_MAP_VIA) return codes_of_distinct_rows(x, m, a);

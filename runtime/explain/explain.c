@@ -261,8 +261,9 @@ static gnnc_status ablate(RtExplain *x, gnnc_part *part, RtExplainCut how, int w
     return st;
 }
 
-/* Cuts the rows of one node type after another out of the graph. In graph tasks node types are not
- * ablated: the readout pools their rows whatever edges are cut. */
+/* Finds by ablation what each node type, relation, path, column and age contributes: one after
+ * another is cut out of the graph or masked. In graph tasks node types are not ablated: the readout
+ * pools their rows whatever edges are cut. */
 static gnnc_status ablate_node_types(RtExplain *x, Parts *a) {
     bool graphs = x->s->of->graphs;
     gnnc_status st = GNNC_OK;

@@ -281,7 +281,7 @@ static void run_panel(const Panel *t, int mr) {
 
 /* ---- packing ------------------------------------------------------------------------- */
 
-/* [k][64] from b on; a panel's last columns are followed by nothing. */
+/* Packs `cols` columns of b (at most 64) as [k][cols], so that the kernel reads them in order. */
 static void pack_panel(const RtTile *t, float *to, const float *b, int64_t k, int64_t cols) {
     for (int64_t j = 0; t->b_col != 1 && j < cols; j++)
         for (int64_t p = 0; p < k; p++) to[p * cols + j] = b[p * t->b_row + j * t->b_col];
