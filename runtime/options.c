@@ -207,11 +207,12 @@ out:
     return st;
 }
 
-/* Sets the time that is asked about: "2024-06-01", or seconds; "": none. */
+/* Sets the time that is asked about: "2024-06-01", or seconds, of which no clock counts 2^63; "":
+ * none. */
 static gnnc_status set_at(gnnc_trainer *t, const Option *o, const char *value) {
     double at = NAN;
     bool fits = strlen(value) < RT_OPTION_TEXT_SIZE;
-    if (*value && (!fits || !rt_cell_time(value, &at) || !isfinite(at)))
+    if (*value && (!fits || !rt_cell_time(value, &at) || !(fabs(at) < 0x1p63)))
         return rt_fail(&t->rt.err, GNNC_E_RANGE, "'at' is '%.64s': a date is expected, 2024-01-31",
                        value);
     gnnc_status st = set(t, o, value, strlen(value) + 1);

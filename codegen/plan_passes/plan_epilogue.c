@@ -245,6 +245,8 @@ static const char *try_sum(const GroupSearch *f, int at, int i, PEpilogue *e) {
             plan_step_accesses_buf(ph->steps.v[k], parts->bufs[0]))
             sum = ph->steps.v[sum_at = k];
     if (!sum || sum->op != parts->op || sum->n_bufs != 2 || sum->pred >= 0) return "shares its sum";
+    if (!plan_is_as_computed(parts) || !plan_is_as_computed(sum))
+        return "has loops that are not what its facts say";
     int db = sum->bufs[0], lo = at < f->gemm_at ? at : f->gemm_at,
         hi = sum_at > f->gemm_at ? sum_at : f->gemm_at;
     if (!same_loop(ph, lo, hi)) return "is in another loop";

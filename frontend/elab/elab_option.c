@@ -5,6 +5,7 @@
  * `for`, a number of the recipe. */
 #include "frontend/elab/elab.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -69,6 +70,8 @@ static bool may_be_set(Elab *e, const Ast *formal, Value v) {
         why = "its default must be known when compiling";
     else if (v.kind == VAL_INT && (x < 1 || x > INT32_MAX))
         why = "an int that can be set is a size, from 1 on";
+    else if (v.kind == VAL_FLOAT && !(fabs(x) <= (double)FLT_MAX))
+        why = "its default is beyond what an f32 holds";
     else if (is_of_trainers(formal->text))
         why = "every trainer has an option of that name already";
     if (why) diag_add(e->c, DIAG_E0322, formal->span, "'%s' is settable: %s", formal->text, why);
@@ -144,11 +147,13 @@ static void narrow(Elab *e, const Op *op, const char *why) {
     }
     ModelOption *o = bounded(e, op, &at, &above);
     if (!o) return;
-    if (op->kind == OP_LT) at = (double)nextafterf((float)at, above ? INFINITY : -INFINITY);
+    at = (double)(op->kind == OP_LT ? nextafterf((float)at, above ? INFINITY : -INFINITY)
+                                    : (float)at); /* as the program compares it */
     if (above ? at <= o->least : at >= o->most) return;
     *(above ? &o->least : &o->most) = at;
     o->why = why;
-    if (o->first < o->least || o->first > o->most)
+    double first = (double)(float)o->first;
+    if (first < o->least || first > o->most)
         diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/batch/train_shares.h"
 #include "runtime/bind/bind.h"
 #include "runtime/trainer/checkpoint.h"
 #include "runtime/trainer/model_options.h"
@@ -203,6 +204,7 @@ gnnc_status rt_target_write(gnnc_trainer *t, const RtTarget *to, const RtTensors
 static gnnc_status save_weights(gnnc_trainer *t, const RtTarget *to) {
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_need_data(t);
+    if (st == GNNC_OK) st = rt_shares_settle_state(t);
     if (st != GNNC_OK) return st;
     if ((st = rt_pull_vars(&t->x)) != GNNC_OK) return st;
     RtPool pool;

@@ -58,8 +58,7 @@ gnnc_status rt_model_option_set(gnnc_trainer *t, int i, gnnc_option_type type, d
                        is_size(o) ? "whole " : "");
     if (t->planned)
         return rt_fail(&t->rt.err, GNNC_E_STATE, "'%s': it must be set before load", o->name);
-    value = value_in_use(o, value);
-    gnnc_status st = check(t, o, value, "");
+    gnnc_status st = check(t, o, value_in_use(o, value), "");
     if (st != GNNC_OK) return st;
     t->option_value[i] = value;
     t->option_set[i] = t->option_known[i] = true;
@@ -132,8 +131,8 @@ static gnnc_status read_one(gnnc_trainer *t, const char *path, const RtJson *all
     if (v->kind != RT_JSON_NUMBER)
         return rt_fail(&t->rt.err, GNNC_E_FORMAT, "%s: metadata '%s': '%s' is no number", path, KEY,
                        o->name);
-    *to = value_in_use(o, v->number);
-    return check(t, o, *to, path);
+    *to = v->number;
+    return GNNC_OK;
 }
 
 /* Whether the program draws neighbours as the recipe says. One that serves rows with all of their
@@ -169,6 +168,8 @@ gnnc_status rt_model_options_take(gnnc_trainer *t) {
         bool has;
         TRY(st, read_one(t, t->given->path, all, i, &has, &v));
         if (!has || t->option_set[i]) continue;
+        const rt_model_option *o = &t->program->option[i];
+        TRY(st, check(t, o, value_in_use(o, v), t->given->path));
         t->option_value[i] = v;
         t->option_known[i] = true;
     }
@@ -191,7 +192,9 @@ static gnnc_status find_other(gnnc_trainer *t, const char *path, const RtTensors
     for (int i = 0; all && i < t->program->n_options && *other < 0; i++) {
         bool has;
         TRY(st, read_one(t, path, all, i, &has, value));
-        if (has && *value != t->option_value[i] && !t->option_set[i]) *other = i;
+        const rt_model_option *o = &t->program->option[i];
+        double own = value_in_use(o, t->option_value[i]);
+        if (has && value_in_use(o, *value) != own && !t->option_set[i]) *other = i;
     }
 out:
     rt_pool_free(&pool);
@@ -238,8 +241,9 @@ gnnc_status rt_model_options_bound(gnnc_trainer *t) {
 uint64_t rt_model_options_hash(const gnnc_trainer *t) {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, of 64 bits at once */
     for (int i = 0; i < t->program->n_options; i++) {
+        double v = value_in_use(&t->program->option[i], t->option_value[i]);
         uint64_t bits;
-        memcpy(&bits, &t->option_value[i], sizeof bits);
+        memcpy(&bits, &v, sizeof bits);
         h = (h ^ bits) * 0x100000001b3u;
     }
     return h;

@@ -111,7 +111,7 @@ gnnc_status gnnc_trainer_parameter_dlpack(gnnc_trainer *t, const char *name,
     int var;
     rt_trainer_begin(t);
     gnnc_status st = rt_trainer_parameter(t, name, &var);
-    if (st == GNNC_OK) st = rt_shares_settle_state(t);
+    if (st == GNNC_OK && t->program->vars[var].kind == RT_VAR_STATE) st = rt_shares_settle_state(t);
     if (st == GNNC_OK && d) st = rt_device_upload(d);
     if (st != GNNC_OK) return st;
     t->program->var_shape(var, t->x.n, &s);

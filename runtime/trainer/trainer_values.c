@@ -201,7 +201,7 @@ gnnc_status gnnc_trainer_get_parameter(gnnc_trainer *t, const char *name, float 
     float *own;
     int v;
     gnnc_status st = parameter_of(t, name, n, &own, &v);
-    if (st == GNNC_OK) st = rt_shares_settle_state(t);
+    if (st == GNNC_OK && t->program->vars[v].kind == RT_VAR_STATE) st = rt_shares_settle_state(t);
     if (st == GNNC_OK) st = rt_pull(&t->x, t->program->vars[v].buf);
     if (st == GNNC_OK) rt_var_as_written(&t->x, v, own, data);
     return st;

@@ -115,6 +115,8 @@ def test_resume(free):
     whole = train(free, *options)
     run(free, "--data", CORA, "--checkpoint", "half.ckpt", "--epochs", "2", "--log", "none", *options)
     rest = train(free, "--resume", "half.ckpt", "--epochs", "4")
+    train(free, "--set", "p=0.3")  # which f32 does not hold
+    train(free, "--set", "p=0.3", "--resume", "./free.ckpt", "--epochs", "5")
     check("a checkpoint goes on with what it records", whole[-1] == rest[-1], f"{whole}\n{rest}")
 
 
