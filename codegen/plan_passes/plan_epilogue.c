@@ -115,6 +115,18 @@ static bool has_last_dims(const Type *x, const Type *y) {
     return skip >= 0;
 }
 
+/* The value of which the kernel makes op by another view, whose dimensions have the same sizes in
+ * the same order; op itself: there is none. *type: where it is type op's, it becomes the value's.
+ */
+static const Op *viewed_value(const LKernel *k, const Op *op, const Type **type) {
+    const Op *x = op->kind == OP_VIEW && plan_computes(k, op) ? op->in[0] : op;
+    if (x == op || x->type.rank != op->type.rank || !type_same_spaces(*type, &op->type)) return op;
+    for (int i = 0; i < op->type.rank; i++)
+        if (!expr_eq(x->type.dim[i]->size, op->type.dim[i]->size)) return op;
+    *type = &x->type;
+    return passed_value(k, x);
+}
+
 /* The number of elementwise operations that the kernel carries out for each element. */
 static int count_computed(const LKernel *k) {
     int n = 0;
@@ -148,19 +160,21 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
     if (!expr_eq(type_count(f->a, &stored->type), expr_mul(f->a, g->m, g->n)))
         return "makes another number of elements";
     bool is_relu = false;
+    const Type *made = &stored->type; /* of what the product makes, seen through views */
     z = relu_operand(k->kernel, passed_value(k->kernel, stored), &is_relu);
+    z = viewed_value(k->kernel, z, &made);
     if (z->kind == OP_ADD && plan_computes(k->kernel, z)) {
         const Op *x = passed_value(k->kernel, z->in[0]), *y = passed_value(k->kernel, z->in[1]);
         bool second = read_buf(k, x) != product;
         bias = second ? x : y;
         z = second ? y : x;
         int side = read_buf(k, bias);
-        if (side < 0 || side == product || !has_last_dims(&bias->type, &stored->type) ||
+        if (side < 0 || side == product || !has_last_dims(&bias->type, made) ||
             !expr_eq(type_count(f->a, &bias->type), g->n))
             return "adds what is no bias";
     }
-    if (read_buf(k, z) != product || !has_last_dims(&z->type, &stored->type) ||
-        z->type.rank != stored->type.rank || count_computed(k->kernel) != is_relu + (bias != NULL))
+    if (read_buf(k, z) != product || !has_last_dims(&z->type, made) || z->type.rank != made->rank ||
+        count_computed(k->kernel) != is_relu + (bias != NULL))
         return "computes more than a bias and a cut at 0";
     if (!is_relu && !bias) return "is a copy";
     if (!plan_is_as_computed(k)) return "has loops that are not what its facts say";

@@ -218,8 +218,8 @@ TEST(scaffolds_count_up_to_a_name_that_is_free) {
         scaffold_of_task(tables_of(files, 2, &how, &err), "SUM(b.age, 0, 2, days) FOR EACH a");
     static const char *const says[] = {"  b_age__ = age(hidden)\n", "  b_age = scale(hidden)\n",
                                        "  b_age_ = scale(hidden)\n",
-                                       "b_age__(f32(now[g.b] - g.b.date - 1e11)) + b_age(g.b.age) "
-                                       "+ b_age_(g.b.age_)"};
+                                       ("b_age__(f32(now[g.b] - g.b.date - 1e11)) + b_age(g.b.age) "
+                                        "+ b_age_(g.b.age_)")};
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)
         CHECK_MSG(strstr(text, says[i]), "no '%s' in\n%s", says[i], text);
 }
