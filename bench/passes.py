@@ -15,6 +15,8 @@ import statistics
 import subprocess
 import sys
 
+from systems import step_ms
+
 MODELS, ROUNDS, EPOCHS = ["gcn", "gat", "sage"], 5, 60
 
 
@@ -63,8 +65,7 @@ class Bench:
             json.dump(made, f)
 
     def time(self, model, name):
-        out = run(self.program(model, name), "bench", "--data", self.data, "--epochs", str(EPOCHS))
-        return float(re.search(r"^train step *median ([0-9.]+) ms", out, re.M).group(1))
+        return step_ms(self.program(model, name), self.data, EPOCHS)
 
     def table(self, model):
         with open(self.program(model, "json"), encoding="utf-8") as f:

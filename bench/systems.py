@@ -22,6 +22,13 @@ CORA = os.path.join(TOP, "models", "data", "cora")
 SUITES = {"cora": {"file": "models/{}.gnn", "layers": 2, "hidden": {"gat": 8}, "default": 16, "epochs": 50},
           "arxiv": {"file": "bench/models/{}_arxiv.gnn", "layers": 3, "hidden": {"gat": 32}, "default": 256, "epochs": 3}}
 
+
+def step_ms(program, data, epochs):
+    """The median time of a training step, as the trainer's own bench says."""
+    out = subprocess.run([program, "bench", "--data", data, "--epochs", str(epochs)], capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"^train step *median ([0-9.]+) ms", out, re.M).group(1))
+
+
 NO_OBJECT = "no JSON object in its output"
 
 # status: ok, failed, timeout or "out of memory";  peak_mib: of the process and its children;  result: the last JSON object of output, {} unless ok

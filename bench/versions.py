@@ -18,6 +18,7 @@ import sys
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(TOP, "tests/random"))
 from data import Data  # noqa: E402
+from systems import step_ms  # noqa: E402
 
 ROWS, DEGREE, GRAPHS, ROUNDS, EPOCHS = 2000, 6, 100, 3, 5
 
@@ -86,8 +87,7 @@ class Versions:
             json.dump(made, f)
 
     def time(self, which, model):
-        out = run(self.at(model, which), "bench", "--data", self.at(model, "data"), "--epochs", str(EPOCHS))
-        return float(re.search(r"^train step *median ([0-9.]+) ms", out, re.M).group(1))
+        return step_ms(self.at(model, which), self.at(model, "data"), EPOCHS)
 
     def row(self, model):
         with open(self.at(model, "json"), encoding="utf-8") as f:

@@ -416,6 +416,8 @@ Module *module_new(Ctx *c, const char *name);
 /* The option of that name, NULL: there is none; one that there is not yet.  `dim`: it is a size. */
 ModelOption *module_option(const Module *m, const char *name);
 ModelOption *module_option_new(Module *m, const char *name, Space *dim, double first, Span at);
+/* Whether the default is in the option's range, a real number as phases read it: rounded to f32. */
+bool module_option_fits(const ModelOption *o);
 /* The option that an operation reads; NULL: it reads none. */
 ModelOption *module_option_of(const Module *m, const Op *op);
 Sym *sym_new(Module *m, const char *name); /* name made unique with ".1", ".2" */

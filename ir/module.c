@@ -4,6 +4,7 @@
 #include "ir/ir.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "ir/text.h"
@@ -505,6 +506,12 @@ ModelOption *module_option_new(Module *m, const char *name, Space *dim, double f
     CTX_HOLDS(m->ctx, !module_option(m, name), at);
     vec_push(m->a, &m->options, o);
     return &m->options.v[m->options.n - 1];
+}
+
+bool module_option_fits(const ModelOption *o) {
+    bool rounds = !o->dim && fabs(o->first) <= (double)FLT_MAX;
+    double first = rounds ? (double)(float)o->first : o->first;
+    return o->least <= first && first <= o->most;
 }
 
 ModelOption *module_option_of(const Module *m, const Op *op) {

@@ -3,8 +3,6 @@
  * a mistake, reading goes on at the next line, so that one run reports several. */
 #include "ir/sources.h"
 
-#include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* ---- spaces ---------------------------------------------------------------------------------- */
@@ -389,8 +387,7 @@ static bool option_stmt(Parser *p) {
     if (!parse_real(p, "the least number", &o->least)) return false;
     if (!parse_accept_word(p, "to")) return parse_expected(p, "'to'");
     if (!parse_real(p, "the largest number", &o->most)) return false;
-    double in_use = dim || !(fabs(first) <= (double)FLT_MAX) ? first : (double)(float)first;
-    if (!(o->least <= in_use && in_use <= o->most))
+    if (!module_option_fits(o))
         return parse_fail(p, DIAG_E0409, at, "the option '%s' is %g, not from %g to %g", name,
                           first, o->least, o->most);
     if (parse_accept_word(p, "why") && !parse_text(p, "the reason in quotes", &o->why))

@@ -34,22 +34,14 @@ static const Option OPTIONS[] = {
 #undef TEXT
 };
 
-/* The most that the program draws in a hop along a relation; 0: nothing. */
-static int32_t most_drawn(const rt_program *p, int hop) {
-    int32_t most = 0;
+/* How many the program draws in a hop along each relation along which it draws; 0: along none.
+ * False: relations differ. */
+static bool fanout_of_hop(const rt_program *p, int hop, int32_t *to) {
+    *to = 0;
     for (int i = 0; i < p->n_spaces; i++) {
         int32_t k = p->sampling.fanout[hop * p->n_spaces + i];
-        if (k < 0) return k;
-        if (k > most) most = k;
-    }
-    return most;
-}
-
-/* Does the program draw as many along all relations, where it draws any in that hop? */
-static bool draws_alike(const rt_program *p, int hop) {
-    for (int i = 0; i < p->n_spaces; i++) {
-        int32_t k = p->sampling.fanout[hop * p->n_spaces + i];
-        if (k && k != most_drawn(p, hop)) return false;
+        if (k && *to && k != *to) return false;
+        if (k) *to = k;
     }
     return true;
 }
@@ -58,10 +50,11 @@ static bool draws_alike(const rt_program *p, int hop) {
  * them. */
 static void print_fanout(const rt_program *p, char *to, size_t n) {
     size_t at = 0;
-    for (int h = 0; h < p->sampling.n_hops && at < n; h++) {
-        if (!draws_alike(p, h)) at = n;
-        if (at < n) at += (size_t)snprintf(to + at, n - at, "%s%d", h ? "," : "", most_drawn(p, h));
-    }
+    int32_t k;
+    for (int h = 0; h < p->sampling.n_hops && at < n; h++)
+        at = fanout_of_hop(p, h, &k)
+                 ? at + (size_t)snprintf(to + at, n - at, "%s%d", h ? "," : "", k)
+                 : n;
     if (at >= n) *to = '\0';
 }
 

@@ -261,6 +261,8 @@ int plan_group_index(const Plan *p, const PGroup *g);
 /* Whether the loops of a step's kernel are what its facts say: the operations that it computes,
  * with their constants (plan_as_computed.c).  Where they are not, somebody has edited a text. */
 bool plan_is_as_computed(const PStep *s);
+/* Whether the operation passes its operand's elements on as they are: loops have nothing for it. */
+bool plan_passes_on(const Op *op);
 /* What the epilogue does, in words: "adds a bias". */
 const char *plan_epilogue_text(const PEpilogue *e);
 /* *types gets the types of a call's inputs, then of its results, *n_in the number of inputs;

@@ -60,10 +60,13 @@ static bool is_unsaid(const LStmt *s, const void *step) {
                      : s->fn == L_FN_CONST && !has_constant(of, s->imm);
 }
 
+bool plan_passes_on(const Op *op) {
+    return op->kind == OP_DETACH || op->kind == OP_STORE_AS;
+}
+
 /* Whether operation op, which the facts say, is missing from the loops. */
 static bool is_missing(const LKernel *k, const Op *op) {
-    bool emits = op_has(op, OPT_ELEM) && op->kind != OP_DETACH && op->kind != OP_STORE_AS &&
-                 op->kind != OP_COPY;
+    bool emits = op_has(op, OPT_ELEM) && !plan_passes_on(op) && op->kind != OP_COPY;
     return emits && !count_operations(k->body, op->kind);
 }
 

@@ -84,14 +84,9 @@ static bool is_zero(const Op *op) {
     return op->kind == OP_CONST && op->imm == 0;
 }
 
-/* Whether the operation passes its operand's elements on as they are. */
-static bool passes_on(const Op *op) {
-    return op->kind == OP_DETACH || op->kind == OP_STORE_AS;
-}
-
 /* The value whose elements the kernel passes on as op's. */
 static const Op *passed_value(const LKernel *k, const Op *op) {
-    while (passes_on(op) && plan_computes(k, op)) op = op->in[0];
+    while (plan_passes_on(op) && plan_computes(k, op)) op = op->in[0];
     return op;
 }
 
@@ -132,7 +127,7 @@ static int count_computed(const LKernel *k) {
     int n = 0;
     for (int i = 0; i < k->computes.n; i++) {
         const Op *op = k->computes.v[i];
-        n += op_has(op, OPT_ELEM) && !passes_on(op);
+        n += op_has(op, OPT_ELEM) && !plan_passes_on(op);
     }
     return n;
 }

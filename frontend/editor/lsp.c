@@ -279,13 +279,18 @@ static bool change_document(Lsp *l, const RtJson *params) {
     return ok;
 }
 
+/* Begins a message that the server sends by itself, whose parameters follow. */
+static void begin_message(Json *j, const char *method) {
+    json_object(j, NULL);
+    json_text(j, "jsonrpc", "2.0");
+    json_text(j, "method", method);
+}
+
 static void tell_nothing(Ctx *c, void *arg) {
     Call *call = arg;
     StrBuf b = sb_new(c->a);
     Json j = {.b = &b};
-    json_object(&j, NULL);
-    json_text(&j, "jsonrpc", "2.0");
-    json_text(&j, "method", "textDocument/publishDiagnostics");
+    begin_message(&j, "textDocument/publishDiagnostics");
     json_object(&j, "params");
     json_text(&j, "uri", call->method);
     json_array(&j, "diagnostics");
@@ -316,10 +321,8 @@ static void ask_to_watch(Ctx *c, void *arg) {
     Call *call = arg;
     StrBuf b = sb_new(c->a);
     Json j = {.b = &b};
-    json_object(&j, NULL);
-    json_text(&j, "jsonrpc", "2.0");
+    begin_message(&j, "client/registerCapability");
     json_text(&j, "id", "watch");
-    json_text(&j, "method", "client/registerCapability");
     json_object(&j, "params");
     json_array(&j, "registrations");
     json_object(&j, NULL);
@@ -405,9 +408,7 @@ static void tell(Ctx *c, void *arg) {
     Tell *t = arg;
     StrBuf b = sb_new(c->a);
     Json j = {.b = &b};
-    json_object(&j, NULL);
-    json_text(&j, "jsonrpc", "2.0");
-    json_text(&j, "method", "textDocument/publishDiagnostics");
+    begin_message(&j, "textDocument/publishDiagnostics");
     lsp_diagnostics(&j, t->d);
     json_end(&j);
     send_text(t->l, c->a, &b);

@@ -152,8 +152,7 @@ static void narrow(Elab *e, const Op *op, const char *why) {
     if (above ? at <= o->least : at >= o->most) return;
     *(above ? &o->least : &o->most) = at;
     o->why = why;
-    double first = (double)(float)o->first;
-    if (first < o->least || first > o->most)
+    if (!module_option_fits(o))
         diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);
 }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli_predict.h"
-#include "cli_options.h"
 
 typedef struct {
     RtCli *c;
@@ -242,19 +241,11 @@ static int explain(Told *t) {
     return RT_EXIT_OK;
 }
 
-/* Whether values were set that a session takes from the weights alone. */
-static bool sets_what_weights_say(const RtCli *c) {
-    gnnc_option o = {.struct_size = sizeof o};
-    for (int i = 0; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++)
-        if (o.is_set && (i >= RT_CLI_N_OPTIONS || strcmp(o.name, "fanout") == 0)) return true;
-    return false;
-}
-
 int rt_cli_explain(RtCli *c) {
     RtCliServed s = {.graph = NULL};
     Told t = {.c = c, .s = &s};
     if (!c->rows) return failed(c, "explain: this was compiled without --explain");
-    if (sets_what_weights_say(c))
+    if (rt_cli_sets_what_weights_say(c))
         return failed(c, "explain: the weights say what --set and --fanout would");
     int code = explain(&t);
     gnnc_explanation_destroy(t.e);

@@ -16,7 +16,7 @@
 #define OWN(name, value, option, help) {name, value, help, RT_OPT_OWN, 0, option, NULL, {{0, 0}}}
 #define BYTES(name, option, help)      {name, "N", help, RT_OPT_BYTES, 0, option, NULL, {{0, 0}}}
 #define SET(name, option, to, help)    {name, NULL, help, RT_OPT_SET, 0, option, NULL, {{to, 0}}}
-#define ASK(name, kind, help)          {name, NULL, help, kind, 0, NULL, NULL, {{0, 0}}}
+#define ASK(name, value, kind, help)   {name, value, help, kind, 0, NULL, NULL, {{0, 0}}}
 #define WORDS(name, value, option, too, help, ...) \
     {name, value, help, RT_OPT_SET, 0, option, too, {__VA_ARGS__}}
 /* clang-format on */
@@ -27,14 +27,7 @@ const RtCliOption rt_cli_options[] = {
     OWN("--lr", "X", "lr", NULL),
     OWN("--weight-decay", "X", "weight_decay", NULL),
     OWN("--seed", "N", "seed", NULL),
-    {"--set",
-     "NAME=VALUE",
-     "an option of the model or of the trainer, hidden=64",
-     RT_OPT_ANY,
-     0,
-     NULL,
-     NULL,
-     {{0, 0}}},
+    ASK("--set", "NAME=VALUE", RT_OPT_ANY, "an option of the model or of the trainer, hidden=64"),
     IN_CLI(
         "--seeds", "N", RT_OPT_TIMES, seeds,
         "train: train N times, with --seed and the numbers after it; print means and deviations. "
@@ -120,15 +113,8 @@ const RtCliOption rt_cli_options[] = {
     WORDS("--maps", "device|host|check", "device_maps", "check_maps",
           "on a GPU: who builds index arrays when data are loaded; check: both, compared", {1, 0},
           {0, 0}, {1, 1}),
-    {"--help",
-     NULL,
-     "or -h: this text; --help=json: the options that --set takes",
-     RT_OPT_HELP,
-     0,
-     NULL,
-     NULL,
-     {{0, 0}}},
-    ASK("--version", RT_OPT_VERSION, "or -V: versions of model, compiler and library"),
+    ASK("--help", NULL, RT_OPT_HELP, "or -h: this text; --help=json: the options that --set takes"),
+    ASK("--version", NULL, RT_OPT_VERSION, "or -V: versions of model, compiler and library"),
     {NULL, NULL, NULL, RT_OPT_TEXT, 0, NULL, NULL, {{0, 0}}},
 };
 

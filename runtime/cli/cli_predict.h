@@ -29,7 +29,10 @@ int rt_cli_start_first(RtCli *c);
  *   out  [n, ..] zeros */
 int rt_cli_predict_seeds(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *out);
 
-/* cli_serve.c: a session over --data with --weights; close it whatever open gave. */
+/* cli_serve.c: whether options of the model or the fan-out were set, which a session takes from the
+ * weights alone. */
+bool rt_cli_sets_what_weights_say(const RtCli *c);
+/* A session over --data with --weights; close it whatever open gave. */
 typedef struct RtCliServed {
     gnnc_graph *graph;
     gnnc_model *model;

@@ -8,20 +8,25 @@
 
 enum { MOST_ROWS = 4096 }; /* of more a pass over the whole graph, by all threads, is faster */
 
+bool rt_cli_sets_what_weights_say(const RtCli *c) {
+    gnnc_option o = {.struct_size = sizeof o};
+    for (int i = 0; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++)
+        if (o.is_set && (i >= RT_CLI_N_OPTIONS || strcmp(o.name, "fanout") == 0)) return true;
+    return false;
+}
+
 /* What a session has no word for. */
 static bool asks_for_trainer(const RtCli *c) {
-    static const char *const of[] = {"max_memory",  "spill", "variant", "amx",
-                                     "check_times", "at",    "fanout"};
+    static const char *const of[] = {"max_memory", "spill", "variant", "amx", "check_times", "at"};
     for (int i = 0; i < gnnc_trainer_n_options(c->t); i++) {
         gnnc_option o = {.struct_size = sizeof o};
         gnnc_trainer_option(c->t, i, &o);
-        if (o.is_set && i >= RT_CLI_N_OPTIONS) return true; /* the model's own */
         for (size_t k = 0; k < sizeof of / sizeof *of; k++)
             if (o.is_set && strcmp(o.name, of[k]) == 0) return true;
         if (strcmp(o.name, "device") == 0 && o.is_set && strcmp(o.text_value, "cpu") != 0)
             return true;
     }
-    return c->profile || c->trace || c->resume || c->seeds;
+    return rt_cli_sets_what_weights_say(c) || c->profile || c->trace || c->resume || c->seeds;
 }
 
 /* Links are the trainer's: a session scores pairs, whatever edges there are. */
