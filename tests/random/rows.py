@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Are rows predicted by themselves those of a prediction of all rows, and scores of pairs those of the edges they are?
 
-    rows.py NAME WEIGHTS DATA PREDICTION NEAR     libNAME.so of --emit=infer, beside where this runs; PREDICTION.npy, and
-                                                  of a model of links PREDICTION.csv with their ends
+    rows.py NAME WEIGHTS DATA PREDICTION NEAR [NOISY ..]
+                                   libNAME.so of --emit=infer, beside where this runs; PREDICTION.npy, and of a model of
+                                   links PREDICTION.csv with their ends; NOISY.npy, predictions by weights with noise
+                                   of rounding's size: how far rounding moves a row whose terms cancel
 
 Exit status 0 or 1, with the row that differs."""
 import csv
@@ -15,9 +17,17 @@ from graph import npy  # noqa: E402
 from sessions import Library, Session  # noqa: E402
 
 
-def apart(got, want, near):
+NOISES = 10  # Rounding of two programs is as much as so many times what the noise does.
+
+
+def apart(got, want, near, moved):
+    """Whether a row is further from another than `near` of its largest value and what noise `moved` its values explain."""
     scale = max([abs(v) for v in want if v == v] + [1e-30])
-    return any((x == x) != (y == y) or abs(x - y) > near * scale for x, y in zip(got, want))
+    return any((x == x) != (y == y) or abs(x - y) > near * scale + NOISES * moved for x, y in zip(got, want))
+
+
+def largest_move(want, noisy):
+    return max([abs(x - y) for x, y in zip(want, noisy) if x == x and y == y] + [0])
 
 
 def scores(session, pairs, kind):
@@ -30,7 +40,7 @@ def scores(session, pairs, kind):
     return None if status else list(out)[:n]
 
 
-def links(session, want, path, near):
+def links(session, want, path, near, noisy):
     """What kind an edge is of only the model tells: one of its kinds must give its score."""
     with open(path, newline="", encoding="utf-8") as f:
         pairs = [(int(row[0]), int(row[1])) for row in list(csv.reader(f))[1:]]
@@ -39,12 +49,13 @@ def links(session, want, path, near):
     got = [x for x in (scores(session, pairs, kind) for kind in range(sizes[2])) if x]
     scale = max([abs(v) for v in want if v == v] + [1e-30])
     for i, x in enumerate(want):
-        if not any((g[i] != g[i]) if x != x else abs(g[i] - x) <= near * scale for g in got):
+        most = near * scale + NOISES * max([largest_move([x], [n[i]]) for n in noisy] + [0])
+        if not any((g[i] != g[i]) if x != x else abs(g[i] - x) <= most for g in got):
             sys.exit(f"pair {pairs[i]} has the score {[g[i] for g in got]}, edge {i} of all {x}")
 
 
 def main():
-    name, weights, data, prediction, near = sys.argv[1:]
+    name, weights, data, prediction, near = sys.argv[1:6]
     library = Library(name)
     model, status = library.model(weights)
     session = Session(library, model, library.graph(data))
@@ -53,18 +64,19 @@ def main():
     if status or session.status:
         sys.exit(f"status {status or session.status}: {session.error()}")
     want, _, _ = npy(prediction + ".npy")
+    noisy = [npy(path + ".npy")[0] for path in sys.argv[6:]]
     if os.path.exists(prediction + ".csv"):
-        return links(session, want, prediction + ".csv", float(near))
+        return links(session, want, prediction + ".csv", float(near), noisy)
     width, rows = session.width, session.rows
     for ids in [[i] for i in range(rows)] + [list(range(rows))]:
         status, got = session.predict(ids)
         if status:
             sys.exit(f"status {status}: {session.error()}")
         for k, i in enumerate(ids):
-            mine, whole = got[k * width:(k + 1) * width], want[i * width:(i + 1) * width]
-            if apart(mine, whole, float(near)):
+            mine, row = got[k * width:(k + 1) * width], slice(i * width, (i + 1) * width)
+            whole = want[row]
+            if apart(mine, whole, float(near), max([largest_move(whole, n[row]) for n in noisy] + [0])):
                 sys.exit(f"row {i} of {len(ids)} is {mine[:8]}, of all rows {whole[:8]}")
-
 
 
 main()
