@@ -2,7 +2,7 @@
 """gnnc fmt changes layout and nothing else.  usage: fmt.py GNNC TOP
 
 Of every .gnn file of the tree, and every model on the pages of docs/ and in README.md: what fmt makes of it
-is left alone by a second fmt, and gives the same graph IR but for positions; or neither text can be read.
+is left alone by a second fmt, and, where it is another text, gives the same graph IR but for positions; or neither text can be read.
 The shipped models have the layout.  Prints `N passed, N failed`."""
 import concurrent.futures
 import glob
@@ -30,8 +30,8 @@ def texts(gnnc, top):
                 yield f"{page}#{i}", top, m.group(1).encode()
 
 
-def fmt(gnnc, text, *options):
-    r = subprocess.run([gnnc, "fmt", *options], input=text, capture_output=True)
+def fmt(gnnc, text):
+    r = subprocess.run([gnnc, "fmt"], input=text, capture_output=True)
     return r.returncode, r.stdout, r.stderr
 
 
@@ -46,19 +46,36 @@ def graph(gnnc, text, folder):
 
 
 def wrong(gnnc, name, folder, text):
+    """What fmt makes of it, or None where it cannot be read; and what is wrong, or None."""
     code, once, said = fmt(gnnc, text)
     if code:
         place = re.match(rb"<stdin>:\d+:\d+: error: ", said)
-        return None if code == 1 and place and not once else f"fmt ends with {code}: {said.decode()}"
-    if fmt(gnnc, once)[1] != once:
-        return "fmt of what fmt made changes it"
-    if fmt(gnnc, once, "--check")[0] != 0:
-        return "fmt --check refuses what fmt made"
+        return None, None if code == 1 and place and not once else f"fmt ends with {code}: {said.decode()}"
     if len(re.findall(rb"[^ \n]*#", once)) != len(re.findall(rb"[^ \n]*#", text)):
-        return "a comment is lost"
-    if graph(gnnc, text, folder) != graph(gnnc, once, folder):
-        return "the graph IR is another one"
-    return None
+        return once, "a comment is lost"
+    if once != text and graph(gnnc, text, folder) != graph(gnnc, once, folder):
+        return once, "the graph IR is another one"
+    return once, None
+
+
+def changed_again(gnnc, made):
+    """Names of those in made, {name: what fmt made}, that a second fmt changes, all by one call, and then --check refuses."""
+    with tempfile.TemporaryDirectory() as work:
+        paths = {name: os.path.join(work, f"{i}.gnn") for i, name in enumerate(made)}
+        for name, path in paths.items():
+            with open(path, "wb") as f:
+                f.write(made[name])
+        refused = subprocess.run([gnnc, "fmt", "--check", *paths.values()], capture_output=True, text=True)
+        for name, path in paths.items():
+            if path in refused.stdout.splitlines():
+                yield f"{name}: fmt --check refuses what fmt made"
+        again = subprocess.run([gnnc, "fmt", *paths.values()], capture_output=True, text=True)
+        if again.returncode or refused.returncode not in (0, 1) or refused.stderr:
+            yield f"fmt of what fmt made: {refused.stderr}{again.stderr}"
+        for name, path in paths.items():
+            with open(path, "rb") as f:
+                if f.read() != made[name]:
+                    yield f"{name}: fmt of what fmt made changes it"
 
 
 def check_files(gnnc, work):
@@ -105,18 +122,22 @@ def check_files(gnnc, work):
 
 def main(gnnc, top):
     gnnc, top = os.path.abspath(gnnc), os.path.abspath(top)
-    failures, count = [], 0
+    failures, count, made = [], 0, {}
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "2"))) as pool:
         found = [(t[0], pool.submit(wrong, gnnc, *t)) for t in texts(gnnc, top)]
-        for name, why in found:
+        for name, result in found:
             count += 1
-            if why.result():
-                failures.append(f"{name}: {why.result()}")
+            once, why = result.result()
+            if why:
+                failures.append(f"{name}: {why}")
+            if once is not None:
+                made[name] = once
+    failures += changed_again(gnnc, made)
     for pattern in SHIPPED:
         for path in sorted(glob.glob(os.path.join(top, pattern))):
             count += 1
             with open(path, "rb") as f:
-                if fmt(gnnc, f.read(), "--check")[0]:
+                if f.read() != made.get(os.path.relpath(path, top)):
                     failures.append(f"{os.path.relpath(path, top)} has not the layout of gnnc fmt")
     with tempfile.TemporaryDirectory() as work:
         for what, ok in check_files(gnnc, work):
