@@ -1,15 +1,18 @@
-/* PostgreSQL databases, read in one transaction that sees what was there when it began.  Numbers
- * come in binary form; whatever else is a text of the server's. */
+/* PostgreSQL databases, read in one transaction that sees what was there when it began.  Whole
+ * numbers and doubles come in binary form; whatever else is a text of the server's. */
 #include <endian.h>
 #include <libpq-fe.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/data/csv.h"
+#include "runtime/data/number.h"
 #include "source.h"
 
-/* How a column comes. */
-typedef enum { AS_TEXT, AS_INT8, AS_FLOAT8 } Form;
+/* How a column comes; AS_NUMBER: as the text of a number. */
+typedef enum { AS_TEXT, AS_NUMBER, AS_INT8, AS_FLOAT8 } Form;
 
 typedef struct {
     PGconn *db;
@@ -104,6 +107,11 @@ static const char columns_sql[] =
     "END "
     "WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 
+/* A text whose order is that of its bytes, whatever the database's language. */
+#define BY_BYTES "::text COLLATE \"C\""
+
+/* A float4 is the number that its text says, 0.1, as in a copy of the database, and not the nearest
+ * of 24 bits. */
 static const struct {
     const char *type;
     rt_declared declared;
@@ -114,13 +122,13 @@ static const struct {
     {"int4", RT_DECLARED_INTEGER, "", "::int8", AS_INT8},
     {"int8", RT_DECLARED_INTEGER, "", "::int8", AS_INT8},
     {"bool", RT_DECLARED_BOOLEAN, "", "::int4::int8", AS_INT8},
-    {"float4", RT_DECLARED_REAL, "", "::float8", AS_FLOAT8},
+    {"float4", RT_DECLARED_REAL, "", "::text::float8", AS_FLOAT8},
     {"float8", RT_DECLARED_REAL, "", "::float8", AS_FLOAT8},
-    {"numeric", RT_DECLARED_REAL, "", "::text", AS_TEXT},
-    {"money", RT_DECLARED_REAL, "", "::numeric::text", AS_TEXT},
-    {"date", RT_DECLARED_TIME, "", "::text", AS_TEXT},
-    {"timestamp", RT_DECLARED_TIME, "", "::text", AS_TEXT},
-    {"timestamptz", RT_DECLARED_TIME, "(", " AT TIME ZONE 'UTC')::text", AS_TEXT},
+    {"numeric", RT_DECLARED_REAL, "", "::text", AS_NUMBER},
+    {"money", RT_DECLARED_REAL, "", "::numeric::text", AS_NUMBER},
+    {"date", RT_DECLARED_TIME, "", BY_BYTES, AS_TEXT},
+    {"timestamp", RT_DECLARED_TIME, "", BY_BYTES, AS_TEXT},
+    {"timestamptz", RT_DECLARED_TIME, "(", " AT TIME ZONE 'UTC')" BY_BYTES, AS_TEXT},
     {"bytea", RT_DECLARED_BLOB, "", " IS NULL", AS_TEXT},
 };
 
@@ -139,7 +147,7 @@ static const char *cast_of(RtSource *s, const char *name, const char *before, co
 static bool put_column(RtSource *s, RtSourceTable *t, int i, const char *name, const char *type) {
     Asked *asked = t->state;
     RtSourceColumn *c = &t->columns[i];
-    const char *before = "", *after = "::text";
+    const char *before = "", *after = BY_BYTES;
     c->name = name;
     c->declared = RT_DECLARED_TEXT;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
@@ -251,18 +259,17 @@ static gnnc_status read_table(RtSource *s, int table, const char *const *oids, R
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-/* Adds ORDER BY n columns to a statement. Texts are ordered by their bytes, NULL before all, as
- * SQLite does; what has no order of its own, such as json, as a text. */
+/* Adds ORDER BY n columns to a statement, NULL before all, as SQLite does. A column is ordered by
+ * what is selected of it, texts by their bytes; but decimals as numbers, of the table, as their
+ * name alone is that of the text which is selected. */
 static void put_order(SourceSql *sql, const RtSourceTable *t, const int *order, int n) {
     const Asked *asked = t->state;
     for (int i = 0; i < n; i++) {
-        bool text = t->columns[order[i]].declared == RT_DECLARED_TEXT;
+        bool number = asked->form[order[i]] == AS_NUMBER;
         source_sql(sql, i ? ", " : " ORDER BY ");
-        if (text)
-            source_sql(sql, asked->cast[order[i]]);
-        else
-            source_sql_name(sql, t->columns[order[i]].name);
-        source_sql(sql, text ? " COLLATE \"C\" NULLS FIRST" : " NULLS FIRST");
+        source_sql(sql, number ? "gnnc." : asked->cast[order[i]]);
+        if (number) source_sql_name(sql, t->columns[order[i]].name);
+        source_sql(sql, " NULLS FIRST");
     }
 }
 
@@ -288,6 +295,7 @@ static gnnc_status begin_rows(RtSource *s, int table, const int *column, int n, 
     }
     source_sql(&sql, " FROM ");
     source_sql_name(&sql, t->name);
+    source_sql(&sql, " AS gnnc");
     put_order(&sql, t, order, source_order(t, order));
     if (!sql.text) return rt_fail_nomem(err, t->name);
     gnnc_status st = tell(s, sql.text, err);
@@ -306,6 +314,19 @@ static gnnc_status next_batch(RtSource *s, RtError *err) {
     return GNNC_OK;
 }
 
+/* The number that a text says. As SQLite keeps decimals: one that is whole, 5.00, is an integer. */
+static RtDatum number_of(const char *text, size_t n) {
+    enum { MOST_BITS = 51 }; /* of the whole numbers that SQLite makes integers */
+    const char *end;
+    int64_t whole;
+    if (rt_cell_integer(text, &whole)) return (RtDatum){.type = RT_DATUM_INTEGER, .i = whole};
+    double v = rt_strtod(text, &end);
+    if (end != text + n) return (RtDatum){.type = RT_DATUM_TEXT, .s = text, .n = n};
+    if (v == floor(v) && fabs(v) < ldexp(1, MOST_BITS))
+        return (RtDatum){.type = RT_DATUM_INTEGER, .i = (int64_t)v};
+    return (RtDatum){.type = RT_DATUM_REAL, .d = v};
+}
+
 /* Sets *c to the i-th value of the present row. False: a number of another size, which no honest
  * server sends. */
 static bool read_cell(const Postgres *x, int i, RtDatum *c) {
@@ -316,6 +337,10 @@ static bool read_cell(const Postgres *x, int i, RtDatum *c) {
     if (PQgetisnull(x->batch, x->at, i)) return true;
     if (x->form[i] == AS_TEXT) {
         *c = (RtDatum){.type = RT_DATUM_TEXT, .s = v, .n = n};
+        return true;
+    }
+    if (x->form[i] == AS_NUMBER) {
+        *c = number_of(v, n);
         return true;
     }
     if (n != sizeof bits) return false;

@@ -45,6 +45,33 @@ TEST(numbers_are_of_eight_bytes) {
             CHECK_MSG(strstr(err.text, "shop: t: row 1: a number of another size"), "%s", err.text);
         }
 }
+
+/* Decimals are what a copy in SQLite has: whole ones integers, others reals. */
+TEST(decimals_are_numbers) {
+    static const struct {
+        const char *text;
+        rt_datum_type type;
+        int64_t i;
+        double d;
+    } of[] = {
+        {"5", RT_DATUM_INTEGER, 5, 0},
+        {"-5.00", RT_DATUM_INTEGER, -5, 0},
+        {"9223372036854775807", RT_DATUM_INTEGER, INT64_MAX, 0},
+        {"2251799813685247.0", RT_DATUM_INTEGER, 2251799813685247, 0},
+        {"2251799813685248.0", RT_DATUM_REAL, 0, 0x1p51},
+        {"9223372036854775808", RT_DATUM_REAL, 0, 0x1p63},
+        {"1.50", RT_DATUM_REAL, 0, 1.5},
+    };
+    RtDatum c;
+    RtError err = {""};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const char *text = of[i].text;
+        CHECK(read_one(AS_NUMBER, text, (int)strlen(text), &c, &err) == GNNC_OK);
+        CHECK_MSG(c.type == of[i].type, "%s", text);
+        CHECK_MSG(c.type == RT_DATUM_REAL ? c.d == of[i].d : c.i == of[i].i, "%s", text);
+    }
+    CHECK(read_one(AS_NUMBER, "NaN", 3, &c, &err) == GNNC_OK && isnan(c.d));
+}
 #endif
 
 TEST_MAIN()
