@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tasks of databases, from the question to the prediction: `gnnc import --predict`, the starter as it is printed, and what it
 must not read.  usage: tasks.py GNNC TOP.  Prints `N passed, N failed`."""
+import calendar
 import csv
 import filecmp
 import json
@@ -215,6 +216,40 @@ def of_the_shop():
             INSERT INTO staff VALUES (10, 'Eva', 2); INSERT INTO store VALUES (3, 10)""",
         "orders_behind_the_time_asked_at": order.format("2024-05-04 00:00:01"),
     }, {"a row of the time asked at": order.format("2024-05-04")})
+    between_two_times(asked, order.format("2024-03-10"))
+    fitted_before_validation()
+
+
+def between_two_times(asked, order):
+    """One batch asks at several times, and a row tells those that are asked after it alone."""
+    database("between.db", shop, order)
+    rc, told = asked.imports("between.db", "between", "--like", "shop")
+    check("between is imported as shop was", rc == 0, told)
+    rc, told = run("./shop.x", "predict", "--data", "between", "--weights", "shop.weights", "--out", "between.npy")
+    check("between is predicted", rc == 0, told)
+    times = npy("shop/node.task.time.npy", "d")
+    check("the same is asked", times == npy("between/node.task.time.npy", "d"))
+    one, other, of_march = asked.before[2], npy("between.npy"), calendar.timegm((2024, 3, 10, 0, 0, 0))
+    wide = len(one) // len(times)
+    differ = [max(abs(a - b) for a, b in zip(one[wide * i:][:wide], other[wide * i:][:wide])) for i in range(len(times))]
+    before, after = (max(d for d, t in zip(differ, times) if (t < of_march) == early) for early in (True, False))
+    check("a row is read by who is asked after it, and by nobody else", len(one) == len(other) and before < 1e-5 and after > 1e-3, f"{before} {after}")
+
+
+def fitted_before_validation():
+    """Means and names are those of rows before the first time that is held out, also of tables that have the times of others."""
+    def made(name, day):
+        database(f"{name}.db", shop, day and f"""INSERT INTO orders VALUES (9001, 2000006, 2000006, '{day}', 1000);
+            INSERT INTO "Order Lines" VALUES (9001, 1, 2, 700); INSERT INTO returned VALUES (9001, 1, 'eaten')""")
+        rc, told = run(GNNC, "import", f"{name}.db", "-o", name, "--force", *SHOP)
+        check(f"{name} is imported", rc == 0, told)
+        with open(f"{name}/schema.json", encoding="utf-8") as f:
+            nodes = json.load(f)["nodes"]
+        return [nodes["orders"]["columns"]["total"]["encoder"], nodes["Order_Lines"]["columns"]["pieces"]["encoder"],
+                nodes["returned"]["columns"]["reason"]["names"]]
+    plain, late, early = made("fitted", ""), made("fitted.late", "2024-04-20 00:00:00"), made("fitted.early", "2024-04-19 23:59:59")
+    check("rows from validation on tell nothing", plain == late, f"{plain} {late}")
+    check("rows before it do", early[0] != plain[0] and early[1] != plain[1] and "eaten" in early[2], f"{plain} {early}")
 
 
 # Lines and what was returned of them are too far from the customer for the starter.
