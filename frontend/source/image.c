@@ -15,6 +15,7 @@
 #endif
 #if SOURCE_HAVE_JPEG
 #include <jpeglib.h>
+#include <jerror.h>
 #include <setjmp.h>
 #endif
 
@@ -69,6 +70,12 @@ static void jpeg_says(j_common_ptr info) {
     (void)info;
 }
 
+/* Where data end too early, or are damaged, the library warns and makes the rest grey. */
+static void jpeg_warns(j_common_ptr info, int level) {
+    int what = info->err->msg_code;
+    if (level < 0 && (what == JWRN_HIT_MARKER || what == JWRN_HUFF_BAD_CODE)) jpeg_failed(info);
+}
+
 /* Reads all rows of a JPEG file. The library leaves by longjmp if it cannot. */
 static void read_rows(struct jpeg_decompress_struct *info, Picture *p) {
     while (info->output_scanline < info->output_height) {
@@ -85,6 +92,7 @@ static const char *read_jpeg(FILE *f, Picture *p) {
     info.err = jpeg_std_error(&error.base);
     error.base.error_exit = jpeg_failed;
     error.base.output_message = jpeg_says;
+    error.base.emit_message = jpeg_warns;
     if (setjmp(error.out)) {
         jpeg_destroy_decompress(&info);
         return "a JPEG file that cannot be read";

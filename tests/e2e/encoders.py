@@ -298,7 +298,7 @@ def images():
     run(GNNC, "import", "pictures", "-o", "p2", "--like", "p1")
     check("like other images", bytes_of("p2/node.shot.photo.npy") == bytes_of("p1/node.shot.photo.npy"))
     for name, data, says in (("a.png", None, "'a.png' is no file that is there"), ("a.png", files["a.png"][:60], "is a PNG file that"), ("a.png", b"GIF89a..", "neither a PNG nor"),
-                             ("b.jpg", files["b.jpg"][:20], "is a JPEG file that"), ("a.png", png(1, 1, lambda x, y: (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)), "is a PNG file that")):
+                             ("b.jpg", files["b.jpg"][:20], "is a JPEG file that"), ("b.jpg", files["b.jpg"][:-4], "is a JPEG file that"), ("a.png", png(1, 1, lambda x, y: (0, 0, 0)).replace(struct.pack(">II", 1, 1), struct.pack(">II", 1 << 20, 1 << 20)), "is a PNG file that")):
         os.remove(f"pictures/{name}")
         if data is not None:
             with open(f"pictures/{name}", "wb") as f:
