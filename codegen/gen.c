@@ -354,7 +354,7 @@ LStmt *cg_close_scope(Gen *g) {
     g->scope = s->parent;
     append_stmt(g->scope, st);
     if (st->kind == L_FOR && st->range != LR_SEGMENT && !has_loop(st->body)) {
-        int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_FORM_COLUMNS);
+        int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_LOWER_COLUMNS);
         st->sched.vector = true;
         st->sched.unroll =
             st->range == LR_EXTENT && expr_is_const(st->extent, &extent) && extent <= max_unrolled;

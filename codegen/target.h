@@ -39,7 +39,7 @@ typedef struct Target {
     /* *to gets the processor that the options name; NULL: passes need not know it.  False after
      * diagnostics. */
     bool (*find_machine)(Ctx *c, const TargetOptions *o, TargetMachine *to);
-    /* Of a device: the passes over the plan that run after `form-kernels` for it alone, those of
+    /* Of a device: the passes over the plan that run after `lower-kernels` for it alone, those of
      * its libraries and its driver among them; NULL: the target is no device. */
     const char *plan_passes;
     /* Passes over each kernel's loops before it is emitted, "fission,schedule"; NULL = none. */

@@ -148,7 +148,7 @@ static bool begin_plan(Interpreted *x) {
     if (!x->plan) return true;
     if (!(x->plan->flags & PLAN_STEPS)) {
         diag_add(x->c, DIAG_E0519, (Span){0},
-                 "the plan has no steps yet: it was stopped before the pass that forms kernels");
+                 "the plan has no steps yet: it was stopped before 'lower-kernels'");
         return false;
     }
     x->loops = loop_run_new(x->c, x->plan, x->in);

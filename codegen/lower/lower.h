@@ -31,9 +31,10 @@ typedef struct {
     bool gemm;      /* a contract that is made by a library's matrix product */
     bool spmm; /* a segment sum for a library's sparse product: a kernel with nothing else in it */
     int root;  /* a root of the kernel that is being made: its place in Gen.roots */
-    int name_number;  /* in names: its place among the others, or among dumps, which change no name
-                       */
-    bool overwritten; /* its buffer is used again by another value, from that one's step on */
+    int name_number; /* in names: its place among the others, or among dumps, which change no name
+                      */
+    const Op *wanted_by; /* a reader that takes it from memory; NULL = none must */
+    bool overwritten;    /* its buffer is used again by another value, from that one's step on */
 } OpInfo;
 
 /* How a root's kernel reads the stored value `base`: at the root's own index, at other indices. */
@@ -47,6 +48,7 @@ typedef VEC(CgRead) CgReads;
 enum { CG_PLACES = 32 };
 
 typedef struct {
+    PassCtx *pc;
     Ctx *c;
     Arena *a;
     Module *m;
@@ -318,28 +320,18 @@ void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
  * apart into registers. */
 void cg_close_outer_loop(Gen *g);
 
-/* ---- units: what is made by one step (plan_units.c) ------------------------- */
-typedef enum {
-    UNIT_ROWS,
-    UNIT_LONG,
-    UNIT_CONCAT,
-    UNIT_GEMM,
-    UNIT_RANK,
-    UNIT_CALL,
-    UNIT_LOOP,
-    UNIT_EFFECT
-} FusionGroupKind;
-
-typedef VEC(const Op *) OpList;
+/* ---- fusions: what is made by one kernel or call (plan_units.c) ------------- */
 /* Whether the op is in the list. */
 bool cg_has_op(const OpList *v, const Op *op);
 /* Whether the map is in the list. */
 bool cg_has_map(const MapList *v, const Map *m);
 
+/* A fusion, and what follows from its roots. */
 typedef struct {
-    FusionGroupKind kind;
+    PFusion *fusion;
+    PFusionKind kind;
     OpList roots;
-    /* UNIT_ROWS */
+    /* PF_ROWS */
     bool same_spaces;    /* all roots are elementwise, or sums of segments, over the same spaces */
     bool has_sum;        /* one is a sum */
     bool several_shapes; /* roots of several shapes, or several sums: lower_group.c */
@@ -357,11 +349,14 @@ typedef struct {
 typedef struct {
     FusionGroup *v;
     int n, cap;
-    int *group_of; /* by Op.id: the unit that makes it; -1: none */
+    int *group_of; /* by Op.id: the fusion that makes it; -1: none */
 } FusionGroups;
 
-/* Forms the fusion groups of the function: each is computed by one kernel or library call. */
-FusionGroups cg_form_groups(Lower *lo);
+/* The fusions of the function.  False after diagnostics: somebody has edited them, and they are
+ * none of this function. */
+bool cg_find_groups(Lower *lo, const PFusions *of, FusionGroups *to);
+/* The kind of fusion that makes op. */
+PFusionKind cg_fusion_kind(const Lower *lo, const Op *op);
 bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */
 /* What the kernel of root reads, each stored value once. */
 const CgReads *cg_reads(const Lower *lo, const Op *root);
@@ -394,33 +389,32 @@ void cg_lower_gemm(Lower *lo, const Op *op);
 int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner,
                       const char *suffix);
 
-/* ---- plan (plan_bufs.c, plan_form.c) ------------------------------------------- */
+/* ---- plan (plan_bufs.c, plan_storage.c, plan_form.c) -------------------------------------------
+ */
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
-/* A copy of a stored value to the buffer of an output or of a variable: ids of buffers. */
-typedef struct {
-    const Op *effect; /* the output or assignment */
-    int from, to;
-} CgCopy;
-
-typedef struct {
-    Lower *lo;
-    FusionGroups groups;
-    VEC(CgCopy) copies_at_output; /* copies that are made where the output stands */
-    VEC(CgCopy) copies_at_end;    /* copies that are made at the end of the phase */
-} CgBuild;
-
-void cg_bind_buffers(CgBuild *b); /* plan_bind.c: of all units */
+/* For a pass over the plan: names of what the plan has. */
+Lower cg_lower(PassCtx *pc, Plan *p);
+/* Goes to function f: decides what becomes of each of its operations.  False after diagnostics. */
+bool cg_enter_func(Lower *lo, Func *f);
+/* Goes back to the function around the body of a loop. */
+void cg_back_to(Lower *lo, const Lower *around);
+/* An op that reads the old value which an `assign` (of a variable) or `next` (of a loop's operand)
+ * replaces. */
+Op cg_replaced_value(const Op *assign);
+/* The op that stands for result k of a call or loop; NULL: nobody reads it. */
+const Op *cg_result_of(const OpList *roots, int k);
 int cg_buf(const Lower *lo, const Op *op);
 /* A new buffer of the plan, with `count` elements of type dt and a name that no other has. */
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count);
 /* A new temporary buffer of the phase. */
 int cg_temp_buf(Lower *lo, const char *name, DType dt, const Expr *count);
+/* The buffer of an output of the phase. */
+int cg_output_buf(Lower *lo, const Op *out);
 /* The buffer of a source op: data, variable, input or saved value. */
 int cg_input_buf(Lower *lo, const Op *op);
 bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
-int cg_saved_buf(Lower *lo, const char *name, const Type *t); /* an output of @load */
 int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
 /* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_global_ids_buf(Lower *lo, Space *s);

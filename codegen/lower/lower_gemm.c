@@ -7,6 +7,7 @@
  * change places.  Where a group is scattered, or no stride of an operand is 1, the
  * operand is first copied in the order batch, m, k (or k, n). */
 #include "codegen/lower/lower.h"
+#include "passes/rewrite.h"
 
 #include <string.h>
 
@@ -163,6 +164,11 @@ static MatrixOperand find_or_copy_operand(Lower *lo, const Op *op, const DimGrou
     if (is_readable_layout(&op->type, batch, first, second))
         return (MatrixOperand){.type = op->type, .buf = cg_buf(lo, op)};
     Type want = ordered_type(&op->type, batch, first, second);
+    pass_declined(
+        lo->pc, owner->span, "lower-kernels",
+        "'%s' is not read where it lies by the product '%s', but copied: rows and columns "
+        "are mixed, or none is contiguous",
+        pass_named(op), pass_named(owner));
     return (MatrixOperand){.type = want, .buf = cg_materialize_as(lo, op, &want, owner, suffix)};
 }
 

@@ -79,7 +79,7 @@ static void emit_flat_loop(RowKernel *kernel) {
  * part; 0: no such number is known at compile time. */
 static int64_t choose_tile_width(const Ctx *c, const Expr *size) {
     int64_t n, max_width = pass_threshold(c, PASS_T_ROW),
-               min_width = pass_threshold(c, PASS_T_FORM_TILE);
+               min_width = pass_threshold(c, PASS_T_LOWER_TILE);
     if (!expr_is_const(size, &n)) return 0;
     if (n <= max_width) return n;
     for (int64_t width = max_width; width >= min_width; width--)
@@ -169,7 +169,7 @@ static void emit_row_tiles(RowKernel *kernel, const Env *env, Axes *axes) {
     }
     Axis *axis = &axes->v[0];
     axis->width = choose_tile_width(g->lo->c, axis->space->size);
-    if (axis->width == 0) axis->width = pass_threshold(g->lo->c, PASS_T_FORM_TILE);
+    if (axis->width == 0) axis->width = pass_threshold(g->lo->c, PASS_T_LOWER_TILE);
     axis->tile_number = cg_open_for(g, cg_tile_count(g, axis), "t");
     emit_row_tile(kernel, env, axes, NULL);
     cg_close_scope(g);
@@ -196,7 +196,7 @@ static void emit_innermost_dim(RowKernel *kernel, const Env *env, Space *s) {
 /* Whether the row has several dimensions of constant size that are short together (heads and
  * features); *axes gets them. */
 static bool has_short_rows(RowKernel *kernel, const Type *t, Axes *axes) {
-    int64_t n, n_elements = 1, max_elements = pass_threshold(kernel->g->lo->c, PASS_T_FORM_SHORT);
+    int64_t n, n_elements = 1, max_elements = pass_threshold(kernel->g->lo->c, PASS_T_LOWER_SHORT);
     *axes = (Axes){0};
     for (int k = 1; k < t->rank; k++) {
         if (!expr_is_const(t->dim[k]->size, &n) || n < 1 || n > max_elements) return false;

@@ -70,7 +70,7 @@ const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env,
 /* Closes the innermost open loop, one over an outer dimension. A short one is unrolled, so that
  * local arrays become registers. */
 void cg_close_outer_loop(Gen *g) {
-    int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_FORM_UNROLL);
+    int64_t extent, max_unrolled = pass_threshold(g->lo->c, PASS_T_LOWER_UNROLL);
     LStmt *st = cg_close_scope(g);
     bool small =
         st->range == LR_EXTENT && expr_is_const(st->extent, &extent) && extent <= max_unrolled;

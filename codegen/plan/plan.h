@@ -151,8 +151,35 @@ typedef struct {
     const Expr *rows; /* number of rows that are cut into blocks */
 } PBlocks;
 
+/* What makes the values of a fusion. */
+typedef enum {
+    PF_ROWS,   /* a kernel over rows */
+    PF_SUM,    /* kernels of partial sums over all rows, and of their total */
+    PF_CONCAT, /* kernels that write parts side by side */
+    PF_GEMM,   /* a matrix product of the library */
+    PF_RANK,   /* ranks, by the runtime */
+    PF_CALL,   /* a function of the user's */
+    PF_LOOP,   /* the fusions of its body, again and again */
+    PF_EFFECT, /* an output, or an effect of the host */
+    PF_COPY    /* bytes of one buffer to another */
+} PFusionKind;
+
+typedef VEC(const Op *) OpList;
+typedef VEC(struct PFusion *) PFusions;
+/* Values of a function that are stored and made together, before there are steps that do it
+ * (XLA's fusion).  Passes form, join and lower them (codegen/plan_passes/). */
+typedef struct PFusion {
+    PFusionKind kind;
+    OpList roots;  /* the values, in their order; of PF_CALL and PF_LOOP all results; of PF_EFFECT
+                      and PF_COPY the operation that it is for */
+    int n_bufs;    /* 0 = values have no buffers yet */
+    int *bufs;     /* by root, -1 = it is not stored; PF_LOOP: by operand; PF_COPY: from, to;
+                      PF_EFFECT: none */
+    PFusions body; /* PF_LOOP */
+} PFusion;
+
 /* Why the kernel that makes `root` is not the one that makes `value`, which it reads.  Found where
- * kernels are cut (plan_units.c), said by --report=fusion. */
+ * kernels are formed (plan_units.c), said by --report=fusion. */
 typedef enum {
     UNFUSED_NOT,        /* made with others over the same elements */
     UNFUSED_GATHER,     /* via gathers it: in place it would be computed once per entry */
@@ -182,7 +209,7 @@ typedef enum {
 } UnfusedCause;
 
 /* What follows the name of the reader and the line of `via`, or of the root; of UNFUSED_GATHER
- * "gathered by" stands before that.  (codegen/plan_passes/plan_form.c) */
+ * "gathered by" stands before that.  (codegen/plan_passes/plan_apart.c) */
 const char *plan_unfused_text(UnfusedCause why);
 /* What would put them together; NULL: nothing that can be set. */
 const char *plan_unfused_remedy(UnfusedCause why);
@@ -196,6 +223,7 @@ typedef struct {
 /* The steps of one function of the module. */
 typedef struct {
     const char *name;    /* "train", "load" */
+    PFusions fusions;    /* what is to be lowered to steps, in order */
     VEC(PStep *) steps;  /* in the order in which they run */
     VEC(PBlocks) blocks; /* ranges of steps that may run block by block */
     VEC(PUnfused) apart; /* values that were not fused with their readers, ordered by root */
@@ -212,6 +240,9 @@ enum {
     PLAN_GROUPS = 1 << 4,    /* products for one call of a library were looked for (PGroup) */
     PLAN_LIVES = 1 << 5,     /* PBuf.first and .last of temporaries are right */
     PLAN_SPARSE = 1 << 6,    /* sparse products for a device's library were looked for */
+    PLAN_FUSIONS = 1 << 7,   /* each stored value is in a fusion, and there are no steps yet */
+    PLAN_FORMED = 1 << 8,    /* fusions that can be one kernel were looked for */
+    PLAN_BUFFERS = 1 << 9,   /* fusions have their buffers */
 };
 
 /* The step plan of a module. */
@@ -309,5 +340,6 @@ Plan *plan_parse(Ctx *c, uint32_t file);
 bool plan_in_text(const Ctx *c, uint32_t file);     /* or are there kernels alone? */
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
 bool plan_verify(Ctx *c, const Plan *p);
+bool plan_verify_fusions(Ctx *c, const Plan *p);
 
 #endif

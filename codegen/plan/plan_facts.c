@@ -4,6 +4,11 @@
  *     facts @train {
  *       2: %h args(%h was %x, -, %z) computes(%h, %s) at(3 !gcn.gnn:15:3-20, 12 !gcn.gnn:18:7)
  *
+ * and, before there are steps, which values are made together, in which buffers:
+ *
+ *     fusions @train {
+ *       rows %h, %s in train_h_3, train_s_4
+ *
  * An operation without a result is called `op 12`, by its place in its function; one of another
  * function than the phase's, as of a loop's body, has that in front: `@train.loop %x`. */
 #include "codegen/plan/plan_text.h"
@@ -11,11 +16,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const fact_words[] = {"steps",  "blocks", "epilogues", "joined",
-                                         "groups", "lives",  "sparse"};
+static const char *const fact_words[] = {"steps", "blocks", "epilogues", "joined", "groups",
+                                         "lives", "sparse", "fusions",   "formed", "buffers"};
 const Words plan_fact_words = {fact_words, COUNT(fact_words)};
 static const char *const spmm_words[] = {
     [SPMM_OWN] = "own", [SPMM_AUTO] = "auto", [SPMM_LIBRARY] = "cusparse"};
+static const char *const fusion_words[] = {
+    [PF_ROWS] = "rows", [PF_SUM] = "sum",       [PF_CONCAT] = "concat",
+    [PF_GEMM] = "gemm", [PF_RANK] = "rank",     [PF_CALL] = "call",
+    [PF_LOOP] = "loop", [PF_EFFECT] = "effect", [PF_COPY] = "copy"};
+const Words plan_fusion_words = {fusion_words, COUNT(fusion_words)};
 const Words plan_spmm_words = {spmm_words, COUNT(spmm_words)};
 
 /* The facts of a plan while they are printed. */
@@ -157,6 +167,33 @@ static void print_step_facts(const Facts *f, int i, const PStep *s) {
     sb_puts(f->b, "\n");
 }
 
+/* Prints a fusion: its kind, its values, their buffers; of a loop also the fusions of its body. */
+static void print_fusion(const Facts *f, const PFusion *x, int depth) {
+    sb_printf(f->b, "%*s%s", 2 * depth, "", plan_fusion_words.word[x->kind]);
+    for (int i = 0; i < x->roots.n; i++) {
+        sb_puts(f->b, i ? ", " : " ");
+        print_op_name(f, x->roots.v[i]);
+    }
+    for (int i = 0; i < x->n_bufs; i++)
+        sb_printf(f->b, "%s%s", i ? ", " : " in ",
+                  x->bufs[i] < 0 ? "-" : f->p->bufs.v[x->bufs[i]]->name);
+    if (x->kind == PF_LOOP) {
+        sb_puts(f->b, " {\n");
+        for (int i = 0; i < x->body.n; i++) print_fusion(f, x->body.v[i], depth + 1);
+        sb_printf(f->b, "%*s}", 2 * depth, "");
+    }
+    sb_puts(f->b, "\n");
+}
+
+/* Prints the section "fusions" of a phase. */
+static void print_fusions(const Facts *f, const PPhase *ph) {
+    sb_puts(f->b, "fusions @");
+    ir_name_print(f->b, ph->name);
+    sb_puts(f->b, " {\n");
+    for (int i = 0; i < ph->fusions.n; i++) print_fusion(f, ph->fusions.v[i], 1);
+    sb_puts(f->b, "}\n");
+}
+
 /* Prints a text of the plan, if there is one. */
 static void print_text_field(StrBuf *b, const char *what, const char *text) {
     if (!text) return;
@@ -196,7 +233,7 @@ static void print_sources(StrBuf *b, const Plan *p) {
     sb_puts(b, "}\n");
 }
 
-/* Prints the sections "facts" (values of steps), "plan" and "sources". */
+/* Prints the sections "facts" (values of steps) or "fusions", "plan" and "sources". */
 void plan_print_facts(StrBuf *b, const Plan *p) {
     Facts f = {.b = b, .p = p};
     f.names = NEWN(b->a, const char **, (size_t)p->m->funcs.n + 1);
@@ -204,6 +241,10 @@ void plan_print_facts(StrBuf *b, const Plan *p) {
     for (int i = 0; i < p->phases.n; i++) {
         const PPhase *ph = p->phases.v[i];
         f.f = ph->func;
+        if (p->flags & PLAN_FUSIONS) {
+            print_fusions(&f, ph);
+            continue;
+        }
         sb_puts(b, "facts @");
         ir_name_print(b, ph->name);
         sb_puts(b, " {\n");

@@ -1,8 +1,8 @@
 /* Reads the text form of a step plan (plan_print.c): sections that begin with a word and end with a
  * brace, both in the first column.
  *
- *     buffers { .. }   phase @train { .. }   kernel NAME { .. }   facts @train { .. }   plan { .. }
- *     sources { .. }   module "gcn" { .. }
+ *     buffers { .. }   phase @train { .. }   kernel NAME { .. }   facts @train { .. }
+ *     fusions @train { .. }   plan { .. }   sources { .. }   module "gcn" { .. }
  *
  * The module stands last, for readers, and is read first.  Of a step's line the lexer sees what is
  * no free text: reasons and the note behind `;` are taken as they are.  The text may be hostile:
@@ -311,13 +311,13 @@ static bool parse_plan_kernel(PlanReader *r) {
     return true;
 }
 
-/* Reads the section "facts @PHASE": which values each step of the phase computes. */
-static bool parse_phase_facts(PlanReader *r) {
+/* Enters the section "facts @PHASE" or "fusions @PHASE". */
+static bool enter_phase(PlanReader *r) {
     int ph = 0;
     parse_lex_next(&r->p);
     if (!parse_phase_name(r, &ph) || !parse_expect(&r->p, '{')) return false;
     r->ph = r->plan->phases.v[ph];
-    return plan_parse_facts(r);
+    return true;
 }
 
 /* ---- all ---------------------------------------------------------------------------------- */
@@ -352,7 +352,12 @@ static bool read_phase(PlanReader *r, const Section *s) {
 
 static bool read_facts(PlanReader *r, const Section *s) {
     (void)s;
-    return parse_phase_facts(r);
+    return enter_phase(r) && plan_parse_facts(r);
+}
+
+static bool read_fusions(PlanReader *r, const Section *s) {
+    (void)s;
+    return enter_phase(r) && plan_parse_fusions(r);
 }
 
 static bool read_sources(PlanReader *r, const Section *s) {
@@ -381,8 +386,8 @@ static bool read_sections(PlanReader *r, const Sections *sections, const char *w
 
 /* Checks that each section begins with a known word. */
 static bool check_section_words(PlanReader *r, const Sections *sections) {
-    static const char *const words[] = {"buffers", "phase",   "kernel", "facts",
-                                        "plan",    "sources", "module"};
+    static const char *const words[] = {"buffers", "phase", "kernel",  "facts",
+                                        "fusions", "plan",  "sources", "module"};
     for (int i = 0; i < sections->n; i++) {
         size_t k = 0;
         while (k < COUNT(words) && strcmp(words[k], sections->v[i].word) != 0) k++;
@@ -437,7 +442,8 @@ Plan *plan_parse(Ctx *c, uint32_t file) {
               read_sections(&reader, &sections, "buffers", read_buffers) &&
               read_sections(&reader, &sections, "kernel", read_kernel) &&
               read_sections(&reader, &sections, "phase", read_phase) &&
-              read_sections(&reader, &sections, "facts", read_facts);
+              read_sections(&reader, &sections, "facts", read_facts) &&
+              read_sections(&reader, &sections, "fusions", read_fusions);
     if (!ok || !is_complete(&reader)) return NULL;
     find_output_uses(reader.plan);
     reader.plan->main_file = plan_main_file(reader.plan->m, reader.plan->main_file);

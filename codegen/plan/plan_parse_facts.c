@@ -253,6 +253,57 @@ bool plan_parse_facts(PlanReader *r) {
     return true;
 }
 
+/* ---- fusions ------------------------------------------------------------------------------ */
+/* Reads the values of a fusion, "%h, %s". */
+static bool parse_roots(PlanReader *r, PFusion *f) {
+    do {
+        const Op *op = NULL;
+        if (!parse_op(r, &op)) return false;
+        vec_push(r->p.a, &f->roots, op);
+    } while (parse_accept(&r->p, ','));
+    return true;
+}
+
+/* Reads the buffers of a fusion, "train_h_3, -". */
+static bool parse_fusion_bufs(PlanReader *r, PFusion *f) {
+    VEC(int) ids = {0};
+    do {
+        int id = -1;
+        if (!parse_accept(&r->p, '-') && !plan_parse_buf(r, &id)) return false;
+        vec_push(r->p.a, &ids, id);
+    } while (parse_accept(&r->p, ','));
+    f->n_bufs = ids.n;
+    f->bufs = ids.v;
+    return true;
+}
+
+/* Reads fusions up to the closing brace of the list. */
+static bool parse_fusion_list(PlanReader *r, PFusions *list, int depth) {
+    enum { DEPTH_MAX = 100 };
+    if (depth > DEPTH_MAX) return fact_error(r, "loops are in too many others");
+    while (!parse_is(&r->p, '}')) {
+        PFusion *f = NEW(r->p.a, PFusion);
+        int kind = 0;
+        if (!parse_word(&r->p, &plan_fusion_words, "a kind of fusions", &kind)) return false;
+        f->kind = (PFusionKind)kind;
+        if (!parse_roots(r, f)) return false;
+        if (parse_accept_word(&r->p, "in") && !parse_fusion_bufs(r, f)) return false;
+        vec_push(r->p.a, list, f);
+        if (f->kind != PF_LOOP) continue;
+        if (!parse_expect(&r->p, '{') || !parse_fusion_list(r, &f->body, depth + 1) ||
+            !parse_expect(&r->p, '}'))
+            return false;
+    }
+    return true;
+}
+
+/* Reads the section "fusions" of a phase. */
+bool plan_parse_fusions(PlanReader *r) {
+    if (r->ph->fusions.n || r->ph->steps.n)
+        return fact_error(r, "a phase has one list of fusions, or steps");
+    return parse_fusion_list(r, &r->ph->fusions, 0);
+}
+
 /* ---- the whole plan ----------------------------------------------------------------------- */
 /* Reads the flags of the plan: which passes it has been through. */
 static bool parse_plan_flags(PlanReader *r) {

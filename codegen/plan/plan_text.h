@@ -7,8 +7,9 @@
 
 #define PLAN_INSTANCE "  (in " /* what stands behind a step's note begins so */
 
-extern const Words plan_fact_words; /* by bit of PLAN_* */
-extern const Words plan_spmm_words; /* by SpmmChoice */
+extern const Words plan_fact_words;   /* by bit of PLAN_* */
+extern const Words plan_spmm_words;   /* by SpmmChoice */
+extern const Words plan_fusion_words; /* by PFusionKind */
 
 /* Behind the steps: for each phase what its steps are for, then what holds of all. */
 void plan_print_facts(StrBuf *b, const Plan *p);
@@ -35,6 +36,7 @@ bool plan_parse_step(PlanReader *r, const char *end);
 bool plan_parse_match(PlanReader *r);
 /* After `facts @train {`, and after `plan {`.  (plan_parse_facts.c) */
 bool plan_parse_facts(PlanReader *r);
+bool plan_parse_fusions(PlanReader *r); /* after `fusions @train {` */
 bool plan_parse_header(PlanReader *r);
 
 bool plan_parse_buf(PlanReader *r, int *buf); /* by its name */

@@ -480,7 +480,7 @@ static bool check_block_loops(Ctx *ctx, const Plan *p) {
 
 /* Checks the plan: each step's buffers fit it and hold what it reads. False after diagnostics. */
 bool plan_verify(Ctx *ctx, const Plan *p) {
-    Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p)};
+    Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p) && plan_verify_fusions(ctx, p)};
     c.holds = NEWN(ctx->a, Contents, (size_t)p->bufs.n + 1);
     for (int i = 0; i < p->phases.n; i++) {
         c.phase = p->phases.v[i];

@@ -101,10 +101,19 @@ static void add_source(Lower *lo, const char *key, PBuf *b) {
     strmap_put(lo->a, &lo->source_bufs, key, b);
 }
 
+/* The key of the buffer of a column, and of a variable. */
+static const char *column_key(Lower *lo, const Column *c) {
+    return arena_printf(lo->a, "data %d", c->id);
+}
+
+static const char *var_key(Lower *lo, const Var *v) {
+    return arena_printf(lo->a, "var %d", v->id);
+}
+
 /* The key of the buffer of a source op. */
 static const char *source_key(Lower *lo, const Op *op) {
-    if (op->kind == OP_DATA) return arena_printf(lo->a, "data %d", op->col->id);
-    if (op->kind == OP_VAR) return arena_printf(lo->a, "var %d", op->var->id);
+    if (op->kind == OP_DATA) return column_key(lo, op->col);
+    if (op->kind == OP_VAR) return var_key(lo, op->var);
     return arena_printf(lo->a, "%s %s", op_mnemonic(op->kind), op->name);
 }
 
@@ -158,11 +167,37 @@ int cg_input_buf(Lower *lo, const Op *op) {
     return b->id;
 }
 
-/* The buffer of a value that @load or @encode saves. */
-int cg_saved_buf(Lower *lo, const char *name, const Type *t) {
-    PBuf *b = cg_new_buf(lo, PB_SAVED, arena_printf(lo->a, "saved_%s", cg_ident(lo->a, name)),
-                         t->dt, cg_count(lo, t));
-    add_source(lo, arena_printf(lo->a, "saved %s", name), b);
+/* Whether another phase reads this output of @load. */
+static bool is_saved(const Lower *lo, const char *name) {
+    for (int i = 0; i < lo->m->funcs.n; i++)
+        for (Op *op = lo->m->funcs.v[i]->first; op; op = op->next)
+            if (op->kind == OP_SAVED && !strcmp(op->name, name)) return true;
+    return false;
+}
+
+/* The key of the buffer of an output. What @load and @encode output for other phases is saved, and
+ * so are layers of all rows. */
+static const char *output_key(Lower *lo, const Op *out, bool *saved) {
+    bool read = is_saved(lo, out->name) || out->use.role == OUT_EMBED;
+    *saved = phase_saves(lo->f->phase) && read;
+    return *saved ? arena_printf(lo->a, "saved %s", out->name)
+                  : arena_printf(lo->a, "output %d %s", lo->phase, out->name);
+}
+
+/* The buffer of an output of the phase. */
+int cg_output_buf(Lower *lo, const Op *out) {
+    bool saved = false;
+    const char *key = output_key(lo, out, &saved);
+    if (find_source(lo, key)) return find_source(lo, key)->id;
+    const Type *t = &out->in[0]->type;
+    const char *func = saved ? "saved" : cg_ident(lo->a, lo->f->name),
+               *name = arena_printf(lo->a, "%s_%s", func, cg_ident(lo->a, out->name));
+    PBuf *b = cg_new_buf(lo, saved ? PB_SAVED : PB_OUTPUT, name, t->dt, cg_count(lo, t));
+    b->type = *t;
+    b->phase = lo->phase;
+    b->io_name = out->name;
+    b->use = out->use;
+    add_source(lo, key, b);
     return b->id;
 }
 
@@ -176,13 +211,26 @@ static const char *map_name(Lower *lo, const Map *m) {
     return cg_ident(lo->a, name);
 }
 
+/* The keys of the buffers of an index array, of global ids, of bounds of chunks, of a random key.
+ */
+static const char *map_key(Lower *lo, const Map *m, LBufKind array, const Map *order) {
+    return arena_printf(lo->a, "map %d %d %d", m->id, (int)array, order ? order->id : -1);
+}
+
+static const char *space_key(Lower *lo, const char *what, const Space *s) {
+    return arena_printf(lo->a, "%s %d", what, s->id);
+}
+
+static const char *stream_key(Lower *lo, int stream) {
+    return arena_printf(lo->a, "key %d", stream);
+}
+
 /* The buffer of one of the index arrays of map m; order: the array is permuted into the segment
  * order of that map, or NULL. */
 int cg_map_buf(Lower *lo, Map *m, LBufKind array, Map *order) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "idx", [LB_MAP_PTR] = "ptr", [LB_MAP_PERM] = "perm"};
-    const char *key =
-        arena_printf(lo->a, "map %d %d %d", m->id, (int)array, order ? order->id : -1);
+    const char *key = map_key(lo, m, array, order);
     if (find_source(lo, key)) return find_source(lo, key)->id;
     bool ptr = array == LB_MAP_PTR;
     const Expr *n = ptr ? expr_add(lo->a, m->to->size, expr_const(lo->a, 1)) : m->from->size;
@@ -198,7 +246,7 @@ int cg_map_buf(Lower *lo, Map *m, LBufKind array, Map *order) {
 
 /* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_global_ids_buf(Lower *lo, Space *s) {
-    const char *key = arena_printf(lo->a, "logical %d", s->id);
+    const char *key = space_key(lo, "logical", s);
     if (find_source(lo, key)) return find_source(lo, key)->id;
     const char *name = arena_printf(lo->a, "logical_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_LOGICAL, name, DT_I32, s->size);
@@ -209,7 +257,7 @@ int cg_global_ids_buf(Lower *lo, Space *s) {
 
 /* The buffer with the bounds of the chunks in which a space's rows are summed. */
 int cg_chunk_bounds_buf(Lower *lo, Space *s) {
-    const char *key = arena_printf(lo->a, "cuts %d", s->id);
+    const char *key = space_key(lo, "cuts", s);
     if (find_source(lo, key)) return find_source(lo, key)->id;
     const char *name = arena_printf(lo->a, "cuts_%s", cg_ident(lo->a, s->name));
     PBuf *b = cg_new_buf(lo, PB_CUTS, name, DT_I64, expr_const(lo->a, RT_SUM_CHUNKS + 1));
@@ -220,7 +268,7 @@ int cg_chunk_bounds_buf(Lower *lo, Space *s) {
 
 /* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream) {
-    const char *key = arena_printf(lo->a, "key %d", stream);
+    const char *key = stream_key(lo, stream);
     if (find_source(lo, key)) return find_source(lo, key)->id;
     PBuf *b =
         cg_new_buf(lo, PB_KEY, arena_printf(lo->a, "key_%d", stream), DT_I32, expr_const(lo->a, 2));
@@ -235,4 +283,44 @@ int cg_buf(const Lower *lo, const Op *op) {
     const OpInfo *base = cg_info(lo, cg_info(lo, op)->base);
     if (base->buf < 0) ctx_fault(lo->c, op->span, "'%s' has no buffer", op_mnemonic(op->kind));
     return base->buf;
+}
+
+/* ---- what a plan has -------- */
+/* The key under which a buffer of the plan is found; NULL: a temporary. */
+static const char *key_of_buf(Lower *lo, const PBuf *b) {
+    switch (b->kind) {
+    case PB_DATA:
+        return column_key(lo, b->col);
+    case PB_VAR:
+        return var_key(lo, b->var);
+    case PB_INPUT:
+        return arena_printf(lo->a, "input %s", b->io_name);
+    case PB_SAVED:
+        return arena_printf(lo->a, "saved %s", b->io_name);
+    case PB_OUTPUT:
+        return arena_printf(lo->a, "output %d %s", b->phase, b->io_name);
+    case PB_MAP:
+        return map_key(lo, b->map, b->map_part, b->by);
+    case PB_LOGICAL:
+        return space_key(lo, "logical", b->space);
+    case PB_CUTS:
+        return space_key(lo, "cuts", b->space);
+    case PB_KEY:
+        return stream_key(lo, b->stream);
+    case PB_TEMP:
+        break;
+    }
+    return NULL;
+}
+
+/* For a pass over the plan: names of the buffers that it has. */
+Lower cg_lower(PassCtx *pc, Plan *p) {
+    Lower lo = {.pc = pc, .c = pc->ctx, .a = p->m->a, .m = p->m, .p = p};
+    for (int i = 0; i < p->bufs.n; i++) {
+        PBuf *b = p->bufs.v[i];
+        const char *key = key_of_buf(&lo, b);
+        cg_unique_name(&lo, &lo.names, b->name);
+        if (key) add_source(&lo, key, b);
+    }
+    return lo;
 }

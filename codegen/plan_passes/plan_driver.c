@@ -86,7 +86,7 @@ static bool has_dumps(const Module *m) {
     return false;
 }
 
-/* The passes that follow `form-kernels`, as a comma-separated list: of a processor, of processes
+/* The passes that follow `lower-kernels`, as a comma-separated list: of a processor, of processes
  * that share rows, or what the device names. */
 static const char *passes_of(const Plan *p) {
     if (p->partitioned) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
@@ -99,7 +99,7 @@ static const char *passes_of(const Plan *p) {
 const char *plan_pipeline(const Plan *p) {
     const bool dumps = has_dumps(p->m);
     StrBuf b = sb_new(p->m->a);
-    sb_puts(&b, "form-kernels");
+    sb_puts(&b, "store-values,form-kernels,assign-buffers,lower-kernels");
     for (const char *s = passes_of(p); *s; s = rest_of(s)) {
         const Pass *pass = first_of(s);
         if (dumps && pass && pass->moves_steps) sb_puts(&b, ",dumps-last");
@@ -108,9 +108,21 @@ const char *plan_pipeline(const Plan *p) {
     return b.s;
 }
 
+/* The passes of the pipeline that a plan without steps still lacks, as a comma-separated list. */
+const char *plan_pending(const Plan *p) {
+    const char *names = plan_pipeline(p);
+    for (; *names; names = rest_of(names)) {
+        const Pass *pass = first_of(names);
+        if (!((pass->gives | pass->bars) & p->flags)) break;
+    }
+    return names;
+}
+
 /* The first of the missing facts (PLAN_ bits) in words, for the pass driver's message. */
 static const char *fact_name(unsigned facts) {
-    if (facts & PLAN_STEPS) return "steps (form-kernels makes them)";
+    if (facts & PLAN_FUSIONS) return "fusions of values (store-values makes them)";
+    if (facts & PLAN_BUFFERS) return "buffers of values (assign-buffers gives them)";
+    if (facts & PLAN_STEPS) return "steps (lower-kernels makes them)";
     if (facts & PLAN_BLOCKS) return "loops over blocks of rows (block-rows makes them)";
     if (facts & PLAN_EPILOGUES) return "products that cover steps (epilogues finds them)";
     if (facts & PLAN_JOINED) return "kernels of several steps (join-kernels makes them)";

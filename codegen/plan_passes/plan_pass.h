@@ -23,6 +23,8 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm);
 uint32_t plan_main_file(const Module *m, uint32_t otherwise);
 /* The passes that make a plan of it: of -O2, and of every level. */
 const char *plan_pipeline(const Plan *p);
+/* Those that a plan without steps still lacks. */
+const char *plan_pending(const Plan *p);
 /* Comma-separated names, on the facts of the plan.  False after diagnostics. */
 bool plan_run_passes(Ctx *c, Plan *p, const char *names, const PassOptions *o);
 /* Both at once: NULL after diagnostics. */

@@ -1,4 +1,10 @@
-/* Cuts the stored values of a phase into units, each made by one kernel or library call.
+/* The pass form-kernels: fusions of a phase that one kernel can make become one.
+ *
+ *     rows %z                                      rows %z, %s
+ *     rows %s                              ->      rows %max, %total, %h
+ *     rows %max
+ *     rows %total
+ *     rows %h
  *
  * Values over the same rows share a kernel where each needs of the others its own row only:
  *
@@ -12,8 +18,8 @@
  * value reads (visit_row): elementwise operands, sums along other spaces, and gathers along
  * the map whose segments are being summed all stay in the row. */
 #include "codegen/lower/lower.h"
-
-#include <string.h>
+#include "codegen/plan_passes/plan_pass.h"
+#include "passes/rewrite.h"
 
 /* ---- what a root reads, by rows ------------------------------------------------------------ */
 /* At the row, at other places, or at an entry of the segment of maps.v[at - AT_ENTRY]. */
@@ -160,15 +166,15 @@ static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
-/* The kind of group that computes op. */
-static FusionGroupKind group_kind(const Lower *lo, const Op *op) {
-    if (op->ext) return UNIT_CALL;
-    if (op->kind == OP_LOOP) return UNIT_LOOP;
-    if (op_has(op, OPT_EFFECT)) return UNIT_EFFECT;
-    if (op->kind == OP_RANK) return UNIT_RANK;
-    if (op->kind == OP_CONCAT) return UNIT_CONCAT;
-    if (cg_info(lo, op)->gemm) return UNIT_GEMM;
-    return cg_is_long_reduction(op) ? UNIT_LONG : UNIT_ROWS;
+/* The kind of fusion that makes op. */
+PFusionKind cg_fusion_kind(const Lower *lo, const Op *op) {
+    if (op->ext) return PF_CALL;
+    if (op->kind == OP_LOOP) return PF_LOOP;
+    if (op_has(op, OPT_EFFECT)) return PF_EFFECT;
+    if (op->kind == OP_RANK) return PF_RANK;
+    if (op->kind == OP_CONCAT) return PF_CONCAT;
+    if (cg_info(lo, op)->gemm) return PF_GEMM;
+    return cg_is_long_reduction(op) ? PF_SUM : PF_ROWS;
 }
 
 /* The outermost condition under which op is needed, if it saves enough work to be worth a test;
@@ -206,11 +212,11 @@ static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const O
  * dimensions, and neither reads the other at a different index. With a group that has a sum it must
  * read a value of the group at its own index. */
 static bool may_join_last(const Lower *lo, const FusionGroups *groups, const FusionGroup *u,
-                          const Op *op, int n_ops) {
-    if (u->kind != UNIT_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)
+                          const Op *op) {
+    if (u->kind != PF_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)
         return false;
     if (u->roots.v[0]->ask == ASK_APART) return false;
-    if (u->guard != worthwhile_guard(lo, op) || would_be_too_long(lo, u, n_ops)) return false;
+    if (u->guard != worthwhile_guard(lo, op)) return false;
     if (!u->same_spaces || !type_same_spaces(&u->roots.v[0]->type, &op->type)) return false;
     CgRead read = read_of_group(lo, groups, op, u);
     return !read.at_other_index && (read.at_own_index || !u->has_sum);
@@ -222,9 +228,9 @@ typedef VEC(int) GroupList;
 typedef struct {
     Lower *lo;
     FusionGroups groups;
-    int *group_of;       /* Units.of */
-    bool *assigned;      /* by Op.id: an `assign` or a `next` takes it */
-    GroupList *at_row;   /* by Op.id: open units that make it, or read it at their row, in order */
+    int *group_of;     /* FusionGroups.group_of */
+    bool *assigned;    /* by Op.id: an `assign` or a `next` takes it */
+    GroupList *at_row; /* by Op.id: open fusions that make it, or read it at their row, in order */
     GroupList *at_other; /* .. that read it at other places */
 } Partitioner;
 
@@ -279,26 +285,28 @@ static const Op *common_op(const OpList *x, const OpList *y) {
 }
 
 /* Why nothing joins a group of this kind, which is no kernel over rows. */
-static UnfusedCause cause_of_kind(FusionGroupKind k) {
+static UnfusedCause cause_of_kind(PFusionKind k) {
     switch (k) {
-    case UNIT_LONG:
+    case PF_SUM:
         return UNFUSED_SUM;
-    case UNIT_GEMM:
+    case PF_GEMM:
         return UNFUSED_PRODUCT;
-    case UNIT_CONCAT:
+    case PF_CONCAT:
         return UNFUSED_CONCAT;
     default:
         return UNFUSED_CALL;
     }
 }
 
-/* Why a root cannot join group u, with the value that is in the way; cause UNFUSED_NOT: it can. */
-static UnfusedReason join_obstacle(const FusionGroup *u, const RowWalk *r, const Guard *g) {
-    if (u->kind != UNIT_ROWS) return (UnfusedReason){cause_of_kind(u->kind), u->roots.v[0]};
+/* Why a root cannot join group u, with the value that is in the way; cause UNFUSED_NOT: it can.
+ * at_most: a kernel may be only so long, and store so many values. */
+static UnfusedReason join_obstacle(const FusionGroup *u, const RowWalk *r, const Guard *g,
+                                   bool at_most) {
+    if (u->kind != PF_ROWS) return (UnfusedReason){cause_of_kind(u->kind), u->roots.v[0]};
     if (!u->may_grow) return (UnfusedReason){u->unfused_cause, u->unfused_op};
     if (u->rows != r->rows) return (UnfusedReason){UNFUSED_OTHER_ROW, r->root};
     if (u->guard != g) return (UnfusedReason){UNFUSED_GUARD, NULL};
-    if (has_max_roots(r->lo, u) || would_be_too_long(r->lo, u, r->n_ops))
+    if (at_most && (has_max_roots(r->lo, u) || would_be_too_long(r->lo, u, r->n_ops)))
         return (UnfusedReason){UNFUSED_FULL, NULL};
     if (!are_disjoint_edges(&u->maps, &r->maps)) return (UnfusedReason){UNFUSED_BOTH_ENDS, NULL};
     const Op *other = common_op(&u->roots, &r->at_other);
@@ -307,7 +315,7 @@ static UnfusedReason join_obstacle(const FusionGroup *u, const RowWalk *r, const
 
 /* Whether the root can join the group, and reads something that the group computes or reads. */
 static bool may_join(const FusionGroup *u, const RowWalk *r, const Guard *g) {
-    if (join_obstacle(u, r, g).cause) return false;
+    if (join_obstacle(u, r, g, true).cause) return false;
     return common_op(&u->roots, &r->at_row) || common_op(&u->row_reads, &r->at_row) ||
            common_op(&u->other_reads, &r->at_other);
 }
@@ -400,9 +408,9 @@ static void add_root(Partitioner *c, FusionGroup *u, const Op *op) {
     add_to_group_list(c, c->at_row, op, u);
 }
 
-/* A new group. */
-static FusionGroup *new_group(Partitioner *c, FusionGroupKind kind) {
-    FusionGroup fresh = {.kind = kind};
+/* A new group, of the kind of this fusion. */
+static FusionGroup *new_group(Partitioner *c, PFusion *f) {
+    FusionGroup fresh = {.fusion = f, .kind = f->kind};
     vec_push(c->lo->a, &c->groups, fresh);
     return &c->groups.v[c->groups.n - 1];
 }
@@ -423,7 +431,7 @@ static UnfusedReason row_obstacle(const Partitioner *c, const Op *root, const Ro
     for (int i = 0; i < r->at_row.n; i++)
         if (c->group_of[r->at_row.v[i]->id] > value_group)
             return (UnfusedReason){UNFUSED_LATER, r->at_row.v[i]};
-    return join_obstacle(&c->groups.v[value_group], r, worthwhile_guard(c->lo, r->root));
+    return join_obstacle(&c->groups.v[value_group], r, worthwhile_guard(c->lo, r->root), true);
 }
 
 /* Whether value is computed by another group of this function. */
@@ -433,21 +441,20 @@ static bool is_in_other_group(const Partitioner *c, const Op *root, const Op *va
 
 /* Records why value, which root reads, is computed in another group, for reports. */
 static void record_unfused(Partitioner *c, const Op *root, const Op *value, UnfusedReason w) {
-    FusionGroupKind own = c->groups.v[c->group_of[value->id]].kind;
-    if (own != UNIT_ROWS && w.cause != UNFUSED_GATHER)
-        w = (UnfusedReason){cause_of_kind(own), root};
+    PFusionKind own = c->groups.v[c->group_of[value->id]].kind;
+    if (own != PF_ROWS && w.cause != UNFUSED_GATHER) w = (UnfusedReason){cause_of_kind(own), root};
     PUnfused apart = {.value = value, .root = root, .via = w.via, .cause = w.cause};
     vec_push(c->lo->a, &c->lo->p->phases.v[c->lo->phase]->apart, apart);
 }
 
 /* Records, for each value of another group that root reads, why it is in another group. */
 static void record_all_unfused(Partitioner *c, const Op *root, const RowWalk *r) {
-    FusionGroupKind kind = c->groups.v[c->group_of[root->id]].kind;
-    UnfusedReason of = {kind == UNIT_LONG     ? UNFUSED_LONG
-                        : kind == UNIT_CONCAT ? UNFUSED_COPY
-                                              : UNFUSED_SCALAR,
+    PFusionKind kind = c->groups.v[c->group_of[root->id]].kind;
+    UnfusedReason of = {kind == PF_SUM      ? UNFUSED_LONG
+                        : kind == PF_CONCAT ? UNFUSED_COPY
+                                            : UNFUSED_SCALAR,
                         root};
-    bool by_rows = kind == UNIT_ROWS && r->rows;
+    bool by_rows = kind == PF_ROWS && r->rows;
     for (int i = 0; i < r->at_row.n; i++)
         if (is_in_other_group(c, root, r->at_row.v[i]))
             record_unfused(c, root, r->at_row.v[i],
@@ -457,45 +464,90 @@ static void record_all_unfused(Partitioner *c, const Op *root, const RowWalk *r)
             record_unfused(c, root, r->at_other.v[i], by_rows ? r->reasons.v[i] : of);
 }
 
-/* Puts a value that is computed row by row in a fusion group: the group before it, the first one
- * that it can join, or a new one. */
-static void place_row_root(Partitioner *c, const Op *op) {
-    Lower *lo = c->lo;
-    const Type *t = &cg_skip_views(lo, op)->type;
-    FusionGroup *last = c->groups.n ? &c->groups.v[c->groups.n - 1] : NULL;
-    RowWalk r = walk_row(lo, op, t->rank ? t->dim[0] : NULL);
-    UnfusedCause alone = unfused_cause(c, &r, op);
-    bool user_unfused = op->ask == ASK_APART;
-    FusionGroup *u =
-        last && !user_unfused && may_join_last(lo, &c->groups, last, op, r.n_ops) ? last : NULL;
-    if (!u && !alone && !op->again) u = find_group(c, &r);
-    if (!u) {
-        u = new_group(c, UNIT_ROWS);
-        u->may_grow = !user_unfused;
-    }
+/* ---- forming kernels ------------------------------------------------------------------------ */
+/* Adds a value that is computed row by row to a group. r: what it reads; alone: why it shares no
+ * kernel. */
+static void add_row_root(Partitioner *c, FusionGroup *u, const Op *op, const RowWalk *r,
+                         UnfusedCause alone) {
+    if (!u->roots.n) u->may_grow = op->ask != ASK_APART;
     if (alone && u->may_grow) {
         u->may_grow = false;
         u->unfused_cause = alone;
         u->unfused_op = op;
     }
-    u->rows = r.rows;
-    record_reads(c, u, &r);
+    u->rows = r->rows;
+    record_reads(c, u, r);
     add_root(c, u, op);
-    record_all_unfused(c, op, &r);
 }
 
-/* Puts a value in a group of its own: one that is no kernel over rows. */
-static void place_in_own_group(Partitioner *c, const Op *op, FusionGroupKind kind) {
-    add_root(c, new_group(c, kind), op);
-    if (kind != UNIT_LONG && kind != UNIT_CONCAT) return; /* no kernels */
-    RowWalk r = walk_row(c->lo, op, NULL);
-    record_all_unfused(c, op, &r);
+/* What the row of op reads. */
+static RowWalk walk_own_row(const Lower *lo, const Op *op) {
+    const Type *t = &cg_skip_views(lo, op)->type;
+    return walk_row(lo, op, t->rank ? t->dim[0] : NULL);
 }
 
+/* Whether a value that is computed row by row can be made by the kernel of group u, however long
+ * that is. */
+static bool can_share(const Partitioner *c, const FusionGroup *u, const Op *op, const RowWalk *r,
+                      UnfusedCause alone) {
+    if (may_join_last(c->lo, &c->groups, u, op)) return true;
+    return !alone && !join_obstacle(u, r, worthwhile_guard(c->lo, r->root), false).cause;
+}
+
+/* The group that a value joins which is computed row by row: the one before it, or the first one
+ * that it can. NULL: none, it begins a kernel. */
+static FusionGroup *group_to_join(Partitioner *c, PassCtx *pc, const Op *op, const RowWalk *r,
+                                  UnfusedCause alone) {
+    FusionGroup *last = c->groups.n ? &c->groups.v[c->groups.n - 1] : NULL, *u = NULL;
+    bool beside = last && op->ask != ASK_APART && may_join_last(c->lo, &c->groups, last, op) &&
+                  !would_be_too_long(c->lo, last, r->n_ops);
+    if (beside)
+        u = last;
+    else if (!alone && !op->again)
+        u = find_group(c, r);
+    return u && pass_may_rewrite(pc) ? u : NULL;
+}
+
+/* Puts a fusion of values that are computed row by row in a group: the first of them joins one
+ * where it can, the others go where it goes. */
+static void place_rows(Partitioner *c, PassCtx *pc, PFusion *f) {
+    FusionGroup *u = NULL;
+    for (int i = 0; i < f->roots.n; i++) {
+        const Op *op = f->roots.v[i];
+        RowWalk r = walk_own_row(c->lo, op);
+        UnfusedCause alone = unfused_cause(c, &r, op);
+        if (!u && f->roots.n == 1) u = group_to_join(c, pc, op, &r, alone);
+        if (!u) u = new_group(c, f);
+        add_row_root(c, u, op, &r, alone);
+        record_all_unfused(c, op, &r);
+    }
+}
+
+/* Puts a fusion that is no kernel over rows in a group of its own. */
+static void place_alone(Partitioner *c, PFusion *f) {
+    FusionGroup *u = new_group(c, f);
+    for (int i = 0; i < f->roots.n; i++) add_root(c, u, f->roots.v[i]);
+    if (f->kind != PF_SUM && f->kind != PF_CONCAT) return; /* no kernels */
+    RowWalk r = walk_row(c->lo, f->roots.v[0], NULL);
+    record_all_unfused(c, f->roots.v[0], &r);
+}
+
+/* A partition of the function into no groups yet. */
+static Partitioner begin_groups(Lower *lo) {
+    size_t n = (size_t)lo->f->n_ops + 1;
+    Partitioner c = {.lo = lo, .assigned = find_assigned(lo)};
+    c.group_of = c.groups.group_of = NEWN(lo->a, int, n);
+    c.at_row = NEWN(lo->a, GroupList, n);
+    c.at_other = NEWN(lo->a, GroupList, n);
+    for (size_t i = 0; i < n; i++) c.group_of[i] = -1;
+    return c;
+}
+
+/* ---- reading fusions ------------------------------------------------------------------------ */
 /* Whether the group needs the lowering for several shapes: its roots differ in type, it has several
  * sums, or one root reads another's row at another index. */
 static bool has_several_shapes(const Lower *lo, const FusionGroups *groups, const FusionGroup *u) {
-    if (u->kind != UNIT_ROWS || !u->may_grow) return false;
+    if (u->kind != PF_ROWS || !u->may_grow) return false;
     const Type *t = &cg_skip_views(lo, u->roots.v[0])->type;
     for (int i = 1; i < u->roots.n; i++) {
         if (!type_same_spaces(t, &cg_skip_views(lo, u->roots.v[i])->type)) return true;
@@ -504,28 +556,157 @@ static bool has_several_shapes(const Lower *lo, const FusionGroups *groups, cons
     return u->n_sums > 1;
 }
 
-/* Forms the fusion groups of the function: each is computed by one kernel or library call. */
-FusionGroups cg_form_groups(Lower *lo) {
-    size_t n = (size_t)lo->f->n_ops + 1;
-    Partitioner c = {.lo = lo, .assigned = find_assigned(lo)};
-    c.group_of = c.groups.group_of = NEWN(lo->a, int, n);
-    c.at_row = NEWN(lo->a, GroupList, n);
-    c.at_other = NEWN(lo->a, GroupList, n);
-    for (size_t i = 0; i < n; i++) c.group_of[i] = -1;
-    for (const Op *op = lo->f->first; op; op = op->next) {
-        bool effect = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN && op->kind != OP_NEXT;
-        if (!effect && cg_info(lo, op)->storage != HOW_STORED) continue;
-        if (op->kind == OP_RESULT) {
-            add_root(&c, &c.groups.v[c.group_of[op->in[0]->id]], op);
-            continue;
-        }
-        FusionGroupKind kind = group_kind(lo, op);
-        if (kind == UNIT_ROWS)
-            place_row_root(&c, op);
-        else
-            place_in_own_group(&c, op, kind);
+/* Adds an error about a fusion; returns false. */
+static bool fusion_error(const Lower *lo, const Op *op, const char *what) {
+    diag_add(lo->c, DIAG_E0542, op->span, "@%s: the fusion of '%s' %s", lo->f->name, pass_named(op),
+             what);
+    return false;
+}
+
+/* Adds the values of a fusion over rows to its group. False after a diagnostic: they are no one
+ * kernel. */
+static bool read_rows(Partitioner *c, FusionGroup *u) {
+    const OpList *roots = &u->fusion->roots;
+    for (int i = 0; i < roots->n; i++) {
+        const Op *op = roots->v[i];
+        RowWalk r = walk_own_row(c->lo, op);
+        UnfusedCause alone = unfused_cause(c, &r, op);
+        if (i && !can_share(c, u, op, &r, alone))
+            return fusion_error(c->lo, op, "has values that no one kernel can make");
+        add_row_root(c, u, op, &r, alone);
+    }
+    return true;
+}
+
+/* Whether op is what a fusion can have among its values: it is stored, or acts. */
+static bool is_root(const Lower *lo, const Op *op) {
+    return op_has(op, OPT_EFFECT) || op->kind == OP_RESULT ||
+           cg_info(lo, op)->storage == HOW_STORED;
+}
+
+/* Checks that the fusion's values are the function's, and that fusions of its kind make them. */
+static bool check_roots(const Lower *lo, const PFusion *f) {
+    for (int i = 0; i < f->roots.n; i++) {
+        const Op *op = f->roots.v[i];
+        if (op->func != lo->f) return fusion_error(lo, op, "is of another function");
+        if (f->kind == PF_COPY) continue;
+        bool is_result = i && op->kind == OP_RESULT && op->in[0] == f->roots.v[0];
+        if (!is_root(lo, op) || (!is_result && cg_fusion_kind(lo, op) != f->kind))
+            return fusion_error(lo, op, "is of another kind than its value");
+    }
+    return true;
+}
+
+/* Checks that each value that is stored is made. */
+static bool check_all_made(const Lower *lo, const FusionGroups *groups) {
+    for (const Op *op = lo->f->first; op; op = op->next)
+        if (cg_info(lo, op)->storage == HOW_STORED && groups->group_of[op->id] < 0)
+            return fusion_error(lo, op, "is missing: the value is stored");
+    return true;
+}
+
+bool cg_find_groups(Lower *lo, const PFusions *of, FusionGroups *to) {
+    Partitioner c = begin_groups(lo);
+    for (int i = 0; i < of->n; i++) {
+        if (!check_roots(lo, of->v[i])) return false;
+        FusionGroup *u = new_group(&c, of->v[i]);
+        if (u->kind == PF_ROWS && !read_rows(&c, u)) return false;
+        for (int k = 0; k < u->fusion->roots.n && u->kind != PF_ROWS && u->kind != PF_COPY; k++)
+            add_root(&c, u, u->fusion->roots.v[k]);
     }
     for (int i = 0; i < c.groups.n; i++)
         c.groups.v[i].several_shapes = has_several_shapes(lo, &c.groups, &c.groups.v[i]);
-    return c.groups;
+    *to = c.groups;
+    return check_all_made(lo, to);
 }
+
+/* ---- the pass -------------------------------------------------------------------------------- */
+static bool form_in(Lower *lo, PFusions *list);
+
+/* Forms kernels in the body of a loop, and goes back to the function around. */
+static bool form_in_body(Lower *lo, PFusion *loop) {
+    Lower around = *lo;
+    bool ok = cg_enter_func(lo, loop->roots.v[0]->body) && form_in(lo, &loop->body);
+    cg_back_to(lo, &around);
+    return ok;
+}
+
+/* Puts together the fusions of the current function that one kernel can make. */
+static bool form_in(Lower *lo, PFusions *list) {
+    Partitioner c = begin_groups(lo);
+    for (int i = 0; i < list->n; i++) {
+        if (!check_roots(lo, list->v[i])) return false;
+        if (list->v[i]->kind == PF_ROWS)
+            place_rows(&c, lo->pc, list->v[i]);
+        else
+            place_alone(&c, list->v[i]);
+    }
+    list->n = 0;
+    for (int i = 0; i < c.groups.n; i++) {
+        PFusion *f = c.groups.v[i].fusion;
+        f->roots = c.groups.v[i].roots;
+        vec_push(lo->a, list, f);
+    }
+    for (int i = 0; i < list->n; i++)
+        if (list->v[i]->kind == PF_LOOP && !form_in_body(lo, list->v[i])) return false;
+    return check_all_made(lo, &c.groups);
+}
+
+/* Adds a remark that value and reader have separate kernels, and why. */
+static void remark_unfused(PassCtx *pc, const PUnfused *x) {
+    const bool needs = x->cause == UNFUSED_SIBLING || x->cause == UNFUSED_LATER;
+    const Op *reader = x->via && !needs ? x->via : x->root;
+    const char *text = plan_unfused_text(x->cause);
+    if (needs)
+        text = arena_printf(pc->a, "%s '%s', made %s it", text, pass_named(x->via),
+                            x->cause == UNFUSED_LATER ? "after" : "with");
+    pass_declined(pc, x->value->span, "form-kernels",
+                  "'%s' and '%s' have kernels of their own: '%s' %s%s", pass_named(x->value),
+                  pass_named(x->root), pass_named(reader),
+                  x->cause == UNFUSED_GATHER ? "gathers it: " : "", text);
+}
+
+/* Counts the fusions that are kernels, the values that these store, and the other fusions. */
+static void count_fusions(const PFusions *list, int *kernels, int *values, int *others) {
+    for (int i = 0; i < list->n; i++) {
+        const PFusion *f = list->v[i];
+        bool kernel = f->kind == PF_ROWS || f->kind == PF_SUM || f->kind == PF_CONCAT;
+        *kernels += kernel;
+        *values += kernel ? f->roots.n : 0;
+        *others += !kernel;
+        count_fusions(&f->body, kernels, values, others);
+    }
+}
+
+/* Adds the remarks on a phase: how many values how many kernels store, and which kernels were not
+ * fused. */
+static void remark_phase(PassCtx *pc, const PPhase *ph) {
+    int kernels = 0, values = 0, others = 0;
+    count_fusions(&ph->fusions, &kernels, &values, &others);
+    pass_remark(pc, ph->func->span, "form-kernels", "@%s: %d values in %d kernels, %d other steps",
+                ph->name, values, kernels, others);
+    for (int i = 0; i < ph->apart.n; i++)
+        if (ph->apart.v[i].cause != UNFUSED_NOT) remark_unfused(pc, &ph->apart.v[i]);
+}
+
+/* Forms the kernels of each phase. */
+static bool run(PassCtx *pc, Plan *p) {
+    Lower lo = cg_lower(pc, p);
+    for (int i = 0; i < p->phases.n; i++) {
+        PPhase *ph = p->phases.v[i];
+        lo.phase = i;
+        ph->apart.n = 0;
+        if (!cg_enter_func(&lo, ph->func) || !form_in(&lo, &ph->fusions)) return false;
+        if (pc->remarks) remark_phase(pc, ph);
+    }
+    return true;
+}
+
+const Pass plan_pass_form_kernels = {
+    .name = "form-kernels",
+    .summary = "put stored values that one kernel can make together",
+    .needs = PLAN_FUSIONS,
+    .bars = PLAN_BUFFERS,
+    .gives = PLAN_FORMED,
+    .run_plan = run,
+};

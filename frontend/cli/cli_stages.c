@@ -241,7 +241,9 @@ Plan *cli_parse_plan(Ctx *c, CliJob *j, uint32_t file) {
                  p->scheduled_for, names);
         return NULL;
     }
-    bool ok = plan_run_passes(c, p, names ? names : "", &j->o.pass) && plan_verify(c, p);
+    bool goes_on = !(p->flags & PLAN_STEPS) && j->o.action == ACT_COMPILE;
+    const char *rest = goes_on ? plan_pending(p) : "";
+    bool ok = plan_run_passes(c, p, names ? names : rest, &j->o.pass) && plan_verify(c, p);
     cli_keep_options(c, j, p);
     return ok ? p : NULL;
 }
@@ -258,8 +260,7 @@ Plan *cli_read_plan(Ctx *c, CliJob *j, const char *path) {
 
 /* Of a plan that was stopped, or made by chosen passes: without them nothing shares memory. */
 bool cli_find_lives(Ctx *c, Plan *p) {
-    bool lacks = (p->flags & (PLAN_STEPS | PLAN_LIVES)) == PLAN_STEPS;
-    return !lacks || plan_run_passes(c, p, "lifetimes", NULL);
+    return p->flags & PLAN_LIVES || plan_run_passes(c, p, "lifetimes", NULL);
 }
 
 /* How often the pass stands in the list up to `end`, where it stands last. */
