@@ -237,6 +237,10 @@ typedef struct {
     bool to_first;  /* .. none; the first process alone gets all rows */
     int n;          /* of `reach`; 0 = all rows */
     const rt_reach *reach;
+    /* How own rows of the next launch lead to rows of `buf`: those that lead to none of others
+     * are computed while the exchange goes on; 0 = it is waited for. */
+    int n_beside;
+    const rt_reach *beside;
     bool sums; /* the product */
     int phase, step;
 } rt_exchange_step;

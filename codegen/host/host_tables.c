@@ -469,6 +469,19 @@ static int emit_gemm_groups(Host *h) {
     return n;
 }
 
+/* Writes the index arrays that lead from rows to others, as the table `name` of exchange i. */
+static void emit_reach(Host *h, const char *name, int i, const PHalo *halo, int n) {
+    if (n) host_printf(h, "static const rt_reach %s_%d[] = {\n", name, i);
+    for (int j = 0; j < n; j++) {
+        host_printf(h, "    {.from = %s, .n = %d, .hop = {", h->space[halo[j].from->id],
+                    halo[j].n_via);
+        for (int m = 0; m < halo[j].n_via; m++)
+            host_printf(h, "%sB_%s", m ? ", " : "", h->p->bufs.v[halo[j].via[m]]->name);
+        host_puts(h, "}},\n");
+    }
+    if (n) host_puts(h, "};\n");
+}
+
 /* Writes the table of messages between processes that share rows: for each exchange the buffer, and
  * the path by which the remote rows that it needs are found; also the sums of partial matrix
  * products. Returns the number of rows. */
@@ -480,16 +493,8 @@ static int emit_exchanges(Host *h) {
             const PStep *s = h->p->phases.v[i]->steps.v[k];
             bool all_reduce = s->kind == PS_GEMM && s->partition && s->gemm.long_k;
             if (s->kind != PS_EXCHANGE && !all_reduce) continue;
-            if (s->halos.n) host_printf(h, "static const rt_reach reach_%d[] = {\n", n);
-            for (int j = 0; j < s->halos.n; j++) {
-                const PHalo *r = &s->halos.v[j];
-                host_printf(h, "    {.from = %s, .n = %d, .hop = {", h->space[r->from->id],
-                            r->n_via);
-                for (int m = 0; m < r->n_via; m++)
-                    host_printf(h, "%sB_%s", m ? ", " : "", h->p->bufs.v[r->via[m]]->name);
-                host_puts(h, "}},\n");
-            }
-            if (s->halos.n) host_puts(h, "};\n");
+            emit_reach(h, "reach", n, s->halos.v, s->halos.n);
+            emit_reach(h, "beside", n, s->beside.v, s->beside.n);
             sb_printf(&table,
                       "    {.buf = B_%s, .space = %s, .cuts = %s, .folds = %s, .to_first = %s, .n "
                       "= %d, .reach = ",
@@ -500,6 +505,8 @@ static int emit_exchanges(Host *h) {
                 sb_printf(&table, "reach_%d", n);
             else
                 sb_puts(&table, "NULL");
+            if (s->beside.n)
+                sb_printf(&table, ", .n_beside = %d, .beside = beside_%d", s->beside.n, n);
             sb_printf(&table, ", .sums = %s, .phase = %d, .step = %d},\n", bool_text(all_reduce), i,
                       k);
             n++;

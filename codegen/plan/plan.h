@@ -89,6 +89,7 @@ typedef struct {
     Space *from;
     int n_via, via[PLAN_HALO_DEPTH_MAX]; /* ids of buffers: segment bounds, or indices */
 } PHalo;
+typedef VEC(PHalo) PHaloList;
 
 /* A kernel that a device runs before a product over rounded sizes: it writes zeros to the padding
  * rows of the operands (plan_clear.c). */
@@ -139,8 +140,12 @@ typedef struct PStep {
                     */
     bool folds;    /* PS_EXCHANGE of partial sums: they are f32, and only their total is needed */
     bool to_first; /* PS_EXCHANGE of all rows: only the first process gets them, to save them */
-    VEC(PHalo) halos; /* PS_EXCHANGE: the rows that are read; none = all */
-    const Op *op;     /* the graph op that the step is for */
+    PHaloList halos; /* PS_EXCHANGE: the rows that are read; none = all */
+    /* PS_EXCHANGE with halos: how rows of the step behind it, and behind other such exchanges, lead
+     * to rows that are brought. Rows that lead to none of other processes are computed while it
+     * goes on; none = it is waited for. */
+    PHaloList beside;
+    const Op *op; /* the graph op that the step is for */
 } PStep;
 
 /* Steps first..last of a phase may be run on one block of rows after the other: each reads only its
@@ -283,6 +288,14 @@ int plan_spmm_count(const Plan *p);
 bool plan_is_partitioned_space(const Space *s);
 /* Whether m(a) and a always belong to the same process. */
 bool plan_map_keeps_owner(const Map *m);
+/* Finds what can be computed while exchange number `at` of the phase goes on (plan_overlap.c):
+ * *reader gets the step behind it and behind other exchanges of halos, *paths how rows of that step
+ * lead to rows that are brought.  NULL, or why nothing can be; the reader is NULL where rows of no
+ * step can be computed one by one. */
+const char *plan_beside_paths(Arena *a, const Plan *p, const PPhase *ph, int at,
+                              const PStep **reader, PHaloList *paths);
+/* Whether the halo is in the list. */
+bool plan_has_halo(const PHaloList *all, const PHalo *halo);
 /* The position of the step in its phase. */
 int plan_step_index(const PPhase *ph, const PStep *s);
 /* Whether the step is the first of its group. */

@@ -131,9 +131,9 @@ static bool parse_step_subject(PlanReader *r, PStep *s) {
     return s->kind != PS_CALL || parse_name(&r->p, "the name of what is called", &name);
 }
 
-/* Reads which remote rows an exchange fetches: a partitioned space, and the index arrays that lead
- * from its local rows to the rows that are needed. */
-static bool parse_halos(PlanReader *r, PStep *s) {
+/* Reads paths to rows of an exchange: a partitioned space, and the index arrays that lead from its
+ * local rows to the rows. */
+static bool parse_halos(PlanReader *r, PHaloList *to) {
     do {
         PHalo halo = {0};
         if (!parse_space(&r->p, &halo.from) || !parse_expect(&r->p, '(')) return false;
@@ -143,7 +143,7 @@ static bool parse_halos(PlanReader *r, PStep *s) {
             if (!plan_parse_buf(r, &halo.via[halo.n_via++])) return false;
         } while (parse_accept(&r->p, ','));
         if (!parse_expect(&r->p, ')')) return false;
-        vec_push(r->p.a, &s->halos, halo);
+        vec_push(r->p.a, to, halo);
     } while (parse_accept(&r->p, ','));
     return true;
 }
@@ -159,7 +159,8 @@ static bool parse_partition(PlanReader *r, PStep *s) {
     s->to_first = !s->folds && parse_accept_word(&r->p, "first");
     if (s->folds || s->to_first) return true;
     if (!parse_accept_word(&r->p, "reach")) return parse_expected(&r->p, "'all' or 'reach'");
-    return parse_halos(r, s);
+    return parse_halos(r, &s->halos) &&
+           (!parse_accept_word(&r->p, "beside") || parse_halos(r, &s->beside));
 }
 
 /* Reads the rest of a step's line, after its buffers. */

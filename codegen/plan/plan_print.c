@@ -119,22 +119,25 @@ static void print_group(StrBuf *b, const PPhase *ph, const PStep *s) {
               g->same_shape ? "of one shape" : "of several shapes");
 }
 
+/* Prints a path to rows: a space, and the index arrays that lead from its rows to others. */
+static void print_halo(StrBuf *b, const Plan *p, const PHalo *halo, const char *before) {
+    sb_puts(b, before);
+    ir_name_print(b, halo->from->name);
+    for (int k = 0; k < halo->n_via; k++)
+        sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[halo->via[k]]->name);
+    sb_puts(b, ")");
+}
+
 /* Prints the partitioned space whose local rows a step computes ("cuts of": partial sums by chunk).
  * Of an exchange it prints which remote rows are fetched: for each space, the index arrays that
- * lead to them. */
+ * lead to them; and which rows of the next step are computed meanwhile. */
 static void print_partition(StrBuf *b, const Plan *p, const PStep *s) {
     sb_puts(b, s->partials ? " own cuts of " : " own ");
     ir_name_print(b, s->partition->name);
     if (s->kind == PS_EXCHANGE && !s->halos.n)
         sb_puts(b, s->folds ? " sum" : s->to_first ? " first" : " all");
-    for (int i = 0; i < s->halos.n; i++) {
-        const PHalo *halo = &s->halos.v[i];
-        sb_puts(b, i ? ", " : " reach ");
-        ir_name_print(b, halo->from->name);
-        for (int k = 0; k < halo->n_via; k++)
-            sb_printf(b, "%s%s", k ? ", " : "(", p->bufs.v[halo->via[k]]->name);
-        sb_puts(b, ")");
-    }
+    for (int i = 0; i < s->halos.n; i++) print_halo(b, p, &s->halos.v[i], i ? ", " : " reach ");
+    for (int i = 0; i < s->beside.n; i++) print_halo(b, p, &s->beside.v[i], i ? ", " : " beside ");
 }
 
 /* Prints the layer instance that a step belongs to, and where that is applied: "(in conv1,

@@ -326,6 +326,40 @@ static bool is_optimizer_state(const Plan *p, int buf) {
     return p->bufs.v[buf]->kind == PB_VAR && p->bufs.v[buf]->var->kind == VAR_SLOT;
 }
 
+/* Checks that the index arrays of a halo lead from local rows to rows of the exchange's space. */
+static bool check_halo(Check *c, const PHalo *halo) {
+    IndexTarget target = {halo->from, NULL};
+    if (!plan_is_partitioned_space(halo->from))
+        return plan_error(c, "rows are reached from what nobody owns");
+    for (int k = 0; k < halo->n_via; k++)
+        if (halo->via[k] < 0 || halo->via[k] >= c->p->bufs.n ||
+            !follow_index_array(c->p->bufs.v[halo->via[k]], &target))
+            return plan_error(c, "rows are reached through no index array of such rows");
+    return target.space == c->step->partition || plan_error(c, "rows are reached of another space");
+}
+
+/* Checks what says which rows need not wait for the exchange: the step behind it computes rows one
+ * by one, and all paths from these to rows that are brought are there.  Loops that were arranged
+ * for a target may no longer tell the paths. */
+static bool check_beside(Check *c) {
+    const PStep *s = c->step, *reader;
+    PHaloList paths = {0};
+    if (!s->beside.n) return true;
+    const char *why =
+        plan_beside_paths(c->c->a, c->p, c->phase, plan_step_index(c->phase, s), &reader, &paths);
+    if (!s->halos.n || !reader) return plan_error(c, "no step computes rows beside it");
+    for (int k = 0; k < s->beside.n; k++) {
+        if (s->beside.v[k].from != reader->partition)
+            return plan_error(c, "the step beside it computes no rows of %s",
+                              s->beside.v[k].from->name);
+        if (!check_halo(c, &s->beside.v[k])) return false;
+    }
+    for (int k = 0; k < paths.n && !why; k++)
+        if (!plan_has_halo(&s->beside, &paths.v[k]))
+            return plan_error(c, "rows beside it read rows that it brings");
+    return true;
+}
+
 /* Checks an exchange between processes: its index arrays lead from local rows to rows of the
  * buffer's space. */
 static bool check_exchange(Check *c) {
@@ -337,18 +371,9 @@ static bool check_exchange(Check *c) {
                           "rows for the first process alone, of what is no state of an optimizer");
     if (s->folds && (!s->partials || c->p->bufs.v[s->bufs[0]]->dt != DT_F32))
         return plan_error(c, "a sum of what are no partial sums of f32");
-    for (int i = 0; i < s->halos.n; i++) {
-        const PHalo *halo = &s->halos.v[i];
-        IndexTarget target = {halo->from, NULL};
-        if (!plan_is_partitioned_space(halo->from))
-            return plan_error(c, "rows are reached from what nobody owns");
-        for (int k = 0; k < halo->n_via; k++)
-            if (halo->via[k] < 0 || halo->via[k] >= c->p->bufs.n ||
-                !follow_index_array(c->p->bufs.v[halo->via[k]], &target))
-                return plan_error(c, "rows are reached through no index array of such rows");
-        if (target.space != s->partition) return plan_error(c, "rows are reached of another space");
-    }
-    return check_read(c, s->bufs[0]);
+    for (int i = 0; i < s->halos.n; i++)
+        if (!check_halo(c, &s->halos.v[i])) return false;
+    return check_beside(c) && check_read(c, s->bufs[0]);
 }
 
 /* Checks that a step on partitioned rows is in a program for several processes. */

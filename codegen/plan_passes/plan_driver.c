@@ -89,7 +89,8 @@ static bool has_dumps(const Module *m) {
 /* The passes that follow `lower-kernels`, as a comma-separated list: of a processor, of processes
  * that share rows, or what the device names. */
 static const char *passes_of(const Plan *p) {
-    if (p->partitioned) return "order-steps,delay-sums,place-exchanges,join-kernels,lifetimes";
+    if (p->partitioned)
+        return "order-steps,delay-sums,place-exchanges,join-kernels,overlap-exchanges,lifetimes";
     if (p->device) return target_find(p->device)->plan_passes;
     return "order-steps,block-rows,delay-sums,gather-parts,join-kernels,lifetimes";
 }

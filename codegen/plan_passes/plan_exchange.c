@@ -81,6 +81,13 @@ static bool same_halo(const PHalo *x, const PHalo *y) {
     return same;
 }
 
+/* Whether the halo is in the list. */
+bool plan_has_halo(const PHaloList *all, const PHalo *halo) {
+    for (int i = 0; i < all->n; i++)
+        if (same_halo(&all->v[i], halo)) return true;
+    return false;
+}
+
 /* Whether two row sets are the same. */
 static bool same_rows(const RowStep *x, const RowStep *y) {
     return x->is_known == y->is_known && x->space == y->space && x->segments_of == y->segments_of &&
@@ -311,15 +318,13 @@ static ReadStep analyze_step(Arena *a, const Plan *p, const PStep *s) {
 }
 
 /* ---- what is where -------------------------------------------------------------------------- */
-typedef VEC(PHalo) Reaches;
-
 /* Which rows of a buffer a process has. */
 typedef struct {
     Space *partition; /* its own alone, beside those that were brought; NULL: all */
     bool partials;    /* rows are partial sums of chunks, of its own rows */
     bool adds;        /* .. and all of them are added up: none is a maximum */
     bool complete;    /* all rows of the others were brought */
-    Reaches halos;    /* rows of others that were brought */
+    PHaloList halos;  /* rows of others that were brought */
 } Placement;
 
 /* The state of placing exchanges in a phase. */
@@ -336,13 +341,6 @@ typedef struct {
     int n_exchanges;
 } Placer;
 
-/* Whether the halo is in the list. */
-static bool has_halo(const Reaches *all, const PHalo *r) {
-    for (int i = 0; i < all->n; i++)
-        if (same_halo(&all->v[i], r)) return true;
-    return false;
-}
-
 /* What a read needs beyond the rows that a process owns: nothing, some, or all. */
 typedef enum { NEEDS_NOTHING, NEEDS_SOME, NEEDS_ALL } RowNeeds;
 
@@ -356,7 +354,7 @@ static RowNeeds needed_rows(const Placement *h, const RowRead *r) {
 /* Whether the process has these rows already, from earlier exchanges. */
 static bool is_available(const Placement *h, const RowRead *r, RowNeeds n) {
     return n == NEEDS_NOTHING || h->complete ||
-           (n == NEEDS_SOME && has_halo(&h->halos, &r->at.halo));
+           (n == NEEDS_SOME && plan_has_halo(&h->halos, &r->at.halo));
 }
 
 /* Whether the step writes the buffer. */
@@ -378,7 +376,7 @@ static Placement wanted_rows(const Placer *x, int at, int buf) {
             if (r->buf != buf) continue;
             RowNeeds n = needed_rows(&h, r);
             if (n == NEEDS_ALL) h.complete = true;
-            if (n == NEEDS_SOME && !has_halo(&h.halos, &r->at.halo))
+            if (n == NEEDS_SOME && !plan_has_halo(&h.halos, &r->at.halo))
                 vec_push(x->a, &h.halos, r->at.halo);
         }
         if (step_writes(&x->steps[i], s, buf)) break;
@@ -442,7 +440,7 @@ static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
     s->to_first = !of && x->apart[buf];
     s->folds = placement->partials && placement->adds && x->p->bufs.v[buf]->dt == DT_F32;
     for (int i = 0; i < want.halos.n && !want.complete; i++)
-        if (!has_halo(&placement->halos, &want.halos.v[i]))
+        if (!plan_has_halo(&placement->halos, &want.halos.v[i]))
             vec_push(x->a, &s->halos, want.halos.v[i]);
     s->note = exchange_text(x, s, of);
     remark_exchange(x, s);

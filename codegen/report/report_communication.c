@@ -1,7 +1,8 @@
 /* --report=communication: what processes that share rows send in a run of each phase, all n of them
  * together:
  *
- *     halo   rows that a process reads and another owns, each once: which they are, data tell
+ *     halo   rows that a process reads and another owns, each once: which they are, data tell;
+ *            beside: rows that need none of them are computed meanwhile
  *     rows   all of a value's rows, to all
  *     saved  all of a value's rows, to the first process, which saves them
  *     sums   over rows (runtime/exec/sum_parts.c)
@@ -50,7 +51,8 @@ static void print_message(Report *r, const Message *x) {
     const char *at = cg_step_site(r->p->m, r->a, x->step);
     sb_printf(r->b, "    %s%s%s  %s", at, *at ? " " : "", x->value->name, times[x->what]);
     report_amount(r, x->bytes, "B");
-    sb_printf(r->b, "  %s\n", x->step->note);
+    sb_printf(r->b, "  %s%s\n", x->step->note,
+              x->step->beside.n ? ", while other rows are computed" : "");
 }
 
 /* Prints a message as a JSON object: the value, its model line, the kind of message, and its
@@ -61,6 +63,7 @@ static void json_message(Report *r, const Message *x) {
     json_text(r->j, "line", cg_step_site(r->p->m, r->a, x->step));
     json_text(r->j, "kind", sends_word[x->what]);
     report_json_expr(r, "bytes", x->bytes);
+    if (x->what == SENDS_HALO) json_bool(r->j, "beside", x->step->beside.n > 0);
     json_text(r->j, "note", x->step->note);
     json_end(r->j);
 }

@@ -130,23 +130,28 @@ void rt_ranks_sent(RtCli *c) {
     gnnc_counters own = {.struct_size = sizeof own};
     int n = c->mpi ? c->mpi->processes.n : 1;
     if (!is_together(c) || !c->is.shares_rows || n > MOST) return;
-    int64_t sum[2] = {0}, all[MOST][2] = {{0}};
+    int64_t sum[3] = {0}, all[MOST][3] = {{0}};
     const void *out[MOST];
     void *in[MOST];
     size_t size[MOST];
     gnnc_trainer_counters(c->t, &own);
     all[rt_ranks_number(c)][0] = own.sent_bytes;
     all[rt_ranks_number(c)][1] = own.messages;
+    all[rt_ranks_number(c)][2] = own.beside_bytes;
     for (int r = 0; r < n; r++) {
         out[r] = all[rt_ranks_number(c)];
         in[r] = all[r];
         size[r] = r == rt_ranks_number(c) ? 0 : sizeof all[r];
     }
     if (c->mpi->processes.exchange(c->mpi, out, size, in, size) != GNNC_OK) return;
-    for (int r = 0; r < n; r++) sum[0] += all[r][0], sum[1] += all[r][1];
-    char text[128];
-    snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages", n,
-             (long long)sum[0], (long long)sum[1]);
+    for (int r = 0; r < n; r++)
+        for (int i = 0; i < 3; i++) sum[i] += all[r][i];
+    char text[192], beside[64] = "";
+    if (sum[2])
+        snprintf(beside, sizeof beside, ", %lld bytes of it while they computed",
+                 (long long)sum[2]);
+    snprintf(text, sizeof text, "%d processes sent %lld bytes in %lld messages%s", n,
+             (long long)sum[0], (long long)sum[1], beside);
     if (c->log != RT_LOG_NONE) rt_cli_message(c, text);
 }
 

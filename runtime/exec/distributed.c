@@ -1,4 +1,4 @@
-#include "distributed.h"
+#include "beside.h"
 
 #include <string.h>
 
@@ -157,30 +157,38 @@ char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     return o->buffer[which];
 }
 
-/* Exchanges messages with all other processes and counts what is sent. what: how an error calls it.
- */
-gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
+/* Counts what is sent to other processes. */
+void rt_dist_count(RtExec *x, const RtMessages *m) {
     const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
         if (r == o->rank) continue;
         x->rt->count.sent_bytes += (int64_t)m->n_out[r];
         x->rt->count.messages += m->n_out[r] > 0;
     }
+}
+
+/* Records that an exchange of `what` failed: all later ones do, too. Returns st. */
+gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st) {
+    x->rt->dist->failed = st;
+    return rt_fail(&x->rt->err, st, "%s of other processes did not come: %s", what,
+                   gnnc_status_text(st));
+}
+
+gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m) {
+    rt_dist_count(x, m);
     return rt_dist_exchange_uncounted(x, what, m);
 }
 
 /* Exchanges messages with all other processes. After a failure it fails always, since processes are
  * no longer in step. */
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m) {
-    RtDist *o = x->rt->dist;
+    const RtDist *o = x->rt->dist;
     m->n_out[o->rank] = m->n_in[o->rank] = 0;
+    rt_beside_end(x); /* one after the other */
     gnnc_status st = o->failed;
     if (st == GNNC_OK)
         st = o->processes->exchange(o->processes->user, m->out, m->n_out, m->in, m->n_in);
-    if (st == GNNC_OK) return st;
-    o->failed = st;
-    return rt_fail(&x->rt->err, st, "%s of other processes did not come: %s", what,
-                   gnnc_status_text(st));
+    return st == GNNC_OK ? GNNC_OK : rt_dist_fail(x, what, st);
 }
 
 /* *heard gets the request (not 0) of the first process that has one; each process brings its own,

@@ -11,7 +11,10 @@
 #include "blocks.h"
 #include "exec.h"
 
+enum { RT_BESIDE_MOST = 4 }; /* exchanges that go on at once (beside.c) */
+
 struct RtHalo;
+typedef struct RtBeside RtBeside;
 
 struct RtDist {
     const gnnc_processes *processes;
@@ -20,11 +23,12 @@ struct RtDist {
                              not known yet */
     struct RtHalo **halo;         /* [n_exchanges] made at the first one */
     RtPool *pool;
-    char *buffer[2]; /* rows that go and come */
-    size_t buffer_bytes[2];
+    char *buffer[2 * RT_BESIDE_MOST]; /* rows that go and come, of exchanges that go on at once */
+    size_t buffer_bytes[2 * RT_BESIDE_MOST];
     float *sums; /* over rows: nodes of a tree (sum_parts.c) */
     size_t sums_bytes;
     gnnc_status failed; /* of the first exchange that did: none is tried after it */
+    RtBeside *beside;   /* what is computed while rows come (beside.c); NULL: nothing was yet */
 };
 
 typedef struct {
@@ -65,6 +69,10 @@ static inline void rt_messages_put(RtMessages *m, int r, const void *out, size_t
 /* Sends and takes all of it, but what is of the process itself: counted, and told of where it
  * fails. */
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m);
+/* Counts what m sends. */
+void rt_dist_count(RtExec *x, const RtMessages *m);
+/* Notes that an exchange of `what` has failed, so that all later ones do.  Returns st. */
+gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st);
 /* The same of what is no part of a phase, and counted by nobody. */
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */

@@ -3,6 +3,7 @@
  *
  * Which these are follows from index arrays (rt_reach): from the own rows of a space through bounds
  * of segments and indices to rows of the buffer's.  Exchanges of the same rows share the lists. */
+#include "beside.h"
 #include "sum_parts.h"
 
 #include <string.h>
@@ -184,24 +185,24 @@ static gnnc_status all_gather_rows(RtExec *x, const rt_exchange_step *e, RtMessa
     return tell(x, m);
 }
 
-/* Sends the rows that others want and receives the rows of the halo into buf; row: bytes of one
- * row. */
-static gnnc_status receive_halo(RtExec *x, const RtHalo *h, RtMessages *m, char *buf, size_t row) {
+/* Sends the rows that others want and receives the rows of the halo into buf, as exchange i of the
+ * program, which may go on when it returns (beside.c); row: bytes of one row. */
+static gnnc_status receive_halo(RtExec *x, int i, const RtHalo *h, RtMessages *m, char *buf,
+                                size_t row) {
     const RtDist *o = x->rt->dist;
     int64_t n_to = h->to.at[o->n], n_from = h->from.at[o->n];
-    char *out = rt_dist_buffer(x, 0, (size_t)n_to * row + 1);
-    char *in = rt_dist_buffer(x, 1, (size_t)n_from * row + 1);
+    int beside = rt_beside_pending(x);
+    char *out = rt_dist_buffer(x, 2 * beside, (size_t)n_to * row + 1);
+    char *in = rt_dist_buffer(x, 2 * beside + 1, (size_t)n_from * row + 1);
     if (!out || !in) return GNNC_E_NOMEM;
-    for (int64_t i = 0; i < n_to; i++)
-        memcpy(out + (size_t)i * row, buf + (size_t)h->to.row[i] * row, row);
+    for (int64_t k = 0; k < n_to; k++)
+        memcpy(out + (size_t)k * row, buf + (size_t)h->to.row[k] * row, row);
     for (int r = 0; r < o->n; r++)
         rt_messages_put(
             m, r, out + (size_t)h->to.at[r] * row, (size_t)(h->to.at[r + 1] - h->to.at[r]) * row,
             in + (size_t)h->from.at[r] * row, (size_t)(h->from.at[r + 1] - h->from.at[r]) * row);
-    gnnc_status st = tell(x, m);
-    for (int64_t i = 0; i < n_from && st == GNNC_OK; i++)
-        memcpy(buf + (size_t)h->from.row[i] * row, in + (size_t)i * row, row);
-    return st;
+    RtArrival come = {.buf = buf, .in = in, .row = h->from.row, .n = n_from, .row_bytes = row};
+    return rt_beside_exchange(x, i, m, &come);
 }
 
 /* Of partial sums only their sum is read: those of a part are added in order, and parts by a tree.
@@ -239,11 +240,12 @@ gnnc_status rt_exchange(RtExec *x, int i) {
     if (!rt_dist_several(x) && !e->folds) return GNNC_OK;
     int64_t rows = e->cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, e->space);
     gnnc_status st = rt_buf_bytes(x, e->buf, &n);
+    if (!e->n || rt_beside_pending(x) == RT_BESIDE_MOST) rt_beside_end(x); /* it needs their room */
     if (st != GNNC_OK || rows == 0) return st;
     if (e->folds) return add_chunks(x, x->buf[e->buf], (int64_t)(n / sizeof(float)) / rows);
     if (st == GNNC_OK && e->n) st = find_halo(x, i, &m, &h);
     if (st == GNNC_OK)
-        st = h ? receive_halo(x, h, &m, x->buf[e->buf], n / (size_t)rows)
+        st = h ? receive_halo(x, i, h, &m, x->buf[e->buf], n / (size_t)rows)
                : all_gather_rows(x, e, &m, x->buf[e->buf], n / (size_t)rows);
     return st;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "beside.h"
 #include "runtime/data/npy.h"
 #include "profile.h"
 #include "rng.h"
@@ -17,7 +18,9 @@ static gnnc_status run(RtExec *x, const rt_phase *phase) {
     rt_serial_steps_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);
     gnnc_status st = x->rt->device ? rt_device_run(x, phase) : phase->run(x);
-    rt_blocks_end(x); /* after a failure */
+    rt_beside_end(x);                                           /* after a failure */
+    if (st == GNNC_OK && x->rt->dist) st = x->rt->dist->failed; /* while a kernel ran */
+    rt_blocks_end(x);
     gnnc_status profiled = x->profile ? rt_profile_end(x) : GNNC_OK;
     if (st == GNNC_OK) st = profiled;
     x->rt->alone_here = NULL;

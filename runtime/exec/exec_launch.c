@@ -9,8 +9,8 @@
 
 #include <stdatomic.h>
 
+#include "beside.h"
 #include "blocks.h"
-#include "distributed.h"
 #include "profile.h"
 
 enum { CHUNK_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
@@ -120,6 +120,10 @@ void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t
         return;
     }
     RtRange own = rt_dist_rows(x, space, x->rt->dist->rank);
+    if (rt_beside_pending(x)) {
+        rt_beside_launch(x, own, k, arg, n_maps ? 1 : per_row);
+        return;
+    }
     if (!n_maps) {
         launch(x, k, arg, own.lo * per_row, own.hi * per_row);
         return;

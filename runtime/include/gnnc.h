@@ -552,6 +552,9 @@ typedef struct gnnc_processes {
     gnnc_broadcast_fn *broadcast; /* may be NULL where n is 1 */
     void *user;                   /* the host's, until the trainer is destroyed */
     gnnc_exchange_fn *exchange;   /* NULL: they share no rows (gnnc --parts) */
+    /* Not 0: `exchange` may also be called in a thread of the trainer's own, while the trainer
+     * computes rows that need nothing of it; never two calls of the host at once. */
+    int exchange_in_thread;
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
  * processes adds gradients in another order, which changes the last bits.
@@ -794,6 +797,7 @@ typedef struct gnnc_counters {
     int64_t eval_ns;         /* gnnc_trainer_epoch: the time its evaluations took */
     int64_t sent_bytes;      /* rows and sums, to other processes that share rows */
     int64_t messages;        /* .. so often */
+    int64_t beside_bytes;    /* of these bytes: while rows were computed */
 } gnnc_counters;
 gnnc_status gnnc_trainer_counters(gnnc_trainer *t, gnnc_counters *out);
 

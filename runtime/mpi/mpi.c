@@ -84,9 +84,10 @@ const char *rt_mpi_begin(int *argc, char ***argv, RtMpi *mpi) {
     *mpi = (RtMpi){.patience_s = 1800};
     *p = (gnnc_processes){
         .struct_size = sizeof *p, .broadcast = broadcast, .exchange = exchange, .user = mpi};
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return "MPI cannot be started";
     if (provided < MPI_THREAD_FUNNELED) return "this MPI allows no threads";
+    p->exchange_in_thread = provided >= MPI_THREAD_SERIALIZED;
     MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &p->n);
     mpi->requests = calloc(2 * (size_t)p->n, sizeof(MPI_Request));

@@ -20,7 +20,7 @@
 #include "runtime/index_file.h"
 #include "init.h"
 #include "model_options.h"
-#include "runtime/exec/distributed.h"
+#include "runtime/exec/beside.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
 #include "runtime/device/device_sample.h"
@@ -168,6 +168,7 @@ void gnnc_trainer_destroy(gnnc_trainer *t) {
     RtAlloc outer = t->outer;
     if (t->rt.device) t->rt.device->ops->enter(t->rt.device);
     if (t->training) t->training->stop_batches(t);
+    rt_beside_close(&t->x);
     rt_team_stop(t->rt.team);
     rt_device_close(&t->x);
     rt_bind_close(&t->x);

@@ -145,7 +145,7 @@ SHOP_MODELS = {
   return a(g.user.x) + mean(relu(b(g.likes.w)), over = likes)""", "accuracy"),
     "loop": (HEAD, """
   a = linear(C)
-  h = expand(1 / (1 + degree(g.likes, g.likes.dst)), 4)
+  h = expand(1 / (1 + degree(g.likes, g.likes.dst)), 192)
   start = h
   off = 1.0
   while off > 1e-3 limit 6 {
@@ -222,6 +222,9 @@ for model in ("gcn", "sage", "gat", "gin"):
     off = max(abs(a["loss"] / b["loss"] - 1) for a, b in zip(here[:STEPS], whole[:STEPS]))
     check(f"{model}: as of the data before they were partitioned", off < 1e-6, off)
 same_in_any_number("gcn", "./gcn", CORA5, 3, "--epochs", "5")  # parts that cannot be shared evenly
+for model, hidden in (("gcn", 192), ("sage", 192), ("gat", 64), ("gin", 192)):  # exchanges that rows are computed beside
+    run(GNNC, f"{TOP}/models/{model}.gnn", "--mpi", "-D", f"hidden={hidden}", "-o", "wide_" + model)
+    same_in_any_number("wide_" + model, "./wide_" + model, CORA4, 4, "--epochs", "4")
 for name, (head, body, metrics) in SHOP_MODELS.items():
     exe = compiled(name, head % (body, metrics, STEPS), "--mpi")
     same_in_any_number(name, exe, SHOP, 4)
@@ -259,6 +262,10 @@ rows = [line.split()[-2:] for line in reports[CORA, 4].splitlines() if line.spli
 check("the report of the parts", len(rows) == 4, reports[CORA, 4])
 halo = sum(int(n) for row in rows for n in row)
 check("each row that is read comes once", foreseen("./gcn", CORA4, 4)["train"][2] == 4 * (16 + 7) * halo, (halo, foreseen("./gcn", CORA4, 4)))
+for model, beside in (("wide_gcn", True), ("wide_gat", True), ("loop", True), ("gcn", False)):
+    for n in (2, 4):
+        text = run(*MPIRUN, "-n", str(n), "./" + model, "--data", SHOP if model == "loop" else CORA4, "--epochs", "2", "--checkpoint", "none")
+        check(f"{model}: {n} processes compute while rows come", (" bytes of it while they computed" in text) == beside, text)
 check("one process sends nothing", not any(map(any, foreseen("./gcn", CORA4, 1).values())))
 
 # ---- evaluated and predicted -----------------------------------------------------------------------------------
@@ -278,12 +285,12 @@ for n, steps, m in ((3, 4, 2), (2, 7, 4), (4, 1, 1), (1, 5, 3)):
     check(f"{steps} steps in {n} processes, the rest in {m}", bytes_of("rest") == bytes_of("all"))
 
 
-def started(n, job, *options):
-    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), "./gcn", "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
+def started(n, job, *options, exe="./gcn"):
+    p = subprocess.Popen(MPIRUN + ["-x", "OF_TEST", "-n", str(n), exe, "--data", CORA4, "--epochs", "1000000", "--checkpoint", job,
                                    "--log=none", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"OF_TEST": job})
     for _ in range(2400):
-        if len(ranks_of("./gcn", job)) == n and os.path.exists(job):
+        if len(ranks_of(exe, job)) == n and os.path.exists(job):
             return p
         time.sleep(0.05)
     check(f"{job}: it has begun", False)
@@ -300,20 +307,21 @@ r = random.Random(1)
 for k in range(KILLS):
     n = 2 + k % 3
     job = f"killed.{k}"
-    p = started(n, job, "--save-every", "3")
+    exe = "./wide_gcn" if k % 2 else "./gcn"
+    p = started(n, job, "--save-every", "3", exe=exe)
     time.sleep(r.random() / 4)
     begun = time.time()
-    os.kill(ranks_of("./gcn", job)[k % n], signal.SIGKILL)
+    os.kill(ranks_of(exe, job)[k % n], signal.SIGKILL)
     p.communicate(timeout=200)
-    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of("./gcn", job))
+    check(f"{job}: all end, within seconds", p.returncode != 0 and time.time() - begun < 60 and not ranks_of(exe, job))
     n_epochs = str(epochs_in(job) + 4)
     for m, to in ((1, "a"), (1 + n % 4, "b")):
-        told(m, "./gcn", CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
+        told(m, exe, CORA4, "--resume", job, "--epochs", n_epochs, "--checkpoint", to)
     check(f"{job}: gone on with in another number", bytes_of("a") == bytes_of("b"))
 job = "hangs"  # one stands still
-p = started(3, job, "--save-every", "3", "--patience", "2")
+p = started(3, job, "--save-every", "3", "--patience", "2", exe="./wide_gcn")
 begun = time.time()
-os.kill(ranks_of("./gcn", job)[1], signal.SIGSTOP)
+os.kill(ranks_of("./wide_gcn", job)[1], signal.SIGSTOP)
 text = p.communicate(timeout=200)[0]
 check("a process that hangs", "did not come" in text and "waited 2 s: --patience" in text and p.returncode and time.time() - begun < 60, text)
 job = "asked"  # a signal to one of them: all hear it

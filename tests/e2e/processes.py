@@ -242,4 +242,91 @@ check("no 'exchange'", shares.gnnc_trainer_set_processes(t, ctypes.byref(p)) == 
       and b"share rows without 'exchange'" in shares.gnnc_trainer_error(t), shares.gnnc_trainer_error(t))
 check("and nobody to agree with", shares.gnnc_trainer_agree(t, 5) == 5)
 shares.gnnc_trainer_destroy(t)
+
+# ---- rows are computed while others come, in a thread of the trainer's where the host allows it -----------------
+Pointers, Sizes = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)
+Exchange = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, Pointers, Sizes, Pointers, Sizes)
+
+
+class Sharing(ctypes.Structure):
+    _fields_ = [*Processes._fields_, ("exchange", Exchange), ("exchange_in_thread", ctypes.c_int)]
+
+
+class Rows:
+    """What n threads send rows by: copies.  elsewhere: the calls of each that other threads of theirs made."""
+    def __init__(self, n, fails_at=-1):
+        self.n, self.barrier, self.fails_at = n, threading.Barrier(n), fails_at
+        self.sent, self.elsewhere, self.wrong = [None] * n, [[] for _ in range(n)], []
+
+    def of(self, rank):
+        home, count, busy = threading.get_ident(), 0, threading.Lock()
+
+        def exchange(_, out, n_out, to, n_in):
+            nonlocal count
+            if not busy.acquire(blocking=False):
+                self.wrong.append((rank, "two calls at once"))
+                return E_IO
+            try:
+                count += 1
+                if threading.get_ident() != home:
+                    self.elsewhere[rank].append(count)
+                if count == self.fails_at:
+                    return E_IO
+                self.sent[rank] = [ctypes.string_at(out[r], n_out[r]) if n_out[r] else b"" for r in range(self.n)]
+                self.barrier.wait(60)
+                for r in range(self.n):
+                    if r != rank and len(self.sent[r][rank]) != n_in[r]:
+                        self.wrong.append((rank, r, n_in[r]))
+                    elif r != rank and n_in[r]:
+                        ctypes.memmove(to[r], self.sent[r][rank], n_in[r])
+                self.barrier.wait(60)
+            except threading.BrokenBarrierError:
+                return E_IO
+            finally:
+                busy.release()
+            return 0
+        return Exchange(exchange)
+
+
+def share(n, name, in_thread, fails_at=-1):
+    """What the calls of each trainer returned, and what it says; how rows went."""
+    rows, bus, said = Rows(n, fails_at), Bus(n), [None] * n
+
+    def run(rank):
+        kept, t = (bus.of(rank), rows.of(rank)), ctypes.c_void_p()
+        p = Sharing(ctypes.sizeof(Sharing), rank, n, kept[0], None, kept[1], in_thread)
+        wide.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(wide, "model_program")))
+        wide.gnnc_trainer_set_int(t, b"threads", ctypes.c_int64(1 + rank))
+        st = [wide.gnnc_trainer_set_processes(t, ctypes.byref(p)), wide.gnnc_trainer_load(t, b"two")]
+        for _ in range(EPOCHS if st == [0, 0] else 0):
+            st.append(wide.gnnc_trainer_epoch(t))
+        text = wide.gnnc_trainer_error(t).decode()
+        if not any(st):
+            st.append(wide.gnnc_trainer_save(t, f"{name}.{rank}".encode()) if rank == 0 else 0)
+        wide.gnnc_trainer_destroy(t)
+        said[rank] = st, text
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(n)]
+    for x in threads:
+        x.start()
+    for x in threads:
+        x.join()
+    check(f"{name}: messages fit", not rows.wrong and not bus.wrong, (rows.wrong, bus.wrong))
+    return said, rows.elsewhere
+
+
+subprocess.run([GNNC, "partition", CORA.decode(), "2", "-o", "two", "--method", "stream"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run([GNNC, f"{TOP}/models/gcn.gnn", "--target=cpu", "--emit=lib", "--name=model", "--parts", "-D", "hidden=192", "-o", "wide"], check=True)
+wide = ctypes.CDLL("./libwide.so")
+wide.gnnc_trainer_error.restype = ctypes.c_char_p
+share(1, "one", 0)
+said, elsewhere = share(2, "waits", 0)
+check("a host of one thread is called in it alone", elsewhere == [[], []] and not any(any(st) for st, _ in said), (said, elsewhere))
+check("rows come, then are read", bytes_of("waits.0") == bytes_of("one.0"))
+said, elsewhere = share(2, "beside", 1)
+check("rows come while others are computed", all(len(calls) > EPOCHS for calls in elsewhere) and not any(any(st) for st, _ in said), (said, elsewhere))
+check("and change no bit", bytes_of("beside.0") == bytes_of("one.0"))
+for at in elsewhere[0][0], elsewhere[0][-1]:
+    said, _ = share(2, "fails", 1, fails_at=at)
+    check(f"exchange {at} fails while rows are computed", all(E_IO in st and "rows of other processes did not come" in e for st, e in said), said)
 sys.exit(end())

@@ -1,0 +1,95 @@
+/* One lock, one condition: a thread waits for exchanges, the trainer for their end. */
+#include "background.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+struct RtBackground {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    const gnnc_processes *processes;
+    /* Under the lock: */
+    const RtMessages *todo[RT_BESIDE_MOST];
+    int n, done;        /* exchanges that were asked for, and that are made, since the last wait */
+    bool is_over;       /* the thread shall end */
+    gnnc_status status; /* of the first of them that failed */
+};
+
+/* Makes the next exchange, with the lock released meanwhile. */
+static void make_next(RtBackground *b) {
+    const gnnc_processes *p = b->processes;
+    const RtMessages *m = b->todo[b->done];
+    gnnc_status st = b->status;
+    pthread_mutex_unlock(&b->lock);
+    if (st == GNNC_OK) st = p->exchange(p->user, m->out, m->n_out, m->in, m->n_in);
+    pthread_mutex_lock(&b->lock);
+    b->status = st;
+    b->done++;
+    pthread_cond_broadcast(&b->changed);
+}
+
+/* The thread: makes one exchange after the other as they are asked for. */
+static void *work(void *arg) {
+    RtBackground *b = arg;
+    pthread_mutex_lock(&b->lock);
+    while (!b->is_over || b->done < b->n) {
+        if (b->done < b->n)
+            make_next(b);
+        else
+            pthread_cond_wait(&b->changed, &b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* Starts the thread, which gets no signals: they are for the host's. */
+static bool start_thread(RtBackground *b) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&b->thread, NULL, work, b) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+RtBackground *rt_background_new(RtPool *pool, const gnnc_processes *p) {
+    RtBackground *b = RT_NEW(pool, RtBackground);
+    if (!b) return NULL;
+    b->processes = p;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->changed, NULL);
+    if (start_thread(b)) return b;
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    rt_pool_drop(pool, b);
+    return NULL;
+}
+
+void rt_background_end(RtBackground *b) {
+    if (!b) return;
+    pthread_mutex_lock(&b->lock);
+    b->is_over = true;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+    pthread_join(b->thread, NULL);
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+}
+
+void rt_background_exchange(RtBackground *b, const RtMessages *m) {
+    pthread_mutex_lock(&b->lock);
+    b->todo[b->n++] = m;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+gnnc_status rt_background_wait(RtBackground *b) {
+    pthread_mutex_lock(&b->lock);
+    while (b->done < b->n) pthread_cond_wait(&b->changed, &b->lock);
+    gnnc_status st = b->status;
+    b->n = b->done = 0;
+    b->status = GNNC_OK;
+    pthread_mutex_unlock(&b->lock);
+    return st;
+}
