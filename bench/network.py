@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two processes with a network between them: a step's time at several rates and delays beside a model of it, which is then run for more machines.
 
-    bench/network.py GNNC [--epochs N]     as root, with `ip`, `tc` and Open MPI; Markdown
+    bench/network.py GNNC [--epochs N] [--overlap]     as root, with `ip`, `tc` and Open MPI; Markdown
 
 Each process is in a network namespace of its own.  Between them is a wire of two TUN devices whose packets this script carries, after a
 delay; rates are set by `tc` (tbf).  The model is LogGP's (Alexandrov et al. 1995): of a step's exchanges, one after the other,
@@ -9,14 +9,19 @@ delay; rates are set by `tc` (tbf).  The model is LogGP's (Alexandrov et al. 199
     step = compute + sum over exchanges of (L + messages * g + bytes * G), 3 L where MPI asks before it sends (more than 64 KiB)
 
 L, g and G are measured at each setting (network.c), bytes and messages of each process are what `info --processes` counts, and `compute` is
-what is left of a step without a limit.  Settings are not fitted."""
+what is left of a step without a limit.  Settings are not fitted.
+
+--overlap: instead, a step that computes while rows come (pass overlap-exchanges) beside one that waits for them, of SAGE on a graph whose
+processes compute about as long as they send."""
 import argparse
+import array
 import collections
 import ctypes
 import fcntl
 import json
 import math
 import os
+import random
 import select
 import statistics
 import struct
@@ -116,8 +121,8 @@ def between(folder, *command):
 
 
 # ---- measured, and by the model --------------------------------------------------------------------------------
-def step_ms(folder, model, epochs):
-    text = between(folder, "./" + model, "--data", "parts", "--log", "json", "--checkpoint", "none", "--eval-every", "1000", "--epochs", str(epochs))
+def step_ms(folder, model, epochs, *options):
+    text = between(folder, "./" + model, *options, "--data", "parts", "--log", "json", "--checkpoint", "none", "--eval-every", "1000", "--epochs", str(epochs))
     times = [json.loads(line)["train_ms"] for line in text.splitlines() if '"train_ms"' in line]
     return statistics.median(times[3:])
 
@@ -130,6 +135,65 @@ def exchanges(folder, model):
 def sending(all_of, costs):
     latency, gap, byte = costs
     return sum(latency * (3 if b > EAGER else 1) + n * gap + b * byte for b, n in all_of)
+
+
+# ---- computing while rows come ----------------------------------------------------------------------------------
+SAGE = """
+import "layers/sage.gnn"
+graph G { node paper { x: f32[F];  y: class[C];  split }  edge cites: paper -> paper }
+model M(g: G) -> f32[paper, C] {
+  a = sage_conv(64)
+  b = sage_conv(64)
+  c = sage_conv(C)
+  return c(g.cites, relu(b(g.cites, relu(a(g.cites, g.paper.x)))))
+}
+train M { target paper.y  loss cross_entropy  optimizer adam(lr = 1e-2)  epochs 1 }
+"""
+
+
+def put(path, code, kind, shape, values):
+    head = f"{{'descr': '{code}', 'fortran_order': False, 'shape': ({','.join(map(str, shape))},), }}"
+    head += " " * ((-len(head) - 11) % 64) + "\n"
+    with open(path, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + array.array(kind, values).tobytes())
+
+
+def near_and_far(path, nodes=40000, degree=30, far=600):
+    """Edges to near nodes, and a few to any: two halves read some hundred rows of each other."""
+    r = random.Random(1)
+    os.mkdir(path)
+    dst = [v for v in range(nodes) for _ in range(degree)]
+    src = [min(nodes - 1, max(0, v + r.randrange(-9, 10))) for v in dst]
+    for i in r.sample(range(len(src)), 2 * far):  # half of them stay in their part
+        src[i] = r.randrange(nodes)
+    put(path + "/x.npy", "<f4", "f", (nodes, 64), [r.gauss(0, 1) for _ in range(64 * nodes)])
+    put(path + "/y.npy", "<i4", "i", (nodes,), [v % 4 for v in range(nodes)])
+    put(path + "/split.npy", "|i1", "b", (nodes,), [1 + v % 3 for v in range(nodes)])
+    put(path + "/cites.npy", "<i4", "i", (2, len(src)), src + dst)
+    schema = {"format": 1, "nodes": {"paper": {"count": nodes, "columns": {
+        "x": {"kind": "float", "file": "x.npy", "shape": [nodes, 64]}, "y": {"kind": "class", "file": "y.npy", "categories": 4},
+        "split": {"kind": "split", "file": "split.npy"}}}},
+        "edges": {"cites": {"src": "paper", "dst": "paper", "count": len(src), "file": "cites.npy", "columns": {}}}}
+    with open(path + "/schema.json", "w", encoding="utf-8") as f:
+        json.dump(schema, f)
+
+
+def prepare_overlap(folder, gnnc):
+    near_and_far(folder + "/near")
+    sh(gnnc, "partition", folder + "/near", "2", "-o", folder + "/parts", "--method", "rows")
+    with open(folder + "/model.gnn", "w", encoding="utf-8") as f:
+        f.write(SAGE)
+    for name, options in (("beside", []), ("waits", ["--disable-pass=overlap-exchanges"])):
+        sh(gnnc, folder + "/model.gnn", "--target=cpu", "--mpi", "-o", f"{folder}/{name}", *options)
+
+
+def report_overlap(folder, wire, epochs):
+    print(f"{sum(b for b, _ in exchanges(folder, 'beside')):.0f} bytes a process and step\n")
+    print("| Mbit/s | ms | a step that waits, ms | that computes meanwhile, ms | saved |\n|---|---|---|---|---|")
+    for setting in ((0, 0), (200, 0), (100, 0), (50, 0), (20, 0), (100, 5), (50, 10)):
+        set_to(wire, *setting)
+        waits, beside = step_ms(folder, "waits", epochs, "--threads", "1"), step_ms(folder, "beside", epochs, "--threads", "1")
+        print(f"| {setting[0] or 'any'} | {setting[1]} | {waits:.2f} | {beside:.2f} | {100 * (1 - beside / waits):.1f} % |", flush=True)
 
 
 # ---- more machines ----------------------------------------------------------------------------------------------
@@ -163,18 +227,16 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("gnnc")
     p.add_argument("--epochs", type=int, default=15)
+    p.add_argument("--overlap", action="store_true")
     a = p.parse_args()
     gnnc = os.path.abspath(a.gnnc)
     with tempfile.TemporaryDirectory() as folder:
-        sh("mpicc", "-O2", "-o", folder + "/network", TOP + "/bench/network.c")
-        sh(gnnc, "partition", TOP + "/models/data/cora", "2", "-o", folder + "/parts", "--method", "stream")
-        for model in ("gcn", "sage"):
-            sh(gnnc, f"{TOP}/models/{model}.gnn", "--target=cpu", "--mpi", "-o", f"{folder}/{model}")
+        (prepare_overlap if a.overlap else prepare)(folder, gnnc)
         ends = network(folder)
         wire = Wire(ends)
         wire.start()
         try:
-            report(folder, wire, a.epochs)
+            (report_overlap if a.overlap else report)(folder, wire, a.epochs)
         finally:
             wire.stop = True
             wire.join()
@@ -182,6 +244,13 @@ def main():
                 os.close(f)
             for name in NAMES:
                 subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def prepare(folder, gnnc):
+    sh("mpicc", "-O2", "-o", folder + "/network", TOP + "/bench/network.c")
+    sh(gnnc, "partition", TOP + "/models/data/cora", "2", "-o", folder + "/parts", "--method", "stream")
+    for model in ("gcn", "sage"):
+        sh(gnnc, f"{TOP}/models/{model}.gnn", "--target=cpu", "--mpi", "-o", f"{folder}/{model}")
 
 
 def report(folder, wire, epochs):
