@@ -195,8 +195,9 @@ TEST(numbers_become_the_bins_that_they_pass) {
 /* Training rows lead over edges to the rows that tell; what hangs on rows held out does not. */
 TEST(without_a_time_rows_tell_that_training_rows_reach) {
     static const RtNamedBytes files[] = {
-        FILE_OF("shop.csv", "id,size\n1,10\n2,20\n3,600\n"),
-        FILE_OF("town.csv", "id,big\n1,1\n2,3\n3,900\n"),
+        FILE_OF("shop.csv", "id,size\n1,10\n2,20\n3,600\n4,800\n"),
+        FILE_OF("town.csv",
+                "id,shop_id,big\n1,,1\n2,,3\n3,,900\n4,4,700\n"), /* nothing is sold in the last */
         FILE_OF("sale.csv", "id,shop_id,town_id,y,split\n1,1,1,0,train\n2,2,2,1,train\n"
                             "3,2,2,1,val\n4,3,3,1,test\n"),
     };
@@ -219,7 +220,8 @@ TEST(with_a_split_by_time_rows_tell_that_are_older) {
         FILE_OF("sale.csv", "id,date,y\n1,2020-01-01,0\n2,2020-01-02,1\n3,2020-01-03,0\n"
                             "4,2020-01-04,1\n"),
         FILE_OF("visit.csv", "id,sale_id,place_id,date,n\n1,1,1,2020-01-01,1\n"
-                             "2,1,2,2020-01-02,3\n3,1,3,2020-01-03,800\n4,2,3,2020-01-09,900\n"),
+                             "2,1,2,2020-01-02,3\n3,1,3,2020-01-03,800\n4,2,3,2020-01-09,900\n"
+                             "5,1,3,,700\n"), /* nobody knows when */
         FILE_OF("place.csv", "id,size\n1,10\n2,20\n3,600\n"),
     };
     RtSplitHow by_time = {.part = {0.5, 0.25, 0.25}, .by_time = "date"};
