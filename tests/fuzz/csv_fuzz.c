@@ -4,13 +4,16 @@
 
 #include <string.h>
 
+#include "imported.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void import_csv(const RtNamedBytes *nodes, const RtNamedBytes *edges) {
     RtDataset *d;
+    RtError err = {""};
     RtImport how = {.skip_bad = true, .undirected = true, .normalize_rows = true};
-    rt_import_csv_bytes(NULL, nodes, edges, &how, &d, NULL);
-    rt_dataset_close(d);
+    gnnc_status st = rt_import_csv_bytes(NULL, nodes, edges, &how, &d, &err);
+    end_import(st, d, &err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
@@ -23,8 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         import_csv(&nodes, &edges);
     }
     RtDataset *d;
+    RtError err = {""};
     RtImport how = {.skip_bad = true}; /* not undirected: node 2^31 - 2 would cost memory */
-    rt_import_edge_list_bytes(NULL, (RtBytes){data, n}, "e.txt", &how, &d, NULL);
-    rt_dataset_close(d);
+    gnnc_status st = rt_import_edge_list_bytes(NULL, (RtBytes){data, n}, "e.txt", &how, &d, &err);
+    end_import(st, d, &err);
     return 0;
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "imported.h"
+
 enum { MOST_FILES = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -38,17 +40,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     for (int form = 0; form < 6; form++) {
         RtImport how = {.skip_bad = true, .relation_types = form % 2};
         RtNamedBytes map = {"map", files[0].text};
-        if (form == 0) rt_import_triples(NULL, &f, &how, &d, NULL);
-        if (form == 1) rt_import_triples(NULL, &f, &how, &d, NULL);
-        if (form == 2) rt_import_ogb(NULL, &f, &how, &d, NULL);
-        if (form == 3) rt_import_ondisk(NULL, &f, &how, &d, NULL);
-        if (form == 4) rt_import_tables(NULL, &f, NULL, &how, &d, NULL);
-        if (form == 5) rt_import_tables(NULL, &f, &map, &how, &d, NULL);
-        rt_dataset_close(d);
+        RtError err = {""};
+        gnnc_status st = form < 2    ? rt_import_triples(NULL, &f, &how, &d, &err)
+                         : form == 2 ? rt_import_ogb(NULL, &f, &how, &d, &err)
+                         : form == 3
+                             ? rt_import_ondisk(NULL, &f, &how, &d, &err)
+                             : rt_import_tables(NULL, &f, form == 4 ? NULL : &map, &how, &d, &err);
+        end_import(st, d, &err);
     }
+    RtError err = {""};
     RtImport how = {.relation_types = true};
-    rt_import_npz_bytes(NULL, (RtBytes){data, n}, "fuzz.npz", &how, &d, NULL);
-    rt_dataset_close(d);
+    gnnc_status st = rt_import_npz_bytes(NULL, (RtBytes){data, n}, "fuzz.npz", &how, &d, &err);
+    end_import(st, d, &err);
     rt_pool_free(&pool);
     return 0;
 }

@@ -2,6 +2,7 @@
  * bytes, little endian) in front; and the whole input as one pickle. */
 #include "runtime/import/import.h"
 #include "runtime/import/pickle.h"
+#include "imported.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -33,8 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         at += len;
     }
     RtDataset *d;
+    RtError err = {""};
     RtImport how = {.normalize_rows = true};
-    rt_import_planetoid_bytes(NULL, file, &how, &d, NULL);
-    rt_dataset_close(d);
+    gnnc_status st = rt_import_planetoid_bytes(NULL, file, &how, &d, &err);
+    end_import(st, d, &err);
     return 0;
 }
