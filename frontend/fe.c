@@ -132,15 +132,19 @@ static const char *folder_of(Elab *e, const char *path) {
     return slash ? arena_strndup(e->a, path, (size_t)(slash - path)) : "";
 }
 
+/* The path by which a file is known, so that it is read once however it is spelled. */
+static const char *file_key(Elab *e, const char *path) {
+    char real[PATH_MAX];
+    const OutsideFile *given = ctx_memory_file(e->c, path);
+    if (given) return given->path;
+    return realpath(path, real) ? arena_strndup(e->a, real, strlen(real)) : path;
+}
+
 /* Loads a file and what it imports, once. from: the import; line 0 = the file that is compiled.
  * NULL: it was loaded before, or after a diagnostic. */
 static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
     Elab *e = l->e;
-    char real[PATH_MAX]; /* one file is read once, however it is spelled */
-    const OutsideFile *given = ctx_memory_file(e->c, path);
-    const char *key = given                  ? given->path
-                      : realpath(path, real) ? arena_strndup(e->a, real, strlen(real))
-                                             : path;
+    const char *key = file_key(e, path);
     if (strmap_has(&l->loaded, key)) return NULL; /* a cycle of imports ends here */
     strmap_put(e->a, &l->loaded, key, NULL);
     if (++l->n_files > MAX_FILES) {
@@ -159,7 +163,7 @@ static Ast *load(Loader *l, const char *path, Span from, bool prelude) {
 static void load_prelude(Loader *l, const char *path) {
     const char *found = find_file(l->e, NULL, PRELUDE);
     l->e->prelude_file = UINT32_MAX;
-    if (rt_ends_with(path, "prelude.gnn")) return; /* itself */
+    if (found && strcmp(file_key(l->e, path), file_key(l->e, found)) == 0) return; /* itself */
     if (found)
         load(l, found, (Span){0}, true);
     else
