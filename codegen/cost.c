@@ -29,7 +29,7 @@ typedef struct {
     const LReg *var;
     const Expr *extent;
     const Map *segment; /* NULL: no segment loop */
-    uint64_t replaces;  /* loops whose place it takes */
+    uint64_t replaces;  /* the loops around it whose iterations `extent` already contains */
 } LoopCost;
 
 /* A counted access to a buffer. */
@@ -96,8 +96,10 @@ static bool is_replaced(const CostWalk *w, int d) {
     return false;
 }
 
-/* The number of iterations of a loop. A loop over the entries of a row's segment has, over all
- * rows, an iteration for each entry of the map. */
+/* How often a loop iterates, over all iterations of the loops around it that its count already
+ * contains (cost.replaces). A loop over the entries of a row's segment, in a loop over all rows,
+ * has an iteration for each entry of the map; where the rows are not all rows, the mean length of a
+ * segment is taken, rounded up. */
 static LoopCost loop_cost(const CostWalk *w, const LStmt *loop) {
     LoopCost cost = {.var = loop->var, .extent = loop->extent};
     if (loop->range == LR_EXTENT) return cost;

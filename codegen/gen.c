@@ -504,8 +504,9 @@ LBuf *cg_arg_map_by(Gen *g, Map *m, Map *order) {
     return b;
 }
 
-/* The argument with the ids that the rows of the space have in the whole graph, for batches and
- * partitions. */
+/* The argument with the row keys of random numbers for space s: ids of its rows that do not depend
+ * on the order in which rows are stored, on batches or on partitions. The text of the kernel calls
+ * it `logical`. */
 LBuf *cg_arg_global_ids(Gen *g, Space *s) {
     const Expr *n = s->size;
     LBuf *b = add_argument(g, LB_GLOBAL_IDS, cg_global_ids_buf(g->lo, s), "logical", DT_I32, 1, &n);

@@ -364,9 +364,9 @@ void interp_walk_add(Interp *in, Walk *w, const Space *s) {
     w->count *= w->size[w->n++] = interp_size(in, s);
 }
 
-/* Walk x with the spaces, sizes and indices of y added: its place is one of both. The count stays
- * that of x. */
-Walk interp_walk_join(const Walk *x, const Walk *y) {
+/* The place where both walks stand, over the spaces of both, for interp_walk_offset(). It is not to
+ * be advanced: its count is that of x alone. */
+Walk interp_walk_place(const Walk *x, const Walk *y) {
     Walk w = *x;
     for (int d = 0; d < y->n; d++) {
         w.s[w.n] = y->s[d];

@@ -120,7 +120,7 @@ typedef struct {
 } Walk;
 Walk interp_walk_new(Interp *in, const Type *t);
 void interp_walk_add(Interp *in, Walk *w, const Space *s); /* unless it has s */
-Walk interp_walk_join(const Walk *x, const Walk *y); /* indices of both, at x's and y's place */
+Walk interp_walk_place(const Walk *x, const Walk *y);
 static inline bool walk_live(const Walk *w) {
     return w->at < w->count;
 }

@@ -218,7 +218,9 @@ bool space_is_untimed(const Module *m, const Space *s) {
     return data && !s->prefix_of && !s->timeless;
 }
 
-/* Whether each batch has its own number of rows. */
+/* Of a model with batches: whether each batch has its own number of rows of the space. Where links
+ * are drawn and messages pass over the whole graph, only the drawn relations vary, and what is
+ * derived from them. */
 bool space_varies(const Module *m, const Space *s) {
     const Sampling *sample = &m->recipe.sample;
     if (s->kind == SP_DIM) return false;
@@ -242,9 +244,12 @@ const Column *module_target(const Module *m, bool split) {
 /* Whether the phase sees a batch instead of the whole graph. */
 bool module_runs_on_batches(const Module *m, Phase phase) {
     const Sampling *s = &m->recipe.sample;
-    bool graphs = s->serve && !s->n_hops && !s->train_links;
-    bool by_row = s->batch &&
-                  (graphs || (s->n_hops && (s->times.n || s->evaluate == EVAL_DRAWN || s->serve)));
+    /* `serve`: a program for the rows that a request names; without neighbours, whole graphs */
+    bool serves_graphs = s->serve && !s->n_hops && !s->train_links;
+    /* rows are predicted in batches, not in one pass over the whole graph */
+    bool by_row =
+        s->batch &&
+        (serves_graphs || (s->n_hops && (s->times.n || s->serve || s->evaluate == EVAL_DRAWN)));
     if (phase == PHASE_TRAIN) return s->batch && (!s->train_links || s->n_hops);
     return by_row && (phase == PHASE_PREDICT || phase == PHASE_EMBED || phase == PHASE_EXPLAIN);
 }

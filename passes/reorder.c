@@ -347,8 +347,9 @@ static bool is_link(const Reorder *r, const Op *u, int at) {
     }
 }
 
-/* The chain of single readers above z, up to the last sum over entries in it. n = 0: there is no
- * such sum. */
+/* The chain of operations that begins with z's only user, each the only user of the one before, cut
+ * behind the last sum over entries in it; n = 0: there is no such sum. operand[i]: through which
+ * operand of op[i] the chain comes. */
 static Chain chain_above(const Reorder *r, Op *z) {
     Chain c = {.n = 0};
     for (int n = 0; n < MAX_DEPTH;) {

@@ -56,7 +56,8 @@ static bool has_batch_edges(const Module *m, const Space *s) {
     return has_batch_edges(m, s->base[0]) && (!s->base[1] || has_batch_edges(m, s->base[1]));
 }
 
-/* Whether a batch has the space: rows that batches can have, or a dimension, which is no rows. */
+/* Whether values over the space can be computed for a batch: it is a dimension, or rows of it can
+ * be in a batch. */
 static bool is_batch_space(const Module *m, const Space *s) {
     if (!pass_serve_is_rows(s)) return true;
     if (s->kind == SP_NODE) return !batches_graphs(m) || s->graph;

@@ -259,7 +259,7 @@ LLVMValueRef cpu_const_int(LLVMValueRef like, LLVMTypeRef t, int64_t v); /* in a
 LLVMValueRef cpu_from_mem(Cg *g, DType dt, LLVMValueRef raw);
 /* Converts a value to its form in memory. */
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v);
-/* The same of a bf16 value that is already rounded: truncation is enough. */
+/* As cpu_to_mem(), of a value that is already rounded to dt: for bf16 truncation is enough. */
 LLVMValueRef cpu_to_mem_exact(Cg *g, DType dt, LLVMValueRef v);
 
 /* math.c: f32 functions as polynomials; f64 through libm */

@@ -136,8 +136,8 @@ static void emit_strip_entries(CgFn *f, const LStmt *s, const LStmt *rest, LLVMV
 }
 
 /* Emits a strip-mined loop over entries (edges): for a strip of entries at a time the scalars at
- * the start of the body are computed in vector lanes, then the rest of the body runs entry by
- * entry. */
+ * the start of the loop's body are computed in vector lanes; `body` emits the rest, with its
+ * argument `arg`, entry by entry. */
 static void emit_strips(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     Cg *g = f->g;
     const LStmt *rest = loop_end_of_prefix(s, false);
@@ -163,7 +163,8 @@ static void emit_unrolled_loop(CgFn *f, const LStmt *s, int64_t n) {
 
 /* ---- any loop ------------------------------------------------------------------------------ */
 
-/* Emits a loop whose body the caller emits. */
+/* Emits a loop over entries; the function `body` emits the statements of an iteration, `arg` is its
+ * own. */
 void cpu_entry_loop(CgFn *f, const LStmt *s, CpuBody *body, void *arg) {
     if (f->lanes == 1 && s->sched.strips) {
         emit_strips(f, s, body, arg);

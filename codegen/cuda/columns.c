@@ -50,8 +50,9 @@ static AccessSite find_access(const CuFn *f, const LStmt *s, const LStmt *end,
         if (access && s->buf == b && (kind < 0 || (int)s->kind == kind))
             return (AccessSite){s, column_loop};
         if (loop_has_body(s)) {
-            bool in_edge_loop = column_loop && column_loop->range == LR_SEGMENT;
-            const LStmt *inner_loop = !in_edge_loop && loop_is_columns(s) ? s : column_loop;
+            /* `columns segment .. by team`: its entries are the columns, not a loop inside */
+            bool entries_are_columns = column_loop && column_loop->range == LR_SEGMENT;
+            const LStmt *inner_loop = !entries_are_columns && loop_is_columns(s) ? s : column_loop;
             AccessSite found = find_access(f, s->body, NULL, inner_loop, b, kind);
             if (found.access) return found;
         }

@@ -167,9 +167,10 @@ static const char *pointer_type(CuFn *f, const char *type, bool written) {
     return arena_printf(f->a, "%s%s *__restrict__ ", written ? "" : "const ", type);
 }
 
-/* Parameters of the device function NAME_row, which does one row: buffers, sizes and values
- * computed before the parallel loop, as far as the row needs them. with_types: for its declaration,
- * else names alone, for a call. */
+/* Parameters of the device function NAME_row, which does one row: buffers, all sizes of the kernel,
+ * the memory for partial sums of long rows (gn_room) and the entries of a part (gn_part), and
+ * values computed before the parallel loop. Buffers and values are those that the row needs.
+ * with_types: for its declaration, else names alone, for a call. */
 static Parameters row_parameters(CuFn *f, bool with_types) {
     const LKernel *k = f->k;
     const LStmt *parallel_loop = f->sched.parallel_loop;
@@ -401,7 +402,9 @@ static void emit_comment(CuFn *f, bool with_source) {
 }
 
 /* Emits "static __global__ void NAME_suffix(..) {" with the parameters of the kernel: buffers, a
- * condition, sizes, team widths and the number of iterations. */
+ * condition, sizes (or the address where the device has them), team widths and, where several
+ * blocks share a long row (parts.c), the memory for their partial sums, which NAME_parts writes and
+ * NAME reads, and the number of entries of a part. The number of iterations is the last. */
 void cu_emit_signature(CuFn *f, const char *suffix) {
     const LKernel *k = f->k;
     const Module *m = f->cu->plan->m;

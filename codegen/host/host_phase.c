@@ -215,8 +215,9 @@ static void emit_group(Host *h, const PGroup *g) {
     }
 }
 
-/* Writes the matrix product of step number `index`: with its epilogue on a device, over the rows
- * that this process owns where processes share rows, else as a plain library call. */
+/* Writes the matrix product of step number `index`: with its epilogue on a device (within_N: the
+ * library did the steps of the epilogue, too), over the rows that this process owns where processes
+ * share rows, else as a plain library call. */
 static void emit_gemm(Host *h, int index, const PStep *s) {
     bool has_epilogue = h->device && s->epilogue && s->epilogue->kind;
     if (has_epilogue)
@@ -227,7 +228,7 @@ static void emit_gemm(Host *h, int index, const PStep *s) {
         host_printf(h, "    st = rt_gemm_%s(x, &(rt_gemm){\n",
                     h->p->bufs.v[s->bufs[0]]->dt == DT_F32 ? "f32" : "16");
     emit_sizes(h, s);
-    h->n_exchanges += s->partition && s->gemm.long_k;
+    h->n_exchanges += s->partition && s->gemm.long_k; /* its sums have a row of the table, too */
     host_puts(h, ",\n");
     if (has_epilogue) {
         emit_epilogue(h, index, s);
@@ -311,9 +312,9 @@ static void emit_assert(Host *h, const PStep *s) {
     host_puts(h, ");\n");
 }
 
-/* Writes the head of a loop. Its condition is read by the host, from its own memory or the
- * device's; in a recorded phase the device reads it. Where a phase cannot be recorded,
- * rt_iterates() says so before the loop's body stops it. */
+/* Writes the head of a loop. Where a device may record the phase as a graph, which takes a loop
+ * with a limit, rt_device_iterates() lets the device read the condition. Else the host reads it
+ * before each iteration (rt_iterates), from its own memory or the device's. */
 static void emit_loop(Host *h, int index, const PStep *s) {
     if (h->device && (s->recorded || (h->bucketed && s->limit))) {
         host_printf(h, "    for (int64_t i%d = 0; rt_device_iterates(x, i%d, %" PRId64 ", B_%s, ",
@@ -464,7 +465,9 @@ static void emit_phase_body(Host *h, const PPhase *ph) {
     }
 }
 
-/* Writes a C function for each phase of the plan, for the host or for h->device. */
+/* Writes a C function for each phase of the plan, for the host or for h->device. Of a program for
+ * both it is called twice; the wrappers of C functions, which both use, are written by the first
+ * call. */
 void host_phases(Host *h) {
     h->n_exchanges = 0;
     find_segment_bounds(h);

@@ -548,7 +548,8 @@ static bool parse_list(Reader *r, LStmt **first) {
     return true;
 }
 
-/* Reads "WORD NUMBER" with a number of at least `min`, if the word is there. */
+/* Reads "WORD NUMBER", if the word is there; the number is from `min` to 32, as lanes and packs
+ * are. Else *out stays as it is. */
 static bool parse_count(Reader *r, const char *word, int min, int *out) {
     int64_t n = *out;
     if (parse_accept_word(&r->p, word) && !parse_int(&r->p, "a number", min, 32, &n)) return false;

@@ -28,7 +28,7 @@ typedef struct {
     OldLoads *old_loads;     /* by argument, so far */
     const LStmt *path[PATH_MAX_DEPTH]; /* the open loops */
     int depth;
-    const LStmt *tile; /* that we are in, by itself */
+    const LStmt *tile; /* the open one; NULL: none, or it is jammed */
     Span span;         /* of the statement being checked */
     bool serial_loop, in_columns, ok;
 } Check;
@@ -373,7 +373,9 @@ static bool check_prefetch(Check *c, const LStmt *s) {
            kernel_error(c, "there is no tile whose part of a row is asked for");
 }
 
-/* Checks a tile, or one whose heads are jammed. */
+/* Checks a tile of columns. A `jam` loop around it makes it one tile for several heads, which must
+ * be possible for all of them (loop_may_tile()); statements in it cannot ask for the tile's part of
+ * a row then, so c->tile is not set. */
 static bool check_tile(Check *c, const LStmt *s, int depth) {
     const LStmt *around = c->depth ? c->path[c->depth - 1] : NULL;
     const LStmt *jam = around && around->sched.jam && loop_jammed_tile(around) == s ? around : NULL;

@@ -72,10 +72,11 @@ static void record_region_accesses(LoopTeam *t, const LoopColumns *region, const
             a->direct = column_loop && is_in_region_list(region, column_loop);
             a->round_robin = column_loop && loop_is_round_robin(region, column_loop);
         }
-        bool in_entry_loop = column_loop && column_loop->range == LR_SEGMENT;
+        /* `columns segment .. by team`: its entries are the columns, not a loop inside */
+        bool entries_are_columns = column_loop && column_loop->range == LR_SEGMENT;
         if (loop_has_body(s))
             record_region_accesses(t, region, s->body,
-                                   !in_entry_loop && loop_is_columns(s) ? s : column_loop);
+                                   !entries_are_columns && loop_is_columns(s) ? s : column_loop);
     }
 }
 
@@ -351,7 +352,8 @@ static bool is_used_only_in(const LoopTeam *t, const LBuf *b, const LStmt *colum
     return true;
 }
 
-/* Checks that each promoted row is used in its region only. */
+/* Checks that each row that a region keeps in registers has one element per lane and is used in its
+ * region only. */
 static void check_promoted(LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++) {
         const LStmt *c = t->regions.v[i].stmt;

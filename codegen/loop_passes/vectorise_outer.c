@@ -20,19 +20,19 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-typedef struct Group Group;
+typedef struct StatementGroup StatementGroup;
 /* Neighbouring statements of the loop that are executed with a row per lane, or (serial) row by
  * row. */
-struct Group {
+struct StatementGroup {
     bool serial;
     VEC(LStmt *) stmts;
-    Group *next, *prev;
+    StatementGroup *next, *prev;
 };
 
 typedef struct {
     Arena *a;
     const LStmt *loop;
-    Group *groups, *last;
+    StatementGroup *groups, *last;
     bool *varies;       /* [n_regs] */
     const Expr *width;  /* of the rows, where only data know it */
     const char *reason; /* they cannot, or need not, go in lanes */
@@ -125,16 +125,17 @@ bool loop_is_serial(const LStmt *s) {
 
 /* ---- runs of statements ------------------------------------------------------------------- */
 /* Whether s depends on a statement of the group. */
-static bool depends_on_group(const LStmt *s, const Group *group) {
+static bool depends_on_group(const LStmt *s, const StatementGroup *group) {
     for (int i = 0; i < group->stmts.n; i++)
         if (loop_depends(s, group->stmts.v[i])) return true;
     return false;
 }
 
-/* Appends an empty group. */
-static Group *add_group(RowAnalysis *r, bool serial) {
-    Group *group = NEW(r->a, Group);
-    *group = (Group){.serial = serial, .prev = r->last};
+/* Appends an empty group of statements to the analysis and returns it. serial: they will run for
+ * one row after the other, else with a row in each lane. */
+static StatementGroup *add_group(RowAnalysis *r, bool serial) {
+    StatementGroup *group = NEW(r->a, StatementGroup);
+    *group = (StatementGroup){.serial = serial, .prev = r->last};
     *(r->last ? &r->last->next : &r->groups) = group;
     return r->last = group;
 }
@@ -142,8 +143,9 @@ static Group *add_group(RowAnalysis *r, bool serial) {
 /* The group that statement s joins. One that runs row by row joins the earlier such group that it
  * depends on, if it does not depend on what lies between; a scalar from memory goes before that
  * group. */
-static Group *choose_group(RowAnalysis *r, const LStmt *s, bool serial) {
-    Group *last_group = r->last, *row_group = last_group->serial ? last_group : last_group->prev;
+static StatementGroup *choose_group(RowAnalysis *r, const LStmt *s, bool serial) {
+    StatementGroup *last_group = r->last,
+                   *row_group = last_group->serial ? last_group : last_group->prev;
     bool may_move = row_group && (last_group == row_group || !depends_on_group(s, last_group));
     if (!serial && may_move && loop_is_value(s) && !depends_on_group(s, row_group))
         return row_group->prev;
@@ -156,7 +158,7 @@ static Group *choose_group(RowAnalysis *r, const LStmt *s, bool serial) {
 static void form_groups(RowAnalysis *r) {
     add_group(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
-        Group *group = choose_group(r, s, runs_row_by_row(r->loop, s));
+        StatementGroup *group = choose_group(r, s, runs_row_by_row(r->loop, s));
         vec_push(r->a, &group->stmts, s);
     }
 }
@@ -166,7 +168,7 @@ static void read_groups_of_text(RowAnalysis *r) {
     add_group(r, false);
     for (LStmt *s = r->loop->body; s; s = s->next) {
         bool serial = loop_is_serial(s);
-        Group *group = r->last->serial == serial ? r->last : add_group(r, serial);
+        StatementGroup *group = r->last->serial == serial ? r->last : add_group(r, serial);
         vec_push(r->a, &group->stmts, s);
     }
 }
@@ -210,7 +212,7 @@ static bool check_lane_loops(RowAnalysis *r, const LStmt *s, int64_t row_element
 }
 
 /* How many accesses to buffer b the group has. */
-static int count_accesses(const Group *group, const LBuf *b) {
+static int count_accesses(const StatementGroup *group, const LBuf *b) {
     int n = 0;
     for (int i = 0; i < group->stmts.n; i++) {
         LStmt one = *group->stmts.v[i];
@@ -221,7 +223,7 @@ static int count_accesses(const Group *group, const LBuf *b) {
 }
 
 /* Checks that a local row is used in one group only: the next row takes its registers. */
-static bool check_serial_group(RowAnalysis *r, const Group *group) {
+static bool check_serial_group(RowAnalysis *r, const StatementGroup *group) {
     for (int i = 0; i < group->stmts.n; i++) {
         const LStmt *s = group->stmts.v[i];
         if (s->kind == L_LOCAL &&
@@ -232,7 +234,7 @@ static bool check_serial_group(RowAnalysis *r, const Group *group) {
 }
 
 /* Checks that the statements of the group can be run with a row per lane. */
-static bool check_lane_group(RowAnalysis *r, const Group *group) {
+static bool check_lane_group(RowAnalysis *r, const StatementGroup *group) {
     for (int i = 0; i < group->stmts.n; i++) {
         LStmt copy = *group->stmts.v[i];
         if (copy.kind == L_LOCAL) continue;
@@ -255,7 +257,7 @@ static RowAnalysis begin_analysis(Arena *a, const LKernel *k, const LStmt *loop)
 
 /* Checks all groups of the parallel loop. */
 static bool check_groups(RowAnalysis *r) {
-    for (const Group *group = r->groups; group; group = group->next)
+    for (const StatementGroup *group = r->groups; group; group = group->next)
         if (group->serial ? !check_serial_group(r, group) : !check_lane_group(r, group))
             return false;
     return true;
@@ -284,7 +286,7 @@ static bool is_worth_it(RowAnalysis *r, int lanes) {
 /* Puts the loop's statements in the order of their groups, and marks those that run row by row. */
 static void apply_order(const RowAnalysis *r, LStmt *loop) {
     LStmt **end = &loop->body;
-    for (const Group *group = r->groups; group; group = group->next)
+    for (const StatementGroup *group = r->groups; group; group = group->next)
         for (int i = 0; i < group->stmts.n; i++) {
             LStmt *s = group->stmts.v[i];
             if (s->kind == L_FOR) s->sched.serial = group->serial;

@@ -64,11 +64,11 @@ typedef struct {
     const Guard **guard; /* by Op.id: where values are wanted */
     CgReads **reads;     /* by Op.id: of roots, see cg_reads() */
     int *slot;           /* by Op.id: scratch of cg_reads() */
-    unsigned *sums;      /* by Op.id: scratch of lower_group.c, of one traversal */
-    unsigned sums_mark;
-    IrMarks *marks;     /* of 2 * Op.id, and one more */
-    IrMarks *computed;  /* of Op.id: what the kernel at hand computes */
-    IrMarks *row_marks; /* of Op.id * CG_PLACES and a place */
+    unsigned *sums;      /* by Op.id: scratch of lower_group.c, of one traversal .. */
+    unsigned sums_mark;  /* .. with this number */
+    IrMarks *marks;      /* of 2 * Op.id, and one more */
+    IrMarks *computed;   /* of Op.id: what the kernel at hand computes */
+    IrMarks *row_marks;  /* of Op.id * CG_PLACES and a place */
 } Lower;
 
 /* ---- the kernel under construction (gen.c) -------------------------------- */

@@ -278,7 +278,7 @@ static void emit_traversal(GroupKernel *p, const OpList *sums) {
     Gen *g = p->g;
     Tiles accumulators = {0};
     Map *m = sums->v[0]->map;
-    p->g->lo->sums_mark++;
+    p->g->lo->sums_mark++; /* forgets what contains_missing_reduction() remembers */
     for (int i = 0; i < sums->n; i++) begin_accumulator(p, sums->v[i], &accumulators);
     LReg *entry = cg_open_segment(g, m, p->row, "e");
     emit_accumulations(p, &accumulators, 1, cg_bind(g, p->env, m->from, entry));

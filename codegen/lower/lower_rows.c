@@ -193,8 +193,8 @@ static void emit_innermost_dim(RowKernel *kernel, const Env *env, Space *s) {
     cg_close_scope(g);
 }
 
-/* Whether the row has several dimensions of constant size that are short together (heads and
- * features); *axes gets them. */
+/* Whether the rows have several dimensions of constant size that are short together (heads and
+ * features), and some sum over them fits a tile of registers; *axes gets the dimensions. */
 static bool has_short_rows(RowKernel *kernel, const Type *t, Axes *axes) {
     int64_t n, n_elements = 1, max_elements = pass_threshold(kernel->g->lo->c, PASS_T_LOWER_SHORT);
     *axes = (Axes){0};

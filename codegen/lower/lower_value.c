@@ -85,8 +85,11 @@ typedef struct {
     Scope *back;
 } Branch;
 
-/* Begins a value that is computed under a condition and is 0 otherwise, in the scope that defines
- * the result's indices. Indices that are valid only under the condition must be copied into it. */
+/* Begins a value that is computed under a condition and is 0 otherwise: declares its cell and sets
+ * it to 0, in the innermost scope that defines the result's indices (key [n]), but inside the
+ * parallel loop, as each iteration has its own cell. The caller then opens the `if` and stores the
+ * value. Indices that are valid only under the condition must be copied into the `if`
+ * (copy_index_into_branch()). */
 static Branch begin_branch(Gen *g, const Op *op, int n, LReg *const *key) {
     Branch b = {.back = g->scope};
     g->scope = cg_innermost_scope(g, n, key);

@@ -28,7 +28,8 @@ static int count_operations(const LStmt *s, OpKind kind) {
     return n;
 }
 
-/* Whether the step computes a constant of this value; 0 is where sums begin. */
+/* Whether a constant in the step's kernel is explained: an operation that the step computes has
+ * this value, or it is 0, which sums begin with. */
 static bool has_constant(const PStep *s, double imm) {
     const LKernel *k = s->kernel;
     for (int i = 0; i < k->computes.n; i++)

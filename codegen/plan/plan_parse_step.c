@@ -338,7 +338,8 @@ static bool match_loops(PlanReader *r) {
     return !open_loops.n || step_error_at(r, open_loops.v[open_loops.n - 1], "the loop has no end");
 }
 
-/* Finds the loop over blocks that each block-local temporary belongs to. */
+/* Finds the loop over blocks that each block-local temporary belongs to. False: the last loop over
+ * blocks ends behind the phase's steps. */
 static bool find_blocks(PlanReader *r) {
     PPhase *ph = r->ph;
     if (ph->blocks.n && ph->blocks.v[ph->blocks.n - 1].last >= ph->steps.n)

@@ -181,7 +181,7 @@ static bool check_kernel(Check *c) {
     const PStep *s = c->step;
     if (!check_kernel_call(c, s->kernel, s->bufs, s->n_bufs)) return false;
     if (loop_is_behind(s->kernel))
-        return plan_error(c, "no product needs rows behind the batch's own");
+        return plan_error(c, "a kernel that clears rows behind a batch runs only for a product");
     for (int i = 0; i < s->n_bufs; i++) {
         const LBuf *b = s->kernel->bufs.v[i];
         const Op *value = b->written ? b->value_before : b->value;

@@ -349,8 +349,8 @@ static bool assign_fusion(Lower *lo, PFusion *f) {
     return true;
 }
 
-/* Checks that for each saved value that the function reads there is an output of @load. False after
- * diagnostics. */
+/* Checks that for each saved value that the function reads there is an output of a phase that runs
+ * before: of @load, @encode or @ends. False after diagnostics. */
 static bool check_saved(Lower *lo) {
     bool ok = true;
     for (Op *op = lo->f->first; op; op = op->next) {
@@ -358,7 +358,7 @@ static bool check_saved(Lower *lo) {
         int id = cg_input_buf(lo, op);
         const PBuf *b = lo->p->bufs.v[id];
         if (b->phase >= 0) continue;
-        diag_add(lo->c, DIAG_E0540, op->span, "no output of @load is called '%s'", op->name);
+        diag_add(lo->c, DIAG_E0540, op->span, "no phase saves an output called '%s'", op->name);
         ok = false;
     }
     return ok;

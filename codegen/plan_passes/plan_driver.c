@@ -77,8 +77,8 @@ Plan *plan_new(Module *m, const char *device, SpmmChoice spmm) {
     return p;
 }
 
-/* Whether values of the module are dumped (--dump-values). The steps that write these are then
- * moved out of the way of others. */
+/* Whether values of the module are dumped: --dump-values marks what it dumps `apart`, and nothing
+ * else does. The steps that write these values are then moved out of the way of others. */
 static bool has_dumps(const Module *m) {
     for (int i = 0; i < m->funcs.n; i++)
         for (const Op *op = m->funcs.v[i]->first; op; op = op->next)

@@ -334,9 +334,9 @@ typedef struct {
     Plan *p;
     PPhase *ph;
     const ReadStep *steps;
-    Placement *placement; /* by buffer */
-    Placement **at_loop;  /* .. by an iteration of a loop, by its PS_LOOP */
-    const bool *apart;    /* by buffer: of no use but to who owns the rows, and to who saves them */
+    Placement *placement;   /* by buffer */
+    Placement **at_loop;    /* .. by an iteration of a loop, by its PS_LOOP */
+    const bool *owner_only; /* by buffer, from find_owner_only_state() */
     VEC(PStep *) out;
     int n_exchanges;
 } Placer;
@@ -437,7 +437,7 @@ static void add_exchange(Placer *x, int buf, Placement want, const PStep *like,
     s->bufs[0] = buf;
     s->partition = placement->partition;
     s->partials = placement->partials;
-    s->to_first = !of && x->apart[buf];
+    s->to_first = !of && x->owner_only[buf];
     s->folds = placement->partials && placement->adds && x->p->bufs.v[buf]->dt == DT_F32;
     for (int i = 0; i < want.halos.n && !want.complete; i++)
         if (!plan_has_halo(&placement->halos, &want.halos.v[i]))
@@ -576,33 +576,34 @@ static ReadStep *analyze_steps(Arena *a, const Plan *p, const PPhase *ph) {
     return step;
 }
 
-/* By buffer: whether it is optimizer state of which each process reads only its own rows; only the
- * saving process needs all of it. */
+/* By buffer: whether it is optimizer state of which each process reads only its own rows. All of it
+ * is needed only by the process that saves it. */
 static bool *find_owner_only_state(Arena *a, const Plan *p) {
-    bool *apart = NEWN(a, bool, (size_t)p->bufs.n + 1);
+    bool *owner_only = NEWN(a, bool, (size_t)p->bufs.n + 1);
     for (int b = 0; b < p->bufs.n; b++)
-        apart[b] = p->bufs.v[b]->kind == PB_VAR && p->bufs.v[b]->var->kind == VAR_SLOT;
+        owner_only[b] = p->bufs.v[b]->kind == PB_VAR && p->bufs.v[b]->var->kind == VAR_SLOT;
     for (int i = 0; i < p->phases.n; i++) {
         const ReadStep *step = analyze_steps(a, p, p->phases.v[i]);
         for (int k = 0; k < p->phases.v[i]->steps.n; k++)
             for (int r = 0; r < step[k].reads.n; r++) {
                 const RowRead *x = &step[k].reads.v[r];
                 if (!step[k].rows || !is_owned_row(&x->at) || x->at.space != step[k].rows)
-                    apart[x->buf] = false;
+                    owner_only[x->buf] = false;
             }
         for (int k = 0; k < p->phases.v[i]->steps.n; k++) { /* a copy is of all rows */
             const PStep *s = p->phases.v[i]->steps.v[k];
-            if (s->kind == PS_COPY) apart[s->bufs[0]] = false;
+            if (s->kind == PS_COPY) owner_only[s->bufs[0]] = false;
         }
     }
-    return apart;
+    return owner_only;
 }
 
-/* Places the exchanges of a phase; returns how many. */
-static int place_phase(PassCtx *pc, Plan *p, PPhase *ph, const bool *apart) {
+/* Places the exchanges of a phase; returns how many. owner_only [buffers]: state of which a process
+ * reads no rows but its own, so that it is sent only to the process that saves it. */
+static int place_phase(PassCtx *pc, Plan *p, PPhase *ph, const bool *owner_only) {
     Arena *a = pc->a;
     ReadStep *step = analyze_steps(a, p, ph);
-    Placer x = {.pc = pc, .a = a, .p = p, .ph = ph, .steps = step, .apart = apart};
+    Placer x = {.pc = pc, .a = a, .p = p, .ph = ph, .steps = step, .owner_only = owner_only};
     x.placement = NEWN(a, Placement, (size_t)p->bufs.n + 1);
     x.at_loop = NEWN(a, Placement *, (size_t)ph->steps.n + 1);
     for (int i = 0; i < ph->steps.n; i++) place_step(&x, i);
@@ -622,11 +623,11 @@ static bool is_partitioned_phase(const Plan *p, const PPhase *ph) {
 /* Runs the pass: finds which rows of each step a process computes, and inserts exchanges of the
  * rows of other processes that it reads. */
 static bool run_place_exchanges(PassCtx *pc, Plan *p) {
-    const bool *apart = p->partitioned ? find_owner_only_state(pc->a, p) : NULL;
+    const bool *owner_only = p->partitioned ? find_owner_only_state(pc->a, p) : NULL;
     for (int i = 0; i < p->phases.n && p->partitioned; i++) {
         PPhase *ph = p->phases.v[i];
         if (!is_partitioned_phase(p, ph)) continue;
-        int n = place_phase(pc, p, ph, apart);
+        int n = place_phase(pc, p, ph, owner_only);
         pass_remark(pc, ph->func->span, "place-exchanges", "@%s: %d exchanges between processes",
                     ph->name, n);
     }

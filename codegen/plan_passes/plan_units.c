@@ -208,9 +208,10 @@ static CgRead read_of_group(const Lower *lo, const FusionGroups *groups, const O
     return is;
 }
 
-/* Whether an elementwise root can share the kernel of the group before it: both are over the same
- * dimensions, and neither reads the other at a different index. With a group that has a sum it must
- * read a value of the group at its own index. */
+/* Whether an elementwise root can share the kernel of the group before it: the kernel does not
+ * become too long, both are over the same spaces and needed under the same condition, and op reads
+ * values of the group at its own index only. Of a group with a sum op must read one. n_ops: how
+ * many operations op and what is computed in place for it add. */
 static bool may_join_last(const Lower *lo, const FusionGroups *groups, const FusionGroup *u,
                           const Op *op) {
     if (u->kind != PF_ROWS || !op_has(op, OPT_ELEM) || u->unfused_cause == UNFUSED_SPARSE)

@@ -111,7 +111,8 @@ static void print_resolved(Report *r) {
     }
 }
 
-/* Prints the same places as print_resolved() as a JSON array. */
+/* Prints the places where a tracing compiler would break the graph, and that gnnc resolved when it
+ * compiled, as a JSON array: what print_resolved() prints. */
 static void json_resolved(Report *r) {
     json_array(r->j, "resolved");
     for (int i = 0; i < r->p->m->notes.n; i++) {

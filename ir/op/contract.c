@@ -85,15 +85,16 @@ static Walk summed(Interp *in, const Op *op) {
     return w;
 }
 
-/* How far the element of t lies from where the walk began, by its steps: places are sums of what
- * each index adds. */
-static int64_t *steps_of(Interp *in, const Walk *result, Walk over, const OpTensor *t) {
-    int64_t *step = NEWN(interp_scratch(in), int64_t, (size_t)over.count + 1);
+/* The offsets in t of all places of `over`, the walk over the summed spaces, while the walk
+ * `result` stands at its start. The offset of any pair of places is the sum of theirs, so the inner
+ * loop only adds. */
+static int64_t *offsets_over(Interp *in, const Walk *result, Walk over, const OpTensor *t) {
+    int64_t *offset = NEWN(interp_scratch(in), int64_t, (size_t)over.count + 1);
     for (; walk_live(&over); interp_walk_next(&over)) {
-        Walk both = interp_walk_join(result, &over);
-        step[over.at] = interp_walk_offset(&both, t);
+        Walk both = interp_walk_place(result, &over);
+        offset[over.at] = interp_walk_offset(&both, t);
     }
-    return step;
+    return offset;
 }
 
 /* Evaluates `contract` in the interpreter: for each element of the result, the sum of products over
@@ -102,9 +103,9 @@ static bool eval(Interp *in, Op *op, OpTensor *out) {
     const OpTensor *x = interp_in_dense(in, op, 0), *y = interp_in_dense(in, op, 1);
     if (!x || !y) return false;
     const Walk over = summed(in, op), first = interp_walk_new(in, &out->type);
-    const int64_t *sx = steps_of(in, &first, over, x), *sy = steps_of(in, &first, over, y);
+    const int64_t *sx = offsets_over(in, &first, over, x), *sy = offsets_over(in, &first, over, y);
     for (Walk w = first; walk_live(&w); interp_walk_next(&w)) {
-        Walk both = interp_walk_join(&w, &over);
+        Walk both = interp_walk_place(&w, &over);
         int64_t at_x = interp_walk_offset(&both, x), at_y = interp_walk_offset(&both, y);
         double sum = 0;
         for (int64_t k = 0; k < over.count; k++) sum += x->v[at_x + sx[k]] * y->v[at_y + sy[k]];

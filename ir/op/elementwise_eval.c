@@ -12,6 +12,7 @@ static double cast(DType to, double x) {
     return fabs(x) < 0x1p63 ? trunc(x) : 0;
 }
 
+/* What the interpreter computes for an operation of one operand. */
 static double unary(const Op *op, double x) {
     switch (op->kind) {
     case OP_NEG:

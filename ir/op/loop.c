@@ -73,6 +73,8 @@ static const char *infer(Module *m, Op *op) {
 }
 
 /* ---- meaning ----------------------------------------------------------------------------- */
+/* Evaluates `arg` in the interpreter: the value that the running loop carries at place `imm`. False
+ * outside of a loop. */
 static bool eval_arg(Interp *in, const Op *op, OpTensor *out) {
     const OpTensor *x = interp_arg(in, (int)op->imm);
     if (!x) return interp_fail(in, op, "stands in no loop that runs");

@@ -36,7 +36,8 @@ static const char *infer(Module *m, Op *op) {
     return NULL;
 }
 
-/* Equal shares among the tied, as for segment max. */
+/* Appends the gradient of the operand of a max or min: elements that equal the result share its
+ * gradient equally, as for a segment's; all others get 0. */
 static Op *vjp_extreme(Builder *b, Op *op, Op *g) {
     Op *tied = b_binary(b, OP_EQ, op->in[0], op);
     Op *n_tied = b_reduce(b, RED_SUM, b_cast(b, tied, g->type.dt), op->n_over, op->over);

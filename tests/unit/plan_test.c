@@ -154,7 +154,7 @@ static void not_lowered(Ctx *c, void *arg) {
 }
 
 TEST(what_cannot_be_lowered_is_reported) {
-    with_ctx(not_lowered, (const char *[]){missing, "no output of @load is called 'deg'"});
+    with_ctx(not_lowered, (const char *[]){missing, "no phase saves an output called 'deg'"});
     with_ctx(not_lowered, (const char *[]){sparse, "still sparse"});
     with_ctx(not_lowered, (const char *[]){wide, "leaves 8 dimensions: at most 7 can be kept"});
 }
