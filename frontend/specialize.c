@@ -157,8 +157,10 @@ static void forget_late(const Module *m, const RtBound *b, int64_t *size) {
             size[sym_of(m->spaces.v[i]->size)] = -1;
 }
 
-/* Reports tables whose time column is in the data but not in the model, if the model reads them
- * without regard to it. (elab_time.c checks times that the model declares.) */
+/* Reports tables whose rows have a time in the data but not in the model, if the model reads them
+ * without regard to it. Only where the target's rows have a time, too: else nothing is later than
+ * they are. t->time: the data say which column it is; one that was only found by its kind is not
+ * insisted on. (elab_time.c checks times that the model declares.) */
 static bool check_undeclared_times(Ctx *c, const Module *m, const RtBound *b) {
     const Column *target = module_target(m, false);
     const bool *read = module_reads(m);

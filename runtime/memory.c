@@ -272,7 +272,8 @@ static gnnc_status add_bytes(RtExec *x, int buf, size_t *sum) {
     return st;
 }
 
-/* Index arrays of the program's relations: none is there yet. */
+/* Adds to *sum the bytes that the index arrays of the program's relations will need: none is built
+ * yet. by >= 0: an array in the order of another map's segments. */
 static gnnc_status index_need(RtExec *x, size_t *sum) {
     const rt_program *p = x->program;
     gnnc_status st = GNNC_OK;

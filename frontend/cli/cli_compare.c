@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const char *name; /* "A" */
     CliOptions o;
-    VEC(Section) log; /* none: it is no log */
+    VEC(Section) sections; /* of a log, one for each pass; none: the side is options, no log */
     CliProduct all;
 } Side;
 
@@ -62,7 +62,7 @@ static void add_section(Ctx *c, Side *s, const char *pass, const char *text, siz
     bool graph = strncmp(copy, "module ", 7) == 0;
     bool plan = !graph && strstr(copy, "\nmodule ") && strstr(copy, "\nplan {");
     if (graph || (plan && s->o.level != LEVEL_IR))
-        vec_push(c->a, &s->log, ((Section){pass, copy, line, plan}));
+        vec_push(c->a, &s->sections, ((Section){pass, copy, line, plan}));
 }
 
 /* Finds the texts of the IR in a log of --print-after, one for each pass. True at once if the
@@ -86,7 +86,7 @@ static bool read_log(Ctx *c, Side *s) {
         }
         p = next;
     }
-    if (s->log.n) return true;
+    if (s->sections.n) return true;
     diag_add(c, DIAG_E0519, span_of(file, 1, 1, 1, 1),
              "no IR is in this log: --print-after=all writes it, to standard error");
     return false;
@@ -107,7 +107,10 @@ static bool parse_section(Ctx *c, const Side *s, const Section *x, CliProduct *t
 }
 
 /* ---- programs of some passes -------- */
-/* Makes the program of a side with its first n passes (n < 0: all). False after a diagnostic. */
+/* Makes the program of a side with its first n passes (n < 0: all). The side is options to compile
+ * with, or a log of -print-after, whose section n - 1 is the text after pass n; to->n gets the
+ * number of passes in a log. False after a diagnostic; of a part of the passes diagnostics of a
+ * success are dropped. */
 static bool produce(Ctx *c, const Side *s, int n, CliProduct *to) {
     int n_diags = c->diags.n;
     CliOptions o = s->o;
@@ -115,9 +118,9 @@ static bool produce(Ctx *c, const Side *s, int n, CliProduct *to) {
     *to = (CliProduct){.m = NULL};
     if (n > 0) o.pass.stop_after = arena_printf(c->a, "%d", n);
     if (n == 0) o.passes = "", o.level = LEVEL_IR;
-    if (s->log.n) {
-        ok = parse_section(c, s, &s->log.v[n < 0 ? s->log.n - 1 : n - 1], to);
-        to->n = s->log.n;
+    if (s->sections.n) {
+        ok = parse_section(c, s, &s->sections.v[n < 0 ? s->sections.n - 1 : n - 1], to);
+        to->n = s->sections.n;
     } else {
         ok = cli_produce(c, &o, to);
     }
@@ -127,7 +130,7 @@ static bool produce(Ctx *c, const Side *s, int n, CliProduct *to) {
 
 /* A log begins with its first pass. */
 static int fewest(const Side *s) {
-    return s->log.n ? 1 : 0;
+    return s->sections.n ? 1 : 0;
 }
 
 /* ---- one value ------------------------------------------------------------------------------ */
@@ -289,8 +292,9 @@ typedef struct {
     CliProduct before, after;
 } Guilty;
 
-/* Does s with its first n passes differ from the other one?  What cannot be run does; a plan that
- * has no steps yet is what it was made of. */
+/* Does s, with its first n passes, differ from the other program? What cannot be made or run does.
+ * A plan whose steps are not formed yet cannot be run, and is what its module is: no difference.
+ * *to: the program of s. Its diagnostics are dropped, as this is only a question of the search. */
 static bool is_bad(Compare *k, const Side *s, int n, const CliProduct *other, CliProduct *to) {
     Difference d = {.phase = NULL};
     int n_diags = k->c->diags.n, n_errors = k->c->n_errors;

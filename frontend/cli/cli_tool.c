@@ -208,7 +208,9 @@ static bool host_takes_no_status(void) {
            (a.sa_handler == SIG_IGN || a.sa_flags & SA_NOCLDWAIT);
 }
 
-/* By a shell, which waits for the tool itself and writes down how it ended. */
+/* Runs a command by a shell, which waits for it and writes its exit status to a temporary file:
+ * where SIGCHLD is ignored this process cannot wait for it. told: where its messages go, NULL = on.
+ * False: the shell could not be run. */
 static bool run_by_shell(Ctx *c, const CliArgs *args, const char *told, int *code) {
     const char *file = arena_printf(c->a, "%s/ended.txt", c->outside.temp);
     CliArgs sh = {0};
@@ -240,8 +242,9 @@ static bool not_built(Ctx *c, const CliArgs *args, int code, const char *told) {
     return false;
 }
 
-/* Runs a command that may end as it likes; *code: the shell's number for how it did. False: it
- * could not be run. */
+/* Runs a command that may end as it likes; *code: the shell's number for how it did. Where the host
+ * takes no exit status (SIGCHLD is ignored), a shell runs it, if there is a folder for temporary
+ * files. False: it could not be run. */
 bool cli_run_command(Ctx *c, CliArgs *args, int *code) {
     vec_push(c->a, args, (char *)NULL);
     *code = UNKNOWN;

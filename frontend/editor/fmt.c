@@ -23,7 +23,7 @@ typedef struct {
     int n; /* bytes */
     int code;
     TokenRole role;
-    bool comment, begins; /* a comment: what it precedes does, or closes a block */
+    bool comment, begins; /* begins a statement; a comment: what follows it does, or ends a block */
     bool new_line, blank; /* before it */
     bool block;           /* '{' and '}': on lines of their own */
     int line;             /* of the text as it was */
@@ -119,6 +119,8 @@ static void find_blocks(Ctx *c, Pieces *all) {
     }
 }
 
+/* Decides before which tokens and comments a line breaks, and where one blank line of the text
+ * stays. */
 static void break_lines(Pieces *all) {
     for (int i = 0; i < all->n; i++) {
         Piece *p = &all->v[i], *last = i ? p - 1 : NULL;

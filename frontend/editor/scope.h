@@ -51,7 +51,8 @@ typedef VEC(SymbolUse) SymbolUses;
 
 Scope *scope_new(Arena *a, Ctx *c, const FeNotes *notes);
 const ScopeFile *scope_file(const Scope *s, uint32_t id); /* NULL: it was not read */
-/* The token that holds that column, or ends there; -1: none. */
+/* The token that holds that column, or ends there; -1: none. Where two tokens touch it is the later
+ * one, unless only the earlier is a name. */
 int scope_token_at(const ScopeFile *f, uint32_t line, uint32_t col);
 const ScopeRegion *scope_region(const ScopeFile *f, int token);
 Symbol scope_symbol(const Scope *s, const ScopeFile *f, int token);

@@ -179,6 +179,8 @@ static Op *carry_to(Elab *e, Op *x, const Space *from, Space *to, Value fill, Sp
     return y ? carry_step(e, y, to, which, fill, at) : NULL;
 }
 
+/* What the edges that a derived relation adds have as a column's value: the relation's `fill`, else
+ * 1 for self loops and 0 for others. */
 static Value default_fill(Elab *e, Value rel) {
     if (rel.fill) return *rel.fill;
     return val_int(e, rel.space->rel == REL_SELF_LOOPS ? 1 : 0);
@@ -226,6 +228,7 @@ static Value column_of_relation(Elab *e, Value rel, const char *name, bool *foun
     if (r->rel == REL_BASE) {
         Column *c = elab_graph_column(e, r, name);
         *found = c != NULL;
+        /* while links are set up, splits are values: their codes are saved by @load */
         if (c && c->kind == COL_SPLIT && strcmp(name, "split") == 0 && e->splits)
             return val_tensor(b_data(&e->b, c));
         return *found ? elab_node_member(e, r, name, at) : val_none();
@@ -238,6 +241,7 @@ static Value column_of_relation(Elab *e, Value rel, const char *name, bool *foun
     if (!y || r->rel != REL_UNION) return val_tensor(y);
     Value x2 = column_of_relation(e, val_edge(r->base[1]), name, &other, at);
     if (!other || elab_is_poison(x2)) return val_tensor(y);
+    /* edges of the first base have 0 here, which the select drops */
     Op *y2 = carry_step(e, x2.op, r, 1, val_int(e, 0), at);
     if (!y2) return val_poison();
     return elab_tensor_select(e, b_valid(&e->b, map_orig(e->m, r, 0)), val_tensor(y),

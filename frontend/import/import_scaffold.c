@@ -19,8 +19,8 @@
 
 enum {
     LAYERS = 2,
-    MOST_UP = 3, /* of rows by time: what a row's references lead to, one after another */
-    FEW = 5000,  /* rows to learn from */
+    LAST_HOP = 3, /* of rows by time: so many references after one another are followed */
+    FEW = 5000,   /* rows to learn from */
     MANY = 50000,
 };
 
@@ -36,7 +36,7 @@ typedef struct {
     const RtTable *home;    /* the rows that the result is of; NULL: no nodes */
     const RtTable *of;      /* the table with labels */
     const RtColumn *label;  /* NULL: none */
-    int layers, *far;       /* [d->n_nodes] layers after which the result knows of a type */
+    int layers, *hops;      /* [d->n_nodes] layers after which the result knows of a type */
     const RtTable *told_of; /* rows that have told what is asked for, .. */
     const RtColumn *told;   /* .. a number; NULL: there are none */
     bool graphs;            /* labels are of graphs */
@@ -108,15 +108,15 @@ static void find_distances(Scaffold *s) {
     const RtDataset *d = s->d;
     int home = 0;
     s->layers = LAYERS;
-    s->far = RT_NEWN(s->pool, int, d->n_nodes + 1);
-    if (!s->far) {
+    s->hops = RT_NEWN(s->pool, int, d->n_nodes + 1);
+    if (!s->hops) {
         s->st = rt_fail_nomem(s->err, "scaffold");
         return;
     }
     while (home < d->n_nodes && strcmp(d->nodes[home].name, s->home->name) != 0) home++;
-    scaffold_distances(d, home, MOST_UP, s->far);
+    scaffold_distances(d, home, LAST_HOP, s->hops);
     for (int i = 0; i < d->n_nodes; i++)
-        if (s->timed && s->far[i] == MOST_UP) s->layers = MOST_UP;
+        if (s->timed && s->hops[i] == LAST_HOP) s->layers = LAST_HOP;
 }
 
 /* Finds the column of older rows that tells the number that the task asks for, if there is one:
@@ -146,7 +146,7 @@ static const RtTable *told_along(const Scaffold *s, const RtTable *own) {
 }
 
 /* Finds what the starter model predicts and of which table, then puts into `seen` the tables
- * that its layers reach from there. s->left names those left out. At most MOST_UP steps go from
+ * that its layers reach from there. s->left names those left out. At most LAST_HOP steps go from
  * a child to its parent tables. */
 static void find_task(Scaffold *s, RtDataset *seen) {
     const RtDataset *d = s->all;
@@ -156,7 +156,7 @@ static void find_task(Scaffold *s, RtDataset *seen) {
     int home = find_target_table(s);
     s->home = d->n_nodes ? &d->nodes[home] : NULL;
     bool timed = s->of && !s->graphs && time_of(s, s->of);
-    s->st = scaffold_reach(s->pool, d, home, LAYERS, timed ? MOST_UP : 0, seen, &s->left, s->err);
+    s->st = scaffold_reach(s->pool, d, home, LAYERS, timed ? LAST_HOP : 0, seen, &s->left, s->err);
     s->d = seen;
     s->timed = timed && seen->n_edges;
     if (s->st == GNNC_OK) find_distances(s);
@@ -449,10 +449,10 @@ static void put_now(Scaffold *s) {
         s->home->name, s->home->name, time_of(s, s->home)->name);
     for (int k = 1; k <= s->layers; k++)
         for (int i = 0; i < d->n_nodes; i++) {
-            if (s->far[i] != k) continue;
-            bool several = put_nearer(s, i, s->far, false) > 1;
+            if (s->hops[i] != k) continue;
+            bool several = put_nearer(s, i, s->hops, false) > 1;
             PUT(s, "  now[g.%s] = %s", d->nodes[i].name, several ? "max([" : "");
-            put_nearer(s, i, s->far, true);
+            put_nearer(s, i, s->hops, true);
             PUT(s, "%s\n", several ? "])" : "");
         }
 }
@@ -704,8 +704,8 @@ static void tell_choice(Scaffold *s, const RtTable *t) {
             time->name, why, others);
 }
 
-/* Writes the fan-outs of the recipe: ten edges in each of two hops, then the one row that a row
- * refers to, where only references lead further. */
+/* Writes the fan-outs of the recipe: ten edges in each of two hops. Relations into a type that only
+ * references lead to are drawn in the third hop alone, the one row that a row refers to. */
 static void put_fanout(Scaffold *s) {
     const RtDataset *d = s->d;
     if (s->layers == LAYERS) {
@@ -715,7 +715,7 @@ static void put_fanout(Scaffold *s) {
     PUT(s, "fanout [");
     for (int i = 0; i < d->n_edges; i++)
         PUT(s, "%sg.%s: [%s]", i ? ",\n                   " : "", d->edges[i].name,
-            s->far[d->edges[i].dst_type] == MOST_UP ? "0, 0, 1" : "10, 10, 0");
+            s->hops[d->edges[i].dst_type] == LAST_HOP ? "0, 0, 1" : "10, 10, 0");
     PUT(s, "]\n          ");
 }
 

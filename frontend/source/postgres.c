@@ -32,7 +32,8 @@ typedef struct {
     const char **cast;
 } Asked;
 
-/* Reports what the server said, or what was wrong with its answer, with the row that was read. */
+/* Fails with what went wrong, in the server's words or ours, after the name of the source and the
+ * row that was read. */
 static gnnc_status failed(RtSource *s, const char *what, RtError *err) {
     Postgres *x = s->state;
     char where[160] = "";

@@ -23,8 +23,8 @@ static const char *kind_name(AstKind k) {
     return name[k];
 }
 
-/* The smallest span that holds both. One that is empty (line 0) does not count; of two files it is
- * the span a. */
+/* The smallest span that holds both. An empty span (line 0) does not count; a span of another file
+ * than a's is left out. */
 Span span_join(Span a, Span b) {
     if (!a.line) return b;
     if (!b.line || a.file != b.file) return a;

@@ -92,8 +92,9 @@ static bool is_returned(const char *line, const char *s) {
     return at && at < s && !memchr(at, '(', (size_t)(s - at));
 }
 
-/* `state = [..]`: the word from `start` on is all that stands before the '='. */
-static bool is_keyword(const char *start, const char *s) {
+/* Whether a keyword is used as a name, as in `state = [..]`: one stands at `start`, and nothing
+ * else before the '=' at s. */
+static bool keyword_is_assigned(const char *start, const char *s) {
     static const Hint words[] = {{"state", ""}, {"param", ""}, {"layer", ""}, {"model", ""},
                                  {"graph", ""}, {"train", ""}, {"fn", ""},    {"import", ""},
                                  {"const", ""}, {"extern", ""}};
@@ -132,7 +133,7 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
         return "; a part of a dimension d is slice(x, d, first, n)";
     if (*s == ',' && is_returned(line, s))
         return "; a result is one value, which may be a list: return [a, b]";
-    if (*s == '=' && s > start && is_keyword(start, s))
+    if (*s == '=' && s > start && keyword_is_assigned(start, s))
         return "; the word before it is a keyword, and names nothing else";
     if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '(')
         return "; a name is given its value by '=': adam(lr = 1e-2)";

@@ -312,15 +312,18 @@ static gnnc_status bind_whole_rows(RtMinibatch *m, const RtExec *data, const RtB
     return GNNC_OK;
 }
 
-/* Conditions of `where` were computed for all edges, in canonical order. */
+/* Takes the conditions of the batch's edges out of those of `where`, which were computed for all
+ * edges, in the order of the data. */
 static gnnc_status bind_conditions(RtMinibatch *m, const RtExec *data, const RtBatchMap *map) {
     const rt_program *p = m->x.program;
     for (int s = 0; s < p->n_spaces; s++) {
         const rt_space *sp = &p->spaces[s];
         if (sp->kind != RT_SP_EDGE || sp->rel != RT_REL_WHERE) continue;
         RtRows rows = rows_of(m, map, sp->base[0]);
-        if (m->x.program->spaces[sp->base[0]].first) continue; /* the first of these */
-        if (m->bound.for_request && map->rel_of_space[sp->base[0]] < 0) continue; /* whole */
+        if (m->x.program->spaces[sp->base[0]].first)
+            continue; /* a hop's first edges: those of its relation */
+        /* not drawn along: the request's condition of all its edges stays */
+        if (m->bound.for_request && map->rel_of_space[sp->base[0]] < 0) continue;
         uint8_t *taken = RT_NEWN(&m->rt.pool, uint8_t, rows.n);
         if (!taken) return rt_fail_nomem(&m->rt.err, "a batch");
         rt_gather_rows(m->team, data->buf[sp->cond_buf], 1, rows, taken);

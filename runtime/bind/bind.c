@@ -452,6 +452,8 @@ static gnnc_status bound_new(RtExec *x) {
     return GNNC_OK;
 }
 
+/* Is the relation one that is built after @load, of values that @load computes (the conditions of
+ * `where`)? */
 static bool is_late(const RtExec *x, int space) {
     if (x->program->spaces[space].of_batch) return false;
     return x->program->spaces[space].kind == RT_SP_EDGE && !bound_of((RtExec *)x)->ready[space];
@@ -472,7 +474,9 @@ static gnnc_status check_all_bound(RtExec *x) {
     return GNNC_OK;
 }
 
-/* Conversions of the edge lists, and arrays of relations that no buffer points to. */
+/* Frees what binding needed and running does not: conversions of the edge lists, and arrays of
+ * relations that no buffer points to. Where a relation is built late, after @load, arrays stay: it
+ * is made of them. */
 static void drop_unused(RtExec *x) {
     const rt_program *p = x->program;
     RtBound *b = bound_of(x);
@@ -482,7 +486,7 @@ static void drop_unused(RtExec *x) {
     if (b->alone) rt_dataset_drop_edges(b->alone);
     const RtCacheFile kept = {x->buf, p->n_bufs};
     rt_device_maps_trim(x, late);
-    for (int s = 0; s < p->n_spaces && !late; s++) { /* late ones are made from them */
+    for (int s = 0; s < p->n_spaces && !late; s++) {
         if (p->spaces[s].kind == RT_SP_EDGE && !rt_bind_drawn_from(p, s))
             rt_relation_drop(&x->rt->pool, &b->rel[s], &kept);
     }

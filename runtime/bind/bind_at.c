@@ -44,7 +44,9 @@ static gnnc_status find_rows(Asking *a) {
     return rt_fail(&a->x->rt->err, GNNC_E_ARG, "at: '%s' predicts no rows of nodes", p->name);
 }
 
-/* Finds the time of the rows. Beside it they may only have columns that training alone reads. */
+/* Finds the column with the time of the predicted rows. A row that stands for an entity at a date
+ * has this time and no other values, so a model that reads more of them is refused; labels and
+ * splits, which training alone reads, may be there. */
 static gnnc_status find_time(Asking *a) {
     const rt_program *p = a->x->program;
     for (int i = 0; i < p->sampling.n_times; i++)

@@ -141,9 +141,10 @@ static gnnc_status codes_of_distinct_rows(RtExec *x, const rt_map *m, Arrays *a)
     return GNNC_OK;
 }
 
-/* The array of a map to or from the distinct rows of a batch, which the host has found: a device
- * has no kernel for it. */
-static gnnc_status of_once(RtExec *x, const rt_map *m, Arrays *a) {
+/* The array of a map to or from the distinct rows of a batch, which the host has found (a device
+ * has no kernel for that). FIRST: the node at which each distinct row stands first; VIA: its
+ * category code; else the distinct row of each node. */
+static gnnc_status map_of_distinct_rows(RtExec *x, const rt_map *m, Arrays *a) {
     if (a->on) return rt_fail(&x->rt->err, GNNC_E_RANGE, "distinct rows are found by the host");
     if (m->kind == RT_MAP_VIA) return codes_of_distinct_rows(x, m, a);
     bool first = m->kind == RT_MAP_FIRST;
@@ -181,7 +182,7 @@ static gnnc_status find_arrays(RtExec *x, const rt_map *m, Arrays *a) {
     case RT_MAP_DISTINCT:
     case RT_MAP_FIRST:
     case RT_MAP_VIA:
-        return of_once(x, m, a);
+        return map_of_distinct_rows(x, m, a);
     }
     return GNNC_OK;
 }

@@ -79,6 +79,8 @@ int rt_cli_renew(RtCli *c) {
     return code;
 }
 
+/* Runs a trainer program with the arguments of its main(). rows: a second program, which predicts
+ * single rows; NULL: none. Returns the exit code. */
 static int run(const gnnc_program *model, const gnnc_program *rows, int argc, char **argv) {
     RtCli c = {.program = model,
                .rows = rows,

@@ -28,6 +28,7 @@ typedef struct {
     int n;
 } Spreads;
 
+/* The entry of a metric of a split, a new one if there is none yet; NULL: there are too many. */
 static Spread *spread_of(Spreads *s, const gnnc_metric_info *m) {
     for (int i = 0; i < s->n; i++)
         if (strcmp(s->v[i].of, m->of) == 0 && strcmp(s->v[i].split, m->split) == 0) return &s->v[i];
@@ -39,6 +40,7 @@ static Spread *spread_of(Spreads *s, const gnnc_metric_info *m) {
     return to;
 }
 
+/* Adds the metrics of the last evaluation, of one seed, to means and deviations. */
 static void note(RtCli *c, Spreads *s) {
     gnnc_metric_info m = {.struct_size = sizeof m};
     for (int i = 0; gnnc_trainer_metric_info(c->t, i, &m) == GNNC_OK; i++) {
@@ -59,6 +61,7 @@ static void note_ensemble_metrics(RtCli *c, Spreads *s) {
     }
 }
 
+/* The standard deviation of a metric over seeds; NaN of one seed. */
 static double deviation(const Spread *s) {
     return s->n > 1 ? sqrt(s->squares / (double)(s->n - 1)) : NAN;
 }
@@ -66,6 +69,7 @@ static double deviation(const Spread *s) {
 static const char *const SPLITS[] = {"train", "val", "test"};
 enum { N_SPLITS = 3 };
 
+/* Prints the metrics of the mean of all seeds' predictions, by split. */
 static void put_together(const Spreads *s) {
     fputs("seeds together:", stdout);
     for (int k = 0; k < N_SPLITS; k++)
@@ -79,6 +83,7 @@ static void put_together(const Spreads *s) {
     putchar('\n');
 }
 
+/* Prints the mean over n seeds of each metric, with its deviation, by split. */
 static void put_text(const Spreads *s, int64_t n) {
     printf("%lld seed%s, mean (deviation):", (long long)n, n == 1 ? "" : "s");
     for (int k = 0; k < N_SPLITS; k++)
@@ -93,6 +98,7 @@ static void put_text(const Spreads *s, int64_t n) {
     putchar('\n');
 }
 
+/* Prints the metrics of a split as a JSON member; together: with those of the mean prediction. */
 static void put_json_split(const Spreads *s, const char *split, bool together) {
     int n = 0;
     for (int i = 0; i < s->n; i++) {
@@ -111,6 +117,8 @@ static void put_json_split(const Spreads *s, const char *split, bool together) {
     if (n) putchar('}');
 }
 
+/* Prints the metrics over all seeds in the form that was asked for, and what simple predictions
+ * get. */
 static void put_result(RtCli *c, const Spreads *s, bool together) {
     if (c->log == RT_LOG_NONE) return;
     if (c->log == RT_LOG_JSON) {
@@ -125,6 +133,8 @@ static void put_result(RtCli *c, const Spreads *s, bool together) {
     rt_cli_baselines(c);
 }
 
+/* Trains once from a seed, with files of its own ("m.ckpt.3"), and notes the metrics. *by_signal:
+ * the signal that ended it. */
 static int train_seed(const RtCli *all, long long seed, Spreads *s, int *by_signal) {
     char checkpoint[4096], out[4096], trace[4096], usual[300];
     RtCli c = *all;
@@ -178,7 +188,7 @@ int rt_cli_start_first(RtCli *c) {
     return code;
 }
 
-/* The first one's are there: start has read the data by them. */
+/* Loads the weights of the k-th seed. Those of the first are there: the data were read by them. */
 static gnnc_status load_seed(RtCli *c, int64_t k) {
     char weights[4096];
     long long seed = rt_cli_option_int(c, "seed") + k;
@@ -187,6 +197,7 @@ static gnnc_status load_seed(RtCli *c, int64_t k) {
                                      rt_cli_of_seed(c->weights, seed, weights, sizeof weights));
 }
 
+/* Adds one seed's predictions of some rows, converted to what the legend says, to sum [count]. */
 static gnnc_status add_seed(const RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *one,
                             int64_t count, float *sum) {
     gnnc_status st = gnnc_trainer_predict_rows(c->t, r->n, r->row, one);
@@ -221,10 +232,12 @@ typedef struct {
     int64_t count;    /* numbers of all rows */
     float *one, *sum; /* [count] */
     bool together;    /* the model judges predictions that are given */
-} Jury;
+} Ensemble;
 
-static gnnc_status begin_jury(RtCli *c, Jury *j) {
-    *j = (Jury){.is.struct_size = sizeof j->is, .together = true};
+/* Makes room for the predictions of all rows, for one seed and for the sum of all. A model whose
+ * predictions have no legend is evaluated seed by seed alone. */
+static gnnc_status begin_ensemble(RtCli *c, Ensemble *j) {
+    *j = (Ensemble){.is.struct_size = sizeof j->is, .together = true};
     if (gnnc_trainer_legend(c->t, &j->legend) != GNNC_OK)
         return GNNC_OK; /* evaluated all the same */
     gnnc_legend_describe(j->legend, &j->is);
@@ -234,8 +247,9 @@ static gnnc_status begin_jury(RtCli *c, Jury *j) {
     return j->one && j->sum ? GNNC_OK : GNNC_E_NOMEM;
 }
 
-/* One seed's metrics.  Where predictions can be judged they are made once, for both. */
-static gnnc_status judge_seed(RtCli *c, Jury *j) {
+/* Evaluates the weights of one seed. Where predictions can be given to @eval they are made once,
+ * and also added to the ensemble's sum. */
+static gnnc_status judge_seed(RtCli *c, Ensemble *j) {
     gnnc_status st = GNNC_E_STATE;
     if (j->together && j->legend) {
         st = gnnc_trainer_evaluate_predictions(c->t, j->one); /* of nothing yet: can it? */
@@ -249,7 +263,8 @@ static gnnc_status judge_seed(RtCli *c, Jury *j) {
     return st;
 }
 
-static gnnc_status judge_all(RtCli *c, Jury *j, Spreads *s) {
+/* Evaluates each seed's weights, then the mean of their predictions. */
+static gnnc_status judge_all(RtCli *c, Ensemble *j, Spreads *s) {
     gnnc_status st = GNNC_OK;
     for (int64_t k = 0; st == GNNC_OK && k < c->seeds; k++) {
         st = load_seed(c, k);
@@ -264,12 +279,15 @@ static gnnc_status judge_all(RtCli *c, Jury *j, Spreads *s) {
     return st;
 }
 
+/* `eval --seeds`: evaluates the weights of each seed, and the mean of their predictions where the
+ * model can evaluate predictions that are given; prints means, deviations, and those of the mean
+ * prediction. */
 int rt_cli_eval_seeds(RtCli *c) {
     int code = rt_cli_start_first(c);
     if (code != RT_EXIT_OK) return code;
-    Jury j;
+    Ensemble j;
     Spreads *s = calloc(1, sizeof *s);
-    gnnc_status st = s ? begin_jury(c, &j) : GNNC_E_NOMEM;
+    gnnc_status st = s ? begin_ensemble(c, &j) : GNNC_E_NOMEM;
     if (st == GNNC_E_NOMEM) {
         fprintf(stderr, "%s: error: --seeds: out of memory\n", c->prog);
         code = RT_EXIT_FAILED;

@@ -241,14 +241,15 @@ static void forget(RtDevice *d, void *recording) {
 }
 
 /* ---- copies beside the queue ------------------------------------------------------------- */
-/* Copies from and to ordinary memory do the same, but the host waits for them. */
+/* Takes ordinary memory where page-locked memory is refused (why): copies do the same then, but the
+ * host waits for them. */
 static gnnc_status take_ordinary(RtDevice *d, size_t n_bytes, cudaError_t why, void **p) {
     Cuda *c = rt_cuda_of(d);
     RtPool *pool = &d->x->rt->pool;
     CudaPages *o = RT_NEW(pool, CudaPages);
     if (o) o->p = rt_pool_alloc(pool, n_bytes, 1);
     if (!o || !o->p) return rt_cuda_failed(d, why, "page-locked memory");
-    cudaGetLastError(); /* as there */
+    cudaGetLastError(); /* clears it, as rt_cuda_failed() does */
     if (!c->ordinary)
         rt_message(d->x->rt, "copies: cuda: page-locked memory: %s; the host waits for them",
                    cudaGetErrorString(why));

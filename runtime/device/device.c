@@ -296,8 +296,8 @@ static gnnc_status bring_home(RtDevice *d) {
     return st;
 }
 
-/* Notes for all buffers that the host has the newest content, as after the device's memory was made
- * anew. */
+/* Notes that all buffers are to be uploaded, as after the device's memory was made anew: but not
+ * those that only the device has (own_place), nor temporaries of phases that do not run. */
 static void host_is_newer(RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++) {
         const rt_buf *buf = &d->x->program->bufs[b];

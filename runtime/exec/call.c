@@ -61,8 +61,10 @@ bool rt_iterates(RtExec *x, int buf, const char *line, gnnc_status *st) {
     return *st == GNNC_OK;
 }
 
-/* Does the loop go on? While it is recorded its body is entered once; else the flag is read back
- * from the device. */
+/* Before iteration 0, 1, .. of a loop with a limit, on a device: does it go on? While the phase is
+ * recorded its body is entered once, and the recorded loop reads the condition. Else the host reads
+ * it back; so it does without a limit of the recording's where the device has no loops. line: of
+ * the model, for messages. */
 bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, const char *line,
                         gnnc_status *st) {
     RtDevice *d = x->rt->device;

@@ -254,6 +254,8 @@ out:
 }
 
 /* ---- ablation -------- */
+/* Runs the model without one part; the part gets the difference that this makes to the score.
+ * which: its number among those of kind `how`; column: the one to mask. */
 static gnnc_status ablate(RtExplain *x, gnnc_part *part, RtExplainCut how, int which, int column) {
     double left = 0;
     gnnc_status st = without(x, how, which, column, &left);
@@ -261,10 +263,10 @@ static gnnc_status ablate(RtExplain *x, gnnc_part *part, RtExplainCut how, int w
     return st;
 }
 
-/* Finds by ablation what each node type, relation, path, column and age contributes: one after
- * another is cut out of the graph or masked. In graph tasks node types are not ablated: the readout
- * pools their rows whatever edges are cut. */
-static gnnc_status ablate_node_types(RtExplain *x, Parts *a) {
+/* Measures each part of the explanation by leaving it out: node types, relations with columns,
+ * paths, columns and ages, each cut out of the graph or masked, then everything at once. In graph
+ * tasks node types are not left out: the readout pools their rows whatever edges are cut. */
+static gnnc_status ablate_parts(RtExplain *x, Parts *a) {
     bool graphs = x->s->of->graphs;
     gnnc_status st = GNNC_OK;
     for (int t = 0; t < x->b->n_types && !graphs; t++)
@@ -337,7 +339,7 @@ static gnnc_status explain(RtExplain *x, int64_t row, int64_t output) {
         goto out;
     }
     TRY(st, add_gradients(x, &a));
-    st = ablate_node_types(x, &a);
+    st = ablate_parts(x, &a);
     if (st == GNNC_OK) take_parts(x, &a);
 out:
     return st;

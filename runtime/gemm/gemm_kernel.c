@@ -281,7 +281,8 @@ static void run_panel(const Panel *t, int mr) {
 
 /* ---- packing ------------------------------------------------------------------------- */
 
-/* Packs `cols` columns of b (at most 64) as [k][cols], so that the kernel reads them in order. */
+/* Packs `cols` columns of b (at most 64) and k rows as [k][cols], so that the kernel reads them in
+ * order. A panel with fewer columns is not padded. */
 static void pack_panel(const RtTile *t, float *to, const float *b, int64_t k, int64_t cols) {
     for (int64_t j = 0; t->b_col != 1 && j < cols; j++)
         for (int64_t p = 0; p < k; p++) to[p * cols + j] = b[p * t->b_row + j * t->b_col];

@@ -179,7 +179,8 @@ AMX static void cut_more(Cut *c, int64_t n) {
     c->bad = bad;
 }
 
-/* 16 rows of A that lies in columns, by `k`, into [k / 32][pieces] tiles; false: not all are
+/* Splits up to 16 rows of A, whose columns are contiguous, into bf16 pieces, as AMX tiles [k /
+ * 32][pieces] at `to`; row, col: strides of a. Missing rows are 0. False: a number is not
  * finite. */
 AMX static bool cut_rows(Half *to, const float *a, int64_t row, int64_t col, int64_t rows,
                          int64_t k) {

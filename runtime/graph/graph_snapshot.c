@@ -52,7 +52,9 @@ static void unlink_column(RtPool *pool, const RtColumn *c, Gone *gone) {
     rt_pool_move(pool, c->csr.val, &gone->arrays);
 }
 
-/* The arrays of a table.  Names stay, as callers may have them. */
+/* Moves what an old version of a table holds to `gone`, to be freed outside the lock. An appended
+ * version (not `built`) goes as a whole. The first has its arrays in the graph's own pool, or lent
+ * by the host; its names stay, as callers may have them. */
 static void unlink_version(gnnc_graph *g, int table, RtVersion *v, Gone *gone) {
     if (!v->built) {
         v->next = gone->versions;

@@ -55,8 +55,8 @@ static bool is_of(const RtRowTimeOf *r, const RtTable *t) {
     return strncmp(r->column, t->name, n) == 0 && (!r->column[n] || r->column[n] == '.');
 }
 
-/* What is said of a column, or of its table's: -1 nothing, 0 its rows did not happen then, 1 they
- * did. */
+/* Whether somebody said that a column is the time of its rows: 1 it is, 0 it is not, -1 nobody did.
+ * "TABLE" alone says 0 of all its columns. The user's word goes before the source's. */
 static int said_of(const RtTable *t, const char *column, RtImport *how) {
     size_t n = strlen(t->name);
     int said = -1;

@@ -119,8 +119,9 @@ static gnnc_status weigh(RtUnits *u, RtError *err) {
 }
 
 /* ---- ways to cut ----------------------------------------------------------------------------- */
-/* A weight of METIS's to each load of which a part is to have some; work is the first.  Where all
- * rows are training rows, one weight is both. */
+/* Chooses the loads that METIS balances, each by a weight: load[0] = 0 is the work, then of u->cap
+ * rows of tables and training rows of tables. A load of at most 16 a part is left out, and so are
+ * training rows where all rows are. */
 static int choose_weights(const RtUnits *u, int load[WEIGHTS_MOST]) {
     int n = 1;
     load[0] = 0;

@@ -79,8 +79,8 @@ static gnnc_status pack(RtPool *pool, const RtUnits *u, const int64_t *vol, int3
 }
 
 /* Groups the units into clusters along edges, of at most 1/64 of a part, then these into clusters
- * of 1/8 and of a whole part, and packs the clusters into parts; label[i] gets the part of unit i.
- */
+ * of 1/8 and of a whole part, and packs the clusters into parts; label[i] gets the part of unit
+ * i. */
 static gnnc_status cluster(RtPool *pool, const RtUnits *u, int32_t *label, RtError *err) {
     static const int share[] = {64, 8, 1}; /* of a part, that a cluster has at most */
     int64_t all = 0;

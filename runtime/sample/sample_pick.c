@@ -154,7 +154,7 @@ static void sift_worst(RtScored *x, int64_t n) {
 }
 
 /* Moves element i of the heap up to where it belongs. */
-static void raise(RtScored *x, int64_t i) {
+static void sift_up(RtScored *x, int64_t i) {
     for (int64_t up; i > 0; i = up) {
         up = (i - 1) / 2;
         if (!is_worse(x[i], x[up])) return;
@@ -168,7 +168,7 @@ static void raise(RtScored *x, int64_t i) {
 static void keep_best(RtScored *heap, int64_t *n, int64_t k, RtScored v) {
     if (*n < k) {
         heap[*n] = v;
-        raise(heap, (*n)++);
+        sift_up(heap, (*n)++);
     } else if (is_worse(heap[0], v)) {
         heap[0] = v;
         sift_worst(heap, k);

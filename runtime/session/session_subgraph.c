@@ -407,7 +407,7 @@ static gnnc_status find_column(RtExec *x, const RtFullGraphValue *w, const RtCol
                    (long long)rt_column_width(*c), (long long)w->width);
 }
 
-/* Rows in the order of the relation. */
+/* Puts *v, rows of the data's edges, into the order of the relation, in memory of the request. */
 static gnnc_status arrange(RtExec *x, const RtFullGraphValue *w, const float **v) {
     const RtRelation *rel = x->rt->bound->rel;
     int64_t n = rel[w->space].n_edges;
@@ -422,6 +422,8 @@ static gnnc_status arrange(RtExec *x, const RtFullGraphValue *w, const float **v
     return GNNC_OK;
 }
 
+/* Takes a value of the full graph, which the request brings by row, from the subgraph's column of
+ * that name, in the order of the relation's edges and converted to w->dt. */
 static gnnc_status take_column(RtExec *x, const RtFullGraphValue *w) {
     const RtColumn *c;
     gnnc_status st;
@@ -440,6 +442,8 @@ out:
     return st;
 }
 
+/* Takes each value of the full graph: one with rows from the subgraph's columns, another as the
+ * request gave it. */
 static gnnc_status take_whole(gnnc_session *s) {
     RtSubgraphRequest *b = s->request;
     gnnc_status st = GNNC_OK;
@@ -490,6 +494,8 @@ static gnnc_status empty_conditions(RtExec *x, const RtExec *like) {
     return GNNC_OK;
 }
 
+/* Lets the sampler draw from the request's graph: its relations, the links that are hidden, and its
+ * graphs. */
 static gnnc_status bind_drawn(gnnc_session *s) {
     RtSubgraphRequest *b = s->request;
     const RtSessionShared *of = s->of;
@@ -506,6 +512,9 @@ out:
     return st;
 }
 
+/* Binds the graph that a request brings as the model's data: its tables and columns, values of the
+ * full graph that come with it, and what a batch is drawn along. Other relations and conditions,
+ * which nothing reads, are empty. */
 gnnc_status rt_session_subgraph_bind(gnnc_session *s) {
     RtSubgraphRequest *b = s->request;
     const RtSessionShared *of = s->of;

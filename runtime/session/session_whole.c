@@ -39,6 +39,7 @@ static bool is_batch_edge_filter(const rt_program *p, int space) {
     return false;
 }
 
+/* Describes buffer `buf`, which is computed of the full graph, as its value w. */
 static void put_value(const RtSessionShared *of, int buf, RtFullGraphValue *w) {
     const rt_program *p = of->t->program;
     const rt_buf *b = &p->bufs[buf];
@@ -52,8 +53,9 @@ static void put_value(const RtSessionShared *of, int buf, RtFullGraphValue *w) {
     for (int i = 0; i < w->rank; i++) w->width *= w->dim[i] = dim[i + rows];
 }
 
-/* Adds the mask of such an edge filter to the values of the full graph. */
-static gnnc_status add_edge_mask(RtSessionShared *of, int space, RtFullGraphValue *w) {
+/* Describes the mask of a batch's edge filter (is_batch_edge_filter) as a value of the full graph,
+ * w: a `where` whose condition @load computes. */
+static gnnc_status describe_edge_mask(RtSessionShared *of, int space, RtFullGraphValue *w) {
     const rt_space *s = &of->t->program->spaces[space];
     *w = (RtFullGraphValue){.name = rt_pool_printf(&of->t->rt.pool, "whole.%s", s->name),
                             .buf = s->cond_buf,
@@ -72,7 +74,7 @@ gnnc_status rt_session_find_full_graph(RtSessionShared *of) {
     for (int b = 0; b < p->n_bufs && st == GNNC_OK; b++)
         if (is_whole(p, &p->bufs[b])) put_value(of, b, &w[of->n_full_graph++]);
     for (int s = 0; s < p->n_spaces && st == GNNC_OK; s++)
-        if (is_batch_edge_filter(p, s)) st = add_edge_mask(of, s, &w[of->n_full_graph++]);
+        if (is_batch_edge_filter(p, s)) st = describe_edge_mask(of, s, &w[of->n_full_graph++]);
     return st;
 }
 

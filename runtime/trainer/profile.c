@@ -107,8 +107,8 @@ static void describe(gnnc_trainer *t, const rt_phase *ph, int step, gnnc_step_in
                             .foreseen = foreseen};
 }
 
-/* Adds what was recorded of step i of all phases to its description. */
-static void add_times(const RtProfile *p, int phase, int i, gnnc_step_info *out) {
+/* Puts into the description of a step what was recorded of it, step i of all phases. */
+static void set_times(const RtProfile *p, int phase, int i, gnnc_step_info *out) {
     const RtStepTotal *of = &p->total[i];
     out->runs = p->runs[phase];
     out->calls = of->calls;
@@ -128,7 +128,7 @@ gnnc_status gnnc_trainer_step_info(gnnc_trainer *t, int i, gnnc_step_info *out) 
         if (step >= p->phases[k].n_steps) continue;
         gnnc_step_info own;
         describe(t, &p->phases[k], step, &own);
-        if (t->x.profile) add_times(t->x.profile, k, i, &own);
+        if (t->x.profile) set_times(t->x.profile, k, i, &own);
         rt_struct_copy_out(out, &own, sizeof own);
         return GNNC_OK;
     }
