@@ -41,6 +41,7 @@ cudaError_t rt_cuda_stream(const Cuda *c, cudaStream_t *s) {
 }
 
 /* ---- open and close ---------------------------------------------------------------- */
+/* Frees the page-locked memory through which copies go. */
 static void drop_staging(RtDevice *d) {
     CudaStaging *s = &rt_cuda_of(d)->staging;
     d->ops->unpin(d, s->slots);
@@ -127,18 +128,21 @@ static void enter(RtDevice *d) {
     cudaSetDevice(rt_cuda_of(d)->ordinal);
 }
 
+/* The GPU memory that is free now. */
 static gnnc_status free_bytes(RtDevice *d, size_t *n) {
     size_t total;
     CUDA_CHECK(d, "the GPU's memory", cudaMemGetInfo(n, &total));
     return GNNC_OK;
 }
 
+/* Allocates GPU memory, set to 0. */
 static gnnc_status alloc_memory(RtDevice *d, size_t n_bytes, void **p) {
     *p = NULL;
     CUDA_CHECK(d, "device memory", cudaMalloc(p, n_bytes ? n_bytes : 1));
     return zero(d, *p, n_bytes);
 }
 
+/* Frees GPU memory, once the stream no longer uses it. */
 static void release_memory(RtDevice *d, void *p) {
     if (!p) return;
     cudaStreamSynchronize(rt_cuda_of(d)->stream);
@@ -187,6 +191,7 @@ static gnnc_status download(RtDevice *d, void *to, const void *from, size_t n_by
     return GNNC_OK;
 }
 
+/* Copies within the GPU's memory, in the stream's order. */
 static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n_bytes) {
     CUDA_CHECK(d, "a copy",
                cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDeviceToDevice, rt_cuda_of(d)->stream));
@@ -194,6 +199,8 @@ static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n_bytes)
 }
 
 /* ---- kernels ----------------------------------------------------- */
+/* Launches a kernel. Its name and the model's lines are kept: a fault on the GPU comes out later,
+ * and the message names them. */
 static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, void *const *arg) {
     Cuda *c = rt_cuda_of(d);
     c->kernel = name;
@@ -203,6 +210,7 @@ static gnnc_status launch(RtDevice *d, rt_device_kernel *k, const char *name, vo
 }
 
 /* ---- recordings -------------------------------------------------------------------- */
+/* Begins to record launches as a CUDA graph. */
 static gnnc_status record_begin(RtDevice *d) {
     CUDA_CHECK(d, "the begin of a recording",
                cudaStreamBeginCapture(rt_cuda_of(d)->stream, cudaStreamCaptureModeThreadLocal));
@@ -229,12 +237,14 @@ static gnnc_status record_end(RtDevice *d, void **recording) {
     return rt_fail(&d->x->rt->err, status_of(e), "cuda: %s: %s", what, cudaGetErrorString(e));
 }
 
+/* Launches all that was recorded at once. */
 static gnnc_status replay(RtDevice *d, void *recording) {
     CUDA_CHECK(d, "the launch of a graph",
                cudaGraphLaunch((cudaGraphExec_t)recording, rt_cuda_of(d)->stream));
     return GNNC_OK;
 }
 
+/* Frees a recording, once it no longer runs. */
 static void forget(RtDevice *d, void *recording) {
     cudaStreamSynchronize(rt_cuda_of(d)->stream);
     cudaGraphExecDestroy((cudaGraphExec_t)recording);
@@ -259,6 +269,8 @@ static gnnc_status take_ordinary(RtDevice *d, size_t n_bytes, cudaError_t why, v
     return GNNC_OK;
 }
 
+/* Allocates page-locked memory of the host, which the GPU copies from and to while the host goes
+ * on. */
 static gnnc_status pin(RtDevice *d, size_t n_bytes, void **p) {
     *p = NULL;
     cudaError_t e = cudaMallocHost(p, n_bytes ? n_bytes : 1);
@@ -313,6 +325,8 @@ static gnnc_status slot_copy(RtDevice *d, int lane, void *to, const void *from, 
     return GNNC_OK;
 }
 
+/* Notes in the stream where the work on the batch in this upload slot ends: after that the slot may
+ * be filled again. */
 static gnnc_status lane_end(RtDevice *d, int lane) {
     Cuda *c = rt_cuda_of(d);
     CUDA_CHECK(d, "the work of a batch", cudaEventRecord(c->used[lane], c->stream));

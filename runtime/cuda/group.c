@@ -51,6 +51,7 @@ static bool describe(Shapes *s, int i, const rt_gemm *g) {
     return true;
 }
 
+/* Has product i of the group the shapes, strides and layouts of the first? */
 static bool is_like_first(const Shapes *s, int i) {
     return s->op_a[i] == s->op_a[0] && s->op_b[i] == s->op_b[0] && s->m[i] == s->m[0] &&
            s->n[i] == s->n[0] && s->k[i] == s->k[0] && s->ld_a[i] == s->ld_a[0] &&

@@ -69,6 +69,7 @@ static gnnc_status add_node(RtDevice *d, CudaLoop *l) {
     return GNNC_OK;
 }
 
+/* Lets what follows be recorded into graph g, behind the node `after` (NULL: at its begin). */
 static gnnc_status into(RtDevice *d, cudaGraph_t g, const cudaGraphNode_t *after) {
     CUDA_CHECK(d, "a loop",
                cudaStreamBeginCaptureToGraph(rt_cuda_of(d)->stream, g, after, NULL, after != NULL,

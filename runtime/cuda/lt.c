@@ -75,6 +75,7 @@ void rt_cuda_lt_close(Cuda *c) {
 }
 
 /* ---- a plan --------------------------------------------------------------------------------- */
+/* cuBLASLt's word for an epilogue. */
 static cublasLtEpilogue_t end_of(rt_epilogue_kind k) {
     switch (k) {
     case RT_EPILOGUE_NONE:
@@ -182,6 +183,7 @@ static bool still_does(const CudaLt *l, const LtPlan *p) {
 }
 
 /* ---- products -------- */
+/* The number of bits of n. */
 static int bits(int64_t n) {
     int b = 0;
     while (n >> b) b++;
@@ -219,6 +221,7 @@ static LtPlan describe(const rt_gemm *g, const rt_epilogue *e, const float *a, c
     return p;
 }
 
+/* The plan with the same key; NULL: none was made yet. */
 static LtPlan *find(const CudaLt *l, const LtPlan *like) {
     LtPlan *p = l->plans;
     while (p && memcmp(&p->key, &like->key, sizeof p->key) != 0) p = p->next;

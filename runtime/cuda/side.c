@@ -3,6 +3,8 @@
  * trainer's own (its error, the last kernel's name) is not touched. */
 #include "cuda.h"
 
+/* The error of a call in the side stream, which other threads may use: it goes to err, not to the
+ * trainer. */
 static gnnc_status failed(cudaError_t e, const char *what, RtError *err) {
     gnnc_status st = e == cudaErrorMemoryAllocation ? GNNC_E_NOMEM : GNNC_E_DEVICE;
     cudaGetLastError(); /* as in rt_cuda_failed() */
@@ -29,6 +31,7 @@ static cudaStream_t side_of(RtDevice *d) {
     return rt_cuda_of(d)->side;
 }
 
+/* Copies n bytes in the side stream. */
 static gnnc_status copy(RtDevice *d, void *to, const void *from, size_t n, enum cudaMemcpyKind kind,
                         RtError *err) {
     if (n == 0) return GNNC_OK;

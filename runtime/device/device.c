@@ -112,6 +112,7 @@ void rt_device_close(RtExec *x) {
 }
 
 /* ---- copies ------------------------------------------------------------------------ */
+/* Has the host a newer value of an input (a learning rate, a step number) than the device? */
 static bool any_newer_input(const RtDevice *d) {
     for (int b = 0; b < d->x->program->n_bufs; b++)
         if (is_input(&d->x->program->bufs[b]) && d->newer[b] == RT_HOST_NEWER) return true;
@@ -133,6 +134,7 @@ static gnnc_status upload_inputs(RtDevice *d) {
     return d->ops->upload(d, d->fixed, d->staged, d->in_bytes);
 }
 
+/* Uploads buffer b if the host has changed it since the last upload. */
 static gnnc_status upload_if_newer(RtDevice *d, int b) {
     if (d->newer[b] != RT_HOST_NEWER || !d->x->buf[b]) return GNNC_OK;
     gnnc_status st = d->ops->upload(d, d->at.buf[b], d->x->buf[b], d->at.n_bytes[b]);
@@ -188,6 +190,7 @@ typedef struct {
     size_t at;
 } Layout;
 
+/* Is buffer b a temporary that lies in the arena which phases share? */
 static bool in_arena(const Layout *l, int b) {
     const char *p = l->d->x->buf[b], *lo = l->m->arena;
     bool temp = l->d->x->program->bufs[b].kind == RT_BUF_TEMP;

@@ -167,6 +167,7 @@ static const RtDeviceGather *taken_of(const Lay *l, int b) {
     return l->taken && l->taken[b].row_bytes ? &l->taken[b] : NULL;
 }
 
+/* The place of the next n bytes in the batch's memory on the device: the offset, aligned. */
 static size_t lay(Lay *l, size_t n) {
     size_t align = l->d->ops->align, at = l->used;
     l->used += (n + align) / align * align; /* at least one unit: an address of its own */
@@ -379,6 +380,8 @@ gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n) {
     return d->ops->upload(d, there, row, n_bytes);
 }
 
+/* How many of the rows, from the first on, follow one another without a gap, so that one copy takes
+ * them. */
 static int64_t follow_each_other(const int32_t *row, int64_t n) {
     int64_t i = 1;
     while (i < n && row[i] == row[i - 1] + 1) i++;

@@ -61,6 +61,7 @@ gnnc_status rt_device_maps_open(RtExec *x, bool check) {
     return GNNC_OK;
 }
 
+/* Frees the scratch memory that building index arrays takes. */
 static void free_work(RtDeviceMaps *m) {
     m->d->ops->release(m->d, m->work);
     m->work = NULL;
@@ -88,6 +89,7 @@ bool rt_device_maps_check(const RtDeviceMaps *m) {
 }
 
 /* ---- memory there -------------------------------------------------------------------------- */
+/* Allocates an index array of n elements on the device, which lives as long as the data. */
 static gnnc_status new_array(RtDeviceMaps *m, int64_t n, size_t size, void **to) {
     Array *a = RT_NEW(&exec_of(m)->rt->pool, Array);
     *to = NULL;
@@ -102,6 +104,7 @@ static gnnc_status new_array(RtDeviceMaps *m, int64_t n, size_t size, void **to)
     return GNNC_OK;
 }
 
+/* new_array() for elements of i32. */
 static gnnc_status new_i32(RtDeviceMaps *m, int64_t n, int32_t **to) {
     void *p;
     gnnc_status st = new_array(m, n, sizeof **to, &p);
@@ -109,6 +112,7 @@ static gnnc_status new_i32(RtDeviceMaps *m, int64_t n, int32_t **to) {
     return st;
 }
 
+/* new_array() for elements of i64. */
 static gnnc_status new_i64(RtDeviceMaps *m, int64_t n, int64_t **to) {
     void *p;
     gnnc_status st = new_array(m, n, sizeof **to, &p);
@@ -296,6 +300,7 @@ static RtEdgesOf all_of(const RtRelation *r) {
     return (RtEdgesOf){.n = r->n_edges, .src = r->src, .dst = r->dst, .id = r->id};
 }
 
+/* The same edges in the other direction. */
 static RtEdgesOf turned(RtEdgesOf e) {
     const int32_t *src = e.src;
     e.src = e.dst;

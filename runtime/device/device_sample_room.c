@@ -18,6 +18,7 @@ static int64_t times(int64_t a, int64_t b) {
     return a && b > most / a ? most : least(a * b, most);
 }
 
+/* The most edges that one of n_dst nodes has. */
 static int64_t largest_degree(const RtSampleRel *r, int64_t n_dst) {
     int64_t most = 0;
     for (int64_t v = 0; v < n_dst; v++)

@@ -37,6 +37,8 @@ static sigset_t stop_signals(void) {
 }
 
 /* ---- loops ------------------------------------------------------------------------ */
+/* Was a stop asked for: by the host's function, or, for a trainer that takes signals, by a pending
+ * one? Processes that run together do not ask: they would stop at different steps. */
 static bool is_asked_to_stop(const RtRuntime *rt) {
     sigset_t pending, asks = stop_signals();
     if (rt->together) return false;
@@ -82,6 +84,7 @@ bool rt_device_iterates(RtExec *x, int64_t iteration, int64_t limit, int buf, co
 }
 
 /* ---- functions in C ------------------------------------------------------------------- */
+/* The tensor that a C function gets for an argument: row-major, without gaps. */
 static gnnc_tensor describe(void *data, const rt_arg *a) {
     gnnc_tensor t = {.data = data, .dtype = (gnnc_dtype)a->dt, .rank = a->rank};
     int64_t stride = 1;
@@ -93,6 +96,7 @@ static gnnc_tensor describe(void *data, const rt_arg *a) {
     return t;
 }
 
+/* The error for a status that a C function returned; 0 is none. */
 static gnnc_status told(RtExec *x, const rt_extern *f, int status) {
     if (status == 0) return GNNC_OK;
     return rt_fail(&x->rt->err, GNNC_E_EXTERN, "%s: the C function '%s' returned status %d",
@@ -105,6 +109,7 @@ typedef struct {
     int status;
 } OnStream;
 
+/* A "kernel" for rt_device_launch() that calls a C function with the stream. */
 static int on_stream(void *const *arg, const int64_t *n, void *stream) {
     OnStream *c = arg[0];
     (void)n;
@@ -112,18 +117,21 @@ static int on_stream(void *const *arg, const int64_t *n, void *stream) {
     return 0;
 }
 
+/* Calls a C function that is declared `device`: it puts its work into the stream. */
 static gnnc_status call_on_device(RtExec *x, const rt_extern *f, gnnc_tensor *t) {
     OnStream c = {f, t, 0};
     gnnc_status st = rt_device_launch(x, on_stream, f->name, (void *const[]){&c});
     return st == GNNC_OK ? told(x, f, c.status) : st;
 }
 
+/* Brings the inputs of a function of the host to the host. */
 static gnnc_status fetch_inputs(RtExec *x, const rt_extern *f, const rt_arg *arg) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < f->n_in && st == GNNC_OK; i++) st = rt_device_fetch(x, arg[i].buf);
     return st;
 }
 
+/* Brings the results of a function of the host to the device. */
 static gnnc_status store_results(RtExec *x, const rt_extern *f, const rt_arg *arg) {
     gnnc_status st = GNNC_OK;
     for (int i = f->n_in; i < f->n_in + f->n_out && st == GNNC_OK; i++)

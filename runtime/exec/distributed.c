@@ -91,6 +91,7 @@ gnnc_status rt_dist_bind(RtExec *x, int space) {
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
+/* The number of parts into which the data were partitioned; 1: they were not. */
 static int count_parts(const RtExec *x) {
     for (int s = 0; s < x->program->n_spaces; s++) {
         const RtTable *t = x->rt->bound->table[s];

@@ -251,6 +251,7 @@ gnnc_status rt_exchange(RtExec *x, int i) {
 }
 
 /* ---- what that is --------------------------------------------------------------------------- */
+/* The number of wanted rows in a range. */
 static int64_t count_in(const uint8_t *wanted, RtRange r) {
     int64_t n = 0;
     for (int64_t i = r.lo; i < r.hi; i++) n += wanted[i];
@@ -283,6 +284,7 @@ static void count_all(RtExec *x, const rt_exchange_step *e, int64_t row, gnnc_tr
     to->messages += n_bytes > 0 ? others : 0;
 }
 
+/* Adds to `to` what a sum of n bytes over all processes sends. */
 static void count_sum(const RtExec *x, int64_t n_bytes, gnnc_traffic *to) {
     int64_t bytes, messages;
     rt_sum_parts_sent(x->rt->dist, n_bytes / (int64_t)sizeof(float), &bytes, &messages);

@@ -14,6 +14,8 @@
 #include "runtime/data/number.h"
 
 /* ---- phases -------------------------------------------------------------- */
+/* Runs a phase on the host or the device, with its profile if one is kept; an error gets the
+ * phase's name. */
 static gnnc_status run(RtExec *x, const rt_phase *phase) {
     rt_serial_steps_phase(x, phase);
     if (x->profile) rt_profile_begin(x, phase);

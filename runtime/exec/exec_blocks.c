@@ -4,6 +4,7 @@
 
 #include "blocks.h"
 
+/* Bytes of a row of buffer b, in the loop over blocks of rows that runs. */
 static size_t row_bytes(RtExec *x, int b) {
     size_t n = 0;
     int64_t rows = x->rt->blocks.rows;

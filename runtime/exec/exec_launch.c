@@ -82,6 +82,8 @@ static void launch(RtExec *x, rt_kernel *k, void *const *arg, int64_t lo, int64_
     rt_team_run(rt_step_team(x), run_chunks, &l);
 }
 
+/* Notes the segment bounds of the maps over which a kernel loops: by them its rows are dealt to
+ * threads. */
 static void take_maps(Loop *l, int n_maps, const int *map) {
     const RtExec *x = l->x;
     l->n_ptr = n_maps < RT_BALANCE_MAX ? n_maps : RT_BALANCE_MAX;

@@ -8,12 +8,14 @@
 
 #include "runtime/data/npy.h"
 
+/* The bits of a float. */
 static uint32_t bits_of(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
     return u;
 }
 
+/* Rounds to bf16, ties to even; a NaN stays one. */
 static uint16_t to_bf16(float f) {
     uint32_t u = bits_of(f);
     if (f != f) return (uint16_t)((u | 0x400000u) >> 16);

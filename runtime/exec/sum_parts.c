@@ -79,6 +79,8 @@ static const float *sum_all(Tree *w, int64_t lo, int64_t hi, int depth, const fl
     return to;
 }
 
+/* Numbers the nodes of the tree of sums that each process has: those of process r begin at
+ * first[r]. */
 static void number_nodes(Tree *w) {
     const RtDist *o = w->o;
     for (int r = 0; r < o->n; r++)
@@ -156,6 +158,7 @@ static void reduce_scatter_nodes(Tree *w, float *nodes, float *cut, float *come,
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
+/* Memory for so many numbers that stays from one sum to the next; NULL: there is none. */
 static float *reserve(const Tree *w, int64_t numbers) {
     RtDist *o = w->x->rt->dist;
     size_t want = (size_t)numbers * sizeof(float);

@@ -83,6 +83,7 @@ static void *live(void *arg) {
 }
 
 /* ---- the caller ----------------------------------------------------------------- */
+/* Starts fn on all members of the team, and wakes those that sleep. */
 static void begin_round(RtTeam *t, rt_team_fn *fn, void *arg) {
     t->fn = fn;
     t->arg = arg;

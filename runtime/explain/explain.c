@@ -77,6 +77,7 @@ static gnnc_status without(RtExplain *x, RtExplainCut how, int which, int column
     return st;
 }
 
+/* The index of the greatest of n values. */
 static int64_t highest(const float *v, int64_t n) {
     int64_t best = 0;
     for (int64_t k = 1; k < n; k++)
@@ -228,6 +229,7 @@ static void add_share(RtExplain *x, Parts *a, const rt_buf *buf, const float *v)
     }
 }
 
+/* Sets the input of @explain that is called so, if the program has it. */
 static void ask(RtExplain *x, const char *input, float *value) {
     int b = rt_buf_find(x->p, RT_BUF_INPUT, input);
     if (b >= 0) x->s->m.x.buf[b] = value;
@@ -299,6 +301,8 @@ static bool is_told(const RtExplain *x, const Parts *a, int i) {
     return p->n_rows > 0 || p->gradient != 0;
 }
 
+/* The order of the parts of a kind: the greatest effect of leaving them out first, then the
+ * greatest gradient. Kinds and ages stay as they stand. */
 static bool comes_first(const gnnc_part *p, const gnnc_part *q) {
     double v = isnan(p->ablation) ? 0 : fabs(p->ablation);
     double w = isnan(q->ablation) ? 0 : fabs(q->ablation);
@@ -322,6 +326,8 @@ static void take_parts(RtExplain *x, Parts *a) {
 }
 
 /* ---- the call -------- */
+/* Explains output `output` of one row (-1: its highest): draws its batch, then measures parts by
+ * gradients and by leaving them out. */
 static gnnc_status explain(RtExplain *x, int64_t row, int64_t output) {
     gnnc_session *s = x->s;
     Parts a = {.n = 0};

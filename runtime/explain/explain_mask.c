@@ -10,6 +10,7 @@ static gnnc_status no_memory(RtExplain *x) {
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
+/* A copy of n elements in the pool; NULL: no memory. */
 static void *copy(RtPool *pool, const void *from, int64_t n, size_t size) {
     void *to = rt_pool_alloc(pool, (size_t)n + 1, size);
     if (to && n) memcpy(to, from, (size_t)n * size);
@@ -161,6 +162,7 @@ gnnc_status rt_explain_usual(RtExplain *x) {
     return st;
 }
 
+/* Is the column replaced by what is usual? The time that the rows are asked about at never is. */
 static bool is_masked(const RtExplain *x, int column) {
     const rt_column *c = &x->p->columns[column];
     bool asked = c->kind == RT_COL_TIME && c->space == x->s->of->rows.space;

@@ -96,6 +96,7 @@ static Tile tile_at(const Job *j, int64_t tile) {
     return t;
 }
 
+/* Computes a tile by the BLAS library, on this thread. */
 static bool library_tile(const Job *j, const Tile *t) {
     const rt_gemm *g = &j->g;
     return rt_gemm_serial.sgemm(stored(g->m, g->k, g->a_row, g->a_col),
@@ -194,12 +195,14 @@ static void run_tiles(void *arg, int member, int n_members) {
     rt_profile_share_end(j->x, member, since);
 }
 
+/* A member's share of the rows in which the partial products of a long k are added up. */
 static void run_sums(void *arg, int member, int n_members) {
     const Job *j = arg;
     int64_t rows = j->g.batch * j->g.m;
     add_parts(j, rows * member / n_members, rows * (member + 1) / n_members);
 }
 
+/* Sets the result to 0: k is 0. */
 static void fill_zero(const rt_gemm *g, float *c) {
     for (int64_t b = 0; b < g->batch; b++)
         for (int64_t i = 0; i < g->m; i++)
@@ -221,6 +224,7 @@ static bool suits_amx(const rt_gemm *g) {
     return amx <= 1.5 * plain; /* not 2: memory takes its part on both */
 }
 
+/* Rows of a tile, for what computes it: AMX, our kernel or the library. */
 static int64_t tile_rows(const Job *j) {
     const rt_gemm *g = &j->g;
     if (j->amx) return rt_gemm_tile_rows(g, AMX_M, 8 * AMX_M);
@@ -251,6 +255,7 @@ static void plan_tiles(Job *j) {
     j->n_tiles = j->tiles_m * j->tiles_n * j->splits * g->batch;
 }
 
+/* Floats of scratch memory for the partial products of a long k, rounded up to a cache line. */
 static int64_t part_floats(const Job *j) {
     int64_t parts = j->g.long_k ? j->splits : 0; /* the last one where blocks are added up */
     int64_t n = parts * j->g.batch * j->g.m * j->g.n;
@@ -269,6 +274,7 @@ static bool is_16(const rt_gemm *g) {
     return g->in == RT_F16 || g->in == RT_BF16;
 }
 
+/* Bytes of scratch memory that the product takes. packed: B is packed already. */
 static size_t scratch_of(RtExec *x, const rt_gemm *g, const float *packed) {
     Job j = {.x = x, .g = *g, .ready = packed};
     if (g->batch <= 0 || g->m <= 0 || g->n <= 0 || g->k <= 0) return 0;

@@ -21,6 +21,7 @@ static size_t bytes_of(rt_dtype t) {
     return t == RT_VOID ? sizeof(float) : (size_t)rt_type_bytes(t);
 }
 
+/* Multiplies in the type of the operands: 16 bits or f32. */
 static gnnc_status multiply(const Own *w, const rt_gemm *g, const char *a, const char *b, void *c) {
     bool low = g->in == RT_F16 || g->in == RT_BF16;
     if (low) return rt_gemm_16(w->x, g, a, b, c);
@@ -37,6 +38,7 @@ static gnnc_status rows_of_part(const Own *w, int64_t part) {
 }
 
 /* ---- sums over rows ------------------------------------------------------------------------- */
+/* The product over the rows of one part, to [m][n]. */
 static gnnc_status sum_of_part(RtExec *x, void *user, int64_t part, float *to) {
     const Own *w = user;
     RtRange r = rt_dist_part_rows(x, w->space, part);

@@ -49,6 +49,7 @@ enum { H, M, L };
 /* ---- may we? --------------------------------------------------------------------------- */
 enum { GET_PERMISSION = 0x1022, TILE_DATA = 18 }; /* asm/prctl.h */
 
+/* Has the processor AMX in bf16, and what else this file uses? */
 static bool has_instructions(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;

@@ -67,6 +67,7 @@ __attribute__((target("avx2,fma"))) static void block_avx2(const Block *t) {
 #endif
 
 typedef void block_fn(const Block *t);
+/* The version of the block that this processor runs. */
 static block_fn *block_here(void) {
 #if defined(__x86_64__)
     if (RT_CPU_HAS(AVX2, "avx2") && RT_CPU_HAS(FMA, "fma")) return block_avx2;

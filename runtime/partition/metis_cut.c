@@ -20,6 +20,7 @@ typedef struct {
     idx_t *ptr, *adj;
 } Lists;
 
+/* Counts an edge for both its ends; one to itself is none to METIS. */
 static void count(void *to, int64_t u, int64_t v) {
     Lists *l = to;
     if (u == v) return;
@@ -27,6 +28,7 @@ static void count(void *to, int64_t u, int64_t v) {
     l->ptr[v + 2]++;
 }
 
+/* Puts an edge into the lists of both its ends. */
 static void place(void *to, int64_t u, int64_t v) {
     Lists *l = to;
     if (u == v) return;

@@ -11,6 +11,8 @@ enum {
 };
 
 /* ---- units ----------------------------------------------------------------------------------- */
+/* Lists what is dealt to parts: rows of node types, and of graphs, whose nodes go with them. Each
+ * table's units are consecutive. */
 static gnnc_status list_units(RtUnits *u, RtError *err) {
     const RtDataset *d = u->d;
     RtPool *pool = u->pool;
@@ -68,6 +70,7 @@ void rt_units_edges(const RtUnits *u, void (*visit)(void *to, int64_t a, int64_t
 }
 
 /* ---- what is balanced ------------------------------------------------------------------------ */
+/* Adds an edge to the work of the units at its ends. */
 static void count_work(void *arg, int64_t a, int64_t b) {
     const RtUnits *u = arg;
     u->work[a] += u->work[a] < UINT32_MAX;
@@ -277,6 +280,7 @@ static void far_in(Told *w, const RtTable *t, int64_t e, int src, int dst) {
         w->out->part[dst].in += count_halo_rows(w, w->type_first[t->src_type] + t->src[e], dst);
 }
 
+/* Counts an edge for the report: to the part of its destination, and as cut if it leaves a part. */
 static void count_edge(Told *w, const RtTable *t, int64_t e, int src, int dst) {
     (void)t, (void)e;
     w->out->part[dst].edges++;

@@ -50,6 +50,7 @@ typedef struct {
     int32_t cluster;
 } Piece;
 
+/* qsort: the largest piece first, then by number. */
 static int by_size(const void *x, const void *y) {
     const Piece *a = x, *b = y;
     if (a->vol != b->vol) return a->vol < b->vol ? 1 : -1;
@@ -135,6 +136,7 @@ static void count_neighbour_parts(void *arg, int64_t a, int64_t b) {
     if ((b & mask) == r->share) r->near[(b >> r->shift) * r->u->n_parts + r->part[a]]++;
 }
 
+/* The table that unit v is a row of. */
 static int table_of(const RtUnits *u, int64_t v) {
     int t = 0;
     while (v >= u->first[t + 1]) t++;
@@ -215,6 +217,7 @@ static void load_parts(const RtUnits *u, const int32_t *part) {
     }
 }
 
+/* Has any part more of a load than it may have? */
 static bool has_too_much(const RtUnits *u) {
     int64_t n = rt_n_loads(u);
     for (int64_t i = 0; i < u->n_parts * n; i++)

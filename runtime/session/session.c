@@ -95,6 +95,9 @@ gnnc_status rt_session_rows_of(RtSessionShared *of, int buf, RtRowOutput *out) {
     return rt_fail(&of->t->rt.err, GNNC_E_DTYPE, "'%s' is not f32", b->io_name);
 }
 
+/* Finds what the model predicts: rows of a table, links or whole graphs, and prepares what all
+ * sessions on these data share for it. An error if the program trains instead, or predicts no
+ * rows. */
 static gnnc_status find_prediction(RtSessionShared *of) {
     const rt_program *p = of->t->program;
     int pred = rt_buf_find(p, RT_BUF_OUTPUT, "pred");
@@ -121,6 +124,8 @@ out:
     return st;
 }
 
+/* Prepares what all sessions of these data share: what is predicted, layers, packed parameters, and
+ * what @encode and @ends compute once of the data. With subgraphs each request brings that. */
 static gnnc_status serve(RtSessionShared *of) {
     gnnc_trainer *t = of->t;
     const rt_phase *encode = rt_phase_of(t->program, RT_PHASE_ENCODE);
@@ -310,6 +315,8 @@ gnnc_status gnnc_session_row_shape(const gnnc_session *s, int *rank, int64_t dim
     return GNNC_OK;
 }
 
+/* Draws the batch around the first n ids of the session, as many hops as the output `what`
+ * needs. */
 static gnnc_status draw(gnnc_session *s, const RtRowOutput *what, int64_t n) {
     RtSampleAt at = {.seed = s->seed}; /* what is drawn is of this and the row alone */
     RtSeeds seeds = {.type = what->type, .n = n, .id = s->id, .time = s->time, .key = s->id};
@@ -341,6 +348,8 @@ static RtSampleType rows_of(const gnnc_session *s, const RtRowOutput *what) {
     return what->type < 0 ? (RtSampleType){.n = parts->n} : type[what->type];
 }
 
+/* Checks n of the caller's ids, from number `from` on (id NULL: the rows from, from + 1, ..), and
+ * takes them and their times as the seeds of a batch. */
 static gnnc_status take_ids(gnnc_session *s, const RtSampleType *rows, int64_t from, int64_t n,
                             const int64_t *id) {
     for (int64_t i = 0; i < n; i++) {
@@ -379,6 +388,7 @@ out:
     return st;
 }
 
+/* Copies n rows of the output, row[i] of the batch, into the caller's memory. */
 static gnnc_status take_here(gnnc_session *s, const RtRowOutput *what, const int32_t *row,
                              int64_t n, void *out) {
     gnnc_status st = rt_device_batch_pull(&s->m.x, what->buf);

@@ -13,6 +13,8 @@ typedef struct RtSessionTensor {
     atomic_bool given;
 } RtSessionTensor;
 
+/* The deleter of a tensor that was given to the caller: the next request may use its memory again,
+ * and the session goes if it was only held for the tensor. */
 static void give_back(DLManagedTensorVersioned *m) {
     RtSessionTensor *x = m->manager_ctx;
     gnnc_session *s = x->of;
@@ -20,6 +22,7 @@ static void give_back(DLManagedTensorVersioned *m) {
     gnnc_session_destroy(s);
 }
 
+/* Frees the memory of the session's tensor. */
 static void drop_data(gnnc_session *s, RtSessionTensor *x) {
     RtDevice *d = s->rt.device;
     if (d)
@@ -38,6 +41,7 @@ void rt_session_tensor_drop(gnnc_session *s) {
     s->from.release(s->from.user, x);
 }
 
+/* Makes room for n bytes in the session's tensor, on the device if there is one. */
 static gnnc_status room_for(gnnc_session *s, size_t n_bytes) {
     RtSessionTensor *x = s->tensor;
     RtDevice *d = s->rt.device;
@@ -52,6 +56,7 @@ static gnnc_status room_for(gnnc_session *s, size_t n_bytes) {
     return st;
 }
 
+/* Gathers n rows of the output into the tensor's memory `out`. */
 static gnnc_status take(gnnc_session *s, const RtRowOutput *what, const int32_t *row, int64_t n,
                         void *out) {
     size_t row_bytes = (size_t)what->row_width * sizeof(float);
@@ -63,6 +68,8 @@ static gnnc_status take(gnnc_session *s, const RtRowOutput *what, const int32_t 
     return GNNC_OK;
 }
 
+/* Begins a request whose result is a tensor. An error while the caller still has the last one, as
+ * the session has one place for it. */
 static gnnc_status begin(gnnc_session *s) {
     gnnc_status st = rt_session_begin_on_graph(s);
     if (st != GNNC_OK) return st;

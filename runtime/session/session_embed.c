@@ -43,6 +43,7 @@ const char *gnnc_session_layer_name(const gnnc_session *s, int i) {
     return i >= 0 && i < gnnc_session_n_layers(s) ? s->of->layer[i].name : NULL;
 }
 
+/* Finds the layer that the caller names; an error lists those that there are. */
 static gnnc_status layer_named(gnnc_session *s, const char *name, const RtRowOutput **out) {
     char known[256] = ", and no other: compile it with --embed";
     gnnc_status st = rt_session_opened(s);

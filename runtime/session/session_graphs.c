@@ -23,6 +23,8 @@ static gnnc_status check_relation(const RtExec *x, const RtParts *p, const RtSam
     return GNNC_OK;
 }
 
+/* Finds which rows of nodes and edges belong to each graph, and checks that edges stay within a
+ * graph. */
 static gnnc_status find_parts(RtExec *x, const RtBatchMap *map, const RtSampleRel *rel,
                               RtParts *out) {
     gnnc_status st;

@@ -65,6 +65,8 @@ static const RtExec *data_of(const gnnc_session *s) {
     return s->request ? &s->request->x : &s->x;
 }
 
+/* Finds an edge of the data of this kind, whose columns stand for those of a pair: -1 if the model
+ * reads none. */
 static gnnc_status find_edge(gnnc_session *s, int64_t kind, int32_t *edge) {
     const RtEdgeKinds *k = s->request ? &s->request->kinds : &s->of->kinds;
     *edge = kind < 0 || kind >= k->n ? -1 : k->edge[kind];
@@ -95,6 +97,8 @@ static int32_t key_of(int32_t src, int32_t dst, double time) {
                      33);
 }
 
+/* Draws the neighbourhoods of the ends of a batch of pairs, each as of the pair's time. What is
+ * drawn depends on the pair and its time alone, not on the others of the request. */
 static gnnc_status draw(gnnc_session *s, RtLinkBatch *b) {
     RtSampleAt at = {.seed = s->seed};
     int32_t *key = RT_NEWN(&s->m.rt.pool, int32_t, b->n + 1);
@@ -210,6 +214,7 @@ static bool is_after(const Best *b, int64_t i, int64_t j) {
     return b->dst[i] > b->dst[j];
 }
 
+/* Swaps elements i and j of the heap. */
 static void swap(Best *b, int64_t i, int64_t j) {
     int64_t d = b->dst[i];
     float x = b->score[i];
@@ -219,6 +224,7 @@ static void swap(Best *b, int64_t i, int64_t j) {
     b->score[j] = x;
 }
 
+/* Moves element i of the heap down to where it belongs; the worst is on top. */
 static void sink(Best *b, int64_t i) {
     for (int64_t c = 2 * i + 1; c < b->n; i = c, c = 2 * i + 1) {
         if (c + 1 < b->n && is_after(b, c + 1, c)) c++;
@@ -243,6 +249,7 @@ static void offer(Best *b, int64_t dst, float score) {
     for (; i && is_after(b, i, (i - 1) / 2); i = (i - 1) / 2) swap(b, i, (i - 1) / 2);
 }
 
+/* Sorts the heap, best first; places that no candidate took are -1. */
 static void finish(Best *b) {
     int64_t n = b->n;
     while (b->n > 1) {
@@ -271,6 +278,8 @@ static bool is_known(const Candidates *c, int32_t e) {
     return !c->when || c->when[e] < c->time || (c->inclusive && c->when[e] == c->time);
 }
 
+/* The next destination that may be proposed, in ascending order: none that the source is known to
+ * have. -1: there is no more. */
 static int64_t next_candidate(Candidates *c) {
     for (; c->next < c->l->rel->n_dst; c->next++) {
         bool known = false;

@@ -50,6 +50,7 @@ static gnnc_status find_names(RtSessionShared *of, RtPairColumn *c) {
     return GNNC_OK;
 }
 
+/* Finds how the cells of a column of pairs were encoded in training; c->how NULL: they were not. */
 static void find_encoder(RtSessionShared *of, RtPairColumn *c) {
     const gnnc_trainer *t = of->t;
     c->table = t->program->spaces[rt_bind_base(t->program, c->column)].name;
@@ -129,6 +130,8 @@ static const RtPairColumn *find(const gnnc_session *s, const char *name) {
     return NULL;
 }
 
+/* Checks that the model reads the column that the caller gives of pairs, that it comes once, and
+ * with the arrays of its kind. *c: the column. */
 static gnnc_status check_given(gnnc_session *s, const gnnc_values *v, const RtPairColumn **c) {
     RtError *err = &s->rt.err;
     if (!v->column) return rt_fail(err, GNNC_E_ARG, "a column of pairs has no name");
@@ -144,6 +147,7 @@ static gnnc_status check_given(gnnc_session *s, const gnnc_values *v, const RtPa
                    v->column);
 }
 
+/* Checks the shape of a given column of pairs against that of the model's. */
 static gnnc_status check_shape(gnnc_session *s, const rt_column *want, RtColumn *c) {
     bool of_one = want->rank == 0 && c->rank == 2 && c->shape[1] == 1; /* as data may have it */
     if (c->rank - 1 != want->rank && !of_one)
@@ -179,6 +183,7 @@ static gnnc_status translate(gnnc_session *s, RtPool *pool, const RtPairColumn *
     return GNNC_OK;
 }
 
+/* Checks that each pair has a time. */
 static gnnc_status check_times(gnnc_session *s, const RtColumn *c) {
     for (int64_t i = 0; i < c->n_rows; i++)
         if (!isfinite(c->f64[i]))
@@ -222,6 +227,7 @@ out:
     return st;
 }
 
+/* Checks that the caller gave every column that the model reads of pairs. */
 static gnnc_status check_all(gnnc_session *s) {
     for (int i = 0; i < s->of->n_pair_columns; i++) {
         const RtPairColumn *c = &s->of->pair_column[i];

@@ -16,6 +16,8 @@ static int64_t size_of(const rt_program *p, const int64_t *n, int space) {
     return s->fixed >= 0 ? s->fixed : s->sym >= 0 ? n[s->sym] : 1;
 }
 
+/* Adds a column to a table of an empty graph, with the shape that the model expects, unless the
+ * table has it. */
 static gnnc_status add_column(const rt_program *p, RtPool *pool, const int64_t *n, int col,
                               RtTable *t) {
     const rt_column *want = &p->columns[col];
@@ -52,6 +54,7 @@ static const RtTable *table_of(const RtDataset *d, const rt_space *s) {
     return rt_dataset_edges(d, s->name);
 }
 
+/* Adds an edge table without edges. */
 static gnnc_status add_edges(const rt_program *p, gnnc_graph *g, const rt_space *s) {
     const gnnc_array none = {.struct_size = sizeof none, .dtype = GNNC_DT_I32, .rank = 1};
     return rt_graph_add_new_edges(g, s->name, p->spaces[s->src].name, p->spaces[s->dst].name, &none,
@@ -77,6 +80,8 @@ static gnnc_status divide(const rt_program *p, RtPool *pool, const int64_t *n, g
     return gnnc_graph_divide(g, nodes->name, of->name, &all);
 }
 
+/* Fills g with all tables and columns that the model reads, with the numbers of rows n [n_syms], as
+ * if they were data. */
 static gnnc_status add_tables(const rt_program *p, const int64_t *n, gnnc_graph *g) {
     gnnc_status st = GNNC_OK;
     for (int i = 0; i < p->n_spaces && st == GNNC_OK; i++) {
@@ -197,6 +202,8 @@ static const char *untold(const RtSessionShared *of, int buf) {
     return NULL;
 }
 
+/* Checks that parameters tell all sizes of a buffer; else the error names the open one. what: the
+ * value's name. */
 static gnnc_status check_told(RtSessionShared *of, int buf, const char *what) {
     const char *dim = untold(of, buf);
     if (!dim) return GNNC_OK;
@@ -205,6 +212,8 @@ static gnnc_status check_told(RtSessionShared *of, int buf, const char *what) {
                    dim, what);
 }
 
+/* Finds the names of the rows that a parameter has one for each of, from the weights' file: by them
+ * a request's rows find theirs. */
 static gnnc_status find_names(RtSessionShared *of, int space, RtParameterRows *r) {
     gnnc_trainer *t = of->t;
     const RtCodes *c = rt_codes_find(t->given->codes, t->given->n, t->program->spaces[space].name);
@@ -315,6 +324,7 @@ void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from) {
 }
 
 /* ---- a request -------- */
+/* The error of a call for subgraphs on a session that has none. */
 static gnnc_status no_subgraphs(gnnc_session *s) {
     return rt_fail(&s->rt.err, GNNC_E_STATE,
                    s->of ? "the session has a graph: it takes no subgraphs"
@@ -339,12 +349,14 @@ gnnc_status gnnc_session_subgraph(gnnc_session *s, gnnc_graph **out) {
 }
 
 /* ---- which rows of parameters -------- */
+/* The error of a table of a request whose rows do not say which row of a parameter they are. */
 static gnnc_status no_names(RtExec *x, const RtTable *t, const RtParameterRows *r) {
     return rt_fail(&x->rt->err, GNNC_E_MISSING,
                    "the subgraph: '%s' has no column %s, by which its rows are those of '%s'",
                    t->name, r->names.cap ? "'name' or 'id'" : "'id'", r->parameter);
 }
 
+/* The error of a row that was not there in training, so that a parameter has no row for it. */
 static gnnc_status no_row(RtExec *x, const RtTable *t, const RtParameterRows *r, int64_t i,
                           const char *name) {
     return rt_fail(&x->rt->err, GNNC_E_RANGE,
@@ -353,6 +365,7 @@ static gnnc_status no_row(RtExec *x, const RtTable *t, const RtParameterRows *r,
                    (long long)i, t->name, name, r->parameter, (long long)r->n);
 }
 
+/* Finds for each row of a request's table its row of the parameter, by its name or else its id. */
 static gnnc_status rows_of(RtExec *x, const RtTable *t, const RtParameterRows *r, int32_t *to) {
     const RtColumn *name = rt_table_column(t, "name"), *id = rt_table_column(t, "id");
     bool named = r->names.cap && name && name->kind == RT_COL_CAT && name->rank == 1 && name->names;
@@ -374,6 +387,7 @@ static gnnc_status rows_of(RtExec *x, const RtTable *t, const RtParameterRows *r
     return GNNC_OK;
 }
 
+/* Finds the rows of the parameters that have one for each row of a table. */
 static gnnc_status take_rows(gnnc_session *s) {
     RtExec *x = &s->request->x;
     gnnc_status st = GNNC_OK;
@@ -390,6 +404,7 @@ static gnnc_status take_rows(gnnc_session *s) {
 }
 
 /* ---- what was computed of the whole graph -------- */
+/* Finds the request's column for a value of the full graph and checks its kind and width. */
 static gnnc_status find_column(RtExec *x, const RtFullGraphValue *w, const RtColumn **c) {
     const RtTable *t = x->rt->bound->table[w->table];
     *c = rt_table_column(t, w->name);

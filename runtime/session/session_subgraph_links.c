@@ -90,6 +90,7 @@ static bool is_of_ends(const rt_program *p, const rt_buf *b) {
     return kept && p->phases[b->phase].kind == RT_PHASE_ENDS;
 }
 
+/* Allocates what @ends gives, for the request's rows. */
 static gnnc_status make_room(RtExec *x) {
     for (int i = 0; i < x->program->n_bufs; i++) {
         const rt_buf *b = &x->program->bufs[i];
@@ -101,6 +102,8 @@ static gnnc_status make_room(RtExec *x) {
     return GNNC_OK;
 }
 
+/* Runs @ends, which computes what links need of their ends, on the request's graph, and brings its
+ * results to the host. */
 static gnnc_status run(gnnc_session *s) {
     RtSubgraphRequest *b = s->request;
     RtExec x = b->x; /* the session runs it */
@@ -132,6 +135,7 @@ out:
 }
 
 /* ---- requests -------- */
+/* Begins a request for pairs: reads them, and binds the subgraph. */
 static gnnc_status take(gnnc_session *s, const gnnc_pairs *pairs) {
     gnnc_status st = rt_session_pairs_read(s, pairs);
     if (st == GNNC_OK) st = rt_session_subgraph_begin(s, true);

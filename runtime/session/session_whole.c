@@ -110,6 +110,8 @@ static gnnc_status inexact(gnnc_session *s, const RtFullGraphValue *w) {
                    w->name);
 }
 
+/* Converts one row of a value of the full graph to f32. An error for integers that f32 does not
+ * hold. */
 static gnnc_status give(gnnc_session *s, const RtFullGraphValue *w, const void *from, float *to) {
     enum { EXACT = 1 << 24 };
     switch (w->dt) {
@@ -178,6 +180,8 @@ static gnnc_status find_edges(const gnnc_session *s, const RtFullGraphValue *w, 
     return GNNC_OK;
 }
 
+/* Reads the rows `id` of a value of the full graph; of edges, in the order in which the data have
+ * them. */
 static gnnc_status read_rows(gnnc_session *s, const RtFullGraphValue *w, int64_t n,
                              const int64_t *id, float *out) {
     const RtExec *x = &s->of->t->x;
@@ -200,6 +204,7 @@ static gnnc_status read_rows(gnnc_session *s, const RtFullGraphValue *w, int64_t
     return st;
 }
 
+/* Finds the i-th value of the full graph. */
 static gnnc_status find(gnnc_session *s, int i, const RtFullGraphValue **w) {
     s->rt.err.text[0] = '\0';
     if (!s->of) return rt_fail(&s->rt.err, GNNC_E_STATE, "the session has no data");
