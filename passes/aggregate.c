@@ -112,7 +112,7 @@ static bool shares_space(const Type *x, const Type *y) {
 /* Are there more of these sums than of rows that they add up? */
 static bool has_more_sums(const Aggregate *g, const Op *segment) {
     const Map *m = segment->map;
-    return g->as_wide && m->kind == MAP_SRC && pass_draws_more(g->m, segment->func, m->from);
+    return g->as_wide && m->kind == MAP_SRC && pass_draws_several(g->m, segment->func, m->from);
 }
 
 /* The operand through which u is linear in Z; -1: none, or not in a linear way; -2: both. */

@@ -144,7 +144,7 @@ static int linear_operand(const Reorder *r, const Op *op) {
 
 /* Whether a batch draws more than one edge of e for a node in some hop, so that these edges may
  * outnumber the nodes that they are drawn for. */
-bool pass_draws_more(const Module *m, const Func *f, const Space *e) {
+bool pass_draws_several(const Module *m, const Func *f, const Space *e) {
     const Sampling *s = &m->recipe.sample;
     if (e->rel != REL_BASE || !module_runs_on_batches(m, f->phase)) return false;
     for (int i = 0; i < s->rels.n; i++)
@@ -156,7 +156,7 @@ bool pass_draws_more(const Module *m, const Func *f, const Space *e) {
 /* Are there fewer of these sums than of rows that they add up? */
 static bool has_fewer_sums(const Reorder *r, const Op *segment) {
     const Map *m = segment->map;
-    return m->kind == MAP_DST && pass_draws_more(r->m, r->root->func, m->from);
+    return m->kind == MAP_DST && pass_draws_several(r->m, r->root->func, m->from);
 }
 
 /* Walks from the contraction's operand to the leaves; depth is bounded, as models are. */

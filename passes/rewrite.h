@@ -39,7 +39,7 @@ bool pass_may_vary(const Op *op);
 
 /* Do these edges come from more rows of f's batches than they lead to?  So do those of a relation
  * of the data of which more than one are drawn at a row. */
-bool pass_draws_more(const Module *m, const Func *f, const Space *edges);
+bool pass_draws_several(const Module *m, const Func *f, const Space *edges);
 
 /* A constant, broadcast or not: *v = its value.  (cse.c) */
 bool pass_is_const(const Op *op, double *v);

@@ -80,7 +80,7 @@ static bool is_kept(const rt_program *p) {
 
 /* By space: does rt_bind_arrays build its relation from the data's edges alone, so that the file
  * can hold it? The relations of batches and of links are not among them. */
-static bool *spaces_built(const rt_program *p, RtPool *pool) {
+static bool *relations_built_at_load(const rt_program *p, RtPool *pool) {
     bool *built = RT_NEWN(pool, bool, p->n_spaces);
     for (bool more = built; more;) {
         more = false;
@@ -104,12 +104,12 @@ static bool has_columns(const rt_program *p, int space) {
 
 /* Does the program read columns of the relation's edges, or of a relation's that is derived from
  * it? Their rows are found through this relation's `orig`. */
-static bool orders_columns(const rt_program *p, int space) {
+static bool is_read_by_edge_columns(const rt_program *p, int space) {
     bool any = has_columns(p, space);
     for (int s = 0; s < p->n_spaces && !any; s++)
         for (int k = 0; k < 2; k++)
             any |= p->spaces[s].kind == RT_SP_EDGE && p->spaces[s].base[k] == space &&
-                   orders_columns(p, s);
+                   is_read_by_edge_columns(p, s);
     return any;
 }
 
@@ -124,9 +124,9 @@ typedef struct {
 /* One pass over all index arrays that the file may hold, which saves them or finds them. */
 typedef struct Walk {
     RtExec *x;
-    const bool *built; /* [n_spaces] spaces_built() */
+    const bool *built; /* [n_spaces] relations_built_at_load() */
     bool whole; /* all arrays of relations: those that only loading builds are made of them */
-    bool (*slot)(struct Walk *w, const Slot *s); /* note() or take() */
+    bool (*slot)(struct Walk *w, const Slot *s); /* note() or take_cached_array() */
     /* Keeping and finding: the arrays, and of each slot which; -1 = none. */
     RtPool *pool;
     RtCacheArray *array;
@@ -166,7 +166,7 @@ static bool visit_relation(Walk *w, int space) {
     const rt_space *s = &p->spaces[space];
     RtRelation *r = &b->rel[space];
     bool drawn = w->whole || rt_bind_drawn_from(p, space), ok = !drawn || visit_drawn(w, r);
-    for (int k = 0; k < 2 && (drawn || orders_columns(p, space)); k++) {
+    for (int k = 0; k < 2 && (drawn || is_read_by_edge_columns(p, space)); k++) {
         bool base = s->rel == RT_REL_BASE;
         int64_t most = base              ? b->table[space]->count
                        : s->base[k] >= 0 ? b->rel[s->base[k]].n_edges
@@ -232,7 +232,7 @@ static bool walk(Walk *w) {
 static bool walk_new(Walk *w, RtExec *x, RtPool *pool) {
     const rt_program *p = x->program;
     size_t most = 8 * (size_t)(p->n_spaces + p->n_maps) + (size_t)p->n_bufs + 1;
-    *w = (Walk){.x = x, .pool = pool, .built = spaces_built(p, pool)};
+    *w = (Walk){.x = x, .pool = pool, .built = relations_built_at_load(p, pool)};
     for (int s = 0; s < p->n_spaces && w->built; s++)
         w->whole |= p->spaces[s].kind == RT_SP_EDGE && !w->built[s];
     w->which = RT_NEWN(pool, int64_t, most);
@@ -303,7 +303,7 @@ static void keep(RtIndexFile *f, RtExec *x) {
 /* Gives slot s its array of the file, checked before anything indexes with it: of the right size,
  * and bounds ascend from 0 to s->most (with up_to, to that or less). False: it is not so. array[1]
  * lists which array each slot has; arrays 0 and 1 themselves belong to no slot. */
-static bool take(Walk *w, const Slot *s) {
+static bool take_cached_array(Walk *w, const Slot *s) {
     const RtCacheArray *which = &w->array[1];
     if ((uint64_t)w->n_slots >= which->n_bytes / sizeof(int64_t)) return false;
     int64_t i = ((const int64_t *)which->p)[w->n_slots];
@@ -375,7 +375,7 @@ static bool restore_all(Walk *w) {
         return false;
     for (int s = 0; s < p->n_spaces; s++)
         if (!decode_relation_sizes(x, s, w->built[s], space + N_OF_SPACE * s)) return false;
-    w->slot = take;
+    w->slot = take_cached_array;
     if (!walk(w)) return false;
     rt_team_run(x->rt->team, check_values, w);
     return atomic_load(&w->n_bad) == 0;
@@ -479,7 +479,7 @@ static void forget_facts(RtDataset *d) {
 
 /* What is kept of an edge table beside its arrays: a[0] its number of self loops, a[1] and a[2]
  * samples of src and dst, which the data's fingerprint is taken of. False: no memory. */
-static bool tell_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
+static bool note_edge_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
     int64_t *loops = RT_NEW(pool, int64_t);
     if (!loops) return false;
     for (int64_t e = 0; e < t->count; e++) *loops += t->src[e] == t->dst[e];
@@ -487,7 +487,7 @@ static bool tell_facts(RtPool *pool, const RtTable *t, RtCacheArray *a) {
     for (int end = 0; end < 2; end++) {
         uint8_t *seen = rt_pool_alloc(pool, seen_bytes(t), 1);
         if (!seen) return false;
-        rt_bind_seen(end ? t->dst : t->src, (size_t)t->count * sizeof *t->src, seen);
+        rt_bind_copy_samples(end ? t->dst : t->src, (size_t)t->count * sizeof *t->src, seen);
         a[1 + end] = (RtCacheArray){seen, seen_bytes(t)};
     }
     return true;
@@ -501,7 +501,7 @@ static void write_edge_samples(const RtIndexFile *f, RtTeam *team, RtPool *pool,
     const RtCacheKey of = facts_of(d);
     for (int i = 0; i < d->n_edges && to; i++) {
         if (!d->edges[i].ends_file) continue;
-        if (!tell_facts(pool, &d->edges[i], to)) return;
+        if (!note_edge_facts(pool, &d->edges[i], to)) return;
         to += N_FACTS;
     }
     if (a) rt_cache_write(&pool->from, path, &of, team, a, N_FACTS * n_late(d));

@@ -26,7 +26,7 @@ static size_t rounded(size_t n) {
 static bool has_permanent_memory(const RtExec *x, int b) {
     const rt_program *p = x->program;
     rt_buf_kind k = p->bufs[b].kind;
-    if (rt_memory_is_lent(x, b)) return false;
+    if (rt_memory_is_borrowed(x, b)) return false;
     return (k == RT_BUF_VAR || k == RT_BUF_SAVED || k == RT_BUF_OUTPUT || k == RT_BUF_INPUT ||
             k == RT_BUF_KEY) &&
            !rt_memory_is_temp(p, b);
@@ -227,7 +227,8 @@ static gnnc_status measure(RtExec *x, RtMemory *m) {
         rt_buf_kind k = x->program->bufs[b].kind;
         gnnc_status st = rt_buf_bytes(x, b, &n);
         if (st != GNNC_OK) return st;
-        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL || k == RT_BUF_CUTS || rt_memory_is_lent(x, b))
+        if (k == RT_BUF_MAP || k == RT_BUF_LOGICAL || k == RT_BUF_CUTS ||
+            rt_memory_is_borrowed(x, b))
             continue;
         bool temp = rt_memory_is_temp(x->program, b);
         if (temp && is_of_batches(x->program, x->program->bufs[b].phase)) continue;
@@ -292,7 +293,7 @@ out:
 
 gnnc_status rt_memory_foresee(RtExec *x, RtMemory *m, size_t limit) {
     m->index_bytes =
-        (size_t)x->rt->count.live_bytes + rt_bind_matrix_bytes(x) - rt_bind_ends_bytes(x);
+        (size_t)x->rt->count.live_bytes + rt_bind_form_bytes(x) - rt_bind_ends_bytes(x);
     gnnc_status st = rt_device_maps(x) ? GNNC_OK : index_need(x, &m->index_bytes);
     if (st == GNNC_OK) st = plan(x, m, limit);
     m->index_bytes = 0;

@@ -31,7 +31,7 @@ gnnc_status rt_memory_refuse(RtExec *x, const gnnc_memory *m, size_t all, RtMemo
  * lie where other phases work. */
 bool rt_memory_passes(const rt_program *p, int b);
 /* Is it a variable that a model's memory has (model_lend.c)? */
-bool rt_memory_is_lent(const RtExec *x, int b);
+bool rt_memory_is_borrowed(const RtExec *x, int b);
 /* .. or is it working memory of a phase? */
 bool rt_memory_is_temp(const rt_program *p, int b);
 /* Places the temporaries of one phase by the sizes x->n: offsets by buffer, and the bytes of all.

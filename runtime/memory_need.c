@@ -14,7 +14,7 @@ bool rt_memory_is_temp(const rt_program *p, int b) {
 
 /* Whether the buffer's memory belongs to the model that sessions share (its parameters and
  * state), not to this execution. */
-bool rt_memory_is_lent(const RtExec *x, int b) {
+bool rt_memory_is_borrowed(const RtExec *x, int b) {
     const rt_program *p = x->program;
     for (int v = 0; v < p->n_vars && x->rt->model && b >= 0; v++) {
         rt_var_kind k = p->vars[v].kind;

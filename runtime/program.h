@@ -374,7 +374,7 @@ void rt_launch_own(RtExec *x, int space, rt_kernel *k, void *const *arg, int64_t
                    const int *map);
 /* Of the sums over the rows of a space the own ones: k is run over cuts. */
 void rt_launch_own_cuts(RtExec *x, int space, rt_kernel *k, void *const *arg);
-void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, size_t n_bytes);
+void rt_copy_own(RtExec *x, int space, bool by_chunks, void *to, const void *from, size_t n_bytes);
 /* Brings what others have of the rows of exchange i of the program. */
 gnnc_status rt_exchange(RtExec *x, int i);
 

@@ -144,7 +144,7 @@ static double largest(int64_t n, const double *v) {
 
 /* The largest difference that rounding to f32 makes in these results. Where a result jumps (a
  * rank, a floor), another order of summing may change it as much. */
-static double spread(int64_t n, const double *exact, const double *rounded) {
+static double rounding_tolerance(int64_t n, const double *exact, const double *rounded) {
     double most = 0;
     for (int64_t i = 0; rounded && i < n; i++)
         if (isfinite(exact[i]) && isfinite(rounded[i]))
@@ -166,7 +166,8 @@ static double tolerance(const Compare *k, double scale) {
  * rounded: a's values with rounding; NULL = none. */
 static bool differs(Compare *k, int64_t n, const double *a, const double *b, const double *rounded,
                     Difference *d) {
-    double scale = largest(n, b), tol = tolerance(k, scale) + 16 * spread(n, a, rounded);
+    double scale = largest(n, b),
+           tol = tolerance(k, scale) + 16 * rounding_tolerance(n, a, rounded);
     d->n_far = 0;
     k->n_compared++;
     for (int64_t i = 0; i < n; i++) {

@@ -41,7 +41,7 @@ static bool export_args(Ctx *c, const CliParts *l, CliArgs *args) {
 
 /* Adds the arguments that link the shared runtime. When the library is loaded, the runtime is
  * looked for beside it ($ORIGIN), then where it is now. False after a diagnostic. */
-static bool shared_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
+static bool add_shared_runtime(Ctx *c, const CliParts *l, CliArgs *args) {
     if (access(l->home->so, R_OK) != 0) {
         diag_add(c, DIAG_E0002, (Span){0},
                  "the shared runtime is not where gnnc looks for it: '%s'", l->home->so);
@@ -75,7 +75,7 @@ bool cli_link_library(Ctx *c, const CliParts *l, const char *soname, const char 
     if (l->o->rows) cli_arg(c, &args, l->o->rows);
     if (l->o->emit == OUT_PYTHON) cli_arg(c, &args, "-Wl,-s"); /* to be sent to others */
     cli_args(c, &args, &l->shared);
-    if (!(l->o->shared_runtime ? shared_runtime : own_runtime)(c, l, &args)) return false;
+    if (!(l->o->shared_runtime ? add_shared_runtime : own_runtime)(c, l, &args)) return false;
     cli_line_args(c, &args, l->o->shared_runtime ? l->home->link_flags : flags_of(l));
     return cli_run_tool(c, &args, l->o->verbose || (l->p->device && l->o->keep));
 }

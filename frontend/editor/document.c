@@ -6,6 +6,7 @@
 #include "frontend/editor/text.h"
 
 /* ---- open texts ------------------------------------------------------------------------------ */
+/* A copy of n bytes as a string, by the host's allocator; NULL: no memory. */
 static char *keep(const Documents *all, const char *s, size_t n) {
     char *copy = all->from->alloc(all->from->user, n + 1);
     if (!copy) return NULL;
@@ -18,6 +19,7 @@ static void drop(const Documents *all, void *block) {
     if (block) all->from->release(all->from->user, block);
 }
 
+/* Drops what was computed of the present text. */
 static void forget(Document *d) {
     if (d->has_ctx) ctx_free(&d->ctx);
     if (d->has_costs) ctx_free(&d->cost_ctx);
@@ -26,6 +28,7 @@ static void forget(Document *d) {
     d->notes = (FeNotes){.ask = NULL};
 }
 
+/* Frees a document with its text. */
 static void document_free(const Documents *all, Document *d) {
     if (!d) return;
     forget(d);
@@ -47,12 +50,14 @@ typedef struct {
     char *path;
 } PathOf;
 
+/* Finds the path that a URI names, for path_of(): the decoder needs an arena. */
 static void find_path(Ctx *c, void *arg) {
     PathOf *p = arg;
     const char *path = ctx_plain_path(c->a, text_path_of_uri(c->a, p->uri));
     p->path = keep(p->all, *path ? path : "?", *path ? strlen(path) : 1);
 }
 
+/* The path that a URI names, by the host's allocator; NULL: no memory. */
 static char *path_of(const Documents *all, const char *uri) {
     PathOf p = {.all = all, .uri = uri};
     Ctx c;
@@ -62,6 +67,7 @@ static char *path_of(const Documents *all, const char *uri) {
     return p.path;
 }
 
+/* Makes room for one more open document; false: no memory. */
 static bool make_room(Documents *all) {
     if (all->n < all->cap) return true;
     int cap = all->cap ? 2 * all->cap : 8;
@@ -139,6 +145,7 @@ typedef struct {
     Document *costs; /* whose are asked for; NULL: none */
 } Job;
 
+/* Lets the compiler read the texts of open documents in place of the files on disk. */
 static void lend_texts(Ctx *c, const Job *j) {
     const Documents *all = j->all;
     OutsideFile *file = NEWN(c->a, OutsideFile, (size_t)all->n + 1);
@@ -151,6 +158,7 @@ static void lend_texts(Ctx *c, const Job *j) {
     c->outside.n_files = all->n;
 }
 
+/* Runs the front end on the document, with notes of names, types and diagnostics. */
 static void check(Ctx *c, void *arg) {
     Job *j = arg;
     CliOptions o = *j->all->options;
@@ -163,7 +171,7 @@ static void check(Ctx *c, void *arg) {
 
 /* Runs the front end on the document, unless its result is that of the present text. False:
  * there is no result (out of memory). */
-bool document_know(const Documents *all, Document *d) {
+bool document_analyse(const Documents *all, Document *d) {
     Job j = {.all = all, .d = d, .notes = &d->notes};
     if (d->known) return d->has_ctx;
     forget(d);
@@ -209,6 +217,7 @@ static const char *lines_in(Arena *a, const char *site, const char *name) {
     return NULL;
 }
 
+/* Adds what a step of the plan costs to each line of the document that it comes from. */
 static void price_step(Ctx *c, Document *d, const Plan *p, const PPhase *ph, const PStep *s) {
     StepCost cost = cg_step_cost(c->a, p, s);
     uint32_t file = 0;
@@ -223,6 +232,7 @@ static void price_step(Ctx *c, Document *d, const Plan *p, const PPhase *ph, con
     }
 }
 
+/* Compiles the document to a plan for the CPU and finds what each line costs per step. */
 static void price(Ctx *c, void *arg) {
     Job *j = arg;
     CliOptions o = *j->all->options;

@@ -32,7 +32,9 @@ typedef struct {
 
 /* All return false, or NULL, where memory ran out; then nothing has changed. */
 Document *documents_find(const Documents *all, const char *uri); /* NULL: not open */
+/* Opens a document with this text, anew if it was open; false: no memory. */
 bool documents_open(Documents *all, const char *uri, const char *text);
+/* Closes a document, if it is open. */
 void documents_close(Documents *all, const char *uri);
 void documents_free(Documents *all);
 /* Files on the disk may have changed: each document is compiled anew when it is next asked for. */
@@ -41,7 +43,7 @@ void documents_doubt(Documents *all);
 bool document_replace(Documents *all, Document *d, size_t from, size_t to, const char *text);
 
 /* Compiles it, unless that was done. */
-bool document_know(const Documents *all, Document *d);
+bool document_analyse(const Documents *all, Document *d);
 /* The same of other text in its place, in a fresh Ctx that the caller frees; `ask` as in FeNotes.
  */
 bool document_try(const Documents *all, const Document *d, const char *text, size_t n,

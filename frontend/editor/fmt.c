@@ -80,6 +80,7 @@ static bool has_text(const GivenToken *t, const char *text) {
     return t->code != SEP || *text == ';';
 }
 
+/* The tokens and comments of a source, in the order of the text. */
 static Pieces pieces_of(Ctx *c, const Source *s, const TokenList *list) {
     Pieces to = {0};
     const char **start = line_starts(c, s);
@@ -150,6 +151,7 @@ static bool is_closer(int code) {
     return code == ')' || code == ']';
 }
 
+/* The number of spaces between two tokens on a line. */
 static int space_between(const Piece *a, const Piece *b) {
     if (b->role == ROLE_ITEM) return a->code == '{' ? 1 : COLUMN_GAP;
     if (b->code == ',' || is_closer(b->code) || b->code == SEP || b->code == SEMI) return 0;
@@ -213,6 +215,7 @@ static int indent_of(const Layout *l, int i) {
     return p->begins || p->code == '}' ? base : base + CONTINUE;
 }
 
+/* Keeps the list of open brackets after piece i. column: behind it; indent: of its line. */
 static void open_or_close(Layout *l, int i, int column, int indent) {
     const Piece *p = &l->pieces.v[i], *next = i + 1 < l->pieces.n ? p + 1 : NULL;
     bool brace = p->code == '{';
@@ -266,6 +269,7 @@ static int comment_column(const Layout *l, int i, int *end) {
     return most + COMMENT_GAP;
 }
 
+/* The text of all lines, with comments at their ends lined up. */
 static StrBuf text_of(Layout *l) {
     StrBuf b = sb_new(l->c->a);
     int end = 0, column = 0;
@@ -283,6 +287,7 @@ static StrBuf text_of(Layout *l) {
 }
 
 /* ---- the result is the same to the compiler ------------------------------------------------- */
+/* Have both texts the same tokens and comments? */
 static bool same_pieces(const Pieces *a, const Pieces *b) {
     if (a->n != b->n) return false;
     for (int i = 0; i < a->n; i++) {
@@ -293,6 +298,7 @@ static bool same_pieces(const Pieces *a, const Pieces *b) {
     return true;
 }
 
+/* Have both texts the same tokens, in the same roles? */
 static bool same_tokens(const TokenList *a, const TokenList *b) {
     if (a->token.n != b->token.n) return false;
     for (int i = 0; i < a->token.n; i++)
@@ -301,6 +307,8 @@ static bool same_tokens(const TokenList *a, const TokenList *b) {
     return true;
 }
 
+/* Reads the result again: it must have the tokens and comments of the text, else nothing is
+ * given. */
 static void check_result(Ctx *c, uint32_t file, const Layout *l, const TokenList *list,
                          const StrBuf *b) {
     TokenList again = {{0}, {0}};

@@ -61,6 +61,7 @@ static void send_refusal(Lsp *l, const Id *id, int code, const char *why) {
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
+/* The host's allocator, with memory set to 0, for JSON. */
 static void *zeroed(void *user, size_t n) {
     const Allocator *from = user;
     void *p = from->alloc(from->user, n);
@@ -113,6 +114,7 @@ void lsp_foresee(Lsp *l, const char *text, size_t n) {
     rt_pool_free(&pool);
 }
 
+/* Did the editor cancel this request before it was read? Forgets it then. */
 static bool is_cancelled(Lsp *l, const Id *id) {
     for (int i = 0; i < MOST_CANCELLED; i++)
         if (strcmp(l->cancelled[i].text, id->text) == 0) {
@@ -123,6 +125,7 @@ static bool is_cancelled(Lsp *l, const Id *id) {
 }
 
 /* ---- requests of the server itself ---------------------------------------------------------- */
+/* Answers the first request: what this server can do. */
 static void initialize(Request *r) {
     Json *j = r->j;
     json_object(j, "result");
@@ -176,6 +179,7 @@ static const Answer answers[] = {
     {"textDocument/documentSymbol", lsp_symbols},
 };
 
+/* The function that answers a method; NULL: none does. */
 static LspAnswer *find_answer(const char *method) {
     for (size_t i = 0; i < COUNT(answers); i++)
         if (strcmp(answers[i].method, method) == 0) return answers[i].answer;
@@ -194,6 +198,7 @@ typedef struct {
     const Id *id;
 } Call;
 
+/* Can the editor tell when files change on disk? */
 static bool can_watch(const RtJson *params) {
     const RtJson *workspace = rt_json_get(rt_json_get(params, "capabilities"), "workspace");
     const RtJson *watched = rt_json_get(workspace, "didChangeWatchedFiles");
@@ -201,6 +206,7 @@ static bool can_watch(const RtJson *params) {
     return dynamic && dynamic->kind == RT_JSON_BOOL && dynamic->number != 0;
 }
 
+/* Answers a request: writes its result, or the error in place of it, and sends that. */
 static void answer(Ctx *c, void *arg) {
     Call *call = arg;
     StrBuf b = sb_new(c->a);
@@ -256,6 +262,8 @@ static bool open_document(Lsp *l, const RtJson *params) {
     return !uri || !text || documents_open(&l->all, uri, text);
 }
 
+/* Makes one change to a document's text: of a range, or all of it. What is no change is ignored;
+ * false: no memory. */
 static bool change(Lsp *l, Document *d, const RtJson *c) {
     const RtJson *range = rt_json_get(c, "range");
     const char *text = text_of(c, "text");
@@ -269,6 +277,7 @@ static bool change(Lsp *l, Document *d, const RtJson *c) {
     return document_replace(&l->all, d, a < b ? a : b, a < b ? b : a, text);
 }
 
+/* Makes the changes that a message lists; false: no memory. */
 static bool change_document(Lsp *l, const RtJson *params) {
     const char *uri = uri_of(params);
     Document *d = uri ? documents_find(&l->all, uri) : NULL;
@@ -286,6 +295,7 @@ static void begin_message(Json *j, const char *method) {
     json_text(j, "method", method);
 }
 
+/* Tells the editor that a document has no diagnostics, as it is closed. */
 static void tell_nothing(Ctx *c, void *arg) {
     Call *call = arg;
     StrBuf b = sb_new(c->a);
@@ -300,6 +310,7 @@ static void tell_nothing(Ctx *c, void *arg) {
     send_text(call->l, c->a, &b);
 }
 
+/* Runs fn with an arena of its own; false: no memory. */
 static bool in_arena(Lsp *l, void (*fn)(Ctx *, void *), void *arg) {
     Ctx c;
     if (!ctx_init(&c, &l->from)) return false;
@@ -308,6 +319,7 @@ static bool in_arena(Lsp *l, void (*fn)(Ctx *, void *), void *arg) {
     return ok;
 }
 
+/* Closes a document and takes its diagnostics back. */
 static bool close_document(Lsp *l, const RtJson *params) {
     const char *uri = uri_of(params);
     Call call = {.l = l, .method = uri};
@@ -336,6 +348,7 @@ static void ask_to_watch(Ctx *c, void *arg) {
     send_text(call->l, c->a, &b);
 }
 
+/* Tells the user that a change was lost for want of memory, without allocating. */
 static void warn_of_memory(Lsp *l) {
     static const char body[] = "{\"jsonrpc\": \"2.0\", \"method\": \"window/showMessage\", "
                                "\"params\": {\"type\": 1, \"message\": \"gnnc: out of memory: the "
@@ -364,6 +377,8 @@ static void notify(Lsp *l, const char *method, const RtJson *params) {
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */
+/* Handles one message of the editor: a request is answered, a notification noted, a reply
+ * ignored. */
 static void take(Lsp *l, const RtJson *message) {
     const char *method = method_of(message);
     const RtJson *params = rt_json_get(message, "params");
@@ -404,6 +419,7 @@ typedef struct {
     Document *d;
 } Tell;
 
+/* Sends a document's diagnostics. */
 static void tell(Ctx *c, void *arg) {
     Tell *t = arg;
     StrBuf b = sb_new(c->a);
@@ -419,6 +435,6 @@ void lsp_idle(Lsp *l) {
         Tell t = {l, l->all.open[i]};
         if (t.d->told) continue;
         t.d->told = true;
-        if (document_know(&l->all, t.d)) in_arena(l, tell, &t);
+        if (document_analyse(&l->all, t.d)) in_arena(l, tell, &t);
     }
 }

@@ -31,6 +31,7 @@ bool lsp_place(const RtJson *position, TextPlace *to) {
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
+/* Writes a place in a text as a JSON object. */
 static void put_place(Json *j, const char *key, TextPlace p) {
     json_object(j, key);
     json_int(j, "line", p.line);
@@ -45,6 +46,7 @@ void lsp_put_range(Json *j, const char *key, const char *text, size_t n, size_t 
     json_end(j);
 }
 
+/* Writes a span of a source as a range; one without a line as the file's begin. */
 static void put_span(Json *j, const char *key, const Source *s, Span at) {
     bool placed = at.line != 0;
     size_t from = placed ? text_offset_of(s->text, s->n_bytes, at.line, at.col) : 0;
@@ -61,6 +63,7 @@ static const char *uri_of(Arena *a, const Document *d, const Source *s) {
     return strcmp(s->path, d->path) == 0 ? d->uri : text_uri_of_path(a, s->path);
 }
 
+/* Writes a span with the URI of its file. */
 static void put_location(Request *r, const char *key, const Document *d, Span at) {
     const Source *s = source_of(&d->ctx, at);
     json_object(r->j, key);
@@ -80,6 +83,7 @@ static Span shown_at(const Document *d, const Diag *g) {
     return user.file == d->notes.file ? user : (Span){0};
 }
 
+/* Writes the notes that follow diagnostic g, before `end`, as related information. */
 static void put_related(Json *j, Arena *a, const Document *d, const Diag *g, const Diag *end) {
     json_array(j, "relatedInformation");
     for (g++; g < end && g->sev == SEV_NOTE; g++) {
@@ -137,8 +141,10 @@ typedef struct {
     Symbol symbol;
 } Spot;
 
+/* Compiles the request's document, if its text is new. False: it was not read, or (an error is set)
+ * there is no memory. */
 static bool know(Request *r, Document *d) {
-    if (document_know(r->all, d)) return d->notes.files.n > 0;
+    if (document_analyse(r->all, d)) return d->notes.files.n > 0;
     lsp_fail(r, LSP_INTERNAL, "out of memory");
     return false;
 }
@@ -194,6 +200,7 @@ static const FeNote *note_at(const Spot *s, const Ast *t, const FeNote *best) {
 }
 
 /* ---- declarations as text ------------------------------------------------------------------- */
+/* The span of the body of a declaration; line 0: it has none. */
 static Span block_of(const Ast *d) {
     const Ast *last = d->kind == AST_LAYER                        ? d->kid[3]
                       : d->kind == AST_FN || d->kind == AST_MODEL ? d->kid[2]
@@ -237,6 +244,7 @@ static void put_code(StrBuf *b, const char *code) {
     sb_printf(b, "```gnn\n%s\n```\n", code);
 }
 
+/* Adds a declaration's head and the comment above it to the hover text. */
 static void describe_decl(StrBuf *b, const Ctx *c, const Ast *d) {
     const char *above = comment_above(b->a, c, d);
     put_code(b, signature(b->a, c, d));
@@ -248,6 +256,7 @@ static const char *token_text(const Spot *s) {
     return s->token >= 0 ? s->file->text[s->token] : NULL;
 }
 
+/* Adds the type of the value at the cursor, and the declaration that it comes from. */
 static void describe_value(StrBuf *b, const Spot *s) {
     const FeNote *note = note_at(s, s->file->file->tree, NULL);
     const char *name = token_text(s);
@@ -256,6 +265,7 @@ static void describe_value(StrBuf *b, const Spot *s) {
     if (note->decl && s->symbol.kind != SYMBOL_GLOBAL) describe_decl(b, &s->d->ctx, note->decl);
 }
 
+/* Adds what the line under the cursor costs per step. */
 static void describe_cost(StrBuf *b, Request *r, const Spot *s) {
     bool any = false;
     document_price(r->all, s->d);
@@ -267,6 +277,7 @@ static void describe_cost(StrBuf *b, Request *r, const Spot *s) {
     }
 }
 
+/* Adds whose parameter the named argument at the cursor is. */
 static void describe_argument(StrBuf *b, const Spot *s) {
     const Source *src = source_of(&s->d->ctx, s->symbol.declared);
     const ScopeRegion *r = s->symbol.region;
@@ -274,6 +285,7 @@ static void describe_argument(StrBuf *b, const Spot *s) {
     put_code(b, arena_printf(b->a, "%s, a parameter of %s", s->symbol.name, r->name));
 }
 
+/* textDocument/hover: what the name at the cursor is, and what its line costs. */
 void lsp_hover(Request *r) {
     Spot s;
     StrBuf b = sb_new(r->a);
@@ -325,6 +337,7 @@ static Span imported(const Spot *s) {
     return (Span){0};
 }
 
+/* Where the name at the cursor is declared; line 0: nobody knows. */
 static Span declared_at(const Spot *s) {
     if (s->token < 0) return (Span){0};
     if (s->symbol.declared.line) return s->symbol.declared;
@@ -333,6 +346,7 @@ static Span declared_at(const Spot *s) {
     return note ? note->declared : imported(s);
 }
 
+/* textDocument/definition */
 void lsp_definition(Request *r) {
     Spot s;
     Span at = find_spot(r, &s) ? declared_at(&s) : (Span){0};
@@ -342,6 +356,7 @@ void lsp_definition(Request *r) {
         json_text(r->j, "result", NULL);
 }
 
+/* textDocument/references: all uses in the files that were read. */
 void lsp_references(Request *r) {
     Spot s;
     SymbolUses uses = {0};
@@ -363,6 +378,7 @@ static const char *why_not(const Spot *s) {
     return src->library ? "this is declared in the library" : NULL;
 }
 
+/* textDocument/prepareRename: the range of the name at the cursor, or why it cannot be changed. */
 void lsp_prepare_rename(Request *r) {
     Spot s;
     if (!find_spot(r, &s)) {
@@ -416,6 +432,7 @@ static const char *check_rename(const Request *r, const Spot *s, const char *nam
     return NULL;
 }
 
+/* Writes an edit: a span of a source, and its new text. */
 static void put_edit(Json *j, const Source *s, Span at, const char *text) {
     json_object(j, NULL);
     put_span(j, "range", s, at);
@@ -423,6 +440,7 @@ static void put_edit(Json *j, const Source *s, Span at, const char *text) {
     json_end(j);
 }
 
+/* textDocument/rename: the edits, by file. */
 void lsp_rename(Request *r) {
     Spot s;
     SymbolUses uses = {0};
@@ -463,6 +481,7 @@ static void put_difference(Json *j, const char *old, size_t n, const char *new, 
     json_end(j);
 }
 
+/* textDocument/formatting: the edits that gnnc fmt would make. */
 void lsp_formatting(Request *r) {
     Document *d = lsp_document(r);
     size_t n;
@@ -481,6 +500,7 @@ void lsp_formatting(Request *r) {
 enum { LSP_CLASS = 5, LSP_FIELD = 8, LSP_FUNCTION = 12, LSP_CONSTANT = 14, LSP_OBJECT = 19 };
 enum { LSP_NAMESPACE = 3, LSP_MODULE = 2 };
 
+/* The editor's kind of symbol for a declaration, by its first token. */
 static int symbol_kind(int code) {
     return code == GRAPH                  ? LSP_NAMESPACE
            : code == LAYER                ? LSP_CLASS
@@ -490,6 +510,7 @@ static int symbol_kind(int code) {
                                           : LSP_OBJECT;
 }
 
+/* Writes the tables and columns that a graph declares, as its children. */
 static void put_members(Json *j, const Source *src, const ScopeFile *f, const ScopeRegion *r) {
     json_array(j, "children");
     for (int i = r->from; i < r->to; i++) {
@@ -505,6 +526,7 @@ static void put_members(Json *j, const Source *src, const ScopeFile *f, const Sc
     json_end(j);
 }
 
+/* textDocument/documentSymbol: the declarations of the file, as an outline. */
 void lsp_symbols(Request *r) {
     Document *d = lsp_document(r);
     if (!d || !know(r, d)) {

@@ -18,6 +18,8 @@ typedef struct {
     size_t n_prefix;
 } Items;
 
+/* Offers a word, if it begins with what was typed and was not offered before. insert: the text to
+ * put in, if it is not the word. */
 static void offer(Items *to, const char *label, int kind, const char *detail, const char *insert) {
     Json *j = to->r->j;
     if (strncmp(label, to->prefix, to->n_prefix) != 0 || strmap_has(&to->seen, label)) return;
@@ -31,12 +33,14 @@ static void offer(Items *to, const char *label, int kind, const char *detail, co
     json_end(j);
 }
 
+/* The token that stands in for the word being typed; -1: the file has none. */
 static int placeholder_in(const ScopeFile *f) {
     for (int i = 0; i < f->file->tokens.token.n; i++)
         if (f->text[i] && strcmp(f->text[i], PLACEHOLDER) == 0) return i;
     return -1;
 }
 
+/* Is the placeholder in this tree? */
 static bool has_placeholder(const Ast *t) {
     if (!t) return false;
     if (t->text && strcmp(t->text, PLACEHOLDER) == 0) return true;
@@ -55,6 +59,8 @@ static const Ast *call_around(const Ast *t) {
     return NULL;
 }
 
+/* Offers the names of arguments of the call that is being typed: a layer's settings, or the inputs
+ * of one that is made. */
 static void offer_arguments(Items *to, const Scope *s, const ScopeFile *f) {
     const Ast *call = call_around(f->file->tree);
     const Ast *d = call ? scope_callee(s, f, call->kid[0]) : NULL;
@@ -75,6 +81,7 @@ static void offer_bound(Items *to, const ScopeRegion *r) {
         if (r->bound.key[i]) offer(to, r->bound.key[i], ITEM_VARIABLE, NULL, NULL);
 }
 
+/* Offers the names of tables, relations and columns that the file uses. */
 static void offer_data(Items *to, const Scope *s, const ScopeFile *f) {
     for (int i = 0; i < f->file->tokens.token.n; i++) {
         Symbol found = scope_symbol(s, f, i);
@@ -82,6 +89,7 @@ static void offer_data(Items *to, const Scope *s, const ScopeFile *f) {
     }
 }
 
+/* Offers functions, layers and constants. */
 static void offer_declared(Items *to, const StrMap *names) {
     for (int i = 0; i < names->cap; i++) {
         const Ast *d = names->key[i] ? names->val[i] : NULL;
@@ -95,12 +103,14 @@ static void offer_declared(Items *to, const StrMap *names) {
     }
 }
 
+/* Offers the words of a recipe, or of the language. */
 static void offer_words(Items *to, bool recipe) {
     for (int i = 0; recipe && fe_recipe_word(i); i++)
         offer(to, fe_recipe_word(i), ITEM_KEYWORD, NULL, NULL);
     for (int i = 0; !recipe && fe_word(i); i++) offer(to, fe_word(i), ITEM_KEYWORD, NULL, NULL);
 }
 
+/* Offers all that may stand at the cursor. member: after a '.', so only what the value has. */
 static void offer_all(Items *to, Ctx *c, const FeNotes *notes, bool member) {
     Scope *s = scope_new(to->r->a, c, notes);
     const ScopeFile *f = scope_file(s, notes->file);
@@ -156,6 +166,8 @@ static bool is_in_recipe_call(Request *r, Ctx *c, const FeNotes *notes) {
     return recipe && call_around(f->file->tree);
 }
 
+/* textDocument/completion: compiles the text with a placeholder at the cursor and offers what the
+ * front end then knows. */
 void lsp_completion(Request *r) {
     Document *d = lsp_document(r);
     TextPlace at;

@@ -5,6 +5,7 @@
 #include "frontend/syntax/parse.h"
 
 /* ---- tokens --------------------------------------------------------------------------------- */
+/* Is the token a name? Words such as `edge` are, where they are used as one. */
 static bool is_name(const GivenToken *t) {
     switch (t->role) {
     case ROLE_USES:
@@ -82,6 +83,7 @@ static void bind_names_of_declaration(const Scope *s, ScopeFile *f, ScopeRegion 
     }
 }
 
+/* Divides the file's tokens into its top-level declarations and binds the names of each. */
 static void find_regions(Scope *s, ScopeFile *f) {
     const TokenList *list = &f->file->tokens;
     int depth = 0;
@@ -133,6 +135,7 @@ static int region_code(const ScopeFile *f, const ScopeRegion *r) {
 }
 
 /* ---- what a name stands for ----------------------------------------------------------------- */
+/* The symbol that a declaration binds to this name; SYMBOL_NONE: it binds none. */
 static Symbol local(const ScopeFile *f, const ScopeRegion *r, const char *name) {
     const GivenToken *t = strmap_get(&r->bound, name);
     if (!t) return (Symbol){.kind = SYMBOL_NONE};
@@ -166,6 +169,8 @@ static Symbol data(const Scope *s, const char *name) {
     return (Symbol){.kind = SYMBOL_NONE};
 }
 
+/* The symbol of a declared or built-in name. The file's own declarations go before the library's,
+ * except within the library. */
 static Symbol global(const Scope *s, const ScopeFile *f, const char *name) {
     const Ast *mine = strmap_get(&s->notes->globals, name);
     const Ast *library = strmap_get(&s->notes->prelude, name);
@@ -192,6 +197,7 @@ static const ScopeFile *file_of_decl(const Scope *s, const Ast *decl, const Scop
     return NULL;
 }
 
+/* The parameter that a named argument, `adam(lr = 1e-2)`, names. */
 static Symbol named_argument(const Scope *s, const ScopeFile *f, int token) {
     const Ast *call = scope_call_of(s, f, f->file->tokens.token.v[token].span);
     const Ast *decl = call ? scope_callee(s, f, call->kid[0]) : NULL;

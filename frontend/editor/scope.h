@@ -49,13 +49,17 @@ typedef struct {
 } SymbolUse;
 typedef VEC(SymbolUse) SymbolUses;
 
+/* The names in all files that a compilation read. */
 Scope *scope_new(Arena *a, Ctx *c, const FeNotes *notes);
 const ScopeFile *scope_file(const Scope *s, uint32_t id); /* NULL: it was not read */
 /* The token that holds that column, or ends there; -1: none. Where two tokens touch it is the later
  * one, unless only the earlier is a name. */
 int scope_token_at(const ScopeFile *f, uint32_t line, uint32_t col);
+/* The top-level declaration that the token is in; NULL: none. */
 const ScopeRegion *scope_region(const ScopeFile *f, int token);
+/* What the name at a token means; SYMBOL_NONE: nothing, or nobody knows. */
 Symbol scope_symbol(const Scope *s, const ScopeFile *f, int token);
+/* Are both the same symbol? */
 bool scope_same(const Symbol *a, const Symbol *b);
 /* All uses in the files that were read.  False: an argument of that name goes to who knows what. */
 bool scope_uses(const Scope *s, const Symbol *of, SymbolUses *to);
@@ -63,6 +67,7 @@ bool scope_uses(const Scope *s, const Symbol *of, SymbolUses *to);
 const Ast *scope_call_of(const Scope *s, const ScopeFile *f, Span named);
 /* What a callee is: a layer or function; its parameters are looked for in both lists of a layer. */
 const Ast *scope_callee(const Scope *s, const ScopeFile *f, const Ast *callee);
+/* The parameter of a declaration that is called so; NULL: it has none. */
 const Ast *scope_formal(const Ast *decl, const char *name);
 
 #endif

@@ -11,6 +11,7 @@ static size_t bytes_of(unsigned char lead) {
     return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
+/* The offset at which a line begins, numbered from 0; n: there is no such line. */
 static size_t line_at(const char *text, size_t n, int64_t line) {
     size_t at = 0;
     while (line-- > 0) {
@@ -67,6 +68,7 @@ bool text_is_name(const char *s) {
 }
 
 /* ---- addresses ------------------------------------------------------------------------------ */
+/* The value of a hexadecimal digit; -1: it is none. */
 static int hex(char c) {
     return isdigit((unsigned char)c)    ? c - '0'
            : isxdigit((unsigned char)c) ? (c | 0x20) - 'a' + 10

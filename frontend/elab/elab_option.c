@@ -139,18 +139,18 @@ static bool is_range(const Elab *e, const Op *op) {
  * the assertion's text, for the message about a value outside of the range. */
 static void narrow(Elab *e, const Op *op, const char *why) {
     double at = 0;
-    bool above = false;
+    bool is_lower_bound = false;
     if (op->kind == OP_AND) {
         narrow(e, op->in[0], why);
         narrow(e, op->in[1], why);
         return;
     }
-    ModelOption *o = bounded(e, op, &at, &above);
+    ModelOption *o = bounded(e, op, &at, &is_lower_bound);
     if (!o) return;
-    at = (double)(op->kind == OP_LT ? nextafterf((float)at, above ? INFINITY : -INFINITY)
+    at = (double)(op->kind == OP_LT ? nextafterf((float)at, is_lower_bound ? INFINITY : -INFINITY)
                                     : (float)at); /* as the program compares it */
-    if (above ? at <= o->least : at >= o->most) return;
-    *(above ? &o->least : &o->most) = at;
+    if (is_lower_bound ? at <= o->least : at >= o->most) return;
+    *(is_lower_bound ? &o->least : &o->most) = at;
     o->why = why;
     if (!module_option_fits(o))
         diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);

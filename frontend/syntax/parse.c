@@ -188,7 +188,7 @@ static bool ends_statement(int code) {
 
 /* Whether a line that begins with this token goes on with the statement above it. 0 is the end
  * of the file. */
-static bool continues_statement(int code) {
+static bool cannot_begin_statement(int code) {
     switch (code) {
     case 0:
     case AS:
@@ -242,7 +242,7 @@ static int close_for_user(Parser *p, Span *at) {
 
 static bool is_statement_end(const Parser *p, const Token *t) {
     return (t->first_on_line || p->last == '}') && !inside_parens(p) && ends_statement(p->last) &&
-           !continues_statement(t->code);
+           !cannot_begin_statement(t->code);
 }
 
 /* `store h`, `fuse h, z`: these words are names elsewhere.  The statement's first token was taken.
@@ -351,7 +351,7 @@ void fe_block_close(Parser *p) {
 static bool at_statement_end(const Parser *p, const Token *t, int depth) {
     if (p->n_brackets <= depth)
         return t->code == '}' || t->code == ';' ||
-               (t->first_on_line && !continues_statement(t->code));
+               (t->first_on_line && !cannot_begin_statement(t->code));
     for (int i = depth; i < p->n_brackets; i++)
         if (p->bracket[i].open == '{') return false;
     return t->first_on_line && (t->code == '}' || t->span.col <= p->stmt_col);

@@ -63,7 +63,7 @@ static int64_t judged_rows(const gnnc_trainer *t, int split, int32_t *out) {
 /* Leaves at most option `eval_rows` of the labelled rows of each split in the trainer's own copy
  * of the split column, which @eval reads; the others are in no split, so that no metric counts
  * them. */
-gnnc_status rt_row_batches_limit(gnnc_trainer *t) {
+gnnc_status rt_row_batches_limit_judged(gnnc_trainer *t) {
     const rt_sampling *s = &t->program->sampling;
     if (!t->options.eval_rows || s->split < 0) return GNNC_OK;
     int buf = t->program->columns[s->split].buf;
@@ -202,7 +202,7 @@ gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval) {
     gnnc_status st = GNNC_OK;
     for (int split = 1; split <= N_SPLITS && b->judged >= 0; split++)
         n += judged_rows(t, split, b->row + n);
-    st = rt_device_list_rows(&t->x, b->row, n);
+    st = rt_device_upload_row_ids(&t->x, b->row, n);
     for (int64_t from = 0; from < n && st == GNNC_OK; from += b->batch) {
         int64_t k = batch_at(b, from, n);
         st = run_batch(t, step, from, k);

@@ -21,7 +21,7 @@ gnnc_status rt_row_batches_start(gnnc_trainer *t, const RtSampleGraph *g, const 
 void rt_row_batches_stop(gnnc_trainer *t);
 /* Once columns are bound: with the option eval_rows, others than so many rows of each split are in
  * none for "eval". */
-gnnc_status rt_row_batches_limit(gnnc_trainer *t);
+gnnc_status rt_row_batches_limit_judged(gnnc_trainer *t);
 /* Runs "eval", over what "predict" gives of the labelled rows of all splits. */
 gnnc_status rt_row_batches_evaluate(gnnc_trainer *t, const rt_phase *eval);
 /* Runs "eval", over these predictions of all rows; the trainer has such batches and no device. */

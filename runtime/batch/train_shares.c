@@ -78,7 +78,7 @@ static void read_sums(const gnnc_trainer *t, float *to) {
 
 /* Puts back into the program's buffers what read_sums took out of them: `from` has the sums one
  * behind the other. */
-static void write_sums(gnnc_trainer *t, const float *from) {
+static void put_back_sums(gnnc_trainer *t, const float *from) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {
         int64_t n = numbers_in(t, s->sum[i]);
@@ -268,7 +268,7 @@ gnnc_status rt_shares_begin(gnnc_trainer *t) {
 
 void rt_shares_undo(gnnc_trainer *t) {
     RtShares *s = t->shares;
-    if (s->apart) write_sums(t, s->base);
+    if (s->apart) put_back_sums(t, s->base);
     s->apart = false;
 }
 

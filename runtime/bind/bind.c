@@ -267,7 +267,7 @@ static gnnc_status bind_column(RtExec *x, int col) {
     b->col[col] = c;
     TRY(st, bind_dims(x, want, c, who));
     if (want->buf >= 0 && !edges && as_is) st = fill_buffer(x, want, c);
-    if (used) rt_bind_lend(x, col);
+    if (used) rt_bind_borrow_device_column(x, col);
 out:
     return st;
 }
@@ -379,7 +379,7 @@ out:
 }
 
 /* Puts the columns of a relation into the order of its edges. */
-gnnc_status rt_bind_arrange(RtExec *x, int space) {
+gnnc_status rt_bind_reorder_columns(RtExec *x, int space) {
     gnnc_status st = GNNC_OK;
     for (int c = 0; c < x->program->n_columns && st == GNNC_OK; c++)
         if (x->program->columns[c].space == space) st = reorder_column(x, c);
@@ -395,7 +395,7 @@ size_t rt_bind_ends_bytes(const RtExec *x) {
 
 /* Bytes that columns will take in the forms (dense, sparse) that the program wants, with what
  * gradients by sparse values index; foreseen before they are converted. */
-size_t rt_bind_matrix_bytes(const RtExec *x) {
+size_t rt_bind_form_bytes(const RtExec *x) {
     const rt_program *p = x->program;
     size_t n = 0;
     for (int i = 0; i < p->n_columns; i++) {
@@ -504,7 +504,7 @@ gnnc_status rt_bind_arrays(RtExec *x) {
         if (!is_late(x, s) && !x->program->spaces[s].of_batch) TRY(st, rt_bind_space(x, s));
     b->fingerprint = rt_bind_fingerprint(x);
     if (b->file && !b->found) b->file->keep(b->file, x);
-    rt_bind_drop_fetched(x);
+    rt_bind_drop_host_copies(x);
     drop_unused(x);
 out:
     return st;

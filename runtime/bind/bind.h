@@ -84,7 +84,7 @@ uint64_t rt_bind_fingerprint(const RtExec *x);
 bool rt_bind_is_mapped(const RtExec *x, int buf);
 /* What rt_bind_fingerprint sees of an array of n_bytes: so many of them, to `to`. */
 size_t rt_bind_seen_bytes(size_t n_bytes);
-void rt_bind_seen(const void *p, size_t n_bytes, uint8_t *to);
+void rt_bind_copy_samples(const void *p, size_t n_bytes, uint8_t *to);
 
 /* For minibatch.c, whose tables lie elsewhere.
  * Does a phase read this column? */
@@ -109,7 +109,7 @@ const RtColumn *rt_bind_source(const RtExec *x, int col);
 /* Sizes and buffer of a column that was taken, in canonical order where it is of edges. */
 gnnc_status rt_bind_device_gather(RtExec *x, int col);
 /* Of a relation that was built when its condition was known: the columns, in canonical order. */
-gnnc_status rt_bind_arrange(RtExec *x, int space);
+gnnc_status rt_bind_reorder_columns(RtExec *x, int space);
 
 /* bind_relation.c: the number of edges of each, as far as it is known before they are built. */
 gnnc_status rt_bind_count_edges(RtExec *x);
@@ -131,8 +131,8 @@ bool rt_bind_in_batches(const rt_program *p, int space);
  * memory itself as its buffer, where kernels read it so; the copies go, where nobody else reads
  * them. E_ARG: this runs elsewhere. */
 gnnc_status rt_bind_fetch_from_device(RtExec *x, int col, const char *who);
-void rt_bind_lend(RtExec *x, int col);
-void rt_bind_drop_fetched(RtExec *x);
+void rt_bind_borrow_device_column(RtExec *x, int col);
+void rt_bind_drop_host_copies(RtExec *x);
 
 /* bind_form.c: stored entries as dense rows and back.
  * Can the column be read as the program wants it, now or converted? */
@@ -145,7 +145,7 @@ gnnc_status rt_form_column(RtPool *pool, rt_col_kind want, const RtColumn *c, Rt
 /* Edge lists as they were read, which go once index arrays are made of them. */
 size_t rt_bind_ends_bytes(const RtExec *x);
 /* What arrange_column() in bind.c will allocate for matrices of features. */
-size_t rt_bind_matrix_bytes(const RtExec *x);
+size_t rt_bind_form_bytes(const RtExec *x);
 
 /* bind_map.c: the buffers of maps and row keys whose space is ready. */
 gnnc_status rt_bind_space(RtExec *x, int space);

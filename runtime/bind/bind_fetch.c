@@ -58,7 +58,7 @@ out:
 
 /* Uses the host's device memory of a column as the program's buffer, without a copy, if kind,
  * type and alignment are those wanted. */
-void rt_bind_lend(RtExec *x, int col) {
+void rt_bind_borrow_device_column(RtExec *x, int col) {
     const rt_column *want = &x->program->columns[col];
     const RtColumn *c = rt_bind_data_column(x, col);
     bool as_it_lies = c->kind == want->kind && rt_bind_type(x->program, want) == RT_F32;
@@ -75,7 +75,7 @@ static bool is_uploaded(const RtExec *x, const void *values) {
 
 /* Frees the host's copies of columns that are on the device, if nothing on the host reads them
  * any more. */
-void rt_bind_drop_fetched(RtExec *x) {
+void rt_bind_drop_host_copies(RtExec *x) {
     const rt_program *p = x->program;
     const RtDevice *d = x->rt->device;
     if (!d || (p->sampling.batch && !d->gathers) || asks_host(p)) return;

@@ -47,7 +47,7 @@ size_t rt_bind_seen_bytes(size_t n_bytes) {
 
 /* Copies the bytes of an array that the fingerprint is taken of: all of a small one, else SAMPLES
  * pieces. */
-void rt_bind_seen(const void *data, size_t n_bytes, uint8_t *to) {
+void rt_bind_copy_samples(const void *data, size_t n_bytes, uint8_t *to) {
     const uint8_t *p = data;
     bool whole = n_bytes <= WHOLE_BYTES;
     if (whole && n_bytes) memcpy(to, p, n_bytes);

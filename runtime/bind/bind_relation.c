@@ -183,7 +183,7 @@ static gnnc_status build_ready(RtExec *x, bool map_too) {
             const rt_space *sp = &x->program->spaces[s];
             if (x->rt->bound->for_request && !sp->in_batches && !sp->sampled) continue;
             gnnc_status st = build(x, s);
-            if (st == GNNC_OK && map_too) st = rt_bind_arrange(x, s);
+            if (st == GNNC_OK && map_too) st = rt_bind_reorder_columns(x, s);
             if (st == GNNC_OK && map_too) st = rt_bind_space(x, s);
             if (st != GNNC_OK) return st;
             more = true;
@@ -202,7 +202,7 @@ gnnc_status rt_build_relation(RtExec *x, int space) {
     int64_t before = x->rt->count.live_bytes;
     if (x->rt->device) TRY(st, rt_device_fetch(x, x->program->spaces[space].cond_buf));
     TRY(st, build(x, space));
-    TRY(st, rt_bind_arrange(x, space));
+    TRY(st, rt_bind_reorder_columns(x, space));
     TRY(st, rt_bind_space(x, space));
     TRY(st, build_ready(x, true));
     rt_device_maps_trim(x, true);

@@ -75,7 +75,7 @@ int rt_cli_renew(RtCli *c) {
     if (begin(c) != GNNC_OK) return RT_EXIT_FAILED;
     c->format = -1; /* as before any option was read */
     int code = rt_cli_parse(c, c->argc, c->argv);
-    rt_ranks_share(c);
+    rt_ranks_join(c);
     return code;
 }
 
@@ -102,7 +102,7 @@ static int run(const gnnc_program *model, const gnnc_program *rows, int argc, ch
     sigaction(SIGXFSZ, &ignore, &before);
     sigaction(SIGBUS, &shrunk, &bus_before);
     int code = rt_cli_parse(&c, argc, argv);
-    if (code == RT_EXIT_OK && rt_ranks_share(&c)) code = dispatch(&c);
+    if (code == RT_EXIT_OK && rt_ranks_join(&c)) code = dispatch(&c);
     gnnc_trainer_destroy(c.t);
     sigaction(SIGXFSZ, &before, NULL);
     sigaction(SIGBUS, &bus_before, NULL);

@@ -93,7 +93,7 @@ int rt_cli_parse(RtCli *c, int argc, char **argv);
 int rt_ranks_begin(RtCli *c, int *argc, char ***argv, RtMpi *mpi);
 bool rt_ranks_several(const RtCli *c);
 /* Once options are read: what only one of them does, the others leave; false: all of it. */
-bool rt_ranks_share(RtCli *c);
+bool rt_ranks_join(RtCli *c);
 /* Data were loaded, or c->t failed to: what fails in all of them, the first one tells. */
 int rt_ranks_started(RtCli *c);
 bool rt_ranks_tells(RtCli *c);

@@ -114,7 +114,7 @@ static void introduce(RtCli *c) {
 
 /* Makes this process one of those that mpirun started. All but the first print, save and write
  * nothing. False: this process has nothing to do in this run. */
-bool rt_ranks_share(RtCli *c) {
+bool rt_ranks_join(RtCli *c) {
     if (c->mpi && c->patience) c->mpi->patience_s = c->patience;
     introduce(c);
     if (rt_ranks_number(c) == 0) return true;

@@ -175,7 +175,7 @@ static bool choose(const CudaLt *l, LtPlan *p) {
 
 /* Does the plan's algorithm, which was chosen for other sizes, serve the sizes that are set now,
  * within the workspace? */
-static bool still_does(const CudaLt *l, const LtPlan *p) {
+static bool algorithm_still_fits(const CudaLt *l, const LtPlan *p) {
     cublasLtMatmulHeuristicResult_t r;
     return l->p_cublasLtMatmulAlgoCheck(l->handle, p->op, p->at_a, p->at_b, p->at_d, p->at_d,
                                         &p->algorithm, &r) == CUBLAS_STATUS_SUCCESS &&
@@ -251,7 +251,8 @@ static LtPlan *plan_for(RtDevice *d, const LtPlan *like, const void *side, gnnc_
     if (!p->usable || (known && same)) return p->usable ? p : NULL;
     p->a = like->a, p->b = like->b, p->d = like->d;
     p->usable = set_shape(l, p->at_a, &p->a) && set_shape(l, p->at_b, &p->b) &&
-                set_shape(l, p->at_d, &p->d) && ((known && still_does(l, p)) || choose(l, p));
+                set_shape(l, p->at_d, &p->d) &&
+                ((known && algorithm_still_fits(l, p)) || choose(l, p));
     return p->usable ? p : NULL;
 }
 

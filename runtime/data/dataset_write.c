@@ -73,9 +73,9 @@ static void put_array(Writer *w, const char *key, const char *file, RtDtype dt, 
     put_halves(w, key, file, dt, rank, shape, data, NULL);
 }
 
-/* Writes an array of the table's rows, in their new order if they are permuted. It has `lists`
+/* Writes an array of the table's rows, in their new order if they are permuted. It has n_lists
  * lists of rows, one behind the other (2 for an edge table's ends, one for each split, else 1). */
-static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int rank,
+static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t n_lists, int rank,
                      const int64_t *shape, const void *data) {
     RtArray a = {.dt = dt, .rank = rank, .data = data};
     memcpy(a.shape, shape, (size_t)rank * sizeof *shape);
@@ -84,7 +84,7 @@ static void put_rows(Writer *w, const char *file, RtDtype dt, int64_t lists, int
         return;
     }
     const char *path = put_file(w, "file", file);
-    if (path) w->st = rt_moved_rows(&w->pool->from, path, &a, lists, w->move->rows, w->err);
+    if (path) w->st = rt_moved_rows(&w->pool->from, path, &a, n_lists, w->move->rows, w->err);
 }
 
 /* The name of an array's file. */

@@ -354,7 +354,7 @@ gnnc_status rt_device_keep(RtExec *x, size_t n_bytes) {
 }
 
 /* Copies a variable's buffer b to the kept best values (store), or back from them. */
-void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
+void rt_device_copy_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store) {
     RtDevice *d = x->rt->device;
     char *kept = (char *)d->best + offset;
     rt_device_copy(x, store ? kept : (char *)d->at.buf[b], store ? (char *)d->at.buf[b] : kept,

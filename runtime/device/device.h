@@ -233,16 +233,20 @@ void rt_device_forget_buckets(RtDevice *d);
 void rt_device_batch_close(RtDevice *d);
 /* Room for n notes; note i becomes scalar b; [first, first + n) are read back. */
 gnnc_status rt_device_notes(RtExec *x, int64_t n);
+/* Copies a number of the last step, buffer b, to place i of the device's notes, so that the host
+ * reads many at once. */
 gnnc_status rt_device_note(RtExec *x, int b, int64_t i);
+/* Reads n notes from `first` on. */
 gnnc_status rt_device_notes_read(RtExec *x, int64_t first, int64_t n, void *out);
 /* Rows that batches will give, each once, in their order: sent when they are listed first, and the
  * same from then on. */
-gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n);
+gnnc_status rt_device_upload_row_ids(RtExec *x, const int32_t *row, int64_t n);
 /* After the run of a mini-batch, x being the batch's: the n rows of what it gave as buffer b become
  * rows row[first ..] of the trainer's buffer `to`, there, `row` being the list, or none was listed;
  * or all of it comes to x->buf[b]. */
 gnnc_status rt_device_put_rows(RtExec *x, int b, int to, size_t row_bytes, const int32_t *row,
                                int64_t first, int64_t n);
+/* Brings a result of the last batch to the host. */
 gnnc_status rt_device_batch_pull(RtExec *x, int b);
 /* Rows row[n] of it, one after another, to memory there: a copy for all that follow each other. */
 gnnc_status rt_device_gather_rows(RtExec *x, int b, void *to, size_t row_bytes, const int32_t *row,
@@ -255,6 +259,7 @@ RT_SERVICE const char *rt_device_lines(const RtDevice *d);
 
 /* Entries in the table of all groups' pointers, and that table for buffers at `buf`. */
 int rt_group_pointers(const rt_program *p);
+/* out: the addresses of the matrices of all groups of products, by group. */
 void rt_group_table(const rt_program *p, void *const *buf, void **out);
 
 /* Where the device has the index array that the host has `here`, sent by the time of the queue's
@@ -262,26 +267,32 @@ void rt_group_table(const rt_program *p, void *const *buf, void **out);
 gnnc_status rt_device_has(RtExec *x, const void *here, const void **there);
 
 void rt_push(RtExec *x, int b);
+/* Brings buffer b to the host, if the device's content is newer; b < 0: none. */
 gnnc_status rt_pull(RtExec *x, int b);
 /* Buffers of variables, all of them. */
 void rt_push_vars(RtExec *x);
+/* Brings all variables to the host whose content on the device is newer. */
 gnnc_status rt_pull_vars(RtExec *x);
 
 /* The best epoch's variables stay on the device; `host` is where a copy of them goes. */
 gnnc_status rt_device_keep(RtExec *x, size_t n_bytes); /* room for them */
-void rt_device_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store);
+void rt_device_copy_best(RtExec *x, size_t offset, int b, size_t n_bytes, bool store);
+/* Brings the kept best values to the host, if the device's are newer. */
 gnnc_status rt_device_best_pull(RtExec *x, void *host, size_t n_bytes);
 gnnc_status rt_device_best_push(RtExec *x, const void *host, size_t n_bytes);
 
 /* The stream that the host wants work ordered with (device_stream.c): work that is queued between
  * the two is, where there is one, and a device. */
 void rt_device_order(RtRuntime *rt, void *stream);
+/* Lets the device's work begin after what is in the host's stream by now, if one was set. */
 gnnc_status rt_device_follow(RtExec *x);
+/* Lets what the host puts into its stream next begin after the device's work by now. */
 gnnc_status rt_device_lead(RtExec *x);
 
 /* Services of program.h whose operands are in device memory.  Where the host takes part (assert,
  * store, fetch) the phase is not recorded. */
 gnnc_status rt_device_gemm(RtExec *x, const rt_gemm *g, const void *a, const void *b, void *c);
+/* Copies within the device. A failure is reported by the phase that runs. */
 void rt_device_copy(RtExec *x, void *to, const void *from, size_t n_bytes);
 gnnc_status rt_device_rank(RtExec *x, const float *v, const uint8_t *mask, float *y, int64_t outer,
                            int64_t len, int64_t inner, int ties);

@@ -368,7 +368,7 @@ void rt_device_batch_close(RtDevice *d) {
 
 /* ---- what a batch gives -------- */
 /* Uploads the numbers of the rows whose results are wanted; once, later calls do nothing. */
-gnnc_status rt_device_list_rows(RtExec *x, const int32_t *row, int64_t n) {
+gnnc_status rt_device_upload_row_ids(RtExec *x, const int32_t *row, int64_t n) {
     RtDevice *d = x->rt->device;
     size_t n_bytes = (size_t)n * sizeof *row;
     void *there;

@@ -477,8 +477,8 @@ static gnnc_status bring(RtDeviceMaps *m, const void *there, int64_t n, size_t s
 }
 
 /* bring() for arrays of i32: copies one from the device to the host. */
-static gnnc_status bring_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
-                             const int32_t **here) {
+static gnnc_status download_i32(RtDeviceMaps *m, const int32_t *there, int64_t n,
+                                const int32_t **here) {
     const void *p = *here;
     gnnc_status st = bring(m, there, n, sizeof *there, &p);
     *here = p;
@@ -494,12 +494,12 @@ gnnc_status rt_device_relation_to_host(RtExec *x, int space, bool whole) {
     int64_t n = from->n_edges;
     const void *ptr = to->ptr;
     gnnc_status st;
-    if (s->rel == RT_REL_BASE || whole) TRY(st, bring_i32(m, from->id, n, &to->id));
+    if (s->rel == RT_REL_BASE || whole) TRY(st, download_i32(m, from->id, n, &to->id));
     if (s->rel == RT_REL_BASE) to->orig[0] = to->id;
-    for (int k = 0; k < 2; k++) TRY(st, bring_i32(m, from->orig[k], n, &to->orig[k]));
+    for (int k = 0; k < 2; k++) TRY(st, download_i32(m, from->orig[k], n, &to->orig[k]));
     if (whole) {
-        TRY(st, bring_i32(m, from->src, n, &to->src));
-        TRY(st, bring_i32(m, from->dst, n, &to->dst));
+        TRY(st, download_i32(m, from->src, n, &to->src));
+        TRY(st, download_i32(m, from->dst, n, &to->dst));
         TRY(st, bring(m, from->ptr, from->n_dst + 1, sizeof *from->ptr, &ptr));
         to->ptr = ptr;
     }

@@ -207,14 +207,15 @@ gnnc_status rt_dist_first_request(RtExec *x, int asked, int *heard) {
     return st;
 }
 
-/* Copies from a buffer of n_bytes only the rows (cuts: the chunks) that this process owns. */
-void rt_copy_own(RtExec *x, int space, bool cuts, void *to, const void *from, size_t n_bytes) {
+/* Copies from a buffer of n_bytes only the rows that this process owns; by_chunks: the buffer has a
+ * row for each chunk of a sum instead, and its own are copied. */
+void rt_copy_own(RtExec *x, int space, bool by_chunks, void *to, const void *from, size_t n_bytes) {
     RtRange r = {0, 1};
     int64_t rows = 1;
     if (rt_dist_several(x)) {
-        r = cuts ? rt_dist_chunks(x->rt->dist, x->rt->dist->rank)
-                 : rt_dist_rows(x, space, x->rt->dist->rank);
-        rows = cuts ? RT_SUM_CHUNKS : rt_size(x->program, x->n, space);
+        r = by_chunks ? rt_dist_chunks(x->rt->dist, x->rt->dist->rank)
+                      : rt_dist_rows(x, space, x->rt->dist->rank);
+        rows = by_chunks ? RT_SUM_CHUNKS : rt_size(x->program, x->n, space);
     }
     size_t row = rows > 0 ? n_bytes / (size_t)rows : 0, at = (size_t)r.lo * row;
     rt_copy(x, (char *)to + at, (const char *)from + at, (size_t)(r.hi - r.lo) * row);

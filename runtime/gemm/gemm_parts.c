@@ -61,7 +61,7 @@ static void store(const Own *w, const float *from) {
 
 /* Makes a product whose k runs over rows that processes share: each sums its parts, and the sums
  * are added over all processes in a fixed order. */
-static gnnc_status sum(Own *w) {
+static gnnc_status sum_over_parts(Own *w) {
     RtSum s = {.count = w->g->batch * w->g->m * w->g->n, .of_part = sum_of_part, .user = w};
     float *to = (float *)rt_dist_buffer(w->x, 0, (size_t)s.count * sizeof *to + 1);
     gnnc_status st = to ? rt_sum_parts(w->x, &s, to) : GNNC_E_NOMEM;
@@ -77,7 +77,7 @@ gnnc_status rt_gemm_parts(RtExec *x, int space, const rt_gemm *g, const void *a,
     Own w = {.x = x, .o = o, .g = g, .space = space, .a = a, .b = b, .c = c};
     w.in = bytes_of(g->in);
     w.out = bytes_of(g->out);
-    if (g->long_k) return sum(&w);
+    if (g->long_k) return sum_over_parts(&w);
     RtRange parts = rt_dist_parts(o, o->rank);
     gnnc_status st = GNNC_OK;
     for (int64_t p = parts.lo; p < parts.hi && st == GNNC_OK; p++) st = rows_of_part(&w, p);

@@ -258,7 +258,7 @@ out:
 
 /* Takes columns out of the entity's table that would tell the answer: those that are known only
  * after the row, and, in a task without times, the target itself. */
-static void drop_columns(RtTask *t) {
+static void drop_leaking_columns(RtTask *t) {
     RtTable *e = &t->d->nodes[t->entity - t->d->nodes];
     bool dated = t->rows.time != NULL;
     int n = 0;
@@ -310,7 +310,7 @@ static gnnc_status put_table(RtTask *t) {
     learned->n_baselines = t->made->n_baselines;
     if (t->how->history) TRY(st, rt_task_history(t, &history, &edges[n_edges++]));
     drop_edges(t, edges, &n_edges);
-    drop_columns(t);
+    drop_leaking_columns(t);
     memcpy(nodes, d->nodes, (size_t)d->n_nodes * sizeof *nodes);
     nodes[d->n_nodes++] = to;
     if (t->how->history) nodes[d->n_nodes++] = history;

@@ -49,7 +49,7 @@ static gnnc_status bind_relations(RtExec *x) {
         const rt_space *s = &p->spaces[i];
         bool edges = s->kind == RT_SP_EDGE;
         if (s->of_batch || s->first || (edges && !bound->ready[i])) continue;
-        if (edges && !s->sampled) TRY(st, rt_bind_arrange(x, i));
+        if (edges && !s->sampled) TRY(st, rt_bind_reorder_columns(x, i));
     }
     for (int c = 0; c < p->n_columns; c++) {
         bool stored = p->columns[c].kind == RT_COL_CSR && rt_bind_batches_read(p, c);

@@ -154,7 +154,7 @@ static void put_variables(File *o) {
     const rt_program *p = t->program;
     for (int i = 0; i < t->n_shown; i++) {
         const rt_var *v = &p->vars[t->shown[i]];
-        void *kept = rt_best_of(t, i), *now = t->x.buf[v->buf];
+        void *kept = rt_best_value(t, i), *now = t->x.buf[v->buf];
         put_variable(o, "", t->shown[i], kept);
         if (kept != now) put_variable(o, "train.", t->shown[i], now);
     }
@@ -451,7 +451,7 @@ static void store_tensors(File *o, bool has_best) {
         if (vars[v].buf >= 0 && vars[v].kind != RT_VAR_KEPT)
             rt_tensor_store(t, present_of(o, v), v, t->x.buf[vars[v].buf]);
     for (int i = 0; i < t->n_shown && has_best; i++)
-        rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_of(t, i));
+        rt_tensor_store(t, find(o, "", vars[t->shown[i]].path), t->shown[i], rt_best_value(t, i));
 }
 
 /* Restores the metrics of all epochs, and shows those of the last. */

@@ -145,7 +145,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .init_scalars = rt_scalars_init,
                                     .use_tuned = use_tuned,
                                     .reserve_history = reserve_history,
-                                    .limit_judged = rt_row_batches_limit,
+                                    .limit_judged = rt_row_batches_limit_judged,
                                     .reserve_best = reserve_best,
                                     .restart_profile = rt_profile_restart,
                                     .agree = rt_processes_agree,
@@ -364,7 +364,7 @@ static gnnc_status prepare(gnnc_trainer *t, const char *directory) {
     TRY(st,
         rt_trainer_set_serial_steps(t)); /* relations made in the load phase have their sizes now */
     for (int v = 0; v < t->program->n_vars; v++)
-        if (!rt_memory_is_lent(&t->x, t->program->vars[v].buf))
+        if (!rt_memory_is_borrowed(&t->x, t->program->vars[v].buf))
             rt_init_var(&t->x, v, (uint64_t)t->options.seed);
     rt_push_vars(&t->x);
     if (t->training) TRY(st, t->training->start_batches(t));

@@ -157,7 +157,7 @@ gnnc_status rt_trainer_parameter(gnnc_trainer *t, const char *name, int *var);
 
 size_t rt_var_bytes(gnnc_trainer *t, int var);
 /* The best epoch's copy of a shown variable; the present value where there is none. */
-void *rt_best_of(gnnc_trainer *t, int shown);
+void *rt_best_value(gnnc_trainer *t, int shown);
 void rt_best_store(gnnc_trainer *t);
 void rt_best_restore(gnnc_trainer *t);
 

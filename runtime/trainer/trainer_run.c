@@ -55,7 +55,7 @@ static void each_best(gnnc_trainer *t, bool store) {
         void *now = t->x.buf[b];
         size_t n = rt_var_bytes(t, t->shown[i]);
         if (t->rt.device)
-            rt_device_best(&t->x, (size_t)(at - (char *)t->best), b, n, store);
+            rt_device_copy_best(&t->x, (size_t)(at - (char *)t->best), b, n, store);
         else
             memcpy(store ? at : now, store ? now : at, n);
         at += n;
@@ -72,7 +72,7 @@ void rt_best_restore(gnnc_trainer *t) {
 
 /* The kept best value of the parameter number `shown`; its present one, if no epoch was kept
  * yet. */
-void *rt_best_of(gnnc_trainer *t, int shown) {
+void *rt_best_value(gnnc_trainer *t, int shown) {
     if (!t->best || t->progress.best_epoch == 0)
         return t->x.buf[t->program->vars[t->shown[shown]].buf];
     char *at = t->best;
