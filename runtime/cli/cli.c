@@ -11,6 +11,7 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+/* Runs the command that was given; returns the exit code. */
 static int dispatch(RtCli *c) {
     switch (c->command) {
     case RT_CMD_HELP:
@@ -57,6 +58,8 @@ static void file_has_shrunk(int signal) {
     _exit(RT_EXIT_FAILED);
 }
 
+/* Makes the trainer, with options that suit a program: data are mapped, index arrays of many edges
+ * cached. */
 static gnnc_status begin(RtCli *c) {
     gnnc_status st = gnnc_trainer_create(&c->t, c->program);
     if (st != GNNC_OK) {

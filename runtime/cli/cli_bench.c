@@ -25,12 +25,14 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* The value at fraction f of n sorted values, between two of them if need be. */
 static double at_fraction(const double *v, int64_t n, double f) {
     double pos = f * (double)(n - 1);
     int64_t i = (int64_t)floor(pos);
     return i + 1 < n ? v[i] + (pos - (double)i) * (v[i + 1] - v[i]) : v[i];
 }
 
+/* Quartiles and mean of n times, in ms. Sorts s. */
 static Quartiles quartiles(double *s, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += s[i];
@@ -46,6 +48,8 @@ static int64_t steps_at_once(const RtCli *c) {
     return strcmp(gnnc_trainer_device(c->t), "cpu") == 0 ? 1 : ON_DEVICE;
 }
 
+/* Times n runs of a phase, in s [n] seconds; a device makes several at a time. False after an
+ * error. */
 static bool time_phase(RtCli *c, const char *phase, int64_t n, double *s) {
     int64_t at_once = steps_at_once(c);
     for (int64_t i = 0; i < n; i += at_once) {
@@ -74,6 +78,8 @@ static const char *machine(const RtCli *c) {
     return *kind ? kind : "a machine that memory ran out to name";
 }
 
+/* Loads the data and times first steps, then b->n steps of training and of inference, behind five
+ * that warm up. s: room for so many times. False after an error. */
 static bool measure(RtCli *c, Bench *b, double *s) {
     enum { WARM_UP = 5 };
     double begin = rt_cli_now();
@@ -110,6 +116,7 @@ static double per_step(int64_t after, int64_t before, int64_t n) {
     return (double)(after - before) / (double)n;
 }
 
+/* Prints the measurements as one line of JSON, with the names that bench/ reads. */
 static void print_json(RtCli *c, const Bench *b, long rss_kib) {
     const char *slash = strrchr(c->data, '/');
     fputs("{\"system\":\"gnnc\",\"data\":", stdout);
@@ -138,6 +145,7 @@ static void print_json(RtCli *c, const Bench *b, long rss_kib) {
     puts("}");
 }
 
+/* Prints the median and quartiles of a step. */
 static void print_times(const RtCli *c, const char *what, const Quartiles *q, int64_t n) {
     int64_t at_once = steps_at_once(c);
     printf("%-11s median %.3f ms (quartiles %.3f .. %.3f), %lld timed", what, q->median, q->q1,
@@ -146,6 +154,7 @@ static void print_times(const RtCli *c, const char *what, const Quartiles *q, in
     puts("");
 }
 
+/* Prints the measurements as text. */
 static void print_text(RtCli *c, const Bench *b, long rss_kib) {
     const gnnc_counters *x = &b->before, *y = &b->after;
     if (c->is.trains) print_times(c, "train step", &b->train, b->n);
@@ -161,6 +170,7 @@ static void print_text(RtCli *c, const Bench *b, long rss_kib) {
            per_step(y->read_backs, x->read_backs, b->n));
 }
 
+/* `bench`: times steps of training and inference. */
 int rt_cli_bench(RtCli *c) {
     Bench b = {.n = c->n_epochs > 0 ? c->n_epochs : 200,
                .before.struct_size = sizeof b.before,

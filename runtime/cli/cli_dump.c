@@ -19,6 +19,7 @@ int rt_cli_dump_begin(RtCli *c) {
     return RT_EXIT_FAILED;
 }
 
+/* Writes one value to DIR/AT.VALUE.npy. name: it with its phase, "train.h". */
 static int dump_one(RtCli *c, const char *name, const char *value, const char *at) {
     char path[4096];
     const float *data;
@@ -36,6 +37,8 @@ static int dump_one(RtCli *c, const char *name, const char *value, const char *a
     return st == GNNC_OK ? RT_EXIT_OK : rt_cli_failed(c);
 }
 
+/* Writes the values of a phase that the program was compiled to dump (--dump-values). n: of which
+ * step or epoch; -1: there is one alone. */
 int rt_cli_dump(RtCli *c, const char *phase, int64_t n) {
     size_t k = strlen(phase);
     char at[64];

@@ -41,6 +41,7 @@ static int64_t number(const char *s, int64_t n) {
     return *s >= '0' && *s <= '9' && !*end && !errno && v < n ? v : -1;
 }
 
+/* Finds the row that --id or --node names. */
 static int find_row(Told *t) {
     const RtCli *c = t->c;
     int64_t n = gnnc_session_rows(t->s->session);
@@ -75,6 +76,7 @@ static const char *const KINDS[] = {[GNNC_PART_TABLE] = "tables",
                                     [GNNC_PART_AGE] = "ages"};
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
+/* Prints the time that the row was asked about. */
 static void put_date(const Told *t) {
     time_t seconds = (time_t)floor(t->is.at);
     struct tm day;
@@ -101,6 +103,7 @@ static bool is_in(const Told *t, int64_t n) {
     return !t->c->top || n < t->c->top;
 }
 
+/* Prints a part of the explanation: its name, rows, and both measures. */
 static void put_part(const Told *t, const gnnc_part *p) {
     fprintf(t->to, "  %-46s %6lld ", p->name, (long long)p->n_rows);
     if (isnan(p->ablation))
@@ -110,6 +113,7 @@ static void put_part(const Told *t, const gnnc_part *p) {
     fprintf(t->to, " %18.6g\n", p->gradient);
 }
 
+/* Prints the explanation as text. */
 static void put_text(const Told *t) {
     char room[32];
     const char *value = gnnc_legend_value(t->s->legend, t->is.output);
@@ -156,6 +160,7 @@ static void put_json_parts(const Told *t, int kind) {
     putc(']', t->to);
 }
 
+/* Prints the explanation as JSON. */
 static void put_json(const Told *t) {
     char room[32];
     const char *value = gnnc_legend_value(t->s->legend, t->is.output);
@@ -181,6 +186,7 @@ static void put_json(const Told *t) {
 }
 
 /* ---- where it goes ----------------------------------------------------------------------- */
+/* Prints the explanation in the form that was asked for. */
 static void put(Told *t, FILE *to) {
     t->to = to;
     if (t->c->format == RT_FORMAT_JSON)
@@ -210,6 +216,7 @@ static int put_file(Told *t, const char *path) {
     return failed(t->c, why);
 }
 
+/* Explains the row and predicts it. output: -1, or the number of what is explained. */
 static gnnc_status ask(Told *t, int64_t output) {
     gnnc_session *s = t->s->session;
     float *v = t->s->values = calloc((size_t)t->legend.width + 1, 2 * sizeof *v);
@@ -224,6 +231,7 @@ static gnnc_status ask(Told *t, int64_t output) {
     return GNNC_OK;
 }
 
+/* Opens the data, finds row and output, and prints or writes the explanation. */
 static int explain(Told *t) {
     RtCli *c = t->c;
     int64_t output;
@@ -241,6 +249,7 @@ static int explain(Told *t) {
     return RT_EXIT_OK;
 }
 
+/* `explain`: what a prediction rests on. */
 int rt_cli_explain(RtCli *c) {
     RtCliServed s = {.graph = NULL};
     Told t = {.c = c, .s = &s};

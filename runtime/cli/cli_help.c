@@ -5,6 +5,7 @@
 #include "cli_options.h"
 
 /* ---- what the model needs ------------------------------------------------------ */
+/* Prints a column that the data must have, with its kind and sizes. */
 static void print_column(const gnnc_needed_column *col, FILE *f) {
     fprintf(f, "      %s: %s", col->name, col->declared);
     if (col->categories) fprintf(f, "[%s]", col->categories);
@@ -13,6 +14,7 @@ static void print_column(const gnnc_needed_column *col, FILE *f) {
     fputs(col->is_label ? "    (for train and eval)\n" : "\n", f);
 }
 
+/* Prints a table that the data must have. */
 static void print_table(const gnnc_needed_table *t, FILE *f) {
     static const char *const word[] = {
         [GNNC_NODES] = "node", [GNNC_EDGES] = "edge", [GNNC_GRAPHS] = "graph"};
@@ -50,6 +52,7 @@ void rt_cli_print_layers(const RtCli *c, FILE *f) {
     if (gnnc_trainer_n_layers(c->t)) fputc('\n', f);
 }
 
+/* Prints how the learning rate changes. */
 static void print_schedule(const gnnc_recipe *r, FILE *f) {
     bool steps = strcmp(r->schedule, "step") == 0, waits = strcmp(r->schedule, "plateau") == 0;
     fprintf(f, "  schedule %s", r->schedule);
@@ -61,6 +64,7 @@ static void print_schedule(const gnnc_recipe *r, FILE *f) {
     fputc('\n', f);
 }
 
+/* Prints what a mini-batch is, if there are any. */
 static void print_batches(const gnnc_recipe *r, FILE *f) {
     if (!r->batch) return;
     fprintf(f, "  batches of %lld %s", (long long)r->batch, r->batch_of);
@@ -109,6 +113,7 @@ static void print_own(RtCli *c, FILE *f) {
     }
 }
 
+/* Prints an option with its type, range and default as JSON. */
 static void print_option_json(const gnnc_option *o, FILE *f) {
     static const char *const type[] = {"int", "real", "text"};
     fprintf(f, "{\"name\": \"%s\", \"type\": \"%s\", ", o->name, type[o->type]);
@@ -128,6 +133,7 @@ static void print_option_json(const gnnc_option *o, FILE *f) {
     fprintf(f, "}");
 }
 
+/* Prints all options as JSON, for programs that call this one. */
 static void print_json(RtCli *c, FILE *f) {
     gnnc_option o = {.struct_size = sizeof o};
     fprintf(f, "{\"options\": [");
@@ -138,6 +144,7 @@ static void print_json(RtCli *c, FILE *f) {
     fprintf(f, "\n]}\n");
 }
 
+/* Prints all options with their help. */
 static void print_options(RtCli *c, FILE *f) {
     char head[64];
     fprintf(f, "\nOptions\n");

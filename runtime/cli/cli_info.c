@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Prints parameters and state with their shapes. */
 static void print_shapes(RtCli *c) {
     int64_t all = 0;
     puts("\nParameters and state");
@@ -31,6 +32,7 @@ static const char *element(int32_t e) {
     return gnnc_element_text((gnnc_element)e);
 }
 
+/* Prints the loaded columns: kind and type on disk and in memory. */
 static void print_columns(const RtCli *c) {
     gnnc_loaded_column k = {.struct_size = sizeof k};
     puts("\nColumns, on disk and in memory");
@@ -40,6 +42,7 @@ static void print_columns(const RtCli *c) {
                element(k.element), k.is_mapped ? ", mapped" : "");
 }
 
+/* Prints what takes memory. */
 static void print_memory(RtCli *c) {
     gnnc_memory m = {.struct_size = sizeof m};
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
@@ -59,6 +62,7 @@ static void print_memory(RtCli *c) {
     printf("  peak, all of it              %10.2f\n", (double)m.all_bytes / mib);
 }
 
+/* Prints the variants of the program with the estimated time of each. */
 static void print_variants(const RtCli *c) {
     gnnc_variant_info v = {.struct_size = sizeof v};
     if (gnnc_trainer_n_variants(c->t) < 2) return;
@@ -67,6 +71,7 @@ static void print_variants(const RtCli *c) {
         printf("%s %d %10.2f  %s\n", v.in_use ? "  *" : "   ", i, v.estimate_ms, v.choice);
 }
 
+/* Prints how many kernels and library calls each phase has. */
 static void print_phases(const RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
     puts("\nPhases");
@@ -75,6 +80,7 @@ static void print_phases(const RtCli *c) {
                ph.n_kernels, ph.n_library_calls);
 }
 
+/* Prints bytes and FLOPs of a step. */
 static void print_step(const gnnc_step_info *s) {
     printf("  %10.3f %10.3f %10.3f %10.3f  ", 1e-6 * (double)s->read_bytes,
            1e-6 * (double)s->gathered_bytes, 1e-6 * (double)s->written_bytes,
@@ -82,6 +88,7 @@ static void print_step(const gnnc_step_info *s) {
     rt_cli_print_step(s);
 }
 
+/* Prints bytes and FLOPs of all steps. */
 static void print_steps(RtCli *c) {
     const char *phase = "";
     printf("\nSteps\n  %10s %10s %10s %10s\n", "MB read", "gathered", "MB written", "MFLOP");
@@ -102,6 +109,7 @@ static gnnc_status load(RtCli *c) {
 }
 
 /* ---- JSON ------------------------------------------------------------------------------ */
+/* print_memory() as a member of a JSON object. */
 static void json_memory(RtCli *c) {
     gnnc_memory m = {.struct_size = sizeof m};
     if (gnnc_trainer_memory(c->t, &m) != GNNC_OK) return;
@@ -113,6 +121,7 @@ static void json_memory(RtCli *c) {
            m.all_bytes, m.file_bytes);
 }
 
+/* print_columns() as a member of a JSON object. */
 static void json_columns(const RtCli *c) {
     gnnc_loaded_column k = {.struct_size = sizeof k};
     fputs(",\"columns\":[", stdout);
@@ -128,6 +137,7 @@ static void json_columns(const RtCli *c) {
     fputs("]", stdout);
 }
 
+/* print_steps() as a member of a JSON object. */
 static void json_steps(RtCli *c) {
     fputs(",\"steps\":[", stdout);
     for (int i = 0; i < gnnc_trainer_n_steps(c->t); i++) {
@@ -147,6 +157,7 @@ static void json_steps(RtCli *c) {
     putchar(']');
 }
 
+/* print_phases() as a member of a JSON object. */
 static void json_phases(const RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
     fputs(",\"phases\":[", stdout);
@@ -172,6 +183,7 @@ static bool sends(RtCli *c, int i, gnnc_traffic *out, gnnc_step_info *step) {
            gnnc_trainer_step_info(c->t, i, step) == GNNC_OK;
 }
 
+/* Prints what each exchange sends between processes. */
 static void print_sent(RtCli *c) {
     gnnc_traffic s;
     gnnc_step_info step;
@@ -206,6 +218,7 @@ static bool print_traffic(RtCli *c) {
     return true;
 }
 
+/* Prints bytes and messages as members of a JSON object. */
 static void json_counts(const gnnc_traffic *s) {
     printf("\"bytes\":%lld,\"at_least\":%lld,\"messages\":%lld,\"halo\":%lld,\"to_all\":%lld,"
            "\"sums\":%lld",
@@ -213,6 +226,7 @@ static void json_counts(const gnnc_traffic *s) {
            (long long)s->halo_bytes, (long long)s->whole_bytes, (long long)s->sum_bytes);
 }
 
+/* Prints what is sent between processes, by phase and by exchange, as a member of a JSON object. */
 static void json_traffic(RtCli *c) {
     gnnc_phase_info ph = {.struct_size = sizeof ph};
     gnnc_traffic s = {.struct_size = sizeof s};
@@ -250,6 +264,7 @@ static void json_of_data(RtCli *c) {
     json_traffic(c);
 }
 
+/* `info --json`. */
 static int info_json(RtCli *c) {
     gnnc_traffic s = {.struct_size = sizeof s};
     if (c->data && load(c) != GNNC_OK) return rt_cli_failed(c);
@@ -265,6 +280,7 @@ static int info_json(RtCli *c) {
     return RT_EXIT_OK;
 }
 
+/* `info`: prints what the program is, and with data its shapes, steps and memory. */
 int rt_cli_info(RtCli *c) {
     if (c->json) return info_json(c);
     printf("%s: model %s (%s)\n", c->is.name, c->is.model, c->is.source);

@@ -7,6 +7,7 @@
 #include "cli.h"
 
 /* ---- messages ---------------------------------------------------------------- */
+/* Clears the line with the progress, before something else is printed. */
 static void clear_progress(RtCli *c) {
     if (!c->on_terminal) return;
     fputs("\r\033[K", stdout);
@@ -106,6 +107,7 @@ static void json_splits(RtCli *c) {
     for (int k = 0; k < N_SPLITS; k++) json_known(c, SPLITS[k]);
 }
 
+/* Prints the metrics of a split. */
 static void text_split(RtCli *c, const char *split) {
     gnnc_metric_info m;
     for (int i = 0, n = 0; next_known(c, split, &i, &m); n++)
@@ -132,6 +134,7 @@ static void text_baseline(RtCli *c, int i, const char *name, bool test) {
     }
 }
 
+/* Prints the metrics of simple predictions, a line for each of these. */
 static void text_baselines(RtCli *c) {
     gnnc_baseline b, next;
     for (int i = 0; baseline(c, i, &b);) {
@@ -143,6 +146,8 @@ static void text_baselines(RtCli *c) {
     }
 }
 
+/* Prints the metrics of a simple prediction as a JSON member: those from number i on that have this
+ * name. */
 static void json_baseline(RtCli *c, int i, const char *name, bool test) {
     gnnc_baseline b;
     printf(",\"%s\":{", test ? "test" : "val");
@@ -189,6 +194,7 @@ static int64_t epochs_wanted(const RtCli *c) {
     return gnnc_trainer_epochs_total(c->t);
 }
 
+/* Prints how much is done as a bar. */
 static void draw_bar(int64_t done, int64_t all) {
     enum { WIDTH = 24 };
     int full = all > 0 ? (int)((double)done / (double)all * WIDTH) : 0;
@@ -211,6 +217,7 @@ static void progress_line(RtCli *c, int64_t epoch, double loss) {
     fflush(stdout);
 }
 
+/* Prints an epoch as a line of JSON. ms: of it all; eval_ms: of its evaluation. */
 static void json_epoch(RtCli *c, int64_t epoch, double loss, double ms, double eval_ms) {
     double lr = NAN;
     gnnc_trainer_metric(c->t, "lr", &lr);

@@ -119,6 +119,7 @@ const RtCliOption rt_cli_options[] = {
 };
 
 /* ---- the trainer's own ------------------------------------------------------ */
+/* The trainer's option of this name; one without help: there is none. */
 static gnnc_option find_own(RtCli *c, const char *name) {
     gnnc_option o = {.struct_size = sizeof o};
     for (int i = 0; gnnc_trainer_option(c->t, i, &o) == GNNC_OK; i++)
@@ -135,6 +136,7 @@ const char *rt_cli_option_help(RtCli *c, const RtCliOption *o) {
 }
 
 /* ---- values ---------------------------------------------------------------- */
+/* Reads a whole number; false: it is none. */
 static bool parse_int(const char *s, int64_t *v) {
     char *end;
     errno = 0;
@@ -143,6 +145,7 @@ static bool parse_int(const char *s, int64_t *v) {
     return end != s && !*end && !errno;
 }
 
+/* Reads a number; false: it is none. */
 static bool parse_real(const char *s, double *v) {
     char *end;
     *v = strtod(s, &end);
@@ -192,6 +195,7 @@ static int trainer_option(RtCli *c, const RtCliOption *o, gnnc_status st) {
                          : rt_cli_usage(c, "%s: %s", o->name, gnnc_trainer_error(c->t));
 }
 
+/* Sets the trainer's option that stands behind a command-line option, by its type. */
 static int set_own(RtCli *c, const RtCliOption *o, const char *v) {
     int64_t n = 0;
     double x = 0;
@@ -221,6 +225,7 @@ static int set_any(RtCli *c, const char *v) {
     return set_own(c, &(RtCliOption){.name = said, .option = name}, v + n + 1);
 }
 
+/* Sets an option whose value is a word: to[] has the numbers that each word stands for. */
 static int set_words(RtCli *c, const RtCliOption *o, const char *v) {
     int i = v ? parse_word_of(o->value, v) : 0;
     if (i < 0) return no_such_word(c, o, v);
@@ -229,6 +234,7 @@ static int set_words(RtCli *c, const RtCliOption *o, const char *v) {
     return trainer_option(c, o, st);
 }
 
+/* Sets a command-line option to v (NULL: it has no value). */
 static int set_option(RtCli *c, const RtCliOption *o, const char *v) {
     int64_t n = 0;
     int word;
@@ -308,6 +314,7 @@ static int parse_option(RtCli *c, int argc, char **argv, int *i) {
     return set_option(c, o, argv[++*i]);
 }
 
+/* Takes a word that is no option: the first is the command, the second of `embed` a layer. */
 static int parse_word(RtCli *c, const char *word, int at) {
     static const char *const name[] = {"train", "eval", "predict", "embed",
                                        "bench", "tune", "info",    "explain"};
@@ -362,6 +369,7 @@ static void choose_weights(RtCli *c) {
     if (c->log != RT_LOG_NONE) fprintf(stderr, "%s: weights: %s\n", c->prog, c->left);
 }
 
+/* Checks the options of `explain`, and that no other command has them. */
 static int check_explain(RtCli *c) {
     bool explains = c->command == RT_CMD_EXPLAIN;
     const char *of_explain = c->id ? "--id" : c->node ? "--node" : c->of_class ? "--class" : NULL;
@@ -373,6 +381,7 @@ static int check_explain(RtCli *c) {
     return RT_EXIT_OK;
 }
 
+/* Checks that --seeds goes with the command and other options. */
 static int check_seeds(RtCli *c) {
     long long first = rt_cli_option_int(c, "seed"), last;
     if (c->seeds && c->command != RT_CMD_TRAIN && c->command != RT_CMD_EVAL &&
@@ -385,6 +394,7 @@ static int check_seeds(RtCli *c) {
     return RT_EXIT_OK;
 }
 
+/* Checks the options of `predict` and `explain`. */
 static int check_predict(RtCli *c) {
     bool explains = c->command == RT_CMD_EXPLAIN;
     const char *of_predict = c->ids           ? "--ids"
@@ -405,6 +415,7 @@ static int check_predict(RtCli *c) {
     return RT_EXIT_OK;
 }
 
+/* Checks that the options which the command needs are there. */
 static int check_needs(RtCli *c) {
     if (c->command == RT_CMD_HELP || c->command == RT_CMD_VERSION) return RT_EXIT_OK;
     if (check_predict(c) != RT_EXIT_OK) return RT_EXIT_USAGE;

@@ -93,6 +93,7 @@ typedef struct {
     double seconds, apart;
 } Table;
 
+/* Fills the table with the steps that ran, slowest first, and their shares of the time. */
 static void collect(RtCli *c, Table *t) {
     const char *phase = NULL;
     for (int i = 0, index = 0; i < gnnc_trainer_n_steps(c->t); i++, index++) {
@@ -135,6 +136,7 @@ static const char *choice(const RtCli *c) {
     return NULL;
 }
 
+/* Prints how often phases ran, and what this machine does at best. */
 static void print_runs(RtCli *c, const Table *t) {
     const char *before = "", *chosen = choice(c);
     const gnnc_step_info *s;
@@ -152,6 +154,7 @@ static void print_runs(RtCli *c, const Table *t) {
            1e-9 * c->limits.flops_per_s);
 }
 
+/* Prints the profile as text. */
 static void print_text(RtCli *c, const Table *t) {
     gnnc_counters count = {.struct_size = sizeof count};
     gnnc_trainer_counters(c->t, &count);
@@ -180,6 +183,7 @@ static void print_text(RtCli *c, const Table *t) {
          " a product of [m x n x k] is one of m x k by k x n)");
 }
 
+/* Prints a step of the profile as JSON. */
 static void json_row(const Row *r, FILE *to) {
     fprintf(to, "{\"index\":%d,\"phase\":", r->index);
     rt_cli_put_json_string(r->s.phase, to);
@@ -197,6 +201,7 @@ static void json_row(const Row *r, FILE *to) {
             1e-9 * r->rate, r->part);
 }
 
+/* Prints how often phases ran as a JSON member. */
 static void json_runs(const RtCli *c, const Table *t, FILE *to) {
     const char *before = "";
     const gnnc_step_info *s;
@@ -208,6 +213,7 @@ static void json_runs(const RtCli *c, const Table *t, FILE *to) {
     fputs("},", to);
 }
 
+/* Prints the profile as a JSON member. */
 static void put_profile(RtCli *c, const Table *t, FILE *to) {
     fprintf(to, "\"profile\":{\"ms\":%.6f,\"first_ms\":%.6f,", 1e3 * t->seconds, 1e3 * t->apart);
     fprintf(to, "\"variant\":%lld,", rt_cli_option_int(c, "variant"));
@@ -229,6 +235,7 @@ static void put_profile(RtCli *c, const Table *t, FILE *to) {
     fputs("}", to);
 }
 
+/* Prints the profile as JSON. */
 static void print_json(RtCli *c, const Table *t) {
     putchar('{');
     put_profile(c, t, stdout);
@@ -254,6 +261,7 @@ static int bad_page(const RtCli *c, const char *why) {
     return RT_EXIT_FAILED;
 }
 
+/* The text of a file, to be freed; NULL: it cannot be read whole. */
 static char *read_all(const char *path) {
     FILE *f = fopen(path, "r");
     long n = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
@@ -279,6 +287,7 @@ static char *measured_in(char *page, char **end) {
     return *end ? at : NULL;
 }
 
+/* Was the page made for this program? */
 static bool is_of_program(const RtCli *c, const char *page) {
     char print[48];
     snprintf(print, sizeof print, "\"fingerprint\": \"%016llx\"",
@@ -315,6 +324,7 @@ static int write_page(const RtCli *c, const char *page, const char *at, const ch
     return ok ? RT_EXIT_OK : bad_page(c, "cannot be written");
 }
 
+/* Writes the measured times into the page that gnnc --emit=html made (--html). */
 static int measure_page(RtCli *c, const Table *t) {
     char *page = read_all(c->html), *measured = NULL, *rest = NULL;
     size_t n = 0;
@@ -332,6 +342,7 @@ static int measure_page(RtCli *c, const Table *t) {
     return code;
 }
 
+/* Prints the profile, and writes it into the page if one is named. */
 static int print_profile(RtCli *c) {
     int n_steps = gnnc_trainer_n_steps(c->t);
     Table t = {.row = malloc(sizeof *t.row * (size_t)(n_steps > 0 ? n_steps : 1))};

@@ -11,6 +11,8 @@ typedef struct {
     int n, rank;
 } Launched;
 
+/* How many processes the launcher (Open MPI, or one that speaks PMI) started, and which this is; 1
+ * and 0 without one. */
 static Launched launched(void) {
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                            {"PMI_SIZE", "PMI_RANK"}};
@@ -95,6 +97,7 @@ static gnnc_status broadcast(void *user, void *bytes, size_t n_bytes, int from) 
     return c->mpi->processes.broadcast(c->mpi, bytes, n_bytes, from);
 }
 
+/* The exchange of bytes between processes for the trainer: waits first until all have started. */
 static gnnc_status exchange(void *user, const void *const *out, const size_t *n_out,
                             void *const *in, const size_t *n_in) {
     RtCli *c = user;
@@ -102,6 +105,7 @@ static gnnc_status exchange(void *user, const void *const *out, const size_t *n_
     return c->mpi->processes.exchange(c->mpi, out, n_out, in, n_in);
 }
 
+/* Tells the trainer of the other processes. */
 static void introduce(RtCli *c) {
     if (!c->mpi) return;
     c->processes = c->mpi->processes;

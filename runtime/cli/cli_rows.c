@@ -75,6 +75,7 @@ typedef struct {
     int64_t line;
 } Finder;
 
+/* The error of a line of the file with rows. */
 static int bad_line(const Finder *f, const char *why) {
     char text[700];
     snprintf(text, sizeof text, "line %lld%s%s", (long long)f->line, *why == ' ' ? "" : ": ", why);
@@ -97,6 +98,7 @@ static void quote(char to[48], const char *s) {
     snprintf(to + n, 48 - n, "%s'", *s ? ".." : "");
 }
 
+/* The error of a line that names no row of the table. */
 static int bad_number(const Finder *f, const char *s) {
     char said[48], why[256];
     quote(said, s);
@@ -112,6 +114,8 @@ static int bad_number(const Finder *f, const char *s) {
     return bad_line(f, why);
 }
 
+/* Finds the row that a line of n bytes names: by its id with --ids where rows have some, else by
+ * its number. */
 static int find_line(const Finder *f, const char *s, size_t n, int64_t *row) {
     if (strlen(s) != n) return bad_line(f, " holds a NUL byte");
     if (f->c->ids && f->is.has_ids)
@@ -122,6 +126,7 @@ static int find_line(const Finder *f, const char *s, size_t n, int64_t *row) {
 }
 
 /* ---- all lines -------------------------------------------------------------------------- */
+/* Makes room for n more rows; false: no memory. */
 static bool make_room(Finder *f, int64_t n) {
     if (f->r->n + n <= f->room) return true;
     f->room = 2 * (f->r->n + n);

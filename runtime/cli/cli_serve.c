@@ -35,6 +35,7 @@ static bool serves(const RtCli *c, const RtCliRows *r) {
     return c->rows && !links && r->n_lines <= MOST_ROWS && !asks_for_trainer(c);
 }
 
+/* Reads the data into a graph. */
 static gnnc_status open_graph(const RtCli *c, RtCliServed *s) {
     gnnc_status st = gnnc_graph_create(&s->graph);
     if (st == GNNC_OK) st = gnnc_graph_read(s->graph, c->data, 1);
@@ -46,6 +47,7 @@ static gnnc_status open_model(const RtCli *c, RtCliServed *s) {
     return st == GNNC_OK ? gnnc_model_load(s->model, c->weights) : st;
 }
 
+/* Opens a session on the graph; at: the date that is asked about, NULL = none. */
 static gnnc_status open_session(RtCli *c, const char *at, RtCliServed *s) {
     gnnc_status st = gnnc_session_create(&s->session);
     if (st != GNNC_OK) return st;
@@ -82,6 +84,7 @@ static int failed(const RtCli *c, const char *why) {
     return RT_EXIT_FAILED;
 }
 
+/* Predicts the rows that were asked for and writes the predictions. */
 static int write_rows(RtCli *c, RtCliRows *r, RtCliServed *s) {
     gnnc_legend_info is = {.struct_size = sizeof is};
     int code = rt_cli_rows_find(c, r, s->legend);

@@ -17,6 +17,7 @@ sigset_t rt_cli_stop_signals(void) {
     return s;
 }
 
+/* The signal that asks for an end; 0: none came. */
 static int pending_signal(void) {
     sigset_t s = rt_cli_stop_signals();
     int n = sigtimedwait(&s, NULL, &(struct timespec){0, 0});
@@ -46,12 +47,15 @@ static int check_writable(const RtCli *c, const char *path) {
     return RT_EXIT_FAILED;
 }
 
+/* Checks before training that the files for its results can be written. */
 static int check_outputs(const RtCli *c) {
     bool file = !c->default_checkpoint && strcmp(c->checkpoint, "none") != 0;
     if (file && check_writable(c, c->checkpoint) != RT_EXIT_OK) return RT_EXIT_FAILED;
     return c->out ? check_writable(c, c->out) : RT_EXIT_OK;
 }
 
+/* Saves a checkpoint, unless none is wanted. That one cannot be written is an error only where the
+ * user named the file. */
 static int save(RtCli *c) {
     if (!strcmp(c->checkpoint, "none")) return RT_EXIT_OK;
     c->saved = gnnc_trainer_save(c->t, c->checkpoint) == GNNC_OK;
@@ -68,6 +72,7 @@ static void tell_done(const RtCli *c) {
                 c->resume, (long long)done, (long long)all);
 }
 
+/* Says if training ends before the warm-up of the learning rate does. */
 static void tell_warm_up(RtCli *c) {
     long long warm = c->is.has_recipe ? c->recipe.warmup_epochs : 0,
               all = gnnc_trainer_epochs_total(c->t);
@@ -125,6 +130,8 @@ static int epoch_failed(RtCli *c, gnnc_status st) {
     return rt_cli_failed(c);
 }
 
+/* Trains epoch after epoch until all are done, one fails, or a signal asks for an end; saves
+ * checkpoints between. */
 static int run_epochs(RtCli *c) {
     if (rt_cli_dump_begin(c) != RT_EXIT_OK) return RT_EXIT_FAILED;
     gnnc_trainer_set_progress(c->t, hear_step, c);
