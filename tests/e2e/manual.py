@@ -12,7 +12,7 @@ import sys
 
 TOP = sys.argv[1]
 GNNC = TOP + "/build/gnnc"
-SOURCE = {name: open(f"{TOP}/frontend/{name}.c", encoding="utf-8").read() for name in ("cli/cli_options", "import/import_main")}
+SOURCE = {name: open(f"{TOP}/frontend/{name}.c", encoding="utf-8").read() for name in ("cli/cli_options", "import/import_options")}
 
 
 def run(*argv, code=0, **more):
@@ -40,7 +40,7 @@ def tables_are_whole():
     """What the parsers take stands in the tables."""
     assert len(OPTIONS) > 30 and len(IMPORTS) > 20 and len(PASSES) > 20 and len(ALIASES) == 5, (OPTIONS, IMPORTS, PASSES, ALIASES)
     assert COMMANDS == ["check", "fmt", "lsp", "opt", "run", "compare", "import", "partition", "export", "help"], COMMANDS
-    assert set(re.findall(r'"(--[a-z-]+)"', SOURCE["import/import_main"])) == set(IMPORTS) - {"-o"}
+    assert set(re.findall(r'"(--[a-z-]+)"', SOURCE["import/import_options"])) == set(IMPORTS) - {"-o"}
     for option, words in WORDS.items():
         for word in words.split():
             assert "is not a value" not in subprocess.run([GNNC, "no.gnn", f"{option}={word}"], capture_output=True, text=True,
