@@ -374,8 +374,6 @@ static StepCost call_cost(Arena *a, const Plan *p, const PStep *s) {
     return c;
 }
 
-/* The bytes read, gathered and written, and the FLOPs, of a step of the plan, as functions of
- * sizes. */
 StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     switch (s->kind) {
     case PS_KERNEL:
@@ -393,7 +391,6 @@ StepCost cg_step_cost(Arena *a, const Plan *p, const PStep *s) {
     }
 }
 
-/* The cost of a step, divided among the lines of the model that it computes. */
 CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s) {
     CostLines lines = {0};
     StepCost c = s->kind == PS_KERNEL ? kernel_cost(a, s->kernel, &lines) : cg_step_cost(a, p, s);

@@ -28,19 +28,16 @@ static void append_stmt(Scope *s, LStmt *stmt) {
     s->tail = &stmt->next;
 }
 
-/* Whether the scope is open: statements can still be added to it. */
 bool cg_scope_open(const Gen *g, const Scope *s) {
     for (const Scope *c = g->scope; c; c = c->parent)
         if (c == s) return true;
     return false;
 }
 
-/* The scope in which the register is defined. */
 Scope *cg_reg_scope(const Gen *g, const LReg *r) {
     return g->reg_scope.v[r->id];
 }
 
-/* The innermost of the scopes that define n registers; the kernel's own list for n = 0. */
 Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *regs) {
     Scope *innermost = g->root;
     for (int i = 0; i < n; i++) {
@@ -139,7 +136,6 @@ static void drop_dead_values(Gen *g) {
     drop_arguments(g);
 }
 
-/* Completes the kernel: removes what nobody uses and numbers its registers. */
 LKernel *cg_finish_kernel(Gen *g) {
     CTX_HOLDS(g->lo->c, g->scope == g->root, g->k->span);
     g->k->body = g->root->head;
@@ -208,7 +204,6 @@ LReg *cg_const(Gen *g, DType dt, double v) {
     return memoised_constant(g, (ConstMemo){.fn = L_FN_CONST, .dt = dt, .imm = v});
 }
 
-/* The register with the value of a size expression. */
 LReg *cg_size(Gen *g, const Expr *e) {
     return memoised_constant(g, (ConstMemo){.fn = L_FN_SIZE, .dt = DT_I64, .size = e});
 }
@@ -238,7 +233,6 @@ static LStmt *append_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     return st;
 }
 
-/* The register with the element of b at these indices. */
 LReg *cg_load(Gen *g, LBuf *b, LReg *const *idx, const char *hint) {
     return append_load(g, b, idx, hint)->dst;
 }
@@ -269,7 +263,6 @@ void cg_store(Gen *g, LBuf *b, LReg *const *idx, LReg *v) {
     append_write(g, L_STORE, b, idx, v);
 }
 
-/* Appends an accumulation of v into the element of b at these indices, by reduction red. */
 void cg_acc(Gen *g, RedKind red, LBuf *b, LReg *const *idx, LReg *v) {
     append_write(g, L_ACC, b, idx, v)->red = red;
 }
@@ -285,7 +278,6 @@ static LStmt *open_loop(Gen *g, LRangeKind range, const char *hint) {
     return st;
 }
 
-/* Opens a loop over 0 .. extent - 1; returns its variable. */
 LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint) {
     LStmt *st = open_loop(g, LR_EXTENT, hint);
     st->extent = extent;
@@ -302,8 +294,6 @@ LStmt *cg_open_parallel(Gen *g, const Expr *extent, const char *hint, LReg **var
     return st;
 }
 
-/* Opens a loop over the elements (edges) that map m sends to row `at`; returns the element's
- * number. */
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint) {
     LBuf *ptr = cg_arg_map(g, m, LB_MAP_PTR);
     bool sorted = map_is_sorted(m);
@@ -329,7 +319,6 @@ LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *exten
     return st->var;
 }
 
-/* Opens a block that runs only where cond holds. */
 void cg_open_if(Gen *g, LReg *cond) {
     LStmt *st = new_stmt(g, L_IF);
     st->cond = cond;
@@ -471,8 +460,6 @@ LBuf *cg_arg_flat(Gen *g, const Op *op) {
     return b;
 }
 
-/* The argument for scratch buffer buf, such as the partial sums that one kernel hands to the next.
- */
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim) {
     LBuf *b = add_argument(g, LB_VALUE, buf, "partial", dt, rank, dim);
     b->partial = number + 1;
@@ -514,8 +501,6 @@ LBuf *cg_arg_global_ids(Gen *g, Space *s) {
     return b;
 }
 
-/* The argument with the limits of the chunks in which rows of the space are summed; they are fixed
- * so that sums have the same bits everywhere. */
 LBuf *cg_arg_chunk_bounds(Gen *g, Space *s) {
     const Expr *n = expr_const(g->a, RT_SUM_CHUNKS + 1);
     LBuf *b =
@@ -524,8 +509,6 @@ LBuf *cg_arg_chunk_bounds(Gen *g, Space *s) {
     return b;
 }
 
-/* The argument with the two key words of random stream number `stream` (of the counter-based
- * generator). */
 LBuf *cg_arg_rng_key(Gen *g, int stream) {
     const Expr *n = expr_const(g->a, 2);
     LBuf *b = add_argument(g, LB_KEY, cg_key_buf(g->lo, stream),

@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The target with this name; NULL = there is none. */
 const Target *target_find(const char *name) {
     static const Target *const all[] = {
 #define TARGET(id) &target_##id,

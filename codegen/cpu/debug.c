@@ -17,7 +17,6 @@ static void add_module_flag(Cg *g, const char *name, unsigned v) {
     LLVMAddModuleFlag(g->mod, LLVMModuleFlagBehaviorWarning, name, strlen(name), m);
 }
 
-/* Begins the debug information of the module. */
 void cpu_debug_begin(Cg *g) {
     if (!g->opt->debug_info) return;
     g->di_file = NEWN(g->a, LLVMMetadataRef, g->c->sources.n + 1);
@@ -46,8 +45,6 @@ void cpu_debug_kernel(CgFn *f) {
     cpu_debug_at(f, f->k->span);
 }
 
-/* Sets the source position of the instructions that follow. Lines of another file than the kernel's
- * (a layer's) get a scope in that file. */
 void cpu_debug_at(CgFn *f, Span at) {
     Cg *g = f->g;
     if (!g->di || at.line == 0) return;
@@ -58,7 +55,6 @@ void cpu_debug_at(CgFn *f, Span at) {
     LLVMSetCurrentDebugLocation2(g->b, here);
 }
 
-/* Completes the debug information. */
 void cpu_debug_end(Cg *g) {
     if (g->di) LLVMDIBuilderFinalize(g->di);
 }

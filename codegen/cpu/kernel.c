@@ -10,7 +10,6 @@ LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name) {
     return LLVMAppendBasicBlockInContext(f->g->lc, f->fn, name);
 }
 
-/* Reserves aligned stack memory in the entry block. */
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count) {
     LLVMTypeRef type = count == 1 ? t : LLVMArrayType2(t, (uint64_t)count);
     LLVMValueRef at = LLVMBuildAlloca(f->g->entry, type, "");
@@ -37,7 +36,6 @@ static LLVMValueRef select_size(Cg *g, LLVMIntPredicate p, LLVMValueRef x, LLVMV
     return LLVMBuildSelect(g->entry, LLVMBuildICmp(g->entry, p, x, y, ""), x, y, "");
 }
 
-/* Emits the evaluation of a size in the entry block. */
 LLVMValueRef cpu_size(CgFn *f, const Expr *e) {
     Cg *g = f->g;
     if (e->kind == EX_CONST) return cpu_i64(g, e->c);

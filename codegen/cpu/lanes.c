@@ -133,8 +133,6 @@ static void emit_prefix(ExpandedLoop *c, const LStmt *rest) {
     }
 }
 
-/* Emits a loop of n iterations (a small constant) with its scalars in lanes, one iteration per lane
- * (sched.expand). */
 void cpu_expanded_loop(CgFn *f, const LStmt *loop, int64_t n) {
     ExpandedLoop c = {.f = f, .loop = loop, .n_iterations = (int)n, .lanes = loop->sched.expand};
     c.reg = NEWN(f->g->a, CgVal, f->k->n_regs + 1);

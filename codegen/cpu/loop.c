@@ -6,8 +6,6 @@
  * by one.  Each entry is still computed by the same operations. */
 #include "codegen/cpu/cpu.h"
 
-/* Begins a loop for i in [lo, hi) by step. It is tested at the bottom, so that loop-invariant code
- * has a place to go. */
 CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     Cg *g = f->g;
     CgLoop l = {.hi = hi, .step = cpu_i64(g, step)};
@@ -21,7 +19,6 @@ CgLoop cpu_loop_begin(CgFn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step) {
     return l;
 }
 
-/* Ends the loop that cpu_loop_begin() began: increments, tests and branches back. */
 void cpu_loop_end(CgFn *f, CgLoop *l) {
     Cg *g = f->g;
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(g->b);
@@ -80,8 +77,6 @@ void cpu_range(CgFn *f, const LStmt *s, LLVMValueRef *lo, LLVMValueRef *hi) {
 
 /* ---- strips ---------------------------------------------------------------------------- */
 
-/* Stores a register that differs between lanes to a stack slot, from which single lanes can be
- * loaded. */
 void cpu_spill(CgFn *f, const LReg *r, CgSpill *k) {
     Cg *g = f->g;
     k->val = f->reg[r->id];
@@ -189,8 +184,6 @@ static void emit_plain_loop(CgFn *f, const LStmt *s) {
     cpu_entry_loop(f, s, emit_plain_body, NULL);
 }
 
-/* Emits a loop as its schedule says. Inside a vector loop, whose lanes are iterations of that one,
- * loops have no vectors. */
 void cpu_for(CgFn *f, const LStmt *s) {
     const LSched *c = &s->sched;
     int64_t n = 0;

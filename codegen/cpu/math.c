@@ -462,8 +462,6 @@ static V wide_math(Cg *g, OpKind op, V x, V y) {
     return quot(g, one, add(g, one, libm(g, "exp", LLVMBuildFNeg(g->b, x, ""), NULL)));
 }
 
-/* Emits the elementary function of operation `op` on x, and y for powers (else NULL), with element
- * type dt. Types of 16 bits are computed in f32. */
 LLVMValueRef cpu_math(CgFn *f, OpKind op, DType dt, LLVMValueRef x, LLVMValueRef y) {
     Cg *g = f->g;
     if (dt == DT_F64) return wide_math(g, op, x, y);

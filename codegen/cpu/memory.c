@@ -252,8 +252,6 @@ void cpu_cell_flush(CgFn *f, CgCell *c) {
 
 /* ---- statements --------------------------------------------------------------------- */
 
-/* Emits the load s, from a register if a tile keeps the row there; returns the value, converted to
- * the type of the destination. */
 CgVal cpu_load(CgFn *f, const LStmt *s) {
     LLVMValueRef cell = find_cell(f, s->buf);
     if (cell) {
@@ -267,8 +265,6 @@ CgVal cpu_load(CgFn *f, const LStmt *s) {
                    false};
 }
 
-/* Emits the store s, to a register if a tile keeps the row there. Values that are already rounded
- * to the buffer's type are only cut to its bits. */
 void cpu_store(CgFn *f, const LStmt *s) {
     CgVal x = f->reg[s->src->id];
     LLVMValueRef cell = find_cell(f, s->buf);

@@ -30,7 +30,6 @@ static LLVMValueRef emit_position(CgFn *f, const LStmt *s) {
     return LLVMBuildSelect(g->b, over, last, ahead, "");
 }
 
-/* Emits the prefetch of a row that a later entry gathers. */
 void cpu_prefetch(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     LLVMValueRef i = cpu_load_at(f, s->ptr, emit_position(f, s));

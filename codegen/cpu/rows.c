@@ -69,8 +69,6 @@ static const LStmt *group_end(const LStmt *s, bool serial) {
     return s;
 }
 
-/* Emits a parallel loop that takes blocks of rows, one row per lane (sched.rows). Statements that
- * cannot run in lanes are executed row by row. */
 void cpu_rows_in_lanes(CgFn *f, const LStmt *loop) {
     Cg *g = f->g;
     Rows r = {.f = f, .loop = loop};

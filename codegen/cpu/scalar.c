@@ -50,8 +50,6 @@ static LLVMValueRef cast_int(Cg *g, LLVMValueRef v, DType to) {
     return is_bool(v) ? LLVMBuildZExt(g->b, v, t, "") : LLVMBuildIntCast2(g->b, v, t, 1, "");
 }
 
-/* Converts v from element type `from` to element type `to`, in as many lanes. Results of 16 bits
- * are rounded as such, though registers hold them as f32. */
 LLVMValueRef cpu_cast(CgFn *f, LLVMValueRef v, DType from, DType to) {
     Cg *g = f->g;
     if (from == to) return v;
@@ -69,7 +67,6 @@ static LLVMValueRef select_extreme(Cg *g, bool greater, LLVMValueRef x, LLVMValu
     return LLVMBuildSelect(g->b, c, x, y, "");
 }
 
-/* Combines accumulator acc with x as reduction r does: sum (for bools: or), maximum or minimum. */
 LLVMValueRef cpu_combine(CgFn *f, RedKind r, DType dt, LLVMValueRef acc, LLVMValueRef x) {
     Cg *g = f->g;
     (void)dt;
@@ -284,8 +281,6 @@ static CgShape result_shape(CgFn *f, const LStmt *s) {
     return SHAPE_UNIFORM;
 }
 
-/* Emits the scalar function of statement s, once or per lane as its operands require; returns its
- * value. */
 CgVal cpu_let(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     CgVal out = {NULL, result_shape(f, s), false};

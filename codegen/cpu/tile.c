@@ -221,7 +221,6 @@ static Tile begin_tile(CgFn *f, const LStmt *s) {
     return t;
 }
 
-/* Emits a tile: whole tiles, then the rest of the row. */
 void cpu_tile(CgFn *f, const LStmt *s) {
     Cg *g = f->g;
     Tile t = begin_tile(f, s);
@@ -239,8 +238,6 @@ void cpu_tile(CgFn *f, const LStmt *s) {
     emit_unknown_rest(&t, whole, LLVMBuildNSWSub(g->b, width, whole, ""), vectors);
 }
 
-/* Emits an unrolled and jammed loop over attention heads (sched.jam): the accumulator rows of all
- * heads stay in registers while the entries are visited once. */
 void cpu_jammed_loop(CgFn *f, const LStmt *jam) {
     int64_t n = 0, width = 0;
     Tile t = begin_tile(f, loop_jammed_tile(jam));

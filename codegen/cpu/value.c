@@ -78,7 +78,6 @@ LLVMValueRef cpu_broadcast_to_lanes(CgFn *f, CgVal v) {
     return LLVMBuildAdd(g->b, s, cpu_iota(g, LLVMTypeOf(v.v), f->lanes), "");
 }
 
-/* A call of an LLVM intrinsic with overloaded types. */
 LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_over,
                       LLVMValueRef *arg, int n_arg) {
     unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
@@ -87,7 +86,6 @@ LLVMValueRef cpu_call(Cg *g, const char *intrinsic, LLVMTypeRef *over, int n_ove
     return LLVMBuildCall2(g->b, LLVMGlobalGetValueType(fn), fn, arg, (unsigned)n_arg, "");
 }
 
-/* Whether any lane of an i1 vector is set. */
 LLVMValueRef cpu_any_lane(CgFn *f, LLVMValueRef mask) {
     if (f->lanes == 1 || cpu_width(mask) == 1) return mask; /* one for all lanes */
     LLVMTypeRef t = LLVMTypeOf(mask);
@@ -150,7 +148,6 @@ LLVMValueRef cpu_to_mem_exact(Cg *g, DType dt, LLVMValueRef v) {
     return LLVMBuildTrunc(g->b, x, cpu_vector_type(g->i16, w), "");
 }
 
-/* Converts a value to its form in memory. */
 LLVMValueRef cpu_to_mem(Cg *g, DType dt, LLVMValueRef v) {
     int w = cpu_width(v);
     if (dt == DT_I1) return LLVMBuildZExt(g->b, v, cpu_vector_type(g->i8, w), "");

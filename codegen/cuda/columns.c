@@ -130,9 +130,6 @@ static void emit_round_robin_loop(CuFn *f, const LStmt *s) {
     f->first_column = saved_first;
 }
 
-/* Emits a loop over feature columns inside a region. Its thread has one column of the region
- * already, or a pack of neighbouring ones, so no C loop over columns is needed. Sums over columns
- * that the same entry reads are reduced over the lanes at once. */
 void cu_emit_column_loop(CuFn *f, const LStmt *s) {
     int n_outer_aliases = f->alias.n, n_before = f->pending_sums.n;
     if (f->region->one_pass || f->region->round_robin)
@@ -304,8 +301,6 @@ static bool emit_loop_shared_by_ways(CuFn *f, const LStmt *s) {
     return n > 0;
 }
 
-/* Emits the statement `fold`: combines what the threads have summed separately for its buffer, over
- * the threads that its `share` names, and removes these sums from the pending ones. */
 void cu_emit_combine_partials(CuFn *f, const LStmt *s) {
     int n = 0;
     for (int i = 0; i < f->pending_sums.n; i++) {
@@ -443,9 +438,6 @@ static bool reads_column_index(const CuFn *f, const LoopColumns *r, const LStmt 
     return false;
 }
 
-/* Emits the statement `columns`, a region whose loops over feature columns share their range: each
- * lane has one column (or `pack` neighbouring ones), and takes the next where there are more
- * columns than lanes. */
 void cu_emit_column_region(CuFn *f, const LoopColumns *region) {
     int n_outer_aliases = f->alias.n, n_before = f->pending_sums.n;
     const char *lo, *hi, *column = f->reg[region->range->var->id];

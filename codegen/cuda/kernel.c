@@ -83,7 +83,6 @@ static void emit_loop_variables(CuFn *f) {
     }
 }
 
-/* Emits the statements from s on, without `end`. */
 void cu_emit_statements_until(CuFn *f, const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next) cu_emit_statement(f, s);
 }

@@ -8,8 +8,6 @@ static const char *name_bound(CuFn *f, const char *prefix, int id, const char *v
     return name;
 }
 
-/* Texts of the loop's first index (*lo) and of the one after its last (*hi). Bounds that need a
- * load or a division become constants of the emitted code. */
 void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **hi) {
     int id = s->var->id;
     if (s->range == LR_EXTENT) {
@@ -30,8 +28,6 @@ void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **
     *hi = name_bound(f, "end", id, arena_printf(f->a, "gn_min64((%s + 1) * %s, %s)", at, len, n));
 }
 
-/* Emits a loop with its body. start, step: texts of this thread's first offset and stride; NULL =
- * the thread runs all iterations. */
 void cu_emit_loop(CuFn *f, const LStmt *s, const char *start, const char *step) {
     const char *v = f->reg[s->var->id], *lo, *hi;
     cu_loop_bounds_text(f, s, &lo, &hi);
@@ -56,7 +52,6 @@ static void emit_column_region(CuFn *f, const LStmt *s) {
         if (f->team.regions.v[i].stmt == s) cu_emit_column_region(f, &f->team.regions.v[i]);
 }
 
-/* Emits one statement of the loop IR as CUDA C. */
 void cu_emit_statement(CuFn *f, const LStmt *s) {
     switch (s->kind) {
     case L_FOR:

@@ -107,20 +107,16 @@ static void emit_assign_element(CuFn *f, const LStmt *s, const char *value) {
         cu_emit_store_element(f, s->buf, element, value);
 }
 
-/* Emits an L_STORE. */
 void cu_emit_store(CuFn *f, const LStmt *s) {
     emit_assign_element(f, s, f->reg[s->src->id]);
 }
 
-/* Emits an L_ACC: loads the element, combines it with the source by the reduction, and stores it.
- */
 void cu_emit_accumulate(CuFn *f, const LStmt *s) {
     const char *old = cu_load_text(f, s);
     if (strchr(old, ' ')) old = arena_printf(f->a, "(%s)", old);
     emit_assign_element(f, s, cu_combine_text(f, s->red, s->buf->dt, old, f->reg[s->src->id]));
 }
 
-/* Emits the declaration of a local array or scalar, if a statement uses it. */
 void cu_declare_local(CuFn *f, const LBuf *b) {
     if (!f->local_used[b->id]) return;
     int64_t n = cu_elements_without_dim(b, -1);

@@ -10,8 +10,6 @@
  * Buffers begin at multiples of 256 bytes, rows at multiples of the pack: their width is one. */
 #include "codegen/cuda/cuda.h"
 
-/* The number of neighbouring feature columns that one lane has at a time in the region; 1 where the
- * range is not a constant width. */
 int cu_region_pack(const CuFn *f, const LoopColumns *r) {
     return r->range->range == LR_EXTENT ? f->sched.pack : 1;
 }

@@ -12,7 +12,6 @@
  */
 #include "codegen/cuda/cuda.h"
 
-/* Whether the schedule lets several blocks share the entries of a long row. */
 bool cu_splits_rows(const CuFn *f) {
     return f->sched.shared_loop && f->sched.shared_loop->sched.split_entries;
 }
@@ -22,8 +21,6 @@ static const LoopColumns *shared_region(const CuFn *f) {
     return loop_region_of(&f->team, f->sched.shared_loop);
 }
 
-/* Text of how many partial sums one part of a row leaves in scratch memory: columns times
- * accumulators. in_host_code: over the host's table of sizes. */
 const char *cu_partial_size_text(CuFn *f, bool in_host_code) {
     const LBuf *target[LOOP_TARGETS_MAX];
     int n = cu_shared_sums(f, f->sched.shared_loop, target);
@@ -31,23 +28,17 @@ const char *cu_partial_size_text(CuFn *f, bool in_host_code) {
     return in_host_code ? cu_host_size_text(f, n_values) : cu_size_text(f, n_values);
 }
 
-/* Text of the index of partial sum number `target`, at a column, among those that one part leaves.
- */
 const char *cu_partial_index_text(CuFn *f, int target, const char *column) {
     const Expr *offset = expr_mul(f->a, shared_region(f)->range->extent, expr_const(f->a, target));
     return target ? arena_printf(f->a, "%s + %s", cu_size_text(f, offset), column) : column;
 }
 
-/* Text of the element of scratch memory that holds this partial sum for part number `slot`. */
 const char *cu_partial_element_text(CuFn *f, int target, const char *slot, const char *column) {
     return arena_printf(f->a, "gn_room[%s * (%s) + %s]", slot, cu_partial_size_text(f, false),
                         cu_partial_index_text(f, target, column));
 }
 
 /* ---- the kernel that makes them --------------------------------------------------------- */
-/* Emits the kernel NAME_parts, in which each block takes one part of all entries, of equal size,
- * and runs the code of a row on it. Its sums go to scratch memory where the row is longer than a
- * part. */
 void cu_emit_parts_kernel(CuFn *f) {
     const char *lanes = cu_lanes_text(f);
     f->in_parts_kernel = true;

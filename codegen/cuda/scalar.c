@@ -12,14 +12,12 @@ static const char *argument_text(CuFn *f, const LStmt *s, int i) {
     return f->reg[s->arg[i]->id];
 }
 
-/* Text of x rounded to a 16-bit type, in f32; of other types x itself. */
 const char *cu_rounded_text(Arena *a, DType dt, const char *x) {
     if (dt == DT_F16) return arena_printf(a, "gn_round_f16(%s)", x);
     if (dt == DT_BF16) return arena_printf(a, "gn_round_bf16(%s)", x);
     return x;
 }
 
-/* Text of accumulator `acc` combined with x by reduction r. */
 const char *cu_combine_text(CuFn *f, RedKind r, DType dt, const char *acc, const char *x) {
     if (r == RED_MAX) return arena_printf(f->a, "%s > %s ? %s : %s", x, acc, x, acc);
     if (r == RED_MIN) return arena_printf(f->a, "%s < %s ? %s : %s", x, acc, x, acc);
@@ -124,7 +122,6 @@ static const char *random_text(CuFn *f, const LStmt *s) {
                         argument_text(f, s, 1), argument_text(f, s, 2), argument_text(f, s, 3));
 }
 
-/* Text of the right-hand side of an L_LET. */
 const char *cu_let_text(CuFn *f, const LStmt *s) {
     static const char *const index_operator[] = {
         [L_FN_IADD] = "+", [L_FN_ISUB] = "-", [L_FN_IMUL] = "*", [L_FN_IDIV] = "/",

@@ -82,8 +82,6 @@ const char *cu_literal_text(Arena *a, DType dt, double v) {
     return float_literal(a, v, dt == DT_F64);
 }
 
-/* A C literal of the identity of reduction r: 0, or the extreme value (as cg_identity() of the loop
- * IR). */
 const char *cu_identity_text(Arena *a, RedKind r, DType dt) {
     bool max = r == RED_MAX;
     if (r == RED_SUM || dt == DT_I1) return cu_literal_text(a, dt, r == RED_MIN);

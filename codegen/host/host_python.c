@@ -65,8 +65,6 @@ static void put_usage(Host *h, const char *package, bool rows) {
                                        : "rows = s.predict([1, 2, 3])");
 }
 
-/* The docstring of the model's Python package k, as Python source: what the model is, an example,
- * its inputs and results. */
 const char *host_python_doc(Ctx *c, const Plan *p, const HostPackage *k) {
     Host h = new_host(c, p), text = new_host(c, p);
     host_title(&text);
@@ -130,8 +128,6 @@ static void put_constant(Host *h, const char *name, const char *type, const char
     host_puts(h, "\n");
 }
 
-/* The text of _facts.py, which tells the package's support code about the model: its names, and the
- * tables of its data. */
 const char *host_python_facts(Ctx *c, const Plan *p, const HostPackage *k) {
     static const char columns[] = "Dict[str, Dict[str, str]]";
     Host h = new_host(c, p);

@@ -138,8 +138,6 @@ static void print_range(StrBuf *b, const LStmt *s) {
     }
 }
 
-/* Prints the maps by whose numbers of entries per row the parallel loop is divided among threads.
- */
 void loop_balance_print(StrBuf *b, const MapList *maps) {
     for (int i = 0; i < maps->n; i++) {
         sb_puts(b, i ? ", " : " balanced ");

@@ -98,8 +98,6 @@ static bool is_behind(const LStmt *s, const void *what) {
     return s->kind == L_FOR && s->range == LR_BEHIND;
 }
 
-/* Whether the kernel writes padding rows, which a device has behind a batch's own where sizes are
- * rounded. */
 bool loop_is_behind(const LKernel *k) {
     for (int i = 0; i < k->stages.n; i++)
         if (loop_find(k->stages.v[i]->body, is_behind, NULL)) return true;
@@ -107,7 +105,6 @@ bool loop_is_behind(const LKernel *k) {
 }
 
 /* ---- order ------------------------------------------------------------------------- */
-/* Whether the statement, or one in its body, reads register r. */
 bool loop_reads(const LStmt *s, const LReg *r) {
     if (s->src == r || s->cond == r || s->at == r) return true;
     for (int i = 0; i < s->n_arg; i++)

@@ -33,7 +33,6 @@ int loop_shared_entry_loops(const LoopTeam *t, const LStmt **out) {
     return n;
 }
 
-/* The first loop over a row's entries that the ways of a team share; NULL = there is none. */
 LStmt *loop_first_shared_loop(const LoopTeam *t) {
     for (int i = 0; i < t->regions.n; i++)
         for (LStmt *s = t->regions.v[i].stmt->body; s; s = s->next)

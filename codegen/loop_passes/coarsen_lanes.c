@@ -12,9 +12,6 @@
 
 enum { PACK_BYTES = 16 };
 
-/* Whether the access can load or store n neighbouring columns of a row at once: its last index is
- * the column, the row's width is a multiple of n, and n elements are at most 16 bytes. A packed
- * store comes last in the loop, so no other access may be to its buffer. */
 bool loop_is_packed(const LStmt *s, const LStmt *loop, int n) {
     const LBuf *b = s->buf;
     bool is_candidate = s->kind == L_LOAD ? !b->written : s->kind == L_STORE;
@@ -79,13 +76,10 @@ static bool fits_one_column(const LoopTeam *t) {
     return true;
 }
 
-/* How many neighbouring columns each lane (or elements each thread) of the kernel has; at least 1.
- */
 int loop_pack(const LKernel *k) {
     return k->threads.pack ? k->threads.pack : 1;
 }
 
-/* Whether lanes can have n neighbouring columns each. */
 bool loop_may_have_pack(const LoopTeam *t, int n) {
     return n > 1 ? t->k->threads.kind == LT_TEAM && !pack_fault(t, n) : fits_one_column(t);
 }
@@ -99,8 +93,6 @@ static int choose_pack(const LoopTeam *t) {
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
-/* Whether the iterations of the region are divided over all threads of the team, rather than over
- * its lanes. */
 bool loop_goes_to_all_threads(const LoopTeam *t, const LoopColumns *r) {
     bool has_lane_region = false;
     for (int i = 0; i < t->regions.n; i++)

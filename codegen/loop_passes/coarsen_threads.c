@@ -34,8 +34,6 @@ static void mark_used(bool *needed, const LStmt *s) {
     if (loop_has_body(s)) mark_used(needed, s->body);
 }
 
-/* Whether each thread accesses the buffer at the element with the thread's own number: the loop
- * variables of the nest are its indices, in order, and its dimensions are as long as the loops. */
 bool loop_is_at_own_element(const LoopNest *nest, const LStmt *s) {
     const LBuf *b = s->buf;
     int dim = 0;
@@ -85,8 +83,6 @@ static void record_accesses(LoopElements *e, const LStmt *s, const LStmt *end, b
     }
 }
 
-/* Whether a thread loads and stores its neighbouring elements of the buffer at once, as a pack: all
- * accesses are at its own elements, and one of them is unconditional. */
 bool loop_is_packed_buffer(const LoopStream *s) {
     return s->only_own && s->unconditional;
 }
@@ -96,8 +92,6 @@ static const LStmt *next_inner_loop(const LoopNest *nest, int i) {
     return i + 1 < nest->n ? nest->loop[i + 1] : NULL;
 }
 
-/* Finds the buffers that each thread accesses at its own element. Such accesses are contiguous over
- * threads, so a thread that has several neighbouring elements can load and store them at once. */
 LoopElements loop_find_packable(Arena *a, const LKernel *k, const LoopNest *nest) {
     LoopElements found = {.a = a, .nest = nest, .no_inner_loops = true};
     found.used = NEWN(a, bool, k->n_regs + 1);
@@ -135,7 +129,6 @@ int loop_max_pack(const LoopElements *e, int max_pack) {
     return n_elements < pack ? 1 : pack;
 }
 
-/* The parallel loop and the loops collapsed with it, outermost first. */
 LoopNest loop_collapsed_nest(const LKernel *k) {
     LoopNest nest = {{loop_parallel(k)}, 0};
     for (const LStmt *l = nest.loop[0]; l && nest.n <= LOOP_COLLAPSE_MAX;) {

@@ -7,7 +7,6 @@
 #include "codegen/loop_passes/team.h"
 
 /* ---- ranges and registers ---------------------------------------------------------- */
-/* Whether the lanes of a team can hold all feature columns of the loop's range at the same time. */
 bool loop_fits_lanes_at_once(const LoopTeam *t, const LStmt *range) {
     int64_t n;
     return range->range == LR_EXTENT && expr_is_const(range->extent, &n) &&
@@ -32,21 +31,15 @@ static bool body_only_sums(const LoopTeam *t, const LStmt *s, const LStmt *entry
     return true;
 }
 
-/* Whether only sums leave a loop over the entries of a segment, so that entries can be divided
- * among all threads like columns. A loop over feature columns inside it is run by each thread
- * alone, unless the lanes could hold all columns. */
 bool loop_only_sums_leave(const LoopTeam *t, const LStmt *loop) {
     return body_only_sums(t, loop->body, loop->body);
 }
 
-/* Whether the loop's iterations are divided among lanes or among all threads of a team: a vector
- * loop (over feature columns), or a loop over entries marked `by team`. */
 bool loop_is_columns(const LStmt *s) {
     if (s->kind != L_FOR || s->sched.parallel) return false;
     return s->sched.vector || (s->range == LR_SEGMENT && s->sched.share == LS_TEAM);
 }
 
-/* Whether two loops run over the same index range. */
 bool loop_same_range(const LStmt *x, const LStmt *y) {
     if (x->range != y->range) return false;
     if (x->range == LR_EXTENT) return expr_eq(x->extent, y->extent);
@@ -54,8 +47,6 @@ bool loop_same_range(const LStmt *x, const LStmt *y) {
     return x->at == y->at && expr_eq(x->extent, y->extent) && expr_eq(x->n_chunks, y->n_chunks);
 }
 
-/* How index r depends on the loop's variable: equal to it, or it plus or minus a register that is
- * constant in the loop. .ok = false otherwise. */
 LoopDistance loop_column_distance(const LStmt *loop, const LReg *r) {
     if (r == loop->var) return (LoopDistance){true, L_FN_OP, NULL};
     const LStmt *definition = r->def;
@@ -86,8 +77,6 @@ static bool is_declared_in_list(const LoopColumns *r, const LBuf *b) {
     return false;
 }
 
-/* Whether b is a local array declared in the region: each lane holds the elements of its own
- * columns in registers. */
 bool loop_is_column_array(const LoopColumns *r, const LBuf *b) {
     return b->kind == LB_LOCAL && b->rank >= 1 && is_declared_in_list(r, b);
 }
@@ -105,7 +94,6 @@ static bool has_one_column_index(const LStmt *s, const LStmt *loop) {
     return n_following == 1;
 }
 
-/* Whether s is a statement of the region, or nested in one. */
 bool loop_region_has(const LoopColumns *r, const LStmt *s) {
     for (const LStmt *at = r->first; at != r->end; at = at->next) {
         if (at == s || (loop_has_body(at) && loop_has(at->body, s))) return true;
@@ -113,7 +101,6 @@ bool loop_region_has(const LoopColumns *r, const LStmt *s) {
     return false;
 }
 
-/* Whether the local b is declared inside a loop of the region, so that each entry has its own. */
 bool loop_is_declared_inside(const LoopColumns *r, const LBuf *b) {
     for (const LStmt *s = r->first; s != r->end; s = s->next) {
         if (loop_has_body(s) && loop_declares(s->body, b)) return true;
@@ -121,7 +108,6 @@ bool loop_is_declared_inside(const LoopColumns *r, const LBuf *b) {
     return false;
 }
 
-/* Whether an index of the access depends on the loop's variable. */
 bool loop_follows_column(const LStmt *s, const LStmt *loop) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return true;
@@ -218,7 +204,6 @@ static bool is_dot_product_loop(const LoopColumns *r, const LStmt *loop) {
     return false;
 }
 
-/* Whether lanes take the loop's columns round robin, since they do not hold all of them at once. */
 bool loop_is_round_robin(const LoopColumns *r, const LStmt *loop) {
     if (!r->round_robin) return false;
     return !loop_same_range(loop, r->range) || (!r->one_pass && is_dot_product_loop(r, loop));
@@ -311,8 +296,6 @@ static bool arrays_end_here(const LoopColumns *r) {
     return true;
 }
 
-/* Fills in the range and properties of the region r->first .. r->end; false: one of its statements
- * cannot be in a region. */
 bool loop_check_region(const LoopTeam *t, LoopColumns *r) {
     RegionCheck check = {.t = t, .of = *r};
     check.of.one_pass = check.of.round_robin = false;
@@ -321,7 +304,6 @@ bool loop_check_region(const LoopTeam *t, LoopColumns *r) {
     return true;
 }
 
-/* Finds the longest region that begins at statement s; false: there is none. */
 bool loop_find_region(const LoopTeam *t, const LStmt *s, LoopColumns *out) {
     bool found = false;
     bool may_begin =

@@ -9,20 +9,16 @@ static const Pass *const passes[] = {
 #undef LOOP_PASS
 };
 
-/* Pass number i over loops, in the order of passes.def; NULL after the last one. */
 const Pass *loop_pass_at(int i) {
     return i < (int)COUNT(passes) ? passes[i] : NULL;
 }
 
-/* The pass over loops with this name; NULL = there is none. */
 const Pass *loop_pass_find(const char *name) {
     for (size_t i = 0; i < COUNT(passes); i++)
         if (strcmp(passes[i]->name, name) == 0) return passes[i];
     return NULL;
 }
 
-/* A state for passes over one kernel of the plan, with a copy of the kernel (or of its stages) for
- * them to change. */
 Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMachine *machine,
                       const LKernel *k) {
     Loops l = {.c = c, .a = c->a, .m = m, .on = on, .machine = *machine, .columns = on->columns};
@@ -98,8 +94,6 @@ static bool run_passes(Loops *l, const char *names, const PassOptions *given,
     return ok;
 }
 
-/* Runs a comma-separated list of passes over one kernel, each followed by loop_verify(). False
- * after diagnostics. */
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o) {
     return run_passes(l, names, o, NULL);
 }
@@ -117,14 +111,11 @@ static int optional_runs_before(const Plan *p, const LKernel *k, Arena *a, const
     return p->n_optional_runs + kernel * per_kernel;
 }
 
-/* The names of the passes that the target runs on each kernel, in order; "" where the plan's
- * kernels are scheduled already. */
 const char *loop_pass_names(const Plan *p, const Target *on) {
     if (p->loop_passes) return p->loop_passes;
     return p->scheduled_for || !on->loop_passes ? "" : on->loop_passes;
 }
 
-/* Finds the processor that the options name, where the target has one. False after diagnostics. */
 bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *out) {
     *out = (TargetMachine){0};
     return !on->find_machine || on->find_machine(c, o, out);
@@ -140,7 +131,6 @@ bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine 
     return run_passes(out, names, p->loop_options, &progress);
 }
 
-/* Runs the loop passes on copies of all kernels only to collect their remarks in `to`. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o,
                        StrBuf *to) {
     PassOptions options = p->loop_options ? *p->loop_options : (PassOptions){0};
@@ -171,8 +161,6 @@ static void drop_padding_kernels(Plan *p) {
     p->kernels.n = n_left;
 }
 
-/* Replaces each kernel of the plan by what the target's loop passes make of it. The plan is then
- * for that target alone. False after diagnostics. */
 bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o) {
     TargetMachine machine;
     if (!loop_pass_machine(c, on, o, &machine)) return false;

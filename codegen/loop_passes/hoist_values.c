@@ -11,8 +11,6 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Whether values that do not depend on the column stand in the list of a region that lanes run
- * through several times: they would be computed again each time. */
 bool loop_has_values(const LoopColumns *r) {
     for (const LStmt *s = r->first; s != r->end && !r->one_pass; s = s->next)
         if (loop_is_value(s)) return true;

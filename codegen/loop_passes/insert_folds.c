@@ -12,8 +12,6 @@
 #include "codegen/loop_passes/team.h"
 #include "passes/rewrite.h"
 
-/* Whether the accumulation s, in the body of the column loop, adds all columns into one element:
- * lanes then hold partial sums. */
 bool loop_reduces_columns(const LStmt *s, const LStmt *loop) {
     if (s->kind != L_ACC || !loop || loop_declares(loop->body, s->buf)) return false;
     return s->buf->kind == LB_LOCAL ? s->buf->rank == 0 : !loop_follows_column(s, loop);
@@ -82,7 +80,6 @@ static void add_way_reductions(ReductionList *list, const LoopColumns *r) {
     }
 }
 
-/* All places where partial sums of several threads must be combined, in the order of the text. */
 LoopFolds loop_required_folds(const LoopTeam *t) {
     ReductionList list = {.t = t};
     for (int i = 0; i < t->regions.n; i++) {
@@ -95,7 +92,6 @@ LoopFolds loop_required_folds(const LoopTeam *t) {
     return list.to;
 }
 
-/* Whether the `fold` statements that follow s are exactly the required ones. */
 bool loop_has_required_folds(const LoopFolds *all, const LStmt *s) {
     const LStmt *next = s->next;
     for (int i = 0; i < all->n; i++) {

@@ -85,15 +85,11 @@ static bool visit_list(Varying *analysis, const LStmt *s) {
     return true;
 }
 
-/* Finds the registers that differ between the lanes of the loop, from those marked in varies[]
- * already (a varying analysis, as of SPMD compilers); false: s or a statement after it cannot run
- * in lanes. */
 bool loop_find_varying(const LStmt *loop, const LStmt *s, bool *varies) {
     Varying analysis = {varies, loop};
     return visit_list(&analysis, s);
 }
 
-/* Whether the loop's iterations can run side by side in vector lanes. */
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
     bool *varies = NEWN(a, bool, (size_t)k->n_regs + 1);
     varies[loop->var->id] = true;
@@ -108,7 +104,6 @@ bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s) {
     return true;
 }
 
-/* Whether s, a statement after it, or one inside of these writes the buffer. */
 bool loop_writes(const LStmt *s, const LBuf *buf) {
     for (; s; s = s->next) {
         if ((s->kind == L_STORE || s->kind == L_ACC) && s->buf == buf) return true;
@@ -117,15 +112,12 @@ bool loop_writes(const LStmt *s, const LBuf *buf) {
     return false;
 }
 
-/* Whether the statement is a scalar function of many instructions, such as exp or a random number.
- */
 bool loop_is_heavy(const LStmt *s) {
     if (s->kind != L_LET) return false;
     if (s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM) return true;
     return s->fn == L_FN_OP && op_cost(s->op) > 1;
 }
 
-/* Whether one of the statements s .. end, not those inside of them, is such a heavy function. */
 bool loop_has_heavy(const LStmt *s, const LStmt *end) {
     for (; s != end; s = s->next)
         if (loop_is_heavy(s)) return true;
@@ -148,7 +140,6 @@ const LStmt *loop_end_of_prefix(const LStmt *loop, bool with_local_arrays) {
     return NULL;
 }
 
-/* Whether the local b is declared in the loop's own list. */
 bool loop_declares_directly(const LStmt *loop, const LBuf *b) {
     for (const LStmt *s = loop->body; s; s = s->next)
         if (s->kind == L_LOCAL && s->buf == b) return true;
@@ -209,8 +200,6 @@ static bool fits_a_vector(const LStmt *s, int lanes) {
     return loop_is_unrolled_fully(s, &n) && n >= 2 && n <= lanes;
 }
 
-/* Why the scalars of loop s cannot be computed with one iteration per lane, in words; NULL: they
- * can. */
 const char *loop_expand_fault(const LStmt *s, int lanes) {
     if (!fits_a_vector(s, lanes)) return "there are more of them than lanes";
     if (!body_is_independent(s, s->body)) return "iterations share what they write";
@@ -328,8 +317,6 @@ static bool locals_are_whole_rows(const LKernel *k, const LStmt *s) {
     return true;
 }
 
-/* Why loop s and the vector loop in it cannot be run as one loop over whole vectors, in words;
- * NULL: they can. */
 const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
     const LStmt *inner = loop_flat_row(s);
     int64_t n_rows, row_length;

@@ -24,8 +24,6 @@ static bool fills_all_lanes(const LoopTeam *t, const LoopColumns *r) {
     return loop_extent(r->range, &n) && lanes && n % (lanes * loop_pack(t->k)) == 0;
 }
 
-/* Why lanes without a column need not run the statements of the region, in words; NULL: they must,
- * since other lanes exchange values with them. */
 const char *loop_mask_fault(const LoopTeam *t, const LoopColumns *r) {
     if (r->all_threads) return "threads of a team take them one by one";
     if (!r->one_pass && !r->round_robin && !has_shared_entries(t, r))

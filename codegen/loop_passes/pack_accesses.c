@@ -94,8 +94,6 @@ static ThreadPacks find_thread_packs(Arena *a, const LKernel *k, bool mark) {
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
-/* An access whose mark `pack` in the text is wrong; NULL = there is none. t: the team that runs the
- * kernel, or NULL for single threads. */
 const LStmt *loop_unpackable(Arena *a, const LKernel *k, const LoopTeam *t) {
     if (t) return find_lane_packs(t, false).bad;
     return find_thread_packs(a, k, false).bad;

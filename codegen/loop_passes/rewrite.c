@@ -2,8 +2,6 @@
 #include "codegen/loop_passes/loops.h"
 #include "passes/rewrite.h"
 
-/* The kernel's parallel loop, if nothing but value definitions stands beside it; NULL = there is
- * none. */
 LStmt *loop_parallel(const LKernel *k) {
     LStmt *after_values = k->body;
     while (after_values && loop_is_value(after_values)) after_values = after_values->next;
@@ -13,14 +11,11 @@ LStmt *loop_parallel(const LKernel *k) {
                : NULL;
 }
 
-/* The loop that ends the list and is part of the parallel loop's index; NULL = there is none. */
 LStmt *loop_collapsed(LStmt *s) {
     while (s && loop_is_value(s)) s = s->next;
     return s && s->kind == L_FOR && s->sched.collapse && !s->next ? s : NULL;
 }
 
-/* The list of statements inside the parallel loop and the loops collapsed with it; NULL = there is
- * no parallel loop. */
 LStmt **loop_row_list(LKernel *k) {
     LStmt *loop = loop_parallel(k);
     if (!loop) return NULL;
@@ -28,7 +23,6 @@ LStmt **loop_row_list(LKernel *k) {
     return &loop->body;
 }
 
-/* Whether the extent is 1. */
 bool loop_is_unit_extent(const Expr *e) {
     int64_t n;
     return expr_is_const(e, &n) && n == 1;
@@ -39,7 +33,6 @@ bool loop_extent(const LStmt *s, int64_t *n) {
     return s->kind == L_FOR && s->range == LR_EXTENT && expr_is_const(s->extent, n);
 }
 
-/* The loop's range for remarks: "8", "F", "entries of ptr". */
 const char *loop_range_text(Arena *a, const LStmt *s) {
     StrBuf text = sb_new(a);
     if (s->range == LR_SEGMENT) return arena_printf(a, "entries of %s", s->ptr->name);
@@ -47,7 +40,6 @@ const char *loop_range_text(Arena *a, const LStmt *s) {
     return s->range == LR_CHUNK ? arena_printf(a, "a part of %s", text.s) : text.s;
 }
 
-/* Replaces register `from` by `to` in s, the statements after it and their bodies. */
 void loop_replace_register(LStmt *s, const LReg *from, LReg *to) {
     for (; s; s = s->next) {
         if (s->src == from) s->src = to;
@@ -61,14 +53,12 @@ void loop_replace_register(LStmt *s, const LReg *from, LReg *to) {
     }
 }
 
-/* A new register of the kernel. */
 LReg *loop_new_register(Arena *a, LKernel *k, DType dt, const char *hint, const LStmt *def) {
     LReg *r = NEW(a, LReg);
     *r = (LReg){.id = k->n_regs++, .dt = dt, .hint = hint, .def = def};
     return r;
 }
 
-/* Replaces the loop at *at by its body; returns the place after the body. */
 LStmt **loop_replace_by_body(LStmt **at) {
     LStmt *after = (*at)->next;
     *at = (*at)->body;
@@ -129,8 +119,6 @@ static int count_serial_loops(const LStmt *s) {
     return n;
 }
 
-/* How many loops over a row's entries are not divided among threads; schedules with fewer are
- * better. */
 int loop_count_serial_entry_loops(const LKernel *k) {
     const LStmt *s = loop_parallel(k);
     return s ? count_serial_loops(s->body) : 0;
@@ -145,7 +133,6 @@ static void renumber_list(LStmt *s, int *next) {
     }
 }
 
-/* Numbers the kernel's registers in the order of the text. */
 void loop_renumber_registers(LKernel *k) {
     k->n_regs = 0;
     renumber_list(k->body, &k->n_regs);
@@ -160,8 +147,6 @@ static bool has_chunk_of(const LStmt *s, const LReg *row) {
     return false;
 }
 
-/* Whether the parallel loop runs over the chunks of a long sum; there are so few that each may have
- * a block of threads. */
 bool loop_sums_chunks(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
@@ -173,8 +158,6 @@ bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     return true;
 }
 
-/* Writes the remark of a pass on kernel k: what it has done, or, where `done` is NULL, why it did
- * nothing. */
 void loop_remark(PassCtx *p, const LKernel *k, const char *pass, const char *done,
                  const char *why_not) {
     (done ? pass_remark : pass_declined)(p, k->span, pass, "%s: %s", k->name,

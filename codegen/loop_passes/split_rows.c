@@ -45,14 +45,12 @@ static bool is_repeatable(const LStmt *s, const LStmt *end, const LStmt *columns
     return true;
 }
 
-/* The region of feature columns that contains statement s; NULL = none does. */
 const LoopColumns *loop_region_of(const LoopTeam *t, const LStmt *s) {
     for (int i = 0; i < t->regions.n; i++)
         if (loop_region_has(&t->regions.v[i], s)) return &t->regions.v[i];
     return NULL;
 }
 
-/* Why several blocks cannot share the entries of loop s in long rows, in words; NULL: they can. */
 const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     const LStmt *row = loop_parallel(t->k);
     const LBuf *target[LOOP_TARGETS_MAX];
@@ -78,7 +76,6 @@ const char *loop_split_fault(const LoopTeam *t, const LStmt *s) {
     return n_sums > 0 ? NULL : "they add up nothing";
 }
 
-/* Whether several blocks can share the entries of loop s in long rows. */
 bool loop_may_split(const LoopTeam *t, const LStmt *s) {
     return !loop_split_fault(t, s);
 }

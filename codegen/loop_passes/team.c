@@ -127,8 +127,6 @@ static bool same_distance(const LoopAccess *x, const LoopAccess *y) {
            x->distance.offset == y->distance.offset && loop_same_range(x->loop, y->loop);
 }
 
-/* The number of the last region that writes buffer b, if only regions of the row's own list write
- * it; -1 = there is none. */
 int loop_last_writing_region(const LoopTeam *t, const LBuf *b) {
     int last = -1;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -145,8 +143,6 @@ static bool is_behind_barrier(const LoopTeam *t, const LoopAccess *a, int region
     return !t->needs_barriers || a->barriers > t->regions.v[region].barriers;
 }
 
-/* Whether the access is a load that a barrier separates from all writes to its buffer: it cannot
- * race. */
 bool loop_is_after_barrier(const LoopTeam *t, const LoopAccess *a) {
     if (a->s->kind != L_LOAD || a->s->buf->kind == LB_LOCAL) return false;
     int last_write = loop_last_writing_region(t, a->s->buf);
@@ -158,8 +154,6 @@ bool loop_is_after_barrier(const LoopTeam *t, const LoopAccess *a) {
     return false;
 }
 
-/* Whether buffer b is accessed only outside regions and in the row's own list, all loads before the
- * first write. */
 bool loop_is_read_before_written(const LoopTeam *t, const LBuf *b) {
     bool written = false;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -236,8 +230,6 @@ static bool array_is_lane_private(const LoopTeam *t, const LBuf *b) {
     return true;
 }
 
-/* Whether lanes have elements of their own in memory. Regions must then give a column to the same
- * lane, not to any thread of the team. */
 bool loop_has_lane_private_elements(const LoopTeam *t) {
     bool lane_private = false;
     for (int i = 0; i < t->k->bufs.n; i++)
@@ -277,8 +269,6 @@ static bool is_defined_in_loops(const LoopColumns *c, const LReg *r) {
     return false;
 }
 
-/* Why a lane does not have exactly one element of buffer b, within one region, in words; NULL: it
- * has. */
 const char *loop_one_element_fault(const LoopTeam *t, const LBuf *b) {
     const LoopAccess *first = NULL;
     for (int i = 0; i < t->accesses.n; i++) {
@@ -298,7 +288,6 @@ const char *loop_one_element_fault(const LoopTeam *t, const LBuf *b) {
     return first ? NULL : "nothing reaches it before a barrier";
 }
 
-/* Whether each lane has exactly one element of buffer b, within one region. */
 bool loop_is_one_element_per_lane(const LoopTeam *t, const LBuf *b) {
     return !loop_one_element_fault(t, b);
 }
@@ -321,13 +310,10 @@ static bool is_loaded_unsynchronised(const LoopTeam *t, const LBuf *b) {
     return false;
 }
 
-/* Whether the earlier value of an element of b is needed when it is written: b is accumulated into,
- * or loaded. */
 bool loop_is_read_or_accumulated(const LoopTeam *t, const LBuf *b) {
     return is_accumulated(t, b) || is_loaded_unsynchronised(t, b);
 }
 
-/* Whether the region holds the row of b in registers. */
 bool loop_is_promoted(const LStmt *columns, const LBuf *b) {
     for (int i = 0; i < columns->promoted.n; i++)
         if (columns->promoted.v[i] == b) return true;
@@ -441,8 +427,6 @@ static const char *effect_text(const LoopTeam *t, const LStmt *s) {
     return arena_printf(t->a, "they add to %s, which is in no register of its own", name);
 }
 
-/* Why the ways of a team cannot share the entries of loop s with partial sums of their own, in
- * words; NULL: they can, and *n accumulators are in `target`. */
 const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **target, int *n) {
     EntryLoop loop = {.t = t, .body = s->body, .run = -1, .target = target};
     if (s->kind != L_FOR || loop_is_columns(s)) return "it is a loop over columns";
@@ -460,8 +444,6 @@ const char *loop_private_fault(const LoopTeam *t, const LStmt *s, const LBuf **t
     return loop.n ? NULL : "they add up nothing";
 }
 
-/* Fills `target` with the accumulators of a loop whose entries the ways of a team can share;
- * returns how many, 0 = they cannot share it. */
 int loop_private_sums(const LoopTeam *t, const LStmt *s, const LBuf **target) {
     int n = 0;
     return loop_private_fault(t, s, target, &n) ? 0 : n;
@@ -529,8 +511,6 @@ static void check_folds(LoopTeam *t, const LoopFolds *all, const LStmt *s) {
     }
 }
 
-/* Whether the kernel's threads do not race, share loops legally and combine all partial sums; else
- * t->fault says why. */
 bool loop_team_is_race_free(LoopTeam *t) {
     if (!t->fault) check_promoted(t);
     if (!t->fault) check_shares(t, t->k->body, NULL, false);

@@ -13,7 +13,6 @@ bool loop_tile_refuse(LoopTile *t, const char *why) {
 }
 
 /* ---- what belongs together ----------------------------------------------------------- */
-/* Whether s is a vector loop over `width` columns. */
 bool loop_is_vector_loop_over(const LStmt *s, const Expr *width) {
     return s->kind == L_FOR && s->sched.vector && !s->sched.parallel && s->range == LR_EXTENT &&
            expr_eq(s->extent, width);
@@ -221,8 +220,6 @@ static bool check_entries(const LStmt *s, const LStmt *jam) {
     return true;
 }
 
-/* Whether the statement `tile`, which stands alone or ends the loop over heads `jam`, is legal as
- * the text has it. */
 bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     LoopTile check = {.k = k, .width = tile->extent, .jam = jam, .lanes = tile->lanes};
     for (LStmt *s = tile->body; s; s = s->next) {
@@ -240,8 +237,6 @@ bool loop_may_tile(const LKernel *k, const LStmt *tile, const LStmt *jam) {
     return true;
 }
 
-/* The tile that ends the loop over heads, if only arrays are declared before it; NULL = there is
- * none. */
 const LStmt *loop_jammed_tile(const LStmt *jam) {
     const LStmt *s = jam->body;
     while (s && s->kind == L_LOCAL) s = s->next;

@@ -117,7 +117,6 @@ static bool runs_row_by_row(const LStmt *loop, const LStmt *s) {
     return finishes_row && !has_sum(s->body) && !loop_has_heavy(s->body, NULL);
 }
 
-/* Whether the text says that the statement is run for one row after the other. */
 bool loop_is_serial(const LStmt *s) {
     if (s->kind == L_LOCAL) return !is_scalar_local(s->buf);
     return s->kind == L_TILE || (s->kind == L_FOR && s->sched.serial);

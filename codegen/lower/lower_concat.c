@@ -107,8 +107,6 @@ static void lower_in_kernels(Lower *lo, const Op *op, const Operands *p) {
     }
 }
 
-/* Lowers a concatenation, with nested ones along the same dimension: to one kernel if columns are
- * joined, to several if rows are. */
 void cg_lower_concat(Lower *lo, const Op *op) {
     Operands p = {0};
     collect_operands(lo, op, NULL, &p);

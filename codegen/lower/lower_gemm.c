@@ -128,8 +128,6 @@ static Type ordered_type(const Type *t, const DimGroup *a, const DimGroup *b, co
     return ordered;
 }
 
-/* Appends a kernel that writes op to a new buffer in another layout, whose extra dimensions are
- * broadcast; returns the buffer. owner: the op that the copy is made for, which names it. */
 int cg_materialize_as(Lower *lo, const Op *op, const Type *layout, const Op *owner,
                       const char *suffix) {
     Gen gen, *g = &gen;

@@ -424,8 +424,6 @@ static void init_kernel_state(GroupKernel *p, Lower *lo, const Op *const *roots,
         p->row_sum[i] = choose_row_sum(p, i); /* operands come before users */
 }
 
-/* Lowers roots of several shapes, or with several sums over entries (attention, batch norm), to one
- * kernel over their common rows. maps: by whose entries rows are balanced over threads. */
 void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *maps) {
     Gen gen, *g = &gen;
     GroupKernel p = {.g = g};

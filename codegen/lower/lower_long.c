@@ -170,8 +170,6 @@ static void emit_final_kernel(Lower *lo, const LongReduction *reduction) {
     cg_step_kernel(g, op);
 }
 
-/* Lowers a reduction of many rows to a small result (a loss, a bias gradient) to two kernels:
- * partial results by chunk, then their combination. */
 void cg_lower_long(Lower *lo, const Op *op) {
     LongReduction reduction = {0};
     bool ok = cg_reduction(op, &reduction.r);

@@ -66,8 +66,6 @@ bool cg_is_same_value(const Op *x, const Op *y) {
     return x == y || (rewritten && x->kind == y->kind && x->var == y->var && x->imm == y->imm);
 }
 
-/* How the kernel of root reads the stored value `target`: at the root's own index, at other
- * indices, both or not at all. */
 CgRead cg_how_read(const Lower *lo, const Op *root, const Op *target) {
     const CgReads *reads = cg_reads(lo, root);
     CgRead result = {.base = target};
@@ -90,14 +88,12 @@ bool cg_row_size(const Type *t, int64_t *n) {
     return true;
 }
 
-/* Whether the op is in the list. */
 bool cg_has_op(const OpList *list, const Op *op) {
     for (int i = 0; i < list->n; i++)
         if (list->v[i] == op) return true;
     return false;
 }
 
-/* Whether the map is in the list. */
 bool cg_has_map(const MapList *list, const Map *m) {
     for (int i = 0; i < list->n; i++)
         if (list->v[i] == m) return true;

@@ -65,8 +65,6 @@ LReg *cg_term(Gen *g, const Reduction *reduction, const Env *env) {
     return cg_let(g, L_FN_OP, OP_MUL, dt, "t", 2, arg);
 }
 
-/* The identity of a reduction in type dt: 0 for sums, the least or greatest value for maxima and
- * minima. */
 double cg_identity(RedKind red, DType dt) {
     if (red == RED_SUM) return 0;
     double big = dtype_is_float(dt) ? (double)INFINITY : dt == DT_I64 ? 0x1p63 : 0x1p31;
@@ -144,8 +142,6 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env) {
     return v;
 }
 
-/* Emits the search for the index of the maximum; a later equal value does not replace an earlier
- * one. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env) {
     DType dt = op->in[0]->type.dt;
     Scope *outer_scope = g->scope;

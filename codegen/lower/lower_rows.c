@@ -245,7 +245,6 @@ static void emit_nested_loops(RowKernel *kernel) {
     while (g->scope != g->root) cg_close_scope(g);
 }
 
-/* Lowers roots over the same dimensions to one kernel. */
 void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
     Gen gen, *g = &gen;
     cg_begin_kernel(g, lo, roots[n - 1], "");

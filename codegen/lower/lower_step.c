@@ -14,7 +14,6 @@ static const char *step_note(Lower *lo, const Op *op) {
     return b.s;
 }
 
-/* Appends a step of this kind, with room for n_bufs buffers, to the current phase. */
 PStep *cg_step(Lower *lo, PStepKind kind, const Op *op, int n_bufs) {
     PStep *s = NEW(lo->a, PStep);
     s->kind = kind;

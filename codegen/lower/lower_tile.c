@@ -77,7 +77,6 @@ void cg_close_outer_loop(Gen *g) {
     if (!st->sched.vector && small) st->sched.unroll = true;
 }
 
-/* Closes the loops over the axes that type t has. */
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t) {
     for (int i = 0; i < axes->n; i++)
         if (type_has(t, axes->v[i].space)) cg_close_outer_loop(g);

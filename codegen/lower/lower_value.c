@@ -44,8 +44,6 @@ void cg_walk_start(Gen *g) {
     g->walk_maps.n = 0;
 }
 
-/* Whether the walk meets op for the first time at this place. through: op is read at entries of
- * this map's segments; NULL = at the row. */
 bool cg_walk_visit(Gen *g, const Op *op, const Map *through) {
     int i = 0;
     while (i < g->walk_maps.n && g->walk_maps.v[i] != through) i++;
@@ -219,9 +217,6 @@ static void match_groups(Gen *g, const Type *from, int i, const Type *to, int j,
     *n_to = to->rank - j;
 }
 
-/* The indices at which a view's operand has the element that the view has at env. Both types list
- * the same elements in the same order: common dimensions keep their index, the others are flattened
- * and split again. */
 const Env *cg_view_env(Gen *g, const Op *op, const Env *env) {
     const Type *view = &op->type, *operand = &op->in[0]->type;
     const Env *out = env;
@@ -292,8 +287,6 @@ static LReg *random_row_key(Gen *g, Space *s, LReg *i) {
     return r;
 }
 
-/* Emits a random number in [0, 1) from a counter-based generator: key of the stream, row and column
- * (runtime/exec/rng.h). */
 LReg *cg_random(Gen *g, const Op *op, const Env *env) {
     const Type *t = &op->type;
     LReg *zero = cg_size(g, expr_const(g->a, 0)), *one = cg_size(g, expr_const(g->a, 1));
@@ -409,8 +402,6 @@ static int indices_of(const Gen *g, const Op *op, const Env *env, LReg **key) {
     return n;
 }
 
-/* The register that holds op at the indices of env: a remembered one, or one that is loaded or
- * computed now. */
 LReg *cg_value(Gen *g, const Op *op, const Env *env) {
     LReg *key[MAX_RANK];
     int n = indices_of(g, op, env, key);

@@ -1,7 +1,6 @@
 /* Which steps may be one launch, and which must stay in their order: read off their kernels. */
 #include "codegen/plan_passes/plan_order.h"
 
-/* The first statement of the kernel that is no value definition: its loop. */
 const LStmt *plan_first_loop(const LKernel *k) {
     const LStmt *stmt = k->body;
     while (stmt && loop_is_value(stmt)) stmt = stmt->next;
@@ -15,8 +14,6 @@ bool plan_is_scalar(const PStep *s) {
     return !p;
 }
 
-/* Whether the step is a kernel of scalars, or one parallel loop over elements; such kernels can be
- * joined. */
 bool plan_is_elementwise(const PStep *s) {
     if (s->kind != PS_KERNEL || s->partition || s->pred >= 0 || s->covered_by ||
         s->op->ask == ASK_APART)
@@ -42,7 +39,6 @@ LStmt *plan_chunk_loop(const PStep *s) {
     return NULL;
 }
 
-/* Whether both kernels run over the same number of chunks. */
 bool plan_same_chunks(const PStep *x, const PStep *y) {
     const LStmt *l = plan_chunk_loop(x), *m = plan_chunk_loop(y);
     return l && m && expr_eq(l->extent, m->extent);

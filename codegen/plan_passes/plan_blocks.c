@@ -21,7 +21,6 @@
 
 enum { READ_ROW = 1, WROTE_ROW = 2, READ_ELSEWHERE = 4, WROTE_PARTS = 8, TOUCHED = 16, WROTE = 32 };
 
-/* Whether the step may change its place. */
 bool plan_order_is_movable(const PStep *s) {
     return (s->kind == PS_KERNEL || s->kind == PS_GEMM) && s->pred < 0;
 }

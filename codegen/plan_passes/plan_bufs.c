@@ -35,7 +35,6 @@ const char *cg_unique_name(Lower *lo, StrMap *taken, const char *name) {
     return unique;
 }
 
-/* A new buffer of the plan, with `count` elements of type dt and a name that no other has. */
 PBuf *cg_new_buf(Lower *lo, PBufKind kind, const char *name, DType dt, const Expr *count) {
     const char *unique = cg_unique_name(lo, &lo->names, name);
     PBuf *b = NEW(lo->a, PBuf);
@@ -54,7 +53,6 @@ const Expr *cg_count(Lower *lo, const Type *t) {
     return type_count(lo->a, t);
 }
 
-/* A new temporary buffer of the phase. */
 int cg_temp_buf(Lower *lo, const char *name, DType dt, const Expr *count) {
     PBuf *b = cg_new_buf(
         lo, PB_TEMP, arena_printf(lo->a, "%s_%s", cg_ident(lo->a, lo->f->name), name), dt, count);
@@ -149,7 +147,6 @@ bool cg_read_one_way(Lower *lo) {
     return true;
 }
 
-/* The buffer of a source op: data, variable, input or saved value. */
 int cg_input_buf(Lower *lo, const Op *op) {
     static const PBufKind kinds[] = {
         [OP_DATA] = PB_DATA, [OP_VAR] = PB_VAR, [OP_INPUT] = PB_INPUT, [OP_SAVED] = PB_SAVED};
@@ -244,7 +241,6 @@ int cg_map_buf(Lower *lo, Map *m, LBufKind array, Map *order) {
     return b->id;
 }
 
-/* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_global_ids_buf(Lower *lo, Space *s) {
     const char *key = space_key(lo, "logical", s);
     if (find_source(lo, key)) return find_source(lo, key)->id;
@@ -255,7 +251,6 @@ int cg_global_ids_buf(Lower *lo, Space *s) {
     return b->id;
 }
 
-/* The buffer with the bounds of the chunks in which a space's rows are summed. */
 int cg_chunk_bounds_buf(Lower *lo, Space *s) {
     const char *key = space_key(lo, "cuts", s);
     if (find_source(lo, key)) return find_source(lo, key)->id;
@@ -266,7 +261,6 @@ int cg_chunk_bounds_buf(Lower *lo, Space *s) {
     return b->id;
 }
 
-/* The buffer with the key of a random stream. */
 int cg_key_buf(Lower *lo, int stream) {
     const char *key = stream_key(lo, stream);
     if (find_source(lo, key)) return find_source(lo, key)->id;

@@ -43,7 +43,6 @@ const PBlocks *plan_block_at(const PPhase *ph, int at) {
     return NULL;
 }
 
-/* Moves the step at position `at` to after the n steps that follow it. */
 void plan_step_move_behind(PPhase *ph, int at, int n) {
     PStep **to = &ph->steps.v[at], *s = *to;
     memmove(to, to + 1, (size_t)n * sizeof *to);

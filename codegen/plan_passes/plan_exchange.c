@@ -32,7 +32,6 @@ bool plan_is_partitioned_space(const Space *s) {
     return s->kind == SP_NODE || s->kind == SP_EDGE || s->kind == SP_GRAPH;
 }
 
-/* Whether m(a) and a always belong to the same process. */
 bool plan_map_keeps_owner(const Map *m) {
     return map_is_sorted(m) && plan_is_partitioned_space(m->from) &&
            plan_is_partitioned_space(m->to);

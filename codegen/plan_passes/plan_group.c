@@ -290,7 +290,6 @@ const Pass plan_pass_group_products = {
     .run_plan = run_group_products,
 };
 
-/* Whether the step is the first of its group. */
 bool plan_leads_group(const PStep *s) {
     return s->group && s->group->steps.v[0] == s;
 }

@@ -9,7 +9,6 @@ bool plan_step_accesses_buf(const PStep *s, int buf) {
     return s->pred == buf;
 }
 
-/* Whether the step writes the buffer. */
 bool plan_step_writes(const PStep *s, int buf) {
     for (int i = 0; i < s->n_bufs; i++)
         if (s->bufs[i] == buf && (s->kind != PS_KERNEL || s->kernel->bufs.v[i]->written))

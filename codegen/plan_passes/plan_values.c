@@ -21,8 +21,6 @@ const LBuf *plan_argument(const LKernel *k, const Op *op) {
     return NULL;
 }
 
-/* The argument that is this array of a map, by the segments of another map or NULL; NULL: none is.
- */
 const LBuf *plan_map_argument(const LKernel *k, const Map *m, LBufKind part, const Map *by) {
     for (int i = 0; i < k->bufs.n; i++) {
         const LBuf *b = k->bufs.v[i];
@@ -31,8 +29,6 @@ const LBuf *plan_map_argument(const LKernel *k, const Map *m, LBufKind part, con
     return NULL;
 }
 
-/* The value that the kernel stores, under the dimensions that it computes it in; NULL: it stores
- * several, or a partial sum. */
 const Op *plan_stored_value(const LKernel *k) {
     const Op *stored = NULL;
     for (int i = 0; i < k->bufs.n; i++) {
@@ -46,7 +42,6 @@ const Op *plan_stored_value(const LKernel *k) {
     return stored;
 }
 
-/* The plan's buffer of an argument. */
 int plan_argument_buf(const PStep *s, const LBuf *b) {
     return b ? s->bufs[b->id] : -1;
 }

@@ -179,13 +179,11 @@ void cli_keep_options(Ctx *c, const CliJob *j, Plan *p) {
     p->n_optional_runs = j->progress.n_spare;
 }
 
-/* Steps that see the whole graph, of processes that may share its rows. */
 bool cli_shares_rows(const CliJob *j, const Module *m) {
     const Sampling *s = &m->recipe.sample;
     return (j->o.mpi || j->o.parts) && !s->batch && !s->train_links && !s->serve;
 }
 
-/* device: whose library calls the plan may use; NULL = none. */
 Plan *cli_make_plan(Ctx *c, CliJob *j, Module *m, const char *device) {
     double start = cli_now_ms();
     if (!(m->has & IR_TYPED)) {
@@ -258,7 +256,6 @@ Plan *cli_read_plan(Ctx *c, CliJob *j, const char *path) {
     return NULL;
 }
 
-/* Of a plan that was stopped, or made by chosen passes: without them nothing shares memory. */
 bool cli_find_lives(Ctx *c, Plan *p) {
     return p->flags & PLAN_LIVES || plan_run_passes(c, p, "lifetimes", NULL);
 }

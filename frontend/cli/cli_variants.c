@@ -40,7 +40,6 @@ bool cli_measure_ranges(Ctx *c, const CliJob *j, PassRanges *r) {
     return r->measured = true;
 }
 
-/* The variant in which the answers are `picked`; its kernels have names of their own. */
 Plan *cli_make_variant(Ctx *c, CliJob *j, const Plan *first, unsigned picked) {
     CliJob v = *j;
     if (picked != j->o.variant) v.o.reports = 0;
