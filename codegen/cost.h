@@ -31,8 +31,9 @@ CostLines cg_step_cost_lines(Arena *a, const Plan *p, const PStep *s);
 
 /* As seen from the model's folder; what came with the compiler is in "layers". */
 const char *cg_path_short(const Module *m, uint32_t file);
-/* Lines whose operations the step computes: "gcn.gnn:13 layers/gcn.gnn:17,21"; whole: paths. */
-const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool whole);
+/* Lines whose operations the step computes: "gcn.gnn:13 layers/gcn.gnn:17,21";
+ * full_paths: with whole paths. */
+const char *cg_step_lines(const Module *m, Arena *a, const PStep *s, bool full_paths);
 /* The user's own among them, and the calls of his that led to the library's: "gcn.gnn:13". */
 const char *cg_step_site(const Module *m, Arena *a, const PStep *s);
 /* .. and whose those calls are, the step's own first: "gcn.gnn:13 (in conv1, cross_entropy)". */

@@ -164,8 +164,6 @@ static LStmt *new_stmt(Gen *g, LStmtKind kind) {
     return s;
 }
 
-/* The result of a scalar function of n registers, computed in the outermost scope where all of them
- * are defined. */
 LReg *cg_let(Gen *g, LFn fn, OpKind op, DType dt, const char *hint, int n, LReg *const *arg) {
     Scope *scope = cg_innermost_scope(g, n, arg);
     LStmt *st = new_stmt(g, L_LET);
@@ -466,8 +464,6 @@ LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr
     return b;
 }
 
-/* The argument with one of the index arrays of map m: targets, segment bounds, or the permutation
- * into segment order. */
 LBuf *cg_arg_map(Gen *g, Map *m, LBufKind array) {
     static const char *const suffix[] = {
         [LB_MAP_IDX] = "", [LB_MAP_PTR] = "_ptr", [LB_MAP_PERM] = "_perm"};
@@ -527,7 +523,6 @@ const Env *cg_bind(Gen *g, const Env *up, const Space *dim, LReg *r) {
     return e;
 }
 
-/* The index register that the environment has for dimension `dim`; NULL = none. */
 LReg *cg_lookup(const Env *env, const Space *dim) {
     while (env && env->space != dim) env = env->up;
     return env ? env->reg : NULL;

@@ -27,7 +27,6 @@ static void unlink_op(Op *op) {
     op->func = NULL;
 }
 
-/* A position with the builder's call site. */
 Span b_site(const Builder *b, Span at) {
     if (b->site.line == 0) return at;
     at.site_file = b->site.file;

@@ -519,7 +519,7 @@ Builder b_for(Module *m, Func *f, Op *at, const Op *like);
 /* From here on b's operations stand for `like`: they come from its line, and are wanted in the
  * type that is wanted of it. */
 void b_like(Builder *b, const Op *like);
-/* `at` with the builder's call site. */
+/* A position with the builder's call site. */
 Span b_site(const Builder *b, Span at);
 Op *b_const(Builder *b, DType dt, double v);
 Op *b_iota(Builder *b, Space *s); /* i32[s] */

@@ -126,7 +126,6 @@ Op *pass_table_find(const OpTable *t, const Op *op) {
     return t->cap ? t->slot[find_slot(t, op)] : NULL;
 }
 
-/* The equal operation in the table, or `op` after adding it. */
 Op *pass_table_add(OpTable *t, Op *op) {
     if (2 * (t->n + 1) > t->cap) grow_table(t);
     int i = find_slot(t, op);

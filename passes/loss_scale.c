@@ -76,7 +76,6 @@ bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f) {
     return scaled;
 }
 
-/* Whether a gradient lies in memory in f16. */
 bool pass_loss_needs_scale(Arena *a, const Module *m) {
     Func *f = func_of(m, PHASE_TRAIN);
     if (!f || !pass_loss_is_scaled(m, f)) return false;

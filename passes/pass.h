@@ -188,7 +188,7 @@ typedef struct {
 } PassSubject;
 /* Comma-separated names of the level's passes, on what it has.  False after diagnostics (an
  * unknown name, an unmet need, a failure); o may be NULL. */
-bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *o);
+bool pass_run_list(Ctx *c, const PassSubject *s, const char *names, const PassOptions *opt);
 /* Is the nth run (from 1; 0: any of them) of the pass in the list "a,b#2,c"? */
 bool pass_is_listed(const char *names, const char *name, int nth);
 /* The length of a pass's name in "dce#2,cse", and which run of it is meant: 0, all of them; -1, the

@@ -45,7 +45,7 @@ bool prec_is_loaded(const Op *op);
 bool prec_is_product(const Op *op);
 
 /* ---- what is asked of it ----------------------------------------------------------------- */
-/* What the model says of the value in memory that x is, or shows; DT_VOID: nothing. */
+/* What the model requests of the value in memory that x is, or shows; DT_VOID: nothing. */
 DType prec_requested(const Precision *p, const Op *x);
 /* By its own words, else its layer's, else the command line's. */
 DType prec_type_for(const Precision *p, const Op *op);
@@ -54,7 +54,7 @@ DType prec_product_type(const Precision *p, const Op *op);
 bool prec_is_f32_product(const Precision *p, const Op *op);
 
 /* ---- what it may be ---------------------------------------------------------------------- */
-/* Why a value stays f32; NULL: it is to have 16 bits. */
+/* Why the value stays f32; NULL: it is to have 16 bits. */
 const char *prec_refuses(const Precision *p, const Op *op);
 /* Why a reader of op, which lies in memory, wants it in f32; NULL: none does. */
 const char *prec_reader_refuses(const Precision *p, const Op *op);

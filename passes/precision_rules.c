@@ -123,7 +123,6 @@ static bool is_compared_extremum(const Precision *p, const Op *op) {
     return extremum && (is_compared(p, op) || is_compared(p, x));
 }
 
-/* What the model requests of the value in memory that x is, or shows; DT_VOID: nothing. */
 DType prec_requested(const Precision *p, const Op *x) {
     while (prec_is_view(x) && !x->in[0]->fused) x = x->in[0];
     return p->op[x->id] == x ? p->requested[x->id] : DT_VOID; /* new ones have no number */
@@ -171,7 +170,6 @@ DType prec_product_type(const Precision *p, const Op *op) {
     return x == DT_BF16 || y == DT_BF16 ? DT_BF16 : DT_F16;
 }
 
-/* Why a reader needs op, which lies in memory, in f32; NULL: none does. */
 const char *prec_reader_refuses(const Precision *p, const Op *op) {
     for (int i = 0; i < p->n_users[op->id]; i++) {
         const Op *u = p->op[p->user[op->id][i]];
@@ -205,7 +203,6 @@ static const char *how_small(const Precision *p, const Type *t) {
     return t->dim[0]->kind == SP_NZ ? "it is one number a stored entry" : "it is one number a row";
 }
 
-/* Why the value stays f32; NULL: it is to have 16 bits. */
 const char *prec_refuses(const Precision *p, const Op *op) {
     bool wish = prec_is_half(prec_requested(p, op));
     const char *next = prec_is_next(p, op);

@@ -181,13 +181,11 @@ const char *pass_range_refuses_saved(const PassCtx *p, const char *name) {
     return read ? why : range_reason(p, NULL);
 }
 
-/* Why the type does not hold the value; NULL: it does. */
 const char *pass_range_refuses(const PassCtx *p, const Func *f, const Op *op) {
     if (op->kind == OP_SAVED) return pass_range_refuses_saved(p, op->name);
     return range_reason(p, find_range(p, f->name, key_of(p->a, op)));
 }
 
-/* The loss scale that suits the largest gradient; infinite: there are none. */
 double pass_range_scale(const PassCtx *p) {
     double least = INFINITY;
     for (int i = 0; i < p->ranges->values.n; i++) {

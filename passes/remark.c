@@ -34,7 +34,6 @@ void pass_ops_add(PassCtx *p, PassOps *to, const Op *op) {
     to->n_named++;
 }
 
-/* The list as text: ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */
 const char *pass_ops_text(PassCtx *p, const PassOps *of) {
     if (!of->n) return "";
     if (of->n == of->n_named) return of->text.s;

@@ -64,7 +64,7 @@ void pass_loss_scale_start(Module *m, double scale);
 /* By op id: does it depend on the scale, as gradients do?  New operations, which have no number,
  * are left out: theirs looks like the first one's. */
 bool *pass_loss_scaled_ops(Arena *a, const Module *m, const Func *f);
-/* Does a gradient lie in memory in f16? */
+/* Whether a gradient lies in memory in f16. */
 bool pass_loss_needs_scale(Arena *a, const Module *m);
 
 /* Ranges of values, before precision rounds (ranges.c).  Adds outputs to f that tell those of the n
@@ -87,7 +87,7 @@ typedef struct {
     int n, n_named;
 } PassOps;
 void pass_ops_add(PassCtx *p, PassOps *to, const Op *op);
-/* ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */
+/* The list as text: ": 'z' (gcn.gnn:14), 'const' (gcn.gnn:15) and 3 more". */
 const char *pass_ops_text(PassCtx *p, const PassOps *of);
 
 /* One line for --report: "gat.gnn:14: fuse: ..." */

@@ -128,7 +128,7 @@ typedef struct CgFn {
 bool cpu_machine_find(Ctx *c, const char *march, CgMachine *out); /* false after a diagnostic */
 
 /* kernel.c */
-/* Emits the function of a kernel. */
+/* Emits the LLVM function of kernel k. */
 void cpu_kernel(Cg *g, const LKernel *k);
 /* Emits statement s and those after it. */
 void cpu_block(CgFn *f, const LStmt *s);
@@ -140,8 +140,8 @@ LLVMValueRef cpu_size(CgFn *f, const Expr *e);
 LLVMValueRef cpu_alloca(CgFn *f, LLVMTypeRef t, int64_t count);
 /* A new basic block at the end of the function. */
 LLVMBasicBlockRef cpu_new_block(CgFn *f, const char *name);
-/* Emits one statement. Statements for teams of GPU threads (columns, barriers, folds) need no code:
- * one thread runs the row. */
+/* Emits one statement. Statements for teams of GPU threads (columns, barriers, folds) need no code
+ * here: one thread runs the row. */
 void cpu_stmt(CgFn *f, const LStmt *s);
 
 /* loop.c */
@@ -204,10 +204,10 @@ void cpu_tile(CgFn *f, const LStmt *s);
 void cpu_jammed_loop(CgFn *f, const LStmt *jam);
 
 /* vector.c */
-void cpu_vector_loop(CgFn *f, const LStmt *s);              /* sched.lanes */
-LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef n); /* mask of lanes 0 .. n - 1 */
+void cpu_vector_loop(CgFn *f, const LStmt *s);                 /* sched.lanes */
+LLVMValueRef cpu_first_lanes_mask(CgFn *f, LLVMValueRef left); /* mask of lanes 0 .. n - 1 */
 LLVMValueRef cpu_reduce_lanes(CgFn *f, RedKind r, DType dt, LLVMValueRef v);
-/* The identity of reduction r, in w lanes. */
+/* The identity of a reduction, in w lanes. */
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w);
 
 /* memory.c */
@@ -217,8 +217,8 @@ CgVal cpu_load(CgFn *f, const LStmt *s);
 /* Emits the store s, to a register if a tile keeps the row there. Values that are already rounded
  * to the buffer's type are only cut to its bits. */
 void cpu_store(CgFn *f, const LStmt *s);
-/* Emits the accumulation s in the way that suits its address: in registers, by vector, by
- * reduction, or lane after lane. */
+/* Emits the accumulation s in the way that suits its address: in a register, without vectors, by
+ * vector, by a reduction of the lanes, or lane after lane. */
 void cpu_acc(CgFn *f, const LStmt *s);
 void cpu_acc_value(CgFn *f, const LStmt *s,
                    LLVMValueRef x); /* combines scalar x at the address of s */
@@ -226,8 +226,8 @@ void cpu_local(CgFn *f, const LStmt *s);
 void cpu_cell_fill(CgFn *f, CgCell *c);  /* the current vector from memory */
 void cpu_cell_flush(CgFn *f, CgCell *c); /* and back */
 CgLocal *cpu_local_of(CgFn *f, const LBuf *b);
-LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef offset); /* one element */
-void cpu_store_at(CgFn *f, const LBuf *buf, LLVMValueRef offset, LLVMValueRef v);
+LLVMValueRef cpu_load_at(CgFn *f, const LBuf *buf, LLVMValueRef off); /* one element */
+void cpu_store_at(CgFn *f, const LBuf *buf, LLVMValueRef off, LLVMValueRef v);
 
 /* scalar.c: L_LET */
 /* Emits the scalar function of statement s, once or per lane as its operands require; returns its

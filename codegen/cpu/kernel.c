@@ -107,8 +107,6 @@ void cpu_block(CgFn *f, const LStmt *s) {
     cpu_block_until(f, s, NULL);
 }
 
-/* Emits one statement. Statements for teams of GPU threads (columns, barriers, folds) need no code
- * here: one thread runs the row. */
 void cpu_stmt(CgFn *f, const LStmt *s) {
     if (loop_has_place(s) && !s->sched.jam) cpu_debug_at(f, s->span);
     switch (s->kind) {
@@ -280,7 +278,6 @@ static void emit_joined_loops(CgFn *f, const LStmt *s) {
     }
 }
 
-/* Emits the LLVM function of kernel k. */
 void cpu_kernel(Cg *g, const LKernel *k) {
     CgFn f = {.g = g, .k = k, .lanes = 1};
     f.reg = NEWN(g->a, CgVal, k->n_regs + 1);

@@ -354,8 +354,6 @@ static void accumulate_by_lane(CgFn *f, const LStmt *s, CgAddr a) {
     cpu_loop_end(f, &l);
 }
 
-/* Emits the accumulation s in the way that suits its address: in a register, without vectors, by
- * vector, by a reduction of the lanes, or lane after lane. */
 void cpu_acc(CgFn *f, const LStmt *s) {
     CgAccumulator *fold = find_accumulator(f, s);
     if (fold) {

@@ -11,7 +11,6 @@
 
 /* ---- reductions across lanes ------------------------------------------------------------ */
 
-/* The identity of a reduction, in w lanes. */
 LLVMValueRef cpu_identity(CgFn *f, RedKind r, DType dt, int w) {
     Cg *g = f->g;
     LLVMTypeRef t = cpu_type(g, dt);

@@ -69,9 +69,9 @@ void host_call(Host *h, int index, const PStep *s);   /* the call's step */
 const char *host_line(const Host *h, const PStep *s); /* "m.gnn:14"; the module's name without */
 const char *host_dtype(DType t);                      /* "RT_F32" */
 
-/* host_state.c: does a step of training assign the state v?  *keeps: what it is multiplied by, to
+/* host_state.c: does a step of training assign the state v?  *kept: what it is multiplied by, to
  * be added to what does not depend on it; 0: it is changed in another way. */
-bool host_state_assigned(const Module *m, const Var *v, double *keeps);
+bool host_state_assigned(const Module *m, const Var *v, double *kept);
 
 /* host_phase.c: a function for each phase */
 void host_phases(Host *h);

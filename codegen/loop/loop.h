@@ -296,7 +296,7 @@ bool loop_computes(const LStmt *s, const LReg *r);
 bool loop_defines(const LStmt *s, const LReg *r);
 /* Whether buffer b is loaded from among s. */
 bool loop_loads(const LStmt *s, const LBuf *b);
-/* How many loads, stores and accumulations of buffer b are among s. */
+/* How many loads, stores and accumulations of buffer b the statements contain. */
 int loop_count_accesses(const LStmt *s, const LBuf *b);
 /* How many loops over the entries of a row are among s. */
 int loop_count_entry_loops(const LStmt *s);
@@ -330,7 +330,7 @@ void loop_print_places(StrBuf *b, const Module *m, const LKernel *k);
 void loop_balance_print(StrBuf *b, const MapList *maps);
 /* Checks the kernel: registers are defined before use, accesses fit buffers, schedules are legal.
  * False after diagnostics. */
-bool loop_verify(Ctx *c, const Module *m, const LKernel *k);
+bool loop_verify(Ctx *ctx, const Module *m, const LKernel *k);
 /* Reads a text of kernels over the spaces of module m: an array of *n_kernels; NULL after
  * diagnostics. */
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels);

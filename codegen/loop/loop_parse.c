@@ -606,7 +606,6 @@ bool loop_parse_one(Parser *p, LKernel *k, const char **of) {
     return ok;
 }
 
-/* Reads a file of kernels over the spaces of module m; NULL after diagnostics. */
 LKernel *loop_parse(Ctx *c, Module *m, uint32_t file, int *n_kernels) {
     Reader r = {.p = parse_begin(c, file)};
     r.p.m = m;

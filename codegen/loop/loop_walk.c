@@ -60,7 +60,6 @@ bool loop_has_range(const LStmt *s, LRangeKind range) {
     return loop_find(s, is_over, &range);
 }
 
-/* How many loads, stores and accumulations of buffer b the statements contain. */
 int loop_count_accesses(const LStmt *s, const LBuf *b) {
     int n = 0;
     for (; s; s = s->next) {
@@ -87,7 +86,6 @@ static bool is_cpu_schedule(const LStmt *s, const void *what) {
            (s->kind == L_FOR && (s->sched.where || s->sched.jam));
 }
 
-/* Whether the kernel's text has marks that only the CPU target understands. */
 bool loop_is_scheduled_for_cpu(const LKernel *k) {
     return loop_find(k->body, is_cpu_schedule, NULL);
 }

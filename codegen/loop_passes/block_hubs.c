@@ -19,8 +19,6 @@ static int add_entry_loop(const LStmt **list, int n, const LStmt *s) {
     return n;
 }
 
-/* Fills `out` with the loops over a row's entries (edges) that the ways of a team share, one for
- * each relation; returns how many. */
 int loop_shared_entry_loops(const LoopTeam *t, const LStmt **out) {
     const LStmt *parallel_loop = loop_parallel(t->k);
     int n = 0;

@@ -112,8 +112,6 @@ static const char *pack_fault(const LoopElements *e, int max_pack, int pack) {
                         : "there are too few, or they are too wide";
 }
 
-/* The largest number of neighbouring elements per thread, a power of two up to max_pack, such that
- * a pack of the widest type is at most 16 bytes. 1 where nothing can be packed. */
 int loop_max_pack(const LoopElements *e, int max_pack) {
     int widest = 0, pack = 1;
     int64_t n_elements = 1, extent;

@@ -94,8 +94,6 @@ static const char *collapse_fault(Arena *a, const LKernel *k, const LStmt *body,
                : "its iterations write, or read, elements of others";
 }
 
-/* The loop that ends `body` and can become part of the parallel loop's index (collapse, as in
- * OpenMP); NULL = there is none. */
 LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool with_vector_loops) {
     LStmt *l = last_loop(body);
     return l && !collapse_fault(a, k, body, l, with_vector_loops) ? l : NULL;

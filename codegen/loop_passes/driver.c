@@ -121,8 +121,6 @@ bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetM
     return !on->find_machine || on->find_machine(c, o, out);
 }
 
-/* Runs the target's passes, or those that the plan names, on a copy of kernel k: *out has what the
- * target emits. False after diagnostics. */
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
                    const LKernel *k, Loops *out) {
     const char *names = loop_pass_names(p, on);

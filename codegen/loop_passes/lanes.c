@@ -5,8 +5,6 @@
 
 enum { UNROLL_MAX = 16 };
 
-/* The number of vector lanes for a loop of constant extent: the least power of two that holds it,
- * at most a whole vector register. */
 int loop_lanes_for(const Loops *l, int64_t extent) {
     int lanes = l->machine.lanes;
     while (lanes / 2 >= extent && lanes > 1) lanes /= 2;
@@ -20,8 +18,6 @@ static bool has_loop(const LStmt *s) {
     return false;
 }
 
-/* Whether the loop is unrolled completely: its extent, which *extent gets, is constant and small.
- */
 bool loop_is_unrolled_fully(const LStmt *s, int64_t *extent) {
     if (!loop_extent(s, extent) || s->sched.parallel) return false;
     return *extent <= (s->sched.unroll ? UNROLL_MAX : has_loop(s->body) ? 1 : 4);
@@ -97,7 +93,6 @@ bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop) {
 }
 
 /* ---- scalars of several iterations ------------------------------------------------------ */
-/* Whether the access has the same index in all iterations of the loop. */
 bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s) {
     for (int i = 0; i < s->buf->rank; i++)
         if (s->idx[i] == loop->var || loop_defines(loop->body, s->idx[i])) return false;
@@ -124,10 +119,6 @@ bool loop_has_heavy(const LStmt *s, const LStmt *end) {
     return false;
 }
 
-/* The first statement of the loop that is neither a computed value nor a load from memory that the
- * loop only reads; NULL = there is none. Scalars before it can be computed for several iterations
- * at once. with_local_arrays: loads of local arrays, which are registers, may differ by iteration.
- */
 const LStmt *loop_end_of_prefix(const LStmt *loop, bool with_local_arrays) {
     const LStmt *s = loop->body;
     for (; s; s = s->next) {
@@ -206,8 +197,6 @@ const char *loop_expand_fault(const LStmt *s, int lanes) {
     return lanes_are_contiguous(s) ? NULL : "what they write does not lie side by side";
 }
 
-/* Whether the scalars of loop s can be computed with one iteration per lane. prefix: only those
- * before the first other statement are asked for. */
 bool loop_may_expand(const LStmt *s, int lanes, bool prefix) {
     if (prefix) return fits_a_vector(s, lanes) && loop_end_of_prefix(s, true);
     return !loop_expand_fault(s, lanes);
@@ -265,8 +254,6 @@ static bool is_contiguous_row(const LStmt *s, const LStmt *outer, const LStmt *i
            !depends_on_row(s->idx, n - 2, outer, inner);
 }
 
-/* The statement in loop s after computations of row starts (products): the vector loop over a row,
- * if s can be flattened. */
 const LStmt *loop_flat_row(const LStmt *s) {
     const LStmt *inner = s->body;
     while (inner && inner->kind == L_LET && inner->fn == L_FN_IMUL) inner = inner->next;
@@ -333,7 +320,6 @@ const char *loop_flat_fault(const LKernel *k, const LStmt *s, int lanes) {
     return locals_are_whole_rows(k, inner->body) ? NULL : "a sum in registers is no row elsewhere";
 }
 
-/* Whether loop s and the vector loop in it can be run as one loop over whole vectors. */
 bool loop_may_flatten(const LKernel *k, const LStmt *s, int lanes) {
     const LStmt *inner = loop_flat_row(s);
     bool is_row_loop = inner && !inner->next && inner->kind == L_FOR && inner->sched.vector;

@@ -41,10 +41,10 @@ Loops loop_pass_begin(Ctx *c, const Module *m, const Target *on, const TargetMac
 /* Runs a comma-separated list of passes over one kernel, each followed by loop_verify(). False
  * after diagnostics. */
 bool loop_pass_run(Loops *l, const char *names, const PassOptions *o);
-/* Runs the target's passes, or those that the plan names, on a copy of kernel k: *to has what the
+/* Runs the target's passes, or those that the plan names, on a copy of kernel k: *out has what the
  * target emits. False after diagnostics. */
 bool loop_pass_all(Ctx *c, const Plan *p, const Target *on, const TargetMachine *machine,
-                   const LKernel *k, Loops *to);
+                   const LKernel *k, Loops *out);
 /* The names of the passes that the target runs on each kernel, in order; "" where the plan's
  * kernels are scheduled already. */
 const char *loop_pass_names(const Plan *p, const Target *on);
@@ -54,7 +54,7 @@ bool loop_pass_arrange(Ctx *c, Plan *p, const Target *on, const TargetOptions *o
 /* Runs the loop passes on copies of all kernels only to collect their remarks in `to`. */
 bool loop_pass_remarks(Ctx *c, const Plan *p, const Target *on, const TargetOptions *o, StrBuf *to);
 /* Finds the processor that the options name, where the target has one. False after diagnostics. */
-bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *to);
+bool loop_pass_machine(Ctx *c, const Target *on, const TargetOptions *o, TargetMachine *out);
 /* Runs `change` on each kernel, and renumbers the registers of those that it says it changed.
  * Returns true. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k));
@@ -72,11 +72,11 @@ LStmt *loop_collapsed(LStmt *s);
 /* The most loops that are collapsed with the parallel loop. */
 enum { LOOP_COLLAPSE_MAX = 4 };
 /* The loop that ends `body` and can become part of the parallel loop's index (collapse, as in
- * OpenMP); NULL = there is none. vector_too: it may be a vector loop. */
-LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool vector_too);
+ * OpenMP); NULL = there is none. with_vector_loops: it may be a vector loop. */
+LStmt *loop_may_collapse(Arena *a, const LKernel *k, LStmt *body, bool with_vector_loops);
 /* Marks the loops that can become part of the parallel loop's index, and no others; returns how
- * many. vector_too: as for loop_may_collapse(). */
-int loop_collapse(Arena *a, LKernel *k, bool vector_too);
+ * many. with_vector_loops: as for loop_may_collapse(). */
+int loop_collapse(Arena *a, LKernel *k, bool with_vector_loops);
 /* Whether the extent is 1. */
 bool loop_is_unit_extent(const Expr *e);
 /* Whether s is a loop over a constant number of iterations; *n gets that number. */
@@ -97,16 +97,16 @@ int loop_drop_unused(Arena *a, LKernel *k);
 bool loop_sums_chunks(const LStmt *parallel);
 /* Replaces the loop at *at by its body; returns the place after the body. */
 LStmt **loop_replace_by_body(LStmt **at);
-/* Removes the dimensions i with out[i] from local array b, and from the indices of its accesses in
+/* Removes the dimensions i with drop[i] from local array b, and from the indices of its accesses in
  * s, the statements after it and their bodies. */
-void loop_drop_dims(LStmt *s, LBuf *b, const bool *out);
+void loop_drop_dims(LStmt *s, LBuf *b, const bool *drop);
 /* Whether one of the statements s, in a loop with that body, accumulates into something that
- * outlives one iteration: into a scalar (numbers = true), or else into an array (feature columns).
- */
-bool loop_accumulates(const LStmt *s, const LStmt *body, bool numbers);
-/* Whether the lanes of a team can hold `columns` columns at once, each lane with at most `each`
+ * outlives one iteration: into a scalar (into_scalars = true), or else into an array (feature
+ * columns). */
+bool loop_accumulates(const LStmt *s, const LStmt *body, bool into_scalars);
+/* Whether the lanes of a team can hold n_columns columns at once, each lane with at most max_pack
  * neighbouring ones. */
-bool loop_fits_lanes(const Target *on, int64_t columns, int each);
+bool loop_fits_lanes(const Target *on, int64_t n_columns, int max_pack);
 /* How many loops over a row's entries are not divided among threads; schedules with fewer are
  * better. */
 int loop_count_serial_entry_loops(const LKernel *k);
@@ -121,7 +121,7 @@ int loop_lanes_for(const Loops *l, int64_t extent);
 bool loop_find_varying(const LStmt *loop, const LStmt *s, bool *varies);
 /* Whether the loop's iterations can run side by side in vector lanes. */
 bool loop_may_vectorise(Arena *a, const LKernel *k, const LStmt *loop);
-/* Whether access s has the same index in all iterations of the loop. */
+/* Whether the access has the same index in all iterations of the loop. */
 bool loop_is_at_invariant_index(const LStmt *loop, const LStmt *s);
 /* Whether s, a statement after it, or one inside of these writes the buffer. */
 bool loop_writes(const LStmt *s, const LBuf *buf);
@@ -130,12 +130,14 @@ bool loop_writes(const LStmt *s, const LBuf *buf);
 bool loop_is_heavy(const LStmt *s);
 /* Whether one of the statements s .. end, not those inside of them, is such a heavy function. */
 bool loop_has_heavy(const LStmt *s, const LStmt *end);
-/* The first statement of the loop that is neither a computed value nor a load from memory that the
- * loop only reads; NULL = there is none. Scalars before it can be computed for several iterations
- * at once. constant: loads of local arrays, which are registers, may differ by iteration. */
-const LStmt *loop_end_of_prefix(const LStmt *loop, bool constant);
-/* Whether the loop is unrolled completely: its extent, which *n gets, is constant and small. */
-bool loop_is_unrolled_fully(const LStmt *s, int64_t *n);
+/* The first statement of the loop that is neither a computed value nor a load from memory that
+ * the loop only reads; NULL = there is none. Scalars before it can be computed for several
+ * iterations at once. with_local_arrays: loads of local arrays, which are registers, may differ
+ * by iteration. */
+const LStmt *loop_end_of_prefix(const LStmt *loop, bool with_local_arrays);
+/* Whether the loop is unrolled completely: its extent, which *extent gets, is constant and
+ * small. */
+bool loop_is_unrolled_fully(const LStmt *s, int64_t *extent);
 /* Whether the local b is declared in the loop's own list. */
 bool loop_declares_directly(const LStmt *loop, const LBuf *b);
 /* The statement in loop s after computations of row starts (products): the vector loop over a row,

@@ -88,8 +88,6 @@ void loop_drop_dims(LStmt *s, LBuf *b, const bool *drop) {
     b->rank = n;
 }
 
-/* Whether a loop's body accumulates into something that outlives one iteration: into scalars
- * (into_scalars), or else into arrays (feature columns). */
 bool loop_accumulates(const LStmt *s, const LStmt *body, bool into_scalars) {
     for (; s; s = s->next) {
         bool is_scalar = s->kind == L_ACC && s->buf->kind == LB_LOCAL && s->buf->rank == 0;
@@ -100,8 +98,6 @@ bool loop_accumulates(const LStmt *s, const LStmt *body, bool into_scalars) {
     return false;
 }
 
-/* Whether the lanes of a team can hold n_columns columns at once, each lane with at most max_pack
- * neighbouring ones. */
 bool loop_fits_lanes(const Target *on, int64_t n_columns, int max_pack) {
     int64_t pack = 1;
     while (pack < max_pack && n_columns % (pack * 2) == 0) pack *= 2;
@@ -151,7 +147,6 @@ bool loop_sums_chunks(const LStmt *parallel) {
     return has_chunk_of(parallel->body, parallel->var);
 }
 
-/* Runs `change` on each kernel, and renumbers the registers of those that it changed. */
 bool loop_pass_each(Loops *l, bool (*change)(Loops *l, LKernel *k)) {
     for (int i = 0; i < l->k.n; i++)
         if (change(l, l->k.v[i])) loop_renumber_registers(l->k.v[i]);

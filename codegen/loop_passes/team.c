@@ -479,9 +479,6 @@ static void check_shares(LoopTeam *t, const LStmt *s, const LoopColumns *region,
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-/* Reads what the text of kernel k says of its threads: the regions, the accesses, and the first
- * fault. needs_barriers: reading what another thread wrote is legal only after a barrier statement.
- */
 LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool needs_barriers) {
     LoopTeam t = {
         .a = a, .on = on, .k = k, .columns = k->threads.columns, .needs_barriers = needs_barriers};

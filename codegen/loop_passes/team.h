@@ -100,8 +100,9 @@ bool loop_find_region(const LoopTeam *t, const LStmt *s, LoopColumns *out);
 
 /* ---- teams (codegen/loop_passes/team.c) ----------------------------------------------------- */
 /* Reads what the text of kernel k says of its threads: the regions, the accesses, and the first
- * fault. strict: reading what another thread wrote is legal only after a barrier statement. */
-LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool strict);
+ * fault. needs_barriers: reading what another thread wrote is legal only after a barrier
+ * statement. */
+LoopTeam loop_team(Arena *a, const Target *on, const LKernel *k, bool needs_barriers);
 /* Whether lanes have elements of their own in memory. Regions must then give a column to the same
  * lane, not to any thread of the team. */
 bool loop_has_lane_private_elements(const LoopTeam *t);
@@ -208,9 +209,9 @@ enum { LOOP_ELEMENTS_MAX = 8 };
 /* Finds the buffers that each thread accesses at its own element. Such accesses are contiguous over
  * threads, so a thread that has several neighbouring elements can load and store them at once. */
 LoopElements loop_find_packable(Arena *a, const LKernel *k, const LoopNest *nest);
-/* The largest number of neighbouring elements per thread, a power of two up to `most`, such that a
- * pack of the widest type is at most 16 bytes. 1 where nothing can be packed. */
-int loop_max_pack(const LoopElements *e, int most);
+/* The largest number of neighbouring elements per thread, a power of two up to max_pack, such that
+ * a pack of the widest type is at most 16 bytes. 1 where nothing can be packed. */
+int loop_max_pack(const LoopElements *e, int max_pack);
 /* Whether each thread accesses the buffer at the element with the thread's own number: the loop
  * variables of the nest are its indices, in order, and its dimensions are as long as the loops. */
 bool loop_is_at_own_element(const LoopNest *nest, const LStmt *s);
@@ -222,9 +223,9 @@ bool loop_is_packed_buffer(const LoopStream *s);
 const LStmt *loop_unpackable(Arena *a, const LKernel *k, const LoopTeam *t);
 
 /* ---- rows with many entries (codegen/loop_passes/block_hubs.c) ------------------------------ */
-/* Fills `loop` (LOOP_TARGETS_MAX places) with the loops over a row's entries (edges) that the ways
+/* Fills `out` (LOOP_TARGETS_MAX places) with the loops over a row's entries (edges) that the ways
  * of a team share, one for each relation; returns how many. */
-int loop_shared_entry_loops(const LoopTeam *t, const LStmt **loop);
+int loop_shared_entry_loops(const LoopTeam *t, const LStmt **out);
 /* The first loop over a row's entries that the ways of a team share; NULL = there is none. */
 LStmt *loop_first_shared_loop(const LoopTeam *t);
 

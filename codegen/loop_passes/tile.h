@@ -26,7 +26,7 @@ typedef struct {
 
 /* Sets t->reason; returns false. */
 bool loop_tile_refuse(LoopTile *t, const char *why);
-/* Whether s is a vector loop over all columns of the row. */
+/* Whether s is a vector loop over all columns of the tile. */
 bool loop_tile_is_vector_loop(const LoopTile *t, const LStmt *s);
 /* Whether one of the statements is a loop over entries. */
 bool loop_tile_has_entries(const LoopTile *t);

@@ -18,7 +18,6 @@ bool loop_is_vector_loop_over(const LStmt *s, const Expr *width) {
            expr_eq(s->extent, width);
 }
 
-/* Whether s is a vector loop over all columns of the tile. */
 bool loop_tile_is_vector_loop(const LoopTile *t, const LStmt *s) {
     return loop_is_vector_loop_over(s, t->width);
 }
@@ -244,8 +243,6 @@ const LStmt *loop_jammed_tile(const LStmt *jam) {
 }
 
 /* ---- which groups there are ----------------------------------------------------------------- */
-/* Finds the longest list of statements from s on, before `end`, that can be run as a tile; false:
- * there is none. */
 bool loop_find_tile(LoopTile *t, LStmt *s, const LStmt *end) {
     for (; s != end && t->n < LOOP_TILE_STATEMENTS_MAX; s = s->next) {
         if (!is_entry_loop(t, s) && !loop_tile_is_vector_loop(t, s)) break;

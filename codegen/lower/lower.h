@@ -189,7 +189,7 @@ Scope *cg_reg_scope(const Gen *g, const LReg *r);
 /* Whether the scope is open: statements can still be added to it. */
 bool cg_scope_open(const Gen *g, const Scope *s);
 /* The innermost of the scopes that define n registers; the kernel's own list for n = 0. */
-Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *r);
+Scope *cg_innermost_scope(const Gen *g, int n, LReg *const *regs);
 
 LReg *cg_const(Gen *g, DType dt, double v);
 /* The register with the value of a size expression. */
@@ -213,8 +213,8 @@ LReg *cg_open_for(Gen *g, const Expr *extent, const char *hint);
 /* Opens a loop over the elements (edges) that map m sends to row `at`; returns the element's
  * number. */
 LReg *cg_open_segment(Gen *g, Map *m, LReg *at, const char *hint);
-/* cuts: where the chunks are cut, or NULL: in equal parts. */
-LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *cuts,
+/* bounds: where the chunks are cut, or NULL: in equal parts. */
+LReg *cg_open_chunk(Gen *g, LReg *chunk, const Expr *n_chunks, const Expr *extent, LBuf *bounds,
                     const char *hint);
 /* Opens a block that runs only where cond holds. */
 void cg_open_if(Gen *g, LReg *cond);
@@ -230,8 +230,8 @@ LBuf *cg_arg_flat(Gen *g, const Op *op);
 LBuf *cg_arg_partial(Gen *g, int buf, int number, DType dt, int rank, const Expr *const *dim);
 /* The argument with one of the index arrays of map m: its targets, segment bounds, or the
  * permutation into segment order. */
-LBuf *cg_arg_map(Gen *g, Map *m, LBufKind part);
-LBuf *cg_arg_map_by(Gen *g, Map *m, Map *by); /* IDX in the order of another map's segments */
+LBuf *cg_arg_map(Gen *g, Map *m, LBufKind array);
+LBuf *cg_arg_map_by(Gen *g, Map *m, Map *order); /* IDX in the order of another map's segments */
 LBuf *cg_arg_global_ids(Gen *g, Space *s);
 /* The argument with the limits of the chunks in which rows of the space are summed; they are fixed
  * so that sums have the same bits everywhere. */
@@ -241,9 +241,9 @@ LBuf *cg_arg_chunk_bounds(Gen *g, Space *s);
 LBuf *cg_arg_rng_key(Gen *g, int stream);
 
 /* The environment `up` with index register r for space s added. */
-const Env *cg_bind(Gen *g, const Env *up, const Space *s, LReg *r);
-/* The index register that the environment has for space s; NULL = none. */
-LReg *cg_lookup(const Env *e, const Space *s);
+const Env *cg_bind(Gen *g, const Env *up, const Space *dim, LReg *r);
+/* The index register that the environment has for dimension `dim`; NULL = none. */
+LReg *cg_lookup(const Env *env, const Space *dim);
 
 /* ---- values at an index (lower_value.c) ---------------------- */
 /* The register that holds op at the indices of env: a remembered one, or one that is loaded or
@@ -253,9 +253,9 @@ LReg *cg_value(Gen *g, const Op *op, const Env *env);
  * the same elements in the same order: common dimensions keep their index, the others are flattened
  * and split again. */
 const Env *cg_view_env(Gen *g, const Op *view, const Env *env);
-/* *parts gets the spaces of the view's operand that together are its space `whole`; returns how
+/* *parts gets the spaces of the view's operand that together are its space `dim`; returns how
  * many, 0 = there are none. */
-int cg_view_split(Gen *g, const Op *view, const Space *whole, Space *const **parts);
+int cg_view_split(Gen *g, const Op *view, const Space *dim, Space *const **parts);
 /* Emits a random number in [0, 1) from a counter-based generator: key of the stream, row and column
  * (runtime/exec/rng.h). */
 LReg *cg_random(Gen *g, const Op *op, const Env *env);
@@ -281,11 +281,11 @@ typedef struct {
     int n_over;
     Space *over[MAX_RANK];
 } Reduction;
-/* Describes in *r what op reduces: over the entries of a segment, or over spaces. False: op is no
- * reduction. */
-bool cg_reduction(const Op *op, Reduction *r);
+/* Describes in *out what op reduces: over the entries of a segment, or over dimensions. False: op
+ * is no reduction. */
+bool cg_reduction(const Op *op, Reduction *out);
 bool cg_is_long_reduction(const Op *op); /* many rows into a small result: two kernels */
-LReg *cg_term(Gen *g, const Reduction *r, const Env *env);
+LReg *cg_term(Gen *g, const Reduction *reduction, const Env *env);
 /* The identity of a reduction in type dt: 0 for sums, the least or greatest value for maxima and
  * minima. */
 double cg_identity(RedKind red, DType dt);
@@ -296,9 +296,9 @@ LReg *cg_reduce_inline(Gen *g, const Op *op, const Env *env);
  * one. */
 LReg *cg_argmax_inline(Gen *g, const Op *op, const Env *env);
 /* Opens the loops over what r reduces; *env then has their indices.  Returns how many loops. */
-int cg_open_reduced(Gen *g, const Reduction *r, const Env **env);
+int cg_open_reduced(Gen *g, const Reduction *reduction, const Env **env);
 /* An I1 register: whether r reduces nothing at env; NULL: that cannot be. */
-LReg *cg_reduction_is_empty(Gen *g, const Reduction *r, const Env *env);
+LReg *cg_reduction_is_empty(Gen *g, const Reduction *reduction, const Env *env);
 
 /* ---- rows of sums (lower_tile.c) ------------------------------------------------- */
 /* How many reductions the roots need whose results are rows along the axes; *last gets the last
@@ -311,9 +311,9 @@ void cg_reduce_tiles(Gen *g, const Op *const *roots, int n, const Env *env, cons
 /* The register with op at these indices, from an accumulator that holds it; NULL = none does. */
 LReg *cg_from_tile(Gen *g, const Op *op, int n, LReg *const *key);
 const Expr *cg_tile_count(Gen *g, const Axis *a);
-/* Opens loops over the axes that t has; local[] gets the positions in the tiles.  Returns env with
- * the indices added. */
-const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **local);
+/* Opens loops over the axes that t has; positions[] gets the positions in the tiles.  Returns env
+ * with the indices added. */
+const Env *cg_open_axes(Gen *g, const Axes *axes, const Type *t, const Env *env, LReg **positions);
 /* Closes the loops over the axes that type t has. */
 void cg_close_axes(Gen *g, const Axes *axes, const Type *t);
 /* The innermost open loop, over an outer space: a short one is unrolled, so that local arrays fall
@@ -322,9 +322,9 @@ void cg_close_outer_loop(Gen *g);
 
 /* ---- fusions: what is made by one kernel or call (plan_units.c) ------------- */
 /* Whether the op is in the list. */
-bool cg_has_op(const OpList *v, const Op *op);
+bool cg_has_op(const OpList *list, const Op *op);
 /* Whether the map is in the list. */
-bool cg_has_map(const MapList *v, const Map *m);
+bool cg_has_map(const MapList *list, const Map *m);
 
 /* A fusion, and what follows from its roots. */
 typedef struct {
@@ -378,7 +378,7 @@ void cg_lower_group(Lower *lo, const Op *const *roots, int n, const MapList *map
  * joined, to several if rows are. */
 void cg_lower_concat(Lower *lo, const Op *op);
 /* Whether op is a concatenation whose parts are parts of `user`, which reads it. */
-bool cg_concat_continues(const Op *op, const Op *user);
+bool cg_concat_continues(const Op *op, const Op *outer);
 /* Lowers a reduction of many rows to a small result (a loss, a bias gradient) to two kernels:
  * partial results by chunk, then their combination. */
 void cg_lower_long(Lower *lo, const Op *op);
@@ -386,11 +386,10 @@ bool cg_gemm_fits(Lower *lo, const Op *op); /* from types alone */
 void cg_lower_gemm(Lower *lo, const Op *op);
 /* Appends a kernel that writes op to a new buffer in another layout, whose extra dimensions are
  * broadcast; returns the buffer. owner: the op that the copy is made for, which names it. */
-int cg_materialize_as(Lower *lo, const Op *op, const Type *want, const Op *owner,
+int cg_materialize_as(Lower *lo, const Op *op, const Type *layout, const Op *owner,
                       const char *suffix);
 
-/* ---- plan (plan_bufs.c, plan_storage.c, plan_form.c) -------------------------------------------
- */
+/* ---- plan (plan_bufs.c, plan_storage.c, plan_assign.c) ---- */
 static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
     return &lo->info[op->id];
 }
@@ -415,7 +414,7 @@ int cg_output_buf(Lower *lo, const Op *out);
 /* The buffer of a source op: data, variable, input or saved value. */
 int cg_input_buf(Lower *lo, const Op *op);
 bool cg_read_one_way(Lower *lo); /* every sparse column; else a diagnostic */
-int cg_map_buf(Lower *lo, Map *m, LBufKind part, Map *by);
+int cg_map_buf(Lower *lo, Map *m, LBufKind array, Map *order);
 /* The buffer with the global ids of a space's rows: the row keys of random numbers. */
 int cg_global_ids_buf(Lower *lo, Space *s);
 /* The buffer with the bounds of the chunks in which a space's rows are summed. */

@@ -10,8 +10,6 @@
 #include <math.h>
 
 /* ---- what is reduced ----------------------------------------------------------------- */
-/* Describes in *out what op reduces: over the entries of a segment, or over dimensions. False: op
- * is no reduction. */
 bool cg_reduction(const Op *op, Reduction *out) {
     *out = (Reduction){.op = op, .red = op->red};
     switch (op->kind) {

@@ -341,7 +341,7 @@ const PStep *plan_bucket_obstacle(Arena *a, const Plan *p, const PPhase *ph, boo
 /* Whether a device may record the phase for rounded sizes, so that one recording serves many
  * batches. */
 bool plan_has_buckets(Arena *a, const Plan *p, const PPhase *ph);
-/* The two operands of a product that sums over rows of a batch, whose padding rows must be zero.
+/* The two operands of a product that sums over rows of a batch: their padding rows must be zero.
  * False: the step is no such product. */
 bool plan_padded_operands(Arena *a, const Plan *p, const PStep *s, PPaddedOperand out[2]);
 void plan_print(StrBuf *b, const Plan *p); /* --emit=plan; plan_parse() reads it */
@@ -352,7 +352,7 @@ void plan_print_steps(StrBuf *b, const Plan *p);
 Plan *plan_parse(Ctx *c, uint32_t file);
 bool plan_in_text(const Ctx *c, uint32_t file);     /* or are there kernels alone? */
 uint64_t plan_fingerprint(Arena *a, const Plan *p); /* a checkpoint records it */
-bool plan_verify(Ctx *c, const Plan *p);
+bool plan_verify(Ctx *ctx, const Plan *p);
 bool plan_verify_fusions(Ctx *c, const Plan *p);
 
 #endif

@@ -7,7 +7,6 @@ const LStmt *plan_first_loop(const LKernel *k) {
     return stmt;
 }
 
-/* Whether the kernel only computes and stores scalars. */
 bool plan_is_scalar(const PStep *s) {
     const LStmt *p = s->kernel->body;
     while (p && (loop_is_value(p) || p->kind == L_STORE)) p = p->next;

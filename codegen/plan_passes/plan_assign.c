@@ -86,9 +86,6 @@ static ReadIndex index_reads(const Lower *lo, const FusionGroups *us) {
     return rs;
 }
 
-/* ---- variables and outputs ------------------------------------------------------------------ */
-/* An op that reads the old value which an `assign` (of a variable) or `next` (of a loop's operand)
- * replaces. */
 Op cg_replaced_value(const Op *assign) {
     if (assign->kind == OP_ASSIGN)
         return (Op){.kind = OP_VAR, .var = assign->var, .type = assign->var->type};

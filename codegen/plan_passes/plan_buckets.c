@@ -28,8 +28,6 @@ static const Expr *valid_rows(Arena *a, const PBuf *b, const Expr *others, const
     return expr_eq(b->count, expr_mul(a, rows, stride)) ? rows : NULL;
 }
 
-/* The two operands of a product that sums over rows of a batch: their padding rows must be zero.
- * False: the step is no such product. */
 bool plan_padded_operands(Arena *a, const Plan *p, const PStep *s, PPaddedOperand out[2]) {
     const PGemm *g = &s->gemm;
     if (s->kind != PS_GEMM || !varies_by_batch(p->m, g->k)) return false;

@@ -79,7 +79,6 @@ bool plan_step_interrupts(const PStep *s, bool on_device) {
     return s->kind == PS_PRINT || s->kind == PS_ASSERT || s->kind == PS_RELATION;
 }
 
-/* Whether each run of the phase is on a batch with its own sizes. */
 bool plan_runs_on_batches(const Plan *p, const PPhase *ph) {
     const Sampling *s = &p->m->recipe.sample;
     Phase phase = ph->func->phase;
@@ -181,7 +180,6 @@ static const char *output_key(Lower *lo, const Op *out, bool *saved) {
                   : arena_printf(lo->a, "output %d %s", lo->phase, out->name);
 }
 
-/* The buffer of an output of the phase. */
 int cg_output_buf(Lower *lo, const Op *out) {
     bool saved = false;
     const char *key = output_key(lo, out, &saved);

@@ -25,7 +25,6 @@
 #include "ir/text.h"
 #include "passes/rewrite.h"
 
-/* Whether the rows of the space are partitioned among processes. */
 bool plan_is_partitioned_space(const Space *s) {
     if (!s || s->prefix_of || s->distinct_of || space_of_batch(s)) return false;
     if (s->kind == SP_NZ) return plan_is_partitioned_space(s->nz_of->type.dim[0]);

@@ -294,7 +294,6 @@ bool plan_leads_group(const PStep *s) {
     return s->group && s->group->steps.v[0] == s;
 }
 
-/* The number of the group in the plan; for NULL how many there are. */
 int plan_group_index(const Plan *p, const PGroup *g) {
     int n = 0;
     for (int i = 0; i < p->phases.n; i++)

@@ -171,7 +171,6 @@ static bool check_ranks(Lower *lo) {
     return true;
 }
 
-/* Goes to function f: decides what becomes of each of its operations. False after diagnostics. */
 bool cg_enter_func(Lower *lo, Func *f) {
     lo->f = f;
     if (!check_dense(lo) || !check_ranks(lo)) return false;
@@ -179,7 +178,6 @@ bool cg_enter_func(Lower *lo, Func *f) {
     return true;
 }
 
-/* Goes back to the function around the body of a loop. */
 void cg_back_to(Lower *lo, const Lower *around) {
     lo->f = around->f;
     lo->operand_bufs = around->operand_bufs;

@@ -165,8 +165,6 @@ static RowWalk walk_row(const Lower *lo, const Op *root, const Space *rows) {
     return r;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
-/* The kind of fusion that makes op. */
 PFusionKind cg_fusion_kind(const Lower *lo, const Op *op) {
     if (op->ext) return PF_CALL;
     if (op->kind == OP_LOOP) return PF_LOOP;

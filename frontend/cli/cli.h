@@ -233,7 +233,7 @@ bool cli_cuda_libraries(Ctx *c, const CliHome *h, bool shared_runtime, CliArgs *
 /* A whole file, with a 0 behind it; NULL: errno says why. */
 struct stat;
 char *cli_read(Ctx *c, const char *path, struct stat *s);
-/* All n bytes, going on after signals; false: errno says why. */
+/* Writes n bytes, going on after signals. False: errno says why. */
 bool cli_write_all(int fd, const void *from, size_t n);
 /* A private directory, removed with all in it when the Ctx is freed. NULL after a diagnostic. */
 const char *cli_temp_dir(Ctx *c, const CliOptions *o);
@@ -269,10 +269,10 @@ bool cli_fmt(Ctx *c, const CliOptions *o);
 bool cli_lsp(Ctx *c, const CliOptions *o);
 
 /* Of the relations that the data have; NULL after a diagnostic. */
-const ReportDegrees *cli_degrees(Ctx *c, const Module *m, const char *data, int *n);
+const ReportDegrees *cli_degrees(Ctx *c, const Module *m, const char *path, int *n);
 
 /* --emit=html (cli_page.c): p after its passes, not arranged.  ro is completed here. */
-bool cli_page(Ctx *c, Plan *p, const Target *t, const CliOptions *o, ReportOptions *ro,
+bool cli_page(Ctx *c, Plan *plan, const Target *t, const CliOptions *o, ReportOptions *ro,
               double since);
 
 /* What a program is made of. */

@@ -165,7 +165,6 @@ static bool cannot_write(Ctx *c, const char *path) {
     return false;
 }
 
-/* Writes n bytes, going on after signals. False: errno says why. */
 bool cli_write_all(int fd, const void *from, size_t n) {
     for (const char *s = from; n;) {
         ssize_t k = write(fd, s, n);

@@ -280,7 +280,7 @@ Value elab_tensor_contract(Elab *e, Op *x, Op *y, int n, Space *const *over, Spa
 Value elab_tensor_cast(Elab *e, Op *x, DType dt, Span at);
 Value elab_tensor_gather(Elab *e, Op *x, Map *m, Span at);
 Value elab_tensor_order(Elab *e, Op *x, int n, Space *const *dims, Span at);
-/* The space of x that v names; NULL after a diagnostic. */
+/* The dimension of x that v names. NULL after a diagnostic. */
 Space *elab_dim_in(Elab *e, Op *x, Value v, Span at);
 bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s);
 Space *elab_dim_space(Elab *e, Value v, Span at); /* of any handle or size */

@@ -400,7 +400,6 @@ bool elab_dim_find(Elab *e, const Op *x, Value v, Space **s) {
     return false;
 }
 
-/* The dimension of x that v names. NULL after a diagnostic. */
 Space *elab_dim_in(Elab *e, Op *x, Value v, Span at) {
     Space *s = NULL;
     if (elab_is_poison(v) || elab_dim_find(e, x, v, &s)) return s;

@@ -84,7 +84,7 @@ uint64_t rt_bind_fingerprint(const RtExec *x);
 bool rt_bind_is_mapped(const RtExec *x, int buf);
 /* What rt_bind_fingerprint sees of an array of n_bytes: so many of them, to `to`. */
 size_t rt_bind_seen_bytes(size_t n_bytes);
-void rt_bind_copy_samples(const void *p, size_t n_bytes, uint8_t *to);
+void rt_bind_copy_samples(const void *data, size_t n_bytes, uint8_t *to);
 
 /* For minibatch.c, whose tables lie elsewhere.
  * Does a phase read this column? */

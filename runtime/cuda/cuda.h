@@ -145,7 +145,7 @@ static inline Cuda *rt_cuda_of(RtDevice *d) {
 }
 
 gnnc_status rt_cuda_failed(RtDevice *d, cudaError_t e, const char *what);
-cudaError_t rt_cuda_await(cudaEvent_t e);
+cudaError_t rt_cuda_await(cudaEvent_t event);
 /* Beside `stream`, which zeroes memory. */
 cudaError_t rt_cuda_stream(const Cuda *c, cudaStream_t *s);
 

@@ -82,7 +82,7 @@ const char *rt_encode(const RtEncoder *e, const RtCell *cell, void *to, int64_t 
 const char *rt_encode_raw(const RtCell *cell, double *v);
 const char *rt_encode_number(const RtEncoder *e, double v, void *to, int64_t at);
 /* "", or what others write for it where numbers, times or keys stand: NULL, NaN, NA, N/A, \\N. */
-bool rt_cell_absent(const char *text);
+bool rt_cell_absent(const char *cell);
 /* "12", and "12.0" as pandas writes it. */
 bool rt_cell_is_integer(const char *text, int64_t *v);
 /* "column 'age': 'x' is not a number", and by whom it is wanted; like: NULL = by the column. */
