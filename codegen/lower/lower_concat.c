@@ -6,7 +6,7 @@
  *                                          for f in C { y[v, A + B + f] = c[v, f] }
  *                                        }
  *
- * One that nobody reads but another one along the same dimension is made by that (plan_form.c:
+ * One that nobody reads but another one along the same dimension is made by that (plan_storage.c:
  * classify).  Along rows the parts have kernels of their own, as they have rows of their own; those
  * of one element a row may be one launch (plan_join.c). */
 #include "codegen/lower/lower.h"
