@@ -113,15 +113,15 @@ def usual(browser):
     cpu = compiled("cpu.html", f"{TOP}/models/gat.gnn", "--target=cpu", "--march=x86-64-v3")
     cuda = compiled("cuda.html", f"{TOP}/models/gat.gnn", "--target=cuda", f"--specialize={DATA}")
     page = browser.page()
+    looks = {cpu: ((1280, 800, False), (390, 844, True)), cuda: ((1280, 800, True), (390, 844, False))}
     for path, stages in ((cpu, ["graph IR", "step plan", "loops", "LLVM IR", "assembly"]), (cuda, ["graph IR", "step plan", "loops", "CUDA C", "PTX"])):
-        for width, height in ((1280, 800), (390, 844)):
-            for dark in (False, True):
-                page.look(width, height, dark)
-                opened(page, path)
-                shade = page.eval("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
-                assert (shade < 100) == dark, shade
-                every_view(page, f"{path.split('.')[0]}-{width}-{'dark' if dark else 'light'}", width)
-                clean(page)
+        for width, height, dark in looks[path]:
+            page.look(width, height, dark)
+            opened(page, path)
+            shade = page.eval("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+            assert (shade < 100) == dark, shade
+            every_view(page, f"{path.split('.')[0]}-{width}-{'dark' if dark else 'light'}", width)
+            clean(page)
         page.look(1280, 800, False)
         opened(page, path)
         has_ptx = page.eval("JSON.parse(document.getElementById('report').textContent).kernels.not_built") is None

@@ -21,6 +21,8 @@ NAMES = ["plain", "a b", "it's", 'quo"te', "back\\slash", "back\\", "com,ma", "d
          ";touch PWN;", "|touch PWN", "&touch PWN&", "nl\nint gn_pwn = 1;", "nl\n#error PWN", "\nint gn_pwn;\n", "cr\rint x;",
          "star*", "*", "??'", "*??", "@file", "-o", "-", "%s%n%d", "col:on", "{a,b}", "<b>&amp;", "#x", "\x01\x1b\x7f",
          "\u00fc\u202e", "--", "~"]
+# In folders of these libraries are made as well: tools get such a path as they get a program's.
+IN_LIBRARIES = {"a b", 'quo"te', "back\\", "com,ma", "$(touch PWN)", "nl\n#error PWN", "*", "@file", "-o", "%s%n%d", "~"}
 # What nvcc, which works through a shell, could not be given.
 SHELL = set("$`\"'\\,") | {chr(i) for i in range(32)}
 
@@ -87,7 +89,8 @@ def emitted(gnnc):
             out = os.path.join("emit", name, kind)
             run([gnnc, source, "-I" + os.path.join("emit", name, "lib"), "--target=" + ("cuda" if kind == "cuda" else "cpu"),
                  "--emit=" + kind, "-o", out])
-            assert code(out) == want.setdefault(kind, code(out)), (name, kind)
+            found = code(out)
+            assert found == want.setdefault(kind, found), (name, kind)
 
 
 def logs(gnnc):
@@ -110,10 +113,11 @@ def programs(gnnc):
         out = os.path.join(tmp, name)
         run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "-o", out], TMPDIR=tmp)
         assert os.listdir(tmp) == [name], (name, os.listdir(tmp))
-        os.mkdir(os.path.join(tmp, "lib"))
-        run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "--emit=lib", "-o", os.path.join(tmp, "lib/model")],
-            TMPDIR=tmp)
-        assert len(os.listdir(os.path.join(tmp, "lib"))) == 6 and len(os.listdir(tmp)) == 2, (name, os.listdir(tmp))
+        if name in IN_LIBRARIES or "GNNC_LONG" in os.environ:
+            os.mkdir(os.path.join(tmp, "lib"))
+            run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--target=cpu", "-O0", "--emit=lib", "-o", os.path.join(tmp, "lib/model")],
+                TMPDIR=tmp)
+            assert len(os.listdir(os.path.join(tmp, "lib"))) == 6 and len(os.listdir(tmp)) == 2, (name, os.listdir(tmp))
         run([gnnc, "emit/plain/plain.gnn", "-Iemit/plain/lib", "--emit=lib", "-o", os.path.join("tmp", name)], ok=False)
         os.rename("plain", name) if not os.path.exists(name) else None
         ckpt, trace = os.path.join(tmp, name + ".ckpt"), os.path.join(tmp, name + ".trace")
