@@ -128,14 +128,14 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         os.chdir(tmp)
         cpu, sim = (library(build, "iterations", MODEL, device) for device in ("cpu", "cuda"))
-        for _ in orders(sim):
+        for _ in orders(sim, 2):
             bits = replayed(cpu, sim)
         read_by_the_host(sim, bits)
         without_a_limit(build, bits)
         stopped_inside(build)
         batches.data("shop")
         looped = written(build, "looped", BATCHED, "cuda")
-        for _ in orders(looped):
+        for _ in orders(looped, 2):
             before = counts(looped)["iterations"]
             buckets_are_replayed(batches.Trainer, looped, "shop", gathers=1)
             assert counts(looped)["iterations"] > before

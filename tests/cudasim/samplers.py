@@ -154,11 +154,11 @@ def curve(lib, data, epochs=1, **options):
 def the_host_s_batches(sim, data, buckets, timed):
     """Checked one by one, by different orders of threads and streams; then unchecked, and in rounded sizes."""
     want = curve(sim, data, 2)
-    for seed, _ in enumerate(orders(sim)):
+    for seed, _ in enumerate(orders(sim, 4 if buckets else 2)):
         sim.cudasim_seed(ctypes.c_uint64(seed))
         epochs = 2 if seed == 0 else 1
         assert curve(sim, data, epochs, device_sampler=1, check_sampler=1, check_times=timed) == want[:epochs]
-    for _ in orders(sim) if buckets else ():
+    for _ in orders(sim, 2) if buckets else ():
         assert curve(sim, data, 2, device_sampler=1) == want
         assert curve(sim, data, 2, device_sampler=1, buckets=1) == curve(sim, data, 2, buckets=1)
 
@@ -296,13 +296,13 @@ def main():
                 assert curve(sim, "odd", device_sampler=1, check_sampler=1, device_maps=maps) == curve(sim, "odd")
             if name in ("plain", "trees"):
                 a_launch_that_fails(sim, "odd")
-            for _ in orders(sim) if name == "plain" else ():
+            for _ in orders(sim, 2) if name == "plain" else ():
                 a_step_waits_for_nothing(sim, "odd")
                 the_host_s_losses(sim, "odd")
                 resumed_in_mid_epoch(sim, "odd")
         graph("wide", knows=60000)
         few = written(build, "few", PLAIN % ("[2]", 8, ""), "cuda")
-        for _ in orders(few):
+        for _ in orders(few, 2):
             the_graph_is_there_once(few, "wide")
         what_it_cannot(written(build, "induced", SMALL % ("[2]", 32, "edges induced"), "cuda"), "odd",
                        "batches have more edges than were drawn")

@@ -19,9 +19,14 @@ def counts(sim):
     return {k: getattr(n, k) for k, _ in Counts._fields_}
 
 
-def orders(sim):
-    """Those in which queued work may run: what is tested holds in each (queue.c)."""
-    for order in ("random:1", "lazy:others", "lazy", "eager"):
+ORDERS = ("random:1", "lazy:others", "lazy", "eager")
+
+
+def orders(sim, some=len(ORDERS)):
+    """Those in which queued work may run: what is tested holds in each (queue.c).  some: so many of them, where others
+    have shown in all what queues such work; CUDASIM_ORDERS is the most that are taken, with GNNC_LONG they are all."""
+    n = len(ORDERS) if "GNNC_LONG" in os.environ else min(some, int(os.environ.get("CUDASIM_ORDERS", len(ORDERS))))
+    for order in ORDERS[:n]:
         sim.cudasim_order(order.encode())
         yield order
 
@@ -29,8 +34,8 @@ def orders(sim):
 def library(build, name, source, device, options=()):
     path = os.path.abspath(f"{name}.{device}.so")
     if device == "cpu":
-        subprocess.run([build + "/gnnc", source, "--target=cpu", "--emit=lib", "--name=model", "-o", f"{name}.cpu", *options],
-                       check=True)
+        subprocess.run([build + "/gnnc", source, "--target=cpu", "--no-rows", "--emit=lib", "--name=model", "-o", f"{name}.cpu",
+                        *options], check=True, env={"CFLAGS": "-O0", **os.environ})
         path = os.path.abspath(f"lib{name}.cpu.so")
     else:
         subprocess.run([HERE + "/build", source, path, *options], check=True, env={**os.environ, "BUILD": build})
