@@ -181,6 +181,53 @@ TEST(random_numbers_are_those_of_the_runtime) {
     rig_free(&r);
 }
 
+/* Thresholds at random numbers that are drawn, and next to them, and at the ends of what is
+ * allowed. */
+TEST(le_random_compares_as_floating_point_does) {
+    enum { COLUMNS = 19, ROWS = 4, DRAWN = 8, N_THRESHOLDS = 3 * DRAWN + 4 };
+    const RtKey k = {0x89abcdefu, 77};
+    float threshold[N_THRESHOLDS] = {0, 1e-45f, 1e-10f, 0x1.fffffep-1f};
+    for (int i = 0; i < DRAWN; i++) {
+        float u = rt_uniform(k, (uint32_t)(i % ROWS), (uint32_t)(2 * i));
+        threshold[4 + 3 * i] = u;
+        threshold[5 + 3 * i] = nextafterf(u, 0);
+        threshold[6 + 3 * i] = fminf(nextafterf(u, 1), 0x1.fffffep-1f);
+    }
+    Rig r;
+    rig_init(&r);
+    for (int i = 0; i < 2 * N_THRESHOLDS; i++) {
+        kernel(&r, arena_printf(r.c.a, "le%d", i));
+        LBuf *key = buf(&r, LB_KEY, DT_I32, false, 1, num(&r, 2)),
+             *row = buf(&r, LB_GLOBAL_IDS, DT_I32, false, 1, size(&r, "N")),
+             *kept = buf(&r, LB_VALUE, DT_I1, true, 2, size(&r, "N"), num(&r, COLUMNS));
+        LStmt *v = loop(&r, size(&r, "N"));
+        v->sched.parallel = true;
+        LReg *k0 = load(&r, key, constant(&r, DT_I64, 0)),
+             *k1 = load(&r, key, constant(&r, DT_I64, 1));
+        LReg *id = op1(&r, OP_CAST, DT_I64, load(&r, row, v->var));
+        LStmt *l = loop(&r, num(&r, COLUMNS));
+        l->sched.vector = i % 2;
+        LReg *le = let(&r, DT_I1, L_FN_LE_RANDOM, 4, k0, k1, id, l->var);
+        ((LStmt *)((char *)r.tail - offsetof(LStmt, next)))->imm = (double)threshold[i / 2];
+        store(&r, le, kept, v->var, l->var);
+        end(&r, l);
+        end(&r, v);
+    }
+    CHECK(rig_build(&r));
+    static _Alignas(64) int32_t key[2] = {(int32_t)0x89abcdef, 77}, id[ROWS] = {0, 1, 2, 3};
+    static _Alignas(64) unsigned char kept[ROWS * COLUMNS];
+    int64_t n = ROWS;
+    for (int i = 0; r.lib && i < 2 * N_THRESHOLDS; i++) {
+        rig_kernel(&r, arena_printf(r.c.a, "le%d", i))((void *[]){key, id, kept}, &n, 0, n);
+        for (int j = 0; j < ROWS * COLUMNS; j++) {
+            float u = rt_uniform(k, (uint32_t)(j / COLUMNS), (uint32_t)(j % COLUMNS));
+            CHECK_MSG(kept[j] == (threshold[i / 2] <= u), "%a <= %a", (double)threshold[i / 2],
+                      (double)u);
+        }
+    }
+    rig_free(&r);
+}
+
 /* ---- element types and casts -------- */
 
 TEST(casts_between_element_types) {
