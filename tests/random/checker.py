@@ -129,7 +129,7 @@ class Trainers:
         return r
 
     def compile(self, level):
-        r = self.process([os.path.join(self.checker.build, "gnnc"), self.model, f"-O{level}", "--target=cpu", "-o", self.path(f"O{level}")])
+        r = self.process([os.path.join(self.checker.build, "gnnc"), self.model, f"-O{level}", "--target=cpu", "--no-rows", "-o", self.path(f"O{level}")])
         if r.returncode:
             raise Failed(INVALID, r.stderr.strip())
 
@@ -225,7 +225,7 @@ class Rows:
     def compare(self, near):
         gnnc, trainer = os.path.join(self.checker.build, "gnnc"), os.path.join(self.folder, "trainer")
         try:
-            self.must(INVALID, gnnc, self.model, "--target=cpu", "-o", trainer)
+            self.must(INVALID, gnnc, self.model, "--target=cpu", "--no-rows", "-o", trainer)
             r = self.run(gnnc, self.model, "--target=cpu", "--emit=infer", "-o", "rows")
             if r.returncode:
                 return (OK, "") if "E0516" in r.stderr else (DIFFERS, r.stderr)
