@@ -304,7 +304,7 @@ bool plan_leads_group(const PStep *s);
 int plan_group_index(const Plan *p, const PGroup *g);
 /* Whether the loops of a step's kernel are what its facts say: the operations that it computes,
  * with their constants (plan_as_computed.c).  Where they are not, somebody has edited a text. */
-bool plan_is_as_computed(const PStep *s);
+bool plan_is_as_computed(Arena *a, const PStep *s);
 /* Whether the operation passes its operand's elements on as they are: loops have nothing for it. */
 bool plan_passes_on(const Op *op);
 /* What the epilogue does, in words: "adds a bias". */

@@ -5,12 +5,16 @@
  * pass has rearranged.  Which elements are read and stored is not. */
 #include "codegen/plan/plan.h"
 
-/* How many operations of the kind the kernel computes. */
-static int count_computed(const LKernel *k, OpKind kind) {
-    int n = 0;
-    for (int i = 0; i < k->computes.n; i++) n += k->computes.v[i]->kind == kind;
-    return n;
-}
+#include <math.h>
+#include <stdlib.h>
+
+/* How often each operation is in the loops of a kernel, and among what its facts say. */
+typedef struct {
+    int in_loops[N_OPS], computed[N_OPS];
+    unsigned reds;    /* bit RedKind: a reduction that is computed combines values so */
+    double *constant; /* values of the constants that are computed, in order */
+    size_t n_constants;
+} Counts;
 
 /* Whether the statement carries out an operation of the graph; a cast to an index is none. */
 static bool is_operation(const LStmt *s) {
@@ -18,47 +22,50 @@ static bool is_operation(const LStmt *s) {
     return s->kind == L_LET && s->fn == L_FN_OP && !is_index;
 }
 
-/* How many operations of the kind are among the statements. */
-static int count_operations(const LStmt *s, OpKind kind) {
-    int n = 0;
+/* Counts the operations among the statements. */
+static void count_operations(Counts *c, const LStmt *s) {
     for (; s; s = s->next) {
-        n += is_operation(s) && s->op == kind;
-        if (loop_has_body(s)) n += count_operations(s->body, kind);
+        if (is_operation(s)) c->in_loops[s->op]++;
+        if (loop_has_body(s)) count_operations(c, s->body);
     }
-    return n;
 }
 
-/* Whether a constant in the step's kernel is explained: an operation that the step computes has
- * this value, or it is 0, which sums begin with. */
-static bool has_constant(const PStep *s, double imm) {
-    const LKernel *k = s->kernel;
-    for (int i = 0; i < k->computes.n; i++)
-        if (k->computes.v[i]->kind == OP_CONST && k->computes.v[i]->imm == imm) return true;
-    return imm == 0;
+/* The order of two numbers, as qsort() wants it. */
+static int compare_numbers(const void *x, const void *y) {
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
 }
 
-/* Whether the step computes a reduction that combines values like this: of a kernel that adds up
- * partial sums, it is the step's own operation. */
-static bool has_reduction(const PStep *s, RedKind red) {
+/* Counts what the step computes. A kernel that adds up partial sums combines as its step's own
+ * operation does. */
+static void count_computed(Counts *c, Arena *a, const PStep *s) {
     const LKernel *k = s->kernel;
+    c->constant = NEWN(a, double, (size_t)k->computes.n + 1);
     for (int i = -1; i < k->computes.n; i++) {
         const Op *op = i < 0 ? s->op : k->computes.v[i];
-        bool reduces = op && (op->kind == OP_SEGMENT || op->kind == OP_REDUCE);
-        if (reduces && op->red == red) return true;
+        if (op && (op->kind == OP_SEGMENT || op->kind == OP_REDUCE)) c->reds |= 1u << op->red;
+        if (i < 0) continue;
+        c->computed[op->kind]++;
+        if (op->kind == OP_CONST && !isnan(op->imm)) c->constant[c->n_constants++] = op->imm;
     }
-    return false;
+    qsort(c->constant, c->n_constants, sizeof *c->constant, compare_numbers);
+}
+
+/* Whether the step computes a constant of this value; 0 is where sums begin. */
+static bool has_constant(const Counts *c, double imm) {
+    if (imm == 0) return true;
+    return !isnan(imm) &&
+           bsearch(&imm, c->constant, c->n_constants, sizeof imm, compare_numbers) != NULL;
 }
 
 /* For loop_find(): whether the statement does what the facts of the step do not say. */
-static bool is_unsaid(const LStmt *s, const void *step) {
-    const PStep *of = step;
-    const LKernel *k = of->kernel;
-    if (is_operation(s)) return count_operations(k->body, s->op) != count_computed(k, s->op);
-    if (s->kind == L_ACC) return !has_reduction(of, s->red);
+static bool is_unsaid(const LStmt *s, const void *counts) {
+    const Counts *c = counts;
+    if (is_operation(s)) return c->in_loops[s->op] != c->computed[s->op];
+    if (s->kind == L_ACC) return !(c->reds >> s->red & 1);
     if (s->kind != L_LET) return false;
     bool is_random = s->fn == L_FN_RANDOM || s->fn == L_FN_LE_RANDOM;
-    return is_random ? !count_computed(k, OP_RANDOM)
-                     : s->fn == L_FN_CONST && !has_constant(of, s->imm);
+    return is_random ? !c->computed[OP_RANDOM] : s->fn == L_FN_CONST && !has_constant(c, s->imm);
 }
 
 bool plan_passes_on(const Op *op) {
@@ -66,15 +73,19 @@ bool plan_passes_on(const Op *op) {
 }
 
 /* Whether operation op, which the facts say, is missing from the loops. */
-static bool is_missing(const LKernel *k, const Op *op) {
+static bool is_missing(const Counts *c, const Op *op) {
     bool emits = op_has(op, OPT_ELEM) && !plan_passes_on(op) && op->kind != OP_COPY;
-    return emits && !count_operations(k->body, op->kind);
+    return emits && !c->in_loops[op->kind];
 }
 
-bool plan_is_as_computed(const PStep *s) {
+bool plan_is_as_computed(Arena *a, const PStep *s) {
     const LKernel *k = s->kernel;
-    if (!k || k->stages.n || loop_find(k->body, is_unsaid, s)) return false;
+    Counts c = {.reds = 0};
+    if (!k || k->stages.n) return false;
+    count_operations(&c, k->body);
+    count_computed(&c, a, s);
+    if (loop_find(k->body, is_unsaid, &c)) return false;
     for (int i = 0; i < k->computes.n; i++)
-        if (is_missing(k, k->computes.v[i])) return false;
-    return loop_count_entry_loops(k->body) == count_computed(k, OP_SEGMENT);
+        if (is_missing(&c, k->computes.v[i])) return false;
+    return loop_count_entry_loops(k->body) == c.computed[OP_SEGMENT];
 }

@@ -214,7 +214,7 @@ static bool is_f32_of(const Check *c, int buf, const Expr *n) {
 /* Checks that a kernel which a device leaves to a library computes what the library is told, by its
  * facts.  Loops that have been arranged for a target cannot be compared with these. */
 static bool check_left_to_library(Check *c, const PStep *s) {
-    return c->p->scheduled_for || plan_is_as_computed(s) ||
+    return c->p->scheduled_for || plan_is_as_computed(c->c->a, s) ||
            plan_error(c, "'%s' is left to a library, and its loops are not what its facts say",
                       s->note ? s->note : "");
 }

@@ -172,7 +172,7 @@ static const char *match_epilogue(const GroupSearch *f, const PStep *k, PEpilogu
         count_computed(k->kernel) != is_relu + (bias != NULL))
         return "computes more than a bias and a cut at 0";
     if (!is_relu && !bias) return "is a copy";
-    if (!plan_is_as_computed(k)) return "has loops that are not what its facts say";
+    if (!plan_is_as_computed(f->a, k)) return "has loops that are not what its facts say";
     e->kind = is_relu ? bias ? PE_RELU_BIAS : PE_RELU : PE_BIAS;
     e->side = bias ? read_buf(k, bias) : -1;
     e->out = written_buf(k);
@@ -254,7 +254,7 @@ static const char *try_sum(const GroupSearch *f, int at, int i, PEpilogue *e) {
             plan_step_accesses_buf(ph->steps.v[k], parts->bufs[0]))
             sum = ph->steps.v[sum_at = k];
     if (!sum || sum->op != parts->op || sum->n_bufs != 2 || sum->pred >= 0) return "shares its sum";
-    if (!plan_is_as_computed(parts) || !plan_is_as_computed(sum))
+    if (!plan_is_as_computed(f->a, parts) || !plan_is_as_computed(f->a, sum))
         return "has loops that are not what its facts say";
     int db = sum->bufs[0], lo = at < f->gemm_at ? at : f->gemm_at,
         hi = sum_at > f->gemm_at ? sum_at : f->gemm_at;
@@ -287,7 +287,7 @@ static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
                 !expr_eq(f->gemm->gemm.k, rows->size))
                 continue;
             const char *not = try_sum(f, at, i, e);
-            if (not) why = arena_printf(f->a, "%s %s", s->kernel->name, not);
+            if (not ) why = arena_printf(f->a, "%s %s", s->kernel->name, not );
         }
     }
     return e->kind ? NULL : why;

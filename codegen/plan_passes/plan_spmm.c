@@ -193,7 +193,7 @@ static const char *own_reason(const Plan *p, const PPhase *ph, const PStep *s,
     if (is_one_column(&m->segment->type)) return "its rows are one number";
     if (x->perm >= 0 && !is_known_early(p, x->weight))
         return "its weights change from step to step, and stand in another order";
-    if (!plan_is_as_computed(s)) return "its loops are not what its facts say";
+    if (!plan_is_as_computed(p->m->a, s)) return "its loops are not what its facts say";
     return NULL;
 }
 
