@@ -145,6 +145,7 @@ static void put_member(const Told *t, const char *name, double v) {
     rt_cli_put_json_number(v, t->to);
 }
 
+/* Prints the parts of a kind as a member of a JSON object. */
 static void put_json_parts(const Told *t, int kind) {
     gnnc_part p;
     int64_t i = 0, n = 0;

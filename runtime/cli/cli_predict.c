@@ -11,6 +11,7 @@ static int failed(const RtCli *c, const char *why) {
     return RT_EXIT_FAILED;
 }
 
+/* Says which file was written, and its shape. */
 static void print_written(const RtCli *c, const char *path, int rank, const int64_t *dim) {
     if (c->log == RT_LOG_NONE) return;
     printf("%s: ", path);
@@ -44,6 +45,7 @@ static int write_with(const RtCli *c, gnnc_legend *g, int64_t n, const int64_t *
 }
 
 /* ---- by the trainer --------------------------------------------------------------------- */
+/* Writes the predictions or the hidden layer of all rows. */
 static int write_all(RtCli *c) {
     const float *data;
     int rank, code = RT_EXIT_OK;
@@ -84,6 +86,7 @@ int rt_cli_write_rows(const RtCli *c, gnnc_legend *g, const RtCliRows *r, const 
     return code;
 }
 
+/* Predicts some rows into `to`: by one set of weights, or the mean of those of several seeds. */
 static int predict_rows(RtCli *c, const gnnc_legend *g, const RtCliRows *r, float *to) {
     if (c->seeds) return rt_cli_predict_seeds(c, g, r, to);
     gnnc_status st = gnnc_trainer_predict_rows(c->t, r->n, r->row, to);
@@ -99,6 +102,7 @@ static int find_rows(const RtCli *c, RtCliRows *r, gnnc_legend *g) {
     return RT_EXIT_OK;
 }
 
+/* Finds the rows that were asked for and writes their predictions. */
 static int write_some(RtCli *c, RtCliRows *r) {
     gnnc_legend *g = NULL;
     if (gnnc_trainer_legend(c->t, &g) != GNNC_OK) return rt_cli_failed(c);
@@ -111,6 +115,7 @@ static int write_some(RtCli *c, RtCliRows *r) {
     return code;
 }
 
+/* Writes predictions or a hidden layer: of some rows, or of all. */
 static int write_values(RtCli *c, RtCliRows *r) {
     int code = rt_cli_rows_read(c, r);
     if (code == RT_EXIT_OK && r->file && rt_cli_serve(c, r, &code)) return code;

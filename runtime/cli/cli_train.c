@@ -162,6 +162,7 @@ static int finish(RtCli *c, double begin) {
     return rt_cli_profile_end(c) == RT_EXIT_OK ? code : RT_EXIT_FAILED;
 }
 
+/* Trains while signals that ask for an end are blocked: they are looked for between epochs. */
 static int train_blocked(RtCli *c) {
     double begin = rt_cli_now();
     gnnc_trainer_set_int(c->t, "signals", 1);

@@ -193,8 +193,11 @@ gnnc_status rt_session_full_graph_store(const RtFullGraphValue *w, const float *
 gnnc_status rt_session_empty_graph(gnnc_trainer *t, RtSubgraphModel **brings, gnnc_graph **out);
 /* What all sessions without a graph read. */
 gnnc_status rt_session_subgraph_share(RtSessionShared *of);
+/* Makes what the session needs for requests that bring a subgraph. */
 gnnc_status rt_session_subgraph_open(gnnc_session *s, RtSessionShared *of);
+/* Frees what belongs to requests that bring a subgraph. */
 void rt_session_subgraph_drop(gnnc_session *s);
+/* Gives a clone the values of the full graph that the session was given. */
 void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from);
 /* Before each request over one, whose subgraph is then bound. */
 gnnc_status rt_session_subgraph_begin(gnnc_session *s, bool links);
@@ -223,6 +226,7 @@ gnnc_status rt_session_find_kinds(RtPool *pool, const RtLinkBatches *l, RtEdgeKi
                                   RtError *err);
 /* Scores of the pairs that were taken, and the best destinations of their sources. */
 gnnc_status rt_session_score(gnnc_session *s, float *out);
+/* The k best destinations of each source, best first. with_known: also those that the data list. */
 gnnc_status rt_session_best(gnnc_session *s, int64_t k, bool with_known, int64_t *dst,
                             float *score);
 
