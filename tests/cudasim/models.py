@@ -30,6 +30,7 @@ WIDTH = {"f32": 7, "class": 3, "cat": 5, "multilabel": 2}
 SPARSE, BY_LIBRARY = ["--spmm=cusparse"], ("gcn", "lightgcn", "rgcn", "sage_sampled", "gin_graphs")
 OPTIONS = {"relational_sage": ["-Dchannels=8"], "relational_transformer": ["-Dheads=2", "-Dwidth=4", "-Dpoints=2", "-Dblocks=1"],
            "distmult": ["-Drank=24"], "complex": ["-Drank=12"], "gat_blocks": ["-Dheads=2", "-Dout=8", "-Dlayers=2"],
+           "lightgcn": ["-Ddim=24"], "gin_graphs": ["-Dhidden=24", "-Dlayers=3"],
            "molecule": ["-Dhidden=24"], "toxicity": ["-Dhidden=24"]}
 # Epochs after which no batch is larger than the ones before, which ask for room: of rows by time, whose neighbourhoods differ most.
 # Their sizes are of so many buckets here that new ones come up for ever: what buckets do is batches.py's.
