@@ -124,6 +124,7 @@ static Ast *load_source(Loader *l, const char *path, uint32_t id, bool prelude) 
             declare(e, file->kid[i], prelude);
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_CONST) set_constant(e, file->kid[i]);
+    elab_refuse_settable(e, file);
     return file;
 }
 

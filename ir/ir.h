@@ -370,7 +370,8 @@ typedef struct ModelOption {
                                 * as the input `input` */
     const char *input;         /* name of that input */
     double first, least, most; /* the value where none is given, and the bounds of what may be */
-    const char *why;           /* the assertion that it must hold; NULL: none */
+    const char *why_least;     /* the assertion that a smaller value breaks; NULL: none */
+    const char *why_most;      /* .. a larger one */
     Span span;
 } ModelOption;
 
@@ -416,7 +417,10 @@ Module *module_new(Ctx *c, const char *name);
 /* The option of that name, NULL: there is none; one that there is not yet.  `dim`: it is a size. */
 ModelOption *module_option(const Module *m, const char *name);
 ModelOption *module_option_new(Module *m, const char *name, Space *dim, double first, Span at);
-/* Whether the default is in the option's range, a real number as phases read it: rounded to f32. */
+/* Why no option of a model can be called so; NULL: one can. */
+const char *module_option_name_fault(const char *name);
+/* Whether the default is in the option's range, a real number as phases read it: rounded to f32;
+ * and all three are sizes or f32's. */
 bool module_option_fits(const ModelOption *o);
 /* The option that an operation reads; NULL: it reads none. */
 ModelOption *module_option_of(const Module *m, const Op *op);

@@ -3,11 +3,13 @@
  * pointer and passes may compare pointers. */
 #include "ir/ir.h"
 
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "ir/text.h"
+#include "runtime/include/gnnc.h"
 
 /* A new empty module, with its memory in the context's arena. */
 Module *module_new(Ctx *c, const char *name) {
@@ -513,9 +515,30 @@ ModelOption *module_option_new(Module *m, const char *name, Space *dim, double f
     return &m->options.v[m->options.n - 1];
 }
 
+const char *module_option_name_fault(const char *name) {
+    static const char *const of_trainers[] = {
+#define NAME(name, ...) #name,
+        GNNC_OPTION_MAP(NAME, NAME, NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < COUNT(of_trainers); i++)
+        if (strcmp(of_trainers[i], name) == 0)
+            return "every trainer has an option of that name already";
+    bool ok = isalpha((unsigned char)*name) || *name == '_';
+    for (const char *at = name; *at && ok; at++) ok = isalnum((unsigned char)*at) || *at == '_';
+    return ok ? NULL : "a name has letters, digits and '_' alone";
+}
+
+/* Whether an option may have the value v or the bound v: a size is whole, a number is an f32's. */
+static bool is_possible(const ModelOption *o, double v) {
+    if (!o->dim) return fabs(v) <= (double)FLT_MAX;
+    return v >= 1 && v <= INT32_MAX && v == floor(v);
+}
+
 bool module_option_fits(const ModelOption *o) {
-    bool rounds = !o->dim && fabs(o->first) <= (double)FLT_MAX;
-    double first = rounds ? (double)(float)o->first : o->first;
+    if (!is_possible(o, o->first) || !is_possible(o, o->least) || !is_possible(o, o->most))
+        return false;
+    double first = o->dim ? o->first : (double)(float)o->first;
     return o->least <= first && first <= o->most;
 }
 

@@ -369,6 +369,12 @@ static bool var_stmt(Parser *p, VarKind k) {
 }
 
 /* ---- options of the model ------------------------------------------------------------------ */
+/* Parses a bound of an option and the reason for it. */
+static bool option_bound(Parser *p, const char *what, double *to, const char **why) {
+    if (!parse_real(p, what, to)) return false;
+    return !parse_accept_word(p, "why") || parse_text(p, "the reason in quotes", why);
+}
+
 /* Parses an option of the model. */
 static bool option_stmt(Parser *p) {
     Span at = p->tok.span;
@@ -378,20 +384,20 @@ static bool option_stmt(Parser *p) {
     if (!parse_text(p, "the name of an option in quotes", &name)) return false;
     if (module_option(p->m, name))
         return parse_fail(p, DIAG_E0403, at, "the option '%s' is declared twice", name);
+    const char *fault = module_option_name_fault(name);
+    if (fault) return parse_fail(p, DIAG_E0409, at, "the option '%s': %s", name, fault);
     if (parse_accept_word(p, "dim") && !space_of(p, SP_DIM, "a dimension", &dim)) return false;
     if (dim && dim->size->kind != EX_SYM)
         return parse_fail(p, DIAG_E0409, at, "the size of '%s' is known already", dim->name);
     if (!parse_expect(p, '=') || !parse_real(p, "a number", &first)) return false;
     ModelOption *o = module_option_new(p->m, name, dim, first, at);
     if (!parse_accept_word(p, "from")) return parse_expected(p, "'from'");
-    if (!parse_real(p, "the least number", &o->least)) return false;
+    if (!option_bound(p, "the least number", &o->least, &o->why_least)) return false;
     if (!parse_accept_word(p, "to")) return parse_expected(p, "'to'");
-    if (!parse_real(p, "the largest number", &o->most)) return false;
+    if (!option_bound(p, "the largest number", &o->most, &o->why_most)) return false;
     if (!module_option_fits(o))
-        return parse_fail(p, DIAG_E0409, at, "the option '%s' is %g, not from %g to %g", name,
-                          first, o->least, o->most);
-    if (parse_accept_word(p, "why") && !parse_text(p, "the reason in quotes", &o->why))
-        return false;
+        return parse_fail(p, DIAG_E0409, at, "the option '%s' is %g, not %sfrom %g to %g", name,
+                          first, dim ? "one of the sizes " : "", o->least, o->most);
     return parse_span(p, &o->span);
 }
 

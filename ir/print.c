@@ -273,6 +273,14 @@ static void print_var(StrBuf *b, const PrintContext *w, const Var *v) {
 }
 
 /* ---- options of the model --------------------------------------------------------- */
+/* Prints a bound of an option with the reason for it. */
+static void print_bound(StrBuf *b, const PrintContext *w, double bound, const char *why) {
+    text_real(b, bound);
+    if (!why || w->computation) return;
+    sb_puts(b, " why ");
+    ir_string_print(b, why);
+}
+
 /* Prints an option of the model. */
 static void print_option(StrBuf *b, const PrintContext *w, const ModelOption *o) {
     sb_puts(b, "  option ");
@@ -284,13 +292,9 @@ static void print_option(StrBuf *b, const PrintContext *w, const ModelOption *o)
     sb_puts(b, " = ");
     text_real(b, o->first);
     sb_puts(b, " from ");
-    text_real(b, o->least);
+    print_bound(b, w, o->least, o->why_least);
     sb_puts(b, " to ");
-    text_real(b, o->most);
-    if (o->why && !w->computation) {
-        sb_puts(b, " why ");
-        ir_string_print(b, o->why);
-    }
+    print_bound(b, w, o->most, o->why_most);
     end_line(b, w, o->span);
 }
 

@@ -22,7 +22,7 @@ extern "C" {
  * Makefile and gnnc read it here. */
 enum { RT_SO_VERSION = 0 };
 enum {
-    RT_PROGRAM_VERSION = 37,
+    RT_PROGRAM_VERSION = 38,
     RT_MAX_RANK = 8,
     RT_MAX_VARIANTS = 8,
     RT_GROUP_MAX = 64,
@@ -251,7 +251,8 @@ typedef struct {
     int sym;                   /* the size that it is; -1: a real number, */
     int buf;                   /* .. which is this input; -1: nothing reads it */
     double first, least, most; /* first: where nobody says another */
-    const char *why;           /* for people: what does not hold beyond; NULL = nothing to say */
+    const char *why_least;     /* for people: what does not hold below; NULL = nothing to say */
+    const char *why_most;      /* .. above */
 } rt_model_option;
 
 typedef struct rt_program {

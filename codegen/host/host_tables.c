@@ -683,10 +683,12 @@ static void emit_options(Host *h) {
         }
         host_puts(h, "    {.name = ");
         host_string(h, o->name);
-        host_printf(h, ", .sym = %s, .buf = %d, .first = %a, .least = %a, .most = %a, .why = ",
-                    o->dim ? h->sym[o->dim->size->sym->id] : "-1", buf, o->first, o->least,
-                    o->most);
-        host_string(h, o->why);
+        host_printf(
+            h, ", .sym = %s, .buf = %d, .first = %a, .least = %a, .most = %a, .why_least = ",
+            o->dim ? h->sym[o->dim->size->sym->id] : "-1", buf, o->first, o->least, o->most);
+        host_string(h, o->why_least);
+        host_puts(h, ", .why_most = ");
+        host_string(h, o->why_most);
         host_puts(h, "},\n");
     }
     close_table(h, h->m->options.n);

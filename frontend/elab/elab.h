@@ -403,6 +403,7 @@ bool elab_of_options(const Elab *e, const Op *op);
  * something else. */
 bool elab_option_range(Elab *e, const Op *holds, const char *why);
 void elab_check_settable(Elab *e, const Ast *model); /* names of --settable */
+void elab_refuse_settable(Elab *e, const Ast *file); /* layers and functions have no options */
 Op *elab_run_model(Elab *e, const Ast *model); /* in a frame of its own; NULL after a mistake */
 void elab_output_of_phase(Elab *e, const char *name, OutputUse use, Op *x);
 void elab_model(Elab *e, const Ast *model, const Ast *train);

@@ -214,26 +214,10 @@ void elab_check_unreached(Elab *e) {
     warn_of_unread(e, &told);
 }
 
-/* Reports parameters of a layer or function that are declared settable: a model alone has options.
- */
-static void refuse_settable(Elab *e, const Ast *d) {
-    for (int i = 0; i < d->n; i++)
-        for (int j = 0; d->kid[i] && d->kid[i]->kind == AST_LIST && j < d->kid[i]->n; j++) {
-            const Ast *formal = d->kid[i]->kid[j];
-            if (formal->kind == AST_FORMAL && formal->n > 2)
-                diag_add(e->c, DIAG_E0322, formal->span,
-                         "'%s' is settable: a parameter of a model alone can be set when the "
-                         "program runs",
-                         formal->text);
-        }
-}
-
 /* Checks the layers and functions of a file that its model does not use, each three times: for
  * evaluation, for training, and for training with relations between two node types and with
  * inputs that have a default. */
 void elab_check_unused(Elab *e, const Ast *file) {
-    for (int i = 0; i < file->n; i++)
-        if (file->kid[i]->kind != AST_MODEL) refuse_settable(e, file->kid[i]);
     for (int i = 0; i < file->n; i++)
         if (file->kid[i]->kind == AST_EXTERN) elab_check_extern(e, file->kid[i]);
     for (int i = 0; i < file->n; i++) {

@@ -9,15 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/include/gnnc.h"
-
-/* Options that every trainer has. */
-static const char *const OF_TRAINERS[] = {
-#define NAME(name, ...) #name,
-    GNNC_OPTION_MAP(NAME, NAME, NAME)
-#undef NAME
-};
-
 /* Whether name is one of those in list, "a,b"; NULL lists none. */
 static bool is_listed(const char *list, const char *name) {
     size_t n = strlen(name);
@@ -28,6 +19,23 @@ static bool is_listed(const char *list, const char *name) {
 
 bool elab_is_settable(const Elab *e, const Ast *formal) {
     return formal->n > 2 || (e->opt && is_listed(e->opt->settable, formal->text));
+}
+
+/* Reports parameters of the layers and functions of a file, whoever imports it, that are declared
+ * settable: a model alone has options. */
+void elab_refuse_settable(Elab *e, const Ast *file) {
+    for (int i = 0; i < file->n; i++) {
+        const Ast *d = file->kid[i];
+        for (int j = 0; d->kind != AST_MODEL && j < d->n; j++)
+            for (int k = 0; d->kid[j] && d->kid[j]->kind == AST_LIST && k < d->kid[j]->n; k++) {
+                const Ast *formal = d->kid[j]->kid[k];
+                if (formal->kind == AST_FORMAL && formal->n > 2)
+                    diag_add(e->c, DIAG_E0322, formal->span,
+                             "'%s' is settable: a parameter of a model alone can be set when the "
+                             "program runs",
+                             formal->text);
+            }
+    }
 }
 
 /* Reports names in --settable that are no parameters of the model. The first parameter is its
@@ -52,13 +60,6 @@ void elab_check_settable(Elab *e, const Ast *model) {
 }
 
 /* ---- values ----------------------------------------------------------------------------- */
-/* Whether each trainer has an option of that name already. */
-static bool is_of_trainers(const char *name) {
-    for (size_t i = 0; i < COUNT(OF_TRAINERS); i++)
-        if (strcmp(OF_TRAINERS[i], name) == 0) return true;
-    return false;
-}
-
 /* Whether the parameter, whose default is v, can be set when the program runs: a size or a
  * float. Reported if not. */
 static bool may_be_set(Elab *e, const Ast *formal, Value v) {
@@ -72,8 +73,8 @@ static bool may_be_set(Elab *e, const Ast *formal, Value v) {
         why = "an int that can be set is a size, from 1 on";
     else if (v.kind == VAL_FLOAT && !(fabs(x) <= (double)FLT_MAX))
         why = "its default is beyond what an f32 holds";
-    else if (is_of_trainers(formal->text))
-        why = "every trainer has an option of that name already";
+    else
+        why = module_option_name_fault(formal->text);
     if (why) diag_add(e->c, DIAG_E0322, formal->span, "'%s' is settable: %s", formal->text, why);
     return !why;
 }
@@ -104,16 +105,23 @@ bool elab_option_value(Elab *e, const Ast *formal, Value *v) {
     return true;
 }
 
-/* Whether the scalar op is computed elementwise of constants and options alone, so that the
- * program knows it before it reads data. */
-bool elab_of_options(const Elab *e, const Op *op) {
+/* Whether the scalar op is computed elementwise of constants and options alone. *met: of one
+ * option at least. */
+static bool is_of_options(const Elab *e, const Op *op, bool *met) {
     if (op->type.rank || op->type.dt != DT_F32) return false;
     if (op->kind == OP_CONST) return true;
-    if (op->kind == OP_INPUT) return module_option_of(e->m, op) != NULL;
+    if (op->kind == OP_INPUT) return *met = module_option_of(e->m, op) != NULL;
     if (!(op_traits(op->kind) & OPT_ELEM)) return false;
     for (int i = 0; i < op->n_in; i++)
-        if (!elab_of_options(e, op->in[i])) return false;
+        if (!is_of_options(e, op->in[i], met)) return false;
     return op->n_in > 0;
+}
+
+/* Whether the scalar op is computed of options, and of nothing else but constants, so that the
+ * program knows it before it reads data. */
+bool elab_of_options(const Elab *e, const Op *op) {
+    bool met = false;
+    return is_of_options(e, op, &met) && met;
 }
 
 /* ---- ranges ------------------------------------------------------------------------------ */
@@ -151,7 +159,7 @@ static void narrow(Elab *e, const Op *op, const char *why) {
                                     : (float)at); /* as the program compares it */
     if (is_lower_bound ? at <= o->least : at >= o->most) return;
     *(is_lower_bound ? &o->least : &o->most) = at;
-    o->why = why;
+    *(is_lower_bound ? &o->why_least : &o->why_most) = why;
     if (!module_option_fits(o))
         diag_add(e->c, DIAG_E0315, o->span, "'%s' is %g: %s", o->name, o->first, why);
 }

@@ -46,9 +46,10 @@ static double value_in_use(const rt_model_option *o, double v) {
 /* Checks a value in use against the option's range.  who: the file that says it; "" = the host. */
 static gnnc_status check(gnnc_trainer *t, const rt_model_option *o, double v, const char *who) {
     if (v >= o->least && v <= o->most && (!is_size(o) || v == floor(v))) return GNNC_OK;
+    const char *why = v < o->least ? o->why_least : v > o->most ? o->why_most : NULL;
     return rt_fail(&t->rt.err, GNNC_E_RANGE, "%s%s'%s' is %.10g, %s between %.10g and %.10g%s%s",
                    who, *who ? ": " : "", o->name, v, is_size(o) ? "not a whole number" : "not",
-                   o->least, o->most, o->why ? ": " : "", o->why ? o->why : "");
+                   o->least, o->most, why ? ": " : "", why ? why : "");
 }
 
 gnnc_status rt_model_option_set(gnnc_trainer *t, int i, gnnc_option_type type, double value) {
@@ -69,9 +70,10 @@ gnnc_status rt_model_option_set(gnnc_trainer *t, int i, gnnc_option_type type, d
 void rt_model_option_tell(const gnnc_trainer *t, int i, gnnc_option *to) {
     const rt_model_option *o = &t->program->option[i];
     *to = (gnnc_option){.name = o->name,
-                        .help = o->why       ? o->why
-                                : is_size(o) ? "a size of the model"
-                                             : "a number of the model",
+                        .help = o->why_least  ? o->why_least
+                                : o->why_most ? o->why_most
+                                : is_size(o)  ? "a size of the model"
+                                              : "a number of the model",
                         .type = is_size(o) ? GNNC_OPTION_INT : GNNC_OPTION_REAL,
                         .settable = !t->planned,
                         .is_set = t->option_set[i]};
