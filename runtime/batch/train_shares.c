@@ -249,6 +249,10 @@ gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains) {
     return st;
 }
 
+gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number) {
+    return broadcast(t, number, sizeof *number, 0);
+}
+
 gnnc_status rt_shares_begin(gnnc_trainer *t) {
     RtShares *s = t->shares;
     int64_t step = t->progress.step;

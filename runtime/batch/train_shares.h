@@ -19,6 +19,8 @@ bool rt_shares_mine(const gnnc_trainer *t, int64_t step);
 /* Of processes that share rows or steps: E_STATE where one has another program, other data or
  * options or, once they train, other parameters than the first. */
 gnnc_status rt_processes_agree(gnnc_trainer *t, bool trains);
+/* *number becomes that of the first process, in all. */
+gnnc_status rt_processes_follow_first(gnnc_trainer *t, int64_t *number);
 /* Around the step t->progress.step: all of them, also those that others make. */
 gnnc_status rt_shares_begin(gnnc_trainer *t);
 /* It was batch `batch` of its epoch, and counts n rows. */

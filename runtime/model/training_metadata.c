@@ -1,13 +1,15 @@
 #include "training_metadata.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
 #include "runtime/trainer/model_options.h"
 #include "runtime/data/json.h"
 
-static const char KEY[] = "gnnc_metrics", TASK[] = "gnnc_task";
+static const char KEY[] = "gnnc_metrics", TASK[] = "gnnc_task", VARIANT[] = "gnnc_variant";
 
 /* ---- what is learned ------------------------------------------------------------------ */
 /* to->key NULL: it has no target, as without a recipe. */
@@ -59,13 +61,33 @@ static gnnc_status put_reached(const gnnc_trainer *t, const double *values, RtPo
     return ok ? GNNC_OK : GNNC_E_NOMEM;
 }
 
-/* Adds the metadata of a training to a file of weights: its task, and the metrics that were
- * achieved. */
+/* ---- the variant ---------------------------------------------------------------------- */
+/* to->key NULL: there is one program only. */
+static gnnc_status put_variant(const gnnc_trainer *t, RtPool *pool, RtMeta *to) {
+    *to = (RtMeta){0};
+    if (t->first_program->n_variants < 2 || t->rt.device) return GNNC_OK;
+    const char *text = rt_pool_printf(pool, "%d", t->variant);
+    if (text) *to = (RtMeta){VARIANT, text};
+    return text ? GNNC_OK : GNNC_E_NOMEM;
+}
+
+int64_t rt_variant_recorded(const RtTensors *f) {
+    const char *text = rt_tensors_meta(f, VARIANT);
+    char *end = NULL;
+    if (!text || *text < '0' || *text > '9') return -1;
+    long long v = strtoll(text, &end, 10);
+    return *end ? -1 : v;
+}
+
+/* Adds the metadata of a training to a file of weights: its task, its options and variant, and the
+ * metrics that were achieved. */
 gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values, RtPool *pool,
                                      RtMeta *to, int *n) {
     gnnc_status st = put_task(t->program, pool, &to[*n]);
     if (to[*n].key) ++*n;
     if (st == GNNC_OK) st = rt_model_options_put(t, pool, &to[*n]);
+    if (to[*n].key) ++*n;
+    if (st == GNNC_OK) st = put_variant(t, pool, &to[*n]);
     if (to[*n].key) ++*n;
     if (st == GNNC_OK) st = put_reached(t, values, pool, &to[*n]);
     if (to[*n].key) ++*n;

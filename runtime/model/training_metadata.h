@@ -4,6 +4,7 @@
  *     metadata "gnnc_metrics" = {"accuracy.val": 0.79, "loss.val": 0.64}
  *
  *     metadata "gnnc_options" = {"hidden": 64, "p": 0.2, "fanout": "15,10"}
+ *     metadata "gnnc_variant" = 1, of a program that has several, on a CPU
  *
  * The metrics are those of every split, of the parameters that the file has as its model's. */
 #ifndef RUNTIME_REACHED_H
@@ -17,7 +18,7 @@ typedef struct RtMetricValue {
     double value;
 } RtMetricValue;
 
-enum { RT_TRAINING_METADATA_MAX = 3 };
+enum { RT_TRAINING_METADATA_MAX = 4 };
 /* Metadata for a file of weights behind to[0 .. *n), RT_TRAINING_METADATA_MAX at most.  values
  * [n_scalars]: of the trainer's scalars, NaN where one is not known; NULL: as they are now, which
  * are the parameters' where t->judged. */
@@ -27,6 +28,8 @@ gnnc_status rt_training_metadata_put(const gnnc_trainer *t, const double *values
  * of it.  Else *other tells both. */
 gnnc_status rt_task_check(const rt_program *p, RtPool *pool, const char *path, const RtTensors *f,
                           const char **other);
+/* The variant of the program that made a file; -1: it says none, or no number. */
+int64_t rt_variant_recorded(const RtTensors *f);
 /* None of a file that says nothing of it. */
 gnnc_status rt_metric_values_read(RtPool *pool, const char *path, const RtTensors *f,
                                   RtMetricValue **out, int *n, RtError *err);

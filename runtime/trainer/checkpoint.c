@@ -311,6 +311,20 @@ static gnnc_status check_program(File *o, const char *program) {
                    o->path, was, is, was);
 }
 
+/* Says why training goes on in another variant than the one that wrote the checkpoint. */
+static void tell_other_variant(File *o) {
+    const gnnc_trainer *t = o->t;
+    int64_t was = rt_variant_recorded(&o->f);
+    if (was < 0 || was == t->variant || t->rt.device) return;
+    const char *why = t->options.set[RT_OPTION_variant] ? "the option 'variant' says so"
+                      : was == t->preferred             ? "the other one does not fit in memory"
+                                                        : "the data are loaded already";
+    rt_message(&o->t->rt,
+               "%s was written by variant %" PRId64
+               " of the program; variant %d goes on, whose last bits may differ: %s",
+               o->path, was, t->variant, why);
+}
+
 /* Is the checkpoint of this program, data, split and way to make batches? Another kind of machine
  * is only told. */
 static gnnc_status check_identity(File *o) {
@@ -330,6 +344,7 @@ static gnnc_status check_identity(File *o) {
         if (!batches) return rt_fail_nomem(&t->rt.err, o->path);
         TRY(st, check_same(o, "batches", batches, "way to make batches"));
     }
+    tell_other_variant(o);
     const char *machine = rt_tensors_meta(&o->f, "machine"),
                *here = rt_machine_kind(&o->pool, &t->rt);
     if (machine && here && strcmp(machine, here) != 0)

@@ -20,6 +20,7 @@
 #include "runtime/index_file.h"
 #include "init.h"
 #include "model_options.h"
+#include "runtime/model/training_metadata.h"
 #include "runtime/exec/beside.h"
 #include "runtime/exec/profile.h"
 #include "splits.h"
@@ -95,7 +96,7 @@ gnnc_status rt_trainer_new(gnnc_trainer **out, const gnnc_program *model, const 
     pthread_mutex_init(&t->counting, NULL);
     rt_pool_init(&t->rt.pool, &(RtAlloc){counted_alloc, counted_release, t});
     t->x = (RtExec){.program = model->tables, .threads = 1, .rt = &t->rt};
-    t->last_phase = t->keep = -1;
+    t->last_phase = t->keep = t->preferred = -1;
     atomic_init(&t->stop, 0);
     atomic_init(&t->n_holders, 1);
     t->options = t->standard = rt_options_of(t->program);
@@ -114,7 +115,7 @@ static void use_tuned(gnnc_trainer *t, const char *directory) {
     RtOptions *o = &t->options;
     RtChoice c;
     if (!o->tuned || !directory || !rt_tuned_find(t, directory, &c)) return;
-    if (o->variant < 0 && c.variant < t->program->n_variants) o->variant = c.variant;
+    if (c.variant < t->program->n_variants) t->preferred = c.variant;
     if (o->threads || o->serial_ns >= 0) return;
     o->threads = c.threads;
     o->serial_ns = c.serial_ns;
@@ -149,6 +150,7 @@ static const RtTraining TRAINING = {.start_batches = rt_batches_start,
                                     .reserve_best = reserve_best,
                                     .restart_profile = rt_profile_restart,
                                     .agree = rt_processes_agree,
+                                    .follow_first = rt_processes_follow_first,
                                     .open_index_file = open_index_file};
 
 gnnc_status gnnc_trainer_create_with(gnnc_trainer **out, const gnnc_program *model,
@@ -277,16 +279,24 @@ static gnnc_status take_variant(gnnc_trainer *t, int v) {
     return st == GNNC_OK ? rt_memory_foresee(&t->x, &t->memory, (size_t)t->options.max_memory) : st;
 }
 
-/* The variants from the fastest on, until one fits in memory; nobody else's choice is changed. */
+/* The variants from the preferred one and then the fastest on, until one fits in memory, and a line
+ * where one is passed over; nobody else's choice is changed. */
 static gnnc_status best_variant(gnnc_trainer *t) {
     bool tried[RT_MAX_VARIANTS] = {false};
-    gnnc_status st = GNNC_E_LIMIT;
-    for (int i = 0; i < t->first_program->n_variants && st == GNNC_E_LIMIT; i++) {
-        int v = rt_variant_best(t->estimate_ms, tried, t->first_program->n_variants);
+    int first = t->preferred, n = t->first_program->n_variants;
+    if (first < 0) first = rt_variant_best(t->estimate_ms, tried, n);
+    gnnc_status st = take_variant(t, first);
+    RtError lacks = t->rt.err;
+    tried[first] = true;
+    for (int i = 1; i < n && st == GNNC_E_LIMIT; i++) {
+        int v = rt_variant_best(t->estimate_ms, tried, n);
         tried[v] = true;
         t->rt.err.text[0] = '\0'; /* of the one before, which is too large */
         st = take_variant(t, v);
     }
+    if (st == GNNC_OK && t->variant != first)
+        rt_message(&t->rt, "variant %d is passed over: %s; variant %d runs: its last bits differ",
+                   first, lacks.text, t->variant);
     return st;
 }
 
@@ -305,13 +315,30 @@ static gnnc_status try_variants(gnnc_trainer *t) {
 }
 
 /* One that fits in memory, however slow, before one whose working memory lies in a file. */
-static gnnc_status choose_variant(gnnc_trainer *t) {
+static gnnc_status choose_alone(gnnc_trainer *t) {
     gnnc_status st = try_variants(t);
     if (!t->options.spill || t->rt.device) return st;
     t->rt.spill = true;
     if (st != GNNC_E_LIMIT) return st;
     t->rt.err.text[0] = '\0';
     return try_variants(t);
+}
+
+/* Processes of one model run the variant that the first of them chose: memory and what was tuned
+ * differ between machines.  One that was told another is refused when all agree. */
+static gnnc_status choose_variant(gnnc_trainer *t) {
+    bool together = t->processes.n > 1 && t->training && t->first_program->n_variants > 1;
+    int64_t of_first = 0;
+    gnnc_status st = GNNC_OK;
+    if (together && t->processes.rank > 0) {
+        TRY(st, t->training->follow_first(t, &of_first));
+        if (!t->options.set[RT_OPTION_variant]) t->options.variant = of_first;
+    }
+    TRY(st, choose_alone(t));
+    of_first = t->variant;
+    if (together && t->processes.rank == 0) st = t->training->follow_first(t, &of_first);
+out:
+    return st;
 }
 
 /* Opens a directory as a graph that nobody else reads; of a graph there is a snapshot already. */
@@ -406,6 +433,13 @@ static gnnc_status load_once(gnnc_trainer *t) {
     return GNNC_OK;
 }
 
+/* What a run goes on from says which variant made it; another adds in another order. */
+static void prefer_recorded(gnnc_trainer *t) {
+    if (!t->given || !t->given->resumes || t->options.set[RT_OPTION_variant]) return;
+    int64_t v = rt_variant_recorded(&t->given->f);
+    if (v >= 0 && v < t->program->n_variants) t->preferred = (int)v;
+}
+
 /* Loads t->graph, or, where that is NULL, the directory; which may be NULL else. */
 static gnnc_status load(gnnc_trainer *t, const char *directory) {
     /* AMX is asked for by every trainer: results do not depend on who ran in this process before.
@@ -416,6 +450,7 @@ static gnnc_status load(gnnc_trainer *t, const char *directory) {
      * in other bits than among many, so what serves sessions does without. */
     t->rt.amx = amx && t->training && rt_pieces_available();
     if (t->training) t->training->use_tuned(t, directory);
+    prefer_recorded(t);
     start_schedule(t);
     gnnc_status st = rt_model_options_take(t);
     if (st == GNNC_OK) st = start_team(t);

@@ -68,6 +68,8 @@ typedef struct RtTraining {
     gnnc_status (*restart_profile)(gnnc_trainer *t);
     /* Of processes that share rows: do all have the same data and options? */
     gnnc_status (*agree)(gnnc_trainer *t, bool trains);
+    /* Of processes that train together, before they share anything: the first one's *number. */
+    gnnc_status (*follow_first)(gnnc_trainer *t, int64_t *number);
     /* Of the data directory just opened: where index arrays are kept. */
     gnnc_status (*open_index_file)(gnnc_trainer *t);
 } RtTraining;
@@ -77,6 +79,7 @@ struct gnnc_trainer {
     gnnc_status (*put_at)(RtExec *x, struct RtDataset *view, double at); /* .. asked about then */
     const rt_program *program, *first_program; /* the variant that runs; as it was given */
     int variant;                               /* its number */
+    int preferred;                             /* by what was tuned or is resumed; -1 = none */
     double estimate_ms[RT_MAX_VARIANTS];       /* of each variant on these data */
     RtExec x;
     RtRuntime rt;

@@ -185,6 +185,11 @@ wrong = [
      ["sh", "-c", f"d=other; [ $OMPI_COMM_WORLD_RANK = 0 ] && d='{CORA}'; exec ./nodes --data $d --checkpoint none"]),
     ("trains with another seed than rank 0", 3,
      ["sh", "-c", f"exec ./nodes --data '{CORA}' --checkpoint none --seed $((OMPI_COMM_WORLD_RANK == 2))"])]
+other_of = "exec ./nodes --data '" + CORA + "' --epochs 2 --checkpoint %s $([ $OMPI_COMM_WORLD_RANK = %d ] && echo --variant 1)"
+wrong += [("trains with another variant of the program than rank 0", 2, ["sh", "-c", other_of % ("none", 1)])]
+told(0, "./nodes", "--epochs", "2", "--variant", "1", "--checkpoint", "second")
+run(*MPIRUN, "-n", "2", "sh", "-c", other_of % ("of0", 0))
+check("all run the variant of process 0", bytes_of("of0") == bytes_of("second"))
 if b"amx_bf16" in bytes_of("/proc/cpuinfo"):
     wrong += [("trains with another kind of processor than rank 0", 2,
                ["sh", "-c", f"[ $OMPI_COMM_WORLD_RANK = 0 ] || o=--no-amx; exec ./nodes --data '{CORA}' --checkpoint none $o"])]

@@ -85,6 +85,13 @@ def test_bits():
 def test_errors(free):
     told = run(free, "--data", CORA, "--set", "p=1.5", code=2)
     check("the reason is told", "'p' is 1.5, not between 0 and 1: the p of dropout is a chance, from 0 to 1" in told, told)
+    with open("bounds.gnn", "w", encoding="utf-8") as f:
+        f.write(MODEL.replace("SET", " settable").replace("RECIPE", "").replace(
+            "  conv1 =", '  assert(w >= 0, "no weight is negative")\n  assert(w < 8, "8 is too much")\n  conv1 =', 1))
+    run(GNNC, "bounds.gnn", "-o", "bounds", "--target=cpu", "-I", os.path.join(TOP, "models"))
+    for value, text in (("-1", "no weight is negative"), ("8", "8 is too much")):
+        told = run("./bounds", "--data", CORA, "--set", f"w={value}", code=2)
+        check(f"each bound has its reason: {text}", told.splitlines()[0].endswith(": " + text), told)
     for value, text in (("hidden=0", "not a whole number between 1 and"), ("hidden=x", "is not a whole number"), ("hidden", "is not NAME=VALUE"),
                         ("depth=3", "there is no option 'depth'; the model has hidden, p, w"), ("p=nan", "not between 0 and 1"),
                         ("w=1e39", "not between"), ("w=-1e300", "not between")):
@@ -120,6 +127,17 @@ def test_resume(free):
     check("a checkpoint goes on with what it records", whole[-1] == rest[-1], f"{whole}\n{rest}")
 
 
+def test_variants(free):
+    """A run goes on in the variant that it began in, or says why not."""
+    for variant, other in (("0", "1"), ("1", "0")):
+        whole = train(free, "--variant", variant)
+        run(free, "--data", CORA, "--checkpoint", "half.ckpt", "--epochs", "2", "--log", "none", "--variant", variant)
+        told = run(free, "--data", CORA, "--resume", "half.ckpt", "--epochs", "3", "--checkpoint", "none", "--variant", other)
+        check("another one is told", f"by variant {variant} of the program; variant {other} goes on" in told and "'variant' says so" in told, told)
+        rest = train(free, "--resume", "half.ckpt", "--epochs", "4")
+        check("a checkpoint records the variant", rest[-1] == whole[-1], f"{whole}\n{rest}")
+
+
 def test_fanout():
     drawn, other = build("drawn", True, DRAWN), build("other", False, DRAWN.replace("10, 5", "3, -1"))
     check("a fan-out is the recipe's, said later", train(other, "--variant", "0")[-1] == train(drawn, "--variant", "0", "--fanout", "3,-1")[-1])
@@ -151,6 +169,7 @@ def main():
     test_errors(free)
     test_lists(free)
     test_resume(free)
+    test_variants(free)
     test_fanout()
     os.chdir(TOP)
     shutil.rmtree(work)
