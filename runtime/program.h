@@ -334,7 +334,8 @@ typedef struct RtExec {
 } RtExec;
 
 enum {
-    RT_CHUNKS = 64, /* chunks of a balanced parallel loop: by entries, whatever the thread count */
+    RT_CHUNKS = 192, /* cuts of a balanced parallel loop, by entries: whole numbers of them for the
+                      * usual numbers of threads, 3 times powers of 2 among them */
     RT_BALANCE_MAX = 32,     /* maps that one loop is balanced by */
     RT_ROWS_PER_CHUNK = 256, /* plain parallel loops: rows (iterations) per chunk */
 };

@@ -1,10 +1,9 @@
 /* Index arrays of the maps that leave one space: where relations and columns already
  * hold them they are used as they are; the rest is made here, and only when asked for.
  *
- * Balanced loops: the rows of a map are cut into RT_CHUNKS runs of nearly equal work,
- * where a row costs one plus its entries.  Hub rows make a run of their own; the cut
- * depends on the data only, never on the thread count (cf. the edge-balanced "merge
- * path" of Merrill and Garland 2016, of which this is the row-aligned form). */
+ * Balanced loops: the rows of a map are cut into RT_CHUNKS runs of nearly equal work
+ * (sizes.c), where a row costs one plus its entries (cf. the edge-balanced "merge path" of
+ * Merrill and Garland 2016, of which this is the row-aligned form). */
 #include "bind.h"
 #include "runtime/device/device_maps.h"
 #include "runtime/exec/distributed.h"
@@ -212,10 +211,7 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
 static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     int64_t *bound = RT_NEWN(&x->rt->pool, int64_t, RT_CHUNKS + 1);
     if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");
-    int64_t work = a->ptr[a->n_to] + a->n_to;
-    for (int c = 0; c <= RT_CHUNKS; c++)
-        bound[c] = rt_row_at(&a->ptr, 1, 0, a->n_to,
-                             work / RT_CHUNKS * c + work % RT_CHUNKS * c / RT_CHUNKS);
+    rt_balance_rows(a->ptr, a->n_to, bound);
     x->rt->bound->balance[map] = bound;
     return GNNC_OK;
 }

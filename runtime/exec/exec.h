@@ -92,6 +92,19 @@ int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map);
 int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
 /* First row of [lo, hi] that has this much work before it. */
 int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work);
+/* bound [RT_CHUNKS + 1]: runs of consecutive rows of one map, none with more work than there must
+ * be. */
+void rt_balance_rows(const int64_t *ptr, int64_t n_rows, int64_t *bound);
+/* Rows [first, first + extent) of a parallel loop, which threads divide: into equal numbers, or
+ * into equal work where there are segments. */
+typedef struct RtCut {
+    int64_t first, extent;
+    const int64_t *at;                  /* rt_balance_rows() of all rows; NULL = not made */
+    const int64_t *ptr[RT_BALANCE_MAX]; /* the segments of the rows */
+    int n_ptr;
+} RtCut;
+/* Where share number `share` of n begins; share n: where the last one ends. */
+int64_t rt_cut_bound(const RtCut *c, int64_t share, int64_t n);
 
 RT_SERVICE int rt_type_bytes(rt_dtype t);
 /* Elements times width of buffer b with the sizes bound now. */
