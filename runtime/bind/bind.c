@@ -389,7 +389,10 @@ gnnc_status rt_bind_reorder_columns(RtExec *x, int space) {
 size_t rt_bind_ends_bytes(const RtExec *x) {
     const RtDataset *d = x->rt->bound->alone;
     size_t n = 0;
-    for (int i = 0; d && i < d->n_edges; i++) n += (size_t)d->edges[i].count * 2 * sizeof(int32_t);
+    for (int i = 0; d && i < d->n_edges; i++) {
+        const RtTable *t = &d->edges[i]; /* maybe not read yet, or mapped */
+        if (t->src && !rt_dataset_maps(d, t->src)) n += (size_t)t->count * 2 * sizeof(int32_t);
+    }
     return n;
 }
 
