@@ -86,7 +86,7 @@ bool rt_ranks_tells(RtCli *c) {
     if (!is_together(c)) return true;
     if (!c->met) return first_started(c, false) || rt_ranks_number(c) == 0;
     if (c->all_failed) return rt_ranks_number(c) == 0;
-    if (rt_ranks_number(c)) usleep(500000); /* all may end before that */
+    if (rt_ranks_number(c)) usleep(2000000); /* all may end before that */
     return true;
 }
 
