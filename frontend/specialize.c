@@ -18,7 +18,8 @@ static int sym_of(const Expr *size) {
     return size->kind == EX_SYM ? size->sym->id : -1;
 }
 
-/* A space as the tables of a compiled program describe it to the runtime. */
+/* A space as the tables of a compiled program describe it to the runtime. Numbers are ids; -1:
+ * there is none. */
 static rt_space space_table(const Module *m, const Space *s) {
     rt_space t = {.name = s->name,
                   .kind = (rt_space_kind)s->kind,

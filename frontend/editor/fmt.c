@@ -137,7 +137,8 @@ static void break_lines(Pieces *all) {
     }
 }
 
-/* A comment stands as what it precedes. */
+/* A comment is indented as what follows it: as the beginning of a statement (also before a '}' and
+ * at the end of the file), or as the continuation of one. */
 static void place_comments(Pieces *all) {
     bool begins = true;
     for (int i = all->n - 1; i >= 0; i--) {

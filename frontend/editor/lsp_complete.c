@@ -156,7 +156,8 @@ static Ctx *try_word(Request *r, const Document *d, size_t from, size_t end, con
     return document_try(r->all, d, b.s, b.n, PLACEHOLDER, c, notes) ? c : NULL;
 }
 
-/* Settings of an optimizer or a schedule are given by name. */
+/* Whether the cursor, where the text has the placeholder, is between the brackets of a call in a
+ * recipe: an optimizer's or a schedule's, whose settings are given by name. */
 static bool is_in_recipe_call(Request *r, Ctx *c, const FeNotes *notes) {
     Scope *s = scope_new(r->a, c, notes);
     const ScopeFile *f = scope_file(s, notes->file);

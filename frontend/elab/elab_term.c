@@ -33,8 +33,9 @@ static bool stands_before(const Ast *x, const Ast *y) {
     return x->span.file != y->span.file ? x->span.file < y->span.file : x->span.line < y->span.line;
 }
 
-/* Adds to `to`, in the order of their declarations, the names of losses (or metrics) that take a
- * target of this type; for a message that lists them. */
+/* Adds to `to`, in the order of their declarations, the names of losses (functions with `minimize`,
+ * d->flag), or of all metrics, that take a target of this type; for a message that lists them.
+ * DT_VOID: of any type, and where links are learned their losses or metrics as well. */
 static void add_matching_terms(Elab *e, const StrMap *decls, bool loss, DType target, Names *to) {
     VEC(const Ast *) found = {0};
     for (int i = 0; i < decls->cap; i++) {

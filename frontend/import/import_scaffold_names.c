@@ -24,8 +24,10 @@ static const RtTable *table_at(const RtDataset *d, int i) {
     return (i -= d->n_nodes) < d->n_edges ? &d->edges[i] : NULL;
 }
 
-/* Adds `prefix name` and, of further dimensions, `prefix name_2`, ..; -1: no memory, 0: one was
- * there, and then `add` is false. */
+/* Adds `prefix name` and, of further dimensions, `prefix name_2`, .. to the names that are taken,
+ * or
+ * (`add` is false) looks whether one of them is. 1: done, or none is; 0: one is; -1: out of memory.
+ */
 static int each_name(Naming *n, const char *prefix, const char *name, int dims, bool add) {
     for (int i = 1; i <= dims; i++) {
         n->text.n = 0;

@@ -191,8 +191,9 @@ static void put_days(Ranked *s, const char *name, const char *now, const RtTable
         PUT(s, "  %s = zeros(%s)\n", name, of);
 }
 
-/* Marks the rows that belong to the entity that the query is about, step by step along the edges
- * from it to the items. */
+/* Writes the lines of the model that compute `his`: for each row of the table that names the items,
+ * whether it belongs to the entity that the query is about, step by step along the edges from it
+ * (`way`). A table with two keys is one step more, back along the first. */
 static void put_query_mask(Ranked *s) {
     const RtTaskRanks *r = s->ranks;
     PUT(s,

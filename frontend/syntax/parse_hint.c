@@ -62,8 +62,9 @@ static bool ends_line(const char *s) {
     return !*s || *s == '\n' || *s == '#';
 }
 
-/* Whether s, a '(', stands behind `reverse` or `undirected` in a line that begins with `edge`. */
-static bool is_turned(const char *line, const char *s) {
+/* Whether s, a '(', stands behind `reverse` or `undirected` in a line that begins with `edge`:
+ * there it is right, and a hint that edges are written `a -> b` would mislead. */
+static bool is_derived_edge(const char *line, const char *s) {
     const char *word = word_before(line, s), *start = line + strspn(line, " \t");
     size_t n = word_length(word);
     return strncmp(start, "edge ", 5) == 0 && ((n == 7 && memcmp(word, "reverse", n) == 0) ||
@@ -137,7 +138,7 @@ const char *fe_syntax_hint(const Parser *p, const Span *at) {
         return "; the word before it is a keyword, and names nothing else";
     if (*s == ':' && p->n_brackets && p->bracket[p->n_brackets - 1].open == '(')
         return "; a name is given its value by '=': adam(lr = 1e-2)";
-    if (*s == '(' && at->col > 1 && is_turned(line, s))
+    if (*s == '(' && at->col > 1 && is_derived_edge(line, s))
         return "; the data have no such relation: write reverse(g.r) or undirected(g.r) in the "
                "model";
     if (is_commented(p)) return "; '//' begins a comment: divide by '/'";

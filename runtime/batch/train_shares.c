@@ -87,8 +87,9 @@ static void put_back_sums(gnnc_trainer *t, const float *from) {
     }
 }
 
-/* So that a step leaves what it adds: -0 times what is kept is -0, and -0 + x is x, also where x is
- * a zero. */
+/* Sets each sum (a state that a step changes to keeps * state + x) to -0, so that a step leaves x
+ * in it, which is sent to the other processes: keeps * -0 is -0, and -0 + x is x, also where x is a
+ * zero. */
 static void clear_sums(gnnc_trainer *t) {
     const RtShares *s = t->shares;
     for (int i = 0; i < s->n_sums; i++) {

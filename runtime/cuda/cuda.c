@@ -217,8 +217,8 @@ static gnnc_status record_begin(RtDevice *d) {
     return GNNC_OK;
 }
 
-/* Ends the recording of a CUDA graph; *recording gets what can be launched. Fails if a loop is
- * still open. */
+/* Ends the recording of a CUDA graph; *recording gets what can be launched: NULL on failure, and
+ * where a loop is still open, as a step in its body has then failed and told why. */
 static gnnc_status record_end(RtDevice *d, void **recording) {
     Cuda *c = rt_cuda_of(d);
     cudaGraph_t graph = NULL;

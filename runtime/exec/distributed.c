@@ -116,8 +116,6 @@ static gnnc_status check_parts(RtExec *x, const RtDist *o) {
                    dir, o->n, o->n_parts, o->n_parts == 1 ? "" : "s");
 }
 
-/* Sets up which rows this process owns. It is set even where it fails, as all processes must come
- * to the exchange in which they agree that one did. */
 gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
     RtPool *pool = &x->rt->pool;
     if (!x->program->by_parts) return GNNC_OK;
@@ -139,7 +137,7 @@ gnnc_status rt_dist_open(RtExec *x, const gnnc_processes *p) {
     o->halo = RT_NEWN(pool, struct RtHalo *, x->program->n_exchanges + 1);
     if (!o->chunk_bounds || !o->halo) return rt_fail_nomem(&x->rt->err, "parts of rows");
     gnnc_status st = check_parts(x, o);
-    if (st == GNNC_OK) x->rt->dist = o; /* else a host that agrees would send */
+    if (st == GNNC_OK) x->rt->dist = o; /* else nothing is sent: there is no common view of parts */
     return st;
 }
 

@@ -196,7 +196,8 @@ gnnc_status rt_sum_parts(RtExec *x, const RtSum *s, float *to) {
 }
 
 /* How many bytes and messages this process sends for a sum of `count` numbers over all processes.
- */
+ * It sends a sum for each of the largest subtrees that are its own (`mine`). A large sum goes in
+ * pieces: each process adds up one, and sends the result to the others. */
 void rt_sum_parts_sent(const RtDist *o, int64_t count, int64_t *n_bytes, int64_t *messages) {
     Tree w = {.o = o};
     int64_t mine = uppermost(&w, rt_dist_parts(o, o->rank), 0, o->n_parts, 0, NULL);

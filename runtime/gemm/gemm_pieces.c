@@ -234,13 +234,13 @@ typedef struct {
 /* Tiles 0 to 3 are C, 4 and 5 of A, 6 and 7 of B. */
 #define LOAD_A(piece)                                                                              \
     do {                                                                                           \
-        _tile_loadd(4, a + (piece) * HALVES, 2 * STEP);                                            \
-        if (tall) _tile_loadd(5, a + s->a_next + (piece) * HALVES, 2 * STEP);                      \
+        _tile_loadd(4, a + (piece)*HALVES, 2 * STEP);                                              \
+        if (tall) _tile_loadd(5, a + s->a_next + (piece)*HALVES, 2 * STEP);                        \
     } while (0)
 #define LOAD_B(piece)                                                                              \
     do {                                                                                           \
-        _tile_loadd(6, b + (piece) * HALVES, 2 * STEP);                                            \
-        if (wide) _tile_loadd(7, b + s->b_next + (piece) * HALVES, 2 * STEP);                      \
+        _tile_loadd(6, b + (piece)*HALVES, 2 * STEP);                                              \
+        if (wide) _tile_loadd(7, b + s->b_next + (piece)*HALVES, 2 * STEP);                        \
     } while (0)
 #define MULTIPLY()                                                                                 \
     do {                                                                                           \
@@ -368,7 +368,8 @@ AMX static Cut cut_at(const RtTile *t, Half *to, int64_t i, int64_t p) {
                  .to = to};
 }
 
-/* What is left of it, or all where A lies in columns; false: not all of it is finite. */
+/* Completes a cut: splits the rest of A's rows, which cut_more() has not split yet; where A lies in
+ * columns that is all of them. False: a number is not finite. */
 AMX static bool finish_cut(const RtTile *t, Cut *c) {
     bool ok = true;
     if (t->a_col == 1) {

@@ -89,7 +89,8 @@ static inline int rt_graph_n_tables(const gnnc_graph *g) { /* that can be append
 static inline RtTable *rt_snapshot_table(const RtDataset *d, int i) {
     return i < d->n_nodes ? &d->nodes[i] : &d->edges[i - d->n_nodes];
 }
-/* The first snapshot, of what was built. */
+/* Ends the building of a graph: makes its first snapshot, one version of each table. From now on
+ * rows are only appended. */
 gnnc_status rt_graph_freeze(gnnc_graph *g);
 /* One more, with what the log has. */
 gnnc_status rt_graph_commit_log(gnnc_graph *g);

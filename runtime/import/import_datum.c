@@ -302,7 +302,9 @@ gnnc_status rt_datum_fields_make(RtPool *keep, RtPool *scratch, const RtSourceTa
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
-/* Gives up where the texts are too many for categories, unless somebody wants them. */
+/* Whether a column's texts are too many for categories, which its kind was not said to be. Many
+ * that are below all limits are categories as long as they look as if they told something (see
+ * import_looks.h), but not where the task's query asks for the column. */
 static bool too_many(const RtDatumFields *x, const RtDatumField *f) {
     if (f->stated || f->kind != RT_COL_CAT) return false;
     int64_t half = x->t->n_rows / 2;

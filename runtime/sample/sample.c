@@ -213,7 +213,7 @@ out:
 
 gnnc_status rt_edges_open(RtBatch *b, int rel, int64_t n_dst, RtError *err) {
     RtBatchEdges *e = &b->edges[rel];
-    int64_t have = b->edges[rel].ptr ? e->by_src.n_groups : 0;
+    int64_t have = b->edges[rel].ptr ? e->by_src.n_groups : 0; /* until grouped: bounds in ptr */
     gnnc_status st = rt_grow(&b->growth, &e->ptr_buf, n_dst + 1, sizeof *e->ptr, have, err);
     if (st != GNNC_OK) return st;
     e->ptr = e->ptr_buf.p;

@@ -203,10 +203,11 @@ void rt_session_subgraph_copy(gnnc_session *to, const gnnc_session *from);
 gnnc_status rt_session_subgraph_begin(gnnc_session *s, bool links);
 gnnc_status rt_session_subgraph_bind(gnnc_session *s);
 
-/* session_subgraph_links.c: the subgraph's edges, and what scores read of its nodes.  Which models
- * can be so asked; a session's own; of the request whose sizes, columns and base relations are
- * bound. */
+/* session_subgraph_links.c: the subgraph's edges, and what scores read of its nodes. */
+/* Refuses a model that subgraphs cannot be brought to: one that reads, in batches, edges which a
+ * condition chooses among derived ones. */
 gnnc_status rt_session_ends_share(RtSessionShared *of);
+/* Of a session; of a request whose sizes, columns and base relations are bound. */
 gnnc_status rt_session_ends_open(gnnc_session *s, const RtSessionShared *of);
 void rt_session_ends_drop(RtSubgraphRequest *b);
 gnnc_status rt_session_ends_bind(gnnc_session *s);

@@ -249,7 +249,8 @@ static gnnc_status begin(gnnc_session *s) {
     return st == GNNC_OK ? st : rt_fail(&s->rt.err, st, "%s", p->one.err.text);
 }
 
-/* Reads the columns that come with the pairs. st: of what was done before, which it passes on. */
+/* Reads the columns that come with the pairs. st: of what was done before; an error is passed on,
+ * after each column was taken all the same, so that its `done` is called. */
 static gnnc_status read_columns(gnnc_session *s, gnnc_status st) {
     gnnc_pairs *in = &s->pairs.in;
     RtError *err = &s->rt.err;

@@ -19,7 +19,7 @@ gnnc_status rt_session_ends_share(RtSessionShared *of) {
         if (chosen && !s->first && !p->spaces[s->base[0]].sampled)
             return rt_fail(&of->t->rt.err, GNNC_E_STATE,
                            "'%s' is made of edges that a condition chooses among derived ones: the "
-                           "session is opened on a graph",
+                           "session must be opened on a graph",
                            s->name);
     }
     return GNNC_OK;

@@ -186,7 +186,7 @@ static gnnc_status write_file(File *o, const RtTarget *to) {
     return rt_target_write(t, to, &o->f);
 }
 
-/* Whether another process than the first lacks rows of the optimizer's state. */
+/* Whether this process lacks rows of the optimizer's state, which only the first one gets. */
 static bool lacks_rows(const gnnc_trainer *t) {
     if (!rt_dist_several(&t->x) || t->rt.dist->rank == 0) return false;
     for (int i = 0; i < t->program->n_exchanges; i++)
