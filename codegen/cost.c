@@ -165,7 +165,9 @@ static const Expr *access_count(const CostWalk *w, const LStmt *s, IndexDep dep)
     return expr_mul(w->a, count, iteration_count(w, loops));
 }
 
-/* Records an access, once for each buffer, index buffer and count. index_buf: the buffer whose
+/* Records that the kernel accesses `count` elements of b. Accesses of one buffer by the same index
+ * buffer with the same count are taken to be of the same elements, which memory moves once.
+ * index_buf: the buffer whose
  * contents are the index; NULL = the index follows from loop variables. */
 static void record_access(CostWalk *w, const LBuf *b, const LBuf *index_buf, const Expr *count,
                           bool write, Span at) {
@@ -246,9 +248,10 @@ static void count_segment_bounds(CostWalk *w, const LStmt *loop) {
                   loop->span);
 }
 
-/* Notes which loops the variable of a loop varies with, and visits the body. A loop that replaces
- * outer ones iterates over the same rows again: they are noted, too, and without_replaced() drops
- * them, so that no row counts twice. */
+/* Notes which loops the variable of a loop varies with, and visits the body. The extent of a loop
+ * over segments is the number of all entries, so that it stands for the loop over rows around it,
+ * too (`replaces`): its variable varies with that one as well, but without_replaced() leaves that
+ * one out where extents are multiplied. */
 static void visit_loop(CostWalk *w, const LStmt *loop) {
     if (w->depth == MAX_DEPTH) return; /* deeper than any model's kernel: not counted */
     if (loop->range == LR_SEGMENT) count_segment_bounds(w, loop);

@@ -26,7 +26,8 @@ bool prec_is_product(const Op *op) {
            is_f32_or_half(op->in[1]) && pass_is_matrix_product(op);
 }
 
-/* Whether the type is rows of features of a node, edge or graph. */
+/* Whether the type is rows of features of a node, edge or graph, which are at least as long as the
+ * threshold of rows in 16 bits, or of unknown length. */
 bool prec_is_wide(const Precision *p, const Type *t) {
     int64_t all = 1, n;
     if (t->rank < 2 || t->dim[0]->kind == SP_DIM || t->layout != LAYOUT_DENSE) return false;

@@ -168,8 +168,9 @@ static Remat remat_of(PassCtx *p, const Module *m, Func *f) {
 /* ---- what is there -------- */
 static bool are_available(Remat *r, const Op *x, int at, int depth);
 
-/* Whether x is a product of rows by a weight that may be recomputed: the first such product is
- * chosen, and only one. */
+/* Whether x is a product of rows by a weight that may be recomputed at position `at`, where its
+ * operands must be available (depth: of that search). Only the first such product that is met may,
+ * even if it turns out not to be available: a second one would cost more time than it saves. */
 static bool choose_product(Remat *r, const Op *x, int at, int depth) {
     if (x == r->product) return true;
     if (r->product || x->kind != OP_CONTRACT || x->again) return false;

@@ -452,8 +452,10 @@ static void reorder_func(PassCtx *p, Module *m, Func *f, bool hoists) {
 static bool run(PassCtx *p, Module *m) {
     const Func *train = func_of(m, PHASE_TRAIN);
     bool sampled = m->recipe.sample.batch > 0;
-    for (int i = 0; i < m->funcs.n; i++) { /* as in `hoist`: rows are saved for @train's sake */
+    for (int i = 0; i < m->funcs.n; i++) {
         Func *f = m->funcs.v[i];
+        /* What data alone decide is made once in @load and kept, as pass `hoist` does, for @train's
+         * sake alone; not of batches, whose rows change. */
         reorder_func(p, m, f, !sampled && f == train);
     }
     return true;

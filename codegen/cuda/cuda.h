@@ -195,9 +195,10 @@ void cu_emit_loop(CuFn *f, const LStmt *s, const char *start, const char *step);
 /* Texts of the loop's first index (*lo) and of the one after its last (*hi). Bounds that need a
  * load or a division become constants of the emitted code. */
 void cu_loop_bounds_text(CuFn *f, const LStmt *s, const char **lo, const char **hi);
-/* Emits a loop over feature columns inside a region. Its thread has one column of the region
- * already, or a pack of neighbouring ones, so no C loop over columns is needed. Sums over columns
- * that the same entry reads are reduced over the lanes at once. */
+/* Emits a loop over feature columns inside a region. A thread has one of the columns, or a pack of
+ * neighbouring ones, so that no C loop is needed, but where lanes take the columns in turn
+ * (round_robin): there a C loop goes from one of the thread's columns to its next. Sums over the
+ * columns are reduced over the lanes together, those of one entry at once. */
 void cu_emit_column_loop(CuFn *f, const LStmt *s);
 /* Emits the statement `columns`, a region whose loops over feature columns share their range: each
  * lane has one column (or `pack` neighbouring ones), and takes the next where there are more

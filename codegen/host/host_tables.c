@@ -219,7 +219,8 @@ static void emit_use(Host *h, const PBuf *b) {
     host_string(h, b->use.of);
 }
 
-/* Writes a row of the table of buffers. in_batches: as find_batch_buffers() says. */
+/* Writes a row of the table of buffers. in_batches: each batch brings its own contents, so that
+ * every batch in flight has one (find_batch_buffers). */
 static void emit_buf(Host *h, const PBuf *b, bool in_batches) {
     bool io = b->kind == PB_OUTPUT || b->kind == PB_SAVED || b->kind == PB_INPUT;
     bool rows = io || b->kind == PB_VAR;

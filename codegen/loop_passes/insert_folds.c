@@ -92,13 +92,17 @@ LoopFolds loop_required_folds(const LoopTeam *t) {
     return list.to;
 }
 
+/* Whether s is the fold that is wanted. */
+static bool is_fold(const LStmt *s, const LoopFold *want) {
+    return s && s->kind == L_FOLD && s->buf == want->buf && s->red == want->red &&
+           s->sched.share == want->share;
+}
+
 bool loop_has_required_folds(const LoopFolds *all, const LStmt *s) {
     const LStmt *next = s->next;
     for (int i = 0; i < all->n; i++) {
-        const LoopFold *fold = &all->v[i];
-        if (fold->after != s) continue;
-        if (!next || next->kind != L_FOLD || next->buf != fold->buf) return false;
-        if (next->red != fold->red || next->sched.share != fold->share) return false;
+        if (all->v[i].after != s) continue;
+        if (!is_fold(next, &all->v[i])) return false;
         next = next->next;
     }
     return s->kind == L_FOLD || !next || next->kind != L_FOLD;
@@ -112,16 +116,19 @@ static int insert_missing_folds(Arena *a, const LoopFolds *all, LStmt *s) {
     for (; s; s = s->next) {
         LStmt **at = &s->next;
         if (loop_has_body(s)) n_inserted += insert_missing_folds(a, all, s->body);
-        for (int i = 0; i < all->n && !loop_has_required_folds(all, s); i++) {
-            if (all->v[i].after != s) continue;
-            LStmt *fold = NEW(a, LStmt);
-            *fold = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
-            fold->buf = all->v[i].buf;
-            fold->red = all->v[i].red;
-            fold->sched.share = all->v[i].share;
-            *at = fold;
-            at = &fold->next;
-            n_inserted++;
+        for (int i = 0; i < all->n; i++) {
+            const LoopFold *want = &all->v[i];
+            if (want->after != s) continue;
+            if (!is_fold(*at, want)) {
+                LStmt *fold = NEW(a, LStmt);
+                *fold = (LStmt){.kind = L_FOLD, .span = s->span, .next = *at};
+                fold->buf = want->buf;
+                fold->red = want->red;
+                fold->sched.share = want->share;
+                *at = fold;
+                n_inserted++;
+            }
+            at = &(*at)->next;
         }
     }
     return n_inserted;

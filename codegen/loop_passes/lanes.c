@@ -294,8 +294,9 @@ static bool accumulates_whole_rows(const LStmt *s, const LStmt *outer, const LSt
     return true;
 }
 
-/* Whether each local array that the statements access is accumulated by whole rows alone
- * (accumulates_whole_rows). */
+/* Whether the loops around statements s may run as one, as far as local arrays go: each of these is
+ * accumulated by whole rows alone (accumulates_whole_rows), which lie side by side as vectors do.
+ */
 static bool locals_are_whole_rows(const LKernel *k, const LStmt *s) {
     for (; s; s = s->next)
         if (loop_is_access(s) && s->buf->kind == LB_LOCAL &&

@@ -493,8 +493,9 @@ static bool can_share(const Partitioner *c, const FusionGroup *u, const Op *op, 
     return !alone && !join_obstacle(u, r, worthwhile_guard(c->lo, r->root), false).cause;
 }
 
-/* The group that a value joins which is computed row by row: the one before it, or the first one
- * that it can. NULL: none, it begins a kernel. */
+/* The group that a value joins which is computed row by row: the last one, where the two can be one
+ * loop nest over the same elements (may_join_last), else the first one whose rows it can share.
+ * alone: why it may not share rows with another; 0: it may. NULL: none, it begins a kernel. */
 static FusionGroup *group_to_join(Partitioner *c, PassCtx *pc, const Op *op, const RowWalk *r,
                                   UnfusedCause alone) {
     FusionGroup *last = c->groups.n ? &c->groups.v[c->groups.n - 1] : NULL, *u = NULL;

@@ -24,8 +24,9 @@ typedef struct {
     const Expr *bytes; /* of a row, of all rows, of the sum */
 } Message;
 
-/* Finds what processes that share rows send to each other in step s, and its size. False: the step
- * sends nothing. */
+/* Finds what processes that share rows send to each other in step s, and how much: of a halo one
+ * row (only the data know how many there are), of partial sums what one chunk makes, else the whole
+ * buffer. False: the step sends nothing. */
 static bool find_message(const Report *r, const PStep *s, Message *out) {
     bool distributed_product = s->kind == PS_GEMM && s->partition && s->gemm.long_k;
     if (s->kind != PS_EXCHANGE && !distributed_product) return false;

@@ -81,7 +81,8 @@ static const char *names_of(Report *r, int phase, PBufKind kind, bool scalars, i
     return s.s;
 }
 
-/* Adds one crossing for all buffers of a kind together (see names_of()), if there are any. */
+/* Adds one crossing for all buffers of a kind together (see names_of()), if there are any. scalars:
+ * of outputs, those that are one number, else all others; it means nothing for other kinds. */
 static void add_crossing(Report *r, Crossings *out, int phase, When when, PBufKind kind,
                          bool scalars, const char *cause) {
     int n;
