@@ -309,6 +309,11 @@ def started(n, job, *options, exe="./gcn"):
     return p
 
 
+def values_in(file):
+    text = bytes_of(file)
+    return text[8 + int.from_bytes(text[:8], "little"):]
+
+
 def epochs_in(file):
     text = bytes_of(file)
     return int(json.loads(text[8:8 + int.from_bytes(text[:8], "little")])["__metadata__"]["epoch"])
@@ -368,5 +373,6 @@ with open("gcn.plan", "w", encoding="utf-8") as f:
 check("a plan with exchanges is read as it is printed", run(GNNC, "gcn.plan", "--emit=plan") == plan)
 run(GNNC, "gcn.plan", "--mpi", "-o", "from_plan")
 told(2, "./from_plan", CORA4, "--epochs", "9", "--checkpoint", "from_plan.2")
-check("and makes the same program", bytes_of("from_plan.2") == bytes_of("all"))
+# A plan is one of a program's variants, so that a checkpoint has no number of a variant.
+check("and makes the same program", values_in("from_plan.2") == values_in("all"))
 sys.exit(end())
