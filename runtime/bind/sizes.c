@@ -110,12 +110,13 @@ void rt_balance_rows(const int64_t *ptr, int64_t n_rows, int64_t *bound) {
     limit_runs(ptr, n_rows, least_of_largest(ptr, n_rows, mean, largest), bound);
 }
 
-/* Equal numbers of rows, in whole multiples of CUT_ALIGN where there are plenty. */
+/* Equal numbers of rows, in whole multiples of CUT_ALIGN where that adds a twentieth to a share at
+ * most.  Chunks, each of which is many rows, are too few for that. */
 static int64_t equal_rows(int64_t extent, int64_t share, int64_t n) {
-    enum { CUT_ALIGN = 16 /* rows: a cache line of f32, a vector */ };
+    enum { CUT_ALIGN = 16 /* rows: a cache line of f32, a vector */, LEAST = 20 * CUT_ALIGN };
     if (share >= n) return extent;
     int64_t at = fraction(extent, share, n);
-    return extent >= CUT_ALIGN * n ? at / CUT_ALIGN * CUT_ALIGN : at;
+    return extent / n >= LEAST ? at / CUT_ALIGN * CUT_ALIGN : at;
 }
 
 int64_t rt_cut_bound(const RtCut *c, int64_t share, int64_t n) {

@@ -54,6 +54,24 @@ TEST(equal_rows_for_any_number_of_threads) {
         CHECK_MSG(largest(&c, n) <= 1.05, "%lld threads: %g", (long long)n, largest(&c, n));
 }
 
+/* Such as 64 chunks of rows on 3 threads, or 1152 rows on 48: a share may have one more than the
+ * mean, or a twentieth. */
+TEST(few_rows_are_shared_equally) {
+    static const int64_t extents[] = {33, 40, 63, 64, 100, 640, 660, 1000, 1152, 6399, 6400, 20000};
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        for (int64_t n = 1; n <= MOST_THREADS; n++) {
+            RtCut c = {.first = 7, .extent = extents[i]};
+            double mean = (double)c.extent / (double)n, most = fmax(ceil(mean), 1.05 * mean);
+            CHECK_MSG(largest(&c, n) * mean <= most + 1e-6, "%lld rows, %lld threads: %g",
+                      (long long)c.extent, (long long)n, largest(&c, n));
+        }
+}
+
+TEST(shares_of_many_rows_begin_at_vectors) {
+    RtCut c = {.extent = 48 * 320 + 1000};
+    for (int64_t i = 0; i < 48; i++) CHECK(rt_cut_bound(&c, i, 48) % 16 == 0);
+}
+
 TEST(rows_with_hubs) {
     static const int divides[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 192};
     for (uint64_t seed = 1; seed <= 8; seed++) {
