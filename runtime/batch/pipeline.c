@@ -2,10 +2,10 @@
 #include "pipeline.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #include "runtime/clock.h"
+#include "runtime/exec/team.h"
 
 typedef struct {
     RtPipeline *p;
@@ -88,20 +88,13 @@ static void *work(void *arg) {
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
-/* The host's signals are for the host's threads. */
+/* Starts the workers, as many as there can be. */
 static void start_workers(RtPipeline *p) {
-    sigset_t all, before;
-    sigfillset(&all);
-    for (int s = SIGILL; s <= SIGSEGV; s++)
-        if (s == SIGILL || s == SIGTRAP || s == SIGBUS || s == SIGFPE || s == SIGSEGV)
-            sigdelset(&all, s);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
     for (int i = 0; i < p->spec.n_workers; i++) {
         p->workers[i] = (Worker){.p = p, .number = i};
-        if (pthread_create(&p->workers[i].thread, NULL, work, &p->workers[i]) != 0) break;
+        if (!rt_thread_start(&p->workers[i].thread, work, &p->workers[i])) break;
         p->n_workers++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 gnnc_status rt_pipeline_start(RtPipeline **out, const RtAlloc *from, const RtPipelineSpec *spec,

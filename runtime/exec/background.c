@@ -1,8 +1,7 @@
 /* One lock, one condition: a thread waits for exchanges, the trainer for their end. */
 #include "background.h"
 
-#include <pthread.h>
-#include <signal.h>
+#include "team.h"
 
 struct RtBackground {
     pthread_t thread;
@@ -43,23 +42,13 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* Starts the thread, which gets no signals: they are for the host's. */
-static bool start_thread(RtBackground *b) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&b->thread, NULL, work, b) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 RtBackground *rt_background_new(RtPool *pool, const gnnc_processes *p) {
     RtBackground *b = RT_NEW(pool, RtBackground);
     if (!b) return NULL;
     b->processes = p;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->changed, NULL);
-    if (start_thread(b)) return b;
+    if (rt_thread_start(&b->thread, work, b)) return b;
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     rt_pool_drop(pool, b);

@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -115,14 +114,15 @@ void rt_team_run(RtTeam *t, rt_team_fn *fn, void *arg) {
     wait_for_members(t);
 }
 
-/* Blocks all signals but those of faults, for the team's threads to be started so: the host's
- * signals are for the host's threads. *before gets the mask that was. */
-static void block_signals(sigset_t *before) {
+bool rt_thread_start(pthread_t *out, void *(*fn)(void *), void *arg) {
     static const int fault[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
-    sigset_t s;
+    sigset_t s, before;
     sigfillset(&s);
     for (size_t i = 0; i < sizeof fault / sizeof *fault; i++) sigdelset(&s, fault[i]);
-    pthread_sigmask(SIG_BLOCK, &s, before);
+    pthread_sigmask(SIG_BLOCK, &s, &before); /* the thread inherits that */
+    bool started = pthread_create(out, NULL, fn, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }
 
 /* Members read t->n in their first round only, so it may still shrink here. */
@@ -130,7 +130,7 @@ static void start_members(RtTeam *t, int n_members) {
     t->n = 1;
     for (int i = 1; i < n_members; i++) {
         t->members[i] = (Member){.team = t, .number = i};
-        if (pthread_create(&t->members[i].thread, NULL, live, &t->members[i]) != 0) return;
+        if (!rt_thread_start(&t->members[i].thread, live, &t->members[i])) return;
         t->n++;
     }
 }
@@ -148,10 +148,7 @@ gnnc_status rt_team_start(RtTeam **out, const RtAlloc *from, int n_members, int 
     t->from = *from;
     t->members = (Member *)(t + 1);
     t->spins = n_members <= n_cores ? SPINS : 0;
-    sigset_t before;
-    block_signals(&before); /* members inherit that */
     start_members(t, n_members);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     *out = t;
     return GNNC_OK;
 }

@@ -2,7 +2,13 @@
 #ifndef RUNTIME_TEAM_H
 #define RUNTIME_TEAM_H
 
+#include <pthread.h>
+
 #include "runtime/status.h"
+
+/* Starts a thread for fn(arg) that gets none of the host's signals; false: there is none.  Faults
+ * of its own are not blocked, so that the host's handlers hear of them. */
+bool rt_thread_start(pthread_t *out, void *(*fn)(void *), void *arg);
 
 typedef struct RtTeam RtTeam;
 typedef void rt_team_fn(void *arg, int member, int n_members);

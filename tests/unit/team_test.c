@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "rt_test_util.h"
+#include "runtime/exec/background.h"
 #include "runtime/exec/exec.h"
 #include "runtime/exec/rng.h"
 
@@ -23,11 +24,16 @@ static void add_member(void *arg, int member, int n_members) {
     if (member == 0) s->n = n_members;
 }
 
-static void look_at_signals(void *arg, int member, int n_members) {
+/* Of this thread. */
+static int blocked_signals(void) {
     sigset_t s;
-    (void)n_members;
     pthread_sigmask(SIG_SETMASK, NULL, &s);
-    ((int *)arg)[member] = sigismember(&s, SIGTERM) + 2 * sigismember(&s, SIGSEGV);
+    return sigismember(&s, SIGTERM) + 2 * sigismember(&s, SIGSEGV);
+}
+
+static void look_at_signals(void *arg, int member, int n_members) {
+    (void)n_members;
+    ((int *)arg)[member] = blocked_signals();
 }
 
 TEST(the_hosts_signals_stay_with_the_host) {
@@ -38,6 +44,28 @@ TEST(the_hosts_signals_stay_with_the_host) {
     rt_team_run(t, look_at_signals, seen);
     CHECK(seen[0] == 0 && seen[1] == 1);
     rt_team_stop(t);
+}
+
+static gnnc_status look_in_exchange(void *user, const void *const *out, const size_t *n_out,
+                                    void *const *in, const size_t *n_in) {
+    (void)out, (void)n_out, (void)in, (void)n_in;
+    *(int *)user = blocked_signals();
+    return GNNC_OK;
+}
+
+/* The host's handler hears of a fault in the host's own function. */
+TEST(exchanges_in_a_thread_leave_faults_to_the_host) {
+    static const RtMessages none;
+    int seen = 9;
+    gnnc_processes p = {.exchange = look_in_exchange, .user = &seen};
+    RtPool pool;
+    rt_pool_init(&pool, NULL);
+    RtBackground *b = rt_background_new(&pool, &p);
+    CHECK(b != NULL);
+    rt_background_exchange(b, &none);
+    CHECK(rt_background_wait(b) == GNNC_OK && seen == 1 && blocked_signals() == 0);
+    rt_background_end(b);
+    rt_pool_free(&pool);
 }
 
 /* Rounds follow each other faster than members wake, and slower than they fall asleep. */
