@@ -316,9 +316,10 @@ static void tell_other_variant(File *o) {
     const gnnc_trainer *t = o->t;
     int64_t was = rt_variant_recorded(&o->f);
     if (was < 0 || was == t->variant || t->rt.device) return;
-    const char *why = t->options.set[RT_OPTION_variant] ? "the option 'variant' says so"
-                      : was == t->preferred             ? "the other one does not fit in memory"
-                                                        : "the data are loaded already";
+    const char *why = was >= t->first_program->n_variants ? "this program has no such variant"
+                      : t->options.set[RT_OPTION_variant] ? "the option 'variant' says so"
+                      : was == t->preferred               ? "the other one does not fit in memory"
+                                                          : "the data are loaded already";
     rt_message(&o->t->rt,
                "%s was written by variant %" PRId64
                " of the program; variant %d goes on, whose last bits may differ: %s",

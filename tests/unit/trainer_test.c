@@ -314,6 +314,49 @@ TEST(kill_9_and_resume_ends_with_the_same_bits) {
     scratch_remove(p.dir);
 }
 
+static void keep_line(void *user, const char *text) {
+    snprintf(user, 300, "%s", text);
+}
+
+/* Loads the program and resumes `file`; said [300]: what it told meanwhile. */
+static void resume_by(const rt_program *p, const Place *place, const char *file, int64_t variant,
+                      char *said) {
+    const gnnc_program model = {RT_PROGRAM_VERSION, p};
+    gnnc_trainer *t = NULL;
+    *said = '\0';
+    CHECK(gnnc_trainer_create(&t, &model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_message(t, keep_line, said) == GNNC_OK);
+    if (variant >= 0) CHECK(gnnc_trainer_set_int(t, "variant", variant) == GNNC_OK);
+    CHECK_MSG(gnnc_trainer_load(t, place->dir) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    CHECK_MSG(gnnc_trainer_resume(t, file) == GNNC_OK, "%s", gnnc_trainer_error(t));
+    gnnc_trainer_destroy(t);
+}
+
+TEST(why_a_run_goes_on_in_another_variant) {
+    Place p = place_new();
+    rt_program first = tiny_program, second = tiny_program;
+    const rt_program *variants[] = {&first, &second};
+    const gnnc_program model = {RT_PROGRAM_VERSION, &first};
+    gnnc_trainer *t = NULL;
+    char said[300];
+    first.n_variants = 2;
+    first.variants = variants;
+    CHECK(gnnc_trainer_create(&t, &model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "variant", 1) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_OK && gnnc_trainer_save(t, p.a) == GNNC_OK);
+    gnnc_trainer_destroy(t);
+    resume_by(&first, &p, p.a, 1, said);
+    CHECK_STR(said, "");
+    resume_by(&first, &p, p.a, 0, said);
+    CHECK_MSG(strstr(said, "the option 'variant' says so"), "%s", said);
+    resume_by(&first, &p, p.a, -1, said); /* both are as fast: the first one runs */
+    CHECK_MSG(strstr(said, "variant 0 goes on") && strstr(said, "the data are loaded already"),
+              "%s", said);
+    resume_by(&tiny_program, &p, p.a, -1, said); /* the same model, compiled to have one */
+    CHECK_MSG(strstr(said, "variant 0 goes on") && strstr(said, "has no such variant"), "%s", said);
+    scratch_remove(p.dir);
+}
+
 TEST(full_disk_keeps_the_old_checkpoint) {
     Place p = place_new();
     gnnc_trainer *t = trainer_new(&p, 8, 1);
