@@ -560,8 +560,8 @@ typedef struct gnnc_processes {
  * processes adds gradients in another order, which changes the last bits.
  * Returns GNNC_E_ARG (its struct_size; rank, n or broadcast), GNNC_E_STATE (after load).
  * GNNC_E_STATE, too, is what load returns where several cannot train the model, with the reason,
- * and what the first step returns where a process has other data, options or another kind of
- * processor than the first. */
+ * or where the first cannot run it, and what the first step returns where a process has other data,
+ * options or another kind of processor than the first. */
 gnnc_status gnnc_trainer_set_processes(gnnc_trainer *t, const gnnc_processes *p);
 /* What one process asks of all, for all to do it behind the same step: `asked` is a number, 0 =
  * nothing.  Returns what one of them has asked, once, in each of them behind the same update, the

@@ -324,21 +324,33 @@ static gnnc_status choose_alone(gnnc_trainer *t) {
     return try_variants(t);
 }
 
+/* Chooses, and tells the other processes; -1 = that failed, so that none waits for this one. */
+static gnnc_status choose_for_all(gnnc_trainer *t) {
+    gnnc_status st = choose_alone(t);
+    int64_t chosen = st == GNNC_OK ? t->variant : -1;
+    gnnc_status sent = t->training->follow_first(t, &chosen);
+    return st == GNNC_OK ? sent : st;
+}
+
+/* Takes the variant of the first process.  One that this program lacks is of another program, which
+ * is said when all agree. */
+static gnnc_status choose_as_first(gnnc_trainer *t) {
+    int64_t chosen = 0;
+    gnnc_status st = t->training->follow_first(t, &chosen);
+    if (st == GNNC_OK && chosen < 0)
+        st = rt_fail(&t->rt.err, GNNC_E_STATE, "rank 0 cannot run the program: its error says why");
+    if (st != GNNC_OK) return st;
+    bool has = chosen < t->first_program->n_variants;
+    if (has && !t->options.set[RT_OPTION_variant]) t->options.variant = chosen;
+    return choose_alone(t);
+}
+
 /* Processes of one model run the variant that the first of them chose: memory and what was tuned
- * differ between machines.  One that was told another is refused when all agree. */
+ * differ between machines.  One that was told another is refused when all agree.  All make this
+ * call, however many variants they have: their programs may differ. */
 static gnnc_status choose_variant(gnnc_trainer *t) {
-    bool together = t->processes.n > 1 && t->training && t->first_program->n_variants > 1;
-    int64_t of_first = 0;
-    gnnc_status st = GNNC_OK;
-    if (together && t->processes.rank > 0) {
-        TRY(st, t->training->follow_first(t, &of_first));
-        if (!t->options.set[RT_OPTION_variant]) t->options.variant = of_first;
-    }
-    TRY(st, choose_alone(t));
-    of_first = t->variant;
-    if (together && t->processes.rank == 0) st = t->training->follow_first(t, &of_first);
-out:
-    return st;
+    if (t->processes.n < 2 || !t->training) return choose_alone(t);
+    return t->processes.rank == 0 ? choose_for_all(t) : choose_as_first(t);
 }
 
 /* Opens a directory as a graph that nobody else reads; of a graph there is a snapshot already. */

@@ -15,7 +15,7 @@ from checks import bytes_of, check, end  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP.encode() + b"/models/data/cora"
-E_IO, E_STATE, E_STOPPED = -4, -10, -15
+E_IO, E_LIMIT, E_STATE, E_STOPPED = -4, -11, -10, -15
 K, EPOCHS = 5, 3
 MODEL = """
 import "layers/sage.gnn"
@@ -78,15 +78,19 @@ class Bus:
 
 
 class Trainer:
-    def __init__(self, lib, rank, n, bus, seed=0):
+    def __init__(self, lib, rank, n, bus, seed=0, max_memory=0):
         self.lib, self.rank, self.bus, self.t = lib, rank, bus, ctypes.c_void_p()
         self.kept = bus.of(rank) if bus else Broadcast()
         p = Processes(ctypes.sizeof(Processes), rank, n, self.kept, None)
         self.ok(lib.gnnc_trainer_create(ctypes.byref(self.t), ctypes.byref(ctypes.c_char.in_dll(lib, "model_program"))))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"threads", ctypes.c_int64(1 + rank)))
         self.ok(lib.gnnc_trainer_set_int(self.t, b"seed", ctypes.c_int64(seed)))
+        if max_memory:
+            self.ok(lib.gnnc_trainer_set_int(self.t, b"max_memory", ctypes.c_int64(max_memory)))
         self.ok(lib.gnnc_trainer_set_processes(self.t, ctypes.byref(p)))
-        self.ok(lib.gnnc_trainer_load(self.t, CORA))
+
+    def load(self):
+        return self.lib.gnnc_trainer_load(self.t, CORA)
 
     def error(self):
         return self.lib.gnnc_trainer_error(self.t).decode()
@@ -120,6 +124,7 @@ def in_threads(lib, n, does, fails_at=-1, seed=lambda rank: 0):
     def run(rank):
         t = Trainer(lib, rank, n, bus, seed(rank))
         try:
+            t.ok(t.load())
             out[rank] = does(t)
         except AssertionError as e:
             out[rank] = e
@@ -226,15 +231,59 @@ def epoch(t):
     return st, t.error()
 
 
-for n, at in ((2, 1), (2, 4), (3, 7)):
+for n, at in ((2, 2), (2, 5), (3, 8)):  # the first is of load
     said = in_threads(lib, n, epoch, fails_at=at)
     check(f"broadcast {at} of {n} fails", all(st == E_IO and "sends did not come: input or output failed" in e for st, e in said), said)
 said = in_threads(lib, 2, epoch, seed=lambda rank: rank)
 check("another seed", said[1][0] == E_STATE and "rank 1 trains with another seed than rank 0" in said[1][1], said)
 
+# ---- all hear the variant of the first, whatever their programs are ---------------------------------------------
+def step_of(libs, max_memory=0, fails_at=-1):
+    """What two processes end with that load and make a step, the first of them within max_memory bytes."""
+    bus, said = Bus(2, fails_at), [None, None]
+
+    def run(rank):
+        t = Trainer(libs[rank], rank, 2, bus, max_memory=0 if rank else max_memory)
+        said[rank] = t.load() or t.lib.gnnc_trainer_step(t.t), t.error()
+        t.lib.gnnc_trainer_destroy(t.t)
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check("two programs send as much", not bus.wrong, bus.wrong)
+    return said
+
+
+with open("model.gnn", "w", encoding="utf-8") as f:
+    f.write(MODEL.replace("sage_conv(16)", "sage_conv(8)"))
+subprocess.run([GNNC, "model.gnn", "--target=cpu", "--emit=lib", "--name=model", "-O0", "-o", "single"], check=True)
+single = ctypes.CDLL("./libsingle.so")
+single.gnnc_trainer_error.restype = ctypes.c_char_p
+
+
+def n_variants(lib):
+    t = Trainer(lib, 0, 1, None)
+    t.ok(t.load())
+    n = lib.gnnc_trainer_n_variants(t.t)
+    lib.gnnc_trainer_destroy(t.t)
+    return n
+
+
+check("one program has variants, the other has none", n_variants(lib) > 1 and n_variants(single) == 0, (n_variants(lib), n_variants(single)))
+for libs in (lib, single), (single, lib):
+    said = step_of(libs)
+    check("another program", said[0][0] == 0 and said[1] == (E_STATE, "rank 1 trains with another program than rank 0"), said)
+said = step_of((lib, lib), fails_at=1)
+check("broadcast 1 fails", all(st == E_IO and "what rank 0 sends did not come" in e for st, e in said), said)
+for libs in (lib, lib), (single, single), (lib, single):
+    said = step_of(libs, max_memory=1000)
+    check("where the first cannot run, none waits for it", said[0][0] == E_LIMIT and said[1] == (
+        E_STATE, "rank 0 cannot run the program: its error says why"), said)
+
 # ---- a program whose rows are shared, in processes that cannot: nothing is sent behind the failed load ---------
 subprocess.run([GNNC, f"{TOP}/models/gcn.gnn", "--target=cpu", "--emit=lib", "--name=model", "--parts", "-o", "parts"], check=True)
-shares, t, nobody = ctypes.CDLL("./libparts.so"), ctypes.c_void_p(), Bus(2).of(0)
+shares, t, nobody = ctypes.CDLL("./libparts.so"), ctypes.c_void_p(), Broadcast(lambda *_: 0)
 p = Processes(ctypes.sizeof(Processes), 0, 2, nobody, None)
 shares.gnnc_trainer_create(ctypes.byref(t), ctypes.byref(ctypes.c_char.in_dll(shares, "model_program")))
 shares.gnnc_trainer_error.restype = ctypes.c_char_p

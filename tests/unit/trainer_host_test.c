@@ -544,14 +544,39 @@ TEST(processes_that_cannot_be_are_refused) {
     scratch_remove(p.dir);
 }
 
+/* All hear the first process; which variant it chose is what it sends. */
+static gnnc_status hear_variant(void *user, void *bytes, size_t n_bytes, int from) {
+    int64_t *chosen = user;
+    CHECK(n_bytes == sizeof *chosen && from == 0);
+    memcpy(chosen, bytes, sizeof *chosen);
+    return GNNC_OK;
+}
+
 TEST(a_model_that_processes_cannot_train) {
     Place p = place_new();
     gnnc_trainer *t = NULL;
-    gnnc_processes is = {sizeof is, 0, 2, nothing_comes, NULL, NULL, 0};
+    int64_t chosen = 9;
+    gnnc_processes is = {sizeof is, 0, 2, hear_variant, &chosen, NULL, 0};
     CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
     CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_STATE);
     CHECK(strstr(gnnc_trainer_error(t), "2 processes cannot train this model: its steps see"));
+    CHECK(chosen == 0); /* though there is one only: others may have more */
+    gnnc_trainer_destroy(t);
+    scratch_remove(p.dir);
+}
+
+/* Else the others would wait for its choice. */
+TEST(a_first_process_that_fails_says_so) {
+    Place p = place_new();
+    gnnc_trainer *t = NULL;
+    int64_t chosen = 9;
+    gnnc_processes is = {sizeof is, 0, 2, hear_variant, &chosen, NULL, 0};
+    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    CHECK(gnnc_trainer_set_int(t, "max_memory", 1000) == GNNC_OK);
+    CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
+    CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_LIMIT && chosen == -1);
+    CHECK(strstr(gnnc_trainer_error(t), "limit"));
     gnnc_trainer_destroy(t);
     scratch_remove(p.dir);
 }
