@@ -79,7 +79,6 @@ static bool same_halo(const PHalo *x, const PHalo *y) {
     return same;
 }
 
-/* Whether the halo is in the list. */
 bool plan_has_halo(const PHaloList *all, const PHalo *halo) {
     for (int i = 0; i < all->n; i++)
         if (same_halo(&all->v[i], halo)) return true;

@@ -2,8 +2,8 @@
  * hold them they are used as they are; the rest is made here, and only when asked for.
  *
  * Balanced loops: the rows of a map are cut into RT_CHUNKS runs of nearly equal work
- * (sizes.c), where a row costs one plus its entries (cf. the edge-balanced "merge path" of
- * Merrill and Garland 2016, of which this is the row-aligned form). */
+ * (rt_balance_rows; cf. the edge-balanced "merge path" of Merrill and Garland 2016, of which
+ * this is the row-aligned form). */
 #include "bind.h"
 #include "runtime/device/device_maps.h"
 #include "runtime/exec/distributed.h"
@@ -206,8 +206,7 @@ static gnnc_status complete(RtExec *x, const rt_map *m, Arrays *a) {
     return GNNC_OK;
 }
 
-/* Divides the map's segments among RT_CHUNKS pieces of about equal work, a segment counting as one
- * more than its entries. */
+/* Cuts the map's segments into runs, of which threads take some each. */
 static gnnc_status balance(RtExec *x, int map, const Arrays *a) {
     int64_t *bound = RT_NEWN(&x->rt->pool, int64_t, RT_CHUNKS + 1);
     if (!bound) return rt_fail_nomem(&x->rt->err, "index arrays");

@@ -156,7 +156,6 @@ char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     return o->buffer[which];
 }
 
-/* Counts what is sent to other processes. */
 void rt_dist_count(RtExec *x, const RtMessages *m) {
     const RtDist *o = x->rt->dist;
     for (int r = 0; r < o->n; r++) {
@@ -166,7 +165,6 @@ void rt_dist_count(RtExec *x, const RtMessages *m) {
     }
 }
 
-/* Records that an exchange of `what` failed: all later ones do, too. Returns st. */
 gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st) {
     x->rt->dist->failed = st;
     return rt_fail(&x->rt->err, st, "%s of other processes did not come: %s", what,

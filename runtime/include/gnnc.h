@@ -553,7 +553,8 @@ typedef struct gnnc_processes {
     void *user;                   /* the host's, until the trainer is destroyed */
     gnnc_exchange_fn *exchange;   /* NULL: they share no rows (gnnc --parts) */
     /* Not 0: `exchange` may also be called in a thread of the trainer's own, while the trainer
-     * computes rows that need nothing of it; never two calls of the host at once. */
+     * computes rows that need nothing of it; never two calls of `broadcast` and `exchange` at
+     * once. */
     int exchange_in_thread;
 } gnnc_processes;
 /* Before load; *p is copied.  n = 1 is no other than several: a program that was never told of
