@@ -286,8 +286,8 @@ static const char *find_operand_sum(const GroupSearch *f, PEpilogue *e) {
             if (buf != f->gemm->bufs[i] || !is_rows_of(&f->gemm->gemm, i, count) ||
                 !expr_eq(f->gemm->gemm.k, rows->size))
                 continue;
-            const char *not = try_sum(f, at, i, e);
-            if (not ) why = arena_printf(f->a, "%s %s", s->kernel->name, not );
+            const char *obstacle = try_sum(f, at, i, e);
+            if (obstacle) why = arena_printf(f->a, "%s %s", s->kernel->name, obstacle);
         }
     }
     return e->kind ? NULL : why;
