@@ -238,16 +238,17 @@ typedef struct {
 /* Bits of Plan.flags: which analyses of the plan are there and up to date, kept by the driver of
  * passes (plan_driver.c). */
 enum {
-    PLAN_STEPS = 1 << 0,     /* each function's steps are there */
-    PLAN_BLOCKS = 1 << 1,    /* steps that can run block by block were looked for (PBlocks) */
-    PLAN_EPILOGUES = 1 << 2, /* steps that products can cover were looked for (PEpilogue) */
-    PLAN_JOINED = 1 << 3,    /* kernels that can share a launch were looked for */
-    PLAN_GROUPS = 1 << 4,    /* products for one call of a library were looked for (PGroup) */
-    PLAN_LIVES = 1 << 5,     /* PBuf.first and .last of temporaries are right */
-    PLAN_SPARSE = 1 << 6,    /* sparse products for a device's library were looked for */
-    PLAN_FUSIONS = 1 << 7,   /* each stored value is in a fusion, and there are no steps yet */
-    PLAN_FORMED = 1 << 8,    /* fusions that can be one kernel were looked for */
-    PLAN_BUFFERS = 1 << 9,   /* fusions have their buffers */
+    PLAN_STEPS = 1 << 0,       /* each function's steps are there */
+    PLAN_BLOCKS = 1 << 1,      /* steps that can run block by block were looked for (PBlocks) */
+    PLAN_EPILOGUES = 1 << 2,   /* steps that products can cover were looked for (PEpilogue) */
+    PLAN_JOINED = 1 << 3,      /* kernels that can share a launch were looked for */
+    PLAN_GROUPS = 1 << 4,      /* products for one call of a library were looked for (PGroup) */
+    PLAN_LIVES = 1 << 5,       /* PBuf.first and .last of temporaries are right */
+    PLAN_SPARSE = 1 << 6,      /* sparse products for a device's library were looked for */
+    PLAN_FUSIONS = 1 << 7,     /* each stored value is in a fusion, and there are no steps yet */
+    PLAN_FORMED = 1 << 8,      /* fusions that can be one kernel were looked for */
+    PLAN_BUFFERS = 1 << 9,     /* fusions have their buffers */
+    PLAN_OVERLAPPED = 1 << 10, /* rows that are computed beside exchanges were looked for */
 };
 
 /* The step plan of a module. */
@@ -305,6 +306,9 @@ int plan_group_index(const Plan *p, const PGroup *g);
 /* Whether the loops of a step's kernel are what its facts say: the operations that it computes,
  * with their constants (plan_as_computed.c).  Where they are not, somebody has edited a text. */
 bool plan_is_as_computed(Arena *a, const PStep *s);
+/* Whether op is the first rows of its operand, so that they are found where the operand is, at
+ * offset 0. */
+bool plan_is_first_rows(const Op *op);
 /* Whether the operation passes its operand's elements on as they are: loops have nothing for it. */
 bool plan_passes_on(const Op *op);
 /* What the epilogue does, in words: "adds a bias". */

@@ -480,6 +480,6 @@ const Pass plan_pass_join_kernels = {
     .needs = PLAN_STEPS,
     .gives = PLAN_JOINED,
     .breaks = PLAN_LIVES,
-    .bars = PLAN_GROUPS,
+    .bars = PLAN_GROUPS | PLAN_OVERLAPPED,
     .run_plan = run_join,
 };

@@ -140,5 +140,6 @@ const Pass plan_pass_overlap_exchanges = {
     .name = "overlap-exchanges",
     .summary = "compute rows that read none of others while these come",
     .needs = PLAN_STEPS,
+    .gives = PLAN_OVERLAPPED,
     .run_plan = run,
 };
