@@ -355,6 +355,8 @@ typedef struct {
 /* The fusions of the function.  False after diagnostics: somebody has edited them, and they are
  * none of this function. */
 bool cg_find_groups(Lower *lo, const PFusions *of, FusionGroups *to);
+/* Whether op is made by a fusion: its result is stored, or it acts. */
+bool cg_has_fusion(const Lower *lo, const Op *op);
 /* The kind of fusion that makes op. */
 PFusionKind cg_fusion_kind(const Lower *lo, const Op *op);
 bool cg_row_size(const Type *t, int64_t *n); /* elements of a row, where the text tells */

@@ -251,7 +251,11 @@ void cg_lower_rows(Lower *lo, const Op *const *roots, int n) {
     RowKernel kernel = {.g = g, .n = n, .roots = roots};
     kernel.value = NEWN(lo->a, const Op *, (size_t)n);
     kernel.out = NEWN(lo->a, LBuf *, (size_t)n);
-    for (int i = 0; i < n; i++) kernel.value[i] = cg_skip_views(lo, roots[i]);
+    for (int i = 0; i < n; i++) {
+        kernel.value[i] = cg_skip_views(lo, roots[i]);
+        CTX_HOLDS(lo->c, type_same_spaces(&kernel.value[i]->type, &kernel.value[0]->type),
+                  roots[i]->span);
+    }
     cg_set_roots(g, kernel.value, n);
     bool flat = all_are_flat(&kernel);
     for (int i = 0; i < n; i++) {

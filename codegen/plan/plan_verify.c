@@ -339,22 +339,23 @@ static bool check_halo(Check *c, const PHalo *halo) {
 }
 
 /* Checks what says which rows need not wait for the exchange: the step behind it computes rows one
- * by one, and all paths from these to rows that are brought are there.  Loops that were arranged
- * for a target may no longer tell the paths. */
+ * by one, and all paths from these to rows that are brought are there.  The steps of the phase have
+ * been checked. */
 static bool check_beside(Check *c) {
     const PStep *s = c->step, *reader;
     PHaloList paths = {0};
     if (!s->beside.n) return true;
     const char *why =
         plan_beside_paths(c->c->a, c->p, c->phase, plan_step_index(c->phase, s), &reader, &paths);
-    if (!s->halos.n || !reader) return plan_error(c, "no step computes rows beside it");
+    if (!s->halos.n) return plan_error(c, "no step computes rows beside it");
+    if (why) return plan_error(c, "no rows are computed beside it: the step behind it %s", why);
     for (int k = 0; k < s->beside.n; k++) {
         if (s->beside.v[k].from != reader->partition)
             return plan_error(c, "the step beside it computes no rows of %s",
                               s->beside.v[k].from->name);
         if (!check_halo(c, &s->beside.v[k])) return false;
     }
-    for (int k = 0; k < paths.n && !why; k++)
+    for (int k = 0; k < paths.n; k++)
         if (!plan_has_halo(&s->beside, &paths.v[k]))
             return plan_error(c, "rows beside it read rows that it brings");
     return true;
@@ -373,7 +374,7 @@ static bool check_exchange(Check *c) {
         return plan_error(c, "a sum of what are no partial sums of f32");
     for (int i = 0; i < s->halos.n; i++)
         if (!check_halo(c, &s->halos.v[i])) return false;
-    return check_beside(c) && check_read(c, s->bufs[0]);
+    return check_read(c, s->bufs[0]);
 }
 
 /* Checks that a step on partitioned rows is in a program for several processes. */
@@ -503,6 +504,59 @@ static bool check_block_loops(Ctx *ctx, const Plan *p) {
     return ok;
 }
 
+/* ---- the end of a phase ------------------------------------------------------------------ */
+/* Adds an error about the end of the current phase; returns false. */
+static bool end_error(Check *c, Span at, const char *buf, const char *what) {
+    diag_add(c->c, DIAG_E0542, at, "@%s: %s %s", c->phase->name, buf, what);
+    return c->ok = false;
+}
+
+/* By Var.id: the function's assignment to the variable, or NULL. */
+static const Op **find_assignments(const Check *c, const Func *f) {
+    const Op **assigns = NEWN(c->c->a, const Op *, (size_t)c->p->m->vars.n + 1);
+    for (const Op *op = f->first; op; op = op->next)
+        if (op->kind == OP_ASSIGN) assigns[op->var->id] = op;
+    return assigns;
+}
+
+/* Whether the variable has its next value in the buffer: it was written there, or it is the value
+ * that the variable has. */
+static bool holds_next_value(const Check *c, const PBuf *b, const Op *assign) {
+    const Op *x = assign->in[0];
+    if (c->holds[b->id].is_written) return holds_value(c, b->id, x);
+    while (x->kind == OP_VIEW) x = x->in[0];
+    return x->kind == OP_VAR && x->var == b->var;
+}
+
+/* Checks that outputs are written in the end, and variables have the values that are assigned to
+ * them, and no others. */
+static bool check_results(Check *c) {
+    const Op **assigns = find_assignments(c, c->phase->func);
+    int phase = phase_index(c);
+    for (int i = 0; i < c->p->bufs.n; i++) {
+        const PBuf *b = c->p->bufs.v[i];
+        bool output = (b->kind == PB_OUTPUT || b->kind == PB_SAVED) && b->phase == phase;
+        const Op *assign = b->kind == PB_VAR ? assigns[b->var->id] : NULL;
+        if (output && !c->holds[i].is_written)
+            return end_error(c, c->phase->func->span, b->name, "is an output, and not written");
+        if (assign && !holds_next_value(c, b, assign))
+            return end_error(c, assign->span, b->name, "does not get what is assigned to it");
+        if (b->kind == PB_VAR && !assign && c->holds[i].is_written)
+            return end_error(c, c->phase->func->span, b->name,
+                             "is written, and nothing is assigned to it");
+    }
+    return true;
+}
+
+/* Checks a phase whose steps have been checked one by one. False after a diagnostic. */
+static bool check_phase(Check *c) {
+    for (int i = 0; i < c->phase->steps.n; i++) {
+        c->step = c->phase->steps.v[i];
+        if (c->step->kind == PS_EXCHANGE && !check_beside(c)) return false;
+    }
+    return !(c->p->flags & PLAN_STEPS) || check_results(c);
+}
+
 /* Checks the plan: each step's buffers fit it and hold what it reads. False after diagnostics. */
 bool plan_verify(Ctx *ctx, const Plan *p) {
     Check c = {.c = ctx, .p = p, .ok = check_block_loops(ctx, p) && plan_verify_fusions(ctx, p)};
@@ -515,6 +569,7 @@ bool plan_verify(Ctx *ctx, const Plan *p) {
             c.step = c.phase->steps.v[k];
             if (!check_step(&c) || !check_lifetimes(&c, k) || !check_blocks(&c, k)) break;
         }
+        if (c.ok) check_phase(&c);
     }
     return c.ok;
 }

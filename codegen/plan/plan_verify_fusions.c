@@ -1,7 +1,17 @@
 /* What a plan's fusions must hold before there are steps: they are of their function's operations,
- * each in one; what they read is made before them; and where they have buffers, these fit. */
+ * each in one; what they read is made before them; and where they have buffers, these fit, loops
+ * find their operands there, and in the end outputs, variables and what a loop carries on have
+ * their values. */
+#include <string.h>
+
 #include "codegen/plan/plan.h"
 #include "passes/rewrite.h"
+
+/* What a buffer holds behind a fusion. */
+typedef struct {
+    bool is_written; /* by a fusion of the function; else it holds what it held before */
+    const Op *value; /* the value that was written; NULL: one of a loop's body, or of no reader */
+} Contents;
 
 /* The verification of the fusions of a function: a phase's, or of a loop's body. */
 typedef struct {
@@ -9,8 +19,10 @@ typedef struct {
     const Plan *p;
     int phase;
     const Func *f;
-    int *made_at; /* by Op.id: 1 + the number of the fusion that makes it; 0 = none does */
-    int *needs;   /* by Op.id: the last of these numbers among what it is computed of */
+    const PFusion *loop; /* whose body it is; NULL = a phase's function */
+    int *made_at;        /* by Op.id: 1 + the number of the fusion that makes it; 0 = none does */
+    int *needs;          /* by Op.id: the last of these numbers among what it is computed of */
+    Contents *holds;     /* by buffer id, behind the fusions that have been looked at */
 } Check;
 
 static bool fusion_error(const Check *c, const Op *op, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -92,6 +104,10 @@ static bool check_bufs(const Check *c, const PFusion *f) {
             return fusion_error(c, first, "a buffer is missing");
         if (written && !fits_buffer(c, f->bufs[i], op))
             return fusion_error(c, op, "%s is not a buffer for it", c->p->bufs.v[f->bufs[i]]->name);
+        for (int k = 0; k < n && written && f->kind != PF_COPY; k++)
+            if (k != i && f->bufs[k] == f->bufs[i])
+                return fusion_error(c, op, "%s is another value's, too",
+                                    c->p->bufs.v[f->bufs[i]]->name);
     }
     return true;
 }
@@ -112,21 +128,135 @@ static bool check_order(const Check *c) {
     return true;
 }
 
-/* Checks the fusions of a function. */
-static bool check_function(Ctx *ctx, const Plan *p, int phase, const Func *f,
+/* ---- what buffers hold ------------------------------------------------------------------- */
+/* Whether the buffer has the value of a source from the start. */
+static bool is_source_buf(const Check *c, int id, const Op *source) {
+    const PBuf *b = c->p->bufs.v[id];
+    switch (source->kind) {
+    case OP_DATA:
+        return b->kind == PB_DATA && b->col == source->col;
+    case OP_VAR:
+        return b->kind == PB_VAR && b->var == source->var;
+    case OP_INPUT:
+        return b->kind == PB_INPUT && strcmp(b->io_name, source->name) == 0;
+    case OP_SAVED:
+        return b->kind == PB_SAVED && strcmp(b->io_name, source->name) == 0;
+    default:
+        return c->loop && c->loop->bufs[(int)source->imm] == id;
+    }
+}
+
+/* Whether the buffer holds the value of x now. */
+static bool holds_value(const Check *c, int id, const Op *x) {
+    const Contents *now = &c->holds[id];
+    for (; x; x = x->kind == OP_VIEW || plan_is_first_rows(x) ? x->in[0] : NULL) {
+        if (now->is_written && now->value == x) return true;
+        if (op_has(x, OPT_SOURCE)) return !now->is_written && is_source_buf(c, id, x);
+    }
+    return false;
+}
+
+static bool check_function(const Check *around, const Func *f, const PFusion *loop,
+                           const PFusions *list);
+
+/* Checks the body of a loop, and that what does not change is where the loop finds it. */
+static bool check_loop(const Check *c, const PFusion *f) {
+    const Op *op = f->roots.v[0];
+    int n_carried = func_n_carried(op->body);
+    for (int i = n_carried; i < f->n_bufs; i++)
+        if (!holds_value(c, f->bufs[i], op->in[i]))
+            return fusion_error(c, op, "%s does not hold its operand %d",
+                                c->p->bufs.v[f->bufs[i]]->name, i);
+    if (!check_function(c, op->body, f, &f->body)) return false;
+    for (int i = 0; i < n_carried && i < f->n_bufs; i++)
+        c->holds[f->bufs[i]] = (Contents){.is_written = true};
+    for (int i = 0; i < f->roots.n && f->n_bufs; i++) {
+        const Op *result = f->roots.v[i];
+        c->holds[f->bufs[i ? (int)result->imm : 0]].value = result;
+    }
+    return true;
+}
+
+/* Goes on over a fusion: its buffers hold its values now. False after a diagnostic. */
+static bool follow_fusion(const Check *c, const PFusion *f) {
+    if (f->kind == PF_LOOP) return check_loop(c, f);
+    if (f->kind == PF_COPY)
+        c->holds[f->bufs[1]] = (Contents){.is_written = true, .value = f->roots.v[0]->in[0]};
+    for (int i = 0; i < f->n_bufs && f->kind != PF_COPY; i++)
+        if (f->bufs[i] >= 0)
+            c->holds[f->bufs[i]] = (Contents){.is_written = true, .value = f->roots.v[i]};
+    return true;
+}
+
+/* Whether the buffer is where this effect puts its operand: an output's, a variable's, or that of
+ * what a loop carries on. */
+static bool is_target(const Check *c, const PBuf *b, const Op *effect) {
+    switch (effect->kind) {
+    case OP_OUTPUT:
+        return (b->kind == PB_OUTPUT || b->kind == PB_SAVED) && b->phase == c->phase &&
+               strcmp(b->io_name, effect->name) == 0;
+    case OP_ASSIGN:
+        return b->kind == PB_VAR && b->var == effect->var;
+    default:
+        return effect->kind == OP_NEXT && c->loop && c->loop->bufs[(int)effect->imm] == b->id;
+    }
+}
+
+/* Checks that what has a place of its own is there in the end. */
+static bool check_end(const Check *c) {
+    for (const Op *op = c->f->first; op; op = op->next) {
+        if (op->kind != OP_OUTPUT && op->kind != OP_ASSIGN && op->kind != OP_NEXT) continue;
+        int id = 0;
+        while (id < c->p->bufs.n && !is_target(c, c->p->bufs.v[id], op)) id++;
+        if (id < c->p->bufs.n && holds_value(c, id, op->in[0])) continue;
+        return fusion_error(c, op->in[0], "it is not where %s wants it in the end",
+                            op->kind == OP_OUTPUT   ? "an output"
+                            : op->kind == OP_ASSIGN ? "a variable"
+                                                    : "the next iteration");
+    }
+    return true;
+}
+
+/* Whether every iteration of the loop may read what the buffer held before the first one: an
+ * operand that does not change, or a variable. */
+static bool is_read_again(const PFusion *loop, const PBuf *b) {
+    int n_carried = func_n_carried(loop->roots.v[0]->body);
+    for (int i = 0; i < loop->n_bufs; i++)
+        if (loop->bufs[i] == b->id) return i >= n_carried;
+    return b->kind == PB_VAR;
+}
+
+/* Checks that the body of a loop writes nothing that its next iteration reads, and tells the
+ * function around what it writes. */
+static bool leave_body(const Check *around, const Check *body) {
+    for (int i = 0; i < body->p->bufs.n; i++) {
+        const PBuf *b = body->p->bufs.v[i];
+        if (!body->holds[i].is_written) continue;
+        if (is_read_again(body->loop, b))
+            return fusion_error(around, body->loop->roots.v[0],
+                                "its body writes %s, which the next iteration reads", b->name);
+        around->holds[i] = (Contents){.is_written = true};
+    }
+    return true;
+}
+
+/* Checks the fusions of a function, or of the body of a loop in the function `around`. */
+static bool check_function(const Check *around, const Func *f, const PFusion *loop,
                            const PFusions *list) {
-    size_t n = (size_t)f->n_ops + 1;
-    Check c = {.c = ctx, .p = p, .phase = phase, .f = f};
-    c.made_at = NEWN(ctx->a, int, n);
-    c.needs = NEWN(ctx->a, int, n);
+    Arena *a = around->c->a;
+    Check c = *around;
+    c.f = f;
+    c.loop = loop;
+    c.made_at = NEWN(a, int, (size_t)f->n_ops + 1);
+    c.needs = NEWN(a, int, (size_t)f->n_ops + 1);
+    c.holds = NEWN(a, Contents, (size_t)c.p->bufs.n + 1);
     for (int i = 0; i < list->n; i++)
         if (!check_roots(&c, list->v[i], i) || !check_bufs(&c, list->v[i])) return false;
     if (!check_order(&c)) return false;
     for (int i = 0; i < list->n; i++)
-        if (list->v[i]->kind == PF_LOOP &&
-            !check_function(ctx, p, phase, list->v[i]->roots.v[0]->body, &list->v[i]->body))
-            return false;
-    return true;
+        if (!follow_fusion(&c, list->v[i])) return false;
+    if (c.p->flags & PLAN_BUFFERS && !check_end(&c)) return false;
+    return !loop || leave_body(around, &c);
 }
 
 /* Checks the fusions of a plan. False after diagnostics. */
@@ -135,7 +265,8 @@ bool plan_verify_fusions(Ctx *ctx, const Plan *p) {
     for (int i = 0; i < p->phases.n && ok; i++) {
         const PPhase *ph = p->phases.v[i];
         if (p->flags & PLAN_FUSIONS)
-            ok = check_function(ctx, p, i, ph->func, &ph->fusions);
+            ok = check_function(&(Check){.c = ctx, .p = p, .phase = i}, ph->func, NULL,
+                                &ph->fusions);
         else if (ph->fusions.n)
             ok = false,
             diag_add(ctx, DIAG_E0542, (Span){0},

@@ -73,9 +73,7 @@ static void choose_storage(Lower *lo, Op *op, bool used, bool in_memory) {
         i->storage = may_inline(lo, op) && !in_memory ? HOW_INLINE : HOW_STORED;
 }
 
-/* Whether op is the first rows of its operand, so that they are found where the operand is, at
- * offset 0. */
-static bool is_prefix_slice(const Op *op) {
+bool plan_is_first_rows(const Op *op) {
     int64_t off;
     return op->kind == OP_SLICE && op->type.rank && op->over[1] == op->type.dim[0] &&
            op->in[0]->type.dim[0] == op->over[0] && expr_is_const(op->off, &off) && off == 0;
@@ -88,7 +86,7 @@ static void find_aliases(Lower *lo, const bool *full) {
     for (Op *op = lo->f->first; op; op = op->next) {
         OpInfo *i = cg_info(lo, op);
         if (i->storage == HOW_DEAD ||
-            (op->kind != OP_VIEW && (!is_prefix_slice(op) || full[op->id])))
+            (op->kind != OP_VIEW && (!plan_is_first_rows(op) || full[op->id])))
             continue;
         const OpInfo *x = cg_info(lo, op->in[0]);
         if (x->storage != HOW_ALIAS && x->storage != HOW_STORED && x->storage != HOW_SOURCE)
@@ -203,8 +201,7 @@ static bool store_in_body(Lower *lo, PFusion *loop) {
     return ok;
 }
 
-/* Whether op is made by a fusion: its result is stored, or it acts. */
-static bool has_fusion(const Lower *lo, const Op *op) {
+bool cg_has_fusion(const Lower *lo, const Op *op) {
     bool acts = op_has(op, OPT_EFFECT) && op->kind != OP_ASSIGN && op->kind != OP_NEXT;
     return acts || cg_info(lo, op)->storage == HOW_STORED;
 }
@@ -213,7 +210,7 @@ static bool has_fusion(const Lower *lo, const Op *op) {
 static bool store_in(Lower *lo, PFusions *list) {
     PFusion **made_by = NEWN(lo->a, PFusion *, (size_t)lo->f->n_ops + 1);
     for (const Op *op = lo->f->first; op; op = op->next) {
-        if (!has_fusion(lo, op)) continue;
+        if (!cg_has_fusion(lo, op)) continue;
         PFusion *f = op->kind == OP_RESULT ? made_by[op->in[0]->id] : NEW(lo->a, PFusion);
         if (!f->roots.n) {
             f->kind = cg_fusion_kind(lo, op);

@@ -486,11 +486,13 @@ static RowWalk walk_own_row(const Lower *lo, const Op *op) {
 }
 
 /* Whether a value that is computed row by row can be made by the kernel of group u, however long
- * that is. */
+ * that is. Nothing but elements of the same shape goes with a group that may not grow: its kernel
+ * is one nest of loops (lower_rows.c). */
 static bool can_share(const Partitioner *c, const FusionGroup *u, const Op *op, const RowWalk *r,
                       UnfusedCause alone) {
     if (may_join_last(c->lo, &c->groups, u, op)) return true;
-    return !alone && !join_obstacle(u, r, worthwhile_guard(c->lo, r->root), false).cause;
+    return u->may_grow && !alone &&
+           !join_obstacle(u, r, worthwhile_guard(c->lo, r->root), false).cause;
 }
 
 /* The group that a value joins which is computed row by row: the last one, where the two can be one
@@ -597,11 +599,14 @@ static bool check_roots(const Lower *lo, const PFusion *f) {
     return true;
 }
 
-/* Checks that each value that is stored is made. */
+/* Checks that each value that is stored is made, and that each effect has its fusion. */
 static bool check_all_made(const Lower *lo, const FusionGroups *groups) {
-    for (const Op *op = lo->f->first; op; op = op->next)
-        if (cg_info(lo, op)->storage == HOW_STORED && groups->group_of[op->id] < 0)
-            return fusion_error(lo, op, "is missing: the value is stored");
+    for (const Op *op = lo->f->first; op; op = op->next) {
+        if (!cg_has_fusion(lo, op) || groups->group_of[op->id] >= 0) continue;
+        return fusion_error(lo, op,
+                            op_has(op, OPT_EFFECT) ? "is missing: it is an effect"
+                                                   : "is missing: the value is stored");
+    }
     return true;
 }
 
