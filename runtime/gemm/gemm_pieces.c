@@ -234,13 +234,13 @@ typedef struct {
 /* Tiles 0 to 3 are C, 4 and 5 of A, 6 and 7 of B. */
 #define LOAD_A(piece)                                                                              \
     do {                                                                                           \
-        _tile_loadd(4, a + (piece)*HALVES, 2 * STEP);                                              \
-        if (tall) _tile_loadd(5, a + s->a_next + (piece)*HALVES, 2 * STEP);                        \
+        _tile_loadd(4, a + (piece) * HALVES, 2 * STEP);                                            \
+        if (tall) _tile_loadd(5, a + s->a_next + (piece) * HALVES, 2 * STEP);                      \
     } while (0)
 #define LOAD_B(piece)                                                                              \
     do {                                                                                           \
-        _tile_loadd(6, b + (piece)*HALVES, 2 * STEP);                                              \
-        if (wide) _tile_loadd(7, b + s->b_next + (piece)*HALVES, 2 * STEP);                        \
+        _tile_loadd(6, b + (piece) * HALVES, 2 * STEP);                                            \
+        if (wide) _tile_loadd(7, b + s->b_next + (piece) * HALVES, 2 * STEP);                      \
     } while (0)
 #define MULTIPLY()                                                                                 \
     do {                                                                                           \
