@@ -9,9 +9,9 @@ directory that `gnnc import` wrote, draw at most 128 and 64 rows a relation of w
 PyTorch Frame's ResNet of four blocks, add how long ago it happened, and pass it on by two layers of SAGE: bench/models/f1_sage.gnn
 and bench/peers/frame_temporal.py.  PYTHON has torch, torch-geometric, pytorch-frame, and pyg-lib by bench/peers/pyg_lib.sh.
 An epoch is its train steps, batches of 512 rows and the drawing of their neighbours included.  All rows of validation and test are
-predicted in such batches, too.  A request is one row of test, for which gnnc reads all neighbours; both are asked of gnnc
-through the Python package that it emits.  Each side is a process of its own, in turn; medians of
-the rounds.  What --work has from an earlier run is not compiled again.
+predicted in such batches, too: four times, of which the first is not counted and the median is taken.  A request is one row of
+test, for which gnnc reads all neighbours; both are asked of gnnc through the Python package that it emits, and of PyG by loaders
+that are made before the clock starts.  Each side is a process of its own, in turn; medians of the rounds.  What --work has from an earlier run is not compiled again.
 """
 import argparse
 import json

@@ -67,15 +67,18 @@ def epoch():
         opt.zero_grad(); loss = (net(b) - y[train][b['drivers'].input_id]).abs().mean(); loss.backward(); opt.step(); total += float(loss)
     return total
 @torch.no_grad()  # what the sampler keeps cannot be of inference_mode
-def predicted(rows, size): net.eval(); return torch.cat([net(b) for b in loader(rows, size)])
+def predicted(batches): net.eval(); return torch.cat([net(b) for b in batches])
 t0 = time.perf_counter(); b = next(iter(loader(train, 512, True))); net(b).sum().backward(); opt.zero_grad(); first = time.perf_counter() - t0
 nodes_of = {t: b[t].num_nodes for t in TABLES}; took = []
 for _ in range(a.epochs):
     t0 = time.perf_counter(); epoch(); took.append(time.perf_counter() - t0)
-mae = lambda rows: float((predicted(rows, 512) - y[rows]).abs().mean()); ask = []
-t0 = time.perf_counter(); val_mae, test_mae = mae(val), mae(test); held_out = time.perf_counter() - t0
+held, passes, ask = [(rows, loader(rows, 512)) for rows in (val, test)], [], []  # loaders are made before the clock starts
+for _ in range(4):  # the first pass is not counted, as gnnc's is not
+    t0 = time.perf_counter(); out = [predicted(batches) for _, batches in held]; passes.append(time.perf_counter() - t0)
+val_mae, test_mae = (float((o - y[rows]).abs().mean()) for o, (rows, _) in zip(out, held)); held_out = sorted(passes[1:])[1]
+one = held[1][1]
 for k in range(a.requests + 10):
-    t0 = time.perf_counter(); predicted(test[k * 7919 % len(test)].view(1), 1); ask.append(time.perf_counter() - t0)
+    t0 = time.perf_counter(); predicted([one(torch.tensor([k * 7919 % len(test)]))]); ask.append(time.perf_counter() - t0)
 ask = sorted(ask[10:])
 print(json.dumps(dict(system='PyG + PyTorch Frame', epoch_s=round(sorted(took)[len(took) // 2], 3), first_s=round(first, 3), held_out_s=round(held_out, 3),
     request_ms=round(1e3 * ask[len(ask) // 2], 3), request_p99_ms=round(1e3 * ask[len(ask) * 99 // 100], 3), val_mae=round(val_mae, 3), test_mae=round(test_mae, 3),
