@@ -14,7 +14,6 @@ what is left of a step without a limit.  Settings are not fitted.
 --overlap: instead, a step that computes while rows come (pass overlap-exchanges) beside one that waits for them, of SAGE on a graph whose
 processes compute about as long as they send."""
 import argparse
-import array
 import collections
 import ctypes
 import fcntl
@@ -32,6 +31,8 @@ import threading
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
+import directory  # noqa: E402
 MTU, EAGER = 1500, 65536
 NAMES = ("gnnc-m0", "gnnc-m1")
 # Mbit/s and ms each way; 0 = no limit
@@ -151,13 +152,6 @@ train M { target paper.y  loss cross_entropy  optimizer adam(lr = 1e-2)  epochs 
 """
 
 
-def put(path, code, kind, shape, values):
-    head = f"{{'descr': '{code}', 'fortran_order': False, 'shape': ({','.join(map(str, shape))},), }}"
-    head += " " * ((-len(head) - 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + array.array(kind, values).tobytes())
-
-
 def near_and_far(path, nodes=40000, degree=30, far=600):
     """Edges to near nodes, and a few to any: two halves read some hundred rows of each other."""
     r = random.Random(1)
@@ -166,16 +160,11 @@ def near_and_far(path, nodes=40000, degree=30, far=600):
     src = [min(nodes - 1, max(0, v + r.randrange(-9, 10))) for v in dst]
     for i in r.sample(range(len(src)), 2 * far):  # half of them stay in their part
         src[i] = r.randrange(nodes)
-    put(path + "/x.npy", "<f4", "f", (nodes, 64), [r.gauss(0, 1) for _ in range(64 * nodes)])
-    put(path + "/y.npy", "<i4", "i", (nodes,), [v % 4 for v in range(nodes)])
-    put(path + "/split.npy", "|i1", "b", (nodes,), [1 + v % 3 for v in range(nodes)])
-    put(path + "/cites.npy", "<i4", "i", (2, len(src)), src + dst)
-    schema = {"format": 1, "nodes": {"paper": {"count": nodes, "columns": {
-        "x": {"kind": "float", "file": "x.npy", "shape": [nodes, 64]}, "y": {"kind": "class", "file": "y.npy", "categories": 4},
-        "split": {"kind": "split", "file": "split.npy"}}}},
-        "edges": {"cites": {"src": "paper", "dst": "paper", "count": len(src), "file": "cites.npy", "columns": {}}}}
-    with open(path + "/schema.json", "w", encoding="utf-8") as f:
-        json.dump(schema, f)
+    columns = {"x": directory.column(path, "x", "float", [r.gauss(0, 1) for _ in range(64 * nodes)], width=64),
+               "y": directory.column(path, "y", "class", [v % 4 for v in range(nodes)], categories=4),
+               "split": directory.column(path, "split", "split", [1 + v % 3 for v in range(nodes)])}
+    directory.write(path, {"paper": {"count": nodes, "columns": columns}},
+                    {"cites": directory.relation(path, "cites", "paper", "paper", list(zip(src, dst)))})
 
 
 def prepare_overlap(folder, gnnc):

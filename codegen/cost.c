@@ -167,8 +167,8 @@ static const Expr *access_count(const CostWalk *w, const LStmt *s, IndexDep dep)
 
 /* Records that the kernel accesses `count` elements of b. Accesses of one buffer by the same index
  * buffer with the same count are taken to be of the same elements, which memory moves once.
- * index_buf: the buffer whose
- * contents are the index; NULL = the index follows from loop variables. */
+ * index_buf: the buffer whose contents are the index; NULL = the index follows from loop
+ * variables. */
 static void record_access(CostWalk *w, const LBuf *b, const LBuf *index_buf, const Expr *count,
                           bool write, Span at) {
     for (int i = 0; i < w->accesses.n; i++) {

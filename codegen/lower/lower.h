@@ -399,6 +399,8 @@ static inline OpInfo *cg_info(const Lower *lo, const Op *op) {
 Lower cg_lower(PassCtx *pc, Plan *p);
 /* Goes to function f: decides what becomes of each of its operations.  False after diagnostics. */
 bool cg_enter_func(Lower *lo, Func *f);
+/* Goes to the body of a loop, whose operands are in the fusion's buffers if it has some. */
+bool cg_enter_body(Lower *lo, const PFusion *loop);
 /* Goes back to the function around the body of a loop. */
 void cg_back_to(Lower *lo, const Lower *around);
 /* An op that reads the old value which an `assign` (of a variable) or `next` (of a loop's operand)

@@ -43,7 +43,7 @@ typedef struct {
     ReadByList *reads;   /* by Op.id of the value; of several reads of one variable, of the first */
     const Op **var;      /* by Var.id: the first read of the variable */
     const Op **arg;      /* by number: of the loop's operand */
-    int last_loop_group; /* the last unit that is a loop: it reads its operands again and again */
+    int last_loop_group; /* the last group that is a loop: it reads its operands again and again */
 } ReadIndex;
 
 /* The op under whose number the reads of op are listed: all reads of one variable, or of one loop
@@ -162,10 +162,10 @@ static int *last_reads(const Assignment *b, const ReadIndex *rs) {
     const Lower *lo = b->lo;
     int *last = NEWN(lo->a, int, (size_t)lo->f->n_ops + 1);
     for (int id = 0; id < lo->f->n_ops; id++)
-        for (int i = 0; i < rs->reads[id].n; i++) /* in the order of units */
+        for (int i = 0; i < rs->reads[id].n; i++) /* in the order of groups */
             last[rs->reads[id].v[i].how.base->id] = rs->reads[id].v[i].group;
     for (int u = 0; u < b->groups.n; u++) {
-        const Guard *g = b->groups.v[u].guard; /* nor is its condition written by the unit */
+        const Guard *g = b->groups.v[u].guard; /* nor is its condition written by the group */
         int *of = g ? &last[cg_info(lo, g->cond)->base->id] : NULL;
         if (of && *of < u + 1) *of = u + 1;
     }
@@ -177,7 +177,7 @@ static int *last_reads(const Assignment *b, const ReadIndex *rs) {
 /* What the choice of buffers for temporaries needs. */
 typedef struct {
     const int *last;
-    OpList *dying;         /* by unit: values of others that nobody reads after it */
+    OpList *dying;         /* by group: values of others that nobody reads after it */
     signed char *row_sums; /* by Op.id: accumulates_in_row(), 1 or -1; 0 = not known */
 } TempChoice;
 
@@ -186,11 +186,11 @@ typedef struct {
 static bool may_reuse(const Assignment *b, const int *last, const Op *x, int u) {
     const Lower *lo = b->lo;
     const OpInfo *i = cg_info(lo, x);
-    const FusionGroup *unit = &b->groups.v[u];
+    const FusionGroup *group = &b->groups.v[u];
     if (i->storage != HOW_STORED || i->overwritten || i->buf < 0 || last[x->id] != u) return false;
     if (lo->p->bufs.v[i->buf]->kind != PB_TEMP) return false;
-    for (int k = 0; k < unit->roots.n; k++) {
-        const Op *r = unit->roots.v[k];
+    for (int k = 0; k < group->roots.n; k++) {
+        const Op *r = group->roots.v[k];
         if (!op_has(r, OPT_ELEM) || cg_how_read(lo, r, x).at_other_index) return false;
     }
     return true;
@@ -216,8 +216,8 @@ static bool accumulates_in_row(const Lower *lo, const Op *op, bool is_root, sign
 static int dying_operand_buf(Assignment *b, const TempChoice *t, const Op *op) {
     const Lower *lo = b->lo;
     int u = b->groups.group_of[op->id];
-    const FusionGroup *unit = &b->groups.v[u];
-    if (unit->kind != PF_ROWS || unit->several_shapes || !op_has(op, OPT_ELEM)) return -1;
+    const FusionGroup *group = &b->groups.v[u];
+    if (group->kind != PF_ROWS || group->several_shapes || !op_has(op, OPT_ELEM)) return -1;
     if (accumulates_in_row(lo, op, true, t->row_sums)) return -1;
     for (int i = 0; i < t->dying[u].n && t->dying[u].v[i]->id < op->id; i++) {
         const Op *x = t->dying[u].v[i];
@@ -329,9 +329,7 @@ static bool assign_loop(Lower *lo, PFusion *f) {
     f->n_bufs = op->n_in;
     f->bufs = args;
     Lower around = *lo;
-    lo->operand_bufs = args;
-    lo->n_carried = carried;
-    bool ok = cg_enter_func(lo, op->body) && assign_in(lo, &f->body);
+    bool ok = cg_enter_body(lo, f) && assign_in(lo, &f->body);
     cg_back_to(lo, &around);
     return ok;
 }

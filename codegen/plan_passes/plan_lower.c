@@ -140,9 +140,7 @@ static bool step_loop(BufOrder *o, const PFusion *f) {
     begin->bufs[0] = f->bufs[0];
     begin->limit = (int64_t)op->imm;
     Lower around = *lo;
-    lo->operand_bufs = f->bufs;
-    lo->n_carried = carried;
-    bool ok = cg_enter_func(lo, op->body) && lower_in(o, &f->body);
+    bool ok = cg_enter_body(lo, f) && lower_in(o, &f->body);
     cg_back_to(lo, &around);
     PStep *end = cg_step(lo, PS_END, op, 1);
     end->bufs[0] = f->bufs[0];
@@ -155,17 +153,17 @@ static bool step_loop(BufOrder *o, const PFusion *f) {
 /* Makes the phase's steps from number `from` on conditional, if fusion u is wanted only under a
  * condition and that is known by then. Calls, loops and effects have conditions of their own. */
 static void guard_steps(Lower *lo, const FusionGroups *groups, int u, int from) {
-    const FusionGroup *unit = &groups->v[u];
-    const Guard *g = unit->guard;
-    if (!g || unit->kind == PF_CALL || unit->kind == PF_LOOP || unit->kind == PF_EFFECT) return;
+    const FusionGroup *group = &groups->v[u];
+    const Guard *g = group->guard;
+    if (!g || group->kind == PF_CALL || group->kind == PF_LOOP || group->kind == PF_EFFECT) return;
     const OpInfo *i = cg_info(lo, g->cond);
     bool known =
         i->storage == HOW_SOURCE || (i->storage == HOW_STORED && groups->group_of[g->cond->id] < u);
     const PPhase *ph = lo->p->phases.v[lo->phase];
     if (!known)
-        pass_declined(lo->pc, unit->roots.v[0]->span, "lower-kernels",
+        pass_declined(lo->pc, group->roots.v[0]->span, "lower-kernels",
                       "'%s' is not skipped where nobody wants it: '%s' is known later",
-                      pass_named(unit->roots.v[0]), pass_named(g->cond));
+                      pass_named(group->roots.v[0]), pass_named(g->cond));
     for (int k = from; k < ph->steps.n && known; k++) {
         ph->steps.v[k]->pred = i->buf;
         ph->steps.v[k]->pred_not = !g->holds;

@@ -176,6 +176,13 @@ bool cg_enter_func(Lower *lo, Func *f) {
     return true;
 }
 
+bool cg_enter_body(Lower *lo, const PFusion *loop) {
+    Func *body = loop->roots.v[0]->body;
+    lo->operand_bufs = loop->bufs;
+    lo->n_carried = func_n_carried(body);
+    return cg_enter_func(lo, body);
+}
+
 void cg_back_to(Lower *lo, const Lower *around) {
     lo->f = around->f;
     lo->operand_bufs = around->operand_bufs;
@@ -196,7 +203,7 @@ static bool store_in(Lower *lo, PFusions *list);
 /* Makes the fusions of a loop's body, and goes back to the function around. */
 static bool store_in_body(Lower *lo, PFusion *loop) {
     Lower around = *lo;
-    bool ok = cg_enter_func(lo, loop->roots.v[0]->body) && store_in(lo, &loop->body);
+    bool ok = cg_enter_body(lo, loop) && store_in(lo, &loop->body);
     cg_back_to(lo, &around);
     return ok;
 }

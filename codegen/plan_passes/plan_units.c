@@ -631,7 +631,7 @@ static bool form_in(Lower *lo, PFusions *list);
 /* Forms kernels in the body of a loop, and goes back to the function around. */
 static bool form_in_body(Lower *lo, PFusion *loop) {
     Lower around = *lo;
-    bool ok = cg_enter_func(lo, loop->roots.v[0]->body) && form_in(lo, &loop->body);
+    bool ok = cg_enter_body(lo, loop) && form_in(lo, &loop->body);
     cg_back_to(lo, &around);
     return ok;
 }

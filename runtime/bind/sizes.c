@@ -32,11 +32,6 @@ int64_t rt_row_at(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int6
 }
 
 /* ---- shares of threads ------------------------------------------------------------------- */
-/* part / parts of all, without the product of large numbers. */
-static int64_t fraction(int64_t all, int64_t part, int64_t parts) {
-    return all / parts * part + all % parts * part / parts;
-}
-
 /* The row of [lo, hi] that comes nearest to having this much work before it. */
 static int64_t row_near(const int64_t *const *ptr, int n, int64_t lo, int64_t hi, int64_t work) {
     int64_t r = rt_row_at(ptr, n, lo, hi, work);
@@ -102,7 +97,7 @@ void rt_balance_rows(const int64_t *ptr, int64_t n_rows, int64_t *bound) {
     for (int c = 1; c <= RT_CHUNKS; c++) {
         bound[c] = c == RT_CHUNKS
                        ? n_rows
-                       : row_near(&ptr, 1, bound[c - 1], n_rows, fraction(work, c, RT_CHUNKS));
+                       : row_near(&ptr, 1, bound[c - 1], n_rows, rt_fraction(work, c, RT_CHUNKS));
         int64_t run = rt_work_before(&ptr, 1, bound[c]) - rt_work_before(&ptr, 1, bound[c - 1]);
         if (run > largest) largest = run;
     }
@@ -115,7 +110,7 @@ void rt_balance_rows(const int64_t *ptr, int64_t n_rows, int64_t *bound) {
 static int64_t equal_rows(int64_t extent, int64_t share, int64_t n) {
     enum { CUT_ALIGN = 16 /* rows: a cache line of f32, a vector */, LEAST = 20 * CUT_ALIGN };
     if (share >= n) return extent;
-    int64_t at = fraction(extent, share, n);
+    int64_t at = rt_fraction(extent, share, n);
     return extent / n >= LEAST ? at / CUT_ALIGN * CUT_ALIGN : at;
 }
 
@@ -126,5 +121,5 @@ int64_t rt_cut_bound(const RtCut *c, int64_t share, int64_t n) {
     if (share >= n) return hi;
     int64_t start = rt_work_before(c->ptr, c->n_ptr, lo);
     int64_t work = rt_work_before(c->ptr, c->n_ptr, hi) - start;
-    return row_near(c->ptr, c->n_ptr, lo, hi, start + fraction(work, share, n));
+    return row_near(c->ptr, c->n_ptr, lo, hi, start + rt_fraction(work, share, n));
 }

@@ -106,8 +106,7 @@ gnnc_status rt_beside_exchange(RtExec *x, int i, RtMessages *m, const RtArrival 
     RtBeside *b = x->rt->dist->beside;
     Pending *p = &b->now[b->n++];
     *p = (Pending){*m, *a, needs};
-    rt_dist_count(x, m);
-    for (int r = 0; r < x->rt->dist->n; r++) x->rt->count.beside_bytes += (int64_t)m->n_out[r];
+    x->rt->count.beside_bytes += rt_dist_count(x, m);
     rt_background_exchange(b->thread, &p->messages);
     return GNNC_OK;
 }

@@ -43,8 +43,7 @@ static void cut_table(const RtDist *o, const RtTable *t, int64_t *to) {
         int64_t from = first_cut(o, p), n = first_cut(o, p + 1) - from;
         int64_t lo = t->n_parts ? t->part_ptr[p] : 0,
                 hi = t->n_parts ? t->part_ptr[p + 1] : t->count;
-        for (int64_t c = 0; c < n; c++)
-            to[from + c] = lo + (hi - lo) / n * c + (hi - lo) % n * c / n;
+        for (int64_t c = 0; c < n; c++) to[from + c] = lo + rt_fraction(hi - lo, c, n);
     }
     to[RT_SUM_CHUNKS] = t->count;
 }
@@ -156,13 +155,16 @@ char *rt_dist_buffer(RtExec *x, int which, size_t n_bytes) {
     return o->buffer[which];
 }
 
-void rt_dist_count(RtExec *x, const RtMessages *m) {
+int64_t rt_dist_count(RtExec *x, const RtMessages *m) {
     const RtDist *o = x->rt->dist;
+    int64_t n_bytes = 0;
     for (int r = 0; r < o->n; r++) {
         if (r == o->rank) continue;
-        x->rt->count.sent_bytes += (int64_t)m->n_out[r];
+        n_bytes += (int64_t)m->n_out[r];
         x->rt->count.messages += m->n_out[r] > 0;
     }
+    x->rt->count.sent_bytes += n_bytes;
+    return n_bytes;
 }
 
 gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st) {

@@ -71,8 +71,8 @@ static inline void rt_messages_put(RtMessages *m, int r, const void *out, size_t
 gnnc_status rt_dist_exchange(RtExec *x, const char *what, RtMessages *m);
 /* The same of what is no part of a phase, and counted by nobody. */
 gnnc_status rt_dist_exchange_uncounted(RtExec *x, const char *what, RtMessages *m);
-/* Counts what m sends. */
-void rt_dist_count(RtExec *x, const RtMessages *m);
+/* Counts what m sends to other processes, and returns its bytes. */
+int64_t rt_dist_count(RtExec *x, const RtMessages *m);
 /* Notes that an exchange of `what` has failed, so that all later ones do.  Returns st. */
 gnnc_status rt_dist_fail(RtExec *x, const char *what, gnnc_status st);
 /* What n processes would send in one run of a phase.  E_RANGE: the data have fewer parts. */

@@ -88,6 +88,10 @@ gnnc_status rt_blocks_bytes(RtExec *x, int b, size_t *n_bytes);
 /* How many rows a space has, and the targets of a map, which for a pair are those of both. */
 int64_t rt_size(const rt_program *p, const int64_t *n, int space);
 int64_t rt_map_rows(const rt_program *p, const int64_t *n, int map);
+/* part / parts of all, rounded down, without the product of large numbers. */
+static inline int64_t rt_fraction(int64_t all, int64_t part, int64_t parts) {
+    return all / parts * part + all % parts * part / parts;
+}
 /* The work of the rows before one: themselves and their entries, in all n of ptr. */
 int64_t rt_work_before(const int64_t *const *ptr, int n, int64_t row);
 /* First row of [lo, hi] that has this much work before it. */

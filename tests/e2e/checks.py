@@ -1,4 +1,5 @@
 """What tests of many checks share: each check is told where it fails, and the end counts them."""
+import json
 import os
 import subprocess
 
@@ -22,6 +23,13 @@ def run(*command):
 def bytes_of(path):
     with open(path, "rb") as f:
         return f.read()
+
+
+def header_of(path):
+    """The header of a safetensors file, and the bytes behind it."""
+    data = bytes_of(path)
+    n = int.from_bytes(data[:8], "little")
+    return json.loads(data[8:8 + n]), data[8 + n:]
 
 
 def ranks_of(program, job):

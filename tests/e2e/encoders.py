@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zlib
 
-from checks import bytes_of, check, end
+from checks import bytes_of, check, end, header_of
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC = os.path.join(TOP, "tests", "tools", "gnnc")
@@ -57,8 +57,7 @@ def write(path, text):
 
 
 def metadata(path):
-    data = bytes_of(path)
-    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]
+    return header_of(path)[0]["__metadata__"]
 
 
 def people(n, cities, seed, scale=1.0):

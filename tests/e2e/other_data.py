@@ -13,7 +13,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GNNC, CORA = os.path.join(TOP, "build", "gnnc"), os.path.join(TOP, "models", "data", "cora")
 sys.path.insert(0, os.path.join(TOP, "tests", "oracle"))
-from checks import bytes_of, check, end  # noqa: E402
+from checks import bytes_of, check, end, header_of  # noqa: E402
 from run import Trainer  # noqa: E402
 
 MOOD = {"ankara": "sad", "berlin": "glad", "cairo": "angry", "delhi": "glad"}
@@ -56,15 +56,9 @@ def cities(folder, names, n, labels=True):
     return f"{folder}.d"
 
 
-def header(path):
-    data = bytes_of(path)
-    n = struct.unpack("<Q", data[:8])[0]
-    return json.loads(data[8:8 + n]), data[8 + n:]
-
-
 def without_names(path, to):
     """The file as an older version wrote it."""
-    head, rest = header(path)
+    head, rest = header_of(path)
     head["__metadata__"] = {k: v for k, v in head.get("__metadata__", {"a": "b"}).items() if not k.startswith(("names:", "encoders:"))}
     text = json.dumps(head).encode()
     text += b" " * (-len(text) % 8)
@@ -98,7 +92,7 @@ def categories():
     more = cities("more", ["berlin", "cairo", "delhi"], 60)
     bare = cities("bare", ["cairo", "berlin"], 60, labels=False)
     run(model, "--data", here, "--log=none", "--out", "w.st")
-    check("names are in the weights", json.loads(header("w.st")[0]["__metadata__"]["names:vertex.city"]) ==
+    check("names are in the weights", json.loads(header_of("w.st")[0]["__metadata__"]["names:vertex.city"]) ==
           ["ankara", "berlin", "cairo"])
     for file in ("cities.ckpt", "w.st"):
         told = run(model, "eval", "--data", fewer, "--weights", file, "--log=json")
@@ -114,7 +108,7 @@ def categories():
     told = run(model, "--data", fewer, "--resume", "cities.ckpt", "--force", "--epochs", 61, "--log=json",
                "--checkpoint", "more.ckpt")
     check("resume on data of fewer names", accuracy(told) == 1, told)
-    check("the names of the model are kept", len(json.loads(header("more.ckpt")[0]["__metadata__"]["names:vertex.city"])) == 3)
+    check("the names of the model are kept", len(json.loads(header_of("more.ckpt")[0]["__metadata__"]["names:vertex.city"])) == 3)
     told = run(model, "--data", fewer, "--resume", "cities.ckpt", code=1)
     check("resume: other data are told", "another data set" in told, told)
     # other codes of the same rows are the same data
@@ -231,7 +225,7 @@ def entities():
     run(GNNC, os.path.join(TOP, "models", "complex.gnn"), "-D", "rank=8", "--target=cpu", "-o", "facts")
     here, turned, some = facts("kb"), facts("turned_kb", turned=True), facts("some_kb", lambda i: i < 20, True)
     run("./facts", "--data", here, "--batch", 50, "--epochs", 40, "--log=json", "--out", "facts.st", "--checkpoint", "facts.ckpt")
-    head = json.loads(header("facts.st")[0]["__metadata__"]["names:entity"])
+    head = json.loads(header_of("facts.st")[0]["__metadata__"]["names:entity"])
     check("names of nodes are in the weights", sorted(head) == sorted(f"e{i}" for i in range(30)), head)
     want = json.loads(run("./facts", "eval", "--data", here, "--weights", "facts.st", "--log=json"))["test"]
     check("it learned", want["mrr"] > 0.5, want)

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from checks import bytes_of, check, end, ranks_of, run  # noqa: E402
+from checks import bytes_of, check, end, header_of, ranks_of, run  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 CORA = TOP + "/models/data/cora"
@@ -114,8 +114,7 @@ def started(n, job, *options):
 
 
 def steps_in(file):
-    text = bytes_of(file)
-    return int(json.loads(text[8:8 + int.from_bytes(text[:8], "little")])["__metadata__"]["step"])
+    return int(header_of(file)[0]["__metadata__"]["step"])
 
 
 for k, n in enumerate((2, 3, 4)):  # kill -9

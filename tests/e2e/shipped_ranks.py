@@ -4,7 +4,6 @@ update (`accumulate`, which the test adds); the same bits in any number.
 With GNNC_KILLS=N also killed N times, all models in turn, and gone on with in another number; what is done is kept in kills.ID.txt,
 ID of the compiler, and not done again.  usage: shipped_ranks.py GNNC TOP.  Prints `N passed, N failed`."""
 import hashlib
-import json
 import os
 import random
 import signal
@@ -17,7 +16,7 @@ import session_graphs  # noqa: E402
 import session_links  # noqa: E402
 import session_pairs  # noqa: E402
 import sessions  # noqa: E402
-from checks import bytes_of, check, end, ranks_of, run  # noqa: E402
+from checks import bytes_of, check, end, header_of, ranks_of, run  # noqa: E402
 
 GNNC, TOP = sys.argv[1:3]
 KILLS = int(os.environ.get("GNNC_KILLS", "0"))
@@ -85,8 +84,7 @@ print("same bits:", ", ".join(BATCH))
 
 # ---- killed, and gone on with in another number ----------------------------------------------------------------------
 def epochs_in(file):
-    text = bytes_of(file)
-    return int(json.loads(text[8:8 + int.from_bytes(text[:8], "little")])["__metadata__"]["epoch"])
+    return int(header_of(file)[0]["__metadata__"]["epoch"])
 
 
 def killed(k, name, n, job, r):

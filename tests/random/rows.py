@@ -20,14 +20,17 @@ from sessions import Library, Session  # noqa: E402
 NOISES = 10  # Rounding of two programs is as much as so many times what the noise does.
 
 
-def apart(got, want, near, moved):
-    """Whether a row is further from another than `near` of its largest value and what noise `moved` its values explain."""
-    scale = max([abs(v) for v in want if v == v] + [1e-30])
-    return any((x == x) != (y == y) or abs(x - y) > near * scale + NOISES * moved for x, y in zip(got, want))
+def apart(got, want, most):
+    return any((x == x) != (y == y) or abs(x - y) > most for x, y in zip(got, want))
 
 
-def largest_move(want, noisy):
-    return max([abs(x - y) for x, y in zip(want, noisy) if x == x and y == y] + [0])
+def largest(want):
+    return max([abs(v) for v in want if v == v] + [1e-30])
+
+
+def by_noise(want, noisy, at):
+    """How far rounding may move the values `at` of these: NOISES times the most that a noisy prediction does."""
+    return NOISES * max([abs(x - y) for other in noisy for x, y in zip(want[at], other[at]) if x == x and y == y] + [0])
 
 
 def scores(session, pairs, kind):
@@ -47,9 +50,9 @@ def links(session, want, path, near, noisy):
     sizes = (ctypes.c_int64 * 3)()
     session.lib.gnnc_session_link_sizes(session.s, *[ctypes.byref(sizes, 8 * i) for i in range(3)])
     got = [x for x in (scores(session, pairs, kind) for kind in range(sizes[2])) if x]
-    scale = max([abs(v) for v in want if v == v] + [1e-30])
+    scale = largest(want)
     for i, x in enumerate(want):
-        most = near * scale + NOISES * max([largest_move([x], [n[i]]) for n in noisy] + [0])
+        most = near * scale + by_noise(want, noisy, slice(i, i + 1))
         if not any((g[i] != g[i]) if x != x else abs(g[i] - x) <= most for g in got):
             sys.exit(f"pair {pairs[i]} has the score {[g[i] for g in got]}, edge {i} of all {x}")
 
@@ -75,7 +78,7 @@ def main():
         for k, i in enumerate(ids):
             mine, row = got[k * width:(k + 1) * width], slice(i * width, (i + 1) * width)
             whole = want[row]
-            if apart(mine, whole, float(near), max([largest_move(whole, n[row]) for n in noisy] + [0])):
+            if apart(mine, whole, float(near) * largest(whole) + by_noise(want, noisy, row)):
                 sys.exit(f"row {i} of {len(ids)} is {mine[:8]}, of all rows {whole[:8]}")
 
 

@@ -552,13 +552,19 @@ static gnnc_status hear_variant(void *user, void *bytes, size_t n_bytes, int fro
     return GNNC_OK;
 }
 
-TEST(a_model_that_processes_cannot_train) {
-    Place p = place_new();
+/* The first of two processes; the other hears its choice by *chosen. */
+static gnnc_trainer *first_of_two(int64_t *chosen) {
     gnnc_trainer *t = NULL;
-    int64_t chosen = 9;
-    gnnc_processes is = {sizeof is, 0, 2, hear_variant, &chosen, NULL, 0};
+    gnnc_processes is = {sizeof is, 0, 2, hear_variant, chosen, NULL, 0};
     CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
     CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
+    return t;
+}
+
+TEST(a_model_that_processes_cannot_train) {
+    Place p = place_new();
+    int64_t chosen = 9;
+    gnnc_trainer *t = first_of_two(&chosen);
     CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_STATE);
     CHECK(strstr(gnnc_trainer_error(t), "2 processes cannot train this model: its steps see"));
     CHECK(chosen == 0); /* though there is one only: others may have more */
@@ -569,12 +575,9 @@ TEST(a_model_that_processes_cannot_train) {
 /* Else the others would wait for its choice. */
 TEST(a_first_process_that_fails_says_so) {
     Place p = place_new();
-    gnnc_trainer *t = NULL;
     int64_t chosen = 9;
-    gnnc_processes is = {sizeof is, 0, 2, hear_variant, &chosen, NULL, 0};
-    CHECK(gnnc_trainer_create(&t, &tiny_model) == GNNC_OK);
+    gnnc_trainer *t = first_of_two(&chosen);
     CHECK(gnnc_trainer_set_int(t, "max_memory", 1000) == GNNC_OK);
-    CHECK(gnnc_trainer_set_processes(t, &is) == GNNC_OK);
     CHECK(gnnc_trainer_load(t, p.dir) == GNNC_E_LIMIT && chosen == -1);
     CHECK(strstr(gnnc_trainer_error(t), "limit"));
     gnnc_trainer_destroy(t);
