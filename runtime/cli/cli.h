@@ -96,8 +96,11 @@ bool rt_ranks_several(const RtCli *c);
 bool rt_ranks_join(RtCli *c);
 /* Data were loaded, or c->t failed to: what fails in all of them, the first one tells. */
 int rt_ranks_started(RtCli *c);
+/* Before another process than the first says that it failed: gives the first one five seconds in
+ * which it may fail alike, say so and end all. */
+void rt_ranks_wait_for_first(const RtCli *c);
 /* Whether this process prints its error: the first one where all failed, or before they met; each
- * that failed alone, after two seconds in which the first one may end all. */
+ * that failed alone, once it has waited for the first. */
 bool rt_ranks_tells(RtCli *c);
 /* The number of this process where it is not the first; 0 = it is, or the only one. */
 int rt_ranks_number(const RtCli *c);

@@ -16,7 +16,8 @@ static void clear_progress(RtCli *c) {
 
 int rt_cli_usage(const RtCli *c, const char *fmt, ...) {
     va_list ap;
-    if (rt_ranks_number(c)) return RT_EXIT_USAGE; /* the first one has the same words */
+    rt_ranks_wait_for_first(c); /* which most often has the same words */
+    if (rt_ranks_number(c)) fprintf(stderr, "rank %d: ", rt_ranks_number(c));
     fprintf(stderr, "%s: ", c->prog);
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);

@@ -82,11 +82,15 @@ int rt_ranks_started(RtCli *c) {
     return first_started(c, true) ? RT_EXIT_OK : RT_EXIT_FAILED;
 }
 
+void rt_ranks_wait_for_first(const RtCli *c) {
+    if (rt_ranks_number(c)) sleep(5);
+}
+
 bool rt_ranks_tells(RtCli *c) {
     if (!is_together(c)) return true;
     if (!c->met) return first_started(c, false) || rt_ranks_number(c) == 0;
     if (c->all_failed) return rt_ranks_number(c) == 0;
-    if (rt_ranks_number(c)) usleep(2000000); /* all may end before that */
+    rt_ranks_wait_for_first(c);
     return true;
 }
 

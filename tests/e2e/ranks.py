@@ -196,6 +196,10 @@ for what, n, command in wrong:
     r = subprocess.run(MPIRUN + ["-n", str(n), *command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     lines = [line for line in r.stdout.splitlines() if "error:" in line or line.startswith("nodes: ")]
     check(f"told: {what}", r.returncode in (1, 2) and len(lines) == 1 and what in lines[0], r.stdout)
+r = subprocess.run(MPIRUN + ["-n", "1", "./nodes", "--data", CORA, "--checkpoint", "none", ":",
+                             "-n", "1", "./nodes", "--data", CORA, "--checkpoint", "none", "--nothing"],
+                   text=True, capture_output=True, check=False)
+check("one that was called with other words says so itself", r.returncode and "rank 1: nodes: " in r.stderr and "'--nothing'" in r.stderr, r)
 run("./squares", "--data", CORA, "--epochs", "1", "--checkpoint", "none")  # alone it learns
 r = subprocess.run([GNNC, "nodes.gnn", "--mpi", "--emit=lib", "-o", "x"], text=True, capture_output=True, check=False)
 check("no library", r.returncode == 2 and "--mpi is for programs" in r.stderr, r.stderr)
