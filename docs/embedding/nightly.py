@@ -100,7 +100,7 @@ def night(first, graph, model, servers, random):
     publish(graph, newer, servers)
     meanwhile = sum(server.answers for server in servers) - before
     sys.stderr.write("\n%d answers were given meanwhile\n" % meanwhile)
-    print("learned of", A_DAY, "more customers", "while answering" if meanwhile else "")
+    print("learned of", A_DAY, "more customers")
     return newer
 
 
