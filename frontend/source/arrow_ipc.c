@@ -112,22 +112,34 @@ static gnnc_status read_message(ArrowStream *s, RtPool *pool, Message *m, bool *
 }
 
 /* ---- the schema -------- */
+/* Whether the field that the schema describes at `column` is of plain 64-bit whole numbers. */
+static bool is_int64(Flat *f, size_t column) {
+    size_t at = field(f, column, 2), n_children;
+    size_t is = follow(f, field(f, column, 3)), of = is ? field(f, is, 0) : 0;
+    vector(f, field(f, column, 5), 4, &n_children);
+    return at && number(f, at, 1) == 2 && of && number(f, of, 4) == 64 && !n_children &&
+           !field(f, column, 4);
+}
+
 /* Sets *to to the type of a column, which the schema describes at `column`. False: it is none
  * that is read here. */
 static bool type_of(Flat *f, size_t column, ArrowType *to) {
     static const struct {
         int type;
         ArrowType to;
-    } known[] = {{2, ARROW_INT64}, {3, ARROW_FLOAT64}, {5, ARROW_UTF8}, {10, ARROW_TIME}};
+    } known[] = {
+        {2, ARROW_INT64}, {3, ARROW_FLOAT64}, {5, ARROW_UTF8}, {10, ARROW_TIME}, {12, ARROW_LIST}};
     size_t at = field(f, column, 2), n_children;
     int type = at ? (int)number(f, at, 1) : 0;
     size_t is = follow(f, field(f, column, 3));
-    vector(f, field(f, column, 5), 4, &n_children);
-    if (!is || n_children || field(f, column, 4)) return false; /* 4: a dictionary */
-    size_t of = field(f, is, 0);
+    size_t children = vector(f, field(f, column, 5), 4, &n_children);
+    if (!is || n_children != (type == 12) || field(f, column, 4))
+        return false; /* 4: a dictionary */
+    size_t of = type == 12 ? 0 : field(f, is, 0);
     uint64_t first = of ? number(f, of, type == 2 ? 4 : 2) : 0;
     /* 64 bits; double precision; microseconds */
     if ((type == 2 && first != 64) || ((type == 3 || type == 10) && first != 2)) return false;
+    if (type == 12 && !is_int64(f, follow(f, children))) return false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].type != type) continue;
         *to = known[i].to;
@@ -144,7 +156,8 @@ static gnnc_status read_schema(ArrowStream *s, Message *m, int n_columns, RtErro
     s->type = RT_NEWN(&s->pool, ArrowType, n + 1);
     s->part = rt_pool_alloc(&s->pool, n + 1, sizeof *s->part);
     s->text = RT_NEWN(&s->pool, RtText, n + 1);
-    if (!s->type || !s->part || !s->text) return rt_fail_nomem(err, "columns");
+    s->items = rt_pool_alloc(&s->pool, n + 1, sizeof *s->items);
+    if (!s->type || !s->part || !s->text || !s->items) return rt_fail_nomem(err, "columns");
     for (size_t i = 0; i < n; i++) {
         s->text[i].pool = &s->pool;
         if (!type_of(&m->f, follow(&m->f, at + 4 * i), &s->type[i]) || m->f.bad)
@@ -190,44 +203,79 @@ static gnnc_status read_body(ArrowStream *s, size_t n, RtError *err) {
     return GNNC_OK;
 }
 
-/* Whether all parts of column i lie within the batch and are large enough for its rows. */
-static bool fits(const ArrowStream *s, int i, uint64_t n_null) {
+/* How many parts of the body a column of such a type has. */
+static int count_parts(ArrowType type) {
+    return type == ARROW_LIST ? 4 : type == ARROW_UTF8 ? 3 : 2;
+}
+
+/* Whether all parts of column i lie within the batch and are large enough for its rows, of which
+ * `n_null` are not there, and of its elements n_null_items. */
+static bool fits(const ArrowStream *s, int i, uint64_t n_null, uint64_t n_null_items) {
     const struct ArrowPart *p = s->part[i];
-    bool text = s->type[i] == ARROW_UTF8;
-    uint64_t n = (uint64_t)s->n_rows;
-    for (int k = 0; k < (text ? 3 : 2); k++)
+    bool list = s->type[i] == ARROW_LIST, offsets = list || s->type[i] == ARROW_UTF8;
+    uint64_t n = (uint64_t)s->n_rows, n_items = s->items[i].n;
+    for (int k = 0; k < count_parts(s->type[i]); k++)
         if (p[k].at > s->n_body || p[k].n > s->n_body - p[k].at) return false;
     if (n_null && p[0].n < (n + 7) / 8) return false;
+    if (list && (n_items > p[3].n / 8 || (n_null_items && p[2].n < (n_items + 7) / 8)))
+        return false;
     if (!n) return true;
-    return text ? p[1].n / 4 > n : p[1].n / 8 >= n;
+    return offsets ? p[1].n / 4 > n : p[1].n / 8 >= n;
+}
+
+/* The places of a batch's message that its columns are read from, one after the other. */
+typedef struct {
+    Flat *f;
+    size_t nodes, n_nodes, parts, n_parts; /* those left */
+} Batch;
+
+/* Takes the next node of the batch: *n of its rows or elements, of which *n_null are not there.
+ * False: there is none. */
+static bool take_node(Batch *b, uint64_t *n, uint64_t *n_null) {
+    if (!b->n_nodes) return false;
+    *n = number(b->f, b->nodes, 8);
+    *n_null = number(b->f, b->nodes + 8, 8);
+    b->nodes += 16;
+    b->n_nodes--;
+    return true;
+}
+
+/* Takes what the batch says of column i, and checks it. */
+static gnnc_status take_column(ArrowStream *s, Batch *b, int i, RtError *err) {
+    bool list = s->type[i] == ARROW_LIST;
+    uint64_t n, n_null, n_null_items = 0;
+    size_t n_parts = (size_t)count_parts(s->type[i]);
+    s->items[i].n = 0;
+    if (!take_node(b, &n, &n_null) || n != (uint64_t)s->n_rows || b->n_parts < n_parts ||
+        (list && !take_node(b, &s->items[i].n, &n_null_items)))
+        return bad(err, "a batch of another size");
+    for (size_t k = 0; k < n_parts; k++, b->parts += 16) {
+        s->part[i][k].at = number(b->f, b->parts, 8);
+        s->part[i][k].n = number(b->f, b->parts + 8, 8);
+    }
+    b->n_parts -= n_parts;
+    if (!n_null) s->part[i][0].n = 0;
+    if (list && !n_null_items) s->part[i][2].n = 0;
+    if (!fits(s, i, n_null, n_null_items)) return bad(err, "a column leads out of its batch");
+    return GNNC_OK;
 }
 
 /* Reads a batch of rows and checks that the parts of each column lie within it. */
 static gnnc_status read_batch(ArrowStream *s, Message *m, RtError *err) {
     Flat *f = &m->f;
-    size_t n_nodes, n_parts, at = field(f, m->header, 0), used = 0;
-    size_t nodes = vector(f, field(f, m->header, 1), 16, &n_nodes);
-    size_t parts = vector(f, field(f, m->header, 2), 16, &n_parts);
+    Batch b = {.f = f};
+    size_t at = field(f, m->header, 0);
+    b.nodes = vector(f, field(f, m->header, 1), 16, &b.n_nodes);
+    b.parts = vector(f, field(f, m->header, 2), 16, &b.n_parts);
     uint64_t n = at ? number(f, at, 8) : 0;
     if (m->type != RECORD_BATCH || f->bad || field(f, m->header, 3)) /* compressed */
         return bad(err, "a message that is no plain batch");
-    if (n > INT32_MAX || n_nodes != (size_t)s->n_columns)
-        return bad(err, "a batch of another size");
+    if (n > INT32_MAX) return bad(err, "a batch of another size");
     gnnc_status st = read_body(s, m->n_body, err);
     s->n_rows = (int64_t)n;
     s->row = 0;
-    for (int i = 0; i < s->n_columns && st == GNNC_OK; i++) {
-        size_t k_parts = s->type[i] == ARROW_UTF8 ? 3 : 2;
-        uint64_t n_null = number(f, nodes + 16 * (size_t)i + 8, 8);
-        if (n_parts - used < k_parts || number(f, nodes + 16 * (size_t)i, 8) != n)
-            return bad(err, "a batch of another size");
-        for (size_t k = 0; k < k_parts; k++, used++) {
-            s->part[i][k].at = number(f, parts + 16 * used, 8);
-            s->part[i][k].n = number(f, parts + 16 * used + 8, 8);
-        }
-        if (!n_null) s->part[i][0].n = 0;
-        if (!fits(s, i, n_null)) return bad(err, "a column leads out of its batch");
-    }
+    for (int i = 0; i < s->n_columns && st == GNNC_OK; i++) st = take_column(s, &b, i, err);
+    if (st == GNNC_OK && b.n_nodes) st = bad(err, "a batch of another size");
     return st;
 }
 
@@ -243,19 +291,52 @@ static gnnc_status next_batch(ArrowStream *s, bool *more, RtError *err) {
 }
 
 /* ---- cells -------- */
+/* The two offsets of the present row in column i, of texts or lists: *from of the first, *to behind
+ * the last. */
+static void offsets_of(const ArrowStream *s, int i, size_t *from, size_t *to) {
+    uint32_t end[2];
+    memcpy(end, s->body + s->part[i][1].at + 4 * (size_t)s->row, sizeof end);
+    *from = le32toh(end[0]);
+    *to = le32toh(end[1]);
+}
+
 /* Sets *c to the text in column i of the present row. It stays until the next row of the column
  * is read. */
 static gnnc_status text_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     const struct ArrowPart *p = s->part[i];
-    uint32_t end[2];
-    memcpy(end, s->body + p[1].at + 4 * (size_t)s->row, sizeof end);
-    size_t from = le32toh(end[0]), to = le32toh(end[1]);
+    size_t from, to;
+    offsets_of(s, i, &from, &to);
     if (from > to || to > p[2].n) return bad(err, "a text leads out of its batch");
     s->text[i].n = 0;
     if (!rt_text_put(&s->text[i], (const char *)s->body + p[2].at + from, to - from))
         return rt_fail_nomem(err, "a text");
     *c = (RtDatum){.type = RT_DATUM_TEXT, .s = s->text[i].s, .n = to - from};
     return GNNC_OK;
+}
+
+/* Sets *c to the number of elements of the list in column i of the present row, which arrow_item
+ * reads. */
+static gnnc_status list_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
+    size_t from, to;
+    offsets_of(s, i, &from, &to);
+    if (from > to || to > s->items[i].n)
+        return rt_fail(err, GNNC_E_FORMAT,
+                       "no Arrow stream of the helper's: column %d, row %lld of a batch: a list "
+                       "from element %zu to %zu, of %llu elements",
+                       i + 1, (long long)s->row + 1, from, to, (unsigned long long)s->items[i].n);
+    s->items[i].at = from;
+    *c = (RtDatum){.type = RT_DATUM_INTEGER, .i = (int64_t)(to - from)};
+    return GNNC_OK;
+}
+
+RtDatum arrow_item(const ArrowStream *s, int column, int64_t k) {
+    const struct ArrowPart *p = s->part[column];
+    size_t at = s->items[column].at + (size_t)k;
+    uint64_t bits;
+    if (p[2].n && !(s->body[p[2].at + at / 8] >> at % 8 & 1))
+        return (RtDatum){.type = RT_DATUM_NULL};
+    memcpy(&bits, s->body + p[3].at + 8 * at, sizeof bits);
+    return (RtDatum){.type = RT_DATUM_INTEGER, .i = (int64_t)le64toh(bits)};
 }
 
 /* Sets *c to the value in column i of the present row; times become seconds. */
@@ -266,6 +347,7 @@ static gnnc_status take_cell(ArrowStream *s, int i, RtDatum *c, RtError *err) {
     *c = (RtDatum){.type = RT_DATUM_NULL};
     if (p[0].n && !(s->body[p[0].at + row / 8] >> row % 8 & 1)) return GNNC_OK;
     if (s->type[i] == ARROW_UTF8) return text_cell(s, i, c, err);
+    if (s->type[i] == ARROW_LIST) return list_cell(s, i, c, err);
     memcpy(&bits, s->body + p[1].at + 8 * row, sizeof bits);
     bits = le64toh(bits);
     c->type = s->type[i] == ARROW_INT64 ? RT_DATUM_INTEGER : RT_DATUM_REAL;

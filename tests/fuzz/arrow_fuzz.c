@@ -31,8 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     for (int i = 0; st == GNNC_OK && i < MOST_ROWS; i++) {
         st = arrow_next(&s, cell, &more, &err);
         if (st != GNNC_OK || !more) break;
-        for (int k = 0; k < columns; k++)
+        for (int k = 0; k < columns; k++) {
+            bool list = s.type[k] == ARROW_LIST && cell[k].type == RT_DATUM_INTEGER;
             if (cell[k].type == RT_DATUM_TEXT) sum += strlen(cell[k].s) + cell[k].n;
+            for (int64_t item = 0; list && item < cell[k].i; item++)
+                sum += (size_t)arrow_item(&s, k, item).i;
+        }
     }
     arrow_end(&s);
     return 0;
